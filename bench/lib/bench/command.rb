@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+module Bench
+  # The command line: 0 when every contender delivered, 1 when one failed, 2 when the options make no sense.
+  # A missed target is not a failure: it depends on the machine, and --full lists it.
+  class Command
+    def initialize(arguments, out:, err:)
+      @arguments = arguments
+      @out = out
+      @err = err
+    end
+
+    def run
+      Bench.load_tables if Bench.tables.empty?
+      @options = Options.parse(@arguments)
+      { help: method(:help), list: method(:list), run: method(:run_tables) }.fetch(@options.action).call
+    rescue Options::Invalid => error
+      @err.puts "bench: #{error.message}", "Try --help."
+      2
+    rescue Interrupt
+      @err.puts "", "bench: interrupted"
+      130
+    end
+
+    private
+
+    def help
+      @out.puts @options.help
+      0
+    end
+
+    def list
+      width = Bench.tables.map { |table| table.name.size }.max
+      Bench.tables.each { |table| @out.puts "#{table.name.ljust(width)}  #{table.title}" }
+      0
+    end
+
+    def run_tables
+      facts = Facts.new
+      report = TextReport.new(@out)
+      report.opening(facts, @options)
+      results = selected.map { |table| runner.run(table).tap { |result| finish(report, result) } }
+      report.targets(results) if @options.full?
+      failures = results.flat_map(&:failures)
+      report.failures(failures)
+      write_files(facts, results)
+      failures.empty? ? 0 : 1
+    end
+
+    def selected = Bench.tables.select { |table| @options.only.include?(table.name) }
+
+    def runner
+      @runner ||= Runner.new(samples: @options.samples, quick: @options.quick?, seed: @options.seed,
+                             progress: method(:progress))
+    end
+
+    # On a terminal only: in a file the line would be noise.
+    def progress(text)
+      @err.print "\r\e[K#{text}" if @err.tty?
+    end
+
+    def finish(report, result)
+      @err.print "\r\e[K" if @err.tty?
+      report.table(result)
+    end
+
+    def write_files(facts, results)
+      write(@options.json) { JsonReport.new(facts, @options, results) }
+      write(@options.markdown) { MarkdownReport.new(facts, @options, results) }
+      write(@options.chart) { Chart.new(results) }
+    end
+
+    def write(path)
+      return unless path
+
+      File.write(path, yield.to_s)
+      @out.puts "wrote #{path}"
+    end
+  end
+end

@@ -1,0 +1,56 @@
+# frozen_string_literal: true
+
+require "etc"
+require "open3"
+
+module Bench
+  # What a reader must know of the machine to judge the numbers.
+  class Facts
+    def initialize(sampler: Sampler.new)
+      @sampler = sampler
+    end
+
+    def to_h
+      @to_h ||= { cpu:, cores: Etc.nprocessors, kernel: Etc.uname.values_at(:sysname, :release).join(" "),
+                  ruby: RUBY_DESCRIPTION, compiler:, **libraries,
+                  "vm.max_map_count": read("/proc/sys/vm/max_map_count"),
+                  "files in": filesystem, "load average": load_average.join(" ") }
+    end
+
+    # nil, or why the numbers of now deserve no trust.
+    def warning
+      return nil if load_average.first <= Etc.nprocessors * 0.5
+
+      "load average is #{load_average.first} on #{Etc.nprocessors} cores: others are using this machine, " \
+        "and the numbers will say so"
+    end
+
+    private
+
+    def cpu
+      read("/proc/cpuinfo")[/^model name\s*:\s*(.+)$/, 1] || Etc.uname[:machine]
+    end
+
+    def compiler
+      Open3.capture2e(ENV.fetch("CC", "gcc"), "--version").first.lines.first.chomp
+    rescue Errno::ENOENT
+      "none"
+    end
+
+    def libraries
+      answer = @sampler.probe
+      answer["failed"] ? { libraries: answer["failed"] } : answer.transform_keys(&:to_sym)
+    end
+
+    # The type only: a path would tell the world about the author's folders.
+    def filesystem = Workspace.filesystem(Workspace.directory)
+
+    def load_average = read("/proc/loadavg").split.first(3).map(&:to_f)
+
+    def read(path)
+      File.read(path).chomp
+    rescue SystemCallError
+      ""
+    end
+  end
+end

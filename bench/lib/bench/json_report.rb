@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Bench
+  # Everything that was measured, for programs: each sample as its child reported it, not only the medians.
+  class JsonReport
+    def initialize(facts, options, results)
+      @facts = facts
+      @options = options
+      @results = results
+    end
+
+    def to_s = "#{JSON.pretty_generate(to_h)}\n"
+
+    def to_h
+      { mode: @options.mode, samples: @options.samples, seed: @options.seed, for_judgement: !@options.quick?,
+        warning: @facts.warning, facts: @facts.to_h, tables: @results.map { |result| table(result) } }
+    end
+
+    private
+
+    def table(result)
+      { name: result.table.name, title: result.table.title,
+        rows: result.rows.map { |row| row(result.table, row) },
+        targets: result.verdicts.map(&:to_h) }
+    end
+
+    def row(table, row)
+      { label: row.label, contenders: table.contenders.map { |contender| contender(table, row, contender) } }
+    end
+
+    def contender(table, row, contender)
+      { name: contender.name, role: contender.role, remark: row.remark(contender),
+        medians: Metric.names.to_h { |name| [name, row.median(contender, name)] }.compact,
+        floor_ratio: row.floor_ratio(contender, table.against_floor),
+        peer_ratios: table.against_peer.to_h { |metric| [metric, row.peer_ratio(contender, metric)] },
+        samples: row.samples(contender) }
+    end
+  end
+end

@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+module Bench
+  # The numbers a report can show: header, format, and how each is read from a sample. Ratios compare costs, so
+  # every metric that serves as one is better when it is lower; `rate` is only shown.
+  Metric = Data.define(:name, :header, :unit, :format, :reader) do
+    def read(sample) = reader.call(sample)
+    def show(value) = value.nil? ? "n/a" : Kernel.format(format, value)
+
+    # For a table cell and a chart bar, where there is no header to carry the unit.
+    def brief(value)
+      return "n/a" if value.nil?
+      return Metric.duration(value) if unit == "s"
+      return Metric.duration(value / 1e9) if unit == "ns"
+
+      "#{Metric.thousands(value.round)} #{unit}".strip
+    end
+
+    # Three digits and the unit that makes them readable.
+    def self.duration(seconds)
+      scale, unit = [[1.0, "s"], [1e3, "ms"], [1e6, "µs"]].find { |factor, _| seconds * factor >= 1 } || [1e9, "ns"]
+      scaled = seconds * scale
+      Kernel.format("%.#{[2 - Math.log10([scaled, 1].max).floor, 0].max}f #{unit}", scaled)
+    end
+
+    def self.thousands(value) = value.to_s.gsub(/(?<=\d)(?=(\d{3})+\z)/, ",")
+  end
+
+  class Metric
+    per_operation = lambda do |sample, seconds|
+      operations = sample["operations"]
+      seconds * 1e9 / operations if operations&.positive?
+    end
+    total = ->(sample) { sample["user"] + sample["system"] }
+    note = ->(name) { ->(sample) { sample["notes"]&.fetch(name, nil) } }
+
+    ALL = [
+      [:user, "user", "s", "%.6f", ->(sample) { sample["user"] }],
+      [:system, "system", "s", "%.6f", ->(sample) { sample["system"] }],
+      [:total, "total", "s", "%.6f", total],
+      [:real, "real", "s", "(%10.6f)", ->(sample) { sample["real"] }],
+      [:real_ns, "real ns/op", "ns", "%.1f", ->(sample) { per_operation.(sample, sample["real"]) }],
+      [:cpu_ns, "cpu ns/op", "ns", "%.1f", ->(sample) { per_operation.(sample, total.(sample)) }],
+      [:rate, "op/s", "op/s", "%.0f", ->(sample) { sample["operations"] && sample["operations"] / sample["real"] }],
+      [:syscalls, "syscalls/op", "calls", "%.4f", ->(sample) { sample["syscalls"] }],
+      [:maps_growth, "mappings +", "mappings", "%d", note.("maps_growth")],
+      [:parked, "parked", "strands", "%d", note.("parked")],
+      [:rss_per_strand, "RSS B/strand", "B", "%.0f", note.("rss_per_strand")],
+      [:limit_told, "limit told", "", "%d", note.("limit_told")]
+    ].to_h { |name, header, unit, format, reader| [name, new(name:, header:, unit:, format:, reader:)] }.freeze
+
+    def self.[](name) = ALL.fetch(name)
+    def self.names = ALL.keys
+  end
+end

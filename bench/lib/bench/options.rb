@@ -1,0 +1,96 @@
+# frozen_string_literal: true
+
+require "optparse"
+
+module Bench
+  # What the user asked for. Everything that can be wrong about it is found before the first sample runs: a bench
+  # that fails after ten minutes because a folder is missing has wasted them.
+  class Options
+    class Invalid < StandardError; end
+
+    SAMPLES = { quick: 1, default: 3, full: 5 }.freeze
+
+    attr_reader :mode, :only, :json, :markdown, :chart, :action, :seed
+
+    def self.parse(arguments, table_names: Bench.tables.map(&:name))
+      new(table_names).tap { |options| options.read(arguments) }
+    end
+
+    def initialize(table_names)
+      @table_names = table_names
+      @mode = :default
+      @only = table_names
+      @action = :run
+      @seed = Random.new_seed % 1_000_000
+    end
+
+    def samples = SAMPLES.fetch(@mode)
+    def quick? = @mode == :quick
+    def full? = @mode == :full
+    def help = parser.help
+
+    def read(arguments)
+      rest = parser.parse(arguments)
+      raise Invalid, "unexpected argument: #{rest.first}" unless rest.empty?
+
+      [@json, @markdown, @chart].compact.each { |path| check_writable(path) }
+    rescue OptionParser::ParseError => error
+      raise Invalid, error.message
+    end
+
+    private
+
+    def parser
+      @parser ||= OptionParser.new("Usage: bin/bench [options]") do |parser|
+        parser.separator("\nRuns the tables and prints each contender's time, its ratio to the floor and to the best peer.\n\n")
+        add_modes(parser)
+        add_selection(parser)
+        add_outputs(parser)
+        parser.on("-h", "--help", "print this and stop") { @action = :help }
+      end
+    end
+
+    def add_modes(parser)
+      parser.on("--quick", "one small sample of each, not for judgement; under two minutes") { choose(:quick) }
+      parser.on("--full", "medians of 5 samples, and the list of targets; default: medians of 3") { choose(:full) }
+      parser.on("--seed N", Integer, "seed of the order in which contenders run, as an earlier run printed it") do |seed|
+        @seed = seed
+      end
+    end
+
+    def add_selection(parser)
+      parser.on("--only TABLE[,TABLE]", Array, "only these tables; a name may be a glob such as 'mutex_*'") do |globs|
+        @only = globs.flat_map { |glob| matching(glob) }.uniq
+      end
+      parser.on("--list", "print the tables and stop") { @action = :list }
+    end
+
+    def add_outputs(parser)
+      parser.on("--json FILE", "write every sample, median and verdict") { |path| @json = path }
+      parser.on("--markdown FILE", "write the table for the README") { |path| @markdown = path }
+      parser.on("--chart FILE", "write a bar chart as SVG") { |path| @chart = path }
+    end
+
+    def choose(mode)
+      raise Invalid, "--quick and --full exclude each other" unless [:default, mode].include?(@mode)
+
+      @mode = mode
+    end
+
+    def matching(glob)
+      found = @table_names.select { |name| File.fnmatch(glob, name) }
+      raise Invalid, "no table matches #{glob.inspect}; there are: #{@table_names.join(", ")}" if found.empty?
+
+      found
+    end
+
+    def check_writable(path)
+      directory = File.dirname(path)
+      raise Invalid, "cannot write #{path}: #{directory} is not a directory" unless File.directory?(directory)
+      raise Invalid, "cannot write #{path}: it is a directory" if File.directory?(path)
+
+      target = File.exist?(path) ? path : directory
+      raise Invalid, "cannot write #{path}: permission denied" unless File.writable?(target)
+    end
+  end
+end

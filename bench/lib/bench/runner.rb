@@ -1,0 +1,50 @@
+# frozen_string_literal: true
+
+module Bench
+  # Runs a table: round after round, and in each round every contender of every row once, in an order shuffled
+  # anew. What changes slowly on the machine (its clock, its neighbours) then meets all contenders alike, instead
+  # of the one that had its turn at that moment.
+  class Runner
+    def initialize(samples:, quick:, seed:, sampler: Sampler.new, syscalls: Syscalls.new, progress: ->(_) {})
+      @samples = samples
+      @quick = quick
+      @random = Random.new(seed)
+      @sampler = sampler
+      @syscalls = syscalls
+      @progress = progress
+    end
+
+    def run(table)
+      result = Result.new(table)
+      @samples.times do |round|
+        turns(result).shuffle(random: @random).each { |row, contender| take(table, row, contender, round) }
+      end
+      result
+    end
+
+    private
+
+    def turns(result)
+      result.rows.product(result.table.contenders)
+    end
+
+    def take(table, row, contender, round)
+      # A missing library is missing in every round, and what failed once is a failure whatever follows.
+      return if row.remark(contender)
+
+      @progress.call("#{table.name} #{row.label} #{contender.name}, round #{round + 1} of #{@samples}")
+      reason = row.row.skipped[contender.name.to_sym]
+      row.add(contender, reason ? { "unavailable" => reason } : sample(table, row, contender, round))
+    end
+
+    def sample(table, row, contender, round)
+      size = table.size_of(row.row, contender, quick: @quick)
+      answer = @sampler.sample(table, contender, size)
+      # The count of system calls does not vary as times do, and tracing is slow: once is enough.
+      if table.syscalls && round.zero? && answer.key?("real") && !contender.program
+        answer["syscalls"] = @syscalls.per_operation(table, contender, size)
+      end
+      answer
+    end
+  end
+end

@@ -1,0 +1,113 @@
+# frozen_string_literal: true
+
+require "json"
+require "rbconfig"
+require "tempfile"
+
+module Bench
+  # Runs one sample in a child process and judges it. A sample is a Hash: the child's numbers, or
+  # {"unavailable" => reason}, or {"failed" => reason}.
+  class Sampler
+    CHILD = File.join(ROOT, "bench/child.rb")
+
+    # Far above what any contender needs. A contender that hangs must not hang the bench.
+    TIME_LIMIT = 120.0
+
+    def initialize(time_limit: TIME_LIMIT, prefix: [])
+      @time_limit = time_limit
+      @prefix = prefix
+    end
+
+    def sample(table, contender, size)
+      judge(table, contender, size, answer_of(*command(table, contender, size)))
+    rescue Unavailable => error
+      { "unavailable" => error.message }
+    end
+
+    # Which libraries the children will see: name => version.
+    def probe
+      answer_of(RbConfig.ruby, CHILD, "probe")
+    end
+
+    private
+
+    def command(table, contender, size)
+      return [FloorProgram.new(contender.program).path, *contender.arguments.call(**size).map(&:to_s)] if contender.program
+
+      [RbConfig.ruby, CHILD, "sample", table.file, contender.name,
+       JSON.generate(size), JSON.generate(table.warm_up_size(size))]
+    end
+
+    def judge(table, contender, size, answer)
+      if answer.key?("unavailable")
+        return contender.subject? ? { "failed" => answer["unavailable"] } : answer
+      end
+      return answer if answer.key?("failed")
+
+      complaint = table.complaint(size, answer["proof"] || {})
+      complaint ? { "failed" => complaint } : answer
+    end
+
+    def answer_of(*command)
+      Workspace.with_scratch do |scratch|
+        Tempfile.create("ringspun-bench-stderr") { |errors| run([*@prefix, *command], scratch, errors) }
+      end
+    end
+
+    def run(command, scratch, errors)
+      reader, writer = IO.pipe
+      # A process group of its own lets the time limit end whatever the child may have started.
+      pid = Process.spawn({ "BENCH_SCRATCH" => scratch }, *command,
+                          3 => writer, in: File::NULL, out: errors, err: errors, pgroup: true)
+      writer.close
+      text = read_until_deadline(reader)
+      Process.kill(:KILL, -pid) unless text
+      _, status = Process.wait2(pid)
+      pid = nil
+      interpret(text, status, errors)
+    ensure
+      reader&.close
+      stop(pid) if pid
+    end
+
+    # Everything the child writes, or nil when the time is over.
+    def read_until_deadline(reader)
+      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + @time_limit
+      text = +""
+      loop do
+        left = deadline - Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        return nil if left <= 0 || !reader.wait_readable(left)
+
+        text << reader.readpartial(65_536)
+      end
+    rescue EOFError
+      text
+    end
+
+    def interpret(text, status, errors)
+      return { "failed" => "no answer within #{@time_limit.round} s" } if text.nil?
+      return JSON.parse(text) if status.success? && !text.empty?
+
+      { "failed" => "#{describe(status)}: #{last_words(errors)}" }
+    end
+
+    def describe(status)
+      status.signaled? ? "killed by signal #{Signal.signame(status.termsig)}" : "exit #{status.exitstatus}"
+    end
+
+    # Exceptions are in the answer; what ends here is a crash, whose report is long, or a floor's single line.
+    def last_words(errors)
+      errors.rewind
+      lines = errors.readlines.map(&:strip).reject(&:empty?)
+      (lines.grep(/\[BUG\]|[Aa]ssert/).first || lines.first || "nothing on stderr")[0, 300]
+    end
+
+    # Only reached when we are interrupted while the child still runs.
+    def stop(pid)
+      Process.kill(:KILL, -pid)
+      Process.wait(pid)
+    rescue Errno::ESRCH, Errno::ECHILD
+      nil
+    end
+  end
+end

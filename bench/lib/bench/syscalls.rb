@@ -1,0 +1,42 @@
+# frozen_string_literal: true
+
+require "tempfile"
+
+module Bench
+  # System calls per operation, counted by strace. Two sizes are run, and the difference is what the operations
+  # cost: start, warm-up and exit are the same in both.
+  class Syscalls
+    def self.available?
+      return @available unless @available.nil?
+
+      # It may be installed and still not be allowed to trace.
+      @available = system("strace", "-c", "true", out: File::NULL, err: File::NULL) || false
+    end
+
+    # Calls per operation as a Float, or nil where they cannot be counted.
+    def per_operation(table, contender, size)
+      return nil unless self.class.available?
+
+      operation, few, many = table.syscalls.values_at(:operation, :few, :many)
+      counts = [few, many].map { |operations| count(table, contender, size.merge(operation => operations)) }
+      return nil if counts.include?(nil)
+
+      [(counts.last - counts.first) / (many - few).to_f, 0.0].max
+    end
+
+    private
+
+    def count(table, contender, size)
+      Tempfile.create("ringspun-bench-strace") do |summary|
+        sampler = Sampler.new(prefix: ["strace", "-f", "-c", "-o", summary.path])
+        answer = sampler.sample(table, contender, size)
+        answer.key?("real") ? total(summary.read) : nil
+      end
+    end
+
+    # The last line of the summary: "100.00 0.001234 1 1234 5 total", where the errors' column may be empty.
+    def total(summary)
+      summary[/^\s*100\.00\s+[\d.]+\s+\d*\s+(\d+)(?:\s+\d+)?\s+total$/, 1]&.to_i
+    end
+  end
+end

@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+module Bench
+  # The report for the terminal. Each table is printed as soon as it is done.
+  class TextReport
+    NOT_FOR_JUDGEMENT = "One small sample of each: NOT FOR JUDGEMENT. Use --full for numbers to quote."
+
+    def initialize(out)
+      @out = out
+    end
+
+    def opening(facts, options)
+      @out.puts "Ringspun bench"
+      width = facts.to_h.keys.map(&:size).max
+      facts.to_h.each { |name, value| @out.puts "  #{name.to_s.ljust(width)}  #{value}" }
+      @out.puts "  #{"samples".ljust(width)}  median of #{options.samples}, order by --seed #{options.seed}"
+      @out.puts NOT_FOR_JUDGEMENT if options.quick?
+      @out.puts "WARNING: #{facts.warning}" if facts.warning
+    end
+
+    def table(result)
+      @out.puts "", "#{result.table.name}: #{result.table.title}", wrap(result.table.about)
+      columns = Columns.new(result.table)
+      result.rows.each { |row| row(result.table, row, columns) }
+      @out.flush
+    end
+
+    def targets(results)
+      @out.puts "", "Targets"
+      results.each do |result|
+        result.verdicts.each { |verdict| @out.puts target_line(result.table.name, verdict) }
+      end
+    end
+
+    def failures(failures)
+      return if failures.empty?
+
+      @out.puts("", "FAILED", failures.map { |failure| "  #{failure}" })
+    end
+
+    private
+
+    def row(table, row, columns)
+      lines = table.contenders.map { |contender| line(row, contender, columns) }
+      cells = lines.map(&:last).grep(Array)
+      widths = columns.headers.each_with_index.map { |header, index| [header, *cells.map { |line| line[index] }].map(&:size).max }
+      label_width = [row.label, *lines.map(&:first)].map(&:size).max
+
+      @out.puts "", justify(row.label, label_width, columns.headers, widths)
+      lines.each do |name, content|
+        @out.puts content.is_a?(Array) ? justify(name, label_width, content, widths) : "#{name.ljust(label_width)}  #{content}"
+      end
+    end
+
+    def line(row, contender, columns)
+      [contender.name, row.remark(contender) || columns.cells(row, contender)]
+    end
+
+    def justify(label, label_width, cells, widths)
+      [label.ljust(label_width), *cells.zip(widths).map { |cell, width| cell.rjust(width) }].join("  ")
+    end
+
+    def target_line(name, verdict)
+      word = { true => "met   ", false => "MISSED", nil => "?     " }.fetch(verdict.met)
+      "  #{word}  #{name.ljust(10)}  #{verdict.sentence.ljust(40)}  #{verdict.measured}"
+    end
+
+    def wrap(text) = text.gsub(/\s+/, " ").strip.scan(/\S.{0,98}(?=\s|\z)/).join("\n")
+  end
+end

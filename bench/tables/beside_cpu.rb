@@ -1,0 +1,97 @@
+# frozen_string_literal: true
+
+# A Ruby thread that never waits, as a request that computes something does. It holds Ruby's global lock for its
+# whole time slice, and every library that gives the lock up around a system call waits for that slice.
+beside_a_busy_thread = lambda do |&work|
+  stop = false
+  busy = Thread.new do
+    turns = 0
+    turns += 1 until stop
+    turns
+  end
+  work.call
+ensure
+  stop = true
+  busy.join
+end
+
+# `start` runs a block beside the others, and `finish` awaits it. Sends until the time is over and counts what has
+# arrived.
+stock = lambda do |meter, seconds, bytes, start, finish|
+  reader, writer = IO.pipe
+  payload = Bench.payload(0, bytes)
+  sent = received = 0
+  meter.measure do
+    deadline = meter.now + seconds
+    writing = start.call do
+      while meter.now < deadline
+        writer.write(payload)
+        sent += bytes
+      end
+      writer.close
+    end
+    reading = start.call do
+      buffer = String.new(capacity: bytes)
+      received += buffer.bytesize while reader.readpartial(bytes, buffer)
+    rescue EOFError
+      reader.close
+    end
+    [writing, reading].each(&finish)
+  end
+  meter.operations = received / bytes
+  { lost: sent - received }
+end
+
+Bench.table "beside_cpu" do
+  title "Beside a busy thread"
+  about "Pairs of a 1 KB write and its read on a pipe, while a Ruby thread computes beside them. Ruby gives each " \
+        "of the two threads half of the time at best."
+  size seconds: 2.0, bytes: 1024
+  quick seconds: 1.0
+  warm_up seconds: 0.05
+  proof { |**| { lost: 0 } }
+  columns :rate, :real_ns
+  against_peer :real_ns
+
+  # A thread for the writer and one for the reader.
+  contender "threads" do |meter, seconds:, bytes:|
+    beside_a_busy_thread.call { stock.call(meter, seconds, bytes, Thread.method(:new), :join) }
+  end
+
+  # A task for each. The scheduler lives in this thread; the busy one has none.
+  contender "async", requires: "async" do |meter, seconds:, bytes:|
+    beside_a_busy_thread.call do
+      Sync { |task| stock.call(meter, seconds, bytes, task.method(:async), :wait) }
+    end
+  end
+
+  # A strand for each, on the machine of this thread.
+  contender "ringspun", requires: "ringspun" do |meter, seconds:, bytes:|
+    sent = received = 0
+    payload = Bench.payload(0, bytes)
+    beside_a_busy_thread.call do
+      Ringspun.run do |machine|
+        reader, writer = machine.pipe
+        meter.measure do
+          deadline = meter.now + seconds
+          writing = machine.spin do
+            sent += machine.write(writer, payload) while meter.now < deadline
+            machine.close(writer)
+          end
+          reading = machine.spin do
+            buffer = String.new(capacity: bytes)
+            while (read = machine.read(reader, buffer, bytes)).positive?
+              received += read
+            end
+            machine.close(reader)
+          end
+          machine.join(writing, reading)
+        end
+      end
+    end
+    meter.operations = received / bytes
+    { lost: sent - received }
+  end
+
+  targets "rate >= 100_000"
+end

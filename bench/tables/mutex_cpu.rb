@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+# A line of a log and a pattern that has to look at all of it: more than a microsecond, as a small unit of real work
+# is. With a cheaper match the table would measure the loop.
+line = '203.0.113.7 - - [21/Nov/2026:20:56:01 +0000] "GET /articles/42/comments?page=3&order=newest HTTP/1.1" 200 ' \
+       '5316 "https://example.org/articles/42" "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"'
+pattern = %r{\A\S+ \S+ \S+ \[[^\]]+\] "(?:GET|POST) [^ ?]+(?:\?\S*)? HTTP/1\.[01]" [1-5]\d\d \d+ "[^"]*" ".*\bFirefox/\d+}
+
+Bench.table "mutex_cpu" do
+  title "Mutex, CPU-bound"
+  about "20 groups, each a mutex and 10 workers which lock it and match a Regexp within, 5,000 times each. The " \
+        "floor is the same loop without any lock or worker."
+  size groups: 20, workers: 10, matches: 5_000
+  quick matches: 1_000
+  warm_up matches: 10
+  row "N=20"
+  proof { |groups:, workers:, matches:| { matched: groups * workers * matches } }
+
+  # A thread for each worker, a stock Mutex for each group.
+  contender "threads" do |meter, groups:, workers:, matches:|
+    meter.measure do
+      threads = groups.times.flat_map do
+        mutex = Mutex.new
+        workers.times.map do
+          Thread.new do
+            matched = 0
+            matches.times { mutex.synchronize { matched += 1 if pattern.match?(line) } }
+            matched
+          end
+        end
+      end
+      { matched: threads.sum(&:value) }
+    end
+  end
+
+  # A task for each worker. The stock Mutex is the lock that Async's guide to thread safety shows, and half the
+  # price of Async::Semaphore.
+  contender "async", requires: "async" do |meter, groups:, workers:, matches:|
+    meter.measure do
+      Sync do |task|
+        tasks = groups.times.flat_map do
+          mutex = Mutex.new
+          workers.times.map do
+            task.async do
+              matched = 0
+              matches.times { mutex.synchronize { matched += 1 if pattern.match?(line) } }
+              matched
+            end
+          end
+        end
+        { matched: tasks.sum(&:wait) }
+      end
+    end
+  end
+
+  # A strand for each worker, a Ringspun::Mutex for each group.
+  contender "ringspun", requires: "ringspun" do |meter, groups:, workers:, matches:|
+    meter.measure do
+      Ringspun.run do |machine|
+        strands = groups.times.flat_map do
+          mutex = Ringspun::Mutex.new
+          workers.times.map do
+            machine.spin do
+              matched = 0
+              matches.times { mutex.synchronize { matched += 1 if pattern.match?(line) } }
+              matched
+            end
+          end
+        end
+        { matched: strands.sum(&:await) }
+      end
+    end
+  end
+
+  bare "bare loop" do |meter, groups:, workers:, matches:|
+    meter.measure do
+      counts = (groups * workers).times.map do
+        matched = 0
+        matches.times { matched += 1 if pattern.match?(line) }
+        matched
+      end
+      { matched: counts.sum }
+    end
+  end
+
+  targets "total <= 1.10 x floor"
+end

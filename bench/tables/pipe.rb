@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+# The stock classes, which threads and Async's scheduler share. `write` on a pipe is unbuffered (an IO.pipe's
+# writer has sync on), and `readpartial` into a reused buffer is the cheapest stock read that a scheduler serves:
+# `sysread` raises EAGAIN under one.
+stock_group = lambda do |group, chunks, bytes, tally, start|
+  reader, writer = IO.pipe
+  payload = Bench.payload(group, bytes)
+  writing = start.call do
+    chunks.times { writer.write(payload) }
+    writer.close
+  end
+  reading = start.call do
+    buffer = String.new(capacity: bytes)
+    received = 0
+    while received < chunks * bytes
+      reader.readpartial(bytes, buffer)
+      received += buffer.bytesize
+    end
+    reader.close
+    tally << [received, buffer == payload]
+  end
+  [writing, reading]
+end
+
+proof_of = ->(tally) { { bytes: tally.sum(&:first), intact: tally.count(&:last) } }
+
+Bench.table "pipe" do
+  title "I/O: pipe"
+  about "50 groups, each a pipe, a writer that writes 1 KB 10,000 times, and a reader that reads until the same " \
+        "bytes have arrived."
+  size groups: 50, chunks: 10_000, bytes: 1024
+  quick chunks: 2_000
+  warm_up chunks: 50
+  row "C=50x2"
+  proof { |groups:, chunks:, bytes:| { bytes: groups * chunks * bytes, intact: groups } }
+
+  # A thread for each writer and reader.
+  contender "threads" do |meter, groups:, chunks:, bytes:|
+    tally = []
+    meter.measure do
+      groups.times.flat_map { |group| stock_group.call(group, chunks, bytes, tally, Thread.method(:new)) }.each(&:join)
+    end
+    proof_of.call(tally)
+  end
+
+  # `Sync` at the root and tasks below it, as Async's guide to best practices asks; the scheduler serves the
+  # stock classes' hooks with the selector that io-event chooses for this machine.
+  contender "async", requires: "async" do |meter, groups:, chunks:, bytes:|
+    tally = []
+    meter.measure do
+      Sync do |task|
+        groups.times.flat_map { |group| stock_group.call(group, chunks, bytes, tally, task.method(:async)) }.each(&:wait)
+      end
+    end
+    proof_of.call(tally)
+  end
+
+  # The machine's own calls on descriptors, a strand for each writer and reader.
+  contender "ringspun", requires: "ringspun" do |meter, groups:, chunks:, bytes:|
+    tally = []
+    meter.measure do
+      Ringspun.run do |machine|
+        strands = groups.times.flat_map do |group|
+          reader, writer = machine.pipe
+          payload = Bench.payload(group, bytes)
+          writing = machine.spin do
+            chunks.times { machine.write(writer, payload) }
+            machine.close(writer)
+          end
+          reading = machine.spin do
+            buffer = String.new(capacity: bytes)
+            received = 0
+            received += machine.read(reader, buffer, bytes) while received < chunks * bytes
+            machine.close(reader)
+            tally << [received, buffer == payload]
+          end
+          [writing, reading]
+        end
+        machine.join(*strands)
+      end
+    end
+    proof_of.call(tally)
+  end
+
+  floor("stream.c") { |groups:, chunks:, bytes:| ["pipe", groups, chunks, bytes] }
+
+  targets "total <= 2.2 x floor", "total <= 0.40 x async"
+end

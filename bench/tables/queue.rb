@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+# What every contender runs, on a queue of its own kind. The items are numbers, so that their sum proves that each
+# was delivered once.
+produce = ->(queue, items) { items.times { |item| queue.push(item) } }
+consume = lambda do |queue, items|
+  sum = 0
+  items.times { sum += queue.pop }
+  sum
+end
+
+# The stock Queue, which Async's own wraps: `start` runs a block beside the others, `finish` awaits its value.
+stock = lambda do |groups, producers, consumers, items, start, finish|
+  started = groups.times.flat_map do
+    queue = Thread::Queue.new
+    producers.times { start.call { produce.call(queue, items) } }
+    consumers.times.map { start.call { consume.call(queue, items * producers / consumers) } }
+  end
+  started.sum(&finish)
+end
+
+Bench.table "queue" do
+  title "Queue"
+  about "20 groups, each a queue, 5 producers which push 40,000 items and 10 consumers which pop their share. The " \
+        "floor is the same blocks over an Array, one after the other."
+  size groups: 20, producers: 5, consumers: 10, items: 40_000
+  quick items: 4_000
+  warm_up items: 100
+  row "N=20"
+  proof { |groups:, producers:, items:, **| { sum: groups * producers * items * (items - 1) / 2 } }
+
+  # A thread for each producer and consumer, over a stock Queue.
+  contender "threads" do |meter, groups:, producers:, consumers:, items:|
+    meter.measure { { sum: stock.call(groups, producers, consumers, items, Thread.method(:new), :value) } }
+  end
+
+  # A task for each, over the stock Queue: Async::Queue delegates to it, and is slower by the delegation.
+  contender "async", requires: "async" do |meter, groups:, producers:, consumers:, items:|
+    meter.measure do
+      Sync { |task| { sum: stock.call(groups, producers, consumers, items, task.method(:async), :wait) } }
+    end
+  end
+
+  # A strand for each, over a Ringspun::Queue.
+  contender "ringspun", requires: "ringspun" do |meter, groups:, producers:, consumers:, items:|
+    meter.measure do
+      Ringspun.run do |machine|
+        strands = groups.times.flat_map do
+          queue = Ringspun::Queue.new
+          producers.times { machine.spin { produce.call(queue, items) } }
+          consumers.times.map { machine.spin { consume.call(queue, items * producers / consumers) } }
+        end
+        { sum: strands.sum(&:await) }
+      end
+    end
+  end
+
+  bare "bare array" do |meter, groups:, producers:, consumers:, items:|
+    take = lambda do |array, count|
+      sum = 0
+      count.times { sum += array.shift }
+      sum
+    end
+    meter.measure do
+      sums = groups.times.flat_map do
+        array = []
+        producers.times { produce.call(array, items) }
+        consumers.times.map { take.call(array, items * producers / consumers) }
+      end
+      { sum: sums.sum }
+    end
+  end
+
+  targets "total <= 1.25 x floor", "total <= 1.0 x threads", "total <= 1.0 x async",
+          "real <= 1.0 x threads", "real <= 1.0 x async"
+end

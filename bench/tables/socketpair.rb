@@ -1,0 +1,86 @@
+# frozen_string_literal: true
+
+require "socket"
+
+# The stock classes, which threads and Async's scheduler share: `send` and `recv` go straight to the system calls
+# of the same name, without the buffering of IO.
+stock_group = lambda do |group, chunks, bytes, tally, start|
+  reader, writer = UNIXSocket.pair
+  payload = Bench.payload(group, bytes)
+  writing = start.call do
+    chunks.times { writer.send(payload, 0) }
+    writer.close
+  end
+  reading = start.call do
+    buffer = String.new(capacity: bytes)
+    received = 0
+    received += reader.recv(bytes, 0, buffer).bytesize while received < chunks * bytes
+    reader.close
+    tally << [received, buffer == payload]
+  end
+  [writing, reading]
+end
+
+proof_of = ->(tally) { { bytes: tally.sum(&:first), intact: tally.count(&:last) } }
+
+Bench.table "socketpair" do
+  title "I/O: socketpair"
+  about "50 groups, each a pair of unix stream sockets, a writer that sends 1 KB 10,000 times, and a reader that " \
+        "receives until the same bytes have arrived."
+  size groups: 50, chunks: 10_000, bytes: 1024
+  quick chunks: 2_000
+  warm_up chunks: 50
+  row "N=50"
+  proof { |groups:, chunks:, bytes:| { bytes: groups * chunks * bytes, intact: groups } }
+
+  # A thread for each writer and reader.
+  contender "threads" do |meter, groups:, chunks:, bytes:|
+    tally = []
+    meter.measure do
+      groups.times.flat_map { |group| stock_group.call(group, chunks, bytes, tally, Thread.method(:new)) }.each(&:join)
+    end
+    proof_of.call(tally)
+  end
+
+  # `Sync` at the root and tasks below it, as Async's guide to best practices asks.
+  contender "async", requires: "async" do |meter, groups:, chunks:, bytes:|
+    tally = []
+    meter.measure do
+      Sync do |task|
+        groups.times.flat_map { |group| stock_group.call(group, chunks, bytes, tally, task.method(:async)) }.each(&:wait)
+      end
+    end
+    proof_of.call(tally)
+  end
+
+  # The machine's own calls on descriptors, a strand for each writer and reader.
+  contender "ringspun", requires: "ringspun" do |meter, groups:, chunks:, bytes:|
+    tally = []
+    meter.measure do
+      Ringspun.run do |machine|
+        strands = groups.times.flat_map do |group|
+          reader, writer = machine.socketpair(:UNIX, :STREAM)
+          payload = Bench.payload(group, bytes)
+          writing = machine.spin do
+            chunks.times { machine.send(writer, payload, 0) }
+            machine.close(writer)
+          end
+          reading = machine.spin do
+            buffer = String.new(capacity: bytes)
+            received = 0
+            received += machine.recv(reader, buffer, bytes, 0) while received < chunks * bytes
+            machine.close(reader)
+            tally << [received, buffer == payload]
+          end
+          [writing, reading]
+        end
+        machine.join(*strands)
+      end
+    end
+    proof_of.call(tally)
+  end
+
+  floor("stream.c") { |groups:, chunks:, bytes:| ["socketpair", groups, chunks, bytes] }
+
+  targets "total <= 2.2 x floor", "total <= 0.40 x async"
+end

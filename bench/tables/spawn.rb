@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+# Operations are spawned one after the other, each awaited before the next: what a server does for a request, and
+# what must not leave a trace in the process.
+sequence = lambda do |meter, count, start, finish|
+  sum = 0
+  mappings = meter.mappings
+  meter.measure { count.times { sum += start.call { 1 }.public_send(finish) } }
+  meter.operations = count
+  meter.note(:maps_growth, meter.mappings - mappings)
+  { sum: }
+end
+
+Bench.table "spawn" do
+  title "Spawn and finish"
+  about "100,000 times: spawn, run an empty block, await it. `mappings +` is by how many lines /proc/self/maps grew."
+  size count: 100_000
+  quick count: 20_000
+  # Enough that what is kept for reuse has been made when the region begins.
+  warm_up count: 10_000
+  proof { |count:| { sum: count } }
+  columns :real_ns, :cpu_ns, :rate, :maps_growth
+  against_floor :cpu_ns
+  against_peer :real_ns, :cpu_ns
+
+  # Thread.new and its value.
+  contender "threads" do |meter, count:|
+    sequence.call(meter, count, Thread.method(:new), :value)
+  end
+
+  # Task#async and its value.
+  contender "async", requires: "async" do |meter, count:|
+    Sync { |task| sequence.call(meter, count, task.method(:async), :wait) }
+  end
+
+  # Machine#spin and the strand's value.
+  contender "ringspun", requires: "ringspun" do |meter, count:|
+    Ringspun.run { |machine| sequence.call(meter, count, machine.method(:spin), :await) }
+  end
+
+  # A fiber that is made, resumed once and dropped: what a scheduler without reuse is built on.
+  bare "bare fiber" do |meter, count:|
+    sequence.call(meter, count, Fiber.method(:new), :resume)
+  end
+
+  targets "real_ns <= 1_000", "maps_growth <= 0"
+end

@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+require_relative "test_helper"
+
+class BenchTest::OptionsTest < Minitest::Test
+  def test_defaults
+    options = parse
+    assert_equal [:default, 3, :run], [options.mode, options.samples, options.action]
+    assert_equal %w[pipe mutex_cpu mutex_io], options.only
+    assert_nil options.json
+  end
+
+  def test_modes
+    assert_equal 1, parse("--quick").samples
+    assert_equal 5, parse("--full").samples
+    assert_predicate parse("--quick"), :quick?
+    assert_predicate parse("--full"), :full?
+  end
+
+  def test_only_takes_names_and_globs
+    assert_equal %w[pipe], parse("--only", "pipe").only
+    assert_equal %w[mutex_cpu mutex_io], parse("--only", "mutex_*").only
+    assert_equal %w[mutex_io pipe], parse("--only", "mutex_io,pipe,mutex_io").only
+  end
+
+  def test_seed_is_kept
+    assert_equal 42, parse("--seed", "42").seed
+  end
+
+  def test_other_actions
+    assert_equal :list, parse("--list").action
+    assert_equal :help, parse("--help").action
+    assert_includes parse.help, "--markdown FILE"
+  end
+
+  def test_what_makes_no_sense_is_refused
+    assert_refused(/exclude each other/, "--quick", "--full")
+    assert_refused(/no table matches "nope".*pipe/, "--only", "nope")
+    assert_refused(/unexpected argument: pipe/, "pipe")
+    assert_refused(/invalid option: --fast/, "--fast")
+    assert_refused(/missing argument: --json/, "--json")
+    assert_refused(/invalid argument: --seed/, "--seed", "x")
+  end
+
+  def test_files_are_checked_before_anything_runs
+    assert_refused(/not a directory/, "--json", "/no/such/folder/x.json")
+    assert_refused(/it is a directory/, "--chart", Dir.tmpdir)
+  end
+
+  def test_a_bad_option_exits_with_2_and_says_why
+    err = StringIO.new
+    BenchTest.tables
+    assert_equal 2, Bench::Command.new(["--fast"], out: StringIO.new, err:).run
+    assert_equal "bench: invalid option: --fast\nTry --help.\n", err.string
+  end
+
+  def test_list_names_every_table
+    out = StringIO.new
+    BenchTest.tables
+    assert_equal 0, Bench::Command.new(["--list"], out:, err: StringIO.new).run
+    assert_equal(Bench.tables.map(&:name), out.string.lines.map { |line| line.split.first })
+  end
+
+  private
+
+  def parse(*arguments) = BenchTest.options(*arguments)
+
+  def assert_refused(message, *arguments)
+    error = assert_raises(Bench::Options::Invalid) { parse(*arguments) }
+    assert_match message, error.message
+  end
+end

@@ -1,0 +1,115 @@
+# frozen_string_literal: true
+
+require_relative "test_helper"
+
+class BenchTest::ReportTest < Minitest::Test
+  def setup
+    @table = BenchTest.usual_table("total <= 2.2 x floor")
+    @result = BenchTest.result(@table, threads: [4.0, 5.0, 6.0], async: 2.0, ringspun: 1.0, floor: 0.5)
+  end
+
+  def test_text_has_the_columns_of_benchmark_and_the_ratios
+    assert_equal <<~TABLE, "#{text(@result).split("\n\n")[1].strip}\n"
+      N=1           user    system     total          real  total/floor  real/peer  total/peer  spread
+      threads   5.000000  0.000000  5.000000  (  5.000000)        10.00       2.50        2.50     40%
+      async     2.000000  0.000000  2.000000  (  2.000000)         4.00       1.00        1.00       -
+      ringspun  1.000000  0.000000  1.000000  (  1.000000)         2.00       0.50        0.50       -
+      floor     0.500000  0.000000  0.500000  (  0.500000)         1.00       0.25        0.25       -
+    TABLE
+  end
+
+  def test_who_has_no_numbers_has_a_line_with_the_reason
+    result = BenchTest.result(@table, async: { "unavailable" => "no gem" }, ringspun: { "failed" => "wrong result" })
+    assert_match(/^async +n\/a \(no gem\)$/, text(result))
+    assert_match(/^ringspun +FAILED: wrong result$/, text(result))
+  end
+
+  def test_ratios_without_floor_or_peer_are_dashes
+    result = BenchTest.result(@table, floor: { "unavailable" => "no compiler" }, async: { "unavailable" => "-" },
+                                      threads: { "unavailable" => "-" })
+    assert_match(/^ringspun +1\.000000 .* - +- +- +-$/, text(result))
+  end
+
+  def test_target_list
+    out = StringIO.new
+    Bench::TextReport.new(out).targets([@result])
+    assert_match(/^  met +usual +total <= 2\.2 x floor +2\.00 x$/, out.string)
+  end
+
+  def test_opening_says_when_it_is_not_for_judgement_or_the_machine_is_busy
+    assert_includes opening("--quick"), "NOT FOR JUDGEMENT"
+    refute_includes opening, "JUDGEMENT"
+    busy = BenchTest::Facts.usual.with(warning: "load average is 9")
+    assert_includes opening(facts: busy), "WARNING: load average is 9"
+  end
+
+  def test_json_has_every_sample
+    json = JSON.parse(Bench::JsonReport.new(BenchTest::Facts.usual, BenchTest.options("--full"), [@result]).to_s)
+    assert_equal ["full", 5, true], json.values_at("mode", "samples", "for_judgement")
+    threads = json["tables"][0]["rows"][0]["contenders"][0]
+    assert_equal([4.0, 5.0, 6.0], threads["samples"].map { |sample| sample["user"] })
+    assert_equal [5.0, 10.0], [threads["medians"]["total"], threads["floor_ratio"]]
+    assert_equal({ "sentence" => "total <= 2.2 x floor", "met" => true, "measured" => "2.00 x" }, json["tables"][0]["targets"][0])
+  end
+
+  def test_markdown_is_one_table
+    lines = markdown.lines.map(&:chomp)
+    assert_equal "|  | threads | async | ringspun | floor | to the floor | to the best peer |", lines[0]
+    assert_equal "| Usual work, N=1 | 5.00 s | 2.00 s | **1.00 s** | 500 ms | 2.00 x | 0.50 x |", lines[2]
+    assert_includes lines.last, "a CPU, 2 cores"
+    refute_includes lines.last, "JUDGEMENT"
+    assert_includes markdown("--quick"), "NOT FOR JUDGEMENT"
+  end
+
+  def test_a_row_that_not_everyone_runs_is_for_the_terminal_only
+    table = BenchTest.table do
+      row "all"
+      row "one", skipped: { threads: "not asked of it" }
+      contender("threads") {}
+      contender("ringspun") {}
+    end
+    result = BenchTest.result(table)
+    assert_match(/^one /, text(result))
+    refute_includes Bench::Chart.new([result]).to_s, "one"
+    refute_includes Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, [result]).to_s, "one"
+  end
+
+  def test_chart_is_well_formed_and_scaled_per_row
+    svg = Bench::Chart.new([@result]).to_s
+    widths = svg.scan(/<rect class="bar" .*? width="([\d.]+)"/).flatten.map(&:to_f)
+    assert_equal [520.0, 208.0, 104.0, 52.0] * 2, widths
+    assert_match %r{>Usual work, N=2</text>$}, svg
+    elements = svg.lines.map(&:chomp) - ["</svg>"]
+    assert_match(/\A<svg [^<>]+>\z/, elements.shift)
+    elements.each { |line| assert_match %r{\A<(rect [^<>]+/|text [^<>]+>[^<>]*</text)>\z}, line }
+  end
+
+  def test_numbers_are_readable
+    assert_equal "1,234,567 op/s", Bench::Metric[:rate].brief(1_234_567.2)
+    assert_equal "12.3 ns", Bench::Metric[:real_ns].brief(12.31)
+    assert_equal "0.45 ns", Bench::Metric[:real_ns].brief(0.45)
+    assert_equal "1.23 µs", Bench::Metric[:real_ns].brief(1234.0)
+    assert_equal "12.3 ms", Bench::Metric[:real].brief(0.01234)
+    assert_equal "1234 s", Bench::Metric[:real].brief(1234.2)
+    assert_equal "13,366 B", Bench::Metric[:rss_per_strand].brief(13_366)
+  end
+
+  def test_metrics_per_operation
+    sample = BenchTest.sample(user: 1.0, system: 1.0, real: 4.0, operations: 1000)
+    assert_equal([4e6, 2e6, 250.0], %i[real_ns cpu_ns rate].map { |name| Bench::Metric[name].read(sample) })
+    assert_nil Bench::Metric[:real_ns].read(BenchTest.sample)
+    assert_nil Bench::Metric[:real_ns].read(BenchTest.sample(operations: 0))
+  end
+
+  private
+
+  def text(result) = StringIO.new.tap { |out| Bench::TextReport.new(out).table(result) }.string
+
+  def opening(*arguments, facts: BenchTest::Facts.usual)
+    StringIO.new.tap { |out| Bench::TextReport.new(out).opening(facts, BenchTest.options(*arguments)) }.string
+  end
+
+  def markdown(*arguments)
+    Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options(*arguments), [@result]).to_s
+  end
+end

@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+require_relative "test_helper"
+
+class BenchTest::RunnerTest < Minitest::Test
+  # Answers what it is told, and remembers who ran.
+  class FakeSampler
+    attr_reader :turns
+
+    def initialize(answers = {})
+      @answers = answers
+      @turns = []
+    end
+
+    def sample(_table, contender, size)
+      @turns << [contender.name, size]
+      @answers.fetch(contender.name) { BenchTest.sample }
+    end
+  end
+
+  def test_each_round_runs_every_contender_of_every_row_once
+    sampler = run_rounds(BenchTest.usual_table, samples: 3)
+    rounds = sampler.turns.each_slice(8).to_a
+    assert_equal 3, rounds.size
+    everyone = %w[threads async ringspun floor].product([{ groups: 1 }, { groups: 2 }]).sort_by(&:to_s)
+    rounds.each { |round| assert_equal everyone, round.sort_by(&:to_s) }
+  end
+
+  def test_the_order_is_shuffled_anew_in_each_round_and_follows_the_seed
+    rounds = run_rounds(BenchTest.usual_table, samples: 3, seed: 1).turns.each_slice(8).to_a
+    assert_operator rounds.uniq.size, :>, 1
+    assert_equal rounds.flatten(1), run_rounds(BenchTest.usual_table, samples: 3, seed: 1).turns
+    refute_equal rounds.flatten(1), run_rounds(BenchTest.usual_table, samples: 3, seed: 2).turns
+  end
+
+  def test_who_cannot_run_is_asked_once_and_is_never_silently_missing
+    table = BenchTest.usual_table
+    sampler = FakeSampler.new("async" => { "unavailable" => "no gem" }, "ringspun" => { "failed" => "wrong result" })
+    result = runner(sampler, samples: 5).run(table)
+    assert_equal(2, sampler.turns.count { |name, _| name == "async" })
+    assert_equal "n/a (no gem)", result.rows.first.remark(table.contender("async"))
+    assert_equal ["usual N=1 ringspun FAILED: wrong result", "usual N=2 ringspun FAILED: wrong result"], result.failures
+  end
+
+  def test_a_row_may_leave_a_contender_out_with_a_reason
+    table = BenchTest.table do
+      row "big", skipped: { threads: "too many" }
+      contender("threads") {}
+    end
+    result = runner(FakeSampler.new, samples: 1).run(table)
+    assert_equal "n/a (too many)", result.rows.first.remark(table.contenders.first)
+    assert_empty result.failures
+  end
+
+  def test_sizes_of_row_contender_and_quick_override_one_another
+    table = BenchTest.table do
+      size times: 100, groups: 1, bytes: 9
+      quick times: 10
+      row "N=2", groups: 2
+      contender("threads", size: { bytes: 3 }) {}
+    end
+    assert_equal [["threads", { times: 100, groups: 2, bytes: 3 }]], run_rounds(table, samples: 1).turns
+    assert_equal [["threads", { times: 10, groups: 2, bytes: 3 }]], run_rounds(table, samples: 1, quick: true).turns
+  end
+
+  def test_system_calls_are_counted_in_the_first_round_only
+    table = BenchTest.table do
+      size times: 1
+      syscalls :times, few: 1, many: 2
+      contender("threads") {}
+    end
+    counter = Class.new { def per_operation(*) = 0.25 }.new
+    result = runner(FakeSampler.new, samples: 2, syscalls: counter).run(table)
+    assert_equal([0.25, nil], result.rows.first.samples(table.contenders.first).map { |sample| sample["syscalls"] })
+    assert_equal 0.25, result.rows.first.value("threads", :syscalls)
+  end
+
+  private
+
+  def runner(sampler, samples:, seed: 1, quick: false, **rest)
+    Bench::Runner.new(samples:, quick:, seed:, sampler:, **rest)
+  end
+
+  def run_rounds(table, **)
+    FakeSampler.new.tap { |sampler| runner(sampler, **).run(table) }
+  end
+end

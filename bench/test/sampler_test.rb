@@ -1,0 +1,68 @@
+# frozen_string_literal: true
+
+require_relative "test_helper"
+
+class BenchTest::SamplerTest < Minitest::Test
+  def self.table
+    @table ||= begin
+      require File.join(BenchTest::FIXTURES, "behaviours.rb")
+      # Not one of the real tables.
+      Bench.tables.delete(Bench.tables.find { |table| table.name == "behaviours" })
+    end
+  end
+
+  def test_a_sample_has_times_operations_and_notes
+    sample = sample("right")
+    assert_kind_of Float, sample["real"]
+    assert_equal 10, sample["operations"]
+    assert_equal({ "parked" => 7 }, sample["notes"])
+  end
+
+  def test_every_sample_has_a_process_of_its_own
+    pids = 2.times.map { sample("fresh")["notes"]["parked"] }
+    assert_equal 3, [*pids, Process.pid].uniq.size
+  end
+
+  def test_a_wrong_result_is_a_failure
+    assert_equal({ "failed" => "wrong result: done is 9, not 10" }, sample("wrong"))
+  end
+
+  def test_a_missing_peer_is_a_remark_and_a_missing_subject_a_failure
+    assert_match(/cannot load such file -- ringspun_bench/, sample("absent")["unavailable"])
+    assert_match(/cannot load such file -- ringspun_bench/, sample("ringspun")["failed"])
+    assert_equal "not on this machine", sample("unable")["unavailable"]
+  end
+
+  def test_exceptions_and_crashes_are_failures_with_a_reason
+    assert_match(/\AArgumentError: something broke \(behaviours.rb:\d+\)\z/, sample("raising")["failed"])
+    assert_match(/never called measure/, sample("unmeasured")["failed"])
+    assert_match(/\Akilled by signal KILL/, sample("crashing")["failed"])
+  end
+
+  def test_a_contender_that_hangs_is_stopped
+    assert_equal "no answer within 1 s", sample("hanging", time_limit: 1.0)["failed"]
+  end
+
+  def test_nothing_is_left_in_the_scratch_directory
+    Dir.mktmpdir do |directory|
+      kept = ENV.fetch("TMPDIR", nil)
+      ENV["TMPDIR"] = directory
+      sample("right")
+      assert_empty Dir.children(directory)
+    ensure
+      ENV["TMPDIR"] = kept
+    end
+  end
+
+  def test_the_probe_names_each_library
+    assert_equal %w[async io-event ringspun], Bench::Sampler.new.probe.keys
+  end
+
+  private
+
+  def sample(name, time_limit: 60.0)
+    table = self.class.table
+    contender = table.contender(name)
+    Bench::Sampler.new(time_limit:).sample(table, contender, table.size_of(table.rows.first, contender))
+  end
+end

@@ -1,0 +1,17 @@
+# frozen_string_literal: true
+
+# Runs the named Minitest files in one process. Options (-n, --seed, -v) go to Minitest.
+
+require "bundler/setup"
+
+root = File.expand_path("../..", __dir__)
+%w[runtime/test runtime/lib].each { |folder| $LOAD_PATH.unshift(File.join(root, folder)) }
+
+files = ARGV.select { |argument| argument.end_with?(".rb") }
+ARGV.replace(ARGV - files)
+
+require "minitest/autorun"
+files.each { |file| require File.expand_path(file) }
+
+# Minitest calls a run without a single test a success.
+abort "no test ran" if Minitest::Runnable.runnables.all? { |test_class| test_class.methods_matching(/\Atest_/).empty? }

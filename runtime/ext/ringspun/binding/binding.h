@@ -1,0 +1,143 @@
+/* binding: the only C that knows Ruby. Shared by its files; everything here runs with the GVL held unless it says otherwise.
+ *
+ * A machine belongs to one Ruby thread. Engine strands point at their rsb_strand, which is the data of a Ringspun::Strand
+ * object; live ones are pinned by the machine's mark function, so the pointers hold under compaction.
+ */
+#ifndef RINGSPUN_BINDING_H
+#define RINGSPUN_BINDING_H
+
+#include "../engine/machine.h"
+#include "../engine/sim.h"
+
+#include <ruby.h>
+#include <ruby/io.h>
+#include <ruby/io/buffer.h>
+#include <ruby/thread.h>
+
+#define RSB_IDLE_MAX 128
+
+typedef struct rsb_machine {
+    rs_machine engine;
+    VALUE self;
+    VALUE thread;
+    VALUE idle[RSB_IDLE_MAX];   /* runner fibers that wait for a strand */
+    uint32_t idle_len;
+    uint32_t inline_streak;
+    uint32_t fork_count;        /* as it was when the machine last looked */
+    bool open;
+    bool locate;                /* record where strands are spun */
+    bool deadlock_told;
+    rs_id root;
+    rs_scope *spin_scope;       /* where Machine#spin puts strands: Ringspun.run's, else the root's own */
+    VALUE unread;               /* Hash, bounded: strand => error that nobody has read */
+    char backend_reason[160];
+} rsb_machine;
+
+typedef struct rsb_strand {
+    VALUE self;
+    VALUE machine;
+    VALUE fiber;                /* resume target of the current park */
+    VALUE body;
+    VALUE value;
+    VALUE error;
+    VALUE raises;               /* Array of exceptions to raise at the next park, or nil */
+    VALUE messages;             /* Array of values for Machine#park, or nil */
+    VALUE storage;
+    VALUE supervisor;           /* the Ringspun::Scope it was spun into, or nil */
+    VALUE spawned_at;
+    rs_id id;
+    VALUE kill_info;            /* errinfo of a Fiber#kill or Thread#kill that was caught at a switch */
+    int kill_state;             /* its rb_protect state; 0: none */
+    bool started;
+    bool done;
+    bool cancelled;             /* it ended by a cancellation */
+    bool used_fiber;            /* its fiber cannot be given to another strand */
+} rsb_strand;
+
+typedef struct rsb_scope {
+    rs_scope engine;
+    VALUE self;
+    VALUE machine;
+    VALUE first_error;
+    VALUE suppressed;
+    bool open;
+    bool returned;              /* the block, normally */
+    bool cancelled;             /* the block or the wait for the children ended by a cancellation */
+    bool cut_children;          /* a child did */
+    bool answers;               /* that cancellation was this scope's own */
+    bool killed;
+} rsb_scope;
+
+extern VALUE rsb_mRingspun, rsb_cMachine, rsb_cStrand, rsb_cScope;
+extern VALUE rsb_eError, rsb_eUsage, rsb_eClosed, rsb_eWrongThread, rsb_eTimeout, rsb_eLimit, rsb_eDeadlock,
+    rsb_eTerminated, rsb_eCancelled, rsb_eUnsupported;
+
+extern uint32_t rsb_forks;
+
+/* machine_object.c */
+rsb_machine *rsb_current(void);                 /* this thread's machine, made on first use; ready for a wait */
+rsb_machine *rsb_machine_of(VALUE self);        /* checked: right thread, open, able to run now */
+rsb_machine *rsb_machine_any_thread(VALUE self);
+rsb_machine *rsb_existing(void);                /* NULL when this thread has none */
+void rsb_after_fork(rsb_machine *machine);
+NORETURN(void rsb_end_of_child(rsb_machine *machine));
+int64_t rsb_seconds_to_ns(VALUE seconds, const char *what);
+int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what);
+
+/* switch.c */
+rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
+                      uint64_t tag, int64_t *result);
+/* Parks for the request, which must not have been done inline; raises when the wait ends otherwise. `keep` is what the
+ * kernel may touch. */
+int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep);
+/* The same with park flags; `answer` gets a copy of the start of the op's `extra`, which the kernel has filled. */
+int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
+                         size_t answer_size);
+void rsb_yield(rsb_machine *machine);
+void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
+void rsb_after_inline(rsb_machine *machine);
+void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception);
+
+/* strand_object.c */
+VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);
+rsb_strand *rsb_strand_get(VALUE object);
+/* Runs a NEW strand on this fiber to its end. False: the fiber must not be used again. */
+bool rsb_strand_run(rsb_machine *machine, rs_strand *strand, VALUE fiber);
+void rsb_strand_fail(rsb_machine *machine, rs_strand *strand, VALUE error);
+VALUE rsb_strand_root(rsb_machine *machine, rs_strand *strand);
+void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand);
+VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand);
+void rsb_report_unread(rsb_machine *machine);
+static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(&machine->engine)->user; }
+
+/* fiber_reset.c */
+bool rsb_fiber_reset(void);
+void rsb_fiber_set_storage(VALUE storage);
+VALUE rsb_fiber_storage(void);
+
+/* scope_object.c */
+void rsb_scope_child_ended(rsb_machine *machine, VALUE scope, VALUE error, bool cancelled);
+rs_scope *rsb_scope_engine(VALUE scope);
+
+/* errors.c */
+NORETURN(void rsb_fail(int64_t result, const char *what, int fd));
+
+/* descriptor_object.c: whatever names a descriptor: Integer, IO, anything with to_io */
+int rsb_fd(VALUE io);
+
+void rsb_init_errors(void);
+void rsb_init_machine(void);
+void rsb_init_strand(void);
+void rsb_init_scope(void);
+void rsb_init_switch(void);
+void rsb_init_fiber_reset(void);
+void rsb_init_sync(void);
+void rsb_init_queue(void);
+void rsb_init_io(void);
+void rsb_init_socket(void);
+void rsb_init_simulation(void);
+
+/* simulation_object.c */
+void rsb_simulation_options(VALUE options, rs_options *chosen, struct rs_sim_faults *faults);
+
+#endif

@@ -1,0 +1,297 @@
+/* file: opening and closing, files, pipes, readiness, children. */
+#include "io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- open and close --- */
+
+static int open_flags(VALUE flags) {
+    if (NIL_P(flags)) return O_RDONLY;
+    if (RB_INTEGER_TYPE_P(flags)) return NUM2INT(flags);
+    if (!RB_TYPE_P(flags, T_STRING)) {
+        rb_raise(rsb_eUsage, "open flags: expected an Integer (File::RDONLY ...) or a mode String, got %" PRIsVALUE,
+                 rb_inspect(flags));
+    }
+    static const struct {
+        const char *mode;
+        int flags;
+    } modes[] = {{"r", O_RDONLY}, {"r+", O_RDWR}, {"w", O_WRONLY | O_CREAT | O_TRUNC}, {"w+", O_RDWR | O_CREAT | O_TRUNC},
+                 {"a", O_WRONLY | O_CREAT | O_APPEND}, {"a+", O_RDWR | O_CREAT | O_APPEND},
+                 {"wx", O_WRONLY | O_CREAT | O_EXCL}};
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        if (strcmp(StringValueCStr(flags), modes[i].mode) == 0) return modes[i].flags;
+    }
+    rb_raise(rsb_eUsage, "unknown open mode %" PRIsVALUE ": use r, r+, w, w+, a, a+, wx or Integer flags", rb_inspect(flags));
+}
+
+static char *path_copy(VALUE path) {
+    VALUE string = rb_get_path(path);
+    return memcpy(rs_alloc((size_t)RSTRING_LEN(string) + 1), RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
+}
+
+/* Opens a file; the descriptor is closed on exec.
+ *
+ * May switch strands.
+ *
+ * @param path [String, Pathname]
+ * @param flags [Integer, String] File::WRONLY | ..., or a mode like "w"
+ * @param mode [Integer] permissions of a file that is made
+ * @return [Integer] descriptor
+ * @raise [SystemCallError]
+ * @since 0.1.0
+ */
+static VALUE machine_open(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 3);
+    rsb_machine *machine = rsb_machine_of(self);
+    int flags = open_flags(argc > 1 ? argv[1] : Qnil);
+    uint32_t mode = argc > 2 ? NUM2UINT(argv[2]) : 0666;
+    char *path = path_copy(argv[0]);
+    rs_request request = {.kind = RS_OP_OPEN, .fd = -1, .flags = (uint32_t)flags, .mode = mode, .address = path,
+                          .extra = path};
+    int64_t fd = rs_try(&machine->engine, &request);
+    if (fd == -EAGAIN) fd = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+    else free(path);
+    if (fd < 0) rb_syserr_fail_str((int)-fd, rb_get_path(argv[0]));
+    return LL2NUM(fd);
+}
+
+static void end_ops_on(rsb_machine *machine, int fd) {
+    while (rs_descriptor_closing(&machine->engine, fd) > 0) {
+        rs_list *closers = &machine->engine.closers;
+        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, 0, NULL);
+    }
+}
+
+/* With a descriptor: closes it. Strands that wait on it get a ClosedError first. Without: closes the machine; its strands
+ * are cancelled and have a second to unwind.
+ *
+ * May switch strands.
+ *
+ * @overload close(io)
+ *   @param io [Integer, IO]
+ *   @raise [ClosedError] when it is not open
+ * @overload close
+ *   @raise [UsageError] when strands are left that do not end
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE machine_close(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 0, 1);
+    if (argc == 0) return rb_funcall(self, rb_intern("shut_down"), 0);
+    rsb_machine *machine = rsb_machine_of(self);
+    VALUE io = argv[0];
+    int fd = rsb_fd(io);
+    end_ops_on(machine, fd);
+    if (!RB_FIXNUM_P(io)) {
+        rb_funcall(io, rb_intern("close"), 0);
+        return Qnil;
+    }
+    rs_request request = {.kind = RS_OP_CLOSE, .fd = fd};
+    int64_t result = rs_try(&machine->engine, &request);
+    if (result == -EAGAIN) result = rsb_perform_with(machine, &request, Qnil, RS_PARK_SHIELDED, NULL, 0);
+    if (result < 0) rsb_fail(result, "close", fd);
+    return Qnil;
+}
+
+/* --- files --- */
+
+/* Waits until the file's data has reached the disk.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
+ * @param data_only [Boolean] leave out metadata that is not needed to read the data back
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE machine_fsync(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 2);
+    rs_request request = {.kind = RS_OP_FSYNC, .fd = rsb_fd(argv[0]), .flags = argc > 1 && RTEST(argv[1])};
+    rsb_request(rsb_machine_of(self), &request, Qnil, RSB_OUT, "fsync");
+    return Qnil;
+}
+
+static VALUE seconds_of(const struct statx_timestamp *stamp) {
+    struct timespec time = {.tv_sec = stamp->tv_sec, .tv_nsec = stamp->tv_nsec};
+    return rb_time_timespec_new(&time, INT_MAX);
+}
+
+static VALUE statx_hash(const struct statx *st) {
+    VALUE hash = rb_hash_new();
+#define PUT(name, value) rb_hash_aset(hash, ID2SYM(rb_intern(name)), value)
+    static const char *const types[] = {"unknown", "fifo", "characterSpecial", "", "directory", "", "blockSpecial", "",
+                                        "file", "", "link", "", "socket"};
+    PUT("type", ID2SYM(rb_intern(types[(st->stx_mode & S_IFMT) >> 12])));
+    PUT("mode", UINT2NUM(st->stx_mode & 07777));
+    PUT("size", ULL2NUM(st->stx_size));
+    PUT("blocks", ULL2NUM(st->stx_blocks));
+    PUT("block_size", UINT2NUM(st->stx_blksize));
+    PUT("links", UINT2NUM(st->stx_nlink));
+    PUT("uid", UINT2NUM(st->stx_uid));
+    PUT("gid", UINT2NUM(st->stx_gid));
+    PUT("inode", ULL2NUM(st->stx_ino));
+    PUT("accessed_at", seconds_of(&st->stx_atime));
+    PUT("modified_at", seconds_of(&st->stx_mtime));
+    PUT("changed_at", seconds_of(&st->stx_ctime));
+    if (st->stx_mask & STATX_BTIME) PUT("created_at", seconds_of(&st->stx_btime));
+#undef PUT
+    return hash;
+}
+
+/* What is known of a file: :type (as File.ftype names it), :mode, :size, :blocks, :block_size, :links, :uid, :gid, :inode,
+ * :accessed_at, :modified_at, :changed_at and, where the filesystem knows, :created_at.
+ *
+ * May switch strands.
+ *
+ * @param target [Integer, IO, String, Pathname] a descriptor or a path
+ * @return [Hash{Symbol => Object}]
+ * @raise [SystemCallError]
+ * @since 0.1.0
+ * @see https://man7.org/linux/man-pages/man2/statx.2.html
+ */
+static VALUE machine_statx(VALUE self, VALUE target) {
+    rsb_machine *machine = rsb_machine_of(self);
+    bool named = RB_TYPE_P(target, T_STRING) || rb_respond_to(target, rb_intern("to_path"));
+    if (rb_respond_to(target, rb_intern("to_io"))) named = false;
+    VALUE path = named ? rb_get_path(target) : Qnil;
+    size_t path_len = named ? (size_t)RSTRING_LEN(path) : 0;
+    /* One block for the answer and the path: the op owns it, and a view of it stays with us. */
+    struct statx *block = rs_alloc(sizeof(struct statx) + path_len + 1);
+    if (named) memcpy(block + 1, RSTRING_PTR(path), path_len);
+    rs_request request = {.kind = RS_OP_STATX, .fd = named ? -1 : rsb_fd(target), .flags = STATX_BASIC_STATS | STATX_BTIME,
+                          .mode = named ? 0 : AT_EMPTY_PATH, .address = block + 1, .len = path_len, .extra = block};
+    struct statx answer;
+    int64_t result = rs_try(&machine->engine, &request);
+    if (result == -EAGAIN) {
+        result = rsb_perform_with(machine, &request, Qnil, 0, &answer, sizeof(answer));
+    } else {
+        answer = *block;
+        free(block);
+    }
+    if (result < 0 && named) rb_syserr_fail_str((int)-result, path);
+    if (result < 0) rsb_fail(result, "statx", request.fd);
+    return statx_hash(&answer);
+}
+
+/* --- pipes and readiness --- */
+
+VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, const char *what) {
+    int pair[2];
+    request->address = pair;
+    int64_t result = rs_try(&machine->engine, request);
+    if (result == -EAGAIN) {
+        request->address = request->extra = rs_alloc(sizeof(pair));
+        result = rsb_perform_with(machine, request, Qnil, RS_PARK_SHIELDED, pair, sizeof(pair));
+    }
+    if (result < 0) rb_syserr_fail((int)-result, what);
+    return rb_assoc_new(INT2FIX(pair[0]), INT2FIX(pair[1]));
+}
+
+/* @return [Array(Integer, Integer)] reading end, writing end; non-blocking and closed on exec
+ * @since 0.1.0 */
+static VALUE machine_pipe(VALUE self) {
+    return rsb_make_pair(rsb_machine_of(self), &(rs_request){.kind = RS_OP_PIPE, .fd = -1}, "pipe");
+}
+
+static uint32_t poll_mask(VALUE events) {
+    if (RB_INTEGER_TYPE_P(events)) return NUM2UINT(events);
+    VALUE list = rb_Array(events);
+    uint32_t mask = 0;
+    for (long i = 0; i < RARRAY_LEN(list); i++) {
+        VALUE name = RARRAY_AREF(list, i);
+        if (name == ID2SYM(rb_intern("readable"))) mask |= POLLIN;
+        else if (name == ID2SYM(rb_intern("writable"))) mask |= POLLOUT;
+        else if (name == ID2SYM(rb_intern("priority"))) mask |= POLLPRI;
+        else rb_raise(rsb_eUsage, "poll: unknown event %" PRIsVALUE "; use :readable, :writable or :priority", rb_inspect(name));
+    }
+    if (!mask) rb_raise(rsb_eUsage, "poll: no event to wait for");
+    return mask;
+}
+
+/* Waits until a descriptor is ready, or in error (which counts as ready: the next operation will tell).
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
+ * @param events [Symbol, Array<Symbol>, Integer] :readable, :writable, :priority, or a mask of IO::READABLE and its kin
+ * @return [Integer] mask of what it is ready for: IO::READABLE, IO::PRIORITY, IO::WRITABLE, and POLLERR, POLLHUP
+ * @since 0.1.0
+ */
+static VALUE machine_poll(VALUE self, VALUE io, VALUE events) {
+    rs_request request = {.kind = RS_OP_POLL, .fd = rsb_fd(io), .flags = poll_mask(events)};
+    return LL2NUM(rsb_request(rsb_machine_of(self), &request, Qnil, RSB_OUT, "poll"));
+}
+
+/* --- children --- */
+
+static VALUE reap(VALUE pid) {
+    return rb_funcall(rb_path2class("Process::Status"), rb_intern("wait"), 2, pid, INT2FIX(WNOHANG));
+}
+
+static VALUE close_pidfd(VALUE fd) {
+    close(FIX2INT(fd));
+    return Qnil;
+}
+
+typedef struct {
+    rsb_machine *machine;
+    int fd;
+} pidfd_wait;
+
+static VALUE wait_pidfd(VALUE argument) {
+    pidfd_wait *call = (pidfd_wait *)argument;
+    rs_request request = {.kind = RS_OP_POLL, .fd = call->fd, .flags = POLLIN};
+    rsb_request(call->machine, &request, Qnil, RSB_OUT, "waitid");
+    return Qnil;
+}
+
+/* Any child: no descriptor stands for that, so a worker thread waits, and leaves the child for us to reap. */
+static VALUE wait_any(rsb_machine *machine) {
+    rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = P_ALL};
+    int64_t pid = rs_try(&machine->engine, &request);
+    if (pid == -EAGAIN) pid = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+    if (pid < 0) rb_syserr_fail((int)-pid, "waitid");
+    return reap(LL2NUM(pid));
+}
+
+/* Waits for a child process to end and reaps it.
+ *
+ * May switch strands.
+ *
+ * @param pid [Integer] a child; -1 for any
+ * @return [Process::Status]
+ * @raise [Errno::ECHILD] when there is no such child
+ * @since 0.1.0
+ * @see https://man7.org/linux/man-pages/man2/pidfd_open.2.html
+ */
+static VALUE machine_waitid(VALUE self, VALUE pid) {
+    rsb_machine *machine = rsb_machine_of(self);
+    int number = NUM2INT(pid);
+    if (number == -1) return wait_any(machine);
+    if (number <= 0) rb_raise(rsb_eUsage, "waitid: expected the pid of a child, or -1 for any, got %d", number);
+    int fd = (int)syscall(SYS_pidfd_open, number, 0);
+    if (fd < 0) rb_syserr_fail(errno == ESRCH ? ECHILD : errno, "waitid");
+    pidfd_wait call = {machine, fd};
+    rb_ensure(wait_pidfd, (VALUE)&call, close_pidfd, INT2FIX(fd));
+    VALUE status = reap(pid);
+    if (NIL_P(status)) rb_syserr_fail(ECHILD, "waitid: the process is not a child of this one");
+    return status;
+}
+
+void rsb_init_file(void) {
+    rb_define_method(rsb_cMachine, "open", machine_open, -1);
+    rb_define_method(rsb_cMachine, "close", machine_close, -1);
+    rb_define_method(rsb_cMachine, "fsync", machine_fsync, -1);
+    rb_define_method(rsb_cMachine, "statx", machine_statx, 1);
+    rb_define_method(rsb_cMachine, "pipe", machine_pipe, 0);
+    rb_define_method(rsb_cMachine, "poll", machine_poll, 2);
+    rb_define_method(rsb_cMachine, "waitid", machine_waitid, 1);
+}

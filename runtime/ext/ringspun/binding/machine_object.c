@@ -1,0 +1,576 @@
+/* machine_object: Ringspun::Machine, one per thread: its making and end, and everything that is not I/O. */
+#include "binding.h"
+
+#include <math.h>
+#include <string.h>
+
+VALUE rsb_cMachine;
+static rb_internal_thread_specific_key_t machine_key;
+static ID id_machine;
+
+/* --- memory --- */
+
+static void mark_strands(rsb_machine *machine) {
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state != RS_STRAND_FREE && strand->user) rb_gc_mark(((rsb_strand *)strand->user)->self);
+    }
+}
+
+static void mark_ops(rsb_machine *machine) {
+    rs_ops *ops = &machine->engine.ops;
+    for (uint32_t index = 0; ops->used > 0 && index < ops->chunk_count * RS_OP_CHUNK; index++) {
+        rs_op *op = rs_op_at(ops, index);
+        if (op->state != RS_OP_FREE && op->keep[0]) rb_gc_mark((VALUE)op->keep[0]);
+    }
+}
+
+static void machine_mark(void *data) {
+    rsb_machine *machine = data;
+    rb_gc_mark(machine->thread);
+    rb_gc_mark(machine->unread);
+    for (uint32_t i = 0; i < machine->idle_len; i++) rb_gc_mark(machine->idle[i]);
+    if (!machine->open) return;
+    mark_strands(machine);
+    mark_ops(machine);
+    rs_message *message = atomic_load(&machine->engine.inbox.head);
+    for (; message; message = message->next) {
+        if (message->kind == RS_MESSAGE_USER) rb_gc_mark((VALUE)message->payload);
+    }
+}
+
+/* With a worker still inside a system call its memory must stay: better lost than written over. */
+static void machine_free(void *data) {
+    rsb_machine *machine = data;
+    if (machine->open && machine->engine.outside > 0) return;
+    if (machine->open) rs_machine_close(&machine->engine);
+    xfree(machine);
+}
+
+static size_t machine_size(const void *data) {
+    const rsb_machine *machine = data;
+    return sizeof(*machine) + machine->engine.strands.chunk_count * RS_STRAND_CHUNK * sizeof(rs_strand) +
+           machine->engine.ops.chunk_count * RS_OP_CHUNK * sizeof(rs_op);
+}
+
+static const rb_data_type_t machine_type = {
+    .wrap_struct_name = "Ringspun::Machine",
+    .function = {.dmark = machine_mark, .dfree = machine_free, .dsize = machine_size},
+};
+
+/* --- making one --- */
+
+static void on_message(rs_machine *engine, const rs_message *message);
+
+static const rs_backend *choose_backend(rsb_machine *machine, VALUE name) {
+    const char *wanted = NIL_P(name) ? getenv("RINGSPUN_BACKEND") : rb_id2name(rb_to_id(name));
+    if (!wanted || !*wanted || strcmp(wanted, "epoll") == 0) {
+        snprintf(machine->backend_reason, sizeof(machine->backend_reason),
+                 wanted && *wanted ? "asked for" : "io_uring is not part of this version of Ringspun");
+        return &rs_backend_epoll;
+    }
+    if (strcmp(wanted, "sim") == 0) {
+        snprintf(machine->backend_reason, sizeof(machine->backend_reason), "asked for: nothing is real here");
+        return &rs_backend_sim;
+    }
+    rb_raise(rsb_eUsage, "unknown backend %s: this version has :epoll and :sim", wanted);
+}
+
+static uint32_t option_count(VALUE options, const char *name, uint32_t otherwise) {
+    VALUE value = rb_hash_lookup2(options, ID2SYM(rb_intern(name)), Qnil);
+    if (NIL_P(value)) return otherwise;
+    long count = NUM2LONG(value);
+    if (count < 1 || count > (1L << 24)) rb_raise(rsb_eUsage, "%s: must lie between 1 and %ld, got %ld", name, 1L << 24, count);
+    return (uint32_t)count;
+}
+
+static rs_options read_options(VALUE options) {
+    rs_options chosen = rs_default_options();
+    chosen.strands_max = option_count(options, "strands_max", chosen.strands_max);
+    chosen.workers_max = option_count(options, "workers_max", chosen.workers_max);
+    VALUE file_io = rb_hash_lookup2(options, ID2SYM(rb_intern("file_io")), ID2SYM(rb_intern("inline")));
+    if (file_io == ID2SYM(rb_intern("offload"))) chosen.offload_files = true;
+    else if (file_io != ID2SYM(rb_intern("inline"))) rb_raise(rsb_eUsage, "file_io: must be :inline or :offload");
+    VALUE seed = rb_hash_lookup2(options, ID2SYM(rb_intern("seed")), Qnil);
+    if (!NIL_P(seed)) chosen.seed = NUM2ULL(seed);
+    chosen.trace = RTEST(rb_hash_lookup2(options, ID2SYM(rb_intern("trace")), Qfalse));
+    return chosen;
+}
+
+static VALUE machine_allocate(VALUE class) {
+    rsb_machine *machine;
+    VALUE self = TypedData_Make_Struct(class, rsb_machine, &machine_type, machine);
+    machine->self = self;
+    machine->thread = machine->unread = Qnil;
+    return self;
+}
+
+/* Makes this thread's machine. Most programs use {Machine.current}, which makes one with the defaults.
+ *
+ * @param backend [Symbol, nil] :epoll or :sim; nil takes the best one, or what RINGSPUN_BACKEND names
+ * @param file_io [Symbol] :inline tries small file operations at once, :offload hands all to worker threads
+ * @param workers_max [Integer] worker threads for what cannot be polled
+ * @param strands_max [Integer] how many strands may live at once
+ * @param seed [Integer] :sim only: where every random draw comes from
+ * @param trace [Boolean] keep a trace and its hash
+ * @raise [UsageError] when the thread has an open machine, or for an unknown option
+ * @since 0.1.0
+ */
+static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
+    VALUE options;
+    rb_scan_args(argc, argv, "0:", &options);
+    if (NIL_P(options)) options = rb_hash_new();
+    rb_funcall(self, rb_intern("check_options"), 1, options);
+    rsb_machine *machine;
+    TypedData_Get_Struct(self, rsb_machine, &machine_type, machine);
+    if (machine->open) rb_raise(rsb_eUsage, "this machine is open already");
+    if (rsb_existing()) rb_raise(rsb_eUsage, "this thread has a machine: use Machine.current, or close that one first");
+    rs_options chosen = read_options(options);
+    struct rs_sim_faults faults;
+    const rs_backend *backend = choose_backend(machine, rb_hash_lookup2(options, ID2SYM(rb_intern("backend")), Qnil));
+    rsb_simulation_options(options, &chosen, &faults);
+    machine->thread = rb_thread_current();
+    machine->unread = rb_hash_new();
+    machine->fork_count = rsb_forks;
+    int error = rs_machine_open(&machine->engine, backend, &chosen);
+    if (error) rb_syserr_fail(-error, "no machine");
+    machine->engine.on_message = on_message;
+    machine->engine.user = machine;
+    machine->open = true;
+    rs_strand *root = rs_running(&machine->engine);
+    machine->root = rs_strand_id(root);
+    machine->spin_scope = &root->own;
+    rsb_strand_root(machine, root);
+    rb_internal_thread_specific_set(machine->thread, machine_key, machine);
+    rb_ivar_set(machine->thread, id_machine, self);
+    return self;
+}
+
+rsb_machine *rsb_machine_any_thread(VALUE self) {
+    rsb_machine *machine;
+    TypedData_Get_Struct(self, rsb_machine, &machine_type, machine);
+    return machine;
+}
+
+rsb_machine *rsb_existing(void) { return rb_internal_thread_specific_get(rb_thread_current(), machine_key); }
+
+static void check(rsb_machine *machine) {
+    if (RS_UNLIKELY(!machine->open)) rb_raise(rsb_eClosed, "this machine is closed; Machine.current makes a new one");
+    if (RS_UNLIKELY(rsb_existing() != machine)) {
+        rb_raise(rsb_eWrongThread, "this machine belongs to another thread; only #schedule and #terminate may be called from "
+                 "here. Use Machine.current for this thread's");
+    }
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
+    if (RS_UNLIKELY(machine->engine.running == RS_NO_INDEX)) {
+        rb_raise(rsb_eUsage, "a machine cannot be used from a signal handler or finalizer that runs while it switches; set a "
+                 "flag or use #schedule there");
+    }
+}
+
+rsb_machine *rsb_machine_of(VALUE self) {
+    rsb_machine *machine = RTYPEDDATA_GET_DATA(self);
+    check(machine);
+    return machine;
+}
+
+rsb_machine *rsb_current(void) {
+    rsb_machine *machine = rsb_existing();
+    if (RS_UNLIKELY(!machine)) {
+        rb_class_new_instance(0, NULL, rsb_cMachine);
+        machine = rsb_existing();
+    }
+    check(machine);
+    return machine;
+}
+
+/* The machine of this thread, made on first use.
+ *
+ * @return [Machine]
+ * @since 0.1.0 */
+static VALUE machine_current(VALUE class) { return rsb_current()->self; }
+
+/* --- fork --- */
+
+void rsb_after_fork(rsb_machine *machine) {
+    machine->fork_count = rsb_forks;
+    if (machine->engine.running == RS_NO_INDEX) return;
+    rs_strand *survivor = rs_running(&machine->engine);
+    int error = rs_machine_forked(&machine->engine);
+    if (error) rb_syserr_fail(-error, "machine in a forked child");
+    machine->root = rs_strand_id(survivor);
+    machine->spin_scope = &survivor->own;
+    rb_hash_clear(machine->unread);
+}
+
+/* In a child, the one strand that was left has ended: there is nothing to go back to. */
+void rsb_end_of_child(rsb_machine *machine) {
+    bool failed = RHASH_SIZE(machine->unread) > 0;
+    rsb_report_unread(machine);
+    rb_io_flush(rb_stdout);
+    rb_io_flush(rb_stderr);
+    rb_funcall(rb_mProcess, rb_intern("exit!"), 1, failed ? Qfalse : Qtrue);
+    rb_bug("ringspun: exit! returned");
+}
+
+/* --- time --- */
+
+int64_t rsb_seconds_to_ns(VALUE seconds, const char *what) {
+    if (RB_FIXNUM_P(seconds) && FIX2LONG(seconds) >= 0) {
+        long whole = FIX2LONG(seconds);
+        return whole > RS_NEVER / 1000000000 ? RS_NEVER : whole * 1000000000;
+    }
+    if (!rb_obj_is_kind_of(seconds, rb_cNumeric)) {
+        rb_raise(rsb_eUsage, "%s: expected a number of seconds, got %" PRIsVALUE, what, rb_inspect(seconds));
+    }
+    double value = NUM2DBL(seconds);
+    if (isnan(value) || value < 0) {
+        rb_raise(rsb_eUsage, "%s: seconds must not be negative, got %" PRIsVALUE, what, rb_inspect(seconds));
+    }
+    return value >= 9.2e9 ? RS_NEVER : (int64_t)(value * 1e9);
+}
+
+int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what) {
+    if (NIL_P(seconds)) return RS_NEVER;
+    return rs_deadline_after(rs_now(&machine->engine), rsb_seconds_to_ns(seconds, what));
+}
+
+/* Lets others run for that many seconds.
+ *
+ * May switch strands.
+ *
+ * @param seconds [Numeric, nil] nil sleeps until cancelled
+ * @return [Integer] seconds slept, rounded, like Kernel#sleep
+ * @since 0.1.0
+ */
+static VALUE machine_sleep(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 0, 1);
+    rsb_machine *machine = rsb_machine_of(self);
+    int64_t start_ns = rs_now(&machine->engine);
+    VALUE seconds = argc == 0 ? Qnil : argv[0];
+    int64_t delay_ns = NIL_P(seconds) ? RS_NEVER : rsb_seconds_to_ns(seconds, "sleep");
+    if (delay_ns == 0) {
+        rsb_yield(machine);
+        return INT2FIX(0);
+    }
+    int64_t deadline_ns = rs_deadline_after(start_ns, delay_ns);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SLEEP, 0, deadline_ns, NULL, 0, NULL);
+    if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
+    return LL2NUM((rs_now(&machine->engine) - start_ns + 500000000) / 1000000000);
+}
+
+/* Lets every other strand that is ready run once.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @since 0.1.0 */
+static VALUE machine_yield(VALUE self) {
+    rsb_yield(rsb_machine_of(self));
+    return Qnil;
+}
+
+/* Runs the block; when it waits past that many seconds, its waits are cancelled until it has unwound, and the error is
+ * raised here, never inside a later wait. A block that ends without waiting too long costs no system call.
+ *
+ * May switch strands if the block does.
+ *
+ * @param seconds [Numeric, nil] nil: no limit
+ * @return [Object] the block's value
+ * @raise [TimeoutError]
+ * @since 0.1.0
+ */
+static VALUE machine_timeout(VALUE self, VALUE seconds) {
+    rsb_machine *machine = rsb_machine_of(self);
+    rb_need_block();
+    rs_scope scope;
+    int state = 0;
+    rs_scope_open(&machine->engine, &scope, rsb_deadline(machine, seconds, "timeout"), false);
+    VALUE value = rb_protect(rb_yield, Qnil, &state);
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
+    bool answers = rs_scope_answers(&scope);
+    rs_scope_close(&machine->engine, &scope);
+    if (RS_LIKELY(!state)) return value;
+    if (answers && rb_obj_is_kind_of(rb_errinfo(), rsb_eCancelled)) {
+        rb_set_errinfo(Qnil);
+        rb_raise(rsb_eTimeout, "timed out after %" PRIsVALUE " s", seconds);
+    }
+    rb_jump_tag(state);
+}
+
+/* --- strands --- */
+
+/* Starts a strand: the block runs when the others that are ready have had their turn. It belongs to the surrounding
+ * Ringspun.run, which waits for it; an error that nobody joins is reported there. For children whose errors matter to
+ * each other use a scope.
+ *
+ * @return [Strand]
+ * @raise [LimitError] when strands_max are alive
+ * @since 0.1.0
+ */
+static VALUE machine_spin(VALUE self) {
+    rsb_machine *machine = rsb_machine_of(self);
+    rb_need_block();
+    return rsb_strand_new(machine, machine->spin_scope, Qnil, rb_block_proc());
+}
+
+/* Waits for all of them; raises the error of the first that has one, in the order given.
+ *
+ * May switch strands.
+ *
+ * @param strands [Array<Strand>]
+ * @return [Array] their values
+ * @since 0.1.0
+ */
+static VALUE machine_await(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine = rsb_machine_of(self);
+    VALUE values = rb_ary_new_capa(argc);
+    for (int i = 0; i < argc; i++) {
+        if (rsb_strand_get(argv[i])->machine != self) {
+            rb_raise(rsb_eWrongThread, "that strand runs on another machine; only its own can wait for it");
+        }
+    }
+    for (int i = 0; i < argc; i++) rsb_strand_wait(machine, rsb_strand_get(argv[i]));
+    for (int i = 0; i < argc; i++) rb_ary_push(values, rsb_strand_result(machine, rsb_strand_get(argv[i])));
+    return values;
+}
+
+/* Like {#await} without the values.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @since 0.1.0 */
+static VALUE machine_join(int argc, VALUE *argv, VALUE self) {
+    machine_await(argc, argv, self);
+    return Qnil;
+}
+
+/* Parks the calling strand until somebody calls {#schedule} for it, and returns what was scheduled. What was scheduled
+ * before is returned at once, in order.
+ *
+ * May switch strands.
+ *
+ * @param timeout [Numeric, nil] seconds
+ * @return [Object]
+ * @raise [TimeoutError]
+ * @since 0.1.0
+ */
+static VALUE machine_park(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 0, 1);
+    rsb_machine *machine = rsb_machine_of(self);
+    rsb_strand *strand = rsb_running(machine);
+    int64_t deadline_ns = rsb_deadline(machine, argc ? argv[0] : Qnil, "park");
+    if (NIL_P(strand->messages) || RARRAY_LEN(strand->messages) == 0) {
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SUSPEND, 0, deadline_ns, NULL, 0, NULL);
+        if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
+    }
+    return rb_ary_shift(strand->messages);
+}
+
+typedef enum { SCHEDULE_VALUE, SCHEDULE_EXCEPTION, TERMINATE } message_purpose;
+
+static void apply(rsb_machine *machine, rsb_strand *strand, message_purpose purpose, VALUE payload) {
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    if (!engine) return;
+    if (purpose == TERMINATE) {
+        rs_scope_cancel(&machine->engine, &engine->own, RS_CANCELLED_BY_CALL);
+    } else if (purpose == SCHEDULE_EXCEPTION) {
+        rsb_deliver(machine, strand, payload);
+    } else {
+        if (NIL_P(strand->messages)) RB_OBJ_WRITE(strand->self, &strand->messages, rb_ary_new());
+        rb_ary_push(strand->messages, payload);
+        if (engine->state == RS_STRAND_PARKED && engine->wait == RS_WAIT_SUSPEND) {
+            rs_wake(&machine->engine, strand->id, engine->ticket, RS_WAKE_VALUE, 0);
+        }
+    }
+}
+
+static void on_message(rs_machine *engine, const rs_message *message) {
+    VALUE pair = (VALUE)message->payload;
+    rsb_strand *strand = rsb_strand_get(RARRAY_AREF(pair, 0));
+    if (!strand->done) apply(engine->user, strand, (message_purpose)message->value, RARRAY_AREF(pair, 1));
+}
+
+/* The strand and its payload travel as one array: a sent message is the only thing that keeps them alive. */
+static void tell(rsb_machine *machine, VALUE strand_object, message_purpose purpose, VALUE payload) {
+    if (!machine->open) rb_raise(rsb_eClosed, "the strand's machine is closed");
+    if (rsb_existing() == machine) {
+        check(machine);
+        apply(machine, rsb_strand_get(strand_object), purpose, payload);
+        return;
+    }
+    VALUE pair = rb_assoc_new(strand_object, payload);
+    rs_message *message = rs_alloc(sizeof(*message));
+    *message = (rs_message){.kind = RS_MESSAGE_USER, .value = purpose, .payload = pair};
+    rs_send(&machine->engine, message);
+    RB_GC_GUARD(pair);
+}
+
+static rsb_strand *target_of(rsb_machine *machine, VALUE object) {
+    rsb_strand *strand = rsb_strand_get(object);
+    if (strand->machine != machine->self) rb_raise(rsb_eUsage, "that strand runs on another machine; use its #machine");
+    return strand;
+}
+
+/* Hands a value to a strand: its {#park} returns it, the present one or the next. An exception is raised in the strand
+ * instead, at its present or next wait. May be called from any thread; never waits.
+ *
+ * @param strand [Strand]
+ * @param value [Object, Exception]
+ * @return [Boolean] false when the strand has ended
+ * @since 0.1.0
+ */
+static VALUE machine_schedule(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 2);
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    rsb_strand *strand = target_of(machine, argv[0]);
+    if (strand->done) return Qfalse;
+    VALUE value = argc == 2 ? argv[1] : Qnil;
+    bool raises = rb_obj_is_kind_of(value, rb_eException);
+    tell(machine, argv[0], raises ? SCHEDULE_EXCEPTION : SCHEDULE_VALUE, value);
+    return Qtrue;
+}
+
+/* Cancels a strand: its present wait ends and every later one is refused, so that it unwinds through its ensure blocks.
+ * Join it to wait for its end. May be called from any thread; never waits.
+ *
+ * @param strand [Strand]
+ * @return [Boolean] false when the strand has ended
+ * @since 0.1.0
+ */
+static VALUE machine_terminate(VALUE self, VALUE object) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    rsb_strand *strand = target_of(machine, object);
+    if (strand->done) return Qfalse;
+    tell(machine, object, TERMINATE, Qnil);
+    return Qtrue;
+}
+
+/* @return [Strand] the strand that runs
+ * @since 0.1.0 */
+static VALUE machine_running(VALUE self) { return rsb_running(rsb_machine_of(self))->self; }
+
+/* Every strand that has not ended, the root included.
+ *
+ * @return [Array<Strand>]
+ * @since 0.1.0 */
+static VALUE machine_strands(VALUE self) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    VALUE list = rb_ary_new();
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; machine->open && index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state != RS_STRAND_FREE && strand->user) rb_ary_push(list, ((rsb_strand *)strand->user)->self);
+    }
+    return list;
+}
+
+/* @param locate [Boolean] record where strands are spun, for reports; about 1 us a strand
+ * @since 0.1.0 */
+static VALUE machine_set_locate(VALUE self, VALUE locate) {
+    rsb_machine_any_thread(self)->locate = RTEST(locate);
+    return locate;
+}
+
+/* --- end --- */
+
+static VALUE machine_close_engine(VALUE self) {
+    rsb_machine *machine = rsb_machine_of(self);
+    if (rs_strand_id(rs_running(&machine->engine)) != machine->root) {
+        rb_raise(rsb_eUsage, "a machine is closed by the strand that made it, not by one that it runs");
+    }
+    if (machine->engine.strands.live > 1) {
+        rb_raise(rsb_eUsage, "%u strands are still alive", machine->engine.strands.live - 1);
+    }
+    RS_ASSERT(machine->engine.ops.in_flight == machine->engine.outside);
+    rsb_report_unread(machine);
+    ((rsb_strand *)rs_running(&machine->engine)->user)->done = true;
+    rs_machine_close(&machine->engine);
+    machine->open = false;
+    machine->idle_len = 0;
+    rb_internal_thread_specific_set(machine->thread, machine_key, NULL);
+    rb_ivar_set(machine->thread, id_machine, Qnil);
+    return Qnil;
+}
+
+/* @return [Boolean]
+ * @since 0.1.0 */
+static VALUE machine_closed_p(VALUE self) { return rsb_machine_any_thread(self)->open ? Qfalse : Qtrue; }
+
+static VALUE machine_report_unread(VALUE self) {
+    rsb_report_unread(rsb_machine_any_thread(self));
+    return Qnil;
+}
+
+static void put(VALUE hash, const char *name, uint64_t value) {
+    rb_hash_aset(hash, ID2SYM(rb_intern(name)), ULL2NUM(value));
+}
+
+/* What the machine has done and holds, counted since it was made.
+ *
+ * @return [Hash{Symbol => Integer}]
+ * @since 0.1.0 */
+static VALUE machine_metrics(VALUE self) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    const rs_machine *engine = &machine->engine;
+    const rs_metrics *metrics = &engine->metrics;
+    VALUE hash = rb_hash_new();
+    put(hash, "strands_live", machine->open ? engine->strands.live : 0);
+    put(hash, "strands_spawned", metrics->strands_spawned);
+    put(hash, "run_queue", engine->strands.run_len);
+    put(hash, "run_queue_max", metrics->run_queue_max);
+    put(hash, "idle_fibers", machine->idle_len);
+    put(hash, "timers", engine->timers.len);
+    put(hash, "timers_fired", metrics->timers_fired);
+    put(hash, "resumes", metrics->resumes);
+    put(hash, "wakes", metrics->wakes);
+    put(hash, "wakes_dropped", metrics->wakes_dropped);
+    put(hash, "cancels", metrics->cancels);
+    put(hash, "ops_in_flight", engine->ops.in_flight);
+    put(hash, "ops_inline", metrics->ops_inline);
+    put(hash, "ops_started", metrics->ops_started);
+    put(hash, "ops_offloaded", metrics->ops_offloaded);
+    put(hash, "file_writes_inline", metrics->file_writes_inline);
+    put(hash, "polls", metrics->polls);
+    put(hash, "sleeps", metrics->sleeps);
+    put(hash, "messages", metrics->messages);
+    put(hash, "system_calls", metrics->system_calls);
+    return hash;
+}
+
+static VALUE machine_backend_name(VALUE self) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    return machine->open ? ID2SYM(rb_intern(machine->engine.backend->name)) : Qnil;
+}
+
+static VALUE machine_backend_reason(VALUE self) {
+    return rb_utf8_str_new_cstr(rsb_machine_any_thread(self)->backend_reason);
+}
+
+void rsb_init_machine(void) {
+    machine_key = rb_internal_thread_specific_key_create();
+    id_machine = rb_intern("ringspun_machine");
+    rsb_cMachine = rb_define_class_under(rsb_mRingspun, "Machine", rb_cObject);
+    rb_define_alloc_func(rsb_cMachine, machine_allocate);
+    rb_define_singleton_method(rsb_cMachine, "current", machine_current, 0);
+    rb_define_method(rsb_cMachine, "initialize", machine_initialize, -1);
+    rb_define_method(rsb_cMachine, "sleep", machine_sleep, -1);
+    rb_define_method(rsb_cMachine, "yield", machine_yield, 0);
+    rb_define_method(rsb_cMachine, "timeout", machine_timeout, 1);
+    rb_define_method(rsb_cMachine, "spin", machine_spin, 0);
+    rb_define_method(rsb_cMachine, "await", machine_await, -1);
+    rb_define_method(rsb_cMachine, "join", machine_join, -1);
+    rb_define_method(rsb_cMachine, "park", machine_park, -1);
+    rb_define_method(rsb_cMachine, "schedule", machine_schedule, -1);
+    rb_define_method(rsb_cMachine, "terminate", machine_terminate, 1);
+    rb_define_method(rsb_cMachine, "running", machine_running, 0);
+    rb_define_method(rsb_cMachine, "strands", machine_strands, 0);
+    rb_define_method(rsb_cMachine, "locate=", machine_set_locate, 1);
+    rb_define_method(rsb_cMachine, "closed?", machine_closed_p, 0);
+    rb_define_method(rsb_cMachine, "metrics", machine_metrics, 0);
+    rb_define_private_method(rsb_cMachine, "close_engine", machine_close_engine, 0);
+    rb_define_private_method(rsb_cMachine, "report_unread_errors", machine_report_unread, 0);
+    rb_define_private_method(rsb_cMachine, "backend_name", machine_backend_name, 0);
+    rb_define_private_method(rsb_cMachine, "backend_reason", machine_backend_reason, 0);
+}

@@ -1,0 +1,269 @@
+/* queue: Queue and SizedQueue, with the semantics of the stock ones.
+ *
+ * Hand-over: an item goes from a pusher to the longest-waiting popper in the same step as its wake, and the place that a
+ * pop frees goes to the longest-waiting pusher, whose item is taken with it. So an item is never on its way to a strand
+ * that does not wait any more, and a cancelled pusher's item was never in the queue.
+ */
+#include "sync.h"
+
+typedef struct {
+    VALUE machine;
+    VALUE items;
+    rs_list poppers;
+    rs_list pushers;
+    long max;                   /* 0: no limit */
+    bool closed;
+} rsb_queue;
+
+enum { CLOSED = 0, SERVED = 1 };
+
+static void queue_mark(void *data) {
+    rsb_queue *queue = data;
+    rb_gc_mark(queue->machine);
+    rb_gc_mark(queue->items);
+}
+
+static const rb_data_type_t queue_type = {
+    .wrap_struct_name = "Ringspun::Queue",
+    .function = {.dmark = queue_mark, .dfree = RUBY_DEFAULT_FREE},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static VALUE queue_allocate(VALUE class) {
+    rsb_queue *queue;
+    VALUE self = TypedData_Make_Struct(class, rsb_queue, &queue_type, queue);
+    queue->machine = queue->items = Qnil;
+    queue->items = rb_ary_new();
+    return self;
+}
+
+static rsb_queue *peek(VALUE self) {
+    rsb_queue *queue;
+    TypedData_Get_Struct(self, rsb_queue, &queue_type, queue);
+    return queue;
+}
+
+static rsb_queue *get(VALUE self, rsb_machine **machine) {
+    rsb_queue *queue = peek(self);
+    *machine = rsb_current();
+    rsb_bind(self, &queue->machine, *machine);
+    return queue;
+}
+
+static VALUE timeout_of(VALUE options) {
+    static ID timeout;
+    if (NIL_P(options)) return Qnil;
+    if (!timeout) timeout = rb_intern("timeout");
+    VALUE given = Qundef;
+    rb_get_kwargs(options, &timeout, 0, 1, &given);
+    return given == Qundef ? Qnil : given;
+}
+
+/* What a waiting strand was handed, or what it wants to hand over, lies in its handle until it runs. */
+static void set_hand(rs_strand *strand, VALUE item) {
+    rsb_strand *handle = strand->user;
+    RB_OBJ_WRITE(handle->self, &handle->value, item);
+}
+
+static VALUE take_hand(rsb_strand *handle) {
+    VALUE item = handle->value;
+    handle->value = Qnil;
+    return item;
+}
+
+NORETURN(static void raise_closed(void));
+static void raise_closed(void) { rb_raise(rsb_eClosed, "the queue is closed; nothing can be pushed any more"); }
+
+/* --- pushing --- */
+
+static bool give_to_popper(rsb_machine *machine, rsb_queue *queue, VALUE item) {
+    rs_strand *popper = rs_list_first(&machine->engine, &queue->poppers);
+    if (!popper) return false;
+    set_hand(popper, item);
+    rs_list_wake_first(&machine->engine, &queue->poppers, SERVED);
+    return true;
+}
+
+static bool is_full(const rsb_queue *queue) { return queue->max > 0 && RARRAY_LEN(queue->items) >= queue->max; }
+
+/* False: it stayed full until the timeout. */
+static bool push_waiting(rsb_machine *machine, rsb_queue *queue, VALUE item, VALUE timeout) {
+    int64_t result = CLOSED;
+    rs_strand *me = rs_running(&machine->engine);
+    set_hand(me, item);
+    int64_t deadline_ns = rsb_deadline(machine, timeout, "timeout");
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->pushers, 0, &result);
+    take_hand(me->user);
+    if (kind == RS_WAKE_TIMEOUT) return false;
+    if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
+    if (result == CLOSED) raise_closed();
+    return true;
+}
+
+/* Puts an item at the end.
+ *
+ * Queue never waits. SizedQueue waits for a place, first come, first served, and may switch strands.
+ *
+ * @param item [Object]
+ * @param timeout [Numeric, nil] seconds; SizedQueue only
+ * @return [Queue, nil] self; nil when there was no place in time
+ * @raise [ClosedError]
+ * @since 0.1.0
+ */
+static VALUE queue_push(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine;
+    rsb_queue *queue = get(self, &machine);
+    VALUE item, options = Qnil;
+    if (argc == 1) item = argv[0];
+    else rb_scan_args(argc, argv, "1:", &item, &options);
+    if (queue->closed) raise_closed();
+    if (give_to_popper(machine, queue, item)) return self;
+    if (RS_UNLIKELY(is_full(queue))) return push_waiting(machine, queue, item, timeout_of(options)) ? self : Qnil;
+    rb_ary_push(queue->items, item);
+    return self;
+}
+
+/* --- popping --- */
+
+static void serve_pusher(rsb_machine *machine, rsb_queue *queue) {
+    rs_strand *pusher = rs_list_first(&machine->engine, &queue->pushers);
+    if (!pusher || is_full(queue)) return;
+    rb_ary_push(queue->items, ((rsb_strand *)pusher->user)->value);
+    rs_list_wake_first(&machine->engine, &queue->pushers, SERVED);
+}
+
+static VALUE pop_waiting(rsb_machine *machine, rsb_queue *queue, VALUE timeout) {
+    int64_t result = CLOSED;
+    int64_t deadline_ns = rsb_deadline(machine, timeout, "timeout");
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->poppers, 0, &result);
+    if (kind == RS_WAKE_TIMEOUT) return Qnil;
+    if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
+    return result == SERVED ? take_hand(rsb_running(machine)) : Qnil;
+}
+
+/* Takes the first item, waiting for one if need be.
+ *
+ * May switch strands.
+ *
+ * @param non_block [Boolean] raise instead of waiting
+ * @param timeout [Numeric, nil] seconds
+ * @return [Object, nil] nil when the queue is closed and empty, or nothing came in time
+ * @raise [UsageError] with non_block, when the queue is empty
+ * @since 0.1.0
+ */
+static VALUE queue_pop(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine;
+    rsb_queue *queue = get(self, &machine);
+    VALUE non_block = Qfalse, options = Qnil;
+    if (argc > 0) rb_scan_args(argc, argv, "01:", &non_block, &options);
+    VALUE timeout = timeout_of(options);
+    if (RARRAY_LEN(queue->items) > 0) {
+        VALUE item = rb_ary_shift(queue->items);
+        if (queue->pushers.len > 0) serve_pusher(machine, queue);
+        return item;
+    }
+    if (RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is empty");
+    return queue->closed ? Qnil : pop_waiting(machine, queue, timeout);
+}
+
+/* --- the rest --- */
+
+/* No more pushes; what is inside can still be popped. Waiting poppers get nil, waiting pushers a ClosedError.
+ *
+ * @return [Queue] self
+ * @since 0.1.0 */
+static VALUE queue_close(VALUE self) {
+    rsb_machine *machine;
+    rsb_queue *queue = get(self, &machine);
+    queue->closed = true;
+    rs_list_wake_all(&machine->engine, &queue->poppers, CLOSED);
+    rs_list_wake_all(&machine->engine, &queue->pushers, CLOSED);
+    return self;
+}
+
+/* @return [Boolean]
+ * @since 0.1.0 */
+static VALUE queue_closed_p(VALUE self) { return peek(self)->closed ? Qtrue : Qfalse; }
+
+/* @return [Boolean]
+ * @since 0.1.0 */
+static VALUE queue_empty_p(VALUE self) { return RARRAY_LEN(peek(self)->items) == 0 ? Qtrue : Qfalse; }
+
+/* @return [Integer] items inside
+ * @since 0.1.0 */
+static VALUE queue_size(VALUE self) { return LONG2NUM(RARRAY_LEN(peek(self)->items)); }
+
+/* @return [Integer] strands that wait, to push or to pop
+ * @since 0.1.0 */
+static VALUE queue_num_waiting(VALUE self) { return UINT2NUM(peek(self)->poppers.len + peek(self)->pushers.len); }
+
+/* Drops what is inside; waiting pushers get the places.
+ *
+ * @return [Queue] self
+ * @since 0.1.0 */
+static VALUE queue_clear(VALUE self) {
+    rsb_machine *machine;
+    rsb_queue *queue = get(self, &machine);
+    rb_ary_clear(queue->items);
+    while (queue->pushers.len > 0 && !is_full(queue)) serve_pusher(machine, queue);
+    return self;
+}
+
+static void set_max(rsb_queue *queue, VALUE max) {
+    long count = NUM2LONG(max);
+    if (count < 1) rb_raise(rsb_eUsage, "a sized queue needs room for at least one item, got %ld", count);
+    queue->max = count;
+}
+
+/* @param items [Enumerable] what is inside at first
+ * @since 0.1.0 */
+static VALUE queue_initialize(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 0, 1);
+    if (argc == 1) rb_ary_concat(peek(self)->items, rb_convert_type(argv[0], T_ARRAY, "Array", "to_a"));
+    return self;
+}
+
+/* @param max [Integer] how many items fit, at least 1
+ * @since 0.1.0 */
+static VALUE sized_initialize(VALUE self, VALUE max) {
+    set_max(peek(self), max);
+    return self;
+}
+
+/* @return [Integer]
+ * @since 0.1.0 */
+static VALUE sized_max(VALUE self) { return LONG2NUM(peek(self)->max); }
+
+/* Waiting pushers get the places that this makes.
+ *
+ * @since 0.1.0 */
+static VALUE sized_set_max(VALUE self, VALUE max) {
+    rsb_machine *machine;
+    rsb_queue *queue = get(self, &machine);
+    set_max(queue, max);
+    while (queue->pushers.len > 0 && !is_full(queue)) serve_pusher(machine, queue);
+    return max;
+}
+
+void rsb_init_queue(void) {
+    VALUE queue = rb_define_class_under(rsb_mRingspun, "Queue", rb_cObject);
+    rb_define_alloc_func(queue, queue_allocate);
+    rb_define_method(queue, "initialize", queue_initialize, -1);
+    rb_define_method(queue, "push", queue_push, -1);
+    rb_define_method(queue, "pop", queue_pop, -1);
+    rb_define_method(queue, "close", queue_close, 0);
+    rb_define_method(queue, "closed?", queue_closed_p, 0);
+    rb_define_method(queue, "empty?", queue_empty_p, 0);
+    rb_define_method(queue, "size", queue_size, 0);
+    rb_define_method(queue, "num_waiting", queue_num_waiting, 0);
+    rb_define_method(queue, "clear", queue_clear, 0);
+    rb_define_alias(queue, "<<", "push");
+    rb_define_alias(queue, "enq", "push");
+    rb_define_alias(queue, "shift", "pop");
+    rb_define_alias(queue, "deq", "pop");
+    rb_define_alias(queue, "length", "size");
+    VALUE sized = rb_define_class_under(rsb_mRingspun, "SizedQueue", queue);
+    rb_define_method(sized, "initialize", sized_initialize, 1);
+    rb_define_method(sized, "max", sized_max, 0);
+    rb_define_method(sized, "max=", sized_set_max, 1);
+}

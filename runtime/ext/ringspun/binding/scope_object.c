@@ -1,0 +1,271 @@
+/* scope_object: Ringspun::Scope, structured concurrency.
+ *
+ * How a scope ends, in order: its block ends; if it ended by anything but returning, the children are cancelled; the
+ * owner waits for them, shielded once it has been interrupted itself; then the outcome is decided. The first error of
+ * the block or a child is raised, errors that came after it are its `suppressed`. A cancellation is absorbed by the
+ * scope that it came from and by no other.
+ */
+#include "binding.h"
+
+VALUE rsb_cScope;
+
+static void scope_mark(void *data) {
+    rsb_scope *scope = data;
+    rb_gc_mark(scope->machine);
+    rb_gc_mark(scope->first_error);
+    rb_gc_mark(scope->suppressed);
+}
+
+/* Not embeddable: the engine keeps its address. */
+static const rb_data_type_t scope_type = {
+    .wrap_struct_name = "Ringspun::Scope",
+    .function = {.dmark = scope_mark, .dfree = RUBY_DEFAULT_FREE},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static rsb_scope *get(VALUE self) {
+    rsb_scope *scope;
+    TypedData_Get_Struct(self, rsb_scope, &scope_type, scope);
+    return scope;
+}
+
+static rsb_scope *get_open(VALUE self, rsb_machine **machine) {
+    rsb_scope *scope = get(self);
+    if (!scope->open) rb_raise(rsb_eClosed, "this scope has ended; strands and deadlines belong inside its block");
+    *machine = rsb_machine_of(scope->machine);
+    return scope;
+}
+
+rs_scope *rsb_scope_engine(VALUE self) {
+    rsb_scope *scope = get(self);
+    return scope->open ? &scope->engine : NULL;
+}
+
+static void take_error(rsb_scope *scope, VALUE error) {
+    if (NIL_P(scope->first_error)) {
+        scope->first_error = error;
+    } else if (scope->first_error != error) {
+        if (NIL_P(scope->suppressed)) scope->suppressed = rb_ary_new();
+        rb_ary_push(scope->suppressed, error);
+    }
+}
+
+void rsb_scope_child_ended(rsb_machine *machine, VALUE self, VALUE error, bool cancelled) {
+    rsb_scope *scope = get(self);
+    if (cancelled) scope->cut_children = true;
+    if (NIL_P(error) || !scope->open) return;
+    take_error(scope, error);
+    rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+}
+
+/* Returns what interrupted the owner while it waited, or RS_WAKE_VALUE. */
+static rs_wake_kind wait_for_children(rsb_machine *machine, rsb_scope *scope) {
+    rs_wake_kind interrupted = RS_WAKE_VALUE;
+    uint32_t flags = 0;
+    while (scope->engine.live > 0) {
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SCOPE, flags, RS_NEVER, &scope->engine.waiters, 0, NULL);
+        if (kind == RS_WAKE_VALUE) continue;
+        interrupted = kind;
+        flags = RS_PARK_SHIELDED;
+        rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    }
+    return interrupted;
+}
+
+/* What was scheduled for the owner counts as an error of its block. A kill stays pending until the scope is closed. */
+static void take_interrupt(rsb_machine *machine, rsb_scope *scope) {
+    rsb_strand *owner = rsb_running(machine);
+    if (owner->kill_state) {
+        scope->killed = true;
+        return;
+    }
+    rs_running(&machine->engine)->interrupts--;
+    take_error(scope, rb_ary_shift(owner->raises));
+}
+
+static VALUE run_block(VALUE self) {
+    VALUE value = rb_yield(self);
+    get(self)->returned = true;
+    return value;
+}
+
+/* An ensure block, because a `break` or `throw` through here must still know where it goes after strands were switched. */
+static VALUE settle(VALUE self) {
+    rsb_scope *scope = get(self);
+    rsb_machine *machine = rsb_machine_any_thread(scope->machine);
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
+    if (!scope->returned) {
+        VALUE error = rb_errinfo();
+        if (rb_obj_is_kind_of(error, rsb_eCancelled)) scope->cancelled = true;
+        else if (rb_obj_is_kind_of(error, rb_eException)) take_error(scope, error);
+        rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    }
+    rs_wake_kind interrupted = wait_for_children(machine, scope);
+    if (interrupted == RS_WAKE_CANCEL) scope->cancelled = true;
+    if (interrupted == RS_WAKE_INTERRUPT) take_interrupt(machine, scope);
+    scope->answers = rs_scope_answers(&scope->engine);
+    rs_scope_close(&machine->engine, &scope->engine);
+    scope->open = false;
+    return Qnil;
+}
+
+static VALUE guarded(VALUE self) { return rb_ensure(run_block, self, settle, self); }
+
+static void raise_first_error(rsb_scope *scope) {
+    if (!NIL_P(scope->suppressed)) {
+        rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, scope->first_error, scope->suppressed);
+    }
+    rb_exc_raise(scope->first_error);
+}
+
+static VALUE outcome(rsb_machine *machine, rsb_scope *scope, VALUE value, VALUE deadline, int state) {
+    if (scope->killed) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
+    bool leaves = state && !rb_obj_is_kind_of(rb_errinfo(), rb_eException);
+    if (leaves && NIL_P(scope->first_error)) rb_jump_tag(state);
+    rb_set_errinfo(Qnil);
+    if (!NIL_P(scope->first_error)) raise_first_error(scope);
+    if (scope->answers && scope->engine.cause == RS_CANCELLED_BY_DEADLINE && (scope->cancelled || scope->cut_children)) {
+        rb_raise(rsb_eTimeout, "the scope's deadline (%" PRIsVALUE " s) has passed", deadline);
+    }
+    if (scope->cancelled && !scope->answers) rsb_raise_wake(machine, RS_WAKE_CANCEL);
+    return scope->cancelled ? Qnil : value;
+}
+
+/* Runs the block in a scope: strands spun into it have ended when this returns. The first error, of the block or of a
+ * strand, cancels the rest and is raised; {Ringspun.suppressed} lists the others.
+ *
+ * May switch strands.
+ *
+ * @param deadline [Numeric, nil] seconds from now; when they have passed, everything inside is cancelled
+ * @param shield [Boolean] cancellations from outside wait until the scope has ended
+ * @yieldparam scope [Scope]
+ * @return [Object] the block's value; nil when the scope was cancelled by {Scope#cancel}
+ * @raise [TimeoutError] when the deadline cut something short
+ * @since 0.1.0
+ */
+static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
+    static ID names[2];
+    if (!names[0]) {
+        names[0] = rb_intern("deadline");
+        names[1] = rb_intern("shield");
+    }
+    VALUE options, given[2] = {Qundef, Qundef};
+    rb_scan_args(argc, argv, "0:", &options);
+    if (!NIL_P(options)) rb_get_kwargs(options, names, 0, 2, given);
+    rb_need_block();
+    rsb_machine *machine = rsb_machine_of(self);
+    VALUE deadline = given[0] == Qundef ? Qnil : given[0];
+    int64_t deadline_ns = rsb_deadline(machine, deadline, "deadline");
+    rsb_scope *scope;
+    VALUE object = TypedData_Make_Struct(rsb_cScope, rsb_scope, &scope_type, scope);
+    scope->self = object;
+    scope->machine = self;
+    scope->first_error = scope->suppressed = Qnil;
+    rs_scope_open(&machine->engine, &scope->engine, deadline_ns, given[1] != Qundef && RTEST(given[1]));
+    scope->open = true;
+    int state = 0;
+    VALUE value = rb_protect(guarded, object, &state);
+    value = outcome(machine, scope, value, deadline, state);
+    RB_GC_GUARD(object);
+    return value;
+}
+
+/* The scope of a Ringspun.run: Machine#spin puts strands into it while the block runs. */
+static VALUE machine_adopt(VALUE self, VALUE scope_object) {
+    rsb_machine *machine = rsb_machine_of(self);
+    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    machine->spin_scope = NIL_P(scope_object) ? &root->own : &get(scope_object)->engine;
+    return Qnil;
+}
+
+/* Starts a strand that belongs to this scope.
+ *
+ * @return [Strand]
+ * @raise [ClosedError] when the scope has ended
+ * @since 0.1.0 */
+static VALUE scope_spin(VALUE self) {
+    rsb_machine *machine;
+    rsb_scope *scope = get_open(self, &machine);
+    rb_need_block();
+    return rsb_strand_new(machine, &scope->engine, self, rb_block_proc());
+}
+
+/* Cancels everything inside: waits end, later ones are refused, until the scope has ended.
+ *
+ * @return [nil]
+ * @since 0.1.0 */
+static VALUE scope_cancel(VALUE self) {
+    rsb_scope *scope = get(self);
+    if (!scope->open) return Qnil;
+    rsb_machine *machine = rsb_machine_any_thread(scope->machine);
+    if (rsb_existing() != machine) rb_raise(rsb_eWrongThread, "a scope is cancelled on its own thread");
+    rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    return Qnil;
+}
+
+/* Moves the deadline.
+ *
+ * @param seconds [Numeric, nil] seconds from now; nil: no deadline
+ * @raise [UsageError] when it has passed already
+ * @since 0.1.0 */
+static VALUE scope_set_deadline(VALUE self, VALUE seconds) {
+    rsb_machine *machine;
+    rsb_scope *scope = get_open(self, &machine);
+    if (scope->engine.cause == RS_CANCELLED_BY_DEADLINE) {
+        rb_raise(rsb_eUsage, "the deadline has passed; it cannot be moved any more");
+    }
+    rs_scope_set_deadline(&machine->engine, &scope->engine, rsb_deadline(machine, seconds, "deadline"));
+    return seconds;
+}
+
+/* Puts the deadline off by that many seconds.
+ *
+ * @param seconds [Numeric]
+ * @return [nil]
+ * @raise [UsageError] when there is none, or it has passed already
+ * @since 0.1.0 */
+static VALUE scope_extend(VALUE self, VALUE seconds) {
+    rsb_machine *machine;
+    rsb_scope *scope = get_open(self, &machine);
+    if (scope->engine.deadline_ns == RS_NEVER) rb_raise(rsb_eUsage, "this scope has no deadline to extend; set #deadline=");
+    if (scope->engine.cause == RS_CANCELLED_BY_DEADLINE) {
+        rb_raise(rsb_eUsage, "the deadline has passed; it cannot be extended any more");
+    }
+    int64_t later_ns = rs_deadline_after(scope->engine.deadline_ns, rsb_seconds_to_ns(seconds, "extend"));
+    rs_scope_set_deadline(&machine->engine, &scope->engine, later_ns);
+    return Qnil;
+}
+
+/* Seconds that are left until the deadline; nil when there is none.
+ *
+ * @return [Float, nil]
+ * @since 0.1.0 */
+static VALUE scope_remaining(VALUE self) {
+    rsb_machine *machine;
+    rsb_scope *scope = get_open(self, &machine);
+    if (scope->engine.deadline_ns == RS_NEVER) return Qnil;
+    int64_t left_ns = scope->engine.deadline_ns - rs_now(&machine->engine);
+    return rb_float_new(left_ns > 0 ? (double)left_ns / 1e9 : 0.0);
+}
+
+/* @return [Boolean] true once it was cancelled, by a call, an error or its deadline, or from outside
+ * @since 0.1.0 */
+static VALUE scope_cancelled_p(VALUE self) { return get(self)->engine.effective || get(self)->engine.cause ? Qtrue : Qfalse; }
+
+/* @return [Integer] strands spun into it that have not ended
+ * @since 0.1.0 */
+static VALUE scope_size(VALUE self) { return get(self)->open ? UINT2NUM(get(self)->engine.live) : INT2FIX(0); }
+
+void rsb_init_scope(void) {
+    rsb_cScope = rb_define_class_under(rsb_mRingspun, "Scope", rb_cObject);
+    rb_undef_alloc_func(rsb_cScope);
+    rb_define_method(rsb_cMachine, "scope", machine_scope, -1);
+    rb_define_private_method(rsb_cMachine, "adopt", machine_adopt, 1);
+    rb_define_method(rsb_cScope, "spin", scope_spin, 0);
+    rb_define_method(rsb_cScope, "cancel", scope_cancel, 0);
+    rb_define_method(rsb_cScope, "deadline=", scope_set_deadline, 1);
+    rb_define_method(rsb_cScope, "extend_deadline", scope_extend, 1);
+    rb_define_method(rsb_cScope, "remaining", scope_remaining, 0);
+    rb_define_method(rsb_cScope, "cancelled?", scope_cancelled_p, 0);
+    rb_define_method(rsb_cScope, "size", scope_size, 0);
+}

@@ -1,0 +1,429 @@
+/* socket: sockets of every family. Addresses are packed as Socket.sockaddr_in packs them, or Addrinfo objects. */
+#include "io.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* --- names to numbers --- */
+
+typedef struct {
+    const char *name;
+    int value;
+} named;
+
+static const named families[] = {{"UNIX", AF_UNIX}, {"INET", AF_INET}, {"INET6", AF_INET6}, {NULL, 0}};
+static const named types[] = {{"STREAM", SOCK_STREAM}, {"DGRAM", SOCK_DGRAM}, {"SEQPACKET", SOCK_SEQPACKET}, {NULL, 0}};
+static const named directions[] = {{"RD", SHUT_RD}, {"WR", SHUT_WR}, {"RDWR", SHUT_RDWR}, {NULL, 0}};
+
+static int number_of(VALUE object, const named *names, const char *what) {
+    if (RB_INTEGER_TYPE_P(object)) return NUM2INT(object);
+    VALUE known = rb_str_new_cstr("");
+    const char *text = SYMBOL_P(object) ? rb_id2name(SYM2ID(object)) : RB_TYPE_P(object, T_STRING) ? StringValueCStr(object) : "";
+    for (const named *each = names; each->name; each++) {
+        if (strcmp(text, each->name) == 0) return each->value;
+        rb_str_catf(known, " :%s", each->name);
+    }
+    rb_raise(rsb_eUsage, "unknown %s %" PRIsVALUE "; use an Integer or one of%" PRIsVALUE, what, rb_inspect(object), known);
+}
+
+/* --- addresses --- */
+
+/* A copy that the request owns. */
+static void put_address(rs_request *request, VALUE address) {
+    if (!RB_TYPE_P(address, T_STRING)) {
+        if (!rb_respond_to(address, rb_intern("to_sockaddr"))) {
+            rb_raise(rsb_eUsage, "expected an Addrinfo or a packed address (Socket.sockaddr_in, .sockaddr_un), got %" PRIsVALUE,
+                     rb_inspect(address));
+        }
+        address = rb_funcall(address, rb_intern("to_sockaddr"), 0);
+    }
+    size_t len = (size_t)RSTRING_LEN(address);
+    if (len < sizeof(sa_family_t) || len > sizeof(struct sockaddr_storage)) {
+        rb_raise(rsb_eUsage, "not a packed address: %zu bytes; use Socket.sockaddr_in, Socket.sockaddr_un or an Addrinfo", len);
+    }
+    request->extra = memcpy(rs_alloc(len), RSTRING_PTR(address), len);
+    request->extra_len = (uint32_t)len;
+}
+
+/* --- making and connecting --- */
+
+/* @param family [Symbol, Integer] :UNIX, :INET, :INET6
+ * @param type [Symbol, Integer] :STREAM, :DGRAM, :SEQPACKET
+ * @param protocol [Integer]
+ * @return [Integer] descriptor, non-blocking and closed on exec
+ * @since 0.1.0 */
+static VALUE machine_socket(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 2, 3);
+    rs_request request = {.kind = RS_OP_SOCKET, .fd = -1, .flags = (uint32_t)number_of(argv[0], families, "socket family"),
+                          .mode = (uint32_t)number_of(argv[1], types, "socket type"), .offset = argc > 2 ? NUM2INT(argv[2]) : 0};
+    return LL2NUM(rsb_request_extra(rsb_machine_of(self), &request, "socket"));
+}
+
+/* @return [Array(Integer, Integer)] two connected descriptors, non-blocking and closed on exec
+ * @since 0.1.0 */
+static VALUE machine_socketpair(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 0, 3);
+    rs_request request = {.kind = RS_OP_SOCKETPAIR, .fd = -1,
+                          .flags = (uint32_t)(argc > 0 ? number_of(argv[0], families, "socket family") : AF_UNIX),
+                          .mode = (uint32_t)(argc > 1 ? number_of(argv[1], types, "socket type") : SOCK_STREAM),
+                          .offset = argc > 2 ? NUM2INT(argv[2]) : 0};
+    return rsb_make_pair(rsb_machine_of(self), &request, "socketpair");
+}
+
+/* A full backlog of a Unix socket is told by EAGAIN, and nothing tells when it has room again. */
+static int64_t connect_once(rsb_machine *machine, int fd, VALUE address) {
+    rs_request request = {.kind = RS_OP_CONNECT, .fd = fd};
+    put_address(&request, address);
+    bool local = ((struct sockaddr *)request.extra)->sa_family == AF_UNIX && machine->engine.backend->inline_first;
+    int64_t result = rs_try(&machine->engine, &request);
+    if (result == -EAGAIN && !local) return rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+    free(request.extra);
+    return result;
+}
+
+/* Connects a socket.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
+ * @param address [Addrinfo, String] packed as Socket.sockaddr_in does
+ * @return [nil]
+ * @raise [SystemCallError]
+ * @since 0.1.0
+ */
+static VALUE machine_connect(VALUE self, VALUE io, VALUE address) {
+    rsb_machine *machine = rsb_machine_of(self);
+    int fd = rsb_fd(io);
+    int64_t delay_ns = 1000000;
+    for (;;) {
+        int64_t result = connect_once(machine, fd, address);
+        if (result >= 0) break;
+        if (result != -EAGAIN) rsb_fail(result, "connect", fd);
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SLEEP, 0, rs_now(&machine->engine) + delay_ns, NULL, 0, NULL);
+        if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
+        if (delay_ns < 20000000) delay_ns *= 2;
+    }
+    rsb_after_inline(machine);
+    return Qnil;
+}
+
+/* @param io [Integer, IO]
+ * @param address [Addrinfo, String]
+ * @return [nil]
+ * @since 0.1.0 */
+static VALUE machine_bind(VALUE self, VALUE io, VALUE address) {
+    rs_request request = {.kind = RS_OP_BIND, .fd = rsb_fd(io)};
+    rsb_machine *machine = rsb_machine_of(self);
+    put_address(&request, address);
+    rsb_request_extra(machine, &request, "bind");
+    return Qnil;
+}
+
+/* @param io [Integer, IO]
+ * @param backlog [Integer] connections that may wait to be accepted
+ * @return [nil]
+ * @since 0.1.0 */
+static VALUE machine_listen(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 2);
+    int backlog = argc > 1 ? NUM2INT(argv[1]) : SOMAXCONN;
+    if (backlog < 0) rb_raise(rsb_eUsage, "listen: the backlog must not be negative, got %d", backlog);
+    rs_request request = {.kind = RS_OP_LISTEN, .fd = rsb_fd(argv[0]), .flags = (uint32_t)backlog};
+    rsb_request_extra(rsb_machine_of(self), &request, "listen");
+    return Qnil;
+}
+
+static VALUE accept_one(rsb_machine *machine, int fd) {
+    rs_request request = {.kind = RS_OP_ACCEPT, .fd = fd};
+    return LL2NUM(rsb_request(machine, &request, Qnil, RSB_IN, "accept"));
+}
+
+/* Waits for a connection.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO] a listening socket
+ * @return [Integer] descriptor, non-blocking and closed on exec
+ * @since 0.1.0
+ */
+static VALUE machine_accept(VALUE self, VALUE io) { return accept_one(rsb_machine_of(self), rsb_fd(io)); }
+
+/* Yields one connection after the other, until the block breaks or the strand is cancelled.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO] a listening socket
+ * @yieldparam descriptor [Integer] the block's to close
+ * @since 0.1.0
+ */
+static VALUE machine_accept_each(VALUE self, VALUE io) {
+    rsb_machine *machine = rsb_machine_of(self);
+    int fd = rsb_fd(io);
+    rb_need_block();
+    for (;;) {
+        rb_yield(accept_one(machine, fd));
+        rsb_machine_of(self);
+    }
+    return Qnil;
+}
+
+/* @param io [Integer, IO]
+ * @param how [Symbol, Integer] :RD, :WR, :RDWR
+ * @return [nil]
+ * @since 0.1.0 */
+static VALUE machine_shutdown(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 2);
+    int how = argc > 1 ? number_of(argv[1], directions, "direction") : SHUT_RDWR;
+    rs_request request = {.kind = RS_OP_SHUTDOWN, .fd = rsb_fd(argv[0]), .flags = (uint32_t)how};
+    rsb_request_extra(rsb_machine_of(self), &request, "shutdown");
+    return Qnil;
+}
+
+/* --- options --- */
+
+/* @param level [Integer] Socket::SOL_SOCKET ...
+ * @param name [Integer] Socket::SO_REUSEADDR ...
+ * @param value [Integer, Boolean, String] a String is passed as it is
+ * @return [nil]
+ * @since 0.1.0 */
+static VALUE machine_setsockopt(VALUE self, VALUE io, VALUE level, VALUE name, VALUE value) {
+    rsb_machine *machine = rsb_machine_of(self);
+    if (value == Qtrue || value == Qfalse) value = INT2FIX(value == Qtrue);
+    int number = RB_INTEGER_TYPE_P(value) ? NUM2INT(value) : 0;
+    if (!RB_INTEGER_TYPE_P(value)) StringValue(value);
+    const void *bytes = RB_INTEGER_TYPE_P(value) ? (const void *)&number : RSTRING_PTR(value);
+    size_t len = RB_INTEGER_TYPE_P(value) ? sizeof(number) : (size_t)RSTRING_LEN(value);
+    rs_request request = {.kind = RS_OP_SETSOCKOPT, .fd = rsb_fd(io), .flags = NUM2UINT(level), .mode = NUM2UINT(name), .len = len};
+    request.address = request.extra = memcpy(rs_alloc(len + 1), bytes, len);
+    rsb_request_extra(machine, &request, "setsockopt");
+    return Qnil;
+}
+
+#define OPTION_MAX 256
+
+/* @param level [Integer]
+ * @param name [Integer]
+ * @return [Integer, String] an Integer where the option is one, else the bytes
+ * @since 0.1.0 */
+static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
+    rsb_machine *machine = rsb_machine_of(self);
+    rs_request request = {.kind = RS_OP_GETSOCKOPT, .fd = rsb_fd(io), .flags = NUM2UINT(level), .mode = NUM2UINT(name),
+                          .len = OPTION_MAX};
+    char value[OPTION_MAX];
+    request.address = value;
+    int64_t len = rs_try(&machine->engine, &request);
+    if (len == -EAGAIN) {
+        request.address = request.extra = rs_alloc(OPTION_MAX);
+        len = rsb_perform_with(machine, &request, Qnil, 0, value, sizeof(value));
+    }
+    if (len < 0) rsb_fail(len, "getsockopt", request.fd);
+    int number;
+    if (len != sizeof(number)) return rb_str_new(value, len);
+    memcpy(&number, value, sizeof(number));
+    return INT2NUM(number);
+}
+
+/* --- bytes --- */
+
+/* Receives what is there, at most length bytes.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
+ * @param buffer [String, IO::Buffer]
+ * @param length [Integer] bytes
+ * @param flags [Integer] Socket::MSG_PEEK ...
+ * @return [Integer] bytes received; 0 at the end of the stream
+ * @since 0.1.0
+ */
+static VALUE machine_recv(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 2, 4);
+    rsb_machine *machine = rsb_machine_of(self);
+    rs_request request = {.kind = RS_OP_RECV, .fd = rsb_fd(argv[0]), .flags = argc > 3 ? NUM2UINT(argv[3]) : 0};
+    rsb_target target = rsb_target_of(argv[1], argc > 2 ? argv[2] : Qnil, Qnil);
+    request.address = target.address;
+    request.len = target.length;
+    int64_t bytes = rsb_request(machine, &request, target.buffer, RSB_IN, "recv");
+    rsb_target_filled(&target, bytes);
+    return LL2NUM(bytes);
+}
+
+/* Sends all of it.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
+ * @param buffer [String, IO::Buffer]
+ * @param flags [Integer] Socket::MSG_MORE ...
+ * @return [Integer] bytes sent: all, unless a cancellation came after the first (it meets the next wait)
+ * @since 0.1.0
+ */
+static VALUE machine_send(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 2, 3);
+    rsb_machine *machine = rsb_machine_of(self);
+    rs_request request = {.kind = RS_OP_SEND, .fd = rsb_fd(argv[0]), .offset = -1, .flags = argc > 2 ? NUM2UINT(argv[2]) : 0};
+    rsb_source_of(argv[1], &request);
+    return LL2NUM(rsb_request_all(machine, &request, argv[1], "send"));
+}
+
+/* --- messages --- */
+
+#define CONTROL_MAX 1024
+
+/* msghdr and all that it points to except the data, in one block that the op owns. */
+typedef struct {
+    struct msghdr header;
+    struct iovec data;
+    struct sockaddr_storage address;
+    _Alignas(struct cmsghdr) char control[CONTROL_MAX];
+} message;
+
+static message *new_message(void *data, size_t len) {
+    message *block = rs_alloc(sizeof(*block));
+    block->data = (struct iovec){.iov_base = data, .iov_len = len};
+    block->header.msg_iov = &block->data;
+    block->header.msg_iovlen = 1;
+    return block;
+}
+
+static int64_t exchange(rsb_machine *machine, rs_op_kind kind, int fd, uint32_t flags, VALUE buffer, message *block,
+                        message *answer, rsb_direction direction) {
+    rs_request request = {.kind = (uint8_t)kind, .fd = fd, .flags = flags, .address = &block->header, .extra = block};
+    int64_t result = rs_try(&machine->engine, &request);
+    if (result != -EAGAIN) {
+        *answer = *block;
+        free(block);
+        return result;
+    }
+    return rsb_message_wait(machine, &request, buffer, answer, sizeof(*answer), direction);
+}
+
+static VALUE control_list(const message *answer) {
+    VALUE list = rb_ary_new();
+    struct msghdr header = answer->header;
+    header.msg_control = (void *)answer->control;
+    for (struct cmsghdr *each = CMSG_FIRSTHDR(&header); each; each = CMSG_NXTHDR(&header, each)) {
+        VALUE bytes = rb_str_new((char *)CMSG_DATA(each), (long)(each->cmsg_len - CMSG_LEN(0)));
+        rb_ary_push(list, rb_ary_new_from_args(3, INT2NUM(each->cmsg_level), INT2NUM(each->cmsg_type), bytes));
+    }
+    return list;
+}
+
+/* Receives one message with what comes beside it.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
+ * @param buffer [String, IO::Buffer]
+ * @param length [Integer] bytes
+ * @param flags [Integer]
+ * @return [Array(Integer, String, Integer, Array)] bytes, packed address of the sender (empty when connected), flags that
+ *   came back (Socket::MSG_TRUNC ...), control messages as [level, type, bytes]; descriptors in them are the caller's
+ * @since 0.1.0
+ */
+static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 2, 4);
+    rsb_machine *machine = rsb_machine_of(self);
+    int fd = rsb_fd(argv[0]);
+    uint32_t flags = argc > 3 ? NUM2UINT(argv[3]) : 0;
+    rsb_target target = rsb_target_of(argv[1], argc > 2 ? argv[2] : Qnil, Qnil);
+    message *block = new_message(target.address, target.length), answer;
+    block->header.msg_name = &block->address;
+    block->header.msg_namelen = sizeof(block->address);
+    block->header.msg_control = block->control;
+    block->header.msg_controllen = sizeof(block->control);
+    int64_t bytes = exchange(machine, RS_OP_RECVMSG, fd, flags, target.buffer, block, &answer, RSB_IN);
+    if (bytes < 0) rsb_fail(bytes, "recvmsg", fd);
+    rsb_target_filled(&target, bytes);
+    VALUE address = rb_str_new((char *)&answer.address, answer.header.msg_name ? (long)answer.header.msg_namelen : 0);
+    return rb_ary_new_from_args(4, LL2NUM(bytes), address, INT2NUM(answer.header.msg_flags), control_list(&answer));
+}
+
+static void put_control(message *block, VALUE controls) {
+    VALUE list = rb_Array(controls);
+    if (RARRAY_LEN(list) == 0) return;
+    block->header.msg_control = block->control;
+    size_t used = 0;
+    for (long i = 0; i < RARRAY_LEN(list); i++) {
+        VALUE bytes = rb_ary_entry(RARRAY_AREF(list, i), 2);
+        size_t len = (size_t)RSTRING_LEN(bytes);
+        struct cmsghdr *each = (struct cmsghdr *)(block->control + used);
+        each->cmsg_level = NUM2INT(rb_ary_entry(RARRAY_AREF(list, i), 0));
+        each->cmsg_type = NUM2INT(rb_ary_entry(RARRAY_AREF(list, i), 1));
+        each->cmsg_len = CMSG_LEN(len);
+        memcpy(CMSG_DATA(each), RSTRING_PTR(bytes), len);
+        used += CMSG_SPACE(len);
+    }
+    block->header.msg_controllen = used;
+}
+
+static void check_control(VALUE controls) {
+    size_t used = 0;
+    VALUE list = rb_Array(controls);
+    for (long i = 0; i < RARRAY_LEN(list); i++) {
+        VALUE each = rb_check_array_type(RARRAY_AREF(list, i));
+        if (NIL_P(each) || RARRAY_LEN(each) != 3 || !RB_INTEGER_TYPE_P(RARRAY_AREF(each, 0)) ||
+            !RB_INTEGER_TYPE_P(RARRAY_AREF(each, 1)) || !RB_TYPE_P(RARRAY_AREF(each, 2), T_STRING)) {
+            rb_raise(rsb_eUsage, "a control message is [level, type, bytes], got %" PRIsVALUE, rb_inspect(RARRAY_AREF(list, i)));
+        }
+        used += CMSG_SPACE((size_t)RSTRING_LEN(RARRAY_AREF(each, 2)));
+    }
+    if (used > CONTROL_MAX) rb_raise(rsb_eUsage, "control messages take %zu bytes; at most %d", used, CONTROL_MAX);
+}
+
+/* Sends one message.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
+ * @param buffer [String, IO::Buffer]
+ * @param address [Addrinfo, String, nil] where to, for a socket that is not connected
+ * @param flags [Integer]
+ * @param controls [Array, nil] control messages as [level, type, bytes]
+ * @return [Integer] bytes sent
+ * @since 0.1.0
+ */
+static VALUE machine_sendmsg(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 2, 5);
+    rsb_machine *machine = rsb_machine_of(self);
+    int fd = rsb_fd(argv[0]);
+    uint32_t flags = argc > 3 ? NUM2UINT(argv[3]) : 0;
+    VALUE controls = argc > 4 ? argv[4] : Qnil;
+    check_control(controls);
+    VALUE source = RB_TYPE_P(argv[1], T_STRING) ? rb_str_new_frozen(argv[1]) : argv[1];
+    rs_request part = {0}, to = {0};
+    rsb_source_of(source, &part);
+    if (argc > 2 && !NIL_P(argv[2])) put_address(&to, argv[2]);
+    message *block = new_message(part.address, part.len), answer;
+    if (to.extra) {
+        memcpy(&block->address, to.extra, to.extra_len);
+        free(to.extra);
+        block->header.msg_name = &block->address;
+        block->header.msg_namelen = to.extra_len;
+    }
+    put_control(block, controls);
+    int64_t bytes = exchange(machine, RS_OP_SENDMSG, fd, flags, source, block, &answer, RSB_OUT);
+    if (bytes < 0) rsb_fail(bytes, "sendmsg", fd);
+    rsb_after_inline(machine);
+    RB_GC_GUARD(source);
+    return LL2NUM(bytes);
+}
+
+void rsb_init_socket(void) {
+    rb_define_method(rsb_cMachine, "socket", machine_socket, -1);
+    rb_define_method(rsb_cMachine, "socketpair", machine_socketpair, -1);
+    rb_define_method(rsb_cMachine, "connect", machine_connect, 2);
+    rb_define_method(rsb_cMachine, "bind", machine_bind, 2);
+    rb_define_method(rsb_cMachine, "listen", machine_listen, -1);
+    rb_define_method(rsb_cMachine, "accept", machine_accept, 1);
+    rb_define_method(rsb_cMachine, "accept_each", machine_accept_each, 1);
+    rb_define_method(rsb_cMachine, "shutdown", machine_shutdown, -1);
+    rb_define_method(rsb_cMachine, "setsockopt", machine_setsockopt, 4);
+    rb_define_method(rsb_cMachine, "getsockopt", machine_getsockopt, 3);
+    rb_define_method(rsb_cMachine, "recv", machine_recv, -1);
+    rb_define_method(rsb_cMachine, "send", machine_send, -1);
+    rb_define_method(rsb_cMachine, "recvmsg", machine_recvmsg, -1);
+    rb_define_method(rsb_cMachine, "sendmsg", machine_sendmsg, -1);
+}

@@ -1,0 +1,316 @@
+/* strand_object: Ringspun::Strand, the handle to a strand, and the way a strand runs and ends. */
+#include "binding.h"
+
+/* What CRuby keeps in errinfo while a Fiber#kill unwinds; any other number there is a Thread#kill. */
+#define FIBER_KILLED INT2FIX(2)
+
+VALUE rsb_cStrand;
+
+/* --- memory --- */
+
+static void strand_mark(void *data) {
+    rsb_strand *strand = data;
+    rb_gc_mark(strand->machine);
+    rb_gc_mark(strand->fiber);
+    rb_gc_mark(strand->body);
+    rb_gc_mark(strand->value);
+    rb_gc_mark(strand->error);
+    rb_gc_mark(strand->raises);
+    rb_gc_mark(strand->messages);
+    rb_gc_mark(strand->storage);
+    rb_gc_mark(strand->supervisor);
+    rb_gc_mark(strand->spawned_at);
+}
+
+static const rb_data_type_t strand_type = {
+    .wrap_struct_name = "Ringspun::Strand",
+    .function = {.dmark = strand_mark, .dfree = RUBY_DEFAULT_FREE},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_EMBEDDABLE,
+};
+
+static VALUE allocate(rsb_machine *machine) {
+    rsb_strand *strand;
+    VALUE object = TypedData_Make_Struct(rsb_cStrand, rsb_strand, &strand_type, strand);
+    strand->self = object;
+    strand->machine = machine->self;
+    strand->fiber = strand->body = strand->value = strand->error = strand->raises = strand->messages = strand->storage =
+        strand->supervisor = strand->spawned_at = Qnil;
+    return object;
+}
+
+rsb_strand *rsb_strand_get(VALUE object) {
+    rsb_strand *strand;
+    if (!rb_typeddata_is_kind_of(object, &strand_type)) {
+        rb_raise(rsb_eUsage, "expected a Ringspun::Strand, got %" PRIsVALUE, rb_obj_class(object));
+    }
+    TypedData_Get_Struct(object, rsb_strand, &strand_type, strand);
+    return strand;
+}
+
+/* --- life --- */
+
+static VALUE caller_location(void) {
+    VALUE location = rb_funcall(rb_mKernel, rb_intern("caller_locations"), 2, INT2FIX(1), INT2FIX(1));
+    return NIL_P(location) || RARRAY_LEN(location) == 0 ? Qnil : RARRAY_AREF(location, 0);
+}
+
+VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body) {
+    VALUE object = allocate(machine);
+    rsb_strand *strand = rsb_strand_get(object);
+    strand->body = body;
+    strand->supervisor = supervisor;
+    strand->storage = rsb_fiber_storage();
+    if (machine->locate) strand->spawned_at = caller_location();
+    rs_strand *engine = rs_spawn(&machine->engine, scope, strand);
+    if (!engine) {
+        rb_raise(rsb_eLimit, "this machine runs at most %u strands; bound them, for example with a Ringspun::Semaphore",
+                 machine->engine.strands.limit);
+    }
+    strand->id = rs_strand_id(engine);
+    return object;
+}
+
+VALUE rsb_strand_root(rsb_machine *machine, rs_strand *engine) {
+    VALUE object = allocate(machine);
+    rsb_strand *strand = rsb_strand_get(object);
+    strand->started = true;
+    strand->id = rs_strand_id(engine);
+    engine->user = strand;
+    return object;
+}
+
+/* An error that nobody waited for is kept for a later join. A program that never joins would pile them up: past this
+ * many they are reported instead. */
+#define UNREAD_MAX 64
+
+static void keep_unread(rsb_machine *machine, rsb_strand *strand) {
+    if (RHASH_SIZE(machine->unread) >= UNREAD_MAX) rsb_report_unread(machine);
+    rb_hash_aset(machine->unread, strand->self, strand->error);
+}
+
+/* exit, a signal or anything else that is not a StandardError ends the program, not just a strand that nobody watches. */
+static bool concerns_root(VALUE error) {
+    return !rb_obj_is_kind_of(error, rb_eStandardError) && !rb_obj_is_kind_of(error, rb_eScriptError) &&
+           !rb_obj_is_kind_of(error, rb_eNoMemError) && !rb_obj_is_kind_of(error, rb_eSysStackError);
+}
+
+static void end_with_error(rsb_machine *machine, rsb_strand *strand, rs_strand *engine, VALUE error) {
+    if (rb_obj_is_kind_of(error, rsb_eCancelled)) {
+        strand->cancelled = true;
+        return;
+    }
+    RB_OBJ_WRITE(strand->self, &strand->error, error);
+    if (!NIL_P(strand->supervisor)) return;
+    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    if (concerns_root(error) && root) rsb_deliver(machine, root->user, error);
+    else if (engine->joiners.len == 0) keep_unread(machine, strand);
+}
+
+static void finish(rsb_machine *machine, rs_strand *engine) {
+    rsb_strand *strand = engine->user;
+    strand->done = true;
+    strand->fiber = strand->body = strand->raises = strand->messages = Qnil;
+    VALUE scope = strand->supervisor;
+    rs_finish(&machine->engine);
+    if (!NIL_P(scope)) rsb_scope_child_ended(machine, scope, strand->error, strand->cancelled);
+}
+
+/* The running strand ends without having run. */
+void rsb_strand_fail(rsb_machine *machine, rs_strand *engine, VALUE error) {
+    end_with_error(machine, engine->user, engine, error);
+    finish(machine, engine);
+}
+
+static VALUE call_body(VALUE data) {
+    rsb_strand *strand = (rsb_strand *)data;
+    if (!NIL_P(strand->storage)) rsb_fiber_set_storage(strand->storage);
+    return rb_proc_call_with_block(strand->body, 0, NULL, Qnil);
+}
+
+/* Cancelled before its first step: the block never runs. */
+static bool refused(rsb_machine *machine, rsb_strand *strand) {
+    rs_wake_kind kind = rs_refusal(&machine->engine, 0);
+    if (kind == RS_WAKE_VALUE) return false;
+    if (kind == RS_WAKE_CANCEL) strand->cancelled = true;
+    else RB_OBJ_WRITE(strand->self, &strand->error, rb_ary_shift(strand->raises));
+    return true;
+}
+
+static void hand_over_kill(rsb_machine *machine, rsb_strand *strand, int state) {
+    strand->cancelled = true;
+    strand->used_fiber = true;
+    VALUE info = strand->kill_state ? strand->kill_info : rb_errinfo();
+    rb_set_errinfo(Qnil);
+    if (info == FIBER_KILLED) return;
+    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    if (!root) return;
+    ((rsb_strand *)root->user)->kill_state = state;
+    ((rsb_strand *)root->user)->kill_info = info;
+    rs_interrupt(&machine->engine, root);
+}
+
+bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
+    rsb_strand *strand = engine->user;
+    VALUE self = strand->self;
+    strand->started = true;
+    strand->fiber = fiber;
+    if (!refused(machine, strand)) {
+        int state = 0;
+        VALUE value = rb_protect(call_body, (VALUE)strand, &state);
+        if (!state) {
+            RB_OBJ_WRITE(self, &strand->value, value);
+        } else if (rb_obj_is_kind_of(rb_errinfo(), rb_eException)) {
+            VALUE error = rb_errinfo();
+            rb_set_errinfo(Qnil);
+            end_with_error(machine, strand, engine, error);
+        } else {
+            hand_over_kill(machine, strand, state);
+        }
+    } else if (!NIL_P(strand->error)) {
+        end_with_error(machine, strand, engine, strand->error);
+    }
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
+    finish(machine, engine);
+    bool reusable = !strand->used_fiber && rsb_fiber_reset();
+    RB_GC_GUARD(self);
+    return reusable;
+}
+
+/* --- waiting for one --- */
+
+void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand) {
+    if (strand->done) return;
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    RS_ASSERT(engine != NULL);
+    if (engine == rs_running(&machine->engine)) {
+        rb_raise(rsb_eUsage, "a strand cannot wait for its own end");
+    }
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_JOIN, 0, RS_NEVER, &engine->joiners, 0, NULL);
+    rsb_raise_wake(machine, kind);
+}
+
+VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand) {
+    if (!NIL_P(strand->error)) {
+        rb_hash_delete(machine->unread, strand->self);
+        rb_exc_raise(strand->error);
+    }
+    if (strand->cancelled) rb_raise(rsb_eTerminated, "the strand was terminated or cancelled before it had a value");
+    return strand->value;
+}
+
+static rsb_strand *own_strand(VALUE self, rsb_machine **machine) {
+    rsb_strand *strand = rsb_strand_get(self);
+    *machine = rsb_machine_of(strand->machine);
+    return strand;
+}
+
+/* Waits until the strand has ended and returns its value.
+ *
+ * May switch strands.
+ *
+ * @return [Object] the value of the strand's block
+ * @raise [Exception] what the block raised
+ * @raise [Ringspun::TerminatedError] when the strand was terminated or cancelled
+ * @raise [Ringspun::WrongThreadError] when called from another thread than the machine's
+ * @since 0.1.0
+ */
+static VALUE strand_await(VALUE self) {
+    rsb_machine *machine;
+    rsb_strand *strand = own_strand(self, &machine);
+    rsb_strand_wait(machine, strand);
+    return rsb_strand_result(machine, strand);
+}
+
+/* Waits until the strand has ended; like {#await}, but returns the strand.
+ *
+ * May switch strands.
+ *
+ * @return [Strand] self
+ * @raise (see #await)
+ * @since 0.1.0
+ */
+static VALUE strand_join(VALUE self) {
+    strand_await(self);
+    return self;
+}
+
+/* @return [Boolean] true until the strand has ended
+ * @since 0.1.0 */
+static VALUE strand_alive_p(VALUE self) { return rsb_strand_get(self)->done ? Qfalse : Qtrue; }
+
+/* The error that the strand ended with. Reading it counts as taking note of it: it is not reported any more.
+ *
+ * @return [Exception, nil]
+ * @since 0.1.0 */
+static VALUE strand_error(VALUE self) {
+    rsb_strand *strand = rsb_strand_get(self);
+    if (NIL_P(strand->error)) return Qnil;
+    rb_hash_delete(rsb_machine_any_thread(strand->machine)->unread, self);
+    return strand->error;
+}
+
+/* @return [Machine] the machine that runs the strand
+ * @since 0.1.0 */
+static VALUE strand_machine(VALUE self) { return rsb_strand_get(self)->machine; }
+
+/* What the strand is doing: :new, :ready, :running, :parked or :done.
+ *
+ * @return [Symbol]
+ * @since 0.1.0 */
+static VALUE strand_state(VALUE self) {
+    static const char *const names[] = {"done", "new", "ready", "running", "parked"};
+    rsb_strand *strand = rsb_strand_get(self);
+    rs_strand *engine = strand->done ? NULL
+                                     : rs_strand_find(&rsb_machine_any_thread(strand->machine)->engine.strands, strand->id);
+    return ID2SYM(rb_intern(names[engine ? engine->state : 0]));
+}
+
+/* What the strand waits for, in words; nil when it does not wait.
+ *
+ * @return [String, nil]
+ * @since 0.1.0 */
+static VALUE strand_waits_for(VALUE self) {
+    rsb_strand *strand = rsb_strand_get(self);
+    rs_machine *machine = &rsb_machine_any_thread(strand->machine)->engine;
+    rs_strand *engine = strand->done ? NULL : rs_strand_find(&machine->strands, strand->id);
+    if (!engine || engine->state != RS_STRAND_PARKED) return Qnil;
+    if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
+    const rs_request *request = &rs_op_at(&machine->ops, engine->op)->request;
+    return rb_sprintf("%s on descriptor %d", rs_op_table[request->kind].name, request->fd);
+}
+
+/* Where it was spun: known when {Machine#locate=} was true then.
+ *
+ * @return [Thread::Backtrace::Location, nil]
+ * @since 0.1.0 */
+static VALUE strand_spawned_at(VALUE self) { return rsb_strand_get(self)->spawned_at; }
+
+static int report(VALUE strand, VALUE error, VALUE machine) {
+    rb_funcall(machine, rb_intern("report_unread"), 2, strand, error);
+    return ST_DELETE;
+}
+
+static VALUE report_all(VALUE machine_object) {
+    rsb_machine *machine = rsb_machine_any_thread(machine_object);
+    rb_hash_foreach(machine->unread, report, machine_object);
+    return Qnil;
+}
+
+void rsb_report_unread(rsb_machine *machine) {
+    int state = 0;
+    rb_protect(report_all, machine->self, &state);
+    if (state) rb_set_errinfo(Qnil);
+}
+
+void rsb_init_strand(void) {
+    rsb_cStrand = rb_define_class_under(rsb_mRingspun, "Strand", rb_cObject);
+    rb_undef_alloc_func(rsb_cStrand);
+    rb_define_method(rsb_cStrand, "await", strand_await, 0);
+    rb_define_method(rsb_cStrand, "join", strand_join, 0);
+    rb_define_method(rsb_cStrand, "alive?", strand_alive_p, 0);
+    rb_define_method(rsb_cStrand, "error", strand_error, 0);
+    rb_define_method(rsb_cStrand, "machine", strand_machine, 0);
+    rb_define_method(rsb_cStrand, "state", strand_state, 0);
+    rb_define_method(rsb_cStrand, "waits_for", strand_waits_for, 0);
+    rb_define_method(rsb_cStrand, "spawned_at", strand_spawned_at, 0);
+}

@@ -1,0 +1,319 @@
+/* switch: the only place that changes fibers.
+ *
+ * There is no loop fiber. Whoever parks runs the loop on its own stack (rsb_park) and transfers straight to the next
+ * strand. Park is a loop because a fiber can be switched in without its turn: by Fiber#raise, #kill, #resume from
+ * somewhere else, or by CRuby when another fiber ends. Every transfer is protected, because CRuby checks interrupts at
+ * a switch: what arrives then is meant for the thread and goes to the root strand, and the strand that was switched in
+ * keeps its own wake.
+ */
+#include "binding.h"
+
+#include <string.h>
+
+/* Inline successes before a strand lets others run. */
+#define INLINE_STREAK_MAX 32
+
+static ID id_list;
+
+/* --- what a wait that did not end with its value raises --- */
+
+void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
+    rsb_strand *strand = rsb_running(machine);
+    if (kind == RS_WAKE_INTERRUPT) {
+        rs_strand *engine = rs_running(&machine->engine);
+        RS_ASSERT(engine->interrupts > 0);
+        engine->interrupts--;
+        if (strand->kill_state) rb_jump_tag(strand->kill_state);
+        rb_exc_raise(rb_ary_shift(strand->raises));
+    }
+    if (kind == RS_WAKE_CANCEL) rb_raise(rsb_eCancelled, "cancelled: its scope was cancelled or its deadline passed");
+    if (kind == RS_WAKE_TIMEOUT) rb_raise(rsb_eTimeout, "timed out");
+}
+
+void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    if (!engine) return;
+    if (NIL_P(strand->raises)) RB_OBJ_WRITE(strand->self, &strand->raises, rb_ary_new());
+    rb_ary_push(strand->raises, exception);
+    rs_interrupt(&machine->engine, engine);
+}
+
+static void deliver_kill(rsb_machine *machine, rsb_strand *strand, int state) {
+    strand->kill_state = state;
+    strand->kill_info = rb_errinfo();
+    strand->used_fiber = true;
+    rs_interrupt(&machine->engine, rs_strand_find(&machine->engine.strands, strand->id));
+}
+
+static rsb_strand *root_of(rsb_machine *machine) {
+    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    return root ? root->user : NULL;
+}
+
+/* Something was raised in the loop by nobody's wish here: a signal, Thread#raise, Thread#kill. */
+static void hand_to_root(rsb_machine *machine, int state) {
+    rsb_strand *root = root_of(machine);
+    if (!root) rb_jump_tag(state);
+    VALUE exception = rb_errinfo();
+    if (rb_obj_is_kind_of(exception, rb_eException)) {
+        rb_set_errinfo(Qnil);
+        rsb_deliver(machine, root, exception);
+    } else {
+        deliver_kill(machine, root, state);
+    }
+}
+
+/* --- sleeping --- */
+
+typedef struct {
+    rsb_machine *machine;
+    int64_t deadline_ns;
+} sleep_request;
+
+static void *sleep_without_gvl(void *argument) {
+    sleep_request *request = argument;
+    rs_sleep(&request->machine->engine, request->deadline_ns);
+    return NULL;
+}
+
+static void wake_sleeper(void *machine) { rs_wake_up(&((rsb_machine *)machine)->engine); }
+
+static VALUE check_interrupts(VALUE unused) {
+    rb_thread_check_ints();
+    return Qnil;
+}
+
+static void sleep_interruptible(rsb_machine *machine, int64_t deadline_ns) {
+    sleep_request request = {machine, deadline_ns};
+    if (machine->engine.backend->closed_world) {
+        rs_sleep(&machine->engine, deadline_ns);
+    } else {
+        rb_nogvl(sleep_without_gvl, &request, wake_sleeper, machine, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
+    }
+    int state = 0;
+    rb_protect(check_interrupts, Qnil, &state);
+    if (state) hand_to_root(machine, state);
+}
+
+static bool others_may_wake_us(rsb_machine *machine) {
+    if (machine->engine.backend->closed_world) return false;
+    return RARRAY_LEN(rb_funcall(rb_cThread, id_list, 0)) > 1;
+}
+
+static VALUE deadlock_error(VALUE self) {
+    VALUE report = rb_funcall(self, rb_intern("deadlock_report"), 0);
+    return rb_exc_new_str(rsb_eDeadlock, report);
+}
+
+/* Second measure, when the root is shielded or waits for strands that shield themselves: nothing will ever come for them
+ * again, so what a shield protects is a wait without end. */
+static void cancel_everything(rsb_machine *machine) {
+    rs_machine *engine = &machine->engine;
+    for (uint32_t index = 0; index < engine->strands.chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(&engine->strands, index);
+        if (strand->state != RS_STRAND_PARKED || rs_strand_id(strand) == machine->root) continue;
+        strand->park_flags = 0;
+        rs_interrupt_park(engine, strand, RS_WAKE_CANCEL);
+    }
+}
+
+/* First the root is told, whose scopes then cancel the rest and run its ensure blocks. */
+static void break_deadlock(rsb_machine *machine) {
+    rsb_strand *root = root_of(machine);
+    if (!root) rb_bug("ringspun: nothing to run and no root strand");
+    if (machine->deadlock_told) {
+        machine->deadlock_told = false;
+        cancel_everything(machine);
+        return;
+    }
+    int state = 0;
+    VALUE error = rb_protect(deadlock_error, machine->self, &state);
+    if (state) {
+        error = rb_errinfo();
+        rb_set_errinfo(Qnil);
+    }
+    rsb_deliver(machine, root, error);
+    machine->deadlock_told = machine->engine.strands.run_len == 0;
+}
+
+/* --- runners: fibers that run strands, one after the other --- */
+
+static VALUE transfer(VALUE fiber) { return rb_fiber_transfer(fiber, 0, NULL); }
+
+static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object));
+
+static VALUE new_runner(VALUE machine_object) { return rb_fiber_new_storage(runner_main, machine_object, Qnil); }
+
+/* A fiber for a strand that has none yet; Qundef when the process can make no more, and the strand has failed. */
+static VALUE take_runner(rsb_machine *machine, rs_strand *strand) {
+    if (machine->idle_len > 0) return machine->idle[--machine->idle_len];
+    int state = 0;
+    VALUE fiber = rb_protect(new_runner, machine->self, &state);
+    if (!state) return fiber;
+    VALUE cause = rb_errinfo();
+    rb_set_errinfo(Qnil);
+    VALUE text = rb_sprintf("no stack for one more strand (%" PRIsVALUE "): %u strands are alive; raise the limit with "
+                            "`sysctl vm.max_map_count=262144` or bound the number of strands, for example with a "
+                            "Ringspun::Semaphore", cause, machine->engine.strands.live);
+    rsb_strand_fail(machine, strand, rb_exc_new_str(rsb_eLimit, text));
+    return Qundef;
+}
+
+/* Gives the thread to that strand; returns when this fiber is switched in again, for whatever reason. Non-zero: the state
+ * of rb_protect. */
+static int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here) {
+    rsb_strand *target = strand->user;
+    VALUE fiber = target->started ? target->fiber : take_runner(machine, strand);
+    if (fiber == Qundef || fiber == here) return 0;
+    int state = 0;
+    rb_protect(transfer, fiber, &state);
+    if (RS_UNLIKELY(state && machine->engine.running == strand->index && !RTEST(rb_fiber_alive_p(fiber)))) {
+        VALUE error = rb_errinfo();
+        rb_set_errinfo(Qnil);
+        rsb_strand_fail(machine, strand, error);
+        return 0;
+    }
+    return state;
+}
+
+/* One turn of the loop for a fiber that has nothing to run: the strand to run, or NULL to look again. */
+static rs_strand *turn(rsb_machine *machine) {
+    rs_decision decision = rs_next(&machine->engine);
+    if (decision.verdict == RS_RUN) return decision.strand;
+    if (RS_UNLIKELY(machine->engine.strands.live == 0)) rsb_end_of_child(machine);
+    if (decision.verdict == RS_SLEEP) sleep_interruptible(machine, decision.deadline_ns);
+    else if (others_may_wake_us(machine)) sleep_interruptible(machine, RS_NEVER);
+    else break_deadlock(machine);
+    return NULL;
+}
+
+static void leave_idle(rsb_machine *machine, VALUE fiber) {
+    for (uint32_t i = 0; i < machine->idle_len; i++) {
+        if (machine->idle[i] != fiber) continue;
+        machine->idle[i] = machine->idle[--machine->idle_len];
+        return;
+    }
+}
+
+/* The runner has nothing of its own: waits in the idle list for a strand. */
+static void idle(rsb_machine *machine, rs_strand *next, VALUE here) {
+    machine->idle[machine->idle_len++] = here;
+    int state = switch_to(machine, next, here);
+    leave_idle(machine, here);
+    if (state) hand_to_root(machine, state);
+}
+
+/* Ends when its fiber cannot be used again or enough are idle; CRuby then goes on with the root's fiber, whose park loop
+ * takes over. */
+static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
+    rsb_machine *machine = rsb_machine_any_thread(machine_object);
+    VALUE here = rb_fiber_current();
+    for (;;) {
+        rs_machine *engine = &machine->engine;
+        rs_strand *strand = engine->running == RS_NO_INDEX ? turn(machine) : rs_running(engine);
+        if (!strand) continue;
+        rsb_strand *target = strand->user;
+        if (!target->started) {
+            bool reusable = rsb_strand_run(machine, strand, here);
+            if (reusable) continue;
+            return Qnil;
+        }
+        if (machine->idle_len == RSB_IDLE_MAX) {
+            rs_displaced(engine);
+            return Qnil;
+        }
+        idle(machine, strand, here);
+    }
+}
+
+/* --- parking --- */
+
+/* Switched in: with our turn, or by somebody who does not know of turns (then what was raised here is meant for us). */
+static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
+    if (RS_LIKELY(!state)) return;
+    if (machine->engine.running == me->index) {
+        hand_to_root(machine, state);
+        return;
+    }
+    VALUE exception = rb_errinfo();
+    if (rb_obj_is_kind_of(exception, rb_eException)) {
+        rb_set_errinfo(Qnil);
+        rsb_deliver(machine, me->user, exception);
+    } else {
+        deliver_kill(machine, me->user, state);
+    }
+}
+
+static rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
+    rs_machine *engine = &machine->engine;
+    VALUE here = rb_fiber_current();
+    rsb_strand *self = me->user;
+    self->fiber = here;
+    machine->inline_streak = 0;
+    for (;;) {
+        rs_displaced(engine);
+        rs_strand *next = turn(machine);
+        if (next == me) break;
+        if (!next) continue;
+        int state = switch_to(machine, next, here);
+        after_switch(machine, me, state);
+        if (engine->running == me->index) break;
+    }
+    return rs_park_end(engine, result);
+}
+
+static void check_stack(void) {
+    if (RS_UNLIKELY(ruby_stack_check())) rb_raise(rb_eSysStackError, "stack level too deep to wait");
+}
+
+rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
+                      uint64_t tag, int64_t *result) {
+    rs_machine *engine = &machine->engine;
+    check_stack();
+    rs_strand *me = rs_running(engine);
+    if (rs_park_begin(engine, wait, flags, deadline_ns) == 0) return engine->refusal;
+    if (list) rs_list_append(engine, list, me, tag);
+    return park(machine, me, result);
+}
+
+int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
+                         size_t answer_size) {
+    rs_machine *engine = &machine->engine;
+    check_stack();
+    rs_strand *me = rs_running(engine);
+    rs_op *op = rs_op_start(engine, request, flags, RS_NEVER);
+    if (!op) {
+        free(request->extra);
+        rsb_raise_wake(machine, engine->refusal);
+    }
+    op->keep[0] = keep;
+    int64_t result = 0;
+    rs_wake_kind kind = park(machine, me, &result);
+    if (answer) memcpy(answer, op->request.extra, answer_size);
+    rs_op_end(engine, op);
+    rsb_raise_wake(machine, kind);
+    return result;
+}
+
+int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep) {
+    return rsb_perform_with(machine, request, keep, 0, NULL, 0);
+}
+
+void rsb_yield(rsb_machine *machine) {
+    rs_machine *engine = &machine->engine;
+    rs_wake_kind kind = rs_refusal(engine, 0);
+    if (RS_UNLIKELY(kind != RS_WAKE_VALUE)) rsb_raise_wake(machine, kind);
+    rs_strand *me = rs_running(engine);
+    rs_yield(engine);
+    park(machine, me, NULL);
+}
+
+/* A strand whose ops all succeed at once never parks; now and then it must let the others run, and see that it was
+ * cancelled. */
+void rsb_after_inline(rsb_machine *machine) {
+    if (RS_LIKELY(++machine->inline_streak <= INLINE_STREAK_MAX)) return;
+    machine->inline_streak = 0;
+    rsb_yield(machine);
+}
+
+void rsb_init_switch(void) { id_list = rb_intern("list"); }

@@ -1,0 +1,369 @@
+/* sync: Mutex, Semaphore, Condition and Barrier, each a wait list and a word or two.
+ *
+ * Hand-over: whoever frees a thing gives it to the first waiter in the same step as the wake. A waiter that was cancelled
+ * or timed out is out of the list by then, so nothing is ever given to somebody who does not wait, and a waiter that was
+ * given it keeps it, even when a cancellation arrives before it runs.
+ */
+#include "sync.h"
+
+/* --- what all have in common --- */
+
+static void sync_mark(void *data) { rb_gc_mark(((rsb_sync *)data)->machine); }
+
+/* Collected while strands wait in it, it would leave them linked to freed memory. */
+static void sync_free(void *data) {
+    rsb_sync *sync = data;
+    xfree(sync);
+}
+
+static const rb_data_type_t sync_type = {
+    .wrap_struct_name = "Ringspun synchronisation",
+    .function = {.dmark = sync_mark, .dfree = sync_free},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static VALUE sync_allocate(VALUE class) {
+    rsb_sync *sync;
+    VALUE self = TypedData_Make_Struct(class, rsb_sync, &sync_type, sync);
+    sync->machine = Qnil;
+    return self;
+}
+
+void rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine) {
+    if (RS_LIKELY(*owner == machine->self)) return;
+    if (NIL_P(*owner) || RTEST(rb_funcall(*owner, rb_intern("closed?"), 0))) {
+        RB_OBJ_WRITE(self, owner, machine->self);
+        return;
+    }
+    rb_raise(rsb_eWrongThread, "this %" PRIsVALUE " is used by the machine of another thread; between threads use "
+             "Thread::Mutex or Thread::Queue", rb_obj_class(self));
+}
+
+static rsb_sync *get(VALUE self, rsb_machine **machine) {
+    rsb_sync *sync;
+    TypedData_Get_Struct(self, rsb_sync, &sync_type, sync);
+    *machine = rsb_current();
+    rsb_bind(self, &sync->machine, *machine);
+    return sync;
+}
+
+static VALUE timeout_option(int argc, VALUE *argv, int required, VALUE *values) {
+    static ID timeout;
+    if (!timeout) timeout = rb_intern("timeout");
+    VALUE options, given = Qundef;
+    rb_scan_args(argc, argv, required ? "1:" : ":", required ? values : &options, &options);
+    if (!NIL_P(options)) rb_get_kwargs(options, &timeout, 0, 1, &given);
+    return given == Qundef ? Qnil : given;
+}
+
+/* --- Mutex --- */
+
+static rs_id running_id(rsb_machine *machine) { return rs_strand_id(rs_running(&machine->engine)); }
+
+/* A strand that ended without unlocking has given up its lock, as the stock Mutex of a dead fiber has. */
+static bool is_locked(rsb_machine *machine, const rsb_sync *mutex) {
+    return mutex->owner != RS_NO_ID && rs_strand_find(&machine->engine.strands, mutex->owner) != NULL;
+}
+
+static void mutex_take(rsb_machine *machine, rsb_sync *mutex, int64_t deadline_ns) {
+    rs_id me = running_id(machine);
+    if (RS_LIKELY(!is_locked(machine, mutex))) {
+        mutex->owner = me;
+        return;
+    }
+    if (mutex->owner == me) rb_raise(rsb_eDeadlock, "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &mutex->waiters, 0, NULL);
+    if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
+    RS_ASSERT(mutex->owner == me);
+}
+
+static void mutex_give(rsb_machine *machine, rsb_sync *mutex) {
+    if (mutex->owner != running_id(machine)) {
+        rb_raise(rsb_eUsage, "this strand does not hold the mutex; only the one that locked it may unlock it");
+    }
+    mutex->owner = rs_list_wake_first(&machine->engine, &mutex->waiters, 0);
+}
+
+/* Takes the lock; strands get it in the order in which they came.
+ *
+ * May switch strands.
+ *
+ * @param timeout [Numeric, nil] seconds
+ * @return [Mutex] self
+ * @raise [TimeoutError]
+ * @raise [DeadlockError] when the strand holds it already
+ * @since 0.1.0
+ */
+static VALUE mutex_lock(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *mutex = get(self, &machine);
+    VALUE timeout = argc ? timeout_option(argc, argv, 0, NULL) : Qnil;
+    mutex_take(machine, mutex, rsb_deadline(machine, timeout, "timeout"));
+    return self;
+}
+
+/* @return [Boolean] true when the lock was free and is now this strand's
+ * @since 0.1.0 */
+static VALUE mutex_try_lock(VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *mutex = get(self, &machine);
+    if (is_locked(machine, mutex)) return Qfalse;
+    mutex->owner = running_id(machine);
+    return Qtrue;
+}
+
+/* Gives the lock to the strand that has waited longest.
+ *
+ * @return [Mutex] self
+ * @raise [UsageError] when this strand does not hold it
+ * @since 0.1.0 */
+static VALUE mutex_unlock(VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *mutex = get(self, &machine);
+    mutex_give(machine, mutex);
+    return self;
+}
+
+static VALUE mutex_release(VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *mutex = get(self, &machine);
+    if (mutex->owner == running_id(machine)) mutex_give(machine, mutex);
+    return Qnil;
+}
+
+/* Runs the block with the lock held.
+ *
+ * May switch strands.
+ *
+ * @return [Object] the block's value
+ * @raise [DeadlockError] when the strand holds it already
+ * @since 0.1.0
+ */
+static VALUE mutex_synchronize(VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *mutex = get(self, &machine);
+    rb_need_block();
+    mutex_take(machine, mutex, RS_NEVER);
+    return rb_ensure(rb_yield, Qnil, mutex_release, self);
+}
+
+/* @return [Boolean]
+ * @since 0.1.0 */
+static VALUE mutex_locked_p(VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *mutex = get(self, &machine);
+    return is_locked(machine, mutex) ? Qtrue : Qfalse;
+}
+
+/* @return [Boolean] true when this strand holds the lock
+ * @since 0.1.0 */
+static VALUE mutex_owned_p(VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *mutex = get(self, &machine);
+    return mutex->owner == running_id(machine) ? Qtrue : Qfalse;
+}
+
+/* --- Semaphore --- */
+
+/* @param permits [Integer] how many may be held at once, at least 1
+ * @since 0.1.0 */
+static VALUE semaphore_initialize(VALUE self, VALUE permits) {
+    rsb_machine *machine;
+    rsb_sync *semaphore = get(self, &machine);
+    long count = NUM2LONG(permits);
+    if (count < 1) rb_raise(rsb_eUsage, "a semaphore needs at least one permit, got %ld", count);
+    semaphore->count = semaphore->limit = count;
+    return self;
+}
+
+static void semaphore_take(rsb_machine *machine, rsb_sync *semaphore, int64_t deadline_ns) {
+    if (semaphore->count > 0 && semaphore->waiters.len == 0) {
+        semaphore->count--;
+        return;
+    }
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &semaphore->waiters, 0, NULL);
+    if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
+}
+
+/* Takes one permit; first come, first served.
+ *
+ * May switch strands.
+ *
+ * @param timeout [Numeric, nil] seconds
+ * @return [Semaphore] self
+ * @raise [TimeoutError]
+ * @since 0.1.0
+ */
+static VALUE semaphore_acquire(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *semaphore = get(self, &machine);
+    VALUE timeout = argc ? timeout_option(argc, argv, 0, NULL) : Qnil;
+    semaphore_take(machine, semaphore, rsb_deadline(machine, timeout, "timeout"));
+    return self;
+}
+
+/* Gives a permit back, to the strand that has waited longest.
+ *
+ * @return [Semaphore] self
+ * @raise [UsageError] when all permits are back already
+ * @since 0.1.0 */
+static VALUE semaphore_release(VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *semaphore = get(self, &machine);
+    if (rs_list_wake_first(&machine->engine, &semaphore->waiters, 0) != RS_NO_ID) return self;
+    if (semaphore->count == semaphore->limit) rb_raise(rsb_eUsage, "released more often than acquired");
+    semaphore->count++;
+    return self;
+}
+
+/* Runs the block with one permit held.
+ *
+ * May switch strands.
+ *
+ * @return [Object] the block's value
+ * @since 0.1.0 */
+static VALUE semaphore_hold(VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *semaphore = get(self, &machine);
+    rb_need_block();
+    semaphore_take(machine, semaphore, RS_NEVER);
+    return rb_ensure(rb_yield, Qnil, semaphore_release, self);
+}
+
+/* @return [Integer] permits that nobody holds
+ * @since 0.1.0 */
+static VALUE semaphore_available(VALUE self) {
+    rsb_machine *machine;
+    return LONG2NUM(get(self, &machine)->count);
+}
+
+/* --- Condition --- */
+
+/* Waits for a {#signal} or {#broadcast}. With a mutex, which the strand must hold: gives it up while waiting and holds it
+ * again afterwards, however the wait ends.
+ *
+ * May switch strands.
+ *
+ * @param mutex [Mutex, nil]
+ * @param timeout [Numeric, nil] seconds
+ * @return [Object, nil] what was signalled
+ * @raise [TimeoutError]
+ * @since 0.1.0
+ */
+static VALUE condition_wait(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *condition = get(self, &machine);
+    VALUE mutex_object = Qnil;
+    static ID timeout_name;
+    if (!timeout_name) timeout_name = rb_intern("timeout");
+    VALUE options, timeout = Qundef;
+    rb_scan_args(argc, argv, "01:", &mutex_object, &options);
+    if (!NIL_P(options)) rb_get_kwargs(options, &timeout_name, 0, 1, &timeout);
+    int64_t deadline_ns = rsb_deadline(machine, timeout == Qundef ? Qnil : timeout, "timeout");
+    rsb_sync *mutex = NIL_P(mutex_object) ? NULL : get(mutex_object, &machine);
+    if (mutex) mutex_give(machine, mutex);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &condition->waiters, 0, NULL);
+    if (mutex) {
+        /* Not to be refused: the caller's ensure block will unlock it. */
+        rs_id me = running_id(machine);
+        if (!is_locked(machine, mutex)) mutex->owner = me;
+        else rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &mutex->waiters, 0, NULL);
+        RS_ASSERT(mutex->owner == me);
+    }
+    if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
+    return self;
+}
+
+/* Wakes the strand that has waited longest.
+ *
+ * @return [Boolean] false when nobody waited
+ * @since 0.1.0 */
+static VALUE condition_signal(VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *condition = get(self, &machine);
+    return rs_list_wake_first(&machine->engine, &condition->waiters, 0) == RS_NO_ID ? Qfalse : Qtrue;
+}
+
+/* Wakes everybody.
+ *
+ * @return [Integer] how many waited
+ * @since 0.1.0 */
+static VALUE condition_broadcast(VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *condition = get(self, &machine);
+    return UINT2NUM(rs_list_wake_all(&machine->engine, &condition->waiters, 0));
+}
+
+/* --- Barrier --- */
+
+/* @param parties [Integer] how many strands meet, at least 1
+ * @since 0.1.0 */
+static VALUE barrier_initialize(VALUE self, VALUE parties) {
+    rsb_machine *machine;
+    rsb_sync *barrier = get(self, &machine);
+    long count = NUM2LONG(parties);
+    if (count < 1) rb_raise(rsb_eUsage, "a barrier needs at least one party, got %ld", count);
+    barrier->limit = count;
+    return self;
+}
+
+/* Waits until as many strands wait as the barrier has parties; then all go on, and the barrier can be used again. A
+ * strand that is cancelled or times out while waiting does not count any more.
+ *
+ * May switch strands.
+ *
+ * @param timeout [Numeric, nil] seconds
+ * @return [Boolean] true for the strand that came last
+ * @raise [TimeoutError]
+ * @since 0.1.0
+ */
+static VALUE barrier_wait(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *barrier = get(self, &machine);
+    VALUE timeout = argc ? timeout_option(argc, argv, 0, NULL) : Qnil;
+    int64_t deadline_ns = rsb_deadline(machine, timeout, "timeout");
+    if ((long)barrier->waiters.len + 1 >= barrier->limit) {
+        rs_list_wake_all(&machine->engine, &barrier->waiters, 0);
+        return Qtrue;
+    }
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &barrier->waiters, 0, NULL);
+    if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
+    return Qfalse;
+}
+
+/* @return [Integer] strands that wait
+ * @since 0.1.0 */
+static VALUE sync_waiting(VALUE self) {
+    rsb_machine *machine;
+    return UINT2NUM(get(self, &machine)->waiters.len);
+}
+
+static VALUE define(const char *name) {
+    VALUE class = rb_define_class_under(rsb_mRingspun, name, rb_cObject);
+    rb_define_alloc_func(class, sync_allocate);
+    rb_define_method(class, "waiting", sync_waiting, 0);
+    return class;
+}
+
+void rsb_init_sync(void) {
+    VALUE mutex = define("Mutex");
+    rb_define_method(mutex, "lock", mutex_lock, -1);
+    rb_define_method(mutex, "try_lock", mutex_try_lock, 0);
+    rb_define_method(mutex, "unlock", mutex_unlock, 0);
+    rb_define_method(mutex, "synchronize", mutex_synchronize, 0);
+    rb_define_method(mutex, "locked?", mutex_locked_p, 0);
+    rb_define_method(mutex, "owned?", mutex_owned_p, 0);
+    VALUE semaphore = define("Semaphore");
+    rb_define_method(semaphore, "initialize", semaphore_initialize, 1);
+    rb_define_method(semaphore, "acquire", semaphore_acquire, -1);
+    rb_define_method(semaphore, "release", semaphore_release, 0);
+    rb_define_method(semaphore, "hold", semaphore_hold, 0);
+    rb_define_method(semaphore, "available", semaphore_available, 0);
+    VALUE condition = define("Condition");
+    rb_define_method(condition, "wait", condition_wait, -1);
+    rb_define_method(condition, "signal", condition_signal, 0);
+    rb_define_method(condition, "broadcast", condition_broadcast, 0);
+    VALUE barrier = define("Barrier");
+    rb_define_method(barrier, "initialize", barrier_initialize, 1);
+    rb_define_method(barrier, "wait", barrier_wait, -1);
+}

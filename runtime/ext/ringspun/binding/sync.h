@@ -1,0 +1,19 @@
+/* sync: the data under a Ringspun Mutex, Semaphore, Condition or Barrier. Not embeddable in its object: waiting strands
+ * point at the list. It belongs to the machine that used it first, until that machine is closed. */
+#ifndef RINGSPUN_SYNC_H
+#define RINGSPUN_SYNC_H
+
+#include "binding.h"
+
+typedef struct {
+    VALUE machine;
+    rs_list waiters;
+    rs_id owner;                /* mutex */
+    long count;                 /* semaphore: free permits */
+    long limit;                 /* semaphore: all permits; barrier: parties */
+} rsb_sync;
+
+/* Binds an object to the machine that uses it, or raises. */
+void rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine);
+
+#endif

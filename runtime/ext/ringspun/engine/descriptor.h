@@ -1,0 +1,48 @@
+/* descriptor: what the machine knows of a descriptor number, and which ops wait on it. Owned by the machine's thread.
+ *
+ * The kind is known only for descriptors that the machine made itself; for any other number it is UNKNOWN and looked up
+ * when it matters, because the program may close and reuse the number behind our back. Ops in flight hang in a list per
+ * descriptor, so that closing one is as fast with a hundred thousand ops elsewhere as with none.
+ */
+#ifndef RINGSPUN_DESCRIPTOR_H
+#define RINGSPUN_DESCRIPTOR_H
+
+#include "op.h"
+
+typedef enum {
+    RS_FD_UNKNOWN,
+    RS_FD_STREAM,               /* pipe or socket of ours: O_NONBLOCK is set */
+    RS_FD_FILE_LOCAL,           /* regular file where a small write does not wait for a network */
+    RS_FD_FILE_REMOTE,
+    RS_FD_BLOCKING              /* terminal, device, or a stream that others keep blocking */
+} rs_fd_kind;
+
+typedef struct {
+    uint8_t kind;
+    uint8_t registered;         /* the backend has seen this number and may have to forget it */
+    uint32_t armed;             /* readiness that the backend was asked for */
+    uint32_t first;             /* ops in flight, in order of arrival: index + 1 */
+    uint32_t last;
+} rs_descriptor;
+
+typedef struct {
+    rs_descriptor *table;
+    uint32_t capacity;
+} rs_descriptors;
+
+void rs_descriptors_free(rs_descriptors *descriptors);
+
+/* The entry of that number, made if need be. Its address holds until the next call with a larger number. */
+rs_descriptor *rs_descriptor_get(rs_descriptors *descriptors, int fd);
+
+static inline rs_fd_kind rs_descriptor_kind(const rs_descriptors *descriptors, int fd) {
+    return (uint32_t)fd < descriptors->capacity ? (rs_fd_kind)descriptors->table[fd].kind : RS_FD_UNKNOWN;
+}
+
+void rs_descriptor_add(rs_descriptors *descriptors, rs_ops *ops, rs_op *op);
+void rs_descriptor_remove(rs_descriptors *descriptors, rs_ops *ops, rs_op *op);
+
+/* What a number refers to right now; system calls. */
+rs_fd_kind rs_descriptor_classify(int fd);
+
+#endif

@@ -1,0 +1,229 @@
+/* epoll: the backend for hosts without io_uring. Readiness and a second try; what has no readiness goes to workers.
+ *
+ * Registrations are one-shot and asked for anew at every wait. That costs one system call a wait and buys the truth: the
+ * number may have been closed and reused by code that we do not own, and then MOD answers ENOENT instead of a wake-up
+ * being lost.
+ */
+#include "workers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define EVENTS_PER_WAIT 256
+#define WAKE_UP (-1)
+
+typedef struct {
+    int epoll;
+    int wake;
+    int ready;                  /* events fetched by wait and not yet harvested */
+    struct epoll_event events[EVENTS_PER_WAIT];
+    rs_workers *workers;
+} epoll_state;
+
+static int open_descriptors(epoll_state *state) {
+    state->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (state->epoll < 0) return -errno;
+    state->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (state->wake < 0) {
+        int error = -errno;
+        close(state->epoll);
+        return error;
+    }
+    /* Edge-triggered: every write is an event and nobody ever has to read the counter. */
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = WAKE_UP};
+    RS_ASSERT(epoll_ctl(state->epoll, EPOLL_CTL_ADD, state->wake, &event) == 0);
+    return 0;
+}
+
+static int epoll_open(rs_machine *machine) {
+    epoll_state *state = rs_alloc(sizeof(*state));
+    int error = open_descriptors(state);
+    if (error) {
+        free(state);
+        return error;
+    }
+    state->workers = rs_workers_new(machine, machine->options.workers_max);
+    machine->backend_state = state;
+    return 0;
+}
+
+static void epoll_close(rs_machine *machine) {
+    epoll_state *state = machine->backend_state;
+    rs_workers_free(state->workers);
+    close(state->epoll);
+    close(state->wake);
+    free(state);
+    machine->backend_state = NULL;
+}
+
+static uint32_t events_of(const rs_op *op) {
+    switch (rs_op_table[op->request.kind].side) {
+    case RS_SIDE_READ: return EPOLLIN;
+    case RS_SIDE_WRITE: return EPOLLOUT;
+    /* Told whether asked for or not, so somebody must take them, or they are told for ever. */
+    case RS_SIDE_MASK: return op->request.flags | EPOLLERR | EPOLLHUP;
+    default: return 0;
+    }
+}
+
+static int ask(rs_machine *machine, int fd, uint32_t events) {
+    epoll_state *state = machine->backend_state;
+    rs_descriptor *descriptor = rs_descriptor_get(&machine->descriptors, fd);
+    struct epoll_event event = {.events = events | EPOLLONESHOT, .data.fd = fd};
+    int verb = descriptor->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    machine->metrics.system_calls++;
+    int result = epoll_ctl(state->epoll, verb, fd, &event);
+    if (result < 0 && (errno == ENOENT || errno == EEXIST)) {
+        verb = errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+        result = epoll_ctl(state->epoll, verb, fd, &event);
+    }
+    if (result < 0) return -errno;
+    descriptor->registered = true;
+    descriptor->armed = events;
+    return 0;
+}
+
+static uint32_t wanted(rs_machine *machine, int fd) {
+    uint32_t events = 0;
+    for (uint32_t link = rs_descriptor_get(&machine->descriptors, fd)->first; link;) {
+        rs_op *op = rs_op_at(&machine->ops, link - 1);
+        if (!op->offloaded) events |= events_of(op);
+        link = op->next;
+    }
+    return events;
+}
+
+static bool needs_worker(rs_machine *machine, rs_op *op) {
+    const rs_op_info *info = &rs_op_table[op->request.kind];
+    if (!info->execute) return false;
+    if (info->side == RS_SIDE_NONE) return true;
+    rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, op->request.fd);
+    if (kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE) return true;
+    return op->request.kind == RS_OP_CONNECT && kind == RS_FD_UNKNOWN &&
+           rs_descriptor_classify(op->request.fd) == RS_FD_BLOCKING;
+}
+
+static void epoll_arm(rs_machine *machine, rs_op *op) {
+    epoll_state *state = machine->backend_state;
+    if (needs_worker(machine, op)) {
+        rs_workers_submit(state->workers, op);
+        return;
+    }
+    int error = ask(machine, op->request.fd, wanted(machine, op->request.fd));
+    if (error == 0) return;
+    /* EPERM: a regular file that we did not open; it has no readiness. */
+    if (error == -EPERM && rs_op_table[op->request.kind].execute) rs_workers_submit(state->workers, op);
+    else rs_op_complete(machine, op, error == -EPERM ? -EINVAL : error);
+}
+
+static void epoll_cancel(rs_machine *machine, rs_op *op) {
+    epoll_state *state = machine->backend_state;
+    if (!op->offloaded) {
+        rs_op_complete(machine, op, -ECANCELED);
+    } else if (rs_workers_withdraw(state->workers, op)) {
+        rs_op_complete(machine, op, -ECANCELED);
+    } else if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE) {
+        rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
+    }
+}
+
+/* One more try for an op whose descriptor is ready. False: it goes on waiting. */
+static bool advance(rs_machine *machine, rs_op *op) {
+    for (;;) {
+        int64_t result = rs_op_table[op->request.kind].attempt(machine, &op->request);
+        if (result == -EAGAIN) return false;
+        bool more = result > 0 && (op->request.options & RS_REQUEST_ALL) && (uint64_t)result < op->request.len;
+        if (!more) {
+            rs_op_complete(machine, op, result < 0 ? result : result + (int64_t)op->done);
+            return true;
+        }
+        op->done += (uint64_t)result;
+        op->request.address = (char *)op->request.address + result;
+        op->request.len -= (uint64_t)result;
+        if (op->request.offset >= 0) op->request.offset += result;
+    }
+}
+
+static void serve(rs_machine *machine, int fd, uint32_t events) {
+    rs_descriptor *descriptor = rs_descriptor_get(&machine->descriptors, fd);
+    descriptor->armed = 0;
+    uint32_t blocked = 0;
+    if (events & (EPOLLERR | EPOLLHUP)) events |= EPOLLIN | EPOLLOUT;
+    for (uint32_t link = descriptor->first; link;) {
+        rs_op *op = rs_op_at(&machine->ops, link - 1);
+        link = op->next;
+        uint32_t interest = events_of(op);
+        if (op->offloaded || !(interest & events & ~blocked)) continue;
+        if (!advance(machine, op) && rs_op_table[op->request.kind].side != RS_SIDE_MASK) blocked |= interest;
+    }
+    uint32_t rest = wanted(machine, fd);
+    if (!rest) return;
+    int error = ask(machine, fd, rest);
+    if (error == 0) return;
+    for (uint32_t link = rs_descriptor_get(&machine->descriptors, fd)->first; link;) {
+        rs_op *op = rs_op_at(&machine->ops, link - 1);
+        link = op->next;
+        if (!op->offloaded) rs_op_complete(machine, op, error);
+    }
+}
+
+static void epoll_poll(rs_machine *machine) {
+    epoll_state *state = machine->backend_state;
+    if (state->ready == 0) {
+        machine->metrics.system_calls++;
+        int count = epoll_wait(state->epoll, state->events, EVENTS_PER_WAIT, 0);
+        state->ready = count > 0 ? count : 0;
+    }
+    int count = state->ready;
+    state->ready = 0;
+    for (int i = 0; i < count; i++) {
+        if (state->events[i].data.fd == WAKE_UP) continue;
+        serve(machine, state->events[i].data.fd, state->events[i].events);
+    }
+}
+
+static int wait_until(epoll_state *state, int64_t delay_ns) {
+    struct timespec delay = {.tv_sec = delay_ns / 1000000000, .tv_nsec = delay_ns % 1000000000};
+    struct timespec *limit = delay_ns == RS_NEVER ? NULL : &delay;
+#ifdef SYS_epoll_pwait2
+    int count = (int)syscall(SYS_epoll_pwait2, state->epoll, state->events, EVENTS_PER_WAIT, limit, NULL, 0);
+    if (count >= 0 || errno != ENOSYS) return count;
+#endif
+    int64_t ms = delay_ns == RS_NEVER ? -1 : (delay_ns + 999999) / 1000000;
+    return epoll_wait(state->epoll, state->events, EVENTS_PER_WAIT, ms > INT32_MAX ? INT32_MAX : (int)ms);
+}
+
+static void epoll_wait_verb(rs_machine *machine, int64_t deadline_ns) {
+    epoll_state *state = machine->backend_state;
+    int64_t delay_ns = RS_NEVER;
+    if (deadline_ns != RS_NEVER) {
+        delay_ns = deadline_ns - rs_clock_ns();
+        if (delay_ns <= 0) return;
+    }
+    int count = wait_until(state, delay_ns);
+    state->ready = count > 0 ? count : 0;
+}
+
+static void epoll_wake(rs_machine *machine) {
+    epoll_state *state = machine->backend_state;
+    uint64_t one = 1;
+    while (write(state->wake, &one, sizeof(one)) < 0 && errno == EINTR) {}
+}
+
+static int epoll_forked(rs_machine *machine) {
+    epoll_state *state = machine->backend_state;
+    close(state->epoll);
+    close(state->wake);
+    state->ready = 0;
+    rs_workers_forked(state->workers);
+    return open_descriptors(state);
+}
+
+const rs_backend rs_backend_epoll = {
+    .name = "epoll", .inline_first = true, .open = epoll_open, .close = epoll_close, .arm = epoll_arm,
+    .cancel = epoll_cancel, .poll = epoll_poll, .wait = epoll_wait_verb, .wake = epoll_wake, .forked = epoll_forked,
+};

@@ -1,0 +1,88 @@
+/* flight: an op's way from request to terminal completion, the same for every backend. */
+#include "machine.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+static bool makes_descriptor(uint32_t kind) { return rs_op_table[kind].effect == RS_EFFECT_DESCRIPTOR; }
+
+static void note_descriptor(rs_machine *machine, uint32_t kind, int64_t fd) {
+    if (fd < 0 || !makes_descriptor(kind) || !machine->backend->inline_first) return;
+    rs_fd_kind fd_kind = kind == RS_OP_OPEN ? rs_descriptor_classify((int)fd) : RS_FD_STREAM;
+    rs_descriptor_get(&machine->descriptors, (int)fd)->kind = (uint8_t)fd_kind;
+}
+
+int64_t rs_try(rs_machine *machine, const rs_request *request) {
+    if (!machine->backend->inline_first) return -EAGAIN;
+    int64_t result = rs_op_table[request->kind].attempt(machine, request);
+    if (result == -EAGAIN) return result;
+    machine->metrics.ops_inline++;
+    if (RS_UNLIKELY(makes_descriptor(request->kind))) note_descriptor(machine, request->kind, result);
+    return result;
+}
+
+void rs_op_end(rs_machine *machine, rs_op *op) {
+    if (op->state == RS_OP_TERMINAL) {
+        rs_op_release(&machine->ops, op);
+        return;
+    }
+    RS_ASSERT(rs_op_may_be_left(op));
+    op->abandoned = true;
+}
+
+rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns) {
+    rs_strand *strand = rs_running(machine);
+    uint64_t ticket = rs_park_begin(machine, RS_WAIT_OP, park_flags, deadline_ns);
+    if (ticket == 0) return NULL;
+    rs_op *op = rs_op_take(&machine->ops, request);
+    RS_ASSERT(op != NULL);
+    op->strand = rs_strand_id(strand);
+    op->ticket = ticket;
+    op->state = RS_OP_SUBMITTED;
+    strand->op = op->index;
+    machine->ops.in_flight++;
+    machine->metrics.ops_started++;
+    if (request->fd >= 0) rs_descriptor_add(&machine->descriptors, &machine->ops, op);
+    rs_trace_if(machine, RS_TRACE_OP, rs_op_id(op), request->kind);
+    machine->backend->arm(machine, op);
+    return op;
+}
+
+void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
+    RS_ASSERT(op->state == RS_OP_SUBMITTED);
+    rs_trace_if(machine, RS_TRACE_COMPLETE, rs_op_id(op), result);
+    if (op->request.fd >= 0) rs_descriptor_remove(&machine->descriptors, &machine->ops, op);
+    machine->ops.in_flight--;
+    op->state = RS_OP_TERMINAL;
+    /* What has moved has moved: an error or a cancellation after the first byte is told by the next call. */
+    if (result < 0 && op->done > 0) result = (int64_t)op->done;
+    rs_wake_kind kind = RS_WAKE_VALUE;
+    if (result == -ECANCELED) {
+        if (op->cancel != RS_WAKE_VALUE) kind = (rs_wake_kind)op->cancel;
+        else if (op->closing) result = -EBADF;
+    }
+    op->result = result;
+    if (op->closing) rs_list_wake_all(machine, &machine->closers, 0);
+    if (!op->abandoned && rs_wake(machine, op->strand, op->ticket, kind, result)) {
+        note_descriptor(machine, op->request.kind, result);
+        return;
+    }
+    /* Its strand has been sent on, if it has not even left yet: nobody takes what the op made. */
+    if (result >= 0 && makes_descriptor(op->request.kind) && machine->backend->inline_first) close((int)result);
+    if (op->abandoned) rs_op_release(&machine->ops, op);
+}
+
+uint32_t rs_descriptor_closing(rs_machine *machine, int fd) {
+    if ((uint32_t)fd >= machine->descriptors.capacity) return 0;
+    uint32_t link = machine->descriptors.table[fd].first;
+    while (link) {
+        rs_op *op = rs_op_at(&machine->ops, link - 1);
+        link = op->next;
+        if (op->closing) continue;
+        op->closing = true;
+        if (op->cancel == RS_WAKE_VALUE) machine->backend->cancel(machine, op);
+    }
+    uint32_t remaining = 0;
+    for (link = machine->descriptors.table[fd].first; link; link = rs_op_at(&machine->ops, link - 1)->next) remaining++;
+    return remaining;
+}

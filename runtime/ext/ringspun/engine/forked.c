@@ -1,0 +1,71 @@
+/* forked: a machine in a child process. Every strand but the one that forked is forgotten: never resumed, never cancelled,
+ * its lists, timers and ops dropped without a word to the kernel, which still works for the parent. */
+#include "machine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void forget_strands(rs_machine *machine, rs_strand *survivor) {
+    rs_run_forget(&machine->strands);
+    for (uint32_t i = 0; i < machine->timers.len; i++) machine->timers.heap[i]->position = RS_NO_INDEX;
+    machine->timers.len = 0;
+    uint32_t slots = machine->strands.chunk_count * RS_STRAND_CHUNK;
+    for (uint32_t index = 0; index < slots; index++) {
+        rs_strand *strand = rs_strand_at(&machine->strands, index);
+        if (strand->state == RS_STRAND_FREE) continue;
+        rs_list_remove(machine, strand);
+        if (strand == survivor) continue;
+        rs_strand_release(&machine->strands, strand);
+    }
+    survivor->joiners = (rs_list){0};
+}
+
+/* Keeps the chain of scopes that the survivor itself has open. */
+static void cut_scopes(rs_strand *survivor) {
+    rs_scope *inner = NULL;
+    for (rs_scope *scope = survivor->scope; scope; inner = scope, scope = scope->parent) {
+        scope->next = scope->previous = NULL;
+        scope->first_child = inner;
+        scope->live = 0;
+        scope->armed = false;
+        scope->waiters = (rs_list){0};
+        rs_timer_init(&scope->timer, RS_TIMER_SCOPE);
+        if (scope == &survivor->own) scope->parent = NULL;
+    }
+    for (rs_scope *scope = &survivor->own; scope; scope = scope->first_child) {
+        bool above = scope->parent && scope->parent->effective && !scope->shield;
+        scope->effective = above || scope->cause != RS_NOT_CANCELLED;
+    }
+}
+
+static void forget_ops(rs_machine *machine) {
+    uint32_t slots = machine->ops.chunk_count * RS_OP_CHUNK;
+    for (uint32_t index = 0; index < slots; index++) {
+        rs_op *op = rs_op_at(&machine->ops, index);
+        if (op->state == RS_OP_FREE) continue;
+        op->state = RS_OP_TERMINAL;
+        rs_op_release(&machine->ops, op);
+    }
+    machine->ops.in_flight = 0;
+    machine->outside = 0;
+    machine->closers = (rs_list){0};
+    for (uint32_t fd = 0; fd < machine->descriptors.capacity; fd++) {
+        rs_descriptor *descriptor = &machine->descriptors.table[fd];
+        *descriptor = (rs_descriptor){.kind = descriptor->kind};
+    }
+}
+
+int rs_machine_forked(rs_machine *machine) {
+    rs_strand *survivor = rs_running(machine);
+    for (rs_message *message = rs_inbox_take(&machine->inbox); message;) {
+        rs_message *next = message->next;
+        free(message);
+        message = next;
+    }
+    forget_strands(machine, survivor);
+    cut_scopes(survivor);
+    forget_ops(machine);
+    atomic_store(&machine->sleeping, false);
+    machine->backend_deadline_ns = RS_NEVER;
+    return machine->backend->forked(machine);
+}

@@ -1,0 +1,291 @@
+#include "machine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A poll costs about as much as six resumes: after this many it is noise, and a ready socket still waits microseconds. */
+#define RESUMES_PER_POLL 61
+#define POLL_EVERY_NS 200000
+/* Reading the clock costs more than half a switch, so not at every resume. */
+#define RESUMES_PER_CLOCK 8
+
+rs_options rs_default_options(void) {
+    return (rs_options){.strands_max = 1u << 20, .workers_max = 4};
+}
+
+static void start_root(rs_machine *machine) {
+    rs_strand *root = rs_strand_take(&machine->strands);
+    rs_scope_attach(&root->own, NULL, root->index);
+    root->scope = &root->own;
+    root->state = RS_STRAND_RUNNING;
+    machine->running = root->index;
+}
+
+int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options) {
+    *machine = (rs_machine){.backend = backend, .options = *options, .backend_deadline_ns = RS_NEVER};
+    machine->trace.enabled = options->trace;
+    rs_strands_init(&machine->strands, options->strands_max);
+    /* A strand waits for one op at most, and only ops that a worker is at outlive their strand's wait. */
+    rs_ops_init(&machine->ops, options->strands_max + options->workers_max);
+    start_root(machine);
+    int error = backend->open(machine);
+    if (error) {
+        rs_strands_free(&machine->strands);
+        return error;
+    }
+    machine->polled_at_ns = rs_now(machine);
+    return 0;
+}
+
+rs_strand *rs_spawn(rs_machine *machine, rs_scope *scope, void *user) {
+    rs_strand *strand = rs_strand_take(&machine->strands);
+    if (!strand) return NULL;
+    strand->user = user;
+    rs_scope_attach(&strand->own, scope, strand->index);
+    strand->scope = &strand->own;
+    if (scope) scope->live++;
+    machine->metrics.strands_spawned++;
+    rs_trace_if(machine, RS_TRACE_SPAWN, rs_strand_id(strand), 0);
+    rs_run_push(&machine->strands, strand);
+    return strand;
+}
+
+void rs_finish(rs_machine *machine) {
+    rs_strand *strand = rs_running(machine);
+    RS_ASSERT(strand->scope == &strand->own);
+    rs_trace_if(machine, RS_TRACE_FINISH, rs_strand_id(strand), 0);
+    rs_scope *scope = strand->own.parent;
+    rs_scope_detach(machine, &strand->own);
+    rs_list_wake_all(machine, &strand->joiners, 0);
+    if (scope) {
+        RS_ASSERT(scope->live > 0);
+        if (--scope->live == 0) rs_list_wake_all(machine, &scope->waiters, 0);
+    }
+    machine->running = RS_NO_INDEX;
+    rs_strand_release(&machine->strands, strand);
+}
+
+rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags) {
+    rs_strand *strand = rs_running(machine);
+    if (flags & RS_PARK_SHIELDED) return RS_WAKE_VALUE;
+    if (RS_UNLIKELY(!strand->scope->armed)) rs_scope_arm(machine, strand->scope);
+    if (RS_UNLIKELY(strand->interrupts > 0 && strand->shield_depth == 0)) return RS_WAKE_INTERRUPT;
+    return RS_UNLIKELY(strand->scope->effective) ? RS_WAKE_CANCEL : RS_WAKE_VALUE;
+}
+
+uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns) {
+    rs_strand *strand = rs_running(machine);
+    RS_ASSERT(strand->state == RS_STRAND_RUNNING);
+    machine->refusal = rs_refusal(machine, flags);
+    if (wait == RS_WAIT_BLOCK && strand->permit) {
+        strand->permit = false;
+        machine->refusal = RS_WAKE_VALUE;
+        return 0;
+    }
+    if (machine->refusal != RS_WAKE_VALUE) return 0;
+    strand->state = RS_STRAND_PARKED;
+    strand->wait = (uint8_t)wait;
+    strand->park_flags = (uint8_t)flags;
+    strand->unblocked = false;
+    strand->ticket = ++machine->last_ticket;
+    if (deadline_ns != RS_NEVER) rs_timer_set(&machine->timers, &strand->timer, deadline_ns);
+    machine->running = RS_NO_INDEX;
+    rs_trace_if(machine, RS_TRACE_PARK, rs_strand_id(strand), wait);
+    return strand->ticket;
+}
+
+rs_wake_kind rs_park_end(rs_machine *machine, int64_t *result) {
+    rs_strand *strand = rs_running(machine);
+    RS_ASSERT(strand->state == RS_STRAND_RUNNING && strand->wait != RS_WAIT_NONE);
+    strand->wait = RS_WAIT_NONE;
+    if (result) *result = strand->result;
+    return (rs_wake_kind)strand->wake;
+}
+
+static void make_ready(rs_machine *machine, rs_strand *strand, rs_wake_kind kind, int64_t result) {
+    strand->state = RS_STRAND_READY;
+    strand->wake = (uint8_t)kind;
+    strand->result = result;
+    rs_run_push(&machine->strands, strand);
+    if (machine->strands.run_len > machine->metrics.run_queue_max) {
+        machine->metrics.run_queue_max = machine->strands.run_len;
+    }
+}
+
+bool rs_wake(rs_machine *machine, rs_id id, uint64_t ticket, rs_wake_kind kind, int64_t result) {
+    rs_strand *strand = rs_strand_find(&machine->strands, id);
+    if (!strand || strand->state != RS_STRAND_PARKED || strand->ticket != ticket) {
+        machine->metrics.wakes_dropped++;
+        rs_trace_if(machine, RS_TRACE_WAKE_DROPPED, id, kind);
+        return false;
+    }
+    rs_list_remove(machine, strand);
+    rs_timer_clear(&machine->timers, &strand->timer);
+    machine->metrics.wakes++;
+    rs_trace_if(machine, RS_TRACE_WAKE, id, kind);
+    make_ready(machine, strand, kind, result);
+    return true;
+}
+
+void rs_yield(rs_machine *machine) {
+    rs_strand *strand = rs_running(machine);
+    strand->wait = RS_WAIT_YIELD;
+    strand->ticket = ++machine->last_ticket;
+    machine->running = RS_NO_INDEX;
+    make_ready(machine, strand, RS_WAKE_VALUE, 0);
+}
+
+void rs_displaced(rs_machine *machine) {
+    if (machine->running == RS_NO_INDEX) return;
+    rs_strand *strand = rs_running(machine);
+    strand->state = RS_STRAND_READY;
+    machine->running = RS_NO_INDEX;
+    rs_run_push_front(&machine->strands, strand);
+}
+
+void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
+    if (strand->state != RS_STRAND_PARKED) return;
+    if (kind != RS_WAKE_TIMEOUT && (strand->park_flags & RS_PARK_SHIELDED)) return;
+    if (kind == RS_WAKE_INTERRUPT && strand->shield_depth > 0) return;
+    if (strand->wait != RS_WAIT_OP) {
+        rs_wake(machine, rs_strand_id(strand), strand->ticket, kind, 0);
+        return;
+    }
+    rs_op *op = rs_op_at(&machine->ops, strand->op);
+    RS_ASSERT(op->strand == rs_strand_id(strand));
+    if (op->cancel != RS_WAKE_VALUE || op->closing) return;
+    op->cancel = (uint8_t)kind;
+    machine->backend->cancel(machine, op);
+}
+
+void rs_interrupt(rs_machine *machine, rs_strand *strand) {
+    strand->interrupts++;
+    rs_interrupt_park(machine, strand, RS_WAKE_INTERRUPT);
+}
+
+bool rs_unblock(rs_machine *machine, rs_strand *strand) {
+    bool in_hook = strand->wait == RS_WAIT_BLOCK && !strand->unblocked;
+    if (strand->state == RS_STRAND_RUNNING && strand->wait == RS_WAIT_NONE) {
+        strand->permit = true;
+        return false;
+    }
+    if (!in_hook) {
+        machine->metrics.wakes_dropped++;
+        return false;
+    }
+    strand->unblocked = true;
+    if (strand->state == RS_STRAND_PARKED) {
+        return rs_wake(machine, rs_strand_id(strand), strand->ticket, RS_WAKE_VALUE, 0);
+    }
+    /* A timer or a cancellation was first, but the lock behind this unblock is already ours: the unblock wins. The
+     * cancellation is level-triggered and meets the next park. */
+    strand->wake = RS_WAKE_VALUE;
+    return false;
+}
+
+static void fire_timers(rs_machine *machine) {
+    if (machine->timers.len == 0) return;
+    int64_t now_ns = rs_now(machine);
+    machine->polled_at_ns = now_ns;
+    rs_timer *timer;
+    while ((timer = rs_timers_pop_due(&machine->timers, now_ns))) {
+        machine->metrics.timers_fired++;
+        if (timer->kind == RS_TIMER_SCOPE) {
+            rs_scope *scope = (rs_scope *)((char *)timer - offsetof(rs_scope, timer));
+            rs_scope_cancel(machine, scope, RS_CANCELLED_BY_DEADLINE);
+        } else {
+            rs_strand *strand = (rs_strand *)((char *)timer - offsetof(rs_strand, timer));
+            rs_trace_if(machine, RS_TRACE_TIMER, rs_strand_id(strand), timer->deadline_ns);
+            rs_interrupt_park(machine, strand, RS_WAKE_TIMEOUT);
+        }
+    }
+}
+
+static void take_messages(rs_machine *machine) {
+    if (RS_LIKELY(rs_inbox_empty(&machine->inbox))) return;
+    for (rs_message *message = rs_inbox_take(&machine->inbox); message;) {
+        rs_message *next = message->next;
+        machine->metrics.messages++;
+        if (message->kind == RS_MESSAGE_COMPLETE) {
+            RS_ASSERT(machine->outside > 0);
+            machine->outside--;
+            rs_op *op = rs_op_find(&machine->ops, message->name);
+            RS_ASSERT(op != NULL);
+            rs_op_complete(machine, op, message->value);
+        } else if (machine->on_message) {
+            machine->on_message(machine, message);
+        }
+        free(message);
+        message = next;
+    }
+}
+
+void rs_machine_close(rs_machine *machine) {
+    machine->backend->close(machine);
+    /* The last answers of workers may be descriptors that nobody takes. */
+    machine->on_message = NULL;
+    take_messages(machine);
+    rs_timers_free(&machine->timers);
+    rs_descriptors_free(&machine->descriptors);
+    rs_ops_free(&machine->ops);
+    rs_strands_free(&machine->strands);
+}
+
+static void harvest(rs_machine *machine) {
+    machine->attention = false;
+    machine->resumes_since_poll = 0;
+    machine->metrics.polls++;
+    take_messages(machine);
+    if (machine->ops.in_flight > 0) machine->backend->poll(machine);
+    fire_timers(machine);
+}
+
+static inline bool poll_is_due(rs_machine *machine) {
+    if (RS_UNLIKELY(machine->attention || !rs_inbox_empty(&machine->inbox))) return true;
+    if (machine->timers.len == 0 && machine->ops.in_flight == 0) return false;
+    uint32_t resumes = ++machine->resumes_since_poll;
+    if (resumes > RESUMES_PER_POLL) return true;
+    if (resumes % RESUMES_PER_CLOCK != 0) return false;
+    int64_t now_ns = rs_now(machine);
+    if (now_ns - machine->polled_at_ns < POLL_EVERY_NS) return false;
+    machine->polled_at_ns = now_ns;
+    return true;
+}
+
+static rs_decision run_next(rs_machine *machine) {
+    rs_strand *strand = rs_run_pop(&machine->strands);
+    RS_ASSERT(strand->state == RS_STRAND_READY || strand->state == RS_STRAND_NEW);
+    strand->state = RS_STRAND_RUNNING;
+    machine->running = strand->index;
+    machine->metrics.resumes++;
+    rs_trace_if(machine, RS_TRACE_RUN, rs_strand_id(strand), 0);
+    return (rs_decision){.verdict = RS_RUN, .strand = strand};
+}
+
+rs_decision rs_next(rs_machine *machine) {
+    RS_ASSERT(machine->running == RS_NO_INDEX);
+    if (machine->strands.run_len > 0 && !poll_is_due(machine)) return run_next(machine);
+    harvest(machine);
+    if (machine->strands.run_len > 0) return run_next(machine);
+    int64_t deadline_ns = rs_timers_earliest(&machine->timers);
+    if (machine->backend_deadline_ns < deadline_ns) deadline_ns = machine->backend_deadline_ns;
+    bool hope = deadline_ns != RS_NEVER || machine->outside > 0 ||
+                (machine->ops.in_flight > 0 && !machine->backend->closed_world);
+    return (rs_decision){.verdict = hope ? RS_SLEEP : RS_DEADLOCK, .deadline_ns = deadline_ns};
+}
+
+void rs_sleep(rs_machine *machine, int64_t deadline_ns) {
+    machine->metrics.sleeps++;
+    atomic_store(&machine->sleeping, true);
+    /* A sender pushes first and looks at `sleeping` second; we do it the other way round, so one of us sees the other. */
+    if (rs_inbox_empty(&machine->inbox)) machine->backend->wait(machine, deadline_ns);
+    atomic_store(&machine->sleeping, false);
+}
+
+void rs_send(rs_machine *machine, rs_message *message) {
+    rs_inbox_push(&machine->inbox, message);
+    if (atomic_load(&machine->sleeping)) rs_wake_up(machine);
+}
+
+void rs_wake_up(rs_machine *machine) { machine->backend->wake(machine); }

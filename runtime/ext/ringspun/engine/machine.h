@@ -1,0 +1,149 @@
+/* machine: strands, timers, ops, scopes and a backend, put together; the seam to whoever drives it.
+ *
+ * The engine never switches stacks and never calls a virtual machine. Its driver does:
+ *
+ *     rs_park_begin(...)            records why the running strand waits; 0 when it must not wait now (rs_refusal)
+ *     rs_next(...)                  says what to do: run strand S | sleep until D (rs_sleep) | deadlock
+ *     rs_park_end(...)              the epilogue, once the strand runs again with its ticket woken
+ *
+ * Everything here belongs to one thread, except rs_send and rs_wake_up, which any thread may call.
+ */
+#ifndef RINGSPUN_MACHINE_H
+#define RINGSPUN_MACHINE_H
+
+#include "backend.h"
+#include "descriptor.h"
+#include "inbox.h"
+#include "strand.h"
+#include "trace.h"
+
+typedef struct {
+    uint64_t strands_spawned, resumes, polls, sleeps, wakes, wakes_dropped, ops_started, ops_inline, ops_offloaded,
+        cancels, timers_fired, messages, wake_ups, file_writes_inline, system_calls, run_queue_max;
+} rs_metrics;
+
+typedef struct {
+    uint32_t strands_max;
+    uint32_t workers_max;
+    bool offload_files;         /* every file op goes to a worker */
+    bool trace;
+    uint64_t seed;              /* sim: where every draw comes from */
+    const struct rs_sim_faults *faults;
+} rs_options;
+
+typedef struct rs_machine {
+    rs_strands strands;
+    rs_timers timers;
+    rs_ops ops;
+    rs_descriptors descriptors;
+    rs_list closers;            /* strands that wait for the last op on a descriptor they close */
+    rs_inbox inbox;
+    const rs_backend *backend;
+    void *backend_state;
+    uint32_t running;           /* index of the strand that runs, RS_NO_INDEX between two */
+    rs_wake_kind refusal;
+    uint64_t last_ticket;
+    uint32_t resumes_since_poll;
+    int64_t polled_at_ns;
+    int64_t backend_deadline_ns; /* when the backend itself next has something to do; RS_NEVER */
+    bool attention;             /* poll before the next resume */
+    _Atomic bool sleeping;
+    uint32_t outside;           /* work that will come back through the inbox: workers' ops */
+    rs_options options;
+    rs_metrics metrics;
+    rs_trace trace;
+    /* The binding's share of the inbox: what a RS_MESSAGE_USER means is its own. */
+    void (*on_message)(struct rs_machine *machine, const rs_message *message);
+    void *user;
+    int64_t (*clock)(struct rs_machine *machine);
+} rs_machine;
+
+typedef enum { RS_RUN, RS_SLEEP, RS_DEADLOCK } rs_verdict;
+
+typedef struct {
+    rs_verdict verdict;
+    rs_strand *strand;          /* RUN */
+    int64_t deadline_ns;        /* SLEEP */
+} rs_decision;
+
+rs_options rs_default_options(void);
+
+/* A machine whose root strand (index 0) is running; 0 or -errno. */
+int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options);
+void rs_machine_close(rs_machine *machine);
+int rs_machine_forked(rs_machine *machine);
+
+static inline int64_t rs_now(rs_machine *machine) {
+    return machine->clock ? machine->clock(machine) : rs_clock_ns();
+}
+
+static inline rs_strand *rs_running(const rs_machine *machine) {
+    RS_ASSERT(machine->running != RS_NO_INDEX);
+    return rs_strand_at(&machine->strands, machine->running);
+}
+
+static inline void rs_trace_if(rs_machine *machine, rs_trace_kind kind, uint64_t subject, int64_t detail) {
+    if (RS_UNLIKELY(machine->trace.enabled)) {
+        rs_trace_record(&machine->trace, rs_now(machine), kind, subject, detail);
+    }
+}
+
+/* A strand in state NEW at the end of the run queue, inside that scope (NULL: none); NULL at the limit. */
+rs_strand *rs_spawn(rs_machine *machine, rs_scope *scope, void *user);
+
+/* The running strand has ended: wakes those who join it and gives its slot back. */
+void rs_finish(rs_machine *machine);
+
+uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns);
+rs_decision rs_next(rs_machine *machine);
+void rs_sleep(rs_machine *machine, int64_t deadline_ns);
+rs_wake_kind rs_park_end(rs_machine *machine, int64_t *result);
+
+/* True when the park with that ticket was still open and is now over. */
+bool rs_wake(rs_machine *machine, rs_id id, uint64_t ticket, rs_wake_kind kind, int64_t result);
+
+/* Puts the running strand at the end of the run queue; follow with rs_next. */
+void rs_yield(rs_machine *machine);
+
+/* The running strand was displaced by a switch that the engine did not order; `strand` runs now. The displaced one goes
+ * to the head of the run queue, so that it goes on as soon as `strand` parks. */
+void rs_displaced(rs_machine *machine);
+
+/* Something to raise waits for this strand: its park ends now if it may, else the next one is refused. */
+void rs_interrupt(rs_machine *machine, rs_strand *strand);
+void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind);
+
+/* What would end a park of the running strand before it begins; RS_WAKE_VALUE: nothing. */
+rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags);
+
+/* The fiber scheduler's unblock, which carries no ticket. Returns true when it woke a strand. */
+bool rs_unblock(rs_machine *machine, rs_strand *strand);
+
+/* --- ops --- */
+
+/* Tries the request without waiting; -EAGAIN: it must wait (rs_op_start). */
+int64_t rs_try(rs_machine *machine, const rs_request *request);
+
+/* Parks the running strand for the request, and takes over its `extra`. NULL: refused (machine->refusal says why), nothing
+ * taken over. After rs_park_end the strand gives the op back with rs_op_end. */
+rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns);
+void rs_op_end(rs_machine *machine, rs_op *op);
+
+/* For backends: the terminal completion. */
+void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result);
+
+/* True for an op that its strand may leave behind while a worker is still at it: all its memory is its own. */
+static inline bool rs_op_may_be_left(const rs_op *op) {
+    return op->offloaded && rs_op_table[op->request.kind].effect != RS_EFFECT_DATA;
+}
+
+/* Cancels every op on a descriptor that is about to be closed (their strands see -EBADF) and returns how many are still
+ * in flight: wait in machine->closers and ask again while there are any. */
+uint32_t rs_descriptor_closing(rs_machine *machine, int fd);
+
+/* --- other threads --- */
+
+void rs_send(rs_machine *machine, rs_message *message);
+void rs_wake_up(rs_machine *machine);
+
+#endif

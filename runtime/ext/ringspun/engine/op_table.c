@@ -1,0 +1,343 @@
+/* op_table: what every kind of op is, tries and does, in one table. System calls only; no state of its own. */
+#include "machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A read or write of this size costs less than handing it to anybody. */
+#define INLINE_FILE_MAX 65536u
+
+#define RETRY(result, call)                                                                                           \
+    do {                                                                                                              \
+        (result) = (call);                                                                                            \
+        if ((result) < 0) (result) = -errno;                                                                          \
+    } while ((result) == -EINTR)
+
+static bool is_file(rs_fd_kind kind) { return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE; }
+
+/* Blocking stream: ready now? The answer can be outrun only by another process that shares the descriptor. */
+static bool ready(int fd, short events) {
+    struct pollfd descriptor = {.fd = fd, .events = events};
+    return poll(&descriptor, 1, 0) > 0;
+}
+
+typedef struct {
+    const struct iovec *parts;
+    int count;
+    int64_t offset;             /* -1: the descriptor's own position */
+    uint64_t bytes;
+} transfer;
+
+static transfer transfer_of(const rs_request *request, struct iovec *single) {
+    if (request->kind == RS_OP_READV || request->kind == RS_OP_WRITEV) {
+        const struct iovec *parts = request->address;
+        uint64_t bytes = 0;
+        for (uint64_t i = 0; i < request->len; i++) bytes += parts[i].iov_len;
+        return (transfer){parts, (int)request->len, request->offset, bytes};
+    }
+    *single = (struct iovec){.iov_base = request->address, .iov_len = request->len};
+    return (transfer){single, 1, request->offset, request->len};
+}
+
+static int64_t plain_read(int fd, const transfer *t) {
+    int64_t result;
+    if (t->offset >= 0) RETRY(result, preadv(fd, t->parts, t->count, t->offset));
+    else if (t->count == 1) RETRY(result, read(fd, t->parts->iov_base, t->parts->iov_len));
+    else RETRY(result, readv(fd, t->parts, t->count));
+    return result;
+}
+
+static int64_t plain_write(int fd, const transfer *t) {
+    int64_t result;
+    if (t->offset >= 0) RETRY(result, pwritev(fd, t->parts, t->count, t->offset));
+    else if (t->count == 1) RETRY(result, write(fd, t->parts->iov_base, t->parts->iov_len));
+    else RETRY(result, writev(fd, t->parts, t->count));
+    return result;
+}
+
+static int64_t attempt_read(rs_machine *machine, const rs_request *request) {
+    struct iovec single;
+    transfer t = transfer_of(request, &single);
+    rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, request->fd);
+    if (RS_LIKELY(kind == RS_FD_STREAM)) return plain_read(request->fd, &t);
+    bool file = is_file(kind);
+    if (file && (machine->options.offload_files || t.bytes > INLINE_FILE_MAX)) return -EAGAIN;
+    int64_t result;
+    RETRY(result, preadv2(request->fd, t.parts, t.count, t.offset, RWF_NOWAIT));
+    if (result != -EOPNOTSUPP) return result;
+    if (!file) kind = rs_descriptor_classify(request->fd);
+    if (kind == RS_FD_STREAM) return plain_read(request->fd, &t);
+    if (kind == RS_FD_BLOCKING && ready(request->fd, POLLIN)) return plain_read(request->fd, &t);
+    return -EAGAIN;
+}
+
+/* Buffered writes cannot be tried without waiting (no NOWAIT on ext4 and tmpfs), but on a local filesystem a small one
+ * is a copy into the page cache. */
+static int64_t write_file(rs_machine *machine, const rs_request *request, const transfer *t, rs_fd_kind kind) {
+    if (machine->options.offload_files || kind != RS_FD_FILE_LOCAL || t->bytes > INLINE_FILE_MAX) return -EAGAIN;
+    machine->metrics.file_writes_inline++;
+    return plain_write(request->fd, t);
+}
+
+/* A blocking pipe that is ready takes PIPE_BUF bytes at once; more might wait. */
+static int64_t write_blocking(const rs_request *request, transfer *t) {
+    if (!ready(request->fd, POLLOUT)) return -EAGAIN;
+    struct iovec first = t->parts[0];
+    if (first.iov_len > PIPE_BUF) first.iov_len = PIPE_BUF;
+    transfer small = {&first, 1, t->offset, first.iov_len};
+    return plain_write(request->fd, &small);
+}
+
+static int64_t attempt_write(rs_machine *machine, const rs_request *request) {
+    struct iovec single;
+    transfer t = transfer_of(request, &single);
+    rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, request->fd);
+    if (RS_LIKELY(kind == RS_FD_STREAM)) return plain_write(request->fd, &t);
+    if (is_file(kind)) return write_file(machine, request, &t, kind);
+    kind = rs_descriptor_classify(request->fd);
+    if (kind == RS_FD_STREAM || kind == RS_FD_UNKNOWN) return plain_write(request->fd, &t);
+    if (is_file(kind)) return write_file(machine, request, &t, kind);
+    return write_blocking(request, &t);
+}
+
+static int64_t execute_read(const rs_request *request) {
+    struct iovec single;
+    transfer t = transfer_of(request, &single);
+    return plain_read(request->fd, &t);
+}
+
+static int64_t execute_write(const rs_request *request) {
+    struct iovec single;
+    transfer t = transfer_of(request, &single);
+    return plain_write(request->fd, &t);
+}
+
+static int64_t attempt_recv(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    RETRY(result, recv(request->fd, request->address, request->len, (int)request->flags | MSG_DONTWAIT));
+    return result;
+}
+
+static int64_t attempt_send(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    int flags = (int)request->flags | MSG_DONTWAIT | MSG_NOSIGNAL;
+    RETRY(result, send(request->fd, request->address, request->len, flags));
+    return result;
+}
+
+static int64_t attempt_recvmsg(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    RETRY(result, recvmsg(request->fd, request->address, (int)request->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+    return result;
+}
+
+static int64_t attempt_sendmsg(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    RETRY(result, sendmsg(request->fd, request->address, (int)request->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    return result;
+}
+
+static int64_t attempt_accept(rs_machine *machine, const rs_request *request) {
+    if (rs_descriptor_kind(&machine->descriptors, request->fd) != RS_FD_STREAM && !ready(request->fd, POLLIN)) {
+        return -EAGAIN;
+    }
+    int64_t result;
+    RETRY(result, accept4(request->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    return result;
+}
+
+/* Called again when the socket is ready: Linux then answers 0 or the error of the attempt that has ended. */
+static int64_t attempt_connect(rs_machine *machine, const rs_request *request) {
+    if (rs_descriptor_kind(&machine->descriptors, request->fd) != RS_FD_STREAM &&
+        rs_descriptor_classify(request->fd) == RS_FD_BLOCKING) {
+        return -EAGAIN;
+    }
+    int64_t result;
+    RETRY(result, connect(request->fd, request->extra, request->extra_len));
+    return result == -EINPROGRESS || result == -EALREADY ? -EAGAIN : result;
+}
+
+static int64_t execute_connect(const rs_request *request) {
+    int64_t result;
+    RETRY(result, connect(request->fd, request->extra, request->extra_len));
+    return result;
+}
+
+static int64_t attempt_poll(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    struct pollfd descriptor = {.fd = request->fd, .events = (short)request->flags};
+    int64_t result;
+    RETRY(result, poll(&descriptor, 1, 0));
+    if (result <= 0) return result == 0 ? -EAGAIN : result;
+    return descriptor.revents & POLLNVAL ? -EBADF : descriptor.revents;
+}
+
+static int64_t execute_open(const rs_request *request) {
+    int64_t result;
+    RETRY(result, open(request->address, (int)request->flags | O_CLOEXEC, request->mode));
+    return result;
+}
+
+/* A FIFO or a device may keep open(2) waiting for somebody else: not on this thread. */
+static int64_t attempt_open(rs_machine *machine, const rs_request *request) {
+    if (machine->options.offload_files) return -EAGAIN;
+    struct stat st;
+    bool missing = stat(request->address, &st) != 0;
+    if (!missing && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return -EAGAIN;
+    return execute_open(request);
+}
+
+static int64_t attempt_close(rs_machine *machine, const rs_request *request) {
+    if ((uint32_t)request->fd < machine->descriptors.capacity) {
+        rs_descriptor *descriptor = &machine->descriptors.table[request->fd];
+        RS_ASSERT(descriptor->first == 0);
+        *descriptor = (rs_descriptor){0};
+    }
+    /* Never again after EINTR: the number is free by then, and may be somebody else's. */
+    int64_t result = close(request->fd);
+    return result < 0 && errno != EINTR ? -errno : 0;
+}
+
+static int64_t execute_fsync(const rs_request *request) {
+    int64_t result;
+    RETRY(result, request->flags ? fdatasync(request->fd) : fsync(request->fd));
+    return result;
+}
+
+static int64_t execute_statx(const rs_request *request) {
+    int64_t result;
+    const char *path = request->len ? request->address : "";
+    RETRY(result, statx(request->fd < 0 ? AT_FDCWD : request->fd, path, (int)request->mode, request->flags, request->extra));
+    return result;
+}
+
+static int64_t attempt_statx(rs_machine *machine, const rs_request *request) {
+    return machine->options.offload_files ? -EAGAIN : execute_statx(request);
+}
+
+/* Leaves the child for the binding to reap, so that one place makes the status. */
+static int64_t wait_for_child(const rs_request *request, int options) {
+    siginfo_t info = {0};
+    int64_t result;
+    RETRY(result, waitid((idtype_t)request->flags, (id_t)request->offset, &info, WEXITED | WNOWAIT | options));
+    return result < 0 ? result : info.si_pid;
+}
+
+static int64_t attempt_waitid(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result = wait_for_child(request, WNOHANG);
+    return result == 0 ? -EAGAIN : result;
+}
+
+static int64_t execute_waitid(const rs_request *request) { return wait_for_child(request, 0); }
+
+static int64_t attempt_wait_on_worker(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    (void)request;
+    return -EAGAIN;
+}
+
+static int64_t attempt_socket(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int type = (int)request->mode | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    int64_t result;
+    RETRY(result, socket((int)request->flags, type, (int)request->offset));
+    return result;
+}
+
+static int64_t attempt_bind(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    RETRY(result, bind(request->fd, request->extra, request->extra_len));
+    return result;
+}
+
+static int64_t attempt_listen(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    RETRY(result, listen(request->fd, (int)request->flags));
+    return result;
+}
+
+static int64_t attempt_shutdown(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    RETRY(result, shutdown(request->fd, (int)request->flags));
+    return result;
+}
+
+static int64_t attempt_setsockopt(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    RETRY(result, setsockopt(request->fd, (int)request->flags, (int)request->mode, request->address,
+                             (socklen_t)request->len));
+    return result;
+}
+
+static int64_t attempt_getsockopt(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    socklen_t len = (socklen_t)request->len;
+    int64_t result;
+    RETRY(result, getsockopt(request->fd, (int)request->flags, (int)request->mode, request->address, &len));
+    return result < 0 ? result : (int64_t)len;
+}
+
+static int64_t note_pair(rs_machine *machine, int64_t result, const int *pair) {
+    if (result < 0) return result;
+    for (int i = 0; i < 2; i++) rs_descriptor_get(&machine->descriptors, pair[i])->kind = RS_FD_STREAM;
+    return 0;
+}
+
+static int64_t attempt_pipe(rs_machine *machine, const rs_request *request) {
+    int64_t result;
+    RETRY(result, pipe2(request->address, O_CLOEXEC | O_NONBLOCK));
+    return note_pair(machine, result, request->address);
+}
+
+static int64_t attempt_socketpair(rs_machine *machine, const rs_request *request) {
+    int type = (int)request->mode | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    int64_t result;
+    RETRY(result, socketpair((int)request->flags, type, (int)request->offset, request->address));
+    return note_pair(machine, result, request->address);
+}
+
+const rs_op_info rs_op_table[RS_OP_KINDS] = {
+    [RS_OP_READ] = {"read", RS_SIDE_READ, RS_EFFECT_DATA, attempt_read, execute_read},
+    [RS_OP_WRITE] = {"write", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_write, execute_write},
+    [RS_OP_PREAD] = {"pread", RS_SIDE_READ, RS_EFFECT_DATA, attempt_read, execute_read},
+    [RS_OP_PWRITE] = {"pwrite", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_write, execute_write},
+    [RS_OP_READV] = {"readv", RS_SIDE_READ, RS_EFFECT_DATA, attempt_read, execute_read},
+    [RS_OP_WRITEV] = {"writev", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_write, execute_write},
+    [RS_OP_RECV] = {"recv", RS_SIDE_READ, RS_EFFECT_DATA, attempt_recv, NULL},
+    [RS_OP_SEND] = {"send", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_send, NULL},
+    [RS_OP_RECVMSG] = {"recvmsg", RS_SIDE_READ, RS_EFFECT_DATA, attempt_recvmsg, NULL},
+    [RS_OP_SENDMSG] = {"sendmsg", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_sendmsg, NULL},
+    [RS_OP_ACCEPT] = {"accept", RS_SIDE_READ, RS_EFFECT_DESCRIPTOR, attempt_accept, NULL},
+    [RS_OP_CONNECT] = {"connect", RS_SIDE_WRITE, RS_EFFECT_NOTHING, attempt_connect, execute_connect},
+    [RS_OP_POLL] = {"poll", RS_SIDE_MASK, RS_EFFECT_NOTHING, attempt_poll, NULL},
+    [RS_OP_OPEN] = {"open", RS_SIDE_NONE, RS_EFFECT_DESCRIPTOR, attempt_open, execute_open},
+    [RS_OP_CLOSE] = {"close", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_close, NULL},
+    [RS_OP_FSYNC] = {"fsync", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_wait_on_worker, execute_fsync},
+    [RS_OP_STATX] = {"statx", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_statx, execute_statx},
+    [RS_OP_WAITID] = {"waitid", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_waitid, execute_waitid},
+    [RS_OP_SOCKET] = {"socket", RS_SIDE_NONE, RS_EFFECT_DESCRIPTOR, attempt_socket, NULL},
+    [RS_OP_BIND] = {"bind", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_bind, NULL},
+    [RS_OP_LISTEN] = {"listen", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_listen, NULL},
+    [RS_OP_SHUTDOWN] = {"shutdown", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_shutdown, NULL},
+    [RS_OP_SETSOCKOPT] = {"setsockopt", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_setsockopt, NULL},
+    [RS_OP_GETSOCKOPT] = {"getsockopt", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_getsockopt, NULL},
+    [RS_OP_PIPE] = {"pipe", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_pipe, NULL},
+    [RS_OP_SOCKETPAIR] = {"socketpair", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_socketpair, NULL},
+};

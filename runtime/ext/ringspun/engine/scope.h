@@ -1,0 +1,54 @@
+/* scope: a tree of cancellation. Owned by the machine's thread.
+ *
+ * A scope has one owner, the strand that opened it and will close it, and counts the strands spawned into it. Every strand
+ * also carries a scope of its own (how one strand alone is terminated), a child of the scope it was spawned into; scopes
+ * that a strand opens nest inside that.
+ *
+ * Cancellation is level-triggered: once a scope is cancelled, every wait inside it ends at once and every later one is
+ * refused, until the scope is closed. So a cancellation that arrives while an op completes is not lost: the op's result
+ * is delivered, the next wait is refused. A shielded scope hides what is above it, never its own cancellation.
+ *
+ * A deadline costs no timer until a strand inside really waits (rs_scope_arm, by the first park).
+ */
+#ifndef RINGSPUN_SCOPE_H
+#define RINGSPUN_SCOPE_H
+
+#include "list.h"
+#include "timer.h"
+
+typedef enum { RS_NOT_CANCELLED, RS_CANCELLED_BY_CALL, RS_CANCELLED_BY_DEADLINE } rs_cancel_cause;
+
+typedef struct rs_scope {
+    struct rs_scope *parent;
+    struct rs_scope *first_child;
+    struct rs_scope *next;
+    struct rs_scope *previous;
+    rs_timer timer;
+    int64_t deadline_ns;
+    uint32_t owner;             /* strand index */
+    uint32_t live;              /* strands spawned into it that have not ended */
+    uint8_t cause;
+    bool effective;             /* cancelled itself, or by an ancestor that no shield hides */
+    bool shield;
+    bool armed;                 /* its deadline and those above it are set */
+    rs_list waiters;            /* its owner, waiting for live to reach 0 */
+} rs_scope;
+
+/* Opens a scope inside the running strand; close in reverse order. */
+void rs_scope_open(struct rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);
+void rs_scope_close(struct rs_machine *machine, rs_scope *scope);
+
+void rs_scope_cancel(struct rs_machine *machine, rs_scope *scope, rs_cancel_cause cause);
+void rs_scope_set_deadline(struct rs_machine *machine, rs_scope *scope, int64_t deadline_ns);
+
+/* Sets the deadlines of this scope and those above; cancels where one has passed already. */
+void rs_scope_arm(struct rs_machine *machine, rs_scope *scope);
+
+/* True when the cancellation that a strand saw is this scope's own to answer: no scope above would raise it again. */
+bool rs_scope_answers(const rs_scope *scope);
+
+/* For the strand table: a strand's own scope. */
+void rs_scope_attach(rs_scope *scope, rs_scope *parent, uint32_t owner);
+void rs_scope_detach(struct rs_machine *machine, rs_scope *scope);
+
+#endif

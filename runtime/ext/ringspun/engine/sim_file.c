@@ -1,0 +1,107 @@
+/* sim_file: files in memory, by path. There are no folders and nothing is ever removed. */
+#include "sim_world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void sim_files_free(sim_world *world) {
+    while (world->files) {
+        sim_file *file = world->files;
+        world->files = file->next;
+        free(file->path);
+        free(file->bytes);
+        free(file);
+    }
+}
+
+static sim_file *find(const sim_world *world, const char *path) {
+    for (sim_file *file = world->files; file; file = file->next) {
+        if (strcmp(file->path, path) == 0) return file;
+    }
+    return NULL;
+}
+
+static sim_file *create(sim_world *world, const char *path) {
+    sim_file *file = rs_alloc(sizeof(*file));
+    file->path = rs_alloc(strlen(path) + 1);
+    strcpy(file->path, path);
+    file->next = world->files;
+    world->files = file;
+    return file;
+}
+
+int64_t sim_file_open(sim_world *world, const rs_request *request) {
+    const char *path = request->address;
+    uint32_t flags = request->flags;
+    sim_file *file = find(world, path);
+    if (file && (flags & O_CREAT) && (flags & O_EXCL)) return -EEXIST;
+    if (!file && (!(flags & O_CREAT) || *path == '\0')) return -ENOENT;
+    if (flags & O_DIRECTORY) return file ? -ENOTDIR : -ENOENT;
+    if (world->open >= SIM_DESCRIPTORS_MAX) return -EMFILE;
+    if (!file) file = create(world, path);
+    if ((flags & O_TRUNC) && (flags & O_ACCMODE) != O_RDONLY) file->size = 0;
+    sim_object *object = sim_world_new_object(SIM_FILE);
+    object->file = file;
+    object->open_flags = flags;
+    return sim_world_install(world, object);
+}
+
+int64_t sim_file_statx(const sim_world *world, const sim_object *object, const rs_request *request) {
+    const sim_file *file = object ? object->file : find(world, request->address);
+    if (!file && !object) return -ENOENT;
+    struct statx *answer = request->extra;
+    memset(answer, 0, sizeof(*answer));
+    answer->stx_mask = STATX_TYPE | STATX_MODE | STATX_SIZE;
+    answer->stx_nlink = 1;
+    answer->stx_blksize = 4096;
+    if (file) {
+        answer->stx_mode = S_IFREG | 0644;
+        answer->stx_size = (uint64_t)file->size;
+        answer->stx_blocks = ((uint64_t)file->size + 511) / 512;
+    } else {
+        answer->stx_mode = (object->kind == SIM_SOCKET ? S_IFSOCK : S_IFIFO) | 0600;
+    }
+    return 0;
+}
+
+/* An offset of -1 is the descriptor's own position, which then moves. */
+int64_t sim_file_read(sim_object *object, int64_t offset, void *bytes, uint64_t len) {
+    if ((object->open_flags & O_ACCMODE) == O_WRONLY) return -EBADF;
+    const sim_file *file = object->file;
+    int64_t from = offset >= 0 ? offset : object->position;
+    if (from >= file->size) return 0;
+    int64_t count = file->size - from;
+    if ((uint64_t)count > len) count = (int64_t)len;
+    if (count > 0) memcpy(bytes, file->bytes + from, (size_t)count);
+    if (offset < 0) object->position += count;
+    return count;
+}
+
+static void grow(sim_file *file, int64_t size) {
+    if (size <= file->capacity) return;
+    int64_t capacity = file->capacity ? file->capacity : 512;
+    while (capacity < size) capacity *= 2;
+    file->bytes = rs_realloc(file->bytes, (size_t)capacity);
+    file->capacity = capacity;
+}
+
+int64_t sim_file_write(sim_object *object, int64_t offset, const void *bytes, uint64_t len) {
+    if ((object->open_flags & O_ACCMODE) == O_RDONLY) return -EBADF;
+    sim_file *file = object->file;
+    int64_t from = offset >= 0 ? offset : object->position;
+    /* As Linux does it, even for a pwrite. */
+    if (object->open_flags & O_APPEND) from = file->size;
+    if (len == 0) return 0;
+    if (from >= SIM_FILE_MAX) return -EFBIG;
+    int64_t count = SIM_FILE_MAX - from;
+    if ((uint64_t)count > len) count = (int64_t)len;
+    grow(file, from + count);
+    if (from > file->size) memset(file->bytes + file->size, 0, (size_t)(from - file->size));
+    memcpy(file->bytes + from, bytes, (size_t)count);
+    if (from + count > file->size) file->size = from + count;
+    if (offset < 0) object->position = from + count;
+    return count;
+}

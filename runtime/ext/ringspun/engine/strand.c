@@ -1,0 +1,105 @@
+#include "strand.h"
+
+#include <stdlib.h>
+
+void rs_strands_init(rs_strands *strands, uint32_t limit) {
+    *strands = (rs_strands){.free_head = RS_NO_INDEX, .run_head = RS_NO_INDEX, .run_tail = RS_NO_INDEX, .limit = limit};
+}
+
+void rs_strands_free(rs_strands *strands) {
+    for (uint32_t i = 0; i < strands->chunk_count; i++) free(strands->chunks[i]);
+    free(strands->chunks);
+    *strands = (rs_strands){0};
+}
+
+static void add_chunk(rs_strands *strands) {
+    if (strands->chunk_count == strands->chunk_capacity) {
+        strands->chunk_capacity = strands->chunk_capacity ? strands->chunk_capacity * 2 : 4;
+        strands->chunks = rs_realloc(strands->chunks, sizeof(rs_strand *) * strands->chunk_capacity);
+    }
+    rs_strand *chunk = rs_alloc(sizeof(rs_strand) * RS_STRAND_CHUNK);
+    uint32_t base = strands->chunk_count * RS_STRAND_CHUNK;
+    strands->chunks[strands->chunk_count++] = chunk;
+    for (uint32_t i = RS_STRAND_CHUNK; i-- > 0;) {
+        chunk[i].index = base + i;
+        chunk[i].run_next = strands->free_head;
+        strands->free_head = base + i;
+    }
+}
+
+rs_strand *rs_strand_take(rs_strands *strands) {
+    if (strands->live >= strands->limit) return NULL;
+    if (strands->free_head == RS_NO_INDEX) add_chunk(strands);
+    rs_strand *strand = rs_strand_at(strands, strands->free_head);
+    RS_ASSERT(strand->state == RS_STRAND_FREE);
+    strands->free_head = strand->run_next;
+    strands->live++;
+    uint32_t index = strand->index;
+    uint32_t generation = strand->generation + 1;
+    *strand = (rs_strand){.index = index, .generation = generation ? generation : 1, .state = RS_STRAND_NEW,
+                          .run_next = RS_NO_INDEX, .op = RS_NO_INDEX};
+    rs_timer_init(&strand->timer, RS_TIMER_PARK);
+    return strand;
+}
+
+void rs_strand_release(rs_strands *strands, rs_strand *strand) {
+    RS_ASSERT(strand->state != RS_STRAND_FREE && !strand->queued);
+    RS_ASSERT(!rs_timer_is_set(&strand->timer) && strand->waiter.list == NULL);
+    strand->state = RS_STRAND_FREE;
+    strand->user = NULL;
+    strand->run_next = strands->free_head;
+    strands->free_head = strand->index;
+    strands->live--;
+}
+
+rs_strand *rs_strand_find(const rs_strands *strands, rs_id id) {
+    uint32_t index = rs_id_index(id);
+    if (index >= strands->chunk_count * RS_STRAND_CHUNK) return NULL;
+    rs_strand *strand = rs_strand_at(strands, index);
+    if (strand->generation != rs_id_generation(id) || strand->state == RS_STRAND_FREE) return NULL;
+    return strand;
+}
+
+void rs_run_push(rs_strands *strands, rs_strand *strand) {
+    RS_ASSERT(!strand->queued);
+    strand->queued = true;
+    strand->run_next = RS_NO_INDEX;
+    if (strands->run_tail == RS_NO_INDEX) strands->run_head = strand->index;
+    else rs_strand_at(strands, strands->run_tail)->run_next = strand->index;
+    strands->run_tail = strand->index;
+    strands->run_len++;
+}
+
+void rs_run_push_front(rs_strands *strands, rs_strand *strand) {
+    RS_ASSERT(!strand->queued);
+    strand->queued = true;
+    strand->run_next = strands->run_head;
+    if (strands->run_tail == RS_NO_INDEX) strands->run_tail = strand->index;
+    strands->run_head = strand->index;
+    strands->run_len++;
+}
+
+rs_strand *rs_run_pop(rs_strands *strands) {
+    if (strands->run_head == RS_NO_INDEX) return NULL;
+    rs_strand *strand = rs_strand_at(strands, strands->run_head);
+    strands->run_head = strand->run_next;
+    if (strands->run_head == RS_NO_INDEX) strands->run_tail = RS_NO_INDEX;
+    strand->run_next = RS_NO_INDEX;
+    strand->queued = false;
+    strands->run_len--;
+    return strand;
+}
+
+void rs_run_forget(rs_strands *strands) {
+    while (rs_run_pop(strands)) {}
+}
+
+const char *rs_wait_name(uint32_t wait) {
+    static const char *const names[RS_WAIT_KINDS] = {
+        [RS_WAIT_NONE] = "nothing", [RS_WAIT_YIELD] = "its next turn", [RS_WAIT_SLEEP] = "a time to pass",
+        [RS_WAIT_OP] = "an op", [RS_WAIT_LIST] = "a lock or queue", [RS_WAIT_JOIN] = "a strand to end",
+        [RS_WAIT_SCOPE] = "the strands of a scope to end", [RS_WAIT_SUSPEND] = "Machine#schedule",
+        [RS_WAIT_BLOCK] = "unblock",
+    };
+    return wait < RS_WAIT_KINDS ? names[wait] : "?";
+}

@@ -1,0 +1,107 @@
+# frozen_string_literal: true
+
+module Ringspun
+  # Runs strands on one thread. See {Machine.current}.
+  class Machine
+    OPTIONS = %i[backend file_io workers_max strands_max seed faults trace].freeze
+    private_constant :OPTIONS
+
+    # How long {#close} waits for cancelled strands to unwind, in seconds.
+    CLOSE_GRACE = 1.0
+
+    # Which backend runs, and why not a better one.
+    Backend = Struct.new(:name, :reason) do
+      def to_s = "#{name} (#{reason})"
+    end
+
+    # @return [Backend]
+    # @since 0.1.0
+    def backend = Backend.new(backend_name, backend_reason).freeze
+
+    # Runs the block every so many seconds, in this strand, until it breaks or is cancelled. The schedule does not drift: a
+    # run that takes long makes the next wait shorter, and runs that were missed are left out.
+    #
+    # May switch strands.
+    #
+    # @param interval [Numeric] seconds
+    # @yield
+    # @raise [UsageError] when the interval is not positive
+    # @since 0.1.0
+    def periodically(interval)
+      unless interval.is_a?(Numeric) && interval.positive?
+        raise UsageError, "periodically: the interval must be a positive number of seconds, got #{interval.inspect}"
+      end
+
+      due = now + interval
+      loop do
+        sleep([due - now, 0].max)
+        yield
+        due += interval
+        due += ((now - due) / interval).ceil * interval if due < now
+      end
+    end
+
+    # @return [String]
+    # @since 0.1.0
+    def inspect
+      return "#<#{self.class} closed>" if closed?
+
+      "#<#{self.class} #{backend_name} strands=#{metrics[:strands_live]}>"
+    end
+
+    # What every strand waits for, one a line.
+    #
+    # @return [String]
+    # @since 0.1.0
+    def describe_strands
+      strands.map do |strand|
+        origin = strand.spawned_at ? " spun at #{strand.spawned_at}" : ""
+        "  #{strand.inspect}#{origin}: #{strand.waits_for ? "waits for #{strand.waits_for}" : strand.state}"
+      end.join("\n")
+    end
+
+    private
+
+    def check_options(options)
+      unknown = options.keys - OPTIONS
+      return if unknown.empty?
+
+      raise UsageError, "unknown option #{unknown.map(&:inspect).join(", ")}; known are #{OPTIONS.map(&:inspect).join(", ")}"
+    end
+
+    def shut_down
+      return if closed?
+
+      others = strands - [running]
+      others.each { |strand| terminate(strand) }
+      begin
+        timeout(CLOSE_GRACE) { others.each { |strand| wait_for_end(strand) } }
+      rescue TimeoutError
+        raise UsageError, "these strands did not end within #{CLOSE_GRACE} s of their cancellation:\n#{describe_strands}"
+      end
+      close_engine
+    end
+
+    def wait_for_end(strand)
+      strand.join
+    rescue Cancelled
+      raise
+    rescue Exception # rubocop:disable Lint/RescueException -- it is in strand.error, and is reported from there
+      report_unread(strand, strand.error) if strand.error
+    end
+
+    def deadlock_report
+      "nothing runs and nothing can wake anybody:\n#{describe_strands}"
+    end
+
+    def report_unread(strand, error)
+      warn("ringspun: #{strand.inspect} ended with an error that nobody joined: #{error.full_message(highlight: false)}")
+    end
+  end
+
+  class Strand
+    # @return [String]
+    # @since 0.1.0
+    def inspect = "#<Ringspun::Strand:0x#{(object_id << 3).to_s(16)} #{state}>"
+  end
+end

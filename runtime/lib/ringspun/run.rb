@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+module Ringspun
+  class << self
+    # Runs the block in a strand of this thread's machine and returns its value when it and every strand spun meanwhile has
+    # ended. An error of the block cancels the others. Inside another run it simply is a scope.
+    #
+    # On the main thread, where no handler of the program's own stands, the first INT or TERM cancels the run, so that
+    # `ensure` blocks run, and is then raised from here; the second is raised at once.
+    #
+    # @yieldparam machine [Machine]
+    # @return [Object] the block's value
+    # @raise [Exception] what the block raised
+    # @since 0.1.0
+    def run
+      raise UsageError, "Ringspun.run needs a block" unless block_given?
+
+      machine = Machine.current
+      Run.new(machine).call { yield machine }
+    end
+
+    # Runs the block in a scope of the current strand. See {Machine#scope}.
+    #
+    # @return [Object] the block's value
+    # @since 0.1.0
+    def scope(deadline: nil, &block) = Machine.current.scope(deadline: deadline, &block)
+
+    # Runs the block protected from cancellations from outside, which are raised at the next wait after it. Give it a
+    # deadline where its end is not certain.
+    #
+    # @return [Object] the block's value
+    # @since 0.1.0
+    def shield(deadline: nil, &block) = Machine.current.scope(deadline: deadline, shield: true, &block)
+
+    # Starts a strand on this thread's machine. See {Machine#spin}.
+    #
+    # @return [Strand]
+    # @since 0.1.0
+    def spin(&block) = Machine.current.spin(&block)
+
+    # @return [Machine::Backend] which backend this thread's machine runs on, and why not a better one
+    # @since 0.1.0
+    def backend = Machine.current.backend
+  end
+
+  # One Ringspun.run: the root scope, and the signals that cancel it.
+  class Run
+    SIGNALS = %w[INT TERM].freeze
+
+    def initialize(machine)
+      @machine = machine
+      @signal = nil
+    end
+
+    def call(&block)
+      return @machine.scope(&block) if Thread.current.thread_variable_get(:ringspun_run)
+
+      Thread.current.thread_variable_set(:ringspun_run, true)
+      with_signals { run_root(&block) }
+    ensure
+      Thread.current.thread_variable_set(:ringspun_run, nil) if @scope
+    end
+
+    private
+
+    def run_root(&block)
+      value = @machine.scope do |scope|
+        @scope = scope
+        @machine.__send__(:adopt, scope)
+        strand = scope.spin(&block)
+        strand.await
+      end
+      raise_signal
+      value
+    rescue TerminatedError, Cancelled
+      raise_signal
+      raise
+    ensure
+      @machine.__send__(:adopt, nil)
+      @machine.__send__(:report_unread_errors)
+    end
+
+    def raise_signal
+      raise @signal == "INT" ? Interrupt.new("") : SignalException.new("SIG#{@signal}") if @signal
+    end
+
+    # The handler of a program stays: `trap` tells what stood there only by replacing it.
+    def with_signals
+      return yield unless Thread.current == Thread.main
+
+      replaced = SIGNALS.to_h { |name| [name, trap(name) { handle(name) }] }
+      replaced.reject! { |name, before| !%w[DEFAULT SYSTEM_DEFAULT].include?(before) && trap(name, before) }
+      begin
+        yield
+      ensure
+        replaced.each { |name, before| trap(name, before) }
+      end
+    end
+
+    def handle(name)
+      raise name == "INT" ? Interrupt.new("") : SignalException.new("SIG#{name}") if @signal || !@scope
+
+      @signal = name
+      @scope.cancel
+    end
+  end
+  private_constant :Run
+end

@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+module Ringspun
+  # Runs a program in a world of its own: time is virtual, pipes, sockets and files live in memory, and everything that a
+  # kernel decides is drawn from a seed. One seed is one run, to the last switch.
+  #
+  #   result = Ringspun::Simulation.run(seed: 42) { |machine| machine.sleep(3600); machine.now }
+  class Simulation
+    # What can go wrong, as keys for `faults:`.
+    FAULTS = Machine::SIMULATED_FAULTS
+
+    # What a run came to.
+    #
+    # @!attribute value [Object] the block's
+    # @!attribute seed [Integer]
+    # @!attribute trace_hash [Integer] equal for equal runs
+    # @!attribute elapsed [Float] seconds of virtual time
+    # @!attribute open_descriptors [Integer] simulated descriptors that nobody closed
+    # @!attribute trace [Array] the last events: [seconds, what, subject, detail]
+    Result = Struct.new(:value, :seed, :trace_hash, :elapsed, :open_descriptors, :trace, keyword_init: true)
+
+    # @param seed [Integer] 64 bits
+    # @param faults [Boolean, Hash{Symbol => Float}] false: none, true: a mix that every program must stand, or
+    #   probabilities between 0.0 and 1.0, and :delay_max in seconds
+    # @yieldparam machine [Machine]
+    # @return [Result]
+    # @raise [DeadlockError] when nothing can go on; the message names every strand and what it waits for
+    # @raise [Exception] what the block raised
+    # @since 0.1.0
+    def self.run(seed: 0, faults: true, &block)
+      raise UsageError, "Simulation.run needs a block" unless block
+
+      new(seed, faults).call(&block)
+    end
+
+    # Tries one seed after the other and stops at the first that fails.
+    #
+    # @param count [Integer] how many
+    # @param from [Integer] the first seed
+    # @return [Integer] how many were run
+    # @raise [Exception] what the failing seed raised; its message names the seed
+    # @since 0.1.0
+    def self.explore(count, from: 0, faults: true, &block)
+      count.times do |i|
+        run(seed: from + i, faults: faults, &block)
+      rescue StandardError, DeadlockError => e
+        raise e.class, "seed #{from + i}: #{e.message}", e.backtrace
+      end
+      count
+    end
+
+    # @api private
+    def initialize(seed, faults)
+      @seed = seed
+      @faults = faults
+    end
+
+    # A thread of its own, so that the simulation stands beside whatever machine the caller's thread has.
+    #
+    # @api private
+    def call(&block)
+      thread = Thread.new { simulate(&block) }
+      thread.report_on_exception = false
+      thread.value
+    ensure
+      thread&.kill
+    end
+
+    private
+
+    def simulate
+      machine = Machine.new(backend: :sim, seed: @seed, faults: @faults, trace: true)
+      machine.locate = true
+      started = machine.now
+      value = Ringspun.run { |running| yield running }
+      Result.new(value: value, seed: @seed, trace_hash: machine.trace_hash, elapsed: machine.now - started,
+                 open_descriptors: machine.__send__(:sim_open_descriptors), trace: machine.trace)
+    ensure
+      machine&.close
+    end
+  end
+end

@@ -1,0 +1,106 @@
+#include "scene.h"
+
+#include <dirent.h>
+#include <stdio.h>
+
+static uint32_t ended;
+
+void scene_begin(void) { ended = 0; }
+
+static int64_t deadline_of(const caller *self) {
+    return self->timeout_ns ? rs_now(&self->task.driver->machine) + self->timeout_ns : RS_NEVER;
+}
+
+static void caller_step(task *task) {
+    caller *self = (caller *)task;
+    TASK_BEGIN(task);
+    if (self->delay_ns > 0) TASK_WAIT(task, task_sleep(task, self->delay_ns));
+    TASK_WAIT(task, task_request(task, &self->request, deadline_of(self)));
+    self->wake = task->wake;
+    self->result = task->result;
+    self->order = ++ended;
+    self->at_ns = rs_now(&task->driver->machine);
+    if (self->then_sleep_ns > 0) {
+        TASK_WAIT(task, task_sleep(task, self->then_sleep_ns));
+        self->then_wake = task->wake;
+        self->then_at_ns = rs_now(&task->driver->machine);
+    }
+    TASK_END(task);
+}
+
+void scene_call(driver *driver, caller *self, rs_request request, int64_t delay_ns, int64_t timeout_ns) {
+    self->request = request;
+    self->delay_ns = delay_ns;
+    self->timeout_ns = timeout_ns;
+    driver_spawn(driver, NULL, &self->task, caller_step);
+}
+
+static void canceller_step(task *task) {
+    canceller *self = (canceller *)task;
+    TASK_BEGIN(task);
+    if (self->delay_ns > 0) TASK_WAIT(task, task_sleep(task, self->delay_ns));
+    if (!self->target->finished) {
+        rs_scope_cancel(&task->driver->machine, &self->target->strand->own, RS_CANCELLED_BY_CALL);
+    }
+    TASK_END(task);
+}
+
+void scene_cancel(driver *driver, canceller *self, task *target, int64_t delay_ns) {
+    self->target = target;
+    self->delay_ns = delay_ns;
+    driver_spawn(driver, NULL, &self->task, canceller_step);
+}
+
+static void closer_step(task *task) {
+    closer *self = (closer *)task;
+    rs_request request = request_close(self->fd);
+    TASK_BEGIN(task);
+    if (self->delay_ns > 0) TASK_WAIT(task, task_sleep(task, self->delay_ns));
+    while (rs_descriptor_closing(&task->driver->machine, self->fd) > 0) {
+        TASK_WAIT(task, task_wait_for_ops(task));
+    }
+    TASK_WAIT(task, task_request_shielded(task, &request));
+    self->result = task->result;
+    TASK_END(task);
+}
+
+void scene_close(driver *driver, closer *self, int fd, int64_t delay_ns) {
+    self->fd = fd;
+    self->delay_ns = delay_ns;
+    driver_spawn(driver, NULL, &self->task, closer_step);
+}
+
+int64_t scene_ask(driver *driver, rs_request request) {
+    caller self = {0};
+    scene_call(driver, &self, request, 0, 0);
+    rs_verdict verdict = driver_run(driver);
+    RS_ASSERT(verdict == RS_RUN);
+    return self.result;
+}
+
+static int expect(const char *what, uint64_t value, uint64_t expected) {
+    if (value == expected) return 0;
+    printf("  at the end: %s is %llu, not %llu\n", what, (unsigned long long)value, (unsigned long long)expected);
+    return 1;
+}
+
+int scene_end(driver *driver) {
+    rs_machine *machine = &driver->machine;
+    int wrong = expect("ops in flight", machine->ops.in_flight, 0) + expect("ops used", machine->ops.used, 0) +
+                expect("timers", machine->timers.len, 0) + expect("strands", machine->strands.live, 1) +
+                expect("ops outside", machine->outside, 0);
+    if (machine->backend == &rs_backend_sim) {
+        wrong += expect("simulated descriptors", rs_sim_open_descriptors(machine), 0);
+    }
+    driver_close(driver);
+    return wrong;
+}
+
+int scene_open_descriptors(void) {
+    DIR *folder = opendir("/proc/self/fd");
+    if (!folder) return -1;
+    int count = 0;
+    while (readdir(folder)) count++;
+    closedir(folder);
+    return count;
+}

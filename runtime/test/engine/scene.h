@@ -1,0 +1,53 @@
+/* scene: what most tests of a backend need: strands that make one request, requests made from the root, and a look at
+ * the process's descriptors. */
+#ifndef RINGSPUN_SCENE_H
+#define RINGSPUN_SCENE_H
+
+#include "driver.h"
+
+/* A strand that sleeps for a while, makes one request, remembers how it ended, and ends. */
+typedef struct {
+    task task;
+    rs_request request;
+    int64_t delay_ns;
+    int64_t timeout_ns;         /* 0: none */
+    rs_wake_kind wake;
+    int64_t result;
+    uint32_t order;             /* the how-manieth it ended, from 1 */
+    int64_t at_ns;
+    /* If set, a second wait of that length, and how that one ended. */
+    int64_t then_sleep_ns;
+    rs_wake_kind then_wake;
+    int64_t then_at_ns;
+} caller;
+
+/* A strand that cancels another one after a while. */
+typedef struct {
+    task task;
+    task *target;
+    int64_t delay_ns;
+} canceller;
+
+/* A strand that closes a descriptor after a while, as a stream's close does: those who wait on it go first. */
+typedef struct {
+    task task;
+    int fd;
+    int64_t delay_ns;
+    int64_t result;
+} closer;
+
+void scene_begin(void);
+void scene_call(driver *driver, caller *caller, rs_request request, int64_t delay_ns, int64_t timeout_ns);
+void scene_cancel(driver *driver, canceller *canceller, task *target, int64_t delay_ns);
+void scene_close(driver *driver, closer *closer, int fd, int64_t delay_ns);
+
+/* Makes a request from the root and runs everything until it and all others have ended. */
+int64_t scene_ask(driver *driver, rs_request request);
+
+/* The machine must be at rest: nothing in flight, nobody left; then it is closed. Prints and counts what is not so. */
+int scene_end(driver *driver);
+
+/* Descriptors that the process has open. */
+int scene_open_descriptors(void);
+
+#endif

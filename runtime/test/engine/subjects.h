@@ -1,0 +1,70 @@
+/* subjects: the backends that the shared tests run over. OVER_BACKENDS(name) { ... } is a TEST for each of them, which
+ * finds its backend in `subject`. Include after test.h. */
+#ifndef RINGSPUN_SUBJECTS_H
+#define RINGSPUN_SUBJECTS_H
+
+#include "scene.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+typedef struct {
+    const char *name;
+    const rs_backend *backend;
+    const rs_sim_faults *faults;
+    bool offload_files;
+} subject;
+
+static const rs_sim_faults subject_no_faults;
+
+static const subject subjects[] = {
+    {.name = "sim", .backend = &rs_backend_sim, .faults = &subject_no_faults},
+    {.name = "epoll", .backend = &rs_backend_epoll},
+    {.name = "epoll with files on workers", .backend = &rs_backend_epoll, .offload_files = true},
+};
+
+#define OVER_BACKENDS(title)                                                                                          \
+    static void run_##title(const subject *subject);                                                                  \
+    static void start_##title(const void *one) {                                                                      \
+        scene_begin();                                                                                                \
+        run_##title(one);                                                                                             \
+    }                                                                                                                 \
+    __attribute__((constructor)) static void register_##title(void) {                                                 \
+        for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++) {                                         \
+            test_register((test_case){.name = #title, .variant = subjects[i].name, .run_over = start_##title,         \
+                                      .subject = &subjects[i]});                                                      \
+        }                                                                                                             \
+    }                                                                                                                 \
+    static void run_##title(const subject *subject)
+
+static inline void subject_open(driver *driver, const subject *subject) {
+    rs_options options = rs_default_options();
+    options.faults = subject->faults;
+    options.offload_files = subject->offload_files;
+    int error = driver_open(driver, subject->backend, &options);
+    RS_ASSERT(error == 0);
+}
+
+static inline bool is_sim(const subject *subject) { return subject->backend == &rs_backend_sim; }
+
+static inline void close_all(driver *driver, const int *descriptors, int count) {
+    for (int i = 0; i < count; i++) CHECK_EQUAL(0, scene_ask(driver, request_close(descriptors[i])));
+}
+
+/* A fresh folder of the real system, whose name serves the simulated one as well. */
+static inline const char *subject_folder(void) {
+    static char folder[32];
+    strcpy(folder, "/tmp/ringspun-XXXXXX");
+    RS_ASSERT(mkdtemp(folder) != NULL);
+    return folder;
+}
+
+static inline const char *subject_path(const char *folder, const char *name) {
+    static char paths[4][96];
+    static int turn;
+    char *path = paths[turn++ % 4];
+    snprintf(path, sizeof(paths[0]), "%s/%s", folder, name);
+    return path;
+}
+
+#endif
