@@ -27,3 +27,9 @@ extension = Rake::ExtensionTask.new("native") do |ext|
 end
 
 file "tmp/#{extension.platform}/native/#{RUBY_VERSION}/Makefile" => EXTENSION_PLAN
+
+# Two rake processes in one tree must not write the same objects.
+compile_lock = File.open(mkdir_p("tmp", verbose: false).first + "/compile.lock", File::CREAT | File::RDWR)
+task("compile:lock") { compile_lock.flock(File::LOCK_EX) }
+Rake::Task["compile"].prerequisites.unshift("compile:lock")
+task(:compile) { compile_lock.flock(File::LOCK_UN) }

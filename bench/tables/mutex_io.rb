@@ -37,6 +37,7 @@ Bench.table "mutex_io" do
   size workers: 10, writes: 50, bytes: 1024
   quick writes: 20
   warm_up rounds: 1, writes: 2
+  writes_files
   { 1 => 80, 5 => 16, 10 => 8, 20 => 4, 50 => 2, 100 => 1, 200 => 1 }.each do |groups, rounds|
     row "N=#{groups}", groups:, rounds:
   end

@@ -44,8 +44,8 @@ class BenchTest::ReportTest < Minitest::Test
   end
 
   def test_json_has_every_sample
-    json = JSON.parse(Bench::JsonReport.new(BenchTest::Facts.usual, BenchTest.options("--full"), [@result]).to_s)
-    assert_equal ["full", 5, true], json.values_at("mode", "samples", "for_judgement")
+    json = JSON.parse(Bench::JsonReport.new(BenchTest::Facts.usual, BenchTest.options("--full"), [@result], ["busy"]).to_s)
+    assert_equal ["full", 5, true, ["busy"]], json.values_at("mode", "samples", "for_judgement", "warnings")
     threads = json["tables"][0]["rows"][0]["contenders"][0]
     assert_equal([4.0, 5.0, 6.0], threads["samples"].map { |sample| sample["user"] })
     assert_equal [5.0, 10.0], [threads["medians"]["total"], threads["floor_ratio"]]
@@ -91,6 +91,7 @@ class BenchTest::ReportTest < Minitest::Test
     assert_equal "1.23 µs", Bench::Metric[:real_ns].brief(1234.0)
     assert_equal "12.3 ms", Bench::Metric[:real].brief(0.01234)
     assert_equal "1234 s", Bench::Metric[:real].brief(1234.2)
+    assert_equal "0.0002 calls", Bench::Metric[:syscalls].brief(0.0002)
     assert_equal "13,366 B", Bench::Metric[:rss_per_strand].brief(13_366)
   end
 

@@ -23,7 +23,10 @@ class BenchTest::RunnerTest < Minitest::Test
     rounds = sampler.turns.each_slice(8).to_a
     assert_equal 3, rounds.size
     everyone = %w[threads async ringspun floor].product([{ groups: 1 }, { groups: 2 }]).sort_by(&:to_s)
-    rounds.each { |round| assert_equal everyone, round.sort_by(&:to_s) }
+    rounds.each do |round|
+      assert_equal everyone, round.sort_by(&:to_s)
+      assert_equal 2, round.chunk_while { |one, other| one.last == other.last }.count, "a row is not together"
+    end
   end
 
   def test_the_order_is_shuffled_anew_in_each_round_and_follows_the_seed

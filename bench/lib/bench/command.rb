@@ -39,19 +39,23 @@ module Bench
       facts = Facts.new
       report = TextReport.new(@out)
       report.opening(facts, @options)
+      warnings = [facts.warning]
       results = selected.map { |table| runner.run(table).tap { |result| finish(report, result) } }
       report.targets(results) if @options.full?
       failures = results.flat_map(&:failures)
       report.failures(failures)
-      write_files(facts, results)
+      warnings << facts.warning(after: true)
+      report.warning(warnings.last)
+      write_files(facts, results, warnings.compact)
       failures.empty? ? 0 : 1
     end
 
     def selected = Bench.tables.select { |table| @options.only.include?(table.name) }
 
     def runner
+      time_limit = @options.quick? ? Sampler::QUICK_TIME_LIMIT : Sampler::TIME_LIMIT
       @runner ||= Runner.new(samples: @options.samples, quick: @options.quick?, seed: @options.seed,
-                             progress: method(:progress))
+                             sampler: Sampler.new(time_limit:), progress: method(:progress))
     end
 
     # On a terminal only: in a file the line would be noise.
@@ -64,8 +68,8 @@ module Bench
       report.table(result)
     end
 
-    def write_files(facts, results)
-      write(@options.json) { JsonReport.new(facts, @options, results) }
+    def write_files(facts, results, warnings)
+      write(@options.json) { JsonReport.new(facts, @options, results, warnings) }
       write(@options.markdown) { MarkdownReport.new(facts, @options, results) }
       write(@options.chart) { Chart.new(results) }
     end

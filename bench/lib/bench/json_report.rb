@@ -5,17 +5,18 @@ require "json"
 module Bench
   # Everything that was measured, for programs: each sample as its child reported it, not only the medians.
   class JsonReport
-    def initialize(facts, options, results)
+    def initialize(facts, options, results, warnings)
       @facts = facts
       @options = options
       @results = results
+      @warnings = warnings
     end
 
     def to_s = "#{JSON.pretty_generate(to_h)}\n"
 
     def to_h
       { mode: @options.mode, samples: @options.samples, seed: @options.seed, for_judgement: !@options.quick?,
-        warning: @facts.warning, facts: @facts.to_h, tables: @results.map { |result| table(result) } }
+        warnings: @warnings, facts: @facts.to_h, tables: @results.map { |result| table(result) } }
     end
 
     private

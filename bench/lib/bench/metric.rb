@@ -13,7 +13,7 @@ module Bench
       return Metric.duration(value) if unit == "s"
       return Metric.duration(value / 1e9) if unit == "ns"
 
-      "#{Metric.thousands(value.round)} #{unit}".strip
+      "#{value.abs < 1 ? show(value) : Metric.thousands(value.round)} #{unit}".strip
     end
 
     # Three digits and the unit that makes them readable.

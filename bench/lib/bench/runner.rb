@@ -3,7 +3,8 @@
 module Bench
   # Runs a table: round after round, and in each round every contender of every row once, in an order shuffled
   # anew. What changes slowly on the machine (its clock, its neighbours) then meets all contenders alike, instead
-  # of the one that had its turn at that moment.
+  # of the one that had its turn at that moment. The contenders of one row follow each other, because it is they
+  # that ratios are made of.
   class Runner
     def initialize(samples:, quick:, seed:, sampler: Sampler.new, syscalls: Syscalls.new, progress: ->(_) {})
       @samples = samples
@@ -17,7 +18,7 @@ module Bench
     def run(table)
       result = Result.new(table)
       @samples.times do |round|
-        turns(result).shuffle(random: @random).each { |row, contender| take(table, row, contender, round) }
+        turns(result).each { |row, contender| take(table, row, contender, round) }
       end
       result
     end
@@ -25,7 +26,9 @@ module Bench
     private
 
     def turns(result)
-      result.rows.product(result.table.contenders)
+      result.rows.shuffle(random: @random).flat_map do |row|
+        result.table.contenders.shuffle(random: @random).map { |contender| [row, contender] }
+      end
     end
 
     def take(table, row, contender, round)

@@ -12,6 +12,7 @@ module Bench
 
     # Far above what any contender needs. A contender that hangs must not hang the bench.
     TIME_LIMIT = 120.0
+    QUICK_TIME_LIMIT = 30.0
 
     def initialize(time_limit: TIME_LIMIT, prefix: [])
       @time_limit = time_limit
@@ -19,7 +20,9 @@ module Bench
     end
 
     def sample(table, contender, size)
-      judge(table, contender, size, answer_of(*command(table, contender, size)))
+      command = command(table, contender, size)
+      Workspace.settle if table.writes_files?
+      judge(table, contender, size, answer_of(*command))
     rescue Unavailable => error
       { "unavailable" => error.message }
     end

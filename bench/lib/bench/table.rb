@@ -52,12 +52,15 @@ module Bench
       @columns = %i[user system total real]
       @against_floor = :total
       @against_peer = %i[real total]
+      @writes_files = false
     end
 
     def rows = @rows.empty? ? [Row.new(label: @name, size: {}, skipped: {})] : @rows
     def floor = @contenders.find(&:floor?)
     def peers = @contenders.select(&:peer?)
     def contender(name) = @contenders.find { |contender| contender.name == name }
+
+    def writes_files? = @writes_files
 
     # The first metric that peers are compared by is the one a chart can show.
     def headline = @against_peer.first
@@ -98,6 +101,9 @@ module Bench
       def columns(*names) = set(:columns, names)
       def against_floor(metric) = set(:against_floor, metric)
       def against_peer(*metrics) = set(:against_peer, metrics)
+
+      # What earlier samples have left for the disk is written out before each sample.
+      def writes_files = set(:writes_files, true)
 
       # System calls per operation, counted with strace as the difference between two sizes. `operation` names
       # the size key that counts operations.

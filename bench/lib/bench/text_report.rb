@@ -15,7 +15,11 @@ module Bench
       facts.to_h.each { |name, value| @out.puts "  #{name.to_s.ljust(width)}  #{value}" }
       @out.puts "  #{"samples".ljust(width)}  median of #{options.samples}, order by --seed #{options.seed}"
       @out.puts NOT_FOR_JUDGEMENT if options.quick?
-      @out.puts "WARNING: #{facts.warning}" if facts.warning
+      warning(facts.warning)
+    end
+
+    def warning(text)
+      @out.puts "WARNING: #{text}" if text
     end
 
     def table(result)

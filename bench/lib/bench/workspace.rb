@@ -25,6 +25,12 @@ module Bench
     # Yields a fresh directory and removes it.
     def with_scratch(&) = Dir.mktmpdir("ringspun-bench-", directory, &)
 
+    # Waits until the filesystem has written out what earlier samples left to it. Its journal would do so in the
+    # middle of a later sample, which then takes up to twice its time.
+    def settle
+      system("sync", "-f", directory, out: File::NULL, err: File::NULL)
+    end
+
     # The type of the filesystem that holds `path`: that of the longest mount point above it.
     def filesystem(path)
       real = File.realpath(path)

@@ -28,8 +28,9 @@ module Ringspun
     def suppress(error, others)
       return if error.frozen?
 
+      all = suppressed(error) | others
       error.extend(Suppressed)
-      error.instance_variable_set(:@suppressed, suppressed(error).to_a | others)
+      error.instance_variable_set(:@suppressed, all)
     end
   end
 end

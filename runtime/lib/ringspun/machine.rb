@@ -10,7 +10,12 @@ module Ringspun
     CLOSE_GRACE = 1.0
 
     # Which backend runs, and why not a better one.
+    #
+    # @!attribute name [Symbol, nil] :epoll or :sim; nil once the machine is closed
+    # @!attribute reason [String]
     Backend = Struct.new(:name, :reason) do
+      # @return [String]
+      # @since 0.1.0
       def to_s = "#{name} (#{reason})"
     end
 
@@ -33,7 +38,7 @@ module Ringspun
       end
 
       due = now + interval
-      loop do
+      while true # not `loop`, which would take a StopIteration of the block for its own end
         sleep([due - now, 0].max)
         yield
         due += interval

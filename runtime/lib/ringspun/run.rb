@@ -44,6 +44,8 @@ module Ringspun
   end
 
   # One Ringspun.run: the root scope, and the signals that cancel it.
+  #
+  # @api private
   class Run
     SIGNALS = %w[INT TERM].freeze
 

@@ -43,8 +43,10 @@ module Ringspun
     def self.explore(count, from: 0, faults: true, &block)
       count.times do |i|
         run(seed: from + i, faults: faults, &block)
-      rescue StandardError, DeadlockError => e
-        raise e.class, "seed #{from + i}: #{e.message}", e.backtrace
+      rescue SignalException, SystemExit, NoMemoryError
+        raise
+      rescue Exception => e # a failed assertion of a test is not a StandardError
+        raise e.exception("seed #{from + i}: #{e.message}"), cause: e.cause
       end
       count
     end

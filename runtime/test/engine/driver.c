@@ -29,7 +29,7 @@ static void copy_extra(const task *self, const rs_request *request) {
     }
 }
 
-static void resume(driver *driver, rs_strand *strand) {
+void driver_resume(driver *driver, rs_strand *strand) {
     task *self = strand->user;
     driver->current = self;
     RS_ASSERT(self && !self->finished && self->id == rs_strand_id(strand));
@@ -58,14 +58,14 @@ void driver_unpark_root(driver *driver) {
         rs_decision decision = rs_next(machine);
         RS_ASSERT(decision.verdict == RS_RUN && "the root is ready, so something can run");
         if (decision.strand->index == rs_id_index(driver->root)) break;
-        resume(driver, decision.strand);
+        driver_resume(driver, decision.strand);
     }
     rs_park_end(machine, NULL);
 }
 
 rs_verdict driver_step(driver *driver) {
     rs_decision decision = rs_next(&driver->machine);
-    if (decision.verdict == RS_RUN) resume(driver, decision.strand);
+    if (decision.verdict == RS_RUN) driver_resume(driver, decision.strand);
     else if (decision.verdict == RS_SLEEP) rs_sleep(&driver->machine, decision.deadline_ns);
     else if (driver->patient) rs_sleep(&driver->machine, RS_NEVER);
     return decision.verdict;
@@ -142,10 +142,10 @@ bool task_join(task *self, rs_id id, uint32_t flags) {
     return true;
 }
 
-bool task_wait_for_scope(task *self, rs_scope *scope) {
+bool task_wait_for_scope(task *self, rs_scope *scope, uint32_t flags) {
     self->wake = RS_WAKE_VALUE;
     if (scope->live == 0) return false;
-    if (!task_park(self, RS_WAIT_SCOPE, RS_PARK_SHIELDED, RS_NEVER)) return false;
+    if (!task_park(self, RS_WAIT_SCOPE, flags, RS_NEVER)) return false;
     rs_list_append(&self->driver->machine, &scope->waiters, self->strand, 0);
     return true;
 }

@@ -78,6 +78,7 @@ rs_verdict driver_run(driver *driver);
 
 /* One decision; for tests that look in between. The root must have been parked by driver_park_root. */
 rs_verdict driver_step(driver *driver);
+void driver_resume(driver *driver, rs_strand *strand);
 void driver_park_root(driver *driver);
 void driver_unpark_root(driver *driver);
 
@@ -90,7 +91,7 @@ bool task_sleep(task *self, int64_t delay_ns);
 bool task_park(task *self, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns);
 bool task_wait_in(task *self, rs_list *list, uint64_t tag, int64_t deadline_ns);
 bool task_join(task *self, rs_id id, uint32_t flags);
-bool task_wait_for_scope(task *self, rs_scope *scope);
+bool task_wait_for_scope(task *self, rs_scope *scope, uint32_t flags);
 bool task_request(task *self, const rs_request *request, int64_t deadline_ns);
 bool task_request_shielded(task *self, const rs_request *request);
 

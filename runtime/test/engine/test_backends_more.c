@@ -248,7 +248,7 @@ static void sleeper_step(task *task) {
     sleeper *self = (sleeper *)task;
     TASK_BEGIN(task);
     self->due_ns = rs_now(&task->driver->machine) + self->delay_ns;
-    TASK_WAIT(task, task_sleep(task, self->delay_ns));
+    TASK_WAIT(task, task_park(task, RS_WAIT_SLEEP, 0, self->due_ns));
     self->woken_ns = rs_now(&task->driver->machine);
     self->order = woken_sleepers++;
     CHECK_EQUAL(RS_WAKE_TIMEOUT, task->wake);

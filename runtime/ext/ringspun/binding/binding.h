@@ -30,6 +30,8 @@ typedef struct rsb_machine {
     rs_id root;
     rs_scope *spin_scope;       /* where Machine#spin puts strands: Ringspun.run's, else the root's own */
     VALUE unread;               /* Hash, bounded: strand => error that nobody has read */
+    VALUE stackless_error;      /* what the last strand without a stack failed with */
+    int64_t stackless_until_ns;
     char backend_reason[160];
 } rsb_machine;
 
@@ -78,7 +80,15 @@ extern uint32_t rsb_forks;
 rsb_machine *rsb_current(void);                 /* this thread's machine, made on first use; ready for a wait */
 rsb_machine *rsb_machine_of(VALUE self);        /* checked: right thread, open, able to run now */
 rsb_machine *rsb_machine_any_thread(VALUE self);
-rsb_machine *rsb_existing(void);                /* NULL when this thread has none */
+
+/* NULL when this thread has none. Asked by every call: one load where a Ruby thread keeps its native thread, which is
+ * always but with RUBY_MN_THREADS. */
+extern __thread rsb_machine *rsb_thread_machine __attribute__((tls_model("initial-exec")));
+extern bool rsb_threads_move;
+rsb_machine *rsb_existing_of_moving_thread(void);
+static inline rsb_machine *rsb_existing(void) {
+    return RS_LIKELY(!rsb_threads_move) ? rsb_thread_machine : rsb_existing_of_moving_thread();
+}
 void rsb_after_fork(rsb_machine *machine);
 NORETURN(void rsb_end_of_child(rsb_machine *machine));
 int64_t rsb_seconds_to_ns(VALUE seconds, const char *what);
@@ -121,6 +131,10 @@ rs_scope *rsb_scope_engine(VALUE scope);
 
 /* errors.c */
 NORETURN(void rsb_fail(int64_t result, const char *what, int fd));
+/* For errinfo, where `break`, `throw` and a kill leave what is no object at all: asking that for its class would crash. */
+static inline bool rsb_is_exception(VALUE info) {
+    return !RB_SPECIAL_CONST_P(info) && RB_BUILTIN_TYPE(info) != RUBY_T_IMEMO && rb_obj_is_kind_of(info, rb_eException);
+}
 
 /* descriptor_object.c: whatever names a descriptor: Integer, IO, anything with to_io */
 int rsb_fd(VALUE io);

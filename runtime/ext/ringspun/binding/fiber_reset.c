@@ -66,9 +66,9 @@ static VALUE reset(VALUE unused) {
     for (long i = 0; i < RARRAY_LEN(locals); i++) {
         rb_thread_local_aset(thread, rb_sym2id(RARRAY_AREF(locals, i)), Qnil);
     }
+    /* Not $~ and $_: they belong to Ruby frames, and this fiber has none left. To set them here would write through the
+     * frame that was running when the fiber was made, which is long gone. */
     rb_set_errinfo(Qnil);
-    rb_backref_set(Qnil);
-    rb_lastline_set(Qnil);
     return Qnil;
 }
 

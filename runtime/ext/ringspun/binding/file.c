@@ -15,7 +15,7 @@
 
 static int open_flags(VALUE flags) {
     if (NIL_P(flags)) return O_RDONLY;
-    if (RB_INTEGER_TYPE_P(flags)) return NUM2INT(flags);
+    if (RB_INTEGER_TYPE_P(flags)) return (int)rsb_integer(flags, 0, INT32_MAX, "open flags");
     if (!RB_TYPE_P(flags, T_STRING)) {
         rb_raise(rsb_eUsage, "open flags: expected an Integer (File::RDONLY ...) or a mode String, got %" PRIsVALUE,
                  rb_inspect(flags));
@@ -26,15 +26,15 @@ static int open_flags(VALUE flags) {
     } modes[] = {{"r", O_RDONLY}, {"r+", O_RDWR}, {"w", O_WRONLY | O_CREAT | O_TRUNC}, {"w+", O_RDWR | O_CREAT | O_TRUNC},
                  {"a", O_WRONLY | O_CREAT | O_APPEND}, {"a+", O_RDWR | O_CREAT | O_APPEND},
                  {"wx", O_WRONLY | O_CREAT | O_EXCL}};
+    size_t len = (size_t)RSTRING_LEN(flags);
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-        if (strcmp(StringValueCStr(flags), modes[i].mode) == 0) return modes[i].flags;
+        if (len == strlen(modes[i].mode) && memcmp(RSTRING_PTR(flags), modes[i].mode, len) == 0) return modes[i].flags;
     }
     rb_raise(rsb_eUsage, "unknown open mode %" PRIsVALUE ": use r, r+, w, w+, a, a+, wx or Integer flags", rb_inspect(flags));
 }
 
 static char *path_copy(VALUE path) {
-    VALUE string = rb_get_path(path);
-    return memcpy(rs_alloc((size_t)RSTRING_LEN(string) + 1), RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
+    return memcpy(rs_alloc((size_t)RSTRING_LEN(path) + 1), RSTRING_PTR(path), (size_t)RSTRING_LEN(path));
 }
 
 /* Opens a file; the descriptor is closed on exec.
@@ -50,16 +50,17 @@ static char *path_copy(VALUE path) {
  */
 static VALUE machine_open(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 3);
-    rsb_machine *machine = rsb_machine_of(self);
+    rsb_machine *machine = rsb_io_machine(self);
     int flags = open_flags(argc > 1 ? argv[1] : Qnil);
-    uint32_t mode = argc > 2 ? NUM2UINT(argv[2]) : 0666;
-    char *path = path_copy(argv[0]);
+    uint32_t mode = argc > 2 ? (uint32_t)rsb_integer(argv[2], 0, 07777, "open mode") : 0666;
+    VALUE name = rsb_path(argv[0]);
+    char *path = path_copy(name);
     rs_request request = {.kind = RS_OP_OPEN, .fd = -1, .flags = (uint32_t)flags, .mode = mode, .address = path,
                           .extra = path};
     int64_t fd = rs_try(&machine->engine, &request);
     if (fd == -EAGAIN) fd = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
     else free(path);
-    if (fd < 0) rb_syserr_fail_str((int)-fd, rb_get_path(argv[0]));
+    if (fd < 0) rb_syserr_fail_str((int)-fd, name);
     return LL2NUM(fd);
 }
 
@@ -88,7 +89,7 @@ static VALUE machine_close(int argc, VALUE *argv, VALUE self) {
     if (argc == 0) return rb_funcall(self, rb_intern("shut_down"), 0);
     rsb_machine *machine = rsb_machine_of(self);
     VALUE io = argv[0];
-    int fd = rsb_fd(io);
+    int fd = rsb_io_fd(machine, io);
     end_ops_on(machine, fd);
     if (!RB_FIXNUM_P(io)) {
         rb_funcall(io, rb_intern("close"), 0);
@@ -114,8 +115,9 @@ static VALUE machine_close(int argc, VALUE *argv, VALUE self) {
  */
 static VALUE machine_fsync(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
-    rs_request request = {.kind = RS_OP_FSYNC, .fd = rsb_fd(argv[0]), .flags = argc > 1 && RTEST(argv[1])};
-    rsb_request(rsb_machine_of(self), &request, Qnil, RSB_OUT, "fsync");
+    rsb_machine *machine = rsb_io_machine(self);
+    rs_request request = {.kind = RS_OP_FSYNC, .fd = rsb_io_fd(machine, argv[0]), .flags = argc > 1 && RTEST(argv[1])};
+    rsb_request(machine, &request, Qnil, RSB_OUT, "fsync");
     return Qnil;
 }
 
@@ -158,15 +160,16 @@ static VALUE statx_hash(const struct statx *st) {
  * @see https://man7.org/linux/man-pages/man2/statx.2.html
  */
 static VALUE machine_statx(VALUE self, VALUE target) {
-    rsb_machine *machine = rsb_machine_of(self);
+    rsb_machine *machine = rsb_io_machine(self);
     bool named = RB_TYPE_P(target, T_STRING) || rb_respond_to(target, rb_intern("to_path"));
     if (rb_respond_to(target, rb_intern("to_io"))) named = false;
-    VALUE path = named ? rb_get_path(target) : Qnil;
+    VALUE path = named ? rsb_path(target) : Qnil;
+    int fd = named ? -1 : rsb_io_fd(machine, target);
     size_t path_len = named ? (size_t)RSTRING_LEN(path) : 0;
     /* One block for the answer and the path: the op owns it, and a view of it stays with us. */
     struct statx *block = rs_alloc(sizeof(struct statx) + path_len + 1);
     if (named) memcpy(block + 1, RSTRING_PTR(path), path_len);
-    rs_request request = {.kind = RS_OP_STATX, .fd = named ? -1 : rsb_fd(target), .flags = STATX_BASIC_STATS | STATX_BTIME,
+    rs_request request = {.kind = RS_OP_STATX, .fd = fd, .flags = STATX_BASIC_STATS | STATX_BTIME,
                           .mode = named ? 0 : AT_EMPTY_PATH, .address = block + 1, .len = path_len, .extra = block};
     struct statx answer;
     int64_t result = rs_try(&machine->engine, &request);
@@ -198,11 +201,18 @@ VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, const char *what)
 /* @return [Array(Integer, Integer)] reading end, writing end; non-blocking and closed on exec
  * @since 0.1.0 */
 static VALUE machine_pipe(VALUE self) {
-    return rsb_make_pair(rsb_machine_of(self), &(rs_request){.kind = RS_OP_PIPE, .fd = -1}, "pipe");
+    return rsb_make_pair(rsb_io_machine(self), &(rs_request){.kind = RS_OP_PIPE, .fd = -1}, "pipe");
 }
 
+#define POLL_KNOWN (POLLIN | POLLPRI | POLLOUT | POLLRDHUP | POLLRDNORM | POLLRDBAND | POLLWRNORM | POLLWRBAND | POLLERR | POLLHUP)
+
 static uint32_t poll_mask(VALUE events) {
-    if (RB_INTEGER_TYPE_P(events)) return NUM2UINT(events);
+    if (RB_INTEGER_TYPE_P(events)) {
+        uint32_t mask = rsb_flags(events, "poll: the mask");
+        if (mask && (mask & ~(uint32_t)POLL_KNOWN) == 0) return mask;
+        rb_raise(rsb_eUsage, "poll: %#x is no mask of events; use :readable, :writable, :priority or IO::READABLE and its kin",
+                 mask);
+    }
     VALUE list = rb_Array(events);
     uint32_t mask = 0;
     for (long i = 0; i < RARRAY_LEN(list); i++) {
@@ -226,8 +236,9 @@ static uint32_t poll_mask(VALUE events) {
  * @since 0.1.0
  */
 static VALUE machine_poll(VALUE self, VALUE io, VALUE events) {
-    rs_request request = {.kind = RS_OP_POLL, .fd = rsb_fd(io), .flags = poll_mask(events)};
-    return LL2NUM(rsb_request(rsb_machine_of(self), &request, Qnil, RSB_OUT, "poll"));
+    rsb_machine *machine = rsb_io_machine(self);
+    rs_request request = {.kind = RS_OP_POLL, .fd = rsb_io_fd(machine, io), .flags = poll_mask(events)};
+    return LL2NUM(rsb_request(machine, &request, Qnil, RSB_OUT, "poll"));
 }
 
 /* --- children --- */
@@ -255,11 +266,15 @@ static VALUE wait_pidfd(VALUE argument) {
 
 /* Any child: no descriptor stands for that, so a worker thread waits, and leaves the child for us to reap. */
 static VALUE wait_any(rsb_machine *machine) {
-    rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = P_ALL};
-    int64_t pid = rs_try(&machine->engine, &request);
-    if (pid == -EAGAIN) pid = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
-    if (pid < 0) rb_syserr_fail((int)-pid, "waitid");
-    return reap(LL2NUM(pid));
+    for (;;) {
+        rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = P_ALL};
+        int64_t pid = rs_try(&machine->engine, &request);
+        if (pid == -EAGAIN) pid = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+        if (pid < 0) rb_syserr_fail((int)-pid, "waitid");
+        VALUE status = reap(LL2NUM(pid));
+        /* Somebody else who waits for any child may have been faster. */
+        if (!NIL_P(status)) return status;
+    }
 }
 
 /* Waits for a child process to end and reaps it.
@@ -273,8 +288,8 @@ static VALUE wait_any(rsb_machine *machine) {
  * @see https://man7.org/linux/man-pages/man2/pidfd_open.2.html
  */
 static VALUE machine_waitid(VALUE self, VALUE pid) {
-    rsb_machine *machine = rsb_machine_of(self);
-    int number = NUM2INT(pid);
+    rsb_machine *machine = rsb_io_machine(self);
+    int number = (int)rsb_integer(pid, INT32_MIN, INT32_MAX, "waitid: the pid");
     if (number == -1) return wait_any(machine);
     if (number <= 0) rb_raise(rsb_eUsage, "waitid: expected the pid of a child, or -1 for any, got %d", number);
     int fd = (int)syscall(SYS_pidfd_open, number, 0);

@@ -18,9 +18,31 @@ typedef struct {
     bool string;
 } rsb_target;
 
+/* --- arguments.c --- */
+
+/* An Integer between the two, or a UsageError that names `what`. */
+int64_t rsb_integer(VALUE value, int64_t min, int64_t max, const char *what);
+uint32_t rsb_flags(VALUE value, const char *what);
+int rsb_io_fd(rsb_machine *machine, VALUE io);
+VALUE rsb_path(VALUE path);
+
 rsb_target rsb_target_of(VALUE buffer, VALUE length, VALUE at);
-void rsb_target_filled(const rsb_target *target, int64_t bytes);
+void rsb_target_filled(const rsb_target *target, int64_t result);
 void rsb_source_of(VALUE buffer, rs_request *request);
+
+/* These raise when it is frozen, read-only, freed, or an op has it. */
+void rsb_string_writable(VALUE string);
+void rsb_buffer_check(VALUE buffer);
+
+bool rsb_is_buffer(VALUE object);
+bool rsb_is_slice(VALUE buffer);
+NORETURN(void rsb_fail_busy(void));
+void rsb_init_arguments(void);
+
+/* --- io.c --- */
+
+/* The machine, for a method that does I/O; first of all, for it may let other strands run. */
+rsb_machine *rsb_io_machine(VALUE self);
 
 /* Does the request, waiting if need be, and raises what fails. `buffer` is what its address lies in, or nil. */
 int64_t rsb_request(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what);
@@ -34,9 +56,17 @@ int64_t rsb_message_wait(rsb_machine *machine, rs_request *request, VALUE buffer
 /* The request's `extra` belongs to the caller until it waits: this frees it where it did not. */
 int64_t rsb_request_extra(rsb_machine *machine, rs_request *request, const char *what);
 
+/* Raises what a first try was told: a descriptor that is open was not opened for this. */
+NORETURN(void rsb_refused(int64_t result, const char *what, int fd));
+
+/* Asked not to wait, and it would. */
+bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request);
+
 /* An op that makes two descriptors. */
 VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, const char *what);
 
+/* vector.c, file.c */
+void rsb_init_vector(void);
 void rsb_init_file(void);
 
 #endif

@@ -5,6 +5,8 @@
 #include <string.h>
 
 VALUE rsb_cMachine;
+__thread rsb_machine *rsb_thread_machine;
+bool rsb_threads_move;
 static rb_internal_thread_specific_key_t machine_key;
 static ID id_machine;
 
@@ -26,18 +28,23 @@ static void mark_ops(rsb_machine *machine) {
     }
 }
 
+static void mark_messages(const rs_message *message) {
+    for (; message; message = message->next) {
+        if (message->kind == RS_MESSAGE_USER) rb_gc_mark((VALUE)message->payload);
+    }
+}
+
 static void machine_mark(void *data) {
     rsb_machine *machine = data;
     rb_gc_mark(machine->thread);
     rb_gc_mark(machine->unread);
+    rb_gc_mark(machine->stackless_error);
     for (uint32_t i = 0; i < machine->idle_len; i++) rb_gc_mark(machine->idle[i]);
     if (!machine->open) return;
     mark_strands(machine);
     mark_ops(machine);
-    rs_message *message = atomic_load(&machine->engine.inbox.head);
-    for (; message; message = message->next) {
-        if (message->kind == RS_MESSAGE_USER) rb_gc_mark((VALUE)message->payload);
-    }
+    mark_messages(atomic_load(&machine->engine.inbox.head));
+    mark_messages(machine->engine.taken);
 }
 
 /* With a worker still inside a system call its memory must stay: better lost than written over. */
@@ -60,6 +67,11 @@ static const rb_data_type_t machine_type = {
 };
 
 /* --- making one --- */
+
+static void set_existing(rsb_machine *machine, VALUE thread) {
+    rb_internal_thread_specific_set(thread, machine_key, machine);
+    rsb_thread_machine = machine;
+}
 
 static void on_message(rs_machine *engine, const rs_message *message);
 
@@ -102,7 +114,7 @@ static VALUE machine_allocate(VALUE class) {
     rsb_machine *machine;
     VALUE self = TypedData_Make_Struct(class, rsb_machine, &machine_type, machine);
     machine->self = self;
-    machine->thread = machine->unread = Qnil;
+    machine->thread = machine->unread = machine->stackless_error = Qnil;
     return self;
 }
 
@@ -142,7 +154,7 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     machine->root = rs_strand_id(root);
     machine->spin_scope = &root->own;
     rsb_strand_root(machine, root);
-    rb_internal_thread_specific_set(machine->thread, machine_key, machine);
+    set_existing(machine, machine->thread);
     rb_ivar_set(machine->thread, id_machine, self);
     return self;
 }
@@ -153,7 +165,14 @@ rsb_machine *rsb_machine_any_thread(VALUE self) {
     return machine;
 }
 
-rsb_machine *rsb_existing(void) { return rb_internal_thread_specific_get(rb_thread_current(), machine_key); }
+rsb_machine *rsb_existing_of_moving_thread(void) {
+    return rb_internal_thread_specific_get(rb_thread_current(), machine_key);
+}
+
+/* The native thread may serve another Ruby thread next. */
+static void thread_exits(rb_event_flag_t event, const rb_internal_thread_event_data_t *data, void *unused) {
+    rsb_thread_machine = NULL;
+}
 
 static void check(rsb_machine *machine) {
     if (RS_UNLIKELY(!machine->open)) rb_raise(rsb_eClosed, "this machine is closed; Machine.current makes a new one");
@@ -291,7 +310,7 @@ static VALUE machine_timeout(VALUE self, VALUE seconds) {
     bool answers = rs_scope_answers(&scope);
     rs_scope_close(&machine->engine, &scope);
     if (RS_LIKELY(!state)) return value;
-    if (answers && rb_obj_is_kind_of(rb_errinfo(), rsb_eCancelled)) {
+    if (answers && rsb_is_exception(rb_errinfo()) && rb_obj_is_kind_of(rb_errinfo(), rsb_eCancelled)) {
         rb_set_errinfo(Qnil);
         rb_raise(rsb_eTimeout, "timed out after %" PRIsVALUE " s", seconds);
     }
@@ -378,7 +397,7 @@ static void apply(rsb_machine *machine, rsb_strand *strand, message_purpose purp
     } else if (purpose == SCHEDULE_EXCEPTION) {
         rsb_deliver(machine, strand, payload);
     } else {
-        if (NIL_P(strand->messages)) RB_OBJ_WRITE(strand->self, &strand->messages, rb_ary_new());
+        if (NIL_P(strand->messages)) strand->messages = rb_ary_new();
         rb_ary_push(strand->messages, payload);
         if (engine->state == RS_STRAND_PARKED && engine->wait == RS_WAIT_SUSPEND) {
             rs_wake(&machine->engine, strand->id, engine->ticket, RS_WAKE_VALUE, 0);
@@ -489,7 +508,7 @@ static VALUE machine_close_engine(VALUE self) {
     rs_machine_close(&machine->engine);
     machine->open = false;
     machine->idle_len = 0;
-    rb_internal_thread_specific_set(machine->thread, machine_key, NULL);
+    set_existing(NULL, machine->thread);
     rb_ivar_set(machine->thread, id_machine, Qnil);
     return Qnil;
 }
@@ -550,6 +569,9 @@ static VALUE machine_backend_reason(VALUE self) {
 
 void rsb_init_machine(void) {
     machine_key = rb_internal_thread_specific_key_create();
+    const char *move = getenv("RUBY_MN_THREADS");
+    rsb_threads_move = move && strcmp(move, "0") != 0;
+    rb_internal_thread_add_event_hook(thread_exits, RUBY_INTERNAL_THREAD_EVENT_EXITED, NULL);
     id_machine = rb_intern("ringspun_machine");
     rsb_cMachine = rb_define_class_under(rsb_mRingspun, "Machine", rb_cObject);
     rb_define_alloc_func(rsb_cMachine, machine_allocate);

@@ -62,7 +62,7 @@ static VALUE timeout_of(VALUE options) {
 /* What a waiting strand was handed, or what it wants to hand over, lies in its handle until it runs. */
 static void set_hand(rs_strand *strand, VALUE item) {
     rsb_strand *handle = strand->user;
-    RB_OBJ_WRITE(handle->self, &handle->value, item);
+    handle->value = item;
 }
 
 static VALUE take_hand(rsb_strand *handle) {

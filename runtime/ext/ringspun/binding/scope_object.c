@@ -96,8 +96,9 @@ static VALUE settle(VALUE self) {
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
     if (!scope->returned) {
         VALUE error = rb_errinfo();
-        if (rb_obj_is_kind_of(error, rsb_eCancelled)) scope->cancelled = true;
-        else if (rb_obj_is_kind_of(error, rb_eException)) take_error(scope, error);
+        bool raised = rsb_is_exception(error);
+        if (raised && rb_obj_is_kind_of(error, rsb_eCancelled)) scope->cancelled = true;
+        else if (raised) take_error(scope, error);
         rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
     }
     rs_wake_kind interrupted = wait_for_children(machine, scope);
@@ -120,7 +121,7 @@ static void raise_first_error(rsb_scope *scope) {
 
 static VALUE outcome(rsb_machine *machine, rsb_scope *scope, VALUE value, VALUE deadline, int state) {
     if (scope->killed) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
-    bool leaves = state && !rb_obj_is_kind_of(rb_errinfo(), rb_eException);
+    bool leaves = state && !rsb_is_exception(rb_errinfo());
     if (leaves && NIL_P(scope->first_error)) rb_jump_tag(state);
     rb_set_errinfo(Qnil);
     if (!NIL_P(scope->first_error)) raise_first_error(scope);

@@ -19,11 +19,14 @@ static const named types[] = {{"STREAM", SOCK_STREAM}, {"DGRAM", SOCK_DGRAM}, {"
 static const named directions[] = {{"RD", SHUT_RD}, {"WR", SHUT_WR}, {"RDWR", SHUT_RDWR}, {NULL, 0}};
 
 static int number_of(VALUE object, const named *names, const char *what) {
-    if (RB_INTEGER_TYPE_P(object)) return NUM2INT(object);
+    if (RB_INTEGER_TYPE_P(object)) return (int)rsb_integer(object, 0, INT32_MAX, what);
     VALUE known = rb_str_new_cstr("");
-    const char *text = SYMBOL_P(object) ? rb_id2name(SYM2ID(object)) : RB_TYPE_P(object, T_STRING) ? StringValueCStr(object) : "";
+    VALUE text = SYMBOL_P(object) ? rb_sym2str(object) : object;
     for (const named *each = names; each->name; each++) {
-        if (strcmp(text, each->name) == 0) return each->value;
+        size_t len = strlen(each->name);
+        if (RB_TYPE_P(text, T_STRING) && (size_t)RSTRING_LEN(text) == len && memcmp(RSTRING_PTR(text), each->name, len) == 0) {
+            return each->value;
+        }
         rb_str_catf(known, " :%s", each->name);
     }
     rb_raise(rsb_eUsage, "unknown %s %" PRIsVALUE "; use an Integer or one of%" PRIsVALUE, what, rb_inspect(object), known);
@@ -39,6 +42,9 @@ static void put_address(rs_request *request, VALUE address) {
                      rb_inspect(address));
         }
         address = rb_funcall(address, rb_intern("to_sockaddr"), 0);
+        if (!RB_TYPE_P(address, T_STRING)) {
+            rb_raise(rsb_eUsage, "to_sockaddr must give a String, got %" PRIsVALUE, rb_inspect(address));
+        }
     }
     size_t len = (size_t)RSTRING_LEN(address);
     if (len < sizeof(sa_family_t) || len > sizeof(struct sockaddr_storage)) {
@@ -57,20 +63,23 @@ static void put_address(rs_request *request, VALUE address) {
  * @since 0.1.0 */
 static VALUE machine_socket(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 3);
+    rsb_machine *machine = rsb_io_machine(self);
     rs_request request = {.kind = RS_OP_SOCKET, .fd = -1, .flags = (uint32_t)number_of(argv[0], families, "socket family"),
-                          .mode = (uint32_t)number_of(argv[1], types, "socket type"), .offset = argc > 2 ? NUM2INT(argv[2]) : 0};
-    return LL2NUM(rsb_request_extra(rsb_machine_of(self), &request, "socket"));
+                          .mode = (uint32_t)number_of(argv[1], types, "socket type"),
+                          .offset = argc > 2 ? rsb_integer(argv[2], 0, INT32_MAX, "protocol") : 0};
+    return LL2NUM(rsb_request_extra(machine, &request, "socket"));
 }
 
 /* @return [Array(Integer, Integer)] two connected descriptors, non-blocking and closed on exec
  * @since 0.1.0 */
 static VALUE machine_socketpair(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 0, 3);
+    rsb_machine *machine = rsb_io_machine(self);
     rs_request request = {.kind = RS_OP_SOCKETPAIR, .fd = -1,
                           .flags = (uint32_t)(argc > 0 ? number_of(argv[0], families, "socket family") : AF_UNIX),
                           .mode = (uint32_t)(argc > 1 ? number_of(argv[1], types, "socket type") : SOCK_STREAM),
-                          .offset = argc > 2 ? NUM2INT(argv[2]) : 0};
-    return rsb_make_pair(rsb_machine_of(self), &request, "socketpair");
+                          .offset = argc > 2 ? rsb_integer(argv[2], 0, INT32_MAX, "protocol") : 0};
+    return rsb_make_pair(machine, &request, "socketpair");
 }
 
 /* A full backlog of a Unix socket is told by EAGAIN, and nothing tells when it has room again. */
@@ -95,8 +104,8 @@ static int64_t connect_once(rsb_machine *machine, int fd, VALUE address) {
  * @since 0.1.0
  */
 static VALUE machine_connect(VALUE self, VALUE io, VALUE address) {
-    rsb_machine *machine = rsb_machine_of(self);
-    int fd = rsb_fd(io);
+    rsb_machine *machine = rsb_io_machine(self);
+    int fd = rsb_io_fd(machine, io);
     int64_t delay_ns = 1000000;
     for (;;) {
         int64_t result = connect_once(machine, fd, address);
@@ -106,7 +115,6 @@ static VALUE machine_connect(VALUE self, VALUE io, VALUE address) {
         if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
         if (delay_ns < 20000000) delay_ns *= 2;
     }
-    rsb_after_inline(machine);
     return Qnil;
 }
 
@@ -115,8 +123,8 @@ static VALUE machine_connect(VALUE self, VALUE io, VALUE address) {
  * @return [nil]
  * @since 0.1.0 */
 static VALUE machine_bind(VALUE self, VALUE io, VALUE address) {
-    rs_request request = {.kind = RS_OP_BIND, .fd = rsb_fd(io)};
-    rsb_machine *machine = rsb_machine_of(self);
+    rsb_machine *machine = rsb_io_machine(self);
+    rs_request request = {.kind = RS_OP_BIND, .fd = rsb_io_fd(machine, io)};
     put_address(&request, address);
     rsb_request_extra(machine, &request, "bind");
     return Qnil;
@@ -128,10 +136,10 @@ static VALUE machine_bind(VALUE self, VALUE io, VALUE address) {
  * @since 0.1.0 */
 static VALUE machine_listen(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
-    int backlog = argc > 1 ? NUM2INT(argv[1]) : SOMAXCONN;
-    if (backlog < 0) rb_raise(rsb_eUsage, "listen: the backlog must not be negative, got %d", backlog);
-    rs_request request = {.kind = RS_OP_LISTEN, .fd = rsb_fd(argv[0]), .flags = (uint32_t)backlog};
-    rsb_request_extra(rsb_machine_of(self), &request, "listen");
+    rsb_machine *machine = rsb_io_machine(self);
+    int64_t backlog = argc > 1 ? rsb_integer(argv[1], 0, INT32_MAX, "listen: the backlog") : SOMAXCONN;
+    rs_request request = {.kind = RS_OP_LISTEN, .fd = rsb_io_fd(machine, argv[0]), .flags = (uint32_t)backlog};
+    rsb_request_extra(machine, &request, "listen");
     return Qnil;
 }
 
@@ -148,7 +156,10 @@ static VALUE accept_one(rsb_machine *machine, int fd) {
  * @return [Integer] descriptor, non-blocking and closed on exec
  * @since 0.1.0
  */
-static VALUE machine_accept(VALUE self, VALUE io) { return accept_one(rsb_machine_of(self), rsb_fd(io)); }
+static VALUE machine_accept(VALUE self, VALUE io) {
+    rsb_machine *machine = rsb_io_machine(self);
+    return accept_one(machine, rsb_io_fd(machine, io));
+}
 
 /* Yields one connection after the other, until the block breaks or the strand is cancelled.
  *
@@ -159,12 +170,12 @@ static VALUE machine_accept(VALUE self, VALUE io) { return accept_one(rsb_machin
  * @since 0.1.0
  */
 static VALUE machine_accept_each(VALUE self, VALUE io) {
-    rsb_machine *machine = rsb_machine_of(self);
-    int fd = rsb_fd(io);
+    rsb_machine *machine = rsb_io_machine(self);
+    int fd = rsb_io_fd(machine, io);
     rb_need_block();
     for (;;) {
         rb_yield(accept_one(machine, fd));
-        rsb_machine_of(self);
+        rsb_io_machine(self);
     }
     return Qnil;
 }
@@ -175,9 +186,10 @@ static VALUE machine_accept_each(VALUE self, VALUE io) {
  * @since 0.1.0 */
 static VALUE machine_shutdown(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
+    rsb_machine *machine = rsb_io_machine(self);
     int how = argc > 1 ? number_of(argv[1], directions, "direction") : SHUT_RDWR;
-    rs_request request = {.kind = RS_OP_SHUTDOWN, .fd = rsb_fd(argv[0]), .flags = (uint32_t)how};
-    rsb_request_extra(rsb_machine_of(self), &request, "shutdown");
+    rs_request request = {.kind = RS_OP_SHUTDOWN, .fd = rsb_io_fd(machine, argv[0]), .flags = (uint32_t)how};
+    rsb_request_extra(machine, &request, "shutdown");
     return Qnil;
 }
 
@@ -189,13 +201,17 @@ static VALUE machine_shutdown(int argc, VALUE *argv, VALUE self) {
  * @return [nil]
  * @since 0.1.0 */
 static VALUE machine_setsockopt(VALUE self, VALUE io, VALUE level, VALUE name, VALUE value) {
-    rsb_machine *machine = rsb_machine_of(self);
+    rsb_machine *machine = rsb_io_machine(self);
     if (value == Qtrue || value == Qfalse) value = INT2FIX(value == Qtrue);
-    int number = RB_INTEGER_TYPE_P(value) ? NUM2INT(value) : 0;
-    if (!RB_INTEGER_TYPE_P(value)) StringValue(value);
-    const void *bytes = RB_INTEGER_TYPE_P(value) ? (const void *)&number : RSTRING_PTR(value);
-    size_t len = RB_INTEGER_TYPE_P(value) ? sizeof(number) : (size_t)RSTRING_LEN(value);
-    rs_request request = {.kind = RS_OP_SETSOCKOPT, .fd = rsb_fd(io), .flags = NUM2UINT(level), .mode = NUM2UINT(name), .len = len};
+    bool string = RB_TYPE_P(value, T_STRING);
+    if (!string && !RB_INTEGER_TYPE_P(value)) {
+        rb_raise(rsb_eUsage, "a socket option is an Integer, true, false or a packed String, got %" PRIsVALUE, rb_inspect(value));
+    }
+    int number = string ? 0 : (int)rsb_integer(value, INT32_MIN, INT32_MAX, "a socket option");
+    const void *bytes = string ? RSTRING_PTR(value) : (const void *)&number;
+    size_t len = string ? (size_t)RSTRING_LEN(value) : sizeof(number);
+    rs_request request = {.kind = RS_OP_SETSOCKOPT, .fd = rsb_io_fd(machine, io), .flags = rsb_flags(level, "level"),
+                          .mode = rsb_flags(name, "option"), .len = len};
     request.address = request.extra = memcpy(rs_alloc(len + 1), bytes, len);
     rsb_request_extra(machine, &request, "setsockopt");
     return Qnil;
@@ -208,9 +224,9 @@ static VALUE machine_setsockopt(VALUE self, VALUE io, VALUE level, VALUE name, V
  * @return [Integer, String] an Integer where the option is one, else the bytes
  * @since 0.1.0 */
 static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
-    rsb_machine *machine = rsb_machine_of(self);
-    rs_request request = {.kind = RS_OP_GETSOCKOPT, .fd = rsb_fd(io), .flags = NUM2UINT(level), .mode = NUM2UINT(name),
-                          .len = OPTION_MAX};
+    rsb_machine *machine = rsb_io_machine(self);
+    rs_request request = {.kind = RS_OP_GETSOCKOPT, .fd = rsb_io_fd(machine, io), .flags = rsb_flags(level, "level"),
+                          .mode = rsb_flags(name, "option"), .len = OPTION_MAX};
     char value[OPTION_MAX];
     request.address = value;
     int64_t len = rs_try(&machine->engine, &request);
@@ -240,8 +256,9 @@ static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
  */
 static VALUE machine_recv(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 4);
-    rsb_machine *machine = rsb_machine_of(self);
-    rs_request request = {.kind = RS_OP_RECV, .fd = rsb_fd(argv[0]), .flags = argc > 3 ? NUM2UINT(argv[3]) : 0};
+    rsb_machine *machine = rsb_io_machine(self);
+    rs_request request = {.kind = RS_OP_RECV, .fd = rsb_io_fd(machine, argv[0]),
+                          .flags = argc > 3 ? rsb_flags(argv[3], "flags") : 0};
     rsb_target target = rsb_target_of(argv[1], argc > 2 ? argv[2] : Qnil, Qnil);
     request.address = target.address;
     request.len = target.length;
@@ -262,8 +279,9 @@ static VALUE machine_recv(int argc, VALUE *argv, VALUE self) {
  */
 static VALUE machine_send(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 3);
-    rsb_machine *machine = rsb_machine_of(self);
-    rs_request request = {.kind = RS_OP_SEND, .fd = rsb_fd(argv[0]), .offset = -1, .flags = argc > 2 ? NUM2UINT(argv[2]) : 0};
+    rsb_machine *machine = rsb_io_machine(self);
+    rs_request request = {.kind = RS_OP_SEND, .fd = rsb_io_fd(machine, argv[0]), .offset = -1,
+                          .flags = argc > 2 ? rsb_flags(argv[2], "flags") : 0};
     rsb_source_of(argv[1], &request);
     return LL2NUM(rsb_request_all(machine, &request, argv[1], "send"));
 }

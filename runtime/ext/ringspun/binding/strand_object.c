@@ -99,7 +99,7 @@ static void end_with_error(rsb_machine *machine, rsb_strand *strand, rs_strand *
         strand->cancelled = true;
         return;
     }
-    RB_OBJ_WRITE(strand->self, &strand->error, error);
+    strand->error = error;
     if (!NIL_P(strand->supervisor)) return;
     rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
     if (concerns_root(error) && root) rsb_deliver(machine, root->user, error);
@@ -132,7 +132,7 @@ static bool refused(rsb_machine *machine, rsb_strand *strand) {
     rs_wake_kind kind = rs_refusal(&machine->engine, 0);
     if (kind == RS_WAKE_VALUE) return false;
     if (kind == RS_WAKE_CANCEL) strand->cancelled = true;
-    else RB_OBJ_WRITE(strand->self, &strand->error, rb_ary_shift(strand->raises));
+    else strand->error = rb_ary_shift(strand->raises);
     return true;
 }
 
@@ -158,8 +158,8 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
         int state = 0;
         VALUE value = rb_protect(call_body, (VALUE)strand, &state);
         if (!state) {
-            RB_OBJ_WRITE(self, &strand->value, value);
-        } else if (rb_obj_is_kind_of(rb_errinfo(), rb_eException)) {
+            strand->value = value;
+        } else if (rsb_is_exception(rb_errinfo())) {
             VALUE error = rb_errinfo();
             rb_set_errinfo(Qnil);
             end_with_error(machine, strand, engine, error);

@@ -14,6 +14,7 @@
 #define INLINE_STREAK_MAX 32
 
 static ID id_list;
+static VALUE fiber_error;
 
 /* --- what a wait that did not end with its value raises --- */
 
@@ -33,7 +34,7 @@ void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
 void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
     rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
     if (!engine) return;
-    if (NIL_P(strand->raises)) RB_OBJ_WRITE(strand->self, &strand->raises, rb_ary_new());
+    if (NIL_P(strand->raises)) strand->raises = rb_ary_new();
     rb_ary_push(strand->raises, exception);
     rs_interrupt(&machine->engine, engine);
 }
@@ -55,7 +56,7 @@ static void hand_to_root(rsb_machine *machine, int state) {
     rsb_strand *root = root_of(machine);
     if (!root) rb_jump_tag(state);
     VALUE exception = rb_errinfo();
-    if (rb_obj_is_kind_of(exception, rb_eException)) {
+    if (rsb_is_exception(exception)) {
         rb_set_errinfo(Qnil);
         rsb_deliver(machine, root, exception);
     } else {
@@ -144,19 +145,54 @@ static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object));
 
 static VALUE new_runner(VALUE machine_object) { return rb_fiber_new_storage(runner_main, machine_object, Qnil); }
 
-/* A fiber for a strand that has none yet; Qundef when the process can make no more, and the strand has failed. */
+static VALUE stackless_error(VALUE cause) {
+    return rb_exc_new_str(rsb_eLimit, rb_sprintf("no stack for one more strand (%" PRIsVALUE "); raise the limit with `sysctl "
+                          "vm.max_map_count=262144`, or bound how many strands wait at once, for example with a "
+                          "Ringspun::Semaphore", cause));
+}
+
+/* When the process is out of stacks, CRuby takes tens of milliseconds to find out: not for every strand in the queue. */
+#define STACKLESS_FOR_NS 100000000
+
+/* CRuby makes a fiber's stack at the first switch to it, so that is where the lack of one shows. */
+static void fail_stackless(rsb_machine *machine, rs_strand *strand) {
+    int state = 0;
+    VALUE error = rb_protect(stackless_error, rb_errinfo(), &state);
+    if (state) error = rb_errinfo();
+    rb_set_errinfo(Qnil);
+    machine->stackless_error = error;
+    machine->stackless_until_ns = rs_clock_ns() + STACKLESS_FOR_NS;
+    rsb_strand_fail(machine, strand, error);
+}
+
+/* A fiber for a strand that has none yet; Qundef when there can be none, and the strand has failed. */
 static VALUE take_runner(rsb_machine *machine, rs_strand *strand) {
     if (machine->idle_len > 0) return machine->idle[--machine->idle_len];
-    int state = 0;
-    VALUE fiber = rb_protect(new_runner, machine->self, &state);
-    if (!state) return fiber;
-    VALUE cause = rb_errinfo();
-    rb_set_errinfo(Qnil);
-    VALUE text = rb_sprintf("no stack for one more strand (%" PRIsVALUE "): %u strands are alive; raise the limit with "
-                            "`sysctl vm.max_map_count=262144` or bound the number of strands, for example with a "
-                            "Ringspun::Semaphore", cause, machine->engine.strands.live);
-    rsb_strand_fail(machine, strand, rb_exc_new_str(rsb_eLimit, text));
+    VALUE error = machine->stackless_error;
+    if (RS_LIKELY(NIL_P(error) || rs_clock_ns() > machine->stackless_until_ns)) {
+        int state = 0;
+        VALUE fiber = rb_protect(new_runner, machine->self, &state);
+        if (RS_LIKELY(!state)) return fiber;
+        fail_stackless(machine, strand);
+    } else {
+        rsb_strand_fail(machine, strand, error);
+    }
     return Qundef;
+}
+
+/* The switch to that strand failed: it did not take place, or came back because its fiber is dead. */
+static bool cannot_run(rsb_machine *machine, rs_strand *strand, VALUE fiber) {
+    if (machine->engine.running != strand->index) return false;
+    rsb_strand *target = strand->user;
+    VALUE error = rb_errinfo();
+    if (!target->started && rb_obj_is_kind_of(error, fiber_error)) {
+        fail_stackless(machine, strand);
+        return true;
+    }
+    if (!target->started || RTEST(rb_fiber_alive_p(fiber))) return false;
+    rb_set_errinfo(Qnil);
+    rsb_strand_fail(machine, strand, error);
+    return true;
 }
 
 /* Gives the thread to that strand; returns when this fiber is switched in again, for whatever reason. Non-zero: the state
@@ -167,12 +203,7 @@ static int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here) {
     if (fiber == Qundef || fiber == here) return 0;
     int state = 0;
     rb_protect(transfer, fiber, &state);
-    if (RS_UNLIKELY(state && machine->engine.running == strand->index && !RTEST(rb_fiber_alive_p(fiber)))) {
-        VALUE error = rb_errinfo();
-        rb_set_errinfo(Qnil);
-        rsb_strand_fail(machine, strand, error);
-        return 0;
-    }
+    if (RS_UNLIKELY(state) && cannot_run(machine, strand, fiber)) return 0;
     return state;
 }
 
@@ -236,7 +267,7 @@ static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
         return;
     }
     VALUE exception = rb_errinfo();
-    if (rb_obj_is_kind_of(exception, rb_eException)) {
+    if (rsb_is_exception(exception)) {
         rb_set_errinfo(Qnil);
         rsb_deliver(machine, me->user, exception);
     } else {
@@ -316,4 +347,8 @@ void rsb_after_inline(rsb_machine *machine) {
     rsb_yield(machine);
 }
 
-void rsb_init_switch(void) { id_list = rb_intern("list"); }
+void rsb_init_switch(void) {
+    id_list = rb_intern("list");
+    fiber_error = rb_path2class("FiberError");
+    rb_gc_register_address(&fiber_error);
+}

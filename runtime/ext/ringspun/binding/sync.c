@@ -32,7 +32,7 @@ static VALUE sync_allocate(VALUE class) {
 void rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine) {
     if (RS_LIKELY(*owner == machine->self)) return;
     if (NIL_P(*owner) || RTEST(rb_funcall(*owner, rb_intern("closed?"), 0))) {
-        RB_OBJ_WRITE(self, owner, machine->self);
+        *owner = machine->self;
         return;
     }
     rb_raise(rsb_eWrongThread, "this %" PRIsVALUE " is used by the machine of another thread; between threads use "
@@ -40,8 +40,7 @@ void rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine) {
 }
 
 static rsb_sync *get(VALUE self, rsb_machine **machine) {
-    rsb_sync *sync;
-    TypedData_Get_Struct(self, rsb_sync, &sync_type, sync);
+    rsb_sync *sync = rb_check_typeddata(self, &sync_type);
     *machine = rsb_current();
     rsb_bind(self, &sync->machine, *machine);
     return sync;

@@ -3,7 +3,8 @@
  *   open    prepares it; returns 0 or -errno
  *   close   gives everything back; no op is in flight
  *   arm     takes over a FILLED op, which it may complete at once (rs_op_complete); never fails otherwise
- *   cancel  asks for the end of a SUBMITTED op; the terminal completion may come before it returns, or later
+ *   cancel  asks for the end of a SUBMITTED op; its terminal completion may come before it returns, or later. No other
+ *           op completes in there, for callers walk lists of ops
  *   poll    harvests what has completed, without sleeping
  *   wait    sleeps until something completes, the deadline, or a wake; touches no strand and no op, so that the binding
  *           may release its interpreter lock around it; what it fetched is harvested by the next poll

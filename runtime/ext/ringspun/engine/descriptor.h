@@ -39,6 +39,11 @@ static inline rs_fd_kind rs_descriptor_kind(const rs_descriptors *descriptors, i
     return (uint32_t)fd < descriptors->capacity ? (rs_fd_kind)descriptors->table[fd].kind : RS_FD_UNKNOWN;
 }
 
+/* For a number that may have come to mean something else. */
+static inline void rs_descriptor_forget(rs_descriptors *descriptors, int fd) {
+    if ((uint32_t)fd < descriptors->capacity) descriptors->table[fd].kind = RS_FD_UNKNOWN;
+}
+
 void rs_descriptor_add(rs_descriptors *descriptors, rs_ops *ops, rs_op *op);
 void rs_descriptor_remove(rs_descriptors *descriptors, rs_ops *ops, rs_op *op);
 

@@ -101,10 +101,15 @@ static bool needs_worker(rs_machine *machine, rs_op *op) {
     const rs_op_info *info = &rs_op_table[op->request.kind];
     if (!info->execute) return false;
     if (info->side == RS_SIDE_NONE) return true;
-    rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, op->request.fd);
-    if (kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE) return true;
-    return op->request.kind == RS_OP_CONNECT && kind == RS_FD_UNKNOWN &&
-           rs_descriptor_classify(op->request.fd) == RS_FD_BLOCKING;
+    int fd = op->request.fd;
+    rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, fd);
+    if (kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE) {
+        /* Closed and reused behind our back? Looking costs nothing beside a worker, which could only answer EAGAIN. */
+        kind = rs_descriptor_classify(fd);
+        rs_descriptor_get(&machine->descriptors, fd)->kind = (uint8_t)kind;
+        return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE;
+    }
+    return op->request.kind == RS_OP_CONNECT && kind == RS_FD_UNKNOWN && rs_descriptor_classify(fd) == RS_FD_BLOCKING;
 }
 
 static void epoll_arm(rs_machine *machine, rs_op *op) {

@@ -202,22 +202,27 @@ static void fire_timers(rs_machine *machine) {
     }
 }
 
+static void take_message(rs_machine *machine, const rs_message *message) {
+    machine->metrics.messages++;
+    if (message->kind == RS_MESSAGE_COMPLETE) {
+        RS_ASSERT(machine->outside > 0);
+        machine->outside--;
+        rs_op *op = rs_op_find(&machine->ops, message->name);
+        RS_ASSERT(op != NULL);
+        rs_op_complete(machine, op, message->value);
+    } else if (machine->on_message) {
+        machine->on_message(machine, message);
+    }
+}
+
 static void take_messages(rs_machine *machine) {
     if (RS_LIKELY(rs_inbox_empty(&machine->inbox))) return;
-    for (rs_message *message = rs_inbox_take(&machine->inbox); message;) {
-        rs_message *next = message->next;
-        machine->metrics.messages++;
-        if (message->kind == RS_MESSAGE_COMPLETE) {
-            RS_ASSERT(machine->outside > 0);
-            machine->outside--;
-            rs_op *op = rs_op_find(&machine->ops, message->name);
-            RS_ASSERT(op != NULL);
-            rs_op_complete(machine, op, message->value);
-        } else if (machine->on_message) {
-            machine->on_message(machine, message);
-        }
+    machine->taken = rs_inbox_take(&machine->inbox);
+    while (machine->taken) {
+        rs_message *message = machine->taken;
+        take_message(machine, message);
+        machine->taken = message->next;
         free(message);
-        message = next;
     }
 }
 

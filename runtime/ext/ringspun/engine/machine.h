@@ -38,6 +38,7 @@ typedef struct rs_machine {
     rs_descriptors descriptors;
     rs_list closers;            /* strands that wait for the last op on a descriptor they close */
     rs_inbox inbox;
+    rs_message *taken;          /* out of the inbox and not yet dealt with: their payloads are still ours to keep alive */
     const rs_backend *backend;
     void *backend_state;
     uint32_t running;           /* index of the strand that runs, RS_NO_INDEX between two */

@@ -40,6 +40,7 @@ typedef struct rs_request {
     void *address;              /* data, iovec array, path, msghdr, pair of descriptors */
     uint64_t len;               /* bytes or iovec count */
     int64_t offset;             /* file offset; -1: the descriptor's own position */
+    uint64_t done;              /* bytes that earlier tries have moved; the op's result is told with them */
     void *extra;                /* sockaddr, statx buffer, siginfo: memory that the op frees at its end */
     uint32_t extra_len;
 } rs_request;

@@ -88,9 +88,12 @@ static int64_t write_file(rs_machine *machine, const rs_request *request, const 
 }
 
 /* A blocking pipe that is ready takes PIPE_BUF bytes at once; more might wait. */
-static int64_t write_blocking(const rs_request *request, transfer *t) {
+static int64_t write_blocking(const rs_request *request, const transfer *t) {
+    if (t->bytes == 0) return plain_write(request->fd, t);
     if (!ready(request->fd, POLLOUT)) return -EAGAIN;
-    struct iovec first = t->parts[0];
+    const struct iovec *part = t->parts;
+    while (part->iov_len == 0) part++;
+    struct iovec first = *part;
     if (first.iov_len > PIPE_BUF) first.iov_len = PIPE_BUF;
     transfer small = {&first, 1, t->offset, first.iov_len};
     return plain_write(request->fd, &small);

@@ -378,7 +378,10 @@ static void sim_cancel(rs_machine *machine, rs_op *op) {
     } else {
         finish(machine, flight, -ECANCELED);
     }
-    settle(machine);
+    /* Those behind it have their turn at the next poll: a cancellation ends no op but its own. */
+    sim_state *state = state_of(machine);
+    machine->backend_deadline_ns =
+        state->world.changed_first ? state->now_ns : rs_timers_earliest(&state->events);
 }
 
 static void fire(rs_machine *machine, sim_flight *flight) {

@@ -38,7 +38,7 @@ rs_workers *rs_workers_new(rs_machine *machine, uint32_t limit) {
 static int64_t perform(rs_request *request) {
     int64_t (*execute)(const rs_request *) = rs_op_table[request->kind].execute;
     bool all = request->options & RS_REQUEST_ALL;
-    int64_t done = 0;
+    int64_t done = (int64_t)request->done;
     do {
         int64_t moved = execute(request);
         if (moved < 0) return done > 0 ? done : moved;

@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+require "rbs"
+
+# Loaded by .yardopts. Tells YARD what it cannot read from C: the names of arguments behind an `argv`, and what a class is
+# that no comment stands above. Both are in the signatures, whose truth signatures_test.rb checks.
+module YardSignatures
+  PATHS = Dir[File.expand_path("../../runtime/sig/**/*.rbs", __dir__)].sort.freeze
+
+  # "Ringspun::Machine#read" => [["io", nil], ["buffer", nil], ["length", "nil"], ...], as YARD wants parameters.
+  PARAMETERS = {}
+
+  # "Ringspun::Mutex" => the comment above it.
+  COMMENTS = {}
+
+  # The first overload; a method with several has an @overload for each in its own documentation.
+  def self.parameters_of(function)
+    least = function.required_positionals.map { |param| [param.name.to_s, nil] }
+    more = function.optional_positionals.map { |param| [param.name.to_s, default_of(param)] }
+    rest = function.rest_positionals ? [["*#{function.rest_positionals.name}", nil]] : []
+    keywords = function.required_keywords.keys.map { |name| ["#{name}:", nil] } +
+               function.optional_keywords.map { |name, param| ["#{name}:", default_of(param)] }
+    least + more + rest + keywords
+  end
+
+  # A signature says whether nil will do, and not what else stands there.
+  def self.default_of(param) = param.type.is_a?(RBS::Types::Optional) ? "nil" : "..."
+
+  def self.read(declaration, namespace = "")
+    return unless declaration.respond_to?(:name)
+
+    path = namespace + declaration.name.to_s
+    COMMENTS[path] ||= declaration.comment.string if declaration.comment
+    return unless declaration.respond_to?(:each_member)
+
+    declaration.each_decl { |inner| read(inner, "#{path}::") }
+    declaration.each_member { |member| read_member(member, path) }
+  end
+
+  def self.read_member(member, path)
+    return unless member.is_a?(RBS::AST::Members::MethodDefinition)
+
+    PARAMETERS["#{path}#{member.singleton? ? "." : "#"}#{member.name}"] =
+      parameters_of(member.overloads.first.method_type.type)
+  end
+
+  PATHS.each do |path|
+    RBS::Parser.parse_signature(RBS::Buffer.new(name: path, content: File.read(path))).last.each { |each| read(each) }
+  end
+
+  # Prepended to what all of YARD's handlers of C share.
+  module Handler
+    private
+
+    def record_parameters(object, symbol, source)
+      super
+      object.parameters = PARAMETERS.fetch(object.path, object.parameters) unless object.docstring.has_tag?(:overload)
+    end
+
+    # A class that another file of the binding makes, whichever is read first.
+    def namespace_for_variable(variable)
+      name = variable[/\Arsb_c(\w+)\z/, 1]
+      name ? YARD::CodeObjects::Proxy.new(:root, "Ringspun::#{name}") : super
+    end
+  end
+
+  # sync.c makes its classes, and what they have in common, by a function of its own.
+  class DefineHandler < YARD::Handlers::C::Base
+    MATCH = /(\w+) = define\("(\w+)"\)/
+    handles MATCH
+    statement_class YARD::Parser::C::BodyStatement
+
+    process do
+      variable, name = statement.source.match(MATCH).captures
+      handle_class(variable, name, "rb_cObject", "rsb_mRingspun")
+      handle_method("method", variable, "waiting", "sync_waiting")
+    end
+  end
+
+  YARD::Handlers::C::Base.prepend(Handler)
+
+  YARD::Parser::SourceParser.after_parse_list do
+    YARD::Registry.all(:class, :module, :constant).each do |object|
+      object.docstring = COMMENTS[object.path] if object.docstring.blank? && COMMENTS[object.path]
+    end
+  end
+end

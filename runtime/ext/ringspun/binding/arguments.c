@@ -1,0 +1,224 @@
+/* arguments: what callers pass to the I/O methods, checked before anything is done: numbers, descriptors, paths, buffers.
+ * Whatever is wrong here is a UsageError (a closed IO: ClosedError) that says what would be right.
+ */
+#include "io.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_LENGTH 16384
+/* What Linux moves in one call. */
+#define LENGTH_MAX 0x7ffff000
+
+/* Beyond any number that a kernel gives out unless its limits were raised; what the machine knows of a descriptor stands
+ * in a table as long as the largest. */
+#define DESCRIPTOR_MAX (1 << 22)
+
+/* The flag by which CRuby marks a String as temporarily locked. It tells nobody, so it was looked up. 0: not found. */
+static VALUE locked_flag;
+
+/* --- numbers, descriptors, paths --- */
+
+static bool in_64_bits(VALUE value, int64_t *number) {
+    if (RB_FIXNUM_P(value)) {
+        *number = FIX2LONG(value);
+        return true;
+    }
+    int sign = rb_integer_pack(value, number, 1, sizeof(*number), 0, INTEGER_PACK_2COMP | INTEGER_PACK_NATIVE_BYTE_ORDER);
+    return (sign == 1 && *number >= 0) || (sign == -1 && *number < 0);
+}
+
+int64_t rsb_integer(VALUE value, int64_t min, int64_t max, const char *what) {
+    if (!RB_INTEGER_TYPE_P(value)) {
+        rb_raise(rsb_eUsage, "%s must be an Integer, got %" PRIsVALUE, what, rb_inspect(value));
+    }
+    int64_t number = 0;
+    bool known = in_64_bits(value, &number);
+    if (known && number >= min && number <= max) return number;
+    VALUE text = known ? LL2NUM(number) : rb_str_new_cstr("a number of more than 64 bits");
+    bool negative = known ? number < 0 : RTEST(rb_funcall(value, '<', 1, INT2FIX(0)));
+    if (min == 0 && negative) rb_raise(rsb_eUsage, "%s must not be negative, got %" PRIsVALUE, what, text);
+    rb_raise(rsb_eUsage, "%s must lie between %lld and %lld, got %" PRIsVALUE, what, (long long)min, (long long)max, text);
+}
+
+uint32_t rsb_flags(VALUE value, const char *what) { return (uint32_t)rsb_integer(value, 0, UINT32_MAX, what); }
+
+static VALUE descriptor_of(VALUE io) { return INT2FIX(rb_io_descriptor(io)); }
+
+static VALUE io_of(VALUE object) {
+    if (RB_TYPE_P(object, T_FILE)) return object;
+    VALUE io = rb_respond_to(object, rb_intern("to_io")) ? rb_funcall(object, rb_intern("to_io"), 0) : Qnil;
+    if (RB_TYPE_P(io, T_FILE)) return io;
+    rb_raise(rsb_eUsage, "expected a descriptor: an Integer or an IO, got %" PRIsVALUE, rb_inspect(object));
+}
+
+int rsb_fd(VALUE io) {
+    if (RS_LIKELY(RB_INTEGER_TYPE_P(io))) {
+        int fd = (int)rsb_integer(io, 0, INT32_MAX, "a descriptor");
+        if (RS_UNLIKELY(fd > DESCRIPTOR_MAX)) rb_raise(rsb_eClosed, "descriptor %d is not open; no process has that many", fd);
+        return fd;
+    }
+    VALUE file = io_of(io);
+    int state = 0;
+    VALUE fd = rb_protect(descriptor_of, file, &state);
+    if (state) {
+        rb_set_errinfo(Qnil);
+        rb_raise(rsb_eClosed, "%" PRIsVALUE " is not open (any more); pass an IO that is", rb_inspect(file));
+    }
+    return FIX2INT(fd);
+}
+
+/* A number that an IO object stands for may have been closed and opened by it without our knowing. */
+int rsb_io_fd(rsb_machine *machine, VALUE io) {
+    int fd = rsb_fd(io);
+    if (RS_UNLIKELY(!RB_FIXNUM_P(io))) rs_descriptor_forget(&machine->engine.descriptors, fd);
+    return fd;
+}
+
+static VALUE path_of(VALUE path) { return rb_get_path(path); }
+
+VALUE rsb_path(VALUE path) {
+    int state = 0;
+    VALUE string = rb_protect(path_of, path, &state);
+    if (!state) return string;
+    VALUE error = rb_errinfo();
+    rb_set_errinfo(Qnil);
+    rb_raise(rsb_eUsage, "expected a path (String or Pathname): %" PRIsVALUE, error);
+}
+
+/* --- strings --- */
+
+static bool string_locked(VALUE string) { return (RBASIC(string)->flags & locked_flag) != 0; }
+
+void rsb_string_writable(VALUE string) {
+    if (RS_UNLIKELY(OBJ_FROZEN(string))) rb_raise(rsb_eUsage, "the String is frozen; a read needs one that it can change");
+    if (RS_UNLIKELY(string_locked(string))) rsb_fail_busy();
+}
+
+static rsb_target string_target(VALUE string, VALUE length, VALUE at) {
+    size_t offset = NIL_P(at) ? 0 : (size_t)rsb_integer(at, 0, INT64_MAX, "offset");
+    size_t size = NIL_P(length) ? DEFAULT_LENGTH : (size_t)rsb_integer(length, 0, LENGTH_MAX, "length");
+    size_t present = (size_t)RSTRING_LEN(string);
+    if (offset > present) {
+        rb_raise(rsb_eUsage, "offset %zu lies behind the end of the String (%zu bytes)", offset, present);
+    }
+    rsb_string_writable(string);
+    if (rb_str_capacity(string) >= offset + size) rb_str_modify(string);
+    else rb_str_modify_expand(string, (long)(offset + size - present));
+    return (rsb_target){string, RSTRING_PTR(string) + offset, size, offset, true};
+}
+
+/* Somebody made a copy meanwhile, and copies share their bytes until one of them changes: the String now stands elsewhere,
+ * and what was read still where it was. Plain malloc, because a collection would free that. */
+static void fill_again(VALUE string, size_t offset, const void *address, size_t bytes) {
+    void *copy = memcpy(rs_alloc(bytes + 1), address, bytes);
+    long present = RSTRING_LEN(string);
+    if ((size_t)present < offset + bytes) rb_str_modify_expand(string, (long)(offset + bytes) - present);
+    memcpy(RSTRING_PTR(string) + offset, copy, bytes);
+    free(copy);
+}
+
+void rsb_target_filled(const rsb_target *target, int64_t result) {
+    if (!target->string) return;
+    VALUE string = target->buffer;
+    /* With MSG_TRUNC a datagram's length is told, however little of it was asked for. */
+    size_t bytes = (uint64_t)result > target->length ? target->length : (size_t)result;
+    if (RS_UNLIKELY(OBJ_FROZEN(string))) {
+        rb_raise(rsb_eUsage, "the String was frozen while a read into it waited; %zu bytes are lost", bytes);
+    }
+    rb_str_modify(string);
+    if (RS_UNLIKELY(RSTRING_PTR(string) + target->offset != (char *)target->address)) {
+        fill_again(string, target->offset, target->address, bytes);
+    }
+    rb_str_set_len(string, (long)(target->offset + bytes));
+}
+
+/* --- IO::Buffers --- */
+
+typedef struct {
+    VALUE buffer;
+    void *base;
+    size_t size;
+    bool write;
+} span;
+
+static VALUE fetch_span(VALUE argument) {
+    span *s = (span *)argument;
+    const void *base;
+    if (!s->write) {
+        rb_io_buffer_get_bytes_for_reading(s->buffer, &base, &s->size);
+        s->base = (void *)base;
+        return Qnil;
+    }
+    rb_io_buffer_get_bytes_for_writing(s->buffer, &s->base, &s->size);
+    /* There is no other way to ask whether an op has it. */
+    rb_io_buffer_lock(s->buffer);
+    return rb_io_buffer_unlock(s->buffer);
+}
+
+static span span_of(VALUE buffer, bool write) {
+    span s = {.buffer = buffer, .write = write};
+    int state = 0;
+    rb_protect(fetch_span, (VALUE)&s, &state);
+    if (!state) return s;
+    VALUE error = rb_errinfo();
+    rb_set_errinfo(Qnil);
+    if (rb_obj_is_kind_of(error, rb_path2class("IO::Buffer::LockedError"))) rsb_fail_busy();
+    rb_raise(rsb_eUsage, "this IO::Buffer cannot be used here: %" PRIsVALUE, error);
+}
+
+void rsb_buffer_check(VALUE buffer) { span_of(buffer, true); }
+
+static rsb_target buffer_target(VALUE buffer, VALUE length, VALUE at) {
+    span s = span_of(buffer, true);
+    size_t offset = NIL_P(at) ? 0 : (size_t)rsb_integer(at, 0, INT64_MAX, "offset");
+    if (offset > s.size) rb_raise(rsb_eUsage, "buffer too small: offset %zu, but it holds %zu bytes", offset, s.size);
+    size_t wanted = NIL_P(length) ? s.size - offset : (size_t)rsb_integer(length, 0, INT64_MAX, "length");
+    if (wanted > s.size - offset) {
+        rb_raise(rsb_eUsage, "buffer too small: %zu bytes wanted at offset %zu, but it holds %zu; make it larger or ask for "
+                 "less", wanted, offset, s.size);
+    }
+    return (rsb_target){buffer, (char *)s.base + offset, wanted, offset, false};
+}
+
+bool rsb_is_buffer(VALUE object) { return rb_obj_is_kind_of(object, rb_cIOBuffer); }
+
+/* A slice's memory is another buffer's, which its lock does not hold. */
+bool rsb_is_slice(VALUE buffer) {
+    return !RTEST(rb_funcall(buffer, rb_intern("internal?"), 0)) && !RTEST(rb_funcall(buffer, rb_intern("mapped?"), 0)) &&
+           !RTEST(rb_funcall(buffer, rb_intern("external?"), 0));
+}
+
+/* --- either --- */
+
+rsb_target rsb_target_of(VALUE buffer, VALUE length, VALUE at) {
+    if (RS_LIKELY(RB_TYPE_P(buffer, T_STRING))) return string_target(buffer, length, at);
+    if (rsb_is_buffer(buffer)) return buffer_target(buffer, length, at);
+    rb_raise(rsb_eUsage, "expected a String or an IO::Buffer to read into, got %" PRIsVALUE, rb_obj_class(buffer));
+}
+
+void rsb_source_of(VALUE buffer, rs_request *request) {
+    if (RS_LIKELY(RB_TYPE_P(buffer, T_STRING))) {
+        request->address = RSTRING_PTR(buffer);
+        request->len = (uint64_t)RSTRING_LEN(buffer);
+    } else if (rsb_is_buffer(buffer)) {
+        span s = span_of(buffer, false);
+        request->address = s.base;
+        request->len = s.size;
+    } else {
+        rb_raise(rsb_eUsage, "expected a String or an IO::Buffer to write, got %" PRIsVALUE, rb_obj_class(buffer));
+    }
+}
+
+void rsb_fail_busy(void) { rb_raise(rsb_eUsage, "the buffer is in use by another operation; give every one its own"); }
+
+static void find_locked_flag(void) {
+    VALUE string = rb_str_new_cstr("");
+    VALUE before = RBASIC(string)->flags;
+    rb_str_locktmp(string);
+    VALUE changed = RBASIC(string)->flags ^ before;
+    rb_str_unlocktmp(string);
+    if ((changed & (changed - 1)) == 0 && RBASIC(string)->flags == before) locked_flag = changed;
+}
+
+void rsb_init_arguments(void) { find_locked_flag(); }

@@ -1,0 +1,217 @@
+/* vector: readv and writev.
+ *
+ * What a vector's op needs beyond a plain one's: its buffers stay where they are (an Array marks its elements, but lets the
+ * collector move them, and the bytes of a short String move with it), and each is locked or frozen.
+ */
+#include "io.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    rsb_machine *machine;
+    rs_request request;
+    const char *what;
+    bool reading;
+    VALUE given;                /* the caller's buffers */
+    VALUE buffers;              /* what is read into or written instead: frozen Strings, Strings in the place of slices */
+    VALUE locked;               /* those of them that are */
+    VALUE *pins;                /* the same once more, on the machine stack or where it is scanned like that */
+    struct iovec *parts;
+} vector;
+
+/* --- buffers --- */
+
+static VALUE list_of(VALUE buffers) {
+    VALUE list = rb_check_array_type(buffers);
+    if (NIL_P(list) || RARRAY_LEN(list) == 0 || RARRAY_LEN(list) > IOV_MAX) {
+        rb_raise(rsb_eUsage, "expected an Array of 1 to %d Strings or IO::Buffers", IOV_MAX);
+    }
+    return rb_ary_dup(list);
+}
+
+/* Somewhere an op may read from or write to for as long as it likes. */
+static VALUE own_buffer(VALUE buffer, bool reading) {
+    if (RB_TYPE_P(buffer, T_STRING)) {
+        if (!reading) return rb_str_new_frozen(buffer);
+        rsb_string_writable(buffer);
+        rb_str_modify(buffer);
+        return buffer;
+    }
+    if (!rsb_is_buffer(buffer)) {
+        rb_raise(rsb_eUsage, "expected a String or an IO::Buffer, got %" PRIsVALUE, rb_obj_class(buffer));
+    }
+    if (reading) rsb_buffer_check(buffer);
+    if (!rsb_is_slice(buffer)) return buffer;
+    rs_request part = {0};
+    rsb_source_of(buffer, &part);
+    return rb_str_new(part.address, (long)part.len);
+}
+
+static VALUE lock_one(VALUE buffer) {
+    return RB_TYPE_P(buffer, T_STRING) ? rb_str_locktmp(buffer) : rb_io_buffer_lock(buffer);
+}
+
+static bool has(VALUE list, VALUE object) {
+    for (long i = 0; i < RARRAY_LEN(list); i++) {
+        if (RARRAY_AREF(list, i) == object) return true;
+    }
+    return false;
+}
+
+static void lock_all(vector *v) {
+    for (long i = 0; i < RARRAY_LEN(v->buffers); i++) {
+        VALUE buffer = RARRAY_AREF(v->buffers, i);
+        if (!v->reading && (RB_TYPE_P(buffer, T_STRING) || has(v->locked, buffer))) continue;
+        int state = 0;
+        rb_protect(lock_one, buffer, &state);
+        if (state) {
+            rb_set_errinfo(Qnil);
+            rb_raise(rsb_eUsage, "a buffer is in use by another operation, or stands twice in the list; give every one its "
+                     "own");
+        }
+        rb_ary_push(v->locked, buffer);
+    }
+}
+
+static VALUE give_back(VALUE argument) {
+    vector *v = (vector *)argument;
+    for (long i = 0; i < RARRAY_LEN(v->locked); i++) {
+        VALUE buffer = RARRAY_AREF(v->locked, i);
+        if (RB_TYPE_P(buffer, T_STRING)) rb_str_unlocktmp(buffer);
+        else rb_io_buffer_unlock(buffer);
+    }
+    free(v->parts);
+    return Qnil;
+}
+
+/* --- the op --- */
+
+static void describe(vector *v) {
+    long count = RARRAY_LEN(v->buffers);
+    v->parts = rs_alloc(sizeof(*v->parts) * (size_t)count);
+    uint64_t used = 0;
+    for (long i = 0; i < count; i++) {
+        rs_request part = {0};
+        rsb_source_of(RARRAY_AREF(v->buffers, i), &part);
+        if (part.len > 0) v->parts[used++] = (struct iovec){.iov_base = part.address, .iov_len = part.len};
+    }
+    v->request.address = v->parts;
+    v->request.len = used;
+}
+
+static void skip_bytes(rs_request *request, uint64_t bytes) {
+    struct iovec *part = request->address;
+    while (bytes > 0) {
+        uint64_t step = bytes < part->iov_len ? bytes : part->iov_len;
+        part->iov_base = (char *)part->iov_base + step;
+        part->iov_len -= step;
+        bytes -= step;
+        if (part->iov_len == 0) {
+            part++;
+            request->len--;
+        }
+    }
+    request->address = part;
+}
+
+/* With `done`: what goes out now comes on top of that, and a cancellation before more goes out answers it. */
+static int64_t step(vector *v, uint64_t done) {
+    int64_t result = rs_try(&v->machine->engine, &v->request);
+    if (result < 0 && result != -EAGAIN && done == 0) rsb_refused(result, v->what, v->request.fd);
+    if (result != -EAGAIN) return result < 0 ? result : result + (int64_t)done;
+    /* The op owns its iovecs; ours go on describing what is left. */
+    rs_request request = v->request;
+    size_t size = sizeof(struct iovec) * request.len;
+    request.extra = memcpy(rs_alloc(size), request.address, size);
+    request.address = request.extra;
+    request.done = done;
+    return rsb_perform(v->machine, &request, v->buffers);
+}
+
+static VALUE run(VALUE argument) {
+    vector *v = (vector *)argument;
+    lock_all(v);
+    describe(v);
+    int64_t done = 0;
+    while (v->request.len > 0 || done == 0) {
+        int64_t result = step(v, (uint64_t)done);
+        if (result < 0 && done == 0) rsb_fail(result, v->what, v->request.fd);
+        if (result <= done) break;
+        skip_bytes(&v->request, (uint64_t)(result - done));
+        if (v->request.offset >= 0) v->request.offset += result - done;
+        done = result;
+        if (v->reading || rs_refusal(&v->machine->engine, 0) != RS_WAKE_VALUE) break;
+    }
+    return LL2NUM(done);
+}
+
+/* Into the slices, from what stood in for them. */
+static void hand_out(const vector *v, uint64_t bytes) {
+    for (long i = 0; i < RARRAY_LEN(v->given) && bytes > 0; i++) {
+        VALUE buffer = RARRAY_AREF(v->given, i), own = RARRAY_AREF(v->buffers, i);
+        rs_request part = {0};
+        rsb_source_of(own, &part);
+        uint64_t len = part.len < bytes ? part.len : bytes;
+        bytes -= len;
+        if (own == buffer || len == 0) continue;
+        rsb_buffer_check(buffer);
+        rs_request target = {0};
+        rsb_source_of(buffer, &target);
+        memcpy(target.address, part.address, len);
+    }
+}
+
+static VALUE perform(VALUE self, VALUE io, VALUE buffers, rs_op_kind kind, const char *what) {
+    rsb_machine *machine = rsb_io_machine(self);
+    vector v = {.machine = machine, .what = what, .reading = kind == RS_OP_READV};
+    v.request = (rs_request){.kind = (uint8_t)kind, .fd = rsb_io_fd(machine, io), .offset = -1};
+    v.given = list_of(buffers);
+    v.buffers = rb_ary_new();
+    v.locked = rb_ary_new();
+    long count = RARRAY_LEN(v.given);
+    VALUE pins_owner;
+    v.pins = ALLOCV_N(VALUE, pins_owner, count);
+    for (long i = 0; i < count; i++) {
+        v.pins[i] = own_buffer(RARRAY_AREF(v.given, i), v.reading);
+        rb_ary_push(v.buffers, v.pins[i]);
+    }
+    VALUE result = rb_ensure(run, (VALUE)&v, give_back, (VALUE)&v);
+    if (v.reading) hand_out(&v, NUM2ULL(result));
+    ALLOCV_END(pins_owner);
+    RB_GC_GUARD(v.given);
+    RB_GC_GUARD(v.buffers);
+    RB_GC_GUARD(v.locked);
+    return result;
+}
+
+/* Reads what is there into several buffers, one after the other; each takes as many bytes as it holds now, and keeps its
+ * size.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
+ * @param buffers [Array<String, IO::Buffer>]
+ * @return [Integer] bytes read in all
+ * @since 0.1.0
+ */
+static VALUE machine_readv(VALUE self, VALUE io, VALUE buffers) { return perform(self, io, buffers, RS_OP_READV, "readv"); }
+
+/* Writes all of several buffers with as few system calls as possible.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
+ * @param buffers [Array<String, IO::Buffer>]
+ * @return [Integer] bytes written in all, or until an error or a cancellation, which the next call or wait meets
+ * @since 0.1.0
+ */
+static VALUE machine_writev(VALUE self, VALUE io, VALUE buffers) {
+    return perform(self, io, buffers, RS_OP_WRITEV, "writev");
+}
+
+void rsb_init_vector(void) {
+    rb_define_method(rsb_cMachine, "readv", machine_readv, 2);
+    rb_define_method(rsb_cMachine, "writev", machine_writev, 2);
+}

@@ -1,0 +1,116 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+require "tmpdir"
+
+# What the guides show is what happens. Every Ruby block of README.md and docs/ is a whole program, run here as such; each
+# line that it prints stands in the block as a `# =>` comment, in the order in which it is printed, or all of them in a
+# ```text block right below it.
+class DocsTest < Minitest::Test
+  ROOT = File.expand_path("../..", __dir__)
+  PAGES = [File.join(ROOT, "README.md"), *Dir[File.join(ROOT, "docs/*.md")].sort].freeze
+  LANGUAGES = %w[ruby text sh].freeze
+
+  Fence = Data.define(:page, :line, :language, :content, :below) do
+    def expected
+      return below.content.lines(chomp: true) if below
+
+      content.lines(chomp: true).filter_map { |line| line[/# => ?(.*)\z/, 1] }
+    end
+
+    def name = "#{page.delete_prefix("#{ROOT}/")}:#{line}"
+  end
+
+  # From the last to the first, because a ruby block wants to know what stands below it.
+  def self.fences_of(page)
+    text = File.read(page)
+    below = nil
+    found = []
+    text.to_enum(:scan, /^```(\w*)\n(.*?)^```\n/m).map { $~ }.reverse_each do |match|
+      line = match.pre_match.count("\n") + 1
+      output = below if below&.language == "text" && text[match.end(0)..].lstrip.start_with?("```text\n#{below.content}```")
+      found << below = Fence.new(page:, line:, language: match[1], content: match[2], below: output)
+    end
+    found.reverse
+  end
+
+  FENCES = PAGES.flat_map { |page| fences_of(page) }.freeze
+
+  # The guides say it once: `require "ringspun"` is understood.
+  FENCES.select { |fence| fence.language == "ruby" }.each do |fence|
+    define_method("test_#{fence.name}") do
+      answer = Dir.mktmpdir { |folder| ruby_child("Dir.chdir ARGV.shift; require 'ringspun'; #{fence.content}", folder) }
+      assert_equal [fence.expected, ""], [answer.out.lines(chomp: true), answer.err], fence.name
+      assert_predicate answer.status, :success?, fence.name
+    end
+  end
+
+  def test_every_fence_has_a_language_and_an_end
+    PAGES.each { |page| assert_equal File.read(page).scan(/^```/).size, fences_on(page).size * 2, page }
+    assert_empty(FENCES.reject { |fence| LANGUAGES.include?(fence.language) }.map(&:name))
+  end
+
+  def test_every_guide_has_programs
+    PAGES.each { |page| assert_includes fences_on(page).map(&:language), "ruby", page }
+  end
+
+  def test_links_lead_somewhere
+    dead = PAGES.flat_map do |page|
+      links = File.read(page).scan(/\[[^\]]+\]\(([^)\s]+)\)/).flatten.grep_v(/\Ahttps:/)
+      links.reject { |link| leads_somewhere?(page, link) }.map { |link| "#{page}: #{link}" }
+    end
+    assert_empty dead
+  end
+
+  def test_the_readme_names_every_guide
+    readme = File.read(PAGES.first)
+    assert_empty(PAGES.drop(1).map { |page| "docs/#{File.basename(page)}" }.reject { |page| readme.include?("(#{page})") })
+  end
+
+  # What YARD knows of every public method, against the methods that there are: a comment that YARD does not find is as
+  # good as none.
+  def test_every_public_method_is_documented
+    documented, complaints, = Open3.capture3(RbConfig.ruby, "-rbundler/setup", "-ryard", "-e", <<~RUBY, chdir: ROOT)
+      reference = YARD::CLI::Yardoc.new
+      reference.use_cache = reference.save_yardoc = reference.generate = false
+      reference.run("--quiet")
+      objects = YARD::Registry.all(:method, :class, :module).reject { |each| each.docstring.blank? || each.tag(:api) }
+      puts objects.map(&:path)
+      internal = YARD::Registry.all(:method, :class).select { |each| each.tag(:api)&.text == "private" }
+      puts internal.map(&:path)
+    RUBY
+    assert_empty complaints
+    assert_empty reference_needs - documented.lines(chomp: true), "without documentation that YARD finds"
+  end
+
+  private
+
+  def fences_on(page) = FENCES.select { |fence| fence.page == page }
+
+  def leads_somewhere?(page, link)
+    path, anchor = link.split("#", 2)
+    target = path.empty? ? page : File.expand_path(path, File.dirname(page))
+    return false unless File.exist?(target)
+
+    anchor.nil? || File.read(target).scan(/^#+ (.*)$/).flatten.any? { |heading| anchor_of(heading) == anchor }
+  end
+
+  # As the usual hosts make them.
+  def anchor_of(heading) = heading.downcase.gsub(/[^\w\- ]/, "").tr(" ", "-")
+
+  def reference_needs = modules_in(Ringspun).flat_map { |each| [each.name, *methods_of(each)] }
+
+  def modules_in(namespace)
+    inner = namespace.constants.map { |name| namespace.const_get(name) }.grep(Module)
+    [namespace, *inner.select { |each| each.name.start_with?("#{namespace.name}::") }.flat_map { |each| modules_in(each) }]
+  end
+
+  # Of an alias, YARD documents the method that it is another name for.
+  def methods_of(each)
+    own = each.public_instance_methods(false).select { |name| each.instance_method(name).original_name == name }
+    own -= each.members.flat_map { |name| [name, :"#{name}="] } if each < Struct
+    singleton = each < Struct ? [] : each.singleton_methods(false)
+    own.map { |name| "#{each.name}##{name}" } + singleton.map { |name| "#{each.name}.#{name}" }
+  end
+end

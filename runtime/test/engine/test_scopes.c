@@ -1,0 +1,227 @@
+/* The tree of scopes: what a cancellation, a shield and a deadline mean for those inside. */
+#include "test.h"
+
+#include "by_hand.h"
+
+TEST(a_cancellation_ends_every_wait_inside_and_refuses_the_next) {
+    begin();
+    rs_strand *owner = spawn();
+    next();
+    rs_scope scope, inner;
+    rs_scope_open(machine, &scope, RS_NEVER, false);
+    rs_strand *child = spawn_into(&scope), *outsider = spawn();
+    rs_scope_open(machine, &inner, RS_NEVER, false);
+    park(0, RS_NEVER);
+    CHECK(next() == child);
+    park(0, RS_NEVER);
+    CHECK(next() == outsider);
+    rs_scope_cancel(machine, &scope, RS_CANCELLED_BY_CALL);
+    uint64_t outside = park(0, RS_NEVER);
+    CHECK(next() == owner);
+    CHECK_EQUAL(RS_WAKE_CANCEL, park_end());
+    CHECK(!rs_scope_answers(&inner));
+    CHECK(rs_scope_answers(&scope));
+    CHECK_EQUAL(0, park(0, RS_NEVER));
+    CHECK_EQUAL(RS_WAKE_CANCEL, machine->refusal);
+    CHECK(park(RS_PARK_SHIELDED, rs_now(machine)) != 0);
+    CHECK(next() == child);
+    CHECK_EQUAL(RS_WAKE_CANCEL, park_end());
+    rs_strand *late = spawn_into(&scope);
+    rs_finish(machine);
+    CHECK(next() == late);
+    CHECK_EQUAL(0, park(0, RS_NEVER));
+    rs_finish(machine);
+    CHECK(next_ever() == owner);
+    CHECK_EQUAL(RS_WAKE_TIMEOUT, park_end());
+    rs_scope_close(machine, &inner);
+    rs_scope_close(machine, &scope);
+    rs_finish(machine);
+    CHECK_EQUAL(RS_STRAND_PARKED, outsider->state);
+    rs_wake(machine, rs_strand_id(outsider), outside, RS_WAKE_VALUE, 0);
+    CHECK(next() == outsider);
+    park_end();
+    rs_finish(machine);
+    end();
+}
+
+TEST(the_cancelled_owner_goes_on_after_its_scope) {
+    begin();
+    rs_strand *owner = spawn();
+    next();
+    rs_scope outer, scope, inner;
+    rs_scope_open(machine, &outer, RS_NEVER, false);
+    rs_scope_open(machine, &scope, RS_NEVER, false);
+    rs_scope_open(machine, &inner, RS_NEVER, false);
+    rs_scope_cancel(machine, &scope, RS_CANCELLED_BY_CALL);
+    CHECK_EQUAL(0, park(0, RS_NEVER));
+    CHECK(!rs_scope_answers(&inner));
+    rs_scope_close(machine, &inner);
+    CHECK_EQUAL(0, park(0, RS_NEVER));
+    CHECK(rs_scope_answers(&scope));
+    rs_scope_close(machine, &scope);
+    CHECK(park(0, rs_now(machine)) != 0);
+    CHECK(next_ever() == owner);
+    CHECK_EQUAL(RS_WAKE_TIMEOUT, park_end());
+    /* Two at once: the inner one is not the one to answer. */
+    rs_scope_open(machine, &scope, RS_NEVER, false);
+    rs_scope_cancel(machine, &scope, RS_CANCELLED_BY_CALL);
+    rs_scope_cancel(machine, &outer, RS_CANCELLED_BY_CALL);
+    CHECK(!rs_scope_answers(&scope));
+    rs_scope_close(machine, &scope);
+    CHECK(rs_scope_answers(&outer));
+    rs_scope_close(machine, &outer);
+    rs_finish(machine);
+    end();
+}
+
+TEST(a_shield_hides_what_is_above_and_not_itself) {
+    begin();
+    rs_strand *owner = spawn();
+    next();
+    rs_scope scope, shield, inside;
+    rs_scope_open(machine, &scope, RS_NEVER, false);
+    rs_scope_open(machine, &shield, RS_NEVER, true);
+    rs_scope_open(machine, &inside, RS_NEVER, false);
+    rs_strand *child = spawn_into(&shield);
+    rs_scope_cancel(machine, &scope, RS_CANCELLED_BY_CALL);
+    rs_interrupt(machine, owner);
+    CHECK(park(0, rs_now(machine)) != 0);
+    CHECK(next() == child);
+    park(0, RS_NEVER);
+    CHECK(next_ever() == owner);
+    CHECK_EQUAL(RS_WAKE_TIMEOUT, park_end());
+    rs_scope_close(machine, &inside);
+    CHECK(park(0, RS_NEVER) != 0);
+    rs_scope_cancel(machine, &shield, RS_CANCELLED_BY_CALL);
+    CHECK(next() == owner);
+    CHECK_EQUAL(RS_WAKE_CANCEL, park_end());
+    CHECK(rs_scope_answers(&shield));
+    CHECK(park(RS_PARK_SHIELDED, rs_now(machine)) != 0);
+    CHECK(next() == child);
+    CHECK_EQUAL(RS_WAKE_CANCEL, park_end());
+    rs_finish(machine);
+    next_ever();
+    park_end();
+    rs_scope_close(machine, &shield);
+    /* Outside the shield, what it hid is there: the interrupt first. */
+    CHECK_EQUAL(0, park(0, RS_NEVER));
+    CHECK_EQUAL(RS_WAKE_INTERRUPT, machine->refusal);
+    owner->interrupts--;
+    CHECK_EQUAL(0, park(0, RS_NEVER));
+    CHECK_EQUAL(RS_WAKE_CANCEL, machine->refusal);
+    rs_scope_close(machine, &scope);
+    CHECK(rs_refusal(machine, 0) == RS_WAKE_VALUE);
+    rs_finish(machine);
+    end();
+}
+
+TEST(a_shielded_park_waits_on) {
+    begin();
+    rs_strand *strand = spawn();
+    next();
+    uint64_t ticket = park(RS_PARK_SHIELDED, RS_NEVER);
+    rs_scope_cancel(machine, &strand->own, RS_CANCELLED_BY_CALL);
+    rs_interrupt(machine, strand);
+    CHECK_EQUAL(RS_STRAND_PARKED, strand->state);
+    rs_wake(machine, rs_strand_id(strand), ticket, RS_WAKE_VALUE, 0);
+    next();
+    CHECK_EQUAL(RS_WAKE_VALUE, park_end());
+    rs_finish(machine);
+    end();
+}
+
+TEST(a_deadline_costs_no_timer_until_somebody_waits) {
+    begin();
+    rs_strand *owner = spawn();
+    next();
+    rs_scope scope, inner;
+    int64_t start_ns = rs_now(machine);
+    rs_scope_open(machine, &scope, start_ns + 5 * MS, false);
+    rs_scope_open(machine, &inner, RS_NEVER, false);
+    CHECK_EQUAL(0, machine->timers.len);
+    park(0, start_ns + SECOND);
+    CHECK_EQUAL(2, machine->timers.len);
+    CHECK(next_ever() == owner);
+    CHECK_EQUAL(RS_WAKE_CANCEL, park_end());
+    CHECK_EQUAL(start_ns + 5 * MS, rs_now(machine));
+    CHECK_EQUAL(RS_CANCELLED_BY_DEADLINE, scope.cause);
+    CHECK_EQUAL(RS_NOT_CANCELLED, inner.cause);
+    rs_scope_close(machine, &inner);
+    rs_scope_close(machine, &scope);
+    CHECK_EQUAL(0, machine->timers.len);
+    /* One that has passed already refuses the first wait. */
+    rs_scope_open(machine, &scope, rs_now(machine), false);
+    CHECK_EQUAL(0, park(0, RS_NEVER));
+    CHECK_EQUAL(RS_WAKE_CANCEL, machine->refusal);
+    rs_scope_close(machine, &scope);
+    rs_finish(machine);
+    end();
+}
+
+TEST(a_deadline_can_be_moved) {
+    begin();
+    rs_strand *owner = spawn(), *other = spawn();
+    next();
+    rs_scope scope;
+    int64_t start_ns = rs_now(machine);
+    rs_scope_open(machine, &scope, start_ns + 5 * MS, false);
+    rs_scope_set_deadline(machine, &scope, start_ns + 7 * MS);
+    park(0, start_ns + SECOND);
+    CHECK(next() == other);
+    rs_scope_set_deadline(machine, &scope, start_ns + 20 * MS);
+    rs_finish(machine);
+    CHECK(next_ever() == owner);
+    CHECK_EQUAL(RS_WAKE_CANCEL, park_end());
+    CHECK_EQUAL(start_ns + 20 * MS, rs_now(machine));
+    /* What has happened has happened. */
+    rs_scope_set_deadline(machine, &scope, RS_NEVER);
+    CHECK_EQUAL(0, park(0, RS_NEVER));
+    rs_scope_close(machine, &scope);
+    rs_scope_open(machine, &scope, rs_now(machine) + MS, false);
+    park(0, rs_now(machine));
+    next_ever();
+    park_end();
+    rs_scope_set_deadline(machine, &scope, RS_NEVER);
+    CHECK_EQUAL(0, machine->timers.len);
+    rs_scope_close(machine, &scope);
+    rs_finish(machine);
+    end();
+}
+
+/* Deep and wide, in one walk. */
+TEST(a_cancellation_reaches_a_deep_tree) {
+    enum { DEPTH = 2000 };
+    begin();
+    rs_scope *scopes = rs_alloc(sizeof(rs_scope) * DEPTH);
+    rs_strand *owner = spawn();
+    next();
+    for (int i = 0; i < DEPTH; i++) {
+        rs_scope_open(machine, &scopes[i], RS_NEVER, i == DEPTH / 2);
+        if (i % 10 == 0) spawn_into(&scopes[i]);
+    }
+    park(0, RS_NEVER);
+    for (int i = 0; i < DEPTH; i += 10) {
+        next();
+        park(0, RS_NEVER);
+    }
+    CHECK(next() == NULL);
+    rs_scope_cancel(machine, &scopes[0], RS_CANCELLED_BY_CALL);
+    CHECK_EQUAL(DEPTH / 20, machine->strands.run_len);
+    CHECK_EQUAL(RS_STRAND_PARKED, owner->state);
+    rs_scope_cancel(machine, &scopes[DEPTH / 2], RS_CANCELLED_BY_CALL);
+    CHECK_EQUAL(DEPTH / 10 + 1, machine->strands.run_len);
+    for (int i = 0; i < DEPTH / 10 + 1; i++) {
+        rs_strand *strand = next();
+        CHECK_EQUAL(RS_WAKE_CANCEL, park_end());
+        if (strand == owner) park(RS_PARK_SHIELDED, rs_now(machine));
+        else rs_finish(machine);
+    }
+    CHECK(next_ever() == owner);
+    park_end();
+    for (int i = DEPTH; i-- > 0;) rs_scope_close(machine, &scopes[i]);
+    rs_finish(machine);
+    free(scopes);
+    end();
+}
+
+int main(int argc, char **argv) { return test_main(argc, argv); }

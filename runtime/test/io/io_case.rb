@@ -1,0 +1,155 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "io/nonblock"
+require "socket"
+require "tmpdir"
+
+Warning[:experimental] = false # IO::Buffer is, and Ruby says so at every first use
+
+# What the tests of input and output share. A test that makes sense on the simulated backend as well stands in a module,
+# which a class for the real backend and one with Simulated include.
+class IOCase < Minitest::Test
+  # More than a pipe or a socket's buffers take.
+  LARGE = 3_000_000
+
+  # Runs the block with the machine; what it made by the helpers below is closed afterwards.
+  def on_machine(**)
+    Ringspun.run do |machine|
+      with_machine(machine) { yield machine }
+    end
+  end
+
+  def simulated? = false
+
+  # True when the backend moves as much as it can, as a kernel does when nothing disturbs it.
+  def undisturbed? = true
+
+  # --- what is closed at the end ---
+
+  def make_pipe = keep(*@machine.pipe)
+  def make_socketpair(...) = keep(*@machine.socketpair(...))
+  def make_socket(...) = keep(@machine.socket(...)).first
+
+  def close(io)
+    @kept.delete(io)
+    @machine.close(io)
+  end
+
+  def keep(*ios)
+    @kept.concat(ios)
+    ios
+  end
+
+  # --- waiting ---
+
+  def spin(&block) = @machine.spin(&block)
+
+  # Lets others run until that strand waits for what the pattern names.
+  def until_waits(strand, pattern = /./)
+    settle
+    until strand.waits_for&.match?(pattern)
+      flunk "the strand has ended: #{strand.error.inspect}" unless strand.alive?
+      @machine.yield
+    end
+  end
+
+  # An op that a simulated kernel has put off is in flight as well. After this, what waits really waits.
+  def settle = @machine.yield
+
+  def waiting(pattern = /./, &block)
+    spin(&block).tap { |strand| until_waits(strand, pattern) }
+  end
+
+  def await_all(strands) = @machine.await(*strands)
+
+  # --- bytes ---
+
+  # Bytes that tell when some are missing, doubled or out of order.
+  def sample(size, seed = 1) = Random.new(seed).bytes(size)
+
+  def read_exactly(io, size)
+    bytes = String.new(capacity: size)
+    while bytes.bytesize < size
+      return bytes if @machine.read(io, bytes, size - bytes.bytesize, bytes.bytesize).zero?
+    end
+    bytes
+  end
+
+  def read_to_end(io)
+    bytes = +""
+    nil until @machine.read(io, bytes, 65_536, bytes.bytesize).zero?
+    bytes
+  end
+
+  def fill(io)
+    filler = spin { @machine.write(io, "x" * LARGE) }
+    until_waits(filler, /write/)
+    @machine.terminate(filler)
+    error_of { filler.join }
+  end
+
+  # Says where they differ instead of printing both.
+  def assert_bytes(expected, actual)
+    expected, actual = expected.b, actual.b
+    return pass if expected == actual
+
+    place = expected.each_byte.zip(actual.each_byte).index { |one, other| one != other }
+    flunk "#{expected.bytesize} bytes expected, got #{actual.bytesize}; they differ from byte #{place || expected.bytesize} on"
+  end
+
+  # `expected` where nothing disturbs, else some of it.
+  def assert_moved(expected, actual)
+    undisturbed? ? assert_equal(expected, actual) : assert_includes(1..expected, actual)
+  end
+
+  def assert_nothing_in_flight = assert_equal(0, @machine.metrics[:ops_in_flight], "an op is still in flight")
+
+  def refute_locked(string) = assert_equal(3, string.replace("new").size)
+
+  # What the block raises; the strand goes on.
+  def error_of
+    yield
+    nil
+  rescue Exception => error
+    raise if error.is_a?(Minitest::Assertion)
+
+    error
+  end
+
+  private
+
+  def with_machine(machine)
+    @machine = machine
+    @kept = []
+    yield
+  ensure
+    @kept.each { |io| error_of { machine.close(io) } }
+  end
+end
+
+# The same on virtual descriptors: once as a kernel that nothing disturbs, then with faults.
+module Simulated
+  SEEDS = 12
+
+  def on_machine(faults: true, &block)
+    run_seed(0, false, &block)
+    SEEDS.times { |seed| run_seed(seed, true, &block) } if faults
+  end
+
+  def simulated? = true
+  def undisturbed? = !@disturbed
+  def settle = @machine.sleep(1)
+
+  private
+
+  def run_seed(seed, faults)
+    @disturbed = faults
+    result = Ringspun::Simulation.run(seed: seed, faults: faults) do |machine|
+      with_machine(machine) { yield machine }
+    end
+    assert_equal 0, result.open_descriptors, "descriptors outlive the run"
+  rescue Minitest::Assertion, StandardError => error
+    raise error.class, "seed #{seed}, #{faults ? "with" : "without"} faults: #{error.message}", error.backtrace
+  end
+end

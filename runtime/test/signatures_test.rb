@@ -1,0 +1,179 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "rbs"
+require "tmpdir"
+
+# The signatures under sig/ say what there is, no more and no less, and what they say is so. `rake test:rbs` checks that they
+# make sense by themselves.
+class SignaturesTest < Minitest::Test
+  ROOT = File.expand_path("../..", __dir__)
+  SIGNATURES = Dir[File.join(ROOT, "runtime/sig/**/*.rbs")].sort.freeze
+
+  # Public for Ruby, and marked `@api private`.
+  INTERNAL = { Ringspun::Simulation => { initialize: :internal, call: :internal } }.freeze
+
+  # What the signatures say of one class or module. Methods map to the shapes of their overloads; nil: it is an alias.
+  Said = Struct.new(:superclass, :instance, :singleton, :constants) do
+    def self.nothing = new(nil, {}, {}, [])
+  end
+
+  # How a method can be called: positional arguments it needs and at most takes (nil: any number), and its keywords.
+  Shape = Data.define(:least, :most, :keywords) do
+    def self.of_signature(function)
+      least = function.required_positionals.size + function.trailing_positionals.size
+      most = function.rest_positionals ? nil : least + function.optional_positionals.size
+      new(least, most, (function.required_keywords.keys + function.optional_keywords.keys).sort)
+    end
+
+    # nil: a C function with a variable number of arguments, which tells nothing.
+    def self.of_method(method)
+      kinds = method.parameters.group_by(&:first).transform_values { |list| list.map(&:last) }
+      return if kinds == { rest: [:rest] }
+
+      least = kinds.fetch(:req, []).size
+      most = kinds.key?(:rest) ? nil : least + kinds.fetch(:opt, []).size
+      new(least, most, kinds.values_at(:key, :keyreq).compact.flatten.sort)
+    end
+  end
+
+  def self.modules_in(namespace)
+    inner = namespace.constants.map { |name| namespace.const_get(name) }.grep(Module)
+    inner.select { |each| each.name.start_with?("#{namespace.name}::") }.flat_map { |each| [each, *modules_in(each)] }
+  end
+
+  MODULES = [Ringspun, *modules_in(Ringspun)].sort_by(&:name).freeze
+
+  def test_every_module_has_a_signature_and_every_signature_a_module
+    assert_equal MODULES.map(&:name), said.keys.sort
+  end
+
+  def test_superclasses
+    MODULES.grep(Class).each do |each|
+      assert_equal each.superclass.name, said.fetch(each.name).superclass || "Object", each.name
+    end
+  end
+
+  def test_every_constant_has_a_signature_and_every_signature_a_constant
+    MODULES.each do |each|
+      values = each.constants(false).reject { |name| each.const_get(name).is_a?(Module) }
+      assert_equal values.sort, said.fetch(each.name).constants.sort, each.name
+    end
+  end
+
+  def test_every_method_has_a_signature_and_every_signature_a_method
+    MODULES.each do |each|
+      assert_equal instance_methods_of(each), said.fetch(each.name).instance.keys.sort, "#{each.name}#..."
+      assert_equal each.singleton_methods(false).sort - structs_own(each), said.fetch(each.name).singleton.keys.sort,
+                   "#{each.name}...."
+    end
+  end
+
+  def test_methods_take_the_arguments_that_their_signatures_name
+    MODULES.each do |each|
+      said.fetch(each.name).instance.each { |name, shapes| check_shapes(each.instance_method(name), shapes) }
+      next if each < Struct
+
+      said.fetch(each.name).singleton.each { |name, shapes| check_shapes(each.method(name), shapes) }
+    end
+  end
+
+  def test_an_alias_is_one
+    MODULES.each do |each|
+      aliases = each.public_instance_methods(false).reject { |name| each.instance_method(name).original_name == name }
+      assert_equal aliases.sort, said.fetch(each.name).instance.select { |_, shapes| shapes.nil? }.keys.sort, each.name
+    end
+  end
+
+  # Runs every program with RBS between it and Ringspun. RBS looks at a class when its body ends, so each gets one here.
+  WATCH = <<~RUBY
+    require "rbs/test/setup"
+    require "ringspun"
+    names = Ringspun.constants.select { |name| Ringspun.const_get(name).is_a?(Class) }
+    eval names.map { |name| "class Ringspun::\#{name}; end" }.join("\n")
+    ARGV.slice!(0..).each do |path|
+      child = fork { $stdout.reopen(File::NULL) and load(path) }
+      puts path if Process.wait2(child).last.success?
+    end
+  RUBY
+
+  def test_the_guides_and_examples_pass_and_get_what_the_signatures_say
+    Dir.mktmpdir do |folder|
+      programs = write_programs(folder)
+      environment = { "RUBYOPT" => "-rbundler/setup", "RBS_TEST_TARGET" => "Ringspun,Ringspun::*", "RBS_TEST_LOGLEVEL" => "error",
+                      "RBS_TEST_OPT" => "-I #{ROOT}/runtime/sig" }
+      answer = ruby_child(WATCH, *programs, env: environment, timeout: 50)
+      assert_equal ["", programs], [answer.err, answer.out.lines(chomp: true)]
+    end
+  end
+
+  private
+
+  # The blocks of the guides as files, and the examples.
+  def write_programs(folder)
+    blocks = Dir[File.join(ROOT, "{README,docs/*}.md")].sort.flat_map { |page| File.read(page).scan(/^```ruby\n(.*?)^```$/m) }
+    refute_empty blocks
+    blocks.flatten.each_with_index do |code, index|
+      File.write(File.join(folder, "#{index}.rb"), code)
+    end
+    Dir[File.join(folder, "*.rb"), File.join(ROOT, "examples/*.rb")].sort
+  end
+
+  def instance_methods_of(each)
+    own = each.public_instance_methods(false) + each.private_instance_methods(false).grep(:initialize)
+    (own - INTERNAL.fetch(each, {}).keys).sort
+  end
+
+  # `inspect` of a Struct class is no more than its name.
+  def structs_own(each) = each < Struct ? [:inspect] : []
+
+  def check_shapes(method, shapes)
+    shape = Shape.of_method(method) if shapes
+    return pass unless shape
+
+    assert_includes shapes, shape, "#{method.owner}##{method.name}: it takes #{method.parameters}"
+  end
+
+  def said
+    @said ||= Hash.new { |hash, name| hash[name] = Said.nothing }.tap do |said|
+      SIGNATURES.each do |path|
+        _buffer, _directives, declarations = RBS::Parser.parse_signature(RBS::Buffer.new(name: path, content: File.read(path)))
+        declarations.each { |declaration| read(declaration, said, "") }
+      end
+    end
+  end
+
+  def read(declaration, said, namespace)
+    return if declaration.is_a?(RBS::AST::Declarations::TypeAlias) || declaration.is_a?(RBS::AST::Declarations::Interface)
+
+    if declaration.is_a?(RBS::AST::Declarations::Constant)
+      said[namespace.delete_suffix("::")].constants << declaration.name.name
+      return
+    end
+    name = namespace + declaration.name.to_s
+    here = said[name]
+    here.superclass = declaration.super_class.name.to_s.then { |text| resolve(text) } if superclass?(declaration)
+    declaration.each_decl { |inner| read(inner, said, "#{name}::") }
+    declaration.each_member { |member| read_member(member, here) }
+  end
+
+  def superclass?(declaration) = declaration.is_a?(RBS::AST::Declarations::Class) && declaration.super_class
+
+  # The signatures name classes as one would inside `module Ringspun`.
+  def resolve(text) = Ringspun.const_defined?(text, false) ? "Ringspun::#{text}" : text
+
+  def read_member(member, here)
+    case member
+    when RBS::AST::Members::MethodDefinition
+      shapes = member.overloads.map { |overload| Shape.of_signature(overload.method_type.type) }
+      (member.singleton? ? here.singleton : here.instance)[member.name] = shapes
+    when RBS::AST::Members::Alias
+      here.instance[member.new_name] = nil
+    when RBS::AST::Members::AttrAccessor
+      here.instance[member.name] = [Shape.new(0, 0, [])]
+      here.instance[:"#{member.name}="] = [Shape.new(1, 1, [])]
+    else
+      flunk "this test does not know a #{member.class}"
+    end
+  end
+end
