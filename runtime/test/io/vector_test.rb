@@ -37,7 +37,8 @@ module VectorTests
       close(writer)
       strings = [+"keep", +"this"]
       assert_equal 0, machine.readv(reader, strings)
-      assert_equal %w[keep this], strings
+      assert_equal [4, 4], strings.map(&:size)
+      assert_equal %w[keep this], strings if undisturbed?
     end
   end
 

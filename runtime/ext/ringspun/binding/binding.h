@@ -22,7 +22,10 @@ typedef struct rsb_machine {
     VALUE thread;
     VALUE idle[RSB_IDLE_MAX];   /* runner fibers that wait for a strand */
     uint32_t idle_len;
-    uint32_t inline_streak;
+    uint32_t inline_streak;     /* ops that the running strand did without parking */
+    bool turn_over;             /* and that is enough */
+    uint64_t file_writes_before;
+    int64_t streak_at_ns;
     uint32_t fork_count;        /* as it was when the machine last looked */
     bool open;
     bool locate;                /* record where strands are spun */
@@ -49,6 +52,7 @@ typedef struct rsb_strand {
     VALUE spawned_at;
     rs_id id;
     VALUE kill_info;            /* errinfo of a Fiber#kill or Thread#kill that was caught at a switch */
+    uint32_t locks;             /* Ringspun::Mutexes that it holds */
     int kill_state;             /* its rb_protect state; 0: none */
     bool started;
     bool done;
@@ -106,6 +110,7 @@ int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE 
 void rsb_yield(rsb_machine *machine);
 void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
 void rsb_after_inline(rsb_machine *machine);
+void rsb_before_lock(rsb_machine *machine);
 void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 
 /* strand_object.c */

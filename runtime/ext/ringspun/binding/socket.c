@@ -306,16 +306,20 @@ static message *new_message(void *data, size_t len) {
     return block;
 }
 
-static int64_t exchange(rsb_machine *machine, rs_op_kind kind, int fd, uint32_t flags, VALUE buffer, message *block,
-                        message *answer, rsb_direction direction) {
-    rs_request request = {.kind = (uint8_t)kind, .fd = fd, .flags = flags, .address = &block->header, .extra = block};
-    int64_t result = rs_try(&machine->engine, &request);
-    if (result != -EAGAIN) {
-        *answer = *block;
-        free(block);
+static int64_t exchange(rsb_machine *machine, rs_request *request, VALUE buffer, message *answer, rsb_direction direction,
+                        const char *what) {
+    message *block = request->extra;
+    request->address = &block->header;
+    int64_t result = rs_try(&machine->engine, request);
+    if (result == -EAGAIN && !rsb_must_not_wait(machine, request)) {
+        result = rsb_message_wait(machine, request, buffer, answer, sizeof(*answer), direction);
+        if (result < 0) rsb_fail(result, what, request->fd);
         return result;
     }
-    return rsb_message_wait(machine, &request, buffer, answer, sizeof(*answer), direction);
+    *answer = *block;
+    free(block);
+    if (result < 0) rsb_refused(result, what, request->fd);
+    return result;
 }
 
 static VALUE control_list(const message *answer) {
@@ -343,52 +347,63 @@ static VALUE control_list(const message *answer) {
  */
 static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 4);
-    rsb_machine *machine = rsb_machine_of(self);
-    int fd = rsb_fd(argv[0]);
-    uint32_t flags = argc > 3 ? NUM2UINT(argv[3]) : 0;
+    rsb_machine *machine = rsb_io_machine(self);
+    rs_request request = {.kind = RS_OP_RECVMSG, .fd = rsb_io_fd(machine, argv[0]),
+                          .flags = argc > 3 ? rsb_flags(argv[3], "flags") : 0};
     rsb_target target = rsb_target_of(argv[1], argc > 2 ? argv[2] : Qnil, Qnil);
-    message *block = new_message(target.address, target.length), answer;
+    bool slice = !target.string && rsb_is_slice(target.buffer);
+    VALUE own = slice ? rb_str_new(NULL, (long)target.length) : target.buffer;
+    message *block = new_message(slice ? RSTRING_PTR(own) : target.address, target.length), answer;
     block->header.msg_name = &block->address;
     block->header.msg_namelen = sizeof(block->address);
     block->header.msg_control = block->control;
     block->header.msg_controllen = sizeof(block->control);
-    int64_t bytes = exchange(machine, RS_OP_RECVMSG, fd, flags, target.buffer, block, &answer, RSB_IN);
-    if (bytes < 0) rsb_fail(bytes, "recvmsg", fd);
+    request.extra = block;
+    int64_t bytes = exchange(machine, &request, own, &answer, RSB_IN, "recvmsg");
+    if (slice) {
+        rsb_buffer_check(target.buffer);
+        memcpy(target.address, RSTRING_PTR(own), (uint64_t)bytes < target.length ? (size_t)bytes : target.length);
+    }
     rsb_target_filled(&target, bytes);
+    RB_GC_GUARD(own);
     VALUE address = rb_str_new((char *)&answer.address, answer.header.msg_name ? (long)answer.header.msg_namelen : 0);
-    return rb_ary_new_from_args(4, LL2NUM(bytes), address, INT2NUM(answer.header.msg_flags), control_list(&answer));
+    int flags = answer.header.msg_flags & ~MSG_CMSG_CLOEXEC;
+    return rb_ary_new_from_args(4, LL2NUM(bytes), address, INT2NUM(flags), control_list(&answer));
 }
 
-static void put_control(message *block, VALUE controls) {
-    VALUE list = rb_Array(controls);
-    if (RARRAY_LEN(list) == 0) return;
-    block->header.msg_control = block->control;
+/* The control messages as the kernel wants them, one behind the other. */
+static VALUE pack_control(VALUE controls) {
+    VALUE list = NIL_P(controls) ? rb_ary_new() : rb_check_array_type(controls);
+    if (NIL_P(list)) rb_raise(rsb_eUsage, "control messages: expected an Array or nil, got %" PRIsVALUE, rb_inspect(controls));
+    _Alignas(struct cmsghdr) char packed[CONTROL_MAX] = {0};
     size_t used = 0;
     for (long i = 0; i < RARRAY_LEN(list); i++) {
-        VALUE bytes = rb_ary_entry(RARRAY_AREF(list, i), 2);
+        VALUE given = RARRAY_AREF(list, i), each = rb_check_array_type(given);
+        VALUE bytes = !NIL_P(each) && RARRAY_LEN(each) == 3 ? RARRAY_AREF(each, 2) : Qnil;
+        if (!RB_TYPE_P(bytes, T_STRING)) {
+            rb_raise(rsb_eUsage, "a control message is [level, type, bytes], got %" PRIsVALUE, rb_inspect(given));
+        }
+        int level = (int)rsb_integer(RARRAY_AREF(each, 0), 0, INT32_MAX, "control message: level");
+        int type = (int)rsb_integer(RARRAY_AREF(each, 1), 0, INT32_MAX, "control message: type");
         size_t len = (size_t)RSTRING_LEN(bytes);
-        struct cmsghdr *each = (struct cmsghdr *)(block->control + used);
-        each->cmsg_level = NUM2INT(rb_ary_entry(RARRAY_AREF(list, i), 0));
-        each->cmsg_type = NUM2INT(rb_ary_entry(RARRAY_AREF(list, i), 1));
-        each->cmsg_len = CMSG_LEN(len);
-        memcpy(CMSG_DATA(each), RSTRING_PTR(bytes), len);
+        if (len > CONTROL_MAX || used + CMSG_SPACE(len) > CONTROL_MAX) {
+            rb_raise(rsb_eUsage, "control messages may take %d bytes; send fewer at a time", CONTROL_MAX);
+        }
+        struct cmsghdr *header = (struct cmsghdr *)(packed + used);
+        *header = (struct cmsghdr){.cmsg_level = level, .cmsg_type = type, .cmsg_len = CMSG_LEN(len)};
+        memcpy(CMSG_DATA(header), RSTRING_PTR(bytes), len);
         used += CMSG_SPACE(len);
     }
-    block->header.msg_controllen = used;
+    return rb_str_new(packed, (long)used);
 }
 
-static void check_control(VALUE controls) {
-    size_t used = 0;
-    VALUE list = rb_Array(controls);
-    for (long i = 0; i < RARRAY_LEN(list); i++) {
-        VALUE each = rb_check_array_type(RARRAY_AREF(list, i));
-        if (NIL_P(each) || RARRAY_LEN(each) != 3 || !RB_INTEGER_TYPE_P(RARRAY_AREF(each, 0)) ||
-            !RB_INTEGER_TYPE_P(RARRAY_AREF(each, 1)) || !RB_TYPE_P(RARRAY_AREF(each, 2), T_STRING)) {
-            rb_raise(rsb_eUsage, "a control message is [level, type, bytes], got %" PRIsVALUE, rb_inspect(RARRAY_AREF(list, i)));
-        }
-        used += CMSG_SPACE((size_t)RSTRING_LEN(RARRAY_AREF(each, 2)));
-    }
-    if (used > CONTROL_MAX) rb_raise(rsb_eUsage, "control messages take %zu bytes; at most %d", used, CONTROL_MAX);
+/* Somewhere that nobody changes while the op waits. */
+static VALUE message_source(VALUE buffer) {
+    if (RB_TYPE_P(buffer, T_STRING)) return rb_str_new_frozen(buffer);
+    if (!rsb_is_buffer(buffer) || !rsb_is_slice(buffer)) return buffer;
+    rs_request part = {0};
+    rsb_source_of(buffer, &part);
+    return rb_str_new(part.address, (long)part.len);
 }
 
 /* Sends one message.
@@ -405,12 +420,11 @@ static void check_control(VALUE controls) {
  */
 static VALUE machine_sendmsg(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 5);
-    rsb_machine *machine = rsb_machine_of(self);
-    int fd = rsb_fd(argv[0]);
-    uint32_t flags = argc > 3 ? NUM2UINT(argv[3]) : 0;
-    VALUE controls = argc > 4 ? argv[4] : Qnil;
-    check_control(controls);
-    VALUE source = RB_TYPE_P(argv[1], T_STRING) ? rb_str_new_frozen(argv[1]) : argv[1];
+    rsb_machine *machine = rsb_io_machine(self);
+    rs_request request = {.kind = RS_OP_SENDMSG, .fd = rsb_io_fd(machine, argv[0]),
+                          .flags = argc > 3 ? rsb_flags(argv[3], "flags") : 0};
+    VALUE control = pack_control(argc > 4 ? argv[4] : Qnil);
+    VALUE source = message_source(argv[1]);
     rs_request part = {0}, to = {0};
     rsb_source_of(source, &part);
     if (argc > 2 && !NIL_P(argv[2])) put_address(&to, argv[2]);
@@ -421,11 +435,13 @@ static VALUE machine_sendmsg(int argc, VALUE *argv, VALUE self) {
         block->header.msg_name = &block->address;
         block->header.msg_namelen = to.extra_len;
     }
-    put_control(block, controls);
-    int64_t bytes = exchange(machine, RS_OP_SENDMSG, fd, flags, source, block, &answer, RSB_OUT);
-    if (bytes < 0) rsb_fail(bytes, "sendmsg", fd);
-    rsb_after_inline(machine);
+    block->header.msg_control = block->control;
+    block->header.msg_controllen = (size_t)RSTRING_LEN(control);
+    memcpy(block->control, RSTRING_PTR(control), (size_t)RSTRING_LEN(control));
+    request.extra = block;
+    int64_t bytes = exchange(machine, &request, source, &answer, RSB_OUT, "sendmsg");
     RB_GC_GUARD(source);
+    RB_GC_GUARD(control);
     return LL2NUM(bytes);
 }
 

@@ -12,6 +12,9 @@
 
 /* Inline successes before a strand lets others run. */
 #define INLINE_STREAK_MAX 32
+#define LOCKED_STREAK_MAX 512
+#define FILE_STREAK_MAX 1024
+#define FILE_STREAK_NS 100000
 
 static ID id_list;
 static VALUE fiber_error;
@@ -281,6 +284,7 @@ static rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
     rsb_strand *self = me->user;
     self->fiber = here;
     machine->inline_streak = 0;
+    machine->turn_over = false;
     for (;;) {
         rs_displaced(engine);
         rs_strand *next = turn(machine);
@@ -339,12 +343,33 @@ void rsb_yield(rsb_machine *machine) {
     park(machine, me, NULL);
 }
 
+/* What a strand moves through a pipe or socket is work for another, so its turn ends after a number of ops; writes to a
+ * file wait for nobody, so there it is time that counts: ending such a turn early only makes one more strand need a stack
+ * at the same time. */
+static bool turn_is_over(rsb_machine *machine, uint32_t streak) {
+    bool files = machine->engine.metrics.file_writes_inline - machine->file_writes_before >= streak - 1;
+    if (!files || streak > FILE_STREAK_MAX) return true;
+    if (streak == INLINE_STREAK_MAX + 1) machine->streak_at_ns = rs_clock_ns();
+    return streak % 8 == 0 && rs_clock_ns() - machine->streak_at_ns > FILE_STREAK_NS;
+}
+
 /* A strand whose ops all succeed at once never parks; now and then it must let the others run, and see that it was
- * cancelled. */
+ * cancelled. Not while it holds a lock, if it can be helped: whoever wants the lock meanwhile queues up, and from then on
+ * every unlock is a switch. So it does on its way to the next lock (rsb_before_lock). */
 void rsb_after_inline(rsb_machine *machine) {
-    if (RS_LIKELY(++machine->inline_streak <= INLINE_STREAK_MAX)) return;
-    machine->inline_streak = 0;
+    uint32_t streak = ++machine->inline_streak;
+    if (RS_LIKELY(streak <= INLINE_STREAK_MAX)) {
+        if (streak == 1) machine->file_writes_before = machine->engine.metrics.file_writes_inline;
+        return;
+    }
+    if (!machine->turn_over && !turn_is_over(machine, streak)) return;
+    machine->turn_over = true;
+    if (rsb_running(machine)->locks > 0 && streak <= LOCKED_STREAK_MAX) return;
     rsb_yield(machine);
+}
+
+void rsb_before_lock(rsb_machine *machine) {
+    if (RS_UNLIKELY(machine->turn_over) && rsb_running(machine)->locks == 0) rsb_yield(machine);
 }
 
 void rsb_init_switch(void) {

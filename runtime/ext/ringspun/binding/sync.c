@@ -39,8 +39,9 @@ void rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine) {
              "Thread::Mutex or Thread::Queue", rb_obj_class(self));
 }
 
-static rsb_sync *get(VALUE self, rsb_machine **machine) {
-    rsb_sync *sync = rb_check_typeddata(self, &sync_type);
+/* Unchecked: Ruby binds these methods to our own classes only, and those allocate nothing else. */
+static inline rsb_sync *get(VALUE self, rsb_machine **machine) {
+    rsb_sync *sync = RTYPEDDATA_GET_DATA(self);
     *machine = rsb_current();
     rsb_bind(self, &sync->machine, *machine);
     return sync;
@@ -64,22 +65,30 @@ static bool is_locked(rsb_machine *machine, const rsb_sync *mutex) {
     return mutex->owner != RS_NO_ID && rs_strand_find(&machine->engine.strands, mutex->owner) != NULL;
 }
 
+static void mutex_own(rsb_machine *machine, rsb_sync *mutex, rs_id me) {
+    mutex->owner = me;
+    rsb_running(machine)->locks++;
+}
+
 static void mutex_take(rsb_machine *machine, rsb_sync *mutex, int64_t deadline_ns) {
+    rsb_before_lock(machine);
     rs_id me = running_id(machine);
     if (RS_LIKELY(!is_locked(machine, mutex))) {
-        mutex->owner = me;
+        mutex_own(machine, mutex, me);
         return;
     }
     if (mutex->owner == me) rb_raise(rsb_eDeadlock, "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &mutex->waiters, 0, NULL);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     RS_ASSERT(mutex->owner == me);
+    mutex_own(machine, mutex, me);
 }
 
 static void mutex_give(rsb_machine *machine, rsb_sync *mutex) {
     if (mutex->owner != running_id(machine)) {
         rb_raise(rsb_eUsage, "this strand does not hold the mutex; only the one that locked it may unlock it");
     }
+    rsb_running(machine)->locks--;
     mutex->owner = rs_list_wake_first(&machine->engine, &mutex->waiters, 0);
 }
 
@@ -107,7 +116,7 @@ static VALUE mutex_try_lock(VALUE self) {
     rsb_machine *machine;
     rsb_sync *mutex = get(self, &machine);
     if (is_locked(machine, mutex)) return Qfalse;
-    mutex->owner = running_id(machine);
+    mutex_own(machine, mutex, running_id(machine));
     return Qtrue;
 }
 
@@ -123,10 +132,14 @@ static VALUE mutex_unlock(VALUE self) {
     return self;
 }
 
-static VALUE mutex_release(VALUE self) {
+typedef struct {
     rsb_machine *machine;
-    rsb_sync *mutex = get(self, &machine);
-    if (mutex->owner == running_id(machine)) mutex_give(machine, mutex);
+    rsb_sync *mutex;
+} holding;
+
+static VALUE mutex_release(VALUE argument) {
+    holding *held = (holding *)argument;
+    if (RS_LIKELY(held->mutex->owner == running_id(held->machine))) mutex_give(held->machine, held->mutex);
     return Qnil;
 }
 
@@ -143,7 +156,8 @@ static VALUE mutex_synchronize(VALUE self) {
     rsb_sync *mutex = get(self, &machine);
     rb_need_block();
     mutex_take(machine, mutex, RS_NEVER);
-    return rb_ensure(rb_yield, Qnil, mutex_release, self);
+    holding held = {machine, mutex};
+    return rb_ensure(rb_yield, Qnil, mutex_release, (VALUE)&held);
 }
 
 /* @return [Boolean]
@@ -265,9 +279,11 @@ static VALUE condition_wait(int argc, VALUE *argv, VALUE self) {
     if (mutex) {
         /* Not to be refused: the caller's ensure block will unlock it. */
         rs_id me = running_id(machine);
-        if (!is_locked(machine, mutex)) mutex->owner = me;
-        else rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &mutex->waiters, 0, NULL);
-        RS_ASSERT(mutex->owner == me);
+        if (is_locked(machine, mutex)) {
+            rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &mutex->waiters, 0, NULL);
+            RS_ASSERT(mutex->owner == me);
+        }
+        mutex_own(machine, mutex, me);
     }
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     return self;

@@ -265,7 +265,15 @@ static int64_t transfer_bytes(sim_world *world, sim_object *object, const rs_req
     if (object->kind == SIM_FILE) return transfer_file(object, request, &t, write);
     if (write) return write_stream(world, object, &t);
     bool flagged = request->kind == RS_OP_RECV || request->kind == RS_OP_RECVMSG;
-    return read_stream(world, object, &t, flagged && (request->flags & MSG_PEEK));
+    int64_t result = read_stream(world, object, &t, flagged && (request->flags & MSG_PEEK));
+    if (result >= 0 && request->kind == RS_OP_RECVMSG) {
+        /* Nothing comes beside the bytes of a stream. */
+        struct msghdr *message = request->address;
+        message->msg_namelen = 0;
+        message->msg_controllen = 0;
+        message->msg_flags = 0;
+    }
+    return result;
 }
 
 /* --- readiness --- */
