@@ -2,6 +2,10 @@
 
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#define OPENING_TRIES 500
 
 static uint32_t ended;
 
@@ -39,6 +43,9 @@ static void canceller_step(task *task) {
     canceller *self = (canceller *)task;
     TASK_BEGIN(task);
     if (self->delay_ns > 0) TASK_WAIT(task, task_sleep(task, self->delay_ns));
+    while (scene_threads_opening() < self->opening && self->tries++ < OPENING_TRIES) {
+        TASK_WAIT(task, task_sleep(task, MS));
+    }
     if (!self->target->finished) {
         rs_scope_cancel(&task->driver->machine, &self->target->strand->own, RS_CANCELLED_BY_CALL);
     }
@@ -101,6 +108,22 @@ int scene_open_descriptors(void) {
     if (!folder) return -1;
     int count = 0;
     while (readdir(folder)) count++;
+    closedir(folder);
+    return count;
+}
+
+int scene_threads_opening(void) {
+    DIR *folder = opendir("/proc/self/task");
+    if (!folder) return -1;
+    int count = 0;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (entry->d_name[0] == '.') continue;
+        char path[300], line[32] = "";
+        snprintf(path, sizeof(path), "/proc/self/task/%s/syscall", entry->d_name);
+        FILE *file = fopen(path, "r");
+        if (file && fgets(line, sizeof(line), file) && atoi(line) == SYS_openat) count++;
+        if (file) fclose(file);
+    }
     closedir(folder);
     return count;
 }

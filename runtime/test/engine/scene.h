@@ -21,11 +21,13 @@ typedef struct {
     int64_t then_at_ns;
 } caller;
 
-/* A strand that cancels another one after a while. */
+/* A strand that cancels another one after a while, and not before so many of the process's threads wait in open(2). */
 typedef struct {
     task task;
     task *target;
     int64_t delay_ns;
+    int opening;
+    int tries;
 } canceller;
 
 /* A strand that closes a descriptor after a while, as a stream's close does: those who wait on it go first. */
@@ -49,5 +51,8 @@ int scene_end(driver *driver);
 
 /* Descriptors that the process has open. */
 int scene_open_descriptors(void);
+
+/* Threads of the process that are inside open(2); -1 where the kernel does not tell. */
+int scene_threads_opening(void);
 
 #endif

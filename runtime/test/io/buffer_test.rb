@@ -13,7 +13,8 @@ module BufferTests
     store: ->(string) { string[0] = "X" },
     setbyte: ->(string) { string.setbyte(0, 1) },
     squeeze: ->(string) { string.upcase! },
-    grow: ->(string) { string.prepend("x" * 100) }
+    grow: ->(string) { string.prepend("x" * 100) },
+    freeze: ->(string) { string.freeze }
   }.freeze
 
   # Short enough to live inside its object, and too long for that.
@@ -75,19 +76,6 @@ module BufferTests
     end
   end
 
-  def test_a_string_frozen_while_it_is_read_into_is_told
-    on_machine do |machine|
-      reader, writer = make_pipe
-      string = +"kept"
-      strand = waiting(/read/) { machine.read(reader, string) }
-      string.freeze
-      machine.write(writer, "lost")
-      error = assert_raises(Ringspun::UsageError) { strand.await }
-      assert_match(/frozen while a read/, error.message)
-      assert_equal 4, string.bytesize
-    end
-  end
-
   # A copy shares its bytes with the original until one of them changes.
   def test_a_copy_made_while_a_string_is_read_into_costs_no_byte
     on_machine do |machine|
@@ -113,23 +101,22 @@ module BufferTests
       string = "o" * 2000
       strand = waiting(/read/) { machine.read(reader, string, 5000) }
       machine.write(other_writer, string)
-      fill(other_writer)
+      filled = fill(other_writer)
       write = waiting(/write/) { machine.write(other_writer, string) }
       machine.write(writer, "abcdef")
       bytes = strand.await
       assert_equal "abcdef"[0, bytes], string
-      read_exactly(other_reader, 2000 + 65_536)
+      read_exactly(other_reader, 2000 + filled)
       assert_equal 2000, write.await
     end
   end
 
   def test_a_write_sends_what_the_string_was
     on_machine do |machine|
-      CHANGES.each_value do |change|
+      CHANGES.except(:freeze).each_value do |change|
         [5, 600, 100_000].each do |size|
           reader, writer = make_pipe
-          fill(writer)
-          filled = 65_536
+          filled = fill(writer)
           string = sample(size)
           before = string.dup
           strand = waiting(/write/) { machine.write(writer, string).tap { close(writer) } }
@@ -227,18 +214,18 @@ module BufferTests
       buffer = IO::Buffer.new(1000)
       buffer.set_string(sample(1000))
       before = buffer.get_string(10, 900)
-      fill(writer)
+      filled = fill(writer)
       fill(one)
       strands = [waiting(/write/) { machine.write(writer, buffer.slice(10, 900)) },
                  waiting(/writev/) { machine.writev(writer, [buffer.slice(10, 400), buffer.slice(410, 500)]) },
                  waiting(/send/) { machine.send(one, buffer.slice(10, 900)) }]
       buffer.free
-      read_exactly(reader, 65_536)
+      read_exactly(reader, filled)
       assert_bytes before * 2, read_exactly(reader, 1800)
       everything = spin { read_to_end(other) }
       assert_equal [900, 900, 900], await_all(strands)
       machine.shutdown(one, :WR)
-      assert_bytes before, everything.await[-900..]
+      assert_bytes before, everything.await.byteslice(-900, 900)
     end
   end
 

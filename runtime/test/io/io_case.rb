@@ -82,11 +82,14 @@ class IOCase < Minitest::Test
     bytes
   end
 
+  # Writes until nothing fits any more; returns how much that was.
   def fill(io)
-    filler = spin { @machine.write(io, "x" * LARGE) }
+    written = 0
+    filler = spin { written = @machine.write(io, "x" * LARGE) }
     until_waits(filler, /write/)
     @machine.terminate(filler)
     error_of { filler.join }
+    written
   end
 
   # Says where they differ instead of printing both.

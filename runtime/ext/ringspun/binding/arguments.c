@@ -123,9 +123,6 @@ void rsb_target_filled(const rsb_target *target, int64_t result) {
     VALUE string = target->buffer;
     /* With MSG_TRUNC a datagram's length is told, however little of it was asked for. */
     size_t bytes = (uint64_t)result > target->length ? target->length : (size_t)result;
-    if (RS_UNLIKELY(OBJ_FROZEN(string))) {
-        rb_raise(rsb_eUsage, "the String was frozen while a read into it waited; %zu bytes are lost", bytes);
-    }
     rb_str_modify(string);
     if (RS_UNLIKELY(RSTRING_PTR(string) + target->offset != (char *)target->address)) {
         fill_again(string, target->offset, target->address, bytes);

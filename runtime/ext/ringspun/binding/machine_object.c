@@ -209,6 +209,10 @@ rsb_machine *rsb_current(void) {
  * @since 0.1.0 */
 static VALUE machine_current(VALUE class) { return rsb_current()->self; }
 
+/* @return [Boolean] true when this thread has an open machine
+ * @since 0.1.0 */
+static VALUE machine_current_p(VALUE class) { return rsb_existing() ? Qtrue : Qfalse; }
+
 /* --- fork --- */
 
 void rsb_after_fork(rsb_machine *machine) {
@@ -576,6 +580,7 @@ void rsb_init_machine(void) {
     rsb_cMachine = rb_define_class_under(rsb_mRingspun, "Machine", rb_cObject);
     rb_define_alloc_func(rsb_cMachine, machine_allocate);
     rb_define_singleton_method(rsb_cMachine, "current", machine_current, 0);
+    rb_define_singleton_method(rsb_cMachine, "current?", machine_current_p, 0);
     rb_define_method(rsb_cMachine, "initialize", machine_initialize, -1);
     rb_define_method(rsb_cMachine, "sleep", machine_sleep, -1);
     rb_define_method(rsb_cMachine, "yield", machine_yield, 0);
