@@ -51,7 +51,7 @@ class Crawler
     @site = site
     @seen = {}
     @failed = []
-    @frontier = Ringspun::Queue.new    # grows as pages are read, so it must not make the readers wait
+    @frontier = Ringspun::Queue.new # without a limit: who reads pages must not wait for those who fetch them
     @fetched = Ringspun::SizedQueue.new(FETCHERS)
     @tickets = Ringspun::SizedQueue.new(1)
     @open = 0

@@ -14,6 +14,7 @@
 #include "driver.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #define WORKERS_MAX 60
@@ -96,6 +97,7 @@ struct worker {
     int64_t item;
     struct iovec parts[2];
     struct msghdr message;
+    struct statx answer;
     bool unblocked;             /* of a stock locker: its unblock has been sent */
     bool ending;
     uint32_t closing;           /* of a wanderer: scopes to close before it goes on */

@@ -145,7 +145,10 @@ static void check_parked(worker *self, const rs_strand *strand, int64_t now_ns) 
     if (chain_is_overdue(strand->scope, now_ns)) program_fail(self, "its scope's deadline has passed", strand->wait);
     bool overdue = chain_is_cancelled(strand->scope) || is_interrupted(strand) || self->deadline_ns <= now_ns;
     if (!overdue) return;
-    if (!op) program_fail(self, "it is cancelled or interrupted, and waits", strand->wait);
+    if (!op) {
+        program_fail(self, "it is cancelled or interrupted, and waits", strand->wait);
+        return;
+    }
     if (!self->overdue_since_ns) self->overdue_since_ns = now_ns;
     const rs_op *request = rs_op_at(&machine->ops, strand->op);
     EXPECT(self, request->cancel != RS_WAKE_VALUE || request->closing, request->request.kind);

@@ -7,13 +7,17 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 static bool resets(const worker *self) { return self->program->faults.reset > 0; }
 
 /* What a request for a new descriptor may answer instead. */
 static bool is_open_failure(const worker *self) {
     return (self->task.result == -EMFILE || self->task.result == -ENFILE) && self->program->faults.open_failure > 0;
+}
+
+/* Ends the ops on a descriptor that is to be closed, and counts those that take their time. */
+static uint32_t waiting_at(const worker *self, int fd) {
+    return rs_descriptor_closing(&self->program->driver.machine, fd);
 }
 
 static rs_scope *beside(const worker *self) { return self->task.strand->own.parent; }
@@ -348,6 +352,11 @@ static bool have_file_op(worker *self, rs_op_kind kind) {
     return goes_on;
 }
 
+static bool start_statx(worker *self) {
+    rs_request request = request_statx(self->fd);
+    return task_request(&self->task, &request, wait_until(self, draw_deadline(self, 30, MS)));
+}
+
 void filer_step(task *task) {
     worker *self = (worker *)task;
     TASK_BEGIN(task);
@@ -365,12 +374,21 @@ void filer_step(task *task) {
                                 wait_until(self, draw_deadline(self, 30, MS))));
         if (task->wake == RS_WAKE_VALUE) EXPECT(self, task->result == 0, task->result);
         if (!program_goes_on(self)) goto close;
+        task->copy_extra_to = &self->answer;
+        WAIT(self, start_statx(self));
+        task->copy_extra_to = NULL;
+        if (task->wake == RS_WAKE_VALUE) EXPECT(self, self->answer.stx_size == self->moved, (int64_t)self->moved);
+        if (!program_goes_on(self)) goto close;
         WAIT(self, start_file_op(self, RS_OP_PREAD));
         if (!have_file_op(self, RS_OP_PREAD)) goto close;
     }
 close:
     clean_begin(self);
     if (self->fd >= 0) {
+        /* An fsync that was left behind is still at it. */
+        while (waiting_at(self, self->fd) > 0) {
+            WAIT_SHIELDED(self, task_wait_for_ops(task));
+        }
         WAIT_CLEAN(self, clean_request(self, request_close(self->fd)));
         clean_closed(self);
     }
@@ -422,14 +440,20 @@ void victim_step(task *task) {
     }
     unclose(self);
     if (self->stream != &self->own_stream) goto done;
+    if (!self->other) {
+        self->stream->reader_ending = true;
+        while (waiting_at(self, self->stream->fds[0]) > 0) {
+            WAIT_SHIELDED(self, task_wait_for_ops(task));
+        }
+    }
     clean_begin(self);
     self->stream->writer_ending = true;
-    WAIT_CLEAN(self, close_end(self, 1));
-    clean_closed(self);
     if (!self->other) {
         WAIT_CLEAN(self, close_end(self, 0));
         clean_closed(self);
     }
+    WAIT_CLEAN(self, close_end(self, 1));
+    clean_closed(self);
     clean_end(self);
 done:
     TASK_END(task);
@@ -437,12 +461,11 @@ done:
 
 void closer_step(task *task) {
     worker *self = (worker *)task;
-    rs_machine *machine = &self->program->driver.machine;
     TASK_BEGIN(task);
     WAIT(self, task_park(task, RS_WAIT_SLEEP, 0, wait_until(self, draw_deadline(self, 100, 5 * MS))));
     program_goes_on(self);
     self->stream->reader_ending = true;
-    while (rs_descriptor_closing(machine, self->stream->fds[0]) > 0) {
+    while (waiting_at(self, self->stream->fds[0]) > 0) {
         WAIT_SHIELDED(self, task_wait_for_ops(task));
     }
     clean_begin(self);

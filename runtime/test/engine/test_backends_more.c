@@ -283,7 +283,7 @@ OVER_BACKENDS(five_thousand_sleepers) {
 }
 
 OVER_BACKENDS(a_hundred_thousand_ops_in_flight) {
-    enum { PAIRS = 500, EACH = 200, COUNT = PAIRS * EACH };
+    enum { PAIRS = 50, EACH = 2000, COUNT = PAIRS * EACH };
     driver d;
     caller *readers = rs_alloc(sizeof(caller) * COUNT);
     uint8_t *bytes = rs_alloc(COUNT);
@@ -397,6 +397,22 @@ OVER_BACKENDS(messages_from_other_threads) {
     CHECK_EQUAL(0, receiver.disorder);
     CHECK_EQUAL(SENDERS * MESSAGES, d.machine.metrics.messages);
     CHECK(receiver.waits > 10);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+/* Sent before the machine said that it sleeps, so nobody wakes it. */
+OVER_BACKENDS(a_message_before_the_sleep_ends_it) {
+    driver d;
+    subject_open(&d, subject);
+    int64_t start_ns = rs_now(&d.machine);
+    driver_park_root(&d);
+    rs_send(&d.machine, rs_alloc(sizeof(rs_message)));
+    rs_sleep(&d.machine, start_ns + 2 * SECOND);
+    CHECK(rs_now(&d.machine) < start_ns + SECOND);
+    rs_message *message = rs_inbox_take(&d.machine.inbox);
+    CHECK(message != NULL);
+    free(message);
+    driver_unpark_root(&d);
     CHECK_EQUAL(0, scene_end(&d));
 }
 

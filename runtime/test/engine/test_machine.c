@@ -251,6 +251,12 @@ TEST(unblock_before_the_park_is_a_permit_for_the_next_block_only) {
     CHECK(rs_unblock(machine, strand));
     next();
     park_end();
+    /* For one who is displaced on its way there, too. */
+    rs_displaced(machine);
+    rs_unblock(machine, strand);
+    CHECK(next() == strand);
+    CHECK_EQUAL(0, block(RS_NEVER));
+    CHECK_EQUAL(RS_WAKE_VALUE, machine->refusal);
     /* Even for one who is cancelled: the lock is his already. */
     rs_unblock(machine, strand);
     rs_scope_cancel(machine, &strand->own, RS_CANCELLED_BY_CALL);

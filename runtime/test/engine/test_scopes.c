@@ -181,7 +181,13 @@ TEST(a_deadline_can_be_moved) {
     park(0, rs_now(machine));
     next_ever();
     park_end();
+    rs_scope_set_deadline(machine, &scope, rs_now(machine) + SECOND);
+    CHECK_EQUAL(1, machine->timers.len);
     rs_scope_set_deadline(machine, &scope, RS_NEVER);
+    CHECK_EQUAL(0, machine->timers.len);
+    /* Nor does a cancelled scope keep one. */
+    rs_scope_set_deadline(machine, &scope, rs_now(machine) + SECOND);
+    rs_scope_cancel(machine, &scope, RS_CANCELLED_BY_CALL);
     CHECK_EQUAL(0, machine->timers.len);
     rs_scope_close(machine, &scope);
     rs_finish(machine);

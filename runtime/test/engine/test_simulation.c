@@ -27,7 +27,7 @@ static void print_replay(uint64_t seed) {
 }
 
 /* A broken invariant inside the engine ends the process; the seed must not go with it. */
-static void on_abort(int signal_number) {
+static void on_crash(int signal_number) {
     print_replay(current_seed);
     printf("0 passed, 1 failed\n");
     fflush(stdout);
@@ -68,7 +68,8 @@ int main(int argc, char **argv) {
         else if (strcmp(argv[i], "--seed") == 0) from = strtoull(value, NULL, 10), seeds = 1;
         else if (argv[i][0] == '-') return fprintf(stderr, "unknown option %s\n", argv[i]), 2;
     }
-    signal(SIGABRT, on_abort);
+    signal(SIGABRT, on_crash);
+    signal(SIGSEGV, on_crash);
     uint64_t passed = 0, failed = 0, parks = 0, events = 0;
     for (uint64_t seed = from; seed < from + seeds && failed < FAILURES_MAX; seed++) {
         program_report report;

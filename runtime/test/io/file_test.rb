@@ -219,6 +219,8 @@ end
 module RealFileTests
   include FileTests
 
+  O_DIRECTORY = 0o200000
+
   def teardown
     FileUtils.remove_entry(@folder) if @folder
     super
@@ -255,10 +257,10 @@ module RealFileTests
       umask = File.umask
       open_file("public", File::RDWR | File::CREAT | File::EXCL)
       assert_equal 0o666 & ~umask, machine.statx(path("public"))[:mode]
-      folder = keep(machine.open(@folder, File::RDONLY | File::DIRECTORY)).first
+      folder = keep(machine.open(@folder, O_DIRECTORY)).first
       assert_equal :directory, machine.statx(folder)[:type]
       assert_raises(Errno::EISDIR) { machine.read(folder, +"") }
-      assert_raises(Errno::ENOTDIR) { open_file("public", File::RDONLY | File::DIRECTORY) }
+      assert_raises(Errno::ENOTDIR) { open_file("public", O_DIRECTORY) }
       assert_raises(Errno::EISDIR) { machine.open(@folder, "w") }
     end
   end
@@ -385,7 +387,7 @@ class OffloadedFileTest < IOCase
     Thread.new do
       machine = Ringspun::Machine.new(file_io: :offload, workers_max: 2)
       Ringspun.run { with_machine(machine) { yield machine } }
-      assert_operator machine.metrics[:ops_offloaded], :>, 0
+      assert_operator machine.metrics[:ops_offloaded], :>, 0 if @folder
     ensure
       machine&.close
     end.tap { |thread| thread.report_on_exception = false }.value

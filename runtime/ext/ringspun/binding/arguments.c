@@ -68,12 +68,17 @@ int rsb_fd(VALUE io) {
     return FIX2INT(fd);
 }
 
+/* IO.popen and its kin make objects of two descriptors. */
+VALUE rsb_writing_end(VALUE io) { return RB_INTEGER_TYPE_P(io) ? io : rb_io_get_write_io(io_of(io)); }
+
 /* A number that an IO object stands for may have been closed and opened by it without our knowing. */
 int rsb_io_fd(rsb_machine *machine, VALUE io) {
     int fd = rsb_fd(io);
     if (RS_UNLIKELY(!RB_FIXNUM_P(io))) rs_descriptor_forget(&machine->engine.descriptors, fd);
     return fd;
 }
+
+int rsb_io_write_fd(rsb_machine *machine, VALUE io) { return rsb_io_fd(machine, rsb_writing_end(io)); }
 
 static VALUE path_of(VALUE path) { return rb_get_path(path); }
 

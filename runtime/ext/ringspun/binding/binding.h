@@ -125,6 +125,9 @@ VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand);
 void rsb_report_unread(rsb_machine *machine);
 static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(&machine->engine)->user; }
 
+/* schedule.c */
+void rsb_on_message(rs_machine *engine, const rs_message *message);
+
 /* fiber_reset.c */
 bool rsb_fiber_reset(void);
 void rsb_fiber_set_storage(VALUE storage);
@@ -146,6 +149,7 @@ int rsb_fd(VALUE io);
 
 void rsb_init_errors(void);
 void rsb_init_machine(void);
+void rsb_init_schedule(void);
 void rsb_init_strand(void);
 void rsb_init_scope(void);
 void rsb_init_switch(void);

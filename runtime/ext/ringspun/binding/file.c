@@ -92,6 +92,8 @@ static VALUE machine_close(int argc, VALUE *argv, VALUE self) {
     int fd = rsb_io_fd(machine, io);
     end_ops_on(machine, fd);
     if (!RB_FIXNUM_P(io)) {
+        VALUE writing = rsb_writing_end(io);
+        if (!RTEST(rb_funcall(writing, rb_intern("closed?"), 0))) end_ops_on(machine, rsb_io_fd(machine, writing));
         rb_funcall(io, rb_intern("close"), 0);
         return Qnil;
     }
@@ -237,7 +239,9 @@ static uint32_t poll_mask(VALUE events) {
  */
 static VALUE machine_poll(VALUE self, VALUE io, VALUE events) {
     rsb_machine *machine = rsb_io_machine(self);
-    rs_request request = {.kind = RS_OP_POLL, .fd = rsb_io_fd(machine, io), .flags = poll_mask(events)};
+    uint32_t mask = poll_mask(events);
+    int fd = mask & POLLIN ? rsb_io_fd(machine, io) : rsb_io_write_fd(machine, io);
+    rs_request request = {.kind = RS_OP_POLL, .fd = fd, .flags = mask};
     return LL2NUM(rsb_request(machine, &request, Qnil, RSB_OUT, "poll"));
 }
 

@@ -208,7 +208,7 @@ static VALUE write_from(rsb_machine *machine, rs_request *request, VALUE buffer,
  */
 static VALUE machine_write(VALUE self, VALUE io, VALUE buffer) {
     rsb_machine *machine = rsb_io_machine(self);
-    rs_request request = {.kind = RS_OP_WRITE, .fd = rsb_io_fd(machine, io), .offset = -1};
+    rs_request request = {.kind = RS_OP_WRITE, .fd = rsb_io_write_fd(machine, io), .offset = -1};
     return write_from(machine, &request, buffer, "write");
 }
 
@@ -222,7 +222,7 @@ static VALUE machine_write(VALUE self, VALUE io, VALUE buffer) {
  */
 static VALUE machine_pwrite(VALUE self, VALUE io, VALUE buffer, VALUE from) {
     rsb_machine *machine = rsb_io_machine(self);
-    rs_request request = {.kind = RS_OP_PWRITE, .fd = rsb_io_fd(machine, io), .offset = file_offset(from)};
+    rs_request request = {.kind = RS_OP_PWRITE, .fd = rsb_io_write_fd(machine, io), .offset = file_offset(from)};
     return write_from(machine, &request, buffer, "pwrite");
 }
 

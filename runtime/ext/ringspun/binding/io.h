@@ -24,6 +24,8 @@ typedef struct {
 int64_t rsb_integer(VALUE value, int64_t min, int64_t max, const char *what);
 uint32_t rsb_flags(VALUE value, const char *what);
 int rsb_io_fd(rsb_machine *machine, VALUE io);
+int rsb_io_write_fd(rsb_machine *machine, VALUE io);
+VALUE rsb_writing_end(VALUE io);
 VALUE rsb_path(VALUE path);
 
 rsb_target rsb_target_of(VALUE buffer, VALUE length, VALUE at);

@@ -13,6 +13,7 @@ void Init_native(void) {
     rsb_mRingspun = rb_define_module("Ringspun");
     rsb_init_errors();
     rsb_init_machine();
+    rsb_init_schedule();
     rsb_init_strand();
     rsb_init_scope();
     rsb_init_switch();

@@ -166,7 +166,8 @@ static void hand_out(const vector *v, uint64_t bytes) {
 static VALUE perform(VALUE self, VALUE io, VALUE buffers, rs_op_kind kind, const char *what) {
     rsb_machine *machine = rsb_io_machine(self);
     vector v = {.machine = machine, .what = what, .reading = kind == RS_OP_READV};
-    v.request = (rs_request){.kind = (uint8_t)kind, .fd = rsb_io_fd(machine, io), .offset = -1};
+    int fd = v.reading ? rsb_io_fd(machine, io) : rsb_io_write_fd(machine, io);
+    v.request = (rs_request){.kind = (uint8_t)kind, .fd = fd, .offset = -1};
     v.given = list_of(buffers);
     v.buffers = rb_ary_new();
     v.locked = rb_ary_new();

@@ -118,7 +118,10 @@ static void epoll_arm(rs_machine *machine, rs_op *op) {
         rs_workers_submit(state->workers, op);
         return;
     }
-    int error = ask(machine, op->request.fd, wanted(machine, op->request.fd));
+    /* What was asked for before is asked for again, not counted again: many may wait here. At worst one event comes for
+     * somebody who has gone. */
+    uint32_t before = rs_descriptor_get(&machine->descriptors, op->request.fd)->armed;
+    int error = ask(machine, op->request.fd, before | events_of(op));
     if (error == 0) return;
     /* EPERM: a regular file that we did not open; it has no readiness. */
     if (error == -EPERM && rs_op_table[op->request.kind].execute) rs_workers_submit(state->workers, op);
@@ -158,7 +161,7 @@ static void serve(rs_machine *machine, int fd, uint32_t events) {
     descriptor->armed = 0;
     uint32_t blocked = 0;
     if (events & (EPOLLERR | EPOLLHUP)) events |= EPOLLIN | EPOLLOUT;
-    for (uint32_t link = descriptor->first; link;) {
+    for (uint32_t link = descriptor->first; link && (events & ~blocked);) {
         rs_op *op = rs_op_at(&machine->ops, link - 1);
         link = op->next;
         uint32_t interest = events_of(op);

@@ -166,7 +166,9 @@ void rs_interrupt(rs_machine *machine, rs_strand *strand) {
 
 bool rs_unblock(rs_machine *machine, rs_strand *strand) {
     bool in_hook = strand->wait == RS_WAIT_BLOCK && !strand->unblocked;
-    if (strand->state == RS_STRAND_RUNNING && strand->wait == RS_WAIT_NONE) {
+    /* READY and not in a wait: displaced, which for its own code is still RUNNING. */
+    bool runs = strand->state == RS_STRAND_RUNNING || strand->state == RS_STRAND_READY;
+    if (runs && strand->wait == RS_WAIT_NONE) {
         strand->permit = true;
         return false;
     }

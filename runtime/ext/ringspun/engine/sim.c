@@ -35,7 +35,8 @@ typedef struct sim_flight {
     uint8_t phase;
     uint8_t faults;
     bool waiting;               /* in its object's list */
-    bool cancelled;             /* asked to end, and not ended yet */
+    bool asked_to_end;
+    bool cancelled;             /* and it will, unless something else comes first */
     bool left;                  /* its strand has been sent on: nobody takes the result */
 } sim_flight;
 
@@ -341,6 +342,8 @@ static void sim_arm(rs_machine *machine, rs_op *op) {
     sim_state *state = state_of(machine);
     const rs_sim_faults *faults = &state->faults;
     if (never_waits(op->request.kind)) {
+        /* Whoever closes has seen to it before that no op waits there. */
+        RS_ASSERT(op->request.kind != RS_OP_CLOSE || (op->next == 0 && op->previous == 0));
         rs_op_complete(machine, op, perform(machine, op));
         settle(machine);
         return;
@@ -363,6 +366,8 @@ static void sim_arm(rs_machine *machine, rs_op *op) {
 static void sim_cancel(rs_machine *machine, rs_op *op) {
     sim_flight *flight = (sim_flight *)(uintptr_t)op->backend_word;
     const rs_sim_faults *faults = &state_of(machine)->faults;
+    RS_ASSERT(!flight->asked_to_end);
+    flight->asked_to_end = true;
     if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE) {
         flight->left = true;
         rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
