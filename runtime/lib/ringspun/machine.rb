@@ -91,7 +91,7 @@ module Ringspun
       strand.join
     rescue Cancelled
       raise
-    rescue Exception # rubocop:disable Lint/RescueException -- it is in strand.error, and is reported from there
+    rescue Exception
       report_unread(strand, strand.error) if strand.error
     end
 

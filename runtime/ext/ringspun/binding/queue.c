@@ -50,15 +50,6 @@ static rsb_queue *get(VALUE self, rsb_machine **machine) {
     return queue;
 }
 
-static VALUE timeout_of(VALUE options) {
-    static ID timeout;
-    if (NIL_P(options)) return Qnil;
-    if (!timeout) timeout = rb_intern("timeout");
-    VALUE given = Qundef;
-    rb_get_kwargs(options, &timeout, 0, 1, &given);
-    return given == Qundef ? Qnil : given;
-}
-
 /* What a waiting strand was handed, or what it wants to hand over, lies in its handle until it runs. */
 static void set_hand(rs_strand *strand, VALUE item) {
     rsb_strand *handle = strand->user;
@@ -118,7 +109,7 @@ static VALUE queue_push(int argc, VALUE *argv, VALUE self) {
     else rb_scan_args(argc, argv, "1:", &item, &options);
     if (queue->closed) raise_closed();
     if (give_to_popper(machine, queue, item)) return self;
-    if (RS_UNLIKELY(is_full(queue))) return push_waiting(machine, queue, item, timeout_of(options)) ? self : Qnil;
+    if (RS_UNLIKELY(is_full(queue))) return push_waiting(machine, queue, item, rsb_timeout_option(options)) ? self : Qnil;
     rb_ary_push(queue->items, item);
     return self;
 }
@@ -156,7 +147,7 @@ static VALUE queue_pop(int argc, VALUE *argv, VALUE self) {
     rsb_queue *queue = get(self, &machine);
     VALUE non_block = Qfalse, options = Qnil;
     if (argc > 0) rb_scan_args(argc, argv, "01:", &non_block, &options);
-    VALUE timeout = timeout_of(options);
+    VALUE timeout = rsb_timeout_option(options);
     if (RARRAY_LEN(queue->items) > 0) {
         VALUE item = rb_ary_shift(queue->items);
         if (queue->pushers.len > 0) serve_pusher(machine, queue);

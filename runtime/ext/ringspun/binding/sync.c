@@ -47,13 +47,21 @@ static inline rsb_sync *get(VALUE self, rsb_machine **machine) {
     return sync;
 }
 
-static VALUE timeout_option(int argc, VALUE *argv, int required, VALUE *values) {
+VALUE rsb_timeout_option(VALUE options) {
     static ID timeout;
+    if (NIL_P(options)) return Qnil;
     if (!timeout) timeout = rb_intern("timeout");
-    VALUE options, given = Qundef;
-    rb_scan_args(argc, argv, required ? "1:" : ":", required ? values : &options, &options);
-    if (!NIL_P(options)) rb_get_kwargs(options, &timeout, 0, 1, &given);
+    VALUE given = Qundef;
+    rb_get_kwargs(options, &timeout, 0, 1, &given);
     return given == Qundef ? Qnil : given;
+}
+
+/* The deadline of a method that takes nothing but `timeout:`. */
+static int64_t deadline_of(rsb_machine *machine, int argc, VALUE *argv) {
+    if (RS_LIKELY(argc == 0)) return RS_NEVER;
+    VALUE options;
+    rb_scan_args(argc, argv, ":", &options);
+    return rsb_deadline(machine, rsb_timeout_option(options), "timeout");
 }
 
 /* --- Mutex --- */
@@ -105,8 +113,7 @@ static void mutex_give(rsb_machine *machine, rsb_sync *mutex) {
 static VALUE mutex_lock(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine;
     rsb_sync *mutex = get(self, &machine);
-    VALUE timeout = argc ? timeout_option(argc, argv, 0, NULL) : Qnil;
-    mutex_take(machine, mutex, rsb_deadline(machine, timeout, "timeout"));
+    mutex_take(machine, mutex, deadline_of(machine, argc, argv));
     return self;
 }
 
@@ -210,8 +217,7 @@ static void semaphore_take(rsb_machine *machine, rsb_sync *semaphore, int64_t de
 static VALUE semaphore_acquire(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine;
     rsb_sync *semaphore = get(self, &machine);
-    VALUE timeout = argc ? timeout_option(argc, argv, 0, NULL) : Qnil;
-    semaphore_take(machine, semaphore, rsb_deadline(machine, timeout, "timeout"));
+    semaphore_take(machine, semaphore, deadline_of(machine, argc, argv));
     return self;
 }
 
@@ -266,13 +272,9 @@ static VALUE semaphore_available(VALUE self) {
 static VALUE condition_wait(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine;
     rsb_sync *condition = get(self, &machine);
-    VALUE mutex_object = Qnil;
-    static ID timeout_name;
-    if (!timeout_name) timeout_name = rb_intern("timeout");
-    VALUE options, timeout = Qundef;
+    VALUE mutex_object = Qnil, options = Qnil;
     rb_scan_args(argc, argv, "01:", &mutex_object, &options);
-    if (!NIL_P(options)) rb_get_kwargs(options, &timeout_name, 0, 1, &timeout);
-    int64_t deadline_ns = rsb_deadline(machine, timeout == Qundef ? Qnil : timeout, "timeout");
+    int64_t deadline_ns = rsb_deadline(machine, rsb_timeout_option(options), "timeout");
     rsb_sync *mutex = NIL_P(mutex_object) ? NULL : get(mutex_object, &machine);
     if (mutex) mutex_give(machine, mutex);
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &condition->waiters, 0, NULL);
@@ -335,8 +337,7 @@ static VALUE barrier_initialize(VALUE self, VALUE parties) {
 static VALUE barrier_wait(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine;
     rsb_sync *barrier = get(self, &machine);
-    VALUE timeout = argc ? timeout_option(argc, argv, 0, NULL) : Qnil;
-    int64_t deadline_ns = rsb_deadline(machine, timeout, "timeout");
+    int64_t deadline_ns = deadline_of(machine, argc, argv);
     if ((long)barrier->waiters.len + 1 >= barrier->limit) {
         rs_list_wake_all(&machine->engine, &barrier->waiters, 0);
         return Qtrue;

@@ -16,4 +16,7 @@ typedef struct {
 /* Binds an object to the machine that uses it, or raises. */
 void rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine);
 
+/* `timeout:` out of an options hash, or nil. */
+VALUE rsb_timeout_option(VALUE options);
+
 #endif
