@@ -77,6 +77,7 @@ module Ringspun
     def shut_down
       return if closed?
 
+      check_closable
       others = strands - [running]
       others.each { |strand| terminate(strand) }
       begin

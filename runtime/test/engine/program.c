@@ -136,6 +136,7 @@ static void run(program *program) {
     for (uint64_t i = 0; driver->unfinished > 0 && !program->failed; i++) {
         rs_decision decision = rs_next(&driver->machine);
         worker *somebody = &program->workers[0];
+        if (i > DECISIONS_MAX) program_fail(somebody, "it goes on for ever; unfinished", driver->unfinished);
         if (decision.verdict == RS_RUN) {
             if (program->displaced) EXPECT(program->displaced, decision.strand == program->displaced->task.strand, 0);
             program->displaced = NULL;
@@ -144,9 +145,7 @@ static void run(program *program) {
         }
         check_at_rest(program);
         if (decision.verdict == RS_DEADLOCK) program_fail(somebody, "deadlock; unfinished", driver->unfinished);
-        if (decision.deadline_ns > program->start_ns + LASTS_MAX_NS || i > DECISIONS_MAX) {
-            program_fail(somebody, "it goes on for ever; unfinished", driver->unfinished);
-        }
+        if (decision.deadline_ns > program->start_ns + LASTS_MAX_NS) program_fail(somebody, "it takes too long", 0);
         if (!program->failed) rs_sleep(&driver->machine, decision.deadline_ns);
     }
     if (program->failed) return;

@@ -18,6 +18,8 @@
 /* Of so many seeds one runs twice and must do the same. */
 #define TWICE_EVERY 16
 #define FAILURES_MAX 5
+/* A program that runs for ever without waiting is not seen by any check. A seed takes a millisecond. */
+#define SECONDS_PER_SEED 60
 
 static volatile uint64_t current_seed;
 static const char *program_name;
@@ -37,6 +39,7 @@ static void on_crash(int signal_number) {
 
 static bool run_seed(uint64_t seed, bool verbose, program_report *report) {
     current_seed = seed;
+    alarm(SECONDS_PER_SEED);
     *report = program_run(seed, verbose);
     if (report->failed) {
         printf("FAILED: seed %llu: %s\n", (unsigned long long)seed, report->failure);
@@ -70,6 +73,7 @@ int main(int argc, char **argv) {
     }
     signal(SIGABRT, on_crash);
     signal(SIGSEGV, on_crash);
+    signal(SIGALRM, on_crash);
     uint64_t passed = 0, failed = 0, parks = 0, events = 0;
     for (uint64_t seed = from; seed < from + seeds && failed < FAILURES_MAX; seed++) {
         program_report report;

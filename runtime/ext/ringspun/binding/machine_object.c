@@ -395,11 +395,21 @@ static VALUE machine_set_locate(VALUE self, VALUE locate) {
 
 /* --- end --- */
 
-static VALUE machine_close_engine(VALUE self) {
+static VALUE machine_check_closable(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
-    if (rs_strand_id(rs_running(&machine->engine)) != machine->root) {
+    rs_strand *strand = rs_running(&machine->engine);
+    if (rs_strand_id(strand) != machine->root) {
         rb_raise(rsb_eUsage, "a machine is closed by the strand that made it, not by one that it runs");
     }
+    if (strand->scope != &strand->own) {
+        rb_raise(rsb_eUsage, "a machine is not closed inside one of its scopes or timeouts; close it after them");
+    }
+    return Qnil;
+}
+
+static VALUE machine_close_engine(VALUE self) {
+    rsb_machine *machine = rsb_machine_of(self);
+    machine_check_closable(self);
     if (machine->engine.strands.live > 1) {
         rb_raise(rsb_eUsage, "%u strands are still alive", machine->engine.strands.live - 1);
     }
@@ -490,6 +500,7 @@ void rsb_init_machine(void) {
     rb_define_method(rsb_cMachine, "locate=", machine_set_locate, 1);
     rb_define_method(rsb_cMachine, "closed?", machine_closed_p, 0);
     rb_define_method(rsb_cMachine, "metrics", machine_metrics, 0);
+    rb_define_private_method(rsb_cMachine, "check_closable", machine_check_closable, 0);
     rb_define_private_method(rsb_cMachine, "close_engine", machine_close_engine, 0);
     rb_define_private_method(rsb_cMachine, "report_unread_errors", machine_report_unread, 0);
     rb_define_private_method(rsb_cMachine, "backend_name", machine_backend_name, 0);

@@ -210,14 +210,19 @@ static int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here) {
     return state;
 }
 
-/* One turn of the loop for a fiber that has nothing to run: the strand to run, or NULL to look again. */
-static rs_strand *turn(rsb_machine *machine) {
-    rs_decision decision = rs_next(&machine->engine);
-    if (decision.verdict == RS_RUN) return decision.strand;
+/* Nothing is ready: sleeps, or ends a deadlock. */
+static void without_strand(rsb_machine *machine, rs_decision decision) {
     if (RS_UNLIKELY(machine->engine.strands.live == 0)) rsb_end_of_child(machine);
     if (decision.verdict == RS_SLEEP) sleep_interruptible(machine, decision.deadline_ns);
     else if (others_may_wake_us(machine)) sleep_interruptible(machine, RS_NEVER);
     else break_deadlock(machine);
+}
+
+/* One turn of the loop for a fiber that has nothing to run: the strand to run, or NULL to look again. */
+static inline rs_strand *turn(rsb_machine *machine) {
+    rs_decision decision = rs_next(&machine->engine);
+    if (RS_LIKELY(decision.verdict == RS_RUN)) return decision.strand;
+    without_strand(machine, decision);
     return NULL;
 }
 

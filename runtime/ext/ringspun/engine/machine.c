@@ -20,6 +20,7 @@ static void start_root(rs_machine *machine) {
     root->scope = &root->own;
     root->state = RS_STRAND_RUNNING;
     machine->running = root->index;
+    machine->runs = root;
 }
 
 int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options) {
@@ -265,6 +266,7 @@ static rs_decision run_next(rs_machine *machine) {
     RS_ASSERT(strand->state == RS_STRAND_READY || strand->state == RS_STRAND_NEW);
     strand->state = RS_STRAND_RUNNING;
     machine->running = strand->index;
+    machine->runs = strand;
     machine->metrics.resumes++;
     rs_trace_if(machine, RS_TRACE_RUN, rs_strand_id(strand), 0);
     return (rs_decision){.verdict = RS_RUN, .strand = strand};

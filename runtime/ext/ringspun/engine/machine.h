@@ -42,6 +42,7 @@ typedef struct rs_machine {
     const rs_backend *backend;
     void *backend_state;
     uint32_t running;           /* index of the strand that runs, RS_NO_INDEX between two */
+    rs_strand *runs;            /* its slot; meaningful only while one runs */
     rs_wake_kind refusal;
     uint64_t last_ticket;
     uint32_t resumes_since_poll;
@@ -80,7 +81,7 @@ static inline int64_t rs_now(rs_machine *machine) {
 
 static inline rs_strand *rs_running(const rs_machine *machine) {
     RS_ASSERT(machine->running != RS_NO_INDEX);
-    return rs_strand_at(&machine->strands, machine->running);
+    return machine->runs;
 }
 
 static inline void rs_trace_if(rs_machine *machine, rs_trace_kind kind, uint64_t subject, int64_t detail) {
