@@ -101,7 +101,13 @@ module Ringspun
     end
 
     def report_unread(strand, error)
-      warn("ringspun: #{strand.inspect} ended with an error that nobody joined: #{error.full_message(highlight: false)}")
+      warn("ringspun: #{strand.inspect} ended with an error that nobody joined: #{text_of(error)}")
+    end
+
+    def text_of(error)
+      error.full_message(highlight: false)
+    rescue StandardError => e
+      "#{error.class} (its message raises #{e.class})"
     end
   end
 

@@ -413,6 +413,28 @@ OVER_BACKENDS(poll_tells_readiness) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
+OVER_BACKENDS(numbers_that_are_no_descriptor) {
+    driver d;
+    char byte = 0;
+    int numbers[] = {-1, -7, 999999, INT32_MAX};
+    subject_open(&d, subject);
+    for (int i = 0; i < 4; i++) {
+        int fd = numbers[i];
+        rs_request write = request_write(fd, &byte, 1);
+        write.options = RS_REQUEST_ALL;
+        CHECK_EQUAL(-EBADF, scene_ask(&d, write));
+        CHECK_EQUAL(-EBADF, scene_ask(&d, request_read(fd, &byte, 1)));
+        CHECK_EQUAL(-EBADF, scene_ask(&d, request_recv(fd, &byte, 1)));
+        CHECK_EQUAL(-EBADF, scene_ask(&d, request_accept(fd)));
+        CHECK_EQUAL(-EBADF, scene_ask(&d, request_poll(fd, POLLIN)));
+        CHECK_EQUAL(-EBADF, scene_ask(&d, request_fsync(fd)));
+        CHECK_EQUAL(-EBADF, scene_ask(&d, request_listen(fd, 1)));
+        CHECK_EQUAL(-EBADF, scene_ask(&d, request_close(fd)));
+    }
+    CHECK(d.machine.descriptors.capacity < 1 << 21);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
 OVER_BACKENDS(half_a_connection) {
     driver d;
     int pair[2];

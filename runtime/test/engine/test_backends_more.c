@@ -95,6 +95,43 @@ OVER_BACKENDS(connections_that_fail) {
     rmdir(folder);
 }
 
+OVER_BACKENDS(connecting_waits_for_a_place_in_the_queue) {
+    enum { CLIENTS = 6, GONE = 2 };
+    driver d;
+    const char *folder = subject_folder();
+    const char *path = subject_path(folder, "door");
+    caller connectors[CLIENTS] = {0}, acceptors[CLIENTS] = {0}, gone[GONE] = {0};
+    subject_open(&d, subject);
+    int listener = (int)socket_bound_to(&d, path);
+    scene_ask(&d, request_listen(listener, 1));
+    int clients[CLIENTS], servers[CLIENTS], left[GONE];
+    for (int i = 0; i < GONE; i++) left[i] = (int)scene_ask(&d, request_socket());
+    for (int i = 0; i < CLIENTS; i++) clients[i] = (int)scene_ask(&d, request_socket());
+    for (int i = 0; i < CLIENTS; i++) {
+        scene_call(&d, &connectors[i], request_connect(clients[i], path), 0, 0);
+        scene_call(&d, &acceptors[i], request_accept(listener), (10 + i) * MS, 0);
+        if (i >= 3 && i < 3 + GONE) scene_call(&d, &gone[i - 3], request_connect(left[i - 3], path), 0, (i - 1) * MS);
+    }
+    uint64_t before = d.machine.metrics.system_calls;
+    driver_run(&d);
+    /* It waits, instead of asking all the time. */
+    CHECK(d.machine.metrics.system_calls - before < 300);
+    for (int i = 0; i < CLIENTS; i++) {
+        CHECK_EQUAL(0, connectors[i].result);
+        CHECK(acceptors[i].result >= 0);
+        servers[i] = (int)acceptors[i].result;
+    }
+    for (int i = 0; i < GONE; i++) CHECK_EQUAL(RS_WAKE_TIMEOUT, gone[i].wake);
+    CHECK_EQUAL(RS_NEVER, d.machine.backend_deadline_ns);
+    close_all(&d, left, GONE);
+    close_all(&d, clients, CLIENTS);
+    close_all(&d, servers, CLIENTS);
+    close_all(&d, &listener, 1);
+    CHECK_EQUAL(0, scene_end(&d));
+    unlink(path);
+    rmdir(folder);
+}
+
 OVER_BACKENDS(a_cancelled_accept_loses_no_connection) {
     driver d;
     const char *folder = subject_folder();

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "io_case"
+require "io/console"
 require "pty"
 
 # Descriptors that the machine did not make: Ruby's own IO objects, and such that block.
@@ -127,7 +128,7 @@ class ForeignTest < IOCase
   def test_a_terminal
     on_machine do |machine|
       master, slave = keep(*PTY.open)
-      slave.raw! if slave.respond_to?(:raw!)
+      slave.raw!
       [true, false].each do |nonblock|
         [master, slave].each { |io| io.nonblock = nonblock }
         [[master, slave], [slave, master]].each do |from, to|
@@ -141,6 +142,25 @@ class ForeignTest < IOCase
       strand = waiting(/read/) { machine.read(slave, +"") }
       machine.terminate(strand)
       assert_raises(Ringspun::TerminatedError) { strand.await }
+    end
+  end
+
+  # A write that blocked would keep from running whoever could make room.
+  def test_a_full_terminal
+    on_machine do |machine|
+      master, slave = keep(*PTY.open)
+      [0, 1].each do |cooked|
+        cooked.zero? ? slave.raw! : slave.cooked!
+        text = "some text\n" * 20_000
+        writing = waiting(/write/) { machine.write(slave, text) }
+        read = read_exactly(master, text.bytesize + (cooked * 20_000))
+        assert_equal text, read.delete("\r")
+        assert_equal text.bytesize, writing.await
+      end
+      slave.raw!
+      writing = waiting(/write/) { machine.write(master, "y" * 200_000) }
+      assert_equal "y" * 200_000, read_exactly(slave, 200_000)
+      assert_equal 200_000, writing.await
     end
   end
 

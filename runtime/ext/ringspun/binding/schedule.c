@@ -51,7 +51,8 @@ void rsb_on_message(rs_machine *engine, const rs_message *message) {
 static void tell(rsb_machine *machine, VALUE strand_object, message_purpose purpose, VALUE payload) {
     if (!machine->open) rb_raise(rsb_eClosed, "the strand's machine is closed");
     if (rsb_existing() == machine) {
-        rsb_machine_of(machine->self);
+        /* No more checks: a signal handler may call this while the machine sleeps and no strand runs. */
+        if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
         apply(machine, rsb_strand_get(strand_object), purpose, payload);
         return;
     }
@@ -69,7 +70,8 @@ static rsb_strand *target_of(rsb_machine *machine, VALUE object) {
 }
 
 /* Hands a value to a strand: its {#park} returns it, the present one or the next. An exception is raised in the strand
- * instead, at its present or next wait. May be called from any thread; never waits.
+ * instead, at its present or next wait. May be called from any thread and from a
+ * signal handler; never waits.
  *
  * @param strand [Strand]
  * @param value [Object, Exception]
@@ -88,7 +90,8 @@ static VALUE machine_schedule(int argc, VALUE *argv, VALUE self) {
 }
 
 /* Cancels a strand: its present wait ends and every later one is refused, so that it unwinds through its ensure blocks.
- * Join it to wait for its end. May be called from any thread; never waits.
+ * Join it to wait for its end. May be called from any thread and from a
+ * signal handler; never waits.
  *
  * @param strand [Strand]
  * @return [Boolean] false when the strand has ended

@@ -285,18 +285,29 @@ static VALUE strand_waits_for(VALUE self) {
  * @since 0.1.0 */
 static VALUE strand_spawned_at(VALUE self) { return rsb_strand_get(self)->spawned_at; }
 
-static int report(VALUE strand, VALUE error, VALUE machine) {
-    rb_funcall(machine, rb_intern("report_unread"), 2, strand, error);
-    return ST_DELETE;
+static VALUE report_one(VALUE arguments) {
+    return rb_funcallv(RARRAY_AREF(arguments, 0), rb_intern("report_unread"), 2, RARRAY_CONST_PTR(arguments) + 1);
 }
 
+/* One that cannot be reported, because its message raises, must not stand before the others for ever. */
+static int report(VALUE strand, VALUE error, VALUE machine) {
+    int state = 0;
+    rb_protect(report_one, rb_ary_new_from_args(3, machine, strand, error), &state);
+    if (state) rb_set_errinfo(Qnil);
+    return ST_CONTINUE;
+}
+
+/* What writes the reports may be the program's own and wait, so others may fail meanwhile: they go to a new hash. */
 static VALUE report_all(VALUE machine_object) {
     rsb_machine *machine = rsb_machine_any_thread(machine_object);
-    rb_hash_foreach(machine->unread, report, machine_object);
+    VALUE unread = machine->unread;
+    machine->unread = rb_hash_new();
+    rb_hash_foreach(unread, report, machine_object);
     return Qnil;
 }
 
 void rsb_report_unread(rsb_machine *machine) {
+    if (RHASH_SIZE(machine->unread) == 0) return;
     int state = 0;
     rb_protect(report_all, machine->self, &state);
     if (state) rb_set_errinfo(Qnil);

@@ -99,8 +99,18 @@ static void sleep_interruptible(rsb_machine *machine, int64_t deadline_ns) {
     if (state) hand_to_root(machine, state);
 }
 
+/* As with Kernel#sleep: who sleeps without an end waits for a signal handler. */
+static bool sleeps_for_ever(rs_strands *strands) {
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state == RS_STRAND_PARKED && strand->wait == RS_WAIT_SLEEP) return true;
+    }
+    return false;
+}
+
 static bool others_may_wake_us(rsb_machine *machine) {
     if (machine->engine.backend->closed_world) return false;
+    if (sleeps_for_ever(&machine->engine.strands)) return true;
     return RARRAY_LEN(rb_funcall(rb_cThread, id_list, 0)) > 1;
 }
 

@@ -30,6 +30,9 @@ typedef struct {
     uint32_t capacity;
 } rs_descriptors;
 
+/* A larger number is taken for a mistake: without a limit, one would make the table as large as itself. */
+#define RS_DESCRIPTORS_MAX (1 << 22)
+
 void rs_descriptors_free(rs_descriptors *descriptors);
 
 /* The entry of that number, made if need be. Its address holds until the next call with a larger number. */

@@ -15,12 +15,17 @@
 
 #define EVENTS_PER_WAIT 256
 #define WAKE_UP (-1)
+/* A Unix socket whose listener's queue is full cannot connect, and counts as ready all the time. Trying once a
+ * millisecond costs nothing beside what keeps that listener so busy. */
+#define CONNECT_AGAIN_NS 1000000
+#define WAITS_FOR_RETRY ((uint64_t)1 << 32)
 
 typedef struct {
     int epoll;
     int wake;
     int ready;                  /* events fetched by wait and not yet harvested */
     struct epoll_event events[EVENTS_PER_WAIT];
+    uint32_t retry_first;       /* connects to try again; linked by the low half of backend_word: index + 1 */
     rs_workers *workers;
 } epoll_state;
 
@@ -61,6 +66,7 @@ static void epoll_close(rs_machine *machine) {
 }
 
 static uint32_t events_of(const rs_op *op) {
+    if (op->backend_word & WAITS_FOR_RETRY) return 0;
     switch (rs_op_table[op->request.kind].side) {
     case RS_SIDE_READ: return EPOLLIN;
     case RS_SIDE_WRITE: return EPOLLOUT;
@@ -128,9 +134,31 @@ static void epoll_arm(rs_machine *machine, rs_op *op) {
     else rs_op_complete(machine, op, error == -EPERM ? -EINVAL : error);
 }
 
+static void retry_later(rs_machine *machine, rs_op *op) {
+    epoll_state *state = machine->backend_state;
+    op->backend_word = WAITS_FOR_RETRY | state->retry_first;
+    state->retry_first = op->index + 1;
+    if (machine->backend_deadline_ns == RS_NEVER) machine->backend_deadline_ns = rs_now(machine) + CONNECT_AGAIN_NS;
+}
+
+static void forget_retry(rs_machine *machine, rs_op *op) {
+    epoll_state *state = machine->backend_state;
+    if (!(op->backend_word & WAITS_FOR_RETRY)) return;
+    uint32_t after = (uint32_t)op->backend_word;
+    rs_op *before = NULL;
+    for (uint32_t link = state->retry_first; link != op->index + 1; link = (uint32_t)before->backend_word) {
+        before = rs_op_at(&machine->ops, link - 1);
+    }
+    if (before) before->backend_word = WAITS_FOR_RETRY | after;
+    else state->retry_first = after;
+    if (state->retry_first == 0) machine->backend_deadline_ns = RS_NEVER;
+    op->backend_word = 0;
+}
+
 static void epoll_cancel(rs_machine *machine, rs_op *op) {
     epoll_state *state = machine->backend_state;
     if (!op->offloaded) {
+        forget_retry(machine, op);
         rs_op_complete(machine, op, -ECANCELED);
     } else if (rs_workers_withdraw(state->workers, op)) {
         rs_op_complete(machine, op, -ECANCELED);
@@ -156,6 +184,20 @@ static bool advance(rs_machine *machine, rs_op *op) {
     }
 }
 
+static void retry_connects(rs_machine *machine) {
+    epoll_state *state = machine->backend_state;
+    if (rs_now(machine) < machine->backend_deadline_ns) return;
+    uint32_t link = state->retry_first;
+    state->retry_first = 0;
+    machine->backend_deadline_ns = RS_NEVER;
+    while (link) {
+        rs_op *op = rs_op_at(&machine->ops, link - 1);
+        link = (uint32_t)op->backend_word;
+        op->backend_word = 0;
+        if (!advance(machine, op)) retry_later(machine, op);
+    }
+}
+
 static void serve(rs_machine *machine, int fd, uint32_t events) {
     rs_descriptor *descriptor = rs_descriptor_get(&machine->descriptors, fd);
     descriptor->armed = 0;
@@ -166,7 +208,9 @@ static void serve(rs_machine *machine, int fd, uint32_t events) {
         link = op->next;
         uint32_t interest = events_of(op);
         if (op->offloaded || !(interest & events & ~blocked)) continue;
-        if (!advance(machine, op) && rs_op_table[op->request.kind].side != RS_SIDE_MASK) blocked |= interest;
+        if (advance(machine, op)) continue;
+        if (op->request.kind == RS_OP_CONNECT) retry_later(machine, op);
+        else if (rs_op_table[op->request.kind].side != RS_SIDE_MASK) blocked |= interest;
     }
     uint32_t rest = wanted(machine, fd);
     if (!rest) return;
@@ -175,7 +219,9 @@ static void serve(rs_machine *machine, int fd, uint32_t events) {
     for (uint32_t link = rs_descriptor_get(&machine->descriptors, fd)->first; link;) {
         rs_op *op = rs_op_at(&machine->ops, link - 1);
         link = op->next;
-        if (!op->offloaded) rs_op_complete(machine, op, error);
+        if (op->offloaded) continue;
+        forget_retry(machine, op);
+        rs_op_complete(machine, op, error);
     }
 }
 
@@ -186,6 +232,7 @@ static void epoll_poll(rs_machine *machine) {
         int count = epoll_wait(state->epoll, state->events, EVENTS_PER_WAIT, 0);
         state->ready = count > 0 ? count : 0;
     }
+    if (state->retry_first) retry_connects(machine);
     int count = state->ready;
     state->ready = 0;
     for (int i = 0; i < count; i++) {
@@ -227,6 +274,7 @@ static int epoll_forked(rs_machine *machine) {
     close(state->epoll);
     close(state->wake);
     state->ready = 0;
+    state->retry_first = 0;
     rs_workers_forked(state->workers);
     return open_descriptors(state);
 }

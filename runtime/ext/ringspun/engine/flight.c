@@ -30,6 +30,12 @@ void rs_op_end(rs_machine *machine, rs_op *op) {
     op->abandoned = true;
 }
 
+/* Tries do not find out all of these: poll(2) passes over a negative number, and an fsync is not tried at all. */
+static bool names_no_descriptor(const rs_request *request) {
+    bool needs_one = rs_op_table[request->kind].side != RS_SIDE_NONE;
+    return (request->fd < 0 && needs_one) || request->fd >= RS_DESCRIPTORS_MAX;
+}
+
 rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns) {
     rs_strand *strand = rs_running(machine);
     uint64_t ticket = rs_park_begin(machine, RS_WAIT_OP, park_flags, deadline_ns);
@@ -42,8 +48,13 @@ rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park
     strand->op = op->index;
     machine->ops.in_flight++;
     machine->metrics.ops_started++;
-    if (request->fd >= 0) rs_descriptor_add(&machine->descriptors, &machine->ops, op);
     rs_trace_if(machine, RS_TRACE_OP, rs_op_id(op), request->kind);
+    if (RS_UNLIKELY(names_no_descriptor(request))) {
+        op->request.fd = -1;
+        rs_op_complete(machine, op, -EBADF);
+        return op;
+    }
+    if (request->fd >= 0) rs_descriptor_add(&machine->descriptors, &machine->ops, op);
     machine->backend->arm(machine, op);
     return op;
 }

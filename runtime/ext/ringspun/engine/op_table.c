@@ -15,6 +15,8 @@
 /* A read or write of this size costs less than handing it to anybody. */
 #define INLINE_FILE_MAX 65536u
 
+#define TERMINAL_ROOM 128u
+
 #define RETRY(result, call)                                                                                           \
     do {                                                                                                              \
         (result) = (call);                                                                                            \
@@ -87,14 +89,16 @@ static int64_t write_file(rs_machine *machine, const rs_request *request, const 
     return plain_write(request->fd, t);
 }
 
-/* A blocking pipe that is ready takes PIPE_BUF bytes at once; more might wait. */
+/* A blocking pipe that is ready takes PIPE_BUF bytes at once; more might wait. A terminal is ready with 256 bytes of room,
+ * and every line end may become two. */
 static int64_t write_blocking(const rs_request *request, const transfer *t) {
     if (t->bytes == 0) return plain_write(request->fd, t);
     if (!ready(request->fd, POLLOUT)) return -EAGAIN;
     const struct iovec *part = t->parts;
     while (part->iov_len == 0) part++;
     struct iovec first = *part;
-    if (first.iov_len > PIPE_BUF) first.iov_len = PIPE_BUF;
+    size_t room = first.iov_len > TERMINAL_ROOM && isatty(request->fd) ? TERMINAL_ROOM : PIPE_BUF;
+    if (first.iov_len > room) first.iov_len = room;
     transfer small = {&first, 1, t->offset, first.iov_len};
     return plain_write(request->fd, &small);
 }
