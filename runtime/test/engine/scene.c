@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
-#define OPENING_TRIES 500
+#define TRIES 1000
 
 static uint32_t ended;
 
@@ -39,11 +39,17 @@ void scene_call(driver *driver, caller *self, rs_request request, int64_t delay_
     driver_spawn(driver, NULL, &self->task, caller_step);
 }
 
+static bool too_early(const canceller *self) {
+    const rs_op *op = self->target->op;
+    if (self->after_bytes > 0) return op && op->done < self->after_bytes;
+    return self->opening > 0 && scene_threads_opening() < self->opening;
+}
+
 static void canceller_step(task *task) {
     canceller *self = (canceller *)task;
     TASK_BEGIN(task);
     if (self->delay_ns > 0) TASK_WAIT(task, task_sleep(task, self->delay_ns));
-    while (scene_threads_opening() < self->opening && self->tries++ < OPENING_TRIES) {
+    while (too_early(self) && self->tries++ < TRIES) {
         TASK_WAIT(task, task_sleep(task, MS));
     }
     if (!self->target->finished) {

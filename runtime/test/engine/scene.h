@@ -21,11 +21,13 @@ typedef struct {
     int64_t then_at_ns;
 } caller;
 
-/* A strand that cancels another one after a while, and not before so many of the process's threads wait in open(2). */
+/* A strand that cancels another one after a while, and not before the other's op has moved that much or so many of the
+ * process's threads wait in open(2). */
 typedef struct {
     task task;
     task *target;
     int64_t delay_ns;
+    uint64_t after_bytes;
     int opening;
     int tries;
 } canceller;

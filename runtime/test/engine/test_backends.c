@@ -143,7 +143,7 @@ OVER_BACKENDS(all_of_it_ends_with_what_there_was) {
     CHECK_EQUAL(5, reader.result);
     /* A cancellation after the first byte: the bytes are told, the cancellation meets the next wait. */
     close_all(&d, pair, 1);
-    canceller canceller = {0};
+    canceller canceller = {.after_bytes = 5};
     reader = (caller){.then_sleep_ns = SECOND};
     scene_ask(&d, request_pipe(pair));
     read.fd = pair[0];
@@ -261,7 +261,7 @@ OVER_BACKENDS(cancel_versus_completion) {
         caller reader = {.then_sleep_ns = SECOND}, writer = {0};
         canceller canceller = {0};
         scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, 0);
-        int64_t cancel_ns = i % 2 ? (i % 5) * 50 * US : 100 * US;
+        int64_t cancel_ns = i % 10 == 0 ? 10 * MS : i % 2 ? (i % 5) * 50 * US : 100 * US;
         if (i % 3) scene_cancel(&d, &canceller, &reader.task, cancel_ns);
         scene_call(&d, &writer, request_write(pair[1], "12345", 5), 100 * US, 0);
         if (i % 3 == 0) scene_cancel(&d, &canceller, &reader.task, cancel_ns);
@@ -300,7 +300,7 @@ OVER_BACKENDS(a_timeout_ends_this_wait_and_no_other) {
     /* A timeout that does not fire leaves nothing behind. */
     caller writer = {0};
     reader = (caller){.then_sleep_ns = 20 * MS};
-    scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, 10 * MS);
+    scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, 10 * SECOND);
     scene_call(&d, &writer, request_write(pair[1], "x", 1), MS, 0);
     driver_run(&d);
     CHECK_EQUAL(1, reader.result);

@@ -433,7 +433,7 @@ OVER_BACKENDS(messages_from_other_threads) {
     for (int i = 0; i < SENDERS; i++) pthread_join(threads[i], NULL);
     CHECK_EQUAL(0, receiver.disorder);
     CHECK_EQUAL(SENDERS * MESSAGES, d.machine.metrics.messages);
-    CHECK(receiver.waits > 10);
+    CHECK(receiver.waits > 0);
     CHECK_EQUAL(0, scene_end(&d));
 }
 

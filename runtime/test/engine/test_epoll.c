@@ -250,24 +250,32 @@ TEST(a_number_reused_behind_our_back) {
 
 TEST(a_child_is_waited_for) {
     driver d;
+    int pair[2];
+    char byte;
     open_machine(&d);
+    scene_ask(&d, request_pipe(pair));
+    fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        usleep(20000);
-        _exit(3);
+        struct pollfd told = {.fd = pair[0], .events = POLLIN};
+        poll(&told, 1, 20000);
+        _exit(read(pair[0], &byte, 1) == 1 ? 3 : 4);
     }
     rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = P_PID, .offset = child};
-    caller early = {0}, waiter = {0};
+    caller early = {0}, waiter = {0}, writer = {0};
     scene_call(&d, &early, request, 0, MS);
-    scene_call(&d, &waiter, request, 0, 0);
     driver_run(&d);
     CHECK_EQUAL(RS_WAKE_TIMEOUT, early.wake);
+    scene_call(&d, &waiter, request, 0, 0);
+    scene_call(&d, &writer, request_write(pair[1], "x", 1), MS, 0);
+    driver_run(&d);
     CHECK_EQUAL(child, waiter.result);
     run_until_workers_rest(&d);
     /* It was only looked at: reaping is the caller's. */
     int status;
     CHECK_EQUAL(child, waitpid(child, &status, 0));
     CHECK_EQUAL(3, WEXITSTATUS(status));
+    close_all(&d, pair, 2);
     CHECK_EQUAL(0, scene_end(&d));
 }
 

@@ -51,9 +51,10 @@ typedef struct rsb_strand {
     VALUE supervisor;           /* the Ringspun::Scope it was spun into, or nil */
     VALUE spawned_at;
     rs_id id;
-    VALUE kill_info;            /* errinfo of a Fiber#kill or Thread#kill that was caught at a switch */
+    VALUE kill;                 /* errinfo of a Fiber#kill or Thread#kill that was caught at a switch; 0: none */
     uint32_t locks;             /* Ringspun::Mutexes that it holds */
-    int kill_state;             /* its rb_protect state; 0: none */
+    int kill_state;             /* its rb_protect state */
+    bool kill_pending;          /* it has not been raised again at a wait of ours yet */
     bool started;
     bool done;
     bool cancelled;             /* it ended by a cancellation */
@@ -66,6 +67,7 @@ typedef struct rsb_scope {
     VALUE machine;
     VALUE first_error;
     VALUE suppressed;
+    uint32_t fork_count;        /* as it was when the scope was opened */
     bool open;
     bool returned;              /* the block, normally */
     bool cancelled;             /* the block or the wait for the children ended by a cancellation */
@@ -98,6 +100,9 @@ NORETURN(void rsb_end_of_child(rsb_machine *machine));
 int64_t rsb_seconds_to_ns(VALUE seconds, const char *what);
 int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what);
 
+/* What CRuby keeps in errinfo while a Fiber#kill unwinds; any other number there is a Thread#kill. */
+#define RSB_FIBER_KILLED INT2FIX(2)
+
 /* switch.c */
 rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
                       uint64_t tag, int64_t *result);
@@ -112,6 +117,7 @@ void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
 void rsb_after_inline(rsb_machine *machine);
 void rsb_before_lock(rsb_machine *machine);
 void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception);
+void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int state);
 
 /* strand_object.c */
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);

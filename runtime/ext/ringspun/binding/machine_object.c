@@ -221,6 +221,7 @@ void rsb_after_fork(rsb_machine *machine) {
     if (error) rb_syserr_fail(-error, "machine in a forked child");
     machine->root = rs_strand_id(survivor);
     machine->spin_scope = &survivor->own;
+    ((rsb_strand *)survivor->user)->supervisor = Qnil;
     rb_hash_clear(machine->unread);
 }
 

@@ -29,10 +29,21 @@ static rsb_scope *get(VALUE self) {
     return scope;
 }
 
+/* In a forked child: opened by a strand that did not come along. Its links must not be followed. */
+static bool is_forgotten(rsb_machine *machine, rsb_scope *scope) {
+    if (RS_LIKELY(scope->fork_count == rsb_forks)) return false;
+    rs_scope *each = rs_running(&machine->engine)->scope;
+    while (each && each != &scope->engine) each = each->parent;
+    return each == NULL;
+}
+
 static rsb_scope *get_open(VALUE self, rsb_machine **machine) {
     rsb_scope *scope = get(self);
     if (!scope->open) rb_raise(rsb_eClosed, "this scope has ended; strands and deadlines belong inside its block");
     *machine = rsb_machine_of(scope->machine);
+    if (RS_UNLIKELY(is_forgotten(*machine, scope))) {
+        rb_raise(rsb_eClosed, "this scope belongs to a strand of the parent process; open one of this process's own");
+    }
     return scope;
 }
 
@@ -75,7 +86,7 @@ static rs_wake_kind wait_for_children(rsb_machine *machine, rsb_scope *scope) {
 /* What was scheduled for the owner counts as an error of its block. A kill stays pending until the scope is closed. */
 static void take_interrupt(rsb_machine *machine, rsb_scope *scope) {
     rsb_strand *owner = rsb_running(machine);
-    if (owner->kill_state) {
+    if (owner->kill_pending) {
         scope->killed = true;
         return;
     }
@@ -122,7 +133,7 @@ static void raise_first_error(rsb_scope *scope) {
 static VALUE outcome(rsb_machine *machine, rsb_scope *scope, VALUE value, VALUE deadline, int state) {
     if (scope->killed) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
     bool leaves = state && !rsb_is_exception(rb_errinfo());
-    if (leaves && NIL_P(scope->first_error)) rb_jump_tag(state);
+    if (leaves && (NIL_P(scope->first_error) || RB_FIXNUM_P(rb_errinfo()))) rb_jump_tag(state);
     rb_set_errinfo(Qnil);
     if (!NIL_P(scope->first_error)) raise_first_error(scope);
     if (scope->answers && scope->engine.cause == RS_CANCELLED_BY_DEADLINE && (scope->cancelled || scope->cut_children)) {
@@ -162,6 +173,7 @@ static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
     scope->self = object;
     scope->machine = self;
     scope->first_error = scope->suppressed = Qnil;
+    scope->fork_count = rsb_forks;
     rs_scope_open(&machine->engine, &scope->engine, deadline_ns, given[1] != Qundef && RTEST(given[1]));
     scope->open = true;
     int state = 0;
@@ -200,6 +212,7 @@ static VALUE scope_cancel(VALUE self) {
     if (!scope->open) return Qnil;
     rsb_machine *machine = rsb_machine_any_thread(scope->machine);
     if (rsb_existing() != machine) rb_raise(rsb_eWrongThread, "a scope is cancelled on its own thread");
+    if (RS_UNLIKELY(scope->fork_count != rsb_forks)) get_open(self, &machine);
     rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
     return Qnil;
 }

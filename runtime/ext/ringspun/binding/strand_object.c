@@ -1,9 +1,6 @@
 /* strand_object: Ringspun::Strand, the handle to a strand, and the way a strand runs and ends. */
 #include "binding.h"
 
-/* What CRuby keeps in errinfo while a Fiber#kill unwinds; any other number there is a Thread#kill. */
-#define FIBER_KILLED INT2FIX(2)
-
 VALUE rsb_cStrand;
 
 /* --- memory --- */
@@ -139,14 +136,12 @@ static bool refused(rsb_machine *machine, rsb_strand *strand) {
 static void hand_over_kill(rsb_machine *machine, rsb_strand *strand, int state) {
     strand->cancelled = true;
     strand->used_fiber = true;
-    VALUE info = strand->kill_state ? strand->kill_info : rb_errinfo();
+    VALUE info = strand->kill ? strand->kill : rb_errinfo();
     rb_set_errinfo(Qnil);
-    if (info == FIBER_KILLED) return;
+    if (info == RSB_FIBER_KILLED) return;
     rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
     if (!root) return;
-    ((rsb_strand *)root->user)->kill_state = state;
-    ((rsb_strand *)root->user)->kill_info = info;
-    rs_interrupt(&machine->engine, root);
+    rsb_deliver_kill(machine, root->user, info, state);
 }
 
 bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
@@ -181,7 +176,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
 void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand) {
     if (strand->done) return;
     rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
-    RS_ASSERT(engine != NULL);
+    if (!engine) rb_raise(rsb_eTerminated, "that strand runs in the parent process; it did not come along with the fork");
     if (engine == rs_running(&machine->engine)) {
         rb_raise(rsb_eUsage, "a strand cannot wait for its own end");
     }

@@ -21,13 +21,23 @@ static VALUE fiber_error;
 
 /* --- what a wait that did not end with its value raises --- */
 
+/* CRuby unwinds a kill by a number in errinfo, which every fiber has of its own and no call can set. Where the kill was caught
+ * on another fiber (a Thread#kill, for the root), killing the fiber that runs comes to the same. */
+NORETURN(static void raise_kill(rsb_strand *strand));
+static void raise_kill(rsb_strand *strand) {
+    strand->kill_pending = false;
+    if (rb_errinfo() == strand->kill) rb_jump_tag(strand->kill_state);
+    rb_funcall(rb_fiber_current(), rb_intern("kill"), 0);
+    rb_raise(rsb_eCancelled, "killed"); /* it was killed before and goes on in an ensure block */
+}
+
 void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
     rsb_strand *strand = rsb_running(machine);
     if (kind == RS_WAKE_INTERRUPT) {
         rs_strand *engine = rs_running(&machine->engine);
         RS_ASSERT(engine->interrupts > 0);
         engine->interrupts--;
-        if (strand->kill_state) rb_jump_tag(strand->kill_state);
+        if (strand->kill_pending) raise_kill(strand);
         rb_exc_raise(rb_ary_shift(strand->raises));
     }
     if (kind == RS_WAKE_CANCEL) rb_raise(rsb_eCancelled, "cancelled: its scope was cancelled or its deadline passed");
@@ -42,9 +52,12 @@ void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
     rs_interrupt(&machine->engine, engine);
 }
 
-static void deliver_kill(rsb_machine *machine, rsb_strand *strand, int state) {
+/* Once: CRuby repeats a Fiber#kill at every later switch to that fiber. */
+void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int state) {
+    if (strand->kill) return;
+    strand->kill = info;
     strand->kill_state = state;
-    strand->kill_info = rb_errinfo();
+    strand->kill_pending = true;
     strand->used_fiber = true;
     rs_interrupt(&machine->engine, rs_strand_find(&machine->engine.strands, strand->id));
 }
@@ -63,7 +76,7 @@ static void hand_to_root(rsb_machine *machine, int state) {
         rb_set_errinfo(Qnil);
         rsb_deliver(machine, root, exception);
     } else {
-        deliver_kill(machine, root, state);
+        rsb_deliver_kill(machine, root, exception, state);
     }
 }
 
@@ -280,16 +293,16 @@ static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
 /* Switched in: with our turn, or by somebody who does not know of turns (then what was raised here is meant for us). */
 static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
     if (RS_LIKELY(!state)) return;
-    if (machine->engine.running == me->index) {
+    VALUE exception = rb_errinfo();
+    if (machine->engine.running == me->index && exception != RSB_FIBER_KILLED) {
         hand_to_root(machine, state);
         return;
     }
-    VALUE exception = rb_errinfo();
     if (rsb_is_exception(exception)) {
         rb_set_errinfo(Qnil);
         rsb_deliver(machine, me->user, exception);
     } else {
-        deliver_kill(machine, me->user, state);
+        rsb_deliver_kill(machine, me->user, exception, state);
     }
 }
 

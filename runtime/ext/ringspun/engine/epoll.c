@@ -163,6 +163,7 @@ static void epoll_cancel(rs_machine *machine, rs_op *op) {
     } else if (rs_workers_withdraw(state->workers, op)) {
         rs_op_complete(machine, op, -ECANCELED);
     } else if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE) {
+        rs_workers_leave(state->workers, op);
         rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
     }
 }

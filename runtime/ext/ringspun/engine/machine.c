@@ -28,7 +28,7 @@ int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_opt
     machine->trace.enabled = options->trace;
     rs_strands_init(&machine->strands, options->strands_max);
     /* A strand waits for one op at most, and only ops that a worker is at outlive their strand's wait. */
-    rs_ops_init(&machine->ops, options->strands_max + options->workers_max);
+    rs_ops_init(&machine->ops, options->strands_max + options->workers_max + RS_OPS_LEFT_MAX);
     start_root(machine);
     int error = backend->open(machine);
     if (error) {

@@ -22,6 +22,9 @@ typedef struct {
         cancels, timers_fired, messages, wake_ups, file_writes_inline, system_calls, run_queue_max;
 } rs_metrics;
 
+/* Ops that nobody waits for may be under way beside those of the strands and the workers. */
+#define RS_OPS_LEFT_MAX 64u
+
 typedef struct {
     uint32_t strands_max;
     uint32_t workers_max;

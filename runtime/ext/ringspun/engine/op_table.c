@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* A read or write of this size costs less than handing it to anybody. */
@@ -89,16 +90,26 @@ static int64_t write_file(rs_machine *machine, const rs_request *request, const 
     return plain_write(request->fd, t);
 }
 
-/* A blocking pipe that is ready takes PIPE_BUF bytes at once; more might wait. A terminal is ready with 256 bytes of room,
- * and every line end may become two. */
+/* A terminal is ready from 256 bytes of room on, but asks again before every byte that it processes, and the piece before
+ * that may have taken all of the room. */
+static size_t terminal_step(const struct termios *terminal, const struct iovec *part) {
+    const uint8_t *bytes = part->iov_base;
+    size_t most = part->iov_len < TERMINAL_ROOM ? part->iov_len : TERMINAL_ROOM, plain = 0;
+    if (!(terminal->c_oflag & OPOST)) return most;
+    while (plain < most && bytes[plain] >= ' ' && bytes[plain] != 127) plain++;
+    return plain ? plain : 1;
+}
+
+/* A blocking pipe that is ready takes PIPE_BUF bytes at once; more might wait. */
 static int64_t write_blocking(const rs_request *request, const transfer *t) {
     if (t->bytes == 0) return plain_write(request->fd, t);
     if (!ready(request->fd, POLLOUT)) return -EAGAIN;
     const struct iovec *part = t->parts;
     while (part->iov_len == 0) part++;
     struct iovec first = *part;
-    size_t room = first.iov_len > TERMINAL_ROOM && isatty(request->fd) ? TERMINAL_ROOM : PIPE_BUF;
-    if (first.iov_len > room) first.iov_len = room;
+    struct termios terminal;
+    if (first.iov_len > PIPE_BUF) first.iov_len = PIPE_BUF;
+    if (first.iov_len > 1 && tcgetattr(request->fd, &terminal) == 0) first.iov_len = terminal_step(&terminal, part);
     transfer small = {&first, 1, t->offset, first.iov_len};
     return plain_write(request->fd, &small);
 }

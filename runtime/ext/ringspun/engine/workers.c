@@ -4,36 +4,53 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef struct job {
     struct job *next;
+    struct job *previous;       /* in the list of those that run */
     rs_id op;
     rs_request request;
+    void *extra;                /* what was the op's, once the machine is gone */
+    bool left;                  /* its strand waits no more */
 } job;
 
+/* Everything here is under the lock. */
 struct rs_workers {
     rs_machine *machine;
     pthread_mutex_t lock;
     pthread_cond_t work;
-    job *first;
+    pthread_cond_t gone;
+    job *first;                 /* in line */
     job *last;
+    job *running;
     uint32_t idle;
     uint32_t waiting;           /* jobs in line */
-    uint32_t started;
+    uint32_t threads;
+    uint32_t busy;              /* threads that are at a job */
+    uint32_t left;              /* jobs at which one is that nobody waits for */
     uint32_t limit;
     bool ending;
-    pthread_t *threads;
 };
 
 rs_workers *rs_workers_new(rs_machine *machine, uint32_t limit) {
     rs_workers *workers = rs_alloc(sizeof(*workers));
     workers->machine = machine;
     workers->limit = limit ? limit : 1;
-    workers->threads = rs_alloc(sizeof(pthread_t) * workers->limit);
     pthread_mutex_init(&workers->lock, NULL);
     pthread_cond_init(&workers->work, NULL);
+    pthread_cond_init(&workers->gone, NULL);
     return workers;
 }
+
+static void destroy(rs_workers *workers) {
+    pthread_mutex_destroy(&workers->lock);
+    pthread_cond_destroy(&workers->work);
+    pthread_cond_destroy(&workers->gone);
+    free(workers);
+}
+
+/* --- in a thread --- */
 
 static int64_t perform(rs_request *request) {
     int64_t (*execute)(const rs_request *) = rs_op_table[request->kind].execute;
@@ -59,39 +76,93 @@ static void answer(rs_workers *workers, rs_id op, int64_t result) {
     rs_send(workers->machine, message);
 }
 
+static job *take_job(rs_workers *workers) {
+    job *mine = workers->first;
+    if (!mine) return NULL;
+    workers->first = mine->next;
+    if (!workers->first) workers->last = NULL;
+    workers->waiting--;
+    workers->busy++;
+    mine->next = workers->running;
+    if (mine->next) mine->next->previous = mine;
+    workers->running = mine;
+    return mine;
+}
+
+static void finish_job(rs_workers *workers, job *mine, int64_t result) {
+    if (mine->next) mine->next->previous = mine->previous;
+    if (mine->previous) mine->previous->next = mine->next;
+    else workers->running = mine->next;
+    workers->busy--;
+    if (mine->left) workers->left--;
+    if (!workers->ending) answer(workers, mine->op, result);
+    else if (result >= 0 && rs_op_table[mine->request.kind].effect == RS_EFFECT_DESCRIPTOR) close((int)result);
+    free(mine->extra);
+    free(mine);
+}
+
+static bool too_many(const rs_workers *workers) { return workers->threads - workers->left > workers->limit; }
+
 static void *work(void *argument) {
     rs_workers *workers = argument;
     pthread_mutex_lock(&workers->lock);
-    for (;;) {
+    while (!too_many(workers)) {
         while (!workers->first && !workers->ending) {
             workers->idle++;
             pthread_cond_wait(&workers->work, &workers->lock);
             workers->idle--;
         }
-        job *mine = workers->first;
+        job *mine = take_job(workers);
         if (!mine) break;
-        workers->first = mine->next;
-        if (!workers->first) workers->last = NULL;
-        workers->waiting--;
         pthread_mutex_unlock(&workers->lock);
-        answer(workers, mine->op, perform(&mine->request));
-        free(mine);
+        int64_t result = perform(&mine->request);
         pthread_mutex_lock(&workers->lock);
+        finish_job(workers, mine, result);
     }
+    workers->threads--;
+    /* The machine has gone without us, and nobody is left behind us. */
+    bool last = workers->ending && !workers->machine && workers->threads == 0;
+    pthread_cond_signal(&workers->gone);
     pthread_mutex_unlock(&workers->lock);
+    if (last) destroy(workers);
     return NULL;
 }
 
-/* Signals belong to the program's threads. Without a thread the job waits for one that runs; with none at all it is done
- * here and now, late but right. */
+/* --- for the machine --- */
+
+/* Signals belong to the program's threads. */
 static bool start_thread(rs_workers *workers) {
     sigset_t all, before;
+    pthread_t thread;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&workers->threads[workers->started], NULL, work, workers);
+    int error = pthread_create(&thread, NULL, work, workers);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error == 0) workers->started++;
-    return workers->started > 0;
+    if (error) return false;
+    pthread_detach(thread);
+    workers->threads++;
+    return true;
+}
+
+/* Sees that somebody will come for the jobs in line. False: there is no thread at all and none can be made. An idle thread
+ * counts as idle until it has run, so two jobs in a row must not both rely on the same one. */
+static bool provide_hands(rs_workers *workers) {
+    if (workers->idle >= workers->waiting || workers->threads - workers->left >= workers->limit) return true;
+    return start_thread(workers) || workers->threads > workers->left;
+}
+
+static void put_in_line(rs_workers *workers, job *mine) {
+    if (workers->last) workers->last->next = mine;
+    else workers->first = mine;
+    workers->last = mine;
+    workers->waiting++;
+}
+
+static void take_out_of_line(rs_workers *workers, job *before, job *mine) {
+    if (before) before->next = mine->next;
+    else workers->first = mine->next;
+    if (workers->last == mine) workers->last = before;
+    workers->waiting--;
 }
 
 void rs_workers_submit(rs_workers *workers, rs_op *op) {
@@ -102,17 +173,13 @@ void rs_workers_submit(rs_workers *workers, rs_op *op) {
     workers->machine->outside++;
     workers->machine->metrics.ops_offloaded++;
     pthread_mutex_lock(&workers->lock);
-    /* An idle thread counts as idle until it has run, so two jobs in a row must not both rely on the same one. */
-    bool hands = workers->idle > workers->waiting || workers->started == workers->limit || start_thread(workers);
-    if (hands) {
-        if (workers->last) workers->last->next = mine;
-        else workers->first = mine;
-        workers->last = mine;
-        workers->waiting++;
-        pthread_cond_signal(&workers->work);
-    }
+    put_in_line(workers, mine);
+    bool alone = !provide_hands(workers) && workers->first == mine;
+    if (alone) take_out_of_line(workers, NULL, mine);
+    else pthread_cond_signal(&workers->work);
     pthread_mutex_unlock(&workers->lock);
-    if (hands) return;
+    if (!alone) return;
+    /* Done here and now: late but right. */
     answer(workers, mine->op, perform(&mine->request));
     free(mine);
 }
@@ -121,13 +188,10 @@ bool rs_workers_withdraw(rs_workers *workers, rs_op *op) {
     bool found = false;
     job *before = NULL;
     pthread_mutex_lock(&workers->lock);
-    for (job *each = workers->first; each; before = each, each = each->next) {
+    for (job *each = workers->first; each && !found; before = each, each = each->next) {
         if (each->op != rs_op_id(op)) continue;
-        if (before) before->next = each->next;
-        else workers->first = each->next;
-        if (workers->last == each) workers->last = before;
+        take_out_of_line(workers, before, each);
         free(each);
-        workers->waiting--;
         found = true;
         break;
     }
@@ -136,16 +200,34 @@ bool rs_workers_withdraw(rs_workers *workers, rs_op *op) {
     return found;
 }
 
+void rs_workers_leave(rs_workers *workers, rs_op *op) {
+    pthread_mutex_lock(&workers->lock);
+    for (job *each = workers->running; each && workers->left < RS_WORKERS_LEFT_MAX; each = each->next) {
+        if (each->op != rs_op_id(op) || each->left) continue;
+        each->left = true;
+        workers->left++;
+        if (workers->waiting > 0) provide_hands(workers);
+        break;
+    }
+    pthread_mutex_unlock(&workers->lock);
+}
+
 void rs_workers_free(rs_workers *workers) {
+    rs_machine *machine = workers->machine;
     pthread_mutex_lock(&workers->lock);
     workers->ending = true;
     pthread_cond_broadcast(&workers->work);
+    while (workers->threads > workers->busy) pthread_cond_wait(&workers->gone, &workers->lock);
+    for (job *each = workers->running; each; each = each->next) {
+        rs_op *op = rs_op_find(&machine->ops, each->op);
+        RS_ASSERT(op != NULL && rs_op_may_be_left(op));
+        each->extra = op->request.extra;
+        op->request.extra = NULL;
+    }
+    workers->machine = NULL;
+    bool last = workers->threads == 0;
     pthread_mutex_unlock(&workers->lock);
-    for (uint32_t i = 0; i < workers->started; i++) pthread_join(workers->threads[i], NULL);
-    pthread_mutex_destroy(&workers->lock);
-    pthread_cond_destroy(&workers->work);
-    free(workers->threads);
-    free(workers);
+    if (last) destroy(workers);
 }
 
 void rs_workers_forked(rs_workers *workers) {
@@ -154,8 +236,9 @@ void rs_workers_forked(rs_workers *workers) {
         free(each);
         each = next;
     }
-    workers->first = workers->last = NULL;
-    workers->idle = workers->waiting = workers->started = 0;
+    workers->first = workers->last = workers->running = NULL;
+    workers->idle = workers->waiting = workers->threads = workers->busy = workers->left = 0;
     pthread_mutex_init(&workers->lock, NULL);
     pthread_cond_init(&workers->work, NULL);
+    pthread_cond_init(&workers->gone, NULL);
 }

@@ -1,18 +1,25 @@
 /* workers: a few threads for what epoll cannot do (regular files, fsync, an open that waits for its peer). The pool is
  * owned by the machine's thread; its threads see only the request they were handed, by copy, and answer through the inbox.
  *
- * Threads start when there is work for them, up to a limit, and block all signals.
+ * Threads start when there is work for them, up to a limit, and block all signals. A thread may stay in a system call for
+ * ever (an open of a FIFO whose other side never comes). When its strand gives that up the thread does not count any more,
+ * so that the others have as many as before; and it does not keep a machine from closing, but goes by itself when it comes
+ * back.
  */
 #ifndef RINGSPUN_WORKERS_H
 #define RINGSPUN_WORKERS_H
 
 #include "machine.h"
 
+/* So many threads may be stuck in what nobody waits for; those after them count. */
+#define RS_WORKERS_LEFT_MAX RS_OPS_LEFT_MAX
+
 typedef struct rs_workers rs_workers;
 
 rs_workers *rs_workers_new(rs_machine *machine, uint32_t limit);
 
-/* Ends the threads; waits for jobs that run. */
+/* Ends the threads. Those that are at a job that was left end with it, and without the machine: the job takes over what
+ * the op owned. No other job runs. */
 void rs_workers_free(rs_workers *workers);
 
 /* In a forked child, where the threads do not exist: forgets them and the jobs. */
@@ -22,5 +29,8 @@ void rs_workers_submit(rs_workers *workers, rs_op *op);
 
 /* True: no thread has begun with it, and none will. */
 bool rs_workers_withdraw(rs_workers *workers, rs_op *op);
+
+/* A thread has begun with it, and its strand waits no more. */
+void rs_workers_leave(rs_workers *workers, rs_op *op);
 
 #endif

@@ -1,0 +1,190 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "tmpdir"
+require "support/strands"
+
+# Nobody is kept from running by others that always have something to do.
+class FairnessTest < Minitest::Test
+  include Strands
+
+  # Enough for any poll to come round; far from what a hang would take.
+  MANY = 200_000
+
+  # Two strands that do nothing but yield until the block says so; answers how often they had to.
+  def busy_until
+    counts = [0, 0]
+    strands = Array.new(2) do |i|
+      machine.spin do
+        until yield || (counts[i] += 1) > MANY
+          machine.yield
+        end
+      end
+    end
+    machine.join(*strands)
+    assert_operator counts.max, :<=, MANY, "starved"
+    counts.max
+  end
+
+  def test_a_timer_is_not_starved_by_yielding_strands
+    woken = false
+    sleeper = parked { machine.sleep(0.01).then { woken = true } }
+    busy_until { woken }
+    sleeper.join
+  end
+
+  def test_a_readable_pipe_is_not_starved_by_yielding_strands
+    reader, writer = machine.pipe
+    heard = false
+    listener = parked { machine.read(reader, +"").then { heard = true } }
+    machine.write(writer, "x")
+    assert_operator busy_until { heard }, :<, 200
+    listener.join
+  ensure
+    [reader, writer].each { |fd| machine.close(fd) }
+  end
+
+  def test_a_message_from_another_thread_is_not_starved_by_yielding_strands
+    mine = machine
+    strand = parked { machine.park }
+    heard = false
+    listener = machine.spin { strand.await.then { heard = true } }
+    thread = Thread.new { mine.schedule(strand) }
+    busy_until { Thread.pass || heard }
+    machine.join(listener)
+    thread.join
+  end
+
+  def test_a_deadline_is_not_starved_by_yielding_strands
+    expired = false
+    waiting = parked do
+      machine.timeout(0.01) { machine.sleep }
+    rescue Ringspun::TimeoutError
+      expired = true
+    end
+    busy_until { expired }
+    waiting.join
+  end
+
+  def test_the_timeout_of_one_that_only_yields
+    turns = 0
+    assert_raises(Ringspun::TimeoutError) do
+      machine.timeout(0.005) do
+        loop do
+          machine.yield
+          flunk "the timeout never came" if (turns += 1) > 5_000_000
+        end
+      end
+    end
+  end
+
+  def test_a_chain_of_new_strands_starves_nobody
+    woken = false
+    sleeper = parked { machine.sleep(0.005).then { woken = true } }
+    count = 0
+    link = -> { machine.spin(&link) unless woken || (count += 1) > MANY }
+    link.call
+    sleeper.join
+    yield_until { machine.metrics[:strands_live] == 1 }
+    assert_operator count, :<=, MANY, "starved"
+  end
+
+  def test_strands_that_pass_each_other_items_starve_nobody
+    woken = false
+    sleeper = parked { machine.sleep(0.005).then { woken = true } }
+    there, back = Array.new(2) { Ringspun::Queue.new }
+    echo = machine.spin { (item = there.pop) && back.push(item) until there.closed? }
+    rounds = 0
+    until woken || (rounds += 1) > MANY
+      there.push(rounds)
+      back.pop
+    end
+    there.close
+    machine.join(echo, sleeper)
+    assert_operator rounds, :<=, MANY, "starved"
+  end
+
+  # --- ops that never have to wait ---
+
+  # Runs the block in a strand, again and again, until another one has run; answers how often.
+  def inline_until_another_runs
+    ran = false
+    count = 0
+    busy = machine.spin do
+      until ran || count > MANY
+        yield
+        count += 1
+      end
+    end
+    other = machine.spin { ran = true }
+    machine.join(busy, other)
+    assert_operator count, :>, 0
+    count
+  end
+
+  def test_reads_and_writes_that_succeed_at_once
+    reader, writer = machine.pipe
+    bytes = +""
+    count = inline_until_another_runs do
+      machine.write(writer, "x")
+      machine.read(reader, bytes)
+    end
+    assert_operator count, :<, 100
+  ensure
+    [reader, writer].each { |fd| machine.close(fd) }
+  end
+
+  def test_reads_and_writes_while_a_lock_is_held
+    reader, writer = machine.pipe
+    mutex = Ringspun::Mutex.new
+    bytes = +""
+    count = nil
+    mutex.synchronize do
+      holder = machine.spin do
+        Ringspun::Mutex.new.synchronize do
+          count = 0
+          ran = false
+          machine.spin { ran = true }
+          until ran || count > MANY
+            machine.write(writer, "x")
+            machine.read(reader, bytes)
+            count += 1
+          end
+        end
+      end
+      holder.join
+    end
+    assert_operator count, :<, 2000
+  ensure
+    [reader, writer].each { |fd| machine.close(fd) }
+  end
+
+  def test_reads_and_writes_that_succeed_at_once_notice_a_cancellation
+    reader, writer = machine.pipe
+    bytes = +""
+    count = 0
+    busy = machine.spin do
+      until count > MANY
+        machine.write(writer, "x")
+        machine.read(reader, bytes)
+        count += 1
+      end
+    end
+    machine.yield
+    machine.terminate(busy)
+    assert_ends_with Ringspun::TerminatedError, busy
+    assert_operator count, :<, 200
+  ensure
+    [reader, writer].each { |fd| machine.close(fd) }
+  end
+
+  def test_writes_to_a_file
+    path = File.join(Dir.tmpdir, "ringspun-fairness-#{Process.pid}")
+    file = machine.open(path, "w")
+    count = inline_until_another_runs { machine.pwrite(file, "x" * 512, 0) }
+    assert_operator count, :<, 20_000
+  ensure
+    machine.close(file)
+    File.delete(path)
+  end
+end

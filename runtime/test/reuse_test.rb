@@ -1,0 +1,247 @@
+# frozen_string_literal: true
+
+# gc stress: short
+
+require "test_helper"
+require "monitor"
+require "support/strands"
+
+# A fiber runs one strand after the other, and none of them can tell.
+class ReuseTest < Minitest::Test
+  include Strands
+
+  # Runs two strands on one fiber; answers what the second sees.
+  def after(first, &second)
+    one = machine.spin { Fiber.current.tap { first.call } }
+    fiber = one.await
+    other, seen = machine.spin { [Fiber.current, second.call] }.await
+    assert_same fiber, other, "not the same fiber: this proves nothing"
+    seen
+  end
+
+  # --- nothing is left of the one before ---
+
+  def test_fiber_storage
+    assert_nil(after(-> { Fiber[:trace] = 1 }) { Fiber[:trace] })
+    assert_equal({}, after(-> { Fiber[:trace] = 1 }) { Fiber.current.storage })
+  end
+
+  def test_fiber_locals
+    assert_nil(after(-> { Thread.current[:local] = 1 }) { Thread.current[:local] })
+    assert_equal(false, after(-> { Thread.current[:local] = 1 }) { Thread.current.key?(:local) })
+    assert_empty(after(-> { Thread.current["local"] = 1 }) { Thread.current.keys })
+  end
+
+  def test_the_last_error
+    assert_nil(after(-> { error_of { raise Failure } }) { $! })
+    failing = machine.spin { raise Failure }
+    assert_ends_with Failure, failing
+    assert_nil machine.spin { $! }.await
+  end
+
+  def test_the_last_match_and_line
+    assert_nil(after(-> { "text".match(/e/) }) { $~ })
+    assert_nil(after(-> { "text\n".then { |text| StringIO.new(text).gets } }) { $_ })
+  end
+
+  def test_the_value_of_a_strand_that_failed
+    assert_ends_with Failure, machine.spin { raise Failure }
+    assert_equal [nil, :value], [machine.spin {}.await, machine.spin { :value }.await]
+  end
+
+  def test_a_frozen_or_strange_fiber_local
+    seen = after(-> { Thread.current[:frozen] = "x"; Thread.current[:"a b?"] = 1 }) { Thread.current.keys }
+    assert_empty seen
+  end
+
+  def test_storage_with_many_keys
+    seen = after(-> { 100.times { |i| Fiber[:"key#{i}"] = i } }) { Fiber.current.storage.size }
+    assert_equal 0, seen
+  end
+
+  # --- storage is inherited, as a copy ---
+
+  def with_storage(**values)
+    Fiber.new(storage: values) { yield }.resume
+  end
+
+  def test_storage_is_inherited_from_who_spins
+    with_storage(user: "ann") do
+      assert_equal "ann", machine.spin { Fiber[:user] }.await
+      assert_equal "ann", machine.spin { machine.spin { Fiber[:user] }.await }.await
+      assert_equal "ann", machine.scope { |scope| scope.spin { Fiber[:user] }.await }
+      assert_equal "ann", Ringspun.run { Fiber[:user] }
+    end
+  end
+
+  def test_storage_is_a_copy
+    with_storage(user: "ann") do
+      machine.spin { Fiber[:user] = "bob" }.join
+      assert_equal "ann", Fiber[:user]
+      strand = parked { machine.park.then { Fiber[:user] } }
+      Fiber[:user] = "eve"
+      machine.schedule(strand)
+      assert_equal "ann", strand.await
+    end
+  end
+
+  def test_storage_as_it_is_when_the_strand_is_spun
+    with_storage(user: "ann") do
+      strand = machine.spin { Fiber[:user] }
+      Fiber[:user] = "bob"
+      assert_equal "ann", strand.await
+    end
+  end
+
+  def test_storage_does_not_pass_between_strands
+    with_storage do
+      strands = Array.new(3) { |i| machine.spin { (Fiber[:i] = i).then { machine.yield }.then { Fiber[:i] } } }
+      assert_equal [0, 1, 2], machine.await(*strands)
+    end
+  end
+
+  def test_a_reused_fiber_takes_the_storage_of_its_new_strand
+    with_storage(user: "ann") { machine.spin { Fiber[:extra] = 1 }.join }
+    with_storage(user: "bob") { assert_equal({ user: "bob" }, machine.spin { Fiber.current.storage }.await) }
+  end
+
+  def test_fiber_locals_are_not_inherited
+    Thread.current[:mine] = 1
+    assert_nil machine.spin { Thread.current[:mine] }.await
+  ensure
+    Thread.current[:mine] = nil
+  end
+
+  # --- what a strand keeps while others run ---
+
+  def test_the_last_error_is_kept_across_waits
+    other = machine.spin { 3.times { error_of { raise Failure, "other" }.then { machine.yield } } }
+    seen = machine.spin do
+      raise Failure, "mine"
+    rescue Failure
+      machine.yield
+      [$!.message, error_of { machine.yield.then { raise } }.message]
+    end.await
+    assert_equal %w[mine mine], seen
+    other.join
+  end
+
+  def test_no_last_error_outside_of_a_rescue
+    inside = parked do
+      raise Failure
+    rescue Failure
+      machine.park
+    end
+    assert_nil machine.spin { machine.yield.then { $! } }.await
+    machine.schedule(inside)
+    inside.join
+  end
+
+  def test_the_cause_is_the_strands_own
+    failing = parked do
+      raise Failure, "cause"
+    rescue Failure
+      machine.park
+    end
+    assert_nil assert_ends_with(ArgumentError, machine.spin { raise ArgumentError }).cause
+    machine.schedule(failing)
+    failing.join
+  end
+
+  def test_the_last_match_is_kept_across_waits
+    strands = %w[a b].map { |letter| machine.spin { letter =~ /./ && machine.yield || $~[0] } }
+    assert_equal %w[a b], machine.await(*strands)
+  end
+
+  def test_fiber_locals_are_kept_across_waits
+    strands = [1, 2].map { |i| machine.spin { (Thread.current[:i] = i).then { machine.yield }.then { Thread.current[:i] } } }
+    assert_equal [1, 2], machine.await(*strands)
+  end
+
+  # --- fibers that cannot be used again ---
+
+  def fiber_after
+    fiber = machine.spin { Fiber.current.tap { yield } }.await
+    [fiber, machine.spin { Fiber.current }.await]
+  end
+
+  def test_a_fiber_that_holds_a_stock_mutex_is_not_used_again
+    mutex = Thread::Mutex.new
+    first, second = fiber_after { mutex.lock }
+    refute_same first, second
+    refute_predicate first, :alive?
+    assert_equal :locked, mutex.synchronize { :locked } # free again, as Ruby has it for a dead fiber
+    assert_equal :locked, machine.spin { mutex.synchronize { :locked } }.await
+  end
+
+  def test_a_fiber_that_gave_its_mutexes_back_is_used_again
+    first, second = fiber_after { Thread::Mutex.new.synchronize { machine.yield } }
+    assert_same first, second
+  end
+
+  def test_a_fiber_that_holds_a_monitor_is_not_used_again
+    monitor = Monitor.new
+    first, second = fiber_after { monitor.enter }
+    refute_same first, second
+    assert_equal :entered, monitor.synchronize { :entered }
+  end
+
+  def test_two_locked_mutexes
+    mutexes = Array.new(2) { Thread::Mutex.new }
+    first, second = fiber_after { mutexes.each(&:lock).then { mutexes.last.unlock } }
+    refute_same first, second
+    assert_equal [1, 1], mutexes.map { |mutex| mutex.synchronize { 1 } }
+  end
+
+  def test_a_fiber_that_was_killed_is_not_used_again
+    fiber = nil
+    strand = parked { (fiber = Fiber.current).then { machine.park } }
+    fiber.kill
+    assert_ends_with Ringspun::TerminatedError, strand
+    refute_same fiber, machine.spin { Fiber.current }.await
+  end
+
+  def test_a_monitor_is_reentrant_across_waits
+    monitor = Monitor.new
+    value = machine.spin { monitor.synchronize { machine.yield.then { monitor.synchronize { machine.yield || 3 } } } }.await
+    assert_equal 3, value
+  end
+
+  def test_a_condition_variable_and_stock_queue_with_another_thread
+    queue = Thread::Queue.new
+    thread = Thread.new { queue << 1 }
+    assert_equal 1, machine.spin { queue.pop }.await
+    thread.join
+  end
+
+  # --- how many are kept ---
+
+  def burst(count) = machine.join(*Array.new(count) { machine.spin { machine.sleep(0.000_1) } })
+
+  def test_the_idle_list_is_bounded
+    3.times do
+      burst(1000)
+      assert_operator machine.metrics[:idle_fibers], :<=, 128
+    end
+    assert_operator machine.metrics[:idle_fibers], :>, 0
+  end
+
+  def test_ended_fibers_leave_no_stacks_behind
+    2.times { burst(1000) }
+    GC.start
+    before = mappings
+    20.times { burst(1000) }
+    GC.start
+    assert_operator mappings - before, :<, 200
+  end
+
+  def test_strands_one_after_the_other_share_a_fiber
+    fibers = Array.new(100) { machine.spin { machine.yield.then { Fiber.current } }.await }
+    assert_equal 1, fibers.uniq(&:object_id).size
+  end
+
+  def test_strands_that_do_not_wait_need_one_fiber
+    fibers = machine.await(*Array.new(100) { machine.spin { Fiber.current } })
+    assert_equal 1, fibers.uniq(&:object_id).size
+  end
+end
