@@ -7,14 +7,14 @@ Gem::Specification.new do |spec|
   spec.version = Ringspun::VERSION
   spec.authors = ["Ringspun contributors"]
   spec.summary = "Strands, scopes and io_uring for Ruby."
-  spec.description = "A machine of strands on one thread: scopes, deadlines and cancellation over io_uring or epoll, " \
-                     "with Ruby's own IO running on it unchanged."
+  spec.description = "Strands on one thread: scopes, deadlines and cancellation, files and sockets on a C engine over " \
+                     "epoll, and a deterministic simulation for tests."
   spec.license = "MIT"
 
-  # 3.3 is the first Ruby whose fiber scheduler interface carries all that the hooks need.
+  # 3.3 is the first Ruby with Fiber#kill and data per thread for extensions.
   spec.required_ruby_version = ">= 3.3"
 
-  # No runtime dependency: the engine speaks the kernel's ABI itself, and the rest is Ruby's standard library.
+  # No runtime dependency: the engine makes its system calls itself, and the rest is Ruby's standard library.
   spec.files = Dir.chdir(__dir__) do
     Dir["ext/**/*.{c,h,rb}", "lib/**/*.rb", "sig/**/*.rbs"].sort
   end

@@ -264,6 +264,18 @@ class StrandTest < Minitest::Test
     assert_predicate answer.status, :success?
   end
 
+  # Room for one burst, not for the dead fibers of several; and objects are no reason to collect them.
+  def test_stacks_of_dead_fibers_are_taken_back
+    roomy = (0..4).to_h { |size_class| ["RUBY_GC_HEAP_#{size_class}_INIT_SLOTS", "200000"] }
+    answer = child(<<~RUBY, env: roomy)
+      size = File.read("/proc/self/status")[/VmSize:\\s*(\\d+)/, 1].to_i * 1024
+      Process.setrlimit(:AS, size + (1 << 30))
+      10.times { machine.join(*Array.new(500) { machine.spin { machine.sleep(0.000_1) } }) }
+      puts machine.metrics[:idle_fibers]
+    RUBY
+    assert_equal ["128\n", ""], [answer.out, answer.err]
+  end
+
   # --- memory ---
 
   def test_ended_strands_are_not_kept

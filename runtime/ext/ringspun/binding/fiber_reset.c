@@ -1,46 +1,71 @@
 /* fiber_reset: a fiber that ran one strand is made as new for the next: no storage, no fiber-locals, no $! and $~.
  *
- * A stock Mutex that the strand left locked is owned by the fiber. CRuby frees the mutex of a dead fiber and only of a
- * dead one, so such a fiber must end. Ruby has no call that tells; the list of locked mutexes hangs in the thread's data.
- * Where it hangs is found once, by locking a mutex and looking which word of that data changes to it; where that is not
- * found, no fiber is ever used again.
+ * A stock Mutex that the strand left locked is owned by the fiber, and what becomes of it when that fiber ends is CRuby's
+ * business; so such a fiber must end. Ruby has no call that tells; the list of locked mutexes hangs in the thread's data.
+ * Where it hangs, and where a mutex names its fiber and the next one, is found once, by locking two of them and looking
+ * which words change. Without the latter no fiber is used again while any mutex is locked; without the former, none at all.
  */
 #include "binding.h"
 
 #include <malloc.h>
 #include <string.h>
 
+#define NOT_FOUND SIZE_MAX
+
 static VALUE fiber_class;
 static ID id_storage, id_keys, id_aset;
-static size_t locks_offset;
-static bool locks_known;
+static size_t list_at = NOT_FOUND;      /* in a thread's data: its last locked mutex */
+static size_t owner_at = NOT_FOUND;     /* in a mutex's data: the fiber */
+static size_t next_at = NOT_FOUND;      /* in a mutex's data: the one that was locked before */
 
-static void *lock_list(void) {
-    char *thread = RTYPEDDATA_GET_DATA(rb_thread_current());
-    void *first;
-    memcpy(&first, thread + locks_offset, sizeof(first));
-    return first;
+static void *word_at(const void *data, size_t offset) {
+    void *word;
+    memcpy(&word, (const char *)data + offset, sizeof(word));
+    return word;
 }
 
-/* Runs on a thread made for it, whose data is known to be a block of its own. Finds the word that is the mutex's data while
- * the mutex is locked, and is not before. */
+/* Where the block holds that word, and did not in `before`. */
+static size_t find_word(const void *data, size_t size, const void *wanted, const void *before) {
+    for (size_t offset = 0; offset + sizeof(void *) <= size; offset += sizeof(void *)) {
+        if (word_at(data, offset) == wanted && (!before || word_at(before, offset) != wanted)) return offset;
+    }
+    return NOT_FOUND;
+}
+
+/* Runs on a thread made for it, whose data is known to be a block of its own. */
 static VALUE find_locks(void *unused) {
     VALUE thread = rb_thread_current();
-    if (RTYPEDDATA_EMBEDDED_P(thread)) return Qnil;
-    VALUE mutex = rb_mutex_new();
-    void *wanted = RTYPEDDATA_GET_DATA(mutex);
+    VALUE mutexes[2] = {rb_mutex_new(), rb_mutex_new()};
+    if (RTYPEDDATA_EMBEDDED_P(thread) || RTYPEDDATA_EMBEDDED_P(mutexes[0])) return Qnil;
+    void *first = RTYPEDDATA_GET_DATA(mutexes[0]);
+    void *second = RTYPEDDATA_GET_DATA(mutexes[1]);
     char *data = RTYPEDDATA_GET_DATA(thread);
     size_t size = malloc_usable_size(data);
     char *before = ALLOCA_N(char, size + 1);
     memcpy(before, data, size);
-    rb_mutex_lock(mutex);
-    for (size_t offset = 0; !locks_known && offset + sizeof(void *) <= size; offset += sizeof(void *)) {
-        locks_known = memcmp(data + offset, &wanted, sizeof(wanted)) == 0 && memcmp(before + offset, &wanted, sizeof(wanted));
-        if (locks_known) locks_offset = offset;
+    rb_mutex_lock(mutexes[0]);
+    size_t list = find_word(data, size, first, before);
+    rb_mutex_lock(mutexes[1]);
+    if (list != NOT_FOUND && word_at(data, list) == second) {
+        size_t mutex_size = malloc_usable_size(second);
+        owner_at = find_word(second, mutex_size, RTYPEDDATA_GET_DATA(rb_fiber_current()), NULL);
+        next_at = find_word(second, mutex_size, first, NULL);
     }
-    rb_mutex_unlock(mutex);
-    if (locks_known && lock_list() == wanted) locks_known = false;
+    rb_mutex_unlock(mutexes[1]);
+    rb_mutex_unlock(mutexes[0]);
+    if (list != NOT_FOUND && word_at(data, list) == NULL) list_at = list;
     return Qnil;
+}
+
+static bool holds_stock_mutex(void) {
+    if (list_at == NOT_FOUND) return true;
+    void *mutex = word_at(RTYPEDDATA_GET_DATA(rb_thread_current()), list_at);
+    if (RB_LIKELY(!mutex) || owner_at == NOT_FOUND || next_at == NOT_FOUND) return mutex != NULL;
+    void *fiber = RTYPEDDATA_GET_DATA(rb_fiber_current());
+    for (; mutex; mutex = word_at(mutex, next_at)) {
+        if (word_at(mutex, owner_at) == fiber) return true;
+    }
+    return false;
 }
 
 VALUE rsb_fiber_storage(void) { return rb_funcallv(rb_fiber_current(), id_storage, 0, NULL); }
@@ -73,7 +98,7 @@ static VALUE reset(VALUE unused) {
 }
 
 bool rsb_fiber_reset(void) {
-    if (!locks_known || lock_list() != NULL) return false;
+    if (holds_stock_mutex()) return false;
     int state = 0;
     rb_protect(reset, Qnil, &state);
     if (state) rb_set_errinfo(Qnil);

@@ -247,8 +247,10 @@ static VALUE machine_poll(VALUE self, VALUE io, VALUE events) {
 
 /* --- children --- */
 
+/* nil when somebody else was faster: then Ruby answers a status of no process. */
 static VALUE reap(VALUE pid) {
-    return rb_funcall(rb_path2class("Process::Status"), rb_intern("wait"), 2, pid, INT2FIX(WNOHANG));
+    VALUE status = rb_funcall(rb_path2class("Process::Status"), rb_intern("wait"), 2, pid, INT2FIX(WNOHANG));
+    return NIL_P(status) || NUM2INT(rb_funcall(status, rb_intern("pid"), 0)) < 0 ? Qnil : status;
 }
 
 static VALUE close_pidfd(VALUE fd) {
@@ -266,6 +268,13 @@ static VALUE wait_pidfd(VALUE argument) {
     rs_request request = {.kind = RS_OP_POLL, .fd = call->fd, .flags = POLLIN};
     rsb_request(call->machine, &request, Qnil, RSB_OUT, "waitid");
     return Qnil;
+}
+
+static void wait_for_end(rsb_machine *machine, int pid) {
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0) rb_syserr_fail(errno == ESRCH ? ECHILD : errno, "waitid");
+    pidfd_wait call = {machine, fd};
+    rb_ensure(wait_pidfd, (VALUE)&call, close_pidfd, INT2FIX(fd));
 }
 
 /* Any child: no descriptor stands for that, so a worker thread waits, and leaves the child for us to reap. */
@@ -296,10 +305,12 @@ static VALUE machine_waitid(VALUE self, VALUE pid) {
     int number = (int)rsb_integer(pid, INT32_MIN, INT32_MAX, "waitid: the pid");
     if (number == -1) return wait_any(machine);
     if (number <= 0) rb_raise(rsb_eUsage, "waitid: expected the pid of a child, or -1 for any, got %d", number);
-    int fd = (int)syscall(SYS_pidfd_open, number, 0);
-    if (fd < 0) rb_syserr_fail(errno == ESRCH ? ECHILD : errno, "waitid");
-    pidfd_wait call = {machine, fd};
-    rb_ensure(wait_pidfd, (VALUE)&call, close_pidfd, INT2FIX(fd));
+    /* Of any other process there is a descriptor as well, and no end to wait for. */
+    rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = P_PID, .offset = number};
+    int64_t ended = rs_try(&machine->engine, &request);
+    if (ended == -EAGAIN && machine->engine.backend->inline_first) wait_for_end(machine, number);
+    else if (ended == -EAGAIN) ended = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+    if (ended < 0 && ended != -EAGAIN) rb_syserr_fail((int)-ended, "waitid");
     VALUE status = reap(pid);
     if (NIL_P(status)) rb_syserr_fail(ECHILD, "waitid: the process is not a child of this one");
     return status;

@@ -123,6 +123,7 @@ static VALUE machine_allocate(VALUE class) {
  * @param workers_max [Integer] worker threads for what cannot be polled
  * @param strands_max [Integer] how many strands may live at once
  * @param seed [Integer] :sim only: where every random draw comes from
+ * @param faults [Boolean, Hash{Symbol => Float}] :sim only: see {Simulation.run}
  * @param trace [Boolean] keep a trace and its hash
  * @raise [UsageError] when the thread has an open machine, or for an unknown option
  * @since 0.1.0
@@ -308,7 +309,7 @@ static VALUE machine_timeout(VALUE self, VALUE seconds) {
     rs_scope scope;
     int state = 0;
     rs_scope_open(&machine->engine, &scope, rsb_deadline(machine, seconds, "timeout"), false);
-    VALUE value = rb_protect(rb_yield, Qnil, &state);
+    VALUE value = rb_protect(rb_yield, Qundef, &state);
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
     bool answers = rs_scope_answers(&scope);
     rs_scope_close(&machine->engine, &scope);

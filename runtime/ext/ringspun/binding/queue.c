@@ -107,9 +107,10 @@ static VALUE queue_push(int argc, VALUE *argv, VALUE self) {
     VALUE item, options = Qnil;
     if (argc == 1) item = argv[0];
     else rb_scan_args(argc, argv, "1:", &item, &options);
+    VALUE timeout = rsb_timeout_option(options);
     if (queue->closed) raise_closed();
     if (give_to_popper(machine, queue, item)) return self;
-    if (RS_UNLIKELY(is_full(queue))) return push_waiting(machine, queue, item, rsb_timeout_option(options)) ? self : Qnil;
+    if (RS_UNLIKELY(is_full(queue))) return push_waiting(machine, queue, item, timeout) ? self : Qnil;
     rb_ary_push(queue->items, item);
     return self;
 }
@@ -239,6 +240,7 @@ static VALUE sized_set_max(VALUE self, VALUE max) {
 void rsb_init_queue(void) {
     VALUE queue = rb_define_class_under(rsb_mRingspun, "Queue", rb_cObject);
     rb_define_alloc_func(queue, queue_allocate);
+    rb_define_method(queue, "initialize_copy", rsb_refuse_copy, 1);
     rb_define_method(queue, "initialize", queue_initialize, -1);
     rb_define_method(queue, "push", queue_push, -1);
     rb_define_method(queue, "pop", queue_pop, -1);

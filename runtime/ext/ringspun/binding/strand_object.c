@@ -133,24 +133,23 @@ static bool refused(rsb_machine *machine, rsb_strand *strand) {
     return true;
 }
 
-static void hand_over_kill(rsb_machine *machine, rsb_strand *strand, int state) {
+/* True for a Thread#kill, of which the fiber must die. */
+static bool end_killed(rsb_strand *strand) {
     strand->cancelled = true;
     strand->used_fiber = true;
-    VALUE info = strand->kill ? strand->kill : rb_errinfo();
+    if (rb_errinfo() != RSB_FIBER_KILLED) return true;
     rb_set_errinfo(Qnil);
-    if (info == RSB_FIBER_KILLED) return;
-    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
-    if (!root) return;
-    rsb_deliver_kill(machine, root->user, info, state);
+    return false;
 }
 
 bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     rsb_strand *strand = engine->user;
     VALUE self = strand->self;
+    int state = 0;
+    bool thread_killed = false;
     strand->started = true;
     strand->fiber = fiber;
     if (!refused(machine, strand)) {
-        int state = 0;
         VALUE value = rb_protect(call_body, (VALUE)strand, &state);
         if (!state) {
             strand->value = value;
@@ -159,13 +158,14 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
             rb_set_errinfo(Qnil);
             end_with_error(machine, strand, engine, error);
         } else {
-            hand_over_kill(machine, strand, state);
+            thread_killed = end_killed(strand);
         }
     } else if (!NIL_P(strand->error)) {
         end_with_error(machine, strand, engine, strand->error);
     }
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
     finish(machine, engine);
+    if (RS_UNLIKELY(thread_killed)) rb_jump_tag(state);
     bool reusable = !strand->used_fiber && rsb_fiber_reset();
     RB_GC_GUARD(self);
     return reusable;

@@ -21,8 +21,8 @@ static VALUE fiber_error;
 
 /* --- what a wait that did not end with its value raises --- */
 
-/* CRuby unwinds a kill by a number in errinfo, which every fiber has of its own and no call can set. Where the kill was caught
- * on another fiber (a Thread#kill, for the root), killing the fiber that runs comes to the same. */
+/* CRuby unwinds a kill by a number in errinfo, which every fiber has of its own and no call can set. Where it is gone,
+ * killing the fiber that runs comes to the same. */
 NORETURN(static void raise_kill(rsb_strand *strand));
 static void raise_kill(rsb_strand *strand) {
     strand->kill_pending = false;
@@ -67,16 +67,19 @@ static rsb_strand *root_of(rsb_machine *machine) {
     return root ? root->user : NULL;
 }
 
-/* Something was raised in the loop by nobody's wish here: a signal, Thread#raise, Thread#kill. */
-static void hand_to_root(rsb_machine *machine, int state) {
+/* Something was raised in the loop by nobody's wish here: a signal or Thread#raise is for the root. A Thread#kill unwinds where
+ * it was caught, because it cannot be raised anywhere else: `here`, or the runner (NULL), whose fiber dies of it, and CRuby
+ * then kills the thread's root fiber. */
+static void caught_in_loop(rsb_machine *machine, rs_strand *here, int state) {
     rsb_strand *root = root_of(machine);
-    if (!root) rb_jump_tag(state);
     VALUE exception = rb_errinfo();
-    if (rsb_is_exception(exception)) {
+    if (root && rsb_is_exception(exception)) {
         rb_set_errinfo(Qnil);
         rsb_deliver(machine, root, exception);
+    } else if (root && here) {
+        rsb_deliver_kill(machine, here->user, exception, state);
     } else {
-        rsb_deliver_kill(machine, root, exception, state);
+        rb_jump_tag(state);
     }
 }
 
@@ -100,7 +103,7 @@ static VALUE check_interrupts(VALUE unused) {
     return Qnil;
 }
 
-static void sleep_interruptible(rsb_machine *machine, int64_t deadline_ns) {
+static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t deadline_ns) {
     sleep_request request = {machine, deadline_ns};
     if (machine->engine.backend->closed_world) {
         rs_sleep(&machine->engine, deadline_ns);
@@ -109,7 +112,7 @@ static void sleep_interruptible(rsb_machine *machine, int64_t deadline_ns) {
     }
     int state = 0;
     rb_protect(check_interrupts, Qnil, &state);
-    if (state) hand_to_root(machine, state);
+    if (state) caught_in_loop(machine, here, state);
 }
 
 /* As with Kernel#sleep: who sleeps without an end waits for a signal handler. */
@@ -206,13 +209,24 @@ static VALUE take_runner(rsb_machine *machine, rs_strand *strand) {
     return Qundef;
 }
 
+/* CRuby gives the stack of a fiber that was transferred to and has ended back when it collects it, and does not collect for
+ * want of stacks. False: that was tried for this strand already. */
+static bool try_again_after_gc(rsb_machine *machine, rs_strand *strand) {
+    if (machine->collected_for == rs_strand_id(strand)) return false;
+    machine->collected_for = rs_strand_id(strand);
+    rb_set_errinfo(Qnil);
+    rs_displaced(&machine->engine);
+    rb_gc_start();
+    return true;
+}
+
 /* The switch to that strand failed: it did not take place, or came back because its fiber is dead. */
 static bool cannot_run(rsb_machine *machine, rs_strand *strand, VALUE fiber) {
     if (machine->engine.running != strand->index) return false;
     rsb_strand *target = strand->user;
     VALUE error = rb_errinfo();
     if (!target->started && rb_obj_is_kind_of(error, fiber_error)) {
-        fail_stackless(machine, strand);
+        if (!try_again_after_gc(machine, strand)) fail_stackless(machine, strand);
         return true;
     }
     if (!target->started || RTEST(rb_fiber_alive_p(fiber))) return false;
@@ -234,18 +248,18 @@ static int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here) {
 }
 
 /* Nothing is ready: sleeps, or ends a deadlock. */
-static void without_strand(rsb_machine *machine, rs_decision decision) {
+static void without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision) {
     if (RS_UNLIKELY(machine->engine.strands.live == 0)) rsb_end_of_child(machine);
-    if (decision.verdict == RS_SLEEP) sleep_interruptible(machine, decision.deadline_ns);
-    else if (others_may_wake_us(machine)) sleep_interruptible(machine, RS_NEVER);
+    if (decision.verdict == RS_SLEEP) sleep_interruptible(machine, here, decision.deadline_ns);
+    else if (others_may_wake_us(machine)) sleep_interruptible(machine, here, RS_NEVER);
     else break_deadlock(machine);
 }
 
 /* One turn of the loop for a fiber that has nothing to run: the strand to run, or NULL to look again. */
-static inline rs_strand *turn(rsb_machine *machine) {
+static inline rs_strand *turn(rsb_machine *machine, rs_strand *here) {
     rs_decision decision = rs_next(&machine->engine);
     if (RS_LIKELY(decision.verdict == RS_RUN)) return decision.strand;
-    without_strand(machine, decision);
+    without_strand(machine, here, decision);
     return NULL;
 }
 
@@ -262,7 +276,7 @@ static void idle(rsb_machine *machine, rs_strand *next, VALUE here) {
     machine->idle[machine->idle_len++] = here;
     int state = switch_to(machine, next, here);
     leave_idle(machine, here);
-    if (state) hand_to_root(machine, state);
+    if (state) caught_in_loop(machine, NULL, state);
 }
 
 /* Ends when its fiber cannot be used again or enough are idle; CRuby then goes on with the root's fiber, whose park loop
@@ -272,7 +286,7 @@ static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
     VALUE here = rb_fiber_current();
     for (;;) {
         rs_machine *engine = &machine->engine;
-        rs_strand *strand = engine->running == RS_NO_INDEX ? turn(machine) : rs_running(engine);
+        rs_strand *strand = engine->running == RS_NO_INDEX ? turn(machine, NULL) : rs_running(engine);
         if (!strand) continue;
         rsb_strand *target = strand->user;
         if (!target->started) {
@@ -295,7 +309,7 @@ static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
     if (RS_LIKELY(!state)) return;
     VALUE exception = rb_errinfo();
     if (machine->engine.running == me->index && exception != RSB_FIBER_KILLED) {
-        hand_to_root(machine, state);
+        caught_in_loop(machine, me, state);
         return;
     }
     if (rsb_is_exception(exception)) {
@@ -315,7 +329,7 @@ static rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
     machine->turn_over = false;
     for (;;) {
         rs_displaced(engine);
-        rs_strand *next = turn(machine);
+        rs_strand *next = turn(machine, me);
         if (next == me) break;
         if (!next) continue;
         int state = switch_to(machine, next, here);
@@ -336,7 +350,10 @@ rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, i
     rs_strand *me = rs_running(engine);
     if (rs_park_begin(engine, wait, flags, deadline_ns) == 0) return engine->refusal;
     if (list) rs_list_append(engine, list, me, tag);
-    return park(machine, me, result);
+    rs_wake_kind kind = park(machine, me, result);
+    /* What it waited for has ended because the thread is being killed: that, and not how it ended, is the news. */
+    bool for_strands = wait == RS_WAIT_JOIN || wait == RS_WAIT_SCOPE;
+    return RS_UNLIKELY(for_strands && ((rsb_strand *)me->user)->kill_pending) ? RS_WAKE_INTERRUPT : kind;
 }
 
 int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,

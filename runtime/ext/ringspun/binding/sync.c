@@ -47,6 +47,10 @@ static inline rsb_sync *get(VALUE self, rsb_machine **machine) {
     return sync;
 }
 
+VALUE rsb_refuse_copy(VALUE self, VALUE original) {
+    rb_raise(rsb_eUsage, "a %" PRIsVALUE " cannot be copied: strands wait in the original", rb_obj_class(self));
+}
+
 VALUE rsb_timeout_option(VALUE options) {
     static ID timeout;
     if (NIL_P(options)) return Qnil;
@@ -164,7 +168,7 @@ static VALUE mutex_synchronize(VALUE self) {
     rb_need_block();
     mutex_take(machine, mutex, RS_NEVER);
     holding held = {machine, mutex};
-    return rb_ensure(rb_yield, Qnil, mutex_release, (VALUE)&held);
+    return rb_ensure(rb_yield, Qundef, mutex_release, (VALUE)&held);
 }
 
 /* @return [Boolean]
@@ -246,7 +250,7 @@ static VALUE semaphore_hold(VALUE self) {
     rsb_sync *semaphore = get(self, &machine);
     rb_need_block();
     semaphore_take(machine, semaphore, RS_NEVER);
-    return rb_ensure(rb_yield, Qnil, semaphore_release, self);
+    return rb_ensure(rb_yield, Qundef, semaphore_release, self);
 }
 
 /* @return [Integer] permits that nobody holds
@@ -265,7 +269,7 @@ static VALUE semaphore_available(VALUE self) {
  *
  * @param mutex [Mutex, nil]
  * @param timeout [Numeric, nil] seconds
- * @return [Object, nil] what was signalled
+ * @return [Condition] self
  * @raise [TimeoutError]
  * @since 0.1.0
  */
@@ -357,6 +361,7 @@ static VALUE sync_waiting(VALUE self) {
 static VALUE define(const char *name) {
     VALUE class = rb_define_class_under(rsb_mRingspun, name, rb_cObject);
     rb_define_alloc_func(class, sync_allocate);
+    rb_define_method(class, "initialize_copy", rsb_refuse_copy, 1);
     rb_define_method(class, "waiting", sync_waiting, 0);
     return class;
 }

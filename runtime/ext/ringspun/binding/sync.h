@@ -16,6 +16,9 @@ typedef struct {
 /* Binds an object to the machine that uses it, or raises. */
 void rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine);
 
+/* initialize_copy of what strands wait in. */
+NORETURN(VALUE rsb_refuse_copy(VALUE self, VALUE original));
+
 /* `timeout:` out of an options hash, or nil. */
 VALUE rsb_timeout_option(VALUE options);
 

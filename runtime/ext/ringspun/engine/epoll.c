@@ -228,6 +228,7 @@ static void serve(rs_machine *machine, int fd, uint32_t events) {
 
 static void epoll_poll(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
+    rs_workers_tend(state->workers);
     if (state->ready == 0) {
         machine->metrics.system_calls++;
         int count = epoll_wait(state->epoll, state->events, EVENTS_PER_WAIT, 0);

@@ -31,6 +31,7 @@ struct rs_workers {
     uint32_t left;              /* jobs at which one is that nobody waits for */
     uint32_t limit;
     bool ending;
+    bool short_of_hands;        /* for the machine's thread alone: a thread was left at its job since it last looked */
 };
 
 rs_workers *rs_workers_new(rs_machine *machine, uint32_t limit) {
@@ -206,8 +207,18 @@ void rs_workers_leave(rs_workers *workers, rs_op *op) {
         if (each->op != rs_op_id(op) || each->left) continue;
         each->left = true;
         workers->left++;
-        if (workers->waiting > 0) provide_hands(workers);
+        workers->short_of_hands = true;
         break;
+    }
+    pthread_mutex_unlock(&workers->lock);
+}
+
+void rs_workers_tend(rs_workers *workers) {
+    if (RS_LIKELY(!workers->short_of_hands)) return;
+    workers->short_of_hands = false;
+    pthread_mutex_lock(&workers->lock);
+    for (uint32_t wanted = workers->idle; wanted < workers->waiting; wanted++) {
+        if (workers->threads - workers->left >= workers->limit || !start_thread(workers)) break;
     }
     pthread_mutex_unlock(&workers->lock);
 }

@@ -33,4 +33,7 @@ bool rs_workers_withdraw(rs_workers *workers, rs_op *op);
 /* A thread has begun with it, and its strand waits no more. */
 void rs_workers_leave(rs_workers *workers, rs_op *op);
 
+/* Makes up for threads that were left. Not done at once: the same cancellation may take out of line what waits there. */
+void rs_workers_tend(rs_workers *workers);
+
 #endif
