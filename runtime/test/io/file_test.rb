@@ -298,6 +298,37 @@ module RealFileTests
     end
   end
 
+  # What a worker has begun is not undone: a cancellation or a close finds it done, or not begun.
+  def test_a_worker_s_write_is_done_whole_or_not_at_all
+    on_machine do |machine|
+      bytes = sample(10_000_000)
+      [->(strand, _) { machine.terminate(strand) }, ->(_, file) { close(file) }].each_with_index do |ending, i|
+        file = open_file("whole#{i}", "w")
+        written = nil
+        strand = waiting(/pwrite/) { written = machine.pwrite(file, bytes, 0) }
+        ending.call(strand, file)
+        error_of { strand.await }
+        assert_includes [nil, bytes.bytesize], written
+        assert_bytes written ? bytes : "", File.binread(path("whole#{i}"))
+      end
+    end
+  end
+
+  def test_a_worker_s_read_gives_its_string_back
+    on_machine do |machine|
+      file = open_file("source", "w+")
+      machine.pwrite(file, bytes = sample(10_000_000), 0)
+      string = +""
+      count = nil
+      strand = waiting(/pread/) { count = machine.pread(file, string, 0, 10_000_000) }
+      assert_raises(RuntimeError) { string << "more" }
+      machine.terminate(strand)
+      error_of { strand.await }
+      assert_bytes bytes[0, count], string if count
+      refute_locked(string)
+    end
+  end
+
   def test_special_files
     on_machine do |machine|
       zero, null, full = keep(*%w[/dev/zero /dev/null /dev/full].map { |name| machine.open(name, "r+") })

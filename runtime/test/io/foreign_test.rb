@@ -65,6 +65,40 @@ class ForeignTest < IOCase
     end
   end
 
+  def test_a_blocking_socket_connects_to_a_path
+    on_machine do |machine|
+      address = Socket.sockaddr_un("\0ringspun-blocking-#{Process.pid}")
+      server, client = keep(*Array.new(2) { Socket.new(:UNIX, :STREAM) })
+      [server, client].each { |socket| socket.nonblock = false }
+      machine.bind(server, address)
+      machine.listen(server)
+      machine.connect(client, address)
+      peer, = keep(machine.accept(server))
+      assert_carries(client, peer)
+    end
+  end
+
+  # A thread is inside of connect(2), and close waits for it.
+  def test_a_blocking_connect_given_up_lets_its_socket_be_closed
+    on_machine do |machine|
+      server, = keep(Socket.new(:INET, :STREAM))
+      machine.bind(server, Addrinfo.tcp("127.0.0.1", 0))
+      machine.listen(server, 0)
+      clients = keep(*Array.new(4) { Socket.new(:INET, :STREAM) })
+      clients.each { |client| client.nonblock = false }
+      strands = clients.map { |client| spin { machine.connect(client, server.local_address) } }
+      machine.sleep(0.01)
+      hanging = strands.zip(clients).select { |strand, _| strand.alive? }
+      refute_empty hanging
+      hanging.each do |strand, client|
+        machine.terminate(strand)
+        assert_raises(Ringspun::TerminatedError) { strand.await }
+        close(client)
+      end
+      assert_nothing_in_flight
+    end
+  end
+
   def test_anything_with_to_io
     on_machine do |machine|
       reader, writer = keep(*IO.pipe)

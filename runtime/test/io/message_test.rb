@@ -138,6 +138,27 @@ class MessageTest < IOCase
     end
   end
 
+  def test_urgent_bytes
+    on_machine do |machine|
+      server = make_socket(:INET, :STREAM)
+      machine.bind(server, Addrinfo.tcp("127.0.0.1", 0))
+      machine.listen(server)
+      client = make_socket(:INET, :STREAM)
+      machine.connect(client, address_of(server))
+      peer, = keep(machine.accept(server))
+      strand = waiting(/poll/) { machine.poll(peer, :priority) }
+      machine.send(client, "calm")
+      machine.poll(peer, :readable)
+      assert_equal :parked, strand.state
+      machine.send(client, "!", Socket::MSG_OOB)
+      assert_equal IO::PRIORITY, strand.await
+      string = +""
+      machine.recv(peer, string, 1, Socket::MSG_OOB)
+      assert_equal "!", string
+      assert_equal "calm", read_exactly(peer, 4)
+    end
+  end
+
   def test_dont_wait_does_not_wait
     on_machine do |machine|
       one, other = make_socketpair
@@ -227,6 +248,41 @@ class MessageTest < IOCase
         assert_predicate io, :close_on_exec?
       end
     end
+  end
+
+  def test_without_descriptors_left_the_caller_is_told_and_nothing_is_lost
+    code = <<~'RUBY'
+      require "ringspun"
+      require "socket"
+      Ringspun.run do |machine|
+        server = machine.socket(:UNIX, :STREAM)
+        address = Socket.sockaddr_un("\0ringspun-full-#{Process.pid}")
+        machine.bind(server, address)
+        machine.listen(server)
+        client, another = machine.socket(:UNIX, :STREAM), machine.socket(:UNIX, :STREAM)
+        told = []
+        strand = machine.spin { machine.accept(server) rescue told << $!.class }
+        machine.yield until strand.waits_for
+        Process.setrlimit(:NOFILE, 64)
+        taken = []
+        begin
+          loop { taken << machine.open("/dev/null") }
+        rescue Errno::EMFILE
+          told << :open
+        end
+        machine.connect(client, address)
+        strand.join
+        [-> { machine.pipe }, -> { machine.socket(:UNIX, :STREAM) }, -> { machine.socketpair }, -> { machine.accept(server) }]
+          .each { |call| begin call.call; rescue Errno::EMFILE then told << :again end }
+        machine.close(taken.pop)
+        peer = machine.accept(server)
+        machine.write(peer, "hello")
+        machine.read(client, string = +"")
+        p told, string
+      end
+    RUBY
+    answer = ruby_child(code)
+    assert_equal ["[:open, Errno::EMFILE, :again, :again, :again, :again]\n\"hello\"\n", ""], [answer.out, answer.err]
   end
 
   def test_sockets_by_number

@@ -320,6 +320,20 @@ module StreamSocketTests
     end
   end
 
+  def test_pollers_of_one_socket_wake_for_what_they_asked
+    on_machine do |machine|
+      one, other = make_connection
+      filled = fill(one)
+      reading = waiting(/poll/) { machine.poll(one, :readable) }
+      writing = waiting(/poll/) { machine.poll(one, :writable) }
+      read_exactly(other, filled)
+      assert_equal IO::WRITABLE, writing.await
+      assert_equal :parked, reading.state
+      machine.send(other, "x")
+      assert_equal IO::READABLE, reading.await
+    end
+  end
+
   def test_options_tell_what_a_socket_is
     on_machine do |machine|
       listener, = listen

@@ -14,10 +14,23 @@
  * in a table as long as the largest. */
 #define DESCRIPTOR_MAX (1 << 22)
 
+#define INSPECT_MAX 200
+
 /* The flag by which CRuby marks a String as temporarily locked. It tells nobody, so it was looked up. 0: not found. */
 static VALUE locked_flag;
 
 /* --- numbers, descriptors, paths --- */
+
+VALUE rsb_inspect(VALUE object) {
+    int state = 0;
+    VALUE text = rb_protect(rb_inspect, object, &state);
+    if (state) {
+        rb_set_errinfo(Qnil);
+        return rb_sprintf("an object of %" PRIsVALUE, rb_obj_class(object));
+    }
+    if (RSTRING_LEN(text) <= INSPECT_MAX) return text;
+    return rb_str_cat_cstr(rb_str_substr(text, 0, INSPECT_MAX), "...");
+}
 
 static bool in_64_bits(VALUE value, int64_t *number) {
     if (RB_FIXNUM_P(value)) {
@@ -30,7 +43,7 @@ static bool in_64_bits(VALUE value, int64_t *number) {
 
 int64_t rsb_integer(VALUE value, int64_t min, int64_t max, const char *what) {
     if (!RB_INTEGER_TYPE_P(value)) {
-        rb_raise(rsb_eUsage, "%s must be an Integer, got %" PRIsVALUE, what, rb_inspect(value));
+        rb_raise(rsb_eUsage, "%s must be an Integer, got %" PRIsVALUE, what, rsb_inspect(value));
     }
     int64_t number = 0;
     bool known = in_64_bits(value, &number);
@@ -49,7 +62,7 @@ static VALUE io_of(VALUE object) {
     if (RB_TYPE_P(object, T_FILE)) return object;
     VALUE io = rb_respond_to(object, rb_intern("to_io")) ? rb_funcall(object, rb_intern("to_io"), 0) : Qnil;
     if (RB_TYPE_P(io, T_FILE)) return io;
-    rb_raise(rsb_eUsage, "expected a descriptor: an Integer or an IO, got %" PRIsVALUE, rb_inspect(object));
+    rb_raise(rsb_eUsage, "expected a descriptor: an Integer or an IO, got %" PRIsVALUE, rsb_inspect(object));
 }
 
 int rsb_fd(VALUE io) {
@@ -63,7 +76,7 @@ int rsb_fd(VALUE io) {
     VALUE fd = rb_protect(descriptor_of, file, &state);
     if (state) {
         rb_set_errinfo(Qnil);
-        rb_raise(rsb_eClosed, "%" PRIsVALUE " is not open (any more); pass an IO that is", rb_inspect(file));
+        rb_raise(rsb_eClosed, "%" PRIsVALUE " is not open (any more); pass an IO that is", rsb_inspect(file));
     }
     return FIX2INT(fd);
 }
@@ -162,6 +175,8 @@ static span span_of(VALUE buffer, bool write) {
     span s = {.buffer = buffer, .write = write};
     int state = 0;
     rb_protect(fetch_span, (VALUE)&s, &state);
+    /* A read into nothing would look like the end of the stream. */
+    if (!state && !s.base) rb_raise(rsb_eUsage, "this IO::Buffer cannot be used here: it was freed, or never had a size");
     if (!state) return s;
     VALUE error = rb_errinfo();
     rb_set_errinfo(Qnil);

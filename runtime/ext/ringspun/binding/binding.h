@@ -43,6 +43,8 @@ typedef struct rsb_strand {
     VALUE self;
     VALUE machine;
     VALUE fiber;                /* resume target of the current park */
+    VALUE home;                 /* the fiber that runs the strand from its start; nil for the root */
+    VALUE scope_fibers;         /* Array of other fibers on whose stacks scopes of it are open, or nil */
     VALUE body;
     VALUE value;
     VALUE error;
@@ -143,6 +145,10 @@ VALUE rsb_fiber_storage(void);
 /* scope_object.c */
 void rsb_scope_child_ended(rsb_machine *machine, VALUE scope, VALUE error, bool cancelled);
 rs_scope *rsb_scope_engine(VALUE scope);
+
+/* A scope whose memory may lie on the stack of the fiber that runs: that fiber is kept until it is closed. */
+void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);
+void rsb_scope_close(rsb_machine *machine, rs_scope *scope);
 
 /* errors.c */
 NORETURN(void rsb_fail(int64_t result, const char *what, int fd));

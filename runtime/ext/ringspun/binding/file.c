@@ -18,7 +18,7 @@ static int open_flags(VALUE flags) {
     if (RB_INTEGER_TYPE_P(flags)) return (int)rsb_integer(flags, 0, INT32_MAX, "open flags");
     if (!RB_TYPE_P(flags, T_STRING)) {
         rb_raise(rsb_eUsage, "open flags: expected an Integer (File::RDONLY ...) or a mode String, got %" PRIsVALUE,
-                 rb_inspect(flags));
+                 rsb_inspect(flags));
     }
     static const struct {
         const char *mode;
@@ -30,7 +30,7 @@ static int open_flags(VALUE flags) {
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         if (len == strlen(modes[i].mode) && memcmp(RSTRING_PTR(flags), modes[i].mode, len) == 0) return modes[i].flags;
     }
-    rb_raise(rsb_eUsage, "unknown open mode %" PRIsVALUE ": use r, r+, w, w+, a, a+, wx or Integer flags", rb_inspect(flags));
+    rb_raise(rsb_eUsage, "unknown open mode %" PRIsVALUE ": use r, r+, w, w+, a, a+, wx or Integer flags", rsb_inspect(flags));
 }
 
 static char *path_copy(VALUE path) {
@@ -222,7 +222,7 @@ static uint32_t poll_mask(VALUE events) {
         if (name == ID2SYM(rb_intern("readable"))) mask |= POLLIN;
         else if (name == ID2SYM(rb_intern("writable"))) mask |= POLLOUT;
         else if (name == ID2SYM(rb_intern("priority"))) mask |= POLLPRI;
-        else rb_raise(rsb_eUsage, "poll: unknown event %" PRIsVALUE "; use :readable, :writable or :priority", rb_inspect(name));
+        else rb_raise(rsb_eUsage, "poll: unknown event %" PRIsVALUE "; use :readable, :writable or :priority", rsb_inspect(name));
     }
     if (!mask) rb_raise(rsb_eUsage, "poll: no event to wait for");
     return mask;

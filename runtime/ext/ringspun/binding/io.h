@@ -20,6 +20,9 @@ typedef struct {
 
 /* --- arguments.c --- */
 
+/* For messages: of whatever it is, and not too long. */
+VALUE rsb_inspect(VALUE object);
+
 /* An Integer between the two, or a UsageError that names `what`. */
 int64_t rsb_integer(VALUE value, int64_t min, int64_t max, const char *what);
 uint32_t rsb_flags(VALUE value, const char *what);

@@ -308,11 +308,11 @@ static VALUE machine_timeout(VALUE self, VALUE seconds) {
     rb_need_block();
     rs_scope scope;
     int state = 0;
-    rs_scope_open(&machine->engine, &scope, rsb_deadline(machine, seconds, "timeout"), false);
+    rsb_scope_open(machine, &scope, rsb_deadline(machine, seconds, "timeout"), false);
     VALUE value = rb_protect(rb_yield, Qundef, &state);
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
     bool answers = rs_scope_answers(&scope);
-    rs_scope_close(&machine->engine, &scope);
+    rsb_scope_close(machine, &scope);
     if (RS_LIKELY(!state)) return value;
     if (answers && rsb_is_exception(rb_errinfo()) && rb_obj_is_kind_of(rb_errinfo(), rsb_eCancelled)) {
         rb_set_errinfo(Qnil);

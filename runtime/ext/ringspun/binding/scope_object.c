@@ -23,6 +23,32 @@ static const rb_data_type_t scope_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
+/* --- where a scope's memory lies --- */
+
+void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield) {
+    rsb_strand *strand = rsb_running(machine);
+    VALUE fiber = rb_fiber_current();
+    if (RS_UNLIKELY(fiber != strand->home)) {
+        if (NIL_P(strand->scope_fibers)) strand->scope_fibers = rb_ary_new();
+        rb_ary_push(strand->scope_fibers, fiber);
+    }
+    rs_scope_open(&machine->engine, scope, deadline_ns, shield);
+}
+
+/* An entry for each open scope: the fiber closes one of its own, whichever. */
+void rsb_scope_close(rsb_machine *machine, rs_scope *scope) {
+    if (scope->closed) return;
+    rsb_strand *owner = rs_strand_at(&machine->engine.strands, scope->owner)->user;
+    rs_scope_close(&machine->engine, scope);
+    if (RS_LIKELY(NIL_P(owner->scope_fibers))) return;
+    VALUE fiber = rb_fiber_current();
+    for (long i = RARRAY_LEN(owner->scope_fibers); i-- > 0;) {
+        if (RARRAY_AREF(owner->scope_fibers, i) != fiber) continue;
+        rb_ary_delete_at(owner->scope_fibers, i);
+        return;
+    }
+}
+
 static rsb_scope *get(VALUE self) {
     rsb_scope *scope;
     TypedData_Get_Struct(self, rsb_scope, &scope_type, scope);
@@ -39,7 +65,7 @@ static bool is_forgotten(rsb_machine *machine, rsb_scope *scope) {
 
 static rsb_scope *get_open(VALUE self, rsb_machine **machine) {
     rsb_scope *scope = get(self);
-    if (!scope->open) rb_raise(rsb_eClosed, "this scope has ended; strands and deadlines belong inside its block");
+    if (!scope->open || scope->engine.closed) rb_raise(rsb_eClosed, "this scope has ended; strands and deadlines belong inside its block");
     *machine = rsb_machine_of(scope->machine);
     if (RS_UNLIKELY(is_forgotten(*machine, scope))) {
         rb_raise(rsb_eClosed, "this scope belongs to a strand of the parent process; open one of this process's own");
@@ -64,7 +90,7 @@ static void take_error(rsb_scope *scope, VALUE error) {
 void rsb_scope_child_ended(rsb_machine *machine, VALUE self, VALUE error, bool cancelled) {
     rsb_scope *scope = get(self);
     if (cancelled) scope->cut_children = true;
-    if (NIL_P(error) || !scope->open) return;
+    if (NIL_P(error) || !scope->open || scope->engine.closed) return;
     take_error(scope, error);
     rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
 }
@@ -116,7 +142,7 @@ static VALUE settle(VALUE self) {
     if (interrupted == RS_WAKE_CANCEL) scope->cancelled = true;
     if (interrupted == RS_WAKE_INTERRUPT) take_interrupt(machine, scope);
     scope->answers = rs_scope_answers(&scope->engine);
-    rs_scope_close(&machine->engine, &scope->engine);
+    rsb_scope_close(machine, &scope->engine);
     scope->open = false;
     return Qnil;
 }
@@ -174,7 +200,7 @@ static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
     scope->machine = self;
     scope->first_error = scope->suppressed = Qnil;
     scope->fork_count = rsb_forks;
-    rs_scope_open(&machine->engine, &scope->engine, deadline_ns, given[1] != Qundef && RTEST(given[1]));
+    rsb_scope_open(machine, &scope->engine, deadline_ns, given[1] != Qundef && RTEST(given[1]));
     scope->open = true;
     int state = 0;
     VALUE value = rb_protect(guarded, object, &state);
@@ -209,7 +235,7 @@ static VALUE scope_spin(VALUE self) {
  * @since 0.1.0 */
 static VALUE scope_cancel(VALUE self) {
     rsb_scope *scope = get(self);
-    if (!scope->open) return Qnil;
+    if (!scope->open || scope->engine.closed) return Qnil;
     rsb_machine *machine = rsb_machine_any_thread(scope->machine);
     if (rsb_existing() != machine) rb_raise(rsb_eWrongThread, "a scope is cancelled on its own thread");
     if (RS_UNLIKELY(scope->fork_count != rsb_forks)) get_open(self, &machine);

@@ -2,6 +2,7 @@
 #include "io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static int number_of(VALUE object, const named *names, const char *what) {
         }
         rb_str_catf(known, " :%s", each->name);
     }
-    rb_raise(rsb_eUsage, "unknown %s %" PRIsVALUE "; use an Integer or one of%" PRIsVALUE, what, rb_inspect(object), known);
+    rb_raise(rsb_eUsage, "unknown %s %" PRIsVALUE "; use an Integer or one of%" PRIsVALUE, what, rsb_inspect(object), known);
 }
 
 /* --- addresses --- */
@@ -39,11 +40,11 @@ static void put_address(rs_request *request, VALUE address) {
     if (!RB_TYPE_P(address, T_STRING)) {
         if (!rb_respond_to(address, rb_intern("to_sockaddr"))) {
             rb_raise(rsb_eUsage, "expected an Addrinfo or a packed address (Socket.sockaddr_in, .sockaddr_un), got %" PRIsVALUE,
-                     rb_inspect(address));
+                     rsb_inspect(address));
         }
         address = rb_funcall(address, rb_intern("to_sockaddr"), 0);
         if (!RB_TYPE_P(address, T_STRING)) {
-            rb_raise(rsb_eUsage, "to_sockaddr must give a String, got %" PRIsVALUE, rb_inspect(address));
+            rb_raise(rsb_eUsage, "to_sockaddr must give a String, got %" PRIsVALUE, rsb_inspect(address));
         }
     }
     size_t len = (size_t)RSTRING_LEN(address);
@@ -82,13 +83,14 @@ static VALUE machine_socketpair(int argc, VALUE *argv, VALUE self) {
     return rsb_make_pair(machine, &request, "socketpair");
 }
 
-/* A full backlog of a Unix socket is told by EAGAIN, and nothing tells when it has room again. */
+/* -EAGAIN: a full backlog of a Unix socket, and nothing tells when it has room again. */
 static int64_t connect_once(rsb_machine *machine, int fd, VALUE address) {
     rs_request request = {.kind = RS_OP_CONNECT, .fd = fd};
     put_address(&request, address);
     bool local = ((struct sockaddr *)request.extra)->sa_family == AF_UNIX && machine->engine.backend->inline_first;
     int64_t result = rs_try(&machine->engine, &request);
-    if (result == -EAGAIN && !local) return rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+    bool waits = result == -EAGAIN && !(local && (fcntl(fd, F_GETFL) & O_NONBLOCK));
+    if (waits) return rsb_wait_for(machine, &request, Qnil, RSB_OUT);
     free(request.extra);
     return result;
 }
@@ -205,7 +207,7 @@ static VALUE machine_setsockopt(VALUE self, VALUE io, VALUE level, VALUE name, V
     if (value == Qtrue || value == Qfalse) value = INT2FIX(value == Qtrue);
     bool string = RB_TYPE_P(value, T_STRING);
     if (!string && !RB_INTEGER_TYPE_P(value)) {
-        rb_raise(rsb_eUsage, "a socket option is an Integer, true, false or a packed String, got %" PRIsVALUE, rb_inspect(value));
+        rb_raise(rsb_eUsage, "a socket option is an Integer, true, false or a packed String, got %" PRIsVALUE, rsb_inspect(value));
     }
     int number = string ? 0 : (int)rsb_integer(value, INT32_MIN, INT32_MAX, "a socket option");
     const void *bytes = string ? RSTRING_PTR(value) : (const void *)&number;
@@ -374,14 +376,14 @@ static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {
 /* The control messages as the kernel wants them, one behind the other. */
 static VALUE pack_control(VALUE controls) {
     VALUE list = NIL_P(controls) ? rb_ary_new() : rb_check_array_type(controls);
-    if (NIL_P(list)) rb_raise(rsb_eUsage, "control messages: expected an Array or nil, got %" PRIsVALUE, rb_inspect(controls));
+    if (NIL_P(list)) rb_raise(rsb_eUsage, "control messages: expected an Array or nil, got %" PRIsVALUE, rsb_inspect(controls));
     _Alignas(struct cmsghdr) char packed[CONTROL_MAX] = {0};
     size_t used = 0;
     for (long i = 0; i < RARRAY_LEN(list); i++) {
         VALUE given = RARRAY_AREF(list, i), each = rb_check_array_type(given);
         VALUE bytes = !NIL_P(each) && RARRAY_LEN(each) == 3 ? RARRAY_AREF(each, 2) : Qnil;
         if (!RB_TYPE_P(bytes, T_STRING)) {
-            rb_raise(rsb_eUsage, "a control message is [level, type, bytes], got %" PRIsVALUE, rb_inspect(given));
+            rb_raise(rsb_eUsage, "a control message is [level, type, bytes], got %" PRIsVALUE, rsb_inspect(given));
         }
         int level = (int)rsb_integer(RARRAY_AREF(each, 0), 0, INT32_MAX, "control message: level");
         int type = (int)rsb_integer(RARRAY_AREF(each, 1), 0, INT32_MAX, "control message: type");

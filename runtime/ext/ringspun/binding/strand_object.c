@@ -9,6 +9,8 @@ static void strand_mark(void *data) {
     rsb_strand *strand = data;
     rb_gc_mark(strand->machine);
     rb_gc_mark(strand->fiber);
+    rb_gc_mark(strand->home);
+    rb_gc_mark(strand->scope_fibers);
     rb_gc_mark(strand->body);
     rb_gc_mark(strand->value);
     rb_gc_mark(strand->error);
@@ -30,7 +32,7 @@ static VALUE allocate(rsb_machine *machine) {
     VALUE object = TypedData_Make_Struct(rsb_cStrand, rsb_strand, &strand_type, strand);
     strand->self = object;
     strand->machine = machine->self;
-    strand->fiber = strand->body = strand->value = strand->error = strand->raises = strand->messages = strand->storage =
+    strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->value = strand->error = strand->raises = strand->messages = strand->storage =
         strand->supervisor = strand->spawned_at = Qnil;
     return object;
 }
@@ -106,7 +108,7 @@ static void end_with_error(rsb_machine *machine, rsb_strand *strand, rs_strand *
 static void finish(rsb_machine *machine, rs_strand *engine) {
     rsb_strand *strand = engine->user;
     strand->done = true;
-    strand->fiber = strand->body = strand->raises = strand->messages = Qnil;
+    strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
     VALUE scope = strand->supervisor;
     rs_finish(&machine->engine);
     if (!NIL_P(scope)) rsb_scope_child_ended(machine, scope, strand->error, strand->cancelled);
@@ -148,7 +150,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     int state = 0;
     bool thread_killed = false;
     strand->started = true;
-    strand->fiber = fiber;
+    strand->fiber = strand->home = fiber;
     if (!refused(machine, strand)) {
         VALUE value = rb_protect(call_body, (VALUE)strand, &state);
         if (!state) {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -164,6 +165,8 @@ static void epoll_cancel(rs_machine *machine, rs_op *op) {
         rs_op_complete(machine, op, -ECANCELED);
     } else if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE) {
         rs_workers_leave(state->workers, op);
+        /* A thread inside connect(2) comes back, and the socket can be closed: that waits for every op on it. */
+        if (op->request.kind == RS_OP_CONNECT) shutdown(op->request.fd, SHUT_RDWR);
         rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
     }
 }

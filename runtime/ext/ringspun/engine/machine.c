@@ -54,7 +54,7 @@ rs_strand *rs_spawn(rs_machine *machine, rs_scope *scope, void *user) {
 
 void rs_finish(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
-    RS_ASSERT(strand->scope == &strand->own);
+    while (RS_UNLIKELY(strand->scope != &strand->own)) rs_scope_close(machine, strand->scope);
     rs_trace_if(machine, RS_TRACE_FINISH, rs_strand_id(strand), 0);
     rs_scope *scope = strand->own.parent;
     rs_scope_detach(machine, &strand->own);

@@ -31,13 +31,33 @@ void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bo
     strand->scope = scope;
 }
 
+/* The scopes inside, and the strands spawned into it, belong to the one above from now on. */
+static void move_up(rs_scope *scope) {
+    rs_scope *above = scope->parent;
+    while (scope->first_child) {
+        rs_scope *child = scope->first_child;
+        scope->first_child = child->next;
+        child->parent = above;
+        child->previous = NULL;
+        child->next = above->first_child;
+        if (child->next) child->next->previous = child;
+        above->first_child = child;
+    }
+    above->live += scope->live;
+    scope->live = 0;
+}
+
 void rs_scope_close(rs_machine *machine, rs_scope *scope) {
-    rs_strand *strand = rs_running(machine);
-    RS_ASSERT(strand->scope == scope);
-    RS_ASSERT(scope->live == 0);
+    if (scope->closed) return;
+    rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
+    RS_ASSERT(strand->state != RS_STRAND_FREE && scope != &strand->own);
+    scope->closed = true;
     if (scope->shield) strand->shield_depth--;
-    strand->scope = scope->parent;
+    if (strand->scope == scope) strand->scope = scope->parent;
+    if (RS_UNLIKELY(scope->first_child != NULL)) move_up(scope);
+    rs_list_abandon(machine, &scope->waiters);
     rs_scope_detach(machine, scope);
+    scope->parent = NULL;
 }
 
 /* Parks of the scope's owner end now, if the owner is inside no deeper scope (that one has its own turn). */
@@ -66,7 +86,7 @@ static void spread(rs_machine *machine, rs_scope *top) {
 }
 
 void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause) {
-    if (scope->cause != RS_NOT_CANCELLED) return;
+    if (scope->cause != RS_NOT_CANCELLED || scope->closed) return;
     rs_trace_if(machine, RS_TRACE_CANCEL, scope->owner, cause);
     machine->metrics.cancels++;
     scope->cause = cause;

@@ -31,10 +31,13 @@ typedef struct rs_scope {
     bool effective;             /* cancelled itself, or by an ancestor that no shield hides */
     bool shield;
     bool armed;                 /* its deadline and those above it are set */
+    bool closed;
     rs_list waiters;            /* its owner, waiting for live to reach 0 */
 } rs_scope;
 
-/* Opens a scope inside the running strand; close in reverse order. */
+/* Opens a scope inside the running strand. Usually closed in reverse order, by its owner; a program with stacks of its own
+ * inside a strand may close them in any order, later from another strand, or never: what is inside a scope when it closes
+ * moves to the one above. Closing twice is nothing; what is still open when its owner ends is closed then. */
 void rs_scope_open(struct rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);
 void rs_scope_close(struct rs_machine *machine, rs_scope *scope);
 

@@ -314,7 +314,7 @@ static int64_t poll_object(const sim_object *object, const rs_request *request) 
 int64_t sim_world_attempt(sim_world *world, sim_object *object, const rs_request *request, uint64_t limit) {
     if (request->kind == RS_OP_OPEN) return sim_file_open(world, request);
     if (request->kind == RS_OP_WAITID) return -ECHILD;
-    if (request->kind == RS_OP_STATX && request->len > 0) return sim_file_statx(world, NULL, request);
+    if (request->kind == RS_OP_STATX && request->fd < 0) return sim_file_statx(world, NULL, request);
     if (!object) return -EBADF;
     switch (request->kind) {
     case RS_OP_STATX: return sim_file_statx(world, object, request);
