@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-# gc stress: short
 
 require "test_helper"
 require "support/strands"
@@ -413,13 +412,6 @@ class ScopeTest < Minitest::Test
   end
 
   # --- ways out of the block ---
-
-  def left(seen)
-    scope do |inside|
-      until_parked(sleeper(inside, seen))
-      yield
-    end
-  end
 
   def test_break
     seen = []

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-# gc stress: short
 
 require "test_helper"
 require "support/strands"

@@ -6,7 +6,8 @@ module Ringspun
     # ended. An error of the block cancels the others. Inside another run it simply is a scope.
     #
     # On the main thread, where no handler of the program's own stands, the first INT or TERM cancels the run, so that
-    # `ensure` blocks run, and is then raised from here; the second is raised at once.
+    # `ensure` blocks run, and is then raised from here; the second is raised at once, in whatever runs. Where nothing runs
+    # any more, because all that is left are waits under a shield, the second ends the process.
     #
     # @yieldparam machine [Machine]
     # @return [Object] the block's value
@@ -100,10 +101,24 @@ module Ringspun
     end
 
     def handle(name)
+      end_process(name) if @signal && only_shields_left?
       raise name == "INT" ? Interrupt.new("") : SignalException.new("SIG#{name}") if @signal || !@scope
 
       @signal = name
       @scope.cancel
+    end
+
+    # All was cancelled before and the machine sleeps: no strand, the root included, can be reached by an exception.
+    def only_shields_left?
+      @machine.running
+      false
+    rescue UsageError
+      true
+    end
+
+    def end_process(name)
+      trap(name, "SYSTEM_DEFAULT")
+      Process.kill(name, Process.pid)
     end
   end
   private_constant :Run

@@ -41,15 +41,25 @@ module Ringspun
     # @raise [Exception] what the failing seed raised; its message names the seed
     # @since 0.1.0
     def self.explore(count, from: 0, faults: true, &block)
+      raise UsageError, "Simulation.explore needs a block" unless block
+
       count.times do |i|
         run(seed: from + i, faults: faults, &block)
       rescue SignalException, SystemExit, NoMemoryError
         raise
       rescue Exception => e # a failed assertion of a test is not a StandardError
-        raise e.exception("seed #{from + i}: #{e.message}"), cause: e.cause
+        raise with_message(e, "seed #{from + i}: #{e.message}"), cause: e.cause
       end
       count
     end
+
+    # A copy, for the error may be frozen, and one that says so even where its class has a message of its own.
+    def self.with_message(error, text)
+      copy = error.clone(freeze: false).exception(text)
+      copy.define_singleton_method(:message) { text } unless copy.message == text
+      copy
+    end
+    private_class_method :with_message
 
     # @api private
     def initialize(seed, faults)

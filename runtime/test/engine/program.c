@@ -168,6 +168,7 @@ program_report program_run(uint64_t seed, bool verbose) {
     memset(&program, 0, sizeof(program));
     program.seed = program.random = seed;
     program.verbose = verbose;
+    program.untidy = seed % 5 == 0;
     program.faults = draw_faults(&program);
     program.workers = rs_alloc(sizeof(worker) * WORKERS_MAX);
     rs_options options = rs_default_options();

@@ -121,6 +121,7 @@ struct program {
     item_queue queues[QUEUES];
     uint64_t parks;
     worker *displaced;          /* it must be the next to run */
+    bool untidy;                /* scopes close in any order: who was cancelled stays so, and the chain does not say why */
     int64_t start_ns;
     bool failed;
     char failure[256];

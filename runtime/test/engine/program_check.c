@@ -47,7 +47,8 @@ int64_t wait_until(worker *self, int64_t deadline_ns) {
 
 bool program_waits(worker *self, bool parked, bool shielded) {
     rs_strand *strand = self->task.strand;
-    EXPECT(self, strand->scope->effective == chain_is_cancelled(strand->scope), strand->wait);
+    bool cancelled = chain_is_cancelled(strand->scope);
+    EXPECT(self, strand->scope->effective == cancelled || (self->program->untidy && !cancelled), strand->wait);
     if (!parked) return false;
     self->program->parks++;
     if (shielded) return true;
@@ -61,8 +62,8 @@ void program_ended(worker *self) {
     rs_machine *machine = &self->program->driver.machine;
     rs_strand *strand = self->task.strand;
     switch (self->task.wake) {
-    case RS_WAKE_CANCEL: EXPECT(self, chain_is_cancelled(strand->scope), self->task.result); break;
-    case RS_WAKE_INTERRUPT: EXPECT(self, is_interrupted(strand), self->task.result); break;
+    case RS_WAKE_CANCEL: EXPECT(self, chain_is_cancelled(strand->scope) || self->program->untidy, 0); break;
+    case RS_WAKE_INTERRUPT: EXPECT(self, is_interrupted(strand), strand->interrupts); break;
     case RS_WAKE_TIMEOUT: EXPECT(self, self->deadline_ns <= rs_now(machine), self->deadline_ns); break;
     default: break;
     }

@@ -13,7 +13,8 @@ static void open_scope(worker *self) {
 static void spawn_somebody(worker *self) {
     static const role roles[] = {ROLE_WANDERER, ROLE_PRODUCER, ROLE_SERVER, ROLE_FILER, ROLE_VICTIM, ROLE_LOCKER,
                                  ROLE_STOCK_LOCKER};
-    rs_scope *scope = self->depth > 0 ? innermost(self) : self->task.strand->own.parent;
+    const rs_strand *strand = self->task.strand;
+    rs_scope *scope = strand->scope == &strand->own ? strand->own.parent : strand->scope;
     program_spawn(self->program, scope, roles[draw(self, sizeof(roles) / sizeof(roles[0]))]);
 }
 
@@ -62,6 +63,16 @@ static void unblock_somebody(worker *self) {
     if (!target->task.finished && target->role == ROLE_STOCK_LOCKER) rs_unblock(machine_of(self), target->task.strand);
 }
 
+/* Any scope of anybody, with whatever is inside. */
+static void close_somewhere(worker *self) {
+    worker *target = draw_worker(self);
+    if (!self->program->untidy || target->task.finished || target->depth == 0) return;
+    rs_scope *scope = &target->scopes[draw(self, target->depth)];
+    program_say(self, "closes a scope of", target->number);
+    rs_scope_close(machine_of(self), scope);
+    EXPECT(self, scope->closed && scope->live == 0 && !rs_timer_is_set(&scope->timer), target->number);
+}
+
 static bool start_joining(worker *self) {
     self->task.wake = RS_WAKE_VALUE;
     self->other = draw_worker(self);
@@ -100,7 +111,7 @@ static void weigh(worker *self) {
 
 static void close_scope(worker *self) {
     rs_scope *scope = innermost(self);
-    EXPECT(self, rs_scope_answers(scope) == answers(scope), self->depth);
+    EXPECT(self, rs_scope_answers(scope) == answers(scope) || self->program->untidy, self->depth);
     if (self->cancel_seen && rs_scope_answers(scope)) self->cancel_seen = false;
     rs_scope_close(machine_of(self), scope);
     self->depth--;
@@ -130,6 +141,7 @@ static void act(worker *self, uint64_t which) {
     case 10: move_a_deadline(self); break;
     case 11: wake_too_late(self); break;
     case 12: unblock_somebody(self); break;
+    case 13: close_somewhere(self); break;
     default: break;
     }
 }
@@ -142,7 +154,7 @@ void wanderer_step(task *task) {
         if (self->left == 0) {
             self->leaving = true;
         } else {
-            self->item = (int64_t)draw(self, 14);
+            self->item = (int64_t)draw(self, 15);
             if (self->item < 2) {
                 WAIT(self, task_park(task, RS_WAIT_SLEEP, 0, wait_until(self, draw_deadline(self, 100, 5 * MS))));
                 weigh(self);
@@ -154,7 +166,7 @@ void wanderer_step(task *task) {
                     EXPECT(self, self->other->task.finished, self->other->number);
                 }
                 weigh(self);
-            } else if (self->item == 13) {
+            } else if (self->item == 14) {
                 TASK_WAIT(task, displace(self));
             } else {
                 act(self, (uint64_t)self->item);

@@ -194,6 +194,178 @@ TEST(a_deadline_can_be_moved) {
     end();
 }
 
+/* --- closed in another order, by another strand, or not at all --- */
+
+TEST(what_is_inside_a_closed_scope_moves_up) {
+    begin();
+    rs_strand *owner = spawn();
+    next();
+    rs_scope outer, middle, inner;
+    rs_scope_open(machine, &outer, RS_NEVER, false);
+    rs_scope_open(machine, &middle, RS_NEVER, false);
+    rs_strand *child = spawn_into(&middle);
+    rs_scope_open(machine, &inner, RS_NEVER, false);
+    rs_scope_close(machine, &middle);
+    rs_scope_close(machine, &middle);
+    CHECK(owner->scope == &inner && inner.parent == &outer && child->own.parent == &outer);
+    CHECK_EQUAL(1, outer.live);
+    /* A closed scope can be told anything. */
+    rs_scope_set_deadline(machine, &middle, rs_now(machine) + MS);
+    rs_scope_cancel(machine, &middle, RS_CANCELLED_BY_CALL);
+    park(0, RS_NEVER);
+    CHECK(next() == child);
+    park(0, RS_NEVER);
+    CHECK(next_ever() == NULL);
+    rs_scope_cancel(machine, &outer, RS_CANCELLED_BY_CALL);
+    for (int i = 0; i < 2; i++) {
+        rs_strand *strand = next();
+        CHECK_EQUAL(RS_WAKE_CANCEL, park_end());
+        if (strand == owner) park(RS_PARK_SHIELDED, rs_now(machine));
+        else rs_finish(machine);
+    }
+    CHECK(next_ever() == owner);
+    park_end();
+    CHECK_EQUAL(0, outer.live);
+    rs_scope_close(machine, &inner);
+    CHECK(owner->scope == &outer);
+    rs_scope_close(machine, &outer);
+    rs_finish(machine);
+    end();
+}
+
+TEST(a_closed_scope_keeps_no_timer) {
+    begin();
+    rs_strand *owner = spawn();
+    next();
+    rs_scope scope;
+    rs_scope_open(machine, &scope, rs_now(machine) + SECOND, false);
+    park(0, rs_now(machine));
+    CHECK(next_ever() == owner);
+    park_end();
+    rs_scope_close(machine, &scope);
+    rs_scope_set_deadline(machine, &scope, rs_now(machine) + MS);
+    CHECK_EQUAL(0, machine->timers.len);
+    rs_finish(machine);
+    end();
+}
+
+TEST(what_a_closed_shield_hid_meets_those_inside) {
+    begin();
+    rs_strand *owner = spawn();
+    next();
+    rs_scope outer, shield, inner;
+    rs_scope_open(machine, &outer, RS_NEVER, false);
+    rs_scope_open(machine, &shield, RS_NEVER, true);
+    rs_strand *child = spawn_into(&shield);
+    rs_scope_open(machine, &inner, RS_NEVER, false);
+    rs_scope_cancel(machine, &outer, RS_CANCELLED_BY_CALL);
+    rs_yield(machine);
+    CHECK(next() == child);
+    park(0, RS_NEVER);
+    CHECK(next() == owner);
+    park_end();
+    rs_scope_close(machine, &shield);
+    CHECK_EQUAL(0, park(0, RS_NEVER));
+    CHECK_EQUAL(RS_WAKE_CANCEL, machine->refusal);
+    CHECK(park(RS_PARK_SHIELDED, rs_now(machine) + MS) != 0);
+    CHECK(next() == child);
+    CHECK_EQUAL(RS_WAKE_CANCEL, park_end());
+    rs_finish(machine);
+    next_ever();
+    park_end();
+    rs_scope_close(machine, &inner);
+    rs_scope_close(machine, &outer);
+    rs_finish(machine);
+    end();
+}
+
+TEST(a_shield_closed_by_another_strand_lets_through_what_it_hid) {
+    for (int interrupted = 0; interrupted < 2; interrupted++) {
+        begin();
+        rs_strand *owner = spawn(), *other = spawn();
+        next();
+        rs_scope outer, shield;
+        rs_scope_open(machine, &outer, RS_NEVER, false);
+        rs_scope_open(machine, &shield, RS_NEVER, true);
+        park(0, RS_NEVER);
+        CHECK(next() == other);
+        if (interrupted) rs_interrupt(machine, owner);
+        else rs_scope_cancel(machine, &outer, RS_CANCELLED_BY_CALL);
+        CHECK_EQUAL(RS_STRAND_PARKED, owner->state);
+        rs_scope_close(machine, &shield);
+        rs_finish(machine);
+        CHECK(next() == owner);
+        CHECK_EQUAL(interrupted ? RS_WAKE_INTERRUPT : RS_WAKE_CANCEL, park_end());
+        rs_scope_close(machine, &outer);
+        rs_finish(machine);
+        end();
+    }
+}
+
+TEST(one_who_waits_for_a_scope_that_another_closes_goes_on) {
+    begin();
+    rs_strand *owner = spawn();
+    next();
+    rs_scope scope;
+    rs_scope_open(machine, &scope, RS_NEVER, false);
+    rs_strand *child = spawn_into(&scope);
+    rs_park_begin(machine, RS_WAIT_SCOPE, RS_PARK_SHIELDED, RS_NEVER);
+    rs_list_append(machine, &scope.waiters, owner, 0);
+    CHECK(next() == child);
+    rs_scope_close(machine, &scope);
+    uint64_t ticket = park(0, RS_NEVER);
+    CHECK(next() == owner);
+    CHECK_EQUAL(RS_WAKE_VALUE, park_end());
+    rs_wake(machine, rs_strand_id(child), ticket, RS_WAKE_VALUE, 0);
+    rs_finish(machine);
+    CHECK(next() == child);
+    park_end();
+    rs_finish(machine);
+    end();
+}
+
+TEST(an_owner_may_end_before_its_scopes_and_those_inside) {
+    begin();
+    rs_strand *parent = spawn();
+    next();
+    rs_scope outer, scope, inner;
+    rs_scope_open(machine, &outer, RS_NEVER, false);
+    rs_strand *owner = spawn_into(&outer);
+    park(0, RS_NEVER);
+    CHECK(next() == owner);
+    rs_scope_open(machine, &scope, RS_NEVER, false);
+    rs_strand *child = spawn_into(&scope);
+    rs_scope_open(machine, &inner, RS_NEVER, true);
+    rs_finish(machine);
+    CHECK(scope.closed && inner.closed);
+    CHECK_EQUAL(1, outer.live);
+    CHECK(child->own.parent == &outer);
+    CHECK(next() == child);
+    park(0, RS_NEVER);
+    rs_scope_cancel(machine, &outer, RS_CANCELLED_BY_CALL);
+    for (int i = 0; i < 2; i++) {
+        rs_strand *strand = next();
+        CHECK_EQUAL(RS_WAKE_CANCEL, park_end());
+        if (strand == parent) park(RS_PARK_SHIELDED, rs_now(machine));
+        else rs_finish(machine);
+    }
+    next_ever();
+    park_end();
+    rs_finish(machine);
+    /* One whose owner has nobody above. */
+    owner = spawn_into(NULL);
+    CHECK(next() == owner);
+    rs_scope_open(machine, &scope, RS_NEVER, false);
+    child = spawn_into(&scope);
+    rs_finish(machine);
+    CHECK(next() == child);
+    CHECK(park(0, rs_now(machine) + MS) != 0);
+    CHECK(next_ever() == child);
+    park_end();
+    rs_finish(machine);
+    end();
+}
+
 /* Deep and wide, in one walk. */
 TEST(a_cancellation_reaches_a_deep_tree) {
     enum { DEPTH = 2000 };

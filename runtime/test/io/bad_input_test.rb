@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-# gc stress: short
 
 require_relative "io_case"
 

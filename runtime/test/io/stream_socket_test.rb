@@ -320,20 +320,6 @@ module StreamSocketTests
     end
   end
 
-  def test_pollers_of_one_socket_wake_for_what_they_asked
-    on_machine do |machine|
-      one, other = make_connection
-      filled = fill(one)
-      reading = waiting(/poll/) { machine.poll(one, :readable) }
-      writing = waiting(/poll/) { machine.poll(one, :writable) }
-      read_exactly(other, filled)
-      assert_equal IO::WRITABLE, writing.await
-      assert_equal :parked, reading.state
-      machine.send(other, "x")
-      assert_equal IO::READABLE, reading.await
-    end
-  end
-
   def test_options_tell_what_a_socket_is
     on_machine do |machine|
       listener, = listen
@@ -381,8 +367,22 @@ module StreamSocketTests
   end
 end
 
-# A full backlog of a Unix socket is told by EAGAIN and by nothing else.
-module BacklogTests
+# Of Unix sockets: full ones stay full, and a full backlog is told by EAGAIN and by nothing else.
+module UnixSocketTests
+  def test_pollers_of_one_socket_wake_for_what_they_asked
+    on_machine do |machine|
+      one, other = make_connection
+      filled = fill(one)
+      reading = waiting(/poll/) { machine.poll(one, :readable) }
+      writing = waiting(/poll/) { machine.poll(one, :writable) }
+      read_exactly(other, filled)
+      assert_equal IO::WRITABLE, writing.await
+      assert_equal :parked, reading.state
+      machine.send(other, "x")
+      assert_equal IO::READABLE, reading.await
+    end
+  end
+
   def test_connecting_waits_for_a_place_in_the_backlog
     on_machine do |machine|
       listener, address = listen(1)
@@ -413,7 +413,7 @@ end
 class UnixStreamSocketTest < IOCase
   include OverUnix
   include StreamSocketTests
-  include BacklogTests
+  include UnixSocketTests
 end
 
 class InetStreamSocketTest < IOCase
@@ -425,7 +425,7 @@ class SimulatedUnixStreamSocketTest < IOCase
   include Simulated
   include OverUnix
   include StreamSocketTests
-  include BacklogTests
+  include UnixSocketTests
 end
 
 class SimulatedInetStreamSocketTest < IOCase

@@ -81,8 +81,8 @@ static bool is_full(const rsb_queue *queue) { return queue->max > 0 && RARRAY_LE
 static bool push_waiting(rsb_machine *machine, rsb_queue *queue, VALUE item, VALUE timeout) {
     int64_t result = CLOSED;
     rs_strand *me = rs_running(&machine->engine);
-    set_hand(me, item);
     int64_t deadline_ns = rsb_deadline(machine, timeout, "timeout");
+    set_hand(me, item);
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->pushers, 0, &result);
     take_hand(me->user);
     if (kind == RS_WAKE_TIMEOUT) return false;
@@ -91,25 +91,34 @@ static bool push_waiting(rsb_machine *machine, rsb_queue *queue, VALUE item, VAL
     return true;
 }
 
+static void refuse_both(VALUE non_block, VALUE timeout) {
+    if (RTEST(non_block) && !NIL_P(timeout)) rb_raise(rb_eArgError, "either non_block or a timeout: without a wait there is none");
+}
+
 /* Puts an item at the end.
  *
  * Queue never waits. SizedQueue waits for a place, first come, first served, and may switch strands.
  *
  * @param item [Object]
+ * @param non_block [Boolean] raise instead of waiting; SizedQueue only
  * @param timeout [Numeric, nil] seconds; SizedQueue only
  * @return [Queue, nil] self; nil when there was no place in time
  * @raise [ClosedError]
+ * @raise [UsageError] with non_block, when the queue is full
  * @since 0.1.0
  */
 static VALUE queue_push(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine;
     rsb_queue *queue = get(self, &machine);
-    VALUE item, options = Qnil;
+    VALUE item, non_block = Qfalse, options = Qnil;
     if (argc == 1) item = argv[0];
+    else if (queue->max > 0) rb_scan_args(argc, argv, "11:", &item, &non_block, &options);
     else rb_scan_args(argc, argv, "1:", &item, &options);
     VALUE timeout = rsb_timeout_option(options);
+    refuse_both(non_block, timeout);
     if (queue->closed) raise_closed();
     if (give_to_popper(machine, queue, item)) return self;
+    if (RS_UNLIKELY(is_full(queue)) && RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is full");
     if (RS_UNLIKELY(is_full(queue))) return push_waiting(machine, queue, item, timeout) ? self : Qnil;
     rb_ary_push(queue->items, item);
     return self;
@@ -149,6 +158,7 @@ static VALUE queue_pop(int argc, VALUE *argv, VALUE self) {
     VALUE non_block = Qfalse, options = Qnil;
     if (argc > 0) rb_scan_args(argc, argv, "01:", &non_block, &options);
     VALUE timeout = rsb_timeout_option(options);
+    refuse_both(non_block, timeout);
     if (RARRAY_LEN(queue->items) > 0) {
         VALUE item = rb_ary_shift(queue->items);
         if (queue->pushers.len > 0) serve_pusher(machine, queue);

@@ -1,5 +1,5 @@
 /* strand_object: Ringspun::Strand, the handle to a strand, and the way a strand runs and ends. */
-#include "binding.h"
+#include "sync.h"
 
 VALUE rsb_cStrand;
 
@@ -110,6 +110,7 @@ static void finish(rsb_machine *machine, rs_strand *engine) {
     strand->done = true;
     strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
     VALUE scope = strand->supervisor;
+    if (RS_UNLIKELY(strand->locks > 0)) rsb_give_up_locks(machine, strand->id);
     rs_finish(&machine->engine);
     if (!NIL_P(scope)) rsb_scope_child_ended(machine, scope, strand->error, strand->cancelled);
 }

@@ -6,6 +6,8 @@
  */
 #include "sync.h"
 
+static VALUE mutex_class;
+
 /* --- what all have in common --- */
 
 static void sync_mark(void *data) { rb_gc_mark(((rsb_sync *)data)->machine); }
@@ -72,7 +74,10 @@ static int64_t deadline_of(rsb_machine *machine, int argc, VALUE *argv) {
 
 static rs_id running_id(rsb_machine *machine) { return rs_strand_id(rs_running(&machine->engine)); }
 
-/* A strand that ended without unlocking has given up its lock, as the stock Mutex of a dead fiber has. */
+/* What a strand in a mutex's list waits with, so that the list can be told from others. */
+#define WAITS_FOR_MUTEX 1
+
+/* A strand that ended without unlocking has given up its lock. */
 static bool is_locked(rsb_machine *machine, const rsb_sync *mutex) {
     return mutex->owner != RS_NO_ID && rs_strand_find(&machine->engine.strands, mutex->owner) != NULL;
 }
@@ -90,7 +95,7 @@ static void mutex_take(rsb_machine *machine, rsb_sync *mutex, int64_t deadline_n
         return;
     }
     if (mutex->owner == me) rb_raise(rsb_eDeadlock, "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &mutex->waiters, 0, NULL);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &mutex->waiters, WAITS_FOR_MUTEX, NULL);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     RS_ASSERT(mutex->owner == me);
     mutex_own(machine, mutex, me);
@@ -102,6 +107,19 @@ static void mutex_give(rsb_machine *machine, rsb_sync *mutex) {
     }
     rsb_running(machine)->locks--;
     mutex->owner = rs_list_wake_first(&machine->engine, &mutex->waiters, 0);
+}
+
+/* Which ones it held is not written down, for locking must be cheap and ending with a lock is a mistake. Those that matter
+ * are found by who waits for them. */
+void rsb_give_up_locks(rsb_machine *machine, rs_id owner) {
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        rs_list *list = strand->state == RS_STRAND_PARKED ? strand->waiter.list : NULL;
+        if (!list || strand->waiter.tag != WAITS_FOR_MUTEX) continue;
+        rsb_sync *mutex = (rsb_sync *)((char *)list - offsetof(rsb_sync, waiters));
+        if (mutex->owner == owner) mutex->owner = rs_list_wake_first(&machine->engine, list, 0);
+    }
 }
 
 /* Takes the lock; strands get it in the order in which they came.
@@ -279,6 +297,9 @@ static VALUE condition_wait(int argc, VALUE *argv, VALUE self) {
     VALUE mutex_object = Qnil, options = Qnil;
     rb_scan_args(argc, argv, "01:", &mutex_object, &options);
     int64_t deadline_ns = rsb_deadline(machine, rsb_timeout_option(options), "timeout");
+    if (!NIL_P(mutex_object) && !rb_obj_is_kind_of(mutex_object, mutex_class)) {
+        rb_raise(rsb_eUsage, "expected a Ringspun::Mutex, got %" PRIsVALUE, rb_obj_class(mutex_object));
+    }
     rsb_sync *mutex = NIL_P(mutex_object) ? NULL : get(mutex_object, &machine);
     if (mutex) mutex_give(machine, mutex);
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &condition->waiters, 0, NULL);
@@ -286,7 +307,7 @@ static VALUE condition_wait(int argc, VALUE *argv, VALUE self) {
         /* Not to be refused: the caller's ensure block will unlock it. */
         rs_id me = running_id(machine);
         if (is_locked(machine, mutex)) {
-            rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &mutex->waiters, 0, NULL);
+            rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &mutex->waiters, WAITS_FOR_MUTEX, NULL);
             RS_ASSERT(mutex->owner == me);
         }
         mutex_own(machine, mutex, me);
@@ -367,7 +388,7 @@ static VALUE define(const char *name) {
 }
 
 void rsb_init_sync(void) {
-    VALUE mutex = define("Mutex");
+    VALUE mutex = mutex_class = define("Mutex");
     rb_define_method(mutex, "lock", mutex_lock, -1);
     rb_define_method(mutex, "try_lock", mutex_try_lock, 0);
     rb_define_method(mutex, "unlock", mutex_unlock, 0);

@@ -13,6 +13,9 @@ typedef struct {
     long limit;                 /* semaphore: all permits; barrier: parties */
 } rsb_sync;
 
+/* That strand ends: the mutexes that it still holds go to who waits for them. */
+void rsb_give_up_locks(rsb_machine *machine, rs_id owner);
+
 /* Binds an object to the machine that uses it, or raises. */
 void rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine);
 

@@ -10,56 +10,6 @@ void rs_scope_attach(rs_scope *scope, rs_scope *parent, uint32_t owner) {
     parent->first_child = scope;
 }
 
-void rs_scope_detach(rs_machine *machine, rs_scope *scope) {
-    RS_ASSERT(scope->first_child == NULL);
-    rs_timer_clear(&machine->timers, &scope->timer);
-    if (scope->next) scope->next->previous = scope->previous;
-    if (scope->previous) scope->previous->next = scope->next;
-    else if (scope->parent) scope->parent->first_child = scope->next;
-    scope->next = scope->previous = NULL;
-}
-
-void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield) {
-    rs_strand *strand = rs_running(machine);
-    rs_scope_attach(scope, strand->scope, strand->index);
-    scope->deadline_ns = deadline_ns;
-    if (shield) {
-        scope->shield = true;
-        scope->effective = false;
-        strand->shield_depth++;
-    }
-    strand->scope = scope;
-}
-
-/* The scopes inside, and the strands spawned into it, belong to the one above from now on. */
-static void move_up(rs_scope *scope) {
-    rs_scope *above = scope->parent;
-    while (scope->first_child) {
-        rs_scope *child = scope->first_child;
-        scope->first_child = child->next;
-        child->parent = above;
-        child->previous = NULL;
-        child->next = above->first_child;
-        if (child->next) child->next->previous = child;
-        above->first_child = child;
-    }
-    above->live += scope->live;
-    scope->live = 0;
-}
-
-void rs_scope_close(rs_machine *machine, rs_scope *scope) {
-    if (scope->closed) return;
-    rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
-    RS_ASSERT(strand->state != RS_STRAND_FREE && scope != &strand->own);
-    scope->closed = true;
-    if (scope->shield) strand->shield_depth--;
-    if (strand->scope == scope) strand->scope = scope->parent;
-    if (RS_UNLIKELY(scope->first_child != NULL)) move_up(scope);
-    rs_list_abandon(machine, &scope->waiters);
-    rs_scope_detach(machine, scope);
-    scope->parent = NULL;
-}
-
 /* Parks of the scope's owner end now, if the owner is inside no deeper scope (that one has its own turn). */
 static void cancel_owner(rs_machine *machine, rs_scope *scope) {
     rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
@@ -85,6 +35,60 @@ static void spread(rs_machine *machine, rs_scope *top) {
     }
 }
 
+/* The scopes inside, and the strands spawned into it, belong to the one above from now on, and what a shield of this one
+ * hid meets them. */
+static void move_up(rs_machine *machine, rs_scope *scope) {
+    rs_scope *above = scope->parent;
+    if (above) above->live += scope->live;
+    scope->live = 0;
+    for (rs_scope *child; (child = scope->first_child);) {
+        scope->first_child = child->next;
+        if (child->next) child->next->previous = NULL;
+        child->parent = above;
+        child->next = above ? above->first_child : NULL;
+        if (child->next) child->next->previous = child;
+        if (!above) continue;
+        above->first_child = child;
+        if (above->effective && !child->shield) spread(machine, child);
+    }
+}
+
+void rs_scope_detach(rs_machine *machine, rs_scope *scope) {
+    if (RS_UNLIKELY(scope->first_child != NULL)) move_up(machine, scope);
+    rs_timer_clear(&machine->timers, &scope->timer);
+    if (scope->next) scope->next->previous = scope->previous;
+    if (scope->previous) scope->previous->next = scope->next;
+    else if (scope->parent) scope->parent->first_child = scope->next;
+    scope->next = scope->previous = NULL;
+}
+
+void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield) {
+    rs_strand *strand = rs_running(machine);
+    rs_scope_attach(scope, strand->scope, strand->index);
+    scope->deadline_ns = deadline_ns;
+    if (shield) {
+        scope->shield = true;
+        scope->effective = false;
+        strand->shield_depth++;
+    }
+    strand->scope = scope;
+}
+
+void rs_scope_close(rs_machine *machine, rs_scope *scope) {
+    if (scope->closed) return;
+    rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
+    RS_ASSERT(strand->state != RS_STRAND_FREE && scope != &strand->own);
+    scope->closed = true;
+    if (scope->shield) strand->shield_depth--;
+    if (strand->scope == scope) strand->scope = scope->parent;
+    rs_scope_detach(machine, scope);
+    scope->parent = NULL;
+    rs_list_wake_all(machine, &scope->waiters, 0);
+    /* Closed by another strand, a shield may have kept from the owner what ends its wait now. */
+    if (strand->interrupts > 0) rs_interrupt_park(machine, strand, RS_WAKE_INTERRUPT);
+    if (strand->scope->effective) rs_interrupt_park(machine, strand, RS_WAKE_CANCEL);
+}
+
 void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause) {
     if (scope->cause != RS_NOT_CANCELLED || scope->closed) return;
     rs_trace_if(machine, RS_TRACE_CANCEL, scope->owner, cause);
@@ -96,7 +100,7 @@ void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause
 
 void rs_scope_set_deadline(rs_machine *machine, rs_scope *scope, int64_t deadline_ns) {
     scope->deadline_ns = deadline_ns;
-    if (scope->armed && scope->cause == RS_NOT_CANCELLED) {
+    if (scope->armed && !scope->closed && scope->cause == RS_NOT_CANCELLED) {
         rs_timer_set(&machine->timers, &scope->timer, deadline_ns);
     }
 }

@@ -1,0 +1,156 @@
+# frozen_string_literal: true
+
+
+require "test_helper"
+require "support/strands"
+
+# Ringspun.run; what it does with signals is in signal_test.rb.
+class RunTest < Minitest::Test
+  include Strands
+
+  def test_the_value_of_the_block
+    assert_equal 5, Ringspun.run { 5 }
+    assert_nil Ringspun.run {}
+  end
+
+  def test_the_block_gets_the_machine
+    assert_same machine, Ringspun.run { |running| running }
+  end
+
+  def test_the_block_runs_in_a_strand_of_its_own
+    root = machine.running
+    refute_same root, Ringspun.run { machine.running }
+  end
+
+  def test_a_run_without_a_block
+    assert_raises(Ringspun::UsageError) { Ringspun.run }
+  end
+
+  def test_it_waits_for_strands_spun_meanwhile
+    seen = []
+    Ringspun.run do |machine|
+      machine.spin { 3.times { machine.yield }.then { seen << :one } }
+      Ringspun.spin { machine.spin { machine.sleep(0.000_1).then { seen << :two } } }
+    end
+    assert_equal %i[one two], seen
+  end
+
+  def test_it_does_not_wait_for_strands_spun_before
+    before = machine.spin { machine.park }
+    assert_equal(5, Ringspun.run { 5 })
+    assert_predicate before, :alive?
+    machine.schedule(before)
+    before.join
+  end
+
+  def test_strands_spun_after_it_belong_to_nobody
+    Ringspun.run {}
+    strand = machine.spin { machine.park }
+    Ringspun.run {}
+    assert_predicate strand, :alive?
+    machine.schedule(strand)
+    strand.join
+  end
+
+  def test_an_error_of_the_block_cancels_the_others_and_is_raised
+    seen = []
+    error = assert_raises(Failure) do
+      Ringspun.run do |machine|
+        until_parked(machine.spin do
+          machine.sleep
+        ensure
+          seen << :unwound
+        end)
+        raise Failure, "of the block"
+      end
+    end
+    assert_equal ["of the block", [:unwound]], [error.message, seen]
+  end
+
+  def test_an_error_of_a_strand_that_is_joined_ends_the_run_by_way_of_the_block
+    assert_raises(Failure) { Ringspun.run { |machine| machine.spin { raise Failure }.await } }
+  end
+
+  def test_one_after_the_other
+    assert_equal [0, 1, 2], Array.new(3) { |i| Ringspun.run { |machine| machine.yield || i } }
+  end
+
+  def test_after_one_that_failed
+    error_of { Ringspun.run { raise Failure } }
+    value = Ringspun.run { |machine| machine.spin { 5 }.await }
+    assert_equal 5, value
+  end
+
+  def test_after_one_that_was_left_by_throw
+    assert_raises(UncaughtThrowError) { catch(:out) { Ringspun.run { throw :out } } }
+    assert_equal(5, Ringspun.run { 5 })
+  end
+
+  def test_cancelled_by_its_own_strands_termination
+    assert_raises(Ringspun::TerminatedError, Ringspun::Cancelled) do
+      Ringspun.run { |machine| machine.terminate(machine.running).then { machine.yield } }
+    end
+    machine.yield
+  end
+
+  # --- inside another ---
+
+  def test_nested_is_a_scope
+    seen = []
+    value = Ringspun.run do
+      inner = Ringspun.run do |machine|
+        machine.yield
+        seen << :inner
+        5
+      end
+      seen << :outer
+      inner
+    end
+    assert_equal [5, %i[inner outer]], [value, seen]
+  end
+
+  def test_an_error_of_a_nested_run_can_be_rescued
+    value = Ringspun.run do
+      error_of { Ringspun.run { raise Failure } }.class
+    end
+    assert_equal Failure, value
+  end
+
+  def test_nested_in_a_strand
+    assert_equal 5, Ringspun.run { |machine| machine.spin { Ringspun.run { machine.yield || 5 } }.await }
+  end
+
+  def test_nested_runs_at_the_same_time
+    values = Ringspun.run do |machine|
+      machine.await(*Array.new(3) { |i| machine.spin { Ringspun.run { machine.sleep(0.000_1).then { i } } } })
+    end
+    assert_equal [0, 1, 2], values
+  end
+
+  # --- on other threads ---
+
+  def test_on_several_threads
+    values = Array.new(4) do |i|
+      Thread.new do
+        Ringspun.run { |machine| machine.await(*Array.new(10) { |j| machine.spin { machine.sleep(0.000_1).then { i * j } } }).sum }
+      ensure
+        machine.close
+      end
+    end
+    assert_equal([0, 45, 90, 135], values.map(&:value))
+  end
+
+  def test_on_another_thread_while_one_runs_here
+    value = Ringspun.run { on_thread { Ringspun.run { |machine| machine.yield || :there } } }
+    assert_equal :there, value
+  end
+
+  def test_inside_a_fiber
+    assert_equal 5, Fiber.new { Ringspun.run { |machine| machine.sleep(0.000_1).then { 5 } } }.resume
+  end
+
+  def test_the_backtrace_of_an_error_says_where
+    error = assert_raises(Failure) { Ringspun.run { raise Failure } }
+    assert_match(/run_test\.rb:#{__LINE__ - 1}/, error.backtrace.first)
+  end
+end

@@ -1,0 +1,145 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/strands"
+require "timeout"
+
+# Thread#raise, Thread#kill and Timeout.timeout on a thread whose machine runs strands: who is hit, and what unwinds.
+# The plain cases are in signal_test.rb.
+class ThreadInterruptTest < Minitest::Test
+  include Strands
+
+  # A thread that runs the block with an array to write to; answers the thread and the array once the thread has said
+  # that it is ready, by pushing to the queue.
+  def interruptible
+    seen = []
+    ready = Thread::Queue.new
+    thread = Thread.new do
+      yield seen, ready
+    ensure
+      ready.close
+      machine.close
+    end
+    thread.report_on_exception = false
+    thread.value unless ready.pop # raises what went wrong
+    [thread, seen]
+  end
+
+  def ensuring(seen, what)
+    yield
+  ensure
+    seen << what
+  end
+
+  def test_raise_reaches_the_root_and_not_who_sleeps_by_chance
+    thread, seen = interruptible do |seen, ready|
+      others = Array.new(4) do
+        machine.spin { ensuring(seen, :strand) { error_of { machine.sleep }.then { |error| seen << error.class } } }
+      end
+      machine.spin { ready << true }
+      seen << error_of { machine.sleep }.class
+      others.each { |strand| machine.terminate(strand) }
+      others.each { |strand| error_of { strand.join } }
+    end
+    thread.raise(Failure)
+    thread.join
+    assert_equal [Failure, *[Ringspun::Cancelled, :strand] * 4], seen
+  end
+
+  def test_raise_ends_a_run
+    thread, seen = interruptible do |seen, ready|
+      Ringspun.run do |machine|
+        3.times { machine.spin { ensuring(seen, :strand) { machine.sleep } } }
+        machine.spin { ready << true }
+        ensuring(seen, :block) { machine.sleep }
+      end
+    end
+    thread.raise(Failure)
+    assert_raises(Failure) { thread.join }
+    assert_equal [:block, :strand, :strand, :strand], seen.sort
+  end
+
+  # What runs then is a strand, and it is hit; its error goes to who joins it.
+  def test_raise_while_a_strand_computes
+    thread, seen = interruptible do |seen, ready|
+      Ringspun.run do |machine|
+        strand = machine.spin do
+          ready << true
+          ensuring(seen, :strand) { loop { 1 + 1 } }
+        end
+        ensuring(seen, :block) { strand.join }
+      end
+    end
+    thread.raise(Failure)
+    assert_raises(Failure) { thread.join }
+    assert_equal %i[strand block], seen
+  end
+
+  def test_raise_while_strands_switch_all_the_time
+    thread, seen = interruptible do |seen, ready|
+      Ringspun.run do |machine|
+        3.times { machine.spin { ensuring(seen, :strand) { loop { machine.yield } } } }
+        machine.spin { ready << true }
+        ensuring(seen, :block) { machine.sleep }
+      end
+    end
+    thread.raise(Interrupt)
+    assert_raises(Interrupt) { thread.join }
+    assert_equal [:block, :strand, :strand, :strand], seen.sort
+  end
+
+  def test_kill_ends_a_run
+    thread, seen = interruptible do |seen, ready|
+      Ringspun.run do |machine|
+        3.times { machine.spin { ensuring(seen, :strand) { machine.sleep } } }
+        machine.spin { ready << true }
+        ensuring(seen, :block) { machine.sleep }
+      end
+      seen << :never
+    end
+    assert_same thread, thread.kill.join
+    assert_equal [:block, :strand, :strand, :strand], seen.sort
+  end
+
+  def test_kill_while_a_strand_computes
+    thread, seen = interruptible do |seen, ready|
+      Ringspun.run do |machine|
+        strand = machine.spin do
+          ready << true
+          ensuring(seen, :strand) { loop { 1 + 1 } }
+        end
+        ensuring(seen, :block) { strand.join }
+      end
+    end
+    assert_same thread, thread.kill.join
+    assert_equal [%i[strand block], false], [seen, thread.status]
+  end
+
+  def test_kill_during_a_read
+    reader, writer = IO.pipe
+    thread, seen = interruptible do |seen, ready|
+      machine.spin { ready << true }
+      ensuring(seen, :root) { machine.read(reader, +"") }
+    end
+    assert_same thread, thread.kill.join
+    assert_equal [:root], seen
+  ensure
+    [reader, writer].each(&:close)
+  end
+
+  # --- Timeout.timeout, which is a Thread#raise ---
+
+  def test_timeout_around_a_sleep_of_the_root
+    seen = []
+    assert_raises(Timeout::Error) { Timeout.timeout(0.01) { ensuring(seen, :root) { machine.sleep } } }
+    assert_equal [:root], seen
+  end
+
+  def test_timeout_inside_a_strand_that_computes
+    assert_equal Timeout::Error, machine.spin { error_of { Timeout.timeout(0.01) { loop { 1 + 1 } } }.class }.await
+  end
+
+  def test_timeout_inside_a_strand_that_does_not_expire
+    assert_equal [5, 0], machine.spin { Timeout.timeout(50) { [5, machine.sleep(0.001)] } }.await
+  end
+end

@@ -1,0 +1,11 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/wake_storm"
+
+# A short storm; wake_torture.rb is the long one.
+class WakeTest < Minitest::Test
+  include WakeStorm
+
+  def seconds = 1
+end
