@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-
 require "test_helper"
 require "support/strands"
 
@@ -221,7 +220,13 @@ class DeadlineTest < Minitest::Test
   def test_moving_it_from_a_strand_and_from_outside
     simulate do
       handle = nil
-      strand = machine.spin { scope(deadline: 2) { |inside| (handle = inside).spin { inside.extend_deadline(1) } && machine.sleep } }
+      strand = machine.spin {
+        scope(deadline: 2) { |inside|
+          (handle = inside).spin {
+            inside.extend_deadline(1)
+          } && machine.sleep
+        }
+      }
       machine.sleep(1)
       handle.extend_deadline(1)
       assert_takes(3) { assert_ends_with Timeout, strand }

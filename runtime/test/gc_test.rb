@@ -127,5 +127,5 @@ class GCTest < Minitest::Test
 
   def spin_with(machine, value) = machine.spin { value }
 
-  def push_fresh(queue) = queue.push("item #{1}")
+  def push_fresh(queue) = queue.push(format("item %d", 1))
 end

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-
 require "test_helper"
 require "support/strands"
 
@@ -132,7 +131,15 @@ class RunTest < Minitest::Test
   def test_on_several_threads
     values = Array.new(4) do |i|
       Thread.new do
-        Ringspun.run { |machine| machine.await(*Array.new(10) { |j| machine.spin { machine.sleep(0.000_1).then { i * j } } }).sum }
+        Ringspun.run { |machine|
+          machine.await(*Array.new(10) { |j|
+            machine.spin {
+              machine.sleep(0.000_1).then {
+                i * j
+              }
+            }
+          }).sum
+        }
       ensure
         machine.close
       end

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-
 require "test_helper"
 require "support/strands"
 
@@ -137,7 +136,9 @@ class ScheduleTest < Minitest::Test
   def test_an_exception_ends_any_wait
     gate = Ringspun::Queue.new
     mutex = Ringspun::Mutex.new.lock
-    waits = [-> { machine.park }, -> { machine.sleep }, -> { gate.pop }, -> { mutex.lock }, -> { machine.running.machine.sleep(9) }]
+    waits = [-> { machine.park }, -> { machine.sleep }, -> { gate.pop }, -> { mutex.lock }, -> {
+      machine.running.machine.sleep(9)
+    }]
     waits.each_with_index do |wait, i|
       strand = parked(&wait)
       machine.schedule(strand, Failure.new("for #{i}"))

@@ -450,7 +450,7 @@ class SignalTest < Minitest::Test
 
   # It hits whichever strand runs, and its scope carries it on.
   def test_thread_raise_while_strands_switch
-    20.times do
+    5.times do
       turns = 0
       thread = Thread.new do
         Ringspun.scope do |scope|

@@ -96,6 +96,20 @@ module Ringspun
       report_unread(strand, strand.error) if strand.error
     end
 
+    # Ends a forked child whose strand has ended: as a program ends with that error, but without its at_exit blocks, which
+    # are the parent's.
+    def end_child(error, failed)
+      [$stdout, $stderr].each(&:flush)
+      case error
+      when SystemExit then exit!(error.status)
+      when SignalException
+        trap(error.signo, "SYSTEM_DEFAULT")
+        Process.kill(error.signo, Process.pid)
+      when Exception then warn(text_of(error))
+      end
+      exit!(!error && !failed)
+    end
+
     def deadlock_report
       "nothing runs and nothing can wake anybody:\n#{describe_strands}"
     end

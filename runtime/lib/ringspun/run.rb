@@ -52,6 +52,7 @@ module Ringspun
 
     def initialize(machine)
       @machine = machine
+      @pid = Process.pid
       @signal = nil
     end
 
@@ -83,9 +84,9 @@ module Ringspun
       @machine.__send__(:report_unread_errors)
     end
 
-    def raise_signal
-      raise @signal == "INT" ? Interrupt.new("") : SignalException.new("SIG#{@signal}") if @signal
-    end
+    def raise_signal = @signal && raise(exception_of(@signal))
+
+    def exception_of(signal) = signal == "INT" ? Interrupt.new("") : SignalException.new("SIG#{signal}")
 
     # The handler of a program stays: `trap` tells what stood there only by replacing it.
     def with_signals
@@ -101,8 +102,10 @@ module Ringspun
     end
 
     def handle(name)
+      raise exception_of(name) if Process.pid != @pid # a forked child inherits the handler, not the run
+
       end_process(name) if @signal && only_shields_left?
-      raise name == "INT" ? Interrupt.new("") : SignalException.new("SIG#{name}") if @signal || !@scope
+      raise exception_of(name) if @signal || !@scope
 
       @signal = name
       @scope.cancel

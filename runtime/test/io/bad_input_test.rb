@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-
 require_relative "io_case"
 
 # What a caller can get wrong. The class says what kind of mistake it is, the message what would be right, and nothing of
@@ -248,7 +247,7 @@ module BadInputTests
         setsockopt: 4..4, getsockopt: 3..3, poll: 2..2, fsync: 1..2, waitid: 1..1, socket: 2..3, open: 1..3 }
         .each do |method, arities|
         arities.each do |arity|
-          80.times do |seed|
+          amount(80).times do |seed|
             arguments = odd.sample(arity, random: Random.new(seed))
             error = error_of { machine.timeout(0) { machine.__send__(method, *arguments) } }
             next if error.nil? || error.is_a?(Ringspun::Error) || error.is_a?(SystemCallError)

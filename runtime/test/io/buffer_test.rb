@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-
 require_relative "io_case"
 
 # Who may touch a buffer while an op has it, and where its bytes are meanwhile.
@@ -172,7 +171,7 @@ module BufferTests
           buffer = IO::Buffer.new(1000)
           strand = waiting { operation.call(reader, buffer.slice(100, 8)) }
           buffer.free
-          neighbours = Array.new(20) { "n" * 1000 }
+          neighbours = Array.new(amount(20)) { "n" * 1000 }
           machine.write(writer, "abcdefgh")
           assert_raises(Ringspun::UsageError) { strand.await }
           assert_equal ["n" * 1000], neighbours.uniq
@@ -257,7 +256,7 @@ module BufferTests
   # The bytes of a short String stand in its object, and a compacting collector moves objects.
   def test_short_strings_are_not_moved_away_from_under_a_readv
     on_machine(faults: false) do |machine|
-      lists = Array.new(40) { Array.new(10) { |i| +"abcdefgh#{i}" } }
+      lists = Array.new(amount(40)) { Array.new(10) { |i| +"abcdefgh#{i}" } }
       pipes = lists.map { make_pipe }
       strands = lists.zip(pipes).map { |list, (reader, _)| waiting(/readv/) { machine.readv(reader, list) } }
       collect
@@ -270,8 +269,8 @@ module BufferTests
 
   def test_short_strings_are_not_moved_away_from_under_a_writev
     on_machine(faults: false) do |machine|
-      pipes = Array.new(40) { make_pipe.tap { |_, writer| fill(writer) } }
-      lists = Array.new(40) { |n| Array.new(10) { |i| "#{n}+#{i};" } }
+      pipes = Array.new(amount(40)) { make_pipe.tap { |_, writer| fill(writer) } }
+      lists = Array.new(amount(40)) { |n| Array.new(10) { |i| "#{n}+#{i};" } }
       before = lists.map(&:join)
       strands = lists.zip(pipes).map { |list, (_, writer)| waiting(/writev/) { machine.writev(writer, list) } }
       collect
@@ -287,38 +286,17 @@ module BufferTests
 
   # Leaves holes, so that there is something to move.
   def collect
-    holes = Array.new(20_000) { |i| "hole #{i}" }
+    holes = Array.new(amount(20_000)) { |i| "hole #{i}" }
     holes.each_index { |i| holes[i] = nil if i.even? }
     GC.start
     GC.compact
     GC.verify_compaction_references(toward: :empty, expand_heap: false) unless GCStress::WANTED
-    Array.new(20_000) { |i| "over #{i}" }
+    Array.new(amount(20_000)) { |i| "over #{i}" }
   end
 end
 
 class BufferTest < IOCase
   include BufferTests
-
-  def test_reading_and_writing_under_a_collector_that_never_rests
-    on_machine do |machine|
-      reader, writer = make_pipe
-      string = +""
-      strand = waiting(/read/) { machine.read(reader, string) }
-      GC.stress = true
-      machine.write(writer, "short and sweet")
-      assert_equal 15, strand.await
-      parts = [+"12", +"34567", IO::Buffer.new(3)]
-      strand = spin { machine.readv(reader, parts) }
-      until_waits(strand, /readv/)
-      machine.writev(writer, %w[abc defg hij])
-      assert_equal 10, strand.await
-      GC.stress = false
-      assert_equal "short and sweet", string
-      assert_equal "abcdefghij", parts[0] + parts[1] + parts[2].get_string
-    ensure
-      GC.stress = false
-    end
-  end
 end
 
 class SimulatedBufferTest < IOCase

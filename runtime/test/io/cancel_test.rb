@@ -102,7 +102,8 @@ module CancelTests
   def test_a_cancellation_between_reads_that_succeed_at_once_loses_no_byte
     on_machine do |machine|
       reader, writer = make_pipe
-      machine.write(writer, "x" * 2000)
+      size = amount(2000)
+      machine.write(writer, "x" * size)
       close(writer)
       taken = 0
       string = +""
@@ -110,14 +111,14 @@ module CancelTests
       settle
       machine.terminate(strand)
       error_of { strand.await }
-      assert_equal 2000, taken + read_to_end(reader).size
+      assert_equal size, taken + read_to_end(reader).size
     end
   end
 
   def test_a_cancellation_between_accepts_that_succeed_at_once_loses_no_connection
     on_machine do |machine|
       listener, address = make_listener
-      clients = Array.new(80) { make_socket(:UNIX, :STREAM).tap { |client| machine.connect(client, address) } }
+      clients = Array.new(amount(80)) { make_socket(:UNIX, :STREAM).tap { |client| machine.connect(client, address) } }
       accepted = 0
       strand = spin do
         loop do
@@ -139,7 +140,7 @@ module CancelTests
       [-> { machine.pipe }, -> { machine.socketpair }, -> { [machine.socket(:UNIX, :STREAM)] }].each do |opening|
         count = 0
         strand = spin do
-          while count < 200
+          while count < amount(200)
             opening.call.each { |descriptor| machine.close(descriptor) }
             count += 1
           end
@@ -290,7 +291,7 @@ class CancelTest < IOCase
   def test_a_timeout_that_fires_as_the_read_completes
     on_machine do |machine|
       reader, writer = make_pipe
-      50.times do |round|
+      amount(50).times do |round|
         string = +""
         taken = nil
         strand = waiting(/read/) do
@@ -354,7 +355,7 @@ class SimulatedCancelTest < IOCase
 
   # Cancellations that race with completions, as the seed draws them.
   def test_reads_under_timeouts_lose_no_byte
-    200.times do |seed|
+    amount(200).times do |seed|
       Ringspun::Simulation.run(seed: seed) do |machine|
         reader, writer = machine.pipe
         random = Random.new(seed)
@@ -388,7 +389,7 @@ class SimulatedCancelTest < IOCase
   end
 
   def test_accepts_under_timeouts_lose_no_connection
-    100.times do |seed|
+    amount(100).times do |seed|
       result = Ringspun::Simulation.run(seed: seed) do |machine|
         random = Random.new(seed)
         listener = machine.socket(:UNIX, :STREAM)

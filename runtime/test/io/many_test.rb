@@ -5,15 +5,14 @@ require_relative "io_case"
 # Much at once. What limits it is the number of stacks that a process can have, so that a hundred thousand ops come in
 # several waves.
 class ManyTest < IOCase
-  OPS = 100_000
-
   def test_a_hundred_thousand_ops_that_wait_on_a_few_descriptors
     on_machine do |machine|
       pipes = Array.new(4) { make_pipe }
       done = 0
       most = wave_size
-      until done == OPS
-        wave = [OPS - done, most].min
+      ops = amount(100_000) / 4 * 4
+      until done == ops
+        wave = [ops - done, most].min
         strands = Array.new(wave) do |i|
           reader, = pipes[i % 4]
           if i.even? then machine.spin { machine.poll(reader, :readable) && 1 }
@@ -57,32 +56,33 @@ class ManyTest < IOCase
 
   def test_closing_one_of_many_descriptors_touches_no_other
     on_machine do |machine|
-      pipes = Array.new(500) { make_pipe }
+      count = amount(500) / 2 * 2
+      pipes = Array.new(count) { make_pipe }
       strands = pipes.map { |reader, _| machine.spin { error_of { machine.read(reader, +"") }.class } }
       until_waits(strands.last)
       pipes.each_with_index { |(reader, _), i| close(reader) if i.odd? }
       pipes.each_with_index { |(_, writer), i| machine.write(writer, "y") if i.even? }
-      assert_equal [NilClass, Ringspun::ClosedError] * 250, strands.map(&:await)
+      assert_equal [NilClass, Ringspun::ClosedError] * (count / 2), strands.map(&:await)
     end
   end
 
   def test_five_thousand_sleepers
     on_machine do |machine|
       order = []
-      sleepers = Array.new(5000) do |i|
+      sleepers = Array.new(amount(5000)) do |i|
         machine.spin do
           machine.sleep((i * 37 % 5000) / 1_000_000.0)
           order << i
         end
       end
       await_all(sleepers)
-      assert_equal 5000, order.uniq.size
+      assert_equal sleepers.size, order.uniq.size
     end
   end
 
   def test_a_thousand_descriptors_ready_at_once
     on_machine do |machine|
-      pairs = Array.new(1000) { make_socketpair }
+      pairs = Array.new(amount(1000)) { make_socketpair }
       strands = pairs.map { |one, _| machine.spin { machine.recv(one, +"") } }
       until_waits(strands.last)
       # More than one harvest fetches.
@@ -97,6 +97,6 @@ class ManyTest < IOCase
   # Two mappings a stack.
   def wave_size
     limit = File.read("/proc/sys/vm/max_map_count").to_i - mappings
-    [limit / 2 * 3 / 4, 20_000].min / 4 * 4
+    [limit / 2 * 3 / 4, amount(20_000)].min / 4 * 4
   end
 end

@@ -232,7 +232,7 @@ module PipeTests
     on_machine do |machine|
       reader, writer = make_pipe
       # A write of up to 4096 bytes into a pipe is one piece, whoever else writes.
-      records = Array.new(200) { |i| [i].pack("n") * 16 }
+      records = Array.new(amount(200) / 20 * 20 + 20) { |i| [i].pack("n") * 16 }
       writers = records.each_slice(20).map { |some| spin { some.each { |record| machine.write(writer, record) } } }
       chunks = []
       readers = Array.new(3) do

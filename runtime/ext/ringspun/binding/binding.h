@@ -33,6 +33,7 @@ typedef struct rsb_machine {
     rs_id root;
     rs_scope *spin_scope;       /* where Machine#spin puts strands: Ringspun.run's, else the root's own */
     VALUE unread;               /* Hash, bounded: strand => error that nobody has read */
+    VALUE child_error;          /* in a forked child: what its first strand ended with, or nil */
     VALUE stackless_error;      /* what the last strand without a stack failed with */
     int64_t stackless_until_ns;
     rs_id collected_for;        /* the strand for whose stack garbage was collected last */
@@ -99,6 +100,10 @@ static inline rsb_machine *rsb_existing(void) {
     return RS_LIKELY(!rsb_threads_move) ? rsb_thread_machine : rsb_existing_of_moving_thread();
 }
 void rsb_after_fork(rsb_machine *machine);
+/* For what may be asked at any time: in a forked child the machine first forgets what did not come along. */
+static inline void rsb_notice_fork(rsb_machine *machine) {
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count) && machine->open && rsb_existing() == machine) rsb_after_fork(machine);
+}
 NORETURN(void rsb_end_of_child(rsb_machine *machine));
 int64_t rsb_seconds_to_ns(VALUE seconds, const char *what);
 int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what);
@@ -125,6 +130,7 @@ void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int 
 /* strand_object.c */
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);
 rsb_strand *rsb_strand_get(VALUE object);
+bool rsb_is_alive(rsb_strand *strand);
 /* Runs a NEW strand on this fiber to its end. False: the fiber must not be used again. */
 bool rsb_strand_run(rsb_machine *machine, rs_strand *strand, VALUE fiber);
 void rsb_strand_fail(rsb_machine *machine, rs_strand *strand, VALUE error);

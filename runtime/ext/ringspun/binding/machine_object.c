@@ -39,6 +39,7 @@ static void machine_mark(void *data) {
     rb_gc_mark(machine->thread);
     rb_gc_mark(machine->unread);
     rb_gc_mark(machine->stackless_error);
+    rb_gc_mark(machine->child_error);
     for (uint32_t i = 0; i < machine->idle_len; i++) rb_gc_mark(machine->idle[i]);
     if (!machine->open) return;
     mark_strands(machine);
@@ -47,10 +48,11 @@ static void machine_mark(void *data) {
     mark_messages(machine->engine.taken);
 }
 
-/* With a worker still inside a system call its memory must stay: better lost than written over. */
+/* With a worker still inside a system call its memory must stay: better lost than written over. So must that of a machine
+ * whose threads stayed behind in the parent process. */
 static void machine_free(void *data) {
     rsb_machine *machine = data;
-    if (machine->open && machine->engine.outside > 0) return;
+    if (machine->open && (machine->engine.outside > 0 || machine->fork_count != rsb_forks)) return;
     if (machine->open) rs_machine_close(&machine->engine);
     xfree(machine);
 }
@@ -112,7 +114,7 @@ static VALUE machine_allocate(VALUE class) {
     rsb_machine *machine;
     VALUE self = TypedData_Make_Struct(class, rsb_machine, &machine_type, machine);
     machine->self = self;
-    machine->thread = machine->unread = machine->stackless_error = Qnil;
+    machine->thread = machine->unread = machine->stackless_error = machine->child_error = Qnil;
     return self;
 }
 
@@ -206,7 +208,12 @@ rsb_machine *rsb_current(void) {
  *
  * @return [Machine]
  * @since 0.1.0 */
-static VALUE machine_current(VALUE class) { return rsb_current()->self; }
+static VALUE machine_current(VALUE class) {
+    rsb_machine *machine = rsb_existing();
+    if (RS_UNLIKELY(!machine)) return rsb_current()->self;
+    rsb_notice_fork(machine); /* no more checks: a signal handler asks for it in order to #schedule */
+    return machine->self;
+}
 
 /* @return [Boolean] true when this thread has an open machine
  * @since 0.1.0 */
@@ -226,13 +233,18 @@ void rsb_after_fork(rsb_machine *machine) {
     rb_hash_clear(machine->unread);
 }
 
-/* In a child, the one strand that was left has ended: there is nothing to go back to. */
-void rsb_end_of_child(rsb_machine *machine) {
-    bool failed = RHASH_SIZE(machine->unread) > 0;
+static VALUE end_child(VALUE self) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    VALUE failed = RHASH_SIZE(machine->unread) > 0 ? Qtrue : Qfalse;
     rsb_report_unread(machine);
-    rb_io_flush(rb_stdout);
-    rb_io_flush(rb_stderr);
-    rb_funcall(rb_mProcess, rb_intern("exit!"), 1, failed ? Qfalse : Qtrue);
+    return rb_funcall(self, rb_intern("end_child"), 2, machine->child_error, failed);
+}
+
+/* In a child, the one strand that was left has ended, and those that it spun: there is nothing to go back to. */
+void rsb_end_of_child(rsb_machine *machine) {
+    int state = 0;
+    rb_protect(end_child, machine->self, &state);
+    rb_funcall(rb_mProcess, rb_intern("exit!"), 1, Qfalse);
     rb_bug("ringspun: exit! returned");
 }
 
@@ -379,6 +391,7 @@ static VALUE machine_running(VALUE self) { return rsb_running(rsb_machine_of(sel
  * @since 0.1.0 */
 static VALUE machine_strands(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
+    rsb_notice_fork(machine);
     VALUE list = rb_ary_new();
     rs_strands *strands = &machine->engine.strands;
     for (uint32_t index = 0; machine->open && index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
@@ -445,6 +458,7 @@ static void put(VALUE hash, const char *name, uint64_t value) {
  * @since 0.1.0 */
 static VALUE machine_metrics(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
+    rsb_notice_fork(machine);
     const rs_machine *engine = &machine->engine;
     const rs_metrics *metrics = &engine->metrics;
     VALUE hash = rb_hash_new();

@@ -52,7 +52,6 @@ static void tell(rsb_machine *machine, VALUE strand_object, message_purpose purp
     if (!machine->open) rb_raise(rsb_eClosed, "the strand's machine is closed");
     if (rsb_existing() == machine) {
         /* No more checks: a signal handler may call this while the machine sleeps and no strand runs. */
-        if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
         apply(machine, rsb_strand_get(strand_object), purpose, payload);
         return;
     }
@@ -82,7 +81,7 @@ static VALUE machine_schedule(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
     rsb_machine *machine = rsb_machine_any_thread(self);
     rsb_strand *strand = target_of(machine, argv[0]);
-    if (strand->done) return Qfalse;
+    if (!rsb_is_alive(strand)) return Qfalse;
     VALUE value = argc == 2 ? argv[1] : Qnil;
     bool raises = rb_obj_is_kind_of(value, rb_eException);
     tell(machine, argv[0], raises ? SCHEDULE_EXCEPTION : SCHEDULE_VALUE, value);
@@ -100,7 +99,7 @@ static VALUE machine_schedule(int argc, VALUE *argv, VALUE self) {
 static VALUE machine_terminate(VALUE self, VALUE object) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     rsb_strand *strand = target_of(machine, object);
-    if (strand->done) return Qfalse;
+    if (!rsb_is_alive(strand)) return Qfalse;
     tell(machine, object, TERMINATE, Qnil);
     return Qtrue;
 }

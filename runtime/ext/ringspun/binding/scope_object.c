@@ -294,7 +294,11 @@ static VALUE scope_cancelled_p(VALUE self) { return get(self)->engine.effective 
 
 /* @return [Integer] strands spun into it that have not ended
  * @since 0.1.0 */
-static VALUE scope_size(VALUE self) { return get(self)->open ? UINT2NUM(get(self)->engine.live) : INT2FIX(0); }
+static VALUE scope_size(VALUE self) {
+    rsb_scope *scope = get(self);
+    rsb_notice_fork(rsb_machine_any_thread(scope->machine));
+    return scope->open ? UINT2NUM(scope->engine.live) : INT2FIX(0);
+}
 
 void rsb_init_scope(void) {
     rsb_cScope = rb_define_class_under(rsb_mRingspun, "Scope", rb_cObject);

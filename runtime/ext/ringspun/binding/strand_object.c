@@ -99,6 +99,10 @@ static void end_with_error(rsb_machine *machine, rsb_strand *strand, rs_strand *
         return;
     }
     strand->error = error;
+    if (strand->id == machine->root) {
+        machine->child_error = error;
+        return;
+    }
     if (!NIL_P(strand->supervisor)) return;
     rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
     if (concerns_root(error) && root) rsb_deliver(machine, root->user, error);
@@ -154,6 +158,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     strand->fiber = strand->home = fiber;
     if (!refused(machine, strand)) {
         VALUE value = rb_protect(call_body, (VALUE)strand, &state);
+        rsb_notice_fork(machine);
         if (!state) {
             strand->value = value;
         } else if (rsb_is_exception(rb_errinfo())) {
@@ -166,7 +171,6 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     } else if (!NIL_P(strand->error)) {
         end_with_error(machine, strand, engine, strand->error);
     }
-    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
     finish(machine, engine);
     if (RS_UNLIKELY(thread_killed)) rb_jump_tag(state);
     bool reusable = !strand->used_fiber && rsb_fiber_reset();
@@ -232,9 +236,19 @@ static VALUE strand_join(VALUE self) {
     return self;
 }
 
+/* NULL when it has ended, or has not come along to this process. */
+static rs_strand *engine_of(rsb_strand *strand) {
+    if (strand->done) return NULL;
+    rsb_machine *machine = rsb_machine_any_thread(strand->machine);
+    rsb_notice_fork(machine);
+    return rs_strand_find(&machine->engine.strands, strand->id);
+}
+
+bool rsb_is_alive(rsb_strand *strand) { return engine_of(strand) != NULL; }
+
 /* @return [Boolean] true until the strand has ended
  * @since 0.1.0 */
-static VALUE strand_alive_p(VALUE self) { return rsb_strand_get(self)->done ? Qfalse : Qtrue; }
+static VALUE strand_alive_p(VALUE self) { return rsb_is_alive(rsb_strand_get(self)) ? Qtrue : Qfalse; }
 
 /* The error that the strand ended with. Reading it counts as taking note of it: it is not reported any more.
  *
@@ -257,9 +271,7 @@ static VALUE strand_machine(VALUE self) { return rsb_strand_get(self)->machine; 
  * @since 0.1.0 */
 static VALUE strand_state(VALUE self) {
     static const char *const names[] = {"done", "new", "ready", "running", "parked"};
-    rsb_strand *strand = rsb_strand_get(self);
-    rs_strand *engine = strand->done ? NULL
-                                     : rs_strand_find(&rsb_machine_any_thread(strand->machine)->engine.strands, strand->id);
+    rs_strand *engine = engine_of(rsb_strand_get(self));
     return ID2SYM(rb_intern(names[engine ? engine->state : 0]));
 }
 
@@ -270,7 +282,7 @@ static VALUE strand_state(VALUE self) {
 static VALUE strand_waits_for(VALUE self) {
     rsb_strand *strand = rsb_strand_get(self);
     rs_machine *machine = &rsb_machine_any_thread(strand->machine)->engine;
-    rs_strand *engine = strand->done ? NULL : rs_strand_find(&machine->strands, strand->id);
+    rs_strand *engine = engine_of(strand);
     if (!engine || engine->state != RS_STRAND_PARKED) return Qnil;
     if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
     const rs_request *request = &rs_op_at(&machine->ops, engine->op)->request;

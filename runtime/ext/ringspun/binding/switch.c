@@ -247,11 +247,14 @@ static int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here) {
     return state;
 }
 
+/* While only another thread can wake this one: how long until a look whether there still is one. */
+#define OTHERS_LOOK_NS 1000000000
+
 /* Nothing is ready: sleeps, or ends a deadlock. */
 static void without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision) {
     if (RS_UNLIKELY(machine->engine.strands.live == 0)) rsb_end_of_child(machine);
     if (decision.verdict == RS_SLEEP) sleep_interruptible(machine, here, decision.deadline_ns);
-    else if (others_may_wake_us(machine)) sleep_interruptible(machine, here, RS_NEVER);
+    else if (others_may_wake_us(machine)) sleep_interruptible(machine, here, rs_now(&machine->engine) + OTHERS_LOOK_NS);
     else break_deadlock(machine);
 }
 

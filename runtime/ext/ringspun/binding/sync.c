@@ -388,7 +388,8 @@ static VALUE define(const char *name) {
 }
 
 void rsb_init_sync(void) {
-    VALUE mutex = mutex_class = define("Mutex");
+    VALUE mutex = define("Mutex");
+    mutex_class = mutex;
     rb_define_method(mutex, "lock", mutex_lock, -1);
     rb_define_method(mutex, "try_lock", mutex_try_lock, 0);
     rb_define_method(mutex, "unlock", mutex_unlock, 0);

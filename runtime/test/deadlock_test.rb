@@ -1,0 +1,151 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/strands"
+
+# When nothing runs and nothing can wake anybody. In processes of their own, because the tests' process has other threads;
+# simulated deadlocks are in simulation_test.rb.
+class DeadlockTest < Minitest::Test
+  include Strands
+
+  def test_the_report_names_every_strand_and_what_it_waits_for
+    answer = child(<<~RUBY)
+      machine.locate = true
+      first, second = Array.new(2) { Ringspun::Mutex.new }
+      one = machine.spin { first.synchronize { machine.yield.then { second.synchronize {} } } }
+      two = machine.spin { second.synchronize { machine.yield.then { first.synchronize {} } } }
+      parked = machine.spin { machine.park }
+      begin
+        machine.join(one, two, parked)
+      rescue Ringspun::DeadlockError => error
+        puts error.message
+        puts [one, two, parked].all? { |strand| error.message.include?(strand.inspect[/0x\\h+/]) }
+      end
+      [one, two, parked].each { |strand| machine.terminate(strand) }
+    RUBY
+    lines = answer.out.lines(chomp: true)
+    assert_match(/nothing runs/, lines.shift)
+    assert_equal "true", lines.pop
+    assert_equal 4, lines.size, answer.out
+    assert_equal 2, lines.grep(/a lock or queue/).size
+    assert_equal 1, lines.grep(/Machine#schedule/).size
+    assert_equal 1, lines.grep(/a strand to end/).size
+    assert_equal 3, lines.grep(/spun at -e:\d+/).size
+  end
+
+  def test_everything_unwinds_and_the_error_leaves_the_run
+    answer = child(<<~RUBY)
+      Ringspun.run do |machine|
+        queue = Ringspun::Queue.new
+        machine.spin { begin; queue.pop; ensure; puts "strand"; end }
+        begin
+          queue.pop
+        ensure
+          puts "block"
+        end
+      end
+    RUBY
+    assert_equal %w[block strand], answer.out.lines(chomp: true).sort
+    assert_match(/DeadlockError/, answer.err)
+    assert_equal 1, answer.status.exitstatus
+  end
+
+  def test_it_can_be_rescued_and_the_machine_goes_on
+    assert_child "0\n1\nfine\n", <<~RUBY
+      2.times do |i|
+        Ringspun.run { Ringspun::Queue.new.pop }
+      rescue Ringspun::DeadlockError
+        puts i
+      end
+      machine.sleep(0.001)
+      puts machine.spin { "fine" }.await
+    RUBY
+  end
+
+  def test_shields_do_not_help
+    assert_child "unwound\nDeadlockError\n", <<~RUBY
+      begin
+        Ringspun.run { Ringspun.shield { begin; Ringspun::Queue.new.pop; ensure; puts "unwound"; end } }
+      rescue Ringspun::DeadlockError
+        puts "DeadlockError"
+      end
+    RUBY
+  end
+
+  def test_two_strands_that_wait_for_each_other
+    assert_child "DeadlockError\n", <<~RUBY
+      one = machine.spin { @two.await }
+      @two = machine.spin { one.await }
+      begin
+        one.join
+      rescue Ringspun::DeadlockError
+        puts "DeadlockError"
+      end
+    RUBY
+  end
+
+  def test_the_root_alone
+    assert_child "DeadlockError\n", <<~RUBY
+      begin
+        machine.park
+      rescue Ringspun::DeadlockError
+        puts "DeadlockError"
+      end
+    RUBY
+  end
+
+  def test_a_timer_is_hope
+    assert_child "TimeoutError\n", <<~RUBY
+      begin
+        machine.park(0.05)
+      rescue Ringspun::TimeoutError
+        puts "TimeoutError"
+      end
+    RUBY
+  end
+
+  def test_an_op_is_hope
+    assert_child "x\n", <<~'RUBY'
+      reader, writer = IO.pipe
+      spawn("sleep 0.05; echo x", out: writer)
+      writer.close
+      strand = machine.spin { machine.read(reader, bytes = +"").then { bytes } }
+      puts strand.await
+    RUBY
+  end
+
+  def test_a_sleep_without_end_is_hope_for_a_signal
+    assert_child "woken\n", <<~'RUBY'
+      strand = machine.spin { machine.park }
+      trap("USR1") { machine.schedule(strand, "woken") }
+      sleeper = machine.spin { machine.sleep }
+      spawn("sleep 0.05; kill -USR1 #{$$}")
+      puts strand.await
+      machine.terminate(sleeper)
+    RUBY
+  end
+
+  # Whoever lives may call machine.schedule.
+  def test_another_thread_is_hope
+    assert_child "woken\n", <<~RUBY
+      mine = machine
+      strand = machine.spin { machine.park }
+      Thread.new { sleep(0.05).then { mine.schedule(strand, "woken") } }
+      puts strand.await
+    RUBY
+  end
+
+  def test_another_thread_that_ends_leaves_no_hope
+    answer = child(<<~RUBY, timeout: 10)
+      strand = machine.spin { machine.park }
+      Thread.new { sleep(0.05) }
+      begin
+        strand.await
+      rescue Ringspun::DeadlockError
+        puts "DeadlockError"
+      end
+      machine.terminate(strand)
+    RUBY
+    assert_equal "DeadlockError\n", answer.out, answer.err
+  end
+end
