@@ -72,7 +72,7 @@ Bench.table "parked" do
   end
 
   # Strands which wait for a Ringspun::Queue that nobody fills. The yield lets each reach its wait before the next is
-  # spun, so that the error past the limit meets the spin that caused it.
+  # spun: a strand gets its stack when it starts, so that is when it fails past the limit.
   contender "ringspun", requires: "ringspun" do |meter, strands:, **|
     gate = Ringspun::Queue.new
     Ringspun.run do |machine|
@@ -84,6 +84,7 @@ Bench.table "parked" do
           gate.pop
         end
         machine.yield
+        raise spun.pop.error if spun.last.error
       end
       # Bounded: a strand that never starts shall be a wrong result, and not a bench that hangs.
       settle = -> { 1_000.times { machine.yield if waiting < spun.size } }

@@ -388,6 +388,23 @@ class SimulatedCancelTest < IOCase
     end
   end
 
+  # A worker goes on with what its strand gave up; there are only so many of those.
+  def test_openings_given_up_again_and_again
+    Thread.new do
+      machine = Ringspun::Machine.new(backend: :sim, strands_max: 2, seed: 1,
+                                      faults: { offload: 1.0, delay: 1.0, delay_max: 10 })
+      given_up = amount(300).times.count do
+        error_of { machine.timeout(0.0000001) { machine.open("file", "w") } }.instance_of?(Ringspun::TimeoutError)
+      end
+      assert_equal amount(300), given_up
+      machine.sleep(100)
+      assert_equal 0, machine.metrics[:ops_in_flight]
+      machine.close(machine.open("file"))
+    ensure
+      machine&.close
+    end.tap { |thread| thread.report_on_exception = false }.join
+  end
+
   def test_accepts_under_timeouts_lose_no_connection
     amount(100).times do |seed|
       result = Ringspun::Simulation.run(seed: seed) do |machine|

@@ -161,6 +161,7 @@ class ChildTest < IOCase
     on_machine do |machine|
       fifo = make_fifo
       strand = waiting(/open/) { machine.open(fifo) }
+      until_inside_open(1)
       machine.terminate(strand)
       assert_raises(Ringspun::TerminatedError) { strand.await }
       assert_raises(Ringspun::TimeoutError) { machine.timeout(0.001) { machine.open(fifo) } }
@@ -181,6 +182,7 @@ class ChildTest < IOCase
     on_machine do |machine|
       fifo = make_fifo
       openings = Array.new(10) { waiting(/open/) { machine.open(fifo) } }
+      until_inside_open(4)
       openings.each { |strand| machine.terminate(strand) }
       openings.each { |strand| assert_raises(Ringspun::TerminatedError) { strand.await } }
       file, = keep(machine.open(File.join(@folder, "file"), "w"))
@@ -195,9 +197,8 @@ class ChildTest < IOCase
       require "ringspun"
       machine = Ringspun::Machine.current
       strand = machine.spin { machine.open(ARGV.first) }
-      # Until its thread is inside of open(2), where the kernel lets one see that.
       inside = -> { Dir.glob("/proc/self/task/*/wchan").any? { |path| File.read(path) == "wait_for_partner" } }
-      1000.times { inside.call ? break : machine.sleep(0.001) }
+      2000.times { inside.call ? break : machine.sleep(0.001) }
       machine.terminate(strand)
       machine.close
       puts "closed"
@@ -224,6 +225,17 @@ class ChildTest < IOCase
   def make_fifo
     @folder ||= Dir.mktmpdir
     File.join(@folder, "fifo").tap { |path| File.mkfifo(path) }
+  end
+
+  # Until so many threads are inside of open(2), as far as the kernel lets one see that. Before, an opening that is given
+  # up has not even begun.
+  def until_inside_open(count)
+    2000.times do
+      places = Dir.glob("/proc/self/task/*/wchan").map { |path| File.read(path) }
+      return if places.count("wait_for_partner") >= count
+
+      @machine.sleep(0.001)
+    end
   end
 
   def until_no_worker

@@ -408,6 +408,12 @@ class RealFileTest < IOCase
       machine.write(file, "x" * 70_000)
       machine.pread(file, +"", 0, 70_000)
       assert_equal before + 2, machine.metrics[:ops_offloaded]
+      File.open(path("small")) do |io|
+        machine.pread(io, +"", 0, 60_000)
+        assert_equal before + 2, machine.metrics[:ops_offloaded]
+        machine.pread(io, +"", 0, 70_000)
+        assert_equal before + 3, machine.metrics[:ops_offloaded]
+      end
     end
   end
 end

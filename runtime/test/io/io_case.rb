@@ -10,7 +10,7 @@ Warning[:experimental] = false # IO::Buffer is, and Ruby says so at every first 
 # What the tests of input and output share. A test that makes sense on the simulated backend as well stands in a module,
 # which a class for the real backend and one with Simulated include.
 class IOCase < Minitest::Test
-  # More than a pipe or a socket's buffers take.
+  # More than a pipe takes, or a socket whose buffers are bounded.
   LARGE = 3_000_000
 
   # Runs the block with the machine; what it made by the helpers below is closed afterwards.
@@ -33,6 +33,13 @@ class IOCase < Minitest::Test
   def make_pipe = keep(*@machine.pipe)
   def make_socketpair(...) = keep(*@machine.socketpair(...))
   def make_socket(...) = keep(@machine.socket(...)).first
+
+  # A kernel may give a socket as much room as a test sends; then nothing ever waits for room.
+  def bound(*sockets)
+    sockets.each do |socket|
+      [Socket::SO_SNDBUF, Socket::SO_RCVBUF].each { |name| @machine.setsockopt(socket, Socket::SOL_SOCKET, name, 50_000) }
+    end
+  end
 
   def close(io)
     @kept.delete(io)

@@ -69,7 +69,7 @@ module StreamSocketTests
     @machine.connect(client, address)
     ends = [client, *keep(acceptor.await)]
     close(listener)
-    ends
+    bound(*ends)
   end
 
   def test_both_ends_of_a_connection_talk
@@ -147,7 +147,7 @@ module StreamSocketTests
   def test_recv_and_send_take_io_buffers
     on_machine do |machine|
       one, other = make_connection
-      bytes = sample(simulated? ? 300_000 : 9_000_000)
+      bytes = sample(simulated? ? 300_000 : IOCase::LARGE)
       source = IO::Buffer.for(bytes)
       target = IO::Buffer.new(50_000)
       sender = waiting(/send/) { machine.send(other, source).tap { machine.shutdown(other, :WR) } }
@@ -177,7 +177,7 @@ module StreamSocketTests
   def test_sends_larger_than_the_buffers_go_out_whole
     on_machine do |machine|
       one, other = make_connection
-      bytes = sample(simulated? ? 300_000 : 9_000_000)
+      bytes = sample(simulated? ? 300_000 : IOCase::LARGE)
       sender = waiting(/send/) { machine.send(one, bytes).tap { machine.shutdown(one, :WR) } }
       assert_bytes bytes, read_to_end(other)
       assert_equal bytes.bytesize, sender.await
@@ -187,7 +187,7 @@ module StreamSocketTests
   def test_reading_and_writing_one_socket_do_not_disturb_each_other
     on_machine do |machine|
       ends = make_connection
-      size = simulated? ? 300_000 : 9_000_000
+      size = simulated? ? 300_000 : IOCase::LARGE
       there, back = sample(size, 1), sample(size, 2)
       senders = ends.zip([there, back]).map do |socket, bytes|
         waiting(/write/) { machine.write(socket, bytes).tap { machine.shutdown(socket, :WR) } }
@@ -255,10 +255,10 @@ module StreamSocketTests
       one, other = make_connection
       strands = [waiting(/read/) { machine.read(one, +"") }, waiting(/recv/) { machine.recv(one, +"") },
                  waiting(/recvmsg/) { machine.recvmsg(one, +"") }, waiting(/poll/) { machine.poll(one, :readable) },
-                 waiting(/write/) { machine.write(one, "x" * 12_000_000) }]
+                 waiting(/write/) { machine.write(one, "x" * IOCase::LARGE) }]
       close(one)
       strands[..3].each { |strand| assert_raises(Ringspun::ClosedError) { strand.await } }
-      assert_operator strands[4].await, :<, 12_000_000, "it says how much went out"
+      assert_operator strands[4].await, :<, IOCase::LARGE, "it says how much went out"
       assert_nothing_in_flight
       assert_operator read_to_end(other).bytesize, :>, 0
     end

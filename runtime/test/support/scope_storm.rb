@@ -65,6 +65,7 @@ module ScopeStorm
       @entered = @left = @holders = @pushed = @popped = 0
       @strands = []
       @homes = {} # strand => its own fiber
+      @inside = Hash.new(0) # strand => how deep in fibers of its own making
     end
 
     def run(machine)
@@ -167,7 +168,7 @@ module ScopeStorm
       when 0 then scope.cancel
       when 1 then throw :out
       when 2 then raise Strands::Failure, "of a block"
-      when 3 then scope.deadline = moment
+      when 3 then scope.cancelled? || scope.deadline = moment
       end
     end
 
@@ -209,12 +210,22 @@ module ScopeStorm
       fiber = @homes[strand]
       return unless fiber && strand.state == :parked && Fiber.current.equal?(@homes[@machine.running])
 
-      pick(3).zero? ? fiber.kill : fiber.raise(Strands::Failure, "from outside")
-    rescue FiberError
-      nil # it waits in an inner fiber
+      if pick(3).zero?
+        fiber.kill if @inside[strand].zero? # CRuby does not kill through an inner fiber
+      else
+        fiber.raise(Strands::Failure, "from outside")
+      end
     end
 
     def inner(depth)
+      strand = @machine.running
+      @inside[strand] += 1
+      in_fiber(depth)
+    ensure
+      @inside[strand] -= 1
+    end
+
+    def in_fiber(depth)
       case pick(3)
       when 0 then Fiber.new { part(depth) }.resume
       when 1 then Enumerator.new { |out| 2.times { part(depth).then { out << 1 } } }.then { |each| (1 + pick(2)).times { each.next } }

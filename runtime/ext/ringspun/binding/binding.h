@@ -58,6 +58,7 @@ typedef struct rsb_strand {
     VALUE kill;                 /* errinfo of a Fiber#kill or Thread#kill that was caught at a switch; 0: none */
     uint32_t locks;             /* Ringspun::Mutexes that it holds */
     int kill_state;             /* its rb_protect state */
+    bool displaced;             /* it was left in the middle of a Fiber#raise or the like: `fiber` may be out of date */
     bool kill_pending;          /* it has not been raised again at a wait of ours yet */
     bool started;
     bool done;

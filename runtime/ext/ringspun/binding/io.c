@@ -91,8 +91,8 @@ bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request) {
 }
 
 void rsb_refused(int64_t result, const char *what, int fd) {
-    int mode = result == -EBADF ? fcntl(fd, F_GETFL) : -1;
-    if (mode >= 0) {
+    int mode = result == -EBADF ? fcntl(fd, F_GETFL) : O_RDWR;
+    if (mode >= 0 && (mode & O_ACCMODE) != O_RDWR) {
         const char *use = (mode & O_PATH) ? "naming a file" : (mode & O_ACCMODE) == O_WRONLY ? "writing" : "reading";
         rb_raise(rsb_eUsage, "%s: descriptor %d is open for %s only", what, fd, use);
     }

@@ -16,7 +16,7 @@
 #define FILE_STREAK_MAX 1024
 #define FILE_STREAK_NS 100000
 
-static ID id_list;
+static ID id_list, id_transfer;
 static VALUE fiber_error;
 
 /* --- what a wait that did not end with its value raises --- */
@@ -220,8 +220,9 @@ static bool try_again_after_gc(rsb_machine *machine, rs_strand *strand) {
     return true;
 }
 
-/* The switch to that strand failed: it did not take place, or came back because its fiber is dead. */
-static bool cannot_run(rsb_machine *machine, rs_strand *strand, VALUE fiber) {
+/* The switch to that strand failed: it did not take place, or came back because its fiber is dead. (Its own: the inner fiber
+ * that was switched to may well have ended, and then the strand has switched to us.) */
+static bool cannot_run(rsb_machine *machine, rs_strand *strand) {
     if (machine->engine.running != strand->index) return false;
     rsb_strand *target = strand->user;
     VALUE error = rb_errinfo();
@@ -229,21 +230,50 @@ static bool cannot_run(rsb_machine *machine, rs_strand *strand, VALUE fiber) {
         if (!try_again_after_gc(machine, strand)) fail_stackless(machine, strand);
         return true;
     }
-    if (!target->started || RTEST(rb_fiber_alive_p(fiber))) return false;
+    if (!target->started || NIL_P(target->home) || RTEST(rb_fiber_alive_p(target->home))) return false;
     rb_set_errinfo(Qnil);
     rsb_strand_fail(machine, strand, error);
     return true;
+}
+
+/* Somebody's code switched to us, and the strand that ran it is left in the middle of that call. */
+static void note_displaced(rsb_machine *machine) {
+    if (RS_LIKELY(machine->engine.running == RS_NO_INDEX)) return;
+    ((rsb_strand *)rs_running(&machine->engine)->user)->displaced = true;
+}
+
+static VALUE transfer_checked(VALUE fiber) { return rb_funcallv(fiber, id_transfer, 0, NULL); }
+
+/* Which fiber it was that made the call nobody tells: the one that waited last, or the strand's own. Of a fiber that cannot
+ * have been it, because it has ended, yielded or resumed another, Fiber#transfer says so, unlike the call of the C API. */
+static int return_to_displaced(rsb_machine *machine, rs_strand *strand, VALUE here) {
+    rsb_strand *target = strand->user;
+    VALUE fibers[2] = {target->fiber, target->home};
+    target->displaced = false;
+    for (int i = 0; i < 2; i++) {
+        if (NIL_P(fibers[i]) || !RTEST(rb_fiber_alive_p(fibers[i]))) continue;
+        if (fibers[i] == here) return 0;
+        int state = 0;
+        rb_protect(transfer_checked, fibers[i], &state);
+        bool refused = state && machine->engine.running == strand->index && rb_obj_is_kind_of(rb_errinfo(), fiber_error);
+        if (!refused) return state;
+        rb_set_errinfo(Qnil);
+    }
+    rsb_strand_fail(machine, strand, rb_exc_new_cstr(rsb_eUsage, "this strand has switched to another strand's fiber, from "
+                    "inside a fiber of its own that is not known here, and cannot be found again; use Machine#schedule"));
+    return 0;
 }
 
 /* Gives the thread to that strand; returns when this fiber is switched in again, for whatever reason. Non-zero: the state
  * of rb_protect. */
 static int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here) {
     rsb_strand *target = strand->user;
+    if (RS_UNLIKELY(target->displaced)) return return_to_displaced(machine, strand, here);
     VALUE fiber = target->started ? target->fiber : take_runner(machine, strand);
     if (fiber == Qundef || fiber == here) return 0;
     int state = 0;
     rb_protect(transfer, fiber, &state);
-    if (RS_UNLIKELY(state) && cannot_run(machine, strand, fiber)) return 0;
+    if (RS_UNLIKELY(state) && cannot_run(machine, strand)) return 0;
     return state;
 }
 
@@ -274,12 +304,21 @@ static void leave_idle(rsb_machine *machine, VALUE fiber) {
     }
 }
 
-/* The runner has nothing of its own: waits in the idle list for a strand. */
-static void idle(rsb_machine *machine, rs_strand *next, VALUE here) {
+/* The runner has nothing of its own: waits in the idle list for a strand. False: the fiber must end. */
+static bool idle(rsb_machine *machine, rs_strand *next, VALUE here) {
     machine->idle[machine->idle_len++] = here;
     int state = switch_to(machine, next, here);
     leave_idle(machine, here);
-    if (state) caught_in_loop(machine, NULL, state);
+    bool by_others = machine->engine.running != RS_NO_INDEX && ((rsb_strand *)rs_running(&machine->engine)->user)->started;
+    if (RS_LIKELY(!by_others)) {
+        if (state) caught_in_loop(machine, NULL, state);
+        return true;
+    }
+    /* What was raised here was meant for a strand that has ended. */
+    note_displaced(machine);
+    bool killed = state && rb_errinfo() == RSB_FIBER_KILLED;
+    rb_set_errinfo(Qnil);
+    return !killed;
 }
 
 /* Ends when its fiber cannot be used again or enough are idle; CRuby then goes on with the root's fiber, whose park loop
@@ -297,11 +336,10 @@ static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
             if (reusable) continue;
             return Qnil;
         }
-        if (machine->idle_len == RSB_IDLE_MAX) {
+        if (machine->idle_len == RSB_IDLE_MAX || !idle(machine, strand, here)) {
             rs_displaced(engine);
             return Qnil;
         }
-        idle(machine, strand, here);
     }
 }
 
@@ -338,6 +376,7 @@ static rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
         int state = switch_to(machine, next, here);
         after_switch(machine, me, state);
         if (engine->running == me->index) break;
+        note_displaced(machine);
     }
     return rs_park_end(engine, result);
 }
@@ -422,6 +461,7 @@ void rsb_before_lock(rsb_machine *machine) {
 
 void rsb_init_switch(void) {
     id_list = rb_intern("list");
+    id_transfer = rb_intern("transfer");
     fiber_error = rb_path2class("FiberError");
     rb_gc_register_address(&fiber_error);
 }

@@ -70,6 +70,8 @@ static int64_t attempt_read(rs_machine *machine, const rs_request *request) {
     struct iovec single;
     transfer t = transfer_of(request, &single);
     rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, request->fd);
+    /* A file that lies in the page cache would be copied here and now, however large. */
+    if (kind == RS_FD_UNKNOWN && t.bytes > INLINE_FILE_MAX) kind = rs_descriptor_classify(request->fd);
     if (RS_LIKELY(kind == RS_FD_STREAM)) return plain_read(request->fd, &t);
     bool file = is_file(kind);
     if (file && (machine->options.offload_files || t.bytes > INLINE_FILE_MAX)) return -EAGAIN;

@@ -48,6 +48,7 @@ typedef struct {
     int64_t now_ns;
     uint64_t random;
     uint32_t late_wakes;
+    uint32_t left;              /* flights that their strands left */
     pthread_mutex_t lock;
     pthread_cond_t woken_up;
     bool woken;
@@ -152,6 +153,7 @@ static void free_flight(sim_state *state, sim_flight *flight) {
 static void finish(rs_machine *machine, sim_flight *flight, int64_t result) {
     rs_op *op = flight->op;
     sim_state *state = state_of(machine);
+    if (flight->left) state->left--;
     if (flight->left && result >= 0 && rs_op_table[op->request.kind].effect == RS_EFFECT_DESCRIPTOR) {
         sim_world_close(&state->world, (int)result);
         result = -ECANCELED;
@@ -307,6 +309,7 @@ static int sim_open(rs_machine *machine) {
 
 static void forget_flights(sim_state *state) {
     while (state->flights) free_flight(state, state->flights);
+    state->left = 0;
     for (sim_object *object; (object = sim_world_next_changed(&state->world));) {
         sim_object_release(&state->world, object);
     }
@@ -368,8 +371,9 @@ static void sim_cancel(rs_machine *machine, rs_op *op) {
     const rs_sim_faults *faults = &state_of(machine)->faults;
     RS_ASSERT(!flight->asked_to_end);
     flight->asked_to_end = true;
-    if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE) {
+    if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE && state_of(machine)->left < RS_OPS_LEFT_MAX) {
         flight->left = true;
+        state_of(machine)->left++;
         rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
         return;
     }
