@@ -164,7 +164,8 @@ class ChildProcessTest < Minitest::Test
 
   def test_at_exit_with_a_block
     ["%s", "Ringspun.run { %s }"].each do |around|
-      assert_child "child\nat_exit\nat_exit\n", format(<<~RUBY, format(around, 'Process.wait(fork { machine.yield; puts "child" })'))
+      forking = 'Process.wait(fork { machine.yield; puts "child" })'
+      assert_child "child\nat_exit\nat_exit\n", format(<<~RUBY, format(around, forking))
         at_exit { puts "at_exit" }
         %s
       RUBY

@@ -228,7 +228,11 @@ module ScopeStorm
     def in_fiber(depth)
       case pick(3)
       when 0 then Fiber.new { part(depth) }.resume
-      when 1 then Enumerator.new { |out| 2.times { part(depth).then { out << 1 } } }.then { |each| (1 + pick(2)).times { each.next } }
+      when 1 then Enumerator.new { |out| 2.times { part(depth).then { out << 1 } } }.then { |each|
+        (1 + pick(2)).times {
+          each.next
+        }
+      }
       else raise_in_between(depth)
       end
     end
