@@ -180,6 +180,72 @@ class SwitchingTest < Minitest::Test
     assert_equal :item, strand.await
   end
 
+  # --- from where somebody else is switched in ---
+
+  # Calls from inside the block, after that has done something, raise in another strand's fiber.
+  def raising_from(&block)
+    strand, fiber = parked_fiber { machine.park }
+    value = machine.spin { block.call(-> { fiber.raise(Failure) }) }.await
+    assert_ends_with Failure, strand
+    value
+  end
+
+  def test_from_a_strand_that_has_waited_in_an_inner_fiber
+    assert_equal(:went_on, raising_from { |call| Fiber.new { machine.yield }.resume || call.() || machine.yield || :went_on })
+  end
+
+  def test_from_a_strand_that_has_an_enumerator_under_way
+    value = raising_from do |call|
+      numbers = Enumerator.new { |out| 3.times { |i| machine.yield.then { out << i } } }
+      [numbers.next, call.().nil?, numbers.next, numbers.next]
+    end
+    assert_equal [0, true, 1, 2], value
+  end
+
+  def test_from_an_inner_fiber_that_has_waited
+    value = raising_from do |call|
+      Fiber.new { machine.yield || call.() || machine.yield || :inner }.resume
+    end
+    assert_equal :inner, value
+  end
+
+  # Nobody tells which fiber made the call, and this one has never been seen.
+  def test_from_an_inner_fiber_that_has_not_waited
+    strand, fiber = parked_fiber { machine.park }
+    other = machine.spin { 3.times { machine.yield }.then { :other } }
+    assert_ends_with Ringspun::UsageError, machine.spin { Fiber.new { fiber.raise(Failure) }.resume }, /cannot be found again/
+    assert_ends_with Failure, strand
+    assert_equal :other, other.await
+  end
+
+  def test_the_one_that_was_switched_to_last
+    gate = Ringspun::Queue.new
+    strand, fiber = parked_fiber { gate.pop }
+    killer = parked do
+      Fiber.new { machine.park }.resume
+      fiber.kill
+      :went_on
+    end
+    machine.schedule(killer) # its inner fiber is what the machine switches to
+    assert_equal :went_on, killer.await
+    assert_ends_with Ringspun::TerminatedError, strand
+  end
+
+  def test_fiber_raise_after_the_strand_has_ended_reaches_nobody
+    fiber = machine.spin { Fiber.current }.await
+    error_of { fiber.raise(Failure) }
+    machine.yield
+    assert_equal 5, machine.spin { machine.yield || 5 }.await
+  end
+
+  def test_fiber_kill_after_the_strand_has_ended_reaches_nobody
+    fiber = machine.spin { Fiber.current }.await
+    fiber.kill
+    machine.yield
+    values = machine.await(*Array.new(3) { |i| machine.spin { machine.yield || i } })
+    assert_equal [0, 1, 2], values
+  end
+
   # --- waits inside fibers that are no strand's own ---
 
   def test_a_wait_inside_an_external_enumerator

@@ -304,21 +304,22 @@ static void leave_idle(rsb_machine *machine, VALUE fiber) {
     }
 }
 
-/* The runner has nothing of its own: waits in the idle list for a strand. False: the fiber must end. */
-static bool idle(rsb_machine *machine, rs_strand *next, VALUE here) {
-    machine->idle[machine->idle_len++] = here;
+/* The runner has nothing of its own: waits in the idle list for a strand. False: it was killed meanwhile, which CRuby repeats
+ * at every switch to it, so it must not be used again. It waits outside of the list then, until it is collected. */
+static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bool usable) {
+    if (RS_LIKELY(usable)) machine->idle[machine->idle_len++] = here;
     int state = switch_to(machine, next, here);
     leave_idle(machine, here);
     bool by_others = machine->engine.running != RS_NO_INDEX && ((rsb_strand *)rs_running(&machine->engine)->user)->started;
     if (RS_LIKELY(!by_others)) {
         if (state) caught_in_loop(machine, NULL, state);
-        return true;
+        return usable;
     }
     /* What was raised here was meant for a strand that has ended. */
     note_displaced(machine);
     bool killed = state && rb_errinfo() == RSB_FIBER_KILLED;
     rb_set_errinfo(Qnil);
-    return !killed;
+    return usable && !killed;
 }
 
 /* Ends when its fiber cannot be used again or enough are idle; CRuby then goes on with the root's fiber, whose park loop
@@ -326,6 +327,7 @@ static bool idle(rsb_machine *machine, rs_strand *next, VALUE here) {
 static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
     rsb_machine *machine = rsb_machine_any_thread(machine_object);
     VALUE here = rb_fiber_current();
+    bool usable = true;
     for (;;) {
         rs_machine *engine = &machine->engine;
         rs_strand *strand = engine->running == RS_NO_INDEX ? turn(machine, NULL) : rs_running(engine);
@@ -336,10 +338,11 @@ static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
             if (reusable) continue;
             return Qnil;
         }
-        if (machine->idle_len == RSB_IDLE_MAX || !idle(machine, strand, here)) {
+        if (machine->idle_len == RSB_IDLE_MAX) {
             rs_displaced(engine);
             return Qnil;
         }
+        usable = idle(machine, strand, here, usable);
     }
 }
 
