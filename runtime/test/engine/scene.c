@@ -109,14 +109,17 @@ int scene_end(driver *driver) {
     return wrong;
 }
 
-int scene_open_descriptors(void) {
-    DIR *folder = opendir("/proc/self/fd");
+static int entries(const char *path) {
+    DIR *folder = opendir(path);
     if (!folder) return -1;
     int count = 0;
-    while (readdir(folder)) count++;
+    for (struct dirent *entry; (entry = readdir(folder));) count += entry->d_name[0] != '.';
     closedir(folder);
     return count;
 }
+
+int scene_open_descriptors(void) { return entries("/proc/self/fd"); }
+int scene_threads(void) { return entries("/proc/self/task"); }
 
 int scene_threads_opening(void) {
     DIR *folder = opendir("/proc/self/task");

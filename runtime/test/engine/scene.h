@@ -54,7 +54,10 @@ int scene_end(driver *driver);
 /* Descriptors that the process has open. */
 int scene_open_descriptors(void);
 
-/* Threads of the process that are inside open(2); -1 where the kernel does not tell. */
+/* Threads of the process. */
+int scene_threads(void);
+
+/* Those that are inside open(2); -1 where the kernel does not tell. */
 int scene_threads_opening(void);
 
 #endif

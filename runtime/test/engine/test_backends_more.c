@@ -425,6 +425,9 @@ OVER_BACKENDS(messages_from_other_threads) {
     d.machine.user = &receiver;
     d.machine.on_message = deliver;
     driver_spawn(&d, NULL, &receiver.task, receiver_step);
+    driver_park_root(&d);
+    CHECK_EQUAL(RS_RUN, driver_step(&d));
+    driver_unpark_root(&d);
     for (int i = 0; i < SENDERS; i++) {
         senders[i] = (sender){&d.machine, i};
         pthread_create(&threads[i], NULL, send_all, &senders[i]);
