@@ -266,7 +266,7 @@ static int return_to_displaced(rsb_machine *machine, rs_strand *strand, VALUE he
 
 /* Gives the thread to that strand; returns when this fiber is switched in again, for whatever reason. Non-zero: the state
  * of rb_protect. */
-static int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here) {
+static inline int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here) {
     rsb_strand *target = strand->user;
     if (RS_UNLIKELY(target->displaced)) return return_to_displaced(machine, strand, here);
     VALUE fiber = target->started ? target->fiber : take_runner(machine, strand);

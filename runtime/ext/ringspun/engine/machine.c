@@ -261,7 +261,7 @@ static inline bool poll_is_due(rs_machine *machine) {
     return true;
 }
 
-static rs_decision run_next(rs_machine *machine) {
+static inline rs_decision run_next(rs_machine *machine) {
     rs_strand *strand = rs_run_pop(&machine->strands);
     RS_ASSERT(strand->state == RS_STRAND_READY || strand->state == RS_STRAND_NEW);
     strand->state = RS_STRAND_RUNNING;
@@ -272,16 +272,21 @@ static rs_decision run_next(rs_machine *machine) {
     return (rs_decision){.verdict = RS_RUN, .strand = strand};
 }
 
-rs_decision rs_next(rs_machine *machine) {
-    RS_ASSERT(machine->running == RS_NO_INDEX);
-    if (machine->strands.run_len > 0 && !poll_is_due(machine)) return run_next(machine);
-    harvest(machine);
-    if (machine->strands.run_len > 0) return run_next(machine);
+static rs_decision nothing_to_run(rs_machine *machine) {
     int64_t deadline_ns = rs_timers_earliest(&machine->timers);
     if (machine->backend_deadline_ns < deadline_ns) deadline_ns = machine->backend_deadline_ns;
     bool hope = deadline_ns != RS_NEVER || machine->outside > 0 ||
                 (machine->ops.in_flight > 0 && !machine->backend->closed_world);
     return (rs_decision){.verdict = hope ? RS_SLEEP : RS_DEADLOCK, .deadline_ns = deadline_ns};
+}
+
+rs_decision rs_next(rs_machine *machine) {
+    RS_ASSERT(machine->running == RS_NO_INDEX);
+    if (machine->strands.run_len == 0 || poll_is_due(machine)) {
+        harvest(machine);
+        if (machine->strands.run_len == 0) return nothing_to_run(machine);
+    }
+    return run_next(machine);
 }
 
 void rs_sleep(rs_machine *machine, int64_t deadline_ns) {
