@@ -4,9 +4,9 @@ Bench.table "switch" do
   title "Switch"
   about "Two strands which do nothing but give way to each other. The floor is two fibers which transfer to each " \
         "other without any scheduler."
-  size yields: 500_000
+  size yields: 2_500_000
   quick yields: 100_000
-  warm_up yields: 1_000
+  warm_up yields: 10_000
   proof { |yields:| { yields: 2 * yields } }
   columns :real_ns, :cpu_ns, :rate
   against_floor :cpu_ns
@@ -29,7 +29,7 @@ Bench.table "switch" do
   end
 
   # Two tasks and Task#yield.
-  contender "async", requires: "async" do |meter, yields:|
+  contender "async", requires: "async", size: { yields: 500_000 } do |meter, yields:|
     count = 0
     meter.measure do
       Sync do |parent|

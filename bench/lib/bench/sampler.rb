@@ -21,7 +21,7 @@ module Bench
 
     def sample(table, contender, size)
       command = command(table, contender, size)
-      Workspace.settle if table.writes_files?
+      Workspace.settle(table.bytes_of(size)) if table.writes_files?
       judge(table, contender, size, answer_of(*command))
     rescue Unavailable => error
       { "unavailable" => error.message }

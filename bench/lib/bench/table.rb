@@ -52,7 +52,7 @@ module Bench
       @columns = %i[user system total real]
       @against_floor = :total
       @against_peer = %i[real total]
-      @writes_files = false
+      @bytes_written = nil
     end
 
     def rows = @rows.empty? ? [Row.new(label: @name, size: {}, skipped: {})] : @rows
@@ -60,7 +60,8 @@ module Bench
     def peers = @contenders.select(&:peer?)
     def contender(name) = @contenders.find { |contender| contender.name == name }
 
-    def writes_files? = @writes_files
+    def writes_files? = !@bytes_written.nil?
+    def bytes_of(size) = @bytes_written.call(**size)
 
     # The first metric that peers are compared by is the one a chart can show.
     def headline = @against_peer.first
@@ -102,8 +103,8 @@ module Bench
       def against_floor(metric) = set(:against_floor, metric)
       def against_peer(*metrics) = set(:against_peer, metrics)
 
-      # What earlier samples have left for the disk is written out before each sample.
-      def writes_files = set(:writes_files, true)
+      # Each sample writes that many bytes to files; see Workspace.settle.
+      def writes_files(&bytes) = set(:bytes_written, bytes)
 
       # System calls per operation, counted with strace as the difference between two sizes. `operation` names
       # the size key that counts operations.

@@ -26,9 +26,14 @@ module Bench
     def with_scratch(&) = Dir.mktmpdir("ringspun-bench-", directory, &)
 
     # Waits until the filesystem has written out what earlier samples left to it. Its journal would do so in the
-    # middle of a later sample, which then takes up to twice its time.
-    def settle
+    # middle of a later sample, which then takes up to twice its time. Then uses as much memory for pages of files as
+    # the sample will: the host of a virtual machine takes what is free away, and whoever comes first would pay for it.
+    def settle(bytes)
       system("sync", "-f", directory, out: File::NULL, err: File::NULL)
+      with_scratch do |scratch|
+        chunk = "x" * (1 << 20)
+        File.open(File.join(scratch, "pages"), "wb") { |file| (bytes / chunk.bytesize + 1).times { file.syswrite(chunk) } }
+      end
     end
 
     # The type of the filesystem that holds `path`: that of the longest mount point above it.

@@ -183,7 +183,6 @@ static VALUE mutex_release(VALUE argument) {
 static VALUE mutex_synchronize(VALUE self) {
     rsb_machine *machine;
     rsb_sync *mutex = get(self, &machine);
-    rb_need_block();
     mutex_take(machine, mutex, RS_NEVER);
     holding held = {machine, mutex};
     return rb_ensure(rb_yield, Qundef, mutex_release, (VALUE)&held);
