@@ -49,7 +49,7 @@ Bench.table "mutex_io" do
   end
 
   # A thread for each worker, a stock Mutex for each group. Fewer rounds, because each takes ten times as long.
-  contender "threads", size: { repeat: 1 } do |meter, groups:, workers:, writes:, bytes:, rounds:, repeat:|
+  contender "threads", size: { repeat: 1 } do |meter, groups:, workers:, writes:, bytes:, rounds:, **|
     payloads = payloads_of.call(workers, bytes)
     meter.measure(rounds:) do |round|
       started = groups.times.map do |group|
