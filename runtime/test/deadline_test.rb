@@ -30,6 +30,20 @@ class DeadlineTest < Minitest::Test
     end
   end
 
+  def test_the_message_tells_the_deadline_that_stood_last
+    simulate do
+      [[->(inside) { inside.deadline = 2 }, "2"], [->(inside) { inside.extend_deadline(1.5) }, "2.5"]].each do |change, told|
+        error = assert_raises(Timeout) do
+          scope(deadline: 1) do |inside|
+            change.call(inside)
+            machine.sleep
+          end
+        end
+        assert_equal "the scope's deadline (#{told} s) has passed", error.message
+      end
+    end
+  end
+
   def test_the_deadline_cuts_strands_short
     simulate do
       seen = []

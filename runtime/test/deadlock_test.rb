@@ -27,7 +27,7 @@ class DeadlockTest < Minitest::Test
     assert_match(/nothing runs/, lines.shift)
     assert_equal "true", lines.pop
     assert_equal 4, lines.size, answer.out
-    assert_equal 2, lines.grep(/a lock or queue/).size
+    assert_equal 2, lines.grep(/an item of a Queue|a Mutex/).size
     assert_equal 1, lines.grep(/Machine#schedule/).size
     assert_equal 1, lines.grep(/a strand to end/).size
     assert_equal 3, lines.grep(/spun at -e:\d+/).size

@@ -60,9 +60,15 @@ class MachineTest < Minitest::Test
   end
 
   def test_options_of_the_wrong_type
-    [{ strands_max: "1" }, { seed: "1" }, { seed: :one }, { workers_max: [] }].each do |options|
-      assert_kind_of TypeError, on_thread { error_of { Ringspun::Machine.new(**options) } }, options.inspect
+    [{ strands_max: "1" }, { strands_max: 1.5 }, { workers_max: [] }, { backend: 1 }, { backend: :sim, seed: "1" },
+     { backend: :sim, seed: -1 }, { backend: :sim, seed: 1.5 }, { seed: 1 }, { faults: true },
+     { backend: :sim, faults: { delay: "1" } }, { backend: :sim, faults: { 1 => 1 } }].each do |options|
+      assert_kind_of Ringspun::UsageError, on_thread { error_of { Ringspun::Machine.new(**options) } }, options.inspect
     end
+  end
+
+  def test_a_machine_has_no_copies
+    [:dup, :clone].each { |copy| assert_raises(Ringspun::UsageError) { machine.public_send(copy) } }
   end
 
   def test_an_unknown_option_is_named_beside_the_known_ones

@@ -28,8 +28,34 @@ class MutexTest < Minitest::Test
     assert_equal 5, @mutex.synchronize { @mutex.owned? && 5 }
     assert_raises(Failure) { @mutex.synchronize { raise Failure } }
     refute_predicate @mutex, :locked?
-    assert_raises(LocalJumpError) { @mutex.synchronize }
+    assert_match(/needs a block/, assert_raises(Ringspun::UsageError) { @mutex.synchronize }.message)
     refute_predicate @mutex, :locked?
+  end
+
+  # Names of strands begin anew with every machine.
+  def test_the_lock_of_a_machine_that_is_closed_is_nobodys
+    mutex = Ringspun::Mutex.new
+    on_thread { mutex.lock }
+    on_thread do
+      assert_equal [false, false], [mutex.owned?, mutex.locked?]
+      assert_raises(Ringspun::UsageError) { mutex.unlock }
+      assert_equal(1, mutex.synchronize { 1 })
+    end
+  end
+
+  def test_the_lock_of_a_thread_that_has_ended_is_nobodys
+    assert_child("parked\n1\nfalse\n", <<~RUBY)
+      mutex = Ringspun::Mutex.new
+      waiter = nil
+      Thread.new do
+        mutex.lock
+        waiter = machine.spin { mutex.lock }
+        machine.yield
+        puts waiter.state
+      end.join
+      puts mutex.synchronize { 1 }
+      puts waiter.machine.terminate(waiter)
+    RUBY
   end
 
   def test_try_lock

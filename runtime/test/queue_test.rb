@@ -24,7 +24,7 @@ class QueueTest < QueueCase
       ours, stock = queue(items), Thread::Queue.new(items)
       assert_equal Array.new(stock.size) { stock.pop }, Array.new(ours.size) { ours.pop }
     end
-    [1, Object.new].each { |items| assert_raises(TypeError) { queue(items) } }
+    [1, Object.new].each { |items| assert_raises(Ringspun::UsageError) { queue(items) } }
     assert_raises(ArgumentError) { queue([], 1) }
   end
 
@@ -45,6 +45,14 @@ class QueueTest < QueueCase
     assert_same one, one.clear
     assert_empty one
     assert_equal 3, one.push(3).pop
+  end
+
+  def test_a_timeout_is_looked_at_although_nobody_waits
+    assert_raises(Ringspun::UsageError) { queue([1]).pop(timeout: "soon") }
+    assert_raises(Ringspun::UsageError) { queue([1]).pop(timeout: -1) }
+    error = assert_raises(Ringspun::UsageError) { queue.push(1, timeout: 1) }
+    assert_match(/SizedQueue/, error.message)
+    assert_raises(Ringspun::UsageError) { Ringspun::SizedQueue.new(1).push(1, timeout: "soon") }
   end
 
   def test_arguments_that_it_does_not_know

@@ -73,8 +73,9 @@ class ScopeTest < Minitest::Test
   end
 
   def test_a_scope_without_a_block
-    assert_raises(LocalJumpError) { machine.scope }
-    assert_raises(LocalJumpError) { machine.timeout(1) }
+    assert_raises(Ringspun::UsageError) { machine.scope }
+    assert_raises(Ringspun::UsageError) { machine.timeout(1) }
+    assert_raises(Ringspun::UsageError) { machine.periodically(3600) }
   end
 
   def test_unknown_options

@@ -81,8 +81,11 @@ class SimulationTest < Minitest::Test
   end
 
   def test_seeds_that_are_none
-    assert_raises(TypeError) { simulation.run(seed: :seed) {} }
-    assert_raises(RangeError) { simulation.run(seed: 2**64) {} }
+    [:seed, nil, -1, 1.5, 2**64].each { |seed| assert_raises(Ringspun::UsageError) { simulation.run(seed: seed) {} } }
+    assert_equal (2**64) - 1, simulation.run(seed: (2**64) - 1) {}.seed
+    assert_raises(Ringspun::UsageError) { simulation.run(faults: nil) {} }
+    [nil, -5, 1.5].each { |count| assert_raises(Ringspun::UsageError) { simulation.explore(count) {} } }
+    assert_raises(Ringspun::UsageError) { simulation.explore(1, from: nil) {} }
   end
 
   # --- one seed is one run ---
@@ -335,7 +338,7 @@ class SimulationTest < Minitest::Test
         other
       end
     end
-    assert_equal(["a lock or queue", "Machine#schedule", "read on descriptor", "a lock or queue"].zip(lines),
+    assert_equal(["an item of a Queue", "Machine#schedule", "read on descriptor", "a Condition"].zip(lines),
                  reported(error.message))
     assert_match(/\Anothing runs and nothing can wake anybody:\n/, error.message)
   end
@@ -355,7 +358,7 @@ class SimulationTest < Minitest::Test
         end
       end
     end
-    assert_equal ["a lock or queue"] * 2, reported(error.message).map(&:first)
+    assert_equal ["a Mutex"] * 2, reported(error.message).map(&:first)
   end
 
   def test_strands_are_unwound_after_a_deadlock

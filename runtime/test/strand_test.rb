@@ -54,8 +54,8 @@ class StrandTest < Minitest::Test
   end
 
   def test_spin_without_a_block
-    assert_raises(LocalJumpError) { machine.spin }
-    assert_raises(LocalJumpError) { machine.scope(&:spin) }
+    assert_raises(Ringspun::UsageError) { machine.spin }
+    assert_raises(Ringspun::UsageError) { machine.scope(&:spin) }
   end
 
   # --- what a strand tells of itself ---
@@ -77,8 +77,12 @@ class StrandTest < Minitest::Test
 
   def test_waits_for
     mutex = Ringspun::Mutex.new.lock
+    permit = Ringspun::Semaphore.new(1).acquire
     sleeper = parked { machine.sleep }
-    waiting = { /time to pass/ => sleeper, /lock or queue/ => parked { mutex.synchronize {} },
+    waiting = { /time to pass/ => sleeper, /a Mutex/ => parked { mutex.synchronize {} },
+                /a Semaphore/ => parked { permit.acquire }, /a Condition/ => parked { Ringspun::Condition.new.wait },
+                /a Barrier/ => parked { Ringspun::Barrier.new(2).wait }, /an item/ => parked { Ringspun::Queue.new.pop },
+                /a place/ => parked { Ringspun::SizedQueue.new(1).push(1).push(2) },
                 /strand to end/ => parked { sleeper.join }, /Machine#schedule/ => parked { machine.park },
                 /strands of a scope/ => parked { machine.scope { |scope| scope.spin { machine.sleep } } } }
     waiting.each { |pattern, strand| assert_match pattern, strand.waits_for }

@@ -67,7 +67,7 @@ class SemaphoreTest < SyncTest
     assert_raises(Failure) { semaphore.hold { raise Failure } }
     assert_equal 6, semaphore.hold { break 6 }
     assert_equal 1, semaphore.available
-    assert_raises(LocalJumpError) { semaphore.hold }
+    assert_match(/needs a block/, assert_raises(Ringspun::UsageError) { semaphore.hold }.message)
     assert_equal 1, semaphore.available
   end
 
@@ -84,9 +84,17 @@ class SemaphoreTest < SyncTest
   end
 
   def test_numbers_of_permits_that_make_no_sense
-    [0, -1].each { |permits| assert_raises(Ringspun::UsageError) { Ringspun::Semaphore.new(permits) } }
-    ["1", nil].each { |permits| assert_raises(TypeError) { Ringspun::Semaphore.new(permits) } }
+    [0, -1, 1.9, 2**64, "1", nil].each { |permits| assert_raises(Ringspun::UsageError) { Ringspun::Semaphore.new(permits) } }
     assert_raises(ArgumentError) { Ringspun::Semaphore.new }
+  end
+
+  def test_making_one_does_not_bind_it
+    semaphore = Ringspun::Semaphore.new(1)
+    assert_equal 1, simulate { semaphore.hold { semaphore.available + 1 } }.value
+  end
+
+  def test_a_size_is_for_ever
+    assert_raises(Ringspun::UsageError) { Ringspun::Semaphore.new(1).__send__(:initialize, 2) }
   end
 
   def test_a_cancelled_waiter_takes_no_permit
@@ -116,6 +124,7 @@ class SemaphoreTest < SyncTest
 
   def test_it_belongs_to_its_machine
     semaphore = Ringspun::Semaphore.new(1)
+    semaphore.hold { nil }
     on_thread { assert_instance_of Ringspun::WrongThreadError, error_of { semaphore.acquire } }
     assert_equal(1, semaphore.hold { 1 })
   end
@@ -300,12 +309,12 @@ class BarrierTest < SyncTest
   end
 
   def test_numbers_that_make_no_sense
-    [0, -1].each { |parties| assert_raises(Ringspun::UsageError) { Ringspun::Barrier.new(parties) } }
-    assert_raises(TypeError) { Ringspun::Barrier.new("2") }
+    [0, -1, 1.9, "2", nil].each { |parties| assert_raises(Ringspun::UsageError) { Ringspun::Barrier.new(parties) } }
   end
 
   def test_it_belongs_to_its_machine
     barrier = Ringspun::Barrier.new(1)
+    barrier.wait
     on_thread { assert_instance_of Ringspun::WrongThreadError, error_of { barrier.wait } }
   end
 end

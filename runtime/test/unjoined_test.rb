@@ -115,6 +115,50 @@ class UnjoinedTest < Minitest::Test
     assert_match(/nobody joined.*left behind/, answer.err)
   end
 
+  def test_a_thread_ends_without_closing_its_machine
+    answer = child('Thread.new { machine.spin { raise "left behind" }; machine.yield }.join')
+    assert_match(/nobody joined.*left behind/, answer.err)
+  end
+
+  def test_the_next_machine_tells_what_a_thread_left_behind
+    answer = child(<<~RUBY)
+      Thread.new { machine.spin { raise "left behind" }; machine.yield }.join
+      machine
+      warn "and then the rest"
+    RUBY
+    assert_match(/nobody joined.*left behind.*and then the rest/m, answer.err)
+  end
+
+  def test_the_wait_for_several_ends_before_the_error_is_read
+    text = reported do
+      failing = machine.spin { raise "unread" }
+      sleeper = machine.spin { machine.sleep }
+      assert_raises(Ringspun::TimeoutError) { machine.timeout(0.001) { machine.await(failing, sleeper) } }
+      machine.terminate(sleeper)
+    end
+    assert_equal 1, text.scan("unread").size
+  end
+
+  def test_of_several_errors_the_others_go_with_the_first
+    assert_empty(reported do
+      error = error_of { machine.await(*%w[one two three].map { |name| machine.spin { raise Failure, name } }) }
+      assert_equal ["one", %w[two three]], [error.message, Ringspun.suppressed(error).map(&:message)]
+    end)
+  end
+
+  def test_an_error_that_comes_after_its_scope_was_closed
+    child = nil
+    late = -> { machine.park && raise("late") }
+    text = reported do
+      machine.spin do
+        Enumerator.new { |yielder| machine.scope { |scope| yielder << (child = scope.spin(&late)) } }.next
+      end.join
+      machine.schedule(child, true)
+      yield_until { !child.alive? }
+    end
+    assert_equal 1, text.scan("late").size
+  end
+
   # --- what concerns the program ---
 
   def test_exit_in_a_strand_is_raised_in_the_root

@@ -33,6 +33,8 @@ module Ringspun
     # @raise [UsageError] when the interval is not positive
     # @since 0.1.0
     def periodically(interval)
+      raise UsageError, "periodically needs a block" unless block_given?
+
       unless interval.is_a?(Numeric) && interval.positive?
         raise UsageError, "periodically: the interval must be a positive number of seconds, got #{interval.inspect}"
       end

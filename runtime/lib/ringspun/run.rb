@@ -127,5 +127,5 @@ module Ringspun
   private_constant :Run
 
   # A program that uses its machine without a run has no other end at which errors that nobody joined can be told.
-  at_exit { Machine.current.__send__(:report_unread_errors) if Machine.current? }
+  at_exit { Machine.__send__(:report_unread_errors) }
 end

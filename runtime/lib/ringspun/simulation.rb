@@ -29,6 +29,8 @@ module Ringspun
     # @since 0.1.0
     def self.run(seed: 0, faults: true, &block)
       raise UsageError, "Simulation.run needs a block" unless block
+      raise UsageError, "seed: must be an Integer, got nil; leave it out for 0" if seed.nil?
+      raise UsageError, "faults: must be true, false or a Hash of fault => probability, got nil" if faults.nil?
 
       new(seed, faults).call(&block)
     end
@@ -42,6 +44,9 @@ module Ringspun
     # @since 0.1.0
     def self.explore(count, from: 0, faults: true, &block)
       raise UsageError, "Simulation.explore needs a block" unless block
+      raise UsageError,
+            "count: must be an Integer and not negative, got #{count.inspect}" unless count.is_a?(Integer) && !count.negative?
+      raise UsageError, "from: must be an Integer, got #{from.inspect}" unless from.is_a?(Integer)
 
       count.times do |i|
         run(seed: from + i, faults: faults, &block)

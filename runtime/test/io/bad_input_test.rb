@@ -5,6 +5,20 @@ require_relative "io_case"
 # What a caller can get wrong. The class says what kind of mistake it is, the message what would be right, and nothing of
 # it comes from below as it is: a TypeError or RangeError tells nobody which argument it was about.
 module BadInputTests
+  def test_the_wrong_direction
+    on_machine do |machine|
+      reader, writer = make_pipe
+      file, = keep(machine.open(some_path, "w"))
+      [[-> { machine.read(writer, +"") }, /read: descriptor #{writer} is open for writing only/],
+       [-> { machine.write(reader, "x") }, /write: descriptor #{reader} is open for reading only/],
+       [-> { machine.readv(writer, [+"x"]) }, /readv: descriptor #{writer} is open for writing only/],
+       [-> { machine.writev(reader, ["x"]) }, /writev: descriptor #{reader} is open for reading only/],
+       [-> { machine.pread(file, +"", 0) }, /pread: descriptor #{file} is open for writing only/]].each do |call, message|
+        assert_match(message, assert_raises(Ringspun::UsageError, &call).message)
+      end
+    end
+  end
+
   def test_what_is_no_descriptor
     on_machine do |machine|
       [nil, :stdin, "1", 1.5, Object.new, [], BasicObject.new].each do |wrong|
@@ -168,6 +182,7 @@ module BadInputTests
       end
       socket = make_socket(:INET, :STREAM)
       [[nil, /expected an Addrinfo or a packed address/], ["", /not a packed address: 0 bytes/], ["x", /1 bytes/],
+       ["127.0.0.1:80", /not a packed address: "127.0.0.1:80"/],
        ["x" * 500, /not a packed address: 500 bytes; use Socket.sockaddr_in/], [["127.0.0.1", 80], /expected an Addrinfo/],
        [Struct.new(:to_sockaddr).new(5), /to_sockaddr must give a String/]].each do |wrong, message|
         [-> { machine.connect(socket, wrong) }, -> { machine.bind(socket, wrong) },
@@ -289,20 +304,6 @@ end
 class BadInputTest < IOCase
   include BadInputTests
 
-  def test_the_wrong_direction
-    on_machine do |machine|
-      reader, writer = make_pipe
-      file, = keep(machine.open(some_path, "w"))
-      [[-> { machine.read(writer, +"") }, /read: descriptor #{writer} is open for writing only/],
-       [-> { machine.write(reader, "x") }, /write: descriptor #{reader} is open for reading only/],
-       [-> { machine.readv(writer, [+"x"]) }, /readv: descriptor #{writer} is open for writing only/],
-       [-> { machine.writev(reader, ["x"]) }, /writev: descriptor #{reader} is open for reading only/],
-       [-> { machine.pread(file, +"", 0) }, /pread: descriptor #{file} is open for writing only/]].each do |call, message|
-        assert_match(message, assert_raises(Ringspun::UsageError, &call).message)
-      end
-    end
-  end
-
   def test_another_thread
     on_machine do |machine|
       reader, writer = make_pipe
@@ -336,6 +337,18 @@ end
 class SimulatedBadInputTest < IOCase
   include Simulated
   include BadInputTests
+
+  def test_a_real_io_is_no_descriptor_of_a_simulation
+    on_machine do |machine|
+      reader, writer = IO.pipe
+      [-> { machine.read(reader, +"") }, -> { machine.write(writer, "x") }, -> { machine.close(reader) }].each do |call|
+        assert_match(/a simulated machine knows only/, assert_raises(Ringspun::UsageError, &call).message)
+      end
+      refute_predicate reader, :closed?
+    ensure
+      [reader, writer].each(&:close)
+    end
+  end
 
   # The checks come before any kernel: its faults are for other tests.
   def on_machine(**, &block) = super(faults: false, &block)

@@ -422,6 +422,14 @@ end
 class OffloadedFileTest < IOCase
   include RealFileTests
 
+  def test_the_wrong_direction
+    on_machine do |machine|
+      file, = keep(machine.open(path("file"), "w"))
+      error = assert_raises(Ringspun::UsageError) { machine.pread(file, +"", 0) }
+      assert_match(/pread: descriptor #{file} is open for writing only/, error.message)
+    end
+  end
+
   def on_machine(**)
     Thread.new do
       machine = Ringspun::Machine.new(file_io: :offload, workers_max: 2)

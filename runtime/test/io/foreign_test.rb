@@ -3,6 +3,7 @@
 require_relative "io_case"
 require "io/console"
 require "pty"
+require "tempfile"
 
 # Descriptors that the machine did not make: Ruby's own IO objects, and such that block.
 class ForeignTest < IOCase
@@ -53,6 +54,18 @@ class ForeignTest < IOCase
         bound(client, peer)
         assert_carries(client, peer, size: LARGE)
         assert_carries(peer, client, size: LARGE)
+      end
+    end
+  end
+
+  def test_fsync_writes_out_what_the_io_still_holds
+    on_machine do |machine|
+      Tempfile.create do |file|
+        file.sync = false
+        file.print("held")
+        assert_equal 0, File.size(file.path)
+        machine.fsync(file)
+        assert_equal "held", File.read(file.path)
       end
     end
   end
@@ -114,6 +127,9 @@ class ForeignTest < IOCase
   def test_a_child_s_standard_descriptors
     on_machine do |machine|
       child, = keep(IO.popen(["cat"], "r+"))
+      both = assert_raises(Ringspun::UsageError) { machine.poll(child, %i[readable writable]) }
+      assert_match(/one of them at a time/, both.message)
+      assert_equal IO::WRITABLE, machine.poll(child, :writable)
       bytes = sample(500_000)
       writing = spin do
         machine.write(child, bytes)

@@ -291,7 +291,7 @@ class MessageTest < IOCase
       assert_equal Socket::SOCK_DGRAM, machine.getsockopt(socket, Socket::SOL_SOCKET, Socket::SO_TYPE)
       assert_equal 2, make_socketpair("UNIX", "SEQPACKET", 0).size
       assert_raises(Errno::EAFNOSUPPORT) { machine.socket(200, 1) }
-      assert_raises(Errno::EOPNOTSUPP, Ringspun::UnsupportedError) { machine.socketpair(:INET, :STREAM) }
+      assert_raises(Ringspun::UnsupportedError) { machine.socketpair(:INET, :STREAM) }
       one, = make_socketpair
       machine.shutdown(one, Socket::SHUT_RD)
       assert_equal 0, machine.read(one, +"")

@@ -147,6 +147,17 @@ module VectorTests
     end
   end
 
+  # An answer of 0 would look like the end of the stream.
+  def test_readv_refuses_buffers_without_room
+    on_machine do |machine|
+      reader, writer = make_pipe
+      machine.write(writer, "ab")
+      [[], [+""], [+"", +""]].each { |list| assert_raises(Ringspun::UsageError) { machine.readv(reader, list) } }
+      refute_locked(+"")
+      assert_equal "ab", read_exactly(reader, 2)
+    end
+  end
+
   def test_readv_refuses_a_buffer_of_another_readv
     on_machine do |machine|
       reader, writer = make_pipe

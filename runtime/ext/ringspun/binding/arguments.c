@@ -19,6 +19,10 @@
 /* The flag by which CRuby marks a String as temporarily locked. It tells nobody, so it was looked up. 0: not found. */
 static VALUE locked_flag;
 
+void rsb_need_block(const char *method) {
+    if (RS_UNLIKELY(!rb_block_given_p())) rb_raise(rsb_eUsage, "%s needs a block", method);
+}
+
 /* --- numbers, descriptors, paths --- */
 
 VALUE rsb_inspect(VALUE object) {
@@ -87,6 +91,10 @@ VALUE rsb_writing_end(VALUE io) { return RB_INTEGER_TYPE_P(io) ? io : rb_io_get_
 /* A number that an IO object stands for may have been closed and opened by it without our knowing. */
 int rsb_io_fd(rsb_machine *machine, VALUE io) {
     int fd = rsb_fd(io);
+    if (RS_UNLIKELY(!RB_INTEGER_TYPE_P(io)) && machine->engine.backend->closed_world) {
+        rb_raise(rsb_eUsage, "a simulated machine knows only the descriptors that it made, which are Integers; got %" PRIsVALUE,
+                 rsb_inspect(io));
+    }
     if (RS_UNLIKELY(!RB_FIXNUM_P(io))) rs_descriptor_forget(&machine->engine.descriptors, fd);
     return fd;
 }

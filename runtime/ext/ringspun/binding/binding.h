@@ -28,6 +28,7 @@ typedef struct rsb_machine {
     int64_t streak_at_ns;
     uint32_t fork_count;        /* as it was when the machine last looked */
     bool open;
+    _Atomic bool thread_ended;  /* nobody can run it any more */
     bool locate;                /* record where strands are spun */
     bool deadlock_told;
     rs_id root;
@@ -72,6 +73,7 @@ typedef struct rsb_scope {
     VALUE machine;
     VALUE first_error;
     VALUE suppressed;
+    VALUE deadline;             /* seconds, as it was asked for last */
     uint32_t fork_count;        /* as it was when the scope was opened */
     bool open;
     bool returned;              /* the block, normally */
@@ -91,6 +93,9 @@ extern uint32_t rsb_forks;
 rsb_machine *rsb_current(void);                 /* this thread's machine, made on first use; ready for a wait */
 rsb_machine *rsb_machine_of(VALUE self);        /* checked: right thread, open, able to run now */
 rsb_machine *rsb_machine_any_thread(VALUE self);
+
+/* Closed, or its thread has ended without closing it: its strands will never run again. */
+static inline bool rsb_is_gone(const rsb_machine *machine) { return !machine->open || machine->thread_ended; }
 
 /* NULL when this thread has none. Asked by every call: one load where a Ruby thread keeps its native thread, which is
  * always but with RUBY_MN_THREADS. */
@@ -139,6 +144,9 @@ VALUE rsb_strand_root(rsb_machine *machine, rs_strand *strand);
 void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand);
 VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand);
 void rsb_report_unread(rsb_machine *machine);
+
+/* The same for machines whose threads have ended, or at the program's end, for all. */
+void rsb_report_all_unread(bool all);
 static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(&machine->engine)->user; }
 
 /* schedule.c */
@@ -150,7 +158,8 @@ void rsb_fiber_set_storage(VALUE storage);
 VALUE rsb_fiber_storage(void);
 
 /* scope_object.c */
-void rsb_scope_child_ended(rsb_machine *machine, VALUE scope, VALUE error, bool cancelled);
+/* False: there is an error, and the scope has ended before it. */
+bool rsb_scope_child_ended(rsb_machine *machine, VALUE scope, VALUE error, bool cancelled);
 rs_scope *rsb_scope_engine(VALUE scope);
 
 /* A scope whose memory may lie on the stack of the fiber that runs: that fiber is kept until it is closed. */
@@ -164,8 +173,19 @@ static inline bool rsb_is_exception(VALUE info) {
     return !RB_SPECIAL_CONST_P(info) && RB_BUILTIN_TYPE(info) != RUBY_T_IMEMO && rb_obj_is_kind_of(info, rb_eException);
 }
 
-/* descriptor_object.c: whatever names a descriptor: Integer, IO, anything with to_io */
+/* arguments.c */
+
+/* For messages: of whatever it is, and not too long. */
+VALUE rsb_inspect(VALUE object);
+
+/* An Integer between the two, or a UsageError that names `what`. */
+int64_t rsb_integer(VALUE value, int64_t min, int64_t max, const char *what);
+
+/* Whatever names a descriptor: Integer, IO, anything with to_io. */
 int rsb_fd(VALUE io);
+
+/* First of all, so that nothing has been done when the block is missing. */
+void rsb_need_block(const char *method);
 
 void rsb_init_errors(void);
 void rsb_init_machine(void);
@@ -181,6 +201,7 @@ void rsb_init_socket(void);
 void rsb_init_simulation(void);
 
 /* simulation_object.c */
+uint64_t rsb_seed(VALUE seed);
 void rsb_simulation_options(VALUE options, rs_options *chosen, struct rs_sim_faults *faults);
 
 #endif

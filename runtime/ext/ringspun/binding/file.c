@@ -1,5 +1,6 @@
 /* file: opening and closing, files, pipes, readiness, children. */
 #include "io.h"
+#include "sync.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +68,7 @@ static VALUE machine_open(int argc, VALUE *argv, VALUE self) {
 static void end_ops_on(rsb_machine *machine, int fd) {
     while (rs_descriptor_closing(&machine->engine, fd) > 0) {
         rs_list *closers = &machine->engine.closers;
-        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, 0, NULL);
+        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, RSB_FOR_CLOSE, NULL);
     }
 }
 
@@ -106,7 +107,13 @@ static VALUE machine_close(int argc, VALUE *argv, VALUE self) {
 
 /* --- files --- */
 
-/* Waits until the file's data has reached the disk.
+/* What `print` and its kin have put into the IO's own buffer is data of the file for whoever asks for it to be safe. */
+static void flush(VALUE object) {
+    VALUE io = rsb_writing_end(object);
+    if (RB_TYPE_P(io, T_FILE) && !RTEST(rb_funcall(io, rb_intern("closed?"), 0))) rb_funcall(io, rb_intern("flush"), 0);
+}
+
+/* Waits until the file's data has reached the disk, what stands in an IO's own buffer included.
  *
  * May switch strands.
  *
@@ -118,6 +125,7 @@ static VALUE machine_close(int argc, VALUE *argv, VALUE self) {
 static VALUE machine_fsync(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
     rsb_machine *machine = rsb_io_machine(self);
+    if (!RB_INTEGER_TYPE_P(argv[0])) flush(argv[0]);
     rs_request request = {.kind = RS_OP_FSYNC, .fd = rsb_io_fd(machine, argv[0]), .flags = argc > 1 && RTEST(argv[1])};
     rsb_request(machine, &request, Qnil, RSB_OUT, "fsync");
     return Qnil;
@@ -196,6 +204,7 @@ VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, const char *what)
         request->address = request->extra = rs_alloc(sizeof(pair));
         result = rsb_perform_with(machine, request, Qnil, RS_PARK_SHIELDED, pair, sizeof(pair));
     }
+    if (result == -EOPNOTSUPP) rb_raise(rsb_eUnsupported, "%s: this family or type has no pairs; use :UNIX", what);
     if (result < 0) rb_syserr_fail((int)-result, what);
     return rb_assoc_new(INT2FIX(pair[0]), INT2FIX(pair[1]));
 }
@@ -206,6 +215,7 @@ static VALUE machine_pipe(VALUE self) {
     return rsb_make_pair(rsb_io_machine(self), &(rs_request){.kind = RS_OP_PIPE, .fd = -1}, "pipe");
 }
 
+#define POLL_WRITES (POLLOUT | POLLWRNORM | POLLWRBAND)
 #define POLL_KNOWN (POLLIN | POLLPRI | POLLOUT | POLLRDHUP | POLLRDNORM | POLLRDBAND | POLLWRNORM | POLLWRBAND | POLLERR | POLLHUP)
 
 static uint32_t poll_mask(VALUE events) {
@@ -240,7 +250,11 @@ static uint32_t poll_mask(VALUE events) {
 static VALUE machine_poll(VALUE self, VALUE io, VALUE events) {
     rsb_machine *machine = rsb_io_machine(self);
     uint32_t mask = poll_mask(events);
-    int fd = mask & POLLIN ? rsb_io_fd(machine, io) : rsb_io_write_fd(machine, io);
+    bool reads = mask & ~(uint32_t)POLL_WRITES, writes = mask & POLL_WRITES;
+    if (reads && writes && rsb_writing_end(io) != io) {
+        rb_raise(rsb_eUsage, "poll: this IO has a descriptor for each direction; wait for one of them at a time");
+    }
+    int fd = reads ? rsb_io_fd(machine, io) : rsb_io_write_fd(machine, io);
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .flags = mask};
     return LL2NUM(rsb_request(machine, &request, Qnil, RSB_OUT, "poll"));
 }

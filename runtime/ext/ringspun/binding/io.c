@@ -90,8 +90,12 @@ bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request) {
     return message && (request->flags & MSG_DONTWAIT) && machine->engine.backend->inline_first;
 }
 
-void rsb_refused(int64_t result, const char *what, int fd) {
-    int mode = result == -EBADF ? fcntl(fd, F_GETFL) : O_RDWR;
+static int mode_of(rsb_machine *machine, int fd) {
+    return machine->engine.backend->closed_world ? rs_sim_mode(&machine->engine, fd) : fcntl(fd, F_GETFL);
+}
+
+void rsb_refused(rsb_machine *machine, int64_t result, const char *what, int fd) {
+    int mode = result == -EBADF ? mode_of(machine, fd) : O_RDWR;
     if (mode >= 0 && (mode & O_ACCMODE) != O_RDWR) {
         const char *use = (mode & O_PATH) ? "naming a file" : (mode & O_ACCMODE) == O_WRONLY ? "writing" : "reading";
         rb_raise(rsb_eUsage, "%s: descriptor %d is open for %s only", what, fd, use);
@@ -102,11 +106,11 @@ void rsb_refused(int64_t result, const char *what, int fd) {
 int64_t rsb_request(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what) {
     int64_t result = rs_try(&machine->engine, request);
     if (RS_LIKELY(result != -EAGAIN)) {
-        if (RS_UNLIKELY(result < 0)) rsb_refused(result, what, request->fd);
+        if (RS_UNLIKELY(result < 0)) rsb_refused(machine, result, what, request->fd);
         return result;
     }
     if (!rsb_must_not_wait(machine, request)) result = rsb_wait_for(machine, request, buffer, direction);
-    if (RS_UNLIKELY(result < 0)) rsb_fail(result, what, request->fd);
+    if (RS_UNLIKELY(result < 0)) rsb_refused(machine, result, what, request->fd);
     return result;
 }
 
@@ -116,7 +120,7 @@ int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer,
     uint64_t total = request->len;
     int64_t result = rs_try(&machine->engine, request);
     if (RS_LIKELY(result == (int64_t)total)) return result;
-    if (result < 0 && result != -EAGAIN) rsb_refused(result, what, request->fd);
+    if (result < 0 && result != -EAGAIN) rsb_refused(machine, result, what, request->fd);
     int64_t done = result > 0 ? result : 0;
     request->done = (uint64_t)done;
     request->address = (char *)request->address + done;
@@ -125,7 +129,7 @@ int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer,
     request->options |= RS_REQUEST_ALL;
     if (done > 0 && rs_refusal(&machine->engine, 0) != RS_WAKE_VALUE) return done;
     if (!rsb_must_not_wait(machine, request)) result = rsb_wait_for(machine, request, buffer, RSB_OUT);
-    if (result < 0) rsb_fail(result, what, request->fd);
+    if (result < 0) rsb_refused(machine, result, what, request->fd);
     return result;
 }
 

@@ -20,11 +20,6 @@ typedef struct {
 
 /* --- arguments.c --- */
 
-/* For messages: of whatever it is, and not too long. */
-VALUE rsb_inspect(VALUE object);
-
-/* An Integer between the two, or a UsageError that names `what`. */
-int64_t rsb_integer(VALUE value, int64_t min, int64_t max, const char *what);
 uint32_t rsb_flags(VALUE value, const char *what);
 int rsb_io_fd(rsb_machine *machine, VALUE io);
 int rsb_io_write_fd(rsb_machine *machine, VALUE io);
@@ -61,8 +56,8 @@ int64_t rsb_message_wait(rsb_machine *machine, rs_request *request, VALUE buffer
 /* The request's `extra` belongs to the caller until it waits: this frees it where it did not. */
 int64_t rsb_request_extra(rsb_machine *machine, rs_request *request, const char *what);
 
-/* Raises what a first try was told: a descriptor that is open was not opened for this. */
-NORETURN(void rsb_refused(int64_t result, const char *what, int fd));
+/* Raises what the kernel said, and more clearly where the descriptor is open, but not for this. */
+NORETURN(void rsb_refused(rsb_machine *machine, int64_t result, const char *what, int fd));
 
 /* Asked not to wait, and it would. */
 bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request);

@@ -76,6 +76,9 @@ static void set_existing(rsb_machine *machine, VALUE thread) {
 }
 
 static const rs_backend *choose_backend(rsb_machine *machine, VALUE name) {
+    if (!NIL_P(name) && !SYMBOL_P(name) && !RB_TYPE_P(name, T_STRING)) {
+        rb_raise(rsb_eUsage, "backend: expected :epoll or :sim, got %" PRIsVALUE, rsb_inspect(name));
+    }
     const char *wanted = NIL_P(name) ? getenv("RINGSPUN_BACKEND") : rb_id2name(rb_to_id(name));
     if (!wanted || !*wanted || strcmp(wanted, "epoll") == 0) {
         snprintf(machine->backend_reason, sizeof(machine->backend_reason),
@@ -92,9 +95,15 @@ static const rs_backend *choose_backend(rsb_machine *machine, VALUE name) {
 static uint32_t option_count(VALUE options, const char *name, uint32_t otherwise) {
     VALUE value = rb_hash_lookup2(options, ID2SYM(rb_intern(name)), Qnil);
     if (NIL_P(value)) return otherwise;
-    long count = NUM2LONG(value);
-    if (count < 1 || count > (1L << 24)) rb_raise(rsb_eUsage, "%s: must lie between 1 and %ld, got %ld", name, 1L << 24, count);
-    return (uint32_t)count;
+    return (uint32_t)rsb_integer(value, 1, 1 << 24, name);
+}
+
+static void refuse_simulated(VALUE options) {
+    static const char *const names[] = {"seed", "faults"};
+    for (int i = 0; i < 2; i++) {
+        if (NIL_P(rb_hash_lookup2(options, ID2SYM(rb_intern(names[i])), Qnil))) continue;
+        rb_raise(rsb_eUsage, "%s: is for backend: :sim; nothing is drawn from a seed in a real machine", names[i]);
+    }
 }
 
 static rs_options read_options(VALUE options) {
@@ -105,7 +114,7 @@ static rs_options read_options(VALUE options) {
     if (file_io == ID2SYM(rb_intern("offload"))) chosen.offload_files = true;
     else if (file_io != ID2SYM(rb_intern("inline"))) rb_raise(rsb_eUsage, "file_io: must be :inline or :offload");
     VALUE seed = rb_hash_lookup2(options, ID2SYM(rb_intern("seed")), Qnil);
-    if (!NIL_P(seed)) chosen.seed = NUM2ULL(seed);
+    if (!NIL_P(seed)) chosen.seed = rsb_seed(seed);
     chosen.trace = RTEST(rb_hash_lookup2(options, ID2SYM(rb_intern("trace")), Qfalse));
     return chosen;
 }
@@ -139,9 +148,11 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     TypedData_Get_Struct(self, rsb_machine, &machine_type, machine);
     if (machine->open) rb_raise(rsb_eUsage, "this machine is open already");
     if (rsb_existing()) rb_raise(rsb_eUsage, "this thread has a machine: use Machine.current, or close that one first");
+    rsb_report_all_unread(false);
     rs_options chosen = read_options(options);
     struct rs_sim_faults faults;
     const rs_backend *backend = choose_backend(machine, rb_hash_lookup2(options, ID2SYM(rb_intern("backend")), Qnil));
+    if (!backend->closed_world) refuse_simulated(options);
     rsb_simulation_options(options, &chosen, &faults);
     machine->thread = rb_thread_current();
     machine->unread = rb_hash_new();
@@ -160,6 +171,10 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     return self;
 }
 
+static VALUE machine_refuse_copy(VALUE self, VALUE original) {
+    rb_raise(rsb_eUsage, "a machine cannot be copied; a thread has one: Machine.current");
+}
+
 rsb_machine *rsb_machine_any_thread(VALUE self) {
     rsb_machine *machine;
     TypedData_Get_Struct(self, rsb_machine, &machine_type, machine);
@@ -172,6 +187,8 @@ rsb_machine *rsb_existing_of_moving_thread(void) {
 
 /* The native thread may serve another Ruby thread next. */
 static void thread_exits(rb_event_flag_t event, const rb_internal_thread_event_data_t *data, void *unused) {
+    rsb_machine *machine = rb_internal_thread_specific_get(data->thread, machine_key);
+    if (machine) machine->thread_ended = true;
     rsb_thread_machine = NULL;
 }
 
@@ -256,11 +273,14 @@ int64_t rsb_seconds_to_ns(VALUE seconds, const char *what) {
         return whole > RS_NEVER / 1000000000 ? RS_NEVER : whole * 1000000000;
     }
     if (!rb_obj_is_kind_of(seconds, rb_cNumeric)) {
-        rb_raise(rsb_eUsage, "%s: expected a number of seconds, got %" PRIsVALUE, what, rb_inspect(seconds));
+        rb_raise(rsb_eUsage, "%s: expected a number of seconds, got %" PRIsVALUE, what, rsb_inspect(seconds));
+    }
+    if (!RTEST(rb_funcall(seconds, rb_intern("real?"), 0))) {
+        rb_raise(rsb_eUsage, "%s: expected a real number of seconds, got %" PRIsVALUE, what, rsb_inspect(seconds));
     }
     double value = NUM2DBL(seconds);
     if (isnan(value) || value < 0) {
-        rb_raise(rsb_eUsage, "%s: seconds must not be negative, got %" PRIsVALUE, what, rb_inspect(seconds));
+        rb_raise(rsb_eUsage, "%s: seconds must not be negative, got %" PRIsVALUE, what, rsb_inspect(seconds));
     }
     return value >= 9.2e9 ? RS_NEVER : (int64_t)(value * 1e9);
 }
@@ -316,8 +336,8 @@ static VALUE machine_yield(VALUE self) {
  * @since 0.1.0
  */
 static VALUE machine_timeout(VALUE self, VALUE seconds) {
+    rsb_need_block("timeout");
     rsb_machine *machine = rsb_machine_of(self);
-    rb_need_block();
     rs_scope scope;
     int state = 0;
     rsb_scope_open(machine, &scope, rsb_deadline(machine, seconds, "timeout"), false);
@@ -345,11 +365,29 @@ static VALUE machine_timeout(VALUE self, VALUE seconds) {
  */
 static VALUE machine_spin(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
-    rb_need_block();
+    rsb_need_block("spin");
     return rsb_strand_new(machine, machine->spin_scope, Qnil, rb_block_proc());
 }
 
-/* Waits for all of them; raises the error of the first that has one, in the order given.
+/* The first error is raised; the others go with it. */
+static void tell_other_errors(rsb_machine *machine, int argc, VALUE *argv) {
+    VALUE first = Qnil, others = Qnil;
+    for (int i = 0; i < argc; i++) {
+        VALUE error = rsb_strand_get(argv[i])->error;
+        if (RS_LIKELY(NIL_P(error)) || error == first) continue;
+        rb_hash_delete(machine->unread, argv[i]);
+        if (NIL_P(first)) {
+            first = error;
+        } else {
+            if (NIL_P(others)) others = rb_ary_new();
+            if (!RTEST(rb_ary_includes(others, error))) rb_ary_push(others, error);
+        }
+    }
+    if (!NIL_P(others)) rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, first, others);
+}
+
+/* Waits for all of them; raises the error of the first that has one, in the order given. {Ringspun.suppressed} lists those
+ * of the others.
  *
  * May switch strands.
  *
@@ -366,6 +404,7 @@ static VALUE machine_await(int argc, VALUE *argv, VALUE self) {
         }
     }
     for (int i = 0; i < argc; i++) rsb_strand_wait(machine, rsb_strand_get(argv[i]));
+    tell_other_errors(machine, argc, argv);
     for (int i = 0; i < argc; i++) rb_ary_push(values, rsb_strand_result(machine, rsb_strand_get(argv[i])));
     return values;
 }
@@ -426,7 +465,7 @@ static VALUE machine_close_engine(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     machine_check_closable(self);
     if (machine->engine.strands.live > 1) {
-        rb_raise(rsb_eUsage, "%u strands are still alive", machine->engine.strands.live - 1);
+        rb_raise(rsb_eUsage, "%u strands are still alive; join or terminate them first", machine->engine.strands.live - 1);
     }
     RS_ASSERT(machine->engine.ops.in_flight == machine->engine.outside);
     rsb_report_unread(machine);
@@ -445,6 +484,11 @@ static VALUE machine_closed_p(VALUE self) { return rsb_machine_any_thread(self)-
 
 static VALUE machine_report_unread(VALUE self) {
     rsb_report_unread(rsb_machine_any_thread(self));
+    return Qnil;
+}
+
+static VALUE report_all_unread(VALUE class) {
+    rsb_report_all_unread(true);
     return Qnil;
 }
 
@@ -505,6 +549,7 @@ void rsb_init_machine(void) {
     rb_define_singleton_method(rsb_cMachine, "current", machine_current, 0);
     rb_define_singleton_method(rsb_cMachine, "current?", machine_current_p, 0);
     rb_define_method(rsb_cMachine, "initialize", machine_initialize, -1);
+    rb_define_method(rsb_cMachine, "initialize_copy", machine_refuse_copy, 1);
     rb_define_method(rsb_cMachine, "sleep", machine_sleep, -1);
     rb_define_method(rsb_cMachine, "yield", machine_yield, 0);
     rb_define_method(rsb_cMachine, "timeout", machine_timeout, 1);
@@ -519,6 +564,7 @@ void rsb_init_machine(void) {
     rb_define_private_method(rsb_cMachine, "check_closable", machine_check_closable, 0);
     rb_define_private_method(rsb_cMachine, "close_engine", machine_close_engine, 0);
     rb_define_private_method(rsb_cMachine, "report_unread_errors", machine_report_unread, 0);
+    rb_define_private_method(rb_singleton_class(rsb_cMachine), "report_unread_errors", report_all_unread, 0);
     rb_define_private_method(rsb_cMachine, "backend_name", machine_backend_name, 0);
     rb_define_private_method(rsb_cMachine, "backend_reason", machine_backend_reason, 0);
 }

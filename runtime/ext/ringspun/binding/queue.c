@@ -6,6 +6,8 @@
  */
 #include "sync.h"
 
+#include <limits.h>
+
 typedef struct {
     VALUE machine;
     VALUE items;
@@ -46,7 +48,7 @@ static rsb_queue *peek(VALUE self) {
 static rsb_queue *get(VALUE self, rsb_machine **machine) {
     rsb_queue *queue = peek(self);
     *machine = rsb_current();
-    rsb_bind(self, &queue->machine, *machine);
+    if (RS_UNLIKELY(rsb_bind(self, &queue->machine, *machine))) queue->poppers = queue->pushers = (rs_list){0};
     return queue;
 }
 
@@ -78,12 +80,11 @@ static bool give_to_popper(rsb_machine *machine, rsb_queue *queue, VALUE item) {
 static bool is_full(const rsb_queue *queue) { return queue->max > 0 && RARRAY_LEN(queue->items) >= queue->max; }
 
 /* False: it stayed full until the timeout. */
-static bool push_waiting(rsb_machine *machine, rsb_queue *queue, VALUE item, VALUE timeout) {
+static bool push_waiting(rsb_machine *machine, rsb_queue *queue, VALUE item, int64_t deadline_ns) {
     int64_t result = CLOSED;
     rs_strand *me = rs_running(&machine->engine);
-    int64_t deadline_ns = rsb_deadline(machine, timeout, "timeout");
     set_hand(me, item);
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->pushers, 0, &result);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->pushers, RSB_FOR_PLACE, &result);
     take_hand(me->user);
     if (kind == RS_WAKE_TIMEOUT) return false;
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
@@ -91,13 +92,16 @@ static bool push_waiting(rsb_machine *machine, rsb_queue *queue, VALUE item, VAL
     return true;
 }
 
-static void refuse_both(VALUE non_block, VALUE timeout) {
+static int64_t deadline_of(rsb_machine *machine, VALUE non_block, VALUE options) {
+    VALUE timeout = rsb_timeout_option(options);
     if (RTEST(non_block) && !NIL_P(timeout)) rb_raise(rb_eArgError, "either non_block or a timeout: without a wait there is none");
+    return rsb_deadline(machine, timeout, "timeout");
 }
 
 /* Puts an item at the end.
  *
- * Queue never waits. SizedQueue waits for a place, first come, first served, and may switch strands.
+ * Queue never waits, and takes nothing but the item. SizedQueue waits for a place, first come, first served, and may switch
+ * strands.
  *
  * @param item [Object]
  * @param non_block [Boolean] raise instead of waiting; SizedQueue only
@@ -114,12 +118,15 @@ static VALUE queue_push(int argc, VALUE *argv, VALUE self) {
     if (argc == 1) item = argv[0];
     else if (queue->max > 0) rb_scan_args(argc, argv, "11:", &item, &non_block, &options);
     else rb_scan_args(argc, argv, "1:", &item, &options);
-    VALUE timeout = rsb_timeout_option(options);
-    refuse_both(non_block, timeout);
+    if (queue->max == 0 && !NIL_P(rsb_timeout_option(options))) {
+        rb_raise(rsb_eUsage, "push: a Queue is never full, so there is nothing to wait for; timeout: is for a SizedQueue");
+    }
+    int64_t deadline_ns = RS_NEVER;
+    if (!NIL_P(options)) deadline_ns = deadline_of(machine, non_block, options);
     if (queue->closed) raise_closed();
     if (give_to_popper(machine, queue, item)) return self;
-    if (RS_UNLIKELY(is_full(queue)) && RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is full");
-    if (RS_UNLIKELY(is_full(queue))) return push_waiting(machine, queue, item, timeout) ? self : Qnil;
+    if (RS_UNLIKELY(is_full(queue)) && RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is full; push without non_block waits for a place");
+    if (RS_UNLIKELY(is_full(queue))) return push_waiting(machine, queue, item, deadline_ns) ? self : Qnil;
     rb_ary_push(queue->items, item);
     return self;
 }
@@ -133,10 +140,9 @@ static void serve_pusher(rsb_machine *machine, rsb_queue *queue) {
     rs_list_wake_first(&machine->engine, &queue->pushers, SERVED);
 }
 
-static VALUE pop_waiting(rsb_machine *machine, rsb_queue *queue, VALUE timeout) {
+static VALUE pop_waiting(rsb_machine *machine, rsb_queue *queue, int64_t deadline_ns) {
     int64_t result = CLOSED;
-    int64_t deadline_ns = rsb_deadline(machine, timeout, "timeout");
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->poppers, 0, &result);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->poppers, RSB_FOR_ITEM, &result);
     if (kind == RS_WAKE_TIMEOUT) return Qnil;
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     return result == SERVED ? take_hand(rsb_running(machine)) : Qnil;
@@ -157,15 +163,15 @@ static VALUE queue_pop(int argc, VALUE *argv, VALUE self) {
     rsb_queue *queue = get(self, &machine);
     VALUE non_block = Qfalse, options = Qnil;
     if (argc > 0) rb_scan_args(argc, argv, "01:", &non_block, &options);
-    VALUE timeout = rsb_timeout_option(options);
-    refuse_both(non_block, timeout);
+    int64_t deadline_ns = RS_NEVER;
+    if (!NIL_P(options)) deadline_ns = deadline_of(machine, non_block, options);
     if (RARRAY_LEN(queue->items) > 0) {
         VALUE item = rb_ary_shift(queue->items);
         if (queue->pushers.len > 0) serve_pusher(machine, queue);
         return item;
     }
-    if (RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is empty");
-    return queue->closed ? Qnil : pop_waiting(machine, queue, timeout);
+    if (RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is empty; pop without non_block waits for an item");
+    return queue->closed ? Qnil : pop_waiting(machine, queue, deadline_ns);
 }
 
 /* --- the rest --- */
@@ -212,16 +218,19 @@ static VALUE queue_clear(VALUE self) {
 }
 
 static void set_max(rsb_queue *queue, VALUE max) {
-    long count = NUM2LONG(max);
-    if (count < 1) rb_raise(rsb_eUsage, "a sized queue needs room for at least one item, got %ld", count);
-    queue->max = count;
+    queue->max = (long)rsb_integer(max, 1, LONG_MAX, "a sized queue's max");
 }
 
 /* @param items [Enumerable] what is inside at first
  * @since 0.1.0 */
 static VALUE queue_initialize(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 0, 1);
-    if (argc == 1) rb_ary_concat(peek(self)->items, rb_convert_type(argv[0], T_ARRAY, "Array", "to_a"));
+    if (argc == 0) return self;
+    VALUE items = rb_check_convert_type(argv[0], T_ARRAY, "Array", "to_a");
+    if (NIL_P(items)) {
+        rb_raise(rsb_eUsage, "the first items of a queue must be an Array or Enumerable, got %" PRIsVALUE, rsb_inspect(argv[0]));
+    }
+    rb_ary_concat(peek(self)->items, items);
     return self;
 }
 

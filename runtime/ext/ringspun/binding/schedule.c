@@ -49,7 +49,7 @@ void rsb_on_message(rs_machine *engine, const rs_message *message) {
 
 /* The strand and its payload travel as one array: a sent message is the only thing that keeps them alive. */
 static void tell(rsb_machine *machine, VALUE strand_object, message_purpose purpose, VALUE payload) {
-    if (!machine->open) rb_raise(rsb_eClosed, "the strand's machine is closed");
+    if (!machine->open) rb_raise(rsb_eClosed, "the strand's machine is closed; what it ran has ended");
     if (rsb_existing() == machine) {
         /* No more checks: a signal handler may call this while the machine sleeps and no strand runs. */
         apply(machine, rsb_strand_get(strand_object), purpose, payload);

@@ -14,6 +14,7 @@ static void scope_mark(void *data) {
     rb_gc_mark(scope->machine);
     rb_gc_mark(scope->first_error);
     rb_gc_mark(scope->suppressed);
+    rb_gc_mark(scope->deadline);
 }
 
 /* Not embeddable: the engine keeps its address. */
@@ -87,12 +88,14 @@ static void take_error(rsb_scope *scope, VALUE error) {
     }
 }
 
-void rsb_scope_child_ended(rsb_machine *machine, VALUE self, VALUE error, bool cancelled) {
+bool rsb_scope_child_ended(rsb_machine *machine, VALUE self, VALUE error, bool cancelled) {
     rsb_scope *scope = get(self);
     if (cancelled) scope->cut_children = true;
-    if (NIL_P(error) || !scope->open || scope->engine.closed) return;
+    if (NIL_P(error)) return true;
+    if (!scope->open || scope->engine.closed) return false;
     take_error(scope, error);
     rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    return true;
 }
 
 /* Returns what interrupted the owner while it waited, or RS_WAKE_VALUE. */
@@ -156,14 +159,14 @@ static void raise_first_error(rsb_scope *scope) {
     rb_exc_raise(scope->first_error);
 }
 
-static VALUE outcome(rsb_machine *machine, rsb_scope *scope, VALUE value, VALUE deadline, int state) {
+static VALUE outcome(rsb_machine *machine, rsb_scope *scope, VALUE value, int state) {
     if (scope->killed) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
     bool leaves = state && !rsb_is_exception(rb_errinfo());
     if (leaves && (NIL_P(scope->first_error) || RB_FIXNUM_P(rb_errinfo()))) rb_jump_tag(state);
     rb_set_errinfo(Qnil);
     if (!NIL_P(scope->first_error)) raise_first_error(scope);
     if (scope->answers && scope->engine.cause == RS_CANCELLED_BY_DEADLINE && (scope->cancelled || scope->cut_children)) {
-        rb_raise(rsb_eTimeout, "the scope's deadline (%" PRIsVALUE " s) has passed", deadline);
+        rb_raise(rsb_eTimeout, "the scope's deadline (%" PRIsVALUE " s) has passed", scope->deadline);
     }
     if (scope->cancelled && !scope->answers) rsb_raise_wake(machine, RS_WAKE_CANCEL);
     return scope->cancelled ? Qnil : value;
@@ -190,7 +193,7 @@ static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
     VALUE options, given[2] = {Qundef, Qundef};
     rb_scan_args(argc, argv, "0:", &options);
     if (!NIL_P(options)) rb_get_kwargs(options, names, 0, 2, given);
-    rb_need_block();
+    rsb_need_block("scope");
     rsb_machine *machine = rsb_machine_of(self);
     VALUE deadline = given[0] == Qundef ? Qnil : given[0];
     int64_t deadline_ns = rsb_deadline(machine, deadline, "deadline");
@@ -199,12 +202,13 @@ static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
     scope->self = object;
     scope->machine = self;
     scope->first_error = scope->suppressed = Qnil;
+    scope->deadline = deadline;
     scope->fork_count = rsb_forks;
     rsb_scope_open(machine, &scope->engine, deadline_ns, given[1] != Qundef && RTEST(given[1]));
     scope->open = true;
     int state = 0;
     VALUE value = rb_protect(guarded, object, &state);
-    value = outcome(machine, scope, value, deadline, state);
+    value = outcome(machine, scope, value, state);
     RB_GC_GUARD(object);
     return value;
 }
@@ -225,7 +229,7 @@ static VALUE machine_adopt(VALUE self, VALUE scope_object) {
 static VALUE scope_spin(VALUE self) {
     rsb_machine *machine;
     rsb_scope *scope = get_open(self, &machine);
-    rb_need_block();
+    rsb_need_block("Scope#spin");
     return rsb_strand_new(machine, &scope->engine, self, rb_block_proc());
 }
 
@@ -237,7 +241,7 @@ static VALUE scope_cancel(VALUE self) {
     rsb_scope *scope = get(self);
     if (!scope->open || scope->engine.closed) return Qnil;
     rsb_machine *machine = rsb_machine_any_thread(scope->machine);
-    if (rsb_existing() != machine) rb_raise(rsb_eWrongThread, "a scope is cancelled on its own thread");
+    if (rsb_existing() != machine) rb_raise(rsb_eWrongThread, "a scope is cancelled by its own thread; from another use Machine#terminate with a strand of it");
     if (RS_UNLIKELY(scope->fork_count != rsb_forks)) get_open(self, &machine);
     rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
     return Qnil;
@@ -255,6 +259,7 @@ static VALUE scope_set_deadline(VALUE self, VALUE seconds) {
         rb_raise(rsb_eUsage, "the deadline has passed; it cannot be moved any more");
     }
     rs_scope_set_deadline(&machine->engine, &scope->engine, rsb_deadline(machine, seconds, "deadline"));
+    scope->deadline = seconds;
     return seconds;
 }
 
@@ -273,6 +278,7 @@ static VALUE scope_extend(VALUE self, VALUE seconds) {
     }
     int64_t later_ns = rs_deadline_after(scope->engine.deadline_ns, rsb_seconds_to_ns(seconds, "extend"));
     rs_scope_set_deadline(&machine->engine, &scope->engine, later_ns);
+    scope->deadline = rb_funcall(scope->deadline, '+', 1, seconds);
     return Qnil;
 }
 

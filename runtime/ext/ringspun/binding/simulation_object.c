@@ -20,8 +20,27 @@ static const struct {
 
 #define FAULTS (sizeof(fault_names) / sizeof(fault_names[0]))
 
+uint64_t rsb_seed(VALUE seed) {
+    int64_t number = 0;
+    bool fits = RB_INTEGER_TYPE_P(seed) && rb_integer_pack(seed, &number, 1, sizeof(number), 0,
+                                                          INTEGER_PACK_2COMP | INTEGER_PACK_NATIVE_BYTE_ORDER) >= 0;
+    bool too_large = fits && RTEST(rb_funcall(seed, '>', 1, ULL2NUM(UINT64_MAX)));
+    if (fits && !too_large) return (uint64_t)number;
+    rb_raise(rsb_eUsage, "seed: must be an Integer of at most 64 bits and not negative, got %" PRIsVALUE, rsb_inspect(seed));
+}
+
+static double read_probability(VALUE value, const char *name) {
+    bool real = rb_obj_is_kind_of(value, rb_cNumeric) && RTEST(rb_funcall(value, rb_intern("real?"), 0));
+    double probability = real ? NUM2DBL(value) : -1;
+    if (probability >= 0 && probability <= 1) return probability;
+    rb_raise(rsb_eUsage, "faults: %s must lie between 0.0 and 1.0, got %" PRIsVALUE, name, rsb_inspect(value));
+}
+
 static int read_fault(VALUE key, VALUE value, VALUE argument) {
     rs_sim_faults *faults = (rs_sim_faults *)argument;
+    if (!SYMBOL_P(key) && !RB_TYPE_P(key, T_STRING)) {
+        rb_raise(rsb_eUsage, "faults: %" PRIsVALUE " is no name of a fault; Simulation::FAULTS lists them", rsb_inspect(key));
+    }
     const char *name = rb_id2name(rb_to_id(key));
     if (strcmp(name, "delay_max") == 0) {
         faults->delay_max_ns = rsb_seconds_to_ns(value, "delay_max");
@@ -29,10 +48,7 @@ static int read_fault(VALUE key, VALUE value, VALUE argument) {
     }
     for (size_t i = 0; i < FAULTS; i++) {
         if (strcmp(name, fault_names[i].name) != 0) continue;
-        double probability = NUM2DBL(value);
-        if (!(probability >= 0 && probability <= 1)) {
-            rb_raise(rsb_eUsage, "faults: %s must lie between 0.0 and 1.0, got %" PRIsVALUE, name, rb_inspect(value));
-        }
+        double probability = read_probability(value, name);
         *(uint16_t *)((char *)faults + fault_names[i].offset) = (uint16_t)(probability * 1000 + 0.5);
         return ST_CONTINUE;
     }
@@ -58,7 +74,7 @@ void rsb_simulation_options(VALUE options, rs_options *chosen, rs_sim_faults *fa
 
 static rsb_machine *simulated(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
-    if (machine->engine.backend != &rs_backend_sim) rb_raise(rsb_eUsage, "only a simulated machine has this");
+    if (machine->engine.backend != &rs_backend_sim) rb_raise(rsb_eUsage, "only a simulated machine has this; see Ringspun::Simulation");
     return machine;
 }
 

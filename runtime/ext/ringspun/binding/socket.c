@@ -35,6 +35,9 @@ static int number_of(VALUE object, const named *names, const char *what) {
 
 /* --- addresses --- */
 
+/* The first two letters of a host's name, read as a family, are a larger number. */
+#define AF_FAMILY_MAX 255
+
 /* A copy that the request owns. */
 static void put_address(rs_request *request, VALUE address) {
     if (!RB_TYPE_P(address, T_STRING)) {
@@ -50,6 +53,12 @@ static void put_address(rs_request *request, VALUE address) {
     size_t len = (size_t)RSTRING_LEN(address);
     if (len < sizeof(sa_family_t) || len > sizeof(struct sockaddr_storage)) {
         rb_raise(rsb_eUsage, "not a packed address: %zu bytes; use Socket.sockaddr_in, Socket.sockaddr_un or an Addrinfo", len);
+    }
+    sa_family_t family;
+    memcpy(&family, RSTRING_PTR(address), sizeof(family));
+    if (family > AF_FAMILY_MAX) {
+        rb_raise(rsb_eUsage, "not a packed address: %" PRIsVALUE "; use Socket.sockaddr_in, Socket.sockaddr_un or an Addrinfo",
+                 rsb_inspect(address));
     }
     request->extra = memcpy(rs_alloc(len), RSTRING_PTR(address), len);
     request->extra_len = (uint32_t)len;
@@ -320,7 +329,7 @@ static int64_t exchange(rsb_machine *machine, rs_request *request, VALUE buffer,
     }
     *answer = *block;
     free(block);
-    if (result < 0) rsb_refused(result, what, request->fd);
+    if (result < 0) rsb_refused(machine, result, what, request->fd);
     return result;
 }
 

@@ -32,8 +32,8 @@ static VALUE allocate(rsb_machine *machine) {
     VALUE object = TypedData_Make_Struct(rsb_cStrand, rsb_strand, &strand_type, strand);
     strand->self = object;
     strand->machine = machine->self;
-    strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->value = strand->error = strand->raises = strand->messages = strand->storage =
-        strand->supervisor = strand->spawned_at = Qnil;
+    strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->value = strand->error = strand->raises =
+        strand->messages = strand->storage = strand->supervisor = strand->spawned_at = Qnil;
     return object;
 }
 
@@ -78,12 +78,16 @@ VALUE rsb_strand_root(rsb_machine *machine, rs_strand *engine) {
     return object;
 }
 
-/* An error that nobody waited for is kept for a later join. A program that never joins would pile them up: past this
- * many they are reported instead. */
+/* An error is kept until somebody reads it: even one that is waited for, since the wait may end otherwise. A program that
+ * never joins would pile them up: past this many they are reported instead. */
 #define UNREAD_MAX 64
 
-static void keep_unread(rsb_machine *machine, rsb_strand *strand) {
-    if (RHASH_SIZE(machine->unread) >= UNREAD_MAX) rsb_report_unread(machine);
+/* Machines that have, or had, such errors. Kept alive until they are told: a thread may end and leave its machine behind. */
+static VALUE with_unread;
+
+static void keep_unread(rsb_machine *machine, rsb_strand *strand, bool awaited) {
+    if (RHASH_SIZE(machine->unread) >= UNREAD_MAX && !awaited) rsb_report_unread(machine);
+    if (RHASH_SIZE(machine->unread) == 0) rb_hash_aset(with_unread, machine->self, Qtrue);
     rb_hash_aset(machine->unread, strand->self, strand->error);
 }
 
@@ -106,7 +110,7 @@ static void end_with_error(rsb_machine *machine, rsb_strand *strand, rs_strand *
     if (!NIL_P(strand->supervisor)) return;
     rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
     if (concerns_root(error) && root) rsb_deliver(machine, root->user, error);
-    else if (engine->joiners.len == 0) keep_unread(machine, strand);
+    else keep_unread(machine, strand, engine->joiners.len > 0);
 }
 
 static void finish(rsb_machine *machine, rs_strand *engine) {
@@ -116,7 +120,8 @@ static void finish(rsb_machine *machine, rs_strand *engine) {
     VALUE scope = strand->supervisor;
     if (RS_UNLIKELY(strand->locks > 0)) rsb_give_up_locks(machine, strand->id);
     rs_finish(&machine->engine);
-    if (!NIL_P(scope)) rsb_scope_child_ended(machine, scope, strand->error, strand->cancelled);
+    bool told = NIL_P(scope) || rsb_scope_child_ended(machine, scope, strand->error, strand->cancelled);
+    if (RS_UNLIKELY(!told)) keep_unread(machine, strand, false);
 }
 
 /* The running strand ends without having run. */
@@ -185,7 +190,7 @@ void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand) {
     rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
     if (!engine) rb_raise(rsb_eTerminated, "that strand runs in the parent process; it did not come along with the fork");
     if (engine == rs_running(&machine->engine)) {
-        rb_raise(rsb_eUsage, "a strand cannot wait for its own end");
+        rb_raise(rsb_eUsage, "a strand cannot wait for its own end; join it from another one, or just return");
     }
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_JOIN, 0, RS_NEVER, &engine->joiners, 0, NULL);
     rsb_raise_wake(machine, kind);
@@ -240,6 +245,7 @@ static VALUE strand_join(VALUE self) {
 static rs_strand *engine_of(rsb_strand *strand) {
     if (strand->done) return NULL;
     rsb_machine *machine = rsb_machine_any_thread(strand->machine);
+    if (rsb_is_gone(machine)) return NULL;
     rsb_notice_fork(machine);
     return rs_strand_find(&machine->engine.strands, strand->id);
 }
@@ -280,13 +286,20 @@ static VALUE strand_state(VALUE self) {
  * @return [String, nil]
  * @since 0.1.0 */
 static VALUE strand_waits_for(VALUE self) {
+    static const char *const list_names[RSB_FOR_KINDS] = {
+        [RSB_FOR_NOTHING] = "a list", [RSB_FOR_MUTEX] = "a Mutex", [RSB_FOR_SEMAPHORE] = "a Semaphore",
+        [RSB_FOR_CONDITION] = "a Condition", [RSB_FOR_BARRIER] = "a Barrier", [RSB_FOR_ITEM] = "an item of a Queue",
+        [RSB_FOR_PLACE] = "a place in a SizedQueue", [RSB_FOR_CLOSE] = "the last op on a descriptor to be closed",
+    };
     rsb_strand *strand = rsb_strand_get(self);
     rs_machine *machine = &rsb_machine_any_thread(strand->machine)->engine;
     rs_strand *engine = engine_of(strand);
     if (!engine || engine->state != RS_STRAND_PARKED) return Qnil;
+    if (engine->wait == RS_WAIT_LIST) return rb_str_new_cstr(list_names[engine->waiter.tag]);
     if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
     const rs_request *request = &rs_op_at(&machine->ops, engine->op)->request;
-    return rb_sprintf("%s on descriptor %d", rs_op_table[request->kind].name, request->fd);
+    const char *name = rs_op_table[request->kind].name;
+    return request->fd < 0 ? rb_str_new_cstr(name) : rb_sprintf("%s on descriptor %d", name, request->fd);
 }
 
 /* Where it was spun: known when {Machine#locate=} was true then.
@@ -323,7 +336,26 @@ void rsb_report_unread(rsb_machine *machine) {
     if (state) rb_set_errinfo(Qnil);
 }
 
+void rsb_report_all_unread(bool all) {
+    if (RHASH_SIZE(with_unread) == 0) return;
+    VALUE machines = rb_funcall(with_unread, rb_intern("keys"), 0);
+    for (long i = 0; i < RARRAY_LEN(machines); i++) {
+        VALUE object = RARRAY_AREF(machines, i);
+        rsb_machine *machine = rsb_machine_any_thread(object);
+        rsb_notice_fork(machine);
+        if (machine->fork_count != rsb_forks) {
+            rb_hash_delete(with_unread, object); /* the parent's other threads, and the parent's to tell */
+            continue;
+        }
+        if (!all && !rsb_is_gone(machine) && RHASH_SIZE(machine->unread) > 0) continue;
+        rb_hash_delete(with_unread, object);
+        rsb_report_unread(machine);
+    }
+}
+
 void rsb_init_strand(void) {
+    with_unread = rb_hash_new();
+    rb_gc_register_address(&with_unread);
     rsb_cStrand = rb_define_class_under(rsb_mRingspun, "Strand", rb_cObject);
     rb_undef_alloc_func(rsb_cStrand);
     rb_define_method(rsb_cStrand, "await", strand_await, 0);

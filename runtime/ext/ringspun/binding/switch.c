@@ -415,8 +415,11 @@ int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE 
     int64_t result = 0;
     rs_wake_kind kind = park(machine, me, &result);
     if (answer) memcpy(answer, op->request.extra, answer_size);
+    bool closed = op->closing && result == -EBADF;
     rs_op_end(engine, op);
     rsb_raise_wake(machine, kind);
+    /* Here, because the number may mean something else by now, and nobody should ask what. */
+    if (RS_UNLIKELY(closed)) rsb_fail(result, rs_op_table[request->kind].name, request->fd);
     return result;
 }
 

@@ -6,21 +6,17 @@
  */
 #include "sync.h"
 
+#include <limits.h>
+
 static VALUE mutex_class;
 
 /* --- what all have in common --- */
 
 static void sync_mark(void *data) { rb_gc_mark(((rsb_sync *)data)->machine); }
 
-/* Collected while strands wait in it, it would leave them linked to freed memory. */
-static void sync_free(void *data) {
-    rsb_sync *sync = data;
-    xfree(sync);
-}
-
 static const rb_data_type_t sync_type = {
     .wrap_struct_name = "Ringspun synchronisation",
-    .function = {.dmark = sync_mark, .dfree = sync_free},
+    .function = {.dmark = sync_mark, .dfree = RUBY_DEFAULT_FREE},
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
@@ -31,11 +27,11 @@ static VALUE sync_allocate(VALUE class) {
     return self;
 }
 
-void rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine) {
-    if (RS_LIKELY(*owner == machine->self)) return;
-    if (NIL_P(*owner) || RTEST(rb_funcall(*owner, rb_intern("closed?"), 0))) {
+bool rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine) {
+    if (RS_LIKELY(*owner == machine->self)) return false;
+    if (NIL_P(*owner) || rsb_is_gone(rsb_machine_any_thread(*owner))) {
         *owner = machine->self;
-        return;
+        return true;
     }
     rb_raise(rsb_eWrongThread, "this %" PRIsVALUE " is used by the machine of another thread; between threads use "
              "Thread::Mutex or Thread::Queue", rb_obj_class(self));
@@ -45,7 +41,10 @@ void rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine) {
 static inline rsb_sync *get(VALUE self, rsb_machine **machine) {
     rsb_sync *sync = RTYPEDDATA_GET_DATA(self);
     *machine = rsb_current();
-    rsb_bind(self, &sync->machine, *machine);
+    if (RS_UNLIKELY(rsb_bind(self, &sync->machine, *machine))) {
+        sync->owner = RS_NO_ID;
+        sync->waiters = (rs_list){0};
+    }
     return sync;
 }
 
@@ -74,9 +73,6 @@ static int64_t deadline_of(rsb_machine *machine, int argc, VALUE *argv) {
 
 static rs_id running_id(rsb_machine *machine) { return rs_strand_id(rs_running(&machine->engine)); }
 
-/* What a strand in a mutex's list waits with, so that the list can be told from others. */
-#define WAITS_FOR_MUTEX 1
-
 /* A strand that ended without unlocking has given up its lock. */
 static bool is_locked(rsb_machine *machine, const rsb_sync *mutex) {
     return mutex->owner != RS_NO_ID && rs_strand_find(&machine->engine.strands, mutex->owner) != NULL;
@@ -95,7 +91,7 @@ static void mutex_take(rsb_machine *machine, rsb_sync *mutex, int64_t deadline_n
         return;
     }
     if (mutex->owner == me) rb_raise(rsb_eDeadlock, "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &mutex->waiters, WAITS_FOR_MUTEX, NULL);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &mutex->waiters, RSB_FOR_MUTEX, NULL);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     RS_ASSERT(mutex->owner == me);
     mutex_own(machine, mutex, me);
@@ -116,7 +112,7 @@ void rsb_give_up_locks(rsb_machine *machine, rs_id owner) {
     for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
         rs_strand *strand = rs_strand_at(strands, index);
         rs_list *list = strand->state == RS_STRAND_PARKED ? strand->waiter.list : NULL;
-        if (!list || strand->waiter.tag != WAITS_FOR_MUTEX) continue;
+        if (!list || strand->waiter.tag != RSB_FOR_MUTEX) continue;
         rsb_sync *mutex = (rsb_sync *)((char *)list - offsetof(rsb_sync, waiters));
         if (mutex->owner == owner) mutex->owner = rs_list_wake_first(&machine->engine, list, 0);
     }
@@ -181,6 +177,7 @@ static VALUE mutex_release(VALUE argument) {
  * @since 0.1.0
  */
 static VALUE mutex_synchronize(VALUE self) {
+    rsb_need_block("synchronize");
     rsb_machine *machine;
     rsb_sync *mutex = get(self, &machine);
     mutex_take(machine, mutex, RS_NEVER);
@@ -206,14 +203,17 @@ static VALUE mutex_owned_p(VALUE self) {
 
 /* --- Semaphore --- */
 
+/* Strands may hold it or wait in it. */
+static void refuse_again(const rsb_sync *sync) {
+    if (sync->limit > 0) rb_raise(rsb_eUsage, "it is made already; make a new one for another size");
+}
+
 /* @param permits [Integer] how many may be held at once, at least 1
  * @since 0.1.0 */
 static VALUE semaphore_initialize(VALUE self, VALUE permits) {
-    rsb_machine *machine;
-    rsb_sync *semaphore = get(self, &machine);
-    long count = NUM2LONG(permits);
-    if (count < 1) rb_raise(rsb_eUsage, "a semaphore needs at least one permit, got %ld", count);
-    semaphore->count = semaphore->limit = count;
+    rsb_sync *semaphore = RTYPEDDATA_GET_DATA(self);
+    refuse_again(semaphore);
+    semaphore->count = semaphore->limit = (long)rsb_integer(permits, 1, LONG_MAX, "a semaphore's permits");
     return self;
 }
 
@@ -222,7 +222,7 @@ static void semaphore_take(rsb_machine *machine, rsb_sync *semaphore, int64_t de
         semaphore->count--;
         return;
     }
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &semaphore->waiters, 0, NULL);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &semaphore->waiters, RSB_FOR_SEMAPHORE, NULL);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
 }
 
@@ -251,7 +251,7 @@ static VALUE semaphore_release(VALUE self) {
     rsb_machine *machine;
     rsb_sync *semaphore = get(self, &machine);
     if (rs_list_wake_first(&machine->engine, &semaphore->waiters, 0) != RS_NO_ID) return self;
-    if (semaphore->count == semaphore->limit) rb_raise(rsb_eUsage, "released more often than acquired");
+    if (semaphore->count == semaphore->limit) rb_raise(rsb_eUsage, "released more often than acquired; #hold pairs the two");
     semaphore->count++;
     return self;
 }
@@ -263,9 +263,9 @@ static VALUE semaphore_release(VALUE self) {
  * @return [Object] the block's value
  * @since 0.1.0 */
 static VALUE semaphore_hold(VALUE self) {
+    rsb_need_block("hold");
     rsb_machine *machine;
     rsb_sync *semaphore = get(self, &machine);
-    rb_need_block();
     semaphore_take(machine, semaphore, RS_NEVER);
     return rb_ensure(rb_yield, Qundef, semaphore_release, self);
 }
@@ -301,12 +301,12 @@ static VALUE condition_wait(int argc, VALUE *argv, VALUE self) {
     }
     rsb_sync *mutex = NIL_P(mutex_object) ? NULL : get(mutex_object, &machine);
     if (mutex) mutex_give(machine, mutex);
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &condition->waiters, 0, NULL);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &condition->waiters, RSB_FOR_CONDITION, NULL);
     if (mutex) {
         /* Not to be refused: the caller's ensure block will unlock it. */
         rs_id me = running_id(machine);
         if (is_locked(machine, mutex)) {
-            rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &mutex->waiters, WAITS_FOR_MUTEX, NULL);
+            rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &mutex->waiters, RSB_FOR_MUTEX, NULL);
             RS_ASSERT(mutex->owner == me);
         }
         mutex_own(machine, mutex, me);
@@ -340,11 +340,9 @@ static VALUE condition_broadcast(VALUE self) {
 /* @param parties [Integer] how many strands meet, at least 1
  * @since 0.1.0 */
 static VALUE barrier_initialize(VALUE self, VALUE parties) {
-    rsb_machine *machine;
-    rsb_sync *barrier = get(self, &machine);
-    long count = NUM2LONG(parties);
-    if (count < 1) rb_raise(rsb_eUsage, "a barrier needs at least one party, got %ld", count);
-    barrier->limit = count;
+    rsb_sync *barrier = RTYPEDDATA_GET_DATA(self);
+    refuse_again(barrier);
+    barrier->limit = (long)rsb_integer(parties, 1, LONG_MAX, "a barrier's parties");
     return self;
 }
 
@@ -366,7 +364,7 @@ static VALUE barrier_wait(int argc, VALUE *argv, VALUE self) {
         rs_list_wake_all(&machine->engine, &barrier->waiters, 0);
         return Qtrue;
     }
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &barrier->waiters, 0, NULL);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &barrier->waiters, RSB_FOR_BARRIER, NULL);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     return Qfalse;
 }

@@ -5,6 +5,12 @@
 
 #include "binding.h"
 
+/* What a strand in a list waits with: which list it is. */
+typedef enum {
+    RSB_FOR_NOTHING, RSB_FOR_MUTEX, RSB_FOR_SEMAPHORE, RSB_FOR_CONDITION, RSB_FOR_BARRIER, RSB_FOR_ITEM, RSB_FOR_PLACE,
+    RSB_FOR_CLOSE, RSB_FOR_KINDS
+} rsb_for;
+
 typedef struct {
     VALUE machine;
     rs_list waiters;
@@ -16,8 +22,9 @@ typedef struct {
 /* That strand ends: the mutexes that it still holds go to who waits for them. */
 void rsb_give_up_locks(rsb_machine *machine, rs_id owner);
 
-/* Binds an object to the machine that uses it, or raises. */
-void rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine);
+/* Binds an object to the machine that uses it, or raises. True: it belonged to one that is gone, and who held it or waited
+ * in it went with that. */
+bool rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine);
 
 /* initialize_copy of what strands wait in. */
 NORETURN(VALUE rsb_refuse_copy(VALUE self, VALUE original));

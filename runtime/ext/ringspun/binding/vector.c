@@ -119,7 +119,7 @@ static void skip_bytes(rs_request *request, uint64_t bytes) {
 /* With `done`: what goes out now comes on top of that, and a cancellation before more goes out answers it. */
 static int64_t step(vector *v, uint64_t done) {
     int64_t result = rs_try(&v->machine->engine, &v->request);
-    if (result < 0 && result != -EAGAIN && done == 0) rsb_refused(result, v->what, v->request.fd);
+    if (result < 0 && result != -EAGAIN && done == 0) rsb_refused(v->machine, result, v->what, v->request.fd);
     if (result != -EAGAIN) return result < 0 ? result : result + (int64_t)done;
     /* The op owns its iovecs; ours go on describing what is left. */
     rs_request request = v->request;
@@ -134,10 +134,13 @@ static VALUE run(VALUE argument) {
     vector *v = (vector *)argument;
     lock_all(v);
     describe(v);
+    if (v->reading && v->request.len == 0) {
+        rb_raise(rsb_eUsage, "readv: the buffers hold no bytes, and each takes as many as it holds; make them larger first");
+    }
     int64_t done = 0;
     while (v->request.len > 0 || done == 0) {
         int64_t result = step(v, (uint64_t)done);
-        if (result < 0 && done == 0) rsb_fail(result, v->what, v->request.fd);
+        if (result < 0 && done == 0) rsb_refused(v->machine, result, v->what, v->request.fd);
         if (result <= done) break;
         skip_bytes(&v->request, (uint64_t)(result - done));
         if (v->request.offset >= 0) v->request.offset += result - done;

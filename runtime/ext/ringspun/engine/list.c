@@ -42,8 +42,3 @@ uint32_t rs_list_wake_all(rs_machine *machine, rs_list *list, int64_t result) {
     while (rs_list_wake_first(machine, list, result) != RS_NO_ID) count++;
     return count;
 }
-
-void rs_list_abandon(rs_machine *machine, rs_list *list) {
-    rs_strand *strand;
-    while ((strand = rs_list_first(machine, list))) rs_list_remove(machine, strand);
-}

@@ -36,7 +36,4 @@ struct rs_strand *rs_list_first(const struct rs_machine *machine, const rs_list 
 rs_id rs_list_wake_first(struct rs_machine *machine, rs_list *list, int64_t result);
 uint32_t rs_list_wake_all(struct rs_machine *machine, rs_list *list, int64_t result);
 
-/* The list's memory goes away: its waiters wait on, for a timeout or a cancellation, in no list. */
-void rs_list_abandon(struct rs_machine *machine, rs_list *list);
-
 #endif

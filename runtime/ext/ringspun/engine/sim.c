@@ -2,6 +2,7 @@
 #include "sim_world.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -81,6 +82,13 @@ uint64_t rs_sim_random(rs_machine *machine) {
 }
 
 uint32_t rs_sim_open_descriptors(const rs_machine *machine) { return state_of(machine)->world.open; }
+
+int rs_sim_mode(const rs_machine *machine, int fd) {
+    const sim_object *object = sim_world_find(&state_of(machine)->world, fd);
+    if (!object) return -1;
+    if (object->kind == SIM_FILE) return (int)object->open_flags;
+    return object->kind == SIM_PIPE_READER ? O_RDONLY : object->kind == SIM_PIPE_WRITER ? O_WRONLY : O_RDWR;
+}
 
 static int64_t sim_clock(rs_machine *machine) { return rs_sim_now(machine); }
 
