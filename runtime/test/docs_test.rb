@@ -74,20 +74,64 @@ class DocsTest < Minitest::Test
   # What YARD knows of every public method, against the methods that there are: a comment that YARD does not find is as
   # good as none.
   def test_every_public_method_is_documented
-    documented, complaints, = Open3.capture3(RbConfig.ruby, "-rbundler/setup", "-ryard", "-e", <<~RUBY, chdir: ROOT)
+    output, complaints, = Open3.capture3(RbConfig.ruby, "-rbundler/setup", "-ryard", "-e", <<~RUBY, chdir: ROOT)
       reference = YARD::CLI::Yardoc.new
       reference.use_cache = reference.save_yardoc = reference.generate = false
       reference.run("--quiet")
-      objects = YARD::Registry.all(:method, :class, :module).reject { |each| each.docstring.blank? || each.tag(:api) }
-      puts objects.map(&:path)
-      internal = YARD::Registry.all(:method, :class).select { |each| each.tag(:api)&.text == "private" }
-      puts internal.map(&:path)
+      YARD::Registry.all(:method, :class, :module).each do |each|
+        next if each.docstring.blank? && !each.tag(:api)
+
+        puts [each.path, ("complete" if each.type != :method || each.tag(:since) || each.tag(:api))].compact.join(" ")
+      end
     RUBY
+    documented = output.lines(chomp: true).map(&:split)
     assert_empty complaints
-    assert_empty reference_needs - documented.lines(chomp: true), "without documentation that YARD finds"
+    assert_empty reference_needs - documented.map(&:first), "without documentation that YARD finds"
+    assert_empty reference_needs - documented.select { |_, complete| complete }.map(&:first), "without a @since"
+  end
+
+  # A function of the binding that parks its strand does so by one of these, or by a function that does.
+  PARKING = %w[rsb_wait rsb_perform_with rsb_yield].freeze
+
+  BINDING = Dir[File.join(ROOT, "runtime/ext/ringspun/binding/*.c")].sort.to_h { |file| [file, File.read(file)] }.freeze
+  COMMENT = %r{(?<comment>/\*(?:(?!\*/).)*\*/\n)?}m
+  FUNCTION = /^#{COMMENT}(?<type>\w[\w *]*?[ *])(?<name>\w+)\([^;{}]*\) \{(?<body>[^\n]*\}\n|\n.*?^\}\n)/m
+  Function = Data.define(:file, :local, :name, :comment, :words)
+
+  def test_methods_in_c_that_park_say_so_and_no_others
+    functions = functions_in_c
+    named = BINDING.values.flat_map { |text| text.scan(/rb_define(?:_singleton)?_method\(\w+, "[^"]+", (\w+)/).flatten }
+    assert_empty named - functions.map(&:name), "not found in the binding"
+    parking = parking_among(functions)
+    wrong = functions.select { |each| named.include?(each.name) }.reject do |each|
+      parking.include?(each) == each.comment.match?(/may switch strands(?! if the block does)/i)
+    end
+    assert_empty(wrong.map { |each| "#{each.file}: #{each.name}" })
   end
 
   private
+
+  def functions_in_c
+    BINDING.flat_map do |file, text|
+      text.to_enum(:scan, FUNCTION).map do
+        Function.new(file:, local: $~[:type].start_with?("static "), name: $~[:name], comment: $~[:comment].to_s,
+                     words: $~[:body].scan(/\w+/).uniq)
+      end
+    end
+  end
+
+  # With every function that names one that parks, to call it or to have it called, until there is no other.
+  def parking_among(functions)
+    found = functions.select { |each| PARKING.include?(each.name) }
+    loop do
+      more = (functions - found).select do |each|
+        found.any? { |parking| (!parking.local || parking.file == each.file) && each.words.include?(parking.name) }
+      end
+      return found if more.empty?
+
+      found += more
+    end
+  end
 
   def fences_on(page) = FENCES.select { |fence| fence.page == page }
 

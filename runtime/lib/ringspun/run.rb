@@ -9,6 +9,8 @@ module Ringspun
     # `ensure` blocks run, and is then raised from here; the second is raised at once, in whatever runs. Where nothing runs
     # any more, because all that is left are waits under a shield, the second ends the process.
     #
+    # May switch strands.
+    #
     # @yieldparam machine [Machine]
     # @return [Object] the block's value
     # @raise [Exception] what the block raised
@@ -22,14 +24,18 @@ module Ringspun
 
     # Runs the block in a scope of the current strand. See {Machine#scope}.
     #
-    # @return [Object] the block's value
+    # May switch strands.
+    #
+    # @return [Object] the block's value; nil when {Scope#cancel} cut it short
     # @since 0.1.0
     def scope(deadline: nil, &block) = Machine.current.scope(deadline: deadline, &block)
 
     # Runs the block protected from cancellations from outside, which are raised at the next wait after it. Give it a
     # deadline where its end is not certain.
     #
-    # @return [Object] the block's value
+    # May switch strands.
+    #
+    # @return [Object] the block's value; nil when {Scope#cancel} cut it short
     # @since 0.1.0
     def shield(deadline: nil, &block) = Machine.current.scope(deadline: deadline, shield: true, &block)
 

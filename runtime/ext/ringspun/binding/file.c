@@ -158,8 +158,9 @@ static VALUE statx_hash(const struct statx *st) {
     return hash;
 }
 
-/* What is known of a file: :type (as File.ftype names it), :mode, :size, :blocks, :block_size, :links, :uid, :gid, :inode,
- * :accessed_at, :modified_at, :changed_at and, where the filesystem knows, :created_at.
+/* What is known of a file: :type (a word of File.ftype's, as a Symbol), :mode, :size, :blocks, :block_size, :links, :uid,
+ * :gid, :inode, :accessed_at, :modified_at, :changed_at and, where the filesystem knows, :created_at. A symbolic link is
+ * followed, as by File.stat.
  *
  * May switch strands.
  *
@@ -209,7 +210,11 @@ VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, const char *what)
     return rb_assoc_new(INT2FIX(pair[0]), INT2FIX(pair[1]));
 }
 
-/* @return [Array(Integer, Integer)] reading end, writing end; non-blocking and closed on exec
+/* Makes a pipe.
+ *
+ * May switch strands.
+ *
+ * @return [Array(Integer, Integer)] reading end, writing end; non-blocking and closed on exec
  * @since 0.1.0 */
 static VALUE machine_pipe(VALUE self) {
     return rsb_make_pair(rsb_io_machine(self), &(rs_request){.kind = RS_OP_PIPE, .fd = -1}, "pipe");

@@ -66,7 +66,11 @@ static void put_address(rs_request *request, VALUE address) {
 
 /* --- making and connecting --- */
 
-/* @param family [Symbol, Integer] :UNIX, :INET, :INET6
+/* Makes a socket.
+ *
+ * May switch strands.
+ *
+ * @param family [Symbol, Integer] :UNIX, :INET, :INET6
  * @param type [Symbol, Integer] :STREAM, :DGRAM, :SEQPACKET
  * @param protocol [Integer]
  * @return [Integer] descriptor, non-blocking and closed on exec
@@ -80,7 +84,11 @@ static VALUE machine_socket(int argc, VALUE *argv, VALUE self) {
     return LL2NUM(rsb_request_extra(machine, &request, "socket"));
 }
 
-/* @return [Array(Integer, Integer)] two connected descriptors, non-blocking and closed on exec
+/* Makes two sockets that are connected with each other.
+ *
+ * May switch strands.
+ *
+ * @return [Array(Integer, Integer)] two descriptors, non-blocking and closed on exec
  * @since 0.1.0 */
 static VALUE machine_socketpair(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 0, 3);
@@ -129,7 +137,11 @@ static VALUE machine_connect(VALUE self, VALUE io, VALUE address) {
     return Qnil;
 }
 
-/* @param io [Integer, IO]
+/* Gives a socket its address.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
  * @param address [Addrinfo, String]
  * @return [nil]
  * @since 0.1.0 */
@@ -141,7 +153,11 @@ static VALUE machine_bind(VALUE self, VALUE io, VALUE address) {
     return Qnil;
 }
 
-/* @param io [Integer, IO]
+/* Makes a socket take connections.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
  * @param backlog [Integer] connections that may wait to be accepted
  * @return [nil]
  * @since 0.1.0 */
@@ -191,7 +207,11 @@ static VALUE machine_accept_each(VALUE self, VALUE io) {
     return Qnil;
 }
 
-/* @param io [Integer, IO]
+/* Ends one direction of a connection, or both.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
  * @param how [Symbol, Integer] :RD, :WR, :RDWR
  * @return [nil]
  * @since 0.1.0 */
@@ -206,7 +226,11 @@ static VALUE machine_shutdown(int argc, VALUE *argv, VALUE self) {
 
 /* --- options --- */
 
-/* @param level [Integer] Socket::SOL_SOCKET ...
+/* Sets an option of a socket.
+ *
+ * May switch strands.
+ *
+ * @param level [Integer] Socket::SOL_SOCKET ...
  * @param name [Integer] Socket::SO_REUSEADDR ...
  * @param value [Integer, Boolean, String] a String is passed as it is
  * @return [nil]
@@ -230,7 +254,11 @@ static VALUE machine_setsockopt(VALUE self, VALUE io, VALUE level, VALUE name, V
 
 #define OPTION_MAX 256
 
-/* @param level [Integer]
+/* Asks for an option of a socket.
+ *
+ * May switch strands.
+ *
+ * @param level [Integer]
  * @param name [Integer]
  * @return [Integer, String] an Integer where the option is one, else the bytes
  * @since 0.1.0 */
