@@ -13,6 +13,9 @@ class SignaturesTest < Minitest::Test
   # Public for Ruby, and marked `@api private`.
   INTERNAL = { Ringspun::Simulation => { initialize: :internal, call: :internal } }.freeze
 
+  # Inherited, and taking arguments here that they do not take there.
+  SAID_AGAIN = { Ringspun::SizedQueue => %i[push enq] }.freeze
+
   # What the signatures say of one class or module. Methods map to the shapes of their overloads; nil: it is an alias.
   Said = Struct.new(:superclass, :instance, :singleton, :constants) do
     def self.nothing = new(nil, {}, {}, [])
@@ -66,7 +69,8 @@ class SignaturesTest < Minitest::Test
 
   def test_every_method_has_a_signature_and_every_signature_a_method
     MODULES.each do |each|
-      assert_equal instance_methods_of(each), said.fetch(each.name).instance.keys.sort, "#{each.name}#..."
+      assert_equal instance_methods_of(each), said.fetch(each.name).instance.keys.sort - SAID_AGAIN.fetch(each, []),
+                   "#{each.name}#..."
       assert_equal each.singleton_methods(false).sort - structs_own(each), said.fetch(each.name).singleton.keys.sort,
                    "#{each.name}...."
     end
