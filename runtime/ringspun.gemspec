@@ -6,7 +6,7 @@ Gem::Specification.new do |spec|
   spec.name = "ringspun"
   spec.version = Ringspun::VERSION
   spec.authors = ["Ringspun contributors"]
-  spec.summary = "Strands, scopes and io_uring for Ruby."
+  spec.summary = "Strands, scopes and cancellation for Ruby."
   spec.description = "Strands on one thread: scopes, deadlines and cancellation, files and sockets on a C engine over " \
                      "epoll, and a deterministic simulation for tests."
   spec.license = "MIT"

@@ -3,7 +3,7 @@
 require "mkmf"
 
 abort <<~MESSAGE unless RbConfig::CONFIG["target_os"].start_with?("linux")
-  ringspun runs on Linux only: its engine speaks io_uring and epoll directly.
+  ringspun runs on Linux only: its engine speaks epoll directly.
   This Ruby was built for #{RbConfig::CONFIG["target_os"]}.
 MESSAGE
 

@@ -180,7 +180,7 @@ static VALUE outcome(rsb_machine *machine, rsb_scope *scope, VALUE value, int st
  * @param deadline [Numeric, nil] seconds from now; when they have passed, everything inside is cancelled
  * @param shield [Boolean] cancellations from outside wait until the scope has ended
  * @yieldparam scope [Scope]
- * @return [Object] the block's value; nil when the scope was cancelled by {Scope#cancel}
+ * @return [Object] the block's value; nil when {Scope#cancel} cut it short
  * @raise [TimeoutError] when the deadline cut something short
  * @since 0.1.0
  */
