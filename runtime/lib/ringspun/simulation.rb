@@ -19,6 +19,9 @@ module Ringspun
     # @!attribute trace [Array] the last events: [seconds, what, subject, detail]
     Result = Struct.new(:value, :seed, :trace_hash, :elapsed, :open_descriptors, :trace, keyword_init: true)
 
+    # Runs the block as {Ringspun.run} does, on a simulated machine and a thread of its own. The caller waits for that as by
+    # Thread#value: the strands of its own machine stand still meanwhile.
+    #
     # @param seed [Integer] 64 bits
     # @param faults [Boolean, Hash{Symbol => Float}] false: none, true: a mix that every program must stand, or
     #   probabilities between 0.0 and 1.0, and :delay_max in seconds
@@ -35,7 +38,8 @@ module Ringspun
       new(seed, faults).call(&block)
     end
 
-    # Tries one seed after the other and stops at the first that fails.
+    # Tries one seed after the other and stops at the first that fails. As with {.run}, the strands of the caller's own
+    # machine stand still meanwhile.
     #
     # @param count [Integer] how many
     # @param from [Integer] the first seed
