@@ -227,6 +227,24 @@ class SignalTest < Minitest::Test
     assert_equal %w[blocks stubborn], lines
   end
 
+  # Stopped while it sleeps, the process finds both when it goes on.
+  def test_int_and_term_at_once
+    lines = ended_by("TERM", <<~RUBY)
+      Ringspun.run do |machine|
+        strand("unwound") { machine.sleep }
+        machine.yield
+        status = "/proc/\#{$$}/task/\#{$$}/status"
+        script = ["until grep -q '^State:.S' \#{status}; do :; done", "kill -STOP \#{$$}",
+                  "until grep -q '^State:.T' \#{status}; do :; done", "kill -INT \#{$$}", "kill -TERM \#{$$}", "kill -CONT \#{$$}"]
+        Process.detach(spawn(script.join("; ")))
+        machine.sleep
+      ensure
+        puts "root"
+      end
+    RUBY
+    assert_equal %w[root unwound], lines.sort
+  end
+
   # Nothing can reach into a shield, so there is nothing left but to end at once.
   def test_a_second_int_while_only_shields_are_left
     lines = ended_by("INT", <<~RUBY)

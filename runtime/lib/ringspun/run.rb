@@ -117,8 +117,11 @@ module Ringspun
       @scope.cancel
     end
 
-    # All was cancelled before and the machine sleeps: no strand, the root included, can be reached by an exception.
+    # All was cancelled before, nobody became ready by it, and the machine sleeps: no strand, the root included, can be
+    # reached by an exception.
     def only_shields_left?
+      return false if @machine.metrics[:run_queue].positive?
+
       @machine.running
       false
     rescue UsageError

@@ -100,8 +100,9 @@ static int64_t deadline_of(rsb_machine *machine, VALUE non_block, VALUE options)
 
 /* Puts an item at the end.
  *
- * Queue never waits, and takes nothing but the item. SizedQueue waits for a place, first come, first served, and may switch
- * strands.
+ * Queue never waits, and takes nothing but the item. SizedQueue waits for a place, first come, first served.
+ *
+ * May switch strands.
  *
  * @param item [Object]
  * @param non_block [Boolean] raise instead of waiting; SizedQueue only
