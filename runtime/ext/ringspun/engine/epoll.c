@@ -4,6 +4,7 @@
  * number may have been closed and reused by code that we do not own, and then MOD answers ENOENT instead of a wake-up
  * being lost.
  */
+#include "retry.h"
 #include "workers.h"
 
 #include <errno.h>
@@ -16,17 +17,13 @@
 
 #define EVENTS_PER_WAIT 256
 #define WAKE_UP (-1)
-/* A Unix socket whose listener's queue is full cannot connect, and counts as ready all the time. Trying once a
- * millisecond costs nothing beside what keeps that listener so busy. */
-#define CONNECT_AGAIN_NS 1000000
-#define WAITS_FOR_RETRY ((uint64_t)1 << 32)
 
 typedef struct {
     int epoll;
     int wake;
     int ready;                  /* events fetched by wait and not yet harvested */
     struct epoll_event events[EVENTS_PER_WAIT];
-    uint32_t retry_first;       /* connects to try again; linked by the low half of backend_word: index + 1 */
+    rs_retry retry;             /* connects */
     rs_workers *workers;
 } epoll_state;
 
@@ -67,7 +64,7 @@ static void epoll_close(rs_machine *machine) {
 }
 
 static uint32_t events_of(const rs_op *op) {
-    if (op->backend_word & WAITS_FOR_RETRY) return 0;
+    if (rs_retry_has(op)) return 0;
     switch (rs_op_table[op->request.kind].side) {
     case RS_SIDE_READ: return EPOLLIN;
     case RS_SIDE_WRITE: return EPOLLOUT;
@@ -135,39 +132,13 @@ static void epoll_arm(rs_machine *machine, rs_op *op) {
     else rs_op_complete(machine, op, error == -EPERM ? -EINVAL : error);
 }
 
-static void retry_later(rs_machine *machine, rs_op *op) {
-    epoll_state *state = machine->backend_state;
-    op->backend_word = WAITS_FOR_RETRY | state->retry_first;
-    state->retry_first = op->index + 1;
-    if (machine->backend_deadline_ns == RS_NEVER) machine->backend_deadline_ns = rs_now(machine) + CONNECT_AGAIN_NS;
-}
-
-static void forget_retry(rs_machine *machine, rs_op *op) {
-    epoll_state *state = machine->backend_state;
-    if (!(op->backend_word & WAITS_FOR_RETRY)) return;
-    uint32_t after = (uint32_t)op->backend_word;
-    rs_op *before = NULL;
-    for (uint32_t link = state->retry_first; link != op->index + 1; link = (uint32_t)before->backend_word) {
-        before = rs_op_at(&machine->ops, link - 1);
-    }
-    if (before) before->backend_word = WAITS_FOR_RETRY | after;
-    else state->retry_first = after;
-    if (state->retry_first == 0) machine->backend_deadline_ns = RS_NEVER;
-    op->backend_word = 0;
-}
-
 static void epoll_cancel(rs_machine *machine, rs_op *op) {
     epoll_state *state = machine->backend_state;
     if (!op->offloaded) {
-        forget_retry(machine, op);
+        rs_retry_forget(machine, &state->retry, op);
         rs_op_complete(machine, op, -ECANCELED);
-    } else if (rs_workers_withdraw(state->workers, op)) {
-        rs_op_complete(machine, op, -ECANCELED);
-    } else if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE) {
-        rs_workers_leave(state->workers, op);
-        /* A thread inside connect(2) comes back, and the socket can be closed: that waits for every op on it. */
-        if (op->request.kind == RS_OP_CONNECT) shutdown(op->request.fd, SHUT_RDWR);
-        rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
+    } else {
+        rs_workers_cancel(state->workers, op);
     }
 }
 
@@ -188,21 +159,8 @@ static bool advance(rs_machine *machine, rs_op *op) {
     }
 }
 
-static void retry_connects(rs_machine *machine) {
-    epoll_state *state = machine->backend_state;
-    if (rs_now(machine) < machine->backend_deadline_ns) return;
-    uint32_t link = state->retry_first;
-    state->retry_first = 0;
-    machine->backend_deadline_ns = RS_NEVER;
-    while (link) {
-        rs_op *op = rs_op_at(&machine->ops, link - 1);
-        link = (uint32_t)op->backend_word;
-        op->backend_word = 0;
-        if (!advance(machine, op)) retry_later(machine, op);
-    }
-}
-
 static void serve(rs_machine *machine, int fd, uint32_t events) {
+    epoll_state *state = machine->backend_state;
     rs_descriptor *descriptor = rs_descriptor_get(&machine->descriptors, fd);
     descriptor->armed = 0;
     uint32_t blocked = 0;
@@ -213,7 +171,7 @@ static void serve(rs_machine *machine, int fd, uint32_t events) {
         uint32_t interest = events_of(op);
         if (op->offloaded || !(interest & events & ~blocked)) continue;
         if (advance(machine, op)) continue;
-        if (op->request.kind == RS_OP_CONNECT) retry_later(machine, op);
+        if (op->request.kind == RS_OP_CONNECT) rs_retry_later(machine, &state->retry, op);
         else if (rs_op_table[op->request.kind].side != RS_SIDE_MASK) blocked |= interest;
     }
     uint32_t rest = wanted(machine, fd);
@@ -224,7 +182,7 @@ static void serve(rs_machine *machine, int fd, uint32_t events) {
         rs_op *op = rs_op_at(&machine->ops, link - 1);
         link = op->next;
         if (op->offloaded) continue;
-        forget_retry(machine, op);
+        rs_retry_forget(machine, &state->retry, op);
         rs_op_complete(machine, op, error);
     }
 }
@@ -237,7 +195,7 @@ static void epoll_poll(rs_machine *machine) {
         int count = epoll_wait(state->epoll, state->events, EVENTS_PER_WAIT, 0);
         state->ready = count > 0 ? count : 0;
     }
-    if (state->retry_first) retry_connects(machine);
+    rs_retry_serve(machine, &state->retry, advance);
     int count = state->ready;
     state->ready = 0;
     for (int i = 0; i < count; i++) {
@@ -264,6 +222,7 @@ static void epoll_wait_verb(rs_machine *machine, int64_t deadline_ns) {
         delay_ns = deadline_ns - rs_clock_ns();
         if (delay_ns <= 0) return;
     }
+    machine->metrics.system_calls++;
     int count = wait_until(state, delay_ns);
     state->ready = count > 0 ? count : 0;
 }
@@ -279,7 +238,7 @@ static int epoll_forked(rs_machine *machine) {
     close(state->epoll);
     close(state->wake);
     state->ready = 0;
-    state->retry_first = 0;
+    state->retry = (rs_retry){0};
     rs_workers_forked(state->workers);
     return open_descriptors(state);
 }

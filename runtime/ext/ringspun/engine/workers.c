@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 typedef struct job {
@@ -185,7 +186,7 @@ void rs_workers_submit(rs_workers *workers, rs_op *op) {
     free(mine);
 }
 
-bool rs_workers_withdraw(rs_workers *workers, rs_op *op) {
+static bool withdraw(rs_workers *workers, rs_op *op) {
     bool found = false;
     job *before = NULL;
     pthread_mutex_lock(&workers->lock);
@@ -201,7 +202,7 @@ bool rs_workers_withdraw(rs_workers *workers, rs_op *op) {
     return found;
 }
 
-void rs_workers_leave(rs_workers *workers, rs_op *op) {
+static void leave(rs_workers *workers, rs_op *op) {
     pthread_mutex_lock(&workers->lock);
     for (job *each = workers->running; each && workers->left < RS_WORKERS_LEFT_MAX; each = each->next) {
         if (each->op != rs_op_id(op) || each->left) continue;
@@ -211,6 +212,18 @@ void rs_workers_leave(rs_workers *workers, rs_op *op) {
         break;
     }
     pthread_mutex_unlock(&workers->lock);
+}
+
+void rs_workers_cancel(rs_workers *workers, rs_op *op) {
+    rs_machine *machine = workers->machine;
+    if (withdraw(workers, op)) {
+        rs_op_complete(machine, op, -ECANCELED);
+    } else if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE) {
+        leave(workers, op);
+        /* A thread inside connect(2) comes back, and the socket can be closed: that waits for every op on it. */
+        if (op->request.kind == RS_OP_CONNECT) shutdown(op->request.fd, SHUT_RDWR);
+        rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
+    }
 }
 
 void rs_workers_tend(rs_workers *workers) {

@@ -27,11 +27,9 @@ void rs_workers_forked(rs_workers *workers);
 
 void rs_workers_submit(rs_workers *workers, rs_op *op);
 
-/* True: no thread has begun with it, and none will. */
-bool rs_workers_withdraw(rs_workers *workers, rs_op *op);
-
-/* A thread has begun with it, and its strand waits no more. */
-void rs_workers_leave(rs_workers *workers, rs_op *op);
+/* A backend's cancel verb for an op of theirs. Where no thread has begun with it, none will; a thread that may never come back
+ * is left to itself. */
+void rs_workers_cancel(rs_workers *workers, rs_op *op);
 
 /* Makes up for threads that were left. Not done at once: the same cancellation may take out of line what waits there. */
 void rs_workers_tend(rs_workers *workers);
