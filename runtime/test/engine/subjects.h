@@ -19,6 +19,8 @@ static const rs_sim_faults subject_no_faults;
 
 static const subject subjects[] = {
     {.name = "sim", .backend = &rs_backend_sim, .faults = &subject_no_faults},
+    {.name = "uring", .backend = &rs_backend_uring},
+    {.name = "uring without inline files", .backend = &rs_backend_uring, .offload_files = true},
     {.name = "epoll", .backend = &rs_backend_epoll},
     {.name = "epoll with files on workers", .backend = &rs_backend_epoll, .offload_files = true},
 };

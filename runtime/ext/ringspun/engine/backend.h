@@ -33,6 +33,7 @@ typedef struct rs_backend {
     int (*forked)(struct rs_machine *machine);
 } rs_backend;
 
+extern const rs_backend rs_backend_uring;
 extern const rs_backend rs_backend_epoll;
 extern const rs_backend rs_backend_sim;
 

@@ -30,6 +30,7 @@ typedef struct {
     uint32_t workers_max;
     bool offload_files;         /* every file op goes to a worker */
     bool trace;
+    bool threads_move;          /* the machine's thread may go on as another one of the kernel's */
     uint64_t seed;              /* sim: where every draw comes from */
     const struct rs_sim_faults *faults;
 } rs_options;
@@ -57,6 +58,7 @@ typedef struct rs_machine {
     rs_options options;
     rs_metrics metrics;
     rs_trace trace;
+    char refusal_text[160];     /* why the backend did not open, where it knows more than an errno */
     /* The binding's share of the inbox: what a RS_MESSAGE_USER means is its own. */
     void (*on_message)(struct rs_machine *machine, const rs_message *message);
     void *user;

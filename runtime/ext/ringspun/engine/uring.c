@@ -1,0 +1,481 @@
+/* uring: the backend on io_uring. The kernel does the waiting and then the op itself; one call submits what has gathered,
+ * harvests what has completed, and sleeps.
+ *
+ * An op's completion carries its name (index and generation), so one that comes late finds nobody. The slot of an op is
+ * given back at its terminal completion and not before; a cancellation only asks for that to come soon, and its own
+ * completion is asked for never, or dropped.
+ *
+ * Descriptors are looked up by the kernel when an entry is submitted, not when it is filled. For our own that makes no
+ * difference, since Machine#close waits for all ops; one that somebody else may close and open again meanwhile is
+ * submitted at once.
+ */
+#include "retry.h"
+#include "uring_ring.h"
+#include "workers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ENTRIES 256u
+
+/* Names of completions that belong to no op: an op's generation is never 0. */
+#define NAME_IGNORED ((rs_id)0)
+#define NAME_WAKE ((rs_id)1)
+
+/* In op.backend_word, above what rs_retry uses. */
+#define WAITS_FOR_READINESS ((uint64_t)1 << 33) /* the entry in the kernel is a poll, after which we try ourselves */
+#define WAITS_FOR_ENTRY ((uint64_t)1 << 34)     /* the ring was full */
+#define CANCEL_WAITS_FOR_ENTRY ((uint64_t)1 << 35)
+#define WAITS_FOR_TURN ((uint64_t)1 << 36)      /* another op on the same side of the descriptor came before */
+#define HAS_TURN ((uint64_t)1 << 37)
+
+typedef struct {
+    rs_id *names;
+    uint32_t len;
+    uint32_t capacity;
+} name_list;
+
+typedef struct {
+    uring_ring ring;
+    int wake;
+    bool wake_armed;
+    bool in_line;               /* some op waits for a free entry */
+    uring_cqe *stash;           /* taken out of the ring and not yet told */
+    uint32_t stash_len;
+    uint32_t stash_capacity;
+    uint32_t stash_told;
+    rs_retry retry;             /* connects */
+    name_list turns;            /* ops whose turn has come */
+    rs_workers *workers;
+    bool supported[URING_OP_WAITID + 1];
+} uring_state;
+
+static uring_state *state_of(rs_machine *machine) { return machine->backend_state; }
+
+/* --- opening and closing --- */
+
+static int open_wake(uring_state *state) {
+    state->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    state->wake_armed = false;
+    return state->wake < 0 ? -errno : 0;
+}
+
+static void probe(uring_state *state) {
+    uring_probe *answer = rs_alloc(sizeof(*answer));
+    memset(answer, 0, sizeof(*answer));
+    if (state->ring.system->enregister(state->ring.fd, URING_REGISTER_PROBE, answer, 256) == 0) {
+        for (uint32_t i = 0; i < answer->ops_len && i <= URING_OP_WAITID; i++) {
+            state->supported[answer->ops[i].opcode] = answer->ops[i].flags & URING_PROBE_SUPPORTED;
+        }
+    }
+    free(answer);
+}
+
+static int open_ring(rs_machine *machine, uring_state *state) {
+    uring_wishes wishes = {.entries = ENTRIES, .sqpoll_cpu = -1, .may_move = machine->options.threads_move};
+    int error = uring_ring_open(&state->ring, &uring_kernel, &wishes, machine->refusal_text, sizeof(machine->refusal_text));
+    if (error) return error;
+    error = open_wake(state);
+    if (error) uring_ring_close(&state->ring);
+    return error;
+}
+
+static int uring_open(rs_machine *machine) {
+    uring_state *state = rs_alloc(sizeof(*state));
+    memset(state, 0, sizeof(*state));
+    int error = open_ring(machine, state);
+    if (error) {
+        free(state);
+        return error;
+    }
+    probe(state);
+    state->workers = rs_workers_new(machine, machine->options.workers_max);
+    machine->backend_state = state;
+    return 0;
+}
+
+static void uring_close(rs_machine *machine) {
+    uring_state *state = state_of(machine);
+    rs_workers_free(state->workers);
+    uring_ring_close(&state->ring);
+    close(state->wake);
+    free(state->stash);
+    free(state->turns.names);
+    free(state);
+    machine->backend_state = NULL;
+}
+
+/* --- from the ring to the stash --- */
+
+/* Makes room in the ring, and touches no op. */
+static void stash(uring_state *state) {
+    uring_cqe cqe;
+    while (uring_ring_take(&state->ring, &cqe)) {
+        if (cqe.user_data == NAME_WAKE && !(cqe.flags & URING_CQE_MORE)) state->wake_armed = false;
+        if (cqe.user_data == NAME_WAKE || cqe.user_data == NAME_IGNORED) continue;
+        if (state->stash_len == state->stash_capacity) {
+            state->stash_capacity = state->stash_capacity ? state->stash_capacity * 2 : 256;
+            state->stash = rs_realloc(state->stash, sizeof(uring_cqe) * state->stash_capacity);
+        }
+        state->stash[state->stash_len++] = cqe;
+    }
+}
+
+static void flush(uring_state *state) {
+    int error = uring_ring_flush(&state->ring);
+    /* The kernel holds completions back for want of room, and takes nothing before they are fetched. */
+    if (error == -EBUSY) {
+        stash(state);
+        uring_ring_flush(&state->ring);
+    }
+}
+
+static uring_sqe *next_entry(uring_state *state) {
+    uring_sqe *sqe = uring_ring_next(&state->ring);
+    if (RS_LIKELY(sqe != NULL)) return sqe;
+    flush(state);
+    return uring_ring_next(&state->ring);
+}
+
+/* --- ops --- */
+
+static void put_name(name_list *list, rs_id name) {
+    if (list->len == list->capacity) {
+        list->capacity = list->capacity ? list->capacity * 2 : 64;
+        list->names = rs_realloc(list->names, sizeof(rs_id) * list->capacity);
+    }
+    list->names[list->len++] = name;
+}
+
+static uint64_t pointer(const void *address) { return (uint64_t)(uintptr_t)address; }
+
+static uint8_t opcode_of(uint32_t kind) {
+    static const uint8_t opcodes[RS_OP_KINDS] = {
+        [RS_OP_READ] = URING_OP_READ, [RS_OP_WRITE] = URING_OP_WRITE, [RS_OP_PREAD] = URING_OP_READ,
+        [RS_OP_PWRITE] = URING_OP_WRITE, [RS_OP_READV] = URING_OP_READV, [RS_OP_WRITEV] = URING_OP_WRITEV,
+        [RS_OP_RECV] = URING_OP_RECV, [RS_OP_SEND] = URING_OP_SEND, [RS_OP_RECVMSG] = URING_OP_RECVMSG,
+        [RS_OP_SENDMSG] = URING_OP_SENDMSG, [RS_OP_ACCEPT] = URING_OP_ACCEPT, [RS_OP_CONNECT] = URING_OP_CONNECT,
+        [RS_OP_POLL] = URING_OP_POLL_ADD, [RS_OP_OPEN] = URING_OP_OPENAT, [RS_OP_FSYNC] = URING_OP_FSYNC,
+        [RS_OP_STATX] = URING_OP_STATX, [RS_OP_WAITID] = URING_OP_WAITID,
+    };
+    return opcodes[kind];
+}
+
+static bool is_unwanted(const rs_op *op) { return op->cancel != RS_WAKE_VALUE || op->closing; }
+
+/* Who is next gets it at once, and the kernel at the next poll: this may be a cancellation, in which no other op may
+ * complete. */
+static void give_up_turn(rs_machine *machine, rs_op *op) {
+    uring_state *state = state_of(machine);
+    uint32_t side = rs_op_table[op->request.kind].side;
+    for (uint32_t link = op->next; link;) {
+        rs_op *other = rs_op_at(&machine->ops, link - 1);
+        link = other->next;
+        if (!(other->backend_word & WAITS_FOR_TURN) || rs_op_table[other->request.kind].side != side) continue;
+        other->backend_word |= HAS_TURN;
+        put_name(&state->turns, rs_op_id(other));
+        machine->attention = true;
+        return;
+    }
+    rs_descriptor_get(&machine->descriptors, op->request.fd)->armed &= ~(1u << side);
+}
+
+static void finish(rs_machine *machine, rs_op *op, int64_t result) {
+    if (result >= 0) result += (int64_t)op->done;
+    if (op->backend_word & HAS_TURN) give_up_turn(machine, op);
+    rs_op_complete(machine, op, result);
+}
+
+static uint32_t readiness_of(const rs_op *op) {
+    return rs_op_table[op->request.kind].side == RS_SIDE_WRITE ? POLLOUT : POLLIN;
+}
+
+static void fill_rest(uring_sqe *sqe, rs_op *op) {
+    rs_request *request = &op->request;
+    switch (request->kind) {
+    case RS_OP_READ: case RS_OP_WRITE: case RS_OP_PREAD: case RS_OP_PWRITE: case RS_OP_READV: case RS_OP_WRITEV:
+        sqe->offset = (uint64_t)request->offset;
+        break;
+    case RS_OP_SEND: sqe->op_flags = request->flags | MSG_NOSIGNAL; break;
+    case RS_OP_RECV: sqe->op_flags = request->flags; break;
+    case RS_OP_SENDMSG:
+        sqe->op_flags = request->flags | MSG_NOSIGNAL;
+        sqe->len = 1;
+        break;
+    case RS_OP_RECVMSG:
+        sqe->op_flags = request->flags | MSG_CMSG_CLOEXEC;
+        sqe->len = 1;
+        break;
+    case RS_OP_ACCEPT: sqe->op_flags = SOCK_CLOEXEC | SOCK_NONBLOCK; break;
+    case RS_OP_CONNECT:
+        sqe->address = pointer(request->extra);
+        sqe->offset = request->extra_len;
+        break;
+    case RS_OP_POLL: sqe->op_flags = request->flags; break;
+    case RS_OP_OPEN:
+        sqe->fd = AT_FDCWD;
+        sqe->op_flags = request->flags | O_CLOEXEC;
+        sqe->len = request->mode;
+        break;
+    case RS_OP_FSYNC: sqe->op_flags = request->flags ? URING_FSYNC_DATASYNC : 0; break;
+    case RS_OP_STATX:
+        if (request->fd < 0) sqe->fd = AT_FDCWD;
+        sqe->address = pointer(request->len ? request->address : "");
+        sqe->len = request->flags;
+        sqe->offset = pointer(request->extra);
+        sqe->op_flags = request->mode;
+        break;
+    case RS_OP_WAITID:
+        sqe->fd = (int32_t)request->offset;
+        sqe->len = request->flags;
+        sqe->file_index = WEXITED | WNOWAIT;
+        sqe->offset = pointer(request->extra);
+        break;
+    default: break;
+    }
+}
+
+static void fill(uring_sqe *sqe, rs_op *op) {
+    sqe->user_data = rs_op_id(op);
+    sqe->fd = op->request.fd;
+    if (op->backend_word & WAITS_FOR_READINESS) {
+        sqe->opcode = URING_OP_POLL_ADD;
+        sqe->op_flags = readiness_of(op);
+        return;
+    }
+    sqe->opcode = opcode_of(op->request.kind);
+    sqe->address = pointer(op->request.address);
+    sqe->len = (uint32_t)op->request.len;
+    fill_rest(sqe, op);
+}
+
+static bool is_own(rs_machine *machine, int fd) {
+    return fd < 0 || rs_descriptor_kind(&machine->descriptors, fd) != RS_FD_UNKNOWN;
+}
+
+static void submit(rs_machine *machine, rs_op *op) {
+    uring_state *state = state_of(machine);
+    uring_sqe *sqe = next_entry(state);
+    if (RS_UNLIKELY(!sqe)) {
+        op->backend_word |= WAITS_FOR_ENTRY;
+        state->in_line = true;
+        machine->attention = true;
+        return;
+    }
+    op->backend_word &= ~WAITS_FOR_ENTRY;
+    fill(sqe, op);
+    if (!is_own(machine, op->request.fd)) flush(state);
+}
+
+/* The kernel wakes those that wait on one descriptor in no order, or the last one first. So of our own streams it gets one op
+ * for each side at a time. */
+static uint32_t side_of(rs_machine *machine, const rs_op *op) {
+    const rs_request *request = &op->request;
+    bool stream = request->fd >= 0 && rs_descriptor_kind(&machine->descriptors, request->fd) == RS_FD_STREAM;
+    uint32_t side = rs_op_table[request->kind].side;
+    return stream && (side == RS_SIDE_READ || side == RS_SIDE_WRITE) ? side : RS_SIDE_NONE;
+}
+
+static bool must_wait_for_turn(rs_machine *machine, rs_op *op) {
+    uint32_t side = side_of(machine, op);
+    if (side == RS_SIDE_NONE) return false;
+    rs_descriptor *descriptor = rs_descriptor_get(&machine->descriptors, op->request.fd);
+    bool taken = descriptor->armed & (1u << side);
+    descriptor->armed |= 1u << side;
+    op->backend_word |= taken ? WAITS_FOR_TURN : HAS_TURN;
+    return taken;
+}
+
+static void uring_arm(rs_machine *machine, rs_op *op) {
+    uring_state *state = state_of(machine);
+    if (RS_UNLIKELY(must_wait_for_turn(machine, op))) return;
+    if (RS_UNLIKELY(!state->supported[opcode_of(op->request.kind)])) {
+        RS_ASSERT(rs_op_table[op->request.kind].execute != NULL);
+        rs_workers_submit(state->workers, op);
+        return;
+    }
+    if (op->request.kind == RS_OP_WAITID && !op->request.extra) {
+        op->request.extra = memset(rs_alloc(sizeof(siginfo_t)), 0, sizeof(siginfo_t));
+    }
+    submit(machine, op);
+}
+
+static void uring_cancel(rs_machine *machine, rs_op *op) {
+    uring_state *state = state_of(machine);
+    if (op->offloaded) {
+        rs_workers_cancel(state->workers, op);
+        return;
+    }
+    if (op->backend_word & WAITS_FOR_TURN || rs_retry_has(op)) {
+        rs_retry_forget(machine, &state->retry, op);
+        finish(machine, op, -ECANCELED);
+        return;
+    }
+    machine->attention = true;
+    if (op->backend_word & WAITS_FOR_ENTRY) return;
+    uring_sqe *sqe = next_entry(state);
+    if (RS_UNLIKELY(!sqe)) {
+        op->backend_word |= CANCEL_WAITS_FOR_ENTRY;
+        state->in_line = true;
+        return;
+    }
+    sqe->opcode = URING_OP_ASYNC_CANCEL;
+    sqe->fd = -1;
+    sqe->address = rs_op_id(op);
+    sqe->user_data = NAME_IGNORED;
+    if (state->ring.features & URING_FEATURE_CQE_SKIP) sqe->flags = URING_SQE_CQE_SKIP_SUCCESS;
+}
+
+/* The ring was full: an op that nobody wants any more never gets there. */
+static void serve_line(rs_machine *machine) {
+    state_of(machine)->in_line = false;
+    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
+        rs_op *op = rs_op_at(&machine->ops, index);
+        if (op->state != RS_OP_SUBMITTED) continue;
+        if (op->backend_word & CANCEL_WAITS_FOR_ENTRY) {
+            op->backend_word &= ~CANCEL_WAITS_FOR_ENTRY;
+            uring_cancel(machine, op);
+        } else if (op->backend_word & WAITS_FOR_ENTRY) {
+            if (is_unwanted(op)) finish(machine, op, -ECANCELED);
+            else submit(machine, op);
+        }
+    }
+}
+
+/* --- completions --- */
+
+/* What a short transfer has moved. */
+static void advance_request(rs_op *op, int64_t bytes) {
+    rs_request *request = &op->request;
+    op->done += (uint64_t)bytes;
+    request->address = (char *)request->address + bytes;
+    request->len -= (uint64_t)bytes;
+    if (request->offset >= 0) request->offset += bytes;
+}
+
+/* With the answer of the kernel, or of a try of our own. False: the op goes on waiting. */
+static bool proceed(rs_machine *machine, rs_op *op, int64_t result) {
+    while (result > 0 && (op->request.options & RS_REQUEST_ALL) && (uint64_t)result < op->request.len) {
+        advance_request(op, result);
+        result = is_unwanted(op) ? -ECANCELED : rs_op_table[op->request.kind].attempt(machine, &op->request);
+    }
+    if (result == -EAGAIN && !is_unwanted(op)) return false;
+    finish(machine, op, result == -EAGAIN ? -ECANCELED : result);
+    return true;
+}
+
+static bool try_again(rs_machine *machine, rs_op *op) {
+    return proceed(machine, op, rs_op_table[op->request.kind].attempt(machine, &op->request));
+}
+
+static void tell(rs_machine *machine, rs_op *op, int64_t result) {
+    bool was_ready = op->backend_word & WAITS_FOR_READINESS;
+    op->backend_word &= ~WAITS_FOR_READINESS;
+    if (was_ready && result >= 0) {
+        result = rs_op_table[op->request.kind].attempt(machine, &op->request);
+    } else if (op->request.kind == RS_OP_WAITID && result == 0) {
+        result = ((siginfo_t *)op->request.extra)->si_pid;
+    } else if (result == -EINTR) {
+        /* A worker of the kernel's: by our cancellation, or for reasons of its own. */
+        result = is_unwanted(op) ? -ECANCELED : -EAGAIN;
+    } else if (result == -EAGAIN) {
+        was_ready = true; /* non-blocking, and nothing that the kernel can wait for in our place */
+    }
+    if (proceed(machine, op, result)) return;
+    if (op->request.kind == RS_OP_CONNECT) {
+        rs_retry_later(machine, &state_of(machine)->retry, op);
+        return;
+    }
+    if (was_ready) op->backend_word |= WAITS_FOR_READINESS;
+    submit(machine, op);
+}
+
+static void serve_turns(rs_machine *machine) {
+    name_list *turns = &state_of(machine)->turns;
+    for (uint32_t i = 0; i < turns->len; i++) {
+        rs_op *op = rs_op_find(&machine->ops, turns->names[i]);
+        if (!op || !(op->backend_word & WAITS_FOR_TURN)) continue;
+        op->backend_word &= ~WAITS_FOR_TURN;
+        if (!try_again(machine, op)) submit(machine, op);
+    }
+    turns->len = 0;
+}
+
+static void tell_stashed(rs_machine *machine) {
+    uring_state *state = state_of(machine);
+    /* What comes meanwhile may make the stash move, and is told as well. */
+    while (state->stash_told < state->stash_len) {
+        uring_cqe cqe = state->stash[state->stash_told++];
+        rs_op *op = rs_op_find(&machine->ops, cqe.user_data);
+        if (op && !op->offloaded) tell(machine, op, cqe.result);
+        else machine->metrics.wakes_dropped++;
+    }
+    state->stash_len = state->stash_told = 0;
+}
+
+static void uring_poll(rs_machine *machine) {
+    uring_state *state = state_of(machine);
+    rs_workers_tend(state->workers);
+    if (RS_UNLIKELY(state->in_line)) serve_line(machine);
+    flush(state);
+    stash(state);
+    tell_stashed(machine);
+    rs_retry_serve(machine, &state->retry, try_again);
+    serve_turns(machine);
+    machine->metrics.system_calls = state->ring.system_calls;
+}
+
+static bool arm_wake(uring_state *state) {
+    uring_sqe *sqe = next_entry(state);
+    if (!sqe) return false;
+    sqe->opcode = URING_OP_POLL_ADD;
+    sqe->fd = state->wake;
+    sqe->op_flags = POLLIN;
+    sqe->len = URING_POLL_MULTISHOT;
+    sqe->user_data = NAME_WAKE;
+    state->wake_armed = true;
+    return true;
+}
+
+static void uring_wait(rs_machine *machine, int64_t deadline_ns) {
+    uring_state *state = state_of(machine);
+    int64_t delay_ns = RS_NEVER;
+    if (deadline_ns != RS_NEVER) {
+        delay_ns = deadline_ns - rs_clock_ns();
+        if (delay_ns <= 0) return;
+    }
+    /* Without it nobody could wake us; the ring has room after the next poll. */
+    if (RS_UNLIKELY(!state->wake_armed && !arm_wake(state))) return;
+    if (state->stash_len == 0 && !uring_ring_has_completions(&state->ring)) uring_ring_wait(&state->ring, delay_ns);
+    stash(state);
+}
+
+static void uring_wake(rs_machine *machine) {
+    uint64_t one = 1;
+    while (write(state_of(machine)->wake, &one, sizeof(one)) < 0 && errno == EINTR) {}
+}
+
+/* The child's memory of the ring is the parent's ring: unmapped before anything is written to it. */
+static int uring_forked(rs_machine *machine) {
+    uring_state *state = state_of(machine);
+    uring_ring_close(&state->ring);
+    close(state->wake);
+    state->stash_len = state->stash_told = 0;
+    state->in_line = false;
+    state->retry = (rs_retry){0};
+    state->turns.len = 0;
+    rs_workers_forked(state->workers);
+    return open_ring(machine, state);
+}
+
+const rs_backend rs_backend_uring = {
+    .name = "uring", .inline_first = true, .open = uring_open, .close = uring_close, .arm = uring_arm,
+    .cancel = uring_cancel, .poll = uring_poll, .wait = uring_wait, .wake = uring_wake, .forked = uring_forked,
+};
