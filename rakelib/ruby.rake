@@ -35,6 +35,12 @@ namespace :test do
     run_tests(files, "RINGSPUN_GC_STRESS" => "1")
   end
 
+  # Not among the Ruby tests, which `bin/test --matrix` runs again.
+  desc "Wakes from other threads, for 30 s"
+  task wakes: :compile do
+    run_tests(["runtime/test/wake_torture.rb"], "RINGSPUN_TORTURE_SECONDS" => "30")
+  end
+
   desc "Long random runs, runtime/test/**/*_torture.rb, each for SECONDS=60"
   task torture: :compile do
     seconds = ENV.fetch("SECONDS", "60")
