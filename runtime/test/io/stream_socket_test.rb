@@ -433,6 +433,12 @@ class SimulatedInetStreamSocketTest < IOCase
   include StreamSocketTests
 end
 
+class SimulatedInet6StreamSocketTest < IOCase
+  include Simulated
+  include OverInet6
+  include StreamSocketTests
+end
+
 class Inet6StreamSocketTest < IOCase
   include OverInet6
 
