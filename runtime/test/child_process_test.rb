@@ -70,19 +70,34 @@ class ChildProcessTest < Minitest::Test
     [reader, writer].each { |fd| machine.close(fd) }
   end
 
+  # Names and numbers say nothing: those of a descriptor that was inherited are the same. The kernel numbers each eventfd,
+  # and tells what an epoll instance watches.
   def test_descriptors_are_made_anew
-    of_machine = -> {
-      Dir.children("/proc/self/fd").to_h { |fd|
-        [fd.to_i, (File.readlink("/proc/self/fd/#{fd}") rescue "")]
-      }.select { |_, to| to.include?("event") }
-    }
-    mine = of_machine.call
-    answer = answer_of_child do
-      machine.yield
-      of_machine.call.transform_values { |to| to[/\[\w+\]/] }
+    reader, writer = machine.pipe
+    strand = parked { machine.read(reader, +"") }
+    mine = event_descriptors
+    theirs = answer_of_child { machine.yield.then { event_descriptors } }
+    assert_equal mine.map(&:first).tally, theirs.map(&:first).tally
+    ids = [mine, theirs].map { |descriptors| descriptors.join("\n").scan(/^eventfd-id:\s*(\d+)$/).flatten }
+    refute_empty ids[0]
+    assert_empty ids[0] & ids[1]
+    pipe = /^tfd:.* ino:#{File.stat("/proc/self/fd/#{reader}").ino.to_s(16)} /
+    assert_match pipe, mine.join("\n")
+    refute_match pipe, theirs.join("\n")
+    machine.write(writer, "x")
+    assert_equal 1, strand.await
+  ensure
+    [reader, writer].each { |fd| machine.close(fd) }
+  end
+
+  # [what it is, what the kernel tells of it] of each.
+  def event_descriptors
+    Dir.children("/proc/self/fd").filter_map do |fd|
+      name = File.readlink("/proc/self/fd/#{fd}")
+      [name[/\[\w+\]/], File.read("/proc/self/fdinfo/#{fd}")] if name.include?("event")
+    rescue Errno::ENOENT
+      nil
     end
-    assert_equal mine.values.map { |to| to[/\[\w+\]/] }.tally, answer.values.tally
-    machine.sleep(0.000_1)
   end
 
   # --- what the forking strand has open ---

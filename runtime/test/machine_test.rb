@@ -94,6 +94,13 @@ class MachineTest < Minitest::Test
     assert_predicate machine.backend, :frozen?
   end
 
+  def test_the_backend_that_nobody_has_asked_for_says_why_it_is_not_io_uring
+    answer = child("puts Ringspun.backend.name, Ringspun.backend.reason", env: { "RINGSPUN_BACKEND" => nil })
+    name, reason = answer.out.lines(chomp: true)
+    assert_equal "epoll", name, answer.err
+    assert_match(/io_uring/, reason)
+  end
+
   def test_a_backend_can_be_asked_for
     %i[epoll sim].each do |name|
       backend = on_thread { Ringspun::Machine.new(backend: name).backend }

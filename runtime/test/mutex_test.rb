@@ -289,6 +289,6 @@ class MutexTest < Minitest::Test
   def test_subclasses_and_copies
     assert_equal 5, Class.new(Ringspun::Mutex).new.synchronize { 5 }
     copies = [@mutex, Ringspun::Semaphore.new(1), Ringspun::Condition.new, Ringspun::Barrier.new(1), Ringspun::Queue.new]
-    copies.each { |original| assert_raises(Ringspun::UsageError, TypeError) { original.dup } }
+    copies.each { |original| assert_raises(Ringspun::UsageError) { original.dup } }
   end
 end

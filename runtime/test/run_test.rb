@@ -86,7 +86,7 @@ class RunTest < Minitest::Test
   end
 
   def test_cancelled_by_its_own_strands_termination
-    assert_raises(Ringspun::TerminatedError, Ringspun::Cancelled) do
+    assert_raises(Ringspun::TerminatedError) do
       Ringspun.run { |machine| machine.terminate(machine.running).then { machine.yield } }
     end
     machine.yield

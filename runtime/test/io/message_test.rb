@@ -195,6 +195,19 @@ class MessageTest < IOCase
     end
   end
 
+  def test_what_a_datagram_socket_cannot_do_is_told_so
+    on_machine do |machine|
+      socket = make_socket(:INET, :DGRAM)
+      { listen: -> { machine.listen(socket) }, accept: -> { machine.accept(socket) },
+        accept_each: -> { machine.accept_each(socket) { flunk } } }.each do |name, call|
+        error = assert_raises(Ringspun::UnsupportedError, name.to_s, &call)
+        assert_match(/\A#{name[/[a-z]+/]}: not supported on descriptor #{socket}\z/, error.message)
+        assert_kind_of Ringspun::Error, error
+      end
+      assert_nothing_in_flight
+    end
+  end
+
   def test_options_are_integers_booleans_or_bytes
     on_machine do |machine|
       socket = make_socket(:INET, :STREAM)
