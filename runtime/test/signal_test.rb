@@ -2,33 +2,11 @@
 
 require "test_helper"
 require "timeout"
-require "support/strands"
+require "support/signals"
 
-# What signals do to a run. Each program is a process of its own; who sends the signal waits until that process sleeps, or
-# the program sends it to itself.
+# What signals do to a run; simulated_signal_test.rb has those of a simulated one.
 class SignalTest < Minitest::Test
-  include Strands
-
-  PRELUDE = <<~'RUBY'
-    def kill_when_asleep(signal)
-      status = "/proc/#{$$}/task/#{$$}/status"
-      Process.detach(spawn("until grep -q '^State:.S' #{status}; do :; done; kill -#{signal} #{$$}"))
-    end
-
-    def kill_myself(signal) = Process.kill(signal, $$)
-
-    def strand(name) = Ringspun.spin { begin; yield; ensure; puts name; end }
-  RUBY
-
-  # Runs the program, which must end by that signal, and answers the lines that it printed.
-  def ended_by(signal, code)
-    answer = child(PRELUDE + code)
-    assert_predicate answer.status, :signaled?, "#{answer.status}\n#{answer.err}"
-    assert_equal Signal.list.fetch(signal), answer.status.termsig, answer.err
-    answer.out.lines(chomp: true)
-  end
-
-  def assert_program(expected, code) = assert_child(expected, PRELUDE + code)
+  include Signals
 
   # --- the first one: everything unwinds, and the process ends by it ---
 

@@ -1,0 +1,123 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/signals"
+
+# What signals do to a run whose time is virtual: it never sleeps, so that each program sends the signal to itself.
+class SimulatedSignalTest < Minitest::Test
+  include Signals
+
+  # --- Simulation.run, which has a thread of its own ---
+
+  def test_int_during_a_simulation
+    lines = ended_by("INT", <<~RUBY)
+      Ringspun::Simulation.run do |machine|
+        machine.spin { begin; machine.sleep; ensure; puts "strand"; end }
+        machine.yield
+        kill_myself("INT")
+        loop { machine.sleep(1) }
+      ensure
+        puts "block"
+      end
+      puts "never"
+    RUBY
+    assert_equal %w[block strand], lines.sort
+  end
+
+  def test_int_during_an_exploration
+    lines = ended_by("INT", <<~RUBY)
+      runs = 0
+      Ringspun::Simulation.explore(1000) do |machine|
+        next machine.sleep(1) if (runs += 1) < 3
+
+        kill_myself("INT")
+        loop { machine.sleep(1) }
+      ensure
+        puts runs
+      end
+    RUBY
+    assert_equal %w[1 2 3], lines
+  end
+
+  def test_int_during_a_simulation_that_never_waits
+    lines = ended_by("INT", <<~RUBY)
+      Ringspun::Simulation.run do |machine|
+        kill_myself("INT")
+        loop { machine.yield }
+      ensure
+        puts "block"
+      end
+    RUBY
+    assert_equal %w[block], lines
+  end
+
+  def test_int_can_be_rescued_outside_of_a_simulation_and_the_next_one_is_as_new
+    answer = child(PRELUDE + <<~RUBY)
+      begin
+        Ringspun::Simulation.run do |machine|
+          kill_myself("INT")
+          loop { machine.sleep(1) }
+        end
+      rescue Interrupt
+        puts "rescued"
+      end
+      puts Ringspun::Simulation.run { |machine| machine.spin { machine.sleep(5).then { :fine } }.await }.value
+      puts machine.spin { machine.yield || :real }.await
+    RUBY
+    assert_equal [%w[rescued fine real], ""], [answer.out.split, answer.err]
+    assert_predicate answer.status, :success?
+  end
+
+  # --- Ringspun.run on a simulated machine ---
+
+  %w[INT TERM].each do |signal|
+    define_method("test_#{signal.downcase}_during_a_run_on_a_simulated_machine") do
+      lines = on_simulation(signal, <<~RUBY)
+        puts machine.backend.name
+        Ringspun.run do |machine|
+          strand("strand") { machine.sleep }
+          machine.yield
+          kill_myself("#{signal}")
+          loop { machine.sleep(1) }
+        ensure
+          puts "block"
+        end
+        puts "never"
+      RUBY
+      assert_equal "sim", lines.shift
+      assert_equal %w[block strand], lines.sort
+    end
+  end
+
+  def test_int_during_input_on_a_simulated_machine
+    lines = on_simulation("INT", <<~RUBY)
+      Ringspun.run do |machine|
+        reader, writer = machine.pipe
+        strand("reader") { machine.read(reader, +"") }
+        machine.yield
+        kill_myself("INT")
+        machine.poll(reader, 1)
+      end
+    RUBY
+    assert_equal %w[reader], lines
+  end
+
+  def test_int_waits_for_the_end_of_a_shield_on_a_simulated_machine
+    lines = on_simulation("INT", <<~RUBY)
+      Ringspun.run do |machine|
+        Ringspun.shield do
+          kill_myself("INT")
+          3.times { machine.sleep(100) }
+          puts "finished"
+        end
+        machine.yield
+        puts "never"
+      end
+    RUBY
+    assert_equal %w[finished], lines
+  end
+
+  private
+
+  def on_simulation(signal, code) = ended_by(signal, code, env: { "RINGSPUN_BACKEND" => "sim" })
+end

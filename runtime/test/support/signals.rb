@@ -1,0 +1,30 @@
+# frozen_string_literal: true
+
+require_relative "strands"
+
+# What tests of signals share. Each program is a process of its own; who sends the signal waits until that process sleeps,
+# or the program sends it to itself.
+module Signals
+  include Strands
+
+  PRELUDE = <<~'RUBY'
+    def kill_when_asleep(signal)
+      status = "/proc/#{$$}/task/#{$$}/status"
+      Process.detach(spawn("until grep -q '^State:.S' #{status}; do :; done; kill -#{signal} #{$$}"))
+    end
+
+    def kill_myself(signal) = Process.kill(signal, $$)
+
+    def strand(name) = Ringspun.spin { begin; yield; ensure; puts name; end }
+  RUBY
+
+  # Runs the program, which must end by that signal, and answers the lines that it printed.
+  def ended_by(signal, code, **options)
+    answer = child(PRELUDE + code, **options)
+    assert_predicate answer.status, :signaled?, "#{answer.status}\n#{answer.err}"
+    assert_equal Signal.list.fetch(signal), answer.status.termsig, answer.err
+    answer.out.lines(chomp: true)
+  end
+
+  def assert_program(expected, code) = assert_child(expected, PRELUDE + code)
+end
