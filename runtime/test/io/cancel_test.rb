@@ -287,30 +287,37 @@ end
 class CancelTest < IOCase
   include CancelTests
 
-  # The bytes and the deadline come to the same turn of the loop.
+  # The bytes and the deadline come to the same turn of the loop: once the bytes are there before it, and once they come
+  # from a strand that the same turn makes ready, after the deadline was seen.
   def test_a_timeout_that_fires_as_the_read_completes
     on_machine do |machine|
       reader, writer = make_pipe
-      amount(50).times do |round|
+      bytes = IO.for_fd(writer, autoclose: false)
+      soon = GCStress::WANTED ? 0.5 : 0.0005
+      outcomes = amount(100).times.map do |round|
         string = +""
         taken = nil
         strand = waiting(/read/) do
-          due = machine.now + 0.0005
-          outcome = error_of { machine.timeout(0.0005) { taken = machine.read(reader, string) } }
-          assert_includes [nil, Ringspun::TimeoutError], outcome&.class
-          assert_equal 1, taken if outcome.nil?
+          due = machine.now + soon
+          outcome = error_of { machine.timeout(soon) { taken = machine.read(reader, string) } }
           assert_operator machine.now, :>=, due if outcome
+          assert_equal outcome.nil?, taken == 1
           # The wait after it waits for what it asked for, and ends by nothing else.
-          machine.park
+          [outcome&.class, machine.park]
         end
-        due = machine.now + 0.0005
-        nil while machine.now < due - (round % 5) * 0.0001
-        machine.write(writer, "x")
+        other = waiting { machine.sleep(soon / 2).then { bytes.syswrite("x") } } if round.odd?
+        due = machine.now + soon
+        nil while machine.now < due # and nobody else has a turn
+        bytes.syswrite("x") if round.even?
+        other&.join
         until_waits(strand, /suspend|schedule|park/i)
         assert_equal "x", taken ? string : read_exactly(reader, 1), "the byte is delivered, or still there"
         machine.schedule(strand, :mine)
-        assert_equal :mine, strand.await
+        outcome, value = strand.await
+        assert_equal :mine, value
+        outcome
       end
+      assert_equal [nil, Ringspun::TimeoutError], outcomes.uniq.sort_by(&:to_s)
     end
   end
 
@@ -386,6 +393,26 @@ class SimulatedCancelTest < IOCase
         assert_equal sent, received, "seed #{seed}"
       end
     end
+  end
+
+  # The byte is written in the moment of the deadline; the seed draws who comes first, and whether anything is late.
+  def test_a_timeout_that_fires_as_the_read_completes
+    outcomes = amount(200).times.map do |seed|
+      Ringspun::Simulation.run(seed: seed) do |machine|
+        reader, writer = machine.pipe
+        machine.spin { machine.sleep(0.0005).then { machine.write(writer, "x") } }
+        string = +""
+        outcome = error_of { machine.timeout(0.0005) { machine.read(reader, string) } }&.class
+        before = machine.now
+        machine.sleep(0.25)
+        assert_in_delta 0.25, machine.now - before, 1e-8, "seed #{seed}: the wait after it"
+        machine.read(reader, string) if outcome
+        assert_equal "x", string, "seed #{seed}: the byte is delivered, or still there"
+        [reader, writer].each { |descriptor| machine.close(descriptor) }
+        outcome
+      end.value
+    end
+    assert_equal [nil, Ringspun::TimeoutError], outcomes.uniq.sort_by(&:to_s)
   end
 
   # A worker goes on with what its strand gave up; there are only so many of those.
