@@ -18,22 +18,51 @@ module BufferTests
   # Short enough to live inside its object, and too long for that.
   SIZES = [4, 4000].freeze
 
-  def test_a_string_that_is_read_into_cannot_be_changed
-    on_machine do |machine|
-      reader, writer = make_pipe
-      SIZES.each do |size|
-        string = "k" * size
-        strand = waiting(/read/) { machine.read(reader, string, 4) }
-        before = string.b
-        CHANGES.each do |name, change|
-          assert_raises(RuntimeError, "#{name} of #{size} bytes") { change.call(string) }
+  # What waits for bytes on a socket, with the buffer that it fills; each answers how many came.
+  READS = {
+    read: ->(machine, socket, buffer) { machine.read(socket, buffer, 4) },
+    recv: ->(machine, socket, buffer) { machine.recv(socket, buffer, 4) },
+    recvmsg: ->(machine, socket, buffer) { machine.recvmsg(socket, buffer, 4).first },
+    readv: ->(machine, socket, buffer) { machine.readv(socket, [buffer]) }
+  }.freeze
+
+  READS.each do |name, operation|
+    define_method("test_a_string_that_#{name}_fills_cannot_be_changed") do
+      on_machine do |machine|
+        one, other = make_socketpair
+        SIZES.each do |size|
+          string = "k" * size
+          strand = waiting(/#{name} /) { operation.call(machine, one, string) }
+          before = string.b
+          CHANGES.each do |change_name, change|
+            assert_raises(RuntimeError, "#{change_name} of #{size} bytes") { change.call(string) }
+          end
+          assert_equal before, string.b
+          machine.write(other, "abcd")
+          bytes = strand.await
+          assert_equal "abcd"[0, bytes], name == :readv ? string[0, bytes] : string
+          refute_locked(string)
+          read_exactly(one, 4 - bytes)
         end
-        assert_equal before, string.b
-        machine.write(writer, "abcd")
+      end
+    end
+
+    define_method("test_an_io_buffer_that_#{name}_fills_cannot_be_freed") do
+      on_machine do |machine|
+        one, other = make_socketpair
+        buffer = IO::Buffer.new(4)
+        buffer.set_string("kept")
+        strand = waiting(/#{name} /) { operation.call(machine, one, buffer) }
+        [-> { buffer.free }, -> { buffer.resize(100_000) }, -> { buffer.transfer }].each do |change|
+          assert_raises(IO::Buffer::LockedError, &change)
+        end
+        assert_predicate buffer, :locked?
+        assert_equal "kept", buffer.get_string if undisturbed?
+        machine.write(other, "abcd")
         bytes = strand.await
-        assert_equal "abcd"[0, bytes], string
-        refute_locked(string)
-        read_exactly(reader, 4 - bytes)
+        assert_equal "abcd"[0, bytes], buffer.get_string(0, bytes)
+        refute_predicate buffer, :locked?
+        buffer.free
       end
     end
   end

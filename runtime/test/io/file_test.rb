@@ -323,7 +323,6 @@ module RealFileTests
       count = nil
       strand = spin { count = machine.pread(file, string, 0, 10_000_000) }
       machine.yield
-      assert_raises(RuntimeError) { string << "more" } if strand.waits_for
       machine.terminate(strand)
       error_of { strand.await }
       assert_bytes bytes[0, count], string if count
@@ -438,6 +437,60 @@ class OffloadedFileTest < IOCase
     ensure
       machine&.close
     end.tap { |thread| thread.report_on_exception = false }.value
+  end
+
+  CHANGES = [->(string) { string.replace("other") }, ->(string) { string.clear }, ->(string) { string << "more" },
+             ->(string) { string.freeze }].freeze
+
+  def test_buffers_cannot_be_changed_while_a_worker_is_to_fill_them
+    on_machine do |machine|
+      file = file_of("0123456789")
+      string, part, buffer, last = +"kept", +"kept", IO::Buffer.new(4), IO::Buffer.new(3)
+      strands = behind_busy_workers do
+        waits = [waiting(/pread/) { machine.pread(file, string, 0, 8) }, waiting(/pread/) { machine.pread(file, buffer, 2) },
+                 waiting(/readv/) { machine.readv(file, [part, last]) }]
+        [string, part].product(CHANGES) { |text, change| assert_raises(RuntimeError) { change.call(text) } }
+        [buffer, last].each { |memory| assert_raises(IO::Buffer::LockedError) { memory.free } }
+        assert_equal %w[kept kept], [string, part]
+        waits
+      end
+      assert_equal [8, 4, 7], await_all(strands)
+      assert_equal %w[01234567 2345 0123 456], [string, buffer.get_string, part, last.get_string]
+      [string, part].each { |text| refute_locked(text) }
+      [buffer, last].each(&:free)
+    end
+  end
+
+  def test_buffers_of_reads_that_are_given_up_before_a_worker_has_them
+    on_machine do |machine|
+      file = file_of("0123456789")
+      string, part = +"kept", +"kept"
+      behind_busy_workers do
+        strands = [waiting(/pread/) { machine.pread(file, string, 0, 8) }, waiting(/readv/) { machine.readv(file, [part]) }]
+        strands.each { |strand| machine.terminate(strand) }
+        strands.each { |strand| assert_raises(Ringspun::TerminatedError) { strand.await } }
+        assert_equal %w[kept kept], [string, part]
+        [string, part].each { |text| refute_locked(text) }
+      end
+      assert_equal "0123456789", read_to_end(file), "nothing was taken"
+    end
+  end
+
+  private
+
+  def file_of(text)
+    @machine.write(open_file("source", "w"), text)
+    open_file("source")
+  end
+
+  # Runs the block while both workers are at the opening of a FIFO that nobody has opened for writing, so that what it
+  # begins waits in line.
+  def behind_busy_workers
+    File.mkfifo(path("fifo"))
+    openings = Array.new(2) { waiting(/open/) { keep(@machine.open(path("fifo"))) } }
+    yield
+  ensure
+    File.open(path("fifo"), File::RDWR | File::NONBLOCK) { await_all(openings) }
   end
 end
 
