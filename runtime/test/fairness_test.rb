@@ -1,11 +1,13 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "socket"
 require "tmpdir"
+require "support/on_simulation"
 require "support/strands"
 
 # Nobody is kept from running by others that always have something to do.
-class FairnessTest < Minitest::Test
+module FairnessTests
   include Strands
 
   # Enough for any poll to come round; far from what a hang would take.
@@ -26,13 +28,6 @@ class FairnessTest < Minitest::Test
     counts.max
   end
 
-  def test_a_timer_is_not_starved_by_yielding_strands
-    woken = false
-    sleeper = parked { machine.sleep(0.01).then { woken = true } }
-    busy_until { woken }
-    sleeper.join
-  end
-
   def test_a_readable_pipe_is_not_starved_by_yielding_strands
     reader, writer = machine.pipe
     heard = false
@@ -44,6 +39,33 @@ class FairnessTest < Minitest::Test
     [reader, writer].each { |fd| machine.close(fd) }
   end
 
+  def test_a_readable_socket_is_not_starved_by_yielding_strands
+    one, other = machine.socketpair
+    %i[read recv].each do |method|
+      heard = false
+      listener = parked { machine.__send__(method, one, +"").then { heard = true } }
+      machine.send(other, "x")
+      assert_operator busy_until { heard }, :<, 200
+      listener.join
+    end
+  ensure
+    [one, other].each { |fd| machine.close(fd) }
+  end
+
+  def test_a_connection_is_not_starved_by_yielding_strands
+    listener, client = Array.new(2) { machine.socket(:UNIX, :STREAM) }
+    address = Socket.sockaddr_un("\0ringspun-fairness-#{Process.pid}")
+    machine.bind(listener, address)
+    machine.listen(listener)
+    peer = nil
+    acceptor = parked { peer = machine.accept(listener) }
+    machine.connect(client, address)
+    assert_operator busy_until { peer }, :<, 200
+    acceptor.join
+  ensure
+    [listener, client, peer].compact.each { |fd| machine.close(fd) }
+  end
+
   def test_a_message_from_another_thread_is_not_starved_by_yielding_strands
     mine = machine
     strand = parked { machine.park }
@@ -53,55 +75,6 @@ class FairnessTest < Minitest::Test
     busy_until { Thread.pass || heard }
     machine.join(listener)
     thread.join
-  end
-
-  def test_a_deadline_is_not_starved_by_yielding_strands
-    expired = false
-    waiting = parked do
-      machine.timeout(0.01) { machine.sleep }
-    rescue Ringspun::TimeoutError
-      expired = true
-    end
-    busy_until { expired }
-    waiting.join
-  end
-
-  def test_the_timeout_of_one_that_only_yields
-    turns = 0
-    assert_raises(Ringspun::TimeoutError) do
-      machine.timeout(0.005) do
-        loop do
-          machine.yield
-          flunk "the timeout never came" if (turns += 1) > 5_000_000
-        end
-      end
-    end
-  end
-
-  def test_a_chain_of_new_strands_starves_nobody
-    woken = false
-    sleeper = parked { machine.sleep(0.005).then { woken = true } }
-    count = 0
-    link = -> { machine.spin(&link) unless woken || (count += 1) > MANY }
-    link.call
-    sleeper.join
-    yield_until { machine.metrics[:strands_live] == 1 }
-    assert_operator count, :<=, MANY, "starved"
-  end
-
-  def test_strands_that_pass_each_other_items_starve_nobody
-    woken = false
-    sleeper = parked { machine.sleep(0.005).then { woken = true } }
-    there, back = Array.new(2) { Ringspun::Queue.new }
-    echo = machine.spin { (item = there.pop) && back.push(item) until there.closed? }
-    rounds = 0
-    until woken || (rounds += 1) > MANY
-      there.push(rounds)
-      back.pop
-    end
-    there.close
-    machine.join(echo, sleeper)
-    assert_operator rounds, :<=, MANY, "starved"
   end
 
   # --- ops that never have to wait ---
@@ -185,6 +158,76 @@ class FairnessTest < Minitest::Test
     assert_operator count, :<, 20_000
   ensure
     machine.close(file)
-    File.delete(path)
+    FileUtils.rm_f(path)
   end
+end
+
+class FairnessTest < Minitest::Test
+  include FairnessTests
+
+  # Virtual time passes only while nobody can run, so what is due at a time is a matter of real machines.
+
+  def test_a_timer_is_not_starved_by_yielding_strands
+    woken = false
+    sleeper = parked { machine.sleep(0.01).then { woken = true } }
+    busy_until { woken }
+    sleeper.join
+  end
+
+  def test_a_deadline_is_not_starved_by_yielding_strands
+    expired = false
+    waiting = parked do
+      machine.timeout(0.01) { machine.sleep }
+    rescue Ringspun::TimeoutError
+      expired = true
+    end
+    busy_until { expired }
+    waiting.join
+  end
+
+  def test_the_timeout_of_one_that_only_yields
+    turns = 0
+    assert_raises(Ringspun::TimeoutError) do
+      machine.timeout(0.005) do
+        loop do
+          machine.yield
+          flunk "the timeout never came" if (turns += 1) > 5_000_000
+        end
+      end
+    end
+  end
+
+  def test_a_chain_of_new_strands_starves_nobody
+    woken = false
+    sleeper = parked { machine.sleep(0.005).then { woken = true } }
+    count = 0
+    link = -> { machine.spin(&link) unless woken || (count += 1) > MANY }
+    link.call
+    sleeper.join
+    yield_until { machine.metrics[:strands_live] == 1 }
+    assert_operator count, :<=, MANY, "starved"
+  end
+
+  def test_strands_that_pass_each_other_items_starve_nobody
+    woken = false
+    sleeper = parked { machine.sleep(0.005).then { woken = true } }
+    there, back = Array.new(2) { Ringspun::Queue.new }
+    echo = machine.spin { (item = there.pop) && back.push(item) until there.closed? }
+    rounds = 0
+    until woken || (rounds += 1) > MANY
+      there.push(rounds)
+      back.pop
+    end
+    there.close
+    machine.join(echo, sleeper)
+    assert_operator rounds, :<=, MANY, "starved"
+  end
+end
+
+class SimulatedFairnessTest < Minitest::Test
+  include FairnessTests
+  include OnSimulation
+
+  # A delay takes virtual time as well.
+  def faults = false
 end

@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "monitor"
+require "support/on_simulation"
 require "support/strands"
 
 # A fiber runs one strand after the other, and none of them can tell.
@@ -255,4 +256,8 @@ class ReuseTest < Minitest::Test
     fibers = machine.await(*Array.new(100) { machine.spin { Fiber.current } })
     assert_equal 1, fibers.uniq(&:object_id).size
   end
+end
+
+class SimulatedReuseTest < ReuseTest
+  include OnSimulation
 end

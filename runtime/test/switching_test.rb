@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/on_simulation"
 require "support/strands"
 
 # Fibers that are switched by others than the machine, and waits inside fibers that are no strand's own.
@@ -413,4 +414,8 @@ class SwitchingTest < Minitest::Test
     assert_ends_with SystemStackError, strand
     assert_equal [0], seen
   end
+end
+
+class SimulatedSwitchingTest < SwitchingTest
+  include OnSimulation
 end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/on_simulation"
 require "support/strands"
 
 # An error is never lost: somebody joins its strand, or it is reported, or it ends the program.
@@ -246,4 +247,8 @@ class UnjoinedTest < Minitest::Test
     RUBY
     assert_equal ["", 8], [answer.out, answer.status.exitstatus]
   end
+end
+
+class SimulatedUnjoinedTest < UnjoinedTest
+  include OnSimulation
 end
