@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# gc stress: short
+
 require "test_helper"
 require "support/strands"
 

@@ -6,7 +6,7 @@ require_relative "io_case"
 
 # Every kind of op with a buffer that only the op knows, while the collector takes and moves what it can. Few allocations
 # each, so that each can be a collection.
-class CollectorTest < IOCase
+module CollectorTests
   def teardown
     GC.stress = false
     super
@@ -62,16 +62,6 @@ class CollectorTest < IOCase
     end
   end
 
-  def test_files
-    on_machine do |machine|
-      file, = keep(machine.open(__FILE__))
-      stress
-      strand = spin { (+"").tap { |string| machine.pread(file, string, 2, 100_000) } }
-      assert_equal "frozen", strand.await[0, 6]
-      assert_equal :file, machine.statx(file)[:type]
-    end
-  end
-
   def test_connections
     on_machine do |machine|
       server, client = Array.new(2) { make_socket(:UNIX, :STREAM) }
@@ -91,5 +81,38 @@ class CollectorTest < IOCase
   def stress
     GC.compact
     GC.stress = true
+  end
+end
+
+class CollectorTest < IOCase
+  include CollectorTests
+
+  def test_files
+    on_machine do |machine|
+      file, = keep(machine.open(__FILE__))
+      stress
+      strand = spin { (+"").tap { |string| machine.pread(file, string, 2, 100_000) } }
+      assert_equal "frozen", strand.await[0, 6]
+      assert_equal :file, machine.statx(file)[:type]
+    end
+  end
+end
+
+# Every op comes late here, so that all of them are in flight at some time.
+class SimulatedCollectorTest < IOCase
+  include Simulated
+  include CollectorTests
+
+  def on_machine(**, &block) = run_seed(1, { delay: 1.0 }, &block)
+
+  def test_files
+    on_machine do |machine|
+      file, = keep(machine.open("file", "w+"))
+      stress
+      machine.pwrite(file, "0123" + "456789", 0)
+      strand = spin { (+"").tap { |string| machine.pread(file, string, 2, 100_000) } }
+      assert_equal "23456789", strand.await
+      assert_equal :file, machine.statx("fi" + "le")[:type]
+    end
   end
 end
