@@ -318,9 +318,12 @@ class MessageTest < IOCase
   def address_of(socket) = Socket.for_fd(socket).tap { |object| object.autoclose = false }.getsockname
 
   def ipv6?
-    UDPSocket.new(:INET6).tap { |socket| socket.bind("::1", 0) }.close
+    socket = UDPSocket.new(:INET6)
+    socket.bind("::1", 0)
     true
   rescue SystemCallError
     false
+  ensure
+    socket&.close
   end
 end
