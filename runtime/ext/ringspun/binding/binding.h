@@ -38,7 +38,7 @@ typedef struct rsb_machine {
     VALUE stackless_error;      /* what the last strand without a stack failed with */
     int64_t stackless_until_ns;
     rs_id collected_for;        /* the strand for whose stack garbage was collected last */
-    char backend_reason[160];
+    char backend_reason[200];
 } rsb_machine;
 
 typedef struct rsb_strand {

@@ -75,21 +75,31 @@ static void set_existing(rsb_machine *machine, VALUE thread) {
     rsb_thread_machine = machine;
 }
 
-static const rs_backend *choose_backend(rsb_machine *machine, VALUE name) {
+static const rs_backend *const backends[] = {&rs_backend_uring, &rs_backend_epoll, &rs_backend_sim};
+
+/* NULL: none in particular. */
+static const rs_backend *wanted_backend(VALUE name) {
     if (!NIL_P(name) && !SYMBOL_P(name) && !RB_TYPE_P(name, T_STRING)) {
-        rb_raise(rsb_eUsage, "backend: expected :epoll or :sim, got %" PRIsVALUE, rsb_inspect(name));
+        rb_raise(rsb_eUsage, "backend: expected :uring, :epoll or :sim, got %" PRIsVALUE, rsb_inspect(name));
     }
     const char *wanted = NIL_P(name) ? getenv("RINGSPUN_BACKEND") : rb_id2name(rb_to_id(name));
-    if (!wanted || !*wanted || strcmp(wanted, "epoll") == 0) {
-        snprintf(machine->backend_reason, sizeof(machine->backend_reason),
-                 wanted && *wanted ? "asked for" : "io_uring is not part of this version of Ringspun");
-        return &rs_backend_epoll;
+    if (!wanted || !*wanted) return NULL;
+    for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
+        if (strcmp(wanted, backends[i]->name) == 0) return backends[i];
     }
-    if (strcmp(wanted, "sim") == 0) {
-        snprintf(machine->backend_reason, sizeof(machine->backend_reason), "asked for: nothing is real here");
-        return &rs_backend_sim;
+    rb_raise(rsb_eUsage, "unknown backend %s: there are :uring, :epoll and :sim", wanted);
+}
+
+static void open_engine(rsb_machine *machine, const rs_backend *backend, const rs_options *options) {
+    const char *reason = "asked for";
+    if (!backend) reason = "io_uring is new here, and taken when it is asked for";
+    else if (backend->closed_world) reason = "asked for: nothing is real here";
+    snprintf(machine->backend_reason, sizeof(machine->backend_reason), "%s", reason);
+    int error = rs_machine_open(&machine->engine, backend ? backend : &rs_backend_epoll, options);
+    if (error && backend == &rs_backend_uring) {
+        rb_raise(rsb_eUnsupported, "no io_uring: %s; leave backend: out, and Ringspun takes epoll", machine->engine.refusal_text);
     }
-    rb_raise(rsb_eUsage, "unknown backend %s: this version has :epoll and :sim", wanted);
+    if (error) rb_syserr_fail(-error, "no machine");
 }
 
 static uint32_t option_count(VALUE options, const char *name, uint32_t otherwise) {
@@ -108,6 +118,7 @@ static void refuse_simulated(VALUE options) {
 
 static rs_options read_options(VALUE options) {
     rs_options chosen = rs_default_options();
+    chosen.threads_move = rsb_threads_move;
     chosen.strands_max = option_count(options, "strands_max", chosen.strands_max);
     chosen.workers_max = option_count(options, "workers_max", chosen.workers_max);
     VALUE file_io = rb_hash_lookup2(options, ID2SYM(rb_intern("file_io")), ID2SYM(rb_intern("inline")));
@@ -129,7 +140,7 @@ static VALUE machine_allocate(VALUE class) {
 
 /* Makes this thread's machine. Most programs use {Machine.current}, which makes one with the defaults.
  *
- * @param backend [Symbol, nil] :epoll or :sim; nil takes the best one, or what RINGSPUN_BACKEND names
+ * @param backend [Symbol, nil] :uring, :epoll or :sim; nil takes what RINGSPUN_BACKEND names, else :epoll
  * @param file_io [Symbol] :inline tries small file operations at once, :offload hands all to worker threads
  * @param workers_max [Integer] worker threads for what cannot be polled
  * @param strands_max [Integer] how many strands may live at once
@@ -137,6 +148,7 @@ static VALUE machine_allocate(VALUE class) {
  * @param faults [Boolean, Hash{Symbol => Float}] :sim only: see {Simulation.run}
  * @param trace [Boolean] keep a trace and its hash
  * @raise [UsageError] when the thread has an open machine, or for an unknown option
+ * @raise [UnsupportedError] when :uring was asked for and this host forbids io_uring or has none
  * @since 0.1.0
  */
 static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
@@ -151,14 +163,13 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     rsb_report_all_unread(false);
     rs_options chosen = read_options(options);
     struct rs_sim_faults faults;
-    const rs_backend *backend = choose_backend(machine, rb_hash_lookup2(options, ID2SYM(rb_intern("backend")), Qnil));
-    if (!backend->closed_world) refuse_simulated(options);
+    const rs_backend *backend = wanted_backend(rb_hash_lookup2(options, ID2SYM(rb_intern("backend")), Qnil));
+    if (!backend || !backend->closed_world) refuse_simulated(options);
     rsb_simulation_options(options, &chosen, &faults);
     machine->thread = rb_thread_current();
     machine->unread = rb_hash_new();
     machine->fork_count = rsb_forks;
-    int error = rs_machine_open(&machine->engine, backend, &chosen);
-    if (error) rb_syserr_fail(-error, "no machine");
+    open_engine(machine, backend, &chosen);
     machine->engine.on_message = rsb_on_message;
     machine->engine.user = machine;
     machine->open = true;
@@ -188,7 +199,11 @@ rsb_machine *rsb_existing_of_moving_thread(void) {
 /* The native thread may serve another Ruby thread next. */
 static void thread_exits(rb_event_flag_t event, const rb_internal_thread_event_data_t *data, void *unused) {
     rsb_machine *machine = rb_internal_thread_specific_get(data->thread, machine_key);
-    if (machine) machine->thread_ended = true;
+    if (machine) {
+        machine->thread_ended = true;
+        bool own = machine->open && machine->fork_count == rsb_forks && machine->engine.ops.in_flight > 0;
+        if (own && machine->engine.backend->leave) machine->engine.backend->leave(&machine->engine);
+    }
     rsb_thread_machine = NULL;
 }
 

@@ -1,4 +1,4 @@
-/* backend: the eight verbs by which the engine talks to a kernel. One shared test suite runs over every implementation.
+/* backend: the verbs by which the engine talks to a kernel. One shared test suite runs over every implementation.
  *
  *   open    prepares it; returns 0 or -errno
  *   close   gives everything back; no op is in flight
@@ -9,6 +9,8 @@
  *   wait    sleeps until something completes, the deadline, or a wake; touches no strand and no op, so that the binding
  *           may release its interpreter lock around it; what it fetched is harvested by the next poll
  *   wake    ends a wait; the one verb that any thread may call
+ *   leave   the machine's thread ends while ops are in flight: none of them may touch memory any more when this returns. It
+ *           is followed by nothing but close, from another thread. NULL: nothing to do
  *   forked  in a child process: gives back what is inherited, without touching what the parent still uses, and starts
  *           afresh
  */
@@ -30,6 +32,7 @@ typedef struct rs_backend {
     void (*poll)(struct rs_machine *machine);
     void (*wait)(struct rs_machine *machine, int64_t deadline_ns);
     void (*wake)(struct rs_machine *machine);
+    void (*leave)(struct rs_machine *machine);
     int (*forked)(struct rs_machine *machine);
 } rs_backend;
 

@@ -293,6 +293,15 @@ static bool must_wait_for_turn(rs_machine *machine, rs_op *op) {
     return taken;
 }
 
+/* A terminal, or a pipe that others keep blocking: when it is ready the kernel transfers as the plain call would, on our
+ * thread, and waits there when somebody was faster or the room does not do. So it only tells of readiness. */
+static bool would_block_us(rs_machine *machine, const rs_op *op) {
+    if (op->request.kind > RS_OP_WRITEV) return false;
+    rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, op->request.fd);
+    if (kind == RS_FD_UNKNOWN) kind = rs_descriptor_classify(op->request.fd);
+    return kind == RS_FD_BLOCKING;
+}
+
 static void uring_arm(rs_machine *machine, rs_op *op) {
     uring_state *state = state_of(machine);
     if (RS_UNLIKELY(must_wait_for_turn(machine, op))) return;
@@ -301,6 +310,7 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
         rs_workers_submit(state->workers, op);
         return;
     }
+    if (would_block_us(machine, op)) op->backend_word |= WAITS_FOR_READINESS;
     if (op->request.kind == RS_OP_WAITID && !op->request.extra) {
         op->request.extra = memset(rs_alloc(sizeof(siginfo_t)), 0, sizeof(siginfo_t));
     }
@@ -462,6 +472,43 @@ static void uring_wake(rs_machine *machine) {
     while (write(state_of(machine)->wake, &one, sizeof(one)) < 0 && errno == EINTR) {}
 }
 
+static bool is_in_kernel(const rs_op *op) {
+    uint64_t elsewhere = WAITS_FOR_ENTRY | WAITS_FOR_TURN | RS_RETRY_WAITS;
+    return op->state == RS_OP_SUBMITTED && !op->offloaded && !(op->backend_word & elsewhere);
+}
+
+/* Every op in the kernel has a completion, so it is enough to wait for those. */
+static uint32_t left_in_kernel(rs_machine *machine) {
+    uring_state *state = state_of(machine);
+    uint32_t count = 0;
+    for (; state->stash_told < state->stash_len; state->stash_told++) {
+        rs_op *op = rs_op_find(&machine->ops, state->stash[state->stash_told].user_data);
+        if (op) op->backend_word = WAITS_FOR_ENTRY;
+    }
+    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
+        count += is_in_kernel(rs_op_at(&machine->ops, index));
+    }
+    return count;
+}
+
+#define LEAVE_NS 5000000000
+
+static void uring_leave(rs_machine *machine) {
+    uring_state *state = state_of(machine);
+    int64_t until_ns = rs_clock_ns() + LEAVE_NS;
+    stash(state);
+    for (uint32_t left; (left = left_in_kernel(machine)) > 0 && rs_clock_ns() < until_ns;) {
+        uring_sqe *sqe = next_entry(state);
+        if (sqe) {
+            sqe->opcode = URING_OP_ASYNC_CANCEL;
+            sqe->fd = -1;
+            sqe->op_flags = URING_CANCEL_ALL | URING_CANCEL_ANY;
+        }
+        uring_ring_wait(&state->ring, LEAVE_NS / 1000);
+        stash(state);
+    }
+}
+
 /* The child's memory of the ring is the parent's ring: unmapped before anything is written to it. */
 static int uring_forked(rs_machine *machine) {
     uring_state *state = state_of(machine);
@@ -477,5 +524,5 @@ static int uring_forked(rs_machine *machine) {
 
 const rs_backend rs_backend_uring = {
     .name = "uring", .inline_first = true, .open = uring_open, .close = uring_close, .arm = uring_arm,
-    .cancel = uring_cancel, .poll = uring_poll, .wait = uring_wait, .wake = uring_wake, .forked = uring_forked,
+    .cancel = uring_cancel, .poll = uring_poll, .wait = uring_wait, .wake = uring_wake, .leave = uring_leave, .forked = uring_forked,
 };
