@@ -148,4 +148,20 @@ class DeadlockTest < Minitest::Test
     RUBY
     assert_equal "DeadlockError\n", answer.out, answer.err
   end
+
+  # Nothing ends a shield but its own wait, and that will not end.
+  def test_the_root_inside_its_own_shield
+    %i[epoll sim].each do |backend|
+      assert_child "Ringspun::DeadlockError\nwent on\n", <<~RUBY
+        machine = Ringspun::Machine.new(backend: :#{backend})
+        begin
+          machine.scope(shield: true) { machine.park }
+        rescue Ringspun::DeadlockError => error
+          puts error.class
+        end
+        machine.yield
+        puts "went on"
+      RUBY
+    end
+  end
 end

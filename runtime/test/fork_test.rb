@@ -143,6 +143,20 @@ class ForkTest < Minitest::Test
     assert_equal 5, other.await
   end
 
+  def test_strands_of_another_threads_machine_do_not_come_along
+    strand = nil
+    thread = Thread.new do
+      strand = machine.spin { machine.park }
+      machine.yield
+      strand.await
+      machine.close
+    end
+    Thread.pass until strand && strand.state == :parked && thread.stop?
+    assert_in_child { assert_equal [false, :done, false], [strand.alive?, strand.state, strand.machine.schedule(strand, 1)] }
+    strand.machine.schedule(strand, 1)
+    thread.join
+  end
+
   def test_telling_a_strand_of_the_parent_reaches_nobody
     other = parked { machine.park }
     assert_in_child_of_strand do

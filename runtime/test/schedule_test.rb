@@ -424,4 +424,27 @@ class ScheduleTest < Minitest::Test
       end
     RUBY
   end
+
+  # --- what was scheduled before does not stand above what ends the wait ---
+
+  def test_park_in_a_terminated_strand
+    strand = machine.spin do
+      machine.schedule(machine.running, 1)
+      machine.terminate(machine.running)
+      machine.park
+    end
+    assert_ends_with Ringspun::TerminatedError, strand
+  end
+
+  def test_a_strand_that_schedules_itself_starves_nobody
+    ended = false
+    strand = machine.spin do
+      until ended
+        machine.schedule(machine.running, 1)
+        machine.park
+      end
+    end
+    machine.spin { ended = true }
+    strand.await
+  end
 end

@@ -246,6 +246,62 @@ class SignalTest < Minitest::Test
 
   # --- handlers of the program's own ---
 
+  # A handler runs wherever CRuby looks for signals, and a switch is such a place.
+  def test_a_handler_that_uses_the_machine_while_it_switches
+    assert_program "ended\n", <<~RUBY
+      ran = refused = 0
+      trap("USR1") do
+        Ringspun::Machine.current.yield
+        ran += 1
+      rescue Ringspun::UsageError
+        refused += 1
+      end
+      Ringspun.run do |machine|
+        killer = spawn("while kill -USR1 \#{$$}; do :; done")
+        strands = Array.new(3) { machine.spin { machine.yield until ran + refused >= 20 } }
+        machine.join(*strands)
+        Process.kill("KILL", killer)
+        Process.wait(killer)
+      end
+      puts "ended"
+    RUBY
+  end
+
+  def test_a_throw_out_of_a_handler
+    assert_program "1\n2\n3\nnil\n", <<~RUBY
+      trap("USR1") { throw :out }
+      machine = Ringspun::Machine.current
+      3.times do |i|
+        catch(:out) do
+          kill_when_asleep("USR1")
+          machine.sleep
+        end
+        puts i + 1
+      end
+      machine.sleep(0.001)
+      p $!
+    RUBY
+  end
+
+  def test_a_fork_in_a_handler_while_the_machine_sleeps
+    assert_program "child: Ringspun::ClosedError\nparent: slept\n", <<~RUBY
+      child = nil
+      trap("USR1") { child = fork }
+      machine = Ringspun::Machine.current
+      strand = machine.spin do
+        machine.park
+      rescue Ringspun::ClosedError => error
+        puts "child: \#{error.class}"
+        exit!
+      end
+      kill_when_asleep("USR1")
+      machine.sleep(0.2)
+      Process.wait(child)
+      puts "parent: slept"
+      machine.terminate(strand)
+    RUBY
+  end
+
   def test_a_handler_of_the_programs_own_stays
     assert_program "mine\nran on\nmine\ntrue\n", <<~RUBY
       handler = trap("INT") { puts "mine" } && trap("INT", mine = proc { puts "mine" }) && mine

@@ -404,6 +404,21 @@ class SwitchingTest < Minitest::Test
     end
   end
 
+  # CRuby goes on with the thread's first fiber when another ends; that one stands in the middle of a transfer here.
+  def test_a_fiber_that_cannot_be_used_again_while_the_root_has_switched_away
+    lock = Thread::Mutex.new
+    machine.spin do
+      machine.sleep(0.001)
+      lock.lock
+    end
+    other = Fiber.new do
+      machine.sleep(0.002)
+      :slept
+    end
+    assert_equal :slept, other.transfer
+    machine.yield
+  end
+
   def test_an_ensure_block_waits_after_a_stack_overflow
     seen = []
     strand = machine.spin do

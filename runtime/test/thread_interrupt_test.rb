@@ -142,4 +142,54 @@ class ThreadInterruptTest < Minitest::Test
   def test_timeout_inside_a_strand_that_does_not_expire
     assert_equal [5, 0], machine.spin { Timeout.timeout(50) { [5, machine.sleep(0.001)] } }.await
   end
+
+  # --- what comes while nothing can be raised is not lost ---
+
+  def test_raise_during_a_shield_of_the_root_comes_at_its_end
+    thread, seen = interruptible do |seen, ready|
+      machine.spin { ready << true }
+      seen << error_of { shielded { machine.sleep(0.05) } }.class
+      machine.sleep(0)
+    end
+    thread.raise(Failure)
+    thread.join
+    assert_equal [Failure], seen
+  end
+
+  def test_a_timeout_over_a_shield_is_raised_inside_of_the_timeout
+    assert_equal :inside, (Timeout.timeout(0.01) { error_of { shielded { machine.sleep(0.05) } } && :inside })
+    machine.sleep(0.001)
+  end
+
+  def shielded(&block) = machine.scope(shield: true, &block)
+
+  # Caught by whoever runs the loop, which here is a strand that ends without another wait.
+  def test_kill_caught_by_a_strand_that_does_not_wait_again
+    thread, seen = interruptible do |seen, ready|
+      strand = machine.spin do
+        machine.spin { ready << true }
+        shielded { machine.sleep(0.05) }
+      end
+      strand.await
+      seen << :alive
+    end
+    thread.kill
+    thread.join
+    assert_empty seen
+  end
+
+  def test_what_a_mask_keeps_for_the_next_wait_ends_a_sleep
+    thread, seen = interruptible do |seen, ready|
+      Thread.handle_interrupt(Failure => :on_blocking) do
+        ready << true
+        Thread.pass until Thread.pending_interrupt?
+        machine.sleep
+      end
+    rescue Failure
+      seen << :raised
+    end
+    thread.raise(Failure)
+    thread.join
+    assert_equal [:raised], seen
+  end
 end

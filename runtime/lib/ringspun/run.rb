@@ -110,22 +110,12 @@ module Ringspun
     def handle(name)
       raise exception_of(name) if Process.pid != @pid # a forked child inherits the handler, not the run
 
-      end_process(name) if @signal && only_shields_left?
+      # All was cancelled before and nobody became ready by it: no strand, the root included, can be reached by an exception.
+      end_process(name) if @signal && @machine.__send__(:asleep?)
       raise exception_of(name) if @signal || !@scope
 
       @signal = name
       @scope.cancel
-    end
-
-    # All was cancelled before, nobody became ready by it, and the machine sleeps: no strand, the root included, can be
-    # reached by an exception.
-    def only_shields_left?
-      return false if @machine.metrics[:run_queue].positive?
-
-      @machine.running
-      false
-    rescue UsageError
-      true
     end
 
     def end_process(name)

@@ -30,8 +30,9 @@ typedef struct rsb_machine {
     bool open;
     _Atomic bool thread_ended;  /* nobody can run it any more */
     bool locate;                /* record where strands are spun */
-    bool deadlock_told;
+    uint8_t deadlock_measures;  /* taken against the present one, without effect */
     rs_id root;
+    VALUE root_fiber;           /* where the machine was made: CRuby goes on there when a runner ends */
     rs_scope *spin_scope;       /* where Machine#spin puts strands: Ringspun.run's, else the root's own */
     VALUE unread;               /* Hash, bounded: strand => error that nobody has read */
     VALUE child_error;          /* in a forked child: what its first strand ended with, or nil */
@@ -56,10 +57,11 @@ typedef struct rsb_strand {
     VALUE supervisor;           /* the Ringspun::Scope it was spun into, or nil */
     VALUE spawned_at;
     rs_id id;
-    VALUE kill;                 /* errinfo of a Fiber#kill or Thread#kill that was caught at a switch; 0: none */
+    VALUE kill;                 /* errinfo of a kill, or of a throw, that was caught at a switch; 0: none */
     uint32_t locks;             /* Ringspun::Mutexes that it holds */
     int kill_state;             /* its rb_protect state */
     bool displaced;             /* it was left in the middle of a Fiber#raise or the like: `fiber` may be out of date */
+    bool urgent;                /* something was raised by or for the thread, which does not wait for the next wait */
     bool kill_pending;          /* it has not been raised again at a wait of ours yet */
     bool started;
     bool done;
@@ -106,6 +108,11 @@ static inline rsb_machine *rsb_existing(void) {
     return RS_LIKELY(!rsb_threads_move) ? rsb_thread_machine : rsb_existing_of_moving_thread();
 }
 void rsb_after_fork(rsb_machine *machine);
+
+/* True while no strand runs its own code: no strand at all, or one that was switched to and is not back from its wait. */
+static inline bool rsb_between_strands(const rsb_machine *machine) {
+    return machine->engine.running == RS_NO_INDEX || machine->engine.runs->wait != RS_WAIT_NONE;
+}
 /* For what may be asked at any time: in a forked child the machine first forgets what did not come along. */
 static inline void rsb_notice_fork(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_forks != machine->fork_count) && machine->open && rsb_existing() == machine) rsb_after_fork(machine);
@@ -127,10 +134,15 @@ int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep)
 int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
                          size_t answer_size);
 void rsb_yield(rsb_machine *machine);
+
+/* What was raised for the thread, and had to wait for the end of a shield or of a run. */
+void rsb_raise_pending(rsb_machine *machine);
 void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
 void rsb_after_inline(rsb_machine *machine);
 void rsb_before_lock(rsb_machine *machine);
 void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception);
+/* True when a strand has caught a Thread#kill and ends without another wait: its fiber must die of it. */
+bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state);
 void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int state);
 
 /* strand_object.c */

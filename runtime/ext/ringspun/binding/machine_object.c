@@ -40,6 +40,7 @@ static void machine_mark(void *data) {
     rb_gc_mark(machine->unread);
     rb_gc_mark(machine->stackless_error);
     rb_gc_mark(machine->child_error);
+    rb_gc_mark(machine->root_fiber);
     for (uint32_t i = 0; i < machine->idle_len; i++) rb_gc_mark(machine->idle[i]);
     if (!machine->open) return;
     mark_strands(machine);
@@ -134,7 +135,8 @@ static VALUE machine_allocate(VALUE class) {
     rsb_machine *machine;
     VALUE self = TypedData_Make_Struct(class, rsb_machine, &machine_type, machine);
     machine->self = self;
-    machine->thread = machine->unread = machine->stackless_error = machine->child_error = Qnil;
+    machine->thread = machine->unread = machine->stackless_error = machine->child_error = machine->root_fiber =
+        Qnil;
     return self;
 }
 
@@ -176,6 +178,7 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     rs_strand *root = rs_running(&machine->engine);
     machine->root = rs_strand_id(root);
     machine->spin_scope = &root->own;
+    machine->root_fiber = rb_fiber_current();
     rsb_strand_root(machine, root);
     set_existing(machine, machine->thread);
     rb_ivar_set(machine->thread, id_machine, self);
@@ -214,7 +217,7 @@ static void check(rsb_machine *machine) {
                  "here. Use Machine.current for this thread's");
     }
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
-    if (RS_UNLIKELY(machine->engine.running == RS_NO_INDEX)) {
+    if (RS_UNLIKELY(rsb_between_strands(machine))) {
         rb_raise(rsb_eUsage, "a machine cannot be used from a signal handler or finalizer that runs while it switches; set a "
                  "flag or use #schedule there");
     }
@@ -254,9 +257,10 @@ static VALUE machine_current_p(VALUE class) { return rsb_existing() ? Qtrue : Qf
 /* --- fork --- */
 
 void rsb_after_fork(rsb_machine *machine) {
-    machine->fork_count = rsb_forks;
+    /* A signal handler has forked; the loop notices when it goes on (rsb_forked_in_loop). */
     if (machine->engine.running == RS_NO_INDEX) return;
     rs_strand *survivor = rs_running(&machine->engine);
+    machine->fork_count = rsb_forks;
     int error = rs_machine_forked(&machine->engine);
     if (error) rb_syserr_fail(-error, "machine in a forked child");
     machine->root = rs_strand_id(survivor);
@@ -464,6 +468,12 @@ static VALUE machine_set_locate(VALUE self, VALUE locate) {
 
 /* --- end --- */
 
+/* Whether nothing can run before something comes from outside. */
+static VALUE machine_asleep_p(VALUE self) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    return machine->engine.running == RS_NO_INDEX && machine->engine.strands.run_len == 0 ? Qtrue : Qfalse;
+}
+
 static VALUE machine_check_closable(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     rs_strand *strand = rs_running(&machine->engine);
@@ -576,6 +586,7 @@ void rsb_init_machine(void) {
     rb_define_method(rsb_cMachine, "locate=", machine_set_locate, 1);
     rb_define_method(rsb_cMachine, "closed?", machine_closed_p, 0);
     rb_define_method(rsb_cMachine, "metrics", machine_metrics, 0);
+    rb_define_private_method(rsb_cMachine, "asleep?", machine_asleep_p, 0);
     rb_define_private_method(rsb_cMachine, "check_closable", machine_check_closable, 0);
     rb_define_private_method(rsb_cMachine, "close_engine", machine_close_engine, 0);
     rb_define_private_method(rsb_cMachine, "report_unread_errors", machine_report_unread, 0);

@@ -16,7 +16,10 @@ static VALUE machine_park(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     rsb_strand *strand = rsb_running(machine);
     int64_t deadline_ns = rsb_deadline(machine, argc ? argv[0] : Qnil, "park");
-    if (NIL_P(strand->messages) || RARRAY_LEN(strand->messages) == 0) {
+    if (!NIL_P(strand->messages) && RARRAY_LEN(strand->messages) > 0) {
+        rsb_after_inline(machine);
+        rsb_raise_wake(machine, rs_refusal(&machine->engine, 0));
+    } else {
         rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SUSPEND, 0, deadline_ns, NULL, 0, NULL);
         if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     }
@@ -41,10 +44,20 @@ static void apply(rsb_machine *machine, rsb_strand *strand, message_purpose purp
     }
 }
 
-void rsb_on_message(rs_machine *engine, const rs_message *message) {
+static VALUE apply_message(VALUE argument) {
+    const rs_message *message = (const rs_message *)argument;
     VALUE pair = (VALUE)message->payload;
     rsb_strand *strand = rsb_strand_get(RARRAY_AREF(pair, 0));
-    if (!strand->done) apply(engine->user, strand, (message_purpose)message->value, RARRAY_AREF(pair, 1));
+    rsb_machine *machine = rsb_machine_any_thread(strand->machine);
+    if (!strand->done) apply(machine, strand, (message_purpose)message->value, RARRAY_AREF(pair, 1));
+    return Qnil;
+}
+
+/* In the loop, which nothing must leave: without memory for it the message is lost, and not the machine. */
+void rsb_on_message(rs_machine *engine, const rs_message *message) {
+    int state = 0;
+    rb_protect(apply_message, (VALUE)message, &state);
+    if (state) rb_set_errinfo(Qnil);
 }
 
 /* The strand and its payload travel as one array: a sent message is the only thing that keeps them alive. */

@@ -163,7 +163,7 @@ static VALUE outcome(rsb_machine *machine, rsb_scope *scope, VALUE value, int st
     if (scope->killed) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
     bool leaves = state && !rsb_is_exception(rb_errinfo());
     if (leaves && (NIL_P(scope->first_error) || RB_FIXNUM_P(rb_errinfo()))) rb_jump_tag(state);
-    rb_set_errinfo(Qnil);
+    if (state) rb_set_errinfo(Qnil);
     if (!NIL_P(scope->first_error)) raise_first_error(scope);
     if (scope->answers && scope->engine.cause == RS_CANCELLED_BY_DEADLINE && (scope->cancelled || scope->cut_children)) {
         rb_raise(rsb_eTimeout, "the scope's deadline (%" PRIsVALUE " s) has passed", scope->deadline);
@@ -209,6 +209,7 @@ static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
     int state = 0;
     VALUE value = rb_protect(guarded, object, &state);
     value = outcome(machine, scope, value, state);
+    rsb_raise_pending(machine);
     RB_GC_GUARD(object);
     return value;
 }

@@ -19,6 +19,7 @@ static void strand_mark(void *data) {
     rb_gc_mark(strand->storage);
     rb_gc_mark(strand->supervisor);
     rb_gc_mark(strand->spawned_at);
+    if (strand->kill) rb_gc_mark(strand->kill);
 }
 
 static const rb_data_type_t strand_type = {
@@ -66,6 +67,7 @@ VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VA
                  machine->engine.strands.limit);
     }
     strand->id = rs_strand_id(engine);
+    engine->wait = RS_WAIT_YIELD; /* for its first turn */
     return object;
 }
 
@@ -160,6 +162,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     int state = 0;
     bool thread_killed = false;
     strand->started = true;
+    engine->wait = RS_WAIT_NONE;
     strand->fiber = strand->home = fiber;
     if (!refused(machine, strand)) {
         VALUE value = rb_protect(call_body, (VALUE)strand, &state);
@@ -176,6 +179,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     } else if (!NIL_P(strand->error)) {
         end_with_error(machine, strand, engine, strand->error);
     }
+    if (RS_UNLIKELY(strand->kill_pending) && !thread_killed) thread_killed = rsb_kill_is_left(machine, strand, &state);
     finish(machine, engine);
     if (RS_UNLIKELY(thread_killed)) rb_jump_tag(state);
     bool reusable = !strand->used_fiber && rsb_fiber_reset();
@@ -247,6 +251,7 @@ static rs_strand *engine_of(rsb_strand *strand) {
     rsb_machine *machine = rsb_machine_any_thread(strand->machine);
     if (rsb_is_gone(machine)) return NULL;
     rsb_notice_fork(machine);
+    if (machine->fork_count != rsb_forks) return NULL;
     return rs_strand_find(&machine->engine.strands, strand->id);
 }
 

@@ -22,11 +22,13 @@ static VALUE fiber_error;
 /* --- what a wait that did not end with its value raises --- */
 
 /* CRuby unwinds a kill by a number in errinfo, which every fiber has of its own and no call can set. Where it is gone,
- * killing the fiber that runs comes to the same. */
+ * killing the fiber that runs comes to the same. A throw, out of a signal handler, goes the same way, and is over then. */
 NORETURN(static void raise_kill(rsb_strand *strand));
 static void raise_kill(rsb_strand *strand) {
+    VALUE info = strand->kill;
     strand->kill_pending = false;
-    if (rb_errinfo() == strand->kill) rb_jump_tag(strand->kill_state);
+    if (!RB_FIXNUM_P(info)) strand->kill = 0;
+    if (rb_errinfo() == info) rb_jump_tag(strand->kill_state);
     rb_funcall(rb_fiber_current(), rb_intern("kill"), 0);
     rb_raise(rsb_eCancelled, "killed"); /* it was killed before and goes on in an ensure block */
 }
@@ -54,17 +56,32 @@ void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
 
 /* Once: CRuby repeats a Fiber#kill at every later switch to that fiber. */
 void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int state) {
-    if (strand->kill) return;
+    if (strand->kill && !strand->kill_pending) {
+        rb_set_errinfo(Qnil);
+        return;
+    }
+    bool told = strand->kill_pending;
     strand->kill = info;
     strand->kill_state = state;
     strand->kill_pending = true;
     strand->used_fiber = true;
+    if (told) return;
     rs_interrupt(&machine->engine, rs_strand_find(&machine->engine.strands, strand->id));
 }
 
 static rsb_strand *root_of(rsb_machine *machine) {
     rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
     return root ? root->user : NULL;
+}
+
+bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state) {
+    if (!RB_FIXNUM_P(strand->kill) || strand->kill == RSB_FIBER_KILLED) return false;
+    *state = strand->kill_state;
+    if (rb_errinfo() == strand->kill) return true;
+    /* Some rescue has overwritten what CRuby would unwind by; the next best is an error that ends the root. */
+    rsb_strand *root = root_of(machine);
+    if (root) rsb_deliver(machine, root, rb_exc_new_cstr(rsb_eCancelled, "the thread was killed"));
+    return false;
 }
 
 /* Something was raised in the loop by nobody's wish here: a signal or Thread#raise is for the root. A Thread#kill unwinds where
@@ -75,6 +92,7 @@ static void caught_in_loop(rsb_machine *machine, rs_strand *here, int state) {
     VALUE exception = rb_errinfo();
     if (root && rsb_is_exception(exception)) {
         rb_set_errinfo(Qnil);
+        root->urgent = true;
         rsb_deliver(machine, root, exception);
     } else if (root && here) {
         rsb_deliver_kill(machine, here->user, exception, state);
@@ -103,16 +121,42 @@ static VALUE check_interrupts(VALUE unused) {
     return Qnil;
 }
 
+/* True when something was raised, for whoever it is. */
+static bool take_interrupts(rsb_machine *machine, rs_strand *here) {
+    int state = 0;
+    rb_protect(check_interrupts, Qnil, &state);
+    if (state) caught_in_loop(machine, here, state);
+    return state;
+}
+
+/* A signal handler has forked while the machine slept: of the child's strands only the one whose stack the loop ran on exists,
+ * and what it waited for stayed in the parent. */
+static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
+    if (!here) rsb_end_of_child(machine);
+    rsb_strand *strand = here->user;
+    here->state = RS_STRAND_RUNNING;
+    machine->engine.running = here->index;
+    machine->engine.runs = here;
+    rsb_after_fork(machine);
+    here->wake = RS_WAKE_INTERRUPT;
+    here->interrupts++;
+    if (NIL_P(strand->raises)) strand->raises = rb_ary_new();
+    rb_ary_push(strand->raises, rb_exc_new_cstr(rsb_eClosed, "forked by a signal handler: what this strand waited for stayed in "
+                                                "the parent process"));
+    rs_displaced(&machine->engine);
+}
+
 static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t deadline_ns) {
     sleep_request request = {machine, deadline_ns};
+    /* Those that a mask keeps for the next wait: this is it. */
+    if (take_interrupts(machine, here) || rsb_forks != machine->fork_count) return;
     if (machine->engine.backend->closed_world) {
         rs_sleep(&machine->engine, deadline_ns);
     } else {
         rb_nogvl(sleep_without_gvl, &request, wake_sleeper, machine, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
     }
-    int state = 0;
-    rb_protect(check_interrupts, Qnil, &state);
-    if (state) caught_in_loop(machine, here, state);
+    take_interrupts(machine, here);
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) forked_in_loop(machine, here);
 }
 
 /* As with Kernel#sleep: who sleeps without an end waits for a signal handler. */
@@ -124,10 +168,16 @@ static bool sleeps_for_ever(rs_strands *strands) {
     return false;
 }
 
+static VALUE list_threads(VALUE unused) { return rb_funcall(rb_cThread, id_list, 0); }
+
 static bool others_may_wake_us(rsb_machine *machine) {
     if (machine->engine.backend->closed_world) return false;
     if (sleeps_for_ever(&machine->engine.strands)) return true;
-    return RARRAY_LEN(rb_funcall(rb_cThread, id_list, 0)) > 1;
+    int state = 0;
+    VALUE threads = rb_protect(list_threads, Qnil, &state);
+    if (!state) return RARRAY_LEN(threads) > 1;
+    rb_set_errinfo(Qnil);
+    return true;
 }
 
 static VALUE deadlock_error(VALUE self) {
@@ -135,8 +185,7 @@ static VALUE deadlock_error(VALUE self) {
     return rb_exc_new_str(rsb_eDeadlock, report);
 }
 
-/* Second measure, when the root is shielded or waits for strands that shield themselves: nothing will ever come for them
- * again, so what a shield protects is a wait without end. */
+/* What a shield protects is a wait without end now: nothing will ever come for it. */
 static void cancel_everything(rsb_machine *machine) {
     rs_machine *engine = &machine->engine;
     for (uint32_t index = 0; index < engine->strands.chunk_count * RS_STRAND_CHUNK; index++) {
@@ -147,15 +196,7 @@ static void cancel_everything(rsb_machine *machine) {
     }
 }
 
-/* First the root is told, whose scopes then cancel the rest and run its ensure blocks. */
-static void break_deadlock(rsb_machine *machine) {
-    rsb_strand *root = root_of(machine);
-    if (!root) rb_bug("ringspun: nothing to run and no root strand");
-    if (machine->deadlock_told) {
-        machine->deadlock_told = false;
-        cancel_everything(machine);
-        return;
-    }
+static void tell_deadlock(rsb_machine *machine, rsb_strand *root) {
     int state = 0;
     VALUE error = rb_protect(deadlock_error, machine->self, &state);
     if (state) {
@@ -163,7 +204,27 @@ static void break_deadlock(rsb_machine *machine) {
         rb_set_errinfo(Qnil);
     }
     rsb_deliver(machine, root, error);
-    machine->deadlock_told = machine->engine.strands.run_len == 0;
+}
+
+static void end_wait_of_root(rsb_machine *machine) {
+    rs_machine *engine = &machine->engine;
+    rs_strand *root = rs_strand_find(&engine->strands, machine->root);
+    root->park_flags = 0;
+    if (root->wait == RS_WAIT_OP) rs_interrupt_park(engine, root, RS_WAKE_CANCEL);
+    else rs_wake(engine, machine->root, root->ticket, RS_WAKE_INTERRUPT, 0);
+}
+
+/* First the root is told, whose scopes then cancel the rest and run its ensure blocks. If it is shielded, or waits for strands
+ * that shield themselves, those are cancelled; and if that makes nobody ready either, the root's own shield does not count. */
+static void break_deadlock(rsb_machine *machine) {
+    rsb_strand *root = root_of(machine);
+    if (!root) rb_bug("ringspun: nothing to run and no root strand");
+    switch (machine->deadlock_measures) {
+    case 0: tell_deadlock(machine, root); break;
+    case 1: cancel_everything(machine); break;
+    default: end_wait_of_root(machine);
+    }
+    machine->deadlock_measures = machine->engine.strands.run_len == 0 ? machine->deadlock_measures + 1 : 0;
 }
 
 /* --- runners: fibers that run strands, one after the other --- */
@@ -322,8 +383,17 @@ static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bool usable)
     return usable && !killed;
 }
 
-/* Ends when its fiber cannot be used again or enough are idle; CRuby then goes on with the root's fiber, whose park loop
- * takes over. */
+/* CRuby goes on with the root's fiber when a runner ends. That is right while its park loop takes over there, and not while it
+ * is in the middle of a transfer to some other fiber. */
+static bool may_end(rsb_machine *machine) {
+    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    if (!root) return true;
+    bool parked = root->state == RS_STRAND_PARKED || root->state == RS_STRAND_READY;
+    rsb_strand *handle = root->user;
+    return parked && !handle->displaced && handle->fiber == machine->root_fiber;
+}
+
+/* Ends when its fiber cannot be used again or enough are idle. */
 static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
     rsb_machine *machine = rsb_machine_any_thread(machine_object);
     VALUE here = rb_fiber_current();
@@ -333,16 +403,17 @@ static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
         rs_strand *strand = engine->running == RS_NO_INDEX ? turn(machine, NULL) : rs_running(engine);
         if (!strand) continue;
         rsb_strand *target = strand->user;
-        if (!target->started) {
-            bool reusable = rsb_strand_run(machine, strand, here);
-            if (reusable) continue;
-            return Qnil;
+        if (usable && !target->started) {
+            usable = rsb_strand_run(machine, strand, here);
+            if (!usable && may_end(machine)) return Qnil;
+            continue;
         }
-        if (machine->idle_len == RSB_IDLE_MAX) {
+        bool enough = machine->idle_len == RSB_IDLE_MAX;
+        if (enough && may_end(machine)) {
             rs_displaced(engine);
             return Qnil;
         }
-        usable = idle(machine, strand, here, usable);
+        usable = idle(machine, strand, here, usable && !enough);
     }
 }
 
@@ -384,14 +455,21 @@ static rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
     return rs_park_end(engine, result);
 }
 
-static void check_stack(void) {
-    if (RS_UNLIKELY(ruby_stack_check())) rb_raise(rb_eSysStackError, "stack level too deep to wait");
+NORETURN(static void too_deep(void));
+static void too_deep(void) { rb_raise(rb_eSysStackError, "stack level too deep to wait"); }
+
+void rsb_raise_pending(rsb_machine *machine) {
+    rs_strand *me = rs_running(&machine->engine);
+    rsb_strand *strand = me->user;
+    if (RS_LIKELY(!strand->urgent) || me->shield_depth > 0) return;
+    strand->urgent = false;
+    if (me->interrupts > 0) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
 }
 
 rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
                       uint64_t tag, int64_t *result) {
     rs_machine *engine = &machine->engine;
-    check_stack();
+    if (RS_UNLIKELY(!(flags & RS_PARK_SHIELDED) && ruby_stack_check())) too_deep();
     rs_strand *me = rs_running(engine);
     if (rs_park_begin(engine, wait, flags, deadline_ns) == 0) return engine->refusal;
     if (list) rs_list_append(engine, list, me, tag);
@@ -404,7 +482,10 @@ rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, i
 int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
                          size_t answer_size) {
     rs_machine *engine = &machine->engine;
-    check_stack();
+    if (RS_UNLIKELY(ruby_stack_check())) {
+        free(request->extra);
+        too_deep();
+    }
     rs_strand *me = rs_running(engine);
     rs_op *op = rs_op_start(engine, request, flags, RS_NEVER);
     if (!op) {

@@ -38,12 +38,14 @@ static void cut_scopes(rs_strand *survivor) {
     }
 }
 
-static void forget_ops(rs_machine *machine) {
+/* That of the survivor, if it forked from a signal handler that ran on top of its wait, it gives back itself. */
+static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
     uint32_t slots = machine->ops.chunk_count * RS_OP_CHUNK;
     for (uint32_t index = 0; index < slots; index++) {
         rs_op *op = rs_op_at(&machine->ops, index);
         if (op->state == RS_OP_FREE) continue;
         op->state = RS_OP_TERMINAL;
+        if (survivor->wait == RS_WAIT_OP && survivor->op == index) continue;
         rs_op_release(&machine->ops, op);
     }
     machine->ops.in_flight = 0;
@@ -64,7 +66,7 @@ int rs_machine_forked(rs_machine *machine) {
     }
     forget_strands(machine, survivor);
     cut_scopes(survivor);
-    forget_ops(machine);
+    forget_ops(machine, survivor);
     atomic_store(&machine->sleeping, false);
     machine->backend_deadline_ns = RS_NEVER;
     return machine->backend->forked(machine);
