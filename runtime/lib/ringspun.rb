@@ -9,6 +9,14 @@ module Ringspun
   require File.exist?(built) ? built : "ringspun/native"
 end
 
+module Ringspun
+  # Where `ringspun.h` lies, the C API for other extensions.
+  #
+  # @return [String]
+  # @since 0.1.0
+  def self.include_dir = File.expand_path("../ext/ringspun", __dir__)
+end
+
 require_relative "ringspun/errors"
 require_relative "ringspun/machine"
 require_relative "ringspun/run"

@@ -10,7 +10,7 @@ require "tmpdir"
 class DocsTest < Minitest::Test
   ROOT = File.expand_path("../..", __dir__)
   PAGES = [File.join(ROOT, "README.md"), *Dir[File.join(ROOT, "docs/*.md")].sort].freeze
-  LANGUAGES = %w[ruby text sh].freeze
+  LANGUAGES = %w[ruby c text sh].freeze
 
   Fence = Data.define(:page, :line, :language, :content, :below) do
     def expected
@@ -43,6 +43,16 @@ class DocsTest < Minitest::Test
       answer = Dir.mktmpdir { |folder| ruby_child("Dir.chdir ARGV.shift; require 'ringspun'; #{fence.content}", folder) }
       assert_equal [fence.expected, ""], [answer.out.lines(chomp: true), answer.err], fence.name
       assert_predicate answer.status, :success?, fence.name
+    end
+  end
+
+  # An extension, as far as a compiler can tell.
+  FENCES.select { |fence| fence.language == "c" }.each do |fence|
+    define_method("test_#{fence.name}") do
+      folders = [Ringspun.include_dir, *RbConfig::CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir")]
+      output, status = Open3.capture2e(RbConfig::CONFIG["CC"].split.first, "-fsyntax-only", "-Wall", "-Werror", "-x", "c",
+                                       *folders.map { |folder| "-I#{folder}" }, "-", stdin_data: fence.content)
+      assert_predicate status, :success?, output
     end
   end
 

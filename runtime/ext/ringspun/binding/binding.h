@@ -9,6 +9,7 @@
 #include "../engine/machine.h"
 #include "../engine/sim.h"
 
+#include <pthread.h>
 #include <ruby.h>
 #include <ruby/io.h>
 #include <ruby/io/buffer.h>
@@ -39,6 +40,8 @@ typedef struct rsb_machine {
     VALUE stackless_error;      /* what the last strand without a stack failed with */
     int64_t stackless_until_ns;
     rs_id collected_for;        /* the strand for whose stack garbage was collected last */
+    pthread_mutex_t wake_lock;  /* of `wakeable`, and so that nobody sends to what is being closed */
+    bool wakeable;
     char backend_reason[200];
 } rsb_machine;
 
@@ -118,11 +121,16 @@ static inline void rsb_notice_fork(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_forks != machine->fork_count) && machine->open && rsb_existing() == machine) rsb_after_fork(machine);
 }
 NORETURN(void rsb_end_of_child(rsb_machine *machine));
+/* Runs the body; a cancellation by the deadline becomes a TimeoutError with that message, or after so many seconds. */
+VALUE rsb_until(rsb_machine *machine, int64_t deadline_ns, VALUE (*body)(VALUE), VALUE argument, const char *message);
 int64_t rsb_seconds_to_ns(VALUE seconds, const char *what);
 int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what);
 
 /* What CRuby keeps in errinfo while a Fiber#kill unwinds; any other number there is a Thread#kill. */
 #define RSB_FIBER_KILLED INT2FIX(2)
+
+/* machine_options.c */
+void rsb_open_engine(rsb_machine *machine, VALUE options);
 
 /* switch.c */
 rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
@@ -211,6 +219,7 @@ void rsb_init_queue(void);
 void rsb_init_io(void);
 void rsb_init_socket(void);
 void rsb_init_simulation(void);
+void rsb_init_api(void);
 
 /* simulation_object.c */
 uint64_t rsb_seed(VALUE seed);

@@ -51,11 +51,18 @@ static void machine_mark(void *data) {
 
 /* With a worker still inside a system call its memory must stay: better lost than written over. So must that of a machine
  * whose threads stayed behind in the parent process. */
+static void close_to_wakers(rsb_machine *machine) {
+    pthread_mutex_lock(&machine->wake_lock);
+    machine->wakeable = false;
+    pthread_mutex_unlock(&machine->wake_lock);
+}
+
 static void machine_free(void *data) {
     rsb_machine *machine = data;
     if (machine->open && (machine->engine.outside > 0 || machine->fork_count != rsb_forks)) return;
+    close_to_wakers(machine);
     if (machine->open) rs_machine_close(&machine->engine);
-    xfree(machine);
+    if (machine->engine.wakers == 0) xfree(machine);
 }
 
 static size_t machine_size(const void *data) {
@@ -76,67 +83,12 @@ static void set_existing(rsb_machine *machine, VALUE thread) {
     rsb_thread_machine = machine;
 }
 
-static const rs_backend *const backends[] = {&rs_backend_uring, &rs_backend_epoll, &rs_backend_sim};
-
-/* NULL: none in particular. */
-static const rs_backend *wanted_backend(VALUE name) {
-    if (!NIL_P(name) && !SYMBOL_P(name) && !RB_TYPE_P(name, T_STRING)) {
-        rb_raise(rsb_eUsage, "backend: expected :uring, :epoll or :sim, got %" PRIsVALUE, rsb_inspect(name));
-    }
-    const char *wanted = NIL_P(name) ? getenv("RINGSPUN_BACKEND") : rb_id2name(rb_to_id(name));
-    if (!wanted || !*wanted) return NULL;
-    for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
-        if (strcmp(wanted, backends[i]->name) == 0) return backends[i];
-    }
-    rb_raise(rsb_eUsage, "unknown backend %s: there are :uring, :epoll and :sim", wanted);
-}
-
-static void open_engine(rsb_machine *machine, const rs_backend *backend, const rs_options *options) {
-    const char *reason = "asked for";
-    if (!backend) reason = "io_uring is new here, and taken when it is asked for";
-    else if (backend->closed_world) reason = "asked for: nothing is real here";
-    snprintf(machine->backend_reason, sizeof(machine->backend_reason), "%s", reason);
-    int error = rs_machine_open(&machine->engine, backend ? backend : &rs_backend_epoll, options);
-    if (error && backend == &rs_backend_uring) {
-        rb_raise(rsb_eUnsupported, "no io_uring: %s; leave backend: out, and Ringspun takes epoll", machine->engine.refusal_text);
-    }
-    if (error) rb_syserr_fail(-error, "no machine");
-}
-
-static uint32_t option_count(VALUE options, const char *name, uint32_t otherwise) {
-    VALUE value = rb_hash_lookup2(options, ID2SYM(rb_intern(name)), Qnil);
-    if (NIL_P(value)) return otherwise;
-    return (uint32_t)rsb_integer(value, 1, 1 << 24, name);
-}
-
-static void refuse_simulated(VALUE options) {
-    static const char *const names[] = {"seed", "faults"};
-    for (int i = 0; i < 2; i++) {
-        if (NIL_P(rb_hash_lookup2(options, ID2SYM(rb_intern(names[i])), Qnil))) continue;
-        rb_raise(rsb_eUsage, "%s: is for backend: :sim; nothing is drawn from a seed in a real machine", names[i]);
-    }
-}
-
-static rs_options read_options(VALUE options) {
-    rs_options chosen = rs_default_options();
-    chosen.threads_move = rsb_threads_move;
-    chosen.strands_max = option_count(options, "strands_max", chosen.strands_max);
-    chosen.workers_max = option_count(options, "workers_max", chosen.workers_max);
-    VALUE file_io = rb_hash_lookup2(options, ID2SYM(rb_intern("file_io")), ID2SYM(rb_intern("inline")));
-    if (file_io == ID2SYM(rb_intern("offload"))) chosen.offload_files = true;
-    else if (file_io != ID2SYM(rb_intern("inline"))) rb_raise(rsb_eUsage, "file_io: must be :inline or :offload");
-    VALUE seed = rb_hash_lookup2(options, ID2SYM(rb_intern("seed")), Qnil);
-    if (!NIL_P(seed)) chosen.seed = rsb_seed(seed);
-    chosen.trace = RTEST(rb_hash_lookup2(options, ID2SYM(rb_intern("trace")), Qfalse));
-    return chosen;
-}
-
 static VALUE machine_allocate(VALUE class) {
     rsb_machine *machine;
     VALUE self = TypedData_Make_Struct(class, rsb_machine, &machine_type, machine);
     machine->self = self;
-    machine->thread = machine->unread = machine->stackless_error = machine->child_error = machine->root_fiber =
-        Qnil;
+    pthread_mutex_init(&machine->wake_lock, NULL);
+    machine->thread = machine->unread = machine->stackless_error = machine->child_error = machine->root_fiber = Qnil;
     return self;
 }
 
@@ -163,18 +115,13 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     if (machine->open) rb_raise(rsb_eUsage, "this machine is open already");
     if (rsb_existing()) rb_raise(rsb_eUsage, "this thread has a machine: use Machine.current, or close that one first");
     rsb_report_all_unread(false);
-    rs_options chosen = read_options(options);
-    struct rs_sim_faults faults;
-    const rs_backend *backend = wanted_backend(rb_hash_lookup2(options, ID2SYM(rb_intern("backend")), Qnil));
-    if (!backend || !backend->closed_world) refuse_simulated(options);
-    rsb_simulation_options(options, &chosen, &faults);
     machine->thread = rb_thread_current();
     machine->unread = rb_hash_new();
     machine->fork_count = rsb_forks;
-    open_engine(machine, backend, &chosen);
+    rsb_open_engine(machine, options);
     machine->engine.on_message = rsb_on_message;
     machine->engine.user = machine;
-    machine->open = true;
+    machine->open = machine->wakeable = true;
     rs_strand *root = rs_running(&machine->engine);
     machine->root = rs_strand_id(root);
     machine->spin_scope = &root->own;
@@ -261,6 +208,7 @@ void rsb_after_fork(rsb_machine *machine) {
     if (machine->engine.running == RS_NO_INDEX) return;
     rs_strand *survivor = rs_running(&machine->engine);
     machine->fork_count = rsb_forks;
+    pthread_mutex_init(&machine->wake_lock, NULL); /* one of the parent's threads may have held it */
     int error = rs_machine_forked(&machine->engine);
     if (error) rb_syserr_fail(-error, "machine in a forked child");
     machine->root = rs_strand_id(survivor);
@@ -344,6 +292,17 @@ static VALUE machine_yield(VALUE self) {
     return Qnil;
 }
 
+/* True when the deadline ended the block; goes on with whatever else did. */
+static bool close_timeout(rsb_machine *machine, rs_scope *scope, int state) {
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
+    bool answers = rs_scope_answers(scope);
+    rsb_scope_close(machine, scope);
+    if (RS_LIKELY(!state)) return false;
+    if (!answers || !rsb_is_exception(rb_errinfo()) || !rb_obj_is_kind_of(rb_errinfo(), rsb_eCancelled)) rb_jump_tag(state);
+    rb_set_errinfo(Qnil);
+    return true;
+}
+
 /* Runs the block; when it waits past that many seconds, its waits are cancelled until it has unwound, and the error is
  * raised here, never inside a later wait. A block that ends without waiting too long costs no system call.
  *
@@ -361,15 +320,17 @@ static VALUE machine_timeout(VALUE self, VALUE seconds) {
     int state = 0;
     rsb_scope_open(machine, &scope, rsb_deadline(machine, seconds, "timeout"), false);
     VALUE value = rb_protect(rb_yield, Qundef, &state);
-    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
-    bool answers = rs_scope_answers(&scope);
-    rsb_scope_close(machine, &scope);
-    if (RS_LIKELY(!state)) return value;
-    if (answers && rsb_is_exception(rb_errinfo()) && rb_obj_is_kind_of(rb_errinfo(), rsb_eCancelled)) {
-        rb_set_errinfo(Qnil);
-        rb_raise(rsb_eTimeout, "timed out after %" PRIsVALUE " s", seconds);
-    }
-    rb_jump_tag(state);
+    if (RS_LIKELY(!close_timeout(machine, &scope, state))) return value;
+    rb_raise(rsb_eTimeout, "timed out after %" PRIsVALUE " s", seconds);
+}
+
+VALUE rsb_until(rsb_machine *machine, int64_t deadline_ns, VALUE (*body)(VALUE), VALUE argument, const char *message) {
+    rs_scope scope;
+    int state = 0;
+    rsb_scope_open(machine, &scope, deadline_ns, false);
+    VALUE value = rb_protect(body, argument, &state);
+    if (close_timeout(machine, &scope, state)) rb_raise(rsb_eTimeout, "%s", message);
+    return value;
 }
 
 /* --- strands --- */
@@ -495,6 +456,7 @@ static VALUE machine_close_engine(VALUE self) {
     RS_ASSERT(machine->engine.ops.in_flight == machine->engine.outside);
     rsb_report_unread(machine);
     ((rsb_strand *)rs_running(&machine->engine)->user)->done = true;
+    close_to_wakers(machine);
     rs_machine_close(&machine->engine);
     machine->open = false;
     machine->idle_len = 0;

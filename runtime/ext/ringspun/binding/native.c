@@ -23,5 +23,6 @@ void Init_native(void) {
     rsb_init_io();
     rsb_init_socket();
     rsb_init_simulation();
+    rsb_init_api();
     pthread_atfork(NULL, NULL, count_fork);
 }

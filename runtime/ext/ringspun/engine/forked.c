@@ -49,7 +49,7 @@ static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
         rs_op_release(&machine->ops, op);
     }
     machine->ops.in_flight = 0;
-    machine->outside = 0;
+    machine->outside = machine->wakers = 0;
     machine->closers = (rs_list){0};
     for (uint32_t fd = 0; fd < machine->descriptors.capacity; fd++) {
         rs_descriptor *descriptor = &machine->descriptors.table[fd];

@@ -213,6 +213,10 @@ static void take_message(rs_machine *machine, const rs_message *message) {
         rs_op *op = rs_op_find(&machine->ops, message->name);
         RS_ASSERT(op != NULL);
         rs_op_complete(machine, op, message->value);
+    } else if (message->kind == RS_MESSAGE_WAKE) {
+        RS_ASSERT(machine->wakers > 0);
+        machine->wakers--;
+        rs_wake(machine, message->name, message->payload, RS_WAKE_VALUE, message->value);
     } else if (machine->on_message) {
         machine->on_message(machine, message);
     }
@@ -275,7 +279,7 @@ static inline rs_decision run_next(rs_machine *machine) {
 static rs_decision nothing_to_run(rs_machine *machine) {
     int64_t deadline_ns = rs_timers_earliest(&machine->timers);
     if (machine->backend_deadline_ns < deadline_ns) deadline_ns = machine->backend_deadline_ns;
-    bool hope = deadline_ns != RS_NEVER || machine->outside > 0 ||
+    bool hope = deadline_ns != RS_NEVER || machine->outside > 0 || machine->wakers > 0 ||
                 (machine->ops.in_flight > 0 && !machine->backend->closed_world);
     return (rs_decision){.verdict = hope ? RS_SLEEP : RS_DEADLOCK, .deadline_ns = deadline_ns};
 }

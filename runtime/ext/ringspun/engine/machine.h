@@ -54,6 +54,7 @@ typedef struct rs_machine {
     int64_t backend_deadline_ns; /* when the backend itself next has something to do; RS_NEVER */
     bool attention;             /* poll before the next resume */
     _Atomic bool sleeping;
+    uint32_t wakers;            /* handed out to other threads, each to be woken once */
     uint32_t outside;           /* work that will come back through the inbox: workers' ops */
     rs_options options;
     rs_metrics metrics;

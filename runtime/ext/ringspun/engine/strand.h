@@ -17,7 +17,7 @@ typedef enum { RS_STRAND_FREE, RS_STRAND_NEW, RS_STRAND_READY, RS_STRAND_RUNNING
 
 typedef enum {
     RS_WAIT_NONE, RS_WAIT_YIELD, RS_WAIT_SLEEP, RS_WAIT_OP, RS_WAIT_LIST, RS_WAIT_JOIN, RS_WAIT_SCOPE, RS_WAIT_SUSPEND,
-    RS_WAIT_BLOCK, RS_WAIT_KINDS
+    RS_WAIT_BLOCK, RS_WAIT_WAKER, RS_WAIT_KINDS
 } rs_wait_kind;
 
 /* How a wait ended. INTERRUPT: the binding holds something to raise here. */

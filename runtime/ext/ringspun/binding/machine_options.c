@@ -1,0 +1,68 @@
+/* machine_options: what Machine.new may be given, and the backend that comes of it. */
+#include "binding.h"
+
+#include <string.h>
+
+static const rs_backend *const backends[] = {&rs_backend_uring, &rs_backend_epoll, &rs_backend_sim};
+
+/* NULL: none in particular. */
+static const rs_backend *wanted_backend(VALUE name) {
+    if (!NIL_P(name) && !SYMBOL_P(name) && !RB_TYPE_P(name, T_STRING)) {
+        rb_raise(rsb_eUsage, "backend: expected :uring, :epoll or :sim, got %" PRIsVALUE, rsb_inspect(name));
+    }
+    const char *wanted = NIL_P(name) ? getenv("RINGSPUN_BACKEND") : rb_id2name(rb_to_id(name));
+    if (!wanted || !*wanted) return NULL;
+    for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
+        if (strcmp(wanted, backends[i]->name) == 0) return backends[i];
+    }
+    rb_raise(rsb_eUsage, "unknown backend %s: there are :uring, :epoll and :sim", wanted);
+}
+
+static void open_engine(rsb_machine *machine, const rs_backend *backend, const rs_options *options) {
+    const char *reason = "asked for";
+    if (!backend) reason = "io_uring is new here, and taken when it is asked for";
+    else if (backend->closed_world) reason = "asked for: nothing is real here";
+    snprintf(machine->backend_reason, sizeof(machine->backend_reason), "%s", reason);
+    int error = rs_machine_open(&machine->engine, backend ? backend : &rs_backend_epoll, options);
+    if (error && backend == &rs_backend_uring) {
+        rb_raise(rsb_eUnsupported, "no io_uring: %s; leave backend: out, and Ringspun takes epoll", machine->engine.refusal_text);
+    }
+    if (error) rb_syserr_fail(-error, "no machine");
+}
+
+static uint32_t option_count(VALUE options, const char *name, uint32_t otherwise) {
+    VALUE value = rb_hash_lookup2(options, ID2SYM(rb_intern(name)), Qnil);
+    if (NIL_P(value)) return otherwise;
+    return (uint32_t)rsb_integer(value, 1, 1 << 24, name);
+}
+
+static void refuse_simulated(VALUE options) {
+    static const char *const names[] = {"seed", "faults"};
+    for (int i = 0; i < 2; i++) {
+        if (NIL_P(rb_hash_lookup2(options, ID2SYM(rb_intern(names[i])), Qnil))) continue;
+        rb_raise(rsb_eUsage, "%s: is for backend: :sim; nothing is drawn from a seed in a real machine", names[i]);
+    }
+}
+
+static rs_options read_options(VALUE options) {
+    rs_options chosen = rs_default_options();
+    chosen.threads_move = rsb_threads_move;
+    chosen.strands_max = option_count(options, "strands_max", chosen.strands_max);
+    chosen.workers_max = option_count(options, "workers_max", chosen.workers_max);
+    VALUE file_io = rb_hash_lookup2(options, ID2SYM(rb_intern("file_io")), ID2SYM(rb_intern("inline")));
+    if (file_io == ID2SYM(rb_intern("offload"))) chosen.offload_files = true;
+    else if (file_io != ID2SYM(rb_intern("inline"))) rb_raise(rsb_eUsage, "file_io: must be :inline or :offload");
+    VALUE seed = rb_hash_lookup2(options, ID2SYM(rb_intern("seed")), Qnil);
+    if (!NIL_P(seed)) chosen.seed = rsb_seed(seed);
+    chosen.trace = RTEST(rb_hash_lookup2(options, ID2SYM(rb_intern("trace")), Qfalse));
+    return chosen;
+}
+
+void rsb_open_engine(rsb_machine *machine, VALUE options) {
+    rs_options chosen = read_options(options);
+    struct rs_sim_faults faults;
+    const rs_backend *backend = wanted_backend(rb_hash_lookup2(options, ID2SYM(rb_intern("backend")), Qnil));
+    if (!backend || !backend->closed_world) refuse_simulated(options);
+    rsb_simulation_options(options, &chosen, &faults);
+    open_engine(machine, backend, &chosen);
+}
