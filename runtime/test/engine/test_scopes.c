@@ -366,6 +366,143 @@ TEST(an_owner_may_end_before_its_scopes_and_those_inside) {
     end();
 }
 
+TEST(a_cancellation_goes_with_its_scope_when_an_inner_one_stays_open) {
+    begin();
+    spawn();
+    next();
+    rs_scope outer, inner, innermost;
+    rs_scope_open(machine, &outer, RS_NEVER, false);
+    rs_scope_open(machine, &inner, RS_NEVER, false);
+    rs_scope_open(machine, &innermost, RS_NEVER, false);
+    rs_strand *child = spawn_into(&outer);
+    rs_scope_cancel(machine, &outer, RS_CANCELLED_BY_CALL);
+    CHECK_EQUAL(RS_WAKE_CANCEL, rs_refusal(machine, 0));
+    rs_scope_close(machine, &outer);
+    CHECK(!inner.effective && !innermost.effective);
+    CHECK_EQUAL(RS_WAKE_VALUE, rs_refusal(machine, 0));
+    rs_scope_cancel(machine, &inner, RS_CANCELLED_BY_CALL);
+    CHECK_EQUAL(RS_WAKE_CANCEL, rs_refusal(machine, 0));
+    rs_scope_close(machine, &innermost);
+    rs_scope_close(machine, &inner);
+    rs_finish(machine);
+    /* A strand that it told to end does not hear that it need not. */
+    CHECK(next() == child);
+    CHECK_EQUAL(RS_WAKE_CANCEL, rs_refusal(machine, 0));
+    rs_finish(machine);
+    end();
+}
+
+/* --- stacks of the program's own inside a strand --- */
+
+static const void *stack_now;
+static const void *outer_of[4];
+
+static const void *current_stack(rs_machine *unused) { return (void)unused, stack_now; }
+static const void *outer_stack(const void *stack) { return outer_of[(const char *)stack - (const char *)outer_of]; }
+
+/* That stack runs, begun by that one; 0 is the strand's first. */
+static void run_stack(int stack, int outer) {
+    stack_now = stack ? (const char *)outer_of + stack : NULL;
+    if (stack) outer_of[stack] = outer ? (const char *)outer_of + outer : NULL;
+    machine->stack = current_stack;
+    machine->outer_stack = outer_stack;
+}
+
+TEST(a_scope_on_a_suspended_stack_is_aside) {
+    begin();
+    rs_strand *owner = spawn();
+    next();
+    rs_scope first, second, shield;
+    rs_scope_open(machine, &first, RS_NEVER, false);
+    run_stack(1, 0);
+    rs_scope_open(machine, &second, rs_now(machine) + MS, false);
+    rs_scope_open(machine, &shield, RS_NEVER, true);
+    CHECK_EQUAL(1, owner->shield_depth);
+    run_stack(0, 0);
+    park(0, rs_now(machine) + 5 * MS);
+    CHECK(owner->scope == &first && owner->shield_depth == 0);
+    CHECK(next_ever() == owner);
+    CHECK_EQUAL(RS_WAKE_TIMEOUT, park_end());
+    CHECK_EQUAL(RS_NOT_CANCELLED, second.cause);
+    run_stack(1, 0);
+    rs_scope_close(machine, &shield);
+    CHECK_EQUAL(0, owner->shield_depth);
+    CHECK_EQUAL(RS_WAKE_CANCEL, rs_refusal(machine, 0));
+    CHECK_EQUAL(RS_CANCELLED_BY_DEADLINE, second.cause);
+    CHECK(rs_scope_answers(&second));
+    run_stack(0, 0);
+    CHECK_EQUAL(RS_WAKE_VALUE, rs_refusal(machine, 0));
+    rs_scope_close(machine, &first);
+    CHECK(owner->scope == &owner->own);
+    CHECK(second.parent == &owner->own);
+    rs_finish(machine);
+    CHECK(second.closed);
+    end();
+}
+
+TEST(a_stack_is_governed_by_what_is_open_around_its_turn) {
+    begin();
+    rs_strand *owner = spawn();
+    next();
+    rs_scope before, around, inside, nested;
+    rs_scope_open(machine, &before, RS_NEVER, false);
+    run_stack(1, 0);
+    rs_scope_open(machine, &inside, RS_NEVER, false);
+    run_stack(2, 1);
+    rs_scope_open(machine, &nested, RS_NEVER, false);
+    CHECK(nested.parent == &inside);
+    run_stack(0, 0);
+    rs_scope_cancel(machine, &before, RS_CANCELLED_BY_CALL);
+    rs_scope_close(machine, &before);
+    rs_scope_open(machine, &around, rs_now(machine) + MS, false);
+    /* The other way round. */
+    outer_of[2] = NULL;
+    run_stack(1, 2);
+    CHECK(park(0, RS_NEVER) != 0);
+    CHECK(owner->scope == &inside && inside.parent == &nested && nested.parent == &around);
+    CHECK(next_ever() == owner);
+    CHECK_EQUAL(RS_WAKE_CANCEL, park_end());
+    CHECK(rs_scope_answers(&around) && !rs_scope_answers(&nested));
+    rs_scope_close(machine, &nested);
+    rs_scope_close(machine, &inside);
+    CHECK_EQUAL(0, owner->stacked);
+    run_stack(0, 0);
+    rs_scope_close(machine, &around);
+    CHECK_EQUAL(RS_WAKE_VALUE, rs_refusal(machine, 0));
+    rs_finish(machine);
+    end();
+}
+
+TEST(scopes_of_forgotten_strands_are_closed) {
+    begin();
+    rs_strand *other = spawn(), *survivor = spawn();
+    CHECK(next() == other);
+    rs_scope left, mine, aside;
+    rs_scope_open(machine, &left, rs_now(machine) + SECOND, true);
+    park(0, RS_NEVER);
+    CHECK(next() == survivor);
+    rs_scope_open(machine, &mine, RS_NEVER, false);
+    run_stack(1, 0);
+    rs_scope_open(machine, &aside, RS_NEVER, false);
+    run_stack(0, 0);
+    CHECK_EQUAL(RS_WAKE_VALUE, rs_refusal(machine, 0));
+    rs_scope_cancel(machine, &mine, RS_CANCELLED_BY_CALL);
+    CHECK_EQUAL(0, rs_machine_forked(machine));
+    CHECK(left.closed);
+    rs_scope_close(machine, &left);
+    rs_scope_cancel(machine, &left, RS_CANCELLED_BY_CALL);
+    CHECK(mine.effective && aside.effective);
+    rs_scope_close(machine, &mine);
+    CHECK(!aside.effective);
+    CHECK_EQUAL(RS_WAKE_VALUE, rs_refusal(machine, 0));
+    run_stack(1, 0);
+    CHECK_EQUAL(RS_WAKE_VALUE, rs_refusal(machine, 0));
+    CHECK(survivor->scope == &aside);
+    rs_scope_close(machine, &aside);
+    rs_machine_close(machine);
+    free(machine);
+}
+
 /* Deep and wide, in one walk. */
 TEST(a_cancellation_reaches_a_deep_tree) {
     enum { DEPTH = 2000 };

@@ -78,6 +78,7 @@ typedef struct rsb_scope {
     VALUE machine;
     VALUE first_error;
     VALUE suppressed;
+    VALUE foreign;              /* the Cancelled that its block ended with while nobody had cancelled it, or nil */
     VALUE deadline;             /* seconds, as it was asked for last */
     uint32_t fork_count;        /* as it was when the scope was opened */
     bool open;
@@ -177,6 +178,12 @@ bool rsb_fiber_reset(void);
 void rsb_fiber_set_storage(VALUE storage);
 VALUE rsb_fiber_storage(void);
 
+/* fiber_chain.c */
+/* For the engine: the data of the running fiber, and of the one that resumed a fiber; NULL where that is not known, or
+ * nobody did. */
+const void *rsb_stack(rs_machine *engine);
+const void *rsb_outer_stack(const void *fiber_data);
+
 /* scope_object.c */
 /* False: there is an error, and the scope has ended before it. */
 bool rsb_scope_child_ended(rsb_machine *machine, VALUE scope, VALUE error, bool cancelled);
@@ -214,6 +221,7 @@ void rsb_init_strand(void);
 void rsb_init_scope(void);
 void rsb_init_switch(void);
 void rsb_init_fiber_reset(void);
+void rsb_init_fiber_chain(void);
 void rsb_init_sync(void);
 void rsb_init_queue(void);
 void rsb_init_io(void);

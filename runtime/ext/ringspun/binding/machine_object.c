@@ -121,6 +121,8 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     rsb_open_engine(machine, options);
     machine->engine.on_message = rsb_on_message;
     machine->engine.user = machine;
+    machine->engine.stack = rsb_stack;
+    machine->engine.outer_stack = rsb_outer_stack;
     machine->open = machine->wakeable = true;
     rs_strand *root = rs_running(&machine->engine);
     machine->root = rs_strand_id(root);
@@ -441,6 +443,7 @@ static VALUE machine_check_closable(VALUE self) {
     if (rs_strand_id(strand) != machine->root) {
         rb_raise(rsb_eUsage, "a machine is closed by the strand that made it, not by one that it runs");
     }
+    if (strand->stacked > 0) rs_scope_follow(&machine->engine);
     if (strand->scope != &strand->own) {
         rb_raise(rsb_eUsage, "a machine is not closed inside one of its scopes or timeouts; close it after them");
     }
@@ -457,6 +460,7 @@ static VALUE machine_close_engine(VALUE self) {
     rsb_report_unread(machine);
     ((rsb_strand *)rs_running(&machine->engine)->user)->done = true;
     close_to_wakers(machine);
+    rs_scope_close_all(&machine->engine, rs_running(&machine->engine));
     rs_machine_close(&machine->engine);
     machine->open = false;
     machine->idle_len = 0;

@@ -18,6 +18,7 @@ void Init_native(void) {
     rsb_init_scope();
     rsb_init_switch();
     rsb_init_fiber_reset();
+    rsb_init_fiber_chain();
     rsb_init_sync();
     rsb_init_queue();
     rsb_init_io();

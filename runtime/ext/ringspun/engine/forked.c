@@ -15,26 +15,39 @@ static void forget_strands(rs_machine *machine, rs_strand *survivor) {
         if (strand->state == RS_STRAND_FREE) continue;
         rs_list_remove(machine, strand);
         if (strand == survivor) continue;
+        rs_scope_forget_all(strand);
         rs_strand_release(&machine->strands, strand);
     }
     survivor->joiners = (rs_list){0};
 }
 
-/* Keeps the chain of scopes that the survivor itself has open. */
-static void cut_scopes(rs_strand *survivor) {
-    rs_scope *inner = NULL;
-    for (rs_scope *scope = survivor->scope; scope; inner = scope, scope = scope->parent) {
-        scope->next = scope->previous = NULL;
-        scope->first_child = inner;
-        scope->live = 0;
-        scope->armed = false;
-        scope->waiters = (rs_list){0};
-        rs_timer_init(&scope->timer, RS_TIMER_SCOPE);
-        if (scope == &survivor->own) scope->parent = NULL;
+static void cut_scope(rs_scope *scope, rs_scope *parent) {
+    scope->parent = scope->first_child = scope->next = scope->previous = NULL;
+    scope->live = 0;
+    scope->armed = false;
+    scope->waiters = (rs_list){0};
+    rs_timer_init(&scope->timer, RS_TIMER_SCOPE);
+    scope->parent = parent;
+}
+
+/* By its own cause or that of a scope above, up to the next shield. */
+static bool still_cancelled(const rs_scope *scope) {
+    for (; scope; scope = scope->shield ? NULL : scope->parent) {
+        if (scope->cause != RS_NOT_CANCELLED) return true;
     }
-    for (rs_scope *scope = &survivor->own; scope; scope = scope->first_child) {
-        bool above = scope->parent && scope->parent->effective && !scope->shield;
-        scope->effective = above || scope->cause != RS_NOT_CANCELLED;
+    return false;
+}
+
+/* Keeps the tree of scopes that the survivor itself has open. */
+static void cut_scopes(rs_strand *survivor) {
+    cut_scope(&survivor->own, NULL);
+    survivor->own.effective = still_cancelled(&survivor->own);
+    for (rs_scope *scope = survivor->newest; scope; scope = scope->older) cut_scope(scope, scope->parent);
+    for (rs_scope *scope = survivor->newest; scope; scope = scope->older) {
+        scope->next = scope->parent->first_child;
+        if (scope->next) scope->next->previous = scope;
+        scope->parent->first_child = scope;
+        scope->effective = still_cancelled(scope);
     }
 }
 

@@ -54,7 +54,7 @@ rs_strand *rs_spawn(rs_machine *machine, rs_scope *scope, void *user) {
 
 void rs_finish(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
-    while (RS_UNLIKELY(strand->scope != &strand->own)) rs_scope_close(machine, strand->scope);
+    rs_scope_close_all(machine, strand);
     rs_trace_if(machine, RS_TRACE_FINISH, rs_strand_id(strand), 0);
     rs_scope *scope = strand->own.parent;
     rs_scope_detach(machine, &strand->own);
@@ -70,6 +70,7 @@ void rs_finish(rs_machine *machine) {
 rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags) {
     rs_strand *strand = rs_running(machine);
     if (flags & RS_PARK_SHIELDED) return RS_WAKE_VALUE;
+    if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
     if (RS_UNLIKELY(!strand->scope->armed)) rs_scope_arm(machine, strand->scope);
     if (RS_UNLIKELY(strand->interrupts > 0 && strand->shield_depth == 0)) return RS_WAKE_INTERRUPT;
     return RS_UNLIKELY(strand->scope->effective) ? RS_WAKE_CANCEL : RS_WAKE_VALUE;

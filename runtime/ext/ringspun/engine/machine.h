@@ -63,6 +63,10 @@ typedef struct rs_machine {
     /* The binding's share of the inbox: what a RS_MESSAGE_USER means is its own. */
     void (*on_message)(struct rs_machine *machine, const rs_message *message);
     void *user;
+    /* The binding's, where programs have stacks of their own inside a strand: the one that the running strand is on, and the
+     * one that began the present turn of another. NULL: the strand's first. No `stack`: there are none. */
+    const void *(*stack)(struct rs_machine *machine);
+    const void *(*outer_stack)(const void *stack);
     int64_t (*clock)(struct rs_machine *machine);
 } rs_machine;
 

@@ -16,14 +16,20 @@ static void cancel_owner(rs_machine *machine, rs_scope *scope) {
     if (strand->scope == scope) rs_interrupt_park(machine, strand, RS_WAKE_CANCEL);
 }
 
-/* Pre-order walk without recursion: scopes nest as deep as the user's program does. */
+static bool is_cancelled(const rs_scope *scope) {
+    if (scope->cause != RS_NOT_CANCELLED) return true;
+    return !scope->shield && scope->parent && scope->parent->effective;
+}
+
+/* A cancellation goes down the tree, and is taken back where the scope that it came from is gone. Pre-order walk without
+ * recursion: scopes nest as deep as the user's program does. */
 static void spread(rs_machine *machine, rs_scope *top) {
     rs_scope *scope = top;
     for (;;) {
-        bool enter = scope == top || !scope->shield;
-        if (enter && !scope->effective) {
-            scope->effective = true;
-            cancel_owner(machine, scope);
+        bool effective = is_cancelled(scope);
+        if (scope->effective != effective) {
+            scope->effective = effective;
+            if (effective) cancel_owner(machine, scope);
             if (scope->first_child) {
                 scope = scope->first_child;
                 continue;
@@ -35,37 +41,54 @@ static void spread(rs_machine *machine, rs_scope *top) {
     }
 }
 
-/* The scopes inside, and the strands spawned into it, belong to the one above from now on, and what a shield of this one
- * hid meets them. */
-static void move_up(rs_machine *machine, rs_scope *scope) {
-    rs_scope *above = scope->parent;
-    if (above) above->live += scope->live;
-    scope->live = 0;
-    for (rs_scope *child; (child = scope->first_child);) {
-        scope->first_child = child->next;
-        if (child->next) child->next->previous = NULL;
-        child->parent = above;
-        child->next = above ? above->first_child : NULL;
-        if (child->next) child->next->previous = child;
-        if (!above) continue;
-        above->first_child = child;
-        if (above->effective && !child->shield) spread(machine, child);
-    }
-}
-
-void rs_scope_detach(rs_machine *machine, rs_scope *scope) {
-    if (RS_UNLIKELY(scope->first_child != NULL)) move_up(machine, scope);
-    rs_timer_clear(&machine->timers, &scope->timer);
+static void take_out(rs_scope *scope) {
     if (scope->next) scope->next->previous = scope->previous;
     if (scope->previous) scope->previous->next = scope->next;
     else if (scope->parent) scope->parent->first_child = scope->next;
     scope->next = scope->previous = NULL;
 }
 
+static void move_to(rs_machine *machine, rs_scope *scope, rs_scope *above) {
+    take_out(scope);
+    scope->parent = above;
+    if (above) {
+        scope->next = above->first_child;
+        if (scope->next) scope->next->previous = scope;
+        above->first_child = scope;
+    }
+    spread(machine, scope);
+}
+
+/* The scopes inside, and the strands spawned into it, belong to the one above from now on: what a shield of this one hid
+ * meets them, and its own cancellation does not stay with its owner, whose code leaves it. A strand that it told to end is
+ * to end. */
+static void move_up(rs_machine *machine, rs_scope *scope) {
+    rs_scope *above = scope->parent;
+    if (above) above->live += scope->live;
+    scope->live = 0;
+    for (rs_scope *child; (child = scope->first_child);) {
+        bool is_strand = child == &rs_strand_at(&machine->strands, child->owner)->own;
+        if (is_strand && child->effective) child->cause = RS_CANCELLED_BY_CALL;
+        move_to(machine, child, above);
+    }
+}
+
+void rs_scope_detach(rs_machine *machine, rs_scope *scope) {
+    if (RS_UNLIKELY(scope->first_child != NULL)) move_up(machine, scope);
+    rs_timer_clear(&machine->timers, &scope->timer);
+    take_out(scope);
+}
+
 void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield) {
     rs_strand *strand = rs_running(machine);
+    if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
     rs_scope_attach(scope, strand->scope, strand->index);
     scope->deadline_ns = deadline_ns;
+    scope->stack = machine->stack ? machine->stack(machine) : NULL;
+    if (RS_UNLIKELY(scope->stack != NULL)) strand->stacked++;
+    scope->older = strand->newest;
+    if (scope->older) scope->older->newer = scope;
+    strand->newest = scope;
     if (shield) {
         scope->shield = true;
         scope->effective = false;
@@ -74,12 +97,21 @@ void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bo
     strand->scope = scope;
 }
 
+static void leave_open_ones(rs_strand *strand, rs_scope *scope) {
+    if (RS_UNLIKELY(scope->stack != NULL)) strand->stacked--;
+    if (scope->older) scope->older->newer = scope->newer;
+    if (scope->newer) scope->newer->older = scope->older;
+    else strand->newest = scope->older;
+    scope->older = scope->newer = NULL;
+}
+
 void rs_scope_close(rs_machine *machine, rs_scope *scope) {
     if (scope->closed) return;
     rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
     RS_ASSERT(strand->state != RS_STRAND_FREE && scope != &strand->own);
     scope->closed = true;
-    if (scope->shield) strand->shield_depth--;
+    leave_open_ones(strand, scope);
+    if (scope->shield && !scope->aside) strand->shield_depth--;
     if (strand->scope == scope) strand->scope = scope->parent;
     rs_scope_detach(machine, scope);
     scope->parent = NULL;
@@ -87,6 +119,57 @@ void rs_scope_close(rs_machine *machine, rs_scope *scope) {
     /* Closed by another strand, a shield may have kept from the owner what ends its wait now. */
     if (strand->interrupts > 0) rs_interrupt_park(machine, strand, RS_WAKE_INTERRUPT);
     if (strand->scope->effective) rs_interrupt_park(machine, strand, RS_WAKE_CANCEL);
+}
+
+void rs_scope_close_all(rs_machine *machine, rs_strand *strand) {
+    while (RS_UNLIKELY(strand->newest != NULL)) rs_scope_close(machine, strand->newest);
+}
+
+void rs_scope_forget_all(rs_strand *strand) {
+    for (rs_scope *scope = strand->newest, *older; scope; scope = older) {
+        older = scope->older;
+        *scope = (rs_scope){.closed = true, .cause = scope->cause, .effective = scope->effective};
+        rs_timer_init(&scope->timer, RS_TIMER_SCOPE);
+    }
+    strand->newest = NULL;
+    strand->stacked = 0;
+}
+
+/* From the outermost on, so that each is put under one that has its place already. A deadline that comes to stand above a
+ * wait may have been without a timer so far. */
+static void put_in_order(rs_machine *machine, rs_strand *strand, rs_scope *outermost) {
+    rs_scope *above = &strand->own;
+    bool moved = false;
+    strand->shield_depth = 0;
+    for (rs_scope *scope = outermost; scope; scope = scope->inner) {
+        if (scope->parent != above) {
+            move_to(machine, scope, above);
+            moved = true;
+        }
+        if (scope->shield) strand->shield_depth++;
+        above = scope;
+    }
+    strand->scope = above;
+    if (!moved) return;
+    for (rs_scope *scope = above; scope != &strand->own; scope = scope->parent) scope->armed = false;
+    rs_scope_arm(machine, above);
+}
+
+void rs_scope_follow(rs_machine *machine) {
+    rs_strand *strand = rs_running(machine);
+    rs_scope *outermost = NULL;
+    for (rs_scope *scope = strand->newest; scope; scope = scope->older) scope->aside = true;
+    const void *stack = machine->stack(machine);
+    for (;; stack = machine->outer_stack(stack)) {
+        for (rs_scope *scope = strand->newest; scope; scope = scope->older) {
+            if (scope->stack != stack || !scope->aside) continue;
+            scope->aside = false;
+            scope->inner = outermost;
+            outermost = scope;
+        }
+        if (!stack) break;
+    }
+    put_in_order(machine, strand, outermost);
 }
 
 void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause) {

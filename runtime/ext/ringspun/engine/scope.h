@@ -8,6 +8,10 @@
  * refused, until the scope is closed. So a cancellation that arrives while an op completes is not lost: the op's result
  * is delivered, the next wait is refused. A shielded scope hides what is above it, never its own cancellation.
  *
+ * A scope governs the code inside it. A strand whose program has stacks of its own (fibers, generators) may leave one of
+ * them suspended in the middle of a scope: while others run that were not begun from there, that scope is aside, and who
+ * takes its turn inside again is governed by it again, and by what is open around that turn (rs_scope_follow).
+ *
  * A deadline costs no timer until a strand inside really waits (rs_scope_arm, by the first park).
  */
 #ifndef RINGSPUN_SCOPE_H
@@ -23,6 +27,10 @@ typedef struct rs_scope {
     struct rs_scope *first_child;
     struct rs_scope *next;
     struct rs_scope *previous;
+    struct rs_scope *older;     /* open scopes of the same owner, in the order in which they were opened */
+    struct rs_scope *newer;
+    struct rs_scope *inner;     /* only inside rs_scope_follow */
+    const void *stack;          /* of its owner's stacks the one that opened it; NULL: the one that the strand began on */
     rs_timer timer;
     int64_t deadline_ns;
     uint32_t owner;             /* strand index */
@@ -32,6 +40,7 @@ typedef struct rs_scope {
     bool shield;
     bool armed;                 /* its deadline and those above it are set */
     bool closed;
+    bool aside;                 /* its stack is suspended: it does not govern what its owner runs */
     rs_list waiters;            /* its owner, waiting for live to reach 0 */
 } rs_scope;
 
@@ -40,6 +49,16 @@ typedef struct rs_scope {
  * moves to the one above. Closing twice is nothing; what is still open when its owner ends is closed then. */
 void rs_scope_open(struct rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);
 void rs_scope_close(struct rs_machine *machine, rs_scope *scope);
+
+/* Puts the open scopes of the running strand in the order in which they govern what it runs now, as the driver tells the
+ * stacks (rs_machine.stack). Only for a strand that has scopes open on more than its first stack (`stacked`). */
+void rs_scope_follow(struct rs_machine *machine);
+
+/* A strand ends. */
+void rs_scope_close_all(struct rs_machine *machine, struct rs_strand *strand);
+
+/* In a forked child: of a strand that stayed behind. Whoever finds its scopes finds them closed. */
+void rs_scope_forget_all(struct rs_strand *strand);
 
 void rs_scope_cancel(struct rs_machine *machine, rs_scope *scope, rs_cancel_cause cause);
 void rs_scope_set_deadline(struct rs_machine *machine, rs_scope *scope, int64_t deadline_ns);

@@ -46,7 +46,9 @@ typedef struct rs_strand {
     rs_timer timer;
     rs_waiter waiter;
     rs_list joiners;
-    rs_scope *scope;            /* innermost scope */
+    rs_scope *scope;            /* innermost scope of those that govern what it runs */
+    rs_scope *newest;           /* all that it has open */
+    uint32_t stacked;           /* how many of them were opened on other stacks than its first */
     rs_scope own;               /* cancels just this strand; child of the scope it was spawned into */
     void *user;
 } rs_strand;
