@@ -183,6 +183,30 @@ class ForkTest < Minitest::Test
     end
   end
 
+  # The generator came along, the strand that opened its scope did not.
+  def test_a_generator_leaves_a_scope_that_a_forgotten_strand_opened
+    [->(&block) { machine.timeout(10, &block) }, ->(&block) { machine.scope(&block) }].each do |opener|
+      items = Enumerator.new { |list| opener.call { 2.times { |i| list << i } }.then { list << :after } }
+      strand = parked { items.next.then { machine.park } }
+      assert_in_child { assert_equal [1, :after], [items.next, items.next].tap { use_machine } }
+      machine.schedule(strand)
+      strand.join
+    end
+  end
+
+  def test_the_child_goes_on_with_a_generator_of_its_own
+    assert_in_child_of_strand do
+      items = Enumerator.new { |list| machine.timeout(0.000_1) { list << 1 && machine.sleep } }
+      items.next
+      use_machine
+      assert_predicate(in_child do
+        use_machine
+        assert_raises(Ringspun::TimeoutError) { items.next }
+        use_machine
+      end, :success?)
+    end
+  end
+
   def test_a_scope_of_the_strand_that_forked_is_the_childs_too
     strand = machine.spin do
       machine.scope do |scope|

@@ -507,6 +507,63 @@ class ScopeTest < Minitest::Test
     assert_raises(Ringspun::ClosedError) { ended.remaining }
   end
 
+  # --- a cancellation that is not its own ---
+
+  def test_a_cancellation_that_somebody_raises_goes_through
+    foreign = Ringspun::Cancelled.new("foreign")
+    [false, true].each do |shield|
+      assert_same foreign, error_of { machine.scope(shield: shield) { raise foreign } }
+      seen = []
+      caught = error_of do
+        machine.scope(shield: shield) do |inside|
+          sleeper(inside, seen)
+          machine.yield
+          raise foreign
+        end
+      end
+      assert_same foreign, caught
+      assert_equal [:unwound], seen
+    end
+    machine.yield
+  end
+
+  def test_a_deadline_that_passes_after_a_foreign_cancellation_is_not_told_instead
+    foreign = Ringspun::Cancelled.new("foreign")
+    caught = error_of do
+      scope(deadline: 0.001) do |inside|
+        inside.spin { Ringspun.shield { machine.sleep(0.003) } }
+        machine.yield
+        raise foreign
+      end
+    end
+    assert_same foreign, caught
+  end
+
+  def test_an_error_of_a_strand_goes_before_a_foreign_cancellation
+    error = error_of do
+      scope do |inside|
+        until_parked(inside.spin { error_of { machine.sleep }.then { raise Failure } })
+        raise Ringspun::Cancelled
+      end
+    end
+    assert_instance_of Failure, error
+  end
+
+  # --- at the end of the stack ---
+
+  def dig(seen, &block)
+    scope do |inside|
+      inside.spin { machine.yield && seen }
+      dig(seen, &block)
+    end
+  end
+
+  def test_a_stack_that_is_too_deep_to_wait_leaves_no_scope_open
+    strand = machine.spin { [error_of { dig([]) }.class, machine.yield || :goes_on, scope { :fine }] }
+    assert_equal [SystemStackError, :goes_on, :fine], strand.await
+    yield_until("all have ended") { machine.metrics[:strands_live] == 1 }
+  end
+
   # --- the owner is told something while it waits ---
 
   def test_an_exception_for_the_owner_while_it_waits_for_its_strands

@@ -3,7 +3,7 @@
  * How a scope ends, in order: its block ends; if it ended by anything but returning, the children are cancelled; the
  * owner waits for them, shielded once it has been interrupted itself; then the outcome is decided. The first error of
  * the block or a child is raised, errors that came after it are its `suppressed`. A cancellation is absorbed by the
- * scope that it came from and by no other.
+ * scope that it came from and by no other; one that came from no scope around it goes through.
  */
 #include "binding.h"
 
@@ -14,6 +14,7 @@ static void scope_mark(void *data) {
     rb_gc_mark(scope->machine);
     rb_gc_mark(scope->first_error);
     rb_gc_mark(scope->suppressed);
+    rb_gc_mark(scope->foreign);
     rb_gc_mark(scope->deadline);
 }
 
@@ -56,21 +57,19 @@ static rsb_scope *get(VALUE self) {
     return scope;
 }
 
-/* In a forked child: opened by a strand that did not come along. Its links must not be followed. */
-static bool is_forgotten(rsb_machine *machine, rsb_scope *scope) {
-    if (RS_LIKELY(scope->fork_count == rsb_forks)) return false;
-    rs_scope *each = rs_running(&machine->engine)->scope;
-    while (each && each != &scope->engine) each = each->parent;
-    return each == NULL;
+NORETURN(static void raise_ended(const rsb_scope *scope));
+static void raise_ended(const rsb_scope *scope) {
+    if (scope->open && scope->fork_count != rsb_forks) {
+        rb_raise(rsb_eClosed, "this scope belongs to a strand of the parent process; open one of this process's own");
+    }
+    rb_raise(rsb_eClosed, "this scope has ended; strands and deadlines belong inside its block");
 }
 
 static rsb_scope *get_open(VALUE self, rsb_machine **machine) {
     rsb_scope *scope = get(self);
-    if (!scope->open || scope->engine.closed) rb_raise(rsb_eClosed, "this scope has ended; strands and deadlines belong inside its block");
+    if (!scope->open || scope->engine.closed) raise_ended(scope);
     *machine = rsb_machine_of(scope->machine);
-    if (RS_UNLIKELY(is_forgotten(*machine, scope))) {
-        rb_raise(rsb_eClosed, "this scope belongs to a strand of the parent process; open one of this process's own");
-    }
+    if (RS_UNLIKELY(scope->engine.closed)) raise_ended(scope); /* in a forked child that has noticed just now */
     return scope;
 }
 
@@ -129,21 +128,42 @@ static VALUE run_block(VALUE self) {
     return value;
 }
 
-/* An ensure block, because a `break` or `throw` through here must still know where it goes after strands were switched. */
-static VALUE settle(VALUE self) {
+/* The block ended by anything but returning. A Cancelled that came while nobody had cancelled this scope is not its own:
+ * somebody raised it, or the block ran as part of another strand. */
+static void block_failed(rsb_machine *machine, rsb_scope *scope) {
+    VALUE error = rb_errinfo();
+    if (rsb_is_exception(error)) {
+        if (!rb_obj_is_kind_of(error, rsb_eCancelled)) take_error(scope, error);
+        else if (scope->engine.effective) scope->cancelled = true;
+        else scope->foreign = error;
+    }
+    rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+}
+
+static VALUE settle_children(VALUE self) {
     rsb_scope *scope = get(self);
     rsb_machine *machine = rsb_machine_any_thread(scope->machine);
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
-    if (!scope->returned) {
-        VALUE error = rb_errinfo();
-        bool raised = rsb_is_exception(error);
-        if (raised && rb_obj_is_kind_of(error, rsb_eCancelled)) scope->cancelled = true;
-        else if (raised) take_error(scope, error);
-        rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
-    }
+    if (!scope->returned) block_failed(machine, scope);
     rs_wake_kind interrupted = wait_for_children(machine, scope);
     if (interrupted == RS_WAKE_CANCEL) scope->cancelled = true;
     if (interrupted == RS_WAKE_INTERRUPT) take_interrupt(machine, scope);
+    return Qnil;
+}
+
+/* An ensure block, because a `break` or `throw` through here must still know where it goes after strands were switched.
+ * The scope is closed whatever happens, for its memory goes: when the stack is too deep to wait for the children, they are
+ * cancelled and belong to the scope above. */
+static VALUE settle(VALUE self) {
+    rsb_scope *scope = get(self);
+    rsb_machine *machine = rsb_machine_any_thread(scope->machine);
+    int state = 0;
+    rb_protect(settle_children, self, &state);
+    if (RS_UNLIKELY(state)) {
+        VALUE error = rb_errinfo();
+        if (rsb_is_exception(error) && NIL_P(scope->first_error)) scope->first_error = error;
+        rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    }
     scope->answers = rs_scope_answers(&scope->engine);
     rsb_scope_close(machine, &scope->engine);
     scope->open = false;
@@ -165,6 +185,7 @@ static VALUE outcome(rsb_machine *machine, rsb_scope *scope, VALUE value, int st
     if (leaves && (NIL_P(scope->first_error) || RB_FIXNUM_P(rb_errinfo()))) rb_jump_tag(state);
     if (state) rb_set_errinfo(Qnil);
     if (!NIL_P(scope->first_error)) raise_first_error(scope);
+    if (!NIL_P(scope->foreign)) rb_exc_raise(scope->foreign);
     if (scope->answers && scope->engine.cause == RS_CANCELLED_BY_DEADLINE && (scope->cancelled || scope->cut_children)) {
         rb_raise(rsb_eTimeout, "the scope's deadline (%" PRIsVALUE " s) has passed", scope->deadline);
     }
@@ -201,7 +222,7 @@ static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
     VALUE object = TypedData_Make_Struct(rsb_cScope, rsb_scope, &scope_type, scope);
     scope->self = object;
     scope->machine = self;
-    scope->first_error = scope->suppressed = Qnil;
+    scope->first_error = scope->suppressed = scope->foreign = Qnil;
     scope->deadline = deadline;
     scope->fork_count = rsb_forks;
     rsb_scope_open(machine, &scope->engine, deadline_ns, given[1] != Qundef && RTEST(given[1]));
@@ -240,10 +261,11 @@ static VALUE scope_spin(VALUE self) {
  * @since 0.1.0 */
 static VALUE scope_cancel(VALUE self) {
     rsb_scope *scope = get(self);
-    if (!scope->open || scope->engine.closed) return Qnil;
+    bool here = scope->fork_count == rsb_forks;
+    if (!scope->open || (scope->engine.closed && here)) return Qnil;
     rsb_machine *machine = rsb_machine_any_thread(scope->machine);
     if (rsb_existing() != machine) rb_raise(rsb_eWrongThread, "a scope is cancelled by its own thread; from another use Machine#terminate with a strand of it");
-    if (RS_UNLIKELY(scope->fork_count != rsb_forks)) get_open(self, &machine);
+    if (RS_UNLIKELY(!here)) get_open(self, &machine);
     rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
     return Qnil;
 }
