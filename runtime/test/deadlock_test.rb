@@ -114,6 +114,52 @@ class DeadlockTest < Minitest::Test
     RUBY
   end
 
+  # Woken by its condition, one waits for the mutex again, which another holds that will never be woken.
+  def test_a_condition_whose_mutex_does_not_come_back
+    answer = child(<<~RUBY)
+      Ringspun.run do |machine|
+        mutex, condition = Ringspun::Mutex.new, Ringspun::Condition.new
+        machine.spin do
+          mutex.synchronize { begin; condition.wait(mutex); ensure; puts "waiter has it: \#{mutex.owned?}"; end }
+        end
+        machine.spin do
+          mutex.lock
+          condition.signal
+          Ringspun.shield { Ringspun::Queue.new.pop }
+        ensure
+          puts "holder"
+        end
+      end
+    RUBY
+    assert_equal ["holder", "waiter has it: true"], answer.out.lines(chomp: true)
+    assert_match(/DeadlockError/, answer.err)
+    assert_equal 1, answer.status.exitstatus
+  end
+
+  # The holder waits for the waiter: one of them must give in.
+  def test_a_condition_whose_mutex_is_held_by_who_waits_for_it
+    assert_child "waiter has it: false\nroot\n", <<~RUBY
+      mutex, condition = Ringspun::Mutex.new, Ringspun::Condition.new
+      waiter = machine.spin do
+        mutex.synchronize { begin; condition.wait(mutex); ensure; puts "waiter has it: \#{mutex.owned?}"; end }
+      end
+      machine.yield
+      mutex.synchronize do
+        condition.signal
+        begin
+          Ringspun.shield { waiter.join }
+        rescue Ringspun::TerminatedError
+          puts "root"
+        end
+      end
+      begin
+        machine.yield
+      rescue Ringspun::DeadlockError
+        nil # was told while the shield kept it back
+      end
+    RUBY
+  end
+
   def test_a_sleep_without_end_is_hope_for_a_signal
     assert_child "woken\n", <<~'RUBY'
       strand = machine.spin { machine.park }

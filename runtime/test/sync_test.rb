@@ -267,6 +267,19 @@ class ConditionTest < SyncTest
   end
 end
 
+class AbandonedSyncTest < SyncTest
+  # Its strands are gone, and what they held with them.
+  def test_the_permits_of_a_machine_that_is_closed_are_free
+    semaphore = Ringspun::Semaphore.new(2)
+    on_thread { semaphore.acquire.acquire }
+    assert_equal 2, semaphore.available
+    2.times { semaphore.acquire(timeout: 0.001) }
+    assert_equal 0, semaphore.available
+    2.times { semaphore.release }
+    assert_raises(Ringspun::UsageError) { semaphore.release }
+  end
+end
+
 class BarrierTest < SyncTest
   def test_all_go_on_when_the_last_has_come
     barrier = Ringspun::Barrier.new(3)

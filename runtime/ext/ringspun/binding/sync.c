@@ -44,6 +44,7 @@ static inline rsb_sync *get(VALUE self, rsb_machine **machine) {
     if (RS_UNLIKELY(rsb_bind(self, &sync->machine, *machine))) {
         sync->owner = RS_NO_ID;
         sync->waiters = (rs_list){0};
+        sync->count = sync->limit;
     }
     return sync;
 }
@@ -279,6 +280,19 @@ static VALUE semaphore_available(VALUE self) {
 
 /* --- Condition --- */
 
+/* Not to be refused: the caller's ensure block will unlock it. Only a deadlock is told here, first to all at once: whoever
+ * holds the mutex unwinds and hands it over. Told again, this strand is what they wait for, and goes on without it. */
+static rs_wake_kind condition_relock(rsb_machine *machine, rsb_sync *mutex, rs_wake_kind kind) {
+    rs_id me = running_id(machine);
+    for (int told = 0; is_locked(machine, mutex) && mutex->owner != me; told++) {
+        if (told == 2) return RS_WAKE_CANCEL;
+        rs_wake_kind end = rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &mutex->waiters, RSB_FOR_MUTEX, NULL);
+        if (end != RS_WAKE_VALUE) kind = end;
+    }
+    mutex_own(machine, mutex, me);
+    return kind;
+}
+
 /* Waits for a {#signal} or {#broadcast}. With a mutex, which the strand must hold: gives it up while waiting and holds it
  * again afterwards, however the wait ends.
  *
@@ -302,15 +316,7 @@ static VALUE condition_wait(int argc, VALUE *argv, VALUE self) {
     rsb_sync *mutex = NIL_P(mutex_object) ? NULL : get(mutex_object, &machine);
     if (mutex) mutex_give(machine, mutex);
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &condition->waiters, RSB_FOR_CONDITION, NULL);
-    if (mutex) {
-        /* Not to be refused: the caller's ensure block will unlock it. */
-        rs_id me = running_id(machine);
-        if (is_locked(machine, mutex)) {
-            rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &mutex->waiters, RSB_FOR_MUTEX, NULL);
-            RS_ASSERT(mutex->owner == me);
-        }
-        mutex_own(machine, mutex, me);
-    }
+    if (mutex) kind = condition_relock(machine, mutex, kind);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     return self;
 }
