@@ -172,6 +172,42 @@ class MachineTest < Minitest::Test
     assert_equal 1, reported.scan("on the way out").size, reported
   end
 
+  # Tells this strand's machine's root something while it is waited for, and takes a while to unwind after that.
+  def slow_to_unwind(root, *told)
+    parked do
+      machine.sleep
+    ensure
+      told.each { |error| machine.schedule(root, error) }
+      Ringspun.shield { 3.times { machine.yield } }
+    end
+  end
+
+  def test_close_raises_what_was_meant_for_the_root_when_all_have_ended
+    first, second = Failure.new("first"), Failure.new("second")
+    on_thread do
+      strands = [slow_to_unwind(machine.running, first), slow_to_unwind(machine.running), slow_to_unwind(machine.running, second)]
+      closed = machine
+      assert_same first, error_of { closed.close }
+      assert_equal [second], Ringspun.suppressed(first)
+      assert_predicate closed, :closed?
+      refute strands.any?(&:alive?)
+    end
+  end
+
+  def test_close_raises_an_exit_that_comes_while_strands_unwind
+    on_thread do
+      parked do
+        machine.sleep
+      ensure
+        exit(3)
+      end
+      slow_to_unwind(machine.running)
+      closed = machine
+      assert_equal 3, assert_raises(SystemExit) { closed.close }.status
+      assert_predicate closed, :closed?
+    end
+  end
+
   def test_close_reports_errors_that_nobody_has_joined
     _, reported = capture_io do
       on_thread do

@@ -82,20 +82,35 @@ module Ringspun
       check_closable
       others = strands - [running]
       others.each { |strand| terminate(strand) }
+      held_back = []
       begin
-        timeout(CLOSE_GRACE) { others.each { |strand| wait_for_end(strand) } }
+        timeout(CLOSE_GRACE) { others.each { |strand| wait_for_end(strand, held_back) } }
       rescue TimeoutError
         raise UsageError, "these strands did not end within #{CLOSE_GRACE} s of their cancellation:\n#{describe_strands}"
       end
       close_engine
+      raise_first(held_back)
     end
 
-    def wait_for_end(strand)
+    # What is raised here and is not how the strand ended is meant for the root: its turn comes when the machine is closed.
+    def wait_for_end(strand, held_back)
       strand.join
     rescue Cancelled
       raise
-    rescue Exception
-      report_unread(strand, strand.error) if strand.error
+    rescue Exception => e
+      own = !strand.alive? && (e.equal?(strand.error) || e.is_a?(TerminatedError))
+      ordinary = [StandardError, ScriptError, NoMemoryError, SystemStackError].any? { |kind| e.is_a?(kind) }
+      return strand.error && report_unread(strand, e) if own && ordinary
+
+      held_back << e unless held_back.any? { |other| other.equal?(e) }
+      retry unless own
+    end
+
+    def raise_first(errors)
+      return if errors.empty?
+
+      Ringspun.__send__(:suppress, errors.first, errors.drop(1)) if errors.size > 1
+      raise errors.first
     end
 
     # Ends a forked child whose strand has ended: as a program ends with that error, but without its at_exit blocks, which
