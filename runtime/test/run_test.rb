@@ -152,6 +152,15 @@ class RunTest < Minitest::Test
     assert_equal :there, value
   end
 
+  def test_one_that_is_refused_leaves_nothing_behind
+    assert_child "Ringspun::UsageError\nProc\n", <<~'RUBY'
+      trap("USR1") { begin; Ringspun.run {}; rescue Ringspun::UsageError => error; puts error.class; end }
+      spawn("until grep -q '^State:.S' /proc/#{$$}/task/#{$$}/status; do :; done; kill -USR1 #{$$}")
+      machine.sleep(0.3)
+      Ringspun.run { puts trap("INT", "DEFAULT").class }
+    RUBY
+  end
+
   def test_inside_a_fiber
     assert_equal 5, Fiber.new { Ringspun.run { |machine| machine.sleep(0.000_1).then { 5 } } }.resume
   end

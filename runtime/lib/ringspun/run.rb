@@ -65,11 +65,16 @@ module Ringspun
     def call(&block)
       return @machine.scope(&block) if Thread.current.thread_variable_get(:ringspun_run)
 
-      Thread.current.thread_variable_set(:ringspun_run, true)
-      with_signals { run_root(&block) }
-    ensure
-      Thread.current.thread_variable_set(:ringspun_run, nil) if @scope
+      begin
+        Thread.current.thread_variable_set(:ringspun_run, self)
+        with_signals { run_root(&block) }
+      ensure
+        Thread.current.thread_variable_set(:ringspun_run, nil)
+      end
     end
+
+    # @return [Boolean] true once a signal has cancelled it
+    def signalled? = !@signal.nil?
 
     private
 
@@ -86,7 +91,7 @@ module Ringspun
       raise_signal
       raise
     ensure
-      @machine.__send__(:adopt, nil)
+      @machine.__send__(:adopt, nil) if @scope
       @machine.__send__(:report_unread_errors)
     end
 
@@ -116,6 +121,7 @@ module Ringspun
 
       @signal = name
       @scope.cancel
+      Simulation.cancel_of(Thread.current) # for which the strand that runs may be waiting, and this whole machine with it
     end
 
     def end_process(name)

@@ -20,7 +20,9 @@ module Ringspun
     Result = Struct.new(:value, :seed, :trace_hash, :elapsed, :open_descriptors, :trace, keyword_init: true)
 
     # Runs the block as {Ringspun.run} does, on a simulated machine and a thread of its own. The caller waits for that as by
-    # Thread#value: the strands of its own machine stand still meanwhile.
+    # Thread#value: the strands of its own machine stand still meanwhile. What interrupts the caller ends the simulation, and
+    # the caller goes on when the simulated strands have unwound; the signal that cancels a surrounding {Ringspun.run}
+    # cancels the simulation with it.
     #
     # @param seed [Integer] 64 bits
     # @param faults [Boolean, Hash{Symbol => Float}] false: none, true: a mix that every program must stand, or
@@ -54,7 +56,7 @@ module Ringspun
 
       count.times do |i|
         run(seed: from + i, faults: faults, &block)
-      rescue SignalException, SystemExit, NoMemoryError
+      rescue SignalException, SystemExit, NoMemoryError, Cancelled
         raise
       rescue Exception => e # a failed assertion of a test is not a StandardError
         raise with_message(e, "seed #{from + i}: #{e.message}"), cause: e.cause
@@ -70,27 +72,77 @@ module Ringspun
     end
     private_class_method :with_message
 
+    # Cancels the simulation that this thread waits for, if it does. From a signal handler, too.
+    #
+    # @api private
+    def self.cancel_of(thread) = thread.thread_variable_get(:ringspun_simulation)&.cancel
+
     # @api private
     def initialize(seed, faults)
       @seed = seed
       @faults = faults
+      @done = Thread::Queue.new
     end
 
     # A thread of its own, so that the simulation stands beside whatever machine the caller's thread has.
     #
     # @api private
     def call(&block)
-      thread = Thread.new { simulate(&block) }
-      thread.report_on_exception = false
-      thread.value
+      Thread.current.thread_variable_set(:ringspun_simulation, self)
+      check_cancelled
+      @thread = Thread.new { keep_outcome(&block) }
+      @done.pop
+      check_cancelled unless @error
+      raise @error if @error
+
+      @result
     ensure
-      thread&.kill
+      unwind
+      Thread.current.thread_variable_set(:ringspun_simulation, nil)
+    end
+
+    # @api private
+    def cancel
+      @cancelled = true
+      @root&.machine&.schedule(@root, cancellation)
+      Simulation.cancel_of(@thread) if @thread
+    rescue ClosedError # it has ended meanwhile
+      nil
     end
 
     private
 
+    def cancellation = Cancelled.new("cancelled: the run around this simulation was")
+
+    # A run that was cancelled before leaves no time for a simulation: the next one of an exploration, for example.
+    def check_cancelled
+      raise cancellation if @cancelled || Thread.current.thread_variable_get(:ringspun_run)&.signalled?
+    end
+
+    # Interrupted, the thread may be anywhere, even before its first step. CRuby must not be asked to join one that was
+    # killed: where the kill met a fiber first, it takes what that left for a bug of its own.
+    def unwind
+      return unless @thread
+      return @thread.join if @ended
+
+      @thread.kill
+      @done.pop(timeout: 0.01) until @done.closed? || !@thread.alive?
+    end
+
+    def keep_outcome(&block)
+      @result = simulate(&block)
+      @ended = true
+    rescue Exception => e
+      @error = e
+      @ended = true
+    ensure
+      @done.close
+    end
+
     def simulate
       machine = Machine.new(backend: :sim, seed: @seed, faults: @faults, trace: true)
+      @root = machine.running
+      machine.schedule(@root, cancellation) if @cancelled
       machine.locate = true
       started = machine.now
       value = Ringspun.run { |running| yield running }
