@@ -111,9 +111,9 @@ class SuspendedScopeTest < Minitest::Test
   end
 
   def test_generators_that_begin_each_other_in_turns
-    one = two = nil
-    one = Enumerator.new { |list| machine.timeout(10) { (list << :one).then { machine.sleep(0.000_1) }.then { list << two.next } } }
-    two = Enumerator.new { |list| machine.timeout(10) { (list << one.next).then { machine.sleep(0.000_1) }.then { list << :two } } }
+    two = nil
+    one = Enumerator.new { |list| machine.timeout(10) { (list << :one).then { machine.sleep(0) }.then { list << two.next } } }
+    two = Enumerator.new { |list| machine.timeout(10) { (list << one.next).then { machine.sleep(0) }.then { list << :two } } }
     assert_equal :one, two.next
     outlast
     assert_equal :two, one.next

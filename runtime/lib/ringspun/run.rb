@@ -121,7 +121,8 @@ module Ringspun
 
       @signal = name
       @scope.cancel
-      Simulation.cancel_of(Thread.current) # for which the strand that runs may be waiting, and this whole machine with it
+      # The strand that runs may be waiting for one, and this whole machine with it.
+      Simulation.__send__(:cancel_of, Thread.current)
     end
 
     def end_process(name)

@@ -75,7 +75,8 @@ module Ringspun
     # Cancels the simulation that this thread waits for, if it does. From a signal handler, too.
     #
     # @api private
-    def self.cancel_of(thread) = thread.thread_variable_get(:ringspun_simulation)&.cancel
+    def self.cancel_of(thread) = thread.thread_variable_get(:ringspun_simulation)&.__send__(:cancel)
+    private_class_method :cancel_of
 
     # @api private
     def initialize(seed, faults)
@@ -101,16 +102,15 @@ module Ringspun
       Thread.current.thread_variable_set(:ringspun_simulation, nil)
     end
 
-    # @api private
+    private
+
     def cancel
       @cancelled = true
       @root&.machine&.schedule(@root, cancellation)
-      Simulation.cancel_of(@thread) if @thread
+      Simulation.__send__(:cancel_of, @thread) if @thread
     rescue ClosedError # it has ended meanwhile
       nil
     end
-
-    private
 
     def cancellation = Cancelled.new("cancelled: the run around this simulation was")
 
