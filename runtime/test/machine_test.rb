@@ -102,7 +102,7 @@ class MachineTest < Minitest::Test
   end
 
   def test_a_backend_can_be_asked_for
-    %i[epoll sim].each do |name|
+    %i[epoll uring sim].each do |name|
       backend = on_thread { Ringspun::Machine.new(backend: name).backend }
       assert_equal name, backend.name
       assert_match(/asked for/, backend.reason)
@@ -110,13 +110,15 @@ class MachineTest < Minitest::Test
   end
 
   def test_the_environment_chooses_the_backend
-    { "epoll" => :epoll, "sim" => :sim }.each do |value, name|
+    { "epoll" => :epoll, "uring" => :uring, "sim" => :sim }.each do |value, name|
       assert_child "#{name}\n", "puts Ringspun.backend.name", env: { "RINGSPUN_BACKEND" => value }
     end
   end
 
   def test_an_empty_environment_variable_chooses_nothing
-    assert_child "#{on_thread { machine.backend }}\n", "puts Ringspun.backend", env: { "RINGSPUN_BACKEND" => "" }
+    unset, empty = [nil, ""].map { |value| child("puts Ringspun.backend", env: { "RINGSPUN_BACKEND" => value }) }
+    assert_equal [unset.out, unset.err], [empty.out, empty.err]
+    refute_empty unset.out
   end
 
   def test_the_option_goes_before_the_environment

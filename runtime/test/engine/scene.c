@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 #define TRIES 1000
@@ -121,17 +122,27 @@ static int entries(const char *path) {
 int scene_open_descriptors(void) { return entries("/proc/self/fd"); }
 int scene_threads(void) { return entries("/proc/self/task"); }
 
+/* The first words of a file of that thread. */
+static const char *of_thread(const char *thread, const char *name) {
+    static char line[32];
+    char path[300];
+    snprintf(path, sizeof(path), "/proc/self/task/%s/%s", thread, name);
+    FILE *file = fopen(path, "r");
+    line[0] = '\0';
+    if (file && !fgets(line, sizeof(line), file)) line[0] = '\0';
+    if (file) fclose(file);
+    return line;
+}
+
+/* A thread of the kernel's is in no system call; it can only be waiting for the other end of a FIFO. */
 int scene_threads_opening(void) {
     DIR *folder = opendir("/proc/self/task");
     if (!folder) return -1;
     int count = 0;
     for (struct dirent *entry; (entry = readdir(folder));) {
         if (entry->d_name[0] == '.') continue;
-        char path[300], line[32] = "";
-        snprintf(path, sizeof(path), "/proc/self/task/%s/syscall", entry->d_name);
-        FILE *file = fopen(path, "r");
-        if (file && fgets(line, sizeof(line), file) && atoi(line) == SYS_openat) count++;
-        if (file) fclose(file);
+        bool opening = atoi(of_thread(entry->d_name, "syscall")) == SYS_openat;
+        count += opening || strcmp(of_thread(entry->d_name, "wchan"), "wait_for_partner") == 0;
     }
     closedir(folder);
     return count;

@@ -1,5 +1,5 @@
 /* subjects: the backends that the shared tests run over. OVER_BACKENDS(name) { ... } is a TEST for each of them, which
- * finds its backend in `subject`. Include after test.h. */
+ * finds its backend in `subject`; OVER_KERNELS(name) for each that is real. Include after test.h. */
 #ifndef RINGSPUN_SUBJECTS_H
 #define RINGSPUN_SUBJECTS_H
 
@@ -25,7 +25,7 @@ static const subject subjects[] = {
     {.name = "epoll with files on workers", .backend = &rs_backend_epoll, .offload_files = true},
 };
 
-#define OVER_BACKENDS(title)                                                                                          \
+#define OVER(title, holds)                                                                                            \
     static void run_##title(const subject *subject);                                                                  \
     static void start_##title(const void *one) {                                                                      \
         scene_begin();                                                                                                \
@@ -33,11 +33,20 @@ static const subject subjects[] = {
     }                                                                                                                 \
     __attribute__((constructor)) static void register_##title(void) {                                                 \
         for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++) {                                         \
+            if (!holds(&subjects[i])) continue;                                                                       \
             test_register((test_case){.name = #title, .variant = subjects[i].name, .run_over = start_##title,         \
                                       .subject = &subjects[i]});                                                      \
         }                                                                                                             \
     }                                                                                                                 \
     static void run_##title(const subject *subject)
+
+static inline bool is_any(const subject *subject) { return subject->backend != NULL; }
+static inline bool is_sim(const subject *subject) { return subject->backend == &rs_backend_sim; }
+static inline bool is_uring(const subject *subject) { return subject->backend == &rs_backend_uring; }
+static inline bool is_kernel(const subject *subject) { return !is_sim(subject); }
+
+#define OVER_BACKENDS(title) OVER(title, is_any)
+#define OVER_KERNELS(title) OVER(title, is_kernel)
 
 static inline void subject_open(driver *driver, const subject *subject) {
     rs_options options = rs_default_options();
@@ -46,8 +55,6 @@ static inline void subject_open(driver *driver, const subject *subject) {
     int error = driver_open(driver, subject->backend, &options);
     RS_ASSERT(error == 0);
 }
-
-static inline bool is_sim(const subject *subject) { return subject->backend == &rs_backend_sim; }
 
 static inline void close_all(driver *driver, const int *descriptors, int count) {
     for (int i = 0; i < count; i++) CHECK_EQUAL(0, scene_ask(driver, request_close(descriptors[i])));

@@ -31,6 +31,7 @@ typedef struct {
     bool offload_files;         /* every file op goes to a worker */
     bool trace;
     bool threads_move;          /* the machine's thread may go on as another one of the kernel's */
+    const struct uring_system *uring_system; /* uring: the system calls of a kernel other than this one; NULL: this one's */
     uint64_t seed;              /* sim: where every draw comes from */
     const struct rs_sim_faults *faults;
 } rs_options;

@@ -10,16 +10,16 @@
  * submitted at once.
  */
 #include "retry.h"
+#include "uring_entry.h"
 #include "uring_ring.h"
 #include "workers.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,12 +29,16 @@
 #define NAME_IGNORED ((rs_id)0)
 #define NAME_WAKE ((rs_id)1)
 
-/* In op.backend_word, above what rs_retry uses. */
-#define WAITS_FOR_READINESS ((uint64_t)1 << 33) /* the entry in the kernel is a poll, after which we try ourselves */
-#define WAITS_FOR_ENTRY ((uint64_t)1 << 34)     /* the ring was full */
-#define CANCEL_WAITS_FOR_ENTRY ((uint64_t)1 << 35)
-#define WAITS_FOR_TURN ((uint64_t)1 << 36)      /* another op on the same side of the descriptor came before */
-#define HAS_TURN ((uint64_t)1 << 37)
+/* In op.backend_word, above those of uring_entry. */
+#define WAITS_FOR_ENTRY ((uint64_t)1 << 35)     /* the ring was full */
+#define CANCEL_WAITS_FOR_ENTRY ((uint64_t)1 << 36)
+#define WAITS_FOR_TURN ((uint64_t)1 << 37)      /* another op on the same side of the descriptor came before */
+#define HAS_TURN ((uint64_t)1 << 38)
+
+/* A copy of this size costs less than handing it to anybody. */
+#define COPY_MAX 65536u
+/* So much of a long transfer goes through in one go, then others have their turn. */
+#define PROGRESS_MAX (256 * 1024)
 
 typedef struct {
     rs_id *names;
@@ -78,10 +82,18 @@ static void probe(uring_state *state) {
     free(answer);
 }
 
+/* The kernel's own are as many as ours may be, of each of its two sorts, on those kernels that let us say so (5.15). */
+static void limit_workers(rs_machine *machine, uring_state *state) {
+    uint32_t limits[2] = {machine->options.workers_max, machine->options.workers_max};
+    state->ring.system->enregister(state->ring.fd, URING_REGISTER_IOWQ_MAX_WORKERS, limits, 2);
+}
+
 static int open_ring(rs_machine *machine, uring_state *state) {
     uring_wishes wishes = {.entries = ENTRIES, .sqpoll_cpu = -1, .may_move = machine->options.threads_move};
-    int error = uring_ring_open(&state->ring, &uring_kernel, &wishes, machine->refusal_text, sizeof(machine->refusal_text));
+    const uring_system *system = machine->options.uring_system ? machine->options.uring_system : &uring_kernel;
+    int error = uring_ring_open(&state->ring, system, &wishes, machine->refusal_text, sizeof(machine->refusal_text));
     if (error) return error;
+    limit_workers(machine, state);
     error = open_wake(state);
     if (error) uring_ring_close(&state->ring);
     return error;
@@ -154,20 +166,6 @@ static void put_name(name_list *list, rs_id name) {
     list->names[list->len++] = name;
 }
 
-static uint64_t pointer(const void *address) { return (uint64_t)(uintptr_t)address; }
-
-static uint8_t opcode_of(uint32_t kind) {
-    static const uint8_t opcodes[RS_OP_KINDS] = {
-        [RS_OP_READ] = URING_OP_READ, [RS_OP_WRITE] = URING_OP_WRITE, [RS_OP_PREAD] = URING_OP_READ,
-        [RS_OP_PWRITE] = URING_OP_WRITE, [RS_OP_READV] = URING_OP_READV, [RS_OP_WRITEV] = URING_OP_WRITEV,
-        [RS_OP_RECV] = URING_OP_RECV, [RS_OP_SEND] = URING_OP_SEND, [RS_OP_RECVMSG] = URING_OP_RECVMSG,
-        [RS_OP_SENDMSG] = URING_OP_SENDMSG, [RS_OP_ACCEPT] = URING_OP_ACCEPT, [RS_OP_CONNECT] = URING_OP_CONNECT,
-        [RS_OP_POLL] = URING_OP_POLL_ADD, [RS_OP_OPEN] = URING_OP_OPENAT, [RS_OP_FSYNC] = URING_OP_FSYNC,
-        [RS_OP_STATX] = URING_OP_STATX, [RS_OP_WAITID] = URING_OP_WAITID,
-    };
-    return opcodes[kind];
-}
-
 static bool is_unwanted(const rs_op *op) { return op->cancel != RS_WAKE_VALUE || op->closing; }
 
 /* Who is next gets it at once, and the kernel at the next poll: this may be a cancellation, in which no other op may
@@ -193,69 +191,6 @@ static void finish(rs_machine *machine, rs_op *op, int64_t result) {
     rs_op_complete(machine, op, result);
 }
 
-static uint32_t readiness_of(const rs_op *op) {
-    return rs_op_table[op->request.kind].side == RS_SIDE_WRITE ? POLLOUT : POLLIN;
-}
-
-static void fill_rest(uring_sqe *sqe, rs_op *op) {
-    rs_request *request = &op->request;
-    switch (request->kind) {
-    case RS_OP_READ: case RS_OP_WRITE: case RS_OP_PREAD: case RS_OP_PWRITE: case RS_OP_READV: case RS_OP_WRITEV:
-        sqe->offset = (uint64_t)request->offset;
-        break;
-    case RS_OP_SEND: sqe->op_flags = request->flags | MSG_NOSIGNAL; break;
-    case RS_OP_RECV: sqe->op_flags = request->flags; break;
-    case RS_OP_SENDMSG:
-        sqe->op_flags = request->flags | MSG_NOSIGNAL;
-        sqe->len = 1;
-        break;
-    case RS_OP_RECVMSG:
-        sqe->op_flags = request->flags | MSG_CMSG_CLOEXEC;
-        sqe->len = 1;
-        break;
-    case RS_OP_ACCEPT: sqe->op_flags = SOCK_CLOEXEC | SOCK_NONBLOCK; break;
-    case RS_OP_CONNECT:
-        sqe->address = pointer(request->extra);
-        sqe->offset = request->extra_len;
-        break;
-    case RS_OP_POLL: sqe->op_flags = request->flags; break;
-    case RS_OP_OPEN:
-        sqe->fd = AT_FDCWD;
-        sqe->op_flags = request->flags | O_CLOEXEC;
-        sqe->len = request->mode;
-        break;
-    case RS_OP_FSYNC: sqe->op_flags = request->flags ? URING_FSYNC_DATASYNC : 0; break;
-    case RS_OP_STATX:
-        if (request->fd < 0) sqe->fd = AT_FDCWD;
-        sqe->address = pointer(request->len ? request->address : "");
-        sqe->len = request->flags;
-        sqe->offset = pointer(request->extra);
-        sqe->op_flags = request->mode;
-        break;
-    case RS_OP_WAITID:
-        sqe->fd = (int32_t)request->offset;
-        sqe->len = request->flags;
-        sqe->file_index = WEXITED | WNOWAIT;
-        sqe->offset = pointer(request->extra);
-        break;
-    default: break;
-    }
-}
-
-static void fill(uring_sqe *sqe, rs_op *op) {
-    sqe->user_data = rs_op_id(op);
-    sqe->fd = op->request.fd;
-    if (op->backend_word & WAITS_FOR_READINESS) {
-        sqe->opcode = URING_OP_POLL_ADD;
-        sqe->op_flags = readiness_of(op);
-        return;
-    }
-    sqe->opcode = opcode_of(op->request.kind);
-    sqe->address = pointer(op->request.address);
-    sqe->len = (uint32_t)op->request.len;
-    fill_rest(sqe, op);
-}
-
 static bool is_own(rs_machine *machine, int fd) {
     return fd < 0 || rs_descriptor_kind(&machine->descriptors, fd) != RS_FD_UNKNOWN;
 }
@@ -270,7 +205,7 @@ static void submit(rs_machine *machine, rs_op *op) {
         return;
     }
     op->backend_word &= ~WAITS_FOR_ENTRY;
-    fill(sqe, op);
+    uring_fill(sqe, op);
     if (!is_own(machine, op->request.fd)) flush(state);
 }
 
@@ -293,24 +228,50 @@ static bool must_wait_for_turn(rs_machine *machine, rs_op *op) {
     return taken;
 }
 
-/* A terminal, or a pipe that others keep blocking: when it is ready the kernel transfers as the plain call would, on our
- * thread, and waits there when somebody was faster or the room does not do. So it only tells of readiness. */
-static bool would_block_us(rs_machine *machine, const rs_op *op) {
-    if (op->request.kind > RS_OP_WRITEV) return false;
+static bool is_transfer(const rs_op *op) { return op->request.kind <= RS_OP_WRITEV; }
+
+static rs_fd_kind kind_now(rs_machine *machine, const rs_op *op) {
     rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, op->request.fd);
-    if (kind == RS_FD_UNKNOWN) kind = rs_descriptor_classify(op->request.fd);
-    return kind == RS_FD_BLOCKING;
+    return kind == RS_FD_UNKNOWN ? rs_descriptor_classify(op->request.fd) : kind;
+}
+
+static uint64_t bytes_of(const rs_request *request) {
+    if (request->kind != RS_OP_READV && request->kind != RS_OP_WRITEV) return request->len;
+    const struct iovec *parts = request->address;
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; i < request->len; i++) bytes += parts[i].iov_len;
+    return bytes;
+}
+
+/* How the kernel is to be asked.
+ *
+ * A terminal, or a pipe that others keep blocking: when it is ready the kernel transfers as the plain call would, on our
+ * thread, and waits there when somebody was faster or the room does not do. So it only tells of readiness. Nor does it
+ * wait for a connect that was begun before it was asked.
+ *
+ * A file that lies in the page cache would be copied on our thread, however large. An open is tried first, with
+ * O_NONBLOCK: that of a FIFO then does not wait for its other end. */
+static uint64_t way_of(rs_machine *machine, const rs_op *op) {
+    uint32_t op_kind = op->request.kind;
+    if (op_kind == RS_OP_OPEN || op_kind == RS_OP_FSYNC || op_kind == RS_OP_STATX) return URING_FOR_WORKER;
+    if (!is_transfer(op) && op_kind != RS_OP_CONNECT) return 0;
+    rs_fd_kind kind = kind_now(machine, op);
+    if (op_kind == RS_OP_CONNECT) return kind == RS_FD_BLOCKING ? 0 : URING_FOR_READINESS;
+    if (kind == RS_FD_BLOCKING) return URING_FOR_READINESS;
+    bool file = kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE;
+    return file && (machine->options.offload_files || bytes_of(&op->request) > COPY_MAX) ? URING_FOR_WORKER : 0;
 }
 
 static void uring_arm(rs_machine *machine, rs_op *op) {
     uring_state *state = state_of(machine);
-    if (RS_UNLIKELY(must_wait_for_turn(machine, op))) return;
-    if (RS_UNLIKELY(!state->supported[opcode_of(op->request.kind)])) {
+    if (RS_UNLIKELY(!state->supported[uring_opcode(op->request.kind)])) {
         RS_ASSERT(rs_op_table[op->request.kind].execute != NULL);
         rs_workers_submit(state->workers, op);
         return;
     }
-    if (would_block_us(machine, op)) op->backend_word |= WAITS_FOR_READINESS;
+    if (RS_UNLIKELY(must_wait_for_turn(machine, op))) return;
+    op->backend_word |= way_of(machine, op);
+    if (op->backend_word & URING_FOR_WORKER) machine->metrics.ops_offloaded++;
     if (op->request.kind == RS_OP_WAITID && !op->request.extra) {
         op->request.extra = memset(rs_alloc(sizeof(siginfo_t)), 0, sizeof(siginfo_t));
     }
@@ -372,9 +333,11 @@ static void advance_request(rs_op *op, int64_t bytes) {
 
 /* With the answer of the kernel, or of a try of our own. False: the op goes on waiting. */
 static bool proceed(rs_machine *machine, rs_op *op, int64_t result) {
+    uint64_t until = op->done + PROGRESS_MAX;
     while (result > 0 && (op->request.options & RS_REQUEST_ALL) && (uint64_t)result < op->request.len) {
         advance_request(op, result);
-        result = is_unwanted(op) ? -ECANCELED : rs_op_table[op->request.kind].attempt(machine, &op->request);
+        if (is_unwanted(op)) result = -ECANCELED;
+        else result = op->done < until ? rs_op_table[op->request.kind].attempt(machine, &op->request) : -EAGAIN;
     }
     if (result == -EAGAIN && !is_unwanted(op)) return false;
     finish(machine, op, result == -EAGAIN ? -ECANCELED : result);
@@ -385,25 +348,28 @@ static bool try_again(rs_machine *machine, rs_op *op) {
     return proceed(machine, op, rs_op_table[op->request.kind].attempt(machine, &op->request));
 }
 
+/* A thread of the kernel's was interrupted: by our cancellation, or for reasons of its own. Some calls tell it in numbers
+ * that no program should see (ERESTARTSYS and those after it). */
+static bool was_interrupted(int64_t result) { return result == -EINTR || (result <= -512 && result >= -516); }
+
 static void tell(rs_machine *machine, rs_op *op, int64_t result) {
-    bool was_ready = op->backend_word & WAITS_FOR_READINESS;
-    op->backend_word &= ~WAITS_FOR_READINESS;
+    bool was_ready = op->backend_word & URING_FOR_READINESS;
+    op->backend_word &= ~URING_FOR_READINESS;
     if (was_ready && result >= 0) {
         result = rs_op_table[op->request.kind].attempt(machine, &op->request);
     } else if (op->request.kind == RS_OP_WAITID && result == 0) {
         result = ((siginfo_t *)op->request.extra)->si_pid;
-    } else if (result == -EINTR) {
-        /* A worker of the kernel's: by our cancellation, or for reasons of its own. */
+    } else if (was_interrupted(result)) {
         result = is_unwanted(op) ? -ECANCELED : -EAGAIN;
     } else if (result == -EAGAIN) {
         was_ready = true; /* non-blocking, and nothing that the kernel can wait for in our place */
     }
     if (proceed(machine, op, result)) return;
-    if (op->request.kind == RS_OP_CONNECT) {
+    if (op->request.kind == RS_OP_CONNECT && kind_now(machine, op) != RS_FD_BLOCKING) {
         rs_retry_later(machine, &state_of(machine)->retry, op);
         return;
     }
-    if (was_ready) op->backend_word |= WAITS_FOR_READINESS;
+    if (was_ready) op->backend_word |= URING_FOR_READINESS;
     submit(machine, op);
 }
 

@@ -106,6 +106,7 @@ enum {
 #define URING_FEATURE_NATIVE_WORKERS (1u << 9)
 #define URING_FEATURE_CQE_SKIP (1u << 11)
 
+#define URING_SQE_ASYNC (1u << 4)
 #define URING_SQE_CQE_SKIP_SUCCESS (1u << 6)
 
 #define URING_SQ_NEED_WAKEUP (1u << 0)
@@ -128,6 +129,7 @@ enum {
 #define URING_POLL_FIRST (1u << 0)
 
 #define URING_REGISTER_PROBE 8
+#define URING_REGISTER_IOWQ_MAX_WORKERS 19
 #define URING_PROBE_SUPPORTED (1u << 0)
 
 _Static_assert(sizeof(uring_sqe) == 64, "the kernel's submission entry has 64 bytes");

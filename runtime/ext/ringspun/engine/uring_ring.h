@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 /* Each answers a result or -errno. */
-typedef struct {
+typedef struct uring_system {
     int (*setup)(uint32_t entries, uring_params *params);
     int (*enter)(int fd, uint32_t submit, uint32_t wait_for, uint32_t flags, const void *argument, size_t size);
     int (*enregister)(int fd, uint32_t opcode, void *argument, uint32_t count);

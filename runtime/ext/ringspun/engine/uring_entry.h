@@ -1,0 +1,20 @@
+/* uring_entry: an op's request as an entry of the submission ring. Owns nothing; the entry is the caller's.
+ *
+ * Addresses in it are the op's: its memory stays where it is until the terminal completion.
+ */
+#ifndef RINGSPUN_URING_ENTRY_H
+#define RINGSPUN_URING_ENTRY_H
+
+#include "op.h"
+#include "uring_abi.h"
+
+/* In op.backend_word, above what rs_retry uses: what is asked in place of the plain request. */
+#define URING_FOR_READINESS ((uint64_t)1 << 33) /* a poll, after which we try ourselves */
+#define URING_FOR_WORKER ((uint64_t)1 << 34)    /* by a thread of the kernel's, without a first try on ours */
+
+uint8_t uring_opcode(uint32_t kind);
+
+/* Into a cleared entry. */
+void uring_fill(uring_sqe *sqe, const rs_op *op);
+
+#endif

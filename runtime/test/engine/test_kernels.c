@@ -1,0 +1,274 @@
+/* What only a real kernel has, whichever way it is asked: opens that wait for somebody else, descriptors that others keep
+ * blocking, children, forks. */
+#include "test.h"
+
+#include "subjects.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+/* Runs until what workers still have has come back. */
+static void run_until_workers_rest(driver *d) {
+    driver_park_root(d);
+    while (d->machine.outside > 0) driver_step(d);
+    driver_unpark_root(d);
+}
+
+static const char *make_fifo(const char *folder) {
+    const char *path = subject_path(folder, "fifo");
+    RS_ASSERT(mkfifo(path, 0600) == 0);
+    return path;
+}
+
+static void remove_fifo(const char *folder, const char *path) {
+    unlink(path);
+    rmdir(folder);
+}
+
+OVER_KERNELS(opening_a_fifo_waits_for_its_other_end_and_holds_up_nobody) {
+    driver d;
+    const char *folder = subject_folder(), *path = make_fifo(folder);
+    char bytes[8];
+    subject_open(&d, subject);
+    caller ends[2] = {0};
+    scene_call(&d, &ends[0], request_open(path, O_RDONLY), 0, 0);
+    scene_call(&d, &ends[1], request_open(path, O_WRONLY), 5 * MS, 0);
+    driver_run(&d);
+    CHECK(ends[0].result >= 0 && ends[1].result >= 0);
+    int fds[2] = {(int)ends[0].result, (int)ends[1].result};
+    CHECK(fcntl(fds[0], F_GETFD) & FD_CLOEXEC);
+    /* Both are blocking descriptors; waiting on them does not block the machine. */
+    caller reader = {0}, writer = {0};
+    scene_call(&d, &reader, request_read(fds[0], bytes, 8), 0, 0);
+    scene_call(&d, &writer, request_write(fds[1], "hello", 5), 3 * MS, 0);
+    driver_run(&d);
+    CHECK_EQUAL(5, reader.result);
+    CHECK_EQUAL(5, writer.result);
+    close_all(&d, fds, 2);
+    CHECK_EQUAL(0, scene_end(&d));
+    remove_fifo(folder, path);
+}
+
+OVER_KERNELS(a_cancelled_open_leaks_no_descriptor) {
+    driver d;
+    const char *folder = subject_folder(), *path = make_fifo(folder);
+    subject_open(&d, subject);
+    int before = scene_open_descriptors();
+    caller opener = {.then_sleep_ns = 10 * SECOND};
+    canceller canceller = {.opening = 1};
+    int64_t start_ns = rs_now(&d.machine);
+    scene_call(&d, &opener, request_open(path, O_RDONLY), 0, 0);
+    scene_cancel(&d, &canceller, &opener.task, 0);
+    driver_run(&d);
+    CHECK_EQUAL(RS_WAKE_CANCEL, opener.wake);
+    CHECK(rs_now(&d.machine) - start_ns < 5 * SECOND);
+    /* A thread of ours stays behind; the kernel's comes back. */
+    CHECK_EQUAL(is_uring(subject) ? 0 : 1, d.machine.outside);
+    CHECK_EQUAL(d.machine.outside, d.machine.ops.in_flight);
+    int other_end = open(path, O_RDWR | O_CLOEXEC);
+    run_until_workers_rest(&d);
+    close(other_end);
+    CHECK_EQUAL(before, scene_open_descriptors());
+    CHECK_EQUAL(0, scene_end(&d));
+    remove_fifo(folder, path);
+}
+
+OVER_KERNELS(a_waiting_open_does_not_hold_up_other_work) {
+    driver d;
+    const char *folder = subject_folder(), *path = make_fifo(folder);
+    const char *file = subject_path(folder, "file");
+    subject_open(&d, subject);
+    int fd = (int)scene_ask(&d, request_open(file, O_RDWR | O_CREAT));
+    /* Leaves one worker idle, which two jobs at once must not both count on. */
+    CHECK_EQUAL(0, scene_ask(&d, request_fsync(fd)));
+    usleep(10000);
+    caller opener = {0}, syncer = {0};
+    canceller canceller = {0};
+    scene_call(&d, &opener, request_open(path, O_RDONLY), 0, 0);
+    scene_call(&d, &syncer, request_fsync(fd), 0, 2 * SECOND);
+    scene_cancel(&d, &canceller, &opener.task, SECOND);
+    driver_run(&d);
+    CHECK_EQUAL(RS_WAKE_VALUE, syncer.wake);
+    CHECK_EQUAL(0, syncer.result);
+    CHECK(syncer.order < opener.order);
+    int other_end = open(path, O_RDWR | O_CLOEXEC);
+    run_until_workers_rest(&d);
+    close(other_end);
+    close_all(&d, &fd, 1);
+    CHECK_EQUAL(0, scene_end(&d));
+    unlink(file);
+    remove_fifo(folder, path);
+}
+
+/* Made by somebody else, without O_NONBLOCK. */
+OVER_KERNELS(blocking_descriptors_do_not_block_the_machine) {
+    driver d;
+    int pipe_pair[2], socket_pair[2];
+    char bytes[8];
+    subject_open(&d, subject);
+    CHECK(pipe(pipe_pair) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, socket_pair) == 0);
+    int *pairs[2] = {pipe_pair, socket_pair};
+    for (int i = 0; i < 2; i++) {
+        caller reader = {0}, writer = {0}, poller = {0};
+        scene_call(&d, &reader, request_read(pairs[i][0], bytes, 8), 0, 0);
+        scene_call(&d, &poller, request_poll(pairs[i][0], POLLIN), 0, 10 * MS);
+        scene_call(&d, &writer, request_write(pairs[i][1], "hello", 5), 3 * MS, 0);
+        driver_run(&d);
+        CHECK_EQUAL(5, reader.result);
+        CHECK_EQUAL(5, writer.result);
+        CHECK(rs_now(&d.machine) - reader.at_ns < SECOND);
+    }
+    /* A big write to a pipe that nobody empties is cut into what goes without waiting. */
+    static uint8_t big[200000];
+    caller writer = {0};
+    rs_request write = request_write(pipe_pair[1], big, sizeof(big));
+    write.options = RS_REQUEST_ALL;
+    scene_call(&d, &writer, write, 0, 20 * MS);
+    driver_run(&d);
+    CHECK(writer.result >= 61440 && writer.result <= 65536);
+    close_all(&d, pipe_pair, 2);
+    close_all(&d, socket_pair, 2);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+/* The number of a descriptor that we waited on is closed and used again behind our back. */
+OVER_KERNELS(a_number_reused_behind_our_back) {
+    driver d;
+    char bytes[8];
+    subject_open(&d, subject);
+    for (int i = 0; i < 10; i++) {
+        int pair[2];
+        caller reader = {0}, writer = {0};
+        CHECK(pipe2(pair, i % 2 ? O_NONBLOCK : 0) == 0);
+        scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, i % 3 ? 0 : MS);
+        scene_call(&d, &writer, request_write(pair[1], "hello", 5), 3 * MS, 0);
+        driver_run(&d);
+        CHECK_EQUAL(i % 3 ? RS_WAKE_VALUE : RS_WAKE_TIMEOUT, reader.wake);
+        if (i % 3) CHECK_EQUAL(5, reader.result);
+        close(pair[0]);
+        close(pair[1]);
+    }
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+OVER_KERNELS(a_child_is_waited_for) {
+    driver d;
+    int pair[2];
+    char byte;
+    subject_open(&d, subject);
+    scene_ask(&d, request_pipe(pair));
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        struct pollfd told = {.fd = pair[0], .events = POLLIN};
+        poll(&told, 1, 20000);
+        _exit(read(pair[0], &byte, 1) == 1 ? 3 : 4);
+    }
+    rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = P_PID, .offset = child};
+    caller early = {0}, waiter = {0}, writer = {0};
+    scene_call(&d, &early, request, 0, MS);
+    driver_run(&d);
+    CHECK_EQUAL(RS_WAKE_TIMEOUT, early.wake);
+    scene_call(&d, &waiter, request, 0, 0);
+    scene_call(&d, &writer, request_write(pair[1], "x", 1), MS, 0);
+    driver_run(&d);
+    CHECK_EQUAL(child, waiter.result);
+    run_until_workers_rest(&d);
+    /* It was only looked at: reaping is the caller's. */
+    int status;
+    CHECK_EQUAL(child, waitpid(child, &status, 0));
+    CHECK_EQUAL(3, WEXITSTATUS(status));
+    close_all(&d, pair, 2);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+/* --- forks --- */
+
+static void never(task *task) {
+    TASK_BEGIN(task);
+    TASK_WAIT(task, task_sleep(task, 50 * MS));
+    CHECK_EQUAL(RS_WAKE_TIMEOUT, task->wake);
+    TASK_END(task);
+}
+
+static int check_child(driver *d, int pair[2], rs_scope *scope) {
+    rs_machine *machine = &d->machine;
+    test_failures = 0;
+    char bytes[8];
+    CHECK_EQUAL(0, rs_machine_forked(machine));
+    d->unfinished = 0;
+    CHECK_EQUAL(1, machine->strands.live);
+    CHECK_EQUAL(0, machine->strands.run_len);
+    CHECK_EQUAL(0, machine->timers.len);
+    CHECK_EQUAL(0, machine->ops.in_flight);
+    CHECK_EQUAL(0, machine->ops.used);
+    CHECK_EQUAL(0, machine->outside);
+    CHECK(rs_running(machine)->scope == scope);
+    CHECK_EQUAL(0, scope->live);
+    /* Everything works anew, with an instance of its own. */
+    int own[2];
+    CHECK_EQUAL(0, scene_ask(d, request_pipe(own)));
+    caller reader = {0}, writer = {0}, syncer = {0};
+    scene_call(d, &reader, request_read(own[0], bytes, 8), 0, 0);
+    scene_call(d, &writer, request_write(own[1], "child", 5), MS, 0);
+    scene_call(d, &syncer, request_fsync(pair[0]), 0, 0);
+    CHECK_EQUAL(RS_RUN, driver_run(d));
+    CHECK_EQUAL(5, reader.result);
+    CHECK_EQUAL(-EINVAL, syncer.result);
+    /* The scope that was open goes on: it can be cancelled and closed. */
+    rs_scope_cancel(machine, scope, RS_CANCELLED_BY_CALL);
+    CHECK_EQUAL(RS_WAKE_CANCEL, rs_refusal(machine, 0));
+    rs_scope_close(machine, scope);
+    CHECK_EQUAL(RS_WAKE_VALUE, rs_refusal(machine, 0));
+    close_all(d, own, 2);
+    CHECK_EQUAL(0, scene_end(d));
+    return test_failures > 0;
+}
+
+OVER_KERNELS(a_forked_machine_forgets_the_others) {
+    driver d;
+    int pair[2];
+    char bytes[8];
+    rs_scope scope;
+    caller reader = {0}, writer = {0};
+    task sleeper = {0}, in_scope = {0};
+    subject_open(&d, subject);
+    CHECK_EQUAL(0, scene_ask(&d, request_pipe(pair)));
+    rs_scope_open(&d.machine, &scope, rs_now(&d.machine) + 10 * SECOND, false);
+    scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, 0);
+    driver_spawn(&d, NULL, &sleeper, never);
+    driver_spawn(&d, &scope, &in_scope, never);
+    driver_park_root(&d);
+    for (int i = 0; i < 3; i++) CHECK_EQUAL(RS_RUN, driver_step(&d));
+    driver_unpark_root(&d);
+    CHECK_EQUAL(1, d.machine.ops.in_flight);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        int status = check_child(&d, pair, &scope);
+        fflush(stdout);
+        _exit(status);
+    }
+    int status;
+    CHECK_EQUAL(child, waitpid(child, &status, 0));
+    CHECK_EQUAL(0, status);
+    /* The parent's instance and its waiting reader are as they were. */
+    scene_call(&d, &writer, request_write(pair[1], "parent", 6), MS, 0);
+    CHECK_EQUAL(RS_RUN, driver_run(&d));
+    CHECK_EQUAL(6, reader.result);
+    rs_scope_close(&d.machine, &scope);
+    close_all(&d, pair, 2);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+int main(int argc, char **argv) {
+    signal(SIGPIPE, SIG_IGN);
+    alarm(60);
+    return test_main(argc, argv);
+}
