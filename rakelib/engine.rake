@@ -11,6 +11,7 @@ ENGINE_TESTS = FileList["runtime/test/engine/test_*.c"].sort
 ENGINE_SOURCES = (FileList["#{EXTENSION_DIR}/engine/*.c", "runtime/test/engine/*.c"] - ENGINE_TESTS).sort
 ENGINE_HEADERS = FileList["#{EXTENSION_DIR}/engine/*.h", "runtime/test/engine/*.h"]
 SIMULATION = "runtime/test/engine/test_simulation.c"
+URING_FAULTS = "runtime/test/engine/test_uring_faults.c"
 
 ENGINE_FLAGS = %W[
   -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -g -pthread -I#{EXTENSION_DIR} -I#{EXTENSION_DIR}/engine
@@ -66,10 +67,11 @@ def run_engine_programs(build)
   puts "engine: #{counts.sum} tests passed in #{programs.size} programs"
 end
 
-def run_simulation(build, seeds)
-  abort "no test ran: there is no #{SIMULATION}" unless ENGINE_TESTS.include?(SIMULATION)
+# A program that takes seeds, with SEEDS of them or the one of SEED.
+def run_seeds(source, build, seeds)
+  abort "no test ran: there is no #{source}" unless ENGINE_TESTS.include?(source)
 
-  program = engine_program(build, SIMULATION)
+  program = engine_program(build, source)
   Rake::Task[program].invoke
   sh program, *(ENV["SEED"] ? ["--seed", ENV["SEED"]] : ["--seeds", seeds.to_s])
 end
@@ -82,12 +84,17 @@ namespace :test do
 
   desc "Simulated machines: SEEDS=10000 of them, or the one of SEED=n again"
   task :sim do
-    run_simulation("plain", ENV.fetch("SEEDS", 10_000))
+    run_seeds(SIMULATION, "plain", ENV.fetch("SEEDS", 10_000))
+  end
+
+  desc "io_uring above a kernel that misbehaves: SEEDS=10000 of them, or the one of SEED=n again"
+  task :uring_faults do
+    run_seeds(URING_FAULTS, "plain", ENV.fetch("SEEDS", 10_000))
   end
 
   desc "The engine's tests and simulation under the address and undefined-behaviour sanitizers (SHORT=1: few seeds)"
   task sanitize: "engine:sanitized" do
     run_engine_programs("sanitized")
-    run_simulation("sanitized", ENV["SHORT"] ? 300 : ENV.fetch("SEEDS", 10_000))
+    [SIMULATION, URING_FAULTS].each { |source| run_seeds(source, "sanitized", ENV["SHORT"] ? 300 : ENV.fetch("SEEDS", 10_000)) }
   end
 end

@@ -352,24 +352,35 @@ static bool try_again(rs_machine *machine, rs_op *op) {
  * that no program should see (ERESTARTSYS and those after it). */
 static bool was_interrupted(int64_t result) { return result == -EINTR || (result <= -512 && result >= -516); }
 
+/* Done with the entry that the ring had. True: its result is for proceed; false: the same is to be asked again. */
+static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
+    const rs_op_info *info = &rs_op_table[op->request.kind];
+    if (was_interrupted(*result)) {
+        *result = -ECANCELED;
+        return is_unwanted(op);
+    }
+    if (op->backend_word & URING_FOR_READINESS) {
+        if (*result >= 0) *result = info->attempt(machine, &op->request);
+    } else if (*result == -EAGAIN && (info->side == RS_SIDE_READ || info->side == RS_SIDE_WRITE)) {
+        op->backend_word |= URING_FOR_READINESS; /* nothing that the kernel can wait for in our place */
+    } else if (op->request.kind == RS_OP_WAITID && *result == 0) {
+        *result = ((siginfo_t *)op->request.extra)->si_pid;
+    }
+    return true;
+}
+
 static void tell(rs_machine *machine, rs_op *op, int64_t result) {
-    bool was_ready = op->backend_word & URING_FOR_READINESS;
-    op->backend_word &= ~URING_FOR_READINESS;
-    if (was_ready && result >= 0) {
-        result = rs_op_table[op->request.kind].attempt(machine, &op->request);
-    } else if (op->request.kind == RS_OP_WAITID && result == 0) {
-        result = ((siginfo_t *)op->request.extra)->si_pid;
-    } else if (was_interrupted(result)) {
-        result = is_unwanted(op) ? -ECANCELED : -EAGAIN;
-    } else if (result == -EAGAIN) {
-        was_ready = true; /* non-blocking, and nothing that the kernel can wait for in our place */
+    if (judge(machine, op, &result)) {
+        if (result == -EAGAIN && rs_op_table[op->request.kind].side == RS_SIDE_NONE) {
+            finish(machine, op, result); /* the answer, and not that it must wait */
+            return;
+        }
+        if (proceed(machine, op, result)) return;
+        if (op->request.kind == RS_OP_CONNECT && kind_now(machine, op) != RS_FD_BLOCKING) {
+            rs_retry_later(machine, &state_of(machine)->retry, op);
+            return;
+        }
     }
-    if (proceed(machine, op, result)) return;
-    if (op->request.kind == RS_OP_CONNECT && kind_now(machine, op) != RS_FD_BLOCKING) {
-        rs_retry_later(machine, &state_of(machine)->retry, op);
-        return;
-    }
-    if (was_ready) op->backend_word |= URING_FOR_READINESS;
     submit(machine, op);
 }
 
@@ -384,13 +395,18 @@ static void serve_turns(rs_machine *machine) {
     turns->len = 0;
 }
 
+static bool is_in_kernel(const rs_op *op) {
+    uint64_t elsewhere = WAITS_FOR_ENTRY | WAITS_FOR_TURN | RS_RETRY_WAITS;
+    return op->state == RS_OP_SUBMITTED && !op->offloaded && !(op->backend_word & elsewhere);
+}
+
 static void tell_stashed(rs_machine *machine) {
     uring_state *state = state_of(machine);
     /* What comes meanwhile may make the stash move, and is told as well. */
     while (state->stash_told < state->stash_len) {
         uring_cqe cqe = state->stash[state->stash_told++];
         rs_op *op = rs_op_find(&machine->ops, cqe.user_data);
-        if (op && !op->offloaded) tell(machine, op, cqe.result);
+        if (op && is_in_kernel(op)) tell(machine, op, cqe.result);
         else machine->metrics.wakes_dropped++;
     }
     state->stash_len = state->stash_told = 0;
@@ -424,11 +440,13 @@ static void uring_wait(rs_machine *machine, int64_t deadline_ns) {
     uring_state *state = state_of(machine);
     int64_t delay_ns = RS_NEVER;
     if (deadline_ns != RS_NEVER) {
-        delay_ns = deadline_ns - rs_clock_ns();
+        delay_ns = deadline_ns - rs_now(machine);
         if (delay_ns <= 0) return;
     }
     /* Without it nobody could wake us; the ring has room after the next poll. */
     if (RS_UNLIKELY(!state->wake_armed && !arm_wake(state))) return;
+    /* No op, so nobody will poll for what came late. */
+    if (machine->ops.in_flight == 0) state->stash_len = state->stash_told = 0;
     if (state->stash_len == 0 && !uring_ring_has_completions(&state->ring)) uring_ring_wait(&state->ring, delay_ns);
     stash(state);
 }
@@ -436,11 +454,6 @@ static void uring_wait(rs_machine *machine, int64_t deadline_ns) {
 static void uring_wake(rs_machine *machine) {
     uint64_t one = 1;
     while (write(state_of(machine)->wake, &one, sizeof(one)) < 0 && errno == EINTR) {}
-}
-
-static bool is_in_kernel(const rs_op *op) {
-    uint64_t elsewhere = WAITS_FOR_ENTRY | WAITS_FOR_TURN | RS_RETRY_WAITS;
-    return op->state == RS_OP_SUBMITTED && !op->offloaded && !(op->backend_word & elsewhere);
 }
 
 /* Every op in the kernel has a completion, so it is enough to wait for those. */
@@ -461,9 +474,9 @@ static uint32_t left_in_kernel(rs_machine *machine) {
 
 static void uring_leave(rs_machine *machine) {
     uring_state *state = state_of(machine);
-    int64_t until_ns = rs_clock_ns() + LEAVE_NS;
+    int64_t until_ns = rs_now(machine) + LEAVE_NS;
     stash(state);
-    for (uint32_t left; (left = left_in_kernel(machine)) > 0 && rs_clock_ns() < until_ns;) {
+    for (uint32_t left; (left = left_in_kernel(machine)) > 0 && rs_now(machine) < until_ns;) {
         uring_sqe *sqe = next_entry(state);
         if (sqe) {
             sqe->opcode = URING_OP_ASYNC_CANCEL;
