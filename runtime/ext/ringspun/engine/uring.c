@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -71,15 +72,15 @@ static int open_wake(uring_state *state) {
     return state->wake < 0 ? -errno : 0;
 }
 
-static void probe(uring_state *state) {
+static int probe(uring_state *state) {
     uring_probe *answer = rs_alloc(sizeof(*answer));
     memset(answer, 0, sizeof(*answer));
-    if (state->ring.system->enregister(state->ring.fd, URING_REGISTER_PROBE, answer, 256) == 0) {
-        for (uint32_t i = 0; i < answer->ops_len && i <= URING_OP_WAITID; i++) {
-            state->supported[answer->ops[i].opcode] = answer->ops[i].flags & URING_PROBE_SUPPORTED;
-        }
+    int error = state->ring.system->enregister(state->ring.fd, URING_REGISTER_PROBE, answer, 256);
+    for (uint32_t i = 0; error == 0 && i < answer->ops_len && i <= URING_OP_WAITID; i++) {
+        state->supported[answer->ops[i].opcode] = answer->ops[i].flags & URING_PROBE_SUPPORTED;
     }
     free(answer);
+    return error;
 }
 
 /* The kernel's own are as many as ours may be, of each of its two sorts, on those kernels that let us say so (5.15). */
@@ -88,15 +89,22 @@ static void limit_workers(rs_machine *machine, uring_state *state) {
     state->ring.system->enregister(state->ring.fd, URING_REGISTER_IOWQ_MAX_WORKERS, limits, 2);
 }
 
+static int refuse(rs_machine *machine, uring_state *state, int error, const char *call) {
+    uring_ring_close(&state->ring);
+    snprintf(machine->refusal_text, sizeof(machine->refusal_text), "%s was answered %s", call, strerror(-error));
+    return error;
+}
+
 static int open_ring(rs_machine *machine, uring_state *state) {
     uring_wishes wishes = {.entries = ENTRIES, .sqpoll_cpu = -1, .may_move = machine->options.threads_move};
     const uring_system *system = machine->options.uring_system ? machine->options.uring_system : &uring_kernel;
     int error = uring_ring_open(&state->ring, system, &wishes, machine->refusal_text, sizeof(machine->refusal_text));
     if (error) return error;
+    error = probe(state);
+    if (error) return refuse(machine, state, error, "io_uring_register");
     limit_workers(machine, state);
     error = open_wake(state);
-    if (error) uring_ring_close(&state->ring);
-    return error;
+    return error ? refuse(machine, state, error, "eventfd") : 0;
 }
 
 static int uring_open(rs_machine *machine) {
@@ -107,7 +115,6 @@ static int uring_open(rs_machine *machine) {
         free(state);
         return error;
     }
-    probe(state);
     state->workers = rs_workers_new(machine, machine->options.workers_max);
     machine->backend_state = state;
     return 0;

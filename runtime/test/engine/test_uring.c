@@ -1,0 +1,111 @@
+/* What only the backend on io_uring must see to. */
+#include "test.h"
+
+#include "subjects.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+static void open_machine(driver *d) {
+    rs_options options = rs_default_options();
+    RS_ASSERT(driver_open(d, &rs_backend_uring, &options) == 0);
+    scene_begin();
+}
+
+static void *read_all(void *pipe) {
+    static char bytes[1 << 16];
+    while (read(*(int *)pipe, bytes, sizeof(bytes)) > 0) {}
+    return NULL;
+}
+
+/* Somebody else reads as fast as it is written: still all others have their turn in between. */
+TEST(a_long_transfer_stops_now_and_then) {
+    enum { LEN = 64 << 20, STEP_MAX = 512 << 10 };
+    driver d;
+    int pair[2];
+    pthread_t reader;
+    uint64_t before = 0;
+    open_machine(&d);
+    void *bytes = calloc(1, LEN);
+    CHECK_EQUAL(0, scene_ask(&d, request_pipe(pair)));
+    int blocking = dup(pair[0]);
+    fcntl(blocking, F_SETFL, 0);
+    CHECK_EQUAL(0, pthread_create(&reader, NULL, read_all, &blocking));
+    caller writer = {0};
+    rs_request request = request_write(pair[1], bytes, LEN);
+    request.options = RS_REQUEST_ALL;
+    scene_call(&d, &writer, request, 0, 0);
+    driver_park_root(&d);
+    while (d.unfinished > 0) {
+        driver_step(&d);
+        if (!writer.task.op) continue;
+        uint64_t done = writer.task.op->done;
+        CHECK(done - before <= STEP_MAX);
+        before = done;
+    }
+    driver_unpark_root(&d);
+    CHECK_EQUAL(LEN, writer.result);
+    close_all(&d, pair, 2);
+    pthread_join(reader, NULL);
+    close(blocking);
+    free(bytes);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+/* An entry has 32 bits for a length: of 4 GiB nothing would be left. */
+TEST(a_transfer_longer_than_an_entry_can_say) {
+    driver d;
+    int pair[2];
+    size_t len = (size_t)1 << 32;
+    open_machine(&d);
+    void *bytes = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(bytes != MAP_FAILED);
+    CHECK_EQUAL(0, scene_ask(&d, request_pipe(pair)));
+    caller reader = {0}, writer = {0};
+    scene_call(&d, &reader, request_read(pair[0], bytes, len), 0, 0);
+    scene_call(&d, &writer, request_write(pair[1], "hello", 5), MS, 0);
+    driver_run(&d);
+    CHECK_EQUAL(5, reader.result);
+    close_all(&d, pair, 2);
+    munmap(bytes, len);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+/* Every op it has in the kernel when its thread ends, and every byte that they could still touch. */
+TEST(a_machine_that_is_left_has_nothing_in_the_kernel) {
+    enum { READERS = 600 };
+    driver d;
+    int pairs[4][2];
+    char bytes[READERS], zeros[READERS] = {0}, ones[READERS];
+    memset(bytes, 0, sizeof(bytes));
+    memset(ones, 1, sizeof(ones));
+    /* A kernel that may not put its work off until we ask would do it behind our back. */
+    rs_options options = rs_default_options();
+    options.threads_move = true;
+    RS_ASSERT(driver_open(&d, &rs_backend_uring, &options) == 0);
+    for (int i = 0; i < 4; i++) CHECK_EQUAL(0, scene_ask(&d, request_pipe(pairs[i])));
+    caller *readers = calloc(READERS, sizeof(caller));
+    for (int i = 0; i < READERS; i++) scene_call(&d, &readers[i], request_read(pairs[i % 4][0], &bytes[i], 1), 0, 0);
+    driver_park_root(&d);
+    while (d.machine.strands.run_len > 0) driver_step(&d);
+    CHECK_EQUAL(READERS, d.machine.ops.in_flight);
+    rs_backend_uring.leave(&d.machine);
+    for (int i = 0; i < 4; i++) CHECK_EQUAL(READERS, write(pairs[i][1], ones, READERS));
+    CHECK(memcmp(bytes, zeros, READERS) == 0);
+    char got[READERS];
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQUAL(READERS, read(pairs[i][0], got, READERS));
+        close(pairs[i][0]);
+        close(pairs[i][1]);
+    }
+    driver_close(&d);
+    free(readers);
+}
+
+int main(int argc, char **argv) {
+    signal(SIGPIPE, SIG_IGN);
+    alarm(60);
+    return test_main(argc, argv);
+}
