@@ -1,0 +1,186 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "socket"
+
+# The backend on io_uring where hosts refuse it, where they give it little, and where it must not be met after its end.
+class UringTest < Minitest::Test
+  # Classic BPF for seccomp(2): an error for one system call, everything else as before. Numbers of the three calls of
+  # io_uring are the same on every processor; that of prctl(2) is not.
+  FILTER = <<~'RUBY'
+    require "ringspun"
+    Warning[:deprecated] = false # Kernel#syscall
+    PRCTL = RUBY_PLATFORM.start_with?("x86_64") ? 157 : 167
+
+    def refuse(number, error)
+      program = [[0x20, 0, 0, 0], [0x15, 0, 1, number], [0x06, 0, 0, 0x50000 | error], [0x06, 0, 0, 0x7fff0000]]
+      instructions = program.map { |instruction| instruction.pack("SCCL") }.join
+      filter = [program.size, instructions].pack("Sx6P")
+      syscall(PRCTL, 38, 1, 0, 0, 0) # PR_SET_NO_NEW_PRIVS
+      syscall(PRCTL, 22, 2, [filter].pack("P").unpack1("J"), 0, 0) # PR_SET_SECCOMP
+    end
+
+    def descriptors = Dir.children("/proc/self/fd").size
+
+    def refused
+      before = descriptors
+      Ringspun::Machine.new(backend: :uring)
+    rescue Ringspun::UnsupportedError => error
+      puts error.message, descriptors - before
+      # The next best one is none the worse for it.
+      machine = Ringspun::Machine.new(backend: :epoll)
+      reader, writer = machine.pipe
+      strand = machine.spin { machine.read(reader, bytes = +"").then { bytes } }
+      machine.yield
+      machine.write(writer, "on epoll")
+      puts strand.await
+    end
+  RUBY
+
+  CALLS = { "io_uring_setup" => 425, "io_uring_enter" => 426, "io_uring_register" => 427 }.freeze
+
+  [["io_uring_setup", Errno::EPERM, /forbids it/], ["io_uring_setup", Errno::EACCES, /forbids it/],
+   ["io_uring_setup", Errno::ENOSYS, /this kernel has none/], ["io_uring_setup", Errno::ENOMEM, /RLIMIT_MEMLOCK/],
+   ["io_uring_enter", Errno::EPERM, /forbids it/], ["io_uring_enter", Errno::ENOSYS, /this kernel has none/],
+   ["io_uring_register", Errno::EPERM, //]].each do |call, error, hint|
+    define_method("test_#{call}_that_is_answered_#{error.name[/\w+\z/]}") do
+      answer = ruby_child("#{FILTER}; refuse(#{CALLS.fetch(call)}, #{error::Errno}); refused")
+      message, left, after = answer.out.lines(chomp: true)
+      assert_match(/\Ano io_uring: #{call} was answered #{error.new.message}.*leave backend: out/, message, answer.err)
+      assert_match(hint, message)
+      assert_equal ["0", "on epoll", ""], [left, after, answer.err]
+    end
+  end
+
+  # --- limits ---
+
+  USE = <<~'RUBY'
+    def use(machine)
+      reader, writer = machine.pipe
+      strand = machine.spin { machine.read(reader, bytes = +"").then { bytes } }
+      machine.sleep(0.001)
+      machine.write(writer, "works")
+      strand.await
+    end
+  RUBY
+
+  def test_little_memory_that_may_be_locked
+    [0, 4096, 65_536].each do |bytes|
+      answer = ruby_child(<<~RUBY)
+        #{FILTER}
+        #{USE}
+        Process.setrlimit(:MEMLOCK, #{bytes})
+        begin
+          puts use(Ringspun::Machine.new(backend: :uring))
+        rescue Ringspun::UnsupportedError => error
+          puts error.message[/RLIMIT_MEMLOCK/]
+        end
+      RUBY
+      assert_includes %W[works\n RLIMIT_MEMLOCK\n], answer.out, answer.err
+      assert_empty answer.err
+    end
+  end
+
+  # So many descriptors more than are open: none for the ring, and none for what wakes it.
+  { 0 => /io_uring_setup was answered #{Errno::EMFILE.new.message}: no descriptor is left/,
+    1 => /eventfd was answered #{Errno::EMFILE.new.message}/ }.each do |more, reason|
+    define_method("test_a_machine_that_may_open_#{more}") do
+      answer = ruby_child(<<~RUBY)
+        #{FILTER}
+        Ringspun::Machine.new(backend: :uring).close # what Ruby opens for the first machine is open then
+        limit = Process.getrlimit(:NOFILE)
+        used = Dir.children("/proc/self/fd").filter_map { |fd| Integer(fd) if File.exist?("/proc/self/fd/\#{fd}") }
+        (used.max + 1).times { |fd| used << IO.sysopen(File::NULL) unless used.include?(fd) } # no hole below the limit
+        Process.setrlimit(:NOFILE, used.max + 1 + #{more}, limit.last)
+        begin
+          Ringspun::Machine.new(backend: :uring)
+        rescue Ringspun::UnsupportedError => error
+          puts error.message
+        end
+        Process.setrlimit(:NOFILE, *limit)
+        puts Ringspun::Machine.new(backend: :uring).backend.name
+      RUBY
+      message, after = answer.out.lines(chomp: true)
+      assert_match reason, message, answer.err
+      assert_equal ["uring", ""], [after, answer.err]
+    end
+  end
+
+  # --- threads ---
+
+  def test_a_hundred_machines_in_a_hundred_threads
+    before = Leaks.descriptors
+    count = GCStress::WANTED ? 10 : 100
+    threads = Array.new(count) do |number|
+      Thread.new do
+        machine = Ringspun::Machine.new(backend: :uring)
+        sum = Ringspun.run { count_through_a_pipe(machine, number) }
+        machine.close
+        sum
+      end
+    end
+    assert_equal(Array.new(count) { |number| (number...number + 50).sum }, threads.map(&:value))
+    assert_equal before, Leaks.descriptors
+  end
+
+  def count_through_a_pipe(machine, number)
+    reader, writer = machine.pipe
+    strand = machine.spin do
+      Array.new(50) { machine.read(reader, bytes = +"", 4).then { bytes.unpack1("L") } }.sum
+    end
+    50.times do |i|
+      machine.write(writer, [number + i].pack("L"))
+      machine.yield
+    end
+    strand.await
+  ensure
+    [reader, writer].each { |fd| machine.close(fd) }
+  end
+
+  # What its ops were to fill may be anything by then.
+  def test_a_thread_that_ends_with_ops_in_flight
+    pipes = Array.new(8) { IO.pipe }
+    buffers = Array.new(8) { +"" }
+    Thread.new do
+      machine = Ringspun::Machine.new(backend: :uring)
+      pipes.zip(buffers) { |(reader, _), buffer| machine.spin { machine.read(reader, buffer, 16) } }
+      machine.sleep(0.001)
+      assert_equal 8, machine.metrics[:ops_in_flight]
+    end.join
+    pipes.each { |_, writer| writer << "for others" }
+    GC.start
+    assert_equal(["for others"] * 8, pipes.map { |reader, _| reader.readpartial(100) })
+    assert_equal [""] * 8, buffers
+  ensure
+    pipes.flatten.each(&:close)
+  end
+
+  # --- forks ---
+
+  def test_a_fork_with_ops_in_flight
+    answer = ruby_child(<<~'RUBY')
+      require "ringspun"
+      require "socket"
+      machine = Ringspun::Machine.new(backend: :uring)
+      pairs = Array.new(20) { machine.pipe }
+      listener = TCPServer.new("127.0.0.1", 0)
+      readers = pairs.map { |reader, _| machine.spin { machine.read(reader, bytes = +"").then { bytes } } }
+      acceptor = machine.spin { machine.accept(listener) }
+      machine.sleep(0.001)
+      child = fork do
+        own_reader, own_writer = machine.pipe
+        strand = machine.spin { machine.read(own_reader, bytes = +"").then { bytes } }
+        machine.sleep(0.001)
+        machine.write(own_writer, "child")
+        puts strand.await, machine.backend.name, machine.metrics[:ops_in_flight]
+      end
+      Process.wait(child)
+      puts readers.count(&:alive?)
+      pairs.each { |_, writer| machine.write(writer, "parent") }
+      puts machine.await(*readers).uniq
+      TCPSocket.new("127.0.0.1", listener.addr[1]).close
+      puts acceptor.await.class
+    RUBY
+    assert_equal ["child\nuring\n0\n20\nparent\nInteger\n", ""], [answer.out, answer.err]
+  end
+end
