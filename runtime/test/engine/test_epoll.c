@@ -184,3 +184,34 @@ int main(int argc, char **argv) {
     alarm(60);
     return test_main(argc, argv);
 }
+
+/* Whoever works on it in several steps sees by the generation that it was closed in between. */
+TEST(a_descriptor_is_closed_by_one_and_nothing_begins_on_it_meanwhile) {
+    driver d;
+    int pair[2];
+    char byte;
+    open_machine(&d);
+    CHECK_EQUAL(0, scene_ask(&d, request_pipe(pair)));
+    rs_descriptors *descriptors = &d.machine.descriptors;
+    uint32_t before = rs_descriptor_generation(descriptors, pair[0]);
+    CHECK(rs_descriptor_close_begin(&d.machine, pair[0]));
+    CHECK(!rs_descriptor_close_begin(&d.machine, pair[0]));
+    uint32_t meanwhile = rs_descriptor_generation(descriptors, pair[0]);
+    CHECK(meanwhile != before);
+    CHECK_EQUAL(-EBADF, scene_ask(&d, request_read(pair[0], &byte, 1)));
+    CHECK_EQUAL(0, scene_ask(&d, request_close(pair[0])));
+    rs_descriptor_close_end(&d.machine, pair[0]);
+    CHECK(rs_descriptor_generation(descriptors, pair[0]) != meanwhile);
+    CHECK(rs_descriptor_generation(descriptors, pair[0]) != before);
+    CHECK(rs_descriptor_close_begin(&d.machine, pair[0]));
+    rs_descriptor_close_end(&d.machine, pair[0]);
+    /* One that is in no op yet gets an entry if it is open, and else needs none. */
+    int far = fcntl(pair[1], F_DUPFD_CLOEXEC, 900);
+    CHECK(rs_descriptor_close_begin(&d.machine, far) && !rs_descriptor_close_begin(&d.machine, far));
+    uint32_t capacity = descriptors->capacity;
+    CHECK(rs_descriptor_close_begin(&d.machine, RS_DESCRIPTORS_MAX - 1));
+    CHECK_EQUAL(capacity, descriptors->capacity);
+    close(far);
+    close_all(&d, pair + 1, 1);
+    CHECK_EQUAL(0, scene_end(&d));
+}

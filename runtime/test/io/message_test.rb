@@ -4,6 +4,53 @@ require_relative "io_case"
 
 # Datagrams, addresses, what travels beside the bytes, and options: real sockets only.
 class MessageTest < IOCase
+  # What stands for an address or a descriptor may do anything when it is asked.
+  def test_an_address_that_frees_the_buffer_when_asked
+    on_machine do |machine|
+      receiver, sender = Array.new(2) { make_socket(:UNIX, :DGRAM) }
+      path = Socket.sockaddr_un("\0ringspun-freed-#{Process.pid}")
+      machine.bind(receiver, path)
+      buffer = IO::Buffer.new(1000)
+      address = Object.new
+      address.define_singleton_method(:to_sockaddr) do
+        buffer.free
+        path
+      end
+      assert_raises(Ringspun::UsageError) { machine.sendmsg(sender, buffer, address) }
+      assert_raises(IO::WaitReadable) { Socket.for_fd(receiver).tap { |io| io.autoclose = false }.recv_nonblock(10) }
+    end
+  end
+
+  def test_an_address_that_closes_the_socket_when_asked
+    on_machine do |machine|
+      %i[sendmsg connect bind].each do |method|
+        socket = UNIXSocket.pair.each { |io| keep(io) }.first
+        address = Object.new
+        address.define_singleton_method(:to_sockaddr) do
+          socket.close
+          Socket.sockaddr_un("\0nobody")
+        end
+        arguments = method == :sendmsg ? ["x", address] : [address]
+        assert_raises(Ringspun::ClosedError) { machine.__send__(method, socket, *arguments) }
+      end
+    end
+  end
+
+  def test_descriptors_that_cannot_be_handed_over_are_closed
+    on_machine do |machine|
+      one, other = make_socketpair
+      rights = [[Socket::SOL_SOCKET, Socket::SCM_RIGHTS, [0, 1, 2].pack("i*")]]
+      parent = IO::Buffer.new(100)
+      slice = parent.slice(0, 10)
+      before = Dir.children("/proc/self/fd")
+      strand = waiting(/recvmsg/) { machine.recvmsg(one, slice) }
+      parent.free
+      machine.sendmsg(other, "x", nil, 0, rights)
+      assert_raises(Ringspun::UsageError) { strand.await }
+      assert_equal before, Dir.children("/proc/self/fd")
+    end
+  end
+
   def test_datagrams_carry_their_sender_s_address
     on_machine do |machine|
       [["127.0.0.1", :INET], (["::1", :INET6] if ipv6?)].compact.each do |host, family|

@@ -65,11 +65,54 @@ static VALUE machine_open(int argc, VALUE *argv, VALUE self) {
     return LL2NUM(fd);
 }
 
+typedef struct {
+    rsb_machine *machine;
+    VALUE io;
+    int fds[2];
+    int count;
+    int64_t result;
+} closing;
+
+/* From here on nothing begins on it, and who else wants to close it is told: by its turn the number may be a stranger's. */
+static void begin_closing(closing *c, int fd) {
+    if (!rs_descriptor_close_begin(&c->machine->engine, fd)) {
+        rb_raise(rsb_eClosed, "close: another strand is closing descriptor %d already", fd);
+    }
+    c->fds[c->count++] = fd;
+}
+
+static VALUE end_closing(VALUE argument) {
+    closing *c = (closing *)argument;
+    while (c->count > 0) rs_descriptor_close_end(&c->machine->engine, c->fds[--c->count]);
+    return Qnil;
+}
+
 static void end_ops_on(rsb_machine *machine, int fd) {
     while (rs_descriptor_closing(&machine->engine, fd) > 0) {
         rs_list *closers = &machine->engine.closers;
         rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, RSB_FOR_CLOSE, NULL);
     }
+}
+
+static VALUE close_number(VALUE argument) {
+    closing *c = (closing *)argument;
+    rs_request request = {.kind = RS_OP_CLOSE, .fd = FIX2INT(c->io)};
+    begin_closing(c, request.fd);
+    end_ops_on(c->machine, request.fd);
+    c->result = rs_try(&c->machine->engine, &request);
+    if (c->result == -EAGAIN) c->result = rsb_perform_with(c->machine, &request, Qnil, RS_PARK_SHIELDED, NULL, 0);
+    return Qnil;
+}
+
+static VALUE close_object(VALUE argument) {
+    closing *c = (closing *)argument;
+    VALUE writing = rsb_writing_end(c->io);
+    begin_closing(c, rsb_io_fd(c->machine, c->io));
+    bool two = writing != c->io && !RTEST(rb_funcall(writing, rb_intern("closed?"), 0));
+    if (two) begin_closing(c, rsb_io_fd(c->machine, writing));
+    for (int i = 0; i < c->count; i++) end_ops_on(c->machine, c->fds[i]);
+    rb_funcall(c->io, rb_intern("close"), 0);
+    return Qnil;
 }
 
 /* With a descriptor: closes it. Strands that wait on it get a ClosedError first. Without: closes the machine; its strands
@@ -79,7 +122,7 @@ static void end_ops_on(rsb_machine *machine, int fd) {
  *
  * @overload close(io)
  *   @param io [Integer, IO]
- *   @raise [ClosedError] when it is not open
+ *   @raise [ClosedError] when it is not open, or another strand is closing it
  * @overload close
  *   @raise [UsageError] when strands are left that do not end
  * @return [nil]
@@ -89,19 +132,10 @@ static VALUE machine_close(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 0, 1);
     if (argc == 0) return rb_funcall(self, rb_intern("shut_down"), 0);
     rsb_machine *machine = rsb_machine_of(self);
-    VALUE io = argv[0];
-    int fd = rsb_io_fd(machine, io);
-    end_ops_on(machine, fd);
-    if (!RB_FIXNUM_P(io)) {
-        VALUE writing = rsb_writing_end(io);
-        if (!RTEST(rb_funcall(writing, rb_intern("closed?"), 0))) end_ops_on(machine, rsb_io_fd(machine, writing));
-        rb_funcall(io, rb_intern("close"), 0);
-        return Qnil;
-    }
-    rs_request request = {.kind = RS_OP_CLOSE, .fd = fd};
-    int64_t result = rs_try(&machine->engine, &request);
-    if (result == -EAGAIN) result = rsb_perform_with(machine, &request, Qnil, RS_PARK_SHIELDED, NULL, 0);
-    if (result < 0) rsb_fail(result, "close", fd);
+    closing c = {.machine = machine, .io = argv[0]};
+    int fd = rsb_io_fd(machine, c.io);
+    rb_ensure(RB_FIXNUM_P(c.io) ? close_number : close_object, (VALUE)&c, end_closing, (VALUE)&c);
+    if (c.result < 0) rsb_fail(c.result, "close", fd);
     return Qnil;
 }
 

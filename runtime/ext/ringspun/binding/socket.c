@@ -2,11 +2,11 @@
 #include "io.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* --- names to numbers --- */
 
@@ -38,8 +38,8 @@ static int number_of(VALUE object, const named *names, const char *what) {
 /* The first two letters of a host's name, read as a family, are a larger number. */
 #define AF_FAMILY_MAX 255
 
-/* A copy that the request owns. */
-static void put_address(rs_request *request, VALUE address) {
+/* The packed String. Runs code of the address's own: before a descriptor is looked up and any other address is taken. */
+static VALUE packed_address(VALUE address) {
     if (!RB_TYPE_P(address, T_STRING)) {
         if (!rb_respond_to(address, rb_intern("to_sockaddr"))) {
             rb_raise(rsb_eUsage, "expected an Addrinfo or a packed address (Socket.sockaddr_in, .sockaddr_un), got %" PRIsVALUE,
@@ -60,7 +60,13 @@ static void put_address(rs_request *request, VALUE address) {
         rb_raise(rsb_eUsage, "not a packed address: %" PRIsVALUE "; use Socket.sockaddr_in, Socket.sockaddr_un or an Addrinfo",
                  rsb_inspect(address));
     }
-    request->extra = memcpy(rs_alloc(len), RSTRING_PTR(address), len);
+    return rb_str_new_frozen(address);
+}
+
+/* A copy that the request owns. */
+static void put_address(rs_request *request, VALUE packed) {
+    size_t len = (size_t)RSTRING_LEN(packed);
+    request->extra = memcpy(rs_alloc(len), RSTRING_PTR(packed), len);
     request->extra_len = (uint32_t)len;
 }
 
@@ -100,18 +106,6 @@ static VALUE machine_socketpair(int argc, VALUE *argv, VALUE self) {
     return rsb_make_pair(machine, &request, "socketpair");
 }
 
-/* -EAGAIN: a full backlog of a Unix socket, and nothing tells when it has room again. */
-static int64_t connect_once(rsb_machine *machine, int fd, VALUE address) {
-    rs_request request = {.kind = RS_OP_CONNECT, .fd = fd};
-    put_address(&request, address);
-    bool local = ((struct sockaddr *)request.extra)->sa_family == AF_UNIX && machine->engine.backend->inline_first;
-    int64_t result = rs_try(&machine->engine, &request);
-    bool waits = result == -EAGAIN && !(local && (fcntl(fd, F_GETFL) & O_NONBLOCK));
-    if (waits) return rsb_wait_for(machine, &request, Qnil, RSB_OUT);
-    free(request.extra);
-    return result;
-}
-
 /* Connects a socket.
  *
  * May switch strands.
@@ -124,16 +118,10 @@ static int64_t connect_once(rsb_machine *machine, int fd, VALUE address) {
  */
 static VALUE machine_connect(VALUE self, VALUE io, VALUE address) {
     rsb_machine *machine = rsb_io_machine(self);
-    int fd = rsb_io_fd(machine, io);
-    int64_t delay_ns = 1000000;
-    for (;;) {
-        int64_t result = connect_once(machine, fd, address);
-        if (result >= 0) break;
-        if (result != -EAGAIN) rsb_fail(result, "connect", fd);
-        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SLEEP, 0, rs_now(&machine->engine) + delay_ns, NULL, 0, NULL);
-        if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
-        if (delay_ns < 20000000) delay_ns *= 2;
-    }
+    VALUE packed = packed_address(address);
+    rs_request request = {.kind = RS_OP_CONNECT, .fd = rsb_io_fd(machine, io)};
+    put_address(&request, packed);
+    rsb_request_extra(machine, &request, "connect");
     return Qnil;
 }
 
@@ -147,8 +135,9 @@ static VALUE machine_connect(VALUE self, VALUE io, VALUE address) {
  * @since 0.1.0 */
 static VALUE machine_bind(VALUE self, VALUE io, VALUE address) {
     rsb_machine *machine = rsb_io_machine(self);
+    VALUE packed = packed_address(address);
     rs_request request = {.kind = RS_OP_BIND, .fd = rsb_io_fd(machine, io)};
-    put_address(&request, address);
+    put_address(&request, packed);
     rsb_request_extra(machine, &request, "bind");
     return Qnil;
 }
@@ -194,15 +183,20 @@ static VALUE machine_accept(VALUE self, VALUE io) {
  *
  * @param io [Integer, IO] a listening socket
  * @yieldparam descriptor [Integer] the block's to close
+ * @raise [ClosedError] once the listening socket has been closed
  * @since 0.1.0
  */
 static VALUE machine_accept_each(VALUE self, VALUE io) {
     rsb_machine *machine = rsb_io_machine(self);
     int fd = rsb_io_fd(machine, io);
+    uint32_t generation = rs_descriptor_generation(&machine->engine.descriptors, fd);
     rb_need_block();
     for (;;) {
         rb_yield(accept_one(machine, fd));
         rsb_io_machine(self);
+        /* The number may be another listener's by now; an object says itself that it is closed. */
+        bool same = rs_descriptor_generation(&machine->engine.descriptors, fd) == generation;
+        if (!same || (!RB_FIXNUM_P(io) && rsb_io_fd(machine, io) != fd)) rsb_fail(-EBADF, "accept", fd);
     }
     return Qnil;
 }
@@ -243,10 +237,12 @@ static VALUE machine_setsockopt(VALUE self, VALUE io, VALUE level, VALUE name, V
         rb_raise(rsb_eUsage, "a socket option is an Integer, true, false or a packed String, got %" PRIsVALUE, rsb_inspect(value));
     }
     int number = string ? 0 : (int)rsb_integer(value, INT32_MIN, INT32_MAX, "a socket option");
+    rs_request request = {.kind = RS_OP_SETSOCKOPT, .fd = rsb_io_fd(machine, io), .flags = rsb_flags(level, "level"),
+                          .mode = rsb_flags(name, "option")};
+    /* After the descriptor: an object that stands for one may change the String on the way. */
     const void *bytes = string ? RSTRING_PTR(value) : (const void *)&number;
     size_t len = string ? (size_t)RSTRING_LEN(value) : sizeof(number);
-    rs_request request = {.kind = RS_OP_SETSOCKOPT, .fd = rsb_io_fd(machine, io), .flags = rsb_flags(level, "level"),
-                          .mode = rsb_flags(name, "option"), .len = len};
+    request.len = len;
     request.address = request.extra = memcpy(rs_alloc(len + 1), bytes, len);
     rsb_request_extra(machine, &request, "setsockopt");
     return Qnil;
@@ -372,6 +368,43 @@ static VALUE control_list(const message *answer) {
     return list;
 }
 
+/* Nobody will ever know of the descriptors that came with a message which cannot be handed over. */
+static void close_received(const message *answer) {
+    struct msghdr header = answer->header;
+    header.msg_control = (void *)answer->control;
+    for (struct cmsghdr *each = CMSG_FIRSTHDR(&header); each; each = CMSG_NXTHDR(&header, each)) {
+        if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
+        size_t count = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(each) + i * sizeof(fd), sizeof(fd));
+            close(fd);
+        }
+    }
+}
+
+typedef struct {
+    const rsb_target *target;
+    VALUE own;                  /* what stood in for a slice, or the target's buffer */
+    const message *answer;
+    int64_t bytes;
+} received;
+
+static VALUE hand_over(VALUE argument) {
+    const received *r = (const received *)argument;
+    const rsb_target *target = r->target;
+    if (r->own != target->buffer) {
+        size_t bytes = (uint64_t)r->bytes < target->length ? (size_t)r->bytes : target->length;
+        rsb_buffer_check(target->buffer);
+        memcpy(target->address, RSTRING_PTR(r->own), bytes);
+    }
+    rsb_target_filled(target, r->bytes);
+    const struct msghdr *header = &r->answer->header;
+    VALUE address = rb_str_new((char *)&r->answer->address, header->msg_name ? (long)header->msg_namelen : 0);
+    int flags = header->msg_flags & ~MSG_CMSG_CLOEXEC;
+    return rb_ary_new_from_args(4, LL2NUM(r->bytes), address, INT2NUM(flags), control_list(r->answer));
+}
+
 /* Receives one message with what comes beside it.
  *
  * May switch strands.
@@ -399,15 +432,14 @@ static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {
     block->header.msg_controllen = sizeof(block->control);
     request.extra = block;
     int64_t bytes = exchange(machine, &request, own, &answer, RSB_IN, "recvmsg");
-    if (slice) {
-        rsb_buffer_check(target.buffer);
-        memcpy(target.address, RSTRING_PTR(own), (uint64_t)bytes < target.length ? (size_t)bytes : target.length);
-    }
-    rsb_target_filled(&target, bytes);
+    int state = 0;
+    VALUE result = rb_protect(hand_over, (VALUE)&(received){&target, own, &answer, bytes}, &state);
     RB_GC_GUARD(own);
-    VALUE address = rb_str_new((char *)&answer.address, answer.header.msg_name ? (long)answer.header.msg_namelen : 0);
-    int flags = answer.header.msg_flags & ~MSG_CMSG_CLOEXEC;
-    return rb_ary_new_from_args(4, LL2NUM(bytes), address, INT2NUM(flags), control_list(&answer));
+    if (RS_UNLIKELY(state)) {
+        if (!machine->engine.backend->closed_world) close_received(&answer);
+        rb_jump_tag(state);
+    }
+    return result;
 }
 
 /* The control messages as the kernel wants them, one behind the other. */
@@ -460,19 +492,20 @@ static VALUE message_source(VALUE buffer) {
 static VALUE machine_sendmsg(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 5);
     rsb_machine *machine = rsb_io_machine(self);
+    /* What runs code of the arguments' own comes first: it may close the descriptor and free the buffer. */
+    VALUE control = pack_control(argc > 4 ? argv[4] : Qnil);
+    VALUE to = argc > 2 && !NIL_P(argv[2]) ? packed_address(argv[2]) : Qnil;
     rs_request request = {.kind = RS_OP_SENDMSG, .fd = rsb_io_fd(machine, argv[0]),
                           .flags = argc > 3 ? rsb_flags(argv[3], "flags") : 0};
-    VALUE control = pack_control(argc > 4 ? argv[4] : Qnil);
     VALUE source = message_source(argv[1]);
-    rs_request part = {0}, to = {0};
+    rs_request part = {0};
     rsb_source_of(source, &part);
-    if (argc > 2 && !NIL_P(argv[2])) put_address(&to, argv[2]);
     message *block = new_message(part.address, part.len), answer;
-    if (to.extra) {
-        memcpy(&block->address, to.extra, to.extra_len);
-        free(to.extra);
+    if (!NIL_P(to)) {
+        size_t len = (size_t)RSTRING_LEN(to);
+        memcpy(&block->address, RSTRING_PTR(to), len);
         block->header.msg_name = &block->address;
-        block->header.msg_namelen = to.extra_len;
+        block->header.msg_namelen = (socklen_t)len;
     }
     block->header.msg_control = block->control;
     block->header.msg_controllen = (size_t)RSTRING_LEN(control);
@@ -481,6 +514,7 @@ static VALUE machine_sendmsg(int argc, VALUE *argv, VALUE self) {
     int64_t bytes = exchange(machine, &request, source, &answer, RSB_OUT, "sendmsg");
     RB_GC_GUARD(source);
     RB_GC_GUARD(control);
+    RB_GC_GUARD(to);
     return LL2NUM(bytes);
 }
 

@@ -12,6 +12,7 @@
 typedef struct {
     rsb_machine *machine;
     rs_request request;
+    uint32_t generation;        /* the descriptor's, when it was called */
     const char *what;
     bool reading;
     VALUE given;                /* the caller's buffers */
@@ -130,6 +131,13 @@ static int64_t step(vector *v, uint64_t done) {
     return rsb_perform(v->machine, &request, v->buffers);
 }
 
+/* Between two steps others run. */
+static bool must_stop(const vector *v) {
+    rs_machine *engine = &v->machine->engine;
+    return rs_refusal(engine, 0) != RS_WAKE_VALUE ||
+           rs_descriptor_generation(&engine->descriptors, v->request.fd) != v->generation;
+}
+
 static VALUE run(VALUE argument) {
     vector *v = (vector *)argument;
     lock_all(v);
@@ -145,7 +153,7 @@ static VALUE run(VALUE argument) {
         skip_bytes(&v->request, (uint64_t)(result - done));
         if (v->request.offset >= 0) v->request.offset += result - done;
         done = result;
-        if (v->reading || rs_refusal(&v->machine->engine, 0) != RS_WAKE_VALUE) break;
+        if (v->reading || must_stop(v)) break;
     }
     return LL2NUM(done);
 }
@@ -168,10 +176,10 @@ static void hand_out(const vector *v, uint64_t bytes) {
 
 static VALUE perform(VALUE self, VALUE io, VALUE buffers, rs_op_kind kind, const char *what) {
     rsb_machine *machine = rsb_io_machine(self);
-    vector v = {.machine = machine, .what = what, .reading = kind == RS_OP_READV};
+    vector v = {.machine = machine, .what = what, .reading = kind == RS_OP_READV, .given = list_of(buffers)};
     int fd = v.reading ? rsb_io_fd(machine, io) : rsb_io_write_fd(machine, io);
     v.request = (rs_request){.kind = (uint8_t)kind, .fd = fd, .offset = -1};
-    v.given = list_of(buffers);
+    v.generation = rs_descriptor_generation(&machine->engine.descriptors, fd);
     v.buffers = rb_ary_new();
     v.locked = rb_ary_new();
     long count = RARRAY_LEN(v.given);
@@ -208,7 +216,7 @@ static VALUE machine_readv(VALUE self, VALUE io, VALUE buffers) { return perform
  *
  * @param io [Integer, IO]
  * @param buffers [Array<String, IO::Buffer>]
- * @return [Integer] bytes written in all, or until an error or a cancellation, which the next call or wait meets
+ * @return [Integer] bytes written in all, or until an error, a cancellation or a Machine#close, which the next call or wait meets
  * @since 0.1.0
  */
 static VALUE machine_writev(VALUE self, VALUE io, VALUE buffers) {

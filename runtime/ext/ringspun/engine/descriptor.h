@@ -3,6 +3,9 @@
  * The kind is known only for descriptors that the machine made itself; for any other number it is UNKNOWN and looked up
  * when it matters, because the program may close and reuse the number behind our back. Ops in flight hang in a list per
  * descriptor, so that closing one is as fast with a hundred thousand ops elsewhere as with none.
+ *
+ * What works on a descriptor in several steps, between which other strands run, takes the generation before the first and
+ * compares before each later one: where it has changed the number was closed, and may mean somebody else's descriptor.
  */
 #ifndef RINGSPUN_DESCRIPTOR_H
 #define RINGSPUN_DESCRIPTOR_H
@@ -19,10 +22,12 @@ typedef enum {
 
 typedef struct {
     uint8_t kind;
+    bool closing;               /* a strand is about to close it: no op begins any more */
     uint8_t registered;         /* the backend has seen this number and may have to forget it */
     uint32_t armed;             /* readiness that the backend was asked for */
     uint32_t first;             /* ops in flight, in order of arrival: index + 1 */
     uint32_t last;
+    uint32_t generation;        /* counts up when the number is closed through the machine */
 } rs_descriptor;
 
 typedef struct {
@@ -40,6 +45,10 @@ rs_descriptor *rs_descriptor_get(rs_descriptors *descriptors, int fd);
 
 static inline rs_fd_kind rs_descriptor_kind(const rs_descriptors *descriptors, int fd) {
     return (uint32_t)fd < descriptors->capacity ? (rs_fd_kind)descriptors->table[fd].kind : RS_FD_UNKNOWN;
+}
+
+static inline uint32_t rs_descriptor_generation(const rs_descriptors *descriptors, int fd) {
+    return (uint32_t)fd < descriptors->capacity ? descriptors->table[fd].generation : 0;
 }
 
 /* For a number that may have come to mean something else. */

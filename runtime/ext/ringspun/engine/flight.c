@@ -2,6 +2,7 @@
 #include "machine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 static bool makes_descriptor(uint32_t kind) { return rs_op_table[kind].effect == RS_EFFECT_DESCRIPTOR; }
@@ -36,6 +37,10 @@ static bool names_no_descriptor(const rs_request *request) {
     return (request->fd < 0 && needs_one) || request->fd >= RS_DESCRIPTORS_MAX;
 }
 
+static bool is_being_closed(rs_machine *machine, const rs_request *request) {
+    return machine->descriptors.table[request->fd].closing && request->kind != RS_OP_CLOSE;
+}
+
 rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns) {
     rs_strand *strand = rs_running(machine);
     uint64_t ticket = rs_park_begin(machine, RS_WAIT_OP, park_flags, deadline_ns);
@@ -54,7 +59,14 @@ rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park
         rs_op_complete(machine, op, -EBADF);
         return op;
     }
-    if (request->fd >= 0) rs_descriptor_add(&machine->descriptors, &machine->ops, op);
+    if (request->fd >= 0) {
+        rs_descriptor_add(&machine->descriptors, &machine->ops, op);
+        if (RS_UNLIKELY(is_being_closed(machine, request))) {
+            op->closing = true;
+            rs_op_complete(machine, op, -EBADF);
+            return op;
+        }
+    }
     machine->backend->arm(machine, op);
     return op;
 }
@@ -81,6 +93,29 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
     /* Its strand has been sent on, if it has not even left yet: nobody takes what the op made. */
     if (result >= 0 && makes_descriptor(op->request.kind) && machine->backend->inline_first) close((int)result);
     if (op->abandoned) rs_op_release(&machine->ops, op);
+}
+
+/* A number beyond the table has been in no op. It gets an entry only if it is open: it may be any number. */
+static rs_descriptor *entry_to_close(rs_machine *machine, int fd) {
+    bool known = (uint32_t)fd < machine->descriptors.capacity;
+    if (!known && (machine->backend->closed_world || fcntl(fd, F_GETFD) < 0)) return NULL;
+    return rs_descriptor_get(&machine->descriptors, fd);
+}
+
+bool rs_descriptor_close_begin(rs_machine *machine, int fd) {
+    rs_descriptor *descriptor = entry_to_close(machine, fd);
+    if (!descriptor) return true;
+    if (descriptor->closing) return false;
+    descriptor->closing = true;
+    descriptor->generation++;
+    return true;
+}
+
+void rs_descriptor_close_end(rs_machine *machine, int fd) {
+    if ((uint32_t)fd >= machine->descriptors.capacity) return;
+    /* Once more, for what has looked at it since. */
+    machine->descriptors.table[fd].closing = false;
+    machine->descriptors.table[fd].generation++;
 }
 
 uint32_t rs_descriptor_closing(rs_machine *machine, int fd) {

@@ -150,6 +150,10 @@ static inline bool rs_op_may_be_left(const rs_op *op) {
     return op->offloaded && rs_op_table[op->request.kind].effect != RS_EFFECT_DATA;
 }
 
+/* Around all that closing a descriptor takes. False: another strand is at it already. */
+bool rs_descriptor_close_begin(rs_machine *machine, int fd);
+void rs_descriptor_close_end(rs_machine *machine, int fd);
+
 /* Cancels every op on a descriptor that is about to be closed (their strands see -EBADF) and returns how many are still
  * in flight: wait in machine->closers and ask again while there are any. */
 uint32_t rs_descriptor_closing(rs_machine *machine, int fd);

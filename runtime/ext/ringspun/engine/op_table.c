@@ -223,7 +223,7 @@ static int64_t attempt_close(rs_machine *machine, const rs_request *request) {
     if ((uint32_t)request->fd < machine->descriptors.capacity) {
         rs_descriptor *descriptor = &machine->descriptors.table[request->fd];
         RS_ASSERT(descriptor->first == 0);
-        *descriptor = (rs_descriptor){0};
+        *descriptor = (rs_descriptor){.closing = descriptor->closing, .generation = descriptor->generation};
     }
     /* Never again after EINTR: the number is free by then, and may be somebody else's. */
     int64_t result = close(request->fd);
