@@ -5,8 +5,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 static void open_machine(driver *d) {
     rs_options options = rs_default_options();
@@ -215,3 +223,88 @@ TEST(a_descriptor_is_closed_by_one_and_nothing_begins_on_it_meanwhile) {
     close_all(&d, pair + 1, 1);
     CHECK_EQUAL(0, scene_end(&d));
 }
+
+static void never(task *task) {
+    TASK_BEGIN(task);
+    TASK_WAIT(task, task_sleep(task, 50 * MS));
+    CHECK_EQUAL(RS_WAKE_TIMEOUT, task->wake);
+    TASK_END(task);
+}
+
+typedef struct {
+    int fd;
+    uint64_t bytes;
+} drain;
+
+static void *drain_all(void *argument) {
+    drain *self = argument;
+    static char bytes[65536];
+    for (ssize_t count; (count = read(self->fd, bytes, sizeof(bytes))) > 0;) self->bytes += (uint64_t)count;
+    return NULL;
+}
+
+/* One that takes as fast as we give must not keep the others from their turns. */
+TEST(a_large_write_lets_others_run) {
+    enum { LARGE = 32 << 20 };
+    driver d;
+    int pipe_pair[2], socket_pair[2];
+    open_machine(&d);
+    CHECK(pipe(pipe_pair) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, socket_pair) == 0);
+    fcntl(pipe_pair[1], F_SETFL, O_NONBLOCK);
+    uint8_t *large = rs_alloc(LARGE);
+    int *pairs[2] = {pipe_pair, socket_pair};
+    for (int i = 0; i < 2; i++) {
+        pthread_t thread;
+        drain taker = {.fd = pairs[i][0]};
+        caller writer = {0};
+        pthread_create(&thread, NULL, drain_all, &taker);
+        rs_request write = i ? request_send(pairs[i][1], large, LARGE) : request_write(pairs[i][1], large, LARGE);
+        write.options = RS_REQUEST_ALL;
+        uint64_t polls = d.machine.metrics.polls;
+        scene_call(&d, &writer, write, 0, 0);
+        driver_run(&d);
+        CHECK_EQUAL(LARGE, writer.result);
+        CHECK(d.machine.metrics.polls - polls > LARGE / 262144 / 2);
+        close_all(&d, pairs[i] + 1, 1);
+        pthread_join(thread, NULL);
+        CHECK_EQUAL(LARGE, taker.bytes);
+        close_all(&d, pairs[i], 1);
+    }
+    free(large);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+/* As a sandbox does that is older than the call. */
+static int sleep_without_pwait2(void) {
+    struct sock_filter lines[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_pwait2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof(lines) / sizeof(lines[0]), .filter = lines};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return 0;
+    driver d;
+    task sleeper = {0};
+    test_failures = 0;
+    open_machine(&d);
+    driver_spawn(&d, NULL, &sleeper, never);
+    driver_run(&d);
+    CHECK(d.machine.metrics.sleeps < 10);
+    CHECK_EQUAL(0, scene_end(&d));
+    return test_failures > 0;
+}
+
+TEST(a_forbidden_pwait2_is_done_without) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        int status = sleep_without_pwait2();
+        fflush(stdout);
+        _exit(status);
+    }
+    int status;
+    CHECK_EQUAL(child, waitpid(child, &status, 0));
+    CHECK_EQUAL(0, status);
+}
+

@@ -92,7 +92,6 @@ class ForeignTest < IOCase
     end
   end
 
-  # A thread is inside of connect(2), and close waits for it.
   def test_a_blocking_connect_given_up_lets_its_socket_be_closed
     on_machine do |machine|
       server, = keep(Socket.new(:INET, :STREAM))

@@ -119,7 +119,8 @@ static void skip_bytes(rs_request *request, uint64_t bytes) {
 
 /* With `done`: what goes out now comes on top of that, and a cancellation before more goes out answers it. */
 static int64_t step(vector *v, uint64_t done) {
-    int64_t result = rs_try(&v->machine->engine, &v->request);
+    /* Once only, so that others run between the pieces of what is large. */
+    int64_t result = done == 0 ? rs_try(&v->machine->engine, &v->request) : -EAGAIN;
     if (result < 0 && result != -EAGAIN && done == 0) rsb_refused(v->machine, result, v->what, v->request.fd);
     if (result != -EAGAIN) return result < 0 ? result : result + (int64_t)done;
     /* The op owns its iovecs; ours go on describing what is left. */

@@ -1,7 +1,10 @@
 /* descriptor: what the machine knows of a descriptor number, and which ops wait on it. Owned by the machine's thread.
  *
  * The kind is known only for descriptors that the machine made itself; for any other number it is UNKNOWN and looked up
- * when it matters, because the program may close and reuse the number behind our back. Ops in flight hang in a list per
+ * when it matters, because the program may close and reuse the number behind our back. It may do so with one of ours as well:
+ * then what we do there still does not wait, with one exception. Reads and writes on a pipe are plain ones, because those that
+ * never wait (RWF_NOWAIT) cost 100 ns more, so a blocking pipe that got the number of a pipe of ours makes the thread wait.
+ * Ops in flight hang in a list per
  * descriptor, so that closing one is as fast with a hundred thousand ops elsewhere as with none.
  *
  * What works on a descriptor in several steps, between which other strands run, takes the generation before the first and
@@ -22,6 +25,7 @@ typedef enum {
 
 typedef struct {
     uint8_t kind;
+    bool socket;                /* STREAM: it is one */
     bool closing;               /* a strand is about to close it: no op begins any more */
     uint8_t registered;         /* the backend has seen this number and may have to forget it */
     uint32_t armed;             /* readiness that the backend was asked for */
@@ -49,6 +53,13 @@ static inline rs_fd_kind rs_descriptor_kind(const rs_descriptors *descriptors, i
 
 static inline uint32_t rs_descriptor_generation(const rs_descriptors *descriptors, int fd) {
     return (uint32_t)fd < descriptors->capacity ? descriptors->table[fd].generation : 0;
+}
+
+/* The machine's own, just made. */
+static inline void rs_descriptor_note(rs_descriptors *descriptors, int fd, rs_fd_kind kind, bool socket) {
+    rs_descriptor *descriptor = rs_descriptor_get(descriptors, fd);
+    descriptor->kind = (uint8_t)kind;
+    descriptor->socket = socket;
 }
 
 /* For a number that may have come to mean something else. */

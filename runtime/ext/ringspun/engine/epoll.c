@@ -23,7 +23,8 @@ typedef struct {
     int wake;
     int ready;                  /* events fetched by wait and not yet harvested */
     struct epoll_event events[EVENTS_PER_WAIT];
-    rs_retry retry;             /* connects */
+    bool only_milliseconds;     /* the host has no epoll_pwait2, or forbids it */
+    rs_retry retry;
     rs_workers *workers;
 } epoll_state;
 
@@ -65,6 +66,8 @@ static void epoll_close(rs_machine *machine) {
 
 static uint32_t events_of(const rs_op *op) {
     if (rs_retry_has(op)) return 0;
+    /* The errors that this takes, and not the data of those behind it. */
+    if (op->request.kind == RS_OP_RECVMSG && op->request.flags & MSG_ERRQUEUE) return EPOLLERR;
     switch (rs_op_table[op->request.kind].side) {
     case RS_SIDE_READ: return EPOLLIN;
     case RS_SIDE_WRITE: return EPOLLOUT;
@@ -110,10 +113,10 @@ static bool needs_worker(rs_machine *machine, rs_op *op) {
     if (kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE) {
         /* Closed and reused behind our back? Looking costs nothing beside a worker, which could only answer EAGAIN. */
         kind = rs_descriptor_classify(fd);
-        rs_descriptor_get(&machine->descriptors, fd)->kind = (uint8_t)kind;
+        rs_descriptor_note(&machine->descriptors, fd, kind, false);
         return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE;
     }
-    return op->request.kind == RS_OP_CONNECT && kind == RS_FD_UNKNOWN && rs_descriptor_classify(fd) == RS_FD_BLOCKING;
+    return false;
 }
 
 static void epoll_arm(rs_machine *machine, rs_op *op) {
@@ -142,9 +145,14 @@ static void epoll_cancel(rs_machine *machine, rs_op *op) {
     }
 }
 
-/* One more try for an op whose descriptor is ready. False: it goes on waiting. */
+/* Somebody who takes as fast as we give could keep us here for ever, so an op gets its turn as a strand does: about 100 us. */
+#define TURN_TRIES 64
+#define TURN_BYTES 262144
+
+/* One more try for an op whose descriptor is ready. False: it goes on waiting, if only for its next turn. */
 static bool advance(rs_machine *machine, rs_op *op) {
-    for (;;) {
+    uint64_t before = op->done;
+    for (int tries = 0; tries < TURN_TRIES && op->done - before < TURN_BYTES; tries++) {
         int64_t result = rs_op_table[op->request.kind].attempt(machine, &op->request);
         if (result == -EAGAIN) return false;
         bool more = result > 0 && (op->request.options & RS_REQUEST_ALL) && (uint64_t)result < op->request.len;
@@ -157,13 +165,14 @@ static bool advance(rs_machine *machine, rs_op *op) {
         op->request.len -= (uint64_t)result;
         if (op->request.offset >= 0) op->request.offset += result;
     }
+    return false;
 }
 
 static void serve(rs_machine *machine, int fd, uint32_t events) {
     epoll_state *state = machine->backend_state;
     rs_descriptor *descriptor = rs_descriptor_get(&machine->descriptors, fd);
     descriptor->armed = 0;
-    uint32_t blocked = 0;
+    uint32_t blocked = 0, told = events;
     if (events & (EPOLLERR | EPOLLHUP)) events |= EPOLLIN | EPOLLOUT;
     for (uint32_t link = descriptor->first; link && (events & ~blocked);) {
         rs_op *op = rs_op_at(&machine->ops, link - 1);
@@ -171,8 +180,10 @@ static void serve(rs_machine *machine, int fd, uint32_t events) {
         uint32_t interest = events_of(op);
         if (op->offloaded || !(interest & events & ~blocked)) continue;
         if (advance(machine, op)) continue;
-        if (op->request.kind == RS_OP_CONNECT) rs_retry_later(machine, &state->retry, op);
-        else if (rs_op_table[op->request.kind].side != RS_SIDE_MASK) blocked |= interest;
+        if (rs_op_table[op->request.kind].side == RS_SIDE_MASK) continue;
+        /* An error or a hang-up that this op does not end with is told for ever. */
+        if (rs_retry_fits(op) || !(interest & told)) rs_retry_later(machine, &state->retry, op);
+        else blocked |= interest;
     }
     uint32_t rest = wanted(machine, fd);
     if (!rest) return;
@@ -208,8 +219,12 @@ static int wait_until(epoll_state *state, int64_t delay_ns) {
     struct timespec delay = {.tv_sec = delay_ns / 1000000000, .tv_nsec = delay_ns % 1000000000};
     struct timespec *limit = delay_ns == RS_NEVER ? NULL : &delay;
 #ifdef SYS_epoll_pwait2
-    int count = (int)syscall(SYS_epoll_pwait2, state->epoll, state->events, EVENTS_PER_WAIT, limit, NULL, 0);
-    if (count >= 0 || errno != ENOSYS) return count;
+    if (RS_LIKELY(!state->only_milliseconds)) {
+        int count = (int)syscall(SYS_epoll_pwait2, state->epoll, state->events, EVENTS_PER_WAIT, limit, NULL, 0);
+        /* EPERM: of sandboxes that do not know it. */
+        if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return count;
+        state->only_milliseconds = true;
+    }
 #endif
     int64_t ms = delay_ns == RS_NEVER ? -1 : (delay_ns + 999999) / 1000000;
     return epoll_wait(state->epoll, state->events, EVENTS_PER_WAIT, ms > INT32_MAX ? INT32_MAX : (int)ms);

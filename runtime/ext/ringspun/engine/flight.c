@@ -10,7 +10,7 @@ static bool makes_descriptor(uint32_t kind) { return rs_op_table[kind].effect ==
 static void note_descriptor(rs_machine *machine, uint32_t kind, int64_t fd) {
     if (fd < 0 || !makes_descriptor(kind) || !machine->backend->inline_first) return;
     rs_fd_kind fd_kind = kind == RS_OP_OPEN ? rs_descriptor_classify((int)fd) : RS_FD_STREAM;
-    rs_descriptor_get(&machine->descriptors, (int)fd)->kind = (uint8_t)fd_kind;
+    rs_descriptor_note(&machine->descriptors, (int)fd, fd_kind, kind != RS_OP_OPEN);
 }
 
 int64_t rs_try(rs_machine *machine, const rs_request *request) {

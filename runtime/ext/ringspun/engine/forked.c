@@ -66,7 +66,8 @@ static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
     machine->closers = (rs_list){0};
     for (uint32_t fd = 0; fd < machine->descriptors.capacity; fd++) {
         rs_descriptor *descriptor = &machine->descriptors.table[fd];
-        *descriptor = (rs_descriptor){.kind = descriptor->kind, .generation = descriptor->generation};
+        *descriptor = (rs_descriptor){
+            .kind = descriptor->kind, .socket = descriptor->socket, .generation = descriptor->generation};
     }
 }
 

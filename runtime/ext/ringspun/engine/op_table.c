@@ -18,6 +18,11 @@
 
 #define TERMINAL_ROOM 128u
 
+/* More than this goes out in several calls: while somebody on another processor takes as fast as we give, one call goes on for
+ * as long as there are bytes. */
+#define ONE_CALL_MAX 262144u
+#define COPIES 16
+
 #define RETRY(result, call)                                                                                           \
     do {                                                                                                              \
         (result) = (call);                                                                                            \
@@ -66,16 +71,70 @@ static int64_t plain_write(int fd, const transfer *t) {
     return result;
 }
 
+/* Unlike a plain read, these do not wait, even where the number is not what we think. */
+static int64_t socket_read(int fd, const transfer *t) {
+    struct msghdr header = {.msg_iov = (struct iovec *)t->parts, .msg_iovlen = (size_t)t->count};
+    int64_t result;
+    if (t->count == 1) RETRY(result, recv(fd, t->parts->iov_base, t->parts->iov_len, MSG_DONTWAIT));
+    else RETRY(result, recvmsg(fd, &header, MSG_DONTWAIT));
+    return result;
+}
+
+static int64_t socket_write(int fd, const transfer *t) {
+    struct msghdr header = {.msg_iov = (struct iovec *)t->parts, .msg_iovlen = (size_t)t->count};
+    int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    int64_t result;
+    if (t->count == 1) RETRY(result, send(fd, t->parts->iov_base, t->parts->iov_len, flags));
+    else RETRY(result, sendmsg(fd, &header, flags));
+    return result;
+}
+
+/* A message goes out whole, or not at all. */
+static bool carries_bytes(int fd) {
+    int type = SOCK_STREAM;
+    socklen_t size = sizeof(type);
+    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size);
+    return type == SOCK_STREAM;
+}
+
+/* What one call is to write of it. A small part by itself would take a whole page of a pipe, so the one that is too long is
+ * cut, where the copies that this takes are few. */
+static transfer bounded(int fd, const transfer *t, struct iovec copies[COPIES]) {
+    if (RS_LIKELY(t->bytes <= ONE_CALL_MAX) || !carries_bytes(fd)) return *t;
+    transfer part = {t->parts, 0, t->offset, 0};
+    while (part.bytes + t->parts[part.count].iov_len <= ONE_CALL_MAX) part.bytes += t->parts[part.count++].iov_len;
+    if (part.count >= COPIES) return part;
+    memcpy(copies, t->parts, sizeof(struct iovec) * (size_t)(part.count + 1));
+    copies[part.count++].iov_len = ONE_CALL_MAX - part.bytes;
+    return (transfer){copies, part.count, t->offset, ONE_CALL_MAX};
+}
+
+/* -ENOTSOCK: it is our socket no more, and the hint is gone. */
+static int64_t try_stream(rs_machine *machine, int fd, const transfer *t, int64_t (*plain)(int, const transfer *),
+                          int64_t (*on_socket)(int, const transfer *)) {
+    rs_descriptor *descriptor = &machine->descriptors.table[fd];
+    /* Nothing to transfer never waits, and a place in a stream is refused; recv(2) answers neither as read(2) does. */
+    if (!descriptor->socket || t->bytes == 0 || t->offset >= 0) return plain(fd, t);
+    int64_t result = on_socket(fd, t);
+    if (RS_UNLIKELY(result == -ENOTSOCK)) descriptor->kind = RS_FD_UNKNOWN;
+    return result;
+}
+
 static int64_t attempt_read(rs_machine *machine, const rs_request *request) {
     struct iovec single;
     transfer t = transfer_of(request, &single);
+    int64_t result;
     rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, request->fd);
+    if (RS_LIKELY(kind == RS_FD_STREAM)) {
+        result = try_stream(machine, request->fd, &t, plain_read, socket_read);
+        if (RS_LIKELY(result != -ENOTSOCK)) return result;
+        kind = RS_FD_UNKNOWN;
+    }
     /* A file that lies in the page cache would be copied here and now, however large. */
     if (kind == RS_FD_UNKNOWN && t.bytes > INLINE_FILE_MAX) kind = rs_descriptor_classify(request->fd);
-    if (RS_LIKELY(kind == RS_FD_STREAM)) return plain_read(request->fd, &t);
+    if (kind == RS_FD_STREAM) return plain_read(request->fd, &t);
     bool file = is_file(kind);
     if (file && (machine->options.offload_files || t.bytes > INLINE_FILE_MAX)) return -EAGAIN;
-    int64_t result;
     RETRY(result, preadv2(request->fd, t.parts, t.count, t.offset, RWF_NOWAIT));
     if (result != -EOPNOTSUPP) return result;
     if (!file) kind = rs_descriptor_classify(request->fd);
@@ -119,12 +178,21 @@ static int64_t write_blocking(const rs_request *request, const transfer *t) {
 static int64_t attempt_write(rs_machine *machine, const rs_request *request) {
     struct iovec single;
     transfer t = transfer_of(request, &single);
+    struct iovec copies[COPIES];
     rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, request->fd);
-    if (RS_LIKELY(kind == RS_FD_STREAM)) return plain_write(request->fd, &t);
+    if (RS_LIKELY(kind == RS_FD_STREAM)) {
+        transfer part = bounded(request->fd, &t, copies);
+        int64_t result = try_stream(machine, request->fd, &part, plain_write, socket_write);
+        if (RS_LIKELY(result != -ENOTSOCK)) return result;
+        kind = RS_FD_UNKNOWN;
+    }
     if (is_file(kind)) return write_file(machine, request, &t, kind);
     kind = rs_descriptor_classify(request->fd);
-    if (kind == RS_FD_STREAM || kind == RS_FD_UNKNOWN) return plain_write(request->fd, &t);
     if (is_file(kind)) return write_file(machine, request, &t, kind);
+    if (kind == RS_FD_STREAM || kind == RS_FD_UNKNOWN) {
+        t = bounded(request->fd, &t, copies);
+        return plain_write(request->fd, &t);
+    }
     return write_blocking(request, &t);
 }
 
@@ -151,7 +219,9 @@ static int64_t attempt_send(rs_machine *machine, const rs_request *request) {
     (void)machine;
     int64_t result;
     int flags = (int)request->flags | MSG_DONTWAIT | MSG_NOSIGNAL;
-    RETRY(result, send(request->fd, request->address, request->len, flags));
+    size_t len = request->len;
+    if (RS_UNLIKELY(len > ONE_CALL_MAX) && carries_bytes(request->fd)) len = ONE_CALL_MAX;
+    RETRY(result, send(request->fd, request->address, len, flags));
     return result;
 }
 
@@ -169,30 +239,35 @@ static int64_t attempt_sendmsg(rs_machine *machine, const rs_request *request) {
     return result;
 }
 
+/* Of anything else accept(2) says at once what is wrong. */
+static bool listens(int fd) {
+    int answer = 0;
+    socklen_t size = sizeof(answer);
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &answer, &size) == 0 && answer;
+}
+
 static int64_t attempt_accept(rs_machine *machine, const rs_request *request) {
-    if (rs_descriptor_kind(&machine->descriptors, request->fd) != RS_FD_STREAM && !ready(request->fd, POLLIN)) {
-        return -EAGAIN;
-    }
+    (void)machine;
+    if (!ready(request->fd, POLLIN) && listens(request->fd)) return -EAGAIN;
     int64_t result;
     RETRY(result, accept4(request->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
     return result;
 }
 
-/* Called again when the socket is ready: Linux then answers 0 or the error of the attempt that has ended. */
+/* Called again when the socket is ready: Linux then answers 0 or the error of the attempt that has ended.
+ *
+ * A connect knows no flag for not waiting, and a thread that waits in it cannot be called back, so a blocking socket is made
+ * non-blocking for just this call. Nobody else can do anything with it before it is connected. */
 static int64_t attempt_connect(rs_machine *machine, const rs_request *request) {
-    if (rs_descriptor_kind(&machine->descriptors, request->fd) != RS_FD_STREAM &&
-        rs_descriptor_classify(request->fd) == RS_FD_BLOCKING) {
-        return -EAGAIN;
-    }
+    (void)machine;
+    int flags = fcntl(request->fd, F_GETFL);
+    if (flags < 0) return -errno;
+    bool blocking = !(flags & O_NONBLOCK);
     int64_t result;
+    if (RS_UNLIKELY(blocking) && fcntl(request->fd, F_SETFL, flags | O_NONBLOCK) < 0) return -errno;
     RETRY(result, connect(request->fd, request->extra, request->extra_len));
+    if (RS_UNLIKELY(blocking)) fcntl(request->fd, F_SETFL, flags);
     return result == -EINPROGRESS || result == -EALREADY ? -EAGAIN : result;
-}
-
-static int64_t execute_connect(const rs_request *request) {
-    int64_t result;
-    RETRY(result, connect(request->fd, request->extra, request->extra_len));
-    return result;
 }
 
 static int64_t attempt_poll(rs_machine *machine, const rs_request *request) {
@@ -314,23 +389,23 @@ static int64_t attempt_getsockopt(rs_machine *machine, const rs_request *request
     return result < 0 ? result : (int64_t)len;
 }
 
-static int64_t note_pair(rs_machine *machine, int64_t result, const int *pair) {
+static int64_t note_pair(rs_machine *machine, int64_t result, const int *pair, bool sockets) {
     if (result < 0) return result;
-    for (int i = 0; i < 2; i++) rs_descriptor_get(&machine->descriptors, pair[i])->kind = RS_FD_STREAM;
+    for (int i = 0; i < 2; i++) rs_descriptor_note(&machine->descriptors, pair[i], RS_FD_STREAM, sockets);
     return 0;
 }
 
 static int64_t attempt_pipe(rs_machine *machine, const rs_request *request) {
     int64_t result;
     RETRY(result, pipe2(request->address, O_CLOEXEC | O_NONBLOCK));
-    return note_pair(machine, result, request->address);
+    return note_pair(machine, result, request->address, false);
 }
 
 static int64_t attempt_socketpair(rs_machine *machine, const rs_request *request) {
     int type = (int)request->mode | SOCK_CLOEXEC | SOCK_NONBLOCK;
     int64_t result;
     RETRY(result, socketpair((int)request->flags, type, (int)request->offset, request->address));
-    return note_pair(machine, result, request->address);
+    return note_pair(machine, result, request->address, true);
 }
 
 const rs_op_info rs_op_table[RS_OP_KINDS] = {
@@ -345,7 +420,7 @@ const rs_op_info rs_op_table[RS_OP_KINDS] = {
     [RS_OP_RECVMSG] = {"recvmsg", RS_SIDE_READ, RS_EFFECT_DATA, attempt_recvmsg, NULL},
     [RS_OP_SENDMSG] = {"sendmsg", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_sendmsg, NULL},
     [RS_OP_ACCEPT] = {"accept", RS_SIDE_READ, RS_EFFECT_DESCRIPTOR, attempt_accept, NULL},
-    [RS_OP_CONNECT] = {"connect", RS_SIDE_WRITE, RS_EFFECT_NOTHING, attempt_connect, execute_connect},
+    [RS_OP_CONNECT] = {"connect", RS_SIDE_WRITE, RS_EFFECT_NOTHING, attempt_connect, NULL},
     [RS_OP_POLL] = {"poll", RS_SIDE_MASK, RS_EFFECT_NOTHING, attempt_poll, NULL},
     [RS_OP_OPEN] = {"open", RS_SIDE_NONE, RS_EFFECT_DESCRIPTOR, attempt_open, execute_open},
     [RS_OP_CLOSE] = {"close", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_close, NULL},

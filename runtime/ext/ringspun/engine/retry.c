@@ -1,11 +1,30 @@
 #include "retry.h"
 
+#include <sys/socket.h>
+
 /* Trying once a millisecond costs nothing beside what keeps that listener so busy. */
 #define AGAIN_NS 1000000
 
 #define ABOVE (~(RS_RETRY_WAITS | UINT32_MAX))
 
 static void set_link(rs_op *op, uint64_t link) { op->backend_word = (op->backend_word & ABOVE) | link; }
+
+/* Readiness tells of the socket's own room, and not of the receiver's. */
+static bool sends_to_path(const rs_request *request) {
+    const struct msghdr *header = request->address;
+    return header->msg_name && ((const struct sockaddr *)header->msg_name)->sa_family == AF_UNIX;
+}
+
+bool rs_retry_fits(const rs_op *op) {
+    const rs_request *request = &op->request;
+    switch (request->kind) {
+    case RS_OP_CONNECT: return true;
+    case RS_OP_SENDMSG: return sends_to_path(request);
+    /* An error that is not in the queue, and is nobody's to take. */
+    case RS_OP_RECVMSG: return request->flags & MSG_ERRQUEUE;
+    default: return false;
+    }
+}
 
 void rs_retry_later(rs_machine *machine, rs_retry *retry, rs_op *op) {
     set_link(op, RS_RETRY_WAITS | retry->first);

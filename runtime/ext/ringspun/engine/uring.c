@@ -261,9 +261,11 @@ static uint64_t bytes_of(const rs_request *request) {
 static uint64_t way_of(rs_machine *machine, const rs_op *op) {
     uint32_t op_kind = op->request.kind;
     if (op_kind == RS_OP_OPEN || op_kind == RS_OP_FSYNC || op_kind == RS_OP_STATX) return URING_FOR_WORKER;
-    if (!is_transfer(op) && op_kind != RS_OP_CONNECT) return 0;
+    /* A connect has begun with our own try, and the kernel would refuse a second one; a datagram to a full receiver it tries
+     * again with no bytes left. */
+    if (rs_retry_fits(op)) return URING_FOR_READINESS;
+    if (!is_transfer(op)) return 0;
     rs_fd_kind kind = kind_now(machine, op);
-    if (op_kind == RS_OP_CONNECT) return kind == RS_FD_BLOCKING ? 0 : URING_FOR_READINESS;
     if (kind == RS_FD_BLOCKING) return URING_FOR_READINESS;
     bool file = kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE;
     return file && (machine->options.offload_files || bytes_of(&op->request) > COPY_MAX) ? URING_FOR_WORKER : 0;
@@ -383,7 +385,7 @@ static void tell(rs_machine *machine, rs_op *op, int64_t result) {
             return;
         }
         if (proceed(machine, op, result)) return;
-        if (op->request.kind == RS_OP_CONNECT && kind_now(machine, op) != RS_FD_BLOCKING) {
+        if (rs_retry_fits(op)) {
             rs_retry_later(machine, &state_of(machine)->retry, op);
             return;
         }

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 typedef struct job {
@@ -220,8 +219,6 @@ void rs_workers_cancel(rs_workers *workers, rs_op *op) {
         rs_op_complete(machine, op, -ECANCELED);
     } else if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE) {
         leave(workers, op);
-        /* A thread inside connect(2) comes back, and the socket can be closed: that waits for every op on it. */
-        if (op->request.kind == RS_OP_CONNECT) shutdown(op->request.fd, SHUT_RDWR);
         rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
     }
 }
