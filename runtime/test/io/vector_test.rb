@@ -31,6 +31,24 @@ module VectorTests
     end
   end
 
+  # What Ruby has found out about a String's characters it keeps until it is told of a change.
+  def test_strings_that_were_looked_at_while_readv_waited
+    on_machine(faults: false) do |machine|
+      reader, writer = make_pipe
+      strings = ["a" * 8, "b" * 2000, +"cc"]
+      strand = waiting(/readv/) { machine.readv(reader, strings) }
+      assert(strings.all?(&:ascii_only?))
+      copies = strings.map(&:dup)
+      machine.write(writer, "\xC3\xA9" * 1004)
+      assert_equal 2008, strand.await
+      assert_equal [false, false, true], strings.map(&:ascii_only?)
+      assert_equal [4, 1000, 2], strings.map(&:length)
+      assert_equal ["\u00e9" * 4, "\u00e9" * 1000, "cc"], strings
+      copies.each { |copy| copy << "!" }
+      assert_equal "\u00e9" * 1000, strings[1]
+    end
+  end
+
   def test_readv_at_the_end_is_0
     on_machine do |machine|
       reader, writer = make_pipe

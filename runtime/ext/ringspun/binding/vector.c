@@ -159,7 +159,7 @@ static VALUE run(VALUE argument) {
     return LL2NUM(done);
 }
 
-/* Into the slices, from what stood in for them. */
+/* Tells the Strings that they have changed, and fills the slices from what stood in for them. */
 static void hand_out(const vector *v, uint64_t bytes) {
     for (long i = 0; i < RARRAY_LEN(v->given) && bytes > 0; i++) {
         VALUE buffer = RARRAY_AREF(v->given, i), own = RARRAY_AREF(v->buffers, i);
@@ -167,6 +167,7 @@ static void hand_out(const vector *v, uint64_t bytes) {
         rsb_source_of(own, &part);
         uint64_t len = part.len < bytes ? part.len : bytes;
         bytes -= len;
+        if (len > 0 && own == buffer && RB_TYPE_P(own, T_STRING)) rb_str_modify(own);
         if (own == buffer || len == 0) continue;
         rsb_buffer_check(buffer);
         rs_request target = {0};
