@@ -113,7 +113,8 @@ TEST(a_job_in_line_is_withdrawn) {
     for (int i = 0; i < IN_LINE; i++) {
         scene_call(&d, &syncers[i], request_fsync(fd), 0, 0);
         cancellers[i].opening = WORKERS;
-        scene_cancel(&d, &cancellers[i], &syncers[i].task, 0);
+        /* One in the middle first, then the head, then the end. */
+        scene_cancel(&d, &cancellers[i], &syncers[(i * 2 + 1) % IN_LINE].task, 0);
     }
     driver_park_root(&d);
     while (d.unfinished > WORKERS) driver_step(&d);

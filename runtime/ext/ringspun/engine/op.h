@@ -46,6 +46,7 @@ typedef struct rs_request {
 } rs_request;
 
 struct rs_machine;
+struct rs_job;
 
 typedef enum { RS_OP_FREE, RS_OP_FILLED, RS_OP_SUBMITTED, RS_OP_TERMINAL } rs_op_state;
 
@@ -66,6 +67,7 @@ typedef struct rs_op {
     uint32_t next;              /* links of the backend's lists: index + 1 */
     uint32_t previous;
     uint64_t backend_word;
+    struct rs_job *job;         /* the workers', read and set under their lock; NULL: none of them has it */
 } rs_op;
 
 #define RS_OP_CHUNK 256u

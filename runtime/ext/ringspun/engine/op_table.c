@@ -110,12 +110,11 @@ static transfer bounded(int fd, const transfer *t, struct iovec copies[COPIES]) 
 }
 
 /* -ENOTSOCK: it is our socket no more, and the hint is gone. */
-static int64_t try_stream(rs_machine *machine, int fd, const transfer *t, int64_t (*plain)(int, const transfer *),
-                          int64_t (*on_socket)(int, const transfer *)) {
+static inline int64_t try_stream(rs_machine *machine, int fd, const transfer *t, bool writes) {
     rs_descriptor *descriptor = &machine->descriptors.table[fd];
     /* Nothing to transfer never waits, and a place in a stream is refused; recv(2) answers neither as read(2) does. */
-    if (!descriptor->socket || t->bytes == 0 || t->offset >= 0) return plain(fd, t);
-    int64_t result = on_socket(fd, t);
+    if (!descriptor->socket || t->bytes == 0 || t->offset >= 0) return writes ? plain_write(fd, t) : plain_read(fd, t);
+    int64_t result = writes ? socket_write(fd, t) : socket_read(fd, t);
     if (RS_UNLIKELY(result == -ENOTSOCK)) descriptor->kind = RS_FD_UNKNOWN;
     return result;
 }
@@ -126,7 +125,7 @@ static int64_t attempt_read(rs_machine *machine, const rs_request *request) {
     int64_t result;
     rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, request->fd);
     if (RS_LIKELY(kind == RS_FD_STREAM)) {
-        result = try_stream(machine, request->fd, &t, plain_read, socket_read);
+        result = try_stream(machine, request->fd, &t, false);
         if (RS_LIKELY(result != -ENOTSOCK)) return result;
         kind = RS_FD_UNKNOWN;
     }
@@ -181,8 +180,10 @@ static int64_t attempt_write(rs_machine *machine, const rs_request *request) {
     struct iovec copies[COPIES];
     rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, request->fd);
     if (RS_LIKELY(kind == RS_FD_STREAM)) {
-        transfer part = bounded(request->fd, &t, copies);
-        int64_t result = try_stream(machine, request->fd, &part, plain_write, socket_write);
+        transfer part;
+        bool large = t.bytes > ONE_CALL_MAX;
+        if (RS_UNLIKELY(large)) part = bounded(request->fd, &t, copies);
+        int64_t result = try_stream(machine, request->fd, RS_UNLIKELY(large) ? &part : &t, true);
         if (RS_LIKELY(result != -ENOTSOCK)) return result;
         kind = RS_FD_UNKNOWN;
     }

@@ -6,14 +6,21 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-typedef struct job {
-    struct job *next;
-    struct job *previous;       /* in the list of those that run */
-    rs_id op;
+typedef struct rs_job {
+    struct rs_job *next;
+    struct rs_job *previous;
+    rs_op *op;                  /* points back; stays where it is until it has its answer, or the machine is gone */
+    bool runs;                  /* it is in that list, and in line no more */
     rs_request request;
     void *extra;                /* what was the op's, once the machine is gone */
     bool left;                  /* its strand waits no more */
 } job;
+
+/* Whoever is next is at the head. */
+typedef struct {
+    job *first;
+    job *last;
+} job_list;
 
 /* Everything here is under the lock. */
 struct rs_workers {
@@ -21,9 +28,8 @@ struct rs_workers {
     pthread_mutex_t lock;
     pthread_cond_t work;
     pthread_cond_t gone;
-    job *first;                 /* in line */
-    job *last;
-    job *running;
+    job_list line;
+    job_list running;
     uint32_t idle;
     uint32_t waiting;           /* jobs in line */
     uint32_t threads;
@@ -49,6 +55,21 @@ static void destroy(rs_workers *workers) {
     pthread_cond_destroy(&workers->work);
     pthread_cond_destroy(&workers->gone);
     free(workers);
+}
+
+static void append(job_list *list, job *mine) {
+    mine->next = NULL;
+    mine->previous = list->last;
+    if (list->last) list->last->next = mine;
+    else list->first = mine;
+    list->last = mine;
+}
+
+static void take_out(job_list *list, job *mine) {
+    if (mine->previous) mine->previous->next = mine->next;
+    else list->first = mine->next;
+    if (mine->next) mine->next->previous = mine->previous;
+    else list->last = mine->previous;
 }
 
 /* --- in a thread --- */
@@ -78,26 +99,26 @@ static void answer(rs_workers *workers, rs_id op, int64_t result) {
 }
 
 static job *take_job(rs_workers *workers) {
-    job *mine = workers->first;
+    job *mine = workers->line.first;
     if (!mine) return NULL;
-    workers->first = mine->next;
-    if (!workers->first) workers->last = NULL;
+    take_out(&workers->line, mine);
+    append(&workers->running, mine);
+    mine->runs = true;
     workers->waiting--;
     workers->busy++;
-    mine->next = workers->running;
-    if (mine->next) mine->next->previous = mine;
-    workers->running = mine;
     return mine;
 }
 
 static void finish_job(rs_workers *workers, job *mine, int64_t result) {
-    if (mine->next) mine->next->previous = mine->previous;
-    if (mine->previous) mine->previous->next = mine->next;
-    else workers->running = mine->next;
+    take_out(&workers->running, mine);
     workers->busy--;
     if (mine->left) workers->left--;
-    if (!workers->ending) answer(workers, mine->op, result);
-    else if (result >= 0 && rs_op_table[mine->request.kind].effect == RS_EFFECT_DESCRIPTOR) close((int)result);
+    if (!workers->ending) {
+        mine->op->job = NULL;
+        answer(workers, rs_op_id(mine->op), result);
+    } else if (result >= 0 && rs_op_table[mine->request.kind].effect == RS_EFFECT_DESCRIPTOR) {
+        close((int)result);
+    }
     free(mine->extra);
     free(mine);
 }
@@ -108,7 +129,7 @@ static void *work(void *argument) {
     rs_workers *workers = argument;
     pthread_mutex_lock(&workers->lock);
     while (!too_many(workers)) {
-        while (!workers->first && !workers->ending) {
+        while (!workers->line.first && !workers->ending) {
             workers->idle++;
             pthread_cond_wait(&workers->work, &workers->lock);
             workers->idle--;
@@ -153,62 +174,55 @@ static bool provide_hands(rs_workers *workers) {
 }
 
 static void put_in_line(rs_workers *workers, job *mine) {
-    if (workers->last) workers->last->next = mine;
-    else workers->first = mine;
-    workers->last = mine;
+    append(&workers->line, mine);
+    mine->op->job = mine;
     workers->waiting++;
 }
 
-static void take_out_of_line(rs_workers *workers, job *before, job *mine) {
-    if (before) before->next = mine->next;
-    else workers->first = mine->next;
-    if (workers->last == mine) workers->last = before;
+static void take_out_of_line(rs_workers *workers, job *mine) {
+    take_out(&workers->line, mine);
+    mine->op->job = NULL;
     workers->waiting--;
 }
 
 void rs_workers_submit(rs_workers *workers, rs_op *op) {
     job *mine = rs_alloc(sizeof(*mine));
-    mine->op = rs_op_id(op);
+    mine->op = op;
     mine->request = op->request;
     op->offloaded = true;
     workers->machine->outside++;
     workers->machine->metrics.ops_offloaded++;
     pthread_mutex_lock(&workers->lock);
     put_in_line(workers, mine);
-    bool alone = !provide_hands(workers) && workers->first == mine;
-    if (alone) take_out_of_line(workers, NULL, mine);
+    bool alone = !provide_hands(workers) && workers->line.first == mine;
+    if (alone) take_out_of_line(workers, mine);
     else pthread_cond_signal(&workers->work);
     pthread_mutex_unlock(&workers->lock);
     if (!alone) return;
     /* Done here and now: late but right. */
-    answer(workers, mine->op, perform(&mine->request));
+    answer(workers, rs_op_id(op), perform(&mine->request));
     free(mine);
 }
 
 static bool withdraw(rs_workers *workers, rs_op *op) {
-    bool found = false;
-    job *before = NULL;
     pthread_mutex_lock(&workers->lock);
-    for (job *each = workers->first; each && !found; before = each, each = each->next) {
-        if (each->op != rs_op_id(op)) continue;
-        take_out_of_line(workers, before, each);
-        free(each);
-        found = true;
-        break;
-    }
+    job *mine = op->job;
+    bool in_line = mine && !mine->runs;
+    if (in_line) take_out_of_line(workers, mine);
     pthread_mutex_unlock(&workers->lock);
-    if (found) workers->machine->outside--;
-    return found;
+    if (!in_line) return false;
+    free(mine);
+    workers->machine->outside--;
+    return true;
 }
 
 static void leave(rs_workers *workers, rs_op *op) {
     pthread_mutex_lock(&workers->lock);
-    for (job *each = workers->running; each && workers->left < RS_WORKERS_LEFT_MAX; each = each->next) {
-        if (each->op != rs_op_id(op) || each->left) continue;
-        each->left = true;
+    job *mine = op->job;
+    if (mine && !mine->left && workers->left < RS_WORKERS_LEFT_MAX) {
+        mine->left = true;
         workers->left++;
         workers->short_of_hands = true;
-        break;
     }
     pthread_mutex_unlock(&workers->lock);
 }
@@ -234,16 +248,14 @@ void rs_workers_tend(rs_workers *workers) {
 }
 
 void rs_workers_free(rs_workers *workers) {
-    rs_machine *machine = workers->machine;
     pthread_mutex_lock(&workers->lock);
     workers->ending = true;
     pthread_cond_broadcast(&workers->work);
     while (workers->threads > workers->busy) pthread_cond_wait(&workers->gone, &workers->lock);
-    for (job *each = workers->running; each; each = each->next) {
-        rs_op *op = rs_op_find(&machine->ops, each->op);
-        RS_ASSERT(op != NULL && rs_op_may_be_left(op));
-        each->extra = op->request.extra;
-        op->request.extra = NULL;
+    for (job *each = workers->running.first; each; each = each->next) {
+        RS_ASSERT(each->op->state == RS_OP_SUBMITTED && rs_op_may_be_left(each->op));
+        each->extra = each->op->request.extra;
+        each->op->request.extra = NULL;
     }
     workers->machine = NULL;
     bool last = workers->threads == 0;
@@ -252,12 +264,12 @@ void rs_workers_free(rs_workers *workers) {
 }
 
 void rs_workers_forked(rs_workers *workers) {
-    for (job *each = workers->first; each;) {
+    for (job *each = workers->line.first; each;) {
         job *next = each->next;
         free(each);
         each = next;
     }
-    workers->first = workers->last = workers->running = NULL;
+    workers->line = workers->running = (job_list){0};
     workers->idle = workers->waiting = workers->threads = workers->busy = workers->left = 0;
     pthread_mutex_init(&workers->lock, NULL);
     pthread_cond_init(&workers->work, NULL);
