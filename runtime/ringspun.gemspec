@@ -8,7 +8,7 @@ Gem::Specification.new do |spec|
   spec.authors = ["Ringspun contributors"]
   spec.summary = "Strands, scopes and cancellation for Ruby."
   spec.description = "Strands on one thread: scopes, deadlines and cancellation, files and sockets on a C engine over " \
-                     "epoll, and a deterministic simulation for tests."
+                     "epoll and io_uring, and a deterministic simulation for tests."
   spec.license = "MIT"
 
   # 3.3 is the first Ruby with Fiber#kill and data per thread for extensions.
