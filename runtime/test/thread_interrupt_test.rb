@@ -178,6 +178,30 @@ class ThreadInterruptTest < Minitest::Test
     assert_empty seen
   end
 
+  # CRuby would unwind by a number in errinfo, which a scope that fails overwrites.
+  def test_kill_during_a_shield_in_which_something_else_is_raised
+    assert_child "joined\n", <<~RUBY
+      parked = false
+      thread = Thread.new do
+        Thread.current.report_on_exception = false
+        machine.scope(shield: true) do
+          parked = true
+          machine.sleep(0.05)
+          machine.scope { raise "x" } rescue nil
+        end
+        machine.sleep
+        puts "lived on"
+      end
+      Thread.pass until parked && thread.stop?
+      thread.kill
+      begin
+        thread.join
+      rescue Ringspun::Cancelled
+        puts "joined"
+      end
+    RUBY
+  end
+
   def test_what_a_mask_keeps_for_the_next_wait_ends_a_sleep
     thread, seen = interruptible do |seen, ready|
       Thread.handle_interrupt(Failure => :on_blocking) do

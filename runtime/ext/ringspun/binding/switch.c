@@ -21,15 +21,30 @@ static VALUE fiber_error;
 
 /* --- what a wait that did not end with its value raises --- */
 
+static rsb_strand *root_of(rsb_machine *machine) {
+    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    return root ? root->user : NULL;
+}
+
+static bool is_thread_kill(VALUE info) { return RB_FIXNUM_P(info) && info != RSB_FIBER_KILLED; }
+
+/* Some rescue has overwritten what CRuby would unwind a Thread#kill by; the next best is an error that ends the root. */
+static void tell_root_of_kill(rsb_machine *machine, rsb_strand *strand) {
+    rsb_strand *root = root_of(machine);
+    if (root && root != strand) rsb_deliver(machine, root, rb_exc_new_cstr(rsb_eCancelled, "the thread was killed"));
+}
+
 /* CRuby unwinds a kill by a number in errinfo, which every fiber has of its own and no call can set. Where it is gone,
  * killing the fiber that runs comes to the same. A throw, out of a signal handler, goes the same way, and is over then. */
-NORETURN(static void raise_kill(rsb_strand *strand));
-static void raise_kill(rsb_strand *strand) {
+NORETURN(static void raise_kill(rsb_machine *machine, rsb_strand *strand));
+static void raise_kill(rsb_machine *machine, rsb_strand *strand) {
     VALUE info = strand->kill;
     strand->kill_pending = false;
     if (!RB_FIXNUM_P(info)) strand->kill = 0;
     if (rb_errinfo() == info) rb_jump_tag(strand->kill_state);
-    rb_funcall(rb_fiber_current(), rb_intern("kill"), 0);
+    if (is_thread_kill(info)) tell_root_of_kill(machine, strand);
+    /* Not the first fiber of a thread: CRuby aborts when it joins one that has died of that. */
+    if (rb_fiber_current() != machine->root_fiber) rb_funcall(rb_fiber_current(), rb_intern("kill"), 0);
     rb_raise(rsb_eCancelled, "killed"); /* it was killed before and goes on in an ensure block */
 }
 
@@ -39,7 +54,7 @@ void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
         rs_strand *engine = rs_running(&machine->engine);
         RS_ASSERT(engine->interrupts > 0);
         engine->interrupts--;
-        if (strand->kill_pending) raise_kill(strand);
+        if (strand->kill_pending) raise_kill(machine, strand);
         rb_exc_raise(rb_ary_shift(strand->raises));
     }
     if (kind == RS_WAKE_CANCEL) rb_raise(rsb_eCancelled, "cancelled: its scope was cancelled or its deadline passed");
@@ -69,18 +84,11 @@ void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int 
     rs_interrupt(&machine->engine, rs_strand_find(&machine->engine.strands, strand->id));
 }
 
-static rsb_strand *root_of(rsb_machine *machine) {
-    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
-    return root ? root->user : NULL;
-}
-
 bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state) {
-    if (!RB_FIXNUM_P(strand->kill) || strand->kill == RSB_FIBER_KILLED) return false;
+    if (!is_thread_kill(strand->kill)) return false;
     *state = strand->kill_state;
     if (rb_errinfo() == strand->kill) return true;
-    /* Some rescue has overwritten what CRuby would unwind by; the next best is an error that ends the root. */
-    rsb_strand *root = root_of(machine);
-    if (root) rsb_deliver(machine, root, rb_exc_new_cstr(rsb_eCancelled, "the thread was killed"));
+    tell_root_of_kill(machine, strand);
     return false;
 }
 
