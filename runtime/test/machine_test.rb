@@ -71,6 +71,16 @@ class MachineTest < Minitest::Test
     [:dup, :clone].each { |copy| assert_raises(Ringspun::UsageError) { machine.public_send(copy) } }
   end
 
+  def test_close_raises_what_waited_for_the_next_wait
+    error = assert_raises(Failure) do
+      on_thread do
+        machine.schedule(machine.running, Failure.new("late"))
+        machine.close
+      end
+    end
+    assert_equal "late", error.message
+  end
+
   def test_an_unknown_option_is_named_beside_the_known_ones
     error = on_thread { error_of { Ringspun::Machine.new(strand_max: 1, backend: :epoll) } }
     assert_instance_of Ringspun::UsageError, error

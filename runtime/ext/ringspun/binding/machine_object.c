@@ -458,7 +458,9 @@ static VALUE machine_close_engine(VALUE self) {
     }
     RS_ASSERT(machine->engine.ops.in_flight == machine->engine.outside);
     rsb_report_unread(machine);
-    ((rsb_strand *)rs_running(&machine->engine)->user)->done = true;
+    rsb_strand *root = rs_running(&machine->engine)->user;
+    VALUE raises = root->raises;
+    root->done = true;
     close_to_wakers(machine);
     rs_scope_close_all(&machine->engine, rs_running(&machine->engine));
     rs_machine_close(&machine->engine);
@@ -466,6 +468,8 @@ static VALUE machine_close_engine(VALUE self) {
     machine->idle_len = 0;
     set_existing(NULL, machine->thread);
     rb_ivar_set(machine->thread, id_machine, Qnil);
+    /* What waited for the next wait has waited in vain: there is none. */
+    if (!NIL_P(raises) && RARRAY_LEN(raises) > 0) rb_exc_raise(RARRAY_AREF(raises, 0));
     return Qnil;
 }
 
