@@ -10,6 +10,12 @@ class SuspendedScopeTest < Minitest::Test
 
   Timeout = Ringspun::TimeoutError
 
+  # What a fiber has open that nobody goes on with stays open until its strand ends, and here that is the root.
+  def teardown
+    super
+    machine.close
+  end
+
   # Yields inside the scope that the block opens around it, before and after a wait of so many seconds.
   def generator(seconds = 0)
     Enumerator.new do |items|
@@ -192,4 +198,9 @@ class SimulatedSuspendedScopeTest < SuspendedScopeTest
   include OnSimulation
 
   def faults = false
+
+  def teardown
+    super
+    Ringspun::Machine.new(backend: :sim, faults: faults)
+  end
 end

@@ -38,12 +38,12 @@ module Leaks
   def assert_idle_machine
     machine = Ringspun::Machine.current
     _, unread = capture_io { machine.__send__(:report_unread_errors) }
-    live, in_flight = machine.metrics.values_at(:strands_live, :ops_in_flight)
-    return assert_empty unread, "errors that the test has not joined" if live == 1 && in_flight.zero?
+    live, in_flight, timers = machine.metrics.values_at(:strands_live, :ops_in_flight, :timers)
+    return assert_empty unread, "errors that the test has not joined" if [live, in_flight, timers] == [1, 0, 0]
 
     left = machine.describe_strands
     capture_io { machine.close }
-    flunk "strands or ops outlive the test (#{live} strands, #{in_flight} ops):\n#{left}"
+    flunk "strands, ops or timers outlive the test (#{live} strands, #{in_flight} ops, #{timers} timers):\n#{left}"
   end
 
   def assert_no_descriptor_left
