@@ -6,6 +6,7 @@
 #include "scene.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct {
@@ -74,6 +75,24 @@ static inline const char *subject_path(const char *folder, const char *name) {
     char *path = paths[turn++ % 4];
     snprintf(path, sizeof(paths[0]), "%s/%s", folder, name);
     return path;
+}
+
+static inline const char *subject_fifo(const char *folder) {
+    const char *path = subject_path(folder, "fifo");
+    RS_ASSERT(mkfifo(path, 0600) == 0);
+    return path;
+}
+
+static inline void subject_remove_fifo(const char *folder, const char *path) {
+    unlink(path);
+    rmdir(folder);
+}
+
+/* Runs until what workers still have has come back. */
+static inline void subject_rest(driver *d) {
+    driver_park_root(d);
+    while (d->machine.outside > 0) driver_step(d);
+    driver_unpark_root(d);
 }
 
 #endif

@@ -22,24 +22,6 @@ static void open_machine(driver *d) {
     scene_begin();
 }
 
-/* Runs until what workers still have has come back. */
-static void run_until_workers_rest(driver *d) {
-    driver_park_root(d);
-    while (d->machine.outside > 0) driver_step(d);
-    driver_unpark_root(d);
-}
-
-static const char *make_fifo(const char *folder) {
-    const char *path = subject_path(folder, "fifo");
-    RS_ASSERT(mkfifo(path, 0600) == 0);
-    return path;
-}
-
-static void remove_fifo(const char *folder, const char *path) {
-    unlink(path);
-    rmdir(folder);
-}
-
 /* The strand has been sent on, and before it runs the worker is done: still nobody takes the descriptor. */
 typedef struct {
     task task;
@@ -64,7 +46,7 @@ static void racer_step(task *task) {
 
 TEST(a_descriptor_made_after_the_cancel_and_before_its_strand_ran_is_closed) {
     driver d;
-    const char *folder = subject_folder(), *path = make_fifo(folder);
+    const char *folder = subject_folder(), *path = subject_fifo(folder);
     open_machine(&d);
     int before = scene_open_descriptors();
     caller opener = {0};
@@ -76,12 +58,12 @@ TEST(a_descriptor_made_after_the_cancel_and_before_its_strand_ran_is_closed) {
     close(racer.other_end);
     CHECK_EQUAL(before, scene_open_descriptors());
     CHECK_EQUAL(0, scene_end(&d));
-    remove_fifo(folder, path);
+    subject_remove_fifo(folder, path);
 }
 
 TEST(closing_the_machine_closes_what_left_ops_still_make) {
     driver d;
-    const char *folder = subject_folder(), *path = make_fifo(folder);
+    const char *folder = subject_folder(), *path = subject_fifo(folder);
     int before = scene_open_descriptors();
     open_machine(&d);
     caller opener = {0};
@@ -95,14 +77,14 @@ TEST(closing_the_machine_closes_what_left_ops_still_make) {
     driver_close(&d);
     close(other_end);
     CHECK_EQUAL(before, scene_open_descriptors());
-    remove_fifo(folder, path);
+    subject_remove_fifo(folder, path);
 }
 
 /* With every worker busy a job waits in line; a cancellation takes it out of there at once. */
 TEST(a_job_in_line_is_withdrawn) {
     enum { WORKERS = 4, IN_LINE = 3 };
     driver d;
-    const char *folder = subject_folder(), *path = make_fifo(folder);
+    const char *folder = subject_folder(), *path = subject_fifo(folder);
     const char *file = subject_path(folder, "file");
     open_machine(&d);
     int before = scene_open_descriptors();
@@ -126,20 +108,20 @@ TEST(a_job_in_line_is_withdrawn) {
     driver_run(&d);
     for (int i = 0; i < WORKERS; i++) CHECK_EQUAL(RS_WAKE_CANCEL, openers[i].wake);
     int other_end = open(path, O_WRONLY | O_CLOEXEC);
-    run_until_workers_rest(&d);
+    subject_rest(&d);
     close(other_end);
     close_all(&d, &fd, 1);
     CHECK_EQUAL(before, scene_open_descriptors());
     CHECK_EQUAL(0, scene_end(&d));
     unlink(file);
-    remove_fifo(folder, path);
+    subject_remove_fifo(folder, path);
 }
 
 /* More opens that wait for ever than there are workers: given up, they keep nobody from working. */
 TEST(threads_that_were_left_do_not_count) {
     enum { STUCK = 6 };
     driver d;
-    const char *folder = subject_folder(), *path = make_fifo(folder);
+    const char *folder = subject_folder(), *path = subject_fifo(folder);
     const char *file = subject_path(folder, "file");
     open_machine(&d);
     int before = scene_open_descriptors();
@@ -158,18 +140,18 @@ TEST(threads_that_were_left_do_not_count) {
     CHECK_EQUAL(RS_WAKE_VALUE, syncer.wake);
     CHECK_EQUAL(0, syncer.result);
     int other_end = open(path, O_WRONLY | O_CLOEXEC);
-    run_until_workers_rest(&d);
+    subject_rest(&d);
     close(other_end);
     close_all(&d, &fd, 1);
     CHECK_EQUAL(before, scene_open_descriptors());
     CHECK_EQUAL(0, scene_end(&d));
     unlink(file);
-    remove_fifo(folder, path);
+    subject_remove_fifo(folder, path);
 }
 
 TEST(a_machine_closes_although_a_thread_is_stuck) {
     driver d;
-    const char *folder = subject_folder(), *path = make_fifo(folder);
+    const char *folder = subject_folder(), *path = subject_fifo(folder);
     int before = scene_open_descriptors();
     open_machine(&d);
     caller opener = {0};
@@ -185,7 +167,7 @@ TEST(a_machine_closes_although_a_thread_is_stuck) {
     for (int i = 0; i < 5000 && scene_threads() > 1; i++) usleep(1000);
     CHECK_EQUAL(1, scene_threads());
     CHECK_EQUAL(before, scene_open_descriptors());
-    remove_fifo(folder, path);
+    subject_remove_fifo(folder, path);
 }
 
 int main(int argc, char **argv) {

@@ -12,27 +12,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* Runs until what workers still have has come back. */
-static void run_until_workers_rest(driver *d) {
-    driver_park_root(d);
-    while (d->machine.outside > 0) driver_step(d);
-    driver_unpark_root(d);
-}
-
-static const char *make_fifo(const char *folder) {
-    const char *path = subject_path(folder, "fifo");
-    RS_ASSERT(mkfifo(path, 0600) == 0);
-    return path;
-}
-
-static void remove_fifo(const char *folder, const char *path) {
-    unlink(path);
-    rmdir(folder);
-}
-
 OVER_KERNELS(opening_a_fifo_waits_for_its_other_end_and_holds_up_nobody) {
     driver d;
-    const char *folder = subject_folder(), *path = make_fifo(folder);
+    const char *folder = subject_folder(), *path = subject_fifo(folder);
     char bytes[8];
     subject_open(&d, subject);
     caller ends[2] = {0};
@@ -51,12 +33,12 @@ OVER_KERNELS(opening_a_fifo_waits_for_its_other_end_and_holds_up_nobody) {
     CHECK_EQUAL(5, writer.result);
     close_all(&d, fds, 2);
     CHECK_EQUAL(0, scene_end(&d));
-    remove_fifo(folder, path);
+    subject_remove_fifo(folder, path);
 }
 
 OVER_KERNELS(a_cancelled_open_leaks_no_descriptor) {
     driver d;
-    const char *folder = subject_folder(), *path = make_fifo(folder);
+    const char *folder = subject_folder(), *path = subject_fifo(folder);
     subject_open(&d, subject);
     int before = scene_open_descriptors();
     caller opener = {.then_sleep_ns = 10 * SECOND};
@@ -71,16 +53,16 @@ OVER_KERNELS(a_cancelled_open_leaks_no_descriptor) {
     CHECK_EQUAL(is_uring(subject) ? 0 : 1, d.machine.outside);
     CHECK_EQUAL(d.machine.outside, d.machine.ops.in_flight);
     int other_end = open(path, O_RDWR | O_CLOEXEC);
-    run_until_workers_rest(&d);
+    subject_rest(&d);
     close(other_end);
     CHECK_EQUAL(before, scene_open_descriptors());
     CHECK_EQUAL(0, scene_end(&d));
-    remove_fifo(folder, path);
+    subject_remove_fifo(folder, path);
 }
 
 OVER_KERNELS(a_waiting_open_does_not_hold_up_other_work) {
     driver d;
-    const char *folder = subject_folder(), *path = make_fifo(folder);
+    const char *folder = subject_folder(), *path = subject_fifo(folder);
     const char *file = subject_path(folder, "file");
     subject_open(&d, subject);
     int fd = (int)scene_ask(&d, request_open(file, O_RDWR | O_CREAT));
@@ -97,12 +79,12 @@ OVER_KERNELS(a_waiting_open_does_not_hold_up_other_work) {
     CHECK_EQUAL(0, syncer.result);
     CHECK(syncer.order < opener.order);
     int other_end = open(path, O_RDWR | O_CLOEXEC);
-    run_until_workers_rest(&d);
+    subject_rest(&d);
     close(other_end);
     close_all(&d, &fd, 1);
     CHECK_EQUAL(0, scene_end(&d));
     unlink(file);
-    remove_fifo(folder, path);
+    subject_remove_fifo(folder, path);
 }
 
 /* Made by somebody else, without O_NONBLOCK. */
@@ -178,7 +160,7 @@ OVER_KERNELS(a_child_is_waited_for) {
     scene_call(&d, &writer, request_write(pair[1], "x", 1), MS, 0);
     driver_run(&d);
     CHECK_EQUAL(child, waiter.result);
-    run_until_workers_rest(&d);
+    subject_rest(&d);
     /* It was only looked at: reaping is the caller's. */
     int status;
     CHECK_EQUAL(child, waitpid(child, &status, 0));

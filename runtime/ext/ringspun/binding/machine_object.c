@@ -160,8 +160,8 @@ static void thread_exits(rb_event_flag_t event, const rb_internal_thread_event_d
 }
 
 static void check(rsb_machine *machine) {
-    if (RS_UNLIKELY(!machine->open)) rb_raise(rsb_eClosed, "this machine is closed; Machine.current makes a new one");
     if (RS_UNLIKELY(rsb_existing() != machine)) {
+        if (!machine->open) rb_raise(rsb_eClosed, "this machine is closed; Machine.current makes a new one");
         rb_raise(rsb_eWrongThread, "this machine belongs to another thread; only #schedule and #terminate may be called from "
                  "here. Use Machine.current for this thread's");
     }

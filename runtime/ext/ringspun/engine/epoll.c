@@ -147,12 +147,11 @@ static void epoll_cancel(rs_machine *machine, rs_op *op) {
 
 /* Somebody who takes as fast as we give could keep us here for ever, so an op gets its turn as a strand does: about 100 us. */
 #define TURN_TRIES 64
-#define TURN_BYTES 262144
 
 /* One more try for an op whose descriptor is ready. False: it goes on waiting, if only for its next turn. */
 static bool advance(rs_machine *machine, rs_op *op) {
     uint64_t before = op->done;
-    for (int tries = 0; tries < TURN_TRIES && op->done - before < TURN_BYTES; tries++) {
+    for (int tries = 0; tries < TURN_TRIES && op->done - before < RS_OP_TURN_BYTES; tries++) {
         int64_t result = rs_op_table[op->request.kind].attempt(machine, &op->request);
         if (result == -EAGAIN) return false;
         bool more = result > 0 && (op->request.options & RS_REQUEST_ALL) && (uint64_t)result < op->request.len;
@@ -160,10 +159,7 @@ static bool advance(rs_machine *machine, rs_op *op) {
             rs_op_complete(machine, op, result < 0 ? result : result + (int64_t)op->done);
             return true;
         }
-        op->done += (uint64_t)result;
-        op->request.address = (char *)op->request.address + result;
-        op->request.len -= (uint64_t)result;
-        if (op->request.offset >= 0) op->request.offset += result;
+        rs_op_advance(op, (uint64_t)result);
     }
     return false;
 }

@@ -104,6 +104,17 @@ void rs_op_release(rs_ops *ops, rs_op *op);
 static inline rs_op *rs_op_at(const rs_ops *ops, uint32_t index) {
     return &ops->chunks[index / RS_OP_CHUNK][index % RS_OP_CHUNK];
 }
+/* An op of RS_REQUEST_ALL moves so much in one go, then others have their turn. */
+#define RS_OP_TURN_BYTES 262144u
+
+/* What a short transfer has moved: the request is for the rest now. */
+static inline void rs_op_advance(rs_op *op, uint64_t bytes) {
+    op->done += bytes;
+    op->request.address = (char *)op->request.address + bytes;
+    op->request.len -= bytes;
+    if (op->request.offset >= 0) op->request.offset += (int64_t)bytes;
+}
+
 static inline rs_id rs_op_id(const rs_op *op) { return rs_id_make(op->index, op->generation); }
 
 /* The op of that name if it is in flight, else NULL. */

@@ -38,8 +38,6 @@
 
 /* A copy of this size costs less than handing it to anybody. */
 #define COPY_MAX 65536u
-/* So much of a long transfer goes through in one go, then others have their turn. */
-#define PROGRESS_MAX (256 * 1024)
 
 typedef struct {
     rs_id *names;
@@ -56,7 +54,7 @@ typedef struct {
     uint32_t stash_len;
     uint32_t stash_capacity;
     uint32_t stash_told;
-    rs_retry retry;             /* connects */
+    rs_retry retry;
     name_list turns;            /* ops whose turn has come */
     rs_workers *workers;
     bool supported[URING_OP_WAITID + 1];
@@ -96,7 +94,7 @@ static int refuse(rs_machine *machine, uring_state *state, int error, const char
 }
 
 static int open_ring(rs_machine *machine, uring_state *state) {
-    uring_wishes wishes = {.entries = ENTRIES, .sqpoll_cpu = -1, .may_move = machine->options.threads_move};
+    uring_wishes wishes = {.entries = ENTRIES, .may_move = machine->options.threads_move};
     const uring_system *system = machine->options.uring_system ? machine->options.uring_system : &uring_kernel;
     int error = uring_ring_open(&state->ring, system, &wishes, machine->refusal_text, sizeof(machine->refusal_text));
     if (error) return error;
@@ -253,8 +251,7 @@ static uint64_t bytes_of(const rs_request *request) {
 /* How the kernel is to be asked.
  *
  * A terminal, or a pipe that others keep blocking: when it is ready the kernel transfers as the plain call would, on our
- * thread, and waits there when somebody was faster or the room does not do. So it only tells of readiness. Nor does it
- * wait for a connect that was begun before it was asked.
+ * thread, and waits there when somebody was faster or the room does not do. So it only tells of readiness.
  *
  * A file that lies in the page cache would be copied on our thread, however large. An open is tried first, with
  * O_NONBLOCK: that of a FIFO then does not wait for its other end. */
@@ -331,20 +328,11 @@ static void serve_line(rs_machine *machine) {
 
 /* --- completions --- */
 
-/* What a short transfer has moved. */
-static void advance_request(rs_op *op, int64_t bytes) {
-    rs_request *request = &op->request;
-    op->done += (uint64_t)bytes;
-    request->address = (char *)request->address + bytes;
-    request->len -= (uint64_t)bytes;
-    if (request->offset >= 0) request->offset += bytes;
-}
-
 /* With the answer of the kernel, or of a try of our own. False: the op goes on waiting. */
 static bool proceed(rs_machine *machine, rs_op *op, int64_t result) {
-    uint64_t until = op->done + PROGRESS_MAX;
+    uint64_t until = op->done + RS_OP_TURN_BYTES;
     while (result > 0 && (op->request.options & RS_REQUEST_ALL) && (uint64_t)result < op->request.len) {
-        advance_request(op, result);
+        rs_op_advance(op, (uint64_t)result);
         if (is_unwanted(op)) result = -ECANCELED;
         else result = op->done < until ? rs_op_table[op->request.kind].attempt(machine, &op->request) : -EAGAIN;
     }

@@ -14,7 +14,7 @@
 typedef struct {
     uint8_t opcode;
     uint8_t flags;
-    uint16_t priority;          /* of sockets: how to wait (URING_POLL_FIRST) */
+    uint16_t priority;
     int32_t fd;
     uint64_t offset;            /* addr2; length of an address */
     uint64_t address;
@@ -86,8 +86,6 @@ enum {
 #define URING_MAP_RINGS 0ull
 #define URING_MAP_SQES 0x10000000ull
 
-#define URING_SETUP_SQPOLL (1u << 1)
-#define URING_SETUP_SQ_AFFINITY (1u << 2)
 #define URING_SETUP_CQSIZE (1u << 3)
 #define URING_SETUP_CLAMP (1u << 4)
 #define URING_SETUP_SUBMIT_ALL (1u << 7)
@@ -103,30 +101,23 @@ enum {
 #define URING_FEATURE_FAST_POLL (1u << 5)
 #define URING_FEATURE_POLL_32BITS (1u << 6)
 #define URING_FEATURE_EXT_ARG (1u << 8)
-#define URING_FEATURE_NATIVE_WORKERS (1u << 9)
 #define URING_FEATURE_CQE_SKIP (1u << 11)
 
 #define URING_SQE_ASYNC (1u << 4)
 #define URING_SQE_CQE_SKIP_SUCCESS (1u << 6)
 
-#define URING_SQ_NEED_WAKEUP (1u << 0)
 #define URING_SQ_CQ_OVERFLOW (1u << 1)
 #define URING_SQ_TASKRUN (1u << 2)
 
 #define URING_ENTER_GETEVENTS (1u << 0)
-#define URING_ENTER_SQ_WAKEUP (1u << 1)
-#define URING_ENTER_SQ_WAIT (1u << 2)
 #define URING_ENTER_EXT_ARG (1u << 3)
 
 #define URING_CQE_MORE (1u << 1)
-#define URING_CQE_SOCKET_NONEMPTY (1u << 2)
 
 #define URING_POLL_MULTISHOT (1u << 0)
 #define URING_CANCEL_ALL (1u << 0)
 #define URING_CANCEL_ANY (1u << 2)
 #define URING_FSYNC_DATASYNC (1u << 0)
-/* Of sqe.priority for sends and receives: wait for readiness without a first try. */
-#define URING_POLL_FIRST (1u << 0)
 
 #define URING_REGISTER_PROBE 8
 #define URING_REGISTER_IOWQ_MAX_WORKERS 19

@@ -42,33 +42,23 @@ static const uint32_t ladder[] = {
     0,
 };
 
-static int set_up(uring_ring *ring, uint32_t entries, uint32_t flags, const uring_wishes *wishes, uring_params *params) {
+static int set_up(uring_ring *ring, uint32_t entries, uint32_t flags, uring_params *params) {
     *params = (uring_params){.flags = flags | URING_SETUP_CLAMP | URING_SETUP_CQSIZE,
                              .cq_entries = entries * COMPLETIONS_PER_ENTRY};
-    if (wishes->sqpoll) {
-        params->flags |= URING_SETUP_SQPOLL;
-        params->sq_thread_idle = wishes->sqpoll_idle_ms;
-        if (wishes->sqpoll_cpu >= 0) {
-            params->flags |= URING_SETUP_SQ_AFFINITY;
-            params->sq_thread_cpu = (uint32_t)wishes->sqpoll_cpu;
-        }
-    }
     ring->setup_flags = params->flags;
     return ring->system->setup(entries, params);
 }
 
-/* A ring that is polled by the kernel, or used by changing threads, cannot put its work off for the one who asks. */
+/* A ring that changing threads use cannot put its work off for the one who asks. */
 static bool fits(uint32_t flags, const uring_wishes *wishes) {
-    uint32_t of_one_thread = URING_SETUP_SINGLE_ISSUER | URING_SETUP_DEFER_TASKRUN;
-    uint32_t on_call = URING_SETUP_DEFER_TASKRUN | URING_SETUP_COOP_TASKRUN | URING_SETUP_TASKRUN_FLAG;
-    return !(wishes->may_move && (flags & of_one_thread)) && !(wishes->sqpoll && (flags & on_call));
+    return !(wishes->may_move && (flags & (URING_SETUP_SINGLE_ISSUER | URING_SETUP_DEFER_TASKRUN)));
 }
 
 static int climb_down(uring_ring *ring, const uring_wishes *wishes, uring_params *params) {
     uint32_t entries = wishes->entries;
     int fd = -EINVAL;
     for (size_t i = 0; i < sizeof(ladder) / sizeof(ladder[0]);) {
-        fd = fits(ladder[i], wishes) ? set_up(ring, entries, ladder[i], wishes, params) : -EINVAL;
+        fd = fits(ladder[i], wishes) ? set_up(ring, entries, ladder[i], params) : -EINVAL;
         if (fd == -ENOMEM && entries > ENTRIES_MIN) entries /= 2;
         else if (fd == -EINVAL) i++;
         else break;
@@ -169,12 +159,9 @@ uring_sqe *uring_ring_next(uring_ring *ring) {
     return sqe;
 }
 
-static uint32_t show(uring_ring *ring, uint32_t *flags) {
+/* How many entries the kernel has to take. */
+static uint32_t show(uring_ring *ring) {
     atomic_store_explicit(ring->sq_tail, ring->sq_filled, memory_order_release);
-    if (!(ring->setup_flags & URING_SETUP_SQPOLL)) return uring_ring_pending(ring);
-    /* The kernel's thread looks for work before it says that it sleeps: one of us sees the other. */
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(ring->sq_flags, memory_order_relaxed) & URING_SQ_NEED_WAKEUP) *flags |= URING_ENTER_SQ_WAKEUP;
     return uring_ring_pending(ring);
 }
 
@@ -185,20 +172,14 @@ static int enter(uring_ring *ring, uint32_t submit, uint32_t wait_for, uint32_t 
 }
 
 int uring_ring_flush(uring_ring *ring) {
-    uint32_t flags = URING_ENTER_GETEVENTS;
-    uint32_t submit = show(ring, &flags);
-    bool polled = ring->setup_flags & URING_SETUP_SQPOLL;
-    /* Full: until the kernel's thread has taken some. */
-    if (polled && submit >= ring->sq_entries) flags |= URING_ENTER_SQ_WAIT;
-    bool call = polled ? (flags & ~URING_ENTER_GETEVENTS) != 0 : submit > 0;
-    return call || uring_ring_must_enter(ring) ? enter(ring, submit, 0, flags, NULL, 0) : 0;
+    uint32_t submit = show(ring);
+    return submit > 0 || uring_ring_must_enter(ring) ? enter(ring, submit, 0, URING_ENTER_GETEVENTS, NULL, 0) : 0;
 }
 
 int uring_ring_wait(uring_ring *ring, int64_t delay_ns) {
     uint32_t flags = URING_ENTER_GETEVENTS | URING_ENTER_EXT_ARG;
-    uint32_t submit = show(ring, &flags);
     uring_timespec delay = {.tv_sec = delay_ns / 1000000000, .tv_nsec = delay_ns % 1000000000};
     uring_wait_argument argument = {.timespec = delay_ns == RS_NEVER ? 0 : (uint64_t)(uintptr_t)&delay};
-    int error = enter(ring, submit, 1, flags, &argument, sizeof(argument));
+    int error = enter(ring, show(ring), 1, flags, &argument, sizeof(argument));
     return error == -ETIME ? 0 : error;
 }

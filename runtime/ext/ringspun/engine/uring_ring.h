@@ -23,9 +23,6 @@ extern const uring_system uring_kernel;
 typedef struct {
     uint32_t entries;           /* of the submission ring; halved until the kernel has memory for it */
     bool may_move;              /* the thread may go on as another thread of the kernel's */
-    bool sqpoll;
-    uint32_t sqpoll_idle_ms;
-    int32_t sqpoll_cpu;         /* -1: any */
 } uring_wishes;
 
 typedef struct {
@@ -75,8 +72,7 @@ static inline bool uring_ring_take(uring_ring *ring, uring_cqe *cqe) {
 /* Completions that the kernel holds back until it is entered. */
 static inline bool uring_ring_must_enter(const uring_ring *ring) {
     uint32_t flags = atomic_load_explicit(ring->sq_flags, memory_order_relaxed);
-    bool told = ring->setup_flags & (URING_SETUP_TASKRUN_FLAG | URING_SETUP_SQPOLL);
-    return !told || (flags & (URING_SQ_CQ_OVERFLOW | URING_SQ_TASKRUN));
+    return !(ring->setup_flags & URING_SETUP_TASKRUN_FLAG) || (flags & (URING_SQ_CQ_OVERFLOW | URING_SQ_TASKRUN));
 }
 
 /* Shows what is pending and harvests, without sleeping. 0 or -errno: -EBUSY and -EAGAIN pass. */
