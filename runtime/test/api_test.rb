@@ -77,6 +77,18 @@ class ApiTest < Minitest::Test
     [reader, writer].each(&:close)
   end
 
+  def test_a_park_that_did_not_begin_leaves_no_ticket_to_the_next_wait
+    assert_raises(Failure) { api.park_interrupted(Failure.new) }
+    strand = machine.running
+    other = machine.spin do
+      api.wake_kept(5)
+      3.times { machine.yield }
+      machine.schedule(strand, :value)
+    end
+    assert_equal :value, machine.park
+    other.join
+  end
+
   # Nobody but the thread knows that it will come, and yet it is no deadlock; and one that comes after the end hurts nobody.
   def test_a_wake_after_the_machine_was_closed
     assert_child "closed\n", <<~RUBY, File.join(FOLDER, "api_extension")

@@ -46,6 +46,25 @@ static VALUE park_woken(VALUE self, VALUE value) {
     return ringspun->park(RINGSPUN_NEVER, wake_here, &given, &answer) ? LL2NUM(answer) : Qnil;
 }
 
+static ringspun_waker kept;
+
+/* As if a signal handler had come in between: something is to be raised in the strand before it parks. */
+static void keep_and_interrupt(ringspun_waker waker, void *data) {
+    kept = waker;
+    VALUE machine = rb_funcall(rb_path2class("Ringspun::Machine"), rb_intern("current"), 0);
+    rb_funcall(machine, rb_intern("schedule"), 2, rb_funcall(machine, rb_intern("running"), 0), *(VALUE *)data);
+}
+
+static VALUE park_interrupted(VALUE self, VALUE error) {
+    ringspun->park(RINGSPUN_NEVER, keep_and_interrupt, &error, NULL);
+    return Qnil;
+}
+
+static VALUE wake_kept(VALUE self, VALUE value) {
+    ringspun->wake(kept, NUM2LL(value));
+    return Qnil;
+}
+
 static VALUE read_text(VALUE self, VALUE fd, VALUE length) {
     VALUE text = rb_str_new_cstr("");
     ringspun->read(NUM2INT(fd), text, NUM2LONG(length), 0);
@@ -77,6 +96,8 @@ void Init_api_extension(void) {
     VALUE module = rb_define_module("ApiExtension");
     rb_define_module_function(module, "park", park, 3);
     rb_define_module_function(module, "park_woken", park_woken, 1);
+    rb_define_module_function(module, "park_interrupted", park_interrupted, 1);
+    rb_define_module_function(module, "wake_kept", wake_kept, 1);
     rb_define_module_function(module, "read", read_text, 2);
     rb_define_module_function(module, "write", write_text, 2);
     rb_define_module_function(module, "wait_readable", wait_readable, 1);

@@ -11,13 +11,14 @@ static int64_t api_deadline(VALUE seconds) { return rsb_deadline(rsb_current(), 
 static bool api_park(int64_t deadline, void (*start)(ringspun_waker waker, void *data), void *data, int64_t *value) {
     rsb_machine *machine = rsb_current();
     rs_machine *engine = &machine->engine;
-    rs_wake_kind refused = rs_refusal(engine, 0);
-    if (refused != RS_WAKE_VALUE) rsb_raise_wake(machine, refused);
+    rsb_raise_refusal(machine);
     rs_strand *me = rs_running(engine);
     /* The ticket of the park that follows: nobody parks in between, for `start` must not wait. */
     ringspun_waker waker = {machine, rs_strand_id(me), engine->last_ticket + 1};
     engine->wakers++;
     start(waker, data);
+    /* A signal handler may have run meanwhile. Without a park the ticket must not become another wait's. */
+    if (rs_refusal(engine, 0) != RS_WAKE_VALUE) engine->last_ticket++;
     int64_t result = 0;
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_WAKER, 0, deadline, NULL, 0, &result);
     if (kind == RS_WAKE_TIMEOUT) return false;
@@ -32,8 +33,12 @@ static void api_wake(ringspun_waker waker, int64_t value) {
     rs_message *message = rs_alloc(sizeof(*message));
     *message = (rs_message){.kind = RS_MESSAGE_WAKE, .name = waker.strand, .payload = waker.ticket, .value = value};
     pthread_mutex_lock(&machine->wake_lock);
-    if (machine->wakeable) rs_send(&machine->engine, message);
-    else free(message);
+    if (machine->wakeable) {
+        rs_send(&machine->engine, message);
+    } else {
+        machine->engine.wakers--;
+        free(message);
+    }
     pthread_mutex_unlock(&machine->wake_lock);
 }
 

@@ -147,6 +147,8 @@ void rsb_yield(rsb_machine *machine);
 /* What was raised for the thread, and had to wait for the end of a shield or of a run. */
 void rsb_raise_pending(rsb_machine *machine);
 void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
+/* Raises what would keep the running strand from waiting, if anything would. */
+void rsb_raise_refusal(rsb_machine *machine);
 void rsb_after_inline(rsb_machine *machine);
 void rsb_before_lock(rsb_machine *machine);
 void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception);
@@ -187,7 +189,6 @@ const void *rsb_outer_stack(const void *fiber_data);
 /* scope_object.c */
 /* False: there is an error, and the scope has ended before it. */
 bool rsb_scope_child_ended(rsb_machine *machine, VALUE scope, VALUE error, bool cancelled);
-rs_scope *rsb_scope_engine(VALUE scope);
 
 /* A scope whose memory may lie on the stack of the fiber that runs: that fiber is kept until it is closed. */
 void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);

@@ -49,20 +49,23 @@ static void machine_mark(void *data) {
     mark_messages(machine->engine.taken);
 }
 
-/* With a worker still inside a system call its memory must stay: better lost than written over. So must that of a machine
- * whose threads stayed behind in the parent process. */
-static void close_to_wakers(rsb_machine *machine) {
+/* True when nobody is left who will wake it. */
+static bool close_to_wakers(rsb_machine *machine) {
     pthread_mutex_lock(&machine->wake_lock);
     machine->wakeable = false;
+    bool last = machine->engine.wakers == 0;
     pthread_mutex_unlock(&machine->wake_lock);
+    return last;
 }
 
+/* With a worker still inside a system call, or a waker out, its memory must stay: better lost than written over. So must that
+ * of a machine whose threads stayed behind in the parent process. */
 static void machine_free(void *data) {
     rsb_machine *machine = data;
     if (machine->open && (machine->engine.outside > 0 || machine->fork_count != rsb_forks)) return;
     close_to_wakers(machine);
-    if (machine->open) rs_machine_close(&machine->engine);
-    if (machine->engine.wakers == 0) xfree(machine);
+    if (machine->open) rs_machine_close(&machine->engine); /* deals with the wakes that have arrived */
+    if (close_to_wakers(machine)) xfree(machine);
 }
 
 static size_t machine_size(const void *data) {

@@ -73,11 +73,6 @@ static rsb_scope *get_open(VALUE self, rsb_machine **machine) {
     return scope;
 }
 
-rs_scope *rsb_scope_engine(VALUE self) {
-    rsb_scope *scope = get(self);
-    return scope->open ? &scope->engine : NULL;
-}
-
 static void take_error(rsb_scope *scope, VALUE error) {
     if (NIL_P(scope->first_error)) {
         scope->first_error = error;

@@ -466,6 +466,11 @@ static rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
 NORETURN(static void too_deep(void));
 static void too_deep(void) { rb_raise(rb_eSysStackError, "stack level too deep to wait"); }
 
+void rsb_raise_refusal(rsb_machine *machine) {
+    if (RS_UNLIKELY(ruby_stack_check())) too_deep();
+    rsb_raise_wake(machine, rs_refusal(&machine->engine, 0));
+}
+
 void rsb_raise_pending(rsb_machine *machine) {
     rs_strand *me = rs_running(&machine->engine);
     rsb_strand *strand = me->user;

@@ -1,5 +1,6 @@
 /* retry: ops for which the kernel has no notice. A Unix socket whose listener's queue is full cannot connect, and counts as
- * ready all the time, as does one that sends to somebody whose queue is full; all that is left is to try again. Owned by the machine's thread; one for each backend that needs it.
+ * ready all the time, as does one that sends to somebody whose queue is full; all that is left is to try again. Owned by the
+ * machine's thread; one for each backend that needs it.
  *
  * An op that waits here is linked through the low half of its backend_word; the high half above RS_RETRY_WAITS is its
  * backend's.
