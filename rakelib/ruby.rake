@@ -29,6 +29,11 @@ namespace :test do
     run_tests(BENCH_TESTS)
   end
 
+  desc "The Ruby tests of the runtime on epoll, for hosts where the ones before ran on io_uring"
+  task epoll: :compile do
+    run_tests(RUNTIME_TESTS, "RINGSPUN_BACKEND" => "epoll")
+  end
+
   desc "The runtime's tests with a collection at every allocation (SHORT=1: the files that say `gc stress: short`)"
   task gc_stress: :compile do
     files = ENV["SHORT"] ? RUNTIME_TESTS.select { |path| File.read(path).match?(SHORT_STRESS) } : RUNTIME_TESTS

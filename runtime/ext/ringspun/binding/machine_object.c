@@ -97,9 +97,10 @@ static VALUE machine_allocate(VALUE class) {
 
 /* Makes this thread's machine. Most programs use {Machine.current}, which makes one with the defaults.
  *
- * @param backend [Symbol, nil] :uring, :epoll or :sim; nil takes what RINGSPUN_BACKEND names, else :epoll
+ * @param backend [Symbol, nil] :uring, :epoll or :sim; nil takes what RINGSPUN_BACKEND names, else :uring
+ *   where the host has io_uring, else :epoll; {#backend} says which, and why
  * @param file_io [Symbol] :inline tries small file operations at once, :offload hands all to worker threads
- * @param workers_max [Integer] worker threads for what cannot be polled
+ * @param workers_max [Integer] worker threads for what cannot be polled: ours, and as many of the kernel's on io_uring
  * @param strands_max [Integer] how many strands may live at once
  * @param seed [Integer] :sim only: where every random draw comes from
  * @param faults [Boolean, Hash{Symbol => Float}] :sim only: see {Simulation.run}

@@ -18,12 +18,26 @@ static const rs_backend *wanted_backend(VALUE name) {
     rb_raise(rsb_eUsage, "unknown backend %s: there are :uring, :epoll and :sim", wanted);
 }
 
+static void tell_reason(rsb_machine *machine, const char *reason, const char *detail) {
+    snprintf(machine->backend_reason, sizeof(machine->backend_reason), "%s%s", reason, detail);
+}
+
+/* Anything that keeps a ring from being made is a reason to go on without. */
+static int open_best(rsb_machine *machine, const rs_options *options) {
+    tell_reason(machine, "the best that opens", "");
+    if (rs_machine_open(&machine->engine, &rs_backend_uring, options) == 0) return 0;
+    tell_reason(machine, "no io_uring: ", machine->engine.refusal_text);
+    return rs_machine_open(&machine->engine, &rs_backend_epoll, options);
+}
+
 static void open_engine(rsb_machine *machine, const rs_backend *backend, const rs_options *options) {
-    const char *reason = "asked for";
-    if (!backend) reason = "io_uring is new here, and taken when it is asked for";
-    else if (backend->closed_world) reason = "asked for: nothing is real here";
-    snprintf(machine->backend_reason, sizeof(machine->backend_reason), "%s", reason);
-    int error = rs_machine_open(&machine->engine, backend ? backend : &rs_backend_epoll, options);
+    int error;
+    if (backend) {
+        tell_reason(machine, backend->closed_world ? "asked for: nothing is real here" : "asked for", "");
+        error = rs_machine_open(&machine->engine, backend, options);
+    } else {
+        error = open_best(machine, options);
+    }
     if (error && backend == &rs_backend_uring) {
         rb_raise(rsb_eUnsupported, "no io_uring: %s; leave backend: out, and Ringspun takes epoll", machine->engine.refusal_text);
     }
