@@ -2,9 +2,12 @@
 
 require "test_helper"
 require "socket"
+require "support/strands"
 
 # The backend on io_uring where hosts refuse it, where they give it little, and where it must not be met after its end.
 class UringTest < Minitest::Test
+  include Strands
+
   # Classic BPF for seccomp(2): an error for one system call, everything else as before. Numbers of the three calls of
   # io_uring are the same on every processor; that of prctl(2) is not.
   FILTER = <<~'RUBY'
@@ -109,10 +112,90 @@ class UringTest < Minitest::Test
     end
   end
 
+  # --- options ---
+
+  def test_entries
+    on_thread do
+      machine = Ringspun::Machine.new(backend: :uring, entries: 2)
+      pipes = Array.new(20) { machine.pipe }
+      readers = pipes.map { |reader, _| machine.spin { machine.read(reader, bytes = +"").then { bytes } } }
+      machine.yield
+      pipes.each_with_index { |(_, writer), number| machine.write(writer, number.to_s) }
+      assert_equal Array.new(20, &:to_s), machine.await(*readers)
+      pipes.flatten.each { |fd| machine.close(fd) }
+      machine.close
+    end
+  end
+
+  def polling_threads
+    Dir.glob("/proc/self/task/*").select do |task|
+      File.read("#{task}/comm").start_with?("iou-sqp")
+    rescue SystemCallError
+      false # it has just ended
+    end
+  end
+
+  { true => nil, 0.001 => nil, { idle: 0.005 } => nil, { cpu: 0 } => "0", { idle: 1, cpu: 0 } => "0" }.each do |sqpoll, processor|
+    define_method("test_sqpoll_#{sqpoll}") do
+      on_thread do
+        before = polling_threads
+        machine = Ringspun::Machine.new(backend: :uring, sqpoll:)
+        ours = polling_threads - before
+        assert_equal 1, ours.size
+        allowed = File.read("#{ours.first}/status")[/^Cpus_allowed_list:\s*(.*)$/, 1]
+        assert_equal processor || File.read("/proc/self/status")[/^Cpus_allowed_list:\s*(.*)$/, 1], allowed
+        assert_equal 49 * 50 / 2, Ringspun.run { count_through_a_pipe(machine, 0) }
+        machine.close
+        Thread.pass while polling_threads.include?(ours.first) # it ends when it has seen that the ring is closed
+      end
+    end
+  end
+
+  # What is not the machine's own may be closed and opened again as soon as the strand waits.
+  def test_sqpoll_and_a_descriptor_of_others
+    on_thread do
+      machine = Ringspun::Machine.new(backend: :uring, sqpoll: 0.001)
+      200.times do
+        reader, writer = IO.pipe
+        strand = machine.spin { machine.read(reader, bytes = +"", 3).then { bytes } }
+        machine.yield
+        twin = writer.dup
+        writer.close
+        machine.write(twin, "yes")
+        assert_equal "yes", strand.await
+        [reader, twin].each(&:close)
+      end
+      machine.close
+    end
+  end
+
+  { { entries: 0 } => /entries .*between 1 and 32768/, { entries: "many" } => /entries/, { sqpoll: 0 } => /at least 0\.001 s/,
+    { sqpoll: -1 } => /negative/, { sqpoll: { idle: 1, cpus: 2 } } => /takes true, the idle/, { sqpoll: { cpu: -1 } } => /cpu/,
+    { sqpoll: "yes" } => /number of seconds/ }.each do |options, message|
+    define_method("test_wrong_#{options}") do
+      error = on_thread { error_of { Ringspun::Machine.new(backend: :uring, **options) } }
+      assert_instance_of Ringspun::UsageError, error
+      assert_match message, error.message
+    end
+  end
+
+  def test_options_of_the_ring_on_other_backends
+    %i[epoll sim].product([{ entries: 8 }, { sqpoll: true }]) do |backend, options|
+      error = on_thread { error_of { Ringspun::Machine.new(backend:, **options) } }
+      assert_instance_of Ringspun::UsageError, error
+      assert_match(/#{options.keys.first}: is for backend: :uring/, error.message)
+    end
+  end
+
+  def test_a_processor_that_is_not_there
+    error = on_thread { error_of { Ringspun::Machine.new(backend: :uring, sqpoll: { cpu: 1_000_000 }) } }
+    assert_instance_of Ringspun::UnsupportedError, error
+    assert_match(/no such processor/, error.message)
+  end
+
   # --- threads ---
 
   def test_a_hundred_machines_in_a_hundred_threads
-    before = Leaks.descriptors
     count = GCStress::WANTED ? 10 : 100
     threads = Array.new(count) do |number|
       Thread.new do
@@ -123,7 +206,6 @@ class UringTest < Minitest::Test
       end
     end
     assert_equal(Array.new(count) { |number| (number...number + 50).sum }, threads.map(&:value))
-    assert_equal before, Leaks.descriptors
   end
 
   def count_through_a_pipe(machine, number)

@@ -3,7 +3,7 @@
 module Ringspun
   # Runs strands on one thread. See {Machine.current}.
   class Machine
-    OPTIONS = %i[backend file_io workers_max strands_max seed faults trace].freeze
+    OPTIONS = %i[backend entries sqpoll file_io workers_max strands_max seed faults trace].freeze
     private_constant :OPTIONS
 
     # How long {#close} waits for cancelled strands to unwind, in seconds.
@@ -11,7 +11,7 @@ module Ringspun
 
     # Which backend runs, and why not a better one.
     #
-    # @!attribute name [Symbol, nil] :epoll or :sim; nil once the machine is closed
+    # @!attribute name [Symbol, nil] :uring, :epoll or :sim; nil once the machine is closed
     # @!attribute reason [String]
     Backend = Struct.new(:name, :reason) do
       # @return [String]

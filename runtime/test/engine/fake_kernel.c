@@ -35,6 +35,7 @@ static struct {
     uring_sqe *sqes;
     uint32_t sq_entries, cq_entries, setup_flags;
     uint32_t enters;
+    bool thread_sleeps;         /* the one that watches the ring, where there is one */
     request requests[REQUESTS_MAX];
     uint32_t len;
     uring_cqe overflow[REQUESTS_MAX];
@@ -321,10 +322,25 @@ static int sleep_until_completion(const uring_wait_argument *argument) {
     return -ETIME;
 }
 
+static bool is_polled(void) { return kernel.setup_flags & URING_SETUP_SQPOLL; }
+
+/* It sleeps only when it has seen that there is nothing, and wakes only when it is told to. */
+static void let_thread_run(uint32_t flags, bool until_done) {
+    if (flags & URING_ENTER_SQ_WAKEUP) kernel.thread_sleeps = false;
+    if (kernel.thread_sleeps) return;
+    do take_entries(UINT32_MAX);
+    while (until_done && *field(SQ_TAIL) != *field(SQ_HEAD));
+    kernel.thread_sleeps = *field(SQ_TAIL) == *field(SQ_HEAD) && fake_kernel_draw(2);
+}
+
 static int enter(uint32_t submit, uint32_t wait_for, uint32_t flags, const void *argument) {
     static const int errors[] = {-EAGAIN, -EINTR};
     if (happens(kernel.faults.fail_enter)) return errors[fake_kernel_draw(wait_for ? 2 : 1)];
     if (flags & URING_ENTER_GETEVENTS) fetch_held_back();
+    if (is_polled()) {
+        let_thread_run(flags, wait_for || (flags & URING_ENTER_SQ_WAIT));
+        submit = 0;
+    }
     if (submit > 0 && kernel.overflow_len > 0 && happens(kernel.faults.refuse_when_full)) return -EBUSY;
     uint32_t taken = take_entries(submit);
     if (!(flags & URING_ENTER_GETEVENTS)) return (int)taken;
@@ -342,7 +358,8 @@ static int fake_enter(int fd, uint32_t submit, uint32_t wait_for, uint32_t flags
     kernel.now_ns += (int64_t)fake_kernel_draw(3000);
     int result = enter(submit, wait_for, flags, argument);
     bool more = kernel.len > 0 && fake_kernel_draw(2);
-    *field(SQ_FLAGS) = (kernel.overflow_len ? URING_SQ_CQ_OVERFLOW : 0) | (more ? URING_SQ_TASKRUN : 0);
+    *field(SQ_FLAGS) = (kernel.overflow_len ? URING_SQ_CQ_OVERFLOW : 0) | (more ? URING_SQ_TASKRUN : 0) |
+                       (kernel.thread_sleeps ? URING_SQ_NEED_WAKEUP : 0);
     return result;
 }
 

@@ -2,7 +2,7 @@
  * may do and seldom does. The ring is real memory, and so are the pipes and sockets that its entries name; only the time
  * is its own. There is one at a time, owned by the thread that uses it.
  *
- * What it draws: rings of a few entries, entries left in the submission ring, enters that fail (EINTR, EAGAIN, EBUSY),
+ * What it draws: rings of a few entries, a thread that watches them or sleeps, entries left in the submission ring, enters that fail (EINTR, EAGAIN, EBUSY),
  * completions held back for want of room, late ones, and some told again after their op has ended, short transfers, results of EAGAIN, EINTR and
  * ENOBUFS, a lasting poll that ends, and cancellations that come too late, or take long.
  */

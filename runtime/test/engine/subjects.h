@@ -14,6 +14,7 @@ typedef struct {
     const rs_backend *backend;
     const rs_sim_faults *faults;
     bool offload_files;
+    bool sqpoll;
 } subject;
 
 static const rs_sim_faults subject_no_faults;
@@ -22,6 +23,7 @@ static const subject subjects[] = {
     {.name = "sim", .backend = &rs_backend_sim, .faults = &subject_no_faults},
     {.name = "uring", .backend = &rs_backend_uring},
     {.name = "uring without inline files", .backend = &rs_backend_uring, .offload_files = true},
+    {.name = "uring with a polling thread", .backend = &rs_backend_uring, .sqpoll = true},
     {.name = "epoll", .backend = &rs_backend_epoll},
     {.name = "epoll with files on workers", .backend = &rs_backend_epoll, .offload_files = true},
 };
@@ -53,6 +55,8 @@ static inline void subject_open(driver *driver, const subject *subject) {
     rs_options options = rs_default_options();
     options.faults = subject->faults;
     options.offload_files = subject->offload_files;
+    options.sqpoll = subject->sqpoll;
+    options.sqpoll_idle_ms = 1;
     int error = driver_open(driver, subject->backend, &options);
     RS_ASSERT(error == 0);
 }

@@ -303,6 +303,7 @@ static void open_program(void) {
     rs_options options = rs_default_options();
     options.uring_system = &fake_kernel_system;
     options.threads_move = draw(2);
+    options.sqpoll = draw(3) == 0;
     RS_ASSERT(driver_open(&program.driver, &rs_backend_uring, &options) == 0);
     program.driver.patient = true;
     program.driver.machine.clock = now;

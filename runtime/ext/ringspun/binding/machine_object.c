@@ -99,6 +99,10 @@ static VALUE machine_allocate(VALUE class) {
  *
  * @param backend [Symbol, nil] :uring, :epoll or :sim; nil takes what RINGSPUN_BACKEND names, else :uring
  *   where the host has io_uring, else :epoll; {#backend} says which, and why
+ * @param entries [Integer] :uring only: how many operations the ring takes in one go, 1 to 32768
+ * @param sqpoll [Boolean, Numeric, Hash] :uring only: a thread of the kernel's watches the ring, so that handing operations over
+ *   costs no system call but, while it watches, a processor. A number, or `idle:`, is after how many seconds without work it
+ *   goes to sleep; `cpu:` is the processor that it keeps to
  * @param file_io [Symbol] :inline tries small file operations at once, :offload hands all to worker threads
  * @param workers_max [Integer] worker threads for what cannot be polled: ours, and as many of the kernel's on io_uring
  * @param strands_max [Integer] how many strands may live at once

@@ -44,18 +44,50 @@ static void open_engine(rsb_machine *machine, const rs_backend *backend, const r
     if (error) rb_syserr_fail(-error, "no machine");
 }
 
+static VALUE option(VALUE options, const char *name) { return rb_hash_lookup2(options, ID2SYM(rb_intern(name)), Qnil); }
+
 static uint32_t option_count(VALUE options, const char *name, uint32_t otherwise) {
-    VALUE value = rb_hash_lookup2(options, ID2SYM(rb_intern(name)), Qnil);
+    VALUE value = option(options, name);
     if (NIL_P(value)) return otherwise;
     return (uint32_t)rsb_integer(value, 1, 1 << 24, name);
 }
 
-static void refuse_simulated(VALUE options) {
-    static const char *const names[] = {"seed", "faults"};
-    for (int i = 0; i < 2; i++) {
-        if (NIL_P(rb_hash_lookup2(options, ID2SYM(rb_intern(names[i])), Qnil))) continue;
-        rb_raise(rsb_eUsage, "%s: is for backend: :sim; nothing is drawn from a seed in a real machine", names[i]);
+static void refuse(VALUE options, const char *name, const char *why) {
+    if (RTEST(option(options, name))) rb_raise(rsb_eUsage, "%s: is for %s", name, why);
+}
+
+static void refuse_others(VALUE options, const rs_backend *backend) {
+    if (backend != &rs_backend_sim) {
+        static const char why[] = "backend: :sim; nothing is drawn from a seed in a real machine";
+        refuse(options, "seed", why);
+        refuse(options, "faults", why);
     }
+    if (backend && backend != &rs_backend_uring) {
+        static const char why[] = "backend: :uring; there is no ring on others";
+        refuse(options, "entries", why);
+        refuse(options, "sqpoll", why);
+    }
+}
+
+#define RING_ENTRIES_MAX 32768
+
+static void read_sqpoll(rs_options *chosen, VALUE sqpoll) {
+    if (!RTEST(sqpoll)) return;
+    chosen->sqpoll = true;
+    VALUE idle = sqpoll == Qtrue ? Qnil : sqpoll, cpu = Qnil;
+    if (RB_TYPE_P(sqpoll, T_HASH)) {
+        idle = option(sqpoll, "idle");
+        cpu = option(sqpoll, "cpu");
+        if (RHASH_SIZE(sqpoll) != (size_t)!NIL_P(idle) + !NIL_P(cpu)) {
+            rb_raise(rsb_eUsage, "sqpoll: takes true, the idle time in seconds, or idle: and cpu:, got %" PRIsVALUE, rsb_inspect(sqpoll));
+        }
+    }
+    int64_t idle_ms = NIL_P(idle) ? 0 : rsb_seconds_to_ns(idle, "sqpoll: idle") / 1000000;
+    if (!NIL_P(idle) && (idle_ms < 1 || idle_ms > UINT32_MAX)) {
+        rb_raise(rsb_eUsage, "sqpoll: the idle time must be at least 0.001 seconds and less than a month, got %" PRIsVALUE, rsb_inspect(idle));
+    }
+    chosen->sqpoll_idle_ms = (uint32_t)idle_ms;
+    if (!NIL_P(cpu)) chosen->sqpoll_cpu = (int32_t)rsb_integer(cpu, 0, INT32_MAX, "sqpoll: cpu");
 }
 
 static rs_options read_options(VALUE options) {
@@ -66,7 +98,9 @@ static rs_options read_options(VALUE options) {
     VALUE file_io = rb_hash_lookup2(options, ID2SYM(rb_intern("file_io")), ID2SYM(rb_intern("inline")));
     if (file_io == ID2SYM(rb_intern("offload"))) chosen.offload_files = true;
     else if (file_io != ID2SYM(rb_intern("inline"))) rb_raise(rsb_eUsage, "file_io: must be :inline or :offload");
-    VALUE seed = rb_hash_lookup2(options, ID2SYM(rb_intern("seed")), Qnil);
+    VALUE entries = option(options, "entries"), seed = option(options, "seed");
+    if (!NIL_P(entries)) chosen.ring_entries = (uint32_t)rsb_integer(entries, 1, RING_ENTRIES_MAX, "entries");
+    read_sqpoll(&chosen, option(options, "sqpoll"));
     if (!NIL_P(seed)) chosen.seed = rsb_seed(seed);
     chosen.trace = RTEST(rb_hash_lookup2(options, ID2SYM(rb_intern("trace")), Qfalse));
     return chosen;
@@ -75,8 +109,8 @@ static rs_options read_options(VALUE options) {
 void rsb_open_engine(rsb_machine *machine, VALUE options) {
     rs_options chosen = read_options(options);
     struct rs_sim_faults faults;
-    const rs_backend *backend = wanted_backend(rb_hash_lookup2(options, ID2SYM(rb_intern("backend")), Qnil));
-    if (!backend || !backend->closed_world) refuse_simulated(options);
+    const rs_backend *backend = wanted_backend(option(options, "backend"));
+    refuse_others(options, backend);
     rsb_simulation_options(options, &chosen, &faults);
     open_engine(machine, backend, &chosen);
 }

@@ -11,7 +11,7 @@
 #define RESUMES_PER_CLOCK 8
 
 rs_options rs_default_options(void) {
-    return (rs_options){.strands_max = 1u << 20, .workers_max = 4};
+    return (rs_options){.strands_max = 1u << 20, .workers_max = 4, .ring_entries = 256, .sqpoll_cpu = -1};
 }
 
 static void start_root(rs_machine *machine) {

@@ -31,6 +31,10 @@ typedef struct {
     bool offload_files;         /* every file op goes to a worker */
     bool trace;
     bool threads_move;          /* the machine's thread may go on as another one of the kernel's */
+    bool sqpoll;                /* uring: a thread of the kernel's watches the ring; so long in vain, 0: its default; on that one */
+    uint32_t sqpoll_idle_ms;
+    int32_t sqpoll_cpu;         /* negative: on any processor */
+    uint32_t ring_entries;      /* uring: ops that may be handed over in one go */
     const struct uring_system *uring_system; /* uring: the system calls of a kernel other than this one; NULL: this one's */
     uint64_t seed;              /* sim: where every draw comes from */
     const struct rs_sim_faults *faults;

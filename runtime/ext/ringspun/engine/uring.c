@@ -24,8 +24,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ENTRIES 256u
-
 /* Names of completions that belong to no op: an op's generation is never 0. */
 #define NAME_IGNORED ((rs_id)0)
 #define NAME_WAKE ((rs_id)1)
@@ -94,8 +92,10 @@ static int refuse(rs_machine *machine, uring_state *state, int error, const char
 }
 
 static int open_ring(rs_machine *machine, uring_state *state) {
-    uring_wishes wishes = {.entries = ENTRIES, .may_move = machine->options.threads_move};
-    const uring_system *system = machine->options.uring_system ? machine->options.uring_system : &uring_kernel;
+    const rs_options *options = &machine->options;
+    uring_wishes wishes = {.entries = options->ring_entries, .may_move = options->threads_move, .polled = options->sqpoll,
+                           .poll_idle_ms = options->sqpoll_idle_ms, .poll_cpu = options->sqpoll_cpu};
+    const uring_system *system = options->uring_system ? options->uring_system : &uring_kernel;
     int error = uring_ring_open(&state->ring, system, &wishes, machine->refusal_text, sizeof(machine->refusal_text));
     if (error) return error;
     error = probe(state);
@@ -145,13 +145,17 @@ static void stash(uring_state *state) {
     }
 }
 
+/* The kernel holds completions back for want of room, and takes nothing before they are fetched. */
 static void flush(uring_state *state) {
-    int error = uring_ring_flush(&state->ring);
-    /* The kernel holds completions back for want of room, and takes nothing before they are fetched. */
-    if (error == -EBUSY) {
-        stash(state);
-        uring_ring_flush(&state->ring);
-    }
+    if (uring_ring_flush(&state->ring) != -EBUSY) return;
+    stash(state);
+    uring_ring_flush(&state->ring);
+}
+
+static void hand_over(uring_state *state) {
+    if (uring_ring_hand_over(&state->ring) != -EBUSY) return;
+    stash(state);
+    uring_ring_hand_over(&state->ring);
 }
 
 static uring_sqe *next_entry(uring_state *state) {
@@ -191,6 +195,8 @@ static void give_up_turn(rs_machine *machine, rs_op *op) {
 }
 
 static void finish(rs_machine *machine, rs_op *op, int64_t result) {
+    /* Readiness takes nothing, so whoever ended the wait was first, however late the kernel is told. */
+    if (op->request.kind == RS_OP_POLL && is_unwanted(op)) result = -ECANCELED;
     if (result >= 0) result += (int64_t)op->done;
     if (op->backend_word & HAS_TURN) give_up_turn(machine, op);
     rs_op_complete(machine, op, result);
@@ -211,7 +217,7 @@ static void submit(rs_machine *machine, rs_op *op) {
     }
     op->backend_word &= ~WAITS_FOR_ENTRY;
     uring_fill(sqe, op);
-    if (!is_own(machine, op->request.fd)) flush(state);
+    if (!is_own(machine, op->request.fd)) hand_over(state);
 }
 
 /* The kernel wakes those that wait on one descriptor in no order, or the last one first. So of our own streams it gets one op
@@ -440,8 +446,12 @@ static void uring_wait(rs_machine *machine, int64_t deadline_ns) {
         delay_ns = deadline_ns - rs_now(machine);
         if (delay_ns <= 0) return;
     }
-    /* Without it nobody could wake us; the ring has room after the next poll. */
-    if (RS_UNLIKELY(!state->wake_armed && !arm_wake(state))) return;
+    /* Without the one nobody could wake us, and who waits for an entry may be who would. */
+    bool unarmed = !state->wake_armed && !arm_wake(state);
+    if (RS_UNLIKELY(unarmed || (state->in_line && machine->ops.in_flight > 0))) {
+        uring_ring_make_room(&state->ring);
+        return;
+    }
     /* No op, so nobody will poll for what came late. */
     if (machine->ops.in_flight == 0) state->stash_len = state->stash_told = 0;
     if (state->stash_len == 0 && !uring_ring_has_completions(&state->ring)) uring_ring_wait(&state->ring, delay_ns);

@@ -86,6 +86,8 @@ enum {
 #define URING_MAP_RINGS 0ull
 #define URING_MAP_SQES 0x10000000ull
 
+#define URING_SETUP_SQPOLL (1u << 1)
+#define URING_SETUP_SQ_AFF (1u << 2)
 #define URING_SETUP_CQSIZE (1u << 3)
 #define URING_SETUP_CLAMP (1u << 4)
 #define URING_SETUP_SUBMIT_ALL (1u << 7)
@@ -100,16 +102,20 @@ enum {
 #define URING_FEATURE_RW_CURRENT_POSITION (1u << 3)
 #define URING_FEATURE_FAST_POLL (1u << 5)
 #define URING_FEATURE_POLL_32BITS (1u << 6)
+#define URING_FEATURE_SQPOLL_NONFIXED (1u << 7)
 #define URING_FEATURE_EXT_ARG (1u << 8)
 #define URING_FEATURE_CQE_SKIP (1u << 11)
 
 #define URING_SQE_ASYNC (1u << 4)
 #define URING_SQE_CQE_SKIP_SUCCESS (1u << 6)
 
+#define URING_SQ_NEED_WAKEUP (1u << 0)
 #define URING_SQ_CQ_OVERFLOW (1u << 1)
 #define URING_SQ_TASKRUN (1u << 2)
 
 #define URING_ENTER_GETEVENTS (1u << 0)
+#define URING_ENTER_SQ_WAKEUP (1u << 1)
+#define URING_ENTER_SQ_WAIT (1u << 2)
 #define URING_ENTER_EXT_ARG (1u << 3)
 
 #define URING_CQE_MORE (1u << 1)

@@ -1,6 +1,7 @@
 #include "uring_ring.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,15 +43,22 @@ static const uint32_t ladder[] = {
     0,
 };
 
-static int set_up(uring_ring *ring, uint32_t entries, uint32_t flags, uring_params *params) {
-    *params = (uring_params){.flags = flags | URING_SETUP_CLAMP | URING_SETUP_CQSIZE,
-                             .cq_entries = entries * COMPLETIONS_PER_ENTRY};
-    ring->setup_flags = params->flags;
+static int set_up(uring_ring *ring, uint32_t entries, uint32_t flags, const uring_wishes *wishes, uring_params *params) {
+    flags |= URING_SETUP_CLAMP | URING_SETUP_CQSIZE;
+    *params = (uring_params){.cq_entries = entries * COMPLETIONS_PER_ENTRY};
+    if (wishes->polled) {
+        flags |= URING_SETUP_SQPOLL | (wishes->poll_cpu >= 0 ? URING_SETUP_SQ_AFF : 0);
+        params->sq_thread_idle = wishes->poll_idle_ms;
+        params->sq_thread_cpu = wishes->poll_cpu >= 0 ? (uint32_t)wishes->poll_cpu : 0;
+    }
+    params->flags = ring->setup_flags = flags;
     return ring->system->setup(entries, params);
 }
 
-/* A ring that changing threads use cannot put its work off for the one who asks. */
+/* A ring that changing threads use cannot put its work off for the one who asks, and where a thread of the kernel's does the
+ * work there is nothing to put off. */
 static bool fits(uint32_t flags, const uring_wishes *wishes) {
+    if (wishes->polled) return !(flags & (URING_SETUP_SINGLE_ISSUER | URING_SETUP_COOP_TASKRUN));
     return !(wishes->may_move && (flags & (URING_SETUP_SINGLE_ISSUER | URING_SETUP_DEFER_TASKRUN)));
 }
 
@@ -58,7 +66,7 @@ static int climb_down(uring_ring *ring, const uring_wishes *wishes, uring_params
     uint32_t entries = wishes->entries;
     int fd = -EINVAL;
     for (size_t i = 0; i < sizeof(ladder) / sizeof(ladder[0]);) {
-        fd = fits(ladder[i], wishes) ? set_up(ring, entries, ladder[i], params) : -EINVAL;
+        fd = fits(ladder[i], wishes) ? set_up(ring, entries, ladder[i], wishes, params) : -EINVAL;
         if (fd == -ENOMEM && entries > ENTRIES_MIN) entries /= 2;
         else if (fd == -EINVAL) i++;
         else break;
@@ -116,6 +124,7 @@ static int refuse(int error, const char *call, char *why, size_t why_size) {
     if (error == -EPERM || error == -EACCES) hint = ": a seccomp filter or kernel.io_uring_disabled forbids it";
     if (error == -ENOMEM) hint = ": no memory for a ring; the limit may be RLIMIT_MEMLOCK";
     if (error == -EMFILE || error == -ENFILE) hint = ": no descriptor is left for the ring";
+    if (error == -EINVAL) hint = ": the kernel does not know what was asked for, or has no such processor";
     snprintf(why, why_size, "%s was answered %s%s", call, strerror(-error), hint);
     return error;
 }
@@ -126,7 +135,8 @@ int uring_ring_open(uring_ring *ring, const uring_system *system, const uring_wi
     ring->fd = climb_down(ring, wishes, &params);
     if (ring->fd < 0) return refuse(ring->fd, "io_uring_setup", why, why_size);
     ring->features = params.features;
-    if ((params.features & FEATURES_NEEDED) != FEATURES_NEEDED) {
+    uint32_t needed = FEATURES_NEEDED | (wishes->polled ? URING_FEATURE_SQPOLL_NONFIXED : 0);
+    if ((params.features & needed) != needed) {
         close(ring->fd);
         snprintf(why, why_size, "this kernel's io_uring is too old; Linux 5.11 is the first that will do");
         return -ENOSYS;
@@ -159,10 +169,26 @@ uring_sqe *uring_ring_next(uring_ring *ring) {
     return sqe;
 }
 
+static bool is_polled(const uring_ring *ring) { return ring->setup_flags & URING_SETUP_SQPOLL; }
+
 /* How many entries the kernel has to take. */
 static uint32_t show(uring_ring *ring) {
     atomic_store_explicit(ring->sq_tail, ring->sq_filled, memory_order_release);
     return uring_ring_pending(ring);
+}
+
+/* That the kernel's thread may sleep is seen only behind what was shown to it. */
+static uint32_t sq_flags(const uring_ring *ring) {
+    if (is_polled(ring)) atomic_thread_fence(memory_order_seq_cst);
+    return atomic_load_explicit(ring->sq_flags, memory_order_relaxed);
+}
+
+static uint32_t wake_up(const uring_ring *ring) { return sq_flags(ring) & URING_SQ_NEED_WAKEUP ? URING_ENTER_SQ_WAKEUP : 0; }
+
+/* Completions that the kernel holds back until it is entered. */
+static bool holds_back(const uring_ring *ring, uint32_t flags) {
+    bool says_so = ring->setup_flags & (URING_SETUP_TASKRUN_FLAG | URING_SETUP_SQPOLL);
+    return !says_so || (flags & (URING_SQ_CQ_OVERFLOW | URING_SQ_TASKRUN));
 }
 
 static int enter(uring_ring *ring, uint32_t submit, uint32_t wait_for, uint32_t flags, const void *argument, size_t size) {
@@ -172,14 +198,39 @@ static int enter(uring_ring *ring, uint32_t submit, uint32_t wait_for, uint32_t 
 }
 
 int uring_ring_flush(uring_ring *ring) {
-    uint32_t submit = show(ring);
-    return submit > 0 || uring_ring_must_enter(ring) ? enter(ring, submit, 0, URING_ENTER_GETEVENTS, NULL, 0) : 0;
+    uint32_t submit = show(ring), flags = sq_flags(ring), what = holds_back(ring, flags) ? URING_ENTER_GETEVENTS : 0;
+    if (is_polled(ring)) {
+        if (submit > 0 && (flags & URING_SQ_NEED_WAKEUP)) what |= URING_ENTER_SQ_WAKEUP;
+        if (!what) return 0;
+    } else if (submit > 0) {
+        what |= URING_ENTER_GETEVENTS;
+    }
+    return what ? enter(ring, submit, 0, what, NULL, 0) : 0;
+}
+
+/* It takes them within a microsecond if it has a processor. */
+#define YIELDS_PER_ENTER 64
+
+int uring_ring_hand_over(uring_ring *ring) {
+    int error = uring_ring_flush(ring);
+    if (!is_polled(ring)) return error;
+    for (uint32_t yields = 1; uring_ring_pending(ring) > 0; yields++) {
+        sched_yield();
+        if (yields % YIELDS_PER_ENTER == 0) enter(ring, 0, 0, URING_ENTER_GETEVENTS | wake_up(ring), NULL, 0);
+    }
+    return 0;
+}
+
+int uring_ring_make_room(uring_ring *ring) {
+    if (!is_polled(ring)) return uring_ring_flush(ring);
+    return enter(ring, show(ring), 0, URING_ENTER_GETEVENTS | URING_ENTER_SQ_WAIT | wake_up(ring), NULL, 0);
 }
 
 int uring_ring_wait(uring_ring *ring, int64_t delay_ns) {
-    uint32_t flags = URING_ENTER_GETEVENTS | URING_ENTER_EXT_ARG;
+    uint32_t submit = show(ring), flags = URING_ENTER_GETEVENTS | URING_ENTER_EXT_ARG;
+    if (is_polled(ring)) flags |= wake_up(ring);
     uring_timespec delay = {.tv_sec = delay_ns / 1000000000, .tv_nsec = delay_ns % 1000000000};
     uring_wait_argument argument = {.timespec = delay_ns == RS_NEVER ? 0 : (uint64_t)(uintptr_t)&delay};
-    int error = enter(ring, show(ring), 1, flags, &argument, sizeof(argument));
+    int error = enter(ring, submit, 1, flags, &argument, sizeof(argument));
     return error == -ETIME ? 0 : error;
 }

@@ -23,6 +23,9 @@ extern const uring_system uring_kernel;
 typedef struct {
     uint32_t entries;           /* of the submission ring; halved until the kernel has memory for it */
     bool may_move;              /* the thread may go on as another thread of the kernel's */
+    bool polled;                /* a thread of the kernel's watches for entries, so that none costs a system call */
+    uint32_t poll_idle_ms;      /* how long it watches in vain before it sleeps; 0: as long as the kernel thinks */
+    int32_t poll_cpu;           /* the processor that it keeps to; negative: any */
 } uring_wishes;
 
 typedef struct {
@@ -69,14 +72,14 @@ static inline bool uring_ring_take(uring_ring *ring, uring_cqe *cqe) {
     return true;
 }
 
-/* Completions that the kernel holds back until it is entered. */
-static inline bool uring_ring_must_enter(const uring_ring *ring) {
-    uint32_t flags = atomic_load_explicit(ring->sq_flags, memory_order_relaxed);
-    return !(ring->setup_flags & URING_SETUP_TASKRUN_FLAG) || (flags & (URING_SQ_CQ_OVERFLOW | URING_SQ_TASKRUN));
-}
-
 /* Shows what is pending and harvests, without sleeping. 0 or -errno: -EBUSY and -EAGAIN pass. */
 int uring_ring_flush(uring_ring *ring);
+
+/* The same, and the kernel has looked at every entry when it returns 0. */
+int uring_ring_hand_over(uring_ring *ring);
+
+/* The same, and sleeps until there is room for an entry. */
+int uring_ring_make_room(uring_ring *ring);
 
 /* The same, and sleeps until there is a completion, or that delay is over (RS_NEVER: none). */
 int uring_ring_wait(uring_ring *ring, int64_t delay_ns);
