@@ -281,7 +281,8 @@ static bool tell(request *one) {
     if (!one->ended || one->due > kernel.enters) return true;
     /* An op that goes on is asked for anew under its name. */
     if (one->again && kernel.lives(one->entry.user_data)) return false;
-    post(one->entry.user_data, one->result, 0);
+    bool more = one->entry.opcode == URING_OP_RECV && fake_kernel_draw(2);
+    post(one->entry.user_data, one->result, more ? URING_CQE_SOCK_NONEMPTY : 0);
     if (one->again || !happens(kernel.faults.twice)) return false;
     one->again = true;
     one->due = kernel.enters + 1 + (uint32_t)fake_kernel_draw(DELAY_MAX);

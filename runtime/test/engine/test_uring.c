@@ -3,10 +3,12 @@
 
 #include "subjects.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 static void open_machine(driver *d) {
     rs_options options = rs_default_options();
@@ -70,6 +72,87 @@ TEST(a_transfer_longer_than_an_entry_can_say) {
     CHECK_EQUAL(5, reader.result);
     close_all(&d, pair, 2);
     munmap(bytes, len);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+/* --- what is known of a descriptor --- */
+
+static int64_t try_recv(driver *d, int fd, uint64_t len) {
+    char bytes[64];
+    rs_request request = request_recv(fd, bytes, len);
+    return rs_try(&d->machine, &request);
+}
+
+TEST(after_a_short_read_the_next_is_not_tried_in_vain) {
+    driver d;
+    int pair[2];
+    char bytes[64];
+    open_machine(&d);
+    CHECK_EQUAL(0, scene_ask(&d, request_socketpair(pair)));
+    CHECK_EQUAL(6, write(pair[0], "abcdef", 6));
+    CHECK_EQUAL(3, try_recv(&d, pair[1], 3));
+    CHECK_EQUAL(3, try_recv(&d, pair[1], 3)); /* as much as was asked for, so there may be more */
+    CHECK_EQUAL(-EAGAIN, try_recv(&d, pair[1], 3));
+    CHECK_EQUAL(3, write(pair[0], "abc", 3));
+    CHECK_EQUAL(3, try_recv(&d, pair[1], 64));
+    /* The hint is wrong by now, and loses nothing. */
+    CHECK_EQUAL(3, write(pair[0], "def", 3));
+    CHECK_EQUAL(-EAGAIN, try_recv(&d, pair[1], 64));
+    CHECK_EQUAL(3, scene_ask(&d, request_recv(pair[1], bytes, 64)));
+    CHECK(memcmp(bytes, "def", 3) == 0);
+    CHECK_EQUAL(3, write(pair[0], "ghi", 3));
+    CHECK_EQUAL(3, scene_ask(&d, request_read(pair[1], bytes, 64)));
+    CHECK_EQUAL(0, scene_ask(&d, request_close(pair[0])));
+    CHECK_EQUAL(0, scene_ask(&d, request_recv(pair[1], bytes, 64)));
+    close_all(&d, pair + 1, 1);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+TEST(who_may_not_wait_gets_what_is_there_whatever_the_hint_says) {
+    driver d;
+    int pair[2];
+    open_machine(&d);
+    CHECK_EQUAL(0, scene_ask(&d, request_socketpair(pair)));
+    CHECK_EQUAL(3, write(pair[0], "abc", 3));
+    CHECK_EQUAL(3, try_recv(&d, pair[1], 64));
+    CHECK_EQUAL(3, write(pair[0], "def", 3));
+    CHECK_EQUAL(-EAGAIN, try_recv(&d, pair[1], 64));
+    rs_running(&d.machine)->interrupts++;
+    CHECK_EQUAL(3, try_recv(&d, pair[1], 64));
+    rs_running(&d.machine)->interrupts--;
+    close_all(&d, pair, 2);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+TEST(a_short_message_says_nothing_of_the_next) {
+    driver d;
+    int pair[2];
+    open_machine(&d);
+    rs_request request = request_socketpair(pair);
+    request.mode = SOCK_DGRAM;
+    CHECK_EQUAL(0, scene_ask(&d, request));
+    for (int i = 0; i < 3; i++) CHECK_EQUAL(3, write(pair[0], "abc", 3));
+    for (int i = 0; i < 3; i++) CHECK_EQUAL(3, try_recv(&d, pair[1], 64));
+    close_all(&d, pair, 2);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+/* Closed and opened again behind the machine's back: neither the hint nor the way for sockets holds for the new one. */
+TEST(a_pipe_with_the_number_of_a_socket) {
+    driver d;
+    int pair[2], pipes[2];
+    char bytes[64];
+    open_machine(&d);
+    CHECK_EQUAL(0, scene_ask(&d, request_socketpair(pair)));
+    CHECK_EQUAL(3, write(pair[0], "abc", 3));
+    CHECK_EQUAL(3, try_recv(&d, pair[1], 64));
+    CHECK_EQUAL(0, pipe2(pipes, O_CLOEXEC | O_NONBLOCK));
+    dup2(pipes[0], pair[1]);
+    CHECK_EQUAL(3, write(pipes[1], "def", 3));
+    CHECK_EQUAL(3, scene_ask(&d, request_read(pair[1], bytes, 64)));
+    CHECK(memcmp(bytes, "def", 3) == 0);
+    for (int i = 0; i < 2; i++) close(pipes[i]);
+    close_all(&d, pair, 2);
     CHECK_EQUAL(0, scene_end(&d));
 }
 

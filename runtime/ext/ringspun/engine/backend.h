@@ -24,6 +24,7 @@ struct rs_machine;
 typedef struct rs_backend {
     const char *name;
     bool inline_first;          /* ops are real system calls: try them without the backend first */
+    bool hints;                 /* an op costs less than a try in vain: what is known of a descriptor may save the try */
     bool closed_world;          /* nothing but its own events can complete an op: no event, no hope */
     int (*open)(struct rs_machine *machine);
     void (*close)(struct rs_machine *machine);

@@ -26,6 +26,8 @@ typedef enum {
 typedef struct {
     uint8_t kind;
     bool socket;                /* STREAM: it is one */
+    bool bytes;                 /* socket: without borders between messages, so that a short read tells of its end */
+    bool drained;               /* nothing was left when it was last read: the next try would be in vain */
     bool closing;               /* a strand is about to close it: no op begins any more */
     uint8_t registered;         /* the backend has seen this number and may have to forget it */
     uint32_t armed;             /* readiness that the backend was asked for */
@@ -60,11 +62,19 @@ static inline void rs_descriptor_note(rs_descriptors *descriptors, int fd, rs_fd
     rs_descriptor *descriptor = rs_descriptor_get(descriptors, fd);
     descriptor->kind = (uint8_t)kind;
     descriptor->socket = socket;
+    descriptor->bytes = descriptor->drained = false;
 }
 
 /* For a number that may have come to mean something else. */
 static inline void rs_descriptor_forget(rs_descriptors *descriptors, int fd) {
     if ((uint32_t)fd < descriptors->capacity) descriptors->table[fd].kind = RS_FD_UNKNOWN;
+}
+
+/* A read or recv of those many bytes got so many: what is known of those behind them. */
+static inline void rs_descriptor_was_read(rs_descriptors *descriptors, int fd, uint64_t asked, int64_t got) {
+    if ((uint32_t)fd >= descriptors->capacity) return;
+    rs_descriptor *descriptor = &descriptors->table[fd];
+    descriptor->drained = descriptor->bytes && got > 0 && (uint64_t)got < asked;
 }
 
 void rs_descriptor_add(rs_descriptors *descriptors, rs_ops *ops, rs_op *op);

@@ -3,22 +3,37 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static bool makes_descriptor(uint32_t kind) { return rs_op_table[kind].effect == RS_EFFECT_DESCRIPTOR; }
 
-static void note_descriptor(rs_machine *machine, uint32_t kind, int64_t fd) {
+static bool is_of_bytes(rs_machine *machine, int fd) {
+    return (uint32_t)fd < machine->descriptors.capacity && machine->descriptors.table[fd].bytes;
+}
+
+static void note_descriptor(rs_machine *machine, const rs_request *request, int64_t fd) {
+    uint32_t kind = request->kind;
     if (fd < 0 || !makes_descriptor(kind) || !machine->backend->inline_first) return;
     rs_fd_kind fd_kind = kind == RS_OP_OPEN ? rs_descriptor_classify((int)fd) : RS_FD_STREAM;
     rs_descriptor_note(&machine->descriptors, (int)fd, fd_kind, kind != RS_OP_OPEN);
+    machine->descriptors.table[fd].bytes = kind == RS_OP_ACCEPT ? is_of_bytes(machine, request->fd)
+                                           : kind == RS_OP_SOCKET && (request->mode & RS_SOCK_TYPE) == SOCK_STREAM;
+}
+
+/* Not for one that may not wait: the hint may be old, and what is there is handed over even to a strand whose time is up. */
+static bool is_hopeless(rs_machine *machine, const rs_request *request) {
+    if (!rs_request_reads(request) || (uint32_t)request->fd >= machine->descriptors.capacity || request->len == 0) return false;
+    return machine->descriptors.table[request->fd].drained && rs_refusal(machine, 0) == RS_WAKE_VALUE;
 }
 
 int64_t rs_try(rs_machine *machine, const rs_request *request) {
-    if (!machine->backend->inline_first) return -EAGAIN;
+    if (!machine->backend->inline_first || is_hopeless(machine, request)) return -EAGAIN;
     int64_t result = rs_op_table[request->kind].attempt(machine, request);
+    if (machine->backend->hints && rs_request_reads(request)) rs_descriptor_was_read(&machine->descriptors, request->fd, request->len, result);
     if (result == -EAGAIN) return result;
     machine->metrics.ops_inline++;
-    if (RS_UNLIKELY(makes_descriptor(request->kind))) note_descriptor(machine, request->kind, result);
+    if (RS_UNLIKELY(makes_descriptor(request->kind))) note_descriptor(machine, request, result);
     return result;
 }
 
@@ -87,7 +102,7 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
     op->result = result;
     if (op->closing) rs_list_wake_all(machine, &machine->closers, 0);
     if (!op->abandoned && rs_wake(machine, op->strand, op->ticket, kind, result)) {
-        note_descriptor(machine, op->request.kind, result);
+        note_descriptor(machine, &op->request, result);
         return;
     }
     /* Its strand has been sent on, if it has not even left yet: nobody takes what the op made. */

@@ -45,6 +45,14 @@ typedef struct rs_request {
     uint32_t extra_len;
 } rs_request;
 
+/* The type of a socket, beside the flags that socket(2) has in the same word. */
+#define RS_SOCK_TYPE 0xfu
+
+/* Takes bytes out of a stream, in their order. */
+static inline bool rs_request_reads(const rs_request *request) {
+    return request->kind == RS_OP_READ || (request->kind == RS_OP_RECV && request->flags == 0);
+}
+
 struct rs_machine;
 struct rs_job;
 

@@ -56,6 +56,7 @@ typedef struct {
     name_list turns;            /* ops whose turn has come */
     rs_workers *workers;
     bool supported[URING_OP_WAITID + 1];
+    bool poll_first;
 } uring_state;
 
 static uring_state *state_of(rs_machine *machine) { return machine->backend_state; }
@@ -76,6 +77,8 @@ static int probe(uring_state *state) {
         state->supported[answer->ops[i].opcode] = answer->ops[i].flags & URING_PROBE_SUPPORTED;
     }
     free(answer);
+    /* Came with the same Linux, 5.19, and is not asked after. */
+    state->poll_first = state->supported[URING_OP_SOCKET];
     return error;
 }
 
@@ -241,6 +244,14 @@ static bool must_wait_for_turn(rs_machine *machine, rs_op *op) {
 
 static bool is_transfer(const rs_op *op) { return op->request.kind <= RS_OP_WRITEV; }
 
+static bool is_message(const rs_op *op) { return op->request.kind >= RS_OP_RECV && op->request.kind <= RS_OP_SENDMSG; }
+
+/* As is what is tried inline: see try_stream. */
+static bool is_for_socket(rs_machine *machine, const rs_request *request) {
+    bool plain = request->kind == RS_OP_READ || request->kind == RS_OP_WRITE;
+    return plain && request->len > 0 && request->offset < 0 && machine->descriptors.table[request->fd].socket;
+}
+
 static rs_fd_kind kind_now(rs_machine *machine, const rs_op *op) {
     rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, op->request.fd);
     return kind == RS_FD_UNKNOWN ? rs_descriptor_classify(op->request.fd) : kind;
@@ -267,9 +278,11 @@ static uint64_t way_of(rs_machine *machine, const rs_op *op) {
     /* A connect has begun with our own try, and the kernel would refuse a second one; a datagram to a full receiver it tries
      * again with no bytes left. */
     if (rs_retry_fits(op)) return URING_FOR_READINESS;
-    if (!is_transfer(op)) return 0;
+    uint64_t first = state_of(machine)->poll_first ? URING_POLL_FIRST : 0;
+    if (!is_transfer(op)) return is_message(op) ? first : 0;
     rs_fd_kind kind = kind_now(machine, op);
     if (kind == RS_FD_BLOCKING) return URING_FOR_READINESS;
+    if (kind == RS_FD_STREAM && is_for_socket(machine, &op->request)) return URING_FOR_SOCKET | first;
     bool file = kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE;
     return file && (machine->options.offload_files || bytes_of(&op->request) > COPY_MAX) ? URING_FOR_WORKER : 0;
 }
@@ -364,6 +377,10 @@ static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
     }
     if (op->backend_word & URING_FOR_READINESS) {
         if (*result >= 0) *result = info->attempt(machine, &op->request);
+    } else if (*result == -ENOTSOCK && (op->backend_word & URING_FOR_SOCKET)) {
+        op->backend_word &= ~(URING_FOR_SOCKET | URING_POLL_FIRST);
+        rs_descriptor_forget(&machine->descriptors, op->request.fd);
+        return false;
     } else if (*result == -EAGAIN && (info->side == RS_SIDE_READ || info->side == RS_SIDE_WRITE)) {
         op->backend_word |= URING_FOR_READINESS; /* nothing that the kernel can wait for in our place */
     } else if (op->request.kind == RS_OP_WAITID && *result == 0) {
@@ -372,8 +389,15 @@ static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
     return true;
 }
 
-static void tell(rs_machine *machine, rs_op *op, int64_t result) {
+static void note_rest(rs_machine *machine, const rs_op *op, int64_t result, uint32_t flags) {
+    if (!rs_request_reads(&op->request)) return;
+    rs_descriptor_was_read(&machine->descriptors, op->request.fd, op->request.len, result);
+    if (flags & URING_CQE_SOCK_NONEMPTY) machine->descriptors.table[op->request.fd].drained = false;
+}
+
+static void tell(rs_machine *machine, rs_op *op, int64_t result, uint32_t flags) {
     if (judge(machine, op, &result)) {
+        note_rest(machine, op, result, flags);
         if (result == -EAGAIN && rs_op_table[op->request.kind].side == RS_SIDE_NONE) {
             finish(machine, op, result); /* the answer, and not that it must wait */
             return;
@@ -409,7 +433,7 @@ static void tell_stashed(rs_machine *machine) {
     while (state->stash_told < state->stash_len) {
         uring_cqe cqe = state->stash[state->stash_told++];
         rs_op *op = rs_op_find(&machine->ops, cqe.user_data);
-        if (op && is_in_kernel(op)) tell(machine, op, cqe.result);
+        if (op && is_in_kernel(op)) tell(machine, op, cqe.result, cqe.flags);
         else machine->metrics.wakes_dropped++;
     }
     state->stash_len = state->stash_told = 0;
@@ -509,6 +533,6 @@ static int uring_forked(rs_machine *machine) {
 }
 
 const rs_backend rs_backend_uring = {
-    .name = "uring", .inline_first = true, .open = uring_open, .close = uring_close, .arm = uring_arm,
+    .name = "uring", .inline_first = true, .hints = true, .open = uring_open, .close = uring_close, .arm = uring_arm,
     .cancel = uring_cancel, .poll = uring_poll, .wait = uring_wait, .wake = uring_wake, .leave = uring_leave, .forked = uring_forked,
 };

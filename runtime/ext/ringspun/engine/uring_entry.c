@@ -82,7 +82,13 @@ void uring_fill(uring_sqe *sqe, const rs_op *op) {
     }
     sqe->opcode = uring_opcode(request->kind);
     if (op->backend_word & URING_FOR_WORKER) sqe->flags = URING_SQE_ASYNC;
+    if (op->backend_word & URING_POLL_FIRST) sqe->priority = URING_RECVSEND_POLL_FIRST;
     sqe->address = pointer(request->address);
     sqe->len = request->len < LEN_MAX ? (uint32_t)request->len : LEN_MAX;
+    if (op->backend_word & URING_FOR_SOCKET) {
+        sqe->opcode = request->kind == RS_OP_READ ? URING_OP_RECV : URING_OP_SEND;
+        sqe->op_flags = request->kind == RS_OP_READ ? 0 : MSG_NOSIGNAL;
+        return;
+    }
     fill_rest(sqe, op);
 }

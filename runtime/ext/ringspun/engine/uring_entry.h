@@ -11,6 +11,8 @@
 /* In op.backend_word, above what rs_retry uses: what is asked in place of the plain request. */
 #define URING_FOR_READINESS ((uint64_t)1 << 33) /* a poll, after which we try ourselves */
 #define URING_FOR_WORKER ((uint64_t)1 << 34)    /* by a thread of the kernel's, without a first try on ours */
+#define URING_FOR_SOCKET ((uint64_t)1 << 39)    /* a read or write as what sockets have for it */
+#define URING_POLL_FIRST ((uint64_t)1 << 40)    /* without a first try, for we have just had ours */
 
 uint8_t uring_opcode(uint32_t kind);
 
