@@ -193,6 +193,175 @@ class UringTest < Minitest::Test
     assert_match(/no such processor/, error.message)
   end
 
+  # --- connections that are accepted ahead ---
+
+  def listen
+    listener = machine.socket(:INET, :STREAM)
+    machine.bind(listener, Addrinfo.tcp("127.0.0.1", 0))
+    machine.listen(listener, 64)
+    [listener, Socket.for_fd(listener).tap { |socket| socket.autoclose = false }.local_address]
+  end
+
+  def on_ring(**)
+    on_thread do
+      Ringspun::Machine.new(backend: :uring, **)
+      Ringspun.run { yield }
+      machine.close
+    end
+  end
+
+  # So many clients, when the kernel has told of all that it accepts.
+  def connect(address, count)
+    clients = Array.new(count) { TCPSocket.new(address.ip_address, address.ip_port) }
+    5.times { machine.sleep(0.001) }
+    clients
+  end
+
+  def sockets = Leaks.descriptors["socket"].to_i
+
+  def test_so_many_are_accepted_ahead
+    on_ring do
+      listener, address = listen
+      { 2 => 3, 0 => 1 }.each do |ahead, accepted|
+        first = nil
+        server = machine.spin do
+          machine.accept_each(listener, ahead:) do |peer|
+            first = peer
+            machine.sleep
+          end
+        end
+        before = sockets
+        clients = connect(address, 1)
+        clients += connect(address, 1) until clients.size == 8
+        assert_equal [clients.size + accepted, 8], [sockets - before, clients.size]
+        machine.terminate(server)
+        error_of { server.join }
+        machine.close(first)
+        clients.each(&:close)
+      end
+      machine.close(listener)
+    end
+  end
+
+  def test_what_was_accepted_ahead_and_nobody_takes_is_closed
+    on_ring do
+      listener, address = listen
+      server = machine.spin { machine.accept_each(listener) { |peer| break peer if machine.park == :break } }
+      clients = connect(address, 4)
+      machine.schedule(server, :break)
+      taken = server.await
+      assert_equal(3, clients.count { |client| client.wait_readable(0) && client.recv(1).to_s.empty? })
+      clients.each(&:close)
+      [taken, listener].each { |descriptor| machine.close(descriptor) }
+    end
+  end
+
+  def test_a_machine_that_is_closed_while_connections_wait
+    answer = ruby_child(<<~'RUBY')
+      require "ringspun"
+      require "socket"
+      machine = Ringspun::Machine.new(backend: :uring)
+      listener = machine.socket(:INET, :STREAM)
+      machine.bind(listener, Addrinfo.tcp("127.0.0.1", 0))
+      machine.listen(listener)
+      port = Socket.for_fd(listener).local_address.ip_port
+      clients = Array.new(3) { TCPSocket.new("127.0.0.1", port) }
+      begin
+        machine.accept_each(listener) do
+          machine.sleep(0.001)
+          machine.close
+        end
+      rescue Ringspun::ClosedError => error
+        puts error.class
+      end
+      GC.start
+      puts clients[1..].map { |client| client.read.size }
+    RUBY
+    assert_match(/\ARingspun::ClosedError\n0\n0\n\z/, answer.out, answer.err)
+  end
+
+  # Who was cancelled first ends by that, whatever becomes of the listener while the kernel lets go of it.
+  def test_a_cancelled_acceptor_whose_listener_is_closed
+    on_ring do
+      listener, = listen
+      server = machine.spin { machine.accept_each(listener) { flunk "nobody connects" } }
+      until_parked(server)
+      machine.terminate(server)
+      machine.close(listener)
+      assert_instance_of Ringspun::TerminatedError, error_of { server.join }
+    end
+  end
+
+  def test_an_enumerator_of_connections_that_nobody_goes_on_with
+    on_ring do
+      listener, address = listen
+      clients = connect(address, 2)
+      connections = machine.to_enum(:accept_each, listener)
+      taken = Array.new(2) { connections.next }
+      [*taken, listener].each { |descriptor| machine.close(descriptor) }
+      clients.each(&:close)
+    end
+  end
+
+  # A peer sees the end of its connection only when nobody has it any more.
+  def test_a_child_has_nothing_of_what_its_parent_accepted_ahead
+    answer = ruby_child(<<~'RUBY')
+      require "ringspun"
+      require "socket"
+      $stdout.sync = true
+      machine = Ringspun::Machine.new(backend: :uring)
+      listener = machine.socket(:INET, :STREAM)
+      machine.bind(listener, Addrinfo.tcp("127.0.0.1", 0))
+      machine.listen(listener)
+      port = Socket.for_fd(listener).tap { |socket| socket.autoclose = false }.local_address.ip_port
+      clients = Array.new(3) { TCPSocket.new("127.0.0.1", port) }
+      reader, writer = IO.pipe
+      child = nil
+      machine.accept_each(listener) do |peer|
+        machine.sleep(0.001)
+        child = fork do
+          clients.each(&:close)
+          machine.close(peer)
+          machine.sleep(0)
+          writer.close
+          reader.read
+          puts "child"
+        end
+        machine.close(peer)
+        break
+      end
+      reader.close
+      machine.sleep(0.001) # the child has begun
+      puts clients.map { |client| client.read.size }
+      writer.close
+      Process.wait(child)
+    RUBY
+    assert_equal ["0\n0\n0\nchild\n", ""], [answer.out, answer.err]
+  end
+
+  def test_no_descriptor_is_left_for_a_connection
+    answer = ruby_child(<<~'RUBY')
+      require "ringspun"
+      require "socket"
+      machine = Ringspun::Machine.new(backend: :uring)
+      listener = machine.socket(:INET, :STREAM)
+      machine.bind(listener, Addrinfo.tcp("127.0.0.1", 0))
+      machine.listen(listener)
+      client = TCPSocket.new("127.0.0.1", Socket.for_fd(listener).tap { |socket| socket.autoclose = false }.local_address.ip_port)
+      limit = Process.getrlimit(:NOFILE)
+      Process.setrlimit(:NOFILE, 4, limit.last)
+      begin
+        machine.accept_each(listener) { puts "taken" }
+      rescue SystemCallError => error
+        Process.setrlimit(:NOFILE, *limit)
+        puts error.class
+      end
+      machine.accept_each(listener) { |peer| break machine.write(peer, "later") }
+      puts client.recv(5)
+    RUBY
+    assert_equal ["Errno::EMFILE\nlater\n", ""], [answer.out, answer.err]
+  end
+
   # --- threads ---
 
   def test_a_hundred_machines_in_a_hundred_threads

@@ -181,12 +181,13 @@ bool task_request_shielded(task *self, const rs_request *request) {
     return start(self, request, RS_PARK_SHIELDED, RS_NEVER);
 }
 
-bool task_wait_for_ops(task *self) {
-    rs_machine *machine = &self->driver->machine;
+bool task_wait_shielded_in(task *self, rs_list *list) {
     if (!task_park(self, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER)) return false;
-    rs_list_append(machine, &machine->closers, self->strand, 0);
+    rs_list_append(&self->driver->machine, list, self->strand, 0);
     return true;
 }
+
+bool task_wait_for_ops(task *self) { return task_wait_shielded_in(self, &self->driver->machine.closers); }
 
 /* --- requests --- */
 

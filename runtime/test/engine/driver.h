@@ -95,6 +95,8 @@ bool task_wait_for_scope(task *self, rs_scope *scope, uint32_t flags);
 bool task_request(task *self, const rs_request *request, int64_t deadline_ns);
 bool task_request_shielded(task *self, const rs_request *request);
 
+bool task_wait_shielded_in(task *self, rs_list *list);
+
 /* Until some op on a descriptor that is being closed has ended; shielded. */
 bool task_wait_for_ops(task *self);
 

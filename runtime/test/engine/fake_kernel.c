@@ -151,13 +151,19 @@ static void fetch_held_back(void) {
 
 /* --- entries --- */
 
-static bool lasts(const request *one) {
+static bool is_lasting_poll(const request *one) {
     return one->entry.opcode == URING_OP_POLL_ADD && (one->entry.len & URING_POLL_MULTISHOT);
 }
 
+static bool accepts_many(const request *one) {
+    return one->entry.opcode == URING_OP_ACCEPT && (one->entry.priority & URING_ACCEPT_MULTISHOT);
+}
+
+static bool lasts(const request *one) { return is_lasting_poll(one) || accepts_many(one); }
+
 uint32_t fake_kernel_pending(void) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < kernel.len; i++) count += !lasts(&kernel.requests[i]) && !kernel.requests[i].again;
+    for (uint32_t i = 0; i < kernel.len; i++) count += !is_lasting_poll(&kernel.requests[i]) && !kernel.requests[i].again;
     return count;
 }
 
@@ -240,7 +246,7 @@ static void take(const uring_sqe *entry) {
         cancel(entry);
     } else {
         request *one = add(entry);
-        if (!lasts(one) && happens(kernel.faults.fail_entry)) end(one, errors[fake_kernel_draw(is_transfer(entry) ? 3 : 2)]);
+        if (!is_lasting_poll(one) && happens(kernel.faults.fail_entry)) end(one, errors[fake_kernel_draw(is_transfer(entry) ? 3 : 2)]);
         else if (!happens(kernel.faults.late)) try_to_end(one);
     }
 }
@@ -276,6 +282,16 @@ static bool serve_poll(request *one) {
     return !last;
 }
 
+static bool serve_accepts(request *one) {
+    for (;;) {
+        int fd = accept4(one->entry.fd, NULL, NULL, (int)one->entry.op_flags);
+        if (fd < 0 && errno == EAGAIN) return true;
+        bool last = fd < 0 || happens(kernel.faults.end_poll);
+        post(one->entry.user_data, fd < 0 ? -errno : fd, last ? 0 : URING_CQE_MORE);
+        if (last) return false;
+    }
+}
+
 /* False: that was its terminal completion. */
 static bool tell(request *one) {
     if (!one->ended || one->due > kernel.enters) return true;
@@ -294,7 +310,7 @@ static void progress(bool all) {
         request *one = &kernel.requests[i];
         bool stays = true;
         if (lasts(one) && !one->ended) {
-            stays = serve_poll(one);
+            stays = accepts_many(one) ? serve_accepts(one) : serve_poll(one);
         } else {
             if (all || !happens(kernel.faults.late)) try_to_end(one);
             if (all && !one->again) one->due = kernel.enters;

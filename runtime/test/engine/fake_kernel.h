@@ -4,7 +4,7 @@
  *
  * What it draws: rings of a few entries, a thread that watches them or sleeps, entries left in the submission ring, enters that fail (EINTR, EAGAIN, EBUSY),
  * completions held back for want of room, late ones, and some told again after their op has ended, short transfers, results of EAGAIN, EINTR and
- * ENOBUFS, a lasting poll that ends, and cancellations that come too late, or take long.
+ * ENOBUFS, a lasting op that ends, and cancellations that come too late, or take long.
  */
 #ifndef RINGSPUN_FAKE_KERNEL_H
 #define RINGSPUN_FAKE_KERNEL_H

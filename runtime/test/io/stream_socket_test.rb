@@ -294,6 +294,53 @@ module StreamSocketTests
     end
   end
 
+  # Who has come later gets connections as well, and so does a plain accept.
+  def test_two_accept_each_and_an_accept_share_a_listener
+    on_machine do |machine|
+      listener, address = listen
+      seen = Hash.new(0)
+      servers = %i[one other].map do |name|
+        waiting(/accept/) do
+          machine.accept_each(listener) do |peer|
+            seen[name] += 1
+            machine.close(peer)
+          end
+        end
+      end
+      single = waiting(/accept/) { machine.accept(listener) }
+      9.times do |before|
+        machine.connect(make_socket(family, :STREAM), address)
+        machine.sleep(0.001) until seen.values.sum + (single.alive? ? 0 : 1) > before
+      end
+      assert_equal [8, false], [seen.values.sum, single.alive?]
+      assert_operator seen.values_at(:one, :other).min, :>=, 2, seen
+      keep(single.await)
+      servers.each { |server| machine.terminate(server) }
+    end
+  end
+
+  def test_accept_each_goes_on_after_its_block_has_waited
+    on_machine do |machine|
+      listener, address = listen
+      reader, writer = make_pipe
+      served = []
+      server = waiting(/accept/) do
+        machine.accept_each(listener) do |peer|
+          machine.read(reader, turn = +"", 1)
+          machine.write(peer, turn)
+          machine.close(peer)
+          break if served.push(turn).size == 5
+        end
+      end
+      clients = Array.new(5) { make_socket(family, :STREAM).tap { |client| machine.connect(client, address) } }
+      settle
+      machine.write(writer, "abcde")
+      server.join
+      assert_equal %w[a b c d e], served
+      assert_equal served, clients.map { |client| read_to_end(client) }.sort
+    end
+  end
+
   def test_accept_each_ends_when_its_listener_is_closed_by_its_block
     on_machine do |machine|
       listener, address = listen

@@ -112,6 +112,7 @@ static inline rsb_machine *rsb_existing(void) {
     return RS_LIKELY(!rsb_threads_move) ? rsb_thread_machine : rsb_existing_of_moving_thread();
 }
 void rsb_after_fork(rsb_machine *machine);
+void rsb_end_series(rsb_machine *machine);
 
 /* True while no strand runs its own code: no strand at all, or one that was switched to and is not back from its wait. */
 static inline bool rsb_between_strands(const rsb_machine *machine) {

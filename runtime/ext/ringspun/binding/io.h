@@ -66,6 +66,7 @@ bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request);
 VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, const char *what);
 
 /* vector.c, file.c */
+void rsb_init_accept(void);
 void rsb_init_vector(void);
 void rsb_init_file(void);
 

@@ -464,6 +464,7 @@ static VALUE machine_close_engine(VALUE self) {
     if (machine->engine.strands.live > 1) {
         rb_raise(rsb_eUsage, "%u strands are still alive; join or terminate them first", machine->engine.strands.live - 1);
     }
+    rsb_end_series(machine);
     RS_ASSERT(machine->engine.ops.in_flight == machine->engine.outside);
     rsb_report_unread(machine);
     rsb_strand *root = rs_running(&machine->engine)->user;

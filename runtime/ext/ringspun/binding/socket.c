@@ -159,48 +159,6 @@ static VALUE machine_listen(int argc, VALUE *argv, VALUE self) {
     return Qnil;
 }
 
-static VALUE accept_one(rsb_machine *machine, int fd) {
-    rs_request request = {.kind = RS_OP_ACCEPT, .fd = fd};
-    return LL2NUM(rsb_request(machine, &request, Qnil, RSB_IN, "accept"));
-}
-
-/* Waits for a connection.
- *
- * May switch strands.
- *
- * @param io [Integer, IO] a listening socket
- * @return [Integer] descriptor, non-blocking and closed on exec
- * @since 0.1.0
- */
-static VALUE machine_accept(VALUE self, VALUE io) {
-    rsb_machine *machine = rsb_io_machine(self);
-    return accept_one(machine, rsb_io_fd(machine, io));
-}
-
-/* Yields one connection after the other, until the block breaks or the strand is cancelled.
- *
- * May switch strands.
- *
- * @param io [Integer, IO] a listening socket
- * @yieldparam descriptor [Integer] the block's to close
- * @raise [ClosedError] once the listening socket has been closed
- * @since 0.1.0
- */
-static VALUE machine_accept_each(VALUE self, VALUE io) {
-    rsb_machine *machine = rsb_io_machine(self);
-    int fd = rsb_io_fd(machine, io);
-    uint32_t generation = rs_descriptor_generation(&machine->engine.descriptors, fd);
-    rb_need_block();
-    for (;;) {
-        rb_yield(accept_one(machine, fd));
-        rsb_io_machine(self);
-        /* The number may be another listener's by now; an object says itself that it is closed. */
-        bool same = rs_descriptor_generation(&machine->engine.descriptors, fd) == generation;
-        if (!same || (!RB_FIXNUM_P(io) && rsb_io_fd(machine, io) != fd)) rsb_fail(-EBADF, "accept", fd);
-    }
-    return Qnil;
-}
-
 /* Ends one direction of a connection, or both.
  *
  * May switch strands.
@@ -524,8 +482,7 @@ void rsb_init_socket(void) {
     rb_define_method(rsb_cMachine, "connect", machine_connect, 2);
     rb_define_method(rsb_cMachine, "bind", machine_bind, 2);
     rb_define_method(rsb_cMachine, "listen", machine_listen, -1);
-    rb_define_method(rsb_cMachine, "accept", machine_accept, 1);
-    rb_define_method(rsb_cMachine, "accept_each", machine_accept_each, 1);
+    rsb_init_accept();
     rb_define_method(rsb_cMachine, "shutdown", machine_shutdown, -1);
     rb_define_method(rsb_cMachine, "setsockopt", machine_setsockopt, 4);
     rb_define_method(rsb_cMachine, "getsockopt", machine_getsockopt, 3);

@@ -1,4 +1,5 @@
 /* strand_object: Ringspun::Strand, the handle to a strand, and the way a strand runs and ends. */
+#include "../engine/series.h"
 #include "sync.h"
 
 VALUE rsb_cStrand;
@@ -286,6 +287,15 @@ static VALUE strand_state(VALUE self) {
     return ID2SYM(rb_intern(names[engine ? engine->state : 0]));
 }
 
+static VALUE request_name(const rs_request *request) {
+    const char *name = rs_op_table[request->kind].name;
+    return request->fd < 0 ? rb_str_new_cstr(name) : rb_sprintf("%s on descriptor %d", name, request->fd);
+}
+
+static VALUE series_name(const rs_list *waiters) {
+    return request_name(&((const rs_series *)((const char *)waiters - offsetof(rs_series, waiters)))->request);
+}
+
 /* What the strand waits for, in words; nil when it does not wait.
  *
  * @return [String, nil]
@@ -300,11 +310,10 @@ static VALUE strand_waits_for(VALUE self) {
     rs_machine *machine = &rsb_machine_any_thread(strand->machine)->engine;
     rs_strand *engine = engine_of(strand);
     if (!engine || engine->state != RS_STRAND_PARKED) return Qnil;
+    if (engine->wait == RS_WAIT_LIST && engine->waiter.tag == RSB_FOR_SERIES) return series_name(engine->waiter.list);
     if (engine->wait == RS_WAIT_LIST) return rb_str_new_cstr(list_names[engine->waiter.tag]);
     if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
-    const rs_request *request = &rs_op_at(&machine->ops, engine->op)->request;
-    const char *name = rs_op_table[request->kind].name;
-    return request->fd < 0 ? rb_str_new_cstr(name) : rb_sprintf("%s on descriptor %d", name, request->fd);
+    return request_name(&rs_op_at(&machine->ops, engine->op)->request);
 }
 
 /* Where it was spun: known when {Machine#locate=} was true then.

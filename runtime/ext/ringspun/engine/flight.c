@@ -1,5 +1,5 @@
 /* flight: an op's way from request to terminal completion, the same for every backend. */
-#include "machine.h"
+#include "series.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@ static bool is_of_bytes(rs_machine *machine, int fd) {
     return (uint32_t)fd < machine->descriptors.capacity && machine->descriptors.table[fd].bytes;
 }
 
-static void note_descriptor(rs_machine *machine, const rs_request *request, int64_t fd) {
+void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t fd) {
     uint32_t kind = request->kind;
     if (fd < 0 || !makes_descriptor(kind) || !machine->backend->inline_first) return;
     rs_fd_kind fd_kind = kind == RS_OP_OPEN ? rs_descriptor_classify((int)fd) : RS_FD_STREAM;
@@ -33,7 +33,7 @@ int64_t rs_try(rs_machine *machine, const rs_request *request) {
     if (machine->backend->hints && rs_request_reads(request)) rs_descriptor_was_read(&machine->descriptors, request->fd, request->len, result);
     if (result == -EAGAIN) return result;
     machine->metrics.ops_inline++;
-    if (RS_UNLIKELY(makes_descriptor(request->kind))) note_descriptor(machine, request, result);
+    if (RS_UNLIKELY(makes_descriptor(request->kind))) rs_descriptor_made(machine, request, result);
     return result;
 }
 
@@ -64,26 +64,31 @@ rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park
     RS_ASSERT(op != NULL);
     op->strand = rs_strand_id(strand);
     op->ticket = ticket;
-    op->state = RS_OP_SUBMITTED;
     strand->op = op->index;
+    rs_op_launch(machine, op);
+    return op;
+}
+
+void rs_op_launch(rs_machine *machine, rs_op *op) {
+    const rs_request *request = &op->request;
+    op->state = RS_OP_SUBMITTED;
     machine->ops.in_flight++;
     machine->metrics.ops_started++;
     rs_trace_if(machine, RS_TRACE_OP, rs_op_id(op), request->kind);
     if (RS_UNLIKELY(names_no_descriptor(request))) {
         op->request.fd = -1;
         rs_op_complete(machine, op, -EBADF);
-        return op;
+        return;
     }
     if (request->fd >= 0) {
         rs_descriptor_add(&machine->descriptors, &machine->ops, op);
         if (RS_UNLIKELY(is_being_closed(machine, request))) {
             op->closing = true;
             rs_op_complete(machine, op, -EBADF);
-            return op;
+            return;
         }
     }
     machine->backend->arm(machine, op);
-    return op;
 }
 
 void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
@@ -92,6 +97,12 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
     if (op->request.fd >= 0) rs_descriptor_remove(&machine->descriptors, &machine->ops, op);
     machine->ops.in_flight--;
     op->state = RS_OP_TERMINAL;
+    if (RS_UNLIKELY(op->series != NULL)) {
+        rs_series_ended(machine, op, result);
+        if (op->closing) rs_list_wake_all(machine, &machine->closers, 0);
+        rs_op_release(&machine->ops, op);
+        return;
+    }
     /* What has moved has moved: an error or a cancellation after the first byte is told by the next call. */
     if (result < 0 && op->done > 0) result = (int64_t)op->done;
     rs_wake_kind kind = RS_WAKE_VALUE;
@@ -102,7 +113,7 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
     op->result = result;
     if (op->closing) rs_list_wake_all(machine, &machine->closers, 0);
     if (!op->abandoned && rs_wake(machine, op->strand, op->ticket, kind, result)) {
-        note_descriptor(machine, &op->request, result);
+        rs_descriptor_made(machine, &op->request, result);
         return;
     }
     /* Its strand has been sent on, if it has not even left yet: nobody takes what the op made. */

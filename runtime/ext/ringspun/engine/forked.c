@@ -1,6 +1,6 @@
 /* forked: a machine in a child process. Every strand but the one that forked is forgotten: never resumed, never cancelled,
  * its lists, timers and ops dropped without a word to the kernel, which still works for the parent. */
-#include "machine.h"
+#include "series.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +81,7 @@ int rs_machine_forked(rs_machine *machine) {
     forget_strands(machine, survivor);
     cut_scopes(survivor);
     forget_ops(machine, survivor);
+    rs_series_forked(machine);
     atomic_store(&machine->sleeping, false);
     machine->backend_deadline_ns = RS_NEVER;
     return machine->backend->forked(machine);

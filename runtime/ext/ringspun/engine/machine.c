@@ -1,4 +1,4 @@
-#include "machine.h"
+#include "series.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,8 +27,8 @@ int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_opt
     *machine = (rs_machine){.backend = backend, .options = *options, .backend_deadline_ns = RS_NEVER};
     machine->trace.enabled = options->trace;
     rs_strands_init(&machine->strands, options->strands_max);
-    /* A strand waits for one op at most, and only ops that a worker is at outlive their strand's wait. */
-    rs_ops_init(&machine->ops, options->strands_max + options->workers_max + RS_OPS_LEFT_MAX);
+    /* A strand waits for one op at most and may have a series, and only ops that a worker is at outlive their strand's wait. */
+    rs_ops_init(&machine->ops, 2 * options->strands_max + options->workers_max + RS_OPS_LEFT_MAX);
     start_root(machine);
     int error = backend->open(machine);
     if (error) {
@@ -239,6 +239,7 @@ void rs_machine_close(rs_machine *machine) {
     /* The last answers of workers may be descriptors that nobody takes. */
     machine->on_message = NULL;
     take_messages(machine);
+    rs_series_close_all(machine);
     rs_timers_free(&machine->timers);
     rs_descriptors_free(&machine->descriptors);
     rs_ops_free(&machine->ops);

@@ -45,6 +45,8 @@ typedef struct rs_machine {
     rs_timers timers;
     rs_ops ops;
     rs_descriptors descriptors;
+    struct rs_series *series;   /* all that are open */
+    bool has_series;            /* the backend has ops that last */
     rs_list closers;            /* strands that wait for the last op on a descriptor they close */
     rs_inbox inbox;
     rs_message *taken;          /* out of the inbox and not yet dealt with: their payloads are still ours to keep alive */
@@ -145,6 +147,12 @@ int64_t rs_try(rs_machine *machine, const rs_request *request);
  * taken over. After rs_park_end the strand gives the op back with rs_op_end. */
 rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns);
 void rs_op_end(rs_machine *machine, rs_op *op);
+
+/* For a FILLED op: it is in flight now, or has ended already. */
+void rs_op_launch(rs_machine *machine, rs_op *op);
+
+/* What a request has made is the machine's own. */
+void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t fd);
 
 /* For backends: the terminal completion. */
 void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result);

@@ -75,6 +75,7 @@ typedef struct rs_op {
     uint32_t next;              /* links of the backend's lists: index + 1 */
     uint32_t previous;
     uint64_t backend_word;
+    struct rs_series *series;   /* whose op it is, if it lasts: no strand waits for it then */
     struct rs_job *job;         /* the workers', read and set under their lock; NULL: none of them has it */
 } rs_op;
 

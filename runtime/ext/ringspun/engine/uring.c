@@ -10,6 +10,7 @@
  * submitted at once.
  */
 #include "retry.h"
+#include "series.h"
 #include "uring_entry.h"
 #include "uring_ring.h"
 #include "workers.h"
@@ -69,7 +70,7 @@ static int open_wake(uring_state *state) {
     return state->wake < 0 ? -errno : 0;
 }
 
-static int probe(uring_state *state) {
+static int probe(rs_machine *machine, uring_state *state) {
     uring_probe *answer = rs_alloc(sizeof(*answer));
     memset(answer, 0, sizeof(*answer));
     int error = state->ring.system->enregister(state->ring.fd, URING_REGISTER_PROBE, answer, 256);
@@ -77,8 +78,8 @@ static int probe(uring_state *state) {
         state->supported[answer->ops[i].opcode] = answer->ops[i].flags & URING_PROBE_SUPPORTED;
     }
     free(answer);
-    /* Came with the same Linux, 5.19, and is not asked after. */
-    state->poll_first = state->supported[URING_OP_SOCKET];
+    /* These came with the same Linux, 5.19, and cannot be asked after. */
+    state->poll_first = machine->has_series = state->supported[URING_OP_SOCKET];
     return error;
 }
 
@@ -101,7 +102,7 @@ static int open_ring(rs_machine *machine, uring_state *state) {
     const uring_system *system = options->uring_system ? options->uring_system : &uring_kernel;
     int error = uring_ring_open(&state->ring, system, &wishes, machine->refusal_text, sizeof(machine->refusal_text));
     if (error) return error;
-    error = probe(state);
+    error = probe(machine, state);
     if (error) return refuse(machine, state, error, "io_uring_register");
     limit_workers(machine, state);
     error = open_wake(state);
@@ -232,6 +233,17 @@ static uint32_t side_of(rs_machine *machine, const rs_op *op) {
     return stream && (side == RS_SIDE_READ || side == RS_SIDE_WRITE) ? side : RS_SIDE_NONE;
 }
 
+/* It would keep the turn, and with it all that comes. One that has just come itself ends here. */
+static void end_series(rs_machine *machine, rs_descriptor *descriptor) {
+    for (uint32_t link = descriptor->first; link;) {
+        rs_op *op = rs_op_at(&machine->ops, link - 1);
+        link = op->next;
+        if (!op->series || op->cancel != RS_WAKE_VALUE) continue;
+        op->series->shared = true;
+        rs_series_stop(machine, op->series);
+    }
+}
+
 static bool must_wait_for_turn(rs_machine *machine, rs_op *op) {
     uint32_t side = side_of(machine, op);
     if (side == RS_SIDE_NONE) return false;
@@ -239,6 +251,7 @@ static bool must_wait_for_turn(rs_machine *machine, rs_op *op) {
     bool taken = descriptor->armed & (1u << side);
     descriptor->armed |= 1u << side;
     op->backend_word |= taken ? WAITS_FOR_TURN : HAS_TURN;
+    if (RS_UNLIKELY(taken)) end_series(machine, descriptor);
     return taken;
 }
 
@@ -395,7 +408,19 @@ static void note_rest(rs_machine *machine, const rs_op *op, int64_t result, uint
     if (flags & URING_CQE_SOCK_NONEMPTY) machine->descriptors.table[op->request.fd].drained = false;
 }
 
+static void tell_series(rs_machine *machine, rs_op *op, int64_t result, uint32_t flags) {
+    bool unwanted = is_unwanted(op), goes_on = was_interrupted(result) || result == -EAGAIN;
+    if (result >= 0) rs_series_put(machine, op->series, result);
+    if (flags & URING_CQE_MORE) return;
+    if (goes_on && !unwanted) submit(machine, op);
+    else finish(machine, op, goes_on ? -ECANCELED : result);
+}
+
 static void tell(rs_machine *machine, rs_op *op, int64_t result, uint32_t flags) {
+    if (RS_UNLIKELY(op->series != NULL)) {
+        tell_series(machine, op, result, flags);
+        return;
+    }
     if (judge(machine, op, &result)) {
         note_rest(machine, op, result, flags);
         if (result == -EAGAIN && rs_op_table[op->request.kind].side == RS_SIDE_NONE) {
@@ -417,7 +442,7 @@ static void serve_turns(rs_machine *machine) {
         rs_op *op = rs_op_find(&machine->ops, turns->names[i]);
         if (!op || !(op->backend_word & WAITS_FOR_TURN)) continue;
         op->backend_word &= ~WAITS_FOR_TURN;
-        if (!try_again(machine, op)) submit(machine, op);
+        if (op->series || !try_again(machine, op)) submit(machine, op);
     }
     turns->len = 0;
 }
@@ -492,8 +517,12 @@ static uint32_t left_in_kernel(rs_machine *machine) {
     uring_state *state = state_of(machine);
     uint32_t count = 0;
     for (; state->stash_told < state->stash_len; state->stash_told++) {
-        rs_op *op = rs_op_find(&machine->ops, state->stash[state->stash_told].user_data);
-        if (op) op->backend_word = WAITS_FOR_ENTRY;
+        uring_cqe cqe = state->stash[state->stash_told];
+        rs_op *op = rs_op_find(&machine->ops, cqe.user_data);
+        if (!op) continue;
+        bool made = rs_op_table[op->request.kind].effect == RS_EFFECT_DESCRIPTOR && !(op->backend_word & URING_FOR_READINESS);
+        if (made && cqe.result >= 0) close(cqe.result); /* nobody takes it */
+        if (!(cqe.flags & URING_CQE_MORE)) op->backend_word = WAITS_FOR_ENTRY;
     }
     for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
         count += is_in_kernel(rs_op_at(&machine->ops, index));

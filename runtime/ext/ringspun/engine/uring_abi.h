@@ -122,6 +122,7 @@ enum {
 #define URING_CQE_SOCK_NONEMPTY (1u << 2)
 
 #define URING_RECVSEND_POLL_FIRST (1u << 0)
+#define URING_ACCEPT_MULTISHOT (1u << 0)
 
 #define URING_POLL_MULTISHOT (1u << 0)
 #define URING_CANCEL_ALL (1u << 0)

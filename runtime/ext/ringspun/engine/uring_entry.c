@@ -42,7 +42,10 @@ static void fill_rest(uring_sqe *sqe, const rs_op *op) {
         sqe->op_flags = request->flags | MSG_CMSG_CLOEXEC;
         sqe->len = 1;
         break;
-    case RS_OP_ACCEPT: sqe->op_flags = SOCK_CLOEXEC | SOCK_NONBLOCK; break;
+    case RS_OP_ACCEPT:
+        sqe->op_flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+        if (op->series) sqe->priority = URING_ACCEPT_MULTISHOT;
+        break;
     case RS_OP_CONNECT:
         sqe->address = pointer(request->extra);
         sqe->offset = request->extra_len;

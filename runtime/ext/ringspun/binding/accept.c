@@ -1,0 +1,156 @@
+/* accept: connections, one or one after the other. */
+#include "io.h"
+#include "../engine/series.h"
+#include "sync.h"
+
+#include <errno.h>
+
+/* Few enough that none waits long behind a slow block, while another process could have taken it. */
+#define AHEAD 16
+#define AHEAD_MAX 4096
+
+static int64_t accept_one(rsb_machine *machine, int fd) {
+    rs_request request = {.kind = RS_OP_ACCEPT, .fd = fd};
+    return rsb_request(machine, &request, Qnil, RSB_IN, "accept");
+}
+
+/* Waits for a connection.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO] a listening socket
+ * @return [Integer] descriptor, non-blocking and closed on exec
+ * @since 0.1.0
+ */
+static VALUE machine_accept(VALUE self, VALUE io) {
+    rsb_machine *machine = rsb_io_machine(self);
+    return LL2NUM(accept_one(machine, rsb_io_fd(machine, io)));
+}
+
+typedef struct {
+    rsb_machine *machine;
+    VALUE self, io;
+    int fd;
+    uint32_t generation;
+    rs_series *series;          /* NULL: one accept after the other */
+    rs_wake_kind end;           /* what has ended the waiting; raised when everything that had come is handed over */
+} acceptor;
+
+/* The number may be another listener's by now; an object says itself that it is closed. */
+static void check_listener(const acceptor *a) {
+    bool same = rs_descriptor_generation(&a->machine->engine.descriptors, a->fd) == a->generation;
+    if (!same || (!RB_FIXNUM_P(a->io) && rsb_io_fd(a->machine, a->io) != a->fd)) rsb_fail(-EBADF, "accept", a->fd);
+}
+
+static VALUE one_after_the_other(VALUE argument) {
+    acceptor *a = (acceptor *)argument;
+    for (;;) {
+        rb_yield(LL2NUM(accept_one(a->machine, a->fd)));
+        rsb_io_machine(a->self);
+        check_listener(a);
+    }
+    return Qnil;
+}
+
+static rs_wake_kind wait_in(rsb_machine *machine, rs_series *series, uint32_t flags) {
+    return rsb_wait(machine, RS_WAIT_LIST, flags, RS_NEVER, &series->waiters, RSB_FOR_SERIES, NULL);
+}
+
+static void stop(rsb_machine *machine, rs_series *series) {
+    while (rs_series_stop(&machine->engine, series)) wait_in(machine, series, RS_PARK_SHIELDED);
+}
+
+static void close_series(rsb_machine *machine, rs_series *series) {
+    stop(machine, series);
+    rs_series_close(&machine->engine, series);
+}
+
+/* Those of enumerators that nobody goes on with, and that of the strand which closes the machine inside its block. */
+void rsb_end_series(rsb_machine *machine) {
+    while (machine->engine.series) close_series(machine, machine->engine.series);
+}
+
+/* Answers when there may be something to take. */
+static void wait_for_more(acceptor *a) {
+    rs_machine *engine = &a->machine->engine;
+    check_listener(a);
+    a->end = rs_refusal(engine, 0);
+    if (a->end == RS_WAKE_VALUE) {
+        rs_series_arm(engine, a->series);
+        if (!a->series->op || a->series->len > 0) return; /* it has ended already, or been fast */
+        a->end = wait_in(a->machine, a->series, 0);
+    }
+    if (a->end != RS_WAKE_VALUE) stop(a->machine, a->series);
+}
+
+static int64_t next_connection(acceptor *a) {
+    for (;;) {
+        int64_t fd = rs_series_take(a->series);
+        if (RS_LIKELY(fd >= 0)) return fd;
+        rsb_raise_wake(a->machine, a->end);
+        if (fd != -EAGAIN) rsb_fail(fd, "accept", a->fd);
+        if (a->series->shared && !a->series->op) return accept_one(a->machine, a->fd);
+        wait_for_more(a);
+    }
+}
+
+static VALUE as_they_come(VALUE argument) {
+    acceptor *a = (acceptor *)argument;
+    for (;;) {
+        rb_yield(LL2NUM(next_connection(a)));
+        rsb_machine_of(a->self);
+        /* What has come is handed over even to a strand that may not wait any more. */
+        if (rs_refusal(&a->machine->engine, 0) == RS_WAKE_VALUE) rsb_after_inline(a->machine);
+    }
+    return Qnil;
+}
+
+static VALUE end_acceptor(VALUE argument) {
+    acceptor *a = (acceptor *)argument;
+    if (!a->machine->open) return Qnil; /* its end was the series' as well */
+    rsb_notice_fork(a->machine);
+    close_series(a->machine, a->series);
+    return Qnil;
+}
+
+static uint32_t ahead_of(VALUE options) {
+    static ID names[1];
+    if (NIL_P(options)) return AHEAD;
+    if (!names[0]) names[0] = rb_intern("ahead");
+    VALUE ahead;
+    rb_get_kwargs(options, names, 0, 1, &ahead);
+    return ahead == Qundef ? AHEAD : (uint32_t)rsb_integer(ahead, 0, AHEAD_MAX, "accept_each: ahead");
+}
+
+/* Yields one connection after the other, until the block breaks or the strand is cancelled.
+ *
+ * On io_uring a few connections are accepted ahead, without a system call for each. A cancellation waits until the block has
+ * had those; when the block breaks or raises they are closed. Where several processes accept on one socket and blocks take
+ * long, `ahead: 0` leaves each connection to the process that has time for it.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO] a listening socket
+ * @param ahead [Integer] so many connections may be accepted before the block is ready for them
+ * @yieldparam descriptor [Integer] the block's to close
+ * @raise [ClosedError] once the listening socket has been closed
+ * @since 0.1.0
+ */
+static VALUE machine_accept_each(int argc, VALUE *argv, VALUE self) {
+    VALUE io, options;
+    rb_scan_args(argc, argv, "1:", &io, &options);
+    uint32_t ahead = ahead_of(options);
+    rsb_machine *machine = rsb_io_machine(self);
+    acceptor a = {.machine = machine, .self = self, .io = io, .fd = rsb_io_fd(machine, io), .end = RS_WAKE_VALUE};
+    a.generation = rs_descriptor_generation(&machine->engine.descriptors, a.fd);
+    rb_need_block();
+    if (ahead == 0 || !rs_series_fits(&machine->engine, a.fd)) return one_after_the_other((VALUE)&a);
+    rs_request request = {.kind = RS_OP_ACCEPT, .fd = a.fd};
+    a.series = rs_series_open(&machine->engine, &request, ahead);
+    return rb_ensure(as_they_come, (VALUE)&a, end_acceptor, (VALUE)&a);
+}
+
+void rsb_init_accept(void) {
+    rb_define_method(rsb_cMachine, "accept", machine_accept, 1);
+    rb_define_method(rsb_cMachine, "accept_each", machine_accept_each, -1);
+}

@@ -1,0 +1,52 @@
+/* series: an op that lasts and brings one result after the other (a multishot accept), and what its strand has not taken yet.
+ * Owned by the machine's thread. Only for backends that have ops which last; nobody else may wait on the descriptor's side.
+ *
+ * The strand waits in the series' list and not for the op, so a cancellation ends its wait at once and loses nothing: what has
+ * come stays here. The op is armed when the strand waits for the first time, asked to end when so many results lie here as
+ * were allowed, or somebody else wants to accept there as well, and armed anew when the strand waits again.
+ */
+#ifndef RINGSPUN_SERIES_H
+#define RINGSPUN_SERIES_H
+
+#include "machine.h"
+
+typedef struct rs_series {
+    struct rs_series *next, *previous;
+    rs_request request;
+    rs_id op;                   /* in flight; 0: none */
+    rs_list waiters;            /* its strand, while it waits */
+    int64_t *results;           /* not taken yet */
+    uint32_t first, len, capacity;
+    uint32_t ahead;             /* so many at most, but for those that come while the op ends */
+    int64_t error;              /* what has ended the op, told behind the results; 0: nothing */
+    bool shared;                /* somebody else waits there as well: ask for one after the other from now on */
+} rs_series;
+
+/* Whether there may be one on that descriptor: it must be the machine's own, or others might close it unseen. */
+static inline bool rs_series_fits(const rs_machine *machine, int fd) {
+    return machine->has_series && rs_descriptor_kind(&machine->descriptors, fd) == RS_FD_STREAM;
+}
+
+rs_series *rs_series_open(rs_machine *machine, const rs_request *request, uint32_t ahead);
+
+/* The next result, the error behind the last one, or -EAGAIN: wait in `waiters` and ask again. */
+int64_t rs_series_take(rs_series *series);
+
+/* Before a wait: what it waits for is under way. */
+void rs_series_arm(rs_machine *machine, rs_series *series);
+
+/* Asks the op to end. True while it has not: wait in `waiters` and ask again. */
+bool rs_series_stop(rs_machine *machine, rs_series *series);
+
+/* Closes what nobody has taken. No op is in flight. */
+void rs_series_close(rs_machine *machine, rs_series *series);
+
+/* For backends: a result after which others may come. */
+void rs_series_put(rs_machine *machine, rs_series *series, int64_t result);
+
+/* For the machine: the op's end, a child process, and the end of all. */
+void rs_series_ended(rs_machine *machine, rs_op *op, int64_t result);
+void rs_series_forked(rs_machine *machine);
+void rs_series_close_all(rs_machine *machine);
+
+#endif
