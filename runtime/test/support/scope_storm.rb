@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "strands"
+require_relative "tally"
 
 # Random programs of scopes, timeouts, shields, locks, queues and strands that fail, are told things, cancelled and killed,
 # all drawn from a seed. What must hold afterwards: whatever began has ended, nobody waits or holds anything, a lock had one
@@ -38,6 +39,7 @@ module ScopeStorm
     deadline = Watchdog.now + seconds.fdiv(3)
     seed = first
     while Watchdog.now < deadline || seed == first
+      Tally.add(programs: 1)
       yield seed
       break if ENV["SEED"]
 
@@ -76,6 +78,7 @@ module ScopeStorm
       top = Array.new(1 + pick(4)) { machine.spin { part(DEPTH) } }
       @strands.concat(top)
       @strands.each { |strand| end_of(strand) } # grows meanwhile
+      Tally.add(strands: @strands.size)
       look_back
     end
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "strands"
+require_relative "tally"
 
 # Threads and strands that tell each other things at random, for a while. What must hold is counted: every value arrives
 # exactly once, each sender's in order; a lock has one holder; what went into a queue comes out of it or is still there.
@@ -61,6 +62,7 @@ module WakeStorm
       strands.shuffle(random: random).each { |strand| victims << strand }
       strands.each { |strand| assert_kind_of Ringspun::TerminatedError, error_of { strand.join }, "seed #{seed}" }
     end
+    Tally.add(terminated: started)
     assert_operator started, :>, 0
     assert_equal started, unwound, "seed #{seed}"
     assert_equal [1, 0], machine.metrics.values_at(:strands_live, :timers), "seed #{seed}"
@@ -79,6 +81,7 @@ module WakeStorm
     refute_predicate @mutex, :locked?, "seed #{seed}"
     assert_equal [0, 0], [@mutex.waiting, @queue.num_waiting], "seed #{seed}"
     @popped << @queue.pop until @queue.empty?
+    Tally.add(items: @pushed)
     assert_operator @pushed, :>, 0
     assert_equal [@pushed, @pushed], [@popped.size, @popped.uniq.size], "seed #{seed}"
     assert_equal [1, 0], machine.metrics.values_at(:strands_live, :timers), "seed #{seed}"
@@ -106,6 +109,7 @@ module WakeStorm
     senders = senders_to(receivers)
     received = receivers.map(&:await)
     sent = senders.map(&:value)
+    Tally.add(values: @received)
     assert_operator sent.flatten.sum, :>, 0
     assert_equal sent.transpose, received, "seed #{@seed}"
     assert_equal [1, 0], machine.metrics.values_at(:strands_live, :timers), "seed #{@seed}"

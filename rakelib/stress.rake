@@ -1,0 +1,134 @@
+# frozen_string_literal: true
+
+require "etc"
+require "open3"
+require "rbconfig"
+
+# The long random runs with the Ruby extension under AddressSanitizer. Ruby itself stays as it is: libasan is preloaded, so that
+# its malloc is everybody's, and only our C is instrumented.
+
+ASAN_ROOT = File.expand_path("tmp/asan/#{RUBY_VERSION}")
+ASAN_BUILD = "#{ASAN_ROOT}/build"
+ASAN_LOGS = "#{ASAN_ROOT}/logs"
+
+# A runtime/lib of its own: ringspun.rb, of which this has a copy, loads the library that lies beside it.
+ASAN_LIB = "#{ASAN_ROOT}/lib"
+ASAN_NATIVE = "#{ASAN_LIB}/ringspun/#{RUBY_VERSION[/\d+\.\d+/]}/native.so"
+
+# No red zones on stacks: what leaves a fiber for ever (a switch, a longjmp) does not clean them up, and the next user of that
+# stack would be blamed. Blocks of malloc, where all that outlives a call lies, have them.
+ASAN_FLAGS = "address --param asan-stack=0"
+
+# Ruby frees next to nothing at its end, so a search for leaks would tell of Ruby. Ruby's own handler of SIGSEGV stays: its
+# compaction needs it. So does the stack that it runs on.
+ASAN_OPTIONS = %w[
+  detect_leaks=0 detect_stack_use_after_return=0 use_sigaltstack=0 halt_on_error=1 abort_on_error=0 exitcode=99
+].freeze
+ASAN_FINDING = /ERROR: AddressSanitizer|AddressSanitizer CHECK failed/
+
+STRESS_BACKENDS = %w[uring epoll].freeze
+
+# No program runs longer than this at a stretch, so that each is on its way soon and begins anew from another seed.
+STRESS_TURN_SECONDS = 60
+
+# Runs Ruby with the instrumented library. Answers what it printed, reports of the sanitizer about it and its children among
+# that, and its status.
+def asan_ruby(*arguments, env: {}, limit: 60)
+  libasan = File.realpath(Open3.capture2("gcc", "-print-file-name=libasan.so").first.strip)
+  env = { **env, "LD_PRELOAD" => libasan, "ASAN_OPTIONS" => ASAN_OPTIONS.join(":") }
+  Open3.capture2e(env, "timeout", "--kill-after=5", limit.to_s,
+                  RbConfig.ruby, "-w", "-I#{ASAN_LIB}", "-Iruntime/test", *arguments)
+end
+
+# A run that finds nothing because nobody looks must not pass.
+def prove_asan
+  symbols, = Open3.capture2("nm", "--dynamic", "--undefined-only", ASAN_NATIVE)
+  abort "#{ASAN_NATIVE} is not instrumented" unless symbols.include?("__asan_report_store")
+
+  maps, status = asan_ruby("-e", 'require "ringspun"; Ringspun.run { puts File.read("/proc/self/maps") }')
+  libraries = maps.scan(%r{/\S*/(?:native|libasan)\.so\S*}).uniq
+  unless status.success? && libraries.include?(ASAN_NATIVE) && libraries.size == 2 && libraries.join.include?("libasan")
+    abort "AddressSanitizer is not in force: #{libraries.empty? ? maps : libraries}"
+  end
+
+  output, status = asan_ruby("-rfiddle", "-e", "Fiddle::Pointer.malloc(16)[0, 17]")
+  return if status.exitstatus == 99 && output.match?(ASAN_FINDING)
+
+  abort "AddressSanitizer lets a read past the end of a block pass: #{output}"
+end
+
+StressRun = Struct.new(:program, :backend, :counts, :failures) do
+  def name = File.basename(program, "_torture.rb")
+
+  def turn(seconds)
+    output, status = asan_ruby(program, limit: (seconds * 3) + 120, env: {
+                                 "RINGSPUN_BACKEND" => backend, "RINGSPUN_TORTURE_SECONDS" => seconds.to_s,
+                                 "RINGSPUN_TEST_LIMIT_SECONDS" => ((seconds * 2) + 60).to_s
+                               })
+    counted = output[/^torture on #{backend}: (.*)$/, 1].to_s.scan(/(\d+) (\w+)/)
+    counted.each { |count, what| counts[what] += Integer(count) }
+    # A report about a child counts as well, whatever its parent makes of its end.
+    fail_with(output, status) if !status.success? || output.match?(ASAN_FINDING) || counted.empty?
+  end
+
+  def fail_with(output, status)
+    log = "#{ASAN_LOGS}/#{name}-#{backend}-#{Time.now.strftime("%F-%H%M%S")}"
+    File.write(log, output)
+    failures << log
+    puts "FAILED: #{name} on #{backend} ended with #{status.exitstatus || status}; all of this is in #{log}", output
+  end
+
+  def to_s
+    told = counts.map { |what, count| "#{count} #{what}" }.join(", ")
+    "#{name} on #{backend}: #{told.empty? ? "nothing counted" : told}#{", #{failures.size} FAILED" if failures.any?}"
+  end
+end
+
+def build_asan
+  plan = "#{ASAN_BUILD}/plan"
+  wanted = [ASAN_FLAGS, *EXTENSION_SOURCES.grep(/\.c\z/).sort].join("\n")
+  extconf = File.expand_path("#{EXTENSION_DIR}/extconf.rb")
+  chdir(ASAN_BUILD, verbose: false) do
+    unless File.exist?(plan) && File.read(plan) == wanted
+      sh({ "RINGSPUN_SANITIZE" => ASAN_FLAGS }, RbConfig.ruby, extconf, out: File::NULL, verbose: false)
+      File.write(plan, wanted)
+    end
+    sh "make", "--silent", "-j#{Etc.nprocessors}", out: File::NULL, verbose: false
+  end
+end
+
+def install_asan
+  write_if_changed("#{ASAN_LIB}/ringspun.rb", File.read("runtime/lib/ringspun.rb"))
+  FileList["runtime/lib/ringspun/*.rb"].each { |path| ln_sf File.expand_path(path), "#{ASAN_LIB}/ringspun", verbose: false }
+  cp "#{ASAN_BUILD}/native.so", "#{ASAN_NATIVE}.new", verbose: false
+  mv "#{ASAN_NATIVE}.new", ASAN_NATIVE, verbose: false # as a whole: another process may be using the old one
+end
+
+namespace :stress do
+  task :build do
+    mkdir_p [ASAN_BUILD, ASAN_LOGS, File.dirname(ASAN_NATIVE)], verbose: false
+    File.open("#{ASAN_ROOT}/lock", File::CREAT | File::RDWR) do |lock|
+      lock.flock(File::LOCK_EX) # two of these must not write the same objects
+      build_asan
+      install_asan
+    end
+  end
+end
+
+namespace :test do
+  desc "The long random runs under AddressSanitizer on both backends, for MINUTES=30 (ONLY=io, BACKEND=uring: just that)"
+  task stress: "stress:build" do
+    prove_asan
+    programs = TORTURES.select { |path| File.basename(path).start_with?(ENV.fetch("ONLY", "")) }
+    runs = programs.product(ENV["BACKEND"] ? [ENV["BACKEND"]] : STRESS_BACKENDS).map do |program, backend|
+      StressRun.new(program, backend, Hash.new(0), [])
+    end
+    abort "no test ran: no torture matches" if runs.empty?
+
+    share = Float(ENV.fetch("MINUTES", "30")) * 60 / runs.size
+    turns = (share / STRESS_TURN_SECONDS).ceil
+    turns.times { runs.each { |run| run.turn([(share / turns).round, 3].max) } }
+    puts "AddressSanitizer, Ruby #{RUBY_VERSION}:", runs
+    abort "the stress found something; see above" if runs.any? { |run| run.failures.any? }
+  end
+end
