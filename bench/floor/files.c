@@ -4,7 +4,6 @@
  *
  *   files ROUNDS GROUPS WORKERS WRITES BYTES      writes into $BENCH_SCRATCH
  */
-#define _GNU_SOURCE
 #include "measure.h"
 
 #include <fcntl.h>

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "measure.h"
 
 #include <stdio.h>
@@ -33,6 +32,7 @@ void payload_fill(char *payload, size_t size, unsigned group)
 
 void measure_begin(struct measurement *measurement)
 {
+    measurement->operations = 0;
     read_clocks(measurement);
 }
 
@@ -50,10 +50,18 @@ void measure_report(const struct measurement *measurement, unsigned rounds, uint
                     uint64_t units)
 {
     int written = dprintf(ANSWER_FD,
-                          "{\"user\":%.9f,\"system\":%.9f,\"real\":%.9f,\"proof\":{\"bytes\":%llu,\"%s\":%llu}}",
+                          "{\"user\":%.9f,\"system\":%.9f,\"real\":%.9f,\"operations\":%llu,"
+                          "\"proof\":{\"bytes\":%llu,\"%s\":%llu}}",
                           measurement->user_s / rounds, measurement->system_s / rounds, measurement->real_s / rounds,
-                          (unsigned long long)bytes, unit_name, (unsigned long long)units);
+                          (unsigned long long)measurement->operations, (unsigned long long)bytes,
+                          unit_name, (unsigned long long)units);
     must(written > 0, "write to descriptor 3");
+}
+
+void unavailable(const char *why)
+{
+    dprintf(ANSWER_FD, "{\"unavailable\":\"%s\"}", why);
+    exit(0);
 }
 
 void must(bool ok, const char *what)

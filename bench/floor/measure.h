@@ -13,6 +13,7 @@ struct measurement {
     double user_s;
     double system_s;
     double real_s;
+    uint64_t operations; /* set before the report, for a table that reports per operation; else 0 */
 };
 
 /* The bytes of group `group`; the same as Bench.payload. */
@@ -24,6 +25,9 @@ void measure_end(struct measurement *measurement);
 /* Divides by `rounds`, how often the region held the scenario. `units` is what the proof calls `unit_name`. */
 void measure_report(const struct measurement *measurement, unsigned rounds, uint64_t bytes, const char *unit_name,
                     uint64_t units);
+
+/* Ends the program: it cannot run here, for that reason. */
+_Noreturn void unavailable(const char *why);
 
 /* Ends the program with a message on stderr, unless `ok`. A floor that did not do its work must not be a floor. */
 void must(bool ok, const char *what);

@@ -4,7 +4,6 @@
  *
  *   stream pipe|socketpair GROUPS CHUNKS BYTES
  */
-#define _GNU_SOURCE
 #include "measure.h"
 
 #include <stdlib.h>

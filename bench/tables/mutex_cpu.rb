@@ -83,5 +83,5 @@ Bench.table "mutex_cpu" do
     end
   end
 
-  targets "total <= 1.10 x floor"
+  targets "total <= 1.10 x floor", "total <= 1.1 x ringspun epoll"
 end

@@ -105,5 +105,6 @@ Bench.table "parked" do
                                })
   end
 
-  targets "parked >= 30_000", "rss_per_strand <= floor + 2048 at 30,000", "limit_told >= 1 at past the limit"
+  targets "parked >= 30_000", "rss_per_strand <= floor + 2048 at 30,000", "limit_told >= 1 at past the limit",
+          "total <= 1.1 x ringspun epoll"
 end

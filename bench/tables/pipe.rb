@@ -28,11 +28,13 @@ proof_of = ->(tally) { { bytes: tally.sum(&:first), intact: tally.count(&:last) 
 Bench.table "pipe" do
   title "I/O: pipe"
   about "50 groups, each a pipe, a writer that writes 1 KB 10,000 times, and a reader that reads until the same " \
-        "bytes have arrived."
+        "bytes have arrived. `syscalls/op` is for a write and its read."
   size groups: 50, chunks: 10_000, bytes: 1024
   quick chunks: 2_000
   warm_up chunks: 50
   row "C=50x2"
+  columns :user, :system, :total, :real, :syscalls
+  syscalls(:chunks, few: 100, many: 200) { |groups:, chunks:, **| groups * chunks }
   proof { |groups:, chunks:, bytes:| { bytes: groups * chunks * bytes, intact: groups } }
 
   # A thread for each writer and reader.
@@ -52,6 +54,32 @@ Bench.table "pipe" do
       Sync do |task|
         groups.times.flat_map { |group| stock_group.call(group, chunks, bytes, tally, task.method(:async)) }.each(&:wait)
       end
+    end
+    proof_of.call(tally)
+  end
+
+  # A fiber for each writer and reader, and UringMachine's own calls on descriptors.
+  contender "uringmachine", requires: "uringmachine" do |meter, groups:, chunks:, bytes:|
+    tally = []
+    meter.measure do
+      machine = UM.new
+      fibers = groups.times.flat_map do |group|
+        reader, writer = UM.pipe
+        payload = Bench.payload(group, bytes)
+        writing = machine.spin do
+          chunks.times { machine.write(writer, payload) }
+          machine.close(writer)
+        end
+        reading = machine.spin do
+          buffer = String.new(capacity: bytes)
+          received = 0
+          received += machine.read(reader, buffer, bytes) while received < chunks * bytes
+          machine.close(reader)
+          tally << [received, buffer == payload]
+        end
+        [writing, reading]
+      end
+      machine.join(*fibers)
     end
     proof_of.call(tally)
   end
@@ -85,5 +113,5 @@ Bench.table "pipe" do
 
   floor("stream.c") { |groups:, chunks:, bytes:| ["pipe", groups, chunks, bytes] }
 
-  targets "total <= 2.2 x floor", "total <= 0.40 x async"
+  targets "total <= 2.2 x floor", "total <= 0.40 x async", "total <= 1.1 x ringspun epoll"
 end

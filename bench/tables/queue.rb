@@ -72,5 +72,5 @@ Bench.table "queue" do
   end
 
   targets "total <= 1.25 x floor", "total <= 1.0 x threads", "total <= 1.0 x async",
-          "real <= 1.0 x threads", "real <= 1.0 x async"
+          "real <= 1.0 x threads", "real <= 1.0 x async", "total <= 1.1 x ringspun epoll"
 end

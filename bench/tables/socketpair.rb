@@ -26,11 +26,13 @@ proof_of = ->(tally) { { bytes: tally.sum(&:first), intact: tally.count(&:last) 
 Bench.table "socketpair" do
   title "I/O: socketpair"
   about "50 groups, each a pair of unix stream sockets, a writer that sends 1 KB 10,000 times, and a reader that " \
-        "receives until the same bytes have arrived."
+        "receives until the same bytes have arrived. `syscalls/op` is for a send and its recv."
   size groups: 50, chunks: 10_000, bytes: 1024
   quick chunks: 2_000
   warm_up chunks: 50
   row "N=50"
+  columns :user, :system, :total, :real, :syscalls
+  syscalls(:chunks, few: 100, many: 200) { |groups:, chunks:, **| groups * chunks }
   proof { |groups:, chunks:, bytes:| { bytes: groups * chunks * bytes, intact: groups } }
 
   # A thread for each writer and reader.
@@ -49,6 +51,32 @@ Bench.table "socketpair" do
       Sync do |task|
         groups.times.flat_map { |group| stock_group.call(group, chunks, bytes, tally, task.method(:async)) }.each(&:wait)
       end
+    end
+    proof_of.call(tally)
+  end
+
+  # A fiber for each writer and reader, and UringMachine's own calls on descriptors.
+  contender "uringmachine", requires: "uringmachine" do |meter, groups:, chunks:, bytes:|
+    tally = []
+    meter.measure do
+      machine = UM.new
+      fibers = groups.times.flat_map do |group|
+        reader, writer = UM.socketpair(UM::AF_UNIX, UM::SOCK_STREAM, 0)
+        payload = Bench.payload(group, bytes)
+        writing = machine.spin do
+          chunks.times { machine.send(writer, payload, bytes, UM::MSG_WAITALL) }
+          machine.close(writer)
+        end
+        reading = machine.spin do
+          buffer = String.new(capacity: bytes)
+          received = 0
+          received += machine.recv(reader, buffer, bytes, 0) while received < chunks * bytes
+          machine.close(reader)
+          tally << [received, buffer == payload]
+        end
+        [writing, reading]
+      end
+      machine.join(*fibers)
     end
     proof_of.call(tally)
   end
@@ -82,5 +110,5 @@ Bench.table "socketpair" do
 
   floor("stream.c") { |groups:, chunks:, bytes:| ["socketpair", groups, chunks, bytes] }
 
-  targets "total <= 2.2 x floor", "total <= 0.40 x async"
+  targets "total <= 2.2 x floor", "total <= 0.40 x async", "total <= 1.1 x ringspun epoll"
 end

@@ -21,6 +21,32 @@ class BenchTest::FloorTest < Minitest::Test
     assert_equal({ "bytes" => 12_000, "chunks" => 120 }, sample["proof"])
   end
 
+  def test_messages_go_one_way_or_there_and_back
+    [1, 2].each do |legs|
+      sample = floor_sample("messages.c", [3, 5, 64, legs], bytes: 960, intact: 15)
+      assert_equal 15, sample["operations"], sample["failed"]
+    end
+  end
+
+  def test_blocks_are_read_once_in_each_pass
+    %w[warm cold].each do |state|
+      sample = floor_sample("blocks.c", [state, 4, 20, 3], sum: 3 * 190)
+      assert sample["unavailable"] || sample["operations"] == 60, sample["failed"]
+    end
+  end
+
+  def test_connections_are_all_accepted
+    sample = floor_sample("connections.c", ["serve", 640], accepted: 640)
+    assert_equal 640, sample["operations"], sample["failed"]
+  end
+
+  def test_a_batch_is_received_by_the_bare_ring_and_by_the_engine
+    %w[ring_batch.c engine_batch.c].product(%w[ready armed]).each do |program, state|
+      sample = floor_sample(program, [state, 10], received: 320)
+      assert sample["unavailable"] || sample["operations"] == 320, sample["failed"]
+    end
+  end
+
   def test_a_floor_that_did_less_is_a_failure
     assert_equal "wrong result: bytes is 1000, not 2000", floor_sample("stream.c", ["pipe", 1, 1, 1000], bytes: 2000)["failed"]
   end

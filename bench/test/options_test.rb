@@ -23,6 +23,12 @@ class BenchTest::OptionsTest < Minitest::Test
     assert_equal %w[mutex_io pipe], parse("--only", "mutex_io,pipe,mutex_io").only
   end
 
+  def test_backends_are_all_but_the_last_with_quick
+    assert_equal %w[uring epoll sqpoll], parse.backends
+    assert_equal %w[uring epoll], parse("--quick").backends
+    assert_equal %w[epoll sqpoll], parse("--quick", "--backends", "epoll,sqpoll,epoll").backends
+  end
+
   def test_seed_is_kept
     assert_equal 42, parse("--seed", "42").seed
   end
@@ -36,6 +42,7 @@ class BenchTest::OptionsTest < Minitest::Test
   def test_what_makes_no_sense_is_refused
     assert_refused(/exclude each other/, "--quick", "--full")
     assert_refused(/no table matches "nope".*pipe/, "--only", "nope")
+    assert_refused(/no backend is called "kqueue"; there are: uring, epoll, sqpoll/, "--backends", "kqueue")
     assert_refused(/unexpected argument: pipe/, "pipe")
     assert_refused(/invalid option: --fast/, "--fast")
     assert_refused(/missing argument: --json/, "--json")

@@ -39,6 +39,7 @@ class BenchTest::ReportTest < Minitest::Test
   def test_opening_says_when_it_is_not_for_judgement_or_the_machine_is_busy
     assert_includes opening("--quick"), "NOT FOR JUDGEMENT"
     refute_includes opening, "JUDGEMENT"
+    assert_includes opening("--backends", "epoll"), "backends  `ringspun epoll` is on epoll\n"
     busy = BenchTest::Facts.usual.with(warning: "load average is 9")
     assert_includes opening(facts: busy), "WARNING: load average is 9"
   end
@@ -59,6 +60,32 @@ class BenchTest::ReportTest < Minitest::Test
     assert_includes lines.last, "a CPU, 2 cores"
     refute_includes lines.last, "JUDGEMENT"
     assert_includes markdown("--quick"), "NOT FOR JUDGEMENT"
+  end
+
+  def test_markdown_and_chart_show_epoll_beside_it_and_not_the_third_backend
+    table = BenchTest.usual_table(backends: %w[uring epoll sqpoll])
+    result = BenchTest.result(table, ringspun: 1.0, "ringspun epoll": 1.5, "ringspun sqpoll": 1.7)
+    markdown = Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, [result]).to_s
+    assert_includes markdown, "| ringspun | ringspun epoll | floor |"
+    assert_includes markdown, "| **1.00 s** | 1.50 s | 1.00 s |"
+    svg = Bench::Chart.new([result]).to_s
+    assert_includes svg, ">ringspun epoll</text>"
+    assert_includes svg, ">1.50 s</text>"
+    refute_match(/sqpoll|1\.70 s/, markdown + svg)
+    assert_match(/^ringspun sqpoll +1\.700000/, text(result))
+  end
+
+  def test_a_peer_without_a_number_has_no_column
+    table = BenchTest.table do
+      contender("threads") {}
+      contender("uringmachine") {}
+      contender("ringspun") {}
+    end
+    gone = BenchTest.result(table.narrowed(backends: %w[uring]), uringmachine: { "unavailable" => "no gem" })
+    there = BenchTest.result(table.narrowed(backends: %w[uring]))
+    headers = [gone, there].map { |one| Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, [one]).to_s.lines.first }
+    assert_equal ["|  | threads | ringspun | to the floor | to the best peer |\n",
+                  "|  | threads | uringmachine | ringspun | to the floor | to the best peer |\n"], headers
   end
 
   def test_a_row_that_not_everyone_runs_is_for_the_terminal_only

@@ -55,6 +55,15 @@ class BenchTest::RunnerTest < Minitest::Test
     assert_empty result.failures
   end
 
+  def test_ringspun_is_left_out_on_all_backends_at_once
+    table = BenchTest.table do
+      row "big", skipped: { ringspun: "too many" }
+      contender("ringspun") {}
+    end
+    result = runner(FakeSampler.new, samples: 1).run(table)
+    assert_equal(["n/a (too many)"] * 3, table.contenders.map { |contender| result.rows.first.remark(contender) })
+  end
+
   def test_sizes_of_row_contender_and_quick_override_one_another
     table = BenchTest.table do
       size times: 100, groups: 1, bytes: 9
@@ -76,6 +85,41 @@ class BenchTest::RunnerTest < Minitest::Test
     result = runner(FakeSampler.new, samples: 2, syscalls: counter).run(table)
     assert_equal([0.25, nil], result.rows.first.samples(table.contenders.first).map { |sample| sample["syscalls"] })
     assert_equal 0.25, result.rows.first.value("threads", :syscalls)
+  end
+
+  def test_a_row_may_stay_out_of_quick
+    table = BenchTest.table do
+      row "N=1"
+      row "N=2", quick: false
+      contender("ringspun") {}
+    end
+    assert_equal(%w[N=1 N=2], table.narrowed(backends: %w[uring]).rows.map(&:label))
+    quick = table.narrowed(backends: %w[uring], quick: true)
+    assert_equal([%w[N=1], %w[ringspun]], [quick.rows.map(&:label), quick.contenders.map(&:name)])
+    assert_equal 3, table.contenders.size
+  end
+
+  # Tracing is slow, so the other sizes may be smaller there; the difference is divided by what was done in it.
+  def test_system_calls_are_those_of_the_operations_between_two_sizes
+    table = BenchTest.table do
+      syscalls(:times, few: 2, many: 12, groups: 5) { |times:, groups:| times * groups }
+      contender("threads") {}
+    end
+    counter = Class.new(Bench::Syscalls) do
+      def self.available? = true
+      def count(_table, _contender, size) = 1_000 + size.fetch(:times) * size.fetch(:groups) * 3
+    end
+    assert_in_delta 3.0, counter.new.per_operation(table, table.contenders.first, { times: 9, groups: 50 })
+  end
+
+  def test_quick_counts_no_system_calls
+    table = BenchTest.table do
+      syscalls :times, few: 1, many: 2
+      contender("threads") {}
+    end
+    counter = Class.new { def per_operation(*) = raise("not asked for") }.new
+    result = runner(FakeSampler.new, samples: 1, quick: true, syscalls: counter).run(table)
+    assert_nil result.rows.first.value("threads", :syscalls)
   end
 
   private

@@ -30,7 +30,15 @@ class BenchTest::SamplerTest < Minitest::Test
   def test_a_missing_peer_is_a_remark_and_a_missing_subject_a_failure
     assert_match(/cannot load such file -- ringspun_bench/, sample("absent")["unavailable"])
     assert_match(/cannot load such file -- ringspun_bench/, sample("ringspun")["failed"])
+    assert_match(/cannot load such file -- ringspun_bench/, sample("ringspun epoll")["failed"])
     assert_equal "not on this machine", sample("unable")["unavailable"]
+  end
+
+  # The fixture has a Ringspun whose machines are refused, as a host may do.
+  def test_a_backend_that_the_host_refuses_is_a_remark
+    assert_equal({ "unavailable" => "no uring here" }, sample_refused("ringspun"))
+    assert_equal({ "unavailable" => "no uring here" }, sample_refused("ringspun sqpoll"))
+    assert_equal({ "backend" => "epoll", "sqpoll" => nil }, sample_refused("ringspun epoll")["notes"])
   end
 
   def test_exceptions_and_crashes_are_failures_with_a_reason
@@ -59,6 +67,15 @@ class BenchTest::SamplerTest < Minitest::Test
   end
 
   private
+
+  def sample_refused(name)
+    require File.join(BenchTest::FIXTURES, "refused.rb")
+    table = Bench.tables.find { |candidate| candidate.name == "refused" }
+    Bench::Sampler.new.sample(table, table.contender(name), {})
+  ensure
+    Bench.tables.delete(table)
+    $LOADED_FEATURES.delete(File.join(BenchTest::FIXTURES, "refused.rb"))
+  end
 
   def sample(name, time_limit: 60.0)
     table = self.class.table

@@ -27,6 +27,17 @@ class BenchTest::TargetTest < Minitest::Test
     assert_verdict false, "+2", "total <= floor + 1.5", ringspun: 3.0, floor: 1.0
   end
 
+  def test_another_backend_of_ours_is_named_like_any_contender
+    target = "total <= 1.1 x ringspun epoll"
+    assert_equal [true, "1.05 x"], between_backends(target, ringspun: 1.05, "ringspun epoll": 1.0)
+    assert_equal [false, "1.20 x"], between_backends("#{target} at N=2", ringspun: 1.2, "ringspun epoll": 1.0)
+  end
+
+  def test_a_target_may_speak_of_somebody_else
+    assert_verdict true, "+1", "async: total <= floor + 1.5", ringspun: 9.0, async: 2.0, floor: 1.0
+    assert_verdict false, "2.00 x", "async: total <= 1.5 x floor at N=1", ringspun: 1.0, async: 2.0, floor: 1.0
+  end
+
   def test_medians_are_judged
     assert_verdict true, "2.00 x", "total <= 2.2 x floor", ringspun: [1.9, 9.0, 2.0], floor: [1.0, 1.0, 0.2]
   end
@@ -62,6 +73,11 @@ class BenchTest::TargetTest < Minitest::Test
     verdict = BenchTest.result(BenchTest.usual_table(sentence), **seconds).verdicts.first
     assert_equal [met, measured], [verdict.met, verdict.measured]
     assert_equal sentence, verdict.sentence
+  end
+
+  def between_backends(sentence, **seconds)
+    table = BenchTest.usual_table(sentence, backends: %w[uring epoll])
+    BenchTest.result(table, **seconds).verdicts.first.then { |verdict| [verdict.met, verdict.measured] }
   end
 
   def flatness(table, last)

@@ -27,7 +27,7 @@ module BenchTest
   end
 
   # A table with two rows and all kinds of contenders.
-  def self.usual_table(*targets)
+  def self.usual_table(*targets, backends: %w[uring])
     table("usual") do
       title "Usual work"
       row "N=1", groups: 1
@@ -37,7 +37,7 @@ module BenchTest
       contender("ringspun") {}
       floor("stream.c") { |**| [] }
       targets(*targets)
-    end
+    end.narrowed(backends:)
   end
 
   # A result of it: contender => seconds of user time, one or several, the same in each row; system time is zero and

@@ -6,7 +6,9 @@ module Bench
   # A horizontal bar chart as SVG. Tables differ by orders of magnitude, so every row has a scale of its own: its
   # longest bar is the slowest contender, and each bar carries its number.
   class Chart
-    COLOURS = { "threads" => "#9aa5b1", "async" => "#e0a458", "ringspun" => "#2a7de1", "floor" => "#3c4858" }.freeze
+    # Whoever has no colour is not drawn.
+    COLOURS = { "threads" => "#9aa5b1", "async" => "#e0a458", "uringmachine" => "#b07aa1", SUBJECT => "#2a7de1",
+                Bench.subject_on("epoll") => "#8fbcee", "engine" => "#1b4f91", "floor" => "#3c4858" }.freeze
     BAR = 12
     GAP = 22
     LEFT = 240
@@ -35,8 +37,9 @@ module Bench
     def group(table, row)
       metric = Metric[table.headline]
       bars = table.contenders.filter_map do |contender|
-        value = row.median(contender, metric.name)
-        Bar.new(name: contender.floor? ? "floor" : contender.name, value:, text: metric.brief(value)) if value
+        name = contender.floor? ? "floor" : contender.name
+        value = row.median(contender, metric.name) if COLOURS.key?(name)
+        Bar.new(name:, value:, text: metric.brief(value)) if value
       end
       label = row.label == table.name ? table.title : "#{table.title}, #{row.label}"
       Group.new(label:, bars:) unless bars.empty?
@@ -49,8 +52,9 @@ module Bench
     end
 
     def legend
-      COLOURS.each_with_index.map do |(name, colour), index|
-        x = LEFT + index * 110
+      drawn = @groups.flat_map { |group| group.bars.map(&:name) }
+      COLOURS.slice(*COLOURS.keys & drawn).each_with_index.map do |(name, colour), index|
+        x = LEFT + index * 92
         [rectangle(x, 16, 10, 10, colour), text(x + 16, 25, name)]
       end
     end
@@ -61,7 +65,7 @@ module Bench
         y = top + index * BAR
         # A bar of no length would look like a missing one.
         length = slowest.zero? ? 1 : [bar.value * WIDTH / slowest.to_f, 1].max
-        [rectangle(LEFT, y, length, BAR - 2, COLOURS.fetch(bar.name, "#888888"), kind: "bar"),
+        [rectangle(LEFT, y, length, BAR - 2, COLOURS.fetch(bar.name), kind: "bar"),
          text(LEFT + length + 6, y + 9, bar.text)]
       end
       [text(LEFT - 10, top + group.bars.size * BAR / 2 + 3, group.label, anchor: "end"), *bars].join("\n")

@@ -50,7 +50,10 @@ module Bench
       failures.empty? ? 0 : 1
     end
 
-    def selected = Bench.tables.select { |table| @options.only.include?(table.name) }
+    def selected
+      Bench.tables.select { |table| @options.only.include?(table.name) }
+           .map { |table| table.narrowed(backends: @options.backends, quick: @options.quick?) }
+    end
 
     def runner
       time_limit = @options.quick? ? Sampler::QUICK_TIME_LIMIT : Sampler::TIME_LIMIT

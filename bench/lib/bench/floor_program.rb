@@ -4,13 +4,18 @@ require "open3"
 require "fileutils"
 
 module Bench
-  # A floor in C: compiled when its source is newer than the program, with nothing but a C compiler.
+  # A floor in C: compiled when its source is newer than the program, with nothing but a C compiler. One that is called
+  # engine_something has Ringspun's engine in it.
   class FloorProgram
     DIRECTORY = File.join(ROOT, "bench/floor")
+    ENGINE = File.join(ROOT, "runtime/ext/ringspun/engine")
     SHARED = %w[measure.c measure.h].map { |name| File.join(DIRECTORY, name) }.freeze
+    # The extension's own optimisation, for both sides of a comparison.
+    FLAGS = %W[-std=c11 -D_GNU_SOURCE -O3 -pthread -Wall -Wextra -I#{ENGINE}].freeze
 
     def initialize(name, build_directory: Workspace.build_directory)
       @source = File.join(DIRECTORY, name)
+      @engine = name.start_with?("engine_") ? Dir[File.join(ENGINE, "*.c")].sort : []
       @binary = File.join(build_directory, File.basename(name, ".c"))
     end
 
@@ -23,13 +28,18 @@ module Bench
     private
 
     def fresh?
-      File.exist?(@binary) && [@source, *SHARED].all? { |file| File.mtime(file) <= File.mtime(@binary) }
+      used = [@source, *SHARED, *@engine, *Dir[File.join(ENGINE, "*.h")]]
+      File.exist?(@binary) && used.all? { |file| File.mtime(file) <= File.mtime(@binary) }
     end
 
     def compile
-      sources = [@source, *SHARED.grep(/\.c\z/)]
-      output, status = Open3.capture2e(compiler, "-std=c11", "-O2", "-Wall", "-Wextra", "-o", @binary, *sources)
+      sources = [@source, *SHARED.grep(/\.c\z/), *@engine]
+      # Under a name of its own until it is whole: somebody else may be about to run it.
+      fresh = "#{@binary}.#{Process.pid}.#{Thread.current.object_id}"
+      output, status = Open3.capture2e(compiler, *FLAGS, "-o", fresh, *sources)
       raise Unavailable, "the floor does not compile: #{output.lines.grep(/error/).first&.chomp}" unless status.success?
+
+      File.rename(fresh, @binary)
     rescue Errno::ENOENT
       raise Unavailable, "no C compiler (#{compiler}) for the floor"
     end

@@ -1,9 +1,11 @@
 # frozen_string_literal: true
 
 module Bench
-  # The table for the README: one line per row, the headline metric of each contender, and what the floor says.
+  # The table for the README: one line per row, the headline metric of each contender, and what the floor says. A column
+  # without a number is left out, and so is what few machines should run: a reader wants it narrow.
   class MarkdownReport
-    HEADER = ["", "threads", "async", "ringspun", "floor", "to the floor", "to the best peer"].freeze
+    CONTENDERS = ["threads", "async", "uringmachine", SUBJECT, Bench.subject_on("epoll"), "floor"].freeze
+    RATIOS = ["to the floor", "to the best peer"].freeze
 
     def initialize(facts, options, results)
       @facts = facts
@@ -12,33 +14,36 @@ module Bench
     end
 
     def to_s
-      lines = [cells(HEADER), cells(["---", *["---:"] * (HEADER.size - 1)])]
+      header = ["", *names, *RATIOS]
+      lines = [cells(header), cells(["---", *["---:"] * (header.size - 1)])]
       lines += @results.flat_map { |result| result.comparisons.map { |row| cells(line(result.table, row)) } }
       "#{lines.join("\n")}\n\n#{footnote}\n"
     end
 
     private
 
+    def names
+      @names ||= CONTENDERS.select do |name|
+        @results.any? { |result| result.comparisons.any? { |row| row.value(name, result.table.headline) } }
+      end
+    end
+
     def line(table, row)
       metric = table.headline
       subject = table.contender(SUBJECT)
-      [name(table, row), brief(table, row, "threads", metric), brief(table, row, "async", metric),
-       "**#{brief(table, row, SUBJECT, metric)}**", floor(row, metric),
+      [name(table, row), *names.map { |name| cell(row, name, metric) },
        times(subject && row.floor_ratio(subject, table.against_floor)),
        times(subject && row.peer_ratio(subject, metric))]
     end
 
     def name(table, row) = row.label == table.name ? table.title : "#{table.title}, #{row.label}"
 
-    def brief(table, row, name, metric)
-      contender = table.contender(name)
-      value = contender && row.median(contender, metric)
-      value ? Metric[metric].brief(value) : "n/a"
-    end
+    def cell(row, name, metric)
+      value = row.value(name, metric)
+      return name == "floor" ? "-" : "n/a" unless value
 
-    def floor(row, metric)
-      value = row.value("floor", metric)
-      value ? Metric[metric].brief(value) : "-"
+      text = Metric[metric].brief(value)
+      name == SUBJECT ? "**#{text}**" : text
     end
 
     def times(ratio) = ratio ? format("%.2f x", ratio) : "-"
@@ -47,8 +52,9 @@ module Bench
     def footnote
       facts = @facts.to_h
       text = "Median of #{@options.samples} on #{facts[:cpu]}, #{facts[:cores]} cores, #{facts[:kernel]}, " \
-             "#{facts[:ruby]}, async #{facts[:async]}, ringspun #{facts[:ringspun]}. The ratio to the floor is of " \
-             "CPU time (of memory for parked strands). Less is better everywhere."
+             "#{facts[:ruby]}, async #{facts[:async]}, ringspun #{facts[:ringspun]}, " \
+             "`#{SUBJECT}` on io_uring. The ratios are its own; that to the floor is of CPU time (of memory for parked " \
+             "strands). Less is better everywhere."
       @options.quick? ? "#{text} **#{TextReport::NOT_FOR_JUDGEMENT}**" : text
     end
   end

@@ -50,6 +50,13 @@ module Bench
     # Mappings of this process. Each fiber stack costs two, and the kernel allows vm.max_map_count of them.
     def mappings = File.foreach("/proc/self/maps").count
 
+    # What the block layer had to fetch for this process so far; nil where the kernel does not count it.
+    def bytes_fetched
+      File.read("/proc/self/io")[/^read_bytes: (\d+)/, 1]&.to_i
+    rescue SystemCallError
+      nil
+    end
+
     # Resident bytes. The roll-up is exact; VmRSS may be off by some pages per thread.
     def resident_bytes
       GC.start

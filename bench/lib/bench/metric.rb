@@ -46,6 +46,8 @@ module Bench
       [:maps_growth, "mappings +", "mappings", "%d", note.("maps_growth")],
       [:parked, "parked", "strands", "%d", note.("parked")],
       [:rss_per_strand, "RSS B/strand", "B", "%.0f", note.("rss_per_strand")],
+      [:idle, "idle", "connections", "%d", note.("idle")],
+      [:rss_per_idle, "RSS B/idle", "B", "%.0f", note.("rss_per_idle")],
       [:limit_told, "limit told", "", "%d", note.("limit_told")]
     ].to_h { |name, header, unit, format, reader| [name, new(name:, header:, unit:, format:, reader:)] }.freeze
 

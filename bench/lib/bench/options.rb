@@ -10,6 +10,9 @@ module Bench
 
     SAMPLES = { quick: 1, default: 3, full: 5 }.freeze
 
+    # --quick has no time for the one that few machines should run.
+    QUICK_BACKENDS = %w[uring epoll].freeze
+
     attr_reader :mode, :only, :json, :markdown, :chart, :action, :seed
 
     def self.parse(arguments, table_names: Bench.tables.map(&:name))
@@ -27,6 +30,7 @@ module Bench
     def samples = SAMPLES.fetch(@mode)
     def quick? = @mode == :quick
     def full? = @mode == :full
+    def backends = @backends || (quick? ? QUICK_BACKENDS : BACKENDS.keys)
     def help = parser.help
 
     def read(arguments)
@@ -62,6 +66,8 @@ module Bench
       parser.on("--only TABLE[,TABLE]", Array, "only these tables; a name may be a glob such as 'mutex_*'") do |globs|
         @only = globs.flat_map { |glob| matching(glob) }.uniq
       end
+      parser.on("--backends NAME[,NAME]", Array, "Ringspun on these only: #{BACKENDS.keys.join(", ")}; default: all, and",
+                "with --quick #{QUICK_BACKENDS.join(" and ")}") { |names| @backends = names.map { |name| backend(name) }.uniq }
       parser.on("--list", "print the tables and stop") { @action = :list }
     end
 
@@ -82,6 +88,12 @@ module Bench
       raise Invalid, "no table matches #{glob.inspect}; there are: #{@table_names.join(", ")}" if found.empty?
 
       found
+    end
+
+    def backend(name)
+      return name if BACKENDS.key?(name)
+
+      raise Invalid, "no backend is called #{name.inspect}; there are: #{BACKENDS.keys.join(", ")}"
     end
 
     def check_writable(path)

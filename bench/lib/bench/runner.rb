@@ -36,15 +36,16 @@ module Bench
       return if row.remark(contender)
 
       @progress.call("#{table.name} #{row.label} #{contender.name}, round #{round + 1} of #{@samples}")
-      reason = row.row.skipped[contender.name.to_sym]
+      reason = row.row.skipped[contender.declared_as]
       row.add(contender, reason ? { "unavailable" => reason } : sample(table, row, contender, round))
     end
 
     def sample(table, row, contender, round)
       size = table.size_of(row.row, contender, quick: @quick)
       answer = @sampler.sample(table, contender, size)
-      # The count of system calls does not vary as times do, and tracing is slow: once is enough.
-      if table.syscalls && round.zero? && answer.key?("real") && !contender.program
+      # The count of system calls does not vary as times do, and tracing is slow: once is enough, and once is too much for
+      # --quick.
+      if table.syscalls && round.zero? && !@quick && answer.key?("real")
         answer["syscalls"] = @syscalls.per_operation(table, contender, size)
       end
       answer

@@ -42,10 +42,9 @@ module Bench
     end
 
     def judge(table, contender, size, answer)
-      if answer.key?("unavailable")
-        return contender.subject? ? { "failed" => answer["unavailable"] } : answer
-      end
-      return answer if answer.key?("failed")
+      missing = answer["missing"]
+      return { contender.ours? ? "failed" : "unavailable" => missing } if missing
+      return answer if answer.key?("failed") || answer.key?("unavailable")
 
       complaint = table.complaint(size, answer["proof"] || {})
       complaint ? { "failed" => complaint } : answer

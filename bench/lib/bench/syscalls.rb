@@ -17,11 +17,13 @@ module Bench
     def per_operation(table, contender, size)
       return nil unless self.class.available?
 
-      operation, few, many = table.syscalls.values_at(:operation, :few, :many)
-      counts = [few, many].map { |operations| count(table, contender, size.merge(operation => operations)) }
+      varied, few, many, fixed, operations = table.syscalls.values_at(:varied, :few, :many, :fixed, :operations)
+      sizes = [few, many].map { |value| size.merge(varied => value, **fixed) }
+      counts = sizes.map { |chosen| count(table, contender, chosen) }
       return nil if counts.include?(nil)
 
-      [(counts.last - counts.first) / (many - few).to_f, 0.0].max
+      less, more = sizes.map { |chosen| operations.call(**chosen) }
+      [(counts.last - counts.first) / (more - less).to_f, 0.0].max
     end
 
     private

@@ -6,11 +6,18 @@ module Bench
   # The contender which the targets speak of. Its absence is a failure, that of a peer is only a remark.
   SUBJECT = "ringspun"
 
+  # What Ringspun runs on: name => what Machine.new is given. The first is the subject, the others stand beside it.
+  BACKENDS = { "uring" => { backend: :uring }, "epoll" => { backend: :epoll },
+               "sqpoll" => { backend: :uring, sqpoll: true } }.freeze
+  MAIN_BACKEND = BACKENDS.keys.first
+
+  def self.subject_on(backend) = backend == MAIN_BACKEND ? SUBJECT : "#{SUBJECT} #{backend}"
+
   # Raised by a contender that cannot run here, with the reason that the report prints.
   class Unavailable < StandardError; end
 
   # One row of a table: a label and the sizes in which it differs from the table's own.
-  Row = Data.define(:label, :size, :skipped) do
+  Row = Data.define(:label, :size, :skipped, :quick) do
     # A row that not everyone runs is for the full report and for a target, not for a chart of contenders.
     def comparison? = skipped.empty?
   end
@@ -18,11 +25,15 @@ module Bench
   # Who runs: either `body`, a block called with a Meter and the sizes as keywords, or `program`, a C file of
   # bench/floor with `arguments` made from the sizes.
   #
-  # role is :floor (what no library can beat), :peer (what users have today) or :subject.
-  Contender = Data.define(:name, :role, :requires, :size, :body, :program, :arguments) do
+  # role is :floor (what no library can beat), :peer (what users have today), :subject, or :variant (ours in another form,
+  # which is no peer of itself).
+  Contender = Data.define(:name, :role, :requires, :size, :body, :program, :arguments, :backend) do
     def floor? = role == :floor
     def peer? = role == :peer
-    def subject? = role == :subject
+    def ours? = %i[subject variant].include?(role)
+
+    # What a row may skip: Ringspun on all backends at once.
+    def declared_as = (backend ? SUBJECT : name).to_sym
   end
 
   # What a table file declares. It holds no result and runs nothing, so that both the parent and each child can
@@ -55,10 +66,15 @@ module Bench
       @bytes_written = nil
     end
 
-    def rows = @rows.empty? ? [Row.new(label: @name, size: {}, skipped: {})] : @rows
+    def rows = @rows.empty? ? [Row.new(label: @name, size: {}, skipped: {}, quick: true)] : @rows
     def floor = @contenders.find(&:floor?)
     def peers = @contenders.select(&:peer?)
     def contender(name) = @contenders.find { |contender| contender.name == name }
+
+    # The same table with Ringspun on these backends only, and without the rows that --quick leaves out.
+    def narrowed(backends:, quick: false)
+      dup.tap { |table| table.narrow(backends, quick) }
+    end
 
     def writes_files? = !@bytes_written.nil?
     def bytes_of(size) = @bytes_written.call(**size)
@@ -81,6 +97,13 @@ module Bench
         return "wrong result: #{key} is #{actual.inspect}, not #{expected.inspect}" unless expected === actual
       end
       nil
+    end
+
+    protected
+
+    def narrow(backends, quick)
+      @contenders = @contenders.select { |contender| contender.backend.nil? || backends.include?(contender.backend) }
+      @rows = @rows.select(&:quick) if quick
     end
 
     # The words a table file is written in.
@@ -106,17 +129,27 @@ module Bench
       # Each sample writes that many bytes to files; see Workspace.settle.
       def writes_files(&bytes) = set(:bytes_written, bytes)
 
-      # System calls per operation, counted with strace as the difference between two sizes. `operation` names
-      # the size key that counts operations.
-      def syscalls(operation, few:, many:) = set(:syscalls, { operation:, few:, many: })
-
-      def row(label, skipped: {}, **size)
-        rows = @table.instance_variable_get(:@rows)
-        rows << Row.new(label:, size:, skipped:)
+      # System calls per operation, counted with strace as the difference between two sizes. `varied` names the size
+      # key in which they differ, `fixed` are others that are smaller there, because tracing is slow. The block says how
+      # many operations a size makes; without it they are as many as the size key says.
+      def syscalls(varied, few:, many:, **fixed, &operations)
+        set(:syscalls, { varied:, few:, many:, fixed:, operations: operations || ->(**size) { size.fetch(varied) } })
       end
 
+      # One of a family of rows that tells little more than its neighbours may stay out of --quick.
+      def row(label, skipped: {}, quick: true, **size)
+        rows = @table.instance_variable_get(:@rows)
+        rows << Row.new(label:, size:, skipped:, quick:)
+      end
+
+      # The subject is declared once and runs on each backend.
       def contender(name, requires: nil, size: {}, &body)
-        add(name:, role: name == SUBJECT ? :subject : :peer, requires:, size:, body:)
+        return add(name:, role: :peer, requires:, size:, body:) unless name == SUBJECT
+
+        BACKENDS.each_key do |backend|
+          role = backend == MAIN_BACKEND ? :subject : :variant
+          add(name: Bench.subject_on(backend), role:, requires:, size:, body:, backend:)
+        end
       end
 
       # A floor written in Ruby: the same work without the thing that is measured.
@@ -125,12 +158,15 @@ module Bench
       # A floor written in C, bench/floor/`program`; the block makes its arguments from the sizes.
       def floor(program, &arguments) = add(name: "floor", role: :floor, program:, arguments:)
 
+      # A part of ours without Ruby, in C as well.
+      def variant(name, program, &arguments) = add(name:, role: :variant, program:, arguments:)
+
       def targets(*sentences) = set(:targets, sentences.map { |sentence| Target.parse(sentence) })
 
       private
 
-      def add(requires: nil, size: {}, body: nil, program: nil, arguments: nil, **rest)
-        @table.contenders << Contender.new(requires:, size:, body:, program:, arguments:, **rest)
+      def add(requires: nil, size: {}, body: nil, program: nil, arguments: nil, backend: nil, **rest)
+        @table.contenders << Contender.new(requires:, size:, body:, program:, arguments:, backend:, **rest)
       end
 
       def set(name, value) = @table.instance_variable_set(:"@#{name}", value)
@@ -138,7 +174,8 @@ module Bench
   end
 
   # The order in which the report shows them: the tables of the published comparison first, then our own.
-  ORDER = %w[pipe socketpair mutex_cpu mutex_io queue switch timeout spawn beside_cpu parked].freeze
+  ORDER = %w[pipe socketpair mutex_cpu mutex_io queue switch timeout spawn beside_cpu parked
+             echo armed accept files timers idle batch].freeze
 
   @tables = []
 

@@ -9,14 +9,16 @@ module Bench
   #   total/floor flat within 25%        the ratio over all rows: largest / smallest
   #
   # `at ROW` restricts it to one row; without it every row has to hold. `floor` is the table's floor, whatever
-  # its name; `best peer` is the peer with the least of that metric.
+  # its name; `best peer` is the peer with the least of that metric. It speaks of Ringspun, on the main backend, unless
+  # another contender's name and a colon stand before it: `engine: cpu_ns <= floor + 100`.
   class Target
     Verdict = Data.define(:sentence, :met, :measured)
 
     NUMBER = /\d[\d_]*(?:\.\d+)?/
-    PLAIN = /\A(?<metric>\w+) (?<relation><=|>=) (?<limit>#{NUMBER})(?: x (?<other>.+?))?(?: at (?<row>.+))?\z/
-    OFFSET = /\A(?<metric>\w+) (?<relation><=|>=) (?<other>.+?) \+ (?<limit>#{NUMBER})(?: at (?<row>.+))?\z/
-    FLAT = %r{\A(?<metric>\w+)/(?<other>.+?) flat within (?<limit>#{NUMBER})%\z}
+    OF = /(?:(?<subject>\w+): )?/
+    PLAIN = /\A#{OF}(?<metric>\w+) (?<relation><=|>=) (?<limit>#{NUMBER})(?: x (?<other>.+?))?(?: at (?<row>.+))?\z/
+    OFFSET = /\A#{OF}(?<metric>\w+) (?<relation><=|>=) (?<other>.+?) \+ (?<limit>#{NUMBER})(?: at (?<row>.+))?\z/
+    FLAT = %r{\A#{OF}(?<metric>\w+)/(?<other>.+?) flat within (?<limit>#{NUMBER})%\z}
 
     attr_reader :sentence
 
@@ -30,6 +32,7 @@ module Bench
 
     def initialize(sentence, kind, parts)
       @sentence = sentence
+      @subject = parts[:subject] || SUBJECT
       @metric = parts[:metric].to_sym
       @limit = Float(parts[:limit])
       @relation = parts[:relation]&.to_sym
@@ -52,7 +55,7 @@ module Bench
     private
 
     def measure(row)
-      ours = row.value(SUBJECT, @metric)
+      ours = row.value(@subject, @metric)
       return ours if @kind == :number || ours.nil?
 
       theirs = row.value(@other, @metric)

@@ -5,6 +5,9 @@ module Bench
   class TextReport
     NOT_FOR_JUDGEMENT = "One small sample of each: NOT FOR JUDGEMENT. Use --full for numbers to quote."
 
+    BACKENDS_IN_WORDS = { "uring" => "io_uring", "epoll" => "epoll",
+                          "sqpoll" => "io_uring with a thread of the kernel's that submits" }.freeze
+
     def initialize(out)
       @out = out
     end
@@ -13,6 +16,7 @@ module Bench
       @out.puts "Ringspun bench"
       width = facts.to_h.keys.map(&:size).max
       facts.to_h.each { |name, value| @out.puts "  #{name.to_s.ljust(width)}  #{value}" }
+      @out.puts "  #{"backends".ljust(width)}  #{backends(options)}"
       @out.puts "  #{"samples".ljust(width)}  median of #{options.samples}, order by --seed #{options.seed}"
       @out.puts NOT_FOR_JUDGEMENT if options.quick?
       warning(facts.warning)
@@ -43,6 +47,10 @@ module Bench
     end
 
     private
+
+    def backends(options)
+      options.backends.map { |name| "`#{Bench.subject_on(name)}` is on #{BACKENDS_IN_WORDS.fetch(name)}" }.join(", ")
+    end
 
     def row(table, row, columns)
       lines = table.contenders.map { |contender| line(row, contender, columns) }

@@ -1,0 +1,134 @@
+# frozen_string_literal: true
+
+require "socket"
+
+# The stock classes, which threads and Async's scheduler share. The echo ends with its last message, so that it needs no
+# end of the stream.
+stock_connection = lambda do |connection, trips, bytes, start|
+  near, far = UNIXSocket.pair
+  payload = Bench.payload(connection, bytes)
+  echo = start.call do
+    buffer = String.new(capacity: bytes)
+    trips.times { far.send(far.recv(bytes, 0, buffer), 0) }
+    far.close
+  end
+  talk = start.call do
+    buffer = String.new(capacity: bytes)
+    intact = 0
+    trips.times do
+      near.send(payload, 0)
+      intact += 1 if near.recv(bytes, 0, buffer) == payload
+    end
+    near.close
+    intact
+  end
+  [echo, talk]
+end
+
+Bench.table "echo" do
+  title "Echo"
+  about "N connections over unix socket pairs, each with a strand at either end: one sends 64 bytes and waits for them, the " \
+        "other sends back what it gets. An operation is the whole round trip."
+  size trips: 128_000, bytes: 64
+  quick trips: 8_000
+  warm_up trips: 1_000
+  row "N=1", connections: 1
+  row "N=64", quick: false, connections: 64
+  row "N=1,000", connections: 1_000
+  proof { |connections:, trips:, **| { intact: trips / connections * connections } }
+  columns :real_ns, :cpu_ns, :rate, :syscalls
+  against_floor :cpu_ns
+  against_peer :cpu_ns, :real_ns
+  syscalls(:trips, few: 1_000, many: 2_000) { |connections:, trips:, **| trips / connections * connections }
+
+  # A thread for each end. Fewer trips, because each is two switches of the kernel.
+  contender "threads", size: { trips: 32_000 } do |meter, connections:, trips:, bytes:|
+    trips /= connections
+    meter.operations = trips * connections
+    meter.measure do
+      started = connections.times.flat_map { |index| stock_connection.call(index, trips, bytes, Thread.method(:new)) }
+      { intact: started.each(&:join).each_slice(2).sum { |_, talk| talk.value } }
+    end
+  end
+
+  # A task for each end.
+  contender "async", requires: "async" do |meter, connections:, trips:, bytes:|
+    trips /= connections
+    meter.operations = trips * connections
+    meter.measure do
+      Sync do |task|
+        started = connections.times.flat_map { |index| stock_connection.call(index, trips, bytes, task.method(:async)) }
+        { intact: started.each(&:wait).each_slice(2).sum { |_, talk| talk.wait } }
+      end
+    end
+  end
+
+  # A fiber for each end, and UringMachine's own calls on descriptors.
+  contender "uringmachine", requires: "uringmachine" do |meter, connections:, trips:, bytes:|
+    trips /= connections
+    meter.operations = trips * connections
+    meter.measure do
+      machine = UM.new
+      intact = 0
+      fibers = connections.times.flat_map do |index|
+        near, far = UM.socketpair(UM::AF_UNIX, UM::SOCK_STREAM, 0)
+        payload = Bench.payload(index, bytes)
+        echo = machine.spin do
+          buffer = String.new(capacity: bytes)
+          trips.times { machine.send(far, buffer, machine.recv(far, buffer, bytes, 0), 0) }
+          machine.close(far)
+        end
+        talk = machine.spin do
+          buffer = String.new(capacity: bytes)
+          trips.times do
+            machine.send(near, payload, bytes, 0)
+            machine.recv(near, buffer, bytes, 0)
+            intact += 1 if buffer == payload
+          end
+          machine.close(near)
+        end
+        [echo, talk]
+      end
+      machine.join(*fibers)
+      { intact: }
+    end
+  end
+
+  # A strand for each end, and the machine's own calls on descriptors.
+  contender "ringspun", requires: "ringspun" do |meter, connections:, trips:, bytes:|
+    trips /= connections
+    meter.operations = trips * connections
+    meter.measure do
+      Ringspun.run do |machine|
+        talks = connections.times.map do |index|
+          near, far = machine.socketpair(:UNIX, :STREAM)
+          payload = Bench.payload(index, bytes)
+          machine.spin do
+            buffer = String.new(capacity: bytes)
+            trips.times do
+              machine.recv(far, buffer, bytes)
+              machine.send(far, buffer)
+            end
+            machine.close(far)
+          end
+          machine.spin do
+            buffer = String.new(capacity: bytes)
+            intact = 0
+            trips.times do
+              machine.send(near, payload)
+              machine.recv(near, buffer, bytes)
+              intact += 1 if buffer == payload
+            end
+            machine.close(near)
+            intact
+          end
+        end
+        { intact: talks.sum(&:await) }
+      end
+    end
+  end
+
+  floor("messages.c") { |connections:, trips:, bytes:| [connections, trips / connections, bytes, 2] }
+
+  targets "cpu_ns <= 1.1 x ringspun epoll"
+end

@@ -1,0 +1,133 @@
+# frozen_string_literal: true
+
+block_bytes = 4096
+path_of = ->(meter, file) { File.join(meter.scratch, file.to_s) }
+
+# Which blocks each strand reads: all of them once, in no order.
+shares_of = ->(strands, reads) { (0...strands * reads).to_a.shuffle(random: Random.new(42)).each_slice(reads).to_a }
+
+# Each block begins with its number, so that the sum over all tells that each was read once.
+write_files = lambda do |meter, files, blocks|
+  files.times do |file|
+    first = file * blocks / files
+    bytes = Array.new(blocks / files) { |index| [first + index].pack("L<").ljust(block_bytes, "x") }.join
+    File.open(path_of.call(meter, file), "wb") do |io|
+      io.syswrite(bytes)
+      io.fsync
+    end
+  end
+end
+
+# Into the page cache, or out of it.
+prepare = lambda do |ios, cold|
+  ios.each do |io|
+    io.advise(:random)
+    cold ? io.advise(:dontneed) : io.pread(io.size, 0)
+  end
+end
+
+# Where the kernel counts, what it had to fetch proves that the files were cold.
+measure = lambda do |meter, cold, blocks, passes, &work|
+  fetched = meter.bytes_fetched
+  sum = meter.measure(&work)
+  if cold && fetched && meter.bytes_fetched - fetched < blocks * block_bytes / 2
+    raise Bench::Unavailable, "these files stay in memory"
+  end
+
+  meter.operations = blocks * passes
+  { sum: }
+end
+
+# The stock class, which threads and Async's scheduler share.
+stock = lambda do |meter, strands, reads, passes, files, cold, start, finish|
+  blocks = strands * reads
+  write_files.call(meter, files, blocks)
+  ios = Array.new(files) { |file| File.open(path_of.call(meter, file), "rb") }
+  prepare.call(ios, cold)
+  shares = shares_of.call(strands, reads)
+  per_file = blocks / files
+  measure.call(meter, cold, blocks, passes) do
+    started = shares.map do |share|
+      start.call do
+        buffer = String.new(capacity: block_bytes)
+        sum = 0
+        passes.times do
+          share.each do |block|
+            ios[block / per_file].pread(block_bytes, block % per_file * block_bytes, buffer)
+            sum += buffer.unpack1("L<")
+          end
+        end
+        sum
+      end
+    end
+    started.sum(&finish)
+  end
+ensure
+  ios&.each(&:close)
+end
+
+Bench.table "files" do
+  title "File mix"
+  about "1,000 strands, each of which reads blocks of 4 KB from anywhere in 20 files of 1.6 MB, with nothing read ahead. " \
+        "Warm: from the page cache, every block ten times. Cold: each block once, from the disk."
+  size strands: 1_000, reads: 8, files: 20
+  quick reads: 2
+  warm_up strands: 20
+  writes_files { |strands:, reads:, **| strands * reads * block_bytes }
+  row "warm", cold: false, passes: 10
+  row "cold", cold: true, passes: 1
+  proof do |strands:, reads:, passes:, **|
+    blocks = strands * reads
+    { sum: passes * blocks * (blocks - 1) / 2 }
+  end
+  columns :real_ns, :cpu_ns, :rate, :syscalls
+  against_floor :cpu_ns
+  against_peer :cpu_ns, :real_ns
+  syscalls(:reads, few: 1, many: 3, passes: 1) { |strands:, reads:, passes:, **| strands * reads * passes }
+
+  # A thread for each. IO#pread into a reused buffer is the cheapest stock call.
+  contender "threads" do |meter, strands:, reads:, passes:, files:, cold:|
+    stock.call(meter, strands, reads, passes, files, cold, Thread.method(:new), :value)
+  end
+
+  # A task for each, and the same call under the scheduler.
+  contender "async", requires: "async" do |meter, strands:, reads:, passes:, files:, cold:|
+    Sync { |task| stock.call(meter, strands, reads, passes, files, cold, task.method(:async), :wait) }
+  end
+
+  # A strand for each, and the machine's own calls on descriptors.
+  contender "ringspun", requires: "ringspun" do |meter, strands:, reads:, passes:, files:, cold:|
+    blocks = strands * reads
+    per_file = blocks / files
+    write_files.call(meter, files, blocks)
+    shares = shares_of.call(strands, reads)
+    Ringspun.run do |machine|
+      fds = Array.new(files) { |file| machine.open(path_of.call(meter, file), File::RDONLY) }
+      prepare.call(fds.map { |fd| File.for_fd(fd, autoclose: false) }, cold)
+      measure.call(meter, cold, blocks, passes) do
+        spun = shares.map do |share|
+          machine.spin do
+            buffer = String.new(capacity: block_bytes)
+            sum = 0
+            passes.times do
+              share.each do |block|
+                machine.pread(fds[block / per_file], buffer, block % per_file * block_bytes, block_bytes)
+                sum += buffer.unpack1("L<")
+              end
+            end
+            sum
+          end
+        end
+        spun.sum(&:await)
+      end
+    ensure
+      fds&.each { |fd| machine.close(fd) }
+    end
+  end
+
+  floor "blocks.c" do |strands:, reads:, passes:, files:, cold:|
+    [cold ? "cold" : "warm", files, strands * reads, passes]
+  end
+
+  targets "cpu_ns <= 0.8 x ringspun epoll"
+end

@@ -1,0 +1,154 @@
+# frozen_string_literal: true
+
+require "socket"
+require "bench/clients"
+
+# Descriptors for everything but the idle connections.
+reserved = 500
+
+# What the limit of descriptors leaves room for; the parent's as well as that of the clients, who hold the other ends.
+affordable = ->(idle) { [idle, Process.getrlimit(:NOFILE).first - reserved].min }
+
+# Connects the idle ones from outside, lets them go at the end, and asks what one weighs. `accept` takes one and waits on
+# it in a strand, `settle` lets all reach their wait, `ended` answers how many have seen the end: a reset, with which their
+# clients leave no port behind.
+among_idle = lambda do |meter, idle, port, accept, settle, ended, &work|
+  idle = affordable.call(idle)
+  meter.note(:idle, idle)
+  next work.call if idle.zero?
+
+  proof = nil
+  Bench::Clients.hold(port, idle) do |clients|
+    before = meter.resident_bytes
+    clients.start
+    1.upto(idle) do |number|
+      accept.call
+      clients.go_on(number)
+    end
+    settle.call
+    meter.note(:rss_per_idle, (meter.resident_bytes - before) / idle)
+    proof = work.call
+  end
+  lost = idle - ended.call
+  raise "#{lost} idle connections were lost" unless lost.zero?
+
+  proof
+end
+
+# The stock classes, which threads and Async's scheduler share.
+stock = lambda do |meter, idle, pairs, trips, bytes, start, finish|
+  server = TCPServer.new("127.0.0.1", 0)
+  server.listen(Bench::Clients::BACKLOG)
+  waiting = []
+  armed = 0
+  accept = lambda do
+    socket = server.accept
+    waiting << start.call do
+      armed += 1
+      socket.recv(bytes, 0, String.new(capacity: bytes)) && false
+    rescue Errno::ECONNRESET
+      true
+    ensure
+      socket.close
+    end
+  end
+  settle = -> { sleep(0.01) while armed < waiting.size }
+  ended = -> { waiting.count(&finish) }
+  ends = Array.new(pairs) { UNIXSocket.pair }
+  among_idle.call(meter, idle, server.local_address.ip_port, accept, settle, ended) do
+    meter.measure do
+      started = ends.each_with_index.flat_map do |(near, far), index|
+        payload = Bench.payload(index, bytes)
+        echo = start.call { trips.times { far.send(far.recv(bytes), 0) } }
+        talk = start.call { trips.times.count { near.send(payload, 0) && near.recv(bytes) == payload } }
+        [echo, talk]
+      end
+      { intact: started.map(&finish).each_slice(2).sum(&:last) }
+    end
+  end
+ensure
+  [server, *ends&.flatten].compact.each(&:close)
+end
+
+Bench.table "idle" do
+  title "Idle connections"
+  about "16 connections over unix socket pairs echo 64 bytes, alone and beside 10,000 TCP connections which wait in recv for " \
+        "what never comes. An operation is a round trip. `idle` says how many there were: fewer where descriptors are."
+  size pairs: 16, trips: 4_000, bytes: 64, idle: 10_000
+  quick trips: 500, idle: 2_000
+  warm_up idle: 10, trips: 20
+  row "alone", beside: false
+  row "beside 10,000", beside: true
+  proof { |pairs:, trips:, **| { intact: pairs * trips } }
+  columns :real_ns, :cpu_ns, :rate, :idle, :rss_per_idle
+  against_floor :cpu_ns
+  against_peer :cpu_ns, :real_ns
+
+  # A thread for each. Fewer trips, because each is two switches of the kernel, and fewer idle ones: 10,000 take long to
+  # start, and one weighs the same.
+  contender "threads", size: { trips: 500, idle: 1_000 } do |meter, idle:, beside:, pairs:, trips:, bytes:|
+    meter.operations = pairs * trips
+    stock.call(meter, beside ? idle : 0, pairs, trips, bytes, Thread.method(:new), :value)
+  end
+
+  # A task for each.
+  contender "async", requires: "async" do |meter, idle:, beside:, pairs:, trips:, bytes:|
+    meter.operations = pairs * trips
+    Sync { |task| stock.call(meter, beside ? idle : 0, pairs, trips, bytes, task.method(:async), :wait) }
+  end
+
+  # A strand for each, and the machine's own calls on descriptors.
+  contender "ringspun", requires: "ringspun" do |meter, idle:, beside:, pairs:, trips:, bytes:|
+    meter.operations = pairs * trips
+    Ringspun.run do |machine|
+      listener = machine.socket(:INET, :STREAM)
+      machine.bind(listener, Bench::Clients::LOOPBACK)
+      machine.listen(listener, Bench::Clients::BACKLOG)
+      waiting = []
+      armed = 0
+      accept = lambda do
+        connection = machine.accept(listener)
+        waiting << machine.spin do
+          armed += 1
+          machine.recv(connection, String.new(capacity: bytes), bytes) && false
+        rescue Errno::ECONNRESET
+          true
+        ensure
+          machine.close(connection)
+        end
+      end
+      settle = -> { machine.sleep(0.01) while armed < waiting.size }
+      ended = -> { waiting.count(&:await) }
+      ends = Array.new(pairs) { machine.socketpair(:UNIX, :STREAM) }
+      among_idle.call(meter, beside ? idle : 0, Bench::Clients.port_of(listener), accept, settle, ended) do
+        meter.measure do
+          talks = ends.each_with_index.map do |(near, far), index|
+            payload = Bench.payload(index, bytes)
+            machine.spin do
+              buffer = String.new(capacity: bytes)
+              trips.times do
+                machine.recv(far, buffer, bytes)
+                machine.send(far, buffer)
+              end
+            end
+            machine.spin do
+              buffer = String.new(capacity: bytes)
+              trips.times.count do
+                machine.send(near, payload)
+                machine.recv(near, buffer, bytes)
+                buffer == payload
+              end
+            end
+          end
+          { intact: talks.sum(&:await) }
+        end
+      end
+    ensure
+      [listener, *ends&.flatten].compact.each { |fd| machine.close(fd) }
+    end
+  end
+
+  floor("messages.c") { |pairs:, trips:, bytes:, **| [pairs, trips, bytes, 2] }
+
+  targets "cpu_ns <= 1.1 x ringspun epoll"
+end
