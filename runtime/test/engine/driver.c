@@ -29,6 +29,11 @@ static void copy_extra(const task *self, const rs_request *request) {
     }
 }
 
+static void copy_bytes(const task *self, const rs_request *request) {
+    bool some = (request->options & RS_REQUEST_ANY_BUFFER) && self->wake == RS_WAKE_VALUE && self->result > 0;
+    if (some) memcpy(self->copy_bytes_to, request->address, (size_t)self->result);
+}
+
 void driver_resume(driver *driver, rs_strand *strand) {
     task *self = strand->user;
     driver->current = self;
@@ -39,6 +44,7 @@ void driver_resume(driver *driver, rs_strand *strand) {
         self->parked = false;
         self->wake = rs_park_end(&driver->machine, &self->result);
         if (self->op) {
+            copy_bytes(self, &self->op->request);
             copy_extra(self, &self->op->request);
             rs_op_end(&driver->machine, self->op);
         }

@@ -48,6 +48,7 @@ struct task {
     bool parked;
     uint64_t ticket;
     rs_op *op;
+    void *copy_bytes_to;        /* if set: what came in a buffer of the machine's */
     void *copy_extra_to;        /* if set: what an op's extra memory holds at its end, which the op frees */
     uint32_t runs;
     bool finished;

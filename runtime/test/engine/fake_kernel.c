@@ -19,6 +19,7 @@ typedef struct {
     bool ended;                 /* `result` is known, and told when `due` has come */
     bool again;                 /* a completion that was told before */
     int32_t result;
+    uint32_t flags;             /* of its completion */
     uint32_t due;
     uint64_t seen;              /* lasting poll: the count at its last event */
 } request;
@@ -26,7 +27,7 @@ typedef struct {
 /* Of a thousand. */
 typedef struct {
     uint32_t leave_entries, fail_enter, refuse_when_full, late, twice, transfer_short, fail_entry, end_poll, lose_cancel,
-        slow_cancel;
+        miss_cancel, slow_cancel;
 } faults;
 
 static struct {
@@ -40,6 +41,8 @@ static struct {
     uint32_t len;
     uring_cqe overflow[REQUESTS_MAX];
     uint32_t overflow_len;
+    uring_buffer_ring_wish buffers;
+    uint16_t buffers_taken;
     uint64_t state;
     int64_t now_ns;
     faults faults;
@@ -73,7 +76,7 @@ void fake_kernel_begin(uint64_t seed, void (*on_sleep)(void), bool (*lives)(uint
 void fake_kernel_misbehave(void) {
     kernel.faults = (faults){.leave_entries = some(500), .fail_enter = some(300), .refuse_when_full = some(900),
                              .late = some(700), .twice = some(300), .transfer_short = some(900), .fail_entry = some(200),
-                             .end_poll = some(700), .lose_cancel = some(700), .slow_cancel = some(700)};
+                             .end_poll = some(700), .lose_cancel = some(700), .miss_cancel = some(500), .slow_cancel = some(700)};
 }
 
 int64_t fake_kernel_now(void) { return kernel.now_ns; }
@@ -106,7 +109,14 @@ static int fake_setup(uint32_t entries, uring_params *params) {
     return kernel.fd;
 }
 
+static int register_buffers(const uring_buffer_ring_wish *wish) {
+    if (fake_kernel_draw(wish->flags ? 2 : 4) == 0) return -EINVAL;
+    kernel.buffers = *wish;
+    return 0;
+}
+
 static int fake_register(int fd, uint32_t opcode, void *argument, uint32_t count) {
+    if (fd == kernel.fd && opcode == URING_REGISTER_BUFFER_RING) return register_buffers(argument);
     if (fd != kernel.fd || opcode != URING_REGISTER_PROBE) return -EINVAL;
     uring_probe *probe = argument;
     probe->ops_len = 64;
@@ -194,17 +204,42 @@ static int64_t call(const uring_sqe *entry) {
     }
 }
 
+static bool chooses_buffer(const uring_sqe *entry) { return entry->flags & URING_SQE_BUFFER_SELECT; }
+
+/* A buffer that may take more stays where it is, with less room. */
+static int64_t receive(request *one) {
+    uring_buffer *ring = (uring_buffer *)(uintptr_t)kernel.buffers.ring_address;
+    uring_buffer *buffer = &ring[kernel.buffers_taken & (kernel.buffers.ring_entries - 1)];
+    errno = ENOBUFS;
+    if (kernel.buffers_taken == ring[0].tail) return -1;
+    uring_sqe entry = one->entry;
+    entry.address = buffer->address;
+    if (buffer->len < entry.len) entry.len = buffer->len;
+    int64_t result = call(&entry);
+    if (result < 0 || (result == 0 && fake_kernel_draw(2))) return result;
+    one->flags = URING_CQE_BUFFER | (uint32_t)buffer->id << URING_CQE_BUFFER_SHIFT;
+    if ((kernel.buffers.flags & URING_BUFFER_RING_INCREMENTAL) && (uint32_t)result < buffer->len) {
+        one->flags |= URING_CQE_BUFFER_MORE;
+        buffer->address += (uint64_t)result;
+        buffer->len -= (uint32_t)result;
+    } else {
+        kernel.buffers_taken++;
+    }
+    return result;
+}
+
 static uint32_t some_time(void) { return kernel.enters + (uint32_t)fake_kernel_draw(DELAY_MAX); }
 
 static void end(request *one, int32_t result) {
     one->ended = true;
     one->result = result;
-    one->due = happens(kernel.faults.late) ? some_time() : kernel.enters;
+    /* What has come in one buffer is told in its order. */
+    one->due = !(one->flags & URING_CQE_BUFFER) && happens(kernel.faults.late) ? some_time() : kernel.enters;
 }
 
 static void try_to_end(request *one) {
     if (one->ended || lasts(one)) return;
-    int64_t result = call(&one->entry);
+    int64_t result = chooses_buffer(&one->entry) ? receive(one) : call(&one->entry);
     if (result < 0 && errno == EAGAIN) return;
     if (result < 0 && errno == EBADF) fail("an op on a closed descriptor", one->entry.opcode);
     end(one, result < 0 ? -errno : (int32_t)result);
@@ -217,7 +252,8 @@ static request *add(const uring_sqe *entry) {
 }
 
 static int32_t cancel_one(request *one) {
-    if (happens(kernel.faults.lose_cancel)) try_to_end(one);
+    if (happens(kernel.faults.miss_cancel)) return -ENOENT; /* it is on its way from one list to another */
+    if (!chooses_buffer(&one->entry) && happens(kernel.faults.lose_cancel)) try_to_end(one);
     if (one->ended) return -ENOENT;
     if (happens(kernel.faults.slow_cancel)) {
         /* A thread of the kernel's is at it. */
@@ -247,7 +283,7 @@ static void take(const uring_sqe *entry) {
     } else {
         request *one = add(entry);
         if (!is_lasting_poll(one) && happens(kernel.faults.fail_entry)) end(one, errors[fake_kernel_draw(is_transfer(entry) ? 3 : 2)]);
-        else if (!happens(kernel.faults.late)) try_to_end(one);
+        else if (!chooses_buffer(entry) && !happens(kernel.faults.late)) try_to_end(one);
     }
 }
 
@@ -298,8 +334,8 @@ static bool tell(request *one) {
     /* An op that goes on is asked for anew under its name. */
     if (one->again && kernel.lives(one->entry.user_data)) return false;
     bool more = one->entry.opcode == URING_OP_RECV && fake_kernel_draw(2);
-    post(one->entry.user_data, one->result, more ? URING_CQE_SOCK_NONEMPTY : 0);
-    if (one->again || !happens(kernel.faults.twice)) return false;
+    post(one->entry.user_data, one->result, one->flags | (more ? URING_CQE_SOCK_NONEMPTY : 0));
+    if (one->again || one->flags || !happens(kernel.faults.twice)) return false;
     one->again = true;
     one->due = kernel.enters + 1 + (uint32_t)fake_kernel_draw(DELAY_MAX);
     return true;

@@ -121,7 +121,8 @@ static bool start(worker *self, const rs_request *request, bool endless) {
     task *task = &self->task;
     int64_t deadline_ns = endless ? RS_NEVER : rs_now(machine) + 1 + draw(draw(2) ? 20 * US : 2 * MS);
     program.ops++;
-    if (may_try(self) && draw(2)) return task_request(task, request, deadline_ns);
+    bool own = !(request->options & RS_REQUEST_ANY_BUFFER);
+    if (own && may_try(self) && draw(2)) return task_request(task, request, deadline_ns);
     task->op = rs_op_start(machine, request, 0, deadline_ns);
     task->parked = task->op != NULL;
     task->wake = machine->refusal;
@@ -150,7 +151,13 @@ static rs_request read_request(worker *self) {
     self->bytes = malloc(self->len);
     rs_request request = request_read(self->way->to->fd, self->bytes, self->len);
     if (!self->way->pipe && draw(2)) request.kind = RS_OP_RECV;
-    if (draw(4) == 0) request.options = RS_REQUEST_ALL;
+    if (draw(4) == 0) {
+        request.options = RS_REQUEST_ALL;
+    } else if (draw(3) == 0) {
+        request.options = RS_REQUEST_ANY_BUFFER;
+        request.address = NULL;
+        self->task.copy_bytes_to = self->bytes;
+    }
     return request;
 }
 

@@ -43,6 +43,7 @@ typedef struct rsb_machine {
     pthread_mutex_t wake_lock;  /* of `wakeable`, and so that nobody sends to what is being closed */
     bool wakeable;
     char backend_reason[200];
+    char *scratch;              /* where bytes come that are handed over before anything else happens; NULL: not needed yet */
 } rsb_machine;
 
 typedef struct rsb_strand {
@@ -143,6 +144,8 @@ int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep)
 /* The same with park flags; `answer` gets a copy of the start of the op's `extra`, which the kernel has filled. */
 int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
                          size_t answer_size);
+/* For a request of RS_REQUEST_ANY_BUFFER: `bytes` are what came, nil at the end. */
+int64_t rsb_receive(rsb_machine *machine, const rs_request *request, VALUE *bytes);
 void rsb_yield(rsb_machine *machine);
 
 /* What was raised for the thread, and had to wait for the end of a shield or of a run. */

@@ -237,5 +237,6 @@ void rsb_init_io(void) {
     rb_define_method(rsb_cMachine, "pwrite", machine_pwrite, 3);
     rsb_init_arguments();
     rsb_init_vector();
+    rsb_init_receive();
     rsb_init_file();
 }

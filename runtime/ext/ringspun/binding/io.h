@@ -67,6 +67,7 @@ VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, const char *what)
 
 /* vector.c, file.c */
 void rsb_init_accept(void);
+void rsb_init_receive(void);
 void rsb_init_vector(void);
 void rsb_init_file(void);
 

@@ -65,6 +65,7 @@ static void machine_free(void *data) {
     if (machine->open && (machine->engine.outside > 0 || machine->fork_count != rsb_forks)) return;
     close_to_wakers(machine);
     if (machine->open) rs_machine_close(&machine->engine); /* deals with the wakes that have arrived */
+    free(machine->scratch);
     if (close_to_wakers(machine)) xfree(machine);
 }
 

@@ -517,6 +517,29 @@ int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE 
     return result;
 }
 
+static VALUE bytes_of(VALUE argument) {
+    const rs_op *op = (const rs_op *)argument;
+    return op->result > 0 ? rb_str_new(op->request.address, (long)op->result) : Qnil;
+}
+
+int64_t rsb_receive(rsb_machine *machine, const rs_request *request, VALUE *bytes) {
+    if (RS_UNLIKELY(ruby_stack_check())) too_deep();
+    rs_machine *engine = &machine->engine;
+    rs_strand *me = rs_running(engine);
+    rs_op *op = rs_op_start(engine, request, 0, RS_NEVER);
+    if (!op) rsb_raise_wake(machine, engine->refusal);
+    int64_t result = 0;
+    int state = 0;
+    rs_wake_kind kind = park(machine, me, &result);
+    *bytes = rb_protect(bytes_of, (VALUE)op, &state);
+    bool closed = op->closing && result == -EBADF;
+    rs_op_end(engine, op);
+    if (RS_UNLIKELY(state)) rb_jump_tag(state);
+    rsb_raise_wake(machine, kind);
+    if (RS_UNLIKELY(closed)) rsb_fail(result, rs_op_table[request->kind].name, request->fd);
+    return result;
+}
+
 int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep) {
     return rsb_perform_with(machine, request, keep, 0, NULL, 0);
 }

@@ -9,6 +9,7 @@
  *   wait    sleeps until something completes, the deadline, or a wake; touches no strand and no op, so that the binding
  *           may release its interpreter lock around it; what it fetched is harvested by the next poll
  *   wake    ends a wait; the one verb that any thread may call
+ *   release what an op of RS_REQUEST_ANY_BUFFER has brought is not needed any more. NULL: nothing to do
  *   leave   the machine's thread ends while ops are in flight: none of them may touch memory any more when this returns. It
  *           is followed by nothing but close, from another thread. NULL: nothing to do
  *   forked  in a child process: gives back what is inherited, without touching what the parent still uses, and starts
@@ -33,6 +34,7 @@ typedef struct rs_backend {
     void (*poll)(struct rs_machine *machine);
     void (*wait)(struct rs_machine *machine, int64_t deadline_ns);
     void (*wake)(struct rs_machine *machine);
+    void (*release)(struct rs_machine *machine, rs_op *op);
     void (*leave)(struct rs_machine *machine);
     int (*forked)(struct rs_machine *machine);
 } rs_backend;

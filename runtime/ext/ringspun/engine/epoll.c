@@ -122,6 +122,7 @@ static bool needs_worker(rs_machine *machine, rs_op *op) {
 static void epoll_arm(rs_machine *machine, rs_op *op) {
     epoll_state *state = machine->backend_state;
     if (needs_worker(machine, op)) {
+        rs_op_lend(op);
         rs_workers_submit(state->workers, op);
         return;
     }
@@ -131,8 +132,10 @@ static void epoll_arm(rs_machine *machine, rs_op *op) {
     int error = ask(machine, op->request.fd, before | events_of(op));
     if (error == 0) return;
     /* EPERM: a regular file that we did not open; it has no readiness. */
-    if (error == -EPERM && rs_op_table[op->request.kind].execute) rs_workers_submit(state->workers, op);
-    else rs_op_complete(machine, op, error == -EPERM ? -EINVAL : error);
+    if (error == -EPERM && rs_op_table[op->request.kind].execute) {
+        rs_op_lend(op);
+        rs_workers_submit(state->workers, op);
+    } else rs_op_complete(machine, op, error == -EPERM ? -EINVAL : error);
 }
 
 static void epoll_cancel(rs_machine *machine, rs_op *op) {
@@ -151,6 +154,7 @@ static void epoll_cancel(rs_machine *machine, rs_op *op) {
 /* One more try for an op whose descriptor is ready. False: it goes on waiting, if only for its next turn. */
 static bool advance(rs_machine *machine, rs_op *op) {
     uint64_t before = op->done;
+    rs_op_lend(op);
     for (int tries = 0; tries < TURN_TRIES && op->done - before < RS_OP_TURN_BYTES; tries++) {
         int64_t result = rs_op_table[op->request.kind].attempt(machine, &op->request);
         if (result == -EAGAIN) return false;

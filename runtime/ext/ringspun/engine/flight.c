@@ -39,6 +39,8 @@ int64_t rs_try(rs_machine *machine, const rs_request *request) {
 
 void rs_op_end(rs_machine *machine, rs_op *op) {
     if (op->state == RS_OP_TERMINAL) {
+        bool lent = op->request.options & RS_REQUEST_ANY_BUFFER;
+        if (lent && op->request.address && machine->backend->release) machine->backend->release(machine, op);
         rs_op_release(&machine->ops, op);
         return;
     }

@@ -29,6 +29,9 @@ typedef enum { RS_EFFECT_NOTHING, RS_EFFECT_DATA, RS_EFFECT_DESCRIPTOR } rs_op_e
 
 /* Go on after a short transfer until all of `len` is done. */
 #define RS_REQUEST_ALL 1u
+/* No address: into a buffer of the machine's, at most `len` bytes. At its end the op's address is where they are, until
+ * rs_op_end. */
+#define RS_REQUEST_ANY_BUFFER 2u
 
 /* What is asked. Plain data; which fields count depends on the kind (op_table.c says). */
 typedef struct rs_request {
@@ -122,6 +125,12 @@ static inline void rs_op_advance(rs_op *op, uint64_t bytes) {
     op->request.address = (char *)op->request.address + bytes;
     op->request.len -= bytes;
     if (op->request.offset >= 0) op->request.offset += (int64_t)bytes;
+}
+
+/* Memory for what comes, where there is no buffer for it: freed with the op. */
+static inline void rs_op_lend(rs_op *op) {
+    if (!(op->request.options & RS_REQUEST_ANY_BUFFER) || op->request.address) return;
+    op->request.address = op->request.extra = rs_alloc(op->request.len);
 }
 
 static inline rs_id rs_op_id(const rs_op *op) { return rs_id_make(op->index, op->generation); }

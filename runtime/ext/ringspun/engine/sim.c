@@ -352,6 +352,7 @@ static int64_t perform(rs_machine *machine, rs_op *op) {
 static void sim_arm(rs_machine *machine, rs_op *op) {
     sim_state *state = state_of(machine);
     const rs_sim_faults *faults = &state->faults;
+    rs_op_lend(op);
     if (never_waits(op->request.kind)) {
         /* Whoever closes has seen to it before that no op waits there. */
         RS_ASSERT(op->request.kind != RS_OP_CLOSE || (op->next == 0 && op->previous == 0));

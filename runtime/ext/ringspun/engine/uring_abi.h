@@ -75,6 +75,24 @@ typedef struct {
     uring_probe_op ops[256];
 } uring_probe;
 
+/* One of the buffers that the kernel may choose from. Of the first, the last field is the ring's tail. */
+typedef struct {
+    uint64_t address;
+    uint32_t len;
+    uint16_t id;
+    uint16_t tail;
+} uring_buffer;
+
+typedef struct {
+    uint64_t ring_address;
+    uint32_t ring_entries;
+    uint16_t group;
+    uint16_t flags;
+    uint64_t reserved[3];
+} uring_buffer_ring_wish;
+
+#define URING_BUFFER_RING_INCREMENTAL (1u << 1)
+
 enum {
     URING_OP_NOP = 0, URING_OP_READV = 1, URING_OP_WRITEV = 2, URING_OP_FSYNC = 3, URING_OP_POLL_ADD = 6,
     URING_OP_SENDMSG = 9, URING_OP_RECVMSG = 10, URING_OP_ACCEPT = 13, URING_OP_ASYNC_CANCEL = 14, URING_OP_CONNECT = 16,
@@ -107,6 +125,7 @@ enum {
 #define URING_FEATURE_CQE_SKIP (1u << 11)
 
 #define URING_SQE_ASYNC (1u << 4)
+#define URING_SQE_BUFFER_SELECT (1u << 5)
 #define URING_SQE_CQE_SKIP_SUCCESS (1u << 6)
 
 #define URING_SQ_NEED_WAKEUP (1u << 0)
@@ -118,8 +137,11 @@ enum {
 #define URING_ENTER_SQ_WAIT (1u << 2)
 #define URING_ENTER_EXT_ARG (1u << 3)
 
+#define URING_CQE_BUFFER (1u << 0)
 #define URING_CQE_MORE (1u << 1)
 #define URING_CQE_SOCK_NONEMPTY (1u << 2)
+#define URING_CQE_BUFFER_MORE (1u << 4)
+#define URING_CQE_BUFFER_SHIFT 16
 
 #define URING_RECVSEND_POLL_FIRST (1u << 0)
 #define URING_ACCEPT_MULTISHOT (1u << 0)
@@ -131,10 +153,12 @@ enum {
 
 #define URING_REGISTER_PROBE 8
 #define URING_REGISTER_IOWQ_MAX_WORKERS 19
+#define URING_REGISTER_BUFFER_RING 22
 #define URING_PROBE_SUPPORTED (1u << 0)
 
 _Static_assert(sizeof(uring_sqe) == 64, "the kernel's submission entry has 64 bytes");
 _Static_assert(sizeof(uring_cqe) == 16, "the kernel's completion entry has 16 bytes");
+_Static_assert(sizeof(uring_buffer) == 16, "the kernel's buffer entry has 16 bytes");
 _Static_assert(sizeof(uring_params) == 120, "the kernel's parameters have 120 bytes");
 
 #endif

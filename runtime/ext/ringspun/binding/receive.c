@@ -1,0 +1,85 @@
+/* receive: bytes as they come, as Strings of their own. What waits for bytes holds no memory for them: they come into a buffer of
+ * the machine's, one for all when they are there already, and one that the backend has when there are some. */
+#include "io.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* As much as is handed over in one go. */
+#define CHUNK 16384u
+
+typedef struct {
+    rsb_machine *machine;
+    VALUE self, io;
+    uint8_t kind;
+    int fd;
+    uint32_t generation;
+} receiver;
+
+/* The number may mean something else by now; an object says itself that it is closed. */
+static void check_descriptor(const receiver *r, const char *what) {
+    bool same = rs_descriptor_generation(&r->machine->engine.descriptors, r->fd) == r->generation;
+    if (!same || (!RB_FIXNUM_P(r->io) && rsb_io_fd(r->machine, r->io) != r->fd)) rsb_fail(-EBADF, what, r->fd);
+}
+
+/* nil at the end. */
+static VALUE next_chunk(receiver *r) {
+    rsb_machine *machine = r->machine;
+    if (!machine->scratch) machine->scratch = rs_alloc(CHUNK);
+    rs_request request = {.kind = r->kind, .fd = r->fd, .address = machine->scratch, .len = CHUNK, .offset = -1};
+    const char *what = rs_op_table[r->kind].name;
+    int64_t bytes = rs_try(&machine->engine, &request);
+    if (bytes > 0) return rb_str_new(machine->scratch, (long)bytes);
+    if (bytes == 0) return Qnil;
+    if (bytes != -EAGAIN) rsb_refused(machine, bytes, what, r->fd);
+    request.address = NULL;
+    request.options = RS_REQUEST_ANY_BUFFER;
+    VALUE chunk;
+    bytes = rsb_receive(machine, &request, &chunk);
+    if (bytes < 0) rsb_refused(machine, bytes, what, r->fd);
+    return chunk;
+}
+
+static VALUE each_chunk(VALUE self, VALUE io, uint8_t kind) {
+    rsb_machine *machine = rsb_io_machine(self);
+    receiver r = {.machine = machine, .self = self, .io = io, .kind = kind, .fd = rsb_io_fd(machine, io)};
+    r.generation = rs_descriptor_generation(&machine->engine.descriptors, r.fd);
+    rsb_need_block(kind == RS_OP_RECV ? "recv_each" : "read_each");
+    VALUE chunk;
+    while (!NIL_P(chunk = next_chunk(&r))) {
+        rb_yield(chunk);
+        rsb_io_machine(self);
+        check_descriptor(&r, rs_op_table[kind].name);
+    }
+    return Qnil;
+}
+
+/* Yields what comes, until the end of the stream or until the block breaks. Nothing is taken that is not yielded, and while
+ * nothing comes no buffer is held.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO] a pipe, a socket, a terminal or a file, which is read from its position on
+ * @yieldparam bytes [String] a new one, binary, of at most 16384 bytes
+ * @return [nil] at the end of the stream
+ * @raise [UsageError, ClosedError, SystemCallError]
+ * @since 0.1.0
+ */
+static VALUE machine_read_each(VALUE self, VALUE io) { return each_chunk(self, io, RS_OP_READ); }
+
+/* The same for a connected socket of bytes.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
+ * @yieldparam bytes [String] a new one, binary, of at most 16384 bytes
+ * @return [nil] when the other side has ended
+ * @raise [UsageError, ClosedError, SystemCallError]
+ * @since 0.1.0
+ */
+static VALUE machine_recv_each(VALUE self, VALUE io) { return each_chunk(self, io, RS_OP_RECV); }
+
+void rsb_init_receive(void) {
+    rb_define_method(rsb_cMachine, "read_each", machine_read_each, 1);
+    rb_define_method(rsb_cMachine, "recv_each", machine_recv_each, 1);
+}

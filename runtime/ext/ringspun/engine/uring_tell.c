@@ -1,0 +1,101 @@
+/* uring_tell: what becomes of an op when the kernel has told something of it. */
+#include "series.h"
+#include "uring_state.h"
+
+#include <errno.h>
+#include <sys/wait.h>
+
+/* The kernel has none left, or is not asked: our own. */
+static bool do_without_pool(rs_op *op) {
+    op->backend_word &= ~URING_FROM_POOL;
+    rs_op_lend(op);
+    return false;
+}
+
+/* With the answer of the kernel, or of a try of our own. False: the op goes on waiting. */
+static bool proceed(rs_machine *machine, rs_op *op, int64_t result) {
+    uint64_t until = op->done + RS_OP_TURN_BYTES;
+    while (result > 0 && (op->request.options & RS_REQUEST_ALL) && (uint64_t)result < op->request.len) {
+        rs_op_advance(op, (uint64_t)result);
+        if (uring_is_unwanted(op)) result = -ECANCELED;
+        else result = op->done < until ? rs_op_table[op->request.kind].attempt(machine, &op->request) : -EAGAIN;
+    }
+    if (result == -EAGAIN && !uring_is_unwanted(op)) return false;
+    uring_finish(machine, op, result == -EAGAIN ? -ECANCELED : result);
+    return true;
+}
+
+bool uring_try_again(rs_machine *machine, rs_op *op) {
+    return proceed(machine, op, rs_op_table[op->request.kind].attempt(machine, &op->request));
+}
+
+/* A thread of the kernel's was interrupted: by our cancellation, or for reasons of its own. Some calls tell it in numbers
+ * that no program should see (ERESTARTSYS and those after it). */
+static bool was_interrupted(int64_t result) { return result == -EINTR || (result <= -512 && result >= -516); }
+
+/* Done with the entry that the ring had. True: its result is for proceed; false: the same is to be asked again. */
+static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
+    const rs_op_info *info = &rs_op_table[op->request.kind];
+    if (was_interrupted(*result)) {
+        *result = -ECANCELED;
+        return uring_is_unwanted(op);
+    }
+    if (op->backend_word & URING_FOR_READINESS) {
+        if (*result >= 0) *result = info->attempt(machine, &op->request);
+    } else if (*result == -ENOBUFS && (op->backend_word & URING_FROM_POOL)) {
+        return do_without_pool(op);
+    } else if (*result == -ENOTSOCK && (op->backend_word & URING_FOR_SOCKET)) {
+        op->backend_word &= ~(URING_FOR_SOCKET | URING_POLL_FIRST);
+        rs_descriptor_forget(&machine->descriptors, op->request.fd);
+        return false;
+    } else if (*result == -EAGAIN && (info->side == RS_SIDE_READ || info->side == RS_SIDE_WRITE)) {
+        op->backend_word |= URING_FOR_READINESS; /* nothing that the kernel can wait for in our place */
+        do_without_pool(op);
+    } else if (op->request.kind == RS_OP_WAITID && *result == 0) {
+        *result = ((siginfo_t *)op->request.extra)->si_pid;
+    }
+    return true;
+}
+
+static void note_rest(rs_machine *machine, const rs_op *op, int64_t result, uint32_t flags) {
+    if (!rs_request_reads(&op->request)) return;
+    rs_descriptor_was_read(&machine->descriptors, op->request.fd, op->request.len, result);
+    if (flags & URING_CQE_SOCK_NONEMPTY) machine->descriptors.table[op->request.fd].drained = false;
+}
+
+static void tell_series(rs_machine *machine, rs_op *op, int64_t result, uint32_t flags) {
+    bool unwanted = uring_is_unwanted(op), goes_on = was_interrupted(result) || result == -EAGAIN;
+    if (result >= 0) rs_series_put(machine, op->series, result);
+    if (flags & URING_CQE_MORE) return;
+    if (goes_on && !unwanted) uring_submit(machine, op);
+    else uring_finish(machine, op, goes_on ? -ECANCELED : result);
+}
+
+static void take_buffer(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
+    uring_pool *pool = uring_state_of(machine)->pool;
+    void *bytes = uring_pool_take(pool, cqe);
+    if (cqe->result > 0) op->request.address = bytes;
+    else uring_pool_give_back(pool, bytes);
+}
+
+void uring_tell(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
+    int64_t result = cqe->result;
+    if (RS_UNLIKELY(op->series != NULL)) {
+        tell_series(machine, op, result, cqe->flags);
+        return;
+    }
+    if (cqe->flags & URING_CQE_BUFFER) take_buffer(machine, op, cqe);
+    if (judge(machine, op, &result)) {
+        note_rest(machine, op, result, cqe->flags);
+        if (result == -EAGAIN && rs_op_table[op->request.kind].side == RS_SIDE_NONE) {
+            uring_finish(machine, op, result); /* the answer, and not that it must wait */
+            return;
+        }
+        if (proceed(machine, op, result)) return;
+        if (rs_retry_fits(op)) {
+            rs_retry_later(machine, &uring_state_of(machine)->retry, op);
+            return;
+        }
+    }
+    uring_submit(machine, op);
+}
