@@ -64,10 +64,17 @@ module Ringspun
       count
     end
 
+    # Not a method made of a block: the error may leave the ractor, and the block cannot.
+    module Reworded
+      # @api private
+      def message = @reworded
+    end
+    private_constant :Reworded
+
     # A copy, for the error may be frozen, and one that says so even where its class has a message of its own.
     def self.with_message(error, text)
       copy = error.clone(freeze: false).exception(text)
-      copy.define_singleton_method(:message) { text } unless copy.message == text
+      copy.extend(Reworded).instance_variable_set(:@reworded, text) unless copy.message == text
       copy
     end
     private_class_method :with_message

@@ -8,6 +8,7 @@
 #include "binding.h"
 
 VALUE rsb_cScope;
+static ID option_names[2];
 
 static void scope_mark(void *data) {
     rsb_scope *scope = data;
@@ -201,14 +202,9 @@ static VALUE outcome(rsb_machine *machine, rsb_scope *scope, VALUE value, int st
  * @since 0.1.0
  */
 static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
-    static ID names[2];
-    if (!names[0]) {
-        names[0] = rb_intern("deadline");
-        names[1] = rb_intern("shield");
-    }
     VALUE options, given[2] = {Qundef, Qundef};
     rb_scan_args(argc, argv, "0:", &options);
-    if (!NIL_P(options)) rb_get_kwargs(options, names, 0, 2, given);
+    if (!NIL_P(options)) rb_get_kwargs(options, option_names, 0, 2, given);
     rsb_need_block("scope");
     rsb_machine *machine = rsb_machine_of(self);
     VALUE deadline = given[0] == Qundef ? Qnil : given[0];
@@ -325,6 +321,8 @@ static VALUE scope_size(VALUE self) {
 }
 
 void rsb_init_scope(void) {
+    option_names[0] = rb_intern("deadline");
+    option_names[1] = rb_intern("shield");
     rsb_cScope = rb_define_class_under(rsb_mRingspun, "Scope", rb_cObject);
     rb_undef_alloc_func(rsb_cScope);
     rb_define_method(rsb_cMachine, "scope", machine_scope, -1);

@@ -2,6 +2,8 @@
 #include "../engine/series.h"
 #include "sync.h"
 
+#include <ruby/ractor.h>
+
 VALUE rsb_cStrand;
 
 /* --- memory --- */
@@ -85,12 +87,19 @@ VALUE rsb_strand_root(rsb_machine *machine, rs_strand *engine) {
  * never joins would pile them up: past this many they are reported instead. */
 #define UNREAD_MAX 64
 
-/* Machines that have, or had, such errors. Kept alive until they are told: a thread may end and leave its machine behind. */
-static VALUE with_unread;
+/* Machines that have, or had, such errors. Kept alive until they are told: a thread may end and leave its machine behind. A
+ * Hash in every ractor, for none may touch another's. */
+static rb_ractor_local_key_t with_unread_key;
+
+static VALUE with_unread(void) {
+    VALUE machines = rb_ractor_local_storage_value(with_unread_key);
+    if (NIL_P(machines)) rb_ractor_local_storage_value_set(with_unread_key, machines = rb_hash_new());
+    return machines;
+}
 
 static void keep_unread(rsb_machine *machine, rsb_strand *strand, bool awaited) {
     if (RHASH_SIZE(machine->unread) >= UNREAD_MAX && !awaited) rsb_report_unread(machine);
-    if (RHASH_SIZE(machine->unread) == 0) rb_hash_aset(with_unread, machine->self, Qtrue);
+    if (RHASH_SIZE(machine->unread) == 0) rb_hash_aset(with_unread(), machine->self, Qtrue);
     rb_hash_aset(machine->unread, strand->self, strand->error);
 }
 
@@ -351,25 +360,25 @@ void rsb_report_unread(rsb_machine *machine) {
 }
 
 void rsb_report_all_unread(bool all) {
-    if (RHASH_SIZE(with_unread) == 0) return;
-    VALUE machines = rb_funcall(with_unread, rb_intern("keys"), 0);
+    VALUE unread = with_unread();
+    if (RHASH_SIZE(unread) == 0) return;
+    VALUE machines = rb_funcall(unread, rb_intern("keys"), 0);
     for (long i = 0; i < RARRAY_LEN(machines); i++) {
         VALUE object = RARRAY_AREF(machines, i);
         rsb_machine *machine = rsb_machine_any_thread(object);
         rsb_notice_fork(machine);
         if (machine->fork_count != rsb_forks) {
-            rb_hash_delete(with_unread, object); /* the parent's other threads, and the parent's to tell */
+            rb_hash_delete(unread, object); /* the parent's other threads, and the parent's to tell */
             continue;
         }
         if (!all && !rsb_is_gone(machine) && RHASH_SIZE(machine->unread) > 0) continue;
-        rb_hash_delete(with_unread, object);
+        rb_hash_delete(unread, object);
         rsb_report_unread(machine);
     }
 }
 
 void rsb_init_strand(void) {
-    with_unread = rb_hash_new();
-    rb_gc_register_address(&with_unread);
+    with_unread_key = rb_ractor_local_storage_value_newkey();
     rsb_cStrand = rb_define_class_under(rsb_mRingspun, "Strand", rb_cObject);
     rb_undef_alloc_func(rsb_cStrand);
     rb_define_method(rsb_cStrand, "await", strand_await, 0);

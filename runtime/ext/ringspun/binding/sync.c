@@ -9,6 +9,7 @@
 #include <limits.h>
 
 static VALUE mutex_class;
+static ID id_timeout;
 
 /* --- what all have in common --- */
 
@@ -54,11 +55,9 @@ VALUE rsb_refuse_copy(VALUE self, VALUE original) {
 }
 
 VALUE rsb_timeout_option(VALUE options) {
-    static ID timeout;
     if (NIL_P(options)) return Qnil;
-    if (!timeout) timeout = rb_intern("timeout");
     VALUE given = Qundef;
-    rb_get_kwargs(options, &timeout, 0, 1, &given);
+    rb_get_kwargs(options, &id_timeout, 0, 1, &given);
     return given == Qundef ? Qnil : given;
 }
 
@@ -391,6 +390,7 @@ static VALUE define(const char *name) {
 }
 
 void rsb_init_sync(void) {
+    id_timeout = rb_intern("timeout");
     VALUE mutex = define("Mutex");
     mutex_class = mutex;
     rb_define_method(mutex, "lock", mutex_lock, -1);
