@@ -5,9 +5,9 @@ module Ringspun
     # Runs the block in a strand of this thread's machine and returns its value when it and every strand spun meanwhile has
     # ended. An error of the block cancels the others. Inside another run it simply is a scope.
     #
-    # On the main thread, where no handler of the program's own stands, the first INT or TERM cancels the run, so that
-    # `ensure` blocks run, and is then raised from here; the second is raised at once, in whatever runs. Where nothing runs
-    # any more, because all that is left are waits under a shield, the second ends the process.
+    # On the main thread (of the main ractor), where no handler of the program's own stands, the first INT or TERM cancels the
+    # run, so that `ensure` blocks run, and is then raised from here; the second is raised at once, in whatever runs. Where
+    # nothing runs any more, because all that is left are waits under a shield, the second ends the process.
     #
     # May switch strands.
     #
@@ -99,9 +99,9 @@ module Ringspun
 
     def exception_of(signal) = signal == "INT" ? Interrupt.new("") : SignalException.new("SIG#{signal}")
 
-    # The handler of a program stays: `trap` tells what stood there only by replacing it.
+    # The handler of a program stays: `trap` tells what stood there only by replacing it. Every ractor has a Thread.main.
     def with_signals
-      return yield unless Thread.current == Thread.main
+      return yield unless Thread.current == Thread.main && Ractor.current == Ractor.main
 
       replaced = SIGNALS.to_h { |name| [name, trap(name) { handle(name) }] }
       replaced.reject! { |name, before| !%w[DEFAULT SYSTEM_DEFAULT].include?(before) && trap(name, before) }

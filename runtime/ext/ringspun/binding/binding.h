@@ -29,6 +29,8 @@ typedef struct rsb_machine {
     int64_t streak_at_ns;
     uint32_t fork_count;        /* as it was when the machine last looked */
     bool open;
+    bool thread_moves;          /* from one native thread to another */
+    bool takes_stack;           /* has the lock of fiber_stacks */
     _Atomic bool thread_ended;  /* nobody can run it any more */
     bool locate;                /* record where strands are spun */
     uint8_t deadlock_measures;  /* taken against the present one, without effect */
@@ -104,13 +106,12 @@ rsb_machine *rsb_machine_any_thread(VALUE self);
 /* Closed, or its thread has ended without closing it: its strands will never run again. */
 static inline bool rsb_is_gone(const rsb_machine *machine) { return !machine->open || machine->thread_ended; }
 
-/* NULL when this thread has none. Asked by every call: one load where a Ruby thread keeps its native thread, which is
- * always but with RUBY_MN_THREADS. */
+/* NULL when this thread has none. Asked by every call: one load where a Ruby thread keeps its native thread. On Ruby 3.3 it may
+ * not in a ractor, nor with RUBY_MN_THREADS: native threads that are shared never have a machine here. */
 extern __thread rsb_machine *rsb_thread_machine __attribute__((tls_model("initial-exec")));
-extern bool rsb_threads_move;
 rsb_machine *rsb_existing_of_moving_thread(void);
 static inline rsb_machine *rsb_existing(void) {
-    return RS_LIKELY(!rsb_threads_move) ? rsb_thread_machine : rsb_existing_of_moving_thread();
+    return RS_LIKELY(rsb_thread_machine) ? rsb_thread_machine : rsb_existing_of_moving_thread();
 }
 void rsb_after_fork(rsb_machine *machine);
 void rsb_end_series(rsb_machine *machine);
@@ -172,7 +173,7 @@ void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand);
 VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand);
 void rsb_report_unread(rsb_machine *machine);
 
-/* The same for machines whose threads have ended, or at the program's end, for all. */
+/* The same for machines of this ractor whose threads have ended, or at the program's end, for all of them. */
 void rsb_report_all_unread(bool all);
 static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(&machine->engine)->user; }
 
@@ -183,6 +184,14 @@ void rsb_on_message(rs_machine *engine, const rs_message *message);
 bool rsb_fiber_reset(void);
 void rsb_fiber_set_storage(VALUE storage);
 VALUE rsb_fiber_storage(void);
+
+/* fiber_stacks.c */
+void rsb_share_stacks(void);                     /* with other ractors, from now on */
+bool rsb_stacks_are_shared(void);
+/* From when a runner is made until it runs, or cannot. */
+void rsb_stacks_lock(rsb_machine *machine);
+void rsb_stacks_unlock(rsb_machine *machine);
+void rsb_stacks_forked(void);
 
 /* fiber_chain.c */
 /* For the engine: the data of the running fiber, and of the one that resumed a fiber; NULL where that is not known, or
@@ -227,6 +236,7 @@ void rsb_init_scope(void);
 void rsb_init_switch(void);
 void rsb_init_fiber_reset(void);
 void rsb_init_fiber_chain(void);
+void rsb_init_fiber_stacks(void);
 void rsb_init_sync(void);
 void rsb_init_queue(void);
 void rsb_init_io(void);

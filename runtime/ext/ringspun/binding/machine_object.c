@@ -2,11 +2,13 @@
 #include "binding.h"
 
 #include <math.h>
+#include <ruby/ractor.h>
+#include <ruby/version.h>
 #include <string.h>
 
 VALUE rsb_cMachine;
 __thread rsb_machine *rsb_thread_machine;
-bool rsb_threads_move;
+static bool threads_move;
 static rb_internal_thread_specific_key_t machine_key;
 static ID id_machine;
 
@@ -84,7 +86,22 @@ static const rb_data_type_t machine_type = {
 
 static void set_existing(rsb_machine *machine, VALUE thread) {
     rb_internal_thread_specific_set(thread, machine_key, machine);
-    rsb_thread_machine = machine;
+    rsb_thread_machine = machine && !machine->thread_moves ? machine : NULL;
+}
+
+/* A fiber that goes on in another native thread than it was left in may find CRuby's own thread-local variables of the old one
+ * (ruby/ruby#17802), and io_uring ends the ops of a native thread that ends. False: this Ruby cannot be asked to. */
+static bool keep_native_thread(void) {
+#if RUBY_API_VERSION_CODE >= 30400
+    rb_thread_lock_native_thread();
+    return true;
+#else
+    return false;
+#endif
+}
+
+static bool in_main_ractor(void) {
+    return rb_funcall(rb_cRactor, rb_intern("current"), 0) == rb_funcall(rb_cRactor, rb_intern("main"), 0);
 }
 
 static VALUE machine_allocate(VALUE class) {
@@ -124,6 +141,9 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     if (machine->open) rb_raise(rsb_eUsage, "this machine is open already");
     if (rsb_existing()) rb_raise(rsb_eUsage, "this thread has a machine: use Machine.current, or close that one first");
     rsb_report_all_unread(false);
+    bool main_ractor = in_main_ractor();
+    if (!main_ractor) rsb_share_stacks();
+    machine->thread_moves = (threads_move || !main_ractor) && !keep_native_thread();
     machine->thread = rb_thread_current();
     machine->unread = rb_hash_new();
     machine->fork_count = rsb_forks;
@@ -545,9 +565,9 @@ static VALUE machine_backend_reason(VALUE self) {
 
 void rsb_init_machine(void) {
     machine_key = rb_internal_thread_specific_key_create();
-    const char *move = getenv("RUBY_MN_THREADS");
-    rsb_threads_move = move && strcmp(move, "0") != 0;
     rb_internal_thread_add_event_hook(thread_exits, RUBY_INTERNAL_THREAD_EVENT_EXITED, NULL);
+    const char *move = getenv("RUBY_MN_THREADS");
+    threads_move = move && strcmp(move, "0") != 0;
     id_machine = rb_intern("ringspun_machine");
     rsb_cMachine = rb_define_class_under(rsb_mRingspun, "Machine", rb_cObject);
     rb_define_alloc_func(rsb_cMachine, machine_allocate);

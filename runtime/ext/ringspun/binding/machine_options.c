@@ -10,8 +10,11 @@ static const rs_backend *wanted_backend(VALUE name) {
     if (!NIL_P(name) && !SYMBOL_P(name) && !RB_TYPE_P(name, T_STRING)) {
         rb_raise(rsb_eUsage, "backend: expected :uring, :epoll or :sim, got %" PRIsVALUE, rsb_inspect(name));
     }
-    const char *wanted = NIL_P(name) ? getenv("RINGSPUN_BACKEND") : rb_id2name(rb_to_id(name));
-    if (!wanted || !*wanted) return NULL;
+    /* Not getenv: another ractor may change the environment meanwhile. */
+    VALUE environment = rb_const_get(rb_cObject, rb_intern("ENV"));
+    if (NIL_P(name)) name = rb_funcall(environment, rb_intern("[]"), 1, rb_str_new_cstr("RINGSPUN_BACKEND"));
+    const char *wanted = NIL_P(name) ? "" : rb_id2name(rb_to_id(name));
+    if (!*wanted) return NULL;
     for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
         if (strcmp(wanted, backends[i]->name) == 0) return backends[i];
     }
@@ -90,9 +93,9 @@ static void read_sqpoll(rs_options *chosen, VALUE sqpoll) {
     if (!NIL_P(cpu)) chosen->sqpoll_cpu = (int32_t)rsb_integer(cpu, 0, INT32_MAX, "sqpoll: cpu");
 }
 
-static rs_options read_options(VALUE options) {
+static rs_options read_options(rsb_machine *machine, VALUE options) {
     rs_options chosen = rs_default_options();
-    chosen.threads_move = rsb_threads_move;
+    chosen.threads_move = machine->thread_moves;
     chosen.strands_max = option_count(options, "strands_max", chosen.strands_max);
     chosen.workers_max = option_count(options, "workers_max", chosen.workers_max);
     VALUE file_io = rb_hash_lookup2(options, ID2SYM(rb_intern("file_io")), ID2SYM(rb_intern("inline")));
@@ -107,7 +110,7 @@ static rs_options read_options(VALUE options) {
 }
 
 void rsb_open_engine(rsb_machine *machine, VALUE options) {
-    rs_options chosen = read_options(options);
+    rs_options chosen = read_options(machine, options);
     struct rs_sim_faults faults;
     const rs_backend *backend = wanted_backend(option(options, "backend"));
     refuse_others(options, backend);

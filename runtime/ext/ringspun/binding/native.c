@@ -1,15 +1,33 @@
 #include "binding.h"
 
 #include <pthread.h>
+#include <ruby/ractor.h>
 
 VALUE rsb_mRingspun;
 uint32_t rsb_forks;
 
-static void count_fork(void) { rsb_forks++; }
+static void count_fork(void) {
+    rsb_forks++;
+    rsb_stacks_forked();
+}
+
+/* Every name of which some function makes a symbol at its first call. Two ractors that do so at the same time may get two
+ * symbols for one name (CRuby 3.3 and 3.4), so all are made before there is a second ractor. */
+static const char *const symbols[] = {
+    "accessed_at", "blockSpecial", "block_size", "cancel", "cancels", "changed_at", "characterSpecial", "complete", "created_at",
+    "directory", "done", "epoll", "fault", "fifo", "file", "file_writes_inline", "finish", "idle_fibers", "inline", "inode",
+    "link", "links", "modified_at", "new", "op", "ops_in_flight", "ops_inline", "ops_offloaded", "ops_started", "park", "parked",
+    "polls", "readable", "ready", "resumes", "run", "run_queue", "run_queue_max", "running", "sim", "sleeps", "socket", "spawn",
+    "strands_spawned", "system_calls", "timer", "timers", "timers_fired", "to_sockaddr", "unknown", "uring", "user", "wake",
+    "wake dropped", "wakes", "wakes_dropped", "writable",
+};
 
 __attribute__((visibility("default"))) void Init_native(void);
 
 void Init_native(void) {
+    /* Ractors run our functions at the same time, without a common GVL: what all files of the binding have as globals is set
+     * here, before there can be a second ractor, and only read from then on. */
+    rb_ext_ractor_safe(true);
     rsb_mRingspun = rb_define_module("Ringspun");
     rsb_init_errors();
     rsb_init_machine();
@@ -19,11 +37,13 @@ void Init_native(void) {
     rsb_init_switch();
     rsb_init_fiber_reset();
     rsb_init_fiber_chain();
+    rsb_init_fiber_stacks();
     rsb_init_sync();
     rsb_init_queue();
     rsb_init_io();
     rsb_init_socket();
     rsb_init_simulation();
     rsb_init_api();
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) rb_intern(symbols[i]);
     pthread_atfork(NULL, NULL, count_fork);
 }

@@ -270,7 +270,10 @@ static VALUE take_runner(rsb_machine *machine, rs_strand *strand) {
     if (RS_LIKELY(NIL_P(error) || rs_clock_ns() > machine->stackless_until_ns)) {
         int state = 0;
         VALUE fiber = rb_protect(new_runner, machine->self, &state);
-        if (RS_LIKELY(!state)) return fiber;
+        if (RS_LIKELY(!state)) {
+            rsb_stacks_lock(machine);
+            return fiber;
+        }
         fail_stackless(machine, strand);
     } else {
         rsb_strand_fail(machine, strand, error);
@@ -342,8 +345,9 @@ static inline int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here)
     if (fiber == Qundef || fiber == here) return 0;
     int state = 0;
     rb_protect(transfer, fiber, &state);
-    if (RS_UNLIKELY(state) && cannot_run(machine, strand)) return 0;
-    return state;
+    if (RS_LIKELY(!state)) return 0;
+    rsb_stacks_unlock(machine); /* it did not even begin */
+    return cannot_run(machine, strand) ? 0 : state;
 }
 
 /* While only another thread can wake this one: how long until a look whether there still is one. */
@@ -392,8 +396,9 @@ static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bool usable)
 }
 
 /* CRuby goes on with the root's fiber when a runner ends. That is right while its park loop takes over there, and not while it
- * is in the middle of a transfer to some other fiber. */
+ * is in the middle of a transfer to some other fiber. Nor with several ractors: CRuby 3.4 gives the stack back at once then. */
 static bool may_end(rsb_machine *machine) {
+    if (RS_UNLIKELY(rsb_stacks_are_shared())) return false;
     rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
     if (!root) return true;
     bool parked = root->state == RS_STRAND_PARKED || root->state == RS_STRAND_READY;
@@ -404,6 +409,7 @@ static bool may_end(rsb_machine *machine) {
 /* Ends when its fiber cannot be used again or enough are idle. */
 static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
     rsb_machine *machine = rsb_machine_any_thread(machine_object);
+    rsb_stacks_unlock(machine);
     VALUE here = rb_fiber_current();
     bool usable = true;
     for (;;) {
