@@ -9,6 +9,8 @@
 #define AHEAD 16
 #define AHEAD_MAX 4096
 
+static ID id_ahead;
+
 static int64_t accept_one(rsb_machine *machine, int fd) {
     rs_request request = {.kind = RS_OP_ACCEPT, .fd = fd};
     return rsb_request(machine, &request, Qnil, RSB_IN, "accept");
@@ -114,11 +116,9 @@ static VALUE end_acceptor(VALUE argument) {
 }
 
 static uint32_t ahead_of(VALUE options) {
-    static ID names[1];
     if (NIL_P(options)) return AHEAD;
-    if (!names[0]) names[0] = rb_intern("ahead");
     VALUE ahead;
-    rb_get_kwargs(options, names, 0, 1, &ahead);
+    rb_get_kwargs(options, &id_ahead, 0, 1, &ahead);
     return ahead == Qundef ? AHEAD : (uint32_t)rsb_integer(ahead, 0, AHEAD_MAX, "accept_each: ahead");
 }
 
@@ -151,6 +151,7 @@ static VALUE machine_accept_each(int argc, VALUE *argv, VALUE self) {
 }
 
 void rsb_init_accept(void) {
+    id_ahead = rb_intern("ahead");
     rb_define_method(rsb_cMachine, "accept", machine_accept, 1);
     rb_define_method(rsb_cMachine, "accept_each", machine_accept_each, -1);
 }
