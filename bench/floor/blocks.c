@@ -1,7 +1,7 @@
 /*
  * Floor of the table `files`: the same blocks of the same files, with one pread each, from one thread.
  *
- *   blocks warm|cold FILES BLOCKS PASSES      BLOCKS in all; writes its files into $BENCH_SCRATCH
+ *   blocks warm|cold|mix FILES BLOCKS PASSES  BLOCKS in all; writes its files into $BENCH_SCRATCH; mix: every other file is cold
  *
  * Each block begins with its number. The order is another one than the contenders', and as good: no block twice, and
  * none after its neighbour but by chance.
@@ -17,7 +17,7 @@
 enum { BLOCK = 4096 };
 
 struct plan {
-    bool cold;
+    const char *state;
     unsigned files;
     unsigned blocks;
     unsigned passes;
@@ -41,6 +41,11 @@ static void shuffle(const struct plan *plan)
     }
 }
 
+static bool is_cold(const struct plan *plan, unsigned file)
+{
+    return *plan->state == 'c' || (*plan->state == 'm' && file % 2 == 1);
+}
+
 static void prepare_file(const struct plan *plan, unsigned file)
 {
     unsigned blocks = plan->blocks / plan->files;
@@ -62,7 +67,7 @@ static void prepare_file(const struct plan *plan, unsigned file)
     free(bytes);
     must(fsync(fd) == 0, "fsync");
     must(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0, "posix_fadvise");
-    if (plan->cold)
+    if (is_cold(plan, file))
         must(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0, "posix_fadvise");
     plan->fds[file] = fd;
 }
@@ -102,7 +107,7 @@ static long long bytes_fetched(void)
 int main(int count, char **arguments)
 {
     struct plan plan = {
-        .cold = count > 1 && strcmp(arguments[1], "cold") == 0,
+        .state = count > 1 ? arguments[1] : "",
         .files = argument(arguments, count, 2),
         .blocks = argument(arguments, count, 3),
         .passes = argument(arguments, count, 4),
@@ -119,14 +124,14 @@ int main(int count, char **arguments)
     shuffle(&plan);
     for (unsigned file = 0; file < plan.files; file++)
         prepare_file(&plan, file);
-    if (!plan.cold)
+    if (*plan.state == 'w')
         read_blocks(&plan);
 
     fetched = bytes_fetched();
     measure_begin(&measurement);
     sum = read_blocks(&plan);
     measure_end(&measurement);
-    if (plan.cold && fetched >= 0 && bytes_fetched() - fetched < (long long)plan.blocks * BLOCK / 2)
+    if (*plan.state != 'w' && fetched >= 0 && bytes_fetched() - fetched < (long long)plan.blocks * BLOCK / 4)
         unavailable("these files stay in memory");
     measurement.operations = (uint64_t)plan.blocks * plan.passes;
     measure_report(&measurement, 1, measurement.operations * BLOCK, "sum", sum);

@@ -18,7 +18,7 @@ class BenchTest::TablesTest < Minitest::Test
   end
 
   def test_uring_promises_no_more_than_a_tenth_above_epoll_everywhere
-    stricter = %w[armed accept files]
+    stricter = %w[armed accept]
     BenchTest.tables.each do |table|
       promise = /\A(?:total|cpu_ns) <= #{stricter.include?(table.name) ? 0.8 : 1.1} x ringspun epoll(?: at armed)?\z/
       assert_equal 1, table.targets.map(&:sentence).grep(promise).size, table.name

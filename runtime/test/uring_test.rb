@@ -409,6 +409,27 @@ class UringTest < Minitest::Test
     pipes.flatten.each(&:close)
   end
 
+  # The ring is its thread's. Whoever still has the machine is told, and the process goes on.
+  def test_a_machine_whose_thread_has_ended
+    [{}, { sqpoll: 0.001 }].each do |options|
+      reader, writer = IO.pipe
+      left, strand = Thread.new do
+        machine = Ringspun::Machine.new(backend: :uring, **options)
+        strand = machine.spin { machine.read(reader, +"") }
+        machine.sleep(0.001)
+        [machine, strand]
+      end.value
+      writer << "nobody reads this"
+      [-> { left.sleep(0) }, -> { left.read(reader, +"") }, -> { left.spin { flunk } }, -> { left.close }].each do |call|
+        assert_instance_of Ringspun::WrongThreadError, error_of(&call)
+      end
+      refute left.schedule(strand), "it will never run again"
+      assert_equal "nobody reads this", reader.readpartial(100)
+      [reader, writer].each(&:close)
+    end
+    GC.start
+  end
+
   # --- forks ---
 
   def test_a_fork_with_ops_in_flight

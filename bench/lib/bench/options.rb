@@ -45,11 +45,12 @@ module Bench
     private
 
     def parser
-      @parser ||= OptionParser.new("Usage: bin/bench [options]") do |parser|
+      @parser ||= OptionParser.new("Usage: bin/bench [--matrix] [options]") do |parser|
         parser.separator("\nRuns the tables and prints each contender's time, its ratio to the floor and to the best peer.\n\n")
         add_modes(parser)
         add_selection(parser)
         add_outputs(parser)
+        parser.separator("        --matrix                     first of all: on Ruby 3.4")
         parser.on("-h", "--help", "print this and stop") { @action = :help }
       end
     end

@@ -27,6 +27,7 @@ typedef struct {
     uint8_t kind;
     bool socket;                /* STREAM: it is one */
     bool bytes;                 /* socket: without borders between messages, so that a short read tells of its end */
+    bool tells_rest;            /* bytes: the backend is told when more are left than it has read */
     bool drained;               /* nothing was left when it was last read: the next try would be in vain */
     bool closing;               /* a strand is about to close it: no op begins any more */
     uint8_t registered;         /* the backend has seen this number and may have to forget it */
@@ -62,7 +63,14 @@ static inline void rs_descriptor_note(rs_descriptors *descriptors, int fd, rs_fd
     rs_descriptor *descriptor = rs_descriptor_get(descriptors, fd);
     descriptor->kind = (uint8_t)kind;
     descriptor->socket = socket;
-    descriptor->bytes = descriptor->drained = false;
+    descriptor->bytes = descriptor->tells_rest = descriptor->drained = false;
+}
+
+/* An accepted socket is of its listener's sort. */
+static inline void rs_descriptor_copy_sort(rs_descriptors *descriptors, int fd, int listener) {
+    if ((uint32_t)listener >= descriptors->capacity) return;
+    descriptors->table[fd].bytes = descriptors->table[listener].bytes;
+    descriptors->table[fd].tells_rest = descriptors->table[listener].tells_rest;
 }
 
 /* For a number that may have come to mean something else. */

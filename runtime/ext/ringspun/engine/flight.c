@@ -8,17 +8,21 @@
 
 static bool makes_descriptor(uint32_t kind) { return rs_op_table[kind].effect == RS_EFFECT_DESCRIPTOR; }
 
-static bool is_of_bytes(rs_machine *machine, int fd) {
-    return (uint32_t)fd < machine->descriptors.capacity && machine->descriptors.table[fd].bytes;
-}
-
 void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t fd) {
     uint32_t kind = request->kind;
     if (fd < 0 || !makes_descriptor(kind) || !machine->backend->inline_first) return;
     rs_fd_kind fd_kind = kind == RS_OP_OPEN ? rs_descriptor_classify((int)fd) : RS_FD_STREAM;
     rs_descriptor_note(&machine->descriptors, (int)fd, fd_kind, kind != RS_OP_OPEN);
-    machine->descriptors.table[fd].bytes = kind == RS_OP_ACCEPT ? is_of_bytes(machine, request->fd)
-                                           : kind == RS_OP_SOCKET && (request->mode & RS_SOCK_TYPE) == SOCK_STREAM;
+    if (kind == RS_OP_ACCEPT) rs_descriptor_copy_sort(&machine->descriptors, (int)fd, request->fd);
+    if (kind == RS_OP_SOCKET) rs_socket_made(machine, request, (int)fd);
+}
+
+void rs_socket_made(rs_machine *machine, const rs_request *request, int fd) {
+    rs_descriptor *descriptor = rs_descriptor_get(&machine->descriptors, fd);
+    int family = (int)request->flags;
+    bool tcp = family == AF_INET || family == AF_INET6;
+    descriptor->bytes = (request->mode & RS_SOCK_TYPE) == SOCK_STREAM;
+    descriptor->tells_rest = descriptor->bytes && (tcp || (family == AF_UNIX && machine->unix_tells_rest));
 }
 
 /* Not for one that may not wait: the hint may be old, and what is there is handed over even to a strand whose time is up. */

@@ -67,7 +67,8 @@ static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
     for (uint32_t fd = 0; fd < machine->descriptors.capacity; fd++) {
         rs_descriptor *descriptor = &machine->descriptors.table[fd];
         *descriptor = (rs_descriptor){
-            .kind = descriptor->kind, .socket = descriptor->socket, .bytes = descriptor->bytes, .generation = descriptor->generation};
+            .kind = descriptor->kind, .socket = descriptor->socket, .bytes = descriptor->bytes,
+            .tells_rest = descriptor->tells_rest, .generation = descriptor->generation};
     }
 }
 

@@ -47,6 +47,7 @@ typedef struct rs_machine {
     rs_descriptors descriptors;
     struct rs_series *series;   /* all that are open */
     bool has_series;            /* the backend has ops that last */
+    bool unix_tells_rest;       /* it is told of bytes that are left, not only in TCP sockets but in Unix ones as well */
     rs_list closers;            /* strands that wait for the last op on a descriptor they close */
     rs_inbox inbox;
     rs_message *taken;          /* out of the inbox and not yet dealt with: their payloads are still ours to keep alive */
@@ -153,6 +154,9 @@ void rs_op_launch(rs_machine *machine, rs_op *op);
 
 /* What a request has made is the machine's own. */
 void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t fd);
+
+/* The same for a socket, by the words of socket(2) that the request has. */
+void rs_socket_made(rs_machine *machine, const rs_request *request, int fd);
 
 /* For backends: the terminal completion. */
 void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result);

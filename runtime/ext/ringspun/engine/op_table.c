@@ -390,11 +390,12 @@ static int64_t attempt_getsockopt(rs_machine *machine, const rs_request *request
     return result < 0 ? result : (int64_t)len;
 }
 
-static int64_t note_pair(rs_machine *machine, int64_t result, const int *pair, bool sockets, bool bytes) {
+static int64_t note_pair(rs_machine *machine, int64_t result, const rs_request *request, bool sockets) {
+    const int *pair = request->address;
     if (result < 0) return result;
     for (int i = 0; i < 2; i++) {
         rs_descriptor_note(&machine->descriptors, pair[i], RS_FD_STREAM, sockets);
-        machine->descriptors.table[pair[i]].bytes = bytes;
+        if (sockets) rs_socket_made(machine, request, pair[i]);
     }
     return 0;
 }
@@ -402,14 +403,14 @@ static int64_t note_pair(rs_machine *machine, int64_t result, const int *pair, b
 static int64_t attempt_pipe(rs_machine *machine, const rs_request *request) {
     int64_t result;
     RETRY(result, pipe2(request->address, O_CLOEXEC | O_NONBLOCK));
-    return note_pair(machine, result, request->address, false, false);
+    return note_pair(machine, result, request, false);
 }
 
 static int64_t attempt_socketpair(rs_machine *machine, const rs_request *request) {
     int type = (int)request->mode | SOCK_CLOEXEC | SOCK_NONBLOCK;
     int64_t result;
     RETRY(result, socketpair((int)request->flags, type, (int)request->offset, request->address));
-    return note_pair(machine, result, request->address, true, (request->mode & RS_SOCK_TYPE) == SOCK_STREAM);
+    return note_pair(machine, result, request, true);
 }
 
 const rs_op_info rs_op_table[RS_OP_KINDS] = {

@@ -65,6 +65,7 @@ static int open_ring(rs_machine *machine, uring_state *state) {
     error = probe(machine, state);
     if (error) return refuse(machine, state, error, "io_uring_register");
     limit_workers(machine, state);
+    machine->unix_tells_rest = uring_ring_hears_of_rest(&state->ring);
     error = open_wake(state);
     return error ? refuse(machine, state, error, "eventfd") : 0;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -106,16 +107,31 @@ static void find_fields(uring_ring *ring, const uring_params *params) {
     for (uint32_t i = 0; i < params->sq_entries; i++) array[i] = i;
 }
 
+/* One entry by itself, and its completion. */
+static int ask(uring_ring *ring, const uring_sqe *entry, uring_cqe *cqe) {
+    *uring_ring_next(ring) = *entry;
+    int error = uring_ring_wait(ring, RS_NEVER);
+    while (error == -EINTR || (error == 0 && !uring_ring_has_completions(ring))) error = uring_ring_wait(ring, RS_NEVER);
+    if (error == 0) uring_ring_take(ring, cqe);
+    return error;
+}
+
 /* A filter may let the ring be made and forbid its use. */
 static int try_it(uring_ring *ring) {
-    uring_sqe *sqe = uring_ring_next(ring);
-    sqe->opcode = URING_OP_NOP;
-    int error = uring_ring_wait(ring, RS_NEVER);
     uring_cqe cqe;
-    while (error == -EINTR || (error == 0 && !uring_ring_has_completions(ring))) error = uring_ring_wait(ring, RS_NEVER);
-    if (error) return error;
-    while (uring_ring_take(ring, &cqe)) error = cqe.result;
-    return error;
+    int error = ask(ring, &(uring_sqe){.opcode = URING_OP_NOP}, &cqe);
+    return error ? error : cqe.result;
+}
+
+bool uring_ring_hears_of_rest(uring_ring *ring) {
+    int pair[2];
+    char byte;
+    uring_cqe cqe = {0};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) return false;
+    uring_sqe entry = {.opcode = URING_OP_RECV, .fd = pair[0], .address = (uint64_t)(uintptr_t)&byte, .len = 1};
+    bool asked = write(pair[1], "ab", 2) == 2 && ask(ring, &entry, &cqe) == 0;
+    for (int i = 0; i < 2; i++) close(pair[i]);
+    return asked && cqe.result == 1 && (cqe.flags & URING_CQE_SOCK_NONEMPTY);
 }
 
 static int refuse(int error, const char *call, char *why, size_t why_size) {

@@ -50,6 +50,10 @@ typedef struct {
 int uring_ring_open(uring_ring *ring, const uring_system *system, const uring_wishes *wishes, char *why, size_t why_size);
 void uring_ring_close(uring_ring *ring);
 
+/* Whether a receive from a Unix socket tells of bytes that it leaves there, as the kernel does since 6.17. For a ring that is
+ * not used yet. */
+bool uring_ring_hears_of_rest(uring_ring *ring);
+
 /* A cleared entry, or NULL when the ring is full. It is the kernel's with the next uring_ring_enter. */
 uring_sqe *uring_ring_next(uring_ring *ring);
 

@@ -57,10 +57,18 @@ static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
     return true;
 }
 
+/* And not by a try of our own. */
+static bool told_by_socket(const rs_op *op) {
+    bool recv = op->request.kind == RS_OP_RECV || (op->backend_word & URING_FOR_SOCKET);
+    return recv && !(op->backend_word & URING_FOR_READINESS);
+}
+
 static void note_rest(rs_machine *machine, const rs_op *op, int64_t result, uint32_t flags) {
     if (!rs_request_reads(&op->request)) return;
+    rs_descriptor *descriptor = &machine->descriptors.table[op->request.fd];
     rs_descriptor_was_read(&machine->descriptors, op->request.fd, op->request.len, result);
-    if (flags & URING_CQE_SOCK_NONEMPTY) machine->descriptors.table[op->request.fd].drained = false;
+    if (flags & URING_CQE_SOCK_NONEMPTY) descriptor->drained = false;
+    else if (descriptor->tells_rest && told_by_socket(op)) descriptor->drained = result > 0;
 }
 
 static void tell_series(rs_machine *machine, rs_op *op, int64_t result, uint32_t flags) {
