@@ -84,6 +84,7 @@ static void fill(const struct ring *ring, const int *readers, char *bytes, unsig
         sqe->fd = readers[i];
         sqe->address = (uint64_t)(uintptr_t)&bytes[i];
         sqe->len = 1;
+        sqe->priority = URING_RECVSEND_POLL_FIRST; /* as one who has just tried */
         sqe->op_flags = flags;
         sqe->user_data = i;
     }
