@@ -61,6 +61,35 @@ class ClosingTest < IOCase
     end
   end
 
+  # On io_uring it is one lasting op until somebody else accepts there as well, and from then on one op after the other.
+  def test_accept_each_on_a_listener_that_was_shared_takes_nothing_from_the_next
+    on_machine do |machine|
+      listener = make_listener("shared")
+      waiting_for, told = make_pipe
+      seen = 0
+      strand = waiting(/accept/) do
+        machine.accept_each(listener) do |connection|
+          keep(connection)
+          seen += 1
+          machine.read(waiting_for, +"")
+        end
+      end
+      other = waiting(/accept/) { keep(machine.accept(listener)) }
+      2.times { machine.connect(make_socket(:UNIX, :STREAM), address_of("shared")) }
+      other.await
+      machine.yield until seen == 1
+      close(listener)
+      stranger = make_listener("stranger")
+      assert_equal listener, stranger, "the number is in use again"
+      machine.connect(make_socket(:UNIX, :STREAM), address_of("stranger"))
+      machine.write(told, "go on")
+      machine.yield while strand.alive? && seen == 1
+      assert_equal 1, seen
+      assert_raises(Ringspun::ClosedError) { strand.await }
+      keep(machine.accept(stranger))
+    end
+  end
+
   # A listener on a path whose queue is full gives no notice of room.
   def test_a_connect_that_waits_for_room_ends_with_its_socket
     on_machine do |machine|

@@ -25,8 +25,8 @@ static int64_t accept_one(rsb_machine *machine, int fd) {
  * @since 0.1.0
  */
 static VALUE machine_accept(VALUE self, VALUE io) {
-    rsb_machine *machine = rsb_io_machine(self);
-    return LL2NUM(accept_one(machine, rsb_io_fd(machine, io)));
+    rsb_machine *machine = rsb_machine_of(self);
+    return LL2NUM(accept_one(machine, rsb_op_fd(machine, io)));
 }
 
 typedef struct {
@@ -38,11 +38,8 @@ typedef struct {
     rs_wake_kind end;           /* what has ended the waiting; raised when everything that had come is handed over */
 } acceptor;
 
-/* The number may be another listener's by now; an object says itself that it is closed. */
-static void check_listener(const acceptor *a) {
-    bool same = rs_descriptor_generation(&a->machine->engine.descriptors, a->fd) == a->generation;
-    if (!same || (!RB_FIXNUM_P(a->io) && rsb_io_fd(a->machine, a->io) != a->fd)) rsb_fail(-EBADF, "accept", a->fd);
-}
+/* The number may be another listener's by now. */
+static void check_listener(const acceptor *a) { rsb_check_descriptor(a->machine, a->io, a->fd, a->generation, "accept"); }
 
 static VALUE one_after_the_other(VALUE argument) {
     acceptor *a = (acceptor *)argument;
@@ -75,7 +72,6 @@ void rsb_end_series(rsb_machine *machine) {
 /* Answers when there may be something to take. */
 static void wait_for_more(acceptor *a) {
     rs_machine *engine = &a->machine->engine;
-    check_listener(a);
     a->end = rs_refusal(engine, 0);
     if (a->end == RS_WAKE_VALUE) {
         rs_series_arm(engine, a->series);
@@ -91,6 +87,7 @@ static int64_t next_connection(acceptor *a) {
         if (RS_LIKELY(fd >= 0)) return fd;
         rsb_raise_wake(a->machine, a->end);
         if (fd != -EAGAIN) rsb_fail(fd, "accept", a->fd);
+        check_listener(a);
         if (a->series->shared && !a->series->op) return accept_one(a->machine, a->fd);
         wait_for_more(a);
     }
@@ -140,8 +137,8 @@ static VALUE machine_accept_each(int argc, VALUE *argv, VALUE self) {
     VALUE io, options;
     rb_scan_args(argc, argv, "1:", &io, &options);
     uint32_t ahead = ahead_of(options);
-    rsb_machine *machine = rsb_io_machine(self);
-    acceptor a = {.machine = machine, .self = self, .io = io, .fd = rsb_io_fd(machine, io), .end = RS_WAKE_VALUE};
+    rsb_machine *machine = rsb_machine_of(self);
+    acceptor a = {.machine = machine, .self = self, .io = io, .fd = rsb_op_fd(machine, io), .end = RS_WAKE_VALUE};
     a.generation = rs_descriptor_generation(&machine->engine.descriptors, a.fd);
     rb_need_block();
     if (ahead == 0 || !rs_series_fits(&machine->engine, a.fd)) return one_after_the_other((VALUE)&a);

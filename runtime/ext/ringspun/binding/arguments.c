@@ -3,6 +3,7 @@
  */
 #include "io.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,15 @@ uint32_t rsb_flags(VALUE value, const char *what) { return (uint32_t)rsb_integer
 
 static VALUE descriptor_of(VALUE io) { return INT2FIX(rb_io_descriptor(io)); }
 
+/* -1: it is closed. */
+static int fd_of_file(VALUE file) {
+    int state = 0;
+    VALUE fd = rb_protect(descriptor_of, file, &state);
+    if (!state) return FIX2INT(fd);
+    rb_set_errinfo(Qnil);
+    return -1;
+}
+
 static VALUE io_of(VALUE object) {
     if (RB_TYPE_P(object, T_FILE)) return object;
     VALUE io = rb_respond_to(object, rb_intern("to_io")) ? rb_funcall(object, rb_intern("to_io"), 0) : Qnil;
@@ -76,13 +86,9 @@ int rsb_fd(VALUE io) {
         return fd;
     }
     VALUE file = io_of(io);
-    int state = 0;
-    VALUE fd = rb_protect(descriptor_of, file, &state);
-    if (state) {
-        rb_set_errinfo(Qnil);
-        rb_raise(rsb_eClosed, "%" PRIsVALUE " is not open (any more); pass an IO that is", rsb_inspect(file));
-    }
-    return FIX2INT(fd);
+    int fd = fd_of_file(file);
+    if (fd < 0) rb_raise(rsb_eClosed, "%" PRIsVALUE " is not open (any more); pass an IO that is", rsb_inspect(file));
+    return fd;
 }
 
 /* IO.popen and its kin make objects of two descriptors. */
@@ -99,7 +105,31 @@ int rsb_io_fd(rsb_machine *machine, VALUE io) {
     return fd;
 }
 
-int rsb_io_write_fd(rsb_machine *machine, VALUE io) { return rsb_io_fd(machine, rsb_writing_end(io)); }
+/* An object says itself that it is closed. */
+void rsb_check_descriptor(rsb_machine *machine, VALUE io, int fd, uint32_t generation, const char *what) {
+    int now = RB_INTEGER_TYPE_P(io) ? fd : rsb_io_fd(machine, io);
+    bool same = now == fd && rs_descriptor_generation(&machine->engine.descriptors, fd) == generation;
+    if (RS_UNLIKELY(!same)) rsb_fail(-EBADF, what, fd);
+}
+
+/* The number is looked up first, because afterwards it may mean a stranger's descriptor. Of an object that is closed already that
+ * is told afterwards, for a strand that is told so again and again must not keep the thread. */
+static int fd_after_others(rsb_machine *machine, VALUE io, VALUE *source) {
+    VALUE object = RB_INTEGER_TYPE_P(io) ? io : io_of(io);
+    int fd = RB_TYPE_P(object, T_FILE) ? fd_of_file(object) : rsb_fd(object);
+    if (source) *source = rsb_own_source(*source);
+    uint32_t generation = fd < 0 ? 0 : rs_descriptor_generation(&machine->engine.descriptors, fd);
+    rsb_yield(machine);
+    if (fd >= 0) rsb_check_descriptor(machine, object, fd, generation, rb_id2name(rb_frame_this_func()));
+    return rsb_io_fd(machine, object);
+}
+
+int rsb_op_source_fd(rsb_machine *machine, VALUE io, VALUE *source) {
+    if (RS_LIKELY(!rsb_turn_ends(machine))) return rsb_io_fd(machine, io);
+    return fd_after_others(machine, io, source);
+}
+
+int rsb_op_fd(rsb_machine *machine, VALUE io) { return rsb_op_source_fd(machine, io, NULL); }
 
 static VALUE path_of(VALUE path) { return rb_get_path(path); }
 
@@ -233,6 +263,14 @@ void rsb_source_of(VALUE buffer, rs_request *request) {
     } else {
         rb_raise(rsb_eUsage, "expected a String or an IO::Buffer to write, got %" PRIsVALUE, rb_obj_class(buffer));
     }
+}
+
+VALUE rsb_own_source(VALUE buffer) {
+    if (RS_LIKELY(RB_TYPE_P(buffer, T_STRING))) return rb_str_new_frozen(buffer);
+    if (!rsb_is_buffer(buffer) || !rsb_is_slice(buffer)) return buffer;
+    rs_request part = {0};
+    rsb_source_of(buffer, &part);
+    return rb_str_new(part.address, (long)part.len);
 }
 
 void rsb_fail_busy(void) { rb_raise(rsb_eUsage, "the buffer is in use by another operation; give every one its own"); }

@@ -154,6 +154,8 @@ void rsb_raise_pending(rsb_machine *machine);
 void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
 /* Raises what would keep the running strand from waiting, if anything would. */
 void rsb_raise_refusal(rsb_machine *machine);
+/* Counts one more op that may not park. True: before it the others are to run (rsb_yield), and the second does that as well. */
+bool rsb_turn_ends(rsb_machine *machine);
 void rsb_after_inline(rsb_machine *machine);
 void rsb_before_lock(rsb_machine *machine);
 void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception);

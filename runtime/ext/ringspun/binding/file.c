@@ -51,10 +51,11 @@ static char *path_copy(VALUE path) {
  */
 static VALUE machine_open(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 3);
-    rsb_machine *machine = rsb_io_machine(self);
+    rsb_machine *machine = rsb_machine_of(self);
     int flags = open_flags(argc > 1 ? argv[1] : Qnil);
     uint32_t mode = argc > 2 ? (uint32_t)rsb_integer(argv[2], 0, 07777, "open mode") : 0666;
     VALUE name = rsb_path(argv[0]);
+    rsb_after_inline(machine);
     char *path = path_copy(name);
     rs_request request = {.kind = RS_OP_OPEN, .fd = -1, .flags = (uint32_t)flags, .mode = mode, .address = path,
                           .extra = path};
@@ -158,9 +159,9 @@ static void flush(VALUE object) {
  */
 static VALUE machine_fsync(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
-    rsb_machine *machine = rsb_io_machine(self);
+    rsb_machine *machine = rsb_machine_of(self);
     if (!RB_INTEGER_TYPE_P(argv[0])) flush(argv[0]);
-    rs_request request = {.kind = RS_OP_FSYNC, .fd = rsb_io_fd(machine, argv[0]), .flags = argc > 1 && RTEST(argv[1])};
+    rs_request request = {.kind = RS_OP_FSYNC, .fd = rsb_op_fd(machine, argv[0]), .flags = argc > 1 && RTEST(argv[1])};
     rsb_request(machine, &request, Qnil, RSB_OUT, "fsync");
     return Qnil;
 }
@@ -205,11 +206,12 @@ static VALUE statx_hash(const struct statx *st) {
  * @see https://man7.org/linux/man-pages/man2/statx.2.html
  */
 static VALUE machine_statx(VALUE self, VALUE target) {
-    rsb_machine *machine = rsb_io_machine(self);
+    rsb_machine *machine = rsb_machine_of(self);
     bool named = RB_TYPE_P(target, T_STRING) || rb_respond_to(target, rb_intern("to_path"));
     if (rb_respond_to(target, rb_intern("to_io"))) named = false;
     VALUE path = named ? rsb_path(target) : Qnil;
-    int fd = named ? -1 : rsb_io_fd(machine, target);
+    if (named) rsb_after_inline(machine);
+    int fd = named ? -1 : rsb_op_fd(machine, target);
     size_t path_len = named ? (size_t)RSTRING_LEN(path) : 0;
     /* One block for the answer and the path: the op owns it, and a view of it stays with us. */
     struct statx *block = rs_alloc(sizeof(struct statx) + path_len + 1);
@@ -287,13 +289,13 @@ static uint32_t poll_mask(VALUE events) {
  * @since 0.1.0
  */
 static VALUE machine_poll(VALUE self, VALUE io, VALUE events) {
-    rsb_machine *machine = rsb_io_machine(self);
+    rsb_machine *machine = rsb_machine_of(self);
     uint32_t mask = poll_mask(events);
     bool reads = mask & ~(uint32_t)POLL_WRITES, writes = mask & POLL_WRITES;
     if (reads && writes && rsb_writing_end(io) != io) {
         rb_raise(rsb_eUsage, "poll: this IO has a descriptor for each direction; wait for one of them at a time");
     }
-    int fd = reads ? rsb_io_fd(machine, io) : rsb_io_write_fd(machine, io);
+    int fd = rsb_op_fd(machine, reads ? io : rsb_writing_end(io));
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .flags = mask};
     return LL2NUM(rsb_request(machine, &request, Qnil, RSB_OUT, "poll"));
 }

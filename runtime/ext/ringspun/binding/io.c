@@ -14,9 +14,10 @@
 
 /* --- one path for all requests --- */
 
-/* A strand whose ops all succeed at once never parks: here it lets the others run now and then, and sees that it was
- * cancelled. Before the op and not after it, when bytes have been taken or a descriptor made, for what is raised then
- * would lose them; and before any address is taken, for the others may change the buffer. */
+/* A strand whose ops all succeed at once never parks: here, or where an op's descriptor is looked up (rsb_op_fd), it lets the
+ * others run now and then, and sees that it was cancelled. Before the op and not after it, when bytes have been taken or a
+ * descriptor made, for what is raised then would lose them; and before any address is taken, for the others may change the
+ * buffer. */
 rsb_machine *rsb_io_machine(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     rsb_after_inline(machine);
@@ -167,8 +168,8 @@ static VALUE read_into(rsb_machine *machine, rs_request *request, const rsb_targ
  */
 static VALUE machine_read(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 4);
-    rsb_machine *machine = rsb_io_machine(self);
-    rs_request request = {.kind = RS_OP_READ, .fd = rsb_io_fd(machine, argv[0]), .offset = -1};
+    rsb_machine *machine = rsb_machine_of(self);
+    rs_request request = {.kind = RS_OP_READ, .fd = rsb_op_fd(machine, argv[0]), .offset = -1};
     rsb_target target = rsb_target_of(argv[1], argc > 2 ? argv[2] : Qnil, argc > 3 ? argv[3] : Qnil);
     return read_into(machine, &request, &target, "read");
 }
@@ -187,8 +188,8 @@ static VALUE machine_read(int argc, VALUE *argv, VALUE self) {
  */
 static VALUE machine_pread(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 3, 5);
-    rsb_machine *machine = rsb_io_machine(self);
-    rs_request request = {.kind = RS_OP_PREAD, .fd = rsb_io_fd(machine, argv[0]), .offset = file_offset(argv[2])};
+    rsb_machine *machine = rsb_machine_of(self);
+    rs_request request = {.kind = RS_OP_PREAD, .fd = rsb_op_fd(machine, argv[0]), .offset = file_offset(argv[2])};
     rsb_target target = rsb_target_of(argv[1], argc > 3 ? argv[3] : Qnil, argc > 4 ? argv[4] : Qnil);
     return read_into(machine, &request, &target, "pread");
 }
@@ -211,8 +212,9 @@ static VALUE write_from(rsb_machine *machine, rs_request *request, VALUE buffer,
  * @since 0.1.0
  */
 static VALUE machine_write(VALUE self, VALUE io, VALUE buffer) {
-    rsb_machine *machine = rsb_io_machine(self);
-    rs_request request = {.kind = RS_OP_WRITE, .fd = rsb_io_write_fd(machine, io), .offset = -1};
+    rsb_machine *machine = rsb_machine_of(self);
+    int fd = rsb_op_source_fd(machine, rsb_writing_end(io), &buffer);
+    rs_request request = {.kind = RS_OP_WRITE, .fd = fd, .offset = -1};
     return write_from(machine, &request, buffer, "write");
 }
 
@@ -225,8 +227,9 @@ static VALUE machine_write(VALUE self, VALUE io, VALUE buffer) {
  * @since 0.1.0
  */
 static VALUE machine_pwrite(VALUE self, VALUE io, VALUE buffer, VALUE from) {
-    rsb_machine *machine = rsb_io_machine(self);
-    rs_request request = {.kind = RS_OP_PWRITE, .fd = rsb_io_write_fd(machine, io), .offset = file_offset(from)};
+    rsb_machine *machine = rsb_machine_of(self);
+    int fd = rsb_op_source_fd(machine, rsb_writing_end(io), &buffer);
+    rs_request request = {.kind = RS_OP_PWRITE, .fd = fd, .offset = file_offset(from)};
     return write_from(machine, &request, buffer, "pwrite");
 }
 

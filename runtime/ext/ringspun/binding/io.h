@@ -21,14 +21,28 @@ typedef struct {
 /* --- arguments.c --- */
 
 uint32_t rsb_flags(VALUE value, const char *what);
-int rsb_io_fd(rsb_machine *machine, VALUE io);
-int rsb_io_write_fd(rsb_machine *machine, VALUE io);
 VALUE rsb_writing_end(VALUE io);
 VALUE rsb_path(VALUE path);
+
+/* The number, as it is now. */
+int rsb_io_fd(rsb_machine *machine, VALUE io);
+
+/* The same for an op that begins now, after the others have run if the strand's turn is over. They may have closed that
+ * descriptor: then it raises. Whatever else they could change is looked at before, and addresses are taken afterwards. */
+int rsb_op_fd(rsb_machine *machine, VALUE io);
+
+/* The same for one that sends a buffer: it becomes one that the others cannot have changed (see rsb_own_source). */
+int rsb_op_source_fd(rsb_machine *machine, VALUE io, VALUE *source);
+
+/* Raises unless the number still means the descriptor that it meant at that generation. */
+void rsb_check_descriptor(rsb_machine *machine, VALUE io, int fd, uint32_t generation, const char *what);
 
 rsb_target rsb_target_of(VALUE buffer, VALUE length, VALUE at);
 void rsb_target_filled(const rsb_target *target, int64_t result);
 void rsb_source_of(VALUE buffer, rs_request *request);
+
+/* A source that nobody changes: a frozen view of a String, a copy of a slice. Any other IO::Buffer is sent as it is by then. */
+VALUE rsb_own_source(VALUE buffer);
 
 /* These raise when it is frozen, read-only, freed, or an op has it. */
 void rsb_string_writable(VALUE string);
@@ -41,7 +55,7 @@ void rsb_init_arguments(void);
 
 /* --- io.c --- */
 
-/* The machine, for a method that does I/O; first of all, for it may let other strands run. */
+/* The machine, for what has no descriptor yet, or works on one in several steps: it may let other strands run. */
 rsb_machine *rsb_io_machine(VALUE self);
 
 /* Does the request, waiting if need be, and raises what fails. `buffer` is what its address lies in, or nil. */

@@ -63,6 +63,17 @@ static VALUE packed_address(VALUE address) {
     return rb_str_new_frozen(address);
 }
 
+static uint32_t generation_of(rsb_machine *machine, VALUE io) {
+    return RB_FIXNUM_P(io) ? rs_descriptor_generation(&machine->engine.descriptors, (int)FIX2LONG(io)) : 0;
+}
+
+/* For what has run code of the arguments' own, which may have waited: the number must not have been closed since. */
+static int op_fd_of(rsb_machine *machine, VALUE io, uint32_t generation, const char *what) {
+    int fd = rsb_op_fd(machine, io);
+    if (RB_FIXNUM_P(io)) rsb_check_descriptor(machine, io, fd, generation, what);
+    return fd;
+}
+
 /* A copy that the request owns. */
 static void put_address(rs_request *request, VALUE packed) {
     size_t len = (size_t)RSTRING_LEN(packed);
@@ -83,10 +94,11 @@ static void put_address(rs_request *request, VALUE packed) {
  * @since 0.1.0 */
 static VALUE machine_socket(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 3);
-    rsb_machine *machine = rsb_io_machine(self);
+    rsb_machine *machine = rsb_machine_of(self);
     rs_request request = {.kind = RS_OP_SOCKET, .fd = -1, .flags = (uint32_t)number_of(argv[0], families, "socket family"),
                           .mode = (uint32_t)number_of(argv[1], types, "socket type"),
                           .offset = argc > 2 ? rsb_integer(argv[2], 0, INT32_MAX, "protocol") : 0};
+    rsb_after_inline(machine);
     return LL2NUM(rsb_request_extra(machine, &request, "socket"));
 }
 
@@ -98,11 +110,12 @@ static VALUE machine_socket(int argc, VALUE *argv, VALUE self) {
  * @since 0.1.0 */
 static VALUE machine_socketpair(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 0, 3);
-    rsb_machine *machine = rsb_io_machine(self);
+    rsb_machine *machine = rsb_machine_of(self);
     rs_request request = {.kind = RS_OP_SOCKETPAIR, .fd = -1,
                           .flags = (uint32_t)(argc > 0 ? number_of(argv[0], families, "socket family") : AF_UNIX),
                           .mode = (uint32_t)(argc > 1 ? number_of(argv[1], types, "socket type") : SOCK_STREAM),
                           .offset = argc > 2 ? rsb_integer(argv[2], 0, INT32_MAX, "protocol") : 0};
+    rsb_after_inline(machine);
     return rsb_make_pair(machine, &request, "socketpair");
 }
 
@@ -117,9 +130,10 @@ static VALUE machine_socketpair(int argc, VALUE *argv, VALUE self) {
  * @since 0.1.0
  */
 static VALUE machine_connect(VALUE self, VALUE io, VALUE address) {
-    rsb_machine *machine = rsb_io_machine(self);
+    rsb_machine *machine = rsb_machine_of(self);
+    uint32_t generation = generation_of(machine, io);
     VALUE packed = packed_address(address);
-    rs_request request = {.kind = RS_OP_CONNECT, .fd = rsb_io_fd(machine, io)};
+    rs_request request = {.kind = RS_OP_CONNECT, .fd = op_fd_of(machine, io, generation, "connect")};
     put_address(&request, packed);
     rsb_request_extra(machine, &request, "connect");
     return Qnil;
@@ -134,9 +148,10 @@ static VALUE machine_connect(VALUE self, VALUE io, VALUE address) {
  * @return [nil]
  * @since 0.1.0 */
 static VALUE machine_bind(VALUE self, VALUE io, VALUE address) {
-    rsb_machine *machine = rsb_io_machine(self);
+    rsb_machine *machine = rsb_machine_of(self);
+    uint32_t generation = generation_of(machine, io);
     VALUE packed = packed_address(address);
-    rs_request request = {.kind = RS_OP_BIND, .fd = rsb_io_fd(machine, io)};
+    rs_request request = {.kind = RS_OP_BIND, .fd = op_fd_of(machine, io, generation, "bind")};
     put_address(&request, packed);
     rsb_request_extra(machine, &request, "bind");
     return Qnil;
@@ -152,9 +167,9 @@ static VALUE machine_bind(VALUE self, VALUE io, VALUE address) {
  * @since 0.1.0 */
 static VALUE machine_listen(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
-    rsb_machine *machine = rsb_io_machine(self);
+    rsb_machine *machine = rsb_machine_of(self);
     int64_t backlog = argc > 1 ? rsb_integer(argv[1], 0, INT32_MAX, "listen: the backlog") : SOMAXCONN;
-    rs_request request = {.kind = RS_OP_LISTEN, .fd = rsb_io_fd(machine, argv[0]), .flags = (uint32_t)backlog};
+    rs_request request = {.kind = RS_OP_LISTEN, .fd = rsb_op_fd(machine, argv[0]), .flags = (uint32_t)backlog};
     rsb_request_extra(machine, &request, "listen");
     return Qnil;
 }
@@ -169,9 +184,9 @@ static VALUE machine_listen(int argc, VALUE *argv, VALUE self) {
  * @since 0.1.0 */
 static VALUE machine_shutdown(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
-    rsb_machine *machine = rsb_io_machine(self);
+    rsb_machine *machine = rsb_machine_of(self);
     int how = argc > 1 ? number_of(argv[1], directions, "direction") : SHUT_RDWR;
-    rs_request request = {.kind = RS_OP_SHUTDOWN, .fd = rsb_io_fd(machine, argv[0]), .flags = (uint32_t)how};
+    rs_request request = {.kind = RS_OP_SHUTDOWN, .fd = rsb_op_fd(machine, argv[0]), .flags = (uint32_t)how};
     rsb_request_extra(machine, &request, "shutdown");
     return Qnil;
 }
@@ -188,20 +203,21 @@ static VALUE machine_shutdown(int argc, VALUE *argv, VALUE self) {
  * @return [nil]
  * @since 0.1.0 */
 static VALUE machine_setsockopt(VALUE self, VALUE io, VALUE level, VALUE name, VALUE value) {
-    rsb_machine *machine = rsb_io_machine(self);
+    rsb_machine *machine = rsb_machine_of(self);
     if (value == Qtrue || value == Qfalse) value = INT2FIX(value == Qtrue);
     bool string = RB_TYPE_P(value, T_STRING);
     if (!string && !RB_INTEGER_TYPE_P(value)) {
         rb_raise(rsb_eUsage, "a socket option is an Integer, true, false or a packed String, got %" PRIsVALUE, rsb_inspect(value));
     }
     int number = string ? 0 : (int)rsb_integer(value, INT32_MIN, INT32_MAX, "a socket option");
-    rs_request request = {.kind = RS_OP_SETSOCKOPT, .fd = rsb_io_fd(machine, io), .flags = rsb_flags(level, "level"),
+    if (string) value = rb_str_new_frozen(value);
+    rs_request request = {.kind = RS_OP_SETSOCKOPT, .fd = rsb_op_fd(machine, io), .flags = rsb_flags(level, "level"),
                           .mode = rsb_flags(name, "option")};
-    /* After the descriptor: an object that stands for one may change the String on the way. */
     const void *bytes = string ? RSTRING_PTR(value) : (const void *)&number;
     size_t len = string ? (size_t)RSTRING_LEN(value) : sizeof(number);
     request.len = len;
     request.address = request.extra = memcpy(rs_alloc(len + 1), bytes, len);
+    RB_GC_GUARD(value);
     rsb_request_extra(machine, &request, "setsockopt");
     return Qnil;
 }
@@ -217,8 +233,8 @@ static VALUE machine_setsockopt(VALUE self, VALUE io, VALUE level, VALUE name, V
  * @return [Integer, String] an Integer where the option is one, else the bytes
  * @since 0.1.0 */
 static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
-    rsb_machine *machine = rsb_io_machine(self);
-    rs_request request = {.kind = RS_OP_GETSOCKOPT, .fd = rsb_io_fd(machine, io), .flags = rsb_flags(level, "level"),
+    rsb_machine *machine = rsb_machine_of(self);
+    rs_request request = {.kind = RS_OP_GETSOCKOPT, .fd = rsb_op_fd(machine, io), .flags = rsb_flags(level, "level"),
                           .mode = rsb_flags(name, "option"), .len = OPTION_MAX};
     char value[OPTION_MAX];
     request.address = value;
@@ -249,8 +265,8 @@ static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
  */
 static VALUE machine_recv(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 4);
-    rsb_machine *machine = rsb_io_machine(self);
-    rs_request request = {.kind = RS_OP_RECV, .fd = rsb_io_fd(machine, argv[0]),
+    rsb_machine *machine = rsb_machine_of(self);
+    rs_request request = {.kind = RS_OP_RECV, .fd = rsb_op_fd(machine, argv[0]),
                           .flags = argc > 3 ? rsb_flags(argv[3], "flags") : 0};
     rsb_target target = rsb_target_of(argv[1], argc > 2 ? argv[2] : Qnil, Qnil);
     request.address = target.address;
@@ -272,11 +288,14 @@ static VALUE machine_recv(int argc, VALUE *argv, VALUE self) {
  */
 static VALUE machine_send(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 3);
-    rsb_machine *machine = rsb_io_machine(self);
-    rs_request request = {.kind = RS_OP_SEND, .fd = rsb_io_fd(machine, argv[0]), .offset = -1,
+    rsb_machine *machine = rsb_machine_of(self);
+    VALUE source = argv[1];
+    rs_request request = {.kind = RS_OP_SEND, .fd = rsb_op_source_fd(machine, argv[0], &source), .offset = -1,
                           .flags = argc > 2 ? rsb_flags(argv[2], "flags") : 0};
-    rsb_source_of(argv[1], &request);
-    return LL2NUM(rsb_request_all(machine, &request, argv[1], "send"));
+    rsb_source_of(source, &request);
+    int64_t bytes = rsb_request_all(machine, &request, source, "send");
+    RB_GC_GUARD(source);
+    return LL2NUM(bytes);
 }
 
 /* --- messages --- */
@@ -377,8 +396,8 @@ static VALUE hand_over(VALUE argument) {
  */
 static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 4);
-    rsb_machine *machine = rsb_io_machine(self);
-    rs_request request = {.kind = RS_OP_RECVMSG, .fd = rsb_io_fd(machine, argv[0]),
+    rsb_machine *machine = rsb_machine_of(self);
+    rs_request request = {.kind = RS_OP_RECVMSG, .fd = rsb_op_fd(machine, argv[0]),
                           .flags = argc > 3 ? rsb_flags(argv[3], "flags") : 0};
     rsb_target target = rsb_target_of(argv[1], argc > 2 ? argv[2] : Qnil, Qnil);
     bool slice = !target.string && rsb_is_slice(target.buffer);
@@ -426,15 +445,6 @@ static VALUE pack_control(VALUE controls) {
     return rb_str_new(packed, (long)used);
 }
 
-/* Somewhere that nobody changes while the op waits. */
-static VALUE message_source(VALUE buffer) {
-    if (RB_TYPE_P(buffer, T_STRING)) return rb_str_new_frozen(buffer);
-    if (!rsb_is_buffer(buffer) || !rsb_is_slice(buffer)) return buffer;
-    rs_request part = {0};
-    rsb_source_of(buffer, &part);
-    return rb_str_new(part.address, (long)part.len);
-}
-
 /* Sends one message.
  *
  * May switch strands.
@@ -449,13 +459,14 @@ static VALUE message_source(VALUE buffer) {
  */
 static VALUE machine_sendmsg(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 5);
-    rsb_machine *machine = rsb_io_machine(self);
+    rsb_machine *machine = rsb_machine_of(self);
+    VALUE source = rsb_own_source(argv[1]);
+    uint32_t generation = generation_of(machine, argv[0]);
     /* What runs code of the arguments' own comes first: it may close the descriptor and free the buffer. */
     VALUE control = pack_control(argc > 4 ? argv[4] : Qnil);
     VALUE to = argc > 2 && !NIL_P(argv[2]) ? packed_address(argv[2]) : Qnil;
-    rs_request request = {.kind = RS_OP_SENDMSG, .fd = rsb_io_fd(machine, argv[0]),
+    rs_request request = {.kind = RS_OP_SENDMSG, .fd = op_fd_of(machine, argv[0], generation, "sendmsg"),
                           .flags = argc > 3 ? rsb_flags(argv[3], "flags") : 0};
-    VALUE source = message_source(argv[1]);
     rs_request part = {0};
     rsb_source_of(source, &part);
     message *block = new_message(part.address, part.len), answer;

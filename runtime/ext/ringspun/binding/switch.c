@@ -572,16 +572,19 @@ static bool turn_is_over(rsb_machine *machine, uint32_t streak) {
 /* A strand whose ops all succeed at once never parks; now and then it must let the others run, and see that it was
  * cancelled. Not while it holds a lock, if it can be helped: whoever wants the lock meanwhile queues up, and from then on
  * every unlock is a switch. So it does on its way to the next lock (rsb_before_lock). */
-void rsb_after_inline(rsb_machine *machine) {
+bool rsb_turn_ends(rsb_machine *machine) {
     uint32_t streak = ++machine->inline_streak;
     if (RS_LIKELY(streak <= INLINE_STREAK_MAX)) {
         if (streak == 1) machine->file_writes_before = machine->engine.metrics.file_writes_inline;
-        return;
+        return false;
     }
-    if (!machine->turn_over && !turn_is_over(machine, streak)) return;
+    if (!machine->turn_over && !turn_is_over(machine, streak)) return false;
     machine->turn_over = true;
-    if (rsb_running(machine)->locks > 0 && streak <= LOCKED_STREAK_MAX) return;
-    rsb_yield(machine);
+    return rsb_running(machine)->locks == 0 || streak > LOCKED_STREAK_MAX;
+}
+
+void rsb_after_inline(rsb_machine *machine) {
+    if (RS_UNLIKELY(rsb_turn_ends(machine))) rsb_yield(machine);
 }
 
 void rsb_before_lock(rsb_machine *machine) {

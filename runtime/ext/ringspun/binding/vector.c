@@ -34,8 +34,8 @@ static VALUE list_of(VALUE buffers) {
 
 /* Somewhere an op may read from or write to for as long as it likes. */
 static VALUE own_buffer(VALUE buffer, bool reading) {
+    if (!reading && (RB_TYPE_P(buffer, T_STRING) || rsb_is_buffer(buffer))) return rsb_own_source(buffer);
     if (RB_TYPE_P(buffer, T_STRING)) {
-        if (!reading) return rb_str_new_frozen(buffer);
         rsb_string_writable(buffer);
         rb_str_modify(buffer);
         return buffer;
@@ -43,7 +43,7 @@ static VALUE own_buffer(VALUE buffer, bool reading) {
     if (!rsb_is_buffer(buffer)) {
         rb_raise(rsb_eUsage, "expected a String or an IO::Buffer, got %" PRIsVALUE, rb_obj_class(buffer));
     }
-    if (reading) rsb_buffer_check(buffer);
+    rsb_buffer_check(buffer);
     if (!rsb_is_slice(buffer)) return buffer;
     rs_request part = {0};
     rsb_source_of(buffer, &part);
@@ -176,21 +176,26 @@ static void hand_out(const vector *v, uint64_t bytes) {
     }
 }
 
+static void take_buffers(vector *v) {
+    for (long i = 0; i < RARRAY_LEN(v->given); i++) {
+        v->pins[i] = own_buffer(RARRAY_AREF(v->given, i), v->reading);
+        rb_ary_push(v->buffers, v->pins[i]);
+    }
+}
+
 static VALUE perform(VALUE self, VALUE io, VALUE buffers, rs_op_kind kind, const char *what) {
-    rsb_machine *machine = rsb_io_machine(self);
+    rsb_machine *machine = rsb_machine_of(self);
     vector v = {.machine = machine, .what = what, .reading = kind == RS_OP_READV, .given = list_of(buffers)};
-    int fd = v.reading ? rsb_io_fd(machine, io) : rsb_io_write_fd(machine, io);
-    v.request = (rs_request){.kind = (uint8_t)kind, .fd = fd, .offset = -1};
-    v.generation = rs_descriptor_generation(&machine->engine.descriptors, fd);
     v.buffers = rb_ary_new();
     v.locked = rb_ary_new();
-    long count = RARRAY_LEN(v.given);
     VALUE pins_owner;
-    v.pins = ALLOCV_N(VALUE, pins_owner, count);
-    for (long i = 0; i < count; i++) {
-        v.pins[i] = own_buffer(RARRAY_AREF(v.given, i), v.reading);
-        rb_ary_push(v.buffers, v.pins[i]);
-    }
+    v.pins = ALLOCV_N(VALUE, pins_owner, RARRAY_LEN(v.given));
+    /* What is written is that of the call; what is read into must be writable when the others have run. */
+    if (!v.reading) take_buffers(&v);
+    int fd = rsb_op_fd(machine, v.reading ? io : rsb_writing_end(io));
+    if (v.reading) take_buffers(&v);
+    v.request = (rs_request){.kind = (uint8_t)kind, .fd = fd, .offset = -1};
+    v.generation = rs_descriptor_generation(&machine->engine.descriptors, fd);
     VALUE result = rb_ensure(run, (VALUE)&v, give_back, (VALUE)&v);
     if (v.reading) hand_out(&v, NUM2ULL(result));
     ALLOCV_END(pins_owner);
