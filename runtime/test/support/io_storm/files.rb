@@ -40,7 +40,8 @@ module IOStorm
     def write
       from, size = pick(3).zero? ? large : place
       bytes = Pattern.at(pick(Pattern::SIZE), size)
-      count = @machine.pwrite(@file.io, pick(2).zero? ? bytes : buffer_of(bytes), @start + from)
+      source = pick(2).zero? ? bytes.dup : buffer_of(bytes)
+      count = @round.changing(*[source].grep(String)) { @machine.pwrite(@file.io, source, @start + from) }
       @model[from, count] = bytes.byteslice(0, count)
     end
 

@@ -20,7 +20,7 @@ module IOStorm
 
       size = pick(3000)
       message = [@index, @mail.sent[@index], size].pack("NNN") + Pattern.at(@mail.sent[@index], size)
-      disturbed { @mail.sent[@index] += 1 if send(message) == message.bytesize }
+      disturbed { @mail.sent[@index] += 1 if @round.changing(message.dup) { |source| send(source) } == message.bytesize }
     end
 
     def send(message)
@@ -70,7 +70,7 @@ module IOStorm
   class Messages < Scene
     def play
       one, other, address = __send__(%i[pair packets named][pick(3)])
-      ends = [one, other].map { |io| @round.end_of(IO.for_fd(io, "r+")) }
+      ends = @round.ends_of([one, other])
       count = 1 + pick(3)
       @mail = Mail.new(*ends, address, [0] * count, Set.new)
       total = pick(GCStress::WANTED ? 5 : 40)
@@ -123,7 +123,7 @@ module IOStorm
       @machine.read(reader.io, bytes = +"")
       @round.complain("#{bytes.inspect} came back and not #{number}") unless bytes == number.to_s
     ensure
-      Ringspun.shield { [reader, writer].each(&:close) }
+      Ringspun.shield { [reader, writer].compact.each(&:close) }
       @round.forget(reader, writer)
     end
 

@@ -18,14 +18,15 @@ module IOStorm
 
   # A descriptor, as a number or an IO, that is closed once.
   class End
-    attr_reader :io
-
     def initialize(machine, io)
       @machine = machine
       @io = io
     end
 
     def closed? = @closed
+
+    # Right before an op and not earlier: a number that was closed may be another's at any time.
+    def io = closed? ? raise(Ringspun::ClosedError, "closed by its round") : @io
 
     def close
       return if @closed
@@ -39,6 +40,11 @@ module IOStorm
   class Round
     LIMIT_SECONDS = 40
 
+    CHANGES = [
+      ->(string) { string.clear }, ->(string) { string.replace("other") }, ->(string) { string.prepend("more" * 3000) },
+      ->(string) { string.upcase!.to_s }, ->(string) { string << "\0" }
+    ].freeze
+
     attr_reader :machine, :complaints, :folder, :random, :seed
 
     def initialize(seed)
@@ -48,6 +54,7 @@ module IOStorm
       @victims = []
       @scopes = []
       @ends = []
+      @sources = {}.compare_by_identity
     end
 
     def run(machine)
@@ -97,6 +104,14 @@ module IOStorm
       yield
     ensure
       @scopes.delete(scope)
+    end
+
+    # The Strings, which other strands change as soon as they run: what is sent is what stood there.
+    def changing(*strings)
+      strings.each { |string| @sources[string] = true }
+      yield(*strings)
+    ensure
+      strings.each { |string| @sources.delete(string) }
     end
 
     private
@@ -157,6 +172,7 @@ module IOStorm
     def disturb_from_strand(random)
       loop do
         @machine.sleep(0.002 * random.rand)
+        @sources.each_key { |string| CHANGES.sample(random: random).call(string) }
         case random.rand(40)
         when 0 then GC.start
         when 1 then GC.compact
@@ -182,6 +198,7 @@ module IOStorm
       @round = round
       @machine = round.machine
       @random = Random.new(round.random.rand(1 << 32))
+      @hasty = pick(3).zero?
       @done = false
     end
 
@@ -202,9 +219,9 @@ module IOStorm
     def pick(count) = @random.rand(count)
     def moment = [0, 0.000_05, 0.000_5, 0.002][pick(4)]
 
-    # The block, which may be ended by something.
+    # The block, which may be ended by something. One that is hasty does op after op until its turn ends.
     def disturbed(&block)
-      case pick(12)
+      case @hasty ? 12 : pick(12)
       when 0, 1 then @machine.timeout(moment, &block)
       when 2 then @machine.scope(deadline: moment) { block.call }
       when 3 then @machine.scope { |scope| @round.cancellable(scope, &block) }

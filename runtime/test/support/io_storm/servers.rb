@@ -19,11 +19,13 @@ module IOStorm
       @done = true
     end
 
+    # A block that breaks forgets the connections that were accepted ahead.
     def accept_many
       left = 1 + pick(5)
-      @machine.accept_each(@listener.io) do |connection|
+      ahead = [0, 1, 16][pick(3)]
+      @machine.accept_each(@listener.io, ahead:) do |connection|
         @serve.call(connection)
-        break if (left -= 1).zero?
+        break if ahead.zero? && (left -= 1).zero?
       end
     end
   end
@@ -85,12 +87,11 @@ module IOStorm
     def make_listener
       @family = %i[UNIX INET][pick(2)]
       socket = @machine.socket(@family, :STREAM)
-      # An object, and not a number: it is closed while strands accept from it.
-      @listener = @round.end_of(Socket.for_fd(socket))
+      @listener = @round.end_of(socket)
       wanted = @family == :UNIX ? Addrinfo.unix("\0ringspun-storm-#{Process.pid}-#{object_id}") : Addrinfo.tcp("127.0.0.1", 0)
       @machine.bind(socket, wanted)
       @machine.listen(socket, 1 + pick(4))
-      @address = @listener.io.local_address
+      @address = Socket.for_fd(socket).tap { |each| each.autoclose = false }.local_address
     end
 
     def echo(connection)

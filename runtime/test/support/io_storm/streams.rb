@@ -42,15 +42,15 @@ module IOStorm
     def chunk = [1 + pick([100, 5000, 200_000][pick(3)]), @stream.total - @stream.sent].min
 
     def write
-      bytes = @stream.bytes(@stream.sent, chunk)
+      bytes = +"" << @stream.bytes(@stream.sent, chunk)
       case pick(@stream.socket? ? 7 : 4)
-      when 0 then @machine.write(io, bytes)
+      when 0 then @round.changing(bytes) { @machine.write(io, bytes) }
       when 1 then @machine.write(io, buffer_of(bytes))
       when 2 then @machine.write(io, IO::Buffer.for(bytes.freeze))
-      when 3 then @machine.writev(io, parts_of(bytes))
-      when 4 then @machine.send(io, bytes)
+      when 3 then parts_of(bytes).then { |parts| @round.changing(*parts.grep(String)) { @machine.writev(io, parts) } }
+      when 4 then @round.changing(bytes) { @machine.send(io, bytes) }
       when 5 then @machine.send(io, buffer_of(bytes))
-      else @machine.sendmsg(io, bytes)
+      else @round.changing(bytes) { @machine.sendmsg(io, bytes) }
       end
     end
 
@@ -64,7 +64,7 @@ module IOStorm
     def parts_of(bytes)
       count = 1 + pick(5)
       size = (bytes.bytesize + count - 1) / count
-      parts = Array.new(count) { |i| bytes.byteslice(i * size, size) || "" }
+      parts = Array.new(count) { |i| bytes.byteslice(i * size, size) || +"" }
       parts.map { |part| part.empty? || pick(2).zero? ? part : buffer_of(part) }
     end
   end
@@ -257,12 +257,8 @@ module IOStorm
   class DoomedStreams < Streams
     private
 
-    # Their IOs are objects, because a number that was closed may be another's at any time.
     def make
       super
-      @ends.each { |each| @round.forget(each) }
-      modes = @socket ? %w[r+ r+] : %w[r w]
-      @ends = @ends.zip(modes).map { |each, mode| @round.end_of(each.io.is_a?(Integer) ? IO.for_fd(each.io, mode) : each.io) }
       @streams = [stream(*@ends)]
     end
 
