@@ -10,17 +10,9 @@
 
 typedef struct {
     rsb_machine *machine;
-    VALUE self, io;
     uint8_t kind;
     int fd;
-    uint32_t generation;
 } receiver;
-
-/* The number may mean something else by now; an object says itself that it is closed. */
-static void check_descriptor(const receiver *r, const char *what) {
-    bool same = rs_descriptor_generation(&r->machine->engine.descriptors, r->fd) == r->generation;
-    if (!same || (!RB_FIXNUM_P(r->io) && rsb_io_fd(r->machine, r->io) != r->fd)) rsb_fail(-EBADF, what, r->fd);
-}
 
 /* nil at the end. */
 static VALUE next_chunk(receiver *r) {
@@ -41,15 +33,15 @@ static VALUE next_chunk(receiver *r) {
 }
 
 static VALUE each_chunk(VALUE self, VALUE io, uint8_t kind) {
-    rsb_machine *machine = rsb_io_machine(self);
-    receiver r = {.machine = machine, .self = self, .io = io, .kind = kind, .fd = rsb_io_fd(machine, io)};
-    r.generation = rs_descriptor_generation(&machine->engine.descriptors, r.fd);
+    rsb_machine *machine = rsb_machine_of(self);
+    receiver r = {.machine = machine, .kind = kind, .fd = rsb_op_fd(machine, io)};
+    uint32_t generation = rs_descriptor_generation(&machine->engine.descriptors, r.fd);
     rsb_need_block(kind == RS_OP_RECV ? "recv_each" : "read_each");
     VALUE chunk;
     while (!NIL_P(chunk = next_chunk(&r))) {
         rb_yield(chunk);
         rsb_io_machine(self);
-        check_descriptor(&r, rs_op_table[kind].name);
+        rsb_check_descriptor(machine, io, r.fd, generation, rs_op_table[kind].name);
     }
     return Qnil;
 }
