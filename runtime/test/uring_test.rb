@@ -256,15 +256,19 @@ class UringTest < Minitest::Test
     end
   end
 
+  SERVER = <<~'RUBY'
+    require "ringspun"
+    require "socket"
+    $stdout.sync = true
+    machine = Ringspun::Machine.new(backend: :uring)
+    listener = machine.socket(:INET, :STREAM)
+    machine.bind(listener, Addrinfo.tcp("127.0.0.1", 0))
+    machine.listen(listener)
+    port = Socket.for_fd(listener).tap { |socket| socket.autoclose = false }.local_address.ip_port
+  RUBY
+
   def test_a_machine_that_is_closed_while_connections_wait
-    answer = ruby_child(<<~'RUBY')
-      require "ringspun"
-      require "socket"
-      machine = Ringspun::Machine.new(backend: :uring)
-      listener = machine.socket(:INET, :STREAM)
-      machine.bind(listener, Addrinfo.tcp("127.0.0.1", 0))
-      machine.listen(listener)
-      port = Socket.for_fd(listener).local_address.ip_port
+    answer = ruby_child("#{SERVER}#{<<~'RUBY'}")
       clients = Array.new(3) { TCPSocket.new("127.0.0.1", port) }
       begin
         machine.accept_each(listener) do
@@ -305,15 +309,7 @@ class UringTest < Minitest::Test
 
   # A peer sees the end of its connection only when nobody has it any more.
   def test_a_child_has_nothing_of_what_its_parent_accepted_ahead
-    answer = ruby_child(<<~'RUBY')
-      require "ringspun"
-      require "socket"
-      $stdout.sync = true
-      machine = Ringspun::Machine.new(backend: :uring)
-      listener = machine.socket(:INET, :STREAM)
-      machine.bind(listener, Addrinfo.tcp("127.0.0.1", 0))
-      machine.listen(listener)
-      port = Socket.for_fd(listener).tap { |socket| socket.autoclose = false }.local_address.ip_port
+    answer = ruby_child("#{SERVER}#{<<~'RUBY'}")
       clients = Array.new(3) { TCPSocket.new("127.0.0.1", port) }
       reader, writer = IO.pipe
       child = nil
@@ -340,14 +336,8 @@ class UringTest < Minitest::Test
   end
 
   def test_no_descriptor_is_left_for_a_connection
-    answer = ruby_child(<<~'RUBY')
-      require "ringspun"
-      require "socket"
-      machine = Ringspun::Machine.new(backend: :uring)
-      listener = machine.socket(:INET, :STREAM)
-      machine.bind(listener, Addrinfo.tcp("127.0.0.1", 0))
-      machine.listen(listener)
-      client = TCPSocket.new("127.0.0.1", Socket.for_fd(listener).tap { |socket| socket.autoclose = false }.local_address.ip_port)
+    answer = ruby_child("#{SERVER}#{<<~'RUBY'}")
+      client = TCPSocket.new("127.0.0.1", port)
       limit = Process.getrlimit(:NOFILE)
       Process.setrlimit(:NOFILE, 4, limit.last)
       begin

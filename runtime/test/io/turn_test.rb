@@ -29,13 +29,7 @@ class TurnTest < IOCase
         machine.write(other, "a" * 1000)
         strand = giving_way { op.call(machine, one) }
         close(one)
-        stranger, peer = make_socketpair
-        assert_equal one, stranger, "the number is in use again"
-        machine.write(peer, "STRANGER")
-        assert_raises(Ringspun::ClosedError) { strand.await }
-        assert_equal "STRANGER", read_exactly(stranger, 8)
-        close(stranger)
-        assert_empty read_to_end(peer)
+        assert_leaves_stranger_alone(strand, one)
       end
     end
   end
@@ -196,13 +190,7 @@ class TurnTest < IOCase
           length = [1] if argument == ""
           strand = giving_way { machine.__send__(name, one, argument, *length) }
           close.call(one)
-          stranger, peer = make_socketpair
-          assert_equal number, stranger, "the number is in use again"
-          machine.write(peer, "STRANGER")
-          assert_raises(Ringspun::ClosedError) { strand.await }
-          assert_equal "STRANGER", read_exactly(stranger, 8)
-          close(stranger)
-          assert_empty read_to_end(peer)
+          assert_leaves_stranger_alone(strand, number)
         end
       end
     end
@@ -324,6 +312,17 @@ class TurnTest < IOCase
   end
 
   private
+
+  # The strand was about to use that number, which was closed and is given out again.
+  def assert_leaves_stranger_alone(strand, number)
+    stranger, peer = make_socketpair
+    assert_equal number, stranger, "the number is in use again"
+    @machine.write(peer, "STRANGER")
+    assert_raises(Ringspun::ClosedError) { strand.await }
+    assert_equal "STRANGER", read_exactly(stranger, 8)
+    close(stranger)
+    assert_empty read_to_end(peer)
+  end
 
   # A strand that repeats what succeeds at once until it has to give way in a call of that, which is its last; by then it has.
   def giving_way(again: false)
