@@ -221,8 +221,8 @@ class UringTest < Minitest::Test
 
   def test_so_many_are_accepted_ahead
     on_ring do
-      listener, address = listen
       { 2 => 3, 0 => 1 }.each do |ahead, accepted|
+        listener, address = listen
         first = nil
         server = machine.spin do
           machine.accept_each(listener, ahead:) do |peer|
@@ -236,23 +236,99 @@ class UringTest < Minitest::Test
         assert_equal [clients.size + accepted, 8], [sockets - before, clients.size]
         machine.terminate(server)
         error_of { server.join }
-        machine.close(first)
+        [first, listener].each { |descriptor| machine.close(descriptor) }
         clients.each(&:close)
       end
-      machine.close(listener)
     end
   end
 
-  def test_what_was_accepted_ahead_and_nobody_takes_is_closed
+  # As if it were in the kernel's queue.
+  def test_what_was_accepted_ahead_belongs_to_the_listener
     on_ring do
       listener, address = listen
       server = machine.spin { machine.accept_each(listener) { |peer| break peer if machine.park == :break } }
-      clients = connect(address, 4)
+      clients = connect(address, 5)
+      assert_equal IO::READABLE, machine.poll(listener, :readable)
+      taken = [machine.accept(listener)]
       machine.schedule(server, :break)
-      taken = server.await
-      assert_equal(3, clients.count { |client| client.wait_readable(0) && client.recv(1).to_s.empty? })
+      taken << server.await << machine.accept(listener)
+      taken << machine.accept_each(listener) { |peer| break peer }
+      taken.each { |peer| machine.write(peer, "x") }
+      assert_equal(4, clients.count { |client| client.wait_readable(0) })
+      machine.close(listener)
+      taken.each { |peer| machine.close(peer) }
+      assert_equal(["", "x", "x", "x", "x"], clients.map { |client| read_all(client) }.sort)
+    end
+  end
+
+  def read_all(client)
+    client.read
+  rescue Errno::ECONNRESET
+    ""
+  ensure
+    client.close
+  end
+
+  # Nobody goes on with it, and nobody says so.
+  def test_an_enumerator_that_is_collected_keeps_no_connection
+    on_ring do
+      listener, address = listen
+      clients = connect(address, 1)
+      Fiber.new { machine.close(machine.to_enum(:accept_each, listener).next) }.resume
+      GC.start
+      clients += connect(address, 5)
+      served = 0
+      machine.accept_each(listener) do |peer|
+        machine.close(peer)
+        break if (served += 1) == 5
+      end
+      machine.close(listener)
       clients.each(&:close)
-      [taken, listener].each { |descriptor| machine.close(descriptor) }
+    end
+  end
+
+  # Each suspended one keeps an operation in the ring. Beyond the limit they accept one after the other.
+  def test_more_suspended_acceptors_than_strands
+    on_ring(strands_max: 2) do
+      acceptors = Array.new(80) do
+        listener, address = listen
+        client = TCPSocket.new(address.ip_address, address.ip_port)
+        connections = machine.to_enum(:accept_each, listener)
+        [listener, connections.next, client, connections]
+      end
+      acceptors.each do |listener, peer, client,|
+        [listener, peer].each { |descriptor| machine.close(descriptor) }
+        assert_empty client.read
+        client.close
+      end
+    end
+  end
+
+  # What interrupts the wait is told once: here to the block, for a connection has come in the same moment.
+  def test_an_error_that_meets_an_acceptor_with_a_connection
+    on_ring do
+      listener, address = listen
+      seen = []
+      server = until_parked(machine.spin do
+        machine.accept_each(listener) do |peer|
+          seen << error_of { machine.sleep(0.001) }&.message
+          machine.close(peer)
+        end
+      end)
+      foreign, other = IO.pipe
+      clients = [TCPSocket.new(address.ip_address, address.ip_port)]
+      reader = machine.spin { machine.read(foreign, +"", 1) } # submitted at once, and the connection comes with it
+      machine.spin { machine.schedule(server, Failure.new("once")) }
+      machine.sleep(0.005)
+      clients << TCPSocket.new(address.ip_address, address.ip_port)
+      machine.sleep(0.005)
+      assert_equal ["once", nil], seen
+      other << "x"
+      reader.join
+      machine.terminate(server)
+      error_of { server.join }
+      [*clients, foreign, other].each(&:close)
+      machine.close(listener)
     end
   end
 
@@ -296,17 +372,6 @@ class UringTest < Minitest::Test
     end
   end
 
-  def test_an_enumerator_of_connections_that_nobody_goes_on_with
-    on_ring do
-      listener, address = listen
-      clients = connect(address, 2)
-      connections = machine.to_enum(:accept_each, listener)
-      taken = Array.new(2) { connections.next }
-      [*taken, listener].each { |descriptor| machine.close(descriptor) }
-      clients.each(&:close)
-    end
-  end
-
   # A peer sees the end of its connection only when nobody has it any more.
   def test_a_child_has_nothing_of_what_its_parent_accepted_ahead
     answer = ruby_child("#{SERVER}#{<<~'RUBY'}")
@@ -316,18 +381,15 @@ class UringTest < Minitest::Test
       machine.accept_each(listener) do |peer|
         machine.sleep(0.001)
         child = fork do
-          clients.each(&:close)
-          machine.close(peer)
-          machine.sleep(0)
-          writer.close
-          reader.read
+          [*clients, writer, IO.for_fd(peer)].each(&:close)
+          reader.read # and never uses its machine
           puts "child"
         end
         machine.close(peer)
         break
       end
       reader.close
-      machine.sleep(0.001) # the child has begun
+      machine.close(listener)
       puts clients.map { |client| client.read.size }
       writer.close
       Process.wait(child)
@@ -425,6 +487,35 @@ class UringTest < Minitest::Test
   end
 
   # --- forks ---
+
+  # Neither a crash, nor half a machine: it is told, and works as soon as it can.
+  def test_a_child_that_may_open_nothing
+    %i[uring epoll].each do |backend|
+      answer = ruby_child(<<~RUBY)
+        require "ringspun"
+        machine = Ringspun::Machine.new(backend: :#{backend})
+        machine.sleep(0.001)
+        child = fork do
+          limit = Process.getrlimit(:NOFILE)
+          Process.setrlimit(:NOFILE, 4, limit.last)
+          2.times do
+            machine.sleep(0.001)
+          rescue SystemCallError => error
+            puts error.class
+          end
+          Process.setrlimit(:NOFILE, *limit)
+          reader, writer = machine.pipe
+          strand = machine.spin { machine.read(reader, bytes = +"").then { bytes } }
+          machine.sleep(0.001)
+          machine.write(writer, "works")
+          puts strand.await, machine.backend.name
+        end
+        Process.wait(child)
+        puts $?.success?
+      RUBY
+      assert_equal ["Errno::EMFILE\nErrno::EMFILE\nworks\n#{backend}\ntrue\n", ""], [answer.out, answer.err]
+    end
+  end
 
   def test_a_fork_with_ops_in_flight
     answer = ruby_child(<<~'RUBY')

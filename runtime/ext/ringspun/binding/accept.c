@@ -35,7 +35,6 @@ typedef struct {
     int fd;
     uint32_t generation;
     rs_series *series;          /* NULL: one accept after the other */
-    rs_wake_kind end;           /* what has ended the waiting; raised when everything that had come is handed over */
 } acceptor;
 
 /* The number may be another listener's by now. */
@@ -66,27 +65,37 @@ static void close_series(rsb_machine *machine, rs_series *series) {
 
 /* Those of enumerators that nobody goes on with, and that of the strand which closes the machine inside its block. */
 void rsb_end_series(rsb_machine *machine) {
-    while (machine->engine.series) close_series(machine, machine->engine.series);
+    for (rs_series *series = machine->engine.series; series;) {
+        bool busy = series->op;
+        if (busy) stop(machine, series);
+        series = busy ? machine->engine.series : series->next; /* others may have come and gone meanwhile */
+    }
 }
 
-/* Answers when there may be something to take. */
+/* Answers when there may be something to take. What comes while the op ends is handed over first, even to a strand that may not
+ * wait any more: that is told at its next wait, which may be one of the block's. */
 static void wait_for_more(acceptor *a) {
     rs_machine *engine = &a->machine->engine;
-    a->end = rs_refusal(engine, 0);
-    if (a->end == RS_WAKE_VALUE) {
+    rs_wake_kind end = rs_refusal(engine, 0);
+    if (end == RS_WAKE_VALUE) {
         rs_series_arm(engine, a->series);
         if (!a->series->op || a->series->len > 0) return; /* it has ended already, or been fast */
-        a->end = wait_in(a->machine, a->series, 0);
+        end = wait_in(a->machine, a->series, 0);
+        if (end == RS_WAKE_VALUE) return;
     }
-    if (a->end != RS_WAKE_VALUE) stop(a->machine, a->series);
+    stop(a->machine, a->series);
+    if (!rs_series_has(engine, a->fd)) rsb_raise_wake(a->machine, end);
 }
 
 static int64_t next_connection(acceptor *a) {
     for (;;) {
         int64_t fd = rs_series_take(a->series);
+        if (fd == -EAGAIN) fd = rs_series_take_any(&a->machine->engine, a->fd);
         if (RS_LIKELY(fd >= 0)) return fd;
-        rsb_raise_wake(a->machine, a->end);
-        if (fd != -EAGAIN) rsb_fail(fd, "accept", a->fd);
+        if (fd != -EAGAIN) {
+            rsb_raise_wake(a->machine, rs_refusal(&a->machine->engine, 0)); /* that came first */
+            rsb_fail(fd, "accept", a->fd);
+        }
         check_listener(a);
         if (a->series->shared && !a->series->op) return accept_one(a->machine, a->fd);
         wait_for_more(a);
@@ -121,8 +130,8 @@ static uint32_t ahead_of(VALUE options) {
 
 /* Yields one connection after the other, until the block breaks or the strand is cancelled.
  *
- * On io_uring a few connections are accepted ahead, without a system call for each. A cancellation waits until the block has
- * had those; when the block breaks or raises they are closed. Where several processes accept on one socket and blocks take
+ * On io_uring a few connections are accepted ahead, without a system call for each. Those that the block does not get wait for
+ * whoever accepts on that listener next, and are closed with it. Where several processes accept on one socket and blocks take
  * long, `ahead: 0` leaves each connection to the process that has time for it.
  *
  * May switch strands.
@@ -138,7 +147,7 @@ static VALUE machine_accept_each(int argc, VALUE *argv, VALUE self) {
     rb_scan_args(argc, argv, "1:", &io, &options);
     uint32_t ahead = ahead_of(options);
     rsb_machine *machine = rsb_machine_of(self);
-    acceptor a = {.machine = machine, .self = self, .io = io, .fd = rsb_op_fd(machine, io), .end = RS_WAKE_VALUE};
+    acceptor a = {.machine = machine, .self = self, .io = io, .fd = rsb_op_fd(machine, io)};
     a.generation = rs_descriptor_generation(&machine->engine.descriptors, a.fd);
     rb_need_block();
     if (ahead == 0 || !rs_series_fits(&machine->engine, a.fd)) return one_after_the_other((VALUE)&a);

@@ -238,10 +238,10 @@ void rsb_after_fork(rsb_machine *machine) {
     /* A signal handler has forked; the loop notices when it goes on (rsb_forked_in_loop). */
     if (machine->engine.running == RS_NO_INDEX) return;
     rs_strand *survivor = rs_running(&machine->engine);
-    machine->fork_count = rsb_forks;
     pthread_mutex_init(&machine->wake_lock, NULL); /* one of the parent's threads may have held it */
     int error = rs_machine_forked(&machine->engine);
-    if (error) rb_syserr_fail(-error, "machine in a forked child");
+    if (error) rb_syserr_fail(-error, "machine in a forked child"); /* and so will the next one who uses it, or it works then */
+    machine->fork_count = rsb_forks;
     machine->root = rs_strand_id(survivor);
     machine->spin_scope = &survivor->own;
     ((rsb_strand *)survivor->user)->supervisor = Qnil;

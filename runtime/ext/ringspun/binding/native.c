@@ -1,3 +1,4 @@
+#include "../engine/series.h"
 #include "binding.h"
 
 #include <pthread.h>
@@ -9,6 +10,8 @@ uint32_t rsb_forks;
 static void count_fork(void) {
     rsb_forks++;
     rsb_stacks_forked();
+    /* At once, for the child may never use its machine. */
+    if (rsb_thread_machine && rsb_thread_machine->open) rs_series_close_copies(&rsb_thread_machine->engine);
 }
 
 /* Every name of which some function makes a symbol at its first call. Two ractors that do so at the same time may get two

@@ -35,12 +35,22 @@ static int open_descriptors(epoll_state *state) {
     if (state->wake < 0) {
         int error = -errno;
         close(state->epoll);
+        state->epoll = -1;
         return error;
     }
     /* Edge-triggered: every write is an event and nobody ever has to read the counter. */
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = WAKE_UP};
     RS_ASSERT(epoll_ctl(state->epoll, EPOLL_CTL_ADD, state->wake, &event) == 0);
     return 0;
+}
+
+/* There may be none: a child may have failed to open its own. */
+static void close_descriptors(epoll_state *state) {
+    if (state->epoll >= 0) {
+        close(state->epoll);
+        close(state->wake);
+    }
+    state->epoll = -1;
 }
 
 static int epoll_open(rs_machine *machine) {
@@ -58,8 +68,7 @@ static int epoll_open(rs_machine *machine) {
 static void epoll_close(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
     rs_workers_free(state->workers);
-    close(state->epoll);
-    close(state->wake);
+    close_descriptors(state);
     free(state);
     machine->backend_state = NULL;
 }
@@ -250,8 +259,7 @@ static void epoll_wake(rs_machine *machine) {
 
 static int epoll_forked(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
-    close(state->epoll);
-    close(state->wake);
+    close_descriptors(state);
     state->ready = 0;
     state->retry = (rs_retry){0};
     rs_workers_forked(state->workers);

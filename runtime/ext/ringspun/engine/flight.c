@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,9 +32,17 @@ static bool is_hopeless(rs_machine *machine, const rs_request *request) {
     return machine->descriptors.table[request->fd].drained && rs_refusal(machine, 0) == RS_WAKE_VALUE;
 }
 
+/* As if it were in the kernel's queue. */
+static int64_t try_series(rs_machine *machine, const rs_request *request) {
+    if (request->kind == RS_OP_ACCEPT) return rs_series_take_any(machine, request->fd);
+    bool readable = request->kind == RS_OP_POLL && (request->flags & POLLIN) && rs_series_has(machine, request->fd);
+    return readable ? POLLIN : -EAGAIN;
+}
+
 int64_t rs_try(rs_machine *machine, const rs_request *request) {
     if (!machine->backend->inline_first || is_hopeless(machine, request)) return -EAGAIN;
-    int64_t result = rs_op_table[request->kind].attempt(machine, request);
+    int64_t result = RS_UNLIKELY(machine->series != NULL) ? try_series(machine, request) : -EAGAIN;
+    if (RS_LIKELY(result == -EAGAIN)) result = rs_op_table[request->kind].attempt(machine, request);
     if (machine->backend->hints && rs_request_reads(request)) rs_descriptor_was_read(&machine->descriptors, request->fd, request->len, result);
     if (result == -EAGAIN) return result;
     machine->metrics.ops_inline++;

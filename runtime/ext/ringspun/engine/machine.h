@@ -45,7 +45,8 @@ typedef struct rs_machine {
     rs_timers timers;
     rs_ops ops;
     rs_descriptors descriptors;
-    struct rs_series *series;   /* all that are open */
+    struct rs_series *series;   /* all that there are */
+    uint32_t series_len;
     bool has_series;            /* the backend has ops that last */
     bool unix_tells_rest;       /* it is told of bytes that are left, not only in TCP sockets but in Unix ones as well */
     rs_list closers;            /* strands that wait for the last op on a descriptor they close */

@@ -1,5 +1,5 @@
 /* op_table: what every kind of op is, tries and does, in one table. System calls only; no state of its own. */
-#include "machine.h"
+#include "series.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -299,6 +299,7 @@ static int64_t attempt_close(rs_machine *machine, const rs_request *request) {
     if ((uint32_t)request->fd < machine->descriptors.capacity) {
         rs_descriptor *descriptor = &machine->descriptors.table[request->fd];
         RS_ASSERT(descriptor->first == 0);
+        if (RS_UNLIKELY(machine->series != NULL)) rs_series_drop(machine, request->fd);
         *descriptor = (rs_descriptor){.closing = descriptor->closing, .generation = descriptor->generation};
     }
     /* Never again after EINTR: the number is free by then, and may be somebody else's. */

@@ -1,9 +1,10 @@
-/* series: an op that lasts and brings one result after the other (a multishot accept), and what its strand has not taken yet.
- * Owned by the machine's thread. Only for backends that have ops which last; nobody else may wait on the descriptor's side.
+/* series: an op that lasts and brings one connection after the other (a multishot accept), and those that nobody has taken yet.
+ * Owned by the machine's thread. Only for backends that have ops which last.
  *
  * The strand waits in the series' list and not for the op, so a cancellation ends its wait at once and loses nothing: what has
- * come stays here. The op is armed when the strand waits for the first time, asked to end when so many results lie here as
- * were allowed, or somebody else wants to accept there as well, and armed anew when the strand waits again.
+ * come stays here. It belongs to the listener, as if it were in the kernel's queue: whoever accepts next takes it, and with the
+ * listener it is closed. The op is armed when the strand waits for the first time, asked to end when so many connections lie here
+ * as were allowed, or somebody else wants to accept there as well, and armed anew when the strand waits again.
  */
 #ifndef RINGSPUN_SERIES_H
 #define RINGSPUN_SERIES_H
@@ -19,12 +20,16 @@ typedef struct rs_series {
     uint32_t first, len, capacity;
     uint32_t ahead;             /* so many at most, but for those that come while the op ends */
     int64_t error;              /* what has ended the op, told behind the results; 0: nothing */
+    uint32_t generation;        /* of the listener */
     bool shared;                /* somebody else waits there as well: ask for one after the other from now on */
+    bool left;                  /* by its strand: it lasts until it is empty */
 } rs_series;
 
-/* Whether there may be one on that descriptor: it must be the machine's own, or others might close it unseen. */
+/* Whether there may be one on that descriptor: it must be the machine's own, or others might close it unseen. Strands that were
+ * suspended in one and never go on keep theirs, so there is a limit. */
 static inline bool rs_series_fits(const rs_machine *machine, int fd) {
-    return machine->has_series && rs_descriptor_kind(&machine->descriptors, fd) == RS_FD_STREAM;
+    bool own = rs_descriptor_kind(&machine->descriptors, fd) == RS_FD_STREAM;
+    return machine->has_series && own && machine->series_len < machine->options.strands_max;
 }
 
 rs_series *rs_series_open(rs_machine *machine, const rs_request *request, uint32_t ahead);
@@ -38,8 +43,18 @@ void rs_series_arm(rs_machine *machine, rs_series *series);
 /* Asks the op to end. True while it has not: wait in `waiters` and ask again. */
 bool rs_series_stop(rs_machine *machine, rs_series *series);
 
-/* Closes what nobody has taken. No op is in flight. */
+/* Its strand goes; what nobody has taken stays. No op is in flight. */
 void rs_series_close(rs_machine *machine, rs_series *series);
+
+/* Of any series on that listener: the next connection, or -EAGAIN; and whether there is one. */
+int64_t rs_series_take_any(rs_machine *machine, int fd);
+bool rs_series_has(const rs_machine *machine, int fd);
+
+/* The listener is closed, and what came with it. */
+void rs_series_drop(rs_machine *machine, int fd);
+
+/* In a child, where the parent's connections are copies that would keep them open. Calls nothing but close(2). */
+void rs_series_close_copies(rs_machine *machine);
 
 /* For backends: a result after which others may come. */
 void rs_series_put(rs_machine *machine, rs_series *series, int64_t result);

@@ -67,7 +67,17 @@ static int open_ring(rs_machine *machine, uring_state *state) {
     limit_workers(machine, state);
     machine->unix_tells_rest = uring_ring_hears_of_rest(&state->ring);
     error = open_wake(state);
-    return error ? refuse(machine, state, error, "eventfd") : 0;
+    if (error) return refuse(machine, state, error, "eventfd");
+    state->is_open = true;
+    return 0;
+}
+
+/* It may be closed already: a child may have failed to open its own. */
+static void close_ring(uring_state *state) {
+    if (!state->is_open) return;
+    uring_ring_close(&state->ring);
+    close(state->wake);
+    state->is_open = false;
 }
 
 static int uring_open(rs_machine *machine) {
@@ -86,9 +96,8 @@ static int uring_open(rs_machine *machine) {
 static void uring_close(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
     rs_workers_free(state->workers);
-    uring_ring_close(&state->ring);
+    close_ring(state);
     uring_pool_free(state->pool);
-    close(state->wake);
     free(state->stash);
     free(state->turns.names);
     free(state);
@@ -445,8 +454,7 @@ static void uring_leave(rs_machine *machine) {
 /* The child's memory of the ring is the parent's ring: unmapped before anything is written to it. */
 static int uring_forked(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
-    uring_ring_close(&state->ring);
-    close(state->wake);
+    close_ring(state);
     state->stash_len = state->stash_told = 0;
     state->in_line = false;
     state->retry = (rs_retry){0};

@@ -232,7 +232,9 @@ int uring_ring_hand_over(uring_ring *ring) {
     if (!is_polled(ring)) return error;
     for (uint32_t yields = 1; uring_ring_pending(ring) > 0; yields++) {
         sched_yield();
-        if (yields % YIELDS_PER_ENTER == 0) enter(ring, 0, 0, URING_ENTER_GETEVENTS | wake_up(ring), NULL, 0);
+        if (yields % YIELDS_PER_ENTER != 0) continue;
+        error = enter(ring, 0, 0, URING_ENTER_GETEVENTS | wake_up(ring), NULL, 0);
+        if (error && error != -EINTR && error != -EAGAIN && error != -EBUSY) return error; /* its thread is gone */
     }
     return 0;
 }

@@ -30,6 +30,7 @@ typedef struct {
 typedef struct {
     uring_ring ring;
     int wake;
+    bool is_open;
     bool wake_armed;
     bool in_line;               /* some op waits for a free entry */
     uring_cqe *stash;           /* taken out of the ring and not yet told */
