@@ -19,5 +19,6 @@ end
 
 require_relative "ringspun/errors"
 require_relative "ringspun/machine"
+require_relative "ringspun/offload"
 require_relative "ringspun/run"
 require_relative "ringspun/simulation"

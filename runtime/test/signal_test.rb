@@ -195,7 +195,7 @@ class SignalTest < Minitest::Test
         ensure
           puts "blocks"
           kill_when_asleep("INT")
-          sleep
+          Fiber.blocking { sleep }
         end
         machine.yield
         kill_myself("INT")

@@ -175,6 +175,8 @@ class SignaturesTest < Minitest::Test
     when RBS::AST::Members::MethodDefinition
       shapes = member.overloads.map { |overload| Shape.of_signature(overload.method_type.type) }
       (member.singleton? ? here.singleton : here.instance)[member.name] = shapes
+    when RBS::AST::Members::Include
+      nil # the methods are the module's
     when RBS::AST::Members::Alias
       here.instance[member.new_name] = nil
     when RBS::AST::Members::AttrAccessor

@@ -67,7 +67,7 @@ module Ringspun
 
       begin
         Thread.current.thread_variable_set(:ringspun_run, self)
-        with_signals { run_root(&block) }
+        with_signals { with_scheduler { run_root(&block) } }
       ensure
         Thread.current.thread_variable_set(:ringspun_run, nil)
       end
@@ -98,6 +98,23 @@ module Ringspun
     def raise_signal = @signal && raise(exception_of(@signal))
 
     def exception_of(signal) = signal == "INT" ? Interrupt.new("") : SignalException.new("SIG#{signal}")
+
+    # One of the program's own stays.
+    def with_scheduler
+      present = Fiber.scheduler
+      return yield if present.is_a?(Scheduler)
+
+      if present
+        raise UsageError, "this thread has another fiber scheduler (#{present.class}); run Ringspun on a thread of its own"
+      end
+
+      begin
+        Fiber.set_scheduler(Scheduler.new.__send__(:stay))
+        yield
+      ensure
+        Fiber.set_scheduler(nil)
+      end
+    end
 
     # The handler of a program stays: `trap` tells what stood there only by replacing it. Every ractor has a Thread.main.
     def with_signals

@@ -95,7 +95,11 @@ module Ringspun
     # A thread of its own, so that the simulation stands beside whatever machine the caller's thread has.
     #
     # @api private
-    def call(&block)
+    def call(&block) = Fiber.blocking { run_beside(&block) }
+
+    private
+
+    def run_beside(&block)
       Thread.current.thread_variable_set(:ringspun_simulation, self)
       check_cancelled
       @thread = Thread.new { keep_outcome(&block) }
@@ -108,8 +112,6 @@ module Ringspun
       unwind
       Thread.current.thread_variable_set(:ringspun_simulation, nil)
     end
-
-    private
 
     def cancel
       @cancelled = true

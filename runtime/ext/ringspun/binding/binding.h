@@ -23,6 +23,7 @@ typedef struct rsb_machine {
     VALUE thread;
     VALUE idle[RSB_IDLE_MAX];   /* runner fibers that wait for a strand */
     uint32_t idle_len;
+    VALUE maker;                /* the fiber that makes them, or nil */
     uint32_t inline_streak;     /* ops that the running strand did without parking */
     bool turn_over;             /* and that is enough */
     uint64_t file_writes_before;
@@ -45,6 +46,7 @@ typedef struct rsb_machine {
     pthread_mutex_t wake_lock;  /* of `wakeable`, and so that nobody sends to what is being closed */
     bool wakeable;
     char backend_reason[200];
+    struct st_table *blocked;   /* fiber => rsb_strand that is in a block-like hook of the scheduler in it; NULL: none has been yet */
     char *scratch;              /* where bytes come that are handed over before anything else happens; NULL: not needed yet */
 } rsb_machine;
 
@@ -62,6 +64,8 @@ typedef struct rsb_strand {
     VALUE storage;
     VALUE supervisor;           /* the Ringspun::Scope it was spun into, or nil */
     VALUE spawned_at;
+    struct rsb_closing *closing; /* the object that it has closed, as far as it has come; NULL: none */
+    VALUE blocker;              /* what a block-like hook waits for, or nil */
     rs_id id;
     VALUE kill;                 /* errinfo of a kill, or of a throw, that was caught at a switch; 0: none */
     uint32_t locks;             /* Ringspun::Mutexes that it holds */
@@ -73,6 +77,7 @@ typedef struct rsb_strand {
     bool done;
     bool cancelled;             /* it ended by a cancellation */
     bool used_fiber;            /* its fiber cannot be given to another strand */
+    bool own_fiber;             /* `fiber` has been made for it, and ends with it */
 } rsb_strand;
 
 typedef struct rsb_scope {
@@ -92,11 +97,21 @@ typedef struct rsb_scope {
     bool killed;
 } rsb_scope;
 
-extern VALUE rsb_mRingspun, rsb_cMachine, rsb_cStrand, rsb_cScope;
+/* A scope whose deadline raises that (class or exception, message) once, at its owner's wait. */
+typedef struct {
+    rs_scope engine;
+    const VALUE *raises;
+} rsb_once;
+
+extern VALUE rsb_mRingspun, rsb_cMachine, rsb_cStrand, rsb_cScope, rsb_cScheduler;
 extern VALUE rsb_eError, rsb_eUsage, rsb_eClosed, rsb_eWrongThread, rsb_eTimeout, rsb_eLimit, rsb_eDeadlock,
     rsb_eTerminated, rsb_eCancelled, rsb_eUnsupported;
 
 extern uint32_t rsb_forks;
+
+/* A strand that waits keeps its stack, and one page less of it is worth a call: what is not below every wait, or seldom called,
+ * is kept out of the frames of what is. */
+#define RSB_APART __attribute__((noinline))
 
 /* machine_object.c */
 rsb_machine *rsb_current(void);                 /* this thread's machine, made on first use; ready for a wait */
@@ -145,9 +160,17 @@ int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep)
 /* The same with park flags; `answer` gets a copy of the start of the op's `extra`, which the kernel has filled. */
 int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
                          size_t answer_size);
+/* Parks for the request until then: -ETIMEDOUT when the time is up, -EBADF when its descriptor is closed. Raises only what cancels
+ * or interrupts the strand. `take` sees the op at its end, before its memory goes, and must not raise. */
+int64_t rsb_perform_until(rsb_machine *machine, const rs_request *request, int64_t deadline_ns,
+                          void (*take)(const rs_op *op, void *argument), void *argument);
 /* For a request of RS_REQUEST_ANY_BUFFER: `bytes` are what came, nil at the end. */
 int64_t rsb_receive(rsb_machine *machine, const rs_request *request, VALUE *bytes);
 void rsb_yield(rsb_machine *machine);
+
+/* For a strand that begins at once: a fiber to run it, and, after rs_spawn_first, its run until it waits. */
+VALUE rsb_own_fiber(rsb_machine *machine);
+void rsb_run_first(rsb_machine *machine, rs_strand *caller);
 
 /* What was raised for the thread, and had to wait for the end of a shield or of a run. */
 void rsb_raise_pending(rsb_machine *machine);
@@ -163,9 +186,18 @@ void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state);
 void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int state);
 
+rsb_strand *rsb_root_of(rsb_machine *machine);
+
+/* Something was raised in the loop by nobody's wish here: for the root, or where it cannot be raised anywhere else, for `here`
+ * (NULL: a runner, which does not come back from this then). */
+void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state);
+
 /* strand_object.c */
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);
 rsb_strand *rsb_strand_get(VALUE object);
+
+/* For Fiber.schedule: a strand in a fiber of its own, which has run until its first wait. Returns the fiber. */
+VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body);
 bool rsb_is_alive(rsb_strand *strand);
 /* Runs a NEW strand on this fiber to its end. False: the fiber must not be used again. */
 bool rsb_strand_run(rsb_machine *machine, rs_strand *strand, VALUE fiber);
@@ -178,6 +210,10 @@ void rsb_report_unread(rsb_machine *machine);
 /* The same for machines of this ractor whose threads have ended, or at the program's end, for all of them. */
 void rsb_report_all_unread(bool all);
 static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(&machine->engine)->user; }
+
+/* sleep.c */
+/* Nothing is ready: sleeps, or ends a deadlock. */
+void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision);
 
 /* schedule.c */
 void rsb_on_message(rs_machine *engine, const rs_message *message);
@@ -236,6 +272,7 @@ void rsb_init_schedule(void);
 void rsb_init_strand(void);
 void rsb_init_scope(void);
 void rsb_init_switch(void);
+void rsb_init_sleep(void);
 void rsb_init_fiber_reset(void);
 void rsb_init_fiber_chain(void);
 void rsb_init_fiber_stacks(void);
@@ -243,6 +280,7 @@ void rsb_init_sync(void);
 void rsb_init_queue(void);
 void rsb_init_io(void);
 void rsb_init_socket(void);
+void rsb_init_scheduler(void);
 void rsb_init_simulation(void);
 void rsb_init_api(void);
 

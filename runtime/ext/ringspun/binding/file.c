@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* --- open and close --- */
@@ -66,7 +64,7 @@ static VALUE machine_open(int argc, VALUE *argv, VALUE self) {
     return LL2NUM(fd);
 }
 
-typedef struct {
+typedef struct rsb_closing {
     rsb_machine *machine;
     VALUE io;
     int fds[2];
@@ -84,8 +82,14 @@ static void begin_closing(closing *c, int fd) {
 
 static VALUE end_closing(VALUE argument) {
     closing *c = (closing *)argument;
+    rsb_running(c->machine)->closing = NULL;
     while (c->count > 0) rs_descriptor_close_end(&c->machine->engine, c->fds[--c->count]);
     return Qnil;
+}
+
+void rsb_closed(rsb_machine *machine) {
+    rsb_strand *strand = rsb_running(machine);
+    if (strand->closing) end_closing((VALUE)strand->closing);
 }
 
 static void end_ops_on(rsb_machine *machine, int fd) {
@@ -93,6 +97,13 @@ static void end_ops_on(rsb_machine *machine, int fd) {
         rs_list *closers = &machine->engine.closers;
         rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, RSB_FOR_CLOSE, NULL);
     }
+}
+
+/* What `print` and its kin have put into the IO's own buffer is data of the file for whoever asks for it to be safe. */
+static VALUE flush(VALUE object) {
+    VALUE io = rsb_writing_end(object);
+    if (RB_TYPE_P(io, T_FILE) && !RTEST(rb_funcall(io, rb_intern("closed?"), 0))) rb_funcall(io, rb_intern("flush"), 0);
+    return Qnil;
 }
 
 static VALUE close_number(VALUE argument) {
@@ -108,10 +119,16 @@ static VALUE close_number(VALUE argument) {
 static VALUE close_object(VALUE argument) {
     closing *c = (closing *)argument;
     VALUE writing = rsb_writing_end(c->io);
-    begin_closing(c, rsb_io_fd(c->machine, c->io));
     bool two = writing != c->io && !RTEST(rb_funcall(writing, rb_intern("closed?"), 0));
+    /* May wait, on the descriptor itself; whatever is wrong then, close tells. */
+    int state = 0;
+    rb_protect(flush, writing, &state);
+    if (state && rb_obj_is_kind_of(rb_errinfo(), rb_eSystemCallError)) rb_set_errinfo(Qnil);
+    else if (state) rb_jump_tag(state);
+    begin_closing(c, rsb_io_fd(c->machine, c->io));
     if (two) begin_closing(c, rsb_io_fd(c->machine, writing));
     for (int i = 0; i < c->count; i++) end_ops_on(c->machine, c->fds[i]);
+    rsb_running(c->machine)->closing = c;
     rb_funcall(c->io, rb_intern("close"), 0);
     return Qnil;
 }
@@ -132,21 +149,18 @@ static VALUE close_object(VALUE argument) {
 static VALUE machine_close(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 0, 1);
     if (argc == 0) return rb_funcall(self, rb_intern("shut_down"), 0);
-    rsb_machine *machine = rsb_machine_of(self);
-    closing c = {.machine = machine, .io = argv[0]};
-    int fd = rsb_io_fd(machine, c.io);
-    rb_ensure(RB_FIXNUM_P(c.io) ? close_number : close_object, (VALUE)&c, end_closing, (VALUE)&c);
-    if (c.result < 0) rsb_fail(c.result, "close", fd);
+    rsb_close(rsb_machine_of(self), argv[0]);
     return Qnil;
 }
 
-/* --- files --- */
-
-/* What `print` and its kin have put into the IO's own buffer is data of the file for whoever asks for it to be safe. */
-static void flush(VALUE object) {
-    VALUE io = rsb_writing_end(object);
-    if (RB_TYPE_P(io, T_FILE) && !RTEST(rb_funcall(io, rb_intern("closed?"), 0))) rb_funcall(io, rb_intern("flush"), 0);
+void rsb_close(rsb_machine *machine, VALUE io) {
+    closing c = {.machine = machine, .io = io};
+    int fd = rsb_io_fd(machine, io);
+    rb_ensure(RB_FIXNUM_P(io) ? close_number : close_object, (VALUE)&c, end_closing, (VALUE)&c);
+    if (c.result < 0) rsb_fail(c.result, "close", fd);
 }
+
+/* --- files --- */
 
 /* Waits until the file's data has reached the disk, what stands in an IO's own buffer included.
  *
@@ -300,77 +314,6 @@ static VALUE machine_poll(VALUE self, VALUE io, VALUE events) {
     return LL2NUM(rsb_request(machine, &request, Qnil, RSB_OUT, "poll"));
 }
 
-/* --- children --- */
-
-/* nil when somebody else was faster: then Ruby answers a status of no process. */
-static VALUE reap(VALUE pid) {
-    VALUE status = rb_funcall(rb_path2class("Process::Status"), rb_intern("wait"), 2, pid, INT2FIX(WNOHANG));
-    return NIL_P(status) || NUM2INT(rb_funcall(status, rb_intern("pid"), 0)) < 0 ? Qnil : status;
-}
-
-static VALUE close_pidfd(VALUE fd) {
-    close(FIX2INT(fd));
-    return Qnil;
-}
-
-typedef struct {
-    rsb_machine *machine;
-    int fd;
-} pidfd_wait;
-
-static VALUE wait_pidfd(VALUE argument) {
-    pidfd_wait *call = (pidfd_wait *)argument;
-    rs_request request = {.kind = RS_OP_POLL, .fd = call->fd, .flags = POLLIN};
-    rsb_request(call->machine, &request, Qnil, RSB_OUT, "waitid");
-    return Qnil;
-}
-
-static void wait_for_end(rsb_machine *machine, int pid) {
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (fd < 0) rb_syserr_fail(errno == ESRCH ? ECHILD : errno, "waitid");
-    pidfd_wait call = {machine, fd};
-    rb_ensure(wait_pidfd, (VALUE)&call, close_pidfd, INT2FIX(fd));
-}
-
-/* Any child: no descriptor stands for that, so a worker thread waits, and leaves the child for us to reap. */
-static VALUE wait_any(rsb_machine *machine) {
-    for (;;) {
-        rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = P_ALL};
-        int64_t pid = rs_try(&machine->engine, &request);
-        if (pid == -EAGAIN) pid = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
-        if (pid < 0) rb_syserr_fail((int)-pid, "waitid");
-        VALUE status = reap(LL2NUM(pid));
-        /* Somebody else who waits for any child may have been faster. */
-        if (!NIL_P(status)) return status;
-    }
-}
-
-/* Waits for a child process to end and reaps it.
- *
- * May switch strands.
- *
- * @param pid [Integer] a child; -1 for any
- * @return [Process::Status]
- * @raise [Errno::ECHILD] when there is no such child
- * @since 0.1.0
- * @see https://man7.org/linux/man-pages/man2/pidfd_open.2.html
- */
-static VALUE machine_waitid(VALUE self, VALUE pid) {
-    rsb_machine *machine = rsb_io_machine(self);
-    int number = (int)rsb_integer(pid, INT32_MIN, INT32_MAX, "waitid: the pid");
-    if (number == -1) return wait_any(machine);
-    if (number <= 0) rb_raise(rsb_eUsage, "waitid: expected the pid of a child, or -1 for any, got %d", number);
-    /* Of any other process there is a descriptor as well, and no end to wait for. */
-    rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = P_PID, .offset = number};
-    int64_t ended = rs_try(&machine->engine, &request);
-    if (ended == -EAGAIN && machine->engine.backend->inline_first) wait_for_end(machine, number);
-    else if (ended == -EAGAIN) ended = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
-    if (ended < 0 && ended != -EAGAIN) rb_syserr_fail((int)-ended, "waitid");
-    VALUE status = reap(pid);
-    if (NIL_P(status)) rb_syserr_fail(ECHILD, "waitid: the process is not a child of this one");
-    return status;
-}
-
 void rsb_init_file(void) {
     rb_define_method(rsb_cMachine, "open", machine_open, -1);
     rb_define_method(rsb_cMachine, "close", machine_close, -1);
@@ -378,5 +321,5 @@ void rsb_init_file(void) {
     rb_define_method(rsb_cMachine, "statx", machine_statx, 1);
     rb_define_method(rsb_cMachine, "pipe", machine_pipe, 0);
     rb_define_method(rsb_cMachine, "poll", machine_poll, 2);
-    rb_define_method(rsb_cMachine, "waitid", machine_waitid, 1);
+    rsb_init_child();
 }

@@ -84,5 +84,15 @@ void rsb_init_accept(void);
 void rsb_init_receive(void);
 void rsb_init_vector(void);
 void rsb_init_file(void);
+void rsb_init_child(void);
+
+/* Ends what is under way on it, and closes it. */
+void rsb_close(rsb_machine *machine, VALUE io);
+
+/* In the middle of IO#close, where that waits for a child process: the numbers are free, and may be somebody else's. */
+void rsb_closed(rsb_machine *machine);
+
+/* As waitpid(2) takes it: a pid, -1 for any child, 0 or less than -1 for those of a process group. */
+VALUE rsb_wait_for_child(rsb_machine *machine, int number);
 
 #endif

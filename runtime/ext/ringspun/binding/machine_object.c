@@ -4,6 +4,7 @@
 #include <math.h>
 #include <ruby/ractor.h>
 #include <ruby/version.h>
+#include <ruby/st.h>
 #include <string.h>
 
 VALUE rsb_cMachine;
@@ -43,6 +44,7 @@ static void machine_mark(void *data) {
     rb_gc_mark(machine->stackless_error);
     rb_gc_mark(machine->child_error);
     rb_gc_mark(machine->root_fiber);
+    rb_gc_mark(machine->maker);
     for (uint32_t i = 0; i < machine->idle_len; i++) rb_gc_mark(machine->idle[i]);
     if (!machine->open) return;
     mark_strands(machine);
@@ -68,6 +70,8 @@ static void machine_free(void *data) {
     close_to_wakers(machine);
     if (machine->open) rs_machine_close(&machine->engine); /* deals with the wakes that have arrived */
     free(machine->scratch);
+    if (machine->blocked) st_free_table(machine->blocked);
+    machine->blocked = NULL;
     if (close_to_wakers(machine)) xfree(machine);
 }
 
@@ -109,7 +113,7 @@ static VALUE machine_allocate(VALUE class) {
     VALUE self = TypedData_Make_Struct(class, rsb_machine, &machine_type, machine);
     machine->self = self;
     pthread_mutex_init(&machine->wake_lock, NULL);
-    machine->thread = machine->unread = machine->stackless_error = machine->child_error = machine->root_fiber = Qnil;
+    machine->thread = machine->unread = machine->stackless_error = machine->child_error = machine->root_fiber = machine->maker = Qnil;
     return self;
 }
 
@@ -246,6 +250,7 @@ void rsb_after_fork(rsb_machine *machine) {
     machine->spin_scope = &survivor->own;
     ((rsb_strand *)survivor->user)->supervisor = Qnil;
     rb_hash_clear(machine->unread);
+    if (machine->blocked) st_clear(machine->blocked);
 }
 
 static VALUE end_child(VALUE self) {
@@ -496,6 +501,7 @@ static VALUE machine_close_engine(VALUE self) {
     rs_machine_close(&machine->engine);
     machine->open = false;
     machine->idle_len = 0;
+    machine->maker = Qnil;
     set_existing(NULL, machine->thread);
     rb_ivar_set(machine->thread, id_machine, Qnil);
     /* What waited for the next wait has waited in vain: there is none. */

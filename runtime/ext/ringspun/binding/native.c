@@ -39,6 +39,7 @@ void Init_native(void) {
     rsb_init_strand();
     rsb_init_scope();
     rsb_init_switch();
+    rsb_init_sleep();
     rsb_init_fiber_reset();
     rsb_init_fiber_chain();
     rsb_init_fiber_stacks();
@@ -46,6 +47,7 @@ void Init_native(void) {
     rsb_init_queue();
     rsb_init_io();
     rsb_init_socket();
+    rsb_init_scheduler();
     rsb_init_simulation();
     rsb_init_api();
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) rb_intern(symbols[i]);

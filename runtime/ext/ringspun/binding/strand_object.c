@@ -22,6 +22,7 @@ static void strand_mark(void *data) {
     rb_gc_mark(strand->storage);
     rb_gc_mark(strand->supervisor);
     rb_gc_mark(strand->spawned_at);
+    rb_gc_mark(strand->blocker);
     if (strand->kill) rb_gc_mark(strand->kill);
 }
 
@@ -37,7 +38,7 @@ static VALUE allocate(rsb_machine *machine) {
     strand->self = object;
     strand->machine = machine->self;
     strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->value = strand->error = strand->raises =
-        strand->messages = strand->storage = strand->supervisor = strand->spawned_at = Qnil;
+        strand->messages = strand->storage = strand->supervisor = strand->spawned_at = strand->blocker = Qnil;
     return object;
 }
 
@@ -57,21 +58,45 @@ static VALUE caller_location(void) {
     return NIL_P(location) || RARRAY_LEN(location) == 0 ? Qnil : RARRAY_AREF(location, 0);
 }
 
-VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body) {
+static rsb_strand *make(rsb_machine *machine, VALUE supervisor, VALUE body) {
     VALUE object = allocate(machine);
     rsb_strand *strand = rsb_strand_get(object);
     strand->body = body;
     strand->supervisor = supervisor;
     strand->storage = rsb_fiber_storage();
     if (machine->locate) strand->spawned_at = caller_location();
-    rs_strand *engine = rs_spawn(&machine->engine, scope, strand);
+    RB_GC_GUARD(object);
+    return strand;
+}
+
+static rs_strand *begin(rsb_machine *machine, rsb_strand *strand, rs_strand *engine) {
     if (!engine) {
         rb_raise(rsb_eLimit, "this machine runs at most %u strands; bound them, for example with a Ringspun::Semaphore",
                  machine->engine.strands.limit);
     }
     strand->id = rs_strand_id(engine);
     engine->wait = RS_WAIT_YIELD; /* for its first turn */
-    return object;
+    return engine;
+}
+
+VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body) {
+    rsb_strand *strand = make(machine, supervisor, body);
+    begin(machine, strand, rs_spawn(&machine->engine, scope, strand));
+    return strand->self;
+}
+
+VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body) {
+    rs_strand *me = rs_running(&machine->engine);
+    rsb_strand *strand = make(machine, Qnil, body);
+    VALUE self = strand->self, fiber = rsb_own_fiber(machine);
+    strand->fiber = fiber;
+    strand->own_fiber = true;
+    begin(machine, strand, rs_spawn_first(&machine->engine, machine->spin_scope, strand));
+    rsb_run_first(machine, me);
+    /* Without a stack it has not run at all, and who calls is to know. */
+    if (RS_UNLIKELY(!strand->started && strand->done)) rsb_strand_result(machine, strand);
+    RB_GC_GUARD(self);
+    return fiber;
 }
 
 VALUE rsb_strand_root(rsb_machine *machine, rs_strand *engine) {
@@ -109,7 +134,7 @@ static bool concerns_root(VALUE error) {
            !rb_obj_is_kind_of(error, rb_eNoMemError) && !rb_obj_is_kind_of(error, rb_eSysStackError);
 }
 
-static void end_with_error(rsb_machine *machine, rsb_strand *strand, rs_strand *engine, VALUE error) {
+RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, rs_strand *engine, VALUE error) {
     if (rb_obj_is_kind_of(error, rsb_eCancelled)) {
         strand->cancelled = true;
         return;
@@ -125,7 +150,7 @@ static void end_with_error(rsb_machine *machine, rsb_strand *strand, rs_strand *
     else keep_unread(machine, strand, engine->joiners.len > 0);
 }
 
-static void finish(rsb_machine *machine, rs_strand *engine) {
+RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
     rsb_strand *strand = engine->user;
     strand->done = true;
     strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
@@ -149,7 +174,7 @@ static VALUE call_body(VALUE data) {
 }
 
 /* Cancelled before its first step: the block never runs. */
-static bool refused(rsb_machine *machine, rsb_strand *strand) {
+RSB_APART static bool refused(rsb_machine *machine, rsb_strand *strand) {
     rs_wake_kind kind = rs_refusal(&machine->engine, 0);
     if (kind == RS_WAKE_VALUE) return false;
     if (kind == RS_WAKE_CANCEL) strand->cancelled = true;
@@ -305,6 +330,14 @@ static VALUE series_name(const rs_list *waiters) {
     return request_name(&((const rs_series *)((const char *)waiters - offsetof(rs_series, waiters)))->request);
 }
 
+/* CRuby names the lock, the queue or the thread; of a Mutex#sleep nobody says whose. */
+static VALUE blocker_name(VALUE blocker) {
+    if (NIL_P(blocker)) return rb_str_new_cstr("a ConditionVariable, or a time to pass");
+    if (rb_obj_is_kind_of(blocker, rb_cThread)) return rb_sprintf("the end of %" PRIsVALUE, rsb_inspect(blocker));
+    if (RB_SYMBOL_P(blocker) || RB_TYPE_P(blocker, T_STRING)) return rb_obj_as_string(blocker);
+    return rb_sprintf("a %" PRIsVALUE, rb_obj_class(blocker));
+}
+
 /* What the strand waits for, in words; nil when it does not wait.
  *
  * @return [String, nil]
@@ -321,6 +354,7 @@ static VALUE strand_waits_for(VALUE self) {
     if (!engine || engine->state != RS_STRAND_PARKED) return Qnil;
     if (engine->wait == RS_WAIT_LIST && engine->waiter.tag == RSB_FOR_SERIES) return series_name(engine->waiter.list);
     if (engine->wait == RS_WAIT_LIST) return rb_str_new_cstr(list_names[engine->waiter.tag]);
+    if (engine->wait == RS_WAIT_BLOCK) return blocker_name(strand->blocker);
     if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
     return request_name(&rs_op_at(&machine->ops, engine->op)->request);
 }

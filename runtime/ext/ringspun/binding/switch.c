@@ -8,6 +8,7 @@
  */
 #include "binding.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* Inline successes before a strand lets others run. */
@@ -16,12 +17,12 @@
 #define FILE_STREAK_MAX 1024
 #define FILE_STREAK_NS 100000
 
-static ID id_list, id_transfer;
+static ID id_transfer;
 static VALUE fiber_error;
 
 /* --- what a wait that did not end with its value raises --- */
 
-static rsb_strand *root_of(rsb_machine *machine) {
+rsb_strand *rsb_root_of(rsb_machine *machine) {
     rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
     return root ? root->user : NULL;
 }
@@ -30,7 +31,7 @@ static bool is_thread_kill(VALUE info) { return RB_FIXNUM_P(info) && info != RSB
 
 /* Some rescue has overwritten what CRuby would unwind a Thread#kill by; the next best is an error that ends the root. */
 static void tell_root_of_kill(rsb_machine *machine, rsb_strand *strand) {
-    rsb_strand *root = root_of(machine);
+    rsb_strand *root = rsb_root_of(machine);
     if (root && root != strand) rsb_deliver(machine, root, rb_exc_new_cstr(rsb_eCancelled, "the thread was killed"));
 }
 
@@ -48,6 +49,19 @@ static void raise_kill(rsb_machine *machine, rsb_strand *strand) {
     rb_raise(rsb_eCancelled, "killed"); /* it was killed before and goes on in an ensure block */
 }
 
+/* What cancels the running strand is the outermost of the scopes around it that are cancelled. Where that is one that raises its
+ * own once, it has done with that. */
+static void raise_once(rsb_machine *machine) {
+    rs_strand *me = rs_running(&machine->engine);
+    rs_scope *cancelling = NULL;
+    for (rs_scope *scope = me->scope; scope; scope = scope->shield ? NULL : scope->parent) {
+        if (scope->cause != RS_NOT_CANCELLED) cancelling = scope;
+    }
+    if (!cancelling || !cancelling->once || cancelling->owner != me->index) return;
+    rs_scope_forgive(&machine->engine, cancelling);
+    rb_exc_raise(rb_make_exception(2, ((rsb_once *)cancelling)->raises));
+}
+
 void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
     rsb_strand *strand = rsb_running(machine);
     if (kind == RS_WAKE_INTERRUPT) {
@@ -57,6 +71,7 @@ void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
         if (strand->kill_pending) raise_kill(machine, strand);
         rb_exc_raise(rb_ary_shift(strand->raises));
     }
+    if (kind == RS_WAKE_CANCEL) raise_once(machine);
     if (kind == RS_WAKE_CANCEL) rb_raise(rsb_eCancelled, "cancelled: its scope was cancelled or its deadline passed");
     if (kind == RS_WAKE_TIMEOUT) rb_raise(rsb_eTimeout, "timed out");
 }
@@ -95,8 +110,8 @@ bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state) {
 /* Something was raised in the loop by nobody's wish here: a signal or Thread#raise is for the root. A Thread#kill unwinds where
  * it was caught, because it cannot be raised anywhere else: `here`, or the runner (NULL), whose fiber dies of it, and CRuby
  * then kills the thread's root fiber. */
-static void caught_in_loop(rsb_machine *machine, rs_strand *here, int state) {
-    rsb_strand *root = root_of(machine);
+void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state) {
+    rsb_strand *root = rsb_root_of(machine);
     VALUE exception = rb_errinfo();
     if (root && rsb_is_exception(exception)) {
         rb_set_errinfo(Qnil);
@@ -109,137 +124,15 @@ static void caught_in_loop(rsb_machine *machine, rs_strand *here, int state) {
     }
 }
 
-/* --- sleeping --- */
-
-typedef struct {
-    rsb_machine *machine;
-    int64_t deadline_ns;
-} sleep_request;
-
-static void *sleep_without_gvl(void *argument) {
-    sleep_request *request = argument;
-    rs_sleep(&request->machine->engine, request->deadline_ns);
-    return NULL;
-}
-
-static void wake_sleeper(void *machine) { rs_wake_up(&((rsb_machine *)machine)->engine); }
-
-static VALUE check_interrupts(VALUE unused) {
-    rb_thread_check_ints();
-    return Qnil;
-}
-
-/* True when something was raised, for whoever it is. */
-static bool take_interrupts(rsb_machine *machine, rs_strand *here) {
-    int state = 0;
-    rb_protect(check_interrupts, Qnil, &state);
-    if (state) caught_in_loop(machine, here, state);
-    return state;
-}
-
-/* A signal handler has forked while the machine slept: of the child's strands only the one whose stack the loop ran on exists,
- * and what it waited for stayed in the parent. */
-static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
-    if (!here) rsb_end_of_child(machine);
-    rsb_strand *strand = here->user;
-    here->state = RS_STRAND_RUNNING;
-    machine->engine.running = here->index;
-    machine->engine.runs = here;
-    rsb_after_fork(machine);
-    here->wake = RS_WAKE_INTERRUPT;
-    here->interrupts++;
-    if (NIL_P(strand->raises)) strand->raises = rb_ary_new();
-    rb_ary_push(strand->raises, rb_exc_new_cstr(rsb_eClosed, "forked by a signal handler: what this strand waited for stayed in "
-                                                "the parent process"));
-    rs_displaced(&machine->engine);
-}
-
-static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t deadline_ns) {
-    sleep_request request = {machine, deadline_ns};
-    /* Those that a mask keeps for the next wait: this is it. */
-    if (take_interrupts(machine, here) || rsb_forks != machine->fork_count) return;
-    if (machine->engine.backend->closed_world) {
-        rs_sleep(&machine->engine, deadline_ns);
-    } else {
-        rb_nogvl(sleep_without_gvl, &request, wake_sleeper, machine, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
-    }
-    take_interrupts(machine, here);
-    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) forked_in_loop(machine, here);
-}
-
-/* As with Kernel#sleep: who sleeps without an end waits for a signal handler. */
-static bool sleeps_for_ever(rs_strands *strands) {
-    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *strand = rs_strand_at(strands, index);
-        if (strand->state == RS_STRAND_PARKED && strand->wait == RS_WAIT_SLEEP) return true;
-    }
-    return false;
-}
-
-static VALUE list_threads(VALUE unused) { return rb_funcall(rb_cThread, id_list, 0); }
-
-static bool others_may_wake_us(rsb_machine *machine) {
-    if (machine->engine.backend->closed_world) return false;
-    if (sleeps_for_ever(&machine->engine.strands)) return true;
-    int state = 0;
-    VALUE threads = rb_protect(list_threads, Qnil, &state);
-    if (!state) return RARRAY_LEN(threads) > 1;
-    rb_set_errinfo(Qnil);
-    return true;
-}
-
-static VALUE deadlock_error(VALUE self) {
-    VALUE report = rb_funcall(self, rb_intern("deadlock_report"), 0);
-    return rb_exc_new_str(rsb_eDeadlock, report);
-}
-
-/* What a shield protects is a wait without end now: nothing will ever come for it. */
-static void cancel_everything(rsb_machine *machine) {
-    rs_machine *engine = &machine->engine;
-    for (uint32_t index = 0; index < engine->strands.chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *strand = rs_strand_at(&engine->strands, index);
-        if (strand->state != RS_STRAND_PARKED || rs_strand_id(strand) == machine->root) continue;
-        strand->park_flags = 0;
-        rs_interrupt_park(engine, strand, RS_WAKE_CANCEL);
-    }
-}
-
-static void tell_deadlock(rsb_machine *machine, rsb_strand *root) {
-    int state = 0;
-    VALUE error = rb_protect(deadlock_error, machine->self, &state);
-    if (state) {
-        error = rb_errinfo();
-        rb_set_errinfo(Qnil);
-    }
-    rsb_deliver(machine, root, error);
-}
-
-static void end_wait_of_root(rsb_machine *machine) {
-    rs_machine *engine = &machine->engine;
-    rs_strand *root = rs_strand_find(&engine->strands, machine->root);
-    root->park_flags = 0;
-    if (root->wait == RS_WAIT_OP) rs_interrupt_park(engine, root, RS_WAKE_CANCEL);
-    else rs_wake(engine, machine->root, root->ticket, RS_WAKE_INTERRUPT, 0);
-}
-
-/* First the root is told, whose scopes then cancel the rest and run its ensure blocks. If it is shielded, or waits for strands
- * that shield themselves, those are cancelled; and if that makes nobody ready either, the root's own shield does not count. */
-static void break_deadlock(rsb_machine *machine) {
-    rsb_strand *root = root_of(machine);
-    if (!root) rb_bug("ringspun: nothing to run and no root strand");
-    switch (machine->deadlock_measures) {
-    case 0: tell_deadlock(machine, root); break;
-    case 1: cancel_everything(machine); break;
-    default: end_wait_of_root(machine);
-    }
-    machine->deadlock_measures = machine->engine.strands.run_len == 0 ? machine->deadlock_measures + 1 : 0;
-}
-
 /* --- runners: fibers that run strands, one after the other --- */
 
 static VALUE transfer(VALUE fiber) { return rb_fiber_transfer(fiber, 0, NULL); }
 
 static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object));
+
+static VALUE maker_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object));
+
+static VALUE new_maker(VALUE machine_object) { return rb_fiber_new_storage(maker_main, machine_object, Qnil); }
 
 static VALUE new_runner(VALUE machine_object) { return rb_fiber_new_storage(runner_main, machine_object, Qnil); }
 
@@ -263,9 +156,27 @@ static void fail_stackless(rsb_machine *machine, rs_strand *strand) {
     rsb_strand_fail(machine, strand, error);
 }
 
+/* Making a fiber takes a deeper stack than most waits, and whoever waits keeps the pages that its stack has ever had. So that is
+ * done by a fiber of its own. Qundef: there can be none. */
+static VALUE maker_of(rsb_machine *machine) {
+    if (RS_LIKELY(!NIL_P(machine->maker) && RTEST(rb_fiber_alive_p(machine->maker)))) return machine->maker;
+    int state = 0;
+    VALUE maker = rb_protect(new_maker, machine->self, &state);
+    if (state) {
+        rb_set_errinfo(Qnil);
+        return Qundef;
+    }
+    rsb_stacks_lock(machine);
+    return machine->maker = maker;
+}
+
 /* A fiber for a strand that has none yet; Qundef when there can be none, and the strand has failed. */
-static VALUE take_runner(rsb_machine *machine, rs_strand *strand) {
+static VALUE take_runner(rsb_machine *machine, rs_strand *strand, VALUE here) {
     if (machine->idle_len > 0) return machine->idle[--machine->idle_len];
+    if (here != machine->maker) {
+        VALUE maker = maker_of(machine);
+        if (RS_LIKELY(maker != Qundef)) return maker;
+    }
     VALUE error = machine->stackless_error;
     if (RS_LIKELY(NIL_P(error) || rs_clock_ns() > machine->stackless_until_ns)) {
         int state = 0;
@@ -336,12 +247,19 @@ static int return_to_displaced(rsb_machine *machine, rs_strand *strand, VALUE he
     return 0;
 }
 
+static VALUE first_fiber(rsb_machine *machine, rs_strand *strand, VALUE here) {
+    rsb_strand *target = strand->user;
+    if (RS_LIKELY(!target->own_fiber)) return take_runner(machine, strand, here);
+    rsb_stacks_lock(machine);
+    return target->fiber;
+}
+
 /* Gives the thread to that strand; returns when this fiber is switched in again, for whatever reason. Non-zero: the state
  * of rb_protect. */
 static inline int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here) {
     rsb_strand *target = strand->user;
     if (RS_UNLIKELY(target->displaced)) return return_to_displaced(machine, strand, here);
-    VALUE fiber = target->started ? target->fiber : take_runner(machine, strand);
+    VALUE fiber = target->started ? target->fiber : first_fiber(machine, strand, here);
     if (fiber == Qundef || fiber == here) return 0;
     int state = 0;
     rb_protect(transfer, fiber, &state);
@@ -350,22 +268,11 @@ static inline int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here)
     return cannot_run(machine, strand) ? 0 : state;
 }
 
-/* While only another thread can wake this one: how long until a look whether there still is one. */
-#define OTHERS_LOOK_NS 1000000000
-
-/* Nothing is ready: sleeps, or ends a deadlock. */
-static void without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision) {
-    if (RS_UNLIKELY(machine->engine.strands.live == 0)) rsb_end_of_child(machine);
-    if (decision.verdict == RS_SLEEP) sleep_interruptible(machine, here, decision.deadline_ns);
-    else if (others_may_wake_us(machine)) sleep_interruptible(machine, here, rs_now(&machine->engine) + OTHERS_LOOK_NS);
-    else break_deadlock(machine);
-}
-
 /* One turn of the loop for a fiber that has nothing to run: the strand to run, or NULL to look again. */
 static inline rs_strand *turn(rsb_machine *machine, rs_strand *here) {
     rs_decision decision = rs_next(&machine->engine);
     if (RS_LIKELY(decision.verdict == RS_RUN)) return decision.strand;
-    without_strand(machine, here, decision);
+    rsb_without_strand(machine, here, decision);
     return NULL;
 }
 
@@ -379,13 +286,13 @@ static void leave_idle(rsb_machine *machine, VALUE fiber) {
 
 /* The runner has nothing of its own: waits in the idle list for a strand. False: it was killed meanwhile, which CRuby repeats
  * at every switch to it, so it must not be used again. It waits outside of the list then, until it is collected. */
-static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bool usable) {
+RSB_APART static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bool usable) {
     if (RS_LIKELY(usable)) machine->idle[machine->idle_len++] = here;
     int state = switch_to(machine, next, here);
     leave_idle(machine, here);
     bool by_others = machine->engine.running != RS_NO_INDEX && ((rsb_strand *)rs_running(&machine->engine)->user)->started;
     if (RS_LIKELY(!by_others)) {
-        if (state) caught_in_loop(machine, NULL, state);
+        if (state) rsb_caught_in_loop(machine, NULL, state);
         return usable;
     }
     /* What was raised here was meant for a strand that has ended. */
@@ -397,7 +304,7 @@ static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bool usable)
 
 /* CRuby goes on with the root's fiber when a runner ends. That is right while its park loop takes over there, and not while it
  * is in the middle of a transfer to some other fiber. Nor with several ractors: CRuby 3.4 gives the stack back at once then. */
-static bool may_end(rsb_machine *machine) {
+RSB_APART static bool may_end(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_stacks_are_shared())) return false;
     rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
     if (!root) return true;
@@ -431,6 +338,19 @@ static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
     }
 }
 
+/* Runs no strand, and gives way to those that need a fiber with one that it has made. */
+static VALUE maker_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
+    rsb_machine *machine = rsb_machine_any_thread(machine_object);
+    rsb_stacks_unlock(machine);
+    VALUE here = rb_fiber_current();
+    for (;;) {
+        rs_machine *engine = &machine->engine;
+        rs_strand *strand = engine->running == RS_NO_INDEX ? turn(machine, NULL) : rs_running(engine);
+        if (strand) idle(machine, strand, here, false);
+    }
+    return Qnil;
+}
+
 /* --- parking --- */
 
 /* Switched in: with our turn, or by somebody who does not know of turns (then what was raised here is meant for us). */
@@ -438,7 +358,7 @@ static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
     if (RS_LIKELY(!state)) return;
     VALUE exception = rb_errinfo();
     if (machine->engine.running == me->index && exception != RSB_FIBER_KILLED) {
-        caught_in_loop(machine, me, state);
+        rsb_caught_in_loop(machine, me, state);
         return;
     }
     if (rsb_is_exception(exception)) {
@@ -469,8 +389,30 @@ static rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
     return rs_park_end(engine, result);
 }
 
+static VALUE own_fiber_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
+    rsb_machine *machine = rsb_machine_any_thread(machine_object);
+    rsb_stacks_unlock(machine);
+    VALUE here = rb_fiber_current();
+    if (machine->engine.running != RS_NO_INDEX && !rsb_running(machine)->started) {
+        rsb_strand_run(machine, rs_running(&machine->engine), here);
+    }
+    while (!may_end(machine)) {
+        rs_strand *strand = machine->engine.running == RS_NO_INDEX ? turn(machine, NULL) : rs_running(&machine->engine);
+        if (strand) idle(machine, strand, here, false);
+    }
+    rs_displaced(&machine->engine);
+    return Qnil;
+}
+
 NORETURN(static void too_deep(void));
 static void too_deep(void) { rb_raise(rb_eSysStackError, "stack level too deep to wait"); }
+
+VALUE rsb_own_fiber(rsb_machine *machine) {
+    if (RS_UNLIKELY(ruby_stack_check())) too_deep();
+    return rb_fiber_new_storage(own_fiber_main, machine->self, Qnil);
+}
+
+void rsb_run_first(rsb_machine *machine, rs_strand *caller) { park(machine, caller, NULL); }
 
 void rsb_raise_refusal(rsb_machine *machine) {
     if (RS_UNLIKELY(ruby_stack_check())) too_deep();
@@ -520,6 +462,28 @@ int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE 
     rsb_raise_wake(machine, kind);
     /* Here, because the number may mean something else by now, and nobody should ask what. */
     if (RS_UNLIKELY(closed)) rsb_fail(result, rs_op_table[request->kind].name, request->fd);
+    return result;
+}
+
+int64_t rsb_perform_until(rsb_machine *machine, const rs_request *request, int64_t deadline_ns,
+                          void (*take)(const rs_op *op, void *argument), void *argument) {
+    rs_machine *engine = &machine->engine;
+    if (RS_UNLIKELY(ruby_stack_check())) {
+        free(request->extra);
+        too_deep();
+    }
+    rs_strand *me = rs_running(engine);
+    rs_op *op = rs_op_start(engine, request, 0, deadline_ns);
+    if (!op) {
+        free(request->extra);
+        rsb_raise_wake(machine, engine->refusal);
+    }
+    int64_t result = 0;
+    rs_wake_kind kind = park(machine, me, &result);
+    if (take) take(op, argument);
+    rs_op_end(engine, op);
+    if (RS_UNLIKELY(kind == RS_WAKE_TIMEOUT)) return -ETIMEDOUT;
+    rsb_raise_wake(machine, kind);
     return result;
 }
 
@@ -592,7 +556,6 @@ void rsb_before_lock(rsb_machine *machine) {
 }
 
 void rsb_init_switch(void) {
-    id_list = rb_intern("list");
     id_transfer = rb_intern("transfer");
     fiber_error = rb_path2class("FiberError");
     rb_gc_register_address(&fiber_error);

@@ -63,6 +63,21 @@ static bool is_remote(int fd) {
     }
 }
 
+bool rs_descriptor_is_virtual(int fd) {
+    struct statfs fs;
+    if (fstatfs(fd, &fs) != 0) return false;
+    switch ((uint32_t)fs.f_type) {
+    case 0x9FA0:      /* proc */
+    case 0x62656572:  /* sysfs */
+    case 0x63677270:  /* cgroup2 */
+    case 0x0027E0EB:  /* cgroup */
+    case 0x01021994:  /* tmpfs */
+        return true;
+    default:
+        return false;
+    }
+}
+
 rs_fd_kind rs_descriptor_classify(int fd) {
     struct stat st;
     if (fstat(fd, &st) != 0) return RS_FD_UNKNOWN;

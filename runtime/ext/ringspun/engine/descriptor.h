@@ -88,6 +88,9 @@ static inline void rs_descriptor_was_read(rs_descriptors *descriptors, int fd, u
 void rs_descriptor_add(rs_descriptors *descriptors, rs_ops *ops, rs_op *op);
 void rs_descriptor_remove(rs_descriptors *descriptors, rs_ops *ops, rs_op *op);
 
+/* True for a file that lies on no disk: reading it is a copy, whether the kernel can be asked not to wait or not. */
+bool rs_descriptor_is_virtual(int fd);
+
 /* What a number refers to right now; system calls. */
 rs_fd_kind rs_descriptor_classify(int fd);
 

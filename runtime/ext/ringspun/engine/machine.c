@@ -39,7 +39,7 @@ int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_opt
     return 0;
 }
 
-rs_strand *rs_spawn(rs_machine *machine, rs_scope *scope, void *user) {
+static rs_strand *make_strand(rs_machine *machine, rs_scope *scope, void *user) {
     rs_strand *strand = rs_strand_take(&machine->strands);
     if (!strand) return NULL;
     strand->user = user;
@@ -48,7 +48,12 @@ rs_strand *rs_spawn(rs_machine *machine, rs_scope *scope, void *user) {
     if (scope) scope->live++;
     machine->metrics.strands_spawned++;
     rs_trace_if(machine, RS_TRACE_SPAWN, rs_strand_id(strand), 0);
-    rs_run_push(&machine->strands, strand);
+    return strand;
+}
+
+rs_strand *rs_spawn(rs_machine *machine, rs_scope *scope, void *user) {
+    rs_strand *strand = make_strand(machine, scope, user);
+    if (strand) rs_run_push(&machine->strands, strand);
     return strand;
 }
 
@@ -105,10 +110,14 @@ rs_wake_kind rs_park_end(rs_machine *machine, int64_t *result) {
     return (rs_wake_kind)strand->wake;
 }
 
-static void make_ready(rs_machine *machine, rs_strand *strand, rs_wake_kind kind, int64_t result) {
+static void end_wait(rs_strand *strand, rs_wake_kind kind, int64_t result) {
     strand->state = RS_STRAND_READY;
     strand->wake = (uint8_t)kind;
     strand->result = result;
+}
+
+static void make_ready(rs_machine *machine, rs_strand *strand, rs_wake_kind kind, int64_t result) {
+    end_wait(strand, kind, result);
     rs_run_push(&machine->strands, strand);
     if (machine->strands.run_len > machine->metrics.run_queue_max) {
         machine->metrics.run_queue_max = machine->strands.run_len;
@@ -130,12 +139,24 @@ bool rs_wake(rs_machine *machine, rs_id id, uint64_t ticket, rs_wake_kind kind, 
     return true;
 }
 
-void rs_yield(rs_machine *machine) {
+static rs_strand *begin_yield(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
     strand->wait = RS_WAIT_YIELD;
     strand->ticket = ++machine->last_ticket;
     machine->running = RS_NO_INDEX;
-    make_ready(machine, strand, RS_WAKE_VALUE, 0);
+    return strand;
+}
+
+void rs_yield(rs_machine *machine) { make_ready(machine, begin_yield(machine), RS_WAKE_VALUE, 0); }
+
+rs_strand *rs_spawn_first(rs_machine *machine, rs_scope *scope, void *user) {
+    rs_strand *strand = make_strand(machine, scope, user);
+    if (!strand) return NULL;
+    rs_strand *caller = begin_yield(machine);
+    end_wait(caller, RS_WAKE_VALUE, 0);
+    rs_run_push_front(&machine->strands, caller);
+    rs_run_push_front(&machine->strands, strand);
+    return strand;
 }
 
 void rs_displaced(rs_machine *machine) {
@@ -188,6 +209,13 @@ bool rs_unblock(rs_machine *machine, rs_strand *strand) {
     return false;
 }
 
+bool rs_unblock_late(rs_machine *machine, rs_id id, uint64_t ticket) {
+    rs_strand *strand = rs_strand_find(&machine->strands, id);
+    if (strand && strand->ticket == ticket && strand->wait == RS_WAIT_BLOCK) return rs_unblock(machine, strand);
+    machine->metrics.wakes_dropped++;
+    return false;
+}
+
 static void fire_timers(rs_machine *machine) {
     if (machine->timers.len == 0) return;
     int64_t now_ns = rs_now(machine);
@@ -218,6 +246,8 @@ static void take_message(rs_machine *machine, const rs_message *message) {
         RS_ASSERT(machine->wakers > 0);
         machine->wakers--;
         rs_wake(machine, message->name, message->payload, RS_WAKE_VALUE, message->value);
+    } else if (message->kind == RS_MESSAGE_UNBLOCK) {
+        rs_unblock_late(machine, message->name, message->payload);
     } else if (machine->on_message) {
         machine->on_message(machine, message);
     }

@@ -112,6 +112,9 @@ static inline void rs_trace_if(rs_machine *machine, rs_trace_kind kind, uint64_t
 /* A strand in state NEW at the end of the run queue, inside that scope (NULL: none); NULL at the limit. */
 rs_strand *rs_spawn(rs_machine *machine, rs_scope *scope, void *user);
 
+/* The same at the head of the run queue, and the running strand behind it; follow with rs_next. */
+rs_strand *rs_spawn_first(rs_machine *machine, rs_scope *scope, void *user);
+
 /* The running strand has ended: wakes those who join it and gives its slot back. */
 void rs_finish(rs_machine *machine);
 
@@ -139,6 +142,9 @@ rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags);
 
 /* The fiber scheduler's unblock, which carries no ticket. Returns true when it woke a strand. */
 bool rs_unblock(rs_machine *machine, rs_strand *strand);
+
+/* The same for one that comes late, from another thread: only for the wait of which it had seen the ticket. */
+bool rs_unblock_late(rs_machine *machine, rs_id id, uint64_t ticket);
 
 /* --- ops --- */
 

@@ -19,7 +19,7 @@ typedef enum {
     RS_OP_READ, RS_OP_WRITE, RS_OP_PREAD, RS_OP_PWRITE, RS_OP_READV, RS_OP_WRITEV, RS_OP_RECV, RS_OP_SEND,
     RS_OP_RECVMSG, RS_OP_SENDMSG, RS_OP_ACCEPT, RS_OP_CONNECT, RS_OP_POLL, RS_OP_OPEN, RS_OP_CLOSE, RS_OP_FSYNC,
     RS_OP_STATX, RS_OP_WAITID, RS_OP_SOCKET, RS_OP_BIND, RS_OP_LISTEN, RS_OP_SHUTDOWN, RS_OP_SETSOCKOPT,
-    RS_OP_GETSOCKOPT, RS_OP_PIPE, RS_OP_SOCKETPAIR, RS_OP_KINDS
+    RS_OP_GETSOCKOPT, RS_OP_PIPE, RS_OP_SOCKETPAIR, RS_OP_RESOLVE, RS_OP_KINDS
 } rs_op_kind;
 
 /* Which readiness the op waits for. */
@@ -44,7 +44,7 @@ typedef struct rs_request {
     uint64_t len;               /* bytes or iovec count */
     int64_t offset;             /* file offset; -1: the descriptor's own position */
     uint64_t done;              /* bytes that earlier tries have moved; the op's result is told with them */
-    void *extra;                /* sockaddr, statx buffer, siginfo: memory that the op frees at its end */
+    void *extra;                /* sockaddr, statx buffer, siginfo, rs_lookup: memory that the op frees at its end */
     uint32_t extra_len;
 } rs_request;
 

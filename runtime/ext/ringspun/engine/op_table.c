@@ -1,4 +1,5 @@
 /* op_table: what every kind of op is, tries and does, in one table. System calls only; no state of its own. */
+#include "resolve.h"
 #include "series.h"
 
 #include <errno.h>
@@ -138,8 +139,8 @@ static int64_t attempt_read(rs_machine *machine, const rs_request *request) {
     if (result != -EOPNOTSUPP) return result;
     if (!file) kind = rs_descriptor_classify(request->fd);
     if (kind == RS_FD_STREAM) return plain_read(request->fd, &t);
-    if (kind == RS_FD_BLOCKING && ready(request->fd, POLLIN)) return plain_read(request->fd, &t);
-    return -EAGAIN;
+    bool waits_not = kind == RS_FD_BLOCKING || (kind == RS_FD_FILE_LOCAL && rs_descriptor_is_virtual(request->fd));
+    return waits_not && ready(request->fd, POLLIN) ? plain_read(request->fd, &t) : -EAGAIN;
 }
 
 /* Buffered writes cannot be tried without waiting (no NOWAIT on ext4 and tmpfs), but on a local filesystem a small one
@@ -441,4 +442,5 @@ const rs_op_info rs_op_table[RS_OP_KINDS] = {
     [RS_OP_GETSOCKOPT] = {"getsockopt", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_getsockopt, NULL},
     [RS_OP_PIPE] = {"pipe", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_pipe, NULL},
     [RS_OP_SOCKETPAIR] = {"socketpair", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_socketpair, NULL},
+    [RS_OP_RESOLVE] = {"getaddrinfo", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_wait_on_worker, rs_resolve},
 };

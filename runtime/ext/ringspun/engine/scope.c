@@ -181,6 +181,13 @@ void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause
     spread(machine, scope);
 }
 
+void rs_scope_forgive(rs_machine *machine, rs_scope *scope) {
+    rs_timer_clear(&machine->timers, &scope->timer);
+    scope->deadline_ns = RS_NEVER;
+    scope->cause = RS_NOT_CANCELLED;
+    spread(machine, scope);
+}
+
 void rs_scope_set_deadline(rs_machine *machine, rs_scope *scope, int64_t deadline_ns) {
     scope->deadline_ns = deadline_ns;
     if (scope->armed && !scope->closed && scope->cause == RS_NOT_CANCELLED) {

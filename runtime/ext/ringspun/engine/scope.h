@@ -41,6 +41,7 @@ typedef struct rs_scope {
     bool armed;                 /* its deadline and those above it are set */
     bool closed;
     bool aside;                 /* its stack is suspended: it does not govern what its owner runs */
+    bool once;                  /* the driver takes its cancellation back when its owner has been told */
     rs_list waiters;            /* its owner, waiting for live to reach 0 */
 } rs_scope;
 
@@ -61,6 +62,9 @@ void rs_scope_close_all(struct rs_machine *machine, struct rs_strand *strand);
 void rs_scope_forget_all(struct rs_strand *strand);
 
 void rs_scope_cancel(struct rs_machine *machine, rs_scope *scope, rs_cancel_cause cause);
+
+/* Takes its own cancellation, and its deadline, back: what has been told of it is told, what comes after is not concerned. */
+void rs_scope_forgive(struct rs_machine *machine, rs_scope *scope);
 void rs_scope_set_deadline(struct rs_machine *machine, rs_scope *scope, int64_t deadline_ns);
 
 /* Sets the deadlines of this scope and those above; cancels where one has passed already. */

@@ -245,7 +245,8 @@ static void uring_release(rs_machine *machine, rs_op *op) {
 
 static void uring_arm(rs_machine *machine, rs_op *op) {
     uring_state *state = uring_state_of(machine);
-    if (RS_UNLIKELY(!state->supported[uring_opcode(op->request.kind)])) {
+    uint8_t opcode = uring_opcode(op->request.kind);
+    if (RS_UNLIKELY(opcode == URING_OP_NOP || !state->supported[opcode])) {
         RS_ASSERT(rs_op_table[op->request.kind].execute != NULL);
         rs_op_lend(op);
         rs_workers_submit(state->workers, op);

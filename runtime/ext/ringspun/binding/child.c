@@ -1,0 +1,84 @@
+/* child: waiting for child processes. */
+#include "io.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* nil when somebody else was faster: then Ruby answers a status of no process. */
+static VALUE reap(VALUE pid) {
+    VALUE status = rb_funcall(rb_path2class("Process::Status"), rb_intern("wait"), 2, pid, INT2FIX(WNOHANG));
+    return NIL_P(status) || NUM2INT(rb_funcall(status, rb_intern("pid"), 0)) < 0 ? Qnil : status;
+}
+
+static VALUE close_pidfd(VALUE fd) {
+    close(FIX2INT(fd));
+    return Qnil;
+}
+
+typedef struct {
+    rsb_machine *machine;
+    int fd;
+} pidfd_wait;
+
+static VALUE wait_pidfd(VALUE argument) {
+    pidfd_wait *call = (pidfd_wait *)argument;
+    rs_request request = {.kind = RS_OP_POLL, .fd = call->fd, .flags = POLLIN};
+    rsb_request(call->machine, &request, Qnil, RSB_OUT, "waitid");
+    return Qnil;
+}
+
+static void wait_for_end(rsb_machine *machine, int pid) {
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0) rb_syserr_fail(errno == ESRCH ? ECHILD : errno, "waitid");
+    pidfd_wait call = {machine, fd};
+    rb_ensure(wait_pidfd, (VALUE)&call, close_pidfd, INT2FIX(fd));
+}
+
+/* Any child, or any of a group: no descriptor stands for that, so a worker thread waits, and leaves the child for us to reap. */
+static VALUE wait_for_one_of(rsb_machine *machine, idtype_t kind, int group) {
+    for (;;) {
+        rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = kind, .offset = group};
+        int64_t pid = rs_try(&machine->engine, &request);
+        if (pid == -EAGAIN) pid = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+        if (pid < 0) rb_syserr_fail((int)-pid, "waitid");
+        VALUE status = reap(LL2NUM(pid));
+        /* Somebody else who waits for any child may have been faster. */
+        if (!NIL_P(status)) return status;
+    }
+}
+
+VALUE rsb_wait_for_child(rsb_machine *machine, int number) {
+    if (number == -1) return wait_for_one_of(machine, P_ALL, 0);
+    if (number <= 0) return wait_for_one_of(machine, P_PGID, number == 0 ? getpgrp() : -number);
+    /* Of any other process there is a descriptor as well, and no end to wait for. */
+    rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = P_PID, .offset = number};
+    int64_t ended = rs_try(&machine->engine, &request);
+    if (ended == -EAGAIN && machine->engine.backend->inline_first) wait_for_end(machine, number);
+    else if (ended == -EAGAIN) ended = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+    if (ended < 0 && ended != -EAGAIN) rb_syserr_fail((int)-ended, "waitid");
+    VALUE status = reap(INT2FIX(number));
+    if (NIL_P(status)) rb_syserr_fail(ECHILD, "waitid: the process is not a child of this one");
+    return status;
+}
+
+/* Waits for a child process to end and reaps it.
+ *
+ * May switch strands.
+ *
+ * @param pid [Integer] a child; -1 for any
+ * @return [Process::Status]
+ * @raise [Errno::ECHILD] when there is no such child
+ * @since 0.1.0
+ * @see https://man7.org/linux/man-pages/man2/pidfd_open.2.html
+ */
+static VALUE machine_waitid(VALUE self, VALUE pid) {
+    rsb_machine *machine = rsb_io_machine(self);
+    int number = (int)rsb_integer(pid, INT32_MIN, INT32_MAX, "waitid: the pid");
+    if (number < -1 || number == 0) rb_raise(rsb_eUsage, "waitid: expected the pid of a child, or -1 for any, got %d", number);
+    return rsb_wait_for_child(machine, number);
+}
+
+void rsb_init_child(void) { rb_define_method(rsb_cMachine, "waitid", machine_waitid, 1); }

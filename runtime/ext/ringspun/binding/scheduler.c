@@ -1,0 +1,435 @@
+/* scheduler: Ringspun::Scheduler, by whose hooks stock Ruby code waits in strands. Here: locks, time, fibers and the end.
+ *
+ * A strand in a block-like hook is found by the fiber that CRuby names when it unblocks it (rsb_machine.blocked). CRuby says so
+ * after it has taken the waiter out of the list of the lock, the queue or the thread that it waits for, so an unblock must
+ * neither be lost nor meet another wait than its own: from the same thread it is told at once, from another by a message that
+ * carries the ticket which that thread saw, with the GVL held.
+ */
+#include "scheduler.h"
+
+#include <ruby/debug.h>
+#include <ruby/st.h>
+#include <string.h>
+
+VALUE rsb_cScheduler;
+static ID id_blocking, id_set_scheduler, id_scheduler;
+static VALUE fiber_class, timeout_message;
+
+typedef struct {
+    VALUE machine;              /* that it has served; nil: none yet */
+    bool own;                   /* which was made for it, and is closed with it */
+    bool stays;                 /* a Ringspun.run's, which waits for its strands itself */
+    bool closed;
+} rsb_scheduler;
+
+static void scheduler_mark(void *data) { rb_gc_mark(((rsb_scheduler *)data)->machine); }
+
+static const rb_data_type_t scheduler_type = {
+    .wrap_struct_name = "Ringspun::Scheduler",
+    .function = {.dmark = scheduler_mark, .dfree = RUBY_DEFAULT_FREE},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static VALUE scheduler_allocate(VALUE class) {
+    rsb_scheduler *scheduler;
+    VALUE self = TypedData_Make_Struct(class, rsb_scheduler, &scheduler_type, scheduler);
+    scheduler->machine = Qnil;
+    return self;
+}
+
+static rsb_scheduler *get(VALUE self) {
+    rsb_scheduler *scheduler;
+    TypedData_Get_Struct(self, rsb_scheduler, &scheduler_type, scheduler);
+    return scheduler;
+}
+
+/* --- whose machine --- */
+
+/* A machine that was closed is followed by another. */
+static void bind(rsb_scheduler *scheduler, rsb_machine *machine, bool made) {
+    if (!NIL_P(scheduler->machine) && !rsb_is_gone(rsb_machine_any_thread(scheduler->machine))) {
+        rb_raise(rsb_eWrongThread, "this scheduler serves another thread; give every thread a Ringspun::Scheduler of its own");
+    }
+    scheduler->machine = machine->self;
+    scheduler->own = made;
+}
+
+/* This thread's. */
+static rsb_machine *machine_of(VALUE self) {
+    rsb_scheduler *scheduler = RTYPEDDATA_GET_DATA(self); /* unchecked: Ruby calls the hooks on nothing else */
+    rsb_machine *machine = rsb_existing();
+    bool made = !machine;
+    if (RS_UNLIKELY(made)) machine = rsb_current();
+    if (RS_UNLIKELY(scheduler->machine != machine->self)) bind(scheduler, machine, made);
+    rsb_notice_fork(machine);
+    return machine;
+}
+
+rsb_machine *rsb_hook_machine(VALUE self) {
+    rsb_machine *machine = machine_of(self);
+    return RS_UNLIKELY(rsb_between_strands(machine)) ? NULL : machine;
+}
+
+static rsb_machine *parking_machine(VALUE self, const char *what) {
+    rsb_machine *machine = rsb_hook_machine(self);
+    if (machine) return machine;
+    rb_raise(rsb_eUsage, "%s: a signal handler or finalizer that runs while the machine switches cannot wait for others", what);
+}
+
+static bool is(VALUE string, const char *text) {
+    return RB_TYPE_P(string, T_STRING) && (size_t)RSTRING_LEN(string) == strlen(text) && memcmp(RSTRING_PTR(string), text, strlen(text)) == 0;
+}
+
+/* 0: there is none. */
+static VALUE caller_frame(void) {
+    VALUE frames[2];
+    int lines[2];
+    return rb_profile_frames(0, 2, frames, lines) < 2 ? 0 : frames[1];
+}
+
+/* Not its name: to make that takes a deeper stack than anything else here, and a strand that waits would keep a page for it. */
+bool rsb_called_from_c(void) {
+    VALUE caller = caller_frame();
+    return caller && is(rb_profile_frame_absolute_path(caller), "<cfunc>");
+}
+
+VALUE rsb_blocking(rb_block_call_func_t body, VALUE argument) {
+    return rb_block_call(fiber_class, id_blocking, 0, NULL, body, argument);
+}
+
+/* --- locks --- */
+
+/* True: unblocked; false: the time is up. */
+static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns) {
+    rsb_strand *strand = rsb_running(machine);
+    VALUE fiber = rb_fiber_current();
+    if (!machine->blocked) machine->blocked = st_init_numtable();
+    st_insert(machine->blocked, (st_data_t)fiber, (st_data_t)strand);
+    strand->blocker = blocker;
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_BLOCK, 0, deadline_ns, NULL, 0, NULL);
+    strand->blocker = Qnil;
+    st_data_t key = (st_data_t)fiber;
+    if (machine->blocked) st_delete(machine->blocked, &key, NULL);
+    RB_GC_GUARD(fiber);
+    if (RS_UNLIKELY(kind == RS_WAKE_CANCEL || kind == RS_WAKE_INTERRUPT)) rsb_raise_wake(machine, kind);
+    return kind == RS_WAKE_VALUE;
+}
+
+/* As Kernel#sleep and its kin see a number of seconds. */
+int64_t rsb_interval_ns(VALUE seconds) {
+    struct timespec interval = rb_time_timespec_interval(seconds);
+    if (interval.tv_sec > RS_NEVER / 1000000000 - 1) return RS_NEVER;
+    return (int64_t)interval.tv_sec * 1000000000 + interval.tv_nsec;
+}
+
+int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds) {
+    if (NIL_P(seconds) || seconds == Qundef) return RS_NEVER;
+    return rs_deadline_after(rs_now(&machine->engine), rsb_interval_ns(seconds));
+}
+
+/* Called by Thread::Mutex, Thread::Queue, Thread#join and their kin: waits for {#unblock}.
+ *
+ * May switch strands.
+ *
+ * @param blocker [Object] what is waited for, for reports
+ * @param timeout [Numeric, nil] seconds
+ * @return [Boolean] false when the time is up
+ * @since 0.1.0
+ */
+static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 2);
+    rsb_machine *machine = parking_machine(self, "block");
+    return block_until(machine, argv[0], rsb_interval_end(machine, argc > 1 ? argv[1] : Qnil)) ? Qtrue : Qfalse;
+}
+
+/* Before its hook, for which it holds good. */
+static void permit(rsb_machine *machine, VALUE fiber) {
+    if (machine->engine.running == RS_NO_INDEX) return;
+    rsb_strand *strand = rsb_running(machine);
+    if (strand->home == fiber || strand->fiber == fiber) rs_unblock(&machine->engine, rs_running(&machine->engine));
+}
+
+/* Called when what a fiber waits for in {#block} has come about. From any thread; never waits and never switches.
+ *
+ * @param blocker [Object]
+ * @param fiber [Fiber]
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
+    rsb_scheduler *scheduler = get(self);
+    if (NIL_P(scheduler->machine)) return Qnil;
+    rsb_machine *machine = rsb_machine_any_thread(scheduler->machine);
+    if (rsb_is_gone(machine)) return Qnil;
+    bool here = rsb_existing() == machine;
+    if (here) rsb_notice_fork(machine);
+    st_data_t found;
+    if (!machine->blocked || !st_lookup(machine->blocked, (st_data_t)fiber, &found)) {
+        permit(machine, fiber);
+        return Qnil;
+    }
+    rs_strand *strand = rs_strand_find(&machine->engine.strands, ((rsb_strand *)found)->id);
+    RS_ASSERT(strand != NULL);
+    if (RS_LIKELY(here)) {
+        rs_unblock(&machine->engine, strand);
+        return Qnil;
+    }
+    rs_message *message = rs_alloc(sizeof(*message));
+    *message = (rs_message){.kind = RS_MESSAGE_UNBLOCK, .name = rs_strand_id(strand), .payload = strand->ticket};
+    rs_send(&machine->engine, message);
+    return Qnil;
+}
+
+/* --- time --- */
+
+/* A permit is for the sleep of a Mutex, as ConditionVariable#wait calls it, and for no other. */
+static bool sleeps_in_mutex(rsb_machine *machine) {
+    if (RS_LIKELY(!rs_running(&machine->engine)->permit)) return true;
+    VALUE caller = caller_frame();
+    return caller && is(rb_profile_frame_classpath(caller), "Thread::Mutex");
+}
+
+static VALUE sleep_outside(VALUE seconds) {
+    if (NIL_P(seconds)) rb_thread_sleep_forever();
+    else rb_thread_wait_for(rb_time_interval(seconds));
+    return Qtrue;
+}
+
+/* Called by Kernel#sleep and Thread::Mutex#sleep; the latter is ended by {#unblock}.
+ *
+ * May switch strands.
+ *
+ * @param duration [Numeric, nil] seconds; nil: without end
+ * @return [true]
+ * @raise [ArgumentError, TypeError] as Kernel#sleep does
+ * @since 0.1.0
+ */
+static VALUE scheduler_kernel_sleep(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 0, 1);
+    VALUE duration = argc > 0 ? argv[0] : Qnil;
+    int64_t delay_ns = NIL_P(duration) ? RS_NEVER : rsb_interval_ns(duration);
+    rsb_machine *machine = rsb_hook_machine(self);
+    if (RS_UNLIKELY(!machine)) return sleep_outside(duration);
+    if (delay_ns == 0) {
+        rsb_yield(machine);
+        return Qtrue;
+    }
+    int64_t deadline_ns = delay_ns == RS_NEVER ? RS_NEVER : rs_deadline_after(rs_now(&machine->engine), delay_ns);
+    if (argc > 0 && sleeps_in_mutex(machine)) {
+        block_until(machine, Qnil, deadline_ns);
+        return Qtrue;
+    }
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SLEEP, 0, deadline_ns, NULL, 0, NULL);
+    if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
+    return Qtrue;
+}
+
+/* Called by Thread.pass and long computations of newer Rubies: lets the other strands run once.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE scheduler_yield(VALUE self) {
+    rsb_machine *machine = rsb_hook_machine(self);
+    if (machine) rsb_yield(machine);
+    return Qnil;
+}
+
+static VALUE yield_value(VALUE value) { return rb_yield(value); }
+
+/* Called by Timeout.timeout: runs the block, and raises the exception at the wait inside it during which the time is up, or the
+ * next one: once, so that what the block does on its way out may wait. A block that ends in time makes no system call.
+ *
+ * May switch strands if the block does.
+ *
+ * @param duration [Numeric] seconds
+ * @param exception [Class, Exception]
+ * @param message [String]
+ * @yieldparam duration [Numeric]
+ * @return [Object] the block's value
+ * @since 0.1.0
+ */
+static VALUE scheduler_timeout_after(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 3);
+    rsb_need_block("timeout_after");
+    rsb_machine *machine = rsb_hook_machine(self);
+    int64_t delay_ns = rsb_interval_ns(argv[0]);
+    if (!machine) return rb_yield(argv[0]);
+    VALUE arguments[2] = {argc > 1 ? argv[1] : rsb_eTimeout, argc > 2 ? argv[2] : timeout_message};
+    rsb_once once = {.raises = arguments};
+    int state = 0;
+    rsb_scope_open(machine, &once.engine, rs_deadline_after(rs_now(&machine->engine), delay_ns), false);
+    once.engine.once = true;
+    VALUE value = rb_protect(yield_value, argv[0], &state);
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
+    rsb_scope_close(machine, &once.engine);
+    if (state) rb_jump_tag(state);
+    return value;
+}
+
+/* --- fibers --- */
+
+/* Called by Fiber.schedule: runs the block in a strand of its own, at once, until it waits for the first time; then the caller
+ * goes on. It belongs to the surrounding Ringspun.run, or else to the scheduler, and what is said of errors at {Machine#spin}
+ * holds for it.
+ *
+ * May switch strands.
+ *
+ * @return [Fiber]
+ * @raise [LimitError] when strands_max are alive, or there is no stack for one more
+ * @since 0.1.0
+ */
+static VALUE scheduler_fiber(VALUE self) {
+    rsb_need_block("fiber");
+    rsb_machine *machine = parking_machine(self, "fiber");
+    return rsb_strand_schedule(machine, rb_block_proc());
+}
+
+static rsb_strand *strand_of_fiber(rsb_machine *machine, VALUE fiber) {
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state == RS_STRAND_FREE || !strand->user) continue;
+        rsb_strand *handle = strand->user;
+        if (handle->fiber == fiber || handle->home == fiber) return handle;
+    }
+    return NULL;
+}
+
+/* Called when something is to be raised in a fiber that waits, as when another closes the IO that it reads. From any thread.
+ *
+ * @param fiber [Fiber]
+ * @param exception [Exception]
+ * @return [Boolean] false when no strand waits in that fiber
+ * @since 0.1.0
+ */
+static VALUE scheduler_fiber_interrupt(VALUE self, VALUE fiber, VALUE exception) {
+    rsb_scheduler *scheduler = get(self);
+    if (NIL_P(scheduler->machine)) return Qfalse;
+    rsb_machine *machine = rsb_machine_any_thread(scheduler->machine);
+    rsb_strand *strand = rsb_is_gone(machine) ? NULL : strand_of_fiber(machine, fiber);
+    if (!strand) return Qfalse;
+    return rb_funcall(machine->self, rb_intern("schedule"), 2, strand->self, exception);
+}
+
+/* --- the end --- */
+
+static void wait_for_all(rsb_machine *machine) {
+    rs_scope *scope = machine->spin_scope;
+    while (scope->live > 0) {
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SCOPE, 0, RS_NEVER, &scope->waiters, 0, NULL);
+        if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
+    }
+}
+
+static int take_unread(VALUE strand, VALUE error, VALUE errors) {
+    rb_ary_push(errors, error);
+    return ST_CONTINUE;
+}
+
+/* Errors that nobody has joined: here is where somebody looks. */
+static void raise_unread(rsb_machine *machine) {
+    if (RHASH_SIZE(machine->unread) == 0) return;
+    VALUE errors = rb_ary_new();
+    rb_hash_foreach(machine->unread, take_unread, errors);
+    rb_hash_clear(machine->unread);
+    VALUE first = rb_ary_shift(errors);
+    if (RARRAY_LEN(errors) > 0) rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, first, errors);
+    rb_exc_raise(first);
+}
+
+/* Lets the strands run until all have ended.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @raise [Exception] the error of a strand that ended with one and was not joined; {Ringspun.suppressed} lists those of others
+ * @since 0.1.0
+ */
+static VALUE scheduler_run(VALUE self) {
+    rsb_machine *machine = parking_machine(self, "run");
+    wait_for_all(machine);
+    raise_unread(machine);
+    return Qnil;
+}
+
+static VALUE close_machine(VALUE self) {
+    rsb_scheduler *scheduler = get(self);
+    scheduler->closed = true;
+    if (!scheduler->own || NIL_P(scheduler->machine)) return Qnil;
+    rsb_machine *machine = rsb_machine_any_thread(scheduler->machine);
+    bool root = machine->open && rsb_existing() == machine && machine->engine.running != RS_NO_INDEX &&
+                rs_strand_id(rs_running(&machine->engine)) == machine->root;
+    if (root) rb_funcall(machine->self, rb_intern("close"), 0);
+    return Qnil;
+}
+
+/* Called at the end of the thread or program, or when another scheduler is set: {#run}, and the machine is closed if it was made
+ * for this scheduler.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @raise (see #run)
+ * @since 0.1.0
+ */
+static VALUE scheduler_scheduler_close(VALUE self) {
+    rsb_scheduler *scheduler = get(self);
+    if (scheduler->closed) return Qnil;
+    if (scheduler->stays || NIL_P(scheduler->machine)) {
+        scheduler->closed = true;
+        return Qnil;
+    }
+    return rb_ensure(scheduler_run, self, close_machine, self);
+}
+
+/* Ends it as `Fiber.set_scheduler(nil)` does.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE scheduler_close(VALUE self) {
+    bool present = rb_funcall(fiber_class, id_scheduler, 0) == self;
+    return present ? rb_funcall(fiber_class, id_set_scheduler, 1, Qnil) : scheduler_scheduler_close(self);
+}
+
+/* @return [Boolean]
+ * @since 0.1.0 */
+static VALUE scheduler_closed_p(VALUE self) { return get(self)->closed ? Qtrue : Qfalse; }
+
+/* For Ringspun.run. */
+static VALUE scheduler_stay(VALUE self) {
+    get(self)->stays = true;
+    return self;
+}
+
+void rsb_init_scheduler(void) {
+    id_blocking = rb_intern("blocking");
+    id_set_scheduler = rb_intern("set_scheduler");
+    id_scheduler = rb_intern("scheduler");
+    fiber_class = rb_path2class("Fiber");
+    rb_gc_register_address(&fiber_class);
+    timeout_message = rb_obj_freeze(rb_str_new_cstr("execution expired"));
+    rb_gc_register_address(&timeout_message);
+    rsb_cScheduler = rb_define_class_under(rsb_mRingspun, "Scheduler", rb_cObject);
+    rb_define_alloc_func(rsb_cScheduler, scheduler_allocate);
+    rb_define_method(rsb_cScheduler, "block", scheduler_block, -1);
+    rb_define_method(rsb_cScheduler, "unblock", scheduler_unblock, 2);
+    rb_define_method(rsb_cScheduler, "kernel_sleep", scheduler_kernel_sleep, -1);
+    rb_define_method(rsb_cScheduler, "yield", scheduler_yield, 0);
+    rb_define_method(rsb_cScheduler, "timeout_after", scheduler_timeout_after, -1);
+    rb_define_method(rsb_cScheduler, "fiber", scheduler_fiber, 0);
+    rb_define_method(rsb_cScheduler, "fiber_interrupt", scheduler_fiber_interrupt, 2);
+    rb_define_method(rsb_cScheduler, "run", scheduler_run, 0);
+    rb_define_method(rsb_cScheduler, "scheduler_close", scheduler_scheduler_close, 0);
+    rb_define_method(rsb_cScheduler, "close", scheduler_close, 0);
+    rb_define_method(rsb_cScheduler, "closed?", scheduler_closed_p, 0);
+    rb_define_private_method(rsb_cScheduler, "stay", scheduler_stay, 0);
+    rsb_init_scheduler_io();
+    rsb_init_scheduler_select();
+    rsb_init_scheduler_calls();
+}

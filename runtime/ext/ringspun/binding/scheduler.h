@@ -1,0 +1,27 @@
+/* scheduler: what the files of the fiber scheduler's hooks share. */
+#ifndef RINGSPUN_SCHEDULER_H
+#define RINGSPUN_SCHEDULER_H
+
+#include "io.h"
+
+#include <ruby/fiber/scheduler.h>
+
+/* The machine that serves a hook of this thread. NULL: nothing may park now, because a signal handler or a finalizer has called
+ * while the machine switches: what the hook is for is done by a plain call, which blocks the thread. */
+rsb_machine *rsb_hook_machine(VALUE self);
+
+/* True when the nearest method outside of the running hook is written in C. */
+bool rsb_called_from_c(void);
+
+/* A number of seconds as Kernel#sleep and its kin take it; and when it is over, never for nil. */
+int64_t rsb_interval_ns(VALUE seconds);
+int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds);
+
+/* Runs the block with the fiber marked as blocking, so that no hook is called. */
+VALUE rsb_blocking(rb_block_call_func_t body, VALUE argument);
+
+void rsb_init_scheduler_io(void);
+void rsb_init_scheduler_select(void);
+void rsb_init_scheduler_calls(void);
+
+#endif

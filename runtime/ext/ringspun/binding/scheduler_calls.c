@@ -1,0 +1,146 @@
+/* scheduler_calls: the hooks for what is done elsewhere: by a child process, or by a thread that may block. */
+#include "../engine/resolve.h"
+#include "scheduler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static ID id_wait, id_offload, id_call;
+static VALUE process_status;
+
+/* {Ringspun.offload}. */
+static VALUE rsb_offload(rb_block_call_func_t body, VALUE argument) {
+    return rb_block_call(rsb_mRingspun, id_offload, 0, NULL, body, argument);
+}
+
+/* --- child processes --- */
+
+typedef struct {
+    rsb_machine *machine;
+    int pid;
+} child_wait;
+
+static VALUE wait_in_machine(VALUE argument) {
+    child_wait *wait = (child_wait *)argument;
+    return rsb_wait_for_child(wait->machine, wait->pid);
+}
+
+/* Process::Status says what went wrong, and its caller raises that. */
+static VALUE failed_status(VALUE pid, VALUE error) {
+    return rb_funcall(process_status, id_wait, 2, pid, INT2FIX(WNOHANG));
+}
+
+static VALUE status_of(VALUE arguments) { return rb_funcallv(process_status, id_wait, 2, RARRAY_CONST_PTR(arguments)); }
+
+static VALUE wait_in_thread(RB_BLOCK_CALL_FUNC_ARGLIST(unused, arguments)) { return status_of(arguments); }
+
+/* Called by Process.wait, Kernel#system and their kin: waits for a child process and reaps it.
+ *
+ * May switch strands.
+ *
+ * @param pid [Integer] as Process.wait takes it: -1 for any child, 0 or less than -1 for one of a process group
+ * @param flags [Integer]
+ * @return [Process::Status]
+ * @since 0.1.0
+ */
+static VALUE scheduler_process_wait(VALUE self, VALUE pid, VALUE flags) {
+    int number = (int)rsb_integer(pid, INT32_MIN, INT32_MAX, "process_wait: the pid");
+    int64_t options = rsb_integer(flags, 0, INT32_MAX, "process_wait: the flags");
+    rsb_machine *machine = rsb_hook_machine(self);
+    VALUE arguments = rb_assoc_new(pid, flags);
+    if (!machine || machine->engine.backend->closed_world) return rsb_blocking(wait_in_thread, arguments);
+    if (options & WNOHANG) return status_of(arguments);
+    /* Of what stops and goes on no descriptor tells. */
+    if (options != 0) return rsb_offload(wait_in_thread, arguments);
+    rsb_closed(machine);
+    child_wait wait = {machine, number};
+    return rb_rescue2(wait_in_machine, (VALUE)&wait, failed_status, pid, rb_path2class("Errno::ECHILD"), (VALUE)0);
+}
+
+/* --- names --- */
+
+static void *resolve_outside(void *request) {
+    rs_resolve(request);
+    return NULL;
+}
+
+static VALUE addresses_of(const rs_lookup *lookup) {
+    if (lookup->count == 0) return Qnil;
+    VALUE addresses = rb_ary_new_capa((long)lookup->count);
+    for (uint32_t i = 0; i < lookup->count; i++) rb_ary_push(addresses, rb_str_new_cstr(lookup->addresses[i]));
+    return addresses;
+}
+
+typedef struct {
+    rsb_machine *machine;       /* NULL: as the thread's own call */
+    rs_lookup *answer;
+} look_up;
+
+static VALUE resolve(VALUE argument) {
+    look_up *call = (look_up *)argument;
+    rs_lookup *lookup = call->answer;
+    rs_request request = {.kind = RS_OP_RESOLVE, .fd = -1, .extra = lookup};
+    if (call->machine) {
+        request.extra = memcpy(rs_alloc(sizeof(*lookup)), lookup, sizeof(*lookup));
+        rsb_perform_with(call->machine, &request, Qnil, 0, lookup, sizeof(*lookup));
+    } else {
+        rb_nogvl(resolve_outside, &request, RUBY_UBF_IO, NULL, 0);
+    }
+    return addresses_of(lookup);
+}
+
+static VALUE free_lookup(VALUE lookup) {
+    free((void *)lookup);
+    return Qnil;
+}
+
+/* Called where Socket and its kin look up a name: by getaddrinfo(3), on a worker thread. The order is the resolver's; nothing is
+ * kept for the next time.
+ *
+ * May switch strands.
+ *
+ * @param hostname [String]
+ * @return [Array<String>, nil] addresses; nil when there are none
+ * @since 0.1.0
+ */
+static VALUE scheduler_address_resolve(VALUE self, VALUE hostname) {
+    const char *host = StringValueCStr(hostname);
+    if (strlen(host) >= RS_HOST_SIZE) return Qnil;
+    rsb_machine *machine = rsb_hook_machine(self);
+    if (machine && machine->engine.backend->closed_world) machine = NULL;
+    if (machine) rsb_after_inline(machine);
+    look_up call = {machine, rs_alloc(sizeof(rs_lookup))};
+    strcpy(call.answer->host, StringValueCStr(hostname));
+    return rb_ensure(resolve, (VALUE)&call, free_lookup, (VALUE)call.answer);
+}
+
+/* --- work that blocks --- */
+
+static VALUE call_work(RB_BLOCK_CALL_FUNC_ARGLIST(unused, work)) { return rb_funcall(work, id_call, 0); }
+
+/* Called by C extensions that say that what they are about to do may go to another thread: one of {Ringspun.offload}'s does it.
+ *
+ * May switch strands.
+ *
+ * @param work [#call]
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE scheduler_blocking_operation_wait(VALUE self, VALUE work) {
+    if (rsb_hook_machine(self)) rsb_offload(call_work, work);
+    else rb_funcall(work, id_call, 0);
+    return Qnil;
+}
+
+void rsb_init_scheduler_calls(void) {
+    id_wait = rb_intern("wait");
+    id_offload = rb_intern("offload");
+    id_call = rb_intern("call");
+    process_status = rb_path2class("Process::Status");
+    rb_gc_register_address(&process_status);
+    rb_define_method(rsb_cScheduler, "process_wait", scheduler_process_wait, 2);
+    rb_define_method(rsb_cScheduler, "address_resolve", scheduler_address_resolve, 1);
+    rb_define_method(rsb_cScheduler, "blocking_operation_wait", scheduler_blocking_operation_wait, 1);
+}

@@ -1,0 +1,172 @@
+/* scheduler_select: IO.select in a strand. A strand waits for one op, so where none is ready yet it waits for an epoll
+ * descriptor, made for this call, that stands for all. */
+#include "scheduler.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+typedef struct {
+    rsb_machine *machine;
+    VALUE lists[3];             /* what was given: to read, to write, for errors; Array or nil */
+    VALUE ios;                  /* the IO behind each, kept alive: of all lists, one after the other */
+    struct pollfd *polls;       /* one for each of them */
+    long count;
+    int epoll;
+    int64_t deadline_ns;
+} selection;
+
+static const short wanted[3] = {POLLIN, POLLOUT, POLLPRI};
+
+static void add_list(selection *s, int which) {
+    VALUE list = s->lists[which];
+    if (NIL_P(list)) return;
+    for (long i = 0; i < RARRAY_LEN(list); i++) {
+        VALUE io = rb_io_get_io(RARRAY_AREF(list, i));
+        if (which == 1) io = rb_io_get_write_io(io);
+        rb_ary_push(s->ios, io);
+    }
+}
+
+static void describe(selection *s) {
+    s->count = RARRAY_LEN(s->ios);
+    s->polls = rs_alloc(sizeof(*s->polls) * (size_t)(s->count ? s->count : 1));
+    long at = 0;
+    for (int which = 0; which < 3; which++) {
+        long len = NIL_P(s->lists[which]) ? 0 : RARRAY_LEN(s->lists[which]);
+        for (long end = at + len; at < end; at++) {
+            s->polls[at] = (struct pollfd){.fd = rb_io_descriptor(RARRAY_AREF(s->ios, at)), .events = wanted[which]};
+        }
+    }
+}
+
+/* What stands in an IO's own buffer can be read whatever its descriptor says. */
+static bool has_bytes(const selection *s, long at) {
+    if (s->polls[at].events != POLLIN) return false;
+    rb_io_t *file;
+    GetOpenFile(RARRAY_AREF(s->ios, at), file);
+    return rb_io_read_pending(file);
+}
+
+/* How many are ready now. */
+static long look(selection *s) {
+    long ready = 0;
+    if (poll(s->polls, (nfds_t)s->count, 0) < 0 && errno != EINTR) rb_sys_fail("select(2)");
+    for (long at = 0; at < s->count; at++) {
+        if (s->polls[at].revents & POLLNVAL) rb_syserr_fail(EBADF, "select(2)");
+        /* An end or an error is news for readers and writers; of exceptional conditions it is none. */
+        if (s->polls[at].revents & (POLLHUP | POLLERR)) {
+            if (s->polls[at].events != POLLPRI) s->polls[at].revents |= s->polls[at].events;
+            else if (s->epoll >= 0) epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->polls[at].fd, NULL); /* nor will it be */
+        }
+        s->polls[at].revents &= s->polls[at].events;
+        if (has_bytes(s, at)) s->polls[at].revents = POLLIN;
+        if (s->polls[at].revents) ready++;
+    }
+    return ready;
+}
+
+static VALUE answer(const selection *s) {
+    VALUE result = rb_ary_new_capa(3);
+    long at = 0;
+    for (int which = 0; which < 3; which++) {
+        VALUE list = s->lists[which], ready = rb_ary_new();
+        long len = NIL_P(list) ? 0 : RARRAY_LEN(list);
+        for (long i = 0; i < len; i++, at++) {
+            if (s->polls[at].revents) rb_ary_push(ready, RARRAY_AREF(list, i));
+        }
+        rb_ary_push(result, ready);
+    }
+    return result;
+}
+
+/* The same descriptor may stand in several lists, and is one entry with the events of all. A file is always ready, but for
+ * exceptional conditions, which it never has. */
+static void add_to_epoll(selection *s, long at) {
+    int fd = s->polls[at].fd;
+    struct epoll_event event = {.events = (uint32_t)s->polls[at].events};
+    if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) == 0 || errno == EPERM) return;
+    if (errno != EEXIST) rb_sys_fail("select(2)");
+    for (long other = 0; other < at; other++) {
+        if (s->polls[other].fd == fd) event.events |= (uint32_t)s->polls[other].events;
+    }
+    if (epoll_ctl(s->epoll, EPOLL_CTL_MOD, fd, &event) != 0) rb_sys_fail("select(2)");
+}
+
+static VALUE wait_for_any(VALUE argument) {
+    selection *s = (selection *)argument;
+    s->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (s->epoll < 0) rb_sys_fail("epoll_create1(2)");
+    for (long at = 0; at < s->count; at++) add_to_epoll(s, at);
+    for (;;) {
+        rs_request request = {.kind = RS_OP_POLL, .fd = s->epoll, .flags = POLLIN};
+        int64_t result = rsb_perform_until(s->machine, &request, s->deadline_ns, NULL, NULL);
+        if (result == -ETIMEDOUT) return Qnil;
+        if (result < 0) rb_syserr_fail((int)-result, "select(2)");
+        if (look(s) > 0) return answer(s);
+    }
+}
+
+static VALUE close_epoll(VALUE argument) {
+    selection *s = (selection *)argument;
+    if (s->epoll >= 0) close(s->epoll);
+    return Qnil;
+}
+
+static VALUE select_from(VALUE argument) {
+    selection *s = (selection *)argument;
+    for (int which = 0; which < 3; which++) add_list(s, which);
+    describe(s);
+    rsb_after_inline(s->machine);
+    if (look(s) > 0) return answer(s);
+    if (s->deadline_ns <= rs_now(&s->machine->engine)) return Qnil;
+    if (s->count > 0) return rb_ensure(wait_for_any, argument, close_epoll, argument);
+    rs_wake_kind kind = rsb_wait(s->machine, RS_WAIT_SLEEP, 0, s->deadline_ns, NULL, 0, NULL);
+    if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(s->machine, kind);
+    return Qnil;
+}
+
+static VALUE free_selection(VALUE argument) {
+    free(((selection *)argument)->polls);
+    return Qnil;
+}
+
+static VALUE list_of(VALUE list) {
+    if (NIL_P(list)) return Qnil;
+    Check_Type(list, T_ARRAY);
+    return rb_ary_dup(list);
+}
+
+static VALUE select_outside(RB_BLOCK_CALL_FUNC_ARGLIST(fiber, lists)) {
+    return rb_funcallv(rb_cIO, rb_intern("select"), 4, RARRAY_CONST_PTR(lists));
+}
+
+/* Called by IO.select: waits until one of the IOs is ready.
+ *
+ * May switch strands.
+ *
+ * @param readables [Array<IO>, nil]
+ * @param writables [Array<IO>, nil]
+ * @param exceptables [Array<IO>, nil]
+ * @param timeout [Numeric, nil] seconds
+ * @return [Array(Array<IO>, Array<IO>, Array<IO>), nil] those that are ready; nil when the time is up
+ * @since 0.1.0
+ */
+static VALUE scheduler_io_select(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 4);
+    rsb_machine *machine = rsb_hook_machine(self);
+    VALUE timeout = argc > 3 ? argv[3] : Qnil;
+    VALUE lists[4] = {argv[0], argc > 1 ? argv[1] : Qnil, argc > 2 ? argv[2] : Qnil, timeout};
+    if (!machine || machine->engine.backend->closed_world) return rsb_blocking(select_outside, rb_ary_new_from_values(4, lists));
+    selection s = {.machine = machine, .epoll = -1, .deadline_ns = rsb_interval_end(machine, timeout), .ios = rb_ary_new()};
+    for (int which = 0; which < 3; which++) s.lists[which] = list_of(lists[which]);
+    VALUE result = rb_ensure(select_from, (VALUE)&s, free_selection, (VALUE)&s);
+    RB_GC_GUARD(s.ios);
+    return result;
+}
+
+void rsb_init_scheduler_select(void) {
+    rb_define_method(rsb_cScheduler, "io_select", scheduler_io_select, -1);
+}

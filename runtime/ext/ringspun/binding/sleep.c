@@ -1,0 +1,150 @@
+/* sleep: what the loop does while no strand is ready: it sleeps, notices what is raised meanwhile, and ends a deadlock. */
+#include "binding.h"
+
+static ID id_list;
+
+typedef struct {
+    rsb_machine *machine;
+    int64_t deadline_ns;
+} sleep_request;
+
+static void *sleep_without_gvl(void *argument) {
+    sleep_request *request = argument;
+    rs_sleep(&request->machine->engine, request->deadline_ns);
+    return NULL;
+}
+
+static void wake_sleeper(void *machine) { rs_wake_up(&((rsb_machine *)machine)->engine); }
+
+static VALUE check_interrupts(VALUE unused) {
+    rb_thread_check_ints();
+    return Qnil;
+}
+
+/* True when something was raised, for whoever it is. */
+static bool take_interrupts(rsb_machine *machine, rs_strand *here) {
+    int state = 0;
+    rb_protect(check_interrupts, Qnil, &state);
+    if (state) rsb_caught_in_loop(machine, here, state);
+    return state;
+}
+
+/* A signal handler has forked while the machine slept: of the child's strands only the one whose stack the loop ran on exists,
+ * and what it waited for stayed in the parent. */
+static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
+    if (!here) rsb_end_of_child(machine);
+    rsb_strand *strand = here->user;
+    here->state = RS_STRAND_RUNNING;
+    machine->engine.running = here->index;
+    machine->engine.runs = here;
+    rsb_after_fork(machine);
+    here->wake = RS_WAKE_INTERRUPT;
+    here->interrupts++;
+    if (NIL_P(strand->raises)) strand->raises = rb_ary_new();
+    rb_ary_push(strand->raises, rb_exc_new_cstr(rsb_eClosed, "forked by a signal handler: what this strand waited for stayed in "
+                                                "the parent process"));
+    rs_displaced(&machine->engine);
+}
+
+static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t deadline_ns) {
+    sleep_request request = {machine, deadline_ns};
+    /* Those that a mask keeps for the next wait: this is it. */
+    if (take_interrupts(machine, here) || rsb_forks != machine->fork_count) return;
+    if (machine->engine.backend->closed_world) {
+        rs_sleep(&machine->engine, deadline_ns);
+    } else {
+        rb_nogvl(sleep_without_gvl, &request, wake_sleeper, machine, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
+    }
+    take_interrupts(machine, here);
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) forked_in_loop(machine, here);
+}
+
+/* As with Kernel#sleep: who sleeps without an end waits for a signal handler. */
+static bool sleeps_for_ever(rs_strands *strands) {
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state == RS_STRAND_PARKED && strand->wait == RS_WAIT_SLEEP) return true;
+    }
+    return false;
+}
+
+static VALUE list_threads(VALUE unused) { return rb_funcall(rb_cThread, id_list, 0); }
+
+/* Of all that a simulated strand can wait for only a thread's end is not in its world. */
+static bool joins_thread(rs_strands *strands) {
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state != RS_STRAND_PARKED || strand->wait != RS_WAIT_BLOCK) continue;
+        if (rb_obj_is_kind_of(((rsb_strand *)strand->user)->blocker, rb_cThread)) return true;
+    }
+    return false;
+}
+
+static bool others_may_wake_us(rsb_machine *machine) {
+    if (machine->engine.backend->closed_world && !joins_thread(&machine->engine.strands)) return false;
+    if (sleeps_for_ever(&machine->engine.strands)) return true;
+    int state = 0;
+    VALUE threads = rb_protect(list_threads, Qnil, &state);
+    if (!state) return RARRAY_LEN(threads) > 1;
+    rb_set_errinfo(Qnil);
+    return true;
+}
+
+static VALUE deadlock_error(VALUE self) {
+    VALUE report = rb_funcall(self, rb_intern("deadlock_report"), 0);
+    return rb_exc_new_str(rsb_eDeadlock, report);
+}
+
+/* What a shield protects is a wait without end now: nothing will ever come for it. */
+static void cancel_everything(rsb_machine *machine) {
+    rs_machine *engine = &machine->engine;
+    for (uint32_t index = 0; index < engine->strands.chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(&engine->strands, index);
+        if (strand->state != RS_STRAND_PARKED || rs_strand_id(strand) == machine->root) continue;
+        strand->park_flags = 0;
+        rs_interrupt_park(engine, strand, RS_WAKE_CANCEL);
+    }
+}
+
+static void tell_deadlock(rsb_machine *machine, rsb_strand *root) {
+    int state = 0;
+    VALUE error = rb_protect(deadlock_error, machine->self, &state);
+    if (state) {
+        error = rb_errinfo();
+        rb_set_errinfo(Qnil);
+    }
+    rsb_deliver(machine, root, error);
+}
+
+static void end_wait_of_root(rsb_machine *machine) {
+    rs_machine *engine = &machine->engine;
+    rs_strand *root = rs_strand_find(&engine->strands, machine->root);
+    root->park_flags = 0;
+    if (root->wait == RS_WAIT_OP) rs_interrupt_park(engine, root, RS_WAKE_CANCEL);
+    else rs_wake(engine, machine->root, root->ticket, RS_WAKE_INTERRUPT, 0);
+}
+
+/* First the root is told, whose scopes then cancel the rest and run its ensure blocks. If it is shielded, or waits for strands
+ * that shield themselves, those are cancelled; and if that makes nobody ready either, the root's own shield does not count. */
+static void break_deadlock(rsb_machine *machine) {
+    rsb_strand *root = rsb_root_of(machine);
+    if (!root) rb_bug("ringspun: nothing to run and no root strand");
+    switch (machine->deadlock_measures) {
+    case 0: tell_deadlock(machine, root); break;
+    case 1: cancel_everything(machine); break;
+    default: end_wait_of_root(machine);
+    }
+    machine->deadlock_measures = machine->engine.strands.run_len == 0 ? machine->deadlock_measures + 1 : 0;
+}
+
+/* While only another thread can wake this one: how long until a look whether there still is one. */
+#define OTHERS_LOOK_NS 1000000000
+
+void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision) {
+    if (RS_UNLIKELY(machine->engine.strands.live == 0)) rsb_end_of_child(machine);
+    if (decision.verdict == RS_SLEEP) sleep_interruptible(machine, here, decision.deadline_ns);
+    else if (others_may_wake_us(machine)) sleep_interruptible(machine, here, rs_now(&machine->engine) + OTHERS_LOOK_NS);
+    else break_deadlock(machine);
+}
+
+void rsb_init_sleep(void) { id_list = rb_intern("list"); }
