@@ -51,6 +51,9 @@ Bench.table "accept" do
   # The same loop under the scheduler.
   contender("async", requires: "async") { |meter, connections:| Sync { stock.call(meter, connections) } }
 
+  # And under ours.
+  contender("ringspun fs", requires: "ringspun") { |meter, connections:| Ringspun.run { stock.call(meter, connections) } }
+
   # Machine#accept_each on a socket of the machine's own.
   contender "ringspun", requires: "ringspun" do |meter, connections:|
     Ringspun.run do |machine|

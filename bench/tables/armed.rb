@@ -63,6 +63,11 @@ Bench.table "armed" do
     Sync { |task| stock.call(meter, sockets, rounds, bytes, task.method(:async), :wait) }
   end
 
+  # The stock classes in strands.
+  contender "ringspun fs", requires: "ringspun" do |meter, sockets:, rounds:, bytes:|
+    Ringspun.run { |machine| stock.call(meter, sockets, rounds, bytes, machine.method(:spin), :await) }
+  end
+
   # A fiber for each socket, and UringMachine's own calls on descriptors.
   contender "uringmachine", requires: "uringmachine" do |meter, sockets:, rounds:, bytes:|
     machine = UM.new

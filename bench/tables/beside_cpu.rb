@@ -65,6 +65,13 @@ Bench.table "beside_cpu" do
     end
   end
 
+  # The stock classes in strands.
+  contender "ringspun fs", requires: "ringspun" do |meter, seconds:, bytes:|
+    beside_a_busy_thread.call do
+      Ringspun.run { |machine| stock.call(meter, seconds, bytes, machine.method(:spin), :await) }
+    end
+  end
+
   # A strand for each, on the machine of this thread.
   contender "ringspun", requires: "ringspun" do |meter, seconds:, bytes:|
     sent = received = 0

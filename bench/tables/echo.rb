@@ -63,6 +63,18 @@ Bench.table "echo" do
     end
   end
 
+  # The stock classes in strands.
+  contender "ringspun fs", requires: "ringspun" do |meter, connections:, trips:, bytes:|
+    trips /= connections
+    meter.operations = trips * connections
+    meter.measure do
+      Ringspun.run do |machine|
+        started = connections.times.flat_map { |index| stock_connection.call(index, trips, bytes, machine.method(:spin)) }
+        { intact: started.each(&:await).each_slice(2).sum { |_, talk| talk.await } }
+      end
+    end
+  end
+
   # A fiber for each end, and UringMachine's own calls on descriptors.
   contender "uringmachine", requires: "uringmachine" do |meter, connections:, trips:, bytes:|
     trips /= connections

@@ -96,6 +96,11 @@ Bench.table "files" do
     Sync { |task| stock.call(meter, strands, reads, passes, files, state, task.method(:async), :wait) }
   end
 
+  # The stock classes in strands.
+  contender "ringspun fs", requires: "ringspun" do |meter, strands:, reads:, passes:, files:, state:|
+    Ringspun.run { |machine| stock.call(meter, strands, reads, passes, files, state, machine.method(:spin), :await) }
+  end
+
   # A strand for each, and the machine's own calls on descriptors.
   contender "ringspun", requires: "ringspun" do |meter, strands:, reads:, passes:, files:, state:|
     blocks = strands * reads

@@ -3,38 +3,6 @@
 require "socket"
 require "bench/clients"
 
-# Descriptors for everything but the idle connections.
-reserved = 500
-
-# What the limit of descriptors leaves room for; the parent's as well as that of the clients, who hold the other ends.
-affordable = ->(idle) { [idle, Process.getrlimit(:NOFILE).first - reserved].min }
-
-# Connects the idle ones from outside, lets them go at the end, and asks what one weighs. `accept` takes one and waits on
-# it in a strand, `settle` lets all reach their wait, `ended` answers how many have seen the end: a reset, with which their
-# clients leave no port behind.
-among_idle = lambda do |meter, idle, port, accept, settle, ended, &work|
-  idle = affordable.call(idle)
-  meter.note(:idle, idle)
-  next work.call if idle.zero?
-
-  proof = nil
-  Bench::Clients.hold(port, idle) do |clients|
-    before = meter.resident_bytes
-    clients.start
-    1.upto(idle) do |number|
-      accept.call
-      clients.go_on(number)
-    end
-    settle.call
-    meter.note(:rss_per_idle, (meter.resident_bytes - before) / idle)
-    proof = work.call
-  end
-  lost = idle - ended.call
-  raise "#{lost} idle connections were lost" unless lost.zero?
-
-  proof
-end
-
 # The stock classes, which threads and Async's scheduler share.
 stock = lambda do |meter, idle, pairs, trips, bytes, start, finish|
   server = TCPServer.new("127.0.0.1", 0)
@@ -55,7 +23,7 @@ stock = lambda do |meter, idle, pairs, trips, bytes, start, finish|
   settle = -> { sleep(0.01) while armed < waiting.size }
   ended = -> { waiting.count(&finish) }
   ends = Array.new(pairs) { UNIXSocket.pair }
-  among_idle.call(meter, idle, server.local_address.ip_port, accept, settle, ended) do
+  Bench::Clients.among_idle(meter, idle, server.local_address.ip_port, accept, settle, ended) do
     meter.measure do
       started = ends.each_with_index.flat_map do |(near, far), index|
         payload = Bench.payload(index, bytes)
@@ -97,6 +65,12 @@ Bench.table "idle" do
     Sync { |task| stock.call(meter, beside ? idle : 0, pairs, trips, bytes, task.method(:async), :wait) }
   end
 
+  # The stock classes in strands.
+  contender "ringspun fs", requires: "ringspun" do |meter, idle:, beside:, pairs:, trips:, bytes:|
+    meter.operations = pairs * trips
+    Ringspun.run { |machine| stock.call(meter, beside ? idle : 0, pairs, trips, bytes, machine.method(:spin), :await) }
+  end
+
   # A strand for each, and the machine's own calls on descriptors.
   contender "ringspun", requires: "ringspun" do |meter, idle:, beside:, pairs:, trips:, bytes:|
     meter.operations = pairs * trips
@@ -120,7 +94,7 @@ Bench.table "idle" do
       settle = -> { machine.sleep(0.01) while armed < waiting.size }
       ended = -> { waiting.count(&:await) }
       ends = Array.new(pairs) { machine.socketpair(:UNIX, :STREAM) }
-      among_idle.call(meter, beside ? idle : 0, Bench::Clients.port_of(listener), accept, settle, ended) do
+      Bench::Clients.among_idle(meter, beside ? idle : 0, Bench::Clients.port_of(listener), accept, settle, ended) do
         meter.measure do
           talks = ends.each_with_index.map do |(near, far), index|
             payload = Bench.payload(index, bytes)

@@ -53,6 +53,25 @@ Bench.table "mutex_cpu" do
     end
   end
 
+  # The stock Mutex under our scheduler, a strand for each worker.
+  contender "ringspun fs", requires: "ringspun" do |meter, groups:, workers:, matches:|
+    meter.measure do
+      Ringspun.run do |machine|
+        strands = groups.times.flat_map do
+          mutex = Mutex.new
+          workers.times.map do
+            machine.spin do
+              matched = 0
+              matches.times { mutex.synchronize { matched += 1 if pattern.match?(line) } }
+              matched
+            end
+          end
+        end
+        { matched: strands.sum(&:await) }
+      end
+    end
+  end
+
   # A strand for each worker, a Ringspun::Mutex for each group.
   contender "ringspun", requires: "ringspun" do |meter, groups:, workers:, matches:|
     meter.measure do

@@ -75,6 +75,21 @@ Bench.table "mutex_io" do
     proof_of.call(meter, payloads, bytes, rounds, groups)
   end
 
+  # The same under our scheduler, a strand for each.
+  contender "ringspun fs", requires: "ringspun" do |meter, groups:, workers:, writes:, bytes:, rounds:, repeat:|
+    rounds *= repeat
+    payloads = payloads_of.call(workers, bytes)
+    meter.measure(rounds:) do |round|
+      Ringspun.run do |machine|
+        started = groups.times.map do |group|
+          stock_group.call(path_of.call(meter, round, group), payloads, writes, machine.method(:spin))
+        end
+        started.each { |file, strands| machine.join(*strands) || file.close }
+      end
+    end
+    proof_of.call(meter, payloads, bytes, rounds, groups)
+  end
+
   # A strand for each worker, a Ringspun::Mutex for each group, and the machine's own calls on descriptors.
   contender "ringspun", requires: "ringspun" do |meter, groups:, workers:, writes:, bytes:, rounds:, repeat:|
     rounds *= repeat
@@ -103,5 +118,7 @@ Bench.table "mutex_io" do
   end
 
   targets "total/floor flat within 25%", "real <= 0.5 x threads at N=200", "real <= 0.8 x async at N=200",
-          "total <= 1.1 x ringspun epoll"
+          "total <= 1.1 x ringspun epoll",
+          "ringspun fs: total <= 0.6 x async at N=200",
+          "ringspun fs: total <= 1.5 x ringspun"
 end

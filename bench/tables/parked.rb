@@ -71,6 +71,22 @@ Bench.table "parked" do
     end
   end
 
+  # Strands which wait for a stock Queue that nobody fills.
+  contender "ringspun fs", requires: "ringspun" do |meter, strands:, **|
+    gate = Thread::Queue.new
+    Ringspun.run do |machine|
+      spun = []
+      weigh.call(meter, strands, park: lambda {
+        spun << machine.spin { gate.pop }
+        machine.yield
+      },
+                                 release: lambda {
+                                   gate.close
+                                   spun.count { |waiting| waiting.await.nil? }
+                                 })
+    end
+  end
+
   # Strands which wait for a Ringspun::Queue that nobody fills. The yield lets each reach its wait before the next is
   # spun: a strand gets its stack when it starts, so that is when it fails past the limit.
   contender "ringspun", requires: "ringspun" do |meter, strands:, **|

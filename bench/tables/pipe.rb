@@ -58,6 +58,17 @@ Bench.table "pipe" do
     proof_of.call(tally)
   end
 
+  # The same under our scheduler, a strand for each.
+  contender "ringspun fs", requires: "ringspun" do |meter, groups:, chunks:, bytes:|
+    tally = []
+    meter.measure do
+      Ringspun.run do |machine|
+        groups.times { |group| stock_group.call(group, chunks, bytes, tally, machine.method(:spin)) }
+      end
+    end
+    proof_of.call(tally)
+  end
+
   # A fiber for each writer and reader, and UringMachine's own calls on descriptors.
   contender "uringmachine", requires: "uringmachine" do |meter, groups:, chunks:, bytes:|
     tally = []
@@ -113,5 +124,7 @@ Bench.table "pipe" do
 
   floor("stream.c") { |groups:, chunks:, bytes:| ["pipe", groups, chunks, bytes] }
 
-  targets "total <= 2.2 x floor", "total <= 0.40 x async", "total <= 1.1 x ringspun epoll"
+  targets "total <= 2.2 x floor", "total <= 0.40 x async", "total <= 1.1 x ringspun epoll",
+          "ringspun fs: total <= 0.6 x async",
+          "ringspun fs: total <= 1.5 x ringspun"
 end

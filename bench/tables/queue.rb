@@ -41,6 +41,15 @@ Bench.table "queue" do
     end
   end
 
+  # A strand for each, over the stock Queue.
+  contender "ringspun fs", requires: "ringspun" do |meter, groups:, producers:, consumers:, items:|
+    meter.measure do
+      Ringspun.run do |machine|
+        { sum: stock.call(groups, producers, consumers, items, machine.method(:spin), :await) }
+      end
+    end
+  end
+
   # A strand for each, over a Ringspun::Queue.
   contender "ringspun", requires: "ringspun" do |meter, groups:, producers:, consumers:, items:|
     meter.measure do
@@ -72,5 +81,8 @@ Bench.table "queue" do
   end
 
   targets "total <= 1.25 x floor", "total <= 1.0 x threads", "total <= 1.0 x async",
-          "real <= 1.0 x threads", "real <= 1.0 x async", "total <= 1.1 x ringspun epoll"
+          "real <= 1.0 x threads", "real <= 1.0 x async", "total <= 1.1 x ringspun epoll",
+          "ringspun fs: total <= 1.0 x threads",
+          "ringspun fs: total <= 1.0 x async",
+          "ringspun fs: total <= 1.5 x ringspun"
 end

@@ -33,6 +33,15 @@ Bench.table "spawn" do
     Sync { |task| sequence.call(meter, count, task.method(:async), :wait) }
   end
 
+  # Fiber.schedule, whose fibers are never used again, and the value by way of a stock Queue.
+  contender "ringspun fs", requires: "ringspun" do |meter, count:|
+    scheduled = Data.define(:values) { def value = values.pop }
+    start = lambda do |&block|
+      scheduled.new(Thread::Queue.new).tap { |started| Fiber.schedule { started.values << block.call } }
+    end
+    Ringspun.run { sequence.call(meter, count, start, :value) }
+  end
+
   # Machine#spin and the strand's value. More of them, because 100,000 take a tenth of a second.
   contender "ringspun", requires: "ringspun", size: { count: 500_000 } do |meter, count:|
     Ringspun.run { |machine| sequence.call(meter, count, machine.method(:spin), :await) }

@@ -46,6 +46,23 @@ Bench.table "switch" do
     { yields: count }
   end
 
+  # Two strands and `sleep 0`.
+  contender "ringspun fs", requires: "ringspun", size: { yields: 500_000 } do |meter, yields:|
+    count = 0
+    meter.measure do
+      Ringspun.run do |machine|
+        2.times do
+          machine.spin do
+            yields.times { sleep 0 }
+            count += yields
+          end
+        end
+      end
+    end
+    meter.operations = count
+    { yields: count }
+  end
+
   # Two strands and Machine#yield.
   contender "ringspun", requires: "ringspun" do |meter, yields:|
     count = 0

@@ -31,6 +31,16 @@ Bench.table "timeout" do
     { done: }
   end
 
+  # Timeout.timeout under our scheduler.
+  contender "ringspun fs", requires: "ringspun" do |meter, blocks:|
+    done = 0
+    Ringspun.run do
+      meter.measure { blocks.times { Timeout.timeout(1.0) { done += 1 } } }
+    end
+    meter.operations = done
+    { done: }
+  end
+
   # Machine#timeout. More of them, because 200,000 take a twentieth of a second.
   contender "ringspun", requires: "ringspun", size: { blocks: 2_000_000 } do |meter, blocks:|
     done = 0

@@ -43,6 +43,11 @@ Bench.table "timers" do
     Sync { |task| stock.call(meter, sleepers, naps, task.method(:async), :wait) }
   end
 
+  # Kernel#sleep in strands.
+  contender "ringspun fs", requires: "ringspun" do |meter, sleepers:, naps:|
+    Ringspun.run { |machine| stock.call(meter, sleepers, naps, machine.method(:spin), :await) }
+  end
+
   # A fiber for each, and UringMachine's own sleep.
   contender "uringmachine", requires: "uringmachine" do |meter, sleepers:, naps:|
     all = naps_of.call(sleepers, naps)

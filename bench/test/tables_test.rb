@@ -5,14 +5,16 @@ require_relative "test_helper"
 class BenchTest::TablesTest < Minitest::Test
   def test_all_tables_are_there_in_the_order_of_the_report
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue switch timeout spawn beside_cpu parked
-                    echo armed accept files timers idle batch], BenchTest.tables.map(&:name)
+                    echo armed accept files timers idle batch http tls keep_alive], BenchTest.tables.map(&:name)
   end
 
   def test_every_table_has_all_contenders_and_says_what_it_does
     BenchTest.tables.each do |table|
       peers = table.name == "batch" ? [] : %w[threads async]
       assert_equal peers, table.peers.map(&:name) - %w[uringmachine], table.name
-      assert_equal ["ringspun", "ringspun epoll", "ringspun sqpoll"], table.contenders.filter_map { _1.backend && _1.name }
+      ours = ["ringspun", "ringspun epoll", "ringspun sqpoll"]
+      ours.unshift("ringspun fs") unless %w[batch http tls keep_alive].include?(table.name)
+      assert_equal ours, table.contenders.filter_map { _1.backend && _1.name }
       refute_empty table.about, table.name
     end
   end
@@ -27,7 +29,7 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_every_floor_but_that_of_a_free_timeout_exists
     without = BenchTest.tables.reject(&:floor).map(&:name)
-    assert_equal %w[timeout beside_cpu timers], without
+    assert_equal %w[timeout beside_cpu timers tls], without
   end
 
   def test_the_promised_tables_show_system_calls

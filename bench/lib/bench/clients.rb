@@ -22,6 +22,38 @@ module Bench
     # Yields a client which connects `count` times and keeps the connections until the block ends.
     def self.hold(port, count, &) = new(count, "hold", port, count).with(&)
 
+    # Descriptors for everything but the idle connections.
+    RESERVED = 500
+
+    # What the limit of descriptors leaves room for; the parent's as well as that of the clients, who hold the other ends.
+    def self.affordable(idle) = [idle, Process.getrlimit(:NOFILE).first - RESERVED].min
+
+    # Yields while so many connections wait, which are opened from outside, and asks what one weighs. `accept` takes one and
+    # waits on it in a strand, `settle` lets all reach their wait, `ended` answers how many have seen the end: a reset, with
+    # which their clients leave no port behind.
+    def self.among_idle(meter, idle, port, accept, settle, ended)
+      idle = affordable(idle)
+      meter.note(:idle, idle)
+      return yield if idle.zero?
+
+      proof = nil
+      hold(port, idle) do |clients|
+        before = meter.resident_bytes
+        clients.start
+        1.upto(idle) do |number|
+          accept.call
+          clients.go_on(number)
+        end
+        settle.call
+        meter.note(:rss_per_idle, (meter.resident_bytes - before) / idle)
+        proof = yield
+      end
+      lost = idle - ended.call
+      raise "#{lost} idle connections were lost" unless lost.zero?
+
+      proof
+    end
+
     # Where the socket with that number listens.
     def self.port_of(descriptor)
       Socket.for_fd(descriptor).tap { |socket| socket.autoclose = false }.local_address.ip_port

@@ -11,6 +11,9 @@ module Bench
                "sqpoll" => { backend: :uring, sqpoll: true } }.freeze
   MAIN_BACKEND = BACKENDS.keys.first
 
+  # Stock Ruby classes on its fiber scheduler, on the main backend only.
+  SCHEDULED = "#{SUBJECT} fs"
+
   def self.subject_on(backend) = backend == MAIN_BACKEND ? SUBJECT : "#{SUBJECT} #{backend}"
 
   # Raised by a contender that cannot run here, with the reason that the report prints.
@@ -144,6 +147,7 @@ module Bench
 
       # The subject is declared once and runs on each backend.
       def contender(name, requires: nil, size: {}, &body)
+        return add(name:, role: :variant, requires:, size:, body:, backend: MAIN_BACKEND) if name == SCHEDULED
         return add(name:, role: :peer, requires:, size:, body:) unless name == SUBJECT
 
         BACKENDS.each_key do |backend|
@@ -175,7 +179,8 @@ module Bench
 
   # The order in which the report shows them: the tables of the published comparison first, then our own.
   ORDER = %w[pipe socketpair mutex_cpu mutex_io queue switch timeout spawn beside_cpu parked
-             echo armed accept files timers idle batch].freeze
+             echo armed accept files timers idle batch
+             http tls keep_alive].freeze
 
   @tables = []
 

@@ -15,7 +15,7 @@ module Bench
     Verdict = Data.define(:sentence, :met, :measured)
 
     NUMBER = /\d[\d_]*(?:\.\d+)?/
-    OF = /(?:(?<subject>\w+): )?/
+    OF = /(?:(?<subject>\w[\w ]*): )?/
     PLAIN = /\A#{OF}(?<metric>\w+) (?<relation><=|>=) (?<limit>#{NUMBER})(?: x (?<other>.+?))?(?: at (?<row>.+))?\z/
     OFFSET = /\A#{OF}(?<metric>\w+) (?<relation><=|>=) (?<other>.+?) \+ (?<limit>#{NUMBER})(?: at (?<row>.+))?\z/
     FLAT = %r{\A#{OF}(?<metric>\w+)/(?<other>.+?) flat within (?<limit>#{NUMBER})%\z}
