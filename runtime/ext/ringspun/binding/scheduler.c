@@ -318,6 +318,11 @@ static VALUE scheduler_fiber_interrupt(VALUE self, VALUE fiber, VALUE exception)
 
 static void wait_for_all(rsb_machine *machine) {
     rs_scope *scope = machine->spin_scope;
+    for (rs_scope *around = rs_running(&machine->engine)->scope; around; around = around->parent) {
+        if (around == scope && scope->owner != machine->engine.running) {
+            rb_raise(rsb_eUsage, "run waits for all strands, which includes the one that calls it; call it outside of them");
+        }
+    }
     while (scope->live > 0) {
         rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SCOPE, 0, RS_NEVER, &scope->waiters, 0, NULL);
         if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
@@ -377,8 +382,8 @@ static VALUE close_machine(VALUE self) {
  */
 static VALUE scheduler_scheduler_close(VALUE self) {
     rsb_scheduler *scheduler = get(self);
-    if (scheduler->closed) return Qnil;
-    if (scheduler->stays || NIL_P(scheduler->machine)) {
+    /* One that was closed before may have been set and used again. */
+    if (scheduler->stays || NIL_P(scheduler->machine) || rsb_is_gone(rsb_machine_any_thread(scheduler->machine))) {
         scheduler->closed = true;
         return Qnil;
     }
