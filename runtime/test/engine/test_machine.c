@@ -286,6 +286,142 @@ TEST(unblock_of_another_kind_of_wait_is_dropped) {
     end();
 }
 
+/* As another thread sends it, which has seen that ticket. */
+static void send_unblock(const rs_strand *strand, uint64_t ticket) {
+    rs_message *message = rs_alloc(sizeof(*message));
+    *message = (rs_message){.kind = RS_MESSAGE_UNBLOCK, .name = rs_strand_id(strand), .payload = ticket};
+    rs_send(machine, message);
+}
+
+TEST(a_late_unblock_ends_the_wait_that_it_has_seen) {
+    begin();
+    rs_strand *strand = spawn();
+    next();
+    uint64_t ticket = block(RS_NEVER);
+    CHECK(!rs_unblock_late(machine, rs_strand_id(strand), ticket + 1));
+    CHECK_EQUAL(RS_STRAND_PARKED, strand->state);
+    CHECK(rs_unblock_late(machine, rs_strand_id(strand), ticket));
+    CHECK(!rs_unblock_late(machine, rs_strand_id(strand), ticket));
+    CHECK(next() == strand);
+    CHECK_EQUAL(RS_WAKE_VALUE, park_end());
+    /* Neither another of the same kind, nor the time between two, as an unblock from here would. */
+    CHECK(!rs_unblock_late(machine, rs_strand_id(strand), ticket));
+    CHECK(!strand->permit);
+    uint64_t second = block(rs_now(machine) + MS);
+    CHECK(!rs_unblock_late(machine, rs_strand_id(strand), ticket));
+    send_unblock(strand, ticket);
+    CHECK(next_ever() == strand);
+    CHECK_EQUAL(RS_WAKE_TIMEOUT, park_end());
+    /* Nor one of another kind, by whatever ticket. */
+    uint64_t third = park(0, rs_now(machine) + MS);
+    send_unblock(strand, second);
+    CHECK(!rs_unblock_late(machine, rs_strand_id(strand), third));
+    CHECK(next_ever() == strand);
+    CHECK_EQUAL(RS_WAKE_TIMEOUT, park_end());
+    rs_finish(machine);
+    CHECK(!rs_unblock_late(machine, rs_strand_id(strand), third));
+    end();
+}
+
+TEST(a_late_unblock_wins_until_the_hook_is_left) {
+    begin();
+    rs_strand *strand = spawn();
+    next();
+    uint64_t ticket = block(RS_NEVER);
+    rs_scope_cancel(machine, &strand->own, RS_CANCELLED_BY_CALL);
+    CHECK_EQUAL(RS_STRAND_READY, strand->state);
+    send_unblock(strand, ticket);
+    CHECK(next() == strand);
+    CHECK_EQUAL(RS_WAKE_VALUE, park_end());
+    CHECK_EQUAL(0, block(RS_NEVER));
+    CHECK_EQUAL(RS_WAKE_CANCEL, machine->refusal);
+    rs_finish(machine);
+    /* Even when it comes while the strand is being switched to. */
+    rs_strand *late = spawn();
+    CHECK(next() == late);
+    ticket = block(rs_now(machine) + MS);
+    CHECK(next_ever() == late);
+    send_unblock(late, ticket);
+    CHECK_EQUAL(RS_WAKE_VALUE, park_end());
+    ticket = block(rs_now(machine) + MS);
+    CHECK(next_ever() == late);
+    send_unblock(late, ticket - 1);
+    CHECK_EQUAL(RS_WAKE_TIMEOUT, park_end());
+    rs_finish(machine);
+    end();
+}
+
+/* --- a strand that starts at once --- */
+
+TEST(a_strand_that_is_spawned_first_runs_before_its_caller_and_that_before_others) {
+    begin();
+    rs_strand *caller = spawn(), *ready = spawn();
+    CHECK(next() == caller);
+    rs_strand *first = rs_spawn_first(machine, root_scope(), NULL);
+    CHECK(first != NULL);
+    CHECK_EQUAL(RS_STRAND_NEW, first->state);
+    CHECK_EQUAL(RS_STRAND_READY, caller->state);
+    CHECK_EQUAL(2, root_scope()->live - 1);
+    CHECK(next() == first);
+    /* One inside the other. */
+    rs_strand *inner = rs_spawn_first(machine, root_scope(), NULL);
+    CHECK(next() == inner);
+    park(0, rs_now(machine) + MS);
+    CHECK(next() == first);
+    CHECK_EQUAL(RS_WAKE_VALUE, park_end());
+    rs_finish(machine);
+    CHECK(next() == caller);
+    CHECK_EQUAL(RS_WAKE_VALUE, park_end());
+    rs_finish(machine);
+    CHECK(next() == ready);
+    rs_finish(machine);
+    CHECK(next_ever() == inner);
+    park_end();
+    rs_finish(machine);
+    end();
+}
+
+/* It is ready and waits for nothing: what was meant for a wait of its own is not lost, and does not end this. */
+TEST(the_caller_of_a_strand_that_is_spawned_first) {
+    begin();
+    rs_strand *caller = spawn();
+    CHECK(next() == caller);
+    uint64_t before = park(0, rs_now(machine) + MS);
+    CHECK(next_ever() == caller);
+    park_end();
+    rs_strand *first = rs_spawn_first(machine, root_scope(), NULL);
+    CHECK(next() == first);
+    CHECK(!rs_wake(machine, rs_strand_id(caller), before, RS_WAKE_TIMEOUT, 0));
+    CHECK(!rs_unblock(machine, caller));
+    rs_interrupt(machine, caller);
+    rs_scope_cancel(machine, &caller->own, RS_CANCELLED_BY_CALL);
+    rs_finish(machine);
+    CHECK(next() == caller);
+    CHECK_EQUAL(RS_WAKE_VALUE, park_end());
+    CHECK_EQUAL(0, park(0, RS_NEVER));
+    CHECK_EQUAL(RS_WAKE_INTERRUPT, machine->refusal);
+    caller->interrupts = 0;
+    CHECK_EQUAL(0, park(0, RS_NEVER));
+    CHECK_EQUAL(RS_WAKE_CANCEL, machine->refusal);
+    rs_finish(machine);
+    end();
+}
+
+TEST(none_is_spawned_first_at_the_limit) {
+    begin();
+    machine->strands.limit = 2;
+    rs_strand *caller = spawn();
+    CHECK(next() == caller);
+    CHECK(rs_spawn_first(machine, root_scope(), NULL) == NULL);
+    CHECK(rs_running(machine) == caller);
+    CHECK_EQUAL(RS_STRAND_RUNNING, caller->state);
+    CHECK(park(0, rs_now(machine) + MS) != 0);
+    CHECK(next_ever() == caller);
+    park_end();
+    rs_finish(machine);
+    end();
+}
+
 /* --- verdicts --- */
 
 TEST(verdicts) {

@@ -102,9 +102,13 @@ uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, i
     return strand->ticket;
 }
 
+static void take_messages(rs_machine *machine);
+
 rs_wake_kind rs_park_end(rs_machine *machine, int64_t *result) {
     rs_strand *strand = rs_running(machine);
     RS_ASSERT(strand->state == RS_STRAND_RUNNING && strand->wait != RS_WAIT_NONE);
+    /* The last moment for an unblock from another thread to win: one may have come since this strand was chosen to run. */
+    if (RS_UNLIKELY(strand->wait == RS_WAIT_BLOCK && strand->wake != RS_WAKE_VALUE)) take_messages(machine);
     strand->wait = RS_WAIT_NONE;
     if (result) *result = strand->result;
     return (rs_wake_kind)strand->wake;
