@@ -43,6 +43,20 @@ module Scheduled
     assert_value expected, "simulation", simulate(&block).value
   end
 
+  # Like Fiber.schedule, but answers what {#join} waits for. Others may be ready all the time meanwhile, and a simulated clock
+  # stands still as long as they are: asking again and again whether a fiber is alive is no way to wait for it.
+  def schedule
+    done = Thread::Queue.new
+    Fiber.schedule do
+      yield
+    ensure
+      done.close
+    end
+    done
+  end
+
+  def join(*scheduled) = scheduled.each(&:pop)
+
   # Until that thread waits. What it waits for is known to the test.
   def until_stopped(thread)
     Thread.pass until thread.stop?
