@@ -80,17 +80,26 @@ static bool is(VALUE string, const char *text) {
     return RB_TYPE_P(string, T_STRING) && (size_t)RSTRING_LEN(string) == strlen(text) && memcmp(RSTRING_PTR(string), text, strlen(text)) == 0;
 }
 
-/* 0: there is none. */
-static VALUE caller_frame(void) {
-    VALUE frames[2];
-    int lines[2];
-    return rb_profile_frames(0, 2, frames, lines) < 2 ? 0 : frames[1];
-}
-
 /* Not its name: to make that takes a deeper stack than anything else here, and a strand that waits would keep a page for it. */
 bool rsb_called_from_c(void) {
-    VALUE caller = caller_frame();
-    return caller && is(rb_profile_frame_absolute_path(caller), "<cfunc>");
+    VALUE frames[2];
+    int lines[2];
+    return rb_profile_frames(0, 2, frames, lines) == 2 && is(rb_profile_frame_absolute_path(frames[1]), "<cfunc>");
+}
+
+/* As far as the way of an override to its `super` may go. */
+#define FRAMES_MAX 64
+
+bool rsb_called_by(const char *class_path, const char *method) {
+    VALUE frames[FRAMES_MAX];
+    int lines[FRAMES_MAX];
+    int count = rb_profile_frames(0, FRAMES_MAX, frames, lines);
+    for (int i = 1; i < count; i++) {
+        bool same_method = is(rb_profile_frame_method_name(frames[i]), method);
+        bool same_class = is(rb_profile_frame_classpath(frames[i]), class_path);
+        if (same_method || same_class) return same_method && same_class;
+    }
+    return false;
 }
 
 VALUE rsb_blocking(rb_block_call_func_t body, VALUE argument) {
@@ -127,6 +136,14 @@ int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds) {
     return rs_deadline_after(rs_now(&machine->engine), rsb_interval_ns(seconds));
 }
 
+/* As Thread#join, Queue#pop and Timeout.timeout see a number of seconds: a negative one is none, and an infinite one is no limit. */
+static int64_t limit_of(rsb_machine *machine, VALUE seconds) {
+    if (NIL_P(seconds)) return RS_NEVER;
+    double number = NUM2DBL(seconds);
+    if (number > (double)(RS_NEVER / 1000000000 - 1)) return RS_NEVER;
+    return number > 0 ? rsb_interval_end(machine, seconds) : rs_now(&machine->engine);
+}
+
 /* Called by Thread::Mutex, Thread::Queue, Thread#join and their kin: waits for {#unblock}.
  *
  * May switch strands.
@@ -139,7 +156,7 @@ int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds) {
 static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
     rsb_machine *machine = parking_machine(self, "block");
-    return block_until(machine, argv[0], rsb_interval_end(machine, argc > 1 ? argv[1] : Qnil)) ? Qtrue : Qfalse;
+    return block_until(machine, argv[0], limit_of(machine, argc > 1 ? argv[1] : Qnil)) ? Qtrue : Qfalse;
 }
 
 /* Before its hook, for which it holds good. */
@@ -184,9 +201,7 @@ static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
 
 /* A permit is for the sleep of a Mutex, as ConditionVariable#wait calls it, and for no other. */
 static bool sleeps_in_mutex(rsb_machine *machine) {
-    if (RS_LIKELY(!rs_running(&machine->engine)->permit)) return true;
-    VALUE caller = caller_frame();
-    return caller && is(rb_profile_frame_classpath(caller), "Thread::Mutex");
+    return !rs_running(&machine->engine)->permit || rsb_called_by("Thread::Mutex", "sleep");
 }
 
 static VALUE sleep_outside(VALUE seconds) {
@@ -255,12 +270,11 @@ static VALUE scheduler_timeout_after(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 3);
     rsb_need_block("timeout_after");
     rsb_machine *machine = rsb_hook_machine(self);
-    int64_t delay_ns = rsb_interval_ns(argv[0]);
     if (!machine) return rb_yield(argv[0]);
     VALUE arguments[2] = {argc > 1 ? argv[1] : rsb_eTimeout, argc > 2 ? argv[2] : timeout_message};
     rsb_once once = {.raises = arguments};
     int state = 0;
-    rsb_scope_open(machine, &once.engine, rs_deadline_after(rs_now(&machine->engine), delay_ns), false);
+    rsb_scope_open(machine, &once.engine, limit_of(machine, argv[0]), false);
     once.engine.once = true;
     VALUE value = rb_protect(yield_value, argv[0], &state);
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);

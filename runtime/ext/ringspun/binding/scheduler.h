@@ -12,6 +12,9 @@ rsb_machine *rsb_hook_machine(VALUE self);
 
 /* True when the nearest method outside of the running hook is written in C. */
 bool rsb_called_from_c(void);
+/* True when it was that method of that class that called the running hook, be it through overrides of it that call `super`: the
+ * nearest that has this name, or is of this class, is both. */
+bool rsb_called_by(const char *class_path, const char *method);
 
 /* A number of seconds as Kernel#sleep and its kin take it; and when it is over, never for nil. */
 int64_t rsb_interval_ns(VALUE seconds);
