@@ -144,8 +144,9 @@ class SchedulerLockTest < Minitest::Test
   # Before the unlock: it is out of the list by the time its hook is left, if the unlock comes later than that. If not, the unlock
   # wins: it has the lock and gives it on.
   def test_a_waiter_that_is_cancelled
-    assert_everywhere([:locked, :last, false]) { last_waiter_gets_the_lock(%i[unlock give_up]) { |strand| machine.terminate(strand) } }
-    assert_everywhere([:locked, :last, false]) { last_waiter_gets_the_lock(%i[give_up unlock]) { |strand| machine.terminate(strand) } }
+    cancel = ->(strand) { machine.terminate(strand) }
+    assert_everywhere([:locked, :last, false]) { last_waiter_gets_the_lock(%i[unlock give_up], &cancel) }
+    assert_everywhere([:locked, :last, false]) { last_waiter_gets_the_lock(%i[give_up unlock], &cancel) }
   end
 
   def test_a_waiter_in_which_something_is_raised

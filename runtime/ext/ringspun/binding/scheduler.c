@@ -12,7 +12,7 @@
 #include <string.h>
 
 VALUE rsb_cScheduler;
-static ID id_blocking, id_set_scheduler, id_scheduler;
+static ID id_blocking, id_set_scheduler, id_scheduler, id_alive_p;
 static VALUE fiber_class, timeout_message;
 
 typedef struct {
@@ -93,11 +93,14 @@ bool rsb_called_from_c(void) {
 bool rsb_called_by(const char *class_path, const char *method) {
     VALUE frames[FRAMES_MAX];
     int lines[FRAMES_MAX];
-    int count = rb_profile_frames(0, FRAMES_MAX, frames, lines);
-    for (int i = 1; i < count; i++) {
-        bool same_method = is(rb_profile_frame_method_name(frames[i]), method);
-        bool same_class = is(rb_profile_frame_classpath(frames[i]), class_path);
-        if (same_method || same_class) return same_method && same_class;
+    /* Most often there are no overrides, and the stack may be deep. */
+    for (int most = 2, seen = 1; seen < FRAMES_MAX; seen = most, most = FRAMES_MAX) {
+        int count = rb_profile_frames(0, most, frames, lines);
+        for (int i = seen; i < count; i++) {
+            bool same_method = is(rb_profile_frame_method_name(frames[i]), method);
+            bool same_class = is(rb_profile_frame_classpath(frames[i]), class_path);
+            if (same_method || same_class) return same_method && same_class;
+        }
     }
     return false;
 }
@@ -144,6 +147,22 @@ static int64_t limit_of(rsb_machine *machine, VALUE seconds) {
     return number > 0 ? rsb_interval_end(machine, seconds) : rs_now(&machine->engine);
 }
 
+static bool is_live_thread(VALUE blocker) {
+    return rb_obj_is_kind_of(blocker, rb_cThread) && RTEST(rb_funcall(blocker, id_alive_p, 0));
+}
+
+/* Thread#join takes an unblock before its thread has ended for its time that is up, while all others look again. But a thread
+ * whose unblock waits, in an override of it, says that it lives when it has sent the only unblock that there will be. */
+#define LOOK_NS 10000000
+
+static bool wait_for_thread(rsb_machine *machine, VALUE thread, int64_t limit_ns) {
+    while (is_live_thread(thread)) {
+        int64_t look_ns = rs_deadline_after(rs_now(&machine->engine), LOOK_NS);
+        if (!block_until(machine, thread, look_ns < limit_ns ? look_ns : limit_ns) && look_ns >= limit_ns) return false;
+    }
+    return true;
+}
+
 /* Called by Thread::Mutex, Thread::Queue, Thread#join and their kin: waits for {#unblock}.
  *
  * May switch strands.
@@ -156,7 +175,10 @@ static int64_t limit_of(rsb_machine *machine, VALUE seconds) {
 static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
     rsb_machine *machine = parking_machine(self, "block");
-    return block_until(machine, argv[0], limit_of(machine, argc > 1 ? argv[1] : Qnil)) ? Qtrue : Qfalse;
+    int64_t limit_ns = limit_of(machine, argc > 1 ? argv[1] : Qnil);
+    bool unblocked = block_until(machine, argv[0], limit_ns);
+    if (RS_UNLIKELY(unblocked && is_live_thread(argv[0]))) unblocked = wait_for_thread(machine, argv[0], limit_ns);
+    return unblocked ? Qtrue : Qfalse;
 }
 
 /* Before its hook, for which it holds good. */
@@ -199,11 +221,6 @@ static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
 
 /* --- time --- */
 
-/* A permit is for the sleep of a Mutex, as ConditionVariable#wait calls it, and for no other. */
-static bool sleeps_in_mutex(rsb_machine *machine) {
-    return !rs_running(&machine->engine)->permit || rsb_called_by("Thread::Mutex", "sleep");
-}
-
 static VALUE sleep_outside(VALUE seconds) {
     if (NIL_P(seconds)) rb_thread_sleep_forever();
     else rb_thread_wait_for(rb_time_interval(seconds));
@@ -230,7 +247,8 @@ static VALUE scheduler_kernel_sleep(int argc, VALUE *argv, VALUE self) {
         return Qtrue;
     }
     int64_t deadline_ns = delay_ns == RS_NEVER ? RS_NEVER : rs_deadline_after(rs_now(&machine->engine), delay_ns);
-    if (argc > 0 && sleeps_in_mutex(machine)) {
+    /* An unblock is for the sleep of a Mutex, as ConditionVariable#wait calls it, and for no other. */
+    if (argc > 0 && rsb_called_by("Thread::Mutex", "sleep")) {
         block_until(machine, Qnil, deadline_ns);
         return Qtrue;
     }
@@ -423,6 +441,7 @@ static VALUE scheduler_closed_p(VALUE self) { return get(self)->closed ? Qtrue :
 /* For Ringspun.run. */
 static VALUE scheduler_stay(VALUE self) {
     get(self)->stays = true;
+    machine_of(self);
     return self;
 }
 
@@ -430,6 +449,7 @@ void rsb_init_scheduler(void) {
     id_blocking = rb_intern("blocking");
     id_set_scheduler = rb_intern("set_scheduler");
     id_scheduler = rb_intern("scheduler");
+    id_alive_p = rb_intern("alive?");
     fiber_class = rb_path2class("Fiber");
     rb_gc_register_address(&fiber_class);
     timeout_message = rb_obj_freeze(rb_str_new_cstr("execution expired"));
