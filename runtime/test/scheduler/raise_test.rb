@@ -18,7 +18,7 @@ class SchedulerRaiseTest < Minitest::Test
     place: -> { Thread::SizedQueue.new(1).then { |queue| 2.times { queue << 1 } } },
     condition: -> { Thread::Mutex.new.then { |mutex| mutex.synchronize { Thread::ConditionVariable.new.wait(mutex) } } },
     timeout: -> { Timeout.timeout(1000) { sleep } },
-    enumerator: -> { Enumerator.new { sleep }.next },
+    enumerator: -> { Enumerator.new { sleep }.next }
   }.freeze
 
   # For which the system is needed.
@@ -31,7 +31,7 @@ class SchedulerRaiseTest < Minitest::Test
     accept: -> { with_pair([TCPServer.new("127.0.0.1", 0)]) { |server| server.accept } },
     thread: -> { with_thread { |thread| thread.join } },
     thread_with_a_timeout: -> { with_thread { |thread| thread.join(1000) } },
-    process: -> { with_process { |pid| Process.wait(pid) } },
+    process: -> { with_process { |pid| Process.wait(pid) } }
   }.freeze
 
   def with_pair(pair)

@@ -307,7 +307,7 @@ RSB_APART static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bo
 RSB_APART static bool may_end(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_stacks_are_shared())) return false;
     rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
-    if (!root) return true;
+    if (!root) return false; /* a forked child, whose root has ended: here is where its end is noticed (rsb_without_strand) */
     bool parked = root->state == RS_STRAND_PARKED || root->state == RS_STRAND_READY;
     rsb_strand *handle = root->user;
     return parked && !handle->displaced && handle->fiber == machine->root_fiber;
