@@ -92,7 +92,8 @@ module Ringspun
   class << self
     # Runs the block on a thread of a small pool, while this strand waits and others run: for calls that block the thread, as C
     # extensions do that know nothing of fiber schedulers. The block runs to its end; a cancellation meets the strand's next
-    # wait. Outside of {Ringspun.run}, where nobody else would run, it is simply called.
+    # wait. Outside of {Ringspun.run}, where nobody else would run, it is simply called; and so it is in a {Simulation}, where
+    # no thread of the outside world may decide what comes first.
     #
     # May switch strands.
     #
@@ -102,7 +103,7 @@ module Ringspun
     # @since 0.1.0
     def offload(&block)
       raise UsageError, "offload needs a block" unless block
-      return yield unless Fiber.current_scheduler.is_a?(Scheduler)
+      return yield if !Fiber.current_scheduler.is_a?(Scheduler) || Machine.current.backend.name == :sim
 
       Offload.current.call(&block)
     end
