@@ -9,7 +9,7 @@ class SchedulerSharingTest < Minitest::Test
 
   STARTS = {
     spin: ->(test, &block) { test.machine.spin(&block) },
-    schedule: ->(test, &block) { test.schedule(&block) },
+    schedule: ->(test, &block) { test.schedule(&block) }
   }.freeze
 
   def start(how, &block) = STARTS.fetch(how).call(self, &block)
