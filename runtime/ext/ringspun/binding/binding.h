@@ -199,6 +199,10 @@ rsb_strand *rsb_strand_get(VALUE object);
 /* For Fiber.schedule: a strand in a fiber of its own, which has run until its first wait. Returns the fiber. */
 VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body);
 bool rsb_is_alive(rsb_strand *strand);
+
+/* Of what a strand waits for in a block-like hook. It may have no class: the locks behind `require` and autoload do not. */
+bool rsb_is_hidden(VALUE object);
+bool rsb_is_thread(VALUE object);
 /* Runs a NEW strand on this fiber to its end. False: the fiber must not be used again. */
 bool rsb_strand_run(rsb_machine *machine, rs_strand *strand, VALUE fiber);
 void rsb_strand_fail(rsb_machine *machine, rs_strand *strand, VALUE error);

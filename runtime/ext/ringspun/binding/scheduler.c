@@ -148,7 +148,7 @@ static int64_t limit_of(rsb_machine *machine, VALUE seconds) {
 }
 
 static bool is_live_thread(VALUE blocker) {
-    return rb_obj_is_kind_of(blocker, rb_cThread) && RTEST(rb_funcall(blocker, id_alive_p, 0));
+    return rsb_is_thread(blocker) && RTEST(rb_funcall(blocker, id_alive_p, 0));
 }
 
 /* Thread#join takes an unblock before its thread has ended for its time that is up, while all others look again. But a thread

@@ -75,7 +75,7 @@ static bool joins_thread(rs_strands *strands) {
     for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
         rs_strand *strand = rs_strand_at(strands, index);
         if (strand->state != RS_STRAND_PARKED || strand->wait != RS_WAIT_BLOCK) continue;
-        if (rb_obj_is_kind_of(((rsb_strand *)strand->user)->blocker, rb_cThread)) return true;
+        if (rsb_is_thread(((rsb_strand *)strand->user)->blocker)) return true;
     }
     return false;
 }

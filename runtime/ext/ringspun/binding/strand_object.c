@@ -330,10 +330,15 @@ static VALUE series_name(const rs_list *waiters) {
     return request_name(&((const rs_series *)((const char *)waiters - offsetof(rs_series, waiters)))->request);
 }
 
+bool rsb_is_hidden(VALUE object) { return !RB_SPECIAL_CONST_P(object) && RBASIC_CLASS(object) == 0; }
+
+bool rsb_is_thread(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, rb_cThread); }
+
 /* CRuby names the lock, the queue or the thread; of a Mutex#sleep nobody says whose. */
 static VALUE blocker_name(VALUE blocker) {
     if (NIL_P(blocker)) return rb_str_new_cstr("a ConditionVariable, or a time to pass");
-    if (rb_obj_is_kind_of(blocker, rb_cThread)) return rb_sprintf("the end of %" PRIsVALUE, rsb_inspect(blocker));
+    if (rsb_is_hidden(blocker)) return rb_str_new_cstr("a file that another strand or thread loads");
+    if (rsb_is_thread(blocker)) return rb_sprintf("the end of %" PRIsVALUE, rsb_inspect(blocker));
     if (RB_SYMBOL_P(blocker) || RB_TYPE_P(blocker, T_STRING)) return rb_obj_as_string(blocker);
     return rb_sprintf("a %" PRIsVALUE, rb_obj_class(blocker));
 }
