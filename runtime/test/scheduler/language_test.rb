@@ -204,6 +204,14 @@ class SchedulerLanguageTest < Minitest::Test
 
   # --- the rest ---
 
+  # Which the compiler asks of what it reads.
+  def test_a_file_is_always_ready
+    assert_both([true, true, true]) do
+      [__FILE__, File::NULL].map { |path| File.open(path) { |file| file.wait_readable.equal?(file) } } <<
+        File.open(File::NULL, "w") { |file| file.wait_writable.equal?(file) }
+    end
+  end
+
   def test_compilation_under_gc_stress
     assert_both(RubyVM::InstructionSequence) do
       stress, GC.stress = GC.stress, true

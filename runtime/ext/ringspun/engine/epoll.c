@@ -8,6 +8,7 @@
 #include "workers.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -140,10 +141,13 @@ static void epoll_arm(rs_machine *machine, rs_op *op) {
     uint32_t before = rs_descriptor_get(&machine->descriptors, op->request.fd)->armed;
     int error = ask(machine, op->request.fd, before | events_of(op));
     if (error == 0) return;
-    /* EPERM: a regular file that we did not open; it has no readiness. */
+    /* EPERM: a regular file that we did not open, or a device like one. It is always ready, as poll(2) says. */
+    uint32_t always = op->request.kind == RS_OP_POLL ? op->request.flags & (POLLIN | POLLOUT) : 0;
     if (error == -EPERM && rs_op_table[op->request.kind].execute) {
         rs_op_lend(op);
         rs_workers_submit(state->workers, op);
+    } else if (error == -EPERM && always) {
+        rs_op_complete(machine, op, always);
     } else rs_op_complete(machine, op, error == -EPERM ? -EINVAL : error);
 }
 
