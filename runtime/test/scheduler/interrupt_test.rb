@@ -29,7 +29,7 @@ class SchedulerInterruptTest < Minitest::Test
     socket: "UNIXSocket.pair.first.recv(1)",
     accept: "TCPServer.new('127.0.0.1', 0).accept",
     process: "Process.wait($child = spawn('exec sleep 1000'))",
-    process_any: "$child = spawn('exec sleep 1000'); Process.wait",
+    process_group: "Process.wait(-($child = spawn('exec sleep 1000', pgroup: true)))",
     enumerator: "Enumerator.new { sleep }.next"
   }.freeze
 
