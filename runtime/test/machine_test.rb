@@ -375,6 +375,19 @@ class MachineTest < Minitest::Test
     refute_same strand, machine.running
   end
 
+  def test_locate_names_a_place_of_the_program_and_not_of_the_library
+    machine.locate = true
+    strands = []
+    Ringspun.run do |machine|
+      strands << machine.running << Ringspun.spin {} << Ringspun.scope { |scope| scope.spin {} }
+    end
+    line = __LINE__ - 3
+    assert_equal [line, line + 1, line + 1], (strands.map { |strand| strand.spawned_at.lineno })
+    assert_equal [__FILE__], strands.map { |strand| strand.spawned_at.path }.uniq
+  ensure
+    machine.locate = false
+  end
+
   def test_locate_notes_where_strands_are_spun
     machine.locate = true
     located = machine.spin {}

@@ -4,7 +4,8 @@ module Ringspun
   # Runs strands on one thread. See {Machine.current}.
   class Machine
     OPTIONS = %i[backend entries sqpoll file_io workers_max strands_max seed faults trace].freeze
-    private_constant :OPTIONS
+    LIBRARY = "#{__dir__}/".freeze
+    private_constant :OPTIONS, :LIBRARY
 
     # How long {#close} waits for cancelled strands to unwind, in seconds.
     CLOSE_GRACE = 1.0
@@ -90,6 +91,16 @@ module Ringspun
       end
       close_engine
       raise_first(held_back)
+    end
+
+    # Where the program has called what spins a strand. The first place is that of the method in C, which names itself.
+    def place_of_call
+      own = true
+      Thread.each_caller_location do |place|
+        return place unless own || place.absolute_path&.start_with?(LIBRARY)
+
+        own = false
+      end
     end
 
     # What is raised here and is not how the strand ended is meant for the root: its turn comes when the machine is closed.

@@ -53,18 +53,13 @@ rsb_strand *rsb_strand_get(VALUE object) {
 
 /* --- life --- */
 
-static VALUE caller_location(void) {
-    VALUE location = rb_funcall(rb_mKernel, rb_intern("caller_locations"), 2, INT2FIX(1), INT2FIX(1));
-    return NIL_P(location) || RARRAY_LEN(location) == 0 ? Qnil : RARRAY_AREF(location, 0);
-}
-
 static rsb_strand *make(rsb_machine *machine, VALUE supervisor, VALUE body) {
     VALUE object = allocate(machine);
     rsb_strand *strand = rsb_strand_get(object);
     strand->body = body;
     strand->supervisor = supervisor;
     strand->storage = rsb_fiber_storage();
-    if (machine->locate) strand->spawned_at = caller_location();
+    if (machine->locate) strand->spawned_at = rb_funcall(machine->self, rb_intern("place_of_call"), 0);
     RB_GC_GUARD(object);
     return strand;
 }
