@@ -33,6 +33,34 @@ class DeadlockTest < Minitest::Test
     assert_equal 3, lines.grep(/spun at -e:\d+/).size
   end
 
+  # One for each way to wait that a whole program may end in, on what Ruby has and on what Ringspun has.
+  def test_the_report_is_the_tree_and_names_stock_locks_and_queues
+    answer = child(<<~RUBY)
+      machine.locate = true
+      begin
+        Ringspun.run do |machine|
+          lock, taken, condition = Thread::Mutex.new, Thread::Mutex.new, Thread::ConditionVariable.new
+          full = Thread::SizedQueue.new(1).push(1)
+          holder = machine.spin { taken.synchronize { Thread::Queue.new.pop } }
+          machine.spin { taken.lock }
+          machine.spin { lock.synchronize { condition.wait(lock) } }
+          machine.spin { full.push(2) }
+          machine.spin { Ringspun::Queue.new.pop }
+          Fiber.schedule { Thread::Queue.new.pop }
+          holder.await
+        end
+      rescue Ringspun::DeadlockError => error
+        puts error.message
+      end
+    RUBY
+    lines = answer.out.lines(chomp: true)
+    assert_match(/nothing runs/, lines.shift, answer.err)
+    assert_empty lines.grep_v(/\A  (  )?#<Ringspun::Strand:0x\h+ parked>( spun at -e:\d+:.*)?: waits for .*, for \d+\.\d{3} s\z/)
+    waits = lines.map { |line| line[/waits for (.*), for/, 1] }
+    assert_equal ["a ConditionVariable, or a time to pass", "a Thread::Mutex", "a Thread::Queue", "a Thread::Queue",
+                  "a Thread::SizedQueue", "a strand to end", "a strand to end", "an item of a Queue"], waits.sort
+  end
+
   def test_everything_unwinds_and_the_error_leaves_the_run
     answer = child(<<~RUBY)
       Ringspun.run do |machine|

@@ -57,16 +57,11 @@ module Ringspun
       "#<#{self.class} #{backend_name} strands=#{metrics[:strands_live]}>"
     end
 
-    # What every strand waits for, one a line.
+    # What every strand waits for, one a line, as {Inspector#tree} says it.
     #
     # @return [String]
     # @since 0.1.0
-    def describe_strands
-      strands.map do |strand|
-        origin = strand.spawned_at ? " spun at #{strand.spawned_at}" : ""
-        "  #{strand.inspect}#{origin}: #{strand.waits_for ? "waits for #{strand.waits_for}" : strand.state}"
-      end.join("\n")
-    end
+    def describe_strands = Inspector.new(self).__send__(:lines).join("\n")
 
     private
 
@@ -91,7 +86,11 @@ module Ringspun
       end
       close_engine
       raise_first(held_back)
+    ensure
+      watches.each { |watch| watch.__send__(:end_soon) } if closed?
     end
+
+    def watches = @watches ||= []
 
     # Where the program has called what spins a strand. The first place is that of the method in C, which names itself.
     def place_of_call

@@ -33,7 +33,7 @@ typedef struct rsb_machine {
     bool thread_moves;          /* from one native thread to another */
     bool takes_stack;           /* has the lock of fiber_stacks */
     _Atomic bool thread_ended;  /* nobody can run it any more */
-    bool locate;                /* record where strands are spun */
+    bool locate;                /* record where strands are spun, and when they begin to wait */
     uint8_t deadlock_measures;  /* taken against the present one, without effect */
     rs_id root;
     VALUE root_fiber;           /* where the machine was made: CRuby goes on there when a runner ends */
@@ -286,7 +286,11 @@ void rsb_init_io(void);
 void rsb_init_socket(void);
 void rsb_init_scheduler(void);
 void rsb_init_simulation(void);
+void rsb_init_inspector(void);
 void rsb_init_api(void);
+
+/* inspector.c */
+extern ID rsb_id_only_looks; /* an instance variable of threads that will never wake a strand */
 
 /* simulation_object.c */
 uint64_t rsb_seed(VALUE seed);

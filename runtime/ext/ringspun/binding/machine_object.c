@@ -456,13 +456,6 @@ static VALUE machine_strands(VALUE self) {
     return list;
 }
 
-/* @param locate [Boolean] record where strands are spun, for reports; about 1 us a strand
- * @since 0.1.0 */
-static VALUE machine_set_locate(VALUE self, VALUE locate) {
-    rsb_machine_any_thread(self)->locate = RTEST(locate);
-    return locate;
-}
-
 /* --- end --- */
 
 /* Whether nothing can run before something comes from outside. */
@@ -589,7 +582,6 @@ void rsb_init_machine(void) {
     rb_define_method(rsb_cMachine, "join", machine_join, -1);
     rb_define_method(rsb_cMachine, "running", machine_running, 0);
     rb_define_method(rsb_cMachine, "strands", machine_strands, 0);
-    rb_define_method(rsb_cMachine, "locate=", machine_set_locate, 1);
     rb_define_method(rsb_cMachine, "closed?", machine_closed_p, 0);
     rb_define_method(rsb_cMachine, "metrics", machine_metrics, 0);
     rb_define_private_method(rsb_cMachine, "asleep?", machine_asleep_p, 0);

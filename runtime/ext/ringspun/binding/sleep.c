@@ -80,12 +80,21 @@ static bool joins_thread(rs_strands *strands) {
     return false;
 }
 
+static bool one_may_wake_us(VALUE threads) {
+    VALUE here = rb_thread_current();
+    for (long i = 0; i < RARRAY_LEN(threads); i++) {
+        VALUE thread = RARRAY_AREF(threads, i);
+        if (thread != here && !RTEST(rb_attr_get(thread, rsb_id_only_looks))) return true;
+    }
+    return false;
+}
+
 static bool others_may_wake_us(rsb_machine *machine) {
     if (machine->engine.backend->closed_world && !joins_thread(&machine->engine.strands)) return false;
     if (sleeps_for_ever(&machine->engine.strands)) return true;
     int state = 0;
     VALUE threads = rb_protect(list_threads, Qnil, &state);
-    if (!state) return RARRAY_LEN(threads) > 1;
+    if (!state) return one_may_wake_us(threads);
     rb_set_errinfo(Qnil);
     return true;
 }

@@ -376,6 +376,7 @@ static rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
     self->fiber = here;
     machine->inline_streak = 0;
     machine->turn_over = false;
+    if (RS_UNLIKELY(machine->locate)) me->parked_at_ns = rs_now(engine);
     for (;;) {
         rs_displaced(engine);
         rs_strand *next = turn(machine, me);

@@ -305,9 +305,9 @@ static inline rs_decision run_next(rs_machine *machine) {
     rs_strand *strand = rs_run_pop(&machine->strands);
     RS_ASSERT(strand->state == RS_STRAND_READY || strand->state == RS_STRAND_NEW);
     strand->state = RS_STRAND_RUNNING;
+    machine->metrics.resumes++; /* first, for who looks from another thread and takes this for the turn's number */
     machine->running = strand->index;
     machine->runs = strand;
-    machine->metrics.resumes++;
     rs_trace_if(machine, RS_TRACE_RUN, rs_strand_id(strand), 0);
     return (rs_decision){.verdict = RS_RUN, .strand = strand};
 }

@@ -42,7 +42,7 @@ typedef struct rs_strand {
     uint32_t op;
     uint64_t ticket;
     int64_t result;
-    int64_t parked_at_ns;
+    int64_t parked_at_ns;       /* the binding's note; 0: not taken */
     rs_timer timer;
     rs_waiter waiter;
     rs_list joiners;

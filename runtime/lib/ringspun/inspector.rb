@@ -1,0 +1,195 @@
+# frozen_string_literal: true
+
+require_relative "inspector/prometheus"
+require_relative "inspector/watch"
+
+module Ringspun
+  # Shows what a machine's strands are doing: as a tree, as numbers, and when one of them holds the thread. All of it may be
+  # asked from any thread, and from a signal handler.
+  #
+  #   machine.locate = true # from then on, strands know where they were spun and since when they wait
+  #   puts Ringspun::Inspector.new(machine).tree
+  class Inspector
+    # Deeper trees are printed as if they were no deeper.
+    INDENT_MAX = 40
+
+    private_constant :Lookout, :INDENT_MAX
+
+    class << self
+      # The metrics of every open machine of this process, or rather of this ractor, whose threads they belong to.
+      #
+      # @return [String] in the text format of Prometheus
+      # @since 0.1.0
+      def prometheus = Prometheus.text(Machine.__send__(:all).map { |machine| new(machine) })
+
+      # Prints {Ringspun.inspect_tree} to `$stderr` whenever this process gets that signal, whether the machines sleep or run.
+      # For the main ractor, as all signals are.
+      #
+      # @param signal [String, Symbol, Integer] such as "USR2"
+      # @return [nil]
+      # @raise [UsageError] when there is no such signal, or it cannot be trapped
+      # @since 0.1.0
+      def trap(signal)
+        name = name_of(signal)
+        check_main_ractor
+        unless traps.key?(name)
+          handler = proc { print_tree }
+          traps[name] = [handler, set_trap(name, handler)]
+        end
+        nil
+      end
+
+      # Gives the signal back to what was there before {.trap}. A handler that came later stays.
+      #
+      # @param signal [String, Symbol, Integer]
+      # @return [Boolean] false when there was nothing to give back
+      # @raise [UsageError] when there is no such signal
+      # @since 0.1.0
+      def untrap(signal)
+        name = name_of(signal)
+        check_main_ractor
+        handler, before = traps.delete(name)
+        return false unless handler
+
+        present = Signal.trap(name, before)
+        Signal.trap(name, present) unless present.equal?(handler)
+        present.equal?(handler)
+      end
+
+      # Watches this thread's machine. See {#watch}.
+      #
+      # @return [Watch]
+      # @since 0.1.0
+      def watch(limit: 0.1, to: $stderr) = new.watch(limit: limit, to: to)
+
+      private
+
+      # No constant, for other ractors may not read one that changes.
+      def traps = @traps ||= {}
+
+      def name_of(signal)
+        name = signal.is_a?(Integer) ? Signal.signame(signal) : signal.to_s.delete_prefix("SIG")
+        return name if Signal.list.key?(name) && name != "EXIT"
+
+        raise UsageError, "there is no signal #{signal.inspect}; give a name such as \"USR2\""
+      end
+
+      def check_main_ractor
+        return if Ractor.current == Ractor.main
+
+        raise UsageError, "signals are for the main ractor: trap them there; it shows its own machines"
+      end
+
+      def set_trap(name, handler)
+        Signal.trap(name, handler)
+      rescue ArgumentError, Errno::EINVAL => e
+        raise UsageError, "SIG#{name} cannot be trapped (#{e.message}); \"USR2\" can"
+      end
+
+      # Blocking, for what was interrupted must not wait here; and what cannot be printed is no concern of the program's.
+      def print_tree
+        Fiber.blocking { $stderr.write(Ringspun.inspect_tree) }
+      rescue SystemCallError, IOError
+        nil
+      end
+    end
+
+    # @return [Machine]
+    # @since 0.1.0
+    attr_reader :machine
+
+    # @param machine [Machine] this thread's, unless told otherwise
+    # @raise [UsageError] when it is none
+    # @since 0.1.0
+    def initialize(machine = Machine.current)
+      raise UsageError, "expected a Ringspun::Machine, got #{machine.class}: #{machine.inspect}" unless machine.is_a?(Machine)
+
+      @machine = machine
+    end
+
+    # Every strand, each below the one that owns the scope which it belongs to: where it was spun, what it waits for and for how
+    # long it has. Places and times are there if {Machine#locate=} was true in time.
+    #
+    # @return [String] one line for the machine, and one a strand
+    # @since 0.1.0
+    def tree = [title, *lines].map { |line| "#{line}\n" }.join
+
+    # {Machine#metrics}, and beside them the backend and how many strands are in which state.
+    #
+    # @return [Hash{Symbol => Object}] :backend is a Symbol, nil once the machine is closed; :strands a Hash of :new, :ready,
+    #   :running and :parked; the others are Integers
+    # @since 0.1.0
+    def metrics = { backend: @machine.backend.name, strands: @machine.__send__(:strand_states), **@machine.metrics }
+
+    # @return [String] the same in the text format of Prometheus
+    # @since 0.1.0
+    def prometheus = Prometheus.text([self])
+
+    # Starts a thread that tells of every strand which holds the machine's thread longer than the limit, once each time: while
+    # it does, no other strand runs. The thread looks four times in a limit and needs no turn of the machine for it, nor Ruby's
+    # lock. It ends by {Watch#stop}, and with the machine. A forked child has none.
+    #
+    # @param limit [Numeric] seconds
+    # @param to [Logger, IO, #call] gets a warning, a text, or the {Stall}
+    # @return [Watch]
+    # @raise [UsageError] when the machine is closed, or one of the arguments will not do
+    # @since 0.1.0
+    def watch(limit: 0.1, to: $stderr)
+      raise UsageError, "this machine is closed; watch Machine.current" if @machine.closed?
+
+      watch = Watch.new(@machine, limit, to)
+      @machine.__send__(:watches).reject!(&:stopped?)
+      @machine.__send__(:watches) << watch
+      watch
+    end
+
+    # @return [String]
+    # @since 0.1.0
+    def inspect = "#<#{self.class} of #{@machine.inspect}>"
+
+    private
+
+    def title = @machine.closed? ? @machine.inspect : "#{@machine.inspect} on #{@machine.__send__(:thread).inspect}"
+
+    def lines
+      below = strands.group_by(&:last)
+      below.default = [].freeze
+      left = below[nil].reverse.map { |strand, _| [strand, 1] }
+      lines = []
+      while (strand, depth = left.pop)
+        lines << "#{"  " * [depth, INDENT_MAX].min}#{describe(strand)}"
+        below[strand].reverse_each { |child, _| left << [child, depth + 1] }
+      end
+      lines
+    end
+
+    # With their owners. On another thread than the machine's, some may end meanwhile.
+    def strands
+      pairs = @machine.strands.map { |strand| [strand, strand.owner] }.select { |strand, _| strand.alive? }
+      listed = pairs.to_h.compare_by_identity
+      pairs.each { |pair| pair[1] = nil unless listed.key?(pair[1]) }
+    end
+
+    def describe(strand)
+      place = strand.spawned_at
+      "#{strand.inspect}#{" spun at #{place}" if place}: #{doing(strand)}"
+    end
+
+    def doing(strand)
+      wait = strand.waits_for
+      return strand.state.to_s unless wait
+
+      seconds = strand.waited
+      "waits for #{wait}#{format(", for %.3f s", seconds) if seconds}"
+    end
+  end
+
+  # The {Inspector#tree} of every open machine of this process, or rather of this ractor.
+  #
+  # @return [String]
+  # @since 0.1.0
+  def self.inspect_tree
+    machines = Machine.__send__(:all)
+    machines.empty? ? "no machine is open\n" : machines.map { |machine| Inspector.new(machine).tree }.join
+  end
+end

@@ -1,0 +1,99 @@
+# frozen_string_literal: true
+
+module Ringspun
+  class Inspector
+    # A strand that held the thread.
+    #
+    # @!attribute strand [Strand, nil] nil when it had ended before its name could be taken
+    # @!attribute seconds [Float] for so long it had when it was noticed, or longer
+    # @!attribute backtrace [Array<String>] where it was then; empty when that is not known
+    # @!attribute lasts [Boolean] false when it had gone on by then, and the backtrace is that of what it did next
+    Stall = Struct.new(:strand, :seconds, :backtrace, :lasts) do
+      # @return [String]
+      # @since 0.1.0
+      def to_s
+        lines = backtrace.map { |line| "\n    #{line}" }.join
+        "ringspun: #{who} #{lasts ? "has held" : "held"} the thread for #{format("%.3f", seconds)} s#{where}#{lines}"
+      end
+
+      private
+
+      def who
+        return "a strand that has ended" unless strand
+
+        [strand.inspect, *("spun at #{strand.spawned_at}" if strand.spawned_at)].join(" ")
+      end
+
+      def where
+        return if backtrace.empty?
+
+        lasts ? ", and is at" : ", and has come to"
+      end
+    end
+
+    # A thread that tells of strands which hold a machine's thread. {Inspector#watch} starts one.
+    class Watch
+      # @return [Float] seconds
+      # @since 0.1.0
+      attr_reader :limit
+
+      # @api private
+      def initialize(machine, limit, to)
+        @limit = check_limit(limit)
+        @tell = teller(to)
+        @lookout = Lookout.new(machine, @limit)
+        @lookout.thread = @thread = Thread.new { work }
+        @thread.name = "ringspun watch"
+        @thread.report_on_exception = false
+      end
+
+      # Ends the thread, which finishes what it is about to tell. Waits for that.
+      #
+      # May switch strands.
+      #
+      # @return [nil]
+      # @since 0.1.0
+      def stop
+        end_soon
+        @thread.join unless Thread.current == @thread
+        nil
+      end
+
+      # @return [Boolean]
+      # @since 0.1.0
+      def stopped? = !@thread.alive?
+
+      private
+
+      # In a forked child, where there is no thread, the lookout's lock may be held for ever.
+      def end_soon = @thread.alive? && @lookout.stop
+
+      def check_limit(limit)
+        return Float(limit) if limit.is_a?(Numeric) && limit.real? && limit.positive? && limit.to_f.finite?
+
+        raise UsageError, "limit: must be a positive number of seconds, got #{limit.inspect}"
+      end
+
+      def teller(to)
+        if to.respond_to?(:call) then to
+        elsif to.respond_to?(:warn) then ->(stall) { to.warn(stall.to_s) }
+        elsif to.respond_to?(:write) then ->(stall) { to.write("#{stall}\n") }
+        else
+          raise UsageError, "to: must be a Logger, an IO, or answer to #call, got #{to.inspect}"
+        end
+      end
+
+      def work
+        while (strand, seconds, backtrace, lasts = @lookout.wait)
+          tell(Stall.new(strand, seconds, backtrace || [], lasts))
+        end
+      end
+
+      def tell(stall)
+        @tell.call(stall)
+      rescue StandardError => e # of this stall, and not for the next
+        Kernel.warn("#{stall}\nringspun: this could not be told as asked for: #{e.full_message(highlight: false)}")
+      end
+    end
+  end
+end
