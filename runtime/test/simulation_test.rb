@@ -345,7 +345,7 @@ class SimulationTest < Minitest::Test
 
   # What the strands of this file wait for, and the lines where they were spun.
   def reported(message)
-    message.scan(/^    #<Ringspun::Strand:0x\h+ parked> spun at \S*simulation_test\.rb:(\d+):.*: waits for (.*?)(?: \d+)?, for .* s$/)
+    message.scan(/^ {4}#<Ringspun::Strand:0x\h+ parked> spun at \S*simulation_test\.rb:(\d+):.*: waits for (.*?)(?: \d+)?, for /)
            .map { |line, what| [what, Integer(line)] }
   end
 
