@@ -11,14 +11,33 @@ debian_install() {
 
   debian_prepare
   debian_choose_suite "$@"
+  debian_leave_services "$@"
   say "apt would do this:"
   "${apt_get[@]}" -s -V install "${from[@]}" "$@" |
     sed -nE '/^(Inst|Conf|Remv) /d; /^The following (NEW|packages will be)/,$p' >&2 ||
     die "apt finds no way to install $*; see above."
   debian_agree
   debian_as_root env DEBIAN_FRONTEND=noninteractive "${apt_get[@]}" -y -o Dpkg::Options::=--force-confdef \
-    -o Dpkg::Options::=--force-confold install "${from[@]}" "$@" 9>&-
+    -o Dpkg::Options::=--force-confold "${services[@]}" install "${from[@]}" "$@" 9>&-
   rm -rf "$apt_dir"
+}
+
+# Debian starts what it installs as a service, now and at every boot. The tests start servers of their own, and nobody has
+# asked for another. A policy (see invoke-rc.d(8)) that the system has already stays as it is.
+debian_leave_services() {
+  services=()
+  [[ " $* " == *" redis-server "* || " $* " == *" postgresql "* ]] || return 0
+
+  cat >"$apt_dir/policy-rc.d" <<'POLICY'
+#!/bin/sh
+case "$*" in *redis-server* | *postgresql*) exit 101 ;; esac
+POLICY
+  local policy=/usr/sbin/policy-rc.d units=
+  [[ " $* " != *" redis-server "* ]] || units+=" redis-server.service"
+  [[ " $* " != *" postgresql "* ]] || units+=" postgresql.service"
+  services=(-o DPkg::Pre-Invoke::="test -e $policy || install -m 755 $apt_dir/policy-rc.d $policy"
+    -o DPkg::Post-Invoke::="! cmp -s $apt_dir/policy-rc.d $policy || rm $policy"
+    -o DPkg::Post-Invoke::="! command -v systemctl >/dev/null || systemctl --quiet disable$units || true")
 }
 
 debian_prepare() {
@@ -89,6 +108,7 @@ debian_mirror() {
 }
 
 debian_agree() {
+  ((${#services[@]} == 0)) || say "The servers are for tests, which start them when they need them. No service is started."
   if ((${#from[@]})); then
     say "These come from Debian's suite ${from[1]}. Your source list stays as it is, so apt will not update them" \
       "until you add that suite or upgrade the system."
