@@ -1,0 +1,94 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+require "socket"
+require_relative "strands"
+
+# What tests of stock Ruby code share. `parked` is how they assert that another strand goes on: it comes back only when the
+# strand that it has made waits, and a call that holds the thread instead never lets it.
+module Stock
+  include Strands
+
+  def setup
+    super
+    GC.stress = false # most of what runs here is not ours; what is has tests of its own
+  end
+
+  private
+
+  # Without printing them.
+  def assert_same_bytes(expected, bytes) = assert(expected.b == bytes.b, "#{bytes.bytesize} other bytes")
+
+  # Yields the port of an HTTP server of the run: a strand for each connection, which calls `answer` with the first line of each
+  # request. What that returns is the body.
+  def http_server(answer, wrap: ->(socket) { socket })
+    listener = TCPServer.new("127.0.0.1", 0)
+    serving = machine.spin do
+      loop do
+        socket = listener.accept
+        machine.spin { serve_http(wrap.call(socket), answer) }
+      end
+    end
+    yield listener.addr[1]
+  ensure
+    machine.terminate(serving)
+    error_of { serving.join }
+    listener.close
+  end
+
+  def serve_http(socket, answer)
+    while (request = socket.gets)
+      nil until socket.gets == "\r\n"
+      body = answer.call(request.chomp)
+      socket.write("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: #{body.bytesize}\r\n\r\n", body)
+    end
+  rescue EOFError, SystemCallError
+    nil # the client is gone
+  ensure
+    socket.close
+  end
+
+  # Yields the port of a listener that has no place for one more.
+  def with_full_listener
+    listener = Socket.new(:INET, :STREAM)
+    listener.bind(Addrinfo.tcp("127.0.0.1", 0))
+    listener.listen(0)
+    waiting = Array.new(3) do
+      Socket.new(:INET, :STREAM).tap { |socket| socket.connect_nonblock(listener.local_address, exception: false) }
+    end
+    yield listener.local_address.ip_port
+  ensure
+    [listener, *waiting].each(&:close)
+  end
+
+  # Runs Ruby code in a process that ends when we do, and yields the port that it has printed. /meet answers when a second
+  # request for it has come: who asks for both from one thread has two requests under way.
+  def web_server(code)
+    reader, writer = IO.pipe
+    outside, stop = IO.pipe
+    pid = spawn("setpriv", "--pdeathsig=KILL", RbConfig.ruby, "-W0", "-rbundler/setup", "-e", WEB_SERVER, code,
+                in: outside, out: writer)
+    [writer, outside].each(&:close)
+    yield Integer(reader.gets)
+  ensure
+    [reader, stop].each(&:close)
+    wait_for(pid, 30) { flunk "the server does not end" }
+  end
+
+  WEB_SERVER = <<~'RUBY'
+    require "socket"
+    $stdout.sync = true
+    waiting = Thread::Queue.new
+    answer = lambda do |path|
+      next "you asked for #{path}" unless path == "/meet"
+
+      turn = Thread::Queue.new
+      waiting << turn
+      waiting.pop.push("met").then { waiting.pop << "met" } if waiting.size == 2
+      turn.pop
+    end
+    serve = eval(ARGV.fetch(0))
+    Thread.new { $stdin.read && exit!(true) }
+    serve.call(answer) { |port| puts port }
+  RUBY
+end
