@@ -116,7 +116,7 @@ class StockIOTest < Minitest::Test
       texts = Array.new(20) do |i|
         machine.spin do
           Tempfile.create("strand") do |file|
-            100.times { |line| file.puts("#{i}: #{line}") && machine.yield }
+            100.times { |line| file.write("#{i}: #{line}\n") && machine.yield }
             file.flush.rewind
             file.read
           end

@@ -29,7 +29,7 @@ class StockSocketTest < Minitest::Test
     Ringspun.run do
       server = TCPServer.new("127.0.0.1", 0)
       serving = parked do
-        Array.new(30) { server.accept }.each { |connection| connection.puts(connection.gets.upcase) && connection.close }
+        Array.new(30) { server.accept }.each { |connection| connection.write(connection.gets.upcase) && connection.close }
       end
       answers = Array.new(30) do |i|
         machine.spin do

@@ -23,16 +23,17 @@ module Stock
   # request. What that returns is the body.
   def http_server(answer, wrap: ->(socket) { socket })
     listener = TCPServer.new("127.0.0.1", 0)
-    serving = machine.spin do
-      loop do
-        socket = listener.accept
-        machine.spin { serve_http(wrap.call(socket), answer) }
+    machine.scope do |scope|
+      scope.spin do
+        loop do
+          socket = listener.accept
+          scope.spin { serve_http(wrap.call(socket), answer) }
+        end
       end
+      yield listener.addr[1]
+      scope.cancel
     end
-    yield listener.addr[1]
   ensure
-    machine.terminate(serving)
-    error_of { serving.join }
     listener.close
   end
 
