@@ -43,6 +43,15 @@ class ReuseTest < Minitest::Test
     assert_equal [nil, :value], [machine.spin {}.await, machine.spin { :value }.await]
   end
 
+  # As Active Support keeps its execution state, and with it who the current user is.
+  def test_a_fiber_with_instance_variables_is_not_used_again
+    fiber = machine.spin { Fiber.current.tap { |current| current.instance_variable_set(:@state, "ann's") } }.await
+    other, state = machine.spin { [Fiber.current, Fiber.current.instance_variable_get(:@state)] }.await
+    assert_nil state
+    refute_same fiber, other
+    refute_predicate fiber, :alive?
+  end
+
   def test_a_frozen_or_strange_fiber_local
     seen = after(-> { Thread.current[:frozen] = "x"; Thread.current[:"a b?"] = 1 }) { Thread.current.keys }
     assert_empty seen

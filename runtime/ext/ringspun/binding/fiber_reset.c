@@ -1,4 +1,5 @@
-/* fiber_reset: a fiber that ran one strand is made as new for the next: no storage, no fiber-locals, no $! and $~.
+/* fiber_reset: a fiber that ran one strand is made as new for the next: no storage, no fiber-locals, no $! and $~. One with
+ * instance variables ends with its strand: they are how libraries keep state of their own for a fiber.
  *
  * A stock Mutex that the strand left locked is owned by the fiber, and what becomes of it when that fiber ends is CRuby's
  * business; so such a fiber must end. Ruby has no call that tells; the list of locked mutexes hangs in the thread's data.
@@ -98,7 +99,7 @@ static VALUE reset(VALUE unused) {
 }
 
 bool rsb_fiber_reset(void) {
-    if (holds_stock_mutex()) return false;
+    if (holds_stock_mutex() || rb_ivar_count(rb_fiber_current()) > 0) return false;
     int state = 0;
     rb_protect(reset, Qnil, &state);
     if (state) rb_set_errinfo(Qnil);
