@@ -20,10 +20,10 @@ class Servers
     (
       "$@" >"$folder/log" 2>&1 3<&- &
       read -r _ <&3
-      kill -"$signal" $!
+      kill -"$signal" $! 2>&-
       wait $!
       rm -rf "$folder"
-    ) >/dev/null 2>&1 &
+    ) >/dev/null & # what reads our errors sees their end when all is done
   SH
 
   @running = {}

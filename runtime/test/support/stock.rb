@@ -62,12 +62,12 @@ module Stock
     [listener, *waiting].each(&:close)
   end
 
-  # Runs Ruby code in a process that ends when we do, and yields the port that it has printed. /meet answers when a second
-  # request for it has come: who asks for both from one thread has two requests under way.
-  def web_server(code)
+  # Runs a server, which Ruby code makes, in a process that ends when we do, and yields its port. `answer`, which the code is
+  # called with, answers for the path /meet when a second request for it has come: who gets both has had two under way.
+  def server_process(code)
     reader, writer = IO.pipe
     outside, stop = IO.pipe
-    pid = spawn("setpriv", "--pdeathsig=KILL", RbConfig.ruby, "-W0", "-rbundler/setup", "-e", WEB_SERVER, code,
+    pid = spawn("setpriv", "--pdeathsig=KILL", RbConfig.ruby, "-W0", "-rbundler/setup", "-e", SERVER, code,
                 in: outside, out: writer)
     [writer, outside].each(&:close)
     yield Integer(reader.gets)
@@ -76,7 +76,7 @@ module Stock
     wait_for(pid, 30) { flunk "the server does not end" }
   end
 
-  WEB_SERVER = <<~'RUBY'
+  SERVER = <<~'RUBY'
     require "socket"
     $stdout.sync = true
     waiting = Thread::Queue.new
