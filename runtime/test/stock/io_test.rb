@@ -178,7 +178,9 @@ class StockIOTest < Minitest::Test
     Tempfile.create do |file|
       Ringspun.run do
         reader, writer = pipe
-        holding = parked { File.open(file.path) { |mine| mine.flock(File::LOCK_EX) && reader.gets } }
+        locked = Thread::Queue.new
+        holding = machine.spin { File.open(file.path) { |mine| locked.push(mine.flock(File::LOCK_EX)) && reader.gets } }
+        locked.pop
         refute File.open(file.path) { |mine| mine.flock(File::LOCK_EX | File::LOCK_NB) }
         writer.puts
         holding.join

@@ -45,34 +45,52 @@ static rsb_scheduler *get(VALUE self) {
 
 /* --- whose machine --- */
 
+NORETURN(static void fail_elsewhere(void));
+static void fail_elsewhere(void) {
+    rb_raise(rsb_eWrongThread, "this scheduler serves another thread; give every thread a Ringspun::Scheduler of its own");
+}
+
+static bool is_bound(const rsb_scheduler *scheduler) {
+    return !NIL_P(scheduler->machine) && !rsb_is_gone(rsb_machine_any_thread(scheduler->machine));
+}
+
+/* On a worker thread: from 3.4 on CRuby has IO.copy_stream done there, which calls the hooks of the strand's scheduler. */
+static bool is_elsewhere(VALUE self) {
+    rsb_machine *here = rsb_existing();
+    rsb_scheduler *scheduler = get(self);
+    return is_bound(scheduler) && (!here || here->self != scheduler->machine) && rb_fiber_scheduler_get() != self;
+}
+
 /* A machine that was closed is followed by another. */
 static void bind(rsb_scheduler *scheduler, rsb_machine *machine, bool made) {
-    if (!NIL_P(scheduler->machine) && !rsb_is_gone(rsb_machine_any_thread(scheduler->machine))) {
-        rb_raise(rsb_eWrongThread, "this scheduler serves another thread; give every thread a Ringspun::Scheduler of its own");
-    }
+    if (is_bound(scheduler)) fail_elsewhere();
     scheduler->machine = machine->self;
     scheduler->own = made;
 }
 
-/* This thread's. */
+/* This thread's. NULL: this is a thread that it does not serve. */
 static rsb_machine *machine_of(VALUE self) {
     rsb_scheduler *scheduler = RTYPEDDATA_GET_DATA(self); /* unchecked: Ruby calls the hooks on nothing else */
     rsb_machine *machine = rsb_existing();
-    bool made = !machine;
-    if (RS_UNLIKELY(made)) machine = rsb_current();
-    if (RS_UNLIKELY(scheduler->machine != machine->self)) bind(scheduler, machine, made);
+    if (RS_UNLIKELY(!machine || scheduler->machine != machine->self)) {
+        if (is_elsewhere(self)) return NULL;
+        bool made = !machine;
+        if (made) machine = rsb_current();
+        bind(scheduler, machine, made);
+    }
     rsb_notice_fork(machine);
     return machine;
 }
 
 rsb_machine *rsb_hook_machine(VALUE self) {
     rsb_machine *machine = machine_of(self);
-    return RS_UNLIKELY(rsb_between_strands(machine)) ? NULL : machine;
+    return RS_UNLIKELY(!machine || rsb_between_strands(machine)) ? NULL : machine;
 }
 
 static rsb_machine *parking_machine(VALUE self, const char *what) {
     rsb_machine *machine = rsb_hook_machine(self);
     if (machine) return machine;
+    if (is_elsewhere(self)) fail_elsewhere();
     rb_raise(rsb_eUsage, "%s: a signal handler or finalizer that runs while the machine switches cannot wait for others", what);
 }
 

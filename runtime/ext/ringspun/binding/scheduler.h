@@ -7,7 +7,7 @@
 #include <ruby/fiber/scheduler.h>
 
 /* The machine that serves a hook of this thread. NULL: nothing may park now, because a signal handler or a finalizer has called
- * while the machine switches: what the hook is for is done by a plain call, which blocks the thread. */
+ * while the machine switches, or this is a worker thread: what the hook is for is done by a plain call, which blocks the thread. */
 rsb_machine *rsb_hook_machine(VALUE self);
 
 /* True when the nearest method outside of the running hook is written in C. */
