@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "open3"
+require "support/servers"
 require "tmpdir"
 
 # What the guides show is what happens. Every Ruby block of README.md and docs/ is a whole program, run here as such; each
@@ -37,10 +38,14 @@ class DocsTest < Minitest::Test
 
   FENCES = PAGES.flat_map { |page| fences_of(page) }.freeze
 
+  # A program that reads DATABASE_URL has a database, and the gems of the bundle.
+  NEED_DATABASE = FENCES.select { |fence| fence.content.include?("DATABASE_URL") }.map { |fence| "test_#{fence.name}" }.freeze
+
   # The guides say it once: `require "ringspun"` is understood.
   FENCES.select { |fence| fence.language == "ruby" }.each do |fence|
     define_method("test_#{fence.name}") do
-      answer = Dir.mktmpdir { |folder| ruby_child("Dir.chdir ARGV.shift; require 'ringspun'; #{fence.content}", folder) }
+      code = "Dir.chdir ARGV.shift; require 'ringspun'; #{fence.content}"
+      answer = Dir.mktmpdir { |folder| ruby_child(code, folder, env: environment) }
       assert_equal [fence.expected, ""], [answer.out.lines(chomp: true), answer.err], fence.name
       assert_predicate answer.status, :success?, fence.name
     end
@@ -54,6 +59,12 @@ class DocsTest < Minitest::Test
                                        *folders.map { |folder| "-I#{folder}" }, "-", stdin_data: fence.content)
       assert_predicate status, :success?, output
     end
+  end
+
+  # The server starts before the descriptors are counted: its own is no test's.
+  def before_setup
+    Servers.postgres if NEED_DATABASE.include?(name)
+    super
   end
 
   # The programs run in processes of their own; a collection at every allocation of this one would find nothing.
@@ -141,6 +152,12 @@ class DocsTest < Minitest::Test
 
       found += more
     end
+  end
+
+  def environment
+    return {} unless NEED_DATABASE.include?(name)
+
+    { "DATABASE_URL" => "postgres:///postgres?user=ringspun&host=#{Servers.postgres.folder}", "RUBYOPT" => "-rbundler/setup" }
   end
 
   def fences_on(page) = FENCES.select { |fence| fence.page == page }

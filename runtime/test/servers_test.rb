@@ -10,11 +10,13 @@ class ServersTest < Minitest::Test
     require "support/servers"
     include Servers::Redis
     UNIXSocket.open(redis_path) { |socket| socket.write("PING\r\n") && puts(socket.gets) }
-    puts redis.folder
+    puts Servers.redis.folder
     $stdout.flush
   RUBY
 
-  { "exit!(true)" => true, "Process.kill(:KILL, Process.pid)" => nil, "Servers.stop && exit!(true)" => true }.each do |ending, success|
+  ENDINGS = { "exit!(true)" => true, "Process.kill(:KILL, Process.pid)" => nil, "Servers.stop && exit!(true)" => true }.freeze
+
+  ENDINGS.each do |ending, success|
     define_method("test_a_server_and_its_folder_are_gone_after_#{ending}") do
       answer = ruby_child("#{START}\n#{ending}", env: { "RUBYOPT" => "-rbundler/setup" })
       assert_equal ["", success], [answer.err, answer.status.success?]

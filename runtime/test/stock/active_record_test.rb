@@ -148,15 +148,14 @@ class StockActiveRecordTest < Minitest::Test
 
   def test_a_strand_that_waits_for_a_connection
     Ringspun.run do
-      queue = Thread::Queue.new
-      holding = Array.new(POOL) { spin { |connection| connection.select_value("SELECT 1") + queue.pop } }
-      until_parked(*holding)
-      yield_until("all are lent") { queue.num_waiting == POOL }
+      lent, queue = Thread::Queue.new, Thread::Queue.new
+      holding = Array.new(POOL) { spin { |connection| lent.push(connection.select_value("SELECT 1")) && queue.pop } }
+      POOL.times { lent.pop }
       waiting = parked { Record.with_connection { |connection| connection.select_value("SELECT 7") } }
       queue << 1
       assert_equal 7, waiting.await
       (POOL - 1).times { queue << 1 }
-      assert_equal [2] * POOL, machine.await(*holding)
+      assert_equal [1] * POOL, machine.await(*holding)
     end
   end
 end

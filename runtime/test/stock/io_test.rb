@@ -173,7 +173,6 @@ class StockIOTest < Minitest::Test
     end
   end
 
-
   def test_a_file_locked_by_another_strand
     Tempfile.create do |file|
       Ringspun.run do

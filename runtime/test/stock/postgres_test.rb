@@ -106,7 +106,9 @@ class StockPostgresTest < Minitest::Test
       connected do |holder|
         holder.exec("SELECT pg_advisory_lock(2)")
         waiting = Array.new(CONNECTIONS) do |i|
-          machine.spin { connected { |other| other.exec_params("SELECT pg_advisory_lock_shared(2), $1::int AS i", [i]).first["i"] } }
+          machine.spin do
+            connected { |other| other.exec_params("SELECT pg_advisory_lock_shared(2), $1::int", [i]).getvalue(0, 1) }
+          end
         end
         until_waiting(holder, CONNECTIONS)
         holder.exec("SELECT pg_advisory_unlock(2)")

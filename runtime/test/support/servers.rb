@@ -113,45 +113,44 @@ class Servers
     raise
   end
 
-  # Before the descriptors are counted: the server's is no test's.
-  module Postgres
-    USER = "ringspun"
-
-    def before_setup
-      postgres
-      super
-    end
-
+  class << self
     def postgres
-      Servers.start(:postgres) do |server|
+      start(:postgres) do |server|
         data = File.join(server.folder, "data")
-        server.prepare(Servers.program("initdb"), "--pgdata=#{data}", "--username=#{USER}", "--auth=trust", "--encoding=UTF8",
+        server.prepare(program("initdb"), "--pgdata=#{data}", "--username=ringspun", "--auth=trust", "--encoding=UTF8",
                        "--locale=C", "--no-sync")
         settings = { listen_addresses: "", unix_socket_directories: server.folder, fsync: "off", full_page_writes: "off",
-                     max_connections: 200, shared_buffers: "16MB" }
-        server.run(Servers.program("postgres"), "-D", data, *settings.flat_map { |name, value| ["-c", "#{name}=#{value}"] },
-                   signal: "INT")
+                     max_connections: 200, shared_buffers: "16MB" }.map { |name, value| "--#{name}=#{value}" }
+        server.run(program("postgres"), "-D", data, *settings, signal: "INT")
       end
     end
 
+    def redis
+      start(:redis) do |server|
+        server.run(program("redis-server"), "--port", "0", "--unixsocket", File.join(server.folder, "redis.sock"),
+                   "--save", "", "--appendonly", "no", "--dir", server.folder, signal: "TERM")
+      end
+    end
+  end
+
+  # Starts it before the descriptors are counted: the server's is no test's.
+  module Postgres
+    def before_setup
+      Servers.postgres
+      super
+    end
+
     # For libpq and what is built on it.
-    def postgres_options = { host: postgres.folder, user: USER, dbname: "postgres" }
+    def postgres_options = { host: Servers.postgres.folder, user: "ringspun", dbname: "postgres" }
   end
 
   # As for Postgres.
   module Redis
     def before_setup
-      redis
+      Servers.redis
       super
     end
 
-    def redis
-      Servers.start(:redis) do |server|
-        server.run(Servers.program("redis-server"), "--port", "0", "--unixsocket", File.join(server.folder, "redis.sock"),
-                   "--save", "", "--appendonly", "no", "--dir", server.folder, signal: "TERM")
-      end
-    end
-
-    def redis_path = File.join(redis.folder, "redis.sock")
+    def redis_path = File.join(Servers.redis.folder, "redis.sock")
   end
 end
