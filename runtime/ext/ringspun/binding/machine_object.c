@@ -214,7 +214,7 @@ rsb_machine *rsb_machine_of(VALUE self) {
 rsb_machine *rsb_current(void) {
     rsb_machine *machine = rsb_existing();
     if (RS_UNLIKELY(!machine)) {
-        rb_class_new_instance(0, NULL, rsb_cMachine);
+        rb_funcall(rsb_cMachine, rb_intern("new"), 0); /* and not by a function that passes on our caller's block */
         machine = rsb_existing();
     }
     check(machine);
