@@ -157,7 +157,7 @@ class DocsTest < Minitest::Test
   def environment
     return {} unless NEED_DATABASE.include?(name)
 
-    { "DATABASE_URL" => "postgres:///postgres?user=ringspun&host=#{Servers.postgres.folder}", "RUBYOPT" => "-rbundler/setup" }
+    { "DATABASE_URL" => Servers.postgres_url, "RUBYOPT" => "-rbundler/setup" }
   end
 
   def fences_on(page) = FENCES.select { |fence| fence.page == page }

@@ -2,11 +2,14 @@
 
 require "test_helper"
 require "rbs"
+require "support/servers"
 require "tmpdir"
 
 # The signatures under sig/ say what there is, no more and no less, and what they say is so. `rake test:rbs` checks that they
 # make sense by themselves.
 class SignaturesTest < Minitest::Test
+  include Servers::Postgres
+
   ROOT = File.expand_path("../..", __dir__)
   SIGNATURES = Dir[File.join(ROOT, "runtime/sig/**/*.rbs")].sort.freeze
 
@@ -108,7 +111,7 @@ class SignaturesTest < Minitest::Test
     Dir.mktmpdir do |folder|
       programs = write_programs(folder)
       environment = { "RUBYOPT" => "-rbundler/setup", "RBS_TEST_TARGET" => "Ringspun,Ringspun::*", "RBS_TEST_LOGLEVEL" => "error",
-                      "RBS_TEST_OPT" => "-I #{ROOT}/runtime/sig" }
+                      "RBS_TEST_OPT" => "-I #{ROOT}/runtime/sig", "DATABASE_URL" => Servers.postgres_url }
       answer = ruby_child(WATCH, *programs, env: environment, timeout: 50)
       assert_equal ["", programs], [answer.err, answer.out.lines(chomp: true)]
     end

@@ -12,6 +12,7 @@ begin
   require "active_record/connection_adapters/postgresql_adapter"
 ensure
   $VERBOSE = verbose
+  Fiber[:i18n_config] = nil # not for every strand of the other tests
 end
 
 # Active Record on a real server, with the isolation level that is made for fibers.
@@ -47,6 +48,7 @@ class StockActiveRecordTest < Minitest::Test
     Record.with_connection { |connection| connection.execute("DROP TABLE ar_accounts") }
     Record.connection_pool.disconnect!
     Record.remove_connection
+    Fiber[:i18n_config] = nil
     super
   end
 

@@ -125,6 +125,8 @@ class Servers
       end
     end
 
+    def postgres_url = "postgres:///postgres?user=ringspun&host=#{postgres.folder}"
+
     def redis
       start(:redis) do |server|
         server.run(program("redis-server"), "--port", "0", "--unixsocket", File.join(server.folder, "redis.sock"),
