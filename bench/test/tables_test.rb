@@ -5,7 +5,7 @@ require_relative "test_helper"
 class BenchTest::TablesTest < Minitest::Test
   def test_all_tables_are_there_in_the_order_of_the_report
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue switch timeout spawn beside_cpu parked
-                    echo armed accept files timers idle batch http tls keep_alive], BenchTest.tables.map(&:name)
+                    echo armed accept files timers idle batch http tls keep_alive pg], BenchTest.tables.map(&:name)
   end
 
   def test_every_table_has_all_contenders_and_says_what_it_does
@@ -13,7 +13,7 @@ class BenchTest::TablesTest < Minitest::Test
       peers = table.name == "batch" ? [] : %w[threads async]
       assert_equal peers, table.peers.map(&:name) - %w[uringmachine], table.name
       ours = ["ringspun", "ringspun epoll", "ringspun sqpoll"]
-      ours.unshift("ringspun fs") unless %w[batch http tls keep_alive].include?(table.name)
+      ours.unshift("ringspun fs") unless %w[batch http tls keep_alive pg].include?(table.name)
       assert_equal ours, table.contenders.filter_map { _1.backend && _1.name }
       refute_empty table.about, table.name
     end

@@ -180,7 +180,7 @@ module Bench
   # The order in which the report shows them: the tables of the published comparison first, then our own.
   ORDER = %w[pipe socketpair mutex_cpu mutex_io queue switch timeout spawn beside_cpu parked
              echo armed accept files timers idle batch
-             http tls keep_alive].freeze
+             http tls keep_alive pg].freeze
 
   @tables = []
 

@@ -5,8 +5,8 @@ require "io/nonblock"
 require "socket"
 require "tmpdir"
 
-# Servers of our own, each started when a test first wants it and stopped with the process, on a Unix socket in a temporary
-# folder. A test class that needs one includes Servers::Postgres or Servers::Redis.
+# Servers of our own, for tests and the bench, each started when somebody first wants it and stopped with the process, on a Unix
+# socket in a temporary folder. A test class that needs one includes Servers::Postgres or Servers::Redis.
 #
 # Between us and a server stands a shell that knows when we end, however we do: its end of a socket pair then says so. It stops
 # the server, waits for it and removes the folder. Should somebody kill the shell, the kernel stops the server.
@@ -46,7 +46,7 @@ class Servers
     end
   end
 
-  Minitest.after_run { stop }
+  defined?(Minitest) ? Minitest.after_run { stop } : at_exit { stop }
 
   attr_reader :folder
 
