@@ -40,9 +40,12 @@ module Ringspun
     end
 
     def call(&block)
+      return Fiber.blocking { block.call } if in_signal_handler?
+
       job = Job.new(block, nil, nil, Thread::Queue.new)
       @jobs << job
-      start_thread if @jobs.num_waiting.zero?
+      # One that is idle counts as waiting until it has run, so two jobs in a row must not both rely on it.
+      start_thread if @jobs.size > @jobs.num_waiting
       Ringspun.shield { job.done.pop }
       raise job.error if job.error
 
@@ -50,6 +53,13 @@ module Ringspun
     end
 
     private
+
+    # There CRuby allows no lock, and so nobody to wait for.
+    def in_signal_handler?
+      @lock.synchronize { false }
+    rescue ThreadError
+      true
+    end
 
     def start_thread
       @lock.synchronize do

@@ -265,8 +265,8 @@ static VALUE scheduler_kernel_sleep(int argc, VALUE *argv, VALUE self) {
         return Qtrue;
     }
     int64_t deadline_ns = delay_ns == RS_NEVER ? RS_NEVER : rs_deadline_after(rs_now(&machine->engine), delay_ns);
-    /* An unblock is for the sleep of a Mutex, as ConditionVariable#wait calls it, and for no other. */
-    if (argc > 0 && rsb_called_by("Thread::Mutex", "sleep")) {
+    /* Any other is that of a Mutex: ConditionVariable#wait, or IO#close that waits for those who use the IO. */
+    if (argc > 0 && !rsb_called_by("Kernel", "sleep")) {
         block_until(machine, Qnil, deadline_ns);
         return Qtrue;
     }

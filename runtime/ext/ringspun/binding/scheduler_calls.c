@@ -106,13 +106,14 @@ static VALUE free_lookup(VALUE lookup) {
  * @since 0.1.0
  */
 static VALUE scheduler_address_resolve(VALUE self, VALUE hostname) {
-    const char *host = StringValueCStr(hostname);
-    if (strlen(host) >= RS_HOST_SIZE) return Qnil;
     rsb_machine *machine = rsb_hook_machine(self);
     if (machine && machine->engine.backend->closed_world) machine = NULL;
     if (machine) rsb_after_inline(machine);
+    /* Only now: others may have changed it. */
+    const char *host = StringValueCStr(hostname);
+    if (strlen(host) >= RS_HOST_SIZE) return Qnil;
     look_up call = {machine, rs_alloc(sizeof(rs_lookup))};
-    strcpy(call.answer->host, StringValueCStr(hostname));
+    strcpy(call.answer->host, host);
     return rb_ensure(resolve, (VALUE)&call, free_lookup, (VALUE)call.answer);
 }
 
@@ -129,8 +130,9 @@ static VALUE call_work(RB_BLOCK_CALL_FUNC_ARGLIST(unused, work)) { return rb_fun
  * @since 0.1.0
  */
 static VALUE scheduler_blocking_operation_wait(VALUE self, VALUE work) {
-    if (rsb_hook_machine(self)) rsb_offload(call_work, work);
-    else rb_funcall(work, id_call, 0);
+    rsb_machine *machine = rsb_hook_machine(self);
+    if (machine && !machine->engine.backend->closed_world) rsb_offload(call_work, work);
+    else rsb_blocking(call_work, work); /* or it would call this hook again */
     return Qnil;
 }
 

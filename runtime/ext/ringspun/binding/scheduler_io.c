@@ -39,12 +39,15 @@ RSB_APART static long look_up(rsb_machine *machine, int fd) {
     return RS_FD_STREAM | SORT_SOCKET | (descriptor->bytes ? SORT_BYTES : 0) | (descriptor->tells_rest ? SORT_TELLS_REST : 0);
 }
 
+static VALUE look_at(rsb_machine *machine, VALUE io, int fd) {
+    VALUE known = LONG2FIX(((long)fd << SORT_BITS) | look_up(machine, fd));
+    if (RB_TYPE_P(io, T_FILE) && !OBJ_FROZEN(io)) rb_ivar_set(io, id_sort, known);
+    return known;
+}
+
 static void know(rsb_machine *machine, VALUE io, int fd) {
     VALUE known = rb_attr_get(io, id_sort);
-    if (RS_UNLIKELY(NIL_P(known) || FIX2LONG(known) >> SORT_BITS != fd)) {
-        known = LONG2FIX(((long)fd << SORT_BITS) | look_up(machine, fd));
-        if (!OBJ_FROZEN(io)) rb_ivar_set(io, id_sort, known);
-    }
+    if (RS_UNLIKELY(NIL_P(known) || FIX2LONG(known) >> SORT_BITS != fd)) known = look_at(machine, io, fd);
     long sort = FIX2LONG(known);
     rs_descriptor *descriptor = rs_descriptor_get(&machine->engine.descriptors, fd);
     descriptor->kind = sort & SORT_KIND;
@@ -66,8 +69,11 @@ static bool is_open_as(VALUE io, int fd) {
 NORETURN(static void fail_closed(void));
 static void fail_closed(void) { rb_raise(rb_eIOError, "stream closed in another strand"); }
 
+/* What only has a `fileno` has none. */
+static VALUE timeout_of(VALUE io) { return RB_TYPE_P(io, T_FILE) ? rb_io_timeout(io) : Qnil; }
+
 static int64_t io_deadline(rsb_machine *machine, VALUE io) {
-    VALUE timeout = rb_io_timeout(io);
+    VALUE timeout = timeout_of(io);
     return RS_LIKELY(NIL_P(timeout)) ? RS_NEVER : rsb_interval_end(machine, timeout);
 }
 
@@ -99,10 +105,18 @@ static void *call_outside(void *argument) {
     return NULL;
 }
 
-RSB_APART static int64_t outside(outside_call call) {
-    call.result = -EINTR;
-    rb_nogvl(call_outside, &call, RUBY_UBF_IO, NULL, 0);
-    return call.result;
+/* Any other signal may interrupt it, as that of the child which sent the one that is being handled. */
+static int64_t outside(outside_call call) {
+    int64_t deadline_ns = call.timeout_ms < 0 ? RS_NEVER : rs_clock_ns() + call.timeout_ms * INT64_C(1000000);
+    for (;;) {
+        call.result = -EINTR;
+        rb_nogvl(call_outside, &call, RUBY_UBF_IO, NULL, 0);
+        if (call.result != -EINTR) return call.result;
+        rb_thread_check_ints();
+        if (deadline_ns == RS_NEVER) continue;
+        int64_t left_ns = deadline_ns - rs_clock_ns();
+        call.timeout_ms = left_ns > 0 ? (int)((left_ns + 999999) / 1000000) : 0;
+    }
 }
 
 static bool serves(const rsb_machine *machine) { return machine && !machine->engine.backend->closed_world; }
@@ -128,36 +142,50 @@ static int milliseconds(VALUE timeout) {
     return (int)(interval.tv_sec * 1000 + (interval.tv_nsec + 999999) / 1000000);
 }
 
+NORETURN(static void fail_timeout(void));
+static void fail_timeout(void) { rb_raise(rb_eIOTimeoutError, "Blocking operation timed out!"); }
+
+/* Who only waits is told; of a read or a write CRuby would make an error of whatever `errno` is by then. */
+static VALUE out_of_time(bool of_io) {
+    static const char *const waits[] = {"wait_readable", "wait_writable", "wait", "wait_priority"};
+    bool only_waits = !of_io;
+    for (size_t i = 0; !only_waits && i < sizeof(waits) / sizeof(*waits); i++) only_waits = rsb_called_by("IO", waits[i]);
+    if (!only_waits) fail_timeout();
+    return Qfalse;
+}
+
 /* Called when an IO is not ready: waits until it is.
  *
  * May switch strands.
  *
  * @param io [IO]
  * @param events [Integer] IO::READABLE, IO::PRIORITY and IO::WRITABLE, combined
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: the IO's own timeout
  * @return [Integer, false] the events that it is ready for; false when the time is up
  * @raise [IOError] when the IO is closed meanwhile by {Machine#close}
+ * @raise [IO::TimeoutError] when the IO's own time is up, for a read or a write
  * @since 0.1.0
  */
 static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout) {
     uint32_t mask = mask_of(events);
     rsb_machine *machine = rsb_hook_machine(self);
     int fd = rb_io_descriptor(io);
-    if (timeout == Qundef) timeout = rb_io_timeout(io);
+    bool own = NIL_P(timeout) || timeout == Qundef;
+    if (own) timeout = timeout_of(io);
     if (RS_UNLIKELY(!serves(machine))) {
         int64_t result = outside((outside_call){.kind = RS_OP_POLL, .fd = fd, .events = (short)mask, .timeout_ms = milliseconds(timeout)});
         if (result < 0) rb_syserr_fail((int)-result, "io_wait");
-        return result == 0 ? Qfalse : ready_events(result, mask);
+        return result == 0 ? out_of_time(own) : ready_events(result, mask);
     }
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .flags = mask};
     int64_t result;
     if (timeout == INT2FIX(0)) {
         rsb_after_inline(machine);
         result = rs_try(&machine->engine, &request);
-        if (result == -EAGAIN) return Qfalse;
+        if (result == -EAGAIN) return out_of_time(own);
     } else {
         result = rsb_perform_until(machine, &request, rsb_interval_end(machine, timeout), NULL, NULL);
-        if (result == -ETIMEDOUT) return Qfalse;
+        if (result == -ETIMEDOUT) return out_of_time(own);
     }
     if (RS_UNLIKELY(result < 0)) {
         if (!is_open_as(io, fd)) fail_closed();
@@ -169,42 +197,72 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
 /* --- transfers --- */
 
 typedef struct {
-    rsb_machine *machine;       /* NULL: none that may park */
-    VALUE io, buffer;
-    char *memory;               /* in the buffer, where the request's bytes come from or go to */
-    rs_request request;         /* for what is left; `done` are those that a wait has brought */
+    VALUE self, io, buffer;
+    size_t offset;              /* in the buffer */
+    size_t minimum;             /* goes on until so much is done; 0: once, and without waiting */
+    size_t maximum;
+    int64_t from;               /* in the file; -1: the descriptor's own position */
+    uint8_t kind;
+} hook_call;
+
+typedef struct {
+    rsb_machine *machine;
+    const hook_call *call;
+    int fd;
+    size_t most;
+    size_t done;
+    rs_request request;
+    bool cut;                   /* it asked for less than it was asked for: what is short by that is not short */
 } transfer;
 
-static bool reads(const transfer *t) { return t->request.kind == RS_OP_READ || t->request.kind == RS_OP_PREAD; }
-
-static bool is_file(const transfer *t) {
-    rs_fd_kind kind = rs_descriptor_kind(&t->machine->engine.descriptors, t->request.fd);
-    return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE;
-}
+static bool reads(uint8_t kind) { return kind == RS_OP_READ || kind == RS_OP_PREAD; }
 
 static inline size_t length_of(VALUE number, const char *what) {
     if (RS_LIKELY(RB_FIXNUM_P(number) && FIX2LONG(number) >= 0)) return (size_t)FIX2LONG(number);
     return (size_t)rsb_integer(number, 0, INT64_MAX, what);
 }
 
-NORETURN(static void refuse_buffer(const transfer *t, size_t size, size_t offset, size_t minimum));
-static void refuse_buffer(const transfer *t, size_t size, size_t offset, size_t minimum) {
-    if (!rsb_is_buffer(t->buffer)) rb_raise(rsb_eUsage, "expected an IO::Buffer, got %" PRIsVALUE, rb_obj_class(t->buffer));
-    if (offset <= size && minimum <= size - offset) {
-        rb_raise(rsb_eUsage, "the IO::Buffer is read-only; a read needs one that it can change");
-    }
-    rb_raise(rsb_eUsage, "buffer too small: %zu bytes wanted at offset %zu, but it holds %zu", minimum, offset, size);
+/* Empty for one that was freed. */
+static size_t memory_of(const hook_call *call, char **base, bool *writable) {
+    void *address;
+    size_t size;
+    enum rb_io_buffer_flags flags = rb_io_buffer_get_bytes(call->buffer, &address, &size);
+    *base = address;
+    *writable = !(flags & RB_IO_BUFFER_READONLY);
+    return size;
 }
 
-/* Where the buffer's memory begins, if it is one that will do. */
-static inline char *memory_of(const transfer *t, size_t offset, size_t minimum, size_t *size) {
-    void *base = NULL;
-    bool known = !RB_SPECIAL_CONST_P(t->buffer) && (RS_LIKELY(rb_class_of(t->buffer) == rb_cIOBuffer) || rsb_is_buffer(t->buffer));
-    if (RS_UNLIKELY(!known)) refuse_buffer(t, 0, 0, 0);
-    enum rb_io_buffer_flags flags = rb_io_buffer_get_bytes(t->buffer, &base, size);
-    bool fits = offset <= *size && minimum <= *size - offset && !(reads(t) && (flags & RB_IO_BUFFER_READONLY));
-    if (RS_UNLIKELY(!fits)) refuse_buffer(t, *size, offset, minimum);
-    return base;
+static size_t check_call(const hook_call *call, char **base) {
+    bool plain = !RB_SPECIAL_CONST_P(call->buffer) && rb_class_of(call->buffer) == rb_cIOBuffer;
+    if (RS_UNLIKELY(!plain) && !rsb_is_buffer(call->buffer)) rb_raise(rsb_eUsage, "expected an IO::Buffer, got %" PRIsVALUE, rb_obj_class(call->buffer));
+    bool writable;
+    size_t size = memory_of(call, base, &writable);
+    if (reads(call->kind) && !writable) rb_raise(rsb_eUsage, "the IO::Buffer is read-only; a read needs one that it can change");
+    if (call->offset > size || call->minimum > size - call->offset) {
+        rb_raise(rsb_eUsage, "buffer too small: %zu bytes wanted at offset %zu, but it holds %zu", call->minimum, call->offset, size);
+    }
+    size_t most = size - call->offset;
+    return most < call->maximum ? most : call->maximum;
+}
+
+/* Anew whenever others have run: a caller's own IO::Buffer they may have freed or resized. */
+static bool find_memory(transfer *t) {
+    char *base;
+    bool writable;
+    size_t size = memory_of(t->call, &base, &writable);
+    if (t->call->offset + t->most > size || (reads(t->call->kind) && !writable)) return false;
+    t->request.address = base ? base + t->call->offset + t->done : NULL;
+    return true;
+}
+
+static void need_memory(transfer *t) {
+    if (RS_LIKELY(find_memory(t))) return;
+    rb_raise(rsb_eUsage, "the IO::Buffer was freed or made smaller while another strand ran");
+}
+
+static void check_after_wait(transfer *t) {
+    if (!is_open_as(t->call->io, t->fd)) fail_closed();
+    need_memory(t);
 }
 
 /* Without a minimum CRuby wants to know that nothing is there, as read_nonblock does, or waits then by io_wait and asks again.
@@ -215,101 +273,140 @@ static bool must_wait(void) { return rsb_called_from_c(); }
 /* From the buffer in which the op has its bytes. */
 static void take_arrival(const rs_op *op, void *argument) {
     transfer *t = argument;
-    if (op->result <= 0 || !is_open_as(t->io, t->request.fd)) return;
-    void *base = NULL;
-    size_t size = 0;
-    rb_io_buffer_get_bytes(t->buffer, &base, &size);
-    size_t place = (size_t)(t->memory - (char *)base);
-    if (!base || place > size || (size_t)op->result > size - place) return;
-    memcpy(t->memory, op->request.address, (size_t)op->result);
-    t->request.done = (uint64_t)op->result;
+    if (op->result <= 0 || !is_open_as(t->call->io, t->fd) || !find_memory(t)) return;
+    memcpy(t->request.address, op->request.address, (size_t)op->result);
 }
 
-static inline int64_t wait_to_read(transfer *t) {
-    t->request.address = NULL;
-    t->request.options = RS_REQUEST_ANY_BUFFER;
-    if (t->request.len > PIECE_MAX) t->request.len = PIECE_MAX;
-    int64_t result = rsb_perform_until(t->machine, &t->request, io_deadline(t->machine, t->io), take_arrival, t);
-    if (result > 0 && t->request.done == 0) fail_closed();
-    return result;
+static void cut(transfer *t, rs_request *request) {
+    t->cut = request->len > PIECE_MAX;
+    if (t->cut) request->len = PIECE_MAX;
 }
 
-/* Its bytes are copied for the op. */
-RSB_APART static int64_t wait_for_file(transfer *t) {
-    if (t->request.len > PIECE_MAX) t->request.len = PIECE_MAX;
-    t->request.extra = t->request.address = memcpy(rs_alloc(t->request.len), t->memory, t->request.len);
-    return rsb_perform_until(t->machine, &t->request, RS_NEVER, NULL, NULL);
+static int64_t wait_to_read(transfer *t) {
+    rs_request request = t->request;
+    request.address = NULL;
+    request.options = RS_REQUEST_ANY_BUFFER;
+    cut(t, &request);
+    return rsb_perform_until(t->machine, &request, io_deadline(t->machine, t->call->io), take_arrival, t);
 }
 
-/* 0: there is room, perhaps. */
-RSB_APART static int64_t wait_for_room(transfer *t) {
-    rs_request request = {.kind = RS_OP_POLL, .fd = t->request.fd, .flags = POLLOUT};
-    int64_t ready = rsb_perform_until(t->machine, &request, io_deadline(t->machine, t->io), NULL, NULL);
-    return ready < 0 ? ready : 0;
+static bool is_file_kind(rs_fd_kind kind) { return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE; }
+
+static rs_fd_kind kind_of(const transfer *t) { return rs_descriptor_kind(&t->machine->engine.descriptors, t->fd); }
+
+/* A file's bytes are copied for the op; anything else tells when there is room, and is tried again. */
+static int64_t wait_to_write(transfer *t) {
+    rs_request request = t->request;
+    if (!is_file_kind(kind_of(t))) {
+        request = (rs_request){.kind = RS_OP_POLL, .fd = t->fd, .flags = POLLOUT};
+        int64_t ready = rsb_perform_until(t->machine, &request, io_deadline(t->machine, t->call->io), NULL, NULL);
+        return ready < 0 ? ready : 0;
+    }
+    cut(t, &request);
+    request.extra = request.address = memcpy(rs_alloc(request.len), t->request.address, request.len);
+    return rsb_perform_until(t->machine, &request, io_deadline(t->machine, t->call->io), NULL, NULL);
+}
+
+static bool waits_for_itself(const transfer *t) { return t->call->minimum > 0 || is_file_kind(kind_of(t)); }
+
+static int64_t try_once(transfer *t, bool *may_wait) {
+    rs_descriptor *descriptor = rs_descriptor_get(&t->machine->engine.descriptors, t->fd);
+    *may_wait = waits_for_itself(t);
+    /* Who does not wait wants to know, and not a guess. */
+    if (descriptor->drained && !*may_wait && !(*may_wait = must_wait())) descriptor->drained = false;
+    return rs_try(&t->machine->engine, &t->request);
 }
 
 /* Answers as a system call would: what was transferred, or -errno. */
-static inline int64_t step(transfer *t, bool may_wait) {
-    may_wait = may_wait || is_file(t);
-    rs_descriptor *descriptor = rs_descriptor_get(&t->machine->engine.descriptors, t->request.fd);
-    /* Who does not wait wants to know, and not a guess. */
-    if (descriptor->drained && !may_wait && !(may_wait = must_wait())) descriptor->drained = false;
-    int64_t result = rs_try(&t->machine->engine, &t->request);
+static int64_t step(transfer *t) {
+    bool may_wait;
+    int64_t result = try_once(t, &may_wait);
     if (RS_LIKELY(result != -EAGAIN)) return result;
+    /* Reopened as something else? Looking costs nothing beside what a file waits for. */
+    if (is_file_kind(kind_of(t)) && !is_file_kind(rs_descriptor_classify(t->fd))) {
+        look_at(t->machine, t->call->io, t->fd);
+        know(t->machine, t->call->io, t->fd);
+        result = try_once(t, &may_wait);
+        if (result != -EAGAIN) return result;
+    }
     if (!may_wait && !must_wait()) return result;
     do {
-        result = reads(t) ? wait_to_read(t) : is_file(t) ? wait_for_file(t) : wait_for_room(t);
-        if (RS_UNLIKELY(result == -ETIMEDOUT)) rb_raise(rb_eIOTimeoutError, "Blocking operation timed out!");
-        if (!is_open_as(t->io, t->request.fd)) fail_closed();
-        if (result != 0 || reads(t)) return result;
+        result = reads(t->call->kind) ? wait_to_read(t) : wait_to_write(t);
+        if (RS_UNLIKELY(result == -ETIMEDOUT)) fail_timeout();
+        check_after_wait(t);
+        if (result != 0 || reads(t->call->kind)) return result;
         result = rs_try(&t->machine->engine, &t->request);
     } while (result == -EAGAIN);
     return result;
 }
 
-static inline void next_request(transfer *t, uint8_t kind, int fd, size_t len, int64_t offset) {
-    t->request = (rs_request){.kind = kind, .fd = fd, .address = t->memory, .len = len, .offset = offset};
+/* Where one system call would have gone on: with the rest of a file, or to what keeps its callers waiting, which is given
+ * only so much at a time as it has room for. */
+static bool goes_on(const transfer *t, size_t transferred) {
+    if (t->done == t->most) return false;
+    if (t->done < t->call->minimum) return true;
+    return (t->cut && transferred == PIECE_MAX) || (!reads(t->call->kind) && kind_of(t) == RS_FD_BLOCKING);
 }
 
-/* Goes on until so much is done; 0: once. `from`: in the file, -1 for the descriptor's own position. */
-static inline VALUE run(transfer *t, uint8_t kind, size_t offset, size_t minimum, size_t maximum, int64_t from) {
-    size_t most, done = 0;
-    t->request.kind = kind;
-    t->memory = memory_of(t, offset, minimum, &most) + offset;
-    most -= offset;
-    if (most > maximum) most = maximum;
-    int fd = rb_io_descriptor(t->io);
-    if (RS_UNLIKELY(!serves(t->machine))) {
-        return LL2NUM(outside((outside_call){.kind = kind, .fd = fd, .address = t->memory, .len = most, .offset = from}));
-    }
-    if (RS_UNLIKELY(rsb_turn_ends(t->machine))) {
-        rsb_yield(t->machine);
-        if (!is_open_as(t->io, fd)) fail_closed();
-    }
-    know(t->machine, t->io, fd);
+static void let_others(const transfer *t) {
+    if (RS_LIKELY(!rsb_turn_ends(t->machine))) return;
+    rsb_yield(t->machine);
+    if (!is_open_as(t->call->io, t->fd)) fail_closed();
+}
+
+static int64_t transfer_all(rsb_machine *machine, const hook_call *call, size_t most) {
+    transfer t = {.machine = machine, .call = call, .fd = rb_io_descriptor(call->io), .most = most};
+    int64_t result;
     do {
-        next_request(t, kind, fd, most - done, from < 0 ? -1 : from + (int64_t)done);
-        int64_t result = step(t, minimum > 0);
-        if (result < 0) return LL2NUM(done > 0 ? (int64_t)done : result);
-        if (result == 0) break;
-        done += (size_t)result;
-        t->memory += result;
-    } while (done < minimum);
-    return LL2NUM((int64_t)done);
+        let_others(&t);
+                know(machine, call->io, t.fd);
+        need_memory(&t);
+        t.cut = false;
+        t.request = (rs_request){.kind = call->kind, .fd = t.fd, .address = t.request.address, .len = most - t.done,
+                                 .offset = call->from < 0 ? -1 : call->from + (int64_t)t.done};
+        result = step(&t);
+        if (result > 0) t.done += (size_t)result;
+    } while (result > 0 && goes_on(&t, (size_t)result));
+    return result < 0 && t.done == 0 ? result : (int64_t)t.done;
+}
+
+/* Of CRuby's, but in none of its headers. */
+int ruby_thread_has_gvl_p(void);
+
+/* IO#pwrite calls its hook from where the thread has given up the GVL (seen on 3.3 and 3.4). There no strand may park and
+ * nothing be allocated: to give it up once more would bend a list of CRuby's into a ring, in which its timer thread never ends. */
+static VALUE write_without_gvl(const hook_call *call) {
+    char *base;
+    bool writable;
+    size_t size = memory_of(call, &base, &writable);
+    int64_t result;
+    do result = pwrite(rb_io_descriptor(call->io), base, size, call->from); while (result < 0 && errno == EINTR);
+    return LL2NUM(result < 0 ? -errno : result);
+}
+
+static VALUE run(const hook_call *call) {
+    if (call->kind == RS_OP_PWRITE && RS_UNLIKELY(!ruby_thread_has_gvl_p())) return write_without_gvl(call);
+    char *base;
+    size_t most = check_call(call, &base);
+    rsb_machine *machine = rsb_hook_machine(call->self);
+    if (RS_LIKELY(serves(machine))) return LL2NUM(transfer_all(machine, call, most));
+    outside_call plain = {.kind = call->kind, .fd = rb_io_descriptor(call->io), .address = base + call->offset, .offset = call->from,
+                          .len = most};
+    return LL2NUM(outside(plain));
 }
 
 /* --- the two contracts --- */
 
 /* Up to version 3 of the hooks `length` is the least that is wanted, and 0 means: once, whatever is there. */
-static inline VALUE at_least(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset, uint8_t kind) {
-    transfer t = {.machine = rsb_hook_machine(self), .io = io, .buffer = buffer};
-    return run(&t, kind, length_of(offset, "offset"), length_of(length, "length"), SIZE_MAX, from);
+static VALUE at_least(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset, uint8_t kind) {
+    hook_call call = {self, io, buffer, length_of(offset, "offset"), length_of(length, "length"), SIZE_MAX, from, kind};
+    return run(&call);
 }
 
 /* From version 4 on it is the most, and always once. */
-static inline VALUE at_most(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset, uint8_t kind) {
-    transfer t = {.machine = rsb_hook_machine(self), .io = io, .buffer = buffer};
-    return run(&t, kind, length_of(offset, "offset"), 0, length_of(length, "length"), from);
+static VALUE at_most(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset, uint8_t kind) {
+    hook_call call = {self, io, buffer, length_of(offset, "offset"), 0, length_of(length, "length"), from, kind};
+    return run(&call);
 }
 
 static int64_t place_of(VALUE from) { return rsb_integer(from, 0, INT64_MAX, "file offset"); }

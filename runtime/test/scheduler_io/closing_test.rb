@@ -1,0 +1,167 @@
+# frozen_string_literal: true
+
+require_relative "hook_case"
+
+# What is closed, freed or changed while strands wait on it.
+class SchedulerClosingTest < HookCase
+  each_stream do |name, on|
+    define_method("test_machine_close_ends_the_waits#{on}") do
+      Ringspun.run do
+        reader, = stream(name)
+        _, writer = stream(name) # of another, for this one has readers
+        target = +"untouched"
+        # The second one reads into the IO's own buffer, which is freed with it.
+        strands = [waiting { reader.sysread(10, target) }, waiting { reader.gets }, waiting { reader.wait_readable }]
+        writing = waiting { writer.write("x" * LARGE * 3) }
+        machine.close(reader)
+        GC.start
+        strands.each { |strand| assert_includes [IOError, Ringspun::ClosedError, Errno::EBADF], error_of { strand.join }.class }
+        machine.close(writer)
+        refute_nil error_of { writing.join }
+        assert_equal "untouched", target
+        assert_equal [true, true], [reader, writer].map(&:closed?)
+      end
+      assert_nothing_in_flight
+    end
+  end
+
+  # From https://bugs.ruby-lang.org/issues/20723.
+  def test_close_while_a_thread_reads
+    reader, writer = keep(*Socket.pair(:UNIX, :STREAM))
+    thread = Thread.new { error_of { reader.wait_readable } }
+    Thread.pass until thread.status == "sleep"
+    Ringspun.run do
+      closer = machine.spin { reader.close }
+      turns = 0
+      machine.spin { 3.times { (turns += 1) && machine.yield } }
+      closer.await
+      assert_operator turns, :>, 0
+    end
+    assert_kind_of IOError, thread.value
+    assert_predicate reader, :closed?
+    assert_equal 1, writer.write("x") rescue assert_kind_of(Errno::EPIPE, $!)
+  end
+
+  def test_close_by_the_strand_that_has_read
+    Ringspun.run do
+      reader, writer = pair
+      strand = waiting { [reader.read(20), reader.close] }
+      writer.write("Hello World")
+      writer.close
+      assert_equal ["Hello World", nil], strand.await
+      assert_equal [true, true], [reader, writer].map(&:closed?)
+    end
+  end
+
+  def test_close_writes_out_what_is_left
+    Ringspun.run do
+      reader, writer = pipe
+      fill(writer)
+      writer.sync = false
+      writer.write("rest")
+      strand = waiting { writer.close }
+      refute_equal 0, reader.readpartial(65_536).bytesize
+      assert reader.read.end_with?("rest")
+      strand.await
+    end
+  end
+
+  def test_many_closed_and_none_left
+    before = Leaks.descriptors.values.sum
+    Ringspun.run do
+      amount(200).times do
+        reader, writer = IO.pipe
+        strand = waiting { reader.read }
+        writer.write("x")
+        writer.close
+        assert_equal "x", strand.await
+        reader.close
+      end
+    end
+    assert_operator Leaks.descriptors.values.sum, :<=, before
+  end
+
+  # --- buffers that vanish ---
+
+  def test_a_buffer_freed_while_a_read_waits
+    Ringspun.run do
+      reader, writer = pipe
+      [:free.to_proc, ->(buffer) { buffer.resize(2) }].each do |vanish|
+        buffer = IO::Buffer.new(100_000)
+        strand = waiting { buffer.read(reader, 10, 50) }
+        vanish.call(buffer)
+        writer.write("x" * 10)
+        assert_ends_with(Ringspun::UsageError, strand, /freed or made smaller/)
+      end
+    end
+  end
+
+  def test_a_buffer_that_grows_while_a_read_waits
+    Ringspun.run do
+      reader, writer = pipe
+      buffer = IO::Buffer.new(100)
+      strand = waiting { buffer.read(reader, 4, 50) }
+      writer.write("ab")
+      settle
+      buffer.resize(1_000_000)
+      writer.write("cd")
+      assert_equal 4, strand.await
+      assert_equal "abcd", buffer.get_string(50, 4)
+    end
+  end
+
+  def test_a_buffer_freed_while_a_write_waits
+    Ringspun.run do
+      reader, writer = pipe
+      buffer = IO::Buffer.new(1_000_000)
+      strand = waiting { buffer.write(writer, 1_000_000) }
+      buffer.free
+      reader.readpartial(65_536)
+      assert_ends_with(Ringspun::UsageError, strand, /freed or made smaller/)
+    end
+  end
+
+  def test_a_buffer_freed_while_a_file_is_written
+    Ringspun.run do
+      Tempfile.create do |file|
+        buffer = IO::Buffer.new(5_000_000)
+        strand = machine.spin { buffer.write(file, 5_000_000) }
+        machine.spin { buffer.free } # runs when the first waits
+        assert_ends_with(Ringspun::UsageError, strand, /freed or made smaller/)
+      end
+    end
+    assert_nothing_in_flight
+  end
+
+  # Others run before a call whose strand has had its turn; where in a row of calls that is, is the machine's affair.
+  def test_a_buffer_freed_before_a_call_begins
+    Ringspun.run do
+      reader, writer = pipe
+      (25..40).each do |calls|
+        writer.write("x" * 50)
+        buffer = IO::Buffer.new(65_536)
+        victim = machine.spin do
+          calls.times { reader.sysread(1) }
+          buffer.read(reader, 1)
+        end
+        machine.spin { buffer.free if victim.alive? }
+        assert_includes [NilClass, Ringspun::UsageError], error_of { victim.join }.class
+        reader.read_nonblock(100, exception: false)
+      end
+    end
+  end
+
+  def test_cancelled_calls_take_nothing
+    Ringspun.run do
+      reader, writer = pair
+      [-> { reader.readpartial(10) }, -> { reader.gets }, -> { IO::Buffer.new(10).read(reader, 10) }].each do |call|
+        strand = waiting(&call)
+        machine.terminate(strand)
+        assert_ends_with(Ringspun::TerminatedError, strand)
+      end
+      writer.write("all")
+      assert_equal "all", reader.readpartial(10)
+    end
+    assert_nothing_in_flight
+  end
+end

@@ -1,0 +1,110 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "io/nonblock"
+require "io/wait"
+require "socket"
+require "tempfile"
+require "tmpdir"
+require "support/strands"
+
+Warning[:experimental] = false # IO::Buffer is, and Ruby says so at every first use
+
+# What the tests of the scheduler's hooks for input and output share: stock IO objects, in strands.
+class HookCase < Minitest::Test
+  include Strands
+
+  # More than a pipe or a socket takes.
+  LARGE = 3_000_000
+
+  # What can be read and written like a stream, as pairs of what is read and what is written.
+  STREAMS = {
+    "pipe" => -> { IO.pipe },
+    "blocking_pipe" => -> { IO.pipe.each { |io| io.nonblock = false } },
+    "socketpair" => -> { UNIXSocket.pair },
+    "blocking_socketpair" => -> { UNIXSocket.pair.each { |io| io.nonblock = false } },
+    "tcp" => -> { TCPServer.open("127.0.0.1", 0) { |server| [TCPSocket.new(*server.addr.values_at(3, 1)), server.accept] } }
+  }.freeze
+
+  def self.each_stream = STREAMS.each_key { |name| yield name, "_on_a_#{name}" }
+
+  def setup
+    super
+    @opened = []
+  end
+
+  def teardown
+    @opened.each { |io| io.close unless io.closed? }
+    super
+  end
+
+  def stream(name) = keep(*STREAMS.fetch(name).call)
+  def pipe = keep(*IO.pipe)
+  def pair = keep(*UNIXSocket.pair)
+
+  def keep(*ios)
+    @opened.concat(ios)
+    ios
+  end
+
+  def with_file(content = "")
+    Dir.mktmpdir do |folder|
+      path = File.join(folder, "file")
+      File.binwrite(path, content)
+      yield path
+    end
+  end
+
+  # The block's strand, which waits: this one goes on meanwhile.
+  def waiting(pattern = /./, &block)
+    parked(&block).tap { |strand| assert_match pattern, strand.waits_for }
+  end
+
+  # The block's value, for what waits for so short a time that nobody can be sure to see it.
+  def while_others_run
+    turns = 0
+    others = machine.spin do
+      while turns
+        turns += 1
+        Thread.pass # threads may be at work for the block
+        machine.yield
+      end
+    end
+    before = turns
+    value = yield
+    assert_operator turns, :>, before, "nobody went on meanwhile"
+    value
+  ensure
+    machine.terminate(others)
+    error_of { others.join }
+  end
+
+  # Lets the others do what they can do without us.
+  def settle = 5.times { machine.yield }
+
+  def sample(size, seed = 1) = Random.new(seed).bytes(size)
+
+  def amount(many) = GCStress::WANTED ? [many / 50, 4].max : many
+
+  # Says where they differ instead of printing both.
+  def assert_bytes(expected, actual)
+    return pass if expected.b == actual.b
+
+    place = expected.each_byte.zip(actual.each_byte).index { |one, other| one != other }
+    flunk "#{expected.bytesize} bytes expected, got #{actual.bytesize}; they differ from byte #{place || expected.bytesize} on"
+  end
+
+  # What is full now, and so makes writers wait.
+  def fill(io)
+    io.dup.tap { |copy| nil while copy.write_nonblock("x" * 65_536, exception: false) != :wait_writable }.close
+  end
+
+  def assert_nothing_in_flight = assert_equal(0, machine.metrics[:ops_in_flight], "an op is still in flight")
+
+  # How often the machine has asked the kernel while the strand waited and nothing came for it.
+  def assert_no_spin(limit = 20)
+    before = machine.metrics[:polls]
+    machine.sleep(0.03)
+    assert_operator machine.metrics[:polls] - before, :<=, limit, "the machine turns round and round"
+  end
+end

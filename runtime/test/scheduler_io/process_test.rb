@@ -1,0 +1,187 @@
+# frozen_string_literal: true
+
+require_relative "hook_case"
+require "open3"
+
+# Child processes: waited for in strands.
+class SchedulerProcessTest < HookCase
+  def test_wait
+    Ringspun.run do
+      child, release = held_child("exit 3")
+      strand = waiting { [Process.wait(child), $?] }
+      release.close
+      pid, status = strand.await
+      assert_equal [child, child, 3, false], [pid, status.pid, status.exitstatus, status.success?]
+    end
+    assert_nothing_in_flight
+  end
+
+  def test_wait2_and_a_signal
+    Ringspun.run do
+      child, = held_child
+      strand = waiting { Process.wait2(child) }
+      Process.kill(:KILL, child)
+      pid, status = strand.await
+      assert_equal [child, true, Signal.list["KILL"]], [pid, status.signaled?, status.termsig]
+    end
+  end
+
+  def test_wait_for_any
+    Ringspun.run do
+      child, release = held_child("exit 4")
+      strand = waiting { [Process.wait(-1), $?.exitstatus] }
+      release.close
+      assert_equal [child, 4], strand.await
+      child, release = held_child
+      strand = waiting { Process.wait }
+      release.close
+      assert_equal child, strand.await
+    end
+    assert_nothing_in_flight
+  end
+
+  def test_wait_for_a_group
+    Ringspun.run do
+      own, release_own = held_child("exit 5")
+      other, release_other = held_child("exit 6", pgroup: true)
+      strands = [waiting { [Process.wait(0), $?.exitstatus] }, waiting { [Process.wait(-other), $?.exitstatus] }]
+      [release_other, release_own].each(&:close)
+      assert_equal [[own, 5], [other, 6]], strands.map(&:await)
+    end
+    assert_nothing_in_flight
+  end
+
+  def test_wnohang_does_not_wait
+    Ringspun.run do
+      child, release = held_child
+      assert_nil Process.wait(child, Process::WNOHANG)
+      release.close
+      assert_equal child, Process.wait(child)
+    end
+  end
+
+  def test_a_child_that_stops
+    Ringspun.run do
+      child, release = held_child
+      strand = waiting { [Process.wait(child, Process::WUNTRACED), $?.stopsig] }
+      Process.kill(:STOP, child)
+      assert_equal [child, Signal.list["STOP"]], strand.await
+      Process.kill(:CONT, child)
+      release.close
+      assert_equal child, Process.wait(child)
+    end
+  end
+
+  def test_of_no_child
+    Ringspun.run do
+      assert_raises(Errno::ECHILD) { Process.wait }
+      assert_raises(Errno::ECHILD) { Process.wait(Process.ppid) }
+      assert_raises(Errno::ECHILD) { Process.wait(0) }
+      assert_equal [], Process.waitall
+    end
+  end
+
+  def test_waitall
+    Ringspun.run do
+      children = Array.new(3) { |i| held_child("exit #{i}") }
+      strand = waiting { Process.waitall }
+      children.each { |_, release| release.close }
+      assert_equal(children.each_with_index.map { |(child, _), i| [child, i] }.sort,
+                   strand.await.map { |pid, status| [pid, status.exitstatus] }.sort)
+    end
+  end
+
+  def test_detach
+    Ringspun.run do
+      child, release = held_child("exit 7")
+      strand = waiting { Process.detach(child).value }
+      release.close
+      assert_equal 7, strand.await.exitstatus
+    end
+  end
+
+  def test_two_wait_for_any
+    Ringspun.run do
+      children = Array.new(2) { held_child }
+      strands = Array.new(2) { waiting { Process.wait } }
+      children.each { |_, release| release.close }
+      assert_equal children.map(&:first).sort, strands.map(&:await).sort
+    end
+  end
+
+  def test_a_wait_given_up_leaves_the_child
+    Ringspun.run do
+      child, release = held_child("exit 8")
+      [child, -1].each do |number|
+        strand = waiting { Process.wait(number) }
+        machine.terminate(strand)
+        assert_ends_with(Ringspun::TerminatedError, strand)
+      end
+      release.close
+      assert_equal [child, 8], [Process.wait(child), $?.exitstatus]
+    end
+  end
+
+  def test_system
+    Ringspun.run do
+      reader, writer = pipe
+      strand = waiting { [system("read line; exit ${#line}", in: reader), $?.exitstatus] }
+      writer.puts("four")
+      assert_equal [false, 4], strand.await
+      assert_equal [true, nil, 127], [system("true"), system("/no/such/program"), $?.exitstatus]
+    end
+  end
+
+  def test_backquote
+    Ringspun.run do
+      reader, writer = pipe
+      reader.close_on_exec = false
+      strand = waiting { [`read line </dev/fd/#{reader.fileno}; echo "$line"; exit 2`, $?.exitstatus] }
+      writer.puts("ok")
+      assert_equal ["ok\n", 2], strand.await
+    end
+  end
+
+  def test_popen_and_its_status
+    Ringspun.run do
+      text = while_others_run do
+        IO.popen("cat; exit 9", "r+") do |io|
+          io.write("through")
+          io.close_write
+          io.read
+        end
+      end
+      assert_equal ["through", 9], [text, $?.exitstatus]
+    end
+    assert_nothing_in_flight
+  end
+
+  def test_open3
+    Ringspun.run do
+      bytes = sample(amount(1_000_000))
+      out, err, status = while_others_run do
+        Open3.capture3("cat; echo problem >&2; exit 3", stdin_data: bytes, binmode: true)
+      end
+      assert_bytes bytes, out
+      assert_equal ["problem\n", 3], [err, status.exitstatus]
+    end
+  end
+
+  def test_each_strand_has_the_status_of_its_own_child
+    Ringspun.run do
+      strands = Array.new(10) { |i| machine.spin { [system("exit #{i}"), $?.exitstatus].last } }
+      assert_equal (0...10).to_a, strands.map(&:await)
+    end
+  end
+
+  private
+
+  # A child that ends, by that command, when what it reads from is closed.
+  def held_child(command = "exit 0", **)
+    reader, writer = IO.pipe
+    pid = spawn("read line; #{command}", in: reader, **)
+    reader.close
+    keep(writer)
+    [pid, writer]
+  end
+end
