@@ -2,11 +2,13 @@
 
 require "test_helper"
 require "monitor"
+require "support/children"
 require "support/on_simulation"
 require "support/strands"
 
 # A fiber runs one strand after the other, and none of them can tell.
 class ReuseTest < Minitest::Test
+  include Children
   include Strands
 
   # Runs two strands on one fiber; answers what the second sees.
@@ -204,6 +206,32 @@ class ReuseTest < Minitest::Test
     @mutexes = Array.new(2) { Thread::Mutex.new }
     first, second = fibers_after { @mutexes.each(&:lock).last.unlock }
     refute_same first, second
+  end
+
+  # CRuby 3.3 frees a locked mutex by what the memory of its fiber says, so that has to be there still.
+  def test_a_fiber_lives_as_long_as_the_mutexes_that_it_holds
+    outcome = ruby_child("require \"ringspun\"\n#{<<~'RUBY'}")
+      10.times do
+        mutexes = []
+        Ringspun.run { |machine| 200.times { machine.spin { mutexes << Thread::Mutex.new.tap(&:lock) }.join } }
+        GC.start
+        others = Array.new(2_000) { |i| [Fiber.new { "#{i}" }.tap(&:resume), "!" * (i % 900 + 100)] }
+        mutexes.clear
+        GC.start
+        others.clear
+        Ringspun.run { |machine| machine.spin { Thread::Mutex.new.lock }.join }
+      end
+      puts :lived
+      fibers = -> { GC.start.then { ObjectSpace.each_object(Fiber).count } }
+      Ringspun.run { |machine| machine.spin { Thread::Mutex.new.lock }.join }
+      mutexes = []
+      Ringspun.run { |machine| 200.times { machine.spin { mutexes << Thread::Mutex.new.tap(&:lock) }.join } }
+      held = fibers.call
+      mutexes.clear.then { GC.start }
+      Ringspun.run { |machine| machine.spin { Thread::Mutex.new.lock }.join }
+      p held - fibers.call > 100
+    RUBY
+    assert_equal "lived\ntrue\n", outcome.out, outcome.err
   end
 
   def test_a_mutex_that_somebody_else_holds_does_not_matter

@@ -223,7 +223,7 @@ void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decis
 void rsb_on_message(rs_machine *engine, const rs_message *message);
 
 /* fiber_reset.c */
-bool rsb_fiber_reset(void);
+bool rsb_fiber_reset(bool usable);
 void rsb_fiber_set_storage(VALUE storage);
 VALUE rsb_fiber_storage(void);
 

@@ -1,8 +1,9 @@
 /* fiber_reset: a fiber that ran one strand is made as new for the next: no storage, no fiber-locals, no $! and $~. One with
  * instance variables ends with its strand: they are how libraries keep state of their own for a fiber.
  *
- * A stock Mutex that the strand left locked is owned by the fiber, and what becomes of it when that fiber ends is CRuby's
- * business; so such a fiber must end. Ruby has no call that tells; the list of locked mutexes hangs in the thread's data.
+ * A stock Mutex that the strand left locked is owned by the fiber, so such a fiber must end. It must not be collected before
+ * the mutex, either: CRuby frees a locked mutex by what the fiber's memory says (seen on 3.3), whatever that holds by then.
+ * Ruby has no call that tells of locked mutexes; the list of locked mutexes hangs in the thread's data.
  * Where it hangs, and where a mutex names its fiber and the next one, is found once, by locking two of them and looking
  * which words change. Without the latter no fiber is used again while any mutex is locked; without the former, none at all.
  */
@@ -14,7 +15,7 @@
 #define NOT_FOUND SIZE_MAX
 
 static VALUE fiber_class;
-static ID id_storage, id_keys, id_aset;
+static ID id_storage, id_keys, id_aset, id_owners;
 static size_t list_at = NOT_FOUND;      /* in a thread's data: its last locked mutex */
 static size_t owner_at = NOT_FOUND;     /* in a mutex's data: the fiber */
 static size_t next_at = NOT_FOUND;      /* in a mutex's data: the one that was locked before */
@@ -58,15 +59,25 @@ static VALUE find_locks(void *unused) {
     return Qnil;
 }
 
-static bool holds_stock_mutex(void) {
+static bool holds_stock_mutex(VALUE fiber) {
     if (list_at == NOT_FOUND) return true;
     void *mutex = word_at(RTYPEDDATA_GET_DATA(rb_thread_current()), list_at);
     if (RB_LIKELY(!mutex) || owner_at == NOT_FOUND || next_at == NOT_FOUND) return mutex != NULL;
-    void *fiber = RTYPEDDATA_GET_DATA(rb_fiber_current());
-    for (; mutex; mutex = word_at(mutex, next_at)) {
-        if (word_at(mutex, owner_at) == fiber) return true;
+    for (void *owner = RTYPEDDATA_GET_DATA(fiber); mutex; mutex = word_at(mutex, next_at)) {
+        if (word_at(mutex, owner_at) == owner) return true;
     }
     return false;
+}
+
+/* With the thread, at whose end CRuby unlocks what it holds. Those that hold none any more are let go. */
+static VALUE keep_owner(VALUE fiber) {
+    VALUE thread = rb_thread_current();
+    VALUE before = rb_attr_get(thread, id_owners), owners = rb_ary_new_from_values(1, &fiber);
+    for (long i = 0; !NIL_P(before) && i < RARRAY_LEN(before); i++) {
+        VALUE owner = RARRAY_AREF(before, i);
+        if (holds_stock_mutex(owner)) rb_ary_push(owners, owner);
+    }
+    return rb_ivar_set(thread, id_owners, owners);
 }
 
 VALUE rsb_fiber_storage(void) { return rb_funcallv(rb_fiber_current(), id_storage, 0, NULL); }
@@ -98,9 +109,15 @@ static VALUE reset(VALUE unused) {
     return Qnil;
 }
 
-bool rsb_fiber_reset(void) {
-    if (holds_stock_mutex() || rb_ivar_count(rb_fiber_current()) > 0) return false;
+bool rsb_fiber_reset(bool usable) {
+    VALUE fiber = rb_fiber_current();
+    bool owns = holds_stock_mutex(fiber);
     int state = 0;
+    if (RB_UNLIKELY(owns) && list_at != NOT_FOUND) {
+        rb_protect(keep_owner, fiber, &state);
+        if (state) rb_set_errinfo(Qnil);
+    }
+    if (owns || !usable || rb_ivar_count(fiber) > 0) return false;
     rb_protect(reset, Qnil, &state);
     if (state) rb_set_errinfo(Qnil);
     return state == 0;
@@ -112,5 +129,6 @@ void rsb_init_fiber_reset(void) {
     id_storage = rb_intern("storage");
     id_keys = rb_intern("keys");
     id_aset = rb_intern("[]=");
+    id_owners = rb_intern("ringspun_owners");
     rb_funcall(rb_thread_create(find_locks, NULL), rb_intern("join"), 0);
 }

@@ -212,7 +212,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     if (RS_UNLIKELY(strand->kill_pending) && !thread_killed) thread_killed = rsb_kill_is_left(machine, strand, &state);
     finish(machine, engine);
     if (RS_UNLIKELY(thread_killed)) rb_jump_tag(state);
-    bool reusable = !strand->used_fiber && rsb_fiber_reset();
+    bool reusable = rsb_fiber_reset(!strand->used_fiber);
     RB_GC_GUARD(self);
     return reusable;
 }
