@@ -39,7 +39,7 @@ RSB_APART static long look_up(rsb_machine *machine, int fd) {
     return RS_FD_STREAM | SORT_SOCKET | (descriptor->bytes ? SORT_BYTES : 0) | (descriptor->tells_rest ? SORT_TELLS_REST : 0);
 }
 
-static VALUE look_at(rsb_machine *machine, VALUE io, int fd) {
+RSB_APART static VALUE look_at(rsb_machine *machine, VALUE io, int fd) {
     VALUE known = LONG2FIX(((long)fd << SORT_BITS) | look_up(machine, fd));
     if (RB_TYPE_P(io, T_FILE) && !OBJ_FROZEN(io)) rb_ivar_set(io, id_sort, known);
     return known;
@@ -58,7 +58,7 @@ static void know(rsb_machine *machine, VALUE io, int fd) {
 
 static VALUE descriptor_of(VALUE io) { return INT2FIX(rb_io_descriptor(io)); }
 
-static bool is_open_as(VALUE io, int fd) {
+RSB_APART static bool is_open_as(VALUE io, int fd) {
     int state = 0;
     VALUE now = rb_protect(descriptor_of, io, &state);
     if (!state) return FIX2INT(now) == fd;
@@ -72,7 +72,7 @@ static void fail_closed(void) { rb_raise(rb_eIOError, "stream closed in another 
 /* What only has a `fileno` has none. */
 static VALUE timeout_of(VALUE io) { return RB_TYPE_P(io, T_FILE) ? rb_io_timeout(io) : Qnil; }
 
-static int64_t io_deadline(rsb_machine *machine, VALUE io) {
+RSB_APART static int64_t io_deadline(rsb_machine *machine, VALUE io) {
     VALUE timeout = timeout_of(io);
     return RS_LIKELY(NIL_P(timeout)) ? RS_NEVER : rsb_interval_end(machine, timeout);
 }
@@ -197,61 +197,50 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
 /* --- transfers --- */
 
 typedef struct {
-    VALUE self, io, buffer;
+    rsb_machine *machine;
+    VALUE io, buffer;
     size_t offset;              /* in the buffer */
     size_t minimum;             /* goes on until so much is done; 0: once, and without waiting */
-    size_t maximum;
-    int64_t from;               /* in the file; -1: the descriptor's own position */
-    uint8_t kind;
-} hook_call;
-
-typedef struct {
-    rsb_machine *machine;
-    const hook_call *call;
-    int fd;
     size_t most;
     size_t done;
-    rs_request request;
+    rs_request request;         /* its offset is that in the file, or -1 for the descriptor's own position */
     bool cut;                   /* it asked for less than it was asked for: what is short by that is not short */
+    bool waits;                 /* what it asks for has to be waited for */
 } transfer;
 
 static bool reads(uint8_t kind) { return kind == RS_OP_READ || kind == RS_OP_PREAD; }
 
-static inline size_t length_of(VALUE number, const char *what) {
-    if (RS_LIKELY(RB_FIXNUM_P(number) && FIX2LONG(number) >= 0)) return (size_t)FIX2LONG(number);
-    return (size_t)rsb_integer(number, 0, INT64_MAX, what);
-}
-
 /* Empty for one that was freed. */
-static size_t memory_of(const hook_call *call, char **base, bool *writable) {
+static size_t memory_of(VALUE buffer, char **base, bool *writable) {
     void *address;
     size_t size;
-    enum rb_io_buffer_flags flags = rb_io_buffer_get_bytes(call->buffer, &address, &size);
+    enum rb_io_buffer_flags flags = rb_io_buffer_get_bytes(buffer, &address, &size);
     *base = address;
     *writable = !(flags & RB_IO_BUFFER_READONLY);
     return size;
 }
 
-static size_t check_call(const hook_call *call, char **base) {
-    bool plain = !RB_SPECIAL_CONST_P(call->buffer) && rb_class_of(call->buffer) == rb_cIOBuffer;
-    if (RS_UNLIKELY(!plain) && !rsb_is_buffer(call->buffer)) rb_raise(rsb_eUsage, "expected an IO::Buffer, got %" PRIsVALUE, rb_obj_class(call->buffer));
+/* Takes as much as the buffer has room for, and as was asked for at most. */
+RSB_APART static void check_call(transfer *t) {
+    bool plain = !RB_SPECIAL_CONST_P(t->buffer) && rb_class_of(t->buffer) == rb_cIOBuffer;
+    if (RS_UNLIKELY(!plain) && !rsb_is_buffer(t->buffer)) rb_raise(rsb_eUsage, "expected an IO::Buffer, got %" PRIsVALUE, rb_obj_class(t->buffer));
     bool writable;
-    size_t size = memory_of(call, base, &writable);
-    if (reads(call->kind) && !writable) rb_raise(rsb_eUsage, "the IO::Buffer is read-only; a read needs one that it can change");
-    if (call->offset > size || call->minimum > size - call->offset) {
-        rb_raise(rsb_eUsage, "buffer too small: %zu bytes wanted at offset %zu, but it holds %zu", call->minimum, call->offset, size);
+    char *base;
+    size_t size = memory_of(t->buffer, &base, &writable);
+    if (reads(t->request.kind) && !writable) rb_raise(rsb_eUsage, "the IO::Buffer is read-only; a read needs one that it can change");
+    if (t->offset > size || t->minimum > size - t->offset) {
+        rb_raise(rsb_eUsage, "buffer too small: %zu bytes wanted at offset %zu, but it holds %zu", t->minimum, t->offset, size);
     }
-    size_t most = size - call->offset;
-    return most < call->maximum ? most : call->maximum;
+    if (t->most > size - t->offset) t->most = size - t->offset;
 }
 
 /* Anew whenever others have run: a caller's own IO::Buffer they may have freed or resized. */
 static bool find_memory(transfer *t) {
     char *base;
     bool writable;
-    size_t size = memory_of(t->call, &base, &writable);
-    if (t->call->offset + t->most > size || (reads(t->call->kind) && !writable)) return false;
-    t->request.address = base ? base + t->call->offset + t->done : NULL;
+    size_t size = memory_of(t->buffer, &base, &writable);
+    if (t->offset + t->most > size || (reads(t->request.kind) && !writable)) return false;
+    t->request.address = base ? base + t->offset + t->done : NULL;
     return true;
 }
 
@@ -260,8 +249,8 @@ static void need_memory(transfer *t) {
     rb_raise(rsb_eUsage, "the IO::Buffer was freed or made smaller while another strand ran");
 }
 
-static void check_after_wait(transfer *t) {
-    if (!is_open_as(t->call->io, t->fd)) fail_closed();
+RSB_APART static void check_after_wait(transfer *t) {
+    if (!is_open_as(t->io, t->request.fd)) fail_closed();
     need_memory(t);
 }
 
@@ -273,7 +262,7 @@ static bool must_wait(void) { return rsb_called_from_c(); }
 /* From the buffer in which the op has its bytes. */
 static void take_arrival(const rs_op *op, void *argument) {
     transfer *t = argument;
-    if (op->result <= 0 || !is_open_as(t->call->io, t->fd) || !find_memory(t)) return;
+    if (op->result <= 0 || !is_open_as(t->io, t->request.fd) || !find_memory(t)) return;
     memcpy(t->request.address, op->request.address, (size_t)op->result);
 }
 
@@ -282,59 +271,66 @@ static void cut(transfer *t, rs_request *request) {
     if (t->cut) request->len = PIECE_MAX;
 }
 
+/* In the call's own request, for the sake of the stack. */
 static int64_t wait_to_read(transfer *t) {
-    rs_request request = t->request;
-    request.address = NULL;
-    request.options = RS_REQUEST_ANY_BUFFER;
-    cut(t, &request);
-    return rsb_perform_until(t->machine, &request, io_deadline(t->machine, t->call->io), take_arrival, t);
+    t->request.address = NULL;
+    t->request.options = RS_REQUEST_ANY_BUFFER;
+    cut(t, &t->request);
+    return rsb_perform_until(t->machine, &t->request, io_deadline(t->machine, t->io), take_arrival, t);
 }
 
 static bool is_file_kind(rs_fd_kind kind) { return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE; }
 
-static rs_fd_kind kind_of(const transfer *t) { return rs_descriptor_kind(&t->machine->engine.descriptors, t->fd); }
+static rs_fd_kind kind_of(const transfer *t) { return rs_descriptor_kind(&t->machine->engine.descriptors, t->request.fd); }
 
 /* A file's bytes are copied for the op; anything else tells when there is room, and is tried again. */
-static int64_t wait_to_write(transfer *t) {
+RSB_APART static int64_t wait_to_write(transfer *t) {
     rs_request request = t->request;
     if (!is_file_kind(kind_of(t))) {
-        request = (rs_request){.kind = RS_OP_POLL, .fd = t->fd, .flags = POLLOUT};
-        int64_t ready = rsb_perform_until(t->machine, &request, io_deadline(t->machine, t->call->io), NULL, NULL);
+        request = (rs_request){.kind = RS_OP_POLL, .fd = t->request.fd, .flags = POLLOUT};
+        int64_t ready = rsb_perform_until(t->machine, &request, io_deadline(t->machine, t->io), NULL, NULL);
         return ready < 0 ? ready : 0;
     }
     cut(t, &request);
     request.extra = request.address = memcpy(rs_alloc(request.len), t->request.address, request.len);
-    return rsb_perform_until(t->machine, &request, io_deadline(t->machine, t->call->io), NULL, NULL);
+    return rsb_perform_until(t->machine, &request, io_deadline(t->machine, t->io), NULL, NULL);
 }
 
-static bool waits_for_itself(const transfer *t) { return t->call->minimum > 0 || is_file_kind(kind_of(t)); }
+static bool waits_for_itself(const transfer *t) { return t->minimum > 0 || is_file_kind(kind_of(t)); }
 
 static int64_t try_once(transfer *t, bool *may_wait) {
-    rs_descriptor *descriptor = rs_descriptor_get(&t->machine->engine.descriptors, t->fd);
+    rs_descriptor *descriptor = rs_descriptor_get(&t->machine->engine.descriptors, t->request.fd);
     *may_wait = waits_for_itself(t);
     /* Who does not wait wants to know, and not a guess. */
     if (descriptor->drained && !*may_wait && !(*may_wait = must_wait())) descriptor->drained = false;
     return rs_try(&t->machine->engine, &t->request);
 }
 
-/* Answers as a system call would: what was transferred, or -errno. */
-static int64_t step(transfer *t) {
+/* Answers as a system call would: what was transferred, or -errno. Apart, as is all that need not be on the stack of a strand that
+ * waits, which keeps every page it has ever had. */
+RSB_APART static int64_t step(transfer *t) {
     bool may_wait;
+    need_memory(t);
     int64_t result = try_once(t, &may_wait);
     if (RS_LIKELY(result != -EAGAIN)) return result;
     /* Reopened as something else? Looking costs nothing beside what a file waits for. */
-    if (is_file_kind(kind_of(t)) && !is_file_kind(rs_descriptor_classify(t->fd))) {
-        look_at(t->machine, t->call->io, t->fd);
-        know(t->machine, t->call->io, t->fd);
+    if (is_file_kind(kind_of(t)) && !is_file_kind(rs_descriptor_classify(t->request.fd))) {
+        look_at(t->machine, t->io, t->request.fd);
+        know(t->machine, t->io, t->request.fd);
         result = try_once(t, &may_wait);
         if (result != -EAGAIN) return result;
     }
-    if (!may_wait && !must_wait()) return result;
+    t->waits = may_wait || must_wait();
+    return result;
+}
+
+static int64_t wait_to_go_on(transfer *t) {
+    int64_t result;
     do {
-        result = reads(t->call->kind) ? wait_to_read(t) : wait_to_write(t);
+        result = reads(t->request.kind) ? wait_to_read(t) : wait_to_write(t);
         if (RS_UNLIKELY(result == -ETIMEDOUT)) fail_timeout();
         check_after_wait(t);
-        if (result != 0 || reads(t->call->kind)) return result;
+        if (result != 0 || reads(t->request.kind)) return result;
         result = rs_try(&t->machine->engine, &t->request);
     } while (result == -EAGAIN);
     return result;
@@ -344,30 +340,30 @@ static int64_t step(transfer *t) {
  * only so much at a time as it has room for. */
 static bool goes_on(const transfer *t, size_t transferred) {
     if (t->done == t->most) return false;
-    if (t->done < t->call->minimum) return true;
-    return (t->cut && transferred == PIECE_MAX) || (!reads(t->call->kind) && kind_of(t) == RS_FD_BLOCKING);
+    if (t->done < t->minimum) return true;
+    return (t->cut && transferred == PIECE_MAX) || (!reads(t->request.kind) && kind_of(t) == RS_FD_BLOCKING);
 }
 
 static void let_others(const transfer *t) {
     if (RS_LIKELY(!rsb_turn_ends(t->machine))) return;
     rsb_yield(t->machine);
-    if (!is_open_as(t->call->io, t->fd)) fail_closed();
+    if (!is_open_as(t->io, t->request.fd)) fail_closed();
 }
 
-static int64_t transfer_all(rsb_machine *machine, const hook_call *call, size_t most) {
-    transfer t = {.machine = machine, .call = call, .fd = rb_io_descriptor(call->io), .most = most};
+static int64_t transfer_all(transfer *t) {
     int64_t result;
     do {
-        let_others(&t);
-                know(machine, call->io, t.fd);
-        need_memory(&t);
-        t.cut = false;
-        t.request = (rs_request){.kind = call->kind, .fd = t.fd, .address = t.request.address, .len = most - t.done,
-                                 .offset = call->from < 0 ? -1 : call->from + (int64_t)t.done};
-        result = step(&t);
-        if (result > 0) t.done += (size_t)result;
-    } while (result > 0 && goes_on(&t, (size_t)result));
-    return result < 0 && t.done == 0 ? result : (int64_t)t.done;
+        let_others(t);
+        know(t->machine, t->io, t->request.fd);
+        t->cut = t->waits = false;
+        t->request = (rs_request){.kind = t->request.kind, .fd = t->request.fd, .len = t->most - t->done, .offset = t->request.offset};
+        result = step(t);
+        if (t->waits) result = wait_to_go_on(t);
+        if (result <= 0) break;
+        t->done += (size_t)result;
+        if (t->request.offset >= 0) t->request.offset += result;
+    } while (goes_on(t, (size_t)result));
+    return result < 0 && t->done == 0 ? result : (int64_t)t->done;
 }
 
 /* Of CRuby's, but in none of its headers. */
@@ -375,38 +371,43 @@ int ruby_thread_has_gvl_p(void);
 
 /* IO#pwrite calls its hook from where the thread has given up the GVL (seen on 3.3 and 3.4). There no strand may park and
  * nothing be allocated: to give it up once more would bend a list of CRuby's into a ring, in which its timer thread never ends. */
-static VALUE write_without_gvl(const hook_call *call) {
+RSB_APART static VALUE write_without_gvl(VALUE io, VALUE buffer, int64_t from) {
     char *base;
     bool writable;
-    size_t size = memory_of(call, &base, &writable);
+    size_t size = memory_of(buffer, &base, &writable);
     int64_t result;
-    do result = pwrite(rb_io_descriptor(call->io), base, size, call->from); while (result < 0 && errno == EINTR);
+    do result = pwrite(rb_io_descriptor(io), base, size, from); while (result < 0 && errno == EINTR);
     return LL2NUM(result < 0 ? -errno : result);
 }
 
-static VALUE run(const hook_call *call) {
-    if (call->kind == RS_OP_PWRITE && RS_UNLIKELY(!ruby_thread_has_gvl_p())) return write_without_gvl(call);
+RSB_APART static VALUE run_outside(const transfer *t) {
     char *base;
-    size_t most = check_call(call, &base);
-    rsb_machine *machine = rsb_hook_machine(call->self);
-    if (RS_LIKELY(serves(machine))) return LL2NUM(transfer_all(machine, call, most));
-    outside_call plain = {.kind = call->kind, .fd = rb_io_descriptor(call->io), .address = base + call->offset, .offset = call->from,
-                          .len = most};
+    bool writable;
+    memory_of(t->buffer, &base, &writable);
+    outside_call plain = {.kind = t->request.kind, .fd = t->request.fd, .address = base + t->offset, .offset = t->request.offset,
+                          .len = t->most};
     return LL2NUM(outside(plain));
 }
 
-/* --- the two contracts --- */
-
-/* Up to version 3 of the hooks `length` is the least that is wanted, and 0 means: once, whatever is there. */
-static VALUE at_least(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset, uint8_t kind) {
-    hook_call call = {self, io, buffer, length_of(offset, "offset"), length_of(length, "length"), SIZE_MAX, from, kind};
-    return run(&call);
+static size_t length_of(VALUE number, const char *what) {
+    if (RS_LIKELY(RB_FIXNUM_P(number) && FIX2LONG(number) >= 0)) return (size_t)FIX2LONG(number);
+    return (size_t)rsb_integer(number, 0, INT64_MAX, what);
 }
 
-/* From version 4 on it is the most, and always once. */
-static VALUE at_most(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset, uint8_t kind) {
-    hook_call call = {self, io, buffer, length_of(offset, "offset"), 0, length_of(length, "length"), from, kind};
-    return run(&call);
+/* The two contracts. Up to version 3 of the hooks `length` is the least that is wanted, and 0 means: once, whatever is there.
+ * From version 4 on it is the most, and always once. */
+enum { AT_LEAST = 0, AT_MOST = 0x80 };
+
+RSB_APART static VALUE run(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset, unsigned what) {
+    bool at_most = what & AT_MOST;
+    uint8_t kind = what & ~AT_MOST;
+    if (kind == RS_OP_PWRITE && RS_UNLIKELY(!ruby_thread_has_gvl_p())) return write_without_gvl(io, buffer, from);
+    transfer t = {.io = io, .buffer = buffer, .offset = length_of(offset, "offset"), .most = SIZE_MAX,
+                  .request = {.kind = kind, .fd = rb_io_descriptor(io), .offset = from}};
+    *(at_most ? &t.most : &t.minimum) = length_of(length, "length");
+    check_call(&t);
+    t.machine = rsb_hook_machine(self);
+    return RS_LIKELY(serves(t.machine)) ? LL2NUM(transfer_all(&t)) : run_outside(&t);
 }
 
 static int64_t place_of(VALUE from) { return rsb_integer(from, 0, INT64_MAX, "file offset"); }
@@ -425,7 +426,7 @@ static int64_t place_of(VALUE from) { return rsb_integer(from, 0, INT64_MAX, "fi
  * @since 0.1.0
  */
 static VALUE least_read(VALUE self, VALUE io, VALUE buffer, VALUE length, VALUE offset) {
-    return at_least(self, io, buffer, -1, length, offset, RS_OP_READ);
+    return run(self, io, buffer, -1, length, offset, RS_OP_READ | AT_LEAST);
 }
 
 /* Called by IO#write and its kin.
@@ -442,7 +443,7 @@ static VALUE least_read(VALUE self, VALUE io, VALUE buffer, VALUE length, VALUE 
  * @since 0.1.0
  */
 static VALUE least_write(VALUE self, VALUE io, VALUE buffer, VALUE length, VALUE offset) {
-    return at_least(self, io, buffer, -1, length, offset, RS_OP_WRITE);
+    return run(self, io, buffer, -1, length, offset, RS_OP_WRITE | AT_LEAST);
 }
 
 /* Called by IO#pread.
@@ -460,7 +461,7 @@ static VALUE least_write(VALUE self, VALUE io, VALUE buffer, VALUE length, VALUE
  * @since 0.1.0
  */
 static VALUE least_pread(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE length, VALUE offset) {
-    return at_least(self, io, buffer, place_of(from), length, offset, RS_OP_PREAD);
+    return run(self, io, buffer, place_of(from), length, offset, RS_OP_PREAD | AT_LEAST);
 }
 
 /* Called by IO#pwrite.
@@ -478,7 +479,7 @@ static VALUE least_pread(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE l
  * @since 0.1.0
  */
 static VALUE least_pwrite(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE length, VALUE offset) {
-    return at_least(self, io, buffer, place_of(from), length, offset, RS_OP_PWRITE);
+    return run(self, io, buffer, place_of(from), length, offset, RS_OP_PWRITE | AT_LEAST);
 }
 
 /* Called by IO#read and its kin.
@@ -495,7 +496,7 @@ static VALUE least_pwrite(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE 
  * @since 0.1.0
  */
 static VALUE most_read(VALUE self, VALUE io, VALUE buffer, VALUE offset, VALUE length) {
-    return at_most(self, io, buffer, -1, length, offset, RS_OP_READ);
+    return run(self, io, buffer, -1, length, offset, RS_OP_READ | AT_MOST);
 }
 
 /* Called by IO#write and its kin.
@@ -512,7 +513,7 @@ static VALUE most_read(VALUE self, VALUE io, VALUE buffer, VALUE offset, VALUE l
  * @since 0.1.0
  */
 static VALUE most_write(VALUE self, VALUE io, VALUE buffer, VALUE offset, VALUE length) {
-    return at_most(self, io, buffer, -1, length, offset, RS_OP_WRITE);
+    return run(self, io, buffer, -1, length, offset, RS_OP_WRITE | AT_MOST);
 }
 
 /* Called by IO#pread.
@@ -530,7 +531,7 @@ static VALUE most_write(VALUE self, VALUE io, VALUE buffer, VALUE offset, VALUE 
  * @since 0.1.0
  */
 static VALUE most_pread(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE offset, VALUE length) {
-    return at_most(self, io, buffer, place_of(from), length, offset, RS_OP_PREAD);
+    return run(self, io, buffer, place_of(from), length, offset, RS_OP_PREAD | AT_MOST);
 }
 
 /* Called by IO#pwrite.
@@ -548,7 +549,7 @@ static VALUE most_pread(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE of
  * @since 0.1.0
  */
 static VALUE most_pwrite(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE offset, VALUE length) {
-    return at_most(self, io, buffer, place_of(from), length, offset, RS_OP_PWRITE);
+    return run(self, io, buffer, place_of(from), length, offset, RS_OP_PWRITE | AT_MOST);
 }
 
 /* --- closing --- */
