@@ -79,6 +79,7 @@ Bench.table "parked" do
       weigh.call(meter, strands, park: lambda {
         spun << machine.spin { gate.pop }
         machine.yield
+        raise spun.pop.error if spun.last.error
       },
                                  release: lambda {
                                    gate.close
