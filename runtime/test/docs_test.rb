@@ -135,7 +135,7 @@ class DocsTest < Minitest::Test
   def functions_in_c
     BINDING.flat_map do |file, text|
       text.to_enum(:scan, FUNCTION).map do
-        Function.new(file:, local: $~[:type].start_with?("static "), name: $~[:name], comment: $~[:comment].to_s,
+        Function.new(file:, local: $~[:type].match?(/\bstatic\b/), name: $~[:name], comment: $~[:comment].to_s,
                      words: $~[:body].scan(/\w+/).uniq)
       end
     end
