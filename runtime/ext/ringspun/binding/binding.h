@@ -222,6 +222,11 @@ void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decis
 /* schedule.c */
 void rsb_on_message(rs_machine *engine, const rs_message *message);
 
+/* fiber_new.c */
+/* Makes of a function what rsb_fiber_new takes, for ever; at the start, before there is a second thread that counts. */
+VALUE rsb_fiber_body(rb_block_call_func_t main);
+VALUE rsb_fiber_new(VALUE body);
+
 /* fiber_reset.c */
 bool rsb_fiber_reset(bool usable);
 void rsb_fiber_set_storage(VALUE storage);
@@ -277,6 +282,7 @@ void rsb_init_strand(void);
 void rsb_init_scope(void);
 void rsb_init_switch(void);
 void rsb_init_sleep(void);
+void rsb_init_fiber_new(void);
 void rsb_init_fiber_reset(void);
 void rsb_init_fiber_chain(void);
 void rsb_init_fiber_stacks(void);

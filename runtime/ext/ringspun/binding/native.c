@@ -38,6 +38,7 @@ void Init_native(void) {
     rsb_init_schedule();
     rsb_init_strand();
     rsb_init_scope();
+    rsb_init_fiber_new();
     rsb_init_switch();
     rsb_init_sleep();
     rsb_init_fiber_reset();

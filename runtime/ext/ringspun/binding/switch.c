@@ -128,13 +128,8 @@ void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state) {
 
 static VALUE transfer(VALUE fiber) { return rb_fiber_transfer(fiber, 0, NULL); }
 
-static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object));
-
-static VALUE maker_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object));
-
-static VALUE new_maker(VALUE machine_object) { return rb_fiber_new_storage(maker_main, machine_object, Qnil); }
-
-static VALUE new_runner(VALUE machine_object) { return rb_fiber_new_storage(runner_main, machine_object, Qnil); }
+/* What they run, as rsb_fiber_new takes it. */
+static VALUE runner_body, maker_body, own_body;
 
 static VALUE stackless_error(VALUE cause) {
     return rb_exc_new_str(rsb_eLimit, rb_sprintf("no stack for one more strand (%" PRIsVALUE "); raise the limit with `sysctl "
@@ -161,7 +156,7 @@ static void fail_stackless(rsb_machine *machine, rs_strand *strand) {
 static VALUE maker_of(rsb_machine *machine) {
     if (RS_LIKELY(!NIL_P(machine->maker) && RTEST(rb_fiber_alive_p(machine->maker)))) return machine->maker;
     int state = 0;
-    VALUE maker = rb_protect(new_maker, machine->self, &state);
+    VALUE maker = rb_protect(rsb_fiber_new, maker_body, &state);
     if (state) {
         rb_set_errinfo(Qnil);
         return Qundef;
@@ -180,7 +175,7 @@ static VALUE take_runner(rsb_machine *machine, rs_strand *strand, VALUE here) {
     VALUE error = machine->stackless_error;
     if (RS_LIKELY(NIL_P(error) || rs_clock_ns() > machine->stackless_until_ns)) {
         int state = 0;
-        VALUE fiber = rb_protect(new_runner, machine->self, &state);
+        VALUE fiber = rb_protect(rsb_fiber_new, runner_body, &state);
         if (RS_LIKELY(!state)) {
             rsb_stacks_lock(machine);
             return fiber;
@@ -314,8 +309,8 @@ RSB_APART static bool may_end(rsb_machine *machine) {
 }
 
 /* Ends when its fiber cannot be used again or enough are idle. */
-static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
-    rsb_machine *machine = rsb_machine_any_thread(machine_object);
+static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
+    rsb_machine *machine = rsb_existing();
     rsb_stacks_unlock(machine);
     VALUE here = rb_fiber_current();
     bool usable = true;
@@ -339,8 +334,8 @@ static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
 }
 
 /* Runs no strand, and gives way to those that need a fiber with one that it has made. */
-static VALUE maker_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
-    rsb_machine *machine = rsb_machine_any_thread(machine_object);
+static VALUE maker_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
+    rsb_machine *machine = rsb_existing();
     rsb_stacks_unlock(machine);
     VALUE here = rb_fiber_current();
     for (;;) {
@@ -390,8 +385,8 @@ static rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
     return rs_park_end(engine, result);
 }
 
-static VALUE own_fiber_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine_object)) {
-    rsb_machine *machine = rsb_machine_any_thread(machine_object);
+static VALUE own_fiber_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
+    rsb_machine *machine = rsb_existing();
     rsb_stacks_unlock(machine);
     VALUE here = rb_fiber_current();
     if (machine->engine.running != RS_NO_INDEX && !rsb_running(machine)->started) {
@@ -410,7 +405,7 @@ static void too_deep(void) { rb_raise(rb_eSysStackError, "stack level too deep t
 
 VALUE rsb_own_fiber(rsb_machine *machine) {
     if (RS_UNLIKELY(ruby_stack_check())) too_deep();
-    return rb_fiber_new_storage(own_fiber_main, machine->self, Qnil);
+    return rsb_fiber_new(own_body);
 }
 
 void rsb_run_first(rsb_machine *machine, rs_strand *caller) { park(machine, caller, NULL); }
@@ -558,6 +553,9 @@ void rsb_before_lock(rsb_machine *machine) {
 
 void rsb_init_switch(void) {
     id_transfer = rb_intern("transfer");
+    runner_body = rsb_fiber_body(runner_main);
+    maker_body = rsb_fiber_body(maker_main);
+    own_body = rsb_fiber_body(own_fiber_main);
     fiber_error = rb_path2class("FiberError");
     rb_gc_register_address(&fiber_error);
 }
