@@ -19,6 +19,7 @@ end
 
 require_relative "ringspun/errors"
 require_relative "ringspun/machine"
+require_relative "ringspun/concurrent_proc"
 require_relative "ringspun/inspector"
 require_relative "ringspun/offload"
 require_relative "ringspun/run"

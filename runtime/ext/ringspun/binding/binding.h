@@ -16,6 +16,7 @@
 #include <ruby/thread.h>
 
 #define RSB_IDLE_MAX 128
+#define RSB_SPARE_MAX 128
 
 typedef struct rsb_machine {
     rs_machine engine;
@@ -47,6 +48,10 @@ typedef struct rsb_machine {
     bool wakeable;
     char backend_reason[200];
     struct st_table *blocked;   /* fiber => rsb_strand that is in a block-like hook of the scheduler in it; NULL: none has been yet */
+    struct rsb_batch *batches;  /* of runs that have not begun; the newest first */
+    struct rsb_batch *spare_batch;
+    VALUE spare[RSB_SPARE_MAX]; /* handles of strands that nobody has seen */
+    uint32_t spare_len;
     char *scratch;              /* where bytes come that are handed over before anything else happens; NULL: not needed yet */
 } rsb_machine;
 
@@ -66,6 +71,11 @@ typedef struct rsb_strand {
     VALUE spawned_at;
     struct rsb_closing *closing; /* the object that it has closed, as far as it has come; NULL: none */
     VALUE blocker;              /* what a block-like hook waits for, or nil */
+    VALUE evaluation;           /* its own, for what it runs outside of concurrent procs; 0: nobody has asked for it */
+    VALUE resume_value;
+    struct rsb_frame *frames;   /* the runs of concurrent procs that it is in, the newest first */
+    struct rsb_batch *batch;    /* of runs that it is to begin, or NULL */
+    struct rsb_start_answer *answer; /* to who waits for the one that it is to begin, or NULL */
     rs_id id;
     VALUE kill;                 /* errinfo of a kill, or of a throw, that was caught at a switch; 0: none */
     uint32_t locks;             /* Ringspun::Mutexes that it holds */
@@ -78,6 +88,9 @@ typedef struct rsb_strand {
     bool cancelled;             /* it ended by a cancellation */
     bool used_fiber;            /* its fiber cannot be given to another strand */
     bool own_fiber;             /* `fiber` has been made for it, and ends with it */
+    bool shown;                 /* its handle has been given to the program */
+    bool resumable;             /* it waits in a call that Evaluation#resume! ends */
+    bool resumed;               /* and that has been done, with `resume_value` */
 } rsb_strand;
 
 typedef struct rsb_scope {
@@ -195,6 +208,13 @@ void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state);
 /* strand_object.c */
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);
 rsb_strand *rsb_strand_get(VALUE object);
+/* One that no program has seen, for a strand that begins runs of concurrent procs. */
+VALUE rsb_strand_handle(rsb_machine *machine);
+VALUE rsb_strand_show(rsb_strand *strand);
+/* A kill has ended what it ran. True for a Thread#kill, of which the fiber must die. */
+bool rsb_end_killed(rsb_strand *strand);
+/* An error that ends the program, and not just a strand. */
+void rsb_tell_root(rsb_machine *machine, VALUE error);
 
 /* For Fiber.schedule: a strand in a fiber of its own, which has run until its first wait. Returns the fiber. */
 VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body);
@@ -231,6 +251,8 @@ VALUE rsb_fiber_new(VALUE body);
 bool rsb_fiber_reset(bool usable);
 void rsb_fiber_set_storage(VALUE storage);
 VALUE rsb_fiber_storage(void);
+/* nil where there is none, and cheap then. */
+VALUE rsb_fiber_storage_if_any(void);
 
 /* fiber_stacks.c */
 void rsb_share_stacks(void);                     /* with other ractors, from now on */
@@ -293,6 +315,8 @@ void rsb_init_socket(void);
 void rsb_init_scheduler(void);
 void rsb_init_simulation(void);
 void rsb_init_inspector(void);
+void rsb_init_evaluation(void);
+void rsb_init_concurrent_proc(void);
 void rsb_init_api(void);
 
 /* inspector.c */

@@ -80,13 +80,80 @@ static VALUE keep_owner(VALUE fiber) {
     return rb_ivar_set(thread, id_owners, owners);
 }
 
-VALUE rsb_fiber_storage(void) { return rb_funcallv(rb_fiber_current(), id_storage, 0, NULL); }
+/* --- what a fiber keeps for the code that it runs --- */
 
 static int set_storage(VALUE key, VALUE value, VALUE unused) {
     VALUE arguments[2] = {key, value};
     rb_funcallv(fiber_class, id_aset, 2, arguments);
     return ST_CONTINUE;
 }
+
+static size_t storage_at = NOT_FOUND;   /* in a fiber's data: the Hash of its storage, nil or 0 */
+static size_t locals_at = NOT_FOUND;    /* in a fiber's data: the table of its fiber-locals, or NULL */
+
+typedef struct {
+    const char *data;
+    size_t size;
+    char *before;
+    bool storage;
+} changes;
+
+/* The one word that was nothing and is something now; NOT_FOUND where there are none or several. */
+static size_t find_change(const changes *c) {
+    size_t found = NOT_FOUND;
+    for (size_t offset = 0; offset + sizeof(VALUE) <= c->size; offset += sizeof(VALUE)) {
+        VALUE was = (VALUE)word_at(c->before, offset), is = (VALUE)word_at(c->data, offset);
+        bool set = c->storage ? (was == Qnil || was == 0) && !RB_SPECIAL_CONST_P(is) && is % sizeof(VALUE) == 0 && RB_TYPE_P(is, T_HASH)
+                              : was == 0 && is != 0;
+        if (!set) continue;
+        if (found != NOT_FOUND) return NOT_FOUND;
+        found = offset;
+    }
+    return found;
+}
+
+/* In a fiber made for it, twice: what changes by chance is not at the same place again. */
+static VALUE find_keeps(RB_BLOCK_CALL_FUNC_ARGLIST(first, found_pointer)) {
+    size_t *found = (size_t *)found_pointer;
+    VALUE thread = rb_thread_current(), fiber = rb_fiber_current();
+    if (RTYPEDDATA_EMBEDDED_P(fiber)) return Qnil;
+    changes c = {.data = RTYPEDDATA_GET_DATA(fiber), .storage = true};
+    c.size = malloc_usable_size((void *)c.data);
+    c.before = ALLOCA_N(char, c.size + 1);
+    memcpy(c.before, c.data, c.size);
+    set_storage(ID2SYM(rb_intern("ringspun")), Qtrue, Qnil);
+    found[0] = find_change(&c);
+    memcpy(c.before, c.data, c.size);
+    c.storage = false;
+    rb_thread_local_aset(thread, rb_intern("ringspun"), Qtrue);
+    found[1] = find_change(&c);
+    return Qnil;
+}
+
+static void look_for_keeps(void) {
+    size_t found[2][2] = {{NOT_FOUND, NOT_FOUND}, {NOT_FOUND, NOT_FOUND}};
+    for (int i = 0; i < 2; i++) rb_fiber_resume(rb_fiber_new_storage(find_keeps, (VALUE)found[i], Qnil), 0, NULL);
+    if (found[0][0] == found[1][0]) storage_at = found[0][0];
+    if (found[0][1] == found[1][1]) locals_at = found[0][1];
+}
+
+static bool is_nothing(VALUE storage) { return storage == Qnil || storage == 0; }
+
+/* Nothing to reset. */
+static bool keeps_nothing(VALUE fiber) {
+    if (storage_at == NOT_FOUND || locals_at == NOT_FOUND) return false;
+    const void *data = RTYPEDDATA_GET_DATA(fiber);
+    VALUE storage = (VALUE)word_at(data, storage_at);
+    return (is_nothing(storage) || RHASH_SIZE(storage) == 0) && !word_at(data, locals_at);
+}
+
+VALUE rsb_fiber_storage_if_any(void) {
+    VALUE fiber = rb_fiber_current();
+    if (storage_at != NOT_FOUND && is_nothing((VALUE)word_at(RTYPEDDATA_GET_DATA(fiber), storage_at))) return Qnil;
+    return rsb_fiber_storage();
+}
+
+VALUE rsb_fiber_storage(void) { return rb_funcallv(rb_fiber_current(), id_storage, 0, NULL); }
 
 void rsb_fiber_set_storage(VALUE storage) {
     if (!NIL_P(storage)) rb_hash_foreach(storage, set_storage, Qnil);
@@ -118,6 +185,10 @@ bool rsb_fiber_reset(bool usable) {
         if (state) rb_set_errinfo(Qnil);
     }
     if (owns || !usable || rb_ivar_count(fiber) > 0) return false;
+    if (RB_LIKELY(keeps_nothing(fiber))) {
+        rb_set_errinfo(Qnil);
+        return true;
+    }
     rb_protect(reset, Qnil, &state);
     if (state) rb_set_errinfo(Qnil);
     return state == 0;
@@ -130,5 +201,6 @@ void rsb_init_fiber_reset(void) {
     id_keys = rb_intern("keys");
     id_aset = rb_intern("[]=");
     id_owners = rb_intern("ringspun_owners");
+    look_for_keeps();
     rb_funcall(rb_thread_create(find_locks, NULL), rb_intern("join"), 0);
 }

@@ -28,7 +28,7 @@ static VALUE strand_owner(VALUE self) {
     rs_strand *engine = engine_of(rsb_strand_get(self), &machine);
     if (!engine || !engine->own.parent) return Qnil;
     rs_strand *owner = rs_strand_at(&machine->engine.strands, engine->own.parent->owner);
-    return ((rsb_strand *)owner->user)->self;
+    return rsb_strand_show(owner->user);
 }
 
 /* For how long it has been waiting, on the machine's clock: known when {Machine#locate=} was true as it began.
@@ -210,7 +210,7 @@ static VALUE stall(lookout *out) {
     bool lasts = sees_same_turn(out);
     VALUE traced = lasts ? out->machine->thread : strand ? strand->fiber : Qnil;
     VALUE backtrace = NIL_P(traced) ? Qnil : rb_funcall(traced, id_backtrace, 0);
-    return rb_ary_new_from_args(4, strand ? strand->self : Qnil, rb_float_new(seconds), backtrace, lasts ? Qtrue : Qfalse);
+    return rb_ary_new_from_args(4, strand ? rsb_strand_show(strand) : Qnil, rb_float_new(seconds), backtrace, lasts ? Qtrue : Qfalse);
 }
 
 /* While it waits here, no machine hopes to be woken by it. What it tells others may well wake one, and so may its end. */

@@ -1,5 +1,5 @@
 /* machine_object: Ringspun::Machine, one per thread: its making and end, and everything that is not I/O. */
-#include "binding.h"
+#include "evaluation.h"
 
 #include <math.h>
 #include <ruby/ractor.h>
@@ -46,6 +46,8 @@ static void machine_mark(void *data) {
     rb_gc_mark(machine->root_fiber);
     rb_gc_mark(machine->maker);
     for (uint32_t i = 0; i < machine->idle_len; i++) rb_gc_mark(machine->idle[i]);
+    for (uint32_t i = 0; i < machine->spare_len; i++) rb_gc_mark(machine->spare[i]);
+    rsb_batches_mark(machine);
     if (!machine->open) return;
     mark_strands(machine);
     mark_ops(machine);
@@ -70,6 +72,7 @@ static void machine_free(void *data) {
     close_to_wakers(machine);
     if (machine->open) rs_machine_close(&machine->engine); /* deals with the wakes that have arrived */
     free(machine->scratch);
+    rsb_batches_free(machine);
     if (machine->blocked) st_free_table(machine->blocked);
     machine->blocked = NULL;
     if (close_to_wakers(machine)) xfree(machine);
@@ -438,7 +441,7 @@ static VALUE machine_join(int argc, VALUE *argv, VALUE self) {
 
 /* @return [Strand] the strand that runs
  * @since 0.1.0 */
-static VALUE machine_running(VALUE self) { return rsb_running(rsb_machine_of(self))->self; }
+static VALUE machine_running(VALUE self) { return rsb_strand_show(rsb_running(rsb_machine_of(self))); }
 
 /* Every strand that has not ended, the root included.
  *
@@ -451,7 +454,7 @@ static VALUE machine_strands(VALUE self) {
     rs_strands *strands = &machine->engine.strands;
     for (uint32_t index = 0; machine->open && index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
         rs_strand *strand = rs_strand_at(strands, index);
-        if (strand->state != RS_STRAND_FREE && strand->user) rb_ary_push(list, ((rsb_strand *)strand->user)->self);
+        if (strand->state != RS_STRAND_FREE && strand->user) rb_ary_push(list, rsb_strand_show(strand->user));
     }
     return list;
 }

@@ -51,6 +51,8 @@ void Init_native(void) {
     rsb_init_scheduler();
     rsb_init_simulation();
     rsb_init_inspector();
+    rsb_init_evaluation();
+    rsb_init_concurrent_proc();
     rsb_init_api();
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) rb_intern(symbols[i]);
     pthread_atfork(NULL, NULL, count_fork);

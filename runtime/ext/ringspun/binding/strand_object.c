@@ -1,5 +1,6 @@
 /* strand_object: Ringspun::Strand, the handle to a strand, and the way a strand runs and ends. */
 #include "../engine/series.h"
+#include "evaluation.h"
 #include "sync.h"
 
 #include <ruby/ractor.h>
@@ -23,6 +24,8 @@ static void strand_mark(void *data) {
     rb_gc_mark(strand->supervisor);
     rb_gc_mark(strand->spawned_at);
     rb_gc_mark(strand->blocker);
+    rb_gc_mark(strand->evaluation);
+    rb_gc_mark(strand->resume_value);
     if (strand->kill) rb_gc_mark(strand->kill);
 }
 
@@ -32,13 +35,18 @@ static const rb_data_type_t strand_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_EMBEDDABLE,
 };
 
+static void clear(rsb_strand *strand) {
+    *strand = (rsb_strand){.fiber = Qnil, .home = Qnil, .scope_fibers = Qnil, .body = Qnil, .value = Qnil, .error = Qnil,
+                           .raises = Qnil, .messages = Qnil, .storage = Qnil, .supervisor = Qnil, .spawned_at = Qnil,
+                           .blocker = Qnil};
+}
+
 static VALUE allocate(rsb_machine *machine) {
     rsb_strand *strand;
     VALUE object = TypedData_Make_Struct(rsb_cStrand, rsb_strand, &strand_type, strand);
+    clear(strand);
     strand->self = object;
     strand->machine = machine->self;
-    strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->value = strand->error = strand->raises =
-        strand->messages = strand->storage = strand->supervisor = strand->spawned_at = strand->blocker = Qnil;
     return object;
 }
 
@@ -53,9 +61,17 @@ rsb_strand *rsb_strand_get(VALUE object) {
 
 /* --- life --- */
 
+VALUE rsb_strand_handle(rsb_machine *machine) { return allocate(machine); }
+
+VALUE rsb_strand_show(rsb_strand *strand) {
+    strand->shown = true;
+    return strand->self;
+}
+
 static rsb_strand *make(rsb_machine *machine, VALUE supervisor, VALUE body) {
     VALUE object = allocate(machine);
     rsb_strand *strand = rsb_strand_get(object);
+    strand->shown = true;
     strand->body = body;
     strand->supervisor = supervisor;
     strand->storage = rsb_fiber_storage();
@@ -120,13 +136,18 @@ static VALUE with_unread(void) {
 static void keep_unread(rsb_machine *machine, rsb_strand *strand, bool awaited) {
     if (RHASH_SIZE(machine->unread) >= UNREAD_MAX && !awaited) rsb_report_unread(machine);
     if (RHASH_SIZE(machine->unread) == 0) rb_hash_aset(with_unread(), machine->self, Qtrue);
-    rb_hash_aset(machine->unread, strand->self, strand->error);
+    rb_hash_aset(machine->unread, rsb_strand_show(strand), strand->error);
 }
 
 /* exit, a signal or anything else that is not a StandardError ends the program, not just a strand that nobody watches. */
 static bool concerns_root(VALUE error) {
     return !rb_obj_is_kind_of(error, rb_eStandardError) && !rb_obj_is_kind_of(error, rb_eScriptError) &&
            !rb_obj_is_kind_of(error, rb_eNoMemError) && !rb_obj_is_kind_of(error, rb_eSysStackError);
+}
+
+void rsb_tell_root(rsb_machine *machine, VALUE error) {
+    rsb_strand *root = rsb_root_of(machine);
+    if (root) rsb_deliver(machine, root, error);
 }
 
 RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, rs_strand *engine, VALUE error) {
@@ -140,8 +161,7 @@ RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, r
         return;
     }
     if (!NIL_P(strand->supervisor)) return;
-    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
-    if (concerns_root(error) && root) rsb_deliver(machine, root->user, error);
+    if (concerns_root(error) && rsb_root_of(machine)) rsb_tell_root(machine, error);
     else keep_unread(machine, strand, engine->joiners.len > 0);
 }
 
@@ -158,6 +178,7 @@ RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
 
 /* The running strand ends without having run. */
 void rsb_strand_fail(rsb_machine *machine, rs_strand *engine, VALUE error) {
+    if (((rsb_strand *)engine->user)->batch) rsb_batch_fail(machine, engine->user, error);
     end_with_error(machine, engine->user, engine, error);
     finish(machine, engine);
 }
@@ -178,12 +199,21 @@ RSB_APART static bool refused(rsb_machine *machine, rsb_strand *strand) {
 }
 
 /* True for a Thread#kill, of which the fiber must die. */
-static bool end_killed(rsb_strand *strand) {
+bool rsb_end_killed(rsb_strand *strand) {
     strand->cancelled = true;
     strand->used_fiber = true;
     if (rb_errinfo() != RSB_FIBER_KILLED) return true;
     rb_set_errinfo(Qnil);
     return false;
+}
+
+/* The handle of a strand that has ended, for another. */
+static void use_again(rsb_machine *machine, rsb_strand *strand) {
+    VALUE self = strand->self;
+    clear(strand);
+    strand->self = self;
+    strand->machine = machine->self;
+    machine->spare[machine->spare_len++] = self;
 }
 
 bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
@@ -194,7 +224,9 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     strand->started = true;
     engine->wait = RS_WAIT_NONE;
     strand->fiber = strand->home = fiber;
-    if (!refused(machine, strand)) {
+    if (NIL_P(strand->body)) {
+        thread_killed = rsb_batch_run(machine, strand, &state);
+    } else if (!refused(machine, strand)) {
         VALUE value = rb_protect(call_body, (VALUE)strand, &state);
         rsb_notice_fork(machine);
         if (!state) {
@@ -204,7 +236,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
             rb_set_errinfo(Qnil);
             end_with_error(machine, strand, engine, error);
         } else {
-            thread_killed = end_killed(strand);
+            thread_killed = rsb_end_killed(strand);
         }
     } else if (!NIL_P(strand->error)) {
         end_with_error(machine, strand, engine, strand->error);
@@ -213,6 +245,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     finish(machine, engine);
     if (RS_UNLIKELY(thread_killed)) rb_jump_tag(state);
     bool reusable = rsb_fiber_reset(!strand->used_fiber);
+    if (!strand->shown && machine->spare_len < RSB_SPARE_MAX) use_again(machine, strand);
     RB_GC_GUARD(self);
     return reusable;
 }

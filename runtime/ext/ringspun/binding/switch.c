@@ -6,7 +6,7 @@
  * a switch: what arrives then is meant for the thread and goes to the root strand, and the strand that was switched in
  * keeps its own wake.
  */
-#include "binding.h"
+#include "evaluation.h"
 
 #include <errno.h>
 #include <string.h>
@@ -364,7 +364,7 @@ static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
     }
 }
 
-static rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
+static rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, int64_t *result) {
     rs_machine *engine = &machine->engine;
     VALUE here = rb_fiber_current();
     rsb_strand *self = me->user;
@@ -383,6 +383,12 @@ static rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
         note_displaced(machine);
     }
     return rs_park_end(engine, result);
+}
+
+static inline rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
+    rsb_strand *self = me->user;
+    if (RS_UNLIKELY(self->batch != NULL)) rsb_batch_hand_over(machine, self);
+    return park_behind(machine, me, result);
 }
 
 static VALUE own_fiber_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
@@ -408,7 +414,7 @@ VALUE rsb_own_fiber(rsb_machine *machine) {
     return rsb_fiber_new(own_body);
 }
 
-void rsb_run_first(rsb_machine *machine, rs_strand *caller) { park(machine, caller, NULL); }
+void rsb_run_first(rsb_machine *machine, rs_strand *caller) { park_behind(machine, caller, NULL); }
 
 void rsb_raise_refusal(rsb_machine *machine) {
     if (RS_UNLIKELY(ruby_stack_check())) too_deep();

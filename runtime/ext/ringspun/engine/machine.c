@@ -57,6 +57,12 @@ rs_strand *rs_spawn(rs_machine *machine, rs_scope *scope, void *user) {
     return strand;
 }
 
+rs_strand *rs_spawn_next(rs_machine *machine, rs_scope *scope, void *user) {
+    rs_strand *strand = make_strand(machine, scope, user);
+    if (strand) rs_run_push_front(&machine->strands, strand);
+    return strand;
+}
+
 void rs_finish(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
     rs_scope_close_all(machine, strand);
@@ -122,7 +128,8 @@ static void end_wait(rs_strand *strand, rs_wake_kind kind, int64_t result) {
 
 static void make_ready(rs_machine *machine, rs_strand *strand, rs_wake_kind kind, int64_t result) {
     end_wait(strand, kind, result);
-    rs_run_push(&machine->strands, strand);
+    if (RS_UNLIKELY(machine->wakes_first)) rs_run_push_front(&machine->strands, strand);
+    else rs_run_push(&machine->strands, strand);
     if (machine->strands.run_len > machine->metrics.run_queue_max) {
         machine->metrics.run_queue_max = machine->strands.run_len;
     }
@@ -189,6 +196,20 @@ void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind
 void rs_interrupt(rs_machine *machine, rs_strand *strand) {
     strand->interrupts++;
     rs_interrupt_park(machine, strand, RS_WAKE_INTERRUPT);
+}
+
+void rs_interrupt_first(rs_machine *machine, rs_strand *strand) {
+    bool takes_nothing = strand->wait == RS_WAIT_SLEEP || strand->wait == RS_WAIT_YIELD || strand->wait == RS_WAIT_EVALUATION;
+    if (strand->state == RS_STRAND_READY && takes_nothing && strand->shield_depth == 0) strand->wake = RS_WAKE_INTERRUPT;
+    machine->wakes_first = true;
+    rs_interrupt(machine, strand);
+    machine->wakes_first = false;
+}
+
+void rs_list_wake_all_first(rs_machine *machine, rs_list *list) {
+    machine->wakes_first = true;
+    rs_list_wake_all(machine, list, 0);
+    machine->wakes_first = false;
 }
 
 bool rs_unblock(rs_machine *machine, rs_strand *strand) {

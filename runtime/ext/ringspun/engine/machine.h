@@ -62,6 +62,7 @@ typedef struct rs_machine {
     int64_t polled_at_ns;
     int64_t backend_deadline_ns; /* when the backend itself next has something to do; RS_NEVER */
     bool attention;             /* poll before the next resume */
+    bool wakes_first;           /* who becomes ready goes ahead of the others */
     _Atomic bool sleeping;
     uint32_t wakers;            /* handed out to other threads, each to be woken once */
     uint32_t outside;           /* work that will come back through the inbox: workers' ops */
@@ -115,6 +116,9 @@ rs_strand *rs_spawn(rs_machine *machine, rs_scope *scope, void *user);
 /* The same at the head of the run queue, and the running strand behind it; follow with rs_next. */
 rs_strand *rs_spawn_first(rs_machine *machine, rs_scope *scope, void *user);
 
+/* The same at the head of the run queue, beside whatever the running strand does. */
+rs_strand *rs_spawn_next(rs_machine *machine, rs_scope *scope, void *user);
+
 /* The running strand has ended: wakes those who join it and gives its slot back. */
 void rs_finish(rs_machine *machine);
 
@@ -122,6 +126,9 @@ uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, i
 rs_decision rs_next(rs_machine *machine);
 void rs_sleep(rs_machine *machine, int64_t deadline_ns);
 rs_wake_kind rs_park_end(rs_machine *machine, int64_t *result);
+
+/* All that wait in the list, ahead of the others that are ready. */
+void rs_list_wake_all_first(rs_machine *machine, rs_list *list);
 
 /* True when the park with that ticket was still open and is now over. */
 bool rs_wake(rs_machine *machine, rs_id id, uint64_t ticket, rs_wake_kind kind, int64_t result);
@@ -135,6 +142,9 @@ void rs_displaced(rs_machine *machine);
 
 /* Something to raise waits for this strand: its park ends now if it may, else the next one is refused. */
 void rs_interrupt(rs_machine *machine, rs_strand *strand);
+/* The same for one that is to unwind at once: it runs next, and where it was to go on from a wait that takes nothing (a time, its
+ * next turn, an evaluation), it does not. */
+void rs_interrupt_first(rs_machine *machine, rs_strand *strand);
 void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind);
 
 /* What would end a park of the running strand before it begins; RS_WAKE_VALUE: nothing. */

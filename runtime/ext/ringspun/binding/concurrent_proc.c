@@ -1,0 +1,213 @@
+/* concurrent_proc: Ringspun::ConcurrentProc and its four ways to be called. */
+#include "evaluation.h"
+
+#include <stdlib.h>
+
+VALUE rsb_cConcurrentProc;
+static ID id_evaluation_class, id_trigger;
+static VALUE sym_error, security_error;
+
+/* Written down where it is another one than the proc's class says. */
+VALUE rsb_evaluation_class(VALUE proc) {
+    VALUE class = rb_ivar_count(proc) > 0 ? rb_attr_get(proc, id_evaluation_class) : Qnil;
+    if (!NIL_P(class)) return class;
+    if (RS_LIKELY(rb_class_of(proc) == rsb_cConcurrentProc)) return rsb_cEvaluation;
+    return rb_funcall(rb_obj_class(proc), id_evaluation_class, 0);
+}
+
+static VALUE proc_set_evaluation_class(VALUE self, VALUE class) {
+    if (!RB_TYPE_P(class, T_CLASS) || !RTEST(rb_class_inherited_p(class, rsb_cEvaluation))) {
+        rb_raise(rsb_eUsage, "expected a subclass of Ringspun::Evaluation, got %" PRIsVALUE, rsb_inspect(class));
+    }
+    return rb_ivar_set(self, id_evaluation_class, class);
+}
+
+/* What a program cannot mean to end itself by. */
+bool rsb_is_rescueable(VALUE error) {
+    return rb_obj_is_kind_of(error, rb_eStandardError) || rb_obj_is_kind_of(error, rb_eScriptError) ||
+           rb_obj_is_kind_of(error, security_error) || rb_obj_is_kind_of(error, rb_eSysStackError);
+}
+
+static VALUE trigger(VALUE pair) {
+    return rb_funcall(RARRAY_AREF(pair, 0), id_trigger, 2, sym_error, RARRAY_AREF(pair, 1));
+}
+
+/* A handler's own error must not take the place of the one that it was told of. */
+void rsb_trigger_error(VALUE proc, VALUE error) {
+    int state = 0;
+    rb_protect(trigger, rb_assoc_new(proc, error), &state);
+    if (RS_LIKELY(!state)) return;
+    VALUE failed = rb_errinfo();
+    rb_set_errinfo(Qnil);
+    if (rsb_is_exception(failed)) rb_warn("ringspun: an error handler failed with %" PRIsVALUE, rsb_inspect(failed));
+}
+
+static inline VALUE given_block(void) { return RS_UNLIKELY(rb_block_given_p()) ? rb_block_proc() : Qnil; }
+
+static inline VALUE raise_or_return(VALUE value) {
+    if (RS_UNLIKELY(!RB_SPECIAL_CONST_P(value) && RB_BUILTIN_TYPE(value) == T_OBJECT && rb_obj_is_kind_of(value, rb_eException))) {
+        rb_exc_raise(value);
+    }
+    return value;
+}
+
+/* --- on the caller's own stack --- */
+
+typedef struct {
+    VALUE proc;
+    int argc;
+    const VALUE *argv;
+    VALUE block;
+    int keywords;
+} inline_call;
+
+static VALUE call_inline(VALUE argument) {
+    const inline_call *call = (const inline_call *)argument;
+    return rb_proc_call_with_block_kw(call->proc, call->argc, call->argv, call->block, call->keywords);
+}
+
+/* It was concluded from outside and has unwound. Who did that goes on first, and then its caller. */
+static VALUE end_concluded(rsb_machine *machine, rsb_frame *frame) {
+    VALUE evaluation = frame->evaluation;
+    VALUE result = rsb_evaluation_get(evaluation)->result;
+    rsb_frame_close(machine, frame);
+    rsb_yield(machine);
+    RB_GC_GUARD(evaluation);
+    return raise_or_return(result);
+}
+
+RSB_APART static VALUE end_inline(rsb_machine *machine, rsb_frame *frame, VALUE value, int state) {
+    VALUE error = state ? rb_errinfo() : Qnil;
+    bool exception = state && rsb_is_exception(error);
+    bool cancelled = exception && rb_obj_is_kind_of(error, rsb_eCancelled);
+    bool rescueable = exception && rsb_is_rescueable(error);
+    if (rescueable) {
+        rb_set_errinfo(Qnil);
+        rsb_trigger_error(frame->proc, error);
+    }
+    if (frame->concluded && (!state || rescueable || (cancelled && error == frame->cancels))) {
+        if (frame->cancels) {
+            rb_set_errinfo(Qnil);
+            return end_concluded(machine, frame);
+        }
+        value = rsb_evaluation_get(frame->evaluation)->result; /* by itself, or from further inside */
+        rsb_frame_close(machine, frame);
+        return raise_or_return(value);
+    }
+    if (frame->evaluation) {
+        VALUE result = !state ? value : exception && !cancelled ? error : rb_exc_new_cstr(rsb_eTerminated, "the evaluation was cancelled before it had a result");
+        rsb_evaluation_conclude(machine, rsb_evaluation_get(frame->evaluation), result);
+    }
+    rsb_frame_close(machine, frame);
+    if (rescueable) rb_exc_raise(error);
+    if (state) rb_jump_tag(state);
+    return raise_or_return(value);
+}
+
+/* Runs the proc now, in the calling strand and on its stack, and returns what it returns. It waits where the proc does.
+ *
+ * May switch strands.
+ *
+ * @return [Object] the proc's value
+ * @raise [Exception] what it raises, or what its value is when that is an exception
+ * @since 0.1.0
+ */
+static VALUE proc_call(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine = rsb_current();
+    rsb_frame frame;
+    int state = 0;
+    inline_call call = {self, argc, argv, given_block(), rb_keyword_given_p()};
+    rsb_frame_open(machine, &frame, self, 0);
+    VALUE value = rb_protect(call_inline, (VALUE)&call, &state);
+    rsb_notice_fork(machine);
+    if (RS_UNLIKELY(state || frame.evaluation)) return end_inline(machine, &frame, value, state);
+    rsb_frame_close(machine, &frame);
+    return raise_or_return(value);
+}
+
+/* --- on stacks of their own --- */
+
+static rsb_start start_of(rsb_machine *machine, int argc, const VALUE *argv, VALUE self) {
+    rsb_start start = {.proc = self, .block = given_block(), .storage = rsb_fiber_storage_if_any(), .spawned_at = Qnil};
+    if (RS_UNLIKELY(argc > 0)) {
+        start.arguments = rb_ary_new_from_values(argc, argv);
+        start.keywords = rb_keyword_given_p();
+    }
+    if (RS_UNLIKELY(machine->locate)) start.spawned_at = rb_funcall(machine->self, rb_intern("place_of_call"), 0);
+    return start;
+}
+
+/* Runs the proc now, in a strand of its own, until it ends or waits.
+ *
+ * May switch strands.
+ *
+ * @return [Object, Evaluation] the proc's value; when it waits, the evaluation that goes on
+ * @raise [Exception] what it raises before it waits
+ * @since 0.1.0
+ */
+static VALUE proc_call_nonblock(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine = rsb_current();
+    rsb_start start = start_of(machine, argc, argv, self);
+    VALUE value = Qnil;
+    bool failed = false;
+    bool ended = rsb_start_now(machine, &start, &value, &failed);
+    if (RS_UNLIKELY(failed)) rb_exc_raise(value);
+    return RS_LIKELY(ended) ? raise_or_return(value) : value;
+}
+
+/* {#call} as the gem `concurrently` had it: in a strand of its own, which goes on when its caller is cancelled. */
+static VALUE proc_call_and_await(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine = rsb_current();
+    rsb_start start = start_of(machine, argc, argv, self);
+    VALUE value = Qnil;
+    bool failed = false;
+    bool ended = rsb_start_now(machine, &start, &value, &failed);
+    if (RS_UNLIKELY(failed)) rb_exc_raise(value);
+    if (RS_UNLIKELY(!ended)) {
+        VALUE evaluation = value;
+        value = rsb_evaluation_await(machine, rsb_evaluation_get(evaluation));
+        RB_GC_GUARD(evaluation);
+    }
+    return raise_or_return(value);
+}
+
+/* Has the proc run in a strand of its own when the others that are ready have had their turn.
+ *
+ * @return [Evaluation]
+ * @since 0.1.0
+ */
+static VALUE proc_call_detached(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine = rsb_current();
+    rsb_start start = start_of(machine, argc, argv, self);
+    VALUE evaluation = start.evaluation = rsb_evaluation_new(machine, self, rsb_evaluation_class(self), RSB_STARTS);
+    rsb_start_later(machine, &start);
+    return evaluation;
+}
+
+/* Like {#call_detached}, for when nobody wants the evaluation: errors reach the error handlers only.
+ *
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE proc_call_and_forget(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine = rsb_current();
+    rsb_start start = start_of(machine, argc, argv, self);
+    rsb_start_later(machine, &start);
+    return Qnil;
+}
+
+void rsb_init_concurrent_proc(void) {
+    id_evaluation_class = rb_intern("evaluation_class");
+    id_trigger = rb_intern("trigger");
+    sym_error = ID2SYM(rb_intern("error"));
+    security_error = rb_path2class("SecurityError");
+    rb_gc_register_mark_object(security_error);
+    rsb_cConcurrentProc = rb_define_class_under(rsb_mRingspun, "ConcurrentProc", rb_cProc);
+    rb_define_method(rsb_cConcurrentProc, "call", proc_call, -1);
+    rb_define_method(rsb_cConcurrentProc, "[]", proc_call, -1);
+    rb_define_method(rsb_cConcurrentProc, "call_nonblock", proc_call_nonblock, -1);
+    rb_define_method(rsb_cConcurrentProc, "call_detached", proc_call_detached, -1);
+    rb_define_method(rsb_cConcurrentProc, "call_and_forget", proc_call_and_forget, -1);
+    rb_define_private_method(rsb_cConcurrentProc, "call_and_await", proc_call_and_await, -1);
+    rb_define_private_method(rsb_cConcurrentProc, "evaluation_class=", proc_set_evaluation_class, 1);
+}

@@ -1,0 +1,579 @@
+/* evaluation: Ringspun::Evaluation, the handle to a concurrent proc's run, and how strands wait for it. */
+#include "evaluation.h"
+
+VALUE rsb_cEvaluation, rsb_eEvaluation;
+static ID option_names[2], id_timeout_error, id_error;
+
+static void evaluation_mark(void *data) {
+    rsb_evaluation *evaluation = data;
+    rb_gc_mark(evaluation->machine);
+    rb_gc_mark(evaluation->proc);
+    rb_gc_mark(evaluation->strand);
+    rb_gc_mark(evaluation->result);
+    rb_gc_mark(evaluation->data);
+}
+
+/* Whoever waits for it has it on the stack, so it does not move while there are waiters. */
+static const rb_data_type_t evaluation_type = {
+    .wrap_struct_name = "Ringspun::Evaluation",
+    .function = {.dmark = evaluation_mark, .dfree = RUBY_DEFAULT_FREE},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_EMBEDDABLE,
+};
+
+rsb_evaluation *rsb_evaluation_get(VALUE object) {
+    if (RS_UNLIKELY(!rb_typeddata_is_kind_of(object, &evaluation_type))) {
+        rb_raise(rsb_eUsage, "expected a Ringspun::Evaluation, got %" PRIsVALUE, rb_obj_class(object));
+    }
+    rsb_evaluation *evaluation;
+    TypedData_Get_Struct(object, rsb_evaluation, &evaluation_type, evaluation);
+    return evaluation;
+}
+
+VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state) {
+    rsb_evaluation *evaluation;
+    VALUE self = TypedData_Make_Struct(class, rsb_evaluation, &evaluation_type, evaluation);
+    evaluation->self = self;
+    evaluation->machine = machine->self;
+    evaluation->proc = proc;
+    evaluation->strand = evaluation->result = evaluation->data = Qnil;
+    evaluation->fork_count = machine->fork_count;
+    evaluation->state = state;
+    if (RS_UNLIKELY(class != rsb_cEvaluation)) rb_obj_call_init(self, 0, NULL);
+    return self;
+}
+
+/* --- frames --- */
+
+/* One that lies on another stack than its strand's first keeps that stack alive, which the program may let go of. */
+RSB_APART static void keep_fiber(rsb_strand *strand, VALUE fiber) {
+    if (NIL_P(strand->scope_fibers)) strand->scope_fibers = rb_ary_new();
+    rb_ary_push(strand->scope_fibers, fiber);
+}
+
+RSB_APART static void let_fiber_go(rsb_strand *strand, VALUE fiber) {
+    if (NIL_P(strand->scope_fibers)) return;
+    for (long i = RARRAY_LEN(strand->scope_fibers); i-- > 0;) {
+        if (RARRAY_AREF(strand->scope_fibers, i) != fiber) continue;
+        rb_ary_delete_at(strand->scope_fibers, i);
+        return;
+    }
+}
+
+void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE proc, VALUE evaluation) {
+    rsb_strand *strand = rsb_running(machine);
+    VALUE fiber = rb_fiber_current();
+    if (RS_LIKELY(fiber == strand->home || (NIL_P(strand->home) && fiber == machine->root_fiber))) fiber = 0;
+    else keep_fiber(strand, fiber);
+    *frame = (rsb_frame){.outer = strand->frames, .strand = strand, .fiber = fiber, .proc = proc, .evaluation = evaluation};
+    if (frame->outer) frame->outer->inner = frame;
+    strand->frames = frame;
+    if (!evaluation) return;
+    rsb_evaluation *handle = rsb_evaluation_get(evaluation);
+    handle->frame = frame;
+    handle->state = RSB_RUNS;
+}
+
+static void wake_watchers(rsb_machine *machine, rsb_evaluation *evaluation) {
+    for (rsb_watch *watch = evaluation->watches; watch; watch = watch->next) {
+        rs_strand *strand = rs_strand_find(&machine->engine.strands, watch->strand);
+        if (!strand || strand->state != RS_STRAND_PARKED) continue; /* another was first */
+        rs_wake(&machine->engine, watch->strand, strand->ticket, RS_WAKE_VALUE, watch->place);
+    }
+}
+
+static void wake_waiters(rsb_machine *machine, rsb_evaluation *evaluation) {
+    if (evaluation->waiters.len > 0) rs_list_wake_all(&machine->engine, &evaluation->waiters, 0);
+    if (RS_UNLIKELY(evaluation->watches != NULL)) wake_watchers(machine, evaluation);
+}
+
+/* It has unwound, perhaps without having waited once more: then nobody else shall be raised what was meant for it. */
+RSB_APART static void take_back(rsb_machine *machine, rsb_frame *frame) {
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, frame->strand->id);
+    VALUE raises = frame->strand->raises;
+    for (long i = 0; engine && !NIL_P(raises) && i < RARRAY_LEN(raises); i++) {
+        if (RARRAY_AREF(raises, i) != frame->cancels) continue;
+        rb_ary_delete_at(raises, i);
+        engine->interrupts--;
+        return;
+    }
+}
+
+void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
+    rsb_strand *strand = frame->strand;
+    if (frame->inner) frame->inner->outer = frame->outer;
+    else strand->frames = frame->outer;
+    if (frame->outer) frame->outer->inner = frame->inner;
+    if (RS_UNLIKELY(frame->fiber != 0)) let_fiber_go(strand, frame->fiber);
+    if (RS_UNLIKELY(frame->cancels)) take_back(machine, frame);
+    if (RS_LIKELY(!frame->evaluation)) return;
+    rsb_evaluation *evaluation = rsb_evaluation_get(frame->evaluation);
+    evaluation->frame = NULL;
+    if (RS_UNLIKELY(frame->concluded)) {
+        wake_waiters(machine, evaluation);
+        rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
+    }
+}
+
+VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame) {
+    if (frame->evaluation) return frame->evaluation;
+    VALUE object = rsb_evaluation_new(machine, frame->proc, rsb_evaluation_class(frame->proc), RSB_RUNS);
+    rsb_evaluation_get(object)->frame = frame;
+    return frame->evaluation = object;
+}
+
+/* Of the frames on this stack the newest; where there is none, the newest of the strand's. */
+static rsb_frame *current_frame(const rsb_strand *strand) {
+    if (RS_LIKELY(!strand->frames || (!strand->frames->fiber && !strand->frames->outer))) return strand->frames;
+    VALUE fiber = rb_fiber_current();
+    if (fiber == strand->home || NIL_P(strand->home)) fiber = 0;
+    for (rsb_frame *frame = strand->frames; frame; frame = frame->outer) {
+        if (frame->fiber == fiber) return frame;
+    }
+    return strand->frames;
+}
+
+static VALUE evaluation_of_strand(rsb_machine *machine, rsb_strand *strand) {
+    if (!strand->evaluation) {
+        VALUE object = rsb_evaluation_new(machine, Qnil, rsb_cEvaluation, RSB_OF_STRAND);
+        rsb_evaluation_get(object)->strand = strand->self;
+        strand->shown = true;
+        strand->evaluation = object;
+    }
+    return strand->evaluation;
+}
+
+static VALUE current(rsb_machine *machine) {
+    rsb_strand *strand = rsb_running(machine);
+    rsb_frame *frame = current_frame(strand);
+    return frame ? rsb_evaluation_of_frame(machine, frame) : evaluation_of_strand(machine, strand);
+}
+
+/* The evaluation of the concurrent proc that runs; outside of any, that of the strand, which can wait and be resumed, and has
+ * no result.
+ *
+ * @return [Evaluation]
+ * @since 0.1.0 */
+static VALUE evaluation_current(VALUE class) { return current(rsb_current()); }
+
+/* --- waiting --- */
+
+/* What is known of it in this process. A child of a fork has only the strand that forked. */
+static rsb_machine *machine_of(rsb_evaluation *evaluation) {
+    rsb_machine *machine = rsb_machine_of(evaluation->machine);
+    if (RS_UNLIKELY(evaluation->fork_count != machine->fork_count)) {
+        bool here = evaluation->frame && evaluation->frame->strand == rsb_running(machine);
+        bool strand_here = evaluation->state == RSB_OF_STRAND && rsb_is_alive(rsb_strand_get(evaluation->strand));
+        evaluation->waiters = evaluation->unwinders = (rs_list){0};
+        evaluation->watches = NULL;
+        evaluation->fork_count = machine->fork_count;
+        if (!here) evaluation->frame = NULL;
+        if (!here && !strand_here && evaluation->state != RSB_CONCLUDED) {
+            evaluation->state = RSB_CONCLUDED;
+            evaluation->result = rb_exc_new_cstr(rsb_eTerminated, "that evaluation runs in the parent process; it did not come along with the fork");
+        }
+    }
+    return machine;
+}
+
+static int64_t end_after(rsb_machine *machine, VALUE seconds) {
+    bool over = rb_obj_is_kind_of(seconds, rb_cNumeric) && RTEST(rb_funcall(seconds, rb_intern("<="), 1, INT2FIX(0)));
+    return rs_deadline_after(rs_now(&machine->engine), over ? 0 : rsb_seconds_to_ns(seconds, "within"));
+}
+
+typedef struct {
+    VALUE within;               /* nil: for ever */
+    VALUE timeout_result;       /* Qundef: raises */
+} limit;
+
+static limit limit_of(int argc, const VALUE *argv) {
+    VALUE given[2] = {Qundef, Qundef};
+    if (RS_LIKELY(argc == 0)) return (limit){Qnil, Qundef};
+    VALUE options = argv[argc - 1];
+    if (argc != 1 || !RB_TYPE_P(options, T_HASH)) rb_raise(rsb_eUsage, "expected within: and timeout_result:, and nothing else");
+    rb_get_kwargs(options, option_names, 0, 2, given);
+    return (limit){given[0] == Qundef ? Qnil : given[0], given[1]};
+}
+
+NORETURN(static void fail_timeout(rsb_machine *machine, VALUE seconds));
+static void fail_timeout(rsb_machine *machine, VALUE seconds) {
+    VALUE class = rb_const_get(rb_obj_class(current(machine)), id_timeout_error);
+    rb_raise(class, "evaluation timed out after %" PRIsVALUE " second(s)", seconds);
+}
+
+/* Waits as an evaluation does: until it is woken through the list or by its watches, the time is up, or it is resumed. True:
+ * *value is the outcome. False: woken, and `woken_by` by what. Raises what interrupts it. */
+static bool park(rsb_machine *machine, const limit *limit, rs_list *list, int64_t *woken_by, VALUE *value) {
+    rsb_strand *strand = rsb_running(machine);
+    int64_t deadline_ns = NIL_P(limit->within) ? RS_NEVER : end_after(machine, limit->within);
+    strand->resumable = true;
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_EVALUATION, 0, deadline_ns, list, 0, woken_by);
+    strand->resumable = false;
+    if (RS_UNLIKELY(strand->resumed) && (kind == RS_WAKE_VALUE || kind == RS_WAKE_TIMEOUT)) {
+        strand->resumed = false;
+        *value = strand->resume_value;
+        strand->resume_value = Qnil;
+        return true;
+    }
+    if (RS_LIKELY(kind == RS_WAKE_VALUE)) return false;
+    strand->resumed = false;
+    if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
+    if (limit->timeout_result == Qundef) fail_timeout(machine, limit->within);
+    *value = limit->timeout_result;
+    return true;
+}
+
+static VALUE await(rsb_machine *machine, rsb_evaluation *evaluation, const limit *limit) {
+    VALUE value;
+    if (evaluation->state == RSB_CONCLUDED) return evaluation->result;
+    if (evaluation->state == RSB_OF_STRAND) {
+        rb_raise(rsb_eUsage, "this is the evaluation of a strand and of no concurrent proc: it has no result");
+    }
+    if (RS_UNLIKELY(evaluation->frame && evaluation->frame->strand == rsb_running(machine))) {
+        rb_raise(rsb_eUsage, "an evaluation cannot wait for its own result, nor for that of one that called it");
+    }
+    if (park(machine, limit, &evaluation->waiters, NULL, &value)) return value;
+    return evaluation->result;
+}
+
+VALUE rsb_evaluation_await(rsb_machine *machine, rsb_evaluation *evaluation) { return await(machine, evaluation, &(limit){Qnil, Qundef}); }
+
+typedef struct {
+    rsb_machine *machine;
+    rsb_evaluation *evaluation;
+    limit limit;
+} await_call;
+
+static VALUE await_protected(VALUE argument) {
+    await_call *call = (await_call *)argument;
+    return await(call->machine, call->evaluation, &call->limit);
+}
+
+/* The block sees a timeout as it sees any other error; what cancels or interrupts the caller it does not. */
+static VALUE await_or_timeout(await_call *call) {
+    int state = 0;
+    VALUE result = rb_protect(await_protected, (VALUE)call, &state);
+    if (RS_LIKELY(!state)) return result;
+    VALUE error = rb_errinfo();
+    if (!rsb_is_exception(error) || !rb_obj_is_kind_of(error, rb_const_get(rsb_cEvaluation, id_timeout_error))) rb_jump_tag(state);
+    rb_set_errinfo(Qnil);
+    return error;
+}
+
+static VALUE raise_or_return(VALUE result) {
+    if (RS_UNLIKELY(!RB_SPECIAL_CONST_P(result) && rb_obj_is_kind_of(result, rb_eException))) rb_exc_raise(result);
+    return result;
+}
+
+/* Waits until the evaluation is concluded, and returns its result; where that is an exception, raises it. May be called by many,
+ * and again.
+ *
+ * May switch strands.
+ *
+ * @param within [Numeric, nil] seconds; nil: as long as it takes
+ * @param timeout_result [Object] the result when the time is up; without it a TimeoutError is raised
+ * @yieldparam result [Object, Exception] what would be returned or raised; the block's value takes its place
+ * @return [Object]
+ * @raise [Evaluation::TimeoutError] when the time is up
+ * @raise [Exception] what the concurrent proc raised
+ * @since 0.1.0
+ */
+static VALUE evaluation_await_result(int argc, VALUE *argv, VALUE self) {
+    await_call call = {.evaluation = rsb_evaluation_get(self), .limit = limit_of(argc, argv)};
+    call.machine = machine_of(call.evaluation);
+    if (RS_LIKELY(!rb_block_given_p())) return raise_or_return(await(call.machine, call.evaluation, &call.limit));
+    return raise_or_return(rb_yield(await_or_timeout(&call)));
+}
+
+/* Parks the calling evaluation until somebody calls {Evaluation#resume!} for it.
+ *
+ * May switch strands.
+ *
+ * @param within [Numeric, nil] seconds; nil: as long as it takes
+ * @param timeout_result [Object] what is returned when the time is up; without it a TimeoutError is raised
+ * @return [Object] what it was resumed with
+ * @raise [Evaluation::TimeoutError] when the time is up
+ * @since 0.1.0
+ */
+static VALUE module_await_resume(int argc, VALUE *argv, VALUE module) {
+    limit limit = limit_of(argc, argv);
+    VALUE value = Qnil;
+    park(rsb_current(), &limit, NULL, NULL, &value);
+    return value;
+}
+
+/* Lets others run for that many seconds.
+ *
+ * May switch strands.
+ *
+ * @param seconds [Numeric] 0 or less: until its next turn
+ * @return [true]
+ * @since 0.1.0
+ */
+static VALUE module_wait(VALUE module, VALUE seconds) {
+    rsb_machine *machine = rsb_current();
+    if (RS_LIKELY(seconds == INT2FIX(0))) {
+        rsb_yield(machine);
+        return Qtrue;
+    }
+    if (!rb_obj_is_kind_of(seconds, rb_cNumeric)) {
+        rb_raise(rb_eTypeError, "wait: expected a number of seconds, got %" PRIsVALUE, rsb_inspect(seconds));
+    }
+    if (RTEST(rb_funcall(seconds, rb_intern("<="), 1, INT2FIX(0)))) {
+        rsb_yield(machine);
+        return Qtrue;
+    }
+    rsb_strand *strand = rsb_running(machine);
+    int64_t deadline_ns = rs_deadline_after(rs_now(&machine->engine), rsb_seconds_to_ns(seconds, "wait"));
+    strand->resumable = true;
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SLEEP, 0, deadline_ns, NULL, 0, NULL);
+    strand->resumable = false;
+    bool resumed = strand->resumed;
+    strand->resumed = false;
+    if (resumed && (kind == RS_WAKE_VALUE || kind == RS_WAKE_TIMEOUT)) {
+        VALUE value = strand->resume_value;
+        strand->resume_value = Qnil;
+        return value;
+    }
+    if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
+    return Qtrue;
+}
+
+/* --- the first of several --- */
+
+typedef struct {
+    rsb_machine *machine;
+    int count;
+    const VALUE *evaluations;
+    limit limit;
+    rsb_watch *watches;
+    VALUE value;
+} fastest_call;
+
+static VALUE park_for_fastest(VALUE argument) {
+    fastest_call *call = (fastest_call *)argument;
+    rs_id strand = rs_strand_id(rs_running(&call->machine->engine));
+    for (int i = 0; i < call->count; i++) {
+        rsb_evaluation *evaluation = rsb_evaluation_get(call->evaluations[i]);
+        rsb_watch *watch = &call->watches[i];
+        *watch = (rsb_watch){.next = evaluation->watches, .strand = strand, .place = i};
+        if (watch->next) watch->next->previous = watch;
+        evaluation->watches = watch;
+    }
+    int64_t place = 0;
+    if (park(call->machine, &call->limit, NULL, &place, &call->value)) return call->value;
+    return call->evaluations[place];
+}
+
+static VALUE end_watches(VALUE argument) {
+    fastest_call *call = (fastest_call *)argument;
+    for (int i = 0; i < call->count; i++) {
+        rsb_watch *watch = &call->watches[i];
+        if (!watch->strand) continue;
+        if (watch->next) watch->next->previous = watch->previous;
+        if (watch->previous) watch->previous->next = watch->next;
+        else rsb_evaluation_get(call->evaluations[i])->watches = watch->next;
+    }
+    free(call->watches);
+    return Qnil;
+}
+
+/* Waits for the first of them to be concluded, and returns that evaluation, whatever its result is.
+ *
+ * May switch strands.
+ *
+ * @param evaluations [Array<Evaluation>] two or more
+ * @param within [Numeric, nil] seconds; nil: as long as it takes
+ * @param timeout_result [Object] what is returned when the time is up; without it a TimeoutError is raised
+ * @return [Evaluation]
+ * @raise [Evaluation::TimeoutError] when the time is up
+ * @since 0.1.0
+ */
+static VALUE module_await_fastest(int argc, VALUE *argv, VALUE module) {
+    bool options = argc > 0 && RB_TYPE_P(argv[argc - 1], T_HASH);
+    int count = argc - options;
+    if (count < 2) rb_raise(rsb_eUsage, "await_fastest: expected two evaluations or more, got %d", count);
+    fastest_call call = {.machine = rsb_current(), .count = count, .evaluations = argv, .limit = limit_of(options, argv + count)};
+    VALUE fastest = Qnil;
+    for (int i = 0; i < count; i++) {
+        rsb_evaluation *evaluation = rsb_evaluation_get(argv[i]);
+        machine_of(evaluation);
+        if (evaluation->state == RSB_OF_STRAND) rb_raise(rsb_eUsage, "await_fastest: the evaluation of a strand is never concluded");
+        if (NIL_P(fastest) && evaluation->state == RSB_CONCLUDED) fastest = argv[i];
+    }
+    if (!NIL_P(fastest)) return fastest;
+    call.watches = rs_alloc(sizeof(rsb_watch) * (size_t)count);
+    for (int i = 0; i < count; i++) call.watches[i].strand = RS_NO_ID;
+    return rb_ensure(park_for_fastest, (VALUE)&call, end_watches, (VALUE)&call);
+}
+
+/* --- concluding and resuming --- */
+
+void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, VALUE result) {
+    if (evaluation->state == RSB_CONCLUDED) return;
+    evaluation->result = result;
+    evaluation->state = RSB_CONCLUDED;
+    wake_waiters(machine, evaluation);
+}
+
+NORETURN(static void fail(VALUE self, const char *message));
+static void fail(VALUE self, const char *message) { rb_raise(rb_const_get(rb_obj_class(self), id_error), "%s", message); }
+
+static void unwind(rsb_machine *machine, rsb_evaluation *evaluation) {
+    rsb_frame *frame = evaluation->frame;
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, frame->strand->id);
+    frame->cancels = rb_exc_new_cstr(rsb_eCancelled, "cancelled: its evaluation was concluded");
+    if (NIL_P(frame->strand->raises)) frame->strand->raises = rb_ary_new();
+    rb_ary_push(frame->strand->raises, frame->cancels);
+    rs_interrupt_first(&machine->engine, engine);
+    while (evaluation->frame == frame) {
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_EVALUATION, 0, RS_NEVER, &evaluation->unwinders, 0, NULL);
+        if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
+    }
+}
+
+/* Concludes the evaluation with a result from outside. One that has not begun never does. One that waits is raised Cancelled there,
+ * and this returns when it has unwound through its ensure blocks; those who await the result go on then.
+ *
+ * May switch strands.
+ *
+ * @param result [Object, Exception]
+ * @return [:concluded]
+ * @raise [Evaluation::Error] when it is concluded already
+ * @since 0.1.0
+ */
+static VALUE evaluation_conclude_to(VALUE self, VALUE result) {
+    rsb_evaluation *evaluation = rsb_evaluation_get(self);
+    rsb_machine *machine = machine_of(evaluation);
+    if (evaluation->state == RSB_CONCLUDED) fail(self, "already concluded");
+    if (evaluation->state == RSB_OF_STRAND) {
+        rb_raise(rsb_eUsage, "this is the evaluation of a strand and of no concurrent proc; use Machine#terminate to end a strand");
+    }
+    rsb_frame *frame = evaluation->frame;
+    evaluation->result = result;
+    evaluation->state = RSB_CONCLUDED;
+    if (frame) frame->concluded = true;
+    if (frame && frame->strand != rsb_running(machine)) unwind(machine, evaluation);
+    else wake_waiters(machine, evaluation);
+    RB_GC_GUARD(self);
+    return ID2SYM(rb_intern("concluded"));
+}
+
+/* @return [Boolean]
+ * @since 0.1.0 */
+static VALUE evaluation_concluded_p(VALUE self) { return rsb_evaluation_get(self)->state == RSB_CONCLUDED ? Qtrue : Qfalse; }
+
+/* NULL: it does not run here and now. */
+static rsb_strand *strand_of(rsb_machine *machine, rsb_evaluation *evaluation) {
+    if (evaluation->state == RSB_OF_STRAND) {
+        rsb_strand *strand = rsb_strand_get(evaluation->strand);
+        return rsb_is_alive(strand) ? strand : NULL;
+    }
+    return evaluation->state == RSB_RUNS && evaluation->frame ? evaluation->frame->strand : NULL;
+}
+
+static bool waits(rsb_machine *machine, rsb_strand *strand) {
+    return strand && strand != rsb_running(machine) && strand->resumable &&
+           rs_strand_find(&machine->engine.strands, strand->id)->state == RS_STRAND_PARKED;
+}
+
+/* Whether it waits for something that {#resume!} could end: a time, another evaluation, an IO's readiness.
+ *
+ * @return [Boolean]
+ * @since 0.1.0 */
+static VALUE evaluation_waiting_p(VALUE self) {
+    rsb_evaluation *evaluation = rsb_evaluation_get(self);
+    rsb_machine *machine = machine_of(evaluation);
+    return waits(machine, strand_of(machine, evaluation)) ? Qtrue : Qfalse;
+}
+
+/* Ends what the evaluation waits for: the call that waits returns the value.
+ *
+ * @param value [Object]
+ * @return [:resumed]
+ * @raise [Evaluation::Error] when it does not wait, or goes on already
+ * @since 0.1.0
+ */
+static VALUE evaluation_resume(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 0, 1);
+    rsb_evaluation *evaluation = rsb_evaluation_get(self);
+    rsb_machine *machine = machine_of(evaluation);
+    rsb_strand *strand = strand_of(machine, evaluation);
+    if (!waits(machine, strand)) fail(self, strand && strand->resumable ? "already scheduled" : "not waiting");
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    if (strand->resumed) fail(self, "already scheduled");
+    strand->resumed = true;
+    strand->resume_value = argc ? argv[0] : Qnil;
+    if (engine->wait == RS_WAIT_OP) rs_interrupt_park(&machine->engine, engine, RS_WAKE_TIMEOUT);
+    else rs_wake(&machine->engine, strand->id, engine->ticket, RS_WAKE_VALUE, 0);
+    return ID2SYM(rb_intern("resumed"));
+}
+
+/* --- its data --- */
+
+/* @param key [Object]
+ * @return [Object, nil] what was stored under that key
+ * @since 0.1.0 */
+static VALUE evaluation_aref(VALUE self, VALUE key) {
+    VALUE data = rsb_evaluation_get(self)->data;
+    return NIL_P(data) ? Qnil : rb_hash_aref(data, key);
+}
+
+/* @param key [Object]
+ * @param value [Object] stored for whoever has the evaluation
+ * @since 0.1.0 */
+static VALUE evaluation_aset(VALUE self, VALUE key, VALUE value) {
+    rsb_evaluation *evaluation = rsb_evaluation_get(self);
+    rb_check_frozen(self);
+    if (NIL_P(evaluation->data)) evaluation->data = rb_hash_new();
+    return rb_hash_aset(evaluation->data, key, value);
+}
+
+/* @param key [Object]
+ * @return [Boolean]
+ * @since 0.1.0 */
+static VALUE evaluation_key_p(VALUE self, VALUE key) {
+    VALUE data = rsb_evaluation_get(self)->data;
+    return NIL_P(data) ? Qfalse : rb_funcall(data, rb_intern("key?"), 1, key);
+}
+
+/* @return [Array<Object>]
+ * @since 0.1.0 */
+static VALUE evaluation_keys(VALUE self) {
+    VALUE data = rsb_evaluation_get(self)->data;
+    return NIL_P(data) ? rb_ary_new() : rb_funcall(data, rb_intern("keys"), 0);
+}
+
+/* @return [ConcurrentProc, nil] whose run it is; nil for that of a strand
+ * @since 0.1.0 */
+static VALUE evaluation_proc(VALUE self) { return rsb_evaluation_get(self)->proc; }
+
+static VALUE refuse_copy(VALUE self, VALUE original) {
+    rb_raise(rsb_eUsage, "an evaluation cannot be copied");
+}
+
+void rsb_init_evaluation(void) {
+    option_names[0] = rb_intern("within");
+    option_names[1] = rb_intern("timeout_result");
+    id_timeout_error = rb_intern("TimeoutError");
+    id_error = rb_intern("Error");
+    rsb_cEvaluation = rb_define_class_under(rsb_mRingspun, "Evaluation", rb_cObject);
+    rb_undef_alloc_func(rsb_cEvaluation);
+    rsb_eEvaluation = rb_define_class_under(rsb_cEvaluation, "Error", rsb_eError);
+    rb_define_class_under(rsb_cEvaluation, "TimeoutError", rsb_eEvaluation);
+    rb_define_const(rsb_cEvaluation, "Cancelled", rsb_eCancelled);
+    rb_define_singleton_method(rsb_cEvaluation, "current", evaluation_current, 0);
+    rb_define_method(rsb_cEvaluation, "initialize_copy", refuse_copy, 1);
+    rb_define_method(rsb_cEvaluation, "await_result", evaluation_await_result, -1);
+    rb_define_method(rsb_cEvaluation, "conclude_to", evaluation_conclude_to, 1);
+    rb_define_method(rsb_cEvaluation, "concluded?", evaluation_concluded_p, 0);
+    rb_define_method(rsb_cEvaluation, "waiting?", evaluation_waiting_p, 0);
+    rb_define_method(rsb_cEvaluation, "resume!", evaluation_resume, -1);
+    rb_define_method(rsb_cEvaluation, "[]", evaluation_aref, 1);
+    rb_define_method(rsb_cEvaluation, "[]=", evaluation_aset, 2);
+    rb_define_method(rsb_cEvaluation, "key?", evaluation_key_p, 1);
+    rb_define_method(rsb_cEvaluation, "keys", evaluation_keys, 0);
+    rb_define_method(rsb_cEvaluation, "proc", evaluation_proc, 0);
+    rb_define_singleton_method(rsb_mRingspun, "wait", module_wait, 1);
+    rb_define_singleton_method(rsb_mRingspun, "await_resume!", module_await_resume, -1);
+    rb_define_singleton_method(rsb_mRingspun, "await_fastest", module_await_fastest, -1);
+}

@@ -1,0 +1,119 @@
+/* evaluation: the runs of concurrent procs, as their strands and those who wait for them see them.
+ *
+ * A run is a frame: it lies on the stack of the function that runs the proc, in the list of its strand's frames, and in nothing
+ * else. Only who asks for it gets the object, a Ringspun::Evaluation, and then the two point at each other until the run ends. So
+ * a proc that is called, does not wait and is not asked about makes no object at all.
+ *
+ * States of an evaluation: STARTS (it has not begun), RUNS, CONCLUDED (its result is known; a run that was concluded from outside may
+ * still be unwinding), and OF_STRAND, for what a strand runs outside of any concurrent proc.
+ */
+#ifndef RINGSPUN_EVALUATION_H
+#define RINGSPUN_EVALUATION_H
+
+#include "binding.h"
+
+typedef enum { RSB_STARTS, RSB_RUNS, RSB_CONCLUDED, RSB_OF_STRAND } rsb_evaluation_state;
+
+/* Of a strand that waits for the first of several. */
+typedef struct rsb_watch {
+    struct rsb_watch *next;
+    struct rsb_watch *previous;
+    rs_id strand;
+    long place;                 /* among those that it waits for */
+} rsb_watch;
+
+typedef struct rsb_evaluation {
+    VALUE self;
+    VALUE machine;
+    VALUE proc;
+    VALUE strand;               /* OF_STRAND */
+    VALUE result;               /* CONCLUDED */
+    VALUE data;                 /* Hash, or nil */
+    struct rsb_frame *frame;    /* NULL: it does not run */
+    rsb_watch *watches;
+    rs_list waiters;
+    rs_list unwinders;          /* who concluded it, until its frame is gone */
+    uint32_t fork_count;
+    uint8_t state;
+} rsb_evaluation;
+
+/* How a run ends that somebody waits for right where it was started. */
+typedef struct rsb_start_answer {
+    const struct rsb_start *start;
+    VALUE value;
+    bool ended;
+    bool failed;
+} rsb_start_answer;
+
+typedef struct rsb_frame {
+    struct rsb_frame *outer;    /* the strand's frames, the newest first */
+    struct rsb_frame *inner;
+    rsb_strand *strand;
+    VALUE fiber;                /* on whose stack it lies; 0: the strand's first */
+    VALUE proc;
+    VALUE evaluation;           /* 0: nobody has asked for it */
+    rsb_start_answer *answer;   /* NULL: nobody waits for it */
+    VALUE cancels;              /* what was delivered to unwind it, or 0 */
+    bool concluded;             /* from outside: what it ends with is not asked for any more */
+} rsb_frame;
+
+extern VALUE rsb_cEvaluation, rsb_cConcurrentProc, rsb_eEvaluation;
+
+/* evaluation.c */
+rsb_evaluation *rsb_evaluation_get(VALUE object);
+VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state);
+VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame);
+void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, VALUE result);
+VALUE rsb_evaluation_await(rsb_machine *machine, rsb_evaluation *evaluation);
+void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE proc, VALUE evaluation);
+void rsb_frame_close(rsb_machine *machine, rsb_frame *frame);
+void rsb_init_evaluation(void);
+
+/* concurrent_proc.c */
+/* The class of the evaluations of that proc's runs. */
+VALUE rsb_evaluation_class(VALUE proc);
+/* What is left to do with a run that has ended by an error: true when it is one that concludes an evaluation. */
+bool rsb_is_rescueable(VALUE error);
+void rsb_trigger_error(VALUE proc, VALUE error);
+void rsb_init_concurrent_proc(void);
+
+/* start.c */
+/* A run that has not begun: of its proc, with what it was called with. */
+typedef struct rsb_start {
+    VALUE proc;
+    VALUE evaluation;           /* 0: nobody has one */
+    VALUE arguments;            /* Array; 0: none */
+    VALUE block;                /* or nil */
+    VALUE storage;              /* of the fiber that called; nil or 0: none */
+    VALUE spawned_at;           /* or nil */
+    bool keywords;              /* the last argument holds some */
+} rsb_start;
+
+/* Runs that begin one after the other in one strand, as long as none of them waits; then the rest goes to another. */
+typedef struct rsb_batch {
+    struct rsb_batch *next;
+    struct rsb_batch *previous;
+    rs_scope *scope;
+    rs_id worker;
+    uint32_t at;
+    uint32_t len;
+    uint32_t capacity;
+    rsb_start *starts;
+} rsb_batch;
+
+void rsb_start_later(rsb_machine *machine, const rsb_start *start);
+/* Runs it at once, in a strand of its own. True: it has ended, with that value or (`failed`) that error. Else it waits, and the
+ * evaluation is the answer. */
+bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *answer, bool *failed);
+/* A strand of that scope, for its own. */
+void rsb_start_in_scope(rsb_machine *machine, rs_scope *scope, VALUE supervisor, const rsb_start *start);
+/* What a strand that was made for starts does. True: it was killed, with that state of rb_protect. */
+bool rsb_batch_run(rsb_machine *machine, rsb_strand *strand, int *state);
+/* The strand has no stack: they all end with that error. */
+void rsb_batch_fail(rsb_machine *machine, rsb_strand *strand, VALUE error);
+/* The strand is about to wait: the rest of its batch goes on without it. */
+void rsb_batch_hand_over(rsb_machine *machine, rsb_strand *strand);
+void rsb_batches_mark(rsb_machine *machine);
+void rsb_batches_free(rsb_machine *machine);
+
+#endif

@@ -1,0 +1,296 @@
+/* start: how the runs of concurrent procs begin.
+ *
+ * Those that are to begin later are collected: as long as nobody else becomes ready, one strand at the end of the run queue stands
+ * for all that were started in a row. It runs them one after the other. One that waits keeps the strand, and the rest of them
+ * goes to another, at the head of the queue. So they begin in the order in which everything became ready, and a run that
+ * does not wait costs no strand and no switch.
+ */
+#include "evaluation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- batches --- */
+
+static rsb_batch *take_batch(rsb_machine *machine) {
+    rsb_batch *batch = machine->spare_batch;
+    machine->spare_batch = NULL;
+    if (!batch) batch = memset(rs_alloc(sizeof(rsb_batch)), 0, sizeof(rsb_batch));
+    batch->next = machine->batches;
+    if (batch->next) batch->next->previous = batch;
+    return machine->batches = batch;
+}
+
+static void free_batch(rsb_batch *batch) {
+    free(batch->starts);
+    free(batch);
+}
+
+#define SPARE_STARTS_MAX 4096u
+
+static void end_batch(rsb_machine *machine, rsb_batch *batch) {
+    if (batch->next) batch->next->previous = batch->previous;
+    if (batch->previous) batch->previous->next = batch->next;
+    else machine->batches = batch->next;
+    if (machine->spare_batch || batch->capacity > SPARE_STARTS_MAX) {
+        free_batch(batch);
+        return;
+    }
+    *batch = (rsb_batch){.starts = batch->starts, .capacity = batch->capacity};
+    machine->spare_batch = batch;
+}
+
+void rsb_batches_mark(rsb_machine *machine) {
+    for (rsb_batch *batch = machine->batches; batch; batch = batch->next) {
+        for (uint32_t i = batch->at; i < batch->len; i++) {
+            const rsb_start *start = &batch->starts[i];
+            rb_gc_mark(start->proc);
+            rb_gc_mark(start->evaluation);
+            rb_gc_mark(start->arguments);
+            rb_gc_mark(start->block);
+            rb_gc_mark(start->storage);
+            rb_gc_mark(start->spawned_at);
+        }
+    }
+}
+
+void rsb_batches_free(rsb_machine *machine) {
+    while (machine->batches) {
+        rsb_batch *batch = machine->batches;
+        machine->batches = batch->next;
+        free_batch(batch);
+    }
+    if (machine->spare_batch) free_batch(machine->spare_batch);
+    machine->spare_batch = NULL;
+}
+
+static void add(rsb_batch *batch, const rsb_start *start) {
+    if (batch->len == batch->capacity) {
+        batch->capacity = batch->capacity ? 2 * batch->capacity : 16;
+        batch->starts = rs_realloc(batch->starts, sizeof(rsb_start) * batch->capacity);
+    }
+    batch->starts[batch->len++] = *start;
+}
+
+/* --- strands for them --- */
+
+/* Nobody has seen the handle of a strand that was made for starts, as a rule: then the next one takes it. */
+static VALUE take_handle(rsb_machine *machine) {
+    return machine->spare_len > 0 ? machine->spare[--machine->spare_len] : rsb_strand_handle(machine);
+}
+
+/* So that handing over, in the middle of a wait, need not allocate. */
+static void have_spare(rsb_machine *machine) {
+    if (RS_LIKELY(machine->spare_len > 0)) return;
+    VALUE handle = rsb_strand_handle(machine);
+    machine->spare[machine->spare_len++] = handle;
+}
+
+NORETURN(static void fail_limit(rsb_machine *machine));
+static void fail_limit(rsb_machine *machine) {
+    rb_raise(rsb_eLimit, "this machine runs at most %u strands; bound them, for example with a Ringspun::Semaphore",
+             machine->engine.strands.limit);
+}
+
+static void make_worker(rs_strand *engine, rsb_strand *strand, rsb_batch *batch) {
+    strand->id = rs_strand_id(engine);
+    strand->batch = batch;
+    engine->wait = RS_WAIT_YIELD;
+    if (batch) batch->worker = strand->id;
+}
+
+/* The batch whose worker is the last in the run queue: what starts now would be the next in any case. */
+static rsb_batch *open_batch(rsb_machine *machine) {
+    rsb_batch *batch = machine->batches;
+    if (!batch || batch->at > 0 || batch->scope != machine->spin_scope) return NULL;
+    uint32_t last = machine->engine.strands.run_tail;
+    return last != RS_NO_INDEX && last == rs_id_index(batch->worker) &&
+           rs_strand_at(&machine->engine.strands, last)->state == RS_STRAND_NEW ? batch : NULL;
+}
+
+static rsb_batch *new_batch(rsb_machine *machine, rs_scope *scope, VALUE supervisor) {
+    VALUE handle = take_handle(machine);
+    rsb_strand *strand = rsb_strand_get(handle);
+    rs_strand *engine = rs_spawn(&machine->engine, scope, strand);
+    if (RS_UNLIKELY(!engine)) fail_limit(machine);
+    rsb_batch *batch = take_batch(machine);
+    batch->scope = scope;
+    make_worker(engine, strand, batch);
+    strand->supervisor = supervisor;
+    RB_GC_GUARD(handle);
+    return batch;
+}
+
+void rsb_start_later(rsb_machine *machine, const rsb_start *start) {
+    rsb_batch *batch = open_batch(machine);
+    add(batch ? batch : new_batch(machine, machine->spin_scope, Qnil), start);
+}
+
+void rsb_start_in_scope(rsb_machine *machine, rs_scope *scope, VALUE supervisor, const rsb_start *start) {
+    rsb_batch *batch = new_batch(machine, scope, supervisor);
+    add(batch, start);
+    batch->scope = NULL; /* nothing joins it */
+}
+
+void rsb_batch_hand_over(rsb_machine *machine, rsb_strand *strand) {
+    rsb_batch *batch = strand->batch;
+    if (batch->at == batch->len || machine->spare_len == 0) return;
+    rsb_strand *other = rsb_strand_get(machine->spare[machine->spare_len - 1]);
+    rs_strand *engine = rs_spawn_next(&machine->engine, batch->scope, other);
+    if (!engine) return; /* no room for another: this one goes on with them when it has waited */
+    machine->spare_len--;
+    make_worker(engine, other, batch);
+    strand->batch = NULL;
+}
+
+/* --- running one --- */
+
+typedef struct {
+    const rsb_start *start;
+    rsb_frame *frame;
+} run_call;
+
+static VALUE call_proc(VALUE argument) {
+    const rsb_start *start = ((run_call *)argument)->start;
+    if (RS_UNLIKELY(start->storage && !NIL_P(start->storage))) rsb_fiber_set_storage(start->storage);
+    if (RS_LIKELY(!start->arguments)) return rb_proc_call_with_block(start->proc, 0, NULL, start->block);
+    return rb_proc_call_with_block_kw(start->proc, (int)RARRAY_LEN(start->arguments), RARRAY_CONST_PTR(start->arguments), start->block,
+                                      start->keywords ? RB_PASS_KEYWORDS : RB_NO_KEYWORDS);
+}
+
+static void conclude(rsb_machine *machine, rsb_frame *frame, VALUE result) {
+    if (frame->evaluation) rsb_evaluation_conclude(machine, rsb_evaluation_get(frame->evaluation), result);
+}
+
+static VALUE terminated(void) {
+    return rb_exc_new_cstr(rsb_eTerminated, "the evaluation was cancelled, with its scope or its strand, before it had a result");
+}
+
+typedef struct {
+    VALUE value;
+    VALUE error;                /* 0: none */
+    bool killed;
+} outcome;
+
+static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, int state) {
+    VALUE info = rb_errinfo();
+    outcome end = {.value = Qnil};
+    if (!rsb_is_exception(info)) {
+        end.killed = rsb_end_killed(strand);
+        end.error = terminated();
+    } else if (rb_obj_is_kind_of(info, rsb_eCancelled)) {
+        rb_set_errinfo(Qnil);
+        strand->cancelled = !frame->concluded;
+        end.error = terminated();
+    } else {
+        rb_set_errinfo(Qnil);
+        end.error = info;
+        if (rsb_is_rescueable(info)) rsb_trigger_error(frame->proc, info);
+        else if (NIL_P(strand->supervisor)) rsb_tell_root(machine, info);
+        if (!NIL_P(strand->supervisor)) strand->error = info;
+    }
+    conclude(machine, frame, end.error);
+    return end;
+}
+
+static outcome run(rsb_machine *machine, rsb_strand *strand, const rsb_start *start, rsb_start_answer *answer, int *state) {
+    rsb_frame frame;
+    rsb_frame_open(machine, &frame, start->proc, start->evaluation);
+    frame.answer = answer;
+    outcome end = {.value = Qnil};
+    rs_wake_kind refusal = rs_refusal(&machine->engine, 0);
+    if (RS_UNLIKELY(refusal != RS_WAKE_VALUE)) {
+        if (refusal == RS_WAKE_INTERRUPT) end.error = rb_ary_shift(strand->raises);
+        else end.error = terminated(), strand->cancelled = true;
+        conclude(machine, &frame, end.error);
+    } else {
+        run_call call = {start, &frame};
+        end.value = rb_protect(call_proc, (VALUE)&call, state);
+        rsb_notice_fork(machine);
+        if (RS_LIKELY(!*state)) conclude(machine, &frame, end.value);
+        else end = fail(machine, strand, &frame, *state);
+    }
+    if (frame.answer) {
+        frame.answer->ended = true;
+        frame.answer->failed = end.error != 0;
+        frame.answer->value = end.error ? end.error : end.value;
+        if (RS_UNLIKELY(frame.evaluation != 0)) {
+            frame.answer->value = rsb_evaluation_get(frame.evaluation)->result;
+            frame.answer->failed = false; /* an exception there says so itself */
+        }
+    }
+    rsb_frame_close(machine, &frame);
+    return end;
+}
+
+static bool is_over(const rsb_start *start) {
+    return start->evaluation && rsb_evaluation_get(start->evaluation)->state == RSB_CONCLUDED;
+}
+
+bool rsb_batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
+    if (strand->answer) {
+        rsb_start start = *strand->answer->start;
+        rsb_start_answer *answer = strand->answer;
+        strand->answer = NULL;
+        return run(machine, strand, &start, answer, state).killed;
+    }
+    while (strand->batch && strand->batch->at < strand->batch->len) {
+        rsb_batch *batch = strand->batch;
+        rsb_start start = batch->starts[batch->at++];
+        if (RS_UNLIKELY(is_over(&start))) continue;
+        have_spare(machine);
+        strand->spawned_at = start.spawned_at;
+        bool killed = run(machine, strand, &start, NULL, state).killed;
+        if (RS_UNLIKELY(killed || strand->shown || strand->used_fiber || !rsb_fiber_reset(true))) {
+            if (strand->batch) rsb_batch_hand_over(machine, strand);
+            if (!strand->batch || killed) {
+                strand->used_fiber = true;
+                return killed;
+            }
+        }
+    }
+    if (strand->batch) end_batch(machine, strand->batch);
+    strand->batch = NULL;
+    return false;
+}
+
+void rsb_batch_fail(rsb_machine *machine, rsb_strand *strand, VALUE error) {
+    rsb_batch *batch = strand->batch;
+    while (batch->at < batch->len) {
+        rsb_start start = batch->starts[batch->at++];
+        if (is_over(&start)) continue;
+        rsb_trigger_error(start.proc, error);
+        if (start.evaluation) rsb_evaluation_conclude(machine, rsb_evaluation_get(start.evaluation), error);
+    }
+    strand->batch = NULL;
+    end_batch(machine, batch);
+}
+
+bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, bool *failed) {
+    rsb_start_answer answer = {.start = start};
+    rs_strand *me = rs_running(&machine->engine);
+    VALUE handle = take_handle(machine);
+    rsb_strand *strand = rsb_strand_get(handle);
+    rs_strand *engine = rs_spawn_first(&machine->engine, machine->spin_scope, strand);
+    if (RS_UNLIKELY(!engine)) fail_limit(machine);
+    make_worker(engine, strand, NULL);
+    strand->answer = &answer;
+    strand->spawned_at = start->spawned_at;
+    rsb_run_first(machine, me);
+    if (RS_LIKELY(answer.ended)) {
+        *value = answer.value;
+        *failed = answer.failed;
+        return true;
+    }
+    rsb_frame *frame = strand->frames;
+    if (RS_UNLIKELY(!frame)) { /* it has no stack, and never ran */
+        *value = strand->error;
+        *failed = true;
+        return true;
+    }
+    while (frame->answer != &answer) frame = frame->outer;
+    frame->answer = NULL;
+    *value = rsb_evaluation_of_frame(machine, frame);
+    RB_GC_GUARD(handle);
+    return false;
+}
