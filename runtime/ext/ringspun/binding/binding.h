@@ -73,6 +73,7 @@ typedef struct rsb_strand {
     VALUE blocker;              /* what a block-like hook waits for, or nil */
     VALUE evaluation;           /* its own, for what it runs outside of concurrent procs; 0: nobody has asked for it */
     VALUE resume_value;
+    uint64_t resumable;         /* the ticket of a wait that Evaluation#resume! may end */
     struct rsb_frame *frames;   /* the runs of concurrent procs that it is in, the newest first */
     struct rsb_batch *batch;    /* of runs that it is to begin, or NULL */
     struct rsb_start_answer *answer; /* to who waits for the one that it is to begin, or NULL */
@@ -89,8 +90,7 @@ typedef struct rsb_strand {
     bool used_fiber;            /* its fiber cannot be given to another strand */
     bool own_fiber;             /* `fiber` has been made for it, and ends with it */
     bool shown;                 /* its handle has been given to the program */
-    bool resumable;             /* it waits in a call that Evaluation#resume! ends */
-    bool resumed;               /* and that has been done, with `resume_value` */
+    bool resumed;               /* Evaluation#resume! has ended its wait, with `resume_value` */
 } rsb_strand;
 
 typedef struct rsb_scope {
@@ -317,6 +317,7 @@ void rsb_init_simulation(void);
 void rsb_init_inspector(void);
 void rsb_init_evaluation(void);
 void rsb_init_concurrent_proc(void);
+void rsb_init_readiness(void);
 void rsb_init_api(void);
 
 /* inspector.c */

@@ -157,6 +157,21 @@ static VALUE evaluation_current(VALUE class) { return current(rsb_current()); }
 
 /* --- waiting --- */
 
+void rsb_resumable(rsb_machine *machine) {
+    rsb_raise_refusal(machine); /* so that the next ticket is that of this wait */
+    rsb_running(machine)->resumable = machine->engine.last_ticket + 1;
+}
+
+bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value) {
+    rsb_strand *strand = rsb_running(machine);
+    strand->resumable = 0;
+    if (RS_LIKELY(!strand->resumed)) return false;
+    *value = strand->resume_value;
+    strand->resume_value = Qnil;
+    strand->resumed = false;
+    return kind == RS_WAKE_VALUE || kind == RS_WAKE_TIMEOUT;
+}
+
 /* What is known of it in this process. A child of a fork has only the strand that forked. */
 static rsb_machine *machine_of(rsb_evaluation *evaluation) {
     rsb_machine *machine = rsb_machine_of(evaluation->machine);
@@ -175,54 +190,42 @@ static rsb_machine *machine_of(rsb_evaluation *evaluation) {
     return machine;
 }
 
-static int64_t end_after(rsb_machine *machine, VALUE seconds) {
+int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit) {
+    VALUE seconds = limit->within;
+    if (NIL_P(seconds)) return RS_NEVER;
     bool over = rb_obj_is_kind_of(seconds, rb_cNumeric) && RTEST(rb_funcall(seconds, rb_intern("<="), 1, INT2FIX(0)));
     return rs_deadline_after(rs_now(&machine->engine), over ? 0 : rsb_seconds_to_ns(seconds, "within"));
 }
 
-typedef struct {
-    VALUE within;               /* nil: for ever */
-    VALUE timeout_result;       /* Qundef: raises */
-} limit;
-
-static limit limit_of(int argc, const VALUE *argv) {
+static rsb_limit limit_of(int argc, const VALUE *argv) {
     VALUE given[2] = {Qundef, Qundef};
-    if (RS_LIKELY(argc == 0)) return (limit){Qnil, Qundef};
+    if (RS_LIKELY(argc == 0)) return (rsb_limit){Qnil, Qundef};
     VALUE options = argv[argc - 1];
     if (argc != 1 || !RB_TYPE_P(options, T_HASH)) rb_raise(rsb_eUsage, "expected within: and timeout_result:, and nothing else");
     rb_get_kwargs(options, option_names, 0, 2, given);
-    return (limit){given[0] == Qundef ? Qnil : given[0], given[1]};
+    return (rsb_limit){given[0] == Qundef ? Qnil : given[0], given[1]};
 }
 
-NORETURN(static void fail_timeout(rsb_machine *machine, VALUE seconds));
-static void fail_timeout(rsb_machine *machine, VALUE seconds) {
+VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit) {
+    if (limit->timeout_result != Qundef) return limit->timeout_result;
     VALUE class = rb_const_get(rb_obj_class(current(machine)), id_timeout_error);
-    rb_raise(class, "evaluation timed out after %" PRIsVALUE " second(s)", seconds);
+    rb_raise(class, "evaluation timed out after %" PRIsVALUE " second(s)", limit->within);
 }
 
 /* Waits as an evaluation does: until it is woken through the list or by its watches, the time is up, or it is resumed. True:
  * *value is the outcome. False: woken, and `woken_by` by what. Raises what interrupts it. */
-static bool park(rsb_machine *machine, const limit *limit, rs_list *list, int64_t *woken_by, VALUE *value) {
-    rsb_strand *strand = rsb_running(machine);
-    int64_t deadline_ns = NIL_P(limit->within) ? RS_NEVER : end_after(machine, limit->within);
-    strand->resumable = true;
+static bool park(rsb_machine *machine, const rsb_limit *limit, rs_list *list, int64_t *woken_by, VALUE *value) {
+    int64_t deadline_ns = rsb_limit_end(machine, limit);
+    rsb_resumable(machine);
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_EVALUATION, 0, deadline_ns, list, 0, woken_by);
-    strand->resumable = false;
-    if (RS_UNLIKELY(strand->resumed) && (kind == RS_WAKE_VALUE || kind == RS_WAKE_TIMEOUT)) {
-        strand->resumed = false;
-        *value = strand->resume_value;
-        strand->resume_value = Qnil;
-        return true;
-    }
+    if (rsb_was_resumed(machine, kind, value)) return true;
     if (RS_LIKELY(kind == RS_WAKE_VALUE)) return false;
-    strand->resumed = false;
     if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
-    if (limit->timeout_result == Qundef) fail_timeout(machine, limit->within);
-    *value = limit->timeout_result;
+    *value = rsb_limit_passed(machine, limit);
     return true;
 }
 
-static VALUE await(rsb_machine *machine, rsb_evaluation *evaluation, const limit *limit) {
+static VALUE await(rsb_machine *machine, rsb_evaluation *evaluation, const rsb_limit *limit) {
     VALUE value;
     if (evaluation->state == RSB_CONCLUDED) return evaluation->result;
     if (evaluation->state == RSB_OF_STRAND) {
@@ -235,12 +238,12 @@ static VALUE await(rsb_machine *machine, rsb_evaluation *evaluation, const limit
     return evaluation->result;
 }
 
-VALUE rsb_evaluation_await(rsb_machine *machine, rsb_evaluation *evaluation) { return await(machine, evaluation, &(limit){Qnil, Qundef}); }
+VALUE rsb_evaluation_await(rsb_machine *machine, rsb_evaluation *evaluation) { return await(machine, evaluation, &(rsb_limit){Qnil, Qundef}); }
 
 typedef struct {
     rsb_machine *machine;
     rsb_evaluation *evaluation;
-    limit limit;
+    rsb_limit limit;
 } await_call;
 
 static VALUE await_protected(VALUE argument) {
@@ -295,7 +298,7 @@ static VALUE evaluation_await_result(int argc, VALUE *argv, VALUE self) {
  * @since 0.1.0
  */
 static VALUE module_await_resume(int argc, VALUE *argv, VALUE module) {
-    limit limit = limit_of(argc, argv);
+    rsb_limit limit = limit_of(argc, argv);
     VALUE value = Qnil;
     park(rsb_current(), &limit, NULL, NULL, &value);
     return value;
@@ -322,18 +325,11 @@ static VALUE module_wait(VALUE module, VALUE seconds) {
         rsb_yield(machine);
         return Qtrue;
     }
-    rsb_strand *strand = rsb_running(machine);
+    VALUE value;
     int64_t deadline_ns = rs_deadline_after(rs_now(&machine->engine), rsb_seconds_to_ns(seconds, "wait"));
-    strand->resumable = true;
+    rsb_resumable(machine);
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SLEEP, 0, deadline_ns, NULL, 0, NULL);
-    strand->resumable = false;
-    bool resumed = strand->resumed;
-    strand->resumed = false;
-    if (resumed && (kind == RS_WAKE_VALUE || kind == RS_WAKE_TIMEOUT)) {
-        VALUE value = strand->resume_value;
-        strand->resume_value = Qnil;
-        return value;
-    }
+    if (rsb_was_resumed(machine, kind, &value)) return value;
     if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
     return Qtrue;
 }
@@ -344,7 +340,7 @@ typedef struct {
     rsb_machine *machine;
     int count;
     const VALUE *evaluations;
-    limit limit;
+    rsb_limit limit;
     rsb_watch *watches;
     VALUE value;
 } fastest_call;
@@ -472,8 +468,9 @@ static rsb_strand *strand_of(rsb_machine *machine, rsb_evaluation *evaluation) {
 }
 
 static bool waits(rsb_machine *machine, rsb_strand *strand) {
-    return strand && strand != rsb_running(machine) && strand->resumable &&
-           rs_strand_find(&machine->engine.strands, strand->id)->state == RS_STRAND_PARKED;
+    if (!strand || strand == rsb_running(machine)) return false;
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    return engine->state == RS_STRAND_PARKED && engine->ticket == strand->resumable;
 }
 
 /* Whether it waits for something that {#resume!} could end: a time, another evaluation, an IO's readiness.
@@ -498,9 +495,10 @@ static VALUE evaluation_resume(int argc, VALUE *argv, VALUE self) {
     rsb_evaluation *evaluation = rsb_evaluation_get(self);
     rsb_machine *machine = machine_of(evaluation);
     rsb_strand *strand = strand_of(machine, evaluation);
-    if (!waits(machine, strand)) fail(self, strand && strand->resumable ? "already scheduled" : "not waiting");
+    if (!strand || strand == rsb_running(machine)) fail(self, "not waiting");
     rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
-    if (strand->resumed) fail(self, "already scheduled");
+    if (strand->resumed || (engine->state == RS_STRAND_READY && engine->ticket == strand->resumable)) fail(self, "already scheduled");
+    if (!waits(machine, strand)) fail(self, "not waiting");
     strand->resumed = true;
     strand->resume_value = argc ? argv[0] : Qnil;
     if (engine->wait == RS_WAIT_OP) rs_interrupt_park(&machine->engine, engine, RS_WAKE_TIMEOUT);
@@ -573,7 +571,11 @@ void rsb_init_evaluation(void) {
     rb_define_method(rsb_cEvaluation, "key?", evaluation_key_p, 1);
     rb_define_method(rsb_cEvaluation, "keys", evaluation_keys, 0);
     rb_define_method(rsb_cEvaluation, "proc", evaluation_proc, 0);
+    VALUE sugar = rb_define_module_under(rsb_mRingspun, "KernelMethods");
     rb_define_singleton_method(rsb_mRingspun, "wait", module_wait, 1);
     rb_define_singleton_method(rsb_mRingspun, "await_resume!", module_await_resume, -1);
     rb_define_singleton_method(rsb_mRingspun, "await_fastest", module_await_fastest, -1);
+    rb_define_private_method(sugar, "wait", module_wait, 1);
+    rb_define_private_method(sugar, "await_resume!", module_await_resume, -1);
+    rb_define_private_method(sugar, "await_fastest", module_await_fastest, -1);
 }

@@ -59,7 +59,18 @@ typedef struct rsb_frame {
 
 extern VALUE rsb_cEvaluation, rsb_cConcurrentProc, rsb_eEvaluation;
 
+/* How long a wait may last. */
+typedef struct {
+    VALUE within;               /* seconds; nil: for ever */
+    VALUE timeout_result;       /* Qundef: raises */
+} rsb_limit;
+
 /* evaluation.c */
+int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit);
+VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit);
+/* Before a wait that Evaluation#resume! may end, and after it: true when it was that. */
+void rsb_resumable(rsb_machine *machine);
+bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value);
 rsb_evaluation *rsb_evaluation_get(VALUE object);
 VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state);
 VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame);
@@ -67,7 +78,6 @@ void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, V
 VALUE rsb_evaluation_await(rsb_machine *machine, rsb_evaluation *evaluation);
 void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE proc, VALUE evaluation);
 void rsb_frame_close(rsb_machine *machine, rsb_frame *frame);
-void rsb_init_evaluation(void);
 
 /* concurrent_proc.c */
 /* The class of the evaluations of that proc's runs. */
@@ -75,7 +85,6 @@ VALUE rsb_evaluation_class(VALUE proc);
 /* What is left to do with a run that has ended by an error: true when it is one that concludes an evaluation. */
 bool rsb_is_rescueable(VALUE error);
 void rsb_trigger_error(VALUE proc, VALUE error);
-void rsb_init_concurrent_proc(void);
 
 /* start.c */
 /* A run that has not begun: of its proc, with what it was called with. */

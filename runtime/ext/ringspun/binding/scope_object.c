@@ -5,7 +5,7 @@
  * the block or a child is raised, errors that came after it are its `suppressed`. A cancellation is absorbed by the
  * scope that it came from and by no other; one that came from no scope around it goes through.
  */
-#include "binding.h"
+#include "evaluation.h"
 
 VALUE rsb_cScope;
 static ID option_names[2];
@@ -246,6 +246,27 @@ static VALUE scope_spin(VALUE self) {
     return rsb_strand_new(machine, &scope->engine, self, rb_block_proc());
 }
 
+/* Has the block run as a concurrent proc that belongs to this scope: the scope waits for it, and its error cancels the others and
+ * is the scope's.
+ *
+ * @param arguments [Array<Object>] for the block
+ * @return [Evaluation]
+ * @raise [ClosedError] when the scope has ended
+ * @since 0.1.0 */
+static VALUE scope_concurrently(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine;
+    rsb_scope *scope = get_open(self, &machine);
+    rsb_need_block("Scope#concurrently");
+    int keywords = rb_keyword_given_p();
+    VALUE proc = rb_funcall_with_block(rsb_cConcurrentProc, rb_intern("new"), 0, NULL, rb_block_proc());
+    rsb_start start = {.proc = proc, .block = Qnil, .storage = rsb_fiber_storage_if_any(), .spawned_at = Qnil, .keywords = keywords};
+    if (argc > 0) start.arguments = rb_ary_new_from_values(argc, argv);
+    if (machine->locate) start.spawned_at = rb_funcall(machine->self, rb_intern("place_of_call"), 0);
+    VALUE evaluation = start.evaluation = rsb_evaluation_new(machine, proc, rsb_cEvaluation, RSB_STARTS);
+    rsb_start_in_scope(machine, &scope->engine, self, &start);
+    return evaluation;
+}
+
 /* Cancels everything inside: waits end, later ones are refused, until the scope has ended.
  *
  * @return [nil]
@@ -328,6 +349,7 @@ void rsb_init_scope(void) {
     rb_define_method(rsb_cMachine, "scope", machine_scope, -1);
     rb_define_private_method(rsb_cMachine, "adopt", machine_adopt, 1);
     rb_define_method(rsb_cScope, "spin", scope_spin, 0);
+    rb_define_method(rsb_cScope, "concurrently", scope_concurrently, -1);
     rb_define_method(rsb_cScope, "cancel", scope_cancel, 0);
     rb_define_method(rsb_cScope, "deadline=", scope_set_deadline, 1);
     rb_define_method(rsb_cScope, "extend_deadline", scope_extend, 1);

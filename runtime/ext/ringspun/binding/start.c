@@ -185,9 +185,9 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
     } else {
         rb_set_errinfo(Qnil);
         end.error = info;
-        if (rsb_is_rescueable(info)) rsb_trigger_error(frame->proc, info);
-        else if (NIL_P(strand->supervisor)) rsb_tell_root(machine, info);
         if (!NIL_P(strand->supervisor)) strand->error = info;
+        else if (rsb_is_rescueable(info)) rsb_trigger_error(frame->proc, info);
+        else rsb_tell_root(machine, info);
     }
     conclude(machine, frame, end.error);
     return end;

@@ -178,8 +178,10 @@ RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
 
 /* The running strand ends without having run. */
 void rsb_strand_fail(rsb_machine *machine, rs_strand *engine, VALUE error) {
-    if (((rsb_strand *)engine->user)->batch) rsb_batch_fail(machine, engine->user, error);
-    end_with_error(machine, engine->user, engine, error);
+    rsb_strand *strand = engine->user;
+    if (strand->batch) rsb_batch_fail(machine, strand, error);
+    else if (strand->answer) strand->error = error;
+    else end_with_error(machine, strand, engine, error);
     finish(machine, engine);
 }
 

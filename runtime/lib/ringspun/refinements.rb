@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+module Ringspun
+  # For `using Ringspun::Refinements`: what collections do with evaluations.
+  module Refinements
+    refine Enumerable do
+      # Maps the elements in strands of their own, at most `limit` of them at once: the next element is asked for when there is room.
+      # The first error cancels the others and is raised.
+      #
+      # May switch strands.
+      #
+      # @param limit [Integer]
+      # @yieldparam element [Object]
+      # @return [Array<Object>] in the order of the elements
+      # @since 0.1.0
+      def map_concurrently(limit: 50, &block)
+        raise UsageError, "map_concurrently needs a block" unless block
+
+        room = Semaphore.new(limit)
+        results = []
+        Ringspun.scope do |scope|
+          each_entry.with_index do |element, index|
+            room.acquire
+            scope.spin do
+              results[index] = block.call(element)
+            ensure
+              room.release
+            end
+          end
+        end
+        results
+      end
+    end
+
+    refine Array do
+      # Waits for all of the evaluations.
+      #
+      # May switch strands.
+      #
+      # @param within [Numeric, nil] seconds for all together; nil: as long as it takes
+      # @return [Array<Object>] their results, in their order
+      # @raise [TimeoutError] when the time is up
+      # @raise [Exception] the result of the first, in their order, that is one
+      # @since 0.1.0
+      def await_all(within: nil) = Machine.current.timeout(within) { map(&:await_result) }
+
+      # Waits for the first of the evaluations to be concluded.
+      #
+      # May switch strands.
+      #
+      # @param within [Numeric, nil] seconds; nil: as long as it takes
+      # @return [Object] its result
+      # @raise [Evaluation::TimeoutError] when the time is up
+      # @raise [Exception] its result, when that is one
+      # @since 0.1.0
+      def await_any(within: nil)
+        raise UsageError, "await_any: there is no evaluation to wait for" if empty?
+        return first.await_result(within: within) if size == 1
+
+        Ringspun.await_fastest(*self, within: within).await_result
+      end
+    end
+  end
+end
