@@ -24,6 +24,7 @@ typedef struct rsb_machine {
     VALUE thread;
     VALUE idle[RSB_IDLE_MAX];   /* runner fibers that wait for a strand */
     uint32_t idle_len;
+    VALUE idle_taken;           /* the one that was taken out of there last, until it runs; 0: none */
     VALUE maker;                /* the fiber that makes them, or nil */
     uint32_t inline_streak;     /* ops that the running strand did without parking */
     bool turn_over;             /* and that is enough */
@@ -208,6 +209,8 @@ void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state);
 /* strand_object.c */
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);
 rsb_strand *rsb_strand_get(VALUE object);
+/* Of an object that is known to be one. */
+static inline rsb_strand *rsb_strand_data(VALUE object) { return RTYPEDDATA_GET_DATA(object); }
 /* One that no program has seen, for a strand that begins runs of concurrent procs. */
 VALUE rsb_strand_handle(rsb_machine *machine);
 VALUE rsb_strand_show(rsb_strand *strand);
@@ -248,7 +251,8 @@ VALUE rsb_fiber_body(rb_block_call_func_t main);
 VALUE rsb_fiber_new(VALUE body);
 
 /* fiber_reset.c */
-bool rsb_fiber_reset(bool usable);
+/* Of the running fiber; false: it must not be used again. */
+bool rsb_fiber_reset(rsb_machine *machine, VALUE fiber, bool usable);
 void rsb_fiber_set_storage(VALUE storage);
 VALUE rsb_fiber_storage(void);
 /* nil where there is none, and cheap then. */

@@ -69,7 +69,7 @@ static VALUE call_inline(VALUE argument) {
 /* It was concluded from outside and has unwound. Who did that goes on first, and then its caller. */
 static VALUE end_concluded(rsb_machine *machine, rsb_frame *frame) {
     VALUE evaluation = frame->evaluation;
-    VALUE result = rsb_evaluation_get(evaluation)->result;
+    VALUE result = rsb_evaluation_data(evaluation)->result;
     rsb_frame_close(machine, frame);
     rsb_yield(machine);
     RB_GC_GUARD(evaluation);
@@ -90,13 +90,13 @@ RSB_APART static VALUE end_inline(rsb_machine *machine, rsb_frame *frame, VALUE 
             rb_set_errinfo(Qnil);
             return end_concluded(machine, frame);
         }
-        value = rsb_evaluation_get(frame->evaluation)->result; /* by itself, or from further inside */
+        value = rsb_evaluation_data(frame->evaluation)->result; /* by itself, or from further inside */
         rsb_frame_close(machine, frame);
         return raise_or_return(value);
     }
     if (frame->evaluation) {
         VALUE result = !state ? value : exception && !cancelled ? error : rb_exc_new_cstr(rsb_eTerminated, "the evaluation was cancelled before it had a result");
-        rsb_evaluation_conclude(machine, rsb_evaluation_get(frame->evaluation), result);
+        rsb_evaluation_conclude(machine, rsb_evaluation_data(frame->evaluation), result);
     }
     rsb_frame_close(machine, frame);
     if (rescueable) rb_exc_raise(error);
@@ -117,7 +117,7 @@ static VALUE proc_call(int argc, VALUE *argv, VALUE self) {
     rsb_frame frame;
     int state = 0;
     inline_call call = {self, argc, argv, given_block(), rb_keyword_given_p()};
-    rsb_frame_open(machine, &frame, self, 0);
+    rsb_frame_open(machine, &frame, rb_fiber_current(), self, 0);
     VALUE value = rb_protect(call_inline, (VALUE)&call, &state);
     rsb_notice_fork(machine);
     if (RS_UNLIKELY(state || frame.evaluation)) return end_inline(machine, &frame, value, state);
@@ -165,7 +165,7 @@ static VALUE proc_call_and_await(int argc, VALUE *argv, VALUE self) {
     if (RS_UNLIKELY(failed)) rb_exc_raise(value);
     if (RS_UNLIKELY(!ended)) {
         VALUE evaluation = value;
-        value = rsb_evaluation_await(machine, rsb_evaluation_get(evaluation));
+        value = rsb_evaluation_await(machine, rsb_evaluation_data(evaluation));
         RB_GC_GUARD(evaluation);
     }
     return raise_or_return(value);

@@ -21,12 +21,10 @@ static const rb_data_type_t evaluation_type = {
 };
 
 rsb_evaluation *rsb_evaluation_get(VALUE object) {
-    if (RS_UNLIKELY(!rb_typeddata_is_kind_of(object, &evaluation_type))) {
+    if (RS_UNLIKELY(!RB_TYPE_P(object, T_DATA) || !RTYPEDDATA_P(object) || RTYPEDDATA_TYPE(object) != &evaluation_type)) {
         rb_raise(rsb_eUsage, "expected a Ringspun::Evaluation, got %" PRIsVALUE, rb_obj_class(object));
     }
-    rsb_evaluation *evaluation;
-    TypedData_Get_Struct(object, rsb_evaluation, &evaluation_type, evaluation);
-    return evaluation;
+    return rsb_evaluation_data(object);
 }
 
 VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state) {
@@ -59,16 +57,15 @@ RSB_APART static void let_fiber_go(rsb_strand *strand, VALUE fiber) {
     }
 }
 
-void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE proc, VALUE evaluation) {
+void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation) {
     rsb_strand *strand = rsb_running(machine);
-    VALUE fiber = rb_fiber_current();
     if (RS_LIKELY(fiber == strand->home || (NIL_P(strand->home) && fiber == machine->root_fiber))) fiber = 0;
     else keep_fiber(strand, fiber);
     *frame = (rsb_frame){.outer = strand->frames, .strand = strand, .fiber = fiber, .proc = proc, .evaluation = evaluation};
     if (frame->outer) frame->outer->inner = frame;
     strand->frames = frame;
     if (!evaluation) return;
-    rsb_evaluation *handle = rsb_evaluation_get(evaluation);
+    rsb_evaluation *handle = rsb_evaluation_data(evaluation);
     handle->frame = frame;
     handle->state = RSB_RUNS;
 }
@@ -106,7 +103,7 @@ void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
     if (RS_UNLIKELY(frame->fiber != 0)) let_fiber_go(strand, frame->fiber);
     if (RS_UNLIKELY(frame->cancels)) take_back(machine, frame);
     if (RS_LIKELY(!frame->evaluation)) return;
-    rsb_evaluation *evaluation = rsb_evaluation_get(frame->evaluation);
+    rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
     evaluation->frame = NULL;
     if (RS_UNLIKELY(frame->concluded)) {
         wake_waiters(machine, evaluation);
@@ -117,7 +114,7 @@ void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
 VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame) {
     if (frame->evaluation) return frame->evaluation;
     VALUE object = rsb_evaluation_new(machine, frame->proc, rsb_evaluation_class(frame->proc), RSB_RUNS);
-    rsb_evaluation_get(object)->frame = frame;
+    rsb_evaluation_data(object)->frame = frame;
     return frame->evaluation = object;
 }
 

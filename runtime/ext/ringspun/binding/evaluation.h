@@ -65,6 +65,9 @@ typedef struct {
     VALUE timeout_result;       /* Qundef: raises */
 } rsb_limit;
 
+/* Of an object that is known to be one. */
+static inline rsb_evaluation *rsb_evaluation_data(VALUE object) { return RTYPEDDATA_GET_DATA(object); }
+
 /* evaluation.c */
 int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit);
 VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit);
@@ -76,7 +79,8 @@ VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_eval
 VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame);
 void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, VALUE result);
 VALUE rsb_evaluation_await(rsb_machine *machine, rsb_evaluation *evaluation);
-void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE proc, VALUE evaluation);
+/* `fiber` is the one that runs. */
+void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation);
 void rsb_frame_close(rsb_machine *machine, rsb_frame *frame);
 
 /* concurrent_proc.c */
@@ -124,5 +128,7 @@ void rsb_batch_fail(rsb_machine *machine, rsb_strand *strand, VALUE error);
 void rsb_batch_hand_over(rsb_machine *machine, rsb_strand *strand);
 void rsb_batches_mark(rsb_machine *machine);
 void rsb_batches_free(rsb_machine *machine);
+/* In the child of a fork: what had not begun belongs to the parent. */
+void rsb_batches_forked(rsb_machine *machine, rsb_strand *survivor);
 
 #endif

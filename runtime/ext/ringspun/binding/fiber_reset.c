@@ -59,9 +59,9 @@ static VALUE find_locks(void *unused) {
     return Qnil;
 }
 
-static bool holds_stock_mutex(VALUE fiber) {
+static bool holds_stock_mutex(VALUE thread, VALUE fiber) {
     if (list_at == NOT_FOUND) return true;
-    void *mutex = word_at(RTYPEDDATA_GET_DATA(rb_thread_current()), list_at);
+    void *mutex = word_at(RTYPEDDATA_GET_DATA(thread), list_at);
     if (RB_LIKELY(!mutex) || owner_at == NOT_FOUND || next_at == NOT_FOUND) return mutex != NULL;
     for (void *owner = RTYPEDDATA_GET_DATA(fiber); mutex; mutex = word_at(mutex, next_at)) {
         if (word_at(mutex, owner_at) == owner) return true;
@@ -75,7 +75,7 @@ static VALUE keep_owner(VALUE fiber) {
     VALUE before = rb_attr_get(thread, id_owners), owners = rb_ary_new_from_values(1, &fiber);
     for (long i = 0; !NIL_P(before) && i < RARRAY_LEN(before); i++) {
         VALUE owner = RARRAY_AREF(before, i);
-        if (holds_stock_mutex(owner)) rb_ary_push(owners, owner);
+        if (holds_stock_mutex(thread, owner)) rb_ary_push(owners, owner);
     }
     return rb_ivar_set(thread, id_owners, owners);
 }
@@ -176,15 +176,14 @@ static VALUE reset(VALUE unused) {
     return Qnil;
 }
 
-bool rsb_fiber_reset(bool usable) {
-    VALUE fiber = rb_fiber_current();
-    bool owns = holds_stock_mutex(fiber);
+bool rsb_fiber_reset(rsb_machine *machine, VALUE fiber, bool usable) {
+    bool owns = holds_stock_mutex(machine->thread, fiber);
     int state = 0;
     if (RB_UNLIKELY(owns) && list_at != NOT_FOUND) {
         rb_protect(keep_owner, fiber, &state);
         if (state) rb_set_errinfo(Qnil);
     }
-    if (owns || !usable || rb_ivar_count(fiber) > 0) return false;
+    if (owns || !usable || (FL_TEST_RAW(fiber, FL_EXIVAR) && rb_ivar_count(fiber) > 0)) return false;
     if (RB_LIKELY(keeps_nothing(fiber))) {
         rb_set_errinfo(Qnil);
         return true;

@@ -17,10 +17,10 @@ static void count_fork(void) {
 /* Every name of which some function makes a symbol at its first call. Two ractors that do so at the same time may get two
  * symbols for one name (CRuby 3.3 and 3.4), so all are made before there is a second ractor. */
 static const char *const symbols[] = {
-    "accessed_at", "blockSpecial", "block_size", "cancel", "cancels", "changed_at", "characterSpecial", "complete", "cpu",
+    "accessed_at", "blockSpecial", "block_size", "cancel", "cancels", "changed_at", "characterSpecial", "complete", "concluded", "cpu",
     "created_at", "directory", "done", "entries", "epoll", "fault", "fifo", "file", "file_writes_inline", "finish", "idle",
     "idle_fibers", "inline", "inode", "link", "links", "modified_at", "new", "op", "ops_in_flight", "ops_inline",
-    "ops_offloaded", "ops_started", "park", "parked", "polls", "readable", "ready", "resumes", "run", "run_queue",
+    "ops_offloaded", "ops_started", "park", "parked", "polls", "readable", "ready", "resumed", "resumes", "run", "run_queue",
     "run_queue_max", "running", "sim", "sleeps", "socket", "spawn", "sqpoll", "strands_spawned", "system_calls", "timer",
     "timers", "timers_fired", "to_sockaddr", "unknown", "uring", "user", "wake", "wake dropped", "wakes", "wakes_dropped",
     "writable",

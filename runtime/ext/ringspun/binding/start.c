@@ -54,6 +54,11 @@ void rsb_batches_mark(rsb_machine *machine) {
     }
 }
 
+void rsb_batches_forked(rsb_machine *machine, rsb_strand *survivor) {
+    survivor->batch = NULL;
+    while (machine->batches) end_batch(machine, machine->batches);
+}
+
 void rsb_batches_free(rsb_machine *machine) {
     while (machine->batches) {
         rsb_batch *batch = machine->batches;
@@ -110,7 +115,7 @@ static rsb_batch *open_batch(rsb_machine *machine) {
 
 static rsb_batch *new_batch(rsb_machine *machine, rs_scope *scope, VALUE supervisor) {
     VALUE handle = take_handle(machine);
-    rsb_strand *strand = rsb_strand_get(handle);
+    rsb_strand *strand = rsb_strand_data(handle);
     rs_strand *engine = rs_spawn(&machine->engine, scope, strand);
     if (RS_UNLIKELY(!engine)) fail_limit(machine);
     rsb_batch *batch = take_batch(machine);
@@ -135,7 +140,7 @@ void rsb_start_in_scope(rsb_machine *machine, rs_scope *scope, VALUE supervisor,
 void rsb_batch_hand_over(rsb_machine *machine, rsb_strand *strand) {
     rsb_batch *batch = strand->batch;
     if (batch->at == batch->len || machine->spare_len == 0) return;
-    rsb_strand *other = rsb_strand_get(machine->spare[machine->spare_len - 1]);
+    rsb_strand *other = rsb_strand_data(machine->spare[machine->spare_len - 1]);
     rs_strand *engine = rs_spawn_next(&machine->engine, batch->scope, other);
     if (!engine) return; /* no room for another: this one goes on with them when it has waited */
     machine->spare_len--;
@@ -159,7 +164,7 @@ static VALUE call_proc(VALUE argument) {
 }
 
 static void conclude(rsb_machine *machine, rsb_frame *frame, VALUE result) {
-    if (frame->evaluation) rsb_evaluation_conclude(machine, rsb_evaluation_get(frame->evaluation), result);
+    if (frame->evaluation) rsb_evaluation_conclude(machine, rsb_evaluation_data(frame->evaluation), result);
 }
 
 static VALUE terminated(void) {
@@ -193,15 +198,23 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
     return end;
 }
 
+/* Cancelled, or told something, before its first step: the block never runs. */
+RSB_APART static VALUE refuse(rsb_machine *machine, rsb_strand *strand, rs_wake_kind refusal) {
+    bool told = refusal == RS_WAKE_INTERRUPT && !NIL_P(strand->raises) && RARRAY_LEN(strand->raises) > 0;
+    strand->cancelled = !told;
+    if (!told) return terminated();
+    rs_running(&machine->engine)->interrupts--;
+    return rb_ary_shift(strand->raises);
+}
+
 static outcome run(rsb_machine *machine, rsb_strand *strand, const rsb_start *start, rsb_start_answer *answer, int *state) {
     rsb_frame frame;
-    rsb_frame_open(machine, &frame, start->proc, start->evaluation);
+    rsb_frame_open(machine, &frame, strand->home, start->proc, start->evaluation);
     frame.answer = answer;
     outcome end = {.value = Qnil};
     rs_wake_kind refusal = rs_refusal(&machine->engine, 0);
     if (RS_UNLIKELY(refusal != RS_WAKE_VALUE)) {
-        if (refusal == RS_WAKE_INTERRUPT) end.error = rb_ary_shift(strand->raises);
-        else end.error = terminated(), strand->cancelled = true;
+        end.error = refuse(machine, strand, refusal);
         conclude(machine, &frame, end.error);
     } else {
         run_call call = {start, &frame};
@@ -215,7 +228,7 @@ static outcome run(rsb_machine *machine, rsb_strand *strand, const rsb_start *st
         frame.answer->failed = end.error != 0;
         frame.answer->value = end.error ? end.error : end.value;
         if (RS_UNLIKELY(frame.evaluation != 0)) {
-            frame.answer->value = rsb_evaluation_get(frame.evaluation)->result;
+            frame.answer->value = rsb_evaluation_data(frame.evaluation)->result;
             frame.answer->failed = false; /* an exception there says so itself */
         }
     }
@@ -224,7 +237,7 @@ static outcome run(rsb_machine *machine, rsb_strand *strand, const rsb_start *st
 }
 
 static bool is_over(const rsb_start *start) {
-    return start->evaluation && rsb_evaluation_get(start->evaluation)->state == RSB_CONCLUDED;
+    return start->evaluation && rsb_evaluation_data(start->evaluation)->state == RSB_CONCLUDED;
 }
 
 bool rsb_batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
@@ -241,7 +254,7 @@ bool rsb_batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
         have_spare(machine);
         strand->spawned_at = start.spawned_at;
         bool killed = run(machine, strand, &start, NULL, state).killed;
-        if (RS_UNLIKELY(killed || strand->shown || strand->used_fiber || !rsb_fiber_reset(true))) {
+        if (RS_UNLIKELY(killed || strand->shown || strand->used_fiber || !rsb_fiber_reset(machine, strand->home, true))) {
             if (strand->batch) rsb_batch_hand_over(machine, strand);
             if (!strand->batch || killed) {
                 strand->used_fiber = true;
@@ -260,7 +273,7 @@ void rsb_batch_fail(rsb_machine *machine, rsb_strand *strand, VALUE error) {
         rsb_start start = batch->starts[batch->at++];
         if (is_over(&start)) continue;
         rsb_trigger_error(start.proc, error);
-        if (start.evaluation) rsb_evaluation_conclude(machine, rsb_evaluation_get(start.evaluation), error);
+        if (start.evaluation) rsb_evaluation_conclude(machine, rsb_evaluation_data(start.evaluation), error);
     }
     strand->batch = NULL;
     end_batch(machine, batch);
@@ -270,7 +283,7 @@ bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, b
     rsb_start_answer answer = {.start = start};
     rs_strand *me = rs_running(&machine->engine);
     VALUE handle = take_handle(machine);
-    rsb_strand *strand = rsb_strand_get(handle);
+    rsb_strand *strand = rsb_strand_data(handle);
     rs_strand *engine = rs_spawn_first(&machine->engine, machine->spin_scope, strand);
     if (RS_UNLIKELY(!engine)) fail_limit(machine);
     make_worker(engine, strand, NULL);

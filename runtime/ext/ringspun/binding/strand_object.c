@@ -51,12 +51,10 @@ static VALUE allocate(rsb_machine *machine) {
 }
 
 rsb_strand *rsb_strand_get(VALUE object) {
-    rsb_strand *strand;
-    if (!rb_typeddata_is_kind_of(object, &strand_type)) {
+    if (RS_UNLIKELY(!RB_TYPE_P(object, T_DATA) || !RTYPEDDATA_P(object) || RTYPEDDATA_TYPE(object) != &strand_type)) {
         rb_raise(rsb_eUsage, "expected a Ringspun::Strand, got %" PRIsVALUE, rb_obj_class(object));
     }
-    TypedData_Get_Struct(object, rsb_strand, &strand_type, strand);
-    return strand;
+    return rsb_strand_data(object);
 }
 
 /* --- life --- */
@@ -70,7 +68,7 @@ VALUE rsb_strand_show(rsb_strand *strand) {
 
 static rsb_strand *make(rsb_machine *machine, VALUE supervisor, VALUE body) {
     VALUE object = allocate(machine);
-    rsb_strand *strand = rsb_strand_get(object);
+    rsb_strand *strand = rsb_strand_data(object);
     strand->shown = true;
     strand->body = body;
     strand->supervisor = supervisor;
@@ -246,7 +244,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     if (RS_UNLIKELY(strand->kill_pending) && !thread_killed) thread_killed = rsb_kill_is_left(machine, strand, &state);
     finish(machine, engine);
     if (RS_UNLIKELY(thread_killed)) rb_jump_tag(state);
-    bool reusable = rsb_fiber_reset(!strand->used_fiber);
+    bool reusable = rsb_fiber_reset(machine, fiber, !strand->used_fiber);
     if (!strand->shown && machine->spare_len < RSB_SPARE_MAX) use_again(machine, strand);
     RB_GC_GUARD(self);
     return reusable;

@@ -167,7 +167,7 @@ static VALUE maker_of(rsb_machine *machine) {
 
 /* A fiber for a strand that has none yet; Qundef when there can be none, and the strand has failed. */
 static VALUE take_runner(rsb_machine *machine, rs_strand *strand, VALUE here) {
-    if (machine->idle_len > 0) return machine->idle[--machine->idle_len];
+    if (machine->idle_len > 0) return machine->idle_taken = machine->idle[--machine->idle_len];
     if (here != machine->maker) {
         VALUE maker = maker_of(machine);
         if (RS_LIKELY(maker != Qundef)) return maker;
@@ -271,7 +271,11 @@ static inline rs_strand *turn(rsb_machine *machine, rs_strand *here) {
     return NULL;
 }
 
+/* As a rule it was taken out of the list in order to run. */
 static void leave_idle(rsb_machine *machine, VALUE fiber) {
+    VALUE taken = machine->idle_taken;
+    machine->idle_taken = 0;
+    if (RS_LIKELY(taken == fiber)) return;
     for (uint32_t i = 0; i < machine->idle_len; i++) {
         if (machine->idle[i] != fiber) continue;
         machine->idle[i] = machine->idle[--machine->idle_len];

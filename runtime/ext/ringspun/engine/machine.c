@@ -45,6 +45,7 @@ static rs_strand *make_strand(rs_machine *machine, rs_scope *scope, void *user) 
     strand->user = user;
     rs_scope_attach(&strand->own, scope, strand->index);
     strand->scope = &strand->own;
+    strand->own.armed = !scope || scope->armed; /* it has no deadline itself */
     if (scope) scope->live++;
     machine->metrics.strands_spawned++;
     rs_trace_if(machine, RS_TRACE_SPAWN, rs_strand_id(strand), 0);
