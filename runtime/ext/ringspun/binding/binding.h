@@ -184,7 +184,7 @@ void rsb_yield(rsb_machine *machine);
 
 /* For a strand that begins at once: a fiber to run it, and, after rs_spawn_first, its run until it waits. */
 VALUE rsb_own_fiber(rsb_machine *machine);
-void rsb_run_first(rsb_machine *machine, rs_strand *caller);
+void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first);
 
 /* What was raised for the thread, and had to wait for the end of a shield or of a run. */
 void rsb_raise_pending(rsb_machine *machine);

@@ -398,16 +398,21 @@ static size_t length_of(VALUE number, const char *what) {
  * From version 4 on it is the most, and always once. */
 enum { AT_LEAST = 0, AT_MOST = 0x80 };
 
-RSB_APART static VALUE run(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset, unsigned what) {
-    bool at_most = what & AT_MOST;
-    uint8_t kind = what & ~AT_MOST;
-    if (kind == RS_OP_PWRITE && RS_UNLIKELY(!ruby_thread_has_gvl_p())) return write_without_gvl(io, buffer, from);
-    transfer t = {.io = io, .buffer = buffer, .offset = length_of(offset, "offset"), .most = SIZE_MAX,
-                  .request = {.kind = kind, .fd = rb_io_descriptor(io), .offset = from}};
-    *(at_most ? &t.most : &t.minimum) = length_of(length, "length");
+RSB_APART static VALUE transfer_known(rsb_machine *machine, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset,
+                                      unsigned what) {
+    transfer t = {.machine = machine, .io = io, .buffer = buffer, .offset = length_of(offset, "offset"), .most = SIZE_MAX,
+                  .request = {.kind = what & ~AT_MOST, .fd = rb_io_descriptor(io), .offset = from}};
+    *(what & AT_MOST ? &t.most : &t.minimum) = length_of(length, "length");
     check_call(&t);
-    t.machine = rsb_hook_machine(self);
-    return RS_LIKELY(serves(t.machine)) ? LL2NUM(transfer_all(&t)) : run_outside(&t);
+    return RS_LIKELY(serves(machine)) ? LL2NUM(transfer_all(&t)) : run_outside(&t);
+}
+
+/* An IO is looked at here, before there is more on the stack. */
+static VALUE run(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset, unsigned what) {
+    if ((what & ~AT_MOST) == RS_OP_PWRITE && RS_UNLIKELY(!ruby_thread_has_gvl_p())) return write_without_gvl(io, buffer, from);
+    rsb_machine *machine = rsb_hook_machine(self);
+    if (RS_LIKELY(serves(machine)) && RS_UNLIKELY(NIL_P(rb_attr_get(io, id_sort)))) look_at(machine, io, rb_io_descriptor(io));
+    return transfer_known(machine, io, buffer, from, length, offset, what);
 }
 
 static int64_t place_of(VALUE from) { return rsb_integer(from, 0, INT64_MAX, "file offset"); }

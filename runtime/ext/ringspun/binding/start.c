@@ -289,7 +289,7 @@ bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, b
     make_worker(engine, strand, NULL);
     strand->answer = &answer;
     strand->spawned_at = start->spawned_at;
-    rsb_run_first(machine, me);
+    rsb_run_first(machine, me, engine);
     if (RS_LIKELY(answer.ended)) {
         *value = answer.value;
         *failed = answer.failed;

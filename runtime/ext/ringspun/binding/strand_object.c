@@ -100,8 +100,8 @@ VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body) {
     VALUE self = strand->self, fiber = rsb_own_fiber(machine);
     strand->fiber = fiber;
     strand->own_fiber = true;
-    begin(machine, strand, rs_spawn_first(&machine->engine, machine->spin_scope, strand));
-    rsb_run_first(machine, me);
+    rs_strand *engine = begin(machine, strand, rs_spawn_first(&machine->engine, machine->spin_scope, strand));
+    rsb_run_first(machine, me, engine);
     /* Without a stack it has not run at all, and who calls is to know. */
     if (RS_UNLIKELY(!strand->started && strand->done)) rsb_strand_result(machine, strand);
     RB_GC_GUARD(self);

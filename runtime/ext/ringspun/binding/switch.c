@@ -368,7 +368,8 @@ static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
     }
 }
 
-static rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, int64_t *result) {
+/* Where the loop goes on: `next` runs, or whoever is found. */
+static inline rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, rs_strand *next, int64_t *result) {
     rs_machine *engine = &machine->engine;
     VALUE here = rb_fiber_current();
     rsb_strand *self = me->user;
@@ -377,11 +378,14 @@ static rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, int64_t *re
     machine->turn_over = false;
     if (RS_UNLIKELY(machine->locate)) me->parked_at_ns = rs_now(engine);
     for (;;) {
-        rs_displaced(engine);
-        rs_strand *next = turn(machine, me);
-        if (next == me) break;
-        if (!next) continue;
+        if (!next) {
+            rs_displaced(engine);
+            next = turn(machine, me);
+            if (next == me) break;
+            if (!next) continue;
+        }
         int state = switch_to(machine, next, here);
+        next = NULL;
         after_switch(machine, me, state);
         if (engine->running == me->index) break;
         note_displaced(machine);
@@ -392,7 +396,7 @@ static rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, int64_t *re
 static inline rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
     rsb_strand *self = me->user;
     if (RS_UNLIKELY(self->batch != NULL)) rsb_batch_hand_over(machine, self);
-    return park_behind(machine, me, result);
+    return park_behind(machine, me, NULL, result);
 }
 
 static VALUE own_fiber_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
@@ -418,7 +422,7 @@ VALUE rsb_own_fiber(rsb_machine *machine) {
     return rsb_fiber_new(own_body);
 }
 
-void rsb_run_first(rsb_machine *machine, rs_strand *caller) { park_behind(machine, caller, NULL); }
+void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first) { park_behind(machine, caller, first, NULL); }
 
 void rsb_raise_refusal(rsb_machine *machine) {
     if (RS_UNLIKELY(ruby_stack_check())) too_deep();

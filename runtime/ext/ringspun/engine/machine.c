@@ -70,7 +70,7 @@ void rs_finish(rs_machine *machine) {
     rs_trace_if(machine, RS_TRACE_FINISH, rs_strand_id(strand), 0);
     rs_scope *scope = strand->own.parent;
     rs_scope_detach(machine, &strand->own);
-    rs_list_wake_all(machine, &strand->joiners, 0);
+    if (strand->joiners.len > 0) rs_list_wake_all(machine, &strand->joiners, 0);
     if (scope) {
         RS_ASSERT(scope->live > 0);
         if (--scope->live == 0) rs_list_wake_all(machine, &scope->waiters, 0);
@@ -151,6 +151,15 @@ bool rs_wake(rs_machine *machine, rs_id id, uint64_t ticket, rs_wake_kind kind, 
     return true;
 }
 
+static inline void run_now(rs_machine *machine, rs_strand *strand) {
+    RS_ASSERT(strand->state == RS_STRAND_READY || strand->state == RS_STRAND_NEW);
+    strand->state = RS_STRAND_RUNNING;
+    machine->metrics.resumes++; /* first, for who looks from another thread and takes this for the turn's number */
+    machine->running = strand->index;
+    machine->runs = strand;
+    rs_trace_if(machine, RS_TRACE_RUN, rs_strand_id(strand), 0);
+}
+
 static rs_strand *begin_yield(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
     strand->wait = RS_WAIT_YIELD;
@@ -167,7 +176,7 @@ rs_strand *rs_spawn_first(rs_machine *machine, rs_scope *scope, void *user) {
     rs_strand *caller = begin_yield(machine);
     end_wait(caller, RS_WAKE_VALUE, 0);
     rs_run_push_front(&machine->strands, caller);
-    rs_run_push_front(&machine->strands, strand);
+    run_now(machine, strand);
     return strand;
 }
 
@@ -325,12 +334,7 @@ static inline bool poll_is_due(rs_machine *machine) {
 
 static inline rs_decision run_next(rs_machine *machine) {
     rs_strand *strand = rs_run_pop(&machine->strands);
-    RS_ASSERT(strand->state == RS_STRAND_READY || strand->state == RS_STRAND_NEW);
-    strand->state = RS_STRAND_RUNNING;
-    machine->metrics.resumes++; /* first, for who looks from another thread and takes this for the turn's number */
-    machine->running = strand->index;
-    machine->runs = strand;
-    rs_trace_if(machine, RS_TRACE_RUN, rs_strand_id(strand), 0);
+    run_now(machine, strand);
     return (rs_decision){.verdict = RS_RUN, .strand = strand};
 }
 

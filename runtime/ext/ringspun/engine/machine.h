@@ -113,7 +113,7 @@ static inline void rs_trace_if(rs_machine *machine, rs_trace_kind kind, uint64_t
 /* A strand in state NEW at the end of the run queue, inside that scope (NULL: none); NULL at the limit. */
 rs_strand *rs_spawn(rs_machine *machine, rs_scope *scope, void *user);
 
-/* The same at the head of the run queue, and the running strand behind it; follow with rs_next. */
+/* The same, and it runs now; the running strand is at the head of the run queue. */
 rs_strand *rs_spawn_first(rs_machine *machine, rs_scope *scope, void *user);
 
 /* The same at the head of the run queue, beside whatever the running strand does. */
