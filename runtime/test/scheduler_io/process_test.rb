@@ -109,6 +109,18 @@ class SchedulerProcessTest < HookCase
     end
   end
 
+  # Such a wait may last for ever, and what is done by worker threads must go on beside as many as there may be.
+  def test_waits_for_one_of_several_keep_no_worker
+    Ringspun.run do
+      child, release = held_child(pgroup: true)
+      strands = Array.new(10) { waiting(/waitid/) { Process.wait(-child) } }
+      assert_nothing_in_flight
+      with_file(bytes = sample(200_000)) { |path| assert_bytes bytes, File.binread(path) }
+      release.close
+      assert_equal [Errno::ECHILD] * 9, strands.filter_map { |strand| error_of { strand.join }&.class }
+    end
+  end
+
   def test_a_wait_given_up_leaves_the_child
     Ringspun.run do
       child, release = held_child("exit 8")
