@@ -74,6 +74,14 @@ static VALUE wait_for_one_of(rsb_machine *machine, idtype_t kind, int group) {
     }
 }
 
+VALUE rsb_wait_for_change(rsb_machine *machine, VALUE pid, int options) {
+    for (int64_t begun_ns = 0;;) {
+        VALUE status = rb_funcall(rb_path2class("Process::Status"), rb_intern("wait"), 2, pid, INT2NUM(options | WNOHANG));
+        if (!NIL_P(status)) return status;
+        look_later(machine, &begun_ns);
+    }
+}
+
 VALUE rsb_wait_for_child(rsb_machine *machine, int number) {
     if (number == -1) return wait_for_one_of(machine, P_ALL, 0);
     if (number <= 0) return wait_for_one_of(machine, P_PGID, number == 0 ? getpgrp() : -number);

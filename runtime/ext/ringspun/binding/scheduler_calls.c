@@ -52,9 +52,8 @@ static VALUE scheduler_process_wait(VALUE self, VALUE pid, VALUE flags) {
     VALUE arguments = rb_assoc_new(pid, flags);
     if (!machine || machine->engine.backend->closed_world) return rsb_blocking(wait_in_thread, arguments);
     if (options & WNOHANG) return status_of(arguments);
-    /* Of what stops and goes on no descriptor tells. */
-    if (options != 0) return rsb_offload(wait_in_thread, arguments);
     rsb_closed(machine);
+    if (options != 0) return rsb_wait_for_change(machine, pid, (int)options);
     child_wait wait = {machine, number};
     return rb_rescue2(wait_in_machine, (VALUE)&wait, failed_status, pid, rb_path2class("Errno::ECHILD"), (VALUE)0);
 }
