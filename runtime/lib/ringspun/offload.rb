@@ -1,17 +1,81 @@
 # frozen_string_literal: true
 
 module Ringspun
-  # A few threads for what can only block: C extensions that wait without telling Ruby's fiber scheduler. One pool for each
-  # process (and ractor); threads start when there is work for them and end when there has been none for a while.
+  # Threads for what can only block: C extensions that wait without telling Ruby's fiber scheduler. They start when there is work
+  # for them and end when there has been none for a while.
   #
   # @api private
   class Offload
     IDLE_SECONDS = 10
-    Job = Struct.new(:block, :value, :error, :done)
-    private_constant :IDLE_SECONDS, :Job
+    private_constant :IDLE_SECONDS
+
+    # What one strand waits for while a thread does it.
+    class Job
+      def initialize(block)
+        @block = block
+        @done = Thread::Queue.new
+        @value = @error = nil
+      end
+
+      def run
+        @value = @block.call
+      rescue Exception => e # whatever it is, it is the caller's
+        @error = e
+      ensure
+        @done.close # even where the block ends its thread
+      end
+
+      # Without having been run.
+      def fail(error)
+        @error = error
+        @done.close
+      end
+
+      def wait = @done.pop
+
+      def value
+        raise @error if @error
+
+        @value
+      end
+    end
+
+    # One thread, and where it finds its next job.
+    class Worker
+      def initialize(pool, job)
+        @pool = pool
+        @jobs = Thread::Queue.new
+        @thread = Thread.new { work(job) }
+        @thread.name = "ringspun offload"
+      end
+
+      def give(job)
+        Ringspun.__send__(:only_looks, @thread, false)
+        @jobs << job
+      end
+
+      # For the pool, under its lock: from now on nobody need hope that this thread wakes a strand.
+      def rest = Ringspun.__send__(:only_looks, Thread.current, true)
+
+      # @param seconds [Numeric] how long to wait for it
+      # @return [Job, nil]
+      def take(seconds) = @jobs.pop(timeout: seconds)
+
+      private
+
+      def work(job)
+        while job
+          job.run
+          job = @pool.next_job(self)
+        end
+      ensure
+        @pool.left(self)
+      end
+    end
+    private_constant :Job, :Worker
 
     class << self
-      # @return [Offload] this process's
+      # @return [Offload] this process's, or rather this ractor's
       def current
         pool = Ractor.current[:ringspun_offload]
         return pool if pool&.pid == Process.pid
@@ -25,9 +89,10 @@ module Ringspun
     def initialize(limit)
       @limit = limit
       @pid = Process.pid
-      @jobs = Thread::Queue.new
       @lock = Thread::Mutex.new
-      @threads = 0
+      @waiting = []
+      @idle = []
+      @workers = 0
     end
 
     # @param limit [Integer]
@@ -39,17 +104,38 @@ module Ringspun
       @limit = limit
     end
 
+    # Runs the block to its end.
     def call(&block)
       return Fiber.blocking { block.call } if in_signal_handler?
 
-      job = Job.new(block, nil, nil, Thread::Queue.new)
-      @jobs << job
-      # One that is idle counts as waiting until it has run, so two jobs in a row must not both rely on it.
-      start_thread if @jobs.size > @jobs.num_waiting
-      Ringspun.shield { job.done.pop }
-      raise job.error if job.error
-
+      job = Job.new(block)
+      Ringspun.shield { submit(job).wait }
       job.value
+    end
+
+    # --- for workers ---
+
+    # @return [Job, nil] nil when there has been none for so long that the worker is to end
+    def next_job(worker)
+      job = @lock.synchronize do
+        next @waiting.shift unless @waiting.empty?
+
+        worker.rest
+        @idle.push(worker)
+        nil
+      end
+      job || worker.take(IDLE_SECONDS) || @lock.synchronize { worker.take(0) unless @idle.delete(worker) }
+    end
+
+    # The thread ends, for whatever reason. What it was given and has not begun is another's.
+    def left(worker)
+      @lock.synchronize do
+        @workers -= 1
+        @idle.delete(worker)
+        job = worker.take(0)
+        @waiting.unshift(job) if job
+        serve_waiting
+      end
     end
 
     private
@@ -61,40 +147,32 @@ module Ringspun
       true
     end
 
-    def start_thread
+    def submit(job)
       @lock.synchronize do
-        return if @threads >= @limit
+        idle = @idle.pop
+        next idle.give(job) if idle
 
-        @threads += 1
+        @waiting.push(job)
+        serve_waiting
       end
-      Thread.new { work }.name = "ringspun offload"
+      job
     end
 
-    def work
-      loop do
-        job = @jobs.pop(timeout: IDLE_SECONDS)
-        if job then run(job)
-        elsif ended?
-          break
-        end
-      end
+    def serve_waiting
+      start(@waiting.shift) while @workers < @limit && !@waiting.empty?
+    rescue ThreadError => e
+      # Those that there are come to it, if they come to an end.
+      @waiting.shift.fail(e) while !@waiting.empty? && @workers.zero?
     end
 
-    # Under the lock, so that a job which came meanwhile finds either this thread or the place for another.
-    def ended?
-      @lock.synchronize do
-        ended = @jobs.empty?
-        @threads -= 1 if ended
-        ended
-      end
-    end
-
-    def run(job)
-      job.value = job.block.call
-    rescue Exception => e # whatever it is, it is the caller's
-      job.error = e
+    def start(job)
+      @workers += 1
+      worker = Worker.new(self, job)
     ensure
-      job.done << true
+      unless worker
+        @workers -= 1
+        @waiting.unshift(job)
+      end
     end
   end
   private_constant :Offload

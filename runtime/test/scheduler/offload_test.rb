@@ -139,6 +139,89 @@ class SchedulerOffloadTest < Minitest::Test
     end
   end
 
+  # --- its threads ---
+
+  def test_a_block_that_ends_its_thread
+    with_limit(2) do
+      assert_both([nil] * 10 + [:value]) { Array.new(10) { Ringspun.offload { Thread.exit } } << Ringspun.offload { :value } }
+    end
+  end
+
+  def test_threads_that_are_killed
+    with_limit(2) do
+      assert_both([:value]) do
+        5.times do
+          Ringspun.offload {}
+          pool_threads.each(&:kill)
+        end
+        Array.new(5) { Ringspun.offload { :value } }.uniq
+      end
+    end
+  end
+
+  def test_no_thread_can_be_made
+    with_limit(2) do
+      assert_equal([ThreadError] * 5 + [:value], Ringspun.run do
+        errors = without_threads { Array.new(5) { error_of { Ringspun.offload {} }.class } }
+        errors << Ringspun.offload { :value }
+      end)
+    end
+  end
+
+  # It is done by the thread that there is.
+  def test_no_second_thread_can_be_made
+    with_limit(2) do
+      assert_equal(%i[first second], Ringspun.run do
+        started, release = Array.new(2) { Thread::Queue.new }
+        first = machine.spin { Ringspun.offload { (started << true).then { release.pop }.then { :first } } }
+        started.pop
+        second = without_threads { parked { Ringspun.offload { :second } } }
+        release << true
+        [first, second].map(&:await)
+      end)
+    end
+  end
+
+  # A thread that waits for work will not end anybody's wait.
+  def test_a_deadlock_beside_idle_threads
+    assert_child "true\ndeadlock\n", <<~RUBY
+      def idle = Thread.list.select { |thread| thread.name == "ringspun offload" }
+      begin
+        Ringspun.run do
+          Ringspun.offload {}
+          Thread.pass until idle.all?(&:stop?)
+          Ringspun::Queue.new.pop
+        ensure
+          puts idle.any?
+        end
+      rescue Ringspun::DeadlockError
+        puts "deadlock"
+      end
+    RUBY
+  end
+
+  def test_no_deadlock_while_a_thread_that_was_idle_works
+    assert_child "1\n2\n", <<~RUBY
+      Ringspun.run do
+        puts Ringspun.offload { 1 }
+        Thread.pass until (Thread.list - [Thread.current]).all?(&:stop?)
+        puts Ringspun.offload { sleep(0.01).then { 2 } }
+      end
+    RUBY
+  end
+
+  def pool_threads = Thread.list.select { |thread| thread.name == "ringspun offload" }
+
+  def without_threads
+    refusal = Module.new { def new = raise(ThreadError, "no more") }
+    Thread.singleton_class.prepend(refusal)
+    yield
+  ensure
+    refusal.remove_method(:new)
+  end
+
+  # --- forks ---
+
   def test_after_a_fork
     Ringspun.run { Ringspun.offload {} }
     status = in_child { assert_equal(:in_the_child, Ringspun.run { Ringspun.offload { :in_the_child } }) }

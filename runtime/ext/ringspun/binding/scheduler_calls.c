@@ -135,6 +135,9 @@ static VALUE scheduler_blocking_operation_wait(VALUE self, VALUE work) {
     return Qnil;
 }
 
+/* A thread of Ringspun.offload that waits for work: nobody need hope that it wakes a strand. */
+static VALUE mark_only_looks(VALUE self, VALUE thread, VALUE so) { return rb_ivar_set(thread, rsb_id_only_looks, so); }
+
 void rsb_init_scheduler_calls(void) {
     id_wait = rb_intern("wait");
     id_offload = rb_intern("offload");
@@ -144,4 +147,5 @@ void rsb_init_scheduler_calls(void) {
     rb_define_method(rsb_cScheduler, "process_wait", scheduler_process_wait, 2);
     rb_define_method(rsb_cScheduler, "address_resolve", scheduler_address_resolve, 1);
     rb_define_method(rsb_cScheduler, "blocking_operation_wait", scheduler_blocking_operation_wait, 1);
+    rb_define_private_method(rb_singleton_class(rsb_mRingspun), "only_looks", mark_only_looks, 2);
 }
