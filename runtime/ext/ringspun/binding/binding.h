@@ -47,6 +47,7 @@ typedef struct rsb_machine {
     bool wakeable;
     char backend_reason[200];
     struct st_table *blocked;   /* fiber => rsb_strand that is in a block-like hook of the scheduler in it; NULL: none has been yet */
+    struct rsb_selection *selections; /* IO.selects that wait */
     char *scratch;              /* where bytes come that are handed over before anything else happens; NULL: not needed yet */
 } rsb_machine;
 
@@ -65,6 +66,7 @@ typedef struct rsb_strand {
     VALUE supervisor;           /* the Ringspun::Scope it was spun into, or nil */
     VALUE spawned_at;
     struct rsb_closing *closing; /* the object that it has closed, as far as it has come; NULL: none */
+    struct rsb_selection *selection; /* the IO.select in which it waits, or NULL */
     VALUE blocker;              /* what a block-like hook waits for, or nil */
     rs_id id;
     VALUE kill;                 /* errinfo of a kill, or of a throw, that was caught at a switch; 0: none */
@@ -294,6 +296,11 @@ void rsb_init_scheduler(void);
 void rsb_init_simulation(void);
 void rsb_init_inspector(void);
 void rsb_init_api(void);
+
+/* scheduler_select.c */
+/* That number is about to be closed: who waits for it in an IO.select is told. */
+void rsb_selections_closing(rsb_machine *machine, int fd);
+void rsb_selections_forked(rsb_machine *machine, rsb_strand *survivor);
 
 /* inspector.c */
 extern ID rsb_id_only_looks; /* an instance variable of threads that will never wake a strand */

@@ -23,6 +23,10 @@ int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds);
 /* Runs the block with the fiber marked as blocking, so that no hook is called. */
 VALUE rsb_blocking(rb_block_call_func_t body, VALUE argument);
 
+/* For a strand that waits on what another closes. */
+bool rsb_is_open_as(VALUE io, int fd);
+NORETURN(void rsb_fail_closed(void));
+
 void rsb_init_scheduler_io(void);
 void rsb_init_scheduler_select(void);
 void rsb_init_scheduler_calls(void);
