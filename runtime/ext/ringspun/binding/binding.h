@@ -46,7 +46,7 @@ typedef struct rsb_machine {
     pthread_mutex_t wake_lock;  /* of `wakeable`, and so that nobody sends to what is being closed */
     bool wakeable;
     char backend_reason[200];
-    struct st_table *blocked;   /* fiber => rsb_strand that is in a block-like hook of the scheduler in it; NULL: none has been yet */
+    struct st_table *blocked;   /* fiber => name of the strand that is in a block-like hook of the scheduler in it; NULL: none has been yet */
     struct rsb_selection *selections; /* IO.selects that wait */
     char *scratch;              /* where bytes come that are handed over before anything else happens; NULL: not needed yet */
 } rsb_machine;
@@ -156,6 +156,9 @@ void rsb_open_engine(rsb_machine *machine, VALUE options);
 /* switch.c */
 rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
                       uint64_t tag, int64_t *result);
+/* In two steps, for who has something to undo after the wait: only the first raises. */
+void rsb_check_stack(void);
+rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, int64_t deadline_ns);
 /* Parks for the request, which must not have been done inline; raises when the wait ends otherwise. `keep` is what the
  * kernel may touch. */
 int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep);

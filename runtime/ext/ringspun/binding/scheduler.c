@@ -133,10 +133,11 @@ VALUE rsb_blocking(rb_block_call_func_t body, VALUE argument) {
 static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns) {
     rsb_strand *strand = rsb_running(machine);
     VALUE fiber = rb_fiber_current();
+    rsb_check_stack();
     if (!machine->blocked) machine->blocked = st_init_numtable();
-    st_insert(machine->blocked, (st_data_t)fiber, (st_data_t)strand);
+    st_insert(machine->blocked, (st_data_t)fiber, (st_data_t)strand->id);
     strand->blocker = blocker;
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_BLOCK, 0, deadline_ns, NULL, 0, NULL);
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, deadline_ns);
     strand->blocker = Qnil;
     st_data_t key = (st_data_t)fiber;
     if (machine->blocked) st_delete(machine->blocked, &key, NULL);
@@ -199,6 +200,12 @@ static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
     return unblocked ? Qtrue : Qfalse;
 }
 
+static rs_strand *blocked_in(rsb_machine *machine, VALUE fiber) {
+    st_data_t found;
+    if (!machine->blocked || !st_lookup(machine->blocked, (st_data_t)fiber, &found)) return NULL;
+    return rs_strand_find(&machine->engine.strands, (rs_id)found);
+}
+
 /* Before its hook, for which it holds good. */
 static void permit(rsb_machine *machine, VALUE fiber) {
     if (machine->engine.running == RS_NO_INDEX) return;
@@ -220,13 +227,11 @@ static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
     if (rsb_is_gone(machine)) return Qnil;
     bool here = rsb_existing() == machine;
     if (here) rsb_notice_fork(machine);
-    st_data_t found;
-    if (!machine->blocked || !st_lookup(machine->blocked, (st_data_t)fiber, &found)) {
+    rs_strand *strand = blocked_in(machine, fiber);
+    if (!strand) {
         permit(machine, fiber);
         return Qnil;
     }
-    rs_strand *strand = rs_strand_find(&machine->engine.strands, ((rsb_strand *)found)->id);
-    RS_ASSERT(strand != NULL);
     if (RS_LIKELY(here)) {
         rs_unblock(&machine->engine, strand);
         return Qnil;
