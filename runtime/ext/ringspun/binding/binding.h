@@ -78,6 +78,7 @@ typedef struct rsb_strand {
     bool started;
     bool done;
     bool cancelled;             /* it ended by a cancellation */
+    bool permit_by_queue;       /* that of the engine's strand, if it has one, comes from a Thread::Queue */
     bool used_fiber;            /* its fiber cannot be given to another strand */
     bool own_fiber;             /* `fiber` has been made for it, and ends with it */
 } rsb_strand;

@@ -12,8 +12,8 @@
 #include <string.h>
 
 VALUE rsb_cScheduler;
-static ID id_blocking, id_set_scheduler, id_scheduler, id_alive_p;
-static VALUE fiber_class, timeout_message;
+static ID id_blocking, id_set_scheduler, id_scheduler, id_alive_p, id_owner, id_block, id_kernel_sleep;
+static VALUE fiber_class, queue_class, timeout_message;
 
 typedef struct {
     VALUE machine;              /* that it has served; nil: none yet */
@@ -170,6 +170,8 @@ static bool is_live_thread(VALUE blocker) {
     return rsb_is_thread(blocker) && RTEST(rb_funcall(blocker, id_alive_p, 0));
 }
 
+static bool has_ended(VALUE blocker) { return rsb_is_thread(blocker) && !is_live_thread(blocker); }
+
 /* Thread#join takes an unblock before its thread has ended for its time that is up, while all others look again. But a thread
  * whose unblock waits, in an override of it, says that it lives when it has sent the only unblock that there will be. */
 #define LOOK_NS 10000000
@@ -195,6 +197,10 @@ static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
     rsb_machine *machine = parking_machine(self, "block");
     int64_t limit_ns = limit_of(machine, argc > 1 ? argv[1] : Qnil);
+    if (RS_UNLIKELY(has_ended(argv[0]))) { /* while an override of this has waited */
+        rs_running(&machine->engine)->permit = false;
+        return Qtrue;
+    }
     bool unblocked = block_until(machine, argv[0], limit_ns);
     if (RS_UNLIKELY(unblocked && is_live_thread(argv[0]))) unblocked = wait_for_thread(machine, argv[0], limit_ns);
     return unblocked ? Qtrue : Qfalse;
@@ -206,11 +212,47 @@ static rs_strand *blocked_in(rsb_machine *machine, VALUE fiber) {
     return rs_strand_find(&machine->engine.strands, (rs_id)found);
 }
 
-/* Before its hook, for which it holds good. */
-static void permit(rsb_machine *machine, VALUE fiber) {
-    if (machine->engine.running == RS_NO_INDEX) return;
-    rsb_strand *strand = rsb_running(machine);
-    if (strand->home == fiber || strand->fiber == fiber) rs_unblock(&machine->engine, rs_running(&machine->engine));
+static rsb_strand *strand_of_fiber(rsb_machine *machine, VALUE fiber) {
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state == RS_STRAND_FREE || !strand->user) continue;
+        rsb_strand *handle = strand->user;
+        if (handle->fiber == fiber || handle->home == fiber) return handle;
+    }
+    return NULL;
+}
+
+static bool is_overridden(VALUE self, ID hook) {
+    return rb_funcall(rb_obj_method(self, ID2SYM(hook)), id_owner, 0) != rsb_cScheduler;
+}
+
+/* The fiber that another thread has stopped in before its first wait is in no note of the strand that runs it. */
+static rsb_strand *strand_in(rsb_machine *machine, VALUE fiber) {
+    rsb_strand *running = machine->engine.running == RS_NO_INDEX ? NULL : rsb_running(machine);
+    if (running && (running->home == fiber || running->fiber == fiber)) return running;
+    rsb_strand *known = strand_of_fiber(machine, fiber);
+    if (known || !running || !RTEST(rb_fiber_alive_p(fiber))) return known;
+    return rsb_existing() != machine || rb_fiber_current() == fiber ? running : NULL;
+}
+
+static bool is_queue(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, queue_class); }
+
+/* Before its hook, for which it holds good. A strand that waits otherwise means the hook only where that is overridden, by what
+ * waits before it calls ours: elsewhere nobody would take the permit but a later wait, which has nothing to do with it. */
+static void permit(rsb_machine *machine, VALUE self, VALUE blocker, VALUE fiber) {
+    rsb_strand *handle = strand_in(machine, fiber);
+    if (!handle) return;
+    rs_strand *strand = rs_strand_find(&machine->engine.strands, handle->id);
+    if (strand->wait != RS_WAIT_NONE && !is_overridden(self, id_block) && !is_overridden(self, id_kernel_sleep)) return;
+    handle->permit_by_queue = is_queue(blocker) && (handle->permit_by_queue || !strand->permit);
+    strand->permit = true;
+}
+
+/* What calls {#block} looks again whether it may go on, and the sleep of a Mutex does not: what came for a queue, too late for the
+ * wait in which it had timed out, is not for that. */
+static void forget_permit_by_queue(rsb_machine *machine) {
+    if (rsb_running(machine)->permit_by_queue) rs_running(&machine->engine)->permit = false;
 }
 
 /* Called when what a fiber waits for in {#block} has come about. From any thread; never waits and never switches.
@@ -229,7 +271,7 @@ static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
     if (here) rsb_notice_fork(machine);
     rs_strand *strand = blocked_in(machine, fiber);
     if (!strand) {
-        permit(machine, fiber);
+        permit(machine, self, blocker, fiber);
         return Qnil;
     }
     if (RS_LIKELY(here)) {
@@ -272,6 +314,7 @@ static VALUE scheduler_kernel_sleep(int argc, VALUE *argv, VALUE self) {
     int64_t deadline_ns = delay_ns == RS_NEVER ? RS_NEVER : rs_deadline_after(rs_now(&machine->engine), delay_ns);
     /* Any other is that of a Mutex: ConditionVariable#wait, or IO#close that waits for those who use the IO. */
     if (argc > 0 && !rsb_called_by("Kernel", "sleep")) {
+        forget_permit_by_queue(machine);
         block_until(machine, Qnil, deadline_ns);
         return Qtrue;
     }
@@ -340,17 +383,6 @@ static VALUE scheduler_fiber(VALUE self) {
     rsb_need_block("fiber");
     rsb_machine *machine = parking_machine(self, "fiber");
     return rsb_strand_schedule(machine, rb_block_proc());
-}
-
-static rsb_strand *strand_of_fiber(rsb_machine *machine, VALUE fiber) {
-    rs_strands *strands = &machine->engine.strands;
-    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *strand = rs_strand_at(strands, index);
-        if (strand->state == RS_STRAND_FREE || !strand->user) continue;
-        rsb_strand *handle = strand->user;
-        if (handle->fiber == fiber || handle->home == fiber) return handle;
-    }
-    return NULL;
 }
 
 /* Called when something is to be raised in a fiber that waits, as when another closes the IO that it reads. From any thread.
@@ -473,6 +505,11 @@ void rsb_init_scheduler(void) {
     id_set_scheduler = rb_intern("set_scheduler");
     id_scheduler = rb_intern("scheduler");
     id_alive_p = rb_intern("alive?");
+    id_owner = rb_intern("owner");
+    id_block = rb_intern("block");
+    id_kernel_sleep = rb_intern("kernel_sleep");
+    queue_class = rb_path2class("Thread::Queue");
+    rb_gc_register_address(&queue_class);
     fiber_class = rb_path2class("Fiber");
     rb_gc_register_address(&fiber_class);
     timeout_message = rb_obj_freeze(rb_str_new_cstr("execution expired"));
