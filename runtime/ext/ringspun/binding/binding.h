@@ -47,6 +47,9 @@ typedef struct rsb_machine {
     bool wakeable;
     char backend_reason[200];
     struct st_table *blocked;   /* fiber => name of the strand that is in a block-like hook of the scheduler in it; NULL: none has been yet */
+    struct rsb_plain_wait *plain_waits; /* of signal handlers and finalizers in block-like hooks between strands, the last one first */
+    VALUE unblocked_fiber;      /* between strands, and at which turn; compared, and not kept alive */
+    uint64_t unblocked_at;
     struct rsb_selection *selections; /* IO.selects that wait */
     char *scratch;              /* where bytes come that are handed over before anything else happens; NULL: not needed yet */
 } rsb_machine;

@@ -128,11 +128,11 @@ int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds) {
 }
 
 /* As Thread#join, Queue#pop and Timeout.timeout see a number of seconds: a negative one is none, and an infinite one is no limit. */
-static int64_t limit_of(rsb_machine *machine, VALUE seconds) {
+static int64_t limit_of(int64_t now_ns, VALUE seconds) {
     if (NIL_P(seconds)) return RS_NEVER;
     double number = NUM2DBL(seconds);
     if (number > (double)(RS_NEVER / 1000000000 - 1)) return RS_NEVER;
-    return number > 0 ? rsb_interval_end(machine, seconds) : rs_now(&machine->engine);
+    return number > 0 ? rs_deadline_after(now_ns, rsb_interval_ns(seconds)) : now_ns;
 }
 
 static bool is_live_thread(VALUE blocker) {
@@ -153,6 +153,72 @@ static bool wait_for_thread(rsb_machine *machine, VALUE thread, int64_t limit_ns
     return true;
 }
 
+/* --- locks, in a signal handler or finalizer between strands --- */
+
+/* On the stack of the fiber in which the machine sleeps or switches. That fiber may itself be blocked, as a strand. */
+typedef struct rsb_plain_wait {
+    rsb_machine *machine;
+    struct rsb_plain_wait *outer;
+    VALUE fiber;
+    VALUE blocker;
+    int64_t limit_ns;
+    bool unblocked;
+} plain_wait;
+
+#define PLAIN_PAUSE_MIN_NS 100000
+#define PLAIN_PAUSE_MAX_NS 5000000
+
+static bool goes_on_waiting(const plain_wait *wait) {
+    return rsb_is_thread(wait->blocker) ? is_live_thread(wait->blocker) : !wait->unblocked;
+}
+
+/* No strand can run, so nobody is kept waiting by looking again and again. */
+static VALUE pause_until(VALUE argument) {
+    plain_wait *wait = (plain_wait *)argument;
+    for (int64_t pause_ns = PLAIN_PAUSE_MIN_NS; goes_on_waiting(wait);) {
+        int64_t left_ns = wait->limit_ns - rs_clock_ns();
+        if (left_ns <= 0) return Qfalse;
+        if (pause_ns > left_ns) pause_ns = left_ns;
+        rb_thread_wait_for((struct timeval){.tv_usec = pause_ns / 1000 + 1});
+        if ((pause_ns *= 2) > PLAIN_PAUSE_MAX_NS) pause_ns = PLAIN_PAUSE_MAX_NS;
+    }
+    return Qtrue;
+}
+
+static VALUE end_plain_wait(VALUE argument) {
+    plain_wait *wait = (plain_wait *)argument;
+    wait->machine->plain_waits = wait->outer;
+    return Qnil;
+}
+
+/* Another thread may have sent it while CRuby was on its way to the hook. */
+static bool is_unblocked_already(rsb_machine *machine, VALUE fiber) {
+    bool now = machine->unblocked_fiber == fiber && machine->unblocked_at == machine->engine.metrics.resumes;
+    machine->unblocked_fiber = 0;
+    return now;
+}
+
+static VALUE wait_plainly(VALUE self, VALUE blocker, int64_t limit_ns) {
+    if (is_elsewhere(self)) fail_elsewhere();
+    rsb_machine *machine = rsb_existing();
+    VALUE fiber = rb_fiber_current();
+    plain_wait wait = {machine, machine->plain_waits, fiber, blocker, limit_ns, is_unblocked_already(machine, fiber)};
+    machine->plain_waits = &wait;
+    return rb_ensure(pause_until, (VALUE)&wait, end_plain_wait, (VALUE)&wait);
+}
+
+/* Which of two waits in the same fiber is meant nobody says, and both look again. */
+static bool end_pauses(rsb_machine *machine, VALUE fiber) {
+    bool found = false;
+    for (plain_wait *wait = machine->plain_waits; wait; wait = wait->outer) {
+        if (wait->fiber == fiber) found = wait->unblocked = true;
+    }
+    if (found) return true;
+    machine->unblocked_fiber = fiber;
+    machine->unblocked_at = machine->engine.metrics.resumes;
+    return false;
+}
+
 /* Called by Thread::Mutex, Thread::Queue, Thread#join and their kin: waits for {#unblock}.
  *
  * May switch strands.
@@ -164,8 +230,10 @@ static bool wait_for_thread(rsb_machine *machine, VALUE thread, int64_t limit_ns
  */
 static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
-    rsb_machine *machine = parking_machine(self, "block");
-    int64_t limit_ns = limit_of(machine, argc > 1 ? argv[1] : Qnil);
+    rsb_machine *machine = rsb_hook_machine(self);
+    VALUE timeout = argc > 1 ? argv[1] : Qnil;
+    if (RS_UNLIKELY(!machine)) return wait_plainly(self, argv[0], limit_of(rs_clock_ns(), timeout));
+    int64_t limit_ns = limit_of(rs_now(&machine->engine), timeout);
     if (RS_UNLIKELY(has_ended(argv[0]))) { /* while an override of this has waited */
         rs_running(&machine->engine)->permit = false;
         return Qtrue;
@@ -239,8 +307,9 @@ static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
     bool here = rsb_existing() == machine;
     if (here) rsb_notice_fork(machine);
     rs_strand *strand = blocked_in(machine, fiber);
+    bool paused = rsb_between_strands(machine) && end_pauses(machine, fiber);
     if (!strand) {
-        permit(machine, self, blocker, fiber);
+        if (!paused) permit(machine, self, blocker, fiber);
         return Qnil;
     }
     if (RS_LIKELY(here)) {
@@ -255,8 +324,12 @@ static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
 
 /* --- time --- */
 
-static VALUE sleep_outside(VALUE seconds) {
-    if (NIL_P(seconds)) rb_thread_sleep_forever();
+/* Any other than Kernel#sleep is that of a Mutex: ConditionVariable#wait, or IO#close that waits for those who use the IO. */
+static bool is_sleep_of_mutex(int argc) { return argc > 0 && !rsb_called_by("Kernel", "sleep"); }
+
+static VALUE sleep_outside(VALUE self, VALUE seconds, int64_t delay_ns, bool of_mutex) {
+    if (of_mutex) wait_plainly(self, Qnil, delay_ns == RS_NEVER ? RS_NEVER : rs_deadline_after(rs_clock_ns(), delay_ns));
+    else if (NIL_P(seconds)) rb_thread_sleep_forever();
     else rb_thread_wait_for(rb_time_interval(seconds));
     return Qtrue;
 }
@@ -275,14 +348,13 @@ static VALUE scheduler_kernel_sleep(int argc, VALUE *argv, VALUE self) {
     VALUE duration = argc > 0 ? argv[0] : Qnil;
     int64_t delay_ns = NIL_P(duration) ? RS_NEVER : rsb_interval_ns(duration);
     rsb_machine *machine = rsb_hook_machine(self);
-    if (RS_UNLIKELY(!machine)) return sleep_outside(duration);
+    if (RS_UNLIKELY(!machine)) return sleep_outside(self, duration, delay_ns, is_sleep_of_mutex(argc));
     if (delay_ns == 0) {
         rsb_yield(machine);
         return Qtrue;
     }
     int64_t deadline_ns = delay_ns == RS_NEVER ? RS_NEVER : rs_deadline_after(rs_now(&machine->engine), delay_ns);
-    /* Any other is that of a Mutex: ConditionVariable#wait, or IO#close that waits for those who use the IO. */
-    if (argc > 0 && !rsb_called_by("Kernel", "sleep")) {
+    if (is_sleep_of_mutex(argc)) {
         forget_permit_by_queue(machine);
         block_until(machine, Qnil, deadline_ns);
         return Qtrue;
@@ -327,7 +399,7 @@ static VALUE scheduler_timeout_after(int argc, VALUE *argv, VALUE self) {
     VALUE arguments[2] = {argc > 1 ? argv[1] : rsb_eTimeout, argc > 2 ? argv[2] : timeout_message};
     rsb_once once = {.raises = arguments};
     int state = 0;
-    rsb_scope_open(machine, &once.engine, limit_of(machine, argv[0]), false);
+    rsb_scope_open(machine, &once.engine, limit_of(rs_now(&machine->engine), argv[0]), false);
     once.engine.once = true;
     VALUE value = rb_protect(yield_value, argv[0], &state);
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
