@@ -81,6 +81,19 @@ class SchedulerHandlerTest < Minitest::Test
     RUBY
   end
 
+  # Nobody could end its block when the time is up. What has no limit needs nobody.
+  def test_a_timeout
+    assert_program "1\nRingspun::UsageError\n", <<~RUBY
+      require "timeout"
+      trap("USR1") { (puts Timeout.timeout(nil) { 1 }).then { Timeout.timeout(1000) { puts "never" } } }
+      begin
+        Ringspun.run { kill_when_asleep("USR1").then { sleep } }
+      rescue Ringspun::UsageError => error
+        puts error.class
+      end
+    RUBY
+  end
+
   # For what only strands could do the handler is told so.
   def test_a_strand_in_a_handler
     assert_program "Ringspun::UsageError\n", <<~RUBY

@@ -389,13 +389,14 @@ static VALUE yield_value(VALUE value) { return rb_yield(value); }
  * @param message [String]
  * @yieldparam duration [Numeric]
  * @return [Object] the block's value
+ * @raise [UsageError] in a signal handler or finalizer that runs while the machine switches
  * @since 0.1.0
  */
 static VALUE scheduler_timeout_after(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 3);
     rsb_need_block("timeout_after");
-    rsb_machine *machine = rsb_hook_machine(self);
-    if (!machine) return rb_yield(argv[0]);
+    /* Of a limit that it could not keep it must not say nothing. */
+    rsb_machine *machine = parking_machine(self, "timeout_after");
     VALUE arguments[2] = {argc > 1 ? argv[1] : rsb_eTimeout, argc > 2 ? argv[2] : timeout_message};
     rsb_once once = {.raises = arguments};
     int state = 0;
