@@ -180,6 +180,7 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
     int64_t result;
     if (timeout == INT2FIX(0)) {
         rsb_after_inline(machine);
+        request.fd = fd = rb_io_descriptor(io); /* anew, for the others may have closed it */
         result = rs_try(&machine->engine, &request);
         if (result == -EAGAIN) return out_of_time(own);
     } else {

@@ -175,9 +175,9 @@ static VALUE end_waiting(VALUE argument) {
 
 static VALUE select_from(VALUE argument) {
     selection *s = (selection *)argument;
+    rsb_after_inline(s->machine); /* first, for the others may close what is asked for */
     for (int which = 0; which < 3; which++) add_list(s, which);
     describe(s);
-    rsb_after_inline(s->machine);
     if (look(s) > 0) return answer(s);
     if (s->deadline_ns <= rs_now(&s->machine->engine)) return Qnil;
     if (s->count > 0) return rb_ensure(wait_for_any, argument, end_waiting, argument);
