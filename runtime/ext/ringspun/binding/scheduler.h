@@ -10,7 +10,7 @@
  * while the machine switches, or this is a worker thread: what the hook is for is done by a plain call, which blocks the thread. */
 rsb_machine *rsb_hook_machine(VALUE self);
 
-/* True when the nearest method outside of the running hook is written in C. */
+/* True when the nearest method outside of the running hook, one of those for I/O, and of its overrides is written in C. */
 bool rsb_called_from_c(void);
 /* True when it was that method of that class that called the running hook, be it through overrides of it that call `super`: the
  * nearest that has this name, or is of this class, is both. */
