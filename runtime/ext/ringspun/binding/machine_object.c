@@ -251,6 +251,7 @@ void rsb_after_fork(rsb_machine *machine) {
     ((rsb_strand *)survivor->user)->supervisor = Qnil;
     rb_hash_clear(machine->unread);
     if (machine->blocked) st_clear(machine->blocked);
+    rsb_selections_forked(machine, survivor->user);
 }
 
 static VALUE end_child(VALUE self) {
