@@ -1,22 +1,169 @@
 # frozen_string_literal: true
 
 module Ringspun
-  # A few threads for what can only block: C extensions that wait without telling Ruby's fiber scheduler. One pool for each
-  # process (and ractor); threads start when there is work for them and end when there has been none for a while.
+  # Threads for what can only block: C extensions that wait without telling Ruby's fiber scheduler. They start when there is work
+  # for them and end when there has been none for a while.
   #
   # @api private
   class Offload
     IDLE_SECONDS = 10
-    Job = Struct.new(:block, :value, :error, :done)
-    private_constant :IDLE_SECONDS, :Job
+
+    # How often a strand looks whether it has been cancelled.
+    LOOK_SECONDS = (0.002..0.05)
+    private_constant :IDLE_SECONDS, :LOOK_SECONDS
+
+    # What one strand waits for while a thread does it.
+    class Job
+      def initialize(block)
+        @block = block
+        @done = Thread::Queue.new
+        @lock = Thread::Mutex.new
+        @thread = @value = @error = nil
+        @ended = false
+      end
+
+      def ended? = @ended
+
+      # Whether its thread can do more of them.
+      def run
+        return true unless begin?
+
+        begin
+          @value = work
+        rescue Exception => e # whatever it is, it is the caller's
+          @error = e
+        ensure
+          finish # even where the block ends its thread
+        end
+        true
+      end
+
+      # Without having been run.
+      def fail(error)
+        @error = error
+        finish
+      end
+
+      # @param seconds [Numeric, nil]
+      def wait(seconds = nil)
+        @done.pop(timeout: seconds) unless @ended
+      end
+
+      def value
+        raise @error if @error
+
+        @value
+      end
+
+      private
+
+      def work = @block.call
+
+      def begin? = @lock.synchronize { @thread = Thread.current unless @ended }
+
+      def finish
+        @lock.synchronize { @thread = nil }
+      ensure
+        @ended = true
+        @done.close
+      end
+    end
+
+    # What may use memory of the strand's, and can be interrupted.
+    class Loan < Job
+      # Raised in the thread.
+      Recall = Class.new(Exception) # rubocop:disable Lint/InheritException -- no rescue of the block's is meant for it
+
+      # @param system_call [Boolean] it ends by being interrupted alone; an exception could lose the descriptor that it has made
+      def initialize(block, system_call)
+        super(block)
+        @system_call = system_call
+        @recalled = @cut = false
+      end
+
+      # Whether it has ended without having been done, because it was recalled.
+      def cut? = @cut
+
+      def run = super && !@recalled
+
+      # To be called again, until it has ended: what is interrupted may have been about to wait.
+      def recall
+        @lock.synchronize do
+          next if @ended || (@recalled && !@system_call)
+
+          @recalled = true
+          @thread&.raise(Recall)
+          next if @thread || @system_call
+
+          # It has not begun, and will not.
+          @cut = @ended = true
+        end
+      end
+
+      private
+
+      def work
+        if @system_call
+          @cut = Ringspun.__send__(:interrupted_call?, @block) && @recalled
+        else
+          Thread.handle_interrupt(Recall => :immediate) { @block.call }
+        end
+        nil
+      rescue Recall
+        @cut = true
+        nil
+      end
+    end
+
+    # One thread, and where it finds its next job.
+    class Worker
+      def initialize(pool, job)
+        @pool = pool
+        @jobs = Thread::Queue.new
+        @thread = Thread.new { work(job) }
+        @thread.name = "ringspun offload"
+      end
+
+      def give(job)
+        Ringspun.__send__(:only_looks, @thread, false)
+        @jobs << job
+      end
+
+      # For the pool, under its lock: from now on nobody need hope that this thread wakes a strand.
+      def rest = Ringspun.__send__(:only_looks, Thread.current, true)
+
+      # @param seconds [Numeric] how long to wait for it
+      # @return [Job, nil]
+      def take(seconds) = @jobs.pop(timeout: seconds)
+
+      private
+
+      def work(job)
+        Thread.handle_interrupt(Loan::Recall => :never) do
+          job = @pool.next_job(self) while job&.run
+        end
+      rescue Loan::Recall
+        nil # it came when the job had ended
+      ensure
+        @pool.left(self)
+      end
+    end
+    private_constant :Job, :Loan, :Worker
 
     class << self
-      # @return [Offload] this process's
-      def current
-        pool = Ractor.current[:ringspun_offload]
-        return pool if pool&.pid == Process.pid
+      # @return [Offload] for {Ringspun.offload}: this process's, or rather this ractor's
+      def current = of(:ringspun_offload) { |before| new(before&.limit || 8) }
 
-        Ractor.current[:ringspun_offload] = new(pool&.limit || 8)
+      # For what may well wait for others, who must not wait for it to begin.
+      #
+      # @return [Offload]
+      def unlimited = of(:ringspun_offload_unlimited) { new(Float::INFINITY) }
+
+      private
+
+      def of(name)
+        pool = Ractor.current[name]
+        pool&.pid == Process.pid ? pool : Ractor.current[name] = yield(pool)
       end
     end
 
@@ -25,9 +172,10 @@ module Ringspun
     def initialize(limit)
       @limit = limit
       @pid = Process.pid
-      @jobs = Thread::Queue.new
       @lock = Thread::Mutex.new
-      @threads = 0
+      @waiting = []
+      @idle = []
+      @workers = 0
     end
 
     # @param limit [Integer]
@@ -39,20 +187,83 @@ module Ringspun
       @limit = limit
     end
 
+    # Runs the block to its end.
     def call(&block)
       return Fiber.blocking { block.call } if in_signal_handler?
 
-      job = Job.new(block, nil, nil, Thread::Queue.new)
-      @jobs << job
-      # One that is idle counts as waiting until it has run, so two jobs in a row must not both rely on it.
-      start_thread if @jobs.size > @jobs.num_waiting
-      Ringspun.shield { job.done.pop }
-      raise job.error if job.error
-
+      job = Job.new(block)
+      Ringspun.shield { submit(job).wait }
       job.value
     end
 
+    # Runs work that may use memory of the strand's: not beyond this call, however that ends. Where the strand is cancelled
+    # meanwhile and not before, the work is interrupted.
+    #
+    # @return [Boolean] false when it was not done
+    def lend(work, system_call)
+      if in_signal_handler?
+        Fiber.blocking { work.call }
+        return true
+      end
+
+      loan = Loan.new(work, system_call)
+      refused = Ringspun.__send__(:refused?)
+      begin
+        Ringspun.shield { submit(loan).wait(LOOK_SECONDS.min) }
+        look_after(loan, refused)
+      ensure
+        Ringspun.shield { recall(loan) } unless loan.ended?
+      end
+      loan.value
+      !loan.cut?
+    end
+
+    # --- for workers ---
+
+    # @return [Job, nil] nil when there has been none for so long that the worker is to end
+    def next_job(worker)
+      job = @lock.synchronize do
+        next @waiting.shift unless @waiting.empty?
+
+        worker.rest
+        @idle.push(worker)
+        nil
+      end
+      job || worker.take(IDLE_SECONDS) || @lock.synchronize { worker.take(0) unless @idle.delete(worker) }
+    end
+
+    # The thread ends, for whatever reason. What it was given and has not begun is another's.
+    def left(worker)
+      @lock.synchronize do
+        @workers -= 1
+        @idle.delete(worker)
+        job = worker.take(0)
+        @waiting.unshift(job) if job
+        serve_waiting
+      end
+    end
+
     private
+
+    # A shield keeps what is to be raised from being lost where the work is done before it can be interrupted.
+    def look_after(loan, refused)
+      seconds = LOOK_SECONDS.min
+      until loan.ended?
+        recalled = !refused && Ringspun.__send__(:refused?)
+        Ringspun.shield do
+          loan.recall if recalled
+          loan.wait(seconds)
+        end
+        seconds = [seconds * 1.25, LOOK_SECONDS.max].min
+      end
+    end
+
+    def recall(loan)
+      until loan.ended?
+        loan.recall
+        loan.wait(LOOK_SECONDS.max)
+      end
+    end
 
     # There CRuby allows no lock, and so nobody to wait for.
     def in_signal_handler?
@@ -61,40 +272,32 @@ module Ringspun
       true
     end
 
-    def start_thread
+    def submit(job)
       @lock.synchronize do
-        return if @threads >= @limit
+        idle = @idle.pop
+        next idle.give(job) if idle
 
-        @threads += 1
+        @waiting.push(job)
+        serve_waiting
       end
-      Thread.new { work }.name = "ringspun offload"
+      job
     end
 
-    def work
-      loop do
-        job = @jobs.pop(timeout: IDLE_SECONDS)
-        if job then run(job)
-        elsif ended?
-          break
-        end
-      end
+    def serve_waiting
+      start(@waiting.shift) while @workers < @limit && !@waiting.empty?
+    rescue ThreadError => e
+      # Those that there are come to it, if they come to an end.
+      @waiting.shift.fail(e) while !@waiting.empty? && (@workers.zero? || @limit.infinite?)
     end
 
-    # Under the lock, so that a job which came meanwhile finds either this thread or the place for another.
-    def ended?
-      @lock.synchronize do
-        ended = @jobs.empty?
-        @threads -= 1 if ended
-        ended
-      end
-    end
-
-    def run(job)
-      job.value = job.block.call
-    rescue Exception => e # whatever it is, it is the caller's
-      job.error = e
+    def start(job)
+      @workers += 1
+      worker = Worker.new(self, job)
     ensure
-      job.done << true
+      unless worker
+        @workers -= 1
+        @waiting.unshift(job)
+      end
     end
   end
   private_constant :Offload
@@ -128,5 +331,10 @@ module Ringspun
     def offload_limit=(limit)
       Offload.current.limit = limit
     end
+
+    private
+
+    # For the scheduler's hook.
+    def lend(work, system_call) = Offload.unlimited.lend(work, system_call)
   end
 end

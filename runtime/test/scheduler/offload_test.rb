@@ -139,6 +139,89 @@ class SchedulerOffloadTest < Minitest::Test
     end
   end
 
+  # --- its threads ---
+
+  def test_a_block_that_ends_its_thread
+    with_limit(2) do
+      assert_both([nil] * 10 + [:value]) { Array.new(10) { Ringspun.offload { Thread.exit } } << Ringspun.offload { :value } }
+    end
+  end
+
+  def test_threads_that_are_killed
+    with_limit(2) do
+      assert_both([:value]) do
+        5.times do
+          Ringspun.offload {}
+          pool_threads.each(&:kill)
+        end
+        Array.new(5) { Ringspun.offload { :value } }.uniq
+      end
+    end
+  end
+
+  def test_no_thread_can_be_made
+    with_limit(2) do
+      assert_equal([ThreadError] * 5 + [:value], Ringspun.run do
+        errors = without_threads { Array.new(5) { error_of { Ringspun.offload {} }.class } }
+        errors << Ringspun.offload { :value }
+      end)
+    end
+  end
+
+  # It is done by the thread that there is.
+  def test_no_second_thread_can_be_made
+    with_limit(2) do
+      assert_equal(%i[first second], Ringspun.run do
+        started, release = Array.new(2) { Thread::Queue.new }
+        first = machine.spin { Ringspun.offload { (started << true).then { release.pop }.then { :first } } }
+        started.pop
+        second = without_threads { parked { Ringspun.offload { :second } } }
+        release << true
+        [first, second].map(&:await)
+      end)
+    end
+  end
+
+  # A thread that waits for work will not end anybody's wait.
+  def test_a_deadlock_beside_idle_threads
+    assert_child "true\ndeadlock\n", <<~RUBY
+      def idle = Thread.list.select { |thread| thread.name == "ringspun offload" }
+      begin
+        Ringspun.run do
+          Ringspun.offload {}
+          Thread.pass until idle.all?(&:stop?)
+          Ringspun::Queue.new.pop
+        ensure
+          puts idle.any?
+        end
+      rescue Ringspun::DeadlockError
+        puts "deadlock"
+      end
+    RUBY
+  end
+
+  def test_no_deadlock_while_a_thread_that_was_idle_works
+    assert_child "1\n2\n", <<~RUBY
+      Ringspun.run do
+        puts Ringspun.offload { 1 }
+        Thread.pass until (Thread.list - [Thread.current]).all?(&:stop?)
+        puts Ringspun.offload { sleep(0.01).then { 2 } }
+      end
+    RUBY
+  end
+
+  def pool_threads = Thread.list.select { |thread| thread.name == "ringspun offload" }
+
+  def without_threads
+    refusal = Module.new { def new = raise(ThreadError, "no more") }
+    Thread.singleton_class.prepend(refusal)
+    yield
+  ensure
+    refusal.remove_method(:new)
+  end
+
+  # --- forks ---
+
   def test_after_a_fork
     Ringspun.run { Ringspun.offload {} }
     status = in_child { assert_equal(:in_the_child, Ringspun.run { Ringspun.offload { :in_the_child } }) }
@@ -173,5 +256,110 @@ class SchedulerOffloadTest < Minitest::Test
       here = Thread.current
       [Fiber.scheduler.blocking_operation_wait(-> { ran_on = Thread.current }), ran_on != here]
     end
+  end
+
+  # What waits lets the block go before it goes on itself.
+  def test_a_cancellation_interrupts_what_the_hook_was_given
+    assert_both([:block, :strand, Ringspun::TerminatedError]) do
+      seen = []
+      started = Thread::Queue.new
+      strand = machine.spin do
+        Fiber.scheduler.blocking_operation_wait(lambda do
+          (started << true).then { Thread::Queue.new.pop }
+        ensure
+          sleep(0.01)
+          seen << :block
+        end)
+      ensure
+        seen << :strand
+      end
+      started.pop
+      machine.terminate(strand)
+      error = error_of { strand.join }
+      [*seen, error.class]
+    end
+  end
+
+  def test_a_timeout_interrupts_it
+    assert_both([Timeout::Error, :later]) do
+      error = error_of { Timeout.timeout(0.005) { Fiber.scheduler.blocking_operation_wait(-> { sleep }) } }
+      value = nil
+      Fiber.scheduler.blocking_operation_wait(-> { value = :later })
+      [error.class, value]
+    end
+  end
+
+  # What has come to its end by then counts, and the cancellation meets the next wait.
+  def test_work_that_is_done_although_it_was_interrupted
+    assert_both(%i[done refused]) do
+      seen = []
+      started = Thread::Queue.new
+      strand = machine.spin do
+        Fiber.scheduler.blocking_operation_wait(lambda do
+          (started << true).then { sleep }
+        rescue Exception
+          nil
+        end)
+        seen << :done
+        sleep
+      rescue Ringspun::Cancelled
+        seen << :refused
+        raise
+      end
+      started.pop
+      machine.terminate(strand)
+      error_of { strand.join }
+      seen
+    end
+  end
+
+  # An ensure block closes files.
+  def test_work_of_one_that_was_cancelled_before
+    assert_both(%i[first second]) do
+      seen = []
+      strand = parked do
+        sleep
+      ensure
+        %i[first second].each { |name| Fiber.scheduler.blocking_operation_wait(-> { sleep(0.01).then { seen << name } }) }
+      end
+      machine.terminate(strand)
+      error_of { strand.join }
+      seen
+    end
+  end
+
+  def test_work_without_end_leaves_the_threads_of_offload
+    assert_both(%i[offloaded lent]) do
+      count = Ringspun.offload_limit + 1
+      started = Thread::Queue.new
+      strands = Array.new(count) do
+        machine.spin { Fiber.scheduler.blocking_operation_wait(-> { (started << true).then { sleep } }) }
+      end
+      count.times { started.pop }
+      seen = [Ringspun.offload { :offloaded }]
+      Fiber.scheduler.blocking_operation_wait(-> { seen << :lent })
+      strands.each { |strand| machine.terminate(strand) }
+      strands.each { |strand| error_of { strand.join } }
+      seen
+    end
+  end
+
+  def test_the_error_of_work
+    assert_both([Failure, SystemExit]) do
+      [-> { raise Failure }, -> { exit }].map { |work| error_of { Fiber.scheduler.blocking_operation_wait(work) }.class }
+    end
+  end
+
+  def test_a_scheduler_that_says_what_it_is_given
+    spy = Class.new(Ringspun::Scheduler) do
+      def given = @given ||= []
+      def blocking_operation_wait(work) = (given << work).then { super }
+    end.new
+    ran = nil
+    with_scheduler(spy) { Fiber.schedule { Fiber.scheduler.blocking_operation_wait(-> { ran = Thread.current }) } }
+    assert_equal [1, true], [spy.given.size, !ran.nil?]
+    assert_respond_to Ringspun::Scheduler.new, :blocking_operation_wait
+    assert_raises(NoMethodError) { Ringspun::Scheduler.new.no_such_hook(1) }
+    assert_raises(ArgumentError) { Ringspun::Scheduler.new.blocking_operation_wait }
   end
 end

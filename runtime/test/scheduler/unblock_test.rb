@@ -217,6 +217,34 @@ class SchedulerUnblockTest < Minitest::Test
     assert_operator elapsed, :>=, 0.02
   end
 
+  # At every depth around the end of the stack. In a process of its own, whose fibers run out of C's stack and not of Ruby's.
+  def test_of_a_wait_for_which_there_is_no_stack
+    answer = child(<<~RUBY, env: { "RUBY_FIBER_VM_STACK_SIZE" => (1 << 25).to_s })
+      def descend(pad) = pad.zero? ? [0].each { wait_and_descend } : [0].sum { descend(pad - 1) }
+
+      def wait_and_descend
+        begin
+          Fiber.scheduler.block(:nothing, 0)
+        rescue SystemStackError
+          $refused = true
+          raise
+        end
+        descend(0)
+      end
+
+      Ringspun.run do
+        60.times do |pad|
+          fiber = nil
+          machine.spin { (fiber = Fiber.current).then { descend(pad) } }.join
+        rescue SystemStackError
+          Fiber.scheduler.unblock(:nothing, fiber)
+        end
+        puts $refused
+      end
+    RUBY
+    assert_equal ["true\n", ""], [answer.out, answer.err]
+  end
+
   # --- storms ---
 
   # Thread#pass, because the others would stand in line for the GVL behind a whole time slice of each such thread.

@@ -151,6 +151,29 @@ class SchedulerClosingTest < HookCase
     end
   end
 
+  # Asked again and again without waiting; by the time others run, so does the one that closes the IO, and its number means
+  # another that has something to read and to write.
+  def test_an_io_closed_before_a_call_begins
+    calls = [->(io) { io.wait_readable(0) }, ->(io) { io.wait(IO::WRITABLE, 0) }, ->(io) { IO.select([io], nil, nil, 0) },
+             ->(io) { IO.select(nil, [io], nil, 0) }]
+    calls.each do |call|
+      Ringspun.run do
+        one, = pair
+        fill(one)
+        answers = []
+        asking = machine.spin { 200.times { answers << call.call(one) } }
+        machine.spin do
+          number = one.fileno
+          one.close
+          stranger = keep(File.open(File::NULL, "r+")).first
+          assert_equal number, stranger.fileno
+        end.join
+        assert_ends_with(IOError, asking, "closed stream")
+        assert_empty answers.compact
+      end
+    end
+  end
+
   def test_cancelled_calls_take_nothing
     Ringspun.run do
       reader, writer = pair

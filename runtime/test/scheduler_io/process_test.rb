@@ -2,6 +2,7 @@
 
 require_relative "hook_case"
 require "open3"
+require "timeout"
 
 # Child processes: waited for in strands.
 class SchedulerProcessTest < HookCase
@@ -72,6 +73,49 @@ class SchedulerProcessTest < HookCase
     end
   end
 
+  def test_a_wait_for_a_child_that_stops_is_given_up
+    Ringspun.run do
+      child, release = held_child("exit 5")
+      strand = waiting(/waitid/) { Process.wait(child, Process::WUNTRACED) }
+      machine.terminate(strand)
+      assert_ends_with(Ringspun::TerminatedError, strand)
+      assert_raises(Timeout::Error) { Timeout.timeout(0.001) { Process.wait(-1, Process::WUNTRACED) } }
+      release.close
+      assert_equal [child, 5], [Process.wait(child, Process::WUNTRACED), $?.exitstatus]
+      assert_raises(Errno::ECHILD) { Process.wait(child, Process::WUNTRACED) }
+      assert_raises(Errno::EINVAL) { Process.wait(child, 1 << 20) }
+    end
+    assert_nothing_in_flight
+  end
+
+  def test_waits_for_children_that_stop_leave_the_threads_of_offload
+    Ringspun.run do
+      child, release = held_child
+      strands = Array.new(Ringspun.offload_limit + 1) { waiting(/waitid/) { Process.wait(child, Process::WUNTRACED) } }
+      assert_equal(:done, Ringspun.offload { :done })
+      release.close
+      assert_equal [Errno::ECHILD] * Ringspun.offload_limit, strands.filter_map { |strand| error_of { strand.join }&.class }
+    end
+  end
+
+  def test_a_wait_for_a_child_that_stops_and_a_signal
+    assert_child "ensured\nended\n", <<~RUBY
+      reader, writer = IO.pipe
+      child = spawn("cat", in: reader)
+      begin
+        Ringspun.run do
+          machine.spin { machine.sleep(0.01).then { Process.kill(:INT, Process.pid) } }
+          Process.wait(child, Process::WUNTRACED)
+        ensure
+          puts "ensured"
+        end
+      rescue Interrupt
+        puts "ended"
+      end
+      writer.close
+    RUBY
+  end
+
   def test_of_no_child
     Ringspun.run do
       assert_raises(Errno::ECHILD) { Process.wait }
@@ -106,6 +150,18 @@ class SchedulerProcessTest < HookCase
       strands = Array.new(2) { waiting { Process.wait } }
       children.each { |_, release| release.close }
       assert_equal children.map(&:first).sort, strands.map(&:await).sort
+    end
+  end
+
+  # Such a wait may last for ever, and what is done by worker threads must go on beside as many as there may be.
+  def test_waits_for_one_of_several_keep_no_worker
+    Ringspun.run do
+      child, release = held_child(pgroup: true)
+      strands = Array.new(10) { waiting(/waitid/) { Process.wait(-child) } }
+      assert_nothing_in_flight
+      with_file(bytes = sample(200_000)) { |path| assert_bytes bytes, File.binread(path) }
+      release.close
+      assert_equal [Errno::ECHILD] * 9, strands.filter_map { |strand| error_of { strand.join }&.class }
     end
   end
 

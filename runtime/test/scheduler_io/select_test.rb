@@ -150,6 +150,80 @@ class SchedulerSelectTest < HookCase
     end
   end
 
+  # --- closing ---
+
+  def test_machine_close
+    Ringspun.run do
+      [pipe, pair].each do |closed, _|
+        other, = pipe
+        strands = [waiting { IO.select([other, closed]) }, waiting { IO.select([closed], nil, [closed, other], 1000) }]
+        writing, = pair.each { |io| fill(io) }
+        strands << waiting { IO.select([closed], [writing]) }
+        machine.close(closed)
+        strands.each { |strand| assert_ends_with(IOError, strand, "stream closed in another strand") }
+        strand = waiting { IO.select(nil, [writing], nil) }
+        machine.close(writing)
+        assert_ends_with(IOError, strand, "stream closed in another strand")
+      end
+    end
+    assert_nothing_in_flight
+    assert_equal 0, machine.metrics[:timers]
+  end
+
+  # Of the ready ones there may be more than the one that is closed, and more strands than that of the IO.select.
+  def test_machine_close_of_one_that_is_ready_as_well
+    Ringspun.run do
+      (one, other), (closed, writer) = pipe, pipe
+      strand = waiting { IO.select([one, closed]) }
+      bystander = waiting { IO.select([one]) }
+      writer.write("x")
+      other.write("x")
+      machine.close(closed)
+      assert_ends_with(IOError, strand, "stream closed in another strand")
+      assert_equal [[one], [], []], bystander.await
+    end
+  end
+
+  # What waits on the descriptor keeps the closing strand waiting: whoever comes meanwhile comes too late.
+  def test_while_the_machine_closes
+    Ringspun.run do
+      reader, = pipe
+      reading = waiting { reader.read(1) }
+      closing = machine.spin { machine.close(reader) }
+      selecting = machine.spin { IO.select([reader]) }
+      [selecting, reading].each { |strand| assert_kind_of IOError, error_of { strand.join } }
+      closing.join
+    end
+  end
+
+  def test_close_of_ruby_s_own
+    Ringspun.run do
+      (one, other), (_, closed) = pipe, pipe
+      fill(closed)
+      strand = waiting { IO.select([one], [closed]) }
+      closed.close
+      keep(other.dup) # which takes the number, if it is the lowest that is free
+      other.write("x")
+      assert_ends_with(IOError, strand)
+    end
+  end
+
+  # Of the strands that it does not have the child must keep no selection.
+  def test_fork
+    Ringspun.run do
+      reader, = pipe
+      strands = Array.new(3) { waiting { IO.select([reader]) } }
+      status = in_child do
+        copy, = IO.pipe
+        machine.spin { IO.select([copy], nil, nil, 0.001) }.await
+        [reader, copy].each { |io| machine.close(io) }
+      end
+      assert_predicate status, :success?
+      machine.close(reader)
+      strands.each { |strand| assert_ends_with(IOError, strand, "stream closed in another strand") }
+    end
+  end
+
   def test_no_descriptor_is_left_by_those_that_are_cancelled
     Ringspun.run do
       reader, = pipe

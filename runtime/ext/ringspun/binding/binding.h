@@ -48,7 +48,11 @@ typedef struct rsb_machine {
     pthread_mutex_t wake_lock;  /* of `wakeable`, and so that nobody sends to what is being closed */
     bool wakeable;
     char backend_reason[200];
-    struct st_table *blocked;   /* fiber => rsb_strand that is in a block-like hook of the scheduler in it; NULL: none has been yet */
+    struct st_table *blocked;   /* fiber => name of the strand that is in a block-like hook of the scheduler in it; NULL: none has been yet */
+    struct rsb_plain_wait *plain_waits; /* of signal handlers and finalizers in block-like hooks between strands, the last one first */
+    VALUE unblocked_fiber;      /* between strands, and at which turn; compared, and not kept alive */
+    uint64_t unblocked_at;
+    struct rsb_selection *selections; /* IO.selects that wait */
     struct rsb_batch *batches;  /* of runs that have not begun; the newest first */
     struct rsb_batch *spare_batch;
     VALUE spare[RSB_SPARE_MAX]; /* handles of strands that nobody has seen */
@@ -71,6 +75,7 @@ typedef struct rsb_strand {
     VALUE supervisor;           /* the Ringspun::Scope it was spun into, or nil */
     VALUE spawned_at;
     struct rsb_closing *closing; /* the object that it has closed, as far as it has come; NULL: none */
+    struct rsb_selection *selection; /* the IO.select in which it waits, or NULL */
     VALUE blocker;              /* what a block-like hook waits for, or nil */
     VALUE evaluation;           /* its own, for what it runs outside of concurrent procs; 0: nobody has asked for it */
     VALUE resume_value;
@@ -88,6 +93,7 @@ typedef struct rsb_strand {
     bool started;
     bool done;
     bool cancelled;             /* it ended by a cancellation */
+    bool permit_by_queue;       /* that of the engine's strand, if it has one, comes from a Thread::Queue */
     bool used_fiber;            /* its fiber cannot be given to another strand */
     bool own_fiber;             /* `fiber` has been made for it, and ends with it */
     bool shown;                 /* its handle has been given to the program */
@@ -168,6 +174,9 @@ void rsb_open_engine(rsb_machine *machine, VALUE options);
 /* switch.c */
 rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
                       uint64_t tag, int64_t *result);
+/* In two steps, for who has something to undo after the wait: only the first raises. */
+void rsb_check_stack(void);
+rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, int64_t deadline_ns);
 /* Parks for the request, which must not have been done inline; raises when the wait ends otherwise. `keep` is what the
  * kernel may touch. */
 int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep);
@@ -323,6 +332,11 @@ void rsb_init_evaluation(void);
 void rsb_init_concurrent_proc(void);
 void rsb_init_readiness(void);
 void rsb_init_api(void);
+
+/* scheduler_select.c */
+/* That number is about to be closed: who waits for it in an IO.select is told. */
+void rsb_selections_closing(rsb_machine *machine, int fd);
+void rsb_selections_forked(rsb_machine *machine, rsb_strand *survivor);
 
 /* inspector.c */
 extern ID rsb_id_only_looks; /* an instance variable of threads that will never wake a strand */

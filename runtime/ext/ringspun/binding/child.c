@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static VALUE waitid_name;
+
 /* nil when somebody else was faster: then Ruby answers a status of no process. */
 static VALUE reap(VALUE pid) {
     VALUE status = rb_funcall(rb_path2class("Process::Status"), rb_intern("wait"), 2, pid, INT2FIX(WNOHANG));
@@ -37,16 +39,46 @@ static void wait_for_end(rsb_machine *machine, int pid) {
     rb_ensure(wait_pidfd, (VALUE)&call, close_pidfd, INT2FIX(fd));
 }
 
-/* Any child, or any of a group: no descriptor stands for that, so a worker thread waits, and leaves the child for us to reap. */
+/* No descriptor tells of any child, or any of a group, nor of what stops and goes on; and a thread that waits for that in the
+ * kernel may be gone for ever. So the strand looks again and again, the less often the longer it has waited. */
+#define LOOK_MIN_NS 500000
+#define LOOK_MAX_NS 50000000
+#define LOOKS_A_WAIT 16         /* it ends so much later than its child, in parts of the whole */
+
+static void look_later(rsb_machine *machine, int64_t *begun_ns) {
+    int64_t now_ns = rs_now(&machine->engine);
+    if (*begun_ns == 0) *begun_ns = now_ns;
+    int64_t delay_ns = (now_ns - *begun_ns) / LOOKS_A_WAIT;
+    if (delay_ns < LOOK_MIN_NS) delay_ns = LOOK_MIN_NS;
+    if (delay_ns > LOOK_MAX_NS) delay_ns = LOOK_MAX_NS;
+    rsb_strand *strand = rsb_running(machine);
+    strand->blocker = waitid_name;
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_BLOCK, 0, now_ns + delay_ns, NULL, 0, NULL);
+    strand->blocker = Qnil;
+    if (kind == RS_WAKE_CANCEL || kind == RS_WAKE_INTERRUPT) rsb_raise_wake(machine, kind);
+}
+
 static VALUE wait_for_one_of(rsb_machine *machine, idtype_t kind, int group) {
-    for (;;) {
+    for (int64_t begun_ns = 0;;) {
         rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = kind, .offset = group};
         int64_t pid = rs_try(&machine->engine, &request);
-        if (pid == -EAGAIN) pid = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+        if (pid == -EAGAIN && !machine->engine.backend->inline_first) pid = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+        if (pid == -EAGAIN) {
+            look_later(machine, &begun_ns);
+            continue;
+        }
         if (pid < 0) rb_syserr_fail((int)-pid, "waitid");
         VALUE status = reap(LL2NUM(pid));
         /* Somebody else who waits for any child may have been faster. */
         if (!NIL_P(status)) return status;
+    }
+}
+
+VALUE rsb_wait_for_change(rsb_machine *machine, VALUE pid, int options) {
+    for (int64_t begun_ns = 0;;) {
+        VALUE status = rb_funcall(rb_path2class("Process::Status"), rb_intern("wait"), 2, pid, INT2NUM(options | WNOHANG));
+        if (!NIL_P(status)) return status;
+        look_later(machine, &begun_ns);
     }
 }
 
@@ -81,4 +113,8 @@ static VALUE machine_waitid(VALUE self, VALUE pid) {
     return rsb_wait_for_child(machine, number);
 }
 
-void rsb_init_child(void) { rb_define_method(rsb_cMachine, "waitid", machine_waitid, 1); }
+void rsb_init_child(void) {
+    waitid_name = rb_obj_freeze(rb_str_new_cstr("waitid"));
+    rb_gc_register_address(&waitid_name);
+    rb_define_method(rsb_cMachine, "waitid", machine_waitid, 1);
+}

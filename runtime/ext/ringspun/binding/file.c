@@ -93,6 +93,7 @@ void rsb_closed(rsb_machine *machine) {
 }
 
 static void end_ops_on(rsb_machine *machine, int fd) {
+    rsb_selections_closing(machine, fd);
     while (rs_descriptor_closing(&machine->engine, fd) > 0) {
         rs_list *closers = &machine->engine.closers;
         rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, RSB_FOR_CLOSE, NULL);

@@ -95,4 +95,7 @@ void rsb_closed(rsb_machine *machine);
 /* As waitpid(2) takes it: a pid, -1 for any child, 0 or less than -1 for those of a process group. */
 VALUE rsb_wait_for_child(rsb_machine *machine, int number);
 
+/* The same with options, as WUNTRACED is one. Answers whatever Process::Status.wait does, which may be an error. */
+VALUE rsb_wait_for_change(rsb_machine *machine, VALUE pid, int options);
+
 #endif

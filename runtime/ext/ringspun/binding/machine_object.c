@@ -255,6 +255,7 @@ void rsb_after_fork(rsb_machine *machine) {
     rsb_batches_forked(machine, survivor->user);
     rb_hash_clear(machine->unread);
     if (machine->blocked) st_clear(machine->blocked);
+    rsb_selections_forked(machine, survivor->user);
 }
 
 static VALUE end_child(VALUE self) {

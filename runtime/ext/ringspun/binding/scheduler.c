@@ -7,13 +7,11 @@
  */
 #include "scheduler.h"
 
-#include <ruby/debug.h>
 #include <ruby/st.h>
-#include <string.h>
 
 VALUE rsb_cScheduler;
-static ID id_blocking, id_set_scheduler, id_scheduler, id_alive_p;
-static VALUE fiber_class, timeout_message;
+static ID id_blocking, id_set_scheduler, id_scheduler, id_alive_p, id_owner, id_block, id_kernel_sleep;
+static VALUE fiber_class, queue_class, timeout_message;
 
 typedef struct {
     VALUE machine;              /* that it has served; nil: none yet */
@@ -94,35 +92,6 @@ static rsb_machine *parking_machine(VALUE self, const char *what) {
     rb_raise(rsb_eUsage, "%s: a signal handler or finalizer that runs while the machine switches cannot wait for others", what);
 }
 
-static bool is(VALUE string, const char *text) {
-    return RB_TYPE_P(string, T_STRING) && (size_t)RSTRING_LEN(string) == strlen(text) && memcmp(RSTRING_PTR(string), text, strlen(text)) == 0;
-}
-
-/* Not its name: to make that takes a deeper stack than anything else here, and a strand that waits would keep a page for it. */
-bool rsb_called_from_c(void) {
-    VALUE frames[2];
-    int lines[2];
-    return rb_profile_frames(0, 2, frames, lines) == 2 && is(rb_profile_frame_absolute_path(frames[1]), "<cfunc>");
-}
-
-/* As far as the way of an override to its `super` may go. */
-#define FRAMES_MAX 64
-
-bool rsb_called_by(const char *class_path, const char *method) {
-    VALUE frames[FRAMES_MAX];
-    int lines[FRAMES_MAX];
-    /* Most often there are no overrides, and the stack may be deep. */
-    for (int most = 2, seen = 1; seen < FRAMES_MAX; seen = most, most = FRAMES_MAX) {
-        int count = rb_profile_frames(0, most, frames, lines);
-        for (int i = seen; i < count; i++) {
-            bool same_method = is(rb_profile_frame_method_name(frames[i]), method);
-            bool same_class = is(rb_profile_frame_classpath(frames[i]), class_path);
-            if (same_method || same_class) return same_method && same_class;
-        }
-    }
-    return false;
-}
-
 VALUE rsb_blocking(rb_block_call_func_t body, VALUE argument) {
     return rb_block_call(fiber_class, id_blocking, 0, NULL, body, argument);
 }
@@ -133,10 +102,11 @@ VALUE rsb_blocking(rb_block_call_func_t body, VALUE argument) {
 static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns) {
     rsb_strand *strand = rsb_running(machine);
     VALUE fiber = rb_fiber_current();
+    rsb_check_stack();
     if (!machine->blocked) machine->blocked = st_init_numtable();
-    st_insert(machine->blocked, (st_data_t)fiber, (st_data_t)strand);
+    st_insert(machine->blocked, (st_data_t)fiber, (st_data_t)strand->id);
     strand->blocker = blocker;
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_BLOCK, 0, deadline_ns, NULL, 0, NULL);
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, deadline_ns);
     strand->blocker = Qnil;
     st_data_t key = (st_data_t)fiber;
     if (machine->blocked) st_delete(machine->blocked, &key, NULL);
@@ -158,16 +128,18 @@ int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds) {
 }
 
 /* As Thread#join, Queue#pop and Timeout.timeout see a number of seconds: a negative one is none, and an infinite one is no limit. */
-static int64_t limit_of(rsb_machine *machine, VALUE seconds) {
+static int64_t limit_of(int64_t now_ns, VALUE seconds) {
     if (NIL_P(seconds)) return RS_NEVER;
     double number = NUM2DBL(seconds);
     if (number > (double)(RS_NEVER / 1000000000 - 1)) return RS_NEVER;
-    return number > 0 ? rsb_interval_end(machine, seconds) : rs_now(&machine->engine);
+    return number > 0 ? rs_deadline_after(now_ns, rsb_interval_ns(seconds)) : now_ns;
 }
 
 static bool is_live_thread(VALUE blocker) {
     return rsb_is_thread(blocker) && RTEST(rb_funcall(blocker, id_alive_p, 0));
 }
+
+static bool has_ended(VALUE blocker) { return rsb_is_thread(blocker) && !is_live_thread(blocker); }
 
 /* Thread#join takes an unblock before its thread has ended for its time that is up, while all others look again. But a thread
  * whose unblock waits, in an override of it, says that it lives when it has sent the only unblock that there will be. */
@@ -181,6 +153,72 @@ static bool wait_for_thread(rsb_machine *machine, VALUE thread, int64_t limit_ns
     return true;
 }
 
+/* --- locks, in a signal handler or finalizer between strands --- */
+
+/* On the stack of the fiber in which the machine sleeps or switches. That fiber may itself be blocked, as a strand. */
+typedef struct rsb_plain_wait {
+    rsb_machine *machine;
+    struct rsb_plain_wait *outer;
+    VALUE fiber;
+    VALUE blocker;
+    int64_t limit_ns;
+    bool unblocked;
+} plain_wait;
+
+#define PLAIN_PAUSE_MIN_NS 100000
+#define PLAIN_PAUSE_MAX_NS 5000000
+
+static bool goes_on_waiting(const plain_wait *wait) {
+    return rsb_is_thread(wait->blocker) ? is_live_thread(wait->blocker) : !wait->unblocked;
+}
+
+/* No strand can run, so nobody is kept waiting by looking again and again. */
+static VALUE pause_until(VALUE argument) {
+    plain_wait *wait = (plain_wait *)argument;
+    for (int64_t pause_ns = PLAIN_PAUSE_MIN_NS; goes_on_waiting(wait);) {
+        int64_t left_ns = wait->limit_ns - rs_clock_ns();
+        if (left_ns <= 0) return Qfalse;
+        if (pause_ns > left_ns) pause_ns = left_ns;
+        rb_thread_wait_for((struct timeval){.tv_usec = pause_ns / 1000 + 1});
+        if ((pause_ns *= 2) > PLAIN_PAUSE_MAX_NS) pause_ns = PLAIN_PAUSE_MAX_NS;
+    }
+    return Qtrue;
+}
+
+static VALUE end_plain_wait(VALUE argument) {
+    plain_wait *wait = (plain_wait *)argument;
+    wait->machine->plain_waits = wait->outer;
+    return Qnil;
+}
+
+/* Another thread may have sent it while CRuby was on its way to the hook. */
+static bool is_unblocked_already(rsb_machine *machine, VALUE fiber) {
+    bool now = machine->unblocked_fiber == fiber && machine->unblocked_at == machine->engine.metrics.resumes;
+    machine->unblocked_fiber = 0;
+    return now;
+}
+
+static VALUE wait_plainly(VALUE self, VALUE blocker, int64_t limit_ns) {
+    if (is_elsewhere(self)) fail_elsewhere();
+    rsb_machine *machine = rsb_existing();
+    VALUE fiber = rb_fiber_current();
+    plain_wait wait = {machine, machine->plain_waits, fiber, blocker, limit_ns, is_unblocked_already(machine, fiber)};
+    machine->plain_waits = &wait;
+    return rb_ensure(pause_until, (VALUE)&wait, end_plain_wait, (VALUE)&wait);
+}
+
+/* Which of two waits in the same fiber is meant nobody says, and both look again. */
+static bool end_pauses(rsb_machine *machine, VALUE fiber) {
+    bool found = false;
+    for (plain_wait *wait = machine->plain_waits; wait; wait = wait->outer) {
+        if (wait->fiber == fiber) found = wait->unblocked = true;
+    }
+    if (found) return true;
+    machine->unblocked_fiber = fiber;
+    machine->unblocked_at = machine->engine.metrics.resumes;
+    return false;
+}
+
 /* Called by Thread::Mutex, Thread::Queue, Thread#join and their kin: waits for {#unblock}.
  *
  * May switch strands.
@@ -192,18 +230,66 @@ static bool wait_for_thread(rsb_machine *machine, VALUE thread, int64_t limit_ns
  */
 static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
-    rsb_machine *machine = parking_machine(self, "block");
-    int64_t limit_ns = limit_of(machine, argc > 1 ? argv[1] : Qnil);
+    rsb_machine *machine = rsb_hook_machine(self);
+    VALUE timeout = argc > 1 ? argv[1] : Qnil;
+    if (RS_UNLIKELY(!machine)) return wait_plainly(self, argv[0], limit_of(rs_clock_ns(), timeout));
+    int64_t limit_ns = limit_of(rs_now(&machine->engine), timeout);
+    if (RS_UNLIKELY(has_ended(argv[0]))) { /* while an override of this has waited */
+        rs_running(&machine->engine)->permit = false;
+        return Qtrue;
+    }
     bool unblocked = block_until(machine, argv[0], limit_ns);
     if (RS_UNLIKELY(unblocked && is_live_thread(argv[0]))) unblocked = wait_for_thread(machine, argv[0], limit_ns);
     return unblocked ? Qtrue : Qfalse;
 }
 
-/* Before its hook, for which it holds good. */
-static void permit(rsb_machine *machine, VALUE fiber) {
-    if (machine->engine.running == RS_NO_INDEX) return;
-    rsb_strand *strand = rsb_running(machine);
-    if (strand->home == fiber || strand->fiber == fiber) rs_unblock(&machine->engine, rs_running(&machine->engine));
+static rs_strand *blocked_in(rsb_machine *machine, VALUE fiber) {
+    st_data_t found;
+    if (!machine->blocked || !st_lookup(machine->blocked, (st_data_t)fiber, &found)) return NULL;
+    return rs_strand_find(&machine->engine.strands, (rs_id)found);
+}
+
+static rsb_strand *strand_of_fiber(rsb_machine *machine, VALUE fiber) {
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state == RS_STRAND_FREE || !strand->user) continue;
+        rsb_strand *handle = strand->user;
+        if (handle->fiber == fiber || handle->home == fiber) return handle;
+    }
+    return NULL;
+}
+
+static bool is_overridden(VALUE self, ID hook) {
+    return rb_funcall(rb_obj_method(self, ID2SYM(hook)), id_owner, 0) != rsb_cScheduler;
+}
+
+/* The fiber that another thread has stopped in before its first wait is in no note of the strand that runs it. */
+static rsb_strand *strand_in(rsb_machine *machine, VALUE fiber) {
+    rsb_strand *running = machine->engine.running == RS_NO_INDEX ? NULL : rsb_running(machine);
+    if (running && (running->home == fiber || running->fiber == fiber)) return running;
+    rsb_strand *known = strand_of_fiber(machine, fiber);
+    if (known || !running || !RTEST(rb_fiber_alive_p(fiber))) return known;
+    return rsb_existing() != machine || rb_fiber_current() == fiber ? running : NULL;
+}
+
+static bool is_queue(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, queue_class); }
+
+/* Before its hook, for which it holds good. A strand that waits otherwise means the hook only where that is overridden, by what
+ * waits before it calls ours: elsewhere nobody would take the permit but a later wait, which has nothing to do with it. */
+static void permit(rsb_machine *machine, VALUE self, VALUE blocker, VALUE fiber) {
+    rsb_strand *handle = strand_in(machine, fiber);
+    if (!handle) return;
+    rs_strand *strand = rs_strand_find(&machine->engine.strands, handle->id);
+    if (strand->wait != RS_WAIT_NONE && !is_overridden(self, id_block) && !is_overridden(self, id_kernel_sleep)) return;
+    handle->permit_by_queue = is_queue(blocker) && (handle->permit_by_queue || !strand->permit);
+    strand->permit = true;
+}
+
+/* What calls {#block} looks again whether it may go on, and the sleep of a Mutex does not: what came for a queue, too late for the
+ * wait in which it had timed out, is not for that. */
+static void forget_permit_by_queue(rsb_machine *machine) {
+    if (rsb_running(machine)->permit_by_queue) rs_running(&machine->engine)->permit = false;
 }
 
 /* Called when what a fiber waits for in {#block} has come about. From any thread; never waits and never switches.
@@ -220,13 +306,12 @@ static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
     if (rsb_is_gone(machine)) return Qnil;
     bool here = rsb_existing() == machine;
     if (here) rsb_notice_fork(machine);
-    st_data_t found;
-    if (!machine->blocked || !st_lookup(machine->blocked, (st_data_t)fiber, &found)) {
-        permit(machine, fiber);
+    rs_strand *strand = blocked_in(machine, fiber);
+    bool paused = rsb_between_strands(machine) && end_pauses(machine, fiber);
+    if (!strand) {
+        if (!paused) permit(machine, self, blocker, fiber);
         return Qnil;
     }
-    rs_strand *strand = rs_strand_find(&machine->engine.strands, ((rsb_strand *)found)->id);
-    RS_ASSERT(strand != NULL);
     if (RS_LIKELY(here)) {
         rs_unblock(&machine->engine, strand);
         return Qnil;
@@ -239,8 +324,12 @@ static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
 
 /* --- time --- */
 
-static VALUE sleep_outside(VALUE seconds) {
-    if (NIL_P(seconds)) rb_thread_sleep_forever();
+/* Any other than Kernel#sleep is that of a Mutex: ConditionVariable#wait, or IO#close that waits for those who use the IO. */
+static bool is_sleep_of_mutex(int argc) { return argc > 0 && !rsb_called_by("Kernel", "sleep"); }
+
+static VALUE sleep_outside(VALUE self, VALUE seconds, int64_t delay_ns, bool of_mutex) {
+    if (of_mutex) wait_plainly(self, Qnil, delay_ns == RS_NEVER ? RS_NEVER : rs_deadline_after(rs_clock_ns(), delay_ns));
+    else if (NIL_P(seconds)) rb_thread_sleep_forever();
     else rb_thread_wait_for(rb_time_interval(seconds));
     return Qtrue;
 }
@@ -259,14 +348,14 @@ static VALUE scheduler_kernel_sleep(int argc, VALUE *argv, VALUE self) {
     VALUE duration = argc > 0 ? argv[0] : Qnil;
     int64_t delay_ns = NIL_P(duration) ? RS_NEVER : rsb_interval_ns(duration);
     rsb_machine *machine = rsb_hook_machine(self);
-    if (RS_UNLIKELY(!machine)) return sleep_outside(duration);
+    if (RS_UNLIKELY(!machine)) return sleep_outside(self, duration, delay_ns, is_sleep_of_mutex(argc));
     if (delay_ns == 0) {
         rsb_yield(machine);
         return Qtrue;
     }
     int64_t deadline_ns = delay_ns == RS_NEVER ? RS_NEVER : rs_deadline_after(rs_now(&machine->engine), delay_ns);
-    /* Any other is that of a Mutex: ConditionVariable#wait, or IO#close that waits for those who use the IO. */
-    if (argc > 0 && !rsb_called_by("Kernel", "sleep")) {
+    if (is_sleep_of_mutex(argc)) {
+        forget_permit_by_queue(machine);
         block_until(machine, Qnil, deadline_ns);
         return Qtrue;
     }
@@ -300,17 +389,18 @@ static VALUE yield_value(VALUE value) { return rb_yield(value); }
  * @param message [String]
  * @yieldparam duration [Numeric]
  * @return [Object] the block's value
+ * @raise [UsageError] in a signal handler or finalizer that runs while the machine switches
  * @since 0.1.0
  */
 static VALUE scheduler_timeout_after(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 3);
     rsb_need_block("timeout_after");
-    rsb_machine *machine = rsb_hook_machine(self);
-    if (!machine) return rb_yield(argv[0]);
+    /* Of a limit that it could not keep it must not say nothing. */
+    rsb_machine *machine = parking_machine(self, "timeout_after");
     VALUE arguments[2] = {argc > 1 ? argv[1] : rsb_eTimeout, argc > 2 ? argv[2] : timeout_message};
     rsb_once once = {.raises = arguments};
     int state = 0;
-    rsb_scope_open(machine, &once.engine, limit_of(machine, argv[0]), false);
+    rsb_scope_open(machine, &once.engine, limit_of(rs_now(&machine->engine), argv[0]), false);
     once.engine.once = true;
     VALUE value = rb_protect(yield_value, argv[0], &state);
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
@@ -335,17 +425,6 @@ static VALUE scheduler_fiber(VALUE self) {
     rsb_need_block("fiber");
     rsb_machine *machine = parking_machine(self, "fiber");
     return rsb_strand_schedule(machine, rb_block_proc());
-}
-
-static rsb_strand *strand_of_fiber(rsb_machine *machine, VALUE fiber) {
-    rs_strands *strands = &machine->engine.strands;
-    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *strand = rs_strand_at(strands, index);
-        if (strand->state == RS_STRAND_FREE || !strand->user) continue;
-        rsb_strand *handle = strand->user;
-        if (handle->fiber == fiber || handle->home == fiber) return handle;
-    }
-    return NULL;
 }
 
 /* Called when something is to be raised in a fiber that waits, as when another closes the IO that it reads. From any thread.
@@ -468,6 +547,11 @@ void rsb_init_scheduler(void) {
     id_set_scheduler = rb_intern("set_scheduler");
     id_scheduler = rb_intern("scheduler");
     id_alive_p = rb_intern("alive?");
+    id_owner = rb_intern("owner");
+    id_block = rb_intern("block");
+    id_kernel_sleep = rb_intern("kernel_sleep");
+    queue_class = rb_path2class("Thread::Queue");
+    rb_gc_register_address(&queue_class);
     fiber_class = rb_path2class("Fiber");
     rb_gc_register_address(&fiber_class);
     timeout_message = rb_obj_freeze(rb_str_new_cstr("execution expired"));

@@ -10,7 +10,7 @@
  * while the machine switches, or this is a worker thread: what the hook is for is done by a plain call, which blocks the thread. */
 rsb_machine *rsb_hook_machine(VALUE self);
 
-/* True when the nearest method outside of the running hook is written in C. */
+/* True when the nearest method outside of the running hook, one of those for I/O, and of its overrides is written in C. */
 bool rsb_called_from_c(void);
 /* True when it was that method of that class that called the running hook, be it through overrides of it that call `super`: the
  * nearest that has this name, or is of this class, is both. */
@@ -22,6 +22,10 @@ int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds);
 
 /* Runs the block with the fiber marked as blocking, so that no hook is called. */
 VALUE rsb_blocking(rb_block_call_func_t body, VALUE argument);
+
+/* For a strand that waits on what another closes. */
+bool rsb_is_open_as(VALUE io, int fd);
+NORETURN(void rsb_fail_closed(void));
 
 void rsb_init_scheduler_io(void);
 void rsb_init_scheduler_select(void);

@@ -58,7 +58,7 @@ static void know(rsb_machine *machine, VALUE io, int fd) {
 
 static VALUE descriptor_of(VALUE io) { return INT2FIX(rb_io_descriptor(io)); }
 
-RSB_APART static bool is_open_as(VALUE io, int fd) {
+RSB_APART bool rsb_is_open_as(VALUE io, int fd) {
     int state = 0;
     VALUE now = rb_protect(descriptor_of, io, &state);
     if (!state) return FIX2INT(now) == fd;
@@ -66,8 +66,7 @@ RSB_APART static bool is_open_as(VALUE io, int fd) {
     return false;
 }
 
-NORETURN(static void fail_closed(void));
-static void fail_closed(void) { rb_raise(rb_eIOError, "stream closed in another strand"); }
+void rsb_fail_closed(void) { rb_raise(rb_eIOError, "stream closed in another strand"); }
 
 /* What only has a `fileno` has none. */
 static VALUE timeout_of(VALUE io) { return RB_TYPE_P(io, T_FILE) ? rb_io_timeout(io) : Qnil; }
@@ -181,6 +180,7 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
     int64_t result;
     if (timeout == INT2FIX(0)) {
         rsb_after_inline(machine);
+        request.fd = fd = rb_io_descriptor(io); /* anew, for the others may have closed it */
         result = rs_try(&machine->engine, &request);
         if (result == -EAGAIN) return out_of_time(own);
     } else {
@@ -188,7 +188,7 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
         if (result == -ETIMEDOUT) return out_of_time(own);
     }
     if (RS_UNLIKELY(result < 0)) {
-        if (!is_open_as(io, fd)) fail_closed();
+        if (!rsb_is_open_as(io, fd)) rsb_fail_closed();
         rb_syserr_fail((int)-result, "io_wait");
     }
     return ready_events(result, mask);
@@ -250,7 +250,7 @@ static void need_memory(transfer *t) {
 }
 
 RSB_APART static void check_after_wait(transfer *t) {
-    if (!is_open_as(t->io, t->request.fd)) fail_closed();
+    if (!rsb_is_open_as(t->io, t->request.fd)) rsb_fail_closed();
     need_memory(t);
 }
 
@@ -262,7 +262,7 @@ static bool must_wait(void) { return rsb_called_from_c(); }
 /* From the buffer in which the op has its bytes. */
 static void take_arrival(const rs_op *op, void *argument) {
     transfer *t = argument;
-    if (op->result <= 0 || !is_open_as(t->io, t->request.fd) || !find_memory(t)) return;
+    if (op->result <= 0 || !rsb_is_open_as(t->io, t->request.fd) || !find_memory(t)) return;
     memcpy(t->request.address, op->request.address, (size_t)op->result);
 }
 
@@ -347,7 +347,7 @@ static bool goes_on(const transfer *t, size_t transferred) {
 static void let_others(const transfer *t) {
     if (RS_LIKELY(!rsb_turn_ends(t->machine))) return;
     rsb_yield(t->machine);
-    if (!is_open_as(t->io, t->request.fd)) fail_closed();
+    if (!rsb_is_open_as(t->io, t->request.fd)) rsb_fail_closed();
 }
 
 static int64_t transfer_all(transfer *t) {

@@ -1,5 +1,7 @@
 /* scheduler_select: IO.select in a strand. A strand waits for one op, so where none is ready yet it waits for an epoll
- * descriptor, made for this call, that stands for all. */
+ * descriptor, made for this call, that stands for all. Who closes one of them finds no op on it; so the machine has a list of the
+ * selections that wait.
+ */
 #include "scheduler.h"
 
 #include <errno.h>
@@ -8,8 +10,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-typedef struct {
+typedef struct rsb_selection {
     rsb_machine *machine;
+    rsb_strand *strand;
+    struct rsb_selection *next, *previous; /* in the machine's list, while it waits */
+    bool closed;                /* one of the IOs, meanwhile */
     VALUE lists[3];             /* what was given: to read, to write, for errors; Array or nil */
     VALUE ios;                  /* the IO behind each, kept alive: of all lists, one after the other */
     struct pollfd *polls;       /* one for each of them */
@@ -17,6 +22,46 @@ typedef struct {
     int epoll;
     int64_t deadline_ns;
 } selection;
+
+/* --- closing --- */
+
+static void begin_wait(selection *s) {
+    s->strand = rsb_running(s->machine);
+    s->next = s->machine->selections;
+    if (s->next) s->next->previous = s;
+    s->machine->selections = s;
+    s->strand->selection = s;
+}
+
+static void end_wait(selection *s) {
+    if (s->next) s->next->previous = s->previous;
+    if (s->previous) s->previous->next = s->next;
+    else s->machine->selections = s->next;
+    s->strand->selection = NULL;
+}
+
+static bool has_descriptor(const selection *s, int fd) {
+    for (long at = 0; at < s->count; at++) {
+        if (s->polls[at].fd == fd) return true;
+    }
+    return false;
+}
+
+void rsb_selections_closing(rsb_machine *machine, int fd) {
+    for (selection *s = machine->selections; s; s = s->next) {
+        if (s->closed || !has_descriptor(s, fd)) continue;
+        s->closed = true;
+        rs_descriptor_closing(&machine->engine, s->epoll);
+    }
+}
+
+/* Of the others nothing is left, not even the memory. */
+void rsb_selections_forked(rsb_machine *machine, rsb_strand *survivor) {
+    machine->selections = survivor->selection;
+    if (survivor->selection) survivor->selection->next = survivor->selection->previous = NULL;
+}
+
+/* --- looking --- */
 
 static const short wanted[3] = {POLLIN, POLLOUT, POLLPRI};
 
@@ -55,6 +100,8 @@ static long look(selection *s) {
     long ready = 0;
     if (poll(s->polls, (nfds_t)s->count, 0) < 0 && errno != EINTR) rb_sys_fail("select(2)");
     for (long at = 0; at < s->count; at++) {
+        /* Closed behind the machine's back, and the number may be a stranger's by now. */
+        if (s->epoll >= 0 && s->polls[at].revents && !rsb_is_open_as(RARRAY_AREF(s->ios, at), s->polls[at].fd)) rsb_fail_closed();
         if (s->polls[at].revents & POLLNVAL) rb_syserr_fail(EBADF, "select(2)");
         /* An end or an error is news for readers and writers; of exceptional conditions it is none. */
         if (s->polls[at].revents & (POLLHUP | POLLERR)) {
@@ -95,34 +142,45 @@ static void add_to_epoll(selection *s, long at) {
     if (epoll_ctl(s->epoll, EPOLL_CTL_MOD, fd, &event) != 0) rb_sys_fail("select(2)");
 }
 
+static bool is_closing(const selection *s, int fd) {
+    const rs_descriptors *descriptors = &s->machine->engine.descriptors;
+    return (uint32_t)fd < descriptors->capacity && descriptors->table[fd].closing;
+}
+
 static VALUE wait_for_any(VALUE argument) {
     selection *s = (selection *)argument;
+    begin_wait(s);
     s->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (s->epoll < 0) rb_sys_fail("epoll_create1(2)");
-    for (long at = 0; at < s->count; at++) add_to_epoll(s, at);
+    for (long at = 0; at < s->count; at++) {
+        if (is_closing(s, s->polls[at].fd)) rsb_fail_closed();
+        add_to_epoll(s, at);
+    }
     for (;;) {
         rs_request request = {.kind = RS_OP_POLL, .fd = s->epoll, .flags = POLLIN};
         int64_t result = rsb_perform_until(s->machine, &request, s->deadline_ns, NULL, NULL);
+        if (s->closed) rsb_fail_closed();
         if (result == -ETIMEDOUT) return Qnil;
         if (result < 0) rb_syserr_fail((int)-result, "select(2)");
         if (look(s) > 0) return answer(s);
     }
 }
 
-static VALUE close_epoll(VALUE argument) {
+static VALUE end_waiting(VALUE argument) {
     selection *s = (selection *)argument;
+    end_wait(s);
     if (s->epoll >= 0) close(s->epoll);
     return Qnil;
 }
 
 static VALUE select_from(VALUE argument) {
     selection *s = (selection *)argument;
+    rsb_after_inline(s->machine); /* first, for the others may close what is asked for */
     for (int which = 0; which < 3; which++) add_list(s, which);
     describe(s);
-    rsb_after_inline(s->machine);
     if (look(s) > 0) return answer(s);
     if (s->deadline_ns <= rs_now(&s->machine->engine)) return Qnil;
-    if (s->count > 0) return rb_ensure(wait_for_any, argument, close_epoll, argument);
+    if (s->count > 0) return rb_ensure(wait_for_any, argument, end_waiting, argument);
     rs_wake_kind kind = rsb_wait(s->machine, RS_WAIT_SLEEP, 0, s->deadline_ns, NULL, 0, NULL);
     if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(s->machine, kind);
     return Qnil;

@@ -437,10 +437,9 @@ void rsb_raise_pending(rsb_machine *machine) {
     if (me->interrupts > 0) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
 }
 
-rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
-                      uint64_t tag, int64_t *result) {
+static inline rs_wake_kind wait_until(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
+                                      uint64_t tag, int64_t *result) {
     rs_machine *engine = &machine->engine;
-    if (RS_UNLIKELY(!(flags & RS_PARK_SHIELDED) && ruby_stack_check())) too_deep();
     rs_strand *me = rs_running(engine);
     if (rs_park_begin(engine, wait, flags, deadline_ns) == 0) return engine->refusal;
     if (list) rs_list_append(engine, list, me, tag);
@@ -448,6 +447,20 @@ rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, i
     /* What it waited for has ended because the thread is being killed: that, and not how it ended, is the news. */
     bool for_strands = wait == RS_WAIT_JOIN || wait == RS_WAIT_SCOPE;
     return RS_UNLIKELY(for_strands && ((rsb_strand *)me->user)->kill_pending) ? RS_WAKE_INTERRUPT : kind;
+}
+
+rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
+                      uint64_t tag, int64_t *result) {
+    if (RS_UNLIKELY(!(flags & RS_PARK_SHIELDED) && ruby_stack_check())) too_deep();
+    return wait_until(machine, wait, flags, deadline_ns, list, tag, result);
+}
+
+void rsb_check_stack(void) {
+    if (RS_UNLIKELY(ruby_stack_check())) too_deep();
+}
+
+rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, int64_t deadline_ns) {
+    return wait_until(machine, wait, 0, deadline_ns, NULL, 0, NULL);
 }
 
 int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
