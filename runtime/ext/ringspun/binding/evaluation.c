@@ -282,7 +282,8 @@ static VALUE raise_or_return(VALUE result) {
  */
 static VALUE evaluation_await_result(int argc, VALUE *argv, VALUE self) {
     await_call call = {.evaluation = rsb_evaluation_get(self), .limit = limit_of(argc, argv)};
-    call.machine = machine_of(call.evaluation);
+    /* A result that is known needs no machine: it may be closed by now, or another thread's. */
+    if (RS_LIKELY(call.evaluation->state != RSB_CONCLUDED)) call.machine = machine_of(call.evaluation);
     if (RS_LIKELY(!rb_block_given_p())) return raise_or_return(await(call.machine, call.evaluation, &call.limit));
     return raise_or_return(rb_yield(await_or_timeout(&call)));
 }
