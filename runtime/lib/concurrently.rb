@@ -46,8 +46,8 @@ module Concurrently
     include Callbacks
     extend Callbacks
 
-    # @api private
     def self.evaluation_class = Evaluation
+    private_class_method :evaluation_class
 
     alias call call_and_await
     alias [] call_and_await

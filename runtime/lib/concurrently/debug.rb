@@ -61,7 +61,7 @@ module Concurrently
       # @api private
       def log_schedule(evaluation, places)
         place = @logger && places.find { |each| shown?(each) }
-        @logger.debug("#{@begun.key?(Evaluation.current) ? "|" : " "}  SCHEDULE #{name(evaluation)} from #{place}") if place
+        @logger.debug("#{@begun.key?(Evaluation.current) ? "|" : " "}  SCHEDULE #{id_of(evaluation)} from #{place}") if place
       end
 
       private
@@ -78,22 +78,22 @@ module Concurrently
         return unless @logger && shown?(place)
 
         @begun[evaluation] = place
-        @logger.debug(".---- BEGIN #{name(evaluation)} #{place}")
+        @logger.debug(".---- BEGIN #{id_of(evaluation)} #{place}")
       end
 
       def log_if_begun(what, evaluation, places)
         return unless @logger && @begun.key?(evaluation)
 
         place = places.find { |each| shown?(each) }
-        @logger.debug("#{what} #{name(evaluation)} #{place}") if place
+        @logger.debug("#{what} #{id_of(evaluation)} #{place}") if place
       end
 
       def log_end(what, evaluation)
         place = @begun.delete(evaluation)
-        @logger.debug("#{what} #{name(evaluation)} #{place}") if @logger && place
+        @logger.debug("#{what} #{id_of(evaluation)} #{place}") if @logger && place
       end
 
-      def name(evaluation) = evaluation.__id__.to_s(36)
+      def id_of(evaluation) = evaluation.__id__.to_s(36)
 
       def shown?(place) = @filter ? @filter.any? { |part| place.include?(part) } : !place.start_with?(LIBRARY)
     end

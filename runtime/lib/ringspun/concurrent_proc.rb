@@ -47,7 +47,8 @@ module Ringspun
         Handler.new(events.map { |event| @handlers[event] ||= [] }, is_a?(Class), block)
       end
 
-      # @api private
+      private
+
       def handlers(event) = @handlers ? @handlers.fetch(event, []).dup : []
     end
 
@@ -68,7 +69,7 @@ module Ringspun
     # @return [Boolean] whether there was one
     # @since 0.1.0
     def trigger(event, *arguments)
-      called = self.class.all_handlers(event) + handlers(event)
+      called = self.class.__send__(:all_handlers, event) + handlers(event)
       called.each { |handler| handler.call(self, *arguments) }
       !called.empty?
     end
@@ -105,25 +106,20 @@ module Ringspun
         "Concurrent proc at #{place} ended with #{error.full_message(highlight: false)}"
       end
 
-      # @return [Class] of the evaluations of its runs, where none was asked for
-      # @api private
+      private
+
+      # Of the evaluations of its runs, where none was asked for.
       def evaluation_class = Evaluation
 
       # What is called for that event: the handlers of the classes, from the first one down, and before them who writes errors.
-      #
-      # @api private
       def all_handlers(event) = (event == :error ? error_log : []) + inherited_handlers(event)
 
-      protected
-
-      def error_log = @error_log || superclass.error_log
+      def error_log = @error_log || superclass.__send__(:error_log)
 
       def inherited_handlers(event)
-        above = equal?(ConcurrentProc) ? [] : superclass.inherited_handlers(event)
+        above = equal?(ConcurrentProc) ? [] : superclass.__send__(:inherited_handlers, event)
         above + handlers(event)
       end
-
-      private
 
       def writer_to(output)
         verb = %i[error puts].find { |name| output.respond_to?(name) }

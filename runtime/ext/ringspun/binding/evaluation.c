@@ -558,7 +558,8 @@ void rsb_init_evaluation(void) {
     rsb_cEvaluation = rb_define_class_under(rsb_mRingspun, "Evaluation", rb_cObject);
     rb_undef_alloc_func(rsb_cEvaluation);
     rsb_eEvaluation = rb_define_class_under(rsb_cEvaluation, "Error", rsb_eError);
-    rb_define_class_under(rsb_cEvaluation, "TimeoutError", rsb_eEvaluation);
+    VALUE timeout_error = rb_define_class_under(rsb_cEvaluation, "TimeoutError", rsb_eEvaluation);
+    (void)timeout_error; /* the reference finds classes by their variables */
     rb_define_const(rsb_cEvaluation, "Cancelled", rsb_eCancelled);
     rb_define_singleton_method(rsb_cEvaluation, "current", evaluation_current, 0);
     rb_define_method(rsb_cEvaluation, "initialize_copy", refuse_copy, 1);
