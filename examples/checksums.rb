@@ -7,6 +7,7 @@
 # Prints for each file, in the order given, and without an argument for the examples:
 #   ...  checksums.rb
 #   ...  echo_server.rb
+#   ...  fastest_mirror.rb
 #   ...  find_a_bug.rb
 #   ...  pipeline.rb
 

@@ -2,9 +2,11 @@
 
 require "ringspun/core_ext"
 
-# For programs that were written for the gem `concurrently`: its names, on Ringspun.
+# For programs that were written for the gem `concurrently`: its names, on Ringspun. In a Gemfile the line `gem "concurrently"`
+# becomes `gem "ringspun", require: "concurrently"`.
 module Concurrently
-  VERSION = Ringspun::VERSION
+  # Of the gem whose names these are; programs ask for it to know what there is.
+  VERSION = "1.2.0"
   Error = Ringspun::Error
   Evaluation = Ringspun::Evaluation
 
@@ -19,12 +21,48 @@ module Concurrently
       end
     end
 
-    # @api private
+    # What the gem's procs and their class can do with handlers besides `on`.
+    module Callbacks
+      # Like `on`, for the next time only.
+      #
+      # @param events [Array<Symbol>]
+      # @yieldparam error [Exception]
+      # @return [Ringspun::ConcurrentProc::Handler]
+      # @since 0.1.0
+      def once_on(*events, &block)
+        of_class = is_a?(Class)
+        handler = on(*events) do |*arguments|
+          handler.cancel
+          of_class ? instance_exec(*arguments, &block) : block.call(*arguments)
+        end
+      end
+
+      # @param event [Symbol]
+      # @return [Boolean] whether it has a handler of its own
+      # @since 0.1.0
+      def on?(event) = !handlers(event).empty?
+    end
+
+    include Callbacks
+    extend Callbacks
+
     def self.evaluation_class = Evaluation
+    private_class_method :evaluation_class
 
     alias call call_and_await
     alias [] call_and_await
     public :call, :[]
+
+    # Calls the handlers of that event.
+    #
+    # @param event [Symbol]
+    # @param arguments [Array<Object>] what they are given
+    # @return [:triggered]
+    # @since 0.1.0
+    def trigger(event, *arguments)
+      super
+      :triggered
+    end
   end
 
   # The loop of this thread.
@@ -37,14 +75,21 @@ module Concurrently
     end
 
     # @api private
-    def initialize = reinitialize!
+    def initialize
+      @thread = Thread.current
+      @started = now
+    end
 
-    # Sets its clock back. After a fork nothing has to be done.
+    # Begins afresh: sets the clock back, and cancels whatever runs besides its caller, which unwinds through its `ensure`
+    # blocks. An evaluation, and a block of Ringspun.run, can only set the clock back. After a fork nothing has to be done.
+    #
+    # May switch strands.
     #
     # @return [EventLoop] self
     # @since 0.1.0
     def reinitialize!
       @started = now
+      Ringspun::Machine.current.close if Thread.current == @thread && Ringspun::Machine.current? && closable?
       self
     end
 
@@ -55,6 +100,13 @@ module Concurrently
     private
 
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+    def closable?
+      Ringspun::Machine.current.__send__(:check_closable)
+      true
+    rescue Ringspun::UsageError
+      false
+    end
   end
 
   # What the methods of Kernel make here.
@@ -65,6 +117,40 @@ module Concurrently
 
     def concurrently(*, **, &) = Concurrently::Proc.new(&).call_detached(*, **)
   end
+
+  # The same for those of IO.
+  module IOMethods
+    READ = Proc.new { |io, maxlen, outbuf| io.await_read(maxlen, outbuf) }
+    WRITE = Proc.new { |io, string| io.await_written(string) }
+    private_constant :READ, :WRITE
+
+    # `await_read` in a run of its own.
+    #
+    # @param maxlen [Integer] bytes, at most
+    # @param outbuf [String, nil] takes what is read
+    # @return [Proc::Evaluation]
+    # @since 0.1.0
+    def concurrently_read(maxlen, outbuf = nil) = READ.call_detached(self, maxlen, outbuf)
+
+    # `await_written` in a run of its own.
+    #
+    # @param string [String]
+    # @return [Proc::Evaluation]
+    # @since 0.1.0
+    def concurrently_write(string) = WRITE.call_detached(self, string)
+  end
+
+  # By these words programs know that nothing can go on.
+  module DeadlockReport
+    private
+
+    def deadlock_report = "Infinitely running event loop detected: #{super}"
+  end
+  private_constant :DeadlockReport
+
+  Kernel.include(KernelMethods)
+  IO.prepend(IOMethods)
+  Ringspun::Machine.prepend(DeadlockReport)
 end
 
-Kernel.include(Concurrently::KernelMethods)
+require_relative "concurrently/debug"

@@ -20,6 +20,7 @@ end
 require_relative "ringspun/errors"
 require_relative "ringspun/machine"
 require_relative "ringspun/concurrent_proc"
+require_relative "ringspun/core_methods"
 require_relative "ringspun/inspector"
 require_relative "ringspun/offload"
 require_relative "ringspun/refinements"

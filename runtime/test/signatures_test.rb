@@ -14,14 +14,18 @@ class SignaturesTest < Minitest::Test
   SIGNATURES = Dir[File.join(ROOT, "runtime/sig/**/*.rbs")].sort.freeze
 
   # Public for Ruby, and marked `@api private`.
-  INTERNAL = { Ringspun::Simulation => { initialize: :internal, call: :internal } }.freeze
+  INTERNAL = { Ringspun::Simulation => { initialize: :internal, call: :internal },
+               Ringspun::ConcurrentProc::Handler => { initialize: :internal, call: :internal } }.freeze
 
   # Inherited, and taking arguments here that they do not take there.
   SAID_AGAIN = { Ringspun::SizedQueue => %i[push enq] }.freeze
 
+  # Of which no more can be looked at here than that it makes sense.
+  UNSAID = [RBS::AST::Declarations::TypeAlias, RBS::AST::Declarations::Interface, RBS::AST::Declarations::ClassAlias].freeze
+
   # What the signatures say of one class or module. Methods map to the shapes of their overloads; nil: it is an alias.
-  Said = Struct.new(:superclass, :instance, :singleton, :constants) do
-    def self.nothing = new(nil, {}, {}, [])
+  Said = Struct.new(:superclass, :instance, :singleton, :constants, :hidden) do
+    def self.nothing = new(nil, {}, {}, [], [])
   end
 
   # How a method can be called: positional arguments it needs and at most takes (nil: any number), and its keywords.
@@ -77,6 +81,12 @@ class SignaturesTest < Minitest::Test
       assert_equal each.singleton_methods(false).sort - structs_own(each), said.fetch(each.name).singleton.keys.sort,
                    "#{each.name}...."
     end
+  end
+
+  def test_private_methods_that_signatures_name
+    hidden = MODULES.flat_map { |each| said.fetch(each.name).hidden.map { |name| [each, name] } }
+    refute_empty hidden
+    hidden.each { |each, name| assert each.private_method_defined?(name, false), "#{each.name}##{name}" }
   end
 
   def test_methods_take_the_arguments_that_their_signatures_name
@@ -149,13 +159,15 @@ class SignaturesTest < Minitest::Test
     @said ||= Hash.new { |hash, name| hash[name] = Said.nothing }.tap do |said|
       SIGNATURES.each do |path|
         _buffer, _directives, declarations = RBS::Parser.parse_signature(RBS::Buffer.new(name: path, content: File.read(path)))
-        declarations.each { |declaration| read(declaration, said, "") }
+        # Of `require "concurrently"` see concurrently/signatures.rb.
+        ours = declarations.grep(RBS::AST::Declarations::Module).select { |declaration| declaration.name.name == :Ringspun }
+        ours.each { |declaration| read(declaration, said, "") }
       end
     end
   end
 
   def read(declaration, said, namespace)
-    return if declaration.is_a?(RBS::AST::Declarations::TypeAlias) || declaration.is_a?(RBS::AST::Declarations::Interface)
+    return if UNSAID.any? { |kind| declaration.is_a?(kind) }
 
     if declaration.is_a?(RBS::AST::Declarations::Constant)
       said[namespace.delete_suffix("::")].constants << declaration.name.name
@@ -176,9 +188,11 @@ class SignaturesTest < Minitest::Test
   def read_member(member, here)
     case member
     when RBS::AST::Members::MethodDefinition
+      return here.hidden << member.name if member.visibility == :private
+
       shapes = member.overloads.map { |overload| Shape.of_signature(overload.method_type.type) }
       (member.singleton? ? here.singleton : here.instance)[member.name] = shapes
-    when RBS::AST::Members::Include
+    when RBS::AST::Members::Include, RBS::AST::Members::Extend, RBS::AST::Members::Prepend
       nil # the methods are the module's
     when RBS::AST::Members::Alias
       here.instance[member.new_name] = nil

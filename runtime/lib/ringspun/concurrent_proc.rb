@@ -5,13 +5,14 @@ module Ringspun
   #
   # It is a Proc in all other respects. `yield` and `&` call what it was made of, without an evaluation.
   class ConcurrentProc
-    # What is called for an event; {#cancel} takes it back.
+    # What is called for events; {#cancel} takes it back.
     class Handler
       # @api private
-      def initialize(handlers, block)
-        @handlers = handlers
+      def initialize(lists, of_class, block)
+        @lists = lists
+        @of_class = of_class
         @block = block
-        handlers << self
+        lists.each { |list| list << self }
       end
 
       # It is not called any more.
@@ -19,31 +20,35 @@ module Ringspun
       # @return [Handler] self
       # @since 0.1.0
       def cancel
-        @handlers.delete(self)
+        @lists.each { |list| list.delete(self) }
         self
       end
 
       # @api private
-      def call(concurrent_proc, *arguments) = concurrent_proc.instance_exec(*arguments, &@block)
+      def call(concurrent_proc, *arguments)
+        @of_class ? concurrent_proc.instance_exec(*arguments, &@block) : @block.call(*arguments)
+      end
     end
 
     # Handlers of a proc, and, for all that are made of it, of a class.
     module Handlers
-      # Has the block called, as if it were a method of the proc, whenever that event is triggered. A run that ends by an error
-      # triggers :error, with the error: first for the class, then for the proc.
+      # Has the block called whenever one of those events is triggered. A run that ends by an error triggers :error, with the
+      # error: first for the class, then for the proc. A handler of a class runs as if it were a method of the proc.
       #
-      # @param event [Symbol]
+      # @param events [Array<Symbol>]
       # @yieldparam error [Exception]
       # @return [Handler]
       # @raise [UsageError] without a block
       # @since 0.1.0
-      def on(event, &block)
-        raise UsageError, "on(#{event.inspect}) needs a block" unless block
+      def on(*events, &block)
+        raise UsageError, "on(#{events.map(&:inspect).join(", ")}) needs a block" unless block
 
-        Handler.new((@handlers ||= {})[event] ||= [], block)
+        @handlers ||= {}
+        Handler.new(events.map { |event| @handlers[event] ||= [] }, is_a?(Class), block)
       end
 
-      # @api private
+      private
+
       def handlers(event) = @handlers ? @handlers.fetch(event, []).dup : []
     end
 
@@ -64,7 +69,7 @@ module Ringspun
     # @return [Boolean] whether there was one
     # @since 0.1.0
     def trigger(event, *arguments)
-      called = self.class.all_handlers(event) + handlers(event)
+      called = self.class.__send__(:all_handlers, event) + handlers(event)
       called.each { |handler| handler.call(self, *arguments) }
       !called.empty?
     end
@@ -80,47 +85,52 @@ module Ringspun
         super
       end
 
-      # Where the errors that end runs are written to: an IO, a Logger, or nil for nowhere; $stderr unless told otherwise.
+      # Where the errors that end runs are written to: an IO, a Logger, or nil for nowhere; $stderr unless told otherwise. Of a
+      # subclass, where those of its procs are.
       #
       # @param output [IO, Logger, nil, false]
       # @raise [UsageError] for anything else
       # @since 0.1.0
       def error_log_output=(output)
-        write = writer_to(output)
-        @error_log&.cancel
-        @error_log = write && on(:error) { |error| write.call(ConcurrentProc.message_of(self, error)) }
+        @error_log = output ? [writer_to(output)] : []
       end
 
-      # @api private
-      def message_of(concurrent_proc, error)
+      # What is written of an error. A subclass may say it in another way.
+      #
+      # @param concurrent_proc [ConcurrentProc]
+      # @param error [Exception]
+      # @return [String]
+      # @since 0.1.0
+      def default_error_log_message(concurrent_proc, error)
         place = concurrent_proc.source_location&.join(":") || "unknown"
         "Concurrent proc at #{place} ended with #{error.full_message(highlight: false)}"
       end
 
-      # @return [Class] of the evaluations of its runs, where none was asked for
-      # @api private
+      private
+
+      # Of the evaluations of its runs, where none was asked for.
       def evaluation_class = Evaluation
 
-      # @api private
-      def all_handlers(event)
-        above = superclass.respond_to?(:all_handlers) ? superclass.all_handlers(event) : []
+      # What is called for that event: the handlers of the classes, from the first one down, and before them who writes errors.
+      def all_handlers(event) = (event == :error ? error_log : []) + inherited_handlers(event)
+
+      def error_log = @error_log || superclass.__send__(:error_log)
+
+      def inherited_handlers(event)
+        above = equal?(ConcurrentProc) ? [] : superclass.__send__(:inherited_handlers, event)
         above + handlers(event)
       end
 
-      private
-
       def writer_to(output)
-        if !output then nil
-        elsif output.respond_to?(:error) then ->(message) { output.error(message) }
-        elsif output.respond_to?(:write) then ->(message) { output.write(message) }
-        else
-          raise UsageError, "error_log_output: expected an IO, a Logger, nil or false, got #{output.inspect}"
-        end
+        verb = %i[error puts].find { |name| output.respond_to?(name) }
+        raise UsageError, "error_log_output: expected an IO, a Logger, nil or false, got #{output.inspect}" unless verb
+
+        ->(failed, error) { output.public_send(verb, failed.class.default_error_log_message(failed, error)) }
       end
     end
 
     # Whatever it is then: a program may have put another in its place.
-    self.error_log_output = Object.new.tap { |stderr| def stderr.write(message) = $stderr.write(message) }
+    self.error_log_output = Object.new.tap { |stderr| def stderr.puts(message) = $stderr.puts(message) }
   end
 
   class << self

@@ -4,8 +4,8 @@ module Ringspun
   # For `using Ringspun::Refinements`: what collections do with evaluations.
   module Refinements
     refine Enumerable do
-      # Maps the elements in strands of their own, at most `limit` of them at once: the next element is asked for when there is room.
-      # The first error cancels the others and is raised.
+      # Maps the elements in strands of their own, at most `limit` of them at once: the next element is asked for when there is
+      # room. The first error cancels the others and is raised.
       #
       # May switch strands.
       #

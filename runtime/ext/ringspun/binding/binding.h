@@ -330,6 +330,7 @@ void rsb_init_simulation(void);
 void rsb_init_inspector(void);
 void rsb_init_evaluation(void);
 void rsb_init_concurrent_proc(void);
+void rsb_init_start(void);
 void rsb_init_readiness(void);
 void rsb_init_api(void);
 

@@ -279,7 +279,8 @@ static VALUE raise_or_return(VALUE result) {
  */
 static VALUE evaluation_await_result(int argc, VALUE *argv, VALUE self) {
     await_call call = {.evaluation = rsb_evaluation_get(self), .limit = limit_of(argc, argv)};
-    call.machine = machine_of(call.evaluation);
+    /* A result that is known needs no machine: it may be closed by now, or another thread's. */
+    if (RS_LIKELY(call.evaluation->state != RSB_CONCLUDED)) call.machine = machine_of(call.evaluation);
     if (RS_LIKELY(!rb_block_given_p())) return raise_or_return(await(call.machine, call.evaluation, &call.limit));
     return raise_or_return(rb_yield(await_or_timeout(&call)));
 }
@@ -554,7 +555,8 @@ void rsb_init_evaluation(void) {
     rsb_cEvaluation = rb_define_class_under(rsb_mRingspun, "Evaluation", rb_cObject);
     rb_undef_alloc_func(rsb_cEvaluation);
     rsb_eEvaluation = rb_define_class_under(rsb_cEvaluation, "Error", rsb_eError);
-    rb_define_class_under(rsb_cEvaluation, "TimeoutError", rsb_eEvaluation);
+    VALUE timeout_error = rb_define_class_under(rsb_cEvaluation, "TimeoutError", rsb_eEvaluation);
+    (void)timeout_error; /* the reference finds classes by their variables */
     rb_define_const(rsb_cEvaluation, "Cancelled", rsb_eCancelled);
     rb_define_singleton_method(rsb_cEvaluation, "current", evaluation_current, 0);
     rb_define_method(rsb_cEvaluation, "initialize_copy", refuse_copy, 1);

@@ -69,6 +69,7 @@ typedef struct rsb_closing {
     VALUE io;
     int fds[2];
     int count;
+    bool within;                /* IO#close calls us, and not we it */
     int64_t result;
 } closing;
 
@@ -130,7 +131,8 @@ static VALUE close_object(VALUE argument) {
     if (two) begin_closing(c, rsb_io_fd(c->machine, writing));
     for (int i = 0; i < c->count; i++) end_ops_on(c->machine, c->fds[i]);
     rsb_running(c->machine)->closing = c;
-    rb_funcall(c->io, rb_intern("close"), 0);
+    if (c->within) rb_call_super(0, NULL);
+    else rb_funcall(c->io, rb_intern("close"), 0);
     return Qnil;
 }
 
@@ -154,11 +156,42 @@ static VALUE machine_close(int argc, VALUE *argv, VALUE self) {
     return Qnil;
 }
 
-void rsb_close(rsb_machine *machine, VALUE io) {
-    closing c = {.machine = machine, .io = io};
+static void close_it(rsb_machine *machine, VALUE io, bool within) {
+    closing c = {.machine = machine, .io = io, .within = within};
     int fd = rsb_io_fd(machine, io);
     rb_ensure(RB_FIXNUM_P(io) ? close_number : close_object, (VALUE)&c, end_closing, (VALUE)&c);
     if (c.result < 0) rsb_fail(c.result, "close", fd);
+}
+
+void rsb_close(rsb_machine *machine, VALUE io) { close_it(machine, io, false); }
+
+/* Whether a strand waits for it. One that others are closing already is not looked at: they have told whoever waits. */
+static bool is_awaited(rsb_machine *machine, VALUE io) {
+    if (RTEST(rb_funcall(io, rb_intern("closed?"), 0))) return false;
+    VALUE ends[2] = {io, rb_io_get_write_io(io)};
+    for (int i = 0; i < 2; i++) {
+        if (i > 0 && (ends[i] == io || RTEST(rb_funcall(ends[i], rb_intern("closed?"), 0)))) continue;
+        uint32_t fd = (uint32_t)rb_io_descriptor(ends[i]);
+        const rs_descriptors *known = &machine->engine.descriptors;
+        if (fd < known->capacity && known->table[fd].first && !known->table[fd].closing) return true;
+    }
+    return false;
+}
+
+/* Closes the IO, as always, and before that ends the waits for it of this thread's strands, by an IOError.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE io_close(VALUE self) {
+    rsb_machine *machine = rsb_existing();
+    if (machine) rsb_notice_fork(machine);
+    if (RS_LIKELY(!machine || machine->engine.ops.in_flight == 0)) return rb_call_super(0, NULL);
+    if (rsb_between_strands(machine) || machine->engine.backend->closed_world || !is_awaited(machine, self)) return rb_call_super(0, NULL);
+    close_it(machine, self, true);
+    return Qnil;
 }
 
 /* --- files --- */
@@ -322,5 +355,7 @@ void rsb_init_file(void) {
     rb_define_method(rsb_cMachine, "statx", machine_statx, 1);
     rb_define_method(rsb_cMachine, "pipe", machine_pipe, 0);
     rb_define_method(rsb_cMachine, "poll", machine_poll, 2);
+    VALUE streams = rb_define_module_under(rsb_mRingspun, "IOMethods");
+    rb_define_method(streams, "close", io_close, 0);
     rsb_init_child();
 }

@@ -53,6 +53,7 @@ void Init_native(void) {
     rsb_init_inspector();
     rsb_init_evaluation();
     rsb_init_concurrent_proc();
+    rsb_init_start();
     rsb_init_readiness();
     rsb_init_api();
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) rb_intern(symbols[i]);

@@ -1,32 +1,60 @@
 /* readiness: waiting for an IO as an evaluation does. */
 #include "evaluation.h"
+#include "io.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <ruby/io.h>
 
 static ID option_names[3];
 
-static VALUE await_ready(int argc, VALUE *argv, VALUE io, uint32_t events, const char *what) {
-    VALUE given[3] = {Qundef, Qundef, Qundef}, options, value;
-    rb_scan_args(argc, argv, "0:", &options);
-    if (RS_UNLIKELY(!NIL_P(options))) rb_get_kwargs(options, option_names, 0, 3, given);
-    rsb_limit limit = {given[0] == Qundef ? Qnil : given[0], given[1]};
+typedef struct {
+    rsb_limit limit;
+    bool poll_first;
+} options;
+
+/* A Hash in braces too, which programs for old Rubies pass on. */
+static options options_of(int argc, const VALUE *argv) {
+    VALUE given[3] = {Qundef, Qundef, Qundef};
+    rb_check_arity(argc, 0, 1);
+    if (argc > 0) rb_get_kwargs(rb_convert_type(argv[0], T_HASH, "Hash", "to_hash"), option_names, 0, 3, given);
+    return (options){{given[0] == Qundef ? Qnil : given[0], given[1]}, given[2] == Qundef || RTEST(given[2])};
+}
+
+static VALUE await_ready(const options *how, VALUE io, uint32_t events, const char *what, bool *closed) {
+    VALUE value;
     rsb_machine *machine = rsb_current();
-    rs_request request = {.kind = RS_OP_POLL, .fd = rsb_fd(io), .flags = events};
-    int64_t result = -EAGAIN;
-    if (given[2] == Qundef || RTEST(given[2])) {
-        rsb_after_inline(machine);
-        result = rs_try(&machine->engine, &request);
-    }
+    int fd = how->poll_first ? rsb_op_fd(machine, io) : rsb_io_fd(machine, io);
+    rs_request request = {.kind = RS_OP_POLL, .fd = fd, .flags = events};
+    int64_t result = how->poll_first ? rs_try(&machine->engine, &request) : -EAGAIN;
     if (result == -EAGAIN) {
-        int64_t deadline_ns = rsb_limit_end(machine, &limit);
+        int64_t deadline_ns = rsb_limit_end(machine, &how->limit);
         rsb_resumable(machine);
         result = rsb_perform_until(machine, &request, deadline_ns, NULL, NULL);
         if (rsb_was_resumed(machine, RS_WAKE_VALUE, &value)) return value;
-        if (result == -ETIMEDOUT) return rsb_limit_passed(machine, &limit);
+        if (result == -ETIMEDOUT) return rsb_limit_passed(machine, &how->limit);
     }
-    if (RS_UNLIKELY(result < 0)) rsb_fail(result, what, request.fd);
-    return Qtrue;
+    if (RS_LIKELY(result >= 0)) return Qtrue;
+    if (closed && result == -EBADF) *closed = true;
+    else rsb_fail(result, what, fd);
+    return Qnil;
+}
+
+static VALUE await_argument(int argc, const VALUE *argv, uint32_t events, const char *what) {
+    if (argc == 0) rb_raise(rsb_eUsage, "%s: expected an IO", what);
+    options how = options_of(argc - 1, argv + 1);
+    return await_ready(&how, events == POLLOUT ? rsb_writing_end(argv[0]) : argv[0], events, what, NULL);
+}
+
+/* As Ruby's own methods of an IO, with IOError for one that is closed, before or meanwhile. */
+static VALUE await_self(int argc, const VALUE *argv, VALUE io, uint32_t events, const char *what) {
+    options how = options_of(argc, argv);
+    VALUE end = events == POLLOUT ? rb_io_get_write_io(io) : io;
+    bool closed = false;
+    rb_io_descriptor(end);
+    VALUE value = await_ready(&how, end, events, what, &closed);
+    if (RS_UNLIKELY(closed)) rb_raise(rb_eIOError, "stream closed in another strand");
+    return value;
 }
 
 /* Waits until the IO can be read from without waiting, or has come to its end.
@@ -42,8 +70,7 @@ static VALUE await_ready(int argc, VALUE *argv, VALUE io, uint32_t events, const
  * @since 0.1.0
  */
 static VALUE module_await_readable(int argc, VALUE *argv, VALUE module) {
-    if (argc == 0) rb_raise(rsb_eUsage, "await_readable: expected an IO");
-    return await_ready(argc - 1, argv + 1, argv[0], POLLIN, "await_readable");
+    return await_argument(argc, argv, POLLIN, "await_readable");
 }
 
 /* Waits until the IO can be written to without waiting.
@@ -56,8 +83,7 @@ static VALUE module_await_readable(int argc, VALUE *argv, VALUE module) {
  * @since 0.1.0
  */
 static VALUE module_await_writable(int argc, VALUE *argv, VALUE module) {
-    if (argc == 0) rb_raise(rsb_eUsage, "await_writable: expected an IO");
-    return await_ready(argc - 1, argv + 1, argv[0], POLLOUT, "await_writable");
+    return await_argument(argc, argv, POLLOUT, "await_writable");
 }
 
 /* {Ringspun.await_readable} of this IO.
@@ -66,9 +92,10 @@ static VALUE module_await_writable(int argc, VALUE *argv, VALUE module) {
  *
  * @return [true] or what {Evaluation#resume!} says
  * @raise [Evaluation::TimeoutError] when the time is up
+ * @raise [IOError] when it is closed, or is closed meanwhile
  * @since 0.1.0
  */
-static VALUE io_await_readable(int argc, VALUE *argv, VALUE io) { return await_ready(argc, argv, io, POLLIN, "await_readable"); }
+static VALUE io_await_readable(int argc, VALUE *argv, VALUE io) { return await_self(argc, argv, io, POLLIN, "await_readable"); }
 
 /* {Ringspun.await_writable} of this IO.
  *
@@ -76,9 +103,10 @@ static VALUE io_await_readable(int argc, VALUE *argv, VALUE io) { return await_r
  *
  * @return [true] or what {Evaluation#resume!} says
  * @raise [Evaluation::TimeoutError] when the time is up
+ * @raise [IOError] when it is closed, or is closed meanwhile
  * @since 0.1.0
  */
-static VALUE io_await_writable(int argc, VALUE *argv, VALUE io) { return await_ready(argc, argv, io, POLLOUT, "await_writable"); }
+static VALUE io_await_writable(int argc, VALUE *argv, VALUE io) { return await_self(argc, argv, io, POLLOUT, "await_writable"); }
 
 void rsb_init_readiness(void) {
     option_names[0] = rb_intern("within");

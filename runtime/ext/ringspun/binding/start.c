@@ -155,9 +155,21 @@ typedef struct {
     rsb_frame *frame;
 } run_call;
 
+/* Procs of this class are called by their method #traced_call, which logs; 0: none are. */
+static VALUE traced_class;
+
+static bool is_traced(VALUE proc) { return RS_UNLIKELY(traced_class != 0) && rb_obj_is_kind_of(proc, traced_class); }
+
+RSB_APART static VALUE call_traced(const rsb_start *start) {
+    VALUE arguments = start->arguments ? start->arguments : rb_ary_new();
+    return rb_funcall_with_block_kw(start->proc, rb_intern("traced_call"), (int)RARRAY_LEN(arguments), RARRAY_CONST_PTR(arguments),
+                                    start->block, start->keywords ? RB_PASS_KEYWORDS : RB_NO_KEYWORDS);
+}
+
 static VALUE call_proc(VALUE argument) {
     const rsb_start *start = ((run_call *)argument)->start;
     if (RS_UNLIKELY(start->storage && !NIL_P(start->storage))) rsb_fiber_set_storage(start->storage);
+    if (is_traced(start->proc)) return call_traced(start);
     if (RS_LIKELY(!start->arguments)) return rb_proc_call_with_block(start->proc, 0, NULL, start->block);
     return rb_proc_call_with_block_kw(start->proc, (int)RARRAY_LEN(start->arguments), RARRAY_CONST_PTR(start->arguments), start->block,
                                       start->keywords ? RB_PASS_KEYWORDS : RB_NO_KEYWORDS);
@@ -306,4 +318,14 @@ bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, b
     *value = rsb_evaluation_of_frame(machine, frame);
     RB_GC_GUARD(handle);
     return false;
+}
+
+static VALUE proc_set_trace(VALUE class, VALUE traced) {
+    traced_class = RTEST(traced) ? traced : 0;
+    return traced;
+}
+
+void rsb_init_start(void) {
+    rb_gc_register_address(&traced_class);
+    rb_define_private_method(rb_singleton_class(rsb_cConcurrentProc), "trace=", proc_set_trace, 1);
 }

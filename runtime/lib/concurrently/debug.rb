@@ -1,0 +1,150 @@
+# frozen_string_literal: true
+
+module Concurrently
+  # Logs where the evaluations of {Concurrently::Proc}s begin, wait, go on and end, in the order in which that happens:
+  #
+  #     .---- BEGIN 2s main.rb:4
+  #     '-> SUSPEND 2s main.rb:6:in `block in <main>'
+  #     |  SCHEDULE 2s from main.rb:12:in `block in <main>'
+  #     .--- RESUME 2s main.rb:6:in `block in <main>'
+  #     '-----> END 2s main.rb:4
+  #
+  # An evaluation ends by END, by CANCEL when it was cancelled, or by ERROR. It costs nothing before it is enabled.
+  module Debug
+    LIBRARY = "#{File.expand_path("..", __dir__)}/".freeze
+    private_constant :LIBRARY
+
+    @begun = {}.compare_by_identity # evaluations that are logged => where their proc stands
+
+    class << self
+      # Logs from now on, at the level `debug`.
+      #
+      # @param logger [Logger, nil] nil: no more
+      # @param filter [Array<String>, false] parts of paths: of a backtrace, the first place with one of them is logged, and
+      #   nothing of an evaluation whose proc stands at no such place
+      # @return [true]
+      # @since 0.1.0
+      def enable(logger, filter = false)
+        @logger = logger
+        @filter = filter
+        install unless @installed
+        Proc.__send__(:trace=, logger ? Proc : nil)
+        true
+      end
+
+      # @api private
+      def traced(evaluation, place)
+        log_begin(evaluation, place)
+        value = yield
+      rescue Evaluation::Cancelled
+        log_end("'--> CANCEL", evaluation)
+        raise
+      rescue Exception
+        log_end("'---> ERROR", evaluation)
+        raise
+      else
+        log_end("'-----> END", evaluation)
+        value
+      end
+
+      # The evaluation that runs is about to do something that others run meanwhile.
+      #
+      # @api private
+      def suspended(places)
+        evaluation = Evaluation.current
+        log_if_begun("'-> SUSPEND", evaluation, places)
+        yield
+      ensure
+        log_if_begun(".--- RESUME", evaluation, places)
+      end
+
+      # @api private
+      def log_schedule(evaluation, places)
+        place = @logger && places.find { |each| shown?(each) }
+        @logger.debug("#{@begun.key?(Evaluation.current) ? "|" : " "}  SCHEDULE #{id_of(evaluation)} from #{place}") if place
+      end
+
+      private
+
+      def install
+        @installed = true
+        Proc.prepend(Runs)
+        KernelMethods.prepend(Waits)
+        IOMethods.prepend(IOWaits)
+        Evaluation.prepend(Awaits)
+      end
+
+      def log_begin(evaluation, place)
+        return unless @logger && shown?(place)
+
+        @begun[evaluation] = place
+        @logger.debug(".---- BEGIN #{id_of(evaluation)} #{place}")
+      end
+
+      def log_if_begun(what, evaluation, places)
+        return unless @logger && @begun.key?(evaluation)
+
+        place = places.find { |each| shown?(each) }
+        @logger.debug("#{what} #{id_of(evaluation)} #{place}") if place
+      end
+
+      def log_end(what, evaluation)
+        place = @begun.delete(evaluation)
+        @logger.debug("#{what} #{id_of(evaluation)} #{place}") if @logger && place
+      end
+
+      def id_of(evaluation) = evaluation.__id__.to_s(36)
+
+      def shown?(place) = @filter ? @filter.any? { |part| place.include?(part) } : !place.start_with?(LIBRARY)
+    end
+
+    # Runs of procs.
+    module Runs
+      CALL = ::Proc.instance_method(:call)
+      private_constant :CALL
+
+      def call(...) = Debug.suspended(caller) { super }
+      def [](...) = Debug.suspended(caller) { super }
+      def call_nonblock(...) = Debug.suspended(caller) { super }
+
+      def traced_call(...)
+        Debug.traced(Evaluation.current, (source_location || ["unknown"]).join(":")) { CALL.bind_call(self, ...) }
+      end
+    end
+
+    # Waits for a time, for {Evaluation#resume!}, for the first of several.
+    module Waits
+      private
+
+      def wait(...) = Debug.suspended(caller) { super }
+      def await_resume!(...) = Debug.suspended(caller) { super }
+
+      def await_fastest(*evaluations, **limit)
+        evaluations.any?(&:concluded?) ? super : Debug.suspended(caller) { super }
+      end
+    end
+
+    # Waits for an IO; as in the gem, every one of them lets others run, so that what is logged is so.
+    module IOWaits
+      def await_readable(limit = {}) = Debug.suspended(caller) { super(**limit, poll_first: false) }
+      def await_writable(limit = {}) = Debug.suspended(caller) { super(**limit, poll_first: false) }
+    end
+
+    # Waits for an evaluation.
+    module Awaits
+      def await_result(*limit)
+        return super if concluded?
+
+        result, = Debug.suspended(caller) { super(*limit) { |value| [value] } }
+        result = yield result if block_given?
+        result.is_a?(Exception) ? raise(result) : result
+      end
+
+      def resume!(*)
+        Debug.log_schedule(self, caller)
+        super
+      end
+    end
+    private_constant :Runs, :Waits, :IOWaits, :Awaits
+  end
+end
