@@ -111,6 +111,19 @@ class BenchTest::ReportTest < Minitest::Test
     elements.each { |line| assert_match %r{\A<(rect [^<>]+/|text [^<>]+>[^<>]*</text)>\z}, line }
   end
 
+  def test_the_key_of_a_chart_with_everyone_fits
+    table = BenchTest.table do
+      (Bench::Chart::COLOURS.keys - ["floor", "ringspun", "ringspun epoll"]).each { |name| contender(name) {} }
+      contender("ringspun") {}
+      floor("stream.c") { |**| [] }
+    end
+    svg = Bench::Chart.new([BenchTest.result(table.narrowed(backends: %w[uring epoll]))]).to_s
+    keys = svg.scan(/<rect class="key" x="([\d.]+)"/).flatten.map(&:to_f)
+    assert_equal Bench::Chart::COLOURS.size, keys.size
+    assert_operator keys.first, :>=, 0
+    assert_operator keys.last + Bench::Chart::KEY, :<=, svg[/viewBox="0 0 (\d+)/, 1].to_i
+  end
+
   def test_numbers_are_readable
     assert_equal "1,234,567 op/s", Bench::Metric[:rate].brief(1_234_567.2)
     assert_equal "12.3 ns", Bench::Metric[:real_ns].brief(12.31)
@@ -126,6 +139,9 @@ class BenchTest::ReportTest < Minitest::Test
     sample = BenchTest.sample(user: 1.0, system: 1.0, real: 4.0, operations: 1000)
     assert_equal([4e6, 2e6, 250.0], %i[real_ns cpu_ns rate].map { |name| Bench::Metric[name].read(sample) })
     assert_nil Bench::Metric[:real_ns].read(BenchTest.sample)
+    assert_equal([nil, nil], %i[gc_rate objects].map { |name| Bench::Metric[name].read(sample) })
+    noted = sample.merge("notes" => { "gc_real" => 5.0, "allocated" => 2001 })
+    assert_equal([200.0, 2.001], %i[gc_rate objects].map { |name| Bench::Metric[name].read(noted) })
     assert_nil Bench::Metric[:real_ns].read(BenchTest.sample(operations: 0))
   end
 

@@ -3,19 +3,32 @@
 require_relative "test_helper"
 
 class BenchTest::TablesTest < Minitest::Test
+  OF_CONCURRENT_PROCS = %w[call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations].freeze
+
   def test_all_tables_are_there_in_the_order_of_the_report
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue switch timeout spawn beside_cpu parked
-                    echo armed accept files timers idle batch http tls keep_alive pg], BenchTest.tables.map(&:name)
+                    echo armed accept files timers idle batch call_methods calls_awaiting wait_methods
+                    call_methods_waiting waiting_evaluations http tls keep_alive pg], BenchTest.tables.map(&:name)
   end
 
   def test_every_table_has_all_contenders_and_says_what_it_does
-    BenchTest.tables.each do |table|
+    (BenchTest.tables - of_concurrent_procs).each do |table|
       peers = table.name == "batch" ? [] : %w[threads async]
       assert_equal peers, table.peers.map(&:name) - %w[uringmachine], table.name
       ours = ["ringspun", "ringspun epoll", "ringspun sqpoll"]
       ours.unshift("ringspun fs") unless %w[batch http tls keep_alive pg].include?(table.name)
       assert_equal ours, table.contenders.filter_map { _1.backend && _1.name }
       refute_empty table.about, table.name
+    end
+  end
+
+  def test_concurrent_procs_are_beside_the_gem_and_the_drop_in
+    of_concurrent_procs.each do |table|
+      floor = table.name == "waiting_evaluations" ? "bare fiber" : "plain proc"
+      assert_equal ["concurrently", "ringspun", "ringspun epoll", "drop-in", floor], table.contenders.map(&:name)
+      assert_equal %w[concurrently], table.peers.map(&:name)
+      refute_empty table.about, table.name
+      assert_empty %i[rate gc_rate objects] - table.columns, table.name
     end
   end
 
@@ -49,6 +62,8 @@ class BenchTest::TablesTest < Minitest::Test
   end
 
   private
+
+  def of_concurrent_procs = BenchTest.tables.select { |table| OF_CONCURRENT_PROCS.include?(table.name) }
 
   # Two at a time: most of it is the start of children.
   def work

@@ -56,6 +56,26 @@ class BenchTest::TargetTest < Minitest::Test
     assert_equal [false, "50% (2.00 x to 3.00 x)"], flatness(table, 3.0)
   end
 
+  def test_flatness_of_a_number_over_the_rows_or_over_two
+    table = BenchTest.usual_table("total flat within 25%", "async: total flat within 0% at N=2 and N=1",
+                                  "total flat within 25% at N=1 and N=7")
+    result = BenchTest.result(table, ringspun: 2.0)
+    2.times { result.rows.last.add(table.contender("ringspun"), BenchTest.sample(user: 3.0, system: 0.0)) }
+    assert_equal([[false, "50% (2.00 s to 3.00 s)"], [true, "0% (1.00 s to 1.00 s)"], [nil, "a number is missing"]],
+                 result.verdicts.map { |verdict| [verdict.met, verdict.measured] })
+  end
+
+  def test_a_contender_with_a_hyphen_is_one
+    table = BenchTest.table do
+      contender("concurrently") {}
+      contender("drop-in") {}
+      contender("ringspun") {}
+      targets "drop-in: total >= 5 x concurrently"
+    end
+    result = BenchTest.result(table, "drop-in": 10.0, concurrently: 2.0)
+    assert_equal [true, "5.00 x"], result.verdicts.first.then { |verdict| [verdict.met, verdict.measured] }
+  end
+
   def test_without_a_number_there_is_no_verdict
     gone = { "unavailable" => "no compiler" }
     assert_verdict nil, "a number is missing", "total <= 2.2 x floor", floor: gone

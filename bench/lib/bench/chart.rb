@@ -7,13 +7,15 @@ module Bench
   # longest bar is the slowest contender, and each bar carries its number.
   class Chart
     # Whoever has no colour is not drawn.
-    COLOURS = { "threads" => "#9aa5b1", "async" => "#e0a458", "uringmachine" => "#b07aa1", SUBJECT => "#2a7de1",
-                Bench.subject_on("epoll") => "#8fbcee", "engine" => "#1b4f91", "floor" => "#3c4858" }.freeze
+    COLOURS = { "threads" => "#9aa5b1", "async" => "#e0a458", "uringmachine" => "#b07aa1",
+                ConcurrentProcs::PEER => "#b5651d", SUBJECT => "#2a7de1",
+                Bench.subject_on("epoll") => "#8fbcee", DROP_IN => "#5aa9a3", "engine" => "#1b4f91", "floor" => "#3c4858" }.freeze
     BAR = 12
     GAP = 22
     LEFT = 240
     WIDTH = 520
     RIGHT = 120
+    KEY = 92
 
     Group = Data.define(:label, :bars)
     Bar = Data.define(:name, :value, :text)
@@ -53,8 +55,10 @@ module Bench
 
     def legend
       drawn = @groups.flat_map { |group| group.bars.map(&:name) }
-      COLOURS.slice(*COLOURS.keys & drawn).each_with_index.map do |(name, colour), index|
-        x = LEFT + index * 92
+      keys = COLOURS.slice(*drawn)
+      left = [LEFT, LEFT + WIDTH + RIGHT - keys.size * KEY].min
+      keys.each_with_index.map do |(name, colour), index|
+        x = left + index * KEY
         [rectangle(x, 16, 10, 10, colour), text(x + 16, 25, name)]
       end
     end

@@ -4,7 +4,8 @@ module Bench
   # The table for the README: one line per row, the headline metric of each contender, and what the floor says. A column
   # without a number is left out, and so is what few machines should run: a reader wants it narrow.
   class MarkdownReport
-    CONTENDERS = ["threads", "async", "uringmachine", SUBJECT, Bench.subject_on("epoll"), "floor"].freeze
+    CONTENDERS = ["threads", "async", "uringmachine", ConcurrentProcs::PEER,
+                  SUBJECT, Bench.subject_on("epoll"), DROP_IN, "floor"].freeze
     RATIOS = ["to the floor", "to the best peer"].freeze
 
     def initialize(facts, options, results)

@@ -32,6 +32,22 @@ module Bench
       value
     end
 
+    # For a column beside the reading: the region as it is in a program, with what the collector takes.
+    def time_with_gc
+      GC.start
+      clock = now
+      yield.tap { note(:gc_real, now - clock) }
+    end
+
+    # `measure` without the collector, and the objects that were made meanwhile.
+    def measure_without_gc(&)
+      GC.disable
+      allocated = GC.stat(:total_allocated_objects)
+      measure(&).tap { note(:allocated, GC.stat(:total_allocated_objects) - allocated) }
+    ensure
+      GC.enable
+    end
+
     # For a table that reports per operation.
     attr_reader :operations
 

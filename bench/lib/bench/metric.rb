@@ -27,11 +27,13 @@ module Bench
   end
 
   class Metric
-    per_operation = lambda do |sample, seconds|
+    each = lambda do |sample, number|
       operations = sample["operations"]
-      seconds * 1e9 / operations if operations&.positive?
+      number.to_f / operations if number && operations&.positive?
     end
+    per_operation = ->(sample, seconds) { each.(sample, seconds * 1e9) }
     total = ->(sample) { sample["user"] + sample["system"] }
+    rate = ->(sample, seconds) { sample["operations"] / seconds if sample["operations"] && seconds }
     note = ->(name) { ->(sample) { sample["notes"]&.fetch(name, nil) } }
 
     ALL = [
@@ -41,7 +43,9 @@ module Bench
       [:real, "real", "s", "(%10.6f)", ->(sample) { sample["real"] }],
       [:real_ns, "real ns/op", "ns", "%.1f", ->(sample) { per_operation.(sample, sample["real"]) }],
       [:cpu_ns, "cpu ns/op", "ns", "%.1f", ->(sample) { per_operation.(sample, total.(sample)) }],
-      [:rate, "op/s", "op/s", "%.0f", ->(sample) { sample["operations"] && sample["operations"] / sample["real"] }],
+      [:rate, "op/s", "op/s", "%.0f", ->(sample) { rate.(sample, sample["real"]) }],
+      [:gc_rate, "GC on op/s", "op/s", "%.0f", ->(sample) { rate.(sample, note.("gc_real").(sample)) }],
+      [:objects, "objects/op", "objects", "%.2f", ->(sample) { each.(sample, note.("allocated").(sample)) }],
       [:syscalls, "syscalls/op", "calls", "%.4f", ->(sample) { sample["syscalls"] }],
       [:maps_growth, "mappings +", "mappings", "%d", note.("maps_growth")],
       [:parked, "parked", "strands", "%d", note.("parked")],

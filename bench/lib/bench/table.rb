@@ -14,6 +14,9 @@ module Bench
   # Stock Ruby classes on its fiber scheduler, on the main backend only.
   SCHEDULED = "#{SUBJECT} fs"
 
+  # What is loaded in the place of the gem `concurrently`, on the main backend only.
+  DROP_IN = "drop-in"
+
   def self.subject_on(backend) = backend == MAIN_BACKEND ? SUBJECT : "#{SUBJECT} #{backend}"
 
   # Raised by a contender that cannot run here, with the reason that the report prints.
@@ -145,12 +148,12 @@ module Bench
         rows << Row.new(label:, size:, skipped:, quick:)
       end
 
-      # The subject is declared once and runs on each backend.
-      def contender(name, requires: nil, size: {}, &body)
-        return add(name:, role: :variant, requires:, size:, body:, backend: MAIN_BACKEND) if name == SCHEDULED
+      # The subject is declared once and runs on each backend, or on those that are named.
+      def contender(name, requires: nil, size: {}, backends: BACKENDS.keys, &body)
+        return add(name:, role: :variant, requires:, size:, body:, backend: MAIN_BACKEND) if [SCHEDULED, DROP_IN].include?(name)
         return add(name:, role: :peer, requires:, size:, body:) unless name == SUBJECT
 
-        BACKENDS.each_key do |backend|
+        backends.each do |backend|
           role = backend == MAIN_BACKEND ? :subject : :variant
           add(name: Bench.subject_on(backend), role:, requires:, size:, body:, backend:)
         end
@@ -180,6 +183,7 @@ module Bench
   # The order in which the report shows them: the tables of the published comparison first, then our own.
   ORDER = %w[pipe socketpair mutex_cpu mutex_io queue switch timeout spawn beside_cpu parked
              echo armed accept files timers idle batch
+             call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations
              http tls keep_alive pg].freeze
 
   @tables = []

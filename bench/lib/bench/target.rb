@@ -7,18 +7,19 @@ module Bench
   #   rss_per_strand <= floor + 2048     a distance to it
   #   rate >= 100_000                    a number
   #   total/floor flat within 25%        the ratio over all rows: largest / smallest
+  #   cpu_ns flat within 100%            the number itself over all rows
   #
-  # `at ROW` restricts it to one row; without it every row has to hold. `floor` is the table's floor, whatever
-  # its name; `best peer` is the peer with the least of that metric. It speaks of Ringspun, on the main backend, unless
-  # another contender's name and a colon stand before it: `engine: cpu_ns <= floor + 100`.
+  # `at ROW` restricts it to one row, and `at ROW and ROW` to two; without it every row has to hold. `floor` is the table's
+  # floor, whatever its name; `best peer` is the peer with the least of that metric. It speaks of Ringspun, on the main
+  # backend, unless another contender's name and a colon stand before it: `engine: cpu_ns <= floor + 100`.
   class Target
     Verdict = Data.define(:sentence, :met, :measured)
 
     NUMBER = /\d[\d_]*(?:\.\d+)?/
-    OF = /(?:(?<subject>\w[\w ]*): )?/
+    OF = /(?:(?<subject>\w[\w -]*): )?/
     PLAIN = /\A#{OF}(?<metric>\w+) (?<relation><=|>=) (?<limit>#{NUMBER})(?: x (?<other>.+?))?(?: at (?<row>.+))?\z/
     OFFSET = /\A#{OF}(?<metric>\w+) (?<relation><=|>=) (?<other>.+?) \+ (?<limit>#{NUMBER})(?: at (?<row>.+))?\z/
-    FLAT = %r{\A#{OF}(?<metric>\w+)/(?<other>.+?) flat within (?<limit>#{NUMBER})%\z}
+    FLAT = %r{\A#{OF}(?<metric>\w+)(?:/(?<other>.+?))? flat within (?<limit>#{NUMBER})%(?: at (?<row>.+))?\z}
 
     attr_reader :sentence
 
@@ -37,15 +38,14 @@ module Bench
       @limit = Float(parts[:limit])
       @relation = parts[:relation]&.to_sym
       @other = parts[:other]
-      @row = parts[:row]
+      @rows = parts[:row]&.split(" and ")
       @kind = kind == :ratio && !@other ? :number : kind
     end
 
     # `result` answers rows, each of which answers label and value(contender, metric); see Bench::Result.
     def check(result)
-      rows = @row ? result.rows.select { |row| row.label == @row } : result.rows
-      measured = rows.map { |row| measure(row) }
-      if measured.empty? || measured.include?(nil)
+      measured = rows_of(result).map { |row| row && measure(row) }
+      if measured.include?(nil)
         return Verdict.new(sentence:, met: nil, measured: "a number is missing")
       end
 
@@ -54,9 +54,14 @@ module Bench
 
     private
 
+    # nil for one that was left out of this run.
+    def rows_of(result)
+      @rows ? @rows.map { |label| result.rows.find { |row| row.label == label } } : result.rows
+    end
+
     def measure(row)
       ours = row.value(@subject, @metric)
-      return ours if @kind == :number || ours.nil?
+      return ours if @other.nil? || ours.nil?
 
       theirs = row.value(@other, @metric)
       return nil if theirs.nil? || (@kind != :offset && theirs.zero?)
@@ -70,8 +75,9 @@ module Bench
     end
 
     def flat_verdict(measured)
-      spread = measured.max / measured.min
-      text = format("%.0f%% (%.2f x to %.2f x)", (spread - 1) * 100, measured.min, measured.max)
+      spread = measured.max.to_f / measured.min
+      least, most = measured.minmax.map { |value| @other ? format("%.2f x", value) : Metric[@metric].brief(value) }
+      text = format("%.0f%% (%s to %s)", (spread - 1) * 100, least, most)
       Verdict.new(sentence:, met: spread <= 1 + @limit / 100, measured: text)
     end
 

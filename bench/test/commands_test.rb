@@ -1,0 +1,60 @@
+# frozen_string_literal: true
+
+require_relative "test_helper"
+
+require "fileutils"
+require "open3"
+require "rbconfig"
+
+# The commands of the gem `concurrently`, in a copy of the tree with a bench that says what it was asked for.
+class BenchTest::CommandsTest < Minitest::Test
+  def test_the_scripts_run_the_tables_that_have_taken_their_place
+    assert_equal [%w[call_methods], []], asked("perf/concurrent_proc_calls.rb")
+    assert_equal [%w[calls_awaiting], ["--quick"]], asked("perf/concurrent_proc_calls_awaiting.rb", "--quick")
+  end
+
+  def test_the_task_takes_the_name_of_a_table
+    %w[call_methods wait_methods call_methods_waiting].each do |name|
+      assert_equal [[name], []], asked_of_rake("benchmark[#{name}]")
+    end
+  end
+
+  def test_the_task_hands_options_on_and_without_a_name_runs_all_three
+    assert_equal [%w[wait_methods], ["--quick", "--seed", "7"]], asked_of_rake("benchmark[wait_methods,--quick,--seed,7]")
+    assert_equal [%w[call_methods wait_methods call_methods_waiting], []], asked_of_rake("benchmark")
+  end
+
+  def test_what_the_bench_ends_with_is_what_the_scripts_end_with
+    in_copy("exit 2") do |folder|
+      _, status = Open3.capture2e(RbConfig.ruby, File.join(folder, "perf/concurrent_proc_calls.rb"))
+      assert_equal 2, status.exitstatus
+    end
+  end
+
+  private
+
+  def asked_of_rake(task) = asked(Gem.bin_path("rake", "rake"), task)
+
+  # What it was asked for: tables that exist, and options.
+  def asked(*command)
+    in_copy("echo \"$@\"") do |folder|
+      out, status = Open3.capture2e(RbConfig.ruby, *command, chdir: folder)
+      assert_predicate status, :success?, out
+      only, tables, *options = out.split
+      assert_equal "--only", only, out
+      assert_empty tables.split(",") - BenchTest.tables.map(&:name)
+      return tables.split(","), options
+    end
+  end
+
+  def in_copy(bench)
+    Dir.mktmpdir do |folder|
+      FileUtils.mkdir_p(%w[bin rakelib].map { |name| File.join(folder, name) })
+      FileUtils.cp_r(File.join(Bench::ROOT, "perf"), folder)
+      FileUtils.cp(File.join(Bench::ROOT, "rakelib/bench.rake"), File.join(folder, "rakelib"))
+      FileUtils.touch(File.join(folder, "Rakefile"))
+      File.write(File.join(folder, "bin/bench"), "#!/bin/sh\n#{bench}\n", perm: 0o755)
+      yield folder
+    end
+  end
+end
