@@ -172,6 +172,11 @@ typedef struct {
     bool killed;
 } outcome;
 
+/* Whoever has called it raises that error. */
+static bool is_told(const rsb_frame *frame) {
+    return frame->answer && (!frame->evaluation || rsb_evaluation_get(frame->evaluation)->state != RSB_CONCLUDED);
+}
+
 static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, int state) {
     VALUE info = rb_errinfo();
     outcome end = {.value = Qnil};
@@ -187,7 +192,7 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
         end.error = info;
         if (!NIL_P(strand->supervisor)) strand->error = info;
         else if (rsb_is_rescueable(info)) rsb_trigger_error(frame->proc, info);
-        else rsb_tell_root(machine, info);
+        else if (!is_told(frame)) rsb_tell_root(machine, info);
     }
     conclude(machine, frame, end.error);
     return end;
