@@ -198,6 +198,13 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
     return end;
 }
 
+/* Of several that it would begin only this one ends by it. */
+static VALUE take_interrupt(rsb_machine *machine, rsb_strand *strand) {
+    if (NIL_P(strand->raises) || RARRAY_LEN(strand->raises) == 0) return terminated();
+    rs_running(&machine->engine)->interrupts--;
+    return rb_ary_shift(strand->raises);
+}
+
 static outcome run(rsb_machine *machine, rsb_strand *strand, const rsb_start *start, rsb_start_answer *answer, int *state) {
     rsb_frame frame;
     rsb_frame_open(machine, &frame, start->proc, start->evaluation);
@@ -205,7 +212,7 @@ static outcome run(rsb_machine *machine, rsb_strand *strand, const rsb_start *st
     outcome end = {.value = Qnil};
     rs_wake_kind refusal = rs_refusal(&machine->engine, 0);
     if (RS_UNLIKELY(refusal != RS_WAKE_VALUE)) {
-        if (refusal == RS_WAKE_INTERRUPT) end.error = rb_ary_shift(strand->raises);
+        if (refusal == RS_WAKE_INTERRUPT) end.error = take_interrupt(machine, strand);
         else end.error = terminated(), strand->cancelled = true;
         conclude(machine, &frame, end.error);
     } else {
