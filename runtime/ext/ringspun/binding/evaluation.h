@@ -123,6 +123,7 @@ void rsb_batch_fail(rsb_machine *machine, rsb_strand *strand, VALUE error);
 /* The strand is about to wait: the rest of its batch goes on without it. */
 void rsb_batch_hand_over(rsb_machine *machine, rsb_strand *strand);
 void rsb_batches_mark(rsb_machine *machine);
+void rsb_batches_forget(rsb_machine *machine, rsb_strand *survivor);
 void rsb_batches_free(rsb_machine *machine);
 
 #endif

@@ -252,6 +252,7 @@ void rsb_after_fork(rsb_machine *machine) {
     machine->root = rs_strand_id(survivor);
     machine->spin_scope = &survivor->own;
     ((rsb_strand *)survivor->user)->supervisor = Qnil;
+    rsb_batches_forget(machine, survivor->user);
     rb_hash_clear(machine->unread);
     if (machine->blocked) st_clear(machine->blocked);
 }

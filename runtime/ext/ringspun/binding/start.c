@@ -64,6 +64,12 @@ void rsb_batches_free(rsb_machine *machine) {
     machine->spare_batch = NULL;
 }
 
+/* In a child, where none of the strands that would begin them has come along. */
+void rsb_batches_forget(rsb_machine *machine, rsb_strand *survivor) {
+    survivor->batch = NULL;
+    rsb_batches_free(machine);
+}
+
 static void add(rsb_batch *batch, const rsb_start *start) {
     if (batch->len == batch->capacity) {
         batch->capacity = batch->capacity ? 2 * batch->capacity : 16;
