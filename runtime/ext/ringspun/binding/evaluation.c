@@ -29,7 +29,13 @@ rsb_evaluation *rsb_evaluation_get(VALUE object) {
     return evaluation;
 }
 
-VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state) {
+/* A class of the program's may do anything there, and wait. */
+static VALUE initialize(VALUE self) {
+    if (RS_UNLIKELY(rb_obj_class(self) != rsb_cEvaluation)) rb_obj_call_init(self, 0, NULL);
+    return self;
+}
+
+static VALUE make(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state) {
     rsb_evaluation *evaluation;
     VALUE self = TypedData_Make_Struct(class, rsb_evaluation, &evaluation_type, evaluation);
     evaluation->self = self;
@@ -38,8 +44,11 @@ VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_eval
     evaluation->strand = evaluation->result = evaluation->data = Qnil;
     evaluation->fork_count = machine->fork_count;
     evaluation->state = state;
-    if (RS_UNLIKELY(class != rsb_cEvaluation)) rb_obj_call_init(self, 0, NULL);
     return self;
+}
+
+VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state) {
+    return initialize(make(machine, proc, class, state));
 }
 
 /* --- frames --- */
@@ -116,9 +125,10 @@ void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
 
 VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame) {
     if (frame->evaluation) return frame->evaluation;
-    VALUE object = rsb_evaluation_new(machine, frame->proc, rsb_evaluation_class(frame->proc), RSB_RUNS);
+    VALUE object = make(machine, frame->proc, rsb_evaluation_class(frame->proc), RSB_RUNS);
     rsb_evaluation_get(object)->frame = frame;
-    return frame->evaluation = object;
+    frame->evaluation = object;
+    return initialize(object);
 }
 
 /* Of the frames on this stack the newest; where there is none, the newest of the strand's. */
