@@ -24,9 +24,7 @@ rsb_evaluation *rsb_evaluation_get(VALUE object) {
     if (RS_UNLIKELY(!rb_typeddata_is_kind_of(object, &evaluation_type))) {
         rb_raise(rsb_eUsage, "expected a Ringspun::Evaluation, got %" PRIsVALUE, rb_obj_class(object));
     }
-    rsb_evaluation *evaluation;
-    TypedData_Get_Struct(object, rsb_evaluation, &evaluation_type, evaluation);
-    return evaluation;
+    return RTYPEDDATA_GET_DATA(object);
 }
 
 /* A class of the program's may do anything there, and wait. */
@@ -109,6 +107,7 @@ RSB_APART static void take_back(rsb_machine *machine, rsb_frame *frame) {
 
 void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
     rsb_strand *strand = frame->strand;
+    if (RS_UNLIKELY(!strand)) return;
     if (frame->inner) frame->inner->outer = frame->outer;
     else strand->frames = frame->outer;
     if (frame->outer) frame->outer->inner = frame->inner;
@@ -186,7 +185,7 @@ bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value) {
 static rsb_machine *machine_of(rsb_evaluation *evaluation) {
     rsb_machine *machine = rsb_machine_of(evaluation->machine);
     if (RS_UNLIKELY(evaluation->fork_count != machine->fork_count)) {
-        bool here = evaluation->frame && evaluation->frame->strand == rsb_running(machine);
+        bool here = evaluation->frame && rsb_frame_is_of(evaluation->frame, rsb_running(machine));
         bool strand_here = evaluation->state == RSB_OF_STRAND && rsb_is_alive(rsb_strand_get(evaluation->strand));
         evaluation->waiters = evaluation->unwinders = (rs_list){0};
         evaluation->watches = NULL;
@@ -458,7 +457,7 @@ static VALUE evaluation_conclude_to(VALUE self, VALUE result) {
     evaluation->result = result;
     evaluation->state = RSB_CONCLUDED;
     if (frame) frame->concluded = true;
-    if (frame && frame->strand != rsb_running(machine)) unwind(machine, evaluation);
+    if (frame && frame->strand != rsb_running(machine) && rsb_frame_goes_on(frame)) unwind(machine, evaluation);
     else wake_waiters(machine, evaluation);
     RB_GC_GUARD(self);
     return ID2SYM(rb_intern("concluded"));
@@ -474,7 +473,8 @@ static rsb_strand *strand_of(rsb_machine *machine, rsb_evaluation *evaluation) {
         rsb_strand *strand = rsb_strand_get(evaluation->strand);
         return rsb_is_alive(strand) ? strand : NULL;
     }
-    return evaluation->state == RSB_RUNS && evaluation->frame ? evaluation->frame->strand : NULL;
+    bool runs = evaluation->state == RSB_RUNS && evaluation->frame;
+    return runs && rsb_frame_goes_on(evaluation->frame) ? evaluation->frame->strand : NULL;
 }
 
 static bool waits(rsb_machine *machine, rsb_strand *strand) {

@@ -259,7 +259,7 @@ bool rsb_batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
         have_spare(machine);
         strand->spawned_at = start.spawned_at;
         bool killed = run(machine, strand, &start, NULL, state).killed;
-        if (RS_UNLIKELY(killed || strand->shown || strand->used_fiber || !rsb_fiber_reset(true))) {
+        if (RS_UNLIKELY(killed || strand->shown || strand->used_fiber || strand->frames || !rsb_fiber_reset(true))) {
             if (strand->batch) rsb_batch_hand_over(machine, strand);
             if (!strand->batch || killed) {
                 strand->used_fiber = true;
