@@ -169,6 +169,7 @@ static VALUE evaluation_current(VALUE class) { return current(rsb_current()); }
 void rsb_resumable(rsb_machine *machine) {
     rsb_raise_refusal(machine); /* so that the next ticket is that of this wait */
     rsb_running(machine)->resumable = machine->engine.last_ticket + 1;
+    rsb_running(machine)->resumed = false; /* that of a wait which was cancelled all the same */
 }
 
 bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value) {
@@ -483,6 +484,13 @@ static bool waits(rsb_machine *machine, rsb_strand *strand) {
     return engine->state == RS_STRAND_PARKED && engine->ticket == strand->resumable;
 }
 
+/* From that wait; its op may still be on the way out. */
+static bool goes_on_soon(rsb_machine *machine, const rsb_strand *strand, const rs_strand *engine) {
+    if (engine->state == RS_STRAND_READY || strand->resumed) return true;
+    if (engine->state != RS_STRAND_PARKED || engine->wait != RS_WAIT_OP) return false;
+    return rs_op_at(&machine->engine.ops, engine->op)->cancel != RS_WAKE_VALUE;
+}
+
 /* Whether it waits for something that {#resume!} could end: a time, another evaluation, an IO's readiness.
  *
  * @return [Boolean]
@@ -507,7 +515,7 @@ static VALUE evaluation_resume(int argc, VALUE *argv, VALUE self) {
     rsb_strand *strand = strand_of(machine, evaluation);
     if (!strand || strand == rsb_running(machine)) fail(self, "not waiting");
     rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
-    if (strand->resumed || (engine->state == RS_STRAND_READY && engine->ticket == strand->resumable)) fail(self, "already scheduled");
+    if (engine->ticket == strand->resumable && goes_on_soon(machine, strand, engine)) fail(self, "already scheduled");
     if (!waits(machine, strand)) fail(self, "not waiting");
     strand->resumed = true;
     strand->resume_value = argc ? argv[0] : Qnil;
