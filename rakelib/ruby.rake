@@ -40,6 +40,12 @@ namespace :test do
     run_tests(files, "RINGSPUN_GC_STRESS" => "1")
   end
 
+  desc "Random trees of evaluations on simulated machines: SEEDS=10000 of them, or the one of SEED=n again"
+  task evaluations: :compile do
+    seeds = { "RINGSPUN_SEEDS" => ENV.fetch("SEEDS", "10000"), "RINGSPUN_SEED" => ENV["SEED"] }
+    run_tests(["runtime/test/evaluation/tree_test.rb"], { **seeds, "RINGSPUN_TEST_LIMIT_SECONDS" => "3600" })
+  end
+
   # Not among the Ruby tests, which `bin/test --matrix` runs again.
   desc "Wakes from other threads, for 30 s"
   task wakes: :compile do

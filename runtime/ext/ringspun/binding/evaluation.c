@@ -27,7 +27,13 @@ rsb_evaluation *rsb_evaluation_get(VALUE object) {
     return rsb_evaluation_data(object);
 }
 
-VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state) {
+/* A class of the program's may do anything there, and wait. */
+static VALUE initialize(VALUE self) {
+    if (RS_UNLIKELY(rb_obj_class(self) != rsb_cEvaluation)) rb_obj_call_init(self, 0, NULL);
+    return self;
+}
+
+static VALUE make(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state) {
     rsb_evaluation *evaluation;
     VALUE self = TypedData_Make_Struct(class, rsb_evaluation, &evaluation_type, evaluation);
     evaluation->self = self;
@@ -36,8 +42,11 @@ VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_eval
     evaluation->strand = evaluation->result = evaluation->data = Qnil;
     evaluation->fork_count = machine->fork_count;
     evaluation->state = state;
-    if (RS_UNLIKELY(class != rsb_cEvaluation)) rb_obj_call_init(self, 0, NULL);
     return self;
+}
+
+VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state) {
+    return initialize(make(machine, proc, class, state));
 }
 
 /* --- frames --- */
@@ -97,6 +106,7 @@ RSB_APART static void take_back(rsb_machine *machine, rsb_frame *frame) {
 
 void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
     rsb_strand *strand = frame->strand;
+    if (RS_UNLIKELY(!strand)) return;
     if (frame->inner) frame->inner->outer = frame->outer;
     else strand->frames = frame->outer;
     if (frame->outer) frame->outer->inner = frame->inner;
@@ -113,9 +123,10 @@ void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
 
 VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame) {
     if (frame->evaluation) return frame->evaluation;
-    VALUE object = rsb_evaluation_new(machine, frame->proc, rsb_evaluation_class(frame->proc), RSB_RUNS);
+    VALUE object = make(machine, frame->proc, rsb_evaluation_class(frame->proc), RSB_RUNS);
     rsb_evaluation_data(object)->frame = frame;
-    return frame->evaluation = object;
+    frame->evaluation = object;
+    return initialize(object);
 }
 
 /* Of the frames on this stack the newest; where there is none, the newest of the strand's. */
@@ -157,6 +168,7 @@ static VALUE evaluation_current(VALUE class) { return current(rsb_current()); }
 void rsb_resumable(rsb_machine *machine) {
     rsb_raise_refusal(machine); /* so that the next ticket is that of this wait */
     rsb_running(machine)->resumable = machine->engine.last_ticket + 1;
+    rsb_running(machine)->resumed = false; /* that of a wait which was cancelled all the same */
 }
 
 bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value) {
@@ -173,7 +185,7 @@ bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value) {
 static rsb_machine *machine_of(rsb_evaluation *evaluation) {
     rsb_machine *machine = rsb_machine_of(evaluation->machine);
     if (RS_UNLIKELY(evaluation->fork_count != machine->fork_count)) {
-        bool here = evaluation->frame && evaluation->frame->strand == rsb_running(machine);
+        bool here = evaluation->frame && rsb_frame_is_of(evaluation->frame, rsb_running(machine));
         bool strand_here = evaluation->state == RSB_OF_STRAND && rsb_is_alive(rsb_strand_get(evaluation->strand));
         evaluation->waiters = evaluation->unwinders = (rs_list){0};
         evaluation->watches = NULL;
@@ -446,7 +458,7 @@ static VALUE evaluation_conclude_to(VALUE self, VALUE result) {
     evaluation->result = result;
     evaluation->state = RSB_CONCLUDED;
     if (frame) frame->concluded = true;
-    if (frame && frame->strand != rsb_running(machine)) unwind(machine, evaluation);
+    if (frame && frame->strand != rsb_running(machine) && rsb_frame_goes_on(frame)) unwind(machine, evaluation);
     else wake_waiters(machine, evaluation);
     RB_GC_GUARD(self);
     return ID2SYM(rb_intern("concluded"));
@@ -462,13 +474,21 @@ static rsb_strand *strand_of(rsb_machine *machine, rsb_evaluation *evaluation) {
         rsb_strand *strand = rsb_strand_get(evaluation->strand);
         return rsb_is_alive(strand) ? strand : NULL;
     }
-    return evaluation->state == RSB_RUNS && evaluation->frame ? evaluation->frame->strand : NULL;
+    bool runs = evaluation->state == RSB_RUNS && evaluation->frame;
+    return runs && rsb_frame_goes_on(evaluation->frame) ? evaluation->frame->strand : NULL;
 }
 
 static bool waits(rsb_machine *machine, rsb_strand *strand) {
     if (!strand || strand == rsb_running(machine)) return false;
     rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
     return engine->state == RS_STRAND_PARKED && engine->ticket == strand->resumable;
+}
+
+/* From that wait; its op may still be on the way out. */
+static bool goes_on_soon(rsb_machine *machine, const rsb_strand *strand, const rs_strand *engine) {
+    if (engine->state == RS_STRAND_READY || strand->resumed) return true;
+    if (engine->state != RS_STRAND_PARKED || engine->wait != RS_WAIT_OP) return false;
+    return rs_op_at(&machine->engine.ops, engine->op)->cancel != RS_WAKE_VALUE;
 }
 
 /* Whether it waits for something that {#resume!} could end: a time, another evaluation, an IO's readiness.
@@ -495,7 +515,7 @@ static VALUE evaluation_resume(int argc, VALUE *argv, VALUE self) {
     rsb_strand *strand = strand_of(machine, evaluation);
     if (!strand || strand == rsb_running(machine)) fail(self, "not waiting");
     rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
-    if (strand->resumed || (engine->state == RS_STRAND_READY && engine->ticket == strand->resumable)) fail(self, "already scheduled");
+    if (engine->ticket == strand->resumable && goes_on_soon(machine, strand, engine)) fail(self, "already scheduled");
     if (!waits(machine, strand)) fail(self, "not waiting");
     strand->resumed = true;
     strand->resume_value = argc ? argv[0] : Qnil;

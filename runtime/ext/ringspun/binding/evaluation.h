@@ -48,7 +48,7 @@ typedef struct rsb_start_answer {
 typedef struct rsb_frame {
     struct rsb_frame *outer;    /* the strand's frames, the newest first */
     struct rsb_frame *inner;
-    rsb_strand *strand;
+    rsb_strand *strand;         /* NULL: it has ended, and this is suspended */
     VALUE fiber;                /* on whose stack it lies; 0: the strand's first */
     VALUE proc;
     VALUE evaluation;           /* 0: nobody has asked for it */
@@ -82,6 +82,15 @@ VALUE rsb_evaluation_await(rsb_machine *machine, rsb_evaluation *evaluation);
 /* `fiber` is the one that runs. */
 void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation);
 void rsb_frame_close(rsb_machine *machine, rsb_frame *frame);
+
+/* abandoned_frame.c */
+/* Whether what its strand waits for is a wait of its own. */
+bool rsb_frame_goes_on(const rsb_frame *frame);
+bool rsb_frame_is_of(const rsb_frame *frame, const rsb_strand *strand);
+/* Whether the root's code that runs is that of a run. */
+bool rsb_is_in_frame(const rsb_machine *machine, const rsb_strand *root);
+/* The strand has ended, or its machine. */
+void rsb_frames_abandon(rsb_machine *machine, rsb_strand *strand);
 
 /* concurrent_proc.c */
 /* The class of the evaluations of that proc's runs. */
@@ -127,8 +136,7 @@ void rsb_batch_fail(rsb_machine *machine, rsb_strand *strand, VALUE error);
 /* The strand is about to wait: the rest of its batch goes on without it. */
 void rsb_batch_hand_over(rsb_machine *machine, rsb_strand *strand);
 void rsb_batches_mark(rsb_machine *machine);
+void rsb_batches_forget(rsb_machine *machine, rsb_strand *survivor);
 void rsb_batches_free(rsb_machine *machine);
-/* In the child of a fork: what had not begun belongs to the parent. */
-void rsb_batches_forked(rsb_machine *machine, rsb_strand *survivor);
 
 #endif

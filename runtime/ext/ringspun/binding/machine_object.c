@@ -252,7 +252,7 @@ void rsb_after_fork(rsb_machine *machine) {
     machine->root = rs_strand_id(survivor);
     machine->spin_scope = &survivor->own;
     ((rsb_strand *)survivor->user)->supervisor = Qnil;
-    rsb_batches_forked(machine, survivor->user);
+    rsb_batches_forget(machine, survivor->user);
     rb_hash_clear(machine->unread);
     if (machine->blocked) st_clear(machine->blocked);
     rsb_selections_forked(machine, survivor->user);
@@ -476,6 +476,9 @@ static VALUE machine_check_closable(VALUE self) {
         rb_raise(rsb_eUsage, "a machine is closed by the strand that made it, not by one that it runs");
     }
     if (strand->stacked > 0) rs_scope_follow(&machine->engine);
+    if (rsb_is_in_frame(machine, strand->user)) {
+        rb_raise(rsb_eUsage, "a machine is not closed inside a concurrent proc; close it after its call");
+    }
     if (strand->scope != &strand->own) {
         rb_raise(rsb_eUsage, "a machine is not closed inside one of its scopes or timeouts; close it after them");
     }
@@ -494,6 +497,7 @@ static VALUE machine_close_engine(VALUE self) {
     rsb_strand *root = rs_running(&machine->engine)->user;
     VALUE raises = root->raises;
     root->done = true;
+    rsb_frames_abandon(machine, root);
     close_to_wakers(machine);
     rs_scope_close_all(&machine->engine, rs_running(&machine->engine));
     rs_machine_close(&machine->engine);

@@ -54,11 +54,6 @@ void rsb_batches_mark(rsb_machine *machine) {
     }
 }
 
-void rsb_batches_forked(rsb_machine *machine, rsb_strand *survivor) {
-    survivor->batch = NULL;
-    while (machine->batches) end_batch(machine, machine->batches);
-}
-
 void rsb_batches_free(rsb_machine *machine) {
     while (machine->batches) {
         rsb_batch *batch = machine->batches;
@@ -67,6 +62,12 @@ void rsb_batches_free(rsb_machine *machine) {
     }
     if (machine->spare_batch) free_batch(machine->spare_batch);
     machine->spare_batch = NULL;
+}
+
+/* In a child, where none of the strands that would begin them has come along. */
+void rsb_batches_forget(rsb_machine *machine, rsb_strand *survivor) {
+    survivor->batch = NULL;
+    rsb_batches_free(machine);
 }
 
 static void add(rsb_batch *batch, const rsb_start *start) {
@@ -189,6 +190,11 @@ typedef struct {
     bool killed;
 } outcome;
 
+/* Whoever has called it raises that error. */
+static bool is_told(const rsb_frame *frame) {
+    return frame->answer && (!frame->evaluation || rsb_evaluation_get(frame->evaluation)->state != RSB_CONCLUDED);
+}
+
 static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, int state) {
     VALUE info = rb_errinfo();
     outcome end = {.value = Qnil};
@@ -204,17 +210,15 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
         end.error = info;
         if (!NIL_P(strand->supervisor)) strand->error = info;
         else if (rsb_is_rescueable(info)) rsb_trigger_error(frame->proc, info);
-        else rsb_tell_root(machine, info);
+        else if (!is_told(frame)) rsb_tell_root(machine, info);
     }
     conclude(machine, frame, end.error);
     return end;
 }
 
-/* Cancelled, or told something, before its first step: the block never runs. */
-RSB_APART static VALUE refuse(rsb_machine *machine, rsb_strand *strand, rs_wake_kind refusal) {
-    bool told = refusal == RS_WAKE_INTERRUPT && !NIL_P(strand->raises) && RARRAY_LEN(strand->raises) > 0;
-    strand->cancelled = !told;
-    if (!told) return terminated();
+/* Of several that it would begin only this one ends by it. */
+static VALUE take_interrupt(rsb_machine *machine, rsb_strand *strand) {
+    if (NIL_P(strand->raises) || RARRAY_LEN(strand->raises) == 0) return terminated();
     rs_running(&machine->engine)->interrupts--;
     return rb_ary_shift(strand->raises);
 }
@@ -226,7 +230,8 @@ static outcome run(rsb_machine *machine, rsb_strand *strand, const rsb_start *st
     outcome end = {.value = Qnil};
     rs_wake_kind refusal = rs_refusal(&machine->engine, 0);
     if (RS_UNLIKELY(refusal != RS_WAKE_VALUE)) {
-        end.error = refuse(machine, strand, refusal);
+        if (refusal == RS_WAKE_INTERRUPT) end.error = take_interrupt(machine, strand);
+        else end.error = terminated(), strand->cancelled = true;
         conclude(machine, &frame, end.error);
     } else {
         run_call call = {start, &frame};
@@ -266,7 +271,7 @@ bool rsb_batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
         have_spare(machine);
         strand->spawned_at = start.spawned_at;
         bool killed = run(machine, strand, &start, NULL, state).killed;
-        if (RS_UNLIKELY(killed || strand->shown || strand->used_fiber || !rsb_fiber_reset(machine, strand->home, true))) {
+        if (RS_UNLIKELY(killed || strand->shown || strand->used_fiber || strand->frames || !rsb_fiber_reset(machine, strand->home, true))) {
             if (strand->batch) rsb_batch_hand_over(machine, strand);
             if (!strand->batch || killed) {
                 strand->used_fiber = true;

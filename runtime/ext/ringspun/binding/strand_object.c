@@ -166,6 +166,7 @@ RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, r
 RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
     rsb_strand *strand = engine->user;
     strand->done = true;
+    if (RS_UNLIKELY(strand->frames != NULL)) rsb_frames_abandon(machine, strand);
     strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
     VALUE scope = strand->supervisor;
     if (RS_UNLIKELY(strand->locks > 0)) rsb_give_up_locks(machine, strand->id);

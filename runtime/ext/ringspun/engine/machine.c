@@ -208,9 +208,19 @@ void rs_interrupt(rs_machine *machine, rs_strand *strand) {
     rs_interrupt_park(machine, strand, RS_WAKE_INTERRUPT);
 }
 
+static bool takes_nothing(const rs_machine *machine, const rs_strand *strand) {
+    if (strand->wait == RS_WAIT_OP) return rs_op_at(&machine->ops, strand->op)->request.kind == RS_OP_POLL;
+    return strand->wait == RS_WAIT_SLEEP || strand->wait == RS_WAIT_YIELD || strand->wait == RS_WAIT_EVALUATION;
+}
+
 void rs_interrupt_first(rs_machine *machine, rs_strand *strand) {
-    bool takes_nothing = strand->wait == RS_WAIT_SLEEP || strand->wait == RS_WAIT_YIELD || strand->wait == RS_WAIT_EVALUATION;
-    if (strand->state == RS_STRAND_READY && takes_nothing && strand->shield_depth == 0) strand->wake = RS_WAKE_INTERRUPT;
+    bool ready = strand->state == RS_STRAND_READY, parked = strand->state == RS_STRAND_PARKED;
+    bool shielded = strand->shield_depth > 0 || (strand->park_flags & RS_PARK_SHIELDED);
+    if ((ready || parked) && !shielded && takes_nothing(machine, strand)) {
+        rs_op *op = strand->wait == RS_WAIT_OP ? rs_op_at(&machine->ops, strand->op) : NULL;
+        if (ready) strand->wake = RS_WAKE_INTERRUPT;
+        else if (op && op->cancel == RS_WAKE_TIMEOUT) op->cancel = RS_WAKE_INTERRUPT; /* on the way out */
+    }
     machine->wakes_first = true;
     rs_interrupt(machine, strand);
     machine->wakes_first = false;
@@ -218,7 +228,10 @@ void rs_interrupt_first(rs_machine *machine, rs_strand *strand) {
 
 void rs_list_wake_all_first(rs_machine *machine, rs_list *list) {
     machine->wakes_first = true;
-    rs_list_wake_all(machine, list, 0);
+    while (list->tail) { /* the last one first, for the next one goes ahead of it */
+        rs_strand *last = rs_strand_at(&machine->strands, list->tail - 1);
+        rs_wake(machine, rs_strand_id(last), last->ticket, RS_WAKE_VALUE, 0);
+    }
     machine->wakes_first = false;
 }
 

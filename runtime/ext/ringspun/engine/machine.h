@@ -143,7 +143,7 @@ void rs_displaced(rs_machine *machine);
 /* Something to raise waits for this strand: its park ends now if it may, else the next one is refused. */
 void rs_interrupt(rs_machine *machine, rs_strand *strand);
 /* The same for one that is to unwind at once: it runs next, and where it was to go on from a wait that takes nothing (a time, its
- * next turn, an evaluation), it does not. */
+ * next turn, an evaluation, readiness), it does not. */
 void rs_interrupt_first(rs_machine *machine, rs_strand *strand);
 void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind);
 

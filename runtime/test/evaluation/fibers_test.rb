@@ -1,0 +1,243 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/evaluations"
+
+# Plain fibers and Enumerator#next inside an evaluation, and evaluations inside those.
+class EvaluationFibersTest < Minitest::Test
+  include Evaluations
+
+  # What an abandoned fiber has open on the root's strand stays until that ends.
+  def on_own_thread(&block) = on_thread { instance_exec(&block) }
+
+  def items(count = 3)
+    Enumerator.new do |list|
+      count.times { |i| list << yield(i) }
+      :end
+    end
+  end
+
+  def all_of(enumerator)
+    all = []
+    loop { all << enumerator.next }
+    all
+  end
+
+  def test_plain_ones_that_wait_inside
+    seen = conproc { Fiber.new { wait(0.001).then { current } }.resume }.call_detached
+    assert_same seen, seen.await_result
+    values = conproc do
+      fiber = Fiber.new { |x| 3.times { x = Fiber.yield(wait(0) && x + 1) } && :end }
+      [fiber.resume(1), fiber.resume(5), wait(0) && fiber.resume(7), fiber.resume(9)]
+    end
+    assert_equal [2, 6, 8, :end], values.call
+    assert_equal [2, 6, 8, :end], values.call_detached.await_result
+  end
+
+  def test_enumerators_that_wait_inside
+    made = conproc { all_of(items { |i| wait(0.001).then { i } }) }
+    assert_equal [0, 1, 2], made.call
+    assert_equal [[0, 1, 2]] * 3, Array.new(3) { made.call_detached }.map(&:await_result)
+  end
+
+  def test_calls_inside_of_enumerators
+    inner = conproc { |i| wait(0.001).then { [i, current.class] } }
+    made = conproc { all_of(items { |i| inner.call(i) }) }
+    assert_equal [[0, Evaluation], [1, Evaluation], [2, Evaluation]], made.call_detached.await_result
+  end
+
+  def test_nonblock_and_detached_inside_of_enumerators
+    inner = conproc { |i| wait(0.001).then { i } }
+    made = conproc { all_of(items { |i| (i.even? ? inner.call_nonblock(i) : inner.call_detached(i)).await_result }) }
+    assert_equal [0, 1, 2], made.call
+    assert_equal [0, 1, 2], made.call_detached.await_result
+  end
+
+  def test_current_is_that_of_the_stack_that_runs
+    seen = {}
+    evaluation = conproc do
+      enumerator = Enumerator.new do |list|
+        conproc do
+          seen[:inside] = current
+          list << 1
+          seen[:inside_again] = current
+        end.call
+        seen[:enumerator] = current
+        list << 2
+      end
+      enumerator.next
+      seen[:outside] = current
+      conproc { seen[:another] = current }.call
+      enumerator.next
+      seen[:outside_again] = current
+    end.call_detached
+    evaluation.await_result
+    assert_same seen[:inside], seen[:inside_again]
+    assert_same evaluation, seen[:outside]
+    assert_same evaluation, seen[:outside_again]
+    assert_same evaluation, seen[:enumerator]
+    assert_equal 3, seen.values.uniq(&:object_id).size
+  end
+
+  def test_concluded_while_an_enumerator_waits
+    ensured = []
+    evaluation = begun do
+      items { begin; wait(Float::INFINITY); ensure; ensured << :inside; end }.next
+    ensure
+      ensured << :outside
+    end
+    evaluation.conclude_to(1)
+    assert_equal [:inside, :outside], ensured
+    assert_equal 1, evaluation.await_result
+  end
+
+  def test_a_call_in_an_enumerator_that_is_concluded_while_it_waits
+    inner = nil
+    outer = begun do
+      all_of(items(2) { |i| conproc { (inner = current).then { wait(Float::INFINITY) } unless i == 1; i }.call })
+    end
+    inner.conclude_to(:over)
+    assert_equal [:over, 1], outer.await_result
+  end
+
+  def test_resumed_while_an_enumerator_waits
+    evaluation = begun { items { Ringspun.await_resume! }.next }
+    evaluation.resume!(5)
+    assert_equal 5, evaluation.await_result
+  end
+
+  # --- in the middle of a call, the fiber is suspended ---
+
+  # Yields 1 in the middle of a call, and 2 after a wait; answers the enumerator and the evaluation of that call.
+  def suspended(ensured = [])
+    inner = nil
+    enumerator = Enumerator.new do |list|
+      conproc do
+        inner = current
+        list << 1
+        wait(0.001)
+        list << 2
+        :value
+      ensure
+        ensured << :ensured
+      end.call
+    end
+    assert_equal 1, enumerator.next
+    [enumerator, inner]
+  end
+
+  def test_a_suspended_call_goes_on
+    ensured = []
+    inner, second, result = conproc do
+      enumerator, inner = suspended(ensured)
+      wait(0.001)
+      second = enumerator.next
+      error_of { enumerator.next }
+      [inner, second, inner.await_result]
+    end.call_detached.await_result
+    assert_equal [2, :value, [:ensured]], [second, result, ensured]
+    assert_predicate inner, :concluded?
+  end
+
+  # What the strand waits for meanwhile is no wait of the suspended call.
+  def test_a_suspended_call_that_is_concluded_cancels_nobody_else
+    inner = nil
+    outer = begun { _, inner = suspended.then { |pair| @kept, _ = pair }; wait(0.002).then { :undisturbed } }
+    assert_equal :concluded, inner.conclude_to(5)
+    assert_equal [5, :undisturbed], [inner.await_result, outer.await_result]
+  end
+
+  def test_a_suspended_call_is_not_waiting
+    inner = nil
+    outer = begun { @kept, inner = suspended; Ringspun.await_resume! }
+    refute_predicate inner, :waiting?
+    assert_raises(Evaluation::Error) { inner.resume!(1) }
+    outer.resume!(2)
+    assert_equal 2, outer.await_result
+  end
+
+  def test_a_suspended_call_whose_strand_has_ended
+    inner = nil
+    conproc { @kept, inner = suspended }.call_detached.await_result
+    assert_failed Ringspun::TerminatedError, inner
+    assert_raises(Evaluation::Error) { inner.conclude_to(1) }
+    assert_raises(Evaluation::Error) { inner.resume! }
+    refute_predicate inner, :waiting?
+  end
+
+  def test_somebody_who_waits_for_a_suspended_call
+    inner = nil
+    outer = begun { @kept, inner = suspended; wait(0.001) }
+    waiter = begun { inner.await_result }
+    outer.await_result
+    assert_failed Ringspun::TerminatedError, waiter
+  end
+
+  def test_one_that_another_strand_goes_on_with
+    enumerator = inner = nil
+    ensured = []
+    conproc { enumerator, inner = suspended(ensured) }.call_detached.await_result
+    assert_equal 2, conproc { enumerator.next }.call_detached.await_result
+    assert_raises(StopIteration) { enumerator.next }
+    assert_equal [:ensured], ensured
+    assert_failed Ringspun::TerminatedError, inner
+  end
+
+  def test_one_that_another_strand_goes_on_with_while_its_own_lives
+    enumerator = inner = nil
+    first = begun { enumerator, inner = suspended; wait(Float::INFINITY) }
+    second = begun { 2.times.map { error_of { enumerator.next } || :went } }
+    wait(0)
+    assert_equal [:went, StopIteration], second.await_result.map { |seen| seen == :went ? seen : seen.class }
+    assert_equal :value, inner.await_result
+    first.conclude_to(1)
+    assert_equal 1, first.await_result
+  end
+
+  def churn = 3.times { GC.start.then { Array.new(100) { |i| Fiber.new { Fiber.yield("#{i}") }.tap(&:resume) } } }
+
+  def test_abandoned_ones_are_collected_when_their_strand_has_ended
+    evaluations = Array.new(20) { conproc { suspended.last }.call_detached }.map(&:await_result)
+    churn
+    evaluations.each { |evaluation| assert_failed Ringspun::TerminatedError, evaluation }
+    churn
+    assert_equal 3, conproc { wait(0).then { 3 } }.call_detached.await_result
+  end
+
+  def test_abandoned_ones_that_nobody_has_asked_for
+    20.times do
+      conproc { Enumerator.new { |list| conproc { list << 1 << 2 }.call }.next }.call_detached.await_result
+      conproc { Enumerator.new { |list| conproc { list << 1 << 2 }.call }.next }.call_nonblock
+    end
+    churn
+    assert_equal 3, conproc { wait(0).then { 3 } }.call_detached.await_result
+  end
+
+  def test_abandoned_ones_do_not_hold_up_those_behind_them
+    values = Array.new(10) { |i| conproc { (@kept = suspended).then { i } }.call_detached }.map(&:await_result)
+    assert_equal (0..9).to_a, values
+  end
+
+  def test_abandoned_on_the_root_until_the_machine_is_closed
+    inner = on_own_thread do
+      enumerator, inner = suspended
+      2.times { churn }
+      inner.conclude_to(1) if inner.object_id.even?
+      wait(0)
+      enumerator && inner
+    end
+    assert_predicate inner, :concluded?
+    churn
+  end
+
+  def test_a_machine_is_not_closed_inside_a_call
+    on_own_thread do
+      assert_raises(Ringspun::UsageError) { conproc { machine.close }.call }
+      assert_equal true, wait(0)
+    end
+  end
+end
+
+class SimulatedEvaluationFibersTest < EvaluationFibersTest
+  include OnSimulation
+end
