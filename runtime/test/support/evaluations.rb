@@ -14,7 +14,7 @@ module Evaluations
 
   # Whatever $stderr is when something is written, as before any test.
   class Stderr
-    def write(message) = $stderr.write(message)
+    def puts(message) = $stderr.puts(message)
   end
 
   attr_reader :log

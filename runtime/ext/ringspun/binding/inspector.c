@@ -44,6 +44,22 @@ static VALUE strand_waited(VALUE self) {
 
 /* --- machines --- */
 
+/* Every strand that has not ended, the root included.
+ *
+ * @return [Array<Strand>]
+ * @since 0.1.0 */
+static VALUE machine_strands(VALUE self) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    rsb_notice_fork(machine);
+    VALUE list = rb_ary_new();
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; machine->open && index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state != RS_STRAND_FREE && strand->user) rb_ary_push(list, rsb_strand_show(strand->user));
+    }
+    return list;
+}
+
 /* @param locate [Boolean] record where strands are spun and when they begin to wait, for reports; about 1 us a strand
  * @since 0.1.0 */
 static VALUE machine_set_locate(VALUE self, VALUE locate) {
@@ -262,6 +278,7 @@ void rsb_init_inspector(void) {
     id_list = rb_intern("list");
     rb_define_method(rsb_cStrand, "owner", strand_owner, 0);
     rb_define_method(rsb_cStrand, "waited", strand_waited, 0);
+    rb_define_method(rsb_cMachine, "strands", machine_strands, 0);
     rb_define_method(rsb_cMachine, "locate=", machine_set_locate, 1);
     rb_define_private_method(rsb_cMachine, "thread", machine_thread, 0);
     rb_define_private_method(rsb_cMachine, "strand_states", machine_strand_states, 0);

@@ -445,22 +445,6 @@ static VALUE machine_join(int argc, VALUE *argv, VALUE self) {
  * @since 0.1.0 */
 static VALUE machine_running(VALUE self) { return rsb_strand_show(rsb_running(rsb_machine_of(self))); }
 
-/* Every strand that has not ended, the root included.
- *
- * @return [Array<Strand>]
- * @since 0.1.0 */
-static VALUE machine_strands(VALUE self) {
-    rsb_machine *machine = rsb_machine_any_thread(self);
-    rsb_notice_fork(machine);
-    VALUE list = rb_ary_new();
-    rs_strands *strands = &machine->engine.strands;
-    for (uint32_t index = 0; machine->open && index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *strand = rs_strand_at(strands, index);
-        if (strand->state != RS_STRAND_FREE && strand->user) rb_ary_push(list, rsb_strand_show(strand->user));
-    }
-    return list;
-}
-
 /* --- end --- */
 
 /* Whether nothing can run before something comes from outside. */
@@ -590,7 +574,6 @@ void rsb_init_machine(void) {
     rb_define_method(rsb_cMachine, "await", machine_await, -1);
     rb_define_method(rsb_cMachine, "join", machine_join, -1);
     rb_define_method(rsb_cMachine, "running", machine_running, 0);
-    rb_define_method(rsb_cMachine, "strands", machine_strands, 0);
     rb_define_method(rsb_cMachine, "closed?", machine_closed_p, 0);
     rb_define_method(rsb_cMachine, "metrics", machine_metrics, 0);
     rb_define_private_method(rsb_cMachine, "asleep?", machine_asleep_p, 0);
