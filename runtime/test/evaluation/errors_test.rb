@@ -58,12 +58,14 @@ class EvaluationErrorsTest < Minitest::Test
     assert_equal %i[class subclass class], order
   end
 
-  def test_a_handler_runs_as_a_method_of_the_proc
-    seen = nil
-    made = conproc { raise Failure }
-    made.on(:error) { |error| seen = [self, error.class] }
+  def test_a_handler_of_a_class_runs_as_a_method_of_the_proc_and_one_of_a_proc_does_not
+    seen = []
+    subclass = Class.new(ConcurrentProc)
+    subclass.on(:error) { |error| seen << [self, error.class] }
+    made = subclass.new { raise Failure }
+    made.on(:error) { |error| seen << [self, error.class] }
     error_of { made.call }
-    assert_equal [made, Failure], seen
+    assert_equal [[made, Failure], [self, Failure]], seen
   end
 
   def test_a_handler_that_was_cancelled

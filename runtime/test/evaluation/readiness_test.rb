@@ -151,7 +151,7 @@ class EvaluationReadinessTest < Minitest::Test
     reader, = pipe
     assert_raises(Ringspun::UsageError) { Ringspun.await_readable }
     assert_raises(ArgumentError) { Ringspun.await_readable(reader, without: 1) }
-    assert_raises(ArgumentError) { Ringspun.await_readable(reader, 1) }
+    assert_raises(Ringspun::UsageError) { Ringspun.await_readable(reader, 1) }
     assert_raises(Ringspun::UsageError) { Ringspun.await_readable(Object.new) }
     assert_kind_of Ringspun::ClosedError, error_of { Ringspun.await_readable(9999) }
   end

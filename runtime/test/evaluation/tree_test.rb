@@ -4,8 +4,8 @@ require "test_helper"
 require "support/evaluation_trees"
 require "support/evaluations"
 
-# Random trees of evaluations: each is concluded once, every ensure block runs once, and no waiter and no strand is left. The message
-# of a failure names the seed; `rake test:evaluations SEED=n` runs it again.
+# Random trees of evaluations: each is concluded once, every ensure block runs once, and no waiter and no strand is left. The
+# message of a failure names the seed; `rake test:evaluations SEED=n` runs it again.
 class EvaluationTreeTest < Minitest::Test
   include Evaluations
 

@@ -16,8 +16,11 @@ typedef struct {
 /* A Hash in braces too, which programs for old Rubies pass on. */
 static options options_of(int argc, const VALUE *argv) {
     VALUE given[3] = {Qundef, Qundef, Qundef};
-    rb_check_arity(argc, 0, 1);
-    if (argc > 0) rb_get_kwargs(rb_convert_type(argv[0], T_HASH, "Hash", "to_hash"), option_names, 0, 3, given);
+    if (argc > 0) {
+        VALUE options = argc == 1 ? rb_check_hash_type(argv[0]) : Qnil;
+        if (NIL_P(options)) rb_raise(rsb_eUsage, "expected within:, timeout_result: and poll_first:, and nothing else");
+        rb_get_kwargs(options, option_names, 0, 3, given);
+    }
     return (options){{given[0] == Qundef ? Qnil : given[0], given[1]}, given[2] == Qundef || RTEST(given[2])};
 }
 
