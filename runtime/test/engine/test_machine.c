@@ -359,13 +359,13 @@ TEST(a_strand_that_is_spawned_first_runs_before_its_caller_and_that_before_other
     CHECK(next() == caller);
     rs_strand *first = rs_spawn_first(machine, root_scope(), NULL);
     CHECK(first != NULL);
-    CHECK_EQUAL(RS_STRAND_NEW, first->state);
+    CHECK(rs_running(machine) == first);
+    CHECK_EQUAL(RS_STRAND_RUNNING, first->state);
     CHECK_EQUAL(RS_STRAND_READY, caller->state);
     CHECK_EQUAL(2, root_scope()->live - 1);
-    CHECK(next() == first);
     /* One inside the other. */
     rs_strand *inner = rs_spawn_first(machine, root_scope(), NULL);
-    CHECK(next() == inner);
+    CHECK(rs_running(machine) == inner);
     park(0, rs_now(machine) + MS);
     CHECK(next() == first);
     CHECK_EQUAL(RS_WAKE_VALUE, park_end());
@@ -390,7 +390,7 @@ TEST(the_caller_of_a_strand_that_is_spawned_first) {
     CHECK(next_ever() == caller);
     park_end();
     rs_strand *first = rs_spawn_first(machine, root_scope(), NULL);
-    CHECK(next() == first);
+    CHECK(rs_running(machine) == first);
     CHECK(!rs_wake(machine, rs_strand_id(caller), before, RS_WAKE_TIMEOUT, 0));
     CHECK(!rs_unblock(machine, caller));
     rs_interrupt(machine, caller);
