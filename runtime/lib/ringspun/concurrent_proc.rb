@@ -122,7 +122,7 @@ module Ringspun
       end
 
       def writer_to(output)
-        verb = %i[error puts].find { |name| output.respond_to?(name) }
+        verb = %i[error puts write].find { |name| output.respond_to?(name) }
         raise UsageError, "error_log_output: expected an IO, a Logger, nil or false, got #{output.inspect}" unless verb
 
         ->(failed, error) { output.public_send(verb, failed.class.default_error_log_message(failed, error)) }

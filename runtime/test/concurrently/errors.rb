@@ -30,6 +30,10 @@ class ConcurrentlyErrorsTest < Minitest::Test
     Concurrently::Proc.error_log_output = Logger.new(log)
     fail_once
     assert_match(/ERROR -- : .*broken/, log.string)
+    writes = Class.new { attr_reader :text and define_method(:write) { |text| @text = text } }.new
+    Concurrently::Proc.error_log_output = writes
+    fail_once
+    assert_match(/broken/, writes.text)
     [nil, false].each do |nothing|
       Concurrently::Proc.error_log_output = nothing
       assert_equal ["", ""], capture_io { fail_once }

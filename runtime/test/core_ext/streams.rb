@@ -34,8 +34,8 @@ class CoreExtStreamsTest < Minitest::Test
     limit = { within: 0.001, timeout_result: :late }
     assert_equal :late, @reader.await_readable(limit)
     assert_raises(ArgumentError) { @reader.await_readable({ unknown: 1 }) }
-    assert_raises(TypeError) { @reader.await_readable(1) }
-    assert_raises(ArgumentError) { @reader.await_readable({}, {}) }
+    assert_raises(Ringspun::UsageError) { @reader.await_readable(1) }
+    assert_raises(Ringspun::UsageError) { @reader.await_readable({}, {}) }
   end
 
   def test_await_writable_waits_for_room
