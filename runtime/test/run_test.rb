@@ -155,7 +155,8 @@ class RunTest < Minitest::Test
   def test_one_that_is_refused_leaves_nothing_behind
     assert_child "Ringspun::UsageError\nProc\n", <<~'RUBY'
       trap("USR1") { begin; Ringspun.run {}; rescue Ringspun::UsageError => error; puts error.class; end }
-      spawn("until grep -q '^State:.S' /proc/#{$$}/task/#{$$}/status; do :; done; kill -USR1 #{$$}")
+      status = "/proc/#{$$}/task/#{$$}/status"
+      spawn("while [ -e #{status} ] && ! grep -q '^State:.S' #{status}; do :; done; kill -USR1 #{$$}")
       machine.sleep(0.3)
       Ringspun.run { puts trap("INT", "DEFAULT").class }
     RUBY

@@ -39,7 +39,7 @@ class SchedulerOutsideTest < HookCase
       reader, writer = IO.pipe
       trap(:USR1) { WORK.call; writer.close }
       status = "/proc/#{$$}/task/#{$$}/status"
-      Process.detach(spawn("until grep -q '^State:.S' #{status}; do :; done; kill -USR1 #{$$}"))
+      Process.detach(spawn("while [ -e #{status} ] && ! grep -q '^State:.S' #{status}; do :; done; kill -USR1 #{$$}"))
       Ringspun.run { reader.read }
       puts "done"
     RUBY

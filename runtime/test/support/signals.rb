@@ -10,7 +10,7 @@ module Signals
   PRELUDE = <<~'RUBY'
     def kill_when_asleep(signal)
       status = "/proc/#{$$}/task/#{$$}/status"
-      Process.detach(spawn("until grep -q '^State:.S' #{status}; do :; done; kill -#{signal} #{$$}"))
+      Process.detach(spawn("while [ -e #{status} ] && ! grep -q '^State:.S' #{status}; do :; done; kill -#{signal} #{$$}"))
     end
 
     def kill_myself(signal) = Process.kill(signal, $$)
