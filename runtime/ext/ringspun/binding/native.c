@@ -22,7 +22,7 @@ static const char *const symbols[] = {
     "idle_fibers", "inline", "inode", "link", "links", "modified_at", "new", "op", "ops_in_flight", "ops_inline",
     "ops_offloaded", "ops_started", "park", "parked", "polls", "readable", "ready", "resumed", "resumes", "run", "run_queue",
     "run_queue_max", "running", "sim", "sleeps", "socket", "spawn", "sqpoll", "strands_spawned", "system_calls", "timer",
-    "timers", "timers_fired", "to_sockaddr", "unknown", "uring", "user", "wake", "wake dropped", "wakes", "wakes_dropped",
+    "timers", "timers_fired", "to_sockaddr", "traced_call", "unknown", "uring", "user", "wake", "wake dropped", "wakes", "wakes_dropped",
     "writable",
 };
 
