@@ -37,4 +37,5 @@ complaints = tables.zip(contenders).flat_map do |table, contender|
     "#{table.name} #{row.label}: #{complaint}" if complaint
   end
 end
-puts JSON.generate(rows:, complaints:, version: defined?(Concurrently) && Concurrently::VERSION)
+library = defined?(Concurrently) && (defined?(Ringspun) ? "ours" : "the gem")
+puts JSON.generate(rows:, complaints:, library:)
