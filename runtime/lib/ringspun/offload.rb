@@ -7,36 +7,111 @@ module Ringspun
   # @api private
   class Offload
     IDLE_SECONDS = 10
-    private_constant :IDLE_SECONDS
+
+    # How often a strand looks whether it has been cancelled.
+    LOOK_SECONDS = (0.002..0.05)
+    private_constant :IDLE_SECONDS, :LOOK_SECONDS
 
     # What one strand waits for while a thread does it.
     class Job
       def initialize(block)
         @block = block
         @done = Thread::Queue.new
-        @value = @error = nil
+        @lock = Thread::Mutex.new
+        @thread = @value = @error = nil
+        @ended = false
       end
 
+      def ended? = @ended
+
+      # Whether its thread can do more of them.
       def run
-        @value = @block.call
-      rescue Exception => e # whatever it is, it is the caller's
-        @error = e
-      ensure
-        @done.close # even where the block ends its thread
+        return true unless begin?
+
+        begin
+          @value = work
+        rescue Exception => e # whatever it is, it is the caller's
+          @error = e
+        ensure
+          finish # even where the block ends its thread
+        end
+        true
       end
 
       # Without having been run.
       def fail(error)
         @error = error
-        @done.close
+        finish
       end
 
-      def wait = @done.pop
+      # @param seconds [Numeric, nil]
+      def wait(seconds = nil)
+        @done.pop(timeout: seconds) unless @ended
+      end
 
       def value
         raise @error if @error
 
         @value
+      end
+
+      private
+
+      def work = @block.call
+
+      def begin? = @lock.synchronize { @thread = Thread.current unless @ended }
+
+      def finish
+        @lock.synchronize { @thread = nil }
+      ensure
+        @ended = true
+        @done.close
+      end
+    end
+
+    # What may use memory of the strand's, and can be interrupted.
+    class Loan < Job
+      # Raised in the thread.
+      Recall = Class.new(Exception) # rubocop:disable Lint/InheritException -- no rescue of the block's is meant for it
+
+      # @param system_call [Boolean] it ends by being interrupted alone; an exception could lose the descriptor that it has made
+      def initialize(block, system_call)
+        super(block)
+        @system_call = system_call
+        @recalled = @cut = false
+      end
+
+      # Whether it has ended without having been done, because it was recalled.
+      def cut? = @cut
+
+      def run = super && !@recalled
+
+      # To be called again, until it has ended: what is interrupted may have been about to wait.
+      def recall
+        @lock.synchronize do
+          next if @ended || (@recalled && !@system_call)
+
+          @recalled = true
+          @thread&.raise(Recall)
+          next if @thread || @system_call
+
+          # It has not begun, and will not.
+          @cut = @ended = true
+        end
+      end
+
+      private
+
+      def work
+        if @system_call
+          @cut = Ringspun.__send__(:interrupted_call?, @block) && @recalled
+        else
+          Thread.handle_interrupt(Recall => :immediate) { @block.call }
+        end
+        nil
+      rescue Recall
+        @cut = true
+        nil
       end
     end
 
@@ -64,23 +139,31 @@ module Ringspun
       private
 
       def work(job)
-        while job
-          job.run
-          job = @pool.next_job(self)
+        Thread.handle_interrupt(Loan::Recall => :never) do
+          job = @pool.next_job(self) while job&.run
         end
+      rescue Loan::Recall
+        nil # it came when the job had ended
       ensure
         @pool.left(self)
       end
     end
-    private_constant :Job, :Worker
+    private_constant :Job, :Loan, :Worker
 
     class << self
-      # @return [Offload] this process's, or rather this ractor's
-      def current
-        pool = Ractor.current[:ringspun_offload]
-        return pool if pool&.pid == Process.pid
+      # @return [Offload] for {Ringspun.offload}: this process's, or rather this ractor's
+      def current = of(:ringspun_offload) { |before| new(before&.limit || 8) }
 
-        Ractor.current[:ringspun_offload] = new(pool&.limit || 8)
+      # For what may well wait for others, who must not wait for it to begin.
+      #
+      # @return [Offload]
+      def unlimited = of(:ringspun_offload_unlimited) { new(Float::INFINITY) }
+
+      private
+
+      def of(name)
+        pool = Ractor.current[name]
+        pool&.pid == Process.pid ? pool : Ractor.current[name] = yield(pool)
       end
     end
 
@@ -113,6 +196,28 @@ module Ringspun
       job.value
     end
 
+    # Runs work that may use memory of the strand's: not beyond this call, however that ends. Where the strand is cancelled, it is
+    # interrupted. Where it unwinds, only a system call is: what does not wait, as closing a file, comes to its end anyway.
+    #
+    # @return [Boolean] false when it was not done
+    def lend(work, system_call)
+      if in_signal_handler?
+        Fiber.blocking { work.call }
+        return true
+      end
+
+      loan = Loan.new(work, system_call)
+      spared = !system_call && !$!.nil? && Ringspun.__send__(:refused?)
+      begin
+        Ringspun.shield { submit(loan).wait(LOOK_SECONDS.min) }
+        look_after(loan, spared)
+      ensure
+        Ringspun.shield { recall(loan) } unless loan.ended?
+      end
+      loan.value
+      !loan.cut?
+    end
+
     # --- for workers ---
 
     # @return [Job, nil] nil when there has been none for so long that the worker is to end
@@ -140,6 +245,26 @@ module Ringspun
 
     private
 
+    # A shield keeps what is to be raised from being lost where the work is done before it can be interrupted.
+    def look_after(loan, spared)
+      seconds = LOOK_SECONDS.min
+      until loan.ended?
+        recalled = !spared && Ringspun.__send__(:refused?)
+        Ringspun.shield do
+          loan.recall if recalled
+          loan.wait(seconds)
+        end
+        seconds = [seconds * 1.25, LOOK_SECONDS.max].min
+      end
+    end
+
+    def recall(loan)
+      until loan.ended?
+        loan.recall
+        loan.wait(LOOK_SECONDS.max)
+      end
+    end
+
     # There CRuby allows no lock, and so nobody to wait for.
     def in_signal_handler?
       @lock.synchronize { false }
@@ -162,7 +287,7 @@ module Ringspun
       start(@waiting.shift) while @workers < @limit && !@waiting.empty?
     rescue ThreadError => e
       # Those that there are come to it, if they come to an end.
-      @waiting.shift.fail(e) while !@waiting.empty? && @workers.zero?
+      @waiting.shift.fail(e) while !@waiting.empty? && (@workers.zero? || @limit.infinite?)
     end
 
     def start(job)
@@ -206,5 +331,10 @@ module Ringspun
     def offload_limit=(limit)
       Offload.current.limit = limit
     end
+
+    private
+
+    # For the scheduler's hook.
+    def lend(work, system_call) = Offload.unlimited.lend(work, system_call)
   end
 end

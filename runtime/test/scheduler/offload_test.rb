@@ -257,4 +257,120 @@ class SchedulerOffloadTest < Minitest::Test
       [Fiber.scheduler.blocking_operation_wait(-> { ran_on = Thread.current }), ran_on != here]
     end
   end
+
+  # What waits lets the block go before it goes on itself.
+  def test_a_cancellation_interrupts_what_the_hook_was_given
+    assert_both([:block, :strand, Ringspun::TerminatedError]) do
+      seen = []
+      started = Thread::Queue.new
+      strand = machine.spin do
+        Fiber.scheduler.blocking_operation_wait(lambda do
+          (started << true).then { Thread::Queue.new.pop }
+        ensure
+          sleep(0.01)
+          seen << :block
+        end)
+      ensure
+        seen << :strand
+      end
+      started.pop
+      machine.terminate(strand)
+      error = error_of { strand.join }
+      [*seen, error.class]
+    end
+  end
+
+  def test_a_timeout_interrupts_it
+    assert_both([Timeout::Error, :later]) do
+      error = error_of { Timeout.timeout(0.005) { Fiber.scheduler.blocking_operation_wait(-> { sleep }) } }
+      value = nil
+      Fiber.scheduler.blocking_operation_wait(-> { value = :later })
+      [error.class, value]
+    end
+  end
+
+  # What has come to its end by then counts, and the cancellation meets the next wait.
+  def test_work_that_is_done_although_it_was_interrupted
+    assert_both(%i[done refused]) do
+      seen = []
+      started = Thread::Queue.new
+      strand = machine.spin do
+        Fiber.scheduler.blocking_operation_wait(lambda do
+          (started << true).then { sleep }
+        rescue Exception
+          nil
+        end)
+        seen << :done
+        sleep
+      rescue Ringspun::Cancelled
+        seen << :refused
+        raise
+      end
+      started.pop
+      machine.terminate(strand)
+      error_of { strand.join }
+      seen
+    end
+  end
+
+  def test_work_of_one_that_is_cancelled_while_it_runs
+    assert_both([nil, nil]) do
+      value = machine.scope do |scope|
+        scope.cancel
+        Fiber.scheduler.blocking_operation_wait(-> { sleep })
+        :never
+      end
+      [value, Fiber.scheduler.blocking_operation_wait(-> {})]
+    end
+  end
+
+  # An ensure block may compress what is left.
+  def test_work_of_one_that_was_cancelled_before
+    assert_both(%i[first second]) do
+      seen = []
+      strand = parked do
+        sleep
+      ensure
+        %i[first second].each { |name| Fiber.scheduler.blocking_operation_wait(-> { sleep(0.01).then { seen << name } }) }
+      end
+      machine.terminate(strand)
+      error_of { strand.join }
+      seen
+    end
+  end
+
+  def test_work_without_end_leaves_the_threads_of_offload
+    assert_both(%i[offloaded lent]) do
+      count = Ringspun.offload_limit + 1
+      started = Thread::Queue.new
+      strands = Array.new(count) do
+        machine.spin { Fiber.scheduler.blocking_operation_wait(-> { (started << true).then { sleep } }) }
+      end
+      count.times { started.pop }
+      seen = [Ringspun.offload { :offloaded }]
+      Fiber.scheduler.blocking_operation_wait(-> { seen << :lent })
+      strands.each { |strand| machine.terminate(strand) }
+      strands.each { |strand| error_of { strand.join } }
+      seen
+    end
+  end
+
+  def test_the_error_of_work
+    assert_both([Failure, SystemExit]) do
+      [-> { raise Failure }, -> { exit }].map { |work| error_of { Fiber.scheduler.blocking_operation_wait(work) }.class }
+    end
+  end
+
+  def test_a_scheduler_that_says_what_it_is_given
+    spy = Class.new(Ringspun::Scheduler) do
+      def given = @given ||= []
+      def blocking_operation_wait(work) = (given << work).then { super }
+    end.new
+    ran = nil
+    with_scheduler(spy) { Fiber.schedule { Fiber.scheduler.blocking_operation_wait(-> { ran = Thread.current }) } }
+    assert_equal [1, true], [spy.given.size, !ran.nil?]
+    assert_respond_to Ringspun::Scheduler.new, :blocking_operation_wait
+    assert_raises(NoMethodError) { Ringspun::Scheduler.new.no_such_hook(1) }
+    assert_raises(ArgumentError) { Ringspun::Scheduler.new.blocking_operation_wait }
+  end
 end

@@ -3,17 +3,13 @@
 #include "scheduler.h"
 
 #include <errno.h>
+#include <ruby/debug.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
-static ID id_wait, id_offload, id_call;
+static ID id_wait, id_lend, id_call, id_blocking_operation_wait;
 static VALUE process_status;
-
-/* {Ringspun.offload}. */
-static VALUE rsb_offload(rb_block_call_func_t body, VALUE argument) {
-    return rb_block_call(rsb_mRingspun, id_offload, 0, NULL, body, argument);
-}
 
 /* --- child processes --- */
 
@@ -120,7 +116,28 @@ static VALUE scheduler_address_resolve(VALUE self, VALUE hostname) {
 
 static VALUE call_work(RB_BLOCK_CALL_FUNC_ARGLIST(unused, work)) { return rb_funcall(work, id_call, 0); }
 
-/* Called by C extensions that say that what they are about to do may go to another thread: one of {Ringspun.offload}'s does it.
+/* Of what has called the hook. */
+static bool called_by(const char *class_path) {
+    VALUE frames[2];
+    int lines[2];
+    if (rb_profile_frames(0, 2, frames, lines) < 2) return false;
+    VALUE path = rb_profile_frame_classpath(frames[1]);
+    return RB_TYPE_P(path, T_STRING) && strcmp(StringValueCStr(path), class_path) == 0;
+}
+
+/* What CRuby itself hands over, from 3.4 on, is one system call: File.open, File.stat, IO#close and their kin. */
+static bool is_system_call(void) {
+    static const char *const classes[] = {"File", "IO", "Dir", "Kernel", "FileTest", "File::Stat", "Process"};
+    for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++) {
+        if (called_by(classes[i])) return true;
+    }
+    return false;
+}
+
+/* Called by C extensions that say that what they are about to do may go to another thread, as Zlib does, and by CRuby itself: it
+ * goes to one of those that are there for it. When the strand is cancelled meanwhile, that thread is interrupted, and what it
+ * has done then counts. A strand that unwinds, because it was cancelled before, has its work done all the same, as it would
+ * without this hook, but for a system call that waits.
  *
  * May switch strands.
  *
@@ -128,24 +145,67 @@ static VALUE call_work(RB_BLOCK_CALL_FUNC_ARGLIST(unused, work)) { return rb_fun
  * @return [nil]
  * @since 0.1.0
  */
-static VALUE scheduler_blocking_operation_wait(VALUE self, VALUE work) {
+static VALUE blocking_operation_wait(VALUE self, VALUE work) {
     rsb_machine *machine = rsb_hook_machine(self);
-    if (machine && !machine->engine.backend->closed_world) rsb_offload(call_work, work);
-    else rsb_blocking(call_work, work); /* or it would call this hook again */
+    if (!machine || machine->engine.backend->closed_world) {
+        rsb_blocking(call_work, work); /* or it would call this hook again */
+    } else if (!RTEST(rb_funcall(rsb_mRingspun, id_lend, 2, work, is_system_call() ? Qtrue : Qfalse))) {
+        rsb_raise_refusal(machine);
+        rb_raise(rsb_eCancelled, "cancelled: what it waited for was interrupted");
+    }
     return Qnil;
 }
 
-/* A thread of Ringspun.offload that waits for work: nobody need hope that it wakes a strand. */
+/* Ruby 3.4 would hand over whole IO.copy_streams. On another thread a copy may wait where nothing can interrupt it, for it asks
+ * whether the strand's own thread was interrupted; left to CRuby, as before, it waits by {#io_wait}. */
+static bool is_copy(void) {
+    VALUE frames[2];
+    int lines[2];
+    if (!called_by("IO") || rb_profile_frames(0, 2, frames, lines) < 2) return false;
+    VALUE name = rb_profile_frame_method_name(frames[1]);
+    return RB_TYPE_P(name, T_STRING) && strcmp(StringValueCStr(name), "copy_stream") == 0;
+}
+
+/* CRuby asks every time whether there is that hook, and can do without. A method of that name it would call unasked. */
+static VALUE scheduler_respond_to_missing(VALUE self, VALUE name, VALUE all) {
+    if (name != ID2SYM(id_blocking_operation_wait)) return rb_call_super(2, (VALUE[]){name, all});
+    return is_copy() ? Qfalse : Qtrue;
+}
+
+static VALUE scheduler_method_missing(int argc, VALUE *argv, VALUE self) {
+    if (argc == 0 || argv[0] != ID2SYM(id_blocking_operation_wait)) return rb_call_super(argc, argv);
+    rb_check_arity(argc - 1, 1, 1);
+    return blocking_operation_wait(self, argv[1]);
+}
+
+/* --- for Ringspun::Offload --- */
+
+/* Whether the running strand's next wait would raise. */
+static VALUE is_refused(VALUE self) { return rs_refusal(&rsb_current()->engine, 0) != RS_WAKE_VALUE ? Qtrue : Qfalse; }
+
+/* CRuby leaves the errno of a system call that it was handed. */
+static VALUE is_interrupted_call(VALUE self, VALUE work) {
+    errno = 0;
+    rb_funcall(work, id_call, 0);
+    return errno == EINTR ? Qtrue : Qfalse;
+}
+
+/* A thread that waits for work: nobody need hope that it wakes a strand. */
 static VALUE mark_only_looks(VALUE self, VALUE thread, VALUE so) { return rb_ivar_set(thread, rsb_id_only_looks, so); }
 
 void rsb_init_scheduler_calls(void) {
     id_wait = rb_intern("wait");
-    id_offload = rb_intern("offload");
+    id_lend = rb_intern("lend");
+    id_blocking_operation_wait = rb_intern("blocking_operation_wait");
     id_call = rb_intern("call");
     process_status = rb_path2class("Process::Status");
     rb_gc_register_address(&process_status);
     rb_define_method(rsb_cScheduler, "process_wait", scheduler_process_wait, 2);
     rb_define_method(rsb_cScheduler, "address_resolve", scheduler_address_resolve, 1);
-    rb_define_method(rsb_cScheduler, "blocking_operation_wait", scheduler_blocking_operation_wait, 1);
-    rb_define_private_method(rb_singleton_class(rsb_mRingspun), "only_looks", mark_only_looks, 2);
+    VALUE of_module = rb_singleton_class(rsb_mRingspun);
+    rb_define_private_method(of_module, "refused?", is_refused, 0);
+    rb_define_private_method(of_module, "interrupted_call?", is_interrupted_call, 1);
+    rb_define_private_method(of_module, "only_looks", mark_only_looks, 2);
+    rb_define_private_method(rsb_cScheduler, "respond_to_missing?", scheduler_respond_to_missing, 2);
+    rb_define_private_method(rsb_cScheduler, "method_missing", scheduler_method_missing, -1);
 }
