@@ -196,8 +196,8 @@ module Ringspun
       job.value
     end
 
-    # Runs work that may use memory of the strand's: not beyond this call, however that ends. Where the strand is cancelled
-    # meanwhile and not before, the work is interrupted.
+    # Runs work that may use memory of the strand's: not beyond this call, however that ends. Where the strand is cancelled, it is
+    # interrupted. Where it unwinds, only a system call is: what does not wait, as closing a file, comes to its end anyway.
     #
     # @return [Boolean] false when it was not done
     def lend(work, system_call)
@@ -207,10 +207,10 @@ module Ringspun
       end
 
       loan = Loan.new(work, system_call)
-      refused = Ringspun.__send__(:refused?)
+      spared = !system_call && !$!.nil? && Ringspun.__send__(:refused?)
       begin
         Ringspun.shield { submit(loan).wait(LOOK_SECONDS.min) }
-        look_after(loan, refused)
+        look_after(loan, spared)
       ensure
         Ringspun.shield { recall(loan) } unless loan.ended?
       end
@@ -246,10 +246,10 @@ module Ringspun
     private
 
     # A shield keeps what is to be raised from being lost where the work is done before it can be interrupted.
-    def look_after(loan, refused)
+    def look_after(loan, spared)
       seconds = LOOK_SECONDS.min
       until loan.ended?
-        recalled = !refused && Ringspun.__send__(:refused?)
+        recalled = !spared && Ringspun.__send__(:refused?)
         Ringspun.shield do
           loan.recall if recalled
           loan.wait(seconds)

@@ -313,7 +313,18 @@ class SchedulerOffloadTest < Minitest::Test
     end
   end
 
-  # An ensure block closes files.
+  def test_work_of_one_that_is_cancelled_while_it_runs
+    assert_both([nil, nil]) do
+      value = machine.scope do |scope|
+        scope.cancel
+        Fiber.scheduler.blocking_operation_wait(-> { sleep })
+        :never
+      end
+      [value, Fiber.scheduler.blocking_operation_wait(-> {})]
+    end
+  end
+
+  # An ensure block may compress what is left.
   def test_work_of_one_that_was_cancelled_before
     assert_both(%i[first second]) do
       seen = []

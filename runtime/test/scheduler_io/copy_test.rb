@@ -8,6 +8,12 @@ require "timeout"
 class SchedulerCopyTest < HookCase
   include Signals
 
+  # With a collection at every allocation, a thread and a few looks at a time take minutes.
+  def setup
+    super
+    GC.stress = false
+  end
+
   def test_a_timeout
     Ringspun.run do
       reader, writer = pipe
@@ -97,7 +103,7 @@ class SchedulerCopyTest < HookCase
     Ringspun.run do
       with_file("content") do |path|
         before = Leaks.descriptors.size
-        50.times do |i|
+        amount(50).times do |i|
           strand = machine.spin do
             File.open(path) { |file| file.stat && machine.yield }
             File.write("#{path}.#{i}", "more")
@@ -144,6 +150,13 @@ class SchedulerCopyTest < HookCase
             strand = waiting(&opening)
             machine.terminate(strand)
             assert_ends_with(Ringspun::TerminatedError, strand)
+            late = parked do
+              sleep
+            ensure
+              opening.call
+            end
+            machine.terminate(late)
+            assert_ends_with(Ringspun::TerminatedError, late)
           end
           assert_equal before, Leaks.descriptors.size
         end

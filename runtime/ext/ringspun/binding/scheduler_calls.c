@@ -136,7 +136,8 @@ static bool is_system_call(void) {
 
 /* Called by C extensions that say that what they are about to do may go to another thread, as Zlib does, and by CRuby itself: it
  * goes to one of those that are there for it. When the strand is cancelled meanwhile, that thread is interrupted, and what it
- * has done then counts. A strand that was cancelled before has its work done all the same, as it would without this hook.
+ * has done then counts. A strand that unwinds, because it was cancelled before, has its work done all the same, as it would
+ * without this hook, but for a system call that waits.
  *
  * May switch strands.
  *
