@@ -37,5 +37,5 @@ complaints = tables.zip(contenders).flat_map do |table, contender|
     "#{table.name} #{row.label}: #{complaint}" if complaint
   end
 end
-library = defined?(Concurrently) && (defined?(Ringspun) ? "ours" : "the gem")
+library = defined?(Concurrently) && (defined?(Ringspun::ConcurrentProc) ? "ours" : "the gem")
 puts JSON.generate(rows:, complaints:, library:)
