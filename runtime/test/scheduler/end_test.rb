@@ -132,16 +132,19 @@ class SchedulerEndTest < Minitest::Test
 
   # --- fork ---
 
+  # Each a line in one piece, since two processes write: with a scheduler CRuby writes what `puts` adds by itself.
   FORKED = <<~'RUBY'
+    def say(text) = $stdout.write("#{text}\n")
+
     def forks
-      Fiber.schedule { begin; sleep(0.01); puts "other"; ensure; puts "other ensured"; end }
+      Fiber.schedule { begin; sleep(0.01); say "other"; ensure; say "other ensured"; end }
       Fiber.schedule do
         child = fork do
-          Fiber.schedule { sleep(0.001).then { puts "child's own" } }
+          Fiber.schedule { sleep(0.001).then { say "child's own" } }
           sleep(0.002)
-          puts "child"
+          say "child"
         end
-        puts "status #{Process.wait2(child).last.exitstatus}"
+        say "status #{Process.wait2(child).last.exitstatus}"
       end
     end
   RUBY
