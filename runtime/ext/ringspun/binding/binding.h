@@ -223,6 +223,7 @@ static inline rsb_strand *rsb_strand_data(VALUE object) { return RTYPEDDATA_GET_
 /* One that no program has seen, for a strand that begins runs of concurrent procs. */
 VALUE rsb_strand_handle(rsb_machine *machine);
 VALUE rsb_strand_show(rsb_strand *strand);
+NORETURN(void rsb_fail_strand_limit(rsb_machine *machine));
 /* A kill has ended what it ran. True for a Thread#kill, of which the fiber must die. */
 bool rsb_end_killed(rsb_strand *strand);
 /* An error that ends the program, and not just a strand. */
@@ -288,6 +289,9 @@ bool rsb_scope_child_ended(rsb_machine *machine, VALUE scope, VALUE error, bool 
 /* A scope whose memory may lie on the stack of the fiber that runs: that fiber is kept until it is closed. */
 void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);
 void rsb_scope_close(rsb_machine *machine, rs_scope *scope);
+/* As long as something of the strand's lies on the stack of a fiber other than its own. */
+void rsb_keep_fiber(rsb_strand *strand, VALUE fiber);
+void rsb_let_fiber_go(rsb_strand *strand, VALUE fiber);
 
 /* errors.c */
 NORETURN(void rsb_fail(int64_t result, const char *what, int fd));

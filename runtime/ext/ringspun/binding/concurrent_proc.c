@@ -44,13 +44,6 @@ void rsb_trigger_error(VALUE proc, VALUE error) {
 
 static inline VALUE given_block(void) { return RS_UNLIKELY(rb_block_given_p()) ? rb_block_proc() : Qnil; }
 
-static inline VALUE raise_or_return(VALUE value) {
-    if (RS_UNLIKELY(!RB_SPECIAL_CONST_P(value) && RB_BUILTIN_TYPE(value) == T_OBJECT && rb_obj_is_kind_of(value, rb_eException))) {
-        rb_exc_raise(value);
-    }
-    return value;
-}
-
 /* --- on the caller's own stack --- */
 
 typedef struct {
@@ -73,7 +66,7 @@ static VALUE end_concluded(rsb_machine *machine, rsb_frame *frame) {
     rsb_frame_close(machine, frame);
     rsb_yield(machine);
     RB_GC_GUARD(evaluation);
-    return raise_or_return(result);
+    return rsb_raise_or_return(result);
 }
 
 RSB_APART static VALUE end_inline(rsb_machine *machine, rsb_frame *frame, VALUE value, int state) {
@@ -92,7 +85,7 @@ RSB_APART static VALUE end_inline(rsb_machine *machine, rsb_frame *frame, VALUE 
         }
         value = rsb_evaluation_data(frame->evaluation)->result; /* by itself, or from further inside */
         rsb_frame_close(machine, frame);
-        return raise_or_return(value);
+        return rsb_raise_or_return(value);
     }
     if (frame->evaluation) {
         VALUE result = !state ? value : exception && !cancelled ? error : rb_exc_new_cstr(rsb_eTerminated, "the evaluation was cancelled before it had a result");
@@ -101,7 +94,7 @@ RSB_APART static VALUE end_inline(rsb_machine *machine, rsb_frame *frame, VALUE 
     rsb_frame_close(machine, frame);
     if (rescueable) rb_exc_raise(error);
     if (state) rb_jump_tag(state);
-    return raise_or_return(value);
+    return rsb_raise_or_return(value);
 }
 
 /* Runs the proc now, in the calling strand and on its stack, and returns what it returns. It waits where the proc does.
@@ -122,19 +115,22 @@ static VALUE proc_call(int argc, VALUE *argv, VALUE self) {
     rsb_notice_fork(machine);
     if (RS_UNLIKELY(state || frame.evaluation)) return end_inline(machine, &frame, value, state);
     rsb_frame_close(machine, &frame);
-    return raise_or_return(value);
+    return rsb_raise_or_return(value);
 }
 
 /* --- on stacks of their own --- */
 
 static rsb_start start_of(rsb_machine *machine, int argc, const VALUE *argv, VALUE self) {
-    rsb_start start = {.proc = self, .block = given_block(), .storage = rsb_fiber_storage_if_any(), .spawned_at = Qnil};
-    if (RS_UNLIKELY(argc > 0)) {
-        start.arguments = rb_ary_new_from_values(argc, argv);
-        start.keywords = rb_keyword_given_p();
-    }
-    if (RS_UNLIKELY(machine->locate)) start.spawned_at = rb_funcall(machine->self, rb_intern("place_of_call"), 0);
-    return start;
+    return rsb_start_of(machine, self, argc, argv, given_block(), argc > 0 && rb_keyword_given_p());
+}
+
+/* False: it waits, and the value is its evaluation. */
+static bool start_now(rsb_machine *machine, int argc, const VALUE *argv, VALUE self, VALUE *value) {
+    rsb_start start = start_of(machine, argc, argv, self);
+    bool failed = false;
+    bool ended = rsb_start_now(machine, &start, value, &failed);
+    if (RS_UNLIKELY(failed)) rb_exc_raise(*value);
+    return ended;
 }
 
 /* Runs the proc now, in a strand of its own, until it ends or waits.
@@ -146,29 +142,20 @@ static rsb_start start_of(rsb_machine *machine, int argc, const VALUE *argv, VAL
  * @since 0.1.0
  */
 static VALUE proc_call_nonblock(int argc, VALUE *argv, VALUE self) {
-    rsb_machine *machine = rsb_current();
-    rsb_start start = start_of(machine, argc, argv, self);
     VALUE value = Qnil;
-    bool failed = false;
-    bool ended = rsb_start_now(machine, &start, &value, &failed);
-    if (RS_UNLIKELY(failed)) rb_exc_raise(value);
-    return RS_LIKELY(ended) ? raise_or_return(value) : value;
+    return RS_LIKELY(start_now(rsb_current(), argc, argv, self, &value)) ? rsb_raise_or_return(value) : value;
 }
 
 /* {#call} as the gem `concurrently` had it: in a strand of its own, which goes on when its caller is cancelled. */
 static VALUE proc_call_and_await(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine = rsb_current();
-    rsb_start start = start_of(machine, argc, argv, self);
     VALUE value = Qnil;
-    bool failed = false;
-    bool ended = rsb_start_now(machine, &start, &value, &failed);
-    if (RS_UNLIKELY(failed)) rb_exc_raise(value);
-    if (RS_UNLIKELY(!ended)) {
+    if (RS_UNLIKELY(!start_now(machine, argc, argv, self, &value))) {
         VALUE evaluation = value;
         value = rsb_evaluation_await(machine, rsb_evaluation_data(evaluation));
         RB_GC_GUARD(evaluation);
     }
-    return raise_or_return(value);
+    return rsb_raise_or_return(value);
 }
 
 /* Has the proc run in a strand of its own when the others that are ready have had their turn.

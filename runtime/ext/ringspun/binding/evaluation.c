@@ -51,25 +51,10 @@ VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_eval
 
 /* --- frames --- */
 
-/* One that lies on another stack than its strand's first keeps that stack alive, which the program may let go of. */
-RSB_APART static void keep_fiber(rsb_strand *strand, VALUE fiber) {
-    if (NIL_P(strand->scope_fibers)) strand->scope_fibers = rb_ary_new();
-    rb_ary_push(strand->scope_fibers, fiber);
-}
-
-RSB_APART static void let_fiber_go(rsb_strand *strand, VALUE fiber) {
-    if (NIL_P(strand->scope_fibers)) return;
-    for (long i = RARRAY_LEN(strand->scope_fibers); i-- > 0;) {
-        if (RARRAY_AREF(strand->scope_fibers, i) != fiber) continue;
-        rb_ary_delete_at(strand->scope_fibers, i);
-        return;
-    }
-}
-
 void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation) {
     rsb_strand *strand = rsb_running(machine);
     if (RS_LIKELY(fiber == strand->home || (NIL_P(strand->home) && fiber == machine->root_fiber))) fiber = 0;
-    else keep_fiber(strand, fiber);
+    else rsb_keep_fiber(strand, fiber); /* which the program may let go of */
     *frame = (rsb_frame){.outer = strand->frames, .strand = strand, .fiber = fiber, .proc = proc, .evaluation = evaluation};
     if (frame->outer) frame->outer->inner = frame;
     strand->frames = frame;
@@ -110,7 +95,7 @@ void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
     if (frame->inner) frame->inner->outer = frame->outer;
     else strand->frames = frame->outer;
     if (frame->outer) frame->outer->inner = frame->inner;
-    if (RS_UNLIKELY(frame->fiber != 0)) let_fiber_go(strand, frame->fiber);
+    if (RS_UNLIKELY(frame->fiber != 0)) rsb_let_fiber_go(strand, frame->fiber);
     if (RS_UNLIKELY(frame->cancels)) take_back(machine, frame);
     if (RS_LIKELY(!frame->evaluation)) return;
     rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
@@ -271,11 +256,6 @@ static VALUE await_or_timeout(await_call *call) {
     return error;
 }
 
-static VALUE raise_or_return(VALUE result) {
-    if (RS_UNLIKELY(!RB_SPECIAL_CONST_P(result) && rb_obj_is_kind_of(result, rb_eException))) rb_exc_raise(result);
-    return result;
-}
-
 /* Waits until the evaluation is concluded, and returns its result; where that is an exception, raises it. May be called by many,
  * and again.
  *
@@ -293,8 +273,8 @@ static VALUE evaluation_await_result(int argc, VALUE *argv, VALUE self) {
     await_call call = {.evaluation = rsb_evaluation_get(self), .limit = limit_of(argc, argv)};
     /* A result that is known needs no machine: it may be closed by now, or another thread's. */
     if (RS_LIKELY(call.evaluation->state != RSB_CONCLUDED)) call.machine = machine_of(call.evaluation);
-    if (RS_LIKELY(!rb_block_given_p())) return raise_or_return(await(call.machine, call.evaluation, &call.limit));
-    return raise_or_return(rb_yield(await_or_timeout(&call)));
+    if (RS_LIKELY(!rb_block_given_p())) return rsb_raise_or_return(await(call.machine, call.evaluation, &call.limit));
+    return rsb_raise_or_return(rb_yield(await_or_timeout(&call)));
 }
 
 /* Parks the calling evaluation until somebody calls {Evaluation#resume!} for it.

@@ -68,6 +68,12 @@ typedef struct {
 /* Of an object that is known to be one. */
 static inline rsb_evaluation *rsb_evaluation_data(VALUE object) { return RTYPEDDATA_GET_DATA(object); }
 
+/* A result that is an exception is raised. */
+static inline VALUE rsb_raise_or_return(VALUE result) {
+    if (RS_UNLIKELY(!RB_SPECIAL_CONST_P(result) && rb_obj_is_kind_of(result, rb_eException))) rb_exc_raise(result);
+    return result;
+}
+
 /* evaluation.c */
 int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit);
 VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit);
@@ -123,6 +129,8 @@ typedef struct rsb_batch {
     rsb_start *starts;
 } rsb_batch;
 
+/* Of a call that is made now. */
+rsb_start rsb_start_of(rsb_machine *machine, VALUE proc, int argc, const VALUE *argv, VALUE block, bool keywords);
 void rsb_start_later(rsb_machine *machine, const rsb_start *start);
 /* Runs it at once, in a strand of its own. True: it has ended, with that value or (`failed`) that error. Else it waits, and the
  * evaluation is the answer. */

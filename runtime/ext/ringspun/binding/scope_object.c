@@ -28,13 +28,24 @@ static const rb_data_type_t scope_type = {
 
 /* --- where a scope's memory lies --- */
 
+RSB_APART void rsb_keep_fiber(rsb_strand *strand, VALUE fiber) {
+    if (NIL_P(strand->scope_fibers)) strand->scope_fibers = rb_ary_new();
+    rb_ary_push(strand->scope_fibers, fiber);
+}
+
+RSB_APART void rsb_let_fiber_go(rsb_strand *strand, VALUE fiber) {
+    if (NIL_P(strand->scope_fibers)) return;
+    for (long i = RARRAY_LEN(strand->scope_fibers); i-- > 0;) {
+        if (RARRAY_AREF(strand->scope_fibers, i) != fiber) continue;
+        rb_ary_delete_at(strand->scope_fibers, i);
+        return;
+    }
+}
+
 void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield) {
     rsb_strand *strand = rsb_running(machine);
     VALUE fiber = rb_fiber_current();
-    if (RS_UNLIKELY(fiber != strand->home)) {
-        if (NIL_P(strand->scope_fibers)) strand->scope_fibers = rb_ary_new();
-        rb_ary_push(strand->scope_fibers, fiber);
-    }
+    if (RS_UNLIKELY(fiber != strand->home)) rsb_keep_fiber(strand, fiber);
     rs_scope_open(&machine->engine, scope, deadline_ns, shield);
 }
 
@@ -43,13 +54,7 @@ void rsb_scope_close(rsb_machine *machine, rs_scope *scope) {
     if (scope->closed) return;
     rsb_strand *owner = rs_strand_at(&machine->engine.strands, scope->owner)->user;
     rs_scope_close(&machine->engine, scope);
-    if (RS_LIKELY(NIL_P(owner->scope_fibers))) return;
-    VALUE fiber = rb_fiber_current();
-    for (long i = RARRAY_LEN(owner->scope_fibers); i-- > 0;) {
-        if (RARRAY_AREF(owner->scope_fibers, i) != fiber) continue;
-        rb_ary_delete_at(owner->scope_fibers, i);
-        return;
-    }
+    if (RS_UNLIKELY(!NIL_P(owner->scope_fibers))) rsb_let_fiber_go(owner, rb_fiber_current());
 }
 
 static rsb_scope *get(VALUE self) {
@@ -259,9 +264,7 @@ static VALUE scope_concurrently(int argc, VALUE *argv, VALUE self) {
     rsb_need_block("Scope#concurrently");
     int keywords = rb_keyword_given_p();
     VALUE proc = rb_funcall_with_block(rsb_cConcurrentProc, rb_intern("new"), 0, NULL, rb_block_proc());
-    rsb_start start = {.proc = proc, .block = Qnil, .storage = rsb_fiber_storage_if_any(), .spawned_at = Qnil, .keywords = keywords};
-    if (argc > 0) start.arguments = rb_ary_new_from_values(argc, argv);
-    if (machine->locate) start.spawned_at = rb_funcall(machine->self, rb_intern("place_of_call"), 0);
+    rsb_start start = rsb_start_of(machine, proc, argc, argv, Qnil, keywords);
     VALUE evaluation = start.evaluation = rsb_evaluation_new(machine, proc, rsb_cEvaluation, RSB_STARTS);
     rsb_start_in_scope(machine, &scope->engine, self, &start);
     return evaluation;

@@ -10,6 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+rsb_start rsb_start_of(rsb_machine *machine, VALUE proc, int argc, const VALUE *argv, VALUE block, bool keywords) {
+    rsb_start start = {.proc = proc, .block = block, .storage = rsb_fiber_storage_if_any(), .spawned_at = Qnil, .keywords = keywords};
+    if (RS_UNLIKELY(argc > 0)) start.arguments = rb_ary_new_from_values(argc, argv);
+    if (RS_UNLIKELY(machine->locate)) start.spawned_at = rb_funcall(machine->self, rb_intern("place_of_call"), 0);
+    return start;
+}
+
 /* --- batches --- */
 
 static rsb_batch *take_batch(rsb_machine *machine) {
@@ -92,12 +99,6 @@ static void have_spare(rsb_machine *machine) {
     machine->spare[machine->spare_len++] = handle;
 }
 
-NORETURN(static void fail_limit(rsb_machine *machine));
-static void fail_limit(rsb_machine *machine) {
-    rb_raise(rsb_eLimit, "this machine runs at most %u strands; bound them, for example with a Ringspun::Semaphore",
-             machine->engine.strands.limit);
-}
-
 static void make_worker(rs_strand *engine, rsb_strand *strand, rsb_batch *batch) {
     strand->id = rs_strand_id(engine);
     strand->batch = batch;
@@ -118,7 +119,7 @@ static rsb_batch *new_batch(rsb_machine *machine, rs_scope *scope, VALUE supervi
     VALUE handle = take_handle(machine);
     rsb_strand *strand = rsb_strand_data(handle);
     rs_strand *engine = rs_spawn(&machine->engine, scope, strand);
-    if (RS_UNLIKELY(!engine)) fail_limit(machine);
+    if (RS_UNLIKELY(!engine)) rsb_fail_strand_limit(machine);
     rsb_batch *batch = take_batch(machine);
     batch->scope = scope;
     make_worker(engine, strand, batch);
@@ -302,7 +303,7 @@ bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, b
     VALUE handle = take_handle(machine);
     rsb_strand *strand = rsb_strand_data(handle);
     rs_strand *engine = rs_spawn_first(&machine->engine, machine->spin_scope, strand);
-    if (RS_UNLIKELY(!engine)) fail_limit(machine);
+    if (RS_UNLIKELY(!engine)) rsb_fail_strand_limit(machine);
     make_worker(engine, strand, NULL);
     strand->answer = &answer;
     strand->spawned_at = start->spawned_at;

@@ -78,11 +78,13 @@ static rsb_strand *make(rsb_machine *machine, VALUE supervisor, VALUE body) {
     return strand;
 }
 
+void rsb_fail_strand_limit(rsb_machine *machine) {
+    rb_raise(rsb_eLimit, "this machine runs at most %u strands; bound them, for example with a Ringspun::Semaphore",
+             machine->engine.strands.limit);
+}
+
 static rs_strand *begin(rsb_machine *machine, rsb_strand *strand, rs_strand *engine) {
-    if (!engine) {
-        rb_raise(rsb_eLimit, "this machine runs at most %u strands; bound them, for example with a Ringspun::Semaphore",
-                 machine->engine.strands.limit);
-    }
+    if (!engine) rsb_fail_strand_limit(machine);
     strand->id = rs_strand_id(engine);
     engine->wait = RS_WAIT_YIELD; /* for its first turn */
     return engine;
