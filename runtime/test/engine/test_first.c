@@ -3,7 +3,6 @@
 
 #include "by_hand.h"
 
-
 /* --- rs_spawn_next --- */
 
 TEST(a_strand_that_is_spawned_next_runs_before_the_others_and_its_spawner_goes_on) {
