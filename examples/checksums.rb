@@ -5,11 +5,17 @@
 #   bundle exec ruby examples/checksums.rb [FILE...]
 #
 # Prints for each file, in the order given, and without an argument for the examples:
+#   ...  chat_server.rb
 #   ...  checksums.rb
+#   ...  cluster_server.rb
+#   ...  crawler.rb
 #   ...  echo_server.rb
 #   ...  fastest_mirror.rb
+#   ...  file_tail.rb
 #   ...  find_a_bug.rb
+#   ...  kv_server.rb
 #   ...  pipeline.rb
+#   ...  port_forwarder.rb
 
 require "digest"
 require "ringspun"

@@ -68,33 +68,36 @@ def run_engine_programs(build)
 end
 
 # A program that takes seeds, with SEEDS of them or the one of SEED.
-def run_seeds(source, build, seeds)
+def seeds_pass(name, source, build, seeds)
   abort "no test ran: there is no #{source}" unless ENGINE_TESTS.include?(source)
 
-  program = engine_program(build, source)
-  Rake::Task[program].invoke
-  sh program, *(ENV["SEED"] ? ["--seed", ENV["SEED"]] : ["--seeds", seeds.to_s])
+  pass(name, engine_program(build, source), *(ENV["SEED"] ? ["--seed", ENV["SEED"]] : ["--seeds", seeds]))
 end
 
-namespace :test do
-  desc "The engine's C tests, compiled without any Ruby header"
-  task c: "engine:plain" do
-    run_engine_programs("plain")
-  end
+# A rake of its own for all programs of a build, which counts what they have done.
+def programs_pass(name, build) = pass(name, RbConfig.ruby, Gem.bin_path("rake", "rake"), "engine:run_#{build}")
 
-  desc "Simulated machines: SEEDS=10000 of them, or the one of SEED=n again"
-  task :sim do
-    run_seeds(SIMULATION, "plain", ENV.fetch("SEEDS", 10_000))
-  end
+ENGINE_BUILDS.each_key do |build|
+  task("engine:run_#{build}" => "engine:#{build}") { run_engine_programs(build) }
+end
 
-  desc "io_uring above a kernel that misbehaves: SEEDS=10000 of them, or the one of SEED=n again"
-  task :uring_faults do
-    run_seeds(URING_FAULTS, "plain", ENV.fetch("SEEDS", 10_000))
-  end
+desc "The engine's C tests, compiled without any Ruby header"
+test_passes(:c, "engine:plain") { [programs_pass("the engine", "plain")] }
 
-  desc "The engine's tests and simulation under the address and undefined-behaviour sanitizers (SHORT=1: few seeds)"
-  task sanitize: "engine:sanitized" do
-    run_engine_programs("sanitized")
-    [SIMULATION, URING_FAULTS].each { |source| run_seeds(source, "sanitized", ENV["SHORT"] ? 300 : ENV.fetch("SEEDS", 10_000)) }
-  end
+desc "Simulated machines: SEEDS=10000 of them, or the one of SEED=n again"
+test_passes(:sim, engine_program("plain", SIMULATION)) do
+  [seeds_pass("simulated machines", SIMULATION, "plain", ENV.fetch("SEEDS", 10_000))]
+end
+
+desc "io_uring above a kernel that misbehaves: SEEDS=10000 of them, or the one of SEED=n again"
+test_passes(:uring_faults, engine_program("plain", URING_FAULTS)) do
+  [seeds_pass("io_uring faults", URING_FAULTS, "plain", ENV.fetch("SEEDS", 10_000))]
+end
+
+desc "The engine's tests and simulation under the address and undefined-behaviour sanitizers (SHORT=1: few seeds)"
+test_passes(:sanitize, "engine:sanitized") do
+  seeds = ENV["SHORT"] ? 300 : ENV.fetch("SEEDS", 10_000)
+  [programs_pass("the engine, sanitized", "sanitized"),
+   seeds_pass("simulated machines, sanitized", SIMULATION, "sanitized", seeds),
+   seeds_pass("io_uring faults, sanitized", URING_FAULTS, "sanitized", seeds)]
 end

@@ -10,65 +10,71 @@ TORTURES = FileList["runtime/test/**/*_torture.rb"].sort
 # A test says in a comment of its own that it belongs to the short form: the choice is made where it can be judged.
 SHORT_STRESS = /^# gc stress: short$/
 
-def run_tests(files, env = {})
+def test_pass(name, files, env = {})
   abort "no test ran: no file matches" if files.empty?
 
-  sh env, RbConfig.ruby, "-w", "bin/support/run_tests.rb", *files, verbose: false
+  pass(name, RbConfig.ruby, "-w", "bin/support/run_tests.rb", *files, env:)
 end
 
-namespace :test do
-  desc "The tree's own rules: who may know whom, sizes, blanks"
-  task :tidy do
-    run_tests([TIDY_TEST])
-  end
+# By what it is known which files a process of their own has. `collections` are tests that collect at every allocation: what that
+# takes grows with all that others have left behind. `crowds` leave most, stacks of strands, and each fork copies it.
+OWN_PASS = /^# pass: (\w+)$/
 
-  desc "The Ruby tests of the runtime and the bench"
-  task ruby: :compile do
-    # Two processes: the runtime's test helper watches every test of its process.
-    run_tests(RUNTIME_TESTS)
-    run_tests(BENCH_TESTS)
+def runtime_passes(name, env = {})
+  own, others = RUNTIME_TESTS.partition { |path| File.read(path).match?(OWN_PASS) }
+  parts = others.group_by.with_index { |_, index| "#{index % Passes.jobs + 1} of #{Passes.jobs}" }
+  parts.merge(own.group_by { |path| File.read(path)[OWN_PASS, 1] }).map do |part, list|
+    test_pass("#{name}, #{part}", list, env)
   end
+end
 
-  desc "The Ruby tests of the runtime on epoll, for hosts where the ones before ran on io_uring"
-  task epoll: :compile do
-    run_tests(RUNTIME_TESTS, "RINGSPUN_BACKEND" => "epoll")
-  end
+desc "The tree's own rules: who may know whom, sizes, blanks"
+test_passes(:tidy) { [test_pass("tidy", [TIDY_TEST])] }
 
-  desc "The runtime's tests with a collection at every allocation (SHORT=1: the files that say `gc stress: short`)"
-  task gc_stress: :compile do
-    files = ENV["SHORT"] ? RUNTIME_TESTS.select { |path| File.read(path).match?(SHORT_STRESS) } : RUNTIME_TESTS
-    run_tests(files, "RINGSPUN_GC_STRESS" => "1")
-  end
+desc "The Ruby tests of the runtime and the bench"
+test_passes(:ruby, :compile) do
+  # Apart, because the runtime's test helper watches every test of its process.
+  [*runtime_passes("the runtime"), test_pass("the bench", BENCH_TESTS)]
+end
 
-  desc "Random trees of evaluations on simulated machines: SEEDS=10000 of them, or the one of SEED=n again"
-  task evaluations: :compile do
-    seeds = { "RINGSPUN_SEEDS" => ENV.fetch("SEEDS", "10000"), "RINGSPUN_SEED" => ENV["SEED"] }
-    run_tests(["runtime/test/evaluation/tree_test.rb"], { **seeds, "RINGSPUN_TEST_LIMIT_SECONDS" => "3600" })
-  end
+desc "The Ruby tests of the runtime on epoll, for hosts where the ones before ran on io_uring"
+test_passes(:epoll, :compile) do
+  # With nothing of what has no backend, or one of its own: the others have done that.
+  runtime_passes("the runtime on epoll", { "RINGSPUN_BACKEND" => "epoll", "RINGSPUN_BACKEND_ONLY" => "1" })
+end
 
-  # Not among the Ruby tests, which `bin/test --matrix` runs again.
-  desc "Wakes from other threads, for 30 s"
-  task wakes: :compile do
-    run_tests(["runtime/test/wake_torture.rb"], "RINGSPUN_TORTURE_SECONDS" => "30")
-  end
+desc "The runtime's tests with a collection at every allocation (SHORT=1: the files that say `gc stress: short`)"
+test_passes(:gc_stress, :compile) do
+  files = ENV["SHORT"] ? RUNTIME_TESTS.select { |path| File.read(path).match?(SHORT_STRESS) } : RUNTIME_TESTS
+  files.map { |path| test_pass("gc stress, #{path.pathmap("%-1d/%n")}", [path], { "RINGSPUN_GC_STRESS" => "1" }) }
+end
 
-  desc "Long random runs, runtime/test/**/*_torture.rb, each for SECONDS=60"
-  task torture: :compile do
-    seconds = ENV.fetch("SECONDS", "60")
-    run_tests(TORTURES, "RINGSPUN_TORTURE_SECONDS" => seconds, "RINGSPUN_TEST_LIMIT_SECONDS" => (Integer(seconds) * 2 + 60).to_s)
-  end
+desc "Random trees of evaluations on simulated machines: SEEDS=10000 of them, or the one of SEED=n again"
+test_passes(:evaluations, :compile) do
+  seeds = { "RINGSPUN_SEEDS" => ENV.fetch("SEEDS", "10000"), "RINGSPUN_SEED" => ENV["SEED"] }
+  [test_pass("evaluations", ["runtime/test/evaluation/tree_test.rb"], { **seeds, "RINGSPUN_TEST_LIMIT_SECONDS" => "3600" })]
+end
 
-  desc "Formatting"
-  task :rubocop do
-    sh "rubocop", "--cache-root", "tmp/rubocop", "--format", "simple", verbose: false
-  end
+desc "Wakes from other threads, for 30 s"
+test_passes(:wakes, :compile) do
+  [test_pass("wakes", ["runtime/test/wake_torture.rb"], { "RINGSPUN_TORTURE_SECONDS" => "30" })]
+end
 
-  desc "The signatures"
-  task :rbs do
-    abort "no test ran: there is no signature under runtime/sig" if FileList["runtime/sig/**/*.rbs"].empty?
+desc "Long random runs, runtime/test/**/*_torture.rb, each for SECONDS=60"
+test_passes(:torture, :compile) do
+  seconds = ENV.fetch("SECONDS", "60")
+  env = { "RINGSPUN_TORTURE_SECONDS" => seconds, "RINGSPUN_TEST_LIMIT_SECONDS" => (Integer(seconds) * 2 + 60).to_s }
+  TORTURES.map { |path| test_pass(path.pathmap("%n"), [path], env) }
+end
 
-    sh "rbs", "-I", "runtime/sig", "validate", verbose: false
-  end
+desc "Formatting"
+test_passes(:rubocop) { [pass("rubocop", "rubocop", "--cache-root", "tmp/rubocop", "--format", "simple")] }
+
+desc "The signatures"
+test_passes(:rbs) do
+  abort "no test ran: there is no signature under runtime/sig" if FileList["runtime/sig/**/*.rbs"].empty?
+
+  [pass("rbs", "rbs", "-I", "runtime/sig", "validate")]
 end
 
 desc "The reference, into tmp/doc"

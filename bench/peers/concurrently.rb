@@ -8,6 +8,7 @@
 
 raise "the gem concurrently and Ringspun do not go together in one process" if defined?(Ringspun::Machine)
 
+require "bundler/setup" # knows where it is
 gem "concurrently"
 specification = Gem.loaded_specs.fetch("concurrently")
 $LOAD_PATH.unshift(*specification.full_require_paths)
@@ -19,10 +20,10 @@ unless where.start_with?("#{specification.full_gem_path}/")
 end
 
 # What Ruby 3 takes from it.
-module Kernel
+Kernel.prepend(Module.new do
   private
 
   def concurrent_proc(evaluation_class = Concurrently::Proc::Evaluation, &) = Concurrently::Proc.new(evaluation_class, &)
 
   def concurrently(*, &) = Concurrently::Proc.new(&).call_detached(*)
-end
+end)

@@ -38,7 +38,7 @@ Bench.table "accept" do
   about "Four client processes connect over TCP as fast as they are taken, and are gone at once; each connection is " \
         "accepted and closed. What the clients cost is not counted."
   size connections: 51_200
-  quick connections: 5_120
+  quick connections: 1_024
   warm_up connections: 512
   proof { |connections:| { accepted: connections } }
   columns :real_ns, :cpu_ns, :rate

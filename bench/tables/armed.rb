@@ -45,7 +45,7 @@ Bench.table "armed" do
   about "1,000 strands wait in recv, each on its socket; then one strand sends 64 bytes to each, waits a moment, and does it " \
         "again. An operation is a message. There is no time on the clock, because most of it is that moment."
   size sockets: 1_000, rounds: 100, bytes: 64
-  quick rounds: 15
+  quick rounds: 5
   warm_up sockets: 50, rounds: 2
   proof { |sockets:, rounds:, **| { intact: sockets * rounds } }
   columns :cpu_ns, :syscalls

@@ -30,7 +30,7 @@ Bench.table "echo" do
   about "N connections over unix socket pairs, each with a strand at either end: one sends 64 bytes and waits for them, the " \
         "other sends back what it gets. An operation is the whole round trip."
   size trips: 128_000, bytes: 64
-  quick trips: 8_000
+  quick trips: 2_000
   warm_up trips: 1_000
   row "N=1", connections: 1
   row "N=64", quick: false, connections: 64
@@ -63,6 +63,67 @@ Bench.table "echo" do
     end
   end
 
+  # A task for each end, and the buffered streams of io-stream.
+  contender "io-stream", requires: File.join(Bench::ROOT, "bench/peers/io_stream") do |meter, connections:, trips:, bytes:|
+    trips /= connections
+    meter.operations = trips * connections
+    meter.measure do
+      Sync do |task|
+        talks = connections.times.map do |index|
+          near, far = UNIXSocket.pair.map { |socket| IO::Stream::Buffered.wrap(socket) }
+          payload = Bench.payload(index, bytes)
+          task.async do
+            trips.times { far.write(far.read_exactly(bytes), flush: true) }
+            far.close
+          end
+          task.async do
+            intact = 0
+            trips.times do
+              near.write(payload, flush: true)
+              intact += 1 if near.read_exactly(bytes) == payload
+            end
+            near.close
+            intact
+          end
+        end
+        { intact: talks.sum(&:wait) }
+      end
+    end
+  end
+
+  # A handler for each end, called with what has come. A payload arrives in one piece.
+  contender "eventmachine", requires: "eventmachine" do |meter, connections:, trips:, bytes:|
+    trips /= connections
+    meter.operations = trips * connections
+    echo = Module.new { define_method(:receive_data) { |data| send_data(data) } }
+    talk = Module.new do
+      define_method(:initialize) do |payload, tally|
+        super()
+        @payload = payload
+        @tally = tally
+        @left = trips
+      end
+      define_method(:post_init) { send_data(@payload) }
+      define_method(:receive_data) do |data|
+        @tally[:intact] += 1 if data == @payload
+        (@left -= 1).positive? ? send_data(@payload) : close_connection
+      end
+      define_method(:unbind) { |*| EM.stop if (@tally[:open] -= 1).zero? }
+    end
+    tally = { intact: 0, open: connections }
+    meter.measure do
+      EM.epoll
+      EM.run do
+        connections.times do |index|
+          near, far = UNIXSocket.pair
+          EM.attach(far, echo)
+          EM.attach(near, talk, Bench.payload(index, bytes), tally)
+        end
+      end
+      tally.slice(:intact)
+    end
+  end
+
   # The stock classes in strands.
   contender "ringspun fs", requires: "ringspun" do |meter, connections:, trips:, bytes:|
     trips /= connections
@@ -71,6 +132,30 @@ Bench.table "echo" do
       Ringspun.run do |machine|
         started = connections.times.flat_map { |index| stock_connection.call(index, trips, bytes, machine.method(:spin)) }
         { intact: started.each(&:await).each_slice(2).sum { |_, talk| talk.await } }
+      end
+    end
+  end
+
+  # A strand for each end, and streams.
+  contender "ringspun streams", requires: "ringspun" do |meter, connections:, trips:, bytes:|
+    trips /= connections
+    meter.operations = trips * connections
+    meter.measure do
+      Ringspun.run do |machine|
+        talks = connections.times.map do |index|
+          near, far = machine.socketpair(:UNIX, :STREAM).map { |descriptor| Ringspun::Stream.new(descriptor) }
+          payload = Bench.payload(index, bytes)
+          machine.spin do
+            trips.times { far.write(far.read(bytes)) }
+            far.close
+          end
+          machine.spin do
+            intact = trips.times.count { near.write(payload) && near.read(bytes) == payload }
+            near.close
+            intact
+          end
+        end
+        { intact: talks.sum(&:await) }
       end
     end
   end
@@ -142,5 +227,7 @@ Bench.table "echo" do
 
   floor("messages.c") { |connections:, trips:, bytes:| [connections, trips / connections, bytes, 2] }
 
-  targets "cpu_ns <= 1.1 x ringspun epoll"
+  targets "cpu_ns <= 1.1 x ringspun epoll",
+          "ringspun streams: cpu_ns <= 0.5 x io-stream at N=64", "ringspun streams: cpu_ns <= 0.5 x io-stream at N=1,000",
+          "ringspun streams: cpu_ns <= 2.5 x floor at N=64", "ringspun streams: cpu_ns <= 2.5 x floor at N=1,000"
 end

@@ -71,7 +71,7 @@ Bench.table "files" do
   about "1,000 strands, each of which reads blocks of 4 KB from anywhere in 20 files of 1.6 MB, with nothing read ahead. " \
         "Warm: from the page cache, every block ten times. Cold: each block once, from the disk. Mix: half of the files are warm."
   size strands: 1_000, reads: 8, files: 20
-  quick reads: 2
+  quick reads: 1
   warm_up strands: 20
   writes_files { |strands:, reads:, **| strands * reads * block_bytes }
   row "warm", state: "warm", passes: 10

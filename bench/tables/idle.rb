@@ -43,7 +43,7 @@ Bench.table "idle" do
   about "16 connections over unix socket pairs echo 64 bytes, alone and beside 10,000 TCP connections which wait in recv for " \
         "what never comes. An operation is a round trip. `idle` says how many there were: fewer where descriptors are."
   size pairs: 16, trips: 4_000, bytes: 64, idle: 10_000
-  quick trips: 500, idle: 2_000
+  quick trips: 250, idle: 1_000
   warm_up idle: 10, trips: 20
   row "alone", beside: false
   row "beside 10,000", beside: true

@@ -57,7 +57,7 @@ Bench.table "keep_alive" do
   about "A server of stock sockets holds 10,000 HTTP connections that wait for a request, and others come: an operation is " \
         "one of those, from its connect to its first answer. The floor is a bare parked fiber, which has no connection."
   size idle: 10_000, requests: 2_000
-  quick idle: 2_000, requests: 200
+  quick idle: 1_000, requests: 100
   warm_up idle: 10, requests: 10
   proof { |requests:, **| { answered: requests } }
   columns :real_ns, :cpu_ns, :idle, :rss_per_idle

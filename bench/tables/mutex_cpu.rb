@@ -11,7 +11,7 @@ Bench.table "mutex_cpu" do
   about "20 groups, each a mutex and 10 workers which lock it and match a Regexp within, 5,000 times each. The " \
         "floor is the same loop without any lock or worker."
   size groups: 20, workers: 10, matches: 5_000
-  quick matches: 1_000
+  quick matches: 200
   warm_up matches: 10
   row "N=20"
   proof { |groups:, workers:, matches:| { matched: groups * workers * matches } }

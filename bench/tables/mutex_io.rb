@@ -35,7 +35,7 @@ Bench.table "mutex_io" do
   about "N groups, each a mutex, a new file and 10 workers which lock the mutex and write 1 KB to the file, 50 " \
         "times each. Most run several rounds in the measured region; the times are those of one round."
   size workers: 10, writes: 50, bytes: 1024, repeat: 4
-  quick writes: 20, repeat: 1
+  quick writes: 10, repeat: 1
   warm_up rounds: 1, repeat: 1, writes: 2
   writes_files do |groups:, workers:, writes:, bytes:, rounds:, repeat:|
     rounds * repeat * groups * workers * writes * bytes

@@ -32,11 +32,12 @@ Bench.table "parked" do
   about "30,000 strands which wait, at the kernel's default limit of mappings: resident bytes for each, beside a bare " \
         "parked fiber. Past the limit, spawning has to raise an error that names it (`limit told` is 1)."
   size past_limit: false
+  quick strands: 2_000
   warm_up strands: 100, past_limit: false
   row "30,000", strands: 30_000
   unasked = "not asked of it"
   if limit <= 65_530
-    row "past the limit", strands: limit, past_limit: true,
+    row "past the limit", strands: limit, past_limit: true, quick: false,
                           skipped: { threads: unasked, async: unasked, "bare fiber": unasked }
   end
   proof do |strands:, past_limit:|

@@ -30,7 +30,7 @@ Bench.table "pipe" do
   about "50 groups, each a pipe, a writer that writes 1 KB 10,000 times, and a reader that reads until the same " \
         "bytes have arrived. `syscalls/op` is for a write and its read."
   size groups: 50, chunks: 10_000, bytes: 1024
-  quick chunks: 2_000
+  quick chunks: 500
   warm_up chunks: 50
   row "C=50x2"
   columns :user, :system, :total, :real, :syscalls

@@ -28,7 +28,7 @@ Bench.table "socketpair" do
   about "50 groups, each a pair of unix stream sockets, a writer that sends 1 KB 10,000 times, and a reader that " \
         "receives until the same bytes have arrived. `syscalls/op` is for a send and its recv."
   size groups: 50, chunks: 10_000, bytes: 1024
-  quick chunks: 2_000
+  quick chunks: 500
   warm_up chunks: 50
   row "N=50"
   columns :user, :system, :total, :real, :syscalls

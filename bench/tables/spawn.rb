@@ -15,7 +15,7 @@ Bench.table "spawn" do
   title "Spawn and finish"
   about "100,000 times and more: spawn, run an empty block, await it. `mappings +` is by how many lines /proc/self/maps grew."
   size count: 100_000
-  quick count: 20_000
+  quick count: 4_000
   # Enough that what is kept for reuse has been made when the region begins.
   warm_up count: 10_000
   proof { |count:| { sum: count } }

@@ -5,7 +5,7 @@ Bench.table "switch" do
   about "Two strands which do nothing but give way to each other. The floor is two fibers which transfer to each " \
         "other without any scheduler."
   size yields: 2_500_000
-  quick yields: 100_000
+  quick yields: 20_000
   warm_up yields: 10_000
   proof { |yields:| { yields: 2 * yields } }
   columns :real_ns, :cpu_ns, :rate

@@ -6,7 +6,7 @@ Bench.table "timeout" do
   title "Timeout"
   about "A timeout of one second around a block that returns at once: the cost of a deadline that is not needed."
   size blocks: 200_000
-  quick blocks: 50_000
+  quick blocks: 10_000
   warm_up blocks: 1_000
   proof { |blocks:| { done: blocks } }
   columns :real_ns, :cpu_ns, :rate, :syscalls

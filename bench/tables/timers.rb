@@ -27,7 +27,7 @@ Bench.table "timers" do
   title "Timers"
   about "10,000 strands sleep from 1 to 10 ms, 20 times each. An operation is a sleep, and none may be too short."
   size sleepers: 10_000, naps: 20
-  quick naps: 4
+  quick naps: 2
   warm_up sleepers: 100, naps: 2
   proof { |sleepers:, **| { slept: sleepers } }
   columns :real_ns, :cpu_ns, :rate

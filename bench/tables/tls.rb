@@ -1,20 +1,6 @@
 # frozen_string_literal: true
 
-require "openssl"
-require "socket"
-
-# A key and a certificate for the time of the run.
-context_of = lambda do
-  key = OpenSSL::PKey::EC.generate("prime256v1")
-  certificate = OpenSSL::X509::Certificate.new
-  certificate.subject = certificate.issuer = OpenSSL::X509::Name.parse("/CN=bench")
-  certificate.not_before = Time.now - 60
-  certificate.not_after = Time.now + 3600
-  certificate.public_key = key
-  certificate.serial = 1
-  certificate.sign(key, "SHA256")
-  OpenSSL::SSL::SSLContext.new.tap { |context| context.add_certificate(certificate, key) }
-end
+require "bench/tls_clients"
 
 connection = lambda do |index, context, trips, bytes, start|
   near, far = UNIXSocket.pair
@@ -38,7 +24,7 @@ end
 stock = lambda do |meter, connections, trips, bytes, start, finish|
   trips /= connections
   meter.operations = trips * connections
-  context = context_of.call
+  context = Bench::TlsClients.context
   meter.measure do
     started = connections.times.flat_map { |index| connection.call(index, context, trips, bytes, start) }
     { intact: started.map(&finish).each_slice(2).sum(&:last) }
@@ -50,7 +36,7 @@ Bench.table "tls" do
   about "N connections over unix socket pairs with TLS by Ruby's openssl, each with a strand at either end: one sends 64 bytes " \
         "and waits for them. An operation is the whole round trip; the handshakes are among them."
   size trips: 32_000, bytes: 64
-  quick trips: 3_200
+  quick trips: 1_280
   warm_up trips: 64
   row "N=64", connections: 64
   proof { |connections:, trips:, **| { intact: trips / connections * connections } }

@@ -35,6 +35,12 @@ class BenchTest::FloorTest < Minitest::Test
     end
   end
 
+  def test_messages_through_tls_come_back
+    require "bench/tls_clients"
+    sample = floor_sample("tls_messages.c", ["serve", Bench::TlsClients.pem, 3, 5, 20_000], intact: 15)
+    assert sample["unavailable"] || sample["operations"] == 15, sample["failed"]
+  end
+
   def test_connections_are_all_accepted
     sample = floor_sample("connections.c", ["serve", 640], accepted: 640)
     assert_equal 640, sample["operations"], sample["failed"]

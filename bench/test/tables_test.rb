@@ -6,17 +6,21 @@ class BenchTest::TablesTest < Minitest::Test
   OF_CONCURRENT_PROCS = %w[call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations].freeze
 
   def test_all_tables_are_there_in_the_order_of_the_report
-    assert_equal %w[pipe socketpair mutex_cpu mutex_io queue switch timeout spawn beside_cpu parked
-                    echo armed accept files timers idle batch call_methods calls_awaiting wait_methods
-                    call_methods_waiting waiting_evaluations http tls keep_alive pg], BenchTest.tables.map(&:name)
+    assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn beside_cpu
+                    parked echo armed accept files timers idle batch call_methods calls_awaiting wait_methods
+                    call_methods_waiting waiting_evaluations http tls tls_echo keep_alive pg lines idle_streams splice_forwarder],
+                 BenchTest.tables.map(&:name)
   end
 
   def test_every_table_has_all_contenders_and_says_what_it_does
     (BenchTest.tables - of_concurrent_procs).each do |table|
       peers = table.name == "batch" ? [] : %w[threads async]
+      peers << "io-stream" if %w[echo lines idle_streams].include?(table.name)
+      peers << "eventmachine" if table.name == "echo"
       assert_equal peers, table.peers.map(&:name) - %w[uringmachine], table.name
       ours = ["ringspun", "ringspun epoll", "ringspun sqpoll"]
-      ours.unshift("ringspun fs") unless %w[batch http tls keep_alive pg].include?(table.name)
+      ours.unshift("ringspun streams") if table.name == "echo"
+      ours.unshift("ringspun fs") unless %w[batch http tls keep_alive pg idle_streams].include?(table.name)
       assert_equal ours, table.contenders.filter_map { _1.backend && _1.name }
       refute_empty table.about, table.name
     end
@@ -42,7 +46,7 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_every_floor_but_that_of_a_free_timeout_exists
     without = BenchTest.tables.reject(&:floor).map(&:name)
-    assert_equal %w[timeout beside_cpu timers tls], without
+    assert_equal %w[timeout beside_cpu timers tls lines splice_forwarder], without
   end
 
   def test_the_promised_tables_show_system_calls

@@ -38,6 +38,7 @@ check_wanted_ruby() {
 # What a build needs beside Ruby, as Debian's package names.
 missing_tools() {
   command -v gcc >/dev/null || printf 'gcc\n'
+  command -v g++ >/dev/null || printf 'g++\n' # for the gem eventmachine, a peer in the bench
   command -v make >/dev/null || printf 'make\n'
   printf '#include <stdio.h>\n' | gcc -E - >/dev/null 2>&1 || printf 'libc6-dev\n'
   # A Debian without the recommended packages has none, and the gem registry then cannot be trusted.

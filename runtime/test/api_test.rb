@@ -21,9 +21,12 @@ class ApiTest < Minitest::Test
   def self.built
     @built ||= begin
       FileUtils.mkdir_p(FOLDER)
-      run_in(FOLDER, RbConfig.ruby, File.join(SOURCE, "extconf.rb"))
-      run_in(FOLDER, "make")
-      require File.join(FOLDER, "api_extension")
+      File.open("#{FOLDER}.lock", File::CREAT | File::RDWR) do |lock|
+        lock.flock(File::LOCK_EX) # a neighbour builds it as well
+        run_in(FOLDER, RbConfig.ruby, File.join(SOURCE, "extconf.rb"))
+        run_in(FOLDER, "make")
+        require File.join(FOLDER, "api_extension")
+      end
       ApiExtension
     end
   end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 # gc stress: short
+# pass: collections
 
 require "test_helper"
 require "support/strands"

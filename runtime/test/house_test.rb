@@ -5,6 +5,8 @@ require "socket"
 
 # The tests' own tools: a check that never fires proves nothing.
 class HouseTest < Minitest::Test
+  include AnyBackend
+
   # A test class that Minitest does not find by itself, so that its failures can be looked at.
   def run_inner(name = "test_inner", &body)
     inner = Class.new(Minitest::Test) { define_method(name, &body) }
@@ -53,6 +55,20 @@ class HouseTest < Minitest::Test
     RUBY
     assert_match(/test_hangs runs longer than 1 s.*sleep/m, answer.err)
     refute_predicate answer.status, :success?
+  end
+
+  def test_what_has_no_backend_is_left_out_only_when_asked
+    code = <<~RUBY
+      require "test_helper"
+      require "support/on_simulation"
+      Class.new(Minitest::Test) { include(AnyBackend) && (def test_of_any = puts("any")) }
+      Class.new(Minitest::Test) { include(OnSimulation) && (def test_simulated = puts("simulated")) }
+      Class.new(Minitest::Test) { def test_real = puts("real") }
+    RUBY
+    { nil => %w[any real simulated], "1" => %w[real] }.each do |only, expected|
+      answer = ruby_child(code, env: { "RUBYOPT" => "-rbundler/setup", "RINGSPUN_BACKEND_ONLY" => only })
+      assert_equal expected, answer.out.scan(/^\W*(any|real|simulated)$/).flatten.sort, answer.err
+    end
   end
 
   def test_mappings_counts_memory_mappings

@@ -5,6 +5,8 @@ require "support/servers"
 
 # The tests' own servers: none outlives the process that has started it, however that ends.
 class ServersTest < Minitest::Test
+  include AnyBackend
+
   START = <<~'RUBY'
     require "minitest"
     require "support/servers"

@@ -7,6 +7,8 @@ require "tmpdir"
 
 # bin/setup in a copy of the tree, with a Ruby that writes down what Bundler is asked for instead of asking it.
 class SetupTest < Minitest::Test
+  include AnyBackend
+
   ROOT = File.expand_path("../..", __dir__)
   NEEDED = %w[bin Gemfile Gemfile.lock runtime/ringspun.gemspec runtime/lib/ringspun/version.rb runtime/ext
               rakelib/compile.rake].freeze

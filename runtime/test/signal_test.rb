@@ -55,6 +55,42 @@ class SignalTest < Minitest::Test
     assert_equal %w[reader], lines
   end
 
+  # Whenever it comes: most of all between the last look for signals and the sleep, where its handler has run already.
+  def test_a_handler_that_only_cancels_is_never_too_early
+    assert_child "8000\n", <<~RUBY
+      asked, ask = IO.pipe
+      sender = fork do
+        ask.close
+        loop do
+          came = asked.read_nonblock(1, exception: false)
+          next if came == :wait_readable # it must be fast
+          exit!(0) unless came
+
+          Process.kill(:USR1, Process.ppid)
+        end
+      end
+      scope = nil
+      trap(:USR1) { scope.cancel }
+      rounds = 0
+      Ringspun.run do |machine|
+        reader, writer = machine.pipe
+        8000.times do |number|
+          machine.scope do |one|
+            scope = one
+            ask.syswrite("x")
+            (number % 60).times { nil }
+            machine.read(reader, +"")
+          end
+          rounds += 1
+        end
+        [reader, writer].each { |descriptor| machine.close(descriptor) }
+      end
+      ask.close
+      Process.wait(sender)
+      puts rounds
+    RUBY
+  end
+
   def test_int_inside_nested_scopes_unwinds_from_the_inside
     lines = ended_by("INT", <<~RUBY)
       Ringspun.run do |machine|

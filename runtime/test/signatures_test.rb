@@ -8,6 +8,7 @@ require "tmpdir"
 # The signatures under sig/ say what there is, no more and no less, and what they say is so. `rake test:rbs` checks that they
 # make sense by themselves.
 class SignaturesTest < Minitest::Test
+  include AnyBackend
   include Servers::Postgres
 
   ROOT = File.expand_path("../..", __dir__)
@@ -15,7 +16,7 @@ class SignaturesTest < Minitest::Test
 
   # Public for Ruby, and marked `@api private`.
   INTERNAL = { Ringspun::Simulation => { initialize: :internal, call: :internal },
-               Ringspun::ConcurrentProc::Handler => { initialize: :internal, call: :internal } }.freeze
+               Ringspun::ConcurrentProc::Handler => { initialize: :internal, call: :internal, cancelled?: :internal } }.freeze
 
   # Inherited, and taking arguments here that they do not take there.
   SAID_AGAIN = { Ringspun::SizedQueue => %i[push enq] }.freeze

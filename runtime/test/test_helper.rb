@@ -11,6 +11,7 @@ require_relative "support/watchdog"
 
 require "ringspun"
 
+require_relative "support/any_backend"
 require_relative "support/children"
 require_relative "support/leaks"
 require_relative "support/skips"

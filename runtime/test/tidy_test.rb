@@ -44,6 +44,11 @@ class TidyTest < Minitest::Test
                                  %r{ringspun[/-](postgres|jobs)|Ringspun::(Postgres|Jobs)\b})
   end
 
+  # On Ruby 3.3 two files of that name in the load path break a later `require "fiber"`.
+  def test_no_file_has_the_name_of_a_library_of_rubys
+    assert_empty glob("*/lib/**/fiber.rb")
+  end
+
   def test_files_are_short
     long = ALL.select { |path| File.foreach(path).count > LINES_MAX }
     assert_empty names(long), "longer than #{LINES_MAX} lines"

@@ -60,6 +60,8 @@ module Bench
       {
         async: version("async") { "#{Async::VERSION}, #{IO::Event::Selector.default.name} selector" },
         "io-event": version("io/event") { IO::Event::VERSION },
+        "io-stream": version("io/stream") { IO::Stream::VERSION },
+        eventmachine: version("eventmachine") { "#{EventMachine::VERSION}, #{EventMachine.library_type}" },
         # Before Ringspun, with which it does not go together.
         concurrently: version(File.join(ROOT, "bench/peers/concurrently")) { Concurrently::VERSION },
         ringspun: version("ringspun") { Ringspun::VERSION }

@@ -52,6 +52,7 @@ module Bench
       [:rss_per_strand, "RSS B/strand", "B", "%.0f", note.("rss_per_strand")],
       [:idle, "idle", "connections", "%d", note.("idle")],
       [:rss_per_idle, "RSS B/idle", "B", "%.0f", note.("rss_per_idle")],
+      [:copied, "copied", "B", "%d", note.("copied")],
       [:beyond, "beyond s", "s", "%.6f", note.("beyond")],
       [:limit_told, "limit told", "", "%d", note.("limit_told")]
     ].to_h { |name, header, unit, format, reader| [name, new(name:, header:, unit:, format:, reader:)] }.freeze

@@ -14,6 +14,12 @@ module Bench
     TIME_LIMIT = 120.0
     QUICK_TIME_LIMIT = 30.0
 
+    # Children find what this process has found, without Bundler: it would be most of the time of a small sample.
+    LIBRARIES = {
+      "RUBYLIB" => $LOAD_PATH.join(File::PATH_SEPARATOR),
+      "RUBYOPT" => ENV["RUBYOPT"]&.split&.grep_v(%r{\A-r\S*bundler/setup\z})&.join(" ")
+    }.freeze
+
     def initialize(time_limit: TIME_LIMIT, prefix: [])
       @time_limit = time_limit
       @prefix = prefix
@@ -59,7 +65,7 @@ module Bench
     def run(command, scratch, errors)
       reader, writer = IO.pipe
       # A process group of its own lets the time limit end whatever the child may have started.
-      pid = Process.spawn({ "BENCH_SCRATCH" => scratch }, *command,
+      pid = Process.spawn({ **LIBRARIES, "BENCH_SCRATCH" => scratch }, *command,
                           3 => writer, in: File::NULL, out: errors, err: errors, pgroup: true)
       writer.close
       text = read_until_deadline(reader)

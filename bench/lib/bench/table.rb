@@ -14,8 +14,13 @@ module Bench
   # Stock Ruby classes on its fiber scheduler, on the main backend only.
   SCHEDULED = "#{SUBJECT} fs"
 
+  # Ringspun::Stream in place of the machine's own calls.
+  STREAMS = "#{SUBJECT} streams"
+
   # What is loaded in the place of the gem `concurrently`, on the main backend only.
   DROP_IN = "drop-in"
+
+  VARIANTS = [SCHEDULED, STREAMS, DROP_IN].freeze
 
   def self.subject_on(backend) = backend == MAIN_BACKEND ? SUBJECT : "#{SUBJECT} #{backend}"
 
@@ -150,7 +155,7 @@ module Bench
 
       # The subject is declared once and runs on each backend, or on those that are named.
       def contender(name, requires: nil, size: {}, backends: BACKENDS.keys, &body)
-        return add(name:, role: :variant, requires:, size:, body:, backend: MAIN_BACKEND) if [SCHEDULED, DROP_IN].include?(name)
+        return add(name:, role: :variant, requires:, size:, body:, backend: MAIN_BACKEND) if VARIANTS.include?(name)
         return add(name:, role: :peer, requires:, size:, body:) unless name == SUBJECT
 
         backends.each do |backend|
@@ -181,10 +186,10 @@ module Bench
   end
 
   # The order in which the report shows them: the tables of the published comparison first, then our own.
-  ORDER = %w[pipe socketpair mutex_cpu mutex_io queue switch timeout spawn beside_cpu parked
+  ORDER = %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn beside_cpu parked
              echo armed accept files timers idle batch
              call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations
-             http tls keep_alive pg].freeze
+             http tls tls_echo keep_alive pg lines idle_streams splice_forwarder].freeze
 
   @tables = []
 

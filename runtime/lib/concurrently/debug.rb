@@ -15,6 +15,8 @@ module Concurrently
     private_constant :LIBRARY
 
     @begun = {}.compare_by_identity # evaluations that are logged => where their proc stands
+    @waiters = {}.compare_by_identity # evaluations => those that wait for their result
+    @callers = {}.compare_by_identity # evaluations that have not waited yet => who called them, and where
 
     class << self
       # Logs from now on, at the level `debug`.
@@ -34,6 +36,8 @@ module Concurrently
 
       # @api private
       def traced(evaluation, place)
+        @callers[evaluation] = @calls if @calls
+        @calls = nil
         log_begin(evaluation, place)
         value = yield
       rescue Evaluation::Cancelled
@@ -45,6 +49,8 @@ module Concurrently
       else
         log_end("'-----> END", evaluation)
         value
+      ensure
+        @callers.delete(evaluation)
       end
 
       # The evaluation that runs is about to do something that others run meanwhile.
@@ -53,9 +59,36 @@ module Concurrently
       def suspended(places)
         evaluation = Evaluation.current
         log_if_begun("'-> SUSPEND", evaluation, places)
+        let_caller_wait(*@callers.delete(evaluation))
         yield
       ensure
         log_if_begun(".--- RESUME", evaluation, places)
+      end
+
+      # {suspended}, by Proc#call.
+      #
+      # @api private
+      def calls(places, &)
+        @calls = [Evaluation.current, places]
+        suspended(places, &)
+      end
+
+      # {suspended}, for the result of one of those.
+      #
+      # @api private
+      def waits_for(evaluations, places, &)
+        waiter = Evaluation.current
+        evaluations.each { |evaluation| (@waiters[evaluation] ||= {}.compare_by_identity)[waiter] = true }
+        suspended(places, &)
+      ensure
+        evaluations.each { |evaluation| @waiters[evaluation]&.delete(waiter) }
+        @waiters.delete_if { |_, waiters| waiters.empty? }
+      end
+
+      # @api private
+      def concludes(evaluation, places, &)
+        evaluation.equal?(Evaluation.current) ? yield : suspended(places, &)
+        @waiters.fetch(evaluation, {}).each_key { |waiter| log_schedule(waiter, places) }
       end
 
       # @api private
@@ -72,6 +105,14 @@ module Concurrently
         KernelMethods.prepend(Waits)
         IOMethods.prepend(IOWaits)
         Evaluation.prepend(Awaits)
+      end
+
+      # In the gem that is where one call ends and another begins.
+      def let_caller_wait(caller = nil, places = nil)
+        return unless caller
+
+        log_if_begun(".--- RESUME", caller, places)
+        log_if_begun("'-> SUSPEND", caller, places)
       end
 
       def log_begin(evaluation, place)
@@ -103,8 +144,8 @@ module Concurrently
       CALL = ::Proc.instance_method(:call)
       private_constant :CALL
 
-      def call(...) = Debug.suspended(caller) { super }
-      def [](...) = Debug.suspended(caller) { super }
+      def call(...) = Debug.calls(caller) { super }
+      def [](...) = Debug.calls(caller) { super }
       def call_nonblock(...) = Debug.suspended(caller) { super }
 
       def traced_call(...)
@@ -120,7 +161,7 @@ module Concurrently
       def await_resume!(...) = Debug.suspended(caller) { super }
 
       def await_fastest(*evaluations, **limit)
-        evaluations.any?(&:concluded?) ? super : Debug.suspended(caller) { super }
+        evaluations.any?(&:concluded?) ? super : Debug.waits_for(evaluations, caller) { super }
       end
     end
 
@@ -130,14 +171,21 @@ module Concurrently
       def await_writable(limit = {}) = Debug.suspended(caller) { super(**limit, poll_first: false) }
     end
 
-    # Waits for an evaluation.
+    # Waits for an evaluation, and what ends waits.
     module Awaits
       def await_result(*limit)
         return super if concluded?
 
-        result, = Debug.suspended(caller) { super(*limit) { |value| [value] } }
+        result, = Debug.waits_for([self], caller) { super(*limit) { |value| [value] } }
         result = yield result if block_given?
         result.is_a?(Exception) ? raise(result) : result
+      end
+
+      def conclude_to(result)
+        return super if concluded?
+
+        Debug.concludes(self, caller) { super }
+        :concluded
       end
 
       def resume!(*)

@@ -11,18 +11,23 @@ module Ringspun
       def initialize(lists, of_class, block)
         @lists = lists
         @of_class = of_class
+        @cancelled = false
         @block = block
         lists.each { |list| list << self }
       end
 
-      # It is not called any more.
+      # It is not called any more, for copies of the proc either.
       #
       # @return [Handler] self
       # @since 0.1.0
       def cancel
+        @cancelled = true
         @lists.each { |list| list.delete(self) }
         self
       end
+
+      # @api private
+      def cancelled? = @cancelled
 
       # @api private
       def call(concurrent_proc, *arguments)
@@ -49,7 +54,13 @@ module Ringspun
 
       private
 
-      def handlers(event) = @handlers ? @handlers.fetch(event, []).dup : []
+      def handlers(event) = @handlers ? @handlers.fetch(event, []).reject(&:cancelled?) : []
+
+      # A copy begins with the same handlers, in lists of its own.
+      def initialize_copy(original)
+        super
+        @handlers = @handlers&.transform_values(&:dup)
+      end
     end
 
     include Handlers

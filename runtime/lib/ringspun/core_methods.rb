@@ -29,6 +29,7 @@ module Ringspun
     # @since 0.1.0
     def await_read(maxlen, outbuf = nil)
       loop do
+        Ringspun.__send__(:before_inline)
         read = read_nonblock(maxlen, *outbuf, exception: false)
         return read || raise(EOFError, "end of file reached") unless read == :wait_readable
 
@@ -51,6 +52,7 @@ module Ringspun
     # @since 0.1.0
     def await_written(string)
       loop do
+        Ringspun.__send__(:before_inline)
         written = write_nonblock(string, exception: false)
         return written unless written == :wait_writable
 
@@ -63,5 +65,13 @@ module Ringspun
     # @return [Evaluation]
     # @since 0.1.0
     def concurrently_write(string) = WRITE.call_detached(self, string)
+
+    # Ruby's own, past the fiber scheduler: with any, it crashes Ruby 3.3 and 3.4 when another thread makes objects meanwhile.
+    #
+    # @param object [#to_s]
+    # @param offset [Integer] in the file, in bytes
+    # @return [Integer] bytes written
+    # @since 0.1.0
+    def pwrite(object, offset) = Fiber.blocking { super }
   end
 end

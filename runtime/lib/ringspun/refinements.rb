@@ -19,13 +19,14 @@ module Ringspun
         room = Semaphore.new(limit)
         results = []
         Ringspun.scope do |scope|
+          room.acquire
           each_entry.with_index do |element, index|
-            room.acquire
             scope.spin do
               results[index] = block.call(element)
             ensure
               room.release
             end
+            room.acquire # before the next one is asked for
           end
         end
         results

@@ -56,8 +56,10 @@ module Ringspun
   class Run
     SIGNALS = %w[INT TERM].freeze
 
-    def initialize(machine)
+    # @param signals [Boolean] whether INT and TERM cancel it
+    def initialize(machine, signals: true)
       @machine = machine
+      @signals = signals
       @pid = Process.pid
       @signal = nil
     end
@@ -72,6 +74,8 @@ module Ringspun
         Thread.current.thread_variable_set(:ringspun_run, nil)
       end
     end
+
+    def cancel = @scope&.cancel
 
     # @return [Boolean] true once a signal has cancelled it
     def signalled? = !@signal.nil?
@@ -91,6 +95,7 @@ module Ringspun
       raise_signal
       raise
     ensure
+      Machine.__send__(:flush_streams)
       @machine.__send__(:adopt, nil) if @scope
       @machine.__send__(:report_unread_errors)
     end
@@ -118,7 +123,7 @@ module Ringspun
 
     # The handler of a program stays: `trap` tells what stood there only by replacing it. Every ractor has a Thread.main.
     def with_signals
-      return yield unless Thread.current == Thread.main && Ractor.current == Ractor.main
+      return yield unless @signals && Thread.current == Thread.main && Ractor.current == Ractor.main
 
       replaced = SIGNALS.to_h { |name| [name, trap(name) { handle(name) }] }
       replaced.reject! { |name, before| !%w[DEFAULT SYSTEM_DEFAULT].include?(before) && trap(name, before) }
@@ -149,6 +154,10 @@ module Ringspun
   end
   private_constant :Run
 
-  # A program that uses its machine without a run has no other end at which errors that nobody joined can be told.
-  at_exit { Machine.__send__(:report_unread_errors) }
+  # A program that uses its machine without a run has no other end at which errors that nobody joined can be told,
+  # and what was written last handed over.
+  at_exit do
+    Machine.__send__(:flush_streams)
+    Machine.__send__(:report_unread_errors)
+  end
 end

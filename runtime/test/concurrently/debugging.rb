@@ -51,7 +51,16 @@ class ConcurrentlyDebuggingTest < Minitest::Test
 
   def test_an_evaluation_that_calls_another
     concurrent_proc { concurrent_proc { wait 0 }.call }.call
-    assert_equal ["BEGIN a", "SUSPEND a", "BEGIN b", "SUSPEND b", "RESUME b", "END b", "RESUME a", "END a"], words
+    # What waits for a result is another thing than what waits for the call.
+    assert_equal ["BEGIN a", "SUSPEND a", "BEGIN b", "SUSPEND b", "RESUME a", "SUSPEND a", "RESUME b", "END b", "RESUME a",
+                  "END a"], words
+    @lines.clear
+    concurrent_proc { concurrent_proc { 2.times { wait 0 } }[] }.call_detached.await_result
+    assert_equal ["BEGIN a", "SUSPEND a", "BEGIN b", "SUSPEND b", "RESUME a", "SUSPEND a", "RESUME b", "SUSPEND b", "RESUME b",
+                  "END b", "RESUME a", "END a"], words
+    @lines.clear
+    concurrent_proc { concurrent_proc { 1 }.call }.call
+    assert_equal ["BEGIN a", "SUSPEND a", "BEGIN b", "END b", "RESUME a", "END a"], words
   end
 
   def test_cancel_error_and_schedule
@@ -64,6 +73,29 @@ class ConcurrentlyDebuggingTest < Minitest::Test
     concurrent_proc { wait 1000 }.call_nonblock.conclude_to nil
     concurrently { raise "broken" }.await_result { nil }
     assert_equal ["BEGIN a", "SUSPEND a", "RESUME a", "CANCEL a", "BEGIN b", "ERROR b"], words
+  end
+
+  def test_who_waits_for_what_somebody_concludes_is_scheduled
+    evaluation = concurrently { await_resume! }
+    waiters = [concurrently { evaluation.await_result }, concurrently { await_fastest(evaluation, evaluation) }]
+    wait 0
+    concurrently { evaluation.await_result(within: 0, timeout_result: nil) }.await_result
+    @lines.clear
+    concurrent_proc { evaluation.conclude_to 1 }.call
+    waiters.each(&:await_result)
+    assert_equal ["BEGIN a", "SUSPEND a", "RESUME b", "CANCEL b", "RESUME a", "SCHEDULE c", "SCHEDULE d", "END a",
+                  "RESUME c", "END c", "RESUME d", "END d"], words
+    assert_equal waiters.map { |each| each.__id__.to_s(36) }, @lines.grep(/SCHEDULE/).map { |line| line.split[2] }
+  end
+
+  def test_one_that_concludes_itself_does_not_wait
+    evaluation = concurrently { wait(0).then { Concurrently::Evaluation.current.conclude_to 1 } }
+    waiter = concurrently { evaluation.await_result }
+    waiter.await_result
+    assert_equal ["BEGIN a", "SUSPEND a", "BEGIN b", "SUSPEND b", "RESUME a", "SCHEDULE b", "END a", "RESUME b", "END b"], words
+    @lines.clear
+    concurrent_proc { assert_raises(Concurrently::Error) { evaluation.conclude_to 2 } && nil }.call
+    assert_equal ["BEGIN a", "END a"], words
   end
 
   def test_every_wait_is_logged_and_what_does_not_wait_is_not

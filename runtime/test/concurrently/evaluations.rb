@@ -129,8 +129,9 @@ class ConcurrentlyEvaluationsTest < Minitest::Test
 
   def test_resume_ends_any_wait
     reader, writer = IO.pipe
-    [-> { wait 1000 }, -> { reader.await_readable }, -> { await_resume! within: 1000 }].each do |body|
+    [-> { wait 1000 }, -> { wait 0 }, -> { reader.await_readable }, -> { await_resume! within: 1000 }].each do |body|
       evaluation = concurrent_proc(&body).call_nonblock
+      assert_predicate evaluation, :waiting?
       evaluation.resume! :early
       assert_equal :early, evaluation.await_result
     end

@@ -58,23 +58,22 @@ class ConcurrentlyProcsTest < Minitest::Test
   # Unlike Ringspun::ConcurrentProc#call, which runs on the stack of its caller.
   def test_a_cancelled_caller_leaves_what_it_has_called
     order = []
-    inner = concurrent_proc do
-      await_resume!
-      order << :inner
-    end
     called = nil
+    inner = concurrent_proc do
+      called = Concurrently::Evaluation.current
+      order << await_resume!
+    end
     outer = concurrent_proc do
-      called = inner.call_nonblock
       inner.call
     ensure
       order << :outer
     end.call_nonblock
     outer.conclude_to :cancelled
     assert_equal [:outer], order
-    called.resume!
-    wait 0
+    refute_predicate called, :concluded?
+    called.resume! :inner
+    called.await_result
     assert_equal %i[outer inner], order
-    Concurrently::EventLoop.current.reinitialize!
   end
 
   def test_call_runs_in_an_evaluation_of_its_own

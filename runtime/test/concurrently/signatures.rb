@@ -9,7 +9,7 @@ class ConcurrentlySignaturesTest < Minitest::Test
   PATH = File.expand_path("../../sig/concurrently.rbs", __dir__)
 
   # Public for Ruby, and marked `@api private`.
-  INTERNAL = { Concurrently::Debug => %i[log_schedule suspended traced] }.freeze
+  INTERNAL = { Concurrently::Debug => %i[calls concludes log_schedule suspended traced waits_for] }.freeze
 
   def test_every_method_and_every_signature
     assert_equal methods_of(Concurrently), said

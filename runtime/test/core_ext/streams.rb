@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "socket"
+require "tempfile"
 require "ringspun/core_ext"
 
 class CoreExtStreamsTest < Minitest::Test
@@ -96,19 +97,53 @@ class CoreExtStreamsTest < Minitest::Test
     assert_instance_of Ringspun::Evaluation, reading
   end
 
-  def test_many_ready_ones_take_turns
-    @writer << "x"
-    turns = 0
-    other = concurrently { loop { (turns += 1) && wait(0) } }
-    100.times { @reader.await_readable }
-    assert_includes 2..10, turns
-    other.conclude_to nil
+  WAYS = {
+    await_readable: ->(reader, _) { reader.await_readable }, await_writable: ->(_, writer) { writer.await_writable },
+    await_read: ->(reader, _) { reader.await_read(1) }, await_written: ->(_, writer) { writer.await_written("x") }
+  }.freeze
+
+  WAYS.each do |name, way|
+    define_method("test_many_ready_ones_take_turns_by_#{name}") do
+      @writer << "x" * 200
+      turns = 0
+      other = concurrently { loop { (turns += 1) && wait(0) } }
+      100.times { way.call(@reader, @writer) }
+      assert_includes 2..10, turns
+      other.conclude_to nil
+    end
+  end
+
+  def test_what_is_read_is_not_lost_to_a_cancellation
+    @writer << "x" * 100
+    read = 0
+    evaluation = concurrent_proc { loop { @reader.await_read(1).then { read += 1 } } }.call_nonblock
+    evaluation.conclude_to nil
+    assert_equal 100 - read, @reader.read_nonblock(1000).size
   end
 
   def test_an_io_that_is_closed
     @reader.close
     assert_raises(IOError) { @reader.await_readable }
     assert_raises(Ringspun::ClosedError) { Ringspun.await_readable(@reader) }
+  end
+
+  # Which would be asked by a thread that does not hold Ruby's lock.
+  def test_pwrite_goes_past_the_scheduler
+    asked = []
+    scheduler = Class.new(Ringspun::Scheduler) { define_method(:io_pwrite) { |*arguments| asked << arguments and super(*arguments) } }
+    Tempfile.create("ringspun") do |file|
+      Thread.new do
+        Fiber.set_scheduler(scheduler.new)
+        Fiber.schedule do
+          assert_equal 2, file.pwrite(:yz, 1)
+          assert_equal 1, file.pwrite("x", 0)
+          refute_predicate Fiber.current, :blocking?
+        end
+      end.join
+      assert_equal "xyz", file.read
+      assert_raises(ArgumentError) { file.pwrite("x") }
+    end
+    assert_empty asked
   end
 
   private

@@ -11,14 +11,15 @@ const task_step program_steps[ROLES] = {
     [ROLE_WANDERER] = wanderer_step, [ROLE_PRODUCER] = producer_step, [ROLE_CONSUMER] = consumer_step,
     [ROLE_SERVER] = server_step, [ROLE_CLIENT] = client_step, [ROLE_FILER] = filer_step,
     [ROLE_VICTIM] = victim_step, [ROLE_CLOSER] = closer_step, [ROLE_PUSHER] = pusher_step,
-    [ROLE_POPPER] = popper_step, [ROLE_LOCKER] = locker_step, [ROLE_STOCK_LOCKER] = stock_locker_step,
+    [ROLE_POPPER] = popper_step, [ROLE_CHOOSER] = chooser_step, [ROLE_LOCKER] = locker_step,
+    [ROLE_STOCK_LOCKER] = stock_locker_step,
 };
 
 static const char *const role_names[ROLES] = {
     [ROLE_WANDERER] = "wanderer", [ROLE_PRODUCER] = "producer", [ROLE_CONSUMER] = "consumer",
     [ROLE_SERVER] = "server", [ROLE_CLIENT] = "client", [ROLE_FILER] = "filer", [ROLE_VICTIM] = "victim",
-    [ROLE_CLOSER] = "closer", [ROLE_PUSHER] = "pusher", [ROLE_POPPER] = "popper", [ROLE_LOCKER] = "locker",
-    [ROLE_STOCK_LOCKER] = "stock locker",
+    [ROLE_CLOSER] = "closer", [ROLE_PUSHER] = "pusher", [ROLE_POPPER] = "popper", [ROLE_CHOOSER] = "chooser",
+    [ROLE_LOCKER] = "locker", [ROLE_STOCK_LOCKER] = "stock locker",
 };
 
 /* --- chance --- */
@@ -119,7 +120,8 @@ static void spawn_queue(program *program, uint32_t number) {
 
 static void spawn_all(program *program) {
     static const role first[] = {ROLE_WANDERER, ROLE_WANDERER, ROLE_WANDERER, ROLE_PRODUCER, ROLE_PRODUCER,
-                                 ROLE_SERVER, ROLE_FILER, ROLE_VICTIM, ROLE_LOCKER, ROLE_LOCKER, ROLE_STOCK_LOCKER};
+                                 ROLE_SERVER, ROLE_FILER, ROLE_VICTIM, ROLE_LOCKER, ROLE_LOCKER, ROLE_STOCK_LOCKER,
+                                 ROLE_CHOOSER};
     uint32_t wanted = 6 + (uint32_t)(next_random(&program->random) % 25);
     for (uint32_t i = 0; i < QUEUES; i++) {
         if (next_random(&program->random) % 2) spawn_queue(program, i);

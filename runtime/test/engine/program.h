@@ -29,7 +29,7 @@ typedef struct worker worker;
 
 typedef enum {
     ROLE_WANDERER, ROLE_PRODUCER, ROLE_CONSUMER, ROLE_SERVER, ROLE_CLIENT, ROLE_FILER, ROLE_VICTIM, ROLE_CLOSER,
-    ROLE_PUSHER, ROLE_POPPER, ROLE_LOCKER, ROLE_STOCK_LOCKER, ROLES
+    ROLE_PUSHER, ROLE_POPPER, ROLE_CHOOSER, ROLE_LOCKER, ROLE_STOCK_LOCKER, ROLES
 } role;
 
 /* Bytes on their way from a producer to a consumer. Byte n of a stream has a known value. */
@@ -61,6 +61,7 @@ typedef struct {
     uint32_t len;
     rs_list pushers;            /* tag: the item */
     rs_list poppers;
+    rs_source for_items;        /* watched by choosers */
     uint32_t pushers_left;
     uint32_t poppers_left;
     int64_t pushed;             /* sums, so that lost and doubled items show */
@@ -94,6 +95,8 @@ struct worker {
     char path[32];
     mutex *mutex;
     item_queue *queue;
+    rs_selector selector;       /* of a chooser, over all queues */
+    rs_watch watches[QUEUES];
     int64_t item;
     struct iovec parts[2];
     struct msghdr message;
@@ -186,6 +189,13 @@ bool answers(const rs_scope *scope);
 void check_at_rest(program *program);
 void check_end(program *program);
 
+/* A place of the queue is free. */
+void refill(worker *self);
+
+/* The queue of a chooser's watch, and the chooser. */
+item_queue *queue_of(const rs_watch *watch);
+worker *chooser_of(const rs_watch *watch);
+
 extern const task_step program_steps[ROLES];
 void wanderer_step(task *task);
 void producer_step(task *task);
@@ -197,6 +207,7 @@ void victim_step(task *task);
 void closer_step(task *task);
 void pusher_step(task *task);
 void popper_step(task *task);
+void chooser_step(task *task);
 void locker_step(task *task);
 void stock_locker_step(task *task);
 

@@ -169,6 +169,7 @@ static void check_shared(program *program) {
     for (int i = 0; i < QUEUES; i++) {
         item_queue *queue = &program->queues[i];
         EXPECT(somebody, queue->len == 0 || queue->poppers.len == 0, i);
+        EXPECT(somebody, queue->len == 0 || !rs_source_waiting(&queue->for_items, NULL), i);
         EXPECT(somebody, queue->len == QUEUE_CAPACITY || queue->pushers.len == 0, i);
     }
     EXPECT(somebody, program->stock.unblocked == 0, program->stock.unblocked);
@@ -199,6 +200,7 @@ void check_end(program *program) {
     EXPECT(somebody, machine->ops.in_flight == 0, machine->ops.in_flight);
     EXPECT(somebody, machine->ops.used == 0, machine->ops.used);
     EXPECT(somebody, machine->timers.len == 0, machine->timers.len);
+    EXPECT(somebody, !machine->selectors, 0);
     EXPECT(somebody, machine->strands.live == 1, machine->strands.live);
     EXPECT(somebody, machine->closers.len == 0, machine->closers.len);
     EXPECT(somebody, machine->backend_deadline_ns == RS_NEVER, machine->backend_deadline_ns);
@@ -211,6 +213,7 @@ void check_end(program *program) {
         for (uint32_t j = 0; j < queue->len; j++) left += queue->items[j];
         EXPECT(somebody, queue->pushed_count == queue->popped_count + queue->len, (int64_t)queue->len);
         EXPECT(somebody, queue->pushed == queue->popped + left, i);
+        EXPECT(somebody, !queue->for_items.watches, i);
     }
     for (uint32_t i = 0; i < program->worker_count; i++) {
         worker *self = &program->workers[i];

@@ -117,6 +117,13 @@ static bool start_pushing(worker *self) {
     item_queue *queue = self->queue;
     self->task.wake = RS_WAKE_VALUE;
     self->task.result = 0;
+    rs_watch *watch = rs_source_waiting(&queue->for_items, rs_list_first(machine_of(self), &queue->poppers));
+    if (watch) {
+        entered(queue, self->item);
+        chooser_of(watch)->item = self->item;
+        rs_watch_serve(watch);
+        return false;
+    }
     if (queue->poppers.len > 0) {
         entered(queue, self->item);
         rs_list_wake_first(machine_of(self), &queue->poppers, self->item);
@@ -125,6 +132,7 @@ static bool start_pushing(worker *self) {
     if (queue->len < QUEUE_CAPACITY) {
         entered(queue, self->item);
         queue->items[queue->len++] = self->item;
+        rs_source_ready(&queue->for_items);
         return false;
     }
     int64_t deadline_ns = wait_until(self, draw_deadline(self, 30, 3 * MS));
@@ -144,18 +152,22 @@ void pusher_step(task *task) {
             if (!program_goes_on(self)) break;
         }
     }
-    if (--self->queue->pushers_left == 0) rs_list_wake_all(machine_of(self), &self->queue->poppers, QUEUE_CLOSED);
+    if (--self->queue->pushers_left == 0) {
+        rs_list_wake_all(machine_of(self), &self->queue->poppers, QUEUE_CLOSED);
+        rs_source_ready(&self->queue->for_items);
+    }
     unclose(self);
     TASK_END(task);
 }
 
-static void refill(worker *self) {
+void refill(worker *self) {
     item_queue *queue = self->queue;
     rs_strand *first = rs_list_first(machine_of(self), &queue->pushers);
     if (!first) return;
     int64_t item = (int64_t)first->waiter.tag;
     entered(queue, item);
     queue->items[queue->len++] = item;
+    rs_source_ready(&queue->for_items);
     rs_list_wake_first(machine_of(self), &queue->pushers, 0);
 }
 

@@ -201,6 +201,35 @@ class EvaluationConcludeTest < Minitest::Test
     refute went_on
   end
 
+  def test_one_that_waits_for_its_next_turn
+    { wait: -> { wait(0) }, sleep: -> { machine.sleep(0) }, yield: -> { machine.yield } }.each do |name, waits|
+      seen = []
+      evaluation = conproc do
+        waits.call
+        seen << :went_on
+      rescue Cancelled
+        seen << :cancelled
+      end.call_nonblock
+      evaluation.conclude_to(1)
+      assert_equal [:cancelled], seen, name
+      settle
+      assert_equal [[:cancelled], 1], [seen, evaluation.await_result], name
+    end
+  end
+
+  def test_under_a_shield_the_next_turn_is_no_place_to_be_cancelled
+    order = []
+    evaluation = conproc do
+      Ringspun.shield { wait(0).then { order << :shielded } }
+      wait(0)
+      order << :never
+    ensure
+      order << :ensured
+    end.call_nonblock
+    evaluation.conclude_to(1)
+    assert_equal %i[shielded ensured], order
+  end
+
   def test_one_whose_time_has_come
     went_on = false
     evaluation = begun { wait(0.001).then { went_on = true } }
@@ -332,7 +361,7 @@ class EvaluationConcludeTest < Minitest::Test
       assert_equal [:ensured], ensured
       assert_equal 1, evaluation.await_result
       machine.strands.each { |strand| machine.terminate(strand) if strand != machine.running }
-      wait(0.02)
+      wait(0.001) until machine.strands.one? # those behind one that is terminated begin then
     end
   end
 end

@@ -59,6 +59,20 @@ class EvaluationDataTest < Minitest::Test
     refute_predicate current, :concluded?
   end
 
+  def test_current_beside_a_call_that_is_suspended
+    on_thread do
+      inner = nil
+      call = conproc { (inner = current).then { Fiber.yield }.then { current } }
+      fiber = Fiber.new { call.call }
+      root = current
+      fiber.resume
+      assert_same root, current
+      assert_same root, Fiber.new { current }.resume
+      refute_same(inner, conproc { current }.call)
+      assert_same inner, fiber.resume
+    end
+  end
+
   def test_current_in_a_strand_that_an_evaluation_spins_is_not_the_evaluation
     inside = conproc { [current, machine.spin { current }.await] }.call_detached.await_result
     refute_same(*inside)

@@ -69,6 +69,22 @@ class EvaluationDetachedTest < Minitest::Test
     assert_equal [0, 1, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7, 8, 9, 9, 0, 2, 4, 6, 8], order
   end
 
+  # On a machine of its own, which has no handles of strands in store.
+  def test_one_that_starts_others_at_once_does_not_hold_up_those_behind_it
+    [0, 1, 3].each do |others|
+      seen = on_thread do
+        behind = nil
+        first = conproc do
+          others.times { conproc { wait(Float::INFINITY) }.call_nonblock }
+          behind.await_result(within: 1)
+        end.call_detached
+        behind = conproc { :behind }.call_detached
+        first.await_result(&:itself)
+      end
+      assert_equal :behind, seen, "#{others} others"
+    end
+  end
+
   def test_one_that_fails_does_not_hold_up_those_behind_it
     evaluations = Array.new(10) { |i| conproc { i.even? ? raise(Failure) : i }.call_detached }
     assert_equal [1, 3, 5, 7, 9], evaluations.reject.with_index { |_, i| i.even? }.map(&:await_result)

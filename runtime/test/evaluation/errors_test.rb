@@ -78,6 +78,39 @@ class EvaluationErrorsTest < Minitest::Test
     assert_equal [1], seen
   end
 
+  def test_a_copy_has_a_list_of_its_own_that_begins_with_the_same_handlers
+    %i[dup clone].each do |way|
+      seen = []
+      made = conproc { raise Failure }
+      kept, cancelled = %i[kept cancelled].map { |name| made.on(:error) { seen << name } }
+      copy = made.__send__(way)
+      copy.on(:error) { seen << :copys }
+      made.on(:error) { seen << :originals }
+      copy.on(:news) { seen << :news }
+      error_of { made.call }
+      error_of { copy.call }
+      assert_equal %i[kept cancelled originals kept cancelled copys], seen, way
+      refute made.trigger(:news), way
+      seen.clear
+      cancelled.cancel
+      error_of { copy.call_detached.await_result }
+      assert_equal %i[kept copys], seen, way
+      assert_same kept, kept.cancel
+    end
+  end
+
+  def test_a_copy_of_one_without_handlers_and_of_a_frozen_one
+    copies = [conproc { raise Failure }.dup, conproc { raise Failure }.freeze.dup]
+    copies.each do |copy|
+      seen = []
+      copy.on(:error) { seen << :told }
+      error_of { copy.call }
+      assert_equal [:told], seen
+    end
+    assert_predicate conproc {}.freeze.clone, :frozen?
+    assert_predicate conproc {}.tap { |made| made.on(:error) {} }.freeze.clone, :frozen?
+  end
+
   def test_trigger_is_found_dynamically
     seen = []
     made = conproc { raise Failure, "mine" }

@@ -173,6 +173,68 @@ class EvaluationFibersTest < Minitest::Test
     assert_failed Ringspun::TerminatedError, waiter
   end
 
+  def test_somebody_who_waits_for_one_that_was_concluded_and_is_then_suspended_for_ever
+    inner = nil
+    outer = begun do
+      @kept = Fiber.new do
+        conproc do
+          inner = current
+          Ringspun.shield { wait(0.001) }
+          Fiber.yield
+        end.call
+      end
+      @kept.resume
+      :outer
+    end
+    waiters = [begun { inner.await_result(within: 1) }, begun { Ringspun.await_fastest(inner, waiting, within: 1).await_result }]
+    concluder = begun { inner.conclude_to(5) }
+    assert_equal [:outer, :concluded, 5, 5], [outer, concluder, *waiters].map(&:await_result)
+    machine.strands.each { |strand| machine.terminate(strand) if strand != machine.running }
+    settle
+  end
+
+  # It has left before what was to unwind it could be raised.
+  def test_one_that_is_concluded_and_then_suspended_cancels_nobody_else
+    inner = nil
+    leaves = conproc do
+      inner = current
+      Ringspun.shield { wait(0.001) }
+      Fiber.yield
+      wait(0.001).then { :dropped }
+    end
+    outer = begun do
+      fiber = Fiber.new { leaves.call }
+      fiber.resume
+      wait(0.001)
+      [:undisturbed, fiber.resume]
+    end
+    waiter = begun { inner.await_result }
+    concluder = begun { inner.conclude_to(5) }
+    assert_equal [[:undisturbed, 5], 5, :concluded], [outer, waiter, concluder].map(&:await_result)
+  end
+
+  # And here it has been raised: its ensure block is to end.
+  def test_one_that_is_suspended_while_it_unwinds
+    inner = nil
+    ensured = []
+    unwinds = conproc do
+      inner = current
+      wait(Float::INFINITY)
+    ensure
+      Fiber.yield
+      ensured << :ensured
+    end
+    outer = begun do
+      fiber = Fiber.new { unwinds.call }
+      fiber.resume
+      wait(0.001)
+      fiber.resume
+    end
+    concluder = begun { inner.conclude_to(5).then { ensured << :concluded } }
+    assert_equal [5, 5], [inner, outer].map(&:await_result)
+    assert_equal %i[ensured concluded], concluder.await_result
+  end
+
   def test_one_that_another_strand_goes_on_with
     enumerator = inner = nil
     ensured = []
@@ -192,6 +254,140 @@ class EvaluationFibersTest < Minitest::Test
     assert_equal :value, inner.await_result
     first.conclude_to(1)
     assert_equal 1, first.await_result
+  end
+
+  # --- in the middle of a call that another strand goes on with ---
+
+  # The block runs in a call that one strand has begun, and from the first Fiber.yield on in another strand: answers its
+  # evaluation and both of theirs.
+  def moved(&block)
+    inner = fiber = nil
+    made = conproc { (inner = current).then { block.call } }
+    first = begun { (fiber = Fiber.new { made.call }).resume.then { wait(Float::INFINITY) } }
+    second = begun { [:went_on, fiber.resume] }
+    [inner, first, second]
+  end
+
+  def test_one_that_another_strand_goes_on_with_is_cancelled_there
+    ensured = []
+    inner, first, second = moved do
+      Fiber.yield
+      wait(Float::INFINITY)
+    ensure
+      ensured << :ensured
+    end
+    assert_predicate inner, :waiting?
+    assert_equal :concluded, inner.conclude_to(5)
+    assert_equal [:ensured], ensured
+    assert_equal [5, [:went_on, 5]], [inner.await_result, second.await_result]
+    refute_predicate first, :concluded?
+    first.conclude_to(6)
+    assert_equal 6, first.await_result
+  end
+
+  def test_one_that_another_strand_goes_on_with_is_resumed_there
+    inner, first, second = moved { Fiber.yield || Ringspun.await_resume! }
+    assert_equal :resumed, inner.resume!(5)
+    assert_raises(Evaluation::Error) { inner.resume!(6) }
+    assert_equal [:went_on, 5], second.await_result
+    end_all first
+  end
+
+  def test_one_that_another_strand_goes_on_with_ends_with_it
+    inner, first, second = moved { Fiber.yield || wait(Float::INFINITY) }
+    second.conclude_to(7)
+    assert_failed Ringspun::TerminatedError, inner
+    assert_equal 7, second.await_result
+    refute_predicate first, :concluded?
+    end_all first
+  end
+
+  def test_one_that_another_strand_goes_on_with_and_whose_first_strand_ends
+    inner, first, second = moved { Fiber.yield || wait(0.002).then { current } }
+    assert_predicate inner, :waiting?
+    first.conclude_to(1)
+    assert_equal [:went_on, inner], second.await_result
+    assert_same inner, inner.await_result
+  end
+
+  def test_current_is_that_of_the_stack_whoever_goes_on_with_it
+    seen = []
+    inner, first, second = moved do
+      seen << current
+      Fiber.yield
+      seen << current
+      conproc { seen << current }.call
+      current.conclude_to(8)
+      wait(0)
+      :dropped
+    end
+    assert_equal [:went_on, 8], second.await_result
+    assert_equal [inner, inner], seen.first(2)
+    refute_includes [inner, first, second], seen.last
+    assert_equal [8, false], [inner.await_result, first.concluded?]
+    end_all first
+  end
+
+  def test_current_is_that_of_the_inmost_call_when_somebody_has_looked_at_an_outer_one
+    seen = nil
+    inner, first, second = moved do
+      Fiber.yield
+      conproc { seen = [current, wait(0.001) && current] }.call
+    end
+    assert_predicate inner, :waiting?
+    second.await_result
+    assert_same(*seen)
+    refute_same inner, seen.first
+    end_all first
+  end
+
+  def test_one_that_another_strand_goes_on_with_cannot_wait_for_itself
+    _, first, second = moved { current.then { |mine| Fiber.yield || error_of { mine.await_result }.class.name } }
+    assert_equal [:went_on, "Ringspun::UsageError"], second.await_result
+    end_all first
+  end
+
+  def test_calls_in_calls_that_another_strand_goes_on_with
+    inmost = nil
+    ensured = []
+    inner, first, second = moved do
+      conproc do
+        inmost = current
+        Fiber.yield
+        wait(Float::INFINITY)
+      ensure
+        ensured << :inmost
+      end.call
+      :not_reached
+    ensure
+      ensured << :inner
+    end
+    assert_equal :concluded, inner.conclude_to(5)
+    assert_equal %i[inmost inner], ensured
+    assert_failed Ringspun::TerminatedError, inmost
+    assert_equal [:went_on, 5], second.await_result
+    end_all first
+  end
+
+  def test_one_that_comes_back_to_its_own_strand
+    inner = fiber = nil
+    made = conproc { (inner = current).then { 2.times { Fiber.yield } }.then { Ringspun.await_resume! } }
+    first = begun { (fiber = Fiber.new { made.call }).resume.then { Ringspun.await_resume! }.then { fiber.resume } }
+    conproc { fiber.resume.then { inner.waiting? } }.call_detached.await_result
+    first.resume!
+    wait(0)
+    assert_predicate inner, :waiting?
+    inner.conclude_to(3)
+    assert_equal [3, 3], [inner.await_result, first.await_result]
+  end
+
+  # Whoever runs through a strand that has yet to unwind takes nothing of its cancellation with it.
+  def test_one_that_is_concluded_while_it_goes_on_elsewhere_cancels_nobody_else
+    inner, first, second = moved { Fiber.yield || wait(0.001) }
+    inner.conclude_to(5)
+    assert_equal [true, [:went_on, 5]], [begun { wait(0.001) }.await_result, second.await_result]
+    first.resume!(:undisturbed)
+    assert_equal :undisturbed, first.await_result
   end
 
   def churn = 3.times { GC.start.then { Array.new(100) { |i| Fiber.new { Fiber.yield("#{i}") }.tap(&:resume) } } }

@@ -75,6 +75,32 @@ class EvaluationForkTest < Minitest::Test
     end_all(*others)
   end
 
+  # Suspended in the middle of a call: in the child the fiber may go on, without its strand.
+  def test_a_suspended_call_goes_on_in_the_child
+    suspended = conproc do
+      current
+      Fiber.yield
+      :value
+    end
+    fibers = []
+    others = Array.new(50) do
+      conproc do
+        fibers << Fiber.new { suspended.call }.tap(&:resume)
+        wait(Float::INFINITY)
+      end.call_detached
+    end
+    wait(0)
+    assert_in_child do
+      wait(0)
+      3.times { GC.start.then { Array.new(100) { |i| Fiber.new { Fiber.yield("#{i}") }.tap(&:resume) } } }
+      strings = [16, 60, 150, 300, 620].flat_map { |bytes| Array.new(5000) { "a" * bytes } } # where its handle was
+      assert_equal [:value] * 50, fibers.map(&:resume)
+      assert(strings.all? { |string| string.delete("a").empty? })
+      use_it
+    end
+    end_all(*others)
+  end
+
   # In the child nobody would begin those that stand behind the parent's in the run queue.
   def test_those_that_had_not_begun_do_not_hold_up_the_childs_own
     ran = []
@@ -112,6 +138,23 @@ class EvaluationForkTest < Minitest::Test
       puts "parent waited: \#{evaluation.await_result}"
       waiters.each(&:await_result)
       other.conclude_to(1)
+    RUBY
+  end
+
+  # It is what its strand is at; who has called that is not there.
+  def test_the_status_of_a_child_without_a_block
+    assert_child("[3, 1, 0, 3, 1, 0]\n", <<~RUBY)
+      Ringspun::ConcurrentProc.error_log_output = nil
+      made = Ringspun.concurrent_proc do |ends|
+        pid = fork
+        next Process.wait2(pid).last.exitstatus if pid
+
+        3.times { GC.start.then { Array.new(100) { |i| Fiber.new { Fiber.yield(i.to_s) }.tap(&:resume) } } }
+        ends.call
+      end
+      ways = [-> { exit 3 }, -> { raise "broken" }, -> { 5 }]
+      called = machine.spin { ways.map { |ends| made.call_nonblock(ends) } }
+      p ways.map { |ends| made.call_detached(ends).await_result } + called.await
     RUBY
   end
 

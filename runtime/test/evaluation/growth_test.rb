@@ -61,6 +61,22 @@ class EvaluationGrowthTest < Minitest::Test
     RUBY
   end
 
+  def test_the_last_of_many_that_were_started_in_a_row_does_not_keep_their_queue
+    answer = ruby_child("require \"ringspun\"\n#{<<~'RUBY'}", timeout: 60)
+      resident = -> { GC.start.then { Integer(File.read("/proc/self/status")[/^VmRSS:\s+(\d+)/, 1]) } }
+      nothing = Ringspun.concurrent_proc {}
+      last = Ringspun.concurrent_proc { Ringspun.wait(Float::INFINITY) }
+      last.call_and_forget.then { Ringspun.wait(0) }
+      before = resident.call
+      300_000.times { nothing.call_and_forget }
+      last.call_and_forget
+      Ringspun.wait(0)
+      p resident.call - before
+    RUBY
+    assert_empty answer.err
+    assert_operator Integer(answer.out), :<, 6000 # it takes 16 MB
+  end
+
   def test_a_queue_of_many_is_given_back
     evaluations = Array.new(100_000) { |i| conproc { i }.call_detached }
     assert_equal 99_999, evaluations.last.await_result

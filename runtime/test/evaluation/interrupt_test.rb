@@ -18,6 +18,30 @@ class EvaluationInterruptTest < Minitest::Test
     assert_match(/from outside/, log.string)
   end
 
+  def test_fiber_raise_in_one_that_waits_for_its_next_turn
+    fiber = nil
+    went_on = false
+    evaluation = conproc { (fiber = Fiber.current).then { wait(0) }.then { went_on = true } }.call_nonblock
+    fiber.raise(Failure)
+    assert_failed Failure, evaluation
+    refute went_on
+  end
+
+  def test_fiber_kill_of_one_that_waits_for_its_next_turn
+    fiber = nil
+    seen = []
+    evaluation = conproc do
+      fiber = Fiber.current
+      wait(0)
+      seen << :went_on
+    ensure
+      seen << :ensured
+    end.call_nonblock
+    fiber.kill
+    assert_failed Ringspun::TerminatedError, evaluation
+    assert_equal [:ensured], seen
+  end
+
   def test_fiber_raise_can_be_rescued
     fiber = nil
     evaluation = begun do

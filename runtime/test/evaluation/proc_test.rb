@@ -100,6 +100,16 @@ class ConcurrentProcTest < Minitest::Test
     settle
   end
 
+  def test_a_copy_is_a_concurrent_proc_with_evaluations_of_that_class
+    made = conproc(Special) { |x| wait(0).then { x } }
+    [made.dup, made.clone].each do |copy|
+      assert_instance_of ConcurrentProc, copy
+      evaluation = copy.call_nonblock(1)
+      assert_instance_of Special, evaluation
+      assert_equal [1, copy], [evaluation.await_result, evaluation.proc]
+    end
+  end
+
   def test_another_class_is_refused
     [String, Object, Class, 1, "x"].each do |wrong|
       assert_raises(Ringspun::UsageError) { conproc(wrong) {} }

@@ -185,6 +185,17 @@ class EvaluationPollFirstTest < EvaluationReadinessTest
     assert_includes 9..11, turns - before
     other.await_result
   end
+
+  def test_calls_between_such_returns_are_no_turn_of_the_others
+    reader, writer = pipe
+    machine.write(writer, "x")
+    turns = 0
+    other = begun { loop { (turns += 1).then { wait(0) } } }
+    before = turns
+    320.times { Ringspun.await_readable(reader).then { conproc {}.call_nonblock } }
+    assert_includes 8..12, turns - before
+    other.conclude_to(nil)
+  end
 end
 
 class SimulatedEvaluationReadinessTest < EvaluationReadinessTest

@@ -54,10 +54,46 @@ class EvaluationResumeTest < Minitest::Test
     refute_predicate current, :waiting?
   end
 
-  def test_one_that_yields_is_scheduled_already_or_does_not_wait
-    evaluation = conproc { wait(0).then { 1 } }.call_nonblock
-    assert_raises(Evaluation::Error) { evaluation.resume!(2) }
-    assert_equal 1, evaluation.await_result
+  # As in the gem: its turn comes in any case, and until then it waits.
+  def test_one_that_waits_for_its_next_turn
+    [0, -1, 0.0].each do |seconds|
+      evaluation = conproc { wait(seconds) }.call_nonblock
+      assert_predicate evaluation, :waiting?
+      assert_equal :resumed, evaluation.resume!(2)
+      refute_predicate evaluation, :waiting?
+      assert_refused "already scheduled", evaluation
+      assert_equal 2, evaluation.await_result
+    end
+  end
+
+  def test_the_value_of_one_turn_is_not_that_of_the_next
+    seen = []
+    evaluation = conproc { 3.times { seen << wait(0) } }.call_nonblock
+    evaluation.resume!(:first)
+    evaluation.await_result
+    assert_equal [:first, true, true], seen
+  end
+
+  def test_a_resumed_turn_that_is_concluded
+    seen = []
+    evaluation = conproc do
+      wait(0)
+    ensure
+      seen << wait(0)
+    end.call_nonblock
+    evaluation.resume!(:stale)
+    evaluation.conclude_to(1)
+    assert_equal [true], seen
+  end
+
+  # Nobody can tell those from what goes on by itself.
+  def test_turns_that_are_none_of_an_evaluations_waits
+    { yield: -> { machine.yield }, sleep: -> { machine.sleep(0) } }.each do |name, waits|
+      evaluation = conproc(&waits).call_nonblock
+      refute_predicate evaluation, :waiting?, name
+      assert_refused "not waiting", evaluation
+      evaluation.await_result
+    end
   end
 
   def test_already_scheduled
@@ -181,6 +217,28 @@ class EvaluationResumeTest < Minitest::Test
   end
 end
 
+# On a clock that stands still while strands run, so that it is known whose time is up in which pass.
 class SimulatedEvaluationResumeTest < EvaluationResumeTest
   include OnSimulation
+
+  def faults = false
+
+  # As in the gem: until it goes on, it waits.
+  def test_one_whose_time_is_up
+    target = waiting
+    {
+      wait: -> { wait(0.001) },
+      await_resume: -> { Ringspun.await_resume!(within: 0.001) },
+      await_result: -> { target.await_result(within: 0.001) },
+      await_fastest: -> { Ringspun.await_fastest(target, target, within: 0.001) }
+    }.each do |name, waits|
+      seen = nil
+      resumer = begun { wait(0.001).then { seen = [@late.waiting?, @late.resume!(name), @late.waiting?] } }
+      @late = begun(&waits)
+      resumer.await_result
+      assert_equal [[true, :resumed, false], name], [seen, @late.await_result]
+      assert_refused "not waiting", @late
+    end
+    end_all target
+  end
 end

@@ -54,6 +54,31 @@ class EvaluationScopeTest < Minitest::Test
     refute ran
   end
 
+  TURNS = {
+    wait: ->(_) { Ringspun.wait(0) }, sleep: ->(test) { test.machine.sleep(0) }, yield: ->(test) { test.machine.yield }
+  }.freeze
+
+  TURNS.each do |name, waits|
+    define_method("test_a_scope_that_is_cancelled_while_one_waits_for_its_next_turn_by_#{name}") do
+      seen = []
+      body = lambda do
+        waits.call(self)
+        seen << :went_on
+      ensure
+        seen << :ensured
+      end
+      scope do |scope|
+        scope.concurrently(&body)
+        wait(0)
+        scope.cancel
+      end
+      conproc(&body).call_nonblock.then { |one| machine.terminate(machine.strands.last).then { one.await_result { nil } } }
+      assert_equal %i[ensured ensured], seen
+      shielded = scope { |scope| Ringspun.shield { scope.cancel.then { waits.call(self) }.then { :shielded } } }
+      assert_equal :shielded, shielded
+    end
+  end
+
   def test_one_of_its_own_that_is_concluded
     ensured = []
     value = scope do |scope|

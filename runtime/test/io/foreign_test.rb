@@ -254,7 +254,62 @@ class ForeignTest < IOCase
     end
   end
 
+  # Its own close, of which we hear nothing, leaves the number to the next.
+  def test_what_is_left_of_a_write_never_goes_to_a_stranger
+    on_machine do |machine|
+      old, old_peer = UNIXSocket.pair
+      keep(old_peer)
+      strand = waiting(/write/) { machine.write(old, "x" * LARGE) }
+      number = old.fileno
+      old.close
+      fresh, fresh_peer = keep(*UNIXSocket.pair)
+      assert_equal number, fresh.fileno
+      later = spin { machine.write(fresh, "y" * LARGE) }
+      drainer = spin { read_to_end(old_peer) }
+      assert_bytes "y" * LARGE, read_exactly(fresh_peer, LARGE)
+      later.await
+      assert_operator strand.await, :<, LARGE
+      machine.terminate(drainer)
+      error_of { drainer.join }
+    end
+  end
+
+  def test_a_read_that_still_waits_takes_nothing_of_a_stranger
+    on_machine do |machine|
+      old, old_peer = UNIXSocket.pair
+      keep(old_peer)
+      strand = waiting(/read/) { machine.read(old, +"") }
+      fresh, fresh_peer = keep(*put_in_place_of(old) { UNIXSocket.pair })
+      later = waiting(/read/) { read_exactly(fresh, 3) }
+      fresh_peer.write("abc")
+      assert_equal "abc", later.await
+      machine.terminate(strand)
+      assert_includes [Ringspun::ClosedError, Ringspun::TerminatedError], error_of { strand.await }.class
+    end
+  end
+
+  # Its peer writes when the number is somebody else's already.
+  def test_what_only_waits_for_readiness_takes_nothing_of_a_stranger
+    on_machine do |machine|
+      old, old_peer = UNIXSocket.pair
+      keep(old_peer, old.dup)
+      old.nonblock = false
+      strand = waiting(/read/) { machine.read(old, +"", 1) }
+      fresh, fresh_peer = keep(*put_in_place_of(old) { UNIXSocket.pair })
+      fresh_peer.write("abc")
+      old_peer.write("xyz")
+      assert_raises(Ringspun::ClosedError) { strand.await }
+      assert_equal "abc", read_exactly(fresh, 3)
+    end
+  end
+
   private
+
+  def put_in_place_of(old)
+    number = old.fileno
+    old.close
+    yield.tap { |fresh,| assert_equal number, fresh.fileno }
+  end
 
   # A pipe or a socket carries bytes in that direction, waits for them, and for room.
   def assert_carries(from, to, size: 400_000)

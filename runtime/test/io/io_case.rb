@@ -13,6 +13,13 @@ class IOCase < Minitest::Test
   # More than a pipe takes, or a socket whose buffers are bounded.
   LARGE = 3_000_000
 
+  # With a machine of its own: to an older one the number of a pipe that a test has closed behind its back still means a pipe that
+  # does not block.
+  def before_setup
+    Ringspun::Machine.current.close
+    super
+  end
+
   # Runs the block with the machine; what it made by the helpers below is closed afterwards.
   def on_machine(**)
     Ringspun.run do |machine|
@@ -144,6 +151,8 @@ end
 
 # The same on virtual descriptors: once as a kernel that nothing disturbs, then with faults.
 module Simulated
+  def self.included(test_class) = test_class.include(AnyBackend)
+
   SEEDS = GCStress::WANTED ? 1 : 12
 
   def on_machine(faults: true, &block)
@@ -166,4 +175,21 @@ module Simulated
   rescue Minitest::Assertion, StandardError => error
     raise error.class, "seed #{seed}, #{faults ? "with" : "without"} faults: #{error.message}", error.backtrace
   end
+end
+
+# A folder of its own for each test, on a real file system.
+module InFolder
+  def setup
+    super
+    @folder = Dir.mktmpdir
+  end
+
+  def teardown
+    FileUtils.rm_rf(@folder)
+    super
+  end
+
+  private
+
+  def path(name) = File.join(@folder, name)
 end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# pass: crowds
+
 require_relative "io_case"
 
 # Much at once. What limits it is the number of stacks that a process can have, so that a hundred thousand ops come in

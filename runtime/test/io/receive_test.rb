@@ -164,6 +164,25 @@ end
 class ReceiveTest < IOCase
   include ReceiveTests
 
+  # However many have come before, and wherever a buffer of the machine's ends.
+  def test_a_message_that_is_sent_whole_comes_whole
+    on_machine do |machine|
+      sockets = make_socketpair
+      { recv_each: sockets, read_each: make_pipe }.each do |method, (from, to)|
+        chunks = []
+        reader = waiting { machine.public_send(method, from) { |bytes| chunks << bytes } }
+        amount(2_000).times do |i|
+          machine.write(to, message = "message number #{i}")
+          machine.yield until chunks.any?
+          assert_equal [message], chunks
+          chunks.clear
+        end
+        machine.terminate(reader)
+        error_of { reader.join }
+      end
+    end
+  end
+
   def test_a_file
     Tempfile.create("ringspun") do |file|
       file.write(expected = sample(200_000))

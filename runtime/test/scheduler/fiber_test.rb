@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# pass: crowds
+
 require "test_helper"
 require "support/scheduled"
 

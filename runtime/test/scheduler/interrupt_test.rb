@@ -30,12 +30,16 @@ class SchedulerInterruptTest < Minitest::Test
     accept: "TCPServer.new('127.0.0.1', 0).accept",
     process: "Process.wait($child = spawn('exec sleep 1000'))",
     process_group: "Process.wait(-($child = spawn('exec sleep 1000', pgroup: true)))",
+    process_that_may_stop: "Process.wait($child = spawn('exec sleep 1000'), Process::WUNTRACED)",
+    system: "IO.pipe.then { |reader, writer| [system('exec cat', in: reader), writer] }",
+    blocking_operation: "Fiber.scheduler.blocking_operation_wait(-> { sleep })",
     enumerator: "Enumerator.new { sleep }.next"
   }.freeze
 
   PROGRAM = <<~'RUBY'
     require "socket"
     require "timeout"
+    GC.disable # the other ends of pipes and sockets are nobody's, and closed when they are collected
     $child = nil
     at_exit { Process.kill(:KILL, $child) if $child }
     def wait_in_hook = yield
@@ -83,6 +87,66 @@ class SchedulerInterruptTest < Minitest::Test
         kill_when_asleep("INT")
       RUBY
     end
+  end
+
+  FILE = <<~'RUBY'
+    require "tempfile"
+    Warning[:experimental] = false
+    SIZE = 20_000_000
+    file = Tempfile.create.tap { |it| it.truncate(SIZE) }
+    at_exit { File.unlink(file.path) }
+  RUBY
+
+  # What is so large that it takes several waits, of which the signal meets the first.
+  FILES = {
+    read: "file.read",
+    write: "file.write('x' * SIZE)",
+    pread: "file.pread(SIZE, 0)",
+    pwrite: "IO::Buffer.new(SIZE).pwrite(file, 0)"
+  }.freeze
+
+  FILES.each do |name, call|
+    define_method(:"test_in_#{name}_of_a_file") do
+      assert_equal %w[block strand], ended_by("INT", <<~RUBY).sort
+        #{FILE}
+        Ringspun.run do
+          Fiber.schedule { begin; #{call}; puts "never"; ensure; puts "strand"; end }
+          kill_myself("INT")
+          sleep
+        ensure
+          puts "block"
+        end
+      RUBY
+    end
+  end
+
+  # It waits for the call that is under way on the descriptor, which may come to an early end by it.
+  def test_in_io_close
+    assert_equal %w[block closer strand], ended_by("INT", <<~RUBY).sort
+      #{FILE}
+      Ringspun.run do
+        Fiber.schedule { begin; file.pread(SIZE, 0); sleep; ensure; puts "strand"; end }
+        file.autoclose = false
+        Fiber.schedule { begin; Fiber.scheduler.io_close(file.fileno); sleep; ensure; puts "closer"; end }
+        kill_myself("INT")
+        sleep
+      ensure
+        puts "block"
+      end
+    RUBY
+  end
+
+  # Nobody sleeps; the signal comes between two of them.
+  def test_in_yield
+    assert_equal %w[block other strand], ended_by("INT", <<~RUBY).sort
+      Ringspun.run do
+        Fiber.schedule { begin; loop { Fiber.scheduler.yield }; ensure; puts "strand"; end }
+        Fiber.schedule { begin; 100.times { Fiber.scheduler.yield }; kill_myself("INT"); sleep; ensure; puts "other"; end }
+        loop { Fiber.scheduler.yield }
+      ensure
+        puts "block"
+      end
+    RUBY
   end
 
   # The block that is offloaded runs to its end, as it says.

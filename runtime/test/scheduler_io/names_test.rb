@@ -1,9 +1,14 @@
 # frozen_string_literal: true
 
 require_relative "hook_case"
+require "support/scheduled"
 
 # Name look-ups: by getaddrinfo(3), on another thread.
 class SchedulerNamesTest < HookCase
+  include Scheduled
+
+  ERROR = defined?(Socket::ResolutionError) ? Socket::ResolutionError : SocketError
+
   def test_localhost_as_without_a_scheduler
     expected = Addrinfo.getaddrinfo("localhost", 80, nil, :STREAM).map(&:ip_address)
     Ringspun.run do
@@ -42,11 +47,42 @@ class SchedulerNamesTest < HookCase
     end
   end
 
-  def test_an_unknown_host
-    error = defined?(Socket::ResolutionError) ? Socket::ResolutionError : SocketError
+  # Nor does no host, nor what CRuby has a meaning of its own for.
+  def test_no_host_needs_no_look_up
+    answers = {
+      [nil, 80, :AF_INET, :STREAM] => ["127.0.0.1"],
+      [nil, 80, :AF_INET, :STREAM, nil, Socket::AI_PASSIVE] => ["0.0.0.0"], ["", 80, :AF_INET, :STREAM] => ["0.0.0.0"],
+      ["<any>", 80, :AF_INET, :STREAM] => ["0.0.0.0"], ["<broadcast>", 80, :AF_INET, :DGRAM] => ["255.255.255.255"]
+    }
     Ringspun.run do
-      assert_raises(error) { Addrinfo.getaddrinfo("no-such-host.invalid", 80) }
-      assert_raises(error) { TCPSocket.new("no-such-host.invalid", 80) }
+      before = machine.metrics[:ops_offloaded]
+      answers.each do |arguments, addresses|
+        assert_equal addresses, Addrinfo.getaddrinfo(*arguments).map(&:ip_address)
+      end
+      assert_equal "0.0.0.0", IPSocket.getaddress("<any>")
+      TCPServer.open("", 0) { |server| assert_operator server.addr[1], :>, 0 }
+      assert_equal before, machine.metrics[:ops_offloaded]
+    end
+  end
+
+  # A program may know better, or say that there is none.
+  def test_a_scheduler_that_says_what_a_name_means
+    asked = []
+    scheduler = Class.new(Ringspun::Scheduler) do
+      define_method(:address_resolve) { |name| (asked << name) && (name == "mine" ? super("127.0.0.1") + ["::1"] : nil) }
+    end
+    in_fiber(scheduler.new) do
+      assert_equal ["127.0.0.1", "::1"], Addrinfo.getaddrinfo("mine", 80, nil, :STREAM).map(&:ip_address)
+      assert_raises(ERROR) { Addrinfo.getaddrinfo("localhost", 80) }
+      assert_equal ["127.0.0.1"], Addrinfo.getaddrinfo("127.0.0.1", 80, nil, :STREAM).map(&:ip_address)
+    end
+    assert_equal %w[mine localhost], asked
+  end
+
+  def test_an_unknown_host
+    Ringspun.run do
+      assert_raises(ERROR) { Addrinfo.getaddrinfo("no-such-host.invalid", 80) }
+      assert_raises(ERROR) { TCPSocket.new("no-such-host.invalid", 80) }
       assert_nil Fiber.scheduler.address_resolve("no-such-host.invalid")
       assert_nil Fiber.scheduler.address_resolve("x" * 5000)
       assert_raises(ArgumentError) { Fiber.scheduler.address_resolve("with\0nul") }

@@ -2,10 +2,13 @@
 
 require_relative "hook_case"
 require "open3"
+require "support/scheduled"
 require "timeout"
 
 # Child processes: waited for in strands.
 class SchedulerProcessTest < HookCase
+  include Scheduled
+
   def test_wait
     Ringspun.run do
       child, release = held_child("exit 3")
@@ -188,6 +191,17 @@ class SchedulerProcessTest < HookCase
     end
   end
 
+  # CRuby asks the scheduler for the end of the child, and wants a status for it.
+  def test_a_scheduler_that_answers_no_status
+    asked = []
+    scheduler = Class.new(Ringspun::Scheduler) do
+      define_method(:process_wait) { |*arguments| super(*arguments).then { |status| (asked << status) && false } }
+    end
+    error = in_fiber(scheduler.new) { error_of { system("exit 3") } }
+    assert_kind_of TypeError, error
+    assert_equal([3], asked.map(&:exitstatus))
+  end
+
   def test_backquote
     Ringspun.run do
       reader, writer = pipe
@@ -200,14 +214,18 @@ class SchedulerProcessTest < HookCase
 
   def test_popen_and_its_status
     Ringspun.run do
-      text = while_others_run do
-        IO.popen("cat; exit 9", "r+") do |io|
+      go, goer = pipe
+      strand = machine.spin do
+        text = IO.popen("read go <&3; cat; exit 9", "r+", 3 => go) do |io|
           io.write("through")
           io.close_write
           io.read
         end
+        [text, $?.exitstatus]
       end
-      assert_equal ["through", 9], [text, $?.exitstatus]
+      until_parked(strand)
+      goer.puts
+      assert_equal ["through", 9], strand.await
     end
     assert_nothing_in_flight
   end

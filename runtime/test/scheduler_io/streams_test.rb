@@ -254,4 +254,19 @@ class SchedulerStreamsTest < HookCase
     running = false
     thread.join
   end
+
+  # The kernel gives it up, long before the timeout that the IO has.
+  def test_a_connection_that_times_out_by_itself
+    server = TCPServer.new("127.0.0.1", 0)
+    client = TCPSocket.new("127.0.0.1", server.addr[1])
+    peer = server.accept
+    client.timeout = 1000
+    client.setsockopt(:TCP, Socket::TCP_USER_TIMEOUT, 50)
+    Ringspun.run do
+      nil until client.write_nonblock("x" * 100_000, exception: false) == :wait_writable
+      assert_raises(Errno::ETIMEDOUT) { client.readpartial(1) }
+    end
+  ensure
+    [server, client, peer].each(&:close)
+  end
 end

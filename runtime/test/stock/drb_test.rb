@@ -31,6 +31,7 @@ class StockDRbTest < Minitest::Test
   def teardown
     @server.stop_service
     @server.thread.join
+    @server.instance_variable_get(:@grp).list.each(&:join) # those that serve a connection close it when they end
     DRb::DRbConn.stop_pool
     ObjectSpace.each_object(DRb::DRbConn) { |each| each.close if each.alive? } # the pool forgets them, open
     super

@@ -4,6 +4,7 @@ require "test_helper"
 require "pg"
 require "support/servers"
 require "support/stock"
+require "timeout"
 
 # The pg gem's ordinary methods on a real server, which itself says who waits for whom.
 class StockPostgresTest < Minitest::Test

@@ -2,36 +2,41 @@
 
 require "openssl"
 
-# A certificate for localhost, made anew by every test process, and contexts that trust it.
+# Certificates, made anew by every test process, and contexts that trust them. Where nothing else is said they are for localhost,
+# and of their own authority.
 module Certificate
   DAY = 86_400
 
   class << self
-    def server_context
-      OpenSSL::SSL::SSLContext.new.tap { |context| context.add_certificate(certificate, key) }
-    end
-
-    def client_context
-      OpenSSL::SSL::SSLContext.new.tap { |context| context.set_params(cert_store: store) }
-    end
+    def server_context = OpenSSL::SSL::SSLContext.new.tap { |context| context.add_certificate(certificate, key) }
+    def client_context = OpenSSL::SSL::SSLContext.new.tap { |context| context.set_params(cert_store: store) }
 
     def store = OpenSSL::X509::Store.new.tap { |store| store.add_cert(certificate) }
 
-    def certificate = @certificate ||= sign(OpenSSL::X509::Certificate.new)
+    def certificate = @certificate ||= issue
     def key = @key ||= OpenSSL::PKey::EC.generate("prime256v1")
+
+    # One for those names, by its own authority or that issuer, for so many days around now. All have the same key.
+    def issue(names: "DNS:localhost,IP:127.0.0.1", common_name: "localhost", issuer: nil, days: -1..1)
+      certificate = OpenSSL::X509::Certificate.new
+      certificate.version = 2
+      certificate.serial = @serial = @serial.to_i + 1
+      certificate.subject = OpenSSL::X509::Name.parse("/CN=#{common_name}")
+      certificate.issuer = issuer ? issuer.subject : certificate.subject
+      certificate.not_before = Time.now + (days.begin * DAY)
+      certificate.not_after = Time.now + (days.end * DAY)
+      certificate.public_key = key
+      extend_and_sign(certificate, issuer, names)
+    end
+
+    def authority = @authority ||= issue(names: nil, common_name: "authority")
 
     private
 
-    def sign(certificate)
-      certificate.version = 2
-      certificate.serial = 1
-      certificate.subject = certificate.issuer = OpenSSL::X509::Name.parse("/CN=localhost")
-      certificate.not_before = Time.now - DAY
-      certificate.not_after = Time.now + DAY
-      certificate.public_key = key
-      extensions = OpenSSL::X509::ExtensionFactory.new(certificate, certificate)
-      certificate.add_extension(extensions.create_extension("basicConstraints", "CA:TRUE", true))
-      certificate.add_extension(extensions.create_extension("subjectAltName", "DNS:localhost,IP:127.0.0.1", false))
+    def extend_and_sign(certificate, issuer, names)
+      factory = OpenSSL::X509::ExtensionFactory.new(issuer || certificate, certificate)
+      certificate.add_extension(factory.create_extension("basicConstraints", issuer ? "CA:FALSE" : "CA:TRUE", true))
+      certificate.add_extension(factory.create_extension("subjectAltName", names, false)) if names
       certificate.sign(key, "SHA256")
     end
   end

@@ -38,12 +38,12 @@ module Leaks
   def assert_idle_machine
     machine = Ringspun::Machine.current
     _, unread = capture_io { machine.__send__(:report_unread_errors) }
-    live, in_flight, timers = machine.metrics.values_at(:strands_live, :ops_in_flight, :timers)
-    return assert_empty unread, "errors that the test has not joined" if [live, in_flight, timers] == [1, 0, 0]
+    left = machine.metrics.values_at(:strands_live, :ops_in_flight, :timers, :stream_buffers)
+    return assert_empty unread, "errors that the test has not joined" if left == [1, 0, 0, 0]
 
-    left = machine.describe_strands
+    strands = machine.describe_strands
     capture_io { machine.close }
-    flunk "strands, ops or timers outlive the test (#{live} strands, #{in_flight} ops, #{timers} timers):\n#{left}"
+    flunk format("something outlives the test (%d strands, %d ops, %d timers, %d buffers):\n%s", *left, strands)
   end
 
   def assert_no_descriptor_left

@@ -3,6 +3,8 @@
 # Included by a subclass of a test class: the same tests on a simulated machine of the same thread, and so of the child
 # processes that they make. Its clock jumps; what it has open is virtual.
 module OnSimulation
+  def self.included(test_class) = test_class.include(AnyBackend)
+
   # What goes wrong there, as in Simulation.run.
   def faults = true
 

@@ -2,8 +2,10 @@
 
 # What tests of strands share.
 module Strands
-  # How often a strand may yield before a test calls that "never".
+  # How often a strand may yield, and for how many seconds, before a test calls that "never": a process that is to start may
+  # need the time, and a strand on a virtual clock the turns.
   TURNS_MAX = 100_000
+  SECONDS_MAX = 20
 
   Failure = Class.new(StandardError)
 
@@ -19,12 +21,14 @@ module Strands
   def parked(&block) = until_parked(machine.spin(&block))
 
   def yield_until(what = "that")
-    TURNS_MAX.times do
-      return if yield
-
+    began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    turns = 0
+    until yield
+      turns += 1
+      late = turns >= TURNS_MAX && Process.clock_gettime(Process::CLOCK_MONOTONIC) - began > SECONDS_MAX
+      flunk "#{what}: still not so after #{turns} turns" if late
       machine.yield
     end
-    flunk "#{what}: still not so after #{TURNS_MAX} turns"
   end
 
   # What the block raises, or nil.

@@ -4,6 +4,9 @@
 #include "sync.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 /* Few enough that none waits long behind a slow block, while another process could have taken it. */
 #define AHEAD 16
@@ -44,6 +47,30 @@ static VALUE one_after_the_other(VALUE argument) {
     acceptor *a = (acceptor *)argument;
     for (;;) {
         rb_yield(LL2NUM(accept_one(a->machine, a->fd)));
+        rsb_io_machine(a->self);
+        check_listener(a);
+    }
+    return Qnil;
+}
+
+/* Takes a connection only when this strand runs and may go on. To an accept that waits there the kernel gives one at once: one that
+ * lasts gets most of them, be its process stopped or just being killed, and one that is cancelled may have got one unseen. */
+static int64_t accept_when_ready(acceptor *a) {
+    rs_request accept = {.kind = RS_OP_ACCEPT, .fd = a->fd};
+    for (;;) {
+        int64_t fd = rs_refusal(&a->machine->engine, 0) == RS_WAKE_VALUE ? rs_try(&a->machine->engine, &accept) : -EAGAIN;
+        if (fd >= 0) return fd;
+        rs_request ready = {.kind = RS_OP_POLL, .fd = a->fd, .flags = POLLIN};
+        if (fd == -EAGAIN) fd = rsb_wait_for(a->machine, &ready, Qnil, RSB_IN);
+        if (fd < 0) rsb_fail(fd, "accept", a->fd);
+        check_listener(a);
+    }
+}
+
+static VALUE when_ready(VALUE argument) {
+    acceptor *a = (acceptor *)argument;
+    for (;;) {
+        rb_yield(LL2NUM(accept_when_ready(a)));
         rsb_io_machine(a->self);
         check_listener(a);
     }
@@ -131,8 +158,8 @@ static uint32_t ahead_of(VALUE options) {
 /* Yields one connection after the other, until the block breaks or the strand is cancelled.
  *
  * On io_uring a few connections are accepted ahead, without a system call for each. Those that the block does not get wait for
- * whoever accepts on that listener next, and are closed with it. Where several processes accept on one socket and blocks take
- * long, `ahead: 0` leaves each connection to the process that has time for it.
+ * whoever accepts on that listener next, and are closed with it. Where several processes accept on one socket, `ahead: 0` leaves
+ * each connection to one that has time for it: none goes to a process that is busy, stopped or being killed.
  *
  * May switch strands.
  *
@@ -150,14 +177,30 @@ static VALUE machine_accept_each(int argc, VALUE *argv, VALUE self) {
     acceptor a = {.machine = machine, .self = self, .io = io, .fd = rsb_op_fd(machine, io)};
     a.generation = rs_descriptor_generation(&machine->engine.descriptors, a.fd);
     rb_need_block();
+    if (ahead == 0 && machine->engine.backend->inline_first) return when_ready((VALUE)&a);
     if (ahead == 0 || !rs_series_fits(&machine->engine, a.fd)) return one_after_the_other((VALUE)&a);
     rs_request request = {.kind = RS_OP_ACCEPT, .fd = a.fd};
     a.series = rs_series_open(&machine->engine, &request, ahead);
     return rb_ensure(as_they_come, (VALUE)&a, end_acceptor, (VALUE)&a);
 }
 
+/* A listening socket that came from elsewhere, as from the process that has forked this one, and is this machine's to close from
+ * now on. Only on its own does a machine accept ahead, and loses nobody when the strand that accepts is cancelled. */
+static VALUE machine_own_listener(VALUE self, VALUE descriptor) {
+    rsb_machine *machine = rsb_machine_of(self);
+    int fd = rsb_op_fd(machine, descriptor), type = 0, family = 0;
+    socklen_t size = sizeof(int);
+    bool sized = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0;
+    if (!sized || !(fcntl(fd, F_GETFL) & O_NONBLOCK)) rb_raise(rsb_eUsage, "descriptor %d is no socket that is non-blocking", fd);
+    rs_request made = {.kind = RS_OP_SOCKET, .flags = (uint32_t)family, .mode = (uint32_t)type};
+    rs_descriptor_note(&machine->engine.descriptors, fd, RS_FD_STREAM, true);
+    rs_socket_made(&machine->engine, &made, fd);
+    return Qnil;
+}
+
 void rsb_init_accept(void) {
     id_ahead = rb_intern("ahead");
     rb_define_method(rsb_cMachine, "accept", machine_accept, 1);
     rb_define_method(rsb_cMachine, "accept_each", machine_accept_each, -1);
+    rb_define_private_method(rsb_cMachine, "own_listener", machine_own_listener, 1);
 }

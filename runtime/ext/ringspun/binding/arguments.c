@@ -24,6 +24,15 @@ void rsb_need_block(const char *method) {
     if (RS_UNLIKELY(!rb_block_given_p())) rb_raise(rsb_eUsage, "%s needs a block", method);
 }
 
+void rsb_options(VALUE options, int count, const ID *names, VALUE *given) {
+    size_t found = 0;
+    for (int i = 0; i < count && found < RHASH_SIZE(options); i++) {
+        given[i] = rb_hash_lookup2(options, ID2SYM(names[i]), Qundef);
+        found += given[i] != Qundef;
+    }
+    if (RS_UNLIKELY(found < RHASH_SIZE(options))) rb_get_kwargs(options, names, 0, count, given); /* which says what is unknown */
+}
+
 /* --- numbers, descriptors, paths --- */
 
 VALUE rsb_inspect(VALUE object) {

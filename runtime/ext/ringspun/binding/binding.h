@@ -38,7 +38,7 @@ typedef struct rsb_machine {
     bool locate;                /* record where strands are spun, and when they begin to wait */
     uint8_t deadlock_measures;  /* taken against the present one, without effect */
     rs_id root;
-    VALUE root_fiber;           /* where the machine was made: CRuby goes on there when a runner ends */
+    VALUE root_fiber;           /* the thread's first: CRuby goes on there when a runner ends; nil: not known, it was made in another */
     rs_scope *spin_scope;       /* where Machine#spin puts strands: Ringspun.run's, else the root's own */
     VALUE unread;               /* Hash, bounded: strand => error that nobody has read */
     VALUE child_error;          /* in a forked child: what its first strand ended with, or nil */
@@ -53,6 +53,7 @@ typedef struct rsb_machine {
     VALUE unblocked_fiber;      /* between strands, and at which turn; compared, and not kept alive */
     uint64_t unblocked_at;
     struct rsb_selection *selections; /* IO.selects that wait */
+    uint32_t fiber_frames;      /* runs of concurrent procs that lie on other fibers than their strand's first */
     struct rsb_batch *batches;  /* of runs that have not begun; the newest first */
     struct rsb_batch *spare_batch;
     VALUE spare[RSB_SPARE_MAX]; /* handles of strands that nobody has seen */
@@ -177,33 +178,38 @@ rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, i
 /* In two steps, for who has something to undo after the wait: only the first raises. */
 void rsb_check_stack(void);
 rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, int64_t deadline_ns);
-/* Parks for the request, which must not have been done inline; raises when the wait ends otherwise. `keep` is what the
- * kernel may touch. */
-int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep);
-/* The same with park flags; `answer` gets a copy of the start of the op's `extra`, which the kernel has filled. */
-int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
-                         size_t answer_size);
-/* Parks for the request until then: -ETIMEDOUT when the time is up, -EBADF when its descriptor is closed. Raises only what cancels
- * or interrupts the strand. `take` sees the op at its end, before its memory goes, and must not raise. */
-int64_t rsb_perform_until(rsb_machine *machine, const rs_request *request, int64_t deadline_ns,
-                          void (*take)(const rs_op *op, void *argument), void *argument);
-/* For a request of RS_REQUEST_ANY_BUFFER: `bytes` are what came, nil at the end. */
-int64_t rsb_receive(rsb_machine *machine, const rs_request *request, VALUE *bytes);
 void rsb_yield(rsb_machine *machine);
 
 /* For a strand that begins at once: a fiber to run it, and, after rs_spawn_first, its run until it waits. */
 VALUE rsb_own_fiber(rsb_machine *machine);
 void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first);
 
+/* Parks for the request, which must not have been done inline; raises when the wait ends otherwise. `keep` is what the
+ * kernel may touch. */
+int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep);
+/* The same with park flags; `answer` gets a copy of the start of the op's `extra`, which the kernel has filled. */
+int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
+                         size_t answer_size);
+/* No errno, for a connection may have timed out by itself (ETIMEDOUT). */
+#define RSB_TIME_IS_UP INT64_MIN
+
+/* Parks for the request until then: RSB_TIME_IS_UP, or -EBADF when its descriptor is closed. Raises only what cancels
+ * or interrupts the strand. `take` sees the op at its end, before its memory goes, and must not raise. */
+int64_t rsb_perform_until(rsb_machine *machine, const rs_request *request, int64_t deadline_ns,
+                          void (*take)(const rs_op *op, void *argument), void *argument);
+/* For a request of RS_REQUEST_ANY_BUFFER: `bytes` are what came, nil at the end. */
+int64_t rsb_receive(rsb_machine *machine, const rs_request *request, VALUE *bytes);
+/* Counts one more op that may not park. True: before it the others are to run (rsb_yield), and the second does that as well. */
+bool rsb_turn_ends(rsb_machine *machine);
+void rsb_after_inline(rsb_machine *machine);
+void rsb_before_lock(rsb_machine *machine);
+
+/* raise.c */
 /* What was raised for the thread, and had to wait for the end of a shield or of a run. */
 void rsb_raise_pending(rsb_machine *machine);
 void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
 /* Raises what would keep the running strand from waiting, if anything would. */
 void rsb_raise_refusal(rsb_machine *machine);
-/* Counts one more op that may not park. True: before it the others are to run (rsb_yield), and the second does that as well. */
-bool rsb_turn_ends(rsb_machine *machine);
-void rsb_after_inline(rsb_machine *machine);
-void rsb_before_lock(rsb_machine *machine);
 void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 /* True when a strand has caught a Thread#kill and ends without another wait: its fiber must die of it. */
 bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state);
@@ -281,6 +287,8 @@ void rsb_stacks_forked(void);
  * nobody did. */
 const void *rsb_stack(rs_machine *engine);
 const void *rsb_outer_stack(const void *fiber_data);
+/* Whether the fiber that runs is the first of its thread: those of the program have stacks of their own. Not for threads that move. */
+bool rsb_on_thread_stack(void);
 
 /* scope_object.c */
 /* False: there is an error, and the scope has ended before it. */
@@ -311,6 +319,9 @@ int64_t rsb_integer(VALUE value, int64_t min, int64_t max, const char *what);
 /* Whatever names a descriptor: Integer, IO, anything with to_io. */
 int rsb_fd(VALUE io);
 
+/* rb_get_kwargs for options that are all optional, and `given` is Qundef: quicker, the first of the names most of all. */
+void rsb_options(VALUE options, int count, const ID *names, VALUE *given);
+
 /* First of all, so that nothing has been done when the block is missing. */
 void rsb_need_block(const char *method);
 
@@ -336,12 +347,26 @@ void rsb_init_evaluation(void);
 void rsb_init_concurrent_proc(void);
 void rsb_init_start(void);
 void rsb_init_readiness(void);
+void rsb_init_stream(void);
+void rsb_init_inotify(void);
+void rsb_init_selector(void);
+void rsb_init_channel(void);
 void rsb_init_api(void);
 
 /* scheduler_select.c */
 /* That number is about to be closed: who waits for it in an IO.select is told. */
 void rsb_selections_closing(rsb_machine *machine, int fd);
 void rsb_selections_forked(rsb_machine *machine, rsb_strand *survivor);
+
+/* selector.c */
+/* Before the machine closes. */
+void rsb_end_selectors(rsb_machine *machine);
+
+/* stream.c */
+/* Those of which bytes are on their way. */
+void rsb_streams_mark(rsb_machine *machine);
+/* Before the machine closes: what was written has a second to leave. */
+void rsb_streams_end(rsb_machine *machine);
 
 /* inspector.c */
 extern ID rsb_id_only_looks; /* an instance variable of threads that will never wake a strand */

@@ -113,8 +113,41 @@ static VALUE machine_waitid(VALUE self, VALUE pid) {
     return rsb_wait_for_child(machine, number);
 }
 
+/* A descriptor that means this process, whatever its number means later. It is ready to read ({#poll}) when the process has ended,
+ * and need not be a child's.
+ *
+ * May switch strands.
+ *
+ * @param pid [Integer]
+ * @return [Integer] descriptor, closed on exec
+ * @raise [Errno::ESRCH] when there is no such process
+ * @raise [UnsupportedError] on a simulated machine
+ * @raise [UsageError, SystemCallError]
+ * @since 0.1.0
+ * @see https://man7.org/linux/man-pages/man2/pidfd_open.2.html
+ */
+static VALUE machine_pidfd_open(VALUE self, VALUE pid) {
+    rsb_machine *machine = rsb_io_machine(self);
+    int number = (int)rsb_integer(pid, 1, INT32_MAX, "pidfd_open: the pid");
+    if (machine->engine.backend->closed_world) rb_raise(rsb_eUnsupported, "pidfd_open: a simulated machine has no processes");
+    int fd = (int)syscall(SYS_pidfd_open, number, 0);
+    if (fd < 0) rb_syserr_fail(errno, "pidfd_open");
+    rs_descriptor_forget(&machine->engine.descriptors, fd);
+    return INT2FIX(fd);
+}
+
+static VALUE machine_signal_by_pidfd(VALUE self, VALUE pidfd, VALUE signal) {
+    rsb_machine *machine = rsb_machine_of(self);
+    int fd = rsb_op_fd(machine, pidfd);
+    if (syscall(SYS_pidfd_send_signal, fd, NUM2INT(signal), NULL, 0) == 0) return Qnil;
+    if (errno == EBADF && rsb_mode_of(machine, fd) >= 0) rb_raise(rsb_eUsage, "pidfd_send_signal: descriptor %d is no pidfd", fd);
+    rsb_fail(-errno, "pidfd_send_signal", fd);
+}
+
 void rsb_init_child(void) {
     waitid_name = rb_obj_freeze(rb_str_new_cstr("waitid"));
     rb_gc_register_address(&waitid_name);
     rb_define_method(rsb_cMachine, "waitid", machine_waitid, 1);
+    rb_define_method(rsb_cMachine, "pidfd_open", machine_pidfd_open, 1);
+    rb_define_private_method(rsb_cMachine, "signal_by_pidfd", machine_signal_by_pidfd, 2);
 }

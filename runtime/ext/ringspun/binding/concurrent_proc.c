@@ -79,10 +79,8 @@ RSB_APART static VALUE end_inline(rsb_machine *machine, rsb_frame *frame, VALUE 
         rsb_trigger_error(frame->proc, error);
     }
     if (frame->concluded && (!state || rescueable || (cancelled && error == frame->cancels))) {
-        if (frame->cancels) {
-            rb_set_errinfo(Qnil);
-            return end_concluded(machine, frame);
-        }
+        if (cancelled) rb_set_errinfo(Qnil);
+        if (frame->cancels && frame->strand) return end_concluded(machine, frame);
         value = rsb_evaluation_data(frame->evaluation)->result; /* by itself, or from further inside */
         rsb_frame_close(machine, frame);
         return rsb_raise_or_return(value);
@@ -110,9 +108,11 @@ static VALUE proc_call(int argc, VALUE *argv, VALUE self) {
     rsb_frame frame;
     int state = 0;
     inline_call call = {self, argc, argv, given_block(), rb_keyword_given_p()};
+    VALUE machine_object = machine->self;
     rsb_frame_open(machine, &frame, rb_fiber_current(), self, 0);
     VALUE value = rb_protect(call_inline, (VALUE)&call, &state);
     rsb_notice_fork(machine);
+    RB_GC_GUARD(machine_object); /* closed by now, if this was suspended with its fiber */
     if (RS_UNLIKELY(state || frame.evaluation)) return end_inline(machine, &frame, value, state);
     rsb_frame_close(machine, &frame);
     return rsb_raise_or_return(value);

@@ -13,10 +13,16 @@ static void evaluation_mark(void *data) {
     rb_gc_mark(evaluation->data);
 }
 
+/* Its memory is the object's. */
+static void evaluation_free(void *data) {
+    rs_source *watched = ((rsb_evaluation *)data)->watched;
+    if (RS_UNLIKELY(watched != NULL)) rs_source_drop(watched), free(watched);
+}
+
 /* Whoever waits for it has it on the stack, so it does not move while there are waiters. */
 static const rb_data_type_t evaluation_type = {
     .wrap_struct_name = "Ringspun::Evaluation",
-    .function = {.dmark = evaluation_mark, .dfree = RUBY_DEFAULT_FREE},
+    .function = {.dmark = evaluation_mark, .dfree = evaluation_free},
     .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_EMBEDDABLE,
 };
 
@@ -54,10 +60,9 @@ VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_eval
 void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation) {
     rsb_strand *strand = rsb_running(machine);
     if (RS_LIKELY(fiber == strand->home || (NIL_P(strand->home) && fiber == machine->root_fiber))) fiber = 0;
-    else rsb_keep_fiber(strand, fiber); /* which the program may let go of */
-    *frame = (rsb_frame){.outer = strand->frames, .strand = strand, .fiber = fiber, .proc = proc, .evaluation = evaluation};
-    if (frame->outer) frame->outer->inner = frame;
-    strand->frames = frame;
+    else rsb_keep_fiber(strand, fiber), machine->fiber_frames++; /* which the program may let go of */
+    *frame = (rsb_frame){.fiber = fiber, .proc = proc, .evaluation = evaluation};
+    rsb_frame_enter(frame, strand);
     if (!evaluation) return;
     rsb_evaluation *handle = rsb_evaluation_data(evaluation);
     handle->frame = frame;
@@ -72,36 +77,45 @@ static void wake_watchers(rsb_machine *machine, rsb_evaluation *evaluation) {
     }
 }
 
-static void wake_waiters(rsb_machine *machine, rsb_evaluation *evaluation) {
+void rsb_evaluation_tell(rsb_machine *machine, rsb_evaluation *evaluation) {
     if (evaluation->waiters.len > 0) rs_list_wake_all(&machine->engine, &evaluation->waiters, 0);
     if (RS_UNLIKELY(evaluation->watches != NULL)) wake_watchers(machine, evaluation);
+    if (RS_UNLIKELY(evaluation->watched != NULL)) rs_source_ready(evaluation->watched);
 }
 
-/* It has unwound, perhaps without having waited once more: then nobody else shall be raised what was meant for it. */
-RSB_APART static void take_back(rsb_machine *machine, rsb_frame *frame) {
+/* Nobody else shall be raised what was meant for it. False: it has been raised. */
+RSB_APART static bool take_back(rsb_machine *machine, rsb_frame *frame) {
     rs_strand *engine = rs_strand_find(&machine->engine.strands, frame->strand->id);
     VALUE raises = frame->strand->raises;
     for (long i = 0; engine && !NIL_P(raises) && i < RARRAY_LEN(raises); i++) {
         if (RARRAY_AREF(raises, i) != frame->cancels) continue;
         rb_ary_delete_at(raises, i);
         engine->interrupts--;
-        return;
+        return true;
     }
+    return false;
+}
+
+/* As of one that was suspended all the time, only the result has changed. */
+void rsb_frame_spare(rsb_machine *machine, rsb_frame *frame) {
+    if (!take_back(machine, frame)) return;
+    frame->cancels = 0;
+    rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
+    rsb_evaluation_tell(machine, evaluation);
+    rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
 }
 
 void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
     rsb_strand *strand = frame->strand;
     if (RS_UNLIKELY(!strand)) return;
-    if (frame->inner) frame->inner->outer = frame->outer;
-    else strand->frames = frame->outer;
-    if (frame->outer) frame->outer->inner = frame->inner;
-    if (RS_UNLIKELY(frame->fiber != 0)) rsb_let_fiber_go(strand, frame->fiber);
-    if (RS_UNLIKELY(frame->cancels)) take_back(machine, frame);
+    rsb_frame_leave(frame);
+    if (RS_UNLIKELY(frame->fiber != 0)) rsb_let_fiber_go(strand, frame->fiber), machine->fiber_frames--;
+    if (RS_UNLIKELY(frame->cancels)) take_back(machine, frame); /* it has not waited once more */
     if (RS_LIKELY(!frame->evaluation)) return;
     rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
     evaluation->frame = NULL;
     if (RS_UNLIKELY(frame->concluded)) {
-        wake_waiters(machine, evaluation);
+        rsb_evaluation_tell(machine, evaluation);
         rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
     }
 }
@@ -112,17 +126,6 @@ VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame) {
     rsb_evaluation_data(object)->frame = frame;
     frame->evaluation = object;
     return initialize(object);
-}
-
-/* Of the frames on this stack the newest; where there is none, the newest of the strand's. */
-static rsb_frame *current_frame(const rsb_strand *strand) {
-    if (RS_LIKELY(!strand->frames || (!strand->frames->fiber && !strand->frames->outer))) return strand->frames;
-    VALUE fiber = rb_fiber_current();
-    if (fiber == strand->home || NIL_P(strand->home)) fiber = 0;
-    for (rsb_frame *frame = strand->frames; frame; frame = frame->outer) {
-        if (frame->fiber == fiber) return frame;
-    }
-    return strand->frames;
 }
 
 static VALUE evaluation_of_strand(rsb_machine *machine, rsb_strand *strand) {
@@ -137,7 +140,7 @@ static VALUE evaluation_of_strand(rsb_machine *machine, rsb_strand *strand) {
 
 static VALUE current(rsb_machine *machine) {
     rsb_strand *strand = rsb_running(machine);
-    rsb_frame *frame = current_frame(strand);
+    rsb_frame *frame = RS_LIKELY(machine->fiber_frames == 0) ? strand->frames : rsb_frame_here(machine);
     return frame ? rsb_evaluation_of_frame(machine, frame) : evaluation_of_strand(machine, strand);
 }
 
@@ -152,8 +155,7 @@ static VALUE evaluation_current(VALUE class) { return current(rsb_current()); }
 
 void rsb_resumable(rsb_machine *machine) {
     rsb_raise_refusal(machine); /* so that the next ticket is that of this wait */
-    rsb_running(machine)->resumable = machine->engine.last_ticket + 1;
-    rsb_running(machine)->resumed = false; /* that of a wait which was cancelled all the same */
+    rsb_mark_resumable(rsb_running(machine), machine->engine.last_ticket + 1);
 }
 
 bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value) {
@@ -167,7 +169,7 @@ bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value) {
 }
 
 /* What is known of it in this process. A child of a fork has only the strand that forked. */
-static rsb_machine *machine_of(rsb_evaluation *evaluation) {
+rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation) {
     rsb_machine *machine = rsb_machine_of(evaluation->machine);
     if (RS_UNLIKELY(evaluation->fork_count != machine->fork_count)) {
         bool here = evaluation->frame && rsb_frame_is_of(evaluation->frame, rsb_running(machine));
@@ -196,7 +198,7 @@ static rsb_limit limit_of(int argc, const VALUE *argv) {
     if (RS_LIKELY(argc == 0)) return (rsb_limit){Qnil, Qundef};
     VALUE options = argv[argc - 1];
     if (argc != 1 || !RB_TYPE_P(options, T_HASH)) rb_raise(rsb_eUsage, "expected within: and timeout_result:, and nothing else");
-    rb_get_kwargs(options, option_names, 0, 2, given);
+    rsb_options(options, 2, option_names, given);
     return (rsb_limit){given[0] == Qundef ? Qnil : given[0], given[1]};
 }
 
@@ -225,6 +227,7 @@ static VALUE await(rsb_machine *machine, rsb_evaluation *evaluation, const rsb_l
     if (evaluation->state == RSB_OF_STRAND) {
         rb_raise(rsb_eUsage, "this is the evaluation of a strand and of no concurrent proc: it has no result");
     }
+    if (evaluation->frame) rsb_frame_follow(machine, evaluation->frame);
     if (RS_UNLIKELY(evaluation->frame && evaluation->frame->strand == rsb_running(machine))) {
         rb_raise(rsb_eUsage, "an evaluation cannot wait for its own result, nor for that of one that called it");
     }
@@ -272,9 +275,10 @@ static VALUE await_or_timeout(await_call *call) {
 static VALUE evaluation_await_result(int argc, VALUE *argv, VALUE self) {
     await_call call = {.evaluation = rsb_evaluation_get(self), .limit = limit_of(argc, argv)};
     /* A result that is known needs no machine: it may be closed by now, or another thread's. */
-    if (RS_LIKELY(call.evaluation->state != RSB_CONCLUDED)) call.machine = machine_of(call.evaluation);
-    if (RS_LIKELY(!rb_block_given_p())) return rsb_raise_or_return(await(call.machine, call.evaluation, &call.limit));
-    return rsb_raise_or_return(rb_yield(await_or_timeout(&call)));
+    if (RS_LIKELY(call.evaluation->state != RSB_CONCLUDED)) call.machine = rsb_evaluation_machine(call.evaluation);
+    VALUE result = RS_LIKELY(!rb_block_given_p()) ? await(call.machine, call.evaluation, &call.limit) : await_or_timeout(&call);
+    RB_GC_GUARD(self); /* so that it has not moved */
+    return rsb_raise_or_return(RS_LIKELY(!rb_block_given_p()) ? result : rb_yield(result));
 }
 
 /* Parks the calling evaluation until somebody calls {Evaluation#resume!} for it.
@@ -294,27 +298,27 @@ static VALUE module_await_resume(int argc, VALUE *argv, VALUE module) {
     return value;
 }
 
+static inline VALUE wait_a_turn(rsb_machine *machine) {
+    VALUE value;
+    rsb_yield_resumable(machine);
+    return RS_UNLIKELY(rsb_was_resumed(machine, RS_WAKE_VALUE, &value)) ? value : Qtrue;
+}
+
 /* Lets others run for that many seconds.
  *
  * May switch strands.
  *
  * @param seconds [Numeric] 0 or less: until its next turn
- * @return [true]
+ * @return [true] or what {Evaluation#resume!} says
  * @since 0.1.0
  */
 static VALUE module_wait(VALUE module, VALUE seconds) {
     rsb_machine *machine = rsb_current();
-    if (RS_LIKELY(seconds == INT2FIX(0))) {
-        rsb_yield(machine);
-        return Qtrue;
-    }
+    if (RS_LIKELY(seconds == INT2FIX(0))) return wait_a_turn(machine);
     if (!rb_obj_is_kind_of(seconds, rb_cNumeric)) {
         rb_raise(rb_eTypeError, "wait: expected a number of seconds, got %" PRIsVALUE, rsb_inspect(seconds));
     }
-    if (RTEST(rb_funcall(seconds, rb_intern("<="), 1, INT2FIX(0)))) {
-        rsb_yield(machine);
-        return Qtrue;
-    }
+    if (RTEST(rb_funcall(seconds, rb_intern("<="), 1, INT2FIX(0)))) return wait_a_turn(machine);
     VALUE value;
     int64_t deadline_ns = rs_deadline_after(rs_now(&machine->engine), rsb_seconds_to_ns(seconds, "wait"));
     rsb_resumable(machine);
@@ -382,7 +386,7 @@ static VALUE module_await_fastest(int argc, VALUE *argv, VALUE module) {
     VALUE fastest = Qnil;
     for (int i = 0; i < count; i++) {
         rsb_evaluation *evaluation = rsb_evaluation_get(argv[i]);
-        machine_of(evaluation);
+        rsb_evaluation_machine(evaluation);
         if (evaluation->state == RSB_OF_STRAND) rb_raise(rsb_eUsage, "await_fastest: the evaluation of a strand is never concluded");
         if (NIL_P(fastest) && evaluation->state == RSB_CONCLUDED) fastest = argv[i];
     }
@@ -398,7 +402,7 @@ void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, V
     if (evaluation->state == RSB_CONCLUDED) return;
     evaluation->result = result;
     evaluation->state = RSB_CONCLUDED;
-    wake_waiters(machine, evaluation);
+    rsb_evaluation_tell(machine, evaluation);
 }
 
 NORETURN(static void fail(VALUE self, const char *message));
@@ -411,7 +415,7 @@ static void unwind(rsb_machine *machine, rsb_evaluation *evaluation) {
     if (NIL_P(frame->strand->raises)) frame->strand->raises = rb_ary_new();
     rb_ary_push(frame->strand->raises, frame->cancels);
     rs_interrupt_first(&machine->engine, engine);
-    while (evaluation->frame == frame) {
+    while (evaluation->frame == frame && frame->cancels) {
         rs_wake_kind kind = rsb_wait(machine, RS_WAIT_EVALUATION, 0, RS_NEVER, &evaluation->unwinders, 0, NULL);
         if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     }
@@ -429,17 +433,18 @@ static void unwind(rsb_machine *machine, rsb_evaluation *evaluation) {
  */
 static VALUE evaluation_conclude_to(VALUE self, VALUE result) {
     rsb_evaluation *evaluation = rsb_evaluation_get(self);
-    rsb_machine *machine = machine_of(evaluation);
+    rsb_machine *machine = rsb_evaluation_machine(evaluation);
     if (evaluation->state == RSB_CONCLUDED) fail(self, "already concluded");
     if (evaluation->state == RSB_OF_STRAND) {
         rb_raise(rsb_eUsage, "this is the evaluation of a strand and of no concurrent proc; use Machine#terminate to end a strand");
     }
     rsb_frame *frame = evaluation->frame;
+    if (frame) rsb_frame_follow(machine, frame);
     evaluation->result = result;
     evaluation->state = RSB_CONCLUDED;
     if (frame) frame->concluded = true;
     if (frame && frame->strand != rsb_running(machine) && rsb_frame_goes_on(frame)) unwind(machine, evaluation);
-    else wake_waiters(machine, evaluation);
+    else rsb_evaluation_tell(machine, evaluation);
     RB_GC_GUARD(self);
     return ID2SYM(rb_intern("concluded"));
 }
@@ -455,20 +460,25 @@ static rsb_strand *strand_of(rsb_machine *machine, rsb_evaluation *evaluation) {
         return rsb_is_alive(strand) ? strand : NULL;
     }
     bool runs = evaluation->state == RSB_RUNS && evaluation->frame;
+    if (runs) rsb_frame_follow(machine, evaluation->frame);
     return runs && rsb_frame_goes_on(evaluation->frame) ? evaluation->frame->strand : NULL;
 }
 
-static bool waits(rsb_machine *machine, rsb_strand *strand) {
-    if (!strand || strand == rsb_running(machine)) return false;
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
-    return engine->state == RS_STRAND_PARKED && engine->ticket == strand->resumable;
+static bool is_in_resumable_wait(const rsb_strand *strand, const rs_strand *engine) {
+    return engine->ticket == strand->resumable && engine->wait != RS_WAIT_NONE;
 }
 
-/* From that wait; its op may still be on the way out. */
-static bool goes_on_soon(rsb_machine *machine, const rsb_strand *strand, const rs_strand *engine) {
-    if (engine->state == RS_STRAND_READY || strand->resumed) return true;
-    if (engine->state != RS_STRAND_PARKED || engine->wait != RS_WAIT_OP) return false;
-    return rs_op_at(&machine->engine.ops, engine->op)->cancel != RS_WAKE_VALUE;
+/* Nothing has ended its wait but the time, which a value may still come before. */
+static bool waits(rsb_machine *machine, rsb_strand *strand) {
+    if (!strand || strand == rsb_running(machine) || strand->resumed) return false;
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    if (!is_in_resumable_wait(strand, engine)) return false;
+    if (engine->state == RS_STRAND_READY) {
+        return engine->wake == RS_WAKE_TIMEOUT || (engine->wake == RS_WAKE_VALUE && engine->wait == RS_WAIT_YIELD);
+    }
+    if (engine->state != RS_STRAND_PARKED || engine->wait != RS_WAIT_OP) return engine->state == RS_STRAND_PARKED;
+    rs_wake_kind cancel = rs_op_at(&machine->engine.ops, engine->op)->cancel; /* its op may be on the way out */
+    return cancel == RS_WAKE_VALUE || cancel == RS_WAKE_TIMEOUT;
 }
 
 /* Whether it waits for something that {#resume!} could end: a time, another evaluation, an IO's readiness.
@@ -477,7 +487,7 @@ static bool goes_on_soon(rsb_machine *machine, const rsb_strand *strand, const r
  * @since 0.1.0 */
 static VALUE evaluation_waiting_p(VALUE self) {
     rsb_evaluation *evaluation = rsb_evaluation_get(self);
-    rsb_machine *machine = machine_of(evaluation);
+    rsb_machine *machine = rsb_evaluation_machine(evaluation);
     return waits(machine, strand_of(machine, evaluation)) ? Qtrue : Qfalse;
 }
 
@@ -491,16 +501,15 @@ static VALUE evaluation_waiting_p(VALUE self) {
 static VALUE evaluation_resume(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 0, 1);
     rsb_evaluation *evaluation = rsb_evaluation_get(self);
-    rsb_machine *machine = machine_of(evaluation);
+    rsb_machine *machine = rsb_evaluation_machine(evaluation);
     rsb_strand *strand = strand_of(machine, evaluation);
     if (!strand || strand == rsb_running(machine)) fail(self, "not waiting");
     rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
-    if (engine->ticket == strand->resumable && goes_on_soon(machine, strand, engine)) fail(self, "already scheduled");
-    if (!waits(machine, strand)) fail(self, "not waiting");
+    if (!waits(machine, strand)) fail(self, is_in_resumable_wait(strand, engine) ? "already scheduled" : "not waiting");
     strand->resumed = true;
     strand->resume_value = argc ? argv[0] : Qnil;
     if (engine->wait == RS_WAIT_OP) rs_interrupt_park(&machine->engine, engine, RS_WAKE_TIMEOUT);
-    else rs_wake(&machine->engine, strand->id, engine->ticket, RS_WAKE_VALUE, 0);
+    else if (engine->state == RS_STRAND_PARKED) rs_wake(&machine->engine, strand->id, engine->ticket, RS_WAKE_VALUE, 0);
     return ID2SYM(rb_intern("resumed"));
 }
 

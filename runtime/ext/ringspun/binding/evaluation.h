@@ -31,6 +31,7 @@ typedef struct rsb_evaluation {
     VALUE data;                 /* Hash, or nil */
     struct rsb_frame *frame;    /* NULL: it does not run */
     rsb_watch *watches;
+    rs_source *watched;         /* by selectors; NULL: by none so far. Elsewhere, for this moves with the object */
     rs_list waiters;
     rs_list unwinders;          /* who concluded it, until its frame is gone */
     uint32_t fork_count;
@@ -77,19 +78,53 @@ static inline VALUE rsb_raise_or_return(VALUE result) {
 /* evaluation.c */
 int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit);
 VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit);
+/* Of the wait with that ticket. */
+static inline void rsb_mark_resumable(rsb_strand *strand, uint64_t ticket) {
+    strand->resumable = ticket;
+    strand->resumed = false; /* that of a wait which was cancelled all the same */
+}
+
 /* Before a wait that Evaluation#resume! may end, and after it: true when it was that. */
 void rsb_resumable(rsb_machine *machine);
+/* rsb_yield as such a wait: it keeps its turn. */
+void rsb_yield_resumable(rsb_machine *machine);
 bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value);
 rsb_evaluation *rsb_evaluation_get(VALUE object);
+/* Its machine, when this thread runs it; in a child, what is known of the evaluation there. */
+rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation);
 VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state);
 VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame);
 void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, VALUE result);
+/* Who waits for its result goes on. */
+void rsb_evaluation_tell(rsb_machine *machine, rsb_evaluation *evaluation);
 VALUE rsb_evaluation_await(rsb_machine *machine, rsb_evaluation *evaluation);
 /* `fiber` is the one that runs. */
 void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation);
 void rsb_frame_close(rsb_machine *machine, rsb_frame *frame);
+/* It is not unwound, unless that has begun. */
+void rsb_frame_spare(rsb_machine *machine, rsb_frame *frame);
+
+static inline void rsb_frame_enter(rsb_frame *frame, rsb_strand *strand) {
+    frame->strand = strand;
+    frame->inner = NULL;
+    frame->outer = strand->frames;
+    if (frame->outer) frame->outer->inner = frame;
+    strand->frames = frame;
+}
+
+static inline void rsb_frame_leave(rsb_frame *frame) {
+    if (frame->inner) frame->inner->outer = frame->outer;
+    else frame->strand->frames = frame->outer;
+    if (frame->outer) frame->outer->inner = frame->inner;
+}
 
 /* abandoned_frame.c */
+/* Where another strand goes on with it, it is that one's from now on. */
+void rsb_frame_follow(rsb_machine *machine, rsb_frame *frame);
+/* The run whose code is on this stack, or below it; NULL: none. */
+rsb_frame *rsb_frame_here(rsb_machine *machine);
+/* For the engine: takes back first what was to unwind a run that the strand has left suspended since. */
+bool rsb_interrupts_here(rs_machine *engine);
 /* Whether what its strand waits for is a wait of its own. */
 bool rsb_frame_goes_on(const rsb_frame *frame);
 bool rsb_frame_is_of(const rsb_frame *frame, const rsb_strand *strand);
@@ -97,6 +132,8 @@ bool rsb_frame_is_of(const rsb_frame *frame, const rsb_strand *strand);
 bool rsb_is_in_frame(const rsb_machine *machine, const rsb_strand *root);
 /* The strand has ended, or its machine. */
 void rsb_frames_abandon(rsb_machine *machine, rsb_strand *strand);
+/* In a child: all but those of the strand that has come along. Their fibers may still go on, when their strands are gone. */
+void rsb_frames_forget(rsb_machine *machine, const rsb_strand *survivor);
 
 /* concurrent_proc.c */
 /* The class of the evaluations of that proc's runs. */

@@ -8,6 +8,7 @@
 #include "binding.h"
 
 #include <malloc.h>
+#include <pthread.h>
 #include <string.h>
 
 #define NOT_FOUND SIZE_MAX
@@ -29,6 +30,18 @@ const void *rsb_stack(rs_machine *engine) {
     if (RS_LIKELY(fiber == ((rsb_strand *)rs_running(engine)->user)->home)) return NULL;
     const void *data = RTYPEDDATA_GET_DATA(fiber);
     return rsb_outer_stack(data) ? data : NULL;
+}
+
+/* --- the first fiber of a thread --- */
+
+bool rsb_on_thread_stack(void) {
+    pthread_attr_t attributes;
+    void *lowest = NULL;
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return false;
+    pthread_attr_getstack(&attributes, &lowest, &size);
+    pthread_attr_destroy(&attributes);
+    return (size_t)((const char *)__builtin_frame_address(0) - (const char *)lowest) < size;
 }
 
 /* --- finding it --- */

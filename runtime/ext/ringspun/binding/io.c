@@ -91,12 +91,12 @@ bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request) {
     return message && (request->flags & MSG_DONTWAIT) && machine->engine.backend->inline_first;
 }
 
-static int mode_of(rsb_machine *machine, int fd) {
+int rsb_mode_of(rsb_machine *machine, int fd) {
     return machine->engine.backend->closed_world ? rs_sim_mode(&machine->engine, fd) : fcntl(fd, F_GETFL);
 }
 
 void rsb_refused(rsb_machine *machine, int64_t result, const char *what, int fd) {
-    int mode = result == -EBADF ? mode_of(machine, fd) : O_RDWR;
+    int mode = result == -EBADF ? rsb_mode_of(machine, fd) : O_RDWR;
     if (mode >= 0 && (mode & O_ACCMODE) != O_RDWR) {
         const char *use = (mode & O_PATH) ? "naming a file" : (mode & O_ACCMODE) == O_WRONLY ? "writing" : "reading";
         rb_raise(rsb_eUsage, "%s: descriptor %d is open for %s only", what, fd, use);
@@ -242,4 +242,7 @@ void rsb_init_io(void) {
     rsb_init_vector();
     rsb_init_receive();
     rsb_init_file();
+    rsb_init_paths();
+    rsb_init_rights();
+    rsb_init_splice();
 }

@@ -73,6 +73,9 @@ int64_t rsb_request_extra(rsb_machine *machine, rs_request *request, const char 
 /* Raises what the kernel said, and more clearly where the descriptor is open, but not for this. */
 NORETURN(void rsb_refused(rsb_machine *machine, int64_t result, const char *what, int fd));
 
+/* As F_GETFL has it; negative: there is none. */
+int rsb_mode_of(rsb_machine *machine, int fd);
+
 /* Asked not to wait, and it would. */
 bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request);
 
@@ -85,6 +88,9 @@ void rsb_init_receive(void);
 void rsb_init_vector(void);
 void rsb_init_file(void);
 void rsb_init_child(void);
+void rsb_init_paths(void);
+void rsb_init_rights(void);
+void rsb_init_splice(void);
 
 /* Ends what is under way on it, and closes it. */
 void rsb_close(rsb_machine *machine, VALUE io);

@@ -51,6 +51,7 @@ static void machine_mark(void *data) {
     if (!machine->open) return;
     mark_strands(machine);
     mark_ops(machine);
+    rsb_streams_mark(machine);
     mark_messages(atomic_load(&machine->engine.inbox.head));
     mark_messages(machine->engine.taken);
 }
@@ -159,11 +160,12 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     machine->engine.user = machine;
     machine->engine.stack = rsb_stack;
     machine->engine.outer_stack = rsb_outer_stack;
+    machine->engine.interrupts_here = rsb_interrupts_here;
     machine->open = machine->wakeable = true;
     rs_strand *root = rs_running(&machine->engine);
     machine->root = rs_strand_id(root);
     machine->spin_scope = &root->own;
-    machine->root_fiber = rb_fiber_current();
+    machine->root_fiber = threads_move || !main_ractor || rsb_on_thread_stack() ? rb_fiber_current() : Qnil;
     rsb_strand_root(machine, root);
     set_existing(machine, machine->thread);
     rb_ivar_set(machine->thread, id_machine, self);
@@ -189,8 +191,9 @@ static void thread_exits(rb_event_flag_t event, const rb_internal_thread_event_d
     rsb_machine *machine = rb_internal_thread_specific_get(data->thread, machine_key);
     if (machine) {
         machine->thread_ended = true;
-        bool own = machine->open && machine->fork_count == rsb_forks && machine->engine.ops.in_flight > 0;
-        if (own && machine->engine.backend->leave) machine->engine.backend->leave(&machine->engine);
+        bool own = machine->open && machine->fork_count == rsb_forks;
+        if (own) rs_channel_waiters_end(&machine->engine);
+        if (own && machine->engine.ops.in_flight > 0 && machine->engine.backend->leave) machine->engine.backend->leave(&machine->engine);
     }
     rsb_thread_machine = NULL;
 }
@@ -246,6 +249,7 @@ void rsb_after_fork(rsb_machine *machine) {
     if (machine->engine.running == RS_NO_INDEX) return;
     rs_strand *survivor = rs_running(&machine->engine);
     pthread_mutex_init(&machine->wake_lock, NULL); /* one of the parent's threads may have held it */
+    rsb_frames_forget(machine, survivor->user);
     int error = rs_machine_forked(&machine->engine);
     if (error) rb_syserr_fail(-error, "machine in a forked child"); /* and so will the next one who uses it, or it works then */
     machine->fork_count = rsb_forks;
@@ -476,6 +480,8 @@ static VALUE machine_close_engine(VALUE self) {
         rb_raise(rsb_eUsage, "%u strands are still alive; join or terminate them first", machine->engine.strands.live - 1);
     }
     rsb_end_series(machine);
+    rsb_end_selectors(machine);
+    rsb_streams_end(machine);
     RS_ASSERT(machine->engine.ops.in_flight == machine->engine.outside);
     rsb_report_unread(machine);
     rsb_strand *root = rs_running(&machine->engine)->user;
@@ -529,6 +535,7 @@ static VALUE machine_metrics(VALUE self) {
     put(hash, "run_queue_max", metrics->run_queue_max);
     put(hash, "idle_fibers", machine->idle_len);
     put(hash, "timers", engine->timers.len);
+    put(hash, "stream_buffers", engine->pool.lent);
     put(hash, "timers_fired", metrics->timers_fired);
     put(hash, "resumes", metrics->resumes);
     put(hash, "wakes", metrics->wakes);
@@ -539,6 +546,7 @@ static VALUE machine_metrics(VALUE self) {
     put(hash, "ops_started", metrics->ops_started);
     put(hash, "ops_offloaded", metrics->ops_offloaded);
     put(hash, "file_writes_inline", metrics->file_writes_inline);
+    put(hash, "bytes_spliced", metrics->bytes_spliced);
     put(hash, "polls", metrics->polls);
     put(hash, "sleeps", metrics->sleeps);
     put(hash, "messages", metrics->messages);

@@ -1,5 +1,6 @@
 #include "../engine/series.h"
 #include "binding.h"
+#include "unshared.h"
 
 #include <pthread.h>
 #include <ruby/ractor.h>
@@ -9,7 +10,9 @@ uint32_t rsb_forks;
 
 static void count_fork(void) {
     rsb_forks++;
+    rs_channel_forks++;
     rsb_stacks_forked();
+    rsb_unshared_forked();
     /* At once, for the child may never use its machine. */
     if (rsb_thread_machine && rsb_thread_machine->open) rs_series_close_copies(&rsb_thread_machine->engine);
 }
@@ -17,13 +20,15 @@ static void count_fork(void) {
 /* Every name of which some function makes a symbol at its first call. Two ractors that do so at the same time may get two
  * symbols for one name (CRuby 3.3 and 3.4), so all are made before there is a second ractor. */
 static const char *const symbols[] = {
-    "accessed_at", "blockSpecial", "block_size", "cancel", "cancels", "changed_at", "characterSpecial", "complete", "concluded", "cpu",
+    "accessed_at", "blockSpecial", "block_size", "bytes_spliced", "cancel", "cancels", "changed_at", "characterSpecial", "complete", "concluded", "cpu",
     "created_at", "directory", "done", "entries", "epoll", "fault", "fifo", "file", "file_writes_inline", "finish", "idle",
     "idle_fibers", "inline", "inode", "link", "links", "modified_at", "new", "op", "ops_in_flight", "ops_inline",
     "ops_offloaded", "ops_started", "park", "parked", "polls", "readable", "ready", "resumed", "resumes", "run", "run_queue",
-    "run_queue_max", "running", "sim", "sleeps", "socket", "spawn", "sqpoll", "strands_spawned", "system_calls", "timer",
+    "run_queue_max", "running", "sim", "sleeps", "socket", "spawn", "sqpoll", "strands_spawned", "stream_buffers", "system_calls", "timer",
     "timers", "timers_fired", "to_sockaddr", "traced_call", "unknown", "uring", "user", "wake", "wake dropped", "wakes", "wakes_dropped",
     "writable",
+    /* stream_tls */
+    "@rbuffer", "EarlyBytesError", "Socket", "TLSSessionError", "TruncatedStreamError", "flush", "for_fd", "to_io",
 };
 
 __attribute__((visibility("default"))) void Init_native(void);
@@ -55,7 +60,11 @@ void Init_native(void) {
     rsb_init_concurrent_proc();
     rsb_init_start();
     rsb_init_readiness();
+    rsb_init_stream();
+    rsb_init_inotify();
+    rsb_init_selector();
+    rsb_init_channel();
     rsb_init_api();
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) rb_intern(symbols[i]);
-    pthread_atfork(NULL, NULL, count_fork);
+    pthread_atfork(rsb_unshared_fork_begins, rsb_unshared_fork_ends, count_fork);
 }

@@ -2,9 +2,9 @@
  *
  * Hand-over: an item goes from a pusher to the longest-waiting popper in the same step as its wake, and the place that a
  * pop frees goes to the longest-waiting pusher, whose item is taken with it. So an item is never on its way to a strand
- * that does not wait any more, and a cancelled pusher's item was never in the queue.
+ * that does not wait any more, and a cancelled pusher's item was never in the queue. Who waits in a selector is served in its turn.
  */
-#include "sync.h"
+#include "select.h"
 
 #include <limits.h>
 
@@ -13,6 +13,8 @@ typedef struct {
     VALUE items;
     rs_list poppers;
     rs_list pushers;
+    rs_source for_items;        /* watches of selectors */
+    rs_source for_places;
     long max;                   /* 0: no limit */
     bool closed;
 } rsb_queue;
@@ -25,9 +27,16 @@ static void queue_mark(void *data) {
     rb_gc_mark(queue->items);
 }
 
+static void queue_free(void *data) {
+    rsb_queue *queue = data;
+    rs_source_drop(&queue->for_items);
+    rs_source_drop(&queue->for_places);
+    xfree(queue);
+}
+
 static const rb_data_type_t queue_type = {
     .wrap_struct_name = "Ringspun::Queue",
-    .function = {.dmark = queue_mark, .dfree = RUBY_DEFAULT_FREE},
+    .function = {.dmark = queue_mark, .dfree = queue_free},
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
@@ -48,7 +57,10 @@ static rsb_queue *peek(VALUE self) {
 static rsb_queue *get(VALUE self, rsb_machine **machine) {
     rsb_queue *queue = peek(self);
     *machine = rsb_current();
-    if (RS_UNLIKELY(rsb_bind(self, &queue->machine, *machine))) queue->poppers = queue->pushers = (rs_list){0};
+    if (RS_LIKELY(!rsb_bind(self, &queue->machine, *machine))) return queue;
+    queue->poppers = queue->pushers = (rs_list){0};
+    rs_source_drop(&queue->for_items);
+    rs_source_drop(&queue->for_places);
     return queue;
 }
 
@@ -71,10 +83,21 @@ static void raise_closed(void) { rb_raise(rsb_eClosed, "the queue is closed; not
 
 static bool give_to_popper(rsb_machine *machine, rsb_queue *queue, VALUE item) {
     rs_strand *popper = rs_list_first(&machine->engine, &queue->poppers);
+    rs_watch *watch = RS_UNLIKELY(queue->for_items.watches != NULL) ? rs_source_waiting(&queue->for_items, popper) : NULL;
+    if (watch) {
+        set_hand(rs_watch_strand(watch), item);
+        rs_watch_serve(watch);
+        return true;
+    }
     if (!popper) return false;
     set_hand(popper, item);
     rs_list_wake_first(&machine->engine, &queue->poppers, SERVED);
     return true;
+}
+
+static void put(rsb_queue *queue, VALUE item) {
+    rb_ary_push(queue->items, item);
+    if (RS_UNLIKELY(queue->for_items.watches != NULL)) rs_source_ready(&queue->for_items);
 }
 
 static bool is_full(const rsb_queue *queue) { return queue->max > 0 && RARRAY_LEN(queue->items) >= queue->max; }
@@ -128,17 +151,35 @@ static VALUE queue_push(int argc, VALUE *argv, VALUE self) {
     if (give_to_popper(machine, queue, item)) return self;
     if (RS_UNLIKELY(is_full(queue)) && RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is full; push without non_block waits for a place");
     if (RS_UNLIKELY(is_full(queue))) return push_waiting(machine, queue, item, deadline_ns) ? self : Qnil;
-    rb_ary_push(queue->items, item);
+    put(queue, item);
     return self;
 }
 
 /* --- popping --- */
 
-static void serve_pusher(rsb_machine *machine, rsb_queue *queue) {
+/* True when somebody's item has got the free place. */
+static bool serve_pusher(rsb_machine *machine, rsb_queue *queue) {
+    if (is_full(queue)) return false;
     rs_strand *pusher = rs_list_first(&machine->engine, &queue->pushers);
-    if (!pusher || is_full(queue)) return;
-    rb_ary_push(queue->items, ((rsb_strand *)pusher->user)->value);
+    rs_watch *watch = RS_UNLIKELY(queue->for_places.watches != NULL) ? rs_source_waiting(&queue->for_places, pusher) : NULL;
+    if (watch) {
+        put(queue, rsb_watch_item(watch));
+        rs_watch_serve(watch);
+        return true;
+    }
+    if (!pusher) {
+        rs_source_ready(&queue->for_places);
+        return false;
+    }
+    put(queue, ((rsb_strand *)pusher->user)->value);
     rs_list_wake_first(&machine->engine, &queue->pushers, SERVED);
+    return true;
+}
+
+static VALUE take_first(rsb_machine *machine, rsb_queue *queue) {
+    VALUE item = rb_ary_shift(queue->items);
+    if (queue->pushers.len > 0 || RS_UNLIKELY(queue->for_places.watches != NULL)) serve_pusher(machine, queue);
+    return item;
 }
 
 static VALUE pop_waiting(rsb_machine *machine, rsb_queue *queue, int64_t deadline_ns) {
@@ -166,13 +207,38 @@ static VALUE queue_pop(int argc, VALUE *argv, VALUE self) {
     if (argc > 0) rb_scan_args(argc, argv, "01:", &non_block, &options);
     int64_t deadline_ns = RS_NEVER;
     if (!NIL_P(options)) deadline_ns = deadline_of(machine, non_block, options);
-    if (RARRAY_LEN(queue->items) > 0) {
-        VALUE item = rb_ary_shift(queue->items);
-        if (queue->pushers.len > 0) serve_pusher(machine, queue);
-        return item;
-    }
+    if (RARRAY_LEN(queue->items) > 0) return take_first(machine, queue);
     if (RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is empty; pop without non_block waits for an item");
     return queue->closed ? Qnil : pop_waiting(machine, queue, deadline_ns);
+}
+
+/* --- for selectors --- */
+
+bool rsb_is_queue(VALUE object) { return rb_typeddata_is_kind_of(object, &queue_type); }
+
+rs_source *rsb_queue_source(VALUE self, bool for_places) {
+    rsb_machine *machine;
+    rsb_queue *queue = get(self, &machine);
+    return for_places ? &queue->for_places : &queue->for_items;
+}
+
+bool rsb_queue_take(VALUE self, VALUE *item) {
+    rsb_machine *machine;
+    rsb_queue *queue = get(self, &machine);
+    *item = Qnil;
+    if (RARRAY_LEN(queue->items) == 0) return queue->closed;
+    *item = take_first(machine, queue);
+    return true;
+}
+
+bool rsb_queue_put(VALUE self, VALUE item) {
+    rsb_machine *machine;
+    rsb_queue *queue = get(self, &machine);
+    if (queue->closed) raise_closed();
+    if (give_to_popper(machine, queue, item)) return true;
+    if (is_full(queue)) return false;
+    put(queue, item);
+    return true;
 }
 
 /* --- the rest --- */
@@ -187,6 +253,8 @@ static VALUE queue_close(VALUE self) {
     queue->closed = true;
     rs_list_wake_all(&machine->engine, &queue->poppers, CLOSED);
     rs_list_wake_all(&machine->engine, &queue->pushers, CLOSED);
+    rs_source_ready(&queue->for_items);
+    rs_source_ready(&queue->for_places);
     return self;
 }
 
@@ -202,9 +270,13 @@ static VALUE queue_empty_p(VALUE self) { return RARRAY_LEN(peek(self)->items) ==
  * @since 0.1.0 */
 static VALUE queue_size(VALUE self) { return LONG2NUM(RARRAY_LEN(peek(self)->items)); }
 
-/* @return [Integer] strands that wait, to push or to pop
+/* @return [Integer] strands that wait, to push or to pop, also those that do in a {Selector}
  * @since 0.1.0 */
-static VALUE queue_num_waiting(VALUE self) { return UINT2NUM(peek(self)->poppers.len + peek(self)->pushers.len); }
+static VALUE queue_num_waiting(VALUE self) {
+    rsb_queue *queue = peek(self);
+    uint32_t selecting = rs_source_waiting_len(&queue->for_items) + rs_source_waiting_len(&queue->for_places);
+    return UINT2NUM(queue->poppers.len + queue->pushers.len + selecting);
+}
 
 /* Drops what is inside; waiting pushers get the places.
  *
@@ -214,7 +286,7 @@ static VALUE queue_clear(VALUE self) {
     rsb_machine *machine;
     rsb_queue *queue = get(self, &machine);
     rb_ary_clear(queue->items);
-    while (queue->pushers.len > 0 && !is_full(queue)) serve_pusher(machine, queue);
+    while (serve_pusher(machine, queue)) continue;
     return self;
 }
 
@@ -253,7 +325,7 @@ static VALUE sized_set_max(VALUE self, VALUE max) {
     rsb_machine *machine;
     rsb_queue *queue = get(self, &machine);
     set_max(queue, max);
-    while (queue->pushers.len > 0 && !is_full(queue)) serve_pusher(machine, queue);
+    while (serve_pusher(machine, queue)) continue;
     return max;
 }
 

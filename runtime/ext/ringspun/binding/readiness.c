@@ -19,9 +19,9 @@ static options options_of(int argc, const VALUE *argv) {
     if (argc > 0) {
         VALUE options = argc == 1 ? rb_check_hash_type(argv[0]) : Qnil;
         if (NIL_P(options)) rb_raise(rsb_eUsage, "expected within:, timeout_result: and poll_first:, and nothing else");
-        rb_get_kwargs(options, option_names, 0, 3, given);
+        rsb_options(options, 3, option_names, given);
     }
-    return (options){{given[0] == Qundef ? Qnil : given[0], given[1]}, given[2] == Qundef || RTEST(given[2])};
+    return (options){{given[1] == Qundef ? Qnil : given[1], given[2]}, given[0] == Qundef || RTEST(given[0])};
 }
 
 static VALUE await_ready(const options *how, VALUE io, uint32_t events, const char *what, bool *closed) {
@@ -35,7 +35,7 @@ static VALUE await_ready(const options *how, VALUE io, uint32_t events, const ch
         rsb_resumable(machine);
         result = rsb_perform_until(machine, &request, deadline_ns, NULL, NULL);
         if (rsb_was_resumed(machine, RS_WAKE_VALUE, &value)) return value;
-        if (result == -ETIMEDOUT) return rsb_limit_passed(machine, &how->limit);
+        if (result == RSB_TIME_IS_UP) return rsb_limit_passed(machine, &how->limit);
     }
     if (RS_LIKELY(result >= 0)) return Qtrue;
     if (closed && result == -EBADF) *closed = true;
@@ -111,12 +111,19 @@ static VALUE io_await_readable(int argc, VALUE *argv, VALUE io) { return await_s
  */
 static VALUE io_await_writable(int argc, VALUE *argv, VALUE io) { return await_self(argc, argv, io, POLLOUT, "await_writable"); }
 
+/* Before what tries at once: counts that, and lets others run now and then (rsb_after_inline). */
+static VALUE module_before_inline(VALUE module) {
+    rsb_after_inline(rsb_current());
+    return Qnil;
+}
+
 void rsb_init_readiness(void) {
-    option_names[0] = rb_intern("within");
-    option_names[1] = rb_intern("timeout_result");
-    option_names[2] = rb_intern("poll_first");
+    option_names[0] = rb_intern("poll_first");
+    option_names[1] = rb_intern("within");
+    option_names[2] = rb_intern("timeout_result");
     rb_define_singleton_method(rsb_mRingspun, "await_readable", module_await_readable, -1);
     rb_define_singleton_method(rsb_mRingspun, "await_writable", module_await_writable, -1);
+    rb_define_private_method(rb_singleton_class(rsb_mRingspun), "before_inline", module_before_inline, 0);
     VALUE waits = rb_define_module_under(rsb_mRingspun, "IOMethods");
     rb_define_method(waits, "await_readable", io_await_readable, -1);
     rb_define_method(waits, "await_writable", io_await_writable, -1);

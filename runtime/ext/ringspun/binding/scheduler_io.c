@@ -185,7 +185,7 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
         if (result == -EAGAIN) return out_of_time(own);
     } else {
         result = rsb_perform_until(machine, &request, rsb_interval_end(machine, timeout), NULL, NULL);
-        if (result == -ETIMEDOUT) return out_of_time(own);
+        if (result == RSB_TIME_IS_UP) return out_of_time(own);
     }
     if (RS_UNLIKELY(result < 0)) {
         if (!rsb_is_open_as(io, fd)) rsb_fail_closed();
@@ -328,7 +328,7 @@ static int64_t wait_to_go_on(transfer *t) {
     int64_t result;
     do {
         result = reads(t->request.kind) ? wait_to_read(t) : wait_to_write(t);
-        if (RS_UNLIKELY(result == -ETIMEDOUT)) fail_timeout();
+        if (RS_UNLIKELY(result == RSB_TIME_IS_UP)) fail_timeout();
         check_after_wait(t);
         if (result != 0 || reads(t->request.kind)) return result;
         result = rs_try(&t->machine->engine, &t->request);

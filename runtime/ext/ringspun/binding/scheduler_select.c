@@ -160,7 +160,7 @@ static VALUE wait_for_any(VALUE argument) {
         rs_request request = {.kind = RS_OP_POLL, .fd = s->epoll, .flags = POLLIN};
         int64_t result = rsb_perform_until(s->machine, &request, s->deadline_ns, NULL, NULL);
         if (s->closed) rsb_fail_closed();
-        if (result == -ETIMEDOUT) return Qnil;
+        if (result == RSB_TIME_IS_UP) return Qnil;
         if (result < 0) rb_syserr_fail((int)-result, "select(2)");
         if (look(s) > 0) return answer(s);
     }

@@ -209,7 +209,7 @@ static VALUE outcome(rsb_machine *machine, rsb_scope *scope, VALUE value, int st
 static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
     VALUE options, given[2] = {Qundef, Qundef};
     rb_scan_args(argc, argv, "0:", &options);
-    if (!NIL_P(options)) rb_get_kwargs(options, option_names, 0, 2, given);
+    if (!NIL_P(options)) rsb_options(options, 2, option_names, given);
     rsb_need_block("scope");
     rsb_machine *machine = rsb_machine_of(self);
     VALUE deadline = given[0] == Qundef ? Qnil : given[0];

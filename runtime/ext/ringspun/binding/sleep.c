@@ -1,5 +1,7 @@
 /* sleep: what the loop does while no strand is ready: it sleeps, notices what is raised meanwhile, and ends a deadlock. */
-#include "binding.h"
+#include "sync.h"
+
+#include <ruby/ractor.h>
 
 static ID id_list;
 
@@ -46,10 +48,16 @@ static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
     rs_displaced(&machine->engine);
 }
 
+/* Since it was decided to sleep until then: by a signal handler that has just run, raised nothing, and woke or cancelled somebody. */
+static bool has_work(rs_machine *engine, int64_t deadline_ns) {
+    return engine->strands.run_len > 0 || engine->attention || engine->dirty || rs_timers_earliest(&engine->timers) < deadline_ns;
+}
+
 static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t deadline_ns) {
     sleep_request request = {machine, deadline_ns};
     /* Those that a mask keeps for the next wait: this is it. */
     if (take_interrupts(machine, here) || rsb_forks != machine->fork_count) return;
+    if (has_work(&machine->engine, deadline_ns)) return;
     if (machine->engine.backend->closed_world) {
         rs_sleep(&machine->engine, deadline_ns);
     } else {
@@ -89,12 +97,32 @@ static bool one_may_wake_us(VALUE threads) {
     return false;
 }
 
+/* Of all that a strand can wait for only a channel's values come out of another ractor. */
+static bool waits_for_channel(rs_strands *strands) {
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state != RS_STRAND_PARKED) continue;
+        if (strand->wait == RS_WAIT_CHANNEL || (strand->wait == RS_WAIT_LIST && strand->waiter.tag == RSB_FOR_SELECT)) return true;
+    }
+    return false;
+}
+
+static VALUE count_ractors(VALUE unused) { return rb_funcall(rb_cRactor, rb_intern("count"), 0); }
+
+static bool ractor_may_wake_us(rs_strands *strands) {
+    if (!waits_for_channel(strands)) return false;
+    int state = 0;
+    VALUE count = rb_protect(count_ractors, Qnil, &state);
+    if (state) rb_set_errinfo(Qnil);
+    return state || count != INT2FIX(1);
+}
+
 static bool others_may_wake_us(rsb_machine *machine) {
     if (machine->engine.backend->closed_world && !joins_thread(&machine->engine.strands)) return false;
     if (sleeps_for_ever(&machine->engine.strands)) return true;
     int state = 0;
     VALUE threads = rb_protect(list_threads, Qnil, &state);
-    if (!state) return one_may_wake_us(threads);
+    if (!state) return one_may_wake_us(threads) || ractor_may_wake_us(&machine->engine.strands);
     rb_set_errinfo(Qnil);
     return true;
 }

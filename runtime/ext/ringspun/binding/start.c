@@ -87,9 +87,10 @@ static void add(rsb_batch *batch, const rsb_start *start) {
 
 /* --- strands for them --- */
 
-/* Nobody has seen the handle of a strand that was made for starts, as a rule: then the next one takes it. */
+/* Nobody has seen the handle of a strand that was made for starts, as a rule: then the next one takes it. Not the last one: it is
+ * there for who has to hand over, and what that one runs may start others before. */
 static VALUE take_handle(rsb_machine *machine) {
-    return machine->spare_len > 0 ? machine->spare[--machine->spare_len] : rsb_strand_handle(machine);
+    return machine->spare_len > 1 ? machine->spare[--machine->spare_len] : rsb_strand_handle(machine);
 }
 
 /* So that handing over, in the middle of a wait, need not allocate. */
@@ -141,7 +142,12 @@ void rsb_start_in_scope(rsb_machine *machine, rs_scope *scope, VALUE supervisor,
 
 void rsb_batch_hand_over(rsb_machine *machine, rsb_strand *strand) {
     rsb_batch *batch = strand->batch;
-    if (batch->at == batch->len || machine->spare_len == 0) return;
+    if (batch->at == batch->len) {
+        strand->batch = NULL;
+        end_batch(machine, batch); /* its memory would wait as long as the last one does */
+        return;
+    }
+    if (machine->spare_len == 0) return;
     rsb_strand *other = rsb_strand_data(machine->spare[machine->spare_len - 1]);
     rs_strand *engine = rs_spawn_next(&machine->engine, batch->scope, other);
     if (!engine) return; /* no room for another: this one goes on with them when it has waited */
@@ -191,6 +197,13 @@ typedef struct {
     bool killed;
 } outcome;
 
+/* What a forked child ends by whose first strand runs this. What the error handlers have been told of is its status only. */
+static VALUE child_error(VALUE error) {
+    if (!rsb_is_rescueable(error)) return error;
+    VALUE status = INT2FIX(1);
+    return rb_class_new_instance(1, &status, rb_eSystemExit);
+}
+
 /* Whoever has called it raises that error. */
 static bool is_told(const rsb_frame *frame) {
     return frame->answer && (!frame->evaluation || rsb_evaluation_get(frame->evaluation)->state != RSB_CONCLUDED);
@@ -212,6 +225,7 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
         if (!NIL_P(strand->supervisor)) strand->error = info;
         else if (rsb_is_rescueable(info)) rsb_trigger_error(frame->proc, info);
         else if (!is_told(frame)) rsb_tell_root(machine, info);
+        if (RS_UNLIKELY(strand->id == machine->root)) machine->child_error = child_error(info);
     }
     conclude(machine, frame, end.error);
     return end;
@@ -272,13 +286,10 @@ bool rsb_batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
         have_spare(machine);
         strand->spawned_at = start.spawned_at;
         bool killed = run(machine, strand, &start, NULL, state).killed;
-        if (RS_UNLIKELY(killed || strand->shown || strand->used_fiber || strand->frames || !rsb_fiber_reset(machine, strand->home, true))) {
-            if (strand->batch) rsb_batch_hand_over(machine, strand);
-            if (!strand->batch || killed) {
-                strand->used_fiber = true;
-                return killed;
-            }
-        }
+        if (RS_UNLIKELY(killed || strand->used_fiber || !rsb_fiber_reset(machine, strand->home, true))) strand->used_fiber = true;
+        if (RS_LIKELY(!strand->used_fiber && !strand->shown && !strand->frames)) continue;
+        if (strand->batch) rsb_batch_hand_over(machine, strand);
+        if (!strand->batch || killed) return killed;
     }
     if (strand->batch) end_batch(machine, strand->batch);
     strand->batch = NULL;

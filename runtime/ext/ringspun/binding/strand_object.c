@@ -275,6 +275,8 @@ VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand) {
     return strand->value;
 }
 
+bool rsb_is_strand(VALUE object) { return rb_typeddata_is_kind_of(object, &strand_type); }
+
 static rsb_strand *own_strand(VALUE self, rsb_machine **machine) {
     rsb_strand *strand = rsb_strand_get(self);
     *machine = rsb_machine_of(strand->machine);
@@ -383,6 +385,7 @@ static VALUE strand_waits_for(VALUE self) {
         [RSB_FOR_NOTHING] = "a list", [RSB_FOR_MUTEX] = "a Mutex", [RSB_FOR_SEMAPHORE] = "a Semaphore",
         [RSB_FOR_CONDITION] = "a Condition", [RSB_FOR_BARRIER] = "a Barrier", [RSB_FOR_ITEM] = "an item of a Queue",
         [RSB_FOR_PLACE] = "a place in a SizedQueue", [RSB_FOR_CLOSE] = "the last op on a descriptor to be closed",
+        [RSB_FOR_ROOM] = "what was written to a Stream to leave", [RSB_FOR_SELECT] = "the first of a select",
     };
     rsb_strand *strand = rsb_strand_get(self);
     rs_machine *machine = &rsb_machine_any_thread(strand->machine)->engine;

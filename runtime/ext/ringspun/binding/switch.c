@@ -20,110 +20,6 @@
 static ID id_transfer;
 static VALUE fiber_error;
 
-/* --- what a wait that did not end with its value raises --- */
-
-rsb_strand *rsb_root_of(rsb_machine *machine) {
-    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
-    return root ? root->user : NULL;
-}
-
-static bool is_thread_kill(VALUE info) { return RB_FIXNUM_P(info) && info != RSB_FIBER_KILLED; }
-
-/* Some rescue has overwritten what CRuby would unwind a Thread#kill by; the next best is an error that ends the root. */
-static void tell_root_of_kill(rsb_machine *machine, rsb_strand *strand) {
-    rsb_strand *root = rsb_root_of(machine);
-    if (root && root != strand) rsb_deliver(machine, root, rb_exc_new_cstr(rsb_eCancelled, "the thread was killed"));
-}
-
-/* CRuby unwinds a kill by a number in errinfo, which every fiber has of its own and no call can set. Where it is gone,
- * killing the fiber that runs comes to the same. A throw, out of a signal handler, goes the same way, and is over then. */
-NORETURN(static void raise_kill(rsb_machine *machine, rsb_strand *strand));
-static void raise_kill(rsb_machine *machine, rsb_strand *strand) {
-    VALUE info = strand->kill;
-    strand->kill_pending = false;
-    if (!RB_FIXNUM_P(info)) strand->kill = 0;
-    if (rb_errinfo() == info) rb_jump_tag(strand->kill_state);
-    if (is_thread_kill(info)) tell_root_of_kill(machine, strand);
-    /* Not the first fiber of a thread: CRuby aborts when it joins one that has died of that. */
-    if (rb_fiber_current() != machine->root_fiber) rb_funcall(rb_fiber_current(), rb_intern("kill"), 0);
-    rb_raise(rsb_eCancelled, "killed"); /* it was killed before and goes on in an ensure block */
-}
-
-/* What cancels the running strand is the outermost of the scopes around it that are cancelled. Where that is one that raises its
- * own once, it has done with that. */
-static void raise_once(rsb_machine *machine) {
-    rs_strand *me = rs_running(&machine->engine);
-    rs_scope *cancelling = NULL;
-    for (rs_scope *scope = me->scope; scope; scope = scope->shield ? NULL : scope->parent) {
-        if (scope->cause != RS_NOT_CANCELLED) cancelling = scope;
-    }
-    if (!cancelling || !cancelling->once || cancelling->owner != me->index) return;
-    rs_scope_forgive(&machine->engine, cancelling);
-    rb_exc_raise(rb_make_exception(2, ((rsb_once *)cancelling)->raises));
-}
-
-void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
-    rsb_strand *strand = rsb_running(machine);
-    if (kind == RS_WAKE_INTERRUPT) {
-        rs_strand *engine = rs_running(&machine->engine);
-        RS_ASSERT(engine->interrupts > 0);
-        engine->interrupts--;
-        if (strand->kill_pending) raise_kill(machine, strand);
-        rb_exc_raise(rb_ary_shift(strand->raises));
-    }
-    if (kind == RS_WAKE_CANCEL) raise_once(machine);
-    if (kind == RS_WAKE_CANCEL) rb_raise(rsb_eCancelled, "cancelled: its scope was cancelled or its deadline passed");
-    if (kind == RS_WAKE_TIMEOUT) rb_raise(rsb_eTimeout, "timed out");
-}
-
-void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
-    if (!engine) return;
-    if (NIL_P(strand->raises)) strand->raises = rb_ary_new();
-    rb_ary_push(strand->raises, exception);
-    rs_interrupt(&machine->engine, engine);
-}
-
-/* Once: CRuby repeats a Fiber#kill at every later switch to that fiber. */
-void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int state) {
-    if (strand->kill && !strand->kill_pending) {
-        rb_set_errinfo(Qnil);
-        return;
-    }
-    bool told = strand->kill_pending;
-    strand->kill = info;
-    strand->kill_state = state;
-    strand->kill_pending = true;
-    strand->used_fiber = true;
-    if (told) return;
-    rs_interrupt(&machine->engine, rs_strand_find(&machine->engine.strands, strand->id));
-}
-
-bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state) {
-    if (!is_thread_kill(strand->kill)) return false;
-    *state = strand->kill_state;
-    if (rb_errinfo() == strand->kill) return true;
-    tell_root_of_kill(machine, strand);
-    return false;
-}
-
-/* Something was raised in the loop by nobody's wish here: a signal or Thread#raise is for the root. A Thread#kill unwinds where
- * it was caught, because it cannot be raised anywhere else: `here`, or the runner (NULL), whose fiber dies of it, and CRuby
- * then kills the thread's root fiber. */
-void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state) {
-    rsb_strand *root = rsb_root_of(machine);
-    VALUE exception = rb_errinfo();
-    if (root && rsb_is_exception(exception)) {
-        rb_set_errinfo(Qnil);
-        root->urgent = true;
-        rsb_deliver(machine, root, exception);
-    } else if (root && here) {
-        rsb_deliver_kill(machine, here->user, exception, state);
-    } else {
-        rb_jump_tag(state);
-    }
-}
-
 /* --- runners: fibers that run strands, one after the other --- */
 
 static VALUE transfer(VALUE fiber) { return rb_fiber_transfer(fiber, 0, NULL); }
@@ -422,7 +318,14 @@ VALUE rsb_own_fiber(rsb_machine *machine) {
     return rsb_fiber_new(own_body);
 }
 
-void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first) { park_behind(machine, caller, first, NULL); }
+/* For the others the caller's turn has not ended with this: what it did at once before counts on. */
+void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first) {
+    uint32_t streak = machine->inline_streak;
+    bool turn_over = machine->turn_over;
+    park_behind(machine, caller, first, NULL);
+    machine->inline_streak += streak;
+    machine->turn_over |= turn_over;
+}
 
 void rsb_raise_refusal(rsb_machine *machine) {
     if (RS_UNLIKELY(ruby_stack_check())) too_deep();
@@ -463,13 +366,28 @@ rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, int64_t d
     return wait_until(machine, wait, 0, deadline_ns, NULL, 0, NULL);
 }
 
+static inline void yield(rsb_machine *machine, bool resumable) {
+    rs_machine *engine = &machine->engine;
+    rs_wake_kind kind = rs_refusal(engine, 0);
+    if (RS_UNLIKELY(kind != RS_WAKE_VALUE)) rsb_raise_wake(machine, kind);
+    rs_strand *me = rs_running(engine);
+    rs_yield(engine);
+    if (resumable) rsb_mark_resumable(me->user, me->ticket);
+    park(machine, me, NULL);
+    /* Raised at this wait, which takes nothing, and not only at the next one. */
+    if (RS_UNLIKELY(me->interrupts > 0 || me->scope->effective)) rsb_raise_wake(machine, rs_refusal(engine, 0));
+}
+
+static inline void check_stack(const rs_request *request) {
+    if (RS_LIKELY(!ruby_stack_check())) return;
+    free(request->extra);
+    rsb_check_stack();
+}
+
 int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
                          size_t answer_size) {
     rs_machine *engine = &machine->engine;
-    if (RS_UNLIKELY(ruby_stack_check())) {
-        free(request->extra);
-        too_deep();
-    }
+    check_stack(request);
     rs_strand *me = rs_running(engine);
     rs_op *op = rs_op_start(engine, request, flags, RS_NEVER);
     if (!op) {
@@ -491,10 +409,7 @@ int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE 
 int64_t rsb_perform_until(rsb_machine *machine, const rs_request *request, int64_t deadline_ns,
                           void (*take)(const rs_op *op, void *argument), void *argument) {
     rs_machine *engine = &machine->engine;
-    if (RS_UNLIKELY(ruby_stack_check())) {
-        free(request->extra);
-        too_deep();
-    }
+    check_stack(request);
     rs_strand *me = rs_running(engine);
     rs_op *op = rs_op_start(engine, request, 0, deadline_ns);
     if (!op) {
@@ -505,7 +420,7 @@ int64_t rsb_perform_until(rsb_machine *machine, const rs_request *request, int64
     rs_wake_kind kind = park(machine, me, &result);
     if (take) take(op, argument);
     rs_op_end(engine, op);
-    if (RS_UNLIKELY(kind == RS_WAKE_TIMEOUT)) return -ETIMEDOUT;
+    if (RS_UNLIKELY(kind == RS_WAKE_TIMEOUT)) return RSB_TIME_IS_UP;
     rsb_raise_wake(machine, kind);
     return result;
 }
@@ -516,7 +431,7 @@ static VALUE bytes_of(VALUE argument) {
 }
 
 int64_t rsb_receive(rsb_machine *machine, const rs_request *request, VALUE *bytes) {
-    if (RS_UNLIKELY(ruby_stack_check())) too_deep();
+    rsb_check_stack();
     rs_machine *engine = &machine->engine;
     rs_strand *me = rs_running(engine);
     rs_op *op = rs_op_start(engine, request, 0, RS_NEVER);
@@ -537,14 +452,9 @@ int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep)
     return rsb_perform_with(machine, request, keep, 0, NULL, 0);
 }
 
-void rsb_yield(rsb_machine *machine) {
-    rs_machine *engine = &machine->engine;
-    rs_wake_kind kind = rs_refusal(engine, 0);
-    if (RS_UNLIKELY(kind != RS_WAKE_VALUE)) rsb_raise_wake(machine, kind);
-    rs_strand *me = rs_running(engine);
-    rs_yield(engine);
-    park(machine, me, NULL);
-}
+void rsb_yield(rsb_machine *machine) { yield(machine, false); }
+
+void rsb_yield_resumable(rsb_machine *machine) { yield(machine, true); }
 
 /* What a strand moves through a pipe or socket is work for another, so its turn ends after a number of ops; writes to a
  * file wait for nobody, so there it is time that counts: ending such a turn early only makes one more strand need a stack

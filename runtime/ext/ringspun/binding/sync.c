@@ -4,20 +4,25 @@
  * or timed out is out of the list by then, so nothing is ever given to somebody who does not wait, and a waiter that was
  * given it keeps it, even when a cancellation arrives before it runs.
  */
-#include "sync.h"
+#include "select.h"
 
 #include <limits.h>
 
-static VALUE mutex_class;
+static VALUE mutex_class, semaphore_class;
 static ID id_timeout;
 
 /* --- what all have in common --- */
 
 static void sync_mark(void *data) { rb_gc_mark(((rsb_sync *)data)->machine); }
 
+static void sync_free(void *data) {
+    rs_source_drop(&((rsb_sync *)data)->for_permits);
+    xfree(data);
+}
+
 static const rb_data_type_t sync_type = {
     .wrap_struct_name = "Ringspun synchronisation",
-    .function = {.dmark = sync_mark, .dfree = RUBY_DEFAULT_FREE},
+    .function = {.dmark = sync_mark, .dfree = sync_free},
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
@@ -35,7 +40,7 @@ bool rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine) {
         return true;
     }
     rb_raise(rsb_eWrongThread, "this %" PRIsVALUE " is used by the machine of another thread; between threads use "
-             "Thread::Mutex or Thread::Queue", rb_obj_class(self));
+             "a Ringspun::Channel, or Thread::Mutex", rb_obj_class(self));
 }
 
 /* Unchecked: Ruby binds these methods to our own classes only, and those allocate nothing else. */
@@ -45,6 +50,7 @@ static inline rsb_sync *get(VALUE self, rsb_machine **machine) {
     if (RS_UNLIKELY(rsb_bind(self, &sync->machine, *machine))) {
         sync->owner = RS_NO_ID;
         sync->waiters = (rs_list){0};
+        rs_source_drop(&sync->for_permits);
         sync->count = sync->limit;
     }
     return sync;
@@ -250,10 +256,33 @@ static VALUE semaphore_acquire(int argc, VALUE *argv, VALUE self) {
 static VALUE semaphore_release(VALUE self) {
     rsb_machine *machine;
     rsb_sync *semaphore = get(self, &machine);
+    rs_strand *waiter = rs_list_first(&machine->engine, &semaphore->waiters);
+    bool watched = RS_UNLIKELY(semaphore->for_permits.watches != NULL);
+    rs_watch *watch = watched ? rs_source_waiting(&semaphore->for_permits, waiter) : NULL;
+    if (watch) {
+        rs_watch_serve(watch);
+        return self;
+    }
     if (rs_list_wake_first(&machine->engine, &semaphore->waiters, 0) != RS_NO_ID) return self;
     if (semaphore->count == semaphore->limit) rb_raise(rsb_eUsage, "released more often than acquired; #hold pairs the two");
     semaphore->count++;
+    if (watched) rs_source_ready(&semaphore->for_permits);
     return self;
+}
+
+bool rsb_is_semaphore(VALUE object) { return RTEST(rb_obj_is_kind_of(object, semaphore_class)); }
+
+rs_source *rsb_semaphore_source(VALUE self) {
+    rsb_machine *machine;
+    return &get(self, &machine)->for_permits;
+}
+
+bool rsb_semaphore_take(VALUE self) {
+    rsb_machine *machine;
+    rsb_sync *semaphore = get(self, &machine);
+    if (semaphore->count == 0) return false;
+    semaphore->count--;
+    return true;
 }
 
 /* Runs the block with one permit held.
@@ -374,11 +403,12 @@ static VALUE barrier_wait(int argc, VALUE *argv, VALUE self) {
     return Qfalse;
 }
 
-/* @return [Integer] strands that wait
+/* @return [Integer] strands that wait, for a semaphore also those that do in a {Selector}
  * @since 0.1.0 */
 static VALUE sync_waiting(VALUE self) {
     rsb_machine *machine;
-    return UINT2NUM(get(self, &machine)->waiters.len);
+    rsb_sync *sync = get(self, &machine);
+    return UINT2NUM(sync->waiters.len + rs_source_waiting_len(&sync->for_permits));
 }
 
 static VALUE define(const char *name) {
@@ -400,6 +430,7 @@ void rsb_init_sync(void) {
     rb_define_method(mutex, "locked?", mutex_locked_p, 0);
     rb_define_method(mutex, "owned?", mutex_owned_p, 0);
     VALUE semaphore = define("Semaphore");
+    semaphore_class = semaphore;
     rb_define_method(semaphore, "initialize", semaphore_initialize, 1);
     rb_define_method(semaphore, "acquire", semaphore_acquire, -1);
     rb_define_method(semaphore, "release", semaphore_release, 0);

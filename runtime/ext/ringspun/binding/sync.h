@@ -8,13 +8,14 @@
 /* What a strand in a list waits with: which list it is. */
 typedef enum {
     RSB_FOR_NOTHING, RSB_FOR_MUTEX, RSB_FOR_SEMAPHORE, RSB_FOR_CONDITION, RSB_FOR_BARRIER, RSB_FOR_ITEM, RSB_FOR_PLACE,
-    RSB_FOR_CLOSE, RSB_FOR_SERIES, RSB_FOR_KINDS
+    RSB_FOR_CLOSE, RSB_FOR_SERIES, RSB_FOR_ROOM, RSB_FOR_SELECT, RSB_FOR_KINDS
 } rsb_for;
 
 typedef struct {
     VALUE machine;
     rs_list waiters;
     rs_id owner;                /* mutex */
+    rs_source for_permits;      /* semaphore: watches of selectors */
     long count;                 /* semaphore: free permits */
     long limit;                 /* semaphore: all permits; barrier: parties */
 } rsb_sync;

@@ -87,3 +87,10 @@ rs_fd_kind rs_descriptor_classify(int fd) {
     int flags = fcntl(fd, F_GETFL);
     return flags >= 0 && (flags & O_NONBLOCK) ? RS_FD_STREAM : RS_FD_BLOCKING;
 }
+
+uint64_t rs_descriptor_identity(int fd) {
+    struct stat st;
+    if (fstat(fd, &st) != 0) return 0;
+    uint64_t identity = (uint64_t)st.st_ino ^ ((uint64_t)st.st_dev << 40);
+    return identity ? identity : 1;
+}

@@ -35,6 +35,8 @@ typedef struct {
     uint32_t first;             /* ops in flight, in order of arrival: index + 1 */
     uint32_t last;
     uint32_t generation;        /* counts up when the number is closed through the machine */
+    uint64_t identity;          /* what it means while the backend knows it; 0: not looked up */
+    uint32_t targeted;          /* ops in flight that have it as their target, and hang in another's list */
 } rs_descriptor;
 
 typedef struct {
@@ -90,6 +92,9 @@ void rs_descriptor_remove(rs_descriptors *descriptors, rs_ops *ops, rs_op *op);
 
 /* True for a file that lies on no disk: reading it is a copy, whether the kernel can be asked not to wait or not. */
 bool rs_descriptor_is_virtual(int fd);
+
+/* Tells two files, pipes or sockets apart that one number means one after the other; 0: it means none. A system call. */
+uint64_t rs_descriptor_identity(int fd);
 
 /* What a number refers to right now; system calls. */
 rs_fd_kind rs_descriptor_classify(int fd);

@@ -4,6 +4,7 @@
  * number may have been closed and reused by code that we do not own, and then MOD answers ENOENT instead of a wake-up
  * being lost.
  */
+#include "outlet.h"
 #include "retry.h"
 #include "workers.h"
 
@@ -99,9 +100,21 @@ static int ask(rs_machine *machine, int fd, uint32_t events) {
         result = epoll_ctl(state->epoll, verb, fd, &event);
     }
     if (result < 0) return -errno;
+    if (verb == EPOLL_CTL_ADD) descriptor->identity = 0;
     descriptor->registered = true;
     descriptor->armed = events;
     return 0;
+}
+
+/* While epoll finds the number registered it means what it meant then, so it is looked up once for all ops. */
+static void note_identity(rs_machine *machine, rs_op *op) {
+    int fd = op->request.fd;
+    uint8_t side = rs_op_table[op->request.kind].side;
+    if ((side != RS_SIDE_READ && side != RS_SIDE_WRITE) || op->outlet) return;
+    rs_descriptor *descriptor = &machine->descriptors.table[fd];
+    if (descriptor->kind != RS_FD_UNKNOWN) return;
+    if (!descriptor->identity) descriptor->identity = rs_descriptor_identity(fd);
+    op->identity = descriptor->identity;
 }
 
 static uint32_t wanted(rs_machine *machine, int fd) {
@@ -140,7 +153,10 @@ static void epoll_arm(rs_machine *machine, rs_op *op) {
      * somebody who has gone. */
     uint32_t before = rs_descriptor_get(&machine->descriptors, op->request.fd)->armed;
     int error = ask(machine, op->request.fd, before | events_of(op));
-    if (error == 0) return;
+    if (error == 0) {
+        note_identity(machine, op);
+        return;
+    }
     /* EPERM: a regular file that we did not open, or a device like one. It is always ready, as poll(2) says. */
     uint32_t always = op->request.kind == RS_OP_POLL ? op->request.flags & (POLLIN | POLLOUT) : 0;
     if (error == -EPERM && rs_op_table[op->request.kind].execute) {
@@ -166,6 +182,14 @@ static void epoll_cancel(rs_machine *machine, rs_op *op) {
 
 /* One more try for an op whose descriptor is ready. False: it goes on waiting, if only for its next turn. */
 static bool advance(rs_machine *machine, rs_op *op) {
+    if (RS_UNLIKELY(op->outlet != NULL) && rs_outlet_is_gone(op->outlet)) {
+        rs_op_complete(machine, op, -EBADF);
+        return true;
+    }
+    if (rs_op_lost_descriptor(op)) {
+        rs_op_complete(machine, op, -EBADF);
+        return true;
+    }
     uint64_t before = op->done;
     rs_op_lend(op);
     for (int tries = 0; tries < TURN_TRIES && op->done - before < RS_OP_TURN_BYTES; tries++) {

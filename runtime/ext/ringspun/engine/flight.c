@@ -1,4 +1,5 @@
 /* flight: an op's way from request to terminal completion, the same for every backend. */
+#include "outlet.h"
 #include "series.h"
 
 #include <errno.h>
@@ -61,14 +62,30 @@ void rs_op_end(rs_machine *machine, rs_op *op) {
     op->abandoned = true;
 }
 
+static bool is_no_number(int32_t fd) { return fd < 0 || fd >= RS_DESCRIPTORS_MAX; }
+
 /* Tries do not find out all of these: poll(2) passes over a negative number, and an fsync is not tried at all. */
 static bool names_no_descriptor(const rs_request *request) {
+    if (rs_request_has_target(request)) return is_no_number(request->fd) || is_no_number(request->to_fd);
     bool needs_one = rs_op_table[request->kind].side != RS_SIDE_NONE;
     return (request->fd < 0 && needs_one) || request->fd >= RS_DESCRIPTORS_MAX;
 }
 
 static bool is_being_closed(rs_machine *machine, const rs_request *request) {
-    return machine->descriptors.table[request->fd].closing && request->kind != RS_OP_CLOSE;
+    const rs_descriptor *table = machine->descriptors.table;
+    if (rs_request_has_target(request) && table[request->to_fd].closing) return true;
+    return table[request->fd].closing && request->kind != RS_OP_CLOSE;
+}
+
+/* Of those that others may close without our hearing of it. */
+void rs_op_goes_by_number(rs_machine *machine, rs_op *op) {
+    int fd = op->request.fd;
+    if (op->outlet || op->identity || machine->backend->closed_world || fd < 0) return;
+    if (rs_descriptor_kind(&machine->descriptors, fd) == RS_FD_UNKNOWN) op->identity = rs_descriptor_identity(fd);
+}
+
+bool rs_op_lost_descriptor(const rs_op *op) {
+    return RS_UNLIKELY(op->identity != 0) && rs_descriptor_identity(op->request.fd) != op->identity;
 }
 
 rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns) {
@@ -97,23 +114,30 @@ void rs_op_launch(rs_machine *machine, rs_op *op) {
     }
     if (request->fd >= 0) {
         rs_descriptor_add(&machine->descriptors, &machine->ops, op);
+        if (rs_request_has_target(request)) rs_descriptor_get(&machine->descriptors, request->to_fd)->targeted++;
         if (RS_UNLIKELY(is_being_closed(machine, request))) {
             op->closing = true;
             rs_op_complete(machine, op, -EBADF);
             return;
         }
     }
+    if (RS_UNLIKELY(request->options & RS_REQUEST_ALL)) rs_op_goes_by_number(machine, op);
     machine->backend->arm(machine, op);
 }
 
 void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
     RS_ASSERT(op->state == RS_OP_SUBMITTED);
     rs_trace_if(machine, RS_TRACE_COMPLETE, rs_op_id(op), result);
-    if (op->request.fd >= 0) rs_descriptor_remove(&machine->descriptors, &machine->ops, op);
+    if (op->request.fd >= 0) {
+        rs_descriptor_remove(&machine->descriptors, &machine->ops, op);
+        if (rs_request_has_target(&op->request)) machine->descriptors.table[op->request.to_fd].targeted--;
+    }
     machine->ops.in_flight--;
     op->state = RS_OP_TERMINAL;
-    if (RS_UNLIKELY(op->series != NULL)) {
-        rs_series_ended(machine, op, result);
+    if (RS_UNLIKELY(op->series != NULL || op->outlet != NULL || op->watch != NULL)) {
+        if (op->series) rs_series_ended(machine, op, result);
+        else if (op->watch) rs_watch_ended(machine, op, result);
+        else rs_outlet_ended(machine, op, result);
         if (op->closing) rs_list_wake_all(machine, &machine->closers, 0);
         rs_op_release(&machine->ops, op);
         return;
@@ -159,17 +183,31 @@ void rs_descriptor_close_end(rs_machine *machine, int fd) {
     machine->descriptors.table[fd].generation++;
 }
 
+static void end_op(rs_machine *machine, rs_op *op) {
+    if (op->closing) return;
+    op->closing = true;
+    if (op->cancel == RS_WAKE_VALUE) machine->backend->cancel(machine, op);
+}
+
+/* They are few and end soon, so they are looked for. */
+static void end_ops_to(rs_machine *machine, int fd) {
+    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
+        rs_op *op = rs_op_at(&machine->ops, index);
+        bool to_it = op->state == RS_OP_SUBMITTED && rs_request_has_target(&op->request) && op->request.to_fd == fd;
+        if (to_it) end_op(machine, op);
+    }
+}
+
 uint32_t rs_descriptor_closing(rs_machine *machine, int fd) {
     if ((uint32_t)fd >= machine->descriptors.capacity) return 0;
     uint32_t link = machine->descriptors.table[fd].first;
     while (link) {
         rs_op *op = rs_op_at(&machine->ops, link - 1);
         link = op->next;
-        if (op->closing) continue;
-        op->closing = true;
-        if (op->cancel == RS_WAKE_VALUE) machine->backend->cancel(machine, op);
+        end_op(machine, op);
     }
-    uint32_t remaining = 0;
+    if (RS_UNLIKELY(machine->descriptors.table[fd].targeted > 0)) end_ops_to(machine, fd);
+    uint32_t remaining = machine->descriptors.table[fd].targeted;
     for (link = machine->descriptors.table[fd].first; link; link = rs_op_at(&machine->ops, link - 1)->next) remaining++;
     return remaining;
 }

@@ -1,5 +1,6 @@
 /* forked: a machine in a child process. Every strand but the one that forked is forgotten: never resumed, never cancelled,
  * its lists, timers and ops dropped without a word to the kernel, which still works for the parent. */
+#include "outlet.h"
 #include "series.h"
 
 #include <stdlib.h>
@@ -14,6 +15,7 @@ static void forget_strands(rs_machine *machine, rs_strand *survivor) {
         rs_strand *strand = rs_strand_at(&machine->strands, index);
         if (strand->state == RS_STRAND_FREE) continue;
         rs_list_remove(machine, strand);
+        rs_source_drop(&strand->watched);
         if (strand == survivor) continue;
         rs_scope_forget_all(strand);
         rs_strand_release(&machine->strands, strand);
@@ -82,7 +84,10 @@ int rs_machine_forked(rs_machine *machine) {
     forget_strands(machine, survivor);
     cut_scopes(survivor);
     forget_ops(machine, survivor);
+    machine->channel_waiters = NULL;
     rs_series_forked(machine);
+    rs_selectors_forked(machine);
+    rs_outlets_forked(machine);
     atomic_store(&machine->sleeping, false);
     machine->backend_deadline_ns = RS_NEVER;
     return machine->backend->forked(machine);

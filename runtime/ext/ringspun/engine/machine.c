@@ -1,3 +1,4 @@
+#include "outlet.h"
 #include "series.h"
 
 #include <errno.h>
@@ -27,8 +28,11 @@ int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_opt
     *machine = (rs_machine){.backend = backend, .options = *options, .backend_deadline_ns = RS_NEVER};
     machine->trace.enabled = options->trace;
     rs_strands_init(&machine->strands, options->strands_max);
-    /* A strand waits for one op at most and may have a series, and only ops that a worker is at outlive their strand's wait. */
-    rs_ops_init(&machine->ops, 2 * options->strands_max + options->workers_max + RS_OPS_LEFT_MAX);
+    /* A strand waits for one op at most and may have a series, and only ops that a worker is at outlive their strand's wait.
+     * Watches have theirs beside. */
+    rs_ops_init(&machine->ops, 2 * options->strands_max + options->workers_max + RS_OPS_LEFT_MAX + RS_WATCH_OPS_MAX);
+    machine->select_random = options->seed ^ 0x9e3779b97f4a7c15u;
+    if (machine->select_random == 0) machine->select_random = 1;
     start_root(machine);
     int error = backend->open(machine);
     if (error) {
@@ -70,6 +74,10 @@ void rs_finish(rs_machine *machine) {
     rs_trace_if(machine, RS_TRACE_FINISH, rs_strand_id(strand), 0);
     rs_scope *scope = strand->own.parent;
     rs_scope_detach(machine, &strand->own);
+    if (RS_UNLIKELY(strand->watched.watches != NULL)) {
+        rs_source_ready(&strand->watched);
+        rs_source_drop(&strand->watched);
+    }
     if (strand->joiners.len > 0) rs_list_wake_all(machine, &strand->joiners, 0);
     if (scope) {
         RS_ASSERT(scope->live > 0);
@@ -84,7 +92,9 @@ rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags) {
     if (flags & RS_PARK_SHIELDED) return RS_WAKE_VALUE;
     if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
     if (RS_UNLIKELY(!strand->scope->armed)) rs_scope_arm(machine, strand->scope);
-    if (RS_UNLIKELY(strand->interrupts > 0 && strand->shield_depth == 0)) return RS_WAKE_INTERRUPT;
+    if (RS_UNLIKELY(strand->interrupts > 0 && strand->shield_depth == 0)) {
+        if (!machine->interrupts_here || machine->interrupts_here(machine)) return RS_WAKE_INTERRUPT;
+    }
     return RS_UNLIKELY(strand->scope->effective) ? RS_WAKE_CANCEL : RS_WAKE_VALUE;
 }
 
@@ -294,6 +304,10 @@ static void take_message(rs_machine *machine, const rs_message *message) {
         RS_ASSERT(machine->wakers > 0);
         machine->wakers--;
         rs_wake(machine, message->name, message->payload, RS_WAKE_VALUE, message->value);
+    } else if (message->kind == RS_MESSAGE_NUDGE) {
+        rs_wake(machine, message->name, message->payload, RS_WAKE_VALUE, message->value);
+    } else if (message->kind == RS_MESSAGE_READY) {
+        rs_channel_told((rs_channel_observer *)message->payload);
     } else if (message->kind == RS_MESSAGE_UNBLOCK) {
         rs_unblock_late(machine, message->name, message->payload);
     } else if (machine->on_message) {
@@ -314,10 +328,13 @@ static void take_messages(rs_machine *machine) {
 
 void rs_machine_close(rs_machine *machine) {
     machine->backend->close(machine);
+    rs_channel_waiters_end(machine);
+    rs_selectors_close_all(machine); /* from here on no message comes from a channel */
     /* The last answers of workers may be descriptors that nobody takes. */
     machine->on_message = NULL;
     take_messages(machine);
     rs_series_close_all(machine);
+    rs_outlets_close_all(machine);
     rs_timers_free(&machine->timers);
     rs_descriptors_free(&machine->descriptors);
     rs_ops_free(&machine->ops);
@@ -329,13 +346,17 @@ static void harvest(rs_machine *machine) {
     machine->resumes_since_poll = 0;
     machine->metrics.polls++;
     take_messages(machine);
+    if (machine->dirty) rs_outlets_flush(machine);
+    if (RS_UNLIKELY(machine->stray_ops)) rs_end_stray_ops(machine);
     if (machine->ops.in_flight > 0) machine->backend->poll(machine);
+    /* Who put these in may be waiting for an answer to them: nothing else would wake the machine. */
+    if (RS_UNLIKELY(machine->dirty != NULL)) rs_outlets_flush(machine);
     fire_timers(machine);
 }
 
 static inline bool poll_is_due(rs_machine *machine) {
     if (RS_UNLIKELY(machine->attention || !rs_inbox_empty(&machine->inbox))) return true;
-    if (machine->timers.len == 0 && machine->ops.in_flight == 0) return false;
+    if (machine->timers.len == 0 && machine->ops.in_flight == 0 && !machine->dirty) return false;
     uint32_t resumes = ++machine->resumes_since_poll;
     if (resumes > RESUMES_PER_POLL) return true;
     if (resumes % RESUMES_PER_CLOCK != 0) return false;
@@ -351,11 +372,16 @@ static inline rs_decision run_next(rs_machine *machine) {
     return (rs_decision){.verdict = RS_RUN, .strand = strand};
 }
 
+/* Those of selectors in which nobody waits right now wake nobody. */
+static bool ops_may_wake(const rs_machine *machine) {
+    if (machine->backend->closed_world || machine->ops.in_flight == 0) return false;
+    return machine->ops.in_flight > machine->watch_ops || rs_selectors_wait_for_ops(machine);
+}
+
 static rs_decision nothing_to_run(rs_machine *machine) {
     int64_t deadline_ns = rs_timers_earliest(&machine->timers);
     if (machine->backend_deadline_ns < deadline_ns) deadline_ns = machine->backend_deadline_ns;
-    bool hope = deadline_ns != RS_NEVER || machine->outside > 0 || machine->wakers > 0 ||
-                (machine->ops.in_flight > 0 && !machine->backend->closed_world);
+    bool hope = deadline_ns != RS_NEVER || machine->outside > 0 || machine->wakers > 0 || ops_may_wake(machine);
     return (rs_decision){.verdict = hope ? RS_SLEEP : RS_DEADLOCK, .deadline_ns = deadline_ns};
 }
 

@@ -12,14 +12,17 @@
 #define RINGSPUN_MACHINE_H
 
 #include "backend.h"
+#include "buffer.h"
+#include "channel.h"
 #include "descriptor.h"
 #include "inbox.h"
+#include "select.h"
 #include "strand.h"
 #include "trace.h"
 
 typedef struct {
     uint64_t strands_spawned, resumes, polls, sleeps, wakes, wakes_dropped, ops_started, ops_inline, ops_offloaded,
-        cancels, timers_fired, messages, wake_ups, file_writes_inline, system_calls, run_queue_max;
+        cancels, timers_fired, messages, wake_ups, file_writes_inline, bytes_spliced, system_calls, run_queue_max;
 } rs_metrics;
 
 /* Ops that nobody waits for may be under way beside those of the strands and the workers. */
@@ -48,6 +51,14 @@ typedef struct rs_machine {
     struct rs_series *series;   /* all that there are */
     uint32_t series_len;
     bool has_series;            /* the backend has ops that last */
+    struct rs_channel_waiter *channel_waiters; /* of its strands */
+    struct rs_selector *selectors; /* all that there are */
+    uint64_t select_random;
+    uint32_t watch_ops;         /* in flight for watches */
+    bool stray_ops;             /* there may be some whose watches have gone unseen: to be cancelled */
+    struct rs_outlet *outlets;  /* all that there are */
+    struct rs_outlet *dirty;    /* of these, those to flush when the tick ends */
+    rs_pool pool;
     bool unix_tells_rest;       /* it is told of bytes that are left, not only in TCP sockets but in Unix ones as well */
     rs_list closers;            /* strands that wait for the last op on a descriptor they close */
     rs_inbox inbox;
@@ -77,6 +88,8 @@ typedef struct rs_machine {
      * one that began the present turn of another. NULL: the strand's first. No `stack`: there are none. */
     const void *(*stack)(struct rs_machine *machine);
     const void *(*outer_stack)(const void *stack);
+    /* The binding's: false when all that interrupts the running strand was for code that it has left. NULL: it never is. */
+    bool (*interrupts_here)(struct rs_machine *machine);
     int64_t (*clock)(struct rs_machine *machine);
 } rs_machine;
 
@@ -165,6 +178,12 @@ int64_t rs_try(rs_machine *machine, const rs_request *request);
  * taken over. After rs_park_end the strand gives the op back with rs_op_end. */
 rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns);
 void rs_op_end(rs_machine *machine, rs_op *op);
+
+/* It will be tried again, with the number that it names: what that means now is noted. */
+void rs_op_goes_by_number(rs_machine *machine, rs_op *op);
+
+/* For such a one: whether the number means something else by now. It ends then. */
+bool rs_op_lost_descriptor(const rs_op *op);
 
 /* For a FILLED op: it is in flight now, or has ended already. */
 void rs_op_launch(rs_machine *machine, rs_op *op);

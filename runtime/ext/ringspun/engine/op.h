@@ -19,7 +19,8 @@ typedef enum {
     RS_OP_READ, RS_OP_WRITE, RS_OP_PREAD, RS_OP_PWRITE, RS_OP_READV, RS_OP_WRITEV, RS_OP_RECV, RS_OP_SEND,
     RS_OP_RECVMSG, RS_OP_SENDMSG, RS_OP_ACCEPT, RS_OP_CONNECT, RS_OP_POLL, RS_OP_OPEN, RS_OP_CLOSE, RS_OP_FSYNC,
     RS_OP_STATX, RS_OP_WAITID, RS_OP_SOCKET, RS_OP_BIND, RS_OP_LISTEN, RS_OP_SHUTDOWN, RS_OP_SETSOCKOPT,
-    RS_OP_GETSOCKOPT, RS_OP_PIPE, RS_OP_SOCKETPAIR, RS_OP_RESOLVE, RS_OP_KINDS
+    RS_OP_GETSOCKOPT, RS_OP_PIPE, RS_OP_SOCKETPAIR, RS_OP_RESOLVE, RS_OP_SPLICE, RS_OP_TEE, RS_OP_COPY_RANGE, RS_OP_UNLINK,
+    RS_OP_RENAME, RS_OP_MKDIR, RS_OP_FTRUNCATE, RS_OP_FALLOCATE, RS_OP_KINDS
 } rs_op_kind;
 
 /* Which readiness the op waits for. */
@@ -39,13 +40,14 @@ typedef struct rs_request {
     uint8_t options;
     int32_t fd;
     uint32_t flags;             /* message flags, open flags, poll mask, shutdown how, statx mask */
-    uint32_t mode;              /* open mode; socket protocol; option name */
+    uint32_t mode;              /* open mode; socket protocol; option name; how to fallocate */
     void *address;              /* data, iovec array, path, msghdr, pair of descriptors */
-    uint64_t len;               /* bytes or iovec count */
-    int64_t offset;             /* file offset; -1: the descriptor's own position */
+    uint64_t len;               /* bytes or iovec count; rename: where behind the old path the new one begins */
+    int64_t offset;             /* file offset; -1: the descriptor's own position; ftruncate: the size */
     uint64_t done;              /* bytes that earlier tries have moved; the op's result is told with them */
     void *extra;                /* sockaddr, statx buffer, siginfo, rs_lookup: memory that the op frees at its end */
     uint32_t extra_len;
+    int32_t to_fd;              /* of those that have a target */
 } rs_request;
 
 /* The type of a socket, beside the flags that socket(2) has in the same word. */
@@ -54,6 +56,11 @@ typedef struct rs_request {
 /* Takes bytes out of a stream, in their order. */
 static inline bool rs_request_reads(const rs_request *request) {
     return request->kind == RS_OP_READ || (request->kind == RS_OP_RECV && request->flags == 0);
+}
+
+/* Moves bytes from `fd` to `to_fd`. */
+static inline bool rs_request_has_target(const rs_request *request) {
+    return request->kind >= RS_OP_SPLICE && request->kind <= RS_OP_COPY_RANGE;
 }
 
 struct rs_machine;
@@ -71,6 +78,7 @@ typedef struct rs_op {
     bool abandoned;             /* its strand waits no more: free it, and close what it makes, when it ends */
     bool offloaded;             /* a worker has it, or will */
     uint64_t done;              /* bytes moved so far, for RS_REQUEST_ALL */
+    uint64_t identity;          /* what the number meant at first, for one that goes on by number; 0: it cannot change unseen */
     int64_t result;
     rs_id strand;
     uint64_t ticket;
@@ -79,6 +87,8 @@ typedef struct rs_op {
     uint32_t previous;
     uint64_t backend_word;
     struct rs_series *series;   /* whose op it is, if it lasts: no strand waits for it then */
+    struct rs_outlet *outlet;   /* whose op it is, if it sends what was put in there: no strand waits for it then */
+    struct rs_watch *watch;     /* for which it waits, if it does: no strand waits for it then */
     struct rs_job *job;         /* the workers', read and set under their lock; NULL: none of them has it */
 } rs_op;
 

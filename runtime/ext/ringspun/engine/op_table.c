@@ -1,6 +1,8 @@
 /* op_table: what every kind of op is, tries and does, in one table. System calls only; no state of its own. */
+#include "paths.h"
 #include "resolve.h"
 #include "series.h"
+#include "splice.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -299,7 +301,7 @@ static int64_t attempt_open(rs_machine *machine, const rs_request *request) {
 static int64_t attempt_close(rs_machine *machine, const rs_request *request) {
     if ((uint32_t)request->fd < machine->descriptors.capacity) {
         rs_descriptor *descriptor = &machine->descriptors.table[request->fd];
-        RS_ASSERT(descriptor->first == 0);
+        RS_ASSERT(descriptor->first == 0 && descriptor->targeted == 0);
         if (RS_UNLIKELY(machine->series != NULL)) rs_series_drop(machine, request->fd);
         *descriptor = (rs_descriptor){.closing = descriptor->closing, .generation = descriptor->generation};
     }
@@ -443,4 +445,13 @@ const rs_op_info rs_op_table[RS_OP_KINDS] = {
     [RS_OP_PIPE] = {"pipe", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_pipe, NULL},
     [RS_OP_SOCKETPAIR] = {"socketpair", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_socketpair, NULL},
     [RS_OP_RESOLVE] = {"getaddrinfo", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_wait_on_worker, rs_resolve},
+    [RS_OP_SPLICE] = {"splice", RS_SIDE_NONE, RS_EFFECT_DATA, rs_attempt_splice, rs_splice},
+    [RS_OP_TEE] = {"tee", RS_SIDE_NONE, RS_EFFECT_DATA, rs_attempt_splice, rs_tee},
+    [RS_OP_COPY_RANGE] = {"copy_file_range", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_copy_range},
+    /* What these have changed is changed, so a cancelled one is waited for as well. */
+    [RS_OP_UNLINK] = {"unlink", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_unlink},
+    [RS_OP_RENAME] = {"rename", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_rename},
+    [RS_OP_MKDIR] = {"mkdir", RS_SIDE_NONE, RS_EFFECT_DATA, rs_attempt_mkdir, rs_mkdir},
+    [RS_OP_FTRUNCATE] = {"ftruncate", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_ftruncate},
+    [RS_OP_FALLOCATE] = {"fallocate", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_fallocate},
 };

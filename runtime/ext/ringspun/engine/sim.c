@@ -90,6 +90,11 @@ int rs_sim_mode(const rs_machine *machine, int fd) {
     return object->kind == SIM_PIPE_READER ? O_RDONLY : object->kind == SIM_PIPE_WRITER ? O_WRONLY : O_RDWR;
 }
 
+bool rs_sim_is_socket(const rs_machine *machine, int fd) {
+    const sim_object *object = sim_world_find(&state_of(machine)->world, fd);
+    return object && object->kind == SIM_SOCKET;
+}
+
 static int64_t sim_clock(rs_machine *machine) { return rs_sim_now(machine); }
 
 static bool strikes(rs_machine *machine, uint16_t per_mille, int fault, uint64_t subject) {
@@ -250,7 +255,9 @@ static bool struck(rs_machine *machine, sim_flight *flight) {
     return true;
 }
 
+/* A splice says that it would wait, and whoever asked for it waits for what it lacks. */
 static bool must_not_wait(const rs_request *request) {
+    if (rs_request_has_target(request)) return true;
     bool message = request->kind >= RS_OP_RECV && request->kind <= RS_OP_SENDMSG;
     return message && (request->flags & MSG_DONTWAIT);
 }

@@ -1,4 +1,4 @@
-/* sim_file: files in memory, by path. There are no folders and nothing is ever removed. */
+/* sim_file: files in memory, by path. There are no folders. */
 #include "sim_world.h"
 
 #include <errno.h>
@@ -7,14 +7,22 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static void free_file(sim_file *file) {
+    free(file->path);
+    free(file->bytes);
+    free(file);
+}
+
 void sim_files_free(sim_world *world) {
     while (world->files) {
         sim_file *file = world->files;
         world->files = file->next;
-        free(file->path);
-        free(file->bytes);
-        free(file);
+        free_file(file);
     }
+}
+
+void sim_file_closed(sim_file *file) {
+    if (--file->opened == 0 && file->unlinked) free_file(file);
 }
 
 static sim_file *find(const sim_world *world, const char *path) {
@@ -45,6 +53,7 @@ int64_t sim_file_open(sim_world *world, const rs_request *request) {
     if ((flags & O_TRUNC) && (flags & O_ACCMODE) != O_RDONLY) file->size = 0;
     sim_object *object = sim_world_new_object(SIM_FILE);
     object->file = file;
+    file->opened++;
     object->open_flags = flags;
     return sim_world_install(world, object);
 }
@@ -104,4 +113,52 @@ int64_t sim_file_write(sim_object *object, int64_t offset, const void *bytes, ui
     if (from + count > file->size) file->size = from + count;
     if (offset < 0) object->position = from + count;
     return count;
+}
+
+int64_t sim_file_unlink(sim_world *world, const char *path) {
+    for (sim_file **link = &world->files; *link; link = &(*link)->next) {
+        sim_file *file = *link;
+        if (strcmp(file->path, path) != 0) continue;
+        *link = file->next;
+        file->unlinked = true;
+        if (file->opened == 0) free_file(file);
+        return 0;
+    }
+    return -ENOENT;
+}
+
+int64_t sim_file_rename(sim_world *world, const char *from, const char *to) {
+    sim_file *file = find(world, from);
+    if (!file || *to == '\0') return -ENOENT;
+    if (strcmp(from, to) == 0) return 0;
+    sim_file_unlink(world, to);
+    file->path = rs_realloc(file->path, strlen(to) + 1);
+    strcpy(file->path, to);
+    return 0;
+}
+
+static int64_t refuse_change(const sim_object *object) {
+    if (object->kind != SIM_FILE) return -EINVAL;
+    return (object->open_flags & O_ACCMODE) == O_RDONLY ? -EBADF : 0;
+}
+
+int64_t sim_file_resize(sim_object *object, int64_t size) {
+    int64_t error = refuse_change(object);
+    if (error) return error == -EBADF ? -EINVAL : error; /* as ftruncate(2) says it */
+    if (size > SIM_FILE_MAX) return -EFBIG;
+    sim_file *file = object->file;
+    grow(file, size);
+    if (size > file->size) memset(file->bytes + file->size, 0, (size_t)(size - file->size));
+    file->size = size;
+    return 0;
+}
+
+int64_t sim_file_allocate(sim_object *object, const rs_request *request) {
+    int64_t error = refuse_change(object);
+    if (error) return object->kind == SIM_FILE ? error : -ENODEV;
+    if (request->mode != 0) return -EOPNOTSUPP;
+    if (request->len == 0) return -EINVAL;
+    if (request->len > SIM_FILE_MAX || request->offset > SIM_FILE_MAX - (int64_t)request->len) return -EFBIG;
+    int64_t end = request->offset + (int64_t)request->len;
+    return end > object->file->size ? sim_file_resize(object, end) : 0;
 }

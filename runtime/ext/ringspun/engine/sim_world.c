@@ -52,6 +52,7 @@ void sim_object_release(sim_world *world, sim_object *object) {
         sim_world_changed(world, peer);
     }
     if (object->kind == SIM_SOCKET) sim_socket_gone(world, object);
+    if (object->file) sim_file_closed(object->file);
     free(object->in.bytes);
     free(object);
 }
@@ -276,6 +277,53 @@ static int64_t transfer_bytes(sim_world *world, sim_object *object, const rs_req
     return result;
 }
 
+/* --- from one to the other --- */
+
+/* So many bytes can be written there now, or what is wrong. */
+static int64_t room_in(const sim_object *object) {
+    if (object->kind == SIM_FILE) {
+        if ((object->open_flags & O_ACCMODE) == O_RDONLY) return -EBADF;
+        if (object->open_flags & O_APPEND) return -EINVAL;
+        return object->position < SIM_FILE_MAX - SIM_STREAM_CAPACITY ? (int64_t)SIM_STREAM_CAPACITY : -EFBIG;
+    }
+    if (object->write_shut || !object->peer || object->peer->read_shut) return -EPIPE;
+    uint32_t room = stream_room(&object->peer->in);
+    return room > 0 ? (int64_t)room : -EAGAIN;
+}
+
+static int64_t look(sim_object *pipe, void *bytes, uint64_t len) {
+    struct iovec part = {.iov_base = bytes, .iov_len = len};
+    return read_stream(NULL, pipe, &(transfer){&part, 1, len}, true);
+}
+
+/* At most `limit` bytes, of which there must be one. A tee leaves them where they are. */
+static int64_t move_bytes(sim_world *world, sim_object *from, const rs_request *request, uint64_t limit) {
+    sim_object *to = sim_world_find(world, request->to_fd);
+    if (!to) return -EBADF;
+    if (from->kind == SIM_PIPE_WRITER || to->kind == SIM_PIPE_READER) return -EBADF;
+    bool tee = request->kind == RS_OP_TEE;
+    bool reads = from->kind == SIM_PIPE_READER, writes = to->kind == SIM_PIPE_WRITER;
+    if (tee ? !reads || !writes : !reads && !writes) return -EINVAL;
+    if (request->len == 0) return 0;
+    rs_request part = {.kind = RS_OP_READ, .offset = -1};
+    int64_t error = refuse(from, &part, false);
+    if (error == 0) error = refuse(to, &part, true);
+    int64_t room = error ? error : room_in(to);
+    if (room < 0) return room;
+    part.len = request->len < limit ? request->len : limit;
+    if (part.len > (uint64_t)room) part.len = (uint64_t)room;
+    void *bytes = part.address = rs_alloc(part.len);
+    int64_t moved = tee ? look(from, bytes, part.len) : transfer_bytes(world, from, &part, part.len);
+    if (moved > 0) {
+        part = (rs_request){.kind = RS_OP_WRITE, .offset = -1, .address = bytes, .len = (uint64_t)moved};
+        int64_t put = transfer_bytes(world, to, &part, part.len);
+        RS_ASSERT(put == moved || to->kind == SIM_FILE);
+        moved = put;
+    }
+    free(bytes);
+    return moved;
+}
+
 /* --- readiness --- */
 
 static uint32_t socket_readiness(const sim_object *socket) {
@@ -314,6 +362,9 @@ static int64_t poll_object(const sim_object *object, const rs_request *request) 
 int64_t sim_world_attempt(sim_world *world, sim_object *object, const rs_request *request, uint64_t limit) {
     if (request->kind == RS_OP_OPEN) return sim_file_open(world, request);
     if (request->kind == RS_OP_WAITID) return -ECHILD;
+    if (request->kind == RS_OP_UNLINK) return sim_file_unlink(world, request->address);
+    if (request->kind == RS_OP_RENAME) return sim_file_rename(world, request->address, (char *)request->address + request->len);
+    if (request->kind == RS_OP_MKDIR) return -EOPNOTSUPP;
     if (request->kind == RS_OP_STATX && request->fd < 0) return sim_file_statx(world, NULL, request);
     if (!object) return -EBADF;
     switch (request->kind) {
@@ -322,6 +373,10 @@ int64_t sim_world_attempt(sim_world *world, sim_object *object, const rs_request
     case RS_OP_CONNECT: return sim_socket_connect(world, object, request);
     case RS_OP_POLL: return poll_object(object, request);
     case RS_OP_FSYNC: return object->kind == SIM_FILE ? 0 : -EINVAL;
+    case RS_OP_SPLICE: case RS_OP_TEE: return move_bytes(world, object, request, limit);
+    case RS_OP_COPY_RANGE: return -EOPNOTSUPP;
+    case RS_OP_FTRUNCATE: return sim_file_resize(object, request->offset);
+    case RS_OP_FALLOCATE: return sim_file_allocate(object, request);
     default: return transfer_bytes(world, object, request, limit);
     }
 }

@@ -31,6 +31,8 @@ typedef struct {
 
 typedef struct sim_file {
     struct sim_file *next;
+    uint32_t opened;            /* objects over it */
+    bool unlinked;              /* in no list any more: it goes with the last of those */
     char *path;
     uint8_t *bytes;
     int64_t size;
@@ -113,6 +115,11 @@ int64_t sim_file_open(sim_world *world, const rs_request *request);
 int64_t sim_file_statx(const sim_world *world, const sim_object *object, const rs_request *request);
 int64_t sim_file_read(sim_object *object, int64_t offset, void *bytes, uint64_t len);
 int64_t sim_file_write(sim_object *object, int64_t offset, const void *bytes, uint64_t len);
+int64_t sim_file_unlink(sim_world *world, const char *path);
+int64_t sim_file_rename(sim_world *world, const char *from, const char *to);
+int64_t sim_file_resize(sim_object *object, int64_t size);
+int64_t sim_file_allocate(sim_object *object, const rs_request *request);
+void sim_file_closed(sim_file *file);
 void sim_files_free(sim_world *world);
 
 #endif

@@ -11,13 +11,14 @@
 
 #include "list.h"
 #include "scope.h"
+#include "select.h"
 #include "timer.h"
 
 typedef enum { RS_STRAND_FREE, RS_STRAND_NEW, RS_STRAND_READY, RS_STRAND_RUNNING, RS_STRAND_PARKED } rs_strand_state;
 
 typedef enum {
     RS_WAIT_NONE, RS_WAIT_YIELD, RS_WAIT_SLEEP, RS_WAIT_OP, RS_WAIT_LIST, RS_WAIT_JOIN, RS_WAIT_SCOPE, RS_WAIT_SUSPEND,
-    RS_WAIT_BLOCK, RS_WAIT_WAKER, RS_WAIT_EVALUATION, RS_WAIT_KINDS
+    RS_WAIT_BLOCK, RS_WAIT_WAKER, RS_WAIT_EVALUATION, RS_WAIT_CHANNEL, RS_WAIT_KINDS
 } rs_wait_kind;
 
 /* How a wait ended. INTERRUPT: the binding holds something to raise here. */
@@ -46,6 +47,7 @@ typedef struct rs_strand {
     rs_timer timer;
     rs_waiter waiter;
     rs_list joiners;
+    rs_source watched;          /* for its end */
     rs_scope *scope;            /* innermost scope of those that govern what it runs */
     rs_scope *newest;           /* all that it has open */
     uint32_t stacked;           /* how many of them were opened on other stacks than its first */

@@ -33,7 +33,7 @@ static int probe(rs_machine *machine, uring_state *state) {
     uring_probe *answer = rs_alloc(sizeof(*answer));
     memset(answer, 0, sizeof(*answer));
     int error = state->ring.system->enregister(state->ring.fd, URING_REGISTER_PROBE, answer, 256);
-    for (uint32_t i = 0; error == 0 && i < answer->ops_len && i <= URING_OP_WAITID; i++) {
+    for (uint32_t i = 0; error == 0 && i < answer->ops_len && i <= URING_OP_LAST; i++) {
         state->supported[answer->ops[i].opcode] = answer->ops[i].flags & URING_PROBE_SUPPORTED;
     }
     free(answer);
@@ -189,7 +189,8 @@ void uring_submit(rs_machine *machine, rs_op *op) {
     }
     op->backend_word &= ~WAITS_FOR_ENTRY;
     uring_fill(sqe, op);
-    if (!is_own(machine, op->request.fd)) hand_over(state);
+    bool own_target = !rs_request_has_target(&op->request) || is_own(machine, op->request.to_fd);
+    if (!is_own(machine, op->request.fd) || !own_target) hand_over(state);
 }
 
 /* The kernel wakes those that wait on one descriptor in no order, or the last one first. So of our own streams it gets one op
@@ -253,6 +254,7 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
         return;
     }
     op->backend_word |= uring_way_of(machine, op, state->poll_first);
+    if (op->backend_word & URING_FOR_READINESS) rs_op_goes_by_number(machine, op);
     if (op->request.options & RS_REQUEST_ANY_BUFFER) choose_buffer(machine, op);
     if (op->backend_word & URING_FOR_WORKER) machine->metrics.ops_offloaded++;
     if (op->request.kind == RS_OP_WAITID && !op->request.extra) {

@@ -23,7 +23,7 @@ typedef struct {
     uint64_t user_data;
     uint16_t buffer_group;
     uint16_t personality;
-    uint32_t file_index;
+    uint32_t file_index;        /* options of waitid; from where a splice is */
     uint64_t reserved[2];
 } uring_sqe;
 
@@ -96,8 +96,9 @@ typedef struct {
 enum {
     URING_OP_NOP = 0, URING_OP_READV = 1, URING_OP_WRITEV = 2, URING_OP_FSYNC = 3, URING_OP_POLL_ADD = 6,
     URING_OP_SENDMSG = 9, URING_OP_RECVMSG = 10, URING_OP_ACCEPT = 13, URING_OP_ASYNC_CANCEL = 14, URING_OP_CONNECT = 16,
-    URING_OP_OPENAT = 18, URING_OP_STATX = 21, URING_OP_READ = 22, URING_OP_WRITE = 23, URING_OP_SEND = 26,
-    URING_OP_RECV = 27, URING_OP_SOCKET = 45, URING_OP_WAITID = 50
+    URING_OP_FALLOCATE = 17, URING_OP_OPENAT = 18, URING_OP_STATX = 21, URING_OP_READ = 22, URING_OP_WRITE = 23, URING_OP_SEND = 26,
+    URING_OP_RECV = 27, URING_OP_SPLICE = 30, URING_OP_RENAMEAT = 35, URING_OP_UNLINKAT = 36, URING_OP_MKDIRAT = 37,
+    URING_OP_SOCKET = 45, URING_OP_WAITID = 50, URING_OP_FTRUNCATE = 55, URING_OP_LAST = URING_OP_FTRUNCATE
 };
 
 /* Offsets for mmap(2). */

@@ -23,13 +23,47 @@ uint8_t uring_opcode(uint32_t kind) {
         [RS_OP_RECV] = URING_OP_RECV, [RS_OP_SEND] = URING_OP_SEND, [RS_OP_RECVMSG] = URING_OP_RECVMSG,
         [RS_OP_SENDMSG] = URING_OP_SENDMSG, [RS_OP_ACCEPT] = URING_OP_ACCEPT, [RS_OP_CONNECT] = URING_OP_CONNECT,
         [RS_OP_POLL] = URING_OP_POLL_ADD, [RS_OP_OPEN] = URING_OP_OPENAT, [RS_OP_FSYNC] = URING_OP_FSYNC,
-        [RS_OP_STATX] = URING_OP_STATX, [RS_OP_WAITID] = URING_OP_WAITID,
+        [RS_OP_STATX] = URING_OP_STATX, [RS_OP_WAITID] = URING_OP_WAITID, [RS_OP_SPLICE] = URING_OP_SPLICE,
+        [RS_OP_UNLINK] = URING_OP_UNLINKAT, [RS_OP_RENAME] = URING_OP_RENAMEAT, [RS_OP_MKDIR] = URING_OP_MKDIRAT,
+        [RS_OP_FTRUNCATE] = URING_OP_FTRUNCATE, [RS_OP_FALLOCATE] = URING_OP_FALLOCATE,
     };
     return opcodes[kind];
 }
 
 static uint32_t readiness_of(const rs_op *op) {
     return rs_op_table[op->request.kind].side == RS_SIDE_WRITE ? POLLOUT : POLLIN;
+}
+
+/* Of those that work on names and sizes. */
+static void fill_path(uring_sqe *sqe, const rs_request *request) {
+    switch (request->kind) {
+    case RS_OP_UNLINK:
+        sqe->fd = AT_FDCWD;
+        break;
+    case RS_OP_RENAME:
+        sqe->fd = AT_FDCWD;
+        sqe->offset = pointer((const char *)request->address + request->len);
+        sqe->len = (uint32_t)AT_FDCWD;
+        break;
+    case RS_OP_MKDIR:
+        sqe->fd = AT_FDCWD;
+        sqe->len = request->mode;
+        break;
+    case RS_OP_FTRUNCATE: sqe->offset = (uint64_t)request->offset; break;
+    case RS_OP_FALLOCATE:
+        sqe->offset = (uint64_t)request->offset;
+        sqe->address = request->len;
+        sqe->len = request->mode;
+        break;
+    default: break;
+    }
+}
+
+static void fill_splice(uring_sqe *sqe, const rs_request *request) {
+    sqe->fd = request->to_fd;
+    sqe->file_index = (uint32_t)request->fd;
+    sqe->address = sqe->offset = UINT64_MAX; /* their own positions */
+    sqe->op_flags = SPLICE_F_NONBLOCK;
 }
 
 static void fill_rest(uring_sqe *sqe, const rs_op *op) {
@@ -76,7 +110,8 @@ static void fill_rest(uring_sqe *sqe, const rs_op *op) {
         sqe->file_index = WEXITED | WNOWAIT;
         sqe->offset = pointer(request->extra);
         break;
-    default: break;
+    case RS_OP_SPLICE: fill_splice(sqe, request); break;
+    default: fill_path(sqe, request); break;
     }
 }
 
@@ -120,7 +155,7 @@ static uint64_t bytes_of(const rs_request *request) {
  * O_NONBLOCK: that of a FIFO then does not wait for its other end. */
 uint64_t uring_way_of(rs_machine *machine, const rs_op *op, bool poll_first) {
     uint32_t op_kind = op->request.kind;
-    if (op_kind == RS_OP_OPEN || op_kind == RS_OP_FSYNC || op_kind == RS_OP_STATX) return URING_FOR_WORKER;
+    if (op_kind == RS_OP_OPEN || op_kind == RS_OP_FSYNC || op_kind == RS_OP_STATX || op_kind >= RS_OP_SPLICE) return URING_FOR_WORKER;
     /* A connect has begun with our own try, and the kernel would refuse a second one; a datagram to a full receiver it tries
      * again with no bytes left. */
     if (rs_retry_fits(op) || sends(machine, op)) return URING_FOR_READINESS;

@@ -77,6 +77,10 @@ void *uring_pool_take(uring_pool *pool, const uring_cqe *cqe) {
     return bytes;
 }
 
+bool uring_pool_ends(const uring_pool *pool, const void *bytes, size_t len) {
+    return ((size_t)((const char *)bytes - pool->memory) + len) % URING_POOL_BUFFER == 0;
+}
+
 bool uring_pool_give_back(uring_pool *pool, const void *bytes) {
     size_t place = (size_t)((const char *)bytes - pool->memory);
     if (place >= MEMORY_SIZE) return false;

@@ -23,6 +23,9 @@ void uring_pool_free(uring_pool *pool);
 /* Where the bytes are that this completion brought. Called for each one that names a buffer, in their order. */
 void *uring_pool_take(uring_pool *pool, const uring_cqe *cqe);
 
+/* Whether a buffer ends behind so many of them. */
+bool uring_pool_ends(const uring_pool *pool, const void *bytes, size_t len);
+
 /* They are not needed any more. False: not one of ours. */
 bool uring_pool_give_back(uring_pool *pool, const void *bytes);
 

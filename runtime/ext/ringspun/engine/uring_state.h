@@ -43,7 +43,7 @@ typedef struct {
     uring_pool *pool;           /* made when the first op asks for it */
     bool no_pool;
     int64_t cancel_again_ns;    /* when those that the kernel has missed are asked for again; 0: there are none */
-    bool supported[URING_OP_WAITID + 1];
+    bool supported[URING_OP_LAST + 1];
     bool poll_first;
 } uring_state;
 

@@ -1,8 +1,11 @@
 /* uring_tell: what becomes of an op when the kernel has told something of it. */
+#include "outlet.h"
 #include "series.h"
 #include "uring_state.h"
 
 #include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 
 /* The kernel has none left, or is not asked: our own. */
@@ -26,6 +29,10 @@ static bool proceed(rs_machine *machine, rs_op *op, int64_t result) {
 }
 
 bool uring_try_again(rs_machine *machine, rs_op *op) {
+    if (rs_op_lost_descriptor(op)) {
+        uring_finish(machine, op, -EBADF);
+        return true;
+    }
     return proceed(machine, op, rs_op_table[op->request.kind].attempt(machine, &op->request));
 }
 
@@ -79,11 +86,33 @@ static void tell_series(rs_machine *machine, rs_op *op, int64_t result, uint32_t
     else uring_finish(machine, op, goes_on ? -ECANCELED : result);
 }
 
-static void take_buffer(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
+/* The end of a buffer shall not be where a message is cut in two: what is left of it is there already. Asked for only where there
+ * are bytes, so that it is no error that is taken away here. */
+static int64_t take_rest(rs_machine *machine, rs_op *op, void *bytes, int64_t result) {
+    int left = 0;
+    if (ioctl(op->request.fd, FIONREAD, &left) != 0 || left <= 0) return result;
+    rs_request rest = op->request;
+    op->request.extra = rs_alloc(rest.len);
+    memcpy(op->request.extra, bytes, (size_t)result);
+    uring_pool_give_back(uring_state_of(machine)->pool, bytes);
+    op->request.address = op->request.extra;
+    rest.address = (char *)op->request.extra + result;
+    rest.len -= (uint64_t)result;
+    int64_t more = rs_op_table[rest.kind].attempt(machine, &rest);
+    return more > 0 ? result + more : result;
+}
+
+static int64_t take_buffer(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
     uring_pool *pool = uring_state_of(machine)->pool;
     void *bytes = uring_pool_take(pool, cqe);
-    if (cqe->result > 0) op->request.address = bytes;
-    else uring_pool_give_back(pool, bytes);
+    if (cqe->result <= 0) {
+        uring_pool_give_back(pool, bytes);
+        return cqe->result;
+    }
+    op->request.address = bytes;
+    size_t len = (size_t)cqe->result;
+    bool cut = len < op->request.len && uring_pool_ends(pool, bytes, len);
+    return RS_UNLIKELY(cut) ? take_rest(machine, op, bytes, cqe->result) : cqe->result;
 }
 
 void uring_tell(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
@@ -92,7 +121,17 @@ void uring_tell(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
         tell_series(machine, op, result, cqe->flags);
         return;
     }
-    if (cqe->flags & URING_CQE_BUFFER) take_buffer(machine, op, cqe);
+    if (RS_UNLIKELY(op->outlet != NULL) && result < (int64_t)op->request.len && rs_outlet_is_gone(op->outlet)) {
+        uring_finish(machine, op, -EBADF);
+        return;
+    }
+    bool only_ready = op->backend_word & URING_FOR_READINESS;
+    if ((only_ready || result < (int64_t)op->request.len) && rs_op_lost_descriptor(op)) {
+        int64_t lost = uring_is_unwanted(op) ? -ECANCELED : -EBADF;
+        uring_finish(machine, op, result > 0 && !only_ready ? result : lost);
+        return;
+    }
+    if (cqe->flags & URING_CQE_BUFFER) result = take_buffer(machine, op, cqe);
     if (judge(machine, op, &result)) {
         note_rest(machine, op, result, cqe->flags);
         if (result == -EAGAIN && rs_op_table[op->request.kind].side == RS_SIDE_NONE) {

@@ -18,6 +18,7 @@ module Ringspun
         ops_started: "Operations that had to wait.",
         ops_offloaded: "Operations that worker threads did.",
         file_writes_inline: "Writes to files that were done at once.",
+        bytes_spliced: "Bytes that were moved between descriptors and never came into the program.",
         polls: "Looks for what the kernel or other threads have for the machine.",
         sleeps: "Times that the machine slept because no strand was ready.",
         messages: "Messages from other threads.",
@@ -31,6 +32,7 @@ module Ringspun
         run_queue_max: "The most strands that were ever ready at once.",
         idle_fibers: "Fibers that are kept for strands to come.",
         timers: "Timers that are set.",
+        stream_buffers: "Buffers that hold bytes of streams.",
         ops_in_flight: "Operations that the kernel or a worker has."
       }.freeze
 

@@ -1,0 +1,140 @@
+/* paths: what changes the names and sizes of files. */
+#include "io.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One path behind the other, in one block that the op owns. */
+static char *put_paths(rs_request *request, VALUE path, VALUE other) {
+    size_t len = (size_t)RSTRING_LEN(path) + 1, more = NIL_P(other) ? 0 : (size_t)RSTRING_LEN(other) + 1;
+    char *block = rs_alloc(len + more);
+    memcpy(block, RSTRING_PTR(path), len);
+    if (more) memcpy(block + len, RSTRING_PTR(other), more);
+    request->address = request->extra = block;
+    return block + len;
+}
+
+static VALUE change(rsb_machine *machine, rs_request *request, VALUE path, VALUE other) {
+    rsb_after_inline(machine);
+    char *second = put_paths(request, path, other);
+    if (!NIL_P(other)) request->len = (uint64_t)(second - (char *)request->address);
+    int64_t result = rs_try(&machine->engine, request);
+    if (result == -EAGAIN) result = rsb_wait_for(machine, request, Qnil, RSB_OUT);
+    else free(request->extra);
+    RB_GC_GUARD(path);
+    RB_GC_GUARD(other);
+    if (result == -EOPNOTSUPP) rb_raise(rsb_eUnsupported, "%s: a simulated machine has no folders", rs_op_table[request->kind].name);
+    if (result == 0) return Qnil;
+    rb_syserr_fail_str((int)-result, NIL_P(other) ? path : rb_sprintf("(%" PRIsVALUE ", %" PRIsVALUE ")", path, other));
+}
+
+/* Takes a file's name away; the file goes with its last name, when nobody has it open.
+ *
+ * May switch strands.
+ *
+ * @param path [String, Pathname]
+ * @return [nil]
+ * @raise [SystemCallError]
+ * @since 0.1.0
+ */
+static VALUE machine_unlink(VALUE self, VALUE path) {
+    rsb_machine *machine = rsb_machine_of(self);
+    return change(machine, &(rs_request){.kind = RS_OP_UNLINK, .fd = -1}, rsb_path(path), Qnil);
+}
+
+/* Gives a file or a folder another name, in one step. A file that has that name is replaced.
+ *
+ * May switch strands.
+ *
+ * @param from [String, Pathname]
+ * @param to [String, Pathname]
+ * @return [nil]
+ * @raise [SystemCallError]
+ * @since 0.1.0
+ */
+static VALUE machine_rename(VALUE self, VALUE from, VALUE to) {
+    rsb_machine *machine = rsb_machine_of(self);
+    VALUE before = rsb_path(from), after = rsb_path(to);
+    return change(machine, &(rs_request){.kind = RS_OP_RENAME, .fd = -1}, before, after);
+}
+
+/* Makes a folder.
+ *
+ * May switch strands.
+ *
+ * @param path [String, Pathname]
+ * @param mode [Integer] permissions, less what the umask takes away
+ * @return [nil]
+ * @raise [UnsupportedError] on a simulated machine, which has none
+ * @raise [SystemCallError]
+ * @since 0.1.0
+ */
+static VALUE machine_mkdir(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 2);
+    rsb_machine *machine = rsb_machine_of(self);
+    uint32_t mode = argc > 1 ? (uint32_t)rsb_integer(argv[1], 0, 07777, "mkdir: the mode") : 0777;
+    return change(machine, &(rs_request){.kind = RS_OP_MKDIR, .fd = -1, .mode = mode}, rsb_path(argv[0]), Qnil);
+}
+
+/* Cuts a file to that size, or makes it longer by zeros.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO] a file open for writing
+ * @param size [Integer] bytes
+ * @return [nil]
+ * @raise [ClosedError, SystemCallError]
+ * @since 0.1.0
+ */
+static VALUE machine_ftruncate(VALUE self, VALUE io, VALUE size) {
+    rsb_machine *machine = rsb_machine_of(self);
+    io = rsb_writing_end(io);
+    int64_t bytes = rsb_integer(size, 0, INT64_MAX, "ftruncate: the size");
+    rs_request request = {.kind = RS_OP_FTRUNCATE, .fd = rsb_op_fd(machine, io), .offset = bytes};
+    rsb_request(machine, &request, Qnil, RSB_OUT, "ftruncate");
+    return Qnil;
+}
+
+/* Sees to it that there is room on the disk for what will be written there, so that the writes cannot fail for want of it.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO] a file open for writing
+ * @param length [Integer] bytes
+ * @param offset [Integer] from there on; a file that ends before their end is made longer
+ * @return [nil]
+ * @raise [UnsupportedError] when the filesystem cannot
+ * @raise [ClosedError, SystemCallError]
+ * @since 0.1.0
+ */
+static VALUE machine_fallocate(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 2, 3);
+    rsb_machine *machine = rsb_machine_of(self);
+    VALUE io = rsb_writing_end(argv[0]);
+    int64_t bytes = rsb_integer(argv[1], 1, INT64_MAX, "fallocate: the length");
+    int64_t offset = argc > 2 ? rsb_integer(argv[2], 0, INT64_MAX, "fallocate: the offset") : 0;
+    rs_request request = {.kind = RS_OP_FALLOCATE, .fd = rsb_op_fd(machine, io), .len = (uint64_t)bytes, .offset = offset};
+    rsb_request(machine, &request, Qnil, RSB_OUT, "fallocate");
+    return Qnil;
+}
+
+/* For copy_file: a piece from where both are; nil when these files cannot be copied so. */
+static VALUE machine_copy_range(VALUE self, VALUE from, VALUE to, VALUE length) {
+    rsb_machine *machine = rsb_machine_of(self);
+    rs_request request = {.kind = RS_OP_COPY_RANGE, .fd = rsb_op_fd(machine, from), .to_fd = rsb_io_fd(machine, to),
+                          .len = NUM2ULL(length)};
+    int64_t bytes = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+    if (bytes == -EXDEV || bytes == -EINVAL || bytes == -ENOSYS || bytes == -EOPNOTSUPP || bytes == -EPERM) return Qnil;
+    if (bytes < 0) rsb_refused(machine, bytes, "copy_file", request.fd);
+    return LL2NUM(bytes);
+}
+
+void rsb_init_paths(void) {
+    rb_define_method(rsb_cMachine, "unlink", machine_unlink, 1);
+    rb_define_method(rsb_cMachine, "rename", machine_rename, 2);
+    rb_define_method(rsb_cMachine, "mkdir", machine_mkdir, -1);
+    rb_define_method(rsb_cMachine, "ftruncate", machine_ftruncate, 2);
+    rb_define_method(rsb_cMachine, "fallocate", machine_fallocate, -1);
+    rb_define_private_method(rsb_cMachine, "copy_range", machine_copy_range, 3);
+}

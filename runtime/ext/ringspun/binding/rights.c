@@ -1,0 +1,187 @@
+/* rights: descriptors that travel through a Unix socket, one at a time.
+ *
+ * What comes is ours from the moment that the kernel has handed it over, cancelled or not: a message that brings anything but one
+ * descriptor is refused, and all of them are closed.
+ */
+#include "io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* More than one, so that too many are noticed. */
+#define RIGHTS_MAX 8
+
+/* All that the kernel gets or gives, except what is sent, in one block that the op owns. */
+typedef struct {
+    struct msghdr header;
+    struct iovec data;
+    char byte;
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * RIGHTS_MAX)];
+} message;
+
+static message *new_message(rs_request *request, size_t control_len) {
+    message *block = rs_alloc(sizeof(*block));
+    block->data = (struct iovec){.iov_base = &block->byte, .iov_len = 1};
+    block->header.msg_iov = &block->data;
+    block->header.msg_iovlen = 1;
+    block->header.msg_control = block->control;
+    block->header.msg_controllen = control_len;
+    request->address = &block->header;
+    request->extra = block;
+    return block;
+}
+
+static void refuse_simulated(rsb_machine *machine, const char *what) {
+    if (!machine->engine.backend->closed_world) return;
+    rb_raise(rsb_eUnsupported, "%s: a simulated socket carries no descriptors", what);
+}
+
+/* --- sending --- */
+
+typedef struct {
+    rsb_machine *machine;
+    rs_request request;
+    VALUE bytes;
+    int own;                    /* what stands for the descriptor while this waits, for that may be closed meanwhile; -1: none */
+    int64_t result;
+} sending;
+
+static void put_descriptor(message *block, int fd) {
+    struct cmsghdr *header = (struct cmsghdr *)block->control;
+    *header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(fd))};
+    memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+}
+
+/* Any other sends the bytes, leaves the descriptor out and says nothing of it. */
+static void need_unix_socket(int fd) {
+    int domain = AF_UNIX;
+    socklen_t size = sizeof(domain);
+    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size); /* what is no socket at all the kernel says itself */
+    if (domain != AF_UNIX) rb_raise(rsb_eUsage, "send_fd: descriptor %d is no Unix socket, and no other carries descriptors", fd);
+}
+
+static VALUE wait_to_send(VALUE argument) {
+    sending *s = (sending *)argument;
+    s->result = rsb_wait_for(s->machine, &s->request, Qnil, RSB_OUT);
+    return Qnil;
+}
+
+static VALUE close_own(VALUE argument) {
+    close(((sending *)argument)->own);
+    return Qnil;
+}
+
+/* Sends a descriptor through a Unix socket. Who receives it has one of its own, for the same file, pipe or socket.
+ *
+ * May switch strands.
+ *
+ * @param socket [Integer, IO]
+ * @param io [Integer, IO] what is sent; it stays open here
+ * @param bytes [String] what goes with it, one byte at least
+ * @return [Integer] bytes sent
+ * @raise [UnsupportedError] on a simulated machine
+ * @raise [UsageError, ClosedError, SystemCallError]
+ * @since 0.1.0
+ */
+static VALUE machine_send_fd(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 2, 3);
+    rsb_machine *machine = rsb_machine_of(self);
+    refuse_simulated(machine, "send_fd");
+    VALUE bytes = argc > 2 ? rsb_own_source(argv[2]) : rb_str_new("", 1);
+    if (!RB_TYPE_P(bytes, T_STRING) || RSTRING_LEN(bytes) == 0) {
+        rb_raise(rsb_eUsage, "send_fd: expected a String of one byte or more, got %" PRIsVALUE, rsb_inspect(bytes));
+    }
+    int fd = rsb_fd(argv[1]);
+    uint32_t generation = rs_descriptor_generation(&machine->engine.descriptors, fd);
+    sending s = {.machine = machine, .bytes = rb_str_new_frozen(bytes)};
+    s.request = (rs_request){.kind = RS_OP_SENDMSG, .fd = rsb_op_fd(machine, argv[0])};
+    rsb_check_descriptor(machine, argv[1], fd, generation, "send_fd");
+    if (fcntl(fd, F_GETFD) < 0) rsb_fail(-EBADF, "send_fd", fd);
+    need_unix_socket(s.request.fd);
+    message *block = new_message(&s.request, CMSG_SPACE(sizeof(fd)));
+    block->data = (struct iovec){.iov_base = RSTRING_PTR(s.bytes), .iov_len = (size_t)RSTRING_LEN(s.bytes)};
+    put_descriptor(block, fd);
+    s.result = rs_try(&machine->engine, &s.request);
+    if (s.result == -EAGAIN) {
+        s.own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        int error = s.own < 0 ? errno : 0;
+        if (error) free(block);
+        if (error) rb_syserr_fail(error, "send_fd");
+        put_descriptor(block, s.own);
+        rb_ensure(wait_to_send, (VALUE)&s, close_own, (VALUE)&s);
+    } else {
+        free(block);
+    }
+    if (s.result < 0) rsb_refused(machine, s.result, "send_fd", s.request.fd);
+    RB_GC_GUARD(s.bytes);
+    return LL2NUM(s.result);
+}
+
+/* --- receiving --- */
+
+/* How many there are; the first of them in `fds`. Closes those from `from` on. */
+static int descriptors_in(const message *answer, int from, int *first) {
+    struct msghdr header = answer->header;
+    header.msg_control = (void *)answer->control;
+    int count = 0;
+    for (struct cmsghdr *each = CMSG_FIRSTHDR(&header); each; each = CMSG_NXTHDR(&header, each)) {
+        if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
+        size_t len = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < len; i++, count++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(each) + i * sizeof(fd), sizeof(fd));
+            if (count == 0) *first = fd;
+            if (count >= from) close(fd);
+        }
+    }
+    return count;
+}
+
+/* Receives a descriptor from a Unix socket, and one byte with it. What else was sent with it can be received after that, unless the
+ * socket is one of messages.
+ *
+ * May switch strands.
+ *
+ * @param socket [Integer, IO]
+ * @return [Integer, nil] a descriptor, closed on exec; nil at the end of the stream
+ * @raise [UsageError] when what came brought none, or more than one; those are closed
+ * @raise [LimitError] when there was no number free for it, and it is lost
+ * @raise [UnsupportedError] on a simulated machine
+ * @raise [ClosedError, SystemCallError]
+ * @since 0.1.0
+ */
+static VALUE machine_recv_fd(VALUE self, VALUE socket) {
+    rsb_machine *machine = rsb_machine_of(self);
+    refuse_simulated(machine, "recv_fd");
+    rs_request request = {.kind = RS_OP_RECVMSG, .fd = rsb_op_fd(machine, socket)};
+    message *block = new_message(&request, sizeof(block->control)), answer;
+    int64_t bytes = rs_try(&machine->engine, &request);
+    if (bytes == -EAGAIN) {
+        bytes = rsb_perform_with(machine, &request, Qnil, 0, &answer, sizeof(answer));
+    } else {
+        answer = *block;
+        free(block);
+    }
+    if (bytes < 0) rsb_refused(machine, bytes, "recv_fd", request.fd);
+    int fd = -1;
+    bool cut = answer.header.msg_flags & MSG_CTRUNC;
+    int count = descriptors_in(&answer, RIGHTS_MAX, &fd);
+    if (RS_LIKELY(count == 1 && !cut)) {
+        rs_descriptor_forget(&machine->engine.descriptors, fd);
+        return INT2FIX(fd);
+    }
+    descriptors_in(&answer, 0, &fd);
+    if (count > 0) rb_raise(rsb_eUsage, "recv_fd: more than one descriptor came at once, and they were closed; receive those by recvmsg");
+    if (cut) rb_raise(rsb_eLimit, "recv_fd: a descriptor came, and this process may not have so many open; it is lost");
+    if (bytes == 0) return Qnil;
+    rb_raise(rsb_eUsage, "recv_fd: a byte came without a descriptor; the other side must use send_fd");
+}
+
+void rsb_init_rights(void) {
+    rb_define_method(rsb_cMachine, "send_fd", machine_send_fd, -1);
+    rb_define_method(rsb_cMachine, "recv_fd", machine_recv_fd, 1);
+}

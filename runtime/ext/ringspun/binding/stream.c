@@ -1,0 +1,307 @@
+/* stream: Ringspun::Stream as an object: how it is made, what all its methods have in common, and its end. */
+#include "select.h"
+#include "stream_tls.h"
+
+#include <errno.h>
+#include <ruby/encoding.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HIGH_WATER 65536
+
+VALUE rsb_cStream;
+static ID id_timeout, option_names[3];
+
+static void stream_mark(void *data) {
+    rsb_stream *stream = data;
+    rb_gc_mark(stream->machine);
+    rb_gc_mark(stream->io);
+    if (stream->tls) rsb_tls_mark(stream->tls);
+}
+
+/* A machine that is gone has closed the outlet. One whose thread has ended without closing it is collected in no order with its
+ * streams; then, and when the process ends, an op may be in flight, of which a stream is else kept alive. */
+static void stream_free(void *data) {
+    rsb_stream *stream = data;
+    if (stream->outlet.machine) {
+        rs_buffer_clear(&stream->outlet.machine->pool, &stream->in);
+        rs_outlet_abandon(&stream->outlet);
+    }
+    free(stream->in.bytes);
+    rs_source_drop(&stream->watched);
+    xfree(stream->tls);
+    xfree(stream);
+}
+
+static void stream_compact(void *data) {
+    rsb_stream *stream = data;
+    stream->self = rb_gc_location(stream->self);
+}
+
+static size_t stream_size(const void *data) {
+    const rsb_stream *stream = data;
+    return sizeof(*stream) + stream->in.capacity + stream->outlet.filling.capacity + stream->outlet.sending.capacity;
+}
+
+static const rb_data_type_t stream_type = {
+    .wrap_struct_name = "Ringspun::Stream",
+    .function = {.dmark = stream_mark, .dfree = stream_free, .dsize = stream_size, .dcompact = stream_compact},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static VALUE stream_allocate(VALUE class) {
+    rsb_stream *stream;
+    VALUE self = TypedData_Make_Struct(class, rsb_stream, &stream_type, stream);
+    stream->self = self;
+    stream->machine = stream->io = Qnil;
+    stream->fd = -1;
+    return self;
+}
+
+rsb_stream *rsb_stream_peek(VALUE self) {
+    rsb_stream *stream;
+    TypedData_Get_Struct(self, rsb_stream, &stream_type, stream);
+    return stream;
+}
+
+rsb_stream *rsb_stream_get(VALUE self, rsb_machine **machine) {
+    rsb_stream *stream = rsb_stream_peek(self);
+    if (RS_UNLIKELY(stream->closed)) rb_raise(rsb_eClosed, "the stream is closed");
+    if (RS_UNLIKELY(NIL_P(stream->machine))) rb_raise(rsb_eUsage, "the stream was not initialized; call super in initialize");
+    *machine = rsb_machine_of(stream->machine);
+    if (RS_UNLIKELY(stream->fork_count != (*machine)->fork_count)) {
+        stream->fork_count = (*machine)->fork_count;
+        stream->reading = false; /* who did has stayed behind in the parent process */
+    }
+    return stream;
+}
+
+int rsb_stream_fd(rsb_machine *machine, rsb_stream *stream) {
+    if (!RB_FIXNUM_P(stream->io) && (!stream->made_io || RTEST(rb_io_closed_p(stream->io)))) return rsb_io_fd(machine, stream->io);
+    bool same = rs_descriptor_generation(&machine->engine.descriptors, stream->fd) == stream->outlet.generation;
+    if (RS_UNLIKELY(!same)) rsb_fail(-EBADF, "stream", stream->fd); /* closed by others, and perhaps another's by now */
+    return stream->fd;
+}
+
+bool rsb_is_stream(VALUE object) { return rb_typeddata_is_kind_of(object, &stream_type); }
+
+rs_source *rsb_stream_source(VALUE self) {
+    rsb_machine *machine;
+    return &rsb_stream_get(self, &machine)->watched;
+}
+
+bool rsb_stream_look(VALUE self, int *fd) {
+    rsb_machine *machine;
+    rsb_stream *stream = rsb_stream_get(self, &machine);
+    if (rs_buffer_len(&stream->in) > stream->to_skip || stream->ended) return true;
+    if (stream->tls && !stream->reading && !rsb_tls_is_empty(machine, stream)) return true;
+    *fd = rsb_stream_fd(machine, stream);
+    return false;
+}
+
+void rsb_stream_refused(rsb_machine *machine, rsb_stream *stream, int64_t result, const char *what, int fd) {
+    if (result == -EBADF) rsb_stream_fd(machine, stream);
+    if (result == -EPROTO && stream->tls) rsb_tls_fail(stream->tls, what);
+    rsb_refused(machine, result, what, fd);
+}
+
+/* --- options --- */
+
+rsb_stream_options rsb_stream_options_of(VALUE options, int count, const ID *names) {
+    rsb_stream_options found = {Qundef, {Qundef, Qundef}};
+    if (NIL_P(options)) return found;
+    ID all[3] = {id_timeout};
+    VALUE given[3] = {Qundef, Qundef, Qundef};
+    for (int i = 0; i < count; i++) all[i + 1] = names[i];
+    rsb_options(options, count + 1, all, given);
+    return (rsb_stream_options){given[0], {given[1], given[2]}};
+}
+
+int64_t rsb_stream_deadline(rsb_machine *machine, const rsb_stream *stream, VALUE timeout) {
+    if (RS_UNLIKELY(timeout != Qundef)) return rsb_deadline(machine, timeout, "timeout");
+    if (RS_LIKELY(stream->timeout_ns == RS_NEVER)) return RS_NEVER;
+    return rs_deadline_after(rs_now(&machine->engine), stream->timeout_ns);
+}
+
+void rsb_stream_timed_out(const rsb_stream *stream, VALUE timeout, const char *what) {
+    VALUE seconds = timeout == Qundef ? rb_float_new((double)stream->timeout_ns / 1e9) : timeout;
+    rb_raise(rsb_eTimeout, "%s: timed out after %" PRIsVALUE " s", what, seconds);
+}
+
+static int64_t timeout_of(VALUE seconds) { return NIL_P(seconds) ? RS_NEVER : rsb_seconds_to_ns(seconds, "timeout"); }
+
+static bool is_socket(rsb_machine *machine, int fd) {
+    struct stat st;
+    if (machine->engine.backend->closed_world) return rs_sim_is_socket(&machine->engine, fd);
+    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+bool rsb_stream_is_open(const rs_outlet *outlet) {
+    VALUE io = rb_io_get_write_io(((const rsb_stream *)outlet)->io);
+    return !RTEST(rb_io_closed_p(io)) && rb_io_descriptor(io) == outlet->fd;
+}
+
+/* A stream over a descriptor or an IO, which is its own from now on: closed with it, and read or written by nothing else.
+ *
+ * @param io [Integer, IO, OpenSSL::SSL::SSLSocket] a socket, a pipe, a terminal or a file; or a TLS connection after its handshake,
+ *   of which the other methods are not to be used any more
+ * @param timeout [Numeric, nil] seconds that each of its calls may wait, unless it names another; nil: as long as it takes
+ * @param high_water [Integer] bytes: while more of them are waiting to leave, who writes waits
+ * @param encoding [Encoding, String] of the Strings that it returns
+ * @raise [UsageError, ClosedError]
+ * @since 0.1.0
+ */
+static VALUE stream_initialize(int argc, VALUE *argv, VALUE self) {
+    VALUE io, options, given[3] = {Qundef, Qundef, Qundef};
+    rb_scan_args(argc, argv, "1:", &io, &options);
+    if (!NIL_P(options)) rsb_options(options, 3, option_names, given);
+    rsb_stream *stream = rsb_stream_peek(self);
+    rsb_machine *machine = rsb_current();
+    if (!NIL_P(stream->machine)) rb_raise(rsb_eUsage, "the stream was initialized already");
+    VALUE tls_socket = rsb_is_tls_socket(io) ? io : Qnil;
+    if (!NIL_P(tls_socket)) io = rsb_tls_io(machine, tls_socket);
+    /* What has an IO and is none does something with its bytes. */
+    if (!RB_INTEGER_TYPE_P(io) && !RB_TYPE_P(io, T_FILE)) {
+        rb_raise(rsb_eUsage, "a stream is over a descriptor or an IO, got %" PRIsVALUE, rsb_inspect(io));
+    }
+    int fd = rsb_io_fd(machine, io), out = RB_INTEGER_TYPE_P(io) ? fd : rsb_io_fd(machine, rsb_writing_end(io));
+    int64_t timeout_ns = given[0] == Qundef ? RS_NEVER : timeout_of(given[0]);
+    stream->high_water = given[1] == Qundef ? HIGH_WATER : (size_t)rsb_integer(given[1], 1, INT32_MAX, "high_water");
+    stream->encoding = given[2] == Qundef ? rb_ascii8bit_encindex() : rb_enc_to_index(rb_to_encoding(given[2]));
+    stream->timeout_ns = timeout_ns;
+    stream->machine = machine->self;
+    stream->fork_count = machine->fork_count;
+    stream->io = io;
+    stream->fd = fd;
+    stream->socket = is_socket(machine, fd);
+    rs_outlet_open(&machine->engine, &stream->outlet, stream->socket ? RS_OP_SEND : RS_OP_WRITE, out);
+    if (RB_TYPE_P(io, T_FILE)) stream->outlet.is_open = rsb_stream_is_open;
+    if (!NIL_P(tls_socket)) rsb_tls_adopt(machine, stream, tls_socket);
+    return self;
+}
+
+/* @param seconds [Numeric, nil] that each call may wait from now on, unless it names another; nil: as long as it takes
+ * @since 0.1.0 */
+static VALUE stream_set_timeout(VALUE self, VALUE seconds) {
+    rsb_machine *machine;
+    rsb_stream_get(self, &machine)->timeout_ns = timeout_of(seconds);
+    return seconds;
+}
+
+/* @return [Float, nil] seconds
+ * @since 0.1.0 */
+static VALUE stream_timeout(VALUE self) {
+    int64_t timeout_ns = rsb_stream_peek(self)->timeout_ns;
+    return timeout_ns == RS_NEVER ? Qnil : rb_float_new((double)timeout_ns / 1e9);
+}
+
+/* @return [Integer, IO] what it is over
+ * @since 0.1.0 */
+static VALUE stream_to_io(VALUE self) { return rsb_stream_peek(self)->io; }
+
+/* @return [Boolean]
+ * @since 0.1.0 */
+static VALUE stream_closed_p(VALUE self) { return rsb_stream_peek(self)->closed ? Qtrue : Qfalse; }
+
+/* --- its end --- */
+
+typedef struct {
+    rsb_machine *machine;
+    rsb_stream *stream;
+    VALUE timeout;
+    bool drained;
+} end_call;
+
+static VALUE drain(VALUE argument) {
+    end_call *call = (end_call *)argument;
+    rsb_stream_drain(call->machine, call->stream, call->timeout);
+    call->drained = true;
+    return Qnil;
+}
+
+static VALUE close_descriptor(VALUE argument) {
+    end_call *call = (end_call *)argument;
+    rsb_stream_fd(call->machine, call->stream); /* raises when that is somebody else's by now */
+    rsb_close(call->machine, call->stream->io);
+    return Qnil;
+}
+
+static void forget_bytes(rsb_machine *machine, rsb_stream *stream) {
+    rsb_outlet_end_op(machine, &stream->outlet); /* where closing the descriptor has not, because others had closed it */
+    rs_buffer_clear(&machine->engine.pool, &stream->in);
+    rs_outlet_close(&stream->outlet);
+}
+
+/* After whatever else: what kept the bytes from leaving, if anything did, is the news, and not that closing has failed as well. */
+static VALUE end_stream(VALUE argument) {
+    end_call *call = (end_call *)argument;
+    if (call->stream->closed) return Qnil; /* by another strand, meanwhile */
+    call->stream->closed = true;
+    int state = 0;
+    rb_protect(close_descriptor, argument, &state);
+    forget_bytes(call->machine, call->stream);
+    if (state && call->drained) rb_jump_tag(state);
+    return Qnil;
+}
+
+/* Its machine is closed already. The numbers of a simulated one mean something else outside of it. */
+static void close_alone(rsb_machine *machine, rsb_stream *stream) {
+    stream->closed = true;
+    if (machine->engine.backend->closed_world) return;
+    if (!RB_FIXNUM_P(stream->io)) rb_funcall(stream->io, rb_intern("close"), 0);
+    else if (stream->outlet.error != -EBADF && close(stream->fd) < 0 && errno != EINTR) rsb_fail(-errno, "close", stream->fd);
+}
+
+/* Waits until what was written has left, and closes the descriptor. Strands that wait for bytes get a ClosedError, and so does who
+ * writes from now on. It is closed as well when it raises.
+ *
+ * May switch strands.
+ *
+ * @param timeout [Numeric, nil] seconds that what was written has to leave
+ * @return [nil] also when it is closed already
+ * @raise [TimeoutError, SystemCallError] when something of what was written has not left, and nobody was told before
+ * @since 0.1.0
+ */
+static VALUE stream_close(int argc, VALUE *argv, VALUE self) {
+    VALUE options;
+    rb_scan_args(argc, argv, "0:", &options);
+    rsb_stream_options with = rsb_stream_options_of(options, 0, NULL);
+    rsb_stream *stream = rsb_stream_peek(self);
+    if (stream->closed || NIL_P(stream->machine)) return Qnil;
+    rsb_machine *machine = rsb_machine_any_thread(stream->machine);
+    if (RS_UNLIKELY(!machine->open)) {
+        close_alone(machine, stream);
+        return Qnil;
+    }
+    end_call call = {.stream = stream, .timeout = with.timeout};
+    rsb_stream_get(self, &call.machine);
+    stream->write_closed = true;
+    rb_ensure(drain, (VALUE)&call, end_stream, (VALUE)&call);
+    RB_GC_GUARD(self);
+    return Qnil;
+}
+
+void rsb_streams_mark(rsb_machine *machine) {
+    for (rs_outlet *outlet = machine->engine.outlets; outlet; outlet = outlet->next) {
+        if (rs_outlet_len(outlet) > 0 || outlet->op) rb_gc_mark(((rsb_stream *)outlet)->self);
+    }
+}
+
+void rsb_init_stream(void) {
+    id_timeout = option_names[0] = rb_intern("timeout");
+    option_names[1] = rb_intern("high_water");
+    option_names[2] = rb_intern("encoding");
+    rsb_cStream = rb_define_class_under(rsb_mRingspun, "Stream", rb_cObject);
+    rb_define_alloc_func(rsb_cStream, stream_allocate);
+    rb_define_method(rsb_cStream, "initialize", stream_initialize, -1);
+    rb_define_method(rsb_cStream, "initialize_copy", rsb_refuse_copy, 1);
+    rb_define_method(rsb_cStream, "timeout", stream_timeout, 0);
+    rb_define_method(rsb_cStream, "timeout=", stream_set_timeout, 1);
+    rb_define_method(rsb_cStream, "to_io", stream_to_io, 0);
+    rb_define_method(rsb_cStream, "closed?", stream_closed_p, 0);
+    rb_define_method(rsb_cStream, "close", stream_close, -1);
+    rsb_init_stream_read();
+    rsb_init_stream_write();
+    rsb_init_stream_copy();
+    rsb_init_stream_tls();
+}

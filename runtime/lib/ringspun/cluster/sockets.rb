@@ -1,0 +1,138 @@
+# frozen_string_literal: true
+
+require "io/nonblock"
+require "socket"
+require_relative "../socket_file"
+
+module Ringspun
+  module Cluster
+    # The listening sockets that all workers share. They are the parent's: connections that wait in one outlive every worker.
+    #
+    # @api private
+    class Sockets
+      # @return [Hash{Object => Addrinfo}]
+      attr_reader :addresses
+
+      def self.open(listen, backlog, mode)
+        sockets = new(listen, backlog, mode)
+        yield sockets
+      ensure
+        sockets&.close
+      end
+
+      def initialize(listen, backlog, mode)
+        @backlog = backlog
+        @mode = mode
+        @files = []
+        @sockets = {}
+        @taken = []
+        unless backlog.is_a?(Integer) && backlog.positive?
+          raise UsageError, "backlog: must be a positive number of connections, got #{backlog.inspect}"
+        end
+
+        places_of(listen).each { |name, place| @sockets[name] = listen_at(place) }
+        @addresses = @sockets.transform_values(&:local_address) # a worker asks for it when its server has closed the socket, too
+      rescue Exception
+        close
+        raise
+      end
+
+      def names = @sockets.keys
+
+      def all_taken? = @taken.size == @sockets.size
+
+      def address(name) = @addresses[name_of(name)]
+
+      # The descriptor, to be closed by a worker's server and by nobody else.
+      def take(name)
+        name = name_of(name)
+        raise UsageError, "the socket #{name.inspect} is served already" if @taken.include?(name)
+
+        @taken << name
+        @sockets[name].autoclose = false
+        @sockets[name].fileno
+      end
+
+      def close
+        @sockets.each_value(&:close)
+        @files.each(&:remove).clear
+      end
+
+      private
+
+      # The only one needs not be named.
+      def name_of(name)
+        return name if @sockets.key?(name)
+        return names.first if name.nil? && names.size == 1
+
+        raise UsageError, "there is no socket; name its place in Cluster.run(listen: ...)" if names.empty?
+
+        raise UsageError, "there is no socket #{name.inspect}; those of Cluster.run(listen: ...) are #{names.inspect}"
+      end
+
+      def places_of(listen)
+        case listen
+        when nil then {}
+        when Hash then listen
+        else { nil => listen }
+        end
+      end
+
+      def listen_at(place)
+        case place
+        in String => path then open_unix(path)
+        in [String => host, Integer | String => port] then open_tcp(host, port)
+        else
+          raise UsageError, "listen: takes [host, port], the path of a Unix socket, or a Hash of names and these, " \
+                            "got #{place.inspect}"
+        end
+      end
+
+      def open_tcp(host, port)
+        address = Addrinfo.getaddrinfo(host, port, nil, :STREAM, nil, ::Socket::AI_PASSIVE).first
+        listening(address) do |socket|
+          socket.setsockopt(::Socket::SOL_SOCKET, ::Socket::SO_REUSEADDR, true)
+          socket.bind(address)
+        end
+      end
+
+      def open_unix(path)
+        address = Addrinfo.unix(path)
+        listening(address) do |socket|
+          bind_unix(socket, address)
+          @files << SocketFile.new(path)
+          File.chmod(@mode, path) if @mode
+        end
+      end
+
+      # Several processes accept there: who comes too late must not wait in accept(2).
+      def listening(address)
+        socket = ::Socket.new(address.afamily, :STREAM)
+        yield socket
+        socket.listen(@backlog)
+        socket.nonblock = true
+        socket
+      rescue Exception
+        socket&.close
+        raise
+      end
+
+      # A file that nobody listens on is replaced.
+      def bind_unix(socket, address)
+        socket.bind(address)
+      rescue Errno::EADDRINUSE
+        raise unless File.socket?(address.unix_path) && left_over?(address)
+
+        File.unlink(address.unix_path)
+        socket.bind(address)
+      end
+
+      def left_over?(address)
+        address.connect(&:close)
+        false
+      rescue Errno::ECONNREFUSED
+        true
+      end
+    end
+  end
+end

@@ -1,0 +1,275 @@
+# frozen_string_literal: true
+
+require_relative "slot"
+require_relative "traps"
+
+module Ringspun
+  module Cluster
+    # The parent of the workers. It has no machine, so that none is open when it forks, and no thread: a loop waits for signals
+    # and for what workers write, and does what is due.
+    #
+    # A slot has one process, and while it is reloaded a second one that is coming up. `leaving` are those that have lost their
+    # slot. Only our own children are waited for, by pid, and each is reaped once, whoever tells of its end.
+    #
+    # @api private
+    class Supervisor
+      # How often it looks up at the least, so that it notices a standstill of itself.
+      LOOK_SECONDS = 1
+
+      # More than that between two looks, and everything may have stood still, as after Ctrl-Z: nobody is to blame for what has
+      # not happened meanwhile.
+      STANDSTILL_SECONDS = 2
+
+      def initialize(settings, sockets, block)
+        @settings = settings
+        @sockets = sockets
+        @block = block
+        @log = settings.log
+        @slots = Array.new(settings.workers) { |index| Slot.new(index, settings.backoff) }
+        @leaving = []
+        @bad_ends = Hash.new(0)
+        @stopping = false
+        @looked = now
+      end
+
+      def run
+        tell_start
+        Traps.open { |traps| supervise_with(traps) }
+        tell_end
+      end
+
+      private
+
+      def tell_start
+        addresses = @sockets.addresses.map { |name, address| [name, address.inspect_sockaddr].compact.join(":") }
+        @log.info(:starting, pid: Process.pid, workers: @slots.size, listen: addresses.join(","))
+        others = Thread.list.size - 1
+        @log.warn(:threads, count: others, note: "workers are forked without them") if others.positive?
+      end
+
+      def tell_end
+        @bad_ends["never came up"] += @slots.count(&:never_came_up?)
+        fates = @bad_ends.reject { |_, count| count.zero? }.map { |fate, count| "#{count} worker(s) #{fate}" }
+        @log.info(:ended, clean: fates.empty?)
+        raise ClusterError, "not a clean end: #{fates.join(", ")}" unless fates.empty?
+      end
+
+      def supervise_with(traps)
+        @traps = traps
+        @slots.each { |slot| slot.restart(now) }
+        supervise
+      rescue Exception => error
+        @log.error(:failed, error:)
+        dismiss_all
+        supervise
+        raise
+      ensure
+        processes.each(&:destroy)
+      end
+
+      # Until it was told to end, and all have.
+      def supervise
+        loop do
+          @traps.taken.each { |signal| obey(signal) }
+          bury_dead
+          tend unless @stopping
+          return if @stopping && processes.empty?
+
+          wait
+        end
+      end
+
+      def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+      def processes = @slots.flat_map { |slot| [slot.process, slot.successor] }.compact + @leaving
+
+      # --- signals ---
+
+      def obey(signal)
+        if signal == "HUP" then @reload_wanted = true
+        elsif @stopping then kill_all(signal)
+        else
+          @log.info(:stopping, signal:, drain: @settings.drain)
+          dismiss_all
+        end
+      end
+
+      # Nobody would serve those who still came to sockets that only the parent has.
+      def dismiss_all
+        @stopping = true
+        @sockets.close
+        processes.each { |process| process.dismiss(now) }
+      end
+
+      def kill_all(signal)
+        @log.warn(:killing, signal:, workers: processes.size)
+        processes.each { |process| process.kill(:signal) }
+      end
+
+      # --- starts and reloads ---
+
+      def tend
+        @slots.each { |slot| slot.process = start(slot) if slot.due?(now) }
+        begin_reload if @reload_wanted && !@reload
+        reload(@reload.first) if @reload
+      end
+
+      def start(slot)
+        slot.count_start
+        @settings.before_fork&.call(slot.index)
+        process = @traps.forking { WorkerProcess.new(@settings, slot, now) { |*pipes| become_worker(slot, *pipes) } }
+        @log.info(:started, worker: slot.index, pid: process.pid)
+        process
+      rescue StandardError => error
+        @log.error(:not_started, worker: slot.index, error:) if slot.failed(now)
+        nil
+      end
+
+      # In the child. Nothing of the parent's is run there, also when this fails.
+      def become_worker(slot, *pipes)
+        processes.each(&:close)
+        told = @traps.end_in_child
+        worker = Worker.new(slot.index, slot.starts - 1, @settings, @sockets, pipes)
+        status = worker.__send__(:work, told, &@block)
+      ensure
+        [$stdout, $stderr].each { |io| io.flush rescue nil }
+        exit!(status || 1)
+      end
+
+      def begin_reload
+        @reload_wanted = false
+        @settings.on_reload&.call
+        @log.info(:reloading, workers: @slots.size)
+        @reload = @slots.dup
+      rescue StandardError => error
+        @log.error(:not_reloaded, error:)
+      end
+
+      # A slot after the other: the old worker goes when the new one is ready, so that there is always somebody who accepts.
+      def reload(slot)
+        if slot.successor.nil?
+          slot.successor = start(slot)
+          give_up_reload(slot) unless slot.successor
+        elsif slot.successor.ready?
+          slot.process&.then { |process| leave(process) }
+          slot.promote
+          give_slot_away(slot.process) if slot.process.leaving?
+          @reload.shift
+        end
+        return unless @reload == []
+
+        @reload = nil
+        @log.info(:reloaded)
+      end
+
+      def give_up_reload(slot)
+        @reload = nil
+        @log.error(:reload_failed, worker: slot.index, note: "workers that were not replaced go on; HUP tries again")
+      end
+
+      def leave(process)
+        process.dismiss(now)
+        @leaving << process
+      end
+
+      # --- ends ---
+
+      def bury_dead
+        processes.each { |process| bury(process) if process.reap }
+      end
+
+      def bury(process)
+        hear(process) if process.status # what it has written before
+        process.close
+        slot = process.slot
+        if @leaving.delete(process) then tell_end_of(process)
+        elsif slot.successor.equal?(process) then bury_successor(slot, process)
+        else
+          slot.process = nil
+          @stopping ? tell_end_of(process) : replace(slot, process)
+        end
+        @bad_ends[process.reason ? "had to be killed" : "failed at the end"] += 1 if @stopping && !process.success?
+        call_hook(:on_worker_end, process.index, process.pid, process.exit_status)
+      end
+
+      def bury_successor(slot, process)
+        slot.successor = nil
+        tell_end_of(process)
+        give_up_reload(slot) if @reload
+        slot.failed(now) unless slot.process || @stopping
+      end
+
+      # One that fails again and again is told of when the pause gets longer.
+      def replace(slot, process)
+        if well?(process)
+          slot.restart(now)
+          tell_end_of(process, restart_in: 0)
+        elsif slot.failed(now)
+          tell_end_of(process, restart_in: slot.pause)
+        end
+      end
+
+      def well?(process) = process.ready? && process.age(now) >= @settings.settle
+
+      def tell_end_of(process, **more)
+        more = { killed_for: process.reason, **more } if process.reason
+        @log.info(:gone, worker: process.index, pid: process.pid, status: process.fate, lived: process.age(now), **more)
+      end
+
+      def call_hook(name, *)
+        @settings.public_send(name)&.call(*)
+      rescue StandardError => error
+        @log.error(:hook_failed, hook: name, error:)
+      end
+
+      # --- time ---
+
+      # What is due is judged as of now, but after everybody was heard.
+      def wait
+        heard = @traps.wait(processes.filter_map(&:status), [next_time - now, 0].max)
+        time = now
+        stood = time - @looked
+        @looked = time
+        processes.each { |process| process.forgive(stood, time) } if stood > STANDSTILL_SECONDS
+        processes.each { |process| hear(process) if heard.include?(process.status) }
+        enforce_deadlines(time)
+      end
+
+      def enforce_deadlines(time)
+        processes.each do |process|
+          reason = process.enforce(time)
+          @log.warn(:killing, worker: process.index, pid: process.pid, reason: process.reason) if reason
+        end
+      end
+
+      def next_time
+        times = [@looked + LOOK_SECONDS, *processes.map(&:deadline)]
+        times.concat(@slots.map(&:next_start)) unless @stopping
+        times << @looked if !@stopping && (@reload_wanted || @reload) && reload_goes_on?
+        times.compact.min
+      end
+
+      def reload_goes_on? = @reload.nil? || @reload.first.successor.nil? || @reload.first.successor.ready?
+
+      def hear(process)
+        ready, leaving = process.ready?, process.leaving?
+        process.hear(now)
+        if process.ready? && !ready
+          process.slot.came_up
+          @log.info(:ready, worker: process.index, pid: process.pid)
+        end
+        give_slot_away(process) if process.leaving? && !leaving
+      end
+
+      # It was told to end, and not by us.
+      def give_slot_away(process)
+        slot = process.slot
+        return unless slot.process.equal?(process)
+
+        slot.process = nil
+        process.ready? ? slot.restart(now) : slot.failed(now)
+        @leaving << process
+      end
+    end
+  end
+end

@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+module Ringspun
+  class Machine
+    # Copies a file's contents and permissions, in the kernel where it can. The copy is made beside its place and put there when
+    # it is whole: until then, and for good when this is cancelled or fails, what was there stays.
+    #
+    # May switch strands.
+    #
+    # @param from [String, Pathname] a file, or a link to one
+    # @param to [String, Pathname] the copy's path; a file or link that is there is replaced
+    # @return [Integer] bytes
+    # @raise [UsageError] when the first is no file, or one of the two is no path
+    # @raise [SystemCallError]
+    # @since 0.1.0
+    def copy_file(from, to) = FileCopy.new(self, from, to).call
+
+    # One {#copy_file}.
+    #
+    # @api private
+    class FileCopy
+      # So much is copied in one go, which no cancellation ends.
+      PIECE = 8 << 20
+      BUFFER = 1 << 20
+      private_constant :PIECE, :BUFFER
+
+      def initialize(machine, from, to)
+        @machine = machine
+        @from = from
+        @to = File.path(to)
+        @bytes = 0
+      rescue TypeError, ArgumentError => error
+        raise UsageError, "copy_file: expected the path of the copy (String or Pathname): #{error.message}"
+      end
+
+      def call
+        state = @machine.statx(@from)
+        raise UsageError, "copy_file: #{@from} is no file but a #{state[:type]}" unless state[:type] == :file
+
+        @source = @machine.open(@from)
+        @part = File.join(File.dirname(@to), ".ringspun-#{Random.rand(36**10).to_s(36)}")
+        @target = make_part
+        @placed = copy(state[:mode] & 0o777)
+        @bytes
+      ensure
+        @machine.scope(shield: true) { clean_up }
+      end
+
+      private
+
+      # Cancelled, a thread could make it when nobody knows of it any more.
+      def make_part
+        @machine.scope(shield: true) { @machine.open(@part, File::WRONLY | File::CREAT | File::EXCL, 0o600) }
+      end
+
+      def copy(mode)
+        copy_in_kernel
+        copy_rest
+        File.chmod(mode, @part) unless simulated?
+        @machine.rename(@part, @to)
+        true
+      end
+
+      def simulated? = @machine.backend.name == :sim
+
+      def copy_in_kernel
+        while (moved = @machine.__send__(:copy_range, @source, @target, PIECE))&.positive?
+          @bytes += moved
+        end
+      end
+
+      # All of it where these two filesystems cannot do that, and what has a size of 0, as everything under /proc.
+      def copy_rest
+        buffer = String.new(capacity: BUFFER)
+        while (left = @machine.read(@source, buffer, BUFFER)).positive?
+          @bytes += left
+          buffer = buffer.byteslice(@machine.write(@target, buffer)..) until buffer.empty?
+        end
+      end
+
+      def clean_up
+        [@source, @target].compact.each { |descriptor| @machine.close(descriptor) }
+        @machine.unlink(@part) if @target && !@placed
+      end
+    end
+    private_constant :FileCopy
+  end
+end

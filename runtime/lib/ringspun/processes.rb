@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+module Ringspun
+  class << self
+    # Waits until a process has ended. It need not be a child; one that is, is reaped.
+    #
+    # May switch strands.
+    #
+    # @param pid [Integer]
+    # @param timeout [Numeric, nil] seconds
+    # @return [Process::Status, nil] nil when it was no child of this process: only its parent is told how it ended
+    # @raise [Errno::ESRCH] when there is no such process
+    # @raise [TimeoutError, UsageError, UnsupportedError, SystemCallError]
+    # @since 0.1.0
+    def wait_process(pid, timeout: nil)
+      machine = Machine.current
+      pidfd = machine.pidfd_open(pid)
+      Net.within(machine, timeout, "wait_process: #{pid} has not ended") { machine.poll(pidfd, :readable) }
+      machine.waitid(pid)
+    rescue Errno::ECHILD
+      nil
+    ensure
+      machine.close(pidfd) if pidfd
+    end
+  end
+
+  class Machine
+    # Sends a signal to the process that a descriptor of {#pidfd_open} means, and to no other that has got its number since.
+    #
+    # May switch strands.
+    #
+    # @param pidfd [Integer]
+    # @param signal [Symbol, String, Integer] :TERM, "SIGTERM", 15
+    # @return [nil]
+    # @raise [Errno::ESRCH] when it has ended
+    # @raise [Errno::EPERM] when that is not allowed
+    # @raise [UsageError, ClosedError]
+    # @since 0.1.0
+    # @see https://man7.org/linux/man-pages/man2/pidfd_send_signal.2.html
+    def pidfd_send_signal(pidfd, signal)
+      number = signal.is_a?(Integer) ? signal : Signal.list[signal.to_s.delete_prefix("SIG")]
+      raise UsageError, "pidfd_send_signal: there is no signal #{signal.inspect}" unless number && Signal.signame(number)
+
+      signal_by_pidfd(pidfd, number)
+    end
+  end
+end

@@ -1,0 +1,354 @@
+# frozen_string_literal: true
+
+require "socket"
+require_relative "socket_file"
+
+module Ringspun
+  class << self
+    # Listens on that address, and runs the block for each connection in a strand of its own, until the server is stopped or
+    # the run that it was made in is cancelled. Returns at once.
+    #
+    # May switch strands.
+    #
+    # @param host [String] an address or a name, as "127.0.0.1"; "0.0.0.0" and "::" are all of this machine's
+    # @param port [Integer, String] 0: one that is free, see {Server#port}
+    # @param backlog [Integer] connections that the kernel keeps until they are accepted
+    # @param reuse_port [Boolean] other processes may listen there as well; the kernel shares out the connections
+    # @param options those of {Server#initialize}
+    # @yieldparam stream [Stream] closed after the block
+    # @return [Server]
+    # @raise [UsageError, SystemCallError, SocketError]
+    # @since 0.1.0
+    def listen_tcp(host, port, backlog: 1024, reuse_port: false, **options, &block)
+      raise UsageError, "listen_tcp needs a block" unless block
+
+      machine = Machine.current
+      address = Net.look_up(host, port, ::Socket::AI_PASSIVE).first
+      Server.new(Listener.tcp(machine, address, backlog, reuse_port), **options, &block)
+    end
+
+    # The same on a Unix socket. Its file is removed when the server stops; one that nobody listens on any more is replaced.
+    #
+    # May switch strands.
+    #
+    # @param path [String]
+    # @param backlog [Integer] connections that the kernel keeps until they are accepted
+    # @param mode [Integer, nil] permissions of the file; nil: as the umask says
+    # @param options those of {Server#initialize}
+    # @yieldparam stream [Stream] closed after the block
+    # @return [Server]
+    # @raise [UsageError, SystemCallError]
+    # @since 0.1.0
+    def listen_unix(path, backlog: 1024, mode: nil, **options, &block)
+      raise UsageError, "listen_unix needs a block" unless block
+
+      Server.new(Listener.unix(Machine.current, path, backlog, mode), **options, &block)
+    end
+  end
+
+  # A listening socket: how it is made, and its end.
+  #
+  # @api private
+  class Listener
+    # Where other processes accept as well, none is accepted ahead; else as many as the machine likes.
+    attr_reader :machine, :descriptor, :address, :ahead
+
+    def self.tcp(machine, address, backlog, reuse_port)
+      new(machine, address) do |descriptor|
+        machine.setsockopt(descriptor, ::Socket::SOL_SOCKET, ::Socket::SO_REUSEADDR, true)
+        machine.setsockopt(descriptor, ::Socket::SOL_SOCKET, ::Socket::SO_REUSEPORT, true) if reuse_port
+        machine.bind(descriptor, address)
+        machine.listen(descriptor, backlog)
+      end
+    end
+
+    def self.unix(machine, path, backlog, mode)
+      address = Addrinfo.unix(path)
+      new(machine, address) do |descriptor|
+        bind_unix(machine, descriptor, address)
+        File.chmod(mode, path) if mode
+        machine.listen(descriptor, backlog)
+      end
+    end
+
+    # Nobody listens on what refuses a connection.
+    def self.bind_unix(machine, descriptor, address)
+      machine.bind(descriptor, address)
+    rescue Errno::EADDRINUSE
+      raise unless File.socket?(address.unix_path) && left_over?(machine, address)
+
+      File.unlink(address.unix_path)
+      machine.bind(descriptor, address)
+    end
+
+    def self.left_over?(machine, address)
+      machine.close(Net.connect(machine, address))
+      false
+    rescue Errno::ECONNREFUSED
+      true
+    end
+    private_class_method :bind_unix, :left_over?
+
+    # Of a socket that another process listens on as well: the file of a Unix socket is not ours to remove.
+    def self.shared(machine, descriptor)
+      machine.__send__(:own_listener, descriptor)
+      new(machine, nil, descriptor)
+    end
+
+    def initialize(machine, address, descriptor = nil)
+      @machine = machine
+      @descriptor = descriptor || machine.socket(address.afamily, :STREAM)
+      yield @descriptor unless descriptor
+      @address = local_address
+      @ahead = descriptor ? { ahead: 0 } : {}
+      @file = SocketFile.of(@address) unless descriptor
+    rescue Exception
+      machine.close(@descriptor) if @descriptor
+      raise
+    end
+
+    # A connection that waits in a socket which others have, too; nil when there is none, or it is not to be had.
+    def take
+      return if @ahead.empty? || !@descriptor
+
+      connection, = socket.accept_nonblock(exception: false)
+      return if connection == :wait_readable
+
+      connection.autoclose = false
+      connection.fileno
+    rescue SystemCallError
+      nil
+    end
+
+    def close
+      return unless @descriptor
+
+      descriptor, @descriptor = @descriptor, nil
+      @file&.remove
+      @machine.close(descriptor)
+    end
+
+    private
+
+    def local_address = socket.local_address
+
+    def socket = ::Socket.for_fd(@descriptor).tap { |socket| socket.autoclose = false }
+  end
+  private_constant :Listener
+
+  # Accepts connections and runs a block for each, in a strand of its own. See {Ringspun.listen_tcp}, {Ringspun.listen_unix}.
+  #
+  # What goes wrong in one connection ends that connection. That a peer went away, sent too much or nothing in time is no news;
+  # any other error is told to `on_error`. When descriptors or memory run out, it accepts none for a while and goes on.
+  class Server
+    # What the other side or the time has done.
+    PEERS_FAULTS = [Errno::ECONNRESET, Errno::EPIPE, Errno::ETIMEDOUT, EndOfStreamError, TimeoutError, LimitError,
+                    TruncatedStreamError, TLSSessionError].freeze
+
+    # What accept(2) says when there is no room for one more: none is lost, they wait in the kernel.
+    EXHAUSTED = [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM].freeze
+
+    # That one was gone before it was accepted.
+    PASSED = [Errno::ECONNABORTED, Errno::EPROTO, Errno::ENETDOWN, Errno::EHOSTUNREACH, Errno::ENETUNREACH].freeze
+
+    PAUSES = (0.01..1.0)
+    CLOSE_SECONDS = 5
+    private_constant :PEERS_FAULTS, :EXHAUSTED, :PASSED, :PAUSES, :CLOSE_SECONDS
+
+    # @param listener [Listener]
+    # @param max_connections [Integer] while there are so many, the next ones wait in the kernel
+    # @param first_byte [Numeric, nil] seconds in which a connection must send something; nil for protocols in which the server
+    #   speaks first
+    # @param tls [Hash, OpenSSL::SSL::SSLContext, nil] see {TLS.server_context}; the handshake has the same time as the first
+    #   byte, or 30 seconds; nil: in clear text
+    # @param on_error [#call, nil] told error and stream; nil: a warning
+    # @param stream_options those of {Stream#initialize}
+    # @api private
+    def initialize(listener, max_connections: 10_000, first_byte: 30, tls: nil, on_error: nil, **stream_options, &block)
+      @listener = listener
+      @machine = listener.machine
+      @max_connections = max_connections
+      @first_byte = first_byte
+      @tls = tls && TLS.__send__(:server, tls)
+      @on_error = on_error || method(:warn_of)
+      @stream_options = stream_options
+      Stream.new(listener.descriptor, **stream_options) # what is wrong with them is told here and not to the first connection
+      @block = block
+      @strands = {}
+      @change = Condition.new
+      @pause = PAUSES.begin
+      @stopping = false
+      @strand = @machine.spin { serve }
+      begin_serving
+    rescue Exception
+      listener.close
+      raise
+    end
+
+    # @return [Addrinfo] where it listens
+    # @since 0.1.0
+    def address = @listener.address
+
+    # @return [Integer] the TCP port
+    # @since 0.1.0
+    def port = address.ip_port
+
+    # @return [Integer] connections now
+    # @since 0.1.0
+    def connections = @strands.size
+
+    # For blocks that serve one request after the other: whether this one should be the last.
+    #
+    # @return [Boolean] whether {#stop} was called
+    # @since 0.1.0
+    def stopping? = @stopping
+
+    # Stops listening, and waits until the connections have ended. Those that have not in time are cancelled.
+    #
+    # May switch strands.
+    #
+    # @param within [Numeric, nil] seconds for the connections; nil: as long as they take
+    # @return [Integer] how many were cancelled
+    # @since 0.1.0
+    def stop(within: 10)
+      @stopping = true
+      @machine.terminate(@strand)
+      end_of(@strand)
+      @listener.close
+      deadline = within && (now + within)
+      @change.wait(timeout: deadline && [deadline - now, 0].max) until @strands.empty?
+      0
+    rescue TimeoutError
+      cancel_all
+    end
+
+    # Waits until it has stopped.
+    #
+    # May switch strands.
+    #
+    # @return [nil]
+    # @since 0.1.0
+    def wait
+      end_of(@strand)
+      @change.wait until @strands.empty?
+    end
+
+    private
+
+    # A strand that is cancelled before it has begun closes nothing.
+    def begin_serving
+      @machine.yield
+      @listener.close unless @strand.alive?
+    end
+
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+    def end_of(strand)
+      strand.join
+    rescue TerminatedError
+      nil
+    end
+
+    def cancel_all
+      @strands.each_key { |strand| @machine.terminate(strand) }
+      @strands.size.tap { join_all }
+    end
+
+    # One that was cancelled before it ran has not closed its stream.
+    def join_all
+      @strands.to_a.each do |strand, stream|
+        end_of(strand)
+        @strands.delete(strand)
+        close(stream)
+      end
+    end
+
+    def serve
+      accept
+    ensure
+      begin
+        take_rest if @stopping
+      ensure
+        @listener.close
+        Ringspun.shield { join_all } unless @stopping
+      end
+    end
+
+    def accept
+      @machine.accept_each(@listener.descriptor, **@listener.ahead) { |descriptor| welcome(descriptor) }
+    rescue *EXHAUSTED => error
+      warn "ringspun: #{error.message}; no connection is accepted for #{@pause} s" if @pause == PAUSES.begin
+      @machine.sleep(@pause)
+      @pause = [@pause * 2, PAUSES.end].min
+      retry
+    rescue *PASSED
+      retry
+    end
+
+    def welcome(descriptor)
+      stream = Stream.new(descriptor, **@stream_options)
+      @pause = PAUSES.begin
+      begin_strand(stream)
+      stream = descriptor = nil
+      wait_for_room
+    ensure
+      stream ? stream.close : descriptor && @machine.close(descriptor)
+    end
+
+    # Whoever waits in a shared socket when the last one closes it is reset.
+    def take_rest
+      while @strands.size < @max_connections && (descriptor = @listener.take)
+        begin_strand(Stream.new(descriptor, **@stream_options))
+      end
+    end
+
+    # Before the next one is accepted, which another process might have room for. What has been accepted ahead is served, also
+    # when {#stop} has cancelled the strand that accepts.
+    def wait_for_room
+      @change.wait while @strands.size >= @max_connections
+    rescue Cancelled
+      raise unless @stopping
+    end
+
+    # It is counted before it runs, and before anything here can be cancelled.
+    def begin_strand(stream)
+      strand = @machine.spin { attend(stream, strand) }
+      @strands[strand] = stream
+    end
+
+    def attend(stream, strand)
+      serve_one(stream)
+    ensure
+      @strands.delete(strand)
+      @change.broadcast
+    end
+
+    def serve_one(stream)
+      Net.without_delay(@machine, stream.to_io, address)
+      @block.call(stream) if begun?(stream)
+    rescue *PEERS_FAULTS
+      nil
+    rescue StandardError => error
+      @on_error.call(error, stream)
+    ensure
+      close(stream)
+    end
+
+    # That there is no TLS session is the peer's doing as well, but not when the block has such an error with somebody else.
+    def begun?(stream)
+      deadline = @first_byte && (now + @first_byte)
+      stream.accept_tls(@tls, timeout: @first_byte || TLS::HANDSHAKE_SECONDS) if @tls
+      deadline.nil? || !stream.eof?(timeout: [deadline - now, 0].max)
+    rescue HandshakeError
+      false
+    end
+
+    def close(stream)
+      stream.close(timeout: CLOSE_SECONDS)
+    rescue *PEERS_FAULTS
+      nil
+    end
+
+    def warn_of(error, _stream) = warn("ringspun: a connection failed: #{error.full_message(highlight: false)}")
+  end
+end

@@ -1,0 +1,212 @@
+# frozen_string_literal: true
+
+module Ringspun
+  class Stream
+    # A stream for the block, closed after it. Where an error ends the block, what has not left by then is not waited for.
+    #
+    # May switch strands.
+    #
+    # @param io [Integer, IO]
+    # @param options (see #initialize)
+    # @yieldparam stream [Stream]
+    # @return [Object] the block's value
+    # @raise (see #initialize)
+    # @raise (see #close)
+    # @since 0.1.0
+    def self.open(io, **options, &) = new(io, **options).__send__(:lend, &)
+
+    # Begins TLS as the client, on a connection that has been in clear text so far (STARTTLS and the like). What the protocol says
+    # before it is to be read, and no more: bytes that come before their time are refused. When it fails the stream is closed.
+    #
+    # May switch strands.
+    #
+    # @param tls [true, Hash, OpenSSL::SSL::SSLContext] see {TLS.client_context}
+    # @param host [String, nil] whose certificate the server must show; nil: as `tls` says
+    # @param timeout [Numeric, nil] seconds for the handshake
+    # @return [self]
+    # @raise [EarlyBytesError] bytes that nobody has read have come already
+    # @raise [CertificateError] the server cannot show that it is that host
+    # @raise [HandshakeError]
+    # @raise [UsageError, ClosedError, TimeoutError, SystemCallError]
+    # @since 0.1.0
+    def start_tls(tls = true, host: nil, timeout: TLS::HANDSHAKE_SECONDS)
+      begin_client(TLS.__send__(:client, tls, host), timeout)
+    end
+
+    # The same as the server.
+    #
+    # May switch strands.
+    #
+    # @param tls [Hash, OpenSSL::SSL::SSLContext] see {TLS.server_context}
+    # @param timeout [Numeric, nil] seconds for the handshake
+    # @return [self]
+    # @raise (see #start_tls)
+    # @since 0.1.0
+    def accept_tls(tls, timeout: TLS::HANDSHAKE_SECONDS)
+      shake(TLS.__send__(:server, tls), timeout, "accept_tls") { |handshake| handshake.accept }
+    end
+
+    # @return [TLS::Connection, nil] what the handshake has come to; nil without TLS
+    # @since 0.1.0
+    def tls
+      socket = tls_socket
+      @tls ||= TLS::Connection.new(socket, *tls_facts) if socket
+    end
+
+    # Writes it, for several in a row.
+    #
+    # May switch strands.
+    #
+    # @param string [String]
+    # @return [self]
+    # @raise (see #write)
+    # @since 0.1.0
+    def <<(string)
+      write(string)
+      self
+    end
+
+    # @return [String] the class, and what it is over
+    # @since 0.1.0
+    def inspect
+      return "#<#{self.class} (closed)>" if closed?
+
+      "#<#{self.class} over #{"#{tls.version} on " if tls}#{to_io.inspect}>"
+    end
+
+    # Passes on what comes to another stream or descriptor, until this one ends or so many bytes have gone. First goes what this
+    # stream has buffered and, to a stream, what was written there; nobody else should write there meanwhile. Where the kernel
+    # can, the bytes never come into the program (splice(2)).
+    #
+    # Cut short by a cancellation, a timeout or an error, it leaves the rest in this stream, for the next who reads or copies.
+    #
+    # May switch strands.
+    #
+    # @param other [Stream, Integer, IO]
+    # @param length [Integer, nil] bytes; nil: all until the end
+    # @param timeout [Numeric, nil] seconds in which something must come, or be taken; unless told, the stream's own
+    # @return [Integer] bytes that were passed on; fewer than `length` when the stream has ended
+    # @raise [UsageError, ClosedError, TimeoutError, SystemCallError]
+    # @since 0.1.0
+    def copy_to(other, length = nil, timeout: nil)
+      unless length.nil? || (length.is_a?(Integer) && !length.negative?)
+        raise UsageError, "copy_to: the length must be an Integer and not negative, or nil, got #{length.inspect}"
+      end
+
+      Copy.new(self, other, length, timeout).call
+    end
+
+    # One {#copy_to}.
+    #
+    # @api private
+    class Copy
+      def initialize(stream, other, length, timeout)
+        @stream = stream
+        @other = other
+        @limits = timeout ? { timeout: timeout } : {}
+        @timeout = timeout
+        @left = length
+        @done = 0
+        raise UsageError, "copy_to: a stream cannot be copied to itself" if other.equal?(stream)
+      end
+
+      def call
+        nil until all? || hand_on.zero?
+        flush
+        return @done if all?
+
+        spliced = splice
+        return @done + spliced if spliced
+
+        hand_on until all? || @stream.eof?(**@limits)
+        flush
+        @done
+      end
+
+      private
+
+      def all? = @left&.zero?
+
+      # What is buffered. Taken only when the other side has it.
+      def hand_on
+        written = @other.is_a?(Stream) ? to_stream : to_descriptor
+        @done += written
+        @left -= written if @left
+        written
+      end
+
+      def to_stream
+        @stream.__send__(:pass_on, @other, @left, @timeout).tap { @other.write("", **@limits) }
+      end
+
+      def to_descriptor
+        bytes = @stream.__send__(:buffered, @left, @timeout)
+        return 0 if bytes.empty?
+
+        written = @timeout ? Machine.current.timeout(@timeout) { write(bytes) } : write(bytes)
+        @stream.skip(written)
+        written
+      end
+
+      def write(bytes) = Machine.current.write(@other, bytes)
+
+      def flush
+        if @other.is_a?(Stream)
+          @other.flush(**@limits)
+        elsif @other.is_a?(IO)
+          @other.flush
+        end
+      end
+
+      def splice
+        return if @other.is_a?(Stream) && !@other.__send__(:plain?)
+
+        @stream.__send__(:splice_to, @other.is_a?(Stream) ? @other.to_io : @other, @left, @timeout)
+      end
+    end
+    private_constant :Copy
+
+    # What a handshake is refused with; the stream is what it was.
+    NOT_BEGUN = [EarlyBytesError, UsageError, UnsupportedError].freeze
+    private_constant :NOT_BEGUN
+
+    private
+
+    def begin_client(client, timeout = nil)
+      shake(client.context, timeout, "start_tls") { |handshake, io| handshake.connect(client, port_of(io)) }
+    end
+
+    def shake(context, timeout, what)
+      machine = Machine.current
+      flush
+      io = begin_tls
+      Net.within(machine, timeout, "#{what}: the handshake was not done") do
+        use_tls(TLS.__send__(:shake, machine, io, context) { |handshake| yield(handshake, io) })
+      end
+      self
+    rescue Exception => error
+      close_at_once unless io.nil? && NOT_BEGUN.any? { |kind| kind === error }
+      raise
+    end
+
+    def port_of(io)
+      address = io.remote_address
+      address.ip? ? address.ip_port : address.unix_path
+    end
+
+    def lend
+      yield self
+    rescue Exception
+      close_at_once
+      raise
+    ensure
+      close
+    end
+
+    def close_at_once
+      close(timeout: 0)
+    rescue Error, SystemCallError
+      nil # the block's error is the one that counts
+    end
+  end
+end

@@ -1,0 +1,113 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module TLS
+    # Contexts out of options, and those of clients kept by their options, for a store of the system's takes milliseconds to read.
+    #
+    # @api private
+    module Context
+      COMMON = %i[ca verify cert key alpn min_version].freeze
+      VERSIONS = { TLS1_2: OpenSSL::SSL::TLS1_2_VERSION, TLS1_3: OpenSSL::SSL::TLS1_3_VERSION }.freeze
+      KEPT = 32
+      private_constant :COMMON, :VERSIONS, :KEPT
+
+      @clients = {}
+
+      class << self
+        def client(options)
+          check(options)
+          context = make(options)
+          context.verify_mode = verify?(options) ? OpenSSL::SSL::VERIFY_PEER : OpenSSL::SSL::VERIFY_NONE
+          context.verify_hostname = verify?(options)
+          context.cert_store = Certificates.store(options[:ca]) if verify?(options)
+          context.alpn_protocols = protocols(options) if options[:alpn]
+          Sessions.attach(context)
+          context
+        end
+
+        def kept_client(options)
+          context = @clients.delete(options) || client(options)
+          @clients[options.dup.freeze] = context
+          @clients.shift if @clients.size > KEPT
+          context
+        end
+
+        def server(options)
+          check(options)
+          raise UsageError, "tls: a server needs cert: and key:" unless options[:cert]
+
+          context = make(options)
+          ask_clients(context, options)
+          select_protocol(context, protocols(options)) if options[:alpn]
+          context
+        end
+
+        private
+
+        def verify?(options) = options[:verify] != false
+
+        def check(options)
+          unknown = options.keys - COMMON
+          return if unknown.empty?
+
+          raise UsageError, "tls: unknown option #{list(unknown)}; there are #{list(COMMON)}"
+        end
+
+        def list(names) = names.map(&:inspect).join(", ")
+
+        def make(options)
+          context = OpenSSL::SSL::SSLContext.new
+          context.min_version = version(options[:min_version] || :TLS1_2)
+          context.options |= OpenSSL::SSL::OP_NO_COMPRESSION
+          context.options |= OpenSSL::SSL::OP_ENABLE_KTLS if defined?(OpenSSL::SSL::OP_ENABLE_KTLS)
+          identify(context, options[:cert], options[:key]) if options[:cert] || options[:key]
+          context
+        end
+
+        def version(name)
+          VERSIONS.fetch(name) do
+            raise UsageError, "tls: min_version is one of #{list(VERSIONS.keys)}, got #{name.inspect}"
+          end
+        end
+
+        def identify(context, cert, key)
+          raise UsageError, "tls: cert: needs key:, and key: needs cert:" unless cert && key
+
+          own, *between = Certificates.all(cert, "cert")
+          raise UsageError, "tls: cert holds no certificate" unless own
+
+          key = Certificates.key(key)
+          raise UsageError, "tls: the key is not that of the certificate #{own.subject}" unless own.check_private_key(key)
+
+          context.add_certificate(own, key, between)
+        end
+
+        def ask_clients(context, options)
+          return context.verify_mode = OpenSSL::SSL::VERIFY_NONE unless options[:ca] || options[:verify]
+          raise UsageError, "tls: to verify clients, say by ca: whose certificates they may show" unless options[:ca]
+
+          context.verify_mode = OpenSSL::SSL::VERIFY_PEER
+          context.verify_mode |= OpenSSL::SSL::VERIFY_FAIL_IF_NO_PEER_CERT if verify?(options)
+          context.cert_store = Certificates.store(options[:ca])
+          context.client_ca = Certificates.all(options[:ca], "ca") unless options[:ca].is_a?(OpenSSL::X509::Store)
+          context.session_id_context = "ringspun" # without one OpenSSL resumes no session of a client that was verified
+        end
+
+        def protocols(options)
+          names = options[:alpn]
+          return names if names.is_a?(Array) && names.all? { |name| name.is_a?(String) && name.bytesize.between?(1, 255) }
+
+          raise UsageError, "tls: alpn is an Array of the protocols' names, as [\"h2\", \"http/1.1\"], got #{names.inspect}"
+        end
+
+        def select_protocol(context, ours)
+          context.alpn_select_cb = lambda do |theirs|
+            ours.find { |name| theirs.include?(name) } ||
+              raise(HandshakeError, "the client speaks #{theirs.join(", ")} (ALPN), and the server only #{ours.join(", ")}")
+          end
+        end
+      end
+    end
+    private_constant :Context
+  end
+end
