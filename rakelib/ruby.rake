@@ -4,6 +4,7 @@
 
 TIDY_TEST = "runtime/test/tidy_test.rb"
 RUNTIME_TESTS = FileList["runtime/test/**/*_test.rb"].exclude(TIDY_TEST).sort
+JOBS_TESTS = FileList["jobs/test/**/*_test.rb"].sort
 BENCH_TESTS = FileList["bench/test/**/*_test.rb"].sort
 TORTURES = FileList["runtime/test/**/*_torture.rb"].sort
 
@@ -31,10 +32,10 @@ end
 desc "The tree's own rules: who may know whom, sizes, blanks"
 test_passes(:tidy) { [test_pass("tidy", [TIDY_TEST])] }
 
-desc "The Ruby tests of the runtime and the bench"
+desc "The Ruby tests of the runtime, the jobs and the bench"
 test_passes(:ruby, :compile) do
   # Apart, because the runtime's test helper watches every test of its process.
-  [*runtime_passes("the runtime"), test_pass("the bench", BENCH_TESTS)]
+  [*runtime_passes("the runtime"), test_pass("the jobs", JOBS_TESTS), test_pass("the bench", BENCH_TESTS)]
 end
 
 desc "The Ruby tests of the runtime on epoll, for hosts where the ones before ran on io_uring"
@@ -72,13 +73,15 @@ test_passes(:rubocop) { [pass("rubocop", "rubocop", "--cache-root", "tmp/rubocop
 
 desc "The signatures"
 test_passes(:rbs) do
-  abort "no test ran: there is no signature under runtime/sig" if FileList["runtime/sig/**/*.rbs"].empty?
+  folders = %w[runtime/sig jobs/sig]
+  empty = folders.select { |folder| FileList["#{folder}/**/*.rbs"].empty? }
+  abort "no test ran: there is no signature under #{empty.join(", ")}" if empty.any?
 
-  [pass("rbs", "rbs", "-I", "runtime/sig", "validate")]
+  [pass("rbs", "rbs", *folders.flat_map { |folder| ["-I", folder] }, "validate")]
 end
 
 desc "The reference, into tmp/doc"
 task :doc do
   sh "yard", "doc", "--quiet", "--db", "tmp/yardoc", "--output-dir", "tmp/doc", "--fail-on-warning",
-     "runtime/lib/**/*.rb", "runtime/ext/ringspun/binding/*.c", verbose: false
+     "runtime/lib/**/*.rb", "jobs/lib/**/*.rb", "runtime/ext/ringspun/binding/*.c", verbose: false
 end

@@ -5,7 +5,7 @@
 require "bundler/setup"
 
 root = File.expand_path("../..", __dir__)
-%w[runtime/test runtime/lib].each { |folder| $LOAD_PATH.unshift(File.join(root, folder)) }
+%w[jobs/test jobs/lib runtime/test runtime/lib].each { |folder| $LOAD_PATH.unshift(File.join(root, folder)) }
 
 files = ARGV.select { |argument| argument.end_with?(".rb") }
 ARGV.replace(ARGV - files)

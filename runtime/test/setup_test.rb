@@ -10,8 +10,8 @@ class SetupTest < Minitest::Test
   include AnyBackend
 
   ROOT = File.expand_path("../..", __dir__)
-  NEEDED = %w[bin Gemfile Gemfile.lock runtime/ringspun.gemspec runtime/lib/ringspun/version.rb runtime/ext
-              rakelib/compile.rake].freeze
+  NEEDED = %w[bin Gemfile Gemfile.lock runtime/ringspun.gemspec jobs/ringspun-jobs.gemspec runtime/lib/ringspun/version.rb
+              runtime/ext rakelib/compile.rake].freeze
 
   FAKE_RUBY = <<~SH
     #!/bin/sh

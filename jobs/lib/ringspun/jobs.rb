@@ -1,0 +1,15 @@
+# frozen_string_literal: true
+
+require "ringspun"
+
+module Ringspun
+  # Background jobs: enqueued from anywhere, run thousands at once in the strands of a worker process, on the Redis and the wire
+  # format of Sidekiq and Exq.
+  module Jobs
+  end
+end
+
+require_relative "jobs/errors"
+require_relative "jobs/config"
+require_relative "jobs/wire"
+require_relative "jobs/storage"

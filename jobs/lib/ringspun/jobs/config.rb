@@ -1,0 +1,138 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    # What a program says about its jobs, once, before it uses them.
+    #
+    #   Ringspun::Jobs.configure do |config|
+    #     config.redis = { url: "redis://localhost:6379/1" }
+    #     config.queues = { "critical" => 5, "default" => 1 }
+    #   end
+    class Config
+      DAY = 86_400
+
+      class << self
+        # @return [Hash{Symbol => Proc}] every setting's name, and what checks a value
+        # @api private
+        def settings = @settings ||= {}
+
+        private
+
+        # The check answers the value as it is kept, or nil when it cannot be.
+        def setting(name, default, expected, &check)
+          settings[name] = check
+          define_method(name) { instance_variable_defined?(:"@#{name}") ? instance_variable_get(:"@#{name}") : default }
+          define_method(:"#{name}=") do |value|
+            kept = check.call(value)
+            raise ConfigError, "#{name} must be #{expected}, got #{value.inspect}" if kept.nil?
+
+            instance_variable_set(:"@#{name}", kept)
+          end
+        end
+
+        def seconds(name, default)
+          setting(name, default, "a positive number of seconds") { |value| value if value.is_a?(Numeric) && value.positive? }
+        end
+
+        def count(name, default, least: 1)
+          setting(name, default, "an integer, #{least} or more") { |value| value if value.is_a?(Integer) && value >= least }
+        end
+
+        def flag(name, default)
+          setting(name, default, "true or false") { |value| value if [true, false].include?(value) }
+        end
+      end
+
+      # @!attribute [rw] redis
+      #   @return [Hash] what RedisClient.config takes, or, with :sentinels, RedisClient.sentinel; without a url:, REDIS_URL
+      setting(:redis, {}.freeze, "a Hash of what RedisClient.config takes") { |value| value.dup.freeze if value.is_a?(Hash) }
+      # @!attribute [rw] namespace
+      #   @return [String] what stands before the name of each key, with a colon; "" as Sidekiq, "exq" as Exq by itself
+      setting(:namespace, "", "a String") { |value| value.dup.freeze if value.is_a?(String) }
+      # @!attribute [rw] milliseconds
+      #   @return [Boolean] write times as Sidekiq 8 does, which Exq cannot read
+      flag(:milliseconds, false)
+
+      # @!attribute [rw] strategy
+      #   @return [Symbol] how jobs are enqueued: :group_commit, :single, :named_pool or :pool
+      setting(:strategy, :group_commit, "one of #{STRATEGIES = %i[group_commit single named_pool pool].freeze}") do |value|
+        value if STRATEGIES.include?(value)
+      end
+      # @!attribute [rw] pool_size
+      #   @return [Integer] connections of :named_pool and :pool
+      count(:pool_size, 5)
+      # @!attribute [rw] pool_timeout
+      #   @return [Numeric] seconds that :pool waits for a connection
+      seconds(:pool_timeout, 5)
+
+      # @!attribute [rw] queues
+      #   @return [Hash{String => Integer}] what a worker serves, with weights; an Array is strict: the first that has jobs
+      setting(:queues, { "default" => 1 }.freeze, "an Array of names, or a Hash of names and weights") { |all| queues_of(all) }
+      # @!attribute [rw] limits
+      #   @return [Hash{String => Integer}] how many jobs of a queue may run at once, in all processes together
+      setting(:limits, {}.freeze, "a Hash of queues and how many of their jobs may run at once") do |value|
+        numbers_of(value) if value.is_a?(Hash)
+      end
+      # @!attribute [rw] concurrency
+      #   @return [Integer] jobs that one process runs at once
+      count(:concurrency, 1000)
+      # @!attribute [rw] processes
+      #   @return [Integer] worker processes
+      count(:processes, 1)
+      # @!attribute [rw] timeout
+      #   @return [Numeric] seconds that running jobs have to end when the worker is to
+      seconds(:timeout, 25)
+
+      # @!attribute [rw] retries
+      #   @return [Integer] how often a job that fails is tried again, unless it says otherwise
+      count(:retries, 25, least: 0)
+      # @!attribute [rw] dead_max
+      #   @return [Integer] dead jobs that are kept
+      count(:dead_max, 10_000)
+      # @!attribute [rw] dead_seconds
+      #   @return [Numeric] how long they are kept
+      seconds(:dead_seconds, 180 * DAY)
+      # @!attribute [rw] deaths
+      #   @return [Integer] how often a job may end its process while it runs alone, until it is dead
+      count(:deaths, 3)
+      # @!attribute [rw] lease
+      #   @return [Numeric] seconds without a heartbeat after which others take over what a process had in flight
+      seconds(:lease, 12)
+      # @!attribute [rw] beat
+      #   @return [Numeric] seconds between heartbeats
+      seconds(:beat, 3)
+      # @!attribute [rw] logger
+      #   @return [Logger, nil] what is told of jobs; nil: as the worker decides
+      setting(:logger, nil, "a Logger") { |value| value if value.respond_to?(:info) }
+
+      def self.queues_of(value)
+        case value
+        when Array then value.map(&:to_s).freeze if value.any? && value.uniq.size == value.size
+        when Hash then numbers_of(value) if value.any?
+        end
+      end
+
+      def self.numbers_of(hash)
+        hash.transform_keys(&:to_s).freeze if hash.values.all? { |number| number.is_a?(Integer) && number.positive? }
+      end
+      private_class_method :queues_of, :numbers_of
+
+      # Sets everything in a Hash, such as a YAML file's.
+      #
+      # @param values [Hash{String, Symbol => Object}]
+      # @return [Config] self
+      # @raise [ConfigError] which names what is unknown
+      # @since 0.1.0
+      def update(values)
+        values.each do |name, value|
+          unless Config.settings.key?(name.to_sym)
+            raise ConfigError, "there is no setting #{name}; there are #{Config.settings.keys.join(", ")}"
+          end
+
+          public_send(:"#{name}=", value)
+        end
+        self
+      end
+    end
+  end
+end

@@ -1,0 +1,30 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    # Everything that this gem raises.
+    class Error < Ringspun::Error; end
+
+    # An option, a configuration file or an argument of the command line says something that cannot be.
+    class ConfigError < Error; end
+
+    # What was to be enqueued is no job: its arguments do not survive JSON, or its options make no sense.
+    class InvalidJobError < Error; end
+
+    # An entry of the storage is no job: no JSON, or without a class, arguments or a jid.
+    class MalformedEntryError < Error; end
+
+    # The storage cannot be reached. Nothing was sent, so nothing has happened.
+    class UnavailableError < Error; end
+
+    # A job was sent and no answer came back: it may be enqueued, or not. Enqueue it again only if it may run twice, or with
+    # `unique_for:`, which makes that safe.
+    class UnknownOutcomeError < Error; end
+
+    # The storage has refused: it is out of memory, read-only, of the wrong type.
+    class StorageError < Error; end
+
+    # No connection of the pool was free in time.
+    class PoolTimeoutError < Error; end
+  end
+end

@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    # What jobs are kept in. This class says what every storage does; {Storage::Redis} and {Storage::Memory} do it, and
+    # test/support/storage_suite.rb proves it of each.
+    #
+    # Every verb takes a batch and does for each of its members all or nothing. Each takes `connection:`, a connection of the
+    # caller's; where the storage is a database that is one with a transaction open, in which it is done then. Without it the
+    # storage uses one of its own. All may switch strands.
+    #
+    # A *node* is who runs jobs: `host:pid:nonce`. What it has fetched is in flight: out of the queue, in a list of the node's
+    # own, until it is acknowledged or has failed. A node has a lease, which it must extend; once that has run out {#recover}
+    # gives what the node had in flight to others.
+    #
+    # Times are the storage's, never those of the caller's clock.
+    class Storage
+      # Into which a job goes that was in flight when its node died: it is run alone, in a process of its own.
+      QUARANTINE = "ringspun-quarantine"
+
+      # A job on its way in. `at`: not before that time, seconds since the epoch; `delay`: not before so many seconds have
+      # gone by. With `lock` it is refused while that unique lock is held; else it takes it, for `lock_seconds`.
+      Push = Struct.new(:queue, :entry, :jid, :at, :delay, :lock, :lock_seconds)
+
+      # A job in flight.
+      Fetched = Struct.new(:queue, :entry)
+
+      # A job in flight that is done. `lock`: the unique lock that it held, which is released if its value is `jid`.
+      Ack = Struct.new(:queue, :entry, :jid, :lock)
+
+      # A job in flight that goes elsewhere: `to` is :retry or :schedule (both after `delay` seconds), :dead, or :queue (at the
+      # front of the queue `new_queue`, or where it was fetched from), as `new_entry`. `lock` as in {Ack}, nil: it is kept.
+      Failure = Struct.new(:queue, :entry, :jid, :to, :new_entry, :delay, :lock, :new_queue)
+
+      # A job that was in flight at a dead node. `to`: :quarantine, or :dead after as many deaths alone as it is allowed.
+      Recovered = Struct.new(:node, :queue, :entry, :to)
+
+      # --- on their way in ---
+
+      # push(pushes, connection: nil) -> nil when all are stored; else an Array with a member for each: nil (stored), the jid of
+      # who holds its lock (String), or an Error of ours. A push with a lock that this very jid holds counts as stored: it has
+      # been here before.
+      #   Raises UnavailableError (nothing was sent) or UnknownOutcomeError (no answer came).
+
+      # --- running them ---
+
+      # fetch(node, queues, max, limits: {}, connection: nil) -> Array<Fetched>, at most `max`, of the first queue as long as
+      # it has some, then of the next. Paused queues are passed over. `limits`: queue => how many may be in flight at all
+      # nodes together.
+      #
+      # wait(node, queue, seconds, connection: nil) -> Fetched or nil: the next one of that queue, as soon as there is one.
+      # Looks neither at pauses nor limits.
+      #
+      # begin_alone(node, fetched, connection: nil) -> Integer: counts one more run of a job from the quarantine, which its
+      # Ack or Failure forgets again; what is returned is how many runs, this one included, have begun and not ended.
+      #
+      # ack(node, acks, connection: nil), fail(node, failures, connection: nil) -> Array<Boolean>, one for each. false: it was
+      # not in flight at this node any more, for it has been taken away; then nothing was done.
+      #
+      # due(limit, connection: nil) -> [how many jobs were moved from schedule and retry into their queues, seconds until the
+      # next is due, or nil]. What is no job goes to the dead ones.
+
+      # --- nodes ---
+
+      # extend(nodes, seconds, connection: nil) -> Array<Boolean>: registers them if need be, and their leases last for so
+      # many seconds from now on. false: it had a lease that ran out, so what it had in flight may be somebody else's by now.
+      #
+      # recover(limit, deaths: 3, connection: nil) -> Array<Recovered>: of nodes whose lease has run out.
+      #
+      # leave(node, connection: nil): the node has ended well. What it still had in flight goes back in front of its queues.
+      #
+      # announce(node, info, work, connection: nil), retract(node): what dashboards show of it. `info`: a Hash; `work`: an
+      # Array of [slot, queue, entry, began at].
+      #
+      # signal(node, message), signals(node) -> Array<String>: messages to a node, each read once.
+
+      # --- looking and mending ---
+
+      # stats -> Hash of Integers: processed, failed, enqueued, scheduled, retries, dead, in_flight, nodes; and queues: name
+      # => size.
+      # nodes -> Array<Hash>: what was announced, with "identity" and "busy".
+      # list(queue, from, count) -> Array<String>, the next one to be fetched first.
+      # scan(set, from, count) -> Array<[String, Float]> of :schedule, :retry or :dead, the earliest first.
+      # remove(place, entries) -> Array<Boolean>; a place is a queue's name or one of those Symbols.
+      # retry_now(set, entries) -> Array<Boolean>: into their queues.
+      # counters(processed: 0, failed: 0): adds to what stats tells.
+      # trim_dead(count, seconds): forgets those that are too many, and those that have been there for longer.
+      # pause(queue), resume(queue), paused -> Array<String>.
+      # lock(token, jid, seconds) -> nil, or the jid of who holds it; unlock(token, jid) -> Boolean: whether it was that
+      # jid's.
+      # time -> Float
+      # close: of its connections.
+    end
+  end
+end

@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+require "json"
+require "securerandom"
+
+module Ringspun
+  module Jobs
+    # The form in which jobs stand in the storage, which Sidekiq and Exq share: an *entry* is the JSON text, a *job* the Hash that
+    # it stands for, with String keys. Unknown fields are kept. An entry that was fetched is never made anew from its job, for it
+    # is acknowledged by its bytes.
+    module Wire
+      # Since when a number must be in milliseconds to be a time at all: seconds would be in the year 5138.
+      MILLISECONDS_FROM = 100_000_000_000
+
+      module_function
+
+      # @param entry [String]
+      # @return [Hash]
+      # @raise [MalformedEntryError]
+      # @since 0.1.0
+      def parse(entry)
+        job = JSON.parse(entry)
+        raise MalformedEntryError, "the entry is no JSON object" unless job.is_a?(Hash)
+
+        check(job)
+        job
+      rescue JSON::ParserError, EncodingError => error
+        raise MalformedEntryError, "the entry is no JSON: #{error.message.scrub[0, 200]}"
+      end
+
+      # @param job [Hash]
+      # @return [String]
+      # @since 0.1.0
+      def dump(job) = JSON.generate(job)
+
+      # A time as all readers take it: seconds with a fraction part. Sidekiq takes a whole number for milliseconds, Exq takes all
+      # numbers for seconds.
+      #
+      # @param seconds [Numeric] since the epoch
+      # @param milliseconds [Boolean] in Sidekiq 8's form, which Exq cannot read
+      # @return [Float, Integer]
+      # @since 0.1.0
+      def time(seconds, milliseconds: false) = milliseconds ? (seconds * 1000).round : seconds.to_f
+
+      # Reads a time in any of the forms.
+      #
+      # @param value [Numeric, nil]
+      # @return [Float, nil] seconds since the epoch
+      # @since 0.1.0
+      def seconds(value)
+        return unless value.is_a?(Numeric)
+
+        value >= MILLISECONDS_FROM ? value / 1000.0 : value.to_f
+      end
+
+      # @return [String] 24 hexadecimal digits
+      # @since 0.1.0
+      def new_jid = SecureRandom.hex(12)
+
+      def check(job)
+        { "class" => String, "args" => Array, "jid" => String, "queue" => String }.each do |field, type|
+          next if job[field].is_a?(type)
+          next if field == "queue" && job[field].nil?
+
+          raise MalformedEntryError, "the entry's #{field} is #{job.key?(field) ? job[field].inspect[0, 100] : "missing"}"
+        end
+      end
+      private_class_method :check
+    end
+  end
+end

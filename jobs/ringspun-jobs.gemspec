@@ -1,0 +1,23 @@
+# frozen_string_literal: true
+
+require_relative "../runtime/lib/ringspun/version"
+
+Gem::Specification.new do |spec|
+  spec.name = "ringspun-jobs"
+  spec.version = Ringspun::VERSION
+  spec.authors = ["Ringspun contributors"]
+  spec.summary = "Background jobs in strands, on the wire format of Sidekiq and Exq."
+  spec.description = "Enqueues by group commit and runs thousands of jobs at once in one process, on the Redis and the job " \
+                     "format that Sidekiq and Exq use, and loses none of them."
+  spec.license = "MIT"
+  spec.required_ruby_version = ">= 3.3"
+
+  spec.add_dependency "redis-client", "~> 0.22" # speaks to Redis: TLS, Sentinel, Unix sockets, the protocol
+  spec.add_dependency "ringspun", Ringspun::VERSION # strands, and the scheduler that makes redis-client wait in them
+
+  spec.files = Dir.chdir(__dir__) { Dir["{exe,lib,sig}/**/*"].select { |path| File.file?(path) }.sort }
+  spec.bindir = "exe"
+  spec.executables = ["ringspun-jobs"]
+  spec.require_paths = ["lib"]
+  spec.metadata = { "rubygems_mfa_required" => "true" }
+end

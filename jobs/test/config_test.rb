@@ -1,0 +1,33 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+
+class ConfigTest < Minitest::Test
+  include AnyBackend
+
+  def config = @config ||= Ringspun::Jobs::Config.new
+
+  def test_has_defaults
+    assert_equal [1000, 1, 25, 12, 3, 25, :group_commit, "", { "default" => 1 }],
+                 [config.concurrency, config.processes, config.timeout, config.lease, config.beat, config.retries,
+                  config.strategy, config.namespace, config.queues]
+  end
+
+  def test_is_set_as_a_whole
+    config.update("concurrency" => 5, namespace: "exq", queues: %w[a b])
+    assert_equal [5, "exq", %w[a b]], [config.concurrency, config.namespace, config.queues]
+  end
+
+  def test_says_what_it_wanted
+    wrong = { concurrency: 0, timeout: -1, strategy: :fast, queues: [], limits: { a: 0 }, milliseconds: 1, redis: "redis://" }
+    wrong.each do |name, value|
+      error = assert_raises(Ringspun::Jobs::ConfigError) { config.update(name => value) }
+      assert_match(/\A#{name} must be .*, got #{Regexp.escape(value.inspect)}\z/, error.message)
+    end
+  end
+
+  def test_names_what_there_is
+    error = assert_raises(Ringspun::Jobs::ConfigError) { config.update("concurency" => 5) }
+    assert_match(/no setting concurency; there are redis, namespace/, error.message)
+  end
+end

@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+
+class WireTest < Minitest::Test
+  include AnyBackend
+
+  Wire = Ringspun::Jobs::Wire
+
+  ENTRY = '{"class":"Mail","args":[1,"a"],"queue":"default","jid":"0123456789abcdef01234567","tags":["x"],"retry":true}'
+
+  def test_unknown_fields_are_kept
+    job = Wire.parse(ENTRY)
+    assert_equal ["x"], job["tags"]
+    assert_equal ENTRY, Wire.dump(job)
+  end
+
+  def test_what_is_no_job_is_refused
+    refused = { "" => /no JSON/, "[]" => /no JSON object/, "{" => /no JSON/, "\xff" => /no JSON/,
+                ENTRY.sub('[1,"a"]', "1") => /args is 1/, ENTRY.sub('"jid"', '"id"') => /jid is missing/,
+                ENTRY.sub('"Mail"', "null") => /class is nil/ }
+    refused.each do |entry, reason|
+      error = assert_raises(Ringspun::Jobs::MalformedEntryError, entry) { Wire.parse(entry) }
+      assert_match reason, error.message
+    end
+  end
+
+  def test_times_are_read_by_their_size
+    assert_in_delta 1_795_288_827.25, Wire.seconds(1_795_288_827.25)
+    assert_in_delta 1_795_288_827.0, Wire.seconds(1_795_288_827)
+    assert_in_delta 1_795_288_827.25, Wire.seconds(1_795_288_827_250)
+    assert_nil Wire.seconds("yesterday")
+  end
+
+  def test_times_are_written_so_that_everybody_reads_them
+    assert_equal "1795288827.0", JSON.generate(Wire.time(1_795_288_827))
+    assert_equal "1795288827250", JSON.generate(Wire.time(1_795_288_827.25, milliseconds: true))
+  end
+
+  def test_no_jid_comes_twice
+    jids = Array.new(1000) { Wire.new_jid }
+    assert_equal 1000, jids.uniq.size
+    jids.each { |jid| assert_match(/\A\h{24}\z/, jid) }
+  end
+end
