@@ -96,6 +96,7 @@ module Ringspun
       @names = names.map { |name| name_of(name) }.uniq
       @pid = Process.pid
       @came = []
+      @turn = Ringspun::Mutex.new
       @reader, @writer = @machine.pipe
       @bell = IO.for_fd(@writer, "w", autoclose: false)
       @names.each { |name| Signals.__send__(:subscribe, self, name) }
@@ -118,7 +119,7 @@ module Ringspun
       yield next_signal(timeout: timeout) until closed?
     end
 
-    # Waits for the next one. Cancelled or out of time, it has lost none.
+    # Waits for the next one. Cancelled or out of time, it has lost none. Of several strands that wait each gets another one.
     #
     # May switch strands.
     #
@@ -128,9 +129,8 @@ module Ringspun
     # @raise [ClosedError] once they are closed, and in a forked child
     # @since 0.1.0
     def next_signal(timeout: nil)
-      raise ClosedError, "the signals are closed; a forked child has none of its parent's" if closed?
-
-      Net.within(@machine, timeout, "signals: none came") { @machine.read(@reader, +"", 1) while @came.empty? }
+      reader
+      Net.within(@machine, timeout, "signals: none came") { wait } if @came.empty?
       @came.shift
     end
 
@@ -162,6 +162,17 @@ module Ringspun
     def inspect = "#<#{self.class} #{@names.join(" ")}#{" (closed)" if closed?}>"
 
     private
+
+    def reader
+      raise ClosedError, "the signals are closed; a forked child has none of its parent's" if closed?
+
+      @reader
+    end
+
+    # One listens for all: what one has heard another may have taken.
+    def wait
+      @turn.synchronize { @machine.read(reader, +"", 1) while @came.empty? }
+    end
 
     # A pipe that is full has rung often enough.
     def came(name)

@@ -113,6 +113,7 @@ module Ringspun
       @found = {}
       @raw = []
       @events = []
+      @turn = Ringspun::Mutex.new # one fetches for all, and has both halves of a move
       @ended = false
       open
     rescue TypeError, ArgumentError => error
@@ -136,7 +137,7 @@ module Ringspun
       end
     end
 
-    # Waits for the next event. Cancelled or out of time, it has lost none.
+    # Waits for the next event. Cancelled or out of time, it has lost none. Of several strands that wait each gets another one.
     #
     # May switch strands.
     #
@@ -149,7 +150,7 @@ module Ringspun
       descriptor
       return @events.shift unless @events.empty?
 
-      Net.within(@machine, timeout, "watch: no event") { fetch while @events.empty? && !@ended }
+      Net.within(@machine, timeout, "watch: no event") { @turn.synchronize { fetch while @events.empty? && !@ended } }
       @events.shift
     end
 

@@ -96,6 +96,25 @@ class SignalsTest < IOCase
     assert_equal Signal.list["TERM"], answer.status.termsig
   end
 
+  def test_several_strands_wait
+    on_machine do |machine|
+      signals = Ringspun.signals(:USR1, :USR2)
+      strands = [waiting(/read/) { signals.next_signal }, waiting(/mutex/i) { signals.next_signal }]
+      %i[USR1 USR2].each { |name| send_signal(name) }
+      assert_equal %i[USR1 USR2], machine.await(*strands).sort
+      signals.close
+    end
+  end
+
+  def test_closed_while_several_wait
+    on_machine do
+      signals = Ringspun.signals(:USR1)
+      strands = [waiting(/read/) { signals.next_signal }, waiting(/mutex/i) { signals.next_signal }]
+      signals.close
+      strands.each { |strand| assert_raises(Ringspun::ClosedError) { strand.await } }
+    end
+  end
+
   def test_closed_meanwhile
     on_machine do
       signals = Ringspun.signals(:USR1)

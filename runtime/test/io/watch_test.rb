@@ -135,6 +135,24 @@ class WatchTest < IOCase
     end
   end
 
+  # The kernel tells of both at once, so one strand fetches what the other waits for.
+  def test_several_strands_wait
+    on_watch(:created) do |watch|
+      strands = [waiting(/read/) { watch.next_event(timeout: 20).name }, waiting(/mutex/i) { watch.next_event(timeout: 20).name }]
+      %w[a b].each { |name| File.write(path(name), "") }
+      assert_equal %w[a b], @machine.await(*strands).sort
+    end
+  end
+
+  def test_closed_while_several_wait
+    on_machine do
+      watch = Ringspun.watch(@folder)
+      strands = [waiting(/read/) { watch.next_event }, waiting(/mutex/i) { watch.next_event }]
+      watch.close
+      strands.each { |strand| assert_raises(Ringspun::ClosedError) { strand.await } }
+    end
+  end
+
   def test_closed_meanwhile
     on_machine do
       watch = Ringspun.watch(@folder)
