@@ -111,13 +111,16 @@ module Ringspun
       end
 
       def call
-        nil until all? || hand_on.zero?
-        flush
-        return @done if all?
+        loop do
+          nil until all? || hand_on.zero?
+          flush
+          return @done if all?
 
-        spliced = splice
-        return @done + spliced if spliced
-
+          # Nothing is spliced as well when somebody has peeked meanwhile, so that some is buffered again.
+          spliced = splice or break
+          count(spliced)
+          return @done if all? || @stream.eof?(**@limits)
+        end
         hand_on until all? || @stream.eof?(**@limits)
         flush
         @done
@@ -127,13 +130,14 @@ module Ringspun
 
       def all? = @left&.zero?
 
-      # What is buffered. Taken only when the other side has it.
-      def hand_on
-        written = @other.is_a?(Stream) ? to_stream : to_descriptor
-        @done += written
-        @left -= written if @left
-        written
+      def count(bytes)
+        @done += bytes
+        @left -= bytes if @left
+        bytes
       end
+
+      # What is buffered. Taken only when the other side has it.
+      def hand_on = count(@other.is_a?(Stream) ? to_stream : to_descriptor)
 
       def to_stream
         @stream.__send__(:pass_on, @other, @left, @timeout).tap { @other.write("", **@limits) }

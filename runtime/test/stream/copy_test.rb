@@ -34,6 +34,23 @@ module StreamCopyTests
     end
   end
 
+  def test_somebody_peeks_before_it_splices
+    on_machine do
+      (source, from), (to, last) = make_streams, make_streams
+      flush = to.method(:flush)
+      to.define_singleton_method(:flush) do |**limits|
+        source.write("more") && source.close unless source.closed?
+        from.peek(2) unless from.eof?
+        flush.call(**limits)
+      end
+      source.write("some ")
+      source.flush
+      assert_equal 9, from.copy_to(to)
+      to.close
+      assert_equal "some more", last.read
+    end
+  end
+
   def test_so_many_bytes
     on_machine do
       (source, from), (to, last) = make_streams, make_streams
