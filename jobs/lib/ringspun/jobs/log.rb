@@ -1,0 +1,129 @@
+# frozen_string_literal: true
+
+require "logger"
+require_relative "log/device"
+require_relative "log/lines"
+
+module Ringspun
+  module Jobs
+    # What is told of jobs: a line when one has ended, a debug line when it starts, and what happens around them, each with names
+    # and values.
+    #
+    #   2026-11-22T20:00:00.000Z INFO pid=4711 jid=b4a577edbccf1d805744efa9 class=MailJob queue=default elapsed=0.012 done
+    #
+    # Behind it stands a Logger. One that {open} has made gets whole lines, which costs least; any other gets them as messages,
+    # without time and pid, and writes them as it does.
+    class Log
+      LEVELS = %i[debug info warn error fatal].freeze
+
+      # A Logger of our lines, whose own methods can be used by jobs.
+      #
+      # @api private
+      class Front < ::Logger
+        attr_reader :device, :lines
+
+        def initialize(device, lines, level)
+          super(device, level:, formatter: lines)
+          @device = device
+          @lines = lines
+        end
+      end
+
+      # @param path [String] a file; "-" is the standard output
+      # @param format [String] "text" or "json"
+      # @param level [String] the least that is told: one of {LEVELS}
+      # @return [Logger] which writes them in turns of the loop, see {Device}
+      # @raise [ConfigError] when the file cannot be opened
+      # @since 0.1.0
+      def self.open(path: "-", format: "text", level: "info")
+        Front.new(Device.new(path), format.to_s == "json" ? JSONLines.new : TextLines.new, level.to_s)
+      end
+
+      # @return [Logger]
+      # @since 0.1.0
+      attr_reader :logger
+
+      # @param logger [Logger] one of {open}'s or any other
+      # @since 0.1.0
+      def initialize(logger)
+        @logger = logger
+        @front = logger if logger.is_a?(Front)
+      end
+
+      # @param job [Hash]
+      # @since 0.1.0
+      def started(job)
+        tell(:debug, "start", fields_of(job)) if @logger.debug?
+      end
+
+      # @param job [Hash]
+      # @param seconds [Float] that it has taken
+      # @since 0.1.0
+      def done(job, seconds)
+        tell(:info, "done", fields_of(job, seconds)) if @logger.info?
+      end
+
+      # @param job [Hash]
+      # @param error [Exception]
+      # @param seconds [Float] that it has taken
+      # @param what [String] becomes of it: "retry in 20 s"
+      # @since 0.1.0
+      def failed(job, error, seconds, what)
+        return unless @logger.warn?
+
+        fields = fields_of(job, seconds)
+        fields[:error] = error.class.name
+        fields[:message] = message_of(error)
+        place = error.backtrace&.first
+        fields[:at] = place if place
+        tell(:warn, "failed: #{what}", fields)
+      end
+
+      # Anything else.
+      #
+      # @param level [Symbol] one of {LEVELS}
+      # @param text [String]
+      # @param fields [Hash{Symbol => Object}]
+      # @since 0.1.0
+      def event(level, text, **fields)
+        tell(level, text, fields) if @logger.public_send(:"#{level}?")
+      end
+
+      # What was told is written when this returns. May switch strands.
+      #
+      # @since 0.1.0
+      def flush = @front&.device&.flush
+
+      # Opens the file anew, after it was moved away. May switch strands.
+      #
+      # @since 0.1.0
+      def reopen
+        @front ? @front.device.reopen : (@logger.reopen if @logger.respond_to?(:reopen))
+      end
+
+      private
+
+      def tell(level, text, fields)
+        if @front
+          @front.device.write(@front.lines.line(level, text, fields))
+          @front.device.flush if %i[error fatal].include?(level)
+        else
+          @logger.public_send(level, TextLines.message(text, fields))
+        end
+      end
+
+      def fields_of(job, seconds = nil)
+        fields = { jid: job["jid"], class: job["wrapped"] || job["class"], queue: job["queue"] }
+        fields[:elapsed] = seconds.round(3) if seconds
+        fields
+      end
+
+      # A message is the job's own code, and may raise.
+      def message_of(error)
+        error.message.to_s.scrub[0, 1000]
+      rescue StandardError => another
+        "its message raises #{another.class}"
+      end
+    end
+  end
+end

@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Log
+      # What lines are written to. In a strand a line only goes to a buffer, and the first one spins a strand that writes them all
+      # once the others have had their turn: one system call for the lines of a turn of the loop. Everywhere else, as on a thread
+      # without a machine, a line is written at once. Lines of one process are in order, and never torn.
+      #
+      # The device of a Logger, so it has `write` and `close`.
+      #
+      # @api private
+      class Device
+        # From so many bytes on who writes a line has to wait until they are out.
+        FULL_BYTES = 256 * 1024
+
+        def initialize(path)
+          @path = path
+          @io = path == "-" ? $stdout : open_file
+          @buffer = +""
+          @pid = Process.pid
+          @lock = ::Mutex.new
+        end
+
+        def write(line)
+          forget_parents unless @pid == Process.pid
+          @buffer << line
+          if @buffer.bytesize >= FULL_BYTES || !(machine = machine_here) then flush
+          elsif !@flusher&.alive? then @flusher = machine.spin { flush }
+          end
+          line.bytesize
+        end
+
+        # May switch strands.
+        def flush
+          forget_parents unless @pid == Process.pid
+          @lock.synchronize { write_out }
+        end
+
+        def reopen
+          flush
+          return if @path == "-"
+
+          fresh = open_file
+          @lock.synchronize { @io.reopen(fresh) }
+        ensure
+          fresh&.close
+        end
+
+        def close
+          flush
+          @io.close unless @path == "-"
+        end
+
+        private
+
+        # A strand that waits for the lock may find that its lines are out.
+        def write_out
+          until @buffer.empty?
+            lines, @buffer = @buffer, +""
+            @io.write(lines)
+            @io.flush
+          end
+        rescue SystemCallError, IOError => error
+          # A log that cannot be written ends no job.
+          warn_once("ringspun-jobs: the log cannot be written: #{error.message}")
+        end
+
+        def warn_once(text)
+          return if @warned
+
+          @warned = true
+          warn text
+        end
+
+        # A strand that another one could follow: a machine that runs.
+        def machine_here
+          return unless Thread.current.thread_variable_get(:ringspun_run)
+
+          machine = Machine.current
+          machine unless machine.closed?
+        end
+
+        # In a forked child: what its parent has not written yet the parent will write.
+        def forget_parents
+          @pid = Process.pid
+          @buffer = +""
+          @lock = ::Mutex.new
+          @flusher = nil
+        end
+
+        def open_file
+          File.open(@path, "a").tap { |file| file.sync = true }
+        rescue SystemCallError => error
+          raise ConfigError, "the log #{@path} cannot be opened: #{error.message}"
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,81 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Ringspun
+  module Jobs
+    class Log
+      # How a line looks. Also the formatter of a Logger, for what jobs themselves have to say.
+      #
+      # @api private
+      class Lines
+        def initialize
+          @second = nil
+        end
+
+        # What a Logger calls.
+        def call(severity, _time, _program, message)
+          text = case message
+                 when String then message
+                 when Exception then message.full_message(highlight: false)
+                 else message.inspect
+                 end
+          line(severity.downcase.to_sym, text.scrub, {})
+        end
+
+        private
+
+        # Most lines of a second have all but three digits in common.
+        def time
+          second, millisecond = Process.clock_gettime(Process::CLOCK_REALTIME, :millisecond).divmod(1000)
+          unless second == @second
+            @prefix = Time.at(second).utc.strftime("%Y-%m-%dT%H:%M:%S.")
+            @second = second
+          end
+          "#{@prefix}#{THOUSANDTHS[millisecond]}"
+        end
+
+        THOUSANDTHS = Array.new(1000) { |number| format("%03dZ", number).freeze }.freeze
+        private_constant :THOUSANDTHS
+      end
+
+      # 2026-11-22T20:00:00.000Z INFO pid=4711 jid=b4a577edbccf1d805744efa9 class=MailJob queue=default elapsed=0.012 done
+      #
+      # @api private
+      class TextLines < Lines
+        def self.message(text, fields) = "#{fields.map { |name, value| "#{name}=#{shown(value)} " }.join}#{text}"
+
+        # As it is, unless a reader could not tell where it ends.
+        def self.shown(value)
+          text = value.is_a?(String) ? value : value.to_s
+          text.empty? || text.match?(/[\s"[:cntrl:]]/) ? text.inspect : text
+        end
+
+        def line(level, text, fields)
+          line = "#{time} #{level.name.upcase} pid=#{Process.pid} "
+          fields.each { |name, value| line << name.name << "=" << TextLines.shown(value) << " " }
+          line << text << "\n"
+        end
+      end
+
+      # {"time":"2026-11-22T20:00:00.000Z","level":"info","pid":4711,"jid":"b4a577edbccf1d805744efa9",...,"text":"done"}
+      #
+      # @api private
+      class JSONLines < Lines
+        def line(level, text, fields)
+          "#{JSON.generate({ time:, level:, pid: Process.pid, **fields.transform_values { |value| shown(value) }, text: })}\n"
+        end
+
+        private
+
+        def shown(value)
+          case value
+          when String then value.scrub
+          when Integer, Float, true, false, nil then value
+          else value.to_s
+          end
+        end
+      end
+    end
+  end
+end

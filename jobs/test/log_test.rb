@@ -1,0 +1,195 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require "stringio"
+require "tempfile"
+
+class LogTest < Minitest::Test
+  include Strands
+
+  Log = Ringspun::Jobs::Log
+  JOB = { "jid" => "b4a5", "class" => "MailJob", "queue" => "default", "args" => [1] }.freeze
+  START = /\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/
+
+  def setup
+    @file = Tempfile.create("log")
+  end
+
+  def teardown
+    @log&.logger&.close
+    @file.close
+    File.unlink(@file.path)
+  end
+
+  def log(**options) = @log ||= Log.new(Log.open(path: @file.path, **options))
+
+  def lines = File.readlines(@file.path, chomp: true)
+
+  # Without what every line begins with.
+  def texts = lines.map { |line| line.sub(/#{START} /o, "").sub(" pid=#{Process.pid}", "") }
+
+  def error_at(place, message = "boom") = RuntimeError.new(message).tap { |error| error.set_backtrace([place]) }
+
+  # --- what is told ---
+
+  def test_a_job_that_is_done
+    log.started(JOB)
+    log.done(JOB, 0.01234)
+    assert_match START, lines.first
+    assert_equal ["INFO jid=b4a5 class=MailJob queue=default elapsed=0.012 done"], texts
+  end
+
+  def test_starts_are_told_at_debug
+    log(level: "debug").started(JOB)
+    assert_equal ["DEBUG jid=b4a5 class=MailJob queue=default start"], texts
+  end
+
+  def test_a_job_that_failed
+    log.failed(JOB, error_at("app.rb:3"), 1.0, "retry in 20 s")
+    assert_equal ["WARN jid=b4a5 class=MailJob queue=default elapsed=1.0 error=RuntimeError message=boom at=app.rb:3 " \
+                  "failed: retry in 20 s"], texts
+  end
+
+  def test_a_failure_whose_message_raises
+    error = Class.new(StandardError) { def message = raise("no") }.new
+    log.failed(JOB, error, 1.0, "dead")
+    assert_match(/message="its message raises RuntimeError" failed: dead\z/, lines.first)
+  end
+
+  def test_what_a_wrapper_runs_is_named
+    log.done(JOB.merge("wrapped" => "Mailer"), 0)
+    assert_match(/class=Mailer /, lines.first)
+  end
+
+  def test_an_event_with_values
+    log.event(:warn, "too late", node: "a:1:b", text: "two words", none: nil, line: "a\nb", quote: '"')
+    assert_equal [%q(WARN node=a:1:b text="two words" none="" line="a\nb" quote="\"" too late)], texts
+  end
+
+  def test_the_level
+    log(level: "warn").done(JOB, 0)
+    log.event(:info, "no")
+    log.event(:error, "yes")
+    assert_equal ["ERROR yes"], texts
+  end
+
+  def test_json
+    log(format: "json").failed(JOB, error_at("app.rb:3", "b\xff".b.force_encoding("UTF-8")), 1.0, "dead")
+    told = JSON.parse(lines.first)
+    assert_match(/#{START}\z/o, told.delete("time"))
+    assert_equal({ "level" => "warn", "pid" => Process.pid, "jid" => "b4a5", "class" => "MailJob", "queue" => "default",
+                   "elapsed" => 1.0, "error" => "RuntimeError", "message" => "b\ufffd", "at" => "app.rb:3",
+                   "text" => "failed: dead" }, told)
+  end
+
+  def test_its_logger_is_a_stock_one
+    log(format: "json").logger.info { "of a job" }
+    log.logger.error(error_at("x.rb:1"))
+    log.logger.debug("not told")
+    assert_equal ["of a job", "x.rb:1: boom (RuntimeError)"], lines.map { |line| JSON.parse(line)["text"].chomp }
+  end
+
+  def test_any_other_logger
+    text = StringIO.new
+    other = Log.new(Logger.new(text, formatter: ->(severity, _, _, message) { "#{severity} #{message}|" }))
+    other.started(JOB)
+    other.done(JOB, 0.5)
+    other.event(:warn, "that", number: 3)
+    [other.flush, other.reopen]
+    assert_equal "DEBUG jid=b4a5 class=MailJob queue=default start|INFO jid=b4a5 class=MailJob queue=default elapsed=0.5 done|" \
+                 "WARN number=3 that|", text.string
+  end
+
+  def test_a_file_that_cannot_be_opened
+    error = assert_raises(Ringspun::Jobs::ConfigError) { Log.open(path: "/nowhere/log") }
+    assert_match(%r{the log /nowhere/log cannot be opened: No such file}, error.message)
+  end
+
+  # --- when it is written ---
+
+  def test_lines_of_a_turn_are_written_together
+    Ringspun.run do |machine|
+      seen = Array.new(3) { |i| machine.spin { 2.times { log.event(:info, i.to_s) }.then { File.size(@file.path) } } }
+      assert_equal [0, 0, 0], machine.await(*seen)
+      yield_until("the lines are written") { lines.size == 6 }
+      assert_equal %w[0 0 1 1 2 2], lines.map { |line| line[-1] }
+    end
+  end
+
+  def test_errors_are_written_at_once
+    Ringspun.run do
+      log.event(:info, "before")
+      log.event(:error, "error")
+      assert_equal ["INFO before", "ERROR error"], texts
+    end
+  end
+
+  def test_outside_of_strands_lines_are_written_at_once
+    log.event(:info, "here")
+    assert_equal ["INFO here"], texts
+    Ringspun.run do
+      log.event(:info, "in a strand")
+      Thread.new { log.event(:info, "on a thread") }.join
+      assert_equal ["INFO here", "INFO in a strand", "INFO on a thread"], texts
+    end
+  end
+
+  def test_a_run_that_ends_leaves_nothing_unwritten
+    Ringspun.run { log.event(:info, "last words") }
+    assert_equal ["INFO last words"], texts
+  end
+
+  # The strand that would have written is cancelled with the others.
+  def test_after_a_cancelled_run_the_next_line_brings_all
+    assert_raises(RuntimeError) do
+      Ringspun.run do
+        log.event(:info, "one")
+        raise "no"
+      end
+    end
+    Ringspun.run { log.event(:info, "two") }
+    assert_equal ["INFO one", "INFO two"], texts
+  end
+
+  def test_a_full_buffer_is_written
+    Ringspun.run do
+      text = "x" * 1000
+      (Log::Device::FULL_BYTES / 1000).times { log.event(:info, text) }
+      refute_empty lines
+    end
+  end
+
+  def test_a_forked_child_does_not_write_what_is_its_parents
+    Ringspun.run do |machine|
+      log.event(:info, "parent")
+      pid = fork do
+        log.event(:info, "child")
+        log.flush
+        exit!(true)
+      end
+      machine.waitid(pid)
+    end
+    assert_equal %w[child parent], lines.map { |line| line[/\w+\z/] }.sort
+  end
+
+  def test_a_file_that_was_moved_away
+    log.event(:info, "old")
+    moved = "#{@file.path}.1"
+    File.rename(@file.path, moved)
+    log.reopen
+    log.event(:info, "new")
+    assert_equal ["INFO new"], texts
+    assert_match(/old$/, File.read(moved))
+  ensure
+    File.unlink(moved)
+  end
+
+  def test_a_full_disk_is_told_once_and_ends_nothing
+    full = Log.new(Log.open(path: "/dev/full"))
+    _, told = capture_io { 3.times { full.done(JOB, 0) } }
+    assert_equal 1, told.lines.size
+    assert_match(/the log cannot be written: No space left/, told)
+  ensure
+    full.logger.close
+  end
+end
