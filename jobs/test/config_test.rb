@@ -30,4 +30,14 @@ class ConfigTest < Minitest::Test
     error = assert_raises(Ringspun::Jobs::ConfigError) { config.update("concurency" => 5) }
     assert_match(/no setting concurency; there are redis, namespace/, error.message)
   end
+
+  def test_has_the_chains_of_middleware
+    config.client_middleware.add(->(*) {})
+    refute_empty config.client_middleware
+    assert_empty config.server_middleware
+  end
+
+  def test_the_process_has_one
+    Ringspun::Jobs.configure { |own| assert_same Ringspun::Jobs.config, own }
+  end
 end

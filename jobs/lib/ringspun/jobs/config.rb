@@ -105,6 +105,14 @@ module Ringspun
       #   @return [Logger, nil] what is told of jobs; nil: as the worker decides
       setting(:logger, nil, "a Logger") { |value| value if value.respond_to?(:info) }
 
+      # @return [Chain] what is called around each job that is enqueued
+      # @since 0.1.0
+      def client_middleware = @client_middleware ||= Chain.new
+
+      # @return [Chain] what is called around each job that a worker runs
+      # @since 0.1.0
+      def server_middleware = @server_middleware ||= Chain.new
+
       def self.queues_of(value)
         case value
         when Array then value.map(&:to_s).freeze if value.any? && value.uniq.size == value.size

@@ -26,5 +26,18 @@ module Ringspun
 
     # No connection of the pool was free in time.
     class PoolTimeoutError < Error; end
+
+    # Raised by {Job#snooze} to end a run. Not a StandardError, because a job's own `rescue => error` must not take it for a
+    # failure.
+    class Snooze < Exception # rubocop:disable Lint/InheritException
+      # @return [Float] seconds until the job runs again
+      # @since 0.1.0
+      attr_reader :seconds
+
+      def initialize(seconds)
+        super("the job sleeps for #{seconds} s; only a worker understands that")
+        @seconds = seconds
+      end
+    end
   end
 end

@@ -1,0 +1,112 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    # What makes a class a job: it can be enqueued, and workers run its method `perform`.
+    #
+    #   class Mail
+    #     include Ringspun::Jobs::Job
+    #     job_options queue: "mail", retry: 5
+    #
+    #     def perform(address, text) = deliver(address, text)
+    #   end
+    #   Mail.perform_async("a@example.org", "Hello")
+    #
+    # A worker makes an instance for each run.
+    module Job
+      def self.included(job_class)
+        super
+        job_class.extend(ClassMethods)
+      end
+
+      # What a job's class says, and how its jobs are enqueued. All of what it says is inherited.
+      module ClassMethods
+        # Says what holds for all jobs of the class, unless one is enqueued with something else by {#set}.
+        #
+        # @param queue [String, Symbol] by itself "default"
+        # @param retry [Boolean, Integer] whether a job that fails is tried again, or how often; by itself true, which is
+        #   {Config#retries} times
+        # @param unique_for [Numeric, nil] seconds for which no second job with the same arguments may be in the same queue
+        # @param unique_until [Symbol, String] what ends that earlier: :success, :start, or only :expiry
+        # @param tags [Array<String>] what dashboards show beside the job
+        # @return [Hash{Symbol => Object}] {#options}
+        # @raise [InvalidJobError] which names what is wrong
+        # @since 0.1.0
+        def job_options(**values)
+          @own_options = own_options.merge(Options.check(values)).freeze
+          forget_options
+          options
+        end
+
+        # @return [Hash{Symbol => Object}] what {#job_options} has said, here and in what this inherits from
+        # @since 0.1.0
+        def options
+          @options ||= (superclass.respond_to?(:job_options) ? superclass.options : Options::DEFAULTS).merge(own_options).freeze
+        end
+
+        # Says how long a job that has failed waits until it is tried again.
+        #
+        # @yieldparam count [Integer] how many times it had been tried again before
+        # @yieldparam error [Exception]
+        # @yieldparam job [Hash] with String keys
+        # @yieldreturn [Numeric, nil] seconds; nil: as by itself
+        # @return [Proc, nil] without a block: what was said, here or in what this inherits from
+        # @since 0.1.0
+        def retry_in(&block)
+          @retry_in = block if block
+          @retry_in || (superclass.retry_in if superclass.respond_to?(:retry_in))
+        end
+
+        # Says what is to be done when a job has failed and is not tried again any more.
+        #
+        # @yieldparam job [Hash] with String keys
+        # @yieldparam error [Exception]
+        # @return [Proc, nil] without a block: what was said, here or in what this inherits from
+        # @since 0.1.0
+        def retries_exhausted(&block)
+          @retries_exhausted = block if block
+          @retries_exhausted || (superclass.retries_exhausted if superclass.respond_to?(:retries_exhausted))
+        end
+
+        private
+
+        def forget_options
+          @options = nil
+          subclasses.each { |job_class| job_class.__send__(:forget_options) }
+        end
+
+        def own_options = @own_options || {}.freeze
+      end
+
+      # @return [String, nil] who this job is; nil outside of a worker
+      # @since 0.1.0
+      attr_reader :jid
+
+      # Ends this run; the job runs again after so many seconds, which does not count as a failure.
+      #
+      # @param seconds [Numeric]
+      # @raise [Snooze] which the worker understands, and no `rescue => error` takes
+      # @raise [InvalidJobError] when that is no number of seconds
+      # @since 0.1.0
+      def snooze(seconds)
+        raise Snooze, Options.seconds(:snooze, seconds)
+      end
+
+      # Whether somebody has cancelled this job. A wait is ended by that; a job that computes must ask.
+      #
+      # @return [Boolean]
+      # @since 0.1.0
+      def cancelled? = @ringspun_cancelled == true
+
+      # For the worker.
+      #
+      # @api private
+      attr_writer :jid
+
+      # For the worker: from now on the job is {#cancelled?}.
+      #
+      # @api private
+      def mark_cancelled = @ringspun_cancelled = true
+    end
+  end
+end

@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    # What can be said of a job beside its class and its arguments: checks it.
+    #
+    # @api private
+    module Options
+      UNTIL = %w[success start expiry].freeze
+
+      module_function
+
+      # @param values [Hash{Symbol => Object}]
+      # @param known [Hash{Symbol => Symbol}] the options that there are, and which method checks a value
+      # @return [Hash{Symbol => Object}] as they are kept
+      # @raise [InvalidJobError] which lists the options that there are
+      def check(values, known = CLASS)
+        values.to_h do |name, value|
+          checker = known.fetch(name) do
+            raise InvalidJobError, "there is no option #{name.inspect}; there are #{known.keys.join(", ")}"
+          end
+          [name, send(checker, name, value)]
+        end
+      end
+
+      # Seconds from now.
+      #
+      # @return [Float]
+      def seconds(name, value)
+        number = number_of(value)
+        number&.finite? ? number : refuse(name, value, "a number of seconds")
+      end
+
+      # Seconds since the epoch.
+      #
+      # @return [Float]
+      def time(name, value)
+        number = number_of(value)
+        number&.finite? ? number : refuse(name, value, "a Time, or seconds since the epoch")
+      end
+
+      def queue(name, value)
+        text = value.is_a?(Symbol) ? value.to_s : value
+        return text.dup.freeze if text.is_a?(String) && !text.empty? && text.encode(Encoding::UTF_8).valid_encoding?
+
+        refuse(name, value, "the name of a queue")
+      rescue EncodingError
+        refuse(name, value, "the name of a queue")
+      end
+
+      def retries(name, value)
+        return value if [true, false].include?(value) || (value.is_a?(Integer) && value >= 0)
+
+        refuse(name, value, "true, false or how often")
+      end
+
+      # nil takes away what the class says.
+      def unique_for(name, value)
+        return if value.nil?
+
+        number = number_of(value)
+        return refuse(name, value, "a positive number of seconds, or nil") unless number&.finite? && number.positive?
+
+        value.is_a?(Integer) ? value : number
+      end
+
+      def unique_until(name, value)
+        UNTIL.include?(value.to_s) ? value.to_s.freeze : refuse(name, value, "one of #{UNTIL.join(", ")}")
+      end
+
+      def text(name, value) = value.is_a?(String) && !value.empty? ? value : refuse(name, value, "a String")
+
+      def texts(name, value)
+        known = value.is_a?(Array) && value.all? { |each| each.is_a?(String) || each.is_a?(Symbol) }
+        known ? value.map { |each| each.to_s.freeze }.freeze : refuse(name, value, "an Array of Strings")
+      end
+
+      # A Time, an ActiveSupport::Duration and their kin are numbers as well.
+      def number_of(value)
+        value.to_f if value.is_a?(Numeric) ? value.real? : value.respond_to?(:to_f) && !value.is_a?(String) && !value.nil?
+      end
+
+      def refuse(name, value, expected)
+        raise InvalidJobError, "#{name} must be #{expected}, got #{value.inspect}"
+      end
+
+      # For a class.
+      CLASS = { queue: :queue, retry: :retries, unique_for: :unique_for, unique_until: :unique_until, tags: :texts }.freeze
+      # For a job.
+      ALL = { **CLASS, unique_token: :text, in: :seconds, at: :time }.freeze
+      DEFAULTS = { queue: "default", retry: true }.freeze
+    end
+    private_constant :Options
+  end
+end
