@@ -32,15 +32,27 @@ module Ringspun
       # front of the queue `new_queue`, or where it was fetched from), as `new_entry`. `lock` as in {Ack}, nil: it is kept.
       Failure = Struct.new(:queue, :entry, :jid, :to, :new_entry, :delay, :lock, :new_queue)
 
-      # A job that was in flight at a dead node. `to`: :quarantine, or :dead after as many deaths alone as it is allowed.
+      # A job that was in flight at a dead node. `to`: :quarantine, or :dead after as many deaths alone as it is allowed, or, if
+      # it is no job at all, :queue.
       Recovered = Struct.new(:node, :queue, :entry, :to)
+
+      # @param config [Config]
+      # @return [Storage] the one that it asks for
+      # @raise [ConfigError]
+      # @since 0.1.0
+      def self.for(config) = Redis.new(config.redis, namespace: config.namespace, milliseconds: config.milliseconds)
+
+      # connect -> a connection for the caller alone, which verbs take as `connection:`; the caller closes it. nil where there is
+      # none to make.
+      #
+      # All verbs raise UnavailableError (nothing was done) and StorageError (it has refused), and those that must not be done
+      # twice UnknownOutcomeError; the others are tried again then. What that means for a verb is said with it.
 
       # --- on their way in ---
 
       # push(pushes, connection: nil) -> nil when all are stored; else an Array with a member for each: nil (stored), the jid of
       # who holds its lock (String), or an Error of ours. A push with a lock that this very jid holds counts as stored: it has
       # been here before.
-      #   Raises UnavailableError (nothing was sent) or UnknownOutcomeError (no answer came).
 
       # --- running them ---
 
@@ -49,13 +61,19 @@ module Ringspun
       # nodes together.
       #
       # wait(node, queue, seconds, connection: nil) -> Fetched or nil: the next one of that queue, as soon as there is one.
-      # Looks neither at pauses nor limits.
+      # Looks neither at pauses nor limits, and may return before the time is over.
+      #
+      # in_flight(node, connection: nil) -> Array<Fetched>: all that the node has. When the answer to a fetch or a wait was lost
+      # (UnknownOutcomeError) it may have got jobs that nobody runs: those that are in here and that it does not know. The lost
+      # command may yet come late, so look again after some seconds.
       #
       # begin_alone(node, fetched, connection: nil) -> Integer: counts one more run of a job from the quarantine, which its
-      # Ack or Failure forgets again; what is returned is how many runs, this one included, have begun and not ended.
+      # Ack or Failure forgets again; what is returned is how many runs, this one included, have begun and not ended. 0: it was
+      # taken away; do not run it.
       #
       # ack(node, acks, connection: nil), fail(node, failures, connection: nil) -> Array<Boolean>, one for each. false: it was
-      # not in flight at this node any more, for it has been taken away; then nothing was done.
+      # not in flight at this node any more, for it has been taken away; then nothing was done. After an UnknownOutcomeError
+      # they may be called again, and false then may also mean that it was done the first time.
       #
       # due(limit, connection: nil) -> [how many jobs were moved from schedule and retry into their queues, seconds until the
       # next is due, or nil]. What is no job goes to the dead ones.
@@ -63,14 +81,17 @@ module Ringspun
       # --- nodes ---
 
       # extend(nodes, seconds, connection: nil) -> Array<Boolean>: registers them if need be, and their leases last for so
-      # many seconds from now on. false: it had a lease that ran out, so what it had in flight may be somebody else's by now.
+      # many seconds from now on. false: it had a lease that ran out, so what it had in flight may be somebody else's by now. Do
+      # this before the first fetch: a node that has fetched and has no lease counts as one whose lease has run out.
       #
       # recover(limit, deaths: 3, connection: nil) -> Array<Recovered>: of nodes whose lease has run out.
       #
       # leave(node, connection: nil): the node has ended well. What it still had in flight goes back in front of its queues.
       #
       # announce(node, info, work, connection: nil), retract(node): what dashboards show of it. `info`: a Hash; `work`: an
-      # Array of [slot, queue, entry, began at].
+      # Array of [slot, queue, entry, began at]. `info` has Sidekiq's keys, all Strings: "hostname", "pid", "started_at", "tag",
+      # "concurrency", "queues", "weights", "labels", "version", "embedded"; and "quiet", "rss" (KB), "rtt_us". Call it every few
+      # seconds; after a minute without it the node is not shown any more.
       #
       # signal(node, message), signals(node) -> Array<String>: messages to a node, each read once.
 
@@ -93,3 +114,6 @@ module Ringspun
     end
   end
 end
+
+require_relative "storage/redis"
+require_relative "storage/memory"

@@ -1,0 +1,215 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Storage
+      # The memory of this process, for tests and for trying things out: what is in it ends with the process. Strands and threads
+      # share it. There are no connections, so `connection:` means nothing to it.
+      class Memory < Storage
+      end
+    end
+  end
+end
+
+require_relative "memory/nodes"
+require_relative "memory/mending"
+
+module Ringspun
+  module Jobs
+    class Storage
+      class Memory
+        include Nodes
+        include Mending
+
+        # @param clock [#call] answers the time in seconds since the epoch
+        # @param milliseconds [Boolean] see {Config#milliseconds}
+        # @since 0.1.0
+        def initialize(clock: -> { Process.clock_gettime(Process::CLOCK_REALTIME) }, milliseconds: false)
+          super()
+          @clock = clock
+          @milliseconds = milliseconds
+          @mutex = Thread::Mutex.new
+          @queues = {} # name => entries, the one that is fetched next last
+          @sets = { schedule: {}, retry: {}, dead: {} } # entry => time
+          @lists = {} # node => queue => entries in flight, the oldest last
+          @leases = {} # node => when its lease ends
+          @locks = {} # token => [jid, when it ends]
+          @paused = {}
+          @recovered = Hash.new(0)
+          @alone = Hash.new(0)
+          @counts = Hash.new(0)
+          @announced = {}
+          @signals = {}
+          @waiting = Hash.new { |all, queue| all[queue] = [] }
+        end
+
+        # @return [nil]
+        # @since 0.1.0
+        def connect = nil
+
+        # @return [nil]
+        # @since 0.1.0
+        def close = nil
+
+        # (see Storage#push)
+        def push(pushes, connection: nil)
+          outcomes = synchronize { pushes.map { |push| push_one(push) } }
+          outcomes if outcomes.any?
+        end
+
+        # (see Storage#fetch)
+        def fetch(node, queues, max, limits: {}, connection: nil)
+          synchronize do
+            register(node)
+            queues.each_with_object([]) do |queue, fetched|
+              next if @paused[queue]
+
+              room = max - fetched.size
+              room = [room, limits[queue] - flying(queue)].min if limits[queue]
+              room.times { fetched << (take(node, queue) || break) }
+            end
+          end
+        end
+
+        # (see Storage#wait)
+        def wait(node, queue, seconds, connection: nil)
+          bell = Thread::Queue.new
+          give_up = now + seconds
+          loop do
+            fetched = synchronize do
+              register(node)
+              @waiting[queue].delete(bell)
+              take(node, queue) || (@waiting[queue] << bell) && nil
+            end
+            return fetched if fetched
+
+            left = give_up - now
+            break unless left.positive? && bell.pop(timeout: left)
+          end
+        ensure
+          synchronize { @waiting[queue].delete(bell) }
+        end
+
+        # (see Storage#ack)
+        def ack(node, acks, connection: nil)
+          done(node, acks) { @counts[:processed] += 1 }
+        end
+
+        # (see Storage#fail)
+        def fail(node, failures, connection: nil)
+          done(node, failures) do |failure|
+            put(failure)
+            next unless %i[retry dead].include?(failure.to)
+
+            @counts[:processed] += 1
+            @counts[:failed] += 1
+          end
+        end
+
+        # (see Storage#due)
+        def due(limit, connection: nil)
+          synchronize do
+            moved = 0
+            sets = @sets.values_at(:retry, :schedule)
+            sets.each do |set|
+              ready = set.select { |_, at| at <= now }.sort_by { |_, at| at }.first(limit)
+              limit -= ready.size
+              ready.each do |entry, _|
+                set.delete(entry)
+                enqueue(entry) ? moved += 1 : @sets[:dead][entry] = now
+              end
+            end
+            first = sets.filter_map { |set| set.each_value.min }.min
+            [moved, first && [first - now, 0.0].max]
+          end
+        end
+
+        private
+
+        def now = @clock.call
+
+        def synchronize(&) = @mutex.synchronize(&)
+
+        def register(node) = @lists[node] ||= {}
+
+        def flying(queue) = @lists.each_value.sum { |lists| lists[queue] ? lists[queue].size : 0 }
+
+        def take(node, queue)
+          entry = @queues[queue]&.pop or return
+          (@lists[node][queue] ||= []).unshift(entry)
+          Fetched.new(queue, entry)
+        end
+
+        def push_one(push)
+          if push.lock
+            holder = hold(push.lock, push.jid, push.lock_seconds)
+            return (holder if holder != push.jid) if holder
+          end
+          at = push.at || (push.delay && now + push.delay)
+          at ? @sets[:schedule][push.entry] = at.to_f : line_up(push.queue, push.entry)
+          nil
+        end
+
+        # nil: it is jid's from now on.
+        def hold(token, jid, seconds)
+          holder, ends = @locks[token]
+          return holder if holder && ends > now
+
+          @locks[token] = [jid, now + seconds]
+          nil
+        end
+
+        def release(token, jid)
+          holder, ends = @locks[token]
+          return false unless holder == jid && ends > now
+
+          @locks.delete(token)
+          true
+        end
+
+        def line_up(queue, entry, front: false)
+          entries = @queues[queue] ||= []
+          front ? entries.push(entry) : entries.unshift(entry)
+          @waiting[queue].shift&.push(true)
+        end
+
+        # Into the queue that the entry names; false: it names none, for it is no job.
+        def enqueue(entry)
+          job = Wire.parse(entry)
+          entry = entry.sub("{") { %({"enqueued_at":#{JSON.generate(Wire.time(now, milliseconds: @milliseconds))},) } unless
+            job.key?("enqueued_at")
+          line_up(job["queue"] || "default", entry)
+          true
+        rescue MalformedEntryError
+          false
+        end
+
+        def done(node, all)
+          synchronize do
+            all.map do |one|
+              list = @lists.dig(node, one.queue)
+              place = list&.rindex(one.entry)
+              next false unless place
+
+              list.delete_at(place)
+              yield one
+              release(one.lock, one.jid) if one.lock
+              @recovered.delete(one.jid)
+              @alone.delete(one.jid)
+              true
+            end
+          end
+        end
+
+        def put(failure)
+          entry = failure.new_entry || failure.entry
+          case failure.to
+          when :queue then line_up(failure.new_queue || failure.queue, entry, front: true)
+          when :dead then @sets[:dead][entry] = now
+          else @sets.fetch(failure.to)[entry] = now + (failure.delay || 0)
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,159 @@
+# frozen_string_literal: true
+
+require "redis-client"
+
+module Ringspun
+  module Jobs
+    class Storage
+      # Redis, or Valkey, from version 7 on.
+      class Redis < Storage
+        # How many connections it has of its own; those that wait at the server are more.
+        CONNECTIONS = 8
+
+        # What one wait at the server lasts at most, in seconds: a process that is frozen leaves nothing waiting that could be
+        # done in its name when its lease has run out.
+        WAIT_SECONDS = 2
+
+        # Seconds that the server may take, unless the options say otherwise.
+        TIMEOUT = 5
+      end
+    end
+  end
+end
+
+require_relative "redis/script"
+require_relative "redis/connection"
+require_relative "redis/pool"
+require_relative "redis/batch"
+require_relative "redis/mending"
+
+module Ringspun
+  module Jobs
+    class Storage
+      class Redis
+        include Mending
+
+        # @param options [Hash] what RedisClient.config takes, or, with :sentinels, RedisClient.sentinel
+        # @param namespace [String] see {Config#namespace}
+        # @param milliseconds [Boolean] see {Config#milliseconds}
+        # @raise [ConfigError]
+        # @since 0.1.0
+        def initialize(options = {}, namespace: "", milliseconds: false)
+          super()
+          @prefix = namespace.empty? ? "" : "#{namespace}:"
+          @milliseconds = milliseconds
+          @config = client_config(options)
+          @pool = Pool.new(CONNECTIONS) { connect }
+        end
+
+        # A connection for the caller's own use, which verbs take as `connection:`. It is for one strand or thread at a time and
+        # connects when it is first used; the caller closes it.
+        #
+        # @return [Connection]
+        # @since 0.1.0
+        def connect = Connection.new(@config)
+
+        # @return [nil]
+        # @since 0.1.0
+        def close = @pool.close
+
+        # (see Storage#push)
+        def push(pushes, connection: nil)
+          return if pushes.empty?
+
+          batch = Batch.new(@prefix, pushes)
+          batch.outcomes(use(connection) { |one| one.exchange(batch.commands) })
+        end
+
+        # (see Storage#fetch)
+        def fetch(node, queues, max, limits: {}, connection: nil)
+          return [] if queues.empty? || !max.positive?
+
+          arguments = queues.flat_map { |queue| [queue, limits[queue] || ""] }
+          lists = call(connection, Script[:fetch].command(@prefix, node, max, *arguments))
+          queues.zip(lists).flat_map { |queue, entries| entries.map { |entry| Fetched.new(queue, entry) } }
+        end
+
+        # (see Storage#wait)
+        def wait(node, queue, seconds, connection: nil)
+          # What is there at once, and zero means for ever.
+          return fetch(node, [queue], 1, connection: connection).first unless seconds.positive?
+
+          seconds = [seconds, WAIT_SECONDS].min
+          commands = [["SADD", key("ringspun:nodes"), node], ["SADD", key("ringspun:lists:#{node}"), queue],
+                      ["BLMOVE", key("queue:#{queue}"), backup(node, queue), "RIGHT", "LEFT", seconds]]
+          replies = use(connection, waits: true) { |one| one.exchange(commands, blocking: seconds) }
+          replies.each { |reply| raise reply if reply.is_a?(Error) }
+          Fetched.new(queue, replies.last) if replies.last
+        end
+
+        # (see Storage#ack)
+        def ack(node, acks, connection: nil)
+          done(node, acks, connection) { |ack| [ack.queue, ack.entry, ack.jid || "", ack.lock || "", "", "", 0] }
+        end
+
+        # (see Storage#fail)
+        def fail(node, failures, connection: nil)
+          done(node, failures, connection) do |failure|
+            to = failure.to == :queue ? "queue:#{failure.new_queue || failure.queue}" : failure.to.name
+            [failure.queue, failure.entry, failure.jid || "", failure.lock || "", to, failure.new_entry || failure.entry,
+             failure.delay || 0]
+          end
+        end
+
+        # (see Storage#extend)
+        def extend(nodes, seconds, connection: nil)
+          return [] if nodes.empty?
+
+          arguments = nodes.flat_map { |node| [node, @leased.key?(node) ? 1 : 0] }
+          command = Script[:extend].command(@prefix, (seconds * 1000).ceil, *arguments)
+          answers = call(connection, command, again: true).map { |answer| answer == 1 }
+          nodes.each { |node| @leased[node] = true }
+          answers
+        end
+
+        # (see Storage#due)
+        def due(limit, connection: nil)
+          moved, left = call(connection, Script[:due].command(@prefix, limit, @milliseconds ? 1 : 0), again: true)
+          [moved, left&.to_f]
+        end
+
+        private
+
+        def key(name) = "#{@prefix}#{name}"
+
+        def backup(node, queue) = "#{@prefix}queue:backup::#{node}::#{queue}"
+
+        def use(connection, waits: false, &) = connection ? yield(connection) : @pool.lend(waits: waits, &)
+
+        # `again`: what may be done twice is tried again where the answer was lost.
+        def call(connection, command, again: false)
+          use(connection) do |one|
+            one.call(*command)
+          rescue UnknownOutcomeError
+            raise unless again
+
+            one.call(*command)
+          end
+        end
+
+        def done(node, all, connection, &)
+          return [] if all.empty?
+
+          call(connection, Script[:done].command(@prefix, node, *all.flat_map(&))).map { |answer| answer == 1 }
+        end
+
+        def client_config(options)
+          @leased = {}
+          options = { timeout: TIMEOUT, **options.transform_keys(&:to_sym), driver: :ruby, reconnect_attempts: 0 }
+          return ::RedisClient.sentinel(**options) if options.key?(:sentinels)
+
+          options[:url] ||= ENV["REDIS_URL"] unless options.key?(:host) || options.key?(:path) || !ENV["REDIS_URL"]
+          ::RedisClient.config(**options)
+        rescue ArgumentError, URI::InvalidURIError => error
+          raise ConfigError, "redis is not as RedisClient takes it: #{error.message}"
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Storage
+      class Redis < Storage
+        # The pushes of one call, as the fewest commands that do it: one for all jobs of a queue. Only where the server's clock or
+        # a lock is needed a script does it, job by job, and then for all of that queue, whose order is to stay.
+        #
+        # @api private
+        class Batch
+          # @param prefix [String]
+          # @param pushes [Array<Push>]
+          def initialize(prefix, pushes)
+            @prefix = prefix
+            @pushes = pushes
+            @plain = {}
+            special = false
+            pushes.each do |push|
+              if push.lock || push.delay || push.at
+                special = true
+              else
+                (@plain[push.queue] ||= ["LPUSH", "#{prefix}queue:#{push.queue}"]) << push.entry
+              end
+            end
+            separate if special
+          end
+
+          # @return [Array<Array>]
+          def commands
+            all = @plain.values
+            all.unshift(["SADD", "#{@prefix}queues", *@plain.keys]) if all.any?
+            all << @schedule if @schedule
+            all << @script if @script
+            all
+          end
+
+          # @param replies [Array] one for each command
+          # @return [Array, nil] as {Storage#push} answers
+          def outcomes(replies)
+            scripted = replies.last if @script && replies.last.is_a?(Array)
+            return if replies.grep(Error).empty? && (scripted.nil? || scripted.all?(""))
+
+            parts = @plain.any? ? [nil, *@plain.keys] : []
+            parts << :schedule if @schedule
+            parts << :script if @script
+            by_part = parts.zip(replies).to_h
+            @pushes.map do |push|
+              reply = by_part.fetch(part(push))
+              reply = outcome(reply.shift) if reply.is_a?(Array)
+              reply if reply.is_a?(Error) || reply.is_a?(String)
+            end
+          end
+
+          private
+
+          def part(push)
+            if push.lock || push.delay then :script
+            elsif push.at then :schedule
+            elsif @plain.key?(push.queue) then push.queue
+            else :script
+            end
+          end
+
+          def separate
+            @pushes.each { |push| @plain.delete(push.queue) if push.lock && !push.at && !push.delay }
+            scheduled, rest = @pushes.reject { |push| part(push).is_a?(String) }.partition { |push| part(push) == :schedule }
+            times = scheduled.flat_map { |push| [push.at.to_f, push.entry] }
+            @schedule = ["ZADD", "#{@prefix}schedule", *times] if scheduled.any?
+            @script = Script[:push].command(@prefix, *rest.flat_map { |push| arguments(push) }) if rest.any?
+          end
+
+          def arguments(push)
+            time = if push.at then "@#{push.at.to_f}"
+                   elsif push.delay then "+#{push.delay.to_f}"
+                   else ""
+                   end
+            [push.queue, push.entry, push.jid || "", time, push.lock || "", milliseconds(push)]
+          end
+
+          def milliseconds(push) = push.lock ? [(push.lock_seconds * 1000).ceil, 1].max : ""
+
+          def outcome(answer)
+            case answer[0]
+            when "=" then answer[1..]
+            when "!" then StorageError.new("Redis has refused: #{answer[1..]}")
+            end
+          end
+        end
+      end
+    end
+  end
+end

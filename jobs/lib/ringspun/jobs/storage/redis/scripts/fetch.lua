@@ -1,0 +1,48 @@
+-- Moves jobs from queues into a node's lists. ARGV: the namespace's prefix, the node, how many at most, then two for each queue:
+-- its name and how many may be in flight at all nodes, or nothing. Answers a list for each queue, the oldest job first.
+--
+-- A job is in its new list before it leaves the old one: a command that fails in between leaves two, never none.
+local ns, node, room = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local lists = ns .. 'ringspun:lists:' .. node
+local nodes
+local paused = redis.call('EXISTS', ns .. 'paused') == 1
+local answers = {}
+redis.call('HDEL', ns .. 'ringspun:gone', node) -- with a first write that may, all others may when memory is full
+redis.call('SADD', ns .. 'ringspun:nodes', node)
+
+local function backup(owner, queue) return ns .. 'queue:backup::' .. owner .. '::' .. queue end
+
+local function free(queue, limit)
+  nodes = nodes or redis.call('SMEMBERS', ns .. 'ringspun:nodes')
+  for _, each in ipairs(nodes) do limit = limit - redis.call('LLEN', backup(each, queue)) end
+  return limit
+end
+
+local function move(queue, count)
+  local from, to, moved = ns .. 'queue:' .. queue, backup(node, queue), {}
+  while count > 0 do
+    local some = redis.call('LRANGE', from, -math.min(count, 1000), -1)
+    if #some == 0 then break end
+    local oldest_first = {}
+    for i = #some, 1, -1 do
+      oldest_first[#oldest_first + 1] = some[i]
+      moved[#moved + 1] = some[i]
+    end
+    redis.call('SADD', lists, queue)
+    redis.call('LPUSH', to, unpack(oldest_first))
+    redis.call('LTRIM', from, 0, -#some - 1)
+    count = count - #some
+  end
+  return moved
+end
+
+for i = 4, #ARGV, 2 do
+  local queue, limit = ARGV[i], tonumber(ARGV[i + 1])
+  local moved = {}
+  if room > 0 and not (paused and redis.call('SISMEMBER', ns .. 'paused', queue) == 1) then
+    moved = move(queue, limit and math.min(room, free(queue, limit)) or room)
+  end
+  room = room - #moved
+  answers[#answers + 1] = moved
+end
+return answers

@@ -1,0 +1,195 @@
+# frozen_string_literal: true
+
+# What every storage does. A class that includes it has `new_storage`, which makes one that is empty, and `storage` is the test's.
+module StorageSuite
+  include Strands
+
+  Storage = Ringspun::Jobs::Storage
+  NODE = "host:1:aa"
+  OTHER = "host:2:bb"
+
+  def storage = @storage ||= new_storage
+
+  def teardown
+    @storage&.close
+    super
+  end
+
+  def entry(jid, args: [], queue: "default") = JSON.generate("class" => "Work", "args" => args, "jid" => jid, "queue" => queue)
+
+  def push(*jids, queue: "default", **options)
+    storage.push(jids.map { |jid| Storage::Push.new(queue: queue, entry: entry(jid, queue: queue), jid: jid, **options) })
+  end
+
+  def fetch(max = 100, queues: ["default"], node: NODE, **) = storage.fetch(node, queues, max, **)
+
+  def jids(all) = all.map { |one| Ringspun::Jobs::Wire.parse(one.respond_to?(:entry) ? one.entry : one)["jid"] }
+
+  def done(fetched, lock: nil) = Storage::Ack.new(fetched.queue, fetched.entry, jids([fetched]).first, lock)
+
+  def failed(fetched, **) = Storage::Failure.new(queue: fetched.queue, entry: fetched.entry, jid: jids([fetched]).first, **)
+
+  def test_first_in_first_out
+    assert_nil push("a", "b")
+    push("c")
+    assert_equal %w[a b], jids(fetch(2))
+    assert_equal %w[c], jids(fetch)
+    assert_empty fetch
+  end
+
+  def test_a_batch_for_many_queues
+    pushes = %w[a b c d].each_with_index.map do |jid, index|
+      Storage::Push.new(queue: index.even? ? "even" : "odd", entry: entry(jid), jid: jid)
+    end
+    assert_nil storage.push(pushes)
+    assert_equal [%w[even a], %w[even c], %w[odd b]],
+                 fetch(3, queues: %w[even odd]).map { |one| [one.queue, *jids([one])] }
+  end
+
+  def test_an_empty_batch
+    assert_nil storage.push([])
+    assert_equal [[], [], [], []], [storage.ack(NODE, []), storage.fail(NODE, []), storage.extend([], 5), fetch(0)]
+  end
+
+  def test_an_entry_comes_out_as_it_went_in
+    texts = [entry("a", args: ["Größe", "\u0000", "日本", "\"\\"]), %({"b":[],"c":{}}), "", "no json"]
+    storage.push(texts.map { |text| Storage::Push.new(queue: "ä::b", entry: text) })
+    assert_equal texts, fetch(queues: ["ä::b"]).map(&:entry)
+  end
+
+  def test_what_was_acknowledged_is_gone
+    push("a", "b")
+    fetched = fetch
+    assert_equal [true, true], storage.ack(NODE, fetched.map { |one| done(one) })
+    assert_equal [false, false], storage.ack(NODE, fetched.map { |one| done(one) })
+  end
+
+  def test_only_the_node_that_has_it_acknowledges
+    push("a")
+    fetched = fetch.first
+    assert_equal [false], storage.ack(OTHER, [done(fetched)])
+    assert_equal [true], storage.ack(NODE, [done(fetched)])
+  end
+
+  def test_of_equal_entries_one_is_acknowledged
+    push("a", "a")
+    fetched = fetch
+    assert_equal [true], storage.ack(NODE, [done(fetched.first)])
+    assert_equal [true, false], storage.ack(NODE, [done(fetched.first), done(fetched.first)])
+  end
+
+  def test_a_failure_goes_to_its_set
+    push("a", "b", "c")
+    goals = %i[retry schedule dead]
+    failures = fetch.zip(goals).map { |one, to| failed(one, to: to, new_entry: "#{to}!", delay: 100) }
+    before = storage.time
+    assert_equal [true] * 3, storage.fail(NODE, failures)
+    after = storage.time
+    { retry: 100, schedule: 100, dead: 0 }.each do |set, delay|
+      (text, at), *more = storage.scan(set, 0, 10)
+      assert_equal ["#{set}!", []], [text, more]
+      assert_in_delta (before + after) / 2 + delay, at, (after - before) / 2 + 0.001
+    end
+    assert_equal [false] * 3, storage.fail(NODE, failures)
+    assert_equal 1, storage.scan(:retry, 0, 10).size
+  end
+
+  def test_a_failure_goes_in_front_of_a_queue
+    push("a", "b", "c")
+    first, second = fetch(2)
+    storage.fail(NODE, [failed(second, to: :queue, new_entry: second.entry), failed(first, to: :queue, new_entry: entry("z"))])
+    assert_equal %w[z b c], jids(fetch)
+    push("d")
+    storage.fail(NODE, [failed(fetch.first, to: :queue, new_entry: entry("d"), new_queue: "elsewhere")])
+    assert_equal %w[d], jids(fetch(queues: %w[elsewhere]))
+  end
+
+  def test_waits_for_a_job
+    Ringspun.run do
+      strand = parked { storage.wait(NODE, "default", 60) }
+      push("a")
+      assert_equal %w[a], jids([strand.await])
+    end
+    assert_equal [true], storage.ack(NODE, [done(Storage::Fetched.new("default", entry("a")))])
+  end
+
+  def test_a_wait_finds_what_is_there
+    push("a", "b")
+    assert_equal %w[a b], jids([storage.wait(NODE, "default", 0), storage.wait(NODE, "default", 1)])
+    assert_nil storage.wait(NODE, "default", 0)
+    assert_nil storage.wait(NODE, "default", 0.01)
+  end
+
+  def test_leases
+    assert_equal [true, true], storage.extend([NODE, OTHER], 60)
+    assert_equal [true], storage.extend([NODE], 60)
+  end
+
+  def test_what_is_due_goes_into_its_queue
+    now = storage.time
+    push("late", at: now - 5)
+    push("later", at: now - 4, queue: "other")
+    push("never", at: now + 5000)
+    push("soon", delay: -1)
+    moved, left = storage.due(100)
+    assert_equal 3, moved
+    assert_in_delta 5000, left, 60
+    assert_equal %w[late soon], jids(fetch)
+    assert_equal %w[later], jids(fetch(queues: %w[other]))
+    assert_equal %w[never], jids(storage.scan(:schedule, 0, 10).map(&:first))
+  end
+
+  def test_due_goes_in_pages
+    5.times { |index| push("j#{index}", at: 1000 + index) }
+    assert_equal [[2, 0.0], [2, 0.0], [1, nil]], Array.new(3) { storage.due(2) }
+    assert_equal %w[j0 j1 j2 j3 j4], jids(fetch)
+  end
+
+  def test_what_is_due_is_as_it_was_but_for_when
+    text = %({"class":"Work","args":[[],{},1.0,10000000000000001,"é"],"jid":"a","queue":"default","unknown":{}})
+    stamped = text.sub("{", %({"enqueued_at":1.5,))
+    storage.push([text, stamped].map { |one| Storage::Push.new(queue: "default", entry: one, at: 1) })
+    before = storage.time
+    assert_equal 2, storage.due(2).first
+    entries = fetch.map(&:entry)
+    assert_includes entries, stamped
+    added = (entries - [stamped]).first
+    assert_equal text, added.sub(/"enqueued_at":\d+\.\d+,/, "")
+    assert_operator Ringspun::Jobs::Wire.parse(added)["enqueued_at"], :>=, before.floor
+  end
+
+  def test_what_is_no_job_dies_when_it_is_due
+    texts = ["", "nonsense", "[]", "5", "{}",
+             %({"class":1,"args":[],"jid":"a"}), %({"class":"A","jid":"a"}), %({"class":"A","args":[]})]
+    storage.push(texts.map { |text| Storage::Push.new(queue: "default", entry: text, at: 1) })
+    push("good", at: 2)
+    assert_equal [1, nil], storage.due(100)
+    assert_equal texts.sort, storage.scan(:dead, 0, 100).map(&:first).sort
+    assert_equal %w[good], jids(fetch)
+  end
+
+  def test_a_lock_refuses_a_second_job
+    assert_nil push("a", lock: "token", lock_seconds: 60)
+    assert_equal ["a"], push("b", lock: "token", lock_seconds: 60)
+    assert_nil push("a", lock: "token", lock_seconds: 60)
+    assert_equal [nil, "a", nil], storage.push([push_of("c"), push_of("d", lock: "token", lock_seconds: 60), push_of("e")])
+    assert_equal %w[a c e], jids(fetch)
+  end
+
+  def test_a_lock_for_later
+    assert_nil push("a", lock: "token", lock_seconds: 60, at: 5)
+    assert_equal ["a"], push("b", lock: "token", lock_seconds: 60, delay: 5)
+    assert_equal [["a"], []], [jids(storage.scan(:schedule, 0, 9).map(&:first)), fetch]
+  end
+
+  def test_an_ack_releases_the_lock_of_its_own_job
+    push("a", lock: "mine", lock_seconds: 60)
+    push("b", lock: "theirs", lock_seconds: 60)
+    push("c")
+    a, _, c = fetch
+    storage.ack(NODE, [done(a, lock: "mine"), done(c, lock: "theirs")])
+    assert_equal [nil, ["b"]], [push("d", lock: "mine", lock_seconds: 60), push("e", lock: "theirs", lock_seconds: 60)]
+  end
+
+  def push_of(jid, **) = Storage::Push.new(queue: "default", entry: entry(jid), jid: jid, **)
+end
