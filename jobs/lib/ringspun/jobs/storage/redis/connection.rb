@@ -34,8 +34,7 @@ module Ringspun
             replies.each_with_index do |reply, index|
               next unless reply.is_a?(::RedisClient::Error)
 
-              replies[index] =
-                reply.is_a?(::RedisClient::NoScriptError) ? exchange([Script.whole(commands[index])]).first : refusal(reply)
+              replies[index] = reply.is_a?(::RedisClient::NoScriptError) ? again_as_a_whole(commands[index]) : refusal(reply)
             end
           end
 
@@ -57,6 +56,13 @@ module Ringspun
           end
 
           private
+
+          # What goes wrong now is this command's alone: the others have been done.
+          def again_as_a_whole(command)
+            exchange([Script.whole(command)]).first
+          rescue UnavailableError, UnknownOutcomeError => error
+            error
+          end
 
           def transmit(commands, blocking, again: @client.config.sentinel?)
             sent = false

@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+
+class RedisConnectionTest < Minitest::Test
+  include AnyBackend
+
+  Redis = Ringspun::Jobs::Storage::Redis
+  Jobs = Ringspun::Jobs
+
+  # Answers what it is given, one thing for each round trip; an error is raised.
+  class Client
+    Config = Struct.new(:answers) do
+      def new_client = Client.new(self)
+      def sentinel? = false
+    end
+
+    attr_reader :config
+
+    def initialize(config) = @config = config
+    def close = nil
+    def disable_reconnection = @config.answers.first.is_a?(RedisClient::CannotConnectError) ? raise(@config.answers.shift) : yield
+
+    def pipelined(**)
+      answer = @config.answers.shift
+      answer.is_a?(Exception) ? raise(answer) : answer
+    end
+  end
+
+  def exchange(*answers)
+    commands = [%w[SADD queues a], Redis::Script[:push].command("")]
+    Redis::Connection.new(Client::Config.new(answers)).exchange(commands)
+  end
+
+  def no_script = RedisClient::NoScriptError.new("NOSCRIPT No matching script.")
+
+  # The others have been done, and must not be called unsent because of it.
+  def test_a_script_that_is_not_known_and_then_cannot_be_sent
+    replies = exchange([1, no_script], RedisClient::CannotConnectError.new("refused"))
+    assert_equal [1, Jobs::UnavailableError], [replies[0], replies[1].class]
+  end
+
+  def test_a_script_that_is_not_known_and_then_has_no_answer
+    replies = exchange([1, no_script], RedisClient::ReadTimeoutError.new("late"))
+    assert_equal [1, Jobs::UnknownOutcomeError], [replies[0], replies[1].class]
+  end
+
+  def test_a_script_that_is_not_known_is_sent_as_a_whole
+    assert_equal [1, [""]], exchange([1, no_script], [[""]])
+  end
+end
