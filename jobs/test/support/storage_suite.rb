@@ -4,6 +4,10 @@
 module StorageSuite
   include Strands
 
+  def self.included(test_class)
+    test_class.include(Nodes, Mending)
+  end
+
   Storage = Ringspun::Jobs::Storage
   NODE = "host:1:aa"
   OTHER = "host:2:bb"
@@ -20,6 +24,8 @@ module StorageSuite
   def push(*jids, queue: "default", **options)
     storage.push(jids.map { |jid| Storage::Push.new(queue: queue, entry: entry(jid, queue: queue), jid: jid, **options) })
   end
+
+  def push_of(jid, **) = Storage::Push.new(queue: "default", entry: entry(jid), jid: jid, **)
 
   def fetch(max = 100, queues: ["default"], node: NODE, **) = storage.fetch(node, queues, max, **)
 
@@ -190,6 +196,7 @@ module StorageSuite
     storage.ack(NODE, [done(a, lock: "mine"), done(c, lock: "theirs")])
     assert_equal [nil, ["b"]], [push("d", lock: "mine", lock_seconds: 60), push("e", lock: "theirs", lock_seconds: 60)]
   end
-
-  def push_of(jid, **) = Storage::Push.new(queue: "default", entry: entry(jid), jid: jid, **)
 end
+
+require_relative "storage_suite/nodes"
+require_relative "storage_suite/mending"

@@ -18,6 +18,18 @@ module Ringspun
       # Into which a job goes that was in flight when its node died: it is run alone, in a process of its own.
       QUARANTINE = "ringspun-quarantine"
 
+      # The sets of jobs that are in no queue.
+      SETS = %i[schedule retry dead].freeze
+
+      # What {#stats} tells, beside the queues.
+      STATS = %i[processed failed enqueued scheduled retries dead in_flight nodes].freeze
+
+      # After so many seconds without a lease and without jobs a node is forgotten.
+      FORGET_SECONDS = 60
+
+      # So long, in seconds, dashboards show what was announced of a node.
+      SHOWN_SECONDS = 60
+
       # A job on its way in. `at`: not before that time, seconds since the epoch; `delay`: not before so many seconds have
       # gone by. With `lock` it is refused while that unique lock is held; else it takes it, for `lock_seconds`.
       Push = Struct.new(:queue, :entry, :jid, :at, :delay, :lock, :lock_seconds)
@@ -84,18 +96,20 @@ module Ringspun
       # many seconds from now on. false: it had a lease that ran out, so what it had in flight may be somebody else's by now. Do
       # this before the first fetch: a node that has fetched and has no lease counts as one whose lease has run out.
       #
-      # recover(limit, deaths: 3, connection: nil) -> Array<Recovered>: of nodes whose lease has run out.
+      # recover(limit, deaths: 3, forget: FORGET_SECONDS, connection: nil) -> Array<Recovered>, at most `limit`: of nodes whose
+      # lease has run out. Call it again at once when it returns as many.
       #
       # leave(node, connection: nil): the node has ended well. What it still had in flight goes back in front of its queues.
       #
-      # announce(node, info, work, connection: nil), retract(node): what dashboards show of it. `info`: a Hash; `work`: an
-      # Array of [slot, queue, entry, began at]. `info` has Sidekiq's keys, all Strings: "hostname", "pid", "started_at", "tag",
-      # "concurrency", "queues", "weights", "labels", "version", "embedded"; and "quiet", "rss" (KB), "rtt_us". Call it every few
-      # seconds; after a minute without it the node is not shown any more.
+      # announce(node, info, work, connection: nil), retract(node, connection: nil): what dashboards show of it. `info`: a Hash;
+      # `work`: an Array of [slot, queue, entry, began at]. `info` has Sidekiq's keys, all Strings: "hostname", "pid",
+      # "started_at", "tag", "concurrency", "queues", "weights", "labels", "version", "embedded"; and "quiet", "rss" (KB),
+      # "rtt_us". Call it every few seconds; after {SHOWN_SECONDS} without it the node is not shown any more.
       #
-      # signal(node, message), signals(node) -> Array<String>: messages to a node, each read once.
+      # signal(node, message, connection: nil), signals(node, connection: nil) -> Array<String>: messages to a node, the first
+      # one first, each read once.
 
-      # --- looking and mending ---
+      # --- looking and mending; all take connection: ---
 
       # stats -> Hash of Integers: processed, failed, enqueued, scheduled, retries, dead, in_flight, nodes; and queues: name
       # => size.
@@ -103,12 +117,12 @@ module Ringspun
       # list(queue, from, count) -> Array<String>, the next one to be fetched first.
       # scan(set, from, count) -> Array<[String, Float]> of :schedule, :retry or :dead, the earliest first.
       # remove(place, entries) -> Array<Boolean>; a place is a queue's name or one of those Symbols.
-      # retry_now(set, entries) -> Array<Boolean>: into their queues.
+      # retry_now(set, entries) -> Array<Boolean>: into their queues. false: it was not there, or is no job.
       # counters(processed: 0, failed: 0): adds to what stats tells.
       # trim_dead(count, seconds): forgets those that are too many, and those that have been there for longer.
       # pause(queue), resume(queue), paused -> Array<String>.
       # lock(token, jid, seconds) -> nil, or the jid of who holds it; unlock(token, jid) -> Boolean: whether it was that
-      # jid's.
+      # jid's. A lock that this very jid holds is prolonged.
       # time -> Float
       # close: of its connections.
     end

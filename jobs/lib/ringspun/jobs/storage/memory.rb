@@ -38,6 +38,7 @@ module Ringspun
           @recovered = Hash.new(0)
           @alone = Hash.new(0)
           @counts = Hash.new(0)
+          @gone = {} # node => since when it has neither a lease nor jobs
           @announced = {}
           @signals = {}
           @waiting = Hash.new { |all, queue| all[queue] = [] }
@@ -88,6 +89,17 @@ module Ringspun
           end
         ensure
           synchronize { @waiting[queue].delete(bell) }
+        end
+
+        # (see Storage#in_flight)
+        def in_flight(node, connection: nil)
+          synchronize { (@lists[node] || {}).flat_map { |queue, all| all.reverse.map { |entry| Fetched.new(queue, entry) } } }
+        end
+
+        # (see Storage#begin_alone)
+        def begin_alone(node, fetched, connection: nil)
+          jid = Wire.parse(fetched.entry)["jid"]
+          synchronize { @lists.dig(node, fetched.queue)&.include?(fetched.entry) ? @alone[jid] += 1 : 0 }
         end
 
         # (see Storage#ack)
@@ -175,13 +187,19 @@ module Ringspun
 
         # Into the queue that the entry names; false: it names none, for it is no job.
         def enqueue(entry)
-          job = Wire.parse(entry)
-          entry = entry.sub("{") { %({"enqueued_at":#{JSON.generate(Wire.time(now, milliseconds: @milliseconds))},) } unless
-            job.key?("enqueued_at")
+          job = job_of(entry) or return false
+          unless job.key?("enqueued_at")
+            time = JSON.generate(Wire.time(now, milliseconds: @milliseconds))
+            entry = entry.sub("{") { %({"enqueued_at":#{time},) }
+          end
           line_up(job["queue"] || "default", entry)
           true
+        end
+
+        def job_of(entry)
+          Wire.parse(entry)
         rescue MalformedEntryError
-          false
+          nil
         end
 
         def done(node, all)
@@ -194,12 +212,13 @@ module Ringspun
               list.delete_at(place)
               yield one
               release(one.lock, one.jid) if one.lock
-              @recovered.delete(one.jid)
-              @alone.delete(one.jid)
+              forget_runs(one.jid)
               true
             end
           end
         end
+
+        def forget_runs(jid) = [@recovered, @alone].each { |counts| counts.delete(jid) }
 
         def put(failure)
           entry = failure.new_entry || failure.entry

@@ -25,12 +25,14 @@ require_relative "redis/script"
 require_relative "redis/connection"
 require_relative "redis/pool"
 require_relative "redis/batch"
+require_relative "redis/nodes"
 require_relative "redis/mending"
 
 module Ringspun
   module Jobs
     class Storage
       class Redis
+        include Nodes
         include Mending
 
         # @param options [Hash] what RedisClient.config takes, or, with :sentinels, RedisClient.sentinel
@@ -82,9 +84,23 @@ module Ringspun
           seconds = [seconds, WAIT_SECONDS].min
           commands = [["SADD", key("ringspun:nodes"), node], ["SADD", key("ringspun:lists:#{node}"), queue],
                       ["BLMOVE", key("queue:#{queue}"), backup(node, queue), "RIGHT", "LEFT", seconds]]
-          replies = use(connection, waits: true) { |one| one.exchange(commands, blocking: seconds) }
-          replies.each { |reply| raise reply if reply.is_a?(Error) }
-          Fetched.new(queue, replies.last) if replies.last
+          entry = all(use(connection, waits: true) { |one| one.exchange(commands, blocking: seconds) }).last
+          Fetched.new(queue, entry) if entry
+        end
+
+        # (see Storage#in_flight)
+        def in_flight(node, connection: nil)
+          use(connection) do |one|
+            queues = repeat(one, [["SMEMBERS", key("ringspun:lists:#{node}")]]).first
+            lists = queues.empty? ? [] : repeat(one, queues.map { |queue| ["LRANGE", backup(node, queue), 0, -1] })
+            queues.zip(lists).flat_map { |queue, entries| entries.reverse.map { |entry| Fetched.new(queue, entry) } }
+          end
+        end
+
+        # (see Storage#begin_alone)
+        def begin_alone(node, fetched, connection: nil)
+          jid = Wire.parse(fetched.entry)["jid"]
+          call(connection, Script[:alone].command(@prefix, node, fetched.queue, fetched.entry, jid))
         end
 
         # (see Storage#ack)
@@ -99,17 +115,6 @@ module Ringspun
             [failure.queue, failure.entry, failure.jid || "", failure.lock || "", to, failure.new_entry || failure.entry,
              failure.delay || 0]
           end
-        end
-
-        # (see Storage#extend)
-        def extend(nodes, seconds, connection: nil)
-          return [] if nodes.empty?
-
-          arguments = nodes.flat_map { |node| [node, @leased.key?(node) ? 1 : 0] }
-          command = Script[:extend].command(@prefix, (seconds * 1000).ceil, *arguments)
-          answers = call(connection, command, again: true).map { |answer| answer == 1 }
-          nodes.each { |node| @leased[node] = true }
-          answers
         end
 
         # (see Storage#due)
@@ -128,14 +133,16 @@ module Ringspun
 
         # `again`: what may be done twice is tried again where the answer was lost.
         def call(connection, command, again: false)
-          use(connection) do |one|
-            one.call(*command)
-          rescue UnknownOutcomeError
-            raise unless again
-
-            one.call(*command)
-          end
+          use(connection) { |one| again ? repeat(one, [command]).first : one.call(*command) }
         end
+
+        def repeat(connection, commands)
+          all(connection.exchange(commands))
+        rescue UnknownOutcomeError
+          all(connection.exchange(commands))
+        end
+
+        def all(replies) = replies.each { |reply| raise reply if reply.is_a?(Error) }
 
         def done(node, all, connection, &)
           return [] if all.empty?

@@ -12,11 +12,101 @@ module Ringspun
           def extend(nodes, seconds, connection: nil)
             synchronize do
               nodes.map do |node|
-                held = !@lists.key?(node) || (@leases[node] || 0) > now
+                kept = alive?(node) || (!@lists.key?(node) && !@leases.key?(node))
                 register(node)
+                @gone.delete(node)
                 @leases[node] = now + seconds
-                held
+                kept
               end
+            end
+          end
+
+          # (see Storage#recover)
+          def recover(limit, deaths: 3, forget: FORGET_SECONDS, connection: nil)
+            synchronize do
+              @lists.keys.reject { |node| alive?(node) }.each_with_object([]) do |node, moved|
+                break moved if moved.size >= limit
+
+                before = moved.size
+                empty(node, moved, limit, deaths)
+                next @gone.delete(node) if moved.size > before
+
+                @gone[node] ||= now
+                [@lists, @gone].each { |all| all.delete(node) } if now - @gone[node] >= forget
+              end
+            end
+          end
+
+          # (see Storage#leave)
+          def leave(node, connection: nil)
+            synchronize do
+              @lists.delete(node)&.each do |queue, entries|
+                entries.each do |entry|
+                  @alone.delete(job_of(entry)&.fetch("jid")) if queue == QUARANTINE
+                  line_up(queue, entry, front: true)
+                end
+              end
+              [@leases, @gone, @signals].each { |all| all.delete(node) }
+            end
+            nil
+          end
+
+          # (see Storage#announce)
+          def announce(node, info, work, connection: nil)
+            defaults = { "quiet" => false, "rss" => 0, "rtt_us" => 0 }
+            synchronize do
+              shown = { **defaults, **JSON.parse(JSON.generate(info)), "identity" => node, "busy" => work.size, "beat" => now }
+              @announced[node] = [shown, now + SHOWN_SECONDS]
+            end
+            nil
+          end
+
+          # (see Storage#retract)
+          def retract(node, connection: nil)
+            synchronize { @announced.delete(node) }
+            nil
+          end
+
+          # (see Storage#signal)
+          def signal(node, message, connection: nil)
+            synchronize { (@signals[node] ||= []) << message.dup }
+            nil
+          end
+
+          # (see Storage#signals)
+          def signals(node, connection: nil) = synchronize { @signals.delete(node) || [] }
+
+          # (see Storage#nodes)
+          def nodes(connection: nil)
+            synchronize { @announced.sort.filter_map { |_, (shown, ends)| shown.dup if ends > now } }
+          end
+
+          private
+
+          def alive?(node) = (@leases[node] || 0) > now
+
+          def empty(node, moved, limit, deaths)
+            @lists[node].each do |queue, entries|
+              while moved.size < limit && (entry = entries.pop)
+                moved << Recovered.new(node, queue, entry, give_away(queue, entry, deaths))
+              end
+            end
+          end
+
+          def give_away(queue, entry, deaths)
+            job = job_of(entry)
+            jid = job && job["jid"]
+            if job.nil?
+              line_up(queue, entry, front: true)
+              :queue
+            elsif queue == QUARANTINE && @alone[jid] >= deaths
+              @sets[:dead][entry] = now
+              forget_runs(jid)
+              :dead
+            else
+              @recovered[jid] += 1 if queue != QUARANTINE
+              line_up(QUARANTINE, entry)
+              :quarantine
             end
           end
         end

@@ -8,6 +8,12 @@ module Ringspun
         #
         # @api private
         module Mending
+          # (see Storage#stats)
+          def stats(connection: nil)
+            *numbers, queues = call(connection, Script[:stats].command(@prefix), again: true)
+            { **STATS.zip(numbers).to_h, queues: queues.each_slice(2).sort.to_h }
+          end
+
           # (see Storage#list)
           def list(queue, from, count, connection: nil)
             return [] unless count.positive?
@@ -19,13 +25,73 @@ module Ringspun
           def scan(set, from, count, connection: nil)
             return [] unless count.positive?
 
-            call(connection, ["ZRANGE", key(set.name), from, from + count - 1, "WITHSCORES"], again: true)
+            call(connection, ["ZRANGE", set_key(set), from, from + count - 1, "WITHSCORES"], again: true)
           end
+
+          # (see Storage#remove)
+          def remove(place, entries, connection: nil)
+            return [] if entries.empty?
+
+            commands = entries.map do |entry|
+              place.is_a?(Symbol) ? ["ZREM", set_key(place), entry] : ["LREM", key("queue:#{place}"), -1, entry]
+            end
+            use(connection) { |one| all(one.exchange(commands)) }.map { |removed| removed == 1 }
+          end
+
+          # (see Storage#retry_now)
+          def retry_now(set, entries, connection: nil)
+            set_key(set)
+            command = Script[:retry_now].command(@prefix, @milliseconds ? 1 : 0, set.name, *entries)
+            call(connection, command).map { |moved| moved == 1 }
+          end
+
+          # (see Storage#counters)
+          def counters(processed: 0, failed: 0, connection: nil)
+            call(connection, Script[:count].command(@prefix, processed, failed))
+            nil
+          end
+
+          # (see Storage#trim_dead)
+          def trim_dead(count, seconds, connection: nil)
+            call(connection, Script[:trim].command(@prefix, count, seconds), again: true)
+            nil
+          end
+
+          # (see Storage#pause)
+          def pause(queue, connection: nil)
+            call(connection, ["SADD", key("paused"), queue], again: true)
+            nil
+          end
+
+          # (see Storage#resume)
+          def resume(queue, connection: nil)
+            call(connection, ["SREM", key("paused"), queue], again: true)
+            nil
+          end
+
+          # (see Storage#paused)
+          def paused(connection: nil) = call(connection, ["SMEMBERS", key("paused")], again: true).sort
+
+          # (see Storage#lock)
+          def lock(token, jid, seconds, connection: nil)
+            call(connection, Script[:lock].command(key("unique:#{token}"), jid, [(seconds * 1000).ceil, 1].max), again: true)
+          end
+
+          # (see Storage#unlock)
+          def unlock(token, jid, connection: nil) = call(connection, Script[:unlock].command(key("unique:#{token}"), jid)) == 1
 
           # (see Storage#time)
           def time(connection: nil)
             seconds, microseconds = call(connection, ["TIME"], again: true)
             seconds.to_i + (microseconds.to_i / 1_000_000.0)
+          end
+
+          private
+
+          def set_key(set)
+            raise ArgumentError, "#{set.inspect} is none of #{SETS.map(&:inspect).join(", ")}" unless SETS.include?(set)
+
+            key(set.name)
           end
         end
       end

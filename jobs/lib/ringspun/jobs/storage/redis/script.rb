@@ -6,7 +6,8 @@ module Ringspun
   module Jobs
     class Storage
       class Redis < Storage
-        # What the server runs at one go. It is sent by its digest, and as a whole to a server that does not know it yet.
+        # What the server runs at one go. It is sent by its digest, and as a whole to a server that does not know it yet. A first
+        # line "-- with: a b" puts shared/a.lua and shared/b.lua in front of it.
         #
         # @api private
         class Script
@@ -14,7 +15,9 @@ module Ringspun
 
           # @param name [Symbol] of the file
           def initialize(name)
-            @text = File.read(File.join(FOLDER, "#{name}.lua")).freeze
+            text = File.read(File.join(FOLDER, "#{name}.lua"))
+            shared = text[/\A-- with: (.*)/, 1].to_s.split
+            @text = [*shared.map { |part| File.read(File.join(FOLDER, "shared", "#{part}.lua")) }, text].join("\n").freeze
             @digest = Digest::SHA1.hexdigest(@text).freeze
           end
 
@@ -25,9 +28,10 @@ module Ringspun
           # @return [Array] the command again, for a server that has answered that it has no such script
           def whole(command) = ["EVAL", @text, *command.drop(2)]
 
-          ALL = Dir.children(FOLDER).to_h { |file| [File.basename(file, ".lua").to_sym, new(File.basename(file, ".lua"))] }.freeze
+          NAMES = Dir.glob("*.lua", base: FOLDER).map { |file| File.basename(file, ".lua").to_sym }.freeze
+          ALL = NAMES.to_h { |name| [name, new(name)] }.freeze
           BY_DIGEST = ALL.values.to_h { |script| [script.command[1], script] }.freeze
-          private_constant :BY_DIGEST
+          private_constant :NAMES, :ALL, :BY_DIGEST
 
           # @param name [Symbol]
           # @return [Script]

@@ -1,9 +1,9 @@
+-- with: clock
 -- Pushes that need the server's clock or a lock. ARGV: the namespace's prefix, then six for each push: queue, entry, jid, the
 -- time it is for ("@" and seconds since the epoch, "+" and seconds from now on, or nothing), the lock, milliseconds to hold it.
 -- Answers one for each: "" (stored), "=" and who holds its lock, "!" and why it could not be stored.
 local ns = ARGV[1]
-local now = redis.call('TIME')
-now = now[1] + now[2] / 1000000
+local now = clock()
 local answers = {}
 
 local function store(queue, entry, time)

@@ -1,0 +1,96 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Storage
+      class Redis < Storage
+        # The verbs about nodes.
+        #
+        # @api private
+        module Nodes
+          # Messages that are read at a time.
+          SIGNALS_MAX = 100
+
+          # (see Storage#extend)
+          def extend(nodes, seconds, connection: nil)
+            return [] if nodes.empty?
+
+            arguments = nodes.flat_map { |node| [node, @leased.key?(node) ? 1 : 0] }
+            command = Script[:extend].command(@prefix, (seconds * 1000).ceil, *arguments)
+            answers = call(connection, command, again: true).map { |answer| answer == 1 }
+            nodes.each { |node| @leased[node] = true }
+            answers
+          end
+
+          # (see Storage#recover)
+          def recover(limit, deaths: 3, forget: FORGET_SECONDS, connection: nil)
+            command = Script[:recover].command(@prefix, limit, QUARANTINE, deaths, (forget * 1000).ceil)
+            call(connection, command).each_slice(4).map { |node, queue, entry, to| Recovered.new(node, queue, entry, to.to_sym) }
+          end
+
+          # (see Storage#leave)
+          def leave(node, connection: nil)
+            call(connection, Script[:leave].command(@prefix, node, QUARANTINE), again: true)
+            @leased.delete(node)
+            nil
+          end
+
+          # (see Storage#announce)
+          def announce(node, info, work, connection: nil)
+            fields = { "info" => JSON.generate(info.merge("identity" => node)), "concurrency" => info["concurrency"],
+                       "busy" => work.size, "quiet" => info["quiet"] || false, "rss" => info["rss"] || 0,
+                       "rtt_us" => info["rtt_us"] || 0 }
+            slots = work.flat_map { |slot, *of_job| [slot.to_s, shown_job(node, slot, *of_job)] }
+            arguments = [fields.size, *fields.flat_map { |name, value| [name, value.to_s] }, *slots]
+            call(connection, Script[:announce].command(@prefix, node, *arguments), again: true)
+            nil
+          end
+
+          # (see Storage#retract)
+          def retract(node, connection: nil)
+            homes = @prefix.empty? ? ["", ":"] : [@prefix]
+            gone = homes.map { |home| "#{home}#{node}" } + [key("#{node}:work"), key("#{node}:workers")]
+            use(connection) { |one| repeat(one, [*homes.map { |home| ["SREM", "#{home}processes", node] }, ["UNLINK", *gone]]) }
+            nil
+          end
+
+          # (see Storage#signal)
+          def signal(node, message, connection: nil)
+            list = key("#{node}-signals")
+            use(connection) { |one| all(one.exchange([["LPUSH", list, message], ["EXPIRE", list, SHOWN_SECONDS]])) }
+            nil
+          end
+
+          # (see Storage#signals)
+          def signals(node, connection: nil) = call(connection, ["RPOP", key("#{node}-signals"), SIGNALS_MAX]) || []
+
+          # (see Storage#nodes)
+          def nodes(connection: nil)
+            use(connection) do |one|
+              names = repeat(one, [["SMEMBERS", key("processes")]]).first.sort
+              fields = names.empty? ? [] : repeat(one, names.map { |name| ["HGETALL", key(name)] })
+              names.zip(fields).filter_map { |name, each| shown(name, each) }
+            end
+          end
+
+          private
+
+          # Sidekiq's fields and Exq's in one.
+          def shown_job(node, slot, queue, entry, began)
+            JSON.generate("queue" => queue, "payload" => entry, "run_at" => began.to_f, "pid" => slot.to_s, "host" => node)
+          end
+
+          def shown(name, fields)
+            return unless fields["info"]
+
+            numbers = %w[busy rss rtt_us].to_h { |field| [field, fields[field].to_i] }
+            beat = fields["beat"].to_f
+            JSON.parse(fields["info"]).merge(numbers, "identity" => name, "quiet" => fields["quiet"] == "true", "beat" => beat)
+          rescue JSON::ParserError
+            nil
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,27 @@
+-- The day and the second of a time in UTC, for there is no os.date. Years begin in March, so that the leap day is the last.
+local function written(seconds)
+  local days, rest = math.floor(seconds / 86400) + 719468, seconds % 86400
+  local era = math.floor(days / 146097)
+  local day_of_era = days - era * 146097
+  local year_of_era = math.floor((day_of_era - math.floor(day_of_era / 1460) + math.floor(day_of_era / 36524) -
+    math.floor(day_of_era / 146096)) / 365)
+  local day_of_year = day_of_era - (365 * year_of_era + math.floor(year_of_era / 4) - math.floor(year_of_era / 100))
+  local month = math.floor((5 * day_of_year + 2) / 153)
+  local day = day_of_year - math.floor((153 * month + 2) / 5) + 1
+  month = month < 10 and month + 3 or month - 9
+  local year = era * 400 + year_of_era + (month <= 2 and 1 or 0)
+  local date = string.format('%04d-%02d-%02d', year, month, day)
+  return date, string.format('%s %02d:%02d:%02dZ', date, math.floor(rest / 3600), math.floor(rest / 60) % 60, rest % 60)
+end
+
+-- Counts in total, for the day (Sidekiq's and Exq's) and for the second (Exq's).
+local function count(ns, name, by)
+  if by == 0 then return end
+  local date, second = written(tonumber(redis.call('TIME')[1]))
+  local of_day, of_second = ns .. 'stat:' .. name .. ':' .. date, ns .. 'stat:' .. name .. '_rt:' .. second
+  redis.call('INCRBY', ns .. 'stat:' .. name, by)
+  redis.call('INCRBY', of_day, by)
+  redis.call('EXPIRE', of_day, 5 * 365 * 86400)
+  redis.call('INCRBY', of_second, by)
+  redis.call('EXPIRE', of_second, 120)
+end

@@ -1,0 +1,103 @@
+# frozen_string_literal: true
+
+module StorageSuite
+  # What looks into the storage and what a person changes there.
+  module Mending
+    def test_statistics
+      empty = { processed: 0, failed: 0, enqueued: 0, scheduled: 0, retries: 0, dead: 0, in_flight: 0, nodes: 0, queues: {} }
+      assert_equal empty, storage.stats
+      push("a", "b", "c", "d", "e", "f")
+      push("z", queue: "x::y")
+      push("later", at: storage.time + 1000)
+      a, b, c, d, = fetch(5)
+      storage.ack(NODE, [done(a)])
+      storage.fail(NODE, [failed(b, to: :retry, delay: 100), failed(c, to: :dead), failed(d, to: :schedule, delay: 100)])
+      storage.counters(processed: 10, failed: 20)
+      assert_equal({ processed: 13, failed: 22, enqueued: 2, scheduled: 2, retries: 1, dead: 1, in_flight: 1, nodes: 1,
+                     queues: { "default" => 1, "x::y" => 1 } }, storage.stats)
+    end
+
+    def test_what_did_not_run_to_an_end_is_not_counted
+      push("a", "b")
+      a, b = fetch
+      storage.fail(NODE, [failed(a, to: :queue), failed(b, to: :schedule, delay: 5)])
+      storage.ack(NODE, [done(a)])
+      assert_equal [0, 0], storage.stats.values_at(:processed, :failed)
+    end
+
+    def test_lists_a_queue
+      push(*("a".."e"))
+      assert_equal [%w[a b], %w[c d e], [], []],
+                   [[0, 2], [2, 10], [5, 2], [0, 0]].map { |from, count| jids(storage.list("default", from, count)) }
+      assert_empty storage.list("nowhere", 0, 10)
+    end
+
+    def test_lists_a_set
+      %w[c a b].each_with_index { |jid, index| push(jid, at: 100.5 + index) }
+      assert_equal [[entry("c"), 100.5], [entry("a"), 101.5]], storage.scan(:schedule, 0, 2)
+      assert_equal [[[entry("b"), 102.5]], [], []], [[2, 5], [3, 5], [0, 0]].map { |page| storage.scan(:schedule, *page) }
+      assert_raises(ArgumentError) { storage.scan(:other, 0, 1) }
+    end
+
+    def test_removes
+      push("a", "b", "a")
+      push("c", at: 5)
+      assert_equal [true, false], storage.remove("default", [entry("a"), entry("x")])
+      assert_equal %w[b a], jids(storage.list("default", 0, 9)).sort.reverse
+      assert_equal [true, false], storage.remove(:schedule, [entry("c"), entry("c")])
+      assert_equal [[], [], []], [storage.scan(:schedule, 0, 9), storage.remove("default", []), storage.remove(:dead, [])]
+    end
+
+    def test_retries_at_once
+      push("a", "b", "c")
+      storage.fail(NODE, fetch.map { |one| failed(one, to: :retry, delay: 1000) })
+      storage.push([Storage::Push.new(queue: "default", entry: "no job", at: 5)])
+      assert_equal [true, false, true], storage.retry_now(:retry, [entry("b"), entry("x"), entry("a")])
+      assert_equal [%w[b a], %w[c]], [jids(fetch), jids(storage.scan(:retry, 0, 9).map(&:first))]
+      assert_equal [[false], [["no job", 5.0]]], [storage.retry_now(:schedule, ["no job"]), storage.scan(:schedule, 0, 9)]
+      assert_empty storage.retry_now(:dead, [])
+    end
+
+    def test_forgets_the_dead
+      push(*("a".."e"))
+      fetch.each { |one| storage.fail(NODE, [failed(one, to: :dead)]) }
+      storage.trim_dead(3, 1000)
+      assert_equal %w[c d e], jids(storage.scan(:dead, 0, 9).map(&:first))
+      storage.trim_dead(3, -1)
+      assert_empty storage.scan(:dead, 0, 9)
+    end
+
+    def test_passes_over_paused_queues
+      push("a", queue: "one")
+      push("b", queue: "two")
+      storage.pause("one")
+      storage.pause("x::y")
+      assert_equal [%w[one x::y], %w[b]], [storage.paused, jids(fetch(queues: %w[one two]))]
+      storage.resume("one")
+      assert_equal [%w[x::y], %w[a]], [storage.paused, jids(fetch(queues: %w[one two]))]
+    end
+
+    def test_limits_hold_over_all_nodes
+      push(*("a".."e"))
+      push("z", queue: "free")
+      limits = { "default" => 3 }
+      assert_equal %w[a b], jids(fetch(2, limits: limits))
+      assert_equal %w[c z], jids(fetch(queues: %w[default free], node: OTHER, limits: limits))
+      assert_empty fetch(node: OTHER, limits: limits)
+      storage.ack(NODE, [done(storage.in_flight(NODE).first)])
+      assert_equal %w[d], jids(fetch(node: OTHER, limits: limits))
+      assert_equal %w[e], jids(fetch(node: OTHER))
+      push("f")
+      assert_empty fetch(limits: limits)
+    end
+
+    def test_locks
+      assert_nil storage.lock("t", "a", 60)
+      assert_equal ["a", nil], [storage.lock("t", "b", 60), storage.lock("t", "a", 60)]
+      assert_equal [false, true, false], [storage.unlock("t", "b"), storage.unlock("t", "a"), storage.unlock("t", "a")]
+      storage.lock("t", "b", 0.001)
+      yield_until("the lock has ended") { storage.lock("t", "c", 60).nil? }
+      assert_equal ["c"], push("d", lock: "t", lock_seconds: 60)
+    end
+  end
+end

@@ -1,0 +1,169 @@
+# frozen_string_literal: true
+
+module StorageSuite
+  # Leases, what happens without one, and what is told of nodes.
+  module Nodes
+    # Its lease has run out, for by the storage's clock a lock that was taken later has.
+    def die(node)
+      storage.extend([node], 0.001)
+      token = "died #{@died = @died.to_i + 1}"
+      storage.lock(token, node, 0.002)
+      yield_until("its lease has run out") { storage.lock(token, "its heir", 0.001).nil? }
+    end
+
+    def quarantine = storage.list(Storage::QUARANTINE, 0, 100)
+
+    def test_leases
+      assert_equal [true, true], storage.extend([NODE, OTHER], 60)
+      assert_equal [true], storage.extend([NODE], 60)
+      assert_empty storage.recover(100)
+    end
+
+    def test_a_lease_that_ran_out
+      die(NODE)
+      assert_equal [true, false], storage.extend([OTHER, NODE], 60)
+      assert_equal [true, true], storage.extend([OTHER, NODE], 60)
+    end
+
+    def test_what_a_living_node_has_is_its_own
+      storage.extend([NODE], 60)
+      push("a")
+      fetched = fetch
+      assert_empty storage.recover(100)
+      assert_equal [true], storage.ack(NODE, [done(fetched.first)])
+    end
+
+    def test_what_a_dead_node_had_is_recovered
+      push("a", "b")
+      push("c", queue: "x::y")
+      storage.extend([OTHER], 60)
+      die(NODE)
+      fetched = fetch(queues: ["default", "x::y"])
+      assert_equal [[NODE, "default", entry("a"), :quarantine], [NODE, "default", entry("b"), :quarantine],
+                    [NODE, "x::y", entry("c", queue: "x::y"), :quarantine]], storage.recover(100).map(&:to_a).sort
+      assert_equal [%w[a b c], []], [jids(quarantine).sort, storage.in_flight(NODE)]
+      assert_equal [false] * 3, storage.ack(NODE, fetched.map { |one| done(one) })
+    end
+
+    def test_recovers_so_many_at_a_time
+      push(*("a".."e"))
+      die(NODE)
+      fetch
+      assert_equal %w[a b], jids(storage.recover(2))
+      assert_equal [%w[c d], %w[e], []], Array.new(3) { jids(storage.recover(2)) }
+      assert_equal %w[a b c d e], jids(quarantine)
+    end
+
+    def test_what_is_no_job_goes_back_to_its_queue
+      storage.push([Storage::Push.new(queue: "default", entry: "{nonsense")])
+      push("a")
+      die(NODE)
+      fetch
+      assert_equal %i[queue quarantine], storage.recover(100).map(&:to)
+      assert_equal [["{nonsense"], %w[a]], [storage.list("default", 0, 9), jids(quarantine)]
+    end
+
+    def in_quarantine(*jids)
+      storage.push(jids.map { |jid| Storage::Push.new(queue: Storage::QUARANTINE, entry: entry(jid), jid: jid) })
+      fetch(queues: [Storage::QUARANTINE])
+    end
+
+    # Begins a run and dies of it. Answers where all that was in flight has gone, and which run it was.
+    def die_of(fetched)
+      storage.extend([NODE], 60)
+      run = storage.begin_alone(NODE, fetched)
+      die(NODE)
+      [run, storage.recover(100, deaths: 3).to_h { |one| [*jids([one]), one.to] }]
+    end
+
+    def test_so_many_deaths_alone_are_enough
+      pill, = in_quarantine("pill", "neighbour")
+      [1, 2].each do |run|
+        assert_equal [run, { "pill" => :quarantine, "neighbour" => :quarantine }], die_of(pill)
+        assert_equal 2, fetch(queues: [Storage::QUARANTINE]).size
+      end
+      assert_equal [3, { "pill" => :dead, "neighbour" => :quarantine }], die_of(pill)
+      assert_equal [[entry("pill")], %w[neighbour]], [storage.scan(:dead, 0, 9).map(&:first), jids(quarantine)]
+    end
+
+    def test_only_runs_without_an_end_count
+      storage.extend([NODE], 60)
+      fetched = in_quarantine("a").first
+      2.times do
+        assert_equal 1, storage.begin_alone(NODE, fetched)
+        storage.fail(NODE, [failed(fetched, to: :queue)])
+        assert_equal [fetched], fetch(queues: [Storage::QUARANTINE])
+      end
+      storage.begin_alone(NODE, fetched)
+      storage.leave(NODE)
+      assert_equal [fetched], fetch(queues: [Storage::QUARANTINE])
+      assert_equal 1, storage.begin_alone(NODE, fetched)
+      storage.ack(NODE, [done(fetched)])
+      assert_equal 0, storage.begin_alone(NODE, fetched)
+    end
+
+    def test_a_node_is_forgotten_after_some_time_without_jobs
+      push("a")
+      die(NODE)
+      fetch
+      storage.recover(100)
+      assert_equal [[], 1], [storage.recover(100), storage.stats[:nodes]]
+      assert_equal [[], 1], [storage.recover(100, forget: 100), storage.stats[:nodes]]
+      # Something that was on its way came late.
+      push("b")
+      fetch
+      assert_equal %w[b], jids(storage.recover(100, forget: 0))
+      assert_equal [[], 0], [storage.recover(100, forget: 0), storage.stats[:nodes]]
+    end
+
+    def test_who_lives_again_is_not_forgotten
+      die(NODE)
+      storage.recover(100)
+      storage.extend([NODE], 60)
+      storage.recover(100, forget: 0)
+      assert_equal 1, storage.stats[:nodes]
+    end
+
+    def test_who_leaves_gives_back_what_it_has
+      push("a", "b", "c")
+      push("d", queue: "other")
+      storage.extend([NODE], 60)
+      fetch(2, queues: %w[default])
+      fetch(1, queues: %w[other])
+      storage.leave(NODE)
+      assert_equal [%w[a b c], %w[d], 0], [jids(storage.list("default", 0, 9)), jids(storage.list("other", 0, 9)),
+                                           storage.stats[:nodes]]
+      assert_equal [true], storage.extend([NODE], 60)
+    end
+
+    def test_in_flight_tells_what_a_node_has
+      push("a", "b")
+      push("c", queue: "other")
+      assert_empty storage.in_flight(NODE)
+      fetched = fetch(queues: %w[default other])
+      assert_equal fetched, storage.in_flight(NODE).sort_by(&:entry)
+      assert_equal %w[a b], jids(storage.in_flight(NODE).select { |one| one.queue == "default" })
+      assert_empty storage.in_flight(OTHER)
+    end
+
+    def test_what_is_announced_is_told
+      info = { "hostname" => "host", "pid" => 1, "concurrency" => 5, "queues" => %w[default], "started_at" => 1.5, "rss" => 77 }
+      before = storage.time
+      storage.announce(NODE, info, [["slot", "default", entry("a"), 1.5]])
+      storage.announce(OTHER, { **info, "quiet" => true }, [])
+      first, second = storage.nodes
+      assert_equal({ **info, "identity" => NODE, "busy" => 1, "quiet" => false, "rtt_us" => 0 }, first.except("beat"))
+      assert_equal [OTHER, 0, true], second.values_at("identity", "busy", "quiet")
+      assert_operator first["beat"], :>=, before - 0.001
+      storage.retract(NODE)
+      assert_equal [OTHER], storage.nodes.map { |one| one["identity"] }
+    end
+
+    def test_messages_are_read_once
+      storage.signal(NODE, "TSTP")
+      storage.signal(NODE, "CANCEL:{}")
+      storage.signal(OTHER, "TERM")
+      assert_equal [%w[TSTP CANCEL:{}], [], %w[TERM]], [storage.signals(NODE), storage.signals(NODE), storage.signals(OTHER)]
+    end
+  end
+end
