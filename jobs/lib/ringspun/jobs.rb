@@ -6,21 +6,6 @@ module Ringspun
   # Background jobs: enqueued from anywhere, run thousands at once in the strands of a worker process, on the Redis and the wire
   # format of Sidekiq and Exq.
   module Jobs
-    class << self
-      # @return [Config] this process's
-      # @since 0.1.0
-      def config = @config ||= Config.new
-
-      # Changes the settings. What was made from those that there were is closed, and made anew when it is next used.
-      #
-      # @yieldparam config [Config]
-      # @return [Config]
-      # @since 0.1.0
-      def configure
-        yield config
-        config
-      end
-    end
   end
 end
 
@@ -31,4 +16,11 @@ require_relative "jobs/wire"
 require_relative "jobs/storage"
 require_relative "jobs/log"
 require_relative "jobs/options"
+require_relative "jobs/arguments"
+require_relative "jobs/stamps"
+require_relative "jobs/form"
+require_relative "jobs/client"
+require_relative "jobs/setter"
 require_relative "jobs/job"
+require_relative "jobs/enqueuer"
+require_relative "jobs/current"

@@ -27,6 +27,20 @@ module Ringspun
     # No connection of the pool was free in time.
     class PoolTimeoutError < Error; end
 
+    # Of many jobs some are stored and some are not.
+    class BulkError < Error
+      # @return [Array<String, Error, nil>] for each job, in order, its jid; nil when its lock was held or a middleware has
+      #   stopped it; or why it is not stored. Those at the end that are missing have not been tried.
+      # @since 0.1.0
+      attr_reader :results
+
+      def initialize(results)
+        errors = results.grep(Exception)
+        super("#{errors.size} of #{results.size} jobs are not stored, or not for certain: #{errors.first&.message}")
+        @results = results
+      end
+    end
+
     # Raised by {Job#snooze} to end a run. Not a StandardError, because a job's own `rescue => error` must not take it for a
     # failure.
     class Snooze < Exception # rubocop:disable Lint/InheritException

@@ -68,10 +68,66 @@ module Ringspun
           @retries_exhausted || (superclass.retries_exhausted if superclass.respond_to?(:retries_exhausted))
         end
 
+        # Enqueues a job. May switch strands.
+        #
+        # @param arguments [Array<Object>] for `perform`: what JSON knows, and no Symbols
+        # @return [String, nil] its jid; nil when another job holds its lock, or a middleware has stopped it
+        # @raise [InvalidJobError] which says where the arguments do not survive JSON
+        # @raise (see Enqueuer#push)
+        # @since 0.1.0
+        def perform_async(*arguments) = Jobs.client.push(form, arguments)
+
+        # Enqueues a job that is to run in so many seconds, by the storage's clock. May switch strands.
+        #
+        # @param seconds [Numeric]
+        # @return (see #perform_async)
+        # @raise (see #perform_async)
+        # @since 0.1.0
+        def perform_in(seconds, *arguments) = Setter.new(self, in: seconds).perform_async(*arguments)
+
+        # Enqueues a job that is to run at a time. May switch strands.
+        #
+        # @param time [Time, Numeric] or seconds since the epoch
+        # @return (see #perform_async)
+        # @raise (see #perform_async)
+        # @since 0.1.0
+        def perform_at(time, *arguments) = Setter.new(self, at: time).perform_async(*arguments)
+
+        # Enqueues many jobs, a thousand in one call of the storage. May switch strands.
+        #
+        #   Mail.perform_bulk([["a@example.org", "Hello"], ["b@example.org", "Hello"]])
+        #
+        # @param all [Enumerable<Array>] the arguments of each
+        # @return [Array<String, nil>] as {#perform_async} returns for each
+        # @raise [BulkError] when some of them are stored and some are not
+        # @raise (see #perform_async)
+        # @since 0.1.0
+        def perform_bulk(all) = Setter.new(self).perform_bulk(all)
+
+        # Options for single jobs, which go before those of the class.
+        #
+        #   Mail.set(queue: "slow", in: 60).perform_async("a@example.org", "Hello")
+        #
+        # @option options [String, Symbol] :queue see {#job_options}, as for the next four
+        # @option options [Boolean, Integer] :retry
+        # @option options [Numeric, nil] :unique_for
+        # @option options [Symbol, String] :unique_until
+        # @option options [Array<String>] :tags
+        # @option options [String] :unique_token what jobs have in common that may not be there twice; by itself their class,
+        #   queue and arguments
+        # @option options [Numeric] :in seconds, as {#perform_in}
+        # @option options [Time, Numeric] :at as {#perform_at}
+        # @return [Setter]
+        # @raise [InvalidJobError] which names what is wrong
+        # @since 0.1.0
+        def set(**options) = Setter.new(self, **options)
+
         private
 
+        def form = @form ||= Form.new(self, options)
+
         def forget_options
-          @options = nil
+          @options = @form = nil
           subclasses.each { |job_class| job_class.__send__(:forget_options) }
         end
 

@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    # The way of a job from its arguments to the enqueuer: what cannot be is refused, middleware is called, the entry is made.
+    #
+    # @api private
+    class Client
+      # Jobs that one call of the storage takes at most.
+      BULK = 1000
+
+      # @param enqueuer [#push, #push_all]
+      # @param chain [Chain]
+      # @param milliseconds [Boolean] see {Config#milliseconds}
+      def initialize(enqueuer, chain:, milliseconds:)
+        @enqueuer = enqueuer
+        @chain = chain
+        @milliseconds = milliseconds
+      end
+
+      # @param form [Form]
+      # @param arguments [Array]
+      # @return [String, nil] the jid
+      def push(form, arguments, at = nil, delay = nil)
+        Arguments.check(arguments)
+        if @chain.empty?
+          @enqueuer.push(form.push(arguments, @milliseconds, at, delay))
+        else
+          push = through_middleware(form, arguments, at, delay)
+          push && @enqueuer.push(push)
+        end
+      end
+
+      # @param jobs [Enumerable<Array(Form, Array, Float, Float)>] as the parameters of {#push}
+      # @return [Array<String, nil>] their jids
+      # @raise [BulkError]
+      def push_all(jobs)
+        answers = []
+        jobs.each_slice(BULK) do |slice|
+          pushes = slice.map { |form, arguments, at, delay| made(form, arguments, at, delay) }
+          answers.concat(stored(pushes))
+        rescue Error => error
+          raise if answers.none?
+
+          answers.concat(Array.new(slice.size, error))
+          break
+        end
+        failed = answers.find { |answer| answer.is_a?(Exception) }
+        failed ? raise(BulkError.new(answers), cause: failed) : answers
+      end
+
+      private
+
+      def made(form, arguments, at, delay)
+        Arguments.check(arguments)
+        @chain.empty? ? form.push(arguments, @milliseconds, at, delay) : through_middleware(form, arguments, at, delay)
+      end
+
+      # What middleware has stopped has no push.
+      def stored(pushes)
+        sent = pushes.compact
+        answers = @enqueuer.push_all(sent)
+        return answers if sent.size == pushes.size
+
+        pushes.map { |push| push && answers.shift }
+      end
+
+      def through_middleware(form, arguments, at, delay)
+        job = form.job(arguments, @milliseconds)
+        reached = false
+        @chain.invoke(form.job_class, job, form.queue) { reached = true }
+        return unless reached
+
+        check(job)
+        form.push_of(job, @milliseconds, at, delay)
+      end
+
+      def check(job)
+        Arguments.check(job["args"])
+        Wire.__send__(:check, job)
+        Options.queue("a middleware's queue", job["queue"])
+        Options.unique_for("a middleware's unique_for", job["unique_for"])
+      rescue MalformedEntryError => error
+        raise InvalidJobError, "a middleware has made this no job: #{error.message}"
+      end
+    end
+    private_constant :Client
+  end
+end

@@ -1,0 +1,142 @@
+# frozen_string_literal: true
+
+module Ringspun
+  # What a process has one of, and how it enqueues by it.
+  module Jobs
+    @building = Thread::Mutex.new
+
+    class << self
+      # @return [Config] this process's
+      # @since 0.1.0
+      def config = @config ||= Config.new
+
+      # Changes the settings. What was made from those that there were is closed, and made anew when it is next used.
+      #
+      # May switch strands.
+      #
+      # @yieldparam config [Config]
+      # @return [Config]
+      # @since 0.1.0
+      def configure
+        yield config
+        close
+        config
+      end
+
+      # What this process's jobs are kept in: what was set, or else Redis as the settings say.
+      #
+      # @return [Storage]
+      # @since 0.1.0
+      def storage
+        @storage || build do
+          @storage ||= Storage::Redis.new(config.redis, namespace: config.namespace, milliseconds: config.milliseconds)
+        end
+      end
+
+      # @param storage [Storage, nil] nil: as the settings say
+      # @since 0.1.0
+      def storage=(storage)
+        close
+        @storage = storage
+        @given = !storage.nil?
+      end
+
+      # @return [Enqueuer] this process's
+      # @since 0.1.0
+      def enqueuer
+        return @enqueuer if @enqueuer
+
+        target = storage
+        options = { strategy: config.strategy, pool_size: config.pool_size, pool_timeout: config.pool_timeout }
+        build { @enqueuer ||= Enqueuer.new(target, **options) }
+      end
+
+      # Enqueues a job. May switch strands.
+      #
+      # @param job_class [Class, String] the name of a class that only others can run is enough
+      # @param arguments [Array<Object>]
+      # @return (see Job::ClassMethods#perform_async)
+      # @raise (see Job::ClassMethods#perform_async)
+      # @since 0.1.0
+      def enqueue(job_class, *arguments) = set(job_class).perform_async(*arguments)
+
+      # Enqueues a job that is to run in so many seconds. May switch strands.
+      #
+      # @param seconds [Numeric]
+      # @return (see Job::ClassMethods#perform_async)
+      # @raise (see Job::ClassMethods#perform_async)
+      # @since 0.1.0
+      def enqueue_in(seconds, job_class, *arguments) = set(job_class, in: seconds).perform_async(*arguments)
+
+      # Enqueues a job that is to run at a time. May switch strands.
+      #
+      # @param time [Time, Numeric]
+      # @return (see Job::ClassMethods#perform_async)
+      # @raise (see Job::ClassMethods#perform_async)
+      # @since 0.1.0
+      def enqueue_at(time, job_class, *arguments) = set(job_class, at: time).perform_async(*arguments)
+
+      # Enqueues many jobs, a thousand in one call of the storage. May switch strands.
+      #
+      #   Ringspun::Jobs.enqueue_all([[Mail, "a@example.org"], [Mail.set(in: 60), "b@example.org"], ["Other", 1]])
+      #
+      # @param jobs [Enumerable<Array>] of each the class, its name or a {Setter}, and the arguments
+      # @return (see Job::ClassMethods#perform_bulk)
+      # @raise (see Job::ClassMethods#perform_bulk)
+      # @since 0.1.0
+      def enqueue_all(jobs)
+        setters = Hash.new { |all, job_class| all[job_class] = set(job_class) }.compare_by_identity
+        lines = jobs.lazy.map do |job|
+          unless job.is_a?(Array)
+            raise InvalidJobError, "a job must be an Array of its class and arguments, got #{job.inspect[0, 100]}"
+          end
+
+          job_class, *arguments = job
+          (job_class.is_a?(Setter) ? job_class : setters[job_class]).line(arguments)
+        end
+        client.push_all(lines)
+      end
+
+      # Options for jobs of a class that only others can run. See {Job::ClassMethods#set}.
+      #
+      # @param job_class [String, Class]
+      # @return [Setter]
+      # @raise [InvalidJobError]
+      # @since 0.1.0
+      def set(job_class, **options) = Setter.new(job_class, **options)
+
+      # Waits until what is being enqueued is answered, and closes connections. They are made anew when they are next used.
+      #
+      # May switch strands.
+      #
+      # @return [nil]
+      # @since 0.1.0
+      def close
+        enqueuer = @enqueuer
+        @client = @enqueuer = nil
+        enqueuer&.close
+        @storage&.close
+        @storage = nil unless @given
+      end
+
+      # @api private
+      def client
+        return @client if @client
+
+        target = enqueuer
+        build { @client ||= Client.new(target, chain: config.client_middleware, milliseconds: config.milliseconds) }
+      end
+
+      private
+
+      def build(&)
+        @building.synchronize(&)
+      rescue ThreadError
+        raise UsageError, "a signal handler cannot enqueue; let it wake a strand or a thread that does"
+      end
+    end
+  end
+end
+
+# Threads that wait for their answers would be killed before it comes.
+at_exit { Ringspun::Jobs.close }

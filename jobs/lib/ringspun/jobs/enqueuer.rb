@@ -1,0 +1,129 @@
+# frozen_string_literal: true
+
+require_relative "enqueuer/delivery"
+require_relative "enqueuer/batch"
+require_relative "enqueuer/strands"
+require_relative "enqueuer/threads"
+require_relative "enqueuer/group_commit"
+require_relative "enqueuer/pools"
+
+module Ringspun
+  module Jobs
+    # Brings jobs into the storage, for any number of strands and threads at once. The strategies:
+    #
+    # - `:group_commit`: what callers want to push at the same time goes in one batch. Each waits until its job is stored.
+    # - `:single`: one connection, which callers use one after the other.
+    # - `:named_pool`: `pool_size` connections; each caller waits for one that is chosen at random.
+    # - `:pool`: `pool_size` connections; each caller takes one that is free. They are served in order.
+    #
+    # In the strands of {Ringspun.run} a batch is what all strands have pushed that were ready to run. Elsewhere one thread sends
+    # the batches of all threads.
+    #
+    # **Cancellation** of a caller by group commit: until its batch is sent, a caller that is cancelled, or whose time is up,
+    # takes its job out again. Afterwards it leaves all the same, and does not learn whether its job is stored, which it most
+    # likely will be. By the others a call that is cut short closes its connection, and its job may be stored or not.
+    #
+    # A caller waits for its answer, so its jobs are stored in the order in which it has pushed them, and there is never more
+    # under way than there are callers.
+    class Enqueuer
+      STRATEGIES = { group_commit: GroupCommit, single: Single, named_pool: NamedPool, pool: Pool }.freeze
+      private_constant :STRATEGIES
+
+      # @return [Storage]
+      # @since 0.1.0
+      attr_reader :storage
+      # @return [Symbol]
+      # @since 0.1.0
+      attr_reader :strategy
+
+      # @param storage [Storage]
+      # @param strategy [Symbol]
+      # @param pool_size [Integer] connections of :named_pool and :pool
+      # @param pool_timeout [Numeric] seconds that :pool waits for a connection
+      # @raise [ConfigError]
+      # @since 0.1.0
+      def initialize(storage, strategy: :group_commit, pool_size: 5, pool_timeout: 5)
+        kind = STRATEGIES.fetch(strategy) do
+          raise ConfigError, "strategy must be one of #{STRATEGIES.keys.join(", ")}, got #{strategy.inspect}"
+        end
+        unless pool_size.is_a?(Integer) && pool_size.positive?
+          raise ConfigError, "pool_size must be a positive integer, got #{pool_size.inspect}"
+        end
+
+        @storage = storage
+        @strategy = strategy
+        @way = kind.new(Delivery.new(storage), pool_size: pool_size, pool_timeout: pool_timeout)
+        @probe = Thread::Mutex.new
+        @closed = false
+      end
+
+      # Stores one job. May switch strands.
+      #
+      # @param push [Storage::Push]
+      # @return [String, nil] its jid; nil when another job holds its lock
+      # @raise [UnavailableError] the storage cannot be reached, by several attempts; the job is not stored
+      # @raise [UnknownOutcomeError] no answer came; the job may be stored
+      # @raise [StorageError] the storage has refused
+      # @raise [PoolTimeoutError]
+      # @raise [UsageError] in a signal handler
+      # @since 0.1.0
+      def push(push)
+        refuse_what_cannot_be
+        answer = @way.push(push)
+        case answer
+        when nil then push.jid
+        when Exception then raise_copy(answer)
+        end
+      end
+
+      # Stores jobs in one call of the storage. May switch strands.
+      #
+      # @param pushes [Array<Storage::Push>]
+      # @return [Array<String, Error, nil>] for each its jid; nil when another job holds its lock; or why it is not stored
+      # @raise (see #push)
+      # @since 0.1.0
+      def push_all(pushes)
+        refuse_what_cannot_be
+        return [] if pushes.empty?
+
+        answers = @way.push_all(pushes)
+        case answers
+        when nil then pushes.map(&:jid)
+        when Exception then raise_copy(answers)
+        else pushes.zip(answers).map { |push, answer| answer ? (answer unless answer.is_a?(String)) : push.jid }
+        end
+      end
+
+      # Waits until what is under way is answered, and closes connections and the thread. The storage is the caller's.
+      #
+      # May switch strands.
+      #
+      # @return [nil]
+      # @since 0.1.0
+      def close
+        @closed = true
+        @way.close
+        nil
+      end
+
+      # @return [Boolean]
+      # @since 0.1.0
+      def closed? = @closed
+
+      private
+
+      # In a signal handler CRuby allows no lock. And it runs between any two instructions, be they of this enqueuer.
+      def refuse_what_cannot_be
+        @probe.lock.unlock
+        raise ClosedError, "this enqueuer is closed" if @closed
+      rescue ThreadError
+        raise UsageError, "a signal handler cannot enqueue; let it wake a strand or a thread that does"
+      end
+
+      # Several callers may get the same error, and each its own backtrace.
+      def raise_copy(error)
+        raise error.is_a?(Error) ? error.class.new(error.message) : error, cause: error
+      end
+    end
+  end
+end

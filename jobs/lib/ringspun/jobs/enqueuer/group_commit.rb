@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Enqueuer
+      # Tells callers in strands from others, and a forked child from its parent.
+      #
+      # @api private
+      class GroupCommit
+        def initialize(delivery, **)
+          @delivery = delivery
+          start_anew
+        end
+
+        # (see Strands#push)
+        def push(push)
+          start_anew unless Process.pid == @pid
+          return @threads.push(push) unless Fiber.current_scheduler.is_a?(Scheduler)
+
+          machine = Machine.current
+          (@strands[machine] ||= Strands.new(@delivery)).push(machine, push)
+        end
+
+        # (see Strands#push_all)
+        def push_all(pushes)
+          start_anew unless Process.pid == @pid
+          return @threads.push_all(pushes) unless Fiber.current_scheduler.is_a?(Scheduler)
+
+          machine = Machine.current
+          (@strands[machine] ||= Strands.new(@delivery)).push_all(machine, pushes)
+        end
+
+        # Flights end by themselves.
+        def close = Process.pid == @pid && @threads.close
+
+        private
+
+        # What was under way is the parent's.
+        def start_anew
+          @pid = Process.pid
+          @strands = ObjectSpace::WeakKeyMap.new
+          @threads = Threads.new(@delivery)
+        end
+      end
+      private_constant :GroupCommit
+    end
+  end
+end

@@ -1,0 +1,127 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Enqueuer
+      # Group commit for the strands of one machine. Who opens a batch leads it: he starts a flight for it, which is a strand that
+      # comes to its turn when all who are ready have had theirs, and sends what they have put in until then. At most two are
+      # in the air at once; the leader of another batch waits until one has landed.
+      #
+      # A flight is nobody's: it is shielded from the cancellation of any caller. But one that has not begun may be cancelled with
+      # the whole run. Its leader, who must be in a shield to be waiting still, then sends the batch himself. When a leader
+      # leaves, another caller leads.
+      #
+      # @api private
+      class Strands
+        FLIGHTS_MAX = 2
+
+        def initialize(delivery)
+          @delivery = delivery
+          @open = nil
+          @grounded = [] # batches that wait for a flight to land
+          @flights = 0
+        end
+
+        # May switch strands.
+        #
+        # @param machine [Machine] the caller's
+        # @return [nil, String, Exception]
+        def push(machine, push)
+          strand = machine.running
+          batch = @open
+          batch = @open = Batch.new.tap { |made| made.leader = strand } unless batch
+          place = batch.add(push, strand)
+          @open = nil if batch.full?
+          wait(machine, batch, place, strand)
+        end
+
+        # May switch strands.
+        #
+        # @return [nil, Array, Exception]
+        def push_all(machine, pushes)
+          batch = Batch.new(pushes)
+          batch.leader = strand = machine.running
+          batch.waiting << strand
+          wait(machine, batch, nil, strand)
+        end
+
+        private
+
+        def wait(machine, batch, place, strand)
+          until batch.answered?
+            batch.leader.equal?(strand) ? lead(machine, batch) : machine.park
+          end
+          batch.answer_at(place)
+        rescue Exception
+          leave(machine, batch, place, strand) unless batch.answered?
+          raise
+        end
+
+        def lead(machine, batch)
+          if batch.flight
+            join(machine, batch)
+          elsif @flights < FLIGHTS_MAX
+            batch.flight = machine.spin { fly(machine, batch) }
+            @flights += 1
+            join(machine, batch)
+          else
+            @grounded << batch unless @grounded.include?(batch)
+            machine.park
+          end
+        end
+
+        def join(machine, batch)
+          batch.flight.join
+        rescue TerminatedError
+          fly(machine, batch) unless batch.taken?
+        end
+
+        def fly(machine, batch)
+          return if batch.taken? # by a leader who has left
+
+          @open = nil if @open.equal?(batch)
+          send_batch(batch)
+        ensure
+          land(machine, batch) if batch.answered?
+        end
+
+        def send_batch(batch)
+          pushes = batch.take
+          answers = UnknownOutcomeError.new("the program has ended the call of the storage before it was answered")
+          answers = pushes.empty? ? nil : Ringspun.shield { @delivery.deliver(pushes) }
+        ensure
+          batch.answer(answers)
+        end
+
+        # The leader has waited for the flight itself.
+        def land(machine, batch)
+          batch.waiting.each { |strand| machine.schedule(strand) unless strand.nil? || strand.equal?(batch.leader) }
+          clear(machine)
+        end
+
+        def clear(machine)
+          @flights -= 1
+          machine.schedule(@grounded.shift.leader) unless @grounded.empty?
+        end
+
+        def leave(machine, batch, place, strand)
+          batch.leave(place)
+          return unless batch.leader.equal?(strand) && !batch.taken?
+
+          batch.leader = batch.waiting.find(&:itself)
+          batch.leader ? machine.schedule(batch.leader) : drop(machine, batch)
+        end
+
+        # Nobody is left in it. Its flight may have been cancelled before it began, so it cannot be the one to say that it has
+        # ended.
+        def drop(machine, batch)
+          @open = nil if @open.equal?(batch)
+          @grounded.delete(batch)
+          batch.take
+          clear(machine) if batch.flight
+        end
+      end
+      private_constant :Strands
+    end
+  end
+end

@@ -1,0 +1,125 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Enqueuer
+      # Group commit for all that are not in the strands of a run: one thread sends their batches, one after the other. So a
+      # caller that is interrupted interrupts nobody else's job. While a batch is under way others put their jobs in the next.
+      #
+      # The thread starts when there is something to send.
+      #
+      # @api private
+      class Threads
+        # Seconds that {#close} waits for what is under way, whose calls all have time limits of their own.
+        CLOSE_GRACE = 30
+
+        # Whoever waits for the batch waits for its gate to close.
+        class Parcel < Batch
+          # @return [Thread::Queue]
+          attr_reader :gate
+
+          def initialize(pushes = [])
+            super
+            @gate = Thread::Queue.new
+          end
+
+          def answer(answers)
+            super
+            @gate.close
+          end
+        end
+        private_constant :Parcel
+
+        def initialize(delivery)
+          @delivery = delivery
+          @lock = Thread::Mutex.new
+          @parcels = Thread::Queue.new
+          @open = @thread = nil
+        end
+
+        # May switch strands.
+        #
+        # @return [nil, String, Exception]
+        def push(push)
+          place = parcel = nil
+          @lock.synchronize do
+            parcel = @open || (@open = begin_with(Parcel.new))
+            place = parcel.add(push, nil)
+            @open = nil if parcel.full?
+          end
+          wait(parcel, place)
+        end
+
+        # May switch strands.
+        #
+        # @return [nil, Array, Exception]
+        def push_all(pushes)
+          wait(@lock.synchronize { begin_with(Parcel.new(pushes)) }, nil)
+        end
+
+        # Waits for what was put in. May switch strands.
+        def close
+          thread = @lock.synchronize do
+            @parcels << nil if @thread
+            @thread
+          end
+          thread&.join(CLOSE_GRACE)
+        end
+
+        private
+
+        def begin_with(parcel)
+          @thread ||= start
+          @parcels << parcel
+          parcel
+        end
+
+        def wait(parcel, place)
+          parcel.gate.pop until parcel.answered?
+          parcel.answer_at(place)
+        rescue Exception
+          @lock.synchronize { parcel.leave(place) }
+          raise
+        end
+
+        def start
+          Thread.new { work }.tap do |thread|
+            thread.name = "ringspun enqueuer"
+            thread.report_on_exception = false # its callers are told
+          end
+        end
+
+        def work
+          while (parcel = @parcels.pop)
+            send_parcel(parcel)
+          end
+        ensure
+          @lock.synchronize { give_up }
+        end
+
+        def send_parcel(parcel)
+          answers = UnknownOutcomeError.new("the thread that enqueues was killed before the storage answered")
+          pushes = take(parcel)
+          answers = pushes.empty? ? nil : @delivery.deliver(pushes)
+        ensure
+          @lock.synchronize { parcel.answer(answers) }
+        end
+
+        # For what is still there when the thread is killed.
+        def give_up
+          @thread = @open = nil
+          error = UnavailableError.new("the thread that enqueues was killed; nothing was sent")
+          @parcels.pop&.answer(error) until @parcels.empty?
+        end
+
+        def take(parcel)
+          @lock.synchronize do
+            @open = nil if @open.equal?(parcel)
+            parcel.take
+          end
+        end
+      end
+      private_constant :Threads
+    end
+  end
+end

@@ -1,0 +1,104 @@
+# frozen_string_literal: true
+
+require "digest"
+require "json"
+
+module Ringspun
+  module Jobs
+    # What the jobs of a class have in common when they are enqueued with the same options, ready as JSON text, so that for a job
+    # only the rest of its entry must be made.
+    #
+    # @api private
+    class Form
+      # @return [Class, String] what the caller has named
+      attr_reader :job_class
+      # @return [String]
+      attr_reader :queue
+      # @return [Hash{Symbol => Object}]
+      attr_reader :options
+
+      # @param job_class [Class, String]
+      # @param options [Hash{Symbol => Object}] as {Options.check} keeps them
+      # @raise [InvalidJobError] when no worker could find the class by its name
+      def initialize(job_class, options)
+        @job_class = job_class
+        @options = options
+        @queue = options[:queue]
+        @unique = !options[:unique_for].nil?
+        @prefix = "#{JSON.generate(fields)[0..-2]},\"jid\":\"".freeze
+      end
+
+      # A job with its fields, for middleware to look at and to change.
+      #
+      # @param arguments [Array]
+      # @return [Hash{String => Object}]
+      def job(arguments, milliseconds)
+        time = Float(Stamps.now(false))
+        fields.merge("args" => arguments, "jid" => Stamps.jid, "created_at" => Wire.time(time, milliseconds: milliseconds))
+      end
+
+      # @param arguments [Array] which JSON can tell
+      # @param at [Float, nil] see {Storage::Push}
+      # @param delay [Float, nil]
+      # @return [Storage::Push]
+      def push(arguments, milliseconds, at = nil, delay = nil)
+        return push_of(job(arguments, milliseconds), milliseconds, at, delay) if @unique
+
+        jid = Stamps.jid
+        now = Stamps.now(milliseconds)
+        # What waits for its time is not in its queue yet; who puts it there says when.
+        enqueued = "\",\"enqueued_at\":#{now}" unless at || delay
+        entry = "#{@prefix}#{jid}#{enqueued || '"'},\"created_at\":#{now},\"args\":#{JSON.generate(arguments)}}"
+        Storage::Push.new(@queue, entry, jid, at, delay)
+      end
+
+      # @param job [Hash{String => Object}]
+      # @return [Storage::Push]
+      def push_of(job, milliseconds, at, delay)
+        job = job.merge("enqueued_at" => Wire.time(Float(Stamps.now(false)), milliseconds: milliseconds)) unless at || delay
+        return Storage::Push.new(job["queue"], Wire.dump(job), job["jid"], at, delay) unless job["unique_for"]
+
+        token = job["unique_token"] || token_of(job)
+        seconds = job["unique_for"] + (delay || (at ? [at - Time.now.to_f, 0].max : 0))
+        Storage::Push.new(job["queue"], Wire.dump(job.merge("unique_token" => token)), job["jid"], at, delay, token, seconds)
+      end
+
+      private
+
+      def fields
+        { "class" => name, "queue" => @queue, "retry" => @options[:retry], **extras }
+      end
+
+      def extras
+        extras = {}
+        extras["tags"] = @options[:tags] if @options[:tags]&.any?
+        return extras unless @unique
+
+        extras["unique_for"] = @options[:unique_for]
+        extras["unique_until"] = @options.fetch(:unique_until, "success")
+        extras["unique_token"] = @options[:unique_token] if @options[:unique_token]
+        extras
+      end
+
+      def name
+        return @job_class if @job_class.is_a?(String)
+
+        @job_class.name || raise(InvalidJobError, "#{@job_class.inspect} has no name by which a worker could find it")
+      end
+
+      # The same for Hashes with the same pairs, in whichever order.
+      def token_of(job)
+        Digest::SHA256.hexdigest(JSON.generate([job["class"], job["queue"], sorted(job["args"])]))
+      end
+
+      def sorted(value)
+        case value
+        when Array then value.map { |each| sorted(each) }
+        when Hash then value.sort.to_h { |key, each| [key, sorted(each)] }
+        else value
+        end
+      end
+    end
+    private_constant :Form
+  end
+end

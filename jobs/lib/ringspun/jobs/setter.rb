@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    # A job's class, or the name of one that only others know, with options: {Job::ClassMethods#set} and {Jobs.set} make them.
+    class Setter
+      # @param job_class [Class, String]
+      # @param options (see Job::ClassMethods#set)
+      # @raise [InvalidJobError]
+      # @api private
+      def initialize(job_class, **options)
+        @job_class = job_class
+        @given = Options.check(options, Options::ALL)
+        if @given[:in] && @given[:at]
+          raise InvalidJobError, "in: and at: both say when; give one of them"
+        end
+
+        @form = Form.new(job_class, { **class_options, **@given.except(:in, :at) })
+      end
+
+      # @return [Setter] with these options as well
+      # @raise [InvalidJobError]
+      # @since 0.1.0
+      def set(**options)
+        given = options.key?(:in) || options.key?(:at) ? @given.except(:in, :at) : @given
+        Setter.new(@job_class, **given, **options)
+      end
+
+      # (see Job::ClassMethods#perform_async)
+      def perform_async(*arguments) = Jobs.client.push(@form, arguments, @given[:at], delay)
+
+      # (see Job::ClassMethods#perform_in)
+      def perform_in(seconds, *arguments) = set(in: seconds).perform_async(*arguments)
+
+      # (see Job::ClassMethods#perform_at)
+      def perform_at(time, *arguments) = set(at: time).perform_async(*arguments)
+
+      # (see Job::ClassMethods#perform_bulk)
+      def perform_bulk(all)
+        unless all.is_a?(Enumerable) && !all.is_a?(Hash)
+          raise InvalidJobError, "perform_bulk takes an Array of Arrays, got #{all.class}"
+        end
+
+        Jobs.client.push_all(all.lazy.map { |arguments| line(arguments) })
+      end
+
+      # For {Jobs.enqueue_all}.
+      #
+      # @api private
+      def line(arguments)
+        return [@form, arguments, @given[:at], delay] if arguments.is_a?(Array)
+
+        raise InvalidJobError, "the arguments of a job must be an Array, got #{arguments.inspect[0, 100]}"
+      end
+
+      private
+
+      # What is due need not wait for somebody to look.
+      def delay
+        seconds = @given[:in]
+        seconds if seconds&.positive?
+      end
+
+      def class_options
+        return Options::DEFAULTS if @job_class.is_a?(String) && !@job_class.empty?
+        return @job_class.options if @job_class.is_a?(Class) && @job_class.include?(Job)
+
+        hint = "; give its name, a String, if only others can run it" if @job_class.is_a?(Module)
+        raise InvalidJobError, "#{@job_class.inspect} does not include Ringspun::Jobs::Job#{hint}"
+      end
+    end
+  end
+end

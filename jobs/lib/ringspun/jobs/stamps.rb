@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+require "securerandom"
+
+module Ringspun
+  module Jobs
+    # What is new in each job: who it is and when it was made.
+    #
+    # @api private
+    module Stamps
+      # So many jids are made from one read of the kernel's random bytes.
+      BATCH = 256
+      FORM = ("H24" * BATCH).freeze
+
+      @jids = []
+      @pid = Process.pid
+      @seconds = @milliseconds = [0, ""].freeze
+
+      class << self
+        # 24 hexadecimal digits that nobody else has, other threads and forked children included: a pop from an Array gives its
+        # item to one of them only.
+        #
+        # @return [String]
+        def jid
+          return fresh unless Process.pid == @pid
+
+          @jids.pop || fresh
+        end
+
+        # The present as JSON text, in milliseconds: it is the same for many jobs, and to print a Float takes longer.
+        #
+        # @param milliseconds [Boolean] see {Config#milliseconds}
+        # @return [String]
+        def now(milliseconds)
+          time = Process.clock_gettime(Process::CLOCK_REALTIME, :millisecond)
+          known, text = milliseconds ? @milliseconds : @seconds
+          return text if known == time
+
+          text = milliseconds ? time.to_s : format("%d.%03d", *time.divmod(1000))
+          # One write each, for other threads read them.
+          milliseconds ? @milliseconds = [time, text.freeze].freeze : @seconds = [time, text.freeze].freeze
+          text
+        end
+
+        private
+
+        def fresh
+          jids = SecureRandom.bytes(12 * BATCH).unpack(FORM)
+          jid = jids.pop
+          @jids = jids
+          @pid = Process.pid
+          jid
+        end
+      end
+    end
+    private_constant :Stamps
+  end
+end
