@@ -48,7 +48,7 @@ module Ringspun
         # As it is, unless a reader could not tell where it ends.
         def self.shown(value)
           text = value.is_a?(String) ? value : value.to_s
-          text.empty? || text.match?(/[\s"[:cntrl:]]/) ? text.inspect : text
+          text.empty? || text.match?(/[ "[:cntrl:]]/) ? text.inspect : text
         end
 
         def line(level, text, fields)

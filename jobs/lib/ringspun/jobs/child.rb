@@ -1,0 +1,116 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    # A process that was forked, on a leash: a pipe whose other end only this process holds, so that its end tells the child that
+    # nobody watches it any more, however that has come about.
+    #
+    # It is forked on a thread of its own. That is the child's main thread then, and has neither a machine nor a scheduler, so
+    # the child begins as a program does, and makes its own of both. It runs none of the program's `at_exit` blocks.
+    #
+    # @api private
+    class Child
+      @leashes = {}
+
+      class << self
+        # The ends that this process holds. A child of its own must not hold them as well.
+        attr_reader :leashes
+
+        def forget_leashes
+          @leashes.each_key(&:close)
+          @leashes.clear
+        end
+      end
+
+      # @return [Integer]
+      attr_reader :pid
+
+      # May switch strands, but cannot be cancelled.
+      #
+      # @yield in the child, whose status is the block's value
+      # @yieldparam leash [IO] the end of which says that the parent is gone
+      # @yieldreturn [Integer]
+      def initialize(&block)
+        leash, @leash = IO.pipe
+        Child.leashes[@leash] = true # its own is among those that the child forgets
+        thread = Thread.new { fork { Child.__send__(:become, leash, block) } }
+        thread.report_on_exception = false
+        @pid = Ringspun.shield { thread.value }
+      rescue Exception
+        release
+        raise
+      ensure
+        leash&.close
+      end
+
+      # Waits until it has ended. May switch strands.
+      #
+      # @return [Process::Status, nil] nil when somebody else has waited for it
+      def wait
+        return @status if @waited
+
+        @status = Ringspun.wait_process(@pid)
+        @waited = true
+        @status
+      rescue Errno::ESRCH
+        @waited = true
+        nil
+      ensure
+        release if @waited
+      end
+
+      # Its pid is its own until somebody has waited for it.
+      def signal(name)
+        Process.kill(name, @pid) unless @waited
+      rescue Errno::ESRCH
+        nil
+      end
+
+      # Has it end: by a TERM, and after so many seconds by a KILL. Returns when it is gone. May switch strands.
+      def finish(seconds)
+        signal(:TERM)
+        Machine.current.timeout(seconds) { wait }
+      rescue TimeoutError
+        signal(:KILL)
+        wait
+      end
+
+      # @return [Boolean] by a SIGSTOP or a debugger
+      def stopped?
+        %w[T t].include?(File.read("/proc/#{@pid}/stat")[/\) (\w)/, 1])
+      rescue SystemCallError
+        false
+      end
+
+      # @return [String] how it has ended
+      def self.fate(status)
+        return "ended unseen" unless status
+
+        status.signaled? ? "SIG#{Signal.signame(status.termsig)}" : "exit #{status.exitstatus}"
+      end
+
+      # In the child.
+      def self.become(leash, block)
+        forget_leashes
+        status = block.call(leash)
+      rescue SystemExit => error
+        status = error.status
+      rescue SignalException
+        status = 1
+      rescue Exception => error
+        warn error.full_message(highlight: false)
+      ensure
+        [$stdout, $stderr].each { |io| io.flush rescue nil }
+        exit!(status || 1)
+      end
+      private_class_method :become
+
+      private
+
+      def release
+        Child.leashes.delete(@leash)
+        @leash&.close
+      end
+    end
+  end
+end
