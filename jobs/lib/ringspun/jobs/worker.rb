@@ -1,0 +1,382 @@
+# frozen_string_literal: true
+
+require "etc"
+require "securerandom"
+require "socket"
+
+module Ringspun
+  module Jobs
+    # Runs jobs: one strand for each, as many at once as {Config#concurrency} says, all on one machine in one process.
+    #
+    #   worker = Ringspun::Jobs::Worker.new(Ringspun::Jobs.config, storage: Ringspun::Jobs.storage)
+    #   trap("TERM") { worker.stop }
+    #   worker.run
+    #
+    # What a job has come to is told to the storage before its place is free again. A job is in flight until then, and whatever
+    # happens to this process meanwhile, another one takes it over.
+    class Worker
+      # Seconds that cancelled jobs have for their ensure blocks.
+      GRACE_SECONDS = 5.0
+      # Seconds that it may take to say goodbye.
+      FAREWELL_SECONDS = 5.0
+
+      # @return [String] who this worker is: host:pid:nonce
+      # @since 0.1.0
+      attr_reader :node
+
+      # @return [Hash{Symbol => Integer}] how many runs have ended, by what they have come to
+      # @since 0.1.0
+      attr_reader :counts
+
+      # @return [String] of this process
+      # @since 0.1.0
+      def self.new_node = "#{Socket.gethostname}:#{Process.pid}:#{SecureRandom.hex(6)}"
+
+      # @param config [Config]
+      # @param storage [Storage]
+      # @param node [String]
+      # @param logger [Logger, nil] nil: the config's, or else the standard output
+      # @param beats [Boolean] false: somebody else extends this node's lease
+      # @param quarantine [#run, nil] which makes processes for jobs that must run alone, see {Quarantine}; nil: leaves those to
+      #   others
+      # @param random [Random]
+      # @since 0.1.0
+      def initialize(config, storage:, node: Worker.new_node, logger: nil, beats: true, quarantine: nil, random: Random)
+        @config = config
+        @storage = storage
+        @node = node
+        @log = Log.new(logger || config.logger || Log.open)
+        @beats = beats
+        @runner = quarantine
+        @random = random
+        @order = Order.new(config.queues, random: random)
+        @retrying = Retrying.new(config, log: @log, random: random)
+        @performer = Performer.new(config, storage: storage, retrying: @retrying)
+        @runs = {}.compare_by_identity
+        @number = 0
+        @counts = Hash.new(0)
+        @dropped = 0
+      end
+
+      # Runs jobs until it is stopped and those that run have ended. Inside {Ringspun.run} it simply is a part of that.
+      #
+      # May switch strands.
+      #
+      # @return [nil]
+      # @raise [UsageError] the second time
+      # @since 0.1.0
+      def run
+        raise UsageError, "a worker runs once; make another one" if @begun
+
+        @begun = true
+        Ringspun.run { |machine| serve(machine) } unless @stop
+        nil
+      end
+
+      # Fetches no more jobs, lets those that run end for as long as {Config#timeout} says, cancels the others and puts them back
+      # in front of their queues. Then {#run} returns. Never waits; may be called from other threads and from signal handlers.
+      #
+      # @return [nil]
+      # @since 0.1.0
+      def stop
+        @stop = true
+        tell(nil)
+      end
+
+      # Fetches no more jobs; those that run go on. Never waits; may be called from other threads and from signal handlers.
+      #
+      # @return [nil]
+      # @since 0.1.0
+      def quiet
+        @quiet = true
+        tell(nil)
+      end
+
+      # @return [Boolean] whether it fetches no more jobs
+      # @since 0.1.0
+      def quiet? = @quiet == true || @stop == true
+
+      # Cancels a job that runs here: its wait ends, its ensure blocks run, and it is done with. May be called from other threads
+      # and from signal handlers.
+      #
+      # @param jid [String]
+      # @return [nil]
+      # @since 0.1.0
+      def cancel(jid) = tell(-> { each_running(jid) { |run| finish_early(run, :cancel) } })
+
+      # Serves another queue from now on. May be called from other threads and from signal handlers.
+      #
+      # @param queue [String]
+      # @param weight [Integer] in a strict order it is the last, whatever its weight
+      # @return [nil]
+      # @raise [ConfigError]
+      # @since 0.1.0
+      def subscribe(queue, weight = 1)
+        raise ConfigError, "#{queue} is served anyway" if queue == Storage::QUARANTINE
+        raise ConfigError,
+              "the weight must be a positive Integer, got #{weight.inspect}" unless weight.is_a?(Integer) && weight.positive?
+
+        @order.add(queue.to_s, weight)
+        tell(-> { @fetcher&.look })
+      end
+
+      # Serves a queue no more. What it has fetched it runs. May be called from other threads and from signal handlers.
+      #
+      # @param queue [String]
+      # @return [nil]
+      # @since 0.1.0
+      def unsubscribe(queue)
+        @order.delete(queue.to_s)
+        nil
+      end
+
+      # @return [Array<String>] the queues that it serves
+      # @since 0.1.0
+      def queues = @order.names
+
+      # @return [Integer] jobs in flight
+      # @since 0.1.0
+      def busy = @runs.size
+
+      # @return [Array<Run>] the jobs that run
+      # @since 0.1.0
+      def running = @runs.keys.reject(&:outcome)
+
+      # --- for its parts ---
+
+      # @return [Integer] how many jobs it may fetch
+      # @api private
+      def room = quiet? || !@beat.leased? ? 0 : @config.concurrency - @runs.size
+
+      # @param fetched [Storage::Fetched]
+      # @api private
+      def start(fetched)
+        run = admit(fetched) or return
+        run.strand = @scope.spin { perform(run) { @performer.call(fetched, run.job, run) } }
+      end
+
+      # @param fetched [Storage::Fetched] from the quarantine
+      # @return [Strand, nil]
+      # @api private
+      def start_alone(fetched)
+        run = admit(fetched) or return
+        run.strand = @scope.spin { perform(run) { @quarantine.call(@performer, @retrying, run) } }
+      end
+
+      # @param fetched [Storage::Fetched] which shall not run here after all
+      # @api private
+      def give_back(fetched)
+        run = Run.new(fetched, nil, @number += 1)
+        @runs[run] = true
+        finish(run, @performer.ended_early(fetched, {}, :return))
+      end
+
+      # @api private
+      def wait_ended = @machine.schedule(@main)
+
+      # @return [Hash{String => Object}] what dashboards show
+      # @api private
+      def info
+        { "hostname" => Socket.gethostname, "pid" => Process.pid, "tag" => "ringspun", "identity" => @node,
+          "started_at" => @started_at, "concurrency" => @config.concurrency, "queues" => queues, "weights" => [@order.weights], "labels" => [], "busy" => busy,
+          "version" => VERSION, "quiet" => quiet?, "embedded" => false }
+      end
+
+      # @return [Array<Array>] what dashboards show of the jobs that run
+      # @api private
+      def work = running.map { |run| [run.number.to_s(36), run.queue, run.fetched.entry, run.began_at] }
+
+      # @param connection [Object, nil] of the storage
+      # @api private
+      def flush_counts(connection = nil)
+        dropped, @dropped = @dropped, 0
+        @storage.counters(failed: dropped, connection: connection) if dropped.positive?
+      end
+
+      private
+
+      def serve(machine)
+        @machine = machine
+        @main = machine.running
+        @started_at = Process.clock_gettime(Process::CLOCK_REALTIME)
+        @outage = Outage.new(machine, @log, random: @random)
+        machine.scope do |scope|
+          @scope = scope
+          work_in(scope)
+        end
+      ensure
+        leave
+      end
+
+      def work_in(scope)
+        @beat = Beat.new(self, @machine, @storage, @config, @log, extend_lease: @beats)
+        @outage.persist(:extend, till: -> { @stop }) { @storage.extend([@node], @config.lease) }
+        return if @stop
+
+        set_out(scope)
+        @log.event(:info, "the worker is ready", node: @node, queues: queues.join(","), concurrency: @config.concurrency)
+        until @stop
+          obey(@machine.park)
+          settle_down if quiet?
+        end
+        drain(scope)
+      end
+
+      def set_out(scope)
+        @acker = Acker.new(scope, @storage, @node, @outage) { |run, taken_away| settled(run, taken_away) }
+        @fetcher = Fetcher.new(self, @machine, scope, @storage, @order, @outage, limits: @config.limits)
+        @chores = Chores.new(@machine, @storage, @config, @outage, @log, random: @random)
+        @quarantine = Quarantine.new(self, @storage, @config, @outage, @runner) if @runner
+        loops = [@acker.method(:work), @fetcher.method(:work), *@chores.loops, *(@quarantine.method(:work) if @quarantine)]
+        loops.each { |work| scope.spin { work.call } }
+        @beat.start(scope)
+      end
+
+      def settle_down
+        @fetcher.close
+        @quarantine&.close
+      end
+
+      def drain(scope)
+        settle_down
+        @draining = true
+        wait_until(@config.timeout) { @runs.empty? && !@fetcher.waiting? }
+        running.each { |run| finish_early(run, :return) }
+        wait_until(GRACE_SECONDS) { @runs.empty? && !@fetcher.waiting? }
+        @log.event(:error, "#{@runs.size} jobs have not ended; they run again elsewhere", node: @node) if @runs.any?
+        [@acker, @chores, @beat].each { |part| part.respond_to?(:close) ? part.close : part.stop }
+        scope.cancel if @runs.any?
+      end
+
+      def wait_until(seconds)
+        deadline = @machine.now + seconds
+        until yield
+          left = deadline - @machine.now
+          return unless left.positive?
+
+          begin
+            obey(@machine.park(left))
+          rescue TimeoutError
+            return
+          end
+        end
+      end
+
+      # Whatever this process has still in flight goes back.
+      def leave
+        Ringspun.shield(deadline: FAREWELL_SECONDS) do
+          @beat&.stop
+          flush_counts
+          @storage.leave(@node)
+          @storage.retract(@node)
+          @log.event(:info, "the worker has ended", node: @node)
+          @log.flush
+        end
+      rescue StandardError => error
+        @log.event(:error, "what is in flight stays until the lease runs out: #{error.message}", node: @node)
+      end
+
+      # What other threads and signal handlers want: the main strand does it. Before it runs there is none.
+      def tell(order)
+        @main ? @machine.schedule(@main, order) : order&.call
+        nil
+      rescue ClosedError # it has ended meanwhile
+        nil
+      end
+
+      def obey(order) = order&.call
+
+      def admit(fetched)
+        run = Run.new(fetched, Wire.parse(fetched.entry), @number += 1)
+        @runs[run] = true
+        run
+      rescue MalformedEntryError => error
+        run = Run.new(fetched, nil, @number += 1)
+        @runs[run] = true
+        finish(run, @retrying.malformed(fetched, error))
+        nil
+      end
+
+      # Nothing here waits: the strand may be cancelled.
+      def perform(run)
+        began = @machine.now
+        @log.started(run.job)
+        outcome = yield
+      rescue Cancelled => error
+        outcome = stopped_from_outside(run, error)
+      rescue Exception => error # of ours; its place and its entry must not be lost by that
+        outcome = @retrying.last_resort(run.fetched, error)
+      ensure
+        outcome.seconds = @machine.now - began
+        finish(run, outcome)
+      end
+
+      # Together with the whole worker a job ends as it does when that is stopped. One that has cancelled itself has failed.
+      def stopped_from_outside(run, error)
+        return @performer.ended_early(run.fetched, run.job, run.asked || :return) if run.asked || @scope.cancelled?
+
+        @retrying.call(run.fetched, error)
+      end
+
+      def each_running(jid) = running.each { |run| yield run if run.jid == jid }
+
+      def finish_early(run, why)
+        return unless run.strand
+
+        fresh = run.strand.state == :new # and so it never runs
+        run.ask(why)
+        @machine.terminate(run.strand)
+        finish(run, @performer.ended_early(run.fetched, run.job, why)) if fresh
+      end
+
+      def finish(run, outcome)
+        run.outcome = outcome
+        @acker.push(run)
+      end
+
+      def settled(run, taken_away)
+        @runs.delete(run)
+        record(run, taken_away)
+        @fetcher.freed(run.queue)
+        @machine.schedule(@main) if @draining
+      end
+
+      def record(run, taken_away)
+        outcome = run.outcome
+        if taken_away
+          @counts[:taken_away] += 1
+          return @log.event(:warn, "taken away: others have run it, or will", jid: run.jid, class: run.class_name,
+                                                                              queue: run.queue)
+        end
+        @counts[outcome.kind] += 1
+        @dropped += 1 if outcome.kind == :dropped
+        report(run, outcome)
+      end
+
+      def report(run, outcome)
+        case outcome.kind
+        when :done then @log.done(run.job, outcome.seconds)
+        when :malformed then @log.event(:error, "no job: #{outcome.error.message}", queue: run.queue)
+        when :returned then nil
+        else
+          return @log.failed(run.job, outcome.error, outcome.seconds || 0.0, outcome.text) if outcome.error
+
+          @log.event(:info, "#{outcome.kind} #{outcome.text}".strip, jid: run.jid, class: run.class_name, queue: run.queue)
+        end
+      end
+    end
+  end
+end
+
+require_relative "backtrace"
+require_relative "worker/acker"
+require_relative "worker/beat"
+require_relative "worker/chores"
+require_relative "worker/fetcher"
+require_relative "worker/order"
+require_relative "worker/outage"
+require_relative "worker/outcome"
+require_relative "worker/performer"
+require_relative "worker/quarantine"
+require_relative "worker/retrying"
+require_relative "worker/run"

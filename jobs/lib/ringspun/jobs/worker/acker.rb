@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Worker
+      # Tells the storage what runs have come to, as many at a time as there are when it gets its turn. What it cannot tell it
+      # goes on telling for as long as the worker lives: until then the run keeps its place.
+      #
+      # @api private
+      class Acker
+        BATCH_MAX = 500
+
+        # @param scope [Scope] which owns the strands that this starts
+        # @yieldparam run [Run]
+        # @yieldparam taken_away [Boolean] it was not in flight here any more
+        def initialize(scope, storage, node, outage, &settled)
+          @scope = scope
+          @storage = storage
+          @node = node
+          @outage = outage
+          @settled = settled
+          @pending = []
+          @changed = Condition.new
+          @closed = false
+          @apart = 0
+        end
+
+        # Never waits.
+        def push(run)
+          @pending << run
+          @changed.signal
+        end
+
+        # Until it is closed and all is told. May switch strands.
+        def work
+          until @closed && @pending.empty? && @apart.zero?
+            next @changed.wait if @pending.empty?
+
+            tell(@pending.shift(BATCH_MAX))
+          end
+        end
+
+        def close
+          @closed = true
+          @changed.broadcast
+        end
+
+        # @return [Integer] what waits to be told
+        def size = @pending.size
+
+        private
+
+        def tell(runs)
+          acks, failures = runs.partition { |run| run.outcome.change.is_a?(Storage::Ack) }
+          send_off(:ack, acks)
+          send_off(:fail, failures)
+        end
+
+        def send_off(verb, runs)
+          return if runs.empty?
+
+          lost = false
+          answers = @outage.persist(verb) do |error|
+            lost ||= error.is_a?(UnknownOutcomeError)
+            next if error.is_a?(StorageError) && runs.size > 1
+
+            @storage.public_send(verb, @node, runs.map { |run| run.outcome.change })
+          end
+          return runs.each { |run| send_apart(verb, run) } unless answers
+
+          # After an answer that was lost, it may be the first try that has taken it.
+          runs.zip(answers) { |run, answer| @settled.call(run, !answer && !lost) }
+        end
+
+        # One that is refused for good, as one that is too large is, must not hold up the others.
+        def send_apart(verb, run)
+          @apart += 1
+          @scope.spin do
+            send_off(verb, [run])
+          ensure
+            @apart -= 1
+            @changed.signal
+          end
+        end
+      end
+    end
+  end
+end

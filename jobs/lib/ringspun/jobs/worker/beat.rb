@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Ringspun
+  module Jobs
+    class Worker
+      # Says that this worker lives, shows what it does, and hears what it is told. On a thread and a connection of its own, so
+      # that a job that computes for a minute costs nobody's lease; on a simulated machine, which has no threads, in a strand.
+      #
+      # @api private
+      class Beat
+        ANNOUNCE_SECONDS = 5
+
+        # @param worker [Worker]
+        # @param extend_lease [Boolean] false: a supervisor does that
+        def initialize(worker, machine, storage, config, log, extend_lease:)
+          @worker = worker
+          @machine = machine
+          @storage = storage
+          @config = config
+          @log = log
+          @extend_lease = extend_lease
+          @extended_at = now
+          @announced_at = nil
+          @failing = false
+        end
+
+        # @param scope [Scope] which owns the strand, if it is one
+        def start(scope)
+          @stop = Thread::Queue.new
+          @runner = @machine.backend.name == :sim ? scope.spin { work(nil) } : Thread.new { work_on_thread }
+        end
+
+        # Returns when it has ended. May switch strands.
+        def stop
+          @stop&.close
+          @runner&.join
+        end
+
+        # Whether our lease lasts, as far as we know. A process that was frozen must not fetch before it has said that it lives:
+        # what it would have in flight then could be taken for a dead one's.
+        def leased? = !@extend_lease || now - @extended_at < @config.lease
+
+        private
+
+        def work_on_thread
+          Thread.current.name = "ringspun-jobs beat"
+          Thread.current.report_on_exception = false
+          connection = @storage.connect
+          work(connection)
+        ensure
+          connection&.close
+        end
+
+        def work(connection)
+          until @stop.closed?
+            beat(connection)
+            @stop.pop(timeout: @config.beat)
+          end
+        end
+
+        def beat(connection)
+          extend_lease(connection) if @extend_lease
+          @storage.signals(@worker.node, connection: connection).each { |message| obey(message) }
+          announce(connection) if @announced_at.nil? || now - @announced_at >= ANNOUNCE_SECONDS
+          @failing = false
+        rescue StandardError => error
+          @log.event(:warn, "no heartbeat: #{error.message}") unless @failing
+          @failing = true
+        end
+
+        def extend_lease(connection)
+          began = now
+          lasted, = @storage.extend([@worker.node], @config.lease, connection: connection)
+          @extended_at = began
+          return if lasted
+
+          @log.event(:warn, "this worker's lease had run out; others may run what it had in flight", node: @worker.node)
+        end
+
+        def announce(connection)
+          @storage.announce(@worker.node, @worker.info, @worker.work, connection: connection)
+          @worker.flush_counts(connection)
+          @announced_at = now
+        end
+
+        # Names of signals, as Sidekiq's dashboard sends them, and cancellations. What else there may be is not ours.
+        def obey(message)
+          case message
+          when "TERM" then @worker.stop
+          when "TSTP" then @worker.quiet
+          when /\ACANCEL:/ then cancel(message.delete_prefix("CANCEL:"))
+          end
+        end
+
+        def cancel(text)
+          order = JSON.parse(text)
+          @worker.cancel(order["jid"]) if order.is_a?(Hash) && order["jid"].is_a?(String)
+        rescue JSON::ParserError
+          nil
+        end
+
+        def now = Process.clock_gettime(Process::CLOCK_BOOTTIME)
+      end
+    end
+  end
+end

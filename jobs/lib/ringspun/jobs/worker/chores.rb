@@ -1,0 +1,85 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Worker
+      # What any worker does for all: puts jobs whose time has come into their queues, takes over what dead nodes had in flight,
+      # and forgets the oldest of the dead jobs.
+      #
+      # @api private
+      class Chores
+        DUE_PAGE = 100
+        # Another process may add an earlier one meanwhile.
+        SCHEDULER_SECONDS = 2.0
+        RECOVER_PAGE = 100
+        RECOVER_SECONDS = 2.0
+        TRIM_SECONDS = 60.0
+
+        def initialize(machine, storage, config, outage, log, random: Random)
+          @machine = machine
+          @storage = storage
+          @config = config
+          @outage = outage
+          @log = log
+          @random = random
+          @changed = Condition.new
+          @closed = false
+        end
+
+        # @return [Array<Proc>] loops, until they are closed
+        def loops = [method(:schedule), method(:recover), method(:trim)]
+
+        def close
+          @closed = true
+          @changed.broadcast
+        end
+
+        private
+
+        def schedule
+          until @closed
+            moved, seconds = @outage.attempt(:due) { @storage.due(DUE_PAGE) }
+            next if moved == DUE_PAGE
+
+            nap([seconds || SCHEDULER_SECONDS, jittered(SCHEDULER_SECONDS)].min)
+          end
+        end
+
+        # Several processes started at once should not all look at once for ever.
+        def recover
+          until @closed
+            recovered = @outage.attempt(:recover) { @storage.recover(RECOVER_PAGE, deaths: @config.deaths) }
+            recovered&.each { |one| tell(one) }
+            nap(jittered(RECOVER_SECONDS)) unless recovered&.size == RECOVER_PAGE
+          end
+        end
+
+        def trim
+          until @closed
+            @outage.attempt(:trim_dead) { @storage.trim_dead(@config.dead_max, @config.dead_seconds) }
+            nap(jittered(TRIM_SECONDS))
+          end
+        end
+
+        def tell(recovered)
+          becomes = recovered.to == :dead ? "dead" : "runs alone next"
+          job = begin
+            Wire.parse(recovered.entry)
+          rescue MalformedEntryError
+            {}
+          end
+          @log.event(:warn, "taken over from a dead process: #{becomes}", jid: job["jid"], class: job["class"],
+                                                                          queue: recovered.queue, node: recovered.node)
+        end
+
+        def jittered(seconds) = seconds * (1 + @random.rand)
+
+        def nap(seconds)
+          @changed.wait(timeout: seconds) if seconds.positive? && !@closed
+        rescue TimeoutError
+          nil
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,120 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Worker
+      # Gets jobs for the places that are free, and never more: many at once as long as there are some, and from then on it waits
+      # at each queue. A wait holds one of the free places, for it may bring a job at any time.
+      #
+      # It waits at no queue that is paused or has a limit, for waits look at neither. Those are looked at now and then.
+      #
+      # @api private
+      class Fetcher
+        # So that the first of many run while the next are fetched.
+        BURST_MAX = 256
+        # Seconds between looks at queues at which nobody waits.
+        LOOK_SECONDS = 0.5
+        # The same, where there are fewer free places than queues to wait at.
+        LOOK_SOON_SECONDS = 0.1
+        # Seconds that one wait lasts.
+        WAIT_SECONDS = 2
+
+        # @param worker [Worker] who says how much room there is, and starts what has been fetched
+        # @param scope [Scope] which owns the strands that wait
+        def initialize(worker, machine, scope, storage, order, outage, limits:)
+          @worker = worker
+          @machine = machine
+          @scope = scope
+          @storage = storage
+          @order = order
+          @outage = outage
+          @limits = limits
+          @changed = Condition.new
+          @waits = {}
+          @paused = []
+          @look = true
+          @closed = false
+        end
+
+        # Until it is closed. May switch strands.
+        def work
+          refresh_paused
+          until @closed
+            free = @worker.room - @waits.size
+            next fetch(free) if @look && free.positive?
+
+            wait_at_queues unless @look
+            pause
+          end
+        end
+
+        # A place has become free.
+        def freed(queue)
+          @look = true if @limits[queue]
+          @changed.signal if @look || @waits.size < @order.names.size
+        end
+
+        # Something may be there: a queue that was paused goes on, one is new.
+        def look
+          @look = true
+          @changed.signal
+        end
+
+        # No more jobs. Those that waits bring yet go back.
+        def close
+          @closed = true
+          @changed.broadcast
+        end
+
+        # @return [Boolean] whether a wait may bring one yet
+        def waiting? = @waits.any?
+
+        private
+
+        def fetch(free)
+          max = [free, BURST_MAX].min
+          fetched = @outage.attempt(:fetch) { @storage.fetch(@worker.node, @order.draw, max, limits: @limits) }
+          return unless fetched
+
+          fetched.each { |one| @worker.start(one) }
+          @look = fetched.size == max
+        end
+
+        # There are never more waits than free places, so with few places nobody waits.
+        def wait_at_queues
+          idle = waitable - @waits.keys
+          @short = @worker.room - @waits.size < idle.size
+          idle.each { |queue| @waits[queue] = @scope.spin { wait_at(queue) } } unless @short
+        end
+
+        def waitable = @order.names.reject { |queue| @limits[queue] || @paused.include?(queue) }
+
+        def wait_at(queue)
+          fetched = @outage.attempt(:wait) { @storage.wait(@worker.node, queue, WAIT_SECONDS) }
+          refresh_paused if fetched
+          @waits.delete(queue)
+          if fetched
+            @closed || @paused.include?(queue) ? @worker.give_back(fetched) : @worker.start(fetched)
+            @look = true
+          end
+          @changed.signal
+          @worker.wait_ended
+        end
+
+        def pause
+          seconds = if @short && !@look then LOOK_SOON_SECONDS
+                    elsif @paused.any? || @limits.any? then LOOK_SECONDS
+                    end
+          @changed.wait(timeout: seconds)
+        rescue TimeoutError
+          refresh_paused if @paused.any?
+          @look = true
+        end
+
+        def refresh_paused
+          @paused = @outage.attempt(:fetch) { @storage.paused } || @paused
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Worker
+      # The storage is away, or refuses: tells of it once, not a thousand times, and says how long to wait until the next try.
+      #
+      # @api private
+      class Outage
+        FIRST_PAUSE = 0.05
+        LONGEST_PAUSE = 1.0
+
+        # What goes by when the storage can be reached again; everything else is an answer of its own.
+        AWAY = [UnavailableError, UnknownOutcomeError].freeze
+
+        def initialize(machine, log, random: Random)
+          @machine = machine
+          @log = log
+          @random = random
+          @away = false
+          @refused = {}
+        end
+
+        # Calls the block until it raises nothing. May switch strands.
+        #
+        # @param what [Symbol] is tried, for the log
+        # @param till [#call] true: it may give up, and answers nil
+        # @yieldparam error [Exception, nil] the last time's
+        # @return [Object] the block's value
+        def persist(what, till: nil)
+          pause = FIRST_PAUSE
+          error = nil
+          until till&.call
+            begin
+              value = yield error
+              over(what)
+              return value
+            rescue StandardError => error
+              begins(what, error)
+              @machine.sleep(pause * (0.5 + (@random.rand / 2)))
+              pause = [pause * 2, LONGEST_PAUSE].min
+            end
+          end
+        end
+
+        # Calls the block once. May switch strands.
+        #
+        # @return [Object, nil] the block's value; nil when it has raised, after a pause
+        def attempt(what)
+          value = yield
+          over(what)
+          value
+        rescue StandardError => error
+          begins(what, error)
+          @machine.sleep(LONGEST_PAUSE * (0.5 + (@random.rand / 2)))
+          nil
+        end
+
+        # @return [Boolean]
+        def away? = @away
+
+        private
+
+        def begins(what, error)
+          if AWAY.any? { |kind| error.is_a?(kind) }
+            return if @away
+
+            @away = true
+            @log.event(:error, "the storage is away: #{error.message}", at: what)
+          elsif @refused[what] != error.class
+            @refused[what] = error.class
+            @log.event(:error, "#{what} fails, and is tried again: #{error.message}", error: error.class.name,
+                                                                                      place: error.backtrace&.first)
+          end
+        end
+
+        def over(what)
+          return unless @away || @refused[what]
+
+          @log.event(:info, "the storage is back") if @away
+          @away = false
+          @log.event(:info, "#{what} goes on") if @refused.delete(what)
+        end
+      end
+    end
+  end
+end

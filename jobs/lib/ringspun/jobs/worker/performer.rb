@@ -1,0 +1,106 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Worker
+      # Runs one job where it is called, and says what it has come to.
+      #
+      # @api private
+      class Performer
+        # A constant's name. Anything else is not even looked for.
+        CLASS_NAME = /\A[A-Z]\w*(::[A-Z]\w*)*\z/
+
+        # The class that an entry names is no job of this program.
+        class UnknownClassError < Error; end
+
+        # @param storage [Storage] which gives locks back
+        def initialize(config, storage:, retrying:)
+          @config = config
+          @storage = storage
+          @retrying = retrying
+        end
+
+        # May switch strands.
+        #
+        # @param fetched [Storage::Fetched]
+        # @param job [Hash]
+        # @param run [Run, nil] by which somebody may have asked it to end
+        # @return [Outcome]
+        # @raise [Cancelled] when it was cancelled and nobody has asked for that by the run
+        def call(fetched, job, run = nil)
+          klass = nil
+          release(job) if job["unique_until"] == "start"
+          klass = class_of(job["class"])
+          perform(klass, job, fetched.queue, run)
+          Outcome.new(Storage::Ack.new(fetched.queue, fetched.entry, job["jid"], lock_of(job)), :done)
+        rescue Snooze => snooze
+          snoozed(fetched, snooze.seconds)
+        rescue Exception => error # the job's SystemExit and NoMemoryError must not end a thousand others
+          return ended_early(fetched, job, run.asked) if run&.asked && by_cancellation?(error)
+          raise if error.is_a?(Cancelled)
+
+          @retrying.call(fetched, error, klass: klass)
+        end
+
+        # @param asked [Symbol] :cancel, or :return
+        # @return [Outcome] of a job that was told to end
+        def ended_early(fetched, job, asked)
+          return Outcome.new(Storage::Ack.new(fetched.queue, fetched.entry, job["jid"], lock_of(job)),
+                             :cancelled) if asked == :cancel
+
+          Outcome.new(Storage::Failure.new(fetched.queue, fetched.entry, job["jid"], :queue, fetched.entry), :returned)
+        end
+
+        private
+
+        def perform(klass, job, queue, run)
+          instance = klass.new
+          instance.jid = job["jid"]
+          run.instance = instance if run
+          chain = @config.server_middleware
+          return instance.perform(*job["args"]) if chain.empty?
+
+          chain.invoke(instance, job, queue) { instance.perform(*job["args"]) }
+        end
+
+        # What an entry names may come from anywhere, so no constant but a job's own class is ever called.
+        def class_of(name)
+          klass = Object.const_get(name) if name.match?(CLASS_NAME)
+          return klass if klass.is_a?(Class) && klass <= Job
+
+          raise UnknownClassError, "#{name} #{klass ? "does not include Ringspun::Jobs::Job" : "is no name of a class"}"
+        rescue NameError => error
+          raise unless error.receiver.is_a?(Module) && name.include?(error.name.to_s)
+
+          raise UnknownClassError, "there is no class #{name}; has the program that defines it been required?"
+        end
+
+        def snoozed(fetched, seconds)
+          job = Wire.parse(fetched.entry)
+          %w[enqueued_at at].each { |field| job.delete(field) }
+          job["queue"] ||= fetched.queue
+          change = Storage::Failure.new(fetched.queue, fetched.entry, job["jid"], :schedule, Wire.dump(job), seconds)
+          Outcome.new(change, :snoozed, nil, "again in #{seconds.round} s")
+        end
+
+        # Libraries wrap what they are interrupted by.
+        def by_cancellation?(error)
+          seen = []
+          while error && !seen.include?(error)
+            return true if error.is_a?(Cancelled)
+
+            seen << error
+            error = error.cause
+          end
+          false
+        end
+
+        def release(job)
+          @storage.unlock(job["unique_token"], job["jid"]) if job["unique_token"].is_a?(String)
+        end
+
+        def lock_of(job) = job["unique_token"] && Retrying.lock_of(job)
+      end
+    end
+  end
+end

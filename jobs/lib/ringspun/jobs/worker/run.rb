@@ -1,0 +1,74 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Worker
+      # A job that this worker has in flight.
+      class Run
+        # @return [Storage::Fetched]
+        # @api private
+        attr_reader :fetched
+
+        # @return [Hash] the job, with String keys
+        # @since 0.1.0
+        attr_reader :job
+
+        # @return [Integer] which run of this worker it is
+        # @since 0.1.0
+        attr_reader :number
+
+        # @return [Float] seconds since the epoch
+        # @since 0.1.0
+        attr_reader :began_at
+
+        # @return [Symbol, nil] what it was told to end for, :cancel or :return
+        # @api private
+        attr_reader :asked
+
+        # @return [Strand, nil]
+        # @api private
+        attr_accessor :strand
+
+        # @api private
+        attr_writer :instance
+
+        # @return [Outcome, nil]
+        # @api private
+        attr_accessor :outcome
+
+        # @api private
+        def initialize(fetched, job, number)
+          @fetched = fetched
+          @job = job
+          @number = number
+          @began_at = Process.clock_gettime(Process::CLOCK_REALTIME)
+          @asked = @strand = @instance = @outcome = nil
+        end
+
+        # @return [String, nil]
+        # @since 0.1.0
+        def jid = @job && @job["jid"]
+
+        # @return [String]
+        # @since 0.1.0
+        def queue = @fetched.queue
+
+        # @return [String, nil] what runs
+        # @since 0.1.0
+        def class_name = @job && @job["class"]
+
+        # The first who asks says why.
+        #
+        # @api private
+        def ask(why)
+          @asked ||= why
+          @instance.mark_cancelled if why == :cancel && @instance.respond_to?(:mark_cancelled)
+        end
+
+        # @return [String]
+        # @since 0.1.0
+        def inspect = "#<#{self.class} #{class_name} jid=#{jid} queue=#{queue}>"
+      end
+    end
+  end
+end

@@ -1,0 +1,94 @@
+# frozen_string_literal: true
+
+# Tests of workers on a clock that jumps, with a storage in memory. What a job does is the test's: `on("name") { |*args| ... }`.
+module Worked
+  include Strands
+
+  Jobs = Ringspun::Jobs
+  Storage = Jobs::Storage
+
+  # Runs what the test says.
+  class Told
+    include Jobs::Job
+
+    class << self
+      def blocks = @blocks ||= {}
+    end
+
+    def perform(name, *arguments) = Told.blocks.fetch(name).call(*arguments, self)
+  end
+
+  # Everything that is logged.
+  class Lines
+    attr_reader :all
+
+    def initialize
+      @all = []
+    end
+
+    Logger::Severity.constants.each { |level| define_method(:"#{level.downcase}?") { true } }
+    %i[debug info warn error fatal].each { |level| define_method(level) { |text| @all << "#{level} #{text}" } }
+
+    def to_s = @all.join("\n")
+  end
+
+  attr_reader :storage, :worker, :config
+
+  def teardown
+    Told.blocks.clear
+    super
+  end
+
+  def on(name, &block)
+    Told.blocks[name] = block
+  end
+
+  def lines = @lines ||= Lines.new
+
+  def entry(name, *arguments, queue: "default", jid: Jobs::Wire.new_jid, **fields)
+    Jobs::Wire.dump({ "class" => "Worked::Told", "args" => [name, *arguments], "queue" => queue, "jid" => jid, "retry" => true,
+                      **fields.transform_keys(&:to_s) })
+  end
+
+  def push(*, queue: "default", **) = push_entry(entry(*, queue: queue, **), queue: queue)
+
+  def push_entry(*entries, queue: "default")
+    storage.push(entries.map { |one| Storage::Push.new(queue: queue, entry: one) })
+  end
+
+  def new_worker(settings = {}, **)
+    @config = Jobs::Config.new.update({ "concurrency" => 10, **settings.transform_keys(&:to_s) })
+    Jobs::Worker.new(config, storage: storage, logger: lines, random: Random.new(1), **)
+  end
+
+  # The block runs beside a worker, which is stopped afterwards.
+  def with_worker(settings = {}, **options)
+    simulate do
+      @storage ||= Storage::Memory.new(clock: -> { machine.now })
+      @worker = new_worker(settings, **options)
+      runner = machine.spin { worker.run }
+      begin
+        yield
+      ensure
+        worker.stop
+        runner.join
+      end
+    end
+  end
+
+  # Until nothing is in flight, waits or is due.
+  def until_done = yield_slowly { storage.stats.values_at(:enqueued, :in_flight, :scheduled, :retries).sum.zero? }
+
+  # On a clock that jumps a short sleep lets all others go on.
+  def yield_slowly(what = "that")
+    turns = 0
+    until yield
+      flunk "#{what}: still not so after #{machine.now} s" if (turns += 1) > 100_000
+      machine.sleep(0.01)
+    end
+  end
+
+  def dead = storage.scan(:dead, 0, 100).map(&:first)
+
+  def list(queue = "default") = storage.list(queue, 0, 100)
+end

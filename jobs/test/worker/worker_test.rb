@@ -1,0 +1,239 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require_relative "../support/worked"
+
+class WorkerTest < Minitest::Test
+  include AnyBackend
+  include Worked
+
+  def test_a_job_runs_and_is_done_with
+    seen = []
+    on("note") { |*arguments, job| seen << [arguments, job.jid] }
+    with_worker do
+      push("note", 1, { "a" => [] }, jid: "a1")
+      until_done
+      assert_equal [[[1, { "a" => [] }], "a1"]], seen
+      assert_equal({ done: 1 }, worker.counts)
+      assert_equal [1, 0, 0], storage.stats.values_at(:processed, :failed, :dead)
+    end
+    assert_match(/jid=a1 class=Worked::Told queue=default elapsed=0.0 done/, lines.to_s)
+  end
+
+  def test_what_was_there_before_runs_in_order
+    seen = []
+    on("note") { |number, _| seen << number }
+    @storage = Storage::Memory.new
+    500.times { |number| push("note", number) }
+    with_worker(concurrency: 7) { until_done }
+    assert_equal (0...500).to_a, seen
+  end
+
+  def test_so_many_at_once_and_no_more
+    on("sleep") { machine.sleep(10) }
+    with_worker(concurrency: 100) do
+      150.times { push("sleep") }
+      yield_slowly { worker.running.size == 100 }
+      assert_equal [100, 50, 100], [worker.busy, *storage.stats.values_at(:enqueued, :in_flight)]
+      until_done
+      assert_in_delta 20, machine.now, 1
+    end
+  end
+
+  def test_a_job_that_fails_is_tried_again_and_runs
+    failures = 2
+    on("fail") { raise IOError, "not yet" if (failures -= 1) >= 0 }
+    with_worker do
+      push("fail", jid: "a1", x: 5)
+      yield_slowly { storage.stats[:retries] == 1 }
+      job = JSON.parse(storage.scan(:retry, 0, 1).first.first)
+      assert_equal [0, "IOError", "not yet", 5], job.values_at("retry_count", "error_class", "error_message", "x")
+      until_done
+      assert_equal({ retry: 2, done: 1 }, worker.counts)
+    end
+    assert_match(/error=IOError message="not yet" at=.* failed: retry in \d+ s/, lines.to_s)
+  end
+
+  def test_a_job_that_always_fails_is_dead_in_the_end
+    runs = 0
+    on("fail") { runs += 1 and raise "always" }
+    with_worker do
+      push("fail", retry: 3)
+      until_done
+      assert_equal 4, runs
+      assert_equal [3, "always"], JSON.parse(dead.first).values_at("retry_count", "error_message")
+    end
+  end
+
+  def test_whatever_a_job_raises_it_is_that_job_that_has_failed
+    raised = [SystemExit, NoMemoryError, SystemStackError, NotImplementedError, LoadError, Interrupt, SignalException,
+              Class.new(Exception)]
+    on("raise") { |index, _| raise raised[index] == SignalException ? SignalException.new("TERM") : raised[index] }
+    on("throw") { throw :out }
+    on("deep") { deep = -> { deep.call } and deep.call }
+    on("fine") { nil }
+    with_worker do
+      raised.each_index { |index| push("raise", index, retry: 0) }
+      push("throw", retry: 0)
+      push("deep", retry: 0)
+      push("fine")
+      until_done
+      assert_equal({ dead: 10, done: 1 }, worker.counts)
+    end
+  end
+
+  def test_a_class_that_is_no_job_is_never_called
+    %w[String Kernel No::Such File::Stat Worked::Told::Nothing lower ::Worked::Told Worked Ringspun::Jobs::Job].each do |name|
+      with_worker do
+        push_entry(entry("note", retry: 0).sub('"Worked::Told"', JSON.generate(name)))
+        until_done
+        assert_match(/UnknownClassError/, JSON.parse(dead.first)["error_class"], name)
+      end
+      @storage = nil
+    end
+    assert_match(/there is no class No::Such; has the program/, lines.to_s)
+    assert_match(/String does not include Ringspun::Jobs::Job/, lines.to_s)
+  end
+
+  def test_an_entry_that_is_no_job_is_dead_at_once
+    entries = ["nonsense", "[]", '{"class":"Worked::Told","args":[]}', "\xff\x00", "", '{"class":5,"args":[],"jid":"a"}']
+    on("fine") { nil }
+    with_worker(concurrency: 2) do
+      push_entry(*entries)
+      push("fine")
+      until_done
+      assert_equal [6, 0], [dead.size, worker.busy]
+      assert_equal ["nonsense", "[]", "\xff\x00", ""].sort, (dead & entries).sort
+      assert_equal ["the entry's jid is missing"], dead.filter_map { |one| JSON.parse(one)["error_message"] if one.include?("args\":[],\"e") }
+    end
+  end
+
+  def test_a_job_that_changes_its_arguments_is_kept_as_it_came
+    on("change") { |list, _| list.clear and raise "no" }
+    with_worker do
+      push("change", [1, 2])
+      yield_slowly { storage.stats[:retries] == 1 }
+      assert_equal ["change", [1, 2]], JSON.parse(storage.scan(:retry, 0, 1).first.first)["args"]
+      on("change") { nil }
+      until_done
+    end
+  end
+
+  def test_snoozing_is_no_failure
+    runs = []
+    on("later") { |job| runs << machine.now and runs.size < 3 and job.snooze(100) }
+    with_worker do
+      push("later")
+      until_done
+      assert_equal [3, { snoozed: 2, done: 1 }], [runs.size, worker.counts]
+      assert_operator runs.last - runs.first, :>=, 200
+      assert_equal [1, 0], storage.stats.values_at(:processed, :failed)
+    end
+  end
+
+  def test_middleware_stands_around_each_job
+    seen = []
+    around = lambda do |job, entry, queue, &block|
+      seen << [job.class, entry["jid"], queue]
+      block.call
+      seen << :after
+    end
+    on("note") { seen << :inside }
+    with_worker do
+      config.server_middleware.add(around)
+      push("note", jid: "a1")
+      until_done
+    end
+    assert_equal [[Worked::Told, "a1", "default"], :inside, :after], seen
+  end
+
+  def test_a_strict_order
+    seen = []
+    on("note") { |name, _| seen << name }
+    @storage = Storage::Memory.new
+    %w[low high].each { |queue| 20.times { push("note", queue, queue: queue) } }
+    with_worker(queues: %w[high low], concurrency: 3) { until_done }
+    assert_equal (["high"] * 20) + (["low"] * 20), seen
+  end
+
+  def test_many_queues_and_few_places
+    seen = []
+    on("note") { |name, _| seen << name }
+    with_worker(queues: %w[a b c], concurrency: 1) do
+      %w[c b a].each do |queue|
+        push("note", queue, queue: queue)
+        began = machine.now
+        until_done
+        assert_operator machine.now - began, :<, 1
+      end
+    end
+    assert_equal %w[c b a], seen
+  end
+
+  def test_a_limit_of_a_queue
+    now = most = 0
+    on("sleep") do
+      most = [most, now += 1].max
+      machine.sleep(1)
+      now -= 1
+    end
+    with_worker(limits: { "default" => 3 }) do
+      12.times { push("sleep") }
+      until_done
+      assert_equal 3, most
+      assert_operator machine.now, :<, 12
+    end
+  end
+
+  def test_a_paused_queue_rests
+    seen = []
+    on("note") { |number, _| seen << number }
+    with_worker do
+      machine.sleep(5) # it waits at the queue
+      storage.pause("default")
+      push("note", 1)
+      machine.sleep(20)
+      assert_equal [[], 1], [seen, list.size]
+      storage.resume("default")
+      began = machine.now
+      until_done
+      assert_operator machine.now - began, :<, 1
+      push("note", 2)
+      until_done
+    end
+    assert_equal [1, 2], seen
+  end
+
+  def test_queues_come_and_go
+    seen = []
+    on("note") { |name, _| seen << name }
+    with_worker do
+      push("note", "new", queue: "new")
+      machine.sleep(10)
+      assert_empty seen
+      worker.subscribe("new", 3)
+      yield_slowly { seen == ["new"] }
+      worker.unsubscribe("default")
+      machine.sleep(5)
+      push("note", "old")
+      machine.sleep(10)
+      assert_equal [["new"], 1, ["new"]], [seen, list.size, worker.queues]
+      assert_raises(Jobs::ConfigError) { worker.subscribe("x", 0) }
+      assert_raises(Jobs::ConfigError) { worker.subscribe(Storage::QUARANTINE) }
+      worker.subscribe("default")
+      until_done
+    end
+  end
+
+  def test_a_worker_runs_once
+    with_worker { nil }
+    assert_match(/make another one/, assert_raises(Ringspun::UsageError) { worker.run }.message)
+  end
+
+  def test_one_that_is_stopped_before_it_runs
+    @storage = Storage::Memory.new
+    worker = new_worker
+    worker.stop
+    assert_nil worker.run
+  end
+end
