@@ -56,16 +56,17 @@ module Worked
     storage.push(entries.map { |one| Storage::Push.new(queue: queue, entry: one) })
   end
 
-  def new_worker(settings = {}, **)
-    @config = Jobs::Config.new.update({ "concurrency" => 10, **settings.transform_keys(&:to_s) })
-    Jobs::Worker.new(config, storage: storage, logger: lines, random: Random.new(1), **)
+  # `options` are the worker's own, the others those of its configuration.
+  def new_worker(options: {}, **settings)
+    @config = Jobs::Config.new.update({ concurrency: 10, **settings })
+    Jobs::Worker.new(config, storage: storage, logger: lines, random: Random.new(1), **options)
   end
 
   # The block runs beside a worker, which is stopped afterwards.
-  def with_worker(settings = {}, **options)
+  def with_worker(**settings)
     simulate do
       @storage ||= Storage::Memory.new(clock: -> { machine.now })
-      @worker = new_worker(settings, **options)
+      @worker = new_worker(**settings)
       runner = machine.spin { worker.run }
       begin
         yield
@@ -79,12 +80,13 @@ module Worked
   # Until nothing is in flight, waits or is due.
   def until_done = yield_slowly { storage.stats.values_at(:enqueued, :in_flight, :scheduled, :retries).sum.zero? }
 
-  # On a clock that jumps a short sleep lets all others go on.
+  # On a clock that jumps a sleep lets all others go on.
   def yield_slowly(what = "that")
-    turns = 0
+    seconds = 0.01
     until yield
-      flunk "#{what}: still not so after #{machine.now} s" if (turns += 1) > 100_000
-      machine.sleep(0.01)
+      flunk "#{what}: still not so after #{machine.now} s" if machine.now > 1_000_000
+      machine.sleep(seconds)
+      seconds = [seconds * 1.2, 5].min
     end
   end
 

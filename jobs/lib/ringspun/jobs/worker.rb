@@ -178,7 +178,8 @@ module Ringspun
       # @api private
       def info
         { "hostname" => Socket.gethostname, "pid" => Process.pid, "tag" => "ringspun", "identity" => @node,
-          "started_at" => @started_at, "concurrency" => @config.concurrency, "queues" => queues, "weights" => [@order.weights], "labels" => [], "busy" => busy,
+          "started_at" => @started_at, "concurrency" => @config.concurrency, "queues" => queues,
+          "weights" => [@order.weights], "labels" => [], "busy" => busy,
           "version" => VERSION, "quiet" => quiet?, "embedded" => false }
       end
 

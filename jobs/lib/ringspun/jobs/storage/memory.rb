@@ -74,7 +74,7 @@ module Ringspun
 
         # (see Storage#wait)
         def wait(node, queue, seconds, connection: nil)
-          bell = Thread::Queue.new
+          bell = Channel.new(1) # whose time is the machine's, also where that is a simulated one
           give_up = now + seconds
           loop do
             fetched = synchronize do

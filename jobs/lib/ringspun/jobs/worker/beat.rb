@@ -28,7 +28,7 @@ module Ringspun
 
         # @param scope [Scope] which owns the strand, if it is one
         def start(scope)
-          @stop = Thread::Queue.new
+          @stop = Channel.new(1)
           @runner = @machine.backend.name == :sim ? scope.spin { work(nil) } : Thread.new { work_on_thread }
         end
 

@@ -11,6 +11,8 @@ module Ringspun
         DUE_PAGE = 100
         # Another process may add an earlier one meanwhile.
         SCHEDULER_SECONDS = 2.0
+        # Two clocks are compared: a wait that ends a moment too early must not become a thousand of them.
+        LEAST_SECONDS = 0.001
         RECOVER_PAGE = 100
         RECOVER_SECONDS = 2.0
         TRIM_SECONDS = 60.0
@@ -41,7 +43,7 @@ module Ringspun
             moved, seconds = @outage.attempt(:due) { @storage.due(DUE_PAGE) }
             next if moved == DUE_PAGE
 
-            nap([seconds || SCHEDULER_SECONDS, jittered(SCHEDULER_SECONDS)].min)
+            nap([seconds, jittered(SCHEDULER_SECONDS)].compact.min.clamp(LEAST_SECONDS..))
           end
         end
 

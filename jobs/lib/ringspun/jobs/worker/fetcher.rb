@@ -94,7 +94,7 @@ module Ringspun
           refresh_paused if fetched
           @waits.delete(queue)
           if fetched
-            @closed || @paused.include?(queue) ? @worker.give_back(fetched) : @worker.start(fetched)
+            @closed || !waitable.include?(queue) ? @worker.give_back(fetched) : @worker.start(fetched)
             @look = true
           end
           @changed.signal
