@@ -1,23 +1,17 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require_relative "../support/redis_case"
 require_relative "../support/storage_suite"
 
-class RedisStorageTest < Minitest::Test
-  include Servers::Redis
+class RedisStorageTest < RedisCase
   include StorageSuite
 
-  def setup
-    super
-    redis { |one| one.call("FLUSHALL") }
-  end
+  def new_storage = Storage::Redis.new({ path: redis_path })
+end
 
-  def new_storage(**) = Storage::Redis.new({ path: redis_path }, **)
+class NamespacedRedisStorageTest < RedisCase
+  include StorageSuite
 
-  def redis
-    client = RedisClient.new(path: redis_path)
-    yield client
-  ensure
-    client.close
-  end
+  def new_storage = Storage::Redis.new({ path: redis_path }, namespace: "a:b")
 end

@@ -22,6 +22,7 @@ module Ringspun
 end
 
 require_relative "redis/script"
+require_relative "redis/driver"
 require_relative "redis/connection"
 require_relative "redis/pool"
 require_relative "redis/batch"
@@ -152,7 +153,8 @@ module Ringspun
 
         def client_config(options)
           @leased = {}
-          options = { timeout: TIMEOUT, **options.transform_keys(&:to_sym), driver: :ruby, reconnect_attempts: 0 }
+          options = { timeout: TIMEOUT, **options.transform_keys(&:to_sym), driver: Driver,
+                      command_builder: Driver::AsTheyAre, reconnect_attempts: 0 }
           return ::RedisClient.sentinel(**options) if options.key?(:sentinels)
 
           options[:url] ||= ENV["REDIS_URL"] unless options.key?(:host) || options.key?(:path) || !ENV["REDIS_URL"]

@@ -31,6 +31,8 @@ module Ringspun
           # @raise [UnknownOutcomeError] not all replies came
           def exchange(commands, blocking: nil)
             replies = transmit(commands, blocking)
+            return replies unless replies.any?(::RedisClient::Error)
+
             replies.each_with_index do |reply, index|
               next unless reply.is_a?(::RedisClient::Error)
 
@@ -85,10 +87,9 @@ module Ringspun
           end
 
           def fill(pipeline, commands, blocking)
-            last = commands.size - 1
-            commands.each_with_index do |command, index|
-              blocking && index == last ? pipeline.blocking_call_v(blocking, command) : pipeline.call_once_v(command)
-            end
+            *commands, last = commands if blocking
+            commands.each { |command| pipeline.call_once_v(command) }
+            pipeline.blocking_call_v(blocking, last) if last
           end
 
           # If there is no answer the client forgets its connection, and makes the next one.

@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+
+# Only the storage speaks to Redis.
+class StorageApartTest < Minitest::Test
+  include AnyBackend
+
+  FOLDER = File.expand_path("../../lib", __dir__)
+
+  # Of Redis, and no word that code would have for itself.
+  COMMANDS = %w[
+    BLMOVE BLPOP BRPOP BRPOPLPUSH EVALSHA FLUSHALL FLUSHDB GETSET HDEL HGET HGETALL HINCRBY HMGET HMSET HSET INCRBY LINDEX
+    LLEN LMOVE LPOP LPOS LPUSH LRANGE LREM LTRIM MGET MSET PEXPIRE PSETEX RPOP RPOPLPUSH RPUSH SADD SCARD SETEX SETNX SISMEMBER
+    SMEMBERS SREM SSCAN XADD ZADD ZCARD ZCOUNT ZPOPMIN ZRANGE ZRANGEBYSCORE ZREM ZREMRANGEBYRANK ZREMRANGEBYSCORE ZSCAN ZSCORE
+  ].freeze
+
+  # These could be, and are looked for in calls only.
+  WORDS = %w[AUTH CLIENT CONFIG DEL EXISTS EXPIRE GET INCR KEYS MULTI PING SCAN SELECT SET SORT TIME TTL TYPE UNLINK].freeze
+
+  FORBIDDEN = {
+    "a command of Redis" => /\b(?:#{COMMANDS.join("|")})\b/,
+    "a call of a client" => /call(?:_\w+)?\(?\s*\*?\[?(?:["']|%w.)(?:#{(COMMANDS + WORDS).join("|")})\b/i,
+    "redis-client" => /RedisClient\.new|RedisClient::|\.pipelined\b/
+  }.freeze
+
+  def rooms
+    all = Dir["#{FOLDER}/**/*.rb"].reject { |file| file.start_with?("#{FOLDER}/ringspun/jobs/storage/") }
+    refute_empty all
+    all
+  end
+
+  def offences(text)
+    text.lines.reject { |line| line.match?(/\A\s*#/) }.flat_map do |line|
+      FORBIDDEN.filter_map { |what, pattern| "#{what}: #{line.strip}" if line.match?(pattern) }
+    end
+  end
+
+  def test_only_the_storage_names_commands
+    found = rooms.flat_map { |file| offences(File.read(file)).map { |offence| "#{file.delete_prefix(FOLDER)}: #{offence}" } }
+    assert_empty found
+  end
+
+  def test_finds_what_it_looks_for
+    ['client.call("GET", key)', "LPUSH = 1", 'one.pipelined("x")', "connection.call(*%w[lpush a b])",
+     "RedisClient.new"].each do |line|
+      refute_empty offences("  #{line}\n"), line
+    end
+    assert_empty offences("# LPUSH\nblock.call(1)\nhandler.call(\"got it\")\n")
+  end
+end

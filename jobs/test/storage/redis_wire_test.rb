@@ -1,0 +1,203 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require_relative "../support/redis_case"
+
+# What stands in Redis, as Sidekiq and Exq read and write it.
+class RedisWireTest < RedisCase
+  def push(...) = storage.push([push_of(...)])
+
+  def fetch = storage.fetch(NODE, ["default"], 10).first
+
+  def done(fetched, **) = Storage::Ack.new(queue: fetched.queue, entry: fetched.entry, jid: "a", **)
+
+  def failed(fetched, to, **) = Storage::Failure.new(queue: fetched.queue, entry: fetched.entry, jid: "a", to: to, **)
+
+  def test_a_queue_is_a_list_with_the_new_ones_on_the_left
+    push("one")
+    push("two")
+    assert_equal [%w[default], %w[two one]], [call("SMEMBERS", "queues"), call("LRANGE", "queue:default", 0, -1)]
+  end
+
+  def test_what_is_for_later_is_scored_in_seconds
+    push(at: 12.25)
+    assert_equal [[JOB, 12.25]], call("ZRANGE", "schedule", 0, -1, "WITHSCORES")
+  end
+
+  def test_what_is_in_flight_is_in_a_list_of_the_node
+    push
+    push("{}")
+    storage.fetch(NODE, ["default"], 10)
+    assert_equal [["{}", JOB], %w[default], [NODE]],
+                 [call("LRANGE", "queue:backup::host:1:aa::default", 0, -1), call("SMEMBERS", "ringspun:lists:#{NODE}"),
+                  call("SMEMBERS", "ringspun:nodes")]
+  end
+
+  def test_a_wait_registers_the_list_first
+    storage.wait(NODE, "x::y", 0.01)
+    assert_equal [%w[x::y], [NODE]], [call("SMEMBERS", "ringspun:lists:#{NODE}"), call("SMEMBERS", "ringspun:nodes")]
+  end
+
+  def test_a_lock_is_a_string_that_ends
+    push(lock: "abc", lock_seconds: 60)
+    assert_equal "a", call("GET", "unique:abc")
+    assert_includes 1..60_000, call("PTTL", "unique:abc")
+    storage.ack(NODE, [done(fetch, lock: "abc")])
+    assert_nil call("GET", "unique:abc")
+  end
+
+  def test_a_lock_that_is_not_released_in_the_acknowledgement_stays
+    push(lock: "abc", lock_seconds: 60)
+    storage.fail(NODE, [failed(fetch, :retry, delay: 5)])
+    assert_equal "a", call("GET", "unique:abc")
+  end
+
+  def test_leases_are_short
+    storage.extend([NODE], 12)
+    assert_includes 1..12_000, call("PTTL", "ringspun:alive:#{NODE}")
+  end
+
+  # By the day and by the second, of the server's time in UTC.
+  def test_counts_what_has_run
+    push
+    push
+    before = call("TIME").first.to_i
+    storage.ack(NODE, [done(fetch)])
+    push
+    storage.fail(NODE, [failed(storage.in_flight(NODE).first, :dead)])
+    after = call("TIME").first.to_i
+    assert_equal %w[2 1], [call("GET", "stat:processed"), call("GET", "stat:failed")]
+    days = [before, after].map { |time| Time.at(time).utc.strftime("%F") }.uniq
+    assert_equal 2, days.sum { |day| call("GET", "stat:processed:#{day}").to_i }
+    seconds = (before..after).map { |time| Time.at(time).utc.strftime("stat:processed_rt:%F %TZ") }
+    assert_equal 2, seconds.sum { |key| call("GET", key).to_i }
+    assert_empty call("KEYS", "stat:processed_rt:*") - seconds
+    assert_includes 1..120, call("TTL", call("KEYS", "stat:failed_rt:*").first)
+    assert_includes 1..(5 * 365 * 86_400), call("TTL", "stat:failed:#{days.last}")
+  end
+
+  # The script has a calendar of its own.
+  def test_every_day_has_its_name
+    text = File.read(File.expand_path("../../lib/ringspun/jobs/storage/redis/scripts/shared/count.lua", __dir__))
+    days = ["1970-01-01", "1999-12-31", "2000-02-29", "2023-03-01", "2024-02-29", "2024-03-01", "2024-12-31", "2026-11-22",
+            "2100-02-28", "2100-03-01", "2400-02-29"]
+    days.product(["00:00:00", "23:59:59", "12:05:09"]).each do |day, time|
+      seconds = Time.utc(*day.split("-"), *time.split(":")).to_i
+      assert_equal [day, "#{day} #{time}Z"], call("EVAL", "#{text}\nreturn {written(tonumber(ARGV[1]))}", 0, seconds)
+    end
+  end
+
+  def test_times_in_milliseconds
+    storage = open_storage({ path: redis_path }, milliseconds: true)
+    storage.push([Storage::Push.new(queue: "default", entry: JOB, at: 5)])
+    before = storage.time
+    storage.due(1)
+    time = JSON.parse(call("LINDEX", "queue:default", 0))["enqueued_at"]
+    assert_kind_of Integer, time
+    assert_includes ((before * 1000).floor - 1)..((storage.time * 1000).ceil + 1), time
+  end
+
+  def test_dashboards_see_a_node
+    info = { "hostname" => "host", "pid" => 7, "concurrency" => 25, "queues" => ["default"], "rss" => 5, "rtt_us" => 9 }
+    storage.announce(NODE, info, [["tid", "default", JOB, 12.5]])
+    assert_equal [NODE], call("SMEMBERS", "processes")
+    hash = call("HGETALL", NODE)
+    assert_equal({ "busy" => "1", "concurrency" => "25", "quiet" => "false", "rss" => "5", "rtt_us" => "9" },
+                 hash.except("info", "beat"))
+    assert_equal({ **info, "identity" => NODE }, JSON.parse(hash["info"]))
+    assert_in_delta storage.time, hash["beat"].to_f, 60
+    work = call("HGETALL", "#{NODE}:work")
+    assert_equal ["tid"], work.keys
+    shown = { "queue" => "default", "payload" => JOB, "run_at" => 12.5, "pid" => "tid", "host" => NODE }
+    assert_equal shown, JSON.parse(work["tid"])
+    assert_equal work, call("HGETALL", "#{NODE}:workers")
+    [NODE, "#{NODE}:work", "#{NODE}:workers"].each { |key| assert_includes 1..60, call("TTL", key) }
+    # Exq without a namespace.
+    assert_equal [[NODE], hash], [call("SMEMBERS", ":processes"), call("HGETALL", ":#{NODE}")]
+    storage.announce(NODE, info, [])
+    assert_empty call("KEYS", "#{NODE}:work*")
+    storage.retract(NODE)
+    assert_empty call("KEYS", "*")
+  end
+
+  def test_a_message_of_a_dashboard
+    call("LPUSH", "#{NODE}-signals", "TSTP")
+    storage.signal(NODE, "TERM")
+    assert_includes 1..60, call("TTL", "#{NODE}-signals")
+    assert_equal %w[TSTP TERM], storage.signals(NODE)
+  end
+
+  def test_what_others_have_in_processes_is_no_matter
+    call("SADD", "processes", "strange", "gone")
+    call("HSET", "strange", "info", "{no json")
+    assert_empty storage.nodes
+  end
+
+  def test_no_key_is_left_behind
+    push(lock: "abc", lock_seconds: 60)
+    storage.extend([NODE], 60)
+    storage.ack(NODE, [done(fetch, lock: "abc")])
+    storage.signal(NODE, "TERM")
+    storage.leave(NODE)
+    assert_equal %w[queues], call("KEYS", "*").reject { |key| key.start_with?("stat:") }
+  end
+
+  def test_no_key_of_a_dead_node_is_left_behind
+    storage.extend(%w[quarantine], 60)
+    push
+    fetch
+    storage.recover(10)
+    entry = storage.fetch("quarantine", [Storage::QUARANTINE], 10).first
+    assert_equal [["a", "1"], 1], [call("HGETALL", "ringspun:recovered").first, storage.begin_alone("quarantine", entry)]
+    storage.ack("quarantine", [done(entry)])
+    storage.recover(10, forget: 0)
+    storage.leave("quarantine")
+    assert_equal %w[queues], call("KEYS", "*").reject { |key| key.start_with?("stat:") }
+  end
+
+  def test_a_namespace_is_apart
+    other = open_storage({ path: redis_path }, namespace: "exq")
+    push
+    other.push([Storage::Push.new(queue: "default", entry: JOB, jid: "a", lock: "abc", lock_seconds: 60)])
+    assert_equal %w[exq:queue:default exq:queues exq:unique:abc queue:default queues], call("KEYS", "*").sort
+    other.extend([NODE], 60)
+    fetched = other.fetch(NODE, ["default"], 10).first
+    assert_equal [1, 1, [false]], [storage.stats[:enqueued], other.stats[:in_flight], storage.ack(NODE, [done(fetched)])]
+    other.announce(NODE, {}, [["tid", "default", JOB, 1]])
+    other.signal(NODE, "TERM")
+    other.pause("default")
+    other.fail(NODE, [failed(fetched, :retry, delay: 0, new_entry: JOB)])
+    other.due(1)
+    other.recover(1)
+    assert_equal %w[queue:default queues], call("KEYS", "*").reject { |key| key.start_with?("exq:") }.sort
+  end
+
+  # An hour late, as a process whose clock is wrong.
+  def late
+    prepend = ->(to, name, by) { to.prepend(Module.new { define_method(name) { |*all| super(*all) - by.call(*all) } }) }
+    prepend.call(Time.singleton_class, :now, ->(*) { 3600 })
+    prepend.call(Process.singleton_class, :clock_gettime, ->(clock, *) { clock == Process::CLOCK_REALTIME ? 3600 : 0 })
+  end
+
+  def test_times_are_the_servers
+    storage # of the parent's server
+    status = in_child do
+      late
+      push(delay: 1000)
+      push("{}", at: call("TIME").first.to_i - 100)
+      moved, left = storage.due(10)
+      assert_equal 0, moved # and the one that is no job is dead
+      assert_in_delta 1000, left, 30
+      storage.extend([NODE], 60)
+      assert_empty storage.recover(10)
+      dead_at = call("ZSCORE", "dead", "{}")
+      assert_in_delta call("TIME").first.to_i, dead_at, 30
+      assert_in_delta call("TIME").first.to_i, storage.time, 30
+      storage.announce(NODE, {}, [])
+      assert_in_delta call("TIME").first.to_i, call("HGET", NODE, "beat").to_f, 30
+      storage.trim_dead(10, 1800)
+      assert_equal 1, call("ZCARD", "dead")
+    end
+    assert_predicate status, :success?
+  end
+end

@@ -1,0 +1,50 @@
+# frozen_string_literal: true
+
+require_relative "proxy"
+
+# A storage on the tests' Redis, which is empty at the start of each, with a look past the storage.
+class RedisCase < Minitest::Test
+  include Servers::Redis
+  include Children
+
+  Storage = Ringspun::Jobs::Storage
+  Jobs = Ringspun::Jobs
+
+  NODE = "host:1:aa"
+  JOB = '{"class":"Work","args":[],"jid":"a","queue":"default"}'
+
+  def setup
+    super
+    @opened = []
+    call("FLUSHALL")
+  end
+
+  def teardown
+    @opened.reverse_each(&:close)
+    @redis&.close
+    super
+  end
+
+  def storage = @storage ||= open_storage({ path: redis_path })
+
+  # Closed with the test.
+  def open_storage(...) = opened(Storage::Redis.new(...))
+
+  def opened(one)
+    @opened << one
+    one
+  end
+
+  # What the server answers.
+  def call(*command)
+    @redis ||= RedisClient.new(path: redis_path, driver: :ruby)
+    @redis.call(*command)
+  end
+
+  def proxy = @proxy ||= opened(Proxy.new { UNIXSocket.new(redis_path) })
+
+  # By way of the proxy.
+  def far = @far ||= open_storage({ url: proxy.url })
+
+  def push_of(entry = JOB, queue: "default", **) = Storage::Push.new(queue: queue, entry: entry, jid: "a", **)
+end
