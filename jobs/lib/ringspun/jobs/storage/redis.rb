@@ -14,6 +14,9 @@ module Ringspun
         # done in its name when its lease has run out.
         WAIT_SECONDS = 2
 
+        # The server is out of memory.
+        class FullError < StorageError; end
+
         # Seconds that the server may take, unless the options say otherwise.
         TIMEOUT = 5
       end
@@ -83,9 +86,13 @@ module Ringspun
           return fetch(node, [queue], 1, connection: connection).first unless seconds.positive?
 
           seconds = [seconds, WAIT_SECONDS].min
-          commands = [["SADD", key("ringspun:nodes"), node], ["SADD", key("ringspun:lists:#{node}"), queue],
-                      ["BLMOVE", key("queue:#{queue}"), backup(node, queue), "RIGHT", "LEFT", seconds]]
-          entry = all(use(connection, waits: true) { |one| one.exchange(commands, blocking: seconds) }).last
+          # As a whole and in one go with the move, so that there is no moment when the list has a job and nobody knows of it.
+          register = Script.whole(Script[:register].command(@prefix, node, queue))
+          move = ["BLMOVE", key("queue:#{queue}"), backup(node, queue), "RIGHT", "LEFT", seconds]
+          replies = use(connection, waits: true) { |one| one.exchange([register, move], blocking: seconds) }
+          return look(node, queue, seconds, connection) if replies.last.is_a?(FullError)
+
+          entry = all(replies).last
           Fetched.new(queue, entry) if entry
         end
 
@@ -144,6 +151,11 @@ module Ringspun
         end
 
         def all(replies) = replies.each { |reply| raise reply if reply.is_a?(Error) }
+
+        # Where memory is full the server refuses to wait, although a move needs none; the script may do it.
+        def look(node, queue, seconds, connection)
+          fetch(node, [queue], 1, connection: connection).first || (sleep(seconds) && nil)
+        end
 
         def done(node, all, connection, &)
           return [] if all.empty?

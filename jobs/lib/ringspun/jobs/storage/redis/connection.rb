@@ -112,7 +112,8 @@ module Ringspun
             close if error.is_a?(::RedisClient::ReadOnlyError)
             return UnavailableError.new("Redis is not there yet: #{error.message}") if error.message.match?(AWAY)
 
-            StorageError.new("Redis has refused: #{error.message}")
+            type = error.is_a?(::RedisClient::OutOfMemoryError) ? FullError : StorageError
+            type.new("Redis has refused: #{error.message}")
           end
 
           def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)

@@ -1,0 +1,266 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require_relative "../support/redis_case"
+
+# Connections that are cut, servers that are away, full or refuse.
+class RedisFailureTest < RedisCase
+  include Strands
+
+  Unknown = Jobs::UnknownOutcomeError
+
+  def queued = call("LRANGE", "queue:default", 0, -1)
+
+  # The proxy has a connection, so that the next answer can be lost.
+  def reach
+    far.time
+    assert_equal 1, proxy.swallow
+  end
+
+  def test_a_push_without_an_answer_has_an_unknown_outcome
+    reach
+    error = assert_raises(Unknown) { far.push([push_of]) }
+    assert_match(/may be done or not/, error.message)
+    assert_equal [JOB], queued
+    assert_nil far.push([push_of("{}")])
+    assert_equal ["{}", JOB], queued
+  end
+
+  def test_a_push_that_was_not_sent_has_not_happened
+    proxy.refusing = true
+    error = assert_raises(Jobs::UnavailableError) { far.push([push_of]) }
+    assert_match(/cannot be reached, and nothing was sent/, error.message)
+    proxy.refusing = false
+    assert_equal [nil, [JOB]], [far.push([push_of]), queued]
+  end
+
+  def test_without_a_server
+    nowhere = open_storage({ path: "#{redis_path}.none" })
+    assert_raises(Jobs::UnavailableError) { nowhere.push([push_of]) }
+    assert_raises(Jobs::UnavailableError) { nowhere.extend([NODE], 60) }
+  end
+
+  # A connection that the server has closed while nobody used it is noticed before something is sent.
+  def test_a_connection_that_was_closed_meanwhile
+    connection = opened(far.connect)
+    far.push([push_of], connection: connection)
+    proxy.cut
+    idle = Storage::Redis::Connection::IDLE_SECONDS + 1
+    connection.define_singleton_method(:now) { super() + idle }
+    assert_nil far.push([push_of("{}")], connection: connection)
+    assert_equal ["{}", JOB], queued
+  end
+
+  def test_what_may_be_done_twice_is_tried_again
+    storage.push([push_of(at: 1), push_of(queue: "other")])
+    storage.extend([NODE], 60)
+    storage.fetch(NODE, ["other"], 1)
+    storage.due(0) # the server has that script, so that it is not only the lack of it that is answered
+    verbs = {
+      extend: [[[NODE], 60], [true]], due: [[10], [0, nil]], in_flight: [[NODE], [Storage::Fetched.new("other", JOB)]],
+      announce: [[NODE, { "pid" => 1 }, []], nil], pause: [["x"], nil], paused: [[], ["x"]], resume: [["x"], nil],
+      list: [["default", 0, 9], 1], scan: [[:dead, 0, 9], []], trim_dead: [[5, 5], nil], lock: [["t", "a", 60], nil],
+      retract: [[NODE], nil], nodes: [[], []]
+    }
+    verbs.each do |verb, (arguments, expected)|
+      reach
+      answer = far.public_send(verb, *arguments)
+      answer = answer.size if verb == :list
+      expected.nil? ? assert_nil(answer, verb.name) : assert_equal(expected, answer, verb.name)
+    end
+    reach
+    assert_equal 1, far.stats[:in_flight]
+    reach
+    assert_nil far.leave(NODE)
+  end
+
+  def test_what_must_not_be_done_twice_is_not
+    storage.push([push_of])
+    fetched = storage.fetch(NODE, ["default"], 1).first
+    ack = Storage::Ack.new("default", JOB, "a")
+    failure = Storage::Failure.new("default", JOB, "a", :retry, JOB, 5)
+    storage.ack("other", [ack]) # see above
+    verbs = { fetch: [NODE, ["default"], 1], wait: [NODE, "default", 0.01], ack: [NODE, [ack]], fail: [NODE, [failure]],
+              signal: [NODE, "TERM"], signals: [NODE], counters: [], begin_alone: [NODE, fetched], remove: ["default", [JOB]],
+              retry_now: [:dead, [JOB]], recover: [5], unlock: %w[t a] }
+    verbs.each do |verb, arguments|
+      reach
+      assert_raises(Unknown, verb.name) { far.public_send(verb, *arguments) }
+    end
+    assert_equal "1", call("GET", "stat:processed")
+  end
+
+  def test_jobs_whose_fetch_had_no_answer_are_found
+    storage.push([push_of, push_of("{}")])
+    storage.fetch(NODE, ["none"], 1) # see above
+    reach
+    assert_raises(Unknown) { far.fetch(NODE, ["default"], 1) }
+    reach
+    assert_raises(Unknown) { far.wait(NODE, "default", 1) }
+    assert_equal [JOB, "{}"], far.in_flight(NODE).map(&:entry)
+  end
+
+  def test_a_wait_at_the_server_that_is_cut
+    Ringspun.run do
+      error = nil
+      strand = machine.spin do
+        far.wait(NODE, "default", 2)
+      rescue Jobs::Error => error
+        nil
+      end
+      yield_until("it waits at the server") { call("CLIENT", "LIST").include?("cmd=blmove") }
+      proxy.cut
+      strand.join
+      assert_kind_of Unknown, error
+    end
+  end
+
+  # The reply to one is never taken for the reply to the next.
+  def test_a_strand_that_is_cancelled_while_it_waits
+    Ringspun.run do
+      strand = machine.spin { storage.wait(NODE, "default", 2) }
+      yield_until("it waits at the server") { call("CLIENT", "LIST").include?("cmd=blmove") }
+      machine.terminate(strand)
+      assert_nil storage.push([push_of])
+      seen = storage.list("default", 0, 9).size + storage.in_flight(NODE).size
+      assert_equal 1, seen
+    end
+  end
+
+  def test_a_server_that_was_restarted_has_no_scripts
+    unique = { lock: "t", lock_seconds: 60 }
+    assert_nil storage.push([push_of, push_of("{}", **unique)])
+    call("SCRIPT", "FLUSH")
+    other = push_of("[]", **unique)
+    other.jid = "b"
+    assert_equal [nil, "a", nil], storage.push([push_of("[]"), other, push_of("5", queue: "other")])
+    call("SCRIPT", "FLUSH")
+    fetched = storage.fetch(NODE, ["default"], 9)
+    assert_equal [JOB, "{}", "[]"], fetched.map(&:entry)
+    call("SCRIPT", "FLUSH")
+    assert_equal [true] * 3, storage.ack(NODE, fetched.map { |one| Storage::Ack.new(one.queue, one.entry, "a") })
+  end
+
+  def test_a_refusal_is_for_those_that_it_concerns
+    call("SET", "queue:bad", "no list")
+    call("SET", "unique:bad", "x")
+    call("DEL", "unique:bad")
+    call("LPUSH", "unique:bad", "no string")
+    answers = storage.push([push_of, push_of(queue: "bad"), push_of("{}"), push_of(queue: "bad", delay: -5),
+                            push_of(queue: "bad", lock: "free", lock_seconds: 60), push_of(queue: "other", at: 5)])
+    assert_equal [NilClass, Jobs::StorageError, NilClass, NilClass, Jobs::StorageError, NilClass], answers.map(&:class)
+    assert_match(/refused: WRONGTYPE/, answers[1].message)
+    assert_equal [["{}", JOB], 0], [queued, call("EXISTS", "unique:free")]
+  end
+
+  def test_a_list_that_is_none_costs_no_job
+    storage.push([push_of])
+    call("SET", "queue:backup::#{NODE}::default", "no list")
+    assert_raises(Jobs::StorageError) { storage.fetch(NODE, ["default"], 1) }
+    assert_equal [JOB], queued
+    call("DEL", "queue:backup::#{NODE}::default")
+    fetched = storage.fetch(NODE, ["default"], 1).first
+    call("SET", "retry", "no set")
+    failure = Storage::Failure.new(fetched.queue, fetched.entry, "a", :retry, "{}", 5)
+    assert_raises(Jobs::StorageError) { storage.fail(NODE, [failure]) }
+    assert_equal [fetched], storage.in_flight(NODE)
+  end
+
+  def test_a_queue_that_is_none_does_not_hold_up_what_is_due
+    call("SET", "queue:bad", "no list")
+    bad = JOB.sub("default", "bad")
+    storage.push([push_of(bad, at: 1), push_of(at: 2)])
+    assert_equal [1, nil], storage.due(10)
+    assert_equal [[bad], 1], [storage.scan(:dead, 0, 9).map(&:first), queued.size]
+  end
+
+  def full
+    call("CONFIG", "SET", "maxmemory", 1)
+    yield
+  ensure
+    call("CONFIG", "SET", "maxmemory", 0)
+  end
+
+  # Nothing new comes in, but what is there can be done.
+  def test_a_server_without_memory_left
+    storage.push(Array.new(3) { |index| push_of(JOB.sub('"a"', "\"a#{index}\"")) } << push_of(JOB.sub('"a"', '"late"'), at: 5))
+    storage.extend([NODE], 60)
+    full do
+      answers = storage.push([push_of, push_of(at: 5), push_of(delay: 5), push_of(lock: "t", lock_seconds: 9)])
+      answers.each { |answer| assert_kind_of Jobs::StorageError, answer }
+      answers.each { |answer| assert_match(/refused: OOM/, answer.message) }
+      assert_equal [true], storage.extend([NODE], 60)
+      assert_equal 1, storage.due(5).first
+      fetched = [*storage.fetch(NODE, ["default"], 2), storage.wait(NODE, "default", 1)]
+      assert_equal 3, fetched.compact.size
+      assert_nil storage.wait(NODE, "empty", 0.01)
+      storage.ack(NODE, [Storage::Ack.new("default", fetched[0].entry, "a0")])
+      storage.fail(NODE, [Storage::Failure.new("default", fetched[1].entry, "a1", :retry, "{}", 5)])
+      call("DEL", "ringspun:alive:#{NODE}")
+      assert_equal 1, storage.recover(5).size
+      storage.leave(NODE)
+    end
+    assert_equal [0, 1, 2], storage.stats.values_at(:in_flight, :retries, :enqueued)
+  end
+
+  def test_connections_are_shared_by_strands_and_threads
+    counting = opened(Proxy.new { (@connected = @connected.to_i + 1) && UNIXSocket.new(redis_path) })
+    shared = open_storage({ url: counting.url })
+    work = ->(name) { 5.times { |index| assert_nil shared.push([push_of("#{name} #{index}")]) } }
+    threads = Array.new(3) { |index| Thread.new { work.call("thread #{index}") } }
+    Ringspun.run { 20.times { |index| machine.spin { work.call("strand #{index}") } } }
+    threads.each(&:join)
+    expected = [*(0...3).map { |index| "thread #{index}" }, *(0...20).map { |index| "strand #{index}" }]
+    assert_equal expected.product((0...5).to_a).map { |name, index| "#{name} #{index}" }.sort, queued.sort
+    assert_includes 1..Storage::Redis::CONNECTIONS, @connected
+  end
+
+  def test_a_child_has_connections_of_its_own
+    storage.push([push_of("parent")])
+    assert_predicate in_child { storage.push([push_of("child")]) }, :success?
+    storage.push([push_of("parent again")])
+    assert_equal ["parent", "child", "parent again"], queued.reverse
+  end
+
+  # Even when all of the parent's are in use.
+  def lend_all(left, &block)
+    return block.call if left.zero?
+
+    storage.instance_variable_get(:@pool).lend do |one|
+      one.call("PING")
+      lend_all(left - 1, &block)
+    end
+  end
+
+  def test_a_child_of_a_busy_parent
+    status = lend_all(Storage::Redis::CONNECTIONS) { in_child { storage.push([push_of]) } }
+    assert_equal [true, [JOB]], [status.success?, queued]
+  end
+
+  def test_a_connection_of_the_caller
+    count = 0
+    counting = opened(Proxy.new { (count += 1) && UNIXSocket.new(redis_path) })
+    far = open_storage({ url: counting.url })
+    connection = opened(far.connect)
+    far.push([push_of(lock: "t", lock_seconds: 60)], connection: connection)
+    fetched = far.fetch(NODE, ["default"], 1, connection: connection).first
+    far.wait(NODE, "default", 0.01, connection: connection)
+    far.ack(NODE, [Storage::Ack.new(fetched.queue, fetched.entry, "a", "t")], connection: connection)
+    far.extend([NODE], 60, connection: connection)
+    far.stats(connection: connection)
+    assert_equal 1, count
+    counting.cut
+    assert_raises(Unknown) { far.push([push_of], connection: connection) }
+    assert_nil far.push([push_of], connection: connection)
+    assert_equal 2, count
+  end
+
+  def test_entries_that_are_no_text
+    binary = "{\xFF\x00\xFE}".b
+    latin = "{\xE4}".dup.force_encoding("ISO-8859-1")
+    assert_nil storage.push([push_of(binary), push_of("{ä}"), push_of(latin)])
+    fetched = storage.fetch(NODE, ["default"], 3)
+    assert_equal [binary, "{ä}".b, latin.b], fetched.map { |one| one.entry.b }
+    assert_equal [true] * 3, storage.ack(NODE, fetched.map { |one| Storage::Ack.new(one.queue, one.entry, "a") })
+  end
+end
