@@ -67,12 +67,12 @@ module Worked
     simulate do
       @storage ||= Storage::Memory.new(clock: -> { machine.now })
       @worker = new_worker(**settings)
-      runner = machine.spin { worker.run }
+      @runner = machine.spin { worker.run }
       begin
         yield
       ensure
         worker.stop
-        runner.join
+        @runner.join if @runner.alive?
       end
     end
   end

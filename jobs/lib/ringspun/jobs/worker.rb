@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "etc"
 require "securerandom"
 require "socket"
 
@@ -15,6 +14,18 @@ module Ringspun
     # What a job has come to is told to the storage before its place is free again. A job is in flight until then, and whatever
     # happens to this process meanwhile, another one takes it over.
     class Worker
+      # Tells all workers to cancel a job, if it runs. They hear of it within {Config#beat} seconds. May switch strands.
+      #
+      # @param jid [String]
+      # @param storage [Storage]
+      # @return [nil]
+      # @since 0.1.0
+      def self.cancel(jid, storage:)
+        message = "CANCEL:#{JSON.generate("jid" => jid)}"
+        storage.nodes.each { |node| storage.signal(node["identity"], message) }
+        nil
+      end
+
       # Seconds that cancelled jobs have for their ensure blocks.
       GRACE_SECONDS = 5.0
       # Seconds that it may take to say goodbye.
@@ -160,15 +171,13 @@ module Ringspun
       # @api private
       def start_alone(fetched)
         run = admit(fetched) or return
-        run.strand = @scope.spin { perform(run) { @quarantine.call(@performer, @retrying, run) } }
+        run.strand = @scope.spin { perform(run) { @alone.call(@performer, @retrying, run) } }
       end
 
       # @param fetched [Storage::Fetched] which shall not run here after all
       # @api private
       def give_back(fetched)
-        run = Run.new(fetched, nil, @number += 1)
-        @runs[run] = true
-        finish(run, @performer.ended_early(fetched, {}, :return))
+        finish(take_in(fetched, nil), @performer.ended_early(fetched, {}, :return))
       end
 
       # @api private
@@ -225,17 +234,19 @@ module Ringspun
 
       def set_out(scope)
         @acker = Acker.new(scope, @storage, @node, @outage) { |run, taken_away| settled(run, taken_away) }
-        @fetcher = Fetcher.new(self, @machine, scope, @storage, @order, @outage, limits: @config.limits)
+        @strays = Strays.new(@machine, @storage, @node, @outage) { @runs.keys.map(&:fetched) + @fetcher.waiting_for_places }
+        @fetcher = Fetcher.new(self, @machine, scope, @storage, @order, @outage, @strays, limits: @config.limits)
         @chores = Chores.new(@machine, @storage, @config, @outage, @log, random: @random)
-        @quarantine = Quarantine.new(self, @storage, @config, @outage, @runner) if @runner
-        loops = [@acker.method(:work), @fetcher.method(:work), *@chores.loops, *(@quarantine.method(:work) if @quarantine)]
-        loops.each { |work| scope.spin { work.call } }
+        @alone = Alone.new(self, @storage, @config, @outage, @strays, @runner) if @runner
+        [@acker, @fetcher, @alone].compact.each { |part| scope.spin { part.work } }
+        @chores.loops.each { |work| scope.spin { work.call } }
+        scope.spin { @strays.work { |strays| found(strays) } }
         @beat.start(scope)
       end
 
       def settle_down
         @fetcher.close
-        @quarantine&.close
+        @alone&.close
       end
 
       def drain(scope)
@@ -244,9 +255,9 @@ module Ringspun
         wait_until(@config.timeout) { @runs.empty? && !@fetcher.waiting? }
         running.each { |run| finish_early(run, :return) }
         wait_until(GRACE_SECONDS) { @runs.empty? && !@fetcher.waiting? }
-        @log.event(:error, "#{@runs.size} jobs have not ended; they run again elsewhere", node: @node) if @runs.any?
-        [@acker, @chores, @beat].each { |part| part.respond_to?(:close) ? part.close : part.stop }
-        scope.cancel if @runs.any?
+        @runs.each_key { |run| @log.event(:error, "does not end", jid: run.jid, class: run.class_name, queue: run.queue) }
+        [@acker, @chores, @strays].each(&:close)
+        @runs.empty? ? @beat.stop : scope.cancel
       end
 
       def wait_until(seconds)
@@ -267,7 +278,9 @@ module Ringspun
       def leave
         Ringspun.shield(deadline: FAREWELL_SECONDS) do
           @beat&.stop
+          @acker&.tell_once(@runs.keys.select(&:outcome))
           flush_counts
+          @storage.time # by now it has noticed which waits were cut short, and nothing comes to them after we have left
           @storage.leave(@node)
           @storage.retract(@node)
           @log.event(:info, "the worker has ended", node: @node)
@@ -288,14 +301,25 @@ module Ringspun
       def obey(order) = order&.call
 
       def admit(fetched)
-        run = Run.new(fetched, Wire.parse(fetched.entry), @number += 1)
+        take_in(fetched, Wire.parse(fetched.entry))
+      rescue MalformedEntryError => error
+        finish(take_in(fetched, nil), @retrying.malformed(fetched, error))
+        nil
+      end
+
+      def take_in(fetched, job)
+        @strays.came(fetched)
+        run = Run.new(fetched, job, @number += 1)
         @runs[run] = true
         run
-      rescue MalformedEntryError => error
-        run = Run.new(fetched, nil, @number += 1)
-        @runs[run] = true
-        finish(run, @retrying.malformed(fetched, error))
-        nil
+      end
+
+      # The quarantine has a strand of its own, which may be busy.
+      def found(strays)
+        @log.event(:warn, "#{strays.size} jobs were in flight here without an answer that says so", node: @node)
+        alone, others = strays.partition { |fetched| fetched.queue == Storage::QUARANTINE }
+        alone.each { |fetched| give_back(fetched) }
+        @fetcher.found(others)
       end
 
       # Nothing here waits: the strand may be cancelled.
@@ -371,6 +395,7 @@ end
 
 require_relative "backtrace"
 require_relative "worker/acker"
+require_relative "worker/alone"
 require_relative "worker/beat"
 require_relative "worker/chores"
 require_relative "worker/fetcher"
@@ -378,6 +403,6 @@ require_relative "worker/order"
 require_relative "worker/outage"
 require_relative "worker/outcome"
 require_relative "worker/performer"
-require_relative "worker/quarantine"
 require_relative "worker/retrying"
 require_relative "worker/run"
+require_relative "worker/strays"

@@ -40,6 +40,16 @@ module Ringspun
           end
         end
 
+        # Once, whether it is heard or not: the worker ends. May switch strands.
+        #
+        # @param runs [Array<Run>] that have ended and are not settled
+        def tell_once(runs)
+          in_turn(runs).each do |verb, some|
+            answers = @storage.public_send(verb, @node, some.map { |run| run.outcome.change }) if some.any?
+            some.zip(answers) { |run, answer| @settled.call(run, !answer) } if answers
+          end
+        end
+
         def close
           @closed = true
           @changed.broadcast
@@ -51,9 +61,13 @@ module Ringspun
         private
 
         def tell(runs)
+          in_turn(runs).each { |verb, some| send_off(verb, some) }
+        end
+
+        # Those that go back in front of their queues go last in, first out.
+        def in_turn(runs)
           acks, failures = runs.partition { |run| run.outcome.change.is_a?(Storage::Ack) }
-          send_off(:ack, acks)
-          send_off(:fail, failures)
+          { ack: acks, fail: failures.sort_by { |run| -run.number } }
         end
 
         def send_off(verb, runs)

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "etc"
 require "json"
 
 module Ringspun
@@ -21,6 +22,7 @@ module Ringspun
           @config = config
           @log = log
           @extend_lease = extend_lease
+          @simulated = machine.backend.name == :sim
           @extended_at = now
           @announced_at = nil
           @failing = false
@@ -29,13 +31,15 @@ module Ringspun
         # @param scope [Scope] which owns the strand, if it is one
         def start(scope)
           @stop = Channel.new(1)
-          @runner = @machine.backend.name == :sim ? scope.spin { work(nil) } : Thread.new { work_on_thread }
+          @runner = @simulated ? scope.spin { work(nil) } : Thread.new { work_on_thread }
         end
 
         # Returns when it has ended. May switch strands.
         def stop
           @stop&.close
           @runner&.join
+        rescue TerminatedError # with the whole worker
+          nil
         end
 
         # Whether our lease lasts, as far as we know. A process that was frozen must not fetch before it has said that it lives:
@@ -62,7 +66,10 @@ module Ringspun
 
         def beat(connection)
           extend_lease(connection) if @extend_lease
-          @storage.signals(@worker.node, connection: connection).each { |message| obey(message) }
+          asked = now
+          messages = @storage.signals(@worker.node, connection: connection)
+          @round_trip = now - asked
+          messages.each { |message| obey(message) }
           announce(connection) if @announced_at.nil? || now - @announced_at >= ANNOUNCE_SECONDS
           @failing = false
         rescue StandardError => error
@@ -80,10 +87,14 @@ module Ringspun
         end
 
         def announce(connection)
-          @storage.announce(@worker.node, @worker.info, @worker.work, connection: connection)
+          info = @worker.info.merge("rtt_us" => (@round_trip * 1_000_000).round, "rss" => kilobytes)
+          @storage.announce(@worker.node, info, @worker.work, connection: connection)
           @worker.flush_counts(connection)
           @announced_at = now
         end
+
+        # Of memory.
+        def kilobytes = File.read("/proc/self/statm").split[1].to_i * Etc.sysconf(Etc::SC_PAGESIZE) / 1024
 
         # Names of signals, as Sidekiq's dashboard sends them, and cancellations. What else there may be is not ours.
         def obey(message)
@@ -101,7 +112,8 @@ module Ringspun
           nil
         end
 
-        def now = Process.clock_gettime(Process::CLOCK_BOOTTIME)
+        # A lease also runs out while the computer sleeps, and the machine's clock stands then.
+        def now = @simulated ? @machine.now : Process.clock_gettime(Process::CLOCK_BOOTTIME)
       end
     end
   end

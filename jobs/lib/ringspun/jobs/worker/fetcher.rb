@@ -21,13 +21,15 @@ module Ringspun
 
         # @param worker [Worker] who says how much room there is, and starts what has been fetched
         # @param scope [Scope] which owns the strands that wait
-        def initialize(worker, machine, scope, storage, order, outage, limits:)
+        def initialize(worker, machine, scope, storage, order, outage, strays, limits:)
           @worker = worker
           @machine = machine
           @scope = scope
           @storage = storage
           @order = order
           @outage = outage
+          @strays = strays
+          @found = []
           @limits = limits
           @changed = Condition.new
           @waits = {}
@@ -41,6 +43,7 @@ module Ringspun
           refresh_paused
           until @closed
             free = @worker.room - @waits.size
+            next take_found(free) if @found.any? && free.positive?
             next fetch(free) if @look && free.positive?
 
             wait_at_queues unless @look
@@ -60,9 +63,21 @@ module Ringspun
           @changed.signal
         end
 
+        # These are in flight here already, and have no place yet.
+        #
+        # @param fetched [Array<Storage::Fetched>]
+        def found(fetched)
+          @closed ? fetched.each { |one| @worker.give_back(one) } : @found.concat(fetched)
+          @changed.signal
+        end
+
+        # @return [Array<Storage::Fetched>]
+        def waiting_for_places = @found
+
         # No more jobs. Those that waits bring yet go back.
         def close
           @closed = true
+          @worker.give_back(@found.shift) until @found.empty?
           @changed.broadcast
         end
 
@@ -73,11 +88,16 @@ module Ringspun
 
         def fetch(free)
           max = [free, BURST_MAX].min
-          fetched = @outage.attempt(:fetch) { @storage.fetch(@worker.node, @order.draw, max, limits: @limits) }
-          return unless fetched
+          count = @outage.attempt(:fetch) do
+            @strays.watch do
+              @storage.fetch(@worker.node, @order.draw, max, limits: @limits).each { |one| @worker.start(one) }.size
+            end
+          end
+          @look = count == max if count
+        end
 
-          fetched.each { |one| @worker.start(one) }
-          @look = fetched.size == max
+        def take_found(free)
+          @found.shift(free).each { |one| @worker.start(one) }
         end
 
         # There are never more waits than free places, so with few places nobody waits.
@@ -90,15 +110,19 @@ module Ringspun
         def waitable = @order.names.reject { |queue| @limits[queue] || @paused.include?(queue) }
 
         def wait_at(queue)
-          fetched = @outage.attempt(:wait) { @storage.wait(@worker.node, queue, WAIT_SECONDS) }
-          refresh_paused if fetched
+          @look = true if @outage.attempt(:wait) { @strays.watch { wait_for_one(queue) } }
+        ensure
           @waits.delete(queue)
-          if fetched
-            @closed || !waitable.include?(queue) ? @worker.give_back(fetched) : @worker.start(fetched)
-            @look = true
-          end
           @changed.signal
           @worker.wait_ended
+        end
+
+        def wait_for_one(queue)
+          fetched = @storage.wait(@worker.node, queue, WAIT_SECONDS) or return
+          refresh_paused
+          @waits.delete(queue) # its place is the job's from now on
+          @closed || !waitable.include?(queue) ? @worker.give_back(fetched) : @worker.start(fetched)
+          true
         end
 
         def pause

@@ -51,9 +51,14 @@ module Ringspun
           over(what)
           value
         rescue StandardError => error
+          pause(what, error)
+          nil
+        end
+
+        # After an error. May switch strands.
+        def pause(what, error)
           begins(what, error)
           @machine.sleep(LONGEST_PAUSE * (0.5 + (@random.rand / 2)))
-          nil
         end
 
         # @return [Boolean]

@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Worker
+      # Runs jobs from the quarantine, one at a time and each in a process of its own, which a {Jobs::Quarantine} makes. How often
+      # a job has ended that process the storage counts, so that it also counts for those that ended ours.
+      #
+      # @api private
+      class Alone
+        WAIT_SECONDS = 2
+
+        # The process in which a job ran alone has ended, so often that it will not run again.
+        class DiedError < Error; end
+
+        # @param worker [Worker]
+        # @param runner [Jobs::Quarantine]
+        def initialize(worker, storage, config, outage, strays, runner)
+          @worker = worker
+          @storage = storage
+          @config = config
+          @outage = outage
+          @strays = strays
+          @runner = runner
+          @closed = false
+        end
+
+        # Until it is closed. May switch strands.
+        def work
+          until @closed
+            strand = @outage.attempt(:wait) { @strays.watch { wait } }
+            strand&.join
+          end
+        end
+
+        def close = @closed = true
+
+        # In a strand of the run's own. May switch strands.
+        #
+        # @param performer [Performer]
+        # @return [Outcome]
+        def call(performer, retrying, run)
+          fetched = run.fetched
+          begun = @outage.persist(:begin_alone) { @storage.begin_alone(@worker.node, fetched) }
+          return performer.ended_early(fetched, run.job, :return) if begun.zero? # it is somebody else's by now
+
+          result = @runner.run(fetched, run.job) { Alone.portable(performer.call(fetched, run.job)) }
+          result.died? ? died(fetched, run.job, begun, result.fate, retrying) : result.value
+        rescue SystemCallError => error # no process can be made now
+          @outage.pause(:fork, error)
+          performer.ended_early(fetched, run.job, :return)
+        end
+
+        # @return [Outcome]
+        def self.portable(outcome)
+          outcome.error &&= Jobs::Quarantine.portable(outcome.error)
+          outcome
+        end
+
+        private
+
+        def wait
+          fetched = @storage.wait(@worker.node, Storage::QUARANTINE, WAIT_SECONDS) or return
+          return @worker.give_back(fetched) && nil if @closed || paused?
+
+          @worker.start_alone(fetched)
+        end
+
+        def paused? = @outage.attempt(:paused) { @storage.paused.include?(Storage::QUARANTINE) }
+
+        def died(fetched, job, begun, fate, retrying)
+          if begun >= @config.deaths
+            error = DiedError.new("the process in which it ran alone has ended (#{fate}), for the #{begun}th time")
+            return retrying.give_up(fetched, error)
+          end
+          change = Storage::Failure.new(fetched.queue, fetched.entry, job["jid"], :queue, fetched.entry, nil, nil, Storage::QUARANTINE)
+          Outcome.new(change, :died, nil, "(#{fate}); it runs alone again")
+        end
+      end
+    end
+  end
+end

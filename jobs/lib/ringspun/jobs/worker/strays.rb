@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Worker
+      # Finds the jobs that this worker has in flight and does not know of: the answer to a fetch or a wait was lost on its way.
+      # It compares what the storage says is in flight here with all runs that there were meanwhile, and with what the fetches
+      # have brought that were under way then.
+      #
+      # @api private
+      class Strays
+        # Seconds after an answer was lost. The command itself may be late.
+        LOOKS = [1, 5, 15, 40].freeze
+
+        # @yieldreturn [Array<Storage::Fetched>] what is known
+        def initialize(machine, storage, node, outage, &known)
+          @machine = machine
+          @storage = storage
+          @node = node
+          @outage = outage
+          @known = known
+          @changed = Condition.new
+          @under_way = {}
+          @number = 0
+          @looks = []
+          @closed = false
+        end
+
+        # Calls the block, which fetches and starts what it has fetched. May switch strands.
+        #
+        # @return [Object] the block's value
+        def watch
+          number = @number += 1
+          @under_way[number] = true
+          yield
+        rescue UnknownOutcomeError
+          @looks = LOOKS.map { |seconds| @machine.now + seconds }
+          raise
+        ensure
+          @under_way.delete(number)
+          @changed.broadcast
+        end
+
+        # One has come.
+        def came(fetched) = @seen&.push(fetched)
+
+        # Until it is closed. May switch strands.
+        #
+        # @yieldparam strays [Array<Storage::Fetched>]
+        def work
+          until @closed
+            next nap(nil) if @looks.empty?
+            next nap(@looks.first - @machine.now) if @machine.now < @looks.first
+
+            @looks.shift
+            strays = @outage.attempt(:in_flight) { look }
+            strays ? (yield strays if strays.any?) : @looks.unshift(@machine.now)
+          end
+        end
+
+        def close
+          @closed = true
+          @changed.broadcast
+        end
+
+        private
+
+        def look
+          @seen = @known.call
+          there = @storage.in_flight(@node)
+          last = @number
+          @changed.wait while !@closed && @under_way.any? { |number, _| number <= last }
+          known = @seen.tally
+          there.reject { |fetched| known.fetch(fetched, 0).positive? && known[fetched] -= 1 }
+        ensure
+          @seen = nil
+        end
+
+        def nap(seconds)
+          @changed.wait(timeout: seconds)
+        rescue TimeoutError
+          nil
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,276 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require_relative "../support/worked"
+
+# How a worker ends, and how it ends jobs.
+class WorkerEndingTest < Minitest::Test
+  include AnyBackend
+  include Worked
+
+  def setup
+    super
+    @seen = []
+    on("sleep") do |seconds, job|
+      @seen << :begins
+      machine.sleep(seconds)
+      @seen << :ends
+    ensure
+      @seen << (job.cancelled? ? :cancelled : :ensured)
+    end
+  end
+
+  def running(count = 1) = yield_slowly { worker.running.size == count }
+
+  # Stops it, and answers after how many seconds it has stopped.
+  def stop
+    began = machine.now
+    worker.stop
+    @runner.join
+    machine.now - began
+  end
+
+  def assert_gone(in_queue = 0)
+    assert_equal [in_queue, 0, 0], storage.stats.values_at(:enqueued, :in_flight, :nodes)
+    assert_empty storage.nodes
+  end
+
+  def test_what_runs_may_end
+    with_worker do
+      push("sleep", 20)
+      running
+      assert_operator stop, :<, 21
+      assert_equal %i[begins ends ensured], @seen
+      assert_equal({ done: 1 }, worker.counts)
+      assert_gone
+    end
+  end
+
+  def test_an_idle_one_ends_soon
+    with_worker do
+      machine.sleep(5)
+      assert_operator stop, :<, 3
+      assert_gone
+    end
+  end
+
+  def test_what_takes_too_long_goes_back_in_front
+    with_worker(timeout: 10, concurrency: 3) do
+      3.times { |index| push("sleep", 100, jid: "a#{index}") }
+      running(3)
+      push("sleep", 100, jid: "b")
+      before = storage.in_flight(worker.node).map(&:entry)
+      assert_in_delta 10, stop, 1
+      assert_equal %w[a0 a1 a2 b], list.map { |one| JSON.parse(one)["jid"] }
+      assert_equal before.sort, list.first(3).sort
+      assert_equal ([:begins] * 3) + ([:ensured] * 3), @seen
+      assert_equal [{ returned: 3 }, 0, 0], [worker.counts, *storage.stats.values_at(:failed, :processed)]
+      assert_gone(4)
+    end
+  end
+
+  def test_one_that_ends_although_it_is_cancelled_is_done
+    on("stubborn") do
+      machine.sleep(100)
+    rescue Ringspun::Cancelled
+      @seen << :done
+    end
+    with_worker(timeout: 1) do
+      push("stubborn")
+      running
+      stop
+      assert_equal [{ done: 1 }, [:done]], [worker.counts, @seen]
+      assert_gone
+    end
+  end
+
+  def test_one_that_says_otherwise_why_it_has_ended_goes_back_too
+    on("wraps") do
+      machine.sleep(100)
+    rescue Ringspun::Cancelled
+      raise IOError, "interrupted"
+    end
+    with_worker(timeout: 5) do
+      push("wraps")
+      running
+      stop
+      assert_equal({ returned: 1 }, worker.counts)
+      assert_gone(1)
+    end
+  end
+
+  def test_one_that_fails_while_it_is_cancelled_has_failed
+    on("fails") do
+      machine.sleep(100)
+    rescue Ringspun::Cancelled
+      begin
+        Integer("x")
+      rescue ArgumentError => error
+        # of its own
+        raise error.class.new("no number"), cause: nil
+      end
+    end
+    with_worker(timeout: 1) do
+      push("fails")
+      running
+      stop
+      assert_equal({ retry: 1 }, worker.counts)
+    end
+  end
+
+  def test_one_that_does_not_end_is_told_of_and_waited_for
+    on("shielded") do
+      Ringspun.shield { machine.sleep(60) }
+      machine.sleep(60)
+    end
+    with_worker(timeout: 1) do
+      push("shielded", jid: "a1")
+      running
+      assert_in_delta 60, stop, 2
+      assert_gone(1)
+      assert_match(/error jid=a1 .* does not end/, lines.to_s)
+    end
+  end
+
+  def test_no_job_is_fetched_while_it_ends
+    with_worker(timeout: 30) do
+      push("sleep", 20)
+      running
+      worker.stop
+      machine.sleep(1)
+      push("sleep", 0)
+      @runner.join
+      assert_equal [1, %i[begins ends ensured]], [list.size, @seen]
+    end
+  end
+
+  def test_quiet
+    with_worker do
+      push("sleep", 20)
+      running
+      refute_predicate worker, :quiet?
+      worker.quiet
+      assert_predicate worker, :quiet?
+      push("sleep", 0)
+      machine.sleep(60)
+      assert_equal [1, %i[begins ends ensured], 0], [list.size, @seen, worker.busy]
+      assert_predicate @runner, :alive?
+      assert_equal [true], storage.nodes.map { |node| node["quiet"] }
+      assert_operator stop, :<, 3
+    end
+  end
+
+  def test_who_is_stopped_twice_stops_once
+    with_worker do
+      2.times { worker.stop }
+      @runner.join
+      worker.stop
+      worker.quiet
+      assert_nil worker.cancel("a")
+    end
+  end
+
+  def test_a_running_job_is_cancelled
+    with_worker do
+      push("sleep", 1000, jid: "a1")
+      push("sleep", 5, jid: "a2")
+      running(2)
+      worker.cancel("a1")
+      worker.cancel("none such")
+      until_done
+      assert_equal %i[begins begins cancelled ends ensured], @seen
+      assert_equal({ cancelled: 1, done: 1 }, worker.counts)
+      assert_equal [0, 0, 0], storage.stats.values_at(:retries, :dead, :failed)
+      assert_match(/jid=a1 class=Worked::Told queue=default cancelled/, lines.to_s)
+    end
+  end
+
+  def test_one_that_has_not_begun_is_cancelled
+    on("first") { worker.running.each { |run| worker.__send__(:finish_early, run, :cancel) if run.jid == "second" } }
+    @storage = Storage::Memory.new
+    push("first", jid: "first")
+    push("sleep", 1, jid: "second")
+    with_worker do
+      until_done
+      assert_empty @seen
+      assert_equal({ done: 1, cancelled: 1 }, worker.counts)
+    end
+  end
+
+  def test_one_that_cancels_itself_has_failed
+    on("itself") do
+      machine.terminate(machine.running)
+      machine.sleep(1)
+    end
+    with_worker do
+      push("itself", retry: 0)
+      until_done
+      assert_equal [{ dead: 1 }, "Ringspun::Cancelled"], [worker.counts, JSON.parse(dead.first)["error_class"]]
+    end
+  end
+
+  def test_a_cancelled_job_gives_its_lock_back
+    with_worker do
+      job = entry("sleep", 1000, jid: "a1", unique_token: "t")
+      storage.push([Storage::Push.new(queue: "default", entry: job, jid: "a1", lock: "t", lock_seconds: 5000)])
+      running
+      worker.cancel("a1")
+      until_done
+      assert_nil storage.lock("t", "a2", 1)
+    end
+  end
+
+  def test_signals_of_dashboards
+    with_worker do
+      push("sleep", 1000, jid: "a1")
+      running
+      ["CANCEL:{\"jid\":\"a1\"}", "CANCEL:5", "CANCEL:{", "CANCEL:{\"jid\":5}", "TTIN", ""].each do |message|
+        storage.signal(worker.node, message)
+      end
+      until_done
+      assert_equal({ cancelled: 1 }, worker.counts)
+      storage.signal(worker.node, "TSTP")
+      yield_slowly { worker.quiet? }
+      assert_predicate @runner, :alive?
+      storage.signal(worker.node, "TERM")
+      @runner.join
+    end
+  end
+
+  def test_everybody_is_told_to_cancel
+    with_worker do
+      push("sleep", 1000, jid: "a1")
+      running
+      machine.sleep(6) # so that it is announced
+      Jobs::Worker.cancel("a1", storage: storage)
+      until_done
+      assert_equal({ cancelled: 1 }, worker.counts)
+    end
+  end
+
+  def test_what_is_cancelled_as_a_whole_gives_everything_back
+    with_worker do
+      push("sleep", 1000)
+      running
+      machine.terminate(@runner)
+      assert_raises(Ringspun::TerminatedError) { @runner.join }
+      assert_equal %i[begins ensured], @seen
+      assert_gone(1)
+    end
+  end
+
+  def test_what_dashboards_see
+    with_worker(queues: { "default" => 2, "mail" => 1 }) do
+      push("sleep", 100, jid: "a1")
+      running
+      machine.sleep(6)
+      shown = storage.nodes.first
+      assert_equal [worker.node, 1, 10, false, %w[default mail], [{ "default" => 2, "mail" => 1 }], Process.pid],
+                   shown.values_at("identity", "busy", "concurrency", "quiet", "queues", "weights", "pid")
+      assert_operator shown["rss"], :>, 1000
+      run = worker.running.first
+      assert_equal ["a1", "default", "Worked::Told"], [run.jid, run.queue, run.class_name]
+      assert_match(/jid=a1 queue=default/, run.inspect)
+    end
+  end
+end
