@@ -242,9 +242,12 @@ class WorkerEndingTest < Minitest::Test
       push("sleep", 1000, jid: "a1")
       running
       machine.sleep(6) # so that it is announced
-      Jobs::Worker.cancel("a1", storage: storage)
+      Jobs.storage = storage
+      Jobs.cancel("a1")
       until_done
       assert_equal({ cancelled: 1 }, worker.counts)
+    ensure
+      Jobs.storage = nil
     end
   end
 
