@@ -170,7 +170,8 @@ module StorageSuite
     storage.push(texts.map { |text| Storage::Push.new(queue: "default", entry: text, at: 1) })
     push("good", at: 2)
     assert_equal [1, nil], storage.due(100)
-    assert_equal texts.sort, storage.scan(:dead, 0, 100).map(&:first).sort
+    shown = texts.map { |text| %w([] 5).include?(text) ? %({"args":[#{text}]}) : text }
+    assert_equal shown.sort, storage.scan(:dead, 0, 100).map(&:first).sort
     assert_equal %w[good], jids(fetch)
   end
 

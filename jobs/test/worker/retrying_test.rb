@@ -208,8 +208,10 @@ class WorkerRetryingTest < Minitest::Test
     assert_equal [:malformed, :dead, nil], [outcome.kind, outcome.change.to, outcome.change.jid]
     assert_equal({ "class" => "A", "x" => 1, "error_class" => "Ringspun::Jobs::MalformedEntryError", "error_message" => "no jid",
                    "failed_at" => NOW }, entry_of(outcome))
-    ["nonsense", "[1]", "", "\xff"].each { |entry|
-      assert_equal entry, retrying.malformed(fetched(entry), error).change.new_entry
-    }
+    ["nonsense", "", "\xff"].each { |entry| assert_equal entry, retrying.malformed(fetched(entry), error).change.new_entry }
+    { "[1]" => [1], "null" => nil, "7" => 7 }.each do |entry, value|
+      dead = entry_of(retrying.malformed(fetched(entry), error))
+      assert_equal [[value], "no jid"], dead.values_at("args", "error_message")
+    end
   end
 end

@@ -33,6 +33,17 @@ module Ringspun
       # @since 0.1.0
       def dump(job) = JSON.generate(job)
 
+      # What is no job, as it stands among the dead: an object, or no JSON at all. At any other value the pages of Sidekiq break.
+      #
+      # @param entry [String]
+      # @return [String]
+      # @api private
+      def shown(entry)
+        JSON.parse(entry).is_a?(Hash) ? entry : %({"args":[#{entry}]})
+      rescue JSON::ParserError, EncodingError
+        entry
+      end
+
       # A time as all readers take it: seconds with a fraction part. Sidekiq takes a whole number for milliseconds, Exq takes all
       # numbers for seconds.
       #

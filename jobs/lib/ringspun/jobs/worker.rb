@@ -188,8 +188,8 @@ module Ringspun
       def info
         { "hostname" => Socket.gethostname, "pid" => Process.pid, "tag" => "ringspun", "identity" => @node,
           "started_at" => @started_at, "concurrency" => @config.concurrency, "queues" => queues,
-          "weights" => [@order.weights], "labels" => [], "busy" => busy,
-          "version" => VERSION, "quiet" => quiet?, "embedded" => false }
+          "weights" => [@order.weights], "capsules" => { "default" => { "weights" => @order.weights } }, "labels" => [],
+          "busy" => busy, "version" => VERSION, "quiet" => quiet?, "embedded" => false }
       end
 
       # @return [Array<Array>] what dashboards show of the jobs that run

@@ -128,7 +128,7 @@ module Ringspun
               limit -= ready.size
               ready.each do |entry, _|
                 set.delete(entry)
-                enqueue(entry) ? moved += 1 : @sets[:dead][entry] = now
+                enqueue(entry) ? moved += 1 : @sets[:dead][Wire.shown(entry)] = now
               end
             end
             first = sets.filter_map { |set| set.each_value.min }.min

@@ -85,11 +85,10 @@ module Ringspun
 
         private
 
-        # What is no JSON at all stays as it is.
+        # What is no JSON at all stays as it is. Any other value becomes part of an object, see {Wire.shown}.
         def described(entry, error)
           job = JSON.parse(entry)
-          return entry unless job.is_a?(Hash)
-
+          job = { "args" => [job] } unless job.is_a?(Hash)
           Wire.dump(job.merge("error_class" => error.class.name, "error_message" => Retrying.message_of(error),
                               "failed_at" => Wire.time(@clock.call, milliseconds: @config.milliseconds)))
         rescue JSON::JSONError, EncodingError

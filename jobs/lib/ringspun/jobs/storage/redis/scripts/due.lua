@@ -6,6 +6,12 @@ local now, score, stamp = clock(ARGV[3])
 local moved, wait = 0, nil
 redis.call('HDEL', ns .. 'ringspun:gone', '') -- see fetch.lua
 
+-- See Wire.shown.
+local function shown(entry)
+  local read = pcall(cjson.decode, entry)
+  return read and not string.find(entry, '^%s*{') and '{"args":[' .. entry .. ']}' or entry
+end
+
 for _, name in ipairs({ 'retry', 'schedule' }) do
   local set = ns .. name
   local due = room > 0 and redis.call('ZRANGEBYSCORE', set, '-inf', score, 'LIMIT', 0, room) or {}
@@ -13,7 +19,7 @@ for _, name in ipairs({ 'retry', 'schedule' }) do
     if enqueue(ns, entry, stamp) then
       moved = moved + 1
     else
-      redis.call('ZADD', ns .. 'dead', score, entry)
+      redis.call('ZADD', ns .. 'dead', score, shown(entry))
     end
     redis.call('ZREM', set, entry)
   end
