@@ -35,6 +35,11 @@ module StorageSuite
 
   def failed(fetched, **) = Storage::Failure.new(queue: fetched.queue, entry: fetched.entry, jid: jids([fetched]).first, **)
 
+  def test_has_all_verbs
+    missing = Storage.public_instance_methods(false).select { |verb| storage.method(verb).owner == Storage }
+    assert_empty missing
+  end
+
   def test_first_in_first_out
     assert_nil push("a", "b")
     push("c")

@@ -7,13 +7,18 @@ module Ringspun
     #
     # Every verb takes a batch and does for each of its members all or nothing. Each takes `connection:`, a connection of the
     # caller's; where the storage is a database that is one with a transaction open, in which it is done then. Without it the
-    # storage uses one of its own. All may switch strands.
+    # storage uses one of its own. All may switch strands, and strands and threads may share a storage.
+    #
+    # All raise {UnavailableError} when nothing was done, and {StorageError} when the storage has refused. What can be done twice
+    # without harm is tried again when its answer was lost; the others raise {UnknownOutcomeError} then.
     #
     # A *node* is who runs jobs: `host:pid:nonce`. What it has fetched is in flight: out of the queue, in a list of the node's
     # own, until it is acknowledged or has failed. A node has a lease, which it must extend; once that has run out {#recover}
     # gives what the node had in flight to others.
     #
     # Times are the storage's, never those of the caller's clock.
+    #
+    # @since 0.1.0
     class Storage
       # Into which a job goes that was in flight when its node died: it is run alone, in a process of its own.
       QUARANTINE = "ringspun-quarantine"
@@ -54,77 +59,234 @@ module Ringspun
       # @since 0.1.0
       def self.for(config) = Redis.new(config.redis, namespace: config.namespace, milliseconds: config.milliseconds)
 
-      # connect -> a connection for the caller alone, which verbs take as `connection:`; the caller closes it. nil where there is
-      # none to make.
+      # A connection for the caller alone, for one strand or thread at a time, which verbs take as `connection:`. The caller
+      # closes it.
       #
-      # All verbs raise UnavailableError (nothing was done) and StorageError (it has refused), and those that must not be done
-      # twice UnknownOutcomeError; the others are tried again then. What that means for a verb is said with it.
+      # @return [Object, nil] nil where there is none to make
+      # @since 0.1.0
+      def connect = missing(:connect)
 
-      # --- on their way in ---
+      # Closes the storage's own connections. Whoever uses it again gets new ones.
+      #
+      # @return [nil]
+      # @since 0.1.0
+      def close = missing(:close)
 
-      # push(pushes, connection: nil) -> nil when all are stored; else an Array with a member for each: nil (stored), the jid of
-      # who holds its lock (String), or an Error of ours. A push with a lock that this very jid holds counts as stored: it has
-      # been here before.
+      # @!group On their way in
 
-      # --- running them ---
+      # Stores jobs, those of one queue in their order. A push with a lock that this very jid holds counts as stored: it has been
+      # here before.
+      #
+      # @param pushes [Array<Push>]
+      # @return [Array, nil] nil when all are stored; else a member for each: nil (stored), the jid of who holds its lock
+      #   (String), or an {Error}
+      # @raise [UnavailableError] nothing was sent
+      # @raise [UnknownOutcomeError] there was no answer: all, some or none may be stored
+      # @since 0.1.0
+      def push(pushes, connection: nil) = missing(:push)
 
-      # fetch(node, queues, max, limits: {}, connection: nil) -> Array<Fetched>, at most `max`, of the first queue as long as
-      # it has some, then of the next. Paused queues are passed over. `limits`: queue => how many may be in flight at all
-      # nodes together.
-      #
-      # wait(node, queue, seconds, connection: nil) -> Fetched or nil: the next one of that queue, as soon as there is one.
-      # Looks neither at pauses nor limits, and may return before the time is over.
-      #
-      # in_flight(node, connection: nil) -> Array<Fetched>: all that the node has. When the answer to a fetch or a wait was lost
-      # (UnknownOutcomeError) it may have got jobs that nobody runs: those that are in here and that it does not know. The lost
-      # command may yet come late, so look again after some seconds.
-      #
-      # begin_alone(node, fetched, connection: nil) -> Integer: counts one more run of a job from the quarantine, which its
-      # Ack or Failure forgets again; what is returned is how many runs, this one included, have begun and not ended. 0: it was
-      # taken away; do not run it.
-      #
-      # ack(node, acks, connection: nil), fail(node, failures, connection: nil) -> Array<Boolean>, one for each. false: it was
-      # not in flight at this node any more, for it has been taken away; then nothing was done. After an UnknownOutcomeError
-      # they may be called again, and false then may also mean that it was done the first time.
-      #
-      # due(limit, connection: nil) -> [how many jobs were moved from schedule and retry into their queues, seconds until the
-      # next is due, or nil]. What is no job goes to the dead ones.
+      # @!group Running them
 
-      # --- nodes ---
+      # Takes the oldest jobs of the first queue as long as it has some, then of the next. Paused queues are passed over.
+      #
+      # @param node [String]
+      # @param queues [Array<String>]
+      # @param max [Integer] how many at most
+      # @param limits [Hash{String => Integer}] how many jobs of a queue may be in flight at all nodes together
+      # @return [Array<Fetched>]
+      # @raise [UnknownOutcomeError] there was no answer: see {#in_flight}
+      # @since 0.1.0
+      def fetch(node, queues, max, limits: {}, connection: nil) = missing(:fetch)
 
-      # extend(nodes, seconds, connection: nil) -> Array<Boolean>: registers them if need be, and their leases last for so
-      # many seconds from now on. false: it had a lease that ran out, so what it had in flight may be somebody else's by now. Do
-      # this before the first fetch: a node that has fetched and has no lease counts as one whose lease has run out.
+      # Takes the oldest job of a queue, as soon as there is one, whether the queue is paused or not, and whatever limits it has.
       #
-      # recover(limit, deaths: 3, forget: FORGET_SECONDS, connection: nil) -> Array<Recovered>, at most `limit`: of nodes whose
-      # lease has run out. Call it again at once when it returns as many.
-      #
-      # leave(node, connection: nil): the node has ended well. What it still had in flight goes back in front of its queues.
-      #
-      # announce(node, info, work, connection: nil), retract(node, connection: nil): what dashboards show of it. `info`: a Hash;
-      # `work`: an Array of [slot, queue, entry, began at]. `info` has Sidekiq's keys, all Strings: "hostname", "pid",
-      # "started_at", "tag", "concurrency", "queues", "weights", "labels", "version", "embedded"; and "quiet", "rss" (KB),
-      # "rtt_us". Call it every few seconds; after {SHOWN_SECONDS} without it the node is not shown any more.
-      #
-      # signal(node, message, connection: nil), signals(node, connection: nil) -> Array<String>: messages to a node, the first
-      # one first, each read once.
+      # @param seconds [Numeric] how long to wait; it may be less
+      # @return [Fetched, nil]
+      # @raise [UnknownOutcomeError] there was no answer: see {#in_flight}
+      # @since 0.1.0
+      def wait(node, queue, seconds, connection: nil) = missing(:wait)
 
-      # --- looking and mending; all take connection: ---
+      # What a node has. When the answer to a {#fetch} or a {#wait} was lost, it may have got jobs that nobody runs: those that
+      # are in here and that it does not know. The lost command may yet come late, so look again after some seconds.
+      #
+      # @return [Array<Fetched>] the oldest of each queue first
+      # @since 0.1.0
+      def in_flight(node, connection: nil) = missing(:in_flight)
 
-      # stats -> Hash of Integers: processed, failed, enqueued, scheduled, retries, dead, in_flight, nodes; and queues: name
-      # => size.
-      # nodes -> Array<Hash>: what was announced, with "identity" and "busy".
-      # list(queue, from, count) -> Array<String>, the next one to be fetched first.
-      # scan(set, from, count) -> Array<[String, Float]> of :schedule, :retry or :dead, the earliest first.
-      # remove(place, entries) -> Array<Boolean>; a place is a queue's name or one of those Symbols.
-      # retry_now(set, entries) -> Array<Boolean>: into their queues. false: it was not there, or is no job.
-      # counters(processed: 0, failed: 0): adds to what stats tells.
-      # trim_dead(count, seconds): forgets those that are too many, and those that have been there for longer.
-      # pause(queue), resume(queue), paused -> Array<String>.
-      # lock(token, jid, seconds) -> nil, or the jid of who holds it; unlock(token, jid) -> Boolean: whether it was that
-      # jid's. A lock that this very jid holds is prolonged.
-      # time -> Float
-      # close: of its connections.
+      # Counts one more run of a job from the quarantine. Its {Ack} or {Failure} forgets them all.
+      #
+      # @param fetched [Fetched]
+      # @return [Integer] how many runs, this one included, have begun and not ended; 0: it was taken away, so do not run it
+      # @raise [UnknownOutcomeError] it may be counted or not
+      # @since 0.1.0
+      def begin_alone(node, fetched, connection: nil) = missing(:begin_alone)
+
+      # Forgets jobs that are done.
+      #
+      # @param acks [Array<Ack>]
+      # @return [Array<Boolean>] false: it was not in flight at this node any more, for it was taken away; nothing was done
+      # @raise [UnknownOutcomeError] call it again; false then may also mean that it was done the first time
+      # @since 0.1.0
+      def ack(node, acks, connection: nil) = missing(:ack)
+
+      # Puts jobs that are not done elsewhere.
+      #
+      # @param failures [Array<Failure>]
+      # @return [Array<Boolean>] as for {#ack}
+      # @raise [UnknownOutcomeError] as for {#ack}
+      # @raise [StorageError] one of them cannot be put there and is still in flight; all others are done
+      # @since 0.1.0
+      def fail(node, failures, connection: nil) = missing(:fail)
+
+      # Moves jobs whose time has come from :schedule and :retry into their queues, with the time in `enqueued_at` where that is
+      # missing. What is no job goes to :dead.
+      #
+      # @param limit [Integer] how many at most
+      # @return [Array(Integer, Float)] how many were moved, and the seconds until the next is due; nil: there is none
+      # @since 0.1.0
+      def due(limit, connection: nil) = missing(:due)
+
+      # @!group Nodes
+
+      # Registers nodes if need be, and their leases last for so many seconds from now on. Do this before the first {#fetch}: a
+      # node that has jobs and no lease counts as one whose lease has run out.
+      #
+      # @param nodes [Array<String>]
+      # @param seconds [Numeric]
+      # @return [Array<Boolean>] false: its lease had run out, so what it had in flight may be somebody else's by now
+      # @since 0.1.0
+      def extend(nodes, seconds, connection: nil) = missing(:extend)
+
+      # Takes away what is in flight at nodes whose lease has run out. It goes into the quarantine; what was in flight there and
+      # has as many runs without an end as are allowed is dead; what is no job goes back to its queue.
+      #
+      # @param limit [Integer] how many at most; call it again at once when it returns as many
+      # @param deaths [Integer] how many runs without an end a job may have
+      # @param forget [Numeric] seconds after which a node that has nothing any more is forgotten
+      # @return [Array<Recovered>]
+      # @raise [UnknownOutcomeError] it may be done or not; call it again at the usual time
+      # @since 0.1.0
+      def recover(limit, deaths: 3, forget: FORGET_SECONDS, connection: nil) = missing(:recover)
+
+      # A node has ended well. What it still has in flight goes back in front of its queues.
+      #
+      # @return [nil]
+      # @since 0.1.0
+      def leave(node, connection: nil) = missing(:leave)
+
+      # Shows a node to dashboards, for {SHOWN_SECONDS} from now on. What is shown decides nothing.
+      #
+      # @param info [Hash{String => Object}] with Sidekiq's keys: "hostname", "pid", "started_at", "tag", "concurrency", "queues",
+      #   "weights", "labels", "version", "embedded"; and "quiet", "rss" (KB), "rtt_us"
+      # @param work [Array<Array(String, String, String, Numeric)>] slot, queue, entry and since when it runs
+      # @return [nil]
+      # @since 0.1.0
+      def announce(node, info, work, connection: nil) = missing(:announce)
+
+      # Shows it no more.
+      #
+      # @return [nil]
+      # @since 0.1.0
+      def retract(node, connection: nil) = missing(:retract)
+
+      # @return [Array<Hash{String => Object}>] what was announced, with "identity", "busy" and "beat"
+      # @since 0.1.0
+      def nodes(connection: nil) = missing(:nodes)
+
+      # Leaves a message for a node.
+      #
+      # @return [nil]
+      # @raise [UnknownOutcomeError]
+      # @since 0.1.0
+      def signal(node, message, connection: nil) = missing(:signal)
+
+      # Reads the messages to a node, each once.
+      #
+      # @return [Array<String>] the first one first
+      # @raise [UnknownOutcomeError] some may be lost
+      # @since 0.1.0
+      def signals(node, connection: nil) = missing(:signals)
+
+      # @!group Looking and mending
+
+      # @return [Hash{Symbol => Integer, Hash}] {STATS}, and under :queues the size of each queue
+      # @since 0.1.0
+      def stats(connection: nil) = missing(:stats)
+
+      # @param from [Integer] 0 is the one that is fetched next
+      # @return [Array<String>]
+      # @since 0.1.0
+      def list(queue, from, count, connection: nil) = missing(:list)
+
+      # @param set [Symbol] one of {SETS}
+      # @param from [Integer] 0 is the earliest
+      # @return [Array<Array(String, Float)>] entries and times
+      # @since 0.1.0
+      def scan(set, from, count, connection: nil) = missing(:scan)
+
+      # Removes each entry once.
+      #
+      # @param place [String, Symbol] a queue, or one of {SETS}
+      # @return [Array<Boolean>] whether it was there
+      # @raise [UnknownOutcomeError]
+      # @since 0.1.0
+      def remove(place, entries, connection: nil) = missing(:remove)
+
+      # Moves entries into the queues that they name.
+      #
+      # @param set [Symbol] one of {SETS}
+      # @return [Array<Boolean>] false: it was not there, or is no job
+      # @raise [UnknownOutcomeError]
+      # @since 0.1.0
+      def retry_now(set, entries, connection: nil) = missing(:retry_now)
+
+      # Adds to what {#stats} tells.
+      #
+      # @return [nil]
+      # @raise [UnknownOutcomeError]
+      # @since 0.1.0
+      def counters(processed: 0, failed: 0, connection: nil) = missing(:counters)
+
+      # Forgets the dead jobs that are too many, the oldest first, and those that have been dead for longer.
+      #
+      # @return [nil]
+      # @since 0.1.0
+      def trim_dead(count, seconds, connection: nil) = missing(:trim_dead)
+
+      # {#fetch} passes over the queue from now on.
+      #
+      # @return [nil]
+      # @since 0.1.0
+      def pause(queue, connection: nil) = missing(:pause)
+
+      # @return [nil]
+      # @since 0.1.0
+      def resume(queue, connection: nil) = missing(:resume)
+
+      # @return [Array<String>] queues
+      # @since 0.1.0
+      def paused(connection: nil) = missing(:paused)
+
+      # Takes a unique lock, or prolongs it if this very jid holds it.
+      #
+      # @return [String, nil] the jid of who else holds it
+      # @since 0.1.0
+      def lock(token, jid, seconds, connection: nil) = missing(:lock)
+
+      # @return [Boolean] whether it was that jid's
+      # @raise [UnknownOutcomeError]
+      # @since 0.1.0
+      def unlock(token, jid, connection: nil) = missing(:unlock)
+
+      # @return [Float] seconds since the epoch, by the storage's clock
+      # @since 0.1.0
+      def time(connection: nil) = missing(:time)
+
+      # @!endgroup
+
+      private
+
+      def missing(verb) = raise(NotImplementedError, "#{self.class} has no #{verb}")
     end
   end
 end
