@@ -1,0 +1,237 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require_relative "support/held_storage"
+
+# Group commit of threads, and the strategies with connections of their own.
+class EnqueuerTest < Minitest::Test
+  include AnyBackend
+  include Strands
+  include Children
+
+  Jobs = Ringspun::Jobs
+
+  def setup
+    @storage = HeldStorage.new
+  end
+
+  def teardown
+    @enqueuer&.close
+  end
+
+  def enqueuer(**options) = @enqueuer ||= Jobs::Enqueuer.new(@storage, **options)
+
+  def push(jid, lock: nil) = enqueuer.push(Jobs::Storage::Push.new("q", "x", jid, nil, nil, lock, lock && 5))
+
+  def pusher(jid)
+    Thread.new { push(jid) }.tap { |thread| thread.report_on_exception = false }
+  end
+
+  def eventually(what)
+    give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + SECONDS_MAX
+    until yield
+      flunk "#{what}: still not so" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
+      Thread.pass
+    end
+  end
+
+  def calls(count)
+    eventually("there are #{count} calls") { @storage.calls.size >= count }
+    @storage.calls
+  end
+
+  # Threads that wait for the next batch, while another one is under way.
+  def behind_another(*jids)
+    enqueuer
+    first = pusher("first")
+    calls(1)
+    [first, jids.map { |jid| pusher(jid).tap { |thread| eventually("it waits") { thread.status == "sleep" } } }]
+  end
+
+  # --- threads ---
+
+  def test_threads_share_batches
+    first, others = behind_another("a", "b", "c")
+    @storage.answer
+    assert_equal [%w[first], %w[a b c]], calls(2)
+    @storage.answer([nil, "other", Jobs::StorageError.new("full")])
+    assert_equal ["first", "a", nil], [first, *others.first(2)].map(&:value)
+    assert_match(/full/, assert_raises(Jobs::StorageError) { others.last.value }.message)
+  end
+
+  def test_outside_of_a_run_a_strand_is_as_a_thread
+    @storage.open
+    assert_equal "a", push("a")
+    assert_equal "b", machine.spin { push("b") }.await
+    assert_equal(%w[c d], enqueuer.push_all(%w[c d].map { |jid| Jobs::Storage::Push.new("q", "x", jid) }))
+    assert_equal [%w[a], %w[b], %w[c d]], @storage.calls
+  end
+
+  def test_a_thread_that_is_interrupted_takes_its_job_out
+    first, (a, b) = behind_another("a", "b")
+    a.raise(Interrupt)
+    assert_raises(Interrupt) { a.value }
+    2.times { @storage.answer }
+    assert_equal %w[first b], [first.value, b.value]
+    assert_equal [%w[first], %w[b]], @storage.calls
+  end
+
+  def test_a_thread_that_is_interrupted_later_leaves_the_rest_alone
+    first, (a, b) = behind_another("a", "b")
+    @storage.answer
+    calls(2)
+    a.kill.join
+    @storage.answer([nil, "other"])
+    assert_equal ["first", nil], [first.value, b.value]
+  end
+
+  def test_a_batch_of_threads_has_an_end
+    first, others = behind_another(*Array.new(260, &:to_s))
+    @storage.open
+    assert_equal Array.new(260, &:to_s), others.map(&:value)
+    first.join
+    assert_equal [1, 256, 4], @storage.calls.map(&:size)
+  end
+
+  # As when the process ends while others still push.
+  def test_callers_are_told_when_the_thread_is_killed
+    first, (a, b) = behind_another("a", "b")
+    Thread.list.find { |thread| thread.name == "ringspun enqueuer" }.kill
+    assert_raises(Jobs::UnknownOutcomeError) { first.value }
+    [a, b].each { |thread| assert_raises(Jobs::UnavailableError) { thread.value } }
+    @storage.open
+    assert_equal "c", push("c")
+  end
+
+  def test_closing_waits_for_what_is_under_way
+    first, (a, *) = behind_another("a")
+    closing = Thread.new { enqueuer.close }
+    eventually("closing waits") { closing.status == "sleep" }
+    @storage.open
+    assert_equal %w[first a], [first.value, a.value]
+    closing.join
+    assert_empty(Thread.list.select { |thread| thread.name == "ringspun enqueuer" })
+    assert_raises(Ringspun::ClosedError) { push("b") }
+  end
+
+  def test_a_child_has_a_thread_of_its_own
+    first, (a, *) = behind_another("a")
+    ended = in_child do
+      @storage.open
+      assert_equal "child", push("child")
+      assert_equal %w[child], @storage.calls.last
+      enqueuer.close
+    end
+    assert_predicate ended, :success?
+    @storage.open
+    assert_equal %w[first a], [first.value, a.value]
+    assert_equal [%w[first], %w[a]], @storage.calls
+  end
+
+  def test_strands_and_threads_use_one_enqueuer
+    enqueuer
+    Ringspun.run do
+      thread = pusher("thread")
+      strand = machine.spin { push("strand") }
+      yield_until("both are there") { @storage.calls.size == 2 }
+      @storage.open
+      assert_equal %w[thread strand], [thread.value, strand.await]
+    end
+  end
+
+  # --- connections ---
+
+  def test_single_serves_one_after_the_other
+    enqueuer(strategy: :single)
+    Ringspun.run do
+      pushers = %w[a b c].map { |jid| parked { push(jid) } }
+      assert_equal [%w[a]], @storage.calls
+      @storage.open
+      assert_equal %w[a b c], machine.await(*pushers)
+    end
+    assert_equal [%w[a], %w[b], %w[c]], @storage.calls
+    assert_equal @storage.connections * 3, @storage.used
+  end
+
+  def test_named_pool_takes_any
+    enqueuer(strategy: :named_pool, pool_size: 3)
+    @storage.open
+    100.times { |number| push(number.to_s) }
+    assert_equal 3, @storage.connections.size
+    assert_equal 3, @storage.used.map(&:object_id).uniq.size
+  end
+
+  def test_pool_serves_as_many_as_it_has_and_then_in_order
+    enqueuer(strategy: :pool, pool_size: 2)
+    Ringspun.run do
+      pushers = %w[a b c d].map { |jid| parked { push(jid) } }
+      assert_equal [%w[a], %w[b]], @storage.calls
+      assert_equal 2, @storage.used.map(&:object_id).uniq.size
+      @storage.open
+      assert_equal %w[a b c d], machine.await(*pushers)
+    end
+    assert_equal %w[a b c d], @storage.calls.flatten
+  end
+
+  def test_pool_waits_so_long_and_no_longer
+    enqueuer(strategy: :pool, pool_size: 1, pool_timeout: 0.01)
+    Ringspun.run do
+      holder = parked { push("a") }
+      error = assert_raises(Jobs::PoolTimeoutError) { push("b") }
+      assert_equal "none of 1 connections was free within 0.01 s; make the pool larger, or take the strategy :group_commit",
+                   error.message
+      @storage.open
+      holder.join
+      assert_equal "c", push("c")
+    end
+  end
+
+  def test_who_is_cancelled_gives_its_connection_back
+    %i[single named_pool pool].each do |strategy|
+      @storage = HeldStorage.new
+      @enqueuer = Jobs::Enqueuer.new(@storage, strategy: strategy, pool_size: 1)
+      Ringspun.run do
+        holder = parked { push("a") }
+        waiting = parked { push("b") }
+        [waiting, holder].each { |strand| machine.terminate(strand) }
+        [waiting, holder].each { |strand| assert_raises(Ringspun::TerminatedError) { strand.join } }
+        @storage.open
+        assert_equal "c", push("c")
+      end
+      assert_equal [%w[a], %w[c]], @storage.calls
+      @enqueuer.close
+      assert @storage.connections.all?(&:closed)
+    end
+  end
+
+  def test_they_send_again_what_was_not_sent
+    enqueuer(strategy: :single)
+    Ringspun.run do
+      @storage.answer(Jobs::UnavailableError.new("down"))
+      @storage.answer
+      assert_equal "a", push("a")
+      @storage.answer(Jobs::UnknownOutcomeError.new("cut"))
+      @storage.answer(["other"])
+      assert_nil push("b", lock: "l")
+      assert_equal [%w[a], %w[a], %w[b], %w[b]], @storage.calls
+      @storage.answer([Jobs::StorageError.new("full")])
+      assert_raises(Jobs::StorageError) { push("c") }
+    end
+  end
+
+  def test_a_child_has_connections_of_its_own
+    enqueuer(strategy: :pool, pool_size: 1)
+    holder = pusher("a")
+    calls(1)
+    ended = in_child do
+      @storage.open
+      assert_equal "child", push("child")
+      assert_equal 2, @storage.connections.size
+      assert_same @storage.connections.last, @storage.used.last
+    end
+    assert_predicate ended, :success?
+    @storage.open
+    holder.join
+    assert_equal 1, @storage.connections.size
+  end
+end

@@ -1,0 +1,364 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require_relative "support/held_storage"
+
+# Group commit of the strands of one machine.
+class GroupCommitTest < Minitest::Test
+  include Strands
+
+  Jobs = Ringspun::Jobs
+
+  def setup
+    @storage = HeldStorage.new
+    @enqueuer = Jobs::Enqueuer.new(@storage)
+  end
+
+  def push(jid, bytes: 10, lock: nil) = @enqueuer.push(Jobs::Storage::Push.new("q", "x" * bytes, jid, nil, nil, lock, lock && 5))
+
+  def pusher(jid, **options) = machine.spin { push(jid, **options) }
+
+  def calls(count)
+    yield_until("there are #{count} calls") { @storage.calls.size >= count }
+    @storage.calls
+  end
+
+  def test_all_that_are_ready_go_in_one_batch
+    Ringspun.run do
+      pushers = %w[a b c].map { |jid| pusher(jid) }
+      assert_equal [%w[a b c]], calls(1)
+      until_parked(*pushers)
+      @storage.answer
+      assert_equal %w[a b c], machine.await(*pushers)
+    end
+  end
+
+  def test_two_are_in_the_air_and_the_rest_goes_together
+    Ringspun.run do
+      pushers = %w[a b c d e].map do |jid|
+        pusher = pusher(jid)
+        until_parked(pusher)
+        machine.yield
+        pusher
+      end
+      assert_equal [%w[a], %w[b]], @storage.calls
+      @storage.answer
+      assert_equal "a", pushers.first.await
+      assert_equal [%w[a], %w[b], %w[c d e]], calls(3)
+      @storage.open
+      assert_equal %w[a b c d e], machine.await(*pushers)
+    end
+  end
+
+  def test_a_batch_has_an_end
+    Ringspun.run do
+      pushers = Array.new(600) { |number| pusher(number.to_s) }
+      calls(2)
+      @storage.open
+      assert_equal Array.new(600, &:to_s), machine.await(*pushers)
+      assert_equal [256, 256, 88], @storage.calls.map(&:size)
+      assert_equal Array.new(600, &:to_s), @storage.calls.flatten
+    end
+  end
+
+  def test_a_batch_has_an_end_in_bytes
+    Ringspun.run do
+      pushers = Array.new(5) { |number| pusher(number.to_s, bytes: 40_000) }
+      calls(2)
+      @storage.open
+      machine.join(*pushers)
+      assert_equal [%w[0 1], %w[2 3], %w[4]], @storage.calls
+    end
+  end
+
+  def test_each_caller_gets_its_own_answer
+    Ringspun.run do
+      pushers = %w[a b c d].map { |jid| pusher(jid) }
+      @storage.answer([nil, "other", Jobs::StorageError.new("full"), nil])
+      assert_equal ["a", nil], machine.await(*pushers.first(2))
+      assert_ends_with Jobs::StorageError, pushers[2], /full/
+      assert_equal "d", pushers[3].await
+    end
+  end
+
+  def test_an_error_is_everybodys_own
+    Ringspun.run do
+      pushers = %w[a b].map { |jid| pusher(jid) }
+      @storage.answer(Jobs::UnknownOutcomeError.new("cut"))
+      errors = pushers.map { |pusher| assert_ends_with Jobs::UnknownOutcomeError, pusher, /cut/ }
+      refute_same(*errors)
+      assert_equal 1, @storage.calls.size
+    end
+  end
+
+  def test_a_bug_of_the_storage_is_raised_in_the_callers
+    Ringspun.run do
+      pushers = %w[a b].map { |jid| pusher(jid) }
+      @storage.answer(NoMethodError.new("bug"))
+      pushers.each { |pusher| assert_ends_with NoMethodError, pusher, /bug/ }
+    end
+  end
+
+  def test_what_was_not_sent_is_sent_again
+    simulate do
+      2.times { @storage.answer(Jobs::UnavailableError.new("down")) }
+      @storage.answer
+      assert_equal "a", push("a")
+      assert_equal [%w[a]] * 3, @storage.calls
+      assert_operator machine.now, :>=, 0.25
+    end
+  end
+
+  def test_it_gives_up
+    simulate do
+      4.times { @storage.answer(Jobs::UnavailableError.new("down")) }
+      assert_match(/down/, assert_raises(Jobs::UnavailableError) { push("a") }.message)
+      assert_equal 4, @storage.calls.size
+    end
+  end
+
+  def test_what_has_a_lock_is_sent_again_when_no_answer_came
+    simulate do
+      pushers = [pusher("a"), pusher("b", lock: "l"), pusher("c", lock: "m"), pusher("d")]
+      @storage.answer(Jobs::UnknownOutcomeError.new("cut"))
+      @storage.answer(Jobs::UnknownOutcomeError.new("cut again"))
+      @storage.answer([nil, "other"])
+      assert_ends_with Jobs::UnknownOutcomeError, pushers[0], /\Acut\z/
+      assert_equal "b", pushers[1].await
+      assert_nil pushers[2].await
+      assert_ends_with Jobs::UnknownOutcomeError, pushers[3]
+      assert_equal [%w[a b c d], %w[b c], %w[b c]], @storage.calls
+    end
+  end
+
+  def test_a_lock_does_not_help_when_no_answer_ever_comes
+    simulate do
+      pushers = [pusher("a"), pusher("b", lock: "l")]
+      3.times { @storage.answer(Jobs::UnknownOutcomeError.new("cut")) }
+      @storage.answer(Jobs::UnavailableError.new("down"))
+      pushers.each { |pusher| assert_ends_with Jobs::UnknownOutcomeError, pusher, /\Acut\z/ }
+      assert_equal 4, @storage.calls.size
+    end
+  end
+
+  def test_many_at_once
+    Ringspun.run do
+      pushes = %w[a b c].map { |jid| Jobs::Storage::Push.new("q", "x", jid) }
+      bulk = machine.spin { @enqueuer.push_all(pushes) }
+      @storage.answer([nil, "other", Jobs::StorageError.new("full")])
+      a, b, c = bulk.await
+      assert_equal ["a", nil, "full"], [a, b, c.message]
+      @storage.answer
+      assert_equal %w[a b c], @enqueuer.push_all(pushes)
+      @storage.answer(Jobs::UnknownOutcomeError.new("cut"))
+      assert_raises(Jobs::UnknownOutcomeError) { @enqueuer.push_all(pushes) }
+      assert_empty @enqueuer.push_all([])
+    end
+  end
+
+  # --- callers that do not wait to the end ---
+
+  # Two are in the air, so that others wait on the ground.
+  def in_the_air
+    flown = %w[x y].map do |jid|
+      pusher = parked { push(jid) }
+      machine.yield
+      pusher
+    end
+    assert_equal [%w[x], %w[y]], @storage.calls
+    flown
+  end
+
+  def test_who_is_cancelled_before_it_is_sent_takes_its_job_out
+    %w[a b c].each do |gone|
+      setup
+      Ringspun.run do
+        flown = in_the_air
+        pushers = %w[a b c].to_h { |jid| [jid, parked { push(jid) }] }
+        machine.terminate(pushers[gone])
+        assert_raises(Ringspun::TerminatedError) { pushers[gone].join }
+        @storage.open
+        machine.join(*flown, *pushers.except(gone).values)
+        assert_equal [%w[x], %w[y], %w[a b c] - [gone]], @storage.calls
+      end
+    end
+  end
+
+  def test_answers_find_their_callers_when_one_has_left
+    Ringspun.run do
+      flown = in_the_air
+      pushers = %w[a b c d].map { |jid| parked { push(jid) } }
+      machine.terminate(pushers[1])
+      assert_raises(Ringspun::TerminatedError) { pushers[1].join }
+      2.times { @storage.answer }
+      @storage.answer([nil, "other", nil])
+      assert_equal ["a", nil, "d"], machine.await(*pushers.values_at(0, 2, 3))
+      machine.join(*flown)
+    end
+  end
+
+  def test_nothing_is_sent_when_all_have_left
+    Ringspun.run do
+      flown = in_the_air
+      bulk = [Jobs::Storage::Push.new("q", "x", "c")]
+      pushers = [parked { push("a") }, parked { push("b") }, parked { @enqueuer.push_all(bulk) }]
+      pushers.each { |pusher| machine.terminate(pusher) }
+      pushers.each { |pusher| assert_raises(Ringspun::TerminatedError) { pusher.join } }
+      @storage.open
+      machine.join(*flown)
+      # Both flights are free again.
+      assert_equal %w[d e], machine.await(pusher("d"), pusher("e"))
+      assert_equal [%w[x], %w[y], %w[d e]], @storage.calls
+    end
+  end
+
+  def test_who_is_cancelled_while_it_is_in_the_air_leaves
+    Ringspun.run do
+      pushers = %w[a b].map { |jid| pusher(jid) }
+      calls(1)
+      pushers.each { |pusher| machine.terminate(pusher) }
+      pushers.each { |pusher| assert_raises(Ringspun::TerminatedError) { pusher.join } }
+      @storage.answer
+      machine.yield
+      assert_equal [%w[a b]], @storage.calls
+    end
+  end
+
+  def test_who_has_left_is_not_woken_by_the_answer
+    Ringspun.run do
+      woken = []
+      elsewhere = 0
+      strays = %w[a b].map do |jid|
+        machine.spin do
+          machine.timeout(0.001) { push(jid) }
+        rescue Ringspun::TimeoutError
+          elsewhere += 1
+          woken << machine.park
+        end
+      end
+      yield_until("both wait elsewhere") { elsewhere == 2 }
+      until_parked(*strays)
+      @storage.answer
+      10.times { machine.yield }
+      assert_empty woken
+      strays.each { |stray| machine.schedule(stray, :told) }
+      machine.join(*strays)
+      assert_equal %i[told told], woken
+    end
+  end
+
+  def test_a_run_that_is_cancelled_sends_what_a_shield_protects
+    stored = nil
+    error = error_of do
+      Ringspun.run do
+        machine.spin do
+          machine.sleep
+        ensure
+          @storage.open
+          stored = Ringspun.shield { push("last") }
+        end
+        machine.yield
+        raise "over"
+      end
+    end
+    assert_equal "over", error.message
+    assert_equal "last", stored
+    assert_equal [%w[last]], @storage.calls
+  end
+
+  # A flight that has not begun is cancelled with the run, as is the one who leads.
+  def test_a_run_that_is_cancelled_leaves_others_the_lead
+    stored = nil
+    @storage.open
+    error = error_of do
+      Ringspun.run do
+        machine.spin { push("leader") }
+        machine.spin { Ringspun.shield { stored = push("shielded") } }
+        machine.yield
+        raise "over"
+      end
+    end
+    assert_equal "over", error.message
+    assert_equal "shielded", stored
+    assert_includes @storage.calls.flatten, "shielded"
+    Ringspun.run { assert_equal "next", push("next") }
+  end
+
+  def test_a_flight_survives_the_cancellation_of_the_run
+    ended = []
+    error = error_of do
+      Ringspun.run do
+        machine.spin { Ringspun.shield { ended << push("shielded") } }
+        machine.spin { push("open") }
+        calls(1)
+        machine.spin do
+          machine.sleep
+        ensure
+          @storage.answer
+        end
+        machine.yield
+        raise "over"
+      end
+    end
+    assert_equal "over", error.message
+    assert_equal ["shielded"], ended
+    assert_equal [%w[shielded open]], @storage.calls
+  end
+
+  def test_a_wake_up_of_somebody_elses_is_no_answer
+    Ringspun.run do
+      first = pusher("a")
+      second = pusher("b")
+      calls(1)
+      machine.schedule(second, :early)
+      machine.yield
+      assert_predicate second, :alive?
+      @storage.answer
+      assert_equal %w[a b], machine.await(first, second)
+    end
+  end
+
+  def test_after_all_of_that_it_still_works
+    random = Random.new(1)
+    storage = HeldStorage.new(open: true)
+    storage.define_singleton_method(:push) do |pushes, **options|
+      sleep(0.001 * random.rand(3))
+      super(pushes, **options)
+    end
+    @storage = storage
+    @enqueuer = Jobs::Enqueuer.new(storage)
+    accepted = []
+    simulate do
+      callers = Array.new(40) do |caller|
+        machine.spin do
+          20.times do |number|
+            machine.timeout(0.002 * random.rand(4)) { accepted << push("#{caller}/#{number}") }
+          rescue Ringspun::TimeoutError
+            machine.sleep(0.001 * random.rand(3))
+          end
+        end
+      end
+      machine.join(*callers)
+      assert_equal "end", push("end")
+    end
+    sent = storage.calls.flatten
+    assert_equal sent, sent.uniq
+    assert_empty accepted - sent
+    assert_operator accepted.size, :>, 100
+    assert_operator 801 - accepted.size, :>, 10
+  end
+
+  def test_a_closed_one_says_so
+    @enqueuer.close
+    assert_predicate @enqueuer, :closed?
+    assert_raises(Ringspun::ClosedError) { push("a") }
+    assert_raises(Ringspun::ClosedError) { @enqueuer.push_all([]) }
+  end
+
+  def test_what_cannot_be_is_refused
+    { { strategy: :fast } => /one of group_commit, single, named_pool, pool, got :fast/,
+      { pool_size: 0 } => /pool_size must be a positive integer, got 0/ }.each do |options, reason|
+      assert_match reason, assert_raises(Jobs::ConfigError) { Jobs::Enqueuer.new(@storage, **options) }.message
+    end
+  end
+end
