@@ -96,6 +96,22 @@ class WorkerTest < Minitest::Test
     assert_match(/String does not include Ringspun::Jobs::Job/, lines.to_s)
   end
 
+  # As programs do that load their code anew.
+  def test_a_class_is_looked_up_for_each_job
+    ran = []
+    with_worker do
+      2.times do |number|
+        Worked.send(:remove_const, :Changed) if Worked.const_defined?(:Changed)
+        Worked.const_set(:Changed, Class.new { include Jobs::Job and define_method(:perform) { |*| ran << number } })
+        push_entry(entry("first").sub("Worked::Told", "Worked::Changed"))
+        until_done
+      end
+    end
+    assert_equal [0, 1], ran
+  ensure
+    Worked.send(:remove_const, :Changed)
+  end
+
   def test_an_entry_that_is_no_job_is_dead_at_once
     entries = ["nonsense", "[]", '{"class":"Worked::Told","args":[]}', "\xff\x00", "", '{"class":5,"args":[],"jid":"a"}']
     on("fine") { nil }

@@ -63,10 +63,14 @@ module Ringspun
           chain.invoke(instance, job, queue) { instance.perform(*job["args"]) }
         end
 
-        # What an entry names may come from anywhere, so no constant but a job's own class is ever called.
+        # What an entry names may come from anywhere, so no constant but a job's own class is ever called. Only the first job of a
+        # class meets the regular expression, whose matcher takes 8 KB of stack: each job that waits would keep them.
         def class_of(name)
-          klass = Object.const_get(name) if name.match?(CLASS_NAME)
-          return klass if klass.is_a?(Class) && klass <= Job
+          klass = Object.const_get(name) if names.key?(name) || name.match?(CLASS_NAME)
+          if klass.is_a?(Class) && klass <= Job
+            names[name] = true
+            return klass
+          end
 
           raise UnknownClassError, "#{name} #{klass ? "does not include Ringspun::Jobs::Job" : "is no name of a class"}"
         rescue NameError => error
@@ -74,6 +78,9 @@ module Ringspun
 
           raise UnknownClassError, "there is no class #{name}; has the program that defines it been required?"
         end
+
+        # Those of job's classes.
+        def names = @names ||= {}
 
         def snoozed(fetched, seconds)
           job = Wire.parse(fetched.entry)
