@@ -173,6 +173,34 @@ class EnqueuerTest < Minitest::Test
     assert_equal %w[a b c d], @storage.calls.flatten
   end
 
+  # Who wants it again at once has no advantage.
+  def test_a_connection_goes_to_whoever_has_waited_longest
+    %i[single named_pool pool].each do |strategy|
+      @storage = HeldStorage.new
+      @enqueuer = Jobs::Enqueuer.new(@storage, strategy: strategy, pool_size: 1)
+      Ringspun.run do
+        pushers = %w[a b].map { |jid| parked { 3.times { |number| push("#{jid}#{number}") } } }
+        @storage.open
+        machine.join(*pushers)
+      end
+      assert_equal %w[a0 b0 a1 b1 a2 b2], @storage.calls.flatten, strategy
+      @enqueuer.close
+    end
+  end
+
+  def test_who_is_interrupted_as_a_connection_is_handed_to_it_gives_that_back
+    turns = Jobs::Enqueuer.const_get(:Turns).new(["a"])
+    thread = nil
+    turns.lend do
+      thread = Thread.new { turns.lend(10, &:itself) }
+      thread.report_on_exception = false
+      Thread.pass until thread.stop?
+    end
+    thread.raise(IOError) # it has been handed over, and that thread has not gone on yet
+    assert_raises(IOError) { thread.value }
+    assert_equal "a", turns.lend(0.01, &:itself)
+  end
+
   def test_pool_waits_so_long_and_no_longer
     enqueuer(strategy: :pool, pool_size: 1, pool_timeout: 0.01)
     Ringspun.run do

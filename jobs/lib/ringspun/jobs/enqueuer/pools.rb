@@ -3,6 +3,65 @@
 module Ringspun
   module Jobs
     class Enqueuer
+      # Lends each of some things to one caller at a time, strand or thread, in the order in which they come. What is given back
+      # is handed to the next of them: whoever has brought it and wants it again at once would else be the first to take it.
+      #
+      # @api private
+      class Turns
+        # None was free in time.
+        class TimeoutError < Error; end
+
+        # @param things [Array<Object>]
+        def initialize(things)
+          @lock = Thread::Mutex.new
+          @free = things.dup
+          @gates = []
+        end
+
+        # May switch strands.
+        #
+        # @param timeout [Numeric, nil] seconds
+        # @yieldparam thing [Object]
+        # @return [Object] the block's value
+        # @raise [TimeoutError]
+        def lend(timeout = nil)
+          thing = take(timeout)
+          begin
+            yield thing
+          ensure
+            give(thing)
+          end
+        end
+
+        private
+
+        def take(timeout)
+          gate = Thread::Queue.new
+          @lock.synchronize do
+            return @free.shift if @free.any?
+
+            @gates << gate
+          end
+          gate.pop(timeout: timeout) || leave(gate) || raise(TimeoutError, "none was free in time")
+        rescue Exception
+          late = leave(gate)
+          give(late) if late
+          raise
+        end
+
+        def give(thing)
+          @lock.synchronize { @gates.empty? ? @free << thing : @gates.shift << thing }
+        end
+
+        # What it has been handed meanwhile.
+        def leave(gate)
+          @lock.synchronize do
+            @gates.delete(gate)
+            gate.pop unless gate.empty?
+          end
+        end
+      end
+
       # What the strategies with connections of their own share. Each call of the storage has one job, or one caller's jobs.
       #
       # @api private
@@ -44,7 +103,7 @@ module Ringspun
         end
       end
 
-      # A number of connections with a lock each.
+      # A number of connections, one of which is chosen by chance.
       #
       # @api private
       class NamedPool < Pooled
@@ -54,13 +113,10 @@ module Ringspun
 
         def connect
           super
-          @locks = @connections.map { Thread::Mutex.new }
+          @turns = @connections.map { |connection| Turns.new([connection]) }
         end
 
-        def with_connection
-          index = @locks.size == 1 ? 0 : rand(@locks.size)
-          @locks[index].synchronize { yield @connections[index] }
-        end
+        def with_connection(&) = @turns[@turns.size == 1 ? 0 : rand(@turns.size)].lend(&)
       end
 
       # @api private
@@ -79,23 +135,17 @@ module Ringspun
 
         def connect
           super
-          @free = Thread::Queue.new(@connections.each_index.to_a)
+          @turns = Turns.new(@connections)
         end
 
-        def with_connection
-          free = @free
-          index = free.pop(timeout: @timeout) || raise(PoolTimeoutError, <<~TEXT.tr("\n", " ").strip)
-            none of #{@size} connections was free within #{@timeout} s;
-            make the pool larger, or take the strategy :group_commit
-          TEXT
-          begin
-            yield @connections[index]
-          ensure
-            free << index
-          end
+        def with_connection(&)
+          @turns.lend(@timeout, &)
+        rescue Turns::TimeoutError
+          raise PoolTimeoutError, "none of #{@size} connections was free within #{@timeout} s; make the pool larger, or take " \
+                                  "the strategy :group_commit"
         end
       end
-      private_constant :Pooled, :NamedPool, :Single, :Pool
+      private_constant :Turns, :Pooled, :NamedPool, :Single, :Pool
     end
   end
 end
