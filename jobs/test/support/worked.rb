@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "faulty"
+
 # Tests of workers on a clock that jumps, with a storage in memory. What a job does is the test's: `on("name") { |*args| ... }`.
 module Worked
   include Strands
@@ -65,7 +67,7 @@ module Worked
   # The block runs beside a worker, which is stopped afterwards.
   def with_worker(**settings)
     simulate do
-      @storage ||= Storage::Memory.new(clock: -> { machine.now })
+      @storage ||= Faulty.new(Storage::Memory.new(clock: -> { machine.now }))
       @worker = new_worker(**settings)
       @runner = machine.spin { worker.run }
       begin
@@ -78,13 +80,15 @@ module Worked
   end
 
   # Until nothing is in flight, waits or is due.
-  def until_done = yield_slowly { storage.stats.values_at(:enqueued, :in_flight, :scheduled, :retries).sum.zero? }
+  def until_done
+    yield_slowly { storage.stats.values_at(:enqueued, :in_flight, :scheduled, :retries).sum.zero? && worker.busy.zero? }
+  end
 
   # On a clock that jumps a sleep lets all others go on.
   def yield_slowly(what = "that")
     seconds = 0.01
     until yield
-      flunk "#{what}: still not so after #{machine.now} s" if machine.now > 1_000_000
+      flunk "#{what}: still not so after #{machine.now} s" if machine.now > 10_000
       machine.sleep(seconds)
       seconds = [seconds * 1.2, 5].min
     end

@@ -113,7 +113,7 @@ module Ringspun
       # @since 0.1.0
       def in_flight(node, connection: nil) = missing(:in_flight)
 
-      # Counts one more run of a job from the quarantine. Its {Ack} or {Failure} forgets them all.
+      # Counts one more run of a job from the quarantine. Its {Ack} or {Failure} forgets them all, unless it has no jid.
       #
       # @param fetched [Fetched]
       # @return [Integer] how many runs, this one included, have begun and not ended; 0: it was taken away, so do not run it

@@ -180,6 +180,11 @@ module Ringspun
         finish(take_in(fetched, nil), @performer.ended_early(fetched, {}, :return))
       end
 
+      # The lease had run out, and lasts again.
+      #
+      # @api private
+      def leased_again = tell(-> { @fetcher&.look })
+
       # @api private
       def wait_ended = @machine.schedule(@main)
 
@@ -209,7 +214,7 @@ module Ringspun
         @machine = machine
         @main = machine.running
         @started_at = Process.clock_gettime(Process::CLOCK_REALTIME)
-        @outage = Outage.new(machine, @log, random: @random)
+        @outage = @performer.outage = Outage.new(machine, @log, random: @random)
         machine.scope do |scope|
           @scope = scope
           work_in(scope)
@@ -237,7 +242,7 @@ module Ringspun
         @strays = Strays.new(@machine, @storage, @node, @outage) { @runs.keys.map(&:fetched) + @fetcher.waiting_for_places }
         @fetcher = Fetcher.new(self, @machine, scope, @storage, @order, @outage, @strays, limits: @config.limits)
         @chores = Chores.new(@machine, @storage, @config, @outage, @log, random: @random)
-        @alone = Alone.new(self, @storage, @config, @outage, @strays, @runner) if @runner
+        @alone = Alone.new(self, @machine, @storage, @config, @outage, @strays, @runner) if @runner
         [@acker, @fetcher, @alone].compact.each { |part| scope.spin { part.work } }
         @chores.loops.each { |work| scope.spin { work.call } }
         scope.spin { @strays.work { |strays| found(strays) } }

@@ -102,6 +102,16 @@ module StorageSuite
       assert_equal 0, storage.begin_alone(NODE, fetched)
     end
 
+    def test_a_run_that_failed_without_a_jid_counts
+      storage.extend([NODE], 60)
+      fetched = in_quarantine("a").first
+      [1, 2, 3].each do |run|
+        assert_equal run, storage.begin_alone(NODE, fetched)
+        assert_equal [true], storage.fail(NODE, [failed(fetched, to: :queue).tap { |failure| failure.jid = nil }])
+        assert_equal [fetched], fetch(queues: [Storage::QUARANTINE])
+      end
+    end
+
     def test_a_node_is_forgotten_after_some_time_without_jobs
       push("a")
       die(NODE)

@@ -9,14 +9,17 @@ module Ringspun
       # @api private
       class Alone
         WAIT_SECONDS = 2
+        # Seconds between looks whether a pause is over.
+        LOOK_SECONDS = 0.5
 
         # The process in which a job ran alone has ended, so often that it will not run again.
         class DiedError < Error; end
 
         # @param worker [Worker]
         # @param runner [Jobs::Quarantine]
-        def initialize(worker, storage, config, outage, strays, runner)
+        def initialize(worker, machine, storage, config, outage, strays, runner)
           @worker = worker
+          @machine = machine
           @storage = storage
           @config = config
           @outage = outage
@@ -28,6 +31,8 @@ module Ringspun
         # Until it is closed. May switch strands.
         def work
           until @closed
+            next @machine.sleep(LOOK_SECONDS) if paused?
+
             strand = @outage.attempt(:wait) { @strays.watch { wait } }
             strand&.join
           end
@@ -45,7 +50,7 @@ module Ringspun
           return performer.ended_early(fetched, run.job, :return) if begun.zero? # it is somebody else's by now
 
           result = @runner.run(fetched, run.job) { Alone.portable(performer.call(fetched, run.job)) }
-          result.died? ? died(fetched, run.job, begun, result.fate, retrying) : result.value
+          result.died? ? died(fetched, begun, result.fate, retrying) : result.value
         rescue SystemCallError => error # no process can be made now
           @outage.pause(:fork, error)
           performer.ended_early(fetched, run.job, :return)
@@ -68,12 +73,13 @@ module Ringspun
 
         def paused? = @outage.attempt(:paused) { @storage.paused.include?(Storage::QUARANTINE) }
 
-        def died(fetched, job, begun, fate, retrying)
+        def died(fetched, begun, fate, retrying)
           if begun >= @config.deaths
-            error = DiedError.new("the process in which it ran alone has ended (#{fate}), for the #{begun}th time")
+            error = DiedError.new("the process in which it ran alone has ended (#{fate}), #{begun} times")
             return retrying.give_up(fetched, error)
           end
-          change = Storage::Failure.new(fetched.queue, fetched.entry, job["jid"], :queue, fetched.entry, nil, nil, Storage::QUARANTINE)
+          # Without the jid, for this run is not to be forgotten.
+          change = Storage::Failure.new(fetched.queue, fetched.entry, nil, :queue, fetched.entry)
           Outcome.new(change, :died, nil, "(#{fate}); it runs alone again")
         end
       end

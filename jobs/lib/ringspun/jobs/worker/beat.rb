@@ -80,7 +80,9 @@ module Ringspun
         def extend_lease(connection)
           began = now
           lasted, = @storage.extend([@worker.node], @config.lease, connection: connection)
+          lapsed = !leased?
           @extended_at = began
+          @worker.leased_again if lapsed
           return if lasted
 
           @log.event(:warn, "this worker's lease had run out; others may run what it had in flight", node: @worker.node)

@@ -17,7 +17,7 @@ module Ringspun
           @machine = machine
           @log = log
           @random = random
-          @away = false
+          @away = {}
           @refused = {}
         end
 
@@ -61,29 +61,24 @@ module Ringspun
           @machine.sleep(LONGEST_PAUSE * (0.5 + (@random.rand / 2)))
         end
 
-        # @return [Boolean]
-        def away? = @away
-
         private
 
         def begins(what, error)
           if AWAY.any? { |kind| error.is_a?(kind) }
-            return if @away
-
-            @away = true
-            @log.event(:error, "the storage is away: #{error.message}", at: what)
+            @log.event(:error, "the storage is away: #{error.message}") if @away.empty?
+            @away[what] = true
           elsif @refused[what] != error.class
             @refused[what] = error.class
-            @log.event(:error, "#{what} fails, and is tried again: #{error.message}", error: error.class.name,
-                                                                                      place: error.backtrace&.first)
+            @log.event(:error, "#{what} fails, and is tried again: #{error.message}",
+                       error: error.class.name, at: error.backtrace&.first)
           end
         end
 
+        # It is back when all can do what they could not.
         def over(what)
-          return unless @away || @refused[what]
+          return if @away.empty? && @refused.empty?
 
-          @log.event(:info, "the storage is back") if @away
-          @away = false
+          @log.event(:info, "the storage is back") if @away.delete(what) && @away.empty?
           @log.event(:info, "#{what} goes on") if @refused.delete(what)
         end
       end

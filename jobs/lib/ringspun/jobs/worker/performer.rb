@@ -20,6 +20,9 @@ module Ringspun
           @retrying = retrying
         end
 
+        # @return [Outage] by which runs try again what they cannot do without
+        attr_writer :outage
+
         # May switch strands.
         #
         # @param fetched [Storage::Fetched]
@@ -29,7 +32,7 @@ module Ringspun
         # @raise [Cancelled] when it was cancelled and nobody has asked for that by the run
         def call(fetched, job, run = nil)
           klass = nil
-          release(job) if job["unique_until"] == "start"
+          release(job, run) if job["unique_until"] == "start"
           klass = class_of(job["class"])
           perform(klass, job, fetched.queue, run)
           Outcome.new(Storage::Ack.new(fetched.queue, fetched.entry, job["jid"], lock_of(job)), :done)
@@ -102,8 +105,12 @@ module Ringspun
           false
         end
 
-        def release(job)
-          @storage.unlock(job["unique_token"], job["jid"]) if job["unique_token"].is_a?(String)
+        # It is no failure of the job's that the storage is away.
+        def release(job, run)
+          token = job["unique_token"]
+          return unless token.is_a?(String)
+
+          run ? @outage.persist(:unlock) { @storage.unlock(token, job["jid"]) } : @storage.unlock(token, job["jid"])
         end
 
         def lock_of(job) = job["unique_token"] && Retrying.lock_of(job)

@@ -20,6 +20,7 @@ module Ringspun
           @outage = outage
           @known = known
           @changed = Condition.new
+          @ended = Condition.new
           @under_way = {}
           @number = 0
           @looks = []
@@ -35,10 +36,11 @@ module Ringspun
           yield
         rescue UnknownOutcomeError
           @looks = LOOKS.map { |seconds| @machine.now + seconds }
+          @changed.broadcast
           raise
         ensure
           @under_way.delete(number)
-          @changed.broadcast
+          @ended.broadcast
         end
 
         # One has come.
@@ -60,7 +62,7 @@ module Ringspun
 
         def close
           @closed = true
-          @changed.broadcast
+          [@changed, @ended].each(&:broadcast)
         end
 
         private
@@ -69,7 +71,7 @@ module Ringspun
           @seen = @known.call
           there = @storage.in_flight(@node)
           last = @number
-          @changed.wait while !@closed && @under_way.any? { |number, _| number <= last }
+          @ended.wait while !@closed && @under_way.any? { |number, _| number <= last }
           known = @seen.tally
           there.reject { |fetched| known.fetch(fetched, 0).positive? && known[fetched] -= 1 }
         ensure

@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+require "delegate"
+
+# A storage on which verbs fail as the test says, each as often as it says.
+class Faulty < SimpleDelegator
+  VERBS = %i[fetch wait in_flight begin_alone ack fail due extend recover leave announce signals paused trim_dead unlock].freeze
+
+  attr_reader :calls
+
+  def initialize(storage)
+    super
+    @before = Hash.new { |all, verb| all[verb] = [] }
+    @after = Hash.new { |all, verb| all[verb] = [] }
+    @calls = Hash.new { |all, verb| all[verb] = [] }
+  end
+
+  # Nothing is done. The block may raise only for some arguments; then the fault stays for the next call.
+  def refuse(verb, times = 1, error = Ringspun::Jobs::UnavailableError.new("away"), &only)
+    add(@before, verb, times, error, only)
+  end
+
+  # It is done, and nobody hears of it.
+  def lose(verb, times = 1, &only)
+    add(@after, verb, times, Ringspun::Jobs::UnknownOutcomeError.new("lost"), only)
+  end
+
+  def mend = [@before, @after].each(&:clear)
+
+  VERBS.each do |verb|
+    define_method(verb) do |*arguments, **options|
+      @calls[verb] << arguments
+      strike(@before[verb], arguments)
+      __getobj__.public_send(verb, *arguments, **options).tap { |answer| strike(@after[verb], arguments, answer) }
+    end
+  end
+
+  private
+
+  def add(faults, verb, times, error, only)
+    times.times { faults[verb] << [error, only] }
+  end
+
+  def strike(faults, arguments, answer = nil)
+    error, only = faults.first
+    return if error.nil? || (only && !only.call(*arguments, answer))
+
+    faults.shift
+    raise error
+  end
+end

@@ -1,0 +1,221 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require_relative "../support/worked"
+
+# The storage is away, refuses, or its answers are lost.
+class WorkerOutageTest < Minitest::Test
+  include AnyBackend
+  include Worked
+
+  Refused = Jobs::StorageError
+
+  def setup
+    super
+    @runs = Hash.new(0)
+    on("note") { |name, _| @runs[name] += 1 }
+  end
+
+  def told(pattern) = lines.all.grep(pattern).size
+
+  def test_no_acknowledgement_is_lost
+    with_worker do
+      storage.refuse(:ack, 20)
+      push("note", 1)
+      until_done
+      assert_equal [{ 1 => 1 }, { done: 1 }, 21], [@runs, worker.counts, storage.calls[:ack].size]
+      assert_equal [1, 1], [told(/the storage is away: away/), told(/the storage is back/)]
+    end
+  end
+
+  def test_a_run_keeps_its_place_until_it_is_settled
+    with_worker(concurrency: 1) do
+      storage.refuse(:ack, 5)
+      push("note", 1)
+      push("note", 2)
+      yield_slowly { @runs[1] == 1 }
+      assert_equal [1, { 1 => 1 }], [worker.busy, @runs]
+      until_done
+      assert_equal({ 1 => 1, 2 => 1 }, @runs)
+    end
+  end
+
+  def test_an_answer_that_was_lost_to_what_was_done
+    on("fail") { raise "no" }
+    with_worker do
+      storage.lose(:ack)
+      storage.lose(:fail)
+      push("note", 1)
+      push("fail", retry: 0)
+      until_done
+      assert_equal [{ done: 1, dead: 1 }, 0, 1], [worker.counts, told(/taken away/), dead.size]
+    end
+  end
+
+  def test_one_that_is_refused_for_good_holds_up_no_other
+    with_worker do
+      bad = ->(_, acks, _ = nil) { acks.any? { |ack| ack.jid == "bad" } }
+      storage.refuse(:ack, 1000, Refused.new("too large"), &bad)
+      push("note", "bad", jid: "bad")
+      20.times { |number| push("note", number, jid: number.to_s) }
+      yield_slowly { worker.counts[:done] == 20 }
+      machine.sleep(10)
+      push("note", 20)
+      yield_slowly { worker.counts[:done] == 21 }
+      assert_equal [["bad"], 1], [worker.running.map(&:jid) | storage.in_flight(worker.node).map { |one|
+        JSON.parse(one.entry)["jid"]
+      },
+                                  worker.busy]
+      storage.mend
+      until_done
+      assert_equal 22, worker.counts[:done]
+      assert(@runs.values.all? { |count| count == 1 })
+    end
+  end
+
+  def test_a_storage_that_is_not_there_yet
+    @storage = Faulty.new(Storage::Memory.new)
+    storage.refuse(:extend, 5)
+    push("note", 1)
+    with_worker do
+      until_done
+      assert_equal({ 1 => 1 }, @runs)
+    end
+    assert_equal 1, told(/the storage is back/)
+  end
+
+  def test_one_that_is_stopped_before_the_storage_is_there
+    with_worker do
+      storage.refuse(:extend, 1_000_000)
+      machine.sleep(30)
+      worker.stop
+      @runner.join
+      assert_operator machine.now, :<, 40
+    end
+  end
+
+  def test_errors_end_no_loop
+    with_worker do
+      %i[due recover trim_dead paused announce signals extend fetch wait].each do |verb|
+        storage.refuse(verb, 3, verb == :due ? TypeError.new("a bug") : Refused.new("wrong type"))
+      end
+      storage.push([Storage::Push.new(queue: "default", entry: entry("note", 1), delay: 30)])
+      until_done
+      machine.sleep(300)
+      push("note", 2)
+      until_done
+      assert_equal({ 1 => 1, 2 => 1 }, @runs)
+      assert_equal 1, told(/due fails, and is tried again: a bug/)
+      assert_equal 1, told(/due goes on/)
+    end
+  end
+
+  def test_jobs_whose_coming_was_not_heard_run_all_the_same
+    with_worker do
+      machine.sleep(1)
+      storage.lose(:wait) { |_, _, _, fetched| fetched }
+      push("note", 1)
+      yield_slowly { storage.in_flight(worker.node).size == 1 }
+      began = machine.now
+      until_done
+      assert_operator machine.now - began, :<, 10
+      assert_equal({ 1 => 1 }, @runs)
+      assert_match(/1 jobs were in flight here without an answer/, lines.to_s)
+    end
+  end
+
+  def test_a_whole_burst_whose_coming_was_not_heard
+    @storage = Faulty.new(Storage::Memory.new)
+    storage.lose(:fetch)
+    entries = Array.new(50) { |number| entry("note", number % 25, jid: (number % 25).to_s) } # each twice
+    push_entry(*entries)
+    with_worker(concurrency: 7) do
+      until_done
+      assert_equal({ done: 50 }, worker.counts)
+      assert_equal (0...25).to_h { |number| [number, 2] }, @runs
+    end
+  end
+
+  # What is in flight because it runs, is being acknowledged or is being fetched is no stray.
+  def test_what_is_known_is_not_run_twice
+    on("sleep") { |name, seconds, _| machine.sleep(seconds) and @runs[name] += 1 }
+    with_worker(concurrency: 50) do
+      40.times { |number| push("sleep", number, number) }
+      storage.lose(:wait) { |_, _, _, fetched| fetched }
+      60.times do |number|
+        machine.sleep(0.5)
+        push("note", 100 + number)
+        storage.lose(:fetch) if (number % 7).zero?
+        storage.lose(:wait) { |_, _, _, fetched| fetched } if (number % 5).zero?
+      end
+      until_done
+      assert_equal 100, @runs.size
+      assert(@runs.values.all? { |count| count == 1 }, @runs.inspect)
+    end
+  end
+
+  def test_a_command_that_comes_late
+    with_worker do
+      storage.refuse(:wait, 1, Jobs::UnknownOutcomeError.new("lost"))
+      yield_slowly { lines.to_s.include?("away") }
+      machine.sleep(8)
+      worker.quiet # so that nobody else fetches it
+      push("note", 1)
+      storage.__getobj__.fetch(worker.node, ["default"], 1)
+      machine.sleep(60)
+      assert_equal [1, 0, {}], [list.size, storage.stats[:in_flight], @runs] # found, and given back
+    end
+  end
+
+  def test_a_lease_that_ran_out
+    with_worker do
+      machine.sleep(5)
+      storage.refuse(:extend, 1_000_000)
+      machine.sleep(20)
+      push("note", 1)
+      machine.sleep(10)
+      assert_empty @runs, "fetched without a lease"
+      storage.mend
+      until_done
+      assert_equal({ 1 => 1 }, @runs)
+      assert_match(/this worker's lease had run out/, lines.to_s)
+    end
+  end
+
+  def test_what_others_have_taken_over_is_not_counted
+    on("frozen") do
+      storage.refuse(:extend, 1_000_000)
+      machine.sleep(60)
+    end
+    with_worker do
+      push("frozen", jid: "a1")
+      yield_slowly { worker.busy == 1 }
+      yield_slowly { list(Storage::QUARANTINE).size == 1 }
+      yield_slowly { worker.busy.zero? }
+      assert_equal({ taken_away: 1 }, worker.counts)
+      assert_match(/jid=a1 .*taken away: others have run it, or will/, lines.to_s)
+      assert_equal 0, storage.stats[:processed]
+      storage.mend
+    end
+  end
+
+  def test_locks_of_a_storage_that_is_away
+    with_worker do
+      storage.refuse(:unlock, 3)
+      job = entry("note", 1, unique_token: "t", unique_until: "start", jid: "a1")
+      storage.push([Storage::Push.new(queue: "default", entry: job, jid: "a1", lock: "t", lock_seconds: 1000)])
+      until_done
+      assert_equal [{ 1 => 1 }, { done: 1 }], [@runs, worker.counts]
+    end
+  end
+
+  def test_goodbye_to_a_storage_that_is_away
+    with_worker do
+      machine.sleep(1)
+      storage.refuse(:leave)
+      worker.stop
+      @runner.join
+    end
+    assert_match(/what is in flight stays until the lease runs out: away/, lines.to_s)
+  end
+end
