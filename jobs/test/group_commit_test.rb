@@ -109,6 +109,17 @@ class GroupCommitTest < Minitest::Test
     end
   end
 
+  def test_a_server_that_is_not_there_yet_is_asked_again
+    simulate do
+      pushers = %w[a b c].map { |jid| pusher(jid) }
+      @storage.answer([nil, Jobs::UnavailableError.new("loading"), Jobs::StorageError.new("full")])
+      @storage.answer
+      assert_equal %w[a b], machine.await(*pushers.first(2))
+      assert_ends_with Jobs::StorageError, pushers.last
+      assert_equal [%w[a b c], %w[b]], @storage.calls
+    end
+  end
+
   def test_it_gives_up
     simulate do
       4.times { @storage.answer(Jobs::UnavailableError.new("down")) }
@@ -121,7 +132,7 @@ class GroupCommitTest < Minitest::Test
     simulate do
       pushers = [pusher("a"), pusher("b", lock: "l"), pusher("c", lock: "m"), pusher("d")]
       @storage.answer(Jobs::UnknownOutcomeError.new("cut"))
-      @storage.answer(Jobs::UnknownOutcomeError.new("cut again"))
+      @storage.answer(Jobs::StorageError.new("full, which says nothing of the first time"))
       @storage.answer([nil, "other"])
       assert_ends_with Jobs::UnknownOutcomeError, pushers[0], /\Acut\z/
       assert_equal "b", pushers[1].await

@@ -3,9 +3,9 @@
 module Ringspun
   module Jobs
     class Enqueuer
-      # Brings a batch into the storage, again where that is safe.
-      #
-      # Its answer is as {Storage#push} gives it, or an error that holds for all of the batch.
+      # Brings a batch into the storage, and again what may be sent again: of what the storage says that nothing has happened, and
+      # pushes with a lock, which know themselves again. Of the others that had no answer nobody knows, and to store them twice
+      # would be worse.
       #
       # @api private
       class Delivery
@@ -23,49 +23,45 @@ module Ringspun
         #
         # @param pushes [Array<Storage::Push>]
         # @param connection [Object, nil]
-        # @return [nil, Array<String, Error, nil>, Exception]
+        # @return [nil, Array<String, Exception, nil>, Exception] as {Storage#push}; or an error that holds for all of them
         def deliver(pushes, connection = nil)
-          attempts = 0
-          begin
-            connection ? @storage.push(pushes, connection: connection) : @storage.push(pushes)
-          rescue UnavailableError => error # nothing was sent
-            return error if attempts == PAUSES.size
+          answers = attempt(pushes, connection)
+          return unless answers
 
-            sleep(PAUSES[attempts])
-            attempts += 1
-            retry
-          rescue UnknownOutcomeError => error
-            settle(pushes, connection, error)
-          rescue StandardError => error
-            error
+          answers = Array.new(pushes.size, answers) if answers.is_a?(Exception)
+          PAUSES.each do |pause|
+            places = pushes.each_index.select { |place| again?(pushes[place], answers[place]) }
+            break if places.empty?
+
+            sleep(pause)
+            update(answers, places, attempt(pushes.values_at(*places), connection))
           end
+          result(answers)
         end
 
         private
 
-        # A push with a lock knows itself again. Of the others nobody knows, and to store them twice would be worse.
-        def settle(pushes, connection, error)
-          places = pushes.each_index.select { |index| pushes[index].lock }
-          return error if places.empty?
-
-          answers = again(pushes.values_at(*places), connection, error)
-          return error if answers.is_a?(Exception)
-
-          all = Array.new(pushes.size, error)
-          places.each_with_index { |place, index| all[place] = answers&.[](index) }
-          all.any? ? all : nil
+        def attempt(pushes, connection)
+          connection ? @storage.push(pushes, connection: connection) : @storage.push(pushes)
+        rescue StandardError => error
+          error
         end
 
-        def again(pushes, connection, error)
-          PAUSES.each do |pause|
-            sleep(pause)
-            return connection ? @storage.push(pushes, connection: connection) : @storage.push(pushes)
-          rescue UnavailableError, UnknownOutcomeError
-            next # what the first attempt has done is as unknown as before
-          rescue StandardError
-            break
+        def again?(push, answer) = answer.is_a?(UnavailableError) || (push.lock && answer.is_a?(UnknownOutcomeError))
+
+        # Whatever goes wrong now, what an earlier attempt has done is as unknown as before.
+        def update(answers, places, later)
+          places.each_with_index do |place, index|
+            answer = later.is_a?(Array) ? later[index] : later
+            answers[place] = answer unless answer.is_a?(Exception) && answers[place].is_a?(UnknownOutcomeError)
           end
-          error
+        end
+
+        def result(answers)
+          return unless answers.any?
+
+          first = answers.first
+          first.is_a?(Exception) && answers.all? { |answer| answer.equal?(first) } ? first : answers
         end
       end
       private_constant :Delivery
