@@ -21,12 +21,14 @@ module Ringspun
         # @return [Strand] that sends it
         attr_accessor :flight
 
+        # @param leader [Object, nil]
         # @param pushes [Array<Storage::Push>] all of one caller, who waits as the only one
-        def initialize(pushes = [])
+        def initialize(leader = nil, pushes = [])
+          @leader = leader
           @pushes = pushes
           @waiting = []
           @bytes = 0
-          @leader = @flight = @answers = nil
+          @flight = @answers = nil
           @taken = @answered = @gaps = false
         end
 

@@ -18,7 +18,7 @@ module Ringspun
           return @threads.push(push) unless Fiber.current_scheduler.is_a?(Scheduler)
 
           machine = Machine.current
-          (@strands[machine] ||= Strands.new(@delivery)).push(machine, push)
+          strands_of(machine).push(machine, push)
         end
 
         # (see Strands#push_all)
@@ -27,7 +27,7 @@ module Ringspun
           return @threads.push_all(pushes) unless Fiber.current_scheduler.is_a?(Scheduler)
 
           machine = Machine.current
-          (@strands[machine] ||= Strands.new(@delivery)).push_all(machine, pushes)
+          strands_of(machine).push_all(machine, pushes)
         end
 
         # Flights end by themselves.
@@ -35,9 +35,20 @@ module Ringspun
 
         private
 
+        # Most often it is the one that it was the last time.
+        def strands_of(machine)
+          known, strands = @last
+          return strands if known.equal?(machine)
+
+          strands = @strands[machine] ||= Strands.new(@delivery)
+          @last = [machine, strands].freeze
+          strands
+        end
+
         # What was under way is the parent's.
         def start_anew
           @pid = Process.pid
+          @last = nil
           @strands = ObjectSpace::WeakKeyMap.new
           @threads = Threads.new(@delivery)
         end

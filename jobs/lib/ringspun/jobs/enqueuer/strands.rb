@@ -28,8 +28,7 @@ module Ringspun
         # @return [nil, String, Exception]
         def push(machine, push)
           strand = machine.running
-          batch = @open
-          batch = @open = Batch.new.tap { |made| made.leader = strand } unless batch
+          batch = @open || (@open = Batch.new(strand))
           place = batch.add(push, strand)
           @open = nil if batch.full?
           wait(machine, batch, place, strand)
@@ -39,8 +38,8 @@ module Ringspun
         #
         # @return [nil, Array, Exception]
         def push_all(machine, pushes)
-          batch = Batch.new(pushes)
-          batch.leader = strand = machine.running
+          strand = machine.running
+          batch = Batch.new(strand, pushes)
           batch.waiting << strand
           wait(machine, batch, nil, strand)
         end
@@ -87,10 +86,10 @@ module Ringspun
 
         def send_batch(batch)
           pushes = batch.take
-          answers = UnknownOutcomeError.new("the program has ended the call of the storage before it was answered")
-          answers = pushes.empty? ? nil : Ringspun.shield { @delivery.deliver(pushes) }
+          batch.answer(pushes.empty? ? nil : Ringspun.shield { @delivery.deliver(pushes) })
         ensure
-          batch.answer(answers)
+          # Not even a shield holds off all that can be raised.
+          batch.answer(UnknownOutcomeError.new("the call of the storage was cut short")) unless batch.answered?
         end
 
         # The leader has waited for the flight itself.

@@ -19,7 +19,7 @@ module Ringspun
           attr_reader :gate
 
           def initialize(pushes = [])
-            super
+            super(nil, pushes)
             @gate = Thread::Queue.new
           end
 
@@ -98,10 +98,11 @@ module Ringspun
         end
 
         def send_parcel(parcel)
-          answers = UnknownOutcomeError.new("the thread that enqueues was killed before the storage answered")
           pushes = take(parcel)
           answers = pushes.empty? ? nil : @delivery.deliver(pushes)
+          answered = true
         ensure
+          answers = UnknownOutcomeError.new("the thread that enqueues was killed before it had an answer") unless answered
           @lock.synchronize { parcel.answer(answers) }
         end
 
