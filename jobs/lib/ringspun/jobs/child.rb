@@ -66,6 +66,13 @@ module Ringspun
         nil
       end
 
+      # Tells it something, unless it does not listen.
+      def tell(text)
+        @leash.write_nonblock(text, exception: false)
+      rescue IOError, Errno::EPIPE
+        nil
+      end
+
       # Has it end: by a TERM, and after so many seconds by a KILL. Returns when it is gone. May switch strands.
       def finish(seconds)
         signal(:TERM)
@@ -95,8 +102,8 @@ module Ringspun
         status = block.call(leash)
       rescue SystemExit => error
         status = error.status
-      rescue SignalException
-        status = 1
+      rescue SignalException # before it had anything to do
+        status = 0
       rescue Exception => error
         warn error.full_message(highlight: false)
       ensure

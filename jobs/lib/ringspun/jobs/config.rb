@@ -101,8 +101,19 @@ module Ringspun
       # @!attribute [rw] beat
       #   @return [Numeric] seconds between heartbeats
       seconds(:beat, 3)
+      # @!attribute [rw] log
+      #   @return [String] the file that a worker tells of jobs in; "-" is the standard output
+      setting(:log, "-", "the name of a file, or -") { |value| value if value.is_a?(String) && !value.empty? }
+      # @!attribute [rw] log_format
+      #   @return [String] of its lines: "text" or "json"
+      setting(:log_format, "text", "text or json") { |value| value.to_s if %w[text json].include?(value.to_s) }
+      # @!attribute [rw] log_level
+      #   @return [String] the least that is told: "debug", "info", "warn" or "error"
+      setting(:log_level, "info", "debug, info, warn or error") do |value|
+        value.to_s if %w[debug info warn error].include?(value.to_s)
+      end
       # @!attribute [rw] logger
-      #   @return [Logger, nil] what is told of jobs; nil: as the worker decides
+      #   @return [Logger, nil] what is told of jobs; nil: one that writes to {#log}
       setting(:logger, nil, "a Logger") { |value| value if value.respond_to?(:info) }
 
       # @return [Chain] what is called around each job that is enqueued

@@ -1,0 +1,83 @@
+# frozen_string_literal: true
+
+require "ringspun/jobs"
+require_relative "cli/arguments"
+require_relative "cli/file"
+require_relative "cli/program"
+require_relative "cli/values"
+require_relative "supervisor"
+require_relative "worker_process"
+
+module Ringspun
+  module Jobs
+    # The executable `ringspun-jobs`. What it is told on the command line comes before what the program says by
+    # {Jobs.configure}, that before the configuration file, and that before what the settings are by themselves.
+    class CLI
+      # Ended as it should: told to, and every job has ended or is back in its queue.
+      SUCCESS = 0
+      # Something had to be killed, or failed.
+      FAILURE = 1
+      # Told something that cannot be.
+      USAGE = 64
+
+      # @param arguments [Array<String>] the command line
+      # @param output [IO] for what is asked for, as by --help
+      # @param errors [IO]
+      # @since 0.1.0
+      def initialize(arguments, output: $stdout, errors: $stderr)
+        @arguments = arguments
+        @output = output
+        @errors = errors
+      end
+
+      # Runs workers until they are told to end.
+      #
+      # @return [Integer] the exit status: {SUCCESS}, {FAILURE} or {USAGE}
+      # @raise [Exception] what the program raises that is loaded
+      # @since 0.1.0
+      def run
+        arguments = Arguments.new(@arguments)
+        return answer(arguments.answer) if arguments.answer
+
+        settle(arguments)
+        log = Log.new(Jobs.config.logger)
+        serve(Jobs.config, log)
+      rescue ConfigError => error
+        @errors.puts "ringspun-jobs: #{error.message}"
+        USAGE
+      ensure
+        log&.flush
+      end
+
+      private
+
+      def answer(text)
+        @output.puts text
+        SUCCESS
+      end
+
+      # The file is read before the program is, which may change what it says.
+      def settle(arguments)
+        environment = arguments.environment || ENV["RAILS_ENV"] || ENV["RACK_ENV"] || "development"
+        file = File.new(arguments.file, environment)
+        Jobs.configure { |config| config.update(file.settings) }
+        Program.new(arguments.program || file.program, environment).load
+        Jobs.configure { |config| config.update(arguments.settings(config)) }
+        open_log(Jobs.config)
+      end
+
+      def open_log(config)
+        config.logger ||= Log.open(path: config.log, format: config.log_format, level: config.log_level)
+      end
+
+      # What the settings say of the storage is looked at here, where its complaint is one line.
+      def serve(config, log)
+        Jobs.storage
+        return WorkerProcess.new(config, log).run ? SUCCESS : FAILURE if config.processes == 1
+
+        Process.warmup
+        Supervisor.new(config, log).run ? SUCCESS : FAILURE
+      end
+    end
+  end
+end

@@ -1,0 +1,120 @@
+# frozen_string_literal: true
+
+require "optparse"
+
+module Ringspun
+  module Jobs
+    class CLI
+      # The command line.
+      #
+      # @api private
+      class Arguments
+        HEAD = <<~TEXT
+          Usage: ringspun-jobs [options]
+
+          Runs the jobs of a program: one strand each, a thousand at once in one process.
+
+        TEXT
+
+        FOOT = <<~TEXT
+
+          Examples:
+            ringspun-jobs -r ./app.rb
+            ringspun-jobs -r . -q critical,5 -q default,1 -c 1000 --processes 4
+            ringspun-jobs -C config/jobs.yml -e production --log log/jobs.log --log-format json
+
+          Queues with weights are each asked first as often as their weights say; without any weight, the first
+          one that has jobs is served. What stands here comes before what the program says by
+          Ringspun::Jobs.configure, and that before the configuration file.
+
+          Signals:
+            TERM, INT   no more jobs are fetched, those that run may end, and so does the process; again: at once
+            TSTP        no more jobs are fetched
+            USR2        the log file is opened anew
+            TTIN        prints what every strand waits for
+
+          Exit status: 0 when it was told to end and has; 1 when something had to be killed; 64 when an option or the
+          configuration is wrong.
+        TEXT
+
+        # @return [String, nil] a file, a folder or a library
+        attr_reader :program
+
+        # @return [String, nil] the configuration file
+        attr_reader :file
+
+        # @return [String, nil]
+        attr_reader :environment
+
+        # @return [String, nil] what to print instead of running anything
+        attr_reader :answer
+
+        # @param words [Array<String>]
+        # @raise [ConfigError]
+        def initialize(words)
+          @settings = {}
+          @queues = []
+          rest = parser.parse(words)
+          raise ConfigError, "what is #{rest.first.inspect}? --help lists the options" if rest.any? && !@answer
+        rescue OptionParser::ParseError => error
+          raise ConfigError, "#{error.message}; --help lists the options"
+        end
+
+        # @param config [Config] what is set so far
+        # @return [Hash{String => Object}] settings
+        # @raise [ConfigError]
+        def settings(config)
+          all = @settings
+          all = all.merge("redis" => CLI.redis_at(@redis, config.redis)) if @redis
+          all = all.merge("queues" => CLI.queues_of(@queues)) if @queues.any?
+          all
+        end
+
+        private
+
+        def parser
+          OptionParser.new(HEAD, 26, "  ") do |options|
+            what_to_run(options)
+            how_to_run(options)
+            where_to(options)
+            options.separator FOOT
+          end
+        end
+
+        def what_to_run(options)
+          options.on("-r", "--require PROGRAM", "a file, a library, or the folder of a Rails app; without",
+                     "it, config/environment.rb") { |value| @program = value }
+          options.on("-e", "--environment NAME", "such as production; section of the file, RAILS_ENV") do |value|
+            @environment = value
+          end
+          options.on("-C", "--config FILE", "YAML; unless told #{File::PLACES.join(" or")}".sub(" or", "\nor "),
+                     "if there") { |value| @file = value }
+          options.on("-q", "--queue NAME[,WEIGHT]", "may be given several times; unless told default") do |value|
+            @queues << value
+          end
+        end
+
+        def how_to_run(options)
+          set(options, "-c", "--concurrency N", Integer, "jobs that a process runs at once; 1000")
+          set(options, "--processes N", Integer, "worker processes; 1")
+          set(options, "-t", "--timeout SECONDS", Numeric, "that jobs have to end; 25")
+        end
+
+        def where_to(options)
+          options.on("--redis URL", "redis://host:port/db, rediss://..., unix:///path") { |value| @redis = value }
+          set(options, "--namespace NAME", String, "before the name of each key")
+          set(options, "--log FILE", String, "- is the standard output, as is what is said else")
+          set(options, "--log-format FORMAT", String, "text or json")
+          set(options, "--log-level LEVEL", String, "debug, info, warn, error")
+          options.on("-V", "--version", "prints it") { @answer = "ringspun-jobs #{VERSION}" }
+          options.on("-h", "--help", "prints this") { @answer = options.to_s }
+        end
+
+        def set(options, *words)
+          name = words.find { |word| word.is_a?(String) && word.start_with?("--") }[/--([\w-]+)/, 1].tr("-", "_")
+          options.on(*words) { |value| @settings[name] = value }
+        end
+      end
+    end
+  end
+end

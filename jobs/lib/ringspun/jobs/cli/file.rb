@@ -1,0 +1,83 @@
+# frozen_string_literal: true
+
+require "erb"
+require "yaml"
+
+module Ringspun
+  module Jobs
+    class CLI
+      # The configuration file: YAML, with ERB in it. Its keys are the settings of {Config}, and `require`. What stands in the
+      # section of the environment comes before what stands outside of all sections.
+      #
+      # @api private
+      class File
+        PLACES = %w[config/ringspun-jobs.yml config/jobs.yml].freeze
+
+        # @return [Hash{String => Object}]
+        attr_reader :settings
+
+        # @return [String, nil] what is to be loaded
+        attr_reader :program
+
+        # @param path [String, nil] nil: the first of {PLACES} that there is
+        # @param environment [String]
+        # @raise [ConfigError]
+        def initialize(path, environment)
+          @path = path || PLACES.find { |place| ::File.exist?(place) }
+          @settings = @path ? settings_in(read, environment) : {}
+          @program = @settings.delete("require")
+        end
+
+        private
+
+        def read
+          text = ERB.new(::File.read(@path)).result
+          content = YAML.safe_load(text, permitted_classes: [Symbol], aliases: true, filename: @path)
+          content.nil? || content.is_a?(Hash) ? plain(content || {}) : refuse("must have names and values at its top")
+        rescue SystemCallError => error
+          raise ConfigError, "the configuration file cannot be read: #{error.message}"
+        rescue Psych::Exception => error
+          refuse("is no YAML: #{error.message}")
+        rescue StandardError, ScriptError => error
+          raise if error.is_a?(ConfigError)
+
+          refuse("has ERB that raises #{error.class}: #{error.message}")
+        end
+
+        # Keys may be written as Symbols, as they often are.
+        def plain(value)
+          case value
+          when Hash then value.to_h { |name, each| [name.to_s, plain(each)] }
+          when Array then value.map { |each| plain(each) }
+          when Symbol then value.to_s
+          else value
+          end
+        end
+
+        def settings_in(content, environment)
+          sections, general = content.partition { |name, value| section?(name, value) }.map(&:to_h)
+          sections.each { |name, section| section.each_key { |key| check(key, "#{name}: ") } }
+          general.each_key { |key| check(key, "") }
+          values = general.merge(sections.fetch(environment, {}))
+          values["redis"] = CLI.redis_of(values["redis"]) if values.key?("redis")
+          values["queues"] = CLI.queues_of(values["queues"]) if values["queues"].is_a?(Array)
+          values["strategy"] = values["strategy"].to_sym if values["strategy"].is_a?(String)
+          values
+        end
+
+        def section?(name, value) = (value.is_a?(Hash) || value.nil?) && !known?(name)
+
+        def known?(name) = name == "require" || (Config.settings.key?(name.to_sym) && name != "logger")
+
+        def check(name, where)
+          return if known?(name)
+
+          names = Config.settings.keys - [:logger]
+          refuse("has an unknown setting #{where}#{name}; there are require, #{names.join(", ")}")
+        end
+
+        def refuse(why) = raise(ConfigError, "#{@path} #{why.tr("\n", " ")}")
+      end
+    end
+  end
+end

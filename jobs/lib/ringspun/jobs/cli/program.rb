@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class CLI
+      # What is to be loaded, so that there are jobs to run: a Ruby file, a library, or a Rails app.
+      #
+      # @api private
+      class Program
+        RAILS = "config/environment.rb"
+
+        # @param name [String, nil] nil: the Rails app of this folder
+        # @param environment [String]
+        # @raise [ConfigError]
+        def initialize(name, environment)
+          @name = name || (::File.exist?(RAILS) ? "." : refuse("no program is given: name the one that has the jobs by -r"))
+          refuse("require must be a String, got #{name.inspect}") unless @name.is_a?(String)
+          @environment = environment
+        end
+
+        # @raise [ConfigError] when there is no such program
+        # @raise [Exception] what it raises itself
+        def load
+          ENV["RAILS_ENV"] = ENV["RACK_ENV"] = @environment
+          path = path_of_file
+          path ? require(path) : require_library
+          Rails.settle if defined?(::ActiveSupport::IsolatedExecutionState) || defined?(::Rails.application)
+        end
+
+        private
+
+        def path_of_file
+          return [@name, "#{@name}.rb"].find { |name| ::File.file?(name) }&.then { |name| full(name) } unless ::File.directory?(@name)
+
+          path = full(::File.join(@name, RAILS))
+          ::File.file?(path) ? path : refuse("the folder #{@name} has no #{RAILS}; name the file that has the jobs by -r")
+        end
+
+        # By its full path, so that what requires it again does not load it twice.
+        def full(name)
+          path = ::File.realpath(name)
+          path.end_with?(".rb") ? path : refuse("#{name} is no Ruby file")
+        rescue Errno::ENOENT
+          ::File.expand_path(name)
+        end
+
+        def require_library
+          require @name
+        rescue LoadError => error
+          raise unless error.path == @name
+
+          refuse("there is no file, folder or library #{@name}")
+        end
+
+        def refuse(why) = raise(ConfigError, why)
+      end
+
+      # What jobs in strands need of a Rails app: its state is a strand's and not the thread's, and each job is a unit of work.
+      #
+      # @api private
+      module Rails
+        # Gives back what the job has used, such as its connection to the database.
+        class Executor
+          def initialize(app) = @app = app
+          def call(_instance, _job, _queue, &) = @app.executor.wrap(&)
+        end
+
+        def self.settle
+          ::ActiveSupport::IsolatedExecutionState.isolation_level = :fiber if defined?(::ActiveSupport::IsolatedExecutionState)
+          app = ::Rails.application if defined?(::Rails.application)
+          Jobs.config.server_middleware.prepend(Executor, app) if app
+        end
+      end
+    end
+  end
+end

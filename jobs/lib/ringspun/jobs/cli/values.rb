@@ -1,0 +1,56 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class CLI
+      # Values as command line and file write them, in the form that {Config} takes.
+      class << self
+        # @param words [Array] "critical,5", "default", ["critical", 5]
+        # @return [Array<String>, Hash{String => Integer}] strict without any weight
+        # @raise [ConfigError]
+        # @api private
+        def queues_of(words)
+          pairs = words.map { |word| queue_of(word) }
+          twice = pairs.map(&:first).tally.find { |_, times| times > 1 }
+          raise ConfigError, "the queue #{twice.first} is given twice" if twice
+
+          pairs.any?(&:last) ? pairs.to_h { |name, weight| [name, weight || 1] } : pairs.map(&:first)
+        end
+
+        # @param value [String, Hash] a URL, or what RedisClient.config takes
+        # @return [Hash{Symbol => Object}]
+        # @api private
+        def redis_of(value)
+          return { url: value } if value.is_a?(String)
+
+          value.is_a?(Hash) ? symbols(value) : value
+        end
+
+        # @param url [String]
+        # @param options [Hash{Symbol => Object}] what else is known of it, such as a password
+        # @return [Hash{Symbol => Object}]
+        # @api private
+        def redis_at(url, options) = options.except(:host, :port, :path, :db, :sentinels, :name, :role).merge(url:)
+
+        private
+
+        def queue_of(word)
+          name, weight, *more = word.is_a?(Array) ? word : word.to_s.split(",", -1)
+          weight = Integer(weight, exception: false) || 0 if weight
+          wrong = !name.is_a?(String) || name.empty? || more.any? || weight&.<(1)
+          raise ConfigError, "a queue must be NAME or NAME,WEIGHT (1 or more), got #{word.inspect}" if wrong
+
+          [name, weight]
+        end
+
+        def symbols(value)
+          case value
+          when Hash then value.to_h { |name, each| [name.to_sym, symbols(each)] }
+          when Array then value.map { |each| symbols(each) }
+          else value
+          end
+        end
+      end
+    end
+  end
+end

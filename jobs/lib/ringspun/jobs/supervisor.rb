@@ -1,0 +1,183 @@
+# frozen_string_literal: true
+
+require "securerandom"
+require "socket"
+require_relative "child"
+require_relative "worker_process"
+
+module Ringspun
+  module Jobs
+    # The parent of several worker processes. It runs no jobs, so nothing is ever in the way of what it does: beat for its
+    # children, replace those that die, and hand signals down. A child that is stopped, as by a SIGSTOP, it does not beat for:
+    # others then take over what that one has in flight.
+    #
+    # What the program has loaded before is shared by all of them until somebody writes to it.
+    #
+    # @api private
+    class Supervisor
+      # Who has lived for so many seconds is replaced at once, else after a pause that doubles each time.
+      SETTLED = 10
+      PAUSES = (0.5..30)
+
+      # Seconds after which a child that was told to end is killed, on top of the drain's own: it has a limit itself.
+      GRACE = WorkerProcess::GRACE + 3
+
+      # Shorter than any round trip: what a dead child had in flight need not wait for its lease.
+      OVER = 0.001
+
+      SIGNALS = %i[TERM INT TSTP USR2 TTIN].freeze
+
+      # A process, and the node that it is.
+      Member = Struct.new(:child, :node, :stopped) do
+        def pid = child.pid
+      end
+      private_constant :Member
+
+      # @param config [Config]
+      # @param log [Log]
+      def initialize(config, log)
+        @config = config
+        @log = log
+        @members = []
+        @stop_wanted = Condition.new
+        @clean = true
+      end
+
+      # Until it is told to end and all children have. May switch strands.
+      #
+      # @return [Boolean] whether all of them have ended as they should
+      def run
+        Process.setproctitle("ringspun-jobs #{VERSION} supervisor of #{@config.processes}")
+        Ringspun.run do |machine|
+          @machine = machine
+          others = [machine.spin { listen }, machine.spin { machine.periodically(@config.beat) { beat } }]
+          machine.join(*Array.new(@config.processes) { |index| machine.spin { tend(index) } })
+          [*others, @deadline].compact.each { |strand| machine.terminate(strand) }
+        end
+        @log.event(:info, "the supervisor has ended", clean: @clean)
+        @clean
+      end
+
+      private
+
+      # --- children ---
+
+      def tend(index)
+        failures = 0
+        until @stopping
+          began = @machine.now
+          watch(index)
+          failures = @machine.now - began >= SETTLED ? 0 : failures + 1
+          pause(failures) unless @stopping
+        end
+      end
+
+      def watch(index)
+        member = start(index)
+        status = member.child.wait
+        @members.delete(member)
+        tell_end(index, member, status)
+        give_up_lease(member) unless status&.success?
+      rescue SystemCallError => error
+        @log.event(:error, "no process can be made: #{error.message}", index:)
+      end
+
+      def start(index)
+        nonce = SecureRandom.hex(6)
+        child = Child.new { |leash| become_worker(node_of(Process.pid, nonce), leash) }
+        @log.event(:info, "a process has started", index:, child: child.pid)
+        @members << (member = Member.new(child, node_of(child.pid, nonce), false))
+        child.signal(:TERM) if @stopping
+        member
+      end
+
+      def node_of(pid, nonce) = "#{Socket.gethostname}:#{pid}:#{nonce}"
+
+      # In the child.
+      def become_worker(node, leash)
+        WorkerProcess.new(@config, @log, node:, leash:, quiet: @quiet).run ? 0 : 1
+      ensure
+        @log.flush
+      end
+
+      def tell_end(index, member, status)
+        @clean &&= status.nil? || status.success? if @stopping
+        level = status.nil? || status.success? ? :info : :error
+        @log.event(level, "a process has ended", index:, child: member.pid, status: Child.fate(status))
+      end
+
+      def give_up_lease(member)
+        Jobs.storage.extend([member.node], OVER)
+      rescue StandardError => error
+        @log.event(:warn, "what it had in flight waits until its lease is over: #{error.message}", node: member.node)
+      end
+
+      def pause(failures)
+        return if failures.zero?
+
+        @machine.timeout([PAUSES.begin * (2**(failures - 1)), PAUSES.end].min) { @stop_wanted.wait }
+      rescue TimeoutError
+        nil
+      end
+
+      # --- leases ---
+
+      def beat
+        living = @members.reject { |member| stopped?(member) }
+        answers = Jobs.storage.extend(living.map(&:node), @config.lease)
+        living.zip(answers) do |member, lasted|
+          member.child.tell(Leash::BEAT)
+          next if lasted
+
+          @log.event(:warn, "its lease had run out; others may run what it had in flight", node: member.node)
+        end
+      rescue StandardError => error
+        @log.event(:warn, "no heartbeat: #{error.message}")
+      end
+
+      def stopped?(member)
+        stopped = member.child.stopped?
+        if stopped && !member.stopped
+          @log.event(:error, "a process is stopped; what it has in flight is not kept for it", child: member.pid)
+        end
+        member.stopped = stopped
+      end
+
+      # --- signals ---
+
+      def listen
+        Ringspun.signals(*SIGNALS) { |name| obey(name) }
+      end
+
+      def obey(name)
+        case name
+        when :TSTP then @quiet = true
+        when :USR2 then @log.reopen
+        when :TTIN then $stderr.puts Ringspun.inspect_tree
+        else return stop(name)
+        end
+        signal(name)
+      end
+
+      def stop(name)
+        return kill("told twice to end: all are killed") if @stopping
+
+        @log.event(:info, "all workers end; running jobs have #{@config.timeout} s", signal: name)
+        @stopping = true
+        @stop_wanted.broadcast
+        signal(:TERM)
+        @deadline = @machine.spin do
+          @machine.sleep(@config.timeout + GRACE)
+          kill("not all have ended in time: the others are killed")
+        end
+      end
+
+      def kill(text)
+        @log.event(:error, text)
+        signal(:KILL)
+      end
+
+      def signal(name) = @members.each { |member| member.child.signal(name) }
+    end
+  end
+end
