@@ -59,10 +59,7 @@ module Ringspun
       # @raise [SystemCallError] when there can be no other process
       def run(fetched, job, &)
         result = watch(fetched, job, &)
-        if result.died?
-          @log&.event(:warn, "the job has ended its process", jid: job["jid"], class: job["wrapped"] || job["class"],
-                                                               status: result.fate)
-        end
+        tell_death(job, result) if result.died?
         result.value
       end
 
@@ -80,6 +77,11 @@ module Ringspun
       end
 
       private
+
+      def tell_death(job, result)
+        name = job["wrapped"] || job["class"]
+        @log&.event(:warn, "the job has ended its process", jid: job["jid"], class: name, status: result.fate)
+      end
 
       def start(job, reader, writer, &block)
         Child.new do |leash|

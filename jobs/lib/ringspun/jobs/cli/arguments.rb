@@ -87,8 +87,9 @@ module Ringspun
           options.on("-e", "--environment NAME", "such as production; section of the file, RAILS_ENV") do |value|
             @environment = value
           end
-          options.on("-C", "--config FILE", "YAML; unless told #{File::PLACES.join(" or")}".sub(" or", "\nor "),
-                     "if there") { |value| @file = value }
+          options.on("-C", "--config FILE", "YAML; unless told #{File::PLACES.first}", "or #{File::PLACES.last}") do |value|
+            @file = value
+          end
           options.on("-q", "--queue NAME[,WEIGHT]", "may be given several times; unless told default") do |value|
             @queues << value
           end
@@ -103,7 +104,7 @@ module Ringspun
         def where_to(options)
           options.on("--redis URL", "redis://host:port/db, rediss://..., unix:///path") { |value| @redis = value }
           set(options, "--namespace NAME", String, "before the name of each key")
-          set(options, "--log FILE", String, "- is the standard output, as is what is said else")
+          set(options, "--log FILE", String, "unless told - , the standard output")
           set(options, "--log-format FORMAT", String, "text or json")
           set(options, "--log-level LEVEL", String, "debug, info, warn, error")
           options.on("-V", "--version", "prints it") { @answer = "ringspun-jobs #{VERSION}" }

@@ -30,7 +30,9 @@ module Ringspun
         private
 
         def path_of_file
-          return [@name, "#{@name}.rb"].find { |name| ::File.file?(name) }&.then { |name| full(name) } unless ::File.directory?(@name)
+          unless ::File.directory?(@name)
+            return [@name, "#{@name}.rb"].find { |name| ::File.file?(name) }&.then { |name| full(name) }
+          end
 
           path = full(::File.join(@name, RAILS))
           ::File.file?(path) ? path : refuse("the folder #{@name} has no #{RAILS}; name the file that has the jobs by -r")
