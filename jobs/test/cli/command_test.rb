@@ -1,0 +1,335 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require "support/command"
+require "support/redis_case"
+require "tmpdir"
+
+# The executable, from its start to its end, with jobs and without.
+class CommandTest < RedisCase
+  # What is said of a job that begins stands in the list `begun`, of one that has ended in `ended`. A job that is to wait waits
+  # for something in the list of its name.
+  PROGRAM = <<~'RUBY'
+    require "redis-client"
+
+    module Noting
+      def note(list, text) = RedisClient.new(path: ENV.fetch("SEEN")).then { |redis| redis.call("RPUSH", list, text) && redis.close }
+      def await(list) = RedisClient.new(path: ENV.fetch("SEEN")).then { |redis| redis.blocking_call(0, "BLPOP", list, 0) && redis.close }
+    end
+
+    class Note
+      include Ringspun::Jobs::Job
+      include Noting
+
+      def perform(text) = note("ended", "#{text} #{Process.pid}")
+    end
+
+    class Gate
+      include Ringspun::Jobs::Job
+      include Noting
+
+      def perform(name)
+        note("begun", "#{name} #{Process.pid}")
+        await("gate:#{name}")
+        note("ended", "#{name} #{Process.pid}")
+      end
+    end
+
+    class Pill
+      include Ringspun::Jobs::Job
+      include Noting
+
+      def perform
+        note("begun", "pill #{Process.pid}")
+        await("gate:pill")
+        Process.kill(:KILL, Process.pid)
+      end
+    end
+
+    class Fail
+      include Ringspun::Jobs::Job
+
+      def perform = raise(ArgumentError, "of the job")
+    end
+  RUBY
+
+  def setup
+    super
+    @folder = Dir.mktmpdir("ringspun-command-")
+    # A name for each test: what a killed process has asked of the server before may still happen for two seconds.
+    @namespace = File.basename(@folder)
+    File.write(path("app.rb"), PROGRAM)
+    File.write(path("fast.yml"), "lease: 1\nbeat: 0.25\n")
+  end
+
+  def teardown
+    FileUtils.rm_rf(@folder)
+    super
+  end
+
+  def path(name) = File.join(@folder, name)
+
+  def storage = @storage ||= open_storage({ path: redis_path }, namespace: @namespace)
+
+  def start(*arguments)
+    @command = opened(Command.new("-r", "app.rb", "-C", "fast.yml", "--redis", "unix://#{redis_path}", "--namespace", @namespace,
+                                  *arguments, env: { "SEEN" => redis_path }, chdir: @folder))
+  end
+
+  # With leases that are soon over.
+  def command(*arguments, ready: 1)
+    one = start(*arguments)
+    @nodes = Array.new(ready) { one.await(/node=(\S+) .*the worker is ready/)[1] }
+    one
+  end
+
+  def workers = @nodes.map { |node| Integer(node[/:(\d+):/, 1]) }
+
+  def push(name, *arguments, queue: "default")
+    jid = Jobs::Wire.new_jid
+    entry = Jobs::Wire.dump({ "class" => name, "args" => arguments, "queue" => queue, "jid" => jid, "retry" => true })
+    storage.push([Storage::Push.new(queue:, entry:, jid:)])
+    jid
+  end
+
+  # What jobs have noted.
+  def noted(list, count = 1)
+    Array.new(count) do
+      found = @redis.blocking_call(45, "BLPOP", list, 40) or flunk "nothing in #{list}: #{@command&.lines&.join}"
+      name, pid = found.last.split
+      [name, Integer(pid)]
+    end
+  end
+
+  def open_gate(name, times = 1) = times.times { call("RPUSH", "gate:#{name}", "open") }
+
+  def assert_ends_well(command, name = :TERM)
+    assert_equal 0, command.finish(name).exitstatus, command.lines.join
+  end
+
+  # --- one process ---
+
+  def test_jobs_are_run
+    %w[a b c].each { |name| push("Note", name) }
+    one = command
+    assert_equal %w[a b c].product(workers), noted("ended", 3).sort
+    one.await(/jid=\h+ class=Note queue=default elapsed=\d\.\d+ done$/)
+    assert_ends_well(one)
+    assert_equal [0, 0, 3], storage.stats.values_at(:enqueued, :in_flight, :processed)
+    assert_empty call("KEYS", "#{@namespace}:queue:backup*")
+  end
+
+  def test_a_job_that_fails_is_told_and_tried_again
+    jid = push("Fail")
+    one = command
+    one.await(/WARN .*jid=#{jid} class=Fail .*error=ArgumentError message="of the job" at=\S+app\.rb:\d+\S* .*failed: retry in/)
+    assert_ends_well(one)
+    assert_equal 1, storage.stats[:retries]
+  end
+
+  def test_an_interrupt_is_an_end_too
+    assert_ends_well(command, :INT)
+  end
+
+  def test_a_job_that_runs_may_end
+    push("Gate", "a")
+    one = command
+    noted("begun")
+    one.signal(:TERM)
+    one.await(/the worker ends/)
+    open_gate("a")
+    assert_equal 0, one.wait.exitstatus
+    noted("ended")
+  end
+
+  def test_a_job_that_does_not_end_in_time_is_cancelled_and_put_back
+    push("Gate", "a")
+    one = command("--timeout", "0.01")
+    noted("begun")
+    assert_ends_well(one)
+    assert_equal [1, 0], storage.stats.values_at(:enqueued, :in_flight)
+  end
+
+  def test_the_second_signal_ends_it_at_once
+    push("Gate", "a")
+    one = command
+    noted("begun")
+    one.signal(:TERM)
+    one.await(/the worker ends/)
+    assert_equal 1, one.finish.exitstatus
+    assert_equal 1, storage.stats[:in_flight]
+  end
+
+  def test_quiet
+    one = command
+    one.signal(:TSTP)
+    one.await(/no more jobs are fetched/)
+    push("Note", "a")
+    assert_ends_well(one)
+    assert_equal [1, 0], [storage.stats[:enqueued], call("LLEN", "ended")]
+  end
+
+  def test_the_strands_are_shown
+    push("Gate", "a")
+    one = command
+    noted("begun")
+    one.signal(:TTIN)
+    one.await(/waits for read|waits for poll/)
+    open_gate("a")
+    assert_ends_well(one)
+  end
+
+  def test_a_log_that_is_moved_away
+    push("Note", "a")
+    one = start("--log", "jobs.log", "--log-format", "json")
+    noted("ended")
+    File.rename(path("jobs.log"), path("jobs.log.1"))
+    one.signal(:USR2)
+    push("Gate", "b")
+    noted("begun")
+    open_gate("b")
+    noted("ended")
+    assert_ends_well(one)
+    lines = File.readlines(path("jobs.log")).map { |line| JSON.parse(line) }
+    assert_includes lines.map { |line| line.values_at("class", "text") }, %w[Gate done]
+    refute_includes File.read(path("jobs.log.1")), "Gate"
+  end
+
+  # --- several ---
+
+  def test_several_processes
+    6.times { |i| push("Gate", i.to_s) }
+    one = command("--processes", "2", "-c", "3", ready: 2)
+    assert_equal workers.sort, noted("begun", 6).map(&:last).tally.select { |_, count| count == 3 }.keys.sort
+    6.times { |i| open_gate(i.to_s) }
+    noted("ended", 6)
+    assert_ends_well(one)
+    assert_equal [0, 0, 0], storage.stats.values_at(:enqueued, :in_flight, :nodes)
+    workers.each { |pid| assert_raises(Errno::ESRCH) { Process.kill(0, pid) } }
+  end
+
+  def test_a_process_that_is_killed_is_replaced_and_its_jobs_run_alone
+    push("Gate", "a")
+    one = command("--processes", "2", ready: 2)
+    ((_, victim)) = noted("begun")
+    one.signal(:KILL, victim)
+    ((_, alone)) = noted("begun")
+    refute_includes workers, alone
+    one.await(/node=(\S+) .*the worker is ready/)
+    open_gate("a")
+    assert_equal [["a", alone]], noted("ended")
+    assert_ends_well(one)
+  end
+
+  def test_a_pill_dies_and_its_neighbours_do_not
+    push("Pill")
+    5.times { |i| push("Gate", i.to_s) }
+    one = command("--processes", "2", "-c", "6", ready: 2)
+    noted("begun", 6)
+    open_gate("pill", 4)
+    one.await(/taken over/)
+    5.times { |i| open_gate(i.to_s, 2) }
+    assert_equal %w[0 1 2 3 4], noted("ended", 5).map(&:first).sort
+    one.await(/class=Pill .*dead/)
+    assert_equal %w[Pill], storage.scan(:dead, 0, 9).map { |entry, _| JSON.parse(entry)["class"] }
+    assert_equal 3, one.lines.grep(/class=Pill status=SIGKILL/).size
+    assert_ends_well(one)
+  end
+
+  def test_a_process_that_is_told_to_end_is_replaced
+    one = command("--processes", "2", ready: 2)
+    one.signal(:TERM, workers.first)
+    one.await(/child=#{workers.first} status="exit 0" a process has ended/)
+    one.await(/the worker is ready/)
+    assert_ends_well(one)
+  end
+
+  def test_all_are_killed_by_the_second_signal
+    push("Gate", "a")
+    one = command("--processes", "2", ready: 2)
+    noted("begun")
+    one.signal(:INT)
+    one.await(/all workers end/)
+    assert_equal 1, one.finish(:INT).exitstatus
+  end
+
+  def test_quiet_is_for_all_and_those_who_come_later
+    one = command("--processes", "2", ready: 2)
+    one.signal(:TSTP)
+    2.times { one.await(/no more jobs are fetched/) }
+    one.signal(:KILL, workers.first)
+    one.await(/the worker is ready/)
+    push("Note", "a")
+    assert_ends_well(one)
+    assert_equal [1, 0], [storage.stats[:enqueued], call("LLEN", "ended")]
+  end
+
+  # --- leases ---
+
+  # Yields with a way to wait for so many beats of a node.
+  def watching_beats
+    call("CONFIG", "SET", "notify-keyspace-events", "K$x")
+    events = RedisClient.new(path: redis_path, driver: :ruby).pubsub
+    events.call("PSUBSCRIBE", "__keyspace@0__:#{@namespace}:ringspun:alive:*")
+    yield lambda { |node, count|
+      while count.positive?
+        kind, _, channel, event = events.next_event(40)
+        refute_nil kind, "no beat of #{node}"
+        next unless kind == "pmessage" && channel.end_with?(node)
+
+        assert_equal "set", event, "its lease is over"
+        count -= 1
+      end
+    }
+  ensure
+    events&.close
+    call("CONFIG", "SET", "notify-keyspace-events", "")
+  end
+
+  # More than its lease has beats.
+  BEATS = 8
+
+  def test_without_its_supervisor_a_worker_drains_and_keeps_its_lease
+    push("Gate", "a")
+    one = command("--processes", "2", ready: 2)
+    ((_, worker)) = noted("begun")
+    node = @nodes.find { |name| name.include?(":#{worker}:") }
+    one.signal(:KILL)
+    watching_beats { |beats| beats.call(node, BEATS) }
+    assert_equal 0, call("LLEN", "begun"), "nobody has taken it over"
+    open_gate("a")
+    assert_equal [["a", worker]], noted("ended")
+    one.wait
+    assert_equal 0, storage.stats[:in_flight]
+  end
+
+  def test_a_frozen_supervisor_costs_no_lease
+    push("Gate", "a")
+    one = command("--processes", "2", ready: 2)
+    ((_, worker)) = noted("begun")
+    node = @nodes.find { |name| name.include?(":#{worker}:") }
+    one.signal(:STOP)
+    watching_beats { |beats| beats.call(node, BEATS) }
+    one.signal(:CONT)
+    open_gate("a")
+    assert_equal [["a", worker]], noted("ended")
+    assert_ends_well(one)
+  end
+
+  def test_the_jobs_of_a_frozen_worker_are_taken_over
+    push("Gate", "a")
+    one = command("--processes", "2", ready: 2)
+    ((_, frozen)) = noted("begun")
+    one.signal(:STOP, frozen)
+    one.await(/child=#{frozen} a process is stopped/)
+    ((_, other)) = noted("begun")
+    refute_equal frozen, other
+    open_gate("a", 2)
+    noted("ended")
+    one.signal(:CONT, frozen)
+    noted("ended")
+    one.await(/taken away/)
+    assert_ends_well(one)
+    assert_equal [0, 0], storage.stats.values_at(:enqueued, :in_flight)
+  end
+end
