@@ -7,8 +7,8 @@ module Ringspun
     # Runs a job alone, in a process of its own, and sees how that ends. A job that ends its process takes no other job with it
     # here, and nobody has to guess which one it was.
     #
-    #   outcome = quarantine.run(fetched, job) { perform(job) }
-    #   outcome || puts("the job has ended its process")
+    #   result = quarantine.run(fetched, job) { perform(job) }
+    #   result.died? ? warn("the job has ended its process: #{result.fate}") : result.value
     #
     # The child has the program as it was loaded, on a machine of its own; of what the parent has connected it may use nothing, so
     # the block makes its own connections. What it answers has to survive Marshal; {portable} makes that of an error.
@@ -55,18 +55,9 @@ module Ringspun
       # @param fetched [Storage::Fetched]
       # @param job [Hash]
       # @yield in the child, in a strand of its machine
-      # @return [Object, nil] the block's value; nil when the child has ended without one
-      # @raise [SystemCallError] when there can be no other process
-      def run(fetched, job, &)
-        result = watch(fetched, job, &)
-        tell_death(job, result) if result.died?
-        result.value
-      end
-
-      # As {#run}, but answers how it was.
-      #
       # @return [Result]
-      def watch(fetched, job)
+      # @raise [SystemCallError] when there can be no other process
+      def run(fetched, job)
         reader, writer = IO.pipe
         child = start(job, reader, writer) { yield fetched, job }
         writer.close
@@ -77,11 +68,6 @@ module Ringspun
       end
 
       private
-
-      def tell_death(job, result)
-        name = job["wrapped"] || job["class"]
-        @log&.event(:warn, "the job has ended its process", jid: job["jid"], class: name, status: result.fate)
-      end
 
       def start(job, reader, writer, &block)
         Child.new do |leash|
