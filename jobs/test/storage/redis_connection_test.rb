@@ -34,6 +34,13 @@ class RedisConnectionTest < Minitest::Test
 
   def no_script = RedisClient::NoScriptError.new("NOSCRIPT No matching script.")
 
+  def test_a_server_that_is_not_ready
+    ["LOADING Redis is loading the dataset in memory", "MASTERDOWN Link with MASTER is down"].each do |answer|
+      assert_kind_of Jobs::UnavailableError, exchange([1, RedisClient::CommandError.parse(answer)]).last
+    end
+    assert_instance_of Jobs::StorageError, exchange([1, RedisClient::CommandError.parse("ERR loading")]).last
+  end
+
   # The others have been done, and must not be called unsent because of it.
   def test_a_script_that_is_not_known_and_then_cannot_be_sent
     replies = exchange([1, no_script], RedisClient::CannotConnectError.new("refused"))

@@ -11,10 +11,10 @@ class RedisFailureTest < RedisCase
 
   def queued = call("LRANGE", "queue:default", 0, -1)
 
-  # The proxy has a connection, so that the next answer can be lost.
+  # The proxy has a connection, so that the next answer can be lost. One that was cut before may be there yet.
   def reach
     far.time
-    assert_equal 1, proxy.swallow
+    assert_operator proxy.swallow, :>=, 1
   end
 
   def test_a_push_without_an_answer_has_an_unknown_outcome

@@ -155,6 +155,52 @@ class RedisWireTest < RedisCase
     assert_equal %w[queues], call("KEYS", "*").reject { |key| key.start_with?("stat:") }
   end
 
+  # Whoever empties a queue may remove its name.
+  def test_a_queue_that_gets_a_job_is_known
+    push
+    push("no job")
+    fetched = fetch
+    call("DEL", "queues")
+    storage.fail(NODE, [failed(fetched, :queue, new_queue: "x::y")])
+    assert_equal %w[x::y], call("SMEMBERS", "queues")
+    storage.recover(10)
+    assert_equal %w[default x::y], call("SMEMBERS", "queues").sort
+  end
+
+  def test_nothing_is_left_of_a_job_that_is_dead
+    call("HSET", "ringspun:alone", "a", 3, "b", 1)
+    call("HSET", "ringspun:recovered", "a", 4, "b", 1)
+    push(queue: Storage::QUARANTINE)
+    storage.fetch(NODE, [Storage::QUARANTINE], 1)
+    assert_equal [:dead], storage.recover(10).map(&:to)
+    assert_equal [%w[b], %w[b]], [call("HKEYS", "ringspun:alone"), call("HKEYS", "ringspun:recovered")]
+  end
+
+  def test_a_dead_node_stays_for_a_minute
+    call("SADD", "ringspun:nodes", NODE)
+    call("SADD", "processes", NODE)
+    before = call("TIME").first.to_i
+    storage.recover(10)
+    since = call("HGET", "ringspun:gone", NODE)
+    assert_includes (before * 1000)..((call("TIME").first.to_i + 1) * 1000), since.to_i
+    storage.recover(10)
+    assert_equal [since, [NODE]], [call("HGET", "ringspun:gone", NODE), call("SMEMBERS", "ringspun:nodes")]
+    call("HSET", "ringspun:gone", NODE, since.to_i - 30_000)
+    storage.recover(10)
+    assert_equal [NODE], call("SMEMBERS", "ringspun:nodes")
+    call("HSET", "ringspun:gone", NODE, since.to_i - 61_000)
+    storage.recover(10)
+    assert_empty call("KEYS", "*")
+  end
+
+  def test_a_lock_is_prolonged_by_who_holds_it
+    storage.lock("abc", "a", 60)
+    storage.lock("abc", "b", 5000)
+    assert_includes 1..60_000, call("PTTL", "unique:abc")
+    storage.lock("abc", "a", 5000)
+    assert_includes 60_001..5_000_000, call("PTTL", "unique:abc")
+  end
+
   def test_a_namespace_is_apart
     other = open_storage({ path: redis_path }, namespace: "exq")
     push

@@ -124,6 +124,23 @@ module StorageSuite
     assert_equal [true], storage.ack(NODE, [done(Storage::Fetched.new("default", entry("a")))])
   end
 
+  def test_a_wait_hears_of_other_threads
+    Ringspun.run do
+      strand = parked { storage.wait(NODE, "default", 60) }
+      Thread.new { push("a") }.join
+      assert_equal %w[a], jids([strand.await])
+    end
+  end
+
+  def test_each_job_goes_to_one_of_those_who_wait
+    Ringspun.run do
+      strands = Array.new(3) { machine.spin { storage.wait(NODE, "default", 60) } }
+      until_parked(*strands)
+      push("a", "b", "c")
+      assert_equal %w[a b c], jids(machine.await(*strands)).sort
+    end
+  end
+
   def test_a_wait_finds_what_is_there
     push("a", "b")
     assert_equal %w[a b], jids([storage.wait(NODE, "default", 0), storage.wait(NODE, "default", 1)])
@@ -154,6 +171,13 @@ module StorageSuite
     5.times { |index| push("j#{index}", at: 1000 + index) }
     assert_equal [[2, 0.0], [2, 0.0], [1, nil]], Array.new(3) { storage.due(2) }
     assert_equal %w[j0 j1 j2 j3 j4], jids(fetch)
+  end
+
+  def test_a_page_of_what_is_due_is_of_both_sets
+    push("a", "b")
+    storage.fail(NODE, fetch.map { |one| failed(one, to: :retry, delay: -5) })
+    push("c", "d", at: 5)
+    assert_equal [3, 1], Array.new(2) { storage.due(3).first }
   end
 
   def test_what_is_due_is_as_it_was_but_for_when
