@@ -104,7 +104,7 @@ class RedisFailureTest < RedisCase
     Ringspun.run do
       error = nil
       strand = machine.spin do
-        far.wait(NODE, "default", 2)
+        loop { far.wait(NODE, "default", 2) }
       rescue Jobs::Error => error
         nil
       end
@@ -118,7 +118,7 @@ class RedisFailureTest < RedisCase
   # The reply to one is never taken for the reply to the next.
   def test_a_strand_that_is_cancelled_while_it_waits
     Ringspun.run do
-      strand = machine.spin { storage.wait(NODE, "default", 2) }
+      strand = machine.spin { loop { storage.wait(NODE, "default", 2) } }
       yield_until("it waits at the server") { call("CLIENT", "LIST").include?("cmd=blmove") }
       machine.terminate(strand)
       assert_nil storage.push([push_of])
