@@ -12,6 +12,7 @@ module Ringspun
       # @api private
       class File
         PLACES = %w[config/ringspun-jobs.yml config/jobs.yml].freeze
+        ENVIRONMENTS = %w[development test staging production].freeze
 
         # @return [Hash{String => Object}]
         attr_reader :settings
@@ -55,17 +56,20 @@ module Ringspun
         end
 
         def settings_in(content, environment)
-          sections, general = content.partition { |name, value| section?(name, value) }.map(&:to_h)
-          sections.each { |name, section| section.each_key { |key| check(key, "#{name}: ") } }
+          sections, general = content.partition { |name, value| section?(name, value, environment) }.map(&:to_h)
+          sections.each { |name, section| section&.each_key { |key| check(key, "#{name}: ") } }
           general.each_key { |key| check(key, "") }
-          values = general.merge(sections.fetch(environment, {}))
+          values = general.merge(sections[environment] || {})
           values["redis"] = CLI.redis_of(values["redis"]) if values.key?("redis")
           values["queues"] = CLI.queues_of(values["queues"]) if values["queues"].is_a?(Array)
           values["strategy"] = values["strategy"].to_sym if values["strategy"].is_a?(String)
           values
         end
 
-        def section?(name, value) = (value.is_a?(Hash) || value.nil?) && !known?(name)
+        # One that is empty can only be told by its name.
+        def section?(name, value, environment)
+          !known?(name) && (value.is_a?(Hash) || (value.nil? && [environment, *ENVIRONMENTS].include?(name)))
+        end
 
         def known?(name) = name == "require" || (Config.settings.key?(name.to_sym) && name != "logger")
 

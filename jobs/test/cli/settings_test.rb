@@ -1,0 +1,257 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require "ringspun/jobs/cli"
+require "support/command"
+require "stringio"
+require "tmpdir"
+
+# What the command line and the configuration file say, and which of them counts.
+class SettingsTest < Minitest::Test
+  Jobs = Ringspun::Jobs
+  CLI = Jobs::CLI
+
+  def setup
+    @folder = Dir.mktmpdir("ringspun-settings-")
+  end
+
+  def teardown = FileUtils.rm_rf(@folder)
+
+  def path(name) = File.join(@folder, name)
+
+  def write(name, text)
+    FileUtils.mkdir_p(File.dirname(path(name)))
+    File.write(path(name), text)
+    path(name)
+  end
+
+  def refused(pattern, &block)
+    error = assert_raises(Jobs::ConfigError, &block)
+    assert_match pattern, error.message
+    assert_equal 1, error.message.lines.size
+  end
+
+  # --- the command line ---
+
+  def arguments(*words) = CLI::Arguments.new(words)
+
+  def settings(*words, config: Jobs::Config.new) = arguments(*words).settings(config)
+
+  def test_the_short_example
+    words = %w[-r app.rb -q critical,5 -q default,1 -c 1000 --processes 4 --timeout 25 -C jobs.yml -e production]
+    given = arguments(*words)
+    assert_equal %w[app.rb jobs.yml production], [given.program, given.file, given.environment]
+    assert_equal({ "concurrency" => 1000, "processes" => 4, "timeout" => 25, "queues" => { "critical" => 5, "default" => 1 } },
+                 given.settings(Jobs::Config.new))
+  end
+
+  def test_every_setting_of_the_command_line_is_one_of_the_config
+    words = %w[--namespace n --log - --log-format json --log-level warn --redis redis://x:1/2 -t 1.5 -q a]
+    config = Jobs::Config.new.update(settings(*words))
+    assert_equal ["n", "-", "json", "warn", { url: "redis://x:1/2" }, 1.5, %w[a]],
+                 [config.namespace, config.log, config.log_format, config.log_level, config.redis, config.timeout, config.queues]
+  end
+
+  def test_nothing_is_said
+    assert_empty settings
+    given = arguments
+    assert_equal [nil] * 4, [given.program, given.file, given.environment, given.answer]
+  end
+
+  def test_queues_without_weights_are_strict
+    assert_equal %w[a b], settings("-q", "a", "-q", "b")["queues"]
+    assert_equal({ "a" => 3, "b" => 1 }, settings("-q", "a,3", "-q", "b")["queues"])
+  end
+
+  def test_queues_that_make_no_sense
+    ["a,0", "a,-1", "a,x", "a,1,2", ",3", "", "a,"].each do |word|
+      refused(/a queue must be NAME or NAME,WEIGHT \(1 or more\), got #{Regexp.escape(word.inspect)}/) { settings("-q", word) }
+    end
+    refused(/the queue a is given twice/) { settings("-q", "a", "-q", "a,2") }
+  end
+
+  def test_a_url_comes_in_place_of_any_other_address
+    config = Jobs::Config.new
+    config.redis = { host: "h", port: 1, db: 3, password: "p", sentinels: [{ host: "s" }], name: "main" }
+    assert_equal({ password: "p", url: "redis://x" }, settings("--redis", "redis://x", config:)["redis"])
+  end
+
+  def test_what_the_command_line_cannot_say
+    refused(/invalid option: --wat; --help lists/) { arguments("--wat") }
+    refused(/invalid argument: -c many/) { arguments("-c", "many") }
+    refused(/missing argument: -r/) { arguments("-r") }
+    refused(/what is "app.rb"\? --help lists/) { arguments("app.rb") }
+  end
+
+  def test_help_and_version
+    output = StringIO.new
+    assert_equal 0, CLI.new(["--help"], output:).run
+    assert_equal 0, CLI.new(["-V"], output:).run
+    text = output.string
+    assert_match(/^Usage: ringspun-jobs \[options\]$/, text)
+    assert_match(/^ringspun-jobs #{Regexp.escape(Ringspun::VERSION)}$/, text)
+    assert_operator text.lines.map(&:size).max, :<=, 121
+    %w[--require --queue --concurrency --processes --timeout --config --environment --namespace --redis --log --log-format
+       --log-level --version --help].each { |name| assert_match(/^  (-\w, |    )#{name}\b/, text) }
+  end
+
+  # --- the file ---
+
+  def file(text, environment: "development")
+    CLI::File.new(write("jobs.yml", text), environment)
+  end
+
+  def test_a_file
+    given = file(<<~YAML)
+      require: ./app.rb
+      :concurrency: 20
+      queues: { critical: 5, default: 1 }
+      limits:
+        slow: 3
+      redis: { url: "redis://x", ssl_params: { verify_mode: 0 } }
+      strategy: pool
+      log_level: :warn
+    YAML
+    assert_equal "./app.rb", given.program
+    config = Jobs::Config.new.update(given.settings)
+    assert_equal [20, { "critical" => 5, "default" => 1 }, { "slow" => 3 }, :pool, "warn"],
+                 [config.concurrency, config.queues, config.limits, config.strategy, config.log_level]
+    assert_equal({ url: "redis://x", ssl_params: { verify_mode: 0 } }, config.redis)
+  end
+
+  def test_queues_as_a_list
+    assert_equal %w[a b], file("queues: [a, b]").settings["queues"]
+    assert_equal({ "a" => 2, "b" => 1 }, file("queues:\n  - [a, 2]\n  - b").settings["queues"])
+    assert_equal({ "a" => 2 }, file("queues: ['a,2']").settings["queues"])
+  end
+
+  def test_a_url_alone
+    assert_equal({ url: "redis://x" }, file("redis: redis://x").settings["redis"])
+  end
+
+  def test_sections
+    text = <<~YAML
+      concurrency: 1
+      timeout: 1
+      production:
+        concurrency: 2
+      test:
+    YAML
+    assert_equal({ "concurrency" => 1, "timeout" => 1 }, file(text).settings)
+    assert_equal({ "concurrency" => 2, "timeout" => 1 }, file(text, environment: "production").settings)
+    assert_equal({ "concurrency" => 1, "timeout" => 1 }, file(text, environment: "test").settings)
+  end
+
+  def test_erb
+    assert_equal({ "concurrency" => 42 }, file("concurrency: <%= 6 * 7 %>").settings)
+  end
+
+  def test_an_empty_file
+    assert_empty file("# nothing\n").settings
+  end
+
+  def test_files_that_make_no_sense
+    refused(/jobs\.yml has an unknown setting concurency; there are require, redis, .*beat/) { file("concurency: 1") }
+    refused(/unknown setting concurency/) { file("concurency:") }
+    refused(/unknown setting production: colour/) { file("production: { colour: red }") }
+    refused(/unknown setting logger/) { file("logger: x") }
+    refused(/jobs\.yml must have names and values/) { file("- a") }
+    refused(/jobs\.yml is no YAML: /) { file("a: [") }
+    refused(/jobs\.yml is no YAML: .*Date/) { file("timeout: 2026-11-22") }
+    refused(/jobs\.yml has ERB that raises RuntimeError: no/) { file("<% raise 'no' %>") }
+    refused(/jobs\.yml has ERB that raises SyntaxError/) { file("<% if %>") }
+    refused(/the configuration file cannot be read: No such file.*other\.yml/) { CLI::File.new(path("other.yml"), "test") }
+  end
+
+  def test_a_value_that_cannot_be
+    refused(/concurrency must be an integer, 1 or more, got "many"/) { Jobs::Config.new.update(file("concurrency: many").settings) }
+    refused(/redis must be a Hash/) { Jobs::Config.new.update(file("redis:").settings) }
+  end
+
+  # --- all of it ---
+
+  # What a process has printed, and its status.
+  def outcome_of(*words)
+    command = Command.new(*words, chdir: @folder)
+    [command.wait.exitstatus, command.lines.join]
+  ensure
+    command&.close
+  end
+
+  # In place of a worker it says what counts.
+  TELL = <<~'RUBY'
+    Ringspun::Jobs.configure { |config| config.concurrency = config.timeout = 20 }
+    Ringspun::Jobs::WorkerProcess.prepend(Module.new do
+      def run
+        puts %i[concurrency timeout dead_max retries].map { |name| Ringspun::Jobs.config.public_send(name) }.join(" "),
+             ENV["RAILS_ENV"]
+        exit 3
+      end
+    end)
+  RUBY
+
+  def test_the_command_line_comes_before_ruby_and_that_before_the_file
+    write("app.rb", TELL)
+    write("config/jobs.yml", "concurrency: 10\ntimeout: 10\ndead_max: 10\nrequire: app\ntest: { retries: 4 }")
+    assert_equal [3, "30 20 10 25\ndevelopment\n"], outcome_of("-c", "30")
+    assert_equal [3, "20 20 10 4\ntest\n"], outcome_of("-e", "test")
+    write("config/ringspun-jobs.yml", "dead_max: 5\nrequire: app")
+    assert_equal [3, "20 20 5 25\ndevelopment\n"], outcome_of
+  end
+
+  def test_a_folder_with_a_rails_app
+    write("config/environment.rb", TELL)
+    assert_equal [3, "20 20 10000 25\nproduction\n"], outcome_of("-e", "production")
+    assert_equal 3, outcome_of("-r", @folder).first
+  end
+
+  def test_a_library
+    assert_match(/\Aringspun-jobs: there is no file, folder or library nosuch\n\z/, outcome_of("-r", "nosuch").last)
+    assert_match(%r{has no config/environment\.rb; name the file}, outcome_of("-r", ".").last)
+    assert_match(/no program is given: name the one that has the jobs by -r/, outcome_of.last)
+  end
+
+  def test_a_mistake_is_one_line_and_status_64
+    write("app.rb", "")
+    { %w[--wat] => /invalid option: --wat/, %w[-r app.rb -c 0] => /concurrency must be an integer, 1 or more, got 0/,
+      %w[-r app.rb --redis http://x] => /redis is not as RedisClient takes it/,
+      %w[-r app.rb --log /nowhere/log] => %r{the log /nowhere/log cannot be opened},
+      %w[-r app.rb --log-format xml] => /log_format must be text or json, got "xml"/ }.each do |words, pattern|
+      status, text = outcome_of(*words)
+      assert_equal [64, 1], [status, text.lines.size], text
+      assert_match(/\Aringspun-jobs: #{pattern}/, text)
+    end
+  end
+
+  def test_what_the_program_raises_is_its_own
+    write("app.rb", "raise 'of the program'")
+    status, text = outcome_of("-r", "app.rb")
+    assert_equal 1, status
+    assert_match(/app\.rb:1:in .*of the program \(RuntimeError\)/, text)
+    write("app.rb", "require 'nosuch'")
+    assert_match(/cannot load such file -- nosuch/, outcome_of("-r", "app.rb").last)
+  end
+
+  # --- Rails ---
+
+  def test_each_job_is_a_unit_of_work_of_the_app
+    write("config/environment.rb", <<~'RUBY')
+      module ActiveSupport
+        IsolatedExecutionState = Struct.new(:isolation_level).new
+      end
+      module Rails
+        App = Struct.new(:executor)
+        EXECUTOR = Object.new.tap { |one| def one.wrap = "wrapped #{yield}" }
+        def self.application = @application ||= App.new(EXECUTOR)
+      end
+      Ringspun::Jobs::WorkerProcess.prepend(Module.new do
+        def run
+          puts Ringspun::Jobs.config.server_middleware.invoke(nil, {}, "default") { 5 }
+          puts ActiveSupport::IsolatedExecutionState.isolation_level
+          exit 3
+        end
+      end)
+    RUBY
+    assert_equal [3, "wrapped 5\nfiber\n"], outcome_of
+  end
+end
