@@ -155,6 +155,23 @@ module StorageSuite
     assert_nil storage.wait(NODE, "default", 0.01)
   end
 
+  # Each wait ends by itself after some seconds, the first one first.
+  def test_a_wait_that_is_ended_early
+    Ringspun.run do
+      others = parked { storage.wait(OTHER, "default", 60) }
+      mine = %w[a b].map { |queue| parked { storage.wait(NODE, queue, 60) } }
+      while mine.any?(&:alive?)
+        storage.rouse(NODE)
+        machine.yield
+      end
+      assert_equal [nil, nil], machine.await(*mine)
+      assert_predicate others, :alive?
+      push("a")
+      assert_equal %w[a], jids([others.await])
+      assert_nil storage.rouse("none such")
+    end
+  end
+
   def test_leases
     assert_equal [true, true], storage.extend([NODE, OTHER], 60)
     assert_equal [true], storage.extend([NODE], 60)

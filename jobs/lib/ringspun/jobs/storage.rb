@@ -106,6 +106,13 @@ module Ringspun
       # @since 0.1.0
       def wait(node, queue, seconds, connection: nil) = missing(:wait)
 
+      # Ends the waits of a node now, so that it need not wait until their time is over. One that has got something returns it.
+      # One that has not reached the storage yet goes on; call it again until all have ended.
+      #
+      # @return [nil]
+      # @since 0.1.0
+      def rouse(node, connection: nil) = missing(:rouse)
+
       # What a node has. When the answer to a {#fetch} or a {#wait} was lost, it may have got jobs that nobody runs: those that
       # are in here and that it does not know. The lost command may yet come late, so look again after some seconds.
       #

@@ -28,6 +28,8 @@ module Ringspun
 
       # Seconds that cancelled jobs have for their ensure blocks.
       GRACE_SECONDS = 5.0
+      # Seconds between tries to end waits at queues.
+      ROUSE_SECONDS = 0.01
       # Seconds that it may take to say goodbye.
       FAREWELL_SECONDS = 5.0
 
@@ -250,16 +252,30 @@ module Ringspun
       end
 
       def settle_down
+        return if @settling
+
+        @settling = true
         @fetcher.close
         @alone&.close
+        @scope.spin { end_waits }
+      end
+
+      def waiting? = @fetcher.waiting? || @alone&.waiting?
+
+      # One that is only on its way to the storage has to be told again.
+      def end_waits
+        while waiting?
+          @outage.attempt(:rouse) { @storage.rouse(@node) }
+          @machine.sleep(ROUSE_SECONDS)
+        end
       end
 
       def drain(scope)
         settle_down
         @draining = true
-        wait_until(@config.timeout) { @runs.empty? && !@fetcher.waiting? }
+        wait_until(@config.timeout) { @runs.empty? && !waiting? }
         running.each { |run| finish_early(run, :return) }
-        wait_until(GRACE_SECONDS) { @runs.empty? && !@fetcher.waiting? }
+        wait_until(GRACE_SECONDS) { @runs.empty? && !waiting? }
         @runs.each_key { |run| @log.event(:error, "does not end", jid: run.jid, class: run.class_name, queue: run.queue) }
         [@acker, @chores, @strays].each(&:close)
         @runs.empty? ? @beat.stop : scope.cancel

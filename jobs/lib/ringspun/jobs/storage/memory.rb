@@ -42,6 +42,7 @@ module Ringspun
           @announced = {}
           @signals = {}
           @waiting = Hash.new { |all, queue| all[queue] = [] }
+          @bells = {} # of those who wait => node
         end
 
         # @return [nil]
@@ -75,6 +76,7 @@ module Ringspun
         # (see Storage#wait)
         def wait(node, queue, seconds, connection: nil)
           bell = Channel.new(1) # whose time is the machine's, also where that is a simulated one
+          @bells[bell] = node
           give_up = now + seconds
           loop do
             fetched = synchronize do
@@ -85,10 +87,22 @@ module Ringspun
             return fetched if fetched
 
             left = give_up - now
-            break unless left.positive? && bell.pop(timeout: left)
+            break unless left.positive? && bell.pop(timeout: left) == :look
           end
         ensure
+          @bells.delete(bell)
           synchronize { @waiting[queue].delete(bell) }
+        end
+
+        # (see Storage#rouse)
+        def rouse(node, connection: nil)
+          bells = synchronize do
+            own = @bells.select { |_, waits| waits == node }.keys
+            @waiting.each_value { |waiting| waiting.reject! { |bell| own.include?(bell) } }
+            own
+          end
+          bells.each { |bell| bell.try_push(:enough) }
+          nil
         end
 
         # (see Storage#in_flight)
@@ -182,7 +196,7 @@ module Ringspun
         def line_up(queue, entry, front: false)
           entries = @queues[queue] ||= []
           front ? entries.push(entry) : entries.unshift(entry)
-          @waiting[queue].shift&.push(true)
+          @waiting[queue].shift&.push(:look)
         end
 
         # Into the queue that the entry names; false: it names none, for it is no job.

@@ -89,11 +89,23 @@ module Ringspun
           # As a whole and in one go with the move, so that there is no moment when the list has a job and nobody knows of it.
           register = Script.whole(Script[:register].command(@prefix, node, queue))
           move = ["BLMOVE", key("queue:#{queue}"), backup(node, queue), "RIGHT", "LEFT", seconds]
-          replies = use(connection, waits: true) { |one| one.exchange([register, move], blocking: seconds) }
+          # Who may not name itself cannot be roused, and waits all the same.
+          name = ["CLIENT", "SETNAME", waiter(node)]
+          replies = use(connection, waits: true) { |one| one.exchange([name, register, move], blocking: seconds) }.drop(1)
           return look(node, queue, seconds, connection) if replies.last.is_a?(FullError)
 
           entry = all(replies).last
           Fetched.new(queue, entry) if entry
+        end
+
+        # (see Storage#rouse)
+        def rouse(node, connection: nil)
+          use(connection) do |one|
+            clients = one.call("CLIENT", "LIST").lines.grep(/ cmd=blmove /)
+            ids = clients.filter_map { |client| client[/\Aid=(\d+)/, 1] if client.include?(" name=#{waiter(node)} ") }
+            one.exchange(ids.map { |id| ["CLIENT", "UNBLOCK", id] }) if ids.any?
+          end
+          nil
         end
 
         # (see Storage#in_flight)
@@ -132,6 +144,9 @@ module Ringspun
         end
 
         private
+
+        # A name of a connection has no blanks.
+        def waiter(node) = "ringspun:waits:#{node.gsub(/[^!-~]/, "_")}"
 
         def key(name) = "#{@prefix}#{name}"
 

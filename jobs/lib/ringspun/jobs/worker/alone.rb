@@ -40,6 +40,9 @@ module Ringspun
 
         def close = @closed = true
 
+        # @return [Boolean] whether a wait may bring one yet
+        def waiting? = @waits == true
+
         # In a strand of the run's own. May switch strands.
         #
         # @param performer [Performer]
@@ -65,10 +68,14 @@ module Ringspun
         private
 
         def wait
+          @waits = true
           fetched = @storage.wait(@worker.node, Storage::QUARANTINE, WAIT_SECONDS) or return
           return @worker.give_back(fetched) && nil if @closed || paused?
 
           @worker.start_alone(fetched)
+        ensure
+          @waits = false
+          @worker.wait_ended
         end
 
         def paused? = @outage.attempt(:paused) { @storage.paused.include?(Storage::QUARANTINE) }

@@ -1,0 +1,187 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require_relative "../support/redis_case"
+require_relative "../support/worked"
+
+# Workers on a real Redis, and on the computer's clock.
+class WorkerRedisTest < RedisCase
+  include Worked
+
+  def storage = @storage ||= open_storage({ path: redis_path })
+
+  def with_worker(**settings)
+    Ringspun.run do |machine|
+      @worker = new_worker(**settings)
+      @runner = machine.spin { worker.run }
+      begin
+        yield
+      ensure
+        worker.stop
+        @runner.join
+      end
+    end
+  end
+
+  def yield_slowly(what = "that", &) = yield_until(what) { sleep(0.005) && yield }
+
+  def until_done(jobs) = yield_until("all are done") { sleep(0.002) && worker.counts.values.sum == jobs }
+
+  # What a worker that has ended leaves there.
+  def assert_nothing_left
+    kept = %w[queues stat:processed stat:failed]
+    assert_empty call("KEYS", "*").reject { |key| kept.include?(key) || key.start_with?("stat:") || key == "dead" }
+  end
+
+  def test_thousands_of_jobs
+    seen = Hash.new(0)
+    on("note") { |number, _| seen[number] += 1 }
+    storage.push(Array.new(3000) { |number| Storage::Push.new(queue: "default", entry: entry("note", number)) })
+    with_worker(concurrency: 500) { until_done(3000) }
+    assert_equal (0...3000).to_h { |number| [number, 1] }, seen
+    assert_equal "3000", call("GET", "stat:processed")
+    assert_nothing_left
+  end
+
+  def test_one_after_the_other
+    seen = Ringspun::Queue.new
+    on("note") { |number, _| seen << number }
+    with_worker(queues: %w[default other]) do
+      20.times do |number|
+        push("note", number, queue: number.even? ? "default" : "other")
+        assert_equal number, seen.pop(timeout: 10)
+      end
+      until_done(20)
+    end
+    assert_nothing_left
+  end
+
+  def test_all_at_once
+    now = most = 0
+    gate = Ringspun::Condition.new
+    on("wait") do
+      most = [most, now += 1].max
+      now == 200 ? gate.broadcast : gate.wait(timeout: 20)
+    end
+    with_worker(concurrency: 200) do
+      200.times { push("wait") }
+      until_done(200)
+    end
+    assert_equal 200, most
+  end
+
+  def test_all_kinds_of_ends
+    on("fine") { nil }
+    on("fail") { raise "no" }
+    on("snooze") { |job| job.snooze(1000) }
+    with_worker do
+      push("fine")
+      push("fail", jid: "a1")
+      push("fail", retry: 0)
+      push("fail", retry: false)
+      push("snooze")
+      push_entry("nonsense")
+      until_done(6)
+    end
+    assert_equal({ done: 1, retry: 1, dead: 1, dropped: 1, snoozed: 1, malformed: 1 }, worker.counts)
+    assert_equal [1, 1, 2], %w[retry schedule dead].map { |set| call("ZCARD", set) }
+    retried = JSON.parse(call("ZRANGE", "retry", 0, 0).first)
+    assert_equal ["a1", 0, "RuntimeError", "no"], retried.values_at("jid", "retry_count", "error_class", "error_message")
+    assert_equal %w[5 4], [call("GET", "stat:processed"), call("GET", "stat:failed")]
+  end
+
+  def test_what_is_returned_stands_in_front_of_its_queue
+    on("sleep") { machine.sleep }
+    with_worker(timeout: 0.1, concurrency: 3) do
+      5.times { |number| push("sleep", jid: "a#{number}") }
+      yield_slowly { worker.running.size == 3 }
+    end
+    assert_equal %w[a0 a1 a2 a3 a4], storage.list("default", 0, 10).map { |one| JSON.parse(one)["jid"] }
+    assert_equal({ returned: 3 }, worker.counts)
+    call("DEL", "queue:default")
+    assert_nothing_left
+  end
+
+  def test_connections_that_are_cut
+    seen = Hash.new(0)
+    on("note") do |number, _|
+      sleep(0.005)
+      seen[number] += 1
+    end
+    near = storage
+    @storage = far
+    with_worker(concurrency: 20) do
+      15.times do |round|
+        near.push(Array.new(20) { |number| Storage::Push.new(queue: "default", entry: entry("note", (round * 20) + number)) })
+        sleep(0.02)
+        round.odd? ? proxy.swallow : proxy.cut
+        sleep(0.02)
+        proxy.cut
+      end
+      yield_slowly { seen.size == 300 && near.stats.values_at(:enqueued, :in_flight).sum.zero? }
+    end
+    assert_equal 300, seen.size # and each once, for no lease has run out
+    assert(seen.values.all? { |count| count == 1 }, seen.inspect)
+  end
+
+  def test_a_dead_process
+    on("note") { |_| nil }
+    dead = "dead:1:aa"
+    storage.extend([dead], 0.05)
+    push("note", jid: "a1")
+    storage.fetch(dead, ["default"], 1)
+    with_worker(queues: %w[other], options: { quarantine: Jobs::Quarantine.new }) { until_done(1) }
+    assert_equal({ done: 1 }, worker.counts)
+    assert_match(/jid=a1 .*taken over from a dead process/, lines.to_s)
+  end
+
+  def test_a_pill
+    on("die") { Process.kill(:KILL, Process.pid) }
+    on("note") { raise "alone" }
+    2.times { |number| push_entry(entry(number.zero? ? "die" : "note", jid: "a#{number}"), queue: Storage::QUARANTINE) }
+    with_worker(options: { quarantine: Jobs::Quarantine.new }) { until_done(4) }
+    assert_equal({ died: 2, dead: 1, retry: 1 }, worker.counts)
+    job = JSON.parse(call("ZRANGE", "dead", 0, -1).first)
+    assert_equal "a0", job["jid"]
+    assert_match(/SIGKILL.*3 times/, job["error_message"])
+    failed = JSON.parse(call("ZRANGE", "retry", 0, -1).first)
+    assert_equal %w[a1 RuntimeError alone], failed.values_at("jid", "error_class", "error_message")
+  end
+
+  # The job computes for longer than the lease lasts, and nobody takes it over.
+  def test_a_job_that_computes_does_not_cost_the_lease
+    taken = nil
+    on("compute") do
+      other = open_storage({ path: redis_path })
+      Fiber.blocking do # so that no strand has its turn
+        ends = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 3.5
+        nil until Process.clock_gettime(Process::CLOCK_MONOTONIC) > ends
+        taken = other.recover(10)
+      end
+    end
+    with_worker(lease: 3, beat: 0.1) do
+      push("compute")
+      until_done(1)
+    end
+    assert_equal [], taken
+    assert_equal({ done: 1 }, worker.counts)
+  end
+
+  def test_a_signal_ends_it
+    answer = ruby_child(<<~'RUBY', redis_path, env: { "RUBYLIB" => $LOAD_PATH.join(":") })
+      require "ringspun/jobs"
+      class Note
+        include Ringspun::Jobs::Job
+        def perform = Process.kill(:TERM, Process.pid)
+      end
+      storage = Ringspun::Jobs::Storage::Redis.new({ path: ARGV[0] })
+      storage.push([Ringspun::Jobs::Storage::Push.new(queue: "default", entry: '{"class":"Note","args":[],"jid":"a"}')])
+      worker = Ringspun::Jobs::Worker.new(Ringspun::Jobs::Config.new, storage: storage, logger: Logger.new(nil))
+      trap(:TERM) { worker.stop }
+      worker.run
+      p worker.counts
+    RUBY
+    assert_equal [{ done: 1 }.inspect, ""], [answer.out.chomp, answer.err]
+    assert_nothing_left
+  end
+end
