@@ -17,7 +17,7 @@ module Bench
 
     def run(table)
       result = Result.new(table)
-      @samples.times do |round|
+      table.samples(@samples).times do |round|
         turns(result).each { |row, contender| take(table, row, contender, round) }
       end
       result

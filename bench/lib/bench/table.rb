@@ -36,8 +36,8 @@ module Bench
   # Who runs: either `body`, a block called with a Meter and the sizes as keywords, or `program`, a C file of
   # bench/floor with `arguments` made from the sizes.
   #
-  # role is :floor (what no library can beat), :peer (what users have today), :subject, or :variant (ours in another form,
-  # which is no peer of itself).
+  # role is :floor (what no library can beat), :peer (what users have today), :subject, :variant (ours in another form, which is
+  # no peer of itself), or :reference (something that does less, and says what a number means).
   Contender = Data.define(:name, :role, :requires, :size, :body, :program, :arguments, :backend) do
     def floor? = role == :floor
     def peer? = role == :peer
@@ -53,7 +53,7 @@ module Bench
     # Where it is declared: what a child has to load.
     attr_reader :file
 
-    attr_reader :name, :title, :about, :contenders, :targets, :columns, :syscalls, :against_floor, :against_peer
+    attr_reader :name, :title, :about, :contenders, :targets, :columns, :syscalls, :against_floor, :against_peer, :form
 
     def self.declare(name, file, &declaration)
       new(name, file).tap { |table| Builder.new(table).instance_exec(&declaration) }
@@ -75,6 +75,7 @@ module Bench
       @against_floor = :total
       @against_peer = %i[real total]
       @bytes_written = nil
+      @form = :columns
     end
 
     def rows = @rows.empty? ? [Row.new(label: @name, size: {}, skipped: {}, quick: true)] : @rows
@@ -86,6 +87,9 @@ module Bench
     def narrowed(backends:, quick: false)
       dup.tap { |table| table.narrow(backends, quick) }
     end
+
+    # Benchee takes one long sample.
+    def samples(asked) = @form == :benchee ? 1 : asked
 
     def writes_files? = !@bytes_written.nil?
     def bytes_of(size) = @bytes_written.call(**size)
@@ -137,6 +141,9 @@ module Bench
       def against_floor(metric) = set(:against_floor, metric)
       def against_peer(*metrics) = set(:against_peer, metrics)
 
+      # How the terminal shows it; see TextReport::FORMS.
+      def form(name) = set(:form, name)
+
       # Each sample writes that many bytes to files; see Workspace.settle.
       def writes_files(&bytes) = set(:bytes_written, bytes)
 
@@ -173,6 +180,11 @@ module Bench
       # A part of ours without Ruby, in C as well.
       def variant(name, program, &arguments) = add(name:, role: :variant, program:, arguments:)
 
+      # Ours in a way that needs no backend to be chosen.
+      def beside(name, requires: nil, size: {}, &body) = add(name:, role: :variant, requires:, size:, body:)
+
+      def reference(name, requires: nil, size: {}, &body) = add(name:, role: :reference, requires:, size:, body:)
+
       def targets(*sentences) = set(:targets, sentences.map { |sentence| Target.parse(sentence) })
 
       private
@@ -189,7 +201,8 @@ module Bench
   ORDER = %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn beside_cpu parked
              echo armed accept files timers idle batch
              call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations
-             http tls tls_echo keep_alive pg lines idle_streams splice_forwarder].freeze
+             http tls tls_echo keep_alive pg lines idle_streams splice_forwarder
+             jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting].freeze
 
   @tables = []
 

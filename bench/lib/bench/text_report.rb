@@ -8,11 +8,15 @@ module Bench
     BACKENDS_IN_WORDS = { "uring" => "io_uring", "epoll" => "epoll",
                           "sqpoll" => "io_uring with a thread of the kernel's that submits" }.freeze
 
+    # What a table may have its rows shown in.
+    FORMS = { columns: :in_columns, benchee: :as_benchee }.freeze
+
     def initialize(out)
       @out = out
     end
 
     def opening(facts, options)
+      @facts = facts.to_h
       @out.puts "Ringspun bench"
       width = facts.to_h.keys.map(&:size).max
       facts.to_h.each { |name, value| @out.puts "  #{name.to_s.ljust(width)}  #{value}" }
@@ -28,8 +32,7 @@ module Bench
 
     def table(result)
       @out.puts "", "#{result.table.name}: #{result.table.title}", wrap(result.table.about)
-      columns = Columns.new(result.table)
-      result.rows.each { |row| row(result.table, row, columns) }
+      send(FORMS.fetch(result.table.form), result)
       @out.flush
     end
 
@@ -50,6 +53,15 @@ module Bench
 
     def backends(options)
       options.backends.map { |name| "`#{Bench.subject_on(name)}` is on #{BACKENDS_IN_WORDS.fetch(name)}" }.join(", ")
+    end
+
+    def in_columns(result)
+      columns = Columns.new(result.table)
+      result.rows.each { |row| row(result.table, row, columns) }
+    end
+
+    def as_benchee(result)
+      @out.puts "", BencheeForm.new(result, BencheeForm.system(@facts))
     end
 
     def row(table, row, columns)

@@ -1,0 +1,86 @@
+# frozen_string_literal: true
+
+require "bench/redis_server"
+
+module Bench
+  # Callers which enqueue one job after the other into a private Redis. All enqueue the same: HardJob, which bench/jobs has for
+  # each library under that name, with arguments that make an entry of 217 bytes in its form.
+  class Enqueuing
+    BYTES = 217
+
+    # What a time with fewer digits makes of it.
+    NEARLY = (BYTES - 4..BYTES + 4)
+
+    # `start` runs a block beside the others, `finish` awaits its value.
+    def initialize(server, start, finish)
+      @server = server
+      @start = start
+      @finish = finish.to_proc
+      @server.empty
+    end
+
+    # What each call took, in nanoseconds, where the region was `timed`.
+    attr_reader :times
+
+    # The region: so many callers for so long, each with one call after the other. Answers the proof.
+    def measure(meter, callers:, seconds:, bulk: 1, timed: false)
+      arguments = fitting_arguments
+      all = Array.new(bulk, arguments)
+      @times = []
+      call = bulk == 1 ? -> { HardJob.perform_async(*arguments) } : -> { HardJob.perform_bulk(all) }
+      calls = meter.measure { run(callers, seconds, timed ? -> { @times << nanoseconds(&call) } : call) }
+      meter.note(:p99, @times.sort![@times.size * 99 / 100] / 1e9) if timed
+      meter.operations = calls * bulk
+      proof(calls * bulk)
+    end
+
+    # Arguments that make an entry of the promised size, for which one is looked at.
+    def fitting_arguments(text = "")
+      arguments = [1_021, text, { "urgent" => true }]
+      return arguments unless text.empty?
+
+      HardJob.perform_async(*arguments)
+      text = "u" * (BYTES - entry_bytes)
+      @server.empty
+      fitting_arguments(text)
+    end
+
+    # Whether everything that was enqueued is there, and of the promised size.
+    def proof(count)
+      raise "an entry has #{entry_bytes} bytes" unless NEARLY.cover?(entry_bytes)
+
+      { lost: count - @server.ask("LLEN", "queue:default") }.tap { @server.empty }
+    end
+
+    private
+
+    def entry_bytes = @server.ask("LINDEX", "queue:default", 0).bytesize
+
+    def nanoseconds
+      began = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+      yield
+      Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - began
+    end
+
+    # How many calls all callers have made.
+    def run(callers, seconds, call)
+      over = false
+      clock = @start.call do
+        sleep(seconds)
+        over = true
+      end
+      started = Array.new(callers) do
+        @start.call do
+          calls = 0
+          until over
+            call.call
+            calls += 1
+          end
+          calls
+        end
+      end
+      @finish.call(clock)
+      started.sum(&@finish)
+    end
+  end
+end

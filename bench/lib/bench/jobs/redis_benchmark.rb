@@ -1,0 +1,35 @@
+# frozen_string_literal: true
+
+require "bench/enqueuing"
+
+module Bench
+  module Jobs
+    # Redis's own client for measuring: an event loop in C that makes nothing and reads nothing, one LPUSH to a call.
+    class RedisBenchmark
+      COLUMNS = %w[rps p99_latency_ms].freeze
+
+      def self.measure(meter, fsync:, callers:, jobs:)
+        server = RedisServer.start(fsync:)
+        server.empty
+        cpu = Process.times
+        rate, p99 = run(server, callers, jobs)
+        spent = Process.times
+        meter.take(user: spent.cutime - cpu.cutime, system: spent.cstime - cpu.cstime, real: jobs / rate)
+        meter.operations = jobs
+        meter.note(:p99, p99 / 1000)
+        { lost: jobs - server.ask("LLEN", "queue:default") }.tap { server.empty }
+      end
+
+      def self.run(server, callers, jobs)
+        command = [Servers.program("redis-benchmark"), "-p", server.port, "-c", callers, "-n", jobs, "--csv",
+                   "LPUSH", "queue:default", "x" * Enqueuing::BYTES].map(&:to_s)
+        out = IO.popen(command, err: File::NULL, &:read)
+        header, values = out.lines.grep(/\A"/).map { |line| line.chomp.delete('"').split(",") }
+        header.zip(values).to_h.values_at(*COLUMNS).map { |value| Float(value) }
+      rescue RuntimeError, Errno::ENOENT => error
+        raise Unavailable, error.message
+      end
+      private_class_method :run
+    end
+  end
+end

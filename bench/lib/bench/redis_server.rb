@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+require "socket"
+
+require File.join(Bench::ROOT, "runtime/test/support/servers")
+
+module Bench
+  # A private Redis on a TCP port of the loopback, as one elsewhere is reached; gone with the process that started it. The one
+  # table that is about it has every write on the disk before it is answered.
+  class RedisServer
+    FSYNC = { "no" => %w[--appendonly no], "always" => %w[--appendonly yes --appendfsync always] }.freeze
+
+    # Below the ports that the kernel gives to clients, so that none of them takes it before the server does.
+    PORTS = (12_000...30_000)
+
+    class << self
+      # @param fsync [String] "no" or "always"
+      def start(fsync: "no")
+        @started ||= {}
+        @started[fsync] ||= new(fsync)
+      end
+
+      def free_port
+        port = rand(PORTS)
+        TCPServer.new("127.0.0.1", port).close
+        port
+      rescue Errno::EADDRINUSE
+        retry
+      end
+    end
+
+    attr_reader :port
+
+    def initialize(fsync)
+      @port = self.class.free_port
+      Servers.start(:"bench-redis-#{fsync}") do |server|
+        server.run(Servers.program("redis-server"), "--port", @port.to_s, "--bind", "127.0.0.1", "--save", "",
+                   *FSYNC.fetch(fsync), "--dir", server.folder, signal: "TERM")
+      end
+    rescue RuntimeError => error
+      raise Unavailable, error.message
+    end
+
+    def url = "redis://127.0.0.1:#{@port}"
+
+    # Without any client library, so that none is warmed up by this. A text, a number, nil or an Array of them.
+    def ask(*command)
+      parts = command.map(&:to_s)
+      connection.write("*#{parts.size}\r\n", *parts.map { |part| "$#{part.bytesize}\r\n#{part}\r\n" })
+      answer
+    end
+
+    def empty = ask("FLUSHALL")
+
+    private
+
+    def connection = @connection ||= TCPSocket.new("127.0.0.1", @port)
+
+    def answer
+      line = connection.gets("\r\n", chomp: true)
+      case line[0]
+      when "+" then line[1..]
+      when ":" then Integer(line[1..])
+      when "*" then Array.new(Integer(line[1..])) { answer }
+      when "$" then line == "$-1" ? nil : connection.read(Integer(line[1..]) + 2)[0...-2]
+      else raise "redis-server says #{line}"
+      end
+    end
+  end
+end

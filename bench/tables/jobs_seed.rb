@@ -1,0 +1,42 @@
+# frozen_string_literal: true
+
+scenarios = { "default enqueuer" => :single, "named enqueuer" => :named_pool, "pool enqueuer" => :pool,
+              "group commit" => :group_commit }
+
+# What Benchee tells of the times that calls took.
+describe = lambda do |meter, times|
+  average = times.sum.fdiv(times.size)
+  deviation = Math.sqrt(times.sum { |time| (time - average)**2 } / times.size) / average
+  { average:, deviation:, median: times[times.size / 2], p99: times[times.size * 99 / 100] }.each do |name, value|
+    meter.note(name, value)
+  end
+end
+
+Bench.table "jobs_seed" do
+  title "Enqueuing jobs, as Exq measures it"
+  about "The scenarios of Exq's own comparison, and group commit: one connection for all, one of as many as there are cores by " \
+        "chance, the same checked out and returned, and whatever has come together at once. Callers are strands; Redis is " \
+        "private, over TCP, and emptied before and after each. `ips` is one caller's."
+  form :benchee
+  size seconds: 4.0
+  quick seconds: 0.3
+  warm_up seconds: 1.0
+  [1, 6, 12, 24, 48].each { |callers| row callers.to_s, callers:, quick: [1, 48].include?(callers) }
+  proof { |**| { lost: 0 } }
+  columns :rate, :cpu_ns
+  against_peer :real_ns
+
+  scenarios.each do |name, strategy|
+    beside name, requires: "bench/jobs/ringspun" do |meter, callers:, seconds:|
+      server = Bench::RedisServer.start
+      Bench::Jobs::Ringspun.connect(server, strategy:)
+      Ringspun.run do |machine|
+        enqueuing = Bench::Enqueuing.new(server, machine.method(:spin), :await)
+        enqueuing.measure(meter, callers:, seconds:, timed: true).tap do
+          describe.call(meter, enqueuing.times)
+          meter.note(:seconds, seconds)
+        end
+      end
+    end
+  end
+end
