@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "bench/enqueuing"
+
 # Connects, and enqueues by callers that `start` begins and `finish` awaits.
 enqueue = lambda do |meter, start, finish, library, fsync:, callers:, seconds:, bulk:, timed:, strategy: :group_commit, **|
   server = Bench::RedisServer.start(fsync:)
@@ -57,7 +59,6 @@ Bench.table "jobs_enqueue" do
   end
 
   floor("redis_push.c") do |jobs:, batch:, fsync:, **|
-    require "bench/enqueuing"
     [Bench::RedisServer.start(fsync:).port, fsync == "no" ? jobs * 20 : jobs, batch, Bench::Enqueuing::BYTES]
   end
 

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "bench/enqueuing"
+
 scenarios = { "default enqueuer" => :single, "named enqueuer" => :named_pool, "pool enqueuer" => :pool,
               "group commit" => :group_commit }
 

@@ -5,15 +5,18 @@ require_relative "test_helper"
 class BenchTest::TablesTest < Minitest::Test
   OF_CONCURRENT_PROCS = %w[call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations].freeze
 
+  OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting].freeze
+
   def test_all_tables_are_there_in_the_order_of_the_report
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn beside_cpu
                     parked echo armed accept files timers idle batch call_methods calls_awaiting wait_methods
-                    call_methods_waiting waiting_evaluations http tls tls_echo keep_alive pg lines idle_streams splice_forwarder],
+                    call_methods_waiting waiting_evaluations http tls tls_echo keep_alive pg lines idle_streams splice_forwarder
+                    jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting],
                  BenchTest.tables.map(&:name)
   end
 
   def test_every_table_has_all_contenders_and_says_what_it_does
-    (BenchTest.tables - of_concurrent_procs).each do |table|
+    (BenchTest.tables - of_concurrent_procs - of_jobs).each do |table|
       peers = table.name == "batch" ? [] : %w[threads async]
       peers << "io-stream" if %w[echo lines idle_streams].include?(table.name)
       peers << "eventmachine" if table.name == "echo"
@@ -36,9 +39,30 @@ class BenchTest::TablesTest < Minitest::Test
     end
   end
 
+  def test_jobs_are_beside_sidekiq_and_a_floor
+    ours = ["ringspun", "ringspun epoll"]
+    { "jobs_enqueue" => ["sidekiq", *ours, "single", "named pool", "pool", "plain threads", "redis-benchmark", "floor"],
+      "jobs_seed" => ["default enqueuer", "named enqueuer", "pool enqueuer", "group commit"],
+      "jobs_work" => ["sidekiq 5", "sidekiq 10", "sidekiq 25", *ours],
+      "jobs_calls" => ["sidekiq", *ours, "one by one"], "jobs_waiting" => [*ours, "bare fiber"] }.each do |name, contenders|
+      table = of_jobs.find { |candidate| candidate.name == name }
+      assert_equal contenders, table.contenders.map(&:name)
+      assert_equal contenders.grep(/\Asidekiq/), table.peers.map(&:name)
+      refute_empty table.about, name
+    end
+  end
+
+  def test_the_numbers_of_callers_are_those_of_the_seed
+    enqueue, seed = of_jobs.first(2)
+    assert_equal %w[1 6 12 24 48], seed.rows.map(&:label)
+    assert_equal [1, 6, 12, 24, 48], enqueue.rows.map { |row| row.size.fetch(:callers) }.first(5)
+    assert_equal 4.0, seed.size_of(seed.rows.first, seed.contenders.first).fetch(:seconds)
+    assert_equal 1.0, seed.warm_up_size({}).fetch(:seconds)
+  end
+
   def test_uring_promises_no_more_than_a_tenth_above_epoll_everywhere
     stricter = %w[armed accept]
-    BenchTest.tables.each do |table|
+    BenchTest.tables.reject { |table| table.name == "jobs_seed" }.each do |table|
       promise = /\A(?:total|cpu_ns) <= #{stricter.include?(table.name) ? 0.8 : 1.1} x ringspun epoll(?: at armed)?\z/
       assert_equal 1, table.targets.map(&:sentence).grep(promise).size, table.name
     end
@@ -46,7 +70,7 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_every_floor_but_that_of_a_free_timeout_exists
     without = BenchTest.tables.reject(&:floor).map(&:name)
-    assert_equal %w[timeout beside_cpu timers tls lines splice_forwarder], without
+    assert_equal %w[timeout beside_cpu timers tls lines splice_forwarder jobs_seed jobs_work], without
   end
 
   def test_the_promised_tables_show_system_calls
@@ -67,6 +91,7 @@ class BenchTest::TablesTest < Minitest::Test
 
   private
 
+  def of_jobs = BenchTest.tables.select { |table| OF_JOBS.include?(table.name) }
   def of_concurrent_procs = BenchTest.tables.select { |table| OF_CONCURRENT_PROCS.include?(table.name) }
 
   # Two at a time: most of it is the start of children.
@@ -92,6 +117,8 @@ class BenchTest::TablesTest < Minitest::Test
     "#{table.name} #{contender.name}: #{sample["failed"]}"
   end
 
-  # Spawning is warmed up at length; here it need not be.
-  def small(table) = table.name == "spawn" ? { count: 100 } : {}
+  # Spawning and the seed are warmed up at length; here they need not be. A worker is not warmed up at all.
+  SMALL = { "spawn" => { count: 100 }, "jobs_seed" => { seconds: 0.05 }, "jobs_work" => { jobs: 100 },
+            "jobs_calls" => { calls: 10 }, "jobs_waiting" => { jobs: 10 } }.freeze
+  def small(table) = SMALL.fetch(table.name, {})
 end

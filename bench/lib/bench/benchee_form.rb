@@ -1,10 +1,9 @@
 # frozen_string_literal: true
 
-require "open3"
-
 module Bench
   # The report of a table whose seed was measured with Benchee, in the words and columns of that: for each row a head with its
-  # settings, what a call takes, and by how much the others are slower than the fastest. `ips` is what one caller reaches, as there.
+  # settings, what a call takes, and by how much the others are slower than the fastest. As there, `ips` is what one caller
+  # reaches.
   #
   # Each sample has notes: average, median and p99 in nanoseconds, and deviation as a share of the average.
   class BencheeForm
@@ -19,7 +18,7 @@ module Bench
     # What measured it.
     def self.system(facts)
       { "Operating System" => facts[:kernel], "CPU Information" => facts[:cpu], "Number of Available Cores" => facts[:cores],
-        "Available memory" => memory, "Ruby" => RUBY_VERSION, "Redis" => redis }
+        "Available memory" => memory, "Ruby" => RUBY_VERSION, "Redis" => facts[:"redis-server"] }
     end
 
     def self.memory
@@ -29,12 +28,7 @@ module Bench
       "unknown"
     end
 
-    def self.redis
-      Open3.capture2e("redis-server", "--version").first[/v=(\S+)/, 1] || "unknown"
-    rescue Errno::ENOENT
-      "none"
-    end
-    private_class_method :memory, :redis
+    private_class_method :memory
 
     # @param system [Hash{String => Object}] what stands above the settings
     def initialize(result, system)
@@ -76,7 +70,8 @@ module Bench
       sample = row.samples(contender).find { |candidate| candidate.dig("notes", "average") }
       return unless sample && row.remark(contender).nil?
 
-      Scenario.new(name: contender.name, **sample["notes"].slice("average", "deviation", "median", "p99").transform_keys(&:to_sym))
+      numbers = sample["notes"].slice("average", "deviation", "median", "p99").transform_keys(&:to_sym)
+      Scenario.new(name: contender.name, **numbers)
     end
 
     def table(scenarios)
@@ -84,7 +79,8 @@ module Bench
       rate = unit(RATES, scenarios.map(&:ips))
       time = unit(TIMES, scenarios.map(&:average))
       lines = scenarios.map do |scenario|
-        cells = [in_unit(scenario.ips, RATES, rate), in_unit(scenario.average, TIMES, time), format("±%.2f%%", scenario.deviation * 100),
+        cells = [in_unit(scenario.ips, RATES, rate), in_unit(scenario.average, TIMES, time),
+                 format("±%.2f%%", scenario.deviation * 100),
                  in_unit(scenario.median, TIMES, time), in_unit(scenario.p99, TIMES, time)]
         justify(scenario.name, width, cells)
       end

@@ -64,7 +64,8 @@ module Bench
         eventmachine: version("eventmachine") { "#{EventMachine::VERSION}, #{EventMachine.library_type}" },
         # Before Ringspun, with which it does not go together.
         concurrently: version(File.join(ROOT, "bench/peers/concurrently")) { Concurrently::VERSION },
-        ringspun: version("ringspun") { Ringspun::VERSION }
+        ringspun: version("ringspun") { Ringspun::VERSION },
+        sidekiq: version("sidekiq") { Sidekiq::VERSION }
       }
     end
 

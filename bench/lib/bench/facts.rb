@@ -12,7 +12,7 @@ module Bench
 
     def to_h
       @to_h ||= { cpu:, cores: Etc.nprocessors, kernel: Etc.uname.values_at(:sysname, :release).join(" "),
-                  ruby: RUBY_DESCRIPTION, compiler:, **libraries,
+                  ruby: RUBY_DESCRIPTION, compiler:, **libraries, "redis-server": redis_server,
                   "vm.max_map_count": read("/proc/sys/vm/max_map_count"),
                   "files in": filesystem, "load average": load_average.join(" ") }
     end
@@ -35,6 +35,12 @@ module Bench
 
     def compiler
       Open3.capture2e(ENV.fetch("CC", "gcc"), "--version").first.lines.first.chomp
+    rescue Errno::ENOENT
+      "none"
+    end
+
+    def redis_server
+      Open3.capture2e("redis-server", "--version").first[/v=(\S+)/, 1] || "unknown"
     rescue Errno::ENOENT
       "none"
     end

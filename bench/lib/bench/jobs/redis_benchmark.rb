@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "bench/enqueuing"
-
 module Bench
   module Jobs
     # Redis's own client for measuring: an event loop in C that makes nothing and reads nothing, one LPUSH to a call.

@@ -1,16 +1,11 @@
 # frozen_string_literal: true
 
 require "etc"
+require "net/http"
 require "ringspun/jobs"
-require "bench/enqueuing"
 
-# The job that the tables of jobs enqueue and run, for Ringspun. In the program that enqueues and in the worker.
-class HardJob
-  include Ringspun::Jobs::Job
-
-  def perform(*)
-  end
-end
+JOB = Ringspun::Jobs::Job
+require "bench/jobs/classes"
 
 module Bench
   module Jobs

@@ -1,0 +1,34 @@
+# frozen_string_literal: true
+
+require "bench/jobs/tally"
+
+# The jobs of the tables, for the library whose module JOB is: what is enqueued, and what the workers run.
+
+# Does nothing.
+class HardJob
+  include JOB
+
+  def perform(*) = Bench::Jobs::Tally.done
+end
+
+# Asks a server that takes its time.
+class CallJob
+  include JOB
+
+  def perform(port)
+    Bench::Jobs::Tally.begun
+    raise "a wrong answer" unless Net::HTTP.get("127.0.0.1", "/", port) == "hello"
+
+    Bench::Jobs::Tally.done
+  end
+end
+
+# Waits until its process ends.
+class SleepJob
+  include JOB
+
+  def perform
+    Bench::Jobs::Tally.begun
+    sleep
+  end
+end
