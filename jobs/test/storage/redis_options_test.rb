@@ -131,9 +131,13 @@ class RedisOptionsTest < RedisCase
     end
   end
 
-  # Another driver would wait outside of the machine.
-  def test_the_driver_is_ours
-    one = open_storage({ path: redis_path, driver: :hiredis, reconnect_attempts: 5 })
-    assert_nil one.push([push_of])
+  # Another driver would wait outside of the machine, and what is not ours would be sent twice.
+  def test_some_options_are_ours
+    one = open_storage({ url: proxy.url, driver: :hiredis, reconnect_attempts: 5, protocol: 2 })
+    assert_nil one.push([push_of(at: 5)])
+    assert_equal [[JOB, 5.0]], one.scan(:schedule, 0, 1)
+    proxy.swallow
+    assert_raises(Jobs::UnknownOutcomeError) { one.push([push_of]) }
+    assert_equal 1, call("LLEN", "queue:default")
   end
 end

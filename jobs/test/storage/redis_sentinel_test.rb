@@ -5,6 +5,8 @@ require_relative "../support/redis_case"
 
 # A master that changes.
 class RedisSentinelTest < RedisCase
+  include AnyBackend
+
   # Says who the master is.
   class Sentinel
     attr_reader :port, :asked

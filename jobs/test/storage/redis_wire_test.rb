@@ -5,6 +5,8 @@ require_relative "../support/redis_case"
 
 # What stands in Redis, as Sidekiq and Exq read and write it.
 class RedisWireTest < RedisCase
+  include AnyBackend
+
   def push(...) = storage.push([push_of(...)])
 
   def fetch = storage.fetch(NODE, ["default"], 10).first

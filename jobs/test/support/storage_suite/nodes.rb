@@ -86,6 +86,23 @@ module StorageSuite
       assert_equal [[entry("pill")], %w[neighbour]], [storage.scan(:dead, 0, 9).map(&:first), jids(quarantine)]
     end
 
+    # One that holds its lock until it has succeeded or is dead, one that holds it longer, one whose lock is another's, and one
+    # without.
+    def test_a_job_that_is_dead_gives_its_lock_back
+      push("other", lock: "t other", lock_seconds: 60)
+      jobs = { "success" => %w[success success], "expiry" => %w[expiry expiry], "thief" => %w[other success], "none" => [] }
+      storage.push(jobs.map do |jid, (token, till)|
+        text = JSON.generate("class" => "Work", "args" => [], "jid" => jid, "unique_token" => token && "t #{token}",
+                             "unique_until" => till)
+        lock = "t #{token}" if token == jid
+        Storage::Push.new(queue: Storage::QUARANTINE, entry: text, jid: jid, lock: lock, lock_seconds: 60)
+      end)
+      fetch(queues: [Storage::QUARANTINE])
+      die(NODE)
+      assert_equal [:dead] * 4, storage.recover(100, deaths: 0).map(&:to)
+      assert_equal [nil, "expiry", "other"], %w[success expiry other].map { |token| storage.lock("t #{token}", "heir", 60) }
+    end
+
     def test_only_runs_without_an_end_count
       storage.extend([NODE], 60)
       fetched = in_quarantine("a").first

@@ -39,7 +39,12 @@ module Ringspun
         include Nodes
         include Mending
 
-        # @param options [Hash] what RedisClient.config takes, or, with :sentinels, RedisClient.sentinel
+        # Options that nobody else decides: we know ourselves what may be sent again, and the answers of protocol 3.
+        OURS = { driver: Driver, command_builder: Driver::AsTheyAre, protocol: 3, reconnect_attempts: 0 }.freeze
+        private_constant :OURS
+
+        # @param options [Hash] what RedisClient.config takes, or, with :sentinels, RedisClient.sentinel; what it says of the
+        #   driver, the protocol and reconnecting is passed over
         # @param namespace [String] see {Config#namespace}
         # @param milliseconds [Boolean] see {Config#milliseconds}
         # @raise [ConfigError]
@@ -49,6 +54,7 @@ module Ringspun
           @prefix = namespace.empty? ? "" : "#{namespace}:"
           @milliseconds = milliseconds
           @config = client_config(options)
+          @leased = {} # the nodes whose leases it has extended
           @pool = Pool.new(CONNECTIONS) { connect }
         end
 
@@ -179,9 +185,7 @@ module Ringspun
         end
 
         def client_config(options)
-          @leased = {}
-          options = { timeout: TIMEOUT, **options.transform_keys(&:to_sym), driver: Driver,
-                      command_builder: Driver::AsTheyAre, reconnect_attempts: 0 }
+          options = { timeout: TIMEOUT, **options.transform_keys(&:to_sym), **OURS }
           return ::RedisClient.sentinel(**options) if options.key?(:sentinels)
 
           options[:url] ||= ENV["REDIS_URL"] unless options.key?(:host) || options.key?(:path) || !ENV["REDIS_URL"]

@@ -102,6 +102,7 @@ module Ringspun
             elsif queue == QUARANTINE && @alone[jid] >= deaths
               @sets[:dead][entry] = now
               forget_runs(jid)
+              release(job["unique_token"], jid) unless job["unique_until"] == "expiry"
               :dead
             else
               @recovered[jid] += 1 if queue != QUARANTINE

@@ -9,6 +9,13 @@ local recovered, gone = ns .. 'ringspun:recovered', ns .. 'ringspun:gone'
 local moved = {}
 redis.call('HDEL', gone, '') -- see fetch.lua
 
+-- The lock of a job that will not run any more, unless it is to stay until its end.
+local function release(job)
+  local token = job['unique_token']
+  if type(token) ~= 'string' or job['unique_until'] == 'expiry' then return end
+  if redis.call('GET', ns .. 'unique:' .. token) == job['jid'] then redis.call('DEL', ns .. 'unique:' .. token) end
+end
+
 local function put(queue, entry)
   local job = job_of(entry)
   if not job then
@@ -21,6 +28,7 @@ local function put(queue, entry)
     redis.call('ZADD', ns .. 'dead', score, entry)
     redis.call('HDEL', alone, jid)
     redis.call('HDEL', recovered, jid)
+    release(job)
     return 'dead'
   end
   if queue ~= quarantine then redis.call('HINCRBY', recovered, jid, 1) end
