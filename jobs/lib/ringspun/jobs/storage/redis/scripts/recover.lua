@@ -59,6 +59,7 @@ local function forget(node)
   if now * 1000 - since < stays then return end
   redis.call('SREM', nodes, node)
   redis.call('SREM', ns .. 'processes', node)
+  if ns == '' then redis.call('SREM', ':processes', node) end -- see announce.lua
   redis.call('DEL', ns .. 'ringspun:lists:' .. node)
   redis.call('HDEL', gone, node)
 end
