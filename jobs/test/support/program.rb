@@ -36,8 +36,6 @@ class Program
   def log = File.read(@log)
 
   def signal(name) = Process.kill(name, @pid)
-  def freeze_it = signal(:STOP)
-  def thaw = signal(:CONT)
 
   def running? = @status.nil? && (@status = Process.wait2(@pid, Process::WNOHANG)&.last).nil?
 

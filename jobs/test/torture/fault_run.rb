@@ -1,0 +1,380 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "json"
+require "open3"
+require "redis-client"
+require "support/aof_redis"
+require "support/program"
+require "support/proxy"
+require "torture/ledger"
+
+# Workers and producers in processes of their own, on one Redis behind one proxy, while a seed decides what goes wrong. Then
+# nothing goes wrong any more, all that was accepted must have been done, and nothing may be left over.
+class FaultRun
+  WORKERS = 3
+  PRODUCERS = 2
+  PILLS = 2
+  # Without any progress for so long, it hangs.
+  PATIENCE_SECONDS = 40
+  LEASE_SECONDS = 2
+
+  # How often each fault comes, of a hundred.
+  FAULTS = {
+    kill_worker: 16, end_worker: 6, freeze_worker: 10, restart_redis: 8, cut_some: 16, cut_all: 6, swallow_some: 14,
+    delay_a_little: 8, delay_long: 2, refuse: 4, spoil: 10
+  }.freeze
+
+  # No job, and each of them something else. Each has a word of its own, by which it is known again.
+  MALFORMED = [
+    "no JSON %s", '["%s"]', '{"class":"FaultJob","jid":"%s","queue":"a"}', '{"class":7,"args":[],"jid":"%s","queue":"a"}',
+    '{"class":"FaultJob","args":"%s","jid":"x","queue":"a"}', '{"args":[],"jid":"%s"}', "%s\xff",
+    '{"class":"FaultJob","args":["%s"', '"%s"', '{"class":"FaultJob","args":[],"queue":"a","jid":["%s"]}', "\n%s\0"
+  ].freeze
+  LISTS = %w[queue:a queue:b queue:narrow].freeze
+  SETS = %w[schedule retry].freeze
+
+  attr_reader :seed, :ledger, :counts
+
+  def initialize(seconds:, seed: Random.new_seed % 1_000_000, tick: -> {})
+    @seconds = seconds
+    @seed = seed
+    @tick = tick
+    @random = Random.new(seed)
+    @folder = Dir.mktmpdir("ringspun-faults-")
+    FileUtils.mkdir_p(File.join(@folder, "marks"))
+    @ledger = Ledger.new(File.join(@folder, "ledger"))
+    @counts = Hash.new(0)
+    @marks = []
+    @pills = []
+    @problems = []
+    @producers = {}
+    @workers = {}
+  end
+
+  def self.clock
+    @clock ||= File.join(Dir.mktmpdir, "clock.so").tap do |library|
+      at_exit { FileUtils.rm_rf(File.dirname(library)) }
+      output, status = Open3.capture2e(RbConfig::CONFIG["CC"].split.first, "-Wall", "-Werror", "-shared", "-fPIC", "-o", library,
+                                       File.join(__dir__, "clock.c"), "-ldl")
+      raise output unless status.success?
+    end
+  end
+
+  # @return [Array<String>] what was wrong
+  def run
+    start
+    break_things
+    heal
+    drain
+    stop_workers
+    judge
+    @problems
+  ensure
+    close
+  end
+
+  def to_s
+    told = @counts.map { |what, count| "#{count} #{what}" }.join(", ")
+    "fault run, seed #{@seed}: #{told}"
+  end
+
+  private
+
+  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+  def redis
+    @redis ||= RedisClient.new(path: @server.path, timeout: 20, reconnect_attempts: 3)
+  end
+
+  # For who looks for a bug.
+  def trace(what)
+    return unless ENV["FAULT_TRACE"]
+
+    @began ||= now
+    warn format("%8.3f %s", now - @began, what)
+  end
+
+  # --- processes ---
+
+  def start
+    @server = AofRedis.new
+    @proxy = Proxy.new { @server.connect }
+    WORKERS.times { |number| start_worker(number) }
+    PRODUCERS.times do |number|
+      # The clock of one producer and of one worker is wrong by an hour.
+      @producers[number] = program(File.join(__dir__, "producer.rb"), "p#{number}-", (@seed + number).to_s,
+                                   shift: number.zero? ? 3600 : 0)
+    end
+  end
+
+  # The last one is of several processes.
+  def start_worker(number)
+    options = number == WORKERS - 1 ? %w[--processes 2] : []
+    @workers[number] = program(File.join(Program::ROOT, "jobs/exe/ringspun-jobs"), "-r", File.join(__dir__, "app.rb"), *options,
+                               shift: number.zero? ? -3600 : 0)
+  end
+
+  def program(path, *arguments, shift: 0)
+    env = { "REDIS_URL" => @proxy.url, "FAULT_FOLDER" => @folder, "RUBYOPT" => nil }
+    env.update("LD_PRELOAD" => self.class.clock, "CLOCK_SHIFT_SECONDS" => shift.to_s) unless shift.zero?
+    Program.new(env) { [RbConfig.ruby, "-w", *Program::LOAD_PATH, path, *arguments] }
+  end
+
+  # A worker's own process and those of its children.
+  def family(worker)
+    [worker.pid, *File.read("/proc/#{worker.pid}/task/#{worker.pid}/children").split.map(&:to_i)]
+  rescue SystemCallError
+    [worker.pid]
+  end
+
+  # A pill ends its worker, and a worker's end must have no other reason that is not ours.
+  def replace_the_dead
+    @workers.each do |number, worker|
+      next if worker.running?
+
+      unless worker.status.signaled? && worker.status.termsig == Signal.list["KILL"] && @pills.any?
+        @problems << "a worker ended by itself: #{worker.status}\n#{worker.log}"
+      end
+      @counts["workers ended by pills"] += 1
+      worker.close
+      start_worker(number)
+    end
+    @producers.each_value do |producer|
+      @problems << "a producer ended by itself: #{producer.status}\n#{producer.log}" unless producer.running?
+    end
+  end
+
+  # --- what goes wrong ---
+
+  def break_things
+    pills = Array.new(PILLS) { @random.rand * @seconds * 0.6 }.sort
+    began = now
+    until now - began > @seconds
+      plant_pill if pills.any? && now - began > pills.first && pills.shift
+      replace_the_dead
+      fault = choice
+      trace(fault)
+      send(fault)
+      @tick.call
+      sleep @random.rand * 0.4 # the faults' own pace
+    end
+    @counts["seconds"] = @seconds
+  end
+
+  def choice
+    number = @random.rand(100)
+    FAULTS.find { |_, share| (number -= share).negative? }.first
+  end
+
+  def some_worker = @workers.to_a[@random.rand(@workers.size)]
+
+  # Of one that is of several processes any of them.
+  def kill_worker
+    number, worker = some_worker
+    family = family(worker)
+    victim = family[@random.rand(family.size)]
+    Process.kill(:KILL, victim)
+    # What it has done just before it may not have told Redis yet.
+    @ledger.fault("kill", pids: victim == worker.pid ? family : [victim], began: now - 2, ended: now + 1)
+    @counts["kills"] += 1
+    return unless victim == worker.pid
+
+    worker.wait
+    worker.close
+    start_worker(number)
+  rescue Errno::ESRCH # it was quicker
+    nil
+  end
+
+  def end_worker
+    number, worker = some_worker
+    @ledger.fault("end", pids: family(worker), ended: now + 10)
+    stop_worker(worker)
+    @counts["ends"] += 1
+    worker.close
+    start_worker(number)
+  end
+
+  def freeze_worker
+    family = family(some_worker.last)
+    victim = family[@random.rand(family.size)]
+    began = now
+    Process.kill(:STOP, victim)
+    sleep LEASE_SECONDS * (0.5 + @random.rand)
+    Process.kill(:CONT, victim)
+    @ledger.fault("freeze", pids: victim == family.first ? family : [victim], began: began - 1, ended: now + 1)
+    @counts["freezes"] += 1
+  rescue Errno::ESRCH
+    nil
+  end
+
+  def everywhere(what)
+    began = now
+    yield
+    @counts[what] += 1
+    @ledger.fault(what, began: began - 1, ended: now + 2)
+  end
+
+  def restart_redis
+    everywhere("restarts") do
+      @server.kill
+      sleep @random.rand * 0.5
+      @server.start
+    end
+  end
+
+  def cut_some = everywhere("cuts") { @proxy.cut { @random.rand < 0.3 } }
+  def cut_all = everywhere("cuts of all") { @proxy.cut }
+  def swallow_some = everywhere("lost answers") { @counts["answers lost"] += @proxy.swallow { @random.rand < 0.3 } }
+
+  def delay_a_little = delay(0.02 + @random.rand * 0.1, 0.5)
+  def delay_long = delay(LEASE_SECONDS * 1.2, LEASE_SECONDS * 1.3)
+
+  def delay(seconds, duration)
+    everywhere("delays") do
+      @proxy.delay = seconds
+      sleep duration
+      @proxy.delay = 0
+    end
+  end
+
+  def refuse
+    everywhere("refusals") do
+      @proxy.refusing = true
+      @proxy.cut
+      sleep @random.rand * 0.5
+      @proxy.refusing = false
+    end
+  end
+
+  # --- what is put in by hand ---
+
+  # One into every list and set.
+  def spoil
+    LISTS.each { |list| redis.call(@random.rand < 0.5 ? "LPUSH" : "RPUSH", list, malformed) }
+    redis.call("SADD", "queues", "a", "b", "narrow")
+    SETS.each { |set| redis.call("ZADD", set, @random.rand < 0.5 ? 0 : Time.now.to_f + @random.rand, malformed) }
+  end
+
+  def malformed
+    mark = "malformed-#{@marks.size}-"
+    @marks << mark
+    @counts["malformed"] += 1
+    format(MALFORMED[@random.rand(MALFORMED.size)].b, mark)
+  end
+
+  def plant_pill
+    id = "pill#{@pills.size}"
+    @pills << id
+    redis.call("LPUSH", "queue:a", JSON.generate("class" => "FaultJob", "args" => [id, "pill"], "queue" => "a", "retry" => true,
+                                                 "jid" => id, "created_at" => Time.now.to_f))
+    redis.call("SADD", "queues", "a")
+  end
+
+  # --- the end ---
+
+  def heal
+    @counts["faults"] = @ledger.faults.size
+    @producers.each_value do |producer|
+      status = producer.stop
+      @problems << "a producer did not end well: #{status}\n#{producer.log}" unless status.success?
+      producer.close
+    end
+    @producers.clear
+  end
+
+  def drain
+    state = nil
+    since = now
+    until drained?
+      replace_the_dead
+      @tick.call
+      changed = [left, @ledger.size]
+      if changed != state
+        since = now
+        trace("left: #{left.reject { |_, size| size.zero? }}")
+      end
+      state = changed
+      if now - since > PATIENCE_SECONDS
+        @problems << "it does not drain: #{left}\n#{@workers.values.map(&:log).join("\n---\n")}"
+        return
+      end
+      sleep 0.05
+    end
+  end
+
+  def drained? = left.values.sum.zero?
+
+  def left
+    lists = redis.call("KEYS", "queue:*").to_h { |key| [key, redis.call("LLEN", key)] }
+    SETS.each { |set| lists[set] = redis.call("ZCARD", set) }
+    lists
+  end
+
+  def stop_workers = @workers.each_value { |worker| stop_worker(worker) }
+
+  def stop_worker(worker)
+    status = worker.stop
+    return if status.success? || worker.log.empty? # it was not a worker yet, and knew nothing of signals
+
+    @problems << "a worker did not end well: #{status}\n#{worker.log}"
+  end
+
+  def judge
+    @ledger.read
+    outcomes = @ledger.outcomes
+    judge_jobs(outcomes)
+    judge_dead
+    judge_keys
+    %i[accepted unknown refused failed].each { |outcome| @counts[outcome] = outcomes[outcome].size }
+    @counts["unknown that ran"] = outcomes[:unknown].uniq.count { |id| @ledger.done?(id) }
+    @counts["runs"] = @ledger.runs.values.sum(&:size)
+    @counts["jobs run more than once"] = @ledger.doubled.size
+  end
+
+  def problem(what, which)
+    @problems << "#{what}: #{which.size}, such as #{which.first(5).inspect}" if which.any?
+  end
+
+  def judge_jobs(outcomes)
+    problem("accepted and never done", outcomes[:accepted].reject { |id| @ledger.kinds[id] == "doomed" || @ledger.done?(id) })
+    # A unique one is pushed until there is an answer.
+    refused = outcomes[:refused].reject { |id| @ledger.kinds[id] == "unique" }
+    problem("never sent, as its producer was told, and run", refused.select { |id| @ledger.runs.key?(id) })
+    problem("enqueued with an error that should not be", outcomes[:failed])
+    problem("run twice without a reason", @ledger.unexplained)
+  end
+
+  def judge_dead
+    dead = redis.call("ZRANGE", "dead", 0, -1)
+    @counts["dead"] = dead.size
+    rest = dead.dup
+    doomed = @ledger.outcomes[:accepted].select { |id| @ledger.kinds[id] == "doomed" }
+    (@marks + (@pills + doomed).map { |id| "\"#{id}\"" }).each do |mark|
+      found = rest.select { |entry| entry.b.include?(mark) || entry.b.include?(mark.gsub('"', '\"')) }
+      @problems << "#{mark} is #{found.size} times among the dead" unless found.size == 1
+      rest -= found
+    end
+    unsure = @ledger.outcomes[:unknown].map { |id| "\"#{id}\"" }
+    problem("dead without a reason", rest.reject { |entry| unsure.any? { |id| entry.include?(id) } })
+  end
+
+  # Dead nodes are forgotten when nothing of theirs can be on its way any more, which we know. What else is left may only be there
+  # for a time.
+  def judge_keys
+    storage = Ringspun::Jobs::Storage::Redis.new({ path: @server.path })
+    2.times { storage.recover(100, forget: 0) }
+    storage.close
+    keys = redis.call("KEYS", "*").select { |key| redis.call("PTTL", key) == -1 }
+    problem("keys left over", keys.grep_v(/\Astat:(processed|failed)\z/) - %w[queues dead])
+  end
+
+  def close
+    [*@producers.values, *@workers.values].each(&:close)
+    @redis&.close
+    @proxy&.close
+    @server&.close
+    FileUtils.rm_rf(@folder)
+  end
+end

@@ -1,0 +1,20 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require "torture/fault_run"
+
+# A short fault run. `rake jobs:torture` is the long one; SEED=n has the same faults in the same order.
+class FaultRunTest < Minitest::Test
+  include AnyBackend
+
+  SECONDS = Integer(ENV.fetch("RINGSPUN_TORTURE_SECONDS", "8"))
+
+  def test_nothing_is_lost_and_nothing_is_left
+    # It has patience of its own with each of its steps.
+    tick = -> { Watchdog.watch("#{self.class}##{name}") }
+    run = FaultRun.new(seconds: SECONDS, seed: Integer(ENV.fetch("SEED", rand(1_000_000).to_s)), tick:)
+    problems = run.run
+    puts run
+    assert_empty problems, "#{run}; SEED=#{run.seed} begins with the same faults\n#{problems.join("\n")}"
+  end
+end
