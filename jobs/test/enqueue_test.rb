@@ -68,6 +68,13 @@ class EnqueueTest < Minitest::Test
     assert_equal ["slow", false, ["b"], [7]], jobs("slow").first.values_at("queue", "retry", "tags", "args")
   end
 
+  def test_what_is_for_failures
+    Mail.set(retry_queue: :low, retry_for: 3600, dead: false, backtrace: 5).perform_async
+    assert_equal ["low", 3600, false, 5], jobs("mail").last.values_at("retry_queue", "retry_for", "dead", "backtrace")
+    Mail.set(tags: [], dead: true, backtrace: false).perform_async
+    assert_equal %w[args class created_at enqueued_at jid queue retry], jobs("mail").last.keys.sort
+  end
+
   def test_options_that_change_later_hold
     job_class = Class.new(HardWorker) { def self.name = "Changing" }
     job_class.perform_async

@@ -70,8 +70,10 @@ module Ringspun
       end
 
       def extras
-        extras = {}
-        extras["tags"] = @options[:tags] if @options[:tags]&.any?
+        extras = { "retry_queue" => @options[:retry_queue], "retry_for" => @options[:retry_for],
+                   "backtrace" => @options[:backtrace], "tags" => @options[:tags] }
+        extras.delete_if { |_name, value| !value || value == [] }
+        extras["dead"] = false if @options[:dead] == false
         return extras unless @unique
 
         extras["unique_for"] = @options[:unique_for]

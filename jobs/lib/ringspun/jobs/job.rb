@@ -26,6 +26,10 @@ module Ringspun
         # @param queue [String, Symbol] by itself "default"
         # @param retry [Boolean, Integer] whether a job that fails is tried again, or how often; by itself true, which is
         #   {Config#retries} times
+        # @param retry_queue [String, Symbol] into which it then goes; by itself the same
+        # @param retry_for [Numeric] seconds after its first failure from when on it is not tried again
+        # @param dead [Boolean] whether a job that is not tried again is kept among the dead; by itself true
+        # @param backtrace [Boolean, Integer] whether a job that has failed keeps the error's backtrace, or how many lines of it
         # @param unique_for [Numeric, nil] seconds for which no second job with the same arguments may be in the same queue
         # @param unique_until [Symbol, String] what ends that earlier: :success, :start, or only :expiry
         # @param tags [Array<String>] what dashboards show beside the job
@@ -49,7 +53,8 @@ module Ringspun
         # @yieldparam count [Integer] how many times it had been tried again before
         # @yieldparam error [Exception]
         # @yieldparam job [Hash] with String keys
-        # @yieldreturn [Numeric, nil] seconds; nil: as by itself
+        # @yieldreturn [Numeric, Symbol, nil] seconds; :dead, and it is not tried again; :discard, and it is forgotten; nil: as by
+        #   itself
         # @return [Proc, nil] without a block: what was said, here or in what this inherits from
         # @since 0.1.0
         def retry_in(&block)
@@ -108,11 +113,8 @@ module Ringspun
         #
         #   Mail.set(queue: "slow", in: 60).perform_async("a@example.org", "Hello")
         #
-        # @option options [String, Symbol] :queue see {#job_options}, as for the next four
-        # @option options [Boolean, Integer] :retry
-        # @option options [Numeric, nil] :unique_for
-        # @option options [Symbol, String] :unique_until
-        # @option options [Array<String>] :tags
+        # It takes what {#job_options} takes, and:
+        #
         # @option options [String] :unique_token what jobs have in common that may not be there twice; by itself their class,
         #   queue and arguments
         # @option options [Numeric] :in seconds, as {#perform_in}

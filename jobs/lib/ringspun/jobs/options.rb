@@ -55,17 +55,25 @@ module Ringspun
       end
 
       # nil takes away what the class says.
-      def unique_for(name, value)
-        return if value.nil?
-
-        number = number_of(value)
-        return refuse(name, value, "a positive number of seconds, or nil") unless number&.finite? && number.positive?
-
-        value.is_a?(Integer) ? value : number
-      end
+      def unique_for(name, value) = value.nil? ? nil : span(name, value)
 
       def unique_until(name, value)
         UNTIL.include?(value.to_s) ? value.to_s.freeze : refuse(name, value, "one of #{UNTIL.join(", ")}")
+      end
+
+      def flag(name, value) = [true, false].include?(value) ? value : refuse(name, value, "true or false")
+
+      def lines(name, value)
+        return value if [true, false].include?(value) || (value.is_a?(Integer) && value.positive?)
+
+        refuse(name, value, "true, false or how many lines")
+      end
+
+      def span(name, value)
+        number = number_of(value)
+        return refuse(name, value, "a positive number of seconds") unless number&.finite? && number.positive?
+
+        value.is_a?(Integer) ? value : number
       end
 
       def text(name, value) = value.is_a?(String) && !value.empty? ? value : refuse(name, value, "a String")
@@ -85,7 +93,8 @@ module Ringspun
       end
 
       # For a class.
-      CLASS = { queue: :queue, retry: :retries, unique_for: :unique_for, unique_until: :unique_until, tags: :texts }.freeze
+      CLASS = { queue: :queue, retry: :retries, retry_queue: :queue, retry_for: :span, dead: :flag, backtrace: :lines,
+                unique_for: :unique_for, unique_until: :unique_until, tags: :texts }.freeze
       # For a job.
       ALL = { **CLASS, unique_token: :text, in: :seconds, at: :time }.freeze
       DEFAULTS = { queue: "default", retry: true }.freeze

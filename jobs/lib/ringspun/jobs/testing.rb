@@ -1,0 +1,237 @@
+# frozen_string_literal: true
+
+require "ringspun/jobs"
+
+module Ringspun
+  module Jobs
+    # For a program's own tests: jobs are not stored, but kept here, or run at once. To require this file switches to {fake!}.
+    #
+    #   require "ringspun/jobs/testing"
+    #   Mail.perform_async("a@example.org")
+    #   Mail.jobs.size # => 1
+    #   Mail.drain     # runs it
+    #
+    # Each mode may be set for good, or for a block. A block's mode holds for the strand that has called it and those of the
+    # scopes that it opens. Outside of {Ringspun.run} it holds for the thread, with all strands that run on it meanwhile. Other
+    # threads have the mode that was set for good.
+    #
+    # Client middleware is called in each mode; server middleware where a job is run. What is run gets its arguments as they come
+    # out of JSON.
+    module Testing
+      # A job that was enqueued. `at`, seconds since the epoch, or `delay`, seconds; `now` is when it was enqueued.
+      Record = Struct.new(:job, :at, :delay, :now, :lock) do
+        # @return [Float, nil] when it would be due, in seconds since the epoch
+        def due = at || (delay && (now + delay))
+
+        # @return [Hash{String => Object}]
+        def to_h = due ? job.merge("at" => due) : job
+      end
+
+      # Keeps jobs.
+      #
+      # @api private
+      class Fake
+        def push(push)
+          Testing.__send__(:keep, push) ? push.jid : nil
+        end
+
+        def push_all(pushes) = pushes.map { |each| push(each) }
+      end
+
+      # Runs jobs.
+      #
+      # @api private
+      class Inline < Fake
+        def push(push)
+          record = Testing.__send__(:record_of, push)
+          Testing.__send__(:run, record)
+          push.jid
+        end
+      end
+
+      # For the process: whose client it is.
+      #
+      # @api private
+      module Intercepting
+        def client
+          enqueuer = Testing::ENQUEUERS[Testing.mode]
+          enqueuer ? Client.new(enqueuer, chain: config.client_middleware, milliseconds: config.milliseconds) : super
+        end
+      end
+
+      # For classes of jobs.
+      module ClassMethods
+        # @return [Array<Hash{String => Object}>] the jobs of this class that were enqueued, with "at" where they were to wait
+        # @since 0.1.0
+        def jobs = Testing.jobs.select { |job| job["class"] == name }
+
+        # Runs the jobs of this class, and those that they enqueue. May switch strands.
+        #
+        # @return [Integer] how many
+        # @raise [Exception] what one of them has raised
+        # @since 0.1.0
+        def drain = Testing.drain(self)
+
+        # Forgets the jobs of this class.
+        #
+        # @return [nil]
+        # @since 0.1.0
+        def clear = Testing.__send__(:forget, name)
+      end
+
+      ENQUEUERS = { fake: Fake.new, inline: Inline.new }.freeze
+      private_constant :Fake, :Inline, :Intercepting
+
+      @mode = :fake
+      @lock = Thread::Mutex.new
+      @records = []
+      @strands = ObjectSpace::WeakKeyMap.new
+
+      class << self
+        # Keeps jobs here. May switch strands, where the block does.
+        #
+        # @yield for which it is to hold; without it, for good
+        # @return [Object] the block's value
+        # @since 0.1.0
+        def fake!(&) = switch(:fake, &)
+
+        # Runs jobs at once, in the caller, which gets what they raise. Those that are to wait do not wait. See {fake!}.
+        #
+        # @since 0.1.0
+        def inline!(&) = switch(:inline, &)
+
+        # Stores jobs, as without this file. See {fake!}.
+        #
+        # @since 0.1.0
+        def real!(&) = switch(:real, &)
+
+        # @return [Symbol] :fake, :inline or :real: what holds for the caller
+        # @since 0.1.0
+        def mode = mode_of_strand || Thread.current.thread_variable_get(:ringspun_jobs_testing) || @mode
+
+        # @return [Array<Hash{String => Object}>] all jobs that are kept, with "at" where they are to wait
+        # @since 0.1.0
+        def jobs = records.map(&:to_h)
+
+        # Runs all jobs that are kept, and those that they enqueue, in order and without waiting for their time. One that
+        # snoozes is kept, and not run again by this call; one that raises is forgotten.
+        #
+        # May switch strands.
+        #
+        # @param job_class [Class, nil] only those of this class
+        # @return [Integer] how many
+        # @raise [Exception] what one of them has raised
+        # @since 0.1.0
+        def drain(job_class = nil)
+          snoozed = []
+          count = 0
+          while (record = take(job_class, snoozed))
+            count += 1
+            later = run(record)
+            snoozed << later if later
+          end
+          count
+        end
+
+        # Forgets all jobs.
+        #
+        # @return [nil]
+        # @since 0.1.0
+        def clear_all
+          @lock.synchronize { @records.clear }
+          nil
+        end
+
+        # @return [Array<Record>]
+        # @api private
+        def records = @lock.synchronize { @records.dup }
+
+        private
+
+        def switch(mode, &)
+          return @mode = mode unless block_given?
+
+          Fiber.current_scheduler.is_a?(Scheduler) ? in_strand(mode, &) : in_thread(mode, &)
+        end
+
+        def in_strand(mode)
+          strand = Machine.current.running
+          before = @strands[strand]
+          @strands[strand] = mode
+          yield
+        ensure
+          before ? @strands[strand] = before : @strands.delete(strand)
+        end
+
+        def in_thread(mode)
+          before = Thread.current.thread_variable_get(:ringspun_jobs_testing)
+          Thread.current.thread_variable_set(:ringspun_jobs_testing, mode)
+          yield
+        ensure
+          Thread.current.thread_variable_set(:ringspun_jobs_testing, before)
+        end
+
+        def mode_of_strand
+          return unless Fiber.current_scheduler.is_a?(Scheduler)
+
+          strand = Machine.current.running
+          strand = strand.owner until strand.nil? || @strands.key?(strand)
+          @strands[strand] if strand
+        end
+
+        def record_of(push)
+          Record.new(Wire.parse(push.entry), push.at, push.delay, Process.clock_gettime(Process::CLOCK_REALTIME), push.lock)
+        end
+
+        # @return [Record, nil] nil when one with its lock is kept already
+        def keep(push)
+          record = record_of(push)
+          @lock.synchronize do
+            next if record.lock && @records.any? { |other| other.lock == record.lock }
+
+            @records << record
+            record
+          end
+        end
+
+        def take(job_class, except)
+          @lock.synchronize do
+            index = @records.index do |record|
+              (job_class.nil? || record.job["class"] == job_class.name) && except.none? { |other| other.equal?(record) }
+            end
+            @records.delete_at(index) if index
+          end
+        end
+
+        def forget(name)
+          @lock.synchronize { @records.reject! { |record| record.job["class"] == name } }
+          nil
+        end
+
+        # @return [Record, nil] the job's, if it has snoozed and is kept
+        def run(record)
+          job = record.job
+          instance = instance_of(job)
+          Jobs.config.server_middleware.invoke(instance, job, job["queue"]) { instance.perform(*job["args"]) }
+          nil
+        rescue Snooze => snooze
+          Record.new(job, nil, snooze.seconds, Process.clock_gettime(Process::CLOCK_REALTIME), record.lock).tap do |later|
+            @lock.synchronize { @records << later }
+          end
+        end
+
+        def instance_of(job)
+          job_class = Object.const_get(job["class"])
+          raise NameError unless job_class.is_a?(Class) && job_class <= Job
+
+          job_class.new.tap { |instance| instance.jid = job["jid"] }
+        rescue NameError
+          raise InvalidJobError, "#{job["class"]} is no class of jobs that could be run here; use fake!, and look at the jobs"
+        end
+      end
+
+      Jobs.singleton_class.prepend(Intercepting)
+      Job::ClassMethods.include(ClassMethods)
+    end
+  end
+end
