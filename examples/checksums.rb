@@ -14,6 +14,7 @@
 #   ...  file_tail.rb
 #   ...  find_a_bug.rb
 #   ...  kv_server.rb
+#   ...  mailer_jobs.rb
 #   ...  pipeline.rb
 #   ...  port_forwarder.rb
 

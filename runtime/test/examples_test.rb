@@ -44,7 +44,11 @@ class ExamplesTest < Minitest::Test
 
   private
 
-  def run_example(path, *arguments) = ruby_child("$0 = ARGV.shift; load $0", path, *arguments)
+  # The gems above the runtime are the bundle's.
+  def run_example(path, *arguments)
+    env = File.read(path).match?(%r{^require "ringspun/jobs"}) ? { "RUBYOPT" => "-rbundler/setup" } : {}
+    ruby_child("$0 = ARGV.shift; load $0", path, *arguments, env: env)
+  end
 
   def pattern(line) = /\A#{line.split("...", -1).map { |part| Regexp.escape(part) }.join(".*")}\z/
 end
