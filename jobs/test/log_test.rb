@@ -100,6 +100,39 @@ class LogTest < Minitest::Test
                  "WARN number=3 that|", text.string
   end
 
+  # As entries and errors may bring them.
+  def tell_of_bytes(log)
+    bad = "\xFF\xFE"
+    log.failed(JOB.merge("jid" => bad, "queue" => "ä"), error_at("app.rb:3", "b\xFF".b), 1.0, "dead")
+    log.failed(JOB.merge("jid" => bad.b), error_at("ä.rb:3", "ä".encode("UTF-16LE")), 1.0, "dead")
+    log.event(:warn, "no job: #{bad}".b, ratio: Float::NAN)
+    log.logger.warn(bad.b)
+  end
+
+  def test_texts_that_are_no_utf8
+    tell_of_bytes(log)
+    assert_equal [true, 4], [File.read(@file.path).valid_encoding?, lines.size]
+    assert_match(/jid=\ufffd\ufffd class=MailJob queue=ä .* message=b\ufffd /, lines[0])
+    assert_match(/message=ä at=ä.rb:3 /, lines[1])
+  end
+
+  def test_texts_that_are_no_utf8_in_json
+    tell_of_bytes(log(format: "json"))
+    assert_equal ["\ufffd\ufffd", "\ufffd\ufffd", nil, nil], (lines.map { |line| JSON.parse(line)["jid"] })
+  end
+
+  def test_texts_that_are_no_utf8_for_any_other_logger
+    text = StringIO.new
+    tell_of_bytes(Log.new(Logger.new(text, formatter: ->(_, _, _, message) { Log::Lines.utf8(message) })))
+    assert_match(/message=ä at=ä.rb:3 /, text.string)
+  end
+
+  def test_a_logger_that_raises_is_told_of_once
+    other = Log.new(Logger.new(StringIO.new, formatter: ->(*) { raise "no" }))
+    _, told = capture_io { 2.times { other.done(JOB, 0) } }
+    assert_equal "ringspun-jobs: a line of the log is lost: RuntimeError: no\n", told
+  end
+
   def test_a_file_that_cannot_be_opened
     error = assert_raises(Ringspun::Jobs::ConfigError) { Log.open(path: "/nowhere/log") }
     assert_match(%r{the log /nowhere/log cannot be opened: No such file}, error.message)

@@ -103,6 +103,7 @@ module Ringspun
 
       private
 
+      # A line that cannot be told ends nothing: who tells it is the worker itself.
       def tell(level, text, fields)
         if @front
           @front.device.write(@front.lines.line(level, text, fields))
@@ -110,6 +111,9 @@ module Ringspun
         else
           @logger.public_send(level, TextLines.message(text, fields))
         end
+      rescue StandardError => error
+        warn "ringspun-jobs: a line of the log is lost: #{error.class}: #{Lines.utf8(error.message)}" unless @lost
+        @lost = true
       end
 
       def fields_of(job, seconds = nil)
@@ -120,7 +124,7 @@ module Ringspun
 
       # A message is the job's own code, and may raise.
       def message_of(error)
-        error.message.to_s.scrub[0, 1000]
+        Lines.utf8(error.message.to_s)[0, 1000]
       rescue StandardError => another
         "its message raises #{another.class}"
       end

@@ -9,6 +9,22 @@ module Ringspun
       #
       # @api private
       class Lines
+        # Encodings of those who have not said what theirs is: most likely it is ours.
+        UNTOLD = [Encoding::UTF_8, Encoding::BINARY, Encoding::US_ASCII].freeze
+        private_constant :UNTOLD
+
+        # Of whatever a job, an error or an entry brings. Lines of different encodings could not be put together.
+        #
+        # @param text [String]
+        # @return [String] in valid UTF-8
+        def self.utf8(text)
+          return text if text.encoding == Encoding::UTF_8 && text.valid_encoding?
+          return text if text.ascii_only?
+          return text.dup.force_encoding(Encoding::UTF_8).scrub if UNTOLD.include?(text.encoding)
+
+          text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace)
+        end
+
         def initialize
           @second = nil
         end
@@ -20,7 +36,7 @@ module Ringspun
                  when Exception then message.full_message(highlight: false)
                  else message.inspect
                  end
-          line(severity.downcase.to_sym, text.scrub, {})
+          line(severity.downcase.to_sym, text, {})
         end
 
         private
@@ -47,14 +63,14 @@ module Ringspun
 
         # As it is, unless a reader could not tell where it ends.
         def self.shown(value)
-          text = value.is_a?(String) ? value : value.to_s
+          text = Lines.utf8(value.is_a?(String) ? value : value.to_s)
           text.empty? || text.match?(/[ "[:cntrl:]]/) ? text.inspect : text
         end
 
         def line(level, text, fields)
           line = "#{time} #{level.name.upcase} pid=#{Process.pid} "
           fields.each { |name, value| line << name.name << "=" << TextLines.shown(value) << " " }
-          line << text << "\n"
+          line << Lines.utf8(text) << "\n"
         end
       end
 
@@ -63,16 +79,17 @@ module Ringspun
       # @api private
       class JSONLines < Lines
         def line(level, text, fields)
-          "#{JSON.generate({ time:, level:, pid: Process.pid, **fields.transform_values { |value| shown(value) }, text: })}\n"
+          fields = fields.transform_values { |value| shown(value) }
+          "#{JSON.generate({ time:, level:, pid: Process.pid, **fields, text: Lines.utf8(text) })}\n"
         end
 
         private
 
         def shown(value)
           case value
-          when String then value.scrub
-          when Integer, Float, true, false, nil then value
-          else value.to_s
+          when Integer, true, false, nil then value
+          when Float then value.finite? ? value : value.to_s
+          else Lines.utf8(value.to_s)
           end
         end
       end
