@@ -5,7 +5,7 @@ require "rbs"
 # Loaded by .yardopts. Tells YARD what it cannot read from C: the names of arguments behind an `argv`, and what a class is
 # that no comment stands above. Both are in the signatures, whose truth signatures_test.rb checks.
 module YardSignatures
-  PATHS = Dir[File.expand_path("../../runtime/sig/**/*.rbs", __dir__)].sort.freeze
+  PATHS = Dir[File.expand_path("../../{runtime,jobs}/sig/**/*.rbs", __dir__)].sort.freeze
 
   # "Ringspun::Machine#read" => [["io", nil], ["buffer", nil], ["length", "nil"], ...], as YARD wants parameters.
   PARAMETERS = {}

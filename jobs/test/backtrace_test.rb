@@ -5,7 +5,7 @@ require "jobs_helper"
 class BacktraceTest < Minitest::Test
   include AnyBackend
 
-  Backtrace = Ringspun::Jobs::Backtrace
+  Backtrace = Ringspun::Jobs.const_get(:Backtrace)
 
   LINES = ["a.rb:1:in `x'", "größe.rb:2:in `y'"].freeze
 

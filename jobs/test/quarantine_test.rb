@@ -11,7 +11,7 @@ class QuarantineTest < Minitest::Test
   JOB = { "jid" => "b4a5", "class" => "MailJob", "queue" => "default", "args" => [1] }.freeze
 
   # What a parent holds of its children.
-  def teardown = assert_empty(Ringspun::Jobs::Child.leashes)
+  def teardown = assert_empty(Ringspun::Jobs.const_get(:Child).leashes)
 
   def run_alone(quarantine = Quarantine.new(grace: 5), &block)
     Ringspun.run { quarantine.run(Fetched.new("default", "{}"), JOB, &block) }

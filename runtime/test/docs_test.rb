@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "open3"
+require "ringspun/jobs/cli"
 require "support/servers"
 require "tmpdir"
 

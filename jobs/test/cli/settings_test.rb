@@ -33,7 +33,7 @@ class SettingsTest < Minitest::Test
 
   # --- the command line ---
 
-  def arguments(*words) = CLI::Arguments.new(words)
+  def arguments(*words) = CLI.const_get(:Arguments).new(words)
 
   def settings(*words, config: Jobs::Config.new) = arguments(*words).settings(config)
 
@@ -98,7 +98,7 @@ class SettingsTest < Minitest::Test
   # --- the file ---
 
   def file(text, environment: "development")
-    CLI::File.new(write("jobs.yml", text), environment)
+    CLI.const_get(:File).new(write("jobs.yml", text), environment)
   end
 
   def test_a_file
@@ -160,7 +160,9 @@ class SettingsTest < Minitest::Test
     refused(/jobs\.yml is no YAML: .*Date/) { file("timeout: 2026-11-22") }
     refused(/jobs\.yml has ERB that raises RuntimeError: no/) { file("<% raise 'no' %>") }
     refused(/jobs\.yml has ERB that raises SyntaxError/) { file("<% if %>") }
-    refused(/the configuration file cannot be read: No such file.*other\.yml/) { CLI::File.new(path("other.yml"), "test") }
+    refused(/the configuration file cannot be read: No such file.*other\.yml/) do
+      CLI.const_get(:File).new(path("other.yml"), "test")
+    end
   end
 
   def test_a_value_that_cannot_be
@@ -181,7 +183,7 @@ class SettingsTest < Minitest::Test
   # In place of a worker it says what counts.
   TELL = <<~'RUBY'
     Ringspun::Jobs.configure { |config| config.concurrency = config.timeout = 20 }
-    Ringspun::Jobs::WorkerProcess.prepend(Module.new do
+    Ringspun::Jobs.const_get(:WorkerProcess).prepend(Module.new do
       def run
         puts %i[concurrency timeout dead_max retries].map { |name| Ringspun::Jobs.config.public_send(name) }.join(" "),
              ENV["RAILS_ENV"]
@@ -244,7 +246,7 @@ class SettingsTest < Minitest::Test
         EXECUTOR = Object.new.tap { |one| def one.wrap = "wrapped #{yield}" }
         def self.application = @application ||= App.new(EXECUTOR)
       end
-      Ringspun::Jobs::WorkerProcess.prepend(Module.new do
+      Ringspun::Jobs.const_get(:WorkerProcess).prepend(Module.new do
         def run
           puts Ringspun::Jobs.config.server_middleware.invoke(nil, {}, "default") { 5 }
           puts ActiveSupport::IsolatedExecutionState.isolation_level

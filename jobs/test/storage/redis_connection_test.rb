@@ -28,8 +28,8 @@ class RedisConnectionTest < Minitest::Test
   end
 
   def exchange(*answers)
-    commands = [%w[SADD queues a], Redis::Script[:push].command("")]
-    Redis::Connection.new(Client::Config.new(answers)).exchange(commands)
+    commands = [%w[SADD queues a], Redis.const_get(:Script)[:push].command("")]
+    Redis.const_get(:Connection).new(Client::Config.new(answers)).exchange(commands)
   end
 
   def no_script = RedisClient::NoScriptError.new("NOSCRIPT No matching script.")

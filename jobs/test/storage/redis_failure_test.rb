@@ -45,7 +45,7 @@ class RedisFailureTest < RedisCase
     connection = opened(far.connect)
     far.push([push_of], connection: connection)
     proxy.cut
-    idle = Storage::Redis::Connection::IDLE_SECONDS + 1
+    idle = Storage::Redis.const_get(:Connection)::IDLE_SECONDS + 1
     connection.define_singleton_method(:now) { super() + idle }
     assert_nil far.push([push_of("{}")], connection: connection)
     assert_equal ["{}", JOB], queued

@@ -8,6 +8,7 @@ class WorkerRetryingTest < Minitest::Test
 
   Jobs = Ringspun::Jobs
   Retrying = Jobs::Worker.const_get(:Retrying)
+  Backtrace = Jobs.const_get(:Backtrace)
 
   NOW = 1_795_288_827.5
 
@@ -165,9 +166,9 @@ class WorkerRetryingTest < Minitest::Test
   def test_the_backtrace_that_is_wanted
     assert_nil entry_of(outcome)["error_backtrace"]
     error = raised
-    assert_equal error.backtrace, Jobs::Backtrace.load(entry_of(outcome(job(backtrace: true), error: error))["error_backtrace"])
+    assert_equal error.backtrace, Backtrace.load(entry_of(outcome(job(backtrace: true), error: error))["error_backtrace"])
     assert_equal error.backtrace.first(2),
-                 Jobs::Backtrace.load(entry_of(outcome(job(backtrace: 2), error: error))["error_backtrace"])
+                 Backtrace.load(entry_of(outcome(job(backtrace: 2), error: error))["error_backtrace"])
     refute_operator entry_of(outcome(job(backtrace: 2), error: RuntimeError.new("never raised"))), :key?, "error_backtrace"
   end
 

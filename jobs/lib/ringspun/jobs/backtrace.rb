@@ -44,5 +44,6 @@ module Ringspun
       end
       private_class_method :inflate
     end
+    private_constant :Backtrace
   end
 end

@@ -119,5 +119,6 @@ module Ringspun
         @leash&.close
       end
     end
+    private_constant :Child
   end
 end

@@ -10,6 +10,7 @@ module Ringspun
     #   end
     class Config
       DAY = 86_400
+      private_constant :DAY
 
       class << self
         # @return [Hash{Symbol => Proc}] every setting's name, and what checks a value
@@ -45,75 +46,97 @@ module Ringspun
 
       # @!attribute [rw] redis
       #   @return [Hash] what RedisClient.config takes, or, with :sentinels, RedisClient.sentinel; without a url:, REDIS_URL
+      #   @since 0.1.0
       setting(:redis, {}.freeze, "a Hash of what RedisClient.config takes") { |value| value.dup.freeze if value.is_a?(Hash) }
       # @!attribute [rw] namespace
       #   @return [String] what stands before the name of each key, with a colon; "" as Sidekiq, "exq" as Exq by itself
+      #   @since 0.1.0
       setting(:namespace, "", "a String") { |value| value.dup.freeze if value.is_a?(String) }
       # @!attribute [rw] milliseconds
       #   @return [Boolean] write times as Sidekiq 8 does, which Exq cannot read
+      #   @since 0.1.0
       flag(:milliseconds, false)
 
       # @!attribute [rw] strategy
       #   @return [Symbol] how jobs are enqueued: :group_commit, :single, :named_pool or :pool
+      #   @since 0.1.0
       setting(:strategy, :group_commit, "one of #{STRATEGIES = %i[group_commit single named_pool pool].freeze}") do |value|
         value if STRATEGIES.include?(value)
       end
+      private_constant :STRATEGIES
       # @!attribute [rw] pool_size
       #   @return [Integer] connections of :named_pool and :pool
+      #   @since 0.1.0
       count(:pool_size, 5)
       # @!attribute [rw] pool_timeout
       #   @return [Numeric] seconds that :pool waits for a connection
+      #   @since 0.1.0
       seconds(:pool_timeout, 5)
 
       # @!attribute [rw] queues
       #   @return [Hash{String => Integer}] what a worker serves, with weights; an Array is strict: the first that has jobs
+      #   @since 0.1.0
       setting(:queues, { "default" => 1 }.freeze, "an Array of names, or a Hash of names and weights") { |all| queues_of(all) }
       # @!attribute [rw] limits
       #   @return [Hash{String => Integer}] how many jobs of a queue may run at once, in all processes together
+      #   @since 0.1.0
       setting(:limits, {}.freeze, "a Hash of queues and how many of their jobs may run at once") do |value|
         numbers_of(value) if value.is_a?(Hash)
       end
       # @!attribute [rw] concurrency
       #   @return [Integer] jobs that one process runs at once
+      #   @since 0.1.0
       count(:concurrency, 1000)
       # @!attribute [rw] processes
       #   @return [Integer] worker processes
+      #   @since 0.1.0
       count(:processes, 1)
       # @!attribute [rw] timeout
       #   @return [Numeric] seconds that running jobs have to end when the worker is to
+      #   @since 0.1.0
       seconds(:timeout, 25)
 
       # @!attribute [rw] retries
       #   @return [Integer] how often a job that fails is tried again, unless it says otherwise
+      #   @since 0.1.0
       count(:retries, 25, least: 0)
       # @!attribute [rw] dead_max
       #   @return [Integer] dead jobs that are kept
+      #   @since 0.1.0
       count(:dead_max, 10_000)
       # @!attribute [rw] dead_seconds
       #   @return [Numeric] how long they are kept
+      #   @since 0.1.0
       seconds(:dead_seconds, 180 * DAY)
       # @!attribute [rw] deaths
       #   @return [Integer] how often a job may end its process while it runs alone, until it is dead
+      #   @since 0.1.0
       count(:deaths, 3)
       # @!attribute [rw] lease
       #   @return [Numeric] seconds without a heartbeat after which others take over what a process had in flight
+      #   @since 0.1.0
       seconds(:lease, 12)
       # @!attribute [rw] beat
       #   @return [Numeric] seconds between heartbeats
+      #   @since 0.1.0
       seconds(:beat, 3)
       # @!attribute [rw] log
       #   @return [String] the file that a worker tells of jobs in; "-" is the standard output
+      #   @since 0.1.0
       setting(:log, "-", "the name of a file, or -") { |value| value if value.is_a?(String) && !value.empty? }
       # @!attribute [rw] log_format
       #   @return [String] of its lines: "text" or "json"
+      #   @since 0.1.0
       setting(:log_format, "text", "text or json") { |value| value.to_s if %w[text json].include?(value.to_s) }
       # @!attribute [rw] log_level
       #   @return [String] the least that is told: "debug", "info", "warn" or "error"
+      #   @since 0.1.0
       setting(:log_level, "info", "debug, info, warn or error") do |value|
         value.to_s if %w[debug info warn error].include?(value.to_s)
       end
       # @!attribute [rw] logger
       #   @return [Logger, nil] what is told of jobs; nil: one that writes to {#log}
+      #   @since 0.1.0
       setting(:logger, nil, "a Logger") { |value| value if value.respond_to?(:info) }
 
       # @return [Chain] what is called around each job that is enqueued

@@ -14,6 +14,7 @@ module Ringspun
     #
     # A worker makes an instance for each run.
     module Job
+      # @api private
       def self.included(job_class)
         super
         job_class.extend(ClassMethods)

@@ -55,5 +55,6 @@ module Ringspun
         @log.event(:warn, "no heartbeat: #{error.message}", node: @node)
       end
     end
+    private_constant :Leash
   end
 end

@@ -28,6 +28,7 @@ module Ringspun
           @lines = lines
         end
       end
+      private_constant :Front
 
       # @param path [String] a file; "-" is the standard output
       # @param format [String] "text" or "json"

@@ -16,17 +16,19 @@ module Ringspun
     # The child ends with its parent. When the strand that waits for it is cancelled the child gets a TERM, which cancels what it
     # runs so that `ensure` blocks run, and some seconds later a KILL.
     #
-    # @api private
+    # @since 0.1.0
     class Quarantine
       # Seconds for `ensure` blocks.
       GRACE = 5
 
       # Ctrl-C and Ctrl-Z reach all processes of a terminal, and the others concern the parent.
       IGNORED = %w[INT TSTP TTIN USR1 USR2].freeze
+      private_constant :GRACE, :IGNORED
 
       # How it has ended: `value` is the block's, unless it died. `fate` says how the process has ended: "SIGKILL", "exit 3".
       Result = Struct.new(:value, :fate, :answered) do
         # @return [Boolean] without an answer
+        # @since 0.1.0
         def died? = !answered
       end
 
@@ -35,6 +37,7 @@ module Ringspun
       #
       # @param error [Exception]
       # @return [Exception]
+      # @since 0.1.0
       def self.portable(error)
         Marshal.load(Marshal.dump(error))
         error
@@ -45,6 +48,7 @@ module Ringspun
 
       # @param log [Log, nil] which the child writes to as well
       # @param grace [Numeric] seconds between TERM and KILL
+      # @since 0.1.0
       def initialize(log: nil, grace: GRACE)
         @log = log
         @grace = grace
@@ -57,6 +61,7 @@ module Ringspun
       # @yield in the child, in a strand of its machine
       # @return [Result]
       # @raise [SystemCallError] when there can be no other process
+      # @since 0.1.0
       def run(fetched, job)
         reader, writer = IO.pipe
         child = start(job, reader, writer) { yield fetched, job }

@@ -179,5 +179,6 @@ module Ringspun
 
       def signal(name) = @members.each { |member| member.child.signal(name) }
     end
+    private_constant :Supervisor
   end
 end

@@ -85,5 +85,6 @@ module Ringspun
         end
       end
     end
+    private_constant :WorkerProcess
   end
 end

@@ -116,6 +116,7 @@ module Ringspun
           options.on(*words) { |value| @settings[name] = value }
         end
       end
+      private_constant :Arguments
     end
   end
 end

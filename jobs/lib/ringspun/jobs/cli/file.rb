@@ -82,6 +82,7 @@ module Ringspun
 
         def refuse(why) = raise(ConfigError, "#{@path} #{why.tr("\n", " ")}")
       end
+      private_constant :File
     end
   end
 end

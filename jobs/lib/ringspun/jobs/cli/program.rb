@@ -56,6 +56,7 @@ module Ringspun
 
         def refuse(why) = raise(ConfigError, why)
       end
+      private_constant :Program
 
       # What jobs in strands need of a Rails app: its state is a strand's and not the thread's, and each job is a unit of work.
       #
@@ -73,6 +74,7 @@ module Ringspun
           Jobs.config.server_middleware.prepend(Executor, app) if app
         end
       end
+      private_constant :Rails
     end
   end
 end

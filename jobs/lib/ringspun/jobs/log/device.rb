@@ -95,6 +95,7 @@ module Ringspun
           raise ConfigError, "the log #{@path} cannot be opened: #{error.message}"
         end
       end
+      private_constant :Device
     end
   end
 end

@@ -93,6 +93,8 @@ module Ringspun
           end
         end
       end
+
+      private_constant :Lines, :TextLines, :JSONLines
     end
   end
 end

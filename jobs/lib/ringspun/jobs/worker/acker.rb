@@ -97,6 +97,7 @@ module Ringspun
           end
         end
       end
+      private_constant :Acker
     end
   end
 end

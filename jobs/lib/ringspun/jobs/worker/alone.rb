@@ -90,6 +90,7 @@ module Ringspun
           Outcome.new(change, :died, nil, "(#{fate}); it runs alone again")
         end
       end
+      private_constant :Alone
     end
   end
 end

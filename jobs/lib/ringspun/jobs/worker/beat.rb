@@ -117,6 +117,7 @@ module Ringspun
         # A lease also runs out while the computer sleeps, and the machine's clock stands then.
         def now = @simulated ? @machine.now : Process.clock_gettime(Process::CLOCK_BOOTTIME)
       end
+      private_constant :Beat
     end
   end
 end

@@ -82,6 +82,7 @@ module Ringspun
           nil
         end
       end
+      private_constant :Chores
     end
   end
 end

@@ -139,6 +139,7 @@ module Ringspun
           @paused = @outage.attempt(:fetch) { @storage.paused } || @paused
         end
       end
+      private_constant :Fetcher
     end
   end
 end

@@ -39,6 +39,7 @@ module Ringspun
           @weights = @weights.except(name)
         end
       end
+      private_constant :Order
     end
   end
 end

@@ -82,6 +82,7 @@ module Ringspun
           @log.event(:info, "#{what} goes on") if @refused.delete(what)
         end
       end
+      private_constant :Outage
     end
   end
 end

@@ -18,6 +18,7 @@ module Ringspun
 
         def failed? = !error.nil?
       end
+      private_constant :Outcome
     end
   end
 end

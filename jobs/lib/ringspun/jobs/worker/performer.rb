@@ -115,6 +115,7 @@ module Ringspun
 
         def lock_of(job) = job["unique_token"] && Retrying.lock_of(job)
       end
+      private_constant :Performer
     end
   end
 end

@@ -177,6 +177,7 @@ module Ringspun
           Outcome.new(change, :dropped, error, "dropped")
         end
       end
+      private_constant :Retrying
     end
   end
 end

@@ -84,6 +84,7 @@ module Ringspun
           nil
         end
       end
+      private_constant :Strays
     end
   end
 end

@@ -103,6 +103,7 @@ module Ringspun
 
           def set(name) = @sets[name] || raise(ArgumentError, "#{name.inspect} is none of #{SETS.map(&:inspect).join(", ")}")
         end
+        private_constant :Mending
       end
     end
   end

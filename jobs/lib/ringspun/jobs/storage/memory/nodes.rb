@@ -111,6 +111,7 @@ module Ringspun
             end
           end
         end
+        private_constant :Nodes
       end
     end
   end

@@ -87,6 +87,7 @@ module Ringspun
             end
           end
         end
+        private_constant :Batch
       end
     end
   end

@@ -118,6 +118,7 @@ module Ringspun
 
           def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         end
+        private_constant :Connection
       end
     end
   end

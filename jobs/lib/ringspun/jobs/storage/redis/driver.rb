@@ -47,6 +47,7 @@ module Ringspun
             text
           end
         end
+        private_constant :Driver
       end
     end
   end

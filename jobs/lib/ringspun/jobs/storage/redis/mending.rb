@@ -94,6 +94,7 @@ module Ringspun
             key(set.name)
           end
         end
+        private_constant :Mending
       end
     end
   end

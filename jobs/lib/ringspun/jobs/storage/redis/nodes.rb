@@ -90,6 +90,7 @@ module Ringspun
             nil
           end
         end
+        private_constant :Nodes
       end
     end
   end

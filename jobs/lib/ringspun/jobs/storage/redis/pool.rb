@@ -62,6 +62,7 @@ module Ringspun
             idle.equal?(@idle) && idle.size < @size ? idle.push(connection) : connection.close if connection
           end
         end
+        private_constant :Pool
       end
     end
   end

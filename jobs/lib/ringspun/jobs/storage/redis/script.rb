@@ -41,6 +41,7 @@ module Ringspun
           # @return [Array] as {#whole}
           def self.whole(command) = BY_DIGEST.fetch(command[1]).whole(command)
         end
+        private_constant :Script
       end
     end
   end
