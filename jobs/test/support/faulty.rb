@@ -13,6 +13,7 @@ class Faulty < SimpleDelegator
     super
     @before = Hash.new { |all, verb| all[verb] = [] }
     @after = Hash.new { |all, verb| all[verb] = [] }
+    @slow = Hash.new { |all, verb| all[verb] = [] }
     @calls = Hash.new { |all, verb| all[verb] = [] }
   end
 
@@ -26,13 +27,22 @@ class Faulty < SimpleDelegator
     add(@after, verb, times, Ringspun::Jobs::UnknownOutcomeError.new("lost"), only)
   end
 
-  def mend = [@before, @after].each(&:clear)
+  # It is done, and the answer takes so long.
+  def slow(verb, seconds, times = 1)
+    times.times { @slow[verb] << seconds }
+  end
+
+  def mend = [@before, @after, @slow].each(&:clear)
 
   VERBS.each do |verb|
     define_method(verb) do |*arguments, **options|
       @calls[verb] << arguments
       strike(@before[verb], arguments)
-      __getobj__.public_send(verb, *arguments, **options).tap { |answer| strike(@after[verb], arguments, answer) }
+      __getobj__.public_send(verb, *arguments, **options).tap do |answer|
+        seconds = @slow[verb].shift
+        Ringspun::Machine.current.sleep(seconds) if seconds
+        strike(@after[verb], arguments, answer)
+      end
     end
   end
 

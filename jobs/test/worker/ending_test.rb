@@ -144,6 +144,19 @@ class WorkerEndingTest < Minitest::Test
     end
   end
 
+  # With a place for one it waits at no queue, but looks now and then.
+  def test_what_comes_late_goes_back
+    with_worker(timeout: 10, concurrency: 1, queues: %w[default other]) do
+      3.times { |index| push("sleep", 100, jid: "a#{index}") }
+      storage.slow(:fetch, 3)
+      yield_slowly { storage.stats[:in_flight] == 1 }
+      assert_in_delta 3, stop, 0.5
+      assert_equal [[], %w[a0 a1 a2]], [@seen, list.map { |one| JSON.parse(one)["jid"] }]
+      assert_equal({ returned: 1 }, worker.counts)
+      assert_gone(3)
+    end
+  end
+
   def test_quiet
     with_worker do
       push("sleep", 20)

@@ -35,7 +35,7 @@ module Ringspun
           @waits = {}
           @paused = []
           @look = true
-          @closed = false
+          @fetching = @closed = false
         end
 
         # Until it is closed. May switch strands.
@@ -81,19 +81,25 @@ module Ringspun
           @changed.broadcast
         end
 
-        # @return [Boolean] whether a wait may bring one yet
-        def waiting? = @waits.any?
+        # @return [Boolean] whether a wait or a fetch may bring one yet
+        def waiting? = @fetching || @waits.any?
 
         private
 
         def fetch(free)
           max = [free, BURST_MAX].min
-          count = @outage.attempt(:fetch) do
-            @strays.watch do
-              @storage.fetch(@worker.node, @order.draw, max, limits: @limits).each { |one| @worker.start(one) }.size
-            end
-          end
+          count = @outage.attempt(:fetch) { @strays.watch { fetch_many(max) } }
           @look = count == max if count
+        end
+
+        # Its answer may come when the worker is to end.
+        def fetch_many(max)
+          @fetching = true
+          fetched = @storage.fetch(@worker.node, @order.draw, max, limits: @limits)
+          fetched.each { |one| @closed ? @worker.give_back(one) : @worker.start(one) }.size
+        ensure
+          @fetching = false
+          @worker.wait_ended if @closed
         end
 
         def take_found(free)
