@@ -39,7 +39,7 @@ module Ringspun
           # @return [Array, nil] as {Storage#push} answers
           def outcomes(replies)
             scripted = replies.last if @script && replies.last.is_a?(Array)
-            return if replies.grep(Error).empty? && (scripted.nil? || scripted.all?(""))
+            return if replies.none?(Error) && (scripted.nil? || scripted.all?(""))
 
             parts = @plain.any? ? [nil, *@plain.keys] : []
             parts << :schedule if @schedule

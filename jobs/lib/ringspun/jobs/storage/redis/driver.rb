@@ -34,7 +34,8 @@ module Ringspun
           private
 
           def encode(commands)
-            text = String.new(capacity: 16_384, encoding: Encoding::UTF_8)
+            # Room for what most of them need: to grow in steps, or to have far too much, takes longer.
+            text = String.new(capacity: 256 * commands.sum(&:size), encoding: Encoding::UTF_8)
             commands.each do |command|
               text << "*" << command.size.to_s
               command.each do |part|
