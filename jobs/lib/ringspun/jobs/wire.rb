@@ -69,12 +69,12 @@ module Ringspun
       def new_jid = SecureRandom.hex(12)
 
       def check(job)
-        { "class" => String, "args" => Array, "jid" => String, "queue" => String }.each do |field, type|
-          next if job[field].is_a?(type)
-          next if field == "queue" && job[field].nil?
+        queue = job["queue"]
+        return if job["class"].is_a?(String) && job["args"].is_a?(Array) && job["jid"].is_a?(String) &&
+                  (queue.nil? || queue.is_a?(String))
 
-          raise MalformedEntryError, "the entry's #{field} is #{job.key?(field) ? job[field].inspect[0, 100] : "missing"}"
-        end
+        field = { "class" => String, "args" => Array, "jid" => String }.find { |name, type| !job[name].is_a?(type) }&.first || "queue"
+        raise MalformedEntryError, "the entry's #{field} is #{job.key?(field) ? job[field].inspect[0, 100] : "missing"}"
       end
       private_class_method :check
     end
