@@ -167,6 +167,25 @@ class WorkerRedisTest < RedisCase
     assert_equal({ done: 1 }, worker.counts)
   end
 
+  def test_on_a_thread_of_its_own
+    seen = Thread::Queue.new
+    on("note") { |number, _| seen << number }
+    @worker = new_worker
+    runner = Thread.new do
+      worker.run
+    ensure
+      Ringspun::Machine.current.close
+    end
+    push("note", 1)
+    assert_equal 1, seen.pop(timeout: 20)
+    worker.subscribe("other")
+    push("note", 2, queue: "other")
+    assert_equal 2, seen.pop(timeout: 20)
+    worker.stop
+    runner.join
+    assert_nothing_left
+  end
+
   def test_a_signal_ends_it
     answer = ruby_child(<<~'RUBY', redis_path, env: { "RUBYLIB" => $LOAD_PATH.join(":") })
       require "ringspun/jobs"

@@ -73,7 +73,9 @@ module Ringspun
         return if job["class"].is_a?(String) && job["args"].is_a?(Array) && job["jid"].is_a?(String) &&
                   (queue.nil? || queue.is_a?(String))
 
-        field = { "class" => String, "args" => Array, "jid" => String }.find { |name, type| !job[name].is_a?(type) }&.first || "queue"
+        field = { "class" => String, "args" => Array, "jid" => String }.find { |name, type|
+          !job[name].is_a?(type)
+        }&.first || "queue"
         raise MalformedEntryError, "the entry's #{field} is #{job.key?(field) ? job[field].inspect[0, 100] : "missing"}"
       end
       private_class_method :check

@@ -331,6 +331,7 @@ module Ringspun
 
       def take_in(fetched, job)
         @strays.came(fetched)
+        job["queue"] ||= fetched.queue if job
         run = Run.new(fetched, job, @number += 1)
         @runs[run] = true
         run
