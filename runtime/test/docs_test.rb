@@ -12,7 +12,7 @@ require "tmpdir"
 class DocsTest < Minitest::Test
   ROOT = File.expand_path("../..", __dir__)
   PAGES = [File.join(ROOT, "README.md"), *Dir[File.join(ROOT, "docs/*.md")].sort].freeze
-  LANGUAGES = %w[ruby c text sh].freeze
+  LANGUAGES = %w[ruby c text sh yaml].freeze
 
   Fence = Data.define(:page, :line, :language, :content, :below) do
     def expected
@@ -39,8 +39,14 @@ class DocsTest < Minitest::Test
 
   FENCES = PAGES.flat_map { |page| fences_of(page) }.freeze
 
-  # A program that reads DATABASE_URL has a database, and the gems of the bundle.
-  NEED_DATABASE = FENCES.select { |fence| fence.content.include?("DATABASE_URL") }.map { |fence| "test_#{fence.name}" }.freeze
+  # A program that reads DATABASE_URL has a database, and one that reads REDIS_URL an empty Redis. These, and those of jobs,
+  # have the gems of the bundle.
+  NEEDING = lambda do |word|
+    FENCES.select { |fence| fence.language == "ruby" && fence.content.include?(word) }.map { |fence| "test_#{fence.name}" }.freeze
+  end
+  NEED_DATABASE = NEEDING["DATABASE_URL"]
+  NEED_REDIS = NEEDING["REDIS_URL"]
+  NEED_BUNDLE = [*NEED_DATABASE, *NEED_REDIS, *NEEDING["require \"ringspun/jobs"]].freeze
 
   # The guides say it once: `require "ringspun"` is understood.
   FENCES.select { |fence| fence.language == "ruby" }.each do |fence|
@@ -65,11 +71,17 @@ class DocsTest < Minitest::Test
   # The server starts before the descriptors are counted: its own is no test's.
   def before_setup
     Servers.postgres if NEED_DATABASE.include?(name)
+    Servers.redis if NEED_REDIS.include?(name)
     super
   end
 
   # The programs run in processes of their own; a collection at every allocation of this one would find nothing.
-  def setup = GC.stress = false
+  def setup
+    GC.stress = false
+    return unless NEED_REDIS.include?(name)
+
+    UNIXSocket.open(redis_path) { |socket| socket.puts("FLUSHALL") || socket.gets }
+  end
 
   def test_every_fence_has_a_language_and_an_end
     PAGES.each { |page| assert_equal File.read(page).scan(/^```/).size, fences_on(page).size * 2, page }
@@ -156,10 +168,12 @@ class DocsTest < Minitest::Test
   end
 
   def environment
-    return {} unless NEED_DATABASE.include?(name)
-
-    { "DATABASE_URL" => Servers.postgres_url, "RUBYOPT" => "-rbundler/setup" }
+    { **(NEED_DATABASE.include?(name) ? { "DATABASE_URL" => Servers.postgres_url } : {}),
+      **(NEED_REDIS.include?(name) ? { "REDIS_URL" => "unix://#{redis_path}" } : {}),
+      **(NEED_BUNDLE.include?(name) ? { "RUBYOPT" => "-rbundler/setup" } : {}) }
   end
+
+  def redis_path = File.join(Servers.redis.folder, "redis.sock")
 
   def fences_on(page) = FENCES.select { |fence| fence.page == page }
 

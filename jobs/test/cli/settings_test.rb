@@ -170,6 +170,21 @@ class SettingsTest < Minitest::Test
     refused(/redis must be a Hash/) { Jobs::Config.new.update(file("redis:").settings) }
   end
 
+  def test_the_files_of_the_guide
+    guide = File.read(File.expand_path("../../../docs/17-jobs.md", __dir__))
+    examples = guide.scan(/^```yaml\n(.*?)^```/m).flatten
+    refute_empty examples
+    examples.each { |text| Jobs::Config.new.update(file(text, environment: "production").settings) }
+  end
+
+  def test_the_guide_has_every_option_and_setting
+    guide = File.read(File.expand_path("../../../docs/17-jobs.md", __dir__))
+    names = Jobs::Config.settings.keys - [:logger]
+    assert_empty(names.reject { |name| guide.include?("`#{name}`") })
+    long = arguments("--help").answer.scan(/--[a-z-]+/).uniq - %w[--help --version]
+    assert_empty(long.reject { |name| guide.include?("`#{name}`") })
+  end
+
   # --- all of it ---
 
   # What a process has printed, and its status.
@@ -215,9 +230,11 @@ class SettingsTest < Minitest::Test
 
   def test_a_mistake_is_one_line_and_status_64
     write("app.rb", "")
+    write("late.yml", "lease: 1.5\nbeat: 1")
     { %w[--wat] => /invalid option: --wat/, %w[-r app.rb -c 0] => /concurrency must be an integer, 1 or more, got 0/,
       %w[-r app.rb --redis http://x] => /redis is not as RedisClient takes it/,
       %w[-r app.rb --log /nowhere/log] => %r{the log /nowhere/log cannot be opened},
+      %w[-r app.rb -C late.yml] => /beat must be at most half of lease, .* they are 1 s and 1.5 s/,
       %w[-r app.rb --log-format xml] => /log_format must be text or json, got "xml"/ }.each do |words, pattern|
       status, text = outcome_of(*words)
       assert_equal [64, 1], [status, text.lines.size], text

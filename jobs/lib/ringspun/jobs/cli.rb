@@ -63,7 +63,7 @@ module Ringspun
         Jobs.configure { |config| config.update(file.settings) }
         Program.new(arguments.program || file.program, environment).load
         Jobs.configure { |config| config.update(arguments.settings(config)) }
-        open_log(Jobs.config)
+        open_log(Jobs.config.check)
       end
 
       def open_log(config)

@@ -159,6 +159,17 @@ module Ringspun
       end
       private_class_method :queues_of, :numbers_of
 
+      # What settings say of each other.
+      #
+      # @return [Config] self
+      # @raise [ConfigError]
+      # @since 0.1.0
+      def check
+        return self if beat * 2 <= lease
+
+        raise ConfigError, "beat must be at most half of lease, or one late heartbeat costs it: they are #{beat} s and #{lease} s"
+      end
+
       # Sets everything in a Hash, such as a YAML file's.
       #
       # @param values [Hash{String, Symbol => Object}]
