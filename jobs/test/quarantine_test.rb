@@ -78,6 +78,16 @@ class QuarantineTest < Minitest::Test
     assert_equal [RuntimeError, "RuntimeError: no", ["app.rb:1"]], [portable.class, portable.message, portable.backtrace]
   end
 
+  def test_an_error_whose_class_only_the_child_has_loaded
+    result = run_alone do
+      Object.const_set(:OfTheChild, Class.new(StandardError))
+      Quarantine.portable(error_of { raise OfTheChild, "no" })
+    end
+    refute_predicate result, :died?
+    assert_equal [RuntimeError, "OfTheChild: no"], [result.value.class, result.value.message]
+    assert_match(/quarantine_test/, result.value.backtrace.first)
+  end
+
   # --- how it dies ---
 
   def test_a_child_that_kills_itself

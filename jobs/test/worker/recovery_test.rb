@@ -173,6 +173,17 @@ class WorkerRecoveryTest < Minitest::Test
     end
   end
 
+  def test_one_that_is_cancelled_before_it_begins
+    with_runner do
+      worker.define_singleton_method(:start_alone) do |fetched|
+        super(fetched).tap { running.each { |run| __send__(:finish_early, run, :cancel) if run.jid == "first" } }
+      end
+      push_entry(note("first"), note("second"), queue: Storage::QUARANTINE)
+      until_done
+      assert_equal [{ "second" => 1 }, { cancelled: 1, done: 1 }], [@runs, worker.counts]
+    end
+  end
+
   def test_others_run_beside_it
     on("sleep") { machine.sleep(1000) }
     with_runner(timeout: 1) do

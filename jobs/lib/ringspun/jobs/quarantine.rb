@@ -32,16 +32,37 @@ module Ringspun
         def died? = !answered
       end
 
+      # An error on its way to another process, where it arrives as itself; or, if its class was only loaded here, as one that
+      # looks like it.
+      Carried = Struct.new(:error) do
+        def self._load(bytes)
+          error, like = Marshal.load(bytes) # rubocop:disable Security/MarshalLoad -- our own process wrote it
+          Marshal.load(error) # rubocop:disable Security/MarshalLoad
+        rescue StandardError, LoadError
+          like
+        end
+
+        def _dump(_level) = Marshal.dump([Marshal.dump(error), Quarantine.like(error)])
+      end
+      private_constant :Carried
+
       # An error as it can be handed over: itself, or if it has something in it that no other process can have, one that looks
       # like it.
       #
       # @param error [Exception]
-      # @return [Exception]
+      # @return [Object] which Marshal loads as an Exception
       # @since 0.1.0
       def self.portable(error)
         Marshal.load(Marshal.dump(error))
-        error
+        Carried.new(error)
       rescue StandardError
+        like(error)
+      end
+
+      # @param error [Exception]
+      # @return [RuntimeError]
+      # @since 0.1.0
+      def self.like(error)
         text = error.message rescue "its message raises"
         RuntimeError.new("#{error.class}: #{text}").tap { |other| other.set_backtrace(error.backtrace) }
       end

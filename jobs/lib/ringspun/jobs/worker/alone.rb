@@ -34,7 +34,7 @@ module Ringspun
             next @machine.sleep(LOOK_SECONDS) if paused?
 
             strand = @outage.attempt(:wait) { @strays.watch { wait } }
-            strand&.join
+            finish(strand) if strand
           end
         end
 
@@ -66,6 +66,12 @@ module Ringspun
         end
 
         private
+
+        def finish(strand)
+          strand.join
+        rescue TerminatedError # it was cancelled before it had begun
+          nil
+        end
 
         def wait
           @waits = true
