@@ -58,7 +58,10 @@ module Ringspun
       # @return (see Job::ClassMethods#perform_async)
       # @raise (see Job::ClassMethods#perform_async)
       # @since 0.1.0
-      def enqueue(job_class, *arguments) = set(job_class).perform_async(*arguments)
+      def enqueue(job_class, *arguments)
+        job = job_class.is_a?(Class) && job_class <= Job ? job_class : set(job_class)
+        job.perform_async(*arguments)
+      end
 
       # Enqueues a job that is to run in so many seconds. May switch strands.
       #

@@ -28,6 +28,12 @@ module Ringspun
         @prefix = "#{JSON.generate(fields)[0..-2]},\"jid\":\"".freeze
       end
 
+      # What is due need not wait for somebody to look.
+      #
+      # @param seconds [Float, nil]
+      # @return [Float, nil]
+      def self.delay(seconds) = seconds&.positive? ? seconds : nil
+
       # A job with its fields, for middleware to look at and to change.
       #
       # @param arguments [Array]

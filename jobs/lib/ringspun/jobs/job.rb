@@ -89,7 +89,9 @@ module Ringspun
         # @return (see #perform_async)
         # @raise (see #perform_async)
         # @since 0.1.0
-        def perform_in(seconds, *arguments) = Setter.new(self, in: seconds).perform_async(*arguments)
+        def perform_in(seconds, *arguments)
+          Jobs.client.push(form, arguments, nil, Form.delay(Options.seconds(:in, seconds)))
+        end
 
         # Enqueues a job that is to run at a time. May switch strands.
         #
@@ -97,7 +99,7 @@ module Ringspun
         # @return (see #perform_async)
         # @raise (see #perform_async)
         # @since 0.1.0
-        def perform_at(time, *arguments) = Setter.new(self, at: time).perform_async(*arguments)
+        def perform_at(time, *arguments) = Jobs.client.push(form, arguments, Options.time(:at, time))
 
         # Enqueues many jobs, a thousand in one call of the storage. May switch strands.
         #

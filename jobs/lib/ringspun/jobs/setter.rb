@@ -55,11 +55,7 @@ module Ringspun
 
       private
 
-      # What is due need not wait for somebody to look.
-      def delay
-        seconds = @given[:in]
-        seconds if seconds&.positive?
-      end
+      def delay = Form.delay(@given[:in])
 
       def class_options
         return Options::DEFAULTS if @job_class.is_a?(String) && !@job_class.empty?
