@@ -87,6 +87,9 @@ class FaultRun
     @redis ||= RedisClient.new(path: @server.path, timeout: 20, reconnect_attempts: 3)
   end
 
+  # What it has said that is worth reading.
+  def told(program) = program.log.lines.grep_v(/class=FaultJob .*(done|retry in|snoozed|failed: dead)/).last(60).join
+
   # For who looks for a bug.
   def trace(what)
     return unless ENV["FAULT_TRACE"]
@@ -134,14 +137,14 @@ class FaultRun
       next if worker.running?
 
       unless worker.status.signaled? && worker.status.termsig == Signal.list["KILL"] && @pills.any?
-        @problems << "a worker ended by itself: #{worker.status}\n#{worker.log}"
+        @problems << "a worker ended by itself: #{worker.status}\n#{told(worker)}"
       end
       @counts["workers ended by pills"] += 1
       worker.close
       start_worker(number)
     end
     @producers.each_value do |producer|
-      @problems << "a producer ended by itself: #{producer.status}\n#{producer.log}" unless producer.running?
+      @problems << "a producer ended by itself: #{producer.status}\n#{told(producer)}" unless producer.running?
     end
   end
 
@@ -278,7 +281,7 @@ class FaultRun
     @counts["faults"] = @ledger.faults.size
     @producers.each_value do |producer|
       status = producer.stop
-      @problems << "a producer did not end well: #{status}\n#{producer.log}" unless status.success?
+      @problems << "a producer did not end well: #{status}\n#{told(producer)}" unless status.success?
       producer.close
     end
     @producers.clear
@@ -297,7 +300,7 @@ class FaultRun
       end
       state = changed
       if now - since > PATIENCE_SECONDS
-        @problems << "it does not drain: #{left}\n#{@workers.values.map(&:log).join("\n---\n")}"
+        @problems << "it does not drain: #{left}\n#{@workers.values.map { |worker| told(worker) }.join("\n---\n")}"
         return
       end
       sleep 0.05
@@ -318,7 +321,7 @@ class FaultRun
     status = worker.stop
     return if status.success? || worker.log.empty? # it was not a worker yet, and knew nothing of signals
 
-    @problems << "a worker did not end well: #{status}\n#{worker.log}"
+    @problems << "a worker did not end well: #{status}\n#{told(worker)}"
   end
 
   def judge

@@ -132,6 +132,23 @@ class WorkerRecoveryTest < Minitest::Test
     end
   end
 
+  def test_what_comes_when_the_quarantine_has_just_been_paused_goes_back
+    @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
+    storage.slow(:ack, 3) # who is to give it back has something else to do then
+    with_runner do
+      machine.sleep(5) # it waits by now
+      storage.pause(Storage::QUARANTINE)
+      push_entry(note("c"))
+      machine.sleep(0.01)
+      push_entry(note("a"), note("b"), queue: Storage::QUARANTINE)
+      machine.sleep(30)
+      assert_equal [2, { "c" => 1 }], [list(Storage::QUARANTINE).size, @runs]
+      storage.resume(Storage::QUARANTINE)
+      until_done
+      assert_equal({ "a" => 1, "b" => 1, "c" => 1 }, @runs)
+    end
+  end
+
   def test_when_no_process_can_be_made
     with_runner(Errno::EAGAIN.new, Errno::EAGAIN.new, queues: %w[other]) do
       push_entry(note("a"), queue: Storage::QUARANTINE)

@@ -76,9 +76,10 @@ module Ringspun
         def wait
           @waits = true
           fetched = @storage.wait(@worker.node, Storage::QUARANTINE, WAIT_SECONDS) or return
-          return @worker.give_back(fetched) && nil if @closed || paused?
+          return @worker.start_alone(fetched) unless @closed || paused?
 
-          @worker.start_alone(fetched)
+          @worker.give_back(fetched)
+          nil
         ensure
           @waits = false
           @worker.wait_ended
