@@ -123,7 +123,7 @@ class LogTest < Minitest::Test
 
   def test_texts_that_are_no_utf8_for_any_other_logger
     text = StringIO.new
-    tell_of_bytes(Log.new(Logger.new(text, formatter: ->(_, _, _, message) { Log::Lines.utf8(message) })))
+    tell_of_bytes(Log.new(Logger.new(text, formatter: ->(_, _, _, message) { Log.const_get(:Lines).utf8(message) })))
     assert_match(/message=ä at=ä.rb:3 /, text.string)
   end
 
