@@ -14,7 +14,7 @@ class BenchTest::CommandsTest < Minitest::Test
   end
 
   def test_the_task_takes_the_name_of_a_table
-    %w[call_methods wait_methods call_methods_waiting].each do |name|
+    %w[call_methods wait_methods call_methods_waiting jobs_seed].each do |name|
       assert_equal [[name], []], asked_of_rake("benchmark[#{name}]")
     end
   end
