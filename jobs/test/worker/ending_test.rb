@@ -173,6 +173,16 @@ class WorkerEndingTest < Minitest::Test
     end
   end
 
+  def test_quiet_from_the_start
+    @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
+    push("sleep", 0)
+    with_worker do
+      worker.quiet
+      machine.sleep(10)
+      assert_equal [1, [], []], [list.size, storage.calls[:fetch], storage.calls[:wait]]
+    end
+  end
+
   def test_who_is_stopped_twice_stops_once
     with_worker do
       2.times { worker.stop }
@@ -220,6 +230,27 @@ class WorkerEndingTest < Minitest::Test
       until_done
       assert_equal [{ dead: 1 }, "Ringspun::Cancelled"], [worker.counts, JSON.parse(dead.first)["error_class"]]
     end
+  end
+
+  def test_hooks_of_a_job_that_is_cancelled
+    waits = Class.new do
+      include Ringspun::Jobs::Job
+      retry_in { Ringspun::Machine.current.sleep(1) }
+
+      def perform(*)
+        Ringspun::Machine.current.terminate(Ringspun::Machine.current.running)
+        raise IOError, "closed"
+      end
+    end
+    WorkerEndingTest.const_set(:Waits, waits)
+    with_worker do
+      push_entry(entry("note").sub("Worked::Told", "WorkerEndingTest::Waits"))
+      yield_slowly { storage.stats[:retries] == 1 }
+      assert_equal({ retry: 1 }, worker.counts)
+      assert_match(/retry_in raises/, lines.to_s)
+    end
+  ensure
+    WorkerEndingTest.__send__(:remove_const, :Waits)
   end
 
   def test_a_cancelled_job_gives_its_lock_back

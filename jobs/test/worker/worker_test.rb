@@ -112,6 +112,26 @@ class WorkerTest < Minitest::Test
     Worked.send(:remove_const, :Changed)
   end
 
+  # As autoloaders do.
+  module Loads
+    def self.const_missing(name)
+      raise NameError.new("uninitialized constant Loads::#{name}", name) if name == :Missing
+
+      raise NameError.new("uninitialized constant Other", :Other)
+    end
+  end
+
+  def test_a_class_that_cannot_be_loaded
+    with_worker do
+      %w[Missing Broken].each do |name|
+        push_entry(entry("note", retry: 0).sub('"Worked::Told"', JSON.generate("WorkerTest::Loads::#{name}")))
+      end
+      until_done
+    end
+    assert_equal ["there is no class WorkerTest::Loads::Missing; has the program that defines it been required?",
+                  "uninitialized constant Other"], dead.map { |one| JSON.parse(one)["error_message"] }.sort
+  end
+
   def test_an_entry_that_is_no_job_is_dead_at_once
     entries = ["nonsense", "[]", '{"class":"Worked::Told","args":[]}', "\xff\x00", "", '{"class":5,"args":[],"jid":"a"}']
     on("fine") { nil }

@@ -234,8 +234,8 @@ module Ringspun
         set_out(scope)
         @log.event(:info, "the worker is ready", node: @node, queues: queues.join(","), concurrency: @config.concurrency)
         until @stop
-          obey(@machine.park)
           settle_down if quiet?
+          obey(@machine.park)
         end
         drain(scope)
       end
@@ -349,14 +349,18 @@ module Ringspun
       def perform(run)
         began = @machine.now
         @log.started(run.job)
-        outcome = yield
-      rescue Cancelled => error
-        outcome = stopped_from_outside(run, error)
+        outcome = begin
+          yield
+        rescue Cancelled => error
+          stopped_from_outside(run, error)
+        end
       rescue Exception => error # of ours; its place and its entry must not be lost by that
         outcome = @retrying.last_resort(run.fetched, error)
       ensure
-        outcome.seconds = @machine.now - began
-        finish(run, outcome)
+        if outcome
+          outcome.seconds = @machine.now - began
+          finish(run, outcome)
+        end
       end
 
       # Together with the whole worker a job ends as it does when that is stopped. One that has cancelled itself has failed.

@@ -77,7 +77,7 @@ module Ringspun
 
           raise UnknownClassError, "#{name} #{klass ? "does not include Ringspun::Jobs::Job" : "is no name of a class"}"
         rescue NameError => error
-          raise unless error.receiver.is_a?(Module) && name.include?(error.name.to_s)
+          raise if error.is_a?(NoMethodError) || !name.split("::").include?(error.name.to_s)
 
           raise UnknownClassError, "there is no class #{name}; has the program that defines it been required?"
         end

@@ -152,12 +152,11 @@ module Ringspun
           (count**4) + 15 + (@random.rand(10) * (count + 1))
         end
 
-        # A hook is code of the program's. What it raises is told, and it has said nothing then.
+        # A hook is code of the program's. What it raises is told, and it has said nothing then; that it waits in a strand that is
+        # cancelled is no exception.
         def hook(klass, name, complaint)
           block = klass.public_send(name) if klass.respond_to?(name)
           yield block if block
-        rescue Cancelled
-          raise
         rescue Exception => error
           @log.event(:error, complaint, class: klass.name, error: error.class.name, message: Retrying.message_of(error))
           nil
