@@ -155,9 +155,10 @@ class EnqueueTest < Minitest::Test
     assert_equal %w[expiry order-5], jobs.first.values_at("unique_until", "unique_token")
   end
 
-  def test_a_lock_lasts_from_when_the_job_is_due
+  # The storage adds the time until the job is due, by its own clock.
+  def test_what_a_lock_lasts
     pushes = pushes_of { Once.perform_in(100, 1) && Once.perform_at(Time.now + 200, 2) && Once.perform_async(3) }
-    [160, 260, 60].zip(pushes) { |seconds, push| assert_in_delta seconds, push.lock_seconds, 30 }
+    assert_equal [60, 60, 60], pushes.map(&:lock_seconds)
   end
 
   def pushes_of

@@ -141,7 +141,8 @@ class RedisWireTest < RedisCase
     storage.ack(NODE, [done(fetch, lock: "abc")])
     storage.signal(NODE, "TERM")
     storage.leave(NODE)
-    assert_equal %w[queues], call("KEYS", "*").reject { |key| key.start_with?("stat:") }
+    assert_equal %w[queues ringspun:pushed:a], call("KEYS", "*").reject { |key| key.start_with?("stat:") }.sort
+    assert_includes 1..60, call("TTL", "ringspun:pushed:a")
   end
 
   def test_no_key_of_a_dead_node_is_left_behind
@@ -207,7 +208,8 @@ class RedisWireTest < RedisCase
     other = open_storage({ path: redis_path }, namespace: "exq")
     push
     other.push([Storage::Push.new(queue: "default", entry: JOB, jid: "a", lock: "abc", lock_seconds: 60)])
-    assert_equal %w[exq:queue:default exq:queues exq:unique:abc queue:default queues], call("KEYS", "*").sort
+    assert_equal %w[exq:queue:default exq:queues exq:ringspun:pushed:a exq:unique:abc queue:default queues],
+                 call("KEYS", "*").sort
     other.extend([NODE], 60)
     fetched = other.fetch(NODE, ["default"], 10).first
     assert_equal [1, 1, [false]], [storage.stats[:enqueued], other.stats[:in_flight], storage.ack(NODE, [done(fetched)])]

@@ -242,6 +242,25 @@ module StorageSuite
     assert_equal [["a"], []], [jids(storage.scan(:schedule, 0, 9).map(&:first)), fetch]
   end
 
+  def test_a_lock_lasts_from_when_the_job_may_run
+    began = storage.time
+    storage.push([push_of("a", lock: "at", lock_seconds: 0.001, at: began + 1000),
+                  push_of("b", lock: "in", lock_seconds: 0.001, delay: 1000), push_of("c", lock: "now", lock_seconds: 0.001)])
+    nil until storage.time > began + 0.01
+    assert_equal [["a"], ["b"], nil], (%w[at in now].map { |lock| push("d#{lock}", lock: lock, lock_seconds: 1) })
+  end
+
+  # Its answer was lost, and it is sent again.
+  def test_a_push_with_a_lock_is_known_when_its_job_has_run_meanwhile
+    assert_nil push("a", lock: "token", lock_seconds: 60)
+    storage.ack(NODE, [done(fetch.first, lock: "token")])
+    assert_nil push("a", lock: "token", lock_seconds: 60)
+    assert_empty fetch
+    assert_nil push("b", lock: "token", lock_seconds: 60)
+    assert_nil push("a", lock: "token", lock_seconds: 60)
+    assert_equal %w[b], jids(fetch)
+  end
+
   def test_an_ack_releases_the_lock_of_its_own_job
     push("a", lock: "mine", lock_seconds: 60)
     push("b", lock: "theirs", lock_seconds: 60)

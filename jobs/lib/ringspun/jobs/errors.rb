@@ -18,7 +18,7 @@ module Ringspun
     class UnavailableError < Error; end
 
     # A job was sent and no answer came back: it may be enqueued, or not. Enqueue it again only if it may run twice, or with
-    # `unique_for:`, which makes that safe.
+    # `unique_for:` and `unique_until: :expiry`, which make that safe.
     class UnknownOutcomeError < Error; end
 
     # The storage has refused: it is out of memory, read-only, of the wrong type.

@@ -65,8 +65,8 @@ module Ringspun
         return Storage::Push.new(job["queue"], Wire.dump(job), job["jid"], at, delay) unless job["unique_for"]
 
         token = job["unique_token"] || token_of(job)
-        seconds = job["unique_for"] + (delay || (at ? [at - Time.now.to_f, 0].max : 0))
-        Storage::Push.new(job["queue"], Wire.dump(job.merge("unique_token" => token)), job["jid"], at, delay, token, seconds)
+        Storage::Push.new(job["queue"], Wire.dump(job.merge("unique_token" => token)), job["jid"], at, delay, token,
+                          job["unique_for"])
       end
 
       private

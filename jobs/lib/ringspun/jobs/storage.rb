@@ -32,11 +32,14 @@ module Ringspun
       # After so many seconds without a lease and without jobs a node is forgotten.
       FORGET_SECONDS = 60
 
+      # So long, in seconds, a push with a lock can be sent again when it had no answer, and is not stored twice.
+      AGAIN_SECONDS = 60
+
       # So long, in seconds, dashboards show what was announced of a node.
       SHOWN_SECONDS = 60
 
       # A job on its way in. `at`: not before that time, seconds since the epoch; `delay`: not before so many seconds have
-      # gone by. With `lock` it is refused while that unique lock is held; else it takes it, for `lock_seconds`.
+      # gone by. With `lock` it is refused while that unique lock is held; else it takes it, until `lock_seconds` after that time.
       Push = Struct.new(:queue, :entry, :jid, :at, :delay, :lock, :lock_seconds)
 
       # A job in flight.
@@ -74,8 +77,8 @@ module Ringspun
 
       # @!group On their way in
 
-      # Stores jobs, those of one queue in their order. A push with a lock that this very jid holds counts as stored: it has been
-      # here before.
+      # Stores jobs, those of one queue in their order. A push with a lock whose jid was here within {AGAIN_SECONDS} counts as
+      # stored, even when that job has run and its lock is free by now.
       #
       # @param pushes [Array<Push>]
       # @return [Array, nil] nil when all are stored; else a member for each: nil (stored), the jid of who holds its lock

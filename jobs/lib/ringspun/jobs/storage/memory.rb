@@ -34,6 +34,7 @@ module Ringspun
           @lists = {} # node => queue => entries in flight, the oldest last
           @leases = {} # node => when its lease ends
           @locks = {} # token => [jid, when it ends]
+          @pushed = {} # jid => until when it is known
           @paused = {}
           @recovered = Hash.new(0)
           @alone = Hash.new(0)
@@ -167,13 +168,22 @@ module Ringspun
         end
 
         def push_one(push)
-          if push.lock
-            holder = hold(push.lock, push.jid, push.lock_seconds)
-            return (holder if holder != push.jid) if holder
-          end
           at = push.at || (push.delay && now + push.delay)
+          if push.lock
+            return if pushed_before?(push.jid)
+
+            holder = hold(push.lock, push.jid, push.lock_seconds + (at ? [at - now, 0].max : 0))
+            return (holder if holder != push.jid) if holder
+
+            @pushed[push.jid] = now + AGAIN_SECONDS
+          end
           at ? @sets[:schedule][push.entry] = at.to_f : line_up(push.queue, push.entry)
           nil
+        end
+
+        def pushed_before?(jid)
+          @pushed.shift while @pushed.any? && @pushed.first.last <= now
+          @pushed.key?(jid)
         end
 
         # nil: it is jid's from now on.

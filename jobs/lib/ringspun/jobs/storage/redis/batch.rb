@@ -67,7 +67,9 @@ module Ringspun
             scheduled, rest = @pushes.reject { |push| part(push).is_a?(String) }.partition { |push| part(push) == :schedule }
             times = scheduled.flat_map { |push| [push.at.to_f, push.entry] }
             @schedule = ["ZADD", "#{@prefix}schedule", *times] if scheduled.any?
-            @script = Script[:push].command(@prefix, *rest.flat_map { |push| arguments(push) }) if rest.any?
+            return if rest.empty?
+
+            @script = Script[:push].command(@prefix, AGAIN_SECONDS * 1000, *rest.flat_map { |push| arguments(push) })
           end
 
           def arguments(push)

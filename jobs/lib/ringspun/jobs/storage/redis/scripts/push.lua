@@ -1,39 +1,54 @@
 -- with: clock
--- Pushes that need the server's clock or a lock. ARGV: the namespace's prefix, then six for each push: queue, entry, jid, the
--- time it is for ("@" and seconds since the epoch, "+" and seconds from now on, or nothing), the lock, milliseconds to hold it.
+-- Pushes that need the server's clock or a lock. ARGV: the namespace's prefix, milliseconds within which a push with a lock may
+-- be sent again, then six for each push: queue, entry, jid, the time it is for ("@" and seconds since the epoch, "+" and seconds
+-- from now on, or nothing), the lock, milliseconds to hold it from that time on.
 -- Answers one for each: "" (stored), "=" and who holds its lock, "!" and why it could not be stored.
-local ns = ARGV[1]
+local ns, again = ARGV[1], ARGV[2]
 local now = clock()
 local answers = {}
 
-local function store(queue, entry, time)
-  if time == '' then
-    local pushed = redis.pcall('LPUSH', ns .. 'queue:' .. queue, entry)
-    return type(pushed) == 'table' and pushed.err or nil
-  end
-  local at = tonumber(string.sub(time, 2))
-  if string.sub(time, 1, 1) == '+' then at = now + at end
-  local added = redis.pcall('ZADD', ns .. 'schedule', string.format('%.6f', at), entry)
-  return type(added) == 'table' and added.err or nil
+local function time_of(text)
+  if text == '' then return nil end
+  local at = tonumber(string.sub(text, 2))
+  return string.sub(text, 1, 1) == '+' and now + at or at
 end
 
-for i = 2, #ARGV, 6 do
-  local queue, entry, jid, time, lock, lasts = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5]
+local function store(queue, entry, at)
+  local stored
+  if at then
+    stored = redis.pcall('ZADD', ns .. 'schedule', string.format('%.6f', at), entry)
+  else
+    stored = redis.pcall('LPUSH', ns .. 'queue:' .. queue, entry)
+  end
+  return type(stored) == 'table' and stored.err or nil
+end
+
+local function until_then(at, lasts)
+  return string.format('%.0f', math.ceil(lasts + (at and math.max(at - now, 0) * 1000 or 0)))
+end
+
+for i = 3, #ARGV, 6 do
+  local queue, entry, jid, at = ARGV[i], ARGV[i + 1], ARGV[i + 2], time_of(ARGV[i + 3])
+  local lock, lasts = ARGV[i + 4], ARGV[i + 5]
   local key = lock ~= '' and ns .. 'unique:' .. lock
-  local taken = key and redis.pcall('SET', key, jid, 'NX', 'PX', lasts)
+  -- A push that is sent again may find that its job has run meanwhile and given its lock back.
+  local before = key and ns .. 'ringspun:pushed:' .. jid
+  local known = before and redis.call('EXISTS', before) == 1
+  local taken = key and not known and redis.pcall('SET', key, jid, 'NX', 'PX', until_then(at, lasts))
   local answer = ''
   if type(taken) == 'table' and taken.err then
     answer = '!' .. taken.err
-  elseif key and not taken then
+  elseif key and not known and not taken then
     local holder = redis.call('GET', key)
     if holder ~= jid then answer = '=' .. (holder or '') end
-  else
-    local refused = store(queue, entry, time)
+  elseif not known then
+    local refused = store(queue, entry, at)
     if refused then
       answer = '!' .. refused
       if key then redis.call('DEL', key) end
-    elseif time == '' then
-      redis.pcall('SADD', ns .. 'queues', queue)
+    else
+      if not at then redis.pcall('SADD', ns .. 'queues', queue) end
+      if key then redis.call('SET', before, '1', 'PX', again) end
     end
   end
   answers[#answers + 1] = answer
