@@ -2,9 +2,11 @@
 
 require "test_helper"
 require "open3"
-require "ringspun/jobs/cli"
+require "support/jobs"
 require "support/servers"
 require "tmpdir"
+
+# pass: documents
 
 # What the guides show is what happens. Every Ruby block of README.md and docs/ is a whole program, run here as such; each
 # line that it prints stands in the block as a `# =>` comment, in the order in which it is printed, or all of them in a

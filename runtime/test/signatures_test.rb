@@ -2,8 +2,11 @@
 
 require "test_helper"
 require "rbs"
+require "support/jobs"
 require "support/servers"
 require "tmpdir"
+
+# pass: documents
 
 # The signatures under sig/ say what there is, no more and no less, and what they say is so. `rake test:rbs` checks that they
 # make sense by themselves.
@@ -12,11 +15,7 @@ class SignaturesTest < Minitest::Test
   include Servers::Postgres
 
   ROOT = File.expand_path("../..", __dir__)
-  SIGNATURES = Dir[File.join(ROOT, "runtime/sig/**/*.rbs")].sort.freeze
-
-  # Public for Ruby, and marked `@api private`.
-  INTERNAL = { Ringspun::Simulation => { initialize: :internal, call: :internal },
-               Ringspun::ConcurrentProc::Handler => { initialize: :internal, call: :internal, cancelled?: :internal } }.freeze
+  SIGNATURES = Dir[File.join(ROOT, "{runtime,jobs}/sig/**/*.rbs")].sort.freeze
 
   # Inherited, and taking arguments here that they do not take there.
   SAID_AGAIN = { Ringspun::SizedQueue => %i[push enq] }.freeze
@@ -79,8 +78,7 @@ class SignaturesTest < Minitest::Test
     MODULES.each do |each|
       assert_equal instance_methods_of(each), said.fetch(each.name).instance.keys.sort - SAID_AGAIN.fetch(each, []),
                    "#{each.name}#..."
-      assert_equal each.singleton_methods(false).sort - structs_own(each), said.fetch(each.name).singleton.keys.sort,
-                   "#{each.name}...."
+      assert_equal singleton_methods_of(each), said.fetch(each.name).singleton.keys.sort, "#{each.name}...."
     end
   end
 
@@ -92,7 +90,8 @@ class SignaturesTest < Minitest::Test
 
   def test_methods_take_the_arguments_that_their_signatures_name
     MODULES.each do |each|
-      said.fetch(each.name).instance.each { |name, shapes| check_shapes(each.instance_method(name), shapes) }
+      inherited_by(each).merge(said.fetch(each.name).instance) { |_, _, own| own }
+                        .each { |name, shapes| check_shapes(each.instance_method(name), shapes) }
       next if each < Struct
 
       said.fetch(each.name).singleton.each { |name, shapes| check_shapes(each.method(name), shapes) }
@@ -122,7 +121,7 @@ class SignaturesTest < Minitest::Test
     Dir.mktmpdir do |folder|
       programs = write_programs(folder)
       environment = { "RUBYOPT" => "-rbundler/setup", "RBS_TEST_TARGET" => "Ringspun,Ringspun::*", "RBS_TEST_LOGLEVEL" => "error",
-                      "RBS_TEST_OPT" => "-I #{ROOT}/runtime/sig", "DATABASE_URL" => Servers.postgres_url }
+                      "RBS_TEST_OPT" => "-I #{ROOT}/runtime/sig -I #{ROOT}/jobs/sig", "DATABASE_URL" => Servers.postgres_url }
       answer = ruby_child(WATCH, *programs, env: environment, timeout: 50)
       assert_equal ["", programs], [answer.err, answer.out.lines(chomp: true)]
     end
@@ -141,18 +140,43 @@ class SignaturesTest < Minitest::Test
     Dir[File.join(folder, "*.rb"), File.join(ROOT, "examples/*.rb")].sort
   end
 
+  # What overrides another of ours need not be said again.
   def instance_methods_of(each)
     own = each.public_instance_methods(false) + each.private_instance_methods(false).grep(:initialize)
-    (own - INTERNAL.fetch(each, {}).keys).sort
+    unsaid = own - said.fetch(each.name).instance.keys
+    own.sort - inherited_by(each).keys.intersection(unsaid) - unsaid.select { |name| internal?(each.instance_method(name)) }
   end
 
   # `inspect` of a Struct class is no more than its name.
-  def structs_own(each) = each < Struct ? [:inspect] : []
+  def singleton_methods_of(each)
+    own = each.singleton_methods(false).sort
+    return own - [:inspect] if each < Struct
+
+    own - (own - said.fetch(each.name).singleton.keys).select { |name| internal?(each.method(name)) }
+  end
+
+  # What the signatures say of the classes above. How a class is made is its own affair.
+  def inherited_by(each)
+    above = each.is_a?(Class) ? MODULES.grep(Class).select { |other| each < other } : []
+    above.map { |other| said.fetch(other.name).instance }.reduce({}, :merge).except(:initialize)
+  end
+
+  # Public for Ruby, and `@api private`: the comment above it says so.
+  def internal?(method)
+    path, line = method.source_location
+    return false unless path&.start_with?(ROOT)
+
+    @lines ||= Hash.new { |all, file| all[file] = File.readlines(file) }
+    above = @lines[path].first(line - 1).reverse_each.take_while { |text| text.match?(/\A\s*#/) }
+    above.any? { |text| text.include?("@api private") }
+  end
 
   def check_shapes(method, shapes)
     shape = Shape.of_method(method) if shapes
     return pass unless shape
 
+    # What takes any keywords checks their names itself.
+    shapes = shapes.map { |each| each.with(keywords: each.keywords & shape.keywords) } if method.parameters.assoc(:keyrest)
     assert_includes shapes, shape, "#{method.owner}##{method.name}: it takes #{method.parameters}"
   end
 
@@ -176,15 +200,19 @@ class SignaturesTest < Minitest::Test
     end
     name = namespace + declaration.name.to_s
     here = said[name]
-    here.superclass = declaration.super_class.name.to_s.then { |text| resolve(text) } if superclass?(declaration)
+    here.superclass = declaration.super_class.name.to_s.then { |text| resolve(text, namespace) } if superclass?(declaration)
     declaration.each_decl { |inner| read(inner, said, "#{name}::") }
     declaration.each_member { |member| read_member(member, here) }
   end
 
   def superclass?(declaration) = declaration.is_a?(RBS::AST::Declarations::Class) && declaration.super_class
 
-  # The signatures name classes as one would inside `module Ringspun`.
-  def resolve(text) = Ringspun.const_defined?(text, false) ? "Ringspun::#{text}" : text
+  # The signatures name classes as one would inside the namespace.
+  def resolve(text, namespace)
+    spaces = namespace.split("::").then { |names| names.size.downto(1).map { |size| names.first(size).join("::") } }
+    space = spaces.find { |name| Object.const_get(name).const_defined?(text, false) }
+    space ? "#{space}::#{text}" : text
+  end
 
   def read_member(member, here)
     case member
@@ -197,6 +225,8 @@ class SignaturesTest < Minitest::Test
       nil # the methods are the module's
     when RBS::AST::Members::Alias
       here.instance[member.new_name] = nil
+    when RBS::AST::Members::AttrReader
+      here.instance[member.name] = [Shape.new(0, 0, [])]
     when RBS::AST::Members::AttrAccessor
       here.instance[member.name] = [Shape.new(0, 0, [])]
       here.instance[:"#{member.name}="] = [Shape.new(1, 1, [])]

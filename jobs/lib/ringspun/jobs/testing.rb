@@ -53,8 +53,9 @@ module Ringspun
       #
       # @api private
       module Intercepting
+        # @api private
         def client
-          enqueuer = Testing::ENQUEUERS[Testing.mode]
+          enqueuer = ENQUEUERS[Testing.mode]
           enqueuer ? Client.new(enqueuer, chain: config.client_middleware, milliseconds: config.milliseconds) : super
         end
       end
@@ -80,7 +81,7 @@ module Ringspun
       end
 
       ENQUEUERS = { fake: Fake.new, inline: Inline.new }.freeze
-      private_constant :Fake, :Inline, :Intercepting
+      private_constant :ENQUEUERS, :Fake, :Inline, :Intercepting
 
       @mode = :fake
       @lock = Thread::Mutex.new

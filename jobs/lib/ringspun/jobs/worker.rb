@@ -32,7 +32,7 @@ module Ringspun
       ROUSE_SECONDS = 0.01
       # Seconds that it may take to say goodbye.
       FAREWELL_SECONDS = 5.0
-      private_constant :GRACE_SECONDS, :FAREWELL_SECONDS
+      private_constant :GRACE_SECONDS, :ROUSE_SECONDS, :FAREWELL_SECONDS
 
       # @return [String] who this worker is: host:pid:nonce
       # @since 0.1.0

@@ -7,6 +7,7 @@ module Ringspun
     module Testing
       # Assertions for Minitest, or whatever else has `assert` and `before_setup`. Each test begins without jobs.
       module Assertions
+        # @api private
         def before_setup
           Testing.clear_all
           super

@@ -1,0 +1,10 @@
+# frozen_string_literal: true
+
+# All of the jobs, for tests that look at everything there is.
+
+require "ringspun/jobs/cli"
+require "ringspun/jobs/rspec"
+require "ringspun/jobs/testing/assertions"
+
+RSpec.configure { |config| config.expose_dsl_globally = false }
+Ringspun::Jobs::Testing.real!
