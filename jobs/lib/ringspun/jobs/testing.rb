@@ -21,9 +21,11 @@ module Ringspun
       # A job that was enqueued. `at`, seconds since the epoch, or `delay`, seconds; `now` is when it was enqueued.
       Record = Struct.new(:job, :at, :delay, :now, :lock) do
         # @return [Float, nil] when it would be due, in seconds since the epoch
+        # @since 0.1.0
         def due = at || (delay && (now + delay))
 
         # @return [Hash{String => Object}]
+        # @since 0.1.0
         def to_h = due ? job.merge("at" => due) : job
       end
 
