@@ -39,6 +39,16 @@ class LogTest < Minitest::Test
     assert_equal ["INFO jid=b4a5 class=MailJob queue=default elapsed=0.012 done"], texts
   end
 
+  def test_names_that_a_reader_could_not_tell_apart_are_quoted_each_time
+    2.times { log.done(JOB.merge("queue" => "two words"), 61.5) }
+    assert_equal ['INFO jid=b4a5 class=MailJob queue="two words" elapsed=61.500 done'] * 2, texts
+  end
+
+  def test_more_names_than_are_kept
+    1001.times { |number| log.done(JOB.merge("queue" => "q#{number}"), 0) }
+    assert_equal "INFO jid=b4a5 class=MailJob queue=q1000 elapsed=0.000 done", texts.last
+  end
+
   def test_starts_are_told_at_debug
     log(level: "debug").started(JOB)
     assert_equal ["DEBUG jid=b4a5 class=MailJob queue=default start"], texts
@@ -148,14 +158,6 @@ class LogTest < Minitest::Test
       yield_until("the lines are written") { lines.size == 6 }
     end
     assert_equal [%w[0 0 1 1 2 2]], (writes.map { |text| text.lines(chomp: true).map { |line| line[-1] } })
-  end
-
-  def test_errors_are_written_at_once
-    Ringspun.run do
-      log.event(:info, "before")
-      log.event(:error, "error")
-      assert_equal ["INFO before", "ERROR error"], texts
-    end
   end
 
   def test_outside_of_strands_lines_are_written_at_once

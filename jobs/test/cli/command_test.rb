@@ -46,6 +46,18 @@ class CommandTest < RedisCase
       end
     end
 
+    # Never waits, so nothing else runs in its process's machine meanwhile.
+    class Compute
+      include Ringspun::Jobs::Job
+      include Noting
+
+      def perform(path)
+        note("begun", "compute #{Process.pid}")
+        nil until File.exist?(path)
+        note("ended", "compute #{Process.pid}")
+      end
+    end
+
     class Fail
       include Ringspun::Jobs::Job
 
@@ -59,7 +71,7 @@ class CommandTest < RedisCase
     # A name for each test: what a killed process has asked of the server before may still happen for two seconds.
     @namespace = File.basename(@folder)
     File.write(path("app.rb"), PROGRAM)
-    File.write(path("fast.yml"), "lease: 1\nbeat: 0.25\n")
+    File.write(path("fast.yml"), "lease: 3\nbeat: 0.25\n")
   end
 
   def teardown
@@ -185,6 +197,7 @@ class CommandTest < RedisCase
     noted("ended")
     File.rename(path("jobs.log"), path("jobs.log.1"))
     one.signal(:USR2)
+    Thread.pass until File.exist?(path("jobs.log"))
     push("Gate", "b")
     noted("begun")
     open_gate("b")
@@ -287,7 +300,37 @@ class CommandTest < RedisCase
   end
 
   # More than its lease has beats.
-  BEATS = 8
+  BEATS = 14
+
+  def assert_computing_costs_no_lease(*arguments, processes:)
+    push("Compute", path("enough"))
+    one = command(*arguments, ready: processes)
+    ((_, worker)) = noted("begun")
+    watching_beats { |beats| beats.call(@nodes.find { |name| name.include?(":#{worker}:") }, BEATS) }
+    assert_equal 0, call("LLEN", "begun"), "nobody has taken it over"
+    File.write(path("enough"), "")
+    assert_equal [["compute", worker]], noted("ended")
+    assert_ends_well(one)
+  end
+
+  def test_a_job_that_computes_costs_no_lease = assert_computing_costs_no_lease(processes: 1)
+
+  def test_a_job_that_computes_costs_no_lease_beside_others
+    assert_computing_costs_no_lease("--processes", "2", processes: 2)
+  end
+
+  # With nobody who beats for it, and while the loop stands still.
+  def test_a_job_that_computes_is_not_interrupted_by_the_death_of_the_supervisor
+    push("Compute", path("enough"))
+    one = command("--processes", "2", ready: 2)
+    ((_, worker)) = noted("begun")
+    one.signal(:KILL)
+    watching_beats { |beats| beats.call(@nodes.find { |name| name.include?(":#{worker}:") }, BEATS) }
+    File.write(path("enough"), "")
+    assert_equal [["compute", worker]], noted("ended")
+    one.wait
+    assert_equal [0, 1], storage.stats.values_at(:in_flight, :processed)
+  end
 
   def test_without_its_supervisor_a_worker_drains_and_keeps_its_lease
     push("Gate", "a")

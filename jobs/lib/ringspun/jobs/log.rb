@@ -40,6 +40,13 @@ module Ringspun
         Front.new(Device.new(path), format.to_s == "json" ? JSONLines.new : TextLines.new, level.to_s)
       end
 
+      # @api private
+      def self.fields_of(job, seconds = nil)
+        fields = { jid: job["jid"], class: job["wrapped"] || job["class"], queue: job["queue"] }
+        fields[:elapsed] = seconds.round(3) if seconds
+        fields
+      end
+
       # @return [Logger]
       # @since 0.1.0
       attr_reader :logger
@@ -54,14 +61,17 @@ module Ringspun
       # @param job [Hash]
       # @since 0.1.0
       def started(job)
-        tell(:debug, "start", fields_of(job)) if @logger.debug?
+        tell(:debug, "start", Log.fields_of(job)) if @logger.debug?
       end
 
       # @param job [Hash]
       # @param seconds [Float] that it has taken
       # @since 0.1.0
       def done(job, seconds)
-        tell(:info, "done", fields_of(job, seconds)) if @logger.info?
+        return unless @logger.info?
+        return tell(:info, "done", Log.fields_of(job, seconds)) unless @front
+
+        surely { @front.device.write(@front.lines.done(job, seconds)) }
       end
 
       # @param job [Hash]
@@ -72,7 +82,7 @@ module Ringspun
       def failed(job, error, seconds, what)
         return unless @logger.warn?
 
-        fields = fields_of(job, seconds)
+        fields = Log.fields_of(job, seconds)
         fields[:error] = error.class.name
         fields[:message] = message_of(error)
         place = error.backtrace&.first
@@ -104,23 +114,20 @@ module Ringspun
 
       private
 
-      # A line that cannot be told ends nothing: who tells it is the worker itself.
       def tell(level, text, fields)
-        if @front
-          @front.device.write(@front.lines.line(level, text, fields))
-          @front.device.flush if %i[error fatal].include?(level)
-        else
+        surely do
+          next @front.device.write(@front.lines.line(level, text, fields)) if @front
+
           @logger.public_send(level, TextLines.message(text, fields))
         end
+      end
+
+      # A line that cannot be told ends nothing: who tells it is the worker itself.
+      def surely
+        yield
       rescue StandardError => error
         warn "ringspun-jobs: a line of the log is lost: #{error.class}: #{Lines.utf8(error.message)}" unless @lost
         @lost = true
-      end
-
-      def fields_of(job, seconds = nil)
-        fields = { jid: job["jid"], class: job["wrapped"] || job["class"], queue: job["queue"] }
-        fields[:elapsed] = seconds.round(3) if seconds
-        fields
       end
 
       # A message is the job's own code, and may raise.

@@ -48,10 +48,10 @@ module Ringspun
             @prefix = Time.at(second).utc.strftime("%Y-%m-%dT%H:%M:%S.")
             @second = second
           end
-          "#{@prefix}#{THOUSANDTHS[millisecond]}"
+          "#{@prefix}#{THOUSANDTHS[millisecond]}Z"
         end
 
-        THOUSANDTHS = Array.new(1000) { |number| format("%03dZ", number).freeze }.freeze
+        THOUSANDTHS = Array.new(1000) { |number| format("%03d", number).freeze }.freeze
         private_constant :THOUSANDTHS
       end
 
@@ -67,10 +67,35 @@ module Ringspun
           text.empty? || text.match?(/[ "[:cntrl:]]/) ? text.inspect : text
         end
 
+        # Names that are shown again and again, up to so many.
+        KNOWN_MAX = 1000
+        private_constant :KNOWN_MAX
+
+        def initialize
+          super
+          @known = {}
+        end
+
         def line(level, text, fields)
           line = "#{time} #{level.name.upcase} pid=#{Process.pid} "
           fields.each { |name, value| line << name.name << "=" << TextLines.shown(value) << " " }
           line << Lines.utf8(text) << "\n"
+        end
+
+        # There are as many of these as jobs: without a Hash, and in one piece.
+        def done(job, seconds)
+          second, millisecond = (seconds * 1000).round.divmod(1000)
+          "#{time} INFO pid=#{Process.pid} jid=#{TextLines.shown(job["jid"])} class=#{known(job["wrapped"] || job["class"])} " \
+            "queue=#{known(job["queue"])} elapsed=#{second}.#{THOUSANDTHS[millisecond]} done\n"
+        end
+
+        private
+
+        def known(name)
+          @known[name] || begin
+            @known.clear if @known.size >= KNOWN_MAX
+            @known[name] = TextLines.shown(name)
+          end
         end
       end
 
@@ -78,6 +103,8 @@ module Ringspun
       #
       # @api private
       class JSONLines < Lines
+        def done(job, seconds) = line(:info, "done", Log.fields_of(job, seconds))
+
         def line(level, text, fields)
           fields = fields.transform_values { |value| shown(value) }
           "#{JSON.generate({ time:, level:, pid: Process.pid, **fields, text: Lines.utf8(text) })}\n"
