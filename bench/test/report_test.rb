@@ -88,6 +88,17 @@ class BenchTest::ReportTest < Minitest::Test
                   "|  | threads | uringmachine | ringspun | to the floor | to the best peer |\n"], headers
   end
 
+  def test_a_table_with_a_form_of_its_own_is_for_the_terminal_only
+    table = BenchTest.table do
+      form :benchee
+      contender("sidekiq") {}
+    end
+    results = [BenchTest.result(table), @result]
+    markdown = Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, results).to_s
+    assert_equal Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, [@result]).to_s, markdown
+    refute_includes markdown, "sidekiq"
+  end
+
   def test_a_row_that_not_everyone_runs_is_for_the_terminal_only
     table = BenchTest.table do
       row "all"

@@ -4,7 +4,7 @@ module Bench
   # The table for the README: one line per row, the headline metric of each contender, and what the floor says. A column
   # without a number is left out, and so is what few machines should run: a reader wants it narrow.
   class MarkdownReport
-    CONTENDERS = ["threads", "async", "uringmachine", ConcurrentProcs::PEER,
+    CONTENDERS = ["threads", "async", "uringmachine", ConcurrentProcs::PEER, "sidekiq",
                   SUBJECT, Bench.subject_on("epoll"), DROP_IN, "floor"].freeze
     RATIOS = ["to the floor", "to the best peer"].freeze
 
@@ -17,15 +17,18 @@ module Bench
     def to_s
       header = ["", *names, *RATIOS]
       lines = [cells(header), cells(["---", *["---:"] * (header.size - 1)])]
-      lines += @results.flat_map { |result| result.comparisons.map { |row| cells(line(result.table, row)) } }
+      lines += results.flat_map { |result| result.comparisons.map { |row| cells(line(result.table, row)) } }
       "#{lines.join("\n")}\n\n#{footnote}\n"
     end
 
     private
 
+    # A table that has a form of its own tells nothing in this one.
+    def results = @results.select { |result| result.table.form == :columns }
+
     def names
       @names ||= CONTENDERS.select do |name|
-        @results.any? { |result| result.comparisons.any? { |row| row.value(name, result.table.headline) } }
+        results.any? { |result| result.comparisons.any? { |row| row.value(name, result.table.headline) } }
       end
     end
 
