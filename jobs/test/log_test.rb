@@ -195,6 +195,23 @@ class LogTest < Minitest::Test
     end
   end
 
+  # Where several processes write into one pipe.
+  def test_lines_in_a_pipe_stay_whole
+    File.unlink(@file.path)
+    File.mkfifo(@file.path)
+    reader = File.open(@file.path, File::RDONLY | File::NONBLOCK)
+    writes = []
+    log.logger.device.instance_variable_get(:@io).define_singleton_method(:write) { |text| super(text).tap { writes << text } }
+    Ringspun.run { 100.times { |number| log.event(:info, "x" * number) } }
+    log.event(:info, "y" * 5000)
+    assert_equal writes.join, reader.readpartial(100_000)
+    assert(writes[..-2].all? { |text| text.end_with?("\n") && text.bytesize <= 4096 })
+    assert_operator writes.size, :<, 10
+    assert_equal [100, 5000], [writes[..-2].join.lines.size, writes.last.count("y")]
+  ensure
+    reader.close
+  end
+
   def test_a_forked_child_does_not_write_what_is_its_parents
     Ringspun.run do |machine|
       log.event(:info, "parent")

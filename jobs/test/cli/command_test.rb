@@ -46,6 +46,17 @@ class CommandTest < RedisCase
       end
     end
 
+    class Relay
+      include Ringspun::Jobs::Job
+      include Noting
+
+      def perform(name)
+        note("begun", "#{name} #{Process.pid}")
+        await("gate:#{name}")
+        Note.perform_async("from #{name}")
+      end
+    end
+
     # Never waits, so nothing else runs in its process's machine meanwhile.
     class Compute
       include Ringspun::Jobs::Job
@@ -108,7 +119,7 @@ class CommandTest < RedisCase
   def noted(list, count = 1)
     Array.new(count) do
       found = @redis.blocking_call(45, "BLPOP", list, 40) or flunk "nothing in #{list}: #{@command&.lines&.join}"
-      name, pid = found.last.split
+      name, *, pid = found.last.split
       [name, Integer(pid)]
     end
   end
@@ -232,6 +243,19 @@ class CommandTest < RedisCase
     open_gate("a")
     assert_equal [["a", alone]], noted("ended")
     assert_ends_well(one)
+  end
+
+  # With connections of its own, while its parent has some in use.
+  def test_a_job_that_runs_alone_may_enqueue
+    push("Relay", "a")
+    one = command("--processes", "2", ready: 2)
+    one.signal(:KILL, noted("begun").first.last)
+    noted("begun")
+    open_gate("a", 2)
+    assert_equal "from", noted("ended").first.first
+    one.await(/class=Note .*done/)
+    assert_ends_well(one)
+    assert_equal [0, 0, 2], storage.stats.values_at(:enqueued, :in_flight, :processed)
   end
 
   def test_a_pill_dies_and_its_neighbours_do_not

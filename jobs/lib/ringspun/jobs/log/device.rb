@@ -14,9 +14,13 @@ module Ringspun
         # From so many bytes on who writes a line has to wait until they are out.
         FULL_BYTES = 256 * 1024
 
+        # What is written into a pipe in one go stays together up to so many bytes, whoever else writes there.
+        PIPE_BYTES = 4096
+
         def initialize(path)
           @path = path
           @io = path == "-" ? $stdout : open_file
+          @shared = @io.is_a?(IO) && @io.stat.then { |stat| stat.pipe? || stat.socket? }
           @buffer = +""
           @pid = Process.pid
           @lock = ::Mutex.new
@@ -58,12 +62,30 @@ module Ringspun
         def write_out
           until @buffer.empty?
             lines, @buffer = @buffer, +""
-            @io.write(lines)
-            @io.flush
+            next write_whole(lines) unless @shared
+
+            lines.each_line.slice_when(&longer_than(PIPE_BYTES)).each { |some| write_whole(some.join) }
           end
         rescue SystemCallError, IOError => error
           # A log that cannot be written ends no job.
           warn_once("ringspun-jobs: the log cannot be written: #{error.message}")
+        end
+
+        def write_whole(lines)
+          @io.write(lines)
+          @io.flush
+        end
+
+        # Where a piece of so many bytes has to end.
+        def longer_than(bytes)
+          size = 0
+          lambda do |line, following|
+            size += line.bytesize
+            next false if size + following.bytesize <= bytes
+
+            size = 0
+            true
+          end
         end
 
         def warn_once(text)
