@@ -40,7 +40,7 @@ class FaultJob
   retry_in { 0.3 }
 
   def perform(id, kind, seconds = 0)
-    FaultApp.tell("begin", id)
+    FaultApp.tell("begin", id, jid)
     case kind
     when "slow" then sleep seconds
     when "once" then raise "the first time" if FaultApp.first_time?(id)

@@ -50,6 +50,7 @@ class FaultRun
     @problems = []
     @producers = {}
     @workers = {}
+    @logs = +""
   end
 
   def self.clock
@@ -140,7 +141,7 @@ class FaultRun
         @problems << "a worker ended by itself: #{worker.status}\n#{told(worker)}"
       end
       @counts["workers ended by pills"] += 1
-      worker.close
+      retire(worker)
       start_worker(number)
     end
     @producers.each_value do |producer|
@@ -184,7 +185,7 @@ class FaultRun
     return unless victim == worker.pid
 
     worker.wait
-    worker.close
+    retire(worker)
     start_worker(number)
   rescue Errno::ESRCH # it was quicker
     nil
@@ -192,10 +193,11 @@ class FaultRun
 
   def end_worker
     number, worker = some_worker
+    return unless ready?(worker)
+
     @ledger.fault("end", pids: family(worker), ended: now + 10)
     stop_worker(worker)
     @counts["ends"] += 1
-    worker.close
     start_worker(number)
   end
 
@@ -315,13 +317,25 @@ class FaultRun
     lists
   end
 
-  def stop_workers = @workers.each_value { |worker| stop_worker(worker) }
+  def stop_workers
+    @workers.each_value do |worker|
+      sleep 0.05 while !ready?(worker) && worker.running?
+      stop_worker(worker)
+    end
+  end
+
+  # Before that it knows nothing of signals.
+  def ready?(worker) = worker.log.include?("the worker is ready")
 
   def stop_worker(worker)
     status = worker.stop
-    return if status.success? || worker.log.empty? # it was not a worker yet, and knew nothing of signals
+    @problems << "a worker did not end well: #{status}\n#{told(worker)}" unless status.success?
+    retire(worker)
+  end
 
-    @problems << "a worker did not end well: #{status}\n#{told(worker)}"
+  def retire(worker)
+    @logs << worker.log.b
+    worker.close
   end
 
   def judge
@@ -346,7 +360,9 @@ class FaultRun
     refused = outcomes[:refused].reject { |id| @ledger.kinds[id] == "unique" }
     problem("never sent, as its producer was told, and run", refused.select { |id| @ledger.runs.key?(id) })
     problem("enqueued with an error that should not be", outcomes[:failed])
-    problem("run twice without a reason", @ledger.unexplained)
+    slow, wrong = @ledger.unexplained.partition { |id| @ledger.taken_over?(id, @logs) }
+    @counts["of these because the machine is slow"] = slow.size
+    problem("run twice without a reason", wrong.map { |id| @ledger.describe(id) })
   end
 
   def judge_dead

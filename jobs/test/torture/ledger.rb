@@ -28,6 +28,7 @@ class Ledger
     @runs = Hash.new { |all, id| all[id] = [] }
     @outcomes = Hash.new { |all, outcome| all[outcome] = [] }
     @kinds = {}
+    @jids = {}
     File.foreach(@path, chomp: true) do |line|
       time, pid, parent, what, *words = line.split
       note(Float(time), [Integer(pid), Integer(parent)], what, words)
@@ -47,11 +48,16 @@ class Ledger
     end
   end
 
+  # Whether a worker has said that it took the job over. On a machine that is slow enough a lease also runs out by itself.
+  def taken_over?(id, logs) = logs.match?(/ jid=#{@jids[id]} .*taken over from a dead process/)
+
+  def describe(id) = "#{id} (#{@kinds[id]}, #{@jids[id]}): #{@runs[id].map(&:to_a)}"
+
   private
 
   def note(time, pids, what, words)
     case what
-    when "begin" then began(time, pids, words.first)
+    when "begin" then began(time, pids, *words)
     when "end" then @runs[words.first].reverse_each.find { |run| run.pids.first == pids.first }.ended = time
     else
       kind, *ids = words
@@ -61,8 +67,9 @@ class Ledger
   end
 
   # A pill is what goes wrong for all that run beside it.
-  def began(time, pids, id)
+  def began(time, pids, id, jid)
     @runs[id] << Run.new(pids, time)
+    @jids[id] = jid
     fault("pill", pids: [pids.first], began: time - 1, ended: time + 1) if id.start_with?("pill")
   end
 
