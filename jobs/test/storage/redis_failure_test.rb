@@ -115,6 +115,29 @@ class RedisFailureTest < RedisCase
     end
   end
 
+  # As the server sees one whose connection was cut, as long as it has not heard of that.
+  def test_no_wait_gets_a_job_after_its_node_has_left
+    Ringspun.run do
+      strand = machine.spin { storage.wait(NODE, "default", 2) }
+      yield_until("it waits at the server") { call("CLIENT", "LIST").include?("cmd=blmove") }
+      storage.leave(NODE)
+      storage.push([push_of])
+      assert_equal [nil, [JOB]], [strand.await, queued]
+    end
+  end
+
+  # The server refuses at one moment, and no more at the next.
+  def test_a_wait_that_has_brought_a_job_says_so
+    refused = Jobs::StorageError.new("BUSY")
+    [nil, refused].each do |again|
+      replies = [["OK", refused, JOB], [again]]
+      connection = Object.new
+      connection.define_singleton_method(:exchange) { |*, **| replies.shift }
+      assert_equal Storage::Fetched.new("default", JOB), storage.wait(NODE, "default", 1, connection: connection)
+      assert_empty replies
+    end
+  end
+
   # The reply to one is never taken for the reply to the next.
   def test_a_strand_that_is_cancelled_while_it_waits
     Ringspun.run do

@@ -302,7 +302,6 @@ module Ringspun
           @beat&.stop
           @acker&.tell_once(@runs.keys.select(&:outcome))
           flush_counts
-          @storage.time # by now it has noticed which waits were cut short, and nothing comes to them after we have left
           @storage.leave(@node)
           @storage.retract(@node)
           @log.event(:info, "the worker has ended", node: @node)

@@ -100,14 +100,13 @@ module Ringspun
           replies = use(connection, waits: true) { |one| one.exchange([name, register, move], blocking: seconds) }.drop(1)
           return look(node, queue, seconds, connection) if replies.last.is_a?(FullError)
 
-          entry = all(replies).last
-          Fetched.new(queue, entry) if entry
+          moved(queue, register, *replies, connection)
         end
 
         # (see Storage#rouse)
         def rouse(node, connection: nil)
           use(connection) do |one|
-            clients = one.call("CLIENT", "LIST").lines.grep(/ cmd=blmove /)
+            clients = repeat(one, [%w[CLIENT LIST]]).first.lines.grep(/ cmd=blmove /)
             ids = clients.filter_map { |client| client[/\Aid=(\d+)/, 1] if client.include?(" name=#{waiter(node)} ") }
             one.exchange(ids.map { |id| ["CLIENT", "UNBLOCK", id] }) if ids.any?
           end
@@ -172,6 +171,21 @@ module Ringspun
         end
 
         def all(replies) = replies.each { |reply| raise reply if reply.is_a?(Error) }
+
+        # What has come is in flight here, whatever was refused the moment before: nobody else would ever know of it.
+        def moved(queue, register, registered, entry, connection)
+          all([entry || registered, entry])
+          return unless entry
+
+          register_again(register, connection) if registered.is_a?(Error)
+          Fetched.new(queue, entry)
+        end
+
+        def register_again(register, connection)
+          call(connection, register, again: true)
+        rescue Error # what this process knows of it can still be done
+          nil
+        end
 
         # Where memory is full the server refuses to wait, although a move needs none; the script may do it.
         def look(node, queue, seconds, connection)

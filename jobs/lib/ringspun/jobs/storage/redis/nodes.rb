@@ -30,6 +30,7 @@ module Ringspun
 
           # (see Storage#leave)
           def leave(node, connection: nil)
+            end_waits(node, connection)
             call(connection, Script[:leave].command(@prefix, node, QUARANTINE), again: true)
             @leased.delete(node)
             nil
@@ -74,6 +75,14 @@ module Ringspun
           end
 
           private
+
+          # The server may not have heard yet that nobody is at the other end any more. What such a wait got after its node has
+          # left nobody would look for.
+          def end_waits(node, connection)
+            rouse(node, connection: connection)
+          rescue StorageError # who may not do that has waited until all had an answer
+            nil
+          end
 
           # Sidekiq's fields and Exq's in one.
           def shown_job(node, slot, queue, entry, began)
