@@ -1,0 +1,94 @@
+# frozen_string_literal: true
+
+require_relative "test_helper"
+
+require "socket"
+require "bench/http_server"
+require "bench/meter"
+require "bench/working"
+
+# What stands around the contenders in the tables of jobs.
+class BenchTest::JobsTest < Minitest::Test
+  def test_a_server_answers_in_every_type_and_is_emptied
+    server = Bench::RedisServer.start
+    assert_equal "PONG", server.ask("PING")
+    assert_equal 2, server.ask("LPUSH", "list", "", "a\r\nb")
+    assert_equal ["a\r\nb", ""], server.ask("LRANGE", "list", 0, -1)
+    assert_nil server.ask("GET", "nothing")
+    assert_match(/WRONGTYPE/, assert_raises(RuntimeError) { server.ask("GET", "list") }.message)
+    server.empty
+    assert_equal 0, server.ask("DBSIZE")
+  end
+
+  def test_there_is_one_server_for_each_way_to_keep_what_it_has
+    once, always = %w[no always].map { |fsync| Bench::RedisServer.start(fsync:) }
+    assert_same once, Bench::RedisServer.start
+    assert_equal %w[appendonly no], once.ask("CONFIG", "GET", "appendonly")
+    assert_equal %w[appendonly yes], always.ask("CONFIG", "GET", "appendonly")
+    assert_equal %w[appendfsync always], always.ask("CONFIG", "GET", "appendfsync")
+    refute_equal once.port, always.port
+  end
+
+  def test_the_floor_pushes_every_job_once
+    server = Bench::RedisServer.start
+    sample = floor("redis_push.c", server.port, 150, 64, 217) # the last batch is a smaller one
+    assert_equal({ "bytes" => 150 * 217, "lost" => 0 }, sample["proof"], sample["failed"])
+    assert_equal 150, sample["operations"]
+    assert_equal 0, server.ask("DBSIZE")
+  end
+
+  def test_the_floor_wants_a_server
+    assert_match(/exit 1: connect/, floor("redis_push.c", Bench::RedisServer.free_port, 1, 1, 217)["failed"])
+  end
+
+  def test_requests_are_answered_after_the_latency_and_side_by_side
+    Bench::HttpServer.during(0.05) do |port|
+      began = now
+      sockets = Array.new(300) { TCPSocket.new("127.0.0.1", port) }
+      sockets.each { |socket| socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") }
+      answers = sockets.map(&:read)
+      assert_operator now - began, :>=, 0.05
+      assert_equal 1, answers.uniq.size
+      assert_match(/\AHTTP\/1.1 200 OK\r\n.*\r\n\r\nhello\z/m, answers.first)
+    ensure
+      sockets.each(&:close)
+    end
+  end
+
+  def test_a_worker_that_ends_is_no_reason_to_wait
+    with_scratch do
+      working = Bench::Working.new(Bench::Meter.new, :ringspun, 0, ["done 1"])
+      error = assert_raises(RuntimeError) { working.run { working.news } }
+      assert_match(/\Athe worker has ended: .*concurrency must be an integer/, error.message)
+    end
+  end
+
+  def test_jobs_that_a_worker_has_left_or_failed_are_told
+    with_scratch do
+      working = Bench::Working.new(Bench::Meter.new, :ringspun, 5, [])
+      working.enqueue("HardJob", [1], 3)
+      assert_equal({ left: 3, failed: 0 }, working.finish)
+      Bench::RedisServer.start.ask("ZADD", "retry", 1, "a job")
+      assert_equal({ left: 3, failed: 1 }, working.finish)
+    end
+  end
+
+  private
+
+  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+  def floor(program, *arguments)
+    table = BenchTest.table { floor(program) { |**| arguments } }
+    Bench::Sampler.new(time_limit: 60.0).sample(table, table.floor, {})
+  end
+
+  def with_scratch
+    kept = ENV.fetch("BENCH_SCRATCH", nil)
+    Dir.mktmpdir do |folder|
+      ENV["BENCH_SCRATCH"] = folder
+      yield
+    end
+  ensure
+    ENV["BENCH_SCRATCH"] = kept
+  end
+end
