@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require_relative "support/proxy"
 
 # The whole way of a job into Redis, by each strategy, from strands and from threads.
 class EnqueueRedisTest < Minitest::Test
@@ -93,6 +94,45 @@ class EnqueueRedisTest < Minitest::Test
     Jobs.configure { |config| config.redis = { path: "/nowhere/redis.sock" } }
     error = assert_raises(Jobs::UnavailableError) { HardWorker.perform_async }
     assert_match(/cannot be reached/, error.message)
+  end
+
+  # @yieldparam proxy [Proxy] between us and the server
+  def through_a_proxy
+    proxy = Proxy.new { UNIXSocket.new(redis_path) }
+    Jobs.configure { |config| config.redis = { url: proxy.url } }
+    HardWorker.perform_async("first") # connects
+    yield proxy
+  ensure
+    Jobs.configure { |config| config.redis = { path: redis_path } }
+    proxy.close
+  end
+
+  def test_when_the_answer_is_lost_only_locked_jobs_are_sent_again
+    through_a_proxy do |proxy|
+      Ringspun.run do
+        # From now on the server knows the script.
+        HardWorker.set(unique_for: 60).perform_async("second")
+        proxy.swallow
+        plain = Array.new(3) { |number| machine.spin { HardWorker.perform_async(number) } }
+        locked = machine.spin { HardWorker.set(unique_for: 60).perform_async("locked") }
+        plain.each { |strand| assert_ends_with Jobs::UnknownOutcomeError, strand }
+        assert_equal 24, locked.await.size
+      end
+    end
+    assert_equal [["first"], ["second"], [0], [1], [2], ["locked"]].sort_by(&:to_s),
+                 stored.map { |job| job["args"] }.sort_by(&:to_s)
+  end
+
+  def test_a_server_that_goes_and_comes_back
+    through_a_proxy do |proxy|
+      proxy.refusing = true
+      proxy.cut
+      assert_raises(Jobs::UnknownOutcomeError) { HardWorker.perform_async("cut") }
+      assert_raises(Jobs::UnavailableError) { HardWorker.perform_async("refused") }
+      proxy.refusing = false
+      assert HardWorker.perform_async("again")
+    end
+    assert_equal([["first"], ["again"]], stored.map { |job| job["args"] })
   end
 
   def test_a_refusal_of_the_server
