@@ -33,20 +33,77 @@ class GroupCommitTest < Minitest::Test
     end
   end
 
+  # Each comes when those before it wait.
+  def one_by_one(*jids)
+    jids.map do |jid|
+      pusher = parked { push(jid) }
+      5.times { machine.yield }
+      pusher
+    end
+  end
+
   def test_two_are_in_the_air_and_the_rest_goes_together
     Ringspun.run do
-      pushers = %w[a b c d e].map do |jid|
-        pusher = pusher(jid)
-        until_parked(pusher)
-        machine.yield
-        pusher
-      end
-      assert_equal [%w[a], %w[b]], @storage.calls
+      pushers = one_by_one(*%w[a b c d e f g h])
+      assert_equal [%w[a], %w[b c]], @storage.calls
       @storage.answer
       assert_equal "a", pushers.first.await
-      assert_equal [%w[a], %w[b], %w[c d e]], calls(3)
+      assert_equal [%w[a], %w[b c], %w[d e f g h]], calls(3)
       @storage.open
-      assert_equal %w[a b c d e], machine.await(*pushers)
+      assert_equal %w[a b c d e f g h], machine.await(*pushers)
+    end
+  end
+
+  def test_the_second_waits_until_it_carries_more_than_the_first
+    Ringspun.run do
+      first = %w[a b c].map { |jid| pusher(jid) }
+      calls(1)
+      rest = one_by_one(*%w[d e f])
+      assert_equal [%w[a b c]], @storage.calls
+      rest += one_by_one("g")
+      assert_equal [%w[a b c], %w[d e f g]], @storage.calls
+      @storage.open
+      machine.join(*first, *rest)
+    end
+  end
+
+  def test_who_come_again_and_again_end_up_in_one_batch
+    Ringspun.run do
+      callers = Array.new(5) do |number|
+        caller = parked { 20.times { |turn| push("#{number}/#{turn}") } }
+        5.times { machine.yield }
+        caller
+      end
+      assert_equal [1, 2], @storage.calls.map(&:size)
+      8.times do
+        @storage.answer
+        10.times { machine.yield }
+      end
+      assert_equal [5] * 3, @storage.calls.last(3).map(&:size)
+      @storage.open
+      machine.join(*callers)
+    end
+  end
+
+  def test_a_full_one_does_not_wait
+    Ringspun.run do
+      pushers = Array.new(256) { |number| pusher("a#{number}") }
+      calls(1)
+      pushers += Array.new(256) { |number| pusher("b#{number}") }
+      assert_equal [256, 256], calls(2).map(&:size)
+      @storage.open
+      machine.join(*pushers)
+    end
+  end
+
+  def test_one_with_many_jobs_is_one_caller
+    Ringspun.run do
+      bulk = machine.spin { @enqueuer.push_all(%w[a b c].map { |jid| Jobs::Storage::Push.new("q", "x", jid) }) }
+      calls(1)
+      others = one_by_one("d", "e")
+      assert_equal [%w[a b c], %w[d e]], @storage.calls
+      @storage.open
+      machine.join(bulk, *others)
     end
   end
 
@@ -171,12 +228,8 @@ class GroupCommitTest < Minitest::Test
 
   # Two are in the air, so that others wait on the ground.
   def in_the_air
-    flown = %w[x y].map do |jid|
-      pusher = parked { push(jid) }
-      machine.yield
-      pusher
-    end
-    assert_equal [%w[x], %w[y]], @storage.calls
+    flown = one_by_one("x", "y", "z")
+    assert_equal [%w[x], %w[y z]], @storage.calls
     flown
   end
 
@@ -190,7 +243,7 @@ class GroupCommitTest < Minitest::Test
         assert_raises(Ringspun::TerminatedError) { pushers[gone].join }
         @storage.open
         machine.join(*flown, *pushers.except(gone).values)
-        assert_equal [%w[x], %w[y], %w[a b c] - [gone]], @storage.calls
+        assert_equal [%w[x], %w[y z], %w[a b c] - [gone]], @storage.calls
       end
     end
   end
@@ -219,7 +272,7 @@ class GroupCommitTest < Minitest::Test
       machine.join(*flown)
       # Both flights are free again.
       assert_equal %w[d e], machine.await(pusher("d"), pusher("e"))
-      assert_equal [%w[x], %w[y], %w[d e]], @storage.calls
+      assert_equal [%w[x], %w[y z], %w[d e]], @storage.calls
     end
   end
 

@@ -49,15 +49,14 @@ module Ringspun
         #
         # @param place [Integer, nil] nil: all of it is that caller's
         def leave(place)
-          if place
-            @waiting[place] = nil
-            return if @taken
+          @waiting[place || 0] = nil
+          return if @taken
 
+          if place
             @pushes[place] = nil
             @gaps = true
           else
-            @waiting.clear
-            @pushes = [] unless @taken
+            @pushes = []
           end
         end
 
