@@ -13,15 +13,19 @@ class RedisConnectionTest < Minitest::Test
     Config = Struct.new(:answers) do
       def new_client = Client.new(self)
       def sentinel? = false
+      def middlewares_stack = RedisClient::Middlewares
     end
 
     attr_reader :config
 
     def initialize(config) = @config = config
     def close = nil
-    def disable_reconnection = @config.answers.first.is_a?(RedisClient::CannotConnectError) ? raise(@config.answers.shift) : yield
 
-    def pipelined(**)
+    def disable_reconnection
+      @config.answers.first.is_a?(RedisClient::CannotConnectError) ? raise(@config.answers.shift) : yield(self)
+    end
+
+    def call_pipelined(...)
       answer = @config.answers.shift
       answer.is_a?(Exception) ? raise(answer) : answer
     end

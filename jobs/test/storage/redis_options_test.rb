@@ -131,6 +131,24 @@ class RedisOptionsTest < RedisCase
     end
   end
 
+  # As those that trace what is sent.
+  module Tracing
+    class << self
+      attr_accessor :seen
+    end
+
+    def call_pipelined(commands, config)
+      Tracing.seen&.concat(commands.map(&:first))
+      super
+    end
+  end
+
+  def test_middlewares_of_the_client
+    Tracing.seen = []
+    reaches({ path: redis_path, middlewares: [Tracing] })
+    assert_equal %w[SADD LPUSH], Tracing.seen.last(2)
+  end
+
   # Another driver would wait outside of the machine, and what is not ours would be sent twice.
   def test_some_options_are_ours
     one = open_storage({ url: proxy.url, driver: :hiredis, reconnect_attempts: 5, protocol: 2 })

@@ -18,7 +18,9 @@ module Ringspun
 
           # @param config [RedisClient::Config, RedisClient::SentinelConfig]
           def initialize(config)
+            @config = config
             @client = config.new_client
+            @middlewares = config.middlewares_stack.new(@client)
             @used_at = nil
           end
 
@@ -66,12 +68,14 @@ module Ringspun
             error
           end
 
-          def transmit(commands, blocking, again: @client.config.sentinel?)
+          def transmit(commands, blocking, again: @config.sentinel?)
             sent = false
             greet if @used_at && now - @used_at > IDLE_SECONDS
-            replies = @client.disable_reconnection do
+            replies = @client.disable_reconnection do |wire|
               sent = true
-              @client.pipelined(exception: false) { |pipeline| fill(pipeline, commands, blocking) }
+              @middlewares.call_pipelined(commands, @config) do
+                wire.call_pipelined(commands, blocking && [*Array.new(commands.size - 1), blocking], exception: false)
+              end
             end
             @used_at = now
             replies
@@ -84,12 +88,6 @@ module Ringspun
           rescue Exception # which has cut the wait for a reply short: the next one must not be taken for it
             close
             raise
-          end
-
-          def fill(pipeline, commands, blocking)
-            *commands, last = commands if blocking
-            commands.each { |command| pipeline.call_once_v(command) }
-            pipeline.blocking_call_v(blocking, last) if last
           end
 
           # If there is no answer the client forgets its connection, and makes the next one.
