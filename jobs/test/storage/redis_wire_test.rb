@@ -179,6 +179,17 @@ class RedisWireTest < RedisCase
     assert_equal [%w[b], %w[b]], [call("HKEYS", "ringspun:alone"), call("HKEYS", "ringspun:recovered")]
   end
 
+  # It looks like a job to the scripts, and to nobody else.
+  def test_nothing_is_left_of_what_is_nearly_a_job
+    push('{"class":"Work","args":{},"jid":"a","queue":"default"}')
+    fetch
+    storage.recover(10)
+    fetched = storage.fetch(NODE, [Storage::QUARANTINE], 1).first
+    assert_equal %w[a], call("HKEYS", "ringspun:recovered")
+    storage.fail(NODE, [failed(fetched, :dead).tap { |failure| failure.jid = nil }])
+    assert_empty call("KEYS", "ringspun:recovered")
+  end
+
   def test_a_dead_node_stays_for_a_minute
     call("SADD", "ringspun:nodes", NODE)
     call("SADD", "processes", NODE)

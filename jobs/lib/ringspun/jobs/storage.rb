@@ -123,7 +123,8 @@ module Ringspun
       # @since 0.1.0
       def in_flight(node, connection: nil) = missing(:in_flight)
 
-      # Counts one more run of a job from the quarantine. Its {Ack} or {Failure} forgets them all, unless it has no jid.
+      # Counts one more run of a job from the quarantine. Its {Ack} or {Failure} forgets them all; but if it
+      # goes back to a queue and its {Failure} has no jid, it is said to have ended its process, and they stay.
       #
       # @param fetched [Fetched]
       # @return [Integer] how many runs, this one included, have begun and not ended; 0: it was taken away, so do not run it

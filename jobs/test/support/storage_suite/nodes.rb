@@ -129,6 +129,17 @@ module StorageSuite
       end
     end
 
+    # Whoever cannot read it does not know its jid.
+    def test_what_goes_elsewhere_without_a_jid_has_no_runs
+      storage.extend([NODE], 60)
+      fetched = in_quarantine("a").first
+      %i[retry dead schedule].each do |to|
+        assert_equal 1, storage.begin_alone(NODE, fetched)
+        storage.fail(NODE, [Storage::Failure.new(queue: fetched.queue, entry: fetched.entry, to: to, delay: 5)])
+        assert_equal [fetched], in_quarantine("a")
+      end
+    end
+
     def test_a_node_is_forgotten_after_some_time_without_jobs
       push("a")
       die(NODE)

@@ -226,6 +226,8 @@ module Ringspun
           nil
         end
 
+        def jid_of(entry) = job_of(entry)&.fetch("jid")
+
         def done(node, all)
           synchronize do
             all.map do |one|
@@ -236,7 +238,7 @@ module Ringspun
               list.delete_at(place)
               yield one
               release(one.lock, one.jid) if one.lock
-              forget_runs(one.jid)
+              forget_runs(one.jid || (jid_of(one.entry) unless one.is_a?(Failure) && one.to == :queue))
               true
             end
           end

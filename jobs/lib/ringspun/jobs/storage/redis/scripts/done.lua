@@ -1,4 +1,4 @@
--- with: clock count
+-- with: clock count jobs
 -- Takes jobs out of a node's lists and, if they were there, puts them where they go. ARGV: the namespace's prefix, the node,
 -- then seven for each: queue, entry, jid, its lock or nothing, where it goes to (nothing, "retry", "schedule", "dead" or a
 -- queue's key), the new entry, seconds from now on. Answers 1 for each that was there, and else 0.
@@ -36,6 +36,7 @@ for i = 3, #ARGV, 7 do
     if to == '' or to == 'retry' or to == 'dead' then processed = processed + 1 end
     if to == 'retry' or to == 'dead' then failed = failed + 1 end
     if lock ~= '' and redis.call('GET', ns .. 'unique:' .. lock) == jid then redis.call('DEL', ns .. 'unique:' .. lock) end
+    if jid == '' and not string.find(to, '^queue:') then jid = jid_of(entry) end
     gone[#gone + 1] = jid
   end
 end
