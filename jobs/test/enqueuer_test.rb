@@ -48,6 +48,32 @@ class EnqueuerTest < Minitest::Test
     [first, jids.map { |jid| pusher(jid).tap { |thread| eventually("it waits") { thread.status == "sleep" } } }]
   end
 
+  # One of the child's threads is just making what the child has of its own when the other comes.
+  def test_two_threads_of_a_forked_child_at_once
+    @storage = HeldStorage.new(open: true)
+    %i[group_commit named_pool].each do |strategy|
+      @enqueuer = Jobs::Enqueuer.new(@storage, strategy: strategy, pool_size: 1)
+      push("parent")
+      ended = in_child do
+        began, gate = Array.new(2) { Thread::Queue.new }
+        slow = ->(*) { (began << true) && gate.pop }
+        ObjectSpace::WeakKeyMap.define_singleton_method(:new) { slow.call.then { super() } }
+        @storage.define_singleton_method(:connect) { slow.call.then { super() } }
+        first = pusher("a")
+        began.pop
+        others = @storage.connections.dup
+        second = pusher("b")
+        eventually("it waits or is done") { !second.status || second.status == "sleep" }
+        gate.close
+        both = [first, second].all? { |thread| thread.join(SECONDS_MAX) }
+        both &&= @storage.used.last(2).none? { |used| others.any? { |other| other.equal?(used) } }
+        both || raise("it goes on with its parent's")
+      end
+      assert_predicate ended, :success?, strategy
+      @enqueuer.close
+    end
+  end
+
   # --- threads ---
 
   def test_threads_share_batches

@@ -9,6 +9,7 @@ module Ringspun
       class GroupCommit
         def initialize(delivery, **)
           @delivery = delivery
+          @beginning = Thread::Mutex.new
           start_anew
         end
 
@@ -45,12 +46,17 @@ module Ringspun
           strands
         end
 
-        # What was under way is the parent's.
+        # What was under way is the parent's. Several threads of a child may come here at once; none may go on with what is the
+        # parent's, whose thread is not there.
         def start_anew
-          @pid = Process.pid
-          @last = nil
-          @strands = ObjectSpace::WeakKeyMap.new
-          @threads = Threads.new(@delivery)
+          @beginning.synchronize do
+            next if Process.pid == @pid
+
+            @last = nil
+            @strands = ObjectSpace::WeakKeyMap.new
+            @threads = Threads.new(@delivery)
+            @pid = Process.pid
+          end
         end
       end
       private_constant :GroupCommit

@@ -71,7 +71,8 @@ module Ringspun
         def initialize(delivery, size)
           @delivery = delivery
           @size = size
-          connect
+          @beginning = Thread::Mutex.new
+          connect_anew
         end
 
         # May switch strands.
@@ -86,7 +87,7 @@ module Ringspun
         #
         # @return [nil, Array, Exception]
         def push_all(pushes)
-          connect unless Process.pid == @pid
+          connect_anew unless Process.pid == @pid
           with_connection { |connection| @delivery.deliver(pushes, connection) }
         end
 
@@ -97,8 +98,17 @@ module Ringspun
 
         private
 
+        # Several threads of a forked child may come here at once; none may go on with the connections of its parent.
+        def connect_anew
+          @beginning.synchronize do
+            next if Process.pid == @pid
+
+            connect
+            @pid = Process.pid
+          end
+        end
+
         def connect
-          @pid = Process.pid
           @connections = Array.new(@size) { @delivery.storage.connect }
         end
       end
