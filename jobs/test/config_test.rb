@@ -26,6 +26,13 @@ class ConfigTest < Minitest::Test
     end
   end
 
+  def test_names_that_no_queue_to_serve_has
+    [%w[a a], ["a", :a], [""], { "" => 1 }, ["a", Ringspun::Jobs::Storage::QUARANTINE], { Ringspun::Jobs::Storage::QUARANTINE => 1 },
+     "a", 5].each do |value|
+      assert_raises(Ringspun::Jobs::ConfigError, value.inspect) { config.queues = value }
+    end
+  end
+
   def test_names_what_there_is
     error = assert_raises(Ringspun::Jobs::ConfigError) { config.update("concurency" => 5) }
     assert_match(/no setting concurency; there are redis, namespace/, error.message)

@@ -147,10 +147,15 @@ module Ringspun
       # @since 0.1.0
       def server_middleware = @server_middleware ||= Chain.new
 
+      # Every worker serves the quarantine, as it must be served: among the others a job could take them with it.
       def self.queues_of(value)
+        names = value.is_a?(Hash) ? value.keys : Array(value)
+        names = names.map(&:to_s)
+        return if names.empty? || names.uniq! || names.include?("") || names.include?(Storage::QUARANTINE)
+
         case value
-        when Array then value.map(&:to_s).freeze if value.any? && value.uniq.size == value.size
-        when Hash then numbers_of(value) if value.any?
+        when Array then names.freeze
+        when Hash then numbers_of(value)
         end
       end
 
