@@ -27,8 +27,8 @@ class ConfigTest < Minitest::Test
   end
 
   def test_names_that_no_queue_to_serve_has
-    [%w[a a], ["a", :a], [""], { "" => 1 }, ["a", Ringspun::Jobs::Storage::QUARANTINE], { Ringspun::Jobs::Storage::QUARANTINE => 1 },
-     "a", 5].each do |value|
+    quarantine = Ringspun::Jobs::Storage::QUARANTINE
+    [%w[a a], ["a", :a], [""], { "" => 1 }, ["a", quarantine], { quarantine => 1 }, "a", 5].each do |value|
       assert_raises(Ringspun::Jobs::ConfigError, value.inspect) { config.queues = value }
     end
   end

@@ -170,8 +170,10 @@ class RedisFailureTest < RedisCase
     call("DEL", "unique:bad")
     call("LPUSH", "unique:bad", "no string")
     answers = storage.push([push_of, push_of(queue: "bad"), push_of("{}"), push_of(queue: "bad", delay: -5),
-                            push_of(queue: "bad", lock: "free", lock_seconds: 60), push_of(queue: "other", at: 5)])
-    assert_equal [NilClass, Jobs::StorageError, NilClass, NilClass, Jobs::StorageError, NilClass], answers.map(&:class)
+                            push_of(queue: "bad", lock: "free", lock_seconds: 60), push_of(queue: "other", at: 5),
+                            push_of(queue: "other", lock: "bad", lock_seconds: 60)])
+    assert_equal [NilClass, Jobs::StorageError, NilClass, NilClass, Jobs::StorageError, NilClass, Jobs::StorageError],
+                 answers.map(&:class)
     assert_match(/refused: WRONGTYPE/, answers[1].message)
     assert_equal [["{}", JOB], 0], [queued, call("EXISTS", "unique:free")]
   end

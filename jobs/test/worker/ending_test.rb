@@ -320,4 +320,17 @@ class WorkerEndingTest < Minitest::Test
       assert_match(/jid=a1 queue=default/, run.inspect)
     end
   end
+
+  def test_what_dashboards_see_of_long_entries
+    with_worker do
+      push("sleep", 100, jid: "a1")
+      push("sleep", 100, jid: "a2", note: "x" * 100_000)
+      push_entry(entry("sleep", 100, jid: "a3").sub("a3", "a\xFF"))
+      running(3)
+      jobs = worker.work.map { |_, _, entry, _| JSON.parse(entry) }
+      assert_equal ["a1", "a2", "a\ufffd"], (jobs.map { |job| job["jid"] })
+      assert_equal [["sleep", 100], ["Worked::Told", "default"], true],
+                   [jobs[0]["args"], jobs[1].values_at("class", "queue"), JSON.generate(worker.work).bytesize < 2000]
+    end
+  end
 end

@@ -52,6 +52,18 @@ class WorkerOutageTest < Minitest::Test
     end
   end
 
+  def test_acknowledgements_of_long_entries_go_in_several_calls
+    gate = Ringspun::Queue.new
+    on("long") { gate.pop }
+    with_worker do
+      3.times { |number| push("long", "x" * 1_500_000, number) }
+      yield_slowly { worker.running.size == 3 }
+      gate.close
+      until_done
+      assert_equal [{ done: 3 }, [2, 1]], [worker.counts, storage.calls[:ack].map { |_, acks| acks.size }]
+    end
+  end
+
   def test_one_that_is_refused_for_good_holds_up_no_other
     with_worker do
       bad = ->(_, acks, _ = nil) { acks.any? { |ack| ack.jid == "bad" } }

@@ -202,7 +202,7 @@ module Ringspun
 
       # @return [Array<Array>] what dashboards show of the jobs that run
       # @api private
-      def work = running.map { |run| [run.number.to_s(36), run.queue, run.fetched.entry, run.began_at] }
+      def work = running.map { |run| [run.number.to_s(36), run.queue, run.shown, run.began_at] }
 
       # @param connection [Object, nil] of the storage
       # @api private

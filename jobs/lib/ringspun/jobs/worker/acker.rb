@@ -9,6 +9,8 @@ module Ringspun
       # @api private
       class Acker
         BATCH_MAX = 500
+        # A server takes a gigabyte at most, and does nothing else meanwhile.
+        BYTES_MAX = 4 * 1024 * 1024
 
         # @param scope [Scope] which owns the strands that this starts
         # @yieldparam run [Run]
@@ -36,7 +38,7 @@ module Ringspun
           until @closed && @pending.empty? && @apart.zero?
             next @changed.wait if @pending.empty?
 
-            tell(@pending.shift(BATCH_MAX))
+            tell(take)
           end
         end
 
@@ -59,6 +61,15 @@ module Ringspun
         def size = @pending.size
 
         private
+
+        # As many as go in one call, and at least one.
+        def take
+          runs = @pending.shift(BATCH_MAX)
+          bytes = 0
+          fit = runs.index { |run| (bytes += run.fetched.entry.bytesize) > BYTES_MAX }
+          @pending.unshift(*runs.slice!([fit, 1].max..)) if fit
+          runs
+        end
 
         def tell(runs)
           in_turn(runs).each { |verb, some| send_off(verb, some) }

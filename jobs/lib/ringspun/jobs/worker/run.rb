@@ -5,6 +5,11 @@ module Ringspun
     class Worker
       # A job that this worker has in flight.
       class Run
+        # Longer entries are shown without what makes them long: a thousand of them go to the storage every few seconds.
+        SHOWN_BYTES = 4096
+        SHOWN = %w[class wrapped queue jid retry created_at enqueued_at].freeze
+        private_constant :SHOWN_BYTES, :SHOWN
+
         # @return [Storage::Fetched]
         # @api private
         attr_reader :fetched
@@ -63,6 +68,15 @@ module Ringspun
         def ask(why)
           @asked ||= why
           @instance.mark_cancelled if why == :cancel && @instance.respond_to?(:mark_cancelled)
+        end
+
+        # @return [String] the entry as dashboards show it
+        # @api private
+        def shown
+          entry = @fetched.entry
+          return entry.scrub if entry.bytesize <= SHOWN_BYTES
+
+          @shown ||= Wire.dump({ **@job.slice(*SHOWN), "args" => ["#{entry.bytesize} bytes in all"] }).scrub
         end
 
         # @return [String]

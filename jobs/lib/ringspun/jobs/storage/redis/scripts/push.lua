@@ -39,8 +39,12 @@ for i = 3, #ARGV, 6 do
   if type(taken) == 'table' and taken.err then
     answer = '!' .. taken.err
   elseif key and not known and not taken then
-    local holder = redis.call('GET', key)
-    if holder ~= jid then answer = '=' .. (holder or '') end
+    local holder = redis.pcall('GET', key)
+    if type(holder) == 'table' then
+      answer = '!' .. holder.err
+    elseif holder ~= jid then
+      answer = '=' .. (holder or '')
+    end
   elseif not known then
     local refused = store(queue, entry, at)
     if refused then
