@@ -382,36 +382,6 @@ class GroupCommitTest < Minitest::Test
     end
   end
 
-  def test_after_all_of_that_it_still_works
-    random = Random.new(1)
-    storage = HeldStorage.new(open: true)
-    storage.define_singleton_method(:push) do |pushes, **options|
-      sleep(0.001 * random.rand(3))
-      super(pushes, **options)
-    end
-    @storage = storage
-    @enqueuer = Jobs::Enqueuer.new(storage)
-    accepted = []
-    simulate do
-      callers = Array.new(40) do |caller|
-        machine.spin do
-          20.times do |number|
-            machine.timeout(0.002 * random.rand(4)) { accepted << push("#{caller}/#{number}") }
-          rescue Ringspun::TimeoutError
-            machine.sleep(0.001 * random.rand(3))
-          end
-        end
-      end
-      machine.join(*callers)
-      assert_equal "end", push("end")
-    end
-    sent = storage.calls.flatten
-    assert_equal sent, sent.uniq
-    assert_empty accepted - sent
-    assert_operator accepted.size, :>, 100
-    assert_operator 801 - accepted.size, :>, 10
-  end
-
   def test_a_closed_one_says_so
     @enqueuer.close
     assert_predicate @enqueuer, :closed?

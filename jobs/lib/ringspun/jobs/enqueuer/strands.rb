@@ -67,6 +67,7 @@ module Ringspun
           elsif @flights.zero? || (@flights < FLIGHTS_MAX && worth_it?(batch))
             batch.flight = machine.spin { fly(machine, batch) }
             @flights += 1
+            @grounded.delete(batch) # where its leader is a new one, whom nobody has called
             join(machine, batch)
           else
             @grounded << batch unless @grounded.include?(batch)
@@ -111,11 +112,11 @@ module Ringspun
         def land(machine, batch)
           @aloft -= batch.waiting.size
           batch.waiting.each { |strand| machine.schedule(strand) unless strand.nil? || strand.equal?(batch.leader) }
-          clear(machine)
+          @flights -= 1
+          call_next(machine)
         end
 
-        def clear(machine)
-          @flights -= 1
+        def call_next(machine)
           machine.schedule(@grounded.shift.leader) unless @grounded.empty?
         end
 
@@ -128,12 +129,13 @@ module Ringspun
         end
 
         # Nobody is left in it. Its flight may have been cancelled before it began, so it cannot be the one to say that it has
-        # ended.
+        # ended. Its leader may have been called, and not have come.
         def drop(machine, batch)
           @open = nil if @open.equal?(batch)
           @grounded.delete(batch)
           batch.take
-          clear(machine) if batch.flight
+          @flights -= 1 if batch.flight
+          call_next(machine)
         end
       end
       private_constant :Strands
