@@ -21,7 +21,7 @@ class FaultRun
 
   # How often each fault comes, of a hundred.
   FAULTS = {
-    kill_worker: 16, end_worker: 6, freeze_worker: 10, restart_redis: 8, cut_some: 16, cut_all: 6, swallow_some: 14,
+    kill_worker: 14, end_worker: 6, freeze_worker: 8, restart_redis: 8, cut_some: 14, cut_all: 6, swallow_some: 20,
     delay_a_little: 8, delay_long: 2, refuse: 4, spoil: 10
   }.freeze
 
@@ -31,7 +31,7 @@ class FaultRun
     '{"class":"FaultJob","args":"%s","jid":"x","queue":"a"}', '{"args":[],"jid":"%s"}', "%s\xff",
     '{"class":"FaultJob","args":["%s"', '"%s"', '{"class":"FaultJob","args":[],"queue":"a","jid":["%s"]}', "\n%s\0"
   ].freeze
-  LISTS = %w[queue:a queue:b queue:narrow].freeze
+  LISTS = %w[queue:a queue:b queue:narrow queue:ringspun-quarantine].freeze
   SETS = %w[schedule retry].freeze
 
   attr_reader :seed, :ledger, :counts
@@ -161,9 +161,18 @@ class FaultRun
       trace(fault)
       send(fault)
       @tick.call
-      sleep @random.rand * 0.4 # the faults' own pace
+      sleep @random.rand * 0.3 # the faults' own pace
     end
+    lose_answers
     @counts["seconds"] = @seconds
+  end
+
+  # With no end or kill after it that would give back what nobody knows of.
+  def lose_answers
+    8.times do
+      everywhere("lost answers") { @counts["answers lost"] += @proxy.swallow { @random.rand < 0.5 } }
+      sleep 0.15
+    end
   end
 
   def choice
@@ -231,7 +240,7 @@ class FaultRun
 
   def cut_some = everywhere("cuts") { @proxy.cut { @random.rand < 0.3 } }
   def cut_all = everywhere("cuts of all") { @proxy.cut }
-  def swallow_some = everywhere("lost answers") { @counts["answers lost"] += @proxy.swallow { @random.rand < 0.3 } }
+  def swallow_some = everywhere("lost answers") { @counts["answers lost"] += @proxy.swallow { @random.rand < 0.5 } }
 
   def delay_a_little = delay(0.02 + @random.rand * 0.1, 0.5)
   def delay_long = delay(LEASE_SECONDS * 1.2, LEASE_SECONDS * 1.3)
@@ -258,8 +267,8 @@ class FaultRun
   # One into every list and set.
   def spoil
     LISTS.each { |list| redis.call(@random.rand < 0.5 ? "LPUSH" : "RPUSH", list, malformed) }
-    redis.call("SADD", "queues", "a", "b", "narrow")
-    SETS.each { |set| redis.call("ZADD", set, @random.rand < 0.5 ? 0 : Time.now.to_f + @random.rand, malformed) }
+    redis.call("SADD", "queues", *LISTS.map { |list| list.delete_prefix("queue:") })
+    [*SETS, "dead"].each { |set| redis.call("ZADD", set, Time.now.to_f + (@random.rand < 0.5 ? -60 : @random.rand), malformed) }
   end
 
   def malformed
