@@ -166,6 +166,21 @@ class WorkerOutageTest < Minitest::Test
     end
   end
 
+  # When the worker looks for the first one, the second is in flight and its answer is still on the way.
+  def test_what_is_on_its_way_is_no_stray
+    with_worker(queues: %w[default other]) do
+      machine.sleep(1)
+      storage.lose(:wait) { |_, _, _, fetched| fetched }
+      push("note", 1)
+      yield_slowly { lines.to_s.include?("away") }
+      storage.slow(:wait, 3)
+      push("note", 2, queue: "other")
+      until_done
+      machine.sleep(60)
+      assert_equal [{ 1 => 1, 2 => 1 }, { done: 2 }], [@runs, worker.counts]
+    end
+  end
+
   def test_a_command_that_comes_late
     with_worker do
       storage.refuse(:wait, 1, Jobs::UnknownOutcomeError.new("lost"))

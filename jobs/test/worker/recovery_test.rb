@@ -149,6 +149,18 @@ class WorkerRecoveryTest < Minitest::Test
     end
   end
 
+  def test_one_that_is_taken_away_before_it_begins
+    @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
+    storage.refuse(:begin_alone, 3)
+    with_runner do
+      push_entry(note("a"), queue: Storage::QUARANTINE)
+      yield_slowly { storage.calls[:begin_alone].any? }
+      storage.ack(worker.node, storage.in_flight(worker.node).map { |one| Storage::Ack.new(one.queue, one.entry, "a") })
+      until_done
+      assert_equal [[], { taken_away: 1 }], [@runner_of.begun, worker.counts]
+    end
+  end
+
   def test_when_no_process_can_be_made
     with_runner(Errno::EAGAIN.new, Errno::EAGAIN.new, queues: %w[other]) do
       push_entry(note("a"), queue: Storage::QUARANTINE)

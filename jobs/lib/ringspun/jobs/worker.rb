@@ -402,6 +402,8 @@ module Ringspun
         @counts[outcome.kind] += 1
         @dropped += 1 if outcome.kind == :dropped
         report(run, outcome)
+      rescue StandardError => error # what an error says of itself is the job's code
+        @log.event(:error, "the end of a run cannot be told", jid: run.jid, error: error.class.name)
       end
 
       def report(run, outcome)

@@ -11,6 +11,8 @@ module Ringspun
       class Strays
         # Seconds after an answer was lost. The command itself may be late.
         LOOKS = [1, 5, 15, 40].freeze
+        # A wait for what rounding leaves over would end at once, again and again.
+        LEAST_SECONDS = 0.001
 
         # @yieldreturn [Array<Storage::Fetched>] what is known
         def initialize(machine, storage, node, outage, &known)
@@ -52,7 +54,7 @@ module Ringspun
         def work
           until @closed
             next nap(nil) if @looks.empty?
-            next nap(@looks.first - @machine.now) if @machine.now < @looks.first
+            next nap([@looks.first - @machine.now, LEAST_SECONDS].max) if @machine.now < @looks.first
 
             @looks.shift
             strays = @outage.attempt(:in_flight) { look }
