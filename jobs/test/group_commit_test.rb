@@ -23,6 +23,38 @@ class GroupCommitTest < Minitest::Test
     @storage.calls
   end
 
+  def test_who_is_alone_sends_it_without_another_strand
+    Ringspun.run do
+      strands = [machine.strands.size]
+      callers = [parked { push("a") }]
+      calls(1)
+      strands << machine.strands.size
+      callers += %w[b c].map { |jid| parked { push(jid) } }
+      calls(2)
+      strands << machine.strands.size
+      @storage.open
+      assert_equal %w[a b c], machine.await(*callers)
+      assert_equal [%w[a], %w[b c]], @storage.calls
+      assert_equal [1, 2 + 1], strands.each_cons(2).map { |before, after| after - before }
+    end
+  end
+
+  def test_who_is_alone_and_leaves_is_in_nobodys_way
+    Ringspun.run do
+      alone = parked { push("a") }
+      calls(1)
+      machine.terminate(alone)
+      assert_raises(Ringspun::TerminatedError) { alone.join }
+      late = assert_raises(Ringspun::TimeoutError) { machine.timeout(0.001) { push("b") } }
+      assert_nil late.cause
+      bulk = Array.new(3) { |number| Jobs::Storage::Push.new("q", "x", "c#{number}") }
+      assert_raises(Ringspun::TimeoutError) { machine.timeout(0.001) { @enqueuer.push_all(bulk) } }
+      @storage.open
+      assert_equal %w[d e], machine.await(pusher("d"), pusher("e"))
+      assert_equal [%w[a], %w[b], %w[c0 c1 c2], %w[d e]], @storage.calls
+    end
+  end
+
   def test_all_that_are_ready_go_in_one_batch
     Ringspun.run do
       pushers = %w[a b c].map { |jid| pusher(jid) }

@@ -21,7 +21,8 @@ module Ringspun
     #
     # **Cancellation** of a caller by group commit: until its batch is sent, a caller that is cancelled, or whose time is up,
     # takes its job out again. Afterwards it leaves all the same, and does not learn whether its job is stored, which it most
-    # likely will be. By the others a call that is cut short closes its connection, and its job may be stored or not.
+    # likely will be. By the others, and in a batch of its own, a call that is cut short closes its connection, and its job may be
+    # stored or not.
     #
     # A caller waits for its answer, so its jobs are stored in the order in which it has pushed them, and there is never more
     # under way than there are callers.

@@ -29,7 +29,7 @@ module Ringspun
           @waiting = []
           @bytes = 0
           @flight = @answers = nil
-          @taken = @answered = @gaps = false
+          @settled = @taken = @answered = @gaps = false
         end
 
         # @return [Integer] its place
@@ -43,7 +43,11 @@ module Ringspun
 
         def full? = @bytes >= BYTES_MAX || @pushes.size >= JOBS_MAX
         def taken? = @taken
+        def settled? = @settled
         def answered? = @answered
+
+        # All who were ready when it was opened have come.
+        def settle = @settled = true
 
         # A caller does not wait any more.
         #

@@ -3,8 +3,9 @@
 module Ringspun
   module Jobs
     class Enqueuer
-      # Group commit for the strands of one machine. Who opens a batch leads it: he starts a flight for it, which is a strand that
-      # comes to its turn when all who are ready have had theirs, and sends what they have put in until then.
+      # Group commit for the strands of one machine. Who opens a batch leads it: when all who are ready have put theirs in, he
+      # starts a flight for it, which is a strand that sends what is there when its turn comes. If nobody has come, he sends it
+      # himself: a job that is cut short then is nobody else's.
       #
       # At most two are in the air at once, and the second takes off only when more callers wait for it than for the first, or
       # when it is full. Callers who come again and again would else stay two halves for ever, and the server do everything
@@ -64,6 +65,11 @@ module Ringspun
         def lead(machine, batch)
           if batch.flight
             join(machine, batch)
+          elsif @flights.zero? && !batch.settled?
+            batch.settle
+            machine.yield
+          elsif @flights.zero? && batch.waiting.size == 1
+            fly_alone(machine, batch)
           elsif @flights.zero? || (@flights < FLIGHTS_MAX && worth_it?(batch))
             batch.flight = machine.spin { fly(machine, batch) }
             @flights += 1
@@ -88,6 +94,17 @@ module Ringspun
           batch.flight.join
         rescue TerminatedError
           fly(machine, batch) unless batch.taken?
+        end
+
+        def fly_alone(machine, batch)
+          @flights += 1
+          @open = nil if @open.equal?(batch)
+          pushes = batch.take
+          @aloft += 1
+          batch.answer(@delivery.deliver(pushes))
+        ensure
+          batch.answer(UnknownOutcomeError.new("the call of the storage was cut short")) unless batch.answered?
+          land(machine, batch)
         end
 
         def fly(machine, batch)
