@@ -148,6 +148,20 @@ class WorkerOutageTest < Minitest::Test
     end
   end
 
+  # As after a restart of a Redis that writes to its disk once a second.
+  def test_a_storage_that_has_forgotten_an_acknowledgement
+    with_worker do
+      push("note", 1)
+      until_done
+      push("note", 2, queue: "other")
+      assert_equal 1, storage.__getobj__.fetch(worker.node, ["other"], 1).size
+      began = machine.now
+      until_done
+      assert_equal({ 1 => 1, 2 => 1 }, @runs)
+      assert_operator machine.now - began, :<, 70
+    end
+  end
+
   # What is in flight because it runs, is being acknowledged or is being fetched is no stray.
   def test_what_is_known_is_not_run_twice
     on("sleep") { |name, seconds, _| machine.sleep(seconds) and @runs[name] += 1 }

@@ -3,7 +3,8 @@
 module Ringspun
   module Jobs
     class Worker
-      # Finds the jobs that this worker has in flight and does not know of: the answer to a fetch or a wait was lost on its way.
+      # Finds the jobs that this worker has in flight and does not know of: the answer to a fetch or a wait was lost on its way,
+      # or the storage was restarted and does not remember the acknowledgements of its last second.
       # It compares what the storage says is in flight here with all runs that there were meanwhile, and with what the fetches
       # have brought that were under way then.
       #
@@ -13,6 +14,10 @@ module Ringspun
         LOOKS = [1, 5, 15, 40].freeze
         # A wait for what rounding leaves over would end at once, again and again.
         LEAST_SECONDS = 0.001
+        # Seconds between looks without any such reason.
+        LOOK_SECONDS = 60
+        # A look that has to read much is rarer.
+        BYTES_A_SECOND = 100_000
 
         # @yieldreturn [Array<Storage::Fetched>] what is known
         def initialize(machine, storage, node, outage, &known)
@@ -53,7 +58,7 @@ module Ringspun
         # @yieldparam strays [Array<Storage::Fetched>]
         def work
           until @closed
-            next nap(nil) if @looks.empty?
+            @looks << (@machine.now + now_and_then) if @looks.empty?
             next nap([@looks.first - @machine.now, LEAST_SECONDS].max) if @machine.now < @looks.first
 
             @looks.shift
@@ -68,6 +73,8 @@ module Ringspun
         end
 
         private
+
+        def now_and_then = LOOK_SECONDS + (@known.call.sum { |fetched| fetched.entry.bytesize } / BYTES_A_SECOND)
 
         def look
           @seen = @known.call
