@@ -94,14 +94,14 @@ class CommandTest < RedisCase
 
   def storage = @storage ||= open_storage({ path: redis_path }, namespace: @namespace)
 
-  def start(*arguments)
-    @command = opened(Command.new("-r", "app.rb", "-C", "fast.yml", "--redis", "unix://#{redis_path}", "--namespace", @namespace,
+  def start(*arguments, program: "app.rb")
+    @command = opened(Command.new("-r", program, "-C", "fast.yml", "--redis", "unix://#{redis_path}", "--namespace", @namespace,
                                   *arguments, env: { "SEEN" => redis_path }, chdir: @folder))
   end
 
   # With leases that are soon over.
-  def command(*arguments, ready: 1)
-    one = start(*arguments)
+  def command(*arguments, ready: 1, **)
+    one = start(*arguments, **)
     @nodes = Array.new(ready) { one.await(/node=(\S+) .*the worker is ready/)[1] }
     one
   end
@@ -180,6 +180,27 @@ class CommandTest < RedisCase
     one.signal(:TERM)
     one.await(/the worker ends/)
     assert_equal 1, one.finish.exitstatus
+    assert_equal 1, storage.stats[:in_flight]
+  end
+
+  # The program, with less patience.
+  def hasty(owner)
+    File.write(path("hasty.rb"), <<~RUBY)
+      require_relative "app"
+      Ringspun::Jobs.const_get(:#{owner}).then { |owner| owner.__send__(:remove_const, :GRACE) && owner.const_set(:GRACE, 0.01) }
+    RUBY
+    "hasty.rb"
+  end
+
+  # It is in the way of all that the loop does.
+  def test_a_job_that_computes_for_ever_does_not_hold_up_the_end
+    push("Compute", path("never"))
+    one = command("--timeout", "0.01", program: hasty(:WorkerProcess))
+    noted("begun")
+    one.signal(:TERM)
+    # The strand that listens does not get its turn; the dashboards' way is a thread's.
+    storage.signal(@nodes.first, "TERM")
+    assert_equal 1, one.wait.exitstatus
     assert_equal 1, storage.stats[:in_flight]
   end
 
@@ -290,6 +311,13 @@ class CommandTest < RedisCase
     assert_equal 1, one.finish(:INT).exitstatus
   end
 
+  def test_one_that_does_not_end_is_killed
+    one = command("--processes", "2", "--timeout", "0.01", program: hasty(:Supervisor), ready: 2)
+    one.signal(:STOP, workers.first)
+    assert_equal 1, one.finish.exitstatus
+    one.lines.join.then { |lines| assert_match(/child=#{workers.first} status=SIGKILL/, lines) }
+  end
+
   def test_quiet_is_for_all_and_those_who_come_later
     one = command("--processes", "2", ready: 2)
     one.signal(:TSTP)
@@ -376,7 +404,8 @@ class CommandTest < RedisCase
     ((_, worker)) = noted("begun")
     node = @nodes.find { |name| name.include?(":#{worker}:") }
     one.signal(:STOP)
-    watching_beats { |beats| beats.call(node, BEATS) }
+    # Who beats for itself does so twice a lease.
+    watching_beats { |beats| beats.call(node, 4) }
     one.signal(:CONT)
     open_gate("a")
     assert_equal [["a", worker]], noted("ended")

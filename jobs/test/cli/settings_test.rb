@@ -216,6 +216,16 @@ class SettingsTest < Minitest::Test
     assert_equal [3, "20 20 5 25\ndevelopment\n"], outcome_of
   end
 
+  def test_the_programs_logger_and_the_command_lines_log
+    write("app.rb", <<~'RUBY')
+      Ringspun::Jobs.config.logger = Logger.new($stdout, formatter: ->(*, text) { "mine: #{text}" })
+      worker = Ringspun::Jobs.const_get(:WorkerProcess)
+      worker.prepend(Module.new { def run = Ringspun::Jobs.config.logger.warn("said") && exit(3) })
+    RUBY
+    assert_equal [3, "mine: said"], outcome_of("-r", "app.rb")
+    assert_match(/ WARN pid=\d+ said\n\z/, outcome_of("-r", "app.rb", "--log", "-").last)
+  end
+
   def test_a_folder_with_a_rails_app
     write("config/environment.rb", TELL)
     assert_equal [3, "20 20 10000 25\nproduction\n"], outcome_of("-e", "production")

@@ -62,12 +62,13 @@ module Ringspun
         file = File.new(arguments.file, environment)
         Jobs.configure { |config| config.update(file.settings) }
         Program.new(arguments.program || file.program, environment).load
-        Jobs.configure { |config| config.update(arguments.settings(config)) }
-        open_log(Jobs.config.check)
+        given = arguments.settings(Jobs.config)
+        Jobs.configure { |config| config.update(given).check }
+        open_log(Jobs.config) if Jobs.config.logger.nil? || given.keys.any? { |name| name.start_with?("log") }
       end
 
       def open_log(config)
-        config.logger ||= Log.open(path: config.log, format: config.log_format, level: config.log_level)
+        config.logger = Log.open(path: config.log, format: config.log_format, level: config.log_level)
       end
 
       # What the settings say of the storage is looked at here, where its complaint is one line.

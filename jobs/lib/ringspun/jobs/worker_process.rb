@@ -32,11 +32,8 @@ module Ringspun
         Process.setproctitle("ringspun-jobs #{VERSION} #{@config.queues.to_a.map { |queue, *| queue }.join(",")}"[0, 200])
         Inspector.trap("TTIN")
         watch_leash if @leash
-        Ringspun.run do |machine|
-          listening = machine.spin { listen }
-          @worker.run
-          machine.terminate(listening)
-        end
+        listen
+        @worker.run
         true
       end
 
@@ -51,17 +48,23 @@ module Ringspun
         end.watch
       end
 
-      # The second one that says so ends the process at once: what is in flight others take over.
+      # On a thread: a job that computes holds up the loop, and with it every strand.
       def listen
-        ends = @leash ? %i[TERM] : %i[TERM INT]
-        Ringspun.signals(*ends, :TSTP, :USR2) do |name|
-          obey(name)
-          next unless ends.include?(name)
-
-          ends.each { |one| trap(one) { exit!(false) } }
-          break
+        signals = Thread::Queue.new
+        [*ends, :TSTP, :USR2].each do |name|
+          trap(name) do
+            leave_at_once if ends.include?(name) && @ending
+            @ending ||= ends.include?(name)
+            signals << name
+          end
         end
+        Thread.new { loop { obey(signals.pop) } }
       end
+
+      def ends = @leash ? %i[TERM] : %i[TERM INT]
+
+      # What is in flight others take over.
+      def leave_at_once = exit!(false)
 
       def obey(name)
         case name
@@ -75,7 +78,7 @@ module Ringspun
         end
       end
 
-      # A job that computes holds up the loop, which so cannot see to it that this comes to an end.
+      # The worker's own limit is the loop's, too.
       def end_worker
         @worker.stop
         Thread.new do
