@@ -5,7 +5,7 @@ require "delegate"
 # A storage on which verbs fail as the test says, each as often as it says.
 class Faulty < SimpleDelegator
   VERBS = %i[fetch wait in_flight begin_alone ack fail due extend recover leave announce signals paused trim_dead unlock
-             rouse].freeze
+             rouse time].freeze
 
   attr_reader :calls
 

@@ -223,6 +223,38 @@ class WorkerOutageTest < Minitest::Test
     end
   end
 
+  # Nobody could say that he lives while the storage was away.
+  def test_after_an_outage_others_may_say_first_that_they_live
+    with_worker(queues: %w[other]) do
+      machine.sleep(10)
+      storage.extend(["live:1:aa"], 12)
+      push("note", 1)
+      storage.fetch("live:1:aa", ["default"], 1)
+      %i[recover time].each { |verb| storage.refuse(verb, 1_000_000) }
+      machine.sleep(30)
+      storage.mend
+      machine.sleep(config.beat + 1)
+      5.times do
+        storage.extend(["live:1:aa"], 12)
+        machine.sleep(3)
+      end
+      assert_equal 1, storage.in_flight("live:1:aa").size
+      yield_slowly { list(Storage::QUARANTINE).size == 1 } # it has died meanwhile
+    end
+  end
+
+  def test_who_begins_lets_others_say_that_they_live
+    with_worker(queues: %w[other]) do
+      storage.extend(["live:1:aa"], 0.01)
+      push("note", 1)
+      storage.fetch("live:1:aa", ["default"], 1)
+      machine.sleep(config.beat + 1)
+      assert_equal [false], storage.extend(["live:1:aa"], 12)
+      machine.sleep(10)
+      assert_equal 1, storage.in_flight("live:1:aa").size
+    end
+  end
+
   def test_what_others_have_taken_over_is_not_counted
     on("frozen") do
       storage.refuse(:extend, 1_000_000)

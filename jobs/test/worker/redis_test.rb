@@ -130,7 +130,7 @@ class WorkerRedisTest < RedisCase
     storage.extend([dead], 0.05)
     push("note", jid: "a1")
     storage.fetch(dead, ["default"], 1)
-    with_worker(queues: %w[other], options: { quarantine: Jobs::Quarantine.new }) { until_done(1) }
+    with_worker(queues: %w[other], beat: 0.2, options: { quarantine: Jobs::Quarantine.new }) { until_done(1) }
     assert_equal({ done: 1 }, worker.counts)
     assert_match(/jid=a1 .*taken over from a dead process/, lines.to_s)
   end

@@ -49,11 +49,21 @@ module Ringspun
 
         # Several processes started at once should not all look at once for ever.
         def recover
+          let_others_beat
           until @closed
             recovered = @outage.attempt(:recover) { @storage.recover(RECOVER_PAGE, deaths: @config.deaths) }
-            recovered&.each { |one| tell(one) }
-            nap(jittered(RECOVER_SECONDS)) unless recovered&.size == RECOVER_PAGE
+            next let_others_beat unless recovered
+
+            recovered.each { |one| tell(one) }
+            nap(jittered(RECOVER_SECONDS)) unless recovered.size == RECOVER_PAGE
           end
+        end
+
+        # When the storage was away for a while the leases of all nodes have run out. Whoever lives must have the time to say so
+        # first, or all that runs would run again, alone, one after the other.
+        def let_others_beat
+          nil until @closed || @outage.attempt(:recover) { @storage.time }
+          nap(2 * @config.beat)
         end
 
         def trim
