@@ -115,6 +115,31 @@ class EnqueueTest < Minitest::Test
     assert_empty HardWorker.perform_bulk([])
   end
 
+  def test_a_bulk_goes_in_pieces
+    sizes = []
+    @storage.define_singleton_method(:push) { |all, **options| sizes << all.size && super(all, **options) }
+    HardWorker.perform_bulk([[1]] * 2100)
+    HardWorker.perform_bulk([["x" * 1_500_000]] * 7)
+    assert_equal [1000, 1000, 100, 3, 3, 1], sizes
+  end
+
+  def test_a_bulk_that_ends_early_tells_what_is_stored
+    all = Array.new(1500) { |number| [number] } << [:symbol] << [0]
+    error = assert_raises(Jobs::BulkError) { HardWorker.perform_bulk(all) }
+    assert_equal 1501, error.results.size
+    assert_equal jobs.map { |job| job["jid"] }, error.results.first(1000)
+    assert_equal 501, error.results.grep(Jobs::InvalidJobError).size
+    assert_match(/501 of 1501 jobs .*args\[0\] is a Symbol/, error.message)
+
+    Jobs.storage = @storage = Class.new(Jobs::Storage::Memory) do
+      define_method(:push) { |all, **| jobs.size == 1000 ? raise(Ringspun::Jobs::StorageError, "full") : super(all) }
+      define_method(:jobs) { list("default", 0, 5000) }
+    end.new
+    error = assert_raises(Jobs::BulkError) { HardWorker.perform_bulk(Array.new(2500) { |number| [number] }) }
+    assert_equal 2000, error.results.size
+    assert_equal 1000, error.results.grep(Jobs::StorageError).size
+  end
+
   def test_many_of_different_classes
     jids = Jobs.enqueue_all([[HardWorker, 1], ["Elixir.Worker", "x"], [Mail.set(in: 60), 3], [HardWorker, 2]])
     assert_equal 4, jids.uniq.size

@@ -8,6 +8,8 @@ module Ringspun
     class Client
       # Jobs that one call of the storage takes at most.
       BULK = 1000
+      # Or so many bytes: others must wait for them.
+      BULK_BYTES = 4 * 1024 * 1024
 
       # @param enqueuer [#push, #push_all]
       # @param chain [Chain]
@@ -36,20 +38,34 @@ module Ringspun
       # @raise [BulkError]
       def push_all(jobs)
         answers = []
-        jobs.each_slice(BULK) do |slice|
-          pushes = slice.map { |form, arguments, at, delay| made(form, arguments, at, delay) }
-          answers.concat(stored(pushes))
-        rescue Error => error
-          raise if answers.none?
-
-          answers.concat(Array.new(slice.size, error))
-          break
-        end
+        batch = []
+        in_batches(jobs, batch) { answers.concat(stored(batch)) }
         failed = answers.find { |answer| answer.is_a?(Exception) }
         failed ? raise(BulkError.new(answers), cause: failed) : answers
+      rescue Error => error
+        raise if error.is_a?(BulkError) || answers.none?
+
+        # With one that is no job those before it in its batch are not stored either.
+        batch << nil if error.is_a?(InvalidJobError)
+        raise BulkError.new(answers + Array.new(batch.size, error))
       end
 
       private
+
+      def in_batches(jobs, batch)
+        bytes = 0
+        jobs.each do |form, arguments, at, delay|
+          push = made(form, arguments, at, delay)
+          batch << push
+          bytes += push.entry.bytesize if push
+          next if batch.size < BULK && bytes < BULK_BYTES
+
+          yield
+          batch.clear
+          bytes = 0
+        end
+        yield unless batch.empty?
+      end
 
       def made(form, arguments, at, delay)
         Arguments.check(arguments)
