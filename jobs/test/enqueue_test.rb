@@ -113,6 +113,8 @@ class EnqueueTest < Minitest::Test
     assert_equal((1..2500).to_a, jobs.flat_map { |job| job["args"] })
     assert_equal jids, jobs.map { |job| job["jid"] }
     assert_empty HardWorker.perform_bulk([])
+    HardWorker.perform_bulk(%w[a b].each_with_index)
+    assert_equal [["a", 0], ["b", 1]], (jobs.last(2).map { |job| job["args"] })
   end
 
   def test_a_bulk_goes_in_pieces

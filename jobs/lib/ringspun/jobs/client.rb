@@ -33,13 +33,15 @@ module Ringspun
         end
       end
 
-      # @param jobs [Enumerable<Array(Form, Array, Float, Float)>] as the parameters of {#push}
+      # @param jobs [Enumerable<Object>]
+      # @yieldparam job [Object] one of them
+      # @yieldreturn [Storage::Push, nil] as {#made} makes it
       # @return [Array<String, nil>] their jids
       # @raise [BulkError]
-      def push_all(jobs)
+      def push_all(jobs, &make)
         answers = []
         batch = []
-        in_batches(jobs, batch) { answers.concat(stored(batch)) }
+        in_batches(jobs, batch, make) { answers.concat(stored(batch)) }
         failed = answers.find { |answer| answer.is_a?(Exception) }
         failed ? raise(BulkError.new(answers), cause: failed) : answers
       rescue Error => error
@@ -50,12 +52,18 @@ module Ringspun
         raise BulkError.new(answers + Array.new(batch.size, error))
       end
 
+      # @return [Storage::Push, nil] nil when a middleware has stopped it
+      def made(form, arguments, at, delay)
+        Arguments.check(arguments)
+        @chain.empty? ? form.push(arguments, @milliseconds, at, delay) : through_middleware(form, arguments, at, delay)
+      end
+
       private
 
-      def in_batches(jobs, batch)
+      def in_batches(jobs, batch, make)
         bytes = 0
-        jobs.each do |form, arguments, at, delay|
-          push = made(form, arguments, at, delay)
+        jobs.each_entry do |job|
+          push = make.call(job)
           batch << push
           bytes += push.entry.bytesize if push
           next if batch.size < BULK && bytes < BULK_BYTES
@@ -65,11 +73,6 @@ module Ringspun
           bytes = 0
         end
         yield unless batch.empty?
-      end
-
-      def made(form, arguments, at, delay)
-        Arguments.check(arguments)
-        @chain.empty? ? form.push(arguments, @milliseconds, at, delay) : through_middleware(form, arguments, at, delay)
       end
 
       # What middleware has stopped has no push.

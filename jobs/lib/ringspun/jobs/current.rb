@@ -89,15 +89,15 @@ module Ringspun
       # @since 0.1.0
       def enqueue_all(jobs)
         setters = Hash.new { |all, job_class| all[job_class] = set(job_class) }.compare_by_identity
-        lines = jobs.lazy.map do |job|
+        client = self.client
+        client.push_all(jobs) do |job|
           unless job.is_a?(Array)
             raise InvalidJobError, "a job must be an Array of its class and arguments, got #{job.inspect[0, 100]}"
           end
 
           job_class, *arguments = job
-          (job_class.is_a?(Setter) ? job_class : setters[job_class]).line(arguments)
+          (job_class.is_a?(Setter) ? job_class : setters[job_class]).push(client, arguments)
         end
-        client.push_all(lines)
       end
 
       # Options for jobs of a class that only others can run. See {Job::ClassMethods#set}.

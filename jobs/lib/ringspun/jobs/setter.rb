@@ -41,14 +41,15 @@ module Ringspun
           raise InvalidJobError, "perform_bulk takes an Array of Arrays, got #{all.class}"
         end
 
-        Jobs.client.push_all(all.lazy.map { |arguments| line(arguments) })
+        client = Jobs.client
+        client.push_all(all) { |arguments| push(client, arguments) }
       end
 
       # For {Jobs.enqueue_all}.
       #
       # @api private
-      def line(arguments)
-        return [@form, arguments, @given[:at], delay] if arguments.is_a?(Array)
+      def push(client, arguments)
+        return client.made(@form, arguments, @given[:at], delay) if arguments.is_a?(Array)
 
         raise InvalidJobError, "the arguments of a job must be an Array, got #{arguments.inspect[0, 100]}"
       end
