@@ -219,13 +219,16 @@ class RedisFailureTest < RedisCase
       fetched = [*storage.fetch(NODE, ["default"], 2), storage.wait(NODE, "default", 1)]
       assert_equal 3, fetched.compact.size
       assert_nil storage.wait(NODE, "empty", 0.01)
+      assert_equal 1, storage.begin_alone(NODE, fetched[0])
       storage.ack(NODE, [Storage::Ack.new("default", fetched[0].entry, "a0")])
-      storage.fail(NODE, [Storage::Failure.new("default", fetched[1].entry, "a1", :retry, "{}", 5)])
+      storage.fail(NODE, [Storage::Failure.new("default", fetched[1].entry, "a1", :retry, JOB, 5)])
       call("DEL", "ringspun:alive:#{NODE}")
       assert_equal 1, storage.recover(5).size
       storage.leave(NODE)
+      assert_equal [true], storage.retry_now(:retry, [JOB])
+      assert_nil storage.counters(failed: 1)
     end
-    assert_equal [0, 1, 2], storage.stats.values_at(:in_flight, :retries, :enqueued)
+    assert_equal [0, 0, 3], storage.stats.values_at(:in_flight, :retries, :enqueued)
   end
 
   def test_connections_are_shared_by_strands_and_threads

@@ -4,6 +4,7 @@
 local ns, set = ARGV[1], ARGV[1] .. ARGV[3]
 local _, _, stamp = clock(ARGV[2])
 local answers = {}
+redis.call('HDEL', ns .. 'ringspun:gone', '') -- see fetch.lua
 for i = 4, #ARGV do
   local entry = ARGV[i]
   local moved = redis.call('ZSCORE', set, entry) and enqueue(ns, entry, stamp)
