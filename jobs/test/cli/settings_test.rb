@@ -218,11 +218,11 @@ class SettingsTest < Minitest::Test
 
   def test_the_programs_logger_and_the_command_lines_log
     write("app.rb", <<~'RUBY')
-      Ringspun::Jobs.config.logger = Logger.new($stdout, formatter: ->(*, text) { "mine: #{text}" })
+      Ringspun::Jobs.config.logger = Logger.new($stdout, formatter: ->(*, text) { "mine: #{text}\n" })
       worker = Ringspun::Jobs.const_get(:WorkerProcess)
       worker.prepend(Module.new { def run = Ringspun::Jobs.config.logger.warn("said") && exit(3) })
     RUBY
-    assert_equal [3, "mine: said"], outcome_of("-r", "app.rb")
+    assert_equal [3, "mine: said\n"], outcome_of("-r", "app.rb")
     assert_match(/ WARN pid=\d+ said\n\z/, outcome_of("-r", "app.rb", "--log", "-").last)
   end
 
