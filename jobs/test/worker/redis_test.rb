@@ -102,6 +102,37 @@ class WorkerRedisTest < RedisCase
     assert_nothing_left
   end
 
+  # Whether a second one is taken while the first runs, and when it is done.
+  def test_how_long_no_second_one_may_be_enqueued
+    gates = Hash.new { |all, name| all[name] = Ringspun::Queue.new }
+    on("hold") { |name, _| gates[name].pop(timeout: 20) }
+    on("fail") { raise "no" }
+    Jobs.storage = storage
+    with_worker do
+      ended = 0
+      { "success" => [false, true], "start" => [true, true], "expiry" => [false, false] }.each do |till, expected|
+        second = -> { !Told.set(unique_for: 60, unique_until: till).perform_async("hold", till).nil? }
+        assert second.call
+        yield_slowly { worker.running.size == 1 }
+        taken = [second.call]
+        (ended + 1 + taken.count(true)).tap { |all| gates[till] << 1 << 1 and until_done(ended = all) }
+        assert_equal expected, taken << second.call, till
+        taken.last && gates[till] << 1 and until_done(ended += 1)
+      end
+      failing = Told.set(unique_for: 60, retry: 0)
+      2.times do
+        refute_nil failing.perform_async("fail") # it gives its lock back when it dies
+        until_done(ended += 1)
+      end
+      failing = Told.set(unique_for: 60, retry: 1)
+      refute_nil failing.perform_async("fail", 1)
+      until_done(ended += 1)
+      assert_nil failing.perform_async("fail", 1) # it is tried again
+    end
+  ensure
+    Jobs.storage = nil
+  end
+
   def test_connections_that_are_cut
     seen = Hash.new(0)
     on("note") do |number, _|
