@@ -223,6 +223,15 @@ class CommandTest < RedisCase
     assert_ends_well(one)
   end
 
+  def test_its_title_says_how_busy_it_is
+    push("Gate", "a")
+    one = command
+    noted("begun")
+    Thread.pass until File.read("/proc/#{one.pid}/cmdline").include?(" default [1 of 1000 busy]")
+    open_gate("a")
+    assert_ends_well(one)
+  end
+
   def test_a_log_that_is_moved_away
     push("Note", "a")
     one = start("--log", "jobs.log", "--log-format", "json")

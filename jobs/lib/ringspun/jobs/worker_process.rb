@@ -12,6 +12,8 @@ module Ringspun
       # Seconds after the drain's own in which the worker cancels what is left, gives it back and says goodbye.
       GRACE = 12
 
+      TITLE_SECONDS = 1
+
       # @param config [Config]
       # @param log [Log]
       # @param node [String]
@@ -29,7 +31,7 @@ module Ringspun
 
       # @return [Boolean] whether it has ended as it should
       def run
-        Process.setproctitle("ringspun-jobs #{VERSION} #{@config.queues.to_a.map { |queue, *| queue }.join(",")}"[0, 200])
+        entitle
         Inspector.trap("TTIN")
         watch_leash if @leash
         listen
@@ -58,7 +60,16 @@ module Ringspun
             signals << name
           end
         end
-        Thread.new { loop { obey(signals.pop) } }
+        Thread.new do
+          loop { (name = signals.pop(timeout: TITLE_SECONDS)) ? obey(name) : entitle }
+        end
+      end
+
+      # What `ps` shows.
+      def entitle
+        state = "stopping, " if @ending
+        Process.setproctitle("ringspun-jobs #{VERSION} #{@worker.queues.join(",")[0, 100]} " \
+                             "[#{state}#{@worker.busy} of #{@config.concurrency} busy]")
       end
 
       def ends = @leash ? %i[TERM] : %i[TERM INT]
