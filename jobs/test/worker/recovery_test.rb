@@ -213,6 +213,19 @@ class WorkerRecoveryTest < Minitest::Test
     end
   end
 
+  def test_no_wait_begins_when_the_worker_is_to_end
+    with_runner do
+      machine.sleep(3)
+      storage.slow(:paused, 1)
+      asked = storage.calls[:paused].size
+      yield_slowly { storage.calls[:paused].size > asked }
+      began = machine.now
+      worker.stop
+      @runner.join
+      assert_operator machine.now - began, :<, 1.5
+    end
+  end
+
   def test_others_run_beside_it
     on("sleep") { machine.sleep(1000) }
     with_runner(timeout: 1) do

@@ -32,6 +32,7 @@ module Ringspun
         def work
           until @closed
             next @machine.sleep(LOOK_SECONDS) if paused?
+            break if @closed # meanwhile; who ends waits has seen none here
 
             strand = @outage.attempt(:wait) { @strays.watch { wait } }
             finish(strand) if strand
