@@ -82,6 +82,7 @@ end
 
 desc "The reference, into tmp/doc"
 task :doc do
-  sh "yard", "doc", "--quiet", "--db", "tmp/yardoc", "--output-dir", "tmp/doc", "--fail-on-warning",
+  # Quiet, it would not know of warnings either.
+  sh "yard", "doc", "--no-progress", "--no-stats", "--db", "tmp/yardoc", "--output-dir", "tmp/doc", "--fail-on-warning",
      "runtime/lib/**/*.rb", "jobs/lib/**/*.rb", "runtime/ext/ringspun/binding/*.c", verbose: false
 end

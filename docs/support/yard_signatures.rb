@@ -64,6 +64,16 @@ module YardSignatures
     end
   end
 
+  # Classes of others, of which the reference says nothing, be it that something of ours is mixed into them.
+  OTHERS = %w[IO Kernel Minitest::Test].freeze
+
+  # Prepended to the handler of `include` and `prepend`.
+  module Mixins
+    protected
+
+    def recipient(mixin) = (super unless OTHERS.include?(statement.namespace&.source))
+  end
+
   # sync.c makes its classes, and what they have in common, by a function of its own.
   class DefineHandler < YARD::Handlers::C::Base
     MATCH = /(\w+) = define\("(\w+)"\)/
@@ -78,6 +88,7 @@ module YardSignatures
   end
 
   YARD::Handlers::C::Base.prepend(Handler)
+  YARD::Handlers::Ruby::MixinHandler.prepend(Mixins)
 
   YARD::Parser::SourceParser.after_parse_list do
     YARD::Registry.all(:class, :module, :constant).each do |object|

@@ -113,7 +113,8 @@ class DocsTest < Minitest::Test
     output, complaints, = Open3.capture3(RbConfig.ruby, "-rbundler/setup", "-ryard", "-e", <<~RUBY, chdir: ROOT)
       reference = YARD::CLI::Yardoc.new
       reference.use_cache = reference.save_yardoc = reference.generate = false
-      reference.run("--quiet")
+      log.io = $stderr
+      reference.run("--no-progress", "--no-stats")
       YARD::Registry.all(:method, :class, :module).each do |each|
         next if each.docstring.blank? && !each.tag(:api)
 

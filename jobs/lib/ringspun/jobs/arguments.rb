@@ -9,7 +9,11 @@ module Ringspun
       # How deep JSON may be nested, for whoever reads it, less the job and its arguments themselves.
       DEPTH_MAX = 98
 
-      NUMBER_OR_NOTHING, STRING, FLOAT, ARRAY, HASH = *0..4
+      NUMBER_OR_NOTHING = 0
+      STRING = 1
+      FLOAT = 2
+      ARRAY = 3
+      HASH = 4
       KINDS = { Integer => NUMBER_OR_NOTHING, TrueClass => NUMBER_OR_NOTHING, FalseClass => NUMBER_OR_NOTHING,
                 NilClass => NUMBER_OR_NOTHING, String => STRING, Float => FLOAT, Array => ARRAY, Hash => HASH }
               .compare_by_identity.freeze

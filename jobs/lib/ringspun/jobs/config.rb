@@ -10,7 +10,8 @@ module Ringspun
     #   end
     class Config
       DAY = 86_400
-      private_constant :DAY
+      STRATEGIES = %i[group_commit single named_pool pool].freeze
+      private_constant :DAY, :STRATEGIES
 
       class << self
         # @return [Hash{Symbol => Proc}] every setting's name, and what checks a value
@@ -60,10 +61,9 @@ module Ringspun
       # @!attribute [rw] strategy
       #   @return [Symbol] how jobs are enqueued: :group_commit, :single, :named_pool or :pool
       #   @since 0.1.0
-      setting(:strategy, :group_commit, "one of #{STRATEGIES = %i[group_commit single named_pool pool].freeze}") do |value|
+      setting(:strategy, :group_commit, "one of #{STRATEGIES}") do |value|
         value if STRATEGIES.include?(value)
       end
-      private_constant :STRATEGIES
       # @!attribute [rw] pool_size
       #   @return [Integer] connections of :named_pool and :pool
       #   @since 0.1.0

@@ -24,16 +24,18 @@ module Ringspun
       module ClassMethods
         # Says what holds for all jobs of the class, unless one is enqueued with something else by {#set}.
         #
-        # @param queue [String, Symbol] by itself "default"
-        # @param retry [Boolean, Integer] whether a job that fails is tried again, or how often; by itself true, which is
+        # @option values [String, Symbol] :queue by itself "default"
+        # @option values [Boolean, Integer] :retry whether a job that fails is tried again, or how often; by itself true, which is
         #   {Config#retries} times
-        # @param retry_queue [String, Symbol] into which it then goes; by itself the same
-        # @param retry_for [Numeric] seconds after its first failure from when on it is not tried again
-        # @param dead [Boolean] whether a job that is not tried again is kept among the dead; by itself true
-        # @param backtrace [Boolean, Integer] whether a job that has failed keeps the error's backtrace, or how many lines of it
-        # @param unique_for [Numeric, nil] seconds for which no second job with the same arguments may be in the same queue
-        # @param unique_until [Symbol, String] what ends that earlier: :success, :start, or only :expiry
-        # @param tags [Array<String>] what dashboards show beside the job
+        # @option values [String, Symbol] :retry_queue into which it then goes; by itself the same
+        # @option values [Numeric] :retry_for seconds after its first failure from when on it is not tried again
+        # @option values [Boolean] :dead whether a job that is not tried again is kept among the dead; by itself true
+        # @option values [Boolean, Integer] :backtrace whether a job that has failed keeps the error's backtrace, or how many
+        #   lines of it
+        # @option values [Numeric, nil] :unique_for seconds for which no second job with the same arguments may be in the same
+        #   queue
+        # @option values [Symbol, String] :unique_until what ends that earlier: :success, :start, or only :expiry
+        # @option values [Array<String>] :tags what dashboards show beside the job
         # @return [Hash{Symbol => Object}] {#options}
         # @raise [InvalidJobError] which names what is wrong
         # @since 0.1.0
@@ -106,7 +108,7 @@ module Ringspun
         #   Mail.perform_bulk([["a@example.org", "Hello"], ["b@example.org", "Hello"]])
         #
         # @param all [Enumerable<Array>] the arguments of each
-        # @return [Array<String, nil>] as {#perform_async} returns for each
+        # @return [Array<String, nil>] as {Job::ClassMethods#perform_async} returns for each
         # @raise [BulkError] when some of them are stored and some are not
         # @raise (see #perform_async)
         # @since 0.1.0

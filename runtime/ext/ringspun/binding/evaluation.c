@@ -371,7 +371,9 @@ static VALUE end_watches(VALUE argument) {
  *
  * May switch strands.
  *
- * @param evaluations [Array<Evaluation>] two or more
+ * @param first [Evaluation]
+ * @param second [Evaluation]
+ * @param more [Array<Evaluation>]
  * @param within [Numeric, nil] seconds; nil: as long as it takes
  * @param timeout_result [Object] what is returned when the time is up; without it a TimeoutError is raised
  * @return [Evaluation]

@@ -123,13 +123,12 @@ static int64_t deadline_of(rsb_machine *machine, VALUE non_block, VALUE options)
 
 /* Puts an item at the end.
  *
- * Queue never waits, and takes nothing but the item. SizedQueue waits for a place, first come, first served.
+ * Queue never waits, and takes nothing but the item. SizedQueue waits for a place, first come, first served, and takes what
+ * #pop takes: `non_block`, true: raise instead of waiting; and `timeout:`, seconds or nil.
  *
  * May switch strands.
  *
  * @param item [Object]
- * @param non_block [Boolean] raise instead of waiting; SizedQueue only
- * @param timeout [Numeric, nil] seconds; SizedQueue only
  * @return [Queue, nil] self; nil when there was no place in time
  * @raise [ClosedError]
  * @raise [UsageError] with non_block, when the queue is full

@@ -180,7 +180,8 @@ static VALUE stream_initialize(int argc, VALUE *argv, VALUE self) {
     return self;
 }
 
-/* @param seconds [Numeric, nil] that each call may wait from now on, unless it names another; nil: as long as it takes
+/* Sets how many seconds each call may wait from now on, unless it names another; nil: as long as it takes.
+ *
  * @since 0.1.0 */
 static VALUE stream_set_timeout(VALUE self, VALUE seconds) {
     rsb_machine *machine;

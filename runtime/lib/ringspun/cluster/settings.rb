@@ -9,7 +9,8 @@ module Ringspun
       HOOKS = %i[before_fork after_fork on_worker_end on_reload].freeze
       WORKERS_MAX = 1024
 
-      attr_reader :workers, :drain, :grace, :boot, :heartbeat, :settle, :backoff, :log, *HOOKS
+      attr_reader :workers, :drain, :grace, :boot, :heartbeat, :settle, :backoff, :log,
+                  :before_fork, :after_fork, :on_worker_end, :on_reload
 
       def initialize(workers:, backoff:, log:, drain:, grace:, boot:, heartbeat:, settle:, **hooks)
         @workers = number_of(workers)

@@ -13,7 +13,9 @@ module Ringspun
           start_anew
         end
 
-        # (see Strands#push)
+        # May switch strands.
+        #
+        # @return (see Strands#push)
         def push(push)
           start_anew unless Process.pid == @pid
           return @threads.push(push) unless Fiber.current_scheduler.is_a?(Scheduler)
