@@ -21,10 +21,7 @@ class EnqueuerTest < Minitest::Test
 
   def enqueuer(**options) = @enqueuer ||= Jobs::Enqueuer.new(@storage, **options)
 
-  def push(jid, lock: nil)
-    entry = Jobs::Wire.dump("class" => "A", "args" => [], "jid" => jid, "queue" => "q", "unique_until" => "expiry")
-    enqueuer.push(Jobs::Storage::Push.new("q", entry, jid, nil, nil, lock, lock && 60))
-  end
+  def push(jid, lock: nil) = enqueuer.push(Jobs::Storage::Push.new("q", "x", jid, nil, nil, lock, lock && 5))
 
   def pusher(jid)
     Thread.new { push(jid) }.tap { |thread| thread.report_on_exception = false }

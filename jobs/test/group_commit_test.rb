@@ -14,16 +14,7 @@ class GroupCommitTest < Minitest::Test
     @enqueuer = Jobs::Enqueuer.new(@storage)
   end
 
-  def push(jid, bytes: 10, lock: nil, **lock_options)
-    return @enqueuer.push(locked(jid, lock, **lock_options)) if lock
-
-    @enqueuer.push(Jobs::Storage::Push.new("q", "x" * bytes, jid))
-  end
-
-  def locked(jid, lock, until_what: "expiry", seconds: 60)
-    entry = Jobs::Wire.dump("class" => "A", "args" => [], "jid" => jid, "queue" => "q", "unique_until" => until_what)
-    Jobs::Storage::Push.new("q", entry, jid, nil, nil, lock, seconds)
-  end
+  def push(jid, bytes: 10, lock: nil) = @enqueuer.push(Jobs::Storage::Push.new("q", "x" * bytes, jid, nil, nil, lock, lock && 5))
 
   def pusher(jid, **options) = machine.spin { push(jid, **options) }
 
@@ -237,18 +228,6 @@ class GroupCommitTest < Minitest::Test
       assert_nil pushers[2].await
       assert_ends_with Jobs::UnknownOutcomeError, pushers[3]
       assert_equal [%w[a b c d], %w[b c], %w[b c]], @storage.calls
-    end
-  end
-
-  # By the time of a second attempt the job may have run, and its lock be free.
-  def test_a_lock_that_may_be_free_again_does_not_help
-    simulate do
-      pushers = [pusher("a", lock: "l", until_what: "success"), pusher("b", lock: "m", until_what: "start"),
-                 pusher("c", lock: "n", seconds: 5),
-                 machine.spin { @enqueuer.push(Jobs::Storage::Push.new("q", "no JSON", "d", nil, nil, "o", 60)) }]
-      @storage.answer(Jobs::UnknownOutcomeError.new("cut"))
-      pushers.each { |pusher| assert_ends_with Jobs::UnknownOutcomeError, pusher }
-      assert_equal [%w[a b c d]], @storage.calls
     end
   end
 

@@ -17,7 +17,7 @@ module Ringspun
     # - `:pool`: `pool_size` connections; each caller takes one that is free. They are served in order.
     #
     # In the strands of {Ringspun.run} a batch is what all strands have pushed that were ready to run. Elsewhere one thread sends
-    # the batches of all threads.
+    # the batches of all threads; one that is alone sends its jobs itself.
     #
     # **Cancellation** of a caller by group commit: until its batch is sent, a caller that is cancelled, or whose time is up,
     # takes its job out again. Afterwards it leaves all the same, and does not learn whether its job is stored, which it most

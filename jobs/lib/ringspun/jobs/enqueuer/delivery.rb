@@ -3,18 +3,14 @@
 module Ringspun
   module Jobs
     class Enqueuer
-      # Brings a batch into the storage, and again what may be sent again: that of which the storage says that nothing has
-      # happened; and, where no answer came, pushes whose lock is still held whatever has become of the job meanwhile. The
-      # lock of a job that is unique until its start or success may be free again by then, and it would run twice. Of all others
-      # nobody knows, and to store them twice would be worse.
+      # Brings a batch into the storage, and again what may be sent again: of what the storage says that nothing has happened, and
+      # pushes with a lock, which know themselves again. Of the others that had no answer nobody knows, and to store them twice
+      # would be worse.
       #
       # @api private
       class Delivery
         # Seconds before each further attempt.
         PAUSES = [0.05, 0.2, 0.5].freeze
-
-        # A lock that lasts so long is still there after all attempts, with all that they may wait.
-        LOCK_SECONDS = 60
 
         # @return [Storage]
         attr_reader :storage
@@ -51,15 +47,7 @@ module Ringspun
           error
         end
 
-        def again?(push, answer)
-          answer.is_a?(UnavailableError) || (answer.is_a?(UnknownOutcomeError) && knows_itself?(push))
-        end
-
-        def knows_itself?(push)
-          push.lock && push.lock_seconds >= LOCK_SECONDS && Wire.parse(push.entry)["unique_until"] == "expiry"
-        rescue MalformedEntryError
-          false
-        end
+        def again?(push, answer) = answer.is_a?(UnavailableError) || (push.lock && answer.is_a?(UnknownOutcomeError))
 
         # Whatever goes wrong now, what an earlier attempt has done is as unknown as before.
         def update(answers, places, later)
