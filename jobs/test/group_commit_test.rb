@@ -231,6 +231,18 @@ class GroupCommitTest < Minitest::Test
     end
   end
 
+  # The storage would not know the first attempt any more.
+  def test_a_lock_does_not_help_when_an_answer_is_waited_for_too_long
+    simulate do
+      delivery = Jobs::Enqueuer.const_get(:Delivery).new(@storage)
+      seconds = 0
+      delivery.define_singleton_method(:now) { seconds += Jobs::Storage::AGAIN_SECONDS / 2 }
+      @storage.answer(Jobs::UnknownOutcomeError.new("cut"))
+      assert_kind_of Jobs::UnknownOutcomeError, delivery.deliver([Jobs::Storage::Push.new("q", "x", "a", nil, nil, "l", 5)])
+      assert_equal [%w[a]], @storage.calls
+    end
+  end
+
   def test_a_lock_does_not_help_when_no_answer_ever_comes
     simulate do
       pushers = [pusher("a"), pusher("b", lock: "l")]

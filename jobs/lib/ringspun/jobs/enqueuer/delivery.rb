@@ -3,14 +3,16 @@
 module Ringspun
   module Jobs
     class Enqueuer
-      # Brings a batch into the storage, and again what may be sent again: of what the storage says that nothing has happened, and
-      # pushes with a lock, which know themselves again. Of the others that had no answer nobody knows, and to store them twice
-      # would be worse.
+      # Brings a batch into the storage, and again what may be sent again: that of which the storage says that nothing has
+      # happened, and pushes with a lock, which the storage knows again, even when their jobs have run by then. Of the others that
+      # had no answer nobody knows, and to store them twice would be worse.
       #
       # @api private
       class Delivery
         # Seconds before each further attempt.
         PAUSES = [0.05, 0.2, 0.5].freeze
+        # After so many the storage may soon know nothing of the first attempt any more.
+        KNOWN_SECONDS = Storage::AGAIN_SECONDS / 2
 
         # @return [Storage]
         attr_reader :storage
@@ -25,12 +27,13 @@ module Ringspun
         # @param connection [Object, nil]
         # @return [nil, Array<String, Exception, nil>, Exception] as {Storage#push}; or an error that holds for all of them
         def deliver(pushes, connection = nil)
+          began = now
           answers = attempt(pushes, connection)
           return unless answers
 
           answers = Array.new(pushes.size, answers) if answers.is_a?(Exception)
           PAUSES.each do |pause|
-            places = pushes.each_index.select { |place| again?(pushes[place], answers[place]) }
+            places = pushes.each_index.select { |place| again?(pushes[place], answers[place], began) }
             break if places.empty?
 
             sleep(pause)
@@ -47,7 +50,12 @@ module Ringspun
           error
         end
 
-        def again?(push, answer) = answer.is_a?(UnavailableError) || (push.lock && answer.is_a?(UnknownOutcomeError))
+        def again?(push, answer, began)
+          answer.is_a?(UnavailableError) ||
+            (answer.is_a?(UnknownOutcomeError) && push.lock && now - began < KNOWN_SECONDS)
+        end
+
+        def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
         # Whatever goes wrong now, what an earlier attempt has done is as unknown as before.
         def update(answers, places, later)
