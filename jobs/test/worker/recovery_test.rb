@@ -149,6 +149,18 @@ class WorkerRecoveryTest < Minitest::Test
     end
   end
 
+  # As often as it has ended its process, and not as often as that was told.
+  def test_answers_that_are_lost_are_no_deaths
+    @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
+    storage.lose(:begin_alone, 4)
+    with_runner(:die, :die) do
+      push_entry(note("a"), queue: Storage::QUARANTINE)
+      yield_slowly { @runs["a"] == 1 }
+      until_done
+      assert_equal [{ "a" => 1 }, [0, 0, 0, 0]], [@runs, left]
+    end
+  end
+
   def test_one_that_is_taken_away_before_it_begins
     @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
     storage.refuse(:begin_alone, 3)

@@ -127,10 +127,11 @@ module Ringspun
       # goes back to a queue and its {Failure} has no jid, it is said to have ended its process, and they stay.
       #
       # @param fetched [Fetched]
+      # @param run [Integer, nil] which run of this node's it is: told again it counts once
       # @return [Integer] how many runs, this one included, have begun and not ended; 0: it was taken away, so do not run it
-      # @raise [UnknownOutcomeError] it may be counted or not
+      # @raise [UnknownOutcomeError] it may be counted or not; with a `run:`, call it again
       # @since 0.1.0
-      def begin_alone(node, fetched, connection: nil) = missing(:begin_alone)
+      def begin_alone(node, fetched, run: nil, connection: nil) = missing(:begin_alone)
 
       # Forgets jobs that are done.
       #

@@ -22,13 +22,9 @@ module Ringspun
       # @since 0.1.0
       def self.cancel(jid, storage:)
         message = "CANCEL:#{JSON.generate("jid" => jid)}"
-        storage.nodes.each { |node| storage.signal(node["identity"], message) if node["tag"] == TAG }
+        storage.nodes.each { |node| storage.signal(node["identity"], message) }
         nil
       end
-
-      # What dashboards show of our workers. Sidekiq's, which may be beside them, know of signals only, and complain of all else.
-      TAG = "ringspun"
-      private_constant :TAG
 
       # Seconds that cancelled jobs have for their ensure blocks.
       GRACE_SECONDS = 5.0
@@ -198,7 +194,7 @@ module Ringspun
       # @return [Hash{String => Object}] what dashboards show
       # @api private
       def info
-        { "hostname" => Socket.gethostname, "pid" => Process.pid, "tag" => TAG, "identity" => @node,
+        { "hostname" => Socket.gethostname, "pid" => Process.pid, "tag" => "ringspun", "identity" => @node,
           "started_at" => @started_at, "concurrency" => @config.concurrency, "queues" => queues,
           "weights" => [@order.weights], "capsules" => { "default" => { "weights" => @order.weights } }, "labels" => [],
           "busy" => busy, "version" => VERSION, "quiet" => quiet?, "embedded" => false }

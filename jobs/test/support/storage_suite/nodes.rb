@@ -103,6 +103,18 @@ module StorageSuite
       assert_equal [nil, "expiry", "other"], %w[success expiry other].map { |token| storage.lock("t #{token}", "heir", 60) }
     end
 
+    # As it is when the answer to the first was lost.
+    def test_a_run_that_is_told_again_counts_once
+      storage.extend([NODE], 60)
+      fetched = in_quarantine("a").first
+      assert_equal [1, 1, 2, 2], [7, 7, 8, 8].map { |run| storage.begin_alone(NODE, fetched, run: run) }
+      die(NODE)
+      assert_equal [:quarantine], storage.recover(100, deaths: 3).map(&:to)
+      storage.extend(["heir"], 60)
+      assert_equal [fetched], storage.fetch("heir", [Storage::QUARANTINE], 1)
+      assert_equal [3, 3], [8, 8].map { |run| storage.begin_alone("heir", fetched, run: run) }
+    end
+
     def test_only_runs_without_an_end_count
       storage.extend([NODE], 60)
       fetched = in_quarantine("a").first

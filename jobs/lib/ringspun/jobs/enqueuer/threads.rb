@@ -6,10 +6,7 @@ module Ringspun
       # Group commit for all that are not in the strands of a run: one thread sends their batches, one after the other. So a
       # caller that is interrupted interrupts nobody else's job. While a batch is under way others put their jobs in the next.
       #
-      # A caller who finds that nothing is under way, and that the last batch had no more than one job, sends its own job itself:
-      # to wake a thread and to be woken takes longer.
-      #
-      # The thread starts when there is something for it to send.
+      # The thread starts when there is something to send.
       #
       # @api private
       class Threads
@@ -37,10 +34,6 @@ module Ringspun
           @delivery = delivery
           @lock = Thread::Mutex.new
           @parcels = Thread::Queue.new
-          @under_way = 0 # parcels
-          @crowd = false # the last one was of several callers
-          @alone = false # somebody sends its own job
-          @no_longer_alone = Thread::ConditionVariable.new
           @open = @thread = nil
         end
 
@@ -48,17 +41,13 @@ module Ringspun
         #
         # @return [nil, String, Exception]
         def push(push)
-          place = parcel = alone = nil
+          place = parcel = nil
           @lock.synchronize do
-            next alone = @alone = true if @under_way.zero? && !@alone && !@crowd
-
             parcel = @open || (@open = begin_with(Parcel.new))
             place = parcel.add(push, nil)
             @open = nil if parcel.full?
           end
-          alone ? send_alone(push) : wait(parcel, place)
-        ensure
-          end_alone if alone
+          wait(parcel, place)
         end
 
         # May switch strands.
@@ -71,7 +60,6 @@ module Ringspun
         # Waits for what was put in. May switch strands.
         def close
           thread = @lock.synchronize do
-            @no_longer_alone.wait(@lock, CLOSE_GRACE) if @alone
             @parcels << nil if @thread
             @thread
           end
@@ -80,21 +68,8 @@ module Ringspun
 
         private
 
-        def send_alone(push)
-          answers = @delivery.deliver([push])
-          answers.is_a?(Array) ? answers.first : answers
-        end
-
-        def end_alone
-          @lock.synchronize do
-            @alone = false
-            @no_longer_alone.broadcast
-          end
-        end
-
         def begin_with(parcel)
           @thread ||= start
-          @under_way += 1
           @parcels << parcel
           parcel
         end
@@ -128,16 +103,12 @@ module Ringspun
           answered = true
         ensure
           answers = UnknownOutcomeError.new("the thread that enqueues was killed before it had an answer") unless answered
-          @lock.synchronize do
-            @under_way -= 1
-            parcel.answer(answers)
-          end
+          @lock.synchronize { parcel.answer(answers) }
         end
 
         # For what is still there when the thread is killed.
         def give_up
           @thread = @open = nil
-          @under_way = 0
           error = UnavailableError.new("the thread that enqueues was killed; nothing was sent")
           @parcels.pop&.answer(error) until @parcels.empty?
         end
@@ -145,7 +116,6 @@ module Ringspun
         def take(parcel)
           @lock.synchronize do
             @open = nil if @open.equal?(parcel)
-            @crowd = parcel.waiting.size > 1
             parcel.take
           end
         end

@@ -37,7 +37,7 @@ module Ringspun
           @pushed = {} # jid => until when it is known
           @paused = {}
           @recovered = Hash.new(0)
-          @alone = Hash.new(0)
+          @alone = Hash.new([0, nil].freeze) # jid => how many runs have begun, and which was the last
           @counts = Hash.new(0)
           @gone = {} # node => since when it has neither a lease nor jobs
           @announced = {}
@@ -112,9 +112,16 @@ module Ringspun
         end
 
         # (see Storage#begin_alone)
-        def begin_alone(node, fetched, connection: nil)
+        def begin_alone(node, fetched, run: nil, connection: nil)
           jid = Wire.parse(fetched.entry)["jid"]
-          synchronize { @lists.dig(node, fetched.queue)&.include?(fetched.entry) ? @alone[jid] += 1 : 0 }
+          synchronize do
+            next 0 unless @lists.dig(node, fetched.queue)&.include?(fetched.entry)
+
+            count, last = @alone[jid]
+            count += 1 unless run && last == [node, run]
+            @alone[jid] = [count, [node, run]]
+            count
+          end
         end
 
         # (see Storage#ack)

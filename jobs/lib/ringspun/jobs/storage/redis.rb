@@ -123,9 +123,9 @@ module Ringspun
         end
 
         # (see Storage#begin_alone)
-        def begin_alone(node, fetched, connection: nil)
+        def begin_alone(node, fetched, run: nil, connection: nil)
           jid = Wire.parse(fetched.entry)["jid"]
-          call(connection, Script[:alone].command(@prefix, node, fetched.queue, fetched.entry, jid))
+          call(connection, Script[:alone].command(@prefix, node, fetched.queue, fetched.entry, jid, run || ""))
         end
 
         # (see Storage#ack)

@@ -50,7 +50,7 @@ module Ringspun
         # @return [Outcome]
         def call(performer, retrying, run)
           fetched = run.fetched
-          begun = @outage.persist(:begin_alone) { @storage.begin_alone(@worker.node, fetched) }
+          begun = @outage.persist(:begin_alone) { @storage.begin_alone(@worker.node, fetched, run: run.number) }
           return performer.ended_early(fetched, run.job, :return) if begun.zero? # it is somebody else's by now
 
           result = @runner.run(fetched, run.job) { Alone.portable(performer.call(fetched, run.job)) }

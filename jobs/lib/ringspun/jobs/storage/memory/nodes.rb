@@ -99,7 +99,7 @@ module Ringspun
             if job.nil?
               line_up(queue, entry, front: true)
               :queue
-            elsif queue == QUARANTINE && @alone[jid] >= deaths
+            elsif queue == QUARANTINE && @alone[jid].first >= deaths
               @sets[:dead][entry] = now
               forget_runs(jid)
               release(job["unique_token"], jid) unless job["unique_until"] == "expiry"

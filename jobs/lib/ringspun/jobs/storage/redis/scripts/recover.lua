@@ -24,7 +24,7 @@ local function put(queue, entry)
     return 'queue'
   end
   local jid = job['jid']
-  if queue == quarantine and tonumber(redis.call('HGET', alone, jid) or 0) >= deaths then
+  if queue == quarantine and tonumber(string.match(redis.call('HGET', alone, jid) or '0', '^%d+')) >= deaths then
     redis.call('ZADD', ns .. 'dead', score, entry)
     redis.call('HDEL', alone, jid)
     redis.call('HDEL', recovered, jid)
