@@ -40,16 +40,11 @@ class EnqueuerTest < Minitest::Test
     @storage.calls
   end
 
-  # Threads that wait for the next batch, while the first one is under way. It is not alone, or it would not be a batch.
+  # Threads that wait for the next batch, while another one is under way.
   def behind_another(*jids)
     enqueuer
-    alone = pusher("alone")
-    calls(1)
     first = pusher("first")
-    calls(2)
-    @storage.answer
-    alone.join
-    @storage.calls.shift
+    calls(1)
     [first, jids.map { |jid| pusher(jid).tap { |thread| eventually("it waits") { thread.status == "sleep" } } }]
   end
 
@@ -131,56 +126,7 @@ class EnqueuerTest < Minitest::Test
     assert_raises(Jobs::UnknownOutcomeError) { first.value }
     [a, b].each { |thread| assert_raises(Jobs::UnavailableError) { thread.value } }
     @storage.open
-    assert_equal(%w[c d], enqueuer.push_all(%w[c d].map { |jid| Jobs::Storage::Push.new("q", "x", jid) }))
-  end
-
-  def test_who_is_alone_needs_no_thread
-    @storage.open
-    assert_equal %w[a b], [push("a"), push("b")]
-    assert_empty(Thread.list.select { |thread| thread.name == "ringspun enqueuer" })
-  end
-
-  def test_nobody_is_alone_behind_a_crowd
-    first, others = behind_another("a", "b")
-    @storage.open
-    assert_equal %w[first a b], [first, *others].map(&:value)
-    sender = nil
-    @storage.define_singleton_method(:push) { |pushes, **| (sender = Thread.current) && super(pushes) }
-    push("by the thread")
-    assert_equal "ringspun enqueuer", sender.name
-    push("alone again")
-    assert_same Thread.current, sender
-  end
-
-  def test_who_is_alone_gets_its_own_answer
-    enqueuer
-    @storage.answer(["other"])
-    assert_nil push("a")
-    @storage.answer([Jobs::StorageError.new("full")])
-    assert_match(/full/, assert_raises(Jobs::StorageError) { push("b") }.message)
-  end
-
-  def test_others_do_not_wait_for_who_is_alone
-    enqueuer
-    alone = pusher("alone")
-    calls(1)
-    other = pusher("other")
-    assert_equal [%w[alone], %w[other]], calls(2)
-    alone.kill.join # and the other one is not disturbed
-    @storage.open
-    assert_equal "other", other.value
-    assert_equal "next", push("next")
-  end
-
-  def test_closing_waits_for_who_is_alone
-    enqueuer
-    alone = pusher("alone")
-    calls(1)
-    closing = Thread.new { enqueuer.close }
-    eventually("closing waits") { closing.status == "sleep" }
-    @storage.open
-    assert_equal "alone", alone.value
-    closing.join
+    assert_equal "c", push("c")
   end
 
   def test_closing_waits_for_what_is_under_way

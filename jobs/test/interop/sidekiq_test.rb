@@ -35,6 +35,21 @@ class InteropSidekiqTest < InteropCase
     assert_goes_on(%w[sidekiq ringspun sidekiq])
   end
 
+  def test_both_at_work_at_once
+    start_sidekiq
+    start_worker
+    ours = Array.new(60) { |i| i.even? ? FromRingspun.perform_async("x") : FromRingspun.perform_in(rand, "x") }
+    ours.concat(FromRingspun.perform_bulk(Array.new(60) { ["x"] }))
+    theirs = sidekiq do
+      Array.new(60) { |i| i.even? ? FromSidekiq.perform_async("x") : FromSidekiq.perform_in(rand, "x") }
+    end
+    runs = told_of(180)
+    assert_equal (ours + theirs).sort, runs.map { |run| run[2] }.sort
+    assert_equal %w[ringspun sidekiq], runs.map(&:first).uniq.sort
+    soon("nothing is in flight") { redis.call("KEYS", "queue:*").empty? }
+    assert_equal 0, redis.call("EXISTS", "told", "schedule", "retry", "dead")
+  end
+
   private
 
   # Each of them fails it once, and counts on from the one before.

@@ -26,7 +26,7 @@ module FaultApp
   Ringspun::Jobs.configure do |config|
     config.redis = { url: ENV.fetch("REDIS_URL"), timeout: 1.0, reconnect_attempts: 0 }
     config.queues = { "a" => 3, "b" => 2, "narrow" => 1 }
-    config.limits = { "narrow" => 3 }
+    config.limits = { "narrow" => 5 }
     config.concurrency = 40
     config.lease = 2
     config.beat = 0.3

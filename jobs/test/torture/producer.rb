@@ -44,8 +44,9 @@ class FaultProducer
     when 70...78 then one("once")
     when 78...82 then one("snooze")
     when 82...84 then one("doomed", retry: 0)
-    when 84...90 then one("quick", in: @random.rand * 2)
-    when 90...99 then unique
+    when 84...87 then one(%w[quick once][@random.rand(2)], unique_for: 3600)
+    when 87...91 then one("quick", in: @random.rand * 2)
+    when 91...99 then unique
     else many(20 + @random.rand(200))
     end
   end
@@ -60,7 +61,7 @@ class FaultProducer
   # Asks again until there is an answer, which is what the option is for: itself, or that it is there already.
   def unique
     id = new_id
-    setter = FaultJob.set(queue: "a", unique_for: 600, unique_until: :expiry, unique_token: id)
+    setter = FaultJob.set(queue: "a", unique_for: 3600, unique_until: :expiry, unique_token: id)
     loop do
       setter.perform_async(id, "quick")
       return FaultApp.tell(:accepted, "unique", id)
@@ -72,7 +73,7 @@ class FaultProducer
   # All due at one time.
   def many(count)
     ids = Array.new(count) { new_id }
-    results = FaultJob.set(queue:, in: 1.5).perform_bulk(ids.map { |id| [id, "quick"] })
+    results = FaultJob.set(queue: %w[a b][@random.rand(2)], in: 1.5).perform_bulk(ids.map { |id| [id, "quick"] })
     tell_of(ids, results)
   rescue Ringspun::Jobs::BulkError => error
     tell_of(ids, error.results)
