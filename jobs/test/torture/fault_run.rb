@@ -391,7 +391,10 @@ class FaultRun
       rest -= found
     end
     unsure = @ledger.outcomes[:unknown].map { |id| "\"#{id}\"" }
-    problem("dead without a reason", rest.reject { |entry| unsure.any? { |id| entry.include?(id) } })
+    rest.reject! { |entry| unsure.any? { |id| entry.include?(id) } }
+    unlucky, wrong = rest.partition { |entry| @ledger.killed_often?(JSON.parse(entry)["args"].first) }
+    @counts["killed alone as often as a pill"] = unlucky.size
+    problem("dead without a reason", wrong)
   end
 
   # Dead nodes are forgotten when nothing of theirs can be on its way any more, which we know. What else is left may only be there
