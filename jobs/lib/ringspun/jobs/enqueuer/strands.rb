@@ -99,6 +99,7 @@ module Ringspun
         def fly_alone(machine, batch)
           @flights += 1
           @open = nil if @open.equal?(batch)
+          @grounded.delete(batch)
           pushes = batch.take
           @aloft += 1
           batch.answer(@delivery.deliver(pushes))
