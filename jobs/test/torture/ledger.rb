@@ -51,8 +51,8 @@ class Ledger
   # Whether a worker has said that it took the job over. On a machine that is slow enough a lease also runs out by itself.
   def taken_over?(id, logs) = logs.match?(/ jid=#{@jids[id]} .*taken over from a dead process/)
 
-  # Whether all runs that it is allowed alone have been cut short, and the one before them.
-  def killed_often?(id) = @runs[id].count { |run| run.ended.nil? } > Ringspun::Jobs.config.deaths
+  # Whether as many of its runs were cut short as it is allowed alone.
+  def killed_often?(id) = @runs[id].count { |run| run.ended.nil? } >= Ringspun::Jobs.config.deaths
 
   def describe(id) = "#{id} (#{@kinds[id]}, #{@jids[id]}): #{@runs[id].map(&:to_a)}"
 

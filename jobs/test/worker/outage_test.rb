@@ -85,6 +85,22 @@ class WorkerOutageTest < Minitest::Test
     end
   end
 
+  # No error of a storage's, and so a fault of ours.
+  def test_a_part_that_fails_ends_the_worker
+    error = nil
+    simulate do
+      @storage = Faulty.new(Storage::Memory.new(clock: -> { machine.now }))
+      @worker = new_worker(timeout: 5)
+      storage.refuse(:recover, 1, NotImplementedError.new("what?"))
+      on("wait") { machine.sleep(1000) }
+      push("wait")
+      runner = machine.spin { worker.run }
+      error = error_of { runner.join }
+      assert_equal [1, 0, 0], storage.stats.values_at(:enqueued, :in_flight, :nodes)
+    end
+    assert_kind_of NotImplementedError, error
+  end
+
   def test_a_storage_that_is_not_there_yet
     @storage = Faulty.new(Storage::Memory.new)
     storage.refuse(:extend, 5)
