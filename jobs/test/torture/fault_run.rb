@@ -71,6 +71,7 @@ class FaultRun
     heal
     drain
     stop_workers
+    @tick.call
     judge
     @problems
   ensure
@@ -330,6 +331,7 @@ class FaultRun
 
   def stop_workers
     @workers.each_value do |worker|
+      @tick.call
       sleep 0.05 while !ready?(worker) && worker.running?
       stop_worker(worker)
     end
