@@ -14,6 +14,7 @@ module Ringspun
     # Behind it stands a Logger. One that {open} has made gets whole lines, which costs least; any other gets them as messages,
     # without time and pid, and writes them as it does.
     class Log
+      # How bad it is, the least first.
       LEVELS = %i[debug info warn error fatal].freeze
 
       # A Logger of our lines, whose own methods can be used by jobs.
