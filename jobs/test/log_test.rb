@@ -1,8 +1,10 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require "fileutils"
 require "stringio"
 require "tempfile"
+require "tmpdir"
 
 class LogTest < Minitest::Test
   include Strands
@@ -235,6 +237,21 @@ class LogTest < Minitest::Test
     assert_match(/old$/, File.read(moved))
   ensure
     File.unlink(moved)
+  end
+
+  def test_a_file_that_cannot_be_opened_anew
+    Dir.mktmpdir do |folder|
+      path = File.join(folder, "log")
+      @log = Log.new(Log.open(path: path))
+      kept = File.open(path)
+      FileUtils.rm_r(File.join(folder, "log"))
+      Dir.mkdir(path)
+      log.reopen
+      log.event(:info, "goes on")
+      assert_match(/ERROR .* the log stays as it is: the log .* cannot be opened.*\n.* goes on\n\z/, kept.read)
+    ensure
+      kept&.close
+    end
   end
 
   def test_a_full_disk_is_told_once_and_ends_nothing

@@ -320,6 +320,18 @@ class CommandTest < RedisCase
     assert_equal 1, one.finish(:INT).exitstatus
   end
 
+  # As a service manager does it.
+  def test_a_signal_that_reaches_all_processes_at_once
+    push("Gate", "a")
+    one = command("--processes", "2", ready: 2)
+    noted("begun")
+    one.signal(:TERM, -one.pid)
+    one.await(/all workers end/)
+    open_gate("a")
+    assert_equal 0, one.wait.exitstatus, one.lines.join
+    noted("ended")
+  end
+
   def test_one_that_does_not_end_is_killed
     one = command("--processes", "2", "--timeout", "0.01", program: hasty(:Supervisor), ready: 2)
     one.signal(:STOP, workers.first)

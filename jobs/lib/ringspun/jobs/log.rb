@@ -111,6 +111,8 @@ module Ringspun
       # @since 0.1.0
       def reopen
         @front ? @front.device.reopen : (@logger.reopen if @logger.respond_to?(:reopen))
+      rescue StandardError => error # who has asked for that is a signal
+        event(:error, "the log stays as it is: #{error.message}")
       end
 
       private

@@ -55,7 +55,7 @@ module Ringspun
         signals = Thread::Queue.new
         [*ends, :TSTP, :USR2].each do |name|
           trap(name) do
-            leave_at_once if ends.include?(name) && @ending
+            leave_at_once if ends.include?(name) && @ending && !@leash
             @ending ||= ends.include?(name)
             signals << name
           end
@@ -74,7 +74,8 @@ module Ringspun
 
       def ends = @leash ? %i[TERM] : %i[TERM INT]
 
-      # What is in flight others take over.
+      # What is in flight others take over. A supervisor has other means for that; and where a signal reaches all processes at once,
+      # as a service manager's does, its own comes on top.
       def leave_at_once = exit!(false)
 
       def obey(name)
