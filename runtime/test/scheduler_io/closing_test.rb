@@ -42,6 +42,27 @@ class SchedulerClosingTest < HookCase
     assert_equal 1, writer.write("x") rescue assert_kind_of(Errno::EPIPE, $!)
   end
 
+  # Ruby 3.4 would have another thread close it, and the number is free before its strand goes on.
+  def test_a_number_that_machine_close_has_freed_is_free
+    Ringspun.run do
+      closer = machine.spin do
+        amount(300).times do
+          IO.pipe.each { |io| machine.close(io) }
+          machine.yield
+        end
+      end
+      while closer.alive?
+        ends = machine.pipe
+        reader = machine.spin { machine.read(ends.first, +"", 1) }
+        machine.yield
+        machine.write(ends.last, "x")
+        assert_equal 1, reader.await
+        ends.each { |descriptor| machine.close(descriptor) }
+      end
+      closer.await
+    end
+  end
+
   def test_close_by_the_strand_that_has_read
     Ringspun.run do
       reader, writer = pair

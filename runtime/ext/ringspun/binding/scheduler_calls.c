@@ -166,10 +166,17 @@ static bool is_copy(void) {
     return RB_TYPE_P(name, T_STRING) && strcmp(StringValueCStr(name), "copy_stream") == 0;
 }
 
+/* In the midst of ours of an IO, which CRuby would have another thread do. The number is free as soon as that has closed it, and
+ * a strand that gets it before we hear of that would be told that it is being closed. */
+static bool is_close(VALUE self) {
+    rsb_machine *machine = rsb_hook_machine(self);
+    return machine && rsb_running(machine)->closing;
+}
+
 /* CRuby asks every time whether there is that hook, and can do without. A method of that name it would call unasked. */
 static VALUE scheduler_respond_to_missing(VALUE self, VALUE name, VALUE all) {
     if (name != ID2SYM(id_blocking_operation_wait)) return rb_call_super(2, (VALUE[]){name, all});
-    return is_copy() ? Qfalse : Qtrue;
+    return is_copy() || is_close(self) ? Qfalse : Qtrue;
 }
 
 static VALUE scheduler_method_missing(int argc, VALUE *argv, VALUE self) {
