@@ -95,6 +95,11 @@ class QuarantineTest < Minitest::Test
     assert_equal [true, "SIGKILL", nil], [result.died?, result.fate, result.value]
   end
 
+  def test_a_child_that_is_told_to_end_by_others
+    result = run_alone { Process.kill(:TERM, Process.pid) && sleep }
+    assert_equal [true, true, "SIGTERM"], [result.died?, result.told, result.fate]
+  end
+
   def test_a_child_that_exits
     assert_equal [true, "exit 3"], run_alone { exit 3 }.then { |result| [result.died?, result.fate] }
     assert_equal [true, "exit 4"], run_alone { exit!(4) }.then { |result| [result.died?, result.fate] }

@@ -27,6 +27,7 @@ class WorkerRecoveryTest < Minitest::Test
       case (deed = @deeds.shift)
       when Exception then raise deed
       when :die then Result.new(nil, "SIGKILL", false)
+      when :told then Result.new(nil, "SIGTERM", false, true)
       else Result.new(Marshal.load(Marshal.dump(yield(fetched, job))), "exit 0", true)
       end
     ensure
@@ -200,6 +201,27 @@ class WorkerRecoveryTest < Minitest::Test
       assert_equal [1, { returned: 1 }], [list(Storage::QUARANTINE).size, worker.counts]
       storage.extend(["x"], 10)
       assert_equal 1, storage.begin_alone("x", storage.fetch("x", [Storage::QUARANTINE], 1).first)
+    end
+  end
+
+  def test_a_signal_that_all_get_counts_no_death
+    with_runner(:told) do
+      push_entry(note("a"), queue: Storage::QUARANTINE)
+      yield_slowly { @runner_of.begun.any? }
+      machine.sleep(1.1) # it has ended, and this process has not heard of the signal yet
+      worker.stop
+      @runner.join
+      assert_equal [1, { returned: 1 }], [list(Storage::QUARANTINE).size, worker.counts]
+      storage.extend(["x"], 10)
+      assert_equal 1, storage.begin_alone("x", storage.fetch("x", [Storage::QUARANTINE], 1).first)
+    end
+  end
+
+  def test_one_that_is_told_to_end_and_no_other_has_died
+    with_runner(:told, :told, :told) do
+      push_entry(note("a"), queue: Storage::QUARANTINE)
+      yield_slowly { storage.stats[:dead] == 1 }
+      assert_equal({ died: 2, dead: 1 }, worker.counts)
     end
   end
 

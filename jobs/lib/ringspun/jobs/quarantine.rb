@@ -25,8 +25,13 @@ module Ringspun
       IGNORED = %w[INT TSTP TTIN USR1 USR2].freeze
       private_constant :GRACE, :IGNORED
 
+      # What a child writes that was told to end.
+      TOLD = :"told to end"
+      private_constant :TOLD
+
       # How it has ended: `value` is the block's, unless it died. `fate` says how the process has ended: "SIGKILL", "exit 3".
-      Result = Struct.new(:value, :fate, :answered) do
+      # `told`: by a TERM, which may have been for all processes of the program.
+      Result = Struct.new(:value, :fate, :answered, :told) do
         # @return [Boolean] without an answer
         # @since 0.1.0
         def died? = !answered
@@ -124,6 +129,8 @@ module Ringspun
           @log&.flush
           writer.write(Marshal.dump(value))
         end
+      rescue SignalException
+        writer.write(Marshal.dump(TOLD))
       ensure
         writer.close
       end
@@ -154,7 +161,8 @@ module Ringspun
       end
 
       def result(text, fate)
-        Result.new(Marshal.load(text), fate, true) # rubocop:disable Security/MarshalLoad -- our own process wrote it
+        value = Marshal.load(text) # rubocop:disable Security/MarshalLoad -- our own process wrote it
+        value == TOLD ? Result.new(nil, "SIGTERM", false, true) : Result.new(value, fate, true)
       rescue ArgumentError, TypeError, EOFError # it ended while, or before, it wrote
         Result.new(nil, fate, false)
       end

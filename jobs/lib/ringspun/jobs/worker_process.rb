@@ -74,8 +74,8 @@ module Ringspun
 
       def ends = @leash ? %i[TERM] : %i[TERM INT]
 
-      # What is in flight others take over. A supervisor has other means for that; and where a signal reaches all processes at once,
-      # as a service manager's does, its own comes on top.
+      # What is in flight others take over. A supervisor has other means for that; and where a signal reaches all processes at
+      # once, as a service manager's does, its own comes on top.
       def leave_at_once = exit!(false)
 
       def obey(name)

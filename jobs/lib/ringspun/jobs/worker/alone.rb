@@ -9,6 +9,8 @@ module Ringspun
       # @api private
       class Alone
         WAIT_SECONDS = 2
+        # Seconds that a worker may need to hear of a signal that its child has heard of.
+        TOLD_SECONDS = 1
         # Seconds between looks whether a pause is over.
         LOOK_SECONDS = 0.5
 
@@ -54,7 +56,9 @@ module Ringspun
           return performer.ended_early(fetched, run.job, :return) if begun.zero? # it is somebody else's by now
 
           result = @runner.run(fetched, run.job) { Alone.portable(performer.call(fetched, run.job)) }
-          result.died? ? died(fetched, begun, result.fate, retrying) : result.value
+          return result.value unless result.died?
+
+          told_to_end?(result) ? performer.ended_early(fetched, run.job, :return) : died(fetched, begun, result.fate, retrying)
         rescue SystemCallError => error # no process can be made now
           @outage.pause(:fork, error)
           performer.ended_early(fetched, run.job, :return)
@@ -67,6 +71,12 @@ module Ringspun
         end
 
         private
+
+        # A signal that reaches all processes at once is no fault of the job's. It may be on its way to this one still.
+        def told_to_end?(result)
+          @machine.sleep(TOLD_SECONDS) if result.told && !@closed
+          result.told && @closed
+        end
 
         def finish(strand)
           strand.join
