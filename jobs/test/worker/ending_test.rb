@@ -281,6 +281,15 @@ class WorkerEndingTest < Minitest::Test
     end
   end
 
+  def test_that_it_is_quiet_is_shown_with_the_next_beat
+    with_worker(beat: 0.5) do
+      yield_slowly { storage.nodes.any? }
+      worker.quiet
+      machine.sleep(1)
+      assert_equal([true], storage.nodes.map { |node| node["quiet"] })
+    end
+  end
+
   def test_everybody_is_told_to_cancel
     with_worker do
       push("sleep", 1000, jid: "a1")

@@ -70,7 +70,7 @@ module Ringspun
           messages = @storage.signals(@worker.node, connection: connection)
           @round_trip = now - asked
           messages.each { |message| obey(message) }
-          announce(connection) if @announced_at.nil? || now - @announced_at >= ANNOUNCE_SECONDS
+          announce(connection) if changed? || now - @announced_at >= ANNOUNCE_SECONDS
           @failing = false
         rescue StandardError => error
           @log.event(:warn, "no heartbeat: #{error.message}") unless @failing
@@ -88,11 +88,16 @@ module Ringspun
           @log.event(:warn, "this worker's lease had run out; others may run what it had in flight", node: @worker.node)
         end
 
+        # Who has told it to fetch no more looks whether it heard.
+        def changed? = @announced_at.nil? || @announced_quiet != @worker.quiet?
+
         def announce(connection)
+          quiet = @worker.quiet?
           info = @worker.info.merge("rtt_us" => (@round_trip * 1_000_000).round, "rss" => kilobytes)
           @storage.announce(@worker.node, info, @worker.work, connection: connection)
           @worker.flush_counts(connection)
           @announced_at = now
+          @announced_quiet = quiet
         end
 
         # Of memory.
