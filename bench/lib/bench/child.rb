@@ -62,10 +62,11 @@ module Bench
         "io-event": version("io/event") { IO::Event::VERSION },
         "io-stream": version("io/stream") { IO::Stream::VERSION },
         eventmachine: version("eventmachine") { "#{EventMachine::VERSION}, #{EventMachine.library_type}" },
+        # Before the next one: then Ruby 3.3 does not find its own `fiber` any more, which has that name as well.
+        sidekiq: version("sidekiq") { Sidekiq::VERSION },
         # Before Ringspun, with which it does not go together.
         concurrently: version(File.join(ROOT, "bench/peers/concurrently")) { Concurrently::VERSION },
-        ringspun: version("ringspun") { Ringspun::VERSION },
-        sidekiq: version("sidekiq") { Sidekiq::VERSION }
+        ringspun: version("ringspun") { Ringspun::VERSION }
       }
     end
 
