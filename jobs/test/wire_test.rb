@@ -37,6 +37,16 @@ class WireTest < Minitest::Test
     assert_equal "1795288827250", JSON.generate(Wire.time(1_795_288_827.25, milliseconds: true))
   end
 
+  # A trailing zero, and Sidekiq would not find the entry again.
+  def test_the_present_is_written_as_json_writes_it
+    [1_795_288_827_000, 1_795_288_827_120, 1_795_288_827_123, 1_795_288_827_001].each do |time|
+      text = Ringspun::Jobs.const_get(:Stamps).text_of(time, false)
+      assert_equal text, JSON.generate(JSON.parse(text))
+      assert_match(/\A\d+\.\d+\z/, text)
+      assert_in_delta time / 1000.0, Float(text), 0.0001
+    end
+  end
+
   def test_no_jid_comes_twice
     jids = Array.new(1000) { Wire.new_jid }
     assert_equal 1000, jids.uniq.size

@@ -36,11 +36,17 @@ module Ringspun
           known, text = milliseconds ? @milliseconds : @seconds
           return text if known == time
 
-          text = milliseconds ? time.to_s : format("%d.%03d", *time.divmod(1000))
+          text = text_of(time, milliseconds)
           # One write each, for other threads read them.
           milliseconds ? @milliseconds = [time, text.freeze].freeze : @seconds = [time, text.freeze].freeze
           text
         end
+
+        # As JSON writes it again: Sidekiq looks for an entry by what it writes itself.
+        #
+        # @param time [Integer] milliseconds
+        # @return [String]
+        def text_of(time, milliseconds) = milliseconds ? time.to_s : (time / 1000.0).to_s
 
         private
 
