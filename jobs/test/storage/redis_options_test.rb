@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require_relative "../support/listener"
 require_relative "../support/redis_case"
 require_relative "../../../runtime/test/support/certificate"
 
@@ -67,19 +68,11 @@ class RedisOptionsTest < RedisCase
 
   # Takes the TLS off what it passes on.
   class TLSProxy
-    attr_reader :port
+    include Listener
 
     def initialize(path)
       @path = path
-      @listener = TCPServer.new("127.0.0.1", 0)
-      @port = @listener.addr[1]
-      @threads = [Thread.new { loop { @threads << Thread.new(@listener.accept) { |client| serve(client) } } }]
-    end
-
-    def close
-      @threads.shift.kill.join
-      @threads.each(&:join)
-      @listener.close
+      listen
     end
 
     private

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require_relative "../support/listener"
 require_relative "../support/redis_case"
 
 # A master that changes.
@@ -9,21 +10,15 @@ class RedisSentinelTest < RedisCase
 
   # Says who the master is.
   class Sentinel
-    attr_reader :port, :asked
+    include Listener
+
+    attr_reader :asked
     attr_accessor :master
 
     def initialize(master)
       @master = master
       @asked = 0
-      @listener = TCPServer.new("127.0.0.1", 0)
-      @port = @listener.addr[1]
-      @threads = [Thread.new { loop { @threads << Thread.new(@listener.accept) { |client| serve(client) } } }]
-    end
-
-    def close
-      @threads.shift.kill.join
-      @threads.each(&:join)
-      @listener.close
+      listen
     end
 
     private
