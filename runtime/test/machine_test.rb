@@ -49,11 +49,27 @@ class MachineTest < Minitest::Test
 
   # --- options ---
 
+  # As if each wait ended soon, which short ones do.
+  def test_busy_poll
+    on_thread do
+      Ringspun::Machine.new(busy_poll: 0.01)
+      yield_until("it looks before it sleeps") { machine.sleep(0.00001) && machine.metrics[:busy_polls].positive? }
+    end
+    [false, 0].each do |never|
+      on_thread do
+        Ringspun::Machine.new(busy_poll: never)
+        100.times { machine.sleep(0.00001) }
+        assert_equal 0, machine.metrics[:busy_polls]
+      end
+    end
+  end
+
   def test_options_out_of_range
     [{ strands_max: 0 }, { strands_max: -1 }, { strands_max: (1 << 24) + 1 }, { workers_max: 0 }, { file_io: :other },
      { backend: :nothing }, { backend: :sim, faults: 1 }, { backend: :sim, faults: { short_transfer: 1.1 } },
      { backend: :sim, faults: { short_transfer: -0.1 } }, { backend: :sim, faults: { nonsense: 1 } },
-     { backend: :sim, faults: { delay_max: -1 } }].each do |options|
+     { backend: :sim, faults: { delay_max: -1 } }, { busy_poll: -1 }, { busy_poll: 0.02 }, { busy_poll: "long" },
+     { backend: :sim, busy_poll: 0.00001 }].each do |options|
       error = on_thread { error_of { Ringspun::Machine.new(**options) } }
       assert_instance_of Ringspun::UsageError, error, options.inspect
     end

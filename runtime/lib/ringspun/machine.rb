@@ -3,7 +3,7 @@
 module Ringspun
   # Runs strands on one thread. See {Machine.current}.
   class Machine
-    OPTIONS = %i[backend entries sqpoll file_io workers_max strands_max seed faults trace].freeze
+    OPTIONS = %i[backend entries sqpoll busy_poll file_io workers_max strands_max seed faults trace].freeze
     LIBRARY = "#{__dir__}/".freeze
     private_constant :OPTIONS, :LIBRARY
 

@@ -248,6 +248,120 @@ OVER_KERNELS(a_forked_machine_forgets_the_others) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
+/* --- what comes soon is waited for awake --- */
+
+#define SOON_TURNS 8
+
+/* What each look at it takes. */
+#define SHORT_STEP_NS 1000
+#define LONG_STEP_NS MS
+
+static int64_t test_clock_ns, step_ns;
+
+static int64_t steps(rs_machine *machine) {
+    (void)machine;
+    return test_clock_ns += step_ns;
+}
+
+static void open_on_test_clock(driver *d, const subject *subject) {
+    subject_open(d, subject);
+    test_clock_ns = rs_now(&d->machine);
+    step_ns = SHORT_STEP_NS;
+    d->machine.clock = steps;
+    d->machine.options.busy_poll_ns = 50000;
+}
+
+static void sleep_after_message(driver *d) {
+    rs_send(&d->machine, rs_alloc(sizeof(rs_message)));
+    rs_sleep(&d->machine, RS_NEVER);
+    free(rs_inbox_take(&d->machine.inbox));
+}
+
+static void sleep_in_vain(driver *d) {
+    step_ns = LONG_STEP_NS;
+    rs_sleep(&d->machine, rs_now(&d->machine));
+    step_ns = SHORT_STEP_NS;
+}
+
+static void check_slept(driver *d, uint64_t busy_polls, uint64_t sleeps) {
+    CHECK_EQUAL(busy_polls, d->machine.metrics.busy_polls);
+    CHECK_EQUAL(sleeps, d->machine.metrics.sleeps);
+}
+
+OVER_KERNELS(a_machine_looks_before_it_sleeps_where_that_has_paid) {
+    driver d;
+    open_on_test_clock(&d, subject);
+    driver_park_root(&d);
+    for (int i = 0; i < SOON_TURNS; i++) sleep_after_message(&d);
+    check_slept(&d, 0, SOON_TURNS);
+    sleep_after_message(&d);
+    check_slept(&d, 1, SOON_TURNS);
+    /* Nothing comes any more, and it gives that up. */
+    for (int i = 0; i < 10; i++) sleep_in_vain(&d);
+    check_slept(&d, 2, SOON_TURNS + 10);
+    driver_unpark_root(&d);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+/* A thread of the kernel's takes its time. */
+static bool is_prompt(const subject *subject) { return is_kernel(subject) && !subject->sqpoll; }
+
+OVER(a_machine_that_looks_hears_who_wakes_it_and_once_only, is_prompt) {
+    driver d;
+    open_on_test_clock(&d, subject);
+    driver_park_root(&d);
+    d.machine.soon = 2 * SOON_TURNS;
+    for (int i = 0; i < 2; i++) {
+        rs_wake_up(&d.machine);
+        rs_sleep(&d.machine, RS_NEVER);
+    }
+    check_slept(&d, 2, 0);
+    rs_sleep(&d.machine, rs_now(&d.machine) + 2 * d.machine.options.busy_poll_ns);
+    check_slept(&d, 3, 1);
+    driver_unpark_root(&d);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+/* One in two: to look for the others would cost more than it saves. */
+OVER_KERNELS(a_machine_does_not_look_for_what_seldom_comes_soon) {
+    driver d;
+    open_on_test_clock(&d, subject);
+    driver_park_root(&d);
+    for (int i = 0; i < 40; i++) {
+        sleep_after_message(&d);
+        sleep_in_vain(&d);
+    }
+    check_slept(&d, 0, 80);
+    d.machine.options.busy_poll_ns = 0;
+    for (int i = 0; i < 2 * SOON_TURNS; i++) sleep_after_message(&d);
+    check_slept(&d, 0, 80 + 2 * SOON_TURNS);
+    driver_unpark_root(&d);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+OVER_KERNELS(an_op_that_completes_while_the_machine_looks) {
+    driver d;
+    int pair[2];
+    char bytes[8];
+    open_on_test_clock(&d, subject);
+    CHECK_EQUAL(0, scene_ask(&d, request_pipe(pair)));
+    for (int i = 0; i < 3; i++) {
+        caller reader = {0};
+        scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, 0);
+        driver_park_root(&d);
+        CHECK_EQUAL(RS_RUN, driver_step(&d));
+        CHECK_EQUAL(1, d.machine.ops.in_flight);
+        CHECK_EQUAL(5, write(pair[1], "hello", 5));
+        d.machine.soon = 2 * SOON_TURNS;
+        while (driver_step(&d) == RS_SLEEP) d.machine.soon = 2 * SOON_TURNS;
+        driver_unpark_root(&d);
+        CHECK_EQUAL(RS_RUN, driver_run(&d));
+        CHECK_EQUAL(5, reader.result);
+    }
+    close_all(&d, pair, 2);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     alarm(60);

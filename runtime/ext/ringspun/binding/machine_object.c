@@ -129,6 +129,8 @@ static VALUE machine_allocate(VALUE class) {
  * @param sqpoll [Boolean, Numeric, Hash] :uring only: a thread of the kernel's watches the ring, so that handing operations over
  *   costs no system call but, while it watches, a processor. A number, or `idle:`, is after how many seconds without work it
  *   goes to sleep; `cpu:` is the processor that it keeps to
+ * @param busy_poll [Numeric, false, nil] for so many seconds, at most 0.01, the machine looks for what it waits for before it
+ *   sleeps, where that has come so soon of late; false or 0: never; nil: 50 microseconds, and never on the only processor
  * @param file_io [Symbol] :inline tries small file operations at once, :offload hands all to worker threads
  * @param workers_max [Integer] worker threads for what cannot be polled: ours, and as many of the kernel's on io_uring
  * @param strands_max [Integer] how many strands may live at once
@@ -548,6 +550,7 @@ static VALUE machine_metrics(VALUE self) {
     put(hash, "file_writes_inline", metrics->file_writes_inline);
     put(hash, "bytes_spliced", metrics->bytes_spliced);
     put(hash, "polls", metrics->polls);
+    put(hash, "busy_polls", metrics->busy_polls);
     put(hash, "sleeps", metrics->sleeps);
     put(hash, "messages", metrics->messages);
     put(hash, "system_calls", metrics->system_calls);

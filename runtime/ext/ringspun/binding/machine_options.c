@@ -65,6 +65,7 @@ static void refuse_others(VALUE options, const rs_backend *backend) {
         refuse(options, "seed", why);
         refuse(options, "faults", why);
     }
+    if (backend == &rs_backend_sim) refuse(options, "busy_poll", "backends that are real; a simulated machine waits for nobody");
     if (backend && backend != &rs_backend_uring) {
         static const char why[] = "backend: :uring; there is no ring on others";
         refuse(options, "entries", why);
@@ -93,6 +94,16 @@ static void read_sqpoll(rs_options *chosen, VALUE sqpoll) {
     if (!NIL_P(cpu)) chosen->sqpoll_cpu = (int32_t)rsb_integer(cpu, 0, INT32_MAX, "sqpoll: cpu");
 }
 
+#define BUSY_POLL_MAX_NS 10000000
+
+static void read_busy_poll(rs_options *chosen, VALUE seconds) {
+    if (NIL_P(seconds)) return;
+    chosen->busy_poll_ns = seconds == Qfalse ? 0 : rsb_seconds_to_ns(seconds, "busy_poll");
+    if (chosen->busy_poll_ns > BUSY_POLL_MAX_NS) {
+        rb_raise(rsb_eUsage, "busy_poll: must be at most 0.01 seconds, or false, got %" PRIsVALUE, rsb_inspect(seconds));
+    }
+}
+
 static rs_options read_options(rsb_machine *machine, VALUE options) {
     rs_options chosen = rs_default_options();
     chosen.threads_move = machine->thread_moves;
@@ -104,6 +115,7 @@ static rs_options read_options(rsb_machine *machine, VALUE options) {
     VALUE entries = option(options, "entries"), seed = option(options, "seed");
     if (!NIL_P(entries)) chosen.ring_entries = (uint32_t)rsb_integer(entries, 1, RING_ENTRIES_MAX, "entries");
     read_sqpoll(&chosen, option(options, "sqpoll"));
+    read_busy_poll(&chosen, option(options, "busy_poll"));
     if (!NIL_P(seed)) chosen.seed = rsb_seed(seed);
     chosen.trace = RTEST(rb_hash_lookup2(options, ID2SYM(rb_intern("trace")), Qfalse));
     return chosen;

@@ -20,7 +20,7 @@ static void count_fork(void) {
 /* Every name of which some function makes a symbol at its first call. Two ractors that do so at the same time may get two
  * symbols for one name (CRuby 3.3 and 3.4), so all are made before there is a second ractor. */
 static const char *const symbols[] = {
-    "accessed_at", "blockSpecial", "block_size", "bytes_spliced", "cancel", "cancels", "changed_at", "characterSpecial", "complete", "concluded", "cpu",
+    "accessed_at", "blockSpecial", "block_size", "busy_polls", "bytes_spliced", "cancel", "cancels", "changed_at", "characterSpecial", "complete", "concluded", "cpu",
     "created_at", "directory", "done", "entries", "epoll", "fault", "fifo", "file", "file_writes_inline", "finish", "idle",
     "idle_fibers", "inline", "inode", "link", "links", "modified_at", "new", "op", "ops_in_flight", "ops_inline",
     "ops_offloaded", "ops_started", "park", "parked", "polls", "readable", "ready", "resumed", "resumes", "run", "run_queue",

@@ -252,6 +252,14 @@ static void epoll_poll(rs_machine *machine) {
     }
 }
 
+static bool epoll_glance(rs_machine *machine) {
+    epoll_state *state = machine->backend_state;
+    machine->metrics.system_calls++;
+    int count = epoll_wait(state->epoll, state->events, EVENTS_PER_WAIT, 0);
+    state->ready = count > 0 ? count : 0;
+    return state->ready > 0;
+}
+
 static int wait_until(epoll_state *state, int64_t delay_ns) {
     struct timespec delay = {.tv_sec = delay_ns / 1000000000, .tv_nsec = delay_ns % 1000000000};
     struct timespec *limit = delay_ns == RS_NEVER ? NULL : &delay;
@@ -296,5 +304,5 @@ static int epoll_forked(rs_machine *machine) {
 
 const rs_backend rs_backend_epoll = {
     .name = "epoll", .inline_first = true, .open = epoll_open, .close = epoll_close, .arm = epoll_arm,
-    .cancel = epoll_cancel, .poll = epoll_poll, .wait = epoll_wait_verb, .wake = epoll_wake, .forked = epoll_forked,
+    .cancel = epoll_cancel, .poll = epoll_poll, .glance = epoll_glance, .wait = epoll_wait_verb, .wake = epoll_wake, .forked = epoll_forked,
 };

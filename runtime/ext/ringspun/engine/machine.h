@@ -21,7 +21,7 @@
 #include "trace.h"
 
 typedef struct {
-    uint64_t strands_spawned, resumes, polls, sleeps, wakes, wakes_dropped, ops_started, ops_inline, ops_offloaded,
+    uint64_t strands_spawned, resumes, polls, busy_polls, sleeps, wakes, wakes_dropped, ops_started, ops_inline, ops_offloaded,
         cancels, timers_fired, messages, wake_ups, file_writes_inline, bytes_spliced, system_calls, run_queue_max;
 } rs_metrics;
 
@@ -33,6 +33,7 @@ typedef struct {
     uint32_t workers_max;
     bool offload_files;         /* every file op goes to a worker */
     bool trace;
+    int64_t busy_poll_ns;       /* so long it looks for something to come, where that pays, before it sleeps */
     bool threads_move;          /* the machine's thread may go on as another one of the kernel's */
     bool sqpoll;                /* uring: a thread of the kernel's watches the ring; so long in vain, 0: its default; on that one */
     uint32_t sqpoll_idle_ms;
@@ -72,6 +73,7 @@ typedef struct rs_machine {
     uint32_t resumes_since_poll;
     int64_t polled_at_ns;
     int64_t backend_deadline_ns; /* when the backend itself next has something to do; RS_NEVER */
+    uint32_t soon;              /* how often what it waited for came soon of late; see rs_sleep */
     bool attention;             /* poll before the next resume */
     bool wakes_first;           /* who becomes ready goes ahead of the others */
     _Atomic bool sleeping;

@@ -389,14 +389,27 @@ static bool arm_wake(uring_state *state) {
     return true;
 }
 
+/* No op, so nobody will poll for what came late. */
+static void forget_late(rs_machine *machine, uring_state *state) {
+    if (machine->ops.in_flight > 0) return;
+    state->stash_len = state->stash_told = 0;
+    state->cancel_again_ns = 0;
+    machine->backend_deadline_ns = RS_NEVER;
+}
+
+static bool uring_glance(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    forget_late(machine, state);
+    if (!state->wake_armed) arm_wake(state);
+    flush(state);
+    bool came = uring_ring_has_completions(&state->ring);
+    stash(state);
+    return came || state->stash_len > 0;
+}
+
 static void uring_wait(rs_machine *machine, int64_t deadline_ns) {
     uring_state *state = uring_state_of(machine);
-    /* No op, so nobody will poll for what came late. */
-    if (machine->ops.in_flight == 0) {
-        state->stash_len = state->stash_told = 0;
-        state->cancel_again_ns = 0;
-        machine->backend_deadline_ns = RS_NEVER;
-    }
+    forget_late(machine, state);
     int64_t delay_ns = RS_NEVER;
     if (deadline_ns != RS_NEVER) {
         delay_ns = deadline_ns - rs_now(machine);
@@ -470,6 +483,6 @@ static int uring_forked(rs_machine *machine) {
 
 const rs_backend rs_backend_uring = {
     .name = "uring", .inline_first = true, .hints = true, .open = uring_open, .close = uring_close, .arm = uring_arm,
-    .cancel = uring_cancel, .poll = uring_poll, .wait = uring_wait, .wake = uring_wake, .release = uring_release, .leave = uring_leave,
+    .cancel = uring_cancel, .poll = uring_poll, .glance = uring_glance, .wait = uring_wait, .wake = uring_wake, .release = uring_release, .leave = uring_leave,
     .forked = uring_forked,
 };

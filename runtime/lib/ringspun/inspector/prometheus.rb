@@ -20,6 +20,7 @@ module Ringspun
         file_writes_inline: "Writes to files that were done at once.",
         bytes_spliced: "Bytes that were moved between descriptors and never came into the program.",
         polls: "Looks for what the kernel or other threads have for the machine.",
+        busy_polls: "Times that the machine stayed awake to look for what was expected soon.",
         sleeps: "Times that the machine slept because no strand was ready.",
         messages: "Messages from other threads.",
         system_calls: "System calls of the backend."
