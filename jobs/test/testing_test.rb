@@ -164,22 +164,57 @@ class TestingTest < Minitest::Test
     assert_equal :fake, Testing.mode
   end
 
-  def test_a_block_holds_for_the_strands_of_its_thread_and_for_no_other_thread
+  def test_a_block_holds_for_runs_in_it_and_for_no_thread_that_was_there_before
+    asked = Thread::Queue.new
+    other = Thread.new { asked.pop && Testing.mode }
     modes = Testing.inline! do
-      Ringspun.run { [machine.spin { Testing.mode }.await, Thread.new { Testing.mode }.value] }
+      asked << true
+      [other.value, Ringspun.run { machine.spin { Testing.mode }.await }]
     end
-    assert_equal %i[inline fake], modes
+    assert_equal %i[fake inline], modes
   end
 
-  def test_a_strands_block_holds_for_it_and_the_scopes_that_it_opens
+  def test_a_strands_block_holds_for_all_that_is_started_in_it_and_for_no_other
     Ringspun.run do
-      inside = other = nil
+      modes = {}
+      called = Ringspun::Channel.new(1)
+      before = machine.spin { called.pop && modes[:before] = Testing.mode }
+      machine.yield
       Testing.inline! do
-        stranger = machine.spin { other = Testing.mode }
-        Ringspun.scope { |scope| scope.spin { inside = Testing.mode } }
-        stranger.join
+        called.push(:now)
+        before.join
+        machine.spin { machine.spin { modes[:spun] = Testing.mode }.join }.join
+        Ringspun.scope { |scope| scope.spin { modes[:scope] = Testing.mode } }
+        Thread.new { modes[:thread] = Testing.mode }.join
+        modes[:enumerator] = Enumerator.new { |all| all << Testing.mode }.next
       end
-      assert_equal %i[inline fake fake], [inside, other, Testing.mode]
+      assert_equal({ before: :fake, spun: :inline, scope: :inline, thread: :inline, enumerator: :inline }, modes)
+      assert_equal :fake, Testing.mode
+    end
+  end
+
+  def test_what_was_started_in_a_block_has_its_mode_no_longer_than_the_block
+    Ringspun.run do
+      modes = []
+      strand = nil
+      Testing.real! do
+        Testing.inline! do
+          strand = machine.spin do
+            3.times do
+              modes << Testing.mode
+              machine.park
+            end
+          end
+          machine.yield
+        end
+        machine.schedule(strand)
+        machine.yield
+      end
+      machine.schedule(strand)
+      machine.yield
+      machine.schedule(strand)
+      strand.join
+      assert_equal %i[inline real fake], modes
     end
   end
 

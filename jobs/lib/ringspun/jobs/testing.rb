@@ -11,9 +11,8 @@ module Ringspun
     #   Mail.jobs.size # => 1
     #   Mail.drain     # runs it
     #
-    # Each mode may be set for good, or for a block. A block's mode holds for the strand that has called it and those of the
-    # scopes that it opens. Outside of {Ringspun.run} it holds for the thread, with all strands that run on it meanwhile. Other
-    # threads have the mode that was set for good.
+    # Each mode may be set for good, or for a block. A block's mode holds, until the block ends, for the strand or thread that has
+    # called it, and for all strands, threads and runs that are started in it. Others have the mode that was set for good.
     #
     # Client middleware is called in each mode; server middleware where a job is run. What is run gets its arguments as they come
     # out of JSON.
@@ -88,7 +87,13 @@ module Ringspun
       @mode = :fake
       @lock = Thread::Mutex.new
       @records = []
-      @strands = ObjectSpace::WeakKeyMap.new
+
+      # The mode of a block. What was started in it knows of it as well, and may go on when it has ended.
+      Block = Struct.new(:mode, :around, :over) do
+        # @return [Block, nil] the innermost that has not ended
+        def lasting = over ? around&.lasting : self
+      end
+      private_constant :Block
 
       class << self
         # Keeps jobs here. May switch strands, where the block does.
@@ -110,7 +115,7 @@ module Ringspun
 
         # @return [Symbol] :fake, :inline or :real: what holds for the caller
         # @since 0.1.0
-        def mode = mode_of_strand || Thread.current.thread_variable_get(:ringspun_jobs_testing) || @mode
+        def mode = Fiber[:ringspun_jobs_testing]&.lasting&.mode || @mode
 
         # @return [Array<Hash{String => Object}>] all jobs that are kept, with "at" where they are to wait
         # @since 0.1.0
@@ -151,35 +156,18 @@ module Ringspun
 
         private
 
-        def switch(mode, &)
+        # Storage of a fiber is what all that it starts gets a copy of.
+        def switch(mode)
           return @mode = mode unless block_given?
 
-          Fiber.current_scheduler.is_a?(Scheduler) ? in_strand(mode, &) : in_thread(mode, &)
-        end
-
-        def in_strand(mode)
-          strand = Machine.current.running
-          before = @strands[strand]
-          @strands[strand] = mode
-          yield
-        ensure
-          before ? @strands[strand] = before : @strands.delete(strand)
-        end
-
-        def in_thread(mode)
-          before = Thread.current.thread_variable_get(:ringspun_jobs_testing)
-          Thread.current.thread_variable_set(:ringspun_jobs_testing, mode)
-          yield
-        ensure
-          Thread.current.thread_variable_set(:ringspun_jobs_testing, before)
-        end
-
-        def mode_of_strand
-          return unless Fiber.current_scheduler.is_a?(Scheduler)
-
-          strand = Machine.current.running
-          strand = strand.owner until strand.nil? || @strands.key?(strand)
-          @strands[strand] if strand
+          block = Block.new(mode, Fiber[:ringspun_jobs_testing])
+          begin
+            Fiber[:ringspun_jobs_testing] = block
+            yield
+          ensure
+            block.over = true
+            Fiber[:ringspun_jobs_testing] = block.around
+          end
         end
 
         def record_of(push)
