@@ -185,11 +185,23 @@ class WorkerRetryingTest < Minitest::Test
     assert_equal "mail", entry_of(outcome(job, queue: Jobs::Storage::QUARANTINE))["queue"]
     assert_equal "slow", entry_of(outcome(job(retry_queue: "slow")))["queue"]
     assert_equal "mail", entry_of(outcome(job.except("queue")))["queue"]
+    assert_equal "default", entry_of(outcome(job.except("queue"), queue: Jobs::Storage::QUARANTINE))["queue"]
   end
 
   def test_the_arguments_are_those_of_the_entry
     text = '{"class":"Mail","args":[{"a":[]}],"queue":"mail","jid":"a1"}'
     assert_equal [{ "a" => [] }], entry_of(outcome(text))["args"]
+  end
+
+  # JSON reads them as Infinity, for which it has no word.
+  def test_numbers_that_are_too_large_stay_as_they_are
+    text = '{"class":"Mail","args":[1e400,-2.5E+999,1.5],"queue":"mail","jid":"a1","retry_for":1e400,"failed_at":1e999}'
+    outcome = outcome(text)
+    assert_equal :retry, outcome.kind
+    assert_match(/\A{"class":"Mail","args":\[1e400,-2.5E\+999,1.5\],"queue":"mail","jid":"a1","retry_for":1e400,/,
+                 outcome.change.new_entry)
+    malformed = retrying.malformed(fetched("[1e400]"), Jobs::MalformedEntryError.new("no job"))
+    assert_match(/\A{"args":\[\[1e400\]\],"error_class":/, malformed.change.new_entry)
   end
 
   def test_times_in_milliseconds

@@ -184,6 +184,22 @@ class WorkerTest < Minitest::Test
     end
   end
 
+  def test_numbers_that_are_too_large_are_no_reason_to_die
+    seen = []
+    on("huge") do |number, _, job|
+      seen << number
+      job.snooze(1) if seen.size == 1
+      raise IOError, "once" if seen.size == 2
+
+      seen << JSON.parse(worker.running.first.shown, decimal_class: String)["created_at"]
+    end
+    with_worker do
+      push_entry(entry("huge", "HUGE", "x" * 5000, jid: "a1").sub('"HUGE"', "1e400").sub(/}\z/, ',"created_at":1e999}'))
+      until_done
+      assert_equal [[Float::INFINITY] * 3 + %w[1e999], { snoozed: 1, retry: 1, done: 1 }], [seen, worker.counts]
+    end
+  end
+
   def test_middleware_stands_around_each_job
     seen = []
     around = lambda do |job, entry, queue, &block|

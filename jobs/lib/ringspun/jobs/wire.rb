@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "delegate"
 require "json"
 require "securerandom"
 
@@ -12,21 +13,56 @@ module Ringspun
       # Since when a number must be in milliseconds to be a time at all: seconds would be in the year 5138.
       MILLISECONDS_FROM = 100_000_000_000
 
+      # A number that is too large for a Float. JSON has no word for Infinity, so it is written as it was read.
+      class Huge < DelegateClass(Float)
+        # @param text [String] of a number with a fraction part or an exponent
+        # @return [Float, Huge]
+        def self.try_convert(text)
+          number = text.to_f
+          number.finite? ? number : new(number, text)
+        end
+
+        def initialize(number, text)
+          super(number)
+          @text = text
+        end
+
+        def to_json(*) = @text
+      end
+      private_constant :Huge
+
       module_function
 
       # @param entry [String]
       # @return [Hash]
       # @raise [MalformedEntryError]
       # @since 0.1.0
-      def parse(entry)
-        job = JSON.parse(entry)
-        raise MalformedEntryError, "the entry is no JSON object" unless job.is_a?(Hash)
+      def parse(entry) = job_of { JSON.parse(entry) }
 
-        check(job)
-        job
-      rescue JSON::ParserError, EncodingError => error
-        raise MalformedEntryError, "the entry is no JSON: #{error.message.scrub[0, 200]}"
-      end
+      # The same, for one that is to be written anew.
+      #
+      # @param entry [String]
+      # @return [Hash] which {dump} can write, whatever numbers it has
+      # @raise [MalformedEntryError]
+      # @api private
+      def parse_to_change(entry) = job_of { value(entry) }
+
+      # Any value. What {dump} writes of it has the numbers that it has had.
+      #
+      # @param text [String]
+      # @return [Object]
+      # @raise [JSON::ParserError]
+      # @api private
+      def value(text) = JSON.parse(text, decimal_class: Huge)
+
+      # Into which queue a job belongs. One that names none belongs where it was found; but those in the quarantine have come
+      # from elsewhere.
+      #
+      # @param job [Hash]
+      # @param queue [String]
+      # @return [String]
+      # @api private
+      def queue_of(job, queue) = job["queue"] || (queue == Storage::QUARANTINE ? "default" : queue)
 
       # @param job [Hash]
       # @return [String]
@@ -68,6 +104,16 @@ module Ringspun
       # @since 0.1.0
       def new_jid = SecureRandom.hex(12)
 
+      def job_of
+        job = yield
+        raise MalformedEntryError, "the entry is no JSON object" unless job.is_a?(Hash)
+
+        check(job)
+        job
+      rescue JSON::ParserError, EncodingError => error
+        raise MalformedEntryError, "the entry is no JSON: #{error.message.scrub[0, 200]}"
+      end
+
       def check(job)
         queue = job["queue"]
         return if job["class"].is_a?(String) && job["args"].is_a?(Array) && job["jid"].is_a?(String) &&
@@ -78,7 +124,7 @@ module Ringspun
         }&.first || "queue"
         raise MalformedEntryError, "the entry's #{field} is #{job.key?(field) ? job[field].inspect[0, 100] : "missing"}"
       end
-      private_class_method :check
+      private_class_method :job_of, :check
     end
   end
 end

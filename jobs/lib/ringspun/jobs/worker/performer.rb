@@ -86,9 +86,9 @@ module Ringspun
         def names = @names ||= {}
 
         def snoozed(fetched, seconds)
-          job = Wire.parse(fetched.entry)
+          job = Wire.parse_to_change(fetched.entry)
           %w[enqueued_at at].each { |field| job.delete(field) }
-          job["queue"] ||= fetched.queue
+          job["queue"] = Wire.queue_of(job, fetched.queue)
           change = Storage::Failure.new(fetched.queue, fetched.entry, job["jid"], :schedule, Wire.dump(job), seconds)
           Outcome.new(change, :snoozed, nil, "again in #{seconds.round} s")
         end

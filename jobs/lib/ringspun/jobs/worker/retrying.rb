@@ -27,7 +27,7 @@ module Ringspun
         # @param klass [Class, nil] nil where there is none of that name
         # @return [Outcome]
         def call(fetched, error, klass: nil)
-          job = Wire.parse(fetched.entry) # anew, for the job may have changed its arguments
+          job = Wire.parse_to_change(fetched.entry) # anew, for the job may have changed its arguments
           allowed = allowed_of(job, klass)
           count = Retrying.failures(job)
           record(job, error, count, fetched.queue)
@@ -45,7 +45,7 @@ module Ringspun
 
         # @return [Outcome] of a job that is not tried again, however often it may be
         def give_up(fetched, error, klass: nil)
-          job = Wire.parse(fetched.entry)
+          job = Wire.parse_to_change(fetched.entry)
           record(job, error, Retrying.failures(job), fetched.queue)
           exhausted(fetched, job, error, klass)
         end
@@ -87,7 +87,7 @@ module Ringspun
 
         # What is no JSON at all stays as it is. Any other value becomes part of an object, see {Wire.shown}.
         def described(entry, error)
-          job = JSON.parse(entry)
+          job = Wire.value(entry)
           job = { "args" => [job] } unless job.is_a?(Hash)
           Wire.dump(job.merge("error_class" => error.class.name, "error_message" => Retrying.message_of(error),
                               "failed_at" => Wire.time(@clock.call, milliseconds: @config.milliseconds)))
@@ -119,7 +119,7 @@ module Ringspun
           job["error_message"] = Retrying.message_of(error)
           keep_backtrace(job, error)
           job["queue"] = job["retry_queue"] if job["retry_queue"].is_a?(String)
-          job["queue"] ||= queue
+          job["queue"] = Wire.queue_of(job, queue)
           # Who puts it into its queue again says when.
           job.delete("enqueued_at")
           job.delete("at")

@@ -76,7 +76,10 @@ module Ringspun
           entry = @fetched.entry
           return entry.scrub if entry.bytesize <= SHOWN_BYTES
 
-          @shown ||= Wire.dump({ **@job.slice(*SHOWN), "args" => ["#{entry.bytesize} bytes in all"] }).scrub
+          @shown ||= begin
+            job = Wire.parse_to_change(entry).slice(*SHOWN)
+            Wire.dump({ **job, "args" => ["#{entry.bytesize} bytes in all"] }).scrub
+          end
         end
 
         # @return [String]
