@@ -12,8 +12,9 @@ class RedisFailureTest < RedisCase
   def queued = call("LRANGE", "queue:default", 0, -1)
 
   # The proxy has a connection, so that the next answer can be lost. One that was cut before may be there yet.
-  def reach
-    far.time
+  # Waits have connections of their own.
+  def reach(waits: false)
+    waits ? far.wait(NODE, "none", 0.001) : far.time
     assert_operator proxy.swallow, :>=, 1
   end
 
@@ -84,7 +85,7 @@ class RedisFailureTest < RedisCase
               signal: [NODE, "TERM"], signals: [NODE], counters: [], begin_alone: [NODE, fetched], remove: ["default", [JOB]],
               retry_now: [:dead, [JOB]], recover: [5], unlock: %w[t a] }
     verbs.each do |verb, arguments|
-      reach
+      reach(waits: verb == :wait)
       assert_raises(Unknown, verb.name) { far.public_send(verb, *arguments) }
     end
     assert_equal "1", call("GET", "stat:processed")
@@ -95,7 +96,7 @@ class RedisFailureTest < RedisCase
     storage.fetch(NODE, ["none"], 1) # see above
     reach
     assert_raises(Unknown) { far.fetch(NODE, ["default"], 1) }
-    reach
+    reach(waits: true)
     assert_raises(Unknown) { far.wait(NODE, "default", 1) }
     assert_equal [JOB, "{}"], far.in_flight(NODE).map(&:entry)
   end
@@ -241,6 +242,25 @@ class RedisFailureTest < RedisCase
     expected = [*(0...3).map { |index| "thread #{index}" }, *(0...20).map { |index| "strand #{index}" }]
     assert_equal expected.product((0...5).to_a).map { |name, index| "#{name} #{index}" }.sort, queued.sort
     assert_includes 1..Storage::Redis::CONNECTIONS, @connected
+  end
+
+  # A worker waits at each of its queues, again and again.
+  def test_waits_keep_their_connections_however_many_they_are
+    connected = 0
+    counting = opened(Proxy.new { (connected += 1) && UNIXSocket.new(redis_path) })
+    shared = open_storage({ url: counting.url })
+    queues = Array.new(Storage::Redis::CONNECTIONS + 3) { |index| "queue #{index}" }
+    3.times do
+      Ringspun.run do
+        strands = queues.map { |queue| machine.spin { shared.wait(NODE, queue, 2) } }
+        yield_until { call("CLIENT", "LIST").scan(" cmd=blmove ").size == queues.size }
+        storage.push(queues.map { |queue| push_of(queue: queue) })
+        assert_equal queues, strands.map { |strand| strand.await.queue }
+      end
+    end
+    assert_equal queues.size, connected
+    shared.close
+    Ringspun.run { yield_until { call("CLIENT", "LIST").scan(" name=ringspun:waits").empty? } }
   end
 
   def test_a_child_has_connections_of_its_own

@@ -19,16 +19,17 @@ module Ringspun
 
           # May switch strands.
           #
-          # @param waits [Boolean] it is for a wait at the server: it does not count, or such waits would hold up all others
+          # @param waits [Boolean] it is for a wait at the server: it does not count, or such waits would hold up all others. For
+          #   them there are as many connections as there ever were waits at the same time.
           # @yieldparam connection [Connection]
           # @return [Object] the block's value
           def lend(waits: false, &)
             open if @pid != Process.pid
-            return hand_over(&) if waits
+            return hand_over(@waits, &) if waits
 
             turn = @turns.pop
             begin
-              hand_over(&)
+              hand_over(@idle, &)
             ensure
               @turns << turn
             end
@@ -38,9 +39,9 @@ module Ringspun
           #
           # @return [nil]
           def close
-            idle = @idle
-            @idle = []
-            idle.each(&:close) if @pid == Process.pid
+            all = @idle + @waits
+            forget
+            all.each(&:close) if @pid == Process.pid
             nil
           end
 
@@ -48,18 +49,22 @@ module Ringspun
 
           # What the parent of this process has lent and never takes back is lost to the child; so it begins anew.
           def open
-            @idle = []
+            forget
             @turns = Thread::Queue.new(Array.new(@size, true))
             @pid = Process.pid
           end
 
+          def forget
+            @idle = []
+            @waits = []
+          end
+
           # The one that was used last, so that few are in use where few are needed.
-          def hand_over
-            idle = @idle
+          def hand_over(idle)
             connection = idle.pop || @connect.call
             yield connection
           ensure
-            idle.equal?(@idle) && idle.size < @size ? idle.push(connection) : connection.close if connection
+            idle.equal?(@idle) || idle.equal?(@waits) ? idle.push(connection) : connection.close if connection
           end
         end
         private_constant :Pool
