@@ -129,6 +129,33 @@ class EnqueuerTest < Minitest::Test
     assert_equal "c", push("c")
   end
 
+  # Once it has popped something, and once before it has begun at all.
+  def test_callers_are_told_wherever_the_thread_is_killed
+    killed = Thread::Queue.new
+    parcels = Class.new(Thread::Queue) do
+      define_method(:pop) do
+        super().tap do
+          enqueuer = Thread.current
+          Thread.new { killed << enqueuer.kill }
+          Thread.pass while killed.empty? # which is no wait
+        end
+      end
+    end
+    threads_of(enqueuer).instance_variable_set(:@parcels, parcels.new)
+    assert_raises(Jobs::UnavailableError) { push("a") }
+    threads_of(enqueuer).instance_variable_set(:@parcels, Thread::Queue.new)
+    killing_what_is_made { assert_raises(Jobs::UnavailableError) { push("b") } }
+    @storage.open
+    assert_equal ["c", [%w[c]]], [push("c"), @storage.calls]
+  end
+
+  def threads_of(enqueuer) = enqueuer.instance_variable_get(:@way).instance_variable_get(:@threads)
+
+  # A thread does not begin before its maker waits.
+  def killing_what_is_made(&)
+    TracePoint.new(:c_return) { |made| made.return_value.kill if made.self.equal?(Thread) && made.method_id == :new }.enable(&)
+  end
+
   def test_closing_waits_for_what_is_under_way
     first, (a, *) = behind_another("a")
     closing = Thread.new { enqueuer.close }

@@ -6,12 +6,18 @@ module Ringspun
       # Group commit for all that are not in the strands of a run: one thread sends their batches, one after the other. So a
       # caller that is interrupted interrupts nobody else's job. While a batch is under way others put their jobs in the next.
       #
-      # The thread starts when there is something to send.
+      # The thread starts when there is something to send. It may be killed at any time, and whoever waits is answered all the
+      # same: but for where it waits or sends, what interrupts it comes later.
       #
       # @api private
       class Threads
         # Seconds that {#close} waits for what is under way, whose calls all have time limits of their own.
         CLOSE_GRACE = 30
+
+        LATER = { Object => :never }.freeze
+        WHILE_IT_WAITS = { Object => :on_blocking }.freeze
+        AT_ONCE = { Object => :immediate }.freeze
+        private_constant :LATER, :WHILE_IT_WAITS, :AT_ONCE
 
         # Whoever waits for the batch waits for its gate to close.
         class Parcel < Batch
@@ -83,34 +89,48 @@ module Ringspun
         end
 
         def start
-          Thread.new { work }.tap do |thread|
-            thread.name = "ringspun enqueuer"
-            thread.report_on_exception = false # its callers are told
-          end
+          thread = Thread.handle_interrupt(LATER) { Thread.new { work } } # which begins as it was made
+          thread.name = "ringspun enqueuer"
+          thread.report_on_exception = false # its callers are told
+          thread
         end
 
         def work
-          while (parcel = @parcels.pop)
+          while (parcel = next_parcel)
             send_parcel(parcel)
           end
         ensure
           @lock.synchronize { give_up }
         end
 
+        def next_parcel = Thread.handle_interrupt(WHILE_IT_WAITS) { @parcels.pop }
+
         def send_parcel(parcel)
-          pushes = take(parcel)
-          answers = pushes.empty? ? nil : @delivery.deliver(pushes)
-          answered = true
+          answered = false
+          answers = nil
+          Thread.handle_interrupt(AT_ONCE) do
+            pushes = take(parcel)
+            answers = @delivery.deliver(pushes) unless pushes.empty?
+            answered = true
+          end
         ensure
-          answers = UnknownOutcomeError.new("the thread that enqueues was killed before it had an answer") unless answered
+          answers = killed(parcel) unless answered
           @lock.synchronize { parcel.answer(answers) }
+        end
+
+        def killed(parcel)
+          return UnavailableError.new("the thread that enqueues was killed; nothing was sent") unless parcel.taken?
+
+          UnknownOutcomeError.new("the thread that enqueues was killed before it had an answer")
         end
 
         # For what is still there when the thread is killed.
         def give_up
           @thread = @open = nil
-          error = UnavailableError.new("the thread that enqueues was killed; nothing was sent")
-          @parcels.pop&.answer(error) until @parcels.empty?
+          until @parcels.empty?
+            parcel = @parcels.pop
+            parcel&.answer(killed(parcel))
+          end
         end
 
         def take(parcel)
