@@ -24,7 +24,7 @@ module Bench
         out = IO.popen(command, err: File::NULL, &:read)
         header, values = out.lines.grep(/\A"/).map { |line| line.chomp.delete('"').split(",") }
         header.zip(values).to_h.values_at(*COLUMNS).map { |value| Float(value) }
-      rescue RuntimeError, Errno::ENOENT => error
+      rescue RuntimeError, ArgumentError, Errno::ENOENT => error # "inf", where its clock was set while it measured
         raise Unavailable, error.message
       end
       private_class_method :run
