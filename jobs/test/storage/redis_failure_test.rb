@@ -75,6 +75,16 @@ class RedisFailureTest < RedisCase
     assert_nil far.leave(NODE)
   end
 
+  # The first try has extended a lease that had run out, and the second finds it extended.
+  def test_a_lease_that_ran_out_is_told_by_the_second_try
+    far.extend([NODE], 60)
+    call("DEL", "ringspun:alive:#{NODE}")
+    reach
+    assert_equal [false, true], far.extend([NODE, "other"], 60)
+    reach
+    assert_equal [true, true], far.extend([NODE, "other"], 60)
+  end
+
   def test_what_must_not_be_done_twice_is_not
     storage.push([push_of])
     fetched = storage.fetch(NODE, ["default"], 1).first

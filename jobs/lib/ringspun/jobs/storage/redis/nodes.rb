@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "securerandom"
+
 module Ringspun
   module Jobs
     class Storage
@@ -16,7 +18,7 @@ module Ringspun
             return [] if nodes.empty?
 
             arguments = nodes.flat_map { |node| [node, @leased.key?(node) ? 1 : 0] }
-            command = Script[:extend].command(@prefix, (seconds * 1000).ceil, *arguments)
+            command = Script[:extend].command(@prefix, (seconds * 1000).ceil, SecureRandom.hex(8), *arguments)
             answers = call(connection, command, again: true).map { |answer| answer == 1 }
             nodes.each { |node| @leased[node] = true }
             answers

@@ -1,12 +1,18 @@
--- Registers nodes and extends their leases. ARGV: the namespace's prefix, milliseconds, then two for each node: its name, and "1"
--- where the caller has extended its lease before. Answers 0 for each whose lease had run out, and else 1.
-local ns, lasts = ARGV[1], ARGV[2]
+-- Registers nodes and extends their leases. ARGV: the namespace's prefix, milliseconds, which call it is, then two for each node:
+-- its name, and "1" where the caller has extended its lease before. Answers 0 for each whose lease had run out, and else 1.
+--
+-- A lease's value is by which call it was extended, and what the answer was. A call that is sent again, because there was no
+-- answer, gets that.
+local ns, lasts, call = ARGV[1], ARGV[2], ARGV[3]
 local answers = {}
-for i = 3, #ARGV, 2 do
+for i = 4, #ARGV, 2 do
   local node, known = ARGV[i], ARGV[i + 1] == '1'
   redis.call('HDEL', ns .. 'ringspun:gone', node) -- first: see fetch.lua
   local new = redis.call('SADD', ns .. 'ringspun:nodes', node) == 1 and not known
-  local held = redis.call('SET', ns .. 'ringspun:alive:' .. node, '1', 'PX', lasts, 'GET')
-  answers[#answers + 1] = (new or held) and 1 or 0
+  local lease = ns .. 'ringspun:alive:' .. node
+  local held = redis.call('GET', lease)
+  local answer = (new or held and held ~= call .. ' 0') and 1 or 0
+  redis.call('SET', lease, call .. ' ' .. answer, 'PX', lasts)
+  answers[#answers + 1] = answer
 end
 return answers
