@@ -82,6 +82,17 @@ module StorageSuite
     assert_equal [true], storage.ack(NODE, [done(fetched)])
   end
 
+  # The storage may look for it at both ends first.
+  def test_of_many_each_can_be_acknowledged
+    names = Array.new(300) { |number| number.to_s }
+    push(*names)
+    fetched = fetch(300)
+    places = [299, 0, 150, 298, 40, 270, 1]
+    assert_equal [true] * 7, storage.ack(NODE, fetched.values_at(*places).map { |one| done(one) })
+    assert_equal [false] * 7, storage.ack(NODE, fetched.values_at(*places).map { |one| done(one) })
+    assert_equal names - places.map(&:to_s), jids(storage.in_flight(NODE))
+  end
+
   def test_of_equal_entries_one_is_acknowledged
     push("a", "a")
     fetched = fetch

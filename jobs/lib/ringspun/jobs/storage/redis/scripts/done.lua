@@ -25,10 +25,18 @@ local function put(to, entry, delay)
   refused = answer.err
 end
 
+-- The oldest are at the right, and most often among the first to be done. But where most of a node's jobs wait for long, those
+-- that are done are among the newest.
+local function take(list, entry)
+  local oldest = redis.call('LPOS', list, entry, 'RANK', -1, 'MAXLEN', 32)
+  local newest = not oldest and redis.call('LPOS', list, entry, 'MAXLEN', math.floor(redis.call('LLEN', list) / 8))
+  return redis.call('LREM', list, newest and 1 or -1, entry)
+end
+
 for i = 3, #ARGV, 7 do
   local queue, entry, jid, lock, to = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
   local list = ns .. 'queue:backup::' .. node .. '::' .. queue
-  local there = redis.call('LREM', list, -1, entry)
+  local there = take(list, entry)
   answers[#answers + 1] = there
   if there == 1 and not put(to, ARGV[i + 5], tonumber(ARGV[i + 6])) then
     redis.call('RPUSH', list, entry)
