@@ -3,6 +3,7 @@
 require "ringspun/jobs"
 require_relative "cli/arguments"
 require_relative "cli/file"
+require_relative "cli/orders"
 require_relative "cli/program"
 require_relative "cli/values"
 require_relative "supervisor"
@@ -13,7 +14,7 @@ module Ringspun
     # The executable `ringspun-jobs`. What it is told on the command line comes before what the program says by
     # {Jobs.configure}, that before the configuration file, and that before what the settings are by themselves.
     class CLI
-      # Ended as it should: told to, and every job has ended or is back in its queue.
+      # Ended as it should: told to, and every job has ended or is back in its queue; or an order was carried out.
       SUCCESS = 0
       # Something had to be killed, or failed.
       FAILURE = 1
@@ -30,7 +31,7 @@ module Ringspun
         @errors = errors
       end
 
-      # Runs workers until they are told to end.
+      # Runs workers until they are told to end; or carries out an order, such as to pause a queue.
       #
       # @return [Integer] the exit status: {SUCCESS}, {FAILURE} or {USAGE}
       # @raise [Exception] what the program raises that is loaded
@@ -40,6 +41,9 @@ module Ringspun
         return answer(arguments.answer) if arguments.answer
 
         settle(arguments)
+        return carry_out(arguments) if arguments.order
+
+        open_log(Jobs.config) if arguments.log? || Jobs.config.logger.nil?
         log = Log.new(Jobs.config.logger)
         serve(Jobs.config, log)
       rescue ConfigError => error
@@ -61,10 +65,18 @@ module Ringspun
         environment = arguments.environment || ENV["RAILS_ENV"] || ENV["RACK_ENV"] || "development"
         file = File.new(arguments.file, environment)
         Jobs.configure { |config| config.update(file.settings) }
-        Program.new(arguments.program || file.program, environment).load
-        given = arguments.settings(Jobs.config)
-        Jobs.configure { |config| config.update(given).check }
-        open_log(Jobs.config) if Jobs.config.logger.nil? || given.keys.any? { |name| name.start_with?("log") }
+        program = arguments.program || file.program
+        # An order needs the program only for what it may say of the storage.
+        Program.new(program, environment).load if !arguments.order || program || Program.rails?
+        Jobs.configure { |config| config.update(arguments.settings(config)).check }
+      end
+
+      def carry_out(arguments)
+        Orders.new(Jobs.storage, @output).call(arguments.order, arguments.names)
+        SUCCESS
+      rescue StorageError, UnavailableError, UnknownOutcomeError => error
+        @errors.puts "ringspun-jobs: #{error.message}"
+        FAILURE
       end
 
       def open_log(config)

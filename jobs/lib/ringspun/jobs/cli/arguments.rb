@@ -11,8 +11,11 @@ module Ringspun
       class Arguments
         HEAD = <<~TEXT
           Usage: ringspun-jobs [options]
+                 ringspun-jobs pause|resume QUEUE... [options]
+                 ringspun-jobs status [options]
 
-          Runs the jobs of a program: one strand each, a thousand at once in one process.
+          Runs the jobs of a program: one strand each, a thousand at once in one process. Or has all workers pass over
+          queues, or go on with them; or prints how many jobs wait and run where.
 
         TEXT
 
@@ -22,6 +25,7 @@ module Ringspun
             ringspun-jobs -r ./app.rb
             ringspun-jobs -r . -q critical,5 -q default,1 -c 1000 --processes 4
             ringspun-jobs -C config/jobs.yml -e production --log log/jobs.log --log-format json
+            ringspun-jobs pause reports --redis redis://localhost:6379/1
 
           Queues with weights are each asked first as often as their weights say; without any weight, the first
           one that has jobs is served. What stands here comes before what the program says by
@@ -33,8 +37,8 @@ module Ringspun
             USR2        the log file is opened anew
             TTIN        prints what every strand waits for
 
-          Exit status: 0 when it was told to end and has; 1 when something had to be killed; 64 when an option or the
-          configuration is wrong.
+          Exit status: 0 when it was told to end and has; 1 when something had to be killed, or Redis has not done what
+          it was told; 64 when an option or the configuration is wrong.
         TEXT
 
         # @return [String, nil] a file, a folder or a library
@@ -49,13 +53,19 @@ module Ringspun
         # @return [String, nil] what to print instead of running anything
         attr_reader :answer
 
+        # @return [String, nil] what to do instead of running jobs, one of {Orders::NAMES}
+        attr_reader :order
+
+        # @return [Array<String>] the queues for it
+        attr_reader :names
+
         # @param words [Array<String>]
         # @raise [ConfigError]
         def initialize(words)
           @settings = {}
           @queues = []
-          rest = parser.parse(words)
-          raise ConfigError, "what is #{rest.first.inspect}? --help lists the options" if rest.any? && !@answer
+          @order, *@names = parser.parse(words)
+          check_order if @order && !@answer
         rescue OptionParser::ParseError => error
           raise ConfigError, "#{error.message}; --help lists the options"
         end
@@ -70,7 +80,22 @@ module Ringspun
           all
         end
 
+        # @return [Boolean] whether anything is said of the log
+        def log? = @settings.each_key.any? { |name| name.start_with?("log") }
+
         private
+
+        def check_order
+          unless Orders::NAMES.key?(@order)
+            raise ConfigError, "what is #{@order.inspect}? --help lists the options, and #{Orders::NAMES.keys.join(", ")}"
+          end
+
+          if Orders::NAMES[@order]
+            raise ConfigError, "#{@order} needs the names of queues" if @names.empty? || @names.include?("")
+          elsif @names.any?
+            raise ConfigError, "#{@order} takes no names, got #{@names.first.inspect}"
+          end
+        end
 
         def parser
           OptionParser.new(HEAD, 26, "  ") do |options|

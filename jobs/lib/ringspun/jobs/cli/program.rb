@@ -9,11 +9,14 @@ module Ringspun
       class Program
         RAILS = "config/environment.rb"
 
+        # @return [Boolean] whether this folder has a Rails app
+        def self.rails? = ::File.exist?(RAILS)
+
         # @param name [String, nil] nil: the Rails app of this folder
         # @param environment [String]
         # @raise [ConfigError]
         def initialize(name, environment)
-          @name = name || (::File.exist?(RAILS) ? "." : refuse("no program is given: name the one that has the jobs by -r"))
+          @name = name || (Program.rails? ? "." : refuse("no program is given: name the one that has the jobs by -r"))
           refuse("require must be a String, got #{name.inspect}") unless @name.is_a?(String)
           @environment = environment
         end

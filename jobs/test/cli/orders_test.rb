@@ -1,0 +1,115 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require "ringspun/jobs/cli"
+require "stringio"
+require "support/command"
+require "support/redis_case"
+require "tmpdir"
+
+# What the executable does instead of running jobs.
+class OrdersTest < RedisCase
+  CLI = Jobs::CLI
+
+  def memory = @memory ||= Storage::Memory.new
+
+  def push(queue) = memory.push([Storage::Push.new(queue, JOB, "a")])
+
+  def order(*words)
+    output = StringIO.new
+    CLI.const_get(:Orders).new(memory, output).call(words.first, words.drop(1))
+    output.string
+  end
+
+  def refused(*words)
+    assert_raises(Jobs::ConfigError) { CLI.const_get(:Arguments).new(words) }.message
+  end
+
+  def test_queues_are_paused_and_go_on
+    push("reports")
+    assert_equal "reports is paused\nslow is paused; nothing was ever enqueued there\n", order("pause", "reports", "slow")
+    assert_equal %w[reports slow], memory.paused
+    assert_equal "reports goes on\nother was not paused\n", order("resume", "reports", "other")
+    assert_equal %w[slow], memory.paused
+  end
+
+  def test_how_things_are
+    3.times { push("critical") }
+    push("default")
+    memory.pause("default")
+    memory.pause("none yet")
+    info = { "concurrency" => 1000, "queues" => %w[critical default] }
+    memory.announce("host:1:aa", info, [["1", "default", JOB, 1.0]])
+    memory.announce("host:22:bb", { **info, "queues" => ["critical"], "quiet" => true }, [])
+    assert_equal <<~TEXT, order("status")
+      queue     waiting
+      critical        3
+      default         1  paused
+      none yet        0  paused
+
+      process     busy    of  serves
+      host:1:aa      1  1000  critical,default
+      host:22:bb     0  1000  critical          quiet
+
+      processed 0, failed 0, enqueued 4, scheduled 0, retries 0, dead 0, in flight 0
+    TEXT
+  end
+
+  def test_there_may_be_nothing
+    assert_equal "processed 0, failed 0, enqueued 0, scheduled 0, retries 0, dead 0, in flight 0\n", order("status")
+  end
+
+  def test_a_terminal_is_not_told_what_it_would_obey
+    push("a\e[2J\xff")
+    assert_match(/^a\?\[2J\?  +1$/, order("status"))
+  end
+
+  def test_orders_that_make_no_sense
+    assert_equal 'what is "puase"? --help lists the options, and pause, resume, status', refused("puase", "reports")
+    assert_equal "pause needs the names of queues", refused("pause")
+    assert_equal "resume needs the names of queues", refused("resume", "")
+    assert_equal 'status takes no names, got "reports"', refused("status", "reports")
+  end
+
+  # --- as a process ---
+
+  def run_command(*words, chdir: @folder)
+    command = opened(Command.new(*words, chdir:))
+    [command.wait.exitstatus, command.lines.join]
+  end
+
+  def in_folder
+    Dir.mktmpdir("ringspun-orders-") do |folder|
+      @folder = folder
+      yield
+    end
+  end
+
+  def test_it_needs_no_program
+    in_folder do
+      redis = ["--redis", "unix://#{redis_path}", "--namespace", "of.orders"]
+      assert_equal [0, "reports is paused; nothing was ever enqueued there\n"], run_command("pause", "reports", *redis)
+      assert_equal %w[reports], open_storage({ path: redis_path }, namespace: "of.orders").paused
+      assert_equal [0, "reports goes on\n"], run_command(*redis, "resume", "reports")
+    end
+  end
+
+  def test_the_program_says_where_the_storage_is
+    in_folder do
+      File.write("#{@folder}/app.rb", <<~RUBY)
+        Ringspun::Jobs.configure { |config| config.update(redis: { path: #{redis_path.inspect} }, namespace: "of.app") }
+      RUBY
+      File.write("#{@folder}/jobs.yml", "require: ./app.rb\nlog: no/such/folder/log\n")
+      status, text = run_command("pause", "reports", "-C", "jobs.yml")
+      assert_equal [0, %w[reports]], [status, open_storage({ path: redis_path }, namespace: "of.app").paused], text
+    end
+  end
+
+  def test_without_a_server
+    in_folder do
+      status, text = run_command("status", "--redis", "unix://#{@folder}/none")
+      assert_equal [1, 1], [status, text.lines.size]
+      assert_match(/\Aringspun-jobs: Redis cannot be reached, and nothing was sent: /, text)
+    end
+  end
+end
