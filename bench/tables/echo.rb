@@ -146,11 +146,13 @@ Bench.table "echo" do
           near, far = machine.socketpair(:UNIX, :STREAM).map { |descriptor| Ringspun::Stream.new(descriptor) }
           payload = Bench.payload(index, bytes)
           machine.spin do
-            trips.times { far.write(far.read(bytes)) }
+            buffer = String.new(capacity: bytes)
+            trips.times { far.write(far.read(bytes, buffer)) }
             far.close
           end
           machine.spin do
-            intact = trips.times.count { near.write(payload) && near.read(bytes) == payload }
+            buffer = String.new(capacity: bytes)
+            intact = trips.times.count { near.write(payload) && near.read(bytes, buffer) == payload }
             near.close
             intact
           end

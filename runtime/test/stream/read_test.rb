@@ -50,6 +50,59 @@ module StreamReadTests
     end
   end
 
+  def test_into_a_buffer
+    on_machine do
+      stream, other = make_stream(encoding: Encoding::UTF_8)
+      sender = dribble(other, "Öl and #{"x" * 5_000} and so on")
+      buffer = +"what was there"
+      assert_same buffer, stream.read(3, buffer)
+      assert_equal "Öl", buffer
+      assert_same buffer, stream.read(5_005, buffer)
+      assert_equal " and #{"x" * 5_000}", buffer
+      assert_same buffer, stream.read_partial(1, buffer)
+      assert_equal " ", buffer
+      assert_same buffer, stream.read(nil, buffer)
+      assert_equal "and so on", buffer
+      assert_predicate buffer, :ascii_only?
+      sender.join
+    end
+  end
+
+  def test_a_buffer_at_the_end_and_before
+    on_machine do
+      stream, other = make_stream
+      send_all(other, "ab")
+      end_sending(other)
+      buffer = +"kept"
+      assert_raises(Ringspun::EndOfStreamError) { stream.read(3, buffer) }
+      assert_equal "kept", buffer
+      stream.skip(2)
+      %i[read read_partial].each do |reading|
+        assert_nil stream.public_send(reading, 3, buffer.replace("kept"))
+        assert_empty buffer
+      end
+      assert_same buffer, stream.read(nil, buffer.replace("kept"))
+      assert_empty buffer
+    end
+  end
+
+  def test_what_is_no_buffer
+    on_machine do
+      stream, other = make_stream
+      send_all(other, "ab")
+      assert_match(/read: the buffer must be a String, got :b/, assert_raises(Ringspun::UsageError) { stream.read(1, :b) }.message)
+      assert_raises(FrozenError) { stream.read_partial(1, "frozen") }
+      # Meanwhile, by somebody else.
+      buffer = +"kept"
+      spin do
+        buffer.freeze
+        send_all(other, "cd")
+      end
+      assert_raises(FrozenError) { stream.read(4, buffer) }
+      assert_equal %w[kept abcd], [buffer, stream.read(4)]
+    end
+  end
+
   def test_each_line
     on_machine do
       stream, other = make_stream

@@ -21,16 +21,29 @@ static VALUE string_of(const rsb_stream *stream, const char *bytes, size_t len) 
     return string;
 }
 
+/* In the caller's buffer, if there is one. */
+static VALUE string_in(const rsb_stream *stream, VALUE buffer, const char *bytes, size_t len) {
+    if (NIL_P(buffer)) return string_of(stream, bytes, len);
+    rb_str_resize(buffer, (long)len);
+    if (len > 0) memcpy(RSTRING_PTR(buffer), bytes, len);
+    ENC_CODERANGE_CLEAR(buffer);
+    return rb_enc_associate_index(buffer, stream->encoding);
+}
+
 static void drop(rsb_machine *machine, rsb_stream *stream, size_t len) {
     rs_buffer_drop(&machine->engine.pool, &stream->in, len);
     stream->searched = 0;
 }
 
 /* Made before anything is taken, because it may raise. */
-static VALUE take(rsb_machine *machine, rsb_stream *stream, size_t len, size_t kept) {
-    VALUE string = string_of(stream, rs_buffer_at(&stream->in), kept);
+static VALUE take_into(VALUE buffer, rsb_machine *machine, rsb_stream *stream, size_t len, size_t kept) {
+    VALUE string = string_in(stream, buffer, rs_buffer_at(&stream->in), kept);
     drop(machine, stream, len);
     return string;
+}
+
+static VALUE take(rsb_machine *machine, rsb_stream *stream, size_t len, size_t kept) {
+    return take_into(Qnil, machine, stream, len, kept);
 }
 
 /* --- asking for more --- */
@@ -207,11 +220,25 @@ static uint64_t length_of(VALUE value, int64_t min, const char *what) { return (
 
 /* --- so many bytes --- */
 
-static reader begin_with_length(int argc, VALUE *argv, VALUE self, const char *scheme, VALUE *length, const char *what) {
+static reader begin_with_length(int argc, VALUE *argv, VALUE self, VALUE *length, const char *what) {
     VALUE options;
-    *length = Qnil;
-    rb_scan_args(argc, argv, scheme, length, &options);
+    rb_scan_args(argc, argv, "1:", length, &options);
     return begin(self, rsb_stream_options_of(options, 0, NULL).timeout, what);
+}
+
+static reader begin_with_buffer(int argc, VALUE *argv, VALUE self, VALUE *length, VALUE *buffer, const char *what) {
+    VALUE options;
+    rb_scan_args(argc, argv, "02:", length, buffer, &options);
+    if (!NIL_P(*buffer) && !RB_TYPE_P(*buffer, T_STRING)) {
+        rb_raise(rsb_eUsage, "%s: the buffer must be a String, got %" PRIsVALUE, what, rsb_inspect(*buffer));
+    }
+    if (!NIL_P(*buffer)) rb_check_frozen(*buffer);
+    return begin(self, rsb_stream_options_of(options, 0, NULL).timeout, what);
+}
+
+static VALUE nothing_in(VALUE buffer) {
+    if (!NIL_P(buffer)) rb_str_resize(buffer, 0);
+    return Qnil;
 }
 
 /* Reads exactly so many bytes, or everything until the other side ends.
@@ -219,6 +246,8 @@ static reader begin_with_length(int argc, VALUE *argv, VALUE self, const char *s
  * May switch strands.
  *
  * @param length [Integer, nil] bytes; nil: until the end
+ * @param buffer [String, nil] what is read replaces its bytes, and it is what is returned: for who reads much and would not
+ *   make a String each time. At the end it is empty
  * @param timeout [Numeric, nil] seconds
  * @return [String, nil] nil when the stream has ended before the first of them; with no length, an empty one then
  * @raise [EndOfStreamError] when it ends among them; what came is still there
@@ -227,18 +256,18 @@ static reader begin_with_length(int argc, VALUE *argv, VALUE self, const char *s
  * @since 0.1.0
  */
 static VALUE stream_read(int argc, VALUE *argv, VALUE self) {
-    VALUE length;
-    reader r = begin_with_length(argc, argv, self, "01:", &length, "read");
+    VALUE length, buffer;
+    reader r = begin_with_buffer(argc, argv, self, &length, &buffer, "read");
     if (NIL_P(length)) {
         while (fill(&r)) continue;
-        return take(r.machine, r.stream, len_of(&r), len_of(&r));
+        return take_into(buffer, r.machine, r.stream, len_of(&r), len_of(&r));
     }
     uint64_t wanted = length_of(length, 0, "length");
     if (!fill_to(&r, wanted)) {
-        if (len_of(&r) == 0) return Qnil;
+        if (len_of(&r) == 0) return nothing_in(buffer);
         fail_ended(&r, len_of(&r), wanted);
     }
-    return take(r.machine, r.stream, wanted, wanted);
+    return take_into(buffer, r.machine, r.stream, wanted, wanted);
 }
 
 /* Reads what is there; waits until there is something.
@@ -246,18 +275,19 @@ static VALUE stream_read(int argc, VALUE *argv, VALUE self) {
  * May switch strands.
  *
  * @param max [Integer] bytes
+ * @param buffer [String, nil] as for {#read}
  * @param timeout [Numeric, nil] seconds
  * @return [String, nil] nil at the end
  * @raise [UsageError, ClosedError, TimeoutError, SystemCallError]
  * @since 0.1.0
  */
 static VALUE stream_read_partial(int argc, VALUE *argv, VALUE self) {
-    VALUE max;
-    reader r = begin_with_length(argc, argv, self, "01:", &max, "read_partial");
+    VALUE max, buffer;
+    reader r = begin_with_buffer(argc, argv, self, &max, &buffer, "read_partial");
     uint64_t most = NIL_P(max) ? LONG_MAX : length_of(max, 1, "max");
-    if (!fill_to(&r, 1)) return Qnil;
+    if (!fill_to(&r, 1)) return nothing_in(buffer);
     size_t len = len_of(&r) < most ? len_of(&r) : most;
-    return take(r.machine, r.stream, len, len);
+    return take_into(buffer, r.machine, r.stream, len, len);
 }
 
 /* Looks at what comes next, and leaves it there.
@@ -272,7 +302,7 @@ static VALUE stream_read_partial(int argc, VALUE *argv, VALUE self) {
  */
 static VALUE stream_peek(int argc, VALUE *argv, VALUE self) {
     VALUE length;
-    reader r = begin_with_length(argc, argv, self, "1:", &length, "peek");
+    reader r = begin_with_length(argc, argv, self, &length, "peek");
     uint64_t wanted = length_of(length, 1, "length");
     size_t len = fill_to(&r, wanted) ? wanted : len_of(&r);
     return string_of(r.stream, len > 0 ? rs_buffer_at(&r.stream->in) : "", len);
@@ -291,7 +321,7 @@ static VALUE stream_peek(int argc, VALUE *argv, VALUE self) {
  */
 static VALUE stream_skip(int argc, VALUE *argv, VALUE self) {
     VALUE length;
-    reader r = begin_with_length(argc, argv, self, "1:", &length, "skip");
+    reader r = begin_with_length(argc, argv, self, &length, "skip");
     r.stream->to_skip = length_of(length, 0, "length");
     skip_rest(&r);
     return Qnil;
