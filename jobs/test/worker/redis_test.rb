@@ -43,6 +43,16 @@ class WorkerRedisTest < RedisCase
     assert_nothing_left
   end
 
+  def test_ten_thousand_that_are_due_at_once
+    seen = Hash.new(0)
+    on("note") { |number, _| seen[number] += 1 }
+    storage.push(Array.new(10_000) { |number| Storage::Push.new(queue: "default", entry: entry("note", number), at: 1) })
+    assert_equal 10_000, call("ZCARD", "schedule")
+    with_worker(concurrency: 500) { until_done(10_000) }
+    assert_equal (0...10_000).to_h { |number| [number, 1] }, seen
+    assert_nothing_left
+  end
+
   def test_one_after_the_other
     seen = Ringspun::Queue.new
     on("note") { |number, _| seen << number }
