@@ -25,6 +25,13 @@ class WireTest < Minitest::Test
     end
   end
 
+  def test_of_two_fields_of_one_name_the_last_one_counts
+    entry = '{"class":"A","jid":"1","args":[],"args":[2]}'
+    assert_equal [2], Wire.parse(entry)["args"]
+    assert_equal [2], Wire.parse_to_change(entry)["args"]
+    assert_equal '{"args":[[{"a":1,"a":2}]]}', Wire.shown('[{"a":1,"a":2}]')
+  end
+
   def test_times_are_read_by_their_size
     assert_in_delta 1_795_288_827.25, Wire.seconds(1_795_288_827.25)
     assert_in_delta 1_795_288_827.0, Wire.seconds(1_795_288_827)

@@ -9,6 +9,8 @@ module Ringspun
     # The form in which jobs stand in the storage, which Sidekiq and Exq share: an *entry* is the JSON text, a *job* the Hash that
     # it stands for, with String keys. Unknown fields are kept. An entry that was fetched is never made anew from its job, for it
     # is acknowledged by its bytes.
+    #
+    # Of two fields of the same name the last one counts, whichever version of JSON there is.
     module Wire
       # Since when a number must be in milliseconds to be a time at all: seconds would be in the year 5138.
       MILLISECONDS_FROM = 100_000_000_000
@@ -37,7 +39,7 @@ module Ringspun
       # @return [Hash]
       # @raise [MalformedEntryError]
       # @since 0.1.0
-      def parse(entry) = job_of { JSON.parse(entry) }
+      def parse(entry) = job_of { JSON.parse(entry, allow_duplicate_key: true) }
 
       # The same, for one that is to be written anew.
       #
@@ -53,7 +55,7 @@ module Ringspun
       # @return [Object]
       # @raise [JSON::ParserError]
       # @api private
-      def value(text) = JSON.parse(text, decimal_class: Huge)
+      def value(text) = JSON.parse(text, allow_duplicate_key: true, decimal_class: Huge)
 
       # Into which queue a job belongs. One that names none belongs where it was found; but those in the quarantine have come
       # from elsewhere.
@@ -75,7 +77,7 @@ module Ringspun
       # @return [String]
       # @api private
       def shown(entry)
-        JSON.parse(entry).is_a?(Hash) ? entry : %({"args":[#{entry}]})
+        JSON.parse(entry, allow_duplicate_key: true).is_a?(Hash) ? entry : %({"args":[#{entry}]})
       rescue JSON::ParserError, EncodingError
         entry
       end
