@@ -44,6 +44,22 @@ class QuarantineTest < Minitest::Test
     assert_equal 300_000, run_alone { "x" * 300_000 }.value.bytesize
   end
 
+  # Whose making takes other strands their turn, as that of a class which is only loaded then may.
+  class Slow
+    def marshal_dump = 7
+
+    def marshal_load(number)
+      Ringspun::Machine.current.sleep(0.001)
+      @number = number
+    end
+    attr_reader :number
+  end
+
+  def test_an_answer_that_waits_while_it_is_read
+    result = run_alone { Slow.new }
+    assert_equal [7, "exit 0"], [result.value.number, result.fate]
+  end
+
   def test_a_machine_of_its_own
     parents = Ringspun::Machine.current
     result = run_alone do

@@ -139,13 +139,15 @@ module Ringspun
       # processes of its own, which have the pipe as well.
       def result_of(child, reader)
         text = +""
+        fate = nil
+        # What switches strands after the scope's end is told would end with it, and without a value.
         Ringspun.scope do |scope|
           scope.spin { read(reader, text) }
           fate = Child.fate(child.wait)
           scope.cancel
-          read_rest(reader, text)
-          return result(text, fate)
         end
+        read_rest(reader, text)
+        result(text, fate)
       end
 
       def read(reader, text)
