@@ -311,6 +311,30 @@ class CommandTest < RedisCase
     assert_ends_well(one)
   end
 
+  # A child that has said goodbye waits for its end until its supervisor has beaten for it again.
+  def test_a_beat_after_the_goodbye_leaves_no_node
+    File.write(path("late.rb"), <<~RUBY)
+      require_relative "app"
+      Ringspun::Jobs::Worker.prepend(Module.new do
+        include Noting
+        def run
+          super
+          note("left", "left \#{Process.pid}")
+          redis = RedisClient.new(path: ENV.fetch("SEEN"))
+          sleep(0.01) until redis.call("GET", "end")
+          redis.close
+        end
+      end)
+    RUBY
+    one = command("--processes", "2", ready: 2, program: "late.rb")
+    one.signal(:TERM)
+    noted("left", 2)
+    sleep(0.01) until storage.stats[:nodes] == 2 # they are there again
+    call("SET", "end", "1")
+    assert_equal 0, one.wait.exitstatus, one.lines.join
+    assert_equal 0, storage.stats[:nodes]
+  end
+
   def test_all_are_killed_by_the_second_signal
     push("Gate", "a")
     one = command("--processes", "2", ready: 2)

@@ -40,6 +40,7 @@ module Ringspun
         @log = log
         @members = []
         @stop_wanted = Condition.new
+        @leases = Mutex.new
         @clean = true
       end
 
@@ -77,7 +78,7 @@ module Ringspun
         status = member.child.wait
         @members.delete(member)
         tell_end(index, member, status)
-        give_up_lease(member) unless status&.success?
+        take_leave(member, status)
       rescue SystemCallError => error
         @log.event(:error, "no process can be made: #{error.message}", index:)
       end
@@ -106,8 +107,12 @@ module Ringspun
         @log.event(level, "a process has ended", index:, child: member.pid, status: Child.fate(status))
       end
 
-      def give_up_lease(member)
-        Jobs.storage.extend([member.node], OVER)
+      # Not before a beat that is under way has ended, which may extend its lease once more. One that has ended well has said so
+      # itself, and may have been beaten for since.
+      def take_leave(member, status)
+        @leases.synchronize do
+          status&.success? ? Jobs.storage.leave(member.node) : Jobs.storage.extend([member.node], OVER)
+        end
       rescue StandardError => error
         @log.event(:warn, "what it had in flight waits until its lease is over: #{error.message}", node: member.node)
       end
@@ -122,7 +127,9 @@ module Ringspun
 
       # --- leases ---
 
-      def beat
+      def beat = @leases.synchronize { extend_leases }
+
+      def extend_leases
         living = @members.reject { |member| stopped?(member) }
         answers = Jobs.storage.extend(living.map(&:node), @config.lease)
         living.zip(answers) do |member, lasted|
