@@ -174,8 +174,8 @@ class RedisWireTest < RedisCase
     call("HSET", "ringspun:alone", "a", 3, "b", 1)
     call("HSET", "ringspun:recovered", "a", 4, "b", 1)
     push(queue: Storage::QUARANTINE)
-    storage.fetch(NODE, [Storage::QUARANTINE], 1)
-    assert_equal [:dead], storage.recover(10).map(&:to)
+    fetched = storage.fetch(NODE, [Storage::QUARANTINE], 1).first
+    storage.fail(NODE, [failed(fetched, :dead)])
     assert_equal [%w[b], %w[b]], [call("HKEYS", "ringspun:alone"), call("HKEYS", "ringspun:recovered")]
   end
 

@@ -394,9 +394,14 @@ class FaultRun
     end
     unsure = @ledger.outcomes[:unknown].map { |id| "\"#{id}\"" }
     rest.reject! { |entry| unsure.any? { |id| entry.include?(id) } }
-    unlucky, wrong = rest.partition { |entry| @ledger.killed_often?(JSON.parse(entry)["args"].first) }
+    unlucky, wrong = rest.partition { |entry| unlucky?(JSON.parse(entry)) }
     @counts["killed alone as often as a pill"] = unlucky.size
     problem("dead without a reason", wrong)
+  end
+
+  # The faults may hit one job alone as often as a pill hits itself, and its worker then says so.
+  def unlucky?(job)
+    job["error_class"] == "Ringspun::Jobs::Worker::Alone::DiedError" && @ledger.killed_often?(job["args"].first)
   end
 
   # Dead nodes are forgotten when nothing of theirs can be on its way any more, which we know. What else is left may only be there

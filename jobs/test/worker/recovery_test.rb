@@ -86,6 +86,19 @@ class WorkerRecoveryTest < Minitest::Test
     assert_equal 2, lines.all.grep(/jid=pill .*died \(SIGKILL\); it runs alone again/).size
   end
 
+  # The last of its processes has ended together with the worker, so nobody there could say so.
+  def test_one_that_has_ended_its_process_often_enough_is_dead_and_does_not_run
+    with_runner(queues: %w[other]) do
+      died(note("pill"), queue: Storage::QUARANTINE)
+      3.times { |run| storage.begin_alone("dead:1:aa", storage.in_flight("dead:1:aa").first, run: run) }
+      yield_slowly { storage.stats[:dead] == 1 }
+      until_done
+      assert_equal ["pill", "the process in which it ran alone has ended (with its worker), 3 times"],
+                   JSON.parse(dead.first).values_at("jid", "error_message")
+      assert_equal [{}, [], { dead: 1 }], [@runs, @runner_of.begun, worker.counts]
+    end
+  end
+
   def test_only_deaths_one_after_the_other_count
     with_runner(:die, :die, queues: %w[other]) do
       died(note("a"))

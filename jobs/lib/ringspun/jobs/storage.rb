@@ -52,8 +52,7 @@ module Ringspun
       # front of the queue `new_queue`, or where it was fetched from), as `new_entry`. `lock` as in {Ack}, nil: it is kept.
       Failure = Struct.new(:queue, :entry, :jid, :to, :new_entry, :delay, :lock, :new_queue)
 
-      # A job that was in flight at a dead node. `to`: :quarantine, or :dead after as many deaths alone as it is allowed, or, if
-      # it is no job at all, :queue.
+      # A job that was in flight at a dead node. `to`: :quarantine or, if it is no job at all, :queue.
       Recovered = Struct.new(:node, :queue, :entry, :to)
 
       # @param config [Config]
@@ -169,16 +168,15 @@ module Ringspun
       # @since 0.1.0
       def extend(nodes, seconds, connection: nil) = missing(:extend)
 
-      # Takes away what is in flight at nodes whose lease has run out. It goes into the quarantine; what was in flight there and
-      # has as many runs without an end as are allowed is dead; what is no job goes back to its queue.
+      # Takes away what is in flight at nodes whose lease has run out. It goes into the quarantine; what is no job goes back to
+      # its queue.
       #
       # @param limit [Integer] how many at most; call it again at once when it returns as many
-      # @param deaths [Integer] how many runs without an end a job may have
       # @param forget [Numeric] seconds after which a node that has nothing any more is forgotten
       # @return [Array<Recovered>]
       # @raise [UnknownOutcomeError] it may be done or not; call it again at the usual time
       # @since 0.1.0
-      def recover(limit, deaths: 3, forget: FORGET_SECONDS, connection: nil) = missing(:recover)
+      def recover(limit, forget: FORGET_SECONDS, connection: nil) = missing(:recover)
 
       # A node has ended well. What it still has in flight goes back in front of its queues.
       #

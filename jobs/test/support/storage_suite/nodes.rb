@@ -63,44 +63,33 @@ module StorageSuite
       assert_equal [["{nonsense"], %w[a]], [storage.list("default", 0, 9), jids(quarantine)]
     end
 
+    # What runs alone and fails goes back to where it came from.
+    def test_a_job_without_a_queue_is_told_its_queue_in_the_quarantine
+      texts = [' {"class":"Work","args":[[],{}],"jid":"a"}', '{"class":"Work","args":[],"jid":"b","queue":null}']
+      storage.push(texts.map { |text| Storage::Push.new(queue: "x::y", entry: text, jid: "a") })
+      die(NODE)
+      fetch(queues: ["x::y"])
+      assert_equal texts, storage.recover(100).map(&:entry)
+      told = ['{"queue":"x::y","class":"Work","args":[[],{}],"jid":"a"}', texts.last]
+      assert_equal told, storage.list(Storage::QUARANTINE, 0, 9).map(&:lstrip)
+    end
+
     def in_quarantine(*jids)
       storage.push(jids.map { |jid| Storage::Push.new(queue: Storage::QUARANTINE, entry: entry(jid), jid: jid) })
       fetch(queues: [Storage::QUARANTINE])
     end
 
-    # Begins a run and dies of it. Answers where all that was in flight has gone, and which run it was.
-    def die_of(fetched)
-      storage.extend([NODE], 60)
-      run = storage.begin_alone(NODE, fetched)
-      die(NODE)
-      [run, storage.recover(100, deaths: 3).to_h { |one| [*jids([one]), one.to] }]
-    end
-
-    def test_so_many_deaths_alone_are_enough
+    # Who runs it next knows how often it has begun.
+    def test_runs_alone_that_did_not_end_are_counted
       pill, = in_quarantine("pill", "neighbour")
-      [1, 2].each do |run|
-        assert_equal [run, { "pill" => :quarantine, "neighbour" => :quarantine }], die_of(pill)
+      (1..4).each do |run|
+        storage.extend([NODE], 60)
+        assert_equal run, storage.begin_alone(NODE, pill)
+        die(NODE)
+        assert_equal [%w[pill quarantine], %w[neighbour quarantine]],
+                     storage.recover(100).map { |one| [*jids([one]), one.to.name] }.sort.reverse
         assert_equal 2, fetch(queues: [Storage::QUARANTINE]).size
       end
-      assert_equal [3, { "pill" => :dead, "neighbour" => :quarantine }], die_of(pill)
-      assert_equal [[entry("pill")], %w[neighbour]], [storage.scan(:dead, 0, 9).map(&:first), jids(quarantine)]
-    end
-
-    # One that holds its lock until it has succeeded or is dead, one that holds it longer, one whose lock is another's, and one
-    # without.
-    def test_a_job_that_is_dead_gives_its_lock_back
-      push("other", lock: "t other", lock_seconds: 60)
-      jobs = { "success" => %w[success success], "expiry" => %w[expiry expiry], "thief" => %w[other success], "none" => [] }
-      storage.push(jobs.map do |jid, (token, till)|
-        text = JSON.generate("class" => "Work", "args" => [], "jid" => jid, "unique_token" => token && "t #{token}",
-                             "unique_until" => till)
-        lock = "t #{token}" if token == jid
-        Storage::Push.new(queue: Storage::QUARANTINE, entry: text, jid: jid, lock: lock, lock_seconds: 60)
-      end)
-      fetch(queues: [Storage::QUARANTINE])
-      die(NODE)
-      assert_equal [:dead] * 4, storage.recover(100, deaths: 0).map(&:to)
-      assert_equal [nil, "expiry", "other"], %w[success expiry other].map { |token| storage.lock("t #{token}", "heir", 60) }
     end
 
     # As it is when the answer to the first was lost.
@@ -109,7 +98,7 @@ module StorageSuite
       fetched = in_quarantine("a").first
       assert_equal [1, 1, 2, 2], [7, 7, 8, 8].map { |run| storage.begin_alone(NODE, fetched, run: run) }
       die(NODE)
-      assert_equal [:quarantine], storage.recover(100, deaths: 3).map(&:to)
+      assert_equal [:quarantine], storage.recover(100).map(&:to)
       storage.extend(["heir"], 60)
       assert_equal [fetched], storage.fetch("heir", [Storage::QUARANTINE], 1)
       assert_equal [3, 3], [8, 8].map { |run| storage.begin_alone("heir", fetched, run: run) }

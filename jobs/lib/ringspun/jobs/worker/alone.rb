@@ -54,6 +54,7 @@ module Ringspun
           fetched = run.fetched
           begun = @outage.persist(:begin_alone) { @storage.begin_alone(@worker.node, fetched, run: run.number) }
           return performer.ended_early(fetched, run.job, :return) if begun.zero? # it is somebody else's by now
+          return give_up(fetched, "with its worker", begun - 1, retrying) if begun > @config.deaths
 
           result = @runner.run(fetched, run.job) { Alone.portable(performer.call(fetched, run.job)) }
           return result.value unless result.died?
@@ -99,13 +100,16 @@ module Ringspun
         def paused? = @outage.attempt(:paused) { @storage.paused.include?(Storage::QUARANTINE) }
 
         def died(fetched, begun, fate, retrying)
-          if begun >= @config.deaths
-            error = DiedError.new("the process in which it ran alone has ended (#{fate}), #{begun} times")
-            return retrying.give_up(fetched, error)
-          end
+          return give_up(fetched, fate, begun, retrying) if begun >= @config.deaths
+
           # Without the jid, for this run is not to be forgotten.
           change = Storage::Failure.new(fetched.queue, fetched.entry, nil, :queue, fetched.entry)
           Outcome.new(change, :died, nil, "(#{fate}); it runs alone again")
+        end
+
+        # @param fate [String] how the process has ended, the last time
+        def give_up(fetched, fate, deaths, retrying)
+          retrying.give_up(fetched, DiedError.new("the process in which it ran alone has ended (#{fate}), #{deaths} times"))
         end
       end
       private_constant :Alone

@@ -51,7 +51,7 @@ module Ringspun
         def recover
           let_others_beat
           until @closed
-            recovered = @outage.attempt(:recover) { @storage.recover(RECOVER_PAGE, deaths: @config.deaths) }
+            recovered = @outage.attempt(:recover) { @storage.recover(RECOVER_PAGE) }
             next let_others_beat unless recovered
 
             recovered.each { |one| tell(one) }
@@ -74,14 +74,13 @@ module Ringspun
         end
 
         def tell(recovered)
-          becomes = recovered.to == :dead ? "dead" : "runs alone next"
           job = begin
             Wire.parse(recovered.entry)
           rescue MalformedEntryError
             {}
           end
-          @log.event(:warn, "taken over from a dead process: #{becomes}", jid: job["jid"], class: job["class"],
-                                                                          queue: recovered.queue, node: recovered.node)
+          @log.event(:warn, "taken over from a dead process: runs alone next", jid: job["jid"], class: job["class"],
+                                                                               queue: recovered.queue, node: recovered.node)
         end
 
         def jittered(seconds) = seconds * (1 + @random.rand)

@@ -22,13 +22,13 @@ module Ringspun
           end
 
           # (see Storage#recover)
-          def recover(limit, deaths: 3, forget: FORGET_SECONDS, connection: nil)
+          def recover(limit, forget: FORGET_SECONDS, connection: nil)
             synchronize do
               @lists.keys.reject { |node| alive?(node) }.each_with_object([]) do |node, moved|
                 break moved if moved.size >= limit
 
                 before = moved.size
-                empty(node, moved, limit, deaths)
+                empty(node, moved, limit)
                 next @gone.delete(node) if moved.size > before
 
                 @gone[node] ||= now
@@ -85,30 +85,26 @@ module Ringspun
 
           def alive?(node) = (@leases[node] || 0) > now
 
-          def empty(node, moved, limit, deaths)
+          def empty(node, moved, limit)
             @lists[node].each do |queue, entries|
               while moved.size < limit && (entry = entries.pop)
-                moved << Recovered.new(node, queue, entry, give_away(queue, entry, deaths))
+                moved << Recovered.new(node, queue, entry, give_away(queue, entry))
               end
             end
           end
 
-          def give_away(queue, entry, deaths)
+          def give_away(queue, entry)
             job = job_of(entry)
-            jid = job && job["jid"]
             if job.nil?
               line_up(queue, entry, front: true)
-              :queue
-            elsif queue == QUARANTINE && @alone[jid].first >= deaths
-              @sets[:dead][entry] = now
-              forget_runs(jid)
-              release(job["unique_token"], jid) unless job["unique_until"] == "expiry"
-              :dead
-            else
-              @recovered[jid] += 1 if queue != QUARANTINE
-              line_up(QUARANTINE, entry)
-              :quarantine
+              return :queue
             end
+            if queue != QUARANTINE
+              @recovered[job["jid"]] += 1
+              entry = entry.sub("{") { %({"queue":#{JSON.generate(queue)},) } unless job.key?("queue")
+            end
+            line_up(QUARANTINE, entry)
+            :quarantine
           end
         end
         private_constant :Nodes

@@ -25,8 +25,8 @@ module Ringspun
           end
 
           # (see Storage#recover)
-          def recover(limit, deaths: 3, forget: FORGET_SECONDS, connection: nil)
-            command = Script[:recover].command(@prefix, limit, QUARANTINE, deaths, (forget * 1000).ceil)
+          def recover(limit, forget: FORGET_SECONDS, connection: nil)
+            command = Script[:recover].command(@prefix, limit, QUARANTINE, (forget * 1000).ceil)
             call(connection, command).each_slice(4).map { |node, queue, entry, to| Recovered.new(node, queue, entry, to.to_sym) }
           end
 

@@ -1,19 +1,18 @@
 -- with: clock jobs
 -- Takes what is in flight at nodes without a lease and puts it where others get it. ARGV: the namespace's prefix, how many jobs
--- at most, the quarantine, how many deaths alone are allowed, milliseconds after which a node without jobs is forgotten. Answers
--- four for each job: node, queue, entry, where it went.
-local ns, room, quarantine, deaths, stays = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local now, score = clock()
-local nodes, alone = ns .. 'ringspun:nodes', ns .. 'ringspun:alone'
-local recovered, gone = ns .. 'ringspun:recovered', ns .. 'ringspun:gone'
+-- at most, the quarantine, milliseconds after which a node without jobs is forgotten. Answers four for each job: node, queue,
+-- entry, where it went.
+local ns, room, quarantine, stays = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
+local now = clock()
+local nodes, recovered, gone = ns .. 'ringspun:nodes', ns .. 'ringspun:recovered', ns .. 'ringspun:gone'
 local moved = {}
 redis.call('HDEL', gone, '') -- see fetch.lua
 
--- The lock of a job that will not run any more, unless it is to stay until its end.
-local function release(job)
-  local token = job['unique_token']
-  if type(token) ~= 'string' or job['unique_until'] == 'expiry' then return end
-  if redis.call('GET', ns .. 'unique:' .. token) == job['jid'] then redis.call('DEL', ns .. 'unique:' .. token) end
+-- Of a job that names no queue, where else would it stand that it belongs here? Its bytes stay as they are otherwise.
+local function told(entry, queue)
+  if cjson.decode(entry)['queue'] ~= nil then return entry end
+  local _, brace = string.find(entry, '^%s*{')
+  return '{"queue":' .. cjson.encode(queue) .. ',' .. string.sub(entry, brace + 1)
 end
 
 local function put(queue, entry)
@@ -23,15 +22,10 @@ local function put(queue, entry)
     redis.call('SADD', ns .. 'queues', queue)
     return 'queue'
   end
-  local jid = job['jid']
-  if queue == quarantine and tonumber(string.match(redis.call('HGET', alone, jid) or '0', '^%d+')) >= deaths then
-    redis.call('ZADD', ns .. 'dead', score, entry)
-    redis.call('HDEL', alone, jid)
-    redis.call('HDEL', recovered, jid)
-    release(job)
-    return 'dead'
+  if queue ~= quarantine then
+    redis.call('HINCRBY', recovered, job['jid'], 1)
+    entry = told(entry, queue)
   end
-  if queue ~= quarantine then redis.call('HINCRBY', recovered, jid, 1) end
   redis.call('LPUSH', ns .. 'queue:' .. quarantine, entry)
   redis.call('SADD', ns .. 'queues', quarantine)
   return 'quarantine'
