@@ -342,8 +342,8 @@ class FaultRun
 
   def stop_worker(worker)
     status = worker.stop
-    # A pill may end one of several processes just then.
-    unless status.success? || worker.log.match?(/signal=TERM.*status=SIGKILL/m)
+    # A pill may end it, or one of several processes, just then.
+    unless status.success? || worker.log.match?(/signal=TERM.*status=SIGKILL/m) || @ledger.pill_in?(worker.pid)
       @problems << "a worker did not end well: #{status}\n#{told(worker)}"
     end
     retire(worker)

@@ -19,6 +19,9 @@ class Ledger
 
   def size = File.exist?(@path) ? File.size(@path) : 0
 
+  # Whether a pill has run in that process.
+  def pill_in?(pid) = File.foreach(@path).grep(/ begin pill/).any? { |line| line.split[1] == pid.to_s }
+
   def fault(what, pids: nil, began: now, ended: now)
     @faults << Fault.new(what, pids, began, ended)
   end
