@@ -7,7 +7,7 @@
  *
  * Descriptors are looked up by the kernel when an entry is submitted, not when it is filled. For our own that makes no
  * difference, since Machine#close waits for all ops; one that somebody else may close and open again meanwhile is
- * submitted at once, unless it is only polled: that takes nothing.
+ * submitted at once.
  */
 #include "series.h"
 #include "uring_state.h"
@@ -178,11 +178,6 @@ static bool is_own(rs_machine *machine, int fd) {
     return fd < 0 || rs_descriptor_kind(&machine->descriptors, fd) != RS_FD_UNKNOWN;
 }
 
-static bool cannot_wait(rs_machine *machine, const rs_request *request) {
-    if (request->kind == RS_OP_POLL) return false;
-    return !is_own(machine, request->fd) || (rs_request_has_target(request) && !is_own(machine, request->to_fd));
-}
-
 void uring_submit(rs_machine *machine, rs_op *op) {
     uring_state *state = uring_state_of(machine);
     uring_sqe *sqe = next_entry(state);
@@ -194,7 +189,8 @@ void uring_submit(rs_machine *machine, rs_op *op) {
     }
     op->backend_word &= ~WAITS_FOR_ENTRY;
     uring_fill(sqe, op);
-    if (cannot_wait(machine, &op->request)) hand_over(state);
+    bool own_target = !rs_request_has_target(&op->request) || is_own(machine, op->request.to_fd);
+    if (!is_own(machine, op->request.fd) || !own_target) hand_over(state);
 }
 
 /* The kernel wakes those that wait on one descriptor in no order, or the last one first. So of our own streams it gets one op
