@@ -68,6 +68,20 @@ module StreamReadTests
     end
   end
 
+  def test_a_buffer_shares_nothing_with_its_copies
+    on_machine do
+      stream, other = make_stream
+      sender = spin { 3.times { |number| send_all(other, number.to_s * 4096) } }
+      buffer = stream.read(4096)
+      copies = [buffer.dup, buffer[1..], { buffer => true }.keys.first]
+      stream.read(4096, buffer)
+      copies << buffer.dup
+      stream.read_partial(4096, buffer)
+      assert_equal ["0" * 4096, "0" * 4095, "0" * 4096, "1" * 4096], copies
+      sender.join
+    end
+  end
+
   def test_a_buffer_at_the_end_and_before
     on_machine do
       stream, other = make_stream

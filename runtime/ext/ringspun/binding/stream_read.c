@@ -24,6 +24,7 @@ static VALUE string_of(const rsb_stream *stream, const char *bytes, size_t len) 
 /* In the caller's buffer, if there is one. */
 static VALUE string_in(const rsb_stream *stream, VALUE buffer, const char *bytes, size_t len) {
     if (NIL_P(buffer)) return string_of(stream, bytes, len);
+    rb_str_modify(buffer); /* to resize it to the length that it has would leave it shared with others */
     rb_str_resize(buffer, (long)len);
     if (len > 0) memcpy(RSTRING_PTR(buffer), bytes, len);
     ENC_CODERANGE_CLEAR(buffer);

@@ -76,9 +76,9 @@ module Ringspun
         end
 
         def aligned(cells)
-          width = cells.map { |cell| cell.to_s.size }.max
-          number = cells.last.is_a?(Integer)
-          cells.map { |cell| number ? cell.to_s.rjust(width) : cell.to_s.ljust(width) }
+          texts = cells.map { |cell| cell.to_s.dup.force_encoding(Encoding::UTF_8).scrub }
+          width = texts.map(&:size).max
+          texts.map { |text| cells.last.is_a?(Integer) ? text.rjust(width) : text.ljust(width) }
         end
 
         # Names in the storage are anybody's, and a terminal obeys some characters.
