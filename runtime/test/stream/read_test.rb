@@ -104,7 +104,8 @@ module StreamReadTests
     on_machine do
       stream, other = make_stream
       send_all(other, "ab")
-      assert_match(/read: the buffer must be a String, got :b/, assert_raises(Ringspun::UsageError) { stream.read(1, :b) }.message)
+      error = assert_raises(Ringspun::UsageError) { stream.read(1, :b) }
+      assert_match(/read: the buffer must be a String, got :b/, error.message)
       assert_raises(FrozenError) { stream.read_partial(1, "frozen") }
       # Meanwhile, by somebody else.
       buffer = +"kept"

@@ -76,13 +76,13 @@ module Ringspun
         end
 
         def aligned(cells)
-          texts = cells.map { |cell| cell.to_s.dup.force_encoding(Encoding::UTF_8).scrub }
+          texts = cells.map { |cell| cell.to_s.dup.force_encoding(Encoding::UTF_8).scrub("?") }
           width = texts.map(&:size).max
           texts.map { |text| cells.last.is_a?(Integer) ? text.rjust(width) : text.ljust(width) }
         end
 
         # Names in the storage are anybody's, and a terminal obeys some characters.
-        def say(line) = @output.puts(line.scrub("?").gsub(/[^[:print:]]/, "?").rstrip)
+        def say(line) = @output.puts(line.gsub(/[^[:print:]]/, "?").rstrip)
       end
       private_constant :Orders
     end
