@@ -196,6 +196,14 @@ class WorkerRecoveryTest < Minitest::Test
     end
   end
 
+  def test_what_was_in_flight_and_is_no_job
+    with_runner do
+      died("nonsense")
+      yield_slowly { storage.stats[:dead] == 1 }
+    end
+    assert_equal 1, lines.all.grep(/queue=default node=dead:1:aa taken over from a dead process: back in its queue/).size
+  end
+
   def test_what_is_no_job
     with_runner do
       push_entry("nonsense", queue: Storage::QUARANTINE)

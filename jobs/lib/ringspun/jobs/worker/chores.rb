@@ -79,8 +79,9 @@ module Ringspun
           rescue MalformedEntryError
             {}
           end
-          @log.event(:warn, "taken over from a dead process: runs alone next", jid: job["jid"], class: job["class"],
-                                                                               queue: recovered.queue, node: recovered.node)
+          next_step = recovered.to == :queue ? "back in its queue" : "runs alone next"
+          @log.event(:warn, "taken over from a dead process: #{next_step}", jid: job["jid"], class: job["class"],
+                                                                            queue: recovered.queue, node: recovered.node)
         end
 
         def jittered(seconds) = seconds * (1 + @random.rand)
