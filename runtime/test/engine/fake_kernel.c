@@ -27,7 +27,7 @@ typedef struct {
 /* Of a thousand. */
 typedef struct {
     uint32_t leave_entries, fail_enter, refuse_when_full, late, twice, transfer_short, fail_entry, end_poll, lose_cancel,
-        miss_cancel, slow_cancel;
+        miss_cancel, slow_cancel, choose_early;
 } faults;
 
 static struct {
@@ -76,7 +76,8 @@ void fake_kernel_begin(uint64_t seed, void (*on_sleep)(void), bool (*lives)(uint
 void fake_kernel_misbehave(void) {
     kernel.faults = (faults){.leave_entries = some(500), .fail_enter = some(300), .refuse_when_full = some(900),
                              .late = some(700), .twice = some(300), .transfer_short = some(900), .fail_entry = some(200),
-                             .end_poll = some(700), .lose_cancel = some(700), .miss_cancel = some(500), .slow_cancel = some(700)};
+                             .end_poll = some(700), .lose_cancel = some(700), .miss_cancel = some(500), .slow_cancel = some(700),
+                             .choose_early = some(300)};
 }
 
 /* To look at it takes time, so that who looks until something comes does not look for ever. */
@@ -111,7 +112,9 @@ static int fake_setup(uint32_t entries, uring_params *params) {
 }
 
 static int register_buffers(const uring_buffer_ring_wish *wish) {
-    if (fake_kernel_draw(wish->flags ? 2 : 4) == 0) return -EINVAL;
+    /* Buffers that are filled by and by: with one chosen early nobody knows where in them the bytes are. */
+    if (wish->flags) fail("flags of a ring of buffers", wish->flags);
+    if (fake_kernel_draw(4) == 0) return -EINVAL;
     kernel.buffers = *wish;
     return 0;
 }
@@ -207,26 +210,41 @@ static int64_t call(const uring_sqe *entry) {
 
 static bool chooses_buffer(const uring_sqe *entry) { return entry->flags & URING_SQE_BUFFER_SELECT; }
 
-/* A buffer that may take more stays where it is, with less room. */
-static int64_t receive(request *one) {
+static uring_buffer *next_buffer(void) {
     uring_buffer *ring = (uring_buffer *)(uintptr_t)kernel.buffers.ring_address;
-    uring_buffer *buffer = &ring[kernel.buffers_taken & (kernel.buffers.ring_entries - 1)];
-    errno = ENOBUFS;
-    if (kernel.buffers_taken == ring[0].tail) return -1;
+    if (kernel.buffers_taken == ring[0].tail) return NULL;
+    return &ring[kernel.buffers_taken & (kernel.buffers.ring_entries - 1)];
+}
+
+static uring_sqe with_buffer(const request *one, const uring_buffer *buffer) {
     uring_sqe entry = one->entry;
     entry.address = buffer->address;
+    entry.flags &= (uint8_t)~URING_SQE_BUFFER_SELECT;
     if (buffer->len < entry.len) entry.len = buffer->len;
-    int64_t result = call(&entry);
-    if (result < 0 || (result == 0 && fake_kernel_draw(2))) return result;
+    return entry;
+}
+
+static void use_up(request *one, const uring_buffer *buffer) {
     one->flags = URING_CQE_BUFFER | (uint32_t)buffer->id << URING_CQE_BUFFER_SHIFT;
-    if ((kernel.buffers.flags & URING_BUFFER_RING_INCREMENTAL) && (uint32_t)result < buffer->len) {
-        one->flags |= URING_CQE_BUFFER_MORE;
-        buffer->address += (uint64_t)result;
-        buffer->len -= (uint32_t)result;
-    } else {
-        kernel.buffers_taken++;
-    }
+    kernel.buffers_taken++;
+}
+
+static int64_t receive(request *one) {
+    uring_buffer *buffer = next_buffer();
+    errno = ENOBUFS;
+    if (!buffer) return -1;
+    uring_sqe entry = with_buffer(one, buffer);
+    int64_t result = call(&entry);
+    if (result > 0 || (result == 0 && fake_kernel_draw(2))) use_up(one, buffer);
     return result;
+}
+
+/* As for a thread of the kernel's, which cannot give it back: whatever comes of the op, it has used the buffer. */
+static void choose_early(request *one) {
+    uring_buffer *buffer = next_buffer();
+    if (!buffer) return;
+    one->entry = with_buffer(one, buffer);
+    use_up(one, buffer);
 }
 
 static uint32_t some_time(void) { return kernel.enters + (uint32_t)fake_kernel_draw(DELAY_MAX); }
@@ -234,8 +252,7 @@ static uint32_t some_time(void) { return kernel.enters + (uint32_t)fake_kernel_d
 static void end(request *one, int32_t result) {
     one->ended = true;
     one->result = result;
-    /* What has come in one buffer is told in its order. */
-    one->due = !(one->flags & URING_CQE_BUFFER) && happens(kernel.faults.late) ? some_time() : kernel.enters;
+    one->due = happens(kernel.faults.late) ? some_time() : kernel.enters;
 }
 
 static void try_to_end(request *one) {
@@ -258,7 +275,7 @@ static int32_t cancel_one(request *one) {
     if (one->ended) return -ENOENT;
     if (happens(kernel.faults.slow_cancel)) {
         /* A thread of the kernel's is at it. */
-        *one = (request){.entry = one->entry, .ended = true, .result = -EINTR, .due = some_time()};
+        *one = (request){.entry = one->entry, .flags = one->flags, .ended = true, .result = -EINTR, .due = some_time()};
         return -EALREADY;
     }
     end(one, -ECANCELED);
@@ -284,6 +301,7 @@ static void take(const uring_sqe *entry) {
     } else {
         request *one = add(entry);
         if (!is_lasting_poll(one) && happens(kernel.faults.fail_entry)) end(one, errors[fake_kernel_draw(is_transfer(entry) ? 3 : 2)]);
+        else if (chooses_buffer(entry) && happens(kernel.faults.choose_early)) choose_early(one);
         else if (!chooses_buffer(entry) && !happens(kernel.faults.late)) try_to_end(one);
     }
 }

@@ -2,9 +2,10 @@
  * may do and seldom does. The ring is real memory, and so are the pipes and sockets that its entries name; only the time
  * is its own. There is one at a time, owned by the thread that uses it.
  *
- * What it draws: rings of a few entries, a thread that watches them or sleeps, entries left in the submission ring, enters that fail (EINTR, EAGAIN, EBUSY),
- * completions held back for want of room, late ones, and some told again after their op has ended, short transfers, buffers of its own choice, results of EAGAIN, EINTR and
- * ENOBUFS, a lasting op that ends, and cancellations that come too late, take long, or are missed.
+ * What it draws: rings of a few entries, a thread that watches them or sleeps, entries left in the submission ring, enters that
+ * fail (EINTR, EAGAIN, EBUSY), completions held back for want of room, late ones, and some told again after their op has ended,
+ * short transfers, buffers of its own choice, some chosen before anything has come, results of EAGAIN, EINTR and ENOBUFS, a
+ * lasting op that ends, and cancellations that come too late, take long, or are missed.
  */
 #ifndef RINGSPUN_FAKE_KERNEL_H
 #define RINGSPUN_FAKE_KERNEL_H

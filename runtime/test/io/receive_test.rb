@@ -183,6 +183,19 @@ class ReceiveTest < IOCase
     end
   end
 
+  # Each strand's message lies in a buffer of its own until the strand has had its turn.
+  def test_more_messages_at_once_than_there_are_buffers
+    on_machine do |machine|
+      pairs = Array.new(200) { make_socketpair }
+      3.times do |round|
+        strands = pairs.map { |from, _| spin { machine.recv_each(from) { |bytes| break bytes } } }
+        until_waits(strands.last)
+        pairs.each_with_index { |(_, to), i| machine.send(to, "message #{i} of round #{round}") }
+        assert_equal Array.new(200) { |i| "message #{i} of round #{round}" }, strands.map(&:await)
+      end
+    end
+  end
+
   def test_a_file
     Tempfile.create("ringspun") do |file|
       file.write(expected = sample(200_000))

@@ -91,8 +91,6 @@ typedef struct {
     uint64_t reserved[3];
 } uring_buffer_ring_wish;
 
-#define URING_BUFFER_RING_INCREMENTAL (1u << 1)
-
 enum {
     URING_OP_NOP = 0, URING_OP_READV = 1, URING_OP_WRITEV = 2, URING_OP_FSYNC = 3, URING_OP_POLL_ADD = 6,
     URING_OP_SENDMSG = 9, URING_OP_RECVMSG = 10, URING_OP_ACCEPT = 13, URING_OP_ASYNC_CANCEL = 14, URING_OP_CONNECT = 16,
@@ -141,7 +139,6 @@ enum {
 #define URING_CQE_BUFFER (1u << 0)
 #define URING_CQE_MORE (1u << 1)
 #define URING_CQE_SOCK_NONEMPTY (1u << 2)
-#define URING_CQE_BUFFER_MORE (1u << 4)
 #define URING_CQE_BUFFER_SHIFT 16
 
 #define URING_RECVSEND_POLL_FIRST (1u << 0)

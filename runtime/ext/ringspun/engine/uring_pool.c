@@ -4,59 +4,50 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* A power of two. When all are in use, ops get memory of their own. */
-#define COUNT 64u
-#define MEMORY_SIZE ((size_t)COUNT * URING_POOL_BUFFER)
-#define RING_SIZE (COUNT * sizeof(uring_buffer))
-
-typedef struct {
-    uint32_t used;              /* bytes that the kernel has put into it */
-    uint32_t held;              /* completions whose bytes are in it, and not given back */
-    bool kernels;               /* it may put more into it */
-} buffer;
+/* Few, so that they stay in the processor's cache. */
+#define COUNT_FIRST 8u
+/* A power of two. */
+#define COUNT_MAX 1024u
+/* Not a multiple of the page, or the beginnings of all of them would share a few lines of the processor's cache. */
+#define STRIDE (URING_POOL_BUFFER + 64u)
+#define MEMORY_SIZE ((size_t)COUNT_MAX * STRIDE)
+#define RING_SIZE (COUNT_MAX * sizeof(uring_buffer))
 
 struct uring_pool {
-    char *memory;
+    char *memory;               /* what was never used takes none */
     uring_buffer *ring;         /* what the kernel reads; its tail lies in the first one's reserved field */
     uint16_t tail;
-    buffer buffers[COUNT];
+    uint32_t count;
+    bool taken[COUNT_MAX];      /* by us, from the kernel */
 };
 
-/* Only where all completions come from one place is their order that of the bytes in a buffer. */
-static uint16_t flags_for(const uring_ring *ring) {
-    return ring->setup_flags & URING_SETUP_DEFER_TASKRUN ? URING_BUFFER_RING_INCREMENTAL : 0;
-}
-
-static int enregister(uring_ring *ring, const uring_pool *pool, uint16_t flags) {
-    uring_buffer_ring_wish wish = {.ring_address = (uint64_t)(uintptr_t)pool->ring, .ring_entries = COUNT,
-                                   .group = URING_POOL_GROUP, .flags = flags};
+static int enregister(uring_ring *ring, const uring_pool *pool) {
+    uring_buffer_ring_wish wish = {.ring_address = (uint64_t)(uintptr_t)pool->ring, .ring_entries = COUNT_MAX, .group = URING_POOL_GROUP};
     return ring->system->enregister(ring->fd, URING_REGISTER_BUFFER_RING, &wish, 1);
 }
 
 static void hand_to_kernel(uring_pool *pool, uint32_t index) {
-    uring_buffer *entry = &pool->ring[pool->tail++ & (COUNT - 1)];
-    entry->address = (uint64_t)(uintptr_t)(pool->memory + (size_t)index * URING_POOL_BUFFER);
+    uring_buffer *entry = &pool->ring[pool->tail++ & (COUNT_MAX - 1)];
+    entry->address = (uint64_t)(uintptr_t)(pool->memory + (size_t)index * STRIDE);
     entry->len = URING_POOL_BUFFER;
     entry->id = (uint16_t)index;
-    pool->buffers[index] = (buffer){.kernels = true};
+    pool->taken[index] = false;
     atomic_store_explicit((_Atomic uint16_t *)&pool->ring[0].tail, pool->tail, memory_order_release);
 }
 
 static void *map(size_t size) {
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
 uring_pool *uring_pool_open(uring_ring *ring) {
     uring_pool *pool = rs_alloc(sizeof(*pool));
     *pool = (uring_pool){.memory = map(MEMORY_SIZE), .ring = map(RING_SIZE)};
-    int error = pool->memory && pool->ring ? enregister(ring, pool, flags_for(ring)) : -ENOMEM;
-    if (error == -EINVAL) error = enregister(ring, pool, 0);
-    if (error) {
+    if (!pool->memory || !pool->ring || enregister(ring, pool) != 0) {
         uring_pool_free(pool);
         return NULL;
     }
-    for (uint32_t i = 0; i < COUNT; i++) hand_to_kernel(pool, i);
+    while (pool->count < COUNT_FIRST) uring_pool_add(pool);
     return pool;
 }
 
@@ -67,24 +58,22 @@ void uring_pool_free(uring_pool *pool) {
     free(pool);
 }
 
-void *uring_pool_take(uring_pool *pool, const uring_cqe *cqe) {
-    uint32_t index = cqe->flags >> URING_CQE_BUFFER_SHIFT;
-    buffer *one = &pool->buffers[index];
-    char *bytes = pool->memory + (size_t)index * URING_POOL_BUFFER + one->used;
-    if (cqe->result > 0) one->used += (uint32_t)cqe->result;
-    one->held++;
-    one->kernels = cqe->flags & URING_CQE_BUFFER_MORE;
-    return bytes;
+void uring_pool_add(uring_pool *pool) {
+    if (pool->count < COUNT_MAX) hand_to_kernel(pool, pool->count++);
 }
 
-bool uring_pool_ends(const uring_pool *pool, const void *bytes, size_t len) {
-    return ((size_t)((const char *)bytes - pool->memory) + len) % URING_POOL_BUFFER == 0;
+void *uring_pool_take(uring_pool *pool, const uring_cqe *cqe) {
+    uint32_t index = cqe->flags >> URING_CQE_BUFFER_SHIFT;
+    RS_ASSERT(index < pool->count && !pool->taken[index]);
+    pool->taken[index] = true;
+    return pool->memory + (size_t)index * STRIDE;
 }
 
 bool uring_pool_give_back(uring_pool *pool, const void *bytes) {
     size_t place = (size_t)((const char *)bytes - pool->memory);
     if (place >= MEMORY_SIZE) return false;
-    buffer *one = &pool->buffers[place / URING_POOL_BUFFER];
-    if (--one->held == 0 && !one->kernels) hand_to_kernel(pool, (uint32_t)(place / URING_POOL_BUFFER));
+    uint32_t index = (uint32_t)(place / STRIDE);
+    RS_ASSERT(pool->taken[index]);
+    hand_to_kernel(pool, index);
     return true;
 }

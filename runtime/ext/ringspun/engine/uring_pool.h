@@ -1,8 +1,8 @@
 /* uring_pool: the machine's receive buffers, from which the kernel takes one when bytes have come and not before, so that a
- * connection on which nothing happens holds none. Owned by the machine's thread.
+ * connection on which nothing happens holds none. (One for which a thread of the kernel's waits holds one: see decision 19.) Owned
+ * by the machine's thread.
  *
- * Where the kernel can (Linux 6.12), it puts what comes next behind what is in a buffer already, and gives the buffer up when it
- * is full. A buffer is handed to it again when it has given it up and all that came in it has been given back.
+ * A completion uses up a whole buffer, however little there is in it.
  */
 #ifndef RINGSPUN_URING_POOL_H
 #define RINGSPUN_URING_POOL_H
@@ -20,11 +20,11 @@ uring_pool *uring_pool_open(uring_ring *ring);
 /* The ring is closed, or was the parent's. */
 void uring_pool_free(uring_pool *pool);
 
-/* Where the bytes are that this completion brought. Called for each one that names a buffer, in their order. */
-void *uring_pool_take(uring_pool *pool, const uring_cqe *cqe);
+/* One more, up to a limit. Called when the kernel had none left. */
+void uring_pool_add(uring_pool *pool);
 
-/* Whether a buffer ends behind so many of them. */
-bool uring_pool_ends(const uring_pool *pool, const void *bytes, size_t len);
+/* Where the bytes are that this completion brought. Called for each one that names a buffer. */
+void *uring_pool_take(uring_pool *pool, const uring_cqe *cqe);
 
 /* They are not needed any more. False: not one of ours. */
 bool uring_pool_give_back(uring_pool *pool, const void *bytes);

@@ -50,6 +50,7 @@ static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
     if (op->backend_word & URING_FOR_READINESS) {
         if (*result >= 0) *result = info->attempt(machine, &op->request);
     } else if (*result == -ENOBUFS && (op->backend_word & URING_FROM_POOL)) {
+        uring_pool_add(uring_state_of(machine)->pool);
         return do_without_pool(op);
     } else if (*result == -ENOTSOCK && (op->backend_word & URING_FOR_SOCKET)) {
         op->backend_word &= ~(URING_FOR_SOCKET | URING_POLL_FIRST);
@@ -110,8 +111,7 @@ static int64_t take_buffer(rs_machine *machine, rs_op *op, const uring_cqe *cqe)
         return cqe->result;
     }
     op->request.address = bytes;
-    size_t len = (size_t)cqe->result;
-    bool cut = len < op->request.len && uring_pool_ends(pool, bytes, len);
+    bool cut = cqe->result == URING_POOL_BUFFER && op->request.len > URING_POOL_BUFFER;
     return RS_UNLIKELY(cut) ? take_rest(machine, op, bytes, cqe->result) : cqe->result;
 }
 
