@@ -70,17 +70,12 @@ class SchedulerSpuriousTest < HookCase
     # After a number of wake-ups in vain io_uring lets a thread of the kernel's wait, which takes its buffers in another way, and
     # may then be the first itself.
     define_method("test_bytes_that_somebody_else_takes_first#{on}") do
-      Ringspun.run do |machine|
+      Ringspun.run do
         reader, writer = stream(name)
         taken = +""
         strand = machine.spin { loop { taken << reader.readpartial(100) } }
-        200.times do
-          until_parked(strand)
-          polls = machine.metrics[:polls]
-          yield_until { machine.metrics[:polls] > polls }
-          writer.write_nonblock("?")
-          reader.read_nonblock(1, exception: false)
-        end
+        until_parked(strand)
+        take_first([[reader, writer]])
         words = Array.new(20) { |i| "word #{i} " }
         words.each do |word|
           writer.write(word)
@@ -90,6 +85,23 @@ class SchedulerSpuriousTest < HookCase
         assert_equal words.join, taken.delete("?")
       end
     end
+  end
+
+  # However many threads of the kernel's wait, each for a stream of its own.
+  def test_many_streams_whose_bytes_somebody_else_takes_first
+    Ringspun.run do
+      pairs = Array.new(12) { pair }
+      taken = Array.new(12) { +"" }
+      strands = pairs.each_with_index.map { |(reader, _), i| machine.spin { loop { taken[i] << reader.readpartial(100) } } }
+      until_parked(*strands)
+      take_first(pairs)
+      pairs.each_with_index.reverse_each do |(_, writer), i|
+        writer.write("!")
+        yield_until { taken[i].end_with?("!") }
+      end
+      strands.each { |strand| machine.terminate(strand) }
+    end
+    assert_nothing_in_flight
   end
 
   def test_selects_and_sleeps_and_waits_go_on
@@ -107,6 +119,20 @@ class SchedulerSpuriousTest < HookCase
       writer.write("x")
       machine.schedule(strands.last, :value)
       assert_equal [[[reader], [], []], reader, :value], strands.map(&:await)
+    end
+  end
+
+  private
+
+  # Wakes those who wait for the readers' bytes, which are gone by then.
+  def take_first(pairs)
+    200.times do
+      polls = machine.metrics[:polls]
+      yield_until { machine.metrics[:polls] > polls }
+      pairs.each do |reader, writer|
+        writer.write_nonblock("?")
+        reader.read_nonblock(1, exception: false)
+      end
     end
   end
 end

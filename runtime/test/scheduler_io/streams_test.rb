@@ -255,6 +255,18 @@ class SchedulerStreamsTest < HookCase
     thread.join
   end
 
+  # Larger than what the machine has ready for what comes.
+  def test_messages_stay_apart
+    %i[DGRAM SEQPACKET].each do |type|
+      Ringspun.run do
+        reader, writer = keep(*UNIXSocket.pair(type))
+        strand = waiting { Array.new(2) { reader.readpartial(65_536) } }
+        messages = ["A" * 20_000, "B" * 3_000].each { |message| writer.send(message, 0) }
+        assert_equal messages, strand.await
+      end
+    end
+  end
+
   # The kernel gives it up, long before the timeout that the IO has.
   def test_a_connection_that_times_out_by_itself
     server = TCPServer.new("127.0.0.1", 0)

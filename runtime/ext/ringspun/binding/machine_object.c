@@ -132,7 +132,7 @@ static VALUE machine_allocate(VALUE class) {
  * @param busy_poll [Numeric, false, nil] for so many seconds, at most 0.01, the machine looks for what it waits for before it
  *   sleeps, where that has come so soon of late; false or 0: never; nil: 50 microseconds, and never on the only processor
  * @param file_io [Symbol] :inline tries small file operations at once, :offload hands all to worker threads
- * @param workers_max [Integer] worker threads for what cannot be polled: ours, and as many of the kernel's on io_uring
+ * @param workers_max [Integer] worker threads for what cannot be polled: ours, and as many of the kernel's for files on io_uring
  * @param strands_max [Integer] how many strands may live at once
  * @param seed [Integer] :sim only: where every random draw comes from
  * @param faults [Boolean, Hash{Symbol => Float}] :sim only: see {Simulation.run}

@@ -42,9 +42,10 @@ static int probe(rs_machine *machine, uring_state *state) {
     return error;
 }
 
-/* The kernel's own are as many as ours may be, of each of its two sorts, on those kernels that let us say so (5.15). */
+/* The kernel's own for files are as many as ours may be, on those kernels that let us say so (5.15). Those for the rest are as many
+ * as it wants: with each may wait somebody on a stream that others read as well, for as long as nothing comes. */
 static void limit_workers(rs_machine *machine, uring_state *state) {
-    uint32_t limits[2] = {machine->options.workers_max, machine->options.workers_max};
+    uint32_t limits[2] = {machine->options.workers_max, 0};
     state->ring.system->enregister(state->ring.fd, URING_REGISTER_IOWQ_MAX_WORKERS, limits, 2);
 }
 
@@ -232,10 +233,18 @@ static bool has_pool(uring_state *state) {
     return state->pool;
 }
 
+/* What does not fit into one of the pool's buffers comes in two parts. */
+static bool may_come_in_parts(rs_machine *machine, const rs_op *op) {
+    if (op->request.len <= URING_POOL_BUFFER) return true;
+    const rs_descriptor *descriptor = &machine->descriptors.table[op->request.fd];
+    return descriptor->kind == RS_FD_STREAM && (descriptor->bytes || !descriptor->socket);
+}
+
 /* A stream, for anything else has its bytes at once and needs a place for them. */
 static void choose_buffer(rs_machine *machine, rs_op *op) {
     bool waits = !(op->backend_word & (URING_FOR_READINESS | URING_FOR_WORKER));
-    if (waits && uring_kind_now(machine, op) == RS_FD_STREAM && has_pool(uring_state_of(machine))) op->backend_word |= URING_FROM_POOL;
+    bool fits = waits && uring_kind_now(machine, op) == RS_FD_STREAM && may_come_in_parts(machine, op);
+    if (fits && has_pool(uring_state_of(machine))) op->backend_word |= URING_FROM_POOL;
     else rs_op_lend(op);
 }
 

@@ -58,6 +58,7 @@ static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
         return false;
     } else if (*result == -EAGAIN && (info->side == RS_SIDE_READ || info->side == RS_SIDE_WRITE)) {
         op->backend_word |= URING_FOR_READINESS; /* nothing that the kernel can wait for in our place */
+        rs_op_goes_by_number(machine, op);
         do_without_pool(op);
     } else if (op->request.kind == RS_OP_WAITID && *result == 0) {
         *result = ((siginfo_t *)op->request.extra)->si_pid;
