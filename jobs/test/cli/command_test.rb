@@ -369,6 +369,7 @@ class CommandTest < RedisCase
     2.times { one.await(/no more jobs are fetched/) }
     one.signal(:KILL, workers.first)
     one.await(/the worker is ready/)
+    one.await(/no more jobs are fetched/)
     push("Note", "a")
     assert_ends_well(one)
     assert_equal [1, 0], [storage.stats[:enqueued], call("LLEN", "ended")]

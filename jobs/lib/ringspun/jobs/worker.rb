@@ -269,6 +269,7 @@ module Ringspun
           @outage.attempt(:rouse) { @storage.rouse(@node) }
           @machine.sleep(ROUSE_SECONDS)
         end
+        @log.event(:info, "no more jobs are fetched", node: @node) unless @stop
       end
 
       def drain(scope)

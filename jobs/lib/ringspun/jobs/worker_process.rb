@@ -80,9 +80,7 @@ module Ringspun
 
       def obey(name)
         case name
-        when :TSTP
-          @log.event(:info, "no more jobs are fetched", signal: name, node: @node)
-          @worker.quiet
+        when :TSTP then @worker.quiet
         when :USR2 then @log.reopen
         else
           @log.event(:info, "the worker ends; running jobs have #{@config.timeout} s", signal: name, node: @node)
