@@ -115,6 +115,20 @@ class ChannelRactorsTest < Minitest::Test
     RUBY
   end
 
+  # Others run while the loop finds out whether there are any.
+  def test_what_somebody_pushed_just_before_it_ended_is_found
+    assert_child ":last\n", <<~RUBY
+      one = channel
+      Ractor.singleton_class.remove_method(:count)
+      Ractor.define_singleton_method(:count) do
+        thread = Thread.new { one.push(:last) }
+        Thread.pass while thread.alive?
+        1
+      end
+      Ringspun.run { p Ringspun.select(one).last }
+    RUBY
+  end
+
   # Nobody else of this ractor could push, but another may.
   def test_a_ractor_that_waits_for_another_is_in_no_deadlock
     assert_child "[:value, :value]\n", <<~RUBY

@@ -181,7 +181,7 @@ void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decis
     if (RS_UNLIKELY(machine->engine.strands.live == 0)) rsb_end_of_child(machine);
     if (decision.verdict == RS_SLEEP) sleep_interruptible(machine, here, decision.deadline_ns);
     else if (others_may_wake_us(machine)) sleep_interruptible(machine, here, rs_now(&machine->engine) + OTHERS_LOOK_NS);
-    else break_deadlock(machine);
+    else if (rs_inbox_empty(&machine->engine.inbox)) break_deadlock(machine); /* the last of them may have left something */
 }
 
 void rsb_init_sleep(void) { id_list = rb_intern("list"); }
