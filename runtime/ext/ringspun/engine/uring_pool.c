@@ -8,9 +8,7 @@
 #define COUNT_FIRST 8u
 /* A power of two. */
 #define COUNT_MAX 1024u
-/* Not a multiple of the page, or the beginnings of all of them would share a few lines of the processor's cache. */
-#define STRIDE (URING_POOL_BUFFER + 64u)
-#define MEMORY_SIZE ((size_t)COUNT_MAX * STRIDE)
+#define MEMORY_SIZE ((size_t)COUNT_MAX * URING_POOL_BUFFER)
 #define RING_SIZE (COUNT_MAX * sizeof(uring_buffer))
 
 struct uring_pool {
@@ -28,7 +26,7 @@ static int enregister(uring_ring *ring, const uring_pool *pool) {
 
 static void hand_to_kernel(uring_pool *pool, uint32_t index) {
     uring_buffer *entry = &pool->ring[pool->tail++ & (COUNT_MAX - 1)];
-    entry->address = (uint64_t)(uintptr_t)(pool->memory + (size_t)index * STRIDE);
+    entry->address = (uint64_t)(uintptr_t)(pool->memory + (size_t)index * URING_POOL_BUFFER);
     entry->len = URING_POOL_BUFFER;
     entry->id = (uint16_t)index;
     pool->taken[index] = false;
@@ -66,13 +64,13 @@ void *uring_pool_take(uring_pool *pool, const uring_cqe *cqe) {
     uint32_t index = cqe->flags >> URING_CQE_BUFFER_SHIFT;
     RS_ASSERT(index < pool->count && !pool->taken[index]);
     pool->taken[index] = true;
-    return pool->memory + (size_t)index * STRIDE;
+    return pool->memory + (size_t)index * URING_POOL_BUFFER;
 }
 
 bool uring_pool_give_back(uring_pool *pool, const void *bytes) {
     size_t place = (size_t)((const char *)bytes - pool->memory);
     if (place >= MEMORY_SIZE) return false;
-    uint32_t index = (uint32_t)(place / STRIDE);
+    uint32_t index = (uint32_t)(place / URING_POOL_BUFFER);
     RS_ASSERT(pool->taken[index]);
     hand_to_kernel(pool, index);
     return true;
