@@ -362,6 +362,65 @@ OVER_KERNELS(an_op_that_completes_while_the_machine_looks) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
+/* Something else has ended its sleep, and it was long in getting back: what has come meanwhile is there before a time that has. */
+OVER(what_came_since_the_sleep_comes_before_a_time_that_is_due, is_prompt) {
+    driver d;
+    int pair[2];
+    char bytes[8];
+    open_on_test_clock(&d, subject);
+    CHECK_EQUAL(0, scene_ask(&d, request_pipe(pair)));
+    caller reader = {0};
+    scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, MS);
+    driver_park_root(&d);
+    CHECK_EQUAL(RS_RUN, driver_step(&d));
+    CHECK_EQUAL(RS_SLEEP, rs_next(&d.machine).verdict);
+    rs_wake_up(&d.machine);
+    rs_sleep(&d.machine, RS_NEVER);
+    CHECK_EQUAL(5, write(pair[1], "hello", 5));
+    test_clock_ns += MS;
+    driver_unpark_root(&d);
+    CHECK_EQUAL(RS_RUN, driver_run(&d));
+    CHECK_EQUAL(RS_WAKE_VALUE, reader.wake);
+    CHECK_EQUAL(5, reader.result);
+    close_all(&d, pair, 2);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+static const rs_backend *real_backend;
+static int late_end;
+
+static void poll_and_lose_the_processor(rs_machine *machine) {
+    real_backend->poll(machine);
+    machine->backend = real_backend;
+    CHECK_EQUAL(5, write(late_end, "hello", 5));
+    test_clock_ns += MS;
+}
+
+OVER(what_came_since_the_look_comes_before_a_time_that_is_due, is_prompt) {
+    driver d;
+    int pair[2];
+    char bytes[8];
+    open_on_test_clock(&d, subject);
+    CHECK_EQUAL(0, scene_ask(&d, request_pipe(pair)));
+    late_end = pair[1];
+    real_backend = d.machine.backend;
+    rs_backend slow = *real_backend;
+    slow.poll = poll_and_lose_the_processor;
+    caller reader = {0};
+    scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, MS);
+    driver_park_root(&d);
+    CHECK_EQUAL(RS_RUN, driver_step(&d));
+    d.machine.backend = &slow;
+    CHECK_EQUAL(RS_SLEEP, rs_next(&d.machine).verdict);
+    CHECK(d.machine.backend == real_backend);
+    driver_unpark_root(&d);
+    CHECK_EQUAL(RS_RUN, driver_run(&d));
+    CHECK_EQUAL(RS_WAKE_VALUE, reader.wake);
+    CHECK_EQUAL(5, reader.result);
+    close_all(&d, pair, 2);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     alarm(60);

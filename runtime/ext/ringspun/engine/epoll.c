@@ -235,15 +235,15 @@ static void serve(rs_machine *machine, int fd, uint32_t events) {
     }
 }
 
-static void epoll_poll(rs_machine *machine) {
+static void fetch(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
-    rs_workers_tend(state->workers);
-    if (state->ready == 0) {
-        machine->metrics.system_calls++;
-        int count = epoll_wait(state->epoll, state->events, EVENTS_PER_WAIT, 0);
-        state->ready = count > 0 ? count : 0;
-    }
-    rs_retry_serve(machine, &state->retry, advance);
+    machine->metrics.system_calls++;
+    int count = epoll_wait(state->epoll, state->events, EVENTS_PER_WAIT, 0);
+    state->ready = count > 0 ? count : 0;
+}
+
+static void serve_fetched(rs_machine *machine) {
+    epoll_state *state = machine->backend_state;
     int count = state->ready;
     state->ready = 0;
     for (int i = 0; i < count; i++) {
@@ -252,11 +252,22 @@ static void epoll_poll(rs_machine *machine) {
     }
 }
 
-static bool epoll_glance(rs_machine *machine) {
+static void epoll_poll(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
-    machine->metrics.system_calls++;
-    int count = epoll_wait(state->epoll, state->events, EVENTS_PER_WAIT, 0);
-    state->ready = count > 0 ? count : 0;
+    rs_workers_tend(state->workers);
+    bool by_wait = state->ready > 0;
+    if (!by_wait) fetch(machine);
+    rs_retry_serve(machine, &state->retry, advance);
+    serve_fetched(machine);
+    if (!by_wait || rs_timers_earliest(&machine->timers) > rs_now(machine)) return;
+    /* That sleep may have ended long ago, and what has come since must not be found after the times that are due by now. */
+    fetch(machine);
+    serve_fetched(machine);
+}
+
+static bool epoll_glance(rs_machine *machine) {
+    fetch(machine);
+    epoll_state *state = machine->backend_state;
     return state->ready > 0;
 }
 

@@ -286,10 +286,7 @@ bool rs_unblock_late(rs_machine *machine, rs_id id, uint64_t ticket) {
     return false;
 }
 
-static void fire_timers(rs_machine *machine) {
-    if (machine->timers.len == 0) return;
-    int64_t now_ns = rs_now(machine);
-    machine->polled_at_ns = now_ns;
+static void fire_timers(rs_machine *machine, int64_t now_ns) {
     rs_timer *timer;
     while ((timer = rs_timers_pop_due(&machine->timers, now_ns))) {
         machine->metrics.timers_fired++;
@@ -360,10 +357,13 @@ static void harvest(rs_machine *machine) {
     take_messages(machine);
     if (machine->dirty) rs_outlets_flush(machine);
     if (RS_UNLIKELY(machine->stray_ops)) rs_end_stray_ops(machine);
+    /* Before the look, so that what comes while a busy computer keeps us from going on is not late for its own deadline. */
+    bool timed = machine->timers.len > 0;
+    if (timed) machine->polled_at_ns = rs_now(machine);
     if (machine->ops.in_flight > 0) machine->backend->poll(machine);
     /* Who put these in may be waiting for an answer to them: nothing else would wake the machine. */
     if (RS_UNLIKELY(machine->dirty != NULL)) rs_outlets_flush(machine);
-    fire_timers(machine);
+    if (timed) fire_timers(machine, machine->polled_at_ns);
 }
 
 static inline bool poll_is_due(rs_machine *machine) {
