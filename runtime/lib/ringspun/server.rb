@@ -211,15 +211,26 @@ module Ringspun
     # @return [Integer] how many were cancelled
     # @since 0.1.0
     def stop(within: 10)
-      @stopping = true
-      @machine.terminate(@strand)
-      end_of(@strand)
-      @listener.close
+      stop_listening
       deadline = within && (now + within)
       @change.wait(timeout: deadline && [deadline - now, 0].max) until @strands.empty?
       0
     rescue TimeoutError
       cancel_all
+    end
+
+    # The first half of {#stop}: those who connect from now on come to others who listen there, if any.
+    #
+    # May switch strands.
+    #
+    # @return [nil]
+    # @api private
+    def stop_listening
+      @stopping = true
+      @machine.terminate(@strand)
+      end_of(@strand)
+      @listener.close
+      nil
     end
 
     # Waits until it has stopped.

@@ -124,6 +124,34 @@ class ClusterCrashTest < ClusterCase
     assert_clean_end(program)
   end
 
+  # However long it takes to end.
+  def test_a_worker_that_is_told_to_end_takes_no_connection_from_the_one_in_its_place
+    path = File.join(Dir.tmpdir, "ringspun-stop-#{Process.pid}")
+    program = start(<<~RUBY)
+      cluster(workers: 1, settle: 1000, backoff: 1000..1000) do |worker|
+        late = Module.new do
+          def stop(**)
+            @machine.sleep(0.01) until File.exist?(#{path.dump})
+            super
+          end
+        end
+        Ringspun::Server.prepend(late)
+        worker.serve { |stream| answer(stream, worker) }
+      end
+    RUBY
+    first, = program.ready
+    program.kill(:TERM, first)
+    second = program.ready(2).last
+    clients = Array.new(20) { connect(program).tap { |client| client.puts("hello") } }
+    assert_equal ["#{second} hello\n"], clients.map(&:gets).uniq
+    clients.each(&:close)
+    File.write(path, "")
+    program.wait_for(/event=gone .*pid=#{first} status=0/)
+    assert_clean_end(program)
+  ensure
+    FileUtils.rm_f(path)
+  end
+
   # Else one that has itself told to end as soon as it begins would be forked without a pause.
   def test_a_worker_that_is_told_to_end_before_it_is_ready_has_failed
     program = start(<<~RUBY)

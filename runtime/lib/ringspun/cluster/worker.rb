@@ -160,21 +160,26 @@ module Ringspun
 
       def attend_to_cluster(services)
         services.spin { drain_when_told(@told) { tell(WorkerProcess::DRAINING) } }
-        services.spin { drain_when_told(@control) }
+        services.spin { drain_when_told(@control) {} }
         return unless @settings.heartbeat
 
         interval = [@settings.heartbeat / 4.0, BEAT_SECONDS].min
         services.spin { @machine.periodically(interval) { tell(WorkerProcess::BEAT) } }
       end
 
+      # When the block is told, nothing connects here any more: it may be that then one is started in this one's place. What has
+      # begun here is said to have ended, although with the last connection all that the program does may be over.
       def drain_when_told(io)
         bytes = @machine.read(io.fileno, +"", 1)
         @settings.log.warn(:orphaned, worker: @index, pid: @pid) if bytes.zero?
-        yield if block_given?
-        return if @stopping
+        return yield if @stopping
 
         @stopping = true
-        drain
+        Ringspun.shield do
+          @servers.each(&:stop_listening)
+          yield
+          drain
+        end
       end
 
       # A parent that is gone hears nothing.
