@@ -40,6 +40,7 @@ class ClusterCrashTest < ClusterCase
     served_by = clients.map { |client| Integer(client.gets[/\A\d+/]) }
     assert_empty served_by & old
     clients.each(&:close)
+    program.wait_for(/event=gone .*status=SIGKILL/, count: 2) # else the end is not clean
     assert_clean_end(program)
   end
 
