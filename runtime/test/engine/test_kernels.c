@@ -386,6 +386,39 @@ OVER(what_came_since_the_sleep_comes_before_a_time_that_is_due, is_prompt) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
+/* More than a kernel tells of in one call. */
+OVER(all_that_came_come_before_a_time_that_is_due, is_prompt) {
+    enum { MANY = 300 };
+    driver d;
+    static int pairs[MANY][2];
+    static char bytes[MANY];
+    static caller readers[MANY];
+    memset(readers, 0, sizeof(readers));
+    open_on_test_clock(&d, subject);
+    for (int i = 0; i < MANY; i++) CHECK_EQUAL(0, scene_ask(&d, request_pipe(pairs[i])));
+    for (int i = 0; i < MANY; i++) {
+        rs_request request = request_read(pairs[i][0], &bytes[i], 1);
+        if (i % 2) {
+            request.address = NULL;
+            readers[i].task.copy_bytes_to = &bytes[i];
+            request.options = RS_REQUEST_ANY_BUFFER;
+        }
+        scene_call(&d, &readers[i], request, 0, SECOND);
+    }
+    driver_park_root(&d);
+    while (d.machine.ops.in_flight < MANY || d.machine.strands.run_len > 0) CHECK_EQUAL(RS_RUN, driver_step(&d));
+    CHECK_EQUAL(RS_SLEEP, rs_next(&d.machine).verdict);
+    for (int i = 0; i < MANY; i++) CHECK_EQUAL(1, write(pairs[i][1], "x", 1));
+    test_clock_ns += SECOND;
+    driver_unpark_root(&d);
+    CHECK_EQUAL(RS_RUN, driver_run(&d));
+    int late = 0;
+    for (int i = 0; i < MANY; i++) late += readers[i].wake != RS_WAKE_VALUE || readers[i].result != 1;
+    CHECK_EQUAL(0, late);
+    for (int i = 0; i < MANY; i++) close_all(&d, pairs[i], 2);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
 static const rs_backend *real_backend;
 static int late_end;
 

@@ -235,11 +235,12 @@ static void serve(rs_machine *machine, int fd, uint32_t events) {
     }
 }
 
-static void fetch(rs_machine *machine) {
+static int fetch(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
     machine->metrics.system_calls++;
     int count = epoll_wait(state->epoll, state->events, EVENTS_PER_WAIT, 0);
     state->ready = count > 0 ? count : 0;
+    return state->ready;
 }
 
 static void serve_fetched(rs_machine *machine) {
@@ -252,23 +253,29 @@ static void serve_fetched(rs_machine *machine) {
     }
 }
 
+/* Times are due: what a sleep has fetched may be old, and one call does not bring everything. Those who take as fast as others
+ * give do not keep us here for ever. */
+static void look_for_rest(rs_machine *machine) {
+    uint32_t looks = machine->ops.in_flight / EVENTS_PER_WAIT + 2;
+    for (bool more = true; more && looks > 0; looks--) {
+        more = fetch(machine) == EVENTS_PER_WAIT;
+        serve_fetched(machine);
+    }
+}
+
 static void epoll_poll(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
     rs_workers_tend(state->workers);
     bool by_wait = state->ready > 0;
     if (!by_wait) fetch(machine);
+    bool more = by_wait || state->ready == EVENTS_PER_WAIT;
     rs_retry_serve(machine, &state->retry, advance);
     serve_fetched(machine);
-    if (!by_wait || rs_timers_earliest(&machine->timers) > rs_now(machine)) return;
-    /* That sleep may have ended long ago, and what has come since must not be found after the times that are due by now. */
-    fetch(machine);
-    serve_fetched(machine);
+    if (RS_UNLIKELY(more) && rs_timers_earliest(&machine->timers) <= machine->polled_at_ns) look_for_rest(machine);
 }
 
 static bool epoll_glance(rs_machine *machine) {
-    fetch(machine);
-    epoll_state *state = machine->backend_state;
-    return state->ready > 0;
+    return fetch(machine) > 0;
 }
 
 static int wait_until(epoll_state *state, int64_t delay_ns) {

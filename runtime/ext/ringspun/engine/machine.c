@@ -354,12 +354,12 @@ static void harvest(rs_machine *machine) {
     machine->attention = false;
     machine->resumes_since_poll = 0;
     machine->metrics.polls++;
+    /* Before any look, so that nothing that came in time is told after its deadline, however long a busy computer keeps us. */
+    bool timed = machine->timers.len > 0;
+    if (timed) machine->polled_at_ns = rs_now(machine);
     take_messages(machine);
     if (machine->dirty) rs_outlets_flush(machine);
     if (RS_UNLIKELY(machine->stray_ops)) rs_end_stray_ops(machine);
-    /* Before the look, so that what comes while a busy computer keeps us from going on is not late for its own deadline. */
-    bool timed = machine->timers.len > 0;
-    if (timed) machine->polled_at_ns = rs_now(machine);
     if (machine->ops.in_flight > 0) machine->backend->poll(machine);
     /* Who put these in may be waiting for an answer to them: nothing else would wake the machine. */
     if (RS_UNLIKELY(machine->dirty != NULL)) rs_outlets_flush(machine);

@@ -71,7 +71,7 @@ typedef struct rs_machine {
     rs_wake_kind refusal;
     uint64_t last_ticket;
     uint32_t resumes_since_poll;
-    int64_t polled_at_ns;
+    int64_t polled_at_ns;       /* while it polls: what has come by then shall come before times that are due by then */
     int64_t backend_deadline_ns; /* when the backend itself next has something to do; RS_NEVER */
     uint32_t soon;              /* how often what it waited for came soon of late; see rs_sleep */
     bool attention;             /* poll before the next resume */

@@ -372,13 +372,31 @@ static void tell_stashed(rs_machine *machine) {
     state->stash_len = state->stash_told = 0;
 }
 
+static void look(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    flush(state);
+    stash(state);
+    tell_stashed(machine);
+}
+
+/* Times are due, and the kernel may have more that came before them: it gives a few at a time, and of what was told, some were
+ * asked for anew. Those for whom there is always more do not keep us here for ever. */
+static void look_for_rest(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    uint32_t looks = machine->ops.in_flight / 8 + 8;
+    for (; looks > 0 && rs_timers_earliest(&machine->timers) <= machine->polled_at_ns; looks--) {
+        serve_turns(machine);
+        if (!uring_ring_has_more(&state->ring)) return;
+        look(machine);
+    }
+}
+
 static void uring_poll(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
     rs_workers_tend(state->workers);
     if (RS_UNLIKELY(state->in_line)) serve_line(machine);
-    flush(state);
-    stash(state);
-    tell_stashed(machine);
+    look(machine);
+    look_for_rest(machine);
     if (state->retry.first == 0) machine->backend_deadline_ns = RS_NEVER;
     rs_retry_serve(machine, &state->retry, uring_try_again);
     serve_turns(machine);

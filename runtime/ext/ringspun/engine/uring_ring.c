@@ -224,6 +224,11 @@ int uring_ring_flush(uring_ring *ring) {
     return what ? enter(ring, submit, 0, what, NULL, 0) : 0;
 }
 
+bool uring_ring_has_more(const uring_ring *ring) {
+    if (uring_ring_pending(ring) > 0 || uring_ring_has_completions(ring)) return true;
+    return sq_flags(ring) & (URING_SQ_CQ_OVERFLOW | URING_SQ_TASKRUN);
+}
+
 /* It takes them within a microsecond if it has a processor. */
 #define YIELDS_PER_ENTER 64
 

@@ -79,7 +79,10 @@ static inline bool uring_ring_take(uring_ring *ring, uring_cqe *cqe) {
 /* Shows what is pending and harvests, without sleeping. 0 or -errno: -EBUSY and -EAGAIN pass. */
 int uring_ring_flush(uring_ring *ring);
 
-/* The same, and the kernel has looked at every entry when it returns 0. */
+/* Whether a flush now would bring anything that is known of. */
+bool uring_ring_has_more(const uring_ring *ring);
+
+/* Shows what is pending and harvests, and the kernel has looked at every entry when it returns 0. */
 int uring_ring_hand_over(uring_ring *ring);
 
 /* The same, and sleeps until there is room for an entry. */
