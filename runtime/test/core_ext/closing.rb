@@ -41,6 +41,23 @@ class CoreExtClosingTest < Minitest::Test
     writer.close
   end
 
+  # They wait for a descriptor that stands for all of theirs.
+  def test_who_waits_for_several_gets_an_io_error
+    Ringspun.run do
+      reader, writer = IO.pipe
+      other, full = IO.pipe
+      full.write_nonblock("x" * 65_536)
+      strands = [waiting { IO.select([reader]) }, waiting { IO.select([reader], [full], nil, 60) },
+                 waiting { IO.select(nil, [full]) }]
+      assert_nil reader.close
+      strands.first(2).each { |strand| assert_closed strand.await }
+      assert_equal :parked, strands.last.state
+      assert_nil full.close
+      assert_closed strands.last.await
+      [writer, other].each(&:close)
+    end
+  end
+
   # As `ensure` blocks do.
   def test_who_waited_may_close_as_well
     sockets = Socket.pair(:UNIX, :STREAM)

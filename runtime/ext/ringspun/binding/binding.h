@@ -356,6 +356,7 @@ void rsb_init_api(void);
 /* scheduler_select.c */
 /* That number is about to be closed: who waits for it in an IO.select is told. */
 void rsb_selections_closing(rsb_machine *machine, int fd);
+bool rsb_is_selected(rsb_machine *machine, int fd);
 void rsb_selections_forked(rsb_machine *machine, rsb_strand *survivor);
 
 /* selector.c */

@@ -173,7 +173,10 @@ static bool is_awaited(rsb_machine *machine, VALUE io) {
         if (i > 0 && (ends[i] == io || RTEST(rb_funcall(ends[i], rb_intern("closed?"), 0)))) continue;
         uint32_t fd = (uint32_t)rb_io_descriptor(ends[i]);
         const rs_descriptors *known = &machine->engine.descriptors;
-        if (fd < known->capacity && known->table[fd].first && !known->table[fd].closing) return true;
+        const rs_descriptor *descriptor = fd < known->capacity ? &known->table[fd] : NULL;
+        if (descriptor && descriptor->closing) continue;
+        if (descriptor && (descriptor->first || descriptor->targeted)) return true;
+        if (rsb_is_selected(machine, (int)fd)) return true;
     }
     return false;
 }

@@ -47,6 +47,13 @@ static bool has_descriptor(const selection *s, int fd) {
     return false;
 }
 
+bool rsb_is_selected(rsb_machine *machine, int fd) {
+    for (selection *s = machine->selections; s; s = s->next) {
+        if (!s->closed && has_descriptor(s, fd)) return true;
+    }
+    return false;
+}
+
 void rsb_selections_closing(rsb_machine *machine, int fd) {
     for (selection *s = machine->selections; s; s = s->next) {
         if (s->closed || !has_descriptor(s, fd)) continue;
