@@ -46,6 +46,43 @@ class StockIOTest < Minitest::Test
     end
   end
 
+  # What CRuby writes at once is what the IO has kept and the new piece, and others add to the first while that waits.
+  [3, 5, 111].each do |seed|
+    define_method("test_an_io_with_a_buffer_that_many_strands_write_to_loses_nothing_#{seed}") do
+      random = Random.new(seed)
+      lengths = Array.new(10) { Array.new(200) { random.rand(1..(random.rand < 0.3 ? 12_000 : 200)) } }
+      reader, writer = pipe
+      writer.sync = false
+      got = Hash.new(0)
+      Ringspun.run do
+        reading = Ringspun.spin { reader.each_line { |line| line.each_char { |char| got[char] += 1 } } }
+        strands = lengths.map.with_index { |list, i| Ringspun.spin { write_lines(writer, ("a".ord + i).chr, list) } }
+        strands.each(&:join)
+        writer.close
+        reading.join
+      end
+      assert_equal 2000, got.delete("\n")
+      assert_equal lengths.map(&:sum), got.sort.map(&:last)
+    end
+  end
+
+  def write_lines(io, char, lengths)
+    lengths.each { |length| length.odd? ? io.puts(char * length) : io.write("#{char * length}\n") }
+    io.flush
+  end
+
+  def test_syswrite_waits_although_the_io_has_a_buffer
+    reader, writer = pipe
+    writer.sync = false
+    Ringspun.run do
+      full = writer.write_nonblock("x" * 100_000)
+      writing = parked { writer.syswrite("y") }
+      assert_equal "x" * full, reader.read(full)
+      assert_equal 1, writing.await
+      assert_equal "y", reader.read(1)
+    end
+  end
+
   def test_readpartial_read_nonblock_and_getc
     reader, writer = pipe
     Ringspun.run do

@@ -12,6 +12,8 @@ rsb_machine *rsb_hook_machine(VALUE self);
 
 /* True when the nearest method outside of the running hook, one of those for I/O, and of its overrides is written in C. */
 bool rsb_called_from_c(void);
+/* Whether CRuby had better wait itself before it writes to that IO once more. */
+bool rsb_waits_itself(VALUE io);
 /* True when it was that method of that class that called the running hook, be it through overrides of it that call `super`: the
  * nearest that has this name, or is of this class, is both. */
 bool rsb_called_by(const char *class_path, const char *method);

@@ -63,3 +63,7 @@ bool rsb_called_by(const char *class_path, const char *method) {
     }
     return false;
 }
+
+/* While a hook writes what an IO has kept for itself, others may put more there, and CRuby would take that for written. When it
+ * waits by itself it looks again at what there is. But syswrite does not wait. */
+bool rsb_waits_itself(VALUE io) { return !(rb_io_mode(io) & FMODE_SYNC) && !rsb_called_by("IO", "syswrite"); }

@@ -257,7 +257,7 @@ RSB_APART static void check_after_wait(transfer *t) {
 /* Without a minimum CRuby wants to know that nothing is there, as read_nonblock does, or waits then by io_wait and asks again.
  * Of what is written in C, nothing that a program calls is for not waiting: it waits here, which is half the work. (Of sysread and
  * syswrite CRuby would make an error.) */
-static bool must_wait(void) { return rsb_called_from_c(); }
+static bool must_wait(const transfer *t) { return rsb_called_from_c() && !(t->request.kind == RS_OP_WRITE && rsb_waits_itself(t->io)); }
 
 /* From the buffer in which the op has its bytes. */
 static void take_arrival(const rs_op *op, void *argument) {
@@ -302,7 +302,7 @@ static int64_t try_once(transfer *t, bool *may_wait) {
     rs_descriptor *descriptor = rs_descriptor_get(&t->machine->engine.descriptors, t->request.fd);
     *may_wait = waits_for_itself(t);
     /* Who does not wait wants to know, and not a guess. */
-    if (descriptor->drained && !*may_wait && !(*may_wait = must_wait())) descriptor->drained = false;
+    if (descriptor->drained && !*may_wait && !(*may_wait = must_wait(t))) descriptor->drained = false;
     return rs_try(&t->machine->engine, &t->request);
 }
 
@@ -320,7 +320,7 @@ RSB_APART static int64_t step(transfer *t) {
         result = try_once(t, &may_wait);
         if (result != -EAGAIN) return result;
     }
-    t->waits = may_wait || must_wait();
+    t->waits = may_wait || must_wait(t);
     return result;
 }
 
