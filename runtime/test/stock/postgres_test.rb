@@ -148,7 +148,7 @@ class StockPostgresTest < Minitest::Test
     Ringspun.run do
       connected do |holder|
         holder.exec("SELECT pg_advisory_lock(3)")
-        waiting = machine.spin do
+        waiting = parked do
           connected do |other|
             error = error_of { Timeout.timeout(0.2) { other.exec("SELECT pg_advisory_lock(3)") } }
             other.cancel
@@ -156,7 +156,7 @@ class StockPostgresTest < Minitest::Test
             [error.class, other.exec("SELECT 'usable'").getvalue(0, 0)]
           end
         end
-        until_waiting(holder, 1)
+        holder.exec("SELECT 1") while waiting.alive?
         assert_equal [Timeout::Error, "usable"], waiting.await
       end
     end
@@ -166,13 +166,13 @@ class StockPostgresTest < Minitest::Test
     Ringspun.run do
       connected do |holder|
         holder.exec("SELECT pg_advisory_lock(4)")
-        waiting = machine.spin do
+        waiting = parked do
           connected do |other|
             other.exec("SET lock_timeout = '100ms'")
             error_of { other.exec("SELECT pg_advisory_lock(4)") }
           end
         end
-        until_waiting(holder, 1)
+        holder.exec("SELECT 1") while waiting.alive?
         assert_kind_of PG::LockNotAvailable, waiting.await
       end
     end

@@ -79,10 +79,10 @@ class StockRedisTest < Minitest::Test
   def test_a_read_timeout
     Ringspun.run do
       connected do |client|
-        waiting = machine.spin do
+        waiting = parked do
           connected(read_timeout: 0.2, reconnect_attempts: 0) { |other| error_of { other.call("BLPOP", "nothing", 0) } }
         end
-        until_blocked(client, 1)
+        client.call("PING") while waiting.alive?
         assert_kind_of RedisClient::ReadTimeoutError, waiting.await
       end
     end
