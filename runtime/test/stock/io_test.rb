@@ -163,20 +163,6 @@ class StockIOTest < Minitest::Test
     end
   end
 
-  # It is copied by a thread that is not ours.
-  def test_a_tempfile_of_megabytes_holds_up_nobody
-    bytes = Random.new(3).bytes(3_000_000)
-    Ringspun.run do
-      Tempfile.create(binmode: true) do |file|
-        writing = parked { file.write(bytes) }
-        assert_equal bytes.bytesize, writing.await
-        file.rewind
-        reading = parked { file.read }
-        assert_same_bytes bytes, reading.await
-      end
-    end
-  end
-
   def test_a_tempfile_read_by_others_while_it_grows
     Ringspun.run do
       reader, writer = pipe
