@@ -12,10 +12,11 @@ Gem::Specification.new do |spec|
   spec.license = "MIT"
   spec.required_ruby_version = ">= 3.3"
 
+  spec.add_dependency "logger", "~> 1.6" # the log; from Ruby 4.0 on a gem like any other
   spec.add_dependency "redis-client", "~> 0.26" # speaks to Redis: TLS, Sentinel, Unix sockets, the protocol
   spec.add_dependency "ringspun", Ringspun::VERSION # strands, and the scheduler that makes redis-client wait in them
 
-  spec.files = Dir.chdir(__dir__) { Dir["{exe,lib,sig}/**/*"].select { |path| File.file?(path) }.sort }
+  spec.files = Dir.chdir(__dir__) { Dir["{LICENSE,README.md}", "{exe,lib,sig}/**/*"].select { |path| File.file?(path) }.sort }
   spec.bindir = "exe"
   spec.executables = ["ringspun-jobs"]
   spec.require_paths = ["lib"]

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require "support/servers"
 require_relative "support/proxy"
 
 # The whole way of a job into Redis, by each strategy, from strands and from threads.

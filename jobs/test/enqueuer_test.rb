@@ -254,6 +254,50 @@ class EnqueuerTest < Minitest::Test
     assert_equal "a", turns.lend(0.01, &:itself)
   end
 
+  # Which is no exception.
+  def test_whose_thread_is_killed_gives_its_connection_back
+    %i[single named_pool pool].each do |strategy|
+      @storage = HeldStorage.new
+      @enqueuer = Jobs::Enqueuer.new(@storage, strategy: strategy, pool_size: 1)
+      holder, (waiting, late) = behind_another("b", "c")
+      waiting.kill.join
+      @storage.answer
+      holder.join
+      calls(2)
+      late.kill.join
+      @storage.open
+      assert_equal ["d", [%w[first], %w[c], %w[d]]], [push("d"), @storage.calls], strategy
+      @enqueuer.close
+    end
+  end
+
+  # Kills the thread at the nth line that it comes to; true if there was one.
+  def lend_and_be_killed_at(number, turns)
+    killer = Thread::Queue.new
+    thread = Thread.new do
+      trace = TracePoint.new(:line) do |line|
+        next unless line.path.end_with?("enqueuer/pools.rb") && (number -= 1).zero?
+
+        victim = Thread.current
+        Thread.new { killer << victim.kill }
+        Thread.pass while killer.empty? # which is no wait
+      end
+      trace.enable(target_thread: Thread.current) { turns.lend(10) { Thread.pass } }
+    end
+    thread.join
+    !killer.empty?
+  end
+
+  def test_whose_thread_is_killed_anywhere_gives_back_what_it_has
+    turns = Jobs::Enqueuer.const_get(:Turns).new(["a"])
+    number = 1
+    while lend_and_be_killed_at(number, turns)
+      assert_equal "a", turns.lend(0.01, &:itself), "killed at line #{number}"
+      number += 1
+    end
+    assert_operator number, :>, 10
+  end
+
   def test_pool_waits_so_long_and_no_longer
     enqueuer(strategy: :pool, pool_size: 1, pool_timeout: 0.01)
     Ringspun.run do

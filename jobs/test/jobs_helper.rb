@@ -2,7 +2,6 @@
 
 # Every test of the jobs starts from here, with what stands around each of the runtime's: nothing is left over, nothing hangs.
 require_relative "../../runtime/test/test_helper"
-require_relative "../../runtime/test/support/servers"
 require_relative "../../runtime/test/support/strands"
 
 require "ringspun/jobs"

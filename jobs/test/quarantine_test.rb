@@ -1,20 +1,47 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require "etc"
+require "fileutils"
 require "tempfile"
+require "tmpdir"
 
 class QuarantineTest < Minitest::Test
   include Strands
 
   Quarantine = Ringspun::Jobs::Quarantine
-  Fetched = Ringspun::Jobs::Storage::Fetched
-  JOB = { "jid" => "b4a5", "class" => "MailJob", "queue" => "default", "args" => [1] }.freeze
+
+  # What stands for a job.
+  Member = Struct.new(:name, :asked) do
+    def ask(why) = self.asked = why
+  end
+
+  # How one job has ended that had a child of its own.
+  Result = Struct.new(:ending, :ended, :value) do
+    def died? = !ended
+    def fate = ending.fate
+    def told = ending.told
+  end
 
   # What a parent holds of its children.
-  def teardown = assert_empty(Ringspun::Jobs.const_get(:Child).leashes)
+  def teardown = assert_empty(Ringspun::Jobs.const_get(:Child).lifelines)
 
   def run_alone(quarantine = Quarantine.new(grace: 5), &block)
-    Ringspun.run { quarantine.run(Fetched.new("default", "{}"), JOB, &block) }
+    result = Result.new(nil, false)
+    group = quarantine.group([Member.new("a")], title: "MailJob b4a5", &block)
+    result.ending = Ringspun.run { group.run { |_, value| result.ended, result.value = true, value } }
+    result
+  end
+
+  def group_of_one(quarantine, &) = quarantine.group([Member.new("a")], &).run { |member, _| member }
+
+  # Runs some in one child, and answers what they came to and how that has ended.
+  def run_group(*names, quarantine: Quarantine.new, &block)
+    ended = {}
+    ending = Ringspun.run do
+      quarantine.group(names.map { |name| Member.new(name) }, &block).run { |member, value| ended[member.name] = value }
+    end
+    [ended, ending]
   end
 
   # A pipe to see what a child does.
@@ -28,9 +55,10 @@ class QuarantineTest < Minitest::Test
   # --- what it answers ---
 
   def test_the_value_of_the_block
-    result = run_alone { |fetched, job| [fetched.entry, job["jid"], Process.pid] }
+    result = run_alone { |member| [member.name, File.read("/proc/self/cmdline"), Process.pid] }
     refute_predicate result, :died?
-    assert_equal ["{}", "b4a5"], result.value.first(2)
+    assert_equal "a", result.value.first
+    assert_match(/ringspun-jobs quarantine MailJob b4a5/, result.value[1])
     refute_equal Process.pid, result.value.last
     assert_equal "exit 0", result.fate
   end
@@ -66,7 +94,7 @@ class QuarantineTest < Minitest::Test
       strands = Array.new(3) { |i| machine.spin { machine.sleep(0.001) && i } }
       [machine.equal?(parents), machine.await(*strands), Thread.current.equal?(Thread.main), Thread.list.size]
     end
-    assert_equal [false, [0, 1, 2], true, 2], result.value
+    assert_equal [false, [0, 1, 2], true, 2], result.value # one thread more holds the lifeline
   end
 
   def test_the_strands_of_the_parent_go_on
@@ -74,10 +102,12 @@ class QuarantineTest < Minitest::Test
       gate = Ringspun::Queue.new
       other = machine.spin { gate.pop }
       quarantine = Quarantine.new
-      runs = Array.new(2) { |i| machine.spin { quarantine.run(Fetched.new("default", "{}"), JOB) { i } } }
+      values = []
+      runs = Array.new(2) { |i| machine.spin { quarantine.group([Member.new("a")]) { i }.run { |_, value| values << value } } }
       gate.push(:on)
       assert_equal :on, other.await
-      assert_equal([0, 1], machine.await(*runs).map(&:value))
+      machine.await(*runs)
+      assert_equal [0, 1], values.sort
     end
   end
 
@@ -102,6 +132,149 @@ class QuarantineTest < Minitest::Test
     refute_predicate result, :died?
     assert_equal [RuntimeError, "OfTheChild: no"], [result.value.class, result.value.message]
     assert_match(/quarantine_test/, result.value.backtrace.first)
+  end
+
+  # --- several in one ---
+
+  def test_several_share_a_child
+    ended, ending = run_group(*"a".."e") { |member| [member.name, Process.pid] }
+    assert_equal [*"a".."e"].to_h { |name| [name, name] }, ended.transform_values(&:first)
+    assert_equal [1, "exit 0", false], [ended.values.map(&:last).uniq.size, ending.fate, ending.broken_up]
+  end
+
+  # The child dies when its parent has heard of the first.
+  def test_what_has_ended_before_the_child_dies_is_told
+    told do |reader, writer|
+      ended = {}
+      group = Quarantine.new.group(%w[a b c].map { |name| Member.new(name) }) do |member|
+        next 1 if member.name == "a"
+
+        reader.getc if member.name == "b"
+        Process.kill(:KILL, Process.pid) if member.name == "b"
+        sleep
+      end
+      ending = Ringspun.run { group.run { |member, value| writer.syswrite("x") && ended[member.name] = value } }
+      assert_equal [{ "a" => 1 }, "SIGKILL", true], [ended, ending.fate, ending.died?]
+    end
+  end
+
+  def test_one_that_holds_the_thread_is_named_and_the_child_ends
+    ended, ending = run_group("a", "b", "c") do |member|
+      machine.sleep(0.01)
+      nil while member.name == "b"
+      machine.sleep(0.01)
+      sleep if member.name == "c"
+      1
+    end
+    assert_equal [true, "b", false], [ending.broken_up, ending.held.name, ending.died?]
+    refute_includes ended, "b"
+  end
+
+  # Nothing of Ruby's gets a turn in that process, so only its silence tells of it.
+  def test_one_that_holds_the_lock_of_ruby
+    _, ending = run_group("a", "b", "c") do |member|
+      Process.kill(:STOP, Process.pid) if member.name == "b"
+      sleep
+    end
+    assert_equal [true, "b", "SIGKILL"], [ending.broken_up, ending.held.name, ending.fate]
+  end
+
+  # It holds up nobody.
+  def test_the_last_one_may_hold_the_thread
+    told do |reader, writer|
+      waits = 2 # times what is allowed beside others
+      ended, ending = run_group("a", "b") do |member|
+        next 1 if member.name == "a"
+
+        writer.syswrite("held")
+        began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) - began < waits
+        2
+      end
+      assert_equal [{ "a" => 1, "b" => 2 }, "exit 0", "held"], [ended, ending.fate, reader.read_nonblock(10)]
+    end
+  end
+
+  def test_one_of_several_is_cancelled
+    members = %w[a b c].map { |name| Member.new(name) }
+    told do |reader, writer|
+      group = Quarantine.new.group(members) do |member|
+        writer.syswrite("begun\n")
+        machine.sleep if member.name != "a"
+        1
+      rescue Ringspun::Cancelled
+        raise unless member.name == "b"
+
+        member.asked # it ends although it is cancelled
+      end
+      ended = {}
+      Ringspun.run do |machine|
+        run = machine.spin { group.run { |member, value| ended[member.name] = value } }
+        3.times { reader.gets }
+        group.cancel(members[1], :return)
+        group.cancel(members[2], :cancel)
+        run.join
+      end
+      assert_equal({ "a" => 1, "b" => :return, "c" => nil }, ended)
+    end
+  end
+
+  def test_one_that_does_not_end_when_it_is_cancelled
+    told do |reader, writer|
+      group = Quarantine.new.group([Member.new("a"), Member.new("b")]) do
+        writer.syswrite("begun\n")
+        Ringspun.shield { machine.sleep }
+      end
+      ending = nil
+      Ringspun.run do |machine|
+        run = machine.spin { ending = group.run {} }
+        2.times { reader.gets }
+        group.break_up
+        run.join
+      end
+      assert_equal [true, "SIGKILL", false], [ending.broken_up, ending.fate, ending.died?]
+    end
+  end
+
+  # --- how many ---
+
+  # With files of the kernel's as the test has them. A child costs 100 KB, and there is one.
+  def places(available, **files)
+    pages = 100 * 1024 / Etc.sysconf(Etc::SC_PAGESIZE)
+    files = { "proc/self/statm": "999 #{pages} 1", "proc/meminfo": "MemFree: 1 kB\nMemAvailable:  #{available} kB\n", **files }
+    Dir.mktmpdir do |folder|
+      files.each do |path, text|
+        path = File.join(folder, path.name)
+        FileUtils.mkdir_p(File.dirname(path))
+        File.write(path, text)
+      end
+      Quarantine.const_get(:Capacity).new(1, folder:).places(1)
+    end
+  end
+
+  def most = 8 * Etc.nprocessors
+
+  # With a place for one, a job that never ends would hold the last.
+  def test_how_many_children_memory_and_cores_bear
+    assert_equal [most, 2, 6], [places(1_000_000), places(10), places(1000)]
+    assert_equal most, Quarantine.const_get(:Capacity).new(1, folder: "/nowhere").places(1)
+    assert_equal [2, 1], Quarantine.const_get(:Capacity).new(1000).then { |shared| [shared.places(0), shared.cores] }
+  end
+
+  def test_how_many_children_a_container_bears
+    limited = { "memory.max" => "1024000\n", "memory.current" => "512000\n", "memory.stat" => "anon 1\ninactive_file 102400\n" }
+    free = { "memory.max" => "max\n", "memory.current" => "5\n", "memory.stat" => "inactive_file 1\n" }
+    assert_equal [4, most], [places_in_groups("0::/", "" => limited), places_in_groups("0::/", "" => free)]
+    service = { "" => free, "/system.slice" => limited, "/system.slice/jobs.service" => free }
+    assert_equal 4, places_in_groups("0::/system.slice/jobs.service", **service)
+    first = { "memory.limit_in_bytes" => "1024000\n", "memory.usage_in_bytes" => "512000\n",
+              "memory.stat" => "total_inactive_file 102400\n" }
+    assert_equal 4, places_in_groups("5:cpu:/x\n4:memory:/jobs\n0::/", "/memory/jobs" => first)
+  end
+
+  def places_in_groups(path, **groups)
+    files = groups.flat_map { |folder, texts| texts.map { |name, text| [:"sys/fs/cgroup#{folder}/#{name}", text] } }
+    places(1_000_000, "proc/self/cgroup": "#{path}\n", **files.to_h)
   end
 
   # --- how it dies ---
@@ -140,8 +313,9 @@ class QuarantineTest < Minitest::Test
       $stdout.sync = true
       at_exit { puts "at_exit #{Process.pid == PARENT}" }
       PARENT = Process.pid
-      result = Ringspun.run { Ringspun::Jobs::Quarantine.new.run(nil, {}) { at_exit { puts "never" }; 5 } }
-      puts result.value
+      Ringspun.run do
+        Ringspun::Jobs::Quarantine.new.group([1]) { at_exit { puts "never" }; 5 }.run { |_, value| puts value }
+      end
     RUBY
     lib = File.expand_path("../lib", __dir__)
     answer = ruby_child(program, env: { "RUBYOPT" => "-I#{lib}" })
@@ -167,7 +341,7 @@ class QuarantineTest < Minitest::Test
     told do |reader, writer|
       Ringspun.run do |machine|
         strand = machine.spin do
-          Quarantine.new.run(nil, JOB) do
+          group_of_one(Quarantine.new) do
             writer.syswrite("begun\n")
             machine_of_child.sleep
           ensure
@@ -189,7 +363,7 @@ class QuarantineTest < Minitest::Test
     told do |reader, writer|
       Ringspun.run do |machine|
         strand = machine.spin do
-          Quarantine.new(grace: 0.01).run(nil, JOB) do
+          group_of_one(Quarantine.new(grace: 0.01)) do
             trap("TERM") {}
             writer.syswrite("#{Process.pid}\n")
             loop { sleep }
@@ -216,7 +390,7 @@ class QuarantineTest < Minitest::Test
     told do |reader, writer|
       parent = fork do
         Ringspun.run do
-          Quarantine.new.run(nil, JOB) do
+          group_of_one(Quarantine.new) do
             trap("TERM") {}
             writer.syswrite("#{Process.pid}\n")
             nil while true # nothing of Ruby's could interrupt that
@@ -249,7 +423,7 @@ class QuarantineTest < Minitest::Test
   def test_what_the_child_logs_is_in_the_same_log
     lines = logged do |log, quarantine|
       log.event(:info, "before")
-      quarantine.run(nil, JOB) { log.event(:info, "alone") }
+      group_of_one(quarantine) { log.event(:info, "alone") }
       log.event(:info, "after")
     end
     assert_equal %w[after alone before], lines.map { |line| line[/\w+\z/] }.sort

@@ -4,6 +4,7 @@ require "jobs_helper"
 require "redis-client"
 require "support/aof_redis"
 require "support/proxy"
+require "support/servers"
 
 # That what breaks things in the tests does break them, and nothing else.
 class SupportTest < Minitest::Test

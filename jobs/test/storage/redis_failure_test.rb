@@ -35,6 +35,23 @@ class RedisFailureTest < RedisCase
     assert_equal [nil, [JOB]], [far.push([push_of]), queued]
   end
 
+  def refused(**options)
+    assert_raises(Jobs::AccessError) { open_storage({ path: redis_path, **options }).push([push_of]) }.message
+  end
+
+  def test_who_may_not_come_in
+    assert_match(/does not let this program in: WRONGPASS .*; look at its user, password and ACL/,
+                 refused(username: "nobody", password: "x"))
+    call("ACL", "SETUSER", "narrow", "on", ">secret", "~*", "+@connection", "-hello", "-auth", "-select")
+    assert_match(/NOPERM/, refused(username: "narrow", password: "secret", db: 1))
+    call("CONFIG", "SET", "requirepass", "secret")
+    assert_match(/NOAUTH/, refused)
+    assert_empty queued
+  ensure
+    call("CONFIG", "SET", "requirepass", "")
+    call("ACL", "DELUSER", "narrow")
+  end
+
   def test_without_a_server
     nowhere = open_storage({ path: "#{redis_path}.none" })
     assert_raises(Jobs::UnavailableError) { nowhere.push([push_of]) }
@@ -58,7 +75,8 @@ class RedisFailureTest < RedisCase
     storage.fetch(NODE, ["other"], 1)
     storage.due(0) # the server has that script, so that it is not only the lack of it that is answered
     verbs = {
-      extend: [[[NODE], 60], [true]], due: [[10], [0, nil]], in_flight: [[NODE], [Storage::Fetched.new("other", JOB)]],
+      extend: [[[NODE], 60], [true]], due: [[10], [0, nil, []]], risks: [[], []],
+      in_flight: [[NODE], [Storage::Fetched.new("other", JOB)]],
       announce: [[NODE, { "pid" => 1 }, []], nil], pause: [["x"], nil], paused: [[], ["x"]], resume: [["x"], nil],
       list: [["default", 0, 9], 1], scan: [[:dead, 0, 9], []], trim_dead: [[5, 5], nil], lock: [["t", "a", 60], nil],
       retract: [[NODE], nil], nodes: [[], []]
@@ -92,8 +110,9 @@ class RedisFailureTest < RedisCase
     failure = Storage::Failure.new("default", JOB, "a", :retry, JOB, 5)
     storage.ack("other", [ack]) # see above
     verbs = { fetch: [NODE, ["default"], 1], wait: [NODE, "default", 0.01], ack: [NODE, [ack]], fail: [NODE, [failure]],
-              signal: [NODE, "TERM"], signals: [NODE], counters: [], begin_alone: [NODE, fetched], remove: ["default", [JOB]],
-              retry_now: [:dead, [JOB]], recover: [5], unlock: %w[t a] }
+              signal: [NODE, "TERM"], signals: [NODE], counters: [], remove: ["default", [JOB]],
+              begin_quarantined: [NODE, [Storage::Begun.new(fetched, 1)]], retry_now: [:dead, [JOB]], recover: [5],
+              unlock: %w[t a] }
     verbs.each do |verb, arguments|
       reach(waits: verb == :wait)
       assert_raises(Unknown, verb.name) { far.public_send(verb, *arguments) }
@@ -206,8 +225,10 @@ class RedisFailureTest < RedisCase
     call("SET", "queue:bad", "no list")
     bad = JOB.sub("default", "bad")
     storage.push([push_of(bad, at: 1), push_of(at: 2)])
-    assert_equal [1, nil], storage.due(10)
-    assert_equal [[bad], 1], [storage.scan(:dead, 0, 9).map(&:first), queued.size]
+    dead = storage.due(10).last.map(&:first)
+    assert_equal [dead, 1], [storage.scan(:dead, 0, 9).map(&:first), queued.size]
+    assert_equal ["bad", "what has the name of its queue is no queue"],
+                 JSON.parse(dead.first).values_at("queue", "error_message")
   end
 
   def full
@@ -230,7 +251,7 @@ class RedisFailureTest < RedisCase
       fetched = [*storage.fetch(NODE, ["default"], 2), storage.wait(NODE, "default", 1)]
       assert_equal 3, fetched.compact.size
       assert_nil storage.wait(NODE, "empty", 0.01)
-      assert_equal 1, storage.begin_alone(NODE, fetched[0])
+      assert_equal [1], storage.begin_quarantined(NODE, [Storage::Begun.new(fetched[0], 1)]).map(&:tries)
       storage.ack(NODE, [Storage::Ack.new("default", fetched[0].entry, "a0")])
       storage.fail(NODE, [Storage::Failure.new("default", fetched[1].entry, "a1", :retry, JOB, 5)])
       call("DEL", "ringspun:alive:#{NODE}")
@@ -311,6 +332,17 @@ class RedisFailureTest < RedisCase
     assert_raises(Unknown) { far.push([push_of], connection: connection) }
     assert_nil far.push([push_of], connection: connection)
     assert_equal 2, count
+  end
+
+  # Its answer comes when nobody waits for it any more, and is not the next caller's.
+  def test_whose_thread_is_killed_leaves_its_answer_to_nobody
+    connection = opened(storage.connect)
+    connection.call("CLIENT", "SETNAME", "waiter")
+    thread = Thread.new { connection.exchange([["BLPOP", "gate", 0]], blocking: 0) }
+    Thread.pass until call("CLIENT", "LIST")[/ name=waiter .* cmd=blpop /]
+    thread.kill.join
+    call("RPUSH", "gate", "late")
+    assert_equal "mine", connection.call("ECHO", "mine")
   end
 
   def test_entries_that_are_no_text

@@ -56,7 +56,7 @@ class RedisOptionsTest < RedisCase
     reaches({ path: redis_path, username: "alice", password: "secret" })
     wrong = open_storage({ path: redis_path, username: "alice", password: "guess" })
     error = assert_raises(Jobs::UnavailableError) { wrong.push([push_of]) }
-    assert_match(/nothing was sent: WRONGPASS/, error.message)
+    assert_match(/does not let this program in: WRONGPASS/, error.message)
     refute_match(/guess/, error.message)
   end
 

@@ -127,6 +127,11 @@ class RedisWireTest < RedisCase
     storage.signal(NODE, "TERM")
     assert_includes 1..60, call("TTL", "#{NODE}-signals")
     assert_equal %w[TSTP TERM], storage.signals(NODE)
+    call("LPUSH", ":#{NODE}-signals", "TSTP") # as Exq does without a namespace
+    assert_equal [%w[TSTP], []], Array.new(2) { storage.signals(NODE) }
+    call("LPUSH", ":#{NODE}-signals", "TSTP")
+    storage.leave(NODE)
+    assert_equal 0, call("EXISTS", ":#{NODE}-signals")
   end
 
   def test_what_others_have_in_processes_is_no_matter
@@ -145,13 +150,42 @@ class RedisWireTest < RedisCase
     assert_includes 1..60, call("TTL", "ringspun:pushed:a")
   end
 
+  # As Exq names them: its host, and a queue.
+  def test_what_a_dead_node_of_exqs_has_left
+    %w[a b].each { |jid| call("LPUSH", "queue:backup::host::x::y", JOB.sub('"a"', %("#{jid}"))) }
+    call("LPUSH", "queue:backup::alive::default", JOB)
+    call("HSET", ":alive", "beat", "1") # without a namespace
+    call("LPUSH", "queue:x::y", JOB.sub('"a"', '"c"'))
+    push
+    fetch
+    assert_equal [[], []], [storage.recover_exq(10, silent: 60), storage.recover_exq(0, silent: 0)]
+    assert_equal [%w[b a], []], [jids_of(storage.recover_exq(10, silent: 0)), storage.recover_exq(10, silent: 0)]
+    assert_equal %w[a b c], storage.list("x::y", 0, 9).map { |entry| JSON.parse(entry)["jid"] }
+    assert_equal [1, 1, 0], [call("LLEN", "queue:backup::alive::default"), storage.in_flight(NODE).size,
+                             call("EXISTS", "ringspun:silent:host")]
+    call("DEL", ":alive")
+    assert_equal %w[a], jids_of(storage.recover_exq(1, silent: 0))
+  end
+
+  def jids_of(recovered) = recovered.map { |one| JSON.parse(one.entry)["jid"] }
+
+  def test_a_server_that_deletes_what_it_has_no_memory_for
+    call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    assert_match(/maxmemory-policy is allkeys-lru; set it to noeviction/, storage.risks.first)
+    call("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    assert_empty storage.risks
+  ensure
+    call("CONFIG", "SET", "maxmemory-policy", "noeviction")
+  end
+
   def test_no_key_of_a_dead_node_is_left_behind
     storage.extend(%w[quarantine], 60)
     push
     fetch
     storage.recover(10)
     entry = storage.fetch("quarantine", [Storage::QUARANTINE], 10).first
-    assert_equal [["a", "1"], 1], [call("HGETALL", "ringspun:recovered").first, storage.begin_alone("quarantine", entry)]
+    assert_equal [1], storage.begin_quarantined("quarantine", [Storage::Begun.new(entry, 1)], isolated: true).map(&:isolated)
+    assert_equal [["a", "1"], 1], [call("HGETALL", "ringspun:recovered").first, call("HLEN", "ringspun:alone")]
     storage.ack("quarantine", [done(entry)])
     storage.recover(10, forget: 0)
     storage.leave("quarantine")
@@ -240,6 +274,15 @@ class RedisWireTest < RedisCase
     prepend.call(Process.singleton_class, :clock_gettime, ->(clock, *) { clock == Process::CLOCK_REALTIME ? 3600 : 0 })
   end
 
+  # Lua reads such a number, and cannot write it.
+  def test_a_number_beyond_all_keeps_nobody_waiting
+    entries = ['{"class":1e999,"args":[],"jid":"a"}', '{"class":"A","args":[],"jid":7,"error_class":"B","x":-1e999}']
+    entries.each { |entry| push(entry, at: 1) }
+    push(JOB, at: 2)
+    moved, = storage.due(10)
+    assert_equal [1, 2], [moved, call("ZCARD", "dead")]
+  end
+
   def test_times_are_the_servers
     storage # of the parent's server
     status = in_child do
@@ -251,7 +294,7 @@ class RedisWireTest < RedisCase
       assert_in_delta 1000, left, 30
       storage.extend([NODE], 60)
       assert_empty storage.recover(10)
-      dead_at = call("ZSCORE", "dead", "{}")
+      dead_at = call("ZRANGE", "dead", 0, 0, "WITHSCORES").last.last
       assert_in_delta call("TIME").first.to_i, dead_at, 30
       assert_in_delta call("TIME").first.to_i, storage.time, 30
       storage.announce(NODE, {}, [])

@@ -3,6 +3,7 @@
 require "fileutils"
 require "socket"
 require "tmpdir"
+require_relative "../../../runtime/test/support/servers"
 
 # A Redis that keeps each write on disk before it answers, and so may be killed at any moment and started again with all that it
 # has acknowledged. It ends with this process, however that ends.

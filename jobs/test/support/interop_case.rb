@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require "support/servers"
 require "support/sidekiq"
 
 # Sidekiq and us on one Redis.

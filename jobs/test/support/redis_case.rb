@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../../../runtime/test/support/servers"
 require_relative "proxy"
 
 # A storage on the tests' Redis, which is empty at the start of each, with a look past the storage.

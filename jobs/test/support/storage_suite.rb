@@ -204,7 +204,7 @@ module StorageSuite
 
   def test_due_goes_in_pages
     5.times { |index| push("j#{index}", at: 1000 + index) }
-    assert_equal [[2, 0.0], [2, 0.0], [1, nil]], Array.new(3) { storage.due(2) }
+    assert_equal [[2, 0.0], [2, 0.0], [1, nil]], Array.new(3) { storage.due(2).first(2) }
     assert_equal %w[j0 j1 j2 j3 j4], jids(fetch)
   end
 
@@ -233,10 +233,34 @@ module StorageSuite
              %({"class":1,"args":[],"jid":"a"}), %({"class":"A","jid":"a"}), %({"class":"A","args":[]})]
     storage.push(texts.map { |text| Storage::Push.new(queue: "default", entry: text, at: 1) })
     push("good", at: 2)
-    assert_equal [1, nil], storage.due(100)
-    shown = texts.map { |text| %w([] 5).include?(text) ? %({"args":[#{text}]}) : text }
-    assert_equal shown.sort, storage.scan(:dead, 0, 100).map(&:first).sort
+    moved, seconds, told = storage.due(100)
+    assert_equal [1, nil], [moved, seconds]
+    dead = storage.scan(:dead, 0, 100).map(&:first)
+    assert_equal told.map(&:first).sort, dead.sort
+    assert_equal ["", "nonsense"], dead.grep_v(/{/).sort
+    faults = ["the entry is no JSON object", "the entry is no JSON object", /class is missing|args is missing|jid is missing/,
+              "the entry's class is 1", "the entry's args is missing", "the entry's jid is missing"]
+    faults.zip([%({"args":[[]]}), %({"args":[5]}), *texts.drop(4)]) do |fault, text|
+      entry = dead.find { |one| one.include?("{") && JSON.parse(one).except(*FAULT) == JSON.parse(text) }
+      assert_operator fault, :===, JSON.parse(entry)["error_message"]
+      assert_equal ["Ringspun::Jobs::MalformedEntryError", Float], JSON.parse(entry).values_at(*FAULT.values_at(0, 2))
+                                                                        .then { |name, time| [name, time.class] }
+      assert_includes told, [entry, JSON.parse(entry)["error_message"]]
+    end
     assert_equal %w[good], jids(fetch)
+  end
+
+  FAULT = %w[error_class error_message failed_at].freeze
+
+  # It may say why it has failed before.
+  def test_what_was_wrong_before_is_not_what_is_wrong_now
+    storage.push([Storage::Push.new(queue: "default", at: 1, entry: '{"error_message":"old","class":"A","jid":"a"} ')])
+    storage.due(100)
+    assert_equal "the entry's args is missing", JSON.parse(storage.scan(:dead, 0, 1).first.first)["error_message"]
+  end
+
+  def test_a_storage_that_threatens_nothing
+    assert_empty storage.risks
   end
 
   def test_a_lock_refuses_a_second_job

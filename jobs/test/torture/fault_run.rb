@@ -323,11 +323,21 @@ class FaultRun
 
   def drained? = left.values.sum.zero?
 
-  def left
-    lists = redis.call("KEYS", "queue:*").to_h { |key| [key, redis.call("LLEN", key)] }
-    SETS.each { |set| lists[set] = redis.call("ZCARD", set) }
-    lists
-  end
+  # At one moment: what goes from one to another meanwhile would be in none.
+  LEFT = <<~LUA
+    local sizes = {}
+    for _, key in ipairs(redis.call("KEYS", "queue:*")) do
+      sizes[#sizes + 1] = key
+      sizes[#sizes + 1] = redis.call("LLEN", key)
+    end
+    for _, key in ipairs(ARGV) do
+      sizes[#sizes + 1] = key
+      sizes[#sizes + 1] = redis.call("ZCARD", key)
+    end
+    return sizes
+  LUA
+
+  def left = redis.call("EVAL", LEFT, 0, *SETS).each_slice(2).to_h
 
   def stop_workers
     @workers.each_value do |worker|

@@ -101,6 +101,33 @@ class WorkerOutageTest < Minitest::Test
     assert_kind_of NotImplementedError, error
   end
 
+  def test_what_lasts_is_told_again_each_minute
+    with_worker do
+      yield_slowly { worker.busy.zero? && storage.nodes.any? }
+      storage.refuse(:due, 1_000_000, Jobs::AccessError.new("WRONGPASS"))
+      storage.refuse(:trim_dead, 1_000_000, Refused.new("wrong type"))
+      machine.sleep(185)
+      assert_includes 3..4, told(/the storage is away: WRONGPASS/)
+      assert_includes 1..3, told(/trim_dead fails, and is tried again: wrong type/)
+    end
+  end
+
+  def test_what_the_storage_threatens_jobs_with_is_told_at_the_start
+    @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
+    storage.define_singleton_method(:risks) { ["it forgets"] }
+    with_worker { machine.sleep(1) }
+    assert_equal 1, told(/warn it forgets/)
+  end
+
+  def test_what_is_due_and_no_job_is_told
+    with_worker do
+      storage.push([Storage::Push.new(queue: "default", entry: '{"class":"A","jid":"a"}', at: machine.now + 1)])
+      yield_slowly { storage.stats[:dead] == 1 }
+      assert_equal "the entry's args is missing", JSON.parse(dead.first)["error_message"]
+    end
+    assert_equal 1, told(/error entry=.* no job: the entry's args is missing/)
+  end
+
   def test_a_storage_that_is_not_there_yet
     @storage = Faulty.new(Storage::Memory.new)
     storage.refuse(:extend, 5)
@@ -178,7 +205,7 @@ class WorkerOutageTest < Minitest::Test
     end
   end
 
-  # What is in flight because it runs, is being acknowledged or is being fetched is no stray.
+  # What is in flight because it runs, is being acknowledged or is being fetched is no orphan.
   def test_what_is_known_is_not_run_twice
     on("sleep") { |name, seconds, _| machine.sleep(seconds) and @runs[name] += 1 }
     with_worker(concurrency: 50) do
@@ -197,7 +224,7 @@ class WorkerOutageTest < Minitest::Test
   end
 
   # When the worker looks for the first one, the second is in flight and its answer is still on the way.
-  def test_what_is_on_its_way_is_no_stray
+  def test_what_is_on_its_way_is_no_orphan
     with_worker(queues: %w[default other]) do
       machine.sleep(1)
       storage.lose(:wait) { |_, _, _, fetched| fetched }

@@ -1,39 +1,13 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require_relative "../support/children_told"
 require_relative "../support/worked"
 
 # What was in flight at nodes that died, and how it runs alone.
 class WorkerRecoveryTest < Minitest::Test
   include AnyBackend
   include Worked
-
-  # Makes no processes. `deeds` says how each run ends, in order; and then each ends well.
-  class Runner
-    Result = Ringspun::Jobs::Quarantine::Result
-
-    attr_reader :begun, :most
-
-    def initialize(*deeds)
-      @deeds = deeds
-      @begun = []
-      @now = @most = 0
-    end
-
-    def run(fetched, job)
-      @begun << [fetched.queue, job["jid"]]
-      @most = [@most, @now += 1].max
-      Ringspun::Machine.current.sleep(1)
-      case (deed = @deeds.shift)
-      when Exception then raise deed
-      when :die then Result.new(nil, "SIGKILL", false)
-      when :told then Result.new(nil, "SIGTERM", false, true)
-      else Result.new(Marshal.load(Marshal.dump(yield(fetched, job))), "exit 0", true)
-      end
-    ensure
-      @now -= 1
-    end
-  end
 
   def setup
     super
@@ -49,7 +23,7 @@ class WorkerRecoveryTest < Minitest::Test
   end
 
   def with_runner(*deeds, **settings, &)
-    @runner_of = Runner.new(*deeds)
+    @runner_of = ChildrenTold.new(*deeds)
     with_worker(options: { quarantine: @runner_of }, **settings, &)
   end
 
@@ -57,45 +31,263 @@ class WorkerRecoveryTest < Minitest::Test
 
   def left = storage.stats.values_at(:enqueued, :in_flight, :retries, :dead)
 
-  def test_what_a_dead_process_had_in_flight_runs_alone_within_twenty_seconds
+  def test_what_a_dead_process_had_in_flight_runs_in_a_child_within_twenty_seconds
     with_runner(queues: %w[other]) do
       died(note("a"), note("b"))
       began = machine.now
       yield_slowly { @runs.size == 2 }
       assert_operator machine.now - began, :<, 20
-      assert_equal [[Storage::QUARANTINE, "a"], [Storage::QUARANTINE, "b"]], @runner_of.begun.sort
-      assert_equal 1, @runner_of.most
+      assert_equal [%w[a b]], @runner_of.begun.map(&:sort)
       until_done
       assert_equal [0, 0, 0, 0], left
       assert_equal({ done: 2 }, worker.counts)
     end
-    assert_equal 2, lines.all.grep(/jid=[ab] class=Worked::Told queue=default node=dead:1:aa taken over .*: runs alone next/).size
+    assert_equal 2, lines.all.grep(/jid=[ab] class=Worked::Told queue=default node=dead:1:aa taken over .*: in quarantine/).size
+  end
+
+  # The children that die halve what may have ended them, and nobody else's death is counted.
+  def test_a_poison_job_among_many_is_found_by_halves
+    names = (1..40).map { |number| "innocent #{number}" }
+    with_runner(->(jids) { :die if jids.include?("poison") }, queues: %w[other], concurrency: 100) do
+      died(*(names + ["poison"]).shuffle(random: Random.new(1)).map { |name| note(name) })
+      yield_slowly { storage.stats[:dead] == 1 }
+      until_done
+      assert_equal [names.to_h { |name| [name, 1] }, { done: 40, dead: 1, died: 2 }], [@runs, worker.counts]
+      with_poison = @runner_of.begun.select { |jids| jids.include?("poison") }.map(&:size)
+      assert_equal [[1, 1, 1], true], [with_poison.last(3), with_poison.size <= 10]
+    end
+    assert_match(/warn jobs=41 a child in quarantine has ended \(SIGKILL\): its jobs run anew in halves/, lines.to_s)
+  end
+
+  def test_two_poison_jobs_among_many
+    with_runner(->(jids) { :die if jids.grep(/poison/).any? }, queues: %w[other], concurrency: 100) do
+      died(*(1..20).map { |number| note(number.to_s) }, note("poison 1"), note("poison 2"))
+      yield_slowly { storage.stats[:dead] == 2 }
+      until_done
+      assert_equal({ done: 20, dead: 2, died: 4 }, worker.counts)
+    end
+  end
+
+  def test_a_child_has_as_many_as_a_worker_runs_at_once
+    with_runner(concurrency: 4) do
+      push_entry(*(1..10).map { |number| note(number.to_s) }, queue: Storage::QUARANTINE)
+      until_done
+      assert_equal [[4, 4, 2], 10], [@runner_of.begun.map(&:size), worker.counts[:done]]
+    end
+  end
+
+  # Jobs in children take no places from the others.
+  def test_others_run_beside_as_many_as_there_may_be
+    on("sleep") { machine.sleep(1000) }
+    with_runner(concurrency: 2, timeout: 1) do
+      push_entry(*(1..4).map { |number| entry("sleep", jid: number.to_s) }, queue: Storage::QUARANTINE)
+      yield_slowly { @runner_of.begun.flatten.size == 4 }
+      push_entry(note("a"), note("b"))
+      yield_slowly { @runs.size == 2 }
+    end
+  end
+
+  def test_one_that_never_ends_delays_nobody
+    on("endless") { machine.sleep(100_000) }
+    with_runner(concurrency: 2, timeout: 1) do
+      push_entry(entry("endless", jid: "endless"), *(1..20).map { |number| note(number.to_s) }, queue: Storage::QUARANTINE)
+      began = machine.now
+      yield_slowly { @runs.size == 20 }
+      # Two at a time, a second each in two places, one of them for two seconds the endless one's.
+      assert_operator machine.now - began, :<, 10
+      assert_equal 1, worker.busy
+    end
+    assert_equal [1, 0], storage.stats.values_at(:enqueued, :in_flight)
+  end
+
+  def test_children_that_do_not_end_hold_all_places
+    on("endless") { machine.sleep(100_000) }
+    @runner_of = ChildrenTold.new(places: 3)
+    with_worker(concurrency: 1, timeout: 1, options: { quarantine: @runner_of }) do
+      push_entry(*(1..3).map { |number| entry("endless", jid: number.to_s) }, note("a"), queue: Storage::QUARANTINE)
+      machine.sleep(50)
+      refute_match(/no place left/, lines.to_s)
+      machine.sleep(200)
+      assert_equal [{}, 3, 1], [@runs, worker.busy, list(Storage::QUARANTINE).size]
+      assert_equal 1, lines.all.grep(/error jobs=3 the quarantine has no place left/).size
+      worker.cancel("2")
+      yield_slowly { @runs["a"] == 1 }
+      assert_equal 3, @runner_of.most
+    end
+  end
+
+  # Those whose child was ended for its sake were ended by nobody's fault.
+  def test_one_that_holds_up_its_child_is_isolated
+    deed = ->(jids) { { held: "holder" } if jids.include?("holder") && jids.size > 1 }
+    with_runner(deed, queues: %w[other]) do
+      died(*%w[1 2 holder 3 4].map { |name| note(name) })
+      yield_slowly { @runs.size == 5 }
+      until_done
+      assert_equal [5, %w[1 2], %w[3 4], %w[holder]], [@runner_of.begun.first.size, *@runner_of.begun.drop(1)]
+      assert_equal({ done: 5 }, worker.counts)
+    end
+    assert_match(/warn jobs=4 jid=holder a job holds up the others of its child, which run anew/, lines.to_s)
+  end
+
+  # As when something holds Ruby's lock: nobody knows which.
+  def test_a_child_that_is_held_up_by_nobody_knows_whom
+    deed = ->(jids) { { held: nil } if jids.include?("holder") && jids.size > 1 }
+    with_runner(deed, queues: %w[other]) do
+      died(*%w[1 2 holder 3 4].map { |name| note(name) })
+      until_done
+      yield_slowly { @runs.size == 5 }
+      until_done
+      assert_equal [{ done: 5 }, %w[holder]], [worker.counts, @runner_of.begun.last]
+    end
   end
 
   def test_one_that_ends_its_process_each_time_is_dead
     with_runner(:die, :die, :die, queues: %w[other]) do
-      died(note("pill", x: 7))
+      died(note("poison", x: 7))
       died(note("innocent"), node: "dead:2:bb", lease: 60)
       yield_slowly { storage.stats[:dead] == 1 }
       until_done
       job = JSON.parse(dead.first)
-      assert_equal ["pill", 7, "Ringspun::Jobs::Worker::Alone::DiedError"], job.values_at("jid", "x", "error_class")
-      assert_match(/the process in which it ran alone has ended \(SIGKILL\), 3 times/, job["error_message"])
+      assert_equal ["poison", 7, "Ringspun::Jobs::Worker::Alone::DiedError"], job.values_at("jid", "x", "error_class")
+      assert_match(/the process in which it ran isolated has ended \(SIGKILL\), 3 times/, job["error_message"])
       assert_equal [{ "innocent" => 1 }, { died: 2, dead: 1, done: 1 }], [@runs, worker.counts]
     end
-    assert_equal 2, lines.all.grep(/jid=pill .*died \(SIGKILL\); it runs alone again/).size
+    assert_equal 2, lines.all.grep(/jid=poison .*died \(SIGKILL\); it runs isolated again/).size
   end
 
-  # The last of its processes has ended together with the worker, so nobody there could say so.
-  def test_one_that_has_ended_its_process_often_enough_is_dead_and_does_not_run
-    with_runner(queues: %w[other]) do
-      died(note("pill"), queue: Storage::QUARANTINE)
-      3.times { |run| storage.begin_alone("dead:1:aa", storage.in_flight("dead:1:aa").first, run: run) }
+  # Takes it so often from the quarantine and dies.
+  def lose_workers(times, isolated: false)
+    times.times do |number|
+      node = "dead:#{number}:aa"
+      storage.extend([node], 0.5)
+      fetched = storage.fetch(node, [Storage::QUARANTINE], 100)
+      runs = fetched.map { |one| Storage::Begun.new(one, 1) }
+      storage.begin_quarantined(node, runs)
+      storage.begin_quarantined(node, runs, isolated: true) if isolated
+      machine.sleep(1)
+      storage.recover(100)
+    end
+  end
+
+  def with_suspects(*entries)
+    simulate do
+      @storage = Faulty.new(Storage::Memory.new(clock: -> { machine.now }))
+      push_entry(*entries, queue: Storage::QUARANTINE)
+      yield
+    end
+    # What follows has a machine of its own, whose clock begins anew.
+    storage.__getobj__.instance_variable_get(:@leases).clear
+  end
+
+  # A job that ends its worker is isolated in the end, and those who were with it are not.
+  def test_the_more_workers_have_died_with_them_the_fewer_share_a_child
+    { 1 => [25, 5], 2 => [3] * 10, 3 => [1] * 30, 9 => [1] * 30 }.each do |times, sizes|
+      with_suspects(*(1..30).map { |number| note(number.to_s) }) { lose_workers(times) }
+      with_runner(concurrency: 100) do
+        until_done
+        assert_equal [sizes, 30], [@runner_of.begun.map(&:size), worker.counts[:done]]
+      end
+    end
+  end
+
+  # Four poison jobs in a normal queue end four workers, each time while this one runs isolated.
+  def test_the_deaths_of_workers_are_not_those_of_a_job
+    with_suspects(note("report")) { lose_workers(24, isolated: true) }
+    with_runner(:die, :die) do
+      yield_slowly { @runs["report"] == 1 }
+      until_done
+      assert_equal({ died: 2, done: 1 }, worker.counts)
+    end
+  end
+
+  def test_one_with_which_a_worker_has_died_very_often_is_dead
+    with_suspects(note("a")) { lose_workers(25, isolated: true) }
+    with_runner do
       yield_slowly { storage.stats[:dead] == 1 }
       until_done
-      assert_equal ["pill", "the process in which it ran alone has ended (with its worker), 3 times"],
-                   JSON.parse(dead.first).values_at("jid", "error_message")
+      assert_equal ["a", "Ringspun::Jobs::Worker::Alone::WorkerDiedError",
+                    "its worker has died while it ran isolated, 25 times"],
+                   JSON.parse(dead.first).values_at("jid", "error_class", "error_message")
       assert_equal [{}, [], { dead: 1 }], [@runs, @runner_of.begun, worker.counts]
+    end
+  end
+
+  def test_how_often_a_worker_may_die_is_a_setting
+    with_suspects(note("a")) { lose_workers(2, isolated: true) }
+    with_runner(worker_deaths: 2) { yield_slowly { storage.stats[:dead] == 1 } }
+  end
+
+  def test_jobs_that_wait_for_a_place_go_back_at_once
+    on("sleep") { machine.sleep(100_000) }
+    deed = ->(jids) { :die if jids.size > 1 }
+    @runner_of = ChildrenTold.new(deed, places: 2)
+    with_worker(timeout: 30, options: { quarantine: @runner_of }) do
+      push_entry(*(1..8).map { |number| entry("sleep", jid: number.to_s) }, queue: Storage::QUARANTINE)
+      yield_slowly { @runner_of.begun.count { |jids| jids.size == 1 } == 2 }
+      worker.stop
+      machine.sleep(1)
+      assert_equal [6, 2], [list(Storage::QUARANTINE).size, worker.busy]
+      @runner.join
+      assert_equal [8, 0], storage.stats.values_at(:enqueued, :in_flight)
+    end
+  end
+
+  def test_one_of_several_in_a_child_is_cancelled
+    on("sleep") { machine.sleep(100) }
+    with_runner do
+      push_entry(entry("sleep", jid: "a"), entry("sleep", jid: "b"), queue: Storage::QUARANTINE)
+      yield_slowly { worker.running.size == 2 && machine.now > 3 }
+      worker.cancel("a")
+      until_done
+      assert_equal [[%w[a b]], { cancelled: 1, done: 1 }], [@runner_of.begun.map(&:sort), worker.counts]
+    end
+  end
+
+  # Its child ends, and the other job of that child runs in another.
+  def test_one_that_does_not_end_when_it_is_cancelled
+    on("stubborn") { Ringspun.shield { machine.sleep(20) } }
+    on("sleep") { machine.sleep(10) && @runs["b"] += 1 }
+    with_runner do
+      push_entry(entry("stubborn", jid: "a"), entry("sleep", jid: "b"), queue: Storage::QUARANTINE)
+      yield_slowly { worker.running.size == 2 && machine.now > 3 }
+      worker.cancel("a")
+      until_done
+      assert_equal [%w[a b], %w[b]], @runner_of.begun.map(&:sort)
+      assert_equal [{ cancelled: 1, done: 1 }, 1], [worker.counts, @runs["b"]]
+    end
+  end
+
+  def test_a_hook_hears_of_each_that_was_taken_over_or_died_with_its_process
+    told = []
+    on_death = lambda { |job, death|
+      told << [job["jid"], death.kind, death.fate, death.queue]
+      raise "of the hook" if job["jid"] == "b"
+    }
+    simulate do
+      @storage = Faulty.new(Storage::Memory.new(clock: -> { machine.now }))
+      @worker = new_worker(queues: %w[other], options: { quarantine: ChildrenTold.new(:die, :die) })
+      config.on_process_death(&on_death)
+      runner = machine.spin { worker.run }
+      died(note("a"), note("b"))
+      until_done
+      worker.stop
+      runner.join
+    end
+    quarantine = Storage::QUARANTINE
+    both = [[:taken_over, nil, "default"], [:died, "SIGKILL", quarantine]].flat_map { |how| %w[a b].map { |name| [name, *how] } }
+    assert_equal both + [["a", :died, "SIGKILL", quarantine]], told
+    assert_equal({ done: 2, died: 1 }, worker.counts)
+    assert_match(/error jid=b error=RuntimeError message="?of the hook"? on_process_death raises/, lines.to_s)
+  end
+
+  def test_what_exq_has_left_is_taken_over_on_request
+    [true, false].each do |wanted|
+      @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
+      left = Storage::Recovered.new("host", "default", note("a"), :queue)
+      storage.__getobj__.define_singleton_method(:recover_exq) { |*, **| [left].compact.tap { left = nil } }
+      with_worker(recover_exq: wanted) { machine.sleep(60) }
+      assert_equal wanted ? 1 : 0, lines.all.grep(/jid=a .*node=host taken over from a dead process: back in its queue/).size
+      lines.all.clear
     end
   end
 
@@ -166,7 +358,7 @@ class WorkerRecoveryTest < Minitest::Test
   # As often as it has ended its process, and not as often as that was told.
   def test_answers_that_are_lost_are_no_deaths
     @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
-    storage.lose(:begin_alone, 4)
+    storage.lose(:begin_quarantined, 4)
     with_runner(:die, :die) do
       push_entry(note("a"), queue: Storage::QUARANTINE)
       yield_slowly { @runs["a"] == 1 }
@@ -177,10 +369,10 @@ class WorkerRecoveryTest < Minitest::Test
 
   def test_one_that_is_taken_away_before_it_begins
     @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
-    storage.refuse(:begin_alone, 3)
+    storage.refuse(:begin_quarantined, 3)
     with_runner do
       push_entry(note("a"), queue: Storage::QUARANTINE)
-      yield_slowly { storage.calls[:begin_alone].any? }
+      yield_slowly { storage.calls[:begin_quarantined].any? }
       storage.ack(worker.node, storage.in_flight(worker.node).map { |one| Storage::Ack.new(one.queue, one.entry, "a") })
       until_done
       assert_equal [[], { taken_away: 1 }], [@runner_of.begun, worker.counts]
@@ -218,7 +410,8 @@ class WorkerRecoveryTest < Minitest::Test
     @runner.join
     assert_equal [1, { returned: 1 }], [list(Storage::QUARANTINE).size, worker.counts]
     storage.extend(["x"], 10)
-    assert_equal 1, storage.begin_alone("x", storage.fetch("x", [Storage::QUARANTINE], 1).first)
+    begun = storage.fetch("x", [Storage::QUARANTINE], 1).map { |fetched| Storage::Begun.new(fetched, 1) }
+    assert_equal [[1, 0, 0]], storage.begin_quarantined("x", begun).map(&:to_a)
   end
 
   def test_who_is_stopped_counts_no_death

@@ -1,7 +1,10 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require_relative "../support/children_told"
 require_relative "../support/worked"
+
+# rubies: one
 
 # Many jobs of all kinds, a storage on which anything fails at any time, workers that come and end: by seeds, so that what one
 # finds can be run again. SEEDS=1000 looks further, SEED=7 at one.
@@ -10,7 +13,8 @@ class WorkerStormTest < Minitest::Test
   include Worked
 
   JOBS = 60
-  FAULTY_VERBS = %i[fetch wait ack fail in_flight due recover extend paused signals announce trim_dead].freeze
+  FAULTY_VERBS = %i[fetch wait ack fail in_flight due recover extend paused signals announce trim_dead
+                    begin_quarantined].freeze
 
   def seeds = ENV["SEED"] ? [Integer(ENV["SEED"])] : (1..Integer(ENV.fetch("SEEDS", 30)))
 
@@ -83,7 +87,7 @@ class WorkerStormTest < Minitest::Test
 
   def with_one(striking)
     @worker = new_worker(concurrency: 1 + @random.rand(20), queues: %w[default other narrow], limits: { "narrow" => 2 },
-                         timeout: 0.01 + @random.rand(8.0), options: { quarantine: Alone.new })
+                         timeout: 0.01 + @random.rand(8.0), options: { quarantine: children })
     runner = machine.spin { worker.run }
     striker = machine.spin { loop { machine.sleep(@random.rand(2.0)) && strike } } if striking
     yield striker
@@ -102,11 +106,11 @@ class WorkerStormTest < Minitest::Test
     @random.rand < 0.7 ? worker.stop : machine.terminate(runner)
   end
 
-  # Makes no processes.
-  class Alone
-    def run(fetched, job)
-      Ringspun::Jobs::Quarantine::Result.new(Marshal.load(Marshal.dump(yield(fetched, job))), "exit 0", true)
-    end
+  # Of children that several share some die, and some are held up by one of them. One that is isolated would be dead by chance.
+  def children
+    ChildrenTold.new(lambda { |jids|
+      [:die, { held: jids.first }, { held: nil }, nil, nil].sample(random: @random) if jids.size > 1
+    }, places: 2 + @random.rand(4))
   end
 
   def assert_all_ran(seed)

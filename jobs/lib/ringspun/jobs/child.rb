@@ -2,7 +2,7 @@
 
 module Ringspun
   module Jobs
-    # A process that was forked, on a leash: a pipe whose other end only this process holds, so that its end tells the child that
+    # A process that was forked, with a lifeline: a pipe whose other end only this process holds. So its end tells the child that
     # nobody watches it any more, however that has come about.
     #
     # It is forked on a thread of its own. That is the child's main thread then, and has neither a machine nor a scheduler, so
@@ -10,15 +10,15 @@ module Ringspun
     #
     # @api private
     class Child
-      @leashes = {}
+      @lifelines = {}
 
       class << self
         # The ends that this process holds. A child of its own must not hold them as well.
-        attr_reader :leashes
+        attr_reader :lifelines
 
-        def forget_leashes
-          @leashes.each_key(&:close)
-          @leashes.clear
+        def forget_lifelines
+          @lifelines.each_key(&:close)
+          @lifelines.clear
         end
       end
 
@@ -28,19 +28,19 @@ module Ringspun
       # May switch strands, but cannot be cancelled.
       #
       # @yield in the child, whose status is the block's value
-      # @yieldparam leash [IO] the end of which says that the parent is gone
+      # @yieldparam lifeline [IO] the end of which says that the parent is gone
       # @yieldreturn [Integer]
       def initialize(&block)
-        leash, @leash = IO.pipe
-        Child.leashes[@leash] = true # its own is among those that the child forgets
-        thread = Thread.new { fork { Child.__send__(:become, leash, block) } }
+        lifeline, @lifeline = IO.pipe
+        Child.lifelines[@lifeline] = true # its own is among those that the child forgets
+        thread = Thread.new { fork { Child.__send__(:become, lifeline, block) } }
         thread.report_on_exception = false
         @pid = Ringspun.shield { thread.value }
       rescue Exception
         release
         raise
       ensure
-        leash&.close
+        lifeline&.close
       end
 
       # Waits until it has ended. May switch strands.
@@ -68,7 +68,7 @@ module Ringspun
 
       # Tells it something, unless it does not listen.
       def tell(text)
-        @leash.write_nonblock(text, exception: false)
+        @lifeline.write_nonblock(text, exception: false)
       rescue IOError, Errno::EPIPE
         nil
       end
@@ -97,9 +97,9 @@ module Ringspun
       end
 
       # In the child.
-      def self.become(leash, block)
-        forget_leashes
-        status = block.call(leash)
+      def self.become(lifeline, block)
+        forget_lifelines
+        status = block.call(lifeline)
       rescue SystemExit => error
         status = error.status
       rescue SignalException # before it had anything to do
@@ -115,8 +115,8 @@ module Ringspun
       private
 
       def release
-        Child.leashes.delete(@leash)
-        @leash&.close
+        Child.lifelines.delete(@lifeline)
+        @lifeline&.close
       end
     end
     private_constant :Child

@@ -109,9 +109,13 @@ module Ringspun
       #   @since 0.1.0
       seconds(:dead_seconds, 180 * DAY)
       # @!attribute [rw] deaths
-      #   @return [Integer] how often a job may end its process while it runs alone, until it is dead
+      #   @return [Integer] how often a job may end its process while it is isolated in it, until it is dead
       #   @since 0.1.0
       count(:deaths, 3)
+      # @!attribute [rw] worker_deaths
+      #   @return [Integer] how often a worker may die, for whatever reason, while it runs a job isolated, until that is dead
+      #   @since 0.1.0
+      count(:worker_deaths, 25)
       # @!attribute [rw] lease
       #   @return [Numeric] seconds without a heartbeat after which others take over what a process had in flight
       #   @since 0.1.0
@@ -120,6 +124,10 @@ module Ringspun
       #   @return [Numeric] seconds between heartbeats
       #   @since 0.1.0
       seconds(:beat, 3)
+      # @!attribute [rw] recover_exq
+      #   @return [Boolean] take over what nodes of Exq's have left that are gone
+      #   @since 0.1.0
+      flag(:recover_exq, false)
       # @!attribute [rw] log
       #   @return [String] the file that a worker tells of jobs in; "-" is the standard output
       #   @since 0.1.0
@@ -138,6 +146,29 @@ module Ringspun
       #   @return [Logger, nil] what is told of jobs; nil: one that writes to {#log}
       #   @since 0.1.0
       setting(:logger, nil, "a Logger") { |value| value if value.respond_to?(:info) }
+
+      # What a job's process has come to.
+      #
+      # - `kind`: :taken_over (its node is gone, and it runs again) or :died (with the child in which it ran in quarantine)
+      # - `fate`: how the child has ended, such as "SIGKILL"; nil for one that was taken over
+      # - `queue`, `node`: from which, and whose it was
+      ProcessDeath = Struct.new(:kind, :fate, :queue, :node)
+
+      # Has a block called for each job that was taken over from a dead process, or died with its child, in the worker that has
+      # seen it. What the block raises is told in the log; while it waits, that worker takes over nothing else.
+      #
+      # @yieldparam job [Hash{String => Object}] empty if it is no job
+      # @yieldparam death [ProcessDeath]
+      # @return [nil]
+      # @since 0.1.0
+      def on_process_death(&block)
+        @process_death = block
+        nil
+      end
+
+      # @return [Proc, nil]
+      # @api private
+      attr_reader :process_death
 
       # @return [Chain] what is called around each job that is enqueued
       # @since 0.1.0

@@ -17,6 +17,10 @@ module Ringspun
     # The storage cannot be reached. Nothing was sent, so nothing has happened.
     class UnavailableError < Error; end
 
+    # The storage does not let this program in: its user or password is wrong or missing, or it may not do what jobs need.
+    # Nothing has happened.
+    class AccessError < UnavailableError; end
+
     # A job was sent and no answer came back: it may be enqueued, or not. Enqueue it again only if it may run twice, or with
     # `unique_for:` and `unique_until: :expiry`, which make that safe.
     class UnknownOutcomeError < Error; end

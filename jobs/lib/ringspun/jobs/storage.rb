@@ -20,7 +20,7 @@ module Ringspun
     #
     # @since 0.1.0
     class Storage
-      # Into which a job goes that was in flight when its node died: it is run alone, in a process of its own.
+      # Into which a job goes that was in flight when its node died: it is run in a process that no other queue's jobs share.
       QUARANTINE = "ringspun-quarantine"
 
       # The sets of jobs that are in no queue.
@@ -50,7 +50,16 @@ module Ringspun
 
       # A job in flight that goes elsewhere: `to` is :retry or :schedule (both after `delay` seconds), :dead, or :queue (at the
       # front of the queue `new_queue`, or where it was fetched from), as `new_entry`. `lock` as in {Ack}, nil: it is kept.
-      Failure = Struct.new(:queue, :entry, :jid, :to, :new_entry, :delay, :lock, :new_queue)
+      # `died`: it goes to a queue, and has ended the process in which it was isolated.
+      Failure = Struct.new(:queue, :entry, :jid, :to, :new_entry, :delay, :lock, :new_queue, :died)
+
+      # A job from the quarantine that shall run, and which run of its node's that is, an Integer.
+      Begun = Struct.new(:fetched, :run)
+
+      # What is known of a job from the quarantine, this run included: `tries`, how often a node has taken it; `isolated`, how
+      # often it has been isolated; and `deaths`, how often it has ended its process then. What ended well is
+      # forgotten, so all but the deaths and this run were ended by the deaths of nodes.
+      Trials = Struct.new(:tries, :isolated, :deaths)
 
       # A job that was in flight at a dead node. `to`: :quarantine or, if it is no job at all, :queue.
       Recovered = Struct.new(:node, :queue, :entry, :to)
@@ -122,15 +131,16 @@ module Ringspun
       # @since 0.1.0
       def in_flight(node, connection: nil) = missing(:in_flight)
 
-      # Counts one more run of a job from the quarantine. Its {Ack} or {Failure} forgets them all; but if it
-      # goes back to a queue and its {Failure} has no jid, it is said to have ended its process, and they stay.
+      # Counts one more run of each of some jobs from the quarantine: at first one that may share a process, and then, if the
+      # job is to be isolated, that as well. Its {Ack} or {Failure} forgets them all; but a {Failure} that says `died` is counted
+      # itself, and one without a jid that goes back to a queue changes nothing.
       #
-      # @param fetched [Fetched]
-      # @param run [Integer, nil] which run of this node's it is: told again it counts once
-      # @return [Integer] how many runs, this one included, have begun and not ended; 0: it was taken away, so do not run it
-      # @raise [UnknownOutcomeError] it may be counted or not; with a `run:`, call it again
+      # @param runs [Array<Begun>] told again, a run counts once
+      # @param isolated [Boolean]
+      # @return [Array<Trials, nil>] nil: it was taken away, so do not run it
+      # @raise [UnknownOutcomeError] they may be counted or not; call it again
       # @since 0.1.0
-      def begin_alone(node, fetched, run: nil, connection: nil) = missing(:begin_alone)
+      def begin_quarantined(node, runs, isolated: false, connection: nil) = missing(:begin_quarantined)
 
       # Forgets jobs that are done.
       #
@@ -150,10 +160,11 @@ module Ringspun
       def fail(node, failures, connection: nil) = missing(:fail)
 
       # Moves jobs whose time has come from :schedule and :retry into their queues, with the time in `enqueued_at` where that is
-      # missing. What is no job goes to :dead.
+      # missing. What is no job goes to :dead, where it says why if it is JSON.
       #
       # @param limit [Integer] how many at most
-      # @return [Array(Integer, Float)] how many were moved, and the seconds until the next is due; nil: there is none
+      # @return [Array(Integer, Float, Array<Array(String, String)>)] how many were moved; the seconds until the next is due,
+      #   nil: there is none; and of each that is dead now its entry, and why
       # @since 0.1.0
       def due(limit, connection: nil) = missing(:due)
 
@@ -177,6 +188,16 @@ module Ringspun
       # @raise [UnknownOutcomeError] it may be done or not; call it again at the usual time
       # @since 0.1.0
       def recover(limit, forget: FORGET_SECONDS, connection: nil) = missing(:recover)
+
+      # Takes away what nodes of Exq's have in flight that have not shown themselves for some time, and puts it back in front of
+      # its queues.
+      #
+      # @param limit [Integer] how many at most
+      # @param silent [Numeric] seconds for which one must have been without a sign, beside the {SHOWN_SECONDS} that each lasts
+      # @return [Array<Recovered>]
+      # @raise [UnknownOutcomeError] it may be done or not; call it again at the usual time
+      # @since 0.1.0
+      def recover_exq(limit, silent: SHOWN_SECONDS, connection: nil) = missing(:recover_exq)
 
       # A node has ended well. What it still has in flight goes back in front of its queues.
       #
@@ -287,6 +308,12 @@ module Ringspun
       # @raise [UnknownOutcomeError]
       # @since 0.1.0
       def unlock(token, jid, connection: nil) = missing(:unlock)
+
+      # What the storage's own settings threaten jobs with, in words for a person. Where they cannot be seen there is nothing.
+      #
+      # @return [Array<String>]
+      # @since 0.1.0
+      def risks(connection: nil) = missing(:risks)
 
       # @return [Float] seconds since the epoch, by the storage's clock
       # @since 0.1.0

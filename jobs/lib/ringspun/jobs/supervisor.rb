@@ -42,6 +42,8 @@ module Ringspun
         @stop_wanted = Condition.new
         @leases = Mutex.new
         @clean = true
+        @ends = 0 # how often it was told to end
+        @deadlines = []
       end
 
       # Until it is told to end and all children have. May switch strands.
@@ -53,7 +55,7 @@ module Ringspun
           @machine = machine
           others = [machine.spin { listen }, machine.spin { machine.periodically(@config.beat) { beat } }]
           machine.join(*Array.new(@config.processes) { |index| machine.spin { tend(index) } })
-          [*others, @deadline].compact.each { |strand| machine.terminate(strand) }
+          [*others, *@deadlines].each { |strand| machine.terminate(strand) }
         end
         @log.event(:info, "the supervisor has ended", clean: @clean)
         @clean
@@ -85,7 +87,7 @@ module Ringspun
 
       def start(index)
         nonce = SecureRandom.hex(6)
-        child = Child.new { |leash| become_worker(node_of(Process.pid, nonce), leash) }
+        child = Child.new { |lifeline| become_worker(node_of(Process.pid, nonce), lifeline) }
         @log.event(:info, "a process has started", index:, child: child.pid)
         @members << (member = Member.new(child, node_of(child.pid, nonce), false))
         child.signal(:TERM) if @stopping
@@ -95,8 +97,8 @@ module Ringspun
       def node_of(pid, nonce) = "#{Socket.gethostname}:#{pid}:#{nonce}"
 
       # In the child.
-      def become_worker(node, leash)
-        WorkerProcess.new(@config, @log, node:, leash:, quiet: @quiet).run ? 0 : 1
+      def become_worker(node, lifeline)
+        WorkerProcess.new(@config, @log, node:, lifeline:, quiet: @quiet).run ? 0 : 1
       ensure
         @log.flush
       end
@@ -133,7 +135,7 @@ module Ringspun
         living = @members.reject { |member| stopped?(member) }
         answers = Jobs.storage.extend(living.map(&:node), @config.lease)
         living.zip(answers) do |member, lasted|
-          member.child.tell(Leash::BEAT)
+          member.child.tell(Lifeline::BEAT)
           next if lasted
 
           @log.event(:warn, "its lease had run out; others may run what it had in flight", node: member.node)
@@ -167,14 +169,31 @@ module Ringspun
       end
 
       def stop(name)
-        return kill("told twice to end: all are killed") if @stopping
+        case @ends += 1
+        when 1 then begin_to_stop(name)
+        when 2 then hurry
+        else kill("told three times to end: all are killed")
+        end
+      end
 
+      def begin_to_stop(name)
         @log.event(:info, "all workers end; running jobs have #{@config.timeout} s", signal: name)
         @stopping = true
         @stop_wanted.broadcast
         signal(:TERM)
-        @deadline = @machine.spin do
-          @machine.sleep(@config.timeout + GRACE)
+        kill_after(@config.timeout + GRACE)
+      end
+
+      # By the lifeline: a second TERM is no more than the first where a service manager sends it to all processes.
+      def hurry
+        @log.event(:warn, "told twice to end: running jobs are cancelled")
+        @members.each { |member| member.child.tell(Lifeline::HURRY) }
+        kill_after(GRACE)
+      end
+
+      def kill_after(seconds)
+        @deadlines << @machine.spin do
+          @machine.sleep(seconds)
           kill("not all have ended in time: the others are killed")
         end
       end

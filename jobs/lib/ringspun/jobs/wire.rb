@@ -82,6 +82,22 @@ module Ringspun
         entry
       end
 
+      # What is no job, with what is wrong with it, as it stands among the dead. What is no JSON at all stays as it is. Any other
+      # value becomes part of an object, see {shown}.
+      #
+      # @param entry [String]
+      # @param error [Exception]
+      # @param time [Float, Integer] in the form of {time}
+      # @return [String]
+      # @api private
+      def blamed(entry, error, time)
+        job = value(entry)
+        job = { "args" => [job] } unless job.is_a?(Hash)
+        dump(job.merge("error_class" => error.class.name, "error_message" => error.message, "failed_at" => time))
+      rescue JSON::JSONError, EncodingError
+        entry
+      end
+
       # A time as all readers take it: seconds with a fraction part. Sidekiq takes a whole number for milliseconds, Exq takes all
       # numbers for seconds.
       #

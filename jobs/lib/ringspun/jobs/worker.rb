@@ -51,8 +51,7 @@ module Ringspun
       # @param node [String]
       # @param logger [Logger, nil] nil: the config's, or else the standard output
       # @param beats [Boolean] false: somebody else extends this node's lease
-      # @param quarantine [#run, nil] which makes processes for jobs that must run alone, see {Quarantine}; nil: leaves those to
-      #   others
+      # @param quarantine [Quarantine, nil] which makes processes for jobs from the quarantine; nil: leaves those to others
       # @param random [Random]
       # @since 0.1.0
       def initialize(config, storage:, node: Worker.new_node, logger: nil, beats: true, quarantine: nil, random: Random)
@@ -63,13 +62,14 @@ module Ringspun
         @beats = beats
         @runner = quarantine
         @random = random
-        @order = Order.new(config.queues, random: random)
+        @queue_order = QueueOrder.new(config.queues, random: random)
         @retrying = Retrying.new(config, log: @log, random: random)
         @performer = Performer.new(config, storage: storage, retrying: @retrying)
         @runs = {}.compare_by_identity
         @number = 0
         @counts = Hash.new(0)
         @dropped = 0
+        @quarantined = 0
       end
 
       # Runs jobs until it is stopped and those that run have ended. Inside {Ringspun.run} it simply is a part of that.
@@ -95,6 +95,16 @@ module Ringspun
       def stop
         @stop = true
         tell(nil)
+      end
+
+      # As {#stop}, but waits for no job any more: those that run are cancelled now. Never waits; may be called from other threads
+      # and from signal handlers.
+      #
+      # @return [nil]
+      # @since 0.1.0
+      def hurry
+        @hurry = true
+        stop
       end
 
       # Fetches no more jobs; those that run go on. Never waits; may be called from other threads and from signal handlers.
@@ -130,7 +140,7 @@ module Ringspun
         raise ConfigError,
               "the weight must be a positive Integer, got #{weight.inspect}" unless weight.is_a?(Integer) && weight.positive?
 
-        @order.add(queue.to_s, weight)
+        @queue_order.add(queue.to_s, weight)
         tell(-> { @fetcher&.look })
       end
 
@@ -140,13 +150,13 @@ module Ringspun
       # @return [nil]
       # @since 0.1.0
       def unsubscribe(queue)
-        @order.delete(queue.to_s)
+        @queue_order.delete(queue.to_s)
         nil
       end
 
       # @return [Array<String>] the queues that it serves
       # @since 0.1.0
-      def queues = @order.names
+      def queues = @queue_order.names
 
       # @return [Integer] jobs in flight
       # @since 0.1.0
@@ -158,9 +168,11 @@ module Ringspun
 
       # --- for its parts ---
 
+      # Jobs from the quarantine run elsewhere.
+      #
       # @return [Integer] how many jobs it may fetch
       # @api private
-      def room = quiet? || !@beat.leased? ? 0 : @config.concurrency - @runs.size
+      def room = quiet? || !@heartbeat.leased? ? 0 : @config.concurrency - @runs.size + @quarantined
 
       # @param fetched [Storage::Fetched]
       # @api private
@@ -170,11 +182,13 @@ module Ringspun
       end
 
       # @param fetched [Storage::Fetched] from the quarantine
-      # @return [Strand, nil]
+      # @return [Suspect, nil] whose outcome is the run's
       # @api private
       def start_alone(fetched)
         run = admit(fetched) or return
-        run.strand = @scope.spin { perform(run) { @alone.call(@performer, @retrying, run) } }
+        suspect = Suspect.new(run)
+        run.strand = @scope.spin { perform(run) { suspect.outcome } }
+        suspect
       end
 
       # @param fetched [Storage::Fetched] which shall not run here after all
@@ -191,13 +205,28 @@ module Ringspun
       # @api private
       def wait_ended = @machine.schedule(@main)
 
+      # Gives back what is in flight, all but the job that holds the thread, when the loop turns no more: for that one only others
+      # can do anything. On another thread than the loop's, and the process ends next.
+      #
+      # @api private
+      def abandon
+        @alone&.abandon # or what is given back would still run there
+        runs = @runs.keys.reject { |run| run.strand&.state == :running }
+        runs.each { |run| run.outcome ||= @performer.ended_early(run.fetched, run.job || {}, :return) }
+        connection = @storage.connect
+        end_waits_elsewhere(connection)
+        @acker&.tell_elsewhere(runs + unread(connection), connection)
+      ensure
+        connection&.close
+      end
+
       # @return [Hash{String => Object}] what dashboards show
       # @api private
       def info
         { "hostname" => Socket.gethostname, "pid" => Process.pid, "tag" => "ringspun", "identity" => @node,
           "started_at" => @started_at, "concurrency" => @config.concurrency, "queues" => queues,
-          "weights" => [@order.weights], "capsules" => { "default" => { "weights" => @order.weights } }, "labels" => [],
-          "busy" => busy, "version" => VERSION, "quiet" => quiet?, "embedded" => false }
+          "weights" => [@queue_order.weights], "capsules" => { "default" => { "weights" => @queue_order.weights } },
+          "labels" => [], "busy" => busy, "version" => VERSION, "quiet" => quiet?, "embedded" => false }
       end
 
       # @return [Array<Array>] what dashboards show of the jobs that run
@@ -217,7 +246,7 @@ module Ringspun
         @machine = machine
         @main = machine.running
         @started_at = Process.clock_gettime(Process::CLOCK_REALTIME)
-        @outage = @performer.outage = Outage.new(machine, @log, random: @random)
+        @backoff = @performer.backoff = Backoff.new(machine, @log, random: @random)
         machine.scope do |scope|
           @scope = scope
           work_in(scope)
@@ -227,8 +256,8 @@ module Ringspun
       end
 
       def work_in(scope)
-        @beat = Beat.new(self, @machine, @storage, @config, @log, extend_lease: @beats)
-        @outage.persist(:extend, till: -> { @stop }) { @storage.extend([@node], @config.lease) }
+        @heartbeat = Heartbeat.new(self, @machine, @storage, @config, @log, extend_lease: @beats)
+        @backoff.persist(:extend, till: -> { @stop }) { @storage.extend([@node], @config.lease) }
         return if @stop
 
         set_out(scope)
@@ -241,15 +270,26 @@ module Ringspun
       end
 
       def set_out(scope)
-        @acker = Acker.new(scope, @storage, @node, @outage) { |run, taken_away| settled(run, taken_away) }
-        @strays = Strays.new(@machine, @storage, @node, @outage) { @runs.keys.map(&:fetched) + @fetcher.waiting_for_places }
-        @fetcher = Fetcher.new(self, @machine, scope, @storage, @order, @outage, @strays, limits: @config.limits)
-        @chores = Chores.new(@machine, @storage, @config, @outage, @log, random: @random)
-        @alone = Alone.new(self, @machine, @storage, @config, @outage, @strays, @runner) if @runner
+        @acker = Acker.new(scope, @storage, @node, @backoff) { |run, taken_away| settled(run, taken_away) }
+        @orphans = Orphans.new(@machine, @storage, @node, @backoff) { @runs.keys.map(&:fetched) + @fetcher.waiting_for_places }
+        @fetcher = Fetcher.new(self, @machine, scope, @storage, @queue_order, @backoff, @orphans, limits: @config.limits)
+        @deaths = Deaths.new(@config, @log)
+        @maintenance = Maintenance.new(@machine, @storage, @config, @backoff, @log, @deaths, random: @random)
+        @alone = new_alone(scope) if @runner
         [@acker, @fetcher, @alone].compact.each { |part| scope.spin { part.work } }
-        @chores.loops.each { |work| scope.spin { work.call } }
-        scope.spin { @strays.work { |strays| found(strays) } }
-        @beat.start(scope)
+        @maintenance.loops.each { |work| scope.spin { work.call } }
+        scope.spin { @orphans.work { |orphans| found(orphans) } }
+        scope.spin { tell_of_risks }
+        @heartbeat.start(scope)
+      end
+
+      def tell_of_risks
+        @backoff.attempt(:risks) { @storage.risks }&.each { |risk| @log.event(:warn, risk) }
+      end
+
+      def new_alone(scope)
+        Alone.new(self, @machine, scope, @storage, @config, @log, @backoff, @orphans, @runner,
+                  performer: @performer, retrying: @retrying, deaths: @deaths)
       end
 
       def settle_down
@@ -266,21 +306,37 @@ module Ringspun
       # One that is only on its way to the storage has to be told again.
       def end_waits
         while waiting?
-          @outage.attempt(:rouse) { @storage.rouse(@node) }
+          @backoff.attempt(:rouse) { @storage.rouse(@node) }
           @machine.sleep(ROUSE_SECONDS)
         end
         @log.event(:info, "no more jobs are fetched", node: @node) unless @stop
       end
 
+      # Like {#end_waits} when the loop turns no more: or a wait of this worker's own takes what is given back.
+      def end_waits_elsewhere(connection)
+        @storage.rouse(@node, connection: connection)
+      rescue StandardError => error
+        @log.event(:warn, "what is given back may stay in flight: #{error.message}", node: @node)
+      end
+
+      # What waits and fetches have brought since the loop turned last.
+      def unread(connection)
+        known = @runs.keys.map(&:fetched).tally
+        jobs = @storage.in_flight(@node, connection: connection).reject { |one| known[one].to_i.positive? && known[one] -= 1 }
+        jobs.map.with_index(@number + 1) do |fetched, number|
+          Run.new(fetched, nil, number).tap { |run| run.outcome = @performer.ended_early(fetched, {}, :return) }
+        end
+      end
+
       def drain(scope)
         settle_down
         @draining = true
-        wait_until(@config.timeout) { @runs.empty? && !waiting? }
+        wait_until(@config.timeout) { @hurry || (@runs.empty? && !waiting?) }
         running.each { |run| finish_early(run, :return) }
         wait_until(GRACE_SECONDS) { @runs.empty? && !waiting? }
         @runs.each_key { |run| @log.event(:error, "does not end", jid: run.jid, class: run.class_name, queue: run.queue) }
-        [@acker, @chores, @strays].each(&:close)
-        @runs.empty? ? @beat.stop : scope.cancel
+        [@acker, @maintenance, @orphans].each(&:close)
+        @runs.empty? ? @heartbeat.stop : scope.cancel
       end
 
       def wait_until(seconds)
@@ -300,7 +356,7 @@ module Ringspun
       # Whatever this process has still in flight goes back.
       def leave
         Ringspun.shield(deadline: FAREWELL_SECONDS) do
-          @beat&.stop
+          @heartbeat&.stop
           @acker&.tell_once(@runs.keys.select(&:outcome))
           flush_counts
           @storage.leave(@node)
@@ -330,17 +386,18 @@ module Ringspun
       end
 
       def take_in(fetched, job)
-        @strays.came(fetched)
+        @orphans.came(fetched)
         job["queue"] ||= fetched.queue if job
         run = Run.new(fetched, job, @number += 1)
         @runs[run] = true
+        @quarantined += 1 if run.quarantined?
         run
       end
 
-      # The quarantine has a strand of its own, which may be busy.
-      def found(strays)
-        @log.event(:warn, "#{strays.size} jobs were in flight here without an answer that says so", node: @node)
-        alone, others = strays.partition { |fetched| fetched.queue == Storage::QUARANTINE }
+      # The quarantine has places of its own, which may be taken.
+      def found(orphans)
+        @log.event(:warn, "#{orphans.size} jobs were in flight here without an answer that says so", node: @node)
+        alone, others = orphans.partition { |fetched| fetched.queue == Storage::QUARANTINE }
         alone.each { |fetched| give_back(fetched) }
         @fetcher.found(others)
       end
@@ -358,7 +415,7 @@ module Ringspun
         outcome = @retrying.last_resort(run.fetched, error)
       ensure
         if outcome
-          outcome.seconds = @machine.now - began
+          outcome.seconds ||= @machine.now - began
           finish(run, outcome)
         end
       end
@@ -388,6 +445,7 @@ module Ringspun
 
       def settled(run, taken_away)
         @runs.delete(run)
+        @quarantined -= 1 if run.quarantined?
         record(run, taken_away)
         @fetcher.freed(run.queue)
         @machine.schedule(@main) if @draining
@@ -425,13 +483,14 @@ end
 require_relative "backtrace"
 require_relative "worker/acker"
 require_relative "worker/alone"
-require_relative "worker/beat"
-require_relative "worker/chores"
+require_relative "worker/heartbeat"
+require_relative "worker/maintenance"
+require_relative "worker/deaths"
 require_relative "worker/fetcher"
-require_relative "worker/order"
-require_relative "worker/outage"
+require_relative "worker/queue_order"
+require_relative "worker/backoff"
 require_relative "worker/outcome"
 require_relative "worker/performer"
 require_relative "worker/retrying"
 require_relative "worker/run"
-require_relative "worker/strays"
+require_relative "worker/orphans"

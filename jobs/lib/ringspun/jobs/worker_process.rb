@@ -1,31 +1,35 @@
 # frozen_string_literal: true
 
-require_relative "leash"
+require_relative "lifeline"
 
 module Ringspun
   module Jobs
-    # A process that runs one worker until it is told to end. With a leash it is the child of a {Supervisor}, which beats for it
-    # and tells it what signals there are.
+    # A process that runs one worker until it is told to end. With a lifeline it is the child of a {Supervisor}, which beats for
+    # it and tells it what signals there are.
     #
     # @api private
     class WorkerProcess
-      # Seconds after the drain's own in which the worker cancels what is left, gives it back and says goodbye.
+      # Seconds after the drain's own, or after the second signal, in which the worker cancels what is left, gives it back and
+      # says goodbye.
       GRACE = 12
+      # And to give back what is in flight, where the storage does not answer.
+      GIVING_BACK_SECONDS = 8
 
       TITLE_SECONDS = 1
 
       # @param config [Config]
       # @param log [Log]
       # @param node [String]
-      # @param leash [IO, nil]
+      # @param lifeline [IO, nil]
       # @param quiet [Boolean] fetch nothing
-      def initialize(config, log, node: Worker.new_node, leash: nil, quiet: false)
+      def initialize(config, log, node: Worker.new_node, lifeline: nil, quiet: false)
         @config = config
         @log = log
         @node = node
-        @leash = leash
-        @worker = Worker.new(config, storage: Jobs.storage, node:, logger: log.logger, beats: leash.nil?,
-                                     quarantine: Quarantine.new(log:))
+        @lifeline = lifeline
+        @ends = 0 # how often it was told to end
+        @worker = Worker.new(config, storage: Jobs.storage, node:, logger: log.logger, beats: lifeline.nil?,
+                                     quarantine: Quarantine.new(log:, processes: config.processes))
         @worker.quiet if quiet
       end
 
@@ -33,7 +37,7 @@ module Ringspun
       def run
         entitle
         Inspector.trap("TTIN")
-        watch_leash if @leash
+        watch_lifeline if @lifeline
         listen
         @worker.run
         true
@@ -42,21 +46,22 @@ module Ringspun
       private
 
       # Ctrl-C reaches all processes of a terminal; the supervisor says what it means.
-      def watch_leash
+      def watch_lifeline
         trap("INT", "IGNORE")
-        Leash.new(@leash, @node, @config, Jobs.storage, @log) do
+        Lifeline.new(@lifeline, @node, @config, Jobs.storage, @log, hurry: -> { hurry }) do
           @log.event(:error, "the supervisor is gone; the worker drains", node: @node)
           end_worker
         end.watch
       end
 
-      # On a thread: a job that computes holds up the loop, and with it every strand.
+      # On a thread: a job that computes holds up the loop, and with it every strand. Where a signal reaches all processes at
+      # once, as a service manager's does, the supervisor's own comes on top; so it has other means for the second and third.
       def listen
         signals = Thread::Queue.new
         [*ends, :TSTP, :USR2].each do |name|
           trap(name) do
-            leave_at_once if ends.include?(name) && @ending && !@leash
-            @ending ||= ends.include?(name)
+            @ends += 1 if ends.include?(name)
+            leave_at_once if @ends > 2 && !@lifeline
             signals << name
           end
         end
@@ -67,35 +72,54 @@ module Ringspun
 
       # What `ps` shows.
       def entitle
-        state = "stopping, " if @ending
+        state = "stopping, " if @ends.positive?
         Process.setproctitle("ringspun-jobs #{VERSION} #{@worker.queues.join(",")[0, 100]} " \
                              "[#{state}#{@worker.busy} of #{@config.concurrency} busy]")
       end
 
-      def ends = @leash ? %i[TERM] : %i[TERM INT]
+      def ends = @lifeline ? %i[TERM] : %i[TERM INT]
 
-      # What is in flight others take over. A supervisor has other means for that; and where a signal reaches all processes at
-      # once, as a service manager's does, its own comes on top.
+      # What is in flight others take over.
       def leave_at_once = exit!(false)
 
       def obey(name)
         case name
         when :TSTP then @worker.quiet
         when :USR2 then @log.reopen
-        else
-          @log.event(:info, "the worker ends; running jobs have #{@config.timeout} s", signal: name, node: @node)
-          end_worker
+        else @ends > 1 && !@lifeline ? hurry : stop(name)
         end
+      end
+
+      def stop(name)
+        @log.event(:info, "the worker ends; running jobs have #{@config.timeout} s", signal: name, node: @node)
+        end_worker
       end
 
       # The worker's own limit is the loop's, too.
       def end_worker
         @worker.stop
+        exit_after(@config.timeout + GRACE)
+      end
+
+      def hurry
+        @log.event(:warn, "told twice to end: running jobs are cancelled", node: @node)
+        @worker.hurry
+        exit_after(GRACE)
+      end
+
+      def exit_after(seconds)
         Thread.new do
-          sleep(@config.timeout + GRACE)
+          sleep(seconds)
           @log.event(:error, "the worker did not end in time", node: @node)
+          Thread.new { abandon }.join(GIVING_BACK_SECONDS)
           exit!(false)
         end
+      end
+
+      def abandon
+        @worker.abandon
+      rescue StandardError => error
+        @log.event(:error, "what is in flight stays until the lease runs out: #{error.message}", node: @node)
       end
     end
     private_constant :WorkerProcess

@@ -79,55 +79,87 @@ module StorageSuite
       fetch(queues: [Storage::QUARANTINE])
     end
 
+    # How often it was tried, was isolated and has died.
+    def begin_run(fetched, run, node: NODE, **) = begin_runs([fetched], run, node: node, **).first
+
+    def begin_runs(fetched, run, node: NODE, **)
+      storage.begin_quarantined(node, fetched.map { |one| Storage::Begun.new(one, run) }, **).map { |trials| trials&.to_a }
+    end
+
+    def died(fetched) = failed(fetched, to: :queue).tap { |failure| failure.died = true }
+
     # Who runs it next knows how often it has begun.
-    def test_runs_alone_that_did_not_end_are_counted
-      pill, = in_quarantine("pill", "neighbour")
+    def test_runs_that_did_not_end_are_counted
+      suspect, = in_quarantine("suspect", "neighbour")
       (1..4).each do |run|
         storage.extend([NODE], 60)
-        assert_equal run, storage.begin_alone(NODE, pill)
+        assert_equal [run, run - 1, 0], begin_run(suspect, run)
+        assert_equal [run, run, 0], begin_run(suspect, run, isolated: true)
         die(NODE)
-        assert_equal [%w[pill quarantine], %w[neighbour quarantine]],
+        assert_equal [%w[suspect quarantine], %w[neighbour quarantine]],
                      storage.recover(100).map { |one| [*jids([one]), one.to.name] }.sort.reverse
         assert_equal 2, fetch(queues: [Storage::QUARANTINE]).size
       end
+    end
+
+    def test_many_begin_at_once
+      storage.extend([NODE], 60)
+      fetched = in_quarantine("a", "b", "c")
+      assert_equal [[1, 0, 0]] * 3, begin_runs(fetched, 1)
+      storage.ack(NODE, [done(fetched[1])])
+      assert_equal [[2, 0, 0], nil, [2, 0, 0]], begin_runs(fetched, 2)
+      assert_empty begin_runs([], 3)
     end
 
     # As it is when the answer to the first was lost.
     def test_a_run_that_is_told_again_counts_once
       storage.extend([NODE], 60)
       fetched = in_quarantine("a").first
-      assert_equal [1, 1, 2, 2], [7, 7, 8, 8].map { |run| storage.begin_alone(NODE, fetched, run: run) }
+      assert_equal [1, 1, 2, 2], ([7, 7, 8, 8].map { |run| begin_run(fetched, run).first })
+      assert_equal [[2, 1, 0]] * 2, Array.new(2) { begin_run(fetched, 8, isolated: true) }
       die(NODE)
       assert_equal [:quarantine], storage.recover(100).map(&:to)
       storage.extend(["heir"], 60)
       assert_equal [fetched], storage.fetch("heir", [Storage::QUARANTINE], 1)
-      assert_equal [3, 3], [8, 8].map { |run| storage.begin_alone("heir", fetched, run: run) }
+      assert_equal [[3, 1, 0]] * 2, Array.new(2) { begin_run(fetched, 8, node: "heir") }
     end
 
     def test_only_runs_without_an_end_count
       storage.extend([NODE], 60)
       fetched = in_quarantine("a").first
       2.times do
-        assert_equal 1, storage.begin_alone(NODE, fetched)
+        assert_equal [1, 0, 0], begin_run(fetched, 1)
         storage.fail(NODE, [failed(fetched, to: :queue)])
         assert_equal [fetched], fetch(queues: [Storage::QUARANTINE])
       end
-      storage.begin_alone(NODE, fetched)
+      begin_run(fetched, 1)
       storage.leave(NODE)
       assert_equal [fetched], fetch(queues: [Storage::QUARANTINE])
-      assert_equal 1, storage.begin_alone(NODE, fetched)
+      assert_equal [1, 0, 0], begin_run(fetched, 1)
       storage.ack(NODE, [done(fetched)])
-      assert_equal 0, storage.begin_alone(NODE, fetched)
+      assert_nil begin_run(fetched, 1)
     end
 
-    def test_a_run_that_failed_without_a_jid_counts
+    def test_deaths_are_counted
       storage.extend([NODE], 60)
       fetched = in_quarantine("a").first
       [1, 2, 3].each do |run|
-        assert_equal run, storage.begin_alone(NODE, fetched)
-        assert_equal [true], storage.fail(NODE, [failed(fetched, to: :queue).tap { |failure| failure.jid = nil }])
+        assert_equal [run, run - 1, run - 1], begin_run(fetched, run)
+        assert_equal [run, run, run - 1], begin_run(fetched, run, isolated: true)
+        assert_equal [true], storage.fail(NODE, [died(fetched)])
+        assert_equal [false], storage.fail(NODE, [died(fetched)])
         assert_equal [fetched], fetch(queues: [Storage::QUARANTINE])
       end
+    end
+
+    # Whoever gives it back unread does not know its jid.
+    def test_one_that_goes_back_without_a_jid_is_as_it_was
+      storage.extend([NODE], 60)
+      fetched = in_quarantine("a").first
+      begin_run(fetched, 1)
+      storage.fail(NODE, [failed(fetched, to: :queue).tap { |failure| failure.jid = nil }])
+      assert_equal [fetched], fetch(queues: [Storage::QUARANTINE])
+      assert_equal [2, 0, 0], begin_run(fetched, 2)
     end
 
     # Whoever cannot read it does not know its jid.
@@ -135,7 +167,7 @@ module StorageSuite
       storage.extend([NODE], 60)
       fetched = in_quarantine("a").first
       %i[retry dead schedule].each do |to|
-        assert_equal 1, storage.begin_alone(NODE, fetched)
+        assert_equal [1, 0, 0], begin_run(fetched, 1)
         storage.fail(NODE, [Storage::Failure.new(queue: fetched.queue, entry: fetched.entry, to: to, delay: 5)])
         assert_equal [fetched], in_quarantine("a")
       end

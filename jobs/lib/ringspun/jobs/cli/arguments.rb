@@ -32,7 +32,8 @@ module Ringspun
           Ringspun::Jobs.configure, and that before the configuration file.
 
           Signals:
-            TERM, INT   no more jobs are fetched, those that run may end, and so does the process; again: at once
+            TERM, INT   no more jobs are fetched, those that run may end, and so does the process; again: they are
+                        cancelled and go back to their queues; a third time: it ends at once
             TSTP        no more jobs are fetched
             USR2        the log file is opened anew
             TTIN        prints what every strand waits for

@@ -15,7 +15,8 @@ module Ringspun
         def initialize(things)
           @lock = Thread::Mutex.new
           @free = things.dup
-          @gates = []
+          @gates = [] # of those who wait, the first one first
+          @lent = {}.compare_by_identity # by the gates of those who have them
         end
 
         # May switch strands.
@@ -25,41 +26,48 @@ module Ringspun
         # @return [Object] the block's value
         # @raise [TimeoutError]
         def lend(timeout = nil)
-          thing = take(timeout)
+          gate = Thread::Queue.new
           begin
-            yield thing
+            enter(gate)
+            yield gate.pop(timeout: timeout) || raise(TimeoutError, "none was free in time")
           ensure
-            give(thing)
+            left = leave(gate)
           end
+        ensure
+          leave(gate) unless left # a thread is killed once, and that was as it began to leave
         end
 
         private
 
-        def take(timeout)
-          gate = Thread::Queue.new
-          @lock.synchronize do
-            return @free.shift if @free.any?
-
+        def enter(gate)
+          locked do
             @gates << gate
+            hand_over
           end
-          gate.pop(timeout: timeout) || leave(gate) || raise(TimeoutError, "none was free in time")
-        rescue Exception
-          late = leave(gate)
-          give(late) if late
-          raise
         end
 
-        def give(thing)
-          @lock.synchronize { @gates.empty? ? @free << thing : @gates.shift << thing }
-        end
-
-        # What it has been handed meanwhile.
+        # A caller may go wherever it is: by an exception, or without one when its thread is killed. So what it has is written
+        # down here, by whoever hands it over, and can be given back from any point.
         def leave(gate)
-          @lock.synchronize do
-            @gates.delete(gate)
-            gate.pop unless gate.empty?
+          Thread.handle_interrupt(Object => :never) do
+            locked do
+              @gates.delete(gate)
+              @free << @lent.delete(gate) if @lent.key?(gate)
+              hand_over
+            end
+            true
           end
         end
+
+        def hand_over
+          while @gates.any? && @free.any?
+            gate = @gates.shift
+            gate << (@lent[gate] = @free.shift)
+          end
+        end
+
+        # For a few instructions, so nobody waits here for other strands, and no strand that is cancelled is refused.
+        def locked(&) = Fiber.blocking { @lock.synchronize(&) }
       end
 
       # What the strategies with connections of their own share. Each call of the storage has one job, or one caller's jobs.

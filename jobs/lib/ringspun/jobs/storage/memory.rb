@@ -37,7 +37,7 @@ module Ringspun
           @pushed = {} # jid => until when it is known
           @paused = {}
           @recovered = Hash.new(0)
-          @alone = Hash.new([0, nil].freeze) # jid => how many runs have begun, and which was the last
+          @alone = {} # jid => trials, and which run was counted last
           @counts = Hash.new(0)
           @gone = {} # node => since when it has neither a lease nor jobs
           @announced = {}
@@ -111,16 +111,20 @@ module Ringspun
           synchronize { (@lists[node] || {}).flat_map { |queue, all| all.reverse.map { |entry| Fetched.new(queue, entry) } } }
         end
 
-        # (see Storage#begin_alone)
-        def begin_alone(node, fetched, run: nil, connection: nil)
-          jid = Wire.parse(fetched.entry)["jid"]
+        # (see Storage#begin_quarantined)
+        def begin_quarantined(node, runs, isolated: false, connection: nil)
           synchronize do
-            next 0 unless @lists.dig(node, fetched.queue)&.include?(fetched.entry)
+            runs.map do |begun|
+              queue, entry = *begun.fetched
+              next unless @lists.dig(node, queue)&.include?(entry)
 
-            count, last = @alone[jid]
-            count += 1 unless run && last == [node, run]
-            @alone[jid] = [count, [node, run]]
-            count
+              jid = jid_of(entry)
+              trials, last = @alone[jid] || [Trials.new(0, 0, 0), nil]
+              this = [node, begun.run, isolated]
+              trials[isolated ? :isolated : :tries] += 1 unless last == this
+              @alone[jid] = [trials, this]
+              trials.dup
+            end
           end
         end
 
@@ -144,17 +148,18 @@ module Ringspun
         def due(limit, connection: nil)
           synchronize do
             moved = 0
+            dead = []
             sets = @sets.values_at(:retry, :schedule)
             sets.each do |set|
               ready = set.select { |_, at| at <= now }.sort_by { |_, at| at }.first(limit)
               limit -= ready.size
               ready.each do |entry, _|
                 set.delete(entry)
-                enqueue(entry) ? moved += 1 : @sets[:dead][Wire.shown(entry)] = now
+                enqueue(entry) ? moved += 1 : dead << bury(entry)
               end
             end
             first = sets.filter_map { |set| set.each_value.min }.min
-            [moved, first && [first - now, 0.0].max]
+            [moved, first && [first - now, 0.0].max, dead]
           end
         end
 
@@ -227,6 +232,18 @@ module Ringspun
           true
         end
 
+        # What is no job.
+        def bury(entry)
+          fault = begin
+            Wire.parse(entry)
+          rescue MalformedEntryError => error
+            error
+          end
+          text = Wire.blamed(entry, fault, Wire.time(now, milliseconds: @milliseconds))
+          @sets[:dead][text] = now
+          [text, fault.message]
+        end
+
         def job_of(entry)
           Wire.parse(entry)
         rescue MalformedEntryError
@@ -245,10 +262,18 @@ module Ringspun
               list.delete_at(place)
               yield one
               release(one.lock, one.jid) if one.lock
-              forget_runs(one.jid || (jid_of(one.entry) unless one.is_a?(Failure) && one.to == :queue))
+              note_end(one)
               true
             end
           end
+        end
+
+        def note_end(one)
+          queued = one.is_a?(Failure) && one.to == :queue
+          return forget_runs(one.jid || (jid_of(one.entry) unless queued)) unless queued && one.died
+
+          trials, = @alone[one.jid]
+          trials.deaths += 1 if trials
         end
 
         def forget_runs(jid) = [@recovered, @alone].each { |counts| counts.delete(jid) }

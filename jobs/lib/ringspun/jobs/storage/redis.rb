@@ -122,10 +122,13 @@ module Ringspun
           end
         end
 
-        # (see Storage#begin_alone)
-        def begin_alone(node, fetched, run: nil, connection: nil)
-          jid = Wire.parse(fetched.entry)["jid"]
-          call(connection, Script[:alone].command(@prefix, node, fetched.queue, fetched.entry, jid, run || ""))
+        # (see Storage#begin_quarantined)
+        def begin_quarantined(node, runs, isolated: false, connection: nil)
+          return [] if runs.empty?
+
+          jobs = runs.flat_map { |begun| [*begun.fetched, Wire.parse(begun.fetched.entry)["jid"], begun.run] }
+          answers = call(connection, Script[:alone].command(@prefix, node, isolated ? 1 : 0, *jobs))
+          answers.map { |numbers| Trials.new(*numbers) unless numbers.empty? }
         end
 
         # (see Storage#ack)
@@ -138,14 +141,14 @@ module Ringspun
           done(node, failures, connection) do |failure|
             to = failure.to == :queue ? "queue:#{failure.new_queue || failure.queue}" : failure.to.name
             [failure.queue, failure.entry, failure.jid || "", failure.lock || "", to, failure.new_entry || failure.entry,
-             failure.delay || 0]
+             failure.delay || (failure.died ? 1 : 0)]
           end
         end
 
         # (see Storage#due)
         def due(limit, connection: nil)
-          moved, left = call(connection, Script[:due].command(@prefix, limit, @milliseconds ? 1 : 0), again: true)
-          [moved, left&.to_f]
+          moved, left, dead = call(connection, Script[:due].command(@prefix, limit, @milliseconds ? 1 : 0), again: true)
+          [moved, left&.to_f, dead.each_slice(2).to_a]
         end
 
         private

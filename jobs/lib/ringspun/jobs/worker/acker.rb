@@ -15,11 +15,11 @@ module Ringspun
         # @param scope [Scope] which owns the strands that this starts
         # @yieldparam run [Run]
         # @yieldparam taken_away [Boolean] it was not in flight here any more
-        def initialize(scope, storage, node, outage, &settled)
+        def initialize(scope, storage, node, backoff, &settled)
           @scope = scope
           @storage = storage
           @node = node
-          @outage = outage
+          @backoff = backoff
           @settled = settled
           @pending = []
           @changed = Condition.new
@@ -49,6 +49,13 @@ module Ringspun
           in_turn(runs).each do |verb, some|
             answers = @storage.public_send(verb, @node, some.map { |run| run.outcome.change }) if some.any?
             some.zip(answers) { |run, answer| @settled.call(run, !answer) } if answers
+          end
+        end
+
+        # The same on any thread, and nobody hears what has come of it.
+        def tell_elsewhere(runs, connection)
+          in_turn(runs).each do |verb, some|
+            @storage.public_send(verb, @node, some.map { |run| run.outcome.change }, connection: connection) if some.any?
           end
         end
 
@@ -85,7 +92,7 @@ module Ringspun
           return if runs.empty?
 
           lost = false
-          answers = @outage.persist(verb) do |error|
+          answers = @backoff.persist(verb) do |error|
             lost ||= error.is_a?(UnknownOutcomeError)
             next if error.is_a?(StorageError) && runs.size > 1
 

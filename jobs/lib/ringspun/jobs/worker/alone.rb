@@ -1,10 +1,16 @@
 # frozen_string_literal: true
 
+require_relative "suspect"
+
 module Ringspun
   module Jobs
     class Worker
-      # Runs jobs from the quarantine, one at a time and each in a process of its own, which a {Jobs::Quarantine} makes. How often
-      # a job has ended that process the storage counts, so that it also counts for those that ended ours.
+      # Runs jobs from the quarantine, of which any may end the process that it runs in. They share children, which a
+      # {Jobs::Quarantine} makes. When a child dies its jobs are split in halves, which run anew, and so on; a job that was
+      # isolated in a child that died has ended it. How often, the storage counts, and apart from that how often a worker has
+      # died while the job ran isolated.
+      #
+      # A group is some suspects that run, or shall run, in one child.
       #
       # @api private
       class Alone
@@ -13,103 +19,289 @@ module Ringspun
         TOLD_SECONDS = 1
         # Seconds between looks whether a pause is over.
         LOOK_SECONDS = 0.5
+        # A child that has run for so many seconds no longer delays the next.
+        YOUNG_SECONDS = 2
+        # A wait for what rounding leaves over would end at once, again and again.
+        LEAST_SECONDS = 0.001
+        # Seconds without a free place after which that is told.
+        FULL_SECONDS = 60
+        # How many may share a child, by how often a worker has taken them and died: a job that ends its worker must be isolated
+        # in the end as well.
+        SHARE = [200, 25, 3].freeze
 
-        # The process in which a job ran alone has ended, so often that it will not run again.
+        # The process in which a job was isolated has ended, so often that it will not run again.
         class DiedError < Error; end
+        # A worker has ended while it ran a job isolated, so often that it will not run again.
+        class WorkerDiedError < Error; end
+
+        # A group that runs, and since when.
+        Running = Struct.new(:group, :since)
 
         # @param worker [Worker]
+        # @param scope [Scope] which owns the strands that this starts
         # @param runner [Jobs::Quarantine]
-        def initialize(worker, machine, storage, config, outage, strays, runner)
+        # @param performer [Performer] which runs a job in a child
+        # @param retrying [Retrying] which gives up jobs
+        # @param deaths [Deaths] hears of those whose child has died
+        def initialize(worker, machine, scope, storage, config, log, backoff, orphans, runner, performer:, retrying:, deaths:)
           @worker = worker
           @machine = machine
+          @scope = scope
           @storage = storage
           @config = config
-          @outage = outage
-          @strays = strays
+          @log = log
+          @backoff = backoff
+          @orphans = orphans
           @runner = runner
-          @closed = false
+          @performer = performer
+          @retrying = retrying
+          @deaths = deaths
+          @waiting = [] # groups, the next first
+          @running = []
+          @changed = Condition.new
+          @closed = @fetching = false
         end
 
         # Until it is closed. May switch strands.
         def work
           until @closed
-            next @machine.sleep(LOOK_SECONDS) if paused?
-            break if @closed # meanwhile; who ends waits has seen none here
-
-            strand = @outage.attempt(:wait) { @strays.watch { wait } }
-            finish(strand) if strand
+            start(@waiting.shift) while place? && @waiting.any?
+            look if place? && @waiting.empty? && !@fetching && !@closed
+            tell_of_no_place
+            pause
           end
         end
 
-        def close = @closed = true
-
-        # @return [Boolean] whether a wait may bring one yet
-        def waiting? = @waits == true
-
-        # In a strand of the run's own. May switch strands.
-        #
-        # @param performer [Performer]
-        # @return [Outcome]
-        def call(performer, retrying, run)
-          fetched = run.fetched
-          begun = @outage.persist(:begin_alone) { @storage.begin_alone(@worker.node, fetched, run: run.number) }
-          return performer.ended_early(fetched, run.job, :return) if begun.zero? # it is somebody else's by now
-          return give_up(fetched, "with its worker", begun - 1, retrying) if begun > @config.deaths
-
-          result = @runner.run(fetched, run.job) { Alone.portable(performer.call(fetched, run.job)) }
-          return result.value unless result.died?
-
-          told_to_end?(result) ? performer.ended_early(fetched, run.job, :return) : died(fetched, begun, result.fate, retrying)
-        rescue SystemCallError => error # no process can be made now
-          @outage.pause(:fork, error)
-          performer.ended_early(fetched, run.job, :return)
+        # No more are fetched, and those that have not begun go back.
+        def close
+          @closed = true
+          give_back(@waiting.shift) until @waiting.empty?
+          @changed.broadcast
         end
 
-        # @return [Outcome]
-        def self.portable(outcome)
+        # Ends all children at once, from any thread: what runs there goes back to others.
+        def abandon = @running.each { |one| one.group.each { |suspect| suspect.group&.break_up } }
+
+        # @return [Boolean] whether a wait or a fetch may bring one yet
+        def waiting? = @fetching
+
+        private
+
+        # --- from the queue ---
+
+        def look
+          @fetching = true
+          @scope.spin { fetch }
+        end
+
+        def fetch
+          return @machine.sleep(LOOK_SECONDS) if paused?
+
+          suspects = @backoff.attempt(:wait) { @orphans.watch { fetch_first } } || []
+          suspects += @backoff.attempt(:fetch) { @orphans.watch { fetch_more } } || [] if suspects.any?
+          sort(suspects)
+        ensure
+          @fetching = false
+          @changed.signal
+          @worker.wait_ended if @closed
+        end
+
+        def paused? = @backoff.attempt(:paused) { @storage.paused.include?(Storage::QUARANTINE) }
+
+        def fetch_first
+          return [] if @closed # who ends waits has seen none here
+
+          fetched = @storage.wait(@worker.node, Storage::QUARANTINE, WAIT_SECONDS) or return []
+          return [*@worker.start_alone(fetched)] unless @closed || paused?
+
+          @worker.give_back(fetched)
+          []
+        end
+
+        def fetch_more
+          count = [SHARE.first, @config.concurrency].min - 1
+          @storage.fetch(@worker.node, [Storage::QUARANTINE], count).filter_map { |fetched| @worker.start_alone(fetched) }
+        end
+
+        # Into groups, by what is known of each.
+        def sort(suspects)
+          known = begin_runs(suspects)
+          groups = known.group_by { |suspect| share_of(suspect.trials) }.sort.reverse
+                        .flat_map { |share, some| some.each_slice(share).to_a }
+          @closed ? groups.each { |group| give_back(group) } : @waiting.concat(groups)
+        end
+
+        def share_of(trials)
+          share = trials.deaths.positive? ? 1 : SHARE.fetch(trials.tries - 1, 1)
+          [share, @config.concurrency].min
+        end
+
+        # @return [Array<Suspect>] those that are still in flight here
+        def begin_runs(suspects, isolated: false)
+          return [] if suspects.empty?
+
+          runs = suspects.map { |suspect| Storage::Begun.new(suspect.fetched, suspect.run.number) }
+          all = @backoff.persist(:begin_quarantined) { @storage.begin_quarantined(@worker.node, runs, isolated: isolated) }
+          suspects.zip(all) { |suspect, trials| suspect.trials = trials }
+          known, lost = suspects.partition(&:trials)
+          give_back(lost) # which is in vain, and so is told
+          known
+        end
+
+        def give_back(suspects)
+          suspects.each { |one| one.answer(@performer.ended_early(one.fetched, one.run.job, :return)) }
+        end
+
+        # --- places ---
+
+        def place?
+          young = @running.count { |one| age(one) < YOUNG_SECONDS }
+          young < @runner.places_for_young && @running.size < @runner.places(@running.size)
+        end
+
+        def age(running) = @machine.now - running.since
+
+        # Until something changes, or one is young no more.
+        def pause
+          left = @running.map { |one| YOUNG_SECONDS - age(one) }.select(&:positive?)
+          @changed.wait(timeout: [*left, FULL_SECONDS].min.clamp(LEAST_SECONDS..))
+        rescue TimeoutError
+          nil
+        end
+
+        # A child may run for as long as it likes; but as many as there are places hold up all that come after them.
+        def tell_of_no_place
+          last = @running.last
+          return if last.nil? || last == @told_of || age(last) < FULL_SECONDS || place?
+
+          @told_of = last
+          jobs = @running.sum { |one| one.group.count { |suspect| !suspect.gone? } }
+          @log.event(:error, "the quarantine has no place left: the jobs in it do not end; cancel some", jobs: jobs)
+        end
+
+        # --- in a child ---
+
+        def start(group)
+          running = Running.new(group, @machine.now)
+          @running << running
+          @scope.spin do
+            run(group.reject(&:gone?))
+          ensure
+            @running.delete(running)
+            @changed.signal
+          end
+        end
+
+        def run(suspects)
+          isolated = suspects.one?
+          suspects = suspects.select { |suspect| begin_isolated(suspect) } if isolated
+          return if suspects.empty?
+
+          ending = run_child(suspects)
+          follow(suspects.reject(&:gone?), ending, isolated)
+        rescue SystemCallError, ThreadError => error # no process can be made now
+          @backoff.pause(:fork, error)
+          give_back(suspects)
+        rescue StandardError => error # of ours; no job must be lost by that
+          suspects.one? ? suspects.first.answer(@retrying.last_resort(suspects.first.fetched, error)) : give_back(suspects)
+        end
+
+        # What may end the worker is counted before it runs.
+        def begin_isolated(suspect)
+          begin_runs([suspect], isolated: true)
+          return if suspect.gone?
+
+          lost = suspect.trials.isolated - suspect.trials.deaths - 1
+          return true if lost < @config.worker_deaths
+
+          error = WorkerDiedError.new("its worker has died while it ran isolated, #{lost} times")
+          suspect.answer(@retrying.give_up(suspect.fetched, error))
+          nil
+        end
+
+        def run_child(suspects)
+          group = @runner.group(suspects, title: title(suspects)) { |suspect| perform(suspect.run) }
+          suspects.each { |suspect| suspect.group = group }
+          group.run { |suspect, outcome| suspect.answer(outcome) }
+        ensure
+          suspects.each do |suspect|
+            suspect.group = nil
+            suspect.answer(nil) if suspect.given_up?
+          end
+        end
+
+        def title(suspects)
+          return "#{suspects.size} jobs" unless suspects.one?
+
+          suspects.first.run.then { |run| "#{run.class_name} #{run.jid}" }
+        end
+
+        # On the child's machine.
+        def perform(run)
+          machine = Machine.current
+          began = machine.now
+          @performer.backoff = Backoff.new(machine, @log)
+          outcome = @performer.call(run.fetched, run.job, run)
+          outcome.seconds = machine.now - began
           outcome.error &&= Jobs::Quarantine.portable(outcome.error)
           outcome
         end
 
-        private
-
-        # A signal that reaches all processes at once is no fault of the job's. It may be on its way to this one still.
-        def told_to_end?(result)
-          @machine.sleep(TOLD_SECONDS) if result.told && !@closed
-          result.told && @closed
+        # What becomes of those that have not ended.
+        #
+        # @param isolated [Boolean] from the child's start on
+        def follow(left, ending, isolated)
+          if left.empty? then nil
+          elsif told_to_end?(ending) || (@closed && !isolated) then give_back(left)
+          elsif ending.broken_up then separate(left, ending.held)
+          elsif tell_deaths(left, ending.fate) && isolated then died(left.first, ending.fate)
+          else
+            @log.event(:warn, "a child in quarantine has ended (#{ending.fate}): its jobs run anew in halves", jobs: left.size)
+            wait_again(halves(left))
+          end
         end
 
-        def finish(strand)
-          strand.join
-        rescue TerminatedError # it was cancelled before it had begun
-          nil
+        # Ahead of the others; where none begins any more they go back. Who is told of deaths may have waited since the last look.
+        def wait_again(groups)
+          @closed ? groups.each { |group| give_back(group) } : @waiting.unshift(*groups)
         end
 
-        def wait
-          @waits = true
-          fetched = @storage.wait(@worker.node, Storage::QUARANTINE, WAIT_SECONDS) or return
-          return @worker.start_alone(fetched) unless @closed || paused?
+        # A signal that reaches all processes at once is no fault of a job's. It may be on its way to this one still.
+        def told_to_end?(ending)
+          return false if ending.broken_up || !ending.told
 
-          @worker.give_back(fetched)
-          nil
-        ensure
-          @waits = false
-          @worker.wait_ended
+          @machine.sleep(TOLD_SECONDS) unless @closed
+          @closed
         end
 
-        def paused? = @outage.attempt(:paused) { @storage.paused.include?(Storage::QUARANTINE) }
+        # The one that held up the others comes last, and delays no more of them.
+        def separate(left, held)
+          others = left.reject { |suspect| suspect.equal?(held) }
+          @log.event(:warn, "a job holds up the others of its child, which run anew", jobs: others.size, jid: held&.run&.jid)
+          wait_again(halves(others))
+          return if others.size == left.size
 
-        def died(fetched, begun, fate, retrying)
-          return give_up(fetched, fate, begun, retrying) if begun >= @config.deaths
-
-          # Without the jid, for this run is not to be forgotten.
-          change = Storage::Failure.new(fetched.queue, fetched.entry, nil, :queue, fetched.entry)
-          Outcome.new(change, :died, nil, "(#{fate}); it runs alone again")
+          @closed ? give_back([held]) : @waiting.push([held])
         end
 
-        # @param fate [String] how the process has ended, the last time
-        def give_up(fetched, fate, deaths, retrying)
-          retrying.give_up(fetched, DiedError.new("the process in which it ran alone has ended (#{fate}), #{deaths} times"))
+        def tell_deaths(suspects, fate)
+          suspects.each { |one| @deaths.tell(one.run.job, :died, fate:, queue: one.run.queue, node: @worker.node) }
+        end
+
+        def halves(suspects) = suspects.each_slice([(suspects.size + 1) / 2, 1].max).to_a
+
+        def died(suspect, fate)
+          deaths = suspect.trials.deaths + 1
+          return suspect.answer(once_more(suspect, fate)) if deaths < @config.deaths
+
+          error = DiedError.new("the process in which it ran isolated has ended (#{fate}), #{deaths} times")
+          suspect.answer(@retrying.give_up(suspect.fetched, error))
+        end
+
+        def once_more(suspect, fate)
+          queue, entry = *suspect.fetched
+          change = Storage::Failure.new(queue:, entry:, jid: suspect.run.jid, to: :queue, new_entry: entry, died: true)
+          Outcome.new(change, :died, nil, "(#{fate}); it runs isolated again")
         end
       end
       private_constant :Alone

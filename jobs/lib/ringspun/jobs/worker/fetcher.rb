@@ -21,14 +21,14 @@ module Ringspun
 
         # @param worker [Worker] who says how much room there is, and starts what has been fetched
         # @param scope [Scope] which owns the strands that wait
-        def initialize(worker, machine, scope, storage, order, outage, strays, limits:)
+        def initialize(worker, machine, scope, storage, queue_order, backoff, orphans, limits:)
           @worker = worker
           @machine = machine
           @scope = scope
           @storage = storage
-          @order = order
-          @outage = outage
-          @strays = strays
+          @queue_order = queue_order
+          @backoff = backoff
+          @orphans = orphans
           @found = []
           @limits = limits
           @changed = Condition.new
@@ -54,7 +54,7 @@ module Ringspun
         # A place has become free.
         def freed(queue)
           @look = true if @limits[queue]
-          @changed.signal if @look || @waits.size < @order.names.size
+          @changed.signal if @look || @waits.size < @queue_order.names.size
         end
 
         # Something may be there: a queue that was paused goes on, one is new.
@@ -88,14 +88,14 @@ module Ringspun
 
         def fetch(free)
           max = [free, BURST_MAX].min
-          count = @outage.attempt(:fetch) { @strays.watch { fetch_many(max) } }
+          count = @backoff.attempt(:fetch) { @orphans.watch { fetch_many(max) } }
           @look = count == max if count
         end
 
         # Its answer may come when the worker is to end.
         def fetch_many(max)
           @fetching = true
-          fetched = @storage.fetch(@worker.node, @order.draw, max, limits: @limits)
+          fetched = @storage.fetch(@worker.node, @queue_order.draw, max, limits: @limits)
           fetched.each { |one| @closed ? @worker.give_back(one) : @worker.start(one) }.size
         ensure
           @fetching = false
@@ -113,10 +113,10 @@ module Ringspun
           idle.each { |queue| @waits[queue] = @scope.spin { wait_at(queue) } } unless @short
         end
 
-        def waitable = @order.names.reject { |queue| @limits[queue] || @paused.include?(queue) }
+        def waitable = @queue_order.names.reject { |queue| @limits[queue] || @paused.include?(queue) }
 
         def wait_at(queue)
-          @look = true if @outage.attempt(:wait) { @strays.watch { wait_for_one(queue) } }
+          @look = true if @backoff.attempt(:wait) { @orphans.watch { wait_for_one(queue) } }
         ensure
           @waits.delete(queue)
           @changed.signal
@@ -142,7 +142,7 @@ module Ringspun
         end
 
         def refresh_paused
-          @paused = @outage.attempt(:fetch) { @storage.paused } || @paused
+          @paused = @backoff.attempt(:fetch) { @storage.paused } || @paused
         end
       end
       private_constant :Fetcher

@@ -20,8 +20,8 @@ module Ringspun
           @retrying = retrying
         end
 
-        # @return [Outage] by which runs try again what they cannot do without
-        attr_writer :outage
+        # @return [Backoff] by which runs try again what they cannot do without
+        attr_writer :backoff
 
         # May switch strands.
         #
@@ -110,7 +110,7 @@ module Ringspun
           token = job["unique_token"]
           return unless token.is_a?(String)
 
-          run ? @outage.persist(:unlock) { @storage.unlock(token, job["jid"]) } : @storage.unlock(token, job["jid"])
+          run ? @backoff.persist(:unlock) { @storage.unlock(token, job["jid"]) } : @storage.unlock(token, job["jid"])
         end
 
         def lock_of(job) = job["unique_token"] && Retrying.lock_of(job)

@@ -39,7 +39,8 @@ module Ringspun
 
         # @return [Outcome] of what is no job
         def malformed(fetched, error)
-          change = Storage::Failure.new(fetched.queue, fetched.entry, nil, :dead, described(fetched.entry, error))
+          entry = Wire.blamed(fetched.entry, error, Wire.time(@clock.call, milliseconds: @config.milliseconds))
+          change = Storage::Failure.new(fetched.queue, fetched.entry, nil, :dead, entry)
           Outcome.new(change, :malformed, error, "dead")
         end
 
@@ -84,16 +85,6 @@ module Ringspun
         end
 
         private
-
-        # What is no JSON at all stays as it is. Any other value becomes part of an object, see {Wire.shown}.
-        def described(entry, error)
-          job = Wire.value(entry)
-          job = { "args" => [job] } unless job.is_a?(Hash)
-          Wire.dump(job.merge("error_class" => error.class.name, "error_message" => Retrying.message_of(error),
-                              "failed_at" => Wire.time(@clock.call, milliseconds: @config.milliseconds)))
-        rescue JSON::JSONError, EncodingError
-          entry
-        end
 
         # nil: never again, and never dead either.
         def allowed_of(job, klass)

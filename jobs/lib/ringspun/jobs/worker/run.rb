@@ -58,6 +58,9 @@ module Ringspun
         # @since 0.1.0
         def queue = @fetched.queue
 
+        # @api private
+        def quarantined? = queue == Storage::QUARANTINE
+
         # @return [String, nil] what runs
         # @since 0.1.0
         def class_name = @job && @job["class"]

@@ -96,6 +96,9 @@ module Ringspun
           # (see Storage#unlock)
           def unlock(token, jid, connection: nil) = synchronize { release(token, jid) }
 
+          # (see Storage#risks)
+          def risks(connection: nil) = []
+
           # (see Storage#time)
           def time(connection: nil) = now
 

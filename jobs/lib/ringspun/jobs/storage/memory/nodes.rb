@@ -37,6 +37,9 @@ module Ringspun
             end
           end
 
+          # (see Storage#recover_exq)
+          def recover_exq(limit, silent: SHOWN_SECONDS, connection: nil) = []
+
           # (see Storage#leave)
           def leave(node, connection: nil)
             synchronize do

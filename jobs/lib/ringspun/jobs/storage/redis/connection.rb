@@ -16,6 +16,10 @@ module Ringspun
           # Errors of the server that say: not now, and nothing has been done.
           AWAY = /\A(?:LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)\b/
 
+          # Errors of the server that say: not you. Who connects gets them; whoever may do one thing and not another has got
+          # further.
+          NO_ACCESS = /\A(?:WRONGPASS|NOAUTH|NOPERM|ERR AUTH|ERR invalid password|ERR Client sent AUTH)/
+
           # @param config [RedisClient::Config, RedisClient::SentinelConfig]
           def initialize(config)
             @config = config
@@ -98,7 +102,8 @@ module Ringspun
           end
 
           def lost(error, sent)
-            if sent
+            if error.message.match?(NO_ACCESS) then no_access(error)
+            elsif sent
               UnknownOutcomeError.new("Redis has not answered, so what was sent may be done or not: #{error.message}")
             else
               UnavailableError.new("Redis cannot be reached, and nothing was sent: #{error.message}")
@@ -112,6 +117,10 @@ module Ringspun
 
             type = error.is_a?(::RedisClient::OutOfMemoryError) ? FullError : StorageError
             type.new("Redis has refused: #{error.message}")
+          end
+
+          def no_access(error)
+            AccessError.new("Redis does not let this program in: #{error.message}; look at its user, password and ACL")
           end
 
           def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)

@@ -80,6 +80,16 @@ module Ringspun
           # (see Storage#unlock)
           def unlock(token, jid, connection: nil) = call(connection, Script[:unlock].command(key("unique:#{token}"), jid)) == 1
 
+          # (see Storage#risks)
+          def risks(connection: nil)
+            policy = call(connection, %w[INFO memory], again: true)[/^maxmemory_policy:(\S+)/, 1]
+            return [] if [nil, "noeviction"].include?(policy)
+
+            ["Redis deletes jobs when its memory is full: its maxmemory-policy is #{policy}; set it to noeviction"]
+          rescue StorageError # who asks may not
+            []
+          end
+
           # (see Storage#time)
           def time(connection: nil)
             seconds, microseconds = call(connection, ["TIME"], again: true)

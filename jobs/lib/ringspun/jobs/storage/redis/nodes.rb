@@ -12,6 +12,8 @@ module Ringspun
         module Nodes
           # Messages that are read at a time.
           SIGNALS_MAX = 100
+          # Keys that the server looks at before it does something else.
+          SCAN_COUNT = 1000
 
           # (see Storage#extend)
           def extend(nodes, seconds, connection: nil)
@@ -28,6 +30,19 @@ module Ringspun
           def recover(limit, forget: FORGET_SECONDS, connection: nil)
             command = Script[:recover].command(@prefix, limit, QUARANTINE, (forget * 1000).ceil)
             call(connection, command).each_slice(4).map { |node, queue, entry, to| Recovered.new(node, queue, entry, to.to_sym) }
+          end
+
+          # (see Storage#recover_exq)
+          def recover_exq(limit, silent: SHOWN_SECONDS, connection: nil)
+            start = key("queue:backup::")
+            lists = keys("#{start.gsub(/[\\*?\[\]^-]/) { |each| "\\#{each}" }}*", connection)
+            lists.each_with_object([]) do |list, moved|
+              node, queue = list.delete_prefix(start).split("::", 2)
+              next if queue.nil? || moved.size >= limit
+
+              entries = call(connection, Script[:exq].command(@prefix, node, queue, limit - moved.size, silent))
+              moved.concat(entries.map { |entry| Recovered.new(node, queue, entry, :queue) })
+            end
           end
 
           # (see Storage#leave)
@@ -51,7 +66,6 @@ module Ringspun
 
           # (see Storage#retract)
           def retract(node, connection: nil)
-            homes = @prefix.empty? ? ["", ":"] : [@prefix]
             gone = homes.map { |home| "#{home}#{node}" } + [key("#{node}:work"), key("#{node}:workers")]
             use(connection) { |one| repeat(one, [*homes.map { |home| ["SREM", "#{home}processes", node] }, ["UNLINK", *gone]]) }
             nil
@@ -65,7 +79,10 @@ module Ringspun
           end
 
           # (see Storage#signals)
-          def signals(node, connection: nil) = call(connection, ["RPOP", key("#{node}-signals"), SIGNALS_MAX]) || []
+          def signals(node, connection: nil)
+            commands = homes.map { |home| ["RPOP", "#{home}#{node}-signals", SIGNALS_MAX] }
+            use(connection) { |one| all(one.exchange(commands)) }.compact.flatten
+          end
 
           # (see Storage#nodes)
           def nodes(connection: nil)
@@ -77,6 +94,20 @@ module Ringspun
           end
 
           private
+
+          # Each once, although the server may name one twice.
+          def keys(pattern, connection)
+            found = []
+            cursor = "0"
+            loop do
+              cursor, some = call(connection, ["SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT], again: true)
+              found |= some
+              return found if cursor == "0"
+            end
+          end
+
+          # Without a namespace Exq has a colon in front, and for some keys looks only there.
+          def homes = @prefix.empty? ? ["", ":"] : [@prefix]
 
           # The server may not have heard yet that nobody is at the other end any more. What such a wait got after its node has
           # left nobody would look for.

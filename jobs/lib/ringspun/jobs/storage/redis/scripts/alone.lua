@@ -1,11 +1,25 @@
--- Counts a run that begins. ARGV: the namespace's prefix, the node, the queue, the entry, its jid, which run
--- it is or nothing. Answers how many have begun and not ended; 0 if the job is not in flight there.
-local ns, jid = ARGV[1], ARGV[5]
-local alone, run = ns .. 'ringspun:alone', ARGV[2] .. '/' .. ARGV[6]
+-- with: trials
+-- Counts runs that begin. ARGV: the namespace's prefix, the node, "1" if they are isolated, then four for each: queue, entry, jid
+-- and which run of the node's it is. Answers for each how often it was tried, was isolated and has died; nothing if it is not in
+-- flight there.
+local ns, node, isolated = ARGV[1], ARGV[2], ARGV[3] == '1'
+local answers = {}
 redis.call('HDEL', ns .. 'ringspun:gone', '') -- see fetch.lua
-if not redis.call('LPOS', ns .. 'queue:backup::' .. ARGV[2] .. '::' .. ARGV[3], ARGV[4], 'RANK', -1) then return 0 end
-local count, last = string.match(redis.call('HGET', alone, jid) or '0', '^(%d+) ?(.*)$')
--- One that is told twice, because the first answer was lost, has begun once.
-if ARGV[6] == '' or last ~= run then count = count + 1 end
-redis.call('HSET', alone, jid, string.format('%d %s', count, run))
-return tonumber(count)
+for i = 4, #ARGV, 4 do
+  local queue, entry, jid = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local run = (isolated and 'isolated ' or 'shared ') .. node .. '/' .. ARGV[i + 3]
+  local answer = {}
+  if redis.call('LPOS', ns .. 'queue:backup::' .. node .. '::' .. queue, entry, 'RANK', -1) then
+    local trials = trials_of(ns, jid)
+    -- One that is told twice, because the first answer was lost, has begun once.
+    if trials.run ~= run then
+      local name = isolated and 'isolated' or 'tries'
+      trials[name] = trials[name] + 1
+    end
+    trials.run = run
+    keep_trials(ns, jid, trials)
+    answer = { trials.tries, trials.isolated, trials.deaths }
+  end
+  answers[#answers + 1] = answer
+end
+return answers

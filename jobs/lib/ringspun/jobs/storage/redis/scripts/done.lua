@@ -1,7 +1,7 @@
--- with: clock count jobs
+-- with: clock count jobs trials
 -- Takes jobs out of a node's lists and, if they were there, puts them where they go. ARGV: the namespace's prefix, the node,
 -- then seven for each: queue, entry, jid, its lock or nothing, where it goes to (nothing, "retry", "schedule", "dead" or a
--- queue's key), the new entry, seconds from now on. Answers 1 for each that was there, and else 0.
+-- queue's key), the new entry, seconds from now on; or for a queue 1 if the job has ended its process. Answers 1 for each that was there, and else 0.
 --
 -- What cannot be put where it goes stays in the list, and is the whole call's error when all others are done.
 local ns, node = ARGV[1], ARGV[2]
@@ -33,6 +33,13 @@ local function take(list, entry)
   return redis.call('LREM', list, newest and 1 or -1, entry)
 end
 
+-- See Storage#begin_quarantined.
+local function died(jid)
+  local trials = trials_of(ns, jid)
+  trials.deaths = trials.deaths + 1
+  keep_trials(ns, jid, trials)
+end
+
 for i = 3, #ARGV, 7 do
   local queue, entry, jid, lock, to = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
   local list = ns .. 'queue:backup::' .. node .. '::' .. queue
@@ -44,8 +51,13 @@ for i = 3, #ARGV, 7 do
     if to == '' or to == 'retry' or to == 'dead' then processed = processed + 1 end
     if to == 'retry' or to == 'dead' then failed = failed + 1 end
     if lock ~= '' and redis.call('GET', ns .. 'unique:' .. lock) == jid then redis.call('DEL', ns .. 'unique:' .. lock) end
-    if jid == '' and not string.find(to, '^queue:') then jid = jid_of(entry) end
-    gone[#gone + 1] = jid
+    local queued = string.find(to, '^queue:')
+    if jid == '' and not queued then jid = jid_of(entry) end
+    if queued and ARGV[i + 6] == '1' then
+      died(jid)
+    else
+      gone[#gone + 1] = jid
+    end
   end
 end
 count(ns, 'processed', processed)

@@ -15,3 +15,4 @@ for _, queue in ipairs(redis.call('SMEMBERS', lists)) do
 end
 redis.call('SREM', ns .. 'ringspun:nodes', node)
 redis.call('DEL', lists, ns .. 'ringspun:alive:' .. node, ns .. node .. '-signals')
+if ns == '' then redis.call('DEL', ':' .. node .. '-signals') end -- see announce.lua

@@ -9,26 +9,29 @@ module Ringspun
     # On a thread and a connection of its own, so that a job which computes is not in the way.
     #
     # @api private
-    class Leash
-      # What the supervisor writes.
+    class Lifeline
+      # What the supervisor writes: that it beats, and that running jobs shall be cancelled.
       BEAT = "b"
+      HURRY = "h"
 
       # @param line [IO] see {Child}
       # @param node [String]
+      # @param hurry [#call] when running jobs shall be cancelled
       # @yield when the supervisor is gone
-      def initialize(line, node, config, storage, log, &gone)
+      def initialize(line, node, config, storage, log, hurry:, &gone)
         @line = line
         @node = node
         @config = config
         @storage = storage
         @log = log
+        @hurry = hurry
         @gone = gone
       end
 
       # @return [Thread]
       def watch
         Thread.new do
-          Thread.current.name = "ringspun-jobs leash"
+          Thread.current.name = "ringspun-jobs lifeline"
           @connection = @storage.connect
           heed
           @gone.call
@@ -43,9 +46,10 @@ module Ringspun
       # Until there is no supervisor any more.
       def heed
         loop do
-          if @line.wait_readable(@config.lease / 2.0).nil? then beat
-          elsif @line.read_nonblock(4096, exception: false).nil? then return
-          end
+          next beat if @line.wait_readable(@config.lease / 2.0).nil?
+
+          told = @line.read_nonblock(4096, exception: false) or return
+          @hurry.call if told.include?(HURRY)
         end
       end
 
@@ -55,6 +59,6 @@ module Ringspun
         @log.event(:warn, "no heartbeat: #{error.message}", node: @node)
       end
     end
-    private_constant :Leash
+    private_constant :Lifeline
   end
 end

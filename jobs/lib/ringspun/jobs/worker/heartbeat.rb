@@ -10,7 +10,7 @@ module Ringspun
       # that a job that computes for a minute costs nobody's lease; on a simulated machine, which has no threads, in a strand.
       #
       # @api private
-      class Beat
+      class Heartbeat
         ANNOUNCE_SECONDS = 5
 
         # @param worker [Worker]
@@ -122,7 +122,7 @@ module Ringspun
         # A lease also runs out while the computer sleeps, and the machine's clock stands then.
         def now = @simulated ? @machine.now : Process.clock_gettime(Process::CLOCK_BOOTTIME)
       end
-      private_constant :Beat
+      private_constant :Heartbeat
     end
   end
 end

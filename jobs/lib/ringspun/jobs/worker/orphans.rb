@@ -9,7 +9,7 @@ module Ringspun
       # have brought that were under way then.
       #
       # @api private
-      class Strays
+      class Orphans
         # Seconds after an answer was lost. The command itself may be late.
         LOOKS = [1, 5, 15, 40].freeze
         # A wait for what rounding leaves over would end at once, again and again.
@@ -20,11 +20,11 @@ module Ringspun
         BYTES_A_SECOND = 100_000
 
         # @yieldreturn [Array<Storage::Fetched>] what is known
-        def initialize(machine, storage, node, outage, &known)
+        def initialize(machine, storage, node, backoff, &known)
           @machine = machine
           @storage = storage
           @node = node
-          @outage = outage
+          @backoff = backoff
           @known = known
           @changed = Condition.new
           @ended = Condition.new
@@ -55,15 +55,15 @@ module Ringspun
 
         # Until it is closed. May switch strands.
         #
-        # @yieldparam strays [Array<Storage::Fetched>]
+        # @yieldparam orphans [Array<Storage::Fetched>]
         def work
           until @closed
             @looks << (@machine.now + now_and_then) if @looks.empty?
             next nap([@looks.first - @machine.now, LEAST_SECONDS].max) if @machine.now < @looks.first
 
             @looks.shift
-            strays = @outage.attempt(:in_flight) { look }
-            strays ? (yield strays if strays.any?) : @looks.unshift(@machine.now)
+            orphans = @backoff.attempt(:in_flight) { look }
+            orphans ? (yield orphans if orphans.any?) : @looks.unshift(@machine.now)
           end
         end
 
@@ -93,7 +93,7 @@ module Ringspun
           nil
         end
       end
-      private_constant :Strays
+      private_constant :Orphans
     end
   end
 end

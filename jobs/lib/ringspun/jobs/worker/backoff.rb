@@ -3,12 +3,15 @@
 module Ringspun
   module Jobs
     class Worker
-      # The storage is away, or refuses: tells of it once, not a thousand times, and says how long to wait until the next try.
+      # Tries again what the storage has refused or not answered, after pauses that grow. Logs once a minute that it is so, not a
+      # thousand times.
       #
       # @api private
-      class Outage
+      class Backoff
         FIRST_PAUSE = 0.05
         LONGEST_PAUSE = 1.0
+        # Seconds after which what still lasts is told again.
+        AGAIN_SECONDS = 60
 
         # What goes by when the storage can be reached again; everything else is an answer of its own.
         AWAY = [UnavailableError, UnknownOutcomeError].freeze
@@ -19,6 +22,7 @@ module Ringspun
           @random = random
           @away = {}
           @refused = {}
+          @told_at = {} # what was told, and when
         end
 
         # Calls the block until it raises nothing. May switch strands.
@@ -65,13 +69,20 @@ module Ringspun
 
         def begins(what, error)
           if AWAY.any? { |kind| error.is_a?(kind) }
-            @log.event(:error, "the storage is away: #{error.message}") if @away.empty?
+            @log.event(:error, "the storage is away: #{error.message}") if time_to_tell?(:away, @away.empty?)
             @away[what] = true
-          elsif @refused[what] != error.class
+          elsif time_to_tell?(what, @refused[what] != error.class)
             @refused[what] = error.class
             @log.event(:error, "#{what} fails, and is tried again: #{error.message}",
                        error: error.class.name, at: error.backtrace&.first)
           end
+        end
+
+        def time_to_tell?(what, new)
+          now = @machine.now
+          return false unless new || now - @told_at.fetch(what) >= AGAIN_SECONDS
+
+          @told_at[what] = now
         end
 
         # It is back when all can do what they could not.
@@ -82,7 +93,7 @@ module Ringspun
           @log.event(:info, "#{what} goes on") if @refused.delete(what)
         end
       end
-      private_constant :Outage
+      private_constant :Backoff
     end
   end
 end

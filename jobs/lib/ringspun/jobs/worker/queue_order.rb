@@ -6,7 +6,7 @@ module Ringspun
       # In which order queues are looked at: always the same, or drawn anew each time, by weight.
       #
       # @api private
-      class Order
+      class QueueOrder
         # @param queues [Array<String>, Hash{String => Integer}] an Array is strict
         def initialize(queues, random: Random)
           @strict = queues.is_a?(Array)
@@ -39,7 +39,7 @@ module Ringspun
           @weights = @weights.except(name)
         end
       end
-      private_constant :Order
+      private_constant :QueueOrder
     end
   end
 end

@@ -5,10 +5,10 @@ require "jobs_helper"
 class WorkerOrderTest < Minitest::Test
   include AnyBackend
 
-  Order = Ringspun::Jobs::Worker.const_get(:Order)
+  QueueOrder = Ringspun::Jobs::Worker.const_get(:QueueOrder)
 
   def test_a_strict_order_stays
-    order = Order.new(%w[critical default low])
+    order = QueueOrder.new(%w[critical default low])
     3.times { assert_equal %w[critical default low], order.draw }
     order.add("late", 5)
     order.delete("default")
@@ -16,7 +16,7 @@ class WorkerOrderTest < Minitest::Test
   end
 
   def test_a_queue_comes_first_as_often_as_its_weight_says
-    order = Order.new({ "often" => 6, "seldom" => 3, "rare" => 1 }, random: Random.new(1))
+    order = QueueOrder.new({ "often" => 6, "seldom" => 3, "rare" => 1 }, random: Random.new(1))
     drawn = Array.new(10_000) { order.draw }
     assert(drawn.all? { |names| names.sort == %w[often rare seldom] })
     first = drawn.map(&:first).tally
@@ -28,7 +28,7 @@ class WorkerOrderTest < Minitest::Test
   end
 
   def test_queues_come_and_go
-    order = Order.new({ "a" => 1 })
+    order = QueueOrder.new({ "a" => 1 })
     order.add("b", 2)
     assert_equal %w[a b], order.draw.sort
     order.delete("a")
@@ -40,7 +40,7 @@ class WorkerOrderTest < Minitest::Test
 
   def test_the_configuration_is_not_changed_by_it
     queues = { "a" => 1 }.freeze
-    Order.new(queues).add("b", 1)
+    QueueOrder.new(queues).add("b", 1)
     assert_equal({ "a" => 1 }, queues)
   end
 end

@@ -1,0 +1,169 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Quarantine
+      # The child's side of a {Group}: runs each job in a strand and tells the parent what they come to. The parent holds it by a
+      # lifeline, by which it also says which job to cancel.
+      #
+      # @api private
+      class GroupProcess
+        # Ctrl-C and Ctrl-Z reach all processes of a terminal, and the others concern the parent.
+        IGNORED = %w[INT TSTP TTIN USR1 USR2].freeze
+
+        # Seconds that a job may hold the thread beside others.
+        HELD_SECONDS = 1
+        BEAT_SECONDS = 0.5
+
+        # What notes begin with.
+        BEAT = "."
+        BEGUN = "b"
+        HELD = "h"
+        TOLD = "t"
+
+        # What the parent writes to cancel a job.
+        def self.order(index, why) = "#{index} #{why}\n"
+
+        def initialize(members, lifeline, results, notes, log:, title:, &perform)
+          @members = members
+          @lifeline = lifeline
+          @results = results
+          @notes = notes
+          @log = log
+          @title = title
+          @perform = perform
+          @pid = Process.pid
+          @left = members.size
+          @asked = {}
+        end
+
+        # As a program that was started for this.
+        #
+        # @return [Integer] the exit status
+        def run
+          IGNORED.each { |name| trap(name, "IGNORE") }
+          trap("TERM") { told_to_end }
+          Process.setproctitle("ringspun-jobs quarantine #{@title}")
+          Thread.new { heed }
+          Ringspun.run { |machine| serve(machine) } unless @told
+          @log&.flush
+          raise @error if @error
+
+          0
+        end
+
+        private
+
+        def serve(machine)
+          @writing = Mutex.new
+          @strands = Array.new(@members.size) { |index| machine.spin { work(index) } }
+          @main = machine.running
+          @machine = machine
+          Inspector.watch(limit: HELD_SECONDS, to: ->(stall) { held(stall) }) if @members.size > 1
+          cut_all if @told
+          machine.park&.call until @left.zero? || @error
+        end
+
+        def work(index)
+          note("#{BEGUN}#{index}")
+          tell(index, @perform.call(@members[index]))
+        rescue Cancelled => error
+          cancelled(index, error)
+        rescue Exception => error
+          @error ||= error
+        ensure
+          ended
+        end
+
+        # All are when this process is told to end, and then none of them has come to anything.
+        def cancelled(index, error)
+          return if @told
+          return tell(index, nil) if @asked.key?(index)
+
+          @error ||= error
+        end
+
+        def ended
+          @left -= 1
+          @machine.schedule(@main) if @left.zero? || @error
+        end
+
+        # The log first: what ends this process next may be another job. The strand may be cancelled by now.
+        def tell(index, value)
+          text = Marshal.dump([index, value])
+          Ringspun.shield do
+            @log&.flush
+            @writing.synchronize { @results.write([text.bytesize].pack("N"), text) }
+          end
+        end
+
+        # In one piece, and without a switch: the one that was noted last is the one that runs. If the parent does not read them
+        # in time, one is missing.
+        def note(text)
+          @notes.write_nonblock("#{text}\n", exception: false)
+        rescue Errno::EPIPE
+          nil
+        end
+
+        def held(stall)
+          index = @strands.index(stall.strand) if stall.lasts
+          note("#{HELD}#{index}") if index
+        end
+
+        # --- what others want ---
+
+        # Others run the jobs anew when the parent is gone, so they must not go on. Nothing that a job does can be in the way of
+        # a KILL.
+        def heed
+          loop do
+            if @lifeline.wait_readable(BEAT_SECONDS)
+              text = @lifeline.read_nonblock(4096, exception: false)
+              Process.kill(:KILL, @pid) if text.nil?
+              next if text == :wait_readable
+
+              (@orders ||= +"") << text
+              cancel(@orders.slice!(/\A.*\n/)) while @orders.include?("\n")
+            end
+            note(BEAT)
+          end
+        end
+
+        def cancel(order)
+          index, why = order.split
+          @members[index.to_i].ask(why.to_sym)
+          @asked[index.to_i] = true
+          sleep(0.001) until @machine # it has only been started
+          @machine.schedule(@main, -> { cut(index.to_i) || tell(index.to_i, nil) })
+        rescue ClosedError # it has ended meanwhile
+          nil
+        end
+
+        def told_to_end
+          return pass_on_end if Process.pid != @pid
+
+          @told = true
+          note(TOLD)
+          @machine&.schedule(@main, -> { cut_all })
+        end
+
+        # A process that a job has forked has this handler as well.
+        def pass_on_end
+          trap("TERM", "DEFAULT")
+          Process.kill(:TERM, Process.pid)
+        end
+
+        def cut_all = @members.each_index { |index| cut(index) }
+
+        # false: it had not begun, and never will.
+        def cut(index)
+          strand = @strands[index]
+          fresh = strand.state == :new
+          @machine.terminate(strand)
+          ended if fresh
+          !fresh
+        end
+      end
+      private_constant :GroupProcess
+    end
+  end
+end

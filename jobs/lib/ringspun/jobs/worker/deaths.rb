@@ -1,0 +1,28 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Worker
+      # Tells the program's hook of jobs whose process has died, see {Config#on_process_death}.
+      #
+      # @api private
+      class Deaths
+        def initialize(config, log)
+          @config = config
+          @log = log
+        end
+
+        # May switch strands, as the hook does.
+        #
+        # @param job [Hash]
+        def tell(job, kind, queue:, node:, fate: nil)
+          @config.process_death&.call(job, Config::ProcessDeath.new(kind, fate, queue, node))
+        rescue StandardError => error
+          @log.event(:error, "on_process_death raises", jid: job["jid"], error: error.class.name,
+                                                        message: Retrying.message_of(error))
+        end
+      end
+      private_constant :Deaths
+    end
+  end
+end

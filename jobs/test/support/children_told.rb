@@ -1,0 +1,78 @@
+# frozen_string_literal: true
+
+# A quarantine that makes no processes. `deeds` says how each child ends, in order; and then each ends well, after a second.
+class ChildrenTold
+  # `deed` may be a Proc, which says by the names of the jobs.
+  class Group
+    Ending = Ringspun::Jobs::Quarantine::Group::Ending
+
+    def initialize(members, deed, &perform)
+      @members = members
+      @deed = deed
+      @perform = perform
+      @strands = {}.compare_by_identity
+    end
+
+    def run(&)
+      Ringspun::Machine.current.sleep(1)
+      deed = @deed.respond_to?(:call) ? @deed.call(@members.map { |member| member.run.jid }) : @deed
+      case deed
+      when Exception then raise deed
+      when :die then Ending.new("SIGKILL", false, false)
+      when :told then Ending.new("SIGTERM", true, false)
+      when Hash then Ending.new("SIGKILL", false, true, @members.find { |member| member.run.jid == deed[:held] })
+      else perform(&)
+      end
+    end
+
+    def cancel(member, why)
+      member.ask(why)
+      Ringspun::Machine.current.terminate(@strands[member]) if @strands[member]
+    end
+
+    def break_up
+      @broken_up = true
+      @strands.each_value { |strand| Ringspun::Machine.current.terminate(strand) }
+    end
+
+    private
+
+    def perform
+      machine = Ringspun::Machine.current
+      @members.each do |member|
+        @strands[member] = machine.spin do
+          value = Marshal.load(Marshal.dump(@perform.call(member)))
+          yield member, value unless @broken_up
+        end
+      end
+      @strands.each_value(&:join)
+      Ending.new("exit 0", false, false)
+    rescue Ringspun::TerminatedError
+      Ending.new("SIGKILL", false, @broken_up == true)
+    ensure
+      @strands.each_value { |strand| machine.terminate(strand) }
+    end
+  end
+
+  # The names of those in each child, and how many children there were at once.
+  attr_reader :begun, :most
+
+  def initialize(*deeds, places: 16)
+    @deeds = deeds
+    @places = places
+    @begun = []
+    @most = 0
+  end
+
+  def places(used)
+    @most = [@most, used].max
+    @places
+  end
+
+  def places_for_young = 2
+
+  def group(members, title:, &) # rubocop:disable Lint/UnusedMethodArgument -- as a Quarantine's
+    @begun << members.map { |member| member.run.jid }
+    Group.new(members, @deeds.size == 1 && @deeds.first.respond_to?(:call) ? @deeds.first : @deeds.shift, &)
+  end
+end

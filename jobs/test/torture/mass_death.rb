@@ -1,0 +1,131 @@
+# frozen_string_literal: true
+
+require "json"
+require "ringspun/jobs"
+require "support/servers"
+require "support/aof_redis"
+require "support/command"
+require "tmpdir"
+
+# A worker is killed with many jobs in flight, and another takes them over: how long does it take until all are done? With the
+# settings as they are unless told otherwise.
+class MassDeath
+  PROGRAM = <<~RUBY
+    require "ringspun/jobs"
+
+    class Report
+      include Ringspun::Jobs::Job
+
+      def perform(seconds) = sleep(seconds)
+    end
+
+    class Endless
+      include Ringspun::Jobs::Job
+
+      def perform = (nil while true)
+    end
+
+    class Poison
+      include Ringspun::Jobs::Job
+
+      def perform = Process.kill(:KILL, Process.pid)
+    end
+  RUBY
+
+  Result = Struct.new(:seconds, :by_lease, :done, :dead, :left)
+
+  # @param count [Integer] jobs
+  # @param seconds [Numeric] that each of them takes
+  # @param endless [Integer] jobs beside them that never end
+  # @param poison [Integer] jobs beside them that end their process
+  def initialize(count:, seconds:, endless: 0, poison: 0)
+    @count = count
+    @seconds = seconds
+    @endless = endless
+    @poison = poison
+    @folder = Dir.mktmpdir("ringspun-mass-death-")
+    File.write(File.join(@folder, "app.rb"), PROGRAM)
+    @server = AofRedis.new
+    @storage = Ringspun::Jobs::Storage::Redis.new({ path: @server.path })
+  end
+
+  # What is in flight at a node that is gone, as after a SIGKILL of a worker that had all of them, the others among them too.
+  #
+  # @return [Result]
+  def run
+    killed = start
+    push("Report", @count, @seconds)
+    wait { @storage.stats[:in_flight] == @count }
+    killed.signal(:KILL)
+    began = now
+    add_to_the_dead
+    heir = start
+    wait { @storage.list(Ringspun::Jobs::Storage::QUARANTINE, 0, 1).any? || @storage.stats[:in_flight] < total }
+    by_lease = now - began
+    wait { @storage.stats.then { |stats| stats[:processed] == @count + @poison && stats[:dead] == @poison } }
+    stats = @storage.stats
+    Result.new(now - began, by_lease, stats[:processed] - stats[:dead], stats[:dead], stats.values_at(:enqueued, :in_flight).sum)
+  ensure
+    [killed, heir].compact.each(&:close)
+  end
+
+  def close
+    @storage.close
+    @server.close
+    FileUtils.rm_rf(@folder)
+  end
+
+  private
+
+  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+  def total = @count + @endless + @poison
+
+  # Its own: what they do they would have done to the worker that is killed.
+  def add_to_the_dead
+    node = @storage.nodes.first.fetch("identity")
+    push("Endless", @endless)
+    push("Poison", @poison)
+    @storage.fetch(node, %w[default], total)
+  end
+
+  def start
+    log = File.join(@folder, "log#{@logs = @logs.to_i + 1}")
+    Command.new("-r", "app.rb", "--redis", "unix://#{@server.path}", "--log", log, chdir: @folder)
+           .tap { wait { File.exist?(log) && File.read(log).include?("the worker is ready") } }
+  end
+
+  def push(job_class, count, *arguments)
+    pushes = Array.new(count) do |number|
+      jid = "#{job_class}#{number}"
+      entry = JSON.generate("class" => job_class, "args" => arguments, "queue" => "default", "jid" => jid, "retry" => true)
+      Ringspun::Jobs::Storage::Push.new(queue: "default", entry:, jid:)
+    end
+    @storage.push(pushes) if pushes.any?
+  end
+
+  def wait
+    give_up = now + 600
+    until yield
+      raise "still not so: #{@storage.stats}" if now > give_up
+
+      sleep 0.05
+    end
+  end
+end
+
+if $PROGRAM_NAME == __FILE__
+  LIMIT_SECONDS = 60
+  count = Integer(ENV.fetch("JOBS", "1000"))
+  [[0, 0], [1, 1]].each do |endless, poison|
+    run = MassDeath.new(count:, seconds: 3, endless:, poison:)
+    result = run.run
+    puts format("SIGKILL with %d jobs of 3 s in flight, %d that never end and %d that end their process: " \
+                "%.1f s until all others are done, %.1f of them until the lease was over",
+                count, endless, poison, result.seconds, result.by_lease)
+    abort "FAILED: that took longer than #{LIMIT_SECONDS} s" if result.seconds > LIMIT_SECONDS
+    abort "FAILED: #{result}" if [result.done, result.dead, result.left] != [count, poison, endless]
+  ensure
+    run&.close
+  end
+end
