@@ -5,7 +5,7 @@
  *
  *   engine_batch ready|armed BATCHES      as ring_batch
  */
-#include "machine.h"
+#include "core/machine.h"
 #include "measure.h"
 
 #include <errno.h>

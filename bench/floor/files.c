@@ -2,7 +2,7 @@
  * Floor of the table `mutex_io`: the same chunks into the same files, with one write each. One thread needs no
  * mutex. Whose chunk comes first within a file is left to the contenders' mutexes; here it is worker after worker.
  *
- *   files ROUNDS GROUPS WORKERS WRITES BYTES      writes into $BENCH_SCRATCH
+ *   files ROUNDS GROUPS WORKERS WRITES BYTES [DEVICE]      writes into $BENCH_SCRATCH, or to the device
  */
 #include "measure.h"
 
@@ -14,6 +14,7 @@
 
 struct plan {
     const char *directory;
+    const char *device;
     unsigned rounds;
     unsigned groups;
     unsigned workers;
@@ -25,7 +26,8 @@ struct plan {
 static int file_open(const struct plan *plan, unsigned round, unsigned group, int flags)
 {
     char path[4096];
-    int length = snprintf(path, sizeof(path), "%s/%u-%u", plan->directory, round, group);
+    int length = plan->device ? snprintf(path, sizeof(path), "%s", plan->device)
+                              : snprintf(path, sizeof(path), "%s/%u-%u", plan->directory, round, group);
     int fd;
 
     must(length > 0 && (size_t)length < sizeof(path), "path too long");
@@ -86,6 +88,7 @@ int main(int count, char **arguments)
         .workers = argument(arguments, count, 3),
         .writes = argument(arguments, count, 4),
         .bytes = argument(arguments, count, 5),
+        .device = count > 6 ? arguments[6] : NULL,
     };
     struct plan warm_up;
     struct measurement measurement;
@@ -106,7 +109,7 @@ int main(int count, char **arguments)
         run_round(&plan, round + 1, fds);
     measure_end(&measurement);
 
-    for (unsigned round = 0; round < plan.rounds; round++)
+    for (unsigned round = 0; !plan.device && round < plan.rounds; round++)
         for (unsigned g = 0; g < plan.groups; g++)
             chunks += count_chunks(&plan, round + 1, g, &bytes);
     measure_report(&measurement, plan.rounds, bytes, "chunks", chunks);

@@ -8,7 +8,7 @@
  * submitted. `armed`: the sockets are empty; one byte comes to each after all were submitted.
  */
 #include "measure.h"
-#include "uring_abi.h"
+#include "backend/uring/abi.h"
 
 #include <errno.h>
 #include <stdatomic.h>

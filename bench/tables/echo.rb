@@ -229,7 +229,7 @@ Bench.table "echo" do
 
   floor("messages.c") { |connections:, trips:, bytes:| [connections, trips / connections, bytes, 2] }
 
-  targets "cpu_ns <= 1.1 x ringspun epoll",
+  targets "cpu_ns <= 1.1 x ringspun epoll", "ringspun fs: cpu_ns <= 1.03 x async",
           "ringspun streams: cpu_ns <= 0.5 x io-stream at N=64", "ringspun streams: cpu_ns <= 0.5 x io-stream at N=1,000",
           "ringspun streams: cpu_ns <= 2.5 x floor at N=64", "ringspun streams: cpu_ns <= 2.5 x floor at N=1,000"
 end

@@ -62,6 +62,16 @@ class BenchTest::ReportTest < Minitest::Test
     assert_includes markdown("--quick"), "NOT FOR JUDGEMENT"
   end
 
+  # As docs/performance.md is.
+  def test_markdown_goes_between_the_marks_of_a_page
+    report = Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, [@result])
+    page = "# Before\n\n<!-- bench:table -->\n%s<!-- /bench:table -->\n\nAfter\n"
+    assert_equal format(page, report.to_s), report.within(format(page, "old \\1\nlines\n"))
+    assert_equal report.to_s, report.within("a page without marks\n")
+    kept = File.read(File.join(Bench::ROOT, "docs/performance.md"))
+    assert_equal kept[/\A.*^<!-- bench:table -->\n/m] + report.to_s + kept[/^<!-- \/bench:table -->.*\z/m], report.within(kept)
+  end
+
   def test_markdown_and_chart_show_epoll_beside_it_and_not_the_third_backend
     table = BenchTest.usual_table(backends: %w[uring epoll sqpoll])
     result = BenchTest.result(table, ringspun: 1.0, "ringspun epoll": 1.5, "ringspun sqpoll": 1.7)

@@ -62,11 +62,28 @@ class BenchTest::SamplerTest < Minitest::Test
     end
   end
 
+  def test_uringmachine_runs_on_the_ruby_that_is_named
+    with_ruby_4(nil) { assert_match(/\Aset RINGSPUN_RUBY_4 to a Ruby 4/, sample("uringmachine")["unavailable"]) }
+    Dir.mktmpdir do |directory|
+      ruby = File.join(directory, "ruby")
+      File.write(ruby, %(#!/bin/sh\nWHICH_RUBY=4 exec #{RbConfig.ruby} "$@"\n), perm: 0o755)
+      with_ruby_4(ruby) { assert_equal({ "parked" => "4" }, sample("uringmachine")["notes"]) }
+    end
+  end
+
   def test_the_probe_names_each_library
     assert_equal %w[async concurrently eventmachine io-event io-stream ringspun sidekiq], Bench::Sampler.new.probe.keys.sort
   end
 
   private
+
+  def with_ruby_4(ruby)
+    kept = ENV.fetch("RINGSPUN_RUBY_4", nil)
+    ENV["RINGSPUN_RUBY_4"] = ruby
+    yield
+  ensure
+    ENV["RINGSPUN_RUBY_4"] = kept
+  end
 
   def sample_refused(name)
     require File.join(BenchTest::FIXTURES, "refused.rb")

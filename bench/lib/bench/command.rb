@@ -73,14 +73,16 @@ module Bench
 
     def write_files(facts, results, warnings)
       write(@options.json) { JsonReport.new(facts, @options, results, warnings) }
-      write(@options.markdown) { MarkdownReport.new(facts, @options, results) }
+      write(@options.markdown) do |page|
+        MarkdownReport.new(facts, @options, results).within(File.exist?(page) ? File.read(page) : "")
+      end
       write(@options.chart) { Chart.new(results) }
     end
 
     def write(path)
       return unless path
 
-      File.write(path, yield.to_s)
+      File.write(path, yield(path).to_s)
       @out.puts "wrote #{path}"
     end
   end

@@ -15,7 +15,7 @@ module Bench
 
     def initialize(name, build_directory: Workspace.build_directory)
       @source = File.join(DIRECTORY, name)
-      @engine = name.start_with?("engine_") ? Dir[File.join(ENGINE, "*.c")].sort : []
+      @engine = name.start_with?("engine_") ? Dir[File.join(ENGINE, "**/*.c")].sort : []
       @binary = File.join(build_directory, File.basename(name, ".c"))
     end
 
@@ -28,7 +28,7 @@ module Bench
     private
 
     def fresh?
-      used = [@source, *SHARED, *@engine, *Dir[File.join(ENGINE, "*.h")]]
+      used = [@source, *SHARED, *@engine, *Dir[File.join(ENGINE, "**/*.h")]]
       File.exist?(@binary) && used.all? { |file| File.mtime(file) <= File.mtime(@binary) }
     end
 

@@ -1,12 +1,15 @@
 # frozen_string_literal: true
 
 module Bench
-  # The table for the README: one line per row, the headline metric of each contender, and what the floor says. A column
+  # The table of docs/performance.md: one line per row, the headline metric of each contender, and what the floor says. A column
   # without a number is left out, and so is what few machines should run: a reader wants it narrow.
   class MarkdownReport
     CONTENDERS = ["threads", "async", "uringmachine", ConcurrentProcs::PEER, "sidekiq",
                   SUBJECT, Bench.subject_on("epoll"), DROP_IN, "floor"].freeze
     RATIOS = ["to the floor", "to the best peer"].freeze
+
+    # A page that has these marks keeps what stands around them.
+    BETWEEN = /(?<=^<!-- bench:table -->\n).*(?=^<!-- \/bench:table -->$)/m
 
     def initialize(facts, options, results)
       @facts = facts
@@ -20,6 +23,8 @@ module Bench
       lines += results.flat_map { |result| result.comparisons.map { |row| cells(line(result.table, row)) } }
       "#{lines.join("\n")}\n\n#{footnote}\n"
     end
+
+    def within(page) = page.match?(BETWEEN) ? page.sub(BETWEEN) { to_s } : to_s
 
     private
 

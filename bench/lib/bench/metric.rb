@@ -54,6 +54,8 @@ module Bench
       [:rss_per_idle, "RSS B/idle", "B", "%.0f", note.("rss_per_idle")],
       [:copied, "copied", "B", "%d", note.("copied")],
       [:beyond, "beyond s", "s", "%.6f", note.("beyond")],
+      [:gap_worst, "worst gap s", "s", "%.6f", note.("gap_worst")],
+      [:gap_median, "median gap s", "s", "%.6f", note.("gap_median")],
       [:p99, "p99 s", "s", "%.6f", note.("p99")],
       [:limit_told, "limit told", "", "%d", note.("limit_told")]
     ].to_h { |name, header, unit, format, reader| [name, new(name:, header:, unit:, format:, reader:)] }.freeze

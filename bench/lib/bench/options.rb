@@ -74,7 +74,9 @@ module Bench
 
     def add_outputs(parser)
       parser.on("--json FILE", "write every sample, median and verdict") { |path| @json = path }
-      parser.on("--markdown FILE", "write the table for the README") { |path| @markdown = path }
+      parser.on("--markdown FILE", "write the table of docs/performance.md, between its marks if FILE has them") do |path|
+        @markdown = path
+      end
       parser.on("--chart FILE", "write a bar chart as SVG") { |path| @chart = path }
     end
 

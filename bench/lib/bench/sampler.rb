@@ -20,6 +20,10 @@ module Bench
       "RUBYOPT" => ENV["RUBYOPT"]&.split&.grep_v(%r{\A-r\S*bundler/setup\z})&.join(" ")
     }.freeze
 
+    # Another Ruby has gems of its own.
+    NO_LIBRARIES = { "RUBYLIB" => nil, "RUBYOPT" => nil, "GEM_HOME" => nil, "GEM_PATH" => nil, "BUNDLE_GEMFILE" => nil }.freeze
+    RUBY_4 = "RINGSPUN_RUBY_4"
+
     def initialize(time_limit: TIME_LIMIT, prefix: [])
       @time_limit = time_limit
       @prefix = prefix
@@ -28,7 +32,7 @@ module Bench
     def sample(table, contender, size)
       command = command(table, contender, size)
       Workspace.settle(table.bytes_of(size)) if table.writes_files?
-      judge(table, contender, size, answer_of(*command))
+      judge(table, contender, size, answer_of(*command, libraries: contender.on_ruby_4? ? NO_LIBRARIES : LIBRARIES))
     rescue Unavailable => error
       { "unavailable" => error.message }
     end
@@ -43,8 +47,14 @@ module Bench
     def command(table, contender, size)
       return [FloorProgram.new(contender.program).path, *contender.arguments.call(**size).map(&:to_s)] if contender.program
 
-      [RbConfig.ruby, CHILD, "sample", table.file, contender.name,
+      [ruby_of(contender), CHILD, "sample", table.file, contender.name,
        JSON.generate(size), JSON.generate(table.warm_up_size(size))]
+    end
+
+    def ruby_of(contender)
+      return RbConfig.ruby unless contender.on_ruby_4?
+
+      ENV[RUBY_4] or raise Unavailable, "set #{RUBY_4} to a Ruby 4 for which `gem install uringmachine` was run"
     end
 
     def judge(table, contender, size, answer)
@@ -56,16 +66,16 @@ module Bench
       complaint ? { "failed" => complaint } : answer
     end
 
-    def answer_of(*command)
+    def answer_of(*command, libraries: LIBRARIES)
       Workspace.with_scratch do |scratch|
-        Tempfile.create("ringspun-bench-stderr") { |errors| run([*@prefix, *command], scratch, errors) }
+        Tempfile.create("ringspun-bench-stderr") { |errors| run([*@prefix, *command], libraries, scratch, errors) }
       end
     end
 
-    def run(command, scratch, errors)
+    def run(command, libraries, scratch, errors)
       reader, writer = IO.pipe
       # A process group of its own lets the time limit end whatever the child may have started.
-      pid = Process.spawn({ **LIBRARIES, "BENCH_SCRATCH" => scratch }, *command,
+      pid = Process.spawn({ **libraries, "BENCH_SCRATCH" => scratch }, *command,
                           3 => writer, in: File::NULL, out: errors, err: errors, pgroup: true)
       writer.close
       text = read_until_deadline(reader)

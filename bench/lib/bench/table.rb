@@ -22,7 +22,16 @@ module Bench
 
   VARIANTS = [SCHEDULED, STREAMS, DROP_IN].freeze
 
+  # Wants a newer Ruby than the rest of the bench: that of RINGSPUN_RUBY_4.
+  URING_MACHINE = "uringmachine"
+  URING_MACHINE_FS = "#{URING_MACHINE} fs"
+
+  # As its own scripts make them.
+  URING_MACHINE_RINGS = { URING_MACHINE => { size: 16_384 }, "#{URING_MACHINE} sqpoll" => { sqpoll: true } }.freeze
+
   def self.subject_on(backend) = backend == MAIN_BACKEND ? SUBJECT : "#{SUBJECT} #{backend}"
+
+  PEER_URING_MACHINE = File.join(ROOT, "bench/peers/uringmachine")
 
   # Raised by a contender that cannot run here, with the reason that the report prints.
   class Unavailable < StandardError; end
@@ -42,6 +51,8 @@ module Bench
     def floor? = role == :floor
     def peer? = role == :peer
     def ours? = %i[subject variant].include?(role)
+
+    def on_ruby_4? = name.start_with?(URING_MACHINE)
 
     # What a row may skip: Ringspun on all backends at once.
     def declared_as = (backend ? SUBJECT : name).to_sym
@@ -171,6 +182,16 @@ module Bench
         end
       end
 
+      # UringMachine's own calls, once for each of its rings. The block is given the ring's options behind the meter.
+      def uringmachine(&body)
+        URING_MACHINE_RINGS.each do |name, ring|
+          contender(name, requires: PEER_URING_MACHINE) { |meter, **size| body.call(meter, ring, **size) }
+        end
+      end
+
+      # Stock Ruby on its fiber scheduler.
+      def uringmachine_fs(&) = contender(URING_MACHINE_FS, requires: PEER_URING_MACHINE, &)
+
       # A floor written in Ruby: the same work without the thing that is measured.
       def bare(name, size: {}, &body) = add(name:, role: :floor, size:, body:)
 
@@ -199,7 +220,7 @@ module Bench
 
   # The order in which the report shows them: the tables of the published comparison first, then our own.
   ORDER = %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn beside_cpu parked
-             echo armed accept files timers idle batch
+             echo armed accept files timers ticker idle batch
              call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations
              http tls tls_echo keep_alive pg lines idle_streams splice_forwarder
              jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting].freeze

@@ -26,6 +26,13 @@ Bench.table "behaviours" do
   contender("hanging") { |_meter, **| sleep }
   contender("crashing") { |_meter, **| Process.kill(:KILL, Process.pid) && sleep }
 
+  # Another Ruby has gems of its own, so it is told of none of ours.
+  contender "uringmachine" do |meter, times:|
+    meter.measure { nil }
+    meter.note(:parked, ENV.fetch("WHICH_RUBY") + ENV.values_at("RUBYLIB", "RUBYOPT", "BUNDLE_GEMFILE").compact.join)
+    { done: times }
+  end
+
   contender "fresh" do |meter, times:|
     meter.measure { nil }
     meter.note(:parked, Process.pid)
