@@ -16,7 +16,7 @@ Gem::Specification.new do |spec|
 
   # No runtime dependency: the engine makes its system calls itself, and the rest is Ruby's standard library.
   spec.files = Dir.chdir(__dir__) do
-    Dir["ext/**/*.{c,h,rb}", "lib/**/*.rb", "sig/**/*.rbs"].sort
+    Dir["{LICENSE,README.md}", "ext/**/*.{c,h,rb}", "lib/**/*.rb", "sig/**/*.rbs"].sort
   end
   spec.require_paths = ["lib"]
   spec.extensions = ["ext/ringspun/extconf.rb"]

@@ -10,6 +10,19 @@ module Concurrently
   Error = Ringspun::Error
   Evaluation = Ringspun::Evaluation
 
+  # What may be given to waits. Programs for the gem hand on Hashes with keys for others.
+  module Limit
+    def self.of(options, *more)
+      return options unless options.is_a?(Hash)
+
+      known = options.slice(:within, :timeout_result, *more)
+      known[:within] ||= nil
+      known.delete(:timeout_result) if Evaluation::TimeoutError.equal?(known[:timeout_result]) # which is to raise one
+      known
+    end
+  end
+  private_constant :Limit
+
   # As the gem's: {#call} runs in a strand of its own, which goes on when its caller is cancelled.
   class Proc < Ringspun::ConcurrentProc
     # The evaluations of its runs.
@@ -19,6 +32,17 @@ module Concurrently
         # @api private
         def self.===(error) = [StandardError, ScriptError, SecurityError, SystemStackError].any? { |kind| error.is_a?(kind) }
       end
+
+      # {Ringspun::Evaluation#await_result}, which knows no other keys than its own.
+      #
+      # May switch strands.
+      #
+      # @param limit [Hash, nil] `within:` and `timeout_result:`; other keys are ignored
+      # @yieldparam result [Object, Exception] what would be returned or raised; the block's value takes its place
+      # @return [Object]
+      # @raise [Evaluation::TimeoutError] when the time is up
+      # @since 0.1.0
+      def await_result(limit = nil, &) = limit ? super(Limit.of(limit), &) : super(&)
     end
 
     # What the gem's procs and their class can do with handlers besides `on`.
@@ -48,6 +72,21 @@ module Concurrently
 
     def self.evaluation_class = Evaluation
     private_class_method :evaluation_class
+
+    # What is written of an error, in the gem's words.
+    #
+    # @param concurrent_proc [Ringspun::ConcurrentProc]
+    # @param error [Exception]
+    # @return [String]
+    # @since 0.1.0
+    def self.default_error_log_message(concurrent_proc, error)
+      <<~TEXT
+        Concurrent proc exited with error!
+        Source location: #{(concurrent_proc.source_location&.first(2) || ["unknown"]).join(":")}
+        Error: (#{error.class}) #{error}
+        Backtrace: #{error.backtrace&.join("\n")}
+      TEXT
+    end
 
     alias call call_and_await
     alias [] call_and_await
@@ -116,13 +155,40 @@ module Concurrently
     def concurrent_proc(evaluation_class = nil, &) = Concurrently::Proc.new(evaluation_class, &)
 
     def concurrently(*, **, &) = Concurrently::Proc.new(&).call_detached(*, **)
+
+    def await_resume!(limit = nil) = limit ? super(Limit.of(limit)) : super()
+
+    def await_fastest(*evaluations)
+      evaluations.last.is_a?(Hash) ? super(*evaluations[0...-1], Limit.of(evaluations.last)) : super
+    end
   end
 
   # The same for those of IO.
   module IOMethods
-    READ = Proc.new { |io, maxlen, outbuf| io.await_read(maxlen, outbuf) }
-    WRITE = Proc.new { |io, string| io.await_written(string) }
-    private_constant :READ, :WRITE
+    # What {#concurrently_read} calls: `IO::READ_PROC`.
+    READ_PROC = Proc.new { |io, maxlen, outbuf| io.await_read(maxlen, outbuf) }
+    # What {#concurrently_write} calls: `IO::WRITE_PROC`.
+    WRITE_PROC = Proc.new { |io, string| io.await_written(string) }
+
+    # Waits until the IO can be read from without waiting, or has come to its end.
+    #
+    # May switch strands.
+    #
+    # @param limit [Hash, nil] `within:`, `timeout_result:`, `poll_first:`; other keys are ignored
+    # @return [true] or what {Evaluation#resume!} says
+    # @raise [Evaluation::TimeoutError] when the time is up
+    # @since 0.1.0
+    def await_readable(limit = nil) = limit ? super(Limit.of(limit, :poll_first)) : super()
+
+    # Waits until the IO can be written to without waiting.
+    #
+    # May switch strands.
+    #
+    # @param (see #await_readable)
+    # @return (see #await_readable)
+    # @raise (see #await_readable)
+    # @since 0.1.0
+    def await_writable(limit = nil) = limit ? super(Limit.of(limit, :poll_first)) : super()
 
     # `await_read` in a run of its own.
     #
@@ -130,27 +196,48 @@ module Concurrently
     # @param outbuf [String, nil] takes what is read
     # @return [Proc::Evaluation]
     # @since 0.1.0
-    def concurrently_read(maxlen, outbuf = nil) = READ.call_detached(self, maxlen, outbuf)
+    def concurrently_read(maxlen, outbuf = nil) = READ_PROC.call_detached(self, maxlen, outbuf)
 
     # `await_written` in a run of its own.
     #
     # @param string [String]
     # @return [Proc::Evaluation]
     # @since 0.1.0
-    def concurrently_write(string) = WRITE.call_detached(self, string)
+    def concurrently_write(string) = WRITE_PROC.call_detached(self, string)
   end
 
   # By these words programs know that nothing can go on.
   module DeadlockReport
     private
 
-    def deadlock_report = "Infinitely running event loop detected: #{super}"
+    def deadlock_report
+      "Infinitely running event loop detected: There are no evaluations scheduled and no IOs to await.\n#{super}"
+    end
   end
-  private_constant :DeadlockReport
+
+  # How to find out how an evaluation came to where it is, as the gem says it.
+  module MisuseReport
+    private
+
+    def misuse_report(message)
+      return super unless proc.nil? || proc.is_a?(Proc) # Debug knows no others
+
+      <<~TEXT
+        #{message}
+          Evaluation id: #{__id__.to_s(36)}
+          To debug how this happened enable logging of control flow with:
+
+              require 'logger'
+              Concurrently::Debug.enable Logger.new STDOUT
+      TEXT
+    end
+  end
+  private_constant :DeadlockReport, :MisuseReport
 
   Kernel.include(KernelMethods)
   IO.prepend(IOMethods)
   Ringspun::Machine.prepend(DeadlockReport)
+  MisuseReport.then { |report| Evaluation.prepend(report) } # YARD takes it for a constant
 end
 
 require_relative "concurrently/debug"

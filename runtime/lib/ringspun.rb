@@ -6,7 +6,19 @@ require_relative "ringspun/version"
 module Ringspun
   # A checkout builds one extension per Ruby beside each other; an installed gem has just its own.
   built = File.join(__dir__, "ringspun", RUBY_VERSION[/\d+\.\d+/], "native.so")
-  require File.exist?(built) ? built : "ringspun/native"
+  begin
+    require File.exist?(built) ? built : "ringspun/native"
+  rescue LoadError => error
+    raise unless error.path == "ringspun/native" # it is there, and something else is wrong with it
+
+    setup = File.expand_path("../../bin/setup", __dir__)
+    advice = File.exist?(setup) ? <<~CLONE : "Build it by `gem pristine ringspun`, with the `gem` of that Ruby."
+      Build it by `RINGSPUN_RUBY=#{RbConfig.ruby} #{setup}`.
+      Bundler builds it when a Gemfile has this gem by `git:`; by `path:` it does not.
+    CLONE
+    raise LoadError, "The C extension of ringspun is not built for ruby #{RUBY_VERSION}: there is no #{built}, " \
+                     "and no ringspun/native in the load path.\n#{advice.chomp}"
+  end
 end
 
 module Ringspun
@@ -23,6 +35,7 @@ require_relative "ringspun/cluster"
 require_relative "ringspun/concurrent_proc"
 require_relative "ringspun/connect"
 require_relative "ringspun/core_methods"
+require_relative "ringspun/cruby"
 require_relative "ringspun/datagram"
 require_relative "ringspun/files"
 require_relative "ringspun/inspector"
@@ -30,9 +43,11 @@ require_relative "ringspun/offload"
 require_relative "ringspun/processes"
 require_relative "ringspun/refinements"
 require_relative "ringspun/run"
+require_relative "ringspun/scheduler"
 require_relative "ringspun/server"
 require_relative "ringspun/signals"
 require_relative "ringspun/simulation"
 require_relative "ringspun/stream"
 require_relative "ringspun/tls"
 require_relative "ringspun/watch"
+require_relative "ringspun/railtie" if defined?(Rails::Railtie)

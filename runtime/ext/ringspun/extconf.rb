@@ -3,11 +3,14 @@
 require "mkmf"
 
 abort <<~MESSAGE unless RbConfig::CONFIG["target_os"].start_with?("linux")
-  ringspun runs on Linux only: its engine speaks epoll directly.
+  ringspun runs on Linux only: its engine waits by io_uring or epoll.
   This Ruby was built for #{RbConfig::CONFIG["target_os"]}.
 MESSAGE
 
-FOLDERS = %w[engine binding].freeze
+# A folder a room.
+FOLDERS = %w[
+  engine/core engine/ops engine/flow engine/kernel engine/backend engine/backend/uring engine/backend/sim binding binding/cruby
+].freeze
 
 # Ruby's own flags carry what its distribution wanted (-O2, hardening); of two flags the later wins.
 # Its warning list goes as a whole, because it is tuned to Ruby's sources and not to ours.
@@ -16,7 +19,7 @@ $CFLAGS << " -std=gnu11 -O3 -g -fvisibility=hidden -Wall -Wextra -Wno-unused-par
 $CFLAGS << " -Werror" if ENV["RINGSPUN_WERROR"]
 
 # gnu11 alone does not declare pipe2, accept4 and the like. Ruby's config.h would, but the engine never sees it.
-$CPPFLAGS << " -D_GNU_SOURCE -I$(srcdir)"
+$CPPFLAGS << " -D_GNU_SOURCE -I$(srcdir) -I$(srcdir)/engine"
 
 # The engine's functions are small and the binding calls several of them per switch: inlining across files pays.
 # A sanitizer's report is easier to read without it.
@@ -28,15 +31,25 @@ end
 $CFLAGS << extra.to_s
 $DLDFLAGS << extra.to_s
 
-# Both folders may have a file of the same name, so the objects carry the folder's name.
+# What some Rubies have and others have not. binding/cruby/has.h alone reads the answers.
+have_func("rb_thread_lock_native_thread", "ruby/thread.h")
+
+# Folders may have files of the same name, so the objects carry the folder's name.
+def prefix(folder) = folder.tr("/", "-")
+
 objects = FOLDERS.to_h do |folder|
   sources = Dir[File.join($srcdir, folder, "*.c")].map { |path| File.basename(path) }.sort
-  [folder, sources.map { |source| "#{folder}-#{source.delete_suffix(".c")}.#{$OBJEXT}" }]
+  [folder, sources.map { |source| "#{prefix(folder)}-#{source.delete_suffix(".c")}.#{$OBJEXT}" }]
 end
 $objs = objects.values.flatten
 $srcs = []
 
 abort "ringspun: no C source under #{$srcdir}/{#{FOLDERS.join(",")}}" if $objs.empty?
+
+# RubyGems builds in the sources' own folder, and leaves all objects there beside the two copies of the library that it installs.
+# Whoever debugs the engine does so in a clone. The names of functions stay, for Ruby's crash report shows them.
+for_a_gem = File.realpath($srcdir) == Dir.pwd
+$DLDFLAGS << " -Wl,--strip-debug" if for_a_gem
 
 create_makefile("ringspun/native")
 
@@ -46,10 +59,12 @@ File.open("Makefile", "a") do |makefile|
   FOLDERS.each do |folder|
     makefile.puts <<~MAKE
 
-      #{folder}-%.#{$OBJEXT}: $(srcdir)/#{folder}/%.c
+      #{prefix(folder)}-%.#{$OBJEXT}: $(srcdir)/#{folder}/%.c
       \t$(ECHO) compiling #{folder}/$(<F)
       \t$(Q) $(CC) $(INCFLAGS) $(CPPFLAGS) $(CFLAGS) $(COUTFLAG)$@ -c $(CSRCFLAG)$<
     MAKE
   end
   makefile.puts "\n$(OBJS): Makefile $(wildcard $(srcdir)/*.h #{FOLDERS.map { "$(srcdir)/#{_1}/*.h" }.join(" ")})"
+  # Comes last, when the library has been copied.
+  makefile.puts "\ninstall:\n\t$(Q) $(RM) $(OBJS) $(DLLIB)" if for_a_gem
 end

@@ -149,7 +149,7 @@ module Concurrently
       def call_nonblock(...) = Debug.suspended(caller) { super }
 
       def traced_call(...)
-        Debug.traced(Evaluation.current, (source_location || ["unknown"]).join(":")) { CALL.bind_call(self, ...) }
+        Debug.traced(Evaluation.current, (source_location&.first(2) || ["unknown"]).join(":")) { CALL.bind_call(self, ...) }
       end
     end
 
@@ -160,8 +160,10 @@ module Concurrently
       def wait(...) = Debug.suspended(caller) { super }
       def await_resume!(...) = Debug.suspended(caller) { super }
 
-      def await_fastest(*evaluations, **limit)
-        evaluations.any?(&:concluded?) ? super : Debug.waits_for(evaluations, caller) { super }
+      def await_fastest(*arguments)
+        evaluations = arguments.last.is_a?(Hash) ? arguments[0...-1] : arguments
+        waits = evaluations.all?(Evaluation) && evaluations.none?(&:concluded?)
+        waits ? Debug.waits_for(evaluations, caller) { super } : super
       end
     end
 

@@ -113,7 +113,7 @@ module Ringspun
       # @return [String]
       # @since 0.1.0
       def default_error_log_message(concurrent_proc, error)
-        place = concurrent_proc.source_location&.join(":") || "unknown"
+        place = concurrent_proc.source_location&.first(2)&.join(":") || "unknown"
         "Concurrent proc at #{place} ended with #{error.full_message(highlight: false)}"
       end
 

@@ -28,8 +28,10 @@ module Ringspun
     def connect_tcp(host, port, tls: nil, connect_timeout: 30, attempt_delay: HappyEyeballs::ATTEMPT_DELAY, **options, &block)
       machine = Machine.current
       client = TLS.__send__(:client, tls, host) if tls
-      stream = Net.within(machine, connect_timeout, "connect_tcp: no connection to #{host}:#{port}") do
-        Net.stream(machine, HappyEyeballs.new(machine, Net.look_up(host, port), attempt_delay).connect, options, client)
+      stream = Net.within(machine, connect_timeout, "connect_tcp: no connection to #{Net.place(host, port)}") do
+        Net.naming("connect_tcp to", Net.place(host, port)) do
+          Net.stream(machine, HappyEyeballs.new(machine, Net.look_up(host, port), attempt_delay).connect, options, client)
+        end
       end
       block ? stream.__send__(:lend, &block) : stream
     end
@@ -50,7 +52,9 @@ module Ringspun
       machine = Machine.current
       client = TLS.__send__(:client, tls, nil) if tls
       stream = Net.within(machine, connect_timeout, "connect_unix: no connection to #{path}") do
-        Net.stream(machine, Net.connect(machine, Addrinfo.unix(path)), options, client)
+        Net.naming("connect_unix to", Net.place(path)) do
+          Net.stream(machine, Net.connect(machine, Net.unix_address(path, "connect_unix")), options, client)
+        end
       end
       block ? stream.__send__(:lend, &block) : stream
     end
@@ -69,6 +73,28 @@ module Ringspun
         rescue TimeoutError
           raise TimeoutError, "#{message} within #{seconds} s"
         end
+      end
+
+      # What the system answers names what it was about, unless it does already.
+      def naming(what, where)
+        yield
+      rescue SystemCallError, SocketError => error
+        raise if error.message.include?(where)
+
+        raise error.exception("#{error.message} (#{what} #{where})"), cause: error.cause
+      end
+
+      # An address of IPv6 has colons of its own, and a Unix socket without a file a NUL before its name.
+      def place(host, port = nil)
+        return host.to_s.sub("\0", "@") unless port
+
+        host.to_s.include?(":") ? "[#{host}]:#{port}" : "#{host}:#{port}"
+      end
+
+      def unix_address(path, what)
+        Addrinfo.unix(path)
+      rescue ArgumentError, TypeError => error
+        raise UsageError, "#{what}: expected the path of a socket, got #{path.inspect}: #{error.message}"
       end
 
       # In a strand of Ringspun.run Ruby asks our scheduler, which has a worker look it up; elsewhere it would hold the thread.

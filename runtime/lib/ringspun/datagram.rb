@@ -75,7 +75,7 @@ module Ringspun
 
       def look_up(host, port, family = nil, flags = 0)
         look = -> { Addrinfo.getaddrinfo(host, port, family, :DGRAM, nil, flags).first }
-        Fiber.current_scheduler ? look.call : Ringspun.offload(&look)
+        Net.naming("datagram", Net.place(host, port)) { Fiber.current_scheduler ? look.call : Ringspun.offload(&look) }
       rescue TypeError
         raise UsageError, "datagram: expected a host (String) and a port (Integer or String), got #{[host, port].inspect}"
       end

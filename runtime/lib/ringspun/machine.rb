@@ -3,9 +3,11 @@
 module Ringspun
   # Runs strands on one thread. See {Machine.current}.
   class Machine
-    OPTIONS = %i[backend entries sqpoll busy_poll file_io workers_max strands_max seed faults trace].freeze
+    OPTIONS = %i[backend entries sqpoll busy_poll file_io workers_max strands_max seed faults trace on_error].freeze
     LIBRARY = "#{__dir__}/".freeze
-    private_constant :OPTIONS, :LIBRARY
+    # Of these a strand ends; any other exception concerns the program.
+    ORDINARY = [StandardError, ScriptError, NoMemoryError, SystemStackError].freeze
+    private_constant :OPTIONS, :LIBRARY, :ORDINARY
 
     # How long {#close} waits for cancelled strands to unwind, in seconds.
     CLOSE_GRACE = 1.0
@@ -63,13 +65,34 @@ module Ringspun
     # @since 0.1.0
     def describe_strands = Inspector.new(self).__send__(:lines).join("\n")
 
-    private
-
-    def check_options(options)
+    def self.check_options(options)
       unknown = options.keys - OPTIONS
       return if unknown.empty?
 
       raise UsageError, "unknown option #{unknown.map(&:inspect).join(", ")}; known are #{OPTIONS.map(&:inspect).join(", ")}"
+    end
+    private_class_method :check_options
+
+    private
+
+    def take_options(options)
+      self.class.__send__(:check_options, options)
+      check_on_error(@on_error = options[:on_error])
+    end
+
+    def check_on_error(handler)
+      return if handler.nil? || handler.respond_to?(:call)
+
+      raise UsageError, "on_error: must be something to call with an error and its strand, got #{handler.inspect}"
+    end
+
+    # Until the block ends; nil: whoever it was before.
+    def with_on_error(handler)
+      before = @on_error
+      @on_error = handler || before
+      yield
+    ensure
+      @on_error = before
     end
 
     def shut_down
@@ -109,8 +132,8 @@ module Ringspun
       raise
     rescue Exception => e
       own = !strand.alive? && (e.equal?(strand.error) || e.is_a?(TerminatedError))
-      ordinary = [StandardError, ScriptError, NoMemoryError, SystemStackError].any? { |kind| e.is_a?(kind) }
-      return strand.error && report_unread(strand, e) if own && ordinary
+      ordinary = ORDINARY.any? { |kind| e.is_a?(kind) }
+      return strand.error && tell_error(strand, e) if own && ordinary
 
       held_back << e unless held_back.any? { |other| other.equal?(e) }
       retry unless own
@@ -141,7 +164,50 @@ module Ringspun
       "nothing runs and nothing can wake anybody:\n#{describe_strands}"
     end
 
-    def report_unread(strand, error)
+    # In a strand of its own: those that are due.
+    def tell_unread
+      while (entry = next_unread(false))
+        tell_error(*entry)
+      end
+    end
+
+    # At an end: all of them. What a handler raises that is no ordinary error is raised when all are told.
+    def report_unread_errors
+      held_back = []
+      while (entry = next_unread(true))
+        begin
+          tell_error(*entry)
+        rescue Cancelled
+          raise
+        rescue Exception => e
+          held_back << e
+        end
+      end
+      raise_first(held_back)
+    end
+
+    # @param handler [#call, false, nil] false: nobody but standard error; nil: whoever the run or the machine has for it
+    def tell_error(strand, error, handler = nil)
+      told = false
+      handler = @on_error if handler.nil?
+      handler ? hand_over(handler, strand, error) : warn_of(strand, error)
+      told = true
+    rescue *ORDINARY # standard error is closed, for example
+      told = true
+    ensure
+      keep_untold(strand, error) unless told
+    end
+
+    def on_error? = !@on_error.nil?
+
+    def hand_over(handler, strand, error)
+      handler.call(error, strand)
+    rescue *ORDINARY => e
+      warn_of(strand, error)
+      warn("ringspun: on_error: failed itself when it was told of that: #{text_of(e)}")
+    end
+
+    def warn_of(strand, error)
       warn("ringspun: #{strand.inspect} ended with an error that nobody joined: #{text_of(error)}")
     end
 
@@ -153,6 +219,14 @@ module Ringspun
   end
 
   class Strand
+    # Cancels the strand, as {Machine#terminate} does: its present wait ends and every later one is refused, so that it unwinds
+    # through its ensure blocks. Join it to wait for its end. May be called from any thread and from a signal handler; never
+    # waits.
+    #
+    # @return [Boolean] false when the strand has ended
+    # @since 0.1.0
+    def terminate = machine.terminate(self)
+
     # @return [String]
     # @since 0.1.0
     def inspect = "#<Ringspun::Strand:0x#{(object_id << 3).to_s(16)} #{state}>"

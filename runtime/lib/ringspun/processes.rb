@@ -10,14 +10,30 @@ module Ringspun
     # @param timeout [Numeric, nil] seconds
     # @return [Process::Status, nil] nil when it was no child of this process: only its parent is told how it ended
     # @raise [Errno::ESRCH] when there is no such process
+    # @raise [Errno::ECHILD] when it is no child, and there can be no descriptor for it (see {Machine#pidfd_open})
     # @raise [TimeoutError, UsageError, UnsupportedError, SystemCallError]
     # @since 0.1.0
     def wait_process(pid, timeout: nil)
       machine = Machine.current
+      Net.within(machine, timeout, "wait_process: #{pid} has not ended") do
+        has_ended = await_by_pidfd(machine, pid)
+        machine.waitid(pid)
+      rescue Errno::ECHILD
+        raise unless has_ended
+      end
+    end
+
+    private
+
+    # nil where a sandbox forbids it or no descriptor is left: a child can be waited for all the same.
+    def await_by_pidfd(machine, pid)
       pidfd = machine.pidfd_open(pid)
-      Net.within(machine, timeout, "wait_process: #{pid} has not ended") { machine.poll(pidfd, :readable) }
-      machine.waitid(pid)
-    rescue Errno::ECHILD
+      begin
+        machine.poll(pidfd, :readable)
+      rescue UnsupportedError
+        nil
+      end
+    rescue Errno::EPERM, Errno::EACCES, Errno::ENOSYS, Errno::EMFILE, Errno::ENFILE, Errno::ENOSPC, Errno::ENOMEM
       nil
     ensure
       machine.close(pidfd) if pidfd

@@ -9,26 +9,41 @@ module Ringspun
     # run, so that `ensure` blocks run, and is then raised from here; the second is raised at once, in whatever runs. Where
     # nothing runs any more, because all that is left are waits under a shield, the second ends the process.
     #
+    # With options of {Machine#initialize} the machine is made for this run, and closed when it ends.
+    #
     # May switch strands.
     #
+    # @param on_error [#call, nil] is given the error and the strand where a strand ends with an error that nobody joins: a
+    #   second after its end, at once where nobody has its handle, or at the end of the run. It is called in a strand of its own
+    #   and may wait. What it raises itself is reported by a warning. nil: what the machine has for it, else a warning. Inside
+    #   another run: see {Machine#scope}
+    # @param options [Hash{Symbol => Object}] as for {Machine#initialize}
     # @yieldparam machine [Machine]
     # @return [Object] the block's value
     # @raise [Exception] what the block raised
+    # @raise [UsageError] for an unknown option, and for options where the thread has its machine already
     # @since 0.1.0
-    def run
+    def run(on_error: nil, **options)
       raise UsageError, "Ringspun.run needs a block" unless block_given?
 
-      machine = Machine.current
-      Run.new(machine).call { yield machine }
+      made = machine_for_run(options)
+      machine = made || Machine.current
+      begin
+        Run.new(machine, on_error: on_error).call { yield machine }
+      ensure
+        made.close if made && !made.closed?
+      end
     end
 
     # Runs the block in a scope of the current strand. See {Machine#scope}.
     #
     # May switch strands.
     #
+    # @param deadline [Numeric, nil] seconds from now
+    # @param on_error [#call, nil] is given the error and the strand as soon as a strand of this scope fails
     # @return [Object] the block's value; nil when {Scope#cancel} cut it short
     # @since 0.1.0
-    def scope(deadline: nil, &block) = Machine.current.scope(deadline: deadline, &block)
+    def scope(deadline: nil, on_error: nil, &block) = Machine.current.scope(deadline: deadline, on_error: on_error, &block)
 
     # Runs the block protected from cancellations from outside, which are raised at the next wait after it. Give it a
     # deadline where its end is not certain.
@@ -48,6 +63,18 @@ module Ringspun
     # @return [Machine::Backend] which backend this thread's machine runs on, and why not a better one
     # @since 0.1.0
     def backend = Machine.current.backend
+
+    private
+
+    def machine_for_run(options)
+      return if options.empty?
+      return Machine.new(**options) unless Machine.current?
+
+      Machine.__send__(:check_options, options)
+      names = options.keys.map { |name| "#{name}:" }.join(", ")
+      raise UsageError, "Ringspun.run: #{names} can only be chosen where the machine is made, and this thread has one already: " \
+                        "leave them out, or close that machine first (Ringspun::Machine.current.close, outside a run)"
+    end
   end
 
   # One Ringspun.run: the root scope, and the signals that cancel it.
@@ -57,19 +84,21 @@ module Ringspun
     SIGNALS = %w[INT TERM].freeze
 
     # @param signals [Boolean] whether INT and TERM cancel it
-    def initialize(machine, signals: true)
+    def initialize(machine, signals: true, on_error: nil)
       @machine = machine
+      @machine.__send__(:check_on_error, on_error)
+      @on_error = on_error
       @signals = signals
       @pid = Process.pid
       @signal = nil
     end
 
     def call(&block)
-      return @machine.scope(&block) if Thread.current.thread_variable_get(:ringspun_run)
+      return @machine.scope(on_error: @on_error, &block) if Thread.current.thread_variable_get(:ringspun_run)
 
       begin
         Thread.current.thread_variable_set(:ringspun_run, self)
-        with_signals { with_scheduler { run_root(&block) } }
+        with_signals { with_scheduler { @machine.__send__(:with_on_error, @on_error) { run_root(&block) } } }
       ensure
         Thread.current.thread_variable_set(:ringspun_run, nil)
       end
@@ -95,8 +124,16 @@ module Ringspun
       raise_signal
       raise
     ensure
-      Machine.__send__(:flush_streams)
       @machine.__send__(:adopt, nil) if @scope
+      end_tasks
+    end
+
+    # Beside the strands of the run.
+    def end_tasks
+      scheduler = Fiber.scheduler
+      scheduler.__send__(:end_tasks) if scheduler.is_a?(Scheduler)
+    ensure
+      Machine.__send__(:flush_streams)
       @machine.__send__(:report_unread_errors)
     end
 
@@ -106,6 +143,7 @@ module Ringspun
 
     # One of the program's own stays.
     def with_scheduler
+      Isolation.watch
       present = Fiber.scheduler
       return yield if present.is_a?(Scheduler)
 

@@ -23,8 +23,10 @@ module Ringspun
       raise UsageError, "listen_tcp needs a block" unless block
 
       machine = Machine.current
-      address = Net.look_up(host, port, ::Socket::AI_PASSIVE).first
-      Server.new(Listener.tcp(machine, address, backlog, reuse_port), **options, &block)
+      listener = Net.naming("listen_tcp on", Net.place(host, port)) do
+        Listener.tcp(machine, Net.look_up(host, port, ::Socket::AI_PASSIVE).first, backlog, reuse_port)
+      end
+      Server.new(listener, **options, &block)
     end
 
     # The same on a Unix socket. Its file is removed when the server stops; one that nobody listens on any more is replaced.
@@ -42,7 +44,8 @@ module Ringspun
     def listen_unix(path, backlog: 1024, mode: nil, **options, &block)
       raise UsageError, "listen_unix needs a block" unless block
 
-      Server.new(Listener.unix(Machine.current, path, backlog, mode), **options, &block)
+      listener = Net.naming("listen_unix on", Net.place(path)) { Listener.unix(Machine.current, path, backlog, mode) }
+      Server.new(listener, **options, &block)
     end
   end
 
@@ -63,7 +66,7 @@ module Ringspun
     end
 
     def self.unix(machine, path, backlog, mode)
-      address = Addrinfo.unix(path)
+      address = Net.unix_address(path, "listen_unix")
       new(machine, address) do |descriptor|
         bind_unix(machine, descriptor, address)
         File.chmod(mode, path) if mode
@@ -161,7 +164,7 @@ module Ringspun
     #   speaks first
     # @param tls [Hash, OpenSSL::SSL::SSLContext, nil] see {TLS.server_context}; the handshake has the same time as the first
     #   byte, or 30 seconds; nil: in clear text
-    # @param on_error [#call, nil] told error and stream; nil: a warning
+    # @param on_error [#call, nil] told error and stream; nil: the run or the machine tells whom it has for errors, or warns
     # @param stream_options those of {Stream#initialize}
     # @api private
     def initialize(listener, max_connections: 10_000, first_byte: 30, tls: nil, on_error: nil, **stream_options, &block)
@@ -170,7 +173,7 @@ module Ringspun
       @max_connections = max_connections
       @first_byte = first_byte
       @tls = tls && TLS.__send__(:server, tls)
-      @on_error = on_error || method(:warn_of)
+      @on_error = on_error || method(:tell)
       @stream_options = stream_options
       Stream.new(listener.descriptor, **stream_options) # what is wrong with them is told here and not to the first connection
       @block = block
@@ -335,7 +338,7 @@ module Ringspun
     end
 
     def serve_one(stream)
-      Net.without_delay(@machine, stream.to_io, address)
+      Net.without_delay(@machine, stream.__send__(:over), address)
       @block.call(stream) if begun?(stream)
     rescue *PEERS_FAULTS
       nil
@@ -360,6 +363,10 @@ module Ringspun
       nil
     end
 
-    def warn_of(error, _stream) = warn("ringspun: a connection failed: #{error.full_message(highlight: false)}")
+    def tell(error, _stream)
+      return @machine.__send__(:tell_error, @machine.running, error) if @machine.__send__(:on_error?)
+
+      warn("ringspun: a connection failed: #{error.full_message(highlight: false)}")
+    end
   end
 end

@@ -71,7 +71,7 @@ module Ringspun
     def inspect
       return "#<#{self.class} (closed)>" if closed?
 
-      "#<#{self.class} over #{"#{tls.version} on " if tls}#{to_io.inspect}>"
+      "#<#{self.class} over #{"#{tls.version} on " if tls}#{over.inspect}>"
     end
 
     # Passes on what comes to another stream or descriptor, until this one ends or so many bytes have gone. First goes what this
@@ -165,16 +165,34 @@ module Ringspun
       def splice
         return if @other.is_a?(Stream) && !@other.__send__(:plain?)
 
-        @stream.__send__(:splice_to, @other.is_a?(Stream) ? @other.to_io : @other, @left, @timeout)
+        @stream.__send__(:splice_to, @other.is_a?(Stream) ? @other.__send__(:over) : @other, @left, @timeout)
       end
     end
     private_constant :Copy
+
+    # What a stream has instead of a method of IO's, which does something else in detail.
+    INSTEAD = {
+      puts: "write_line, which adds a line's end to each", print: "write", printf: "write(format(...))",
+      putc: "write", syswrite: "write", write_nonblock: "write, which waits until there is room",
+      gets: "read_line, which leaves the line's end out unless told chomp: false", readline: "read_line",
+      readlines: "each_line.to_a", each: "each_line", getc: "read(1)", getbyte: "read(1)",
+      readbyte: "read(1)", readchar: "read(1)",
+      readpartial: "read_partial", sysread: "read_partial", read_nonblock: "read_partial(timeout: 0)"
+    }.freeze
+    private_constant :INSTEAD
 
     # What a handshake is refused with; the stream is what it was.
     NOT_BEGUN = [EarlyBytesError, UsageError, UnsupportedError].freeze
     private_constant :NOT_BEGUN
 
     private
+
+    # Kernel's own, as `puts`, come here as well, for they are private.
+    def method_missing(name, *)
+      instead = INSTEAD[name] or super
+      raise NoMethodError.new("undefined method '#{name}' for an instance of #{self.class}: a stream has #{instead}", name,
+                              receiver: self)
+    end
 
     def begin_client(client, timeout = nil)
       shake(client.context, timeout, "start_tls") { |handshake, io| handshake.connect(client, port_of(io)) }

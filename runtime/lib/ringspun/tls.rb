@@ -56,14 +56,17 @@ module Ringspun
 
       private
 
+      # Without a switch: to another strand Ruby would say that a file which is being loaded is loaded.
       def load
-        return if defined?(Context)
+        return if defined?(Sessions)
 
-        require "openssl"
-        require_relative "tls/certificates"
-        require_relative "tls/context"
-        require_relative "tls/handshake"
-        require_relative "tls/sessions"
+        Fiber.blocking do
+          require "openssl"
+          require_relative "tls/certificates"
+          require_relative "tls/context"
+          require_relative "tls/handshake"
+          require_relative "tls/sessions"
+        end
       end
 
       def client(tls, host)

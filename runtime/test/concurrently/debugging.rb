@@ -129,6 +129,21 @@ class ConcurrentlyDebuggingTest < Minitest::Test
     waiting.conclude_to nil
   end
 
+  # A limit in braces, as programs for old Rubies pass it on.
+  def test_every_form_of_await_fastest
+    waiting = Array.new(2) { concurrent_proc { await_resume! }.call_nonblock }
+    limit = { within: 0, timeout_result: :late }
+    assert_equal :late, concurrent_proc { await_fastest(*waiting, limit) }.call
+    assert_equal :late, concurrent_proc { await_fastest(*waiting, **limit) }.call
+    waiting.first.conclude_to 1
+    assert_same waiting.first, await_fastest(*waiting, limit)
+    [[], [waiting.last], [waiting.last, limit], [waiting.last, 1]].each do |wrong|
+      assert_raises(Ringspun::UsageError) { await_fastest(*wrong) }
+    end
+    waiting.last.conclude_to 1
+    assert_operator words.count { |line| line.start_with?("SUSPEND") }, :>=, 4
+  end
+
   def test_a_filter
     Concurrently::Debug.enable(@lines, ["no/such/place"])
     concurrently { wait 0 }.await_result

@@ -9,7 +9,17 @@ class ConcurrentlyEvaluationsTest < Minitest::Test
     Concurrently::Proc.error_log_output = false
   end
 
-  def evaluation_error(message, &) = assert_equal(message, assert_raises(Concurrently::Evaluation::Error, &).message)
+  # The gem's text, in which the id is that of the log.
+  def evaluation_error(message, evaluation, &)
+    assert_equal <<~TEXT, assert_raises(Concurrently::Evaluation::Error, &).message
+      #{message}
+        Evaluation id: #{evaluation.__id__.to_s(36)}
+        To debug how this happened enable logging of control flow with:
+
+            require 'logger'
+            Concurrently::Debug.enable Logger.new STDOUT
+    TEXT
+  end
 
   def test_current_of_the_root_and_inside
     root = Concurrently::Evaluation.current
@@ -63,6 +73,13 @@ class ConcurrentlyEvaluationsTest < Minitest::Test
     assert_equal :done, evaluation.await_result(within: 0)
   end
 
+  # As the gem answers it.
+  def test_a_result_that_was_due_before_the_limit
+    before = concurrent_proc { wait(0.001) && :before }.call_nonblock
+    concurrently { sleep 0.01 } # everything
+    assert_equal :before, before.await_result(within: 0.001, timeout_result: :late)
+  end
+
   def test_conclude_to_before_the_start
     evaluation = concurrently { flunk }
     assert_equal :concluded, evaluation.conclude_to(:early)
@@ -106,7 +123,7 @@ class ConcurrentlyEvaluationsTest < Minitest::Test
   def test_concluded_once_only
     evaluation = concurrently { :result }
     evaluation.await_result
-    evaluation_error("already concluded") { evaluation.conclude_to :other }
+    evaluation_error("already concluded", evaluation) { evaluation.conclude_to :other }
     assert_equal :result, evaluation.await_result
   end
 
@@ -114,11 +131,11 @@ class ConcurrentlyEvaluationsTest < Minitest::Test
     evaluation = concurrent_proc { await_resume! }.call_nonblock
     assert_predicate evaluation, :waiting?
     assert_equal :resumed, evaluation.resume!(:value)
-    evaluation_error("already scheduled") { evaluation.resume! }
+    evaluation_error("already scheduled", evaluation) { evaluation.resume! }
     assert_equal :value, evaluation.await_result
     refute_predicate evaluation, :waiting?
-    evaluation_error("not waiting") { evaluation.resume! }
-    evaluation_error("not waiting") { Concurrently::Evaluation.current.resume! }
+    evaluation_error("not waiting", evaluation) { evaluation.resume! }
+    evaluation_error("not waiting", Concurrently::Evaluation.current) { Concurrently::Evaluation.current.resume! }
   end
 
   def test_resume_of_the_root
@@ -155,6 +172,26 @@ class ConcurrentlyEvaluationsTest < Minitest::Test
     assert_raises(Concurrently::Evaluation::TimeoutError) { await_fastest(slow, third, within: 0.001) }
     assert_nil await_fastest(slow, third, within: 0.001, timeout_result: nil)
     [slow, third].each { |each| each.conclude_to nil }
+  end
+
+  # As the gem, which looks up those that it knows.
+  def test_other_keys_of_a_limit_are_ignored
+    reader, writer = IO.pipe
+    waiting = Array.new(2) { concurrent_proc { await_resume! }.call_nonblock }
+    { within: 0, timeout_result: :late, other: 1, "within" => 5 }.then do |limit|
+      late = [await_resume!(limit), await_resume!(**limit), waiting[0].await_result(limit), waiting[0].await_result(**limit),
+              await_fastest(*waiting, limit), await_fastest(*waiting, **limit), reader.await_readable(limit),
+              reader.await_readable(**limit)]
+      assert_equal [:late] * 8, late
+      assert_equal true, writer.await_writable(limit)
+    end
+    error = Concurrently::Evaluation::TimeoutError
+    assert_raises(error) { await_resume!(within: 0, timeout_result: error) }
+    concurrently { wait(0.001) && waiting[0].resume!(:value) }
+    assert_equal :value, waiting[0].await_result(within: false)
+    waiting[1].conclude_to nil
+  ensure
+    [reader, writer].each(&:close)
   end
 
   def test_two_that_conclude_in_the_same_pass

@@ -148,6 +148,31 @@ class ConcurrentlyEventLoopsTest < Minitest::Test
     [ours, theirs].each(&:close)
   end
 
+  def test_the_procs_of_the_streams
+    Concurrently::Proc.error_log_output = nil
+    ours, theirs = UNIXSocket.pair
+    assert_equal 5, IO::WRITE_PROC.call(theirs, "hello")
+    assert_equal "hello", IO::READ_PROC.call(ours, 5)
+    assert_instance_of Concurrently::Proc, IO::READ_PROC
+    ended = 0
+    handler = IO::READ_PROC.on(:error) { ended += 1 }
+    theirs.close
+    ours.concurrently_read(1).await_result { nil }
+    assert_equal 1, ended
+  ensure
+    handler.cancel
+    [ours, theirs].each(&:close)
+  end
+
+  # Unlike the gem, where starts and resumes go before every wait 0.
+  def test_starts_and_waits_for_a_turn_come_in_their_order
+    order = []
+    concurrent_proc { wait(0) && order << :waited }.call_nonblock
+    concurrently { order << :start }
+    wait 0
+    assert_equal %i[waited start], order
+  end
+
   def test_a_server
     Dir.mktmpdir do |folder|
       server = UNIXServer.new(File.join(folder, "socket"))

@@ -23,7 +23,7 @@ class ConcurrentlyProcsTest < Minitest::Test
   def test_a_concurrent_proc_is_a_proc
     made = concurrent_proc { |a, b = 2| [a, b] }
     assert_instance_of Concurrently::Proc, made
-    assert_equal [1, false, [__FILE__, __LINE__ - 2]], [made.arity, made.lambda?, made.source_location]
+    assert_equal [1, false, [__FILE__, __LINE__ - 2]], [made.arity, made.lambda?, made.source_location.first(2)]
     assert_instance_of Concurrently::Proc, Concurrently::Proc.new {}
     assert_raises(Concurrently::Error) { Concurrently::Proc.new }
   end
@@ -47,6 +47,30 @@ class ConcurrentlyProcsTest < Minitest::Test
     assert_equal :result, concurrent_proc { wait(0.001) && :result }.call
     assert_equal :result, concurrent_proc { :result }.call
     assert_equal :result, concurrent_proc { concurrent_proc { wait(0) && :result }.call }.call_detached.await_result
+  end
+
+  # As the gem answers them: it awaits the evaluation that a run answers at once, one deep.
+  def test_call_waits_for_the_evaluation_that_it_returns
+    nested = concurrent_proc { concurrently { 3 } }
+    assert_equal [3, 3, 3], [nested.call, nested[], nested.()]
+    concluded = concurrently { 4 }.tap(&:await_result)
+    assert_equal 4, concurrent_proc { concluded }.call
+    assert_equal "broken", assert_raises(RuntimeError) { concurrent_proc { concurrently { raise "broken" } }.call }.message
+    own = Concurrently::Proc::Evaluation
+    [
+      nested.call_nonblock, nested.call_detached.await_result, concurrent_proc { nested }.call.call_nonblock,
+      concurrent_proc { concurrently { concurrently { 3 } } }.call, concurrent_proc { wait(0) && concurrently { 3 } }.call
+    ].each do |inner|
+      assert_instance_of own, inner
+      assert_equal 3, inner.await_result
+    end
+    root = Concurrently::Evaluation.current
+    assert_same root, concurrent_proc { root }.call
+  end
+
+  # Here the gem waits for ever.
+  def test_call_of_one_that_returns_its_own_evaluation
+    assert_predicate concurrent_proc { Concurrently::Evaluation.current }.call, :concluded?
   end
 
   def test_call_raises

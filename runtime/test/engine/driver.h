@@ -16,7 +16,7 @@
 #ifndef RINGSPUN_DRIVER_H
 #define RINGSPUN_DRIVER_H
 
-#include "sim.h"
+#include "backend/sim/sim.h"
 
 #define US ((int64_t)1000)
 #define MS (1000 * US)

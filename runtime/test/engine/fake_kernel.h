@@ -10,7 +10,7 @@
 #ifndef RINGSPUN_FAKE_KERNEL_H
 #define RINGSPUN_FAKE_KERNEL_H
 
-#include "uring_ring.h"
+#include "backend/uring/ring.h"
 
 extern const uring_system fake_kernel_system;
 

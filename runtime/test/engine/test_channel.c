@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "by_hand.h"
-#include "channel.h"
+#include "flow/channel.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -259,11 +259,11 @@ TEST(a_watch_is_told_and_takes_when_it_looks) {
     rs_watch_idle(&watch);
     /* From elsewhere: by a message, and once until it is there. */
     rs_channel_push(channel, NULL, 2, NULL);
-    CHECK(!watch.ready && watch.observer->told);
+    CHECK(!watch.ready && watch.observer->notified);
     rs_channel_pop(channel, NULL, &value, NULL);
     rs_channel_push(channel, NULL, 3, NULL);
     next();
-    CHECK(watch.ready && !watch.observer->told);
+    CHECK(watch.ready && !watch.observer->notified);
     CHECK_EQUAL(1, machine->metrics.messages);
     rs_selector_close(&selector);
     CHECK(!channel->observers);

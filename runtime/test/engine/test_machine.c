@@ -445,6 +445,42 @@ TEST(verdicts) {
     end();
 }
 
+static int reminded;
+static void remember(rs_machine *reminds) { reminded += reminds == machine; }
+
+TEST(a_reminder_is_no_hope_and_ends_no_wait) {
+    begin();
+    reminded = 0;
+    machine->on_reminder = remember;
+    spawn();
+    next();
+    int64_t start_ns = rs_now(machine);
+    rs_timer_set(&machine->timers, &machine->reminder, start_ns + MS);
+    uint64_t ticket = park(0, RS_NEVER);
+    CHECK_EQUAL(RS_DEADLOCK, rs_next(machine).verdict);
+    CHECK_EQUAL(0, reminded);
+    /* Where there is some, the machine sleeps no longer than until then. */
+    machine->outside = 1;
+    rs_decision decision = rs_next(machine);
+    CHECK_EQUAL(RS_SLEEP, decision.verdict);
+    CHECK_EQUAL(start_ns + MS, decision.deadline_ns);
+    rs_sleep(machine, decision.deadline_ns);
+    decision = rs_next(machine);
+    CHECK_EQUAL(1, reminded);
+    CHECK_EQUAL(RS_SLEEP, decision.verdict);
+    CHECK_EQUAL(RS_NEVER, decision.deadline_ns);
+    machine->outside = 0;
+    rs_timer_set(&machine->timers, &machine->reminder, start_ns + 2 * MS);
+    rs_wake(machine, rs_strand_id(rs_strand_at(&machine->strands, 1)), ticket, RS_WAKE_VALUE, 0);
+    next();
+    park_end();
+    rs_finish(machine);
+    CHECK_EQUAL(RS_DEADLOCK, rs_next(machine).verdict);
+    CHECK_EQUAL(1, reminded);
+    rs_timer_clear(&machine->timers, &machine->reminder);
+    end();
+}
+
 /* --- a simulated machine in a forked process --- */
 
 static int forked_child(rs_scope *scope, rs_strand *runs) {

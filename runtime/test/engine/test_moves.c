@@ -1,9 +1,9 @@
 /* Bytes from one descriptor to another, and what changes names and sizes of files. */
 #include "test.h"
 
-#include "sim.h"
+#include "backend/sim/sim.h"
 #include "subjects.h"
-#include "uring_state.h"
+#include "backend/uring/state.h"
 
 #include <errno.h>
 #include <fcntl.h>

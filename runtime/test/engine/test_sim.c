@@ -60,6 +60,26 @@ TEST(short_transfers_cut_but_not_what_a_pipe_writes_in_one_piece) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
+/* Of two that end at once the first one gives its turn to the second, which is then gone as well. */
+TEST(time_goes_on_when_the_last_ops_are_cancelled) {
+    driver d;
+    int pair[2];
+    char bytes[2][8];
+    caller readers[2] = {0}, later = {0};
+    open_machine(&d, rs_sim_faults_none(), 1);
+    scene_ask(&d, request_pipe(pair));
+    for (int i = 0; i < 2; i++) scene_call(&d, &readers[i], request_read(pair[0], bytes[i], 8), 0, 5 * MS);
+    scene_call(&d, &later, request_write(pair[1], "x", 1), SECOND, 0);
+    driver_park_root(&d);
+    for (int steps = 0; d.unfinished > 0 && steps < 100; steps++) driver_step(&d);
+    CHECK_EQUAL(0, d.unfinished);
+    driver_unpark_root(&d);
+    for (int i = 0; i < 2; i++) CHECK_EQUAL(RS_WAKE_TIMEOUT, readers[i].wake);
+    CHECK_EQUAL(1, later.result);
+    close_pair(&d, pair);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
 static int64_t read_takes(rs_sim_faults faults) {
     driver d;
     int pair[2];

@@ -1,7 +1,7 @@
 /* The modules that stand alone: timers, run queue and strand table, lists, ops, descriptors, inbox, trace. */
 #include "test.h"
 
-#include "sim.h"
+#include "backend/sim/sim.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -151,8 +151,42 @@ TEST(the_run_queue_is_first_in_first_out_with_a_front_door) {
     for (int i = 0; i < 5; i++) CHECK(rs_run_pop(&strands) == expected[i]);
     CHECK_EQUAL(0, strands.run_len);
     rs_run_push(&strands, all[1]);
+    rs_run_push_woken(&strands, all[2]);
     rs_run_forget(&strands);
-    CHECK(!all[1]->queued && rs_run_pop(&strands) == NULL);
+    CHECK(!all[1]->queued && !all[2]->queued && rs_run_pop(&strands) == NULL);
+    rs_strands_free(&strands);
+}
+
+TEST(both_sides_of_the_run_queue_are_one_in_order_but_for_those_that_are_preferred) {
+    rs_strands strands;
+    rs_strands_init(&strands, 10);
+    rs_strand *all[8];
+    for (int i = 0; i < 8; i++) all[i] = rs_strand_take(&strands);
+    for (int i = 0; i < 6; i++) (i % 3 ? rs_run_push_woken : rs_run_push)(&strands, all[i]);
+    rs_run_push_front(&strands, all[6]);
+    CHECK_EQUAL(7, strands.run_len);
+    CHECK(rs_run_last(&strands) == all[5]);
+    rs_strand *in_order[] = {all[6], all[0], all[1], all[2], all[3]};
+    for (int i = 0; i < 5; i++) CHECK(rs_run_pop(&strands) == in_order[i]);
+    rs_run_push(&strands, all[0]);
+    rs_run_push(&strands, all[1]);
+    CHECK(rs_run_last(&strands) == all[1]);
+    rs_run_push_woken(&strands, all[2]);
+    rs_run_push_woken(&strands, all[3]);
+    rs_run_prefer_woken(&strands); /* four of them */
+    rs_run_push_woken(&strands, all[6]);
+    rs_run_prefer_woken(&strands); /* none of the others has run since */
+    rs_strand *preferred[] = {all[4], all[5], all[2], all[3], all[0], all[1], all[6]};
+    for (int i = 0; i < 7; i++) CHECK(rs_run_pop(&strands) == preferred[i]);
+    for (int i = 0; i < 4; i++) (i % 2 ? rs_run_push_woken : rs_run_push)(&strands, all[i]);
+    rs_run_push_front_of_others(&strands, all[4]);
+    CHECK(rs_run_pop(&strands) == all[4]);
+    rs_run_push_front_of_others(&strands, all[4]);
+    rs_run_prefer_woken(&strands);
+    rs_strand *passed[] = {all[1], all[3], all[4], all[0], all[2]};
+    for (int i = 0; i < 5; i++) CHECK(rs_run_pop(&strands) == passed[i]);
+    CHECK(rs_run_last(&strands) == NULL);
+    CHECK_EQUAL(0, strands.run_len);
     rs_strands_free(&strands);
 }
 

@@ -2,9 +2,11 @@
 #include "test.h"
 
 #include "subjects.h"
+#include "backend/uring/ring.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -185,6 +187,60 @@ TEST(a_machine_that_is_left_has_nothing_in_the_kernel) {
     }
     driver_close(&d);
     free(readers);
+}
+
+static bool refuses;
+
+static int enter_or_refuse(int fd, uint32_t submit, uint32_t wait_for, uint32_t flags, const void *argument, size_t size) {
+    return refuses ? -EPERM : uring_kernel.enter(fd, submit, wait_for, flags, argument, size);
+}
+
+static void refuse_step(task *task) {
+    TASK_BEGIN(task);
+    TASK_WAIT(task, task_sleep(task, 1 * MS));
+    refuses = true;
+    TASK_END(task);
+}
+
+/* A sandbox that closes behind a machine: who waits for the kernel is told, and times, tries and workers go on. */
+TEST(an_enter_that_is_refused_for_good) {
+    driver d;
+    int pair[2], pipe[2];
+    char byte, any[8];
+    uring_system system = {uring_kernel.setup, enter_or_refuse, uring_kernel.enregister};
+    rs_options options = rs_default_options();
+    options.uring_system = &system;
+    refuses = false;
+    RS_ASSERT(driver_open(&d, &rs_backend_uring, &options) == 0);
+    scene_ask(&d, request_socketpair(pair));
+    scene_ask(&d, request_pipe(pipe));
+    task refuser = {0};
+    caller reader = {0}, second = {0}, poller = {0}, late = {0}, timed = {0}, writer = {0}, syncer = {0};
+    driver_spawn(&d, NULL, &refuser, refuse_step);
+    scene_call(&d, &reader, request_recv(pair[0], &byte, 1), 0, 0);
+    scene_call(&d, &second, request_read(pipe[0], any, sizeof(any)), 0, 0);
+    scene_call(&d, &poller, request_poll(pipe[0], POLLIN), 0, 0);
+    scene_call(&d, &late, request_poll(pipe[0], POLLIN), 5 * MS, 0);
+    scene_call(&d, &timed, request_poll(pipe[0], POLLIN), 6 * MS, 20 * MS);
+    scene_call(&d, &writer, request_write(pipe[1], "x", 1), 10 * MS, 0);
+    int file = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    scene_call(&d, &syncer, request_fsync(file), 7 * MS, 0);
+    CHECK_EQUAL(RS_RUN, driver_run(&d));
+    CHECK_EQUAL(RS_LOST, reader.result);
+    CHECK_EQUAL(RS_LOST, second.result);
+    CHECK_EQUAL(RS_LOST, poller.result);
+    CHECK_EQUAL(RS_LOST, late.result);
+    CHECK_EQUAL(RS_LOST, timed.result);
+    CHECK_EQUAL(1, writer.result);
+    CHECK(file < 0 || syncer.result == 0);
+    CHECK(strstr(d.machine.refusal_text, "io_uring_enter"));
+    CHECK(d.machine.metrics.polls < 200); /* and it does not spin */
+    if (file >= 0) close(file);
+    close_all(&d, pair, 2);
+    close_all(&d, pipe, 2);
+    CHECK_EQUAL(2, d.machine.ops.used); /* what the kernel may still be at is never given back */
+    d.machine.ops.used = 0;
+    CHECK_EQUAL(0, scene_end(&d));
 }
 
 int main(int argc, char **argv) {

@@ -12,7 +12,7 @@
 #include "driver.h"
 #include "fake_kernel.h"
 #include "scene.h"
-#include "series.h"
+#include "flow/accept_queue.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -56,7 +56,7 @@ typedef struct {
     role role;
     way *way;
     end *end;
-    rs_series *series;
+    rs_accept_queue *queue;
     uint32_t turns;
     uint32_t writer;
     uint8_t *bytes;
@@ -116,11 +116,12 @@ static void note_received(way *way, const uint8_t *bytes, int64_t len) {
 /* A try of its own would overtake another reader, who has got bytes and has not run since. */
 static bool may_try(const worker *self) { return self->role != READER || self->way->readers == 1; }
 
-static bool start(worker *self, const rs_request *request, bool endless) {
+static bool start(worker *self, rs_request *request, bool endless) {
     rs_machine *machine = &program.driver.machine;
     task *task = &self->task;
     int64_t deadline_ns = endless ? RS_NEVER : rs_now(machine) + 1 + draw(draw(2) ? 20 * US : 2 * MS);
     program.ops++;
+    if (draw(3) == 0) request->options |= RS_REQUEST_OF_OBJECT;
     bool own = !(request->options & RS_REQUEST_ANY_BUFFER);
     if (own && may_try(self) && draw(2)) return task_request(task, request, deadline_ns);
     task->op = rs_op_start(machine, request, 0, deadline_ns);
@@ -279,11 +280,11 @@ static void acceptor_step(task *task) {
 }
 
 /* True while nothing has come, and with a wait under way. */
-static bool wait_in_series(worker *self) {
+static bool wait_in_accept_queue(worker *self) {
     rs_machine *machine = &self->task.driver->machine;
-    rs_series_arm(machine, self->series);
-    if (!self->series->op || self->series->len > 0) return false;
-    return task_wait_in(&self->task, &self->series->waiters, 0, rs_now(machine) + 1 + draw(2 * MS));
+    rs_accept_queue_arm(machine, self->queue);
+    if (!self->queue->op || self->queue->len > 0) return false;
+    return task_wait_in(&self->task, &self->queue->waiters, 0, rs_now(machine) + 1 + draw(2 * MS));
 }
 
 /* As a server that accepts ahead, until something ends its wait; then it takes what has come. */
@@ -291,23 +292,23 @@ static void server_step(task *task) {
     worker *self = (worker *)task;
     rs_request request = request_accept(self->end->fd);
     TASK_BEGIN(task);
-    if (rs_series_fits(&task->driver->machine, self->end->fd)) {
-        self->series = rs_series_open(&task->driver->machine, &request, 1 + draw(3));
-        while (self->turns > 0 && !self->series->shared) {
+    if (rs_accept_queue_fits(&task->driver->machine, self->end->fd)) {
+        self->queue = rs_accept_queue_open(&task->driver->machine, &request, 1 + draw(3));
+        while (self->turns > 0 && !self->queue->shared) {
             if (draw(2)) connect_from_outside();
             task->wake = RS_WAKE_VALUE;
-            TASK_WAIT(task, wait_in_series(self));
+            TASK_WAIT(task, wait_in_accept_queue(self));
             self->turns = task->wake == RS_WAKE_VALUE ? self->turns - 1 : 0;
-            while ((task->result = rs_series_take(self->series)) >= 0) {
+            while ((task->result = rs_accept_queue_take(self->queue)) >= 0) {
                 if (draw(3) == 0) connect_from_outside();
                 request = request_close((int)task->result);
                 TASK_WAIT(task, task_request_shielded(task, &request));
             }
         }
-        while (rs_series_stop(&task->driver->machine, self->series)) {
-            TASK_WAIT(task, task_wait_shielded_in(task, &self->series->waiters));
+        while (rs_accept_queue_stop(&task->driver->machine, self->queue)) {
+            TASK_WAIT(task, task_wait_shielded_in(task, &self->queue->waiters));
         }
-        rs_series_close(&task->driver->machine, self->series);
+        rs_accept_queue_close(&task->driver->machine, self->queue);
     }
     TASK_END(task);
 }
@@ -342,6 +343,12 @@ static int64_t now(rs_machine *machine) {
     return fake_kernel_now();
 }
 
+/* Who closes one asks for the end of all ops on it first. */
+static bool is_open(const rs_op *op) {
+    (void)op;
+    return true;
+}
+
 static void open_program(void) {
     rs_options options = rs_default_options();
     options.uring_system = &fake_kernel_system;
@@ -354,6 +361,7 @@ static void open_program(void) {
     program.driver.machine.clock = now;
     program.driver.machine.polled_at_ns = now(NULL);
     program.driver.machine.on_message = on_message;
+    program.driver.machine.is_open = is_open;
 }
 
 static void make_way(end *from, end *to, bool pipe) {

@@ -135,6 +135,23 @@ class EvaluationAwaitTest < Minitest::Test
     assert_equal :result, evaluation.await_result(within: -1, timeout_result: :late)
   end
 
+  # Both are due when the machine comes to look, and time passes in order: what was to come first did.
+  def test_a_result_that_was_due_before_the_limit
+    [->(_) { 1 }, ->(evaluation) { evaluation.conclude_to(1) }].each do |how|
+      evaluation = begun { wait(0.001).then { how.call(current) } }
+      conproc { sleep(0.01) }.call_detached # this thread, and not only this strand
+      assert_equal 1, evaluation.await_result(within: 0.001, timeout_result: :late)
+    end
+  end
+
+  def test_a_limit_that_was_due_before_the_result
+    evaluation = begun { Ringspun.await_resume! }
+    waiter = begun { evaluation.await_result(within: 0.001, timeout_result: :late) }
+    begun { wait(0.001).then { evaluation.conclude_to(1) } }
+    sleep(0.01)
+    assert_equal :late, waiter.await_result
+  end
+
   def test_a_waiter_that_timed_out_is_not_woken
     evaluation = waiting
     waiter = begun do

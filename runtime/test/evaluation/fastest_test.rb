@@ -32,6 +32,24 @@ class EvaluationFastestTest < Minitest::Test
     end_all(*others)
   end
 
+  # Both are due when the machine comes to look, and time passes in order: what was to come first did.
+  def test_a_result_that_was_due_before_the_limit
+    late, early, first = waiting, waiting, waiting
+    begun { wait(0.001).then { [first, early].each { |each| each.conclude_to(1) } } }
+    conproc { sleep(0.01) }.call_detached # this thread, and not only this strand
+    assert_same first, fastest(late, early, first, within: 0.001)
+    end_all late
+  end
+
+  def test_a_limit_that_was_due_before_the_result
+    slow, other = waiting, waiting
+    waiter = begun { fastest(slow, other, within: 0.001, timeout_result: :late) }
+    begun { wait(0.001).then { slow.conclude_to(1) } }
+    sleep(0.01)
+    assert_equal :late, waiter.await_result
+    end_all other
+  end
+
   def test_its_error_is_not_raised
     failing, other = conproc { wait(0).then { raise Failure } }.call_detached, waiting
     assert_same failing, fastest(other, failing)

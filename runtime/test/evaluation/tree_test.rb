@@ -7,6 +7,7 @@ require "support/evaluations"
 # Random trees of evaluations: each is concluded once, every ensure block runs once, and no waiter and no strand is left. The
 # message of a failure names the seed; `rake test:evaluations SEED=n` runs it again.
 class EvaluationTreeTest < Minitest::Test
+  include AnyBackend
   include Evaluations
 
   def test_random_trees

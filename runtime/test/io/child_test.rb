@@ -60,8 +60,13 @@ class ChildTest < IOCase
     end
   end
 
+  # A process of its own, for another test's child may be about to end.
+  def with_no_other_child(&)
+    assert_predicate in_child { on_machine(&) }, :success?
+  end
+
   def test_any_child
-    on_machine do |machine|
+    with_no_other_child do |machine|
       assert_raises(Errno::ECHILD) { machine.waitid(-1) }
       children = Array.new(3) { make_child }
       ended = Array.new(3) do |i|
@@ -75,7 +80,7 @@ class ChildTest < IOCase
   end
 
   def test_two_who_wait_for_any_child
-    on_machine do |machine|
+    with_no_other_child do |machine|
       children = Array.new(2) { make_child }
       strands = Array.new(2) { waiting(/waitid/) { machine.waitid(-1).pid } }
       children.each { |_, input| input.close }
@@ -84,7 +89,7 @@ class ChildTest < IOCase
   end
 
   def test_one_child_for_two_who_wait_for_any
-    on_machine do |machine|
+    with_no_other_child do |machine|
       pid, input = make_child
       strands = Array.new(2) { waiting(/waitid/) { machine.waitid(-1).pid } }
       input.close
@@ -98,7 +103,7 @@ class ChildTest < IOCase
   end
 
   def test_a_wait_given_up_leaves_the_child_to_the_next
-    on_machine do |machine|
+    with_no_other_child do |machine|
       pid, input = make_child
       assert_raises(Ringspun::TimeoutError) { machine.timeout(0.001) { machine.waitid(pid) } }
       strand = waiting { machine.waitid(pid) }
@@ -153,6 +158,26 @@ class ChildTest < IOCase
       assert_equal "hi", strand.await
       close(reader)
       assert_raises(Errno::ENXIO) { machine.open(fifo, File::WRONLY | File::NONBLOCK) }
+    end
+  end
+
+  # Nor a thread of its machine's.
+  def test_a_thread_that_ends_in_an_opening_leaves_no_descriptor
+    on_machine do
+      fifo = make_fifo
+      threads = -> { Dir.children("/proc/self/task").size }
+      before = [Leaks.descriptors, threads.call]
+      thread = Thread.new { Ringspun::Machine.current.open(fifo) }
+      until_inside_open(1)
+      thread.kill.join
+      until [Leaks.descriptors, threads.call] == before
+        begin
+          File.open(fifo, File::WRONLY | File::NONBLOCK).close # lets it in where a thread is still at it
+        rescue Errno::ENXIO
+          nil
+        end
+        @machine.sleep(0.001)
+      end
     end
   end
 

@@ -51,9 +51,15 @@ class ClosingTest < IOCase
       reader, writer = make_socketpair
       total = 300_000 + LARGE
       strand = waiting(/writev/) { machine.writev(writer, ["a" * 300_000, "b" * LARGE]) }
+      told, teller = make_pipe
+      # Woken by the same look, and before the other.
+      closer = waiting(/poll/) do
+        machine.poll(told, :readable)
+        strand.state.tap { close(writer) }
+      end
+      machine.write(teller, "x")
       machine.read(reader, +"", 200_000)
-      machine.yield until strand.state == :ready
-      close(writer)
+      assert_equal :ready, closer.await
       stranger, = make_socketpair
       assert_equal writer, stranger, "the number is in use again"
       assert_includes 1...total, strand.await

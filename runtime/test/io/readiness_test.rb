@@ -7,6 +7,21 @@ class ReadinessTest < IOCase
   MSG_ERRQUEUE = 0x2000
   IP_RECVERR = 11
 
+  # Of others' descriptors the backend is told at once.
+  def test_system_calls_are_counted_up_to_the_call
+    on_machine do |machine|
+      reader, writer = IO.pipe
+      settle
+      before = machine.metrics[:system_calls]
+      strand = machine.spin { machine.poll(reader, :readable) }
+      machine.yield
+      assert_operator machine.metrics[:system_calls], :>, before
+      writer.write("x")
+      strand.await
+      [reader, writer].each(&:close)
+    end
+  end
+
   def test_a_datagram_to_a_full_receiver_waits_and_does_not_spin
     on_machine do |machine|
       receiver = make_socket(:UNIX, :DGRAM)

@@ -70,6 +70,27 @@ class TurnTest < IOCase
     end
   end
 
+  # Whoever runs further ahead of a reader writes over what the reader has in the processor's cache.
+  def test_a_turn_ends_by_bytes
+    on_machine do |machine|
+      writer, reader = make_socketpair
+      machine.setsockopt(writer, Socket::SOL_SOCKET, Socket::SO_SNDBUF, 400_000)
+      sent = received = most = 0
+      buffer = +""
+      writing = machine.spin do
+        100.times do
+          machine.send(writer, "x" * 16_384).then { |bytes| sent += bytes }
+          most = [most, sent - received].max
+        end
+      end
+      while writing.alive? || received < sent
+        # Who waits would be woken by a look at the kernel, which is not at every turn.
+        received < sent ? machine.recv(reader, buffer, 16_384).then { |bytes| received += bytes } : machine.yield
+      end
+      assert_includes 16_384..(2 * 65_536), most
+    end
+  end
+
   # --- sources ---
 
   # What sends all of a source, and how a String becomes one.

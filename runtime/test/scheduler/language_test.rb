@@ -233,7 +233,7 @@ class SchedulerLanguageTest < Minitest::Test
         Fiber.set_scheduler(nil)
         got
       end
-      p ractor.take
+      p(ractor.respond_to?(:value) ? ractor.value : ractor.take)
     RUBY
   end
 

@@ -243,7 +243,8 @@ class SchedulerOffloadTest < Minitest::Test
   def test_in_a_ractor
     answer = child(<<~RUBY)
       Warning[:experimental] = false
-      puts Ractor.new { Ringspun.run { Ringspun.offload { "in a ractor" } } }.take
+      ractor = Ractor.new { Ringspun.run { Ringspun.offload { "in a ractor" } } }
+      puts ractor.respond_to?(:value) ? ractor.value : ractor.take
     RUBY
     assert_equal ["in a ractor\n", ""], [answer.out, answer.err]
   end

@@ -14,19 +14,19 @@ class SchedulerRaiseTest < Minitest::Test
     sleep: -> { sleep },
     sleep_with_an_end: -> { sleep(1000) },
     queue: -> { Thread::Queue.new.pop },
-    queue_with_a_timeout: -> { Thread::Queue.new.pop(timeout: 1000) },
     place: -> { Thread::SizedQueue.new(1).then { |queue| 2.times { queue << 1 } } },
     condition: -> { Thread::Mutex.new.then { |mutex| mutex.synchronize { Thread::ConditionVariable.new.wait(mutex) } } },
     timeout: -> { Timeout.timeout(1000) { sleep } },
+    select_nothing: -> { IO.select(nil, nil, nil, 1000) },
     enumerator: -> { Enumerator.new { sleep }.next }
   }.freeze
 
-  # For which the system is needed.
+  # For which the system is needed, or its clock.
   OUTSIDE = {
+    queue_with_a_timeout: -> { Thread::Queue.new.pop(timeout: 1000) },
     read: -> { with_pair(IO.pipe) { |reader, _| reader.read } },
     wait_readable: -> { with_pair(IO.pipe) { |reader, _| reader.wait_readable } },
     select: -> { with_pair(IO.pipe) { |reader, _| IO.select([reader]) } },
-    select_nothing: -> { IO.select(nil, nil, nil, 1000) },
     socket: -> { with_pair(UNIXSocket.pair) { |socket, _| socket.recv(1) } },
     accept: -> { with_pair([TCPServer.new("127.0.0.1", 0)]) { |server| server.accept } },
     thread: -> { with_thread { |thread| thread.join } },

@@ -26,19 +26,23 @@ class SchedulerTimeoutTest < Minitest::Test
   end
 
   def test_every_kind_of_wait
-    assert_everywhere([Timeout::Error] * 7) do
+    assert_everywhere([Timeout::Error] * 6) do
       mutex, own, condition = Thread::Mutex.new, Thread::Mutex.new, Thread::ConditionVariable.new
       queue, full = Thread::Queue.new, Thread::SizedQueue.new(1)
       full << 1
       holding = schedule { mutex.synchronize { queue.pop } }
-      waits = [proc { sleep(1000) }, proc { mutex.lock }, proc { queue.pop }, proc { queue.pop(timeout: 1000) },
-               proc { full << 2 }, proc { own.synchronize { condition.wait(own) } },
+      waits = [proc { sleep(1000) }, proc { mutex.lock }, proc { queue.pop }, proc { full << 2 },
+               proc { own.synchronize { condition.wait(own) } },
                proc { own.synchronize { condition.wait(own, 1000) } }]
       errors = waits.map { |wait| error_of { Timeout.timeout(0.001, &wait) }.class }
       queue << :for_the_holder
       join(holding)
       errors
     end
+  end
+
+  def test_an_item_that_has_a_limit_of_its_own
+    assert_both(Timeout::Error) { error_of { Timeout.timeout(0.001) { Thread::Queue.new.pop(timeout: 1000) } }.class }
   end
 
   def test_a_thread_to_end
@@ -97,7 +101,7 @@ class SchedulerTimeoutTest < Minitest::Test
         ensure
           order << :ensured
           sleep(0.002)
-          Thread::Queue.new.pop(timeout: 0.001)
+          Ringspun::Queue.new.pop(timeout: 0.001)
           order << :waited
         end
       end

@@ -42,6 +42,27 @@ class SchedulerClosingTest < HookCase
     assert_equal 1, writer.write("x") rescue assert_kind_of(Errno::EPIPE, $!)
   end
 
+  # IO#close waits for the thread when the IO has lost its number already, which must be closed all the same.
+  def test_close_by_a_cancelled_strand_while_a_thread_reads
+    reader, writer = keep(*Socket.pair(:UNIX, :STREAM))
+    number = reader.fileno
+    thread = Thread.new { error_of { reader.wait_readable } }
+    Thread.pass until thread.status == "sleep"
+    Ringspun.run do
+      strand = parked do
+        sleep
+      ensure
+        reader.close
+      end
+      machine.terminate(strand)
+      assert_ends_with(Ringspun::TerminatedError, strand)
+    end
+    assert_kind_of IOError, thread.value
+    assert_predicate reader, :closed?
+    assert_raises(Errno::EBADF) { IO.for_fd(number, autoclose: false) }
+    assert_raises(Errno::EPIPE) { writer.write("x") }
+  end
+
   # Ruby 3.4 would have another thread close it, and the number is free before its strand goes on.
   def test_a_number_that_machine_close_has_freed_is_free
     Ringspun.run do
@@ -189,7 +210,7 @@ class SchedulerClosingTest < HookCase
           stranger = keep(File.open(File::NULL, "r+")).first
           assert_equal number, stranger.fileno
         end.join
-        assert_ends_with(IOError, asking, "closed stream")
+        assert_ends_with(IOError, asking, "closed")
         assert_empty answers.compact
       end
     end
@@ -205,6 +226,24 @@ class SchedulerClosingTest < HookCase
       end
       writer.write("all")
       assert_equal "all", reader.readpartial(10)
+    end
+    assert_nothing_in_flight
+  end
+
+  # The kernel is given what strands wait for with the next look. By then the number may be somebody else's.
+  def test_a_wait_that_the_kernel_has_not_heard_of_leaves_a_stranger_alone
+    Ringspun.run do
+      one, = pair
+      waiter = machine.spin { error_of { one.wait_readable } }
+      machine.yield until waiter.waits_for
+      number = one.fileno
+      one.close
+      stranger, other = pair
+      assert_equal number, stranger.fileno
+      machine.sleep(0.001)
+      stranger.close
+      assert_nil other.read_nonblock(1, exception: false), "nobody holds on to it"
+      machine.terminate(waiter) if waiter.alive?
     end
     assert_nothing_in_flight
   end

@@ -26,6 +26,23 @@ class HookCase < Minitest::Test
     "tcp" => -> { TCPServer.open("127.0.0.1", 0) { |server| [TCPSocket.new(*server.addr.values_at(3, 1)), server.accept] } }
   }.freeze
 
+  # Whether this Ruby asks a scheduler for the hook that takes work which blocks.
+  def self.offloads_by_itself?
+    return @@offloads if defined?(@@offloads)
+
+    asked = false
+    asking = Class.new(Ringspun::Scheduler) do
+      define_method(:blocking_operation_wait) { |work| asked = Fiber.blocking { work.call || true } }
+    end
+    Thread.new do
+      Fiber.set_scheduler(asking.new)
+      Fiber.schedule { File.open(File::NULL).close }
+    end.join
+    @@offloads = asked
+  end
+
+  def offloads_by_itself? = self.class.offloads_by_itself?
+
   def self.each_stream = STREAMS.each_key { |name| yield name, "_on_a_#{name}" }
 
   def setup
@@ -60,23 +77,29 @@ class HookCase < Minitest::Test
     parked(&block).tap { |strand| assert_match pattern, strand.waits_for }
   end
 
-  # The block's value, for what waits for so short a time that nobody can be sure to see it.
+  # The block's value, for what waits for so short a time that nobody can be sure to see it. Of two others that wake each other
+  # one is always ready; one that yields could be passed by who has an answer already.
   def while_others_run
     turns = 0
-    others = machine.spin do
-      while turns
-        turns += 1
-        Thread.pass # threads may be at work for the block
-        machine.yield
+    items = Array.new(2) { Ringspun::Queue.new }
+    others = [items, items.reverse].map do |own, other|
+      machine.spin do
+        while own.pop
+          turns += 1
+          Thread.pass # threads may be at work for the block
+          other << true
+        end
       end
     end
+    items.first << true
+    machine.yield
     before = turns
     value = yield
     assert_operator turns, :>, before, "nobody went on meanwhile"
     value
   ensure
-    machine.terminate(others)
-    error_of { others.join }
+    others.each { |other| machine.terminate(other) }
+    others.each { |other| error_of { other.join } }
   end
 
   # Lets the others do what they can do without us.

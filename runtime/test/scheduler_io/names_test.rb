@@ -26,7 +26,9 @@ class SchedulerNamesTest < HookCase
       strands = look_ups.map do |look_up|
         machine.spin do
           before = turns
-          refute_empty look_up.call
+          # One whose answer has come goes before those that have had their turn, but not always.
+          looked_up = Array.new(100) { turns == before && look_up.call }
+          refute_includes looked_up, []
           assert_operator turns, :>, before
         end
       end

@@ -15,7 +15,7 @@ class SchedulerIOOverrideTest < HookCase
     in_a_block: "[1].map { super }.first",
     in_blocks: "[1].map { tap { break super } }.first",
     in_a_method_that_yields: "logged { super }",
-    in_a_rescue: "begin; raise 'first'; rescue; super; ensure; nil; end"
+    in_a_rescue: "begin; raise 'first'; rescue; super; ensure; itself; end"
   }.freeze
 
   def self.around(way)

@@ -279,4 +279,35 @@ class StreamLifeTest < StreamCase
       assert_raises(Ringspun::TimeoutError) { stream.skip(1 << 50, timeout: 0.01) }
     end
   end
+
+  # --- methods of IO's ---
+
+  def test_what_a_stream_has_instead_of_what_an_io_has
+    on_machine do
+      stream, = make_stream
+      others = { puts: "write_line", gets: "read_line", print: "write", readpartial: "read_partial", each: "each_line" }
+      others.each do |name, instead|
+        error = assert_raises(NoMethodError) { stream.public_send(name, "x") }
+        assert_match(/\Aundefined method '#{name}' for an instance of Ringspun::Stream: a stream has #{instead}/, error.message)
+        assert_equal [name, stream], [error.name, error.receiver]
+      end
+      refute_respond_to stream, :puts
+      refute_respond_to stream, :gets
+    end
+  end
+
+  def test_other_methods_that_it_does_not_have
+    on_machine do
+      stream, = make_stream
+      error = assert_raises(NoMethodError) { stream.nothing_of_the_kind }
+      refute_match(/a stream has/, error.message)
+    end
+  end
+
+  def test_every_name_that_is_recommended_is_there
+    Ringspun::Stream.const_get(:INSTEAD).each do |name, text|
+      refute Ringspun::Stream.method_defined?(name, false), name
+      assert Ringspun::Stream.method_defined?(text[/\A[a-z_]+/]), text
+    end
+  end
 end

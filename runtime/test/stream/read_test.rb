@@ -337,13 +337,19 @@ module StreamReadTests
     end
   end
 
-  # They have come, and the reader has had no turn yet.
+  # They have come, and the reader has had no turn yet: a message from another thread is taken first, and wakes this strand first.
   def test_it_is_closed_when_bytes_have_just_come
     on_machine(faults: false) do |machine|
       stream, other = make_stream
       reader = waiting(/recv/) { stream.read_line }
       send_all(other, "line\nrest")
-      machine.yield until machine.metrics[:ops_in_flight].zero?
+      closer = machine.running
+      until machine.metrics[:ops_in_flight].zero?
+        thread = Thread.new { machine.schedule(closer) }
+        Thread.pass while thread.alive?
+        machine.park
+      end
+      assert_equal :ready, reader.state
       stream.close
       assert_raises(Ringspun::ClosedError) { reader.await }
       assert_no_buffer

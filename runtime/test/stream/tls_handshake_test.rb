@@ -291,7 +291,7 @@ class TLSHandshakeTest < TLSCase
     on_machine do
       {
         { cas: 1 } => /unknown option :cas; there are :ca, /, { ca: 1 } => /ca is PEM, a path or/,
-        { ca: "/nowhere" } => /ca is neither PEM nor/, { ca: "-----BEGIN nothing" } => /ca holds no certificate/,
+        { ca: "/nowhere" } => %r{ca \(/nowhere\) is neither PEM nor}, { ca: "-----BEGIN nothing" } => /ca holds no certificate/,
         { cert: Certificate.certificate } => /cert: needs key:/,
         { alpn: "h2" } => /alpn is an Array/, { min_version: :SSL3 } => /min_version is one of :TLS1_2, :TLS1_3/,
         { host: 1 } => /by host:/, 7 => /tls: true, a Hash or/
@@ -306,7 +306,8 @@ class TLSHandshakeTest < TLSCase
       {
         {} => /needs cert: and key:/, { cert: Certificate.certificate } => /cert: needs key:/,
         true => /a server needs \{cert:, key:\}/, { **IDENTITY, key: other_key } => /the key is not that of the certificate/,
-        { **IDENTITY, key: "x" } => /key is neither PEM nor/, { **IDENTITY, key: "-----BEGIN x" } => /key holds no private key/,
+        { **IDENTITY, key: "./x" } => %r{key \(./x\) is neither PEM nor},
+        { **IDENTITY, key: "-----BEGIN x" } => /key holds no private key/,
         { **IDENTITY, verify: true } => /say by ca: whose certificates/,
         { **IDENTITY, hosts: 1 } => /unknown option :hosts/
       }.each { |tls, message| assert_wrong(message) { Ringspun.listen_tcp("127.0.0.1", 0, tls:) { flunk } } }

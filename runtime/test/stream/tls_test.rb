@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-require "fiddle"
+require "open3"
+require "tmpdir"
 require_relative "tls_case"
 require_relative "read_test"
 
@@ -300,12 +301,17 @@ class TLSTest < TLSCase
     end
   end
 
-  # By libssl, for the openssl gem knows nothing of it. The object's memory begins with flags, class, type and owner.
+  # By libssl, for the openssl gem knows nothing of it.
   def key_updater(socket)
-    session = Fiddle::Pointer.new(Fiddle.dlwrap(socket))[4 * Fiddle::SIZEOF_VOIDP, Fiddle::SIZEOF_VOIDP].unpack1("J")
-    library = Fiddle::Handle.new(File.read("/proc/self/maps")[%r{/\S*/libssl\.so\S*}])
-    update = Fiddle::Function.new(library["SSL_key_update"], [Fiddle::TYPE_VOIDP, Fiddle::TYPE_INT], Fiddle::TYPE_INT)
-    -> { assert_equal 1, update.call(session, 1) }
+    Dir.mktmpdir do |folder|
+      library = File.join(folder, "key_update.so")
+      includes = RbConfig::CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir").map { |path| "-I#{path}" }
+      told, status = Open3.capture2e("gcc", *includes, "-shared", "-fPIC", "-o", library, File.join(__dir__, "key_update.c"))
+      assert_predicate status, :success?, told
+      require library
+    end
+    libssl = File.read("/proc/self/maps")[%r{/\S*/libssl\.so\S*}]
+    -> { assert_equal 1, KeyUpdate.request(socket, libssl) }
   end
 
   # --- in the middle of a stream ---

@@ -13,6 +13,15 @@ module Leaks
     end.tally
   end
 
+  # Processes that a wait for any child of this one could meet.
+  def self.children
+    Dir.glob("/proc/self/task/*/children").flat_map do |path|
+      File.read(path).split.map(&:to_i)
+    rescue SystemCallError # the thread has ended
+      []
+    end
+  end
+
   # Ruby opens some descriptors when it first needs them: its timer thread's.
   Thread.new { sleep 0.001 }.join
 
@@ -23,6 +32,7 @@ module Leaks
   def before_setup
     Ringspun::Machine.current # its own descriptors are no test's
     @descriptors_before = Leaks.descriptors
+    @children_before = Leaks.children
     super
   end
 
@@ -30,6 +40,7 @@ module Leaks
     super
     assert_idle_machine
     assert_no_descriptor_left
+    assert_no_child_left
   end
 
   private
@@ -50,5 +61,16 @@ module Leaks
     left = Leaks.descriptors.to_h { |target, count| [target, count - @descriptors_before.fetch(target, 0)] }
     left.select! { |_target, count| count.positive? }
     assert_empty left, "descriptors outlive the test"
+  end
+
+  # Another test's wait for any child would meet it. Who waits for one by Process.detach may not have done so yet.
+  def assert_no_child_left
+    10_000.times do
+      break if (Leaks.children - @children_before).empty?
+
+      sleep 0.001
+    end
+    left = Leaks.children - @children_before
+    assert_empty left.map { |pid| File.read("/proc/#{pid}/cmdline").tr("\0", " ") }, "children outlive the test"
   end
 end

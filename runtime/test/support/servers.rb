@@ -38,11 +38,11 @@ class Servers
       @running.clear
     end
 
-    # A program that Debian may keep off PATH.
+    # A program that Debian may keep off PATH. Where there is no Redis there may be a Valkey, for us the same.
     def program(name)
       folders = [*ENV["PATH"].split(":"), *Dir["/usr/lib/postgresql/*/bin"].sort_by { |folder| -folder[/\d+/].to_i }]
-      folders.map { |folder| File.join(folder, name) }.find { |path| File.executable?(path) } ||
-        raise("#{name} is missing: run bin/setup")
+      [name, name.sub(/\Aredis-/, "valkey-")].product(folders).map { |file, folder| File.join(folder, file) }
+                                             .find { |path| File.executable?(path) } || raise("#{name} is missing: run bin/setup")
     end
   end
 

@@ -76,6 +76,28 @@ module Stock
     wait_for(pid, 30) { flunk "the server does not end" }
   end
 
+  # For server_process.
+  WEBRICK = <<~'RUBY'
+    require "webrick"
+    lambda do |answer, &ready|
+      quiet = WEBrick::Log.new(File::NULL)
+      server = WEBrick::HTTPServer.new(BindAddress: "127.0.0.1", Port: 0, Logger: quiet, AccessLog: [])
+      server.mount_proc("/") { |request, response| response.body = answer.call(request.path) }
+      ready.call(server.listeners.first.addr[1])
+      server.start
+    end
+  RUBY
+
+  PUMA = <<~'RUBY'
+    require "puma"
+    require "puma/server"
+    lambda do |answer, &ready|
+      server = Puma::Server.new(->(env) { [200, {}, [answer.call(env["PATH_INFO"])]] }, nil, min_threads: 0, max_threads: 50)
+      ready.call(server.add_tcp_listener("127.0.0.1", 0).addr[1])
+      server.run.join
+    end
+  RUBY
+
   SERVER = <<~'RUBY'
     require "socket"
     $stdout.sync = true

@@ -20,6 +20,13 @@ module Strands
   # A strand that waits by now.
   def parked(&block) = until_parked(machine.spin(&block))
 
+  # One that has ended with a Failure, and that nobody has joined.
+  def failed(message)
+    strand = machine.spin { raise Failure, message }
+    yield_until { !strand.alive? }
+    strand
+  end
+
   def yield_until(what = "that")
     began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     turns = 0

@@ -1,6 +1,6 @@
 /* accept: connections, one or one after the other. */
 #include "io.h"
-#include "../engine/series.h"
+#include "../engine/flow/accept_queue.h"
 #include "sync.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ typedef struct {
     VALUE self, io;
     int fd;
     uint32_t generation;
-    rs_series *series;          /* NULL: one accept after the other */
+    rs_accept_queue *queue;          /* NULL: one accept after the other */
 } acceptor;
 
 /* The number may be another listener's by now. */
@@ -53,8 +53,9 @@ static VALUE one_after_the_other(VALUE argument) {
     return Qnil;
 }
 
-/* Takes a connection only when this strand runs and may go on. To an accept that waits there the kernel gives one at once: one that
- * lasts gets most of them, be its process stopped or just being killed, and one that is cancelled may have got one unseen. */
+/* Takes a connection only when this strand runs and may go on. To an accept that waits there the kernel gives one at once: one
+ * that lasts gets most of them, be its process stopped or just being killed, and one that is cancelled may have got one
+ * unseen. */
 static int64_t accept_when_ready(acceptor *a) {
     rs_request accept = {.kind = RS_OP_ACCEPT, .fd = a->fd};
     for (;;) {
@@ -77,25 +78,25 @@ static VALUE when_ready(VALUE argument) {
     return Qnil;
 }
 
-static rs_wake_kind wait_in(rsb_machine *machine, rs_series *series, uint32_t flags) {
-    return rsb_wait(machine, RS_WAIT_LIST, flags, RS_NEVER, &series->waiters, RSB_FOR_SERIES, NULL);
+static rs_wake_kind wait_in(rsb_machine *machine, rs_accept_queue *queue, uint32_t flags) {
+    return rsb_wait(machine, RS_WAIT_LIST, flags, RS_NEVER, &queue->waiters, RSB_FOR_ACCEPT_QUEUE, NULL);
 }
 
-static void stop(rsb_machine *machine, rs_series *series) {
-    while (rs_series_stop(&machine->engine, series)) wait_in(machine, series, RS_PARK_SHIELDED);
+static void stop(rsb_machine *machine, rs_accept_queue *queue) {
+    while (rs_accept_queue_stop(&machine->engine, queue)) wait_in(machine, queue, RS_PARK_SHIELDED);
 }
 
-static void close_series(rsb_machine *machine, rs_series *series) {
-    stop(machine, series);
-    rs_series_close(&machine->engine, series);
+static void close_accept_queue(rsb_machine *machine, rs_accept_queue *queue) {
+    stop(machine, queue);
+    rs_accept_queue_close(&machine->engine, queue);
 }
 
 /* Those of enumerators that nobody goes on with, and that of the strand which closes the machine inside its block. */
-void rsb_end_series(rsb_machine *machine) {
-    for (rs_series *series = machine->engine.series; series;) {
-        bool busy = series->op;
-        if (busy) stop(machine, series);
-        series = busy ? machine->engine.series : series->next; /* others may have come and gone meanwhile */
+void rsb_end_accept_queues(rsb_machine *machine) {
+    for (rs_accept_queue *queue = machine->engine.accept_queues; queue;) {
+        bool busy = queue->op;
+        if (busy) stop(machine, queue);
+        queue = busy ? machine->engine.accept_queues : queue->next; /* others may have come and gone meanwhile */
     }
 }
 
@@ -105,26 +106,26 @@ static void wait_for_more(acceptor *a) {
     rs_machine *engine = &a->machine->engine;
     rs_wake_kind end = rs_refusal(engine, 0);
     if (end == RS_WAKE_VALUE) {
-        rs_series_arm(engine, a->series);
-        if (!a->series->op || a->series->len > 0) return; /* it has ended already, or been fast */
-        end = wait_in(a->machine, a->series, 0);
+        rs_accept_queue_arm(engine, a->queue);
+        if (!a->queue->op || a->queue->len > 0) return; /* it has ended already, or been fast */
+        end = wait_in(a->machine, a->queue, 0);
         if (end == RS_WAKE_VALUE) return;
     }
-    stop(a->machine, a->series);
-    if (!rs_series_has(engine, a->fd)) rsb_raise_wake(a->machine, end);
+    stop(a->machine, a->queue);
+    if (!rs_accept_queue_has(engine, a->fd)) rsb_raise_wake(a->machine, end);
 }
 
 static int64_t next_connection(acceptor *a) {
     for (;;) {
-        int64_t fd = rs_series_take(a->series);
-        if (fd == -EAGAIN) fd = rs_series_take_any(&a->machine->engine, a->fd);
+        int64_t fd = rs_accept_queue_take(a->queue);
+        if (fd == -EAGAIN) fd = rs_accept_queue_take_any(&a->machine->engine, a->fd);
         if (RS_LIKELY(fd >= 0)) return fd;
         if (fd != -EAGAIN) {
             rsb_raise_wake(a->machine, rs_refusal(&a->machine->engine, 0)); /* that came first */
             rsb_fail(fd, "accept", a->fd);
         }
         check_listener(a);
-        if (a->series->shared && !a->series->op) return accept_one(a->machine, a->fd);
+        if (a->queue->shared && !a->queue->op) return accept_one(a->machine, a->fd);
         wait_for_more(a);
     }
 }
@@ -142,9 +143,9 @@ static VALUE as_they_come(VALUE argument) {
 
 static VALUE end_acceptor(VALUE argument) {
     acceptor *a = (acceptor *)argument;
-    if (!a->machine->open) return Qnil; /* its end was the series' as well */
+    if (!a->machine->open) return Qnil; /* its end was the accept queue's as well */
     rsb_notice_fork(a->machine);
-    close_series(a->machine, a->series);
+    close_accept_queue(a->machine, a->queue);
     return Qnil;
 }
 
@@ -178,9 +179,9 @@ static VALUE machine_accept_each(int argc, VALUE *argv, VALUE self) {
     a.generation = rs_descriptor_generation(&machine->engine.descriptors, a.fd);
     rb_need_block();
     if (ahead == 0 && machine->engine.backend->inline_first) return when_ready((VALUE)&a);
-    if (ahead == 0 || !rs_series_fits(&machine->engine, a.fd)) return one_after_the_other((VALUE)&a);
+    if (ahead == 0 || !rs_accept_queue_fits(&machine->engine, a.fd)) return one_after_the_other((VALUE)&a);
     rs_request request = {.kind = RS_OP_ACCEPT, .fd = a.fd};
-    a.series = rs_series_open(&machine->engine, &request, ahead);
+    a.queue = rs_accept_queue_open(&machine->engine, &request, ahead);
     return rb_ensure(as_they_come, (VALUE)&a, end_acceptor, (VALUE)&a);
 }
 

@@ -81,6 +81,12 @@ static int fd_of_file(VALUE file) {
     return -1;
 }
 
+/* Within the loop: for an IO that is closed no exception is made. (Where one of two ends is, one is made and caught.) */
+bool rsb_op_is_open(const rs_op *op) {
+    VALUE io = (VALUE)op->keep[0];
+    return !RTEST(rb_io_closed_p(io)) && fd_of_file(io) == op->request.fd;
+}
+
 static VALUE io_of(VALUE object) {
     if (RB_TYPE_P(object, T_FILE)) return object;
     VALUE io = rb_respond_to(object, rb_intern("to_io")) ? rb_funcall(object, rb_intern("to_io"), 0) : Qnil;
@@ -176,7 +182,7 @@ static rsb_target string_target(VALUE string, VALUE length, VALUE at) {
 /* Somebody made a copy meanwhile, and copies share their bytes until one of them changes: the String now stands elsewhere,
  * and what was read still where it was. Plain malloc, because a collection would free that. */
 static void fill_again(VALUE string, size_t offset, const void *address, size_t bytes) {
-    void *copy = memcpy(rs_alloc(bytes + 1), address, bytes);
+    void *copy = memcpy(rsb_alloc(bytes + 1), address, bytes);
     long present = RSTRING_LEN(string);
     if ((size_t)present < offset + bytes) rb_str_modify_expand(string, (long)(offset + bytes) - present);
     memcpy(RSTRING_PTR(string) + offset, copy, bytes);

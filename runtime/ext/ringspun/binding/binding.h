@@ -6,8 +6,9 @@
 #ifndef RINGSPUN_BINDING_H
 #define RINGSPUN_BINDING_H
 
-#include "../engine/machine.h"
-#include "../engine/sim.h"
+#include "../engine/core/machine.h"
+#include "../engine/backend/sim/sim.h"
+#include "runners.h"
 
 #include <pthread.h>
 #include <ruby.h>
@@ -15,21 +16,20 @@
 #include <ruby/io/buffer.h>
 #include <ruby/thread.h>
 
-#define RSB_IDLE_MAX 128
 #define RSB_SPARE_MAX 128
 
 typedef struct rsb_machine {
     rs_machine engine;
     VALUE self;
     VALUE thread;
-    VALUE idle[RSB_IDLE_MAX];   /* runner fibers that wait for a strand */
-    uint32_t idle_len;
-    VALUE idle_taken;           /* the one that was taken out of there last, until it runs; 0: none */
+    rsb_runners runners;        /* runner fibers that wait for a strand */
+    VALUE idle_taken;           /* the one that was taken out of `runners` last, until it runs; 0: none */
     VALUE maker;                /* the fiber that makes them, or nil */
     uint32_t inline_streak;     /* ops that the running strand did without parking */
     bool turn_over;             /* and that is enough */
-    uint64_t file_writes_before;
-    int64_t streak_at_ns;
+    uint64_t quiet_writes_before; /* as these were at the first of them */
+    uint64_t bytes_before;
+    int64_t streak_at_ns;       /* 0: time does not count yet */
     uint32_t fork_count;        /* as it was when the machine last looked */
     bool open;
     bool thread_moves;          /* from one native thread to another */
@@ -41,6 +41,9 @@ typedef struct rsb_machine {
     VALUE root_fiber;           /* the thread's first: CRuby goes on there when a runner ends; nil: not known, it was made in another */
     rs_scope *spin_scope;       /* where Machine#spin puts strands: Ringspun.run's, else the root's own */
     VALUE unread;               /* Hash, bounded: strand => error that nobody has read */
+    VALUE to_tell;              /* Array of [strand, error, handler or nil]: those that are due */
+    VALUE teller;               /* the strand that tells them, or will; or nil */
+    bool teller_begun;
     VALUE child_error;          /* in a forked child: what its first strand ended with, or nil */
     VALUE stackless_error;      /* what the last strand without a stack failed with */
     int64_t stackless_until_ns;
@@ -85,7 +88,11 @@ typedef struct rsb_strand {
     struct rsb_batch *batch;    /* of runs that it is to begin, or NULL */
     struct rsb_start_answer *answer; /* to who waits for the one that it is to begin, or NULL */
     rs_id id;
+    VALUE hook_error;           /* that of `raises` which is for the hook that it is in, and for nothing later; 0: none */
+    uint32_t hooks_left;        /* how often it has left one */
     VALUE kill;                 /* errinfo of a kill, or of a throw, that was caught at a switch; 0: none */
+    int64_t told_at_ns;         /* when its error is told, if nobody has read it by then */
+    uint32_t awaiters;          /* who wait for several strands, this one among them */
     uint32_t locks;             /* Ringspun::Mutexes that it holds */
     int kill_state;             /* its rb_protect state */
     bool displaced;             /* it was left in the middle of a Fiber#raise or the like: `fiber` may be out of date */
@@ -96,8 +103,11 @@ typedef struct rsb_strand {
     bool cancelled;             /* it ended by a cancellation */
     bool permit_by_queue;       /* that of the engine's strand, if it has one, comes from a Thread::Queue */
     bool used_fiber;            /* its fiber cannot be given to another strand */
+    bool certain;               /* its block is called even when it is cancelled, and meets that at its first wait */
     bool own_fiber;             /* `fiber` has been made for it, and ends with it */
     bool shown;                 /* its handle has been given to the program */
+    bool told;                  /* its error */
+    bool read;
     bool resumed;               /* Evaluation#resume! has ended its wait, with `resume_value` */
 } rsb_strand;
 
@@ -109,6 +119,7 @@ typedef struct rsb_scope {
     VALUE suppressed;
     VALUE foreign;              /* the Cancelled that its block ended with while nobody had cancelled it, or nil */
     VALUE deadline;             /* seconds, as it was asked for last */
+    VALUE on_error;             /* who is told when a strand of it fails, or nil */
     uint32_t fork_count;        /* as it was when the scope was opened */
     bool open;
     bool returned;              /* the block, normally */
@@ -150,7 +161,7 @@ static inline rsb_machine *rsb_existing(void) {
     return RS_LIKELY(rsb_thread_machine) ? rsb_thread_machine : rsb_existing_of_moving_thread();
 }
 void rsb_after_fork(rsb_machine *machine);
-void rsb_end_series(rsb_machine *machine);
+void rsb_end_accept_queues(rsb_machine *machine);
 
 /* True while no strand runs its own code: no strand at all, or one that was switched to and is not back from its wait. */
 static inline bool rsb_between_strands(const rsb_machine *machine) {
@@ -171,14 +182,19 @@ int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what);
 
 /* machine_options.c */
 void rsb_open_engine(rsb_machine *machine, VALUE options);
+/* Says which system call it was. */
+NORETURN(void rsb_fail_to_open(rsb_machine *machine, int error, const char *what));
 
 /* switch.c */
 rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
                       uint64_t tag, int64_t *result);
 /* In two steps, for who has something to undo after the wait: only the first raises. */
 void rsb_check_stack(void);
-rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, int64_t deadline_ns);
+rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns);
 void rsb_yield(rsb_machine *machine);
+/* The same also in a scope that is cancelled: it raises only what was raised for the strand itself, after the turn of the
+ * others. */
+void rsb_give_way(rsb_machine *machine);
 
 /* For a strand that begins at once: a fiber to run it, and, after rs_spawn_first, its run until it waits. */
 VALUE rsb_own_fiber(rsb_machine *machine);
@@ -197,11 +213,18 @@ int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE 
  * or interrupts the strand. `take` sees the op at its end, before its memory goes, and must not raise. */
 int64_t rsb_perform_until(rsb_machine *machine, const rs_request *request, int64_t deadline_ns,
                           void (*take)(const rs_op *op, void *argument), void *argument);
+/* The same on the descriptor of a stock IO. The kernel is given it together with what others wait for; -EBADF also when the IO
+ * was closed before that. */
+int64_t rsb_perform_of(rsb_machine *machine, rs_request *request, VALUE io, int64_t deadline_ns,
+                       void (*take)(const rs_op *op, void *argument), void *argument);
+/* Whether the IO of such an op still has its number. */
+bool rsb_op_is_open(const rs_op *op);
 /* For a request of RS_REQUEST_ANY_BUFFER: `bytes` are what came, nil at the end. */
 int64_t rsb_receive(rsb_machine *machine, const rs_request *request, VALUE *bytes);
 /* Counts one more op that may not park. True: before it the others are to run (rsb_yield), and the second does that as well. */
 bool rsb_turn_ends(rsb_machine *machine);
 void rsb_after_inline(rsb_machine *machine);
+void rsb_before_look(rsb_machine *machine);
 void rsb_before_lock(rsb_machine *machine);
 
 /* raise.c */
@@ -211,6 +234,12 @@ void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
 /* Raises what would keep the running strand from waiting, if anything would. */
 void rsb_raise_refusal(rsb_machine *machine);
 void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception);
+/* Ends the hook that the strand is in by that exception, at the wait in it, the present one or the next. One that comes too late
+ * for that hook is forgotten: a strand that leaves one says so. */
+void rsb_interrupt_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception);
+void rsb_leave_hook(rsb_machine *machine);
+/* The strand runs before others that are ready, where its wait ends with that. */
+void rsb_deliver_first(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 /* True when a strand has caught a Thread#kill and ends without another wait: its fiber must die of it. */
 bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state);
 void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int state);
@@ -221,6 +250,10 @@ rsb_strand *rsb_root_of(rsb_machine *machine);
  * (NULL: a runner, which does not come back from this then). */
 void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state);
 
+/* mailbox.c */
+/* From any thread: rsb_interrupt_hook, unless the strand has left by then the hook in which it is now. */
+void rsb_tell_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception);
+
 /* strand_object.c */
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);
 rsb_strand *rsb_strand_get(VALUE object);
@@ -229,14 +262,21 @@ static inline rsb_strand *rsb_strand_data(VALUE object) { return RTYPEDDATA_GET_
 /* One that no program has seen, for a strand that begins runs of concurrent procs. */
 VALUE rsb_strand_handle(rsb_machine *machine);
 VALUE rsb_strand_show(rsb_strand *strand);
+/* A strand of the binding's own, which is to begin later; where there can be none then, that answers false. */
+VALUE rsb_strand_prepare(rsb_machine *machine, VALUE body);
+bool rsb_strand_begin_next(rsb_machine *machine, rsb_strand *strand);
 NORETURN(void rsb_fail_strand_limit(rsb_machine *machine));
 /* A kill has ended what it ran. True for a Thread#kill, of which the fiber must die. */
 bool rsb_end_killed(rsb_strand *strand);
 /* An error that ends the program, and not just a strand. */
+bool rsb_concerns_root(VALUE error);
 void rsb_tell_root(rsb_machine *machine, VALUE error);
 
 /* For Fiber.schedule: a strand in a fiber of its own, which has run until its first wait. Returns the fiber. */
 VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body);
+/* As above, in a fiber that others have left, and with its block called in any case; returns the strand. When nobody awaits
+ * it, it is in no scope, so that no run waits for its end: who begins it sees to that. */
+VALUE rsb_strand_begin(rsb_machine *machine, bool awaited, VALUE body);
 bool rsb_is_alive(rsb_strand *strand);
 
 /* Of what a strand waits for in a block-like hook. It may have no class: the locks behind `require` and autoload do not. */
@@ -248,17 +288,32 @@ void rsb_strand_fail(rsb_machine *machine, rs_strand *strand, VALUE error);
 VALUE rsb_strand_root(rsb_machine *machine, rs_strand *strand);
 void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand);
 VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand);
-void rsb_report_unread(rsb_machine *machine);
-
-/* The same for machines of this ractor whose threads have ended, or at the program's end, for all of them. */
-void rsb_report_all_unread(bool all);
 static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(&machine->engine)->user; }
 
-/* sleep.c */
+/* unread.c */
+/* An error that the strand ends with and nobody has read. `awaited`: somebody waits, but may not come to read it. `held`: the
+ * program may have its handle, and join it. */
+void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, bool held);
+/* Told at once, for a scope's `on_error:`. */
+void rsb_unread_tell(rsb_machine *machine, VALUE strand, VALUE error, VALUE handler);
+void rsb_unread_read(rsb_machine *machine, VALUE strand);
+/* The engine's reminder: some may be due. */
+void rsb_unread_due(rs_machine *engine);
+void rsb_unread_forked(rsb_machine *machine);
+bool rsb_has_unread(const rsb_machine *machine);
+/* Of the strand that tells errors: its own is nobody's to join. */
+bool rsb_is_teller(const rsb_machine *machine, const rsb_strand *strand);
+void rsb_teller_failed(rsb_machine *machine);
+/* All of them, at an end; and those of machines of this ractor whose threads have ended, or at the program's end, of all of
+ * them. */
+void rsb_report_unread(rsb_machine *machine);
+void rsb_report_all_unread(bool all);
+
+/* idle.c */
 /* Nothing is ready: sleeps, or ends a deadlock. */
 void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision);
 
-/* schedule.c */
+/* mailbox.c */
 void rsb_on_message(rs_machine *engine, const rs_message *message);
 
 /* fiber_new.c */
@@ -287,12 +342,13 @@ void rsb_stacks_forked(void);
  * nobody did. */
 const void *rsb_stack(rs_machine *engine);
 const void *rsb_outer_stack(const void *fiber_data);
-/* Whether the fiber that runs is the first of its thread: those of the program have stacks of their own. Not for threads that move. */
+/* Whether the fiber that runs is the first of its thread: those of the program have stacks of their own. Not for threads that
+ * move. */
 bool rsb_on_thread_stack(void);
 
 /* scope_object.c */
 /* False: there is an error, and the scope has ended before it. */
-bool rsb_scope_child_ended(rsb_machine *machine, VALUE scope, VALUE error, bool cancelled);
+bool rsb_scope_child_ended(rsb_machine *machine, VALUE scope, const rsb_strand *child);
 
 /* A scope whose memory may lie on the stack of the fiber that runs: that fiber is kept until it is closed. */
 void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);
@@ -303,10 +359,25 @@ void rsb_let_fiber_go(rsb_strand *strand, VALUE fiber);
 
 /* errors.c */
 NORETURN(void rsb_fail(int64_t result, const char *what, int fd));
+
+/* memory.c: raise NoMemoryError where there is none. To be given back by free, and if something raises before it is, by an
+ * ensure. */
+NORETURN(void rsb_fail_memory(void));
+/* malloc has refused so many bytes: collects, in the hope that it does not next time. */
+void rsb_collect_for(size_t size);
+void *rsb_alloc(size_t size);
+void *rsb_realloc(void *old, size_t size);
 /* For errinfo, where `break`, `throw` and a kill leave what is no object at all: asking that for its class would crash. */
 static inline bool rsb_is_exception(VALUE info) {
     return !RB_SPECIAL_CONST_P(info) && RB_BUILTIN_TYPE(info) != RUBY_T_IMEMO && rb_obj_is_kind_of(info, rb_eException);
 }
+
+/* limits.c */
+/* In words, which one keeps a fiber's stack from being made; may raise. */
+VALUE rsb_stack_limit(void);
+unsigned long long rsb_proc_number(const char *path);
+/* Whether the process may have one more. */
+bool rsb_descriptors_left(void);
 
 /* arguments.c */
 
@@ -327,11 +398,12 @@ void rsb_need_block(const char *method);
 
 void rsb_init_errors(void);
 void rsb_init_machine(void);
-void rsb_init_schedule(void);
+void rsb_init_mailbox(void);
 void rsb_init_strand(void);
+void rsb_init_unread(void);
 void rsb_init_scope(void);
 void rsb_init_switch(void);
-void rsb_init_sleep(void);
+void rsb_init_idle(void);
 void rsb_init_fiber_new(void);
 void rsb_init_fiber_reset(void);
 void rsb_init_fiber_chain(void);

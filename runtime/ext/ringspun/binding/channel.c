@@ -1,7 +1,7 @@
 /* channel: Ringspun::Channel, values on their way between machines, threads and ractors. A strand waits in its machine, a thread
  * without one sleeps outside of the GVL.
  */
-#include "../engine/channel.h"
+#include "../engine/flow/channel.h"
 #include "select.h"
 
 #include <ruby/ractor.h>
@@ -49,6 +49,11 @@ static rs_machine *engine_of(rsb_machine *machine) { return machine ? &machine->
 
 NORETURN(static void raise_closed(void));
 static void raise_closed(void) { rb_raise(rsb_eClosed, "the channel is closed; nothing can be pushed any more"); }
+
+static void check_pushed(rs_channel_answer answer) {
+    if (RS_UNLIKELY(answer == RS_CHANNEL_CLOSED)) raise_closed();
+    if (RS_UNLIKELY(answer == RS_CHANNEL_NO_MEMORY)) rsb_fail_memory();
+}
 
 /* @param capacity [Integer] how many values fit, at least 1
  * @raise [UsageError]
@@ -100,7 +105,7 @@ static rs_channel_answer wait_as_strand(wait_call *call) {
     uint64_t ticket = engine->last_ticket + 1; /* of the wait that follows */
     rs_channel_answer answer = begin(call, rs_strand_id(rs_running(engine)), ticket);
     if (answer != RS_CHANNEL_WAITS) return answer;
-    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_CHANNEL, call->deadline_ns);
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_CHANNEL, 0, call->deadline_ns);
     if (engine->last_ticket < ticket) engine->last_ticket = ticket; /* it was refused after all: no other wait's */
     answer = leave(call);
     if (answer == RS_CHANNEL_WAITS && kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
@@ -192,7 +197,7 @@ static VALUE channel_push(int argc, VALUE *argv, VALUE self) {
     rs_channel_answer answer = rs_channel_push(call.channel, engine_of(call.machine), argv[0], NULL);
     if (answer == RS_CHANNEL_WAITS) answer = wait_in_line(&call);
     RB_GC_GUARD(self);
-    if (answer == RS_CHANNEL_CLOSED) raise_closed();
+    check_pushed(answer);
     return answer == RS_CHANNEL_DONE ? self : Qnil;
 }
 
@@ -208,7 +213,7 @@ static VALUE channel_try_push(VALUE self, VALUE value) {
     check_value(self, value);
     rs_channel_answer answer = rs_channel_push(channel, engine_of(here()), value, NULL);
     RB_GC_GUARD(self);
-    if (answer == RS_CHANNEL_CLOSED) raise_closed();
+    check_pushed(answer);
     return answer == RS_CHANNEL_DONE ? Qtrue : Qfalse;
 }
 
@@ -319,7 +324,7 @@ bool rsb_channel_take(const rs_watch *watch, VALUE *value) {
 bool rsb_channel_put(const rs_watch *watch, VALUE value) {
     uint64_t pushed = value;
     rs_channel_answer answer = rs_channel_look(watch->observer, &pushed);
-    if (answer == RS_CHANNEL_CLOSED) raise_closed();
+    check_pushed(answer);
     return answer == RS_CHANNEL_DONE;
 }
 

@@ -15,6 +15,12 @@ static VALUE reap(VALUE pid) {
     return NIL_P(status) || NUM2INT(rb_funcall(status, rb_intern("pid"), 0)) < 0 ? Qnil : status;
 }
 
+/* A child that has ended was not ours to reap: raises where that is because a sandbox forbids it, which else would look as if
+ * somebody had been faster, for ever. */
+static void check_reaping(void) {
+    if (waitpid(getpid(), NULL, WNOHANG) < 0 && errno != ECHILD) rb_syserr_fail(errno, "wait4");
+}
+
 static VALUE close_pidfd(VALUE fd) {
     close(FIX2INT(fd));
     return Qnil;
@@ -23,20 +29,32 @@ static VALUE close_pidfd(VALUE fd) {
 typedef struct {
     rsb_machine *machine;
     int fd;
+    int64_t result;
 } pidfd_wait;
 
 static VALUE wait_pidfd(VALUE argument) {
     pidfd_wait *call = (pidfd_wait *)argument;
     rs_request request = {.kind = RS_OP_POLL, .fd = call->fd, .flags = POLLIN};
-    rsb_request(call->machine, &request, Qnil, RSB_OUT, "waitid");
+    call->result = rs_try(&call->machine->engine, &request);
+    if (call->result == -EAGAIN) call->result = rsb_perform_until(call->machine, &request, RS_NEVER, NULL, NULL);
     return Qnil;
 }
 
-static void wait_for_end(rsb_machine *machine, int pid) {
+static VALUE note_lost(VALUE argument, VALUE error) {
+    ((pidfd_wait *)argument)->result = RS_LOST;
+    return Qnil;
+}
+
+static VALUE wait_unless_lost(VALUE call) { return rb_rescue2(wait_pidfd, call, note_lost, call, rsb_eUnsupported, (VALUE)0); }
+
+/* False: a sandbox forbids it, or there is no descriptor left. */
+static bool wait_for_end(rsb_machine *machine, int pid) {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (fd < 0) rb_syserr_fail(errno == ESRCH ? ECHILD : errno, "waitid");
-    pidfd_wait call = {machine, fd};
-    rb_ensure(wait_pidfd, (VALUE)&call, close_pidfd, INT2FIX(fd));
+    if (fd < 0 && errno == ESRCH) rb_syserr_fail(ECHILD, "waitid");
+    if (fd < 0) return false;
+    pidfd_wait call = {machine, fd, 0};
+    rb_ensure(wait_unless_lost, (VALUE)&call, close_pidfd, INT2FIX(fd));
+    return call.result >= 0;
 }
 
 /* No descriptor tells of any child, or any of a group, nor of what stops and goes on; and a thread that waits for that in the
@@ -58,22 +76,6 @@ static void look_later(rsb_machine *machine, int64_t *begun_ns) {
     if (kind == RS_WAKE_CANCEL || kind == RS_WAKE_INTERRUPT) rsb_raise_wake(machine, kind);
 }
 
-static VALUE wait_for_one_of(rsb_machine *machine, idtype_t kind, int group) {
-    for (int64_t begun_ns = 0;;) {
-        rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = kind, .offset = group};
-        int64_t pid = rs_try(&machine->engine, &request);
-        if (pid == -EAGAIN && !machine->engine.backend->inline_first) pid = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
-        if (pid == -EAGAIN) {
-            look_later(machine, &begun_ns);
-            continue;
-        }
-        if (pid < 0) rb_syserr_fail((int)-pid, "waitid");
-        VALUE status = reap(LL2NUM(pid));
-        /* Somebody else who waits for any child may have been faster. */
-        if (!NIL_P(status)) return status;
-    }
-}
-
 VALUE rsb_wait_for_change(rsb_machine *machine, VALUE pid, int options) {
     for (int64_t begun_ns = 0;;) {
         VALUE status = rb_funcall(rb_path2class("Process::Status"), rb_intern("wait"), 2, pid, INT2NUM(options | WNOHANG));
@@ -82,16 +84,47 @@ VALUE rsb_wait_for_change(rsb_machine *machine, VALUE pid, int options) {
     }
 }
 
+static VALUE wait_by_looking(rsb_machine *machine, int number) {
+    VALUE status = rsb_wait_for_change(machine, INT2NUM(number), 0);
+    if (NUM2INT(rb_funcall(status, rb_intern("pid"), 0)) < 0) rb_syserr_fail(ECHILD, "waitid");
+    return status;
+}
+
+static bool is_refused(int64_t result) { return result == -EPERM || result == -ENOSYS || result == -EACCES; }
+
+/* `number` as waitpid(2) takes it, for where waitid(2) is refused. */
+static VALUE wait_for_one_of(rsb_machine *machine, idtype_t kind, int id, int number) {
+    for (int64_t begun_ns = 0;;) {
+        rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = kind, .offset = id};
+        int64_t pid = rs_try(&machine->engine, &request);
+        if (pid == -EAGAIN && !machine->engine.backend->inline_first) pid = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+        if (pid == -EAGAIN) {
+            look_later(machine, &begun_ns);
+            continue;
+        }
+        if (is_refused(pid)) return wait_by_looking(machine, number);
+        if (pid < 0) rb_syserr_fail((int)-pid, "waitid");
+        VALUE status = reap(LL2NUM(pid));
+        if (!NIL_P(status)) return status;
+        check_reaping(); /* else somebody else who waits for any child was faster */
+    }
+}
+
 VALUE rsb_wait_for_child(rsb_machine *machine, int number) {
-    if (number == -1) return wait_for_one_of(machine, P_ALL, 0);
-    if (number <= 0) return wait_for_one_of(machine, P_PGID, number == 0 ? getpgrp() : -number);
+    if (number == -1) return wait_for_one_of(machine, P_ALL, 0, number);
+    if (number <= 0) return wait_for_one_of(machine, P_PGID, number == 0 ? getpgrp() : -number, number);
     /* Of any other process there is a descriptor as well, and no end to wait for. */
     rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = P_PID, .offset = number};
     int64_t ended = rs_try(&machine->engine, &request);
-    if (ended == -EAGAIN && machine->engine.backend->inline_first) wait_for_end(machine, number);
-    else if (ended == -EAGAIN) ended = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+    bool waits = ended == -EAGAIN;
+    if (waits && machine->engine.backend->inline_first && !wait_for_end(machine, number)) {
+        return wait_for_one_of(machine, P_PID, number, number);
+    }
+    if (waits && !machine->engine.backend->inline_first) ended = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+    if (is_refused(ended)) return wait_by_looking(machine, number);
     if (ended < 0 && ended != -EAGAIN) rb_syserr_fail((int)-ended, "waitid");
     VALUE status = reap(INT2FIX(number));
+    if (NIL_P(status)) check_reaping();
     if (NIL_P(status)) rb_syserr_fail(ECHILD, "waitid: the process is not a child of this one");
     return status;
 }

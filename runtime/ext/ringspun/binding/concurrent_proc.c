@@ -146,16 +146,12 @@ static VALUE proc_call_nonblock(int argc, VALUE *argv, VALUE self) {
     return RS_LIKELY(start_now(rsb_current(), argc, argv, self, &value)) ? rsb_raise_or_return(value) : value;
 }
 
-/* {#call} as the gem `concurrently` had it: in a strand of its own, which goes on when its caller is cancelled. */
+/* {#call} as the gem `concurrently` had it: in a strand of its own, which goes on when its caller is cancelled. It awaits whatever
+ * evaluation {#call_nonblock} has answered, the proc's value among them. */
 static VALUE proc_call_and_await(int argc, VALUE *argv, VALUE self) {
-    rsb_machine *machine = rsb_current();
     VALUE value = Qnil;
-    if (RS_UNLIKELY(!start_now(machine, argc, argv, self, &value))) {
-        VALUE evaluation = value;
-        value = rsb_evaluation_await(machine, rsb_evaluation_data(evaluation));
-        RB_GC_GUARD(evaluation);
-    }
-    return rsb_raise_or_return(value);
+    start_now(rsb_current(), argc, argv, self, &value);
+    return rsb_raise_or_return(rsb_result_of_run(value));
 }
 
 /* Has the proc run in a strand of its own when the others that are ready have had their turn.

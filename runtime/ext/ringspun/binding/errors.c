@@ -6,6 +6,11 @@ VALUE rsb_eError, rsb_eUsage, rsb_eClosed, rsb_eWrongThread, rsb_eTimeout, rsb_e
     rsb_eCancelled, rsb_eUnsupported;
 
 void rsb_fail(int64_t result, const char *what, int fd) {
+    if (result == RS_NO_MEMORY) rsb_fail_memory();
+    if (result == RS_LOST) {
+        rb_raise(rsb_eUnsupported, "%s: %s, and this machine can wait for no input and no output any more; allow the call, or take "
+                 "the other backend (backend:, RINGSPUN_BACKEND)", what, rsb_current()->engine.refusal_text);
+    }
     int error = (int)-result;
     if (error == EBADF) {
         rb_raise(rsb_eClosed, "%s: descriptor %d is not open (any more); pass one that is, and close it through "

@@ -2,7 +2,7 @@
 #include "evaluation.h"
 
 VALUE rsb_cEvaluation, rsb_eEvaluation;
-static ID option_names[2], id_timeout_error, id_error;
+static ID option_names[2], id_timeout_error, id_error, id_misuse_report;
 
 static void evaluation_mark(void *data) {
     rsb_evaluation *evaluation = data;
@@ -26,8 +26,12 @@ static const rb_data_type_t evaluation_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_EMBEDDABLE,
 };
 
+static bool is_evaluation(VALUE object) {
+    return RB_TYPE_P(object, T_DATA) && RTYPEDDATA_P(object) && RTYPEDDATA_TYPE(object) == &evaluation_type;
+}
+
 rsb_evaluation *rsb_evaluation_get(VALUE object) {
-    if (RS_UNLIKELY(!RB_TYPE_P(object, T_DATA) || !RTYPEDDATA_P(object) || RTYPEDDATA_TYPE(object) != &evaluation_type)) {
+    if (RS_UNLIKELY(!is_evaluation(object))) {
         rb_raise(rsb_eUsage, "expected a Ringspun::Evaluation, got %" PRIsVALUE, rb_obj_class(object));
     }
     return rsb_evaluation_data(object);
@@ -69,11 +73,14 @@ void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE p
     handle->state = RSB_RUNS;
 }
 
+#define NONE_YET (-1)
+
 static void wake_watchers(rsb_machine *machine, rsb_evaluation *evaluation) {
     for (rsb_watch *watch = evaluation->watches; watch; watch = watch->next) {
+        if (*watch->first == NONE_YET) *watch->first = watch->place;
         rs_strand *strand = rs_strand_find(&machine->engine.strands, watch->strand);
-        if (!strand || strand->state != RS_STRAND_PARKED) continue; /* another was first */
-        rs_wake(&machine->engine, watch->strand, strand->ticket, RS_WAKE_VALUE, watch->place);
+        if (!strand || strand->state != RS_STRAND_PARKED) continue; /* another was first, or the time */
+        rs_wake(&machine->engine, watch->strand, strand->ticket, RS_WAKE_VALUE, 0);
     }
 }
 
@@ -208,17 +215,17 @@ VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit) {
     rb_raise(class, "evaluation timed out after %" PRIsVALUE " second(s)", limit->within);
 }
 
-/* Waits as an evaluation does: until it is woken through the list or by its watches, the time is up, or it is resumed. True:
- * *value is the outcome. False: woken, and `woken_by` by what. Raises what interrupts it. */
-static bool park(rsb_machine *machine, const rsb_limit *limit, rs_list *list, int64_t *woken_by, VALUE *value) {
+/* Waits as an evaluation does: until it is woken through the list or by its watches, the time is up, or it is resumed. True: it
+ * was resumed, with *value. False: the caller looks whether what it waits for is there. That may be so although the time was up:
+ * when the machine comes to look late, both are due, and the result was known before the limit had its turn. Raises what
+ * interrupts it. */
+static bool park(rsb_machine *machine, const rsb_limit *limit, rs_list *list, VALUE *value) {
     int64_t deadline_ns = rsb_limit_end(machine, limit);
     rsb_resumable(machine);
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_EVALUATION, 0, deadline_ns, list, 0, woken_by);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_EVALUATION, 0, deadline_ns, list, 0, NULL);
     if (rsb_was_resumed(machine, kind, value)) return true;
-    if (RS_LIKELY(kind == RS_WAKE_VALUE)) return false;
-    if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
-    *value = rsb_limit_passed(machine, limit);
-    return true;
+    if (RS_UNLIKELY(kind != RS_WAKE_VALUE && kind != RS_WAKE_TIMEOUT)) rsb_raise_wake(machine, kind);
+    return false;
 }
 
 static VALUE await(rsb_machine *machine, rsb_evaluation *evaluation, const rsb_limit *limit) {
@@ -231,11 +238,19 @@ static VALUE await(rsb_machine *machine, rsb_evaluation *evaluation, const rsb_l
     if (RS_UNLIKELY(evaluation->frame && evaluation->frame->strand == rsb_running(machine))) {
         rb_raise(rsb_eUsage, "an evaluation cannot wait for its own result, nor for that of one that called it");
     }
-    if (park(machine, limit, &evaluation->waiters, NULL, &value)) return value;
-    return evaluation->result;
+    if (park(machine, limit, &evaluation->waiters, &value)) return value;
+    return RS_LIKELY(evaluation->state == RSB_CONCLUDED) ? evaluation->result : rsb_limit_passed(machine, limit);
 }
 
-VALUE rsb_evaluation_await(rsb_machine *machine, rsb_evaluation *evaluation) { return await(machine, evaluation, &(rsb_limit){Qnil, Qundef}); }
+VALUE rsb_result_of_run(VALUE object) {
+    if (RS_LIKELY(!is_evaluation(object))) return object;
+    rsb_evaluation *evaluation = rsb_evaluation_data(object);
+    if (evaluation->state == RSB_OF_STRAND) return object;
+    if (evaluation->state == RSB_CONCLUDED) return evaluation->result;
+    VALUE result = await(rsb_evaluation_machine(evaluation), evaluation, &(rsb_limit){Qnil, Qundef});
+    RB_GC_GUARD(object); /* so that it has not moved */
+    return result;
+}
 
 typedef struct {
     rsb_machine *machine;
@@ -294,8 +309,8 @@ static VALUE evaluation_await_result(int argc, VALUE *argv, VALUE self) {
 static VALUE module_await_resume(int argc, VALUE *argv, VALUE module) {
     rsb_limit limit = limit_of(argc, argv);
     VALUE value = Qnil;
-    park(rsb_current(), &limit, NULL, NULL, &value);
-    return value;
+    rsb_machine *machine = rsb_current();
+    return park(machine, &limit, NULL, &value) ? value : rsb_limit_passed(machine, &limit);
 }
 
 static inline VALUE wait_a_turn(rsb_machine *machine) {
@@ -336,7 +351,7 @@ typedef struct {
     const VALUE *evaluations;
     rsb_limit limit;
     rsb_watch *watches;
-    VALUE value;
+    int first;
 } fastest_call;
 
 static VALUE park_for_fastest(VALUE argument) {
@@ -345,13 +360,13 @@ static VALUE park_for_fastest(VALUE argument) {
     for (int i = 0; i < call->count; i++) {
         rsb_evaluation *evaluation = rsb_evaluation_get(call->evaluations[i]);
         rsb_watch *watch = &call->watches[i];
-        *watch = (rsb_watch){.next = evaluation->watches, .strand = strand, .place = i};
+        *watch = (rsb_watch){.next = evaluation->watches, .strand = strand, .first = &call->first, .place = i};
         if (watch->next) watch->next->previous = watch;
         evaluation->watches = watch;
     }
-    int64_t place = 0;
-    if (park(call->machine, &call->limit, NULL, &place, &call->value)) return call->value;
-    return call->evaluations[place];
+    VALUE value;
+    if (park(call->machine, &call->limit, NULL, &value)) return value;
+    return call->first != NONE_YET ? call->evaluations[call->first] : rsb_limit_passed(call->machine, &call->limit);
 }
 
 static VALUE end_watches(VALUE argument) {
@@ -384,7 +399,8 @@ static VALUE module_await_fastest(int argc, VALUE *argv, VALUE module) {
     bool options = argc > 0 && RB_TYPE_P(argv[argc - 1], T_HASH);
     int count = argc - options;
     if (count < 2) rb_raise(rsb_eUsage, "await_fastest: expected two evaluations or more, got %d", count);
-    fastest_call call = {.machine = rsb_current(), .count = count, .evaluations = argv, .limit = limit_of(options, argv + count)};
+    fastest_call call = {.machine = rsb_current(), .count = count, .evaluations = argv, .first = NONE_YET,
+                         .limit = limit_of(options, argv + count)};
     VALUE fastest = Qnil;
     for (int i = 0; i < count; i++) {
         rsb_evaluation *evaluation = rsb_evaluation_get(argv[i]);
@@ -393,7 +409,7 @@ static VALUE module_await_fastest(int argc, VALUE *argv, VALUE module) {
         if (NIL_P(fastest) && evaluation->state == RSB_CONCLUDED) fastest = argv[i];
     }
     if (!NIL_P(fastest)) return fastest;
-    call.watches = rs_alloc(sizeof(rsb_watch) * (size_t)count);
+    call.watches = rsb_alloc(sizeof(rsb_watch) * (size_t)count);
     for (int i = 0; i < count; i++) call.watches[i].strand = RS_NO_ID;
     return rb_ensure(park_for_fastest, (VALUE)&call, end_watches, (VALUE)&call);
 }
@@ -407,16 +423,19 @@ void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, V
     rsb_evaluation_tell(machine, evaluation);
 }
 
+/* Private; the drop-in `concurrently` says more. */
+static VALUE evaluation_misuse_report(VALUE self, VALUE message) { return message; }
+
 NORETURN(static void fail(VALUE self, const char *message));
-static void fail(VALUE self, const char *message) { rb_raise(rb_const_get(rb_obj_class(self), id_error), "%s", message); }
+static void fail(VALUE self, const char *message) {
+    VALUE report = rb_funcall(self, id_misuse_report, 1, rb_utf8_str_new_cstr(message));
+    rb_raise(rb_const_get(rb_obj_class(self), id_error), "%" PRIsVALUE, report);
+}
 
 static void unwind(rsb_machine *machine, rsb_evaluation *evaluation) {
     rsb_frame *frame = evaluation->frame;
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, frame->strand->id);
     frame->cancels = rb_exc_new_cstr(rsb_eCancelled, "cancelled: its evaluation was concluded");
-    if (NIL_P(frame->strand->raises)) frame->strand->raises = rb_ary_new();
-    rb_ary_push(frame->strand->raises, frame->cancels);
-    rs_interrupt_first(&machine->engine, engine);
+    rsb_deliver_first(machine, frame->strand, frame->cancels);
     while (evaluation->frame == frame && frame->cancels) {
         rs_wake_kind kind = rsb_wait(machine, RS_WAIT_EVALUATION, 0, RS_NEVER, &evaluation->unwinders, 0, NULL);
         if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
@@ -515,41 +534,6 @@ static VALUE evaluation_resume(int argc, VALUE *argv, VALUE self) {
     return ID2SYM(rb_intern("resumed"));
 }
 
-/* --- its data --- */
-
-/* @param key [Object]
- * @return [Object, nil] what was stored under that key
- * @since 0.1.0 */
-static VALUE evaluation_aref(VALUE self, VALUE key) {
-    VALUE data = rsb_evaluation_get(self)->data;
-    return NIL_P(data) ? Qnil : rb_hash_aref(data, key);
-}
-
-/* @param key [Object]
- * @param value [Object] stored for whoever has the evaluation
- * @since 0.1.0 */
-static VALUE evaluation_aset(VALUE self, VALUE key, VALUE value) {
-    rsb_evaluation *evaluation = rsb_evaluation_get(self);
-    rb_check_frozen(self);
-    if (NIL_P(evaluation->data)) evaluation->data = rb_hash_new();
-    return rb_hash_aset(evaluation->data, key, value);
-}
-
-/* @param key [Object]
- * @return [Boolean]
- * @since 0.1.0 */
-static VALUE evaluation_key_p(VALUE self, VALUE key) {
-    VALUE data = rsb_evaluation_get(self)->data;
-    return NIL_P(data) ? Qfalse : rb_funcall(data, rb_intern("key?"), 1, key);
-}
-
-/* @return [Array<Object>]
- * @since 0.1.0 */
-static VALUE evaluation_keys(VALUE self) {
-    VALUE data = rsb_evaluation_get(self)->data;
-    return NIL_P(data) ? rb_ary_new() : rb_funcall(data, rb_intern("keys"), 0);
-}
-
 /* @return [ConcurrentProc, nil] whose run it is; nil for that of a strand
  * @since 0.1.0 */
 static VALUE evaluation_proc(VALUE self) { return rsb_evaluation_get(self)->proc; }
@@ -563,6 +547,7 @@ void rsb_init_evaluation(void) {
     option_names[1] = rb_intern("timeout_result");
     id_timeout_error = rb_intern("TimeoutError");
     id_error = rb_intern("Error");
+    id_misuse_report = rb_intern("misuse_report");
     rsb_cEvaluation = rb_define_class_under(rsb_mRingspun, "Evaluation", rb_cObject);
     rb_undef_alloc_func(rsb_cEvaluation);
     rsb_eEvaluation = rb_define_class_under(rsb_cEvaluation, "Error", rsb_eError);
@@ -576,11 +561,9 @@ void rsb_init_evaluation(void) {
     rb_define_method(rsb_cEvaluation, "concluded?", evaluation_concluded_p, 0);
     rb_define_method(rsb_cEvaluation, "waiting?", evaluation_waiting_p, 0);
     rb_define_method(rsb_cEvaluation, "resume!", evaluation_resume, -1);
-    rb_define_method(rsb_cEvaluation, "[]", evaluation_aref, 1);
-    rb_define_method(rsb_cEvaluation, "[]=", evaluation_aset, 2);
-    rb_define_method(rsb_cEvaluation, "key?", evaluation_key_p, 1);
-    rb_define_method(rsb_cEvaluation, "keys", evaluation_keys, 0);
+    rsb_init_evaluation_data();
     rb_define_method(rsb_cEvaluation, "proc", evaluation_proc, 0);
+    rb_define_private_method(rsb_cEvaluation, "misuse_report", evaluation_misuse_report, 1);
     VALUE sugar = rb_define_module_under(rsb_mRingspun, "KernelMethods");
     rb_define_singleton_method(rsb_mRingspun, "wait", module_wait, 1);
     rb_define_singleton_method(rsb_mRingspun, "await_resume!", module_await_resume, -1);

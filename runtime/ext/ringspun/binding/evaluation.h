@@ -19,7 +19,8 @@ typedef struct rsb_watch {
     struct rsb_watch *next;
     struct rsb_watch *previous;
     rs_id strand;
-    long place;                 /* among those that it waits for */
+    int *first;                 /* the place of the one that was concluded first, of all that it waits for */
+    int place;
 } rsb_watch;
 
 typedef struct rsb_evaluation {
@@ -97,7 +98,8 @@ VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame);
 void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, VALUE result);
 /* Who waits for its result goes on. */
 void rsb_evaluation_tell(rsb_machine *machine, rsb_evaluation *evaluation);
-VALUE rsb_evaluation_await(rsb_machine *machine, rsb_evaluation *evaluation);
+/* Awaits an object that is the evaluation of a run; any other is the result itself. */
+VALUE rsb_result_of_run(VALUE object);
 /* `fiber` is the one that runs. */
 void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation);
 void rsb_frame_close(rsb_machine *machine, rsb_frame *frame);
@@ -118,7 +120,10 @@ static inline void rsb_frame_leave(rsb_frame *frame) {
     if (frame->outer) frame->outer->inner = frame->inner;
 }
 
-/* abandoned_frame.c */
+/* evaluation_data.c */
+void rsb_init_evaluation_data(void);
+
+/* suspended_frames.c */
 /* Where another strand goes on with it, it is that one's from now on. */
 void rsb_frame_follow(rsb_machine *machine, rsb_frame *frame);
 /* The run whose code is on this stack, or below it; NULL: none. */

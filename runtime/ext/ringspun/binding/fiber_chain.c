@@ -6,23 +6,15 @@
  * the strand's first. Should the place not be found, all of them do, and an open scope governs all of its strand.
  */
 #include "binding.h"
+#include "cruby/words.h"
 
 #include <malloc.h>
 #include <pthread.h>
-#include <string.h>
 
-#define NOT_FOUND SIZE_MAX
-
-static size_t resumer_at = NOT_FOUND;
-
-static void *word_at(const void *data, size_t offset) {
-    void *word;
-    memcpy(&word, (const char *)data + offset, sizeof(word));
-    return word;
-}
+static size_t resumer_at = RSB_NOT_FOUND;
 
 const void *rsb_outer_stack(const void *fiber_data) {
-    return RS_LIKELY(resumer_at != NOT_FOUND) ? word_at(fiber_data, resumer_at) : NULL;
+    return RS_LIKELY(resumer_at != RSB_NOT_FOUND) ? rsb_word_at(fiber_data, resumer_at) : NULL;
 }
 
 const void *rsb_stack(rs_machine *engine) {
@@ -57,9 +49,9 @@ static VALUE look(RB_BLOCK_CALL_FUNC_ARGLIST(first, argument)) {
     const void *data = RTYPEDDATA_GET_DATA(rb_fiber_current());
     size_t size = malloc_usable_size((void *)data);
     for (int round = 0; round < 2; round++) {
-        size_t place = NOT_FOUND, places = 0;
+        size_t place = RSB_NOT_FOUND, places = 0;
         for (size_t offset = 0; offset + sizeof(void *) <= size; offset += sizeof(void *)) {
-            if (word_at(data, offset) != one->outer) continue;
+            if (rsb_word_at(data, offset) != one->outer) continue;
             place = offset;
             places++;
         }
@@ -78,7 +70,7 @@ static bool resume_and_ask(VALUE fiber, trial *one) {
     one->outer = RTYPEDDATA_GET_DATA(here);
     one->found = false;
     rb_fiber_resume(fiber, 0, NULL);
-    return one->found && word_at(RTYPEDDATA_GET_DATA(fiber), resumer_at) == NULL;
+    return one->found && rsb_word_at(RTYPEDDATA_GET_DATA(fiber), resumer_at) == NULL;
 }
 
 static VALUE resume_from_inside(RB_BLOCK_CALL_FUNC_ARGLIST(fiber, argument)) {
@@ -93,7 +85,7 @@ static VALUE find_resumer(void *unused) {
     VALUE other = rb_fiber_new(resume_from_inside, (VALUE)&one);
     if (RTYPEDDATA_EMBEDDED_P(fiber)) return Qnil;
     bool sure = resume_and_ask(fiber, &one) && RTEST(rb_fiber_resume(other, 1, &fiber));
-    if (!sure || word_at(RTYPEDDATA_GET_DATA(rb_fiber_current()), resumer_at)) resumer_at = NOT_FOUND;
+    if (!sure || rsb_word_at(RTYPEDDATA_GET_DATA(rb_fiber_current()), resumer_at)) resumer_at = RSB_NOT_FOUND;
     return Qnil;
 }
 

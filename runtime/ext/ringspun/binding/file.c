@@ -1,4 +1,4 @@
-/* file: opening and closing, files, pipes, readiness, children. */
+/* file: opening and closing, files, pipes, readiness. */
 #include "io.h"
 #include "sync.h"
 
@@ -33,7 +33,7 @@ static int open_flags(VALUE flags) {
 }
 
 static char *path_copy(VALUE path) {
-    return memcpy(rs_alloc((size_t)RSTRING_LEN(path) + 1), RSTRING_PTR(path), (size_t)RSTRING_LEN(path));
+    return memcpy(rsb_alloc((size_t)RSTRING_LEN(path) + 1), RSTRING_PTR(path), (size_t)RSTRING_LEN(path));
 }
 
 /* Opens a file; the descriptor is closed on exec.
@@ -70,6 +70,7 @@ typedef struct rsb_closing {
     int fds[2];
     int count;
     bool within;                /* IO#close calls us, and not we it */
+    bool closed;                /* the number is given back */
     int64_t result;
 } closing;
 
@@ -81,10 +82,14 @@ static void begin_closing(closing *c, int fd) {
     c->fds[c->count++] = fd;
 }
 
+static void let_go(closing *c) {
+    while (c->count > 0) rs_descriptor_close_end(&c->machine->engine, c->fds[--c->count]);
+}
+
 static VALUE end_closing(VALUE argument) {
     closing *c = (closing *)argument;
     rsb_running(c->machine)->closing = NULL;
-    while (c->count > 0) rs_descriptor_close_end(&c->machine->engine, c->fds[--c->count]);
+    let_go(c);
     return Qnil;
 }
 
@@ -115,6 +120,7 @@ static VALUE close_number(VALUE argument) {
     end_ops_on(c->machine, request.fd);
     c->result = rs_try(&c->machine->engine, &request);
     if (c->result == -EAGAIN) c->result = rsb_perform_with(c->machine, &request, Qnil, RS_PARK_SHIELDED, NULL, 0);
+    c->closed = true;
     return Qnil;
 }
 
@@ -165,6 +171,32 @@ static void close_it(rsb_machine *machine, VALUE io, bool within) {
 
 void rsb_close(rsb_machine *machine, VALUE io) { close_it(machine, io, false); }
 
+static bool closes(const closing *c, int fd) {
+    for (int i = 0; c && i < c->count; i++) {
+        if (c->fds[i] == fd) return true;
+    }
+    return false;
+}
+
+static bool is_closing(const rsb_machine *machine, int fd) {
+    const rs_descriptors *known = &machine->engine.descriptors;
+    return (uint32_t)fd < known->capacity && known->table[fd].closing;
+}
+
+bool rsb_close_for_ruby(rsb_machine *machine, int fd) {
+    if (closes(rsb_running(machine)->closing, fd)) return false;
+    if (is_closing(machine, fd)) return true;
+    if (fcntl(fd, F_GETFD) < 0) return false;
+    closing c = {.machine = machine, .io = INT2FIX(fd)};
+    int state = 0;
+    rb_protect(close_number, (VALUE)&c, &state);
+    let_go(&c);
+    if (state && !c.closed) close(fd);
+    if (state) rb_jump_tag(state);
+    if (c.result < 0) rsb_fail(c.result, "close", fd);
+    return true;
+}
+
 /* Whether a strand waits for it. One that others are closing already is not looked at: they have told whoever waits. */
 static bool is_awaited(rsb_machine *machine, VALUE io) {
     if (RTEST(rb_funcall(io, rb_intern("closed?"), 0))) return false;
@@ -172,9 +204,9 @@ static bool is_awaited(rsb_machine *machine, VALUE io) {
     for (int i = 0; i < 2; i++) {
         if (i > 0 && (ends[i] == io || RTEST(rb_funcall(ends[i], rb_intern("closed?"), 0)))) continue;
         uint32_t fd = (uint32_t)rb_io_descriptor(ends[i]);
+        if (is_closing(machine, (int)fd)) continue;
         const rs_descriptors *known = &machine->engine.descriptors;
         const rs_descriptor *descriptor = fd < known->capacity ? &known->table[fd] : NULL;
-        if (descriptor && descriptor->closing) continue;
         if (descriptor && (descriptor->first || descriptor->targeted)) return true;
         if (rsb_is_selected(machine, (int)fd)) return true;
     }
@@ -265,7 +297,7 @@ static VALUE machine_statx(VALUE self, VALUE target) {
     int fd = named ? -1 : rsb_op_fd(machine, target);
     size_t path_len = named ? (size_t)RSTRING_LEN(path) : 0;
     /* One block for the answer and the path: the op owns it, and a view of it stays with us. */
-    struct statx *block = rs_alloc(sizeof(struct statx) + path_len + 1);
+    struct statx *block = rsb_alloc(sizeof(struct statx) + path_len + 1);
     if (named) memcpy(block + 1, RSTRING_PTR(path), path_len);
     rs_request request = {.kind = RS_OP_STATX, .fd = fd, .flags = STATX_BASIC_STATS | STATX_BTIME,
                           .mode = named ? 0 : AT_EMPTY_PATH, .address = block + 1, .len = path_len, .extra = block};
@@ -289,7 +321,7 @@ VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, const char *what)
     request->address = pair;
     int64_t result = rs_try(&machine->engine, request);
     if (result == -EAGAIN) {
-        request->address = request->extra = rs_alloc(sizeof(pair));
+        request->address = request->extra = rsb_alloc(sizeof(pair));
         result = rsb_perform_with(machine, request, Qnil, RS_PARK_SHIELDED, pair, sizeof(pair));
     }
     if (result == -EOPNOTSUPP) rb_raise(rsb_eUnsupported, "%s: this family or type has no pairs; use :UNIX", what);

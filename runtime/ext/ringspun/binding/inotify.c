@@ -35,9 +35,19 @@ static inotify *get(VALUE self) {
     return one;
 }
 
+/* EMFILE says either that the user has no inotify left, or that the process has no descriptor left. */
+NORETURN(static void fail_to_open(int error));
+static void fail_to_open(int error) {
+    unsigned long long most = rsb_proc_number("/proc/sys/fs/inotify/max_user_instances");
+    if (error == EMFILE && most > 0 && rsb_descriptors_left()) {
+        rb_raise(rsb_eLimit, "watch: this user may not have more inotify instances; fs.inotify.max_user_instances is %llu", most);
+    }
+    rb_syserr_fail(error, "watch: inotify_init1");
+}
+
 static VALUE inotify_open(VALUE self) {
     int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (fd < 0) rb_syserr_fail(errno, "watch: fs.inotify.max_user_instances is how many there may be");
+    if (fd < 0) fail_to_open(errno);
     rsb_unshare(get(self), fd);
     return self;
 }
@@ -53,10 +63,10 @@ static VALUE inotify_add(VALUE self, VALUE path, VALUE mask) {
     VALUE name = rsb_path(path);
     int watch = inotify_add_watch(get(self)->fd, RSTRING_PTR(name), NUM2UINT(mask));
     if (watch >= 0) return INT2FIX(watch);
-    if (errno == ENOSPC) {
-        rb_raise(rsb_eLimit, "watch: no more watches are left; fs.inotify.max_user_watches is how many there may be (%" PRIsVALUE ")", name);
-    }
-    rb_syserr_fail_str(errno, name);
+    int error = errno;
+    unsigned long long most = error == ENOSPC ? rsb_proc_number("/proc/sys/fs/inotify/max_user_watches") : 0;
+    if (most == 0) rb_syserr_fail_str(error, rb_sprintf("watch: %" PRIsVALUE, name));
+    rb_raise(rsb_eLimit, "watch: this user may not watch more (%" PRIsVALUE "); fs.inotify.max_user_watches is %llu", name, most);
 }
 
 static VALUE inotify_remove(VALUE self, VALUE watch) {

@@ -66,7 +66,8 @@ static int64_t perform_apart(rsb_machine *machine, rs_request *request, VALUE sl
     int64_t result = rsb_perform(machine, request, apart);
     if (direction == RSB_OUT || result <= 0) return result;
     rsb_buffer_check(slice);
-    memcpy(address, RSTRING_PTR(apart), (uint64_t)result < request->len ? (size_t)result : (size_t)request->len);
+    uint64_t moved = (uint64_t)result - request->done;
+    memcpy(address, RSTRING_PTR(apart), moved < request->len ? (size_t)moved : (size_t)request->len);
     RB_GC_GUARD(apart);
     return result;
 }
@@ -115,23 +116,30 @@ int64_t rsb_request(rsb_machine *machine, rs_request *request, VALUE buffer, rsb
     return result;
 }
 
-/* Writes and sends go on until everything is out. Cut short by an error or a cancellation after the first byte, they
- * return what is out, and the next call or wait meets what cut them. */
-int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer, const char *what) {
-    uint64_t total = request->len;
-    int64_t result = rs_try(&machine->engine, request);
-    if (RS_LIKELY(result == (int64_t)total)) return result;
-    if (result < 0 && result != -EAGAIN) rsb_refused(machine, result, what, request->fd);
-    int64_t done = result > 0 ? result : 0;
+int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done, VALUE buffer, rsb_direction direction,
+                         const char *what) {
+    int64_t result = -EAGAIN;
     request->done = (uint64_t)done;
     request->address = (char *)request->address + done;
     request->len -= (uint64_t)done;
     if (request->offset >= 0) request->offset += done;
     request->options |= RS_REQUEST_ALL;
     if (done > 0 && rs_refusal(&machine->engine, 0) != RS_WAKE_VALUE) return done;
-    if (!rsb_must_not_wait(machine, request)) result = rsb_wait_for(machine, request, buffer, RSB_OUT);
+    if (!rsb_must_not_wait(machine, request)) result = rsb_wait_for(machine, request, buffer, direction);
+    if (result == -EAGAIN && done > 0) return done;
     if (result < 0) rsb_refused(machine, result, what, request->fd);
     return result;
+}
+
+/* Writes and sends go on until everything is out, and a receive that is asked to until everything is there, or the end. Cut short
+ * by an error or a cancellation after the first byte, they return what has been moved, and the next call or wait meets what cut
+ * them. */
+int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what) {
+    uint64_t total = request->len;
+    int64_t result = rs_try(&machine->engine, request);
+    if (RS_LIKELY(result == (int64_t)total) || (result == 0 && direction == RSB_IN)) return result;
+    if (result < 0 && result != -EAGAIN) rsb_refused(machine, result, what, request->fd);
+    return rsb_request_rest(machine, request, result > 0 ? result : 0, buffer, direction, what);
 }
 
 int64_t rsb_request_extra(rsb_machine *machine, rs_request *request, const char *what) {
@@ -196,7 +204,7 @@ static VALUE machine_pread(int argc, VALUE *argv, VALUE self) {
 
 static VALUE write_from(rsb_machine *machine, rs_request *request, VALUE buffer, const char *what) {
     rsb_source_of(buffer, request);
-    VALUE result = LL2NUM(rsb_request_all(machine, request, buffer, what));
+    VALUE result = LL2NUM(rsb_request_all(machine, request, buffer, RSB_OUT, what));
     RB_GC_GUARD(buffer);
     return result;
 }

@@ -60,7 +60,9 @@ rsb_machine *rsb_io_machine(VALUE self);
 
 /* Does the request, waiting if need be, and raises what fails. `buffer` is what its address lies in, or nil. */
 int64_t rsb_request(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what);
-int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer, const char *what);
+int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what);
+/* The rest of one that has moved `done` bytes: they are told whatever becomes of it. */
+int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done, VALUE buffer, rsb_direction direction, const char *what);
 int64_t rsb_wait_for(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction);
 
 /* The same for a request whose answer comes in its `extra`; an outgoing String must be frozen. */
@@ -94,6 +96,9 @@ void rsb_init_splice(void);
 
 /* Ends what is under way on it, and closes it. */
 void rsb_close(rsb_machine *machine, VALUE io);
+/* For CRuby, which asks in the midst of closing an IO, when the IO has lost its number already: whatever is raised here, the number
+ * is closed. False: CRuby is to close it itself, because that is what this strand waits for, or because it is not open. */
+bool rsb_close_for_ruby(rsb_machine *machine, int fd);
 
 /* In the middle of IO#close, where that waits for a child process: the numbers are free, and may be somebody else's. */
 void rsb_closed(rsb_machine *machine);

@@ -1,9 +1,9 @@
 /* machine_object: Ringspun::Machine, one per thread: its making and end, and everything that is not I/O. */
+#include "cruby/has.h"
 #include "evaluation.h"
 
 #include <math.h>
 #include <ruby/ractor.h>
-#include <ruby/version.h>
 #include <ruby/st.h>
 #include <string.h>
 
@@ -41,11 +41,13 @@ static void machine_mark(void *data) {
     rsb_machine *machine = data;
     rb_gc_mark(machine->thread);
     rb_gc_mark(machine->unread);
+    rb_gc_mark(machine->to_tell);
+    rb_gc_mark(machine->teller);
     rb_gc_mark(machine->stackless_error);
     rb_gc_mark(machine->child_error);
     rb_gc_mark(machine->root_fiber);
     rb_gc_mark(machine->maker);
-    for (uint32_t i = 0; i < machine->idle_len; i++) rb_gc_mark(machine->idle[i]);
+    rsb_runners_mark(&machine->runners);
     for (uint32_t i = 0; i < machine->spare_len; i++) rb_gc_mark(machine->spare[i]);
     rsb_batches_mark(machine);
     if (!machine->open) return;
@@ -73,6 +75,7 @@ static void machine_free(void *data) {
     close_to_wakers(machine);
     if (machine->open) rs_machine_close(&machine->engine); /* deals with the wakes that have arrived */
     free(machine->scratch);
+    rsb_runners_free(&machine->runners);
     rsb_batches_free(machine);
     if (machine->blocked) st_free_table(machine->blocked);
     machine->blocked = NULL;
@@ -81,7 +84,7 @@ static void machine_free(void *data) {
 
 static size_t machine_size(const void *data) {
     const rsb_machine *machine = data;
-    return sizeof(*machine) + machine->engine.strands.chunk_count * RS_STRAND_CHUNK * sizeof(rs_strand) +
+    return sizeof(*machine) + machine->runners.capacity * sizeof(VALUE) + machine->engine.strands.chunk_count * RS_STRAND_CHUNK * sizeof(rs_strand) +
            machine->engine.ops.chunk_count * RS_OP_CHUNK * sizeof(rs_op);
 }
 
@@ -97,17 +100,6 @@ static void set_existing(rsb_machine *machine, VALUE thread) {
     rsb_thread_machine = machine && !machine->thread_moves ? machine : NULL;
 }
 
-/* A fiber that goes on in another native thread than it was left in may find CRuby's own thread-local variables of the old one
- * (ruby/ruby#17802), and io_uring ends the ops of a native thread that ends. False: this Ruby cannot be asked to. */
-static bool keep_native_thread(void) {
-#if RUBY_API_VERSION_CODE >= 30400
-    rb_thread_lock_native_thread();
-    return true;
-#else
-    return false;
-#endif
-}
-
 static bool in_main_ractor(void) {
     return rb_funcall(rb_cRactor, rb_intern("current"), 0) == rb_funcall(rb_cRactor, rb_intern("main"), 0);
 }
@@ -117,7 +109,7 @@ static VALUE machine_allocate(VALUE class) {
     VALUE self = TypedData_Make_Struct(class, rsb_machine, &machine_type, machine);
     machine->self = self;
     pthread_mutex_init(&machine->wake_lock, NULL);
-    machine->thread = machine->unread = machine->stackless_error = machine->child_error = machine->root_fiber = machine->maker = Qnil;
+    machine->thread = machine->unread = machine->to_tell = machine->teller = machine->stackless_error = machine->child_error = machine->root_fiber = machine->maker = Qnil;
     return self;
 }
 
@@ -137,6 +129,8 @@ static VALUE machine_allocate(VALUE class) {
  * @param seed [Integer] :sim only: where every random draw comes from
  * @param faults [Boolean, Hash{Symbol => Float}] :sim only: see {Simulation.run}
  * @param trace [Boolean] keep a trace and its hash
+ * @param on_error [#call, nil] who is told, with the error and its strand, of errors that nobody joins, where a run has nobody of
+ *   its own for that; see {Ringspun.run}; nil: a warning
  * @raise [UsageError] when the thread has an open machine, or for an unknown option
  * @raise [UnsupportedError] when :uring was asked for and this host forbids io_uring or has none
  * @since 0.1.0
@@ -145,7 +139,7 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     VALUE options;
     rb_scan_args(argc, argv, "0:", &options);
     if (NIL_P(options)) options = rb_hash_new();
-    rb_funcall(self, rb_intern("check_options"), 1, options);
+    rb_funcall(self, rb_intern("take_options"), 1, options);
     rsb_machine *machine;
     TypedData_Get_Struct(self, rsb_machine, &machine_type, machine);
     if (machine->open) rb_raise(rsb_eUsage, "this machine is open already");
@@ -153,13 +147,18 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     rsb_report_all_unread(false);
     bool main_ractor = in_main_ractor();
     if (!main_ractor) rsb_share_stacks();
-    machine->thread_moves = (threads_move || !main_ractor) && !keep_native_thread();
+    /* A fiber that goes on in another native thread than it was left in may find CRuby's own thread-local variables of the old
+     * one (ruby/ruby#17802), and io_uring ends the ops of a native thread that ends. */
+    machine->thread_moves = (threads_move || !main_ractor) && !rsb_lock_native_thread();
     machine->thread = rb_thread_current();
     machine->unread = rb_hash_new();
+    machine->to_tell = rb_ary_new();
     machine->fork_count = rsb_forks;
     rsb_open_engine(machine, options);
     machine->engine.on_message = rsb_on_message;
+    machine->engine.on_reminder = rsb_unread_due;
     machine->engine.user = machine;
+    machine->engine.is_open = rsb_op_is_open;
     machine->engine.stack = rsb_stack;
     machine->engine.outer_stack = rsb_outer_stack;
     machine->engine.interrupts_here = rsb_interrupts_here;
@@ -193,9 +192,11 @@ static void thread_exits(rb_event_flag_t event, const rb_internal_thread_event_d
     rsb_machine *machine = rb_internal_thread_specific_get(data->thread, machine_key);
     if (machine) {
         machine->thread_ended = true;
-        bool own = machine->open && machine->fork_count == rsb_forks;
-        if (own) rs_channel_waiters_end(&machine->engine);
-        if (own && machine->engine.ops.in_flight > 0 && machine->engine.backend->leave) machine->engine.backend->leave(&machine->engine);
+        machine->runners.len = machine->runners.unneeded = 0;
+        if (machine->open && machine->fork_count == rsb_forks) {
+            close_to_wakers(machine);
+            rs_machine_leave(&machine->engine);
+        }
     }
     rsb_thread_machine = NULL;
 }
@@ -253,20 +254,20 @@ void rsb_after_fork(rsb_machine *machine) {
     pthread_mutex_init(&machine->wake_lock, NULL); /* one of the parent's threads may have held it */
     rsb_frames_forget(machine, survivor->user);
     int error = rs_machine_forked(&machine->engine);
-    if (error) rb_syserr_fail(-error, "machine in a forked child"); /* and so will the next one who uses it, or it works then */
+    if (error) rsb_fail_to_open(machine, error, "no machine in the forked child"); /* and so will the next one who uses it, or it works then */
     machine->fork_count = rsb_forks;
     machine->root = rs_strand_id(survivor);
     machine->spin_scope = &survivor->own;
     ((rsb_strand *)survivor->user)->supervisor = Qnil;
     rsb_batches_forget(machine, survivor->user);
-    rb_hash_clear(machine->unread);
+    rsb_unread_forked(machine);
     if (machine->blocked) st_clear(machine->blocked);
     rsb_selections_forked(machine, survivor->user);
 }
 
 static VALUE end_child(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
-    VALUE failed = RHASH_SIZE(machine->unread) > 0 ? Qtrue : Qfalse;
+    VALUE failed = rsb_has_unread(machine) ? Qtrue : Qfalse;
     rsb_report_unread(machine);
     return rb_funcall(self, rb_intern("end_child"), 2, machine->child_error, failed);
 }
@@ -383,8 +384,8 @@ VALUE rsb_until(rsb_machine *machine, int64_t deadline_ns, VALUE (*body)(VALUE),
 /* --- strands --- */
 
 /* Starts a strand: the block runs when the others that are ready have had their turn. It belongs to the surrounding
- * Ringspun.run, which waits for it; an error that nobody joins is reported there. For children whose errors matter to
- * each other use a scope.
+ * Ringspun.run, which waits for it; an error that nobody joins is told a second after its end, or at the run's (see
+ * {Ringspun.run}). For children whose errors matter to each other use a scope.
  *
  * @return [Strand]
  * @raise [LimitError] when strands_max are alive
@@ -394,57 +395,6 @@ static VALUE machine_spin(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     rsb_need_block("spin");
     return rsb_strand_new(machine, machine->spin_scope, Qnil, rb_block_proc());
-}
-
-/* The first error is raised; the others go with it. */
-static void tell_other_errors(rsb_machine *machine, int argc, VALUE *argv) {
-    VALUE first = Qnil, others = Qnil;
-    for (int i = 0; i < argc; i++) {
-        VALUE error = rsb_strand_get(argv[i])->error;
-        if (RS_LIKELY(NIL_P(error)) || error == first) continue;
-        rb_hash_delete(machine->unread, argv[i]);
-        if (NIL_P(first)) {
-            first = error;
-        } else {
-            if (NIL_P(others)) others = rb_ary_new();
-            if (!RTEST(rb_ary_includes(others, error))) rb_ary_push(others, error);
-        }
-    }
-    if (!NIL_P(others)) rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, first, others);
-}
-
-/* Waits for all of them; raises the error of the first that has one, in the order given. {Ringspun.suppressed} lists those
- * of the others.
- *
- * May switch strands.
- *
- * @param strands [Array<Strand>]
- * @return [Array] their values
- * @since 0.1.0
- */
-static VALUE machine_await(int argc, VALUE *argv, VALUE self) {
-    rsb_machine *machine = rsb_machine_of(self);
-    VALUE values = rb_ary_new_capa(argc);
-    for (int i = 0; i < argc; i++) {
-        if (rsb_strand_get(argv[i])->machine != self) {
-            rb_raise(rsb_eWrongThread, "that strand runs on another machine; only its own can wait for it");
-        }
-    }
-    for (int i = 0; i < argc; i++) rsb_strand_wait(machine, rsb_strand_get(argv[i]));
-    tell_other_errors(machine, argc, argv);
-    for (int i = 0; i < argc; i++) rb_ary_push(values, rsb_strand_result(machine, rsb_strand_get(argv[i])));
-    return values;
-}
-
-/* Like {#await} without the values.
- *
- * May switch strands.
- *
- * @return [nil]
- * @since 0.1.0 */
-static VALUE machine_join(int argc, VALUE *argv, VALUE self) {
-    machine_await(argc, argv, self);
-    return Qnil;
 }
 
 /* @return [Strand] the strand that runs
@@ -481,10 +431,10 @@ static VALUE machine_close_engine(VALUE self) {
     if (machine->engine.strands.live > 1) {
         rb_raise(rsb_eUsage, "%u strands are still alive; join or terminate them first", machine->engine.strands.live - 1);
     }
-    rsb_end_series(machine);
+    rsb_end_accept_queues(machine);
     rsb_end_selectors(machine);
     rsb_streams_end(machine);
-    RS_ASSERT(machine->engine.ops.in_flight == machine->engine.outside);
+    RS_ASSERT(rs_machine_may_close(&machine->engine));
     rsb_report_unread(machine);
     rsb_strand *root = rs_running(&machine->engine)->user;
     VALUE raises = root->raises;
@@ -494,7 +444,7 @@ static VALUE machine_close_engine(VALUE self) {
     rs_scope_close_all(&machine->engine, rs_running(&machine->engine));
     rs_machine_close(&machine->engine);
     machine->open = false;
-    machine->idle_len = 0;
+    machine->runners.len = machine->runners.unneeded = 0;
     machine->maker = Qnil;
     set_existing(NULL, machine->thread);
     rb_ivar_set(machine->thread, id_machine, Qnil);
@@ -506,16 +456,6 @@ static VALUE machine_close_engine(VALUE self) {
 /* @return [Boolean]
  * @since 0.1.0 */
 static VALUE machine_closed_p(VALUE self) { return rsb_machine_any_thread(self)->open ? Qfalse : Qtrue; }
-
-static VALUE machine_report_unread(VALUE self) {
-    rsb_report_unread(rsb_machine_any_thread(self));
-    return Qnil;
-}
-
-static VALUE report_all_unread(VALUE class) {
-    rsb_report_all_unread(true);
-    return Qnil;
-}
 
 static void put(VALUE hash, const char *name, uint64_t value) {
     rb_hash_aset(hash, ID2SYM(rb_intern(name)), ULL2NUM(value));
@@ -535,8 +475,8 @@ static VALUE machine_metrics(VALUE self) {
     put(hash, "strands_spawned", metrics->strands_spawned);
     put(hash, "run_queue", engine->strands.run_len);
     put(hash, "run_queue_max", metrics->run_queue_max);
-    put(hash, "idle_fibers", machine->idle_len);
-    put(hash, "timers", engine->timers.len);
+    put(hash, "idle_fibers", machine->runners.len);
+    put(hash, "timers", engine->timers.len - rs_timer_is_set(&engine->reminder));
     put(hash, "stream_buffers", engine->pool.lent);
     put(hash, "timers_fired", metrics->timers_fired);
     put(hash, "resumes", metrics->resumes);
@@ -582,16 +522,12 @@ void rsb_init_machine(void) {
     rb_define_method(rsb_cMachine, "yield", machine_yield, 0);
     rb_define_method(rsb_cMachine, "timeout", machine_timeout, 1);
     rb_define_method(rsb_cMachine, "spin", machine_spin, 0);
-    rb_define_method(rsb_cMachine, "await", machine_await, -1);
-    rb_define_method(rsb_cMachine, "join", machine_join, -1);
     rb_define_method(rsb_cMachine, "running", machine_running, 0);
     rb_define_method(rsb_cMachine, "closed?", machine_closed_p, 0);
     rb_define_method(rsb_cMachine, "metrics", machine_metrics, 0);
     rb_define_private_method(rsb_cMachine, "asleep?", machine_asleep_p, 0);
     rb_define_private_method(rsb_cMachine, "check_closable", machine_check_closable, 0);
     rb_define_private_method(rsb_cMachine, "close_engine", machine_close_engine, 0);
-    rb_define_private_method(rsb_cMachine, "report_unread_errors", machine_report_unread, 0);
-    rb_define_private_method(rb_singleton_class(rsb_cMachine), "report_unread_errors", report_all_unread, 0);
     rb_define_private_method(rsb_cMachine, "backend_name", machine_backend_name, 0);
     rb_define_private_method(rsb_cMachine, "backend_reason", machine_backend_reason, 0);
 }

@@ -25,6 +25,11 @@ static void tell_reason(rsb_machine *machine, const char *reason, const char *de
     snprintf(machine->backend_reason, sizeof(machine->backend_reason), "%s%s", reason, detail);
 }
 
+void rsb_fail_to_open(rsb_machine *machine, int error, const char *what) {
+    const char *why = machine->engine.refusal_text;
+    rb_syserr_fail_str(-error, *why ? rb_sprintf("%s: %s", what, why) : rb_str_new_cstr(what));
+}
+
 /* Anything that keeps a ring from being made is a reason to go on without. */
 static int open_best(rsb_machine *machine, const rs_options *options) {
     tell_reason(machine, "the best that opens", "");
@@ -44,7 +49,7 @@ static void open_engine(rsb_machine *machine, const rs_backend *backend, const r
     if (error && backend == &rs_backend_uring) {
         rb_raise(rsb_eUnsupported, "no io_uring: %s; leave backend: out, and Ringspun takes epoll", machine->engine.refusal_text);
     }
-    if (error) rb_syserr_fail(-error, "no machine");
+    if (error) rsb_fail_to_open(machine, error, "no machine");
 }
 
 static VALUE option(VALUE options, const char *name) { return rb_hash_lookup2(options, ID2SYM(rb_intern(name)), Qnil); }

@@ -1,5 +1,6 @@
-#include "../engine/series.h"
+#include "../engine/flow/accept_queue.h"
 #include "binding.h"
+#include "cruby/has.h"
 #include "unshared.h"
 
 #include <pthread.h>
@@ -14,14 +15,15 @@ static void count_fork(void) {
     rsb_stacks_forked();
     rsb_unshared_forked();
     /* At once, for the child may never use its machine. */
-    if (rsb_thread_machine && rsb_thread_machine->open) rs_series_close_copies(&rsb_thread_machine->engine);
+    if (rsb_thread_machine && rsb_thread_machine->open) rs_accept_queue_close_copies(&rsb_thread_machine->engine);
 }
 
 /* Every name of which some function makes a symbol at its first call. Two ractors that do so at the same time may get two
  * symbols for one name (CRuby 3.3 and 3.4), so all are made before there is a second ractor. */
 static const char *const symbols[] = {
     "accessed_at", "blockSpecial", "block_size", "busy_polls", "bytes_spliced", "cancel", "cancels", "changed_at", "characterSpecial", "complete", "concluded", "cpu",
-    "created_at", "directory", "done", "entries", "epoll", "fault", "fifo", "file", "file_writes_inline", "finish", "idle",
+    "created_at", "directory", "done", "entries", "epoll", "fault", "fiber_machine_stack_size", "fiber_vm_stack_size", "fifo", "file",
+    "file_writes_inline", "finish", "idle",
     "idle_fibers", "inline", "inode", "link", "links", "modified_at", "new", "op", "ops_in_flight", "ops_inline",
     "ops_offloaded", "ops_started", "park", "parked", "polls", "readable", "ready", "resumed", "resumes", "run", "run_queue",
     "run_queue_max", "running", "sim", "sleeps", "socket", "spawn", "sqpoll", "strands_spawned", "stream_buffers", "system_calls", "timer",
@@ -40,12 +42,14 @@ void Init_native(void) {
     rsb_mRingspun = rb_define_module("Ringspun");
     rsb_init_errors();
     rsb_init_machine();
-    rsb_init_schedule();
+    rsb_init_mailbox();
     rsb_init_strand();
+    rsb_init_unread();
     rsb_init_scope();
     rsb_init_fiber_new();
+    rsb_init_runners();
     rsb_init_switch();
-    rsb_init_sleep();
+    rsb_init_idle();
     rsb_init_fiber_reset();
     rsb_init_fiber_chain();
     rsb_init_fiber_stacks();
@@ -65,6 +69,7 @@ void Init_native(void) {
     rsb_init_selector();
     rsb_init_channel();
     rsb_init_api();
+    rsb_make_first_buffer();
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) rb_intern(symbols[i]);
     pthread_atfork(rsb_unshared_fork_begins, rsb_unshared_fork_ends, count_fork);
 }

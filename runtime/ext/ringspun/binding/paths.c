@@ -8,7 +8,7 @@
 /* One path behind the other, in one block that the op owns. */
 static char *put_paths(rs_request *request, VALUE path, VALUE other) {
     size_t len = (size_t)RSTRING_LEN(path) + 1, more = NIL_P(other) ? 0 : (size_t)RSTRING_LEN(other) + 1;
-    char *block = rs_alloc(len + more);
+    char *block = rsb_alloc(len + more);
     memcpy(block, RSTRING_PTR(path), len);
     if (more) memcpy(block + len, RSTRING_PTR(other), more);
     request->address = request->extra = block;

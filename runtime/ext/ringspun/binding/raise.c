@@ -41,26 +41,70 @@ static void raise_once(rsb_machine *machine) {
     rb_exc_raise(rb_make_exception(2, ((rsb_once *)cancelling)->raises));
 }
 
+static VALUE next_exception(rsb_strand *strand) {
+    VALUE exception = rb_ary_shift(strand->raises);
+    if (exception == strand->hook_error) strand->hook_error = 0;
+    return exception;
+}
+
 void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
+    if (RS_LIKELY(kind == RS_WAKE_VALUE)) return;
     rsb_strand *strand = rsb_running(machine);
     if (kind == RS_WAKE_INTERRUPT) {
         rs_strand *engine = rs_running(&machine->engine);
         RS_ASSERT(engine->interrupts > 0);
         engine->interrupts--;
+        VALUE exception = strand->kill_pending ? Qnil : next_exception(strand);
+        rsb_leave_hook(machine);
         if (strand->kill_pending) raise_kill(machine, strand);
-        rb_exc_raise(rb_ary_shift(strand->raises));
+        rb_exc_raise(exception);
     }
+    rsb_leave_hook(machine);
     if (kind == RS_WAKE_CANCEL) raise_once(machine);
     if (kind == RS_WAKE_CANCEL) rb_raise(rsb_eCancelled, "cancelled: its scope was cancelled or its deadline passed");
     if (kind == RS_WAKE_TIMEOUT) rb_raise(rsb_eTimeout, "timed out");
+    if (kind == RS_WAKE_NO_MEMORY) rsb_fail_memory();
+}
+
+static rs_strand *add_exception(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    if (!engine) return NULL;
+    if (NIL_P(strand->raises)) strand->raises = rb_ary_new();
+    rb_ary_push(strand->raises, exception);
+    return engine;
 }
 
 void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
-    if (!engine) return;
-    if (NIL_P(strand->raises)) strand->raises = rb_ary_new();
-    rb_ary_push(strand->raises, exception);
-    rs_interrupt(&machine->engine, engine);
+    rs_strand *engine = add_exception(machine, strand, exception);
+    if (engine) rs_interrupt(&machine->engine, engine);
+}
+
+void rsb_deliver_first(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
+    rs_strand *engine = add_exception(machine, strand, exception);
+    if (engine) rs_interrupt_first(&machine->engine, engine);
+}
+
+void rsb_interrupt_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
+    if (strand->hook_error) return;
+    rsb_deliver(machine, strand, exception);
+    strand->hook_error = exception;
+}
+
+RSB_APART static void forget_hook_error(rsb_machine *machine, rsb_strand *strand) {
+    VALUE error = strand->hook_error;
+    strand->hook_error = 0;
+    for (long i = RARRAY_LEN(strand->raises) - 1; i >= 0; i--) {
+        if (RARRAY_AREF(strand->raises, i) != error) continue;
+        rb_ary_delete_at(strand->raises, i);
+        rs_running(&machine->engine)->interrupts--;
+        return;
+    }
+}
+
+void rsb_leave_hook(rsb_machine *machine) {
+    rsb_strand *strand = rsb_running(machine);
+    strand->hooks_left++;
+    if (RS_UNLIKELY(strand->hook_error)) forget_hook_error(machine, strand);
 }
 
 /* Once: CRuby repeats a Fiber#kill at every later switch to that fiber. */

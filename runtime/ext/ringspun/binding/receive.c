@@ -17,7 +17,7 @@ typedef struct {
 /* nil at the end. */
 static VALUE next_chunk(receiver *r) {
     rsb_machine *machine = r->machine;
-    if (!machine->scratch) machine->scratch = rs_alloc(CHUNK);
+    if (!machine->scratch) machine->scratch = rsb_alloc(CHUNK);
     rs_request request = {.kind = r->kind, .fd = r->fd, .address = machine->scratch, .len = CHUNK, .offset = -1};
     const char *what = rs_op_table[r->kind].name;
     int64_t bytes = rs_try(&machine->engine, &request);

@@ -24,7 +24,7 @@ typedef struct {
 } message;
 
 static message *new_message(rs_request *request, size_t control_len) {
-    message *block = rs_alloc(sizeof(*block));
+    message *block = rsb_alloc(sizeof(*block));
     block->data = (struct iovec){.iov_base = &block->byte, .iov_len = 1};
     block->header.msg_iov = &block->data;
     block->header.msg_iovlen = 1;

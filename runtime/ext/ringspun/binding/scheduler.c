@@ -85,7 +85,7 @@ rsb_machine *rsb_hook_machine(VALUE self) {
     return RS_UNLIKELY(!machine || rsb_between_strands(machine)) ? NULL : machine;
 }
 
-static rsb_machine *parking_machine(VALUE self, const char *what) {
+rsb_machine *rsb_parking_machine(VALUE self, const char *what) {
     rsb_machine *machine = rsb_hook_machine(self);
     if (machine) return machine;
     if (is_elsewhere(self)) fail_elsewhere();
@@ -98,6 +98,8 @@ VALUE rsb_blocking(rb_block_call_func_t body, VALUE argument) {
 
 /* --- locks --- */
 
+static bool is_cut(rs_wake_kind kind) { return kind == RS_WAKE_CANCEL || kind == RS_WAKE_INTERRUPT; }
+
 /* True: unblocked; false: the time is up. */
 static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns) {
     rsb_strand *strand = rsb_running(machine);
@@ -106,25 +108,16 @@ static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns
     if (!machine->blocked) machine->blocked = st_init_numtable();
     st_insert(machine->blocked, (st_data_t)fiber, (st_data_t)strand->id);
     strand->blocker = blocker;
-    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, deadline_ns);
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, deadline_ns);
+    /* An IO that is being closed has lost its number already, which only this strand can give back: whoever uses the IO is told to
+     * leave, and the strand waits for that whatever has cancelled it. */
+    if (RS_UNLIKELY(is_cut(kind)) && rsb_called_from_io_close()) kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, RS_PARK_SHIELDED, deadline_ns);
     strand->blocker = Qnil;
     st_data_t key = (st_data_t)fiber;
     if (machine->blocked) st_delete(machine->blocked, &key, NULL);
     RB_GC_GUARD(fiber);
-    if (RS_UNLIKELY(kind == RS_WAKE_CANCEL || kind == RS_WAKE_INTERRUPT)) rsb_raise_wake(machine, kind);
+    if (RS_UNLIKELY(is_cut(kind))) rsb_raise_wake(machine, kind);
     return kind == RS_WAKE_VALUE;
-}
-
-/* As Kernel#sleep and its kin see a number of seconds. */
-int64_t rsb_interval_ns(VALUE seconds) {
-    struct timespec interval = rb_time_timespec_interval(seconds);
-    if (interval.tv_sec > RS_NEVER / 1000000000 - 1) return RS_NEVER;
-    return (int64_t)interval.tv_sec * 1000000000 + interval.tv_nsec;
-}
-
-int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds) {
-    if (NIL_P(seconds) || seconds == Qundef) return RS_NEVER;
-    return rs_deadline_after(rs_now(&machine->engine), rsb_interval_ns(seconds));
 }
 
 /* As Thread#join, Queue#pop and Timeout.timeout see a number of seconds: a negative one is none, and an infinite one is no limit. */
@@ -141,13 +134,30 @@ static bool is_live_thread(VALUE blocker) {
 
 static bool has_ended(VALUE blocker) { return rsb_is_thread(blocker) && !is_live_thread(blocker); }
 
+static bool is_simulated(const rsb_machine *machine) { return machine->engine.backend->closed_world; }
+static bool is_queue(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, queue_class); }
+
+/* CRuby looks at the real clock when this has returned, and where that says that the time is not up it waits for the whole of it
+ * again: virtual time would run away by as often as that fits into the real time. */
+static void need_virtual_time(rsb_machine *machine, VALUE blocker, int64_t limit_ns) {
+    bool waits = limit_ns != RS_NEVER && limit_ns > rs_now(&machine->engine);
+    if (waits && is_queue(blocker)) {
+        rb_raise(rsb_eUnsupported, "a simulation has no time for a %" PRIsVALUE ", which takes it from the real clock; use "
+                 "Ringspun::Queue or Ringspun::SizedQueue, or Machine#timeout or Timeout.timeout around the call", rb_obj_class(blocker));
+    }
+    if (!waits || !rsb_is_thread(blocker)) return;
+    rb_raise(rsb_eUnsupported, "a simulation has no time in which a thread could end, because its own is virtual; use a strand, or join "
+             "without a limit");
+}
+
 /* Thread#join takes an unblock before its thread has ended for its time that is up, while all others look again. But a thread
  * whose unblock waits, in an override of it, says that it lives when it has sent the only unblock that there will be. */
 #define LOOK_NS 10000000
 
 static bool wait_for_thread(rsb_machine *machine, VALUE thread, int64_t limit_ns) {
     while (is_live_thread(thread)) {
-        int64_t look_ns = rs_deadline_after(rs_now(&machine->engine), LOOK_NS);
+        /* No virtual time brings its end nearer: it is looked for where nobody else can go on (idle.c). */
+        int64_t look_ns = is_simulated(machine) ? RS_NEVER : rs_deadline_after(rs_now(&machine->engine), LOOK_NS);
         if (!block_until(machine, thread, look_ns < limit_ns ? look_ns : limit_ns) && look_ns >= limit_ns) return false;
     }
     return true;
@@ -226,6 +236,7 @@ static bool end_pauses(rsb_machine *machine, VALUE fiber) {
  * @param blocker [Object] what is waited for, for reports
  * @param timeout [Numeric, nil] seconds
  * @return [Boolean] false when the time is up
+ * @raise [UnsupportedError] in a simulation, for a queue or a thread with a limit
  * @since 0.1.0
  */
 static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
@@ -238,6 +249,7 @@ static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
         rs_running(&machine->engine)->permit = false;
         return Qtrue;
     }
+    if (RS_UNLIKELY(is_simulated(machine))) need_virtual_time(machine, argv[0], limit_ns);
     bool unblocked = block_until(machine, argv[0], limit_ns);
     if (RS_UNLIKELY(unblocked && is_live_thread(argv[0]))) unblocked = wait_for_thread(machine, argv[0], limit_ns);
     return unblocked ? Qtrue : Qfalse;
@@ -272,8 +284,6 @@ static rsb_strand *strand_in(rsb_machine *machine, VALUE fiber) {
     if (known || !running || !RTEST(rb_fiber_alive_p(fiber))) return known;
     return rsb_existing() != machine || rb_fiber_current() == fiber ? running : NULL;
 }
-
-static bool is_queue(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, queue_class); }
 
 /* Before its hook, for which it holds good. A strand that waits otherwise means the hook only where that is overridden, by what
  * waits before it calls ours: elsewhere nobody would take the permit but a later wait, which has nothing to do with it. */
@@ -396,7 +406,7 @@ static VALUE scheduler_timeout_after(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 3);
     rsb_need_block("timeout_after");
     /* Of a limit that it could not keep it must not say nothing. */
-    rsb_machine *machine = parking_machine(self, "timeout_after");
+    rsb_machine *machine = rsb_parking_machine(self, "timeout_after");
     VALUE arguments[2] = {argc > 1 ? argv[1] : rsb_eTimeout, argc > 2 ? argv[2] : timeout_message};
     rsb_once once = {.raises = arguments};
     int state = 0;
@@ -423,14 +433,15 @@ static VALUE scheduler_timeout_after(int argc, VALUE *argv, VALUE self) {
  */
 static VALUE scheduler_fiber(VALUE self) {
     rsb_need_block("fiber");
-    rsb_machine *machine = parking_machine(self, "fiber");
+    rsb_machine *machine = rsb_parking_machine(self, "fiber");
     return rsb_strand_schedule(machine, rb_block_proc());
 }
 
-/* Called when something is to be raised in a fiber that waits, as when another closes the IO that it reads. From any thread.
+/* Called when something is to be raised in a fiber that is in a hook, as by IO#close of newer Rubies in one that reads the IO: at
+ * its wait there, the present one or the next. When it leaves the hook before that, it is raised nowhere. From any thread.
  *
  * @param fiber [Fiber]
- * @param exception [Exception]
+ * @param exception [Exception, Class]
  * @return [Boolean] false when no strand waits in that fiber
  * @since 0.1.0
  */
@@ -438,9 +449,10 @@ static VALUE scheduler_fiber_interrupt(VALUE self, VALUE fiber, VALUE exception)
     rsb_scheduler *scheduler = get(self);
     if (NIL_P(scheduler->machine)) return Qfalse;
     rsb_machine *machine = rsb_machine_any_thread(scheduler->machine);
-    rsb_strand *strand = rsb_is_gone(machine) ? NULL : strand_of_fiber(machine, fiber);
-    if (!strand) return Qfalse;
-    return rb_funcall(machine->self, rb_intern("schedule"), 2, strand->self, exception);
+    rsb_strand *strand = rsb_is_gone(machine) ? NULL : strand_in(machine, fiber);
+    if (!strand || !rsb_is_alive(strand)) return Qfalse;
+    rsb_tell_hook(machine, strand, rb_make_exception(1, &exception));
+    return Qtrue;
 }
 
 /* --- the end --- */
@@ -483,7 +495,7 @@ static void raise_unread(rsb_machine *machine) {
  * @since 0.1.0
  */
 static VALUE scheduler_run(VALUE self) {
-    rsb_machine *machine = parking_machine(self, "run");
+    rsb_machine *machine = rsb_parking_machine(self, "run");
     wait_for_all(machine);
     raise_unread(machine);
     return Qnil;

@@ -64,6 +64,10 @@ bool rsb_called_by(const char *class_path, const char *method) {
     return false;
 }
 
+bool rsb_called_from_io_close(void) {
+    return rsb_called_by("IO", "close") || rsb_called_by("IO", "close_read") || rsb_called_by("IO", "close_write");
+}
+
 /* While a hook writes what an IO has kept for itself, others may put more there, and CRuby would take that for written. When it
  * waits by itself it looks again at what there is. But syswrite does not wait. */
 bool rsb_waits_itself(VALUE io) { return !(rb_io_mode(io) & FMODE_SYNC) && !rsb_called_by("IO", "syswrite"); }

@@ -1,5 +1,6 @@
-/* scheduler_calls: the hooks for what is done elsewhere: by a child process, or by a thread that may block. */
-#include "../engine/resolve.h"
+/* scheduler_calls: the hooks for what is done elsewhere, by a child process, by a thread that may block, or by Async's tasks; and for
+ * the end of an IO. */
+#include "../engine/kernel/resolve.h"
 #include "scheduler.h"
 
 #include <errno.h>
@@ -54,6 +55,26 @@ static VALUE scheduler_process_wait(VALUE self, VALUE pid, VALUE flags) {
     return rb_rescue2(wait_in_machine, (VALUE)&wait, failed_status, pid, rb_path2class("Errno::ECHILD"), (VALUE)0);
 }
 
+/* --- closing --- */
+
+/* Called by IO#close of newer Rubies, when the IO has lost its descriptor already: closes that. Strands that wait on it get an error
+ * first.
+ *
+ * May switch strands.
+ *
+ * @param fd [Integer] a descriptor
+ * @return [Boolean] false: it is left to the caller, because it is not open, or this strand is closing it already, or nothing
+ *   may park now
+ * @raise [SystemCallError] it is closed all the same
+ * @since 0.1.0
+ */
+static VALUE scheduler_io_close(VALUE self, VALUE fd) {
+    int number = (int)rsb_integer(fd, 0, INT32_MAX, "io_close: the descriptor");
+    rsb_machine *machine = rsb_hook_machine(self);
+    bool serves = machine && !machine->engine.backend->closed_world;
+    return serves && rsb_close_for_ruby(machine, number) ? Qtrue : Qfalse;
+}
+
 /* --- names --- */
 
 static void *resolve_outside(void *request) {
@@ -78,7 +99,7 @@ static VALUE resolve(VALUE argument) {
     rs_lookup *lookup = call->answer;
     rs_request request = {.kind = RS_OP_RESOLVE, .fd = -1, .extra = lookup};
     if (call->machine) {
-        request.extra = memcpy(rs_alloc(sizeof(*lookup)), lookup, sizeof(*lookup));
+        request.extra = memcpy(rsb_alloc(sizeof(*lookup)), lookup, sizeof(*lookup));
         rsb_perform_with(call->machine, &request, Qnil, 0, lookup, sizeof(*lookup));
     } else {
         rb_nogvl(resolve_outside, &request, RUBY_UBF_IO, NULL, 0);
@@ -107,7 +128,7 @@ static VALUE scheduler_address_resolve(VALUE self, VALUE hostname) {
     /* Only now: others may have changed it. */
     const char *host = StringValueCStr(hostname);
     if (strlen(host) >= RS_HOST_SIZE) return Qnil;
-    look_up call = {machine, rs_alloc(sizeof(rs_lookup))};
+    look_up call = {machine, rsb_alloc(sizeof(rs_lookup))};
     strcpy(call.answer->host, host);
     return rb_ensure(resolve, (VALUE)&call, free_lookup, (VALUE)call.answer);
 }
@@ -153,6 +174,7 @@ static VALUE blocking_operation_wait(VALUE self, VALUE work) {
         rsb_raise_refusal(machine);
         rb_raise(rsb_eCancelled, "cancelled: what it waited for was interrupted");
     }
+    if (machine) rsb_leave_hook(machine);
     return Qnil;
 }
 
@@ -200,6 +222,28 @@ static VALUE is_interrupted_call(VALUE self, VALUE work) {
 /* A thread that waits for work: nobody need hope that it wakes a strand. */
 static VALUE mark_only_looks(VALUE self, VALUE thread, VALUE so) { return rb_ivar_set(thread, rsb_id_only_looks, so); }
 
+/* --- for AsyncBridge --- */
+
+/* Runs the block in a strand of its own, at once, until it waits for the first time. Without `awaited` nothing waits for its end. */
+static VALUE scheduler_begin(VALUE self, VALUE awaited) {
+    rsb_machine *machine = rsb_parking_machine(self, "resume");
+    return rsb_strand_begin(machine, RTEST(awaited), rb_block_proc());
+}
+
+/* Lets the strands that are ready run once, and raises no cancellation. */
+static VALUE scheduler_give_way(VALUE self) {
+    rsb_give_way(rsb_parking_machine(self, "resume"));
+    return Qnil;
+}
+
+/* Raises the exception at the wait of that strand, and lets it run. */
+static VALUE scheduler_interrupt(VALUE self, VALUE strand, VALUE exception) {
+    rsb_machine *machine = rsb_parking_machine(self, "raise");
+    rsb_deliver_first(machine, rsb_strand_get(strand), exception);
+    rsb_give_way(machine);
+    return Qnil;
+}
+
 void rsb_init_scheduler_calls(void) {
     id_wait = rb_intern("wait");
     id_lend = rb_intern("lend");
@@ -208,7 +252,11 @@ void rsb_init_scheduler_calls(void) {
     process_status = rb_path2class("Process::Status");
     rb_gc_register_address(&process_status);
     rb_define_method(rsb_cScheduler, "process_wait", scheduler_process_wait, 2);
+    rb_define_method(rsb_cScheduler, "io_close", scheduler_io_close, 1);
     rb_define_method(rsb_cScheduler, "address_resolve", scheduler_address_resolve, 1);
+    rb_define_private_method(rsb_cScheduler, "begin_strand", scheduler_begin, 1);
+    rb_define_private_method(rsb_cScheduler, "give_way", scheduler_give_way, 0);
+    rb_define_private_method(rsb_cScheduler, "interrupt_strand", scheduler_interrupt, 2);
     VALUE of_module = rb_singleton_class(rsb_mRingspun);
     rb_define_private_method(of_module, "refused?", is_refused, 0);
     rb_define_private_method(of_module, "interrupted_call?", is_interrupted_call, 1);

@@ -4,7 +4,9 @@
  * closing the IO while we wait. So nothing but a try that does not wait touches it: what a wait has brought lies in a buffer of
  * the machine's and is copied, if the IO is still open, and what a file is to be given to write is copied before.
  */
+#include "cruby/has.h"
 #include "scheduler.h"
+#include "stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +25,7 @@ static ID id_sort;
 
 /* What stands behind an IO's number is looked up once and written down in the IO itself: of the number alone nobody could tell
  * whether it still means the same. One that is frozen is looked up every time. */
-enum { SORT_KIND = 7, SORT_SOCKET = 8, SORT_BYTES = 16, SORT_TELLS_REST = 32, SORT_BITS = 6 };
+enum { SORT_KIND = 7, SORT_SOCKET = 8, SORT_BYTES = 16, SORT_REPORTS_MORE = 32, SORT_BITS = 6 };
 
 /* A socket says so itself, which takes less of the stack than a look at what it is. */
 RSB_APART static long look_up(rsb_machine *machine, int fd) {
@@ -33,10 +35,11 @@ RSB_APART static long look_up(rsb_machine *machine, int fd) {
     if (!(fcntl(fd, F_GETFL) & O_NONBLOCK)) return RS_FD_BLOCKING;
     getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
     rs_request made = {.kind = RS_OP_SOCKET, .flags = (uint32_t)family, .mode = (uint32_t)type};
+    if (!rs_descriptors_reserve(&machine->engine.descriptors, fd)) rsb_fail_memory();
     rs_descriptor_note(&machine->engine.descriptors, fd, RS_FD_STREAM, true);
     rs_socket_made(&machine->engine, &made, fd);
     const rs_descriptor *descriptor = &machine->engine.descriptors.table[fd];
-    return RS_FD_STREAM | SORT_SOCKET | (descriptor->bytes ? SORT_BYTES : 0) | (descriptor->tells_rest ? SORT_TELLS_REST : 0);
+    return RS_FD_STREAM | SORT_SOCKET | (descriptor->bytes ? SORT_BYTES : 0) | (descriptor->reports_more ? SORT_REPORTS_MORE : 0);
 }
 
 RSB_APART static VALUE look_at(rsb_machine *machine, VALUE io, int fd) {
@@ -49,11 +52,12 @@ static void know(rsb_machine *machine, VALUE io, int fd) {
     VALUE known = rb_attr_get(io, id_sort);
     if (RS_UNLIKELY(NIL_P(known) || FIX2LONG(known) >> SORT_BITS != fd)) known = look_at(machine, io, fd);
     long sort = FIX2LONG(known);
+    if (RS_UNLIKELY(!rs_descriptors_reserve(&machine->engine.descriptors, fd))) rsb_fail_memory();
     rs_descriptor *descriptor = rs_descriptor_get(&machine->engine.descriptors, fd);
     descriptor->kind = sort & SORT_KIND;
     descriptor->socket = sort & SORT_SOCKET;
     descriptor->bytes = sort & SORT_BYTES;
-    descriptor->tells_rest = sort & SORT_TELLS_REST;
+    descriptor->reports_more = sort & SORT_REPORTS_MORE;
 }
 
 static VALUE descriptor_of(VALUE io) { return INT2FIX(rb_io_descriptor(io)); }
@@ -66,7 +70,11 @@ RSB_APART bool rsb_is_open_as(VALUE io, int fd) {
     return false;
 }
 
-void rsb_fail_closed(void) { rb_raise(rb_eIOError, "stream closed in another strand"); }
+void rsb_fail_closed(void) {
+    rsb_machine *machine = rsb_existing();
+    if (machine) rsb_leave_hook(machine);
+    rb_raise(rb_eIOError, "stream closed in another strand");
+}
 
 /* What only has a `fileno` has none. */
 static VALUE timeout_of(VALUE io) { return RB_TYPE_P(io, T_FILE) ? rb_io_timeout(io) : Qnil; }
@@ -172,21 +180,26 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
     bool own = NIL_P(timeout) || timeout == Qundef;
     if (own) timeout = timeout_of(io);
     if (RS_UNLIKELY(!serves(machine))) {
-        int64_t result = outside((outside_call){.kind = RS_OP_POLL, .fd = fd, .events = (short)mask, .timeout_ms = milliseconds(timeout)});
+        int timeout_ms = milliseconds(timeout);
+        bool in_time = machine && timeout_ms > 0; /* which is virtual: it does not pass while others, outside, are waited for */
+        int64_t result = outside((outside_call){.kind = RS_OP_POLL, .fd = fd, .events = (short)mask, .timeout_ms = in_time ? 0 : timeout_ms});
+        if (in_time && result == 0) rsb_fail_outside_time("io_wait");
         if (result < 0) rb_syserr_fail((int)-result, "io_wait");
         return result == 0 ? out_of_time(own) : ready_events(result, mask);
     }
+    if ((mask & POLLIN) && RS_UNLIKELY(rsb_stream_holds(machine, io))) return ready_events(POLLIN, mask);
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .flags = mask};
     int64_t result;
     if (timeout == INT2FIX(0)) {
-        rsb_after_inline(machine);
+        rsb_before_look(machine);
         request.fd = fd = rb_io_descriptor(io); /* anew, for the others may have closed it */
         result = rs_try(&machine->engine, &request);
-        if (result == -EAGAIN) return out_of_time(own);
+        if (result == -EAGAIN) result = RSB_TIME_IS_UP;
     } else {
-        result = rsb_perform_until(machine, &request, rsb_interval_end(machine, timeout), NULL, NULL);
-        if (result == RSB_TIME_IS_UP) return out_of_time(own);
+        result = rsb_perform_of(machine, &request, io, rsb_interval_end(machine, timeout), NULL, NULL);
     }
+    rsb_leave_hook(machine);
+    if (result == RSB_TIME_IS_UP) return out_of_time(own);
     if (RS_UNLIKELY(result < 0)) {
         if (!rsb_is_open_as(io, fd)) rsb_fail_closed();
         rb_syserr_fail((int)-result, "io_wait");
@@ -276,7 +289,7 @@ static int64_t wait_to_read(transfer *t) {
     t->request.address = NULL;
     t->request.options = RS_REQUEST_ANY_BUFFER;
     cut(t, &t->request);
-    return rsb_perform_until(t->machine, &t->request, io_deadline(t->machine, t->io), take_arrival, t);
+    return rsb_perform_of(t->machine, &t->request, t->io, io_deadline(t->machine, t->io), take_arrival, t);
 }
 
 static bool is_file_kind(rs_fd_kind kind) { return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE; }
@@ -288,11 +301,11 @@ RSB_APART static int64_t wait_to_write(transfer *t) {
     rs_request request = t->request;
     if (!is_file_kind(kind_of(t))) {
         request = (rs_request){.kind = RS_OP_POLL, .fd = t->request.fd, .flags = POLLOUT};
-        int64_t ready = rsb_perform_until(t->machine, &request, io_deadline(t->machine, t->io), NULL, NULL);
+        int64_t ready = rsb_perform_of(t->machine, &request, t->io, io_deadline(t->machine, t->io), NULL, NULL);
         return ready < 0 ? ready : 0;
     }
     cut(t, &request);
-    request.extra = request.address = memcpy(rs_alloc(request.len), t->request.address, request.len);
+    request.extra = request.address = memcpy(rsb_alloc(request.len), t->request.address, request.len);
     return rsb_perform_until(t->machine, &request, io_deadline(t->machine, t->io), NULL, NULL);
 }
 
@@ -328,7 +341,7 @@ static int64_t wait_to_go_on(transfer *t) {
     int64_t result;
     do {
         result = reads(t->request.kind) ? wait_to_read(t) : wait_to_write(t);
-        if (RS_UNLIKELY(result == RSB_TIME_IS_UP)) fail_timeout();
+        if (RS_UNLIKELY(result == RSB_TIME_IS_UP)) rsb_leave_hook(t->machine), fail_timeout();
         check_after_wait(t);
         if (result != 0 || reads(t->request.kind)) return result;
         result = rs_try(&t->machine->engine, &t->request);
@@ -404,7 +417,10 @@ RSB_APART static VALUE transfer_known(rsb_machine *machine, VALUE io, VALUE buff
                   .request = {.kind = what & ~AT_MOST, .fd = rb_io_descriptor(io), .offset = from}};
     *(what & AT_MOST ? &t.most : &t.minimum) = length_of(length, "length");
     check_call(&t);
-    return RS_LIKELY(serves(machine)) ? LL2NUM(transfer_all(&t)) : run_outside(&t);
+    if (RS_UNLIKELY(!serves(machine))) return run_outside(&t);
+    int64_t result = transfer_all(&t);
+    rsb_leave_hook(machine);
+    return LL2NUM(result);
 }
 
 /* An IO is looked at here, before there is more on the stack. */
@@ -557,31 +573,9 @@ static VALUE most_pwrite(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE o
     return run(self, io, buffer, place_of(from), length, offset, RS_OP_PWRITE | AT_MOST);
 }
 
-/* --- closing --- */
-
-/* Called by IO#close of newer Rubies: strands that wait on the descriptor get an error first.
- *
- * May switch strands.
- *
- * @param fd [Integer] a descriptor
- * @return [true]
- * @since 0.1.0
- */
-static VALUE scheduler_io_close(VALUE self, VALUE fd) {
-    int number = (int)rsb_integer(fd, 0, INT32_MAX, "io_close: the descriptor");
-    rsb_machine *machine = rsb_hook_machine(self);
-    if (serves(machine)) {
-        rsb_close(machine, fd);
-    } else if (close(number) != 0 && errno != EINTR) {
-        rb_sys_fail("close");
-    }
-    return Qtrue;
-}
-
 void rsb_init_scheduler_io(void) {
     id_sort = rb_intern("ringspun_sort");
     rb_define_method(rsb_cScheduler, "io_wait", scheduler_io_wait, 3);
-    rb_define_method(rsb_cScheduler, "io_close", scheduler_io_close, 1);
     VALUE length_first = rb_define_module_under(rsb_cScheduler, "LengthFirst");
     rb_define_method(length_first, "io_read", least_read, 4);
     rb_define_method(length_first, "io_write", least_write, 4);
@@ -592,5 +586,5 @@ void rsb_init_scheduler_io(void) {
     rb_define_method(offset_first, "io_write", most_write, 4);
     rb_define_method(offset_first, "io_pread", most_pread, 5);
     rb_define_method(offset_first, "io_pwrite", most_pwrite, 5);
-    rb_include_module(rsb_cScheduler, RUBY_FIBER_SCHEDULER_VERSION < 4 ? length_first : offset_first);
+    rb_include_module(rsb_cScheduler, rsb_hooks_take_offset_first() ? offset_first : length_first);
 }

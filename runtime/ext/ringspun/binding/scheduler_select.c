@@ -3,8 +3,10 @@
  * selections that wait.
  */
 #include "scheduler.h"
+#include "stream.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -84,7 +86,7 @@ static void add_list(selection *s, int which) {
 
 static void describe(selection *s) {
     s->count = RARRAY_LEN(s->ios);
-    s->polls = rs_alloc(sizeof(*s->polls) * (size_t)(s->count ? s->count : 1));
+    s->polls = rsb_alloc(sizeof(*s->polls) * (size_t)(s->count ? s->count : 1));
     long at = 0;
     for (int which = 0; which < 3; which++) {
         long len = NIL_P(s->lists[which]) ? 0 : RARRAY_LEN(s->lists[which]);
@@ -97,6 +99,7 @@ static void describe(selection *s) {
 /* What stands in an IO's own buffer can be read whatever its descriptor says. */
 static bool has_bytes(const selection *s, long at) {
     if (s->polls[at].events != POLLIN) return false;
+    if (rsb_stream_holds(s->machine, RARRAY_AREF(s->ios, at))) return true;
     rb_io_t *file;
     GetOpenFile(RARRAY_AREF(s->ios, at), file);
     return rb_io_read_pending(file);
@@ -141,7 +144,8 @@ static VALUE answer(const selection *s) {
 static void add_to_epoll(selection *s, long at) {
     int fd = s->polls[at].fd;
     struct epoll_event event = {.events = (uint32_t)s->polls[at].events};
-    if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) == 0 || errno == EPERM) return;
+    if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) == 0) return;
+    if (errno == EPERM && event.events == POLLPRI) return; /* else it would be ready, if it were a file: a sandbox says so */
     if (errno != EEXIST) rb_sys_fail("select(2)");
     for (long other = 0; other < at; other++) {
         if (s->polls[other].fd == fd) event.events |= (uint32_t)s->polls[other].events;
@@ -182,7 +186,7 @@ static VALUE end_waiting(VALUE argument) {
 
 static VALUE select_from(VALUE argument) {
     selection *s = (selection *)argument;
-    rsb_after_inline(s->machine); /* first, for the others may close what is asked for */
+    rsb_before_look(s->machine); /* first, for the others may close what is asked for */
     for (int which = 0; which < 3; which++) add_list(s, which);
     describe(s);
     if (look(s) > 0) return answer(s);
@@ -208,6 +212,29 @@ static VALUE select_outside(RB_BLOCK_CALL_FUNC_ARGLIST(fiber, lists)) {
     return rb_funcallv(rb_cIO, rb_intern("select"), 4, RARRAY_CONST_PTR(lists));
 }
 
+void rsb_fail_outside_time(const char *hook) {
+    rb_raise(rsb_eUnsupported, "%s: a simulation has no time in which an IO of the system could become ready, because its own is "
+             "virtual; wait without a limit, or use Machine#pipe or #socketpair", hook);
+}
+
+static bool is_empty(VALUE list) { return NIL_P(list) || RARRAY_LEN(list) == 0; }
+
+/* Of IOs that are not ready, and not the machine's own. */
+static VALUE select_simulated(rsb_machine *machine, VALUE *lists) {
+    int64_t deadline_ns = rsb_interval_end(machine, lists[3]);
+    for (int which = 0; which < 3; which++) list_of(lists[which]);
+    if (is_empty(lists[0]) && is_empty(lists[1]) && is_empty(lists[2])) {
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SLEEP, 0, deadline_ns, NULL, 0, NULL);
+        if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
+        return Qnil;
+    }
+    if (deadline_ns == RS_NEVER) return rsb_blocking(select_outside, rb_ary_new_from_values(4, lists));
+    lists[3] = INT2FIX(0);
+    VALUE ready = rsb_blocking(select_outside, rb_ary_new_from_values(4, lists));
+    if (NIL_P(ready) && deadline_ns > rs_now(&machine->engine)) rsb_fail_outside_time("io_select");
+    return ready;
+}
+
 /* Called by IO.select: waits until one of the IOs is ready.
  *
  * May switch strands.
@@ -215,19 +242,24 @@ static VALUE select_outside(RB_BLOCK_CALL_FUNC_ARGLIST(fiber, lists)) {
  * @param readables [Array<IO>, nil]
  * @param writables [Array<IO>, nil]
  * @param exceptables [Array<IO>, nil]
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil or Float::INFINITY: no limit
  * @return [Array(Array<IO>, Array<IO>, Array<IO>), nil] those that are ready; nil when the time is up
+ * @raise [UnsupportedError] in a simulation, where none of the system's is ready and there is a limit
  * @since 0.1.0
  */
 static VALUE scheduler_io_select(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 4);
     rsb_machine *machine = rsb_hook_machine(self);
     VALUE timeout = argc > 3 ? argv[3] : Qnil;
+    /* As from 4.0 on without a scheduler, which sees to that before Ruby does. */
+    if (RB_FLOAT_TYPE_P(timeout) && isinf(RFLOAT_VALUE(timeout)) && RFLOAT_VALUE(timeout) > 0) timeout = Qnil;
     VALUE lists[4] = {argv[0], argc > 1 ? argv[1] : Qnil, argc > 2 ? argv[2] : Qnil, timeout};
-    if (!machine || machine->engine.backend->closed_world) return rsb_blocking(select_outside, rb_ary_new_from_values(4, lists));
+    if (!machine) return rsb_blocking(select_outside, rb_ary_new_from_values(4, lists));
+    if (RS_UNLIKELY(machine->engine.backend->closed_world)) return select_simulated(machine, lists);
     selection s = {.machine = machine, .epoll = -1, .deadline_ns = rsb_interval_end(machine, timeout), .ios = rb_ary_new()};
     for (int which = 0; which < 3; which++) s.lists[which] = list_of(lists[which]);
     VALUE result = rb_ensure(select_from, (VALUE)&s, free_selection, (VALUE)&s);
+    rsb_leave_hook(machine);
     RB_GC_GUARD(s.ios);
     return result;
 }

@@ -8,7 +8,7 @@
 #include "evaluation.h"
 
 VALUE rsb_cScope;
-static ID option_names[2];
+static ID option_names[3];
 
 static void scope_mark(void *data) {
     rsb_scope *scope = data;
@@ -17,6 +17,7 @@ static void scope_mark(void *data) {
     rb_gc_mark(scope->suppressed);
     rb_gc_mark(scope->foreign);
     rb_gc_mark(scope->deadline);
+    rb_gc_mark(scope->on_error);
 }
 
 /* Not embeddable: the engine keeps its address. */
@@ -88,12 +89,14 @@ static void take_error(rsb_scope *scope, VALUE error) {
     }
 }
 
-bool rsb_scope_child_ended(rsb_machine *machine, VALUE self, VALUE error, bool cancelled) {
+bool rsb_scope_child_ended(rsb_machine *machine, VALUE self, const rsb_strand *child) {
     rsb_scope *scope = get(self);
-    if (cancelled) scope->cut_children = true;
-    if (NIL_P(error)) return true;
-    if (!scope->open || scope->engine.closed) return false;
-    take_error(scope, error);
+    if (child->cancelled) scope->cut_children = true;
+    if (NIL_P(child->error)) return true;
+    bool tell = !NIL_P(scope->on_error) && !rsb_concerns_root(child->error);
+    if (tell) rsb_unread_tell(machine, child->self, child->error, scope->on_error);
+    if (!scope->open || scope->engine.closed) return tell;
+    take_error(scope, child->error);
     rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
     return true;
 }
@@ -201,16 +204,20 @@ static VALUE outcome(rsb_machine *machine, rsb_scope *scope, VALUE value, int st
  *
  * @param deadline [Numeric, nil] seconds from now; when they have passed, everything inside is cancelled
  * @param shield [Boolean] cancellations from outside wait until the scope has ended
+ * @param on_error [#call, nil] is given the error and the strand as soon as a strand of this scope fails, before the others
+ *   have unwound; the scope fails with it all the same. What it raises itself is reported by a warning
  * @yieldparam scope [Scope]
  * @return [Object] the block's value; nil when {Scope#cancel} cut it short
  * @raise [TimeoutError] when the deadline cut something short
  * @since 0.1.0
  */
 static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
-    VALUE options, given[2] = {Qundef, Qundef};
+    VALUE options, given[3] = {Qundef, Qundef, Qundef};
     rb_scan_args(argc, argv, "0:", &options);
-    if (!NIL_P(options)) rsb_options(options, 2, option_names, given);
+    if (!NIL_P(options)) rsb_options(options, 3, option_names, given);
     rsb_need_block("scope");
+    VALUE on_error = given[2] == Qundef ? Qnil : given[2];
+    if (!NIL_P(on_error)) rb_funcall(self, rb_intern("check_on_error"), 1, on_error);
     rsb_machine *machine = rsb_machine_of(self);
     VALUE deadline = given[0] == Qundef ? Qnil : given[0];
     int64_t deadline_ns = rsb_deadline(machine, deadline, "deadline");
@@ -220,6 +227,7 @@ static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
     scope->machine = self;
     scope->first_error = scope->suppressed = scope->foreign = Qnil;
     scope->deadline = deadline;
+    scope->on_error = on_error;
     scope->fork_count = rsb_forks;
     rsb_scope_open(machine, &scope->engine, deadline_ns, given[1] != Qundef && RTEST(given[1]));
     scope->open = true;
@@ -347,6 +355,7 @@ static VALUE scope_size(VALUE self) {
 void rsb_init_scope(void) {
     option_names[0] = rb_intern("deadline");
     option_names[1] = rb_intern("shield");
+    option_names[2] = rb_intern("on_error");
     rsb_cScope = rb_define_class_under(rsb_mRingspun, "Scope", rb_cObject);
     rb_undef_alloc_func(rsb_cScope);
     rb_define_method(rsb_cMachine, "scope", machine_scope, -1);

@@ -11,7 +11,7 @@ static bool look_at_descriptor(rsb_machine *machine, rsb_branch *b, int fd) {
     b->watch.result = 0;
     /* What the op has found may have been read since; where it cannot be asked again, it is believed. One that is being closed is
      * still open to whoever asks, and takes no op any more. */
-    bool refused = result == -EBADF;
+    bool refused = result < 0 && result != -ECANCELED;
     if (result == 0 || (machine->engine.backend->inline_first && !refused)) result = rs_try(&machine->engine, &request);
     if (result < 0 && result != -EAGAIN && result != -ECANCELED) rsb_fail(result, "select", fd);
     if (result > 0) return true;
@@ -130,7 +130,7 @@ static VALUE end_wait(VALUE argument) {
 static void wait_in(wait_call *call, int64_t timeout_ns) {
     rsb_selector *s = call->s;
     rs_machine *engine = &call->machine->engine;
-    rsb_after_inline(call->machine); /* first, for the others may close it */
+    rsb_before_look(call->machine); /* first, for the others may close it */
     if (s->closed) rb_raise(rsb_eClosed, "the selector is closed");
     if (s->waiting && rs_strand_find(&engine->strands, s->waiting)) {
         rb_raise(rsb_eUsage, "another strand waits in this selector already; let each have its own");

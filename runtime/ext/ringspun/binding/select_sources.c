@@ -10,7 +10,7 @@ rs_source *rsb_evaluation_source(VALUE self) {
     rsb_evaluation_machine(evaluation);
     if (evaluation->state == RSB_OF_STRAND) rb_raise(rsb_eUsage, "the evaluation of a strand is never concluded; give the strand");
     if (!evaluation->watched) {
-        evaluation->watched = rs_alloc(sizeof(rs_source));
+        evaluation->watched = rsb_alloc(sizeof(rs_source));
         *evaluation->watched = (rs_source){0};
     }
     return evaluation->watched;

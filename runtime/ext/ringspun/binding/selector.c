@@ -111,10 +111,11 @@ static VALUE add(rsb_selector *s, rsb_branch_kind kind, VALUE source, VALUE item
     }
     rs_source *watched = source_of(&given); /* which may raise: nothing has been done yet */
     if (s->len == s->capacity) {
-        s->capacity = s->capacity ? s->capacity * 2 : 8;
-        s->branches = rs_realloc(s->branches, sizeof(rsb_branch *) * (size_t)s->capacity);
+        int capacity = s->capacity ? s->capacity * 2 : 8;
+        s->branches = rsb_realloc(s->branches, sizeof(rsb_branch *) * (size_t)capacity);
+        s->capacity = capacity;
     }
-    rsb_branch *b = rs_alloc(sizeof(*b));
+    rsb_branch *b = rsb_alloc(sizeof(*b));
     *b = given;
     s->branches[s->len++] = b;
     rs_watch_open(&s->engine, &b->watch, watched);

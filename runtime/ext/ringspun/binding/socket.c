@@ -2,10 +2,13 @@
 #include "io.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* --- names to numbers --- */
@@ -74,11 +77,34 @@ static int op_fd_of(rsb_machine *machine, VALUE io, uint32_t generation, const c
     return fd;
 }
 
-/* A copy that the request owns. */
-static void put_address(rs_request *request, VALUE packed) {
+/* As a person would write it. */
+static VALUE address_text(VALUE packed) {
+    const struct sockaddr *address = (const struct sockaddr *)RSTRING_PTR(packed);
+    socklen_t len = (socklen_t)RSTRING_LEN(packed);
+    if (len < (socklen_t)sizeof(sa_family_t)) return rsb_inspect(packed);
+    if (address->sa_family == AF_UNIX) {
+        const char *path = ((const struct sockaddr_un *)address)->sun_path;
+        size_t room = len - offsetof(struct sockaddr_un, sun_path);
+        bool abstract = room > 1 && path[0] == '\0';
+        return abstract ? rb_sprintf("@%.*s", (int)strnlen(path + 1, room - 1), path + 1) : rb_str_new(path, (long)strnlen(path, room));
+    }
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+    int failed = getnameinfo(address, len, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+    if (failed) return rsb_inspect(packed);
+    return rb_sprintf(address->sa_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+/* A request about an address, which it owns. */
+static void request_address(rsb_machine *machine, rs_request *request, VALUE packed, const char *what) {
     size_t len = (size_t)RSTRING_LEN(packed);
-    request->extra = memcpy(rs_alloc(len), RSTRING_PTR(packed), len);
+    request->extra = memcpy(rsb_alloc(len), RSTRING_PTR(packed), len);
     request->extra_len = (uint32_t)len;
+    int64_t result = rs_try(&machine->engine, request);
+    if (result == -EAGAIN) result = rsb_wait_for(machine, request, Qnil, RSB_OUT);
+    else free(request->extra);
+    if (result == -EBADF || result == -EOPNOTSUPP) rsb_fail(result, what, request->fd);
+    if (result < 0) rb_syserr_fail_str((int)-result, rb_sprintf("%s to %" PRIsVALUE, what, address_text(packed)));
+    RB_GC_GUARD(packed);
 }
 
 /* --- making and connecting --- */
@@ -134,8 +160,7 @@ static VALUE machine_connect(VALUE self, VALUE io, VALUE address) {
     uint32_t generation = generation_of(machine, io);
     VALUE packed = packed_address(address);
     rs_request request = {.kind = RS_OP_CONNECT, .fd = op_fd_of(machine, io, generation, "connect")};
-    put_address(&request, packed);
-    rsb_request_extra(machine, &request, "connect");
+    request_address(machine, &request, packed, "connect");
     return Qnil;
 }
 
@@ -152,8 +177,7 @@ static VALUE machine_bind(VALUE self, VALUE io, VALUE address) {
     uint32_t generation = generation_of(machine, io);
     VALUE packed = packed_address(address);
     rs_request request = {.kind = RS_OP_BIND, .fd = op_fd_of(machine, io, generation, "bind")};
-    put_address(&request, packed);
-    rsb_request_extra(machine, &request, "bind");
+    request_address(machine, &request, packed, "bind");
     return Qnil;
 }
 
@@ -216,7 +240,7 @@ static VALUE machine_setsockopt(VALUE self, VALUE io, VALUE level, VALUE name, V
     const void *bytes = string ? RSTRING_PTR(value) : (const void *)&number;
     size_t len = string ? (size_t)RSTRING_LEN(value) : sizeof(number);
     request.len = len;
-    request.address = request.extra = memcpy(rs_alloc(len + 1), bytes, len);
+    request.address = request.extra = memcpy(rsb_alloc(len + 1), bytes, len);
     RB_GC_GUARD(value);
     rsb_request_extra(machine, &request, "setsockopt");
     return Qnil;
@@ -240,7 +264,7 @@ static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
     request.address = value;
     int64_t len = rs_try(&machine->engine, &request);
     if (len == -EAGAIN) {
-        request.address = request.extra = rs_alloc(OPTION_MAX);
+        request.address = request.extra = rsb_alloc(OPTION_MAX);
         len = rsb_perform_with(machine, &request, Qnil, 0, value, sizeof(value));
     }
     if (len < 0) rsb_fail(len, "getsockopt", request.fd);
@@ -252,7 +276,24 @@ static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
 
 /* --- bytes --- */
 
-/* Receives what is there, at most length bytes.
+static bool carries_bytes(rsb_machine *machine, int fd) {
+    int type = 0;
+    socklen_t size = sizeof(type);
+    if (machine->engine.backend->closed_world) return true;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
+/* Asked for by MSG_WAITALL, which kernels take for different things where the call does not wait: from here on the machine does it.
+ * Of a message it has no meaning, and who may not wait gets what is there. */
+static bool takes_all(rsb_machine *machine, int fd, uint32_t *flags, const char *what) {
+    if (RS_LIKELY(!(*flags & MSG_WAITALL))) return false;
+    if (*flags & MSG_PEEK) rb_raise(rsb_eUnsupported, "%s: MSG_PEEK and MSG_WAITALL together; use Stream#peek", what);
+    *flags &= ~(uint32_t)MSG_WAITALL;
+    return !(*flags & MSG_DONTWAIT) && carries_bytes(machine, fd);
+}
+
+/* Receives what is there, at most length bytes; with MSG_WAITALL, from a socket of bytes, all of them: fewer are the end of the
+ * stream, or what came before an error or a cancellation, which the next call or wait meets.
  *
  * May switch strands.
  *
@@ -271,7 +312,9 @@ static VALUE machine_recv(int argc, VALUE *argv, VALUE self) {
     rsb_target target = rsb_target_of(argv[1], argc > 2 ? argv[2] : Qnil, Qnil);
     request.address = target.address;
     request.len = target.length;
-    int64_t bytes = rsb_request(machine, &request, target.buffer, RSB_IN, "recv");
+    bool all = takes_all(machine, request.fd, &request.flags, "recv");
+    int64_t bytes = all ? rsb_request_all(machine, &request, target.buffer, RSB_IN, "recv")
+                        : rsb_request(machine, &request, target.buffer, RSB_IN, "recv");
     rsb_target_filled(&target, bytes);
     return LL2NUM(bytes);
 }
@@ -293,7 +336,7 @@ static VALUE machine_send(int argc, VALUE *argv, VALUE self) {
     rs_request request = {.kind = RS_OP_SEND, .fd = rsb_op_source_fd(machine, argv[0], &source), .offset = -1,
                           .flags = argc > 2 ? rsb_flags(argv[2], "flags") : 0};
     rsb_source_of(source, &request);
-    int64_t bytes = rsb_request_all(machine, &request, source, "send");
+    int64_t bytes = rsb_request_all(machine, &request, source, RSB_OUT, "send");
     RB_GC_GUARD(source);
     return LL2NUM(bytes);
 }
@@ -311,11 +354,20 @@ typedef struct {
 } message;
 
 static message *new_message(void *data, size_t len) {
-    message *block = rs_alloc(sizeof(*block));
+    message *block = rsb_alloc(sizeof(*block));
     block->data = (struct iovec){.iov_base = data, .iov_len = len};
     block->header.msg_iov = &block->data;
     block->header.msg_iovlen = 1;
     return block;
+}
+
+/* What was to go to an address names it. */
+static void check_exchange(rsb_machine *machine, int64_t result, const rs_request *request, const message *answer, const char *what) {
+    if (RS_LIKELY(result >= 0)) return;
+    bool addressed = request->kind == RS_OP_SENDMSG && answer->header.msg_name;
+    if (!addressed || result == -EBADF || result == -EOPNOTSUPP) rsb_refused(machine, result, what, request->fd);
+    VALUE packed = rb_str_new((const char *)&answer->address, (long)answer->header.msg_namelen);
+    rb_syserr_fail_str((int)-result, rb_sprintf("%s to %" PRIsVALUE, what, address_text(packed)));
 }
 
 static int64_t exchange(rsb_machine *machine, rs_request *request, VALUE buffer, message *answer, rsb_direction direction,
@@ -325,12 +377,11 @@ static int64_t exchange(rsb_machine *machine, rs_request *request, VALUE buffer,
     int64_t result = rs_try(&machine->engine, request);
     if (result == -EAGAIN && !rsb_must_not_wait(machine, request)) {
         result = rsb_message_wait(machine, request, buffer, answer, sizeof(*answer), direction);
-        if (result < 0) rsb_fail(result, what, request->fd);
-        return result;
+    } else {
+        *answer = *block;
+        free(block);
     }
-    *answer = *block;
-    free(block);
-    if (result < 0) rsb_refused(machine, result, what, request->fd);
+    check_exchange(machine, result, request, answer, what);
     return result;
 }
 
@@ -382,7 +433,18 @@ static VALUE hand_over(VALUE argument) {
     return rb_ary_new_from_args(4, LL2NUM(r->bytes), address, INT2NUM(flags), control_list(r->answer));
 }
 
-/* Receives one message with what comes beside it.
+/* After a first part, with what came beside it. */
+static int64_t receive_rest(rsb_machine *machine, rs_request *rest, int64_t bytes, VALUE buffer) {
+    rs_request next = *rest;
+    next.address = (char *)rest->address + bytes;
+    next.len -= (uint64_t)bytes;
+    int64_t more = rs_try(&machine->engine, &next);
+    if (more == 0 || (more < 0 && more != -EAGAIN)) return bytes;
+    bytes += more > 0 ? more : 0;
+    return (uint64_t)bytes == rest->len ? bytes : rsb_request_rest(machine, rest, bytes, buffer, RSB_IN, "recvmsg");
+}
+
+/* Receives one message with what comes beside it. MSG_WAITALL is as for {#recv}.
  *
  * May switch strands.
  *
@@ -399,6 +461,7 @@ static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     rs_request request = {.kind = RS_OP_RECVMSG, .fd = rsb_op_fd(machine, argv[0]),
                           .flags = argc > 3 ? rsb_flags(argv[3], "flags") : 0};
+    bool all = takes_all(machine, request.fd, &request.flags, "recvmsg");
     rsb_target target = rsb_target_of(argv[1], argc > 2 ? argv[2] : Qnil, Qnil);
     bool slice = !target.string && rsb_is_slice(target.buffer);
     VALUE own = slice ? rb_str_new(NULL, (long)target.length) : target.buffer;
@@ -409,6 +472,10 @@ static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {
     block->header.msg_controllen = sizeof(block->control);
     request.extra = block;
     int64_t bytes = exchange(machine, &request, own, &answer, RSB_IN, "recvmsg");
+    if (RS_UNLIKELY(all) && bytes > 0 && (uint64_t)bytes < target.length) {
+        rs_request rest = {.kind = RS_OP_RECV, .fd = request.fd, .address = slice ? RSTRING_PTR(own) : target.address, .len = target.length};
+        bytes = receive_rest(machine, &rest, bytes, own);
+    }
     int state = 0;
     VALUE result = rb_protect(hand_over, (VALUE)&(received){&target, own, &answer, bytes}, &state);
     RB_GC_GUARD(own);

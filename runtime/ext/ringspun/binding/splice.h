@@ -4,7 +4,7 @@
 #define RINGSPUN_BINDING_SPLICE_H
 
 #include "io.h"
-#include "../engine/splice.h"
+#include "../engine/kernel/splice.h"
 
 typedef struct {
     rsb_machine *machine;

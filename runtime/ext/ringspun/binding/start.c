@@ -19,10 +19,20 @@ rsb_start rsb_start_of(rsb_machine *machine, VALUE proc, int argc, const VALUE *
 
 /* --- batches --- */
 
+#define STARTS_FIRST 16u
+
+/* With room for one start at least, so that taking it cannot fail any more. */
+static void have_spare_batch(rsb_machine *machine) {
+    if (RS_UNLIKELY(!machine->spare_batch)) machine->spare_batch = rsb_alloc(sizeof(rsb_batch));
+    rsb_batch *batch = machine->spare_batch;
+    if (RS_LIKELY(batch->capacity > 0)) return;
+    batch->starts = rsb_alloc(sizeof(rsb_start) * STARTS_FIRST);
+    batch->capacity = STARTS_FIRST;
+}
+
 static rsb_batch *take_batch(rsb_machine *machine) {
     rsb_batch *batch = machine->spare_batch;
     machine->spare_batch = NULL;
-    if (!batch) batch = memset(rs_alloc(sizeof(rsb_batch)), 0, sizeof(rsb_batch));
     batch->next = machine->batches;
     if (batch->next) batch->next->previous = batch;
     return machine->batches = batch;
@@ -79,8 +89,8 @@ void rsb_batches_forget(rsb_machine *machine, rsb_strand *survivor) {
 
 static void add(rsb_batch *batch, const rsb_start *start) {
     if (batch->len == batch->capacity) {
-        batch->capacity = batch->capacity ? 2 * batch->capacity : 16;
-        batch->starts = rs_realloc(batch->starts, sizeof(rsb_start) * batch->capacity);
+        batch->starts = rsb_realloc(batch->starts, sizeof(rsb_start) * 2 * batch->capacity);
+        batch->capacity *= 2;
     }
     batch->starts[batch->len++] = *start;
 }
@@ -111,12 +121,12 @@ static void make_worker(rs_strand *engine, rsb_strand *strand, rsb_batch *batch)
 static rsb_batch *open_batch(rsb_machine *machine) {
     rsb_batch *batch = machine->batches;
     if (!batch || batch->at > 0 || batch->scope != machine->spin_scope) return NULL;
-    uint32_t last = machine->engine.strands.run_tail;
-    return last != RS_NO_INDEX && last == rs_id_index(batch->worker) &&
-           rs_strand_at(&machine->engine.strands, last)->state == RS_STRAND_NEW ? batch : NULL;
+    const rs_strand *last = rs_run_last(&machine->engine.strands);
+    return last && rs_strand_id(last) == batch->worker && last->state == RS_STRAND_NEW ? batch : NULL;
 }
 
 static rsb_batch *new_batch(rsb_machine *machine, rs_scope *scope, VALUE supervisor) {
+    have_spare_batch(machine);
     VALUE handle = take_handle(machine);
     rsb_strand *strand = rsb_strand_data(handle);
     rs_strand *engine = rs_spawn(&machine->engine, scope, strand);
@@ -140,7 +150,9 @@ void rsb_start_in_scope(rsb_machine *machine, rs_scope *scope, VALUE supervisor,
     batch->scope = NULL; /* nothing joins it */
 }
 
-void rsb_batch_hand_over(rsb_machine *machine, rsb_strand *strand) {
+typedef rs_strand *spawn_function(rs_machine *machine, rs_scope *scope, void *user);
+
+static void hand_over(rsb_machine *machine, rsb_strand *strand, spawn_function *spawn) {
     rsb_batch *batch = strand->batch;
     if (batch->at == batch->len) {
         strand->batch = NULL;
@@ -149,12 +161,14 @@ void rsb_batch_hand_over(rsb_machine *machine, rsb_strand *strand) {
     }
     if (machine->spare_len == 0) return;
     rsb_strand *other = rsb_strand_data(machine->spare[machine->spare_len - 1]);
-    rs_strand *engine = rs_spawn_next(&machine->engine, batch->scope, other);
+    rs_strand *engine = spawn(&machine->engine, batch->scope, other);
     if (!engine) return; /* no room for another: this one goes on with them when it has waited */
     machine->spare_len--;
     make_worker(engine, other, batch);
     strand->batch = NULL;
 }
+
+void rsb_batch_hand_over(rsb_machine *machine, rsb_strand *strand) { hand_over(machine, strand, rs_spawn_next); }
 
 /* --- running one --- */
 
@@ -287,8 +301,10 @@ bool rsb_batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
         strand->spawned_at = start.spawned_at;
         bool killed = run(machine, strand, &start, NULL, state).killed;
         if (RS_UNLIKELY(killed || strand->used_fiber || !rsb_fiber_reset(machine, strand->home, true))) strand->used_fiber = true;
-        if (RS_LIKELY(!strand->used_fiber && !strand->shown && !strand->frames)) continue;
-        if (strand->batch) rsb_batch_hand_over(machine, strand);
+        /* One that has computed for long was a turn: who is due by time goes before the next one. */
+        bool turn_over = strand->batch && batch->at < batch->len && rs_turn_is_long(&machine->engine);
+        if (RS_LIKELY(!strand->used_fiber && !strand->shown && !strand->frames && !turn_over)) continue;
+        if (strand->batch) hand_over(machine, strand, turn_over ? rs_spawn_in_place : rs_spawn_next);
         if (!strand->batch || killed) return killed;
     }
     if (strand->batch) end_batch(machine, strand->batch);

@@ -1,9 +1,7 @@
 /* strand_object: Ringspun::Strand, the handle to a strand, and the way a strand runs and ends. */
-#include "../engine/series.h"
+#include "../engine/flow/accept_queue.h"
 #include "evaluation.h"
 #include "sync.h"
-
-#include <ruby/ractor.h>
 
 VALUE rsb_cStrand;
 
@@ -66,11 +64,17 @@ VALUE rsb_strand_show(rsb_strand *strand) {
     return strand->self;
 }
 
-static rsb_strand *make(rsb_machine *machine, VALUE supervisor, VALUE body) {
+VALUE rsb_strand_prepare(rsb_machine *machine, VALUE body) {
     VALUE object = allocate(machine);
     rsb_strand *strand = rsb_strand_data(object);
     strand->shown = true;
     strand->body = body;
+    return object;
+}
+
+static rsb_strand *make(rsb_machine *machine, VALUE supervisor, VALUE body) {
+    VALUE object = rsb_strand_prepare(machine, body);
+    rsb_strand *strand = rsb_strand_data(object);
     strand->supervisor = supervisor;
     strand->storage = rsb_fiber_storage();
     if (machine->locate) strand->spawned_at = rb_funcall(machine->self, rb_intern("place_of_call"), 0);
@@ -79,7 +83,8 @@ static rsb_strand *make(rsb_machine *machine, VALUE supervisor, VALUE body) {
 }
 
 void rsb_fail_strand_limit(rsb_machine *machine) {
-    rb_raise(rsb_eLimit, "this machine runs at most %u strands; bound them, for example with a Ringspun::Semaphore",
+    if (machine->engine.strands.live < machine->engine.strands.limit) rsb_fail_memory();
+    rb_raise(rsb_eLimit, "this machine runs at most %u strands (strands_max:); bound them, for example with a Ringspun::Semaphore",
              machine->engine.strands.limit);
 }
 
@@ -90,24 +95,44 @@ static rs_strand *begin(rsb_machine *machine, rsb_strand *strand, rs_strand *eng
     return engine;
 }
 
+bool rsb_strand_begin_next(rsb_machine *machine, rsb_strand *strand) {
+    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    rs_scope *scope = machine->spin_scope;
+    if (scope->closed) scope = root ? &root->own : NULL; /* the run is about to end */
+    rs_strand *engine = rs_spawn_next(&machine->engine, scope, strand);
+    return engine && begin(machine, strand, engine);
+}
+
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body) {
     rsb_strand *strand = make(machine, supervisor, body);
     begin(machine, strand, rs_spawn(&machine->engine, scope, strand));
     return strand->self;
 }
 
-VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body) {
+/* In that fiber, or where it is nil in one that others have left. */
+static VALUE run_at_once(rsb_machine *machine, rs_scope *scope, VALUE fiber, bool certain, VALUE body) {
     rs_strand *me = rs_running(&machine->engine);
     rsb_strand *strand = make(machine, Qnil, body);
-    VALUE self = strand->self, fiber = rsb_own_fiber(machine);
+    VALUE self = strand->self;
+    strand->certain = certain;
     strand->fiber = fiber;
-    strand->own_fiber = true;
-    rs_strand *engine = begin(machine, strand, rs_spawn_first(&machine->engine, machine->spin_scope, strand));
+    strand->own_fiber = !NIL_P(fiber);
+    rs_strand *engine = begin(machine, strand, rs_spawn_first(&machine->engine, scope, strand));
     rsb_run_first(machine, me, engine);
     /* Without a stack it has not run at all, and who calls is to know. */
     if (RS_UNLIKELY(!strand->started && strand->done)) rsb_strand_result(machine, strand);
     RB_GC_GUARD(self);
+    return self;
+}
+
+VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body) {
+    VALUE fiber = rsb_own_fiber(machine);
+    run_at_once(machine, machine->spin_scope, fiber, false, body);
     return fiber;
+}
+
+VALUE rsb_strand_begin(rsb_machine *machine, bool awaited, VALUE body) {
+    return run_at_once(machine, awaited ? machine->spin_scope : NULL, Qnil, true, body);
 }
 
 VALUE rsb_strand_root(rsb_machine *machine, rs_strand *engine) {
@@ -119,28 +144,8 @@ VALUE rsb_strand_root(rsb_machine *machine, rs_strand *engine) {
     return object;
 }
 
-/* An error is kept until somebody reads it: even one that is waited for, since the wait may end otherwise. A program that
- * never joins would pile them up: past this many they are reported instead. */
-#define UNREAD_MAX 64
-
-/* Machines that have, or had, such errors. Kept alive until they are told: a thread may end and leave its machine behind. A
- * Hash in every ractor, for none may touch another's. */
-static rb_ractor_local_key_t with_unread_key;
-
-static VALUE with_unread(void) {
-    VALUE machines = rb_ractor_local_storage_value(with_unread_key);
-    if (NIL_P(machines)) rb_ractor_local_storage_value_set(with_unread_key, machines = rb_hash_new());
-    return machines;
-}
-
-static void keep_unread(rsb_machine *machine, rsb_strand *strand, bool awaited) {
-    if (RHASH_SIZE(machine->unread) >= UNREAD_MAX && !awaited) rsb_report_unread(machine);
-    if (RHASH_SIZE(machine->unread) == 0) rb_hash_aset(with_unread(), machine->self, Qtrue);
-    rb_hash_aset(machine->unread, rsb_strand_show(strand), strand->error);
-}
-
 /* exit, a signal or anything else that is not a StandardError ends the program, not just a strand that nobody watches. */
-static bool concerns_root(VALUE error) {
+bool rsb_concerns_root(VALUE error) {
     return !rb_obj_is_kind_of(error, rb_eStandardError) && !rb_obj_is_kind_of(error, rb_eScriptError) &&
            !rb_obj_is_kind_of(error, rb_eNoMemError) && !rb_obj_is_kind_of(error, rb_eSysStackError);
 }
@@ -148,6 +153,14 @@ static bool concerns_root(VALUE error) {
 void rsb_tell_root(rsb_machine *machine, VALUE error) {
     rsb_strand *root = rsb_root_of(machine);
     if (root) rsb_deliver(machine, root, error);
+}
+
+/* Whether the program may have its handle. It has none of a strand of Fiber.schedule; outside of a run the scheduler's end raises
+ * what such a one has failed with. */
+static bool is_held(const rsb_machine *machine, const rsb_strand *strand) {
+    const rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    bool in_run = root && machine->spin_scope != &root->own;
+    return !(strand->own_fiber && in_run);
 }
 
 RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, rs_strand *engine, VALUE error) {
@@ -161,8 +174,9 @@ RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, r
         return;
     }
     if (!NIL_P(strand->supervisor)) return;
-    if (concerns_root(error) && rsb_root_of(machine)) rsb_tell_root(machine, error);
-    else keep_unread(machine, strand, engine->joiners.len > 0);
+    if (rsb_concerns_root(error) && rsb_root_of(machine)) rsb_tell_root(machine, error);
+    else if (rsb_is_teller(machine, strand)) rsb_teller_failed(machine);
+    else rsb_unread_keep(machine, strand, engine->joiners.len > 0, is_held(machine, strand));
 }
 
 RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
@@ -173,8 +187,8 @@ RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
     VALUE scope = strand->supervisor;
     if (RS_UNLIKELY(strand->locks > 0)) rsb_give_up_locks(machine, strand->id);
     rs_finish(&machine->engine);
-    bool told = NIL_P(scope) || rsb_scope_child_ended(machine, scope, strand->error, strand->cancelled);
-    if (RS_UNLIKELY(!told)) keep_unread(machine, strand, false);
+    bool told = NIL_P(scope) || rsb_scope_child_ended(machine, scope, strand);
+    if (RS_UNLIKELY(!told)) rsb_unread_keep(machine, strand, false, true);
 }
 
 /* The running strand ends without having run. */
@@ -194,7 +208,7 @@ static VALUE call_body(VALUE data) {
 
 /* Cancelled before its first step: the block never runs. */
 RSB_APART static bool refused(rsb_machine *machine, rsb_strand *strand) {
-    rs_wake_kind kind = rs_refusal(&machine->engine, 0);
+    rs_wake_kind kind = strand->certain ? RS_WAKE_VALUE : rs_refusal(&machine->engine, 0);
     if (kind == RS_WAKE_VALUE) return false;
     if (kind == RS_WAKE_CANCEL) strand->cancelled = true;
     else strand->error = rb_ary_shift(strand->raises);
@@ -268,12 +282,109 @@ void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand) {
 
 VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand) {
     if (!NIL_P(strand->error)) {
-        rb_hash_delete(machine->unread, strand->self);
+        rsb_unread_read(machine, strand->self);
         rb_exc_raise(strand->error);
     }
     if (strand->cancelled) rb_raise(rsb_eTerminated, "the strand was terminated or cancelled before it had a value");
     return strand->value;
 }
+
+/* --- waiting for several --- */
+
+/* The first error is raised; the others go with it. */
+static void tell_other_errors(rsb_machine *machine, VALUE strands) {
+    VALUE first = Qnil, others = Qnil;
+    for (long i = 0; i < RARRAY_LEN(strands); i++) {
+        VALUE object = RARRAY_AREF(strands, i), error = rsb_strand_data(object)->error;
+        if (RS_LIKELY(NIL_P(error)) || error == first) continue;
+        rsb_unread_read(machine, object);
+        if (NIL_P(first)) {
+            first = error;
+        } else {
+            if (NIL_P(others)) others = rb_ary_new();
+            if (!RTEST(rb_ary_includes(others, error))) rb_ary_push(others, error);
+        }
+    }
+    if (!NIL_P(others)) rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, first, others);
+}
+
+static VALUE wait_for_each(VALUE strands) {
+    for (long i = 0; i < RARRAY_LEN(strands); i++) {
+        rsb_strand *strand = rsb_strand_data(RARRAY_AREF(strands, i));
+        rsb_strand_wait(rsb_machine_any_thread(strand->machine), strand);
+    }
+    return Qnil;
+}
+
+/* They are waited for one after the other, and all the time by somebody. */
+static void count_awaiter(VALUE strands, int more) {
+    for (long i = 0; i < RARRAY_LEN(strands); i++) rsb_strand_data(RARRAY_AREF(strands, i))->awaiters += more;
+}
+
+static VALUE wait_ends(VALUE strands) {
+    count_awaiter(strands, -1);
+    return Qnil;
+}
+
+/* A copy: the caller's may be changed while this waits. */
+static VALUE strands_of(int argc, VALUE *argv, VALUE machine) {
+    bool list = argc == 1 && RB_TYPE_P(argv[0], T_ARRAY);
+    VALUE strands = list ? rb_ary_dup(argv[0]) : rb_ary_new_from_values(argc, argv);
+    for (long i = 0; i < RARRAY_LEN(strands); i++) {
+        if (rsb_strand_get(RARRAY_AREF(strands, i))->machine == machine) continue;
+        rb_raise(rsb_eWrongThread, "that strand runs on another machine; only its own can wait for it");
+    }
+    return strands;
+}
+
+/* Waits for all of them; raises the error of the first that has one, in the order given. {Ringspun.suppressed} lists those
+ * of the others.
+ *
+ * May switch strands.
+ *
+ * @overload await(*strands)
+ *   @param strands [Array<Strand>]
+ * @overload await(strands)
+ *   @param strands [Array<Strand>] in one Array
+ * @return [Array] their values, in the order given
+ * @raise [Exception] the error of the first of them that has one
+ * @raise [TerminatedError] when one was terminated or cancelled
+ * @since 0.1.0
+ */
+static VALUE machine_await(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine = rsb_machine_of(self);
+    VALUE strands = strands_of(argc, argv, self);
+    long count = RARRAY_LEN(strands);
+    if (count > 1) {
+        count_awaiter(strands, 1);
+        rb_ensure(wait_for_each, strands, wait_ends, strands);
+    } else {
+        wait_for_each(strands);
+    }
+    tell_other_errors(machine, strands);
+    VALUE values = rb_ary_new_capa(count);
+    for (long i = 0; i < count; i++) rb_ary_push(values, rsb_strand_result(machine, rsb_strand_data(RARRAY_AREF(strands, i))));
+    RB_GC_GUARD(strands);
+    return values;
+}
+
+/* Like {#await} without the values.
+ *
+ * May switch strands.
+ *
+ * @overload join(*strands)
+ *   @param strands [Array<Strand>]
+ * @overload join(strands)
+ *   @param strands [Array<Strand>] in one Array
+ * @return [nil]
+ * @raise (see #await)
+ * @since 0.1.0 */
+static VALUE machine_join(int argc, VALUE *argv, VALUE self) {
+    machine_await(argc, argv, self);
+    return Qnil;
+}
+
+/* --- what a program asks of one --- */
 
 bool rsb_is_strand(VALUE object) { return rb_typeddata_is_kind_of(object, &strand_type); }
 
@@ -336,7 +447,7 @@ static VALUE strand_alive_p(VALUE self) { return rsb_is_alive(rsb_strand_get(sel
 static VALUE strand_error(VALUE self) {
     rsb_strand *strand = rsb_strand_get(self);
     if (NIL_P(strand->error)) return Qnil;
-    rb_hash_delete(rsb_machine_any_thread(strand->machine)->unread, self);
+    rsb_unread_read(rsb_machine_any_thread(strand->machine), self);
     return strand->error;
 }
 
@@ -359,8 +470,8 @@ static VALUE request_name(const rs_request *request) {
     return request->fd < 0 ? rb_str_new_cstr(name) : rb_sprintf("%s on descriptor %d", name, request->fd);
 }
 
-static VALUE series_name(const rs_list *waiters) {
-    return request_name(&((const rs_series *)((const char *)waiters - offsetof(rs_series, waiters)))->request);
+static VALUE accept_queue_name(const rs_list *waiters) {
+    return request_name(&((const rs_accept_queue *)((const char *)waiters - offsetof(rs_accept_queue, waiters)))->request);
 }
 
 bool rsb_is_hidden(VALUE object) { return !RB_SPECIAL_CONST_P(object) && RBASIC_CLASS(object) == 0; }
@@ -391,7 +502,7 @@ static VALUE strand_waits_for(VALUE self) {
     rs_machine *machine = &rsb_machine_any_thread(strand->machine)->engine;
     rs_strand *engine = engine_of(strand);
     if (!engine || engine->state != RS_STRAND_PARKED) return Qnil;
-    if (engine->wait == RS_WAIT_LIST && engine->waiter.tag == RSB_FOR_SERIES) return series_name(engine->waiter.list);
+    if (engine->wait == RS_WAIT_LIST && engine->waiter.tag == RSB_FOR_ACCEPT_QUEUE) return accept_queue_name(engine->waiter.list);
     if (engine->wait == RS_WAIT_LIST) return rb_str_new_cstr(list_names[engine->waiter.tag]);
     if (engine->wait == RS_WAIT_BLOCK) return blocker_name(strand->blocker);
     if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
@@ -404,56 +515,11 @@ static VALUE strand_waits_for(VALUE self) {
  * @since 0.1.0 */
 static VALUE strand_spawned_at(VALUE self) { return rsb_strand_get(self)->spawned_at; }
 
-static VALUE report_one(VALUE arguments) {
-    return rb_funcallv(RARRAY_AREF(arguments, 0), rb_intern("report_unread"), 2, RARRAY_CONST_PTR(arguments) + 1);
-}
-
-/* One that cannot be reported, because its message raises, must not stand before the others for ever. */
-static int report(VALUE strand, VALUE error, VALUE machine) {
-    int state = 0;
-    rb_protect(report_one, rb_ary_new_from_args(3, machine, strand, error), &state);
-    if (state) rb_set_errinfo(Qnil);
-    return ST_CONTINUE;
-}
-
-/* What writes the reports may be the program's own and wait, so others may fail meanwhile: they go to a new hash. */
-static VALUE report_all(VALUE machine_object) {
-    rsb_machine *machine = rsb_machine_any_thread(machine_object);
-    VALUE unread = machine->unread;
-    machine->unread = rb_hash_new();
-    rb_hash_foreach(unread, report, machine_object);
-    return Qnil;
-}
-
-void rsb_report_unread(rsb_machine *machine) {
-    if (RHASH_SIZE(machine->unread) == 0) return;
-    int state = 0;
-    rb_protect(report_all, machine->self, &state);
-    if (state) rb_set_errinfo(Qnil);
-}
-
-void rsb_report_all_unread(bool all) {
-    VALUE unread = with_unread();
-    if (RHASH_SIZE(unread) == 0) return;
-    VALUE machines = rb_funcall(unread, rb_intern("keys"), 0);
-    for (long i = 0; i < RARRAY_LEN(machines); i++) {
-        VALUE object = RARRAY_AREF(machines, i);
-        rsb_machine *machine = rsb_machine_any_thread(object);
-        rsb_notice_fork(machine);
-        if (machine->fork_count != rsb_forks) {
-            rb_hash_delete(unread, object); /* the parent's other threads, and the parent's to tell */
-            continue;
-        }
-        if (!all && !rsb_is_gone(machine) && RHASH_SIZE(machine->unread) > 0) continue;
-        rb_hash_delete(unread, object);
-        rsb_report_unread(machine);
-    }
-}
-
 void rsb_init_strand(void) {
-    with_unread_key = rb_ractor_local_storage_value_newkey();
     rsb_cStrand = rb_define_class_under(rsb_mRingspun, "Strand", rb_cObject);
     rb_undef_alloc_func(rsb_cStrand);
+    rb_define_method(rsb_cMachine, "await", machine_await, -1);
+    rb_define_method(rsb_cMachine, "join", machine_join, -1);
     rb_define_method(rsb_cStrand, "await", strand_await, 0);
     rb_define_method(rsb_cStrand, "join", strand_join, 0);
     rb_define_method(rsb_cStrand, "alive?", strand_alive_p, 0);

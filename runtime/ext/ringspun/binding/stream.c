@@ -3,6 +3,7 @@
 #include "stream_tls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ruby/encoding.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,22 +11,23 @@
 #define HIGH_WATER 65536
 
 VALUE rsb_cStream;
-static ID id_timeout, option_names[3];
+static ID id_timeout, id_stream, option_names[3];
 
 static void stream_mark(void *data) {
     rsb_stream *stream = data;
     rb_gc_mark(stream->machine);
     rb_gc_mark(stream->io);
+    rb_gc_mark(stream->shown);
     if (stream->tls) rsb_tls_mark(stream->tls);
 }
 
-/* A machine that is gone has closed the outlet. One whose thread has ended without closing it is collected in no order with its
- * streams; then, and when the process ends, an op may be in flight, of which a stream is else kept alive. */
+/* A machine that is gone has closed the write queue. One whose thread has ended without closing it is collected in no order
+ * with its streams; then, and when the process ends, an op may be in flight, of which a stream is else kept alive. */
 static void stream_free(void *data) {
     rsb_stream *stream = data;
-    if (stream->outlet.machine) {
-        rs_buffer_clear(&stream->outlet.machine->pool, &stream->in);
-        rs_outlet_abandon(&stream->outlet);
+    if (stream->write_queue.machine) {
+        rs_buffer_clear(&stream->write_queue.machine->pool, &stream->in);
+        rs_write_queue_abandon(&stream->write_queue);
     }
     free(stream->in.bytes);
     rs_source_drop(&stream->watched);
@@ -40,7 +42,7 @@ static void stream_compact(void *data) {
 
 static size_t stream_size(const void *data) {
     const rsb_stream *stream = data;
-    return sizeof(*stream) + stream->in.capacity + stream->outlet.filling.capacity + stream->outlet.sending.capacity;
+    return sizeof(*stream) + stream->in.capacity + stream->write_queue.filling.capacity + stream->write_queue.sending.capacity;
 }
 
 static const rb_data_type_t stream_type = {
@@ -53,7 +55,7 @@ static VALUE stream_allocate(VALUE class) {
     rsb_stream *stream;
     VALUE self = TypedData_Make_Struct(class, rsb_stream, &stream_type, stream);
     stream->self = self;
-    stream->machine = stream->io = Qnil;
+    stream->machine = stream->io = stream->shown = Qnil;
     stream->fd = -1;
     return self;
 }
@@ -78,7 +80,7 @@ rsb_stream *rsb_stream_get(VALUE self, rsb_machine **machine) {
 
 int rsb_stream_fd(rsb_machine *machine, rsb_stream *stream) {
     if (!RB_FIXNUM_P(stream->io) && (!stream->made_io || RTEST(rb_io_closed_p(stream->io)))) return rsb_io_fd(machine, stream->io);
-    bool same = rs_descriptor_generation(&machine->engine.descriptors, stream->fd) == stream->outlet.generation;
+    bool same = rs_descriptor_generation(&machine->engine.descriptors, stream->fd) == stream->write_queue.generation;
     if (RS_UNLIKELY(!same)) rsb_fail(-EBADF, "stream", stream->fd); /* closed by others, and perhaps another's by now */
     return stream->fd;
 }
@@ -136,9 +138,9 @@ static bool is_socket(rsb_machine *machine, int fd) {
     return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-bool rsb_stream_is_open(const rs_outlet *outlet) {
-    VALUE io = rb_io_get_write_io(((const rsb_stream *)outlet)->io);
-    return !RTEST(rb_io_closed_p(io)) && rb_io_descriptor(io) == outlet->fd;
+bool rsb_stream_is_open(const rs_write_queue *queue) {
+    VALUE io = rb_io_get_write_io(((const rsb_stream *)queue)->io);
+    return !RTEST(rb_io_closed_p(io)) && rb_io_descriptor(io) == queue->fd;
 }
 
 /* A stream over a descriptor or an IO, which is its own from now on: closed with it, and read or written by nothing else.
@@ -174,8 +176,8 @@ static VALUE stream_initialize(int argc, VALUE *argv, VALUE self) {
     stream->io = io;
     stream->fd = fd;
     stream->socket = is_socket(machine, fd);
-    rs_outlet_open(&machine->engine, &stream->outlet, stream->socket ? RS_OP_SEND : RS_OP_WRITE, out);
-    if (RB_TYPE_P(io, T_FILE)) stream->outlet.is_open = rsb_stream_is_open;
+    rs_write_queue_open(&machine->engine, &stream->write_queue, stream->socket ? RS_OP_SEND : RS_OP_WRITE, out);
+    if (RB_TYPE_P(io, T_FILE)) stream->write_queue.is_open = rsb_stream_is_open;
     if (!NIL_P(tls_socket)) rsb_tls_adopt(machine, stream, tls_socket);
     return self;
 }
@@ -196,9 +198,53 @@ static VALUE stream_timeout(VALUE self) {
     return timeout_ns == RS_NEVER ? Qnil : rb_float_new((double)timeout_ns / 1e9);
 }
 
-/* @return [Integer, IO] what it is over
+/* @return [Integer, IO] what it is over */
+static VALUE stream_over(VALUE self) { return rsb_stream_peek(self)->io; }
+
+static VALUE io_for(rsb_machine *machine, const rsb_stream *stream) {
+    VALUE arguments[3] = {stream->io, INT2NUM(rsb_mode_of(machine, stream->fd) & O_ACCMODE), rb_hash_new()};
+    rb_hash_aset(arguments[2], ID2SYM(rb_intern("autoclose")), Qfalse);
+    return rb_funcallv_kw(rb_cIO, rb_intern("for_fd"), 3, arguments, RB_PASS_KEYWORDS);
+}
+
+/* The IO that the stream is over, or one that stands for its descriptor: for IO.select, IO#wait and whatever else wants one, and not
+ * to read or write, by which it would take what is the stream's. It is always the same one, is closed with the stream, and does not
+ * close the descriptor itself. In a run it is ready to read while the stream holds bytes that nobody has taken.
+ *
+ * @return [IO]
+ * @raise [UsageError] when the stream is closed
+ * @raise [UnsupportedError] on a simulated machine, whose descriptors are no IO's
  * @since 0.1.0 */
-static VALUE stream_to_io(VALUE self) { return rsb_stream_peek(self)->io; }
+static VALUE stream_to_io(VALUE self) {
+    rsb_stream *stream = rsb_stream_peek(self);
+    if (stream->closed) rb_raise(rsb_eUsage, "to_io: the stream is closed; ask before");
+    if (!NIL_P(stream->shown)) return stream->shown;
+    rsb_machine *machine;
+    rsb_stream_get(self, &machine);
+    if (machine->engine.backend->closed_world) rb_raise(rsb_eUnsupported, "to_io: a simulated descriptor is no IO's");
+    rsb_stream_fd(machine, stream);
+    stream->shown = RB_INTEGER_TYPE_P(stream->io) ? io_for(machine, stream) : stream->io;
+    if (!OBJ_FROZEN(stream->shown)) rb_ivar_set(stream->shown, id_stream, self);
+    return stream->shown;
+}
+
+bool rsb_stream_holds(const rsb_machine *machine, VALUE io) {
+    VALUE self = rb_attr_get(io, id_stream);
+    if (RS_LIKELY(NIL_P(self))) return false;
+    const rsb_stream *stream = rsb_stream_peek(self);
+    int fd;
+    return !stream->closed && stream->machine == machine->self && rsb_stream_look(self, &fd);
+}
+
+/* It is of no use any more, and its number may soon be a stranger's. */
+static VALUE stop_showing(VALUE argument) {
+    rsb_stream *stream = (rsb_stream *)argument;
+    VALUE shown = stream->shown;
+    stream->shown = Qnil;
+    if (NIL_P(shown)) return Qnil;
+    if (!OBJ_FROZEN(shown)) rb_ivar_set(shown, id_stream, Qnil);
+    return shown == stream->io ? Qnil : rb_funcall(shown, rb_intern("close"), 0);
+}
 
 /* @return [Boolean]
  * @since 0.1.0 */
@@ -228,17 +274,19 @@ static VALUE close_descriptor(VALUE argument) {
 }
 
 static void forget_bytes(rsb_machine *machine, rsb_stream *stream) {
-    rsb_outlet_end_op(machine, &stream->outlet); /* where closing the descriptor has not, because others had closed it */
+    rsb_write_queue_end_op(machine, &stream->write_queue); /* where closing the descriptor has not, because others had closed it */
     rs_buffer_clear(&machine->engine.pool, &stream->in);
-    rs_outlet_close(&stream->outlet);
+    rs_write_queue_close(&stream->write_queue);
 }
 
-/* After whatever else: what kept the bytes from leaving, if anything did, is the news, and not that closing has failed as well. */
+/* After whatever else: what kept the bytes from leaving, if anything did, is the news, and not that closing has failed as
+ * well. */
 static VALUE end_stream(VALUE argument) {
     end_call *call = (end_call *)argument;
     if (call->stream->closed) return Qnil; /* by another strand, meanwhile */
     call->stream->closed = true;
     int state = 0;
+    rb_protect(stop_showing, (VALUE)call->stream, &state);
     rb_protect(close_descriptor, argument, &state);
     forget_bytes(call->machine, call->stream);
     if (state && call->drained) rb_jump_tag(state);
@@ -248,9 +296,10 @@ static VALUE end_stream(VALUE argument) {
 /* Its machine is closed already. The numbers of a simulated one mean something else outside of it. */
 static void close_alone(rsb_machine *machine, rsb_stream *stream) {
     stream->closed = true;
+    stop_showing((VALUE)stream);
     if (machine->engine.backend->closed_world) return;
     if (!RB_FIXNUM_P(stream->io)) rb_funcall(stream->io, rb_intern("close"), 0);
-    else if (stream->outlet.error != -EBADF && close(stream->fd) < 0 && errno != EINTR) rsb_fail(-errno, "close", stream->fd);
+    else if (stream->write_queue.error != -EBADF && close(stream->fd) < 0 && errno != EINTR) rsb_fail(-errno, "close", stream->fd);
 }
 
 /* Waits until what was written has left, and closes the descriptor. Strands that wait for bytes get a ClosedError, and so does who
@@ -283,8 +332,8 @@ static VALUE stream_close(int argc, VALUE *argv, VALUE self) {
 }
 
 void rsb_streams_mark(rsb_machine *machine) {
-    for (rs_outlet *outlet = machine->engine.outlets; outlet; outlet = outlet->next) {
-        if (rs_outlet_len(outlet) > 0 || outlet->op) rb_gc_mark(((rsb_stream *)outlet)->self);
+    for (rs_write_queue *queue = machine->engine.write_queues; queue; queue = queue->next) {
+        if (rs_write_queue_len(queue) > 0 || queue->op) rb_gc_mark(((rsb_stream *)queue)->self);
     }
 }
 
@@ -298,7 +347,9 @@ void rsb_init_stream(void) {
     rb_define_method(rsb_cStream, "initialize_copy", rsb_refuse_copy, 1);
     rb_define_method(rsb_cStream, "timeout", stream_timeout, 0);
     rb_define_method(rsb_cStream, "timeout=", stream_set_timeout, 1);
+    id_stream = rb_intern("ringspun_stream");
     rb_define_method(rsb_cStream, "to_io", stream_to_io, 0);
+    rb_define_private_method(rsb_cStream, "over", stream_over, 0);
     rb_define_method(rsb_cStream, "closed?", stream_closed_p, 0);
     rb_define_method(rsb_cStream, "close", stream_close, -1);
     rsb_init_stream_read();

@@ -41,7 +41,8 @@ static int64_t move(copier *c, rsb_mover *mover, uint64_t len) {
     mover->deadline_ns = rsb_stream_deadline(c->machine, c->stream, c->timeout);
     int64_t moved = rsb_move(mover, len);
     if (moved == RSB_TIME_IS_UP) rsb_stream_timed_out(c->stream, c->timeout, mover->what);
-    if (moved == -EINVAL && c->done == 0) {
+    bool refused = moved == -EPERM || moved == -ENOSYS || moved == -EACCES; /* by a sandbox */
+    if ((moved == -EINVAL && c->done == 0) || refused) {
         c->unfit = true;
         return 0;
     }
@@ -117,16 +118,22 @@ static VALUE give_back(VALUE argument) {
     copier *c = (copier *)argument;
     if (!c->machine->open || was_forked(c)) return Qnil;
     char bytes[4096];
+    rs_buffer *in = &c->stream->in;
+    rs_pool *pool = &c->machine->engine.pool;
+    bool room = c->held == 0 || c->stream->closed || rs_buffer_room(pool, in, c->held);
     while (c->held > 0) {
         int64_t count = read_pipe(c, bytes, c->held < sizeof(bytes) ? c->held : sizeof(bytes));
         if (count <= 0) break;
         c->held -= (uint64_t)count;
-        if (!c->stream->closed) rs_buffer_put(&c->machine->engine.pool, &c->stream->in, bytes, (size_t)count);
+        if (c->stream->closed) continue;
+        if (!room || !rs_buffer_put(pool, in, bytes, (size_t)count)) c->stream->gap = true;
     }
+    if (rs_buffer_len(in) == 0) rs_buffer_clear(pool, in);
     return Qnil;
 }
 
-static void make_pipe(copier *c) {
+static VALUE make_pipe(VALUE argument) {
+    copier *c = (copier *)argument;
     rs_request request = {.kind = RS_OP_PIPE, .fd = -1};
     VALUE pair = rsb_make_pair(c->machine, &request, "copy_to");
     bool simulated = c->machine->engine.backend->closed_world;
@@ -136,7 +143,11 @@ static void make_pipe(copier *c) {
         if (!simulated) rsb_unshare(&c->ends[i], FIX2INT(c->pipe[i]));
     }
     if (!simulated) fcntl(FIX2INT(c->pipe[0]), F_SETPIPE_SZ, PIPE_SIZE);
+    return Qtrue;
 }
+
+/* A sandbox forbids it, or no descriptor is left. */
+static VALUE no_pipe(VALUE unused, VALUE error) { return Qfalse; }
 
 static VALUE close_pipe(VALUE argument) {
     copier *c = (copier *)argument;
@@ -168,10 +179,11 @@ static VALUE stream_splice_to(VALUE self, VALUE to, VALUE length, VALUE timeout)
     if (c.stream->ended || rs_buffer_len(&c.stream->in) > 0) return INT2FIX(0);
     c.to_fd = rsb_io_fd(c.machine, c.to);
     c.to_generation = rs_descriptor_generation(&c.machine->engine.descriptors, c.to_fd);
-    if (!is_pipe(c.machine, c.stream->io) && !is_pipe(c.machine, c.to)) make_pipe(&c);
+    bool needs_pipe = !is_pipe(c.machine, c.stream->io) && !is_pipe(c.machine, c.to);
+    if (needs_pipe && !RTEST(rb_rescue2(make_pipe, (VALUE)&c, no_pipe, Qnil, rb_eSystemCallError, (VALUE)0))) return Qnil;
     c.stream->reading = true;
     rb_ensure(copy, (VALUE)&c, end_copy, (VALUE)&c);
-    return c.unfit ? Qnil : ULL2NUM(c.done);
+    return c.unfit && c.done == 0 ? Qnil : ULL2NUM(c.done);
 }
 
 static VALUE string_of(const rsb_stream *stream, VALUE max) {

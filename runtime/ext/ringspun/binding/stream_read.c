@@ -55,14 +55,17 @@ typedef struct {
     VALUE timeout;
     int64_t deadline_ns;
     uint32_t fills;             /* so far */
+    bool collected;             /* there was no memory once before */
     const char *what;
 } reader;
+
+static size_t len_of(const reader *r) { return rs_buffer_len(&r->stream->in); }
 
 static void take_answer(const rs_op *op, void *argument) {
     reader *r = argument;
     r->stream->reading = false;
     if (op->result <= 0 || r->stream->closed) return;
-    rs_buffer_put(&r->machine->engine.pool, &r->stream->in, op->request.address, (size_t)op->result);
+    if (!rs_buffer_put(&r->machine->engine.pool, &r->stream->in, op->request.address, (size_t)op->result)) r->stream->gap = true;
     rs_source_ready(&r->stream->watched);
 }
 
@@ -74,6 +77,7 @@ static void fail_busy(const reader *r) {
 /* What is there already; -EAGAIN: nothing yet. */
 static int64_t try_fill(rsb_machine *machine, rsb_stream *stream, rs_request *request) {
     request->address = rs_buffer_room(&machine->engine.pool, &stream->in, ROOM_MIN);
+    if (RS_UNLIKELY(!request->address)) return RS_NO_MEMORY;
     request->len = stream->in.capacity - stream->in.end;
     int64_t bytes = rs_try(&machine->engine, request);
     if (bytes > 0) rs_buffer_filled(&stream->in, (size_t)bytes), rs_source_ready(&stream->watched);
@@ -84,7 +88,9 @@ static int64_t try_fill(rsb_machine *machine, rsb_stream *stream, rs_request *re
 static int64_t wait_to_fill(reader *r, rs_request *request) {
     rsb_raise_refusal(r->machine);
     request->address = NULL;
-    request->len = RS_BUFFER_PIECE;
+    /* No more than there is room for already: what has come must not be lost for want of memory. */
+    bool all_new = rs_buffer_len(&r->stream->in) == 0;
+    if (all_new || request->len > RS_BUFFER_PIECE) request->len = RS_BUFFER_PIECE;
     request->options = RS_REQUEST_ANY_BUFFER;
     r->stream->reading = true;
     int64_t bytes = rsb_perform_until(r->machine, request, r->deadline_ns, take_answer, r);
@@ -116,6 +122,7 @@ static int64_t try_through(reader *r, uint32_t *events) {
     rs_machine *engine = &r->machine->engine;
     rs_buffer *in = &r->stream->in;
     char *room = rs_buffer_room(&engine->pool, in, ROOM_MIN);
+    if (RS_UNLIKELY(!room)) return RS_NO_MEMORY;
     int64_t bytes = rsb_tls_read(r->stream->tls, room, in->capacity - in->end, events);
     if (bytes > 0) {
         rs_buffer_filled(in, (size_t)bytes);
@@ -148,11 +155,25 @@ static int64_t fill_directly(reader *r) {
     return bytes == -EAGAIN ? wait_to_fill(r, &request) : bytes;
 }
 
+NORETURN(static void fail_gap(const reader *r));
+static void fail_gap(const reader *r) {
+    rb_raise(rsb_eError, "%s: bytes have come for which there was no memory, and are lost; what came before them is still there; close "
+             "the stream", r->what);
+}
+
+/* Nothing is lost by that: bytes are taken from the kernel only when there is room for them. */
+static void collect(reader *r) {
+    if (r->collected) rsb_fail_memory();
+    r->collected = true;
+    rsb_collect_for(len_of(r) + ROOM_MIN);
+}
+
 /* Once more from the kernel. False: the other side has ended. */
 static bool fill(reader *r) {
     rsb_stream *stream = r->stream;
     if (stream->ended) return false;
     if (RS_UNLIKELY(stream->reading)) fail_busy(r);
+    if (RS_UNLIKELY(stream->gap)) fail_gap(r);
     r->fills++;
     if (RS_UNLIKELY(rsb_turn_ends(r->machine))) {
         give_way(r);
@@ -160,13 +181,15 @@ static bool fill(reader *r) {
     }
     int64_t bytes = RS_UNLIKELY(stream->tls != NULL) ? fill_through(r) : fill_directly(r);
     if (RS_LIKELY(bytes > 0)) return true;
+    if (RS_UNLIKELY(bytes == RS_NO_MEMORY)) {
+        collect(r);
+        return true;
+    }
     if (bytes == RSB_TIME_IS_UP) rsb_stream_timed_out(stream, r->timeout, r->what);
     if (bytes < 0) rsb_stream_refused(r->machine, stream, bytes, r->what, stream->fd);
     stream->ended = true;
     return false;
 }
-
-static size_t len_of(const reader *r) { return rs_buffer_len(&r->stream->in); }
 
 /* Until so many bytes are there. False: the other side has ended before that. */
 static bool fill_to(reader *r, uint64_t wanted) {

@@ -1,10 +1,10 @@
 /* stream_tls: a stream whose bytes go through the TLS session of an OpenSSL::SSL::SSLSocket, after its handshake.
  *
  * What is read and written here goes to libssl itself and not through the object's methods, for three reasons: these tell of a
- * connection that was cut by an error's text alone, if at all; what was written leaves between two strands, where no Ruby code may run; and
- * what comes is decrypted to where it is looked for. The library is the one that made the object: nothing is linked, no header of
- * it is needed, and a program without TLS does not load it. Only calls that never wait are made, so each is done before another
- * strand runs, and one may read while another writes.
+ * connection that was cut by an error's text alone, if at all; what was written leaves between two strands, where no Ruby code
+ * may run; and what comes is decrypted to where it is looked for. The library is the one that made the object: nothing is linked,
+ * no header of it is needed, and a program without TLS does not load it. Only calls that never wait are made, so each is done
+ * before another strand runs, and one may read while another writes.
  */
 #include "stream_tls.h"
 
@@ -182,20 +182,21 @@ bool rsb_tls_is_empty(rsb_machine *machine, rsb_stream *stream) {
     uint32_t events;
     rs_pool *pool = &machine->engine.pool;
     char *room = rs_buffer_room(pool, &stream->in, 4096);
+    if (!room) return false; /* as the read will say */
     int64_t bytes = rsb_tls_read(stream->tls, room, stream->in.capacity - stream->in.end, &events);
     if (bytes > 0) rs_buffer_filled(&stream->in, (size_t)bytes);
     else if (rs_buffer_len(&stream->in) == 0) rs_buffer_clear(pool, &stream->in);
     return bytes == -EAGAIN;
 }
 
-/* The outlet's (see there): takes no part of a record of which it has sent only some. */
-static int64_t pass(rs_outlet *outlet, const void *bytes, size_t len, uint32_t *events) {
-    rsb_tls *tls = ((rsb_stream *)outlet)->tls;
+/* The write queue's (see there): takes no part of a record of which it has sent only some. */
+static int64_t pass(rs_write_queue *queue, const void *bytes, size_t len, uint32_t *events) {
+    rsb_tls *tls = ((rsb_stream *)queue)->tls;
     int64_t error = begin(tls);
     if (RS_UNLIKELY(error)) return error;
     int result = LIB->SSL_write(tls->ssl, bytes, bounded(len));
     if (RS_LIKELY(result > 0)) {
-        outlet->machine->metrics.ops_inline++;
+        queue->machine->metrics.ops_inline++;
         return result;
     }
     int64_t answer = answer_of(tls, result, events);
@@ -247,9 +248,9 @@ static rsb_stream *plain_stream(VALUE self, rsb_machine **machine) {
     return stream;
 }
 
-/* The IO that openssl needs: one of its own for a stream over a number, which closes that from now on. From here to the end of the
- * handshake nobody reads or writes. Bytes that have come before it were sent by nobody knows whom: taken for what comes after it, they
- * would be trusted. */
+/* The IO that openssl needs: one of its own for a stream over a number, which closes that from now on. From here to the end of
+ * the handshake nobody reads or writes. Bytes that have come before it were sent by nobody knows whom: taken for what comes
+ * after it, they would be trusted. */
 static VALUE stream_begin_tls(VALUE self) {
     rsb_machine *machine;
     rsb_stream *stream = plain_stream(self, &machine);
@@ -258,13 +259,13 @@ static VALUE stream_begin_tls(VALUE self) {
         rb_raise(rb_const_get(rsb_mRingspun, rb_intern("EarlyBytesError")), "%" PRIuSIZE " bytes came in clear text that nobody has read; "
                  "before a handshake there must be none, for they may be anybody's: read what your protocol has there, and else close", early);
     }
-    if (rs_outlet_len(&stream->outlet) > 0) rb_raise(rsb_eUsage, "TLS: flush what was written before the handshake");
+    if (rs_write_queue_len(&stream->write_queue) > 0) rb_raise(rsb_eUsage, "TLS: flush what was written before the handshake");
     if (RB_INTEGER_TYPE_P(stream->io)) {
         rsb_stream_fd(machine, stream);
         stream->io = rb_funcall(rb_const_get(rb_cObject, rb_intern("Socket")), rb_intern("for_fd"), 1, stream->io);
         stream->made_io = true;
     }
-    stream->outlet.is_open = rsb_stream_is_open;
+    stream->write_queue.is_open = rsb_stream_is_open;
     stream->shaking = true;
     return stream->io;
 }
@@ -275,7 +276,7 @@ static void use(rsb_stream *stream, VALUE socket, void *ssl) {
     tls->ssl = ssl;
     tls->forks = rsb_forks;
     tls->handshake_bytes = LIB->BIO_number_read(LIB->SSL_get_rbio(ssl));
-    stream->outlet.pass = pass;
+    stream->write_queue.pass = pass;
     LIB->SSL_set_options(ssl, OP_NO_RENEGOTIATION); /* which would ask a program's code, between two strands as well */
 }
 
@@ -300,7 +301,8 @@ void rsb_tls_adopt(rsb_machine *machine, rsb_stream *stream, VALUE socket) {
     use(stream, socket, ssl_of(socket));
     VALUE bytes = rb_attr_get(socket, rb_intern("@rbuffer"));
     if (RB_TYPE_P(bytes, T_STRING)) {
-        rs_buffer_put(&machine->engine.pool, &stream->in, RSTRING_PTR(bytes), (size_t)RSTRING_LEN(bytes));
+        bool put = rs_buffer_put(&machine->engine.pool, &stream->in, RSTRING_PTR(bytes), (size_t)RSTRING_LEN(bytes));
+        if (!put) rsb_fail_memory();
     }
 }
 

@@ -1,5 +1,5 @@
-/* stream_write: what goes out. A write puts its bytes into the outlet, from where they leave when the tick ends; who writes faster
- * than the other side reads waits. */
+/* stream_write: what goes out. A write puts its bytes into the write queue, from where they leave when the tick ends; who
+ * writes faster than the other side reads waits. */
 #include "stream_tls.h"
 
 #include <errno.h>
@@ -25,25 +25,25 @@ typedef struct {
 } writer;
 
 static void check_error(writer *w) {
-    int64_t error = w->stream->outlet.error;
+    int64_t error = w->stream->write_queue.error;
     if (RS_LIKELY(!error)) return;
     w->stream->told = true;
-    rsb_stream_refused(w->machine, w->stream, error, w->what, w->stream->outlet.fd);
+    rsb_stream_refused(w->machine, w->stream, error, w->what, w->stream->write_queue.fd);
 }
 
-/* Until no more are left of what was put in by now than that: what others put in meanwhile is theirs to wait for, or nobody who is
- * among many would ever be done. */
+/* Until no more are left of what was put in by now than that: what others put in meanwhile is theirs to wait for, or nobody
+ * who is among many would ever be done. */
 static void wait_until_left(writer *w, size_t most) {
-    rs_outlet *outlet = &w->stream->outlet;
-    rs_outlet_flush(outlet);
-    for (uint64_t mark = outlet->put - most; rs_outlet_left(outlet) < mark;) {
-        rs_wake_kind kind = rsb_wait(w->machine, RS_WAIT_LIST, 0, w->deadline_ns, &outlet->waiters, RSB_FOR_ROOM, NULL);
+    rs_write_queue *queue = &w->stream->write_queue;
+    rs_write_queue_flush(queue);
+    for (uint64_t mark = queue->put - most; rs_write_queue_left(queue) < mark;) {
+        rs_wake_kind kind = rsb_wait(w->machine, RS_WAIT_LIST, 0, w->deadline_ns, &queue->waiters, RSB_FOR_ROOM, NULL);
         bool closed = w->closes && w->stream->closed; /* by another strand, which says what there is to say */
         if (kind == RS_WAKE_TIMEOUT && !closed) rsb_stream_timed_out(w->stream, w->timeout, w->what);
         if (kind != RS_WAKE_VALUE && kind != RS_WAKE_TIMEOUT) rsb_raise_wake(w->machine, kind);
         if (closed) return;
         rsb_stream_get(w->stream->self, &w->machine);
-        if (rs_outlet_left(outlet) < mark) rs_outlet_flush(outlet);
+        if (rs_write_queue_left(queue) < mark) rs_write_queue_flush(queue);
     }
     check_error(w);
 }
@@ -58,13 +58,22 @@ static writer begin(VALUE self, VALUE timeout, const char *what) {
     return w;
 }
 
+/* For all of them or none. */
+static void reserve(writer *w, size_t bytes) {
+    rs_write_queue *queue = &w->stream->write_queue;
+    if (RS_LIKELY(rs_write_queue_reserve(queue, bytes))) return;
+    rsb_collect_for(bytes);
+    if (!rs_write_queue_reserve(queue, bytes)) rsb_fail_memory();
+}
+
 static void put(writer *w, VALUE string) {
-    rs_outlet_put(&w->stream->outlet, RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
+    rs_write_queue_put(&w->stream->write_queue, RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
     RB_GC_GUARD(string);
 }
 
 void rsb_stream_put(VALUE self, VALUE string, const char *what) {
     writer w = begin(self, Qundef, what);
+    reserve(&w, (size_t)RSTRING_LEN(string));
     put(&w, string);
 }
 
@@ -76,7 +85,7 @@ static void give_way(writer *w) {
 }
 
 static void keep_below(writer *w) {
-    if (RS_LIKELY(rs_outlet_len(&w->stream->outlet) <= w->stream->high_water)) return;
+    if (RS_LIKELY(rs_write_queue_len(&w->stream->write_queue) <= w->stream->high_water)) return;
     give_way(w);
     w->deadline_ns = rsb_stream_deadline(w->machine, w->stream, w->timeout);
     wait_until_left(w, w->stream->high_water);
@@ -99,11 +108,10 @@ static VALUE write_all(int argc, VALUE *argv, VALUE self, const char *what, bool
     size_t bytes = 0;
     for (int i = 0; i < argc; i++) argv[i] = string_of(argv[i], what); /* may run a program's code, and what follows must not */
     writer w = begin(self, rsb_stream_options_of(options, 0, NULL).timeout, what);
-    for (int i = 0; i < argc; i++) {
-        bytes += (size_t)RSTRING_LEN(argv[i]);
-        put(&w, argv[i]);
-    }
-    if (line) rs_outlet_put(&w.stream->outlet, "\n", 1);
+    for (int i = 0; i < argc; i++) bytes += (size_t)RSTRING_LEN(argv[i]);
+    reserve(&w, bytes + line);
+    for (int i = 0; i < argc; i++) put(&w, argv[i]);
+    if (line) rs_write_queue_put(&w.stream->write_queue, "\n", 1);
     keep_below(&w);
     return SIZET2NUM(bytes + line);
 }
@@ -135,12 +143,12 @@ static VALUE stream_write(int argc, VALUE *argv, VALUE self) { return write_all(
  */
 static VALUE stream_write_line(int argc, VALUE *argv, VALUE self) { return write_all(argc, argv, self, "write_line", true); }
 
-/* Everything has left: says so in the session as well. That it is closed with nobody there any more, or without room for that, is no
- * news. */
+/* Everything has left: says so in the session as well. That it is closed with nobody there any more, or without room for that,
+ * is no news. */
 static void end_session(writer *w) {
     rsb_stream *stream = w->stream;
     while (!rsb_tls_has_ended(stream->tls)) {
-        rs_request request = {.kind = RS_OP_POLL, .fd = stream->outlet.fd};
+        rs_request request = {.kind = RS_OP_POLL, .fd = stream->write_queue.fd};
         int64_t result = rsb_tls_end(stream->tls, &request.flags);
         if (result == -EAGAIN) {
             rsb_raise_refusal(w->machine);
@@ -163,7 +171,8 @@ static bool may_lose(int fd) {
     return domain != AF_UNIX && ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
 }
 
-/* To a socket that is closed already, tickets would come too late (rsb_tls_sweep). Who sends none closes, when he hears of the end. */
+/* To a socket that is closed already, tickets would come too late (rsb_tls_sweep). Who sends none closes, when he hears of the
+ * end. */
 static void await_tickets(writer *w) {
     rsb_stream *stream = w->stream;
     bool told = false, more = false;
@@ -183,7 +192,7 @@ static void await_tickets(writer *w) {
 
 void rsb_stream_drain(rsb_machine *machine, rsb_stream *stream, VALUE timeout) {
     writer w = {.machine = machine, .stream = stream, .timeout = timeout, .what = "close", .closes = true};
-    if (stream->outlet.error && stream->told) return;
+    if (stream->write_queue.error && stream->told) return;
     w.deadline_ns = rsb_stream_deadline(machine, stream, timeout);
     wait_until_left(&w, 0);
     if (!stream->tls || stream->closed) return;
@@ -191,37 +200,37 @@ void rsb_stream_drain(rsb_machine *machine, rsb_stream *stream, VALUE timeout) {
     await_tickets(&w);
 }
 
-void rsb_outlet_end_op(rsb_machine *machine, rs_outlet *outlet) {
-    while (rs_outlet_stop(outlet)) {
-        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &outlet->waiters, RSB_FOR_ROOM, NULL);
+void rsb_write_queue_end_op(rsb_machine *machine, rs_write_queue *queue) {
+    while (rs_write_queue_stop(queue)) {
+        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &queue->waiters, RSB_FOR_ROOM, NULL);
     }
 }
 
-static void leave_within(rsb_machine *machine, rs_outlet *outlet, int64_t deadline_ns) {
-    VALUE self = ((rsb_stream *)outlet)->self; /* which nobody may hold any more when everything has left */
-    rs_outlet_flush(outlet);
-    while (outlet->op && rs_now(&machine->engine) < deadline_ns) {
-        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, deadline_ns, &outlet->waiters, RSB_FOR_ROOM, NULL);
-        rs_outlet_flush(outlet);
+static void leave_within(rsb_machine *machine, rs_write_queue *queue, int64_t deadline_ns) {
+    VALUE self = ((rsb_stream *)queue)->self; /* which nobody may hold any more when everything has left */
+    rs_write_queue_flush(queue);
+    while (queue->op && rs_now(&machine->engine) < deadline_ns) {
+        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, deadline_ns, &queue->waiters, RSB_FOR_ROOM, NULL);
+        rs_write_queue_flush(queue);
     }
-    rsb_outlet_end_op(machine, outlet);
+    rsb_write_queue_end_op(machine, queue);
     RB_GC_GUARD(self);
 }
 
 void rsb_streams_end(rsb_machine *machine) {
     int64_t deadline_ns = rs_deadline_after(rs_now(&machine->engine), LAST_BYTES_NS);
-    for (rs_outlet *outlet = machine->engine.outlets; outlet;) {
-        bool busy = rs_outlet_len(outlet) > 0;
-        if (busy) leave_within(machine, outlet, deadline_ns);
-        outlet = busy && rs_outlet_len(outlet) == 0 ? machine->engine.outlets : outlet->next;
+    for (rs_write_queue *queue = machine->engine.write_queues; queue;) {
+        bool busy = rs_write_queue_len(queue) > 0;
+        if (busy) leave_within(machine, queue, deadline_ns);
+        queue = busy && rs_write_queue_len(queue) == 0 ? machine->engine.write_queues : queue->next;
     }
 }
 
-/* What was written last in a run, or the program: nobody may ask the backend for anything after it. In a forked child of which the
- * machine has heard nothing it is the parent's. */
+/* What was written last in a run, or the program: nobody may ask the backend for anything after it. In a forked child of which
+ * the machine has heard nothing it is the parent's. */
 static VALUE machine_flush_streams(VALUE class) {
     rsb_machine *machine = rsb_existing();
-    if (machine && machine->fork_count == rsb_forks) rs_outlets_flush(&machine->engine);
+    if (machine && machine->fork_count == rsb_forks) rs_write_queues_flush(&machine->engine);
     return Qnil;
 }
 
@@ -263,7 +272,7 @@ static VALUE stream_close_write(int argc, VALUE *argv, VALUE self) {
     writer w = begin_flush(argc, argv, self, "close_write");
     if (!w.stream->socket) rb_raise(rsb_eUnsupported, "close_write: only a socket can be closed in one direction");
     do wait_until_left(&w, 0);
-    while (rs_outlet_len(&w.stream->outlet) > 0); /* others may have written meanwhile */
+    while (rs_write_queue_len(&w.stream->write_queue) > 0); /* others may have written meanwhile */
     w.stream->write_closed = true;
     if (w.stream->tls) {
         end_session(&w);

@@ -11,8 +11,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* Inline successes before a strand lets others run. */
-#define INLINE_STREAK_MAX 32
+/* Inline successes, and the bytes that they move, before a strand lets others run: who moves more runs ahead of whom it is for,
+ * whose bytes have left the processor's cache by then. */
+#define INLINE_STREAK_MAX 8
+#define INLINE_BYTES_MAX 65536
 #define LOCKED_STREAK_MAX 512
 #define FILE_STREAK_MAX 1024
 #define FILE_STREAK_NS 100000
@@ -28,9 +30,8 @@ static VALUE transfer(VALUE fiber) { return rb_fiber_transfer(fiber, 0, NULL); }
 static VALUE runner_body, maker_body, own_body;
 
 static VALUE stackless_error(VALUE cause) {
-    return rb_exc_new_str(rsb_eLimit, rb_sprintf("no stack for one more strand (%" PRIsVALUE "); raise the limit with `sysctl "
-                          "vm.max_map_count=262144`, or bound how many strands wait at once, for example with a "
-                          "Ringspun::Semaphore", cause));
+    return rb_exc_new_str(rsb_eLimit, rb_sprintf("no stack for one more strand (%" PRIsVALUE "); %" PRIsVALUE ", or bound how many "
+                          "strands wait at once, for example with a Ringspun::Semaphore", cause, rsb_stack_limit()));
 }
 
 /* When the process is out of stacks, CRuby takes tens of milliseconds to find out: not for every strand in the queue. */
@@ -63,7 +64,7 @@ static VALUE maker_of(rsb_machine *machine) {
 
 /* A fiber for a strand that has none yet; Qundef when there can be none, and the strand has failed. */
 static VALUE take_runner(rsb_machine *machine, rs_strand *strand, VALUE here) {
-    if (machine->idle_len > 0) return machine->idle_taken = machine->idle[--machine->idle_len];
+    if (machine->runners.len > 0) return machine->idle_taken = rsb_runners_take(&machine->runners);
     if (here != machine->maker) {
         VALUE maker = maker_of(machine);
         if (RS_LIKELY(maker != Qundef)) return maker;
@@ -90,7 +91,7 @@ static bool try_again_after_gc(rsb_machine *machine, rs_strand *strand) {
     machine->collected_for = rs_strand_id(strand);
     rb_set_errinfo(Qnil);
     rs_displaced(&machine->engine);
-    rb_gc_start();
+    rsb_runners_collect();
     return true;
 }
 
@@ -171,18 +172,13 @@ static inline rs_strand *turn(rsb_machine *machine, rs_strand *here) {
 static void leave_idle(rsb_machine *machine, VALUE fiber) {
     VALUE taken = machine->idle_taken;
     machine->idle_taken = 0;
-    if (RS_LIKELY(taken == fiber)) return;
-    for (uint32_t i = 0; i < machine->idle_len; i++) {
-        if (machine->idle[i] != fiber) continue;
-        machine->idle[i] = machine->idle[--machine->idle_len];
-        return;
-    }
+    if (RS_UNLIKELY(taken != fiber)) rsb_runners_remove(&machine->runners, fiber);
 }
 
 /* The runner has nothing of its own: waits in the idle list for a strand. False: it was killed meanwhile, which CRuby repeats
  * at every switch to it, so it must not be used again. It waits outside of the list then, until it is collected. */
 RSB_APART static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bool usable) {
-    if (RS_LIKELY(usable)) machine->idle[machine->idle_len++] = here;
+    if (RS_LIKELY(usable)) rsb_runners_put(&machine->runners, here);
     int state = switch_to(machine, next, here);
     leave_idle(machine, here);
     bool by_others = machine->engine.running != RS_NO_INDEX && ((rsb_strand *)rs_running(&machine->engine)->user)->started;
@@ -208,7 +204,7 @@ RSB_APART static bool may_end(rsb_machine *machine) {
     return parked && !handle->displaced && handle->fiber == machine->root_fiber;
 }
 
-/* Ends when its fiber cannot be used again or enough are idle. */
+/* Ends when its fiber cannot be used again, or there is no memory to keep it. */
 static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
     rsb_machine *machine = rsb_existing();
     rsb_stacks_unlock(machine);
@@ -224,12 +220,12 @@ static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
             if (!usable && may_end(machine)) return Qnil;
             continue;
         }
-        bool enough = machine->idle_len == RSB_IDLE_MAX;
-        if (enough && may_end(machine)) {
+        bool has_room = rsb_runners_has_room(&machine->runners);
+        if (RS_UNLIKELY(!has_room) && may_end(machine)) {
             rs_displaced(engine);
             return Qnil;
         }
-        usable = idle(machine, strand, here, usable && !enough);
+        usable = idle(machine, strand, here, usable && has_room);
     }
 }
 
@@ -320,11 +316,16 @@ VALUE rsb_own_fiber(rsb_machine *machine) {
 
 /* For the others the caller's turn has not ended with this: what it did at once before counts on. */
 void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first) {
+    rs_machine *engine = &machine->engine;
     uint32_t streak = machine->inline_streak;
     bool turn_over = machine->turn_over;
+    uint64_t bytes = streak ? engine->inline_bytes - machine->bytes_before : 0;
+    uint64_t quiet = streak ? engine->quiet_writes - machine->quiet_writes_before : 0;
     park_behind(machine, caller, first, NULL);
     machine->inline_streak += streak;
     machine->turn_over |= turn_over;
+    machine->bytes_before = engine->inline_bytes - bytes;
+    machine->quiet_writes_before = engine->quiet_writes - quiet;
 }
 
 void rsb_raise_refusal(rsb_machine *machine) {
@@ -362,8 +363,8 @@ void rsb_check_stack(void) {
     if (RS_UNLIKELY(ruby_stack_check())) too_deep();
 }
 
-rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, int64_t deadline_ns) {
-    return wait_until(machine, wait, 0, deadline_ns, NULL, 0, NULL);
+rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns) {
+    return wait_until(machine, wait, flags, deadline_ns, NULL, 0, NULL);
 }
 
 static inline void yield(rsb_machine *machine, bool resumable) {
@@ -384,6 +385,9 @@ static inline void check_stack(const rs_request *request) {
     rsb_check_stack();
 }
 
+/* The kernel's errors are the caller's to tell; these it might take for one of those. */
+static bool is_no_answer(int64_t result) { return result == RS_NO_MEMORY || result == RS_LOST; }
+
 int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
                          size_t answer_size) {
     rs_machine *engine = &machine->engine;
@@ -401,13 +405,14 @@ int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE 
     bool closed = op->closing && result == -EBADF;
     rs_op_end(engine, op);
     rsb_raise_wake(machine, kind);
+    if (RS_UNLIKELY(is_no_answer(result))) rsb_fail(result, rs_op_table[request->kind].name, request->fd);
     /* Here, because the number may mean something else by now, and nobody should ask what. */
     if (RS_UNLIKELY(closed)) rsb_fail(result, rs_op_table[request->kind].name, request->fd);
     return result;
 }
 
-int64_t rsb_perform_until(rsb_machine *machine, const rs_request *request, int64_t deadline_ns,
-                          void (*take)(const rs_op *op, void *argument), void *argument) {
+static inline int64_t perform_until(rsb_machine *machine, const rs_request *request, VALUE keep, int64_t deadline_ns,
+                                    void (*take)(const rs_op *op, void *argument), void *argument) {
     rs_machine *engine = &machine->engine;
     check_stack(request);
     rs_strand *me = rs_running(engine);
@@ -416,13 +421,26 @@ int64_t rsb_perform_until(rsb_machine *machine, const rs_request *request, int64
         free(request->extra);
         rsb_raise_wake(machine, engine->refusal);
     }
+    op->keep[0] = keep;
     int64_t result = 0;
     rs_wake_kind kind = park(machine, me, &result);
     if (take) take(op, argument);
     rs_op_end(engine, op);
     if (RS_UNLIKELY(kind == RS_WAKE_TIMEOUT)) return RSB_TIME_IS_UP;
     rsb_raise_wake(machine, kind);
+    if (RS_UNLIKELY(is_no_answer(result))) rsb_fail(result, rs_op_table[request->kind].name, request->fd);
     return result;
+}
+
+int64_t rsb_perform_until(rsb_machine *machine, const rs_request *request, int64_t deadline_ns,
+                          void (*take)(const rs_op *op, void *argument), void *argument) {
+    return perform_until(machine, request, 0, deadline_ns, take, argument);
+}
+
+int64_t rsb_perform_of(rsb_machine *machine, rs_request *request, VALUE io, int64_t deadline_ns,
+                       void (*take)(const rs_op *op, void *argument), void *argument) {
+    if (RB_TYPE_P(io, T_FILE)) request->options |= RS_REQUEST_OF_OBJECT;
+    return perform_until(machine, request, io, deadline_ns, take, argument);
 }
 
 static VALUE bytes_of(VALUE argument) {
@@ -454,27 +472,47 @@ int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep)
 
 void rsb_yield(rsb_machine *machine) { yield(machine, false); }
 
+void rsb_give_way(rsb_machine *machine) {
+    rs_strand *me = rs_running(&machine->engine);
+    rs_yield(&machine->engine);
+    park(machine, me, NULL);
+    if (RS_UNLIKELY(me->interrupts > 0) && rs_refusal(&machine->engine, 0) == RS_WAKE_INTERRUPT) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
+}
+
 void rsb_yield_resumable(rsb_machine *machine) { yield(machine, true); }
 
-/* What a strand moves through a pipe or socket is work for another, so its turn ends after a number of ops; writes to a
+/* What a strand moves through a pipe or socket is work for another, so its turn ends after a number of ops or bytes; writes to a
  * file wait for nobody, so there it is time that counts: ending such a turn early only makes one more strand need a stack
  * at the same time. */
 static bool turn_is_over(rsb_machine *machine, uint32_t streak) {
-    bool files = machine->engine.metrics.file_writes_inline - machine->file_writes_before >= streak - 1;
-    if (!files || streak > FILE_STREAK_MAX) return true;
-    if (streak == INLINE_STREAK_MAX + 1) machine->streak_at_ns = rs_clock_ns();
+    bool quiet = machine->engine.quiet_writes - machine->quiet_writes_before >= streak - 1;
+    if (!quiet || streak > FILE_STREAK_MAX) return true;
+    if (machine->streak_at_ns == 0) machine->streak_at_ns = rs_clock_ns();
     return streak % 8 == 0 && rs_clock_ns() - machine->streak_at_ns > FILE_STREAK_NS;
 }
+
+/* It has computed for long, and keeps others waiting that may be due by time. But time decides nothing for a strand that is
+ * cancelled: what it writes on its way out would be refused on a busy computer only. */
+static bool computes_long(rsb_machine *machine) {
+    return RS_UNLIKELY(rs_turn_is_long(&machine->engine)) && rs_refusal(&machine->engine, 0) == RS_WAKE_VALUE;
+}
+
+/* Of those ops whose turn did not end yet, so many to one that looks at the clock; the first is one that does. */
+#define INLINE_PER_CLOCK 4
 
 /* A strand whose ops all succeed at once never parks; now and then it must let the others run, and see that it was
  * cancelled. Not while it holds a lock, if it can be helped: whoever wants the lock meanwhile queues up, and from then on
  * every unlock is a switch. So it does on its way to the next lock (rsb_before_lock). */
 bool rsb_turn_ends(rsb_machine *machine) {
     uint32_t streak = ++machine->inline_streak;
-    if (RS_LIKELY(streak <= INLINE_STREAK_MAX)) {
-        if (streak == 1) machine->file_writes_before = machine->engine.metrics.file_writes_inline;
-        return false;
+    const rs_machine *engine = &machine->engine;
+    if (streak == 1) {
+        machine->quiet_writes_before = engine->quiet_writes;
+        machine->bytes_before = engine->inline_bytes;
+        machine->streak_at_ns = 0;
     }
+    if (streak % INLINE_PER_CLOCK == 1 && computes_long(machine)) return true;
+    if (RS_LIKELY(streak <= INLINE_STREAK_MAX && engine->inline_bytes - machine->bytes_before < INLINE_BYTES_MAX)) return false;
     if (!machine->turn_over && !turn_is_over(machine, streak)) return false;
     machine->turn_over = true;
     return rsb_running(machine)->locks == 0 || streak > LOCKED_STREAK_MAX;
@@ -482,6 +520,12 @@ bool rsb_turn_ends(rsb_machine *machine) {
 
 void rsb_after_inline(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_turn_ends(machine))) rsb_yield(machine);
+}
+
+/* Before a look that does not wait: who looks again and again, and computes between, has nothing better to do. */
+void rsb_before_look(rsb_machine *machine) {
+    if (computes_long(machine)) rsb_yield(machine);
+    else rsb_after_inline(machine);
 }
 
 void rsb_before_lock(rsb_machine *machine) {

@@ -91,7 +91,7 @@ static VALUE give_back(VALUE argument) {
 
 static void describe(vector *v) {
     long count = RARRAY_LEN(v->buffers);
-    v->parts = rs_alloc(sizeof(*v->parts) * (size_t)count);
+    v->parts = rsb_alloc(sizeof(*v->parts) * (size_t)count);
     uint64_t used = 0;
     for (long i = 0; i < count; i++) {
         rs_request part = {0};
@@ -126,7 +126,7 @@ static int64_t step(vector *v, uint64_t done) {
     /* The op owns its iovecs; ours go on describing what is left. */
     rs_request request = v->request;
     size_t size = sizeof(struct iovec) * request.len;
-    request.extra = memcpy(rs_alloc(size), request.address, size);
+    request.extra = memcpy(rsb_alloc(size), request.address, size);
     request.address = request.extra;
     request.done = done;
     return rsb_perform(v->machine, &request, v->buffers);

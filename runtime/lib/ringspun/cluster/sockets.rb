@@ -80,8 +80,9 @@ module Ringspun
 
       def listen_at(place)
         case place
-        in String => path then open_unix(path)
-        in [String => host, Integer | String => port] then open_tcp(host, port)
+        in String => path then Net.naming("listen on", Net.place(path)) { open_unix(path) }
+        in [String => host, Integer | String => port]
+          Net.naming("listen on", Net.place(host, port)) { open_tcp(host, port) }
         else
           raise UsageError, "listen: takes [host, port], the path of a Unix socket, or a Hash of names and these, " \
                             "got #{place.inspect}"
@@ -97,7 +98,7 @@ module Ringspun
       end
 
       def open_unix(path)
-        address = Addrinfo.unix(path)
+        address = Net.unix_address(path, "listen")
         listening(address) do |socket|
           bind_unix(socket, address)
           @files << SocketFile.new(path)

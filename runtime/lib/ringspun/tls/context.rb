@@ -76,10 +76,13 @@ module Ringspun
           own, *between = Certificates.all(cert, "cert")
           raise UsageError, "tls: cert holds no certificate" unless own
 
-          key = Certificates.key(key)
-          raise UsageError, "tls: the key is not that of the certificate #{own.subject}" unless own.check_private_key(key)
+          own_key = Certificates.key(key)
+          unless own.check_private_key(own_key)
+            raise UsageError, "tls: the #{Certificates.label(key, "key")} is not that of the certificate #{own.subject} in " \
+                              "#{Certificates.label(cert, "cert")}"
+          end
 
-          context.add_certificate(own, key, between)
+          context.add_certificate(own, own_key, between)
         end
 
         def ask_clients(context, options)

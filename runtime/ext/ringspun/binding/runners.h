@@ -1,0 +1,45 @@
+/* runners: fibers that have run a strand and wait for another. As many are kept as strands have lately needed at once, and never
+ * fewer than a few. CRuby frees a stack when it collects the fiber, so the list is looked at when it is marked: a period ends with a
+ * major collection, or after some minor ones, each of which scans all that are kept. Who was not needed in the whole of a period goes.
+ *
+ * All of it belongs to the machine's thread. Only a collection marks, which no thread of the ractor is in the middle of a call beside,
+ * for none of these allocates from Ruby.
+ */
+#ifndef RINGSPUN_RUNNERS_H
+#define RINGSPUN_RUNNERS_H
+
+#include <ruby.h>
+
+typedef struct rsb_runners {
+    VALUE *fibers;              /* who came last is taken first */
+    uint32_t len, capacity;
+    uint32_t unneeded;          /* so many, the first ones, since the period began */
+    size_t collections, major_collections; /* as many as there had been then */
+} rsb_runners;
+
+/* Of one that is not empty. */
+static inline VALUE rsb_runners_take(rsb_runners *runners) {
+    VALUE fiber = runners->fibers[--runners->len];
+    if (runners->len < runners->unneeded) runners->unneeded = runners->len;
+    return fiber;
+}
+
+/* False: there is no memory for another. */
+bool rsb_runners_make_room(rsb_runners *runners);
+
+static inline bool rsb_runners_has_room(rsb_runners *runners) { return runners->len < runners->capacity || rsb_runners_make_room(runners); }
+
+/* Where there is room. */
+static inline void rsb_runners_put(rsb_runners *runners, VALUE fiber) { runners->fibers[runners->len++] = fiber; }
+
+/* One that is there no more, perhaps. */
+void rsb_runners_remove(rsb_runners *runners, VALUE fiber);
+
+void rsb_runners_mark(rsb_runners *runners);
+
+/* Collects, and keeps none, of any machine: somebody lacks a stack. */
+void rsb_runners_collect(void);
+void rsb_runners_free(rsb_runners *runners);
+void rsb_init_runners(void);
+
+#endif

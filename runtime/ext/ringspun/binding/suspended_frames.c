@@ -1,0 +1,168 @@
+/* suspended frames: runs that are suspended with their fiber in the middle, as that of an Enumerator between two items is, and perhaps
+ * for ever. What their strand waits for meanwhile is no wait of theirs, and when it ends, nobody goes on with them there. Another
+ * strand may go on with them before that, and then they are its own: it is that one that waits, and that is to be cancelled. Who
+ * resumes a fiber tells nobody, so that is found out when it matters. */
+#include "evaluation.h"
+
+/* Or is that fiber, or one that the other has resumed. */
+static bool resumed_by(VALUE fiber, VALUE other) {
+    const void *others = RTYPEDDATA_GET_DATA(other);
+    for (const void *data = RTYPEDDATA_GET_DATA(fiber); data; data = rsb_outer_stack(data)) {
+        if (data == others) return true;
+    }
+    return false;
+}
+
+bool rsb_frame_goes_on(const rsb_frame *frame) {
+    const rsb_strand *strand = frame->strand;
+    return RS_LIKELY(!frame->fiber) || NIL_P(strand->fiber) || resumed_by(strand->fiber, frame->fiber);
+}
+
+static rsb_frame *oldest_on(const rsb_strand *strand, VALUE fiber) {
+    rsb_frame *oldest = NULL;
+    for (rsb_frame *frame = strand->frames; frame; frame = frame->outer) {
+        if (frame->fiber == fiber) oldest = frame;
+    }
+    return oldest;
+}
+
+static void enter_outside(rsb_frame *frame, rsb_frame *newer) {
+    frame->strand = newer->strand;
+    frame->inner = newer;
+    frame->outer = newer->outer;
+    if (frame->outer) frame->outer->inner = frame;
+    newer->outer = frame;
+}
+
+/* Where its fiber has frames on it, all of them go together, in their order. Those that the strand has begun there itself are
+ * further inside. */
+static void give(rsb_frame *frame, rsb_strand *strand) {
+    rsb_strand *former = frame->strand;
+    VALUE fiber = frame->fiber;
+    rsb_frame *newer = oldest_on(strand, fiber);
+    rsb_frame *oldest = frame;
+    while (oldest->outer) oldest = oldest->outer;
+    for (rsb_frame *next = oldest; (frame = next);) {
+        next = frame->inner;
+        if (frame->fiber != fiber) continue;
+        rsb_keep_fiber(strand, fiber);
+        rsb_frame_leave(frame);
+        rsb_let_fiber_go(former, fiber);
+        if (newer) enter_outside(frame, newer);
+        else rsb_frame_enter(frame, strand);
+    }
+}
+
+bool rsb_interrupts_here(rs_machine *engine) {
+    rsb_machine *machine = engine->user;
+    if (RS_LIKELY(machine->fiber_frames == 0)) return true;
+    VALUE here = rb_fiber_current();
+    for (rsb_frame *frame = rsb_running(machine)->frames; frame; frame = frame->outer) {
+        if (frame->cancels && frame->fiber && !resumed_by(here, frame->fiber)) rsb_frame_spare(machine, frame);
+    }
+    return rs_running(engine)->interrupts > 0;
+}
+
+static bool runs_in(rsb_machine *machine, const rsb_strand *strand, VALUE fiber) {
+    VALUE innermost = strand == rsb_running(machine) ? rb_fiber_current() : strand->fiber;
+    return !NIL_P(innermost) && resumed_by(innermost, fiber);
+}
+
+void rsb_frame_follow(rsb_machine *machine, rsb_frame *frame) {
+    if (RS_LIKELY(!frame->fiber) || runs_in(machine, frame->strand, frame->fiber)) return;
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state == RS_STRAND_FREE || !strand->user || !runs_in(machine, strand->user, frame->fiber)) continue;
+        give(frame, strand->user);
+        return;
+    }
+}
+
+static VALUE first_fiber(const rsb_machine *machine, const rsb_strand *strand) {
+    return NIL_P(strand->home) ? machine->root_fiber : strand->home;
+}
+
+static rsb_frame *newest_on(const rsb_machine *machine, const rsb_strand *strand, const void *data) {
+    for (rsb_frame *frame = strand->frames; frame; frame = frame->outer) {
+        VALUE fiber = frame->fiber ? frame->fiber : first_fiber(machine, strand);
+        if (!NIL_P(fiber) && RTYPEDDATA_GET_DATA(fiber) == data) return frame;
+    }
+    return NULL;
+}
+
+static rsb_frame *take_over(rsb_machine *machine, rsb_strand *strand, const void *data) {
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *other = rs_strand_at(strands, index);
+        if (other->state == RS_STRAND_FREE || !other->user || other->user == strand) continue;
+        rsb_frame *frame = newest_on(machine, other->user, data);
+        if (!frame || !frame->fiber) continue;
+        give(frame, strand);
+        return frame;
+    }
+    return NULL;
+}
+
+rsb_frame *rsb_frame_here(rsb_machine *machine) {
+    rsb_strand *strand = rsb_running(machine);
+    for (const void *data = RTYPEDDATA_GET_DATA(rb_fiber_current()); data; data = rsb_outer_stack(data)) {
+        rsb_frame *frame = newest_on(machine, strand, data);
+        if (!frame) frame = take_over(machine, strand, data);
+        if (frame) return frame;
+    }
+    rsb_frame *frame = strand->frames; /* in a fiber that was transferred to: nobody knows from where */
+    while (frame && frame->fiber) frame = frame->outer;
+    return frame;
+}
+
+bool rsb_is_in_frame(const rsb_machine *machine, const rsb_strand *root) {
+    VALUE here = rb_fiber_current();
+    VALUE first = first_fiber(machine, root);
+    for (const rsb_frame *frame = root->frames; frame; frame = frame->outer) {
+        if (resumed_by(here, frame->fiber ? frame->fiber : first)) return true;
+    }
+    return false;
+}
+
+static void leave_for_good(rsb_machine *machine, rsb_frame *frame) {
+    rsb_frame_leave(frame);
+    if (frame->fiber) machine->fiber_frames--;
+    frame->strand = NULL;
+    frame->outer = frame->inner = NULL;
+}
+
+void rsb_frames_abandon(rsb_machine *machine, rsb_strand *strand) {
+    while (strand->frames) {
+        rsb_frame *frame = strand->frames;
+        leave_for_good(machine, frame);
+        if (!frame->evaluation) continue;
+        rsb_evaluation *evaluation = rsb_evaluation_get(frame->evaluation);
+        evaluation->frame = NULL;
+        VALUE error = rb_exc_new_cstr(rsb_eTerminated, "the evaluation was suspended with its fiber when its strand ended");
+        if (frame->concluded) rsb_evaluation_tell(machine, evaluation); /* that was left to the end of its run */
+        else rsb_evaluation_conclude(machine, evaluation, error);
+        rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
+    }
+}
+
+void rsb_frames_forget(rsb_machine *machine, const rsb_strand *survivor) {
+    for (rsb_frame *frame = survivor->frames; frame; frame = frame->outer) frame->answer = NULL; /* who has called is the parent's */
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *engine = rs_strand_at(strands, index);
+        rsb_strand *strand = engine->state == RS_STRAND_FREE ? NULL : engine->user;
+        if (!strand || strand == survivor) continue;
+        for (rsb_frame *frame; (frame = strand->frames);) {
+            if (frame->evaluation) rsb_evaluation_data(frame->evaluation)->frame = NULL;
+            leave_for_good(machine, frame);
+        }
+    }
+}
+
+bool rsb_frame_is_of(const rsb_frame *frame, const rsb_strand *strand) {
+    for (const rsb_frame *one = strand->frames; one; one = one->outer) {
+        if (one == frame) return true;
+    }
+    return false;
+}

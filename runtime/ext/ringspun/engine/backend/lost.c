@@ -1,0 +1,46 @@
+#include "backend/lost.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The others are the kernel's words for later, and for a wait that has ended. */
+bool rs_is_lost(int64_t answer) {
+    if (answer >= 0) return false;
+    switch (-answer) {
+    case EINTR: case EAGAIN: case EBUSY: case ETIME: case ENOMEM: case EBADR: return false;
+    default: return true;
+    }
+}
+
+void rs_note_lost(rs_machine *machine, const char *call, int64_t answer) {
+    snprintf(machine->refusal_text, sizeof(machine->refusal_text), "%s was answered %s", call, strerror((int)-answer));
+}
+
+/* A file that others opened is looked at, as that is all that can be asked about it. */
+bool rs_op_does_without(rs_machine *machine, rs_op *op) {
+    const rs_op_info *info = &rs_op_table[op->request.kind];
+    if (!info->execute) return false;
+    if (info->side == RS_SIDE_NONE) return true;
+    rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, op->request.fd);
+    if (kind == RS_FD_UNKNOWN) kind = rs_descriptor_classify(op->request.fd);
+    return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE;
+}
+
+/* Where even that is refused: as often it looks for who has woken it. */
+#define LOOK_NS 10000000
+
+void rs_sleep_without(int wake, int64_t delay_ns) {
+    struct timespec delay = {.tv_sec = delay_ns / 1000000000, .tv_nsec = delay_ns % 1000000000};
+    struct pollfd descriptor = {.fd = wake, .events = POLLIN};
+    int count = ppoll(&descriptor, 1, delay_ns == RS_NEVER ? NULL : &delay, NULL);
+    if (count < 0 && errno != EINTR) {
+        struct timespec nap = {.tv_nsec = delay_ns < LOOK_NS ? (long)delay_ns : LOOK_NS};
+        nanosleep(&nap, NULL);
+    }
+    uint64_t count_of_wakes;
+    if (count > 0) (void)!read(wake, &count_of_wakes, sizeof(count_of_wakes));
+}

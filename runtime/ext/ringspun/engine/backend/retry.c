@@ -1,0 +1,59 @@
+#include "backend/retry.h"
+
+#include <sys/socket.h>
+
+/* Trying once a millisecond costs nothing beside what keeps that listener so busy. */
+#define AGAIN_NS 1000000
+
+#define ABOVE (~(RS_RETRY_WAITS | UINT32_MAX))
+
+static void set_link(rs_op *op, uint64_t link) { op->backend_word = (op->backend_word & ABOVE) | link; }
+
+/* Readiness tells of the socket's own room, and not of the receiver's. */
+static bool sends_to_path(const rs_request *request) {
+    const struct msghdr *header = request->address;
+    return header->msg_name && ((const struct sockaddr *)header->msg_name)->sa_family == AF_UNIX;
+}
+
+bool rs_retry_fits(const rs_op *op) {
+    const rs_request *request = &op->request;
+    switch (request->kind) {
+    case RS_OP_CONNECT: return true;
+    case RS_OP_SENDMSG: return sends_to_path(request);
+    /* An error that is not in the queue, and is nobody's to take. */
+    case RS_OP_RECVMSG: return request->flags & MSG_ERRQUEUE;
+    default: return false;
+    }
+}
+
+void rs_retry_later(rs_machine *machine, rs_retry *retry, rs_op *op) {
+    set_link(op, RS_RETRY_WAITS | retry->first);
+    retry->first = op->index + 1;
+    if (machine->backend_deadline_ns == RS_NEVER) machine->backend_deadline_ns = rs_now(machine) + AGAIN_NS;
+}
+
+void rs_retry_forget(rs_machine *machine, rs_retry *retry, rs_op *op) {
+    if (!rs_retry_has(op)) return;
+    uint32_t after = (uint32_t)op->backend_word;
+    rs_op *before = NULL;
+    for (uint32_t link = retry->first; link != op->index + 1; link = (uint32_t)before->backend_word) {
+        before = rs_op_at(&machine->ops, link - 1);
+    }
+    if (before) set_link(before, RS_RETRY_WAITS | after);
+    else retry->first = after;
+    if (retry->first == 0) machine->backend_deadline_ns = RS_NEVER;
+    set_link(op, 0);
+}
+
+void rs_retry_serve(rs_machine *machine, rs_retry *retry, bool (*again)(rs_machine *machine, rs_op *op)) {
+    if (RS_LIKELY(retry->first == 0) || rs_now(machine) < machine->backend_deadline_ns) return;
+    uint32_t link = retry->first;
+    retry->first = 0;
+    machine->backend_deadline_ns = RS_NEVER;
+    while (link) {
+        rs_op *op = rs_op_at(&machine->ops, link - 1);
+        link = (uint32_t)op->backend_word;
+        set_link(op, 0);
+        if (!again(machine, op)) rs_retry_later(machine, retry, op);
+    }
+}

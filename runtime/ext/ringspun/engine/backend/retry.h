@@ -1,0 +1,31 @@
+/* retry: ops for which the kernel has no notice. A Unix socket whose listener's queue is full cannot connect, and counts as
+ * ready all the time, as does one that sends to somebody whose queue is full; all that is left is to try again. Owned by the
+ * machine's thread; one for each backend that needs it.
+ *
+ * An op that waits here is linked through the low half of its backend_word; the high half above RS_RETRY_WAITS is its
+ * backend's.
+ */
+#ifndef RINGSPUN_RETRY_H
+#define RINGSPUN_RETRY_H
+
+#include "core/machine.h"
+
+#define RS_RETRY_WAITS ((uint64_t)1 << 32)
+
+typedef struct {
+    uint32_t first;             /* op index + 1 */
+} rs_retry;
+
+static inline bool rs_retry_has(const rs_op *op) { return op->backend_word & RS_RETRY_WAITS; }
+
+/* Whether an op that would wait although its descriptor was ready is one of those. */
+bool rs_retry_fits(const rs_op *op);
+
+/* The op is tried again a little later. */
+void rs_retry_later(rs_machine *machine, rs_retry *retry, rs_op *op);
+void rs_retry_forget(rs_machine *machine, rs_retry *retry, rs_op *op);
+
+/* Calls `again` for each op whose time has come; false puts it off once more. */
+void rs_retry_serve(rs_machine *machine, rs_retry *retry, bool (*again)(rs_machine *machine, rs_op *op));
+
+#endif

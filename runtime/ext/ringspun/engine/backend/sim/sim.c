@@ -1,0 +1,485 @@
+#include "backend/sim/sim.h"
+#include "backend/sim/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#define CLOCK_START_NS 1000000000
+/* However likely a fault is: an op meets this many, then the kernel is kind to it, so every run ends. */
+#define FAULTS_PER_OP 4
+#define LATE_WAKES_IN_A_ROW 3
+#define RETRY_SOON_NS 1000
+#define RETRY_LATER_NS 100000
+#define SCRIBBLE_MAX 32
+
+enum { PHASE_TRY, PHASE_WAITING, PHASE_DONE };
+
+enum {
+    FAULT_SHORT_TRANSFER = 1, FAULT_INTERRUPTED, FAULT_DELAY, FAULT_LATE_CANCEL, FAULT_SUBMISSION_FULL,
+    FAULT_NO_BUFFERS, FAULT_LATE_WAKE, FAULT_SCRIBBLE, FAULT_OFFLOAD, FAULT_OPEN_FAILURE, FAULT_RESET
+};
+
+/* An op under way. It holds a reference to its object, so that a descriptor closed meanwhile changes nothing for it. */
+typedef struct sim_flight {
+    rs_timer timer;
+    rs_op *op;
+    sim_object *object;
+    struct sim_flight *next;
+    struct sim_flight *previous;
+    struct sim_flight *waiter_next;
+    struct sim_flight *waiter_previous;
+    int64_t result;             /* DONE */
+    uint8_t phase;
+    uint8_t faults;
+    bool waiting;               /* in its object's list */
+    bool asked_to_end;
+    bool cancelled;             /* and it will, unless something else comes first */
+    bool left;                  /* its strand has been sent on: nobody takes the result */
+} sim_flight;
+
+typedef struct {
+    sim_world world;
+    rs_timers events;
+    sim_flight *flights;
+    rs_sim_faults faults;
+    int64_t now_ns;
+    uint64_t random;
+    uint32_t late_wakes;
+    uint32_t left;              /* flights that their strands left */
+    pthread_mutex_t lock;
+    pthread_cond_t woken_up;
+    bool woken;
+} sim_state;
+
+static sim_state *state_of(const rs_machine *machine) { return machine->backend_state; }
+
+rs_sim_faults rs_sim_faults_default(void) {
+    return (rs_sim_faults){
+        .short_transfer = 150, .interrupted = 50, .delay = 300, .late_cancel = 500, .submission_full = 50,
+        .no_buffers = 20, .late_wake = 50, .scribble = 300, .offload = 300, .delay_max_ns = 2000000,
+    };
+}
+
+rs_sim_faults rs_sim_faults_none(void) { return (rs_sim_faults){0}; }
+
+int64_t rs_sim_now(const rs_machine *machine) { return state_of(machine)->now_ns; }
+
+void rs_sim_advance(rs_machine *machine, int64_t delay_ns) {
+    sim_state *state = state_of(machine);
+    state->now_ns = rs_deadline_after(state->now_ns, delay_ns);
+}
+
+/* splitmix64: each output is a hash of a counter, so no seed is a bad one. */
+uint64_t rs_sim_random(rs_machine *machine) {
+    uint64_t word = state_of(machine)->random += 0x9E3779B97F4A7C15u;
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9u;
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EBu;
+    return word ^ (word >> 31);
+}
+
+/* Made for a strand that has left the op: closed when that ends. */
+static bool has_nobodys_descriptor(const sim_flight *flight) {
+    return flight->left && flight->result >= 0 && rs_op_table[flight->op->request.kind].effect == RS_EFFECT_DESCRIPTOR;
+}
+
+uint32_t rs_sim_open_descriptors(const rs_machine *machine) {
+    const sim_state *state = state_of(machine);
+    uint32_t open = state->world.open;
+    for (const sim_flight *flight = state->flights; flight; flight = flight->next) {
+        open -= flight->phase == PHASE_DONE && has_nobodys_descriptor(flight);
+    }
+    return open;
+}
+
+int rs_sim_mode(const rs_machine *machine, int fd) {
+    const sim_object *object = sim_world_find(&state_of(machine)->world, fd);
+    if (!object) return -1;
+    if (object->kind == SIM_FILE) return (int)object->open_flags;
+    return object->kind == SIM_PIPE_READER ? O_RDONLY : object->kind == SIM_PIPE_WRITER ? O_WRONLY : O_RDWR;
+}
+
+bool rs_sim_is_socket(const rs_machine *machine, int fd) {
+    const sim_object *object = sim_world_find(&state_of(machine)->world, fd);
+    return object && object->kind == SIM_SOCKET;
+}
+
+static int64_t sim_clock(rs_machine *machine) { return rs_sim_now(machine); }
+
+static bool strikes(rs_machine *machine, uint16_t per_mille, int fault, uint64_t subject) {
+    if (per_mille == 0 || rs_sim_random(machine) % 1000 >= per_mille) return false;
+    rs_trace_if(machine, RS_TRACE_FAULT, subject, fault);
+    return true;
+}
+
+static int64_t some_ns(rs_machine *machine, int64_t max_ns) {
+    return max_ns > 0 ? 1 + (int64_t)(rs_sim_random(machine) % (uint64_t)max_ns) : 1;
+}
+
+/* --- flights --- */
+
+static void schedule(rs_machine *machine, sim_flight *flight, int phase, int64_t delay_ns) {
+    sim_state *state = state_of(machine);
+    flight->phase = (uint8_t)phase;
+    rs_timer_set(&state->events, &flight->timer, rs_deadline_after(state->now_ns, delay_ns));
+}
+
+static void enter_list(sim_flight *flight) {
+    sim_object *object = flight->object;
+    if (flight->waiting) return;
+    flight->waiting = true;
+    flight->waiter_next = NULL;
+    flight->waiter_previous = object->waiter_last;
+    if (object->waiter_last) object->waiter_last->waiter_next = flight;
+    else object->waiter_first = flight;
+    object->waiter_last = flight;
+}
+
+static void leave_list(sim_flight *flight) {
+    sim_object *object = flight->object;
+    if (!flight->waiting) return;
+    flight->waiting = false;
+    if (flight->waiter_previous) flight->waiter_previous->waiter_next = flight->waiter_next;
+    else object->waiter_first = flight->waiter_next;
+    if (flight->waiter_next) flight->waiter_next->waiter_previous = flight->waiter_previous;
+    else object->waiter_last = flight->waiter_previous;
+}
+
+static sim_flight *new_flight(sim_state *state, rs_op *op) {
+    sim_flight *flight = rs_alloc(sizeof(*flight));
+    rs_timer_init(&flight->timer, RS_TIMER_PARK);
+    flight->op = op;
+    flight->object = sim_world_find(&state->world, op->request.fd);
+    if (flight->object) sim_object_hold(flight->object);
+    flight->next = state->flights;
+    if (flight->next) flight->next->previous = flight;
+    state->flights = flight;
+    op->backend_word = (uintptr_t)flight;
+    return flight;
+}
+
+static void free_flight(sim_state *state, sim_flight *flight) {
+    rs_timer_clear(&state->events, &flight->timer);
+    if (flight->object) {
+        leave_list(flight);
+        /* Those behind it may have waited only for their turn. */
+        sim_world_changed(&state->world, flight->object);
+        sim_object_release(&state->world, flight->object);
+    }
+    if (flight->next) flight->next->previous = flight->previous;
+    if (flight->previous) flight->previous->next = flight->next;
+    else state->flights = flight->next;
+    free(flight);
+}
+
+static void finish(rs_machine *machine, sim_flight *flight, int64_t result) {
+    rs_op *op = flight->op;
+    sim_state *state = state_of(machine);
+    if (flight->left) state->left--;
+    flight->result = result;
+    if (has_nobodys_descriptor(flight)) {
+        sim_world_close(&state->world, (int)result);
+        result = -ECANCELED;
+    }
+    free_flight(state, flight);
+    op->backend_word = 0;
+    rs_op_complete(machine, op, result);
+}
+
+/* The kernel may write to a read buffer as long as the op lasts, beyond what it answers too. Whoever gave the memory away
+ * early shall notice. The first `filled` bytes are an answer already. */
+static void scribble(rs_machine *machine, const sim_flight *flight, uint64_t filled) {
+    const rs_request *request = &flight->op->request;
+    const rs_op_info *info = &rs_op_table[request->kind];
+    if (info->side != RS_SIDE_READ || info->effect != RS_EFFECT_DATA) return;
+    uint16_t per_mille = state_of(machine)->faults.scribble;
+    if (!strikes(machine, per_mille, FAULT_SCRIBBLE, rs_op_id(flight->op))) return;
+    uint8_t *bytes = request->address;
+    uint64_t len = request->len;
+    if (request->kind == RS_OP_READV || request->kind == RS_OP_RECVMSG) {
+        const struct msghdr *message = request->address;
+        bool vector = request->kind == RS_OP_READV;
+        const struct iovec *parts = vector ? request->address : message->msg_iov;
+        if ((vector ? request->len : message->msg_iovlen) == 0) return;
+        bytes = parts[0].iov_base;
+        len = parts[0].iov_len;
+    }
+    if (filled >= len) return;
+    uint64_t draw = rs_sim_random(machine);
+    uint64_t from = filled + draw % (len - filled);
+    for (uint64_t i = from; i < len && i < from + SCRIBBLE_MAX; i++) bytes[i] = (uint8_t)(draw >> (i % 8 * 8));
+}
+
+/* As often as it takes for RS_REQUEST_ALL, which is for plain buffers only. */
+static int64_t transfer(rs_machine *machine, sim_flight *flight, uint64_t *last) {
+    sim_state *state = state_of(machine);
+    rs_request *request = &flight->op->request;
+    bool all = request->options & RS_REQUEST_ALL;
+    bool data = rs_op_table[request->kind].effect == RS_EFFECT_DATA;
+    for (;;) {
+        uint64_t limit = UINT64_MAX;
+        if (data && request->len > 1 &&
+            strikes(machine, state->faults.short_transfer, FAULT_SHORT_TRANSFER, rs_op_id(flight->op))) {
+            limit = 1 + rs_sim_random(machine) % request->len;
+        }
+        int64_t result = sim_world_attempt(&state->world, flight->object, request, limit);
+        *last = result > 0 ? (uint64_t)result : 0;
+        if (result < 0) return result;
+        bool more = all && result > 0 && (uint64_t)result < request->len;
+        if (!more) return result + (int64_t)flight->op->done;
+        flight->op->done += (uint64_t)result;
+        request->address = (char *)request->address + result;
+        request->len -= (uint64_t)result;
+        if (request->offset >= 0) request->offset += result;
+    }
+}
+
+static bool may_be_reset(const sim_flight *flight) {
+    const sim_object *object = flight->object;
+    return object && object->kind == SIM_SOCKET && object->state == SIM_CONNECTED &&
+           rs_op_table[flight->op->request.kind].effect == RS_EFFECT_DATA;
+}
+
+/* True: a fault took the flight's turn; it has another event, or its end. */
+static bool struck(rs_machine *machine, sim_flight *flight) {
+    const rs_sim_faults *faults = &state_of(machine)->faults;
+    uint64_t subject = rs_op_id(flight->op);
+    if (flight->faults >= FAULTS_PER_OP) return false;
+    flight->faults++;
+    if (strikes(machine, faults->interrupted, FAULT_INTERRUPTED, subject)) {
+        leave_list(flight);
+        schedule(machine, flight, PHASE_TRY, some_ns(machine, RETRY_SOON_NS));
+    } else if (strikes(machine, faults->no_buffers, FAULT_NO_BUFFERS, subject)) {
+        leave_list(flight);
+        schedule(machine, flight, PHASE_TRY, some_ns(machine, RETRY_LATER_NS));
+    } else if (rs_op_table[flight->op->request.kind].effect == RS_EFFECT_DESCRIPTOR &&
+               strikes(machine, faults->open_failure, FAULT_OPEN_FAILURE, subject)) {
+        finish(machine, flight, rs_sim_random(machine) % 2 ? -EMFILE : -ENFILE);
+    } else if (may_be_reset(flight) && strikes(machine, faults->reset, FAULT_RESET, subject)) {
+        sim_world_reset(&state_of(machine)->world, flight->object);
+        finish(machine, flight, -ECONNRESET);
+    } else {
+        flight->faults--;
+        return false;
+    }
+    return true;
+}
+
+/* A splice says that it would wait, and whoever asked for it waits for what it lacks. */
+static bool must_not_wait(const rs_request *request) {
+    if (rs_request_has_target(request)) return true;
+    bool message = request->kind >= RS_OP_RECV && request->kind <= RS_OP_SENDMSG;
+    return message && (request->flags & MSG_DONTWAIT);
+}
+
+/* One try. False: it goes on waiting at its object. */
+static bool proceed(rs_machine *machine, sim_flight *flight) {
+    if (struck(machine, flight)) return true;
+    uint64_t last;
+    int64_t result = transfer(machine, flight, &last);
+    if (result == -EAGAIN && !must_not_wait(&flight->op->request)) {
+        flight->phase = PHASE_WAITING;
+        enter_list(flight);
+        scribble(machine, flight, 0);
+        return false;
+    }
+    scribble(machine, flight, last);
+    const rs_sim_faults *faults = &state_of(machine)->faults;
+    if (strikes(machine, faults->delay / 2, FAULT_DELAY, rs_op_id(flight->op))) {
+        if (flight->object) leave_list(flight);
+        flight->result = result;
+        schedule(machine, flight, PHASE_DONE, some_ns(machine, faults->delay_max_ns));
+    } else {
+        finish(machine, flight, result);
+    }
+    return true;
+}
+
+/* Those who wait at an object that has changed try again, oldest first; where one of them still waits, those behind it
+ * that want the same do too. */
+static void serve(rs_machine *machine, sim_object *object) {
+    uint32_t blocked = 0;
+    for (sim_flight *flight = object->waiter_first; flight;) {
+        sim_flight *next = flight->waiter_next;
+        uint32_t side = rs_op_table[flight->op->request.kind].side;
+        if (!(blocked & (1u << side)) && !proceed(machine, flight) && side != RS_SIDE_MASK) blocked |= 1u << side;
+        flight = next;
+    }
+}
+
+/* Until nothing changes any more, and never deeper than one call: a chain of pipes may be long. */
+static void settle(rs_machine *machine) {
+    sim_state *state = state_of(machine);
+    for (sim_object *object; (object = sim_world_next_changed(&state->world));) {
+        serve(machine, object);
+        sim_object_release(&state->world, object);
+    }
+    machine->backend_deadline_ns = rs_timers_earliest(&state->events);
+}
+
+/* --- the verbs of a backend --- */
+
+static int sim_open(rs_machine *machine) {
+    sim_state *state = rs_alloc(sizeof(*state));
+    const rs_sim_faults *faults = machine->options.faults;
+    state->faults = faults ? *faults : rs_sim_faults_default();
+    state->now_ns = CLOCK_START_NS;
+    state->random = machine->options.seed;
+    pthread_mutex_init(&state->lock, NULL);
+    pthread_cond_init(&state->woken_up, NULL);
+    machine->backend_state = state;
+    machine->clock = sim_clock;
+    return 0;
+}
+
+static void forget_flights(sim_state *state) {
+    while (state->flights) free_flight(state, state->flights);
+    state->left = 0;
+    for (sim_object *object; (object = sim_world_next_changed(&state->world));) {
+        sim_object_release(&state->world, object);
+    }
+}
+
+static void sim_close(rs_machine *machine) {
+    sim_state *state = state_of(machine);
+    forget_flights(state);
+    sim_world_free(&state->world);
+    rs_timers_free(&state->events);
+    pthread_mutex_destroy(&state->lock);
+    pthread_cond_destroy(&state->woken_up);
+    free(state);
+    machine->backend_state = NULL;
+    machine->clock = NULL;
+}
+
+static bool never_waits(uint32_t kind) {
+    return kind == RS_OP_CLOSE || kind == RS_OP_SOCKET || kind == RS_OP_BIND || kind == RS_OP_LISTEN ||
+           kind == RS_OP_SHUTDOWN || kind == RS_OP_SETSOCKOPT || kind == RS_OP_GETSOCKOPT || kind == RS_OP_PIPE ||
+           kind == RS_OP_SOCKETPAIR;
+}
+
+static int64_t perform(rs_machine *machine, rs_op *op) {
+    uint32_t kind = op->request.kind;
+    sim_state *state = state_of(machine);
+    bool makes = kind == RS_OP_SOCKET || kind == RS_OP_PIPE || kind == RS_OP_SOCKETPAIR;
+    if (makes && strikes(machine, state->faults.open_failure, FAULT_OPEN_FAILURE, rs_op_id(op))) return -EMFILE;
+    return sim_world_perform(&state->world, &op->request);
+}
+
+static void sim_arm(rs_machine *machine, rs_op *op) {
+    sim_state *state = state_of(machine);
+    const rs_sim_faults *faults = &state->faults;
+    if (!rs_op_lend(op)) {
+        rs_op_complete(machine, op, RS_NO_MEMORY);
+        return;
+    }
+    if (never_waits(op->request.kind)) {
+        /* Whoever closes has seen to it before that no op waits there. */
+        RS_ASSERT(op->request.kind != RS_OP_CLOSE || (op->next == 0 && op->previous == 0));
+        rs_op_complete(machine, op, perform(machine, op));
+        settle(machine);
+        return;
+    }
+    sim_flight *flight = new_flight(state, op);
+    uint64_t subject = rs_op_id(op);
+    if (rs_op_table[op->request.kind].side == RS_SIDE_NONE) {
+        op->offloaded = strikes(machine, faults->offload, FAULT_OFFLOAD, subject);
+    }
+    if (strikes(machine, faults->submission_full, FAULT_SUBMISSION_FULL, subject)) {
+        schedule(machine, flight, PHASE_TRY, 0);
+    } else if (strikes(machine, faults->delay, FAULT_DELAY, subject)) {
+        schedule(machine, flight, PHASE_TRY, some_ns(machine, faults->delay_max_ns));
+    } else {
+        proceed(machine, flight);
+    }
+    settle(machine);
+}
+
+static void sim_cancel(rs_machine *machine, rs_op *op) {
+    sim_flight *flight = (sim_flight *)(uintptr_t)op->backend_word;
+    const rs_sim_faults *faults = &state_of(machine)->faults;
+    RS_ASSERT(!flight->asked_to_end);
+    flight->asked_to_end = true;
+    if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE && state_of(machine)->left < RS_OPS_LEFT_MAX) {
+        flight->left = true;
+        state_of(machine)->left++;
+        rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
+        return;
+    }
+    if (flight->phase == PHASE_DONE) return;
+    if (rs_op_table[op->request.kind].effect != RS_EFFECT_NOTHING &&
+        strikes(machine, faults->late_cancel, FAULT_LATE_CANCEL, rs_op_id(op))) {
+        flight->cancelled = true;
+        if (flight->phase == PHASE_WAITING) {
+            schedule(machine, flight, PHASE_WAITING, some_ns(machine, faults->delay_max_ns));
+        }
+    } else {
+        finish(machine, flight, -ECANCELED);
+    }
+    /* Those behind it have their turn at the next poll: a cancellation ends no op but its own. */
+    sim_state *state = state_of(machine);
+    machine->backend_deadline_ns =
+        state->world.changed_first ? state->now_ns : rs_timers_earliest(&state->events);
+}
+
+static void fire(rs_machine *machine, sim_flight *flight) {
+    if (flight->phase == PHASE_DONE) {
+        finish(machine, flight, flight->result);
+    } else if (flight->cancelled && (flight->phase == PHASE_WAITING || rs_sim_random(machine) % 2)) {
+        finish(machine, flight, -ECANCELED);
+    } else if (!proceed(machine, flight) && flight->cancelled) {
+        finish(machine, flight, -ECANCELED);
+    }
+}
+
+static void sim_poll(rs_machine *machine) {
+    sim_state *state = state_of(machine);
+    if (state->late_wakes < LATE_WAKES_IN_A_ROW && strikes(machine, state->faults.late_wake, FAULT_LATE_WAKE, 0)) {
+        state->late_wakes++;
+        return;
+    }
+    state->late_wakes = 0;
+    rs_timer *timer;
+    while ((timer = rs_timers_pop_due(&state->events, state->now_ns))) {
+        fire(machine, (sim_flight *)((char *)timer - offsetof(sim_flight, timer)));
+        settle(machine);
+    }
+    settle(machine);
+}
+
+/* With nothing to come by itself only another thread can go on: then this is a real wait. */
+static void sim_wait(rs_machine *machine, int64_t deadline_ns) {
+    sim_state *state = state_of(machine);
+    int64_t until_ns = rs_timers_earliest(&state->events);
+    if (deadline_ns < until_ns) until_ns = deadline_ns;
+    pthread_mutex_lock(&state->lock);
+    while (until_ns == RS_NEVER && !state->woken) pthread_cond_wait(&state->woken_up, &state->lock);
+    state->woken = false;
+    pthread_mutex_unlock(&state->lock);
+    if (until_ns != RS_NEVER && until_ns > state->now_ns) state->now_ns = until_ns;
+}
+
+static void sim_wake(rs_machine *machine) {
+    sim_state *state = state_of(machine);
+    pthread_mutex_lock(&state->lock);
+    state->woken = true;
+    pthread_cond_signal(&state->woken_up);
+    pthread_mutex_unlock(&state->lock);
+}
+
+static int sim_forked(rs_machine *machine) {
+    sim_state *state = state_of(machine);
+    forget_flights(state);
+    pthread_mutex_init(&state->lock, NULL);
+    pthread_cond_init(&state->woken_up, NULL);
+    state->woken = false;
+    return 0;
+}
+
+const rs_backend rs_backend_sim = {
+    .name = "sim", .closed_world = true, .open = sim_open, .close = sim_close, .arm = sim_arm, .cancel = sim_cancel,
+    .poll = sim_poll, .wait = sim_wait, .wake = sim_wake, .forked = sim_forked,
+};

@@ -1,0 +1,196 @@
+/* socket: stream sockets in memory: addresses, connections and their end. Addresses of any family are compared as
+ * bytes; errors are those of Linux for that family, where the families differ. */
+#include "backend/sim/world.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static sim_object *bound_to(const sim_world *world, const void *address, uint32_t address_len) {
+    for (uint32_t i = 0; i < world->table_len; i++) {
+        sim_object *object = world->table[i];
+        if (!object || object->kind != SIM_SOCKET || !object->address || object->address_len != address_len) continue;
+        if (memcmp(object->address, address, address_len) == 0) return object;
+    }
+    return NULL;
+}
+
+static void join(sim_object *one, sim_object *other) {
+    one->state = other->state = SIM_CONNECTED;
+    one->peer = other;
+    other->peer = one;
+}
+
+static void queue(sim_object *listener, sim_object *socket) {
+    if (listener->pending_last) listener->pending_last->pending_next = socket;
+    else listener->pending_first = socket;
+    listener->pending_last = socket;
+    listener->pending_len++;
+}
+
+static sim_object *dequeue(sim_object *listener) {
+    sim_object *socket = listener->pending_first;
+    if (!socket) return NULL;
+    listener->pending_first = socket->pending_next;
+    if (!listener->pending_first) listener->pending_last = NULL;
+    socket->pending_next = NULL;
+    listener->pending_len--;
+    return socket;
+}
+
+/* Those who wait for a place in some listener's queue look again. */
+static void retry_connects(sim_world *world) {
+    if (world->connecting == 0) return;
+    for (uint32_t i = 0; i < world->table_len; i++) {
+        sim_object *object = world->table[i];
+        if (object && object->kind == SIM_SOCKET && object->state == SIM_CONNECTING) sim_world_changed(world, object);
+    }
+}
+
+static void set_connecting(sim_world *world, sim_object *socket, bool connecting) {
+    if ((socket->state == SIM_CONNECTING) == connecting) return;
+    socket->state = connecting ? SIM_CONNECTING : SIM_FRESH;
+    world->connecting += connecting ? 1 : UINT32_MAX;
+}
+
+int64_t sim_socket_connect(sim_world *world, sim_object *socket, const rs_request *request) {
+    if (socket->kind != SIM_SOCKET) return -ENOTSOCK;
+    if (socket->state == SIM_CONNECTED) return -EISCONN;
+    if (socket->state == SIM_LISTENING) return socket->family == AF_UNIX ? -EINVAL : -EISCONN;
+    sim_object *listener = bound_to(world, request->extra, request->extra_len);
+    if (!listener || listener->state != SIM_LISTENING) {
+        set_connecting(world, socket, false);
+        return !listener && socket->family == AF_UNIX ? -ENOENT : -ECONNREFUSED;
+    }
+    if (listener->pending_len > listener->pending_max) {
+        set_connecting(world, socket, true);
+        return -EAGAIN;
+    }
+    set_connecting(world, socket, false);
+    sim_object *other = sim_world_new_object(SIM_SOCKET);
+    other->family = socket->family;
+    join(socket, other);
+    queue(listener, other);
+    sim_world_changed(world, listener);
+    sim_world_changed(world, socket);
+    return 0;
+}
+
+int64_t sim_socket_accept(sim_world *world, sim_object *listener) {
+    if (listener->kind != SIM_SOCKET) return -ENOTSOCK;
+    if (listener->state != SIM_LISTENING || listener->read_shut) return -EINVAL;
+    if (listener->pending_len == 0) return -EAGAIN;
+    if (world->open >= SIM_DESCRIPTORS_MAX) return -EMFILE;
+    int64_t fd = sim_world_install(world, dequeue(listener));
+    retry_connects(world);
+    return fd;
+}
+
+static int64_t new_socket(sim_world *world, const rs_request *request) {
+    /* SOCK_NONBLOCK and SOCK_CLOEXEC are in there too. */
+    if ((request->mode & 0xF) != SOCK_STREAM) return -EPROTONOSUPPORT;
+    if (world->open >= SIM_DESCRIPTORS_MAX) return -EMFILE;
+    sim_object *socket = sim_world_new_object(SIM_SOCKET);
+    socket->family = (int32_t)request->flags;
+    return sim_world_install(world, socket);
+}
+
+static int64_t new_pair(sim_world *world, const rs_request *request) {
+    if ((request->mode & 0xF) != SOCK_STREAM) return -EPROTONOSUPPORT;
+    if (world->open + 2 > SIM_DESCRIPTORS_MAX) return -EMFILE;
+    sim_object *sockets[2];
+    for (int i = 0; i < 2; i++) {
+        sockets[i] = sim_world_new_object(SIM_SOCKET);
+        sockets[i]->family = (int32_t)request->flags;
+    }
+    join(sockets[0], sockets[1]);
+    int *pair = request->address;
+    for (int i = 0; i < 2; i++) pair[i] = (int)sim_world_install(world, sockets[i]);
+    return 0;
+}
+
+static int64_t bind_to(sim_world *world, sim_object *socket, const rs_request *request) {
+    if (socket->address || socket->state != SIM_FRESH) return -EINVAL;
+    if (bound_to(world, request->extra, request->extra_len)) return -EADDRINUSE;
+    socket->address = rs_alloc(request->extra_len ? request->extra_len : 1);
+    memcpy(socket->address, request->extra, request->extra_len);
+    socket->address_len = request->extra_len;
+    return 0;
+}
+
+static int64_t listen_on(sim_object *socket, const rs_request *request) {
+    if (!socket->address || socket->state == SIM_CONNECTED) return -EINVAL;
+    socket->state = SIM_LISTENING;
+    socket->pending_max = request->flags > SOMAXCONN ? SOMAXCONN : request->flags;
+    return 0;
+}
+
+static int64_t shut(sim_world *world, sim_object *socket, const rs_request *request) {
+    if (request->flags > SHUT_RDWR) return -EINVAL;
+    if (socket->state != SIM_CONNECTED && socket->state != SIM_LISTENING) return -ENOTCONN;
+    if (request->flags != SHUT_WR) socket->read_shut = true;
+    if (request->flags != SHUT_RD) {
+        socket->write_shut = true;
+        if (socket->peer) socket->peer->in.ended = true;
+    }
+    sim_world_changed(world, socket);
+    if (socket->peer) sim_world_changed(world, socket->peer);
+    return 0;
+}
+
+static int64_t get_option(sim_object *socket, const rs_request *request) {
+    if (request->flags != SOL_SOCKET) return -ENOPROTOOPT;
+    int value = 0;
+    if (request->len < sizeof(value)) return -EINVAL;
+    if (request->mode == SO_ERROR) {
+        value = socket->error;
+        socket->error = 0;
+    } else if (request->mode == SO_TYPE) {
+        value = SOCK_STREAM;
+    } else if (request->mode == SO_ACCEPTCONN) {
+        value = socket->state == SIM_LISTENING;
+    }
+    memcpy(request->address, &value, sizeof(value));
+    return sizeof(value);
+}
+
+int64_t sim_socket_perform(sim_world *world, const rs_request *request) {
+    if (request->kind == RS_OP_SOCKET) return new_socket(world, request);
+    if (request->kind == RS_OP_SOCKETPAIR) return new_pair(world, request);
+    sim_object *socket = sim_world_find(world, request->fd);
+    if (!socket) return -EBADF;
+    if (socket->kind != SIM_SOCKET) return -ENOTSOCK;
+    switch (request->kind) {
+    case RS_OP_BIND: return bind_to(world, socket, request);
+    case RS_OP_LISTEN: return listen_on(socket, request);
+    case RS_OP_SHUTDOWN: return shut(world, socket, request);
+    case RS_OP_GETSOCKOPT: return get_option(socket, request);
+    default: return 0; /* options are taken and change nothing */
+    }
+}
+
+void sim_socket_gone(sim_world *world, sim_object *socket) {
+    if (socket->state == SIM_CONNECTING) set_connecting(world, socket, false);
+    for (sim_object *pending; (pending = dequeue(socket));) {
+        if (pending->peer) sim_world_reset(world, pending);
+        sim_object_release(world, pending);
+    }
+    free(socket->address);
+    socket->address = NULL;
+    if (socket->state == SIM_LISTENING) retry_connects(world);
+}
+
+void sim_world_reset(sim_world *world, sim_object *socket) {
+    sim_object *peer = socket->peer;
+    sim_object *ends[2] = {socket, peer};
+    for (int i = 0; i < 2; i++) {
+        if (!ends[i]) continue;
+        ends[i]->peer = NULL;
+        ends[i]->in.len = 0;
+        ends[i]->in.ended = true;
+        ends[i]->write_shut = true;
+        sim_world_changed(world, ends[i]);
+    }
+    if (peer) peer->error = ECONNRESET;
+}

@@ -1,0 +1,150 @@
+/* complete: what becomes of an op when a completion of the kernel is for it. */
+#include "backend/uring/state.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+
+/* The kernel has none left, or is not asked: our own. False: the same is to be asked again. */
+static bool do_without_pool(rs_op *op, int64_t *result) {
+    op->backend_word &= ~URING_FROM_POOL;
+    if (RS_LIKELY(rs_op_lend(op))) return false;
+    *result = RS_NO_MEMORY;
+    return true;
+}
+
+/* With the answer of the kernel, or of a try of our own. False: the op goes on waiting. */
+static bool proceed(rs_machine *machine, rs_op *op, int64_t result) {
+    uint64_t until = op->done + RS_OP_TURN_BYTES;
+    while (result > 0 && (op->request.options & RS_REQUEST_ALL) && (uint64_t)result < op->request.len) {
+        rs_op_advance(op, (uint64_t)result);
+        if (uring_is_unwanted(op)) result = -ECANCELED;
+        else result = op->done < until ? rs_op_table[op->request.kind].attempt(machine, &op->request) : -EAGAIN;
+    }
+    if (result == -EAGAIN && !uring_is_unwanted(op)) return false;
+    uring_finish(machine, op, result == -EAGAIN ? -ECANCELED : result);
+    return true;
+}
+
+bool uring_try_again(rs_machine *machine, rs_op *op) {
+    if (rs_op_lost_descriptor(op)) {
+        uring_finish(machine, op, -EBADF);
+        return true;
+    }
+    return proceed(machine, op, rs_op_table[op->request.kind].attempt(machine, &op->request));
+}
+
+/* A thread of the kernel's was interrupted: by our cancellation, or for reasons of its own. Some calls tell it in numbers
+ * that no program should see (ERESTARTSYS and those after it). */
+static bool was_interrupted(int64_t result) { return result == -EINTR || (result <= -512 && result >= -516); }
+
+/* Done with the entry that the ring had. True: its result is for proceed; false: the same is to be asked again. */
+static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
+    const rs_op_info *info = &rs_op_table[op->request.kind];
+    if (was_interrupted(*result)) {
+        *result = -ECANCELED;
+        return uring_is_unwanted(op);
+    }
+    if (op->backend_word & URING_FOR_READINESS) {
+        if (*result >= 0) *result = info->attempt(machine, &op->request);
+    } else if (*result == -ENOBUFS && (op->backend_word & URING_FROM_POOL)) {
+        uring_pool_add(uring_state_of(machine)->pool);
+        return do_without_pool(op, result);
+    } else if (*result == -ENOTSOCK && (op->backend_word & URING_FOR_SOCKET)) {
+        op->backend_word &= ~(URING_FOR_SOCKET | URING_POLL_FIRST);
+        rs_descriptor_forget(&machine->descriptors, op->request.fd);
+        return false;
+    } else if (*result == -EAGAIN && (info->side == RS_SIDE_READ || info->side == RS_SIDE_WRITE)) {
+        op->backend_word |= URING_FOR_READINESS; /* nothing that the kernel can wait for in our place */
+        rs_op_goes_by_number(machine, op);
+        do_without_pool(op, result);
+    } else if (op->request.kind == RS_OP_WAITID && *result == 0) {
+        *result = ((siginfo_t *)op->request.extra)->si_pid;
+    }
+    return true;
+}
+
+/* And not by a try of our own. */
+static bool is_reported_by_socket(const rs_op *op) {
+    bool recv = op->request.kind == RS_OP_RECV || (op->backend_word & URING_FOR_SOCKET);
+    return recv && !(op->backend_word & URING_FOR_READINESS);
+}
+
+static void note_rest(rs_machine *machine, const rs_op *op, int64_t result, uint32_t flags) {
+    if (!rs_request_reads(&op->request)) return;
+    rs_descriptor *descriptor = &machine->descriptors.table[op->request.fd];
+    rs_descriptor_was_read(&machine->descriptors, op->request.fd, op->request.len, result);
+    if (flags & URING_CQE_SOCK_NONEMPTY) descriptor->drained = false;
+    else if (descriptor->reports_more && is_reported_by_socket(op)) descriptor->drained = result > 0;
+}
+
+static void complete_lasting(rs_machine *machine, rs_op *op, int64_t result, uint32_t flags) {
+    bool unwanted = uring_is_unwanted(op), goes_on = was_interrupted(result) || result == -EAGAIN;
+    if (result >= 0) op->owner->brought(machine, op, result);
+    if (flags & URING_CQE_MORE) return;
+    if (goes_on && !unwanted) uring_submit(machine, op);
+    else uring_finish(machine, op, goes_on ? -ECANCELED : result);
+}
+
+/* The end of a buffer shall not be where a message is cut in two: what is left of it is there already. Asked for only where there
+ * are bytes, so that it is no error that is taken away here. */
+static int64_t take_rest(rs_machine *machine, rs_op *op, void *bytes, int64_t result) {
+    int left = 0;
+    if (ioctl(op->request.fd, FIONREAD, &left) != 0 || left <= 0) return result;
+    rs_request rest = op->request;
+    void *both = rs_try_alloc(rest.len);
+    if (!both) return result; /* the rest comes with the next */
+    op->request.extra = both;
+    memcpy(op->request.extra, bytes, (size_t)result);
+    uring_pool_give_back(uring_state_of(machine)->pool, bytes);
+    op->request.address = op->request.extra;
+    rest.address = (char *)op->request.extra + result;
+    rest.len -= (uint64_t)result;
+    int64_t more = rs_op_table[rest.kind].attempt(machine, &rest);
+    return more > 0 ? result + more : result;
+}
+
+static int64_t take_buffer(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
+    uring_pool *pool = uring_state_of(machine)->pool;
+    void *bytes = uring_pool_take(pool, cqe);
+    if (cqe->result <= 0) {
+        uring_pool_give_back(pool, bytes);
+        return cqe->result;
+    }
+    op->request.address = bytes;
+    bool cut = cqe->result == URING_POOL_BUFFER && op->request.len > URING_POOL_BUFFER;
+    return RS_UNLIKELY(cut) ? take_rest(machine, op, bytes, cqe->result) : cqe->result;
+}
+
+void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
+    int64_t result = cqe->result;
+    if (RS_UNLIKELY(rs_op_lasts(op))) {
+        complete_lasting(machine, op, result, cqe->flags);
+        return;
+    }
+    if (result < (int64_t)op->request.len && RS_UNLIKELY(rs_op_owner_is_gone(op))) {
+        uring_finish(machine, op, -EBADF);
+        return;
+    }
+    bool only_ready = op->backend_word & URING_FOR_READINESS;
+    if ((only_ready || result < (int64_t)op->request.len) && rs_op_lost_descriptor(op)) {
+        int64_t lost = uring_is_unwanted(op) ? -ECANCELED : -EBADF;
+        uring_finish(machine, op, result > 0 && !only_ready ? result : lost);
+        return;
+    }
+    if (cqe->flags & URING_CQE_BUFFER) result = take_buffer(machine, op, cqe);
+    if (judge(machine, op, &result)) {
+        note_rest(machine, op, result, cqe->flags);
+        if (result == -EAGAIN && rs_op_table[op->request.kind].side == RS_SIDE_NONE) {
+            uring_finish(machine, op, result); /* the answer, and not that it must wait */
+            return;
+        }
+        if (proceed(machine, op, result)) return;
+        if (rs_retry_fits(op)) {
+            rs_retry_later(machine, &uring_state_of(machine)->retry, op);
+            return;
+        }
+    }
+    uring_submit(machine, op);
+}

@@ -1,0 +1,62 @@
+/* state: what the files of the backend on io_uring share. */
+#ifndef RINGSPUN_URING_STATE_H
+#define RINGSPUN_URING_STATE_H
+
+#include "backend/op_line.h"
+#include "backend/retry.h"
+#include "backend/uring/entry.h"
+#include "backend/uring/pool.h"
+#include "backend/uring/ring.h"
+#include "backend/workers.h"
+
+/* Names of completions that belong to no op: an op's generation is never 0. */
+#define NAME_IGNORED ((rs_id)0)
+#define NAME_WAKE ((rs_id)1)
+/* Beside the name of an op: the answer to its cancellation. */
+#define NAME_CANCEL ((rs_id)1 << 31)
+
+/* In op.backend_word, among those of entry.h: every bit from 33 on has one meaning, here or there. */
+#define WAITS_FOR_ENTRY ((uint64_t)1 << 35)     /* in `line`: the ring was full, or it is handed over with others */
+#define CANCEL_WAITS_FOR_ENTRY ((uint64_t)1 << 36)
+#define WAITS_FOR_TURN ((uint64_t)1 << 37)      /* another op on the same side of the descriptor came before */
+#define HAS_TURN ((uint64_t)1 << 38)
+#define CANCEL_MISSED ((uint64_t)1 << 42)
+
+typedef struct {
+    uring_ring ring;
+    int wake;
+    bool is_open;               /* the ring */
+    int lost;                   /* what io_uring_enter has answered for good: -errno; 0: nothing */
+    bool wake_armed;
+    uring_cqe *backlog;         /* completions that were taken out of the ring, and whose ops do not know of them yet */
+    uint32_t backlog_len;
+    uint32_t backlog_capacity;
+    uint32_t backlog_served;
+    rs_retry retry;
+    rs_op_line line;             /* ops that wait for an entry, or whose cancellations do, in the order in which they came */
+    rs_op_line turns;            /* ops whose turn has come */
+    rs_workers *workers;
+    uring_pool *pool;           /* made when the first op asks for it */
+    bool no_pool;
+    int64_t cancel_again_ns;    /* when those that the kernel has missed are asked for again; 0: there are none */
+    bool supported[URING_OP_LAST + 1];
+    bool poll_first;
+} uring_state;
+
+static inline uring_state *uring_state_of(rs_machine *machine) { return machine->backend_state; }
+
+static inline bool uring_is_unwanted(const rs_op *op) { return op->cancel != RS_WAKE_VALUE || op->closing; }
+
+/* Into the ring, or in line for a free entry. */
+void uring_submit(rs_machine *machine, rs_op *op);
+
+/* The op has ended. */
+void uring_finish(rs_machine *machine, rs_op *op, int64_t result);
+
+/* What the kernel says of an op that is in it. */
+void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe);
+
+/* One try of our own. False: the op goes on waiting. */
+bool uring_try_again(rs_machine *machine, rs_op *op);
+
+#endif

@@ -1,0 +1,593 @@
+/* uring: the backend on io_uring. The kernel does the waiting and then the op itself; one call submits what has gathered,
+ * harvests what has completed, and sleeps.
+ *
+ * An op's completion carries its name (index and generation), so one that comes late finds nobody. The slot of an op is
+ * given back at its terminal completion and not before; a cancellation only asks for that to come soon, and is answered
+ * only where the kernel has missed the op: then it is asked again.
+ *
+ * Descriptors are looked up by the kernel when an entry is submitted, not when it is filled. For our own that makes no
+ * difference, since Machine#close waits for all ops; one that somebody else may close and open again meanwhile is
+ * submitted at once, or, where an object can say whether it is still open, filled right before the next submission.
+ */
+#include "backend/lost.h"
+#include "backend/uring/state.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BACKLOG_FIRST 256
+
+/* --- opening and closing --- */
+
+static int open_wake(uring_state *state) {
+    state->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    state->wake_armed = false;
+    return state->wake < 0 ? -errno : 0;
+}
+
+/* The kernel's own for files are as many as ours may be, on those kernels that let us say so (5.15). Those for the rest are as
+ * many as it wants: with each may wait somebody on a stream that others read as well, for as long as nothing comes. */
+static void limit_workers(rs_machine *machine, uring_state *state) {
+    uint32_t limits[2] = {machine->options.workers_max, 0};
+    state->ring.system->enregister(state->ring.fd, URING_REGISTER_IOWQ_MAX_WORKERS, limits, 2);
+}
+
+static int refuse(rs_machine *machine, uring_state *state, int error, const char *call) {
+    uring_ring_close(&state->ring);
+    snprintf(machine->refusal_text, sizeof(machine->refusal_text), "%s was answered %s", call, strerror(-error));
+    return error;
+}
+
+static int open_ring(rs_machine *machine, uring_state *state) {
+    const rs_options *options = &machine->options;
+    uring_wishes wishes = {.entries = options->ring_entries, .may_move = options->threads_move, .polled = options->sqpoll,
+                           .poll_idle_ms = options->sqpoll_idle_ms, .poll_cpu = options->sqpoll_cpu,
+                           .system_calls = &machine->metrics.system_calls};
+    const uring_system *system = options->uring_system ? options->uring_system : &uring_kernel;
+    int error = uring_ring_open(&state->ring, system, &wishes, machine->refusal_text, sizeof(machine->refusal_text));
+    if (error) return error;
+    error = uring_ring_probe(&state->ring, state->supported);
+    if (error) return refuse(machine, state, error, "io_uring_register");
+    /* These came with the same Linux, 5.19, and cannot be asked after. */
+    state->poll_first = machine->has_multishot_accept = state->supported[URING_OP_SOCKET];
+    limit_workers(machine, state);
+    machine->unix_reports_more = uring_ring_reports_more(&state->ring);
+    error = open_wake(state);
+    if (error) return refuse(machine, state, error, "eventfd");
+    state->is_open = true;
+    state->lost = 0;
+    return 0;
+}
+
+/* It may be closed already: a child may have failed to open its own. */
+static void close_ring(uring_state *state) {
+    if (state->is_open) uring_ring_close(&state->ring);
+    if (state->wake >= 0) close(state->wake);
+    state->is_open = false;
+    state->wake = -1;
+}
+
+static int uring_open(rs_machine *machine) {
+    uring_state *state = rs_alloc(sizeof(*state));
+    memset(state, 0, sizeof(*state));
+    int error = open_ring(machine, state);
+    if (error) {
+        free(state);
+        return error;
+    }
+    state->workers = rs_workers_new(machine, machine->options.workers_max);
+    state->backlog_capacity = BACKLOG_FIRST;
+    state->backlog = rs_alloc(sizeof(uring_cqe) * BACKLOG_FIRST);
+    machine->backend_state = state;
+    return 0;
+}
+
+static void uring_close(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    rs_workers_free(state->workers);
+    close_ring(state);
+    uring_pool_free(state->pool);
+    free(state->backlog);
+    rs_op_line_free(&state->line);
+    rs_op_line_free(&state->turns);
+    free(state);
+    machine->backend_state = NULL;
+}
+
+/* --- from the ring to the backlog --- */
+
+/* Without memory for more the rest stays in the ring until the next poll. */
+static bool backlog_has_room(uring_state *state) {
+    if (RS_LIKELY(state->backlog_len < state->backlog_capacity)) return true;
+    uring_cqe *more = rs_try_realloc(state->backlog, sizeof(uring_cqe) * 2 * state->backlog_capacity);
+    if (!more) return false;
+    state->backlog = more;
+    state->backlog_capacity *= 2;
+    return true;
+}
+
+/* Makes room in the ring, and touches no op. */
+static void fetch(uring_state *state) {
+    uring_cqe cqe;
+    while (state->is_open && backlog_has_room(state) && uring_ring_take(&state->ring, &cqe)) {
+        if (cqe.user_data == NAME_WAKE && !(cqe.flags & URING_CQE_MORE)) state->wake_armed = false;
+        if (cqe.user_data == NAME_WAKE || cqe.user_data == NAME_IGNORED) continue;
+        state->backlog[state->backlog_len++] = cqe;
+    }
+}
+
+/* The kernel holds completions back for want of room, and takes nothing before they are fetched. */
+static void ask(uring_state *state, int (*call)(uring_ring *ring)) {
+    for (int tries = 0; tries < 2 && !state->lost; tries++) {
+        int answer = call(&state->ring);
+        if (RS_UNLIKELY(rs_is_lost(answer))) state->lost = answer;
+        if (RS_LIKELY(answer != -EBUSY)) return;
+        fetch(state);
+    }
+}
+
+static void flush(uring_state *state) { ask(state, uring_ring_flush); }
+
+static void hand_over(uring_state *state) { ask(state, uring_ring_hand_over); }
+
+static uring_sqe *next_entry(uring_state *state) {
+    if (RS_UNLIKELY(state->lost)) return NULL;
+    uring_sqe *sqe = uring_ring_next(&state->ring);
+    if (RS_LIKELY(sqe != NULL)) return sqe;
+    flush(state);
+    return uring_ring_next(&state->ring);
+}
+
+/* --- ops --- */
+
+/* Who is next gets it at once, and the kernel at the next poll: this may be a cancellation, in which no other op may
+ * complete. */
+static void give_up_turn(rs_machine *machine, rs_op *op) {
+    uring_state *state = uring_state_of(machine);
+    uint32_t side = rs_op_table[op->request.kind].side;
+    for (uint32_t link = op->next; link;) {
+        rs_op *other = rs_op_at(&machine->ops, link - 1);
+        link = other->next;
+        if (!(other->backend_word & WAITS_FOR_TURN) || rs_op_table[other->request.kind].side != side) continue;
+        other->backend_word |= HAS_TURN;
+        rs_op_line_put(&state->turns, other);
+        machine->attention = true;
+        return;
+    }
+    rs_descriptor_get(&machine->descriptors, op->request.fd)->armed &= ~(1u << side);
+}
+
+void uring_finish(rs_machine *machine, rs_op *op, int64_t result) {
+    /* Readiness takes nothing, so whoever ended the wait was first, however late the kernel is told. */
+    if (op->request.kind == RS_OP_POLL && uring_is_unwanted(op)) result = -ECANCELED;
+    if (result >= 0) result += (int64_t)op->done;
+    if (op->backend_word & HAS_TURN) give_up_turn(machine, op);
+    rs_op_complete(machine, op, result);
+}
+
+static bool is_own(rs_machine *machine, int fd) {
+    return fd < 0 || rs_descriptor_kind(&machine->descriptors, fd) != RS_FD_UNKNOWN;
+}
+
+static bool fill_entry(rs_machine *machine, rs_op *op) {
+    uring_sqe *sqe = next_entry(uring_state_of(machine));
+    if (RS_UNLIKELY(!sqe)) return false;
+    uring_fill(sqe, op);
+    return true;
+}
+
+static void put_in_line(rs_machine *machine, rs_op *op, uint64_t why) {
+    op->backend_word |= why;
+    rs_op_line_put(&uring_state_of(machine)->line, op);
+}
+
+void uring_submit(rs_machine *machine, rs_op *op) {
+    if (op->request.options & RS_REQUEST_OF_OBJECT) {
+        put_in_line(machine, op, WAITS_FOR_ENTRY);
+        return;
+    }
+    if (RS_UNLIKELY(!fill_entry(machine, op))) {
+        put_in_line(machine, op, WAITS_FOR_ENTRY);
+        machine->attention = true;
+        return;
+    }
+    bool own_target = !rs_request_has_target(&op->request) || is_own(machine, op->request.to_fd);
+    if (!is_own(machine, op->request.fd) || !own_target) hand_over(uring_state_of(machine));
+}
+
+/* The kernel wakes those that wait on one descriptor in no order, or the last one first. So of our own streams it gets one op
+ * for each side at a time. */
+static uint32_t side_of(rs_machine *machine, const rs_op *op) {
+    const rs_request *request = &op->request;
+    bool stream = request->fd >= 0 && rs_descriptor_kind(&machine->descriptors, request->fd) == RS_FD_STREAM;
+    uint32_t side = rs_op_table[request->kind].side;
+    return stream && (side == RS_SIDE_READ || side == RS_SIDE_WRITE) ? side : RS_SIDE_NONE;
+}
+
+static void ask_for_turn(rs_machine *machine, rs_descriptor *descriptor) {
+    for (uint32_t link = descriptor->first; link;) {
+        rs_op *op = rs_op_at(&machine->ops, link - 1);
+        link = op->next;
+        if (rs_op_lasts(op) && op->cancel == RS_WAKE_VALUE) op->owner->give_way(machine, op);
+    }
+}
+
+static bool must_wait_for_turn(rs_machine *machine, rs_op *op) {
+    uint32_t side = side_of(machine, op);
+    if (side == RS_SIDE_NONE) return false;
+    rs_descriptor *descriptor = rs_descriptor_get(&machine->descriptors, op->request.fd);
+    bool taken = descriptor->armed & (1u << side);
+    descriptor->armed |= 1u << side;
+    op->backend_word |= taken ? WAITS_FOR_TURN : HAS_TURN;
+    if (RS_UNLIKELY(taken)) ask_for_turn(machine, descriptor);
+    return taken;
+}
+
+static bool has_pool(uring_state *state) {
+    if (!state->pool && !state->no_pool) {
+        state->pool = uring_pool_open(&state->ring);
+        state->no_pool = !state->pool;
+    }
+    return state->pool;
+}
+
+/* What does not fit into one of the pool's buffers comes in two parts. */
+static bool may_come_in_parts(rs_machine *machine, const rs_op *op) {
+    if (op->request.len <= URING_POOL_BUFFER) return true;
+    const rs_descriptor *descriptor = &machine->descriptors.table[op->request.fd];
+    return descriptor->kind == RS_FD_STREAM && (descriptor->bytes || !descriptor->socket);
+}
+
+/* A stream, for anything else has its bytes at once and needs a place for them. False: there is no memory for that. */
+static bool choose_buffer(rs_machine *machine, rs_op *op) {
+    bool waits = !(op->backend_word & (URING_FOR_READINESS | URING_FOR_WORKER));
+    bool fits = waits && uring_kind_now(machine, op) == RS_FD_STREAM && may_come_in_parts(machine, op);
+    if (fits && has_pool(uring_state_of(machine))) op->backend_word |= URING_FROM_POOL;
+    else if (!rs_op_lend(op)) return false;
+    return true;
+}
+
+static void uring_release(rs_machine *machine, rs_op *op) {
+    uring_state *state = uring_state_of(machine);
+    if (state->pool) uring_pool_give_back(state->pool, op->request.address);
+}
+
+/* For its turn, for an entry, and for one to cancel it. */
+static bool reserve_lines(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    uint32_t count = machine->ops.in_flight;
+    return rs_op_line_reserve(&state->line, 2 * count) && rs_op_line_reserve(&state->turns, count);
+}
+
+/* Its end comes with the next poll, if not by a worker. */
+static void arm_without_kernel(rs_machine *machine, rs_op *op) {
+    op->backend_word |= WAITS_FOR_ENTRY;
+    machine->attention = true;
+    if (rs_op_does_without(machine, op)) rs_workers_submit(uring_state_of(machine)->workers, op);
+}
+
+static void uring_arm(rs_machine *machine, rs_op *op) {
+    uring_state *state = uring_state_of(machine);
+    if (RS_UNLIKELY(state->lost)) {
+        arm_without_kernel(machine, op);
+        return;
+    }
+    uint8_t opcode = uring_opcode(op->request.kind);
+    if (RS_UNLIKELY(opcode == URING_OP_NOP || !state->supported[opcode])) {
+        RS_ASSERT(rs_op_table[op->request.kind].execute != NULL);
+        rs_workers_submit(state->workers, op);
+        return;
+    }
+    op->backend_word |= uring_way_of(machine, op, state->poll_first);
+    if (op->backend_word & URING_FOR_READINESS) rs_op_goes_by_number(machine, op);
+    bool short_of_memory = !reserve_lines(machine);
+    short_of_memory |= (op->request.options & RS_REQUEST_ANY_BUFFER) && !choose_buffer(machine, op);
+    if (op->request.kind == RS_OP_WAITID && !op->request.extra) {
+        op->request.extra = rs_try_alloc(sizeof(siginfo_t));
+        short_of_memory |= !op->request.extra;
+    }
+    if (RS_UNLIKELY(short_of_memory)) {
+        rs_op_complete(machine, op, RS_NO_MEMORY);
+        return;
+    }
+    if (op->backend_word & URING_FOR_WORKER) machine->metrics.ops_offloaded++;
+    if (RS_LIKELY(!must_wait_for_turn(machine, op))) uring_submit(machine, op);
+}
+
+static void uring_cancel(rs_machine *machine, rs_op *op) {
+    uring_state *state = uring_state_of(machine);
+    if (op->offloaded) {
+        rs_workers_cancel(state->workers, op);
+        return;
+    }
+    if (op->backend_word & WAITS_FOR_TURN || rs_retry_has(op)) {
+        rs_retry_forget(machine, &state->retry, op);
+        uring_finish(machine, op, -ECANCELED);
+        return;
+    }
+    machine->attention = true;
+    if ((op->backend_word & WAITS_FOR_ENTRY) || state->lost) return;
+    uring_sqe *sqe = next_entry(state);
+    if (RS_UNLIKELY(!sqe)) {
+        put_in_line(machine, op, CANCEL_WAITS_FOR_ENTRY);
+        return;
+    }
+    sqe->opcode = URING_OP_ASYNC_CANCEL;
+    sqe->fd = -1;
+    sqe->address = rs_op_id(op);
+    sqe->user_data = rs_op_id(op) | NAME_CANCEL;
+    if (state->ring.features & URING_FEATURE_CQE_SKIP) sqe->flags = URING_SQE_CQE_SKIP_SUCCESS;
+}
+
+static bool lost_object(rs_machine *machine, const rs_op *op) {
+    return (op->request.options & RS_REQUEST_OF_OBJECT) && !machine->is_open(op);
+}
+
+/* False: the ring is full again. An op that nobody wants any more never gets there. */
+static bool serve(rs_machine *machine, rs_op *op) {
+    if (op->backend_word & CANCEL_WAITS_FOR_ENTRY) {
+        op->backend_word &= ~CANCEL_WAITS_FOR_ENTRY;
+        uring_cancel(machine, op);
+    } else if (op->backend_word & WAITS_FOR_ENTRY) {
+        bool unwanted = uring_is_unwanted(op);
+        if (unwanted || lost_object(machine, op)) uring_finish(machine, op, unwanted ? -ECANCELED : -EBADF);
+        else if (fill_entry(machine, op)) op->backend_word &= ~WAITS_FOR_ENTRY;
+        else return false;
+    }
+    return true;
+}
+
+/* Right before the look that hands them to the kernel. What comes into the line meanwhile stays there. */
+static void serve_line(rs_machine *machine) {
+    rs_op_line *line = &uring_state_of(machine)->line;
+    uint32_t len = line->len, served = 0;
+    for (; served < len; served++) {
+        rs_op *op = rs_op_find(&machine->ops, line->names[served]);
+        if (op && !serve(machine, op)) break;
+    }
+    rs_op_line_drop(line, served);
+}
+
+static void serve_turns(rs_machine *machine) {
+    rs_op_line *turns = &uring_state_of(machine)->turns;
+    for (uint32_t i = 0; i < turns->len; i++) {
+        rs_op *op = rs_op_find(&machine->ops, turns->names[i]);
+        if (!op || !(op->backend_word & WAITS_FOR_TURN)) continue;
+        op->backend_word &= ~WAITS_FOR_TURN;
+        bool ask = rs_op_lasts(op) || (op->backend_word & URING_FROM_POOL) || (op->request.options & RS_REQUEST_OF_OBJECT);
+        if (ask || !uring_try_again(machine, op)) uring_submit(machine, op);
+    }
+    turns->len = 0;
+}
+
+static bool is_in_kernel(const rs_op *op) {
+    uint64_t elsewhere = WAITS_FOR_ENTRY | WAITS_FOR_TURN | RS_RETRY_WAITS;
+    return op->state == RS_OP_SUBMITTED && !op->offloaded && !(op->backend_word & elsewhere);
+}
+
+/* The kernel was just moving the op from one place to another, or its thread took no notice. Mostly the op has ended, and its
+ * completion is on its way. */
+#define CANCEL_AGAIN_NS 1000000
+
+static void note_cancel(rs_machine *machine, rs_op *op, int32_t result) {
+    if (result >= 0 || !op || !is_in_kernel(op)) return;
+    uring_state *state = uring_state_of(machine);
+    op->backend_word |= CANCEL_MISSED;
+    if (state->cancel_again_ns == 0) state->cancel_again_ns = rs_now(machine) + CANCEL_AGAIN_NS;
+}
+
+static void cancel_again(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    if (RS_LIKELY(state->cancel_again_ns == 0)) return;
+    if (rs_now(machine) >= state->cancel_again_ns) {
+        state->cancel_again_ns = 0;
+        for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
+            rs_op *op = rs_op_at(&machine->ops, index);
+            if (!is_in_kernel(op) || !(op->backend_word & CANCEL_MISSED)) continue;
+            op->backend_word &= ~CANCEL_MISSED;
+            uring_cancel(machine, op);
+        }
+    }
+    int64_t next_ns = state->cancel_again_ns;
+    if (next_ns != 0 && next_ns < machine->backend_deadline_ns) machine->backend_deadline_ns = next_ns;
+}
+
+static void complete_backlog(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    /* What comes meanwhile may move the backlog, and is completed as well. */
+    while (state->backlog_served < state->backlog_len) {
+        uring_cqe cqe = state->backlog[state->backlog_served++];
+        bool of_cancel = cqe.user_data & NAME_CANCEL;
+        rs_op *op = rs_op_find(&machine->ops, cqe.user_data & ~NAME_CANCEL);
+        if (of_cancel) note_cancel(machine, op, cqe.result);
+        else if (op && is_in_kernel(op)) uring_complete(machine, op, &cqe);
+        else machine->metrics.wakes_dropped++;
+    }
+    state->backlog_len = state->backlog_served = 0;
+}
+
+static void look(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    flush(state);
+    fetch(state);
+    complete_backlog(machine);
+}
+
+/* Times are due, and the kernel may have more that came before them: it gives a few at a time, and of what was told, some were
+ * asked for anew. Those for whom there is always more do not keep us here for ever. */
+static void look_for_rest(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    uint32_t looks = machine->ops.in_flight / 8 + 8;
+    for (; looks > 0 && rs_timers_earliest(&machine->timers) <= machine->polled_at_ns; looks--) {
+        serve_turns(machine);
+        if (!uring_ring_has_more(&state->ring)) return;
+        look(machine);
+    }
+}
+
+static bool is_nobodys(const rs_op *op) { return op->state == RS_OP_SUBMITTED && !op->offloaded && !rs_retry_has(op); }
+
+/* io_uring_enter was refused for good. What has come is told; the others end, and leave their memory to a kernel that may
+ * still be at it. Closing the ring cancels them, at a time of which nobody hears. */
+static void do_without_kernel(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    if (state->is_open) {
+        fetch(state);
+        complete_backlog(machine);
+        rs_note_lost(machine, "io_uring_enter", state->lost);
+        uring_ring_close(&state->ring);
+        state->is_open = false;
+    }
+    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
+        rs_op *op = rs_op_at(&machine->ops, index);
+        if (!is_nobodys(op)) continue;
+        op->in_doubt = is_in_kernel(op) && !(op->backend_word & URING_FOR_READINESS) && op->request.kind != RS_OP_POLL;
+        uring_finish(machine, op, uring_is_unwanted(op) ? -ECANCELED : RS_LOST);
+    }
+    rs_op_line_drop(&state->turns, state->turns.len);
+    rs_op_line_drop(&state->line, state->line.len);
+    state->cancel_again_ns = 0;
+    if (state->retry.first == 0) machine->backend_deadline_ns = RS_NEVER;
+    rs_retry_serve(machine, &state->retry, uring_try_again);
+}
+
+static void uring_poll(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    rs_workers_tend(state->workers);
+    if (RS_UNLIKELY(state->lost)) {
+        do_without_kernel(machine);
+        return;
+    }
+    if (state->line.len > 0) serve_line(machine);
+    look(machine);
+    look_for_rest(machine);
+    if (state->retry.first == 0) machine->backend_deadline_ns = RS_NEVER;
+    rs_retry_serve(machine, &state->retry, uring_try_again);
+    serve_turns(machine);
+    cancel_again(machine);
+    if (RS_UNLIKELY(state->lost)) do_without_kernel(machine);
+}
+
+static bool arm_wake(uring_state *state) {
+    uring_sqe *sqe = next_entry(state);
+    if (!sqe) return false;
+    sqe->opcode = URING_OP_POLL_ADD;
+    sqe->fd = state->wake;
+    sqe->op_flags = POLLIN;
+    sqe->len = URING_POLL_MULTISHOT;
+    sqe->user_data = NAME_WAKE;
+    state->wake_armed = true;
+    return true;
+}
+
+/* No op, so nobody will poll for what came late. */
+static void forget_late(rs_machine *machine, uring_state *state) {
+    if (machine->ops.in_flight > 0) return;
+    state->backlog_len = state->backlog_served = 0;
+    state->line.len = 0;
+    state->cancel_again_ns = 0;
+    machine->backend_deadline_ns = RS_NEVER;
+}
+
+static bool uring_peek(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    if (RS_UNLIKELY(state->lost)) return state->is_open;
+    forget_late(machine, state);
+    if (!state->wake_armed) arm_wake(state);
+    flush(state);
+    bool came = uring_ring_has_completions(&state->ring);
+    fetch(state);
+    return came || state->backlog_len > 0;
+}
+
+static void uring_wait(rs_machine *machine, int64_t deadline_ns) {
+    uring_state *state = uring_state_of(machine);
+    forget_late(machine, state);
+    int64_t delay_ns = RS_NEVER;
+    if (deadline_ns != RS_NEVER) {
+        delay_ns = deadline_ns - rs_now(machine);
+        if (delay_ns <= 0) return;
+    }
+    if (RS_UNLIKELY(state->lost)) {
+        if (!state->is_open) rs_sleep_without(state->wake, delay_ns);
+        return;
+    }
+    /* Without the one nobody could wake us, and who waits for an entry may be who would. */
+    bool unarmed = !state->wake_armed && !arm_wake(state);
+    if (RS_UNLIKELY(unarmed || (state->line.len > 0 && machine->ops.in_flight > 0))) {
+        ask(state, uring_ring_make_room);
+        return;
+    }
+    if (state->backlog_len == 0 && !uring_ring_has_completions(&state->ring)) {
+        int answer = uring_ring_wait(&state->ring, delay_ns);
+        if (RS_UNLIKELY(rs_is_lost(answer))) state->lost = answer;
+    }
+    fetch(state);
+}
+
+static void uring_wake(rs_machine *machine) {
+    uint64_t one = 1;
+    while (write(uring_state_of(machine)->wake, &one, sizeof(one)) < 0 && errno == EINTR) {}
+}
+
+/* Every op in the kernel has a completion, so it is enough to wait for those. */
+static uint32_t left_in_kernel(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    uint32_t count = 0;
+    for (; state->backlog_served < state->backlog_len; state->backlog_served++) {
+        uring_cqe cqe = state->backlog[state->backlog_served];
+        rs_op *op = rs_op_find(&machine->ops, cqe.user_data);
+        if (!op) continue;
+        bool made = rs_op_table[op->request.kind].effect == RS_EFFECT_DESCRIPTOR && !(op->backend_word & URING_FOR_READINESS);
+        if (made && cqe.result >= 0) close(cqe.result); /* nobody takes it */
+        if (!(cqe.flags & URING_CQE_MORE)) op->backend_word = WAITS_FOR_ENTRY;
+    }
+    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
+        count += is_in_kernel(rs_op_at(&machine->ops, index));
+    }
+    return count;
+}
+
+#define LEAVE_NS 5000000000
+
+static void uring_leave(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    int64_t until_ns = rs_now(machine) + LEAVE_NS;
+    fetch(state);
+    /* Nothing can be asked of a ring that is lost. */
+    while (!state->lost && left_in_kernel(machine) > 0 && rs_now(machine) < until_ns) {
+        uring_sqe *sqe = next_entry(state);
+        if (sqe) *sqe = (uring_sqe){.opcode = URING_OP_ASYNC_CANCEL, .fd = -1, .op_flags = URING_CANCEL_ALL | URING_CANCEL_ANY};
+        uring_ring_wait(&state->ring, LEAVE_NS / 1000);
+        fetch(state);
+    }
+    rs_workers_leave(state->workers);
+    close_ring(state);
+}
+
+/* The child's memory of the ring is the parent's ring: unmapped before anything is written to it. */
+static int uring_forked(rs_machine *machine) {
+    uring_state *state = uring_state_of(machine);
+    close_ring(state);
+    state->backlog_len = state->backlog_served = 0;
+    state->line.len = 0;
+    state->retry = (rs_retry){0};
+    state->turns.len = 0;
+    state->pool = NULL; /* somebody may still be about to take what lies there */
+    state->no_pool = false;
+    state->cancel_again_ns = 0;
+    rs_workers_forked(state->workers);
+    return open_ring(machine, state);
+}
+
+const rs_backend rs_backend_uring = {
+    .name = "uring", .inline_first = true, .hints = true, .open = uring_open, .close = uring_close, .arm = uring_arm,
+    .cancel = uring_cancel, .poll = uring_poll, .peek = uring_peek, .wait = uring_wait, .wake = uring_wake, .release = uring_release, .leave = uring_leave,
+    .forked = uring_forked,
+};

@@ -1,0 +1,308 @@
+#include "backend/workers.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+typedef struct rs_job {
+    struct rs_job *next;
+    struct rs_job *previous;
+    rs_message *answer;         /* made before, so that it cannot be wanting */
+    rs_op *op;                  /* points back; stays where it is until it has its answer, or the machine is gone */
+    bool runs;                  /* it is in that list, and in line no more */
+    rs_request request;
+    void *extra;                /* what was the op's, once the machine is gone */
+    bool left;                  /* its strand waits no more */
+} job;
+
+/* Whoever is next is at the head. */
+typedef struct {
+    job *first;
+    job *last;
+} job_list;
+
+/* Everything here is under the lock. */
+struct rs_workers {
+    rs_machine *machine;
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    pthread_cond_t gone;
+    job_list line;
+    job_list running;
+    uint32_t idle;
+    uint32_t waiting;           /* jobs in line */
+    uint32_t threads;
+    uint32_t busy;              /* threads that are at a job */
+    uint32_t left;              /* jobs at which one is that nobody waits for */
+    uint32_t limit;
+    bool ending;
+    bool short_of_hands;        /* for the machine's thread alone: a thread was left at its job since it last looked */
+};
+
+rs_workers *rs_workers_new(rs_machine *machine, uint32_t limit) {
+    rs_workers *workers = rs_alloc(sizeof(*workers));
+    workers->machine = machine;
+    workers->limit = limit ? limit : 1;
+    pthread_mutex_init(&workers->lock, NULL);
+    pthread_cond_init(&workers->work, NULL);
+    pthread_cond_init(&workers->gone, NULL);
+    return workers;
+}
+
+static void destroy(rs_workers *workers) {
+    pthread_mutex_destroy(&workers->lock);
+    pthread_cond_destroy(&workers->work);
+    pthread_cond_destroy(&workers->gone);
+    free(workers);
+}
+
+static void append(job_list *list, job *mine) {
+    mine->next = NULL;
+    mine->previous = list->last;
+    if (list->last) list->last->next = mine;
+    else list->first = mine;
+    list->last = mine;
+}
+
+static void take_out(job_list *list, job *mine) {
+    if (mine->previous) mine->previous->next = mine->next;
+    else list->first = mine->next;
+    if (mine->next) mine->next->previous = mine->previous;
+    else list->last = mine->previous;
+}
+
+/* --- in a thread --- */
+
+static int64_t perform(rs_request *request) {
+    int64_t (*execute)(const rs_request *) = rs_op_table[request->kind].execute;
+    bool all = request->options & RS_REQUEST_ALL;
+    int64_t done = (int64_t)request->done;
+    do {
+        int64_t moved = execute(request);
+        if (moved < 0) return done > 0 ? done : moved;
+        done += moved;
+        if (!all || moved == 0) return done;
+        request->address = (char *)request->address + moved;
+        request->len -= (uint64_t)moved;
+        if (request->offset >= 0) request->offset += moved;
+    } while (request->len > 0);
+    return done;
+}
+
+static void answer(rs_workers *workers, job *mine, int64_t result) {
+    rs_message *message = mine->answer;
+    mine->answer = NULL;
+    *message = (rs_message){.kind = RS_MESSAGE_COMPLETE, .name = rs_op_id(mine->op), .value = result};
+    rs_send(workers->machine, message);
+}
+
+static void free_job(job *mine) {
+    free(mine->answer);
+    free(mine->extra);
+    free(mine);
+}
+
+static job *take_job(rs_workers *workers) {
+    job *mine = workers->line.first;
+    if (!mine) return NULL;
+    take_out(&workers->line, mine);
+    append(&workers->running, mine);
+    mine->runs = true;
+    workers->waiting--;
+    workers->busy++;
+    return mine;
+}
+
+static void finish_job(rs_workers *workers, job *mine, int64_t result) {
+    take_out(&workers->running, mine);
+    workers->busy--;
+    if (mine->left) workers->left--;
+    if (!workers->ending) {
+        mine->op->job = NULL;
+        answer(workers, mine, result);
+    } else {
+        if (result >= 0 && rs_op_table[mine->request.kind].effect == RS_EFFECT_DESCRIPTOR) close((int)result);
+        if (workers->machine) workers->machine->outside--; /* whose memory stays for as long as there is some */
+    }
+    free_job(mine);
+}
+
+static bool too_many(const rs_workers *workers) { return workers->threads - workers->left > workers->limit; }
+
+static void *work(void *argument) {
+    rs_workers *workers = argument;
+    pthread_mutex_lock(&workers->lock);
+    while (!too_many(workers)) {
+        while (!workers->line.first && !workers->ending) {
+            workers->idle++;
+            pthread_cond_wait(&workers->work, &workers->lock);
+            workers->idle--;
+        }
+        job *mine = take_job(workers);
+        if (!mine) break;
+        pthread_mutex_unlock(&workers->lock);
+        int64_t result = perform(&mine->request);
+        pthread_mutex_lock(&workers->lock);
+        finish_job(workers, mine, result);
+    }
+    workers->threads--;
+    /* The machine has gone without us, and nobody is left behind us. */
+    bool last = workers->ending && !workers->machine && workers->threads == 0;
+    pthread_cond_signal(&workers->gone);
+    pthread_mutex_unlock(&workers->lock);
+    if (last) destroy(workers);
+    return NULL;
+}
+
+/* --- for the machine --- */
+
+/* Signals belong to the program's threads. */
+static bool start_thread(rs_workers *workers) {
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread, NULL, work, workers);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) return false;
+    pthread_detach(thread);
+    workers->threads++;
+    return true;
+}
+
+/* Sees that somebody will come for the jobs in line. False: there is no thread at all and none can be made. An idle thread
+ * counts as idle until it has run, so two jobs in a row must not both rely on the same one. */
+static bool provide_hands(rs_workers *workers) {
+    if (workers->idle >= workers->waiting || workers->threads - workers->left >= workers->limit) return true;
+    return start_thread(workers) || workers->threads > workers->left;
+}
+
+static void put_in_line(rs_workers *workers, job *mine) {
+    append(&workers->line, mine);
+    mine->op->job = mine;
+    workers->waiting++;
+}
+
+static void take_out_of_line(rs_workers *workers, job *mine) {
+    take_out(&workers->line, mine);
+    mine->op->job = NULL;
+    workers->waiting--;
+}
+
+static job *new_job(void) {
+    job *mine = rs_try_alloc(sizeof(*mine));
+    if (mine) mine->answer = rs_try_alloc(sizeof(*mine->answer));
+    if (mine && mine->answer) return mine;
+    free(mine);
+    return NULL;
+}
+
+void rs_workers_submit(rs_workers *workers, rs_op *op) {
+    job *mine = rs_op_lend(op) ? new_job() : NULL;
+    if (RS_UNLIKELY(!mine)) {
+        rs_op_complete(workers->machine, op, RS_NO_MEMORY);
+        return;
+    }
+    mine->op = op;
+    mine->request = op->request;
+    op->offloaded = true;
+    workers->machine->outside++;
+    workers->machine->metrics.ops_offloaded++;
+    pthread_mutex_lock(&workers->lock);
+    put_in_line(workers, mine);
+    bool alone = !provide_hands(workers) && workers->line.first == mine;
+    if (alone) take_out_of_line(workers, mine);
+    else pthread_cond_signal(&workers->work);
+    pthread_mutex_unlock(&workers->lock);
+    if (!alone) return;
+    /* Done here and now: late but right. */
+    answer(workers, mine, perform(&mine->request));
+    free_job(mine);
+}
+
+static bool withdraw(rs_workers *workers, rs_op *op) {
+    pthread_mutex_lock(&workers->lock);
+    job *mine = op->job;
+    bool in_line = mine && !mine->runs;
+    if (in_line) take_out_of_line(workers, mine);
+    pthread_mutex_unlock(&workers->lock);
+    if (!in_line) return false;
+    free_job(mine);
+    workers->machine->outside--;
+    return true;
+}
+
+static void leave(rs_workers *workers, rs_op *op) {
+    pthread_mutex_lock(&workers->lock);
+    job *mine = op->job;
+    if (mine && !mine->left && workers->left < RS_WORKERS_LEFT_MAX) {
+        mine->left = true;
+        workers->left++;
+        workers->short_of_hands = true;
+    }
+    pthread_mutex_unlock(&workers->lock);
+}
+
+void rs_workers_cancel(rs_workers *workers, rs_op *op) {
+    rs_machine *machine = workers->machine;
+    if (withdraw(workers, op)) {
+        rs_op_complete(machine, op, -ECANCELED);
+    } else if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE) {
+        leave(workers, op);
+        rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
+    }
+}
+
+void rs_workers_tend(rs_workers *workers) {
+    if (RS_LIKELY(!workers->short_of_hands)) return;
+    workers->short_of_hands = false;
+    pthread_mutex_lock(&workers->lock);
+    for (uint32_t wanted = workers->idle; wanted < workers->waiting; wanted++) {
+        if (workers->threads - workers->left >= workers->limit || !start_thread(workers)) break;
+    }
+    pthread_mutex_unlock(&workers->lock);
+}
+
+void rs_workers_free(rs_workers *workers) {
+    pthread_mutex_lock(&workers->lock);
+    workers->ending = true;
+    pthread_cond_broadcast(&workers->work);
+    while (workers->threads > workers->busy) pthread_cond_wait(&workers->gone, &workers->lock);
+    for (job *each = workers->running.first; each; each = each->next) {
+        RS_ASSERT(each->op->state == RS_OP_SUBMITTED && rs_op_may_be_left(each->op));
+        each->extra = each->op->request.extra;
+        each->op->request.extra = NULL;
+    }
+    workers->machine = NULL;
+    bool last = workers->threads == 0;
+    pthread_mutex_unlock(&workers->lock);
+    if (last) destroy(workers);
+}
+
+void rs_workers_leave(rs_workers *workers) {
+    pthread_mutex_lock(&workers->lock);
+    workers->ending = true;
+    while (workers->line.first) {
+        job *mine = workers->line.first;
+        take_out_of_line(workers, mine);
+        free_job(mine);
+        workers->machine->outside--;
+    }
+    pthread_cond_broadcast(&workers->work);
+    pthread_mutex_unlock(&workers->lock);
+}
+
+void rs_workers_forked(rs_workers *workers) {
+    for (job *each = workers->line.first; each;) {
+        job *next = each->next;
+        free_job(each);
+        each = next;
+    }
+    workers->line = workers->running = (job_list){0};
+    workers->idle = workers->waiting = workers->threads = workers->busy = workers->left = 0;
+    pthread_mutex_init(&workers->lock, NULL);
+    pthread_cond_init(&workers->work, NULL);
+    pthread_cond_init(&workers->gone, NULL);
+}

@@ -1,0 +1,63 @@
+/* base: what every module of the engine shares. Owns nothing; may be used from any thread.
+ *
+ * Names: a strand is named by a 64-bit id (generation above, index below), never by pointer, so a name that outlives its
+ * strand can be told from a fresh one. Times are int64_t nanoseconds on the machine's own clock.
+ */
+#ifndef RINGSPUN_BASE_H
+#define RINGSPUN_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint64_t rs_id;
+
+#define RS_NO_ID ((rs_id)0)
+#define RS_NO_INDEX UINT32_MAX
+#define RS_NEVER INT64_MAX
+
+static inline rs_id rs_id_make(uint32_t index, uint32_t generation) {
+    return ((rs_id)generation << 32) | index;
+}
+static inline uint32_t rs_id_index(rs_id id) { return (uint32_t)id; }
+static inline uint32_t rs_id_generation(rs_id id) { return (uint32_t)(id >> 32); }
+
+#define RS_LIKELY(x) __builtin_expect(!!(x), 1)
+#define RS_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+_Noreturn void rs_panic(const char *file, int line, const char *what);
+
+/* Always on: a broken invariant in a scheduler is a corrupted program a second later, and a compare costs less than that. */
+#define RS_ASSERT(x) ((void)(RS_LIKELY(x) || (rs_panic(__FILE__, __LINE__, #x), 0)))
+
+/* Small memory that the engine cannot do without; panics when there is none, so no caller carries a half-grown table. */
+void *rs_alloc(size_t size);
+void *rs_realloc(void *old, size_t size);
+
+/* What an op, or what it is for, ends with where the engine itself had no memory for it; the kernel has its ENOMEM. No errno. */
+#define RS_NO_MEMORY (-4096)
+
+/* And where the kernel will never say how it ends (lost.h). */
+#define RS_LOST (-4097)
+
+/* Memory whose size, or number, a caller or a peer chooses, and that may be more than there is: NULL then, and what was there
+ * stays. Their callers end what asked for it with RS_NO_MEMORY. */
+void *rs_try_alloc(size_t size);
+void *rs_try_realloc(void *old, size_t size);
+
+/* For tests: so many of this thread's calls of these two succeed, and then none. Negative: all for which there is memory. */
+extern _Thread_local int64_t rs_tries_left;
+
+int64_t rs_clock_ns(void);
+
+/* The same clock as the kernel last noted it, at its last tick: a fifth of the price. */
+int64_t rs_coarse_clock_ns(void);
+
+/* deadline = now + delay, saturating: an absurd delay means never, not the past. */
+static inline int64_t rs_deadline_after(int64_t now_ns, int64_t delay_ns) {
+    if (delay_ns <= 0) return now_ns;
+    if (delay_ns >= RS_NEVER - now_ns) return RS_NEVER;
+    return now_ns + delay_ns;
+}
+
+#endif

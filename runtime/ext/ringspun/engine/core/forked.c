@@ -1,0 +1,94 @@
+/* forked: a machine in a child process. Every strand but the one that forked is forgotten: never resumed, never cancelled,
+ * its lists, timers and ops dropped without a word to the kernel, which still works for the parent. */
+#include "flow/write_queue.h"
+#include "flow/accept_queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void forget_strands(rs_machine *machine, rs_strand *survivor) {
+    rs_run_forget(&machine->strands);
+    for (uint32_t i = 0; i < machine->timers.len; i++) machine->timers.heap[i]->position = RS_NO_INDEX;
+    machine->timers.len = 0;
+    uint32_t slots = machine->strands.chunk_count * RS_STRAND_CHUNK;
+    for (uint32_t index = 0; index < slots; index++) {
+        rs_strand *strand = rs_strand_at(&machine->strands, index);
+        if (strand->state == RS_STRAND_FREE) continue;
+        rs_list_remove(machine, strand);
+        rs_source_drop(&strand->watched);
+        if (strand == survivor) continue;
+        rs_scope_forget_all(strand);
+        rs_strand_release(&machine->strands, strand);
+    }
+    survivor->joiners = (rs_list){0};
+}
+
+static void cut_scope(rs_scope *scope, rs_scope *parent) {
+    scope->parent = scope->first_child = scope->next = scope->previous = NULL;
+    scope->live = 0;
+    scope->armed = false;
+    scope->waiters = (rs_list){0};
+    rs_timer_init(&scope->timer, RS_TIMER_SCOPE);
+    scope->parent = parent;
+}
+
+/* By its own cause or that of a scope above, up to the next shield. */
+static bool still_cancelled(const rs_scope *scope) {
+    for (; scope; scope = scope->shield ? NULL : scope->parent) {
+        if (scope->cause != RS_NOT_CANCELLED) return true;
+    }
+    return false;
+}
+
+/* Keeps the tree of scopes that the survivor itself has open. */
+static void cut_scopes(rs_strand *survivor) {
+    cut_scope(&survivor->own, NULL);
+    survivor->own.effective = still_cancelled(&survivor->own);
+    for (rs_scope *scope = survivor->newest; scope; scope = scope->older) cut_scope(scope, scope->parent);
+    for (rs_scope *scope = survivor->newest; scope; scope = scope->older) {
+        scope->next = scope->parent->first_child;
+        if (scope->next) scope->next->previous = scope;
+        scope->parent->first_child = scope;
+        scope->effective = still_cancelled(scope);
+    }
+}
+
+/* That of the survivor, if it forked from a signal handler that ran on top of its wait, it gives back itself. */
+static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
+    uint32_t slots = machine->ops.chunk_count * RS_OP_CHUNK;
+    for (uint32_t index = 0; index < slots; index++) {
+        rs_op *op = rs_op_at(&machine->ops, index);
+        if (op->state == RS_OP_FREE) continue;
+        op->state = RS_OP_TERMINAL;
+        if (survivor->wait == RS_WAIT_OP && survivor->op == index) continue;
+        rs_op_release(&machine->ops, op);
+    }
+    machine->ops.in_flight = 0;
+    machine->outside = machine->wakers = 0;
+    machine->closers = (rs_list){0};
+    for (uint32_t fd = 0; fd < machine->descriptors.capacity; fd++) {
+        rs_descriptor *descriptor = &machine->descriptors.table[fd];
+        *descriptor = (rs_descriptor){
+            .kind = descriptor->kind, .socket = descriptor->socket, .bytes = descriptor->bytes,
+            .reports_more = descriptor->reports_more, .generation = descriptor->generation};
+    }
+}
+
+int rs_machine_forked(rs_machine *machine) {
+    rs_strand *survivor = rs_running(machine);
+    for (rs_message *message = rs_inbox_take(&machine->inbox); message;) {
+        rs_message *next = message->next;
+        free(message);
+        message = next;
+    }
+    forget_strands(machine, survivor);
+    cut_scopes(survivor);
+    forget_ops(machine, survivor);
+    machine->channel_waiters = NULL;
+    rs_accept_queue_forked(machine);
+    rs_selectors_forked(machine);
+    rs_write_queues_forked(machine);
+    atomic_store(&machine->sleeping, false);
+    machine->backend_deadline_ns = RS_NEVER;
+    return machine->backend->forked(machine);
+}

@@ -1,0 +1,44 @@
+#include "core/machine.h"
+
+void rs_list_append(rs_machine *machine, rs_list *list, rs_strand *strand, uint64_t tag) {
+    RS_ASSERT(strand->waiter.list == NULL);
+    RS_ASSERT(strand->state == RS_STRAND_PARKED);
+    uint32_t link = strand->index + 1;
+    strand->waiter = (rs_waiter){.list = list, .next = 0, .previous = list->tail, .tag = tag};
+    if (list->tail) rs_strand_at(&machine->strands, list->tail - 1)->waiter.next = link;
+    else list->head = link;
+    list->tail = link;
+    list->len++;
+}
+
+void rs_list_remove(rs_machine *machine, rs_strand *strand) {
+    rs_waiter *waiter = &strand->waiter;
+    rs_list *list = waiter->list;
+    if (!list) return;
+    RS_ASSERT(list->len > 0);
+    if (waiter->previous) rs_strand_at(&machine->strands, waiter->previous - 1)->waiter.next = waiter->next;
+    else list->head = waiter->next;
+    if (waiter->next) rs_strand_at(&machine->strands, waiter->next - 1)->waiter.previous = waiter->previous;
+    else list->tail = waiter->previous;
+    list->len--;
+    *waiter = (rs_waiter){.tag = waiter->tag};
+}
+
+rs_strand *rs_list_first(const rs_machine *machine, const rs_list *list) {
+    return list->head ? rs_strand_at(&machine->strands, list->head - 1) : NULL;
+}
+
+rs_id rs_list_wake_first(rs_machine *machine, rs_list *list, int64_t result) {
+    rs_strand *strand = rs_list_first(machine, list);
+    if (!strand) return RS_NO_ID;
+    rs_id id = rs_strand_id(strand);
+    bool accepted = rs_wake(machine, id, strand->ticket, RS_WAKE_VALUE, result);
+    RS_ASSERT(accepted);
+    return id;
+}
+
+uint32_t rs_list_wake_all(rs_machine *machine, rs_list *list, int64_t result) {
+    uint32_t count = 0;
+    while (rs_list_wake_first(machine, list, result) != RS_NO_ID) count++;
+    return count;
+}

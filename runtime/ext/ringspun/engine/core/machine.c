@@ -1,0 +1,521 @@
+#include "flow/write_queue.h"
+#include "flow/accept_queue.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A poll costs about as much as six resumes: after this many it is noise, and a ready socket still waits microseconds. */
+#define RESUMES_PER_POLL 61
+#define POLL_EVERY_NS 200000
+/* Reading the clock costs more than half a switch, so not at every resume: there, only the coarse one, which the kernel moves
+ * on every few milliseconds. After a turn that was longer the next look is due at once. */
+#define RESUMES_PER_CLOCK 8
+/* Several ticks of the coarse clock, on most kernels: so that two ops in a row, such as those of a `puts`, are seldom torn
+ * apart. */
+#define LONG_TURN_NS 10000000
+
+/* About as long as it takes to fall asleep and be woken where processors sleep too. */
+#define BUSY_POLL_NS 50000
+
+/* On the only processor nobody could do what the machine looks for. */
+static int64_t busy_poll_default(void) {
+    cpu_set_t set;
+    bool alone = sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1;
+    return alone ? 0 : BUSY_POLL_NS;
+}
+
+rs_options rs_default_options(void) {
+    return (rs_options){.strands_max = 1u << 20, .workers_max = 4, .ring_entries = 256, .sqpoll_cpu = -1,
+                        .busy_poll_ns = busy_poll_default()};
+}
+
+static void start_root(rs_machine *machine) {
+    rs_strand *root = rs_strand_take(&machine->strands);
+    rs_scope_attach(&root->own, NULL, root->index);
+    root->scope = &root->own;
+    root->state = RS_STRAND_RUNNING;
+    machine->running = root->index;
+    machine->runs = root;
+}
+
+int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options) {
+    *machine = (rs_machine){.backend = backend, .options = *options, .backend_deadline_ns = RS_NEVER};
+    machine->trace.enabled = options->trace;
+    rs_timer_init(&machine->reminder, RS_TIMER_REMINDER);
+    rs_strands_init(&machine->strands, options->strands_max);
+    /* A strand waits for one op at most and may have an accept queue, and only ops that a worker is at outlive their strand's
+     * wait. Watches have theirs beside. */
+    rs_ops_init(&machine->ops, 2 * options->strands_max + options->workers_max + RS_OPS_LEFT_MAX + RS_WATCH_OPS_MAX);
+    machine->select_random = options->seed ^ 0x9e3779b97f4a7c15u;
+    if (machine->select_random == 0) machine->select_random = 1;
+    start_root(machine);
+    int error = backend->open(machine);
+    if (error) {
+        rs_strands_free(&machine->strands);
+        return error;
+    }
+    machine->polled_at_ns = rs_now(machine);
+    return 0;
+}
+
+/* For the end of its wait and that of a deadline around it. */
+#define TIMERS_PER_STRAND 2
+
+static rs_strand *make_strand(rs_machine *machine, rs_scope *scope, void *user) {
+    if (!rs_timers_reserve(&machine->timers, TIMERS_PER_STRAND * (machine->strands.live + 1))) return NULL;
+    rs_strand *strand = rs_strand_take(&machine->strands);
+    if (!strand) return NULL;
+    strand->user = user;
+    rs_scope_attach(&strand->own, scope, strand->index);
+    strand->scope = &strand->own;
+    strand->own.armed = !scope || scope->armed; /* it has no deadline itself */
+    if (scope) scope->live++;
+    machine->metrics.strands_spawned++;
+    rs_trace_if(machine, RS_TRACE_SPAWN, rs_strand_id(strand), 0);
+    return strand;
+}
+
+rs_strand *rs_spawn(rs_machine *machine, rs_scope *scope, void *user) {
+    rs_strand *strand = make_strand(machine, scope, user);
+    if (strand) rs_run_push(&machine->strands, strand);
+    return strand;
+}
+
+rs_strand *rs_spawn_next(rs_machine *machine, rs_scope *scope, void *user) {
+    rs_strand *strand = make_strand(machine, scope, user);
+    if (strand) rs_run_push_front(&machine->strands, strand);
+    return strand;
+}
+
+rs_strand *rs_spawn_in_place(rs_machine *machine, rs_scope *scope, void *user) {
+    rs_strand *strand = make_strand(machine, scope, user);
+    if (strand) rs_run_push_front_of_others(&machine->strands, strand);
+    return strand;
+}
+
+void rs_finish(rs_machine *machine) {
+    rs_strand *strand = rs_running(machine);
+    rs_scope_close_all(machine, strand);
+    rs_trace_if(machine, RS_TRACE_FINISH, rs_strand_id(strand), 0);
+    rs_scope *scope = strand->own.parent;
+    rs_scope_detach(machine, &strand->own);
+    if (RS_UNLIKELY(strand->watched.watches != NULL)) {
+        rs_source_ready(&strand->watched);
+        rs_source_drop(&strand->watched);
+    }
+    if (strand->joiners.len > 0) rs_list_wake_all(machine, &strand->joiners, 0);
+    if (scope) {
+        RS_ASSERT(scope->live > 0);
+        if (--scope->live == 0) rs_list_wake_all(machine, &scope->waiters, 0);
+    }
+    machine->running = RS_NO_INDEX;
+    rs_strand_release(&machine->strands, strand);
+}
+
+rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags) {
+    rs_strand *strand = rs_running(machine);
+    if (flags & RS_PARK_SHIELDED) return RS_WAKE_VALUE;
+    if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
+    if (RS_UNLIKELY(!strand->scope->armed)) rs_scope_arm(machine, strand->scope);
+    if (RS_UNLIKELY(strand->interrupts > 0 && strand->shield_depth == 0)) {
+        if (!machine->interrupts_here || machine->interrupts_here(machine)) return RS_WAKE_INTERRUPT;
+    }
+    return RS_UNLIKELY(strand->scope->effective) ? RS_WAKE_CANCEL : RS_WAKE_VALUE;
+}
+
+uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns) {
+    rs_strand *strand = rs_running(machine);
+    RS_ASSERT(strand->state == RS_STRAND_RUNNING);
+    machine->refusal = rs_refusal(machine, flags);
+    if (wait == RS_WAIT_BLOCK && strand->permit) {
+        strand->permit = false;
+        machine->refusal = RS_WAKE_VALUE;
+        return 0;
+    }
+    if (machine->refusal != RS_WAKE_VALUE) return 0;
+    strand->state = RS_STRAND_PARKED;
+    strand->wait = (uint8_t)wait;
+    strand->park_flags = (uint8_t)flags;
+    strand->unblocked = false;
+    strand->ticket = ++machine->last_ticket;
+    if (deadline_ns != RS_NEVER) rs_timer_set(&machine->timers, &strand->timer, deadline_ns);
+    machine->running = RS_NO_INDEX;
+    rs_trace_if(machine, RS_TRACE_PARK, rs_strand_id(strand), wait);
+    return strand->ticket;
+}
+
+static void take_messages(rs_machine *machine);
+
+rs_wake_kind rs_park_end(rs_machine *machine, int64_t *result) {
+    rs_strand *strand = rs_running(machine);
+    RS_ASSERT(strand->state == RS_STRAND_RUNNING && strand->wait != RS_WAIT_NONE);
+    /* The last moment for an unblock from another thread to win: one may have come since this strand was chosen to run. */
+    if (RS_UNLIKELY(strand->wait == RS_WAIT_BLOCK && strand->wake != RS_WAKE_VALUE)) take_messages(machine);
+    strand->wait = RS_WAIT_NONE;
+    if (result) *result = strand->result;
+    return (rs_wake_kind)strand->wake;
+}
+
+static void end_wait(rs_strand *strand, rs_wake_kind kind, int64_t result) {
+    strand->state = RS_STRAND_READY;
+    strand->wake = (uint8_t)kind;
+    strand->result = result;
+}
+
+static void make_ready(rs_machine *machine, rs_strand *strand, rs_wake_kind kind, int64_t result) {
+    end_wait(strand, kind, result);
+    if (RS_UNLIKELY(machine->wakes_first)) rs_run_push_front(&machine->strands, strand);
+    else if (strand->wait == RS_WAIT_YIELD) rs_run_push(&machine->strands, strand);
+    else rs_run_push_woken(&machine->strands, strand);
+    if (machine->strands.run_len > machine->metrics.run_queue_max) {
+        machine->metrics.run_queue_max = machine->strands.run_len;
+    }
+}
+
+bool rs_wake(rs_machine *machine, rs_id id, uint64_t ticket, rs_wake_kind kind, int64_t result) {
+    rs_strand *strand = rs_strand_find(&machine->strands, id);
+    if (!strand || strand->state != RS_STRAND_PARKED || strand->ticket != ticket) {
+        machine->metrics.wakes_dropped++;
+        rs_trace_if(machine, RS_TRACE_WAKE_DROPPED, id, kind);
+        return false;
+    }
+    rs_list_remove(machine, strand);
+    rs_timer_clear(&machine->timers, &strand->timer);
+    machine->metrics.wakes++;
+    rs_trace_if(machine, RS_TRACE_WAKE, id, kind);
+    make_ready(machine, strand, kind, result);
+    return true;
+}
+
+static inline void run_now(rs_machine *machine, rs_strand *strand) {
+    RS_ASSERT(strand->state == RS_STRAND_READY || strand->state == RS_STRAND_NEW);
+    strand->state = RS_STRAND_RUNNING;
+    machine->metrics.resumes++; /* first, for who looks from another thread and takes this for the turn's number */
+    machine->running = strand->index;
+    machine->runs = strand;
+    rs_trace_if(machine, RS_TRACE_RUN, rs_strand_id(strand), 0);
+}
+
+static rs_strand *begin_yield(rs_machine *machine) {
+    rs_strand *strand = rs_running(machine);
+    strand->wait = RS_WAIT_YIELD;
+    strand->ticket = ++machine->last_ticket;
+    machine->running = RS_NO_INDEX;
+    return strand;
+}
+
+void rs_yield(rs_machine *machine) { make_ready(machine, begin_yield(machine), RS_WAKE_VALUE, 0); }
+
+rs_strand *rs_spawn_first(rs_machine *machine, rs_scope *scope, void *user) {
+    rs_strand *strand = make_strand(machine, scope, user);
+    if (!strand) return NULL;
+    rs_strand *caller = begin_yield(machine);
+    end_wait(caller, RS_WAKE_VALUE, 0);
+    rs_run_push_front(&machine->strands, caller);
+    run_now(machine, strand);
+    return strand;
+}
+
+void rs_displaced(rs_machine *machine) {
+    if (machine->running == RS_NO_INDEX) return;
+    rs_strand *strand = rs_running(machine);
+    strand->state = RS_STRAND_READY;
+    machine->running = RS_NO_INDEX;
+    rs_run_push_front(&machine->strands, strand);
+}
+
+void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
+    if (strand->state != RS_STRAND_PARKED) return;
+    if (kind != RS_WAKE_TIMEOUT && (strand->park_flags & RS_PARK_SHIELDED)) return;
+    if (kind == RS_WAKE_INTERRUPT && strand->shield_depth > 0) return;
+    if (strand->wait != RS_WAIT_OP) {
+        rs_wake(machine, rs_strand_id(strand), strand->ticket, kind, 0);
+        return;
+    }
+    rs_op *op = rs_op_at(&machine->ops, strand->op);
+    RS_ASSERT(op->strand == rs_strand_id(strand));
+    if (op->cancel != RS_WAKE_VALUE || op->closing) return;
+    op->cancel = (uint8_t)kind;
+    machine->backend->cancel(machine, op);
+}
+
+void rs_interrupt(rs_machine *machine, rs_strand *strand) {
+    strand->interrupts++;
+    rs_interrupt_park(machine, strand, RS_WAKE_INTERRUPT);
+}
+
+static bool takes_nothing(const rs_machine *machine, const rs_strand *strand) {
+    if (strand->wait == RS_WAIT_OP) return rs_op_at(&machine->ops, strand->op)->request.kind == RS_OP_POLL;
+    return strand->wait == RS_WAIT_SLEEP || strand->wait == RS_WAIT_YIELD || strand->wait == RS_WAIT_EVALUATION;
+}
+
+void rs_interrupt_first(rs_machine *machine, rs_strand *strand) {
+    bool ready = strand->state == RS_STRAND_READY, parked = strand->state == RS_STRAND_PARKED;
+    bool shielded = strand->shield_depth > 0 || (strand->park_flags & RS_PARK_SHIELDED);
+    if ((ready || parked) && !shielded && takes_nothing(machine, strand)) {
+        rs_op *op = strand->wait == RS_WAIT_OP ? rs_op_at(&machine->ops, strand->op) : NULL;
+        if (ready) strand->wake = RS_WAKE_INTERRUPT;
+        else if (op && op->cancel == RS_WAKE_TIMEOUT) op->cancel = RS_WAKE_INTERRUPT; /* on the way out */
+    }
+    machine->wakes_first = true;
+    rs_interrupt(machine, strand);
+    machine->wakes_first = false;
+}
+
+void rs_list_wake_all_first(rs_machine *machine, rs_list *list) {
+    machine->wakes_first = true;
+    while (list->tail) { /* the last one first, for the next one goes ahead of it */
+        rs_strand *last = rs_strand_at(&machine->strands, list->tail - 1);
+        rs_wake(machine, rs_strand_id(last), last->ticket, RS_WAKE_VALUE, 0);
+    }
+    machine->wakes_first = false;
+}
+
+bool rs_unblock(rs_machine *machine, rs_strand *strand) {
+    bool in_hook = strand->wait == RS_WAIT_BLOCK && !strand->unblocked;
+    /* READY and not in a wait: displaced, which for its own code is still RUNNING. */
+    bool runs = strand->state == RS_STRAND_RUNNING || strand->state == RS_STRAND_READY;
+    if (runs && strand->wait == RS_WAIT_NONE) {
+        strand->permit = true;
+        return false;
+    }
+    if (!in_hook) {
+        machine->metrics.wakes_dropped++;
+        return false;
+    }
+    strand->unblocked = true;
+    if (strand->state == RS_STRAND_PARKED) {
+        return rs_wake(machine, rs_strand_id(strand), strand->ticket, RS_WAKE_VALUE, 0);
+    }
+    /* A timer or a cancellation was first, but the lock behind this unblock is already ours: the unblock wins. The
+     * cancellation is level-triggered and meets the next park. */
+    strand->wake = RS_WAKE_VALUE;
+    return false;
+}
+
+bool rs_unblock_late(rs_machine *machine, rs_id id, uint64_t ticket) {
+    rs_strand *strand = rs_strand_find(&machine->strands, id);
+    if (strand && strand->ticket == ticket && strand->wait == RS_WAIT_BLOCK) return rs_unblock(machine, strand);
+    machine->metrics.wakes_dropped++;
+    return false;
+}
+
+static void fire_timers(rs_machine *machine, int64_t now_ns) {
+    rs_timer *timer;
+    while ((timer = rs_timers_pop_due(&machine->timers, now_ns))) {
+        machine->metrics.timers_fired++;
+        if (timer->kind == RS_TIMER_SCOPE) {
+            rs_scope *scope = (rs_scope *)((char *)timer - offsetof(rs_scope, timer));
+            rs_scope_cancel(machine, scope, RS_CANCELLED_BY_DEADLINE);
+        } else if (timer->kind == RS_TIMER_REMINDER) {
+            if (machine->on_reminder) machine->on_reminder(machine);
+        } else {
+            rs_strand *strand = (rs_strand *)((char *)timer - offsetof(rs_strand, timer));
+            rs_trace_if(machine, RS_TRACE_TIMER, rs_strand_id(strand), timer->deadline_ns);
+            rs_interrupt_park(machine, strand, RS_WAKE_TIMEOUT);
+        }
+    }
+}
+
+static void take_message(rs_machine *machine, const rs_message *message) {
+    machine->metrics.messages++;
+    if (message->kind == RS_MESSAGE_COMPLETE) {
+        RS_ASSERT(machine->outside > 0);
+        machine->outside--;
+        rs_op *op = rs_op_find(&machine->ops, message->name);
+        RS_ASSERT(op != NULL);
+        rs_op_complete(machine, op, message->value);
+    } else if (message->kind == RS_MESSAGE_WAKE) {
+        RS_ASSERT(machine->wakers > 0);
+        machine->wakers--;
+        rs_wake(machine, message->name, message->payload, RS_WAKE_VALUE, message->value);
+    } else if (message->kind == RS_MESSAGE_NUDGE) {
+        rs_wake(machine, message->name, message->payload, RS_WAKE_VALUE, message->value);
+    } else if (message->kind == RS_MESSAGE_READY) {
+        rs_channel_notified((rs_channel_observer *)message->payload);
+    } else if (message->kind == RS_MESSAGE_UNBLOCK) {
+        rs_unblock_late(machine, message->name, message->payload);
+    } else if (machine->on_message) {
+        machine->on_message(machine, message);
+    }
+}
+
+static void take_messages(rs_machine *machine) {
+    if (RS_LIKELY(rs_inbox_empty(&machine->inbox))) return;
+    machine->taken = rs_inbox_take(&machine->inbox);
+    while (machine->taken) {
+        rs_message *message = machine->taken;
+        take_message(machine, message);
+        machine->taken = message->next;
+        free(message);
+    }
+}
+
+bool rs_machine_may_close(const rs_machine *machine) {
+    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
+        const rs_op *op = rs_op_at(&machine->ops, index);
+        if (op->state == RS_OP_SUBMITTED && !(op->abandoned && rs_op_may_be_left(op))) return false;
+    }
+    return true;
+}
+
+void rs_machine_leave(rs_machine *machine) {
+    rs_channel_waiters_end(machine);
+    rs_selectors_close_all(machine); /* from here on no message comes from a channel */
+    if (machine->backend->leave) machine->backend->leave(machine);
+    rs_accept_queues_close_all(machine); /* with what they hold: nobody takes it any more */
+}
+
+void rs_machine_close(rs_machine *machine) {
+    machine->backend->close(machine);
+    rs_channel_waiters_end(machine);
+    rs_selectors_close_all(machine);
+    /* The last answers of workers may be descriptors that nobody takes. */
+    machine->on_message = NULL;
+    take_messages(machine);
+    rs_accept_queues_close_all(machine);
+    rs_write_queues_close_all(machine);
+    rs_timers_free(&machine->timers);
+    rs_timer_init(&machine->reminder, RS_TIMER_REMINDER);
+    rs_descriptors_free(&machine->descriptors);
+    rs_ops_free(&machine->ops);
+    rs_strands_free(&machine->strands);
+}
+
+static inline int64_t coarse_now(rs_machine *machine) {
+    return machine->clock ? machine->clock(machine) : rs_coarse_clock_ns();
+}
+
+static void harvest(rs_machine *machine) {
+    machine->attention = false;
+    machine->coarse_ns = coarse_now(machine);
+    machine->resumes_since_poll = 0;
+    machine->metrics.polls++;
+    /* Before any look, so that nothing that came in time is told after its deadline, however long a busy computer keeps us. */
+    bool timed = machine->timers.len > 0;
+    if (timed) machine->polled_at_ns = rs_now(machine);
+    take_messages(machine);
+    if (machine->dirty) rs_write_queues_flush(machine);
+    if (RS_UNLIKELY(machine->stray_ops)) rs_end_stray_ops(machine);
+    /* Where none is in flight a backend may still have to settle what the last one has left. */
+    if (machine->ops.in_flight > 0 || machine->backend_deadline_ns != RS_NEVER) machine->backend->poll(machine);
+    /* Who put these in may be waiting for an answer to them: nothing else would wake the machine. */
+    if (RS_UNLIKELY(machine->dirty != NULL)) rs_write_queues_flush(machine);
+    if (timed) fire_timers(machine, machine->polled_at_ns);
+    rs_run_prefer_woken(&machine->strands);
+}
+
+/* A look may bring somebody who waits for a time or for the backend. */
+static inline bool look_may_wake(const rs_machine *machine) {
+    return machine->timers.len > 0 || machine->ops.in_flight > 0;
+}
+
+static inline bool poll_is_due(rs_machine *machine) {
+    if (RS_UNLIKELY(machine->attention || !rs_inbox_empty(&machine->inbox))) return true;
+    if (!look_may_wake(machine) && !machine->dirty) return false;
+    uint32_t resumes = ++machine->resumes_since_poll;
+    if (resumes > RESUMES_PER_POLL) return true;
+    int64_t coarse_ns = coarse_now(machine);
+    if (RS_LIKELY(coarse_ns == machine->coarse_ns && resumes % RESUMES_PER_CLOCK != 0)) return false;
+    machine->coarse_ns = coarse_ns;
+    int64_t now_ns = rs_now(machine);
+    if (now_ns - machine->polled_at_ns < POLL_EVERY_NS) return false;
+    machine->polled_at_ns = now_ns;
+    return true;
+}
+
+bool rs_turn_is_long(rs_machine *machine) {
+    return look_may_wake(machine) && coarse_now(machine) - machine->coarse_ns >= LONG_TURN_NS;
+}
+
+static inline rs_decision run_next(rs_machine *machine) {
+    rs_strand *strand = rs_run_pop(&machine->strands);
+    run_now(machine, strand);
+    return (rs_decision){.verdict = RS_RUN, .strand = strand};
+}
+
+/* Those of selectors in which nobody waits right now wake nobody. */
+static bool ops_may_wake(const rs_machine *machine) {
+    if (machine->backend->closed_world || machine->ops.in_flight == 0) return false;
+    return machine->ops.in_flight > machine->watch_ops || rs_selectors_wait_for_ops(machine);
+}
+
+static rs_decision nothing_to_run(rs_machine *machine) {
+    int64_t deadline_ns = rs_timers_earliest(&machine->timers);
+    if (machine->backend_deadline_ns < deadline_ns) deadline_ns = machine->backend_deadline_ns;
+    bool timed = machine->timers.len > rs_timer_is_set(&machine->reminder) || machine->backend_deadline_ns != RS_NEVER;
+    bool hope = timed || machine->outside > 0 || machine->wakers > 0 || ops_may_wake(machine);
+    return (rs_decision){.verdict = hope ? RS_SLEEP : RS_DEADLOCK, .deadline_ns = deadline_ns};
+}
+
+rs_decision rs_next(rs_machine *machine) {
+    RS_ASSERT(machine->running == RS_NO_INDEX);
+    if (machine->strands.run_len == 0 || poll_is_due(machine)) {
+        harvest(machine);
+        if (machine->strands.run_len == 0) return nothing_to_run(machine);
+    }
+    return run_next(machine);
+}
+
+static void sleep_now(rs_machine *machine, int64_t deadline_ns) {
+    machine->metrics.sleeps++;
+    atomic_store(&machine->sleeping, true);
+    /* A sender pushes first and looks at `sleeping` second; we do it the other way round, so one of us sees the other. */
+    if (rs_inbox_empty(&machine->inbox)) machine->backend->wait(machine, deadline_ns);
+    atomic_store(&machine->sleeping, false);
+}
+
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Each look reads memory that others write to, which must not be all the time. */
+#define RELAXES_PER_LOOK 8
+
+static bool look_until(rs_machine *machine, int64_t until_ns) {
+    do {
+        if (!rs_inbox_empty(&machine->inbox) || machine->backend->peek(machine)) return true;
+        for (int i = 0; i < RELAXES_PER_LOOK; i++) relax();
+    } while (rs_now(machine) < until_ns);
+    return false;
+}
+
+/* To fall asleep and be woken takes as long as a server nearby needs for its answer. So where that is what the machine waits
+ * for, it stays awake for a while. That pays where it comes out in four cases of five; otherwise it is sooner or later found
+ * out, and costs a few looks. */
+#define SOON_MAX 16u
+#define SOON_ENOUGH 8u
+#define LATE 4u
+
+void rs_sleep(rs_machine *machine, int64_t deadline_ns) {
+    int64_t limit_ns = machine->options.busy_poll_ns;
+    if (limit_ns == 0 || !machine->backend->peek) {
+        sleep_now(machine, deadline_ns);
+        return;
+    }
+    int64_t began_ns = rs_now(machine), until_ns = began_ns + limit_ns;
+    bool came = false;
+    if (machine->soon >= SOON_ENOUGH) {
+        machine->metrics.busy_polls++;
+        came = look_until(machine, until_ns < deadline_ns ? until_ns : deadline_ns);
+        limit_ns = came ? limit_ns : 0;
+    } else {
+        limit_ns *= 2; /* with the time that it takes to be woken */
+    }
+    if (!came) sleep_now(machine, deadline_ns);
+    if (rs_now(machine) - began_ns <= limit_ns) machine->soon = machine->soon < SOON_MAX ? machine->soon + 1 : SOON_MAX;
+    else machine->soon = machine->soon > LATE ? machine->soon - LATE : 0;
+}
+
+void rs_send(rs_machine *machine, rs_message *message) {
+    rs_inbox_push(&machine->inbox, message);
+    if (atomic_load(&machine->sleeping)) rs_wake_up(machine);
+}
+
+void rs_wake_up(rs_machine *machine) { machine->backend->wake(machine); }

@@ -1,0 +1,244 @@
+/* machine: strands, timers, ops, scopes and a backend, put together; the seam to whoever drives it.
+ *
+ * The engine never switches stacks and never calls a virtual machine. Its driver does:
+ *
+ *     rs_park_begin(...)            records why the running strand waits; 0 when it must not wait now (rs_refusal)
+ *     rs_next(...)                  says what to do: run strand S | sleep until D (rs_sleep) | deadlock
+ *     rs_park_end(...)              the epilogue, once the strand runs again with its ticket woken
+ *
+ * Everything here belongs to one thread, except rs_send and rs_wake_up, which any thread may call.
+ */
+#ifndef RINGSPUN_MACHINE_H
+#define RINGSPUN_MACHINE_H
+
+#include "backend/backend.h"
+#include "flow/buffer.h"
+#include "flow/channel.h"
+#include "ops/descriptor.h"
+#include "core/inbox.h"
+#include "flow/select.h"
+#include "core/strand.h"
+#include "core/trace.h"
+
+typedef struct {
+    uint64_t strands_spawned, resumes, polls, busy_polls, sleeps, wakes, wakes_dropped, ops_started, ops_inline, ops_offloaded,
+        cancels, timers_fired, messages, wake_ups, file_writes_inline, bytes_spliced, system_calls, run_queue_max;
+} rs_metrics;
+
+/* Ops that nobody waits for may be under way beside those of the strands and the workers. */
+#define RS_OPS_LEFT_MAX 64u
+
+typedef struct {
+    uint32_t strands_max;
+    uint32_t workers_max;
+    bool offload_files;         /* every file op goes to a worker */
+    bool trace;
+    int64_t busy_poll_ns;       /* so long it looks for something to come, where that pays, before it sleeps */
+    bool threads_move;          /* the machine's thread may go on as another one of the kernel's */
+    bool sqpoll;                /* uring: a thread of the kernel's watches the ring; so long in vain, 0: its default; on that one */
+    uint32_t sqpoll_idle_ms;
+    int32_t sqpoll_cpu;         /* negative: on any processor */
+    uint32_t ring_entries;      /* uring: ops that may be handed over in one go */
+    const struct uring_system *uring_system; /* uring: the system calls of a kernel other than this one; NULL: this one's */
+    uint64_t seed;              /* sim: where every draw comes from */
+    const struct rs_sim_faults *faults;
+} rs_options;
+
+typedef struct rs_machine {
+    rs_strands strands;
+    rs_timers timers;
+    rs_timer reminder;          /* the binding's: calls on_reminder, and is no hope for a machine that has no other */
+    rs_ops ops;
+    rs_descriptors descriptors;
+    struct rs_accept_queue *accept_queues; /* all that there are */
+    uint32_t accept_queues_len;
+    bool has_multishot_accept;            /* the backend has ops that last */
+    struct rs_channel_waiter *channel_waiters; /* of its strands */
+    struct rs_selector *selectors; /* all that there are */
+    uint64_t select_random;
+    uint32_t watch_ops;         /* in flight for watches */
+    bool stray_ops;             /* there may be some whose watches have gone unseen: to be cancelled */
+    struct rs_write_queue *write_queues;  /* all that there are */
+    struct rs_write_queue *dirty;    /* of these, those to flush when the tick ends */
+    rs_pool pool;
+    bool unix_reports_more;     /* it is told of bytes that are left, not only in TCP sockets but in Unix ones as well */
+    rs_list closers;            /* strands that wait for the last op on a descriptor they close */
+    rs_inbox inbox;
+    rs_message *taken;          /* out of the inbox and not yet dealt with: their payloads are still ours to keep alive */
+    const rs_backend *backend;
+    void *backend_state;
+    uint32_t running;           /* index of the strand that runs, RS_NO_INDEX between two */
+    rs_strand *runs;            /* its slot; meaningful only while one runs */
+    rs_wake_kind refusal;
+    uint64_t last_ticket;
+    uint32_t resumes_since_poll;
+    int64_t coarse_ns;          /* when the present turn began, by the coarse clock, if a look may wake anybody */
+    int64_t polled_at_ns;       /* while it polls: what has come by then shall come before times that are due by then */
+    int64_t backend_deadline_ns; /* when the backend itself next has something to do; RS_NEVER */
+    uint32_t soon;              /* how often what it waited for came soon of late; see rs_sleep */
+    bool attention;             /* poll before the next resume */
+    bool wakes_first;           /* who becomes ready goes ahead of the others */
+    _Atomic bool sleeping;
+    uint32_t wakers;            /* handed out to other threads, each to be woken once */
+    uint32_t outside;           /* work that will come back through the inbox: workers' ops */
+    rs_options options;
+    rs_metrics metrics;
+    uint64_t inline_bytes;      /* moved by tries, without waiting */
+    uint64_t quiet_writes;      /* of these, writes that are work for nobody: to files and to devices that are memory */
+    rs_trace trace;
+    char refusal_text[160];     /* why the backend did not open, where it knows more than an errno */
+    /* The binding's share of the inbox: what a RS_MESSAGE_USER means is its own. */
+    void (*on_message)(struct rs_machine *machine, const rs_message *message);
+    void (*on_reminder)(struct rs_machine *machine);
+    void *user;
+    /* The binding's, for ops of RS_REQUEST_OF_OBJECT: false when the object is closed, or has another number. Called with nothing
+     * between it and the system call that hands the op over. */
+    bool (*is_open)(const rs_op *op);
+    /* The binding's, where programs have stacks of their own inside a strand: the one that the running strand is on, and the
+     * one that began the present turn of another. NULL: the strand's first. No `stack`: there are none. */
+    const void *(*stack)(struct rs_machine *machine);
+    const void *(*outer_stack)(const void *stack);
+    /* The binding's: false when all that interrupts the running strand was for code that it has left. NULL: it never is. */
+    bool (*interrupts_here)(struct rs_machine *machine);
+    int64_t (*clock)(struct rs_machine *machine);
+} rs_machine;
+
+typedef enum { RS_RUN, RS_SLEEP, RS_DEADLOCK } rs_verdict;
+
+typedef struct {
+    rs_verdict verdict;
+    rs_strand *strand;          /* RUN */
+    int64_t deadline_ns;        /* SLEEP */
+} rs_decision;
+
+rs_options rs_default_options(void);
+
+/* A machine whose root strand (index 0) is running; 0 or -errno. */
+int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options);
+
+/* For a thread that ends and has not closed its machine, in any state that that may be in: closes the machine's own descriptors and
+ * those that it has accepted ahead, and no op in flight touches memory any more. All that may still be done with it is
+ * rs_machine_close, on any thread. */
+void rs_machine_leave(rs_machine *machine);
+
+/* No op is in flight but those that their strands have left. */
+void rs_machine_close(rs_machine *machine);
+bool rs_machine_may_close(const rs_machine *machine);
+int rs_machine_forked(rs_machine *machine);
+
+static inline int64_t rs_now(rs_machine *machine) {
+    return machine->clock ? machine->clock(machine) : rs_clock_ns();
+}
+
+static inline rs_strand *rs_running(const rs_machine *machine) {
+    RS_ASSERT(machine->running != RS_NO_INDEX);
+    return machine->runs;
+}
+
+static inline void rs_trace_if(rs_machine *machine, rs_trace_kind kind, uint64_t subject, int64_t detail) {
+    if (RS_UNLIKELY(machine->trace.enabled)) {
+        rs_trace_record(&machine->trace, rs_now(machine), kind, subject, detail);
+    }
+}
+
+/* A strand in state NEW at the end of the run queue, inside that scope (NULL: none); NULL at the limit, or
+ * without memory for it. */
+rs_strand *rs_spawn(rs_machine *machine, rs_scope *scope, void *user);
+
+/* The same, and it runs now; the running strand is at the head of the run queue. */
+rs_strand *rs_spawn_first(rs_machine *machine, rs_scope *scope, void *user);
+
+/* The same at the head of the run queue, beside whatever the running strand does. */
+rs_strand *rs_spawn_next(rs_machine *machine, rs_scope *scope, void *user);
+
+/* The same for one that goes on with what the running strand has begun: before all but those that are woken. */
+rs_strand *rs_spawn_in_place(rs_machine *machine, rs_scope *scope, void *user);
+
+/* The running strand has ended: wakes those who join it and gives its slot back. */
+void rs_finish(rs_machine *machine);
+
+uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns);
+rs_decision rs_next(rs_machine *machine);
+void rs_sleep(rs_machine *machine, int64_t deadline_ns);
+rs_wake_kind rs_park_end(rs_machine *machine, int64_t *result);
+
+/* All that wait in the list, ahead of the others that are ready. */
+void rs_list_wake_all_first(rs_machine *machine, rs_list *list);
+
+/* True when the park with that ticket was still open and is now over. */
+bool rs_wake(rs_machine *machine, rs_id id, uint64_t ticket, rs_wake_kind kind, int64_t result);
+
+/* Puts the running strand behind all that are ready; follow with rs_next. */
+void rs_yield(rs_machine *machine);
+
+/* The running strand has computed for more than some milliseconds, and a look may wake somebody. Costs a few nanoseconds. */
+bool rs_turn_is_long(rs_machine *machine);
+
+/* The running strand was displaced by a switch that the engine did not order; `strand` runs now. The displaced one goes
+ * to the head of the run queue, so that it goes on as soon as `strand` parks. */
+void rs_displaced(rs_machine *machine);
+
+/* Something to raise waits for this strand: its park ends now if it may, else the next one is refused. */
+void rs_interrupt(rs_machine *machine, rs_strand *strand);
+/* The same for one that is to unwind at once: it runs next, and where it was to go on from a wait that takes nothing (a time, its
+ * next turn, an evaluation, readiness), it does not. */
+void rs_interrupt_first(rs_machine *machine, rs_strand *strand);
+void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind);
+
+/* What would end a park of the running strand before it begins; RS_WAKE_VALUE: nothing. (RS_WAKE_NO_MEMORY comes from
+ * rs_op_start alone.) */
+rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags);
+
+/* The fiber scheduler's unblock, which carries no ticket. Returns true when it woke a strand. */
+bool rs_unblock(rs_machine *machine, rs_strand *strand);
+
+/* The same for one that comes late, from another thread: only for the wait of which it had seen the ticket. */
+bool rs_unblock_late(rs_machine *machine, rs_id id, uint64_t ticket);
+
+/* --- ops --- */
+
+/* Tries the request without waiting; -EAGAIN: it must wait (rs_op_start). */
+int64_t rs_try(rs_machine *machine, const rs_request *request);
+
+/* Parks the running strand for the request, and takes over its `extra`. NULL: refused (machine->refusal says why), nothing
+ * taken over. After rs_park_end the strand gives the op back with rs_op_end. */
+rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns);
+void rs_op_end(rs_machine *machine, rs_op *op);
+
+/* It will be tried again, with the number that it names: what that means now is noted. */
+void rs_op_goes_by_number(rs_machine *machine, rs_op *op);
+
+/* For such a one: whether the number means something else by now. It ends then. */
+bool rs_op_lost_descriptor(const rs_op *op);
+
+/* For a FILLED op: it is in flight now, or has ended already. */
+void rs_op_launch(rs_machine *machine, rs_op *op);
+
+/* What a request has made is the machine's own. */
+void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t fd);
+
+/* The same for a socket, by the words of socket(2) that the request has. */
+void rs_socket_made(rs_machine *machine, const rs_request *request, int fd);
+
+/* For backends: the terminal completion. */
+void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result);
+
+/* True for an op that its strand may leave behind while a worker is still at it: all its memory is its own. */
+static inline bool rs_op_may_be_left(const rs_op *op) {
+    return op->offloaded && rs_op_table[op->request.kind].effect != RS_EFFECT_DATA;
+}
+
+/* Around all that closing a descriptor takes. False: another strand is at it already. */
+bool rs_descriptor_close_begin(rs_machine *machine, int fd);
+void rs_descriptor_close_end(rs_machine *machine, int fd);
+
+/* Cancels every op on a descriptor that is about to be closed (their strands see -EBADF) and returns how many are still
+ * in flight: wait in machine->closers and ask again while there are any. */
+uint32_t rs_descriptor_closing(rs_machine *machine, int fd);
+
+/* --- other threads --- */
+
+void rs_send(rs_machine *machine, rs_message *message);
+void rs_wake_up(rs_machine *machine);
+
+#endif

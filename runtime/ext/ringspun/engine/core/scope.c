@@ -1,0 +1,210 @@
+#include "core/machine.h"
+
+void rs_scope_attach(rs_scope *scope, rs_scope *parent, uint32_t owner) {
+    *scope = (rs_scope){.parent = parent, .owner = owner, .deadline_ns = RS_NEVER};
+    rs_timer_init(&scope->timer, RS_TIMER_SCOPE);
+    if (!parent) return;
+    scope->effective = parent->effective;
+    scope->next = parent->first_child;
+    if (scope->next) scope->next->previous = scope;
+    parent->first_child = scope;
+}
+
+/* Parks of the scope's owner end now, if the owner is inside no deeper scope (that one has its own turn). */
+static void cancel_owner(rs_machine *machine, rs_scope *scope) {
+    rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
+    if (strand->scope == scope) rs_interrupt_park(machine, strand, RS_WAKE_CANCEL);
+}
+
+static bool is_cancelled(const rs_scope *scope) {
+    if (scope->cause != RS_NOT_CANCELLED) return true;
+    return !scope->shield && scope->parent && scope->parent->effective;
+}
+
+/* A cancellation goes down the tree, and is taken back where the scope that it came from is gone. Pre-order walk without
+ * recursion: scopes nest as deep as the user's program does. */
+static void spread(rs_machine *machine, rs_scope *top) {
+    rs_scope *scope = top;
+    for (;;) {
+        bool effective = is_cancelled(scope);
+        if (scope->effective != effective) {
+            scope->effective = effective;
+            if (effective) cancel_owner(machine, scope);
+            if (scope->first_child) {
+                scope = scope->first_child;
+                continue;
+            }
+        }
+        while (scope != top && !scope->next) scope = scope->parent;
+        if (scope == top) return;
+        scope = scope->next;
+    }
+}
+
+static void take_out(rs_scope *scope) {
+    if (scope->next) scope->next->previous = scope->previous;
+    if (scope->previous) scope->previous->next = scope->next;
+    else if (scope->parent) scope->parent->first_child = scope->next;
+    scope->next = scope->previous = NULL;
+}
+
+static void move_to(rs_machine *machine, rs_scope *scope, rs_scope *above) {
+    take_out(scope);
+    scope->parent = above;
+    if (above) {
+        scope->next = above->first_child;
+        if (scope->next) scope->next->previous = scope;
+        above->first_child = scope;
+    }
+    spread(machine, scope);
+}
+
+/* The scopes inside, and the strands spawned into it, belong to the one above from now on: what a shield of this one hid
+ * meets them, and its own cancellation does not stay with its owner, whose code leaves it. A strand that it told to end is
+ * to end. */
+static void move_up(rs_machine *machine, rs_scope *scope) {
+    rs_scope *above = scope->parent;
+    if (above) above->live += scope->live;
+    scope->live = 0;
+    for (rs_scope *child; (child = scope->first_child);) {
+        bool is_strand = child == &rs_strand_at(&machine->strands, child->owner)->own;
+        if (is_strand && child->effective) child->cause = RS_CANCELLED_BY_CALL;
+        move_to(machine, child, above);
+    }
+}
+
+void rs_scope_detach(rs_machine *machine, rs_scope *scope) {
+    if (RS_UNLIKELY(scope->first_child != NULL)) move_up(machine, scope);
+    rs_timer_clear(&machine->timers, &scope->timer);
+    take_out(scope);
+}
+
+void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield) {
+    rs_strand *strand = rs_running(machine);
+    if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
+    rs_scope_attach(scope, strand->scope, strand->index);
+    scope->deadline_ns = deadline_ns;
+    scope->stack = machine->stack ? machine->stack(machine) : NULL;
+    if (RS_UNLIKELY(scope->stack != NULL)) strand->stacked++;
+    scope->older = strand->newest;
+    if (scope->older) scope->older->newer = scope;
+    strand->newest = scope;
+    if (shield) {
+        scope->shield = true;
+        scope->effective = false;
+        strand->shield_depth++;
+    }
+    strand->scope = scope;
+}
+
+static void leave_open_ones(rs_strand *strand, rs_scope *scope) {
+    if (RS_UNLIKELY(scope->stack != NULL)) strand->stacked--;
+    if (scope->older) scope->older->newer = scope->newer;
+    if (scope->newer) scope->newer->older = scope->older;
+    else strand->newest = scope->older;
+    scope->older = scope->newer = NULL;
+}
+
+void rs_scope_close(rs_machine *machine, rs_scope *scope) {
+    if (scope->closed) return;
+    rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
+    RS_ASSERT(strand->state != RS_STRAND_FREE && scope != &strand->own);
+    scope->closed = true;
+    leave_open_ones(strand, scope);
+    if (scope->shield && !scope->aside) strand->shield_depth--;
+    if (strand->scope == scope) strand->scope = scope->parent;
+    rs_scope_detach(machine, scope);
+    scope->parent = NULL;
+    rs_list_wake_all(machine, &scope->waiters, 0);
+    /* Closed by another strand, a shield may have kept from the owner what ends its wait now. */
+    if (strand->interrupts > 0) rs_interrupt_park(machine, strand, RS_WAKE_INTERRUPT);
+    if (strand->scope->effective) rs_interrupt_park(machine, strand, RS_WAKE_CANCEL);
+}
+
+void rs_scope_close_all(rs_machine *machine, rs_strand *strand) {
+    while (RS_UNLIKELY(strand->newest != NULL)) rs_scope_close(machine, strand->newest);
+}
+
+void rs_scope_forget_all(rs_strand *strand) {
+    for (rs_scope *scope = strand->newest, *older; scope; scope = older) {
+        older = scope->older;
+        *scope = (rs_scope){.closed = true, .cause = scope->cause, .effective = scope->effective};
+        rs_timer_init(&scope->timer, RS_TIMER_SCOPE);
+    }
+    strand->newest = NULL;
+    strand->stacked = 0;
+}
+
+/* From the outermost on, so that each is put under one that has its place already. A deadline that comes to stand above a
+ * wait may have been without a timer so far. */
+static void put_in_order(rs_machine *machine, rs_strand *strand, rs_scope *outermost) {
+    rs_scope *above = &strand->own;
+    bool moved = false;
+    strand->shield_depth = 0;
+    for (rs_scope *scope = outermost; scope; scope = scope->inner) {
+        if (scope->parent != above) {
+            move_to(machine, scope, above);
+            moved = true;
+        }
+        if (scope->shield) strand->shield_depth++;
+        above = scope;
+    }
+    strand->scope = above;
+    if (!moved) return;
+    for (rs_scope *scope = above; scope != &strand->own; scope = scope->parent) scope->armed = false;
+    rs_scope_arm(machine, above);
+}
+
+void rs_scope_follow(rs_machine *machine) {
+    rs_strand *strand = rs_running(machine);
+    rs_scope *outermost = NULL;
+    for (rs_scope *scope = strand->newest; scope; scope = scope->older) scope->aside = true;
+    const void *stack = machine->stack(machine);
+    for (;; stack = machine->outer_stack(stack)) {
+        for (rs_scope *scope = strand->newest; scope; scope = scope->older) {
+            if (scope->stack != stack || !scope->aside) continue;
+            scope->aside = false;
+            scope->inner = outermost;
+            outermost = scope;
+        }
+        if (!stack) break;
+    }
+    put_in_order(machine, strand, outermost);
+}
+
+void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause) {
+    if (scope->cause != RS_NOT_CANCELLED || scope->closed) return;
+    rs_trace_if(machine, RS_TRACE_CANCEL, scope->owner, cause);
+    machine->metrics.cancels++;
+    scope->cause = cause;
+    rs_timer_clear(&machine->timers, &scope->timer);
+    spread(machine, scope);
+}
+
+void rs_scope_forgive(rs_machine *machine, rs_scope *scope) {
+    rs_timer_clear(&machine->timers, &scope->timer);
+    scope->deadline_ns = RS_NEVER;
+    scope->cause = RS_NOT_CANCELLED;
+    spread(machine, scope);
+}
+
+void rs_scope_set_deadline(rs_machine *machine, rs_scope *scope, int64_t deadline_ns) {
+    scope->deadline_ns = deadline_ns;
+    if (scope->armed && !scope->closed && scope->cause == RS_NOT_CANCELLED) {
+        rs_timer_set(&machine->timers, &scope->timer, deadline_ns);
+    }
+}
+
+void rs_scope_arm(rs_machine *machine, rs_scope *scope) {
+    for (; scope && !scope->armed; scope = scope->parent) {
+        scope->armed = true;
+        if (scope->cause != RS_NOT_CANCELLED || scope->deadline_ns == RS_NEVER) continue;
+        if (scope->deadline_ns <= rs_now(machine)) rs_scope_cancel(machine, scope, RS_CANCELLED_BY_DEADLINE);
+        else rs_timer_set(&machine->timers, &scope->timer, scope->deadline_ns);
+    }
+}
+
+bool rs_scope_answers(const rs_scope *scope) {
+    if (scope->cause == RS_NOT_CANCELLED) return false;
+    return scope->shield || !scope->parent || !scope->parent->effective;
+}

@@ -1,0 +1,80 @@
+/* scope: a tree of cancellation. Owned by the machine's thread.
+ *
+ * A scope has one owner, the strand that opened it and will close it, and counts the strands spawned into it. Every strand
+ * also carries a scope of its own (how one strand alone is terminated), a child of the scope it was spawned into; scopes
+ * that a strand opens nest inside that.
+ *
+ * Cancellation is level-triggered: once a scope is cancelled, every wait inside it ends at once and every later one is
+ * refused, until the scope is closed. So a cancellation that arrives while an op completes is not lost: the op's result
+ * is delivered, the next wait is refused. A shielded scope hides what is above it, never its own cancellation.
+ *
+ * A scope governs the code inside it. A strand whose program has stacks of its own (fibers, generators) may leave one of
+ * them suspended in the middle of a scope: while others run that were not begun from there, that scope is aside, and who
+ * takes its turn inside again is governed by it again, and by what is open around that turn (rs_scope_follow).
+ *
+ * A deadline costs no timer until a strand inside really waits (rs_scope_arm, by the first park).
+ */
+#ifndef RINGSPUN_SCOPE_H
+#define RINGSPUN_SCOPE_H
+
+#include "core/list.h"
+#include "core/timer.h"
+
+typedef enum { RS_NOT_CANCELLED, RS_CANCELLED_BY_CALL, RS_CANCELLED_BY_DEADLINE } rs_cancel_cause;
+
+typedef struct rs_scope {
+    struct rs_scope *parent;
+    struct rs_scope *first_child;
+    struct rs_scope *next;
+    struct rs_scope *previous;
+    struct rs_scope *older;     /* open scopes of the same owner, in the order in which they were opened */
+    struct rs_scope *newer;
+    struct rs_scope *inner;     /* only inside rs_scope_follow */
+    const void *stack;          /* of its owner's stacks the one that opened it; NULL: the one that the strand began on */
+    rs_timer timer;
+    int64_t deadline_ns;
+    uint32_t owner;             /* strand index */
+    uint32_t live;              /* strands spawned into it that have not ended */
+    uint8_t cause;
+    bool effective;             /* cancelled itself, or by an ancestor that no shield hides */
+    bool shield;
+    bool armed;                 /* its deadline and those above it are set */
+    bool closed;
+    bool aside;                 /* its stack is suspended: it does not govern what its owner runs */
+    bool once;                  /* the driver takes its cancellation back when its owner has been told */
+    rs_list waiters;            /* its owner, waiting for live to reach 0 */
+} rs_scope;
+
+/* Opens a scope inside the running strand. Usually closed in reverse order, by its owner; a program with stacks of its own
+ * inside a strand may close them in any order, later from another strand, or never: what is inside a scope when it closes
+ * moves to the one above. Closing twice is nothing; what is still open when its owner ends is closed then. */
+void rs_scope_open(struct rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);
+void rs_scope_close(struct rs_machine *machine, rs_scope *scope);
+
+/* Puts the open scopes of the running strand in the order in which they govern what it runs now, as the driver tells the
+ * stacks (rs_machine.stack). Only for a strand that has scopes open on more than its first stack (`stacked`). */
+void rs_scope_follow(struct rs_machine *machine);
+
+/* A strand ends. */
+void rs_scope_close_all(struct rs_machine *machine, struct rs_strand *strand);
+
+/* In a forked child: of a strand that stayed behind. Whoever finds its scopes finds them closed. */
+void rs_scope_forget_all(struct rs_strand *strand);
+
+void rs_scope_cancel(struct rs_machine *machine, rs_scope *scope, rs_cancel_cause cause);
+
+/* Takes its own cancellation, and its deadline, back: what has been told of it is told, what comes after is not concerned. */
+void rs_scope_forgive(struct rs_machine *machine, rs_scope *scope);
+void rs_scope_set_deadline(struct rs_machine *machine, rs_scope *scope, int64_t deadline_ns);
+
+/* Sets the deadlines of this scope and those above; cancels where one has passed already. */
+void rs_scope_arm(struct rs_machine *machine, rs_scope *scope);
+
+/* True when the cancellation that a strand saw is this scope's own to answer: no scope above would raise it again. */
+bool rs_scope_answers(const rs_scope *scope);
+
+/* For the strand table: a strand's own scope. */
+void rs_scope_attach(rs_scope *scope, rs_scope *parent, uint32_t owner);
+void rs_scope_detach(struct rs_machine *machine, rs_scope *scope);
+
+#endif

@@ -1,0 +1,166 @@
+#include "core/strand.h"
+
+#include <stdlib.h>
+
+void rs_strands_init(rs_strands *strands, uint32_t limit) {
+    rs_run_queue empty = {.head = RS_NO_INDEX, .tail = RS_NO_INDEX};
+    *strands = (rs_strands){.free_head = RS_NO_INDEX, .woken = empty, .others = empty, .limit = limit};
+}
+
+void rs_strands_free(rs_strands *strands) {
+    for (uint32_t i = 0; i < strands->chunk_count; i++) free(strands->chunks[i]);
+    free(strands->chunks);
+    *strands = (rs_strands){0};
+}
+
+static bool add_chunk(rs_strands *strands) {
+    if (strands->chunk_count == strands->chunk_capacity) {
+        uint32_t capacity = strands->chunk_capacity ? strands->chunk_capacity * 2 : 4;
+        rs_strand **chunks = rs_try_realloc(strands->chunks, sizeof(rs_strand *) * capacity);
+        if (!chunks) return false;
+        strands->chunks = chunks;
+        strands->chunk_capacity = capacity;
+    }
+    rs_strand *chunk = rs_try_alloc(sizeof(rs_strand) * RS_STRAND_CHUNK);
+    if (!chunk) return false;
+    uint32_t base = strands->chunk_count * RS_STRAND_CHUNK;
+    strands->chunks[strands->chunk_count++] = chunk;
+    for (uint32_t i = RS_STRAND_CHUNK; i-- > 0;) {
+        chunk[i].index = base + i;
+        chunk[i].run_next = strands->free_head;
+        strands->free_head = base + i;
+    }
+    return true;
+}
+
+rs_strand *rs_strand_take(rs_strands *strands) {
+    if (strands->live >= strands->limit) return NULL;
+    if (strands->free_head == RS_NO_INDEX && !add_chunk(strands)) return NULL;
+    rs_strand *strand = rs_strand_at(strands, strands->free_head);
+    RS_ASSERT(strand->state == RS_STRAND_FREE);
+    strands->free_head = strand->run_next;
+    strands->live++;
+    uint32_t index = strand->index;
+    uint32_t generation = strand->generation + 1;
+    *strand = (rs_strand){.index = index, .generation = generation ? generation : 1, .state = RS_STRAND_NEW,
+                          .run_next = RS_NO_INDEX, .op = RS_NO_INDEX};
+    rs_timer_init(&strand->timer, RS_TIMER_PARK);
+    return strand;
+}
+
+void rs_strand_release(rs_strands *strands, rs_strand *strand) {
+    RS_ASSERT(strand->state != RS_STRAND_FREE && !strand->queued);
+    RS_ASSERT(!rs_timer_is_set(&strand->timer) && strand->waiter.list == NULL);
+    strand->state = RS_STRAND_FREE;
+    strand->user = NULL;
+    strand->run_next = strands->free_head;
+    strands->free_head = strand->index;
+    strands->live--;
+}
+
+rs_strand *rs_strand_find(const rs_strands *strands, rs_id id) {
+    uint32_t index = rs_id_index(id);
+    if (index >= strands->chunk_count * RS_STRAND_CHUNK) return NULL;
+    rs_strand *strand = rs_strand_at(strands, index);
+    if (strand->generation != rs_id_generation(id) || strand->state == RS_STRAND_FREE) return NULL;
+    return strand;
+}
+
+static inline void push(rs_strands *strands, rs_run_queue *queue, rs_strand *strand) {
+    RS_ASSERT(!strand->queued);
+    strand->queued = true;
+    strand->run_next = RS_NO_INDEX;
+    strand->ready_order = ++strands->last_order;
+    if (queue->tail == RS_NO_INDEX) queue->head = strand->index;
+    else rs_strand_at(strands, queue->tail)->run_next = strand->index;
+    queue->tail = strand->index;
+    strands->run_len++;
+}
+
+static inline void push_front(rs_strands *strands, rs_run_queue *queue, rs_strand *strand) {
+    RS_ASSERT(!strand->queued);
+    strand->queued = true;
+    strand->ready_order = 0;
+    strand->run_next = queue->head;
+    if (queue->tail == RS_NO_INDEX) queue->tail = strand->index;
+    queue->head = strand->index;
+    strands->run_len++;
+}
+
+void rs_run_push(rs_strands *strands, rs_strand *strand) { push(strands, &strands->others, strand); }
+
+void rs_run_push_woken(rs_strands *strands, rs_strand *strand) {
+    push(strands, &strands->woken, strand);
+    strands->woken_len++;
+}
+
+void rs_run_push_front(rs_strands *strands, rs_strand *strand) {
+    push_front(strands, &strands->woken, strand);
+    strands->woken_len++;
+}
+
+void rs_run_push_front_of_others(rs_strands *strands, rs_strand *strand) { push_front(strands, &strands->others, strand); }
+
+static inline rs_strand *pop(rs_strands *strands, rs_run_queue *queue, rs_strand *strand) {
+    queue->head = strand->run_next;
+    if (queue->head == RS_NO_INDEX) queue->tail = RS_NO_INDEX;
+    strand->run_next = RS_NO_INDEX;
+    strand->queued = false;
+    strands->run_len--;
+    return strand;
+}
+
+static inline rs_strand *pop_woken(rs_strands *strands, rs_strand *strand) {
+    if (strands->passes_left > 0) strands->passes_left--;
+    strands->woken_len--;
+    return pop(strands, &strands->woken, strand);
+}
+
+static inline rs_strand *pop_other(rs_strands *strands, rs_strand *strand) {
+    strands->passes_left = 0;
+    strands->passable = true;
+    return pop(strands, &strands->others, strand);
+}
+
+static inline rs_strand *at(rs_strands *strands, uint32_t index) {
+    return index == RS_NO_INDEX ? NULL : rs_strand_at(strands, index);
+}
+
+rs_strand *rs_run_pop(rs_strands *strands) {
+    rs_strand *woken = at(strands, strands->woken.head), *other = at(strands, strands->others.head);
+    if (!other) return woken ? pop_woken(strands, woken) : NULL;
+    if (!woken) return pop_other(strands, other);
+    bool passes = strands->passes_left > 0 || woken->ready_order < other->ready_order;
+    return passes ? pop_woken(strands, woken) : pop_other(strands, other);
+}
+
+void rs_run_prefer_woken(rs_strands *strands) {
+    if (!strands->passable) return;
+    strands->passable = false;
+    strands->passes_left = strands->woken_len;
+}
+
+rs_strand *rs_run_last(const rs_strands *strands) {
+    uint32_t tails[] = {strands->woken.tail, strands->others.tail};
+    for (int i = 0; i < 2; i++) {
+        if (tails[i] == RS_NO_INDEX) continue;
+        rs_strand *strand = rs_strand_at(strands, tails[i]);
+        if (strand->ready_order == strands->last_order) return strand;
+    }
+    return NULL;
+}
+
+void rs_run_forget(rs_strands *strands) {
+    while (rs_run_pop(strands)) {}
+}
+
+const char *rs_wait_name(uint32_t wait) {
+    static const char *const names[RS_WAIT_KINDS] = {
+        [RS_WAIT_NONE] = "nothing", [RS_WAIT_YIELD] = "its next turn", [RS_WAIT_SLEEP] = "a time to pass",
+        [RS_WAIT_OP] = "an op", [RS_WAIT_LIST] = "a list", [RS_WAIT_JOIN] = "a strand to end",
+        [RS_WAIT_SCOPE] = "the strands of a scope to end", [RS_WAIT_SUSPEND] = "Machine#schedule",
+        [RS_WAIT_BLOCK] = "unblock", [RS_WAIT_WAKER] = "an extension to wake it",
+        [RS_WAIT_EVALUATION] = "an evaluation", [RS_WAIT_CHANNEL] = "a Channel",
+    };
+    return wait < RS_WAIT_KINDS ? names[wait] : "?";
+}

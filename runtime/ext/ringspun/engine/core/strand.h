@@ -1,0 +1,119 @@
+/* strand: the table of strands and the run queue. Owned by the machine's thread.
+ *
+ * States:  FREE -> NEW -> RUNNING <-> PARKED -> READY -> RUNNING ... -> FREE (its index with the next generation)
+ *
+ * The central invariant: every park takes a fresh ticket, and exactly one wake that shows this ticket is accepted. Any
+ * other is dropped and counted. There is one run-queue link per strand, so a double resume cannot even be written down.
+ * Slots never move (chunks), so timers and lists may sit inside them.
+ *
+ * The run queue is first in, first out, with one exception. After a look at the backend and the timers, the strands that wait
+ * to go on from a wake go before those that have used up their turn (rs_yield) and those that are new. Or else a timer would
+ * be late by the turns of all who compute. Each woken strand of that moment may do so once, and only when one of the others has
+ * had a turn since they were last passed: so a flood of wakes keeps nobody from running for ever.
+ */
+#ifndef RINGSPUN_STRAND_H
+#define RINGSPUN_STRAND_H
+
+#include "core/list.h"
+#include "core/scope.h"
+#include "flow/select.h"
+#include "core/timer.h"
+
+typedef enum { RS_STRAND_FREE, RS_STRAND_NEW, RS_STRAND_READY, RS_STRAND_RUNNING, RS_STRAND_PARKED } rs_strand_state;
+
+typedef enum {
+    RS_WAIT_NONE, RS_WAIT_YIELD, RS_WAIT_SLEEP, RS_WAIT_OP, RS_WAIT_LIST, RS_WAIT_JOIN, RS_WAIT_SCOPE, RS_WAIT_SUSPEND,
+    RS_WAIT_BLOCK, RS_WAIT_WAKER, RS_WAIT_EVALUATION, RS_WAIT_CHANNEL, RS_WAIT_KINDS
+} rs_wait_kind;
+
+/* How a wait ended. INTERRUPT: the binding holds something to raise here. */
+typedef enum { RS_WAKE_VALUE, RS_WAKE_TIMEOUT, RS_WAKE_CANCEL, RS_WAKE_INTERRUPT, RS_WAKE_NO_MEMORY } rs_wake_kind;
+
+/* Neither a cancellation nor an interrupt ends this wait; for the few that must see their end (a scope's own exit). */
+#define RS_PARK_SHIELDED 1u
+
+typedef struct rs_strand {
+    uint32_t index;
+    uint32_t generation;
+    uint32_t run_next;
+    uint32_t interrupts;        /* things to raise that the binding holds for this strand */
+    uint8_t state;
+    uint8_t wait;
+    uint8_t wake;
+    uint8_t park_flags;
+    bool permit;                /* an unblock that came before its block-like park */
+    bool unblocked;             /* this block-like park already had its unblock */
+    bool queued;
+    uint32_t shield_depth;
+    uint32_t op;
+    uint64_t ticket;
+    uint64_t ready_order;       /* when it came into the run queue; 0: at the front */
+    int64_t result;
+    int64_t parked_at_ns;       /* the binding's note; 0: not taken */
+    rs_timer timer;
+    rs_waiter waiter;
+    rs_list joiners;
+    rs_source watched;          /* for its end */
+    rs_scope *scope;            /* innermost scope of those that govern what it runs */
+    rs_scope *newest;           /* all that it has open */
+    uint32_t stacked;           /* how many of them were opened on other stacks than its first */
+    rs_scope own;               /* cancels just this strand; child of the scope it was spawned into */
+    void *user;
+} rs_strand;
+
+#define RS_STRAND_CHUNK 256u
+
+typedef struct {
+    uint32_t head;
+    uint32_t tail;
+} rs_run_queue;
+
+typedef struct {
+    rs_strand **chunks;
+    uint32_t chunk_count;
+    uint32_t chunk_capacity;
+    uint32_t free_head;
+    uint32_t live;
+    uint32_t limit;
+    rs_run_queue woken;
+    rs_run_queue others;        /* new, or at the end of a turn that they gave up themselves */
+    uint32_t run_len;           /* of both */
+    uint32_t woken_len;
+    uint32_t passes_left;       /* so many of the woken may go before older ones of the others */
+    bool passable;              /* one of the others has run since they were last passed */
+    uint64_t last_order;
+} rs_strands;
+
+void rs_strands_init(rs_strands *strands, uint32_t limit);
+void rs_strands_free(rs_strands *strands);
+
+/* A slot in state NEW, or NULL when the limit is reached, or there is no memory for more. */
+rs_strand *rs_strand_take(rs_strands *strands);
+void rs_strand_release(rs_strands *strands, rs_strand *strand);
+
+static inline rs_strand *rs_strand_at(const rs_strands *strands, uint32_t index) {
+    return &strands->chunks[index / RS_STRAND_CHUNK][index % RS_STRAND_CHUNK];
+}
+
+static inline rs_id rs_strand_id(const rs_strand *strand) { return rs_id_make(strand->index, strand->generation); }
+
+/* The strand of that name, or NULL when it has ended. */
+rs_strand *rs_strand_find(const rs_strands *strands, rs_id id);
+
+void rs_run_push(rs_strands *strands, rs_strand *strand);
+void rs_run_push_woken(rs_strands *strands, rs_strand *strand);
+void rs_run_push_front(rs_strands *strands, rs_strand *strand);
+/* Before the others, and not before those woken that may pass them. */
+void rs_run_push_front_of_others(rs_strands *strands, rs_strand *strand);
+rs_strand *rs_run_pop(rs_strands *strands);
+void rs_run_forget(rs_strands *strands);
+
+/* Those woken by now may go before the others. */
+void rs_run_prefer_woken(rs_strands *strands);
+
+/* The one that came last and not at the front, or NULL when it is not in the queue any more. */
+rs_strand *rs_run_last(const rs_strands *strands);
+
+const char *rs_wait_name(uint32_t wait);
+
+#endif

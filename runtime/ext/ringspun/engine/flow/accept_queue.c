@@ -1,0 +1,177 @@
+#include "flow/accept_queue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *request, uint32_t ahead) {
+    rs_accept_queue *queue = rs_alloc(sizeof(*queue));
+    *queue = (rs_accept_queue){.next = machine->accept_queues, .request = *request, .ahead = ahead,
+                          .generation = rs_descriptor_generation(&machine->descriptors, request->fd)};
+    if (queue->next) queue->next->previous = queue;
+    machine->accept_queues = queue;
+    machine->accept_queues_len++;
+    return queue;
+}
+
+static void free_accept_queue(rs_machine *machine, rs_accept_queue *queue) {
+    RS_ASSERT(!queue->op);
+    if (queue->next) queue->next->previous = queue->previous;
+    if (queue->previous) queue->previous->next = queue->next;
+    else machine->accept_queues = queue->next;
+    machine->accept_queues_len--;
+    free(queue->results);
+    free(queue);
+}
+
+int64_t rs_accept_queue_take(rs_accept_queue *queue) {
+    if (queue->len > 0) {
+        queue->len--;
+        return queue->results[queue->first++];
+    }
+    queue->first = 0;
+    int64_t error = queue->error;
+    queue->error = 0;
+    return error ? error : -EAGAIN;
+}
+
+static bool make_room(rs_accept_queue *queue) {
+    if (queue->first + queue->len < queue->capacity) return true;
+    if (queue->len > 0) memmove(queue->results, queue->results + queue->first, sizeof(int64_t) * queue->len);
+    queue->first = 0;
+    if (queue->len < queue->capacity) return true;
+    uint32_t capacity = queue->capacity ? queue->capacity * 2 : 16;
+    int64_t *results = rs_try_realloc(queue->results, sizeof(int64_t) * capacity);
+    if (!results) return false;
+    queue->results = results;
+    queue->capacity = capacity;
+    return true;
+}
+
+static void brought(rs_machine *machine, rs_op *op, int64_t result) {
+    rs_accept_queue *queue = op->context;
+    if (RS_UNLIKELY(!make_room(queue))) {
+        close((int)result);
+        queue->error = RS_NO_MEMORY;
+        rs_accept_queue_stop(machine, queue);
+        return;
+    }
+    queue->results[queue->first + queue->len++] = result;
+    rs_descriptor_made(machine, &queue->request, result);
+    rs_list_wake_all(machine, &queue->waiters, 0);
+    if (queue->len >= queue->ahead) rs_accept_queue_stop(machine, queue);
+}
+
+static void ended(rs_machine *machine, rs_op *op, int64_t result) {
+    rs_accept_queue *queue = op->context;
+    queue->op = 0;
+    if (result < 0 && result != -ECANCELED) queue->error = result;
+    else if (op->closing) queue->error = -EBADF;
+    rs_list_wake_all(machine, &queue->waiters, 0);
+}
+
+/* It would keep the turn, and with it all that comes. One that has just come itself ends here. */
+static void give_way(rs_machine *machine, rs_op *op) {
+    rs_accept_queue *queue = op->context;
+    queue->shared = true;
+    rs_accept_queue_stop(machine, queue);
+}
+
+static const rs_op_owner accept_queue_owner = {.ended = ended, .brought = brought, .give_way = give_way};
+
+void rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
+    if (queue->op) return;
+    rs_op *op = rs_op_take(&machine->ops, &queue->request);
+    if (RS_UNLIKELY(!op)) {
+        queue->error = RS_NO_MEMORY;
+        return;
+    }
+    op->owner = &accept_queue_owner;
+    op->context = queue;
+    queue->op = rs_op_id(op);
+    rs_op_launch(machine, op);
+}
+
+static rs_op *op_of(rs_machine *machine, const rs_accept_queue *queue) { return rs_op_find(&machine->ops, queue->op); }
+
+bool rs_accept_queue_stop(rs_machine *machine, rs_accept_queue *queue) {
+    if (!queue->op) return false;
+    rs_op *op = op_of(machine, queue);
+    if (op->cancel == RS_WAKE_VALUE && !op->closing) {
+        op->cancel = RS_WAKE_CANCEL;
+        machine->backend->cancel(machine, op);
+    }
+    return queue->op != 0;
+}
+
+static void drop_results(rs_machine *machine, rs_accept_queue *queue) {
+    while (queue->len > 0) {
+        int fd = (int)rs_accept_queue_take(queue);
+        rs_descriptor_forget(&machine->descriptors, fd);
+        close(fd);
+    }
+}
+
+void rs_accept_queue_close(rs_machine *machine, rs_accept_queue *queue) {
+    queue->left = true;
+    if (queue->len == 0) free_accept_queue(machine, queue);
+    else if (rs_descriptor_generation(&machine->descriptors, queue->request.fd) != queue->generation) {
+        drop_results(machine, queue);
+        free_accept_queue(machine, queue);
+    }
+}
+
+static bool is_of(const rs_machine *machine, const rs_accept_queue *queue, int fd) {
+    return queue->request.fd == fd && rs_descriptor_generation(&machine->descriptors, fd) == queue->generation;
+}
+
+int64_t rs_accept_queue_take_any(rs_machine *machine, int fd) {
+    for (rs_accept_queue *queue = machine->accept_queues; queue; queue = queue->next) {
+        if (queue->len == 0 || !is_of(machine, queue, fd)) continue;
+        int64_t result = rs_accept_queue_take(queue);
+        if (queue->left && queue->len == 0) free_accept_queue(machine, queue);
+        return result;
+    }
+    return -EAGAIN;
+}
+
+bool rs_accept_queue_has(const rs_machine *machine, int fd) {
+    for (const rs_accept_queue *queue = machine->accept_queues; queue; queue = queue->next) {
+        if (queue->len > 0 && is_of(machine, queue, fd)) return true;
+    }
+    return false;
+}
+
+void rs_accept_queue_drop(rs_machine *machine, int fd) {
+    for (rs_accept_queue *queue = machine->accept_queues, *next; queue; queue = next) {
+        next = queue->next;
+        if (queue->request.fd != fd) continue;
+        drop_results(machine, queue);
+        if (queue->left) free_accept_queue(machine, queue);
+    }
+}
+
+void rs_accept_queue_close_copies(rs_machine *machine) {
+    for (rs_accept_queue *queue = machine->accept_queues; queue; queue = queue->next) {
+        for (; queue->len > 0; queue->len--) close((int)queue->results[queue->first++]);
+    }
+}
+
+void rs_accept_queue_forked(rs_machine *machine) {
+    for (rs_accept_queue *queue = machine->accept_queues, *next; queue; queue = next) {
+        next = queue->next;
+        drop_results(machine, queue);
+        queue->op = 0;
+        queue->waiters = (rs_list){0};
+        if (queue->left) free_accept_queue(machine, queue);
+    }
+}
+
+void rs_accept_queues_close_all(rs_machine *machine) {
+    while (machine->accept_queues) {
+        machine->accept_queues->op = 0;
+        drop_results(machine, machine->accept_queues);
+        free_accept_queue(machine, machine->accept_queues);
+    }
+}

@@ -1,0 +1,89 @@
+#include "flow/buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static char *take(rs_pool *pool, size_t capacity) {
+    bool pooled = capacity == RS_BUFFER_PIECE && pool->len > 0;
+    char *bytes = pooled ? pool->pieces[--pool->len] : rs_try_realloc(NULL, capacity);
+    if (bytes) pool->lent++;
+    return bytes;
+}
+
+static void give_back(rs_pool *pool, char *bytes, size_t capacity) {
+    RS_ASSERT(pool->lent > 0);
+    pool->lent--;
+    if (capacity == RS_BUFFER_PIECE && pool->len < RS_POOL_MAX) pool->pieces[pool->len++] = bytes;
+    else free(bytes);
+}
+
+/* Multiplied, so that a buffer that grows is not copied for each piece. */
+static size_t capacity_for(size_t wanted) {
+    size_t capacity = RS_BUFFER_PIECE;
+    while (capacity < wanted && capacity < RS_BUFFER_LARGE) capacity *= 2;
+    while (capacity < wanted && capacity < SIZE_MAX / 2) capacity += capacity / 4;
+    return capacity < wanted ? wanted : capacity;
+}
+
+static void move_to_front(rs_buffer *buffer) {
+    size_t len = rs_buffer_len(buffer);
+    memmove(buffer->bytes, rs_buffer_at(buffer), len);
+    buffer->start = 0;
+    buffer->end = len;
+}
+
+/* Where it lies, if it can: the kernel moves a large one by its pages, so that it is never there twice. */
+static bool extend(rs_buffer *buffer, size_t capacity) {
+    if (buffer->start > 0) move_to_front(buffer);
+    char *bytes = rs_try_realloc(buffer->bytes, capacity);
+    if (!bytes) return false;
+    buffer->bytes = bytes;
+    buffer->capacity = capacity;
+    return true;
+}
+
+/* To memory in which so many bytes have room. False: there is none. */
+static bool grow(rs_pool *pool, rs_buffer *buffer, size_t wanted) {
+    size_t len = rs_buffer_len(buffer), capacity = capacity_for(wanted);
+    if (buffer->capacity > RS_BUFFER_PIECE) return extend(buffer, capacity);
+    char *bytes = take(pool, capacity);
+    if (!bytes) return false;
+    if (len > 0) memcpy(bytes, rs_buffer_at(buffer), len);
+    if (buffer->bytes) give_back(pool, buffer->bytes, buffer->capacity);
+    *buffer = (rs_buffer){.bytes = bytes, .end = len, .capacity = capacity};
+    return true;
+}
+
+char *rs_buffer_room(rs_pool *pool, rs_buffer *buffer, size_t len) {
+    size_t held = rs_buffer_len(buffer);
+    if (buffer->capacity - buffer->end >= len && buffer->bytes) return buffer->bytes + buffer->end;
+    if (len > SIZE_MAX - held) return NULL;
+    bool moves = buffer->capacity >= held + len && buffer->start >= held; /* which does not cost more than has been taken */
+    if (moves) move_to_front(buffer);
+    else if (!grow(pool, buffer, held + len)) return NULL;
+    return buffer->bytes + buffer->end;
+}
+
+bool rs_buffer_put(rs_pool *pool, rs_buffer *buffer, const void *bytes, size_t len) {
+    if (len == 0) return true;
+    char *room = rs_buffer_room(pool, buffer, len);
+    if (!room) return false;
+    memcpy(room, bytes, len);
+    rs_buffer_filled(buffer, len);
+    return true;
+}
+
+void rs_buffer_clear(rs_pool *pool, rs_buffer *buffer) {
+    if (buffer->bytes) give_back(pool, buffer->bytes, buffer->capacity);
+    *buffer = (rs_buffer){0};
+}
+
+void rs_buffer_drop(rs_pool *pool, rs_buffer *buffer, size_t len) {
+    RS_ASSERT(len <= rs_buffer_len(buffer));
+    buffer->start += len;
+    if (buffer->start == buffer->end) rs_buffer_clear(pool, buffer);
+}
+
+void rs_pool_free(rs_pool *pool) {
+    while (pool->len > 0) free(pool->pieces[--pool->len]);
+}

@@ -1,0 +1,212 @@
+#include "flow/write_queue.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+void rs_write_queue_open(rs_machine *machine, rs_write_queue *queue, uint8_t kind, int fd) {
+    *queue = (rs_write_queue){.machine = machine, .next = machine->write_queues, .kind = kind, .fd = fd,
+                          .generation = rs_descriptor_generation(&machine->descriptors, fd)};
+    if (queue->next) queue->next->previous = queue;
+    machine->write_queues = queue;
+    machine->ops.limit++; /* for the one that it may have in flight */
+}
+
+static void clean(rs_write_queue *queue) {
+    if (!queue->dirty) return;
+    rs_write_queue **link = &queue->machine->dirty;
+    while (*link != queue) link = &(*link)->next_dirty;
+    *link = queue->next_dirty;
+    queue->dirty = false;
+}
+
+static void drop_bytes(rs_write_queue *queue) {
+    clean(queue);
+    rs_buffer_clear(&queue->machine->pool, &queue->filling);
+    rs_buffer_clear(&queue->machine->pool, &queue->sending);
+}
+
+void rs_write_queue_close(rs_write_queue *queue) {
+    rs_machine *machine = queue->machine;
+    if (!machine) return;
+    RS_ASSERT(!queue->op && queue->waiters.len == 0);
+    drop_bytes(queue);
+    if (queue->next) queue->next->previous = queue->previous;
+    if (queue->previous) queue->previous->next = queue->next;
+    else machine->write_queues = queue->next;
+    machine->ops.limit--;
+    queue->machine = NULL;
+}
+
+/* The kernel may still read what the op sends, so that memory goes with the op. */
+static void leave_sending(rs_write_queue *queue, rs_op *op) {
+    if (!queue->sending.bytes) return;
+    op->request.extra = queue->sending.bytes;
+    queue->sending = (rs_buffer){0};
+    queue->machine->pool.lent--;
+}
+
+static void leave_op(rs_write_queue *queue) {
+    rs_machine *machine = queue->machine;
+    rs_op *op = rs_op_find(&machine->ops, queue->op);
+    queue->op = 0;
+    if (!op) return;
+    op->owner = NULL;
+    op->abandoned = true;
+    leave_sending(queue, op);
+}
+
+void rs_write_queue_abandon(rs_write_queue *queue) {
+    if (!queue->machine) return;
+    if (queue->op) leave_op(queue);
+    for (rs_strand *waits; (waits = rs_list_first(queue->machine, &queue->waiters));) rs_list_remove(queue->machine, waits);
+    rs_write_queue_close(queue);
+}
+
+static void fail(rs_write_queue *queue, int64_t error) {
+    queue->error = error;
+    drop_bytes(queue);
+    rs_list_wake_all(queue->machine, &queue->waiters, 0);
+}
+
+static void mark_dirty(rs_write_queue *queue) {
+    if (queue->dirty || queue->op || rs_write_queue_len(queue) == 0) return;
+    queue->dirty = true;
+    queue->next_dirty = queue->machine->dirty;
+    queue->machine->dirty = queue;
+}
+
+bool rs_write_queue_reserve(rs_write_queue *queue, size_t len) {
+    if (queue->error || len == 0) return true;
+    return rs_buffer_room(&queue->machine->pool, &queue->filling, len) != NULL;
+}
+
+int64_t rs_write_queue_put(rs_write_queue *queue, const void *bytes, size_t len) {
+    if (queue->error) return queue->error;
+    if (!rs_buffer_put(&queue->machine->pool, &queue->filling, bytes, len)) return RS_NO_MEMORY;
+    queue->put += len;
+    mark_dirty(queue);
+    return (int64_t)len;
+}
+
+static rs_request request_of(const rs_write_queue *queue) {
+    return (rs_request){.kind = queue->kind, .fd = queue->fd, .flags = queue->kind == RS_OP_SEND ? MSG_NOSIGNAL : 0,
+                        .address = rs_buffer_at(&queue->sending), .len = rs_buffer_len(&queue->sending), .offset = -1};
+}
+
+static bool was_closed_here(const rs_write_queue *queue) {
+    return rs_descriptor_generation(&queue->machine->descriptors, queue->fd) != queue->generation;
+}
+
+bool rs_write_queue_is_gone(const rs_write_queue *queue) {
+    return was_closed_here(queue) || (RS_UNLIKELY(queue->is_open != NULL) && !queue->is_open(queue));
+}
+
+static void ended(rs_machine *machine, rs_op *op, int64_t result) {
+    rs_write_queue *queue = op->context;
+    queue->op = 0;
+    if (RS_UNLIKELY(op->in_doubt)) leave_sending(queue, op);
+    if (result < 0) {
+        fail(queue, result == -ECANCELED ? -EBADF : result);
+        return;
+    }
+    if (!queue->pass) rs_buffer_clear(&machine->pool, &queue->sending); /* else it may be handed over now */
+    mark_dirty(queue);
+    rs_list_wake_all(machine, &queue->waiters, 0);
+}
+
+static bool is_gone(const rs_op *op) { return rs_write_queue_is_gone(op->context); }
+
+static const rs_op_owner write_queue_owner = {.ended = ended, .is_gone = is_gone};
+
+static void start_op(rs_write_queue *queue, const rs_request *request) {
+    rs_machine *machine = queue->machine;
+    rs_op *op = rs_op_take(&machine->ops, request);
+    if (RS_UNLIKELY(!op)) {
+        fail(queue, RS_NO_MEMORY);
+        return;
+    }
+    op->owner = &write_queue_owner;
+    op->context = queue;
+    queue->op = rs_op_id(op);
+    rs_op_launch(machine, op);
+}
+
+static void take_filling(rs_write_queue *queue) {
+    queue->sending = queue->filling;
+    queue->filling = (rs_buffer){0};
+}
+
+/* The request for what the kernel did not take at once. */
+static int64_t send_directly(rs_write_queue *queue, rs_request *rest) {
+    take_filling(queue);
+    *rest = request_of(queue);
+    int64_t result = rs_try(queue->machine, rest);
+    if (result > 0) rs_buffer_drop(&queue->machine->pool, &queue->sending, (size_t)result);
+    if (result < 0 && result != -EAGAIN) return result;
+    *rest = request_of(queue);
+    rest->options = RS_REQUEST_ALL;
+    return 0;
+}
+
+/* What was put in while the rest of this waited comes right after it. */
+static int64_t send_through(rs_write_queue *queue, rs_request *rest) {
+    *rest = (rs_request){.kind = RS_OP_POLL, .fd = queue->fd};
+    rs_buffer *sending = &queue->sending;
+    while (rs_write_queue_len(queue) > 0) {
+        if (rs_buffer_len(sending) == 0) take_filling(queue);
+        int64_t result = queue->pass(queue, rs_buffer_at(sending), rs_buffer_len(sending), &rest->flags);
+        if (result == -EAGAIN) return 0;
+        if (result < 0) return result;
+        rs_buffer_drop(&queue->machine->pool, sending, (size_t)result);
+    }
+    return 0;
+}
+
+void rs_write_queue_flush(rs_write_queue *queue) {
+    rs_machine *machine = queue->machine;
+    clean(queue);
+    if (queue->op || rs_write_queue_len(queue) == 0) return;
+    if (rs_write_queue_is_gone(queue)) {
+        fail(queue, -EBADF);
+        return;
+    }
+    rs_request rest;
+    int64_t result = RS_UNLIKELY(queue->pass != NULL) ? send_through(queue, &rest) : send_directly(queue, &rest);
+    if (result < 0) fail(queue, result);
+    else if (rs_buffer_len(&queue->sending) > 0) start_op(queue, &rest);
+    else rs_list_wake_all(machine, &queue->waiters, 0);
+}
+
+bool rs_write_queue_stop(rs_write_queue *queue) {
+    if (!queue->op) return false;
+    rs_op *op = rs_op_find(&queue->machine->ops, queue->op);
+    if (op->cancel == RS_WAKE_VALUE && !op->closing) {
+        op->cancel = RS_WAKE_CANCEL;
+        queue->machine->backend->cancel(queue->machine, op);
+    }
+    return queue->op != 0;
+}
+
+void rs_write_queues_flush(rs_machine *machine) {
+    while (machine->dirty) rs_write_queue_flush(machine->dirty);
+}
+
+/* What lies here is the parent's to send. */
+void rs_write_queues_forked(rs_machine *machine) {
+    for (rs_write_queue *queue = machine->write_queues; queue; queue = queue->next) {
+        queue->op = 0;
+        queue->waiters = (rs_list){0};
+        drop_bytes(queue);
+    }
+}
+
+void rs_write_queues_close_all(rs_machine *machine) {
+    while (machine->write_queues) {
+        /* Not a word to the binding: this may be the collector, and its objects gone. */
+        if (was_closed_here(machine->write_queues)) machine->write_queues->error = -EBADF;
+        machine->write_queues->op = 0;
+        machine->write_queues->waiters = (rs_list){0};
+        rs_write_queue_close(machine->write_queues);
+    }
+    rs_pool_free(&machine->pool);
+}

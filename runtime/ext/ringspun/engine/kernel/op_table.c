@@ -1,0 +1,488 @@
+/* op_table: what every kind of op is, tries and does, in one table. No state of its own. */
+#include "kernel/paths.h"
+#include "kernel/resolve.h"
+#include "flow/accept_queue.h"
+#include "kernel/splice.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+/* A read or write of this size costs less than handing it to anybody. */
+#define INLINE_FILE_MAX 65536u
+
+#define TERMINAL_ROOM 128u
+
+/* More than this goes out in several calls: while somebody on another processor takes as fast as we give, one call goes on for
+ * as long as there are bytes. */
+#define ONE_CALL_MAX 262144u
+#define COPIES 16
+
+#define RETRY(result, call)                                                                                           \
+    do {                                                                                                              \
+        (result) = (call);                                                                                            \
+        if ((result) < 0) (result) = -errno;                                                                          \
+    } while ((result) == -EINTR)
+
+static bool is_file(rs_fd_kind kind) { return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE; }
+
+static bool is_refused(int64_t result) { return result == -EPERM || result == -ENOSYS || result == -EACCES; }
+
+/* A sandbox may know one of the two. */
+static int64_t look(struct pollfd *descriptor) {
+    static const struct timespec at_once;
+    int64_t result;
+    RETRY(result, poll(descriptor, 1, 0));
+    if (RS_UNLIKELY(is_refused(result))) RETRY(result, ppoll(descriptor, 1, &at_once, NULL));
+    return result;
+}
+
+/* Blocking stream: ready now? The answer can be outrun only by another process that shares the descriptor. Where nobody may
+ * ask, a call that waits keeps the thread; one that is never made, because nothing says that it will not wait, keeps its
+ * strand for ever. */
+static bool ready(int fd, short events) {
+    struct pollfd descriptor = {.fd = fd, .events = events};
+    int64_t result = look(&descriptor);
+    return result > 0 || is_refused(result);
+}
+
+typedef struct {
+    const struct iovec *parts;
+    int count;
+    int64_t offset;             /* -1: the descriptor's own position */
+    uint64_t bytes;
+} transfer;
+
+static transfer transfer_of(const rs_request *request, struct iovec *single) {
+    if (request->kind == RS_OP_READV || request->kind == RS_OP_WRITEV) {
+        const struct iovec *parts = request->address;
+        uint64_t bytes = 0;
+        for (uint64_t i = 0; i < request->len; i++) bytes += parts[i].iov_len;
+        return (transfer){parts, (int)request->len, request->offset, bytes};
+    }
+    *single = (struct iovec){.iov_base = request->address, .iov_len = request->len};
+    return (transfer){single, 1, request->offset, request->len};
+}
+
+static int64_t plain_read(int fd, const transfer *t) {
+    int64_t result;
+    if (t->offset >= 0) RETRY(result, preadv(fd, t->parts, t->count, t->offset));
+    else if (t->count == 1) RETRY(result, read(fd, t->parts->iov_base, t->parts->iov_len));
+    else RETRY(result, readv(fd, t->parts, t->count));
+    return result;
+}
+
+static int64_t plain_write(int fd, const transfer *t) {
+    int64_t result;
+    if (t->offset >= 0) RETRY(result, pwritev(fd, t->parts, t->count, t->offset));
+    else if (t->count == 1) RETRY(result, write(fd, t->parts->iov_base, t->parts->iov_len));
+    else RETRY(result, writev(fd, t->parts, t->count));
+    return result;
+}
+
+/* Unlike a plain read, these do not wait, even where the number is not what we think. */
+static int64_t socket_read(int fd, const transfer *t) {
+    struct msghdr header = {.msg_iov = (struct iovec *)t->parts, .msg_iovlen = (size_t)t->count};
+    int64_t result;
+    if (t->count == 1) RETRY(result, recv(fd, t->parts->iov_base, t->parts->iov_len, MSG_DONTWAIT));
+    else RETRY(result, recvmsg(fd, &header, MSG_DONTWAIT));
+    return result;
+}
+
+static int64_t socket_write(int fd, const transfer *t) {
+    struct msghdr header = {.msg_iov = (struct iovec *)t->parts, .msg_iovlen = (size_t)t->count};
+    int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    int64_t result;
+    if (t->count == 1) RETRY(result, send(fd, t->parts->iov_base, t->parts->iov_len, flags));
+    else RETRY(result, sendmsg(fd, &header, flags));
+    return result;
+}
+
+/* A message goes out whole, or not at all. */
+static bool carries_bytes(int fd) {
+    int type = SOCK_STREAM;
+    socklen_t size = sizeof(type);
+    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size);
+    return type == SOCK_STREAM;
+}
+
+/* What one call is to write of it. A small part by itself would take a whole page of a pipe, so the one that is too long is
+ * cut, where the copies that this takes are few. */
+static transfer bounded(int fd, const transfer *t, struct iovec copies[COPIES]) {
+    if (RS_LIKELY(t->bytes <= ONE_CALL_MAX) || !carries_bytes(fd)) return *t;
+    transfer part = {t->parts, 0, t->offset, 0};
+    while (part.bytes + t->parts[part.count].iov_len <= ONE_CALL_MAX) part.bytes += t->parts[part.count++].iov_len;
+    if (part.count >= COPIES) return part;
+    memcpy(copies, t->parts, sizeof(struct iovec) * (size_t)(part.count + 1));
+    copies[part.count++].iov_len = ONE_CALL_MAX - part.bytes;
+    return (transfer){copies, part.count, t->offset, ONE_CALL_MAX};
+}
+
+/* -ENOTSOCK: it is our socket no more, and the hint is gone. */
+static inline int64_t try_stream(rs_machine *machine, int fd, const transfer *t, bool writes) {
+    rs_descriptor *descriptor = &machine->descriptors.table[fd];
+    /* Nothing to transfer never waits, and a place in a stream is refused; recv(2) answers neither as read(2) does. */
+    if (!descriptor->socket || t->bytes == 0 || t->offset >= 0) return writes ? plain_write(fd, t) : plain_read(fd, t);
+    int64_t result = writes ? socket_write(fd, t) : socket_read(fd, t);
+    if (RS_UNLIKELY(result == -ENOTSOCK)) descriptor->kind = RS_FD_UNKNOWN;
+    return result;
+}
+
+static int64_t attempt_read(rs_machine *machine, const rs_request *request) {
+    struct iovec single;
+    transfer t = transfer_of(request, &single);
+    int64_t result;
+    rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, request->fd);
+    if (RS_LIKELY(kind == RS_FD_STREAM)) {
+        result = try_stream(machine, request->fd, &t, false);
+        if (RS_LIKELY(result != -ENOTSOCK)) return result;
+        kind = RS_FD_UNKNOWN;
+    }
+    /* A file that lies in the page cache would be copied here and now, however large. */
+    if (kind == RS_FD_UNKNOWN && t.bytes > INLINE_FILE_MAX) kind = rs_descriptor_classify(request->fd);
+    if (kind == RS_FD_STREAM) return plain_read(request->fd, &t);
+    bool file = is_file(kind);
+    if (file && (machine->options.offload_files || t.bytes > INLINE_FILE_MAX)) return -EAGAIN;
+    RETRY(result, preadv2(request->fd, t.parts, t.count, t.offset, RWF_NOWAIT));
+    if (result != -EOPNOTSUPP && !is_refused(result)) return result; /* a sandbox may not know it */
+    if (!file) kind = rs_descriptor_classify(request->fd);
+    if (kind == RS_FD_STREAM) return plain_read(request->fd, &t);
+    bool waits_not = kind == RS_FD_BLOCKING || kind == RS_FD_MEMORY || (kind == RS_FD_FILE_LOCAL && rs_descriptor_is_virtual(request->fd));
+    return waits_not && ready(request->fd, POLLIN) ? plain_read(request->fd, &t) : -EAGAIN;
+}
+
+/* Buffered writes cannot be tried without waiting (no NOWAIT on ext4 and tmpfs), but on a local filesystem a small one
+ * is a copy into the page cache. */
+static int64_t write_file(rs_machine *machine, const rs_request *request, const transfer *t, rs_fd_kind kind) {
+    bool at_once = kind == RS_FD_FILE_LOCAL && t->bytes <= INLINE_FILE_MAX && !machine->options.offload_files;
+    if (!at_once && kind != RS_FD_MEMORY) return -EAGAIN;
+    machine->metrics.file_writes_inline += is_file(kind);
+    machine->quiet_writes++;
+    return plain_write(request->fd, t);
+}
+
+/* A terminal is ready from 256 bytes of room on, but asks again before every byte that it processes, and the piece before
+ * that may have taken all of the room. */
+static size_t terminal_step(const struct termios *terminal, const struct iovec *part) {
+    const uint8_t *bytes = part->iov_base;
+    size_t most = part->iov_len < TERMINAL_ROOM ? part->iov_len : TERMINAL_ROOM, plain = 0;
+    if (!(terminal->c_oflag & OPOST)) return most;
+    while (plain < most && bytes[plain] >= ' ' && bytes[plain] != 127) plain++;
+    return plain ? plain : 1;
+}
+
+/* A blocking pipe that is ready takes PIPE_BUF bytes at once; more might wait. */
+static int64_t write_blocking(const rs_request *request, const transfer *t) {
+    if (t->bytes == 0) return plain_write(request->fd, t);
+    if (!ready(request->fd, POLLOUT)) return -EAGAIN;
+    const struct iovec *part = t->parts;
+    while (part->iov_len == 0) part++;
+    struct iovec first = *part;
+    struct termios terminal;
+    if (first.iov_len > PIPE_BUF) first.iov_len = PIPE_BUF;
+    if (first.iov_len > 1 && tcgetattr(request->fd, &terminal) == 0) first.iov_len = terminal_step(&terminal, part);
+    transfer small = {&first, 1, t->offset, first.iov_len};
+    return plain_write(request->fd, &small);
+}
+
+/* The kernel itself is asked not to wait, which it can on pipes and sockets, whoever made them and in whatever mode they are.
+ * -EOPNOTSUPP: not on this. A sandbox may refuse the call itself. */
+static int64_t write_without_waiting(int fd, const transfer *t) {
+    int64_t result;
+    RETRY(result, pwritev2(fd, t->parts, t->count, t->offset, RWF_NOWAIT));
+    return result == -ENOSYS || result == -EPERM ? -EOPNOTSUPP : result;
+}
+
+static bool is_written_like_file(rs_fd_kind kind) { return is_file(kind) || kind == RS_FD_MEMORY; }
+
+static int64_t attempt_write(rs_machine *machine, const rs_request *request) {
+    struct iovec single;
+    transfer t = transfer_of(request, &single);
+    struct iovec copies[COPIES];
+    rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, request->fd);
+    if (RS_LIKELY(kind == RS_FD_STREAM)) {
+        transfer part;
+        bool large = t.bytes > ONE_CALL_MAX;
+        if (RS_UNLIKELY(large)) part = bounded(request->fd, &t, copies);
+        int64_t result = try_stream(machine, request->fd, RS_UNLIKELY(large) ? &part : &t, true);
+        if (RS_LIKELY(result != -ENOTSOCK)) return result;
+        kind = RS_FD_UNKNOWN;
+    }
+    if (is_written_like_file(kind)) return write_file(machine, request, &t, kind);
+    /* Of a message without bytes a vector's write makes none. */
+    if (t.bytes > 0 && t.bytes <= ONE_CALL_MAX) {
+        int64_t result = write_without_waiting(request->fd, &t);
+        if (result != -EOPNOTSUPP) return result;
+    }
+    if (kind == RS_FD_BLOCKING) return write_blocking(request, &t);
+    kind = rs_descriptor_classify(request->fd);
+    if (is_written_like_file(kind)) return write_file(machine, request, &t, kind);
+    if (kind == RS_FD_STREAM || kind == RS_FD_UNKNOWN) {
+        t = bounded(request->fd, &t, copies);
+        return plain_write(request->fd, &t);
+    }
+    return write_blocking(request, &t);
+}
+
+static int64_t execute_read(const rs_request *request) {
+    struct iovec single;
+    transfer t = transfer_of(request, &single);
+    return plain_read(request->fd, &t);
+}
+
+static int64_t execute_write(const rs_request *request) {
+    struct iovec single;
+    transfer t = transfer_of(request, &single);
+    return plain_write(request->fd, &t);
+}
+
+static int64_t attempt_recv(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    RETRY(result, recv(request->fd, request->address, request->len, (int)request->flags | MSG_DONTWAIT));
+    return result;
+}
+
+static int64_t attempt_send(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    int flags = (int)request->flags | MSG_DONTWAIT | MSG_NOSIGNAL;
+    size_t len = request->len;
+    if (RS_UNLIKELY(len > ONE_CALL_MAX) && carries_bytes(request->fd)) len = ONE_CALL_MAX;
+    RETRY(result, send(request->fd, request->address, len, flags));
+    return result;
+}
+
+static int64_t attempt_recvmsg(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    RETRY(result, recvmsg(request->fd, request->address, (int)request->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+    return result;
+}
+
+static int64_t attempt_sendmsg(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    RETRY(result, sendmsg(request->fd, request->address, (int)request->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    return result;
+}
+
+/* Of anything else accept(2) says at once what is wrong. */
+static bool listens(int fd) {
+    int answer = 0;
+    socklen_t size = sizeof(answer);
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &answer, &size) == 0 && answer;
+}
+
+static int64_t attempt_accept(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    if (!ready(request->fd, POLLIN) && listens(request->fd)) return -EAGAIN;
+    int64_t result;
+    RETRY(result, accept4(request->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    return result;
+}
+
+/* Called again when the socket is ready: Linux then answers 0 or the error of the attempt that has ended.
+ *
+ * A connect knows no flag for not waiting, and a thread that waits in it cannot be called back, so a blocking socket is made
+ * non-blocking for just this call. Nobody else can do anything with it before it is connected. */
+static int64_t attempt_connect(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int flags = fcntl(request->fd, F_GETFL);
+    if (flags < 0) return -errno;
+    bool blocking = !(flags & O_NONBLOCK);
+    int64_t result;
+    if (RS_UNLIKELY(blocking) && fcntl(request->fd, F_SETFL, flags | O_NONBLOCK) < 0) return -errno;
+    RETRY(result, connect(request->fd, request->extra, request->extra_len));
+    if (RS_UNLIKELY(blocking)) fcntl(request->fd, F_SETFL, flags);
+    return result == -EINPROGRESS || result == -EALREADY ? -EAGAIN : result;
+}
+
+static int64_t attempt_poll(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    struct pollfd descriptor = {.fd = request->fd, .events = (short)request->flags};
+    int64_t result = look(&descriptor);
+    if (result <= 0) return result == 0 ? -EAGAIN : result;
+    return descriptor.revents & POLLNVAL ? -EBADF : descriptor.revents;
+}
+
+static int64_t execute_open(const rs_request *request) {
+    int64_t result;
+    RETRY(result, open(request->address, (int)request->flags | O_CLOEXEC, request->mode));
+    return result;
+}
+
+/* A FIFO or a device may keep open(2) waiting for somebody else: not on this thread. */
+static int64_t attempt_open(rs_machine *machine, const rs_request *request) {
+    if (machine->options.offload_files) return -EAGAIN;
+    struct stat st;
+    bool missing = stat(request->address, &st) != 0;
+    if (!missing && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return -EAGAIN;
+    return execute_open(request);
+}
+
+static int64_t attempt_close(rs_machine *machine, const rs_request *request) {
+    if ((uint32_t)request->fd < machine->descriptors.capacity) {
+        rs_descriptor *descriptor = &machine->descriptors.table[request->fd];
+        RS_ASSERT(descriptor->first == 0 && descriptor->targeted == 0);
+        if (RS_UNLIKELY(machine->accept_queues != NULL)) rs_accept_queue_drop(machine, request->fd);
+        *descriptor = (rs_descriptor){.closing = descriptor->closing, .generation = descriptor->generation};
+    }
+    /* Never again after EINTR: the number is free by then, and may be somebody else's. */
+    int64_t result = close(request->fd);
+    return result < 0 && errno != EINTR ? -errno : 0;
+}
+
+static int64_t execute_fsync(const rs_request *request) {
+    int64_t result;
+    RETRY(result, request->flags ? fdatasync(request->fd) : fsync(request->fd));
+    return result;
+}
+
+static int64_t execute_statx(const rs_request *request) {
+    int64_t result;
+    const char *path = request->len ? request->address : "";
+    RETRY(result, statx(request->fd < 0 ? AT_FDCWD : request->fd, path, (int)request->mode, request->flags, request->extra));
+    return result;
+}
+
+static int64_t attempt_statx(rs_machine *machine, const rs_request *request) {
+    return machine->options.offload_files ? -EAGAIN : execute_statx(request);
+}
+
+/* Leaves the child for the binding to reap, so that one place makes the status. */
+static int64_t wait_for_child(const rs_request *request, int options) {
+    siginfo_t info = {0};
+    int64_t result;
+    RETRY(result, waitid((idtype_t)request->flags, (id_t)request->offset, &info, WEXITED | WNOWAIT | options));
+    return result < 0 ? result : info.si_pid;
+}
+
+static int64_t attempt_waitid(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result = wait_for_child(request, WNOHANG);
+    return result == 0 ? -EAGAIN : result;
+}
+
+static int64_t execute_waitid(const rs_request *request) { return wait_for_child(request, 0); }
+
+static int64_t attempt_wait_on_worker(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    (void)request;
+    return -EAGAIN;
+}
+
+static int64_t attempt_socket(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int type = (int)request->mode | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    int64_t result;
+    RETRY(result, socket((int)request->flags, type, (int)request->offset));
+    return result;
+}
+
+static int64_t attempt_bind(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    RETRY(result, bind(request->fd, request->extra, request->extra_len));
+    return result;
+}
+
+static int64_t attempt_listen(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    RETRY(result, listen(request->fd, (int)request->flags));
+    return result;
+}
+
+static int64_t attempt_shutdown(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    RETRY(result, shutdown(request->fd, (int)request->flags));
+    return result;
+}
+
+static int64_t attempt_setsockopt(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    int64_t result;
+    RETRY(result, setsockopt(request->fd, (int)request->flags, (int)request->mode, request->address,
+                             (socklen_t)request->len));
+    return result;
+}
+
+static int64_t attempt_getsockopt(rs_machine *machine, const rs_request *request) {
+    (void)machine;
+    socklen_t len = (socklen_t)request->len;
+    int64_t result;
+    RETRY(result, getsockopt(request->fd, (int)request->flags, (int)request->mode, request->address, &len));
+    return result < 0 ? result : (int64_t)len;
+}
+
+static int64_t note_pair(rs_machine *machine, int64_t result, const rs_request *request, bool sockets) {
+    const int *pair = request->address;
+    if (result < 0) return result;
+    for (int i = 0; i < 2; i++) {
+        rs_descriptor_note(&machine->descriptors, pair[i], RS_FD_STREAM, sockets);
+        if (sockets) rs_socket_made(machine, request, pair[i]);
+    }
+    return 0;
+}
+
+static int64_t attempt_pipe(rs_machine *machine, const rs_request *request) {
+    int64_t result;
+    RETRY(result, pipe2(request->address, O_CLOEXEC | O_NONBLOCK));
+    return note_pair(machine, result, request, false);
+}
+
+static int64_t attempt_socketpair(rs_machine *machine, const rs_request *request) {
+    int type = (int)request->mode | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    int64_t result;
+    RETRY(result, socketpair((int)request->flags, type, (int)request->offset, request->address));
+    return note_pair(machine, result, request, true);
+}
+
+const rs_op_info rs_op_table[RS_OP_KINDS] = {
+    [RS_OP_READ] = {"read", RS_SIDE_READ, RS_EFFECT_DATA, attempt_read, execute_read},
+    [RS_OP_WRITE] = {"write", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_write, execute_write},
+    [RS_OP_PREAD] = {"pread", RS_SIDE_READ, RS_EFFECT_DATA, attempt_read, execute_read},
+    [RS_OP_PWRITE] = {"pwrite", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_write, execute_write},
+    [RS_OP_READV] = {"readv", RS_SIDE_READ, RS_EFFECT_DATA, attempt_read, execute_read},
+    [RS_OP_WRITEV] = {"writev", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_write, execute_write},
+    [RS_OP_RECV] = {"recv", RS_SIDE_READ, RS_EFFECT_DATA, attempt_recv, NULL},
+    [RS_OP_SEND] = {"send", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_send, NULL},
+    [RS_OP_RECVMSG] = {"recvmsg", RS_SIDE_READ, RS_EFFECT_DATA, attempt_recvmsg, NULL},
+    [RS_OP_SENDMSG] = {"sendmsg", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_sendmsg, NULL},
+    [RS_OP_ACCEPT] = {"accept", RS_SIDE_READ, RS_EFFECT_DESCRIPTOR, attempt_accept, NULL},
+    [RS_OP_CONNECT] = {"connect", RS_SIDE_WRITE, RS_EFFECT_NOTHING, attempt_connect, NULL},
+    [RS_OP_POLL] = {"poll", RS_SIDE_MASK, RS_EFFECT_NOTHING, attempt_poll, NULL},
+    [RS_OP_OPEN] = {"open", RS_SIDE_NONE, RS_EFFECT_DESCRIPTOR, attempt_open, execute_open},
+    [RS_OP_CLOSE] = {"close", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_close, NULL},
+    [RS_OP_FSYNC] = {"fsync", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_wait_on_worker, execute_fsync},
+    [RS_OP_STATX] = {"statx", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_statx, execute_statx},
+    [RS_OP_WAITID] = {"waitid", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_waitid, execute_waitid},
+    [RS_OP_SOCKET] = {"socket", RS_SIDE_NONE, RS_EFFECT_DESCRIPTOR, attempt_socket, NULL},
+    [RS_OP_BIND] = {"bind", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_bind, NULL},
+    [RS_OP_LISTEN] = {"listen", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_listen, NULL},
+    [RS_OP_SHUTDOWN] = {"shutdown", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_shutdown, NULL},
+    [RS_OP_SETSOCKOPT] = {"setsockopt", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_setsockopt, NULL},
+    [RS_OP_GETSOCKOPT] = {"getsockopt", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_getsockopt, NULL},
+    [RS_OP_PIPE] = {"pipe", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_pipe, NULL},
+    [RS_OP_SOCKETPAIR] = {"socketpair", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_socketpair, NULL},
+    [RS_OP_RESOLVE] = {"getaddrinfo", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_wait_on_worker, rs_resolve},
+    [RS_OP_SPLICE] = {"splice", RS_SIDE_NONE, RS_EFFECT_DATA, rs_attempt_splice, rs_splice},
+    [RS_OP_TEE] = {"tee", RS_SIDE_NONE, RS_EFFECT_DATA, rs_attempt_splice, rs_tee},
+    [RS_OP_COPY_RANGE] = {"copy_file_range", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_copy_range},
+    /* What these have changed is changed, so a cancelled one is waited for as well. */
+    [RS_OP_UNLINK] = {"unlink", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_unlink},
+    [RS_OP_RENAME] = {"rename", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_rename},
+    [RS_OP_MKDIR] = {"mkdir", RS_SIDE_NONE, RS_EFFECT_DATA, rs_attempt_mkdir, rs_mkdir},
+    [RS_OP_FTRUNCATE] = {"ftruncate", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_ftruncate},
+    [RS_OP_FALLOCATE] = {"fallocate", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_fallocate},
+};

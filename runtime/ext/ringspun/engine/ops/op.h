@@ -1,0 +1,176 @@
+/* op: one request to the kernel (or to the simulated one), and the slab that holds those in flight. Owned by the
+ * machine's thread; a worker thread may read the request of an op that it was handed.
+ *
+ * States: FREE -> FILLED -> SUBMITTED -> TERMINAL -> FREE (with the next generation). An op owns every address that the
+ * kernel may touch from FILLED to TERMINAL: `keep` names what the binding must keep alive and in place, `extra` is memory
+ * of the op's own. A slot is reused only after its terminal completion has been taken by its strand, or after the op was
+ * abandoned and has ended.
+ *
+ * What a cancelled op may have done decides how it is cancelled (rs_op_effect): a wait that consumes nothing ends at
+ * once; where data may have moved or a descriptor may have been made, its strand stays parked until the terminal
+ * completion, and completion wins.
+ */
+#ifndef RINGSPUN_OP_H
+#define RINGSPUN_OP_H
+
+#include "core/base.h"
+
+typedef enum {
+    RS_OP_READ, RS_OP_WRITE, RS_OP_PREAD, RS_OP_PWRITE, RS_OP_READV, RS_OP_WRITEV, RS_OP_RECV, RS_OP_SEND,
+    RS_OP_RECVMSG, RS_OP_SENDMSG, RS_OP_ACCEPT, RS_OP_CONNECT, RS_OP_POLL, RS_OP_OPEN, RS_OP_CLOSE, RS_OP_FSYNC,
+    RS_OP_STATX, RS_OP_WAITID, RS_OP_SOCKET, RS_OP_BIND, RS_OP_LISTEN, RS_OP_SHUTDOWN, RS_OP_SETSOCKOPT,
+    RS_OP_GETSOCKOPT, RS_OP_PIPE, RS_OP_SOCKETPAIR, RS_OP_RESOLVE, RS_OP_SPLICE, RS_OP_TEE, RS_OP_COPY_RANGE, RS_OP_UNLINK,
+    RS_OP_RENAME, RS_OP_MKDIR, RS_OP_FTRUNCATE, RS_OP_FALLOCATE, RS_OP_KINDS
+} rs_op_kind;
+
+/* Which readiness the op waits for. */
+typedef enum { RS_SIDE_NONE, RS_SIDE_READ, RS_SIDE_WRITE, RS_SIDE_MASK } rs_op_side;
+
+typedef enum { RS_EFFECT_NOTHING, RS_EFFECT_DATA, RS_EFFECT_DESCRIPTOR } rs_op_effect;
+
+/* Go on after a short transfer until all of `len` is done. */
+#define RS_REQUEST_ALL 1u
+/* No address: into a buffer of the machine's, at most `len` bytes. At its end the op's address is where they are, until
+ * rs_op_end. */
+#define RS_REQUEST_ANY_BUFFER 2u
+/* The descriptor belongs to the object in `keep`, which others may close: whether the number still means the object's is asked
+ * (rs_machine.is_open) when the op is handed to the kernel, which can be later than at once. */
+#define RS_REQUEST_OF_OBJECT 4u
+
+/* What is asked. Plain data; which fields count depends on the kind (op_table.c says). */
+typedef struct rs_request {
+    uint8_t kind;
+    uint8_t options;
+    int32_t fd;
+    uint32_t flags;             /* message flags, open flags, poll mask, shutdown how, statx mask; address family; option level; id type */
+    uint32_t mode;              /* permissions of what is made; socket type; option name; statx flags; how to fallocate */
+    void *address;              /* data, iovec array, path, msghdr, pair of descriptors */
+    uint64_t len;               /* bytes or iovec count; rename: where behind the old path the new one begins */
+    int64_t offset;             /* file offset; -1: the descriptor's own position; ftruncate: the size; socket protocol; process id */
+    uint64_t done;              /* bytes that earlier tries have moved; the op's result is told with them */
+    void *extra;                /* sockaddr, statx buffer, siginfo, rs_lookup: memory that the op frees at its end */
+    uint32_t extra_len;
+    int32_t to_fd;              /* of those that have a target */
+} rs_request;
+
+/* The type of a socket, beside the flags that socket(2) has in the same word. */
+#define RS_SOCK_TYPE 0xfu
+
+/* Takes bytes out of a stream, in their order. */
+static inline bool rs_request_reads(const rs_request *request) {
+    return request->kind == RS_OP_READ || (request->kind == RS_OP_RECV && request->flags == 0);
+}
+
+/* Moves bytes from `fd` to `to_fd`. */
+static inline bool rs_request_has_target(const rs_request *request) {
+    return request->kind >= RS_OP_SPLICE && request->kind <= RS_OP_COPY_RANGE;
+}
+
+struct rs_machine;
+struct rs_op;
+struct rs_job;
+
+/* Who has an op for which no strand waits. Its functions get the owner itself as the op's `context`. */
+typedef struct rs_op_owner {
+    /* The op has ended, and is freed next. */
+    void (*ended)(struct rs_machine *machine, struct rs_op *op, int64_t result);
+    /* Whether others have closed the descriptor, so that its number may mean something else. NULL: the op's `identity` says it. */
+    bool (*is_gone)(const struct rs_op *op);
+    /* Of an op that lasts, and else NULL: it has brought one result and goes on; and another op waits for its turn behind it. */
+    void (*brought)(struct rs_machine *machine, struct rs_op *op, int64_t result);
+    void (*give_way)(struct rs_machine *machine, struct rs_op *op);
+} rs_op_owner;
+
+typedef enum { RS_OP_FREE, RS_OP_FILLED, RS_OP_SUBMITTED, RS_OP_TERMINAL } rs_op_state;
+
+typedef struct rs_op {
+    rs_request request;
+    uint32_t index;
+    uint32_t generation;
+    uint8_t state;
+    uint8_t cancel;             /* rs_wake_kind that asked for it to end; RS_WAKE_VALUE: nobody */
+    bool closing;               /* its descriptor is being closed: a cancellation is told as -EBADF */
+    bool abandoned;             /* its strand waits no more: free it, and close what it makes, when it ends */
+    bool offloaded;             /* a worker has it, or will */
+    bool in_doubt;              /* it has ended, but the kernel may not know: nothing that it owns is ever given back */
+    uint64_t done;              /* bytes moved so far, for RS_REQUEST_ALL */
+    uint64_t identity;          /* what the number meant at first, for one that goes on by number; 0: it cannot change unseen */
+    int64_t result;
+    rs_id strand;
+    uint64_t ticket;
+    uintptr_t keep[2];          /* the binding's objects behind `address` */
+    uint32_t next;              /* links of the backend's lists: index + 1 */
+    uint32_t previous;
+    uint64_t backend_word;
+    const rs_op_owner *owner;   /* NULL: a strand waits for it, or nobody does any more */
+    void *context;              /* the owner's */
+    struct rs_job *job;         /* the workers', read and set under their lock; NULL: none of them has it */
+} rs_op;
+
+/* It brings one result after the other. */
+static inline bool rs_op_lasts(const rs_op *op) { return op->owner && op->owner->brought; }
+
+static inline bool rs_op_owner_is_gone(const rs_op *op) { return op->owner && op->owner->is_gone && op->owner->is_gone(op); }
+
+#define RS_OP_CHUNK 256u
+
+typedef struct {
+    rs_op **chunks;
+    uint32_t chunk_count;
+    uint32_t chunk_capacity;
+    uint32_t free_head;
+    uint32_t in_flight;
+    uint32_t used;
+    uint32_t limit;
+} rs_ops;
+
+typedef struct {
+    const char *name;
+    uint8_t side;
+    uint8_t effect;
+    /* One try that does not wait: result, -EAGAIN when it would wait, or another -errno. */
+    int64_t (*attempt)(struct rs_machine *machine, const rs_request *request);
+    /* The same as a plain system call that may block; only workers call it. NULL: never handed to a worker. */
+    int64_t (*execute)(const rs_request *request);
+} rs_op_info;
+
+extern const rs_op_info rs_op_table[RS_OP_KINDS];
+
+void rs_ops_init(rs_ops *ops, uint32_t limit);
+void rs_ops_free(rs_ops *ops);
+
+/* Whether rs_op_take has one to give: false at the limit, and where there is no memory for more. */
+bool rs_ops_reserve(rs_ops *ops);
+
+/* A FILLED op with a copy of the request, or NULL (rs_ops_reserve). */
+rs_op *rs_op_take(rs_ops *ops, const rs_request *request);
+void rs_op_release(rs_ops *ops, rs_op *op);
+
+static inline rs_op *rs_op_at(const rs_ops *ops, uint32_t index) {
+    return &ops->chunks[index / RS_OP_CHUNK][index % RS_OP_CHUNK];
+}
+/* An op of RS_REQUEST_ALL moves so much in one go, then others have their turn. */
+#define RS_OP_TURN_BYTES 262144u
+
+/* What a short transfer has moved: the request is for the rest now. */
+static inline void rs_op_advance(rs_op *op, uint64_t bytes) {
+    op->done += bytes;
+    op->request.address = (char *)op->request.address + bytes;
+    op->request.len -= bytes;
+    if (op->request.offset >= 0) op->request.offset += (int64_t)bytes;
+}
+
+/* Memory for what comes, where there is no buffer for it: freed with the op. False: there is none, and the op ends with
+ * RS_NO_MEMORY. */
+static inline bool rs_op_lend(rs_op *op) {
+    if (!(op->request.options & RS_REQUEST_ANY_BUFFER) || op->request.address) return true;
+    op->request.address = op->request.extra = rs_try_alloc(op->request.len);
+    return op->request.address != NULL;
+}
+
+static inline rs_id rs_op_id(const rs_op *op) { return rs_id_make(op->index, op->generation); }
+
+/* The op of that name if it is in flight, else NULL. */
+rs_op *rs_op_find(const rs_ops *ops, rs_id id);
+
+#endif

@@ -1,0 +1,228 @@
+/* op_life: the life of an op, from its request to its terminal completion, the same for every backend. */
+#include "flow/accept_queue.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static bool makes_descriptor(uint32_t kind) { return rs_op_table[kind].effect == RS_EFFECT_DESCRIPTOR; }
+
+void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t fd) {
+    uint32_t kind = request->kind;
+    if (fd < 0 || !makes_descriptor(kind) || !machine->backend->inline_first) return;
+    rs_fd_kind fd_kind = kind == RS_OP_OPEN ? rs_descriptor_classify((int)fd) : RS_FD_STREAM;
+    rs_descriptor_note(&machine->descriptors, (int)fd, fd_kind, kind != RS_OP_OPEN);
+    if (kind == RS_OP_ACCEPT) rs_descriptor_copy_sort(&machine->descriptors, (int)fd, request->fd);
+    if (kind == RS_OP_SOCKET) rs_socket_made(machine, request, (int)fd);
+}
+
+void rs_socket_made(rs_machine *machine, const rs_request *request, int fd) {
+    if (!rs_descriptors_reserve(&machine->descriptors, fd)) return;
+    rs_descriptor *descriptor = rs_descriptor_get(&machine->descriptors, fd);
+    int family = (int)request->flags;
+    bool tcp = family == AF_INET || family == AF_INET6;
+    descriptor->bytes = (request->mode & RS_SOCK_TYPE) == SOCK_STREAM;
+    descriptor->reports_more = descriptor->bytes && (tcp || (family == AF_UNIX && machine->unix_reports_more));
+}
+
+/* Not for one that may not wait: the hint may be old, and what is there is handed over even to a strand whose time is up. */
+static bool is_hopeless(rs_machine *machine, const rs_request *request) {
+    if (!rs_request_reads(request) || (uint32_t)request->fd >= machine->descriptors.capacity || request->len == 0) return false;
+    return machine->descriptors.table[request->fd].drained && rs_refusal(machine, 0) == RS_WAKE_VALUE;
+}
+
+/* As if it were in the kernel's queue. */
+static int64_t try_accept_queue(rs_machine *machine, const rs_request *request) {
+    if (request->kind == RS_OP_ACCEPT) return rs_accept_queue_take_any(machine, request->fd);
+    bool readable = request->kind == RS_OP_POLL && (request->flags & POLLIN) && rs_accept_queue_has(machine, request->fd);
+    return readable ? POLLIN : -EAGAIN;
+}
+
+int64_t rs_try(rs_machine *machine, const rs_request *request) {
+    if (!machine->backend->inline_first || is_hopeless(machine, request)) return -EAGAIN;
+    int64_t result = RS_UNLIKELY(machine->accept_queues != NULL) ? try_accept_queue(machine, request) : -EAGAIN;
+    if (RS_LIKELY(result == -EAGAIN)) result = rs_op_table[request->kind].attempt(machine, request);
+    if (machine->backend->hints && rs_request_reads(request)) rs_descriptor_was_read(&machine->descriptors, request->fd, request->len, result);
+    if (result == -EAGAIN) return result;
+    machine->metrics.ops_inline++;
+    if (result > 0 && rs_op_table[request->kind].effect == RS_EFFECT_DATA) machine->inline_bytes += (uint64_t)result;
+    if (RS_UNLIKELY(makes_descriptor(request->kind))) rs_descriptor_made(machine, request, result);
+    return result;
+}
+
+void rs_op_end(rs_machine *machine, rs_op *op) {
+    if (op->state == RS_OP_TERMINAL) {
+        bool lent = op->request.options & RS_REQUEST_ANY_BUFFER;
+        if (lent && op->request.address && machine->backend->release) machine->backend->release(machine, op);
+        rs_op_release(&machine->ops, op);
+        return;
+    }
+    RS_ASSERT(rs_op_may_be_left(op));
+    op->abandoned = true;
+}
+
+/* One that is beyond the table, and not open, shall not make the table as long as itself. */
+static int64_t refuse_numbers(rs_machine *machine, const rs_request *request) {
+    int32_t fds[2] = {request->fd, rs_request_has_target(request) ? request->to_fd : -1};
+    for (int i = 0; i < 2; i++) {
+        if (fds[i] < 0 || (uint32_t)fds[i] < machine->descriptors.capacity) continue;
+        if (!machine->backend->closed_world && fcntl(fds[i], F_GETFD) < 0) return -EBADF;
+        if (!rs_descriptors_reserve(&machine->descriptors, fds[i])) return RS_NO_MEMORY;
+    }
+    return 0;
+}
+
+static bool is_no_number(int32_t fd) { return fd < 0 || fd >= RS_DESCRIPTORS_MAX; }
+
+/* Tries do not find out all of these: poll(2) passes over a negative number, and an fsync is not tried at all. */
+static bool names_no_descriptor(const rs_request *request) {
+    if (rs_request_has_target(request)) return is_no_number(request->fd) || is_no_number(request->to_fd);
+    bool needs_one = rs_op_table[request->kind].side != RS_SIDE_NONE;
+    return (request->fd < 0 && needs_one) || request->fd >= RS_DESCRIPTORS_MAX;
+}
+
+static bool is_being_closed(rs_machine *machine, const rs_request *request) {
+    const rs_descriptor *table = machine->descriptors.table;
+    if (rs_request_has_target(request) && table[request->to_fd].closing) return true;
+    return table[request->fd].closing && request->kind != RS_OP_CLOSE;
+}
+
+/* Of those that others may close without our hearing of it. */
+void rs_op_goes_by_number(rs_machine *machine, rs_op *op) {
+    int fd = op->request.fd;
+    if ((op->owner && op->owner->is_gone) || op->identity || machine->backend->closed_world || fd < 0) return;
+    if (rs_descriptor_kind(&machine->descriptors, fd) == RS_FD_UNKNOWN) op->identity = rs_descriptor_identity(fd);
+}
+
+bool rs_op_lost_descriptor(const rs_op *op) {
+    return RS_UNLIKELY(op->identity != 0) && rs_descriptor_identity(op->request.fd) != op->identity;
+}
+
+rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns) {
+    rs_strand *strand = rs_running(machine);
+    if (RS_UNLIKELY(!rs_ops_reserve(&machine->ops))) {
+        machine->refusal = RS_WAKE_NO_MEMORY;
+        return NULL;
+    }
+    uint64_t ticket = rs_park_begin(machine, RS_WAIT_OP, park_flags, deadline_ns);
+    if (ticket == 0) return NULL;
+    rs_op *op = rs_op_take(&machine->ops, request);
+    RS_ASSERT(op != NULL);
+    op->strand = rs_strand_id(strand);
+    op->ticket = ticket;
+    strand->op = op->index;
+    rs_op_launch(machine, op);
+    return op;
+}
+
+void rs_op_launch(rs_machine *machine, rs_op *op) {
+    const rs_request *request = &op->request;
+    op->state = RS_OP_SUBMITTED;
+    machine->ops.in_flight++;
+    machine->metrics.ops_started++;
+    rs_trace_if(machine, RS_TRACE_OP, rs_op_id(op), request->kind);
+    int64_t refused = RS_UNLIKELY(names_no_descriptor(request)) ? -EBADF : refuse_numbers(machine, request);
+    if (RS_UNLIKELY(refused < 0)) {
+        op->request.fd = -1;
+        rs_op_complete(machine, op, refused);
+        return;
+    }
+    if (request->fd >= 0) {
+        rs_descriptor_add(&machine->descriptors, &machine->ops, op);
+        if (rs_request_has_target(request)) rs_descriptor_get(&machine->descriptors, request->to_fd)->targeted++;
+        if (RS_UNLIKELY(is_being_closed(machine, request))) {
+            op->closing = true;
+            rs_op_complete(machine, op, -EBADF);
+            return;
+        }
+    }
+    if (RS_UNLIKELY(request->options & RS_REQUEST_ALL)) rs_op_goes_by_number(machine, op);
+    machine->backend->arm(machine, op);
+}
+
+void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
+    RS_ASSERT(op->state == RS_OP_SUBMITTED);
+    rs_trace_if(machine, RS_TRACE_COMPLETE, rs_op_id(op), result);
+    if (op->request.fd >= 0) {
+        rs_descriptor_remove(&machine->descriptors, &machine->ops, op);
+        if (rs_request_has_target(&op->request)) machine->descriptors.table[op->request.to_fd].targeted--;
+    }
+    machine->ops.in_flight--;
+    op->state = RS_OP_TERMINAL;
+    if (RS_UNLIKELY(op->owner != NULL)) {
+        op->owner->ended(machine, op, result);
+        if (op->closing) rs_list_wake_all(machine, &machine->closers, 0);
+        rs_op_release(&machine->ops, op);
+        return;
+    }
+    /* What has moved has moved: an error or a cancellation after the first byte is told by the next call. */
+    if (result < 0 && op->done > 0) result = (int64_t)op->done;
+    rs_wake_kind kind = RS_WAKE_VALUE;
+    if (result == -ECANCELED) {
+        if (op->cancel != RS_WAKE_VALUE) kind = (rs_wake_kind)op->cancel;
+        else if (op->closing) result = -EBADF;
+    }
+    op->result = result;
+    if (op->closing) rs_list_wake_all(machine, &machine->closers, 0);
+    if (!op->abandoned && rs_wake(machine, op->strand, op->ticket, kind, result)) {
+        rs_descriptor_made(machine, &op->request, result);
+        return;
+    }
+    /* Its strand has been sent on, if it has not even left yet: nobody takes what the op made. */
+    if (result >= 0 && makes_descriptor(op->request.kind) && machine->backend->inline_first) close((int)result);
+    if (op->abandoned) rs_op_release(&machine->ops, op);
+}
+
+/* A number beyond the table has been in no op. It gets an entry only if it is open: it may be any number. */
+static rs_descriptor *entry_to_close(rs_machine *machine, int fd) {
+    bool known = (uint32_t)fd < machine->descriptors.capacity;
+    if (!known && (machine->backend->closed_world || fcntl(fd, F_GETFD) < 0)) return NULL;
+    return rs_descriptors_reserve(&machine->descriptors, fd) ? &machine->descriptors.table[fd] : NULL;
+}
+
+bool rs_descriptor_close_begin(rs_machine *machine, int fd) {
+    rs_descriptor *descriptor = entry_to_close(machine, fd);
+    if (!descriptor) return true;
+    if (descriptor->closing) return false;
+    descriptor->closing = true;
+    descriptor->generation++;
+    return true;
+}
+
+void rs_descriptor_close_end(rs_machine *machine, int fd) {
+    if ((uint32_t)fd >= machine->descriptors.capacity) return;
+    /* Once more, for what has looked at it since. */
+    machine->descriptors.table[fd].closing = false;
+    machine->descriptors.table[fd].generation++;
+}
+
+static void end_op(rs_machine *machine, rs_op *op) {
+    if (op->closing) return;
+    op->closing = true;
+    if (op->cancel == RS_WAKE_VALUE) machine->backend->cancel(machine, op);
+}
+
+/* They are few and end soon, so they are looked for. */
+static void end_ops_to(rs_machine *machine, int fd) {
+    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
+        rs_op *op = rs_op_at(&machine->ops, index);
+        bool to_it = op->state == RS_OP_SUBMITTED && rs_request_has_target(&op->request) && op->request.to_fd == fd;
+        if (to_it) end_op(machine, op);
+    }
+}
+
+uint32_t rs_descriptor_closing(rs_machine *machine, int fd) {
+    if ((uint32_t)fd >= machine->descriptors.capacity) return 0;
+    uint32_t link = machine->descriptors.table[fd].first;
+    while (link) {
+        rs_op *op = rs_op_at(&machine->ops, link - 1);
+        link = op->next;
+        end_op(machine, op);
+    }
+    if (RS_UNLIKELY(machine->descriptors.table[fd].targeted > 0)) end_ops_to(machine, fd);
+    uint32_t remaining = machine->descriptors.table[fd].targeted;
+    for (link = machine->descriptors.table[fd].first; link; link = rs_op_at(&machine->ops, link - 1)->next) remaining++;
+    return remaining;
+}

@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+require "rbconfig"
+require "support/strands"
+require "tmpdir"
+
+# Ruby 4, as far as an older one can be made to behave like it: by support/ruby4.rb, and by a library that stands before Ruby's.
+class Ruby4Test < Minitest::Test
+  include Strands
+
+  ROOT = File.expand_path("../../..", __dir__)
+  DOUBLE = File.join(ROOT, "runtime/test/support/ruby4.rb")
+
+  def self.warning_buffer
+    @warning_buffer ||= begin
+      folder = Dir.mktmpdir
+      Minitest.after_run { FileUtils.rm_rf(folder) }
+      headers = RbConfig::CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir").map { |path| "-I#{path}" }
+      File.join(folder, "warning_buffer.so").tap do |library|
+        output, status = Open3.capture2e(RbConfig::CONFIG["CC"].split.first, "-shared", "-fPIC", *headers, "-o", library,
+                                         File.expand_path("warning_buffer.c", __dir__), "-ldl")
+        raise output unless status.success?
+      end
+    end
+  end
+
+  # Whole files, with all that they check around each test: that no descriptor is left is half of the matter.
+  %w[scheduler_io/closing_test.rb core_ext/closing.rb cruby/forked_test.rb evaluation/errors_test.rb
+     concurrently/debugging.rb].each do |file|
+    define_method(:"test_as_on_ruby_4_#{file.tr("/.", "__")}") do
+      output, status = Open3.capture2e({ "RUBYOPT" => "-r#{DOUBLE}" }, RbConfig.ruby, "-w", "bin/support/run_tests.rb",
+                                       "runtime/test/#{file}", chdir: ROOT)
+      assert_predicate status, :success?, output
+    end
+  end
+
+  # --- what Ruby says of IO::Buffer ---
+
+  READS = <<~'RUBY'
+    reads = -> { IO.pipe.then { |reader, writer| Fiber.schedule { writer << "x" * 10 && writer.close }.then { p reader.read(10) } } }
+  RUBY
+
+  def buffer_env = { "LD_PRELOAD" => [ENV.fetch("LD_PRELOAD", nil), self.class.warning_buffer].compact.join(":") }
+
+  # With hooks, and not one of ours.
+  BARE = <<~'RUBY'
+    class Bare
+      def block(*) = nil
+      def unblock(*) = nil
+      def kernel_sleep(*) = nil
+      def io_wait(*) = nil
+      def fiber_interrupt(*) = nil
+      def fiber(&) = Fiber.new(blocking: false, &).tap(&:resume)
+      def close = nil
+      def io_read(*) = 0
+    end
+    Fiber.set_scheduler(Bare.new)
+    Fiber.schedule { IO.pipe.first.read(10) }
+  RUBY
+
+  # Or the next test would prove nothing.
+  def test_the_double_warns = assert_match(/IO::Buffer is experimental/, ruby_child(BARE, env: buffer_env).err)
+
+  def test_no_program_is_warned_of_the_buffers_of_hooks
+    answer = ruby_child("require 'ringspun'\n#{READS}\nRingspun.run { reads.call }", env: buffer_env)
+    assert_equal ["\"xxxxxxxxxx\"\n", ""], [answer.out, answer.err]
+  end
+
+  def test_a_program_s_own_warnings_are_as_it_wants_them
+    [["true", /a new thing/], ["false", /\A\z/]].each do |wanted, said|
+      answer = ruby_child(<<~RUBY, env: buffer_env)
+        Warning[:experimental] = #{wanted}
+        require "ringspun"
+        p Warning[:experimental]
+        warn "a new thing", category: :experimental
+      RUBY
+      assert_equal "#{wanted}\n", answer.out
+      assert_match said, answer.err
+    end
+  end
+
+  # Ruby says it once. Where it does not speak of those of hooks, it is said of the program's own.
+  def test_a_program_s_own_first_buffer
+    stock, ours = ["", "require 'ringspun'; "].map { |first| ruby_child("#{first}IO::Buffer.new(1)").err }
+    assert_equal ruby_child(BARE).err.empty? ? stock : "", ours
+  end
+end

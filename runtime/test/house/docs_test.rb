@@ -1,0 +1,241 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+require "socket"
+require "support/jobs"
+require "support/servers"
+require "tmpdir"
+
+# pass: documents
+
+# What the guides show is what happens. Every Ruby block of the READMEs and docs/ is a whole program, run here as such; each
+# line that it prints stands in the block as a `# =>` comment, in the order in which it is printed, or all of them in a
+# ```text block right below it.
+class DocsTest < Minitest::Test
+  ROOT = File.expand_path("../../..", __dir__)
+  README = File.join(ROOT, "README.md")
+  GUIDES = Dir[File.join(ROOT, "docs/*.md")].sort.freeze
+  PAGES = [README, *Dir[File.join(ROOT, "{runtime,jobs}/README.md")].sort, *GUIDES].freeze
+  MEASUREMENTS = File.join(ROOT, "docs/performance.md")
+  LANGUAGES = %w[ruby c text sh yaml].freeze
+
+  Fence = Data.define(:page, :line, :language, :content, :below) do
+    def expected
+      return below.content.lines(chomp: true) if below
+
+      content.lines(chomp: true).filter_map { |line| line[/# => ?(.*)\z/, 1] }
+    end
+
+    def name = "#{page.delete_prefix("#{ROOT}/")}:#{line}"
+  end
+
+  # From the last to the first, because a ruby block wants to know what stands below it.
+  def self.fences_of(page)
+    text = File.read(page)
+    below = nil
+    found = []
+    text.to_enum(:scan, /^```(\w*)\n(.*?)^```\n/m).map { $~ }.reverse_each do |match|
+      line = match.pre_match.count("\n") + 1
+      output = below if below&.language == "text" && text[match.end(0)..].lstrip.start_with?("```text\n#{below.content}```")
+      found << below = Fence.new(page:, line:, language: match[1], content: match[2], below: output)
+    end
+    found.reverse
+  end
+
+  FENCES = PAGES.flat_map { |page| fences_of(page) }.freeze
+
+  # A program that reads DATABASE_URL has a database, and one that reads REDIS_URL an empty Redis. These, and those of jobs,
+  # have the gems of the bundle.
+  NEEDING = lambda do |word|
+    FENCES.select { |fence| fence.language == "ruby" && fence.content.include?(word) }.map { |fence| "test_#{fence.name}" }.freeze
+  end
+  NEED_DATABASE = NEEDING["DATABASE_URL"]
+  NEED_REDIS = NEEDING["REDIS_URL"]
+  NEED_BUNDLE = [*NEED_DATABASE, *NEED_REDIS, *NEEDING["require \"ringspun/jobs"]].freeze
+
+  # A program that takes addresses has three, of a server that answers nobody before all three have asked.
+  NEED_ADDRESSES = NEEDING["ARGV.map"]
+
+  # The guides say it once: `require "ringspun"` is understood.
+  FENCES.select { |fence| fence.language == "ruby" }.each do |fence|
+    define_method("test_#{fence.name}") do
+      code = "Dir.chdir ARGV.shift; require 'ringspun'; #{fence.content}"
+      answer = Dir.mktmpdir { |folder| ruby_child(code, folder, *addresses, env: environment) }
+      assert_equal [fence.expected, ""], [answer.out.lines(chomp: true), answer.err], fence.name
+      assert_predicate answer.status, :success?, fence.name
+    end
+  end
+
+  # An extension, as far as a compiler can tell.
+  FENCES.select { |fence| fence.language == "c" }.each do |fence|
+    define_method("test_#{fence.name}") do
+      folders = [Ringspun.include_dir, *RbConfig::CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir")]
+      output, status = Open3.capture2e(RbConfig::CONFIG["CC"].split.first, "-fsyntax-only", "-Wall", "-Werror", "-x", "c",
+                                       *folders.map { |folder| "-I#{folder}" }, "-", stdin_data: fence.content)
+      assert_predicate status, :success?, output
+    end
+  end
+
+  # The server starts before the descriptors are counted: its own is no test's.
+  def before_setup
+    Servers.postgres if NEED_DATABASE.include?(name)
+    Servers.redis if NEED_REDIS.include?(name)
+    super
+  end
+
+  # The programs run in processes of their own; a collection at every allocation of this one would find nothing.
+  def setup
+    GC.stress = false
+    return unless NEED_REDIS.include?(name)
+
+    UNIXSocket.open(redis_path) { |socket| socket.puts("FLUSHALL") || socket.gets }
+  end
+
+  def teardown
+    @serving&.kill&.join
+    @server&.close
+    super
+  end
+
+  def test_every_fence_has_a_language_and_an_end
+    PAGES.each { |page| assert_equal File.read(page).scan(/^```/).size, fences_on(page).size * 2, page }
+    assert_empty(FENCES.reject { |fence| LANGUAGES.include?(fence.language) }.map(&:name))
+  end
+
+  def test_every_guide_has_programs
+    (PAGES - [MEASUREMENTS]).each { |page| assert_includes fences_on(page).map(&:language), "ruby", page }
+  end
+
+  def test_links_lead_somewhere
+    dead = PAGES.flat_map do |page|
+      links = File.read(page).scan(/\[[^\]]+\]\(([^)\s]+)\)/).flatten.grep_v(/\Ahttps:/)
+      links.reject { |link| leads_somewhere?(page, link) }.map { |link| "#{page}: #{link}" }
+    end
+    assert_empty dead
+  end
+
+  def test_the_readme_names_every_guide
+    readme = File.read(README)
+    assert_empty(GUIDES.map { |page| "docs/#{File.basename(page)}" }.reject { |page| readme.include?("(#{page})") })
+  end
+
+  # Whoever meets it for the first time reads to the end.
+  def test_the_readme_is_short
+    assert_operator File.foreach(README).count, :<=, 100
+  end
+
+  # What YARD knows of every public method, against the methods that there are: a comment that YARD does not find is as
+  # good as none.
+  def test_every_public_method_is_documented
+    output, complaints, = Open3.capture3(RbConfig.ruby, "-rbundler/setup", "-ryard", "-e", <<~RUBY, chdir: ROOT)
+      reference = YARD::CLI::Yardoc.new
+      reference.use_cache = reference.save_yardoc = reference.generate = false
+      log.io = $stderr
+      reference.run("--no-progress", "--no-stats")
+      YARD::Registry.all(:method, :class, :module).each do |each|
+        next if each.docstring.blank? && !each.tag(:api)
+
+        puts [each.path, ("complete" if each.type != :method || each.tag(:since) || each.tag(:api))].compact.join(" ")
+      end
+    RUBY
+    documented = output.lines(chomp: true).map(&:split)
+    assert_empty complaints
+    assert_empty reference_needs - documented.map(&:first), "without documentation that YARD finds"
+    assert_empty reference_needs - documented.select { |_, complete| complete }.map(&:first), "without a @since"
+  end
+
+  # A function of the binding that parks its strand does so by one of these, or by a function that does.
+  PARKING = %w[rsb_wait rsb_wait_checked rsb_perform_with rsb_perform_until rsb_yield rsb_run_first rsb_offload].freeze
+
+  BINDING = Dir[File.join(ROOT, "runtime/ext/ringspun/binding/*.c")].sort.to_h { |file| [file, File.read(file)] }.freeze
+  COMMENT = %r{(?<comment>/\*(?:(?!\*/).)*\*/\n)?}m
+  FUNCTION = /^#{COMMENT}(?<type>\w[\w *]*?[ *])(?<name>\w+)\([^;{}]*\) \{(?<body>[^\n]*\}\n|\n.*?^\}\n)/m
+  Function = Data.define(:file, :local, :name, :comment, :words)
+
+  def test_methods_in_c_that_park_say_so_and_no_others
+    functions = functions_in_c
+    named = BINDING.values.flat_map { |text| text.scan(/rb_define(?:_singleton)?_method\(\w+, "[^"]+", (\w+)/).flatten }
+    assert_empty named - functions.map(&:name), "not found in the binding"
+    parking = parking_among(functions)
+    wrong = functions.select { |each| named.include?(each.name) }.reject do |each|
+      parking.include?(each) == each.comment.match?(/may switch strands(?! if the block does)/i)
+    end
+    assert_empty(wrong.map { |each| "#{each.file}: #{each.name}" })
+  end
+
+  private
+
+  def addresses
+    return [] unless NEED_ADDRESSES.include?(name)
+
+    @server = TCPServer.new("127.0.0.1", 0)
+    @serving = Thread.new do
+      clients = Array.new(3) { @server.accept }
+      clients.each do |client|
+        client.gets
+        client.write("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\npage")
+        client.close
+      end
+    end
+    Array.new(3) { |number| "http://127.0.0.1:#{@server.addr[1]}/#{number}" }
+  end
+
+  def functions_in_c
+    BINDING.flat_map do |file, text|
+      text.to_enum(:scan, FUNCTION).map do
+        Function.new(file:, local: $~[:type].match?(/\bstatic\b/), name: $~[:name], comment: $~[:comment].to_s,
+                     words: $~[:body].scan(/\w+/).uniq)
+      end
+    end
+  end
+
+  # With every function that names one that parks, to call it or to have it called, until there is no other.
+  def parking_among(functions)
+    found = functions.select { |each| PARKING.include?(each.name) }
+    loop do
+      more = (functions - found).select do |each|
+        found.any? { |parking| (!parking.local || parking.file == each.file) && each.words.include?(parking.name) }
+      end
+      return found if more.empty?
+
+      found += more
+    end
+  end
+
+  def environment
+    { **(NEED_DATABASE.include?(name) ? { "DATABASE_URL" => Servers.postgres_url } : {}),
+      **(NEED_REDIS.include?(name) ? { "REDIS_URL" => "unix://#{redis_path}" } : {}),
+      **(NEED_BUNDLE.include?(name) ? { "RUBYOPT" => "-rbundler/setup" } : {}) }
+  end
+
+  def redis_path = File.join(Servers.redis.folder, "redis.sock")
+
+  def fences_on(page) = FENCES.select { |fence| fence.page == page }
+
+  def leads_somewhere?(page, link)
+    path, anchor = link.split("#", 2)
+    target = path.empty? ? page : File.expand_path(path, File.dirname(page))
+    return false unless File.exist?(target)
+
+    anchor.nil? || File.read(target).scan(/^#+ (.*)$/).flatten.any? { |heading| anchor_of(heading) == anchor }
+  end
+
+  # As the usual hosts make them.
+  def anchor_of(heading) = heading.downcase.gsub(/[^\w\- ]/, "").tr(" ", "-")
+
+  def reference_needs = modules_in(Ringspun).flat_map { |each| [each.name, *methods_of(each)] }
+
+  def modules_in(namespace)
+    inner = namespace.constants.map { |name| namespace.const_get(name) }.grep(Module)
+    [namespace, *inner.select { |each| each.name.start_with?("#{namespace.name}::") }.flat_map { |each| modules_in(each) }]
+  end
+
+  # Of an alias, YARD documents the method that it is another name for.
+  def methods_of(each)
+    own = each.public_instance_methods(false).select { |name| each.instance_method(name).original_name == name }
+    own -= each.members.flat_map { |name| [name, :"#{name}="] } if each < Struct
+    singleton = each < Struct ? [] : each.singleton_methods(false)
+    own.map { |name| "#{each.name}##{name}" } + singleton.map { |name| "#{each.name}.#{name}" }
+  end
+end

@@ -1,0 +1,137 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "fileutils"
+require "open3"
+require "rubygems/package"
+require "tmpdir"
+
+# pass: gems
+
+# The gems as users get them: built, installed without a registry, and from a Gemfile as README.md says it.
+class GemsTest < Minitest::Test
+  include AnyBackend
+
+  ROOT = File.expand_path("../../..", __dir__)
+  GEMS = { "runtime" => "ringspun", "jobs" => "ringspun-jobs" }.freeze
+  COPIED = %w[LICENSE README.md runtime jobs].freeze
+
+  PROGRAM = <<~RUBY
+    require "ringspun"
+    Ringspun.run { |machine| puts machine.await(machine.spin { sleep(0.001) && "ran" }) }
+    puts $LOADED_FEATURES.grep(/native\\.so/)
+  RUBY
+
+  # Without optimisation a build takes less than half the time; that of the clone has it.
+  MAKE = "make -j2 'CFLAGS=-std=gnu11 -g -O0 -fPIC'"
+
+  # What belongs to this process's bundle must not decide what another's finds.
+  CLEAN = %w[BUNDLE_GEMFILE BUNDLE_PATH BUNDLE_LOCKFILE BUNDLER_SETUP BUNDLER_VERSION GEM_PATH RUBYLIB RUBYOPT MAKEFLAGS]
+          .to_h { |name| [name, nil] }.freeze
+
+  # A copy, because RubyGems puts what it builds beside the sources. The clone may have built objects.
+  def setup
+    @folder = File.realpath(Dir.mktmpdir)
+    @clone = File.join(@folder, "ringspun")
+    Dir.chdir(ROOT) { Dir["{#{COPIED.join(",")}}/**/*", *COPIED] }.each { |path| copy(path) }
+    @environment = { **CLEAN, "HOME" => @folder, "GEM_HOME" => File.join(@folder, "home"), "MAKE" => MAKE }
+  end
+
+  def teardown
+    FileUtils.remove_entry(@folder)
+    super
+  end
+
+  def test_the_gems_have_what_belongs_to_them_and_nothing_else
+    GEMS.each do |room, name|
+      files = Gem::Package.new(built(room, name)).contents
+      assert_empty %w[LICENSE README.md] - files, name
+      assert_empty(files.grep(%r{\Atest/|\.(o|so|gem|log)\z|Makefile}), name)
+      assert_equal File.read(File.join(ROOT, "LICENSE")), File.read(File.join(ROOT, room, "LICENSE"))
+    end
+  end
+
+  def test_an_installed_gem_runs_and_carries_no_objects
+    rubygems("install", "--local", "--no-document", built("runtime", "ringspun"))
+    ran, library = run_or_fail(RbConfig.ruby, "-e", PROGRAM).lines(chomp: true)
+    assert_equal "ran", ran
+    assert library.start_with?(@environment["GEM_HOME"]), library
+
+    installed = Dir[File.join(@environment["GEM_HOME"], "**/*")].grep(/\.s?o\z/)
+    assert_empty installed.grep(/\.o\z|#{Regexp.escape("/ext/")}/)
+    installed.each { |path| refute_includes File.binread(path), ".debug_info", path }
+  end
+
+  # Bundler makes a clone of its own and builds that.
+  def test_the_gemfile_of_the_readme_by_git
+    skip "no git" unless ENV["PATH"].split(":").any? { |folder| File.executable?(File.join(folder, "git")) }
+
+    run_or_fail("git", "init", "--quiet", ".", chdir: @clone)
+    run_or_fail("git", "add", "--all", chdir: @clone)
+    run_or_fail("git", *%w[-c user.name=Test -c user.email=test@example.org commit --quiet --message=All], chdir: @clone)
+    in_program(gemfile_line("git:")) do
+      bundle("install")
+      ran, library = bundle("exec", RbConfig.ruby, "-e", PROGRAM).lines(chomp: true)
+      assert_equal "ran", ran
+      assert_match(%r{/bundler/gems/ringspun-\h+/runtime/lib/ringspun/native\.so\z}, library)
+    end
+  end
+
+  # Those of a clone in which bin/setup has been. The gems that the jobs need are those of this process.
+  def test_the_gemfile_of_the_readme_by_path
+    folder = "runtime/lib/ringspun/#{RUBY_VERSION[/\d+\.\d+/]}"
+    FileUtils.mkdir_p(File.join(@clone, folder))
+    FileUtils.ln_s(File.join(ROOT, folder, "native.so"), File.join(@clone, folder))
+    @environment["GEM_PATH"] = Gem.path.join(":")
+    line = gemfile_line("path:")
+    [line, line.sub('"ringspun"', '"ringspun-jobs"')].each_with_index do |each, index|
+      in_program(each) do
+        bundle("install", "--local")
+        code = index.zero? ? PROGRAM : "require 'ringspun/jobs'\n#{PROGRAM}"
+        assert_equal "ran\n", bundle("exec", RbConfig.ruby, "-e", code).lines.first
+      end
+    end
+  end
+
+  private
+
+  def copy(path)
+    from = File.join(ROOT, path)
+    return if !File.file?(from) || path.match?(%r{\A\w+/test/|\.s?o\z})
+
+    to = File.join(@clone, path)
+    FileUtils.mkdir_p(File.dirname(to))
+    FileUtils.cp(from, to)
+  end
+
+  def built(room, name)
+    path = File.join(@folder, "#{name}.gem")
+    rubygems("build", "#{name}.gemspec", "--output", path, chdir: File.join(@clone, room))
+    path
+  end
+
+  def gemfile_line(word)
+    lines = File.read(File.join(ROOT, "README.md")).scan(/^gem "ringspun".*$/).select { |line| line.include?(word) }
+    assert_equal 1, lines.size, word
+    lines.first
+  end
+
+  # Beside the clone, as the README has it.
+  def in_program(line, &)
+    program = File.join(@folder, "program")
+    FileUtils.rm_rf(program)
+    FileUtils.mkdir_p(program)
+    File.write(File.join(program, "Gemfile"), line)
+    Dir.chdir(program, &)
+  end
+
+  # Not by commands on PATH, which may be another Ruby's.
+  def rubygems(*, **) = run_or_fail(RbConfig.ruby, "-rrubygems/gem_runner", "-e", "Gem::GemRunner.new.run(ARGV)", "--", *, **)
+  def bundle(*) = run_or_fail(RbConfig.ruby, "-e", 'gem "bundler"; load Gem.bin_path("bundler", "bundle")', "--", *)
+
+  def run_or_fail(*command, **)
+    output, error, status = Open3.capture3(@environment, *command, **)
+    assert_predicate status, :success?, "#{command.join(" ")}\n#{output}#{error}"
+    output
+  end
+end

@@ -1,0 +1,139 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "stringio"
+require "tmpdir"
+require_relative "../../../bin/support/passes"
+
+# rubies: one
+
+# What `rake test` runs its passes by. Where nothing is said of JOBS there are two.
+class PassesTest < Minitest::Test
+  include AnyBackend
+
+  ROOT = File.expand_path("../../..", __dir__)
+  SCRIPT = File.join(ROOT, "bin/support/passes.rb")
+
+  def shell(name, code, *arguments, env: {}) = Passes.pass(name, "sh", "-c", code, "sh", *arguments, env:)
+
+  # Whether all have passed, and the lines of the report.
+  def run_all(*passes, jobs: 2)
+    out = StringIO.new
+    passed = Passes.new(passes, jobs:, out:).run
+    [passed, out.string.lines(chomp: true)]
+  end
+
+  def headings(lines) = lines.grep(/\A==/).map { |line| line.sub(/, \d+ s\z/, "") }
+
+  # The list at the end, without seconds, in alphabetical order.
+  def listed(lines) = lines.filter_map { |line| line[/\A *\d+\.\d s  (.*)/, 1] }.sort
+
+  # Which test files `rake test:ruby` would run.
+  def files_of_passes(matrix)
+    answer = ruby_child(<<~'RUBY', ROOT, env: { "MATRIX" => matrix, "RUBYOPT" => "-rbundler/setup" })
+      Dir.chdir(ARGV.fetch(0))
+      require "rake"
+      Rake.application.init("rake", [])
+      Rake.application.load_rakefile
+      puts TEST_PASSES.fetch(:ruby).call.flat_map(&:command).grep(/_test\.rb\z/)
+    RUBY
+    assert_equal ["", true], [answer.err, answer.status.success?]
+    answer.out.lines(chomp: true).sort
+  end
+
+  def test_two_run_at_the_same_time
+    Dir.mktmpdir do |folder|
+      File.mkfifo(fifo = File.join(folder, "fifo"))
+      # Each waits in open for the other.
+      passed, lines = run_all(shell("reads", "read word <$1; echo $word", fifo), shell("writes", "echo met >$1", fifo))
+      assert passed
+      assert_includes lines, "met"
+    end
+  end
+
+  def test_no_more_than_jobs_at_the_same_time
+    Dir.mktmpdir do |folder|
+      alone = "mkdir $1/busy || exit 1; sleep 0.01; rmdir $1/busy"
+      passed, lines = run_all(*Array.new(3) { |i| shell("pass #{i}", alone, folder) }, jobs: 1)
+      assert passed, lines
+      assert_equal ["== pass 0: passed", "== pass 1: passed", "== pass 2: passed", "== all passes"], headings(lines)
+    end
+  end
+
+  def test_what_a_pass_prints_comes_in_one_piece
+    Dir.mktmpdir do |folder|
+      fifos = %w[there back].map { |name| File.join(folder, name).tap { |path| File.mkfifo(path) } }
+      # Their lines are printed in turns.
+      passed, lines = run_all(shell("one", "echo 1; echo >$1; read x <$2; echo 3 >&2", *fifos),
+                              shell("two", "read x <$1; echo 2; echo >$2; echo 4", *fifos))
+      assert passed
+      assert_includes lines.each_cons(2), %w[1 3]
+      assert_includes lines.each_cons(2), %w[2 4]
+    end
+  end
+
+  def test_what_failed_comes_again_at_the_end
+    passes = [shell("bad", "echo broken; exit 3"), shell("worse", "kill -SEGV $$"), shell("good", "echo fine")]
+    passed, lines = run_all(*passes, jobs: 1)
+    refute passed
+    failures = ["== bad: FAILED (exit 3)", "== worse: FAILED (signal SEGV)"]
+    assert_equal [*failures, "== good: passed", "== all passes", *failures], headings(lines)
+    assert_equal 2, lines.count("broken")
+    assert_equal 1, lines.count("fine")
+    assert_equal ["FAILED: bad", "FAILED: worse", "good"], listed(lines)
+  end
+
+  def test_the_environment_of_a_pass_is_its_own
+    passes = %w[a b].map { |value| shell("says #{value}", "echo got $VALUE", env: { "VALUE" => value }) }
+    _, lines = run_all(*passes)
+    assert_equal ["got a", "got b"], lines.grep(/got/).sort
+  end
+
+  def test_what_a_pass_leaves_running_holds_nobody_up
+    Dir.mktmpdir do |folder|
+      File.mkfifo(fifo = File.join(folder, "fifo"))
+      passed, lines = run_all(shell("leaves one", "echo left; cat $1 & exit 0", fifo), shell("other", "true"))
+      assert passed
+      assert_includes lines, "left"
+    ensure
+      File.write(fifo, "") # and so it ends
+    end
+  end
+
+  def test_one_alone_prints_as_it_goes
+    answer = ruby_child("load ARGV.shift; p Passes.new([Passes.pass('alone', 'echo', 'hello')]).run", SCRIPT)
+    assert_equal ["hello\ntrue\n", ""], [answer.out, answer.err]
+  end
+
+  def test_a_signal_ends_the_passes_that_run_and_starts_no_other
+    %w[INT TERM].each do |signal|
+      answer = ruby_child(<<~'RUBY', SCRIPT, signal)
+        load ARGV.shift
+        sleeping = Passes.pass("sleeps", "sh", "-c", "trap 'echo told; exit 1' INT; kill -$1 $PPID; while :; do sleep 0.01; done",
+                               "sh", ARGV.shift)
+        begin
+          Passes.new([sleeping, Passes.pass("never", "echo", "never")], jobs: 1).run
+        rescue SignalException => error
+          puts error.class
+        end
+      RUBY
+      assert_empty answer.err
+      assert_match(/^told\n.*^ +\S+ s  FAILED: sleeps\n.*^#{signal == "INT" ? "Interrupt" : "SignalException"}\n\z/m, answer.out)
+      refute_match(/^never/, answer.out)
+    end
+  end
+
+  # The first Ruby has run them.
+  def test_the_matrix_leaves_out_what_no_ruby_has_a_say_in
+    all, again = ["", "1"].map { |matrix| files_of_passes(matrix) }
+    left_out = all - again
+    assert_operator left_out.size, :>=, 5
+    assert_empty again - all
+    assert_includes left_out, "jobs/test/worker/storm_test.rb"
+    assert_equal all.select { |path| File.foreach(File.join(ROOT, path)).include?("# rubies: one\n") }, left_out
+  end
+
+  def test_jobs
+    assert_match(/1 or more, got 0/, assert_raises(ArgumentError) { Passes.new([], jobs: 0) }.message)
+  end
+end

@@ -1,0 +1,65 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/setup_copy"
+
+# rubies: one
+
+# bin/setup on a system that has all it needs. What it does where that lacks something: setup/.
+class SetupTest < Minitest::Test
+  include AnyBackend
+  include SetupCopy
+
+  OPTIONS = %w[--yes --no-system --no-servers --matrix --quiet].freeze
+
+  def setup
+    super
+    fake_ruby("path/ruby")
+  end
+
+  def test_help_says_what_it_takes_and_does_nothing
+    before = files
+    %w[--help -h].each do |option|
+      out, err, status = run_setup(option)
+      assert_equal ["", true], [err, status.success?]
+      assert_match(/\AMakes this clone ready.*^usage: bin.setup /m, out)
+      assert_empty OPTIONS.reject { |option| out.match?(/^ +#{option} /) }
+      assert_match(/^RINGSPUN_RUBY names.* RINGSPUN_RUBY_4 names/m, out)
+      refute_match(/^#|set -euo/, out)
+    end
+    assert_equal before, files
+  end
+
+  def test_an_unknown_argument_is_refused
+    before = files
+    out, err, status = run_setup("--everything")
+    assert_equal ["", "setup: unknown argument --everything; see bin/setup --help.\n", 1], [out, err, status.exitstatus]
+    assert_equal before, files
+  end
+
+  def test_the_second_time_it_does_nothing
+    _, err, status = run_setup
+    assert_predicate status, :success?, err
+    assert_match(/Installing gems.*Building the extension.*is ready/m, err)
+    assert_equal ["install --quiet", "exec rake compile"], calls.reject { |call| call.start_with?("config ") }
+    before = calls
+    assert_quiet("Ruby #{RUBY_VERSION} (#{in_copy("path/ruby")}) is ready.\n", *run_setup)
+    assert_quiet("", *run_setup("--quiet"))
+    assert_equal before, calls
+  end
+
+  def test_a_change_makes_it_do_again_what_depends_on_it
+    run_setup
+    { "runtime/ext/ringspun/extconf.rb" => ["exec rake compile"],
+      "Gemfile.lock" => ["install --quiet"] }.each do |name, expected|
+      before = calls.size
+      File.write(in_copy(name), "\n", mode: "a")
+      run_setup("--quiet")
+      assert_equal expected, calls.drop(before).reject { |call| call.start_with?("config ") }, name
+    end
+  end
+
+  private
+
+  def assert_quiet(expected, out, err, status) = assert_equal(["", expected, true], [out, err, status.success?])
+end

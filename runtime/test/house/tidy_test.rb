@@ -1,0 +1,185 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+
+# The tree's own rules. Needs neither the extension nor test_helper, so that it can judge a tree that does not build.
+class TidyTest < Minitest::Test
+  ROOT = File.expand_path("../../..", __dir__)
+  ENGINE = File.join(ROOT, "runtime/ext/ringspun/engine")
+  TEXTS = %w[c h rb rake rbs sh md yml gemspec].freeze
+  # A hint to look for a second idea in a file, never a reason to split one.
+  LINES_MANY = 600
+
+  def self.glob(pattern) = Dir.glob(File.join(ROOT, pattern)).sort
+
+  ALL = (glob("{.ci,bench,bin,docs,examples,jobs,mruby,postgres,rakelib,runtime}/**/*.{#{TEXTS.join(",")}}") +
+         glob("{bin/*,.ci/*,*.md,Gemfile,Rakefile}")).select { |path| File.file?(path) }.freeze
+
+  def test_there_is_something_to_judge
+    refute_empty glob("runtime/ext/ringspun/engine/**/*.h")
+    refute_empty glob("runtime/lib/**/*.rb")
+  end
+
+  def test_the_engine_includes_nothing_but_itself_and_the_system
+    offences = each_include("runtime/ext/ringspun/engine/**/*.{c,h}") do |path, form, header|
+      next "the engine knows no Ruby" if header.match?(%r{\bruby\b|binding/})
+
+      "does not resolve inside engine/" if form == '"' && !inside_engine?(path, header)
+    end
+    assert_empty offences
+  end
+
+  # Each room knows only those before it.
+  ROOMS = %w[core ops flow kernel backend].freeze
+  # Includes that still run up. The list may only get shorter.
+  RUN_UP = {
+    "core/forked.c" => %w[flow/accept_queue.h flow/write_queue.h],
+    "core/machine.c" => %w[flow/accept_queue.h flow/write_queue.h],
+    "core/machine.h" => %w[backend/backend.h flow/buffer.h flow/channel.h flow/select.h ops/descriptor.h],
+    "core/strand.h" => %w[flow/select.h],
+    "ops/op_life.c" => %w[flow/accept_queue.h]
+  }.freeze
+
+  def test_every_file_of_the_engine_is_in_a_room_that_knows_those_before_it
+    run_up = Hash.new { |all, path| all[path] = [] }
+    glob("runtime/ext/ringspun/engine/**/*.{c,h}").each do |file|
+      path = file.delete_prefix("#{ENGINE}/")
+      room = ROOMS.index(path[%r{\A\w+(?=/)}]) or flunk "#{path}: no room has it"
+      File.read(file).scan(/^\s*#\s*include\s+"([^"]+)"/).flatten.each do |header|
+        run_up[path] << header if ROOMS.index(header[/\A\w+/]) > room
+      end
+    end
+    assert_equal RUN_UP, run_up.transform_values(&:sort)
+  end
+
+  def test_the_engines_tests_know_no_ruby
+    assert_empty(each_include("runtime/test/engine/*.{c,h}") do |_path, _form, header|
+      "the engine's tests know no Ruby" if header.match?(%r{\bruby\b|binding/})
+    end)
+  end
+
+  def test_every_header_of_the_engine_starts_with_its_comment
+    silent = glob("runtime/ext/ringspun/engine/**/*.h").reject { |path| File.read(path).match?(%r{\A\s*/[*/]}) }
+    assert_empty names(silent), "a header's first comment says who owns what and from which thread it may be called"
+  end
+
+  def test_the_runtime_does_not_know_the_gems_above_it
+    assert_empty offending_lines(glob("runtime/{lib,ext,sig}/**/*.{rb,rbs,c,h}"),
+                                 %r{ringspun[/-](postgres|jobs)|Ringspun::(Postgres|Jobs)\b})
+  end
+
+  # A new Ruby changes what it has, and when is nobody's to foresee: who needs to know asks for that itself.
+  VERSIONS = /\bRUBY_(VERSION|PATCHLEVEL|API_VERSION\w*|FIBER_SCHEDULER_VERSION|IO_BUFFER_VERSION)\b|\bHAVE_RB_\w+|\bFL_EXIVAR\b/
+  HAS = "runtime/ext/ringspun/binding/cruby/has.h"
+
+  def test_nobody_asks_for_the_version_of_ruby
+    files = glob("{runtime,jobs}/{ext,lib,exe}/**/*.{c,h,rb}") - glob(HAS)
+    offences = offending_lines(files, VERSIONS)
+    # Where a checkout keeps a Ruby's build.
+    assert_empty offences.reject { |line| line.start_with?("runtime/lib/ringspun.rb:") }, "ask in #{HAS} for what is wanted"
+  end
+
+  def test_no_test_compares_versions_of_ruby
+    assert_empty offending_lines(glob("{runtime,jobs,bench}/test/**/*.rb"), /RUBY_VERSION\s*([<>=]|\.start_with)/)
+  end
+
+  # On Ruby 3.3 two files of that name in the load path break a later `require "fiber"`.
+  def test_no_file_has_the_name_of_a_library_of_rubys
+    assert_empty glob("*/lib/**/fiber.rb")
+  end
+
+  # What every Ruby from 3.3 on has without a gem. Others of Ruby's libraries have become gems (drb with 3.4, logger and fiddle
+  # with 4.0), which Bundler hides from a program that does not name them.
+  STANDARD = %w[
+    bundler/setup cgi/escape delegate digest digest/sha1 erb etc fileutils io/console io/nonblock io/wait ipaddr json mkmf monitor
+    net/http open-uri open3 openssl optparse pathname pty rbconfig rubygems/package securerandom socket stringio tempfile timeout
+    tmpdir uri yaml zlib
+  ].freeze
+
+  # What only somebody who has that gem requires: what makes it go with ours, and helpers for tests of a program's own.
+  FOR_USERS_OF = { "async" => "runtime/lib/ringspun/async.rb", "rails/railtie" => "runtime/lib/ringspun/railtie.rb",
+                   "minitest" => "jobs/lib/ringspun/jobs/minitest.rb", "rspec/core" => "jobs/lib/ringspun/jobs/rspec.rb",
+                   "rspec/expectations" => "jobs/lib/ringspun/jobs/rspec.rb" }.freeze
+
+  def test_a_gem_names_the_libraries_that_it_requires
+    unnamed = %w[runtime jobs].flat_map do |gem|
+      named = gems_of("#{gem}/*.gemspec", /add_dependency "([^"]+)"/)
+      required_by("#{gem}/{exe/*,{lib,ext}/**/*.rb}").reject do |path, library|
+        library.start_with?("ringspun") || STANDARD.include?(library) || named.include?(gem_of(library)) ||
+          FOR_USERS_OF[library] == path
+      end
+    end
+    assert_empty unnamed, "a library that no Gemfile brings by itself; name it in the gemspec"
+  end
+
+  # Libraries that do not begin with their gem's name.
+  GEMS = { "active_support" => "activerecord", "active_support/ordered_options" => "activerecord",
+           "active_record/connection_adapters/postgresql_adapter" => "activerecord", "active_record" => "activerecord",
+           "io/stream" => "io-stream", "rake/extensiontask" => "rake-compiler", "rspec/core" => "rspec-core",
+           "rspec/expectations" => "rspec-expectations" }.freeze
+  # And a peer that runs on another Ruby, which has gems of its own.
+  OWN = %r{\A(uringmachine|ringspun|concurrently|bench|support|torture|test_helper|jobs_helper|api_extension)\b}
+
+  def test_the_gemfile_names_the_libraries_that_tests_and_tasks_require
+    named = gems_of("{Gemfile,*/*.gemspec}", /^\s*(?:gem|spec\.add_dependency) "([^"]+)"/)
+    unnamed = required_by("{{jobs,runtime,bench}/{,lib/**/,peers/,tables/,test/**/},rakelib/,perf/,examples/}*.{rb,rake}")
+              .reject { |_, library| library.match?(OWN) || STANDARD.include?(library) || named.include?(gem_of(library)) }
+              .reject { |path, library| FOR_USERS_OF[library] == path }
+    assert_empty unnamed, "a library that Bundler may hide; name its gem in the Gemfile"
+  end
+
+  def test_no_tab_and_no_blank_at_a_line_end
+    assert_empty offending_lines(ALL, /\t|[ \t]+$/)
+  end
+
+  def test_nothing_is_put_off_in_a_comment
+    # In two pieces, for this file is judged as well.
+    assert_empty offending_lines(ALL, /\b(#{%w[TO DO].join}|#{%w[FIX ME].join})\b/)
+  end
+
+  private
+
+  def glob(pattern) = self.class.glob(pattern)
+  def names(paths) = paths.map { |path| path.delete_prefix("#{ROOT}/") }
+
+  # Pairs of a path and what it requires, also inside a program that it holds as text.
+  def required_by(pattern)
+    glob(pattern).flat_map do |path|
+      File.read(path).scan(/^\s*(?:require|autoload\s+:\w+,)\s*\(?"([^"#]+)"/).map { |library,| [names([path]).first, library] }
+    end
+  end
+
+  def gems_of(pattern, line) = glob(pattern).flat_map { |path| File.read(path).scan(line).flatten }
+  def gem_of(library) = GEMS.fetch(library) { library[%r{\A[^/]+}].tr("_", "-") }
+
+  def inside_engine?(path, header)
+    [File.dirname(path), ENGINE].any? do |folder|
+      target = File.expand_path(header, folder)
+      target.start_with?("#{ENGINE}/") && File.exist?(target)
+    end
+  end
+
+  # Yields every #include and gathers what the block objects to.
+  def each_include(pattern)
+    glob(pattern).flat_map do |path|
+      File.read(path).scan(/^\s*#\s*include\s+(["<])([^">]+)/).filter_map do |form, header|
+        objection = yield(path, form, header)
+        "#{names([path]).first}: #{header}: #{objection}" if objection
+      end
+    end
+  end
+
+  def offending_lines(paths, pattern)
+    paths.flat_map do |path|
+      File.foreach(path).with_index(1).filter_map do |line, number|
+        "#{names([path]).first}:#{number}: #{line.strip}" if line.chomp.match?(pattern)
+      end
+    end
+  end
+end
+
+Minitest.after_run do
+  lengths = TidyTest::ALL.to_h { |path| [path.delete_prefix("#{TidyTest::ROOT}/"), File.foreach(path).count] }
+  long = lengths.select { |_, lines| lines > TidyTest::LINES_MANY }
+  puts "longer than #{TidyTest::LINES_MANY} lines: #{long.map { |path, lines| "#{path} (#{lines})" }.join(", ")}" if long.any?
+end

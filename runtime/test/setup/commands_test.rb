@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/setup_copy"
+
+# rubies: one
+
+# What the other scripts of bin/ want of bin/setup.
+class SetupCommandsTest < Minitest::Test
+  include AnyBackend
+  include SetupCopy
+
+  # Whose tests start a server: by what they include, by a program that they run.
+  STARTING = %w[runtime/test/stock/redis_test.rb runtime/test/stock/postgres_test.rb runtime/test/house/examples_test.rb
+                runtime/test/house/docs_test.rb jobs/test/storage/redis_test.rb jobs/test/support_test.rb
+                jobs/test/torture/fault_run_test.rb jobs/test/interop/web_test.rb bench/test/jobs_test.rb].freeze
+  STARTING_NONE = %w[runtime/test/house/tidy_test.rb runtime/test/machine/signal_test.rb runtime/test/setup/commands_test.rb
+                     jobs/test/arguments_test.rb jobs/test/storage/memory_test.rb bench/test/options_test.rb].freeze
+
+  def setup
+    super
+    fake_ruby("path/ruby")
+    %w[runtime/test jobs/test bench].each do |name|
+      FileUtils.mkdir_p(File.dirname(in_copy(name)))
+      FileUtils.ln_s(File.join(ROOT, name), in_copy(name))
+    end
+  end
+
+  def test_test_files_that_start_no_server_need_none
+    remove "redis-server"
+    STARTING_NONE.each { |name| assert_no_server "test", in_copy(name) }
+    assert_no_server "test", in_copy(STARTING_NONE.first), "-n", "/servers/"
+    assert_no_server "test", "--help"
+  end
+
+  def test_options_of_the_setup_are_passed_on
+    remove "redis-server"
+    [["test"], ["test", in_copy(STARTING.first)], ["bench", "--quick"]].each do |name, *rest|
+      _, err, status = run_bin(name, "--no-system", *rest)
+      assert_equal [[], 1], [installed, status.exitstatus]
+      assert_includes err, "redis-server"
+    end
+  end
+
+  def test_test_files_that_start_a_server_do_need_it
+    STARTING.each do |name|
+      remove "redis-server"
+      before = installed.size
+      run_bin("test", in_copy(STARTING_NONE.first), in_copy(name), "-v")
+      assert_equal ["redis-server"], installed.drop(before), name
+    end
+  end
+
+  # The list above, and what decides, must know of the next one.
+  def test_no_test_file_starts_a_server_unseen
+    suspects = Dir[File.join(ROOT, "{runtime,jobs,bench}/test/**/*_test.rb")].select do |path|
+      path != __FILE__ && File.read(path).match?(/\bServers\b|RedisCase|AofRedis|InteropCase|RedisServer/)
+    end
+    unseen, = Open3.capture2("bash", "-c", <<~'SH', "bash", ROOT, *suspects)
+      source "$1/bin/support/common.sh" && source "$1/bin/support/servers.sh"
+      for path in "${@:2}"; do need_servers "$path" || echo "$path"; done
+    SH
+    assert_equal "#{File.join(ROOT, "runtime/test/stream/net_test.rb")}\n", unseen # its Servers are Ringspun's
+  end
+
+  def test_all_tests_the_long_ones_and_the_bench_need_them
+    fake_ruby("path/ruby3.4", "3.4.1")
+    [["test"], ["test", "--long"], ["test", "--matrix"], ["bench", "--quick"]].each do |command|
+      remove "redis-server"
+      before = installed.size
+      run_bin(*command)
+      assert_equal ["redis-server"], installed.drop(before), command
+    end
+  end
+
+  def test_the_console_and_the_help_need_none
+    remove "redis-server"
+    assert_no_server "console"
+    assert_no_server "bench", "--help"
+    assert_no_server "bench", "--list"
+  end
+
+  def test_bundle_runs_programs_of_the_bundle_under_the_ruby_of_the_setup
+    remove "redis-server"
+    fake_ruby("elsewhere/ruby3.4", "3.4.1")
+    assert_no_server "bundle", "exec", "rake", "-T", RINGSPUN_RUBY: in_copy("elsewhere/ruby3.4")
+    assert_equal "exec rake -T", calls.last
+    assert_equal in_copy("elsewhere/ruby3.4"), File.readlink(in_copy("tmp/setup/bin/ruby"))
+    assert_path_exists in_copy("runtime/lib/ringspun/3.4/native.so")
+  end
+
+  # A lock file comes before a setup, which refuses to work without one that fits.
+  def test_bundle_locks_without_a_setup
+    run_setup
+    File.write(in_copy("Gemfile"), "\n", mode: "a")
+    before = calls.size
+    run_bin("bundle", "lock")
+    assert_equal ["lock"], calls.drop(before)
+  end
+
+  private
+
+  def assert_no_server(*command, **env)
+    out, err, status = run_bin(*command, **env)
+    assert_predicate status, :success?, out + err
+    assert_empty installed, command
+  end
+end

@@ -1,0 +1,227 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/setup_copy"
+
+# rubies: one
+
+# bin/setup on systems that lack something.
+class SetupSystemTest < Minitest::Test
+  include AnyBackend
+  include SetupCopy
+
+  SAID = <<~TEXT
+    Missing: redis-server. apt will
+      remove 1:
+        libdb5.3
+      upgrade 1:
+        libc6 (2.36-9 => 2.41-12)
+      install 2:
+        redis-tools (7.0)
+        redis-server (7.0)
+  TEXT
+
+  ALL = "ruby ruby-dev gcc g++ make libc6-dev redis-server"
+
+  def setup
+    super
+    fake_ruby("path/ruby")
+  end
+
+  def test_without_a_terminal_it_says_what_apt_will_do_and_goes_on
+    remove "redis-server"
+    _, err, status = run_setup
+    assert_predicate status, :success?, err
+    assert_operator err, :start_with?, SAID
+    refute_includes err, "Go on?"
+    assert_equal ["redis-server"], installed
+  end
+
+  def test_all_that_is_missing_is_one_transaction
+    remove "ruby", *COMPILERS, "redis-server"
+    _, err, status = run_setup
+    assert_predicate status, :success?, err
+    assert_equal ["-t trixie #{ALL}"], installed
+    assert_equal 1, err.scan("Missing:").size
+    assert_equal in_copy("path/ruby"), chosen
+    assert_match(/is ready.$/, err)
+  end
+
+  def test_so_is_all_that_is_missing_for_the_matrix
+    remove "ruby", "redis-server"
+    _, err, status = run_setup("--matrix")
+    assert_predicate status, :success?, err
+    assert_equal ["-t trixie ruby ruby-dev ruby3.4 ruby3.4-dev redis-server"], installed
+    assert_match(/Debian's trixie experimental as well/, err)
+    assert_equal in_copy("path/ruby3.4"), chosen("ruby-matrix")
+  end
+
+  def test_at_a_terminal_it_asks_once_and_before_anything_else
+    remove "ruby", *COMPILERS, "redis-server"
+    seen, success = run_at_terminal("n")
+    assert_equal [1, false], [seen.scan("Go on?").size, success], seen
+    assert_match(/upgrade 1:.*Go on\? \[y.N\].*nothing was changed/m, seen)
+    assert_empty calls.grep_v(/update$|^apt-get -s/)
+
+    seen, success = run_at_terminal("y")
+    assert_equal [1, true], [seen.scan("Go on?").size, success], seen
+    assert_equal ["-t trixie #{ALL}"], installed
+  end
+
+  def test_yes_and_ci_are_answers
+    [[["--yes"], {}], [[], { CI: "true" }]].each do |arguments, env|
+      remove "redis-server"
+      seen, success = run_at_terminal("n", *arguments, **env)
+      assert_equal [0, true], [seen.scan("Go on?").size, success], seen
+    end
+    assert_equal %w[redis-server redis-server], installed
+  end
+
+  def test_no_system_says_what_to_type_and_leaves_the_system_alone
+    remove "redis-server", "g++"
+    _, err, status = run_setup("--no-system", "--yes")
+    assert_equal [<<~TEXT, 1], [err.sub("sudo ", ""), status.exitstatus]
+      setup: missing: g++ redis-server.
+      Type this, and run bin/setup again:
+        apt-get install --no-install-recommends g++ redis-server
+    TEXT
+    assert_empty calls
+  end
+
+  def test_no_system_does_the_rest_where_nothing_is_missing
+    _, err, status = run_setup("--no-system")
+    assert_predicate status, :success?, err
+    assert_path_exists in_copy("vendor/bundle")
+  end
+
+  # Also where no systemctl is, as in a container: the packages enable their services by other means.
+  def test_services_are_left_disabled
+    remove "redis-server"
+    run_setup
+    assert_equal ["apt-get install redis-server", "deb-systemd-helper redis-server disable redis-server.service",
+                  "update-rc.d redis-server disable"], calls[calls.index("apt-get install redis-server"), 3]
+
+    program("path/systemctl", 'echo "systemctl $*" >>ROOT/calls')
+    remove "redis-server"
+    run_setup
+    assert_includes calls, "systemctl disable redis-server.service"
+  end
+
+  def test_what_apt_cannot_do_is_not_begun
+    remove "redis-server"
+    plan "echo 'E: held packages' >&2; exit 100"
+    _, err, status = run_setup
+    assert_equal ["E: held packages\nsetup: apt finds no way to install redis-server; see above.\n", 1], [err, status.exitstatus]
+    assert_empty installed
+  end
+
+  # PostgreSQL wants `locales`, and that the libc that it was built with.
+  def test_what_the_system_does_not_allow_after_an_earlier_setup_comes_from_the_suite_of_that_one
+    remove "redis-server"
+    plan 'case " $* " in *" -t trixie "*) cat ROOT/simulated ;; *) echo "E: unmet dependencies" >&2; exit 100 ;; esac'
+    _, err, status = run_setup
+    assert_predicate status, :success?, err
+    assert_operator err, :start_with?, SAID
+    assert_equal ["-t trixie redis-server"], installed
+  end
+
+  def test_who_is_not_root_and_may_not_become_root_gets_the_command
+    remove "redis-server"
+    program("path/id", "echo 1000")
+    _, err, status = run_setup
+    assert_predicate status, :success?, err
+    assert_includes calls, "sudo"
+
+    remove "redis-server"
+    program("path/sudo", "exit 1")
+    _, err, status = run_setup
+    assert_match(/^setup: sudo could not do it. As root, run this.*apt-get .* install redis-server/m, err)
+    assert_equal 1, status.exitstatus
+  end
+
+  DNF = "dnf install ruby ruby-devel rubygem-bundler redhat-rpm-config gcc gcc-c++ make glibc-devel valkey"
+  PACMAN = "pacman -S --needed ruby ruby-bundler gcc make glibc valkey"
+  TYPED = {
+    "ID=fedora" => DNF,
+    %(ID="rocky"\nID_LIKE="rhel centos fedora") => DNF,
+    "ID=arch" => PACMAN,
+    "ID=manjaro\nID_LIKE=arch" => PACMAN,
+    "ID=alpine" => "apk add ruby ruby-dev ruby-bundler gcc g++ make musl-dev linux-headers valkey"
+  }.freeze
+
+  TYPED.each do |system, line|
+    define_method("test_for_#{system[/ID="?(\w+)/, 1]}_it_prints_the_line_to_type_and_stops") do
+      on system
+      remove "ruby", *COMPILERS, "redis-server"
+      _, err, status = run_setup
+      assert_equal [<<~TEXT, 1], [err.sub("sudo ", ""), status.exitstatus]
+        setup: missing: #{ALL}.
+        Type this, and run bin/setup again:
+          #{line}
+        Should that Ruby be older than 3.3, or come without Bundler, install one by rbenv, asdf or mise: bin/setup finds it.
+      TEXT
+      assert_empty calls
+    end
+  end
+
+  def test_the_line_has_only_what_is_missing
+    on "ID=fedora"
+    remove "redis-server"
+    assert_match(/^  (sudo )?dnf install valkey$/, run_setup[1])
+    assert_empty calls
+  end
+
+  def test_no_distribution_but_debian_has_a_second_ruby_by_name
+    on "ID=arch"
+    _, err, = run_setup("--matrix")
+    assert_equal "setup: missing: ruby3.4 ruby3.4-dev.\nInstall a Ruby 3.4 by rbenv, asdf or mise: bin/setup finds it.\n", err
+  end
+
+  def test_ubuntu_and_others_made_from_debian_have_apt
+    ["ID=ubuntu\nID_LIKE=debian", %(ID=linuxmint\nID_LIKE="ubuntu debian"), "ID=devuan\nID_LIKE=debian"].each do |system|
+      on system
+      remove "redis-server"
+      _, err, status = run_setup
+      assert_predicate status, :success?, err
+    end
+    assert_equal %w[redis-server] * 3, installed
+  end
+
+  # Debian 13's Ruby is made for Debian.
+  def test_ubuntu_gets_no_ruby_from_debian
+    on "ID=ubuntu\nID_LIKE=debian"
+    program("path/apt-cache", "printf '  Candidate: 1:3.2\\n  release n=noble\\n'")
+    remove "ruby"
+    _, err, status = run_setup
+    assert_equal [<<~TEXT.tr("\n", " ").strip, 1], [err.chomp, status.exitstatus]
+      setup: no Ruby 3.3 or later with its headers, and only Debian 12 and 13 can take one from suite trixie.
+      Install one by rbenv, asdf or mise: bin/setup finds it.
+    TEXT
+    assert_empty installed
+  end
+
+  def test_an_unknown_system_gets_the_names_of_debian
+    remove "ruby", "redis-server"
+    ["ID=gentoo", "", nil].each do |text|
+      text ? on(text) : File.delete(in_copy("os-release"))
+      _, err, status = run_setup
+      assert_equal 1, status.exitstatus
+      assert_match(/\Asetup: missing: ruby ruby-dev redis-server\.\nThese are Debian.s names\. Install what your system/, err)
+    end
+    assert_empty calls
+  end
+
+  def test_a_valkey_is_a_redis
+    remove "redis-server"
+    program("path/valkey-server", "exit 0")
+    assert_predicate run_setup.last, :success?
+    assert_empty installed
+  end
+
+  def test_without_servers_none_is_wanted
+    remove "redis-server"
+    _, err, status = run_setup("--no-servers")
+    assert_predicate status, :success?, err
+    assert_empty installed
+  end
+end

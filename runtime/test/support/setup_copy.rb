@@ -1,0 +1,147 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "open3"
+require "pty"
+require "tmpdir"
+
+# The scripts of bin/ in a copy of the tree, on a system of our own: a PATH with what they use of the real one, and programs that
+# write down what they are asked for in `calls` instead of doing it.
+module SetupCopy
+  ROOT = File.expand_path("../../..", __dir__)
+  NEEDED = %w[bin Gemfile Gemfile.lock runtime/ringspun.gemspec jobs/ringspun-jobs.gemspec runtime/lib/ringspun/version.rb
+              runtime/ext rakelib/compile.rake].freeze
+
+  # What the scripts use of every system.
+  TOOLS = %w[bash sh env basename cat chmod cmp cp cut dirname find flock grep head id install ln mkdir mktemp nproc realpath rm
+             sed sha256sum sort touch].freeze
+  COMPILERS = %w[gcc g++ make].freeze
+  SERVERS = %w[redis-server initdb].freeze
+  APT = %w[apt-get apt-cache dpkg sudo deb-systemd-helper update-rc.d].freeze
+
+  # Answers what bin/setup asks of a Ruby, and does what Bundler and rake leave behind.
+  FAKE_RUBY = <<~'SH'
+    #!/bin/sh
+    case "$*" in
+      *rbconfig*) printf 'VERSION\tPATH' && exit ;;
+      *install*) mkdir -p "ROOT/vendor/bundle" ;;
+      *rake\ compile*) mkdir -p ROOT/runtime/lib/ringspun/SERIES && touch ROOT/runtime/lib/ringspun/SERIES/native.so ;;
+    esac
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do first=${first:-$1} && shift; done
+    [ $# -gt 0 ] && shift || set -- "${first##*/}"
+    echo "NAME$*" >>ROOT/calls
+  SH
+
+  FAKES = {
+    # Has what it installs on PATH afterwards, and runs what is to disable services; the other hooks are about the real /usr/sbin.
+    "apt-get" => <<~'SH',
+      for word in "$@"; do last=$word; done
+      case " $* " in
+        *" update "*) echo "apt-get update" >>ROOT/calls && exit ;;
+        *" -s install "*) echo "apt-get -s ${*##* install }" >>ROOT/calls && . ROOT/plan; exit ;;
+      esac
+      echo "apt-get install ${*##* install }" >>ROOT/calls
+      for word in ${*##* install }; do
+        [ ! -e "ROOT/packages/$word" ] || cp "ROOT/packages/$word" ROOT/path/
+      done
+      for word in "$@"; do
+        case $word in DPkg::Post-Invoke::=sh*/disable) eval "${word#*=}" ;; esac
+      done
+    SH
+    "apt-cache" => "printf '  Candidate: 1:3.1\\n  release n=bookworm\\n'",
+    "dpkg" => "exit 1", # 1:3.1 is not enough
+    "sudo" => "case $* in -n*|-v) exit ;; esac; echo sudo >>ROOT/calls; exec \"$@\"",
+    "deb-systemd-helper" => 'echo "deb-systemd-helper $DPKG_MAINTSCRIPT_PACKAGE $*" >>ROOT/calls',
+    "update-rc.d" => 'echo "update-rc.d $*" >>ROOT/calls'
+  }.freeze
+
+  SIMULATED = <<~TEXT
+    Inst redis-tools (7.0 Debian:12/stable [amd64])
+    Inst libc6 [2.36-9] (2.41-12 Debian:13/stable [amd64]) []
+    Remv libdb5.3 [5.3.28] [libpam-modules:amd64 ]
+    Inst redis-server (7.0 Debian:12/stable [amd64])
+    Conf libc6 (2.41-12 Debian:13/stable [amd64])
+  TEXT
+
+  def setup
+    super
+    @root = Dir.mktmpdir
+    NEEDED.each do |name|
+      FileUtils.mkdir_p(File.dirname(in_copy(name)))
+      FileUtils.cp_r(File.join(ROOT, name), in_copy(name))
+    end
+    %w[path packages home].each { |folder| FileUtils.mkdir_p(in_copy(folder)) }
+    link_tools
+    (COMPILERS + SERVERS + APT).each { |name| program("path/#{name}", FAKES.fetch(name, "exit 0")) }
+    (COMPILERS + ["redis-server"]).each { |name| program("packages/#{name}", "exit 0") }
+    fake_ruby("packages/ruby")
+    fake_ruby("packages/ruby3.4", "3.4.1")
+    plan "cat ROOT/simulated"
+    File.write(in_copy("simulated"), SIMULATED)
+    on "ID=debian"
+  end
+
+  def teardown
+    FileUtils.remove_entry(@root)
+    super
+  end
+
+  private
+
+  def in_copy(name) = File.join(@root, name)
+  def files = Dir.glob("**/*", File::FNM_DOTMATCH, base: @root).sort
+  def calls = File.exist?(in_copy("calls")) ? File.readlines(in_copy("calls"), chomp: true) : []
+  def installed = calls.filter_map { |call| call[/\Aapt-get install (.*)/, 1] }
+  def on(system) = File.write(in_copy("os-release"), "#{system}\n")
+  def chosen(name = "ruby") = File.read(in_copy("tmp/setup/#{name}")).chomp
+  def remove(*programs) = programs.each { |name| FileUtils.rm_f(in_copy("path/#{name}")) }
+
+  def link_tools
+    folders = ENV.fetch("PATH").split(":")
+    TOOLS.each do |name|
+      found = folders.map { |folder| File.join(folder, name) }.find { |path| File.executable?(path) }
+      FileUtils.ln_s(found, in_copy("path/#{name}")) if found
+    end
+  end
+
+  def program(name, script)
+    FileUtils.mkdir_p(File.dirname(in_copy(name)))
+    File.write(in_copy(name), "#!/bin/sh\n#{script.gsub("ROOT", @root)}\n", perm: 0o755)
+  end
+
+  # What the fake apt-get does when it is asked what it would do.
+  def plan(script) = program("plan", script)
+
+  # @param path [String] what it says it is, where it is a shim for another
+  # @param name [String] with which its calls begin, where several are told apart
+  def fake_ruby(place, version = RUBY_VERSION, path: "$0", name: "")
+    program(place, FAKE_RUBY.sub("VERSION\\tPATH'", "%s\\t%s' '#{version}' \"#{path}\"")
+                            .gsub("SERIES", version[/\d+\.\d+/]).sub("NAME", name))
+  end
+
+  # Of the environment nothing comes along. From elsewhere, as it may be.
+  def environment(env)
+    { "PATH" => in_copy("path"), "HOME" => in_copy("home"), "RINGSPUN_OS_RELEASE" => in_copy("os-release"),
+      **env.transform_keys(&:to_s) }
+  end
+
+  def run_bin(name, *arguments, **env)
+    Open3.capture3(environment(env), in_copy("bin/#{name}"), *arguments, chdir: "/", unsetenv_others: true, stdin_data: "")
+  end
+
+  def run_setup(*, **) = run_bin("setup", *, **)
+
+  # What a person sees who answers that, and whether it went well.
+  def run_at_terminal(answer, *arguments, **env)
+    output, input, pid = PTY.spawn(environment(env), in_copy("bin/setup"), *arguments, unsetenv_others: true)
+    input.puts(answer)
+    seen = +""
+    begin
+      loop { seen << output.readpartial(4096) }
+    rescue EOFError, Errno::EIO # the terminal of a process that has ended
+      [seen.tr("\r", ""), Process.wait2(pid).last.success?]
+    end
+  ensure
+    [output, input].each { |io| io&.close }
+  end
+end
