@@ -2,8 +2,8 @@
 
 # A chat server: every line that somebody says goes to all the others. Then three people who use it at once.
 #
-#   bundle exec ruby examples/chat_server.rb          # shows a conversation
-#   bundle exec ruby examples/chat_server.rb 4000     # serves on that port; talk to it with `nc localhost 4000`
+#   bin/bundle exec ruby examples/chat_server.rb          # shows a conversation
+#   bin/bundle exec ruby examples/chat_server.rb 4000     # serves on that port; talk to it with `nc localhost 4000`
 #
 # Prints:
 #   Ada sees: Ben has come | Cleo has come | Ben: hello | Cleo has gone

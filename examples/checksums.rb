@@ -2,7 +2,7 @@
 
 # SHA-256 sums of files, a few files at once. The files are read by worker threads while sums are computed.
 #
-#   bundle exec ruby examples/checksums.rb [FILE...]
+#   bin/bundle exec ruby examples/checksums.rb [FILE...]
 #
 # Prints for each file, in the order given, and without an argument for the examples:
 #   ...  chat_server.rb

@@ -2,8 +2,8 @@
 
 # A server on all processors. Each line is answered by one of the workers.
 #
-#   bundle exec ruby examples/cluster_server.rb          # shows a reload
-#   bundle exec ruby examples/cluster_server.rb 4000     # serves on that port; `kill -HUP` reloads it, Ctrl-C ends it
+#   bin/bundle exec ruby examples/cluster_server.rb          # shows a reload
+#   bin/bundle exec ruby examples/cluster_server.rb 4000     # serves on that port; `kill -HUP` reloads it, Ctrl-C ends it
 #
 # Prints:
 #   generation 0 answers: OLLEH

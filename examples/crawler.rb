@@ -2,8 +2,8 @@
 
 # Follows the links of a site, several pages at once, and tells of those that are missing or too slow.
 #
-#   bundle exec ruby examples/crawler.rb                          # crawls a small site of its own
-#   bundle exec ruby examples/crawler.rb http://localhost:4000/
+#   bin/bundle exec ruby examples/crawler.rb                          # crawls a small site of its own
+#   bin/bundle exec ruby examples/crawler.rb http://localhost:4000/
 #
 # Prints:
 #   200      /

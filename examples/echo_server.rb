@@ -2,7 +2,7 @@
 
 # An echo server on a Unix socket, and many clients that talk to it at once.
 #
-#   bundle exec ruby examples/echo_server.rb [CLIENTS]
+#   bin/bundle exec ruby examples/echo_server.rb [CLIENTS]
 #
 # Prints:
 #   200 clients sent 2000 messages and got 2000 back

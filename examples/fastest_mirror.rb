@@ -4,7 +4,7 @@
 # up, and a part whose connection breaks is asked for again. The mirrors are small servers of this process, so that the program
 # needs no network.
 #
-#   bundle exec ruby examples/fastest_mirror.rb
+#   bin/bundle exec ruby examples/fastest_mirror.rb
 #
 # Prints:
 #   the fastest mirror is swift; given up: idle, slow

@@ -2,8 +2,8 @@
 
 # What is written to a file, line by line, as `tail -F` shows it: also when it is cut, or moved away and made anew, as logs are.
 #
-#   bundle exec ruby examples/file_tail.rb           # follows a file that it writes, cuts and rotates itself
-#   bundle exec ruby examples/file_tail.rb FILE      # follows that one until Ctrl-C
+#   bin/bundle exec ruby examples/file_tail.rb           # follows a file that it writes, cuts and rotates itself
+#   bin/bundle exec ruby examples/file_tail.rb FILE      # follows that one until Ctrl-C
 #
 # Prints:
 #   first

@@ -4,7 +4,7 @@
 # questions that take too long. It looks right, and it is right until an answer comes late: then the next one to use that
 # connection gets the answer to somebody else's question.
 #
-#   bundle exec ruby examples/find_a_bug.rb
+#   bin/bundle exec ruby examples/find_a_bug.rb
 #
 # Prints:
 #   Careless: seed ...: asked for ... and got ...

@@ -3,9 +3,9 @@
 # A key-value server that speaks lines over TLS: SET key bytes (and then so many bytes), GET key, DEL key, KEYS, QUIT. Then two
 # clients, one of which trusts it.
 #
-#   bundle exec ruby examples/kv_server.rb                                     # shows what clients see
-#   bundle exec ruby examples/kv_server.rb 4000                                # serves on that port, with a new certificate
-#   bundle exec ruby examples/kv_server.rb 4000 --cert cert.pem --key key.pem  # with yours
+#   bin/bundle exec ruby examples/kv_server.rb                                     # shows what clients see
+#   bin/bundle exec ruby examples/kv_server.rb 4000                                # serves on that port, with a new certificate
+#   bin/bundle exec ruby examples/kv_server.rb 4000 --cert cert.pem --key key.pem  # with yours
 #
 # Talk to it with `openssl s_client -quiet -connect localhost:4000`.
 #

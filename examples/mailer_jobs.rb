@@ -2,10 +2,10 @@
 
 # Background jobs from end to end: enqueues a thousand mails, has a worker send them all at once, and ends the worker.
 #
-#   bundle exec ruby examples/mailer_jobs.rb
+#   bin/bundle exec ruby examples/mailer_jobs.rb
 #
 # It uses the Redis of REDIS_URL, or else one of its own. The worker is the command
-#   bundle exec ringspun-jobs -r examples/mailer_jobs.rb
+#   bin/bundle exec ringspun-jobs -r examples/mailer_jobs.rb
 #
 # Prints:
 #   enqueued 1000 jobs

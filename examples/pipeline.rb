@@ -4,7 +4,7 @@
 # at once, and starts at most one every INTERVAL seconds, as a polite guest does. The site is made up, so that the program needs
 # no network.
 #
-#   bundle exec ruby examples/pipeline.rb
+#   bin/bundle exec ruby examples/pipeline.rb
 #
 # Prints:
 #   30 pages, none of them twice

@@ -3,8 +3,8 @@
 # A port forwarder: what comes to one port goes on to another host and port, and what that answers goes back. The kernel moves the
 # bytes, and they never come into this program.
 #
-#   bundle exec ruby examples/port_forwarder.rb                           # forwards to a server of its own, once
-#   bundle exec ruby examples/port_forwarder.rb 8080 example.org 80      # forwards until Ctrl-C
+#   bin/bundle exec ruby examples/port_forwarder.rb                           # forwards to a server of its own, once
+#   bin/bundle exec ruby examples/port_forwarder.rb 8080 example.org 80      # forwards until Ctrl-C
 #
 # Prints:
 #   the client got back 1000000 bytes, the same that it sent: true

@@ -8,8 +8,8 @@ require "rake/clean"
 
 ENGINE_TESTS = FileList["runtime/test/engine/test_*.c"].sort
 # Beside the tests stand what they share (driver, scenes): linked into each of them, like the engine.
-ENGINE_SOURCES = (FileList["#{EXTENSION_DIR}/engine/*.c", "runtime/test/engine/*.c"] - ENGINE_TESTS).sort
-ENGINE_HEADERS = FileList["#{EXTENSION_DIR}/engine/*.h", "runtime/test/engine/*.h"]
+ENGINE_SOURCES = (FileList["#{EXTENSION_DIR}/engine/**/*.c", "runtime/test/engine/*.c"] - ENGINE_TESTS).sort
+ENGINE_HEADERS = FileList["#{EXTENSION_DIR}/engine/**/*.h", "runtime/test/engine/*.h"]
 SIMULATION = "runtime/test/engine/test_simulation.c"
 URING_FAULTS = "runtime/test/engine/test_uring_faults.c"
 

@@ -8,4 +8,10 @@ namespace :jobs do
     seconds = ENV.fetch("SECONDS", "60")
     run_passes([test_pass("the fault run", ["jobs/test/torture/fault_run_test.rb"], { "RINGSPUN_TORTURE_SECONDS" => seconds })])
   end
+
+  desc "Kills a worker with JOBS=1000 jobs of 3 s in flight, and measures how long it takes until another has done them"
+  task mass_death: :compile do
+    folders = %w[jobs/test jobs/lib runtime/test runtime/lib].map { |folder| "-I#{folder}" }
+    sh RbConfig.ruby, "-w", *folders, "jobs/test/torture/mass_death.rb", verbose: false
+  end
 end

@@ -2,7 +2,7 @@
 
 # Tests, checks and documents of the Ruby part.
 
-TIDY_TEST = "runtime/test/tidy_test.rb"
+TIDY_TEST = "runtime/test/house/tidy_test.rb"
 RUNTIME_TESTS = FileList["runtime/test/**/*_test.rb"].exclude(TIDY_TEST).sort
 JOBS_TESTS = FileList["jobs/test/**/*_test.rb"].sort
 BENCH_TESTS = FileList["bench/test/**/*_test.rb"].sort
@@ -10,6 +10,12 @@ TORTURES = FileList["runtime/test/**/*_torture.rb"].sort
 
 # A test says in a comment of its own that it belongs to the short form: the choice is made where it can be judged.
 SHORT_STRESS = /^# gc stress: short$/
+
+# And by what those files are known for which one Ruby is enough: they are about scripts, or run many seeds of plain Ruby. With
+# MATRIX=1 they are left out, for `rake test` has run them.
+ONE_RUBY = /^# rubies: one$/
+
+def for_this_ruby(files) = ENV["MATRIX"] == "1" ? files.reject { |path| File.read(path).match?(ONE_RUBY) } : files
 
 def test_pass(name, files, env = {})
   abort "no test ran: no file matches" if files.empty?
@@ -22,7 +28,7 @@ end
 OWN_PASS = /^# pass: (\w+)$/
 
 def runtime_passes(name, env = {})
-  own, others = RUNTIME_TESTS.partition { |path| File.read(path).match?(OWN_PASS) }
+  own, others = for_this_ruby(RUNTIME_TESTS).partition { |path| File.read(path).match?(OWN_PASS) }
   parts = others.group_by.with_index { |_, index| "#{index % Passes.jobs + 1} of #{Passes.jobs}" }
   parts.merge(own.group_by { |path| File.read(path)[OWN_PASS, 1] }).map do |part, list|
     test_pass("#{name}, #{part}", list, env)
@@ -35,7 +41,7 @@ test_passes(:tidy) { [test_pass("tidy", [TIDY_TEST])] }
 desc "The Ruby tests of the runtime, the jobs and the bench"
 test_passes(:ruby, :compile) do
   # Apart, because the runtime's test helper watches every test of its process.
-  [*runtime_passes("the runtime"), test_pass("the jobs", JOBS_TESTS), test_pass("the bench", BENCH_TESTS)]
+  [*runtime_passes("the runtime"), test_pass("the jobs", for_this_ruby(JOBS_TESTS)), test_pass("the bench", BENCH_TESTS)]
 end
 
 desc "The Ruby tests of the runtime on epoll, for hosts where the ones before ran on io_uring"
@@ -56,9 +62,15 @@ test_passes(:evaluations, :compile) do
   [test_pass("evaluations", ["runtime/test/evaluation/tree_test.rb"], { **seeds, "RINGSPUN_TEST_LIMIT_SECONDS" => "3600" })]
 end
 
+desc "Random programs of every waiting call on simulated machines: SEEDS=100000 of them, or the one of SEED=n again"
+test_passes(:waits, :compile) do
+  seeds = { "RINGSPUN_SEEDS" => ENV.fetch("SEEDS", "100000"), "RINGSPUN_SEED" => ENV["SEED"] }
+  [test_pass("waits", ["runtime/test/simulation/waits_test.rb"], { **seeds, "RINGSPUN_TEST_LIMIT_SECONDS" => "3600" })]
+end
+
 desc "Wakes from other threads, for 30 s"
 test_passes(:wakes, :compile) do
-  [test_pass("wakes", ["runtime/test/wake_torture.rb"], { "RINGSPUN_TORTURE_SECONDS" => "30" })]
+  [test_pass("wakes", ["runtime/test/strands/wake_torture.rb"], { "RINGSPUN_TORTURE_SECONDS" => "30" })]
 end
 
 desc "Long random runs, runtime/test/**/*_torture.rb, each for SECONDS=60"
@@ -84,5 +96,5 @@ desc "The reference, into tmp/doc"
 task :doc do
   # Quiet, it would not know of warnings either.
   sh "yard", "doc", "--no-progress", "--no-stats", "--db", "tmp/yardoc", "--output-dir", "tmp/doc", "--fail-on-warning",
-     "runtime/lib/**/*.rb", "jobs/lib/**/*.rb", "runtime/ext/ringspun/binding/*.c", verbose: false
+     "runtime/lib/**/*.rb", "jobs/lib/**/*.rb", "runtime/ext/ringspun/binding/**/*.c", verbose: false
 end

@@ -26,5 +26,15 @@ bundler() {
   "$ruby" -e 'gem "bundler"; load Gem.bin_path("bundler", "bundle")' -- "$@"
 }
 
+# for_setup ARGUMENT...: those at the front that are meant for bin/setup go to `setup`, the others to `rest`.
+for_setup() {
+  setup=(--quiet)
+  while [[ ${1:-} == --no-system || ${1:-} == --yes ]]; do
+    setup+=("$1")
+    shift
+  done
+  rest=("$@")
+}
+
 # chosen_ruby NAME: what bin/setup wrote down (`ruby` or `ruby-matrix`).
 chosen_ruby() { cat "$state/$1"; }

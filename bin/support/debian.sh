@@ -6,38 +6,90 @@
 
 # debian_install PACKAGE...: plain package names. Which suite they come from is found out here.
 debian_install() {
-  [[ $(. /etc/os-release && echo "$ID") == debian ]] || die "missing: $*. These are Debian's names; install what your" \
-    "system calls them (for ruby, any Ruby 3.3 or later with its headers and Bundler) and run this again."
-
   debian_prepare
   debian_choose_suite "$@"
   debian_leave_services "$@"
-  say "apt would do this:"
-  "${apt_get[@]}" -s -V install "${from[@]}" "$@" |
-    sed -nE '/^(Inst|Conf|Remv) /d; /^The following (NEW|packages will be)/,$p' >&2 ||
-    die "apt finds no way to install $*; see above."
+  debian_simulate "$@"
+  debian_say_plan "$@"
   debian_agree
   debian_as_root env DEBIAN_FRONTEND=noninteractive "${apt_get[@]}" -y -o Dpkg::Options::=--force-confdef \
-    -o Dpkg::Options::=--force-confold "${services[@]}" install "${from[@]}" "$@" 9>&-
+    -o Dpkg::Options::=--force-confold "${services[@]}" install "${from[@]}" "$@" 9>&- >&2
   rm -rf "$apt_dir"
 }
 
+# Sets `simulated` to what apt would do. On a Debian 12 that has its libc from Debian 13, by an earlier set-up perhaps, some
+# packages can only come from there too.
+debian_simulate() {
+  simulated=$("${apt_get[@]}" -s install "${from[@]}" "$@" 2>&1) && return
+  if ((${#from[@]} == 0)) && debian_is_debian; then
+    debian_add_suite trixie n=trixie 100
+    from=(-t trixie)
+    simulated=$("${apt_get[@]}" -s install "${from[@]}" "$@" 2>&1) && return
+  fi
+  say "$simulated"
+  die "apt finds no way to install $*; see above."
+}
+
+# The transaction, what a person may mind first: what goes, what changes, what comes.
+debian_say_plan() {
+  local line removed=() upgraded=() new=()
+  while read -r line; do
+    if [[ $line =~ ^(Remv|Purg)\ ([^ ]+) ]]; then
+      removed+=("${BASH_REMATCH[2]}")
+    elif [[ $line =~ ^Inst\ ([^ ]+)\ \[([^ ]+)\]\ \(([^ ]+) ]]; then
+      upgraded+=("${BASH_REMATCH[1]} (${BASH_REMATCH[2]} => ${BASH_REMATCH[3]})")
+    elif [[ $line =~ ^Inst\ ([^ ]+)\ \(([^ ]+) ]]; then
+      new+=("${BASH_REMATCH[1]} (${BASH_REMATCH[2]})")
+    fi
+  done <<<"$simulated"
+  say "Missing: $*. apt will"
+  debian_say_packages remove "${removed[@]}"
+  debian_say_packages upgrade "${upgraded[@]}"
+  debian_say_packages install "${new[@]}"
+}
+
+# debian_say_packages VERB PACKAGE...
+debian_say_packages() {
+  (($# > 1)) || return 0
+  say "  $1 $(($# - 1)):"
+  shift
+  printf '    %s\n' "$@" >&2
+}
+
 # Debian starts what it installs as a service, now and at every boot. The tests start servers of their own, and nobody has
-# asked for another. A policy (see invoke-rc.d(8)) that the system has already stays as it is.
+# asked for another. A policy (see invoke-rc.d(8)) that the system has already stays as it is. Packages enable their services
+# where no systemd runs too, by deb-systemd-helper(1p) and update-rc.d(8); so that is how they are disabled.
 debian_leave_services() {
   services=()
-  [[ " $* " == *" redis-server "* || " $* " == *" postgresql "* ]] || return 0
+  local service disabled=
+  for service in redis-server postgresql; do
+    [[ " $* " != *" $service "* ]] || disabled+=" $service"
+  done
+  [[ -n $disabled ]] || return 0
 
   cat >"$apt_dir/policy-rc.d" <<'POLICY'
 #!/bin/sh
 case "$*" in *redis-server* | *postgresql*) exit 101 ;; esac
 POLICY
-  local policy=/usr/sbin/policy-rc.d units=
-  [[ " $* " != *" redis-server "* ]] || units+=" redis-server.service"
-  [[ " $* " != *" postgresql "* ]] || units+=" postgresql.service"
+  cat >"$apt_dir/disable" <<DISABLE
+for service in$disabled; do
+  DPKG_MAINTSCRIPT_PACKAGE=\$service deb-systemd-helper disable \$service.service
+  update-rc.d \$service disable
+  ! command -v systemctl || systemctl disable \$service.service
+done >/dev/null 2>&1
+true
+DISABLE
+  local policy=/usr/sbin/policy-rc.d
   services=(-o DPkg::Pre-Invoke::="test -e $policy || install -m 755 $apt_dir/policy-rc.d $policy"
     -o DPkg::Post-Invoke::="! cmp -s $apt_dir/policy-rc.d $policy || rm $policy"
-    -o DPkg::Post-Invoke::="! command -v systemctl >/dev/null || systemctl --quiet disable$units || true")
+    -o DPkg::Post-Invoke::="sh $apt_dir/disable")
+
+  # PostgreSQL's package makes a database, unless it is told not to.
+  [[ $disabled == *postgresql* ]] || return 0
+  local no_database=/etc/postgresql-common/createcluster.d/ringspun-setup.conf
+  printf 'create_main_cluster = false\n' >"$apt_dir/no-database"
+  services+=(-o DPkg::Pre-Invoke::="install -D -m 644 $apt_dir/no-database $no_database"
+    -o DPkg::Post-Invoke::="rm -f $no_database")
 }
 
 debian_prepare() {
@@ -50,8 +102,10 @@ debian_prepare() {
 
   apt_options=(-o Dir::Etc::SourceParts="$apt_dir/sources.list.d" -o Dir::Etc::Preferences="$apt_dir/preferences"
     -o Dir::State::Lists="$apt_dir/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
-  apt_get=(apt-get --no-install-recommends "${apt_options[@]}")
+  # A system that has just begun may be at its own updates.
+  apt_get=(apt-get --no-install-recommends -o DPkg::Lock::Timeout=300 "${apt_options[@]}")
   from=() # the suite to prefer, as an option of apt-get
+  suites=() # what was added to the system's own
   debian_update
 }
 
@@ -61,18 +115,16 @@ debian_update() {
 
 debian_choose_suite() {
   local matrix=
-  [[ " $* " == *" ruby3.4-dev "* ]] && matrix=yes
+  [[ " $* " != *" ruby3.4 "* ]] || matrix=yes
 
   # For the matrix too: what experimental builds on, its libc above all, is in Debian 13 and not in 12.
-  if [[ -n $matrix || " $* " == *" ruby-dev "* ]] && ! debian_has_ruby; then
+  if [[ -n $matrix || " $* " == *" ruby "* ]] && ! debian_has_ruby; then
     debian_add_suite trixie n=trixie 100
     from=(-t trixie)
   fi
-  if [[ -n $matrix ]]; then
-    # Release files of this suite are often past their date, and apt would refuse them.
-    debian_add_suite experimental a=experimental 1 "Check-Valid-Until: no"
-    from=(-t experimental)
-  fi
+  # Only what no other suite has comes from here, by the priority. Release files of this suite are often past their date, and
+  # apt would refuse them.
+  [[ -z $matrix ]] || debian_add_suite experimental a=experimental 1 "Check-Valid-Until: no"
 }
 
 # Whether the system's own suites carry a Ruby 3.3. Asks apt and not /etc/os-release, which says 13 on a Debian 12
@@ -83,10 +135,13 @@ debian_has_ruby() {
   dpkg --compare-versions "${candidate:-0}" ge 1:3.3
 }
 
+debian_is_debian() { [[ $(apt-cache "${apt_options[@]}" policy) =~ n=(bookworm|trixie) ]]; }
+
 # debian_add_suite SUITE PIN PRIORITY [LINE]
 debian_add_suite() {
-  apt-cache "${apt_options[@]}" policy | grep -qE 'n=(bookworm|trixie)' ||
-    die "no Ruby 3.3 or later with its headers, and only Debian 12 and 13 can take one from suite $1."
+  debian_is_debian ||
+    die "no Ruby 3.3 or later with its headers, and only Debian 12 and 13 can take one from suite $1." \
+      "Install one by rbenv, asdf or mise: bin/setup finds it."
   cat >"$apt_dir/sources.list.d/ringspun-$1.sources" <<SOURCE
 Types: deb
 URIs: $(debian_mirror)
@@ -96,6 +151,7 @@ Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 ${4:-}
 SOURCE
   printf '\nPackage: *\nPin: release %s\nPin-Priority: %s\n' "$2" "$3" >>"$apt_dir/preferences"
+  suites+=("$1")
   debian_update
 }
 
@@ -109,12 +165,12 @@ debian_mirror() {
 
 debian_agree() {
   ((${#services[@]} == 0)) || say "The servers are for tests, which start them when they need them. No service is started."
-  if ((${#from[@]})); then
-    say "These come from Debian's suite ${from[1]}. Your source list stays as it is, so apt will not update them" \
-      "until you add that suite or upgrade the system."
+  if ((${#suites[@]})); then
+    say "For this, apt looks into Debian's ${suites[*]} as well. Your source list stays as it is, so apt will not update what" \
+      "comes from there until you add that suite or upgrade the system."
   fi
-  [[ -n $yes || -n ${CI:-} ]] && return
-  [[ -t 0 ]] || die "nobody is here to agree: run bin/setup in a terminal, or bin/setup --yes."
+  case ${CI:-} in "" | 0 | false | no) [[ -z $yes ]] || return 0 ;; *) return 0 ;; esac
+  [[ -t 0 ]] || return 0 # nobody could answer
   local answer
   read -rp "Go on? [y/N] " answer
   [[ $answer == [yY]* ]] || die "nothing was changed."
@@ -124,9 +180,18 @@ debian_as_root() {
   if (($(id -u) == 0)); then
     "$@"
   elif command -v sudo >/dev/null; then
-    sudo "$@"
+    debian_may_sudo || debian_say_command "sudo could not do it" "$@"
+    sudo "$@" || die "apt failed; see above."
   else
-    trap - EXIT # the command below needs the lists
-    die "this needs root, and there is no sudo. As root, run this, and then bin/setup again:"$'\n'"  $(printf '%q ' "$@")"
+    debian_say_command "this needs root, and there is no sudo" "$@"
   fi
+}
+
+debian_may_sudo() { if [[ -t 0 ]]; then sudo -v; else sudo -n true; fi; }
+
+debian_say_command() {
+  local why=$1
+  shift
+  trap - EXIT # the command below needs the lists
+  die "$why. As root, run this, and then bin/setup again:"$'\n'"  $(printf '%q ' "$@")"
 }

@@ -10,29 +10,41 @@ describe_ruby='
   print RUBY_VERSION, "\t", RbConfig.ruby
 '
 
-# `ruby` first, because it is what the user chose by PATH, rbenv or mise; then ruby3.3, ruby3.4 and so on by version.
+# ruby_candidates SERIES: what was named; then `ruby`, which is what the user chose by PATH or by a shim of rbenv, asdf or mise;
+# then ruby3.3, ruby3.4 and so on by version. A shim may stand for a Ruby too old, or for none, where its version manager has
+# a newer one, so what version managers have installed comes last.
 ruby_candidates() {
-  if [[ -n ${RINGSPUN_RUBY:-} ]]; then
-    printf '%s\n' "$RINGSPUN_RUBY"
-  else
-    printf 'ruby\n'
-  fi
-  compgen -c ruby | grep -E '^ruby-?[0-9.]+$' | sort -uV
+  local folder
+  [[ $1 != 4 || -z ${RINGSPUN_RUBY_4:-} ]] || printf '%s\n' "$RINGSPUN_RUBY_4"
+  printf '%s\n' "${RINGSPUN_RUBY:-ruby}"
+  compgen -c ruby | grep -E '^ruby-?[0-9.]+$' | sort -uV || true
+  for folder in "${RBENV_ROOT:-${HOME:-}/.rbenv}/versions" "${ASDF_DATA_DIR:-${HOME:-}/.asdf}/installs/ruby" \
+    "${MISE_DATA_DIR:-${XDG_DATA_HOME:-${HOME:-}/.local/share}/mise}/installs/ruby" "${HOME:-}/.rubies" /opt/rubies; do
+    compgen -G "$folder/*/bin/ruby" | sort -V || true
+  done
 }
 
 # find_ruby [SERIES]: the first usable Ruby, of that series (3.4) if one is given, as "version<TAB>path".
 find_ruby() {
   local candidate found
   while read -r candidate; do
-    found=$("$candidate" -e "$describe_ruby" 2>/dev/null) || continue
+    # Its errors are about versions that nobody has chosen, and a shim may want to read.
+    found=$("$candidate" -e "$describe_ruby" 2>/dev/null </dev/null) || continue
     [[ $found == "${1:-}"* ]] && printf '%s\n' "$found" && return
-  done < <(ruby_candidates)
+  done < <(ruby_candidates "${1:-}")
   return 1
 }
 
-check_wanted_ruby() {
-  [[ -z ${RINGSPUN_RUBY:-} ]] || "$RINGSPUN_RUBY" -e "$describe_ruby" >/dev/null 2>&1 ||
-    die "RINGSPUN_RUBY=$RINGSPUN_RUBY is not a Ruby 3.3 or later with its headers and Bundler."
+# What the environment names must be what it says: another Ruby in its place would be a surprise.
+check_named_rubies() {
+  check_named_ruby RINGSPUN_RUBY "" "Ruby 3.3 or later"
+  [[ -z $matrix ]] || check_named_ruby RINGSPUN_RUBY_4 4 "Ruby 4"
+}
+
+# check_named_ruby VARIABLE SERIES WHAT
+check_named_ruby() {
+  [[ -n ${!1:-} ]] || return 0
+  [[ $("${!1}" -e "$describe_ruby" 2>/dev/null </dev/null) == "$2"?* ]] || die "$1=${!1} is not a $3 with its headers and Bundler."
 }
 
 # What a build needs beside Ruby, as Debian's package names.
@@ -40,7 +52,7 @@ missing_tools() {
   command -v gcc >/dev/null || printf 'gcc\n'
   command -v g++ >/dev/null || printf 'g++\n' # for the gem eventmachine, a peer in the bench
   command -v make >/dev/null || printf 'make\n'
-  printf '#include <stdio.h>\n' | gcc -E - >/dev/null 2>&1 || printf 'libc6-dev\n'
+  gcc -E - <<<'#include <stdio.h>' >/dev/null 2>&1 || printf 'libc6-dev\n'
   # A Debian without the recommended packages has none, and the gem registry then cannot be trusted.
   [[ ! -e /etc/debian_version || -e /etc/ssl/certs/ca-certificates.crt ]] || printf 'ca-certificates\n'
 }

@@ -1,0 +1,77 @@
+# Sourced by bin/setup: what to do about packages that the system lacks. All of them have Debian's names here. Debian and what
+# is made from it get them by apt; for other systems there is the line to type.
+
+source "$root/bin/support/debian.sh"
+
+# What this system is, by os-release(5). The tests have some of their own.
+os_release=${RINGSPUN_OS_RELEASE:-/etc/os-release}
+
+# install_packages PACKAGE...: returns with these installed, or not at all.
+install_packages() {
+  local installer
+  installer=$(package_installer)
+  if [[ $installer == apt && -z $no_system ]]; then
+    debian_install "$@"
+  else
+    die "missing: $*."$'\n'"$(what_to_type "$installer" "$@")"
+  fi
+}
+
+# The program that installs packages here. The first of ID and ID_LIKE that is known says so.
+package_installer() {
+  local id
+  for id in $(. "$os_release" 2>/dev/null && printf '%s %s' "${ID:-}" "${ID_LIKE:-}"); do
+    case $id in
+      debian | ubuntu) echo apt && return ;;
+      fedora | rhel | centos) echo dnf && return ;;
+      arch) echo pacman && return ;;
+      alpine) echo apk && return ;;
+    esac
+  done
+}
+
+# what_to_type INSTALLER PACKAGE...
+what_to_type() {
+  local installer=$1 package name names=() command=()
+  shift
+  for package in "$@"; do
+    for name in $(name_for "$installer" "$package"); do
+      [[ " ${names[*]-} " == *" $name "* ]] || names+=("$name")
+    done
+  done
+  case $installer in
+    apt) command=(apt-get install --no-install-recommends) ;;
+    dnf) command=(dnf install) ;;
+    pacman) command=(pacman -S --needed) ;;
+    apk) command=(apk add) ;;
+  esac
+
+  if ((${#command[@]} == 0)); then
+    echo "These are Debian's names. Install what your system calls them, and run bin/setup again."
+  elif ((${#names[@]})); then
+    (($(id -u) == 0)) || command=(sudo "${command[@]}")
+    printf "Type this, and run bin/setup again:\n  %s\n" "${command[*]} ${names[*]}"
+  fi
+  [[ " $* " != *" ruby "* ]] ||
+    echo "Should that Ruby be older than 3.3, or come without Bundler, install one by rbenv, asdf or mise: bin/setup finds it."
+  [[ " $* " != *" ruby3.4 "* ]] || echo "Install a Ruby 3.4 by rbenv, asdf or mise: bin/setup finds it."
+}
+
+# name_for INSTALLER PACKAGE: what it is called there; nothing where it is a part of another, or not packaged.
+name_for() {
+  case "$1 $2" in
+    *\ ruby3.4*) ;;
+    apt\ *) printf '%s' "$2" ;;
+    dnf\ ruby-dev) printf 'ruby-devel rubygem-bundler redhat-rpm-config' ;; # its Ruby builds with flags from the last
+    dnf\ g++) printf 'gcc-c++' ;;
+    dnf\ libc6-dev) printf 'glibc-devel' ;;
+    dnf\ postgresql) printf 'postgresql-server' ;;
+    pacman\ ruby-dev) printf 'ruby-bundler' ;; # the headers are in its ruby
+    pacman\ g++) printf 'gcc' ;;
+    pacman\ libc6-dev) printf 'glibc' ;;
+    apk\ ruby-dev) printf 'ruby-dev ruby-bundler' ;;
+    apk\ libc6-dev) printf 'musl-dev linux-headers' ;;
+    *\ redis-server) printf 'valkey' ;;
+    *) printf '%s' "$2" ;;
+  esac
+}
