@@ -63,8 +63,10 @@ class CommandTest < CommandCase
       include Noting
 
       def perform(path)
-        note("begun", "compute #{Process.pid}")
-        Fiber.blocking { nil until File.exist?(path) } # or File.exist? gives way, by Ruby 3.4's blocking_operation_wait
+        Fiber.blocking do # or the note and, by Ruby 3.4's blocking_operation_wait, File.exist? give way
+          note("begun", "compute #{Process.pid}")
+          nil until File.exist?(path)
+        end
         note("ended", "compute #{Process.pid}")
       end
     end
