@@ -88,6 +88,23 @@ rs_verdict driver_run(driver *driver) {
     return driver->unfinished > 0 ? RS_DEADLOCK : RS_RUN;
 }
 
+static int64_t stopped_at_ns;
+
+static int64_t stopped_clock(rs_machine *machine) {
+    (void)machine;
+    return stopped_at_ns;
+}
+
+void driver_stop_clock(driver *driver) {
+    if (driver->machine.clock) return;
+    stopped_at_ns = driver->machine.polled_at_ns;
+    driver->machine.clock = stopped_clock;
+}
+
+void driver_start_clock(driver *driver) {
+    if (driver->machine.clock == stopped_clock) driver->machine.clock = NULL;
+}
+
 void driver_spawn(driver *driver, rs_scope *scope, task *task, task_step step) {
     rs_machine *machine = &driver->machine;
     if (!scope) scope = &rs_strand_at(&machine->strands, rs_id_index(driver->root))->own;

@@ -77,6 +77,11 @@ void driver_close(driver *driver);
 /* The root parks until every task has finished, or the machine finds that none ever will. */
 rs_verdict driver_run(driver *driver);
 
+/* The clock stands where the machine looked last, so that it does not look again by itself while strands run. The
+ * simulation's does anyway. One driver at a time. */
+void driver_stop_clock(driver *driver);
+void driver_start_clock(driver *driver);
+
 /* One decision; for tests that look in between. The root must have been parked by driver_park_root. */
 rs_verdict driver_step(driver *driver);
 void driver_resume(driver *driver, rs_strand *strand);

@@ -91,12 +91,6 @@ typedef struct {
     caller waiters[WAITERS];
 } objects;
 
-static int64_t stands_ns;
-static int64_t stands(rs_machine *machine) {
-    (void)machine;
-    return stands_ns;
-}
-
 /* Each waits for bytes on the descriptor of an object, and the kernel knows of none of them: no turn is long meanwhile. */
 static void begin_objects(objects *o, const subject *subject) {
     *o = (objects){0};
@@ -111,10 +105,9 @@ static void begin_objects(objects *o, const subject *subject) {
         scene_call(&o->d, &o->waiters[i], request, 0, 0);
     }
     driver_park_root(&o->d);
-    stands_ns = o->d.machine.polled_at_ns;
-    o->d.machine.clock = stands;
+    driver_stop_clock(&o->d);
     while (o->d.machine.strands.run_len > 0) driver_step(&o->d);
-    o->d.machine.clock = NULL;
+    driver_start_clock(&o->d);
     for (int i = 0; i < WAITERS; i++) o->waiters[i].task.op->keep[0] = (uintptr_t)&o->open[i];
 }
 
