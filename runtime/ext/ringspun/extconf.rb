@@ -9,7 +9,8 @@ MESSAGE
 
 # A folder a room.
 FOLDERS = %w[
-  engine/core engine/ops engine/flow engine/kernel engine/backend engine/backend/uring engine/backend/sim binding binding/cruby
+  engine/core engine/ops engine/flow engine/kernel engine/backend engine/backend/uring engine/backend/sim
+  binding binding/cruby binding/core binding/io binding/stream binding/sync binding/procs binding/scheduler
 ].freeze
 
 # Ruby's own flags carry what its distribution wanted (-O2, hardening); of two flags the later wins.

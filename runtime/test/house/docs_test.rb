@@ -148,12 +148,13 @@ class DocsTest < Minitest::Test
   # A function of the binding that parks its strand does so by one of these, or by a function that does.
   PARKING = %w[rsb_wait rsb_wait_checked rsb_perform_with rsb_perform_until rsb_yield rsb_run_first rsb_offload].freeze
 
-  BINDING = Dir[File.join(ROOT, "runtime/ext/ringspun/binding/*.c")].sort.to_h { |file| [file, File.read(file)] }.freeze
+  BINDING = Dir[File.join(ROOT, "runtime/ext/ringspun/binding/**/*.c")].sort.to_h { |file| [file, File.read(file)] }.freeze
   COMMENT = %r{(?<comment>/\*(?:(?!\*/).)*\*/\n)?}m
   FUNCTION = /^#{COMMENT}(?<type>\w[\w *]*?[ *])(?<name>\w+)\([^;{}]*\) \{(?<body>[^\n]*\}\n|\n.*?^\}\n)/m
   Function = Data.define(:file, :local, :name, :comment, :words)
 
   def test_methods_in_c_that_park_say_so_and_no_others
+    refute_empty BINDING
     functions = functions_in_c
     named = BINDING.values.flat_map { |text| text.scan(/rb_define(?:_singleton)?_method\(\w+, "[^"]+", (\w+)/).flatten }
     assert_empty named - functions.map(&:name), "not found in the binding"

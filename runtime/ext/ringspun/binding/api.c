@@ -1,6 +1,6 @@
 /* api: the functions of ringspun.h. */
-#include "../ringspun.h"
-#include "io.h"
+#include "ringspun.h"
+#include "binding/io/io.h"
 
 #include <pthread.h>
 

@@ -6,9 +6,9 @@
 #ifndef RINGSPUN_BINDING_H
 #define RINGSPUN_BINDING_H
 
-#include "../engine/core/machine.h"
-#include "../engine/backend/sim/sim.h"
-#include "runners.h"
+#include "engine/core/machine.h"
+#include "engine/backend/sim/sim.h"
+#include "binding/core/runners.h"
 
 #include <pthread.h>
 #include <ruby.h>
@@ -145,7 +145,7 @@ extern uint32_t rsb_forks;
  * is kept out of the frames of what is. */
 #define RSB_APART __attribute__((noinline))
 
-/* machine_object.c */
+/* core/machine.c */
 rsb_machine *rsb_current(void);                 /* this thread's machine, made on first use; ready for a wait */
 rsb_machine *rsb_machine_of(VALUE self);        /* checked: right thread, open, able to run now */
 rsb_machine *rsb_machine_any_thread(VALUE self);
@@ -180,12 +180,12 @@ int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what);
 /* What CRuby keeps in errinfo while a Fiber#kill unwinds; any other number there is a Thread#kill. */
 #define RSB_FIBER_KILLED INT2FIX(2)
 
-/* machine_options.c */
+/* core/options.c */
 void rsb_open_engine(rsb_machine *machine, VALUE options);
 /* Says which system call it was. */
 NORETURN(void rsb_fail_to_open(rsb_machine *machine, int error, const char *what));
 
-/* switch.c */
+/* core/switch.c */
 rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
                       uint64_t tag, int64_t *result);
 /* In two steps, for who has something to undo after the wait: only the first raises. */
@@ -227,7 +227,7 @@ void rsb_after_inline(rsb_machine *machine);
 void rsb_before_look(rsb_machine *machine);
 void rsb_before_lock(rsb_machine *machine);
 
-/* raise.c */
+/* core/raise.c */
 /* What was raised for the thread, and had to wait for the end of a shield or of a run. */
 void rsb_raise_pending(rsb_machine *machine);
 void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
@@ -250,11 +250,11 @@ rsb_strand *rsb_root_of(rsb_machine *machine);
  * (NULL: a runner, which does not come back from this then). */
 void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state);
 
-/* mailbox.c */
+/* core/mailbox.c */
 /* From any thread: rsb_interrupt_hook, unless the strand has left by then the hook in which it is now. */
 void rsb_tell_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 
-/* strand_object.c */
+/* core/strand.c */
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);
 rsb_strand *rsb_strand_get(VALUE object);
 /* Of an object that is known to be one. */
@@ -290,7 +290,7 @@ void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand);
 VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand);
 static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(&machine->engine)->user; }
 
-/* unread.c */
+/* core/unread.c */
 /* An error that the strand ends with and nobody has read. `awaited`: somebody waits, but may not come to read it. `held`: the
  * program may have its handle, and join it. */
 void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, bool held);
@@ -309,19 +309,19 @@ void rsb_teller_failed(rsb_machine *machine);
 void rsb_report_unread(rsb_machine *machine);
 void rsb_report_all_unread(bool all);
 
-/* idle.c */
+/* core/idle.c */
 /* Nothing is ready: sleeps, or ends a deadlock. */
 void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision);
 
-/* mailbox.c */
+/* core/mailbox.c */
 void rsb_on_message(rs_machine *engine, const rs_message *message);
 
-/* fiber_new.c */
+/* cruby/fiber_new.c */
 /* Makes of a function what rsb_fiber_new takes, for ever; at the start, before there is a second thread that counts. */
 VALUE rsb_fiber_body(rb_block_call_func_t main);
 VALUE rsb_fiber_new(VALUE body);
 
-/* fiber_reset.c */
+/* cruby/fiber_reset.c */
 /* Of the running fiber; false: it must not be used again. */
 bool rsb_fiber_reset(rsb_machine *machine, VALUE fiber, bool usable);
 void rsb_fiber_set_storage(VALUE storage);
@@ -329,7 +329,7 @@ VALUE rsb_fiber_storage(void);
 /* nil where there is none, and cheap then. */
 VALUE rsb_fiber_storage_if_any(void);
 
-/* fiber_stacks.c */
+/* cruby/fiber_stacks.c */
 void rsb_share_stacks(void);                     /* with other ractors, from now on */
 bool rsb_stacks_are_shared(void);
 /* From when a runner is made until it runs, or cannot. */
@@ -337,7 +337,7 @@ void rsb_stacks_lock(rsb_machine *machine);
 void rsb_stacks_unlock(rsb_machine *machine);
 void rsb_stacks_forked(void);
 
-/* fiber_chain.c */
+/* cruby/fiber_chain.c */
 /* For the engine: the data of the running fiber, and of the one that resumed a fiber; NULL where that is not known, or
  * nobody did. */
 const void *rsb_stack(rs_machine *engine);
@@ -346,7 +346,7 @@ const void *rsb_outer_stack(const void *fiber_data);
  * move. */
 bool rsb_on_thread_stack(void);
 
-/* scope_object.c */
+/* core/scope.c */
 /* False: there is an error, and the scope has ended before it. */
 bool rsb_scope_child_ended(rsb_machine *machine, VALUE scope, const rsb_strand *child);
 
@@ -357,10 +357,10 @@ void rsb_scope_close(rsb_machine *machine, rs_scope *scope);
 void rsb_keep_fiber(rsb_strand *strand, VALUE fiber);
 void rsb_let_fiber_go(rsb_strand *strand, VALUE fiber);
 
-/* errors.c */
+/* core/errors.c */
 NORETURN(void rsb_fail(int64_t result, const char *what, int fd));
 
-/* memory.c: raise NoMemoryError where there is none. To be given back by free, and if something raises before it is, by an
+/* core/memory.c: raise NoMemoryError where there is none. To be given back by free, and if something raises before it is, by an
  * ensure. */
 NORETURN(void rsb_fail_memory(void));
 /* malloc has refused so many bytes: collects, in the hope that it does not next time. */
@@ -372,14 +372,14 @@ static inline bool rsb_is_exception(VALUE info) {
     return !RB_SPECIAL_CONST_P(info) && RB_BUILTIN_TYPE(info) != RUBY_T_IMEMO && rb_obj_is_kind_of(info, rb_eException);
 }
 
-/* limits.c */
+/* core/limits.c */
 /* In words, which one keeps a fiber's stack from being made; may raise. */
 VALUE rsb_stack_limit(void);
 unsigned long long rsb_proc_number(const char *path);
 /* Whether the process may have one more. */
 bool rsb_descriptors_left(void);
 
-/* arguments.c */
+/* io/arguments.c */
 
 /* For messages: of whatever it is, and not too long. */
 VALUE rsb_inspect(VALUE object);
@@ -425,26 +425,26 @@ void rsb_init_selector(void);
 void rsb_init_channel(void);
 void rsb_init_api(void);
 
-/* scheduler_select.c */
+/* scheduler/select.c */
 /* That number is about to be closed: who waits for it in an IO.select is told. */
 void rsb_selections_closing(rsb_machine *machine, int fd);
 bool rsb_is_selected(rsb_machine *machine, int fd);
 void rsb_selections_forked(rsb_machine *machine, rsb_strand *survivor);
 
-/* selector.c */
+/* sync/selector.c */
 /* Before the machine closes. */
 void rsb_end_selectors(rsb_machine *machine);
 
-/* stream.c */
+/* stream/stream.c */
 /* Those of which bytes are on their way. */
 void rsb_streams_mark(rsb_machine *machine);
 /* Before the machine closes: what was written has a second to leave. */
 void rsb_streams_end(rsb_machine *machine);
 
-/* inspector.c */
+/* core/inspector.c */
 extern ID rsb_id_only_looks; /* an instance variable of threads that will never wake a strand */
 
-/* simulation_object.c */
+/* core/simulation.c */
 uint64_t rsb_seed(VALUE seed);
 void rsb_simulation_options(VALUE options, rs_options *chosen, struct rs_sim_faults *faults);
 

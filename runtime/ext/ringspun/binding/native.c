@@ -1,7 +1,7 @@
-#include "../engine/flow/accept_queue.h"
+#include "engine/flow/accept_queue.h"
 #include "binding.h"
-#include "cruby/has.h"
-#include "unshared.h"
+#include "binding/cruby/has.h"
+#include "binding/cruby/unshared.h"
 
 #include <pthread.h>
 #include <ruby/ractor.h>

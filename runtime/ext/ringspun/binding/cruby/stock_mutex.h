@@ -3,7 +3,7 @@
 #ifndef RINGSPUN_CRUBY_STOCK_MUTEX_H
 #define RINGSPUN_CRUBY_STOCK_MUTEX_H
 
-#include "../binding.h"
+#include "binding/binding.h"
 
 /* True as well where that cannot be found out. */
 bool rsb_holds_stock_mutex(VALUE thread, VALUE fiber);

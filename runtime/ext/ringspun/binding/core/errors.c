@@ -1,0 +1,37 @@
+#include "binding/binding.h"
+
+#include <errno.h>
+
+VALUE rsb_eError, rsb_eUsage, rsb_eClosed, rsb_eWrongThread, rsb_eTimeout, rsb_eLimit, rsb_eDeadlock, rsb_eTerminated,
+    rsb_eCancelled, rsb_eUnsupported;
+
+void rsb_fail(int64_t result, const char *what, int fd) {
+    if (result == RS_NO_MEMORY) rsb_fail_memory();
+    if (result == RS_LOST) {
+        rb_raise(rsb_eUnsupported, "%s: %s, and this machine can wait for no input and no output any more; allow the call, or take "
+                 "the other backend (backend:, RINGSPUN_BACKEND)", what, rsb_current()->engine.refusal_text);
+    }
+    int error = (int)-result;
+    if (error == EBADF) {
+        rb_raise(rsb_eClosed, "%s: descriptor %d is not open (any more); pass one that is, and close it through "
+                 "Machine#close only when nobody uses it", what, fd);
+    }
+    if (error == EOPNOTSUPP) {
+        rb_raise(rsb_eUnsupported, "%s: not supported on descriptor %d", what, fd);
+    }
+    rb_syserr_fail(error, what);
+}
+
+void rsb_init_errors(void) {
+    rsb_eError = rb_define_class_under(rsb_mRingspun, "Error", rb_eStandardError);
+    rsb_eUsage = rb_define_class_under(rsb_mRingspun, "UsageError", rsb_eError);
+    rsb_eClosed = rb_define_class_under(rsb_mRingspun, "ClosedError", rsb_eError);
+    rsb_eWrongThread = rb_define_class_under(rsb_mRingspun, "WrongThreadError", rsb_eUsage);
+    rsb_eTimeout = rb_define_class_under(rsb_mRingspun, "TimeoutError", rsb_eError);
+    rsb_eLimit = rb_define_class_under(rsb_mRingspun, "LimitError", rsb_eError);
+    rsb_eDeadlock = rb_define_class_under(rsb_mRingspun, "DeadlockError", rsb_eError);
+    rsb_eTerminated = rb_define_class_under(rsb_mRingspun, "TerminatedError", rsb_eError);
+    rsb_eUnsupported = rb_define_class_under(rsb_mRingspun, "UnsupportedError", rsb_eError);
+    /* Not a StandardError: a `rescue => error` between a wait and its scope must not swallow a cancellation. */
+    rsb_eCancelled = rb_define_class_under(rsb_mRingspun, "Cancelled", rb_eException);
+}

@@ -1,0 +1,245 @@
+/* idle: what the loop does while no strand is ready: it sleeps, notices what is raised meanwhile, and ends a deadlock. */
+#include "binding/scheduler/scheduler.h"
+#include "binding/sync/sync.h"
+
+#include <ruby/ractor.h>
+#include <time.h>
+
+static ID id_list;
+
+typedef struct {
+    rsb_machine *machine;
+    int64_t deadline_ns;
+} sleep_request;
+
+static void *sleep_without_gvl(void *argument) {
+    sleep_request *request = argument;
+    rs_sleep(&request->machine->engine, request->deadline_ns);
+    return NULL;
+}
+
+static void wake_sleeper(void *machine) { rs_wake_up(&((rsb_machine *)machine)->engine); }
+
+static VALUE check_interrupts(VALUE unused) {
+    rb_thread_check_ints();
+    return Qnil;
+}
+
+/* True when something was raised, for whoever it is. */
+static bool take_interrupts(rsb_machine *machine, rs_strand *here) {
+    int state = 0;
+    rb_protect(check_interrupts, Qnil, &state);
+    if (state) rsb_caught_in_loop(machine, here, state);
+    return state;
+}
+
+/* A signal handler has forked while the machine slept: of the child's strands only the one whose stack the loop ran on exists,
+ * and what it waited for stayed in the parent. */
+static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
+    if (!here) rsb_end_of_child(machine);
+    rsb_strand *strand = here->user;
+    here->state = RS_STRAND_RUNNING;
+    machine->engine.running = here->index;
+    machine->engine.runs = here;
+    rsb_after_fork(machine);
+    here->wake = RS_WAKE_INTERRUPT;
+    here->interrupts++;
+    if (NIL_P(strand->raises)) strand->raises = rb_ary_new();
+    rb_ary_push(strand->raises, rb_exc_new_cstr(rsb_eClosed, "forked by a signal handler: what this strand waited for stayed in "
+                                                "the parent process"));
+    rs_displaced(&machine->engine);
+}
+
+/* Since it was decided to sleep until then: by a signal handler that has just run, raised nothing, and woke or cancelled somebody. */
+static bool has_work(rs_machine *engine, int64_t deadline_ns) {
+    return engine->strands.run_len > 0 || engine->attention || engine->dirty || rs_timers_earliest(&engine->timers) < deadline_ns;
+}
+
+static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t deadline_ns) {
+    sleep_request request = {machine, deadline_ns};
+    /* Those that a mask keeps for the next wait: this is it. */
+    if (take_interrupts(machine, here) || rsb_forks != machine->fork_count) return;
+    if (has_work(&machine->engine, deadline_ns)) return;
+    if (machine->engine.backend->closed_world) {
+        rs_sleep(&machine->engine, deadline_ns);
+    } else {
+        rb_nogvl(sleep_without_gvl, &request, wake_sleeper, machine, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
+    }
+    take_interrupts(machine, here);
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) forked_in_loop(machine, here);
+}
+
+/* As with Kernel#sleep: who sleeps without an end waits for a signal handler. */
+static bool sleeps_for_ever(rs_strands *strands) {
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state == RS_STRAND_PARKED && strand->wait == RS_WAIT_SLEEP) return true;
+    }
+    return false;
+}
+
+static VALUE list_threads(VALUE unused) { return rb_funcall(rb_cThread, id_list, 0); }
+
+static bool joins_thread(const rs_strand *strand) {
+    if (strand->state != RS_STRAND_PARKED || strand->wait != RS_WAIT_BLOCK) return false;
+    return rsb_is_thread(((rsb_strand *)strand->user)->blocker);
+}
+
+/* Of all that a simulated strand can wait for only a thread's end is not in its world. */
+static bool one_joins_thread(rs_strands *strands) {
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        if (joins_thread(rs_strand_at(strands, index))) return true;
+    }
+    return false;
+}
+
+static bool one_may_wake_us(VALUE threads) {
+    VALUE here = rb_thread_current();
+    for (long i = 0; i < RARRAY_LEN(threads); i++) {
+        VALUE thread = RARRAY_AREF(threads, i);
+        if (thread != here && !RTEST(rb_attr_get(thread, rsb_id_only_looks))) return true;
+    }
+    return false;
+}
+
+/* Of all that a strand can wait for only a channel's values come out of another ractor. */
+static bool waits_for_channel(rs_strands *strands) {
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state != RS_STRAND_PARKED) continue;
+        if (strand->wait == RS_WAIT_CHANNEL || (strand->wait == RS_WAIT_LIST && strand->waiter.tag == RSB_FOR_SELECT)) return true;
+    }
+    return false;
+}
+
+static VALUE count_ractors(VALUE unused) { return rb_funcall(rb_cRactor, rb_intern("count"), 0); }
+
+static bool ractor_may_wake_us(rs_strands *strands) {
+    if (!waits_for_channel(strands)) return false;
+    int state = 0;
+    VALUE count = rb_protect(count_ractors, Qnil, &state);
+    if (state) rb_set_errinfo(Qnil);
+    return state || count != INT2FIX(1);
+}
+
+static bool others_may_wake_us(rsb_machine *machine) {
+    if (machine->engine.backend->closed_world && !one_joins_thread(&machine->engine.strands)) return false;
+    if (sleeps_for_ever(&machine->engine.strands)) return true;
+    int state = 0;
+    VALUE threads = rb_protect(list_threads, Qnil, &state);
+    if (!state) return one_may_wake_us(threads) || ractor_may_wake_us(&machine->engine.strands);
+    rb_set_errinfo(Qnil);
+    return true;
+}
+
+static VALUE deadlock_error(VALUE self) {
+    VALUE report = rb_funcall(self, rb_intern("deadlock_report"), 0);
+    return rb_exc_new_str(rsb_eDeadlock, report);
+}
+
+/* What a shield protects is a wait without end now: nothing will ever come for it. */
+static void cancel_everything(rsb_machine *machine) {
+    rs_machine *engine = &machine->engine;
+    for (uint32_t index = 0; index < engine->strands.chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(&engine->strands, index);
+        if (strand->state != RS_STRAND_PARKED || rs_strand_id(strand) == machine->root) continue;
+        strand->park_flags = 0;
+        rs_interrupt_park(engine, strand, RS_WAKE_CANCEL);
+    }
+}
+
+static void tell_deadlock(rsb_machine *machine, rsb_strand *root) {
+    int state = 0;
+    VALUE error = rb_protect(deadlock_error, machine->self, &state);
+    if (state) {
+        error = rb_errinfo();
+        rb_set_errinfo(Qnil);
+    }
+    rsb_deliver(machine, root, error);
+}
+
+static void end_wait_of_root(rsb_machine *machine) {
+    rs_machine *engine = &machine->engine;
+    rs_strand *root = rs_strand_find(&engine->strands, machine->root);
+    root->park_flags = 0;
+    if (root->wait == RS_WAIT_OP) rs_interrupt_park(engine, root, RS_WAKE_CANCEL);
+    else rs_wake(engine, machine->root, root->ticket, RS_WAKE_INTERRUPT, 0);
+}
+
+/* First the root is told, whose scopes then cancel the rest and run its ensure blocks. If it is shielded, or waits for strands
+ * that shield themselves, those are cancelled; and if that makes nobody ready either, the root's own shield does not count. */
+static void break_deadlock(rsb_machine *machine) {
+    rsb_strand *root = rsb_root_of(machine);
+    if (!root) rb_bug("ringspun: nothing to run and no root strand");
+    switch (machine->deadlock_measures) {
+    case 0: tell_deadlock(machine, root); break;
+    case 1: cancel_everything(machine); break;
+    default: end_wait_of_root(machine);
+    }
+    machine->deadlock_measures = machine->engine.strands.run_len == 0 ? machine->deadlock_measures + 1 : 0;
+}
+
+/* While only another thread can wake this one: how long until a look whether there still is one. */
+#define OTHERS_LOOK_NS 1000000000
+
+/* Or until the engine's reminder, which is no hope by itself. */
+static int64_t next_look_ns(rsb_machine *machine) {
+    int64_t look_ns = rs_now(&machine->engine) + OTHERS_LOOK_NS, reminder_ns = rs_timers_earliest(&machine->engine.timers);
+    return reminder_ns < look_ns ? reminder_ns : look_ns;
+}
+
+#define SIMULATED_LOOK_NS 1000000
+
+static void *pause_without_gvl(void *unused) {
+    nanosleep(&(struct timespec){.tv_nsec = SIMULATED_LOOK_NS}, NULL);
+    return NULL;
+}
+
+static VALUE is_alive(VALUE thread) { return rb_funcall(thread, rb_intern("alive?"), 0); }
+
+/* The only unblock that there will be may have come while the thread still lived. */
+static void wake_joiners(rsb_machine *machine) {
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (!joins_thread(strand)) continue;
+        int state = 0;
+        VALUE alive = rb_protect(is_alive, ((rsb_strand *)strand->user)->blocker, &state);
+        if (state) rb_set_errinfo(Qnil);
+        else if (!RTEST(alive)) rs_unblock(&machine->engine, strand);
+    }
+}
+
+/* A thread that a simulated strand joins takes real time, and no virtual time. */
+static void let_threads_run(rsb_machine *machine, rs_strand *here) {
+    rb_nogvl(pause_without_gvl, NULL, RUBY_UBF_IO, NULL, RB_NOGVL_INTR_FAIL);
+    if (take_interrupts(machine, here)) return;
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) forked_in_loop(machine, here);
+    else wake_joiners(machine);
+}
+
+static void wait_for_others(rsb_machine *machine, rs_strand *here) {
+    if (machine->engine.backend->closed_world) let_threads_run(machine, here);
+    else sleep_interruptible(machine, here, next_look_ns(machine));
+}
+
+void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision) {
+    if (RS_UNLIKELY(machine->engine.strands.live == 0)) rsb_end_of_child(machine);
+    if (decision.verdict == RS_SLEEP) sleep_interruptible(machine, here, decision.deadline_ns);
+    else if (others_may_wake_us(machine)) wait_for_others(machine, here);
+    else if (rs_inbox_empty(&machine->engine.inbox)) break_deadlock(machine); /* the last of them may have left something */
+}
+
+void rsb_init_idle(void) { id_list = rb_intern("list"); }
+
+/* As Kernel#sleep and its kin see a number of seconds. */
+int64_t rsb_interval_ns(VALUE seconds) {
+    struct timespec interval = rb_time_timespec_interval(seconds);
+    if (interval.tv_sec > RS_NEVER / 1000000000 - 1) return RS_NEVER;
+    return (int64_t)interval.tv_sec * 1000000000 + interval.tv_nsec;
+}
+
+int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds) {
+    if (NIL_P(seconds) || seconds == Qundef) return RS_NEVER;
+    return rs_deadline_after(rs_now(&machine->engine), rsb_interval_ns(seconds));
+}

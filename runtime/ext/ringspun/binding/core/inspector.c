@@ -1,0 +1,293 @@
+/* inspector: what Ringspun::Inspector cannot see from Ruby, and Ringspun::Inspector::Lookout, which notices that a strand holds
+ * the thread.
+ *
+ * A lookout waits on a thread of its own and looks without the GVL, for the strand that it is there for may hold just that. So
+ * it reads a few numbers of a machine that may be running, and follows no pointers; with the GVL it makes sure.
+ */
+#include "binding/binding.h"
+
+#include <errno.h>
+
+ID rsb_id_only_looks;
+static VALUE cLookout;
+static ID id_machine, id_backtrace, id_list;
+
+/* --- strands --- */
+
+static rs_strand *engine_of(rsb_strand *strand, rsb_machine **machine) {
+    *machine = rsb_machine_any_thread(strand->machine);
+    return rsb_is_alive(strand) ? rs_strand_find(&(*machine)->engine.strands, strand->id) : NULL;
+}
+
+/* The strand that owns the scope which this one belongs to: for one of {Machine#spin} the root of its run.
+ *
+ * @return [Strand, nil] nil for the root strand, and when it has ended
+ * @since 0.1.0 */
+static VALUE strand_owner(VALUE self) {
+    rsb_machine *machine;
+    rs_strand *engine = engine_of(rsb_strand_get(self), &machine);
+    if (!engine || !engine->own.parent) return Qnil;
+    rs_strand *owner = rs_strand_at(&machine->engine.strands, engine->own.parent->owner);
+    return rsb_strand_show(owner->user);
+}
+
+/* For how long it has been waiting, on the machine's clock: known when {Machine#locate=} was true as it began.
+ *
+ * @return [Float, nil] seconds; nil when it does not wait, or that is not known
+ * @since 0.1.0 */
+static VALUE strand_waited(VALUE self) {
+    rsb_machine *machine;
+    rs_strand *engine = engine_of(rsb_strand_get(self), &machine);
+    if (!engine || engine->state != RS_STRAND_PARKED || engine->parked_at_ns == 0) return Qnil;
+    return rb_float_new((double)(rs_now(&machine->engine) - engine->parked_at_ns) / 1e9);
+}
+
+/* --- machines --- */
+
+/* Every strand that has not ended, the root included.
+ *
+ * @return [Array<Strand>]
+ * @since 0.1.0 */
+static VALUE machine_strands(VALUE self) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    rsb_notice_fork(machine);
+    VALUE list = rb_ary_new();
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; machine->open && index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state != RS_STRAND_FREE && strand->user) rb_ary_push(list, rsb_strand_show(strand->user));
+    }
+    return list;
+}
+
+/* @param locate [Boolean] record where strands are spun and when they begin to wait, for reports; about 1 us a strand
+ * @since 0.1.0 */
+static VALUE machine_set_locate(VALUE self, VALUE locate) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    rs_strands *strands = &machine->engine.strands;
+    machine->locate = RTEST(locate);
+    /* A time that no later wait writes over would be taken for that wait's. */
+    for (uint32_t index = 0; machine->open && index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand_at(strands, index)->parked_at_ns = 0;
+    }
+    return locate;
+}
+
+static VALUE machine_thread(VALUE self) { return rsb_machine_any_thread(self)->thread; }
+
+static VALUE machine_strand_states(VALUE self) {
+    static const char *const names[] = {
+        [RS_STRAND_NEW] = "new", [RS_STRAND_READY] = "ready", [RS_STRAND_RUNNING] = "running", [RS_STRAND_PARKED] = "parked"};
+    long counts[RS_STRAND_PARKED + 1] = {0};
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    rsb_notice_fork(machine);
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; machine->open && index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        counts[rs_strand_at(strands, index)->state]++;
+    }
+    VALUE hash = rb_hash_new();
+    for (int state = RS_STRAND_NEW; state <= RS_STRAND_PARKED; state++) {
+        rb_hash_aset(hash, ID2SYM(rb_intern(names[state])), LONG2NUM(counts[state]));
+    }
+    return hash;
+}
+
+/* The open ones of this ractor. Another's objects must not be touched. */
+static VALUE machine_all(VALUE class) {
+    VALUE threads = rb_funcall(rb_cThread, id_list, 0), machines = rb_ary_new();
+    for (long i = 0; i < RARRAY_LEN(threads); i++) {
+        VALUE machine = rb_attr_get(RARRAY_AREF(threads, i), id_machine);
+        if (!NIL_P(machine)) rb_ary_push(machines, machine);
+    }
+    return machines;
+}
+
+/* --- a lookout --- */
+
+/* Looks in a limit: a strand is found at the latest when it has held the thread for so much longer. */
+#define LOOKS 4
+#define INTERVAL_MIN_NS 1000000
+#define INTERVAL_MAX_NS 1000000000
+
+typedef struct {
+    VALUE machine_object;
+    VALUE thread;               /* that waits here; nil: not known yet */
+    rsb_machine *machine;
+    int64_t limit_ns;
+    pthread_mutex_t lock;       /* of `stopped` and `nudged` */
+    pthread_cond_t changed;
+    bool stopped;
+    bool nudged;                /* by CRuby: something is to be raised in this thread */
+    bool in_turn;               /* when it looked last: in that one, of this strand */
+    bool told;                  /* of this turn */
+    uint64_t turn;
+    uint64_t spawned;
+    uint32_t strand;
+    int64_t since_ns;           /* when it saw that turn first */
+} lookout;
+
+static void lookout_mark(void *data) {
+    rb_gc_mark(((lookout *)data)->machine_object);
+    rb_gc_mark(((lookout *)data)->thread);
+}
+
+static const rb_data_type_t lookout_type = {
+    .wrap_struct_name = "Ringspun::Inspector::Lookout",
+    .function = {.dmark = lookout_mark, .dfree = RUBY_DEFAULT_FREE},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static lookout *get(VALUE self) {
+    lookout *out;
+    TypedData_Get_Struct(self, lookout, &lookout_type, out);
+    return out;
+}
+
+static VALUE lookout_new(VALUE class, VALUE machine, VALUE limit) {
+    lookout *out;
+    VALUE self = TypedData_Make_Struct(class, lookout, &lookout_type, out);
+    out->machine_object = machine;
+    out->thread = Qnil;
+    out->machine = rsb_machine_any_thread(machine);
+    out->limit_ns = rsb_seconds_to_ns(limit, "limit");
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&out->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&out->lock, NULL);
+    return self;
+}
+
+#define PEEK(number) __atomic_load_n(&(number), __ATOMIC_ACQUIRE)
+
+static bool is_over(const rsb_machine *machine) { return !PEEK(machine->open) || machine->thread_ended; }
+
+/* A strand that is alone on its machine, as the root is outside of a run, holds up nobody. Every turn has a number of its own,
+ * so who is seen in one twice has held the thread in between. */
+static bool sees_same_turn(lookout *out) {
+    const rs_machine *engine = &out->machine->engine;
+    uint32_t strand = PEEK(engine->running); /* first: a turn is counted before it begins */
+    uint64_t turn = PEEK(engine->metrics.resumes);
+    bool in_turn = strand != RS_NO_INDEX && PEEK(engine->strands.live) > 1;
+    if (in_turn && out->in_turn && turn == out->turn) return true;
+    out->in_turn = in_turn;
+    out->told = false;
+    out->turn = turn;
+    out->strand = strand;
+    out->spawned = PEEK(engine->metrics.strands_spawned);
+    out->since_ns = rs_clock_ns();
+    return false;
+}
+
+static bool sees_stall(lookout *out) {
+    return sees_same_turn(out) && !out->told && rs_clock_ns() - out->since_ns >= out->limit_ns;
+}
+
+static int64_t interval_ns(const lookout *out) {
+    int64_t interval = out->limit_ns / LOOKS;
+    if (interval < INTERVAL_MIN_NS) return INTERVAL_MIN_NS;
+    return interval > INTERVAL_MAX_NS ? INTERVAL_MAX_NS : interval;
+}
+
+static void *look_without_gvl(void *argument) {
+    lookout *out = argument;
+    pthread_mutex_lock(&out->lock);
+    while (!out->stopped && !out->nudged && !is_over(out->machine) && !sees_stall(out)) {
+        int64_t next_ns = rs_clock_ns() + interval_ns(out);
+        struct timespec until = {.tv_sec = next_ns / 1000000000, .tv_nsec = next_ns % 1000000000};
+        pthread_cond_timedwait(&out->changed, &out->lock, &until);
+    }
+    pthread_mutex_unlock(&out->lock);
+    return NULL;
+}
+
+static void nudge(void *argument) {
+    lookout *out = argument;
+    pthread_mutex_lock(&out->lock);
+    out->nudged = true;
+    pthread_cond_signal(&out->changed);
+    pthread_mutex_unlock(&out->lock);
+}
+
+/* Whose turn it was, if it has not ended since; NULL: there is no telling. */
+static rsb_strand *strand_of_turn(const lookout *out) {
+    const rs_machine *engine = &out->machine->engine;
+    if (!out->machine->open || engine->metrics.strands_spawned != out->spawned) return NULL;
+    rs_strand *strand = rs_strand_at(&engine->strands, out->strand);
+    return strand->state == RS_STRAND_FREE ? NULL : strand->user;
+}
+
+/* [strand, seconds, backtrace, whether it still holds the thread]. After a call into C that held the GVL it may be waiting by
+ * now; then the backtrace is that of its wait. */
+static VALUE stall(lookout *out) {
+    double seconds = (double)(rs_clock_ns() - out->since_ns) / 1e9;
+    rsb_strand *strand = strand_of_turn(out);
+    bool lasts = sees_same_turn(out);
+    VALUE traced = lasts ? out->machine->thread : strand ? strand->fiber : Qnil;
+    VALUE backtrace = NIL_P(traced) ? Qnil : rb_funcall(traced, id_backtrace, 0);
+    return rb_ary_new_from_args(4, strand ? rsb_strand_show(strand) : Qnil, rb_float_new(seconds), backtrace, lasts ? Qtrue : Qfalse);
+}
+
+/* While it waits here, no machine hopes to be woken by it. What it tells others may well wake one, and so may its end. */
+static void only_looks(const lookout *out, bool so) {
+    if (!NIL_P(out->thread)) rb_ivar_set(out->thread, rsb_id_only_looks, so && !out->stopped ? Qtrue : Qfalse);
+}
+
+/* That which will #wait, before it does. */
+static VALUE lookout_set_thread(VALUE self, VALUE thread) {
+    lookout *out = get(self);
+    out->thread = thread;
+    only_looks(out, true);
+    return thread;
+}
+
+static VALUE stall_or_nil(lookout *out) {
+    for (;;) {
+        out->nudged = false;
+        rb_thread_call_without_gvl(look_without_gvl, out, nudge, out);
+        if (out->stopped || is_over(out->machine)) return Qnil;
+        if (out->nudged) continue;
+        out->told = true;
+        return stall(out);
+    }
+}
+
+static VALUE lookout_wait(VALUE self) {
+    lookout *out = get(self);
+    only_looks(out, true);
+    VALUE found = stall_or_nil(out);
+    only_looks(out, false);
+    return found;
+}
+
+static VALUE lookout_stop(VALUE self) {
+    lookout *out = get(self);
+    pthread_mutex_lock(&out->lock);
+    out->stopped = true;
+    pthread_cond_signal(&out->changed);
+    pthread_mutex_unlock(&out->lock);
+    only_looks(out, false);
+    return Qnil;
+}
+
+void rsb_init_inspector(void) {
+    rsb_id_only_looks = rb_intern("ringspun_only_looks");
+    id_machine = rb_intern("ringspun_machine");
+    id_backtrace = rb_intern("backtrace");
+    id_list = rb_intern("list");
+    rb_define_method(rsb_cStrand, "owner", strand_owner, 0);
+    rb_define_method(rsb_cStrand, "waited", strand_waited, 0);
+    rb_define_method(rsb_cMachine, "strands", machine_strands, 0);
+    rb_define_method(rsb_cMachine, "locate=", machine_set_locate, 1);
+    rb_define_private_method(rsb_cMachine, "thread", machine_thread, 0);
+    rb_define_private_method(rsb_cMachine, "strand_states", machine_strand_states, 0);
+    rb_define_private_method(rb_singleton_class(rsb_cMachine), "all", machine_all, 0);
+    VALUE inspector = rb_define_class_under(rsb_mRingspun, "Inspector", rb_cObject);
+    cLookout = rb_define_class_under(inspector, "Lookout", rb_cObject);
+    rb_undef_alloc_func(cLookout);
+    rb_define_singleton_method(cLookout, "new", lookout_new, 2);
+    rb_define_method(cLookout, "thread=", lookout_set_thread, 1);
+    rb_define_method(cLookout, "wait", lookout_wait, 0);
+    rb_define_method(cLookout, "stop", lookout_stop, 0);
+}

@@ -1,0 +1,533 @@
+/* machine: Ringspun::Machine, one per thread: its making and end, and everything that is not I/O. */
+#include "binding/cruby/has.h"
+#include "binding/procs/evaluation.h"
+
+#include <math.h>
+#include <ruby/ractor.h>
+#include <ruby/st.h>
+#include <string.h>
+
+VALUE rsb_cMachine;
+__thread rsb_machine *rsb_thread_machine;
+static bool threads_move;
+static rb_internal_thread_specific_key_t machine_key;
+static ID id_machine;
+
+/* --- memory --- */
+
+static void mark_strands(rsb_machine *machine) {
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state != RS_STRAND_FREE && strand->user) rb_gc_mark(((rsb_strand *)strand->user)->self);
+    }
+}
+
+static void mark_ops(rsb_machine *machine) {
+    rs_ops *ops = &machine->engine.ops;
+    for (uint32_t index = 0; ops->used > 0 && index < ops->chunk_count * RS_OP_CHUNK; index++) {
+        rs_op *op = rs_op_at(ops, index);
+        if (op->state != RS_OP_FREE && op->keep[0]) rb_gc_mark((VALUE)op->keep[0]);
+    }
+}
+
+static void mark_messages(const rs_message *message) {
+    for (; message; message = message->next) {
+        if (message->kind == RS_MESSAGE_USER) rb_gc_mark((VALUE)message->payload);
+    }
+}
+
+static void machine_mark(void *data) {
+    rsb_machine *machine = data;
+    rb_gc_mark(machine->thread);
+    rb_gc_mark(machine->unread);
+    rb_gc_mark(machine->to_tell);
+    rb_gc_mark(machine->teller);
+    rb_gc_mark(machine->stackless_error);
+    rb_gc_mark(machine->child_error);
+    rb_gc_mark(machine->root_fiber);
+    rb_gc_mark(machine->maker);
+    rsb_runners_mark(&machine->runners);
+    for (uint32_t i = 0; i < machine->spare_len; i++) rb_gc_mark(machine->spare[i]);
+    rsb_batches_mark(machine);
+    if (!machine->open) return;
+    mark_strands(machine);
+    mark_ops(machine);
+    rsb_streams_mark(machine);
+    mark_messages(atomic_load(&machine->engine.inbox.head));
+    mark_messages(machine->engine.taken);
+}
+
+/* True when nobody is left who will wake it. */
+static bool close_to_wakers(rsb_machine *machine) {
+    pthread_mutex_lock(&machine->wake_lock);
+    machine->wakeable = false;
+    bool last = machine->engine.wakers == 0;
+    pthread_mutex_unlock(&machine->wake_lock);
+    return last;
+}
+
+/* With a worker still inside a system call, or a waker out, its memory must stay: better lost than written over. So must that
+ * of a machine whose threads stayed behind in the parent process. */
+static void machine_free(void *data) {
+    rsb_machine *machine = data;
+    if (machine->open && (machine->engine.outside > 0 || machine->fork_count != rsb_forks)) return;
+    close_to_wakers(machine);
+    if (machine->open) rs_machine_close(&machine->engine); /* deals with the wakes that have arrived */
+    free(machine->scratch);
+    rsb_runners_free(&machine->runners);
+    rsb_batches_free(machine);
+    if (machine->blocked) st_free_table(machine->blocked);
+    machine->blocked = NULL;
+    if (close_to_wakers(machine)) xfree(machine);
+}
+
+static size_t machine_size(const void *data) {
+    const rsb_machine *machine = data;
+    return sizeof(*machine) + machine->runners.capacity * sizeof(VALUE) + machine->engine.strands.chunk_count * RS_STRAND_CHUNK * sizeof(rs_strand) +
+           machine->engine.ops.chunk_count * RS_OP_CHUNK * sizeof(rs_op);
+}
+
+static const rb_data_type_t machine_type = {
+    .wrap_struct_name = "Ringspun::Machine",
+    .function = {.dmark = machine_mark, .dfree = machine_free, .dsize = machine_size},
+};
+
+/* --- making one --- */
+
+static void set_existing(rsb_machine *machine, VALUE thread) {
+    rb_internal_thread_specific_set(thread, machine_key, machine);
+    rsb_thread_machine = machine && !machine->thread_moves ? machine : NULL;
+}
+
+static bool in_main_ractor(void) {
+    return rb_funcall(rb_cRactor, rb_intern("current"), 0) == rb_funcall(rb_cRactor, rb_intern("main"), 0);
+}
+
+static VALUE machine_allocate(VALUE class) {
+    rsb_machine *machine;
+    VALUE self = TypedData_Make_Struct(class, rsb_machine, &machine_type, machine);
+    machine->self = self;
+    pthread_mutex_init(&machine->wake_lock, NULL);
+    machine->thread = machine->unread = machine->to_tell = machine->teller = machine->stackless_error = machine->child_error = machine->root_fiber = machine->maker = Qnil;
+    return self;
+}
+
+/* Makes this thread's machine. Most programs use {Machine.current}, which makes one with the defaults.
+ *
+ * @param backend [Symbol, nil] :uring, :epoll or :sim; nil takes what RINGSPUN_BACKEND names, else :uring
+ *   where the host has io_uring, else :epoll; {#backend} says which, and why
+ * @param entries [Integer] :uring only: how many operations the ring takes in one go, 1 to 32768
+ * @param sqpoll [Boolean, Numeric, Hash] :uring only: a thread of the kernel's watches the ring, so that handing operations over
+ *   costs no system call but, while it watches, a processor. A number, or `idle:`, is after how many seconds without work it
+ *   goes to sleep; `cpu:` is the processor that it keeps to
+ * @param busy_poll [Numeric, false, nil] for so many seconds, at most 0.01, the machine looks for what it waits for before it
+ *   sleeps, where that has come so soon of late; false or 0: never; nil: 50 microseconds, and never on the only processor
+ * @param file_io [Symbol] :inline tries small file operations at once, :offload hands all to worker threads
+ * @param workers_max [Integer] worker threads for what cannot be polled: ours, and as many of the kernel's for files on io_uring
+ * @param strands_max [Integer] how many strands may live at once
+ * @param seed [Integer] :sim only: where every random draw comes from
+ * @param faults [Boolean, Hash{Symbol => Float}] :sim only: see {Simulation.run}
+ * @param trace [Boolean] keep a trace and its hash
+ * @param on_error [#call, nil] who is told, with the error and its strand, of errors that nobody joins, where a run has nobody of
+ *   its own for that; see {Ringspun.run}; nil: a warning
+ * @raise [UsageError] when the thread has an open machine, or for an unknown option
+ * @raise [UnsupportedError] when :uring was asked for and this host forbids io_uring or has none
+ * @since 0.1.0
+ */
+static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
+    VALUE options;
+    rb_scan_args(argc, argv, "0:", &options);
+    if (NIL_P(options)) options = rb_hash_new();
+    rb_funcall(self, rb_intern("take_options"), 1, options);
+    rsb_machine *machine;
+    TypedData_Get_Struct(self, rsb_machine, &machine_type, machine);
+    if (machine->open) rb_raise(rsb_eUsage, "this machine is open already");
+    if (rsb_existing()) rb_raise(rsb_eUsage, "this thread has a machine: use Machine.current, or close that one first");
+    rsb_report_all_unread(false);
+    bool main_ractor = in_main_ractor();
+    if (!main_ractor) rsb_share_stacks();
+    /* A fiber that goes on in another native thread than it was left in may find CRuby's own thread-local variables of the old
+     * one (ruby/ruby#17802), and io_uring ends the ops of a native thread that ends. */
+    machine->thread_moves = (threads_move || !main_ractor) && !rsb_lock_native_thread();
+    machine->thread = rb_thread_current();
+    machine->unread = rb_hash_new();
+    machine->to_tell = rb_ary_new();
+    machine->fork_count = rsb_forks;
+    rsb_open_engine(machine, options);
+    machine->engine.on_message = rsb_on_message;
+    machine->engine.on_reminder = rsb_unread_due;
+    machine->engine.user = machine;
+    machine->engine.is_open = rsb_op_is_open;
+    machine->engine.stack = rsb_stack;
+    machine->engine.outer_stack = rsb_outer_stack;
+    machine->engine.interrupts_here = rsb_interrupts_here;
+    machine->open = machine->wakeable = true;
+    rs_strand *root = rs_running(&machine->engine);
+    machine->root = rs_strand_id(root);
+    machine->spin_scope = &root->own;
+    machine->root_fiber = threads_move || !main_ractor || rsb_on_thread_stack() ? rb_fiber_current() : Qnil;
+    rsb_strand_root(machine, root);
+    set_existing(machine, machine->thread);
+    rb_ivar_set(machine->thread, id_machine, self);
+    return self;
+}
+
+static VALUE machine_refuse_copy(VALUE self, VALUE original) {
+    rb_raise(rsb_eUsage, "a machine cannot be copied; a thread has one: Machine.current");
+}
+
+rsb_machine *rsb_machine_any_thread(VALUE self) {
+    rsb_machine *machine;
+    TypedData_Get_Struct(self, rsb_machine, &machine_type, machine);
+    return machine;
+}
+
+rsb_machine *rsb_existing_of_moving_thread(void) {
+    return rb_internal_thread_specific_get(rb_thread_current(), machine_key);
+}
+
+/* The native thread may serve another Ruby thread next. */
+static void thread_exits(rb_event_flag_t event, const rb_internal_thread_event_data_t *data, void *unused) {
+    rsb_machine *machine = rb_internal_thread_specific_get(data->thread, machine_key);
+    if (machine) {
+        machine->thread_ended = true;
+        machine->runners.len = machine->runners.unneeded = 0;
+        if (machine->open && machine->fork_count == rsb_forks) {
+            close_to_wakers(machine);
+            rs_machine_leave(&machine->engine);
+        }
+    }
+    rsb_thread_machine = NULL;
+}
+
+static void check(rsb_machine *machine) {
+    if (RS_UNLIKELY(rsb_existing() != machine)) {
+        if (!machine->open) rb_raise(rsb_eClosed, "this machine is closed; Machine.current makes a new one");
+        rb_raise(rsb_eWrongThread, "this machine belongs to another thread; only #schedule and #terminate may be called from "
+                 "here. Use Machine.current for this thread's");
+    }
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
+    if (RS_UNLIKELY(rsb_between_strands(machine))) {
+        rb_raise(rsb_eUsage, "a machine cannot be used from a signal handler or finalizer that runs while it switches; set a "
+                 "flag or use #schedule there");
+    }
+}
+
+rsb_machine *rsb_machine_of(VALUE self) {
+    rsb_machine *machine = RTYPEDDATA_GET_DATA(self);
+    check(machine);
+    return machine;
+}
+
+rsb_machine *rsb_current(void) {
+    rsb_machine *machine = rsb_existing();
+    if (RS_UNLIKELY(!machine)) {
+        rb_funcall(rsb_cMachine, rb_intern("new"), 0); /* and not by a function that passes on our caller's block */
+        machine = rsb_existing();
+    }
+    check(machine);
+    return machine;
+}
+
+/* The machine of this thread, made on first use.
+ *
+ * @return [Machine]
+ * @since 0.1.0 */
+static VALUE machine_current(VALUE class) {
+    rsb_machine *machine = rsb_existing();
+    if (RS_UNLIKELY(!machine)) return rsb_current()->self;
+    rsb_notice_fork(machine); /* no more checks: a signal handler asks for it in order to #schedule */
+    return machine->self;
+}
+
+/* @return [Boolean] true when this thread has an open machine
+ * @since 0.1.0 */
+static VALUE machine_current_p(VALUE class) { return rsb_existing() ? Qtrue : Qfalse; }
+
+/* --- fork --- */
+
+void rsb_after_fork(rsb_machine *machine) {
+    /* A signal handler has forked; the loop notices when it goes on (rsb_forked_in_loop). */
+    if (machine->engine.running == RS_NO_INDEX) return;
+    rs_strand *survivor = rs_running(&machine->engine);
+    pthread_mutex_init(&machine->wake_lock, NULL); /* one of the parent's threads may have held it */
+    rsb_frames_forget(machine, survivor->user);
+    int error = rs_machine_forked(&machine->engine);
+    if (error) rsb_fail_to_open(machine, error, "no machine in the forked child"); /* and so will the next one who uses it, or it works then */
+    machine->fork_count = rsb_forks;
+    machine->root = rs_strand_id(survivor);
+    machine->spin_scope = &survivor->own;
+    ((rsb_strand *)survivor->user)->supervisor = Qnil;
+    rsb_batches_forget(machine, survivor->user);
+    rsb_unread_forked(machine);
+    if (machine->blocked) st_clear(machine->blocked);
+    rsb_selections_forked(machine, survivor->user);
+}
+
+static VALUE end_child(VALUE self) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    VALUE failed = rsb_has_unread(machine) ? Qtrue : Qfalse;
+    rsb_report_unread(machine);
+    return rb_funcall(self, rb_intern("end_child"), 2, machine->child_error, failed);
+}
+
+/* In a child, the one strand that was left has ended, and those that it spun: there is nothing to go back to. */
+void rsb_end_of_child(rsb_machine *machine) {
+    int state = 0;
+    rb_protect(end_child, machine->self, &state);
+    rb_funcall(rb_mProcess, rb_intern("exit!"), 1, Qfalse);
+    rb_bug("ringspun: exit! returned");
+}
+
+/* --- time --- */
+
+int64_t rsb_seconds_to_ns(VALUE seconds, const char *what) {
+    if (RB_FIXNUM_P(seconds) && FIX2LONG(seconds) >= 0) {
+        long whole = FIX2LONG(seconds);
+        return whole > RS_NEVER / 1000000000 ? RS_NEVER : whole * 1000000000;
+    }
+    if (!rb_obj_is_kind_of(seconds, rb_cNumeric)) {
+        rb_raise(rsb_eUsage, "%s: expected a number of seconds, got %" PRIsVALUE, what, rsb_inspect(seconds));
+    }
+    if (!RTEST(rb_funcall(seconds, rb_intern("real?"), 0))) {
+        rb_raise(rsb_eUsage, "%s: expected a real number of seconds, got %" PRIsVALUE, what, rsb_inspect(seconds));
+    }
+    double value = NUM2DBL(seconds);
+    if (isnan(value) || value < 0) {
+        rb_raise(rsb_eUsage, "%s: seconds must not be negative, got %" PRIsVALUE, what, rsb_inspect(seconds));
+    }
+    return value >= 9.2e9 ? RS_NEVER : (int64_t)(value * 1e9);
+}
+
+int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what) {
+    if (NIL_P(seconds)) return RS_NEVER;
+    return rs_deadline_after(rs_now(&machine->engine), rsb_seconds_to_ns(seconds, what));
+}
+
+/* Lets others run for that many seconds.
+ *
+ * May switch strands.
+ *
+ * @param seconds [Numeric, nil] nil sleeps until cancelled
+ * @return [Integer] seconds slept, rounded, like Kernel#sleep
+ * @since 0.1.0
+ */
+static VALUE machine_sleep(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 0, 1);
+    rsb_machine *machine = rsb_machine_of(self);
+    int64_t start_ns = rs_now(&machine->engine);
+    VALUE seconds = argc == 0 ? Qnil : argv[0];
+    int64_t delay_ns = NIL_P(seconds) ? RS_NEVER : rsb_seconds_to_ns(seconds, "sleep");
+    if (delay_ns == 0) {
+        rsb_yield(machine);
+        return INT2FIX(0);
+    }
+    int64_t deadline_ns = rs_deadline_after(start_ns, delay_ns);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SLEEP, 0, deadline_ns, NULL, 0, NULL);
+    if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
+    return LL2NUM((rs_now(&machine->engine) - start_ns + 500000000) / 1000000000);
+}
+
+/* Lets every other strand that is ready run once.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @since 0.1.0 */
+static VALUE machine_yield(VALUE self) {
+    rsb_yield(rsb_machine_of(self));
+    return Qnil;
+}
+
+/* True when the deadline ended the block; goes on with whatever else did. */
+static bool close_timeout(rsb_machine *machine, rs_scope *scope, int state) {
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
+    bool answers = rs_scope_answers(scope);
+    rsb_scope_close(machine, scope);
+    if (RS_LIKELY(!state)) return false;
+    if (!answers || !rsb_is_exception(rb_errinfo()) || !rb_obj_is_kind_of(rb_errinfo(), rsb_eCancelled)) rb_jump_tag(state);
+    rb_set_errinfo(Qnil);
+    return true;
+}
+
+/* Runs the block; when it waits past that many seconds, its waits are cancelled until it has unwound, and the error is
+ * raised here, never inside a later wait. A block that ends without waiting too long costs no system call.
+ *
+ * May switch strands if the block does.
+ *
+ * @param seconds [Numeric, nil] nil: no limit
+ * @return [Object] the block's value
+ * @raise [TimeoutError]
+ * @since 0.1.0
+ */
+static VALUE machine_timeout(VALUE self, VALUE seconds) {
+    rsb_need_block("timeout");
+    rsb_machine *machine = rsb_machine_of(self);
+    rs_scope scope;
+    int state = 0;
+    rsb_scope_open(machine, &scope, rsb_deadline(machine, seconds, "timeout"), false);
+    VALUE value = rb_protect(rb_yield, Qundef, &state);
+    if (RS_LIKELY(!close_timeout(machine, &scope, state))) return value;
+    rb_raise(rsb_eTimeout, "timed out after %" PRIsVALUE " s", seconds);
+}
+
+VALUE rsb_until(rsb_machine *machine, int64_t deadline_ns, VALUE (*body)(VALUE), VALUE argument, const char *message) {
+    rs_scope scope;
+    int state = 0;
+    rsb_scope_open(machine, &scope, deadline_ns, false);
+    VALUE value = rb_protect(body, argument, &state);
+    if (close_timeout(machine, &scope, state)) rb_raise(rsb_eTimeout, "%s", message);
+    return value;
+}
+
+/* --- strands --- */
+
+/* Starts a strand: the block runs when the others that are ready have had their turn. It belongs to the surrounding
+ * Ringspun.run, which waits for it; an error that nobody joins is told a second after its end, or at the run's (see
+ * {Ringspun.run}). For children whose errors matter to each other use a scope.
+ *
+ * @return [Strand]
+ * @raise [LimitError] when strands_max are alive
+ * @since 0.1.0
+ */
+static VALUE machine_spin(VALUE self) {
+    rsb_machine *machine = rsb_machine_of(self);
+    rsb_need_block("spin");
+    return rsb_strand_new(machine, machine->spin_scope, Qnil, rb_block_proc());
+}
+
+/* @return [Strand] the strand that runs
+ * @since 0.1.0 */
+static VALUE machine_running(VALUE self) { return rsb_strand_show(rsb_running(rsb_machine_of(self))); }
+
+/* --- end --- */
+
+/* Whether nothing can run before something comes from outside. */
+static VALUE machine_asleep_p(VALUE self) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    return machine->engine.running == RS_NO_INDEX && machine->engine.strands.run_len == 0 ? Qtrue : Qfalse;
+}
+
+static VALUE machine_check_closable(VALUE self) {
+    rsb_machine *machine = rsb_machine_of(self);
+    rs_strand *strand = rs_running(&machine->engine);
+    if (rs_strand_id(strand) != machine->root) {
+        rb_raise(rsb_eUsage, "a machine is closed by the strand that made it, not by one that it runs");
+    }
+    if (strand->stacked > 0) rs_scope_follow(&machine->engine);
+    if (rsb_is_in_frame(machine, strand->user)) {
+        rb_raise(rsb_eUsage, "a machine is not closed inside a concurrent proc; close it after its call");
+    }
+    if (strand->scope != &strand->own) {
+        rb_raise(rsb_eUsage, "a machine is not closed inside one of its scopes or timeouts; close it after them");
+    }
+    return Qnil;
+}
+
+static VALUE machine_close_engine(VALUE self) {
+    rsb_machine *machine = rsb_machine_of(self);
+    machine_check_closable(self);
+    if (machine->engine.strands.live > 1) {
+        rb_raise(rsb_eUsage, "%u strands are still alive; join or terminate them first", machine->engine.strands.live - 1);
+    }
+    rsb_end_accept_queues(machine);
+    rsb_end_selectors(machine);
+    rsb_streams_end(machine);
+    RS_ASSERT(rs_machine_may_close(&machine->engine));
+    rsb_report_unread(machine);
+    rsb_strand *root = rs_running(&machine->engine)->user;
+    VALUE raises = root->raises;
+    root->done = true;
+    rsb_frames_abandon(machine, root);
+    close_to_wakers(machine);
+    rs_scope_close_all(&machine->engine, rs_running(&machine->engine));
+    rs_machine_close(&machine->engine);
+    machine->open = false;
+    machine->runners.len = machine->runners.unneeded = 0;
+    machine->maker = Qnil;
+    set_existing(NULL, machine->thread);
+    rb_ivar_set(machine->thread, id_machine, Qnil);
+    /* What waited for the next wait has waited in vain: there is none. */
+    if (!NIL_P(raises) && RARRAY_LEN(raises) > 0) rb_exc_raise(RARRAY_AREF(raises, 0));
+    return Qnil;
+}
+
+/* @return [Boolean]
+ * @since 0.1.0 */
+static VALUE machine_closed_p(VALUE self) { return rsb_machine_any_thread(self)->open ? Qfalse : Qtrue; }
+
+static void put(VALUE hash, const char *name, uint64_t value) {
+    rb_hash_aset(hash, ID2SYM(rb_intern(name)), ULL2NUM(value));
+}
+
+/* What the machine has done and holds, counted since it was made.
+ *
+ * @return [Hash{Symbol => Integer}]
+ * @since 0.1.0 */
+static VALUE machine_metrics(VALUE self) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    rsb_notice_fork(machine);
+    const rs_machine *engine = &machine->engine;
+    const rs_metrics *metrics = &engine->metrics;
+    VALUE hash = rb_hash_new();
+    put(hash, "strands_live", machine->open ? engine->strands.live : 0);
+    put(hash, "strands_spawned", metrics->strands_spawned);
+    put(hash, "run_queue", engine->strands.run_len);
+    put(hash, "run_queue_max", metrics->run_queue_max);
+    put(hash, "idle_fibers", machine->runners.len);
+    put(hash, "timers", engine->timers.len - rs_timer_is_set(&engine->reminder));
+    put(hash, "stream_buffers", engine->pool.lent);
+    put(hash, "timers_fired", metrics->timers_fired);
+    put(hash, "resumes", metrics->resumes);
+    put(hash, "wakes", metrics->wakes);
+    put(hash, "wakes_dropped", metrics->wakes_dropped);
+    put(hash, "cancels", metrics->cancels);
+    put(hash, "ops_in_flight", engine->ops.in_flight);
+    put(hash, "ops_inline", metrics->ops_inline);
+    put(hash, "ops_started", metrics->ops_started);
+    put(hash, "ops_offloaded", metrics->ops_offloaded);
+    put(hash, "file_writes_inline", metrics->file_writes_inline);
+    put(hash, "bytes_spliced", metrics->bytes_spliced);
+    put(hash, "polls", metrics->polls);
+    put(hash, "busy_polls", metrics->busy_polls);
+    put(hash, "sleeps", metrics->sleeps);
+    put(hash, "messages", metrics->messages);
+    put(hash, "system_calls", metrics->system_calls);
+    return hash;
+}
+
+static VALUE machine_backend_name(VALUE self) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    return machine->open ? ID2SYM(rb_intern(machine->engine.backend->name)) : Qnil;
+}
+
+static VALUE machine_backend_reason(VALUE self) {
+    return rb_utf8_str_new_cstr(rsb_machine_any_thread(self)->backend_reason);
+}
+
+void rsb_init_machine(void) {
+    machine_key = rb_internal_thread_specific_key_create();
+    rb_internal_thread_add_event_hook(thread_exits, RUBY_INTERNAL_THREAD_EVENT_EXITED, NULL);
+    const char *move = getenv("RUBY_MN_THREADS");
+    threads_move = move && strcmp(move, "0") != 0;
+    id_machine = rb_intern("ringspun_machine");
+    rsb_cMachine = rb_define_class_under(rsb_mRingspun, "Machine", rb_cObject);
+    rb_define_alloc_func(rsb_cMachine, machine_allocate);
+    rb_define_singleton_method(rsb_cMachine, "current", machine_current, 0);
+    rb_define_singleton_method(rsb_cMachine, "current?", machine_current_p, 0);
+    rb_define_method(rsb_cMachine, "initialize", machine_initialize, -1);
+    rb_define_method(rsb_cMachine, "initialize_copy", machine_refuse_copy, 1);
+    rb_define_method(rsb_cMachine, "sleep", machine_sleep, -1);
+    rb_define_method(rsb_cMachine, "yield", machine_yield, 0);
+    rb_define_method(rsb_cMachine, "timeout", machine_timeout, 1);
+    rb_define_method(rsb_cMachine, "spin", machine_spin, 0);
+    rb_define_method(rsb_cMachine, "running", machine_running, 0);
+    rb_define_method(rsb_cMachine, "closed?", machine_closed_p, 0);
+    rb_define_method(rsb_cMachine, "metrics", machine_metrics, 0);
+    rb_define_private_method(rsb_cMachine, "asleep?", machine_asleep_p, 0);
+    rb_define_private_method(rsb_cMachine, "check_closable", machine_check_closable, 0);
+    rb_define_private_method(rsb_cMachine, "close_engine", machine_close_engine, 0);
+    rb_define_private_method(rsb_cMachine, "backend_name", machine_backend_name, 0);
+    rb_define_private_method(rsb_cMachine, "backend_reason", machine_backend_reason, 0);
+}

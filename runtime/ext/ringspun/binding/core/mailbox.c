@@ -1,0 +1,130 @@
+/* mailbox: what one strand, or another thread, sends to a strand: a value, an exception, or that it shall end. */
+#include "binding/binding.h"
+
+/* Parks the calling strand until somebody calls {#schedule} for it, and returns what was scheduled. What was scheduled
+ * before is returned at once, in order.
+ *
+ * May switch strands.
+ *
+ * @param timeout [Numeric, nil] seconds
+ * @return [Object]
+ * @raise [TimeoutError]
+ * @since 0.1.0
+ */
+static VALUE machine_park(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 0, 1);
+    rsb_machine *machine = rsb_machine_of(self);
+    rsb_strand *strand = rsb_running(machine);
+    int64_t deadline_ns = rsb_deadline(machine, argc ? argv[0] : Qnil, "park");
+    if (!NIL_P(strand->messages) && RARRAY_LEN(strand->messages) > 0) {
+        rsb_after_inline(machine);
+        rsb_raise_wake(machine, rs_refusal(&machine->engine, 0));
+    } else {
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SUSPEND, 0, deadline_ns, NULL, 0, NULL);
+        if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
+    }
+    return rb_ary_shift(strand->messages);
+}
+
+typedef enum { SCHEDULE_VALUE, SCHEDULE_EXCEPTION, TERMINATE, INTERRUPT_HOOK } message_purpose;
+
+static void apply(rsb_machine *machine, rsb_strand *strand, message_purpose purpose, VALUE payload) {
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    if (!engine) return;
+    if (purpose == TERMINATE) {
+        rs_scope_cancel(&machine->engine, &engine->own, RS_CANCELLED_BY_CALL);
+    } else if (purpose == SCHEDULE_EXCEPTION) {
+        rsb_deliver(machine, strand, payload);
+    } else if (purpose == INTERRUPT_HOOK) {
+        if (RARRAY_AREF(payload, 1) == UINT2NUM(strand->hooks_left)) rsb_interrupt_hook(machine, strand, RARRAY_AREF(payload, 0));
+    } else {
+        if (NIL_P(strand->messages)) strand->messages = rb_ary_new();
+        rb_ary_push(strand->messages, payload);
+        if (engine->state == RS_STRAND_PARKED && engine->wait == RS_WAIT_SUSPEND) {
+            rs_wake(&machine->engine, strand->id, engine->ticket, RS_WAKE_VALUE, 0);
+        }
+    }
+}
+
+static VALUE apply_message(VALUE argument) {
+    const rs_message *message = (const rs_message *)argument;
+    VALUE pair = (VALUE)message->payload;
+    rsb_strand *strand = rsb_strand_get(RARRAY_AREF(pair, 0));
+    rsb_machine *machine = rsb_machine_any_thread(strand->machine);
+    if (!strand->done) apply(machine, strand, (message_purpose)message->value, RARRAY_AREF(pair, 1));
+    return Qnil;
+}
+
+/* In the loop, which nothing must leave: without memory for it the message is lost, and not the machine. */
+void rsb_on_message(rs_machine *engine, const rs_message *message) {
+    int state = 0;
+    rb_protect(apply_message, (VALUE)message, &state);
+    if (state) rb_set_errinfo(Qnil);
+}
+
+/* The strand and its payload travel as one array: a sent message is the only thing that keeps them alive. */
+static void tell(rsb_machine *machine, VALUE strand_object, message_purpose purpose, VALUE payload) {
+    if (!machine->open) rb_raise(rsb_eClosed, "the strand's machine is closed; what it ran has ended");
+    if (rsb_existing() == machine) {
+        /* No more checks: a signal handler may call this while the machine sleeps and no strand runs. */
+        apply(machine, rsb_strand_get(strand_object), purpose, payload);
+        return;
+    }
+    VALUE pair = rb_assoc_new(strand_object, payload);
+    rs_message *message = rsb_alloc(sizeof(*message));
+    *message = (rs_message){.kind = RS_MESSAGE_USER, .value = purpose, .payload = pair};
+    rs_send(&machine->engine, message);
+    RB_GC_GUARD(pair);
+}
+
+void rsb_tell_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
+    tell(machine, strand->self, INTERRUPT_HOOK, rb_assoc_new(exception, UINT2NUM(strand->hooks_left)));
+}
+
+static rsb_strand *target_of(rsb_machine *machine, VALUE object) {
+    rsb_strand *strand = rsb_strand_get(object);
+    if (strand->machine != machine->self) rb_raise(rsb_eUsage, "that strand runs on another machine; use its #machine");
+    return strand;
+}
+
+/* Hands a value to a strand: its {#park} returns it, the present one or the next. An exception is raised in the strand
+ * instead, at its present or next wait. May be called from any thread and from a
+ * signal handler; never waits.
+ *
+ * @param strand [Strand]
+ * @param value [Object, Exception]
+ * @return [Boolean] false when the strand has ended
+ * @since 0.1.0
+ */
+static VALUE machine_schedule(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 2);
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    rsb_strand *strand = target_of(machine, argv[0]);
+    if (!rsb_is_alive(strand)) return Qfalse;
+    VALUE value = argc == 2 ? argv[1] : Qnil;
+    bool raises = rb_obj_is_kind_of(value, rb_eException);
+    tell(machine, argv[0], raises ? SCHEDULE_EXCEPTION : SCHEDULE_VALUE, value);
+    return Qtrue;
+}
+
+/* Cancels a strand: its present wait ends and every later one is refused, so that it unwinds through its ensure blocks.
+ * Join it to wait for its end. May be called from any thread and from a
+ * signal handler; never waits.
+ *
+ * @param strand [Strand]
+ * @return [Boolean] false when the strand has ended
+ * @since 0.1.0
+ */
+static VALUE machine_terminate(VALUE self, VALUE object) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    rsb_strand *strand = target_of(machine, object);
+    if (!rsb_is_alive(strand)) return Qfalse;
+    tell(machine, object, TERMINATE, Qnil);
+    return Qtrue;
+}
+
+void rsb_init_mailbox(void) {
+    rb_define_method(rsb_cMachine, "park", machine_park, -1);
+    rb_define_method(rsb_cMachine, "schedule", machine_schedule, -1);
+    rb_define_method(rsb_cMachine, "terminate", machine_terminate, 1);
+}

@@ -1,0 +1,136 @@
+/* options: what Machine.new may be given, and the backend that comes of it. */
+#include "binding/binding.h"
+
+#include <string.h>
+
+static const rs_backend *const backends[] = {&rs_backend_uring, &rs_backend_epoll, &rs_backend_sim};
+
+/* NULL: none in particular. */
+static const rs_backend *wanted_backend(VALUE name) {
+    if (!NIL_P(name) && !SYMBOL_P(name) && !RB_TYPE_P(name, T_STRING)) {
+        rb_raise(rsb_eUsage, "backend: expected :uring, :epoll or :sim, got %" PRIsVALUE, rsb_inspect(name));
+    }
+    /* Not getenv: another ractor may change the environment meanwhile. */
+    VALUE environment = rb_const_get(rb_cObject, rb_intern("ENV"));
+    if (NIL_P(name)) name = rb_funcall(environment, rb_intern("[]"), 1, rb_str_new_cstr("RINGSPUN_BACKEND"));
+    const char *wanted = NIL_P(name) ? "" : rb_id2name(rb_to_id(name));
+    if (!*wanted) return NULL;
+    for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
+        if (strcmp(wanted, backends[i]->name) == 0) return backends[i];
+    }
+    rb_raise(rsb_eUsage, "unknown backend %s: there are :uring, :epoll and :sim", wanted);
+}
+
+static void tell_reason(rsb_machine *machine, const char *reason, const char *detail) {
+    snprintf(machine->backend_reason, sizeof(machine->backend_reason), "%s%s", reason, detail);
+}
+
+void rsb_fail_to_open(rsb_machine *machine, int error, const char *what) {
+    const char *why = machine->engine.refusal_text;
+    rb_syserr_fail_str(-error, *why ? rb_sprintf("%s: %s", what, why) : rb_str_new_cstr(what));
+}
+
+/* Anything that keeps a ring from being made is a reason to go on without. */
+static int open_best(rsb_machine *machine, const rs_options *options) {
+    tell_reason(machine, "the best that opens", "");
+    if (rs_machine_open(&machine->engine, &rs_backend_uring, options) == 0) return 0;
+    tell_reason(machine, "no io_uring: ", machine->engine.refusal_text);
+    return rs_machine_open(&machine->engine, &rs_backend_epoll, options);
+}
+
+static void open_engine(rsb_machine *machine, const rs_backend *backend, const rs_options *options) {
+    int error;
+    if (backend) {
+        tell_reason(machine, backend->closed_world ? "asked for: nothing is real here" : "asked for", "");
+        error = rs_machine_open(&machine->engine, backend, options);
+    } else {
+        error = open_best(machine, options);
+    }
+    if (error && backend == &rs_backend_uring) {
+        rb_raise(rsb_eUnsupported, "no io_uring: %s; leave backend: out, and Ringspun takes epoll", machine->engine.refusal_text);
+    }
+    if (error) rsb_fail_to_open(machine, error, "no machine");
+}
+
+static VALUE option(VALUE options, const char *name) { return rb_hash_lookup2(options, ID2SYM(rb_intern(name)), Qnil); }
+
+static uint32_t option_count(VALUE options, const char *name, uint32_t otherwise) {
+    VALUE value = option(options, name);
+    if (NIL_P(value)) return otherwise;
+    return (uint32_t)rsb_integer(value, 1, 1 << 24, name);
+}
+
+static void refuse(VALUE options, const char *name, const char *why) {
+    if (RTEST(option(options, name))) rb_raise(rsb_eUsage, "%s: is for %s", name, why);
+}
+
+static void refuse_others(VALUE options, const rs_backend *backend) {
+    if (backend != &rs_backend_sim) {
+        static const char why[] = "backend: :sim; nothing is drawn from a seed in a real machine";
+        refuse(options, "seed", why);
+        refuse(options, "faults", why);
+    }
+    if (backend == &rs_backend_sim) refuse(options, "busy_poll", "backends that are real; a simulated machine waits for nobody");
+    if (backend && backend != &rs_backend_uring) {
+        static const char why[] = "backend: :uring; there is no ring on others";
+        refuse(options, "entries", why);
+        refuse(options, "sqpoll", why);
+    }
+}
+
+#define RING_ENTRIES_MAX 32768
+
+static void read_sqpoll(rs_options *chosen, VALUE sqpoll) {
+    if (!RTEST(sqpoll)) return;
+    chosen->sqpoll = true;
+    VALUE idle = sqpoll == Qtrue ? Qnil : sqpoll, cpu = Qnil;
+    if (RB_TYPE_P(sqpoll, T_HASH)) {
+        idle = option(sqpoll, "idle");
+        cpu = option(sqpoll, "cpu");
+        if (RHASH_SIZE(sqpoll) != (size_t)!NIL_P(idle) + !NIL_P(cpu)) {
+            rb_raise(rsb_eUsage, "sqpoll: takes true, the idle time in seconds, or idle: and cpu:, got %" PRIsVALUE, rsb_inspect(sqpoll));
+        }
+    }
+    int64_t idle_ms = NIL_P(idle) ? 0 : rsb_seconds_to_ns(idle, "sqpoll: idle") / 1000000;
+    if (!NIL_P(idle) && (idle_ms < 1 || idle_ms > UINT32_MAX)) {
+        rb_raise(rsb_eUsage, "sqpoll: the idle time must be at least 0.001 seconds and less than a month, got %" PRIsVALUE, rsb_inspect(idle));
+    }
+    chosen->sqpoll_idle_ms = (uint32_t)idle_ms;
+    if (!NIL_P(cpu)) chosen->sqpoll_cpu = (int32_t)rsb_integer(cpu, 0, INT32_MAX, "sqpoll: cpu");
+}
+
+#define BUSY_POLL_MAX_NS 10000000
+
+static void read_busy_poll(rs_options *chosen, VALUE seconds) {
+    if (NIL_P(seconds)) return;
+    chosen->busy_poll_ns = seconds == Qfalse ? 0 : rsb_seconds_to_ns(seconds, "busy_poll");
+    if (chosen->busy_poll_ns > BUSY_POLL_MAX_NS) {
+        rb_raise(rsb_eUsage, "busy_poll: must be at most 0.01 seconds, or false, got %" PRIsVALUE, rsb_inspect(seconds));
+    }
+}
+
+static rs_options read_options(rsb_machine *machine, VALUE options) {
+    rs_options chosen = rs_default_options();
+    chosen.threads_move = machine->thread_moves;
+    chosen.strands_max = option_count(options, "strands_max", chosen.strands_max);
+    chosen.workers_max = option_count(options, "workers_max", chosen.workers_max);
+    VALUE file_io = rb_hash_lookup2(options, ID2SYM(rb_intern("file_io")), ID2SYM(rb_intern("inline")));
+    if (file_io == ID2SYM(rb_intern("offload"))) chosen.offload_files = true;
+    else if (file_io != ID2SYM(rb_intern("inline"))) rb_raise(rsb_eUsage, "file_io: must be :inline or :offload");
+    VALUE entries = option(options, "entries"), seed = option(options, "seed");
+    if (!NIL_P(entries)) chosen.ring_entries = (uint32_t)rsb_integer(entries, 1, RING_ENTRIES_MAX, "entries");
+    read_sqpoll(&chosen, option(options, "sqpoll"));
+    read_busy_poll(&chosen, option(options, "busy_poll"));
+    if (!NIL_P(seed)) chosen.seed = rsb_seed(seed);
+    chosen.trace = RTEST(rb_hash_lookup2(options, ID2SYM(rb_intern("trace")), Qfalse));
+    return chosen;
+}
+
+void rsb_open_engine(rsb_machine *machine, VALUE options) {
+    rs_options chosen = read_options(machine, options);
+    struct rs_sim_faults faults;
+    const rs_backend *backend = wanted_backend(option(options, "backend"));
+    refuse_others(options, backend);
+    rsb_simulation_options(options, &chosen, &faults);
+    open_engine(machine, backend, &chosen);
+}

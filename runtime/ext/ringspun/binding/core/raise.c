@@ -1,0 +1,148 @@
+/* raise: what a wait that did not end with its value raises, and for whom it is. */
+#include "binding/binding.h"
+
+rsb_strand *rsb_root_of(rsb_machine *machine) {
+    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    return root ? root->user : NULL;
+}
+
+static bool is_thread_kill(VALUE info) { return RB_FIXNUM_P(info) && info != RSB_FIBER_KILLED; }
+
+/* Some rescue has overwritten what CRuby would unwind a Thread#kill by; the next best is an error that ends the root. */
+static void tell_root_of_kill(rsb_machine *machine, rsb_strand *strand) {
+    rsb_strand *root = rsb_root_of(machine);
+    if (root && root != strand) rsb_deliver(machine, root, rb_exc_new_cstr(rsb_eCancelled, "the thread was killed"));
+}
+
+/* CRuby unwinds a kill by a number in errinfo, which every fiber has of its own and no call can set. Where it is gone,
+ * killing the fiber that runs comes to the same. A throw, out of a signal handler, goes the same way, and is over then. */
+NORETURN(static void raise_kill(rsb_machine *machine, rsb_strand *strand));
+static void raise_kill(rsb_machine *machine, rsb_strand *strand) {
+    VALUE info = strand->kill;
+    strand->kill_pending = false;
+    if (!RB_FIXNUM_P(info)) strand->kill = 0;
+    if (rb_errinfo() == info) rb_jump_tag(strand->kill_state);
+    if (is_thread_kill(info)) tell_root_of_kill(machine, strand);
+    /* Not the first fiber of a thread: CRuby aborts when it joins one that has died of that. */
+    if (rb_fiber_current() != machine->root_fiber && !rsb_on_thread_stack()) rb_funcall(rb_fiber_current(), rb_intern("kill"), 0);
+    rb_raise(rsb_eCancelled, "killed"); /* it was killed before and goes on in an ensure block */
+}
+
+/* What cancels the running strand is the outermost of the scopes around it that are cancelled. Where that is one that raises its
+ * own once, it has done with that. */
+static void raise_once(rsb_machine *machine) {
+    rs_strand *me = rs_running(&machine->engine);
+    rs_scope *cancelling = NULL;
+    for (rs_scope *scope = me->scope; scope; scope = scope->shield ? NULL : scope->parent) {
+        if (scope->cause != RS_NOT_CANCELLED) cancelling = scope;
+    }
+    if (!cancelling || !cancelling->once || cancelling->owner != me->index) return;
+    rs_scope_forgive(&machine->engine, cancelling);
+    rb_exc_raise(rb_make_exception(2, ((rsb_once *)cancelling)->raises));
+}
+
+static VALUE next_exception(rsb_strand *strand) {
+    VALUE exception = rb_ary_shift(strand->raises);
+    if (exception == strand->hook_error) strand->hook_error = 0;
+    return exception;
+}
+
+void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
+    if (RS_LIKELY(kind == RS_WAKE_VALUE)) return;
+    rsb_strand *strand = rsb_running(machine);
+    if (kind == RS_WAKE_INTERRUPT) {
+        rs_strand *engine = rs_running(&machine->engine);
+        RS_ASSERT(engine->interrupts > 0);
+        engine->interrupts--;
+        VALUE exception = strand->kill_pending ? Qnil : next_exception(strand);
+        rsb_leave_hook(machine);
+        if (strand->kill_pending) raise_kill(machine, strand);
+        rb_exc_raise(exception);
+    }
+    rsb_leave_hook(machine);
+    if (kind == RS_WAKE_CANCEL) raise_once(machine);
+    if (kind == RS_WAKE_CANCEL) rb_raise(rsb_eCancelled, "cancelled: its scope was cancelled or its deadline passed");
+    if (kind == RS_WAKE_TIMEOUT) rb_raise(rsb_eTimeout, "timed out");
+    if (kind == RS_WAKE_NO_MEMORY) rsb_fail_memory();
+}
+
+static rs_strand *add_exception(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    if (!engine) return NULL;
+    if (NIL_P(strand->raises)) strand->raises = rb_ary_new();
+    rb_ary_push(strand->raises, exception);
+    return engine;
+}
+
+void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
+    rs_strand *engine = add_exception(machine, strand, exception);
+    if (engine) rs_interrupt(&machine->engine, engine);
+}
+
+void rsb_deliver_first(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
+    rs_strand *engine = add_exception(machine, strand, exception);
+    if (engine) rs_interrupt_first(&machine->engine, engine);
+}
+
+void rsb_interrupt_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
+    if (strand->hook_error) return;
+    rsb_deliver(machine, strand, exception);
+    strand->hook_error = exception;
+}
+
+RSB_APART static void forget_hook_error(rsb_machine *machine, rsb_strand *strand) {
+    VALUE error = strand->hook_error;
+    strand->hook_error = 0;
+    for (long i = RARRAY_LEN(strand->raises) - 1; i >= 0; i--) {
+        if (RARRAY_AREF(strand->raises, i) != error) continue;
+        rb_ary_delete_at(strand->raises, i);
+        rs_running(&machine->engine)->interrupts--;
+        return;
+    }
+}
+
+void rsb_leave_hook(rsb_machine *machine) {
+    rsb_strand *strand = rsb_running(machine);
+    strand->hooks_left++;
+    if (RS_UNLIKELY(strand->hook_error)) forget_hook_error(machine, strand);
+}
+
+/* Once: CRuby repeats a Fiber#kill at every later switch to that fiber. */
+void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int state) {
+    if (strand->kill && !strand->kill_pending) {
+        rb_set_errinfo(Qnil);
+        return;
+    }
+    bool told = strand->kill_pending;
+    strand->kill = info;
+    strand->kill_state = state;
+    strand->kill_pending = true;
+    strand->used_fiber = true;
+    if (told) return;
+    rs_interrupt(&machine->engine, rs_strand_find(&machine->engine.strands, strand->id));
+}
+
+bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state) {
+    if (!is_thread_kill(strand->kill)) return false;
+    *state = strand->kill_state;
+    if (rb_errinfo() == strand->kill) return true;
+    tell_root_of_kill(machine, strand);
+    return false;
+}
+
+/* Something was raised in the loop by nobody's wish here: a signal or Thread#raise is for the root. A Thread#kill unwinds where
+ * it was caught, because it cannot be raised anywhere else: `here`, or the runner (NULL), whose fiber dies of it, and CRuby
+ * then kills the thread's root fiber. */
+void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state) {
+    rsb_strand *root = rsb_root_of(machine);
+    VALUE exception = rb_errinfo();
+    if (root && rsb_is_exception(exception)) {
+        rb_set_errinfo(Qnil);
+        root->urgent = true;
+        rsb_deliver(machine, root, exception);
+    } else if (root && here) {
+        rsb_deliver_kill(machine, here->user, exception, state);
+    } else {
+        rb_jump_tag(state);
+    }
+}

@@ -1,0 +1,371 @@
+/* scope: Ringspun::Scope, structured concurrency.
+ *
+ * How a scope ends, in order: its block ends; if it ended by anything but returning, the children are cancelled; the
+ * owner waits for them, shielded once it has been interrupted itself; then the outcome is decided. The first error of
+ * the block or a child is raised, errors that came after it are its `suppressed`. A cancellation is absorbed by the
+ * scope that it came from and by no other; one that came from no scope around it goes through.
+ */
+#include "binding/procs/evaluation.h"
+
+VALUE rsb_cScope;
+static ID option_names[3];
+
+static void scope_mark(void *data) {
+    rsb_scope *scope = data;
+    rb_gc_mark(scope->machine);
+    rb_gc_mark(scope->first_error);
+    rb_gc_mark(scope->suppressed);
+    rb_gc_mark(scope->foreign);
+    rb_gc_mark(scope->deadline);
+    rb_gc_mark(scope->on_error);
+}
+
+/* Not embeddable: the engine keeps its address. */
+static const rb_data_type_t scope_type = {
+    .wrap_struct_name = "Ringspun::Scope",
+    .function = {.dmark = scope_mark, .dfree = RUBY_DEFAULT_FREE},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+/* --- where a scope's memory lies --- */
+
+RSB_APART void rsb_keep_fiber(rsb_strand *strand, VALUE fiber) {
+    if (NIL_P(strand->scope_fibers)) strand->scope_fibers = rb_ary_new();
+    rb_ary_push(strand->scope_fibers, fiber);
+}
+
+RSB_APART void rsb_let_fiber_go(rsb_strand *strand, VALUE fiber) {
+    if (NIL_P(strand->scope_fibers)) return;
+    for (long i = RARRAY_LEN(strand->scope_fibers); i-- > 0;) {
+        if (RARRAY_AREF(strand->scope_fibers, i) != fiber) continue;
+        rb_ary_delete_at(strand->scope_fibers, i);
+        return;
+    }
+}
+
+void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield) {
+    rsb_strand *strand = rsb_running(machine);
+    VALUE fiber = rb_fiber_current();
+    if (RS_UNLIKELY(fiber != strand->home)) rsb_keep_fiber(strand, fiber);
+    rs_scope_open(&machine->engine, scope, deadline_ns, shield);
+}
+
+/* An entry for each open scope: the fiber closes one of its own, whichever. */
+void rsb_scope_close(rsb_machine *machine, rs_scope *scope) {
+    if (scope->closed) return;
+    rsb_strand *owner = rs_strand_at(&machine->engine.strands, scope->owner)->user;
+    rs_scope_close(&machine->engine, scope);
+    if (RS_UNLIKELY(!NIL_P(owner->scope_fibers))) rsb_let_fiber_go(owner, rb_fiber_current());
+}
+
+static rsb_scope *get(VALUE self) {
+    rsb_scope *scope;
+    TypedData_Get_Struct(self, rsb_scope, &scope_type, scope);
+    return scope;
+}
+
+NORETURN(static void raise_ended(const rsb_scope *scope));
+static void raise_ended(const rsb_scope *scope) {
+    if (scope->open && scope->fork_count != rsb_forks) {
+        rb_raise(rsb_eClosed, "this scope belongs to a strand of the parent process; open one of this process's own");
+    }
+    rb_raise(rsb_eClosed, "this scope has ended; strands and deadlines belong inside its block");
+}
+
+static rsb_scope *get_open(VALUE self, rsb_machine **machine) {
+    rsb_scope *scope = get(self);
+    if (!scope->open || scope->engine.closed) raise_ended(scope);
+    *machine = rsb_machine_of(scope->machine);
+    if (RS_UNLIKELY(scope->engine.closed)) raise_ended(scope); /* in a forked child that has noticed just now */
+    return scope;
+}
+
+static void take_error(rsb_scope *scope, VALUE error) {
+    if (NIL_P(scope->first_error)) {
+        scope->first_error = error;
+    } else if (scope->first_error != error) {
+        if (NIL_P(scope->suppressed)) scope->suppressed = rb_ary_new();
+        rb_ary_push(scope->suppressed, error);
+    }
+}
+
+bool rsb_scope_child_ended(rsb_machine *machine, VALUE self, const rsb_strand *child) {
+    rsb_scope *scope = get(self);
+    if (child->cancelled) scope->cut_children = true;
+    if (NIL_P(child->error)) return true;
+    bool tell = !NIL_P(scope->on_error) && !rsb_concerns_root(child->error);
+    if (tell) rsb_unread_tell(machine, child->self, child->error, scope->on_error);
+    if (!scope->open || scope->engine.closed) return tell;
+    take_error(scope, child->error);
+    rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    return true;
+}
+
+/* Returns what interrupted the owner while it waited, or RS_WAKE_VALUE. */
+static rs_wake_kind wait_for_children(rsb_machine *machine, rsb_scope *scope) {
+    rs_wake_kind interrupted = RS_WAKE_VALUE;
+    uint32_t flags = 0;
+    while (scope->engine.live > 0) {
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SCOPE, flags, RS_NEVER, &scope->engine.waiters, 0, NULL);
+        if (kind == RS_WAKE_VALUE) continue;
+        interrupted = kind;
+        flags = RS_PARK_SHIELDED;
+        rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    }
+    return interrupted;
+}
+
+/* What was scheduled for the owner counts as an error of its block. A kill stays pending until the scope is closed. */
+static void take_interrupt(rsb_machine *machine, rsb_scope *scope) {
+    rsb_strand *owner = rsb_running(machine);
+    if (owner->kill_pending) {
+        scope->killed = true;
+        return;
+    }
+    rs_running(&machine->engine)->interrupts--;
+    take_error(scope, rb_ary_shift(owner->raises));
+}
+
+static VALUE run_block(VALUE self) {
+    VALUE value = rb_yield(self);
+    get(self)->returned = true;
+    return value;
+}
+
+/* The block ended by anything but returning. A Cancelled that came while nobody had cancelled this scope is not its own:
+ * somebody raised it, or the block ran as part of another strand. */
+static void block_failed(rsb_machine *machine, rsb_scope *scope) {
+    VALUE error = rb_errinfo();
+    if (rsb_is_exception(error)) {
+        if (!rb_obj_is_kind_of(error, rsb_eCancelled)) take_error(scope, error);
+        else if (scope->engine.effective) scope->cancelled = true;
+        else scope->foreign = error;
+    }
+    rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+}
+
+static VALUE settle_children(VALUE self) {
+    rsb_scope *scope = get(self);
+    rsb_machine *machine = rsb_machine_any_thread(scope->machine);
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
+    if (!scope->returned) block_failed(machine, scope);
+    rs_wake_kind interrupted = wait_for_children(machine, scope);
+    if (interrupted == RS_WAKE_CANCEL) scope->cancelled = true;
+    if (interrupted == RS_WAKE_INTERRUPT) take_interrupt(machine, scope);
+    return Qnil;
+}
+
+/* An ensure block, because a `break` or `throw` through here must still know where it goes after strands were switched.
+ * The scope is closed whatever happens, for its memory goes: when the stack is too deep to wait for the children, they are
+ * cancelled and belong to the scope above. */
+static VALUE settle(VALUE self) {
+    rsb_scope *scope = get(self);
+    rsb_machine *machine = rsb_machine_any_thread(scope->machine);
+    int state = 0;
+    rb_protect(settle_children, self, &state);
+    if (RS_UNLIKELY(state)) {
+        VALUE error = rb_errinfo();
+        if (rsb_is_exception(error) && NIL_P(scope->first_error)) scope->first_error = error;
+        rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    }
+    scope->answers = rs_scope_answers(&scope->engine);
+    rsb_scope_close(machine, &scope->engine);
+    scope->open = false;
+    return Qnil;
+}
+
+static VALUE guarded(VALUE self) { return rb_ensure(run_block, self, settle, self); }
+
+static void raise_first_error(rsb_scope *scope) {
+    if (!NIL_P(scope->suppressed)) {
+        rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, scope->first_error, scope->suppressed);
+    }
+    rb_exc_raise(scope->first_error);
+}
+
+static VALUE outcome(rsb_machine *machine, rsb_scope *scope, VALUE value, int state) {
+    if (scope->killed) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
+    bool leaves = state && !rsb_is_exception(rb_errinfo());
+    if (leaves && (NIL_P(scope->first_error) || RB_FIXNUM_P(rb_errinfo()))) rb_jump_tag(state);
+    if (state) rb_set_errinfo(Qnil);
+    if (!NIL_P(scope->first_error)) raise_first_error(scope);
+    if (!NIL_P(scope->foreign)) rb_exc_raise(scope->foreign);
+    if (scope->answers && scope->engine.cause == RS_CANCELLED_BY_DEADLINE && (scope->cancelled || scope->cut_children)) {
+        rb_raise(rsb_eTimeout, "the scope's deadline (%" PRIsVALUE " s) has passed", scope->deadline);
+    }
+    if (scope->cancelled && !scope->answers) rsb_raise_wake(machine, RS_WAKE_CANCEL);
+    return scope->cancelled ? Qnil : value;
+}
+
+/* Runs the block in a scope: strands spun into it have ended when this returns. The first error, of the block or of a
+ * strand, cancels the rest and is raised; {Ringspun.suppressed} lists the others.
+ *
+ * May switch strands.
+ *
+ * @param deadline [Numeric, nil] seconds from now; when they have passed, everything inside is cancelled
+ * @param shield [Boolean] cancellations from outside wait until the scope has ended
+ * @param on_error [#call, nil] is given the error and the strand as soon as a strand of this scope fails, before the others
+ *   have unwound; the scope fails with it all the same. What it raises itself is reported by a warning
+ * @yieldparam scope [Scope]
+ * @return [Object] the block's value; nil when {Scope#cancel} cut it short
+ * @raise [TimeoutError] when the deadline cut something short
+ * @since 0.1.0
+ */
+static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
+    VALUE options, given[3] = {Qundef, Qundef, Qundef};
+    rb_scan_args(argc, argv, "0:", &options);
+    if (!NIL_P(options)) rsb_options(options, 3, option_names, given);
+    rsb_need_block("scope");
+    VALUE on_error = given[2] == Qundef ? Qnil : given[2];
+    if (!NIL_P(on_error)) rb_funcall(self, rb_intern("check_on_error"), 1, on_error);
+    rsb_machine *machine = rsb_machine_of(self);
+    VALUE deadline = given[0] == Qundef ? Qnil : given[0];
+    int64_t deadline_ns = rsb_deadline(machine, deadline, "deadline");
+    rsb_scope *scope;
+    VALUE object = TypedData_Make_Struct(rsb_cScope, rsb_scope, &scope_type, scope);
+    scope->self = object;
+    scope->machine = self;
+    scope->first_error = scope->suppressed = scope->foreign = Qnil;
+    scope->deadline = deadline;
+    scope->on_error = on_error;
+    scope->fork_count = rsb_forks;
+    rsb_scope_open(machine, &scope->engine, deadline_ns, given[1] != Qundef && RTEST(given[1]));
+    scope->open = true;
+    int state = 0;
+    VALUE value = rb_protect(guarded, object, &state);
+    value = outcome(machine, scope, value, state);
+    rsb_raise_pending(machine);
+    RB_GC_GUARD(object);
+    return value;
+}
+
+/* The scope of a Ringspun.run: Machine#spin puts strands into it while the block runs. */
+static VALUE machine_adopt(VALUE self, VALUE scope_object) {
+    rsb_machine *machine = rsb_machine_of(self);
+    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    machine->spin_scope = NIL_P(scope_object) ? &root->own : &get(scope_object)->engine;
+    return Qnil;
+}
+
+/* Starts a strand that belongs to this scope.
+ *
+ * @return [Strand]
+ * @raise [ClosedError] when the scope has ended
+ * @since 0.1.0 */
+static VALUE scope_spin(VALUE self) {
+    rsb_machine *machine;
+    rsb_scope *scope = get_open(self, &machine);
+    rsb_need_block("Scope#spin");
+    return rsb_strand_new(machine, &scope->engine, self, rb_block_proc());
+}
+
+/* Has the block run as a concurrent proc that belongs to this scope: the scope waits for it, and its error cancels the others and
+ * is the scope's.
+ *
+ * @param arguments [Array<Object>] for the block
+ * @return [Evaluation]
+ * @raise [ClosedError] when the scope has ended
+ * @since 0.1.0 */
+static VALUE scope_concurrently(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine;
+    rsb_scope *scope = get_open(self, &machine);
+    rsb_need_block("Scope#concurrently");
+    int keywords = rb_keyword_given_p();
+    VALUE proc = rb_funcall_with_block(rsb_cConcurrentProc, rb_intern("new"), 0, NULL, rb_block_proc());
+    rsb_start start = rsb_start_of(machine, proc, argc, argv, Qnil, keywords);
+    VALUE evaluation = start.evaluation = rsb_evaluation_new(machine, proc, rsb_cEvaluation, RSB_STARTS);
+    rsb_start_in_scope(machine, &scope->engine, self, &start);
+    return evaluation;
+}
+
+/* Cancels everything inside: waits end, later ones are refused, until the scope has ended.
+ *
+ * @return [nil]
+ * @since 0.1.0 */
+static VALUE scope_cancel(VALUE self) {
+    rsb_scope *scope = get(self);
+    bool here = scope->fork_count == rsb_forks;
+    if (!scope->open || (scope->engine.closed && here)) return Qnil;
+    rsb_machine *machine = rsb_machine_any_thread(scope->machine);
+    if (rsb_existing() != machine) rb_raise(rsb_eWrongThread, "a scope is cancelled by its own thread; from another use Machine#terminate with a strand of it");
+    if (RS_UNLIKELY(!here)) get_open(self, &machine);
+    rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    return Qnil;
+}
+
+/* Moves the deadline.
+ *
+ * @param seconds [Numeric, nil] seconds from now; nil: no deadline
+ * @raise [UsageError] when it has passed already
+ * @since 0.1.0 */
+static VALUE scope_set_deadline(VALUE self, VALUE seconds) {
+    rsb_machine *machine;
+    rsb_scope *scope = get_open(self, &machine);
+    if (scope->engine.cause == RS_CANCELLED_BY_DEADLINE) {
+        rb_raise(rsb_eUsage, "the deadline has passed; it cannot be moved any more");
+    }
+    rs_scope_set_deadline(&machine->engine, &scope->engine, rsb_deadline(machine, seconds, "deadline"));
+    scope->deadline = seconds;
+    return seconds;
+}
+
+/* Puts the deadline off by that many seconds.
+ *
+ * @param seconds [Numeric]
+ * @return [nil]
+ * @raise [UsageError] when there is none, or it has passed already
+ * @since 0.1.0 */
+static VALUE scope_extend(VALUE self, VALUE seconds) {
+    rsb_machine *machine;
+    rsb_scope *scope = get_open(self, &machine);
+    if (scope->engine.deadline_ns == RS_NEVER) rb_raise(rsb_eUsage, "this scope has no deadline to extend; set #deadline=");
+    if (scope->engine.cause == RS_CANCELLED_BY_DEADLINE) {
+        rb_raise(rsb_eUsage, "the deadline has passed; it cannot be extended any more");
+    }
+    int64_t later_ns = rs_deadline_after(scope->engine.deadline_ns, rsb_seconds_to_ns(seconds, "extend"));
+    rs_scope_set_deadline(&machine->engine, &scope->engine, later_ns);
+    scope->deadline = rb_funcall(scope->deadline, '+', 1, seconds);
+    return Qnil;
+}
+
+/* Seconds that are left until the deadline; nil when there is none.
+ *
+ * @return [Float, nil]
+ * @since 0.1.0 */
+static VALUE scope_remaining(VALUE self) {
+    rsb_machine *machine;
+    rsb_scope *scope = get_open(self, &machine);
+    if (scope->engine.deadline_ns == RS_NEVER) return Qnil;
+    int64_t left_ns = scope->engine.deadline_ns - rs_now(&machine->engine);
+    return rb_float_new(left_ns > 0 ? (double)left_ns / 1e9 : 0.0);
+}
+
+/* @return [Boolean] true once it was cancelled, by a call, an error or its deadline, or from outside
+ * @since 0.1.0 */
+static VALUE scope_cancelled_p(VALUE self) { return get(self)->engine.effective || get(self)->engine.cause ? Qtrue : Qfalse; }
+
+/* @return [Integer] strands spun into it that have not ended
+ * @since 0.1.0 */
+static VALUE scope_size(VALUE self) {
+    rsb_scope *scope = get(self);
+    rsb_notice_fork(rsb_machine_any_thread(scope->machine));
+    return scope->open ? UINT2NUM(scope->engine.live) : INT2FIX(0);
+}
+
+void rsb_init_scope(void) {
+    option_names[0] = rb_intern("deadline");
+    option_names[1] = rb_intern("shield");
+    option_names[2] = rb_intern("on_error");
+    rsb_cScope = rb_define_class_under(rsb_mRingspun, "Scope", rb_cObject);
+    rb_undef_alloc_func(rsb_cScope);
+    rb_define_method(rsb_cMachine, "scope", machine_scope, -1);
+    rb_define_private_method(rsb_cMachine, "adopt", machine_adopt, 1);
+    rb_define_method(rsb_cScope, "spin", scope_spin, 0);
+    rb_define_method(rsb_cScope, "concurrently", scope_concurrently, -1);
+    rb_define_method(rsb_cScope, "cancel", scope_cancel, 0);
+    rb_define_method(rsb_cScope, "deadline=", scope_set_deadline, 1);
+    rb_define_method(rsb_cScope, "extend_deadline", scope_extend, 1);
+    rb_define_method(rsb_cScope, "remaining", scope_remaining, 0);
+    rb_define_method(rsb_cScope, "cancelled?", scope_cancelled_p, 0);
+    rb_define_method(rsb_cScope, "size", scope_size, 0);
+}

@@ -1,0 +1,531 @@
+/* strand: Ringspun::Strand, the handle to a strand, and the way a strand runs and ends. */
+#include "engine/flow/accept_queue.h"
+#include "binding/procs/evaluation.h"
+#include "binding/sync/sync.h"
+
+VALUE rsb_cStrand;
+
+/* --- memory --- */
+
+static void strand_mark(void *data) {
+    rsb_strand *strand = data;
+    rb_gc_mark(strand->machine);
+    rb_gc_mark(strand->fiber);
+    rb_gc_mark(strand->home);
+    rb_gc_mark(strand->scope_fibers);
+    rb_gc_mark(strand->body);
+    rb_gc_mark(strand->value);
+    rb_gc_mark(strand->error);
+    rb_gc_mark(strand->raises);
+    rb_gc_mark(strand->messages);
+    rb_gc_mark(strand->storage);
+    rb_gc_mark(strand->supervisor);
+    rb_gc_mark(strand->spawned_at);
+    rb_gc_mark(strand->blocker);
+    rb_gc_mark(strand->evaluation);
+    rb_gc_mark(strand->resume_value);
+    if (strand->kill) rb_gc_mark(strand->kill);
+}
+
+static const rb_data_type_t strand_type = {
+    .wrap_struct_name = "Ringspun::Strand",
+    .function = {.dmark = strand_mark, .dfree = RUBY_DEFAULT_FREE},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_EMBEDDABLE,
+};
+
+static void clear(rsb_strand *strand) {
+    *strand = (rsb_strand){.fiber = Qnil, .home = Qnil, .scope_fibers = Qnil, .body = Qnil, .value = Qnil, .error = Qnil,
+                           .raises = Qnil, .messages = Qnil, .storage = Qnil, .supervisor = Qnil, .spawned_at = Qnil,
+                           .blocker = Qnil};
+}
+
+static VALUE allocate(rsb_machine *machine) {
+    rsb_strand *strand;
+    VALUE object = TypedData_Make_Struct(rsb_cStrand, rsb_strand, &strand_type, strand);
+    clear(strand);
+    strand->self = object;
+    strand->machine = machine->self;
+    return object;
+}
+
+rsb_strand *rsb_strand_get(VALUE object) {
+    if (RS_UNLIKELY(!RB_TYPE_P(object, T_DATA) || !RTYPEDDATA_P(object) || RTYPEDDATA_TYPE(object) != &strand_type)) {
+        rb_raise(rsb_eUsage, "expected a Ringspun::Strand, got %" PRIsVALUE, rb_obj_class(object));
+    }
+    return rsb_strand_data(object);
+}
+
+/* --- life --- */
+
+VALUE rsb_strand_handle(rsb_machine *machine) { return allocate(machine); }
+
+VALUE rsb_strand_show(rsb_strand *strand) {
+    strand->shown = true;
+    return strand->self;
+}
+
+VALUE rsb_strand_prepare(rsb_machine *machine, VALUE body) {
+    VALUE object = allocate(machine);
+    rsb_strand *strand = rsb_strand_data(object);
+    strand->shown = true;
+    strand->body = body;
+    return object;
+}
+
+static rsb_strand *make(rsb_machine *machine, VALUE supervisor, VALUE body) {
+    VALUE object = rsb_strand_prepare(machine, body);
+    rsb_strand *strand = rsb_strand_data(object);
+    strand->supervisor = supervisor;
+    strand->storage = rsb_fiber_storage();
+    if (machine->locate) strand->spawned_at = rb_funcall(machine->self, rb_intern("place_of_call"), 0);
+    RB_GC_GUARD(object);
+    return strand;
+}
+
+void rsb_fail_strand_limit(rsb_machine *machine) {
+    if (machine->engine.strands.live < machine->engine.strands.limit) rsb_fail_memory();
+    rb_raise(rsb_eLimit, "this machine runs at most %u strands (strands_max:); bound them, for example with a Ringspun::Semaphore",
+             machine->engine.strands.limit);
+}
+
+static rs_strand *begin(rsb_machine *machine, rsb_strand *strand, rs_strand *engine) {
+    if (!engine) rsb_fail_strand_limit(machine);
+    strand->id = rs_strand_id(engine);
+    engine->wait = RS_WAIT_YIELD; /* for its first turn */
+    return engine;
+}
+
+bool rsb_strand_begin_next(rsb_machine *machine, rsb_strand *strand) {
+    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    rs_scope *scope = machine->spin_scope;
+    if (scope->closed) scope = root ? &root->own : NULL; /* the run is about to end */
+    rs_strand *engine = rs_spawn_next(&machine->engine, scope, strand);
+    return engine && begin(machine, strand, engine);
+}
+
+VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body) {
+    rsb_strand *strand = make(machine, supervisor, body);
+    begin(machine, strand, rs_spawn(&machine->engine, scope, strand));
+    return strand->self;
+}
+
+/* In that fiber, or where it is nil in one that others have left. */
+static VALUE run_at_once(rsb_machine *machine, rs_scope *scope, VALUE fiber, bool certain, VALUE body) {
+    rs_strand *me = rs_running(&machine->engine);
+    rsb_strand *strand = make(machine, Qnil, body);
+    VALUE self = strand->self;
+    strand->certain = certain;
+    strand->fiber = fiber;
+    strand->own_fiber = !NIL_P(fiber);
+    rs_strand *engine = begin(machine, strand, rs_spawn_first(&machine->engine, scope, strand));
+    rsb_run_first(machine, me, engine);
+    /* Without a stack it has not run at all, and who calls is to know. */
+    if (RS_UNLIKELY(!strand->started && strand->done)) rsb_strand_result(machine, strand);
+    RB_GC_GUARD(self);
+    return self;
+}
+
+VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body) {
+    VALUE fiber = rsb_own_fiber(machine);
+    run_at_once(machine, machine->spin_scope, fiber, false, body);
+    return fiber;
+}
+
+VALUE rsb_strand_begin(rsb_machine *machine, bool awaited, VALUE body) {
+    return run_at_once(machine, awaited ? machine->spin_scope : NULL, Qnil, true, body);
+}
+
+VALUE rsb_strand_root(rsb_machine *machine, rs_strand *engine) {
+    VALUE object = allocate(machine);
+    rsb_strand *strand = rsb_strand_get(object);
+    strand->started = true;
+    strand->id = rs_strand_id(engine);
+    engine->user = strand;
+    return object;
+}
+
+/* exit, a signal or anything else that is not a StandardError ends the program, not just a strand that nobody watches. */
+bool rsb_concerns_root(VALUE error) {
+    return !rb_obj_is_kind_of(error, rb_eStandardError) && !rb_obj_is_kind_of(error, rb_eScriptError) &&
+           !rb_obj_is_kind_of(error, rb_eNoMemError) && !rb_obj_is_kind_of(error, rb_eSysStackError);
+}
+
+void rsb_tell_root(rsb_machine *machine, VALUE error) {
+    rsb_strand *root = rsb_root_of(machine);
+    if (root) rsb_deliver(machine, root, error);
+}
+
+/* Whether the program may have its handle. It has none of a strand of Fiber.schedule; outside of a run the scheduler's end raises
+ * what such a one has failed with. */
+static bool is_held(const rsb_machine *machine, const rsb_strand *strand) {
+    const rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    bool in_run = root && machine->spin_scope != &root->own;
+    return !(strand->own_fiber && in_run);
+}
+
+RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, rs_strand *engine, VALUE error) {
+    if (rb_obj_is_kind_of(error, rsb_eCancelled)) {
+        strand->cancelled = true;
+        return;
+    }
+    strand->error = error;
+    if (strand->id == machine->root) {
+        machine->child_error = error;
+        return;
+    }
+    if (!NIL_P(strand->supervisor)) return;
+    if (rsb_concerns_root(error) && rsb_root_of(machine)) rsb_tell_root(machine, error);
+    else if (rsb_is_teller(machine, strand)) rsb_teller_failed(machine);
+    else rsb_unread_keep(machine, strand, engine->joiners.len > 0, is_held(machine, strand));
+}
+
+RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
+    rsb_strand *strand = engine->user;
+    strand->done = true;
+    if (RS_UNLIKELY(strand->frames != NULL)) rsb_frames_abandon(machine, strand);
+    strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
+    VALUE scope = strand->supervisor;
+    if (RS_UNLIKELY(strand->locks > 0)) rsb_give_up_locks(machine, strand->id);
+    rs_finish(&machine->engine);
+    bool told = NIL_P(scope) || rsb_scope_child_ended(machine, scope, strand);
+    if (RS_UNLIKELY(!told)) rsb_unread_keep(machine, strand, false, true);
+}
+
+/* The running strand ends without having run. */
+void rsb_strand_fail(rsb_machine *machine, rs_strand *engine, VALUE error) {
+    rsb_strand *strand = engine->user;
+    if (strand->batch) rsb_batch_fail(machine, strand, error);
+    else if (strand->answer) strand->error = error;
+    else end_with_error(machine, strand, engine, error);
+    finish(machine, engine);
+}
+
+static VALUE call_body(VALUE data) {
+    rsb_strand *strand = (rsb_strand *)data;
+    if (!NIL_P(strand->storage)) rsb_fiber_set_storage(strand->storage);
+    return rb_proc_call_with_block(strand->body, 0, NULL, Qnil);
+}
+
+/* Cancelled before its first step: the block never runs. */
+RSB_APART static bool refused(rsb_machine *machine, rsb_strand *strand) {
+    rs_wake_kind kind = strand->certain ? RS_WAKE_VALUE : rs_refusal(&machine->engine, 0);
+    if (kind == RS_WAKE_VALUE) return false;
+    if (kind == RS_WAKE_CANCEL) strand->cancelled = true;
+    else strand->error = rb_ary_shift(strand->raises);
+    return true;
+}
+
+/* True for a Thread#kill, of which the fiber must die. */
+bool rsb_end_killed(rsb_strand *strand) {
+    strand->cancelled = true;
+    strand->used_fiber = true;
+    if (rb_errinfo() != RSB_FIBER_KILLED) return true;
+    rb_set_errinfo(Qnil);
+    return false;
+}
+
+/* The handle of a strand that has ended, for another. */
+static void use_again(rsb_machine *machine, rsb_strand *strand) {
+    VALUE self = strand->self;
+    clear(strand);
+    strand->self = self;
+    strand->machine = machine->self;
+    machine->spare[machine->spare_len++] = self;
+}
+
+bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
+    rsb_strand *strand = engine->user;
+    VALUE self = strand->self;
+    int state = 0;
+    bool thread_killed = false;
+    strand->started = true;
+    engine->wait = RS_WAIT_NONE;
+    strand->fiber = strand->home = fiber;
+    if (NIL_P(strand->body)) {
+        thread_killed = rsb_batch_run(machine, strand, &state);
+    } else if (!refused(machine, strand)) {
+        VALUE value = rb_protect(call_body, (VALUE)strand, &state);
+        rsb_notice_fork(machine);
+        if (!state) {
+            strand->value = value;
+        } else if (rsb_is_exception(rb_errinfo())) {
+            VALUE error = rb_errinfo();
+            rb_set_errinfo(Qnil);
+            end_with_error(machine, strand, engine, error);
+        } else {
+            thread_killed = rsb_end_killed(strand);
+        }
+    } else if (!NIL_P(strand->error)) {
+        end_with_error(machine, strand, engine, strand->error);
+    }
+    if (RS_UNLIKELY(strand->kill_pending) && !thread_killed) thread_killed = rsb_kill_is_left(machine, strand, &state);
+    finish(machine, engine);
+    if (RS_UNLIKELY(thread_killed)) rb_jump_tag(state);
+    bool reusable = rsb_fiber_reset(machine, fiber, !strand->used_fiber);
+    if (!strand->shown && machine->spare_len < RSB_SPARE_MAX) use_again(machine, strand);
+    RB_GC_GUARD(self);
+    return reusable;
+}
+
+/* --- waiting for one --- */
+
+void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand) {
+    if (strand->done) return;
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    if (!engine) rb_raise(rsb_eTerminated, "that strand runs in the parent process; it did not come along with the fork");
+    if (engine == rs_running(&machine->engine)) {
+        rb_raise(rsb_eUsage, "a strand cannot wait for its own end; join it from another one, or just return");
+    }
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_JOIN, 0, RS_NEVER, &engine->joiners, 0, NULL);
+    rsb_raise_wake(machine, kind);
+}
+
+VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand) {
+    if (!NIL_P(strand->error)) {
+        rsb_unread_read(machine, strand->self);
+        rb_exc_raise(strand->error);
+    }
+    if (strand->cancelled) rb_raise(rsb_eTerminated, "the strand was terminated or cancelled before it had a value");
+    return strand->value;
+}
+
+/* --- waiting for several --- */
+
+/* The first error is raised; the others go with it. */
+static void tell_other_errors(rsb_machine *machine, VALUE strands) {
+    VALUE first = Qnil, others = Qnil;
+    for (long i = 0; i < RARRAY_LEN(strands); i++) {
+        VALUE object = RARRAY_AREF(strands, i), error = rsb_strand_data(object)->error;
+        if (RS_LIKELY(NIL_P(error)) || error == first) continue;
+        rsb_unread_read(machine, object);
+        if (NIL_P(first)) {
+            first = error;
+        } else {
+            if (NIL_P(others)) others = rb_ary_new();
+            if (!RTEST(rb_ary_includes(others, error))) rb_ary_push(others, error);
+        }
+    }
+    if (!NIL_P(others)) rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, first, others);
+}
+
+static VALUE wait_for_each(VALUE strands) {
+    for (long i = 0; i < RARRAY_LEN(strands); i++) {
+        rsb_strand *strand = rsb_strand_data(RARRAY_AREF(strands, i));
+        rsb_strand_wait(rsb_machine_any_thread(strand->machine), strand);
+    }
+    return Qnil;
+}
+
+/* They are waited for one after the other, and all the time by somebody. */
+static void count_awaiter(VALUE strands, int more) {
+    for (long i = 0; i < RARRAY_LEN(strands); i++) rsb_strand_data(RARRAY_AREF(strands, i))->awaiters += more;
+}
+
+static VALUE wait_ends(VALUE strands) {
+    count_awaiter(strands, -1);
+    return Qnil;
+}
+
+/* A copy: the caller's may be changed while this waits. */
+static VALUE strands_of(int argc, VALUE *argv, VALUE machine) {
+    bool list = argc == 1 && RB_TYPE_P(argv[0], T_ARRAY);
+    VALUE strands = list ? rb_ary_dup(argv[0]) : rb_ary_new_from_values(argc, argv);
+    for (long i = 0; i < RARRAY_LEN(strands); i++) {
+        if (rsb_strand_get(RARRAY_AREF(strands, i))->machine == machine) continue;
+        rb_raise(rsb_eWrongThread, "that strand runs on another machine; only its own can wait for it");
+    }
+    return strands;
+}
+
+/* Waits for all of them; raises the error of the first that has one, in the order given. {Ringspun.suppressed} lists those
+ * of the others.
+ *
+ * May switch strands.
+ *
+ * @overload await(*strands)
+ *   @param strands [Array<Strand>]
+ * @overload await(strands)
+ *   @param strands [Array<Strand>] in one Array
+ * @return [Array] their values, in the order given
+ * @raise [Exception] the error of the first of them that has one
+ * @raise [TerminatedError] when one was terminated or cancelled
+ * @since 0.1.0
+ */
+static VALUE machine_await(int argc, VALUE *argv, VALUE self) {
+    rsb_machine *machine = rsb_machine_of(self);
+    VALUE strands = strands_of(argc, argv, self);
+    long count = RARRAY_LEN(strands);
+    if (count > 1) {
+        count_awaiter(strands, 1);
+        rb_ensure(wait_for_each, strands, wait_ends, strands);
+    } else {
+        wait_for_each(strands);
+    }
+    tell_other_errors(machine, strands);
+    VALUE values = rb_ary_new_capa(count);
+    for (long i = 0; i < count; i++) rb_ary_push(values, rsb_strand_result(machine, rsb_strand_data(RARRAY_AREF(strands, i))));
+    RB_GC_GUARD(strands);
+    return values;
+}
+
+/* Like {#await} without the values.
+ *
+ * May switch strands.
+ *
+ * @overload join(*strands)
+ *   @param strands [Array<Strand>]
+ * @overload join(strands)
+ *   @param strands [Array<Strand>] in one Array
+ * @return [nil]
+ * @raise (see #await)
+ * @since 0.1.0 */
+static VALUE machine_join(int argc, VALUE *argv, VALUE self) {
+    machine_await(argc, argv, self);
+    return Qnil;
+}
+
+/* --- what a program asks of one --- */
+
+bool rsb_is_strand(VALUE object) { return rb_typeddata_is_kind_of(object, &strand_type); }
+
+static rsb_strand *own_strand(VALUE self, rsb_machine **machine) {
+    rsb_strand *strand = rsb_strand_get(self);
+    *machine = rsb_machine_of(strand->machine);
+    return strand;
+}
+
+/* Waits until the strand has ended and returns its value.
+ *
+ * May switch strands.
+ *
+ * @return [Object] the value of the strand's block
+ * @raise [Exception] what the block raised
+ * @raise [Ringspun::TerminatedError] when the strand was terminated or cancelled
+ * @raise [Ringspun::WrongThreadError] when called from another thread than the machine's
+ * @since 0.1.0
+ */
+static VALUE strand_await(VALUE self) {
+    rsb_machine *machine;
+    rsb_strand *strand = own_strand(self, &machine);
+    rsb_strand_wait(machine, strand);
+    return rsb_strand_result(machine, strand);
+}
+
+/* Waits until the strand has ended; like {#await}, but returns the strand.
+ *
+ * May switch strands.
+ *
+ * @return [Strand] self
+ * @raise (see #await)
+ * @since 0.1.0
+ */
+static VALUE strand_join(VALUE self) {
+    strand_await(self);
+    return self;
+}
+
+/* NULL when it has ended, or has not come along to this process. */
+static rs_strand *engine_of(rsb_strand *strand) {
+    if (strand->done) return NULL;
+    rsb_machine *machine = rsb_machine_any_thread(strand->machine);
+    if (rsb_is_gone(machine)) return NULL;
+    rsb_notice_fork(machine);
+    if (machine->fork_count != rsb_forks) return NULL;
+    return rs_strand_find(&machine->engine.strands, strand->id);
+}
+
+bool rsb_is_alive(rsb_strand *strand) { return engine_of(strand) != NULL; }
+
+/* @return [Boolean] true until the strand has ended
+ * @since 0.1.0 */
+static VALUE strand_alive_p(VALUE self) { return rsb_is_alive(rsb_strand_get(self)) ? Qtrue : Qfalse; }
+
+/* The error that the strand ended with. Reading it counts as taking note of it: it is not reported any more.
+ *
+ * @return [Exception, nil]
+ * @since 0.1.0 */
+static VALUE strand_error(VALUE self) {
+    rsb_strand *strand = rsb_strand_get(self);
+    if (NIL_P(strand->error)) return Qnil;
+    rsb_unread_read(rsb_machine_any_thread(strand->machine), self);
+    return strand->error;
+}
+
+/* @return [Machine] the machine that runs the strand
+ * @since 0.1.0 */
+static VALUE strand_machine(VALUE self) { return rsb_strand_get(self)->machine; }
+
+/* What the strand is doing: :new, :ready, :running, :parked or :done.
+ *
+ * @return [Symbol]
+ * @since 0.1.0 */
+static VALUE strand_state(VALUE self) {
+    static const char *const names[] = {"done", "new", "ready", "running", "parked"};
+    rs_strand *engine = engine_of(rsb_strand_get(self));
+    return ID2SYM(rb_intern(names[engine ? engine->state : 0]));
+}
+
+static VALUE request_name(const rs_request *request) {
+    const char *name = rs_op_table[request->kind].name;
+    return request->fd < 0 ? rb_str_new_cstr(name) : rb_sprintf("%s on descriptor %d", name, request->fd);
+}
+
+static VALUE accept_queue_name(const rs_list *waiters) {
+    return request_name(&((const rs_accept_queue *)((const char *)waiters - offsetof(rs_accept_queue, waiters)))->request);
+}
+
+bool rsb_is_hidden(VALUE object) { return !RB_SPECIAL_CONST_P(object) && RBASIC_CLASS(object) == 0; }
+
+bool rsb_is_thread(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, rb_cThread); }
+
+/* CRuby names the lock, the queue or the thread; of a Mutex#sleep nobody says whose. */
+static VALUE blocker_name(VALUE blocker) {
+    if (NIL_P(blocker)) return rb_str_new_cstr("a ConditionVariable, or a time to pass");
+    if (rsb_is_hidden(blocker)) return rb_str_new_cstr("a file that another strand or thread loads");
+    if (rsb_is_thread(blocker)) return rb_sprintf("the end of %" PRIsVALUE, rsb_inspect(blocker));
+    if (RB_SYMBOL_P(blocker) || RB_TYPE_P(blocker, T_STRING)) return rb_obj_as_string(blocker);
+    return rb_sprintf("a %" PRIsVALUE, rb_obj_class(blocker));
+}
+
+/* What the strand waits for, in words; nil when it does not wait.
+ *
+ * @return [String, nil]
+ * @since 0.1.0 */
+static VALUE strand_waits_for(VALUE self) {
+    static const char *const list_names[RSB_FOR_KINDS] = {
+        [RSB_FOR_NOTHING] = "a list", [RSB_FOR_MUTEX] = "a Mutex", [RSB_FOR_SEMAPHORE] = "a Semaphore",
+        [RSB_FOR_CONDITION] = "a Condition", [RSB_FOR_BARRIER] = "a Barrier", [RSB_FOR_ITEM] = "an item of a Queue",
+        [RSB_FOR_PLACE] = "a place in a SizedQueue", [RSB_FOR_CLOSE] = "the last op on a descriptor to be closed",
+        [RSB_FOR_ROOM] = "what was written to a Stream to leave", [RSB_FOR_SELECT] = "the first of a select",
+    };
+    rsb_strand *strand = rsb_strand_get(self);
+    rs_machine *machine = &rsb_machine_any_thread(strand->machine)->engine;
+    rs_strand *engine = engine_of(strand);
+    if (!engine || engine->state != RS_STRAND_PARKED) return Qnil;
+    if (engine->wait == RS_WAIT_LIST && engine->waiter.tag == RSB_FOR_ACCEPT_QUEUE) return accept_queue_name(engine->waiter.list);
+    if (engine->wait == RS_WAIT_LIST) return rb_str_new_cstr(list_names[engine->waiter.tag]);
+    if (engine->wait == RS_WAIT_BLOCK) return blocker_name(strand->blocker);
+    if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
+    return request_name(&rs_op_at(&machine->ops, engine->op)->request);
+}
+
+/* Where it was spun: known when {Machine#locate=} was true then.
+ *
+ * @return [Thread::Backtrace::Location, nil]
+ * @since 0.1.0 */
+static VALUE strand_spawned_at(VALUE self) { return rsb_strand_get(self)->spawned_at; }
+
+void rsb_init_strand(void) {
+    rsb_cStrand = rb_define_class_under(rsb_mRingspun, "Strand", rb_cObject);
+    rb_undef_alloc_func(rsb_cStrand);
+    rb_define_method(rsb_cMachine, "await", machine_await, -1);
+    rb_define_method(rsb_cMachine, "join", machine_join, -1);
+    rb_define_method(rsb_cStrand, "await", strand_await, 0);
+    rb_define_method(rsb_cStrand, "join", strand_join, 0);
+    rb_define_method(rsb_cStrand, "alive?", strand_alive_p, 0);
+    rb_define_method(rsb_cStrand, "error", strand_error, 0);
+    rb_define_method(rsb_cStrand, "machine", strand_machine, 0);
+    rb_define_method(rsb_cStrand, "state", strand_state, 0);
+    rb_define_method(rsb_cStrand, "waits_for", strand_waits_for, 0);
+    rb_define_method(rsb_cStrand, "spawned_at", strand_spawned_at, 0);
+}

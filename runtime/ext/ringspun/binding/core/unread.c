@@ -1,0 +1,228 @@
+/* unread: errors that strands have ended with and that nobody has read yet, until somebody does or they are told.
+ *
+ * A strand's error is told at most once, beside what a scope has an `on_error:` for: a second after its strand's end, at once where the program has no handle to join, or where
+ * the run, the machine or the program ends. Who joins the strand later gets it raised all the same.
+ *
+ * The reminder is a timer of the engine's that neither keeps a machine from ending nor counts as hope in a deadlock. What is
+ * due is told by a strand of its own, the teller, for whoever is told may wait. It is made beforehand: in the loop, where the
+ * reminder fires, nothing may be allocated. */
+#include "binding/binding.h"
+
+#include <ruby/ractor.h>
+
+/* A program that never joins would pile them up: past this many the old ones are told at once, and kept no more. */
+#define UNREAD_MAX 64
+#define TOLD_AFTER_NS 1000000000
+
+/* Machines that have, or had, such errors. Kept alive until they are told: a thread may end and leave its machine behind. A
+ * Hash in every ractor, for none may touch another's. */
+static rb_ractor_local_key_t with_unread_key;
+
+static VALUE with_unread(void) {
+    VALUE machines = rb_ractor_local_storage_value(with_unread_key);
+    if (NIL_P(machines)) rb_ractor_local_storage_value_set(with_unread_key, machines = rb_hash_new());
+    return machines;
+}
+
+static bool has_any(const rsb_machine *machine) {
+    return RHASH_SIZE(machine->unread) > 0 || RARRAY_LEN(machine->to_tell) > 0;
+}
+
+/* --- which are due --- */
+
+typedef struct {
+    rsb_machine *machine;
+    int64_t now_ns;             /* RS_NEVER: all are due */
+    int64_t next_ns;            /* when the first of the others is */
+    bool take;                  /* those that are due go to `to_tell` */
+} due_search;
+
+static int look_at(VALUE object, VALUE error, VALUE argument) {
+    due_search *search = (due_search *)argument;
+    rsb_strand *strand = rsb_strand_data(object);
+    if (strand->told) return ST_CONTINUE;
+    int64_t due_ns = strand->told_at_ns;
+    bool all = search->now_ns == RS_NEVER;
+    /* Somebody waits for several, this one among them. */
+    if (strand->awaiters > 0 && !all && due_ns <= search->now_ns) due_ns = search->now_ns + TOLD_AFTER_NS;
+    if (all || due_ns <= search->now_ns) {
+        if (search->take) {
+            rb_ary_push(search->machine->to_tell, rb_ary_new_from_args(3, object, error, Qnil));
+            strand->told = true;
+            return ST_CONTINUE;
+        }
+        due_ns = search->now_ns;
+    }
+    if (due_ns < search->next_ns) search->next_ns = due_ns;
+    return ST_CONTINUE;
+}
+
+static int64_t search_due(rsb_machine *machine, int64_t now_ns, bool take) {
+    due_search search = {machine, now_ns, RS_NEVER, take};
+    rb_hash_foreach(machine->unread, look_at, (VALUE)&search);
+    return search.next_ns;
+}
+
+static void take_all(rsb_machine *machine) {
+    search_due(machine, RS_NEVER, true);
+    machine->unread = rb_hash_new();
+    if (machine->open) rs_timer_clear(&machine->engine.timers, &machine->engine.reminder);
+}
+
+/* --- the teller --- */
+
+static void remind(rsb_machine *machine, int64_t at_ns) {
+    rs_timer *reminder = &machine->engine.reminder;
+    if (!rs_timer_is_set(reminder) || at_ns < reminder->deadline_ns) rs_timer_set(&machine->engine.timers, reminder, at_ns);
+}
+
+static VALUE tell_due(VALUE machine) { return rb_funcall(machine, rb_intern("tell_unread"), 0); }
+
+static VALUE run_teller(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine));
+
+/* There is one at a time, and it may be at work. One that was cancelled before its first turn has told nobody. */
+static void prepare_teller(rsb_machine *machine) {
+    bool begun = machine->teller_begun && !NIL_P(machine->teller);
+    if (!NIL_P(machine->teller) && !(begun && rsb_strand_data(machine->teller)->done)) return;
+    machine->teller = rsb_strand_prepare(machine, rb_proc_new(run_teller, machine->self));
+    machine->teller_begun = false;
+}
+
+/* Where there can be no strand now, it is tried again. Allocates nothing. */
+static void begin_teller(rsb_machine *machine) {
+    if (NIL_P(machine->teller) || machine->teller_begun) return;
+    machine->teller_begun = rsb_strand_begin_next(machine, rsb_strand_data(machine->teller));
+    if (!machine->teller_begun) remind(machine, rs_now(&machine->engine) + TOLD_AFTER_NS);
+}
+
+static void replace_teller(rsb_machine *machine, int64_t next_ns) {
+    machine->teller = Qnil;
+    if (next_ns == RS_NEVER) return;
+    prepare_teller(machine);
+    remind(machine, next_ns);
+}
+
+static VALUE end_of_teller(VALUE self) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    rsb_notice_fork(machine);
+    int64_t now_ns = rs_now(&machine->engine);
+    replace_teller(machine, RARRAY_LEN(machine->to_tell) > 0 ? now_ns : search_due(machine, now_ns, false));
+    return Qnil;
+}
+
+static VALUE run_teller(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine)) {
+    return rb_ensure(tell_due, machine, end_of_teller, machine);
+}
+
+void rsb_unread_due(rs_machine *engine) {
+    rsb_machine *machine = engine->user;
+    int64_t now_ns = rs_now(engine), next_ns = search_due(machine, now_ns, false);
+    if (RARRAY_LEN(machine->to_tell) > 0 || next_ns <= now_ns) begin_teller(machine);
+    else if (next_ns != RS_NEVER) remind(machine, next_ns);
+}
+
+bool rsb_is_teller(const rsb_machine *machine, const rsb_strand *strand) { return strand->self == machine->teller; }
+
+void rsb_teller_failed(rsb_machine *machine) {
+    replace_teller(machine, rs_now(&machine->engine) + TOLD_AFTER_NS);
+}
+
+/* --- keeping them --- */
+
+static void note_machine(rsb_machine *machine) {
+    if (!has_any(machine)) rb_hash_aset(with_unread(), machine->self, Qtrue);
+}
+
+void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, bool held) {
+    note_machine(machine);
+    bool too_many = RHASH_SIZE(machine->unread) >= UNREAD_MAX && !awaited;
+    if (too_many) take_all(machine);
+    prepare_teller(machine);
+    bool may_be_read = held || awaited;
+    strand->told_at_ns = rs_now(&machine->engine) + (may_be_read ? TOLD_AFTER_NS : 0);
+    rb_hash_aset(machine->unread, rsb_strand_show(strand), strand->error);
+    if (!may_be_read || too_many) begin_teller(machine);
+    if (may_be_read) remind(machine, strand->told_at_ns);
+}
+
+void rsb_unread_tell(rsb_machine *machine, VALUE strand, VALUE error, VALUE handler) {
+    note_machine(machine);
+    prepare_teller(machine);
+    rb_ary_push(machine->to_tell, rb_ary_new_from_args(3, strand, error, handler));
+    begin_teller(machine);
+}
+
+void rsb_unread_read(rsb_machine *machine, VALUE strand) {
+    rsb_strand_data(strand)->read = true;
+    rb_hash_delete(machine->unread, strand);
+}
+
+void rsb_unread_forked(rsb_machine *machine) {
+    rb_hash_clear(machine->unread);
+    rb_ary_clear(machine->to_tell);
+    machine->teller = Qnil;
+}
+
+/* --- telling them --- */
+
+/* The next to be told, of those that are due or of all: its strand, its error, and a scope's `on_error:`; nil: none. */
+static VALUE machine_next_unread(VALUE self, VALUE all) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    if (RTEST(all)) take_all(machine);
+    else if (RARRAY_LEN(machine->to_tell) == 0) search_due(machine, rs_now(&machine->engine), true);
+    while (RARRAY_LEN(machine->to_tell) > 0) {
+        VALUE entry = rb_ary_shift(machine->to_tell);
+        bool of_scope = RTEST(RARRAY_AREF(entry, 2));
+        if (of_scope || !rsb_strand_data(RARRAY_AREF(entry, 0))->read) return entry; /* else somebody has joined it since */
+    }
+    return Qnil;
+}
+
+/* Whoever was to be told of it was not: it is said at the end, by a warning. */
+static VALUE machine_keep_untold(VALUE self, VALUE strand, VALUE error) {
+    rsb_machine *machine = rsb_machine_any_thread(self);
+    note_machine(machine);
+    rb_ary_push(machine->to_tell, rb_ary_new_from_args(3, strand, error, Qfalse));
+    return Qnil;
+}
+
+static VALUE report_errors(VALUE machine) { return rb_funcall(machine, rb_intern("report_unread_errors"), 0); }
+
+void rsb_report_unread(rsb_machine *machine) {
+    if (!has_any(machine)) return;
+    int state = 0;
+    rb_protect(report_errors, machine->self, &state);
+    if (state) rb_set_errinfo(Qnil);
+}
+
+bool rsb_has_unread(const rsb_machine *machine) { return has_any(machine); }
+
+void rsb_report_all_unread(bool all) {
+    VALUE unread = with_unread();
+    if (RHASH_SIZE(unread) == 0) return;
+    VALUE machines = rb_funcall(unread, rb_intern("keys"), 0);
+    for (long i = 0; i < RARRAY_LEN(machines); i++) {
+        VALUE object = RARRAY_AREF(machines, i);
+        rsb_machine *machine = rsb_machine_any_thread(object);
+        rsb_notice_fork(machine);
+        if (machine->fork_count != rsb_forks) {
+            rb_hash_delete(unread, object); /* the parent's other threads, and the parent's to tell */
+            continue;
+        }
+        if (!all && !rsb_is_gone(machine) && has_any(machine)) continue;
+        rb_hash_delete(unread, object);
+        rsb_report_unread(machine);
+    }
+}
+
+static VALUE report_all_unread(VALUE class) {
+    rsb_report_all_unread(true);
+    return Qnil;
+}
+
+void rsb_init_unread(void) {
+    with_unread_key = rb_ractor_local_storage_value_newkey();
+    rb_define_private_method(rsb_cMachine, "next_unread", machine_next_unread, 1);
+    rb_define_private_method(rsb_cMachine, "keep_untold", machine_keep_untold, 2);
+    rb_define_private_method(rb_singleton_class(rsb_cMachine), "report_unread_errors", report_all_unread, 0);
+}

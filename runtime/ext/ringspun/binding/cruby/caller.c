@@ -1,0 +1,73 @@
+/* caller: who has called a hook. CRuby calls the same one for several things, and does not say for which. */
+#include "binding/scheduler/scheduler.h"
+
+#include <ruby/debug.h>
+#include <string.h>
+
+static bool is(VALUE string, const char *text) {
+    return RB_TYPE_P(string, T_STRING) && (size_t)RSTRING_LEN(string) == strlen(text) && memcmp(RSTRING_PTR(string), text, strlen(text)) == 0;
+}
+
+/* As far as the way of an override to its `super` may go. */
+#define FRAMES_MAX 64
+
+static bool is_c(VALUE frame) { return is(rb_profile_frame_absolute_path(frame), "<cfunc>"); }
+
+static bool is_of(VALUE frame, VALUE method) {
+    VALUE name = rb_profile_frame_base_label(frame);
+    return !NIL_P(name) && rb_str_equal(name, method);
+}
+
+/* Of overrides, each of which may call `super` from a block, and the block from wherever it likes: a block has its method's name
+ * here. So the one that is looked for is the outermost, unless an IO is seen to call it. */
+RSB_APART static bool overrides_are_called_from_c(void) {
+    VALUE frames[FRAMES_MAX];
+    int lines[FRAMES_MAX];
+    int count = rb_profile_frames(0, FRAMES_MAX, frames, lines);
+    VALUE hook = rb_profile_frame_method_name(frames[0]);
+    bool by_c = false;
+    for (int i = 1; i + 1 < count; i++) {
+        if (!is_of(frames[i], hook)) continue;
+        VALUE caller = frames[i + 1];
+        by_c = is_c(caller);
+        if (by_c ? is(rb_profile_frame_classpath(caller), "IO") : is(rb_profile_frame_path(caller), "<internal:io>")) break;
+    }
+    return by_c;
+}
+
+static bool may_be_override(VALUE frame) {
+    VALUE name = rb_profile_frame_base_label(frame);
+    return !NIL_P(name) && RSTRING_LEN(name) > 3 && memcmp(RSTRING_PTR(name), "io_", 3) == 0;
+}
+
+/* Most often not its name: to make that takes a deeper stack than anything else here, and a strand that waits would keep a page
+ * for it. */
+bool rsb_called_from_c(void) {
+    VALUE frames[2];
+    int lines[2];
+    if (rb_profile_frames(0, 2, frames, lines) != 2) return false;
+    return is_c(frames[1]) || (RS_UNLIKELY(may_be_override(frames[1])) && overrides_are_called_from_c());
+}
+
+bool rsb_called_by(const char *class_path, const char *method) {
+    VALUE frames[FRAMES_MAX];
+    int lines[FRAMES_MAX];
+    /* Most often there are no overrides, and the stack may be deep. */
+    for (int most = 2, seen = 1; seen < FRAMES_MAX; seen = most, most = FRAMES_MAX) {
+        int count = rb_profile_frames(0, most, frames, lines);
+        for (int i = seen; i < count; i++) {
+            bool same_method = is(rb_profile_frame_method_name(frames[i]), method);
+            bool same_class = is(rb_profile_frame_classpath(frames[i]), class_path);
+            if (same_method || same_class) return same_method && same_class;
+        }
+    }
+    return false;
+}
+
+bool rsb_called_from_io_close(void) {
+    return rsb_called_by("IO", "close") || rsb_called_by("IO", "close_read") || rsb_called_by("IO", "close_write");
+}
+
+/* While a hook writes what an IO has kept for itself, others may put more there, and CRuby would take that for written. When it
+ * waits by itself it looks again at what there is. But syswrite does not wait. */
+bool rsb_waits_itself(VALUE io) { return !(rb_io_mode(io) & FMODE_SYNC) && !rsb_called_by("IO", "syswrite"); }

@@ -1,0 +1,207 @@
+/* accept: connections, one or one after the other. */
+#include "io.h"
+#include "engine/flow/accept_queue.h"
+#include "binding/sync/sync.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+/* Few enough that none waits long behind a slow block, while another process could have taken it. */
+#define AHEAD 16
+#define AHEAD_MAX 4096
+
+static ID id_ahead;
+
+static int64_t accept_one(rsb_machine *machine, int fd) {
+    rs_request request = {.kind = RS_OP_ACCEPT, .fd = fd};
+    return rsb_request(machine, &request, Qnil, RSB_IN, "accept");
+}
+
+/* Waits for a connection.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO] a listening socket
+ * @return [Integer] descriptor, non-blocking and closed on exec
+ * @since 0.1.0
+ */
+static VALUE machine_accept(VALUE self, VALUE io) {
+    rsb_machine *machine = rsb_machine_of(self);
+    return LL2NUM(accept_one(machine, rsb_op_fd(machine, io)));
+}
+
+typedef struct {
+    rsb_machine *machine;
+    VALUE self, io;
+    int fd;
+    uint32_t generation;
+    rs_accept_queue *queue;          /* NULL: one accept after the other */
+} acceptor;
+
+/* The number may be another listener's by now. */
+static void check_listener(const acceptor *a) { rsb_check_descriptor(a->machine, a->io, a->fd, a->generation, "accept"); }
+
+static VALUE one_after_the_other(VALUE argument) {
+    acceptor *a = (acceptor *)argument;
+    for (;;) {
+        rb_yield(LL2NUM(accept_one(a->machine, a->fd)));
+        rsb_io_machine(a->self);
+        check_listener(a);
+    }
+    return Qnil;
+}
+
+/* Takes a connection only when this strand runs and may go on. To an accept that waits there the kernel gives one at once: one
+ * that lasts gets most of them, be its process stopped or just being killed, and one that is cancelled may have got one
+ * unseen. */
+static int64_t accept_when_ready(acceptor *a) {
+    rs_request accept = {.kind = RS_OP_ACCEPT, .fd = a->fd};
+    for (;;) {
+        int64_t fd = rs_refusal(&a->machine->engine, 0) == RS_WAKE_VALUE ? rs_try(&a->machine->engine, &accept) : -EAGAIN;
+        if (fd >= 0) return fd;
+        rs_request ready = {.kind = RS_OP_POLL, .fd = a->fd, .flags = POLLIN};
+        if (fd == -EAGAIN) fd = rsb_wait_for(a->machine, &ready, Qnil, RSB_IN);
+        if (fd < 0) rsb_fail(fd, "accept", a->fd);
+        check_listener(a);
+    }
+}
+
+static VALUE when_ready(VALUE argument) {
+    acceptor *a = (acceptor *)argument;
+    for (;;) {
+        rb_yield(LL2NUM(accept_when_ready(a)));
+        rsb_io_machine(a->self);
+        check_listener(a);
+    }
+    return Qnil;
+}
+
+static rs_wake_kind wait_in(rsb_machine *machine, rs_accept_queue *queue, uint32_t flags) {
+    return rsb_wait(machine, RS_WAIT_LIST, flags, RS_NEVER, &queue->waiters, RSB_FOR_ACCEPT_QUEUE, NULL);
+}
+
+static void stop(rsb_machine *machine, rs_accept_queue *queue) {
+    while (rs_accept_queue_stop(&machine->engine, queue)) wait_in(machine, queue, RS_PARK_SHIELDED);
+}
+
+static void close_accept_queue(rsb_machine *machine, rs_accept_queue *queue) {
+    stop(machine, queue);
+    rs_accept_queue_close(&machine->engine, queue);
+}
+
+/* Those of enumerators that nobody goes on with, and that of the strand which closes the machine inside its block. */
+void rsb_end_accept_queues(rsb_machine *machine) {
+    for (rs_accept_queue *queue = machine->engine.accept_queues; queue;) {
+        bool busy = queue->op;
+        if (busy) stop(machine, queue);
+        queue = busy ? machine->engine.accept_queues : queue->next; /* others may have come and gone meanwhile */
+    }
+}
+
+/* Answers when there may be something to take. What comes while the op ends is handed over first, even to a strand that may not
+ * wait any more: that is told at its next wait, which may be one of the block's. */
+static void wait_for_more(acceptor *a) {
+    rs_machine *engine = &a->machine->engine;
+    rs_wake_kind end = rs_refusal(engine, 0);
+    if (end == RS_WAKE_VALUE) {
+        rs_accept_queue_arm(engine, a->queue);
+        if (!a->queue->op || a->queue->len > 0) return; /* it has ended already, or been fast */
+        end = wait_in(a->machine, a->queue, 0);
+        if (end == RS_WAKE_VALUE) return;
+    }
+    stop(a->machine, a->queue);
+    if (!rs_accept_queue_has(engine, a->fd)) rsb_raise_wake(a->machine, end);
+}
+
+static int64_t next_connection(acceptor *a) {
+    for (;;) {
+        int64_t fd = rs_accept_queue_take(a->queue);
+        if (fd == -EAGAIN) fd = rs_accept_queue_take_any(&a->machine->engine, a->fd);
+        if (RS_LIKELY(fd >= 0)) return fd;
+        if (fd != -EAGAIN) {
+            rsb_raise_wake(a->machine, rs_refusal(&a->machine->engine, 0)); /* that came first */
+            rsb_fail(fd, "accept", a->fd);
+        }
+        check_listener(a);
+        if (a->queue->shared && !a->queue->op) return accept_one(a->machine, a->fd);
+        wait_for_more(a);
+    }
+}
+
+static VALUE as_they_come(VALUE argument) {
+    acceptor *a = (acceptor *)argument;
+    for (;;) {
+        rb_yield(LL2NUM(next_connection(a)));
+        rsb_machine_of(a->self);
+        /* What has come is handed over even to a strand that may not wait any more. */
+        if (rs_refusal(&a->machine->engine, 0) == RS_WAKE_VALUE) rsb_after_inline(a->machine);
+    }
+    return Qnil;
+}
+
+static VALUE end_acceptor(VALUE argument) {
+    acceptor *a = (acceptor *)argument;
+    if (!a->machine->open) return Qnil; /* its end was the accept queue's as well */
+    rsb_notice_fork(a->machine);
+    close_accept_queue(a->machine, a->queue);
+    return Qnil;
+}
+
+static uint32_t ahead_of(VALUE options) {
+    if (NIL_P(options)) return AHEAD;
+    VALUE ahead;
+    rb_get_kwargs(options, &id_ahead, 0, 1, &ahead);
+    return ahead == Qundef ? AHEAD : (uint32_t)rsb_integer(ahead, 0, AHEAD_MAX, "accept_each: ahead");
+}
+
+/* Yields one connection after the other, until the block breaks or the strand is cancelled.
+ *
+ * On io_uring a few connections are accepted ahead, without a system call for each. Those that the block does not get wait for
+ * whoever accepts on that listener next, and are closed with it. Where several processes accept on one socket, `ahead: 0` leaves
+ * each connection to one that has time for it: none goes to a process that is busy, stopped or being killed.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO] a listening socket
+ * @param ahead [Integer] so many connections may be accepted before the block is ready for them
+ * @yieldparam descriptor [Integer] the block's to close
+ * @raise [ClosedError] once the listening socket has been closed
+ * @since 0.1.0
+ */
+static VALUE machine_accept_each(int argc, VALUE *argv, VALUE self) {
+    VALUE io, options;
+    rb_scan_args(argc, argv, "1:", &io, &options);
+    uint32_t ahead = ahead_of(options);
+    rsb_machine *machine = rsb_machine_of(self);
+    acceptor a = {.machine = machine, .self = self, .io = io, .fd = rsb_op_fd(machine, io)};
+    a.generation = rs_descriptor_generation(&machine->engine.descriptors, a.fd);
+    rb_need_block();
+    if (ahead == 0 && machine->engine.backend->inline_first) return when_ready((VALUE)&a);
+    if (ahead == 0 || !rs_accept_queue_fits(&machine->engine, a.fd)) return one_after_the_other((VALUE)&a);
+    rs_request request = {.kind = RS_OP_ACCEPT, .fd = a.fd};
+    a.queue = rs_accept_queue_open(&machine->engine, &request, ahead);
+    return rb_ensure(as_they_come, (VALUE)&a, end_acceptor, (VALUE)&a);
+}
+
+/* A listening socket that came from elsewhere, as from the process that has forked this one, and is this machine's to close from
+ * now on. Only on its own does a machine accept ahead, and loses nobody when the strand that accepts is cancelled. */
+static VALUE machine_own_listener(VALUE self, VALUE descriptor) {
+    rsb_machine *machine = rsb_machine_of(self);
+    int fd = rsb_op_fd(machine, descriptor), type = 0, family = 0;
+    socklen_t size = sizeof(int);
+    bool sized = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0;
+    if (!sized || !(fcntl(fd, F_GETFL) & O_NONBLOCK)) rb_raise(rsb_eUsage, "descriptor %d is no socket that is non-blocking", fd);
+    rs_request made = {.kind = RS_OP_SOCKET, .flags = (uint32_t)family, .mode = (uint32_t)type};
+    rs_descriptor_note(&machine->engine.descriptors, fd, RS_FD_STREAM, true);
+    rs_socket_made(&machine->engine, &made, fd);
+    return Qnil;
+}
+
+void rsb_init_accept(void) {
+    id_ahead = rb_intern("ahead");
+    rb_define_method(rsb_cMachine, "accept", machine_accept, 1);
+    rb_define_method(rsb_cMachine, "accept_each", machine_accept_each, -1);
+    rb_define_private_method(rsb_cMachine, "own_listener", machine_own_listener, 1);
+}

@@ -1,0 +1,396 @@
+/* file: opening and closing, files, pipes, readiness. */
+#include "io.h"
+#include "binding/sync/sync.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- open and close --- */
+
+static int open_flags(VALUE flags) {
+    if (NIL_P(flags)) return O_RDONLY;
+    if (RB_INTEGER_TYPE_P(flags)) return (int)rsb_integer(flags, 0, INT32_MAX, "open flags");
+    if (!RB_TYPE_P(flags, T_STRING)) {
+        rb_raise(rsb_eUsage, "open flags: expected an Integer (File::RDONLY ...) or a mode String, got %" PRIsVALUE,
+                 rsb_inspect(flags));
+    }
+    static const struct {
+        const char *mode;
+        int flags;
+    } modes[] = {{"r", O_RDONLY}, {"r+", O_RDWR}, {"w", O_WRONLY | O_CREAT | O_TRUNC}, {"w+", O_RDWR | O_CREAT | O_TRUNC},
+                 {"a", O_WRONLY | O_CREAT | O_APPEND}, {"a+", O_RDWR | O_CREAT | O_APPEND},
+                 {"wx", O_WRONLY | O_CREAT | O_EXCL}};
+    size_t len = (size_t)RSTRING_LEN(flags);
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        if (len == strlen(modes[i].mode) && memcmp(RSTRING_PTR(flags), modes[i].mode, len) == 0) return modes[i].flags;
+    }
+    rb_raise(rsb_eUsage, "unknown open mode %" PRIsVALUE ": use r, r+, w, w+, a, a+, wx or Integer flags", rsb_inspect(flags));
+}
+
+static char *path_copy(VALUE path) {
+    return memcpy(rsb_alloc((size_t)RSTRING_LEN(path) + 1), RSTRING_PTR(path), (size_t)RSTRING_LEN(path));
+}
+
+/* Opens a file; the descriptor is closed on exec.
+ *
+ * May switch strands.
+ *
+ * @param path [String, Pathname]
+ * @param flags [Integer, String] File::WRONLY | ..., or a mode like "w"
+ * @param mode [Integer] permissions of a file that is made
+ * @return [Integer] descriptor
+ * @raise [SystemCallError]
+ * @since 0.1.0
+ */
+static VALUE machine_open(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 3);
+    rsb_machine *machine = rsb_machine_of(self);
+    int flags = open_flags(argc > 1 ? argv[1] : Qnil);
+    uint32_t mode = argc > 2 ? (uint32_t)rsb_integer(argv[2], 0, 07777, "open mode") : 0666;
+    VALUE name = rsb_path(argv[0]);
+    rsb_after_inline(machine);
+    char *path = path_copy(name);
+    rs_request request = {.kind = RS_OP_OPEN, .fd = -1, .flags = (uint32_t)flags, .mode = mode, .address = path,
+                          .extra = path};
+    int64_t fd = rs_try(&machine->engine, &request);
+    if (fd == -EAGAIN) fd = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+    else free(path);
+    if (fd < 0) rb_syserr_fail_str((int)-fd, name);
+    return LL2NUM(fd);
+}
+
+typedef struct rsb_closing {
+    rsb_machine *machine;
+    VALUE io;
+    int fds[2];
+    int count;
+    bool within;                /* IO#close calls us, and not we it */
+    bool closed;                /* the number is given back */
+    int64_t result;
+} closing;
+
+/* From here on nothing begins on it, and who else wants to close it is told: by its turn the number may be a stranger's. */
+static void begin_closing(closing *c, int fd) {
+    if (!rs_descriptor_close_begin(&c->machine->engine, fd)) {
+        rb_raise(rsb_eClosed, "close: another strand is closing descriptor %d already", fd);
+    }
+    c->fds[c->count++] = fd;
+}
+
+static void let_go(closing *c) {
+    while (c->count > 0) rs_descriptor_close_end(&c->machine->engine, c->fds[--c->count]);
+}
+
+static VALUE end_closing(VALUE argument) {
+    closing *c = (closing *)argument;
+    rsb_running(c->machine)->closing = NULL;
+    let_go(c);
+    return Qnil;
+}
+
+void rsb_closed(rsb_machine *machine) {
+    rsb_strand *strand = rsb_running(machine);
+    if (strand->closing) end_closing((VALUE)strand->closing);
+}
+
+static void end_ops_on(rsb_machine *machine, int fd) {
+    rsb_selections_closing(machine, fd);
+    while (rs_descriptor_closing(&machine->engine, fd) > 0) {
+        rs_list *closers = &machine->engine.closers;
+        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, RSB_FOR_CLOSE, NULL);
+    }
+}
+
+/* What `print` and its kin have put into the IO's own buffer is data of the file for whoever asks for it to be safe. */
+static VALUE flush(VALUE object) {
+    VALUE io = rsb_writing_end(object);
+    if (RB_TYPE_P(io, T_FILE) && !RTEST(rb_funcall(io, rb_intern("closed?"), 0))) rb_funcall(io, rb_intern("flush"), 0);
+    return Qnil;
+}
+
+static VALUE close_number(VALUE argument) {
+    closing *c = (closing *)argument;
+    rs_request request = {.kind = RS_OP_CLOSE, .fd = FIX2INT(c->io)};
+    begin_closing(c, request.fd);
+    end_ops_on(c->machine, request.fd);
+    c->result = rs_try(&c->machine->engine, &request);
+    if (c->result == -EAGAIN) c->result = rsb_perform_with(c->machine, &request, Qnil, RS_PARK_SHIELDED, NULL, 0);
+    c->closed = true;
+    return Qnil;
+}
+
+static VALUE close_object(VALUE argument) {
+    closing *c = (closing *)argument;
+    VALUE writing = rsb_writing_end(c->io);
+    bool two = writing != c->io && !RTEST(rb_funcall(writing, rb_intern("closed?"), 0));
+    /* May wait, on the descriptor itself; whatever is wrong then, close tells. */
+    int state = 0;
+    rb_protect(flush, writing, &state);
+    if (state && rb_obj_is_kind_of(rb_errinfo(), rb_eSystemCallError)) rb_set_errinfo(Qnil);
+    else if (state) rb_jump_tag(state);
+    begin_closing(c, rsb_io_fd(c->machine, c->io));
+    if (two) begin_closing(c, rsb_io_fd(c->machine, writing));
+    for (int i = 0; i < c->count; i++) end_ops_on(c->machine, c->fds[i]);
+    rsb_running(c->machine)->closing = c;
+    if (c->within) rb_call_super(0, NULL);
+    else rb_funcall(c->io, rb_intern("close"), 0);
+    return Qnil;
+}
+
+/* With a descriptor: closes it. Strands that wait on it get a ClosedError first. Without: closes the machine; its strands
+ * are cancelled and have a second to unwind.
+ *
+ * May switch strands.
+ *
+ * @overload close(io)
+ *   @param io [Integer, IO]
+ *   @raise [ClosedError] when it is not open, or another strand is closing it
+ * @overload close
+ *   @raise [UsageError] when strands are left that do not end
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE machine_close(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 0, 1);
+    if (argc == 0) return rb_funcall(self, rb_intern("shut_down"), 0);
+    rsb_close(rsb_machine_of(self), argv[0]);
+    return Qnil;
+}
+
+static void close_it(rsb_machine *machine, VALUE io, bool within) {
+    closing c = {.machine = machine, .io = io, .within = within};
+    int fd = rsb_io_fd(machine, io);
+    rb_ensure(RB_FIXNUM_P(io) ? close_number : close_object, (VALUE)&c, end_closing, (VALUE)&c);
+    if (c.result < 0) rsb_fail(c.result, "close", fd);
+}
+
+void rsb_close(rsb_machine *machine, VALUE io) { close_it(machine, io, false); }
+
+static bool closes(const closing *c, int fd) {
+    for (int i = 0; c && i < c->count; i++) {
+        if (c->fds[i] == fd) return true;
+    }
+    return false;
+}
+
+static bool is_closing(const rsb_machine *machine, int fd) {
+    const rs_descriptors *known = &machine->engine.descriptors;
+    return (uint32_t)fd < known->capacity && known->table[fd].closing;
+}
+
+bool rsb_close_for_ruby(rsb_machine *machine, int fd) {
+    if (closes(rsb_running(machine)->closing, fd)) return false;
+    if (is_closing(machine, fd)) return true;
+    if (fcntl(fd, F_GETFD) < 0) return false;
+    closing c = {.machine = machine, .io = INT2FIX(fd)};
+    int state = 0;
+    rb_protect(close_number, (VALUE)&c, &state);
+    let_go(&c);
+    if (state && !c.closed) close(fd);
+    if (state) rb_jump_tag(state);
+    if (c.result < 0) rsb_fail(c.result, "close", fd);
+    return true;
+}
+
+/* Whether a strand waits for it. One that others are closing already is not looked at: they have told whoever waits. */
+static bool is_awaited(rsb_machine *machine, VALUE io) {
+    if (RTEST(rb_funcall(io, rb_intern("closed?"), 0))) return false;
+    VALUE ends[2] = {io, rb_io_get_write_io(io)};
+    for (int i = 0; i < 2; i++) {
+        if (i > 0 && (ends[i] == io || RTEST(rb_funcall(ends[i], rb_intern("closed?"), 0)))) continue;
+        uint32_t fd = (uint32_t)rb_io_descriptor(ends[i]);
+        if (is_closing(machine, (int)fd)) continue;
+        const rs_descriptors *known = &machine->engine.descriptors;
+        const rs_descriptor *descriptor = fd < known->capacity ? &known->table[fd] : NULL;
+        if (descriptor && (descriptor->first || descriptor->targeted)) return true;
+        if (rsb_is_selected(machine, (int)fd)) return true;
+    }
+    return false;
+}
+
+/* Closes the IO, as always, and before that ends the waits for it of this thread's strands, by an IOError.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE io_close(VALUE self) {
+    rsb_machine *machine = rsb_existing();
+    if (machine) rsb_notice_fork(machine);
+    if (RS_LIKELY(!machine || machine->engine.ops.in_flight == 0)) return rb_call_super(0, NULL);
+    if (rsb_between_strands(machine) || machine->engine.backend->closed_world || !is_awaited(machine, self)) return rb_call_super(0, NULL);
+    close_it(machine, self, true);
+    return Qnil;
+}
+
+/* --- files --- */
+
+/* Waits until the file's data has reached the disk, what stands in an IO's own buffer included.
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
+ * @param data_only [Boolean] leave out metadata that is not needed to read the data back
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE machine_fsync(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 2);
+    rsb_machine *machine = rsb_machine_of(self);
+    if (!RB_INTEGER_TYPE_P(argv[0])) flush(argv[0]);
+    rs_request request = {.kind = RS_OP_FSYNC, .fd = rsb_op_fd(machine, argv[0]), .flags = argc > 1 && RTEST(argv[1])};
+    rsb_request(machine, &request, Qnil, RSB_OUT, "fsync");
+    return Qnil;
+}
+
+static VALUE seconds_of(const struct statx_timestamp *stamp) {
+    struct timespec time = {.tv_sec = stamp->tv_sec, .tv_nsec = stamp->tv_nsec};
+    return rb_time_timespec_new(&time, INT_MAX);
+}
+
+static VALUE statx_hash(const struct statx *st) {
+    VALUE hash = rb_hash_new();
+#define PUT(name, value) rb_hash_aset(hash, ID2SYM(rb_intern(name)), value)
+    static const char *const types[] = {"unknown", "fifo", "characterSpecial", "", "directory", "", "blockSpecial", "",
+                                        "file", "", "link", "", "socket"};
+    PUT("type", ID2SYM(rb_intern(types[(st->stx_mode & S_IFMT) >> 12])));
+    PUT("mode", UINT2NUM(st->stx_mode & 07777));
+    PUT("size", ULL2NUM(st->stx_size));
+    PUT("blocks", ULL2NUM(st->stx_blocks));
+    PUT("block_size", UINT2NUM(st->stx_blksize));
+    PUT("links", UINT2NUM(st->stx_nlink));
+    PUT("uid", UINT2NUM(st->stx_uid));
+    PUT("gid", UINT2NUM(st->stx_gid));
+    PUT("inode", ULL2NUM(st->stx_ino));
+    PUT("accessed_at", seconds_of(&st->stx_atime));
+    PUT("modified_at", seconds_of(&st->stx_mtime));
+    PUT("changed_at", seconds_of(&st->stx_ctime));
+    if (st->stx_mask & STATX_BTIME) PUT("created_at", seconds_of(&st->stx_btime));
+#undef PUT
+    return hash;
+}
+
+/* What is known of a file: :type (a word of File.ftype's, as a Symbol), :mode, :size, :blocks, :block_size, :links, :uid,
+ * :gid, :inode, :accessed_at, :modified_at, :changed_at and, where the filesystem knows, :created_at. A symbolic link is
+ * followed, as by File.stat.
+ *
+ * May switch strands.
+ *
+ * @param target [Integer, IO, String, Pathname] a descriptor or a path
+ * @return [Hash{Symbol => Object}]
+ * @raise [SystemCallError]
+ * @since 0.1.0
+ * @see https://man7.org/linux/man-pages/man2/statx.2.html
+ */
+static VALUE machine_statx(VALUE self, VALUE target) {
+    rsb_machine *machine = rsb_machine_of(self);
+    bool named = RB_TYPE_P(target, T_STRING) || rb_respond_to(target, rb_intern("to_path"));
+    if (rb_respond_to(target, rb_intern("to_io"))) named = false;
+    VALUE path = named ? rsb_path(target) : Qnil;
+    if (named) rsb_after_inline(machine);
+    int fd = named ? -1 : rsb_op_fd(machine, target);
+    size_t path_len = named ? (size_t)RSTRING_LEN(path) : 0;
+    /* One block for the answer and the path: the op owns it, and a view of it stays with us. */
+    struct statx *block = rsb_alloc(sizeof(struct statx) + path_len + 1);
+    if (named) memcpy(block + 1, RSTRING_PTR(path), path_len);
+    rs_request request = {.kind = RS_OP_STATX, .fd = fd, .flags = STATX_BASIC_STATS | STATX_BTIME,
+                          .mode = named ? 0 : AT_EMPTY_PATH, .address = block + 1, .len = path_len, .extra = block};
+    struct statx answer;
+    int64_t result = rs_try(&machine->engine, &request);
+    if (result == -EAGAIN) {
+        result = rsb_perform_with(machine, &request, Qnil, 0, &answer, sizeof(answer));
+    } else {
+        answer = *block;
+        free(block);
+    }
+    if (result < 0 && named) rb_syserr_fail_str((int)-result, path);
+    if (result < 0) rsb_fail(result, "statx", request.fd);
+    return statx_hash(&answer);
+}
+
+/* --- pipes and readiness --- */
+
+VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, const char *what) {
+    int pair[2];
+    request->address = pair;
+    int64_t result = rs_try(&machine->engine, request);
+    if (result == -EAGAIN) {
+        request->address = request->extra = rsb_alloc(sizeof(pair));
+        result = rsb_perform_with(machine, request, Qnil, RS_PARK_SHIELDED, pair, sizeof(pair));
+    }
+    if (result == -EOPNOTSUPP) rb_raise(rsb_eUnsupported, "%s: this family or type has no pairs; use :UNIX", what);
+    if (result < 0) rb_syserr_fail((int)-result, what);
+    return rb_assoc_new(INT2FIX(pair[0]), INT2FIX(pair[1]));
+}
+
+/* Makes a pipe.
+ *
+ * May switch strands.
+ *
+ * @return [Array(Integer, Integer)] reading end, writing end; non-blocking and closed on exec
+ * @since 0.1.0 */
+static VALUE machine_pipe(VALUE self) {
+    return rsb_make_pair(rsb_io_machine(self), &(rs_request){.kind = RS_OP_PIPE, .fd = -1}, "pipe");
+}
+
+#define POLL_WRITES (POLLOUT | POLLWRNORM | POLLWRBAND)
+#define POLL_KNOWN (POLLIN | POLLPRI | POLLOUT | POLLRDHUP | POLLRDNORM | POLLRDBAND | POLLWRNORM | POLLWRBAND | POLLERR | POLLHUP)
+
+static uint32_t poll_mask(VALUE events) {
+    if (RB_INTEGER_TYPE_P(events)) {
+        uint32_t mask = rsb_flags(events, "poll: the mask");
+        if (mask && (mask & ~(uint32_t)POLL_KNOWN) == 0) return mask;
+        rb_raise(rsb_eUsage, "poll: %#x is no mask of events; use :readable, :writable, :priority or IO::READABLE and its kin",
+                 mask);
+    }
+    VALUE list = rb_Array(events);
+    uint32_t mask = 0;
+    for (long i = 0; i < RARRAY_LEN(list); i++) {
+        VALUE name = RARRAY_AREF(list, i);
+        if (name == ID2SYM(rb_intern("readable"))) mask |= POLLIN;
+        else if (name == ID2SYM(rb_intern("writable"))) mask |= POLLOUT;
+        else if (name == ID2SYM(rb_intern("priority"))) mask |= POLLPRI;
+        else rb_raise(rsb_eUsage, "poll: unknown event %" PRIsVALUE "; use :readable, :writable or :priority", rsb_inspect(name));
+    }
+    if (!mask) rb_raise(rsb_eUsage, "poll: no event to wait for");
+    return mask;
+}
+
+/* Waits until a descriptor is ready, or in error (which counts as ready: the next operation will tell).
+ *
+ * May switch strands.
+ *
+ * @param io [Integer, IO]
+ * @param events [Symbol, Array<Symbol>, Integer] :readable, :writable, :priority, or a mask of IO::READABLE and its kin
+ * @return [Integer] mask of what it is ready for: IO::READABLE, IO::PRIORITY, IO::WRITABLE, and POLLERR, POLLHUP
+ * @since 0.1.0
+ */
+static VALUE machine_poll(VALUE self, VALUE io, VALUE events) {
+    rsb_machine *machine = rsb_machine_of(self);
+    uint32_t mask = poll_mask(events);
+    bool reads = mask & ~(uint32_t)POLL_WRITES, writes = mask & POLL_WRITES;
+    if (reads && writes && rsb_writing_end(io) != io) {
+        rb_raise(rsb_eUsage, "poll: this IO has a descriptor for each direction; wait for one of them at a time");
+    }
+    int fd = rsb_op_fd(machine, reads ? io : rsb_writing_end(io));
+    rs_request request = {.kind = RS_OP_POLL, .fd = fd, .flags = mask};
+    return LL2NUM(rsb_request(machine, &request, Qnil, RSB_OUT, "poll"));
+}
+
+void rsb_init_file(void) {
+    rb_define_method(rsb_cMachine, "open", machine_open, -1);
+    rb_define_method(rsb_cMachine, "close", machine_close, -1);
+    rb_define_method(rsb_cMachine, "fsync", machine_fsync, -1);
+    rb_define_method(rsb_cMachine, "statx", machine_statx, 1);
+    rb_define_method(rsb_cMachine, "pipe", machine_pipe, 0);
+    rb_define_method(rsb_cMachine, "poll", machine_poll, 2);
+    VALUE streams = rb_define_module_under(rsb_mRingspun, "IOMethods");
+    rb_define_method(streams, "close", io_close, 0);
+    rsb_init_child();
+}

@@ -1,0 +1,192 @@
+/* evaluation: the runs of concurrent procs, as their strands and those who wait for them see them.
+ *
+ * A run is a frame: it lies on the stack of the function that runs the proc, in the list of its strand's frames, and in nothing
+ * else. Only who asks for it gets the object, a Ringspun::Evaluation, and then the two point at each other until the run ends. So
+ * a proc that is called, does not wait and is not asked about makes no object at all.
+ *
+ * States of an evaluation: STARTS (it has not begun), RUNS, CONCLUDED (its result is known; a run that was concluded from outside may
+ * still be unwinding), and OF_STRAND, for what a strand runs outside of any concurrent proc.
+ */
+#ifndef RINGSPUN_EVALUATION_H
+#define RINGSPUN_EVALUATION_H
+
+#include "binding/binding.h"
+
+typedef enum { RSB_STARTS, RSB_RUNS, RSB_CONCLUDED, RSB_OF_STRAND } rsb_evaluation_state;
+
+/* Of a strand that waits for the first of several. */
+typedef struct rsb_watch {
+    struct rsb_watch *next;
+    struct rsb_watch *previous;
+    rs_id strand;
+    int *first;                 /* the place of the one that was concluded first, of all that it waits for */
+    int place;
+} rsb_watch;
+
+typedef struct rsb_evaluation {
+    VALUE self;
+    VALUE machine;
+    VALUE proc;
+    VALUE strand;               /* OF_STRAND */
+    VALUE result;               /* CONCLUDED */
+    VALUE data;                 /* Hash, or nil */
+    struct rsb_frame *frame;    /* NULL: it does not run */
+    rsb_watch *watches;
+    rs_source *watched;         /* by selectors; NULL: by none so far. Elsewhere, for this moves with the object */
+    rs_list waiters;
+    rs_list unwinders;          /* who concluded it, until its frame is gone */
+    uint32_t fork_count;
+    uint8_t state;
+} rsb_evaluation;
+
+/* How a run ends that somebody waits for right where it was started. */
+typedef struct rsb_start_answer {
+    const struct rsb_start *start;
+    VALUE value;
+    bool ended;
+    bool failed;
+} rsb_start_answer;
+
+typedef struct rsb_frame {
+    struct rsb_frame *outer;    /* the strand's frames, the newest first */
+    struct rsb_frame *inner;
+    rsb_strand *strand;         /* NULL: it has ended, and this is suspended */
+    VALUE fiber;                /* on whose stack it lies; 0: the strand's first */
+    VALUE proc;
+    VALUE evaluation;           /* 0: nobody has asked for it */
+    rsb_start_answer *answer;   /* NULL: nobody waits for it */
+    VALUE cancels;              /* what was delivered to unwind it, or 0 */
+    bool concluded;             /* from outside: what it ends with is not asked for any more */
+} rsb_frame;
+
+extern VALUE rsb_cEvaluation, rsb_cConcurrentProc, rsb_eEvaluation;
+
+/* How long a wait may last. */
+typedef struct {
+    VALUE within;               /* seconds; nil: for ever */
+    VALUE timeout_result;       /* Qundef: raises */
+} rsb_limit;
+
+/* Of an object that is known to be one. */
+static inline rsb_evaluation *rsb_evaluation_data(VALUE object) { return RTYPEDDATA_GET_DATA(object); }
+
+/* A result that is an exception is raised. */
+static inline VALUE rsb_raise_or_return(VALUE result) {
+    if (RS_UNLIKELY(!RB_SPECIAL_CONST_P(result) && rb_obj_is_kind_of(result, rb_eException))) rb_exc_raise(result);
+    return result;
+}
+
+/* evaluation.c */
+int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit);
+VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit);
+/* Of the wait with that ticket. */
+static inline void rsb_mark_resumable(rsb_strand *strand, uint64_t ticket) {
+    strand->resumable = ticket;
+    strand->resumed = false; /* that of a wait which was cancelled all the same */
+}
+
+/* Before a wait that Evaluation#resume! may end, and after it: true when it was that. */
+void rsb_resumable(rsb_machine *machine);
+/* rsb_yield as such a wait: it keeps its turn. */
+void rsb_yield_resumable(rsb_machine *machine);
+bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value);
+rsb_evaluation *rsb_evaluation_get(VALUE object);
+/* Its machine, when this thread runs it; in a child, what is known of the evaluation there. */
+rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation);
+VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state);
+VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame);
+void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, VALUE result);
+/* Who waits for its result goes on. */
+void rsb_evaluation_tell(rsb_machine *machine, rsb_evaluation *evaluation);
+/* Awaits an object that is the evaluation of a run; any other is the result itself. */
+VALUE rsb_result_of_run(VALUE object);
+/* `fiber` is the one that runs. */
+void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation);
+void rsb_frame_close(rsb_machine *machine, rsb_frame *frame);
+/* It is not unwound, unless that has begun. */
+void rsb_frame_spare(rsb_machine *machine, rsb_frame *frame);
+
+static inline void rsb_frame_enter(rsb_frame *frame, rsb_strand *strand) {
+    frame->strand = strand;
+    frame->inner = NULL;
+    frame->outer = strand->frames;
+    if (frame->outer) frame->outer->inner = frame;
+    strand->frames = frame;
+}
+
+static inline void rsb_frame_leave(rsb_frame *frame) {
+    if (frame->inner) frame->inner->outer = frame->outer;
+    else frame->strand->frames = frame->outer;
+    if (frame->outer) frame->outer->inner = frame->inner;
+}
+
+/* evaluation_data.c */
+void rsb_init_evaluation_data(void);
+
+/* suspended_frames.c */
+/* Where another strand goes on with it, it is that one's from now on. */
+void rsb_frame_follow(rsb_machine *machine, rsb_frame *frame);
+/* The run whose code is on this stack, or below it; NULL: none. */
+rsb_frame *rsb_frame_here(rsb_machine *machine);
+/* For the engine: takes back first what was to unwind a run that the strand has left suspended since. */
+bool rsb_interrupts_here(rs_machine *engine);
+/* Whether what its strand waits for is a wait of its own. */
+bool rsb_frame_goes_on(const rsb_frame *frame);
+bool rsb_frame_is_of(const rsb_frame *frame, const rsb_strand *strand);
+/* Whether the root's code that runs is that of a run. */
+bool rsb_is_in_frame(const rsb_machine *machine, const rsb_strand *root);
+/* The strand has ended, or its machine. */
+void rsb_frames_abandon(rsb_machine *machine, rsb_strand *strand);
+/* In a child: all but those of the strand that has come along. Their fibers may still go on, when their strands are gone. */
+void rsb_frames_forget(rsb_machine *machine, const rsb_strand *survivor);
+
+/* concurrent_proc.c */
+/* The class of the evaluations of that proc's runs. */
+VALUE rsb_evaluation_class(VALUE proc);
+/* What is left to do with a run that has ended by an error: true when it is one that concludes an evaluation. */
+bool rsb_is_rescueable(VALUE error);
+void rsb_trigger_error(VALUE proc, VALUE error);
+
+/* start.c */
+/* A run that has not begun: of its proc, with what it was called with. */
+typedef struct rsb_start {
+    VALUE proc;
+    VALUE evaluation;           /* 0: nobody has one */
+    VALUE arguments;            /* Array; 0: none */
+    VALUE block;                /* or nil */
+    VALUE storage;              /* of the fiber that called; nil or 0: none */
+    VALUE spawned_at;           /* or nil */
+    bool keywords;              /* the last argument holds some */
+} rsb_start;
+
+/* Runs that begin one after the other in one strand, as long as none of them waits; then the rest goes to another. */
+typedef struct rsb_batch {
+    struct rsb_batch *next;
+    struct rsb_batch *previous;
+    rs_scope *scope;
+    rs_id worker;
+    uint32_t at;
+    uint32_t len;
+    uint32_t capacity;
+    rsb_start *starts;
+} rsb_batch;
+
+/* Of a call that is made now. */
+rsb_start rsb_start_of(rsb_machine *machine, VALUE proc, int argc, const VALUE *argv, VALUE block, bool keywords);
+void rsb_start_later(rsb_machine *machine, const rsb_start *start);
+/* Runs it at once, in a strand of its own. True: it has ended, with that value or (`failed`) that error. Else it waits, and the
+ * evaluation is the answer. */
+bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *answer, bool *failed);
+/* A strand of that scope, for its own. */
+void rsb_start_in_scope(rsb_machine *machine, rs_scope *scope, VALUE supervisor, const rsb_start *start);
+/* What a strand that was made for starts does. True: it was killed, with that state of rb_protect. */
+bool rsb_batch_run(rsb_machine *machine, rsb_strand *strand, int *state);
+/* The strand has no stack: they all end with that error. */
+void rsb_batch_fail(rsb_machine *machine, rsb_strand *strand, VALUE error);
+/* The strand is about to wait: the rest of its batch goes on without it. */
+void rsb_batch_hand_over(rsb_machine *machine, rsb_strand *strand);
+void rsb_batches_mark(rsb_machine *machine);
+void rsb_batches_forget(rsb_machine *machine, rsb_strand *survivor);
+void rsb_batches_free(rsb_machine *machine);
+
+#endif

@@ -1,0 +1,266 @@
+/* calls: the hooks for what is done elsewhere, by a child process, by a thread that may block, or by Async's tasks; and for
+ * the end of an IO. */
+#include "engine/kernel/resolve.h"
+#include "scheduler.h"
+
+#include <errno.h>
+#include <ruby/debug.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static ID id_wait, id_lend, id_call, id_blocking_operation_wait;
+static VALUE process_status;
+
+/* --- child processes --- */
+
+typedef struct {
+    rsb_machine *machine;
+    int pid;
+} child_wait;
+
+static VALUE wait_in_machine(VALUE argument) {
+    child_wait *wait = (child_wait *)argument;
+    return rsb_wait_for_child(wait->machine, wait->pid);
+}
+
+/* Process::Status says what went wrong, and its caller raises that. */
+static VALUE failed_status(VALUE pid, VALUE error) {
+    return rb_funcall(process_status, id_wait, 2, pid, INT2FIX(WNOHANG));
+}
+
+static VALUE status_of(VALUE arguments) { return rb_funcallv(process_status, id_wait, 2, RARRAY_CONST_PTR(arguments)); }
+
+static VALUE wait_in_thread(RB_BLOCK_CALL_FUNC_ARGLIST(unused, arguments)) { return status_of(arguments); }
+
+/* Called by Process.wait, Kernel#system and their kin: waits for a child process and reaps it.
+ *
+ * May switch strands.
+ *
+ * @param pid [Integer] as Process.wait takes it: -1 for any child, 0 or less than -1 for one of a process group
+ * @param flags [Integer]
+ * @return [Process::Status]
+ * @since 0.1.0
+ */
+static VALUE scheduler_process_wait(VALUE self, VALUE pid, VALUE flags) {
+    int number = (int)rsb_integer(pid, INT32_MIN, INT32_MAX, "process_wait: the pid");
+    int64_t options = rsb_integer(flags, 0, INT32_MAX, "process_wait: the flags");
+    rsb_machine *machine = rsb_hook_machine(self);
+    VALUE arguments = rb_assoc_new(pid, flags);
+    if (!machine || machine->engine.backend->closed_world) return rsb_blocking(wait_in_thread, arguments);
+    if (options & WNOHANG) return status_of(arguments);
+    rsb_closed(machine);
+    if (options != 0) return rsb_wait_for_change(machine, pid, (int)options);
+    child_wait wait = {machine, number};
+    return rb_rescue2(wait_in_machine, (VALUE)&wait, failed_status, pid, rb_path2class("Errno::ECHILD"), (VALUE)0);
+}
+
+/* --- closing --- */
+
+/* Called by IO#close of newer Rubies, when the IO has lost its descriptor already: closes that. Strands that wait on it get an error
+ * first.
+ *
+ * May switch strands.
+ *
+ * @param fd [Integer] a descriptor
+ * @return [Boolean] false: it is left to the caller, because it is not open, or this strand is closing it already, or nothing
+ *   may park now
+ * @raise [SystemCallError] it is closed all the same
+ * @since 0.1.0
+ */
+static VALUE scheduler_io_close(VALUE self, VALUE fd) {
+    int number = (int)rsb_integer(fd, 0, INT32_MAX, "io_close: the descriptor");
+    rsb_machine *machine = rsb_hook_machine(self);
+    bool serves = machine && !machine->engine.backend->closed_world;
+    return serves && rsb_close_for_ruby(machine, number) ? Qtrue : Qfalse;
+}
+
+/* --- names --- */
+
+static void *resolve_outside(void *request) {
+    rs_resolve(request);
+    return NULL;
+}
+
+static VALUE addresses_of(const rs_lookup *lookup) {
+    if (lookup->count == 0) return Qnil;
+    VALUE addresses = rb_ary_new_capa((long)lookup->count);
+    for (uint32_t i = 0; i < lookup->count; i++) rb_ary_push(addresses, rb_str_new_cstr(lookup->addresses[i]));
+    return addresses;
+}
+
+typedef struct {
+    rsb_machine *machine;       /* NULL: as the thread's own call */
+    rs_lookup *answer;
+} look_up;
+
+static VALUE resolve(VALUE argument) {
+    look_up *call = (look_up *)argument;
+    rs_lookup *lookup = call->answer;
+    rs_request request = {.kind = RS_OP_RESOLVE, .fd = -1, .extra = lookup};
+    if (call->machine) {
+        request.extra = memcpy(rsb_alloc(sizeof(*lookup)), lookup, sizeof(*lookup));
+        rsb_perform_with(call->machine, &request, Qnil, 0, lookup, sizeof(*lookup));
+    } else {
+        rb_nogvl(resolve_outside, &request, RUBY_UBF_IO, NULL, 0);
+    }
+    return addresses_of(lookup);
+}
+
+static VALUE free_lookup(VALUE lookup) {
+    free((void *)lookup);
+    return Qnil;
+}
+
+/* Called where Socket and its kin look up a name: by getaddrinfo(3), on a worker thread. The order is the resolver's; nothing is
+ * kept for the next time.
+ *
+ * May switch strands.
+ *
+ * @param hostname [String]
+ * @return [Array<String>, nil] addresses; nil when there are none
+ * @since 0.1.0
+ */
+static VALUE scheduler_address_resolve(VALUE self, VALUE hostname) {
+    rsb_machine *machine = rsb_hook_machine(self);
+    if (machine && machine->engine.backend->closed_world) machine = NULL;
+    if (machine) rsb_after_inline(machine);
+    /* Only now: others may have changed it. */
+    const char *host = StringValueCStr(hostname);
+    if (strlen(host) >= RS_HOST_SIZE) return Qnil;
+    look_up call = {machine, rsb_alloc(sizeof(rs_lookup))};
+    strcpy(call.answer->host, host);
+    return rb_ensure(resolve, (VALUE)&call, free_lookup, (VALUE)call.answer);
+}
+
+/* --- work that blocks --- */
+
+static VALUE call_work(RB_BLOCK_CALL_FUNC_ARGLIST(unused, work)) { return rb_funcall(work, id_call, 0); }
+
+/* Of what has called the hook. */
+static bool called_by(const char *class_path) {
+    VALUE frames[2];
+    int lines[2];
+    if (rb_profile_frames(0, 2, frames, lines) < 2) return false;
+    VALUE path = rb_profile_frame_classpath(frames[1]);
+    return RB_TYPE_P(path, T_STRING) && strcmp(StringValueCStr(path), class_path) == 0;
+}
+
+/* What CRuby itself hands over, from 3.4 on, is one system call: File.open, File.stat, IO#close and their kin. */
+static bool is_system_call(void) {
+    static const char *const classes[] = {"File", "IO", "Dir", "Kernel", "FileTest", "File::Stat", "Process"};
+    for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++) {
+        if (called_by(classes[i])) return true;
+    }
+    return false;
+}
+
+/* Called by C extensions that say that what they are about to do may go to another thread, as Zlib does, and by CRuby itself: it
+ * goes to one of those that are there for it. When the strand is cancelled meanwhile, that thread is interrupted, and what it
+ * has done then counts. A strand that unwinds, because it was cancelled before, has its work done all the same, as it would
+ * without this hook, but for a system call that waits.
+ *
+ * May switch strands.
+ *
+ * @param work [#call]
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE blocking_operation_wait(VALUE self, VALUE work) {
+    rsb_machine *machine = rsb_hook_machine(self);
+    if (!machine || machine->engine.backend->closed_world) {
+        rsb_blocking(call_work, work); /* or it would call this hook again */
+    } else if (!RTEST(rb_funcall(rsb_mRingspun, id_lend, 2, work, is_system_call() ? Qtrue : Qfalse))) {
+        rsb_raise_refusal(machine);
+        rb_raise(rsb_eCancelled, "cancelled: what it waited for was interrupted");
+    }
+    if (machine) rsb_leave_hook(machine);
+    return Qnil;
+}
+
+/* Ruby 3.4 would hand over whole IO.copy_streams. On another thread a copy may wait where nothing can interrupt it, for it asks
+ * whether the strand's own thread was interrupted; left to CRuby, as before, it waits by {#io_wait}. */
+static bool is_copy(void) {
+    VALUE frames[2];
+    int lines[2];
+    if (!called_by("IO") || rb_profile_frames(0, 2, frames, lines) < 2) return false;
+    VALUE name = rb_profile_frame_method_name(frames[1]);
+    return RB_TYPE_P(name, T_STRING) && strcmp(StringValueCStr(name), "copy_stream") == 0;
+}
+
+/* In the midst of ours of an IO, which CRuby would have another thread do. The number is free as soon as that has closed it, and
+ * a strand that gets it before we hear of that would be told that it is being closed. */
+static bool is_close(VALUE self) {
+    rsb_machine *machine = rsb_hook_machine(self);
+    return machine && rsb_running(machine)->closing;
+}
+
+/* CRuby asks every time whether there is that hook, and can do without. A method of that name it would call unasked. */
+static VALUE scheduler_respond_to_missing(VALUE self, VALUE name, VALUE all) {
+    if (name != ID2SYM(id_blocking_operation_wait)) return rb_call_super(2, (VALUE[]){name, all});
+    return is_copy() || is_close(self) ? Qfalse : Qtrue;
+}
+
+static VALUE scheduler_method_missing(int argc, VALUE *argv, VALUE self) {
+    if (argc == 0 || argv[0] != ID2SYM(id_blocking_operation_wait)) return rb_call_super(argc, argv);
+    rb_check_arity(argc - 1, 1, 1);
+    return blocking_operation_wait(self, argv[1]);
+}
+
+/* --- for Ringspun::Offload --- */
+
+/* Whether the running strand's next wait would raise. */
+static VALUE is_refused(VALUE self) { return rs_refusal(&rsb_current()->engine, 0) != RS_WAKE_VALUE ? Qtrue : Qfalse; }
+
+/* CRuby leaves the errno of a system call that it was handed. */
+static VALUE is_interrupted_call(VALUE self, VALUE work) {
+    errno = 0;
+    rb_funcall(work, id_call, 0);
+    return errno == EINTR ? Qtrue : Qfalse;
+}
+
+/* A thread that waits for work: nobody need hope that it wakes a strand. */
+static VALUE mark_only_looks(VALUE self, VALUE thread, VALUE so) { return rb_ivar_set(thread, rsb_id_only_looks, so); }
+
+/* --- for AsyncBridge --- */
+
+/* Runs the block in a strand of its own, at once, until it waits for the first time. Without `awaited` nothing waits for its end. */
+static VALUE scheduler_begin(VALUE self, VALUE awaited) {
+    rsb_machine *machine = rsb_parking_machine(self, "resume");
+    return rsb_strand_begin(machine, RTEST(awaited), rb_block_proc());
+}
+
+/* Lets the strands that are ready run once, and raises no cancellation. */
+static VALUE scheduler_give_way(VALUE self) {
+    rsb_give_way(rsb_parking_machine(self, "resume"));
+    return Qnil;
+}
+
+/* Raises the exception at the wait of that strand, and lets it run. */
+static VALUE scheduler_interrupt(VALUE self, VALUE strand, VALUE exception) {
+    rsb_machine *machine = rsb_parking_machine(self, "raise");
+    rsb_deliver_first(machine, rsb_strand_get(strand), exception);
+    rsb_give_way(machine);
+    return Qnil;
+}
+
+void rsb_init_scheduler_calls(void) {
+    id_wait = rb_intern("wait");
+    id_lend = rb_intern("lend");
+    id_blocking_operation_wait = rb_intern("blocking_operation_wait");
+    id_call = rb_intern("call");
+    process_status = rb_path2class("Process::Status");
+    rb_gc_register_address(&process_status);
+    rb_define_method(rsb_cScheduler, "process_wait", scheduler_process_wait, 2);
+    rb_define_method(rsb_cScheduler, "io_close", scheduler_io_close, 1);
+    rb_define_method(rsb_cScheduler, "address_resolve", scheduler_address_resolve, 1);
+    rb_define_private_method(rsb_cScheduler, "begin_strand", scheduler_begin, 1);
+    rb_define_private_method(rsb_cScheduler, "give_way", scheduler_give_way, 0);
+    rb_define_private_method(rsb_cScheduler, "interrupt_strand", scheduler_interrupt, 2);
+    VALUE of_module = rb_singleton_class(rsb_mRingspun);
+    rb_define_private_method(of_module, "refused?", is_refused, 0);
+    rb_define_private_method(of_module, "interrupted_call?", is_interrupted_call, 1);
+    rb_define_private_method(of_module, "only_looks", mark_only_looks, 2);
+    rb_define_private_method(rsb_cScheduler, "respond_to_missing?", scheduler_respond_to_missing, 2);
+    rb_define_private_method(rsb_cScheduler, "method_missing", scheduler_method_missing, -1);
+}

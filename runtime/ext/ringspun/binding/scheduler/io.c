@@ -1,0 +1,590 @@
+/* io: the hooks by which stock IO objects read, write and wait.
+ *
+ * The memory behind a hook's buffer is CRuby's: the String of a caller, or an IO's own buffer, which another strand may free by
+ * closing the IO while we wait. So nothing but a try that does not wait touches it: what a wait has brought lies in a buffer of
+ * the machine's and is copied, if the IO is still open, and what a file is to be given to write is copied before.
+ */
+#include "binding/cruby/has.h"
+#include "scheduler.h"
+#include "binding/stream/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* What a worker, or the kernel, is given at a time. */
+#define PIECE_MAX (1u << 20)
+
+static ID id_sort;
+
+/* --- what an IO is --- */
+
+/* What stands behind an IO's number is looked up once and written down in the IO itself: of the number alone nobody could tell
+ * whether it still means the same. One that is frozen is looked up every time. */
+enum { SORT_KIND = 7, SORT_SOCKET = 8, SORT_BYTES = 16, SORT_REPORTS_MORE = 32, SORT_BITS = 6 };
+
+/* A socket says so itself, which takes less of the stack than a look at what it is. */
+RSB_APART static long look_up(rsb_machine *machine, int fd) {
+    int type = 0, family = 0;
+    socklen_t size = sizeof(int);
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return rs_descriptor_classify(fd);
+    if (!(fcntl(fd, F_GETFL) & O_NONBLOCK)) return RS_FD_BLOCKING;
+    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
+    rs_request made = {.kind = RS_OP_SOCKET, .flags = (uint32_t)family, .mode = (uint32_t)type};
+    if (!rs_descriptors_reserve(&machine->engine.descriptors, fd)) rsb_fail_memory();
+    rs_descriptor_note(&machine->engine.descriptors, fd, RS_FD_STREAM, true);
+    rs_socket_made(&machine->engine, &made, fd);
+    const rs_descriptor *descriptor = &machine->engine.descriptors.table[fd];
+    return RS_FD_STREAM | SORT_SOCKET | (descriptor->bytes ? SORT_BYTES : 0) | (descriptor->reports_more ? SORT_REPORTS_MORE : 0);
+}
+
+RSB_APART static VALUE look_at(rsb_machine *machine, VALUE io, int fd) {
+    VALUE known = LONG2FIX(((long)fd << SORT_BITS) | look_up(machine, fd));
+    if (RB_TYPE_P(io, T_FILE) && !OBJ_FROZEN(io)) rb_ivar_set(io, id_sort, known);
+    return known;
+}
+
+static void know(rsb_machine *machine, VALUE io, int fd) {
+    VALUE known = rb_attr_get(io, id_sort);
+    if (RS_UNLIKELY(NIL_P(known) || FIX2LONG(known) >> SORT_BITS != fd)) known = look_at(machine, io, fd);
+    long sort = FIX2LONG(known);
+    if (RS_UNLIKELY(!rs_descriptors_reserve(&machine->engine.descriptors, fd))) rsb_fail_memory();
+    rs_descriptor *descriptor = rs_descriptor_get(&machine->engine.descriptors, fd);
+    descriptor->kind = sort & SORT_KIND;
+    descriptor->socket = sort & SORT_SOCKET;
+    descriptor->bytes = sort & SORT_BYTES;
+    descriptor->reports_more = sort & SORT_REPORTS_MORE;
+}
+
+static VALUE descriptor_of(VALUE io) { return INT2FIX(rb_io_descriptor(io)); }
+
+RSB_APART bool rsb_is_open_as(VALUE io, int fd) {
+    int state = 0;
+    VALUE now = rb_protect(descriptor_of, io, &state);
+    if (!state) return FIX2INT(now) == fd;
+    rb_set_errinfo(Qnil);
+    return false;
+}
+
+void rsb_fail_closed(void) {
+    rsb_machine *machine = rsb_existing();
+    if (machine) rsb_leave_hook(machine);
+    rb_raise(rb_eIOError, "stream closed in another strand");
+}
+
+/* What only has a `fileno` has none. */
+static VALUE timeout_of(VALUE io) { return RB_TYPE_P(io, T_FILE) ? rb_io_timeout(io) : Qnil; }
+
+RSB_APART static int64_t io_deadline(rsb_machine *machine, VALUE io) {
+    VALUE timeout = timeout_of(io);
+    return RS_LIKELY(NIL_P(timeout)) ? RS_NEVER : rsb_interval_end(machine, timeout);
+}
+
+/* --- without a machine that may park, or in a world of its own --- */
+
+typedef struct {
+    uint8_t kind;
+    int fd;
+    void *address;
+    size_t len;
+    int64_t offset;
+    int timeout_ms;
+    short events;
+    int64_t result;
+} outside_call;
+
+static void *call_outside(void *argument) {
+    outside_call *call = argument;
+    struct pollfd descriptor = {.fd = call->fd, .events = call->events};
+    switch (call->kind) {
+    case RS_OP_READ: call->result = read(call->fd, call->address, call->len); break;
+    case RS_OP_WRITE: call->result = write(call->fd, call->address, call->len); break;
+    case RS_OP_PREAD: call->result = pread(call->fd, call->address, call->len, call->offset); break;
+    case RS_OP_PWRITE: call->result = pwrite(call->fd, call->address, call->len, call->offset); break;
+    default: call->result = poll(&descriptor, 1, call->timeout_ms);
+    }
+    if (call->result < 0) call->result = -errno;
+    else if (call->kind == RS_OP_POLL && call->result > 0) call->result = descriptor.revents;
+    return NULL;
+}
+
+/* Any other signal may interrupt it, as that of the child which sent the one that is being handled. */
+static int64_t outside(outside_call call) {
+    int64_t deadline_ns = call.timeout_ms < 0 ? RS_NEVER : rs_clock_ns() + call.timeout_ms * INT64_C(1000000);
+    for (;;) {
+        call.result = -EINTR;
+        rb_nogvl(call_outside, &call, RUBY_UBF_IO, NULL, 0);
+        if (call.result != -EINTR) return call.result;
+        rb_thread_check_ints();
+        if (deadline_ns == RS_NEVER) continue;
+        int64_t left_ns = deadline_ns - rs_clock_ns();
+        call.timeout_ms = left_ns > 0 ? (int)((left_ns + 999999) / 1000000) : 0;
+    }
+}
+
+static bool serves(const rsb_machine *machine) { return machine && !machine->engine.backend->closed_world; }
+
+/* --- readiness --- */
+
+static uint32_t mask_of(VALUE events) {
+    uint32_t mask = (uint32_t)rsb_integer(events, 0, UINT32_MAX, "io_wait: the events");
+    if (mask && (mask & ~(uint32_t)(POLLIN | POLLPRI | POLLOUT)) == 0) return mask;
+    rb_raise(rsb_eUsage, "io_wait: %u is no mask of events; combine IO::READABLE, IO::PRIORITY and IO::WRITABLE", mask);
+}
+
+/* An error, or the other side's end, is news for whoever waits for anything. */
+static VALUE ready_events(int64_t result, uint32_t mask) {
+    uint32_t ready = (uint32_t)result & mask;
+    return UINT2NUM(ready ? ready : mask);
+}
+
+static int milliseconds(VALUE timeout) {
+    if (NIL_P(timeout)) return -1;
+    struct timespec interval = rb_time_timespec_interval(timeout);
+    if (interval.tv_sec > 1000000) return 1000000000;
+    return (int)(interval.tv_sec * 1000 + (interval.tv_nsec + 999999) / 1000000);
+}
+
+NORETURN(static void fail_timeout(void));
+static void fail_timeout(void) { rb_raise(rb_eIOTimeoutError, "Blocking operation timed out!"); }
+
+/* Who only waits is told; of a read or a write CRuby would make an error of whatever `errno` is by then. */
+static VALUE out_of_time(bool of_io) {
+    static const char *const waits[] = {"wait_readable", "wait_writable", "wait", "wait_priority"};
+    bool only_waits = !of_io;
+    for (size_t i = 0; !only_waits && i < sizeof(waits) / sizeof(*waits); i++) only_waits = rsb_called_by("IO", waits[i]);
+    if (!only_waits) fail_timeout();
+    return Qfalse;
+}
+
+/* Called when an IO is not ready: waits until it is.
+ *
+ * May switch strands.
+ *
+ * @param io [IO]
+ * @param events [Integer] IO::READABLE, IO::PRIORITY and IO::WRITABLE, combined
+ * @param timeout [Numeric, nil] seconds; nil: the IO's own timeout
+ * @return [Integer, false] the events that it is ready for; false when the time is up
+ * @raise [IOError] when the IO is closed meanwhile by {Machine#close}
+ * @raise [IO::TimeoutError] when the IO's own time is up, for a read or a write
+ * @since 0.1.0
+ */
+static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout) {
+    uint32_t mask = mask_of(events);
+    rsb_machine *machine = rsb_hook_machine(self);
+    int fd = rb_io_descriptor(io);
+    bool own = NIL_P(timeout) || timeout == Qundef;
+    if (own) timeout = timeout_of(io);
+    if (RS_UNLIKELY(!serves(machine))) {
+        int timeout_ms = milliseconds(timeout);
+        bool in_time = machine && timeout_ms > 0; /* which is virtual: it does not pass while others, outside, are waited for */
+        int64_t result = outside((outside_call){.kind = RS_OP_POLL, .fd = fd, .events = (short)mask, .timeout_ms = in_time ? 0 : timeout_ms});
+        if (in_time && result == 0) rsb_fail_outside_time("io_wait");
+        if (result < 0) rb_syserr_fail((int)-result, "io_wait");
+        return result == 0 ? out_of_time(own) : ready_events(result, mask);
+    }
+    if ((mask & POLLIN) && RS_UNLIKELY(rsb_stream_holds(machine, io))) return ready_events(POLLIN, mask);
+    rs_request request = {.kind = RS_OP_POLL, .fd = fd, .flags = mask};
+    int64_t result;
+    if (timeout == INT2FIX(0)) {
+        rsb_before_look(machine);
+        request.fd = fd = rb_io_descriptor(io); /* anew, for the others may have closed it */
+        result = rs_try(&machine->engine, &request);
+        if (result == -EAGAIN) result = RSB_TIME_IS_UP;
+    } else {
+        result = rsb_perform_of(machine, &request, io, rsb_interval_end(machine, timeout), NULL, NULL);
+    }
+    rsb_leave_hook(machine);
+    if (result == RSB_TIME_IS_UP) return out_of_time(own);
+    if (RS_UNLIKELY(result < 0)) {
+        if (!rsb_is_open_as(io, fd)) rsb_fail_closed();
+        rb_syserr_fail((int)-result, "io_wait");
+    }
+    return ready_events(result, mask);
+}
+
+/* --- transfers --- */
+
+typedef struct {
+    rsb_machine *machine;
+    VALUE io, buffer;
+    size_t offset;              /* in the buffer */
+    size_t minimum;             /* goes on until so much is done; 0: once, and without waiting */
+    size_t most;
+    size_t done;
+    rs_request request;         /* its offset is that in the file, or -1 for the descriptor's own position */
+    bool cut;                   /* it asked for less than it was asked for: what is short by that is not short */
+    bool waits;                 /* what it asks for has to be waited for */
+} transfer;
+
+static bool reads(uint8_t kind) { return kind == RS_OP_READ || kind == RS_OP_PREAD; }
+
+/* Empty for one that was freed. */
+static size_t memory_of(VALUE buffer, char **base, bool *writable) {
+    void *address;
+    size_t size;
+    enum rb_io_buffer_flags flags = rb_io_buffer_get_bytes(buffer, &address, &size);
+    *base = address;
+    *writable = !(flags & RB_IO_BUFFER_READONLY);
+    return size;
+}
+
+/* Takes as much as the buffer has room for, and as was asked for at most. */
+RSB_APART static void check_call(transfer *t) {
+    bool plain = !RB_SPECIAL_CONST_P(t->buffer) && rb_class_of(t->buffer) == rb_cIOBuffer;
+    if (RS_UNLIKELY(!plain) && !rsb_is_buffer(t->buffer)) rb_raise(rsb_eUsage, "expected an IO::Buffer, got %" PRIsVALUE, rb_obj_class(t->buffer));
+    bool writable;
+    char *base;
+    size_t size = memory_of(t->buffer, &base, &writable);
+    if (reads(t->request.kind) && !writable) rb_raise(rsb_eUsage, "the IO::Buffer is read-only; a read needs one that it can change");
+    if (t->offset > size || t->minimum > size - t->offset) {
+        rb_raise(rsb_eUsage, "buffer too small: %zu bytes wanted at offset %zu, but it holds %zu", t->minimum, t->offset, size);
+    }
+    if (t->most > size - t->offset) t->most = size - t->offset;
+}
+
+/* Anew whenever others have run: a caller's own IO::Buffer they may have freed or resized. */
+static bool find_memory(transfer *t) {
+    char *base;
+    bool writable;
+    size_t size = memory_of(t->buffer, &base, &writable);
+    if (t->offset + t->most > size || (reads(t->request.kind) && !writable)) return false;
+    t->request.address = base ? base + t->offset + t->done : NULL;
+    return true;
+}
+
+static void need_memory(transfer *t) {
+    if (RS_LIKELY(find_memory(t))) return;
+    rb_raise(rsb_eUsage, "the IO::Buffer was freed or made smaller while another strand ran");
+}
+
+RSB_APART static void check_after_wait(transfer *t) {
+    if (!rsb_is_open_as(t->io, t->request.fd)) rsb_fail_closed();
+    need_memory(t);
+}
+
+/* Without a minimum CRuby wants to know that nothing is there, as read_nonblock does, or waits then by io_wait and asks again.
+ * Of what is written in C, nothing that a program calls is for not waiting: it waits here, which is half the work. (Of sysread and
+ * syswrite CRuby would make an error.) */
+static bool must_wait(const transfer *t) { return rsb_called_from_c() && !(t->request.kind == RS_OP_WRITE && rsb_waits_itself(t->io)); }
+
+/* From the buffer in which the op has its bytes. */
+static void take_arrival(const rs_op *op, void *argument) {
+    transfer *t = argument;
+    if (op->result <= 0 || !rsb_is_open_as(t->io, t->request.fd) || !find_memory(t)) return;
+    memcpy(t->request.address, op->request.address, (size_t)op->result);
+}
+
+static void cut(transfer *t, rs_request *request) {
+    t->cut = request->len > PIECE_MAX;
+    if (t->cut) request->len = PIECE_MAX;
+}
+
+/* In the call's own request, for the sake of the stack. */
+static int64_t wait_to_read(transfer *t) {
+    t->request.address = NULL;
+    t->request.options = RS_REQUEST_ANY_BUFFER;
+    cut(t, &t->request);
+    return rsb_perform_of(t->machine, &t->request, t->io, io_deadline(t->machine, t->io), take_arrival, t);
+}
+
+static bool is_file_kind(rs_fd_kind kind) { return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE; }
+
+static rs_fd_kind kind_of(const transfer *t) { return rs_descriptor_kind(&t->machine->engine.descriptors, t->request.fd); }
+
+/* A file's bytes are copied for the op; anything else tells when there is room, and is tried again. */
+RSB_APART static int64_t wait_to_write(transfer *t) {
+    rs_request request = t->request;
+    if (!is_file_kind(kind_of(t))) {
+        request = (rs_request){.kind = RS_OP_POLL, .fd = t->request.fd, .flags = POLLOUT};
+        int64_t ready = rsb_perform_of(t->machine, &request, t->io, io_deadline(t->machine, t->io), NULL, NULL);
+        return ready < 0 ? ready : 0;
+    }
+    cut(t, &request);
+    request.extra = request.address = memcpy(rsb_alloc(request.len), t->request.address, request.len);
+    return rsb_perform_until(t->machine, &request, io_deadline(t->machine, t->io), NULL, NULL);
+}
+
+static bool waits_for_itself(const transfer *t) { return t->minimum > 0 || is_file_kind(kind_of(t)); }
+
+static int64_t try_once(transfer *t, bool *may_wait) {
+    rs_descriptor *descriptor = rs_descriptor_get(&t->machine->engine.descriptors, t->request.fd);
+    *may_wait = waits_for_itself(t);
+    /* Who does not wait wants to know, and not a guess. */
+    if (descriptor->drained && !*may_wait && !(*may_wait = must_wait(t))) descriptor->drained = false;
+    return rs_try(&t->machine->engine, &t->request);
+}
+
+/* Answers as a system call would: what was transferred, or -errno. Apart, as is all that need not be on the stack of a strand that
+ * waits, which keeps every page it has ever had. */
+RSB_APART static int64_t step(transfer *t) {
+    bool may_wait;
+    need_memory(t);
+    int64_t result = try_once(t, &may_wait);
+    if (RS_LIKELY(result != -EAGAIN)) return result;
+    /* Reopened as something else? Looking costs nothing beside what a file waits for. */
+    if (is_file_kind(kind_of(t)) && !is_file_kind(rs_descriptor_classify(t->request.fd))) {
+        look_at(t->machine, t->io, t->request.fd);
+        know(t->machine, t->io, t->request.fd);
+        result = try_once(t, &may_wait);
+        if (result != -EAGAIN) return result;
+    }
+    t->waits = may_wait || must_wait(t);
+    return result;
+}
+
+static int64_t wait_to_go_on(transfer *t) {
+    int64_t result;
+    do {
+        result = reads(t->request.kind) ? wait_to_read(t) : wait_to_write(t);
+        if (RS_UNLIKELY(result == RSB_TIME_IS_UP)) rsb_leave_hook(t->machine), fail_timeout();
+        check_after_wait(t);
+        if (result != 0 || reads(t->request.kind)) return result;
+        result = rs_try(&t->machine->engine, &t->request);
+    } while (result == -EAGAIN);
+    return result;
+}
+
+/* Where one system call would have gone on: with the rest of a file, or to what keeps its callers waiting, which is given
+ * only so much at a time as it has room for. */
+static bool goes_on(const transfer *t, size_t transferred) {
+    if (t->done == t->most) return false;
+    if (t->done < t->minimum) return true;
+    return (t->cut && transferred == PIECE_MAX) || (!reads(t->request.kind) && kind_of(t) == RS_FD_BLOCKING);
+}
+
+static void let_others(const transfer *t) {
+    if (RS_LIKELY(!rsb_turn_ends(t->machine))) return;
+    rsb_yield(t->machine);
+    if (!rsb_is_open_as(t->io, t->request.fd)) rsb_fail_closed();
+}
+
+static int64_t transfer_all(transfer *t) {
+    int64_t result;
+    do {
+        let_others(t);
+        know(t->machine, t->io, t->request.fd);
+        t->cut = t->waits = false;
+        t->request = (rs_request){.kind = t->request.kind, .fd = t->request.fd, .len = t->most - t->done, .offset = t->request.offset};
+        result = step(t);
+        if (t->waits) result = wait_to_go_on(t);
+        if (result <= 0) break;
+        t->done += (size_t)result;
+        if (t->request.offset >= 0) t->request.offset += result;
+    } while (goes_on(t, (size_t)result));
+    return result < 0 && t->done == 0 ? result : (int64_t)t->done;
+}
+
+/* Of CRuby's, but in none of its headers. */
+int ruby_thread_has_gvl_p(void);
+
+/* IO#pwrite calls its hook from where the thread has given up the GVL (seen on 3.3 and 3.4). There no strand may park and
+ * nothing be allocated: to give it up once more would bend a list of CRuby's into a ring, in which its timer thread never ends. */
+RSB_APART static VALUE write_without_gvl(VALUE io, VALUE buffer, int64_t from) {
+    char *base;
+    bool writable;
+    size_t size = memory_of(buffer, &base, &writable);
+    int64_t result;
+    do result = pwrite(rb_io_descriptor(io), base, size, from); while (result < 0 && errno == EINTR);
+    return LL2NUM(result < 0 ? -errno : result);
+}
+
+RSB_APART static VALUE run_outside(const transfer *t) {
+    char *base;
+    bool writable;
+    memory_of(t->buffer, &base, &writable);
+    outside_call plain = {.kind = t->request.kind, .fd = t->request.fd, .address = base + t->offset, .offset = t->request.offset,
+                          .len = t->most};
+    return LL2NUM(outside(plain));
+}
+
+static size_t length_of(VALUE number, const char *what) {
+    if (RS_LIKELY(RB_FIXNUM_P(number) && FIX2LONG(number) >= 0)) return (size_t)FIX2LONG(number);
+    return (size_t)rsb_integer(number, 0, INT64_MAX, what);
+}
+
+/* The two contracts. Up to version 3 of the hooks `length` is the least that is wanted, and 0 means: once, whatever is there.
+ * From version 4 on it is the most, and always once. */
+enum { AT_LEAST = 0, AT_MOST = 0x80 };
+
+RSB_APART static VALUE transfer_known(rsb_machine *machine, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset,
+                                      unsigned what) {
+    transfer t = {.machine = machine, .io = io, .buffer = buffer, .offset = length_of(offset, "offset"), .most = SIZE_MAX,
+                  .request = {.kind = what & ~AT_MOST, .fd = rb_io_descriptor(io), .offset = from}};
+    *(what & AT_MOST ? &t.most : &t.minimum) = length_of(length, "length");
+    check_call(&t);
+    if (RS_UNLIKELY(!serves(machine))) return run_outside(&t);
+    int64_t result = transfer_all(&t);
+    rsb_leave_hook(machine);
+    return LL2NUM(result);
+}
+
+/* An IO is looked at here, before there is more on the stack. */
+static VALUE run(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset, unsigned what) {
+    if ((what & ~AT_MOST) == RS_OP_PWRITE && RS_UNLIKELY(!ruby_thread_has_gvl_p())) return write_without_gvl(io, buffer, from);
+    rsb_machine *machine = rsb_hook_machine(self);
+    if (RS_LIKELY(serves(machine)) && RS_UNLIKELY(NIL_P(rb_attr_get(io, id_sort)))) look_at(machine, io, rb_io_descriptor(io));
+    return transfer_known(machine, io, buffer, from, length, offset, what);
+}
+
+static int64_t place_of(VALUE from) { return rsb_integer(from, 0, INT64_MAX, "file offset"); }
+
+/* Called by IO#read and its kin.
+ *
+ * May switch strands.
+ *
+ * @param io [IO]
+ * @param buffer [IO::Buffer]
+ * @param length [Integer] the least to read, in bytes; 0: once, what there is, without waiting
+ * @param offset [Integer] in the buffer
+ * @return [Integer] bytes; or a negative errno
+ * @raise [UsageError] when the buffer does not fit
+ * @raise [IO::TimeoutError] when IO#timeout has passed
+ * @since 0.1.0
+ */
+static VALUE least_read(VALUE self, VALUE io, VALUE buffer, VALUE length, VALUE offset) {
+    return run(self, io, buffer, -1, length, offset, RS_OP_READ | AT_LEAST);
+}
+
+/* Called by IO#write and its kin.
+ *
+ * May switch strands.
+ *
+ * @param io [IO]
+ * @param buffer [IO::Buffer]
+ * @param length [Integer] the least to write, in bytes; 0: once, what there is, without waiting
+ * @param offset [Integer] in the buffer
+ * @return [Integer] bytes; or a negative errno
+ * @raise [UsageError] when the buffer does not fit
+ * @raise [IO::TimeoutError] when IO#timeout has passed
+ * @since 0.1.0
+ */
+static VALUE least_write(VALUE self, VALUE io, VALUE buffer, VALUE length, VALUE offset) {
+    return run(self, io, buffer, -1, length, offset, RS_OP_WRITE | AT_LEAST);
+}
+
+/* Called by IO#pread.
+ *
+ * May switch strands.
+ *
+ * @param io [IO]
+ * @param buffer [IO::Buffer]
+ * @param from [Integer] offset in the file, in bytes
+ * @param length [Integer] the least to read, in bytes; 0: once, what there is, without waiting
+ * @param offset [Integer] in the buffer
+ * @return [Integer] bytes; or a negative errno
+ * @raise [UsageError] when the buffer does not fit
+ * @raise [IO::TimeoutError] when IO#timeout has passed
+ * @since 0.1.0
+ */
+static VALUE least_pread(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE length, VALUE offset) {
+    return run(self, io, buffer, place_of(from), length, offset, RS_OP_PREAD | AT_LEAST);
+}
+
+/* Called by IO#pwrite.
+ *
+ * May switch strands.
+ *
+ * @param io [IO]
+ * @param buffer [IO::Buffer]
+ * @param from [Integer] offset in the file, in bytes
+ * @param length [Integer] the least to write, in bytes; 0: once, what there is, without waiting
+ * @param offset [Integer] in the buffer
+ * @return [Integer] bytes; or a negative errno
+ * @raise [UsageError] when the buffer does not fit
+ * @raise [IO::TimeoutError] when IO#timeout has passed
+ * @since 0.1.0
+ */
+static VALUE least_pwrite(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE length, VALUE offset) {
+    return run(self, io, buffer, place_of(from), length, offset, RS_OP_PWRITE | AT_LEAST);
+}
+
+/* Called by IO#read and its kin.
+ *
+ * May switch strands.
+ *
+ * @param io [IO]
+ * @param buffer [IO::Buffer]
+ * @param offset [Integer] in the buffer
+ * @param length [Integer] the most to read, in bytes
+ * @return [Integer] bytes; or a negative errno
+ * @raise [UsageError] when the buffer does not fit
+ * @raise [IO::TimeoutError] when IO#timeout has passed
+ * @since 0.1.0
+ */
+static VALUE most_read(VALUE self, VALUE io, VALUE buffer, VALUE offset, VALUE length) {
+    return run(self, io, buffer, -1, length, offset, RS_OP_READ | AT_MOST);
+}
+
+/* Called by IO#write and its kin.
+ *
+ * May switch strands.
+ *
+ * @param io [IO]
+ * @param buffer [IO::Buffer]
+ * @param offset [Integer] in the buffer
+ * @param length [Integer] the most to write, in bytes
+ * @return [Integer] bytes; or a negative errno
+ * @raise [UsageError] when the buffer does not fit
+ * @raise [IO::TimeoutError] when IO#timeout has passed
+ * @since 0.1.0
+ */
+static VALUE most_write(VALUE self, VALUE io, VALUE buffer, VALUE offset, VALUE length) {
+    return run(self, io, buffer, -1, length, offset, RS_OP_WRITE | AT_MOST);
+}
+
+/* Called by IO#pread.
+ *
+ * May switch strands.
+ *
+ * @param io [IO]
+ * @param buffer [IO::Buffer]
+ * @param from [Integer] offset in the file, in bytes
+ * @param offset [Integer] in the buffer
+ * @param length [Integer] the most to read, in bytes
+ * @return [Integer] bytes; or a negative errno
+ * @raise [UsageError] when the buffer does not fit
+ * @raise [IO::TimeoutError] when IO#timeout has passed
+ * @since 0.1.0
+ */
+static VALUE most_pread(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE offset, VALUE length) {
+    return run(self, io, buffer, place_of(from), length, offset, RS_OP_PREAD | AT_MOST);
+}
+
+/* Called by IO#pwrite.
+ *
+ * May switch strands.
+ *
+ * @param io [IO]
+ * @param buffer [IO::Buffer]
+ * @param from [Integer] offset in the file, in bytes
+ * @param offset [Integer] in the buffer
+ * @param length [Integer] the most to write, in bytes
+ * @return [Integer] bytes; or a negative errno
+ * @raise [UsageError] when the buffer does not fit
+ * @raise [IO::TimeoutError] when IO#timeout has passed
+ * @since 0.1.0
+ */
+static VALUE most_pwrite(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE offset, VALUE length) {
+    return run(self, io, buffer, place_of(from), length, offset, RS_OP_PWRITE | AT_MOST);
+}
+
+void rsb_init_scheduler_io(void) {
+    id_sort = rb_intern("ringspun_sort");
+    rb_define_method(rsb_cScheduler, "io_wait", scheduler_io_wait, 3);
+    VALUE length_first = rb_define_module_under(rsb_cScheduler, "LengthFirst");
+    rb_define_method(length_first, "io_read", least_read, 4);
+    rb_define_method(length_first, "io_write", least_write, 4);
+    rb_define_method(length_first, "io_pread", least_pread, 5);
+    rb_define_method(length_first, "io_pwrite", least_pwrite, 5);
+    VALUE offset_first = rb_define_module_under(rsb_cScheduler, "OffsetFirst");
+    rb_define_method(offset_first, "io_read", most_read, 4);
+    rb_define_method(offset_first, "io_write", most_write, 4);
+    rb_define_method(offset_first, "io_pread", most_pread, 5);
+    rb_define_method(offset_first, "io_pwrite", most_pwrite, 5);
+    rb_include_module(rsb_cScheduler, rsb_hooks_take_offset_first() ? offset_first : length_first);
+}

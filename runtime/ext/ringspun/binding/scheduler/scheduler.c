@@ -1,0 +1,588 @@
+/* scheduler: Ringspun::Scheduler, by whose hooks stock Ruby code waits in strands. Here: locks, time, fibers and the end.
+ *
+ * A strand in a block-like hook is found by the fiber that CRuby names when it unblocks it (rsb_machine.blocked). CRuby says so
+ * after it has taken the waiter out of the list of the lock, the queue or the thread that it waits for, so an unblock must
+ * neither be lost nor meet another wait than its own: from the same thread it is told at once, from another by a message that
+ * carries the ticket which that thread saw, with the GVL held.
+ */
+#include "scheduler.h"
+
+#include <ruby/st.h>
+
+VALUE rsb_cScheduler;
+static ID id_blocking, id_set_scheduler, id_scheduler, id_alive_p, id_owner, id_block, id_kernel_sleep;
+static VALUE fiber_class, queue_class, timeout_message;
+
+typedef struct {
+    VALUE machine;              /* that it has served; nil: none yet */
+    bool own;                   /* which was made for it, and is closed with it */
+    bool stays;                 /* a Ringspun.run's, which waits for its strands itself */
+    bool closed;
+} rsb_scheduler;
+
+static void scheduler_mark(void *data) { rb_gc_mark(((rsb_scheduler *)data)->machine); }
+
+static const rb_data_type_t scheduler_type = {
+    .wrap_struct_name = "Ringspun::Scheduler",
+    .function = {.dmark = scheduler_mark, .dfree = RUBY_DEFAULT_FREE},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static VALUE scheduler_allocate(VALUE class) {
+    rsb_scheduler *scheduler;
+    VALUE self = TypedData_Make_Struct(class, rsb_scheduler, &scheduler_type, scheduler);
+    scheduler->machine = Qnil;
+    return self;
+}
+
+static rsb_scheduler *get(VALUE self) {
+    rsb_scheduler *scheduler;
+    TypedData_Get_Struct(self, rsb_scheduler, &scheduler_type, scheduler);
+    return scheduler;
+}
+
+/* --- whose machine --- */
+
+NORETURN(static void fail_elsewhere(void));
+static void fail_elsewhere(void) {
+    rb_raise(rsb_eWrongThread, "this scheduler serves another thread; give every thread a Ringspun::Scheduler of its own");
+}
+
+static bool is_bound(const rsb_scheduler *scheduler) {
+    return !NIL_P(scheduler->machine) && !rsb_is_gone(rsb_machine_any_thread(scheduler->machine));
+}
+
+/* On a worker thread: from 3.4 on CRuby has IO.copy_stream done there, which calls the hooks of the strand's scheduler. */
+static bool is_elsewhere(VALUE self) {
+    rsb_machine *here = rsb_existing();
+    rsb_scheduler *scheduler = get(self);
+    return is_bound(scheduler) && (!here || here->self != scheduler->machine) && rb_fiber_scheduler_get() != self;
+}
+
+/* A machine that was closed is followed by another. */
+static void bind(rsb_scheduler *scheduler, rsb_machine *machine, bool made) {
+    if (is_bound(scheduler)) fail_elsewhere();
+    scheduler->machine = machine->self;
+    scheduler->own = made;
+}
+
+/* This thread's. NULL: this is a thread that it does not serve. */
+static rsb_machine *machine_of(VALUE self) {
+    rsb_scheduler *scheduler = RTYPEDDATA_GET_DATA(self); /* unchecked: Ruby calls the hooks on nothing else */
+    rsb_machine *machine = rsb_existing();
+    if (RS_UNLIKELY(!machine || scheduler->machine != machine->self)) {
+        if (is_elsewhere(self)) return NULL;
+        bool made = !machine;
+        if (made) machine = rsb_current();
+        bind(scheduler, machine, made);
+    }
+    rsb_notice_fork(machine);
+    return machine;
+}
+
+rsb_machine *rsb_hook_machine(VALUE self) {
+    rsb_machine *machine = machine_of(self);
+    return RS_UNLIKELY(!machine || rsb_between_strands(machine)) ? NULL : machine;
+}
+
+rsb_machine *rsb_parking_machine(VALUE self, const char *what) {
+    rsb_machine *machine = rsb_hook_machine(self);
+    if (machine) return machine;
+    if (is_elsewhere(self)) fail_elsewhere();
+    rb_raise(rsb_eUsage, "%s: a signal handler or finalizer that runs while the machine switches cannot wait for others", what);
+}
+
+VALUE rsb_blocking(rb_block_call_func_t body, VALUE argument) {
+    return rb_block_call(fiber_class, id_blocking, 0, NULL, body, argument);
+}
+
+/* --- locks --- */
+
+static bool is_cut(rs_wake_kind kind) { return kind == RS_WAKE_CANCEL || kind == RS_WAKE_INTERRUPT; }
+
+/* True: unblocked; false: the time is up. */
+static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns) {
+    rsb_strand *strand = rsb_running(machine);
+    VALUE fiber = rb_fiber_current();
+    rsb_check_stack();
+    if (!machine->blocked) machine->blocked = st_init_numtable();
+    st_insert(machine->blocked, (st_data_t)fiber, (st_data_t)strand->id);
+    strand->blocker = blocker;
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, deadline_ns);
+    /* An IO that is being closed has lost its number already, which only this strand can give back: whoever uses the IO is told to
+     * leave, and the strand waits for that whatever has cancelled it. */
+    if (RS_UNLIKELY(is_cut(kind)) && rsb_called_from_io_close()) kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, RS_PARK_SHIELDED, deadline_ns);
+    strand->blocker = Qnil;
+    st_data_t key = (st_data_t)fiber;
+    if (machine->blocked) st_delete(machine->blocked, &key, NULL);
+    RB_GC_GUARD(fiber);
+    if (RS_UNLIKELY(is_cut(kind))) rsb_raise_wake(machine, kind);
+    return kind == RS_WAKE_VALUE;
+}
+
+/* As Thread#join, Queue#pop and Timeout.timeout see a number of seconds: a negative one is none, and an infinite one is no limit. */
+static int64_t limit_of(int64_t now_ns, VALUE seconds) {
+    if (NIL_P(seconds)) return RS_NEVER;
+    double number = NUM2DBL(seconds);
+    if (number > (double)(RS_NEVER / 1000000000 - 1)) return RS_NEVER;
+    return number > 0 ? rs_deadline_after(now_ns, rsb_interval_ns(seconds)) : now_ns;
+}
+
+static bool is_live_thread(VALUE blocker) {
+    return rsb_is_thread(blocker) && RTEST(rb_funcall(blocker, id_alive_p, 0));
+}
+
+static bool has_ended(VALUE blocker) { return rsb_is_thread(blocker) && !is_live_thread(blocker); }
+
+static bool is_simulated(const rsb_machine *machine) { return machine->engine.backend->closed_world; }
+static bool is_queue(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, queue_class); }
+
+/* CRuby looks at the real clock when this has returned, and where that says that the time is not up it waits for the whole of it
+ * again: virtual time would run away by as often as that fits into the real time. */
+static void need_virtual_time(rsb_machine *machine, VALUE blocker, int64_t limit_ns) {
+    bool waits = limit_ns != RS_NEVER && limit_ns > rs_now(&machine->engine);
+    if (waits && is_queue(blocker)) {
+        rb_raise(rsb_eUnsupported, "a simulation has no time for a %" PRIsVALUE ", which takes it from the real clock; use "
+                 "Ringspun::Queue or Ringspun::SizedQueue, or Machine#timeout or Timeout.timeout around the call", rb_obj_class(blocker));
+    }
+    if (!waits || !rsb_is_thread(blocker)) return;
+    rb_raise(rsb_eUnsupported, "a simulation has no time in which a thread could end, because its own is virtual; use a strand, or join "
+             "without a limit");
+}
+
+/* Thread#join takes an unblock before its thread has ended for its time that is up, while all others look again. But a thread
+ * whose unblock waits, in an override of it, says that it lives when it has sent the only unblock that there will be. */
+#define LOOK_NS 10000000
+
+static bool wait_for_thread(rsb_machine *machine, VALUE thread, int64_t limit_ns) {
+    while (is_live_thread(thread)) {
+        /* No virtual time brings its end nearer: it is looked for where nobody else can go on (core/idle.c). */
+        int64_t look_ns = is_simulated(machine) ? RS_NEVER : rs_deadline_after(rs_now(&machine->engine), LOOK_NS);
+        if (!block_until(machine, thread, look_ns < limit_ns ? look_ns : limit_ns) && look_ns >= limit_ns) return false;
+    }
+    return true;
+}
+
+/* --- locks, in a signal handler or finalizer between strands --- */
+
+/* On the stack of the fiber in which the machine sleeps or switches. That fiber may itself be blocked, as a strand. */
+typedef struct rsb_plain_wait {
+    rsb_machine *machine;
+    struct rsb_plain_wait *outer;
+    VALUE fiber;
+    VALUE blocker;
+    int64_t limit_ns;
+    bool unblocked;
+} plain_wait;
+
+#define PLAIN_PAUSE_MIN_NS 100000
+#define PLAIN_PAUSE_MAX_NS 5000000
+
+static bool goes_on_waiting(const plain_wait *wait) {
+    return rsb_is_thread(wait->blocker) ? is_live_thread(wait->blocker) : !wait->unblocked;
+}
+
+/* No strand can run, so nobody is kept waiting by looking again and again. */
+static VALUE pause_until(VALUE argument) {
+    plain_wait *wait = (plain_wait *)argument;
+    for (int64_t pause_ns = PLAIN_PAUSE_MIN_NS; goes_on_waiting(wait);) {
+        int64_t left_ns = wait->limit_ns - rs_clock_ns();
+        if (left_ns <= 0) return Qfalse;
+        if (pause_ns > left_ns) pause_ns = left_ns;
+        rb_thread_wait_for((struct timeval){.tv_usec = pause_ns / 1000 + 1});
+        if ((pause_ns *= 2) > PLAIN_PAUSE_MAX_NS) pause_ns = PLAIN_PAUSE_MAX_NS;
+    }
+    return Qtrue;
+}
+
+static VALUE end_plain_wait(VALUE argument) {
+    plain_wait *wait = (plain_wait *)argument;
+    wait->machine->plain_waits = wait->outer;
+    return Qnil;
+}
+
+/* Another thread may have sent it while CRuby was on its way to the hook. */
+static bool is_unblocked_already(rsb_machine *machine, VALUE fiber) {
+    bool now = machine->unblocked_fiber == fiber && machine->unblocked_at == machine->engine.metrics.resumes;
+    machine->unblocked_fiber = 0;
+    return now;
+}
+
+static VALUE wait_plainly(VALUE self, VALUE blocker, int64_t limit_ns) {
+    if (is_elsewhere(self)) fail_elsewhere();
+    rsb_machine *machine = rsb_existing();
+    VALUE fiber = rb_fiber_current();
+    plain_wait wait = {machine, machine->plain_waits, fiber, blocker, limit_ns, is_unblocked_already(machine, fiber)};
+    machine->plain_waits = &wait;
+    return rb_ensure(pause_until, (VALUE)&wait, end_plain_wait, (VALUE)&wait);
+}
+
+/* Which of two waits in the same fiber is meant nobody says, and both look again. */
+static bool end_pauses(rsb_machine *machine, VALUE fiber) {
+    bool found = false;
+    for (plain_wait *wait = machine->plain_waits; wait; wait = wait->outer) {
+        if (wait->fiber == fiber) found = wait->unblocked = true;
+    }
+    if (found) return true;
+    machine->unblocked_fiber = fiber;
+    machine->unblocked_at = machine->engine.metrics.resumes;
+    return false;
+}
+
+/* Called by Thread::Mutex, Thread::Queue, Thread#join and their kin: waits for {#unblock}.
+ *
+ * May switch strands.
+ *
+ * @param blocker [Object] what is waited for, for reports
+ * @param timeout [Numeric, nil] seconds
+ * @return [Boolean] false when the time is up
+ * @raise [UnsupportedError] in a simulation, for a queue or a thread with a limit
+ * @since 0.1.0
+ */
+static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 2);
+    rsb_machine *machine = rsb_hook_machine(self);
+    VALUE timeout = argc > 1 ? argv[1] : Qnil;
+    if (RS_UNLIKELY(!machine)) return wait_plainly(self, argv[0], limit_of(rs_clock_ns(), timeout));
+    int64_t limit_ns = limit_of(rs_now(&machine->engine), timeout);
+    if (RS_UNLIKELY(has_ended(argv[0]))) { /* while an override of this has waited */
+        rs_running(&machine->engine)->permit = false;
+        return Qtrue;
+    }
+    if (RS_UNLIKELY(is_simulated(machine))) need_virtual_time(machine, argv[0], limit_ns);
+    bool unblocked = block_until(machine, argv[0], limit_ns);
+    if (RS_UNLIKELY(unblocked && is_live_thread(argv[0]))) unblocked = wait_for_thread(machine, argv[0], limit_ns);
+    return unblocked ? Qtrue : Qfalse;
+}
+
+static rs_strand *blocked_in(rsb_machine *machine, VALUE fiber) {
+    st_data_t found;
+    if (!machine->blocked || !st_lookup(machine->blocked, (st_data_t)fiber, &found)) return NULL;
+    return rs_strand_find(&machine->engine.strands, (rs_id)found);
+}
+
+static rsb_strand *strand_of_fiber(rsb_machine *machine, VALUE fiber) {
+    rs_strands *strands = &machine->engine.strands;
+    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
+        rs_strand *strand = rs_strand_at(strands, index);
+        if (strand->state == RS_STRAND_FREE || !strand->user) continue;
+        rsb_strand *handle = strand->user;
+        if (handle->fiber == fiber || handle->home == fiber) return handle;
+    }
+    return NULL;
+}
+
+static bool is_overridden(VALUE self, ID hook) {
+    return rb_funcall(rb_obj_method(self, ID2SYM(hook)), id_owner, 0) != rsb_cScheduler;
+}
+
+/* The fiber that another thread has stopped in before its first wait is in no note of the strand that runs it. */
+static rsb_strand *strand_in(rsb_machine *machine, VALUE fiber) {
+    rsb_strand *running = machine->engine.running == RS_NO_INDEX ? NULL : rsb_running(machine);
+    if (running && (running->home == fiber || running->fiber == fiber)) return running;
+    rsb_strand *known = strand_of_fiber(machine, fiber);
+    if (known || !running || !RTEST(rb_fiber_alive_p(fiber))) return known;
+    return rsb_existing() != machine || rb_fiber_current() == fiber ? running : NULL;
+}
+
+/* Before its hook, for which it holds good. A strand that waits otherwise means the hook only where that is overridden, by what
+ * waits before it calls ours: elsewhere nobody would take the permit but a later wait, which has nothing to do with it. */
+static void permit(rsb_machine *machine, VALUE self, VALUE blocker, VALUE fiber) {
+    rsb_strand *handle = strand_in(machine, fiber);
+    if (!handle) return;
+    rs_strand *strand = rs_strand_find(&machine->engine.strands, handle->id);
+    if (strand->wait != RS_WAIT_NONE && !is_overridden(self, id_block) && !is_overridden(self, id_kernel_sleep)) return;
+    handle->permit_by_queue = is_queue(blocker) && (handle->permit_by_queue || !strand->permit);
+    strand->permit = true;
+}
+
+/* What calls {#block} looks again whether it may go on, and the sleep of a Mutex does not: what came for a queue, too late for the
+ * wait in which it had timed out, is not for that. */
+static void forget_permit_by_queue(rsb_machine *machine) {
+    if (rsb_running(machine)->permit_by_queue) rs_running(&machine->engine)->permit = false;
+}
+
+/* Called when what a fiber waits for in {#block} has come about. From any thread; never waits and never switches.
+ *
+ * @param blocker [Object]
+ * @param fiber [Fiber]
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
+    rsb_scheduler *scheduler = get(self);
+    if (NIL_P(scheduler->machine)) return Qnil;
+    rsb_machine *machine = rsb_machine_any_thread(scheduler->machine);
+    if (rsb_is_gone(machine)) return Qnil;
+    bool here = rsb_existing() == machine;
+    if (here) rsb_notice_fork(machine);
+    rs_strand *strand = blocked_in(machine, fiber);
+    bool paused = rsb_between_strands(machine) && end_pauses(machine, fiber);
+    if (!strand) {
+        if (!paused) permit(machine, self, blocker, fiber);
+        return Qnil;
+    }
+    if (RS_LIKELY(here)) {
+        rs_unblock(&machine->engine, strand);
+        return Qnil;
+    }
+    rs_message *message = rs_alloc(sizeof(*message));
+    *message = (rs_message){.kind = RS_MESSAGE_UNBLOCK, .name = rs_strand_id(strand), .payload = strand->ticket};
+    rs_send(&machine->engine, message);
+    return Qnil;
+}
+
+/* --- time --- */
+
+/* Any other than Kernel#sleep is that of a Mutex: ConditionVariable#wait, or IO#close that waits for those who use the IO. */
+static bool is_sleep_of_mutex(int argc) { return argc > 0 && !rsb_called_by("Kernel", "sleep"); }
+
+static VALUE sleep_outside(VALUE self, VALUE seconds, int64_t delay_ns, bool of_mutex) {
+    if (of_mutex) wait_plainly(self, Qnil, delay_ns == RS_NEVER ? RS_NEVER : rs_deadline_after(rs_clock_ns(), delay_ns));
+    else if (NIL_P(seconds)) rb_thread_sleep_forever();
+    else rb_thread_wait_for(rb_time_interval(seconds));
+    return Qtrue;
+}
+
+/* Called by Kernel#sleep and Thread::Mutex#sleep; the latter is ended by {#unblock}.
+ *
+ * May switch strands.
+ *
+ * @param duration [Numeric, nil] seconds; nil: without end
+ * @return [true]
+ * @raise [ArgumentError, TypeError] as Kernel#sleep does
+ * @since 0.1.0
+ */
+static VALUE scheduler_kernel_sleep(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 0, 1);
+    VALUE duration = argc > 0 ? argv[0] : Qnil;
+    int64_t delay_ns = NIL_P(duration) ? RS_NEVER : rsb_interval_ns(duration);
+    rsb_machine *machine = rsb_hook_machine(self);
+    if (RS_UNLIKELY(!machine)) return sleep_outside(self, duration, delay_ns, is_sleep_of_mutex(argc));
+    if (delay_ns == 0) {
+        rsb_yield(machine);
+        return Qtrue;
+    }
+    int64_t deadline_ns = delay_ns == RS_NEVER ? RS_NEVER : rs_deadline_after(rs_now(&machine->engine), delay_ns);
+    if (is_sleep_of_mutex(argc)) {
+        forget_permit_by_queue(machine);
+        block_until(machine, Qnil, deadline_ns);
+        return Qtrue;
+    }
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SLEEP, 0, deadline_ns, NULL, 0, NULL);
+    if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
+    return Qtrue;
+}
+
+/* Called by Thread.pass and long computations of newer Rubies: lets the other strands run once.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE scheduler_yield(VALUE self) {
+    rsb_machine *machine = rsb_hook_machine(self);
+    if (machine) rsb_yield(machine);
+    return Qnil;
+}
+
+static VALUE yield_value(VALUE value) { return rb_yield(value); }
+
+/* Called by Timeout.timeout: runs the block, and raises the exception at the wait inside it during which the time is up, or the
+ * next one: once, so that what the block does on its way out may wait. A block that ends in time makes no system call.
+ *
+ * May switch strands if the block does.
+ *
+ * @param duration [Numeric] seconds
+ * @param exception [Class, Exception]
+ * @param message [String]
+ * @yieldparam duration [Numeric]
+ * @return [Object] the block's value
+ * @raise [UsageError] in a signal handler or finalizer that runs while the machine switches
+ * @since 0.1.0
+ */
+static VALUE scheduler_timeout_after(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 3);
+    rsb_need_block("timeout_after");
+    /* Of a limit that it could not keep it must not say nothing. */
+    rsb_machine *machine = rsb_parking_machine(self, "timeout_after");
+    VALUE arguments[2] = {argc > 1 ? argv[1] : rsb_eTimeout, argc > 2 ? argv[2] : timeout_message};
+    rsb_once once = {.raises = arguments};
+    int state = 0;
+    rsb_scope_open(machine, &once.engine, limit_of(rs_now(&machine->engine), argv[0]), false);
+    once.engine.once = true;
+    VALUE value = rb_protect(yield_value, argv[0], &state);
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
+    rsb_scope_close(machine, &once.engine);
+    if (state) rb_jump_tag(state);
+    return value;
+}
+
+/* --- fibers --- */
+
+/* Called by Fiber.schedule: runs the block in a strand of its own, at once, until it waits for the first time; then the caller
+ * goes on. It belongs to the surrounding Ringspun.run, or else to the scheduler, and what is said of errors at {Machine#spin}
+ * holds for it.
+ *
+ * May switch strands.
+ *
+ * @return [Fiber]
+ * @raise [LimitError] when strands_max are alive, or there is no stack for one more
+ * @since 0.1.0
+ */
+static VALUE scheduler_fiber(VALUE self) {
+    rsb_need_block("fiber");
+    rsb_machine *machine = rsb_parking_machine(self, "fiber");
+    return rsb_strand_schedule(machine, rb_block_proc());
+}
+
+/* Called when something is to be raised in a fiber that is in a hook, as by IO#close of newer Rubies in one that reads the IO: at
+ * its wait there, the present one or the next. When it leaves the hook before that, it is raised nowhere. From any thread.
+ *
+ * @param fiber [Fiber]
+ * @param exception [Exception, Class]
+ * @return [Boolean] false when no strand waits in that fiber
+ * @since 0.1.0
+ */
+static VALUE scheduler_fiber_interrupt(VALUE self, VALUE fiber, VALUE exception) {
+    rsb_scheduler *scheduler = get(self);
+    if (NIL_P(scheduler->machine)) return Qfalse;
+    rsb_machine *machine = rsb_machine_any_thread(scheduler->machine);
+    rsb_strand *strand = rsb_is_gone(machine) ? NULL : strand_in(machine, fiber);
+    if (!strand || !rsb_is_alive(strand)) return Qfalse;
+    rsb_tell_hook(machine, strand, rb_make_exception(1, &exception));
+    return Qtrue;
+}
+
+/* --- the end --- */
+
+static void wait_for_all(rsb_machine *machine) {
+    rs_scope *scope = machine->spin_scope;
+    for (rs_scope *around = rs_running(&machine->engine)->scope; around; around = around->parent) {
+        if (around == scope && scope->owner != machine->engine.running) {
+            rb_raise(rsb_eUsage, "run waits for all strands, which includes the one that calls it; call it outside of them");
+        }
+    }
+    while (scope->live > 0) {
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SCOPE, 0, RS_NEVER, &scope->waiters, 0, NULL);
+        if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
+    }
+}
+
+static int take_unread(VALUE strand, VALUE error, VALUE errors) {
+    rb_ary_push(errors, error);
+    return ST_CONTINUE;
+}
+
+/* Errors that nobody has joined: here is where somebody looks. */
+static void raise_unread(rsb_machine *machine) {
+    if (RHASH_SIZE(machine->unread) == 0) return;
+    VALUE errors = rb_ary_new();
+    rb_hash_foreach(machine->unread, take_unread, errors);
+    rb_hash_clear(machine->unread);
+    VALUE first = rb_ary_shift(errors);
+    if (RARRAY_LEN(errors) > 0) rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, first, errors);
+    rb_exc_raise(first);
+}
+
+/* Lets the strands run until all have ended.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @raise [Exception] the error of a strand that ended with one and was not joined; {Ringspun.suppressed} lists those of others
+ * @since 0.1.0
+ */
+static VALUE scheduler_run(VALUE self) {
+    rsb_machine *machine = rsb_parking_machine(self, "run");
+    wait_for_all(machine);
+    raise_unread(machine);
+    return Qnil;
+}
+
+static VALUE close_machine(VALUE self) {
+    rsb_scheduler *scheduler = get(self);
+    scheduler->closed = true;
+    if (!scheduler->own || NIL_P(scheduler->machine)) return Qnil;
+    rsb_machine *machine = rsb_machine_any_thread(scheduler->machine);
+    bool root = machine->open && rsb_existing() == machine && machine->engine.running != RS_NO_INDEX &&
+                rs_strand_id(rs_running(&machine->engine)) == machine->root;
+    if (root) rb_funcall(machine->self, rb_intern("close"), 0);
+    return Qnil;
+}
+
+/* Called at the end of the thread or program, or when another scheduler is set: {#run}, and the machine is closed if it was made
+ * for this scheduler.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @raise (see #run)
+ * @since 0.1.0
+ */
+static VALUE scheduler_scheduler_close(VALUE self) {
+    rsb_scheduler *scheduler = get(self);
+    /* One that was closed before may have been set and used again. */
+    if (scheduler->stays || NIL_P(scheduler->machine) || rsb_is_gone(rsb_machine_any_thread(scheduler->machine))) {
+        scheduler->closed = true;
+        return Qnil;
+    }
+    return rb_ensure(scheduler_run, self, close_machine, self);
+}
+
+/* Ends it as `Fiber.set_scheduler(nil)` does.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE scheduler_close(VALUE self) {
+    bool present = rb_funcall(fiber_class, id_scheduler, 0) == self;
+    return present ? rb_funcall(fiber_class, id_set_scheduler, 1, Qnil) : scheduler_scheduler_close(self);
+}
+
+/* @return [Boolean]
+ * @since 0.1.0 */
+static VALUE scheduler_closed_p(VALUE self) { return get(self)->closed ? Qtrue : Qfalse; }
+
+/* For Ringspun.run. */
+static VALUE scheduler_stay(VALUE self) {
+    get(self)->stays = true;
+    machine_of(self);
+    return self;
+}
+
+void rsb_init_scheduler(void) {
+    id_blocking = rb_intern("blocking");
+    id_set_scheduler = rb_intern("set_scheduler");
+    id_scheduler = rb_intern("scheduler");
+    id_alive_p = rb_intern("alive?");
+    id_owner = rb_intern("owner");
+    id_block = rb_intern("block");
+    id_kernel_sleep = rb_intern("kernel_sleep");
+    queue_class = rb_path2class("Thread::Queue");
+    rb_gc_register_address(&queue_class);
+    fiber_class = rb_path2class("Fiber");
+    rb_gc_register_address(&fiber_class);
+    timeout_message = rb_obj_freeze(rb_str_new_cstr("execution expired"));
+    rb_gc_register_address(&timeout_message);
+    rsb_cScheduler = rb_define_class_under(rsb_mRingspun, "Scheduler", rb_cObject);
+    rb_define_alloc_func(rsb_cScheduler, scheduler_allocate);
+    rb_define_method(rsb_cScheduler, "block", scheduler_block, -1);
+    rb_define_method(rsb_cScheduler, "unblock", scheduler_unblock, 2);
+    rb_define_method(rsb_cScheduler, "kernel_sleep", scheduler_kernel_sleep, -1);
+    rb_define_method(rsb_cScheduler, "yield", scheduler_yield, 0);
+    rb_define_method(rsb_cScheduler, "timeout_after", scheduler_timeout_after, -1);
+    rb_define_method(rsb_cScheduler, "fiber", scheduler_fiber, 0);
+    rb_define_method(rsb_cScheduler, "fiber_interrupt", scheduler_fiber_interrupt, 2);
+    rb_define_method(rsb_cScheduler, "run", scheduler_run, 0);
+    rb_define_method(rsb_cScheduler, "scheduler_close", scheduler_scheduler_close, 0);
+    rb_define_method(rsb_cScheduler, "close", scheduler_close, 0);
+    rb_define_method(rsb_cScheduler, "closed?", scheduler_closed_p, 0);
+    rb_define_private_method(rsb_cScheduler, "stay", scheduler_stay, 0);
+    rsb_init_scheduler_io();
+    rsb_init_scheduler_select();
+    rsb_init_scheduler_calls();
+}

@@ -1,0 +1,43 @@
+/* scheduler: what the files of the fiber scheduler's hooks share. */
+#ifndef RINGSPUN_SCHEDULER_H
+#define RINGSPUN_SCHEDULER_H
+
+#include "binding/io/io.h"
+
+#include <ruby/fiber/scheduler.h>
+
+/* The machine that serves a hook of this thread. NULL: nothing may park now, because a signal handler or a finalizer has called
+ * while the machine switches, or this is a worker thread: what the hook is for is done by a plain call, which blocks the thread. */
+rsb_machine *rsb_hook_machine(VALUE self);
+/* The same for what only this thread's strands can do: raises where nothing may park, and names `what` there. */
+rsb_machine *rsb_parking_machine(VALUE self, const char *what);
+
+/* True when the nearest method outside of the running hook, one of those for I/O, and of its overrides is written in C. */
+bool rsb_called_from_c(void);
+/* Whether CRuby had better wait itself before it writes to that IO once more. */
+bool rsb_waits_itself(VALUE io);
+/* True when it was that method of that class that called the running hook, be it through overrides of it that call `super`: the
+ * nearest that has this name, or is of this class, is both. */
+bool rsb_called_by(const char *class_path, const char *method);
+
+/* True in the waits of IO#close and its kin for those who use the IO. */
+bool rsb_called_from_io_close(void);
+
+/* A number of seconds as Kernel#sleep and its kin take it; and when it is over, never for nil. */
+int64_t rsb_interval_ns(VALUE seconds);
+int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds);
+
+/* Runs the block with the fiber marked as blocking, so that no hook is called. */
+VALUE rsb_blocking(rb_block_call_func_t body, VALUE argument);
+
+/* For a strand that waits on what another closes. */
+bool rsb_is_open_as(VALUE io, int fd);
+NORETURN(void rsb_fail_closed(void));
+/* In a simulation: what is waited for is outside, where its time does not pass. */
+NORETURN(void rsb_fail_outside_time(const char *hook));
+
+void rsb_init_scheduler_io(void);
+void rsb_init_scheduler_select(void);
+void rsb_init_scheduler_calls(void);
+
+#endif

@@ -1,0 +1,269 @@
+/* select: IO.select in a strand. A strand waits for one op, so where none is ready yet it waits for an epoll
+ * descriptor, made for this call, that stands for all. Who closes one of them finds no op on it; so the machine has a list of the
+ * selections that wait.
+ */
+#include "scheduler.h"
+#include "binding/stream/stream.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+typedef struct rsb_selection {
+    rsb_machine *machine;
+    rsb_strand *strand;
+    struct rsb_selection *next, *previous; /* in the machine's list, while it waits */
+    bool closed;                /* one of the IOs, meanwhile */
+    VALUE lists[3];             /* what was given: to read, to write, for errors; Array or nil */
+    VALUE ios;                  /* the IO behind each, kept alive: of all lists, one after the other */
+    struct pollfd *polls;       /* one for each of them */
+    long count;
+    int epoll;
+    int64_t deadline_ns;
+} selection;
+
+/* --- closing --- */
+
+static void begin_wait(selection *s) {
+    s->strand = rsb_running(s->machine);
+    s->next = s->machine->selections;
+    if (s->next) s->next->previous = s;
+    s->machine->selections = s;
+    s->strand->selection = s;
+}
+
+static void end_wait(selection *s) {
+    if (s->next) s->next->previous = s->previous;
+    if (s->previous) s->previous->next = s->next;
+    else s->machine->selections = s->next;
+    s->strand->selection = NULL;
+}
+
+static bool has_descriptor(const selection *s, int fd) {
+    for (long at = 0; at < s->count; at++) {
+        if (s->polls[at].fd == fd) return true;
+    }
+    return false;
+}
+
+bool rsb_is_selected(rsb_machine *machine, int fd) {
+    for (selection *s = machine->selections; s; s = s->next) {
+        if (!s->closed && has_descriptor(s, fd)) return true;
+    }
+    return false;
+}
+
+void rsb_selections_closing(rsb_machine *machine, int fd) {
+    for (selection *s = machine->selections; s; s = s->next) {
+        if (s->closed || !has_descriptor(s, fd)) continue;
+        s->closed = true;
+        rs_descriptor_closing(&machine->engine, s->epoll);
+    }
+}
+
+/* Of the others nothing is left, not even the memory. */
+void rsb_selections_forked(rsb_machine *machine, rsb_strand *survivor) {
+    machine->selections = survivor->selection;
+    if (survivor->selection) survivor->selection->next = survivor->selection->previous = NULL;
+}
+
+/* --- looking --- */
+
+static const short wanted[3] = {POLLIN, POLLOUT, POLLPRI};
+
+static void add_list(selection *s, int which) {
+    VALUE list = s->lists[which];
+    if (NIL_P(list)) return;
+    for (long i = 0; i < RARRAY_LEN(list); i++) {
+        VALUE io = rb_io_get_io(RARRAY_AREF(list, i));
+        if (which == 1) io = rb_io_get_write_io(io);
+        rb_ary_push(s->ios, io);
+    }
+}
+
+static void describe(selection *s) {
+    s->count = RARRAY_LEN(s->ios);
+    s->polls = rsb_alloc(sizeof(*s->polls) * (size_t)(s->count ? s->count : 1));
+    long at = 0;
+    for (int which = 0; which < 3; which++) {
+        long len = NIL_P(s->lists[which]) ? 0 : RARRAY_LEN(s->lists[which]);
+        for (long end = at + len; at < end; at++) {
+            s->polls[at] = (struct pollfd){.fd = rb_io_descriptor(RARRAY_AREF(s->ios, at)), .events = wanted[which]};
+        }
+    }
+}
+
+/* What stands in an IO's own buffer can be read whatever its descriptor says. */
+static bool has_bytes(const selection *s, long at) {
+    if (s->polls[at].events != POLLIN) return false;
+    if (rsb_stream_holds(s->machine, RARRAY_AREF(s->ios, at))) return true;
+    rb_io_t *file;
+    GetOpenFile(RARRAY_AREF(s->ios, at), file);
+    return rb_io_read_pending(file);
+}
+
+/* How many are ready now. */
+static long look(selection *s) {
+    long ready = 0;
+    if (poll(s->polls, (nfds_t)s->count, 0) < 0 && errno != EINTR) rb_sys_fail("select(2)");
+    for (long at = 0; at < s->count; at++) {
+        /* Closed behind the machine's back, and the number may be a stranger's by now. */
+        if (s->epoll >= 0 && s->polls[at].revents && !rsb_is_open_as(RARRAY_AREF(s->ios, at), s->polls[at].fd)) rsb_fail_closed();
+        if (s->polls[at].revents & POLLNVAL) rb_syserr_fail(EBADF, "select(2)");
+        /* An end or an error is news for readers and writers; of exceptional conditions it is none. */
+        if (s->polls[at].revents & (POLLHUP | POLLERR)) {
+            if (s->polls[at].events != POLLPRI) s->polls[at].revents |= s->polls[at].events;
+            else if (s->epoll >= 0) epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->polls[at].fd, NULL); /* nor will it be */
+        }
+        s->polls[at].revents &= s->polls[at].events;
+        if (has_bytes(s, at)) s->polls[at].revents = POLLIN;
+        if (s->polls[at].revents) ready++;
+    }
+    return ready;
+}
+
+static VALUE answer(const selection *s) {
+    VALUE result = rb_ary_new_capa(3);
+    long at = 0;
+    for (int which = 0; which < 3; which++) {
+        VALUE list = s->lists[which], ready = rb_ary_new();
+        long len = NIL_P(list) ? 0 : RARRAY_LEN(list);
+        for (long i = 0; i < len; i++, at++) {
+            if (s->polls[at].revents) rb_ary_push(ready, RARRAY_AREF(list, i));
+        }
+        rb_ary_push(result, ready);
+    }
+    return result;
+}
+
+/* The same descriptor may stand in several lists, and is one entry with the events of all. A file is always ready, but for
+ * exceptional conditions, which it never has. */
+static void add_to_epoll(selection *s, long at) {
+    int fd = s->polls[at].fd;
+    struct epoll_event event = {.events = (uint32_t)s->polls[at].events};
+    if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) == 0) return;
+    if (errno == EPERM && event.events == POLLPRI) return; /* else it would be ready, if it were a file: a sandbox says so */
+    if (errno != EEXIST) rb_sys_fail("select(2)");
+    for (long other = 0; other < at; other++) {
+        if (s->polls[other].fd == fd) event.events |= (uint32_t)s->polls[other].events;
+    }
+    if (epoll_ctl(s->epoll, EPOLL_CTL_MOD, fd, &event) != 0) rb_sys_fail("select(2)");
+}
+
+static bool is_closing(const selection *s, int fd) {
+    const rs_descriptors *descriptors = &s->machine->engine.descriptors;
+    return (uint32_t)fd < descriptors->capacity && descriptors->table[fd].closing;
+}
+
+static VALUE wait_for_any(VALUE argument) {
+    selection *s = (selection *)argument;
+    begin_wait(s);
+    s->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (s->epoll < 0) rb_sys_fail("epoll_create1(2)");
+    for (long at = 0; at < s->count; at++) {
+        if (is_closing(s, s->polls[at].fd)) rsb_fail_closed();
+        add_to_epoll(s, at);
+    }
+    for (;;) {
+        rs_request request = {.kind = RS_OP_POLL, .fd = s->epoll, .flags = POLLIN};
+        int64_t result = rsb_perform_until(s->machine, &request, s->deadline_ns, NULL, NULL);
+        if (s->closed) rsb_fail_closed();
+        if (result == RSB_TIME_IS_UP) return Qnil;
+        if (result < 0) rb_syserr_fail((int)-result, "select(2)");
+        if (look(s) > 0) return answer(s);
+    }
+}
+
+static VALUE end_waiting(VALUE argument) {
+    selection *s = (selection *)argument;
+    end_wait(s);
+    if (s->epoll >= 0) close(s->epoll);
+    return Qnil;
+}
+
+static VALUE select_from(VALUE argument) {
+    selection *s = (selection *)argument;
+    rsb_before_look(s->machine); /* first, for the others may close what is asked for */
+    for (int which = 0; which < 3; which++) add_list(s, which);
+    describe(s);
+    if (look(s) > 0) return answer(s);
+    if (s->deadline_ns <= rs_now(&s->machine->engine)) return Qnil;
+    if (s->count > 0) return rb_ensure(wait_for_any, argument, end_waiting, argument);
+    rs_wake_kind kind = rsb_wait(s->machine, RS_WAIT_SLEEP, 0, s->deadline_ns, NULL, 0, NULL);
+    if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(s->machine, kind);
+    return Qnil;
+}
+
+static VALUE free_selection(VALUE argument) {
+    free(((selection *)argument)->polls);
+    return Qnil;
+}
+
+static VALUE list_of(VALUE list) {
+    if (NIL_P(list)) return Qnil;
+    Check_Type(list, T_ARRAY);
+    return rb_ary_dup(list);
+}
+
+static VALUE select_outside(RB_BLOCK_CALL_FUNC_ARGLIST(fiber, lists)) {
+    return rb_funcallv(rb_cIO, rb_intern("select"), 4, RARRAY_CONST_PTR(lists));
+}
+
+void rsb_fail_outside_time(const char *hook) {
+    rb_raise(rsb_eUnsupported, "%s: a simulation has no time in which an IO of the system could become ready, because its own is "
+             "virtual; wait without a limit, or use Machine#pipe or #socketpair", hook);
+}
+
+static bool is_empty(VALUE list) { return NIL_P(list) || RARRAY_LEN(list) == 0; }
+
+/* Of IOs that are not ready, and not the machine's own. */
+static VALUE select_simulated(rsb_machine *machine, VALUE *lists) {
+    int64_t deadline_ns = rsb_interval_end(machine, lists[3]);
+    for (int which = 0; which < 3; which++) list_of(lists[which]);
+    if (is_empty(lists[0]) && is_empty(lists[1]) && is_empty(lists[2])) {
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SLEEP, 0, deadline_ns, NULL, 0, NULL);
+        if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
+        return Qnil;
+    }
+    if (deadline_ns == RS_NEVER) return rsb_blocking(select_outside, rb_ary_new_from_values(4, lists));
+    lists[3] = INT2FIX(0);
+    VALUE ready = rsb_blocking(select_outside, rb_ary_new_from_values(4, lists));
+    if (NIL_P(ready) && deadline_ns > rs_now(&machine->engine)) rsb_fail_outside_time("io_select");
+    return ready;
+}
+
+/* Called by IO.select: waits until one of the IOs is ready.
+ *
+ * May switch strands.
+ *
+ * @param readables [Array<IO>, nil]
+ * @param writables [Array<IO>, nil]
+ * @param exceptables [Array<IO>, nil]
+ * @param timeout [Numeric, nil] seconds; nil or Float::INFINITY: no limit
+ * @return [Array(Array<IO>, Array<IO>, Array<IO>), nil] those that are ready; nil when the time is up
+ * @raise [UnsupportedError] in a simulation, where none of the system's is ready and there is a limit
+ * @since 0.1.0
+ */
+static VALUE scheduler_io_select(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 1, 4);
+    rsb_machine *machine = rsb_hook_machine(self);
+    VALUE timeout = argc > 3 ? argv[3] : Qnil;
+    /* As from 4.0 on without a scheduler, which sees to that before Ruby does. */
+    if (RB_FLOAT_TYPE_P(timeout) && isinf(RFLOAT_VALUE(timeout)) && RFLOAT_VALUE(timeout) > 0) timeout = Qnil;
+    VALUE lists[4] = {argv[0], argc > 1 ? argv[1] : Qnil, argc > 2 ? argv[2] : Qnil, timeout};
+    if (!machine) return rsb_blocking(select_outside, rb_ary_new_from_values(4, lists));
+    if (RS_UNLIKELY(machine->engine.backend->closed_world)) return select_simulated(machine, lists);
+    selection s = {.machine = machine, .epoll = -1, .deadline_ns = rsb_interval_end(machine, timeout), .ios = rb_ary_new()};
+    for (int which = 0; which < 3; which++) s.lists[which] = list_of(lists[which]);
+    VALUE result = rb_ensure(select_from, (VALUE)&s, free_selection, (VALUE)&s);
+    rsb_leave_hook(machine);
+    RB_GC_GUARD(s.ios);
+    return result;
+}
+
+void rsb_init_scheduler_select(void) {
+    rb_define_method(rsb_cScheduler, "io_select", scheduler_io_select, -1);
+}

@@ -1,0 +1,359 @@
+/* stream: Ringspun::Stream as an object: how it is made, what all its methods have in common, and its end. */
+#include "binding/sync/select.h"
+#include "tls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ruby/encoding.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HIGH_WATER 65536
+
+VALUE rsb_cStream;
+static ID id_timeout, id_stream, option_names[3];
+
+static void stream_mark(void *data) {
+    rsb_stream *stream = data;
+    rb_gc_mark(stream->machine);
+    rb_gc_mark(stream->io);
+    rb_gc_mark(stream->shown);
+    if (stream->tls) rsb_tls_mark(stream->tls);
+}
+
+/* A machine that is gone has closed the write queue. One whose thread has ended without closing it is collected in no order
+ * with its streams; then, and when the process ends, an op may be in flight, of which a stream is else kept alive. */
+static void stream_free(void *data) {
+    rsb_stream *stream = data;
+    if (stream->write_queue.machine) {
+        rs_buffer_clear(&stream->write_queue.machine->pool, &stream->in);
+        rs_write_queue_abandon(&stream->write_queue);
+    }
+    free(stream->in.bytes);
+    rs_source_drop(&stream->watched);
+    xfree(stream->tls);
+    xfree(stream);
+}
+
+static void stream_compact(void *data) {
+    rsb_stream *stream = data;
+    stream->self = rb_gc_location(stream->self);
+}
+
+static size_t stream_size(const void *data) {
+    const rsb_stream *stream = data;
+    return sizeof(*stream) + stream->in.capacity + stream->write_queue.filling.capacity + stream->write_queue.sending.capacity;
+}
+
+static const rb_data_type_t stream_type = {
+    .wrap_struct_name = "Ringspun::Stream",
+    .function = {.dmark = stream_mark, .dfree = stream_free, .dsize = stream_size, .dcompact = stream_compact},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static VALUE stream_allocate(VALUE class) {
+    rsb_stream *stream;
+    VALUE self = TypedData_Make_Struct(class, rsb_stream, &stream_type, stream);
+    stream->self = self;
+    stream->machine = stream->io = stream->shown = Qnil;
+    stream->fd = -1;
+    return self;
+}
+
+rsb_stream *rsb_stream_peek(VALUE self) {
+    rsb_stream *stream;
+    TypedData_Get_Struct(self, rsb_stream, &stream_type, stream);
+    return stream;
+}
+
+rsb_stream *rsb_stream_get(VALUE self, rsb_machine **machine) {
+    rsb_stream *stream = rsb_stream_peek(self);
+    if (RS_UNLIKELY(stream->closed)) rb_raise(rsb_eClosed, "the stream is closed");
+    if (RS_UNLIKELY(NIL_P(stream->machine))) rb_raise(rsb_eUsage, "the stream was not initialized; call super in initialize");
+    *machine = rsb_machine_of(stream->machine);
+    if (RS_UNLIKELY(stream->fork_count != (*machine)->fork_count)) {
+        stream->fork_count = (*machine)->fork_count;
+        stream->reading = false; /* who did has stayed behind in the parent process */
+    }
+    return stream;
+}
+
+int rsb_stream_fd(rsb_machine *machine, rsb_stream *stream) {
+    if (!RB_FIXNUM_P(stream->io) && (!stream->made_io || RTEST(rb_io_closed_p(stream->io)))) return rsb_io_fd(machine, stream->io);
+    bool same = rs_descriptor_generation(&machine->engine.descriptors, stream->fd) == stream->write_queue.generation;
+    if (RS_UNLIKELY(!same)) rsb_fail(-EBADF, "stream", stream->fd); /* closed by others, and perhaps another's by now */
+    return stream->fd;
+}
+
+bool rsb_is_stream(VALUE object) { return rb_typeddata_is_kind_of(object, &stream_type); }
+
+rs_source *rsb_stream_source(VALUE self) {
+    rsb_machine *machine;
+    return &rsb_stream_get(self, &machine)->watched;
+}
+
+bool rsb_stream_look(VALUE self, int *fd) {
+    rsb_machine *machine;
+    rsb_stream *stream = rsb_stream_get(self, &machine);
+    if (rs_buffer_len(&stream->in) > stream->to_skip || stream->ended) return true;
+    if (stream->tls && !stream->reading && !rsb_tls_is_empty(machine, stream)) return true;
+    *fd = rsb_stream_fd(machine, stream);
+    return false;
+}
+
+void rsb_stream_refused(rsb_machine *machine, rsb_stream *stream, int64_t result, const char *what, int fd) {
+    if (result == -EBADF) rsb_stream_fd(machine, stream);
+    if (result == -EPROTO && stream->tls) rsb_tls_fail(stream->tls, what);
+    rsb_refused(machine, result, what, fd);
+}
+
+/* --- options --- */
+
+rsb_stream_options rsb_stream_options_of(VALUE options, int count, const ID *names) {
+    rsb_stream_options found = {Qundef, {Qundef, Qundef}};
+    if (NIL_P(options)) return found;
+    ID all[3] = {id_timeout};
+    VALUE given[3] = {Qundef, Qundef, Qundef};
+    for (int i = 0; i < count; i++) all[i + 1] = names[i];
+    rsb_options(options, count + 1, all, given);
+    return (rsb_stream_options){given[0], {given[1], given[2]}};
+}
+
+int64_t rsb_stream_deadline(rsb_machine *machine, const rsb_stream *stream, VALUE timeout) {
+    if (RS_UNLIKELY(timeout != Qundef)) return rsb_deadline(machine, timeout, "timeout");
+    if (RS_LIKELY(stream->timeout_ns == RS_NEVER)) return RS_NEVER;
+    return rs_deadline_after(rs_now(&machine->engine), stream->timeout_ns);
+}
+
+void rsb_stream_timed_out(const rsb_stream *stream, VALUE timeout, const char *what) {
+    VALUE seconds = timeout == Qundef ? rb_float_new((double)stream->timeout_ns / 1e9) : timeout;
+    rb_raise(rsb_eTimeout, "%s: timed out after %" PRIsVALUE " s", what, seconds);
+}
+
+static int64_t timeout_of(VALUE seconds) { return NIL_P(seconds) ? RS_NEVER : rsb_seconds_to_ns(seconds, "timeout"); }
+
+static bool is_socket(rsb_machine *machine, int fd) {
+    struct stat st;
+    if (machine->engine.backend->closed_world) return rs_sim_is_socket(&machine->engine, fd);
+    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+bool rsb_stream_is_open(const rs_write_queue *queue) {
+    VALUE io = rb_io_get_write_io(((const rsb_stream *)queue)->io);
+    return !RTEST(rb_io_closed_p(io)) && rb_io_descriptor(io) == queue->fd;
+}
+
+/* A stream over a descriptor or an IO, which is its own from now on: closed with it, and read or written by nothing else.
+ *
+ * @param io [Integer, IO, OpenSSL::SSL::SSLSocket] a socket, a pipe, a terminal or a file; or a TLS connection after its handshake,
+ *   of which the other methods are not to be used any more
+ * @param timeout [Numeric, nil] seconds that each of its calls may wait, unless it names another; nil: as long as it takes
+ * @param high_water [Integer] bytes: while more of them are waiting to leave, who writes waits
+ * @param encoding [Encoding, String] of the Strings that it returns
+ * @raise [UsageError, ClosedError]
+ * @since 0.1.0
+ */
+static VALUE stream_initialize(int argc, VALUE *argv, VALUE self) {
+    VALUE io, options, given[3] = {Qundef, Qundef, Qundef};
+    rb_scan_args(argc, argv, "1:", &io, &options);
+    if (!NIL_P(options)) rsb_options(options, 3, option_names, given);
+    rsb_stream *stream = rsb_stream_peek(self);
+    rsb_machine *machine = rsb_current();
+    if (!NIL_P(stream->machine)) rb_raise(rsb_eUsage, "the stream was initialized already");
+    VALUE tls_socket = rsb_is_tls_socket(io) ? io : Qnil;
+    if (!NIL_P(tls_socket)) io = rsb_tls_io(machine, tls_socket);
+    /* What has an IO and is none does something with its bytes. */
+    if (!RB_INTEGER_TYPE_P(io) && !RB_TYPE_P(io, T_FILE)) {
+        rb_raise(rsb_eUsage, "a stream is over a descriptor or an IO, got %" PRIsVALUE, rsb_inspect(io));
+    }
+    int fd = rsb_io_fd(machine, io), out = RB_INTEGER_TYPE_P(io) ? fd : rsb_io_fd(machine, rsb_writing_end(io));
+    int64_t timeout_ns = given[0] == Qundef ? RS_NEVER : timeout_of(given[0]);
+    stream->high_water = given[1] == Qundef ? HIGH_WATER : (size_t)rsb_integer(given[1], 1, INT32_MAX, "high_water");
+    stream->encoding = given[2] == Qundef ? rb_ascii8bit_encindex() : rb_enc_to_index(rb_to_encoding(given[2]));
+    stream->timeout_ns = timeout_ns;
+    stream->machine = machine->self;
+    stream->fork_count = machine->fork_count;
+    stream->io = io;
+    stream->fd = fd;
+    stream->socket = is_socket(machine, fd);
+    rs_write_queue_open(&machine->engine, &stream->write_queue, stream->socket ? RS_OP_SEND : RS_OP_WRITE, out);
+    if (RB_TYPE_P(io, T_FILE)) stream->write_queue.is_open = rsb_stream_is_open;
+    if (!NIL_P(tls_socket)) rsb_tls_adopt(machine, stream, tls_socket);
+    return self;
+}
+
+/* Sets how many seconds each call may wait from now on, unless it names another; nil: as long as it takes.
+ *
+ * @since 0.1.0 */
+static VALUE stream_set_timeout(VALUE self, VALUE seconds) {
+    rsb_machine *machine;
+    rsb_stream_get(self, &machine)->timeout_ns = timeout_of(seconds);
+    return seconds;
+}
+
+/* @return [Float, nil] seconds
+ * @since 0.1.0 */
+static VALUE stream_timeout(VALUE self) {
+    int64_t timeout_ns = rsb_stream_peek(self)->timeout_ns;
+    return timeout_ns == RS_NEVER ? Qnil : rb_float_new((double)timeout_ns / 1e9);
+}
+
+/* @return [Integer, IO] what it is over */
+static VALUE stream_over(VALUE self) { return rsb_stream_peek(self)->io; }
+
+static VALUE io_for(rsb_machine *machine, const rsb_stream *stream) {
+    VALUE arguments[3] = {stream->io, INT2NUM(rsb_mode_of(machine, stream->fd) & O_ACCMODE), rb_hash_new()};
+    rb_hash_aset(arguments[2], ID2SYM(rb_intern("autoclose")), Qfalse);
+    return rb_funcallv_kw(rb_cIO, rb_intern("for_fd"), 3, arguments, RB_PASS_KEYWORDS);
+}
+
+/* The IO that the stream is over, or one that stands for its descriptor: for IO.select, IO#wait and whatever else wants one, and not
+ * to read or write, by which it would take what is the stream's. It is always the same one, is closed with the stream, and does not
+ * close the descriptor itself. In a run it is ready to read while the stream holds bytes that nobody has taken.
+ *
+ * @return [IO]
+ * @raise [UsageError] when the stream is closed
+ * @raise [UnsupportedError] on a simulated machine, whose descriptors are no IO's
+ * @since 0.1.0 */
+static VALUE stream_to_io(VALUE self) {
+    rsb_stream *stream = rsb_stream_peek(self);
+    if (stream->closed) rb_raise(rsb_eUsage, "to_io: the stream is closed; ask before");
+    if (!NIL_P(stream->shown)) return stream->shown;
+    rsb_machine *machine;
+    rsb_stream_get(self, &machine);
+    if (machine->engine.backend->closed_world) rb_raise(rsb_eUnsupported, "to_io: a simulated descriptor is no IO's");
+    rsb_stream_fd(machine, stream);
+    stream->shown = RB_INTEGER_TYPE_P(stream->io) ? io_for(machine, stream) : stream->io;
+    if (!OBJ_FROZEN(stream->shown)) rb_ivar_set(stream->shown, id_stream, self);
+    return stream->shown;
+}
+
+bool rsb_stream_holds(const rsb_machine *machine, VALUE io) {
+    VALUE self = rb_attr_get(io, id_stream);
+    if (RS_LIKELY(NIL_P(self))) return false;
+    const rsb_stream *stream = rsb_stream_peek(self);
+    int fd;
+    return !stream->closed && stream->machine == machine->self && rsb_stream_look(self, &fd);
+}
+
+/* It is of no use any more, and its number may soon be a stranger's. */
+static VALUE stop_showing(VALUE argument) {
+    rsb_stream *stream = (rsb_stream *)argument;
+    VALUE shown = stream->shown;
+    stream->shown = Qnil;
+    if (NIL_P(shown)) return Qnil;
+    if (!OBJ_FROZEN(shown)) rb_ivar_set(shown, id_stream, Qnil);
+    return shown == stream->io ? Qnil : rb_funcall(shown, rb_intern("close"), 0);
+}
+
+/* @return [Boolean]
+ * @since 0.1.0 */
+static VALUE stream_closed_p(VALUE self) { return rsb_stream_peek(self)->closed ? Qtrue : Qfalse; }
+
+/* --- its end --- */
+
+typedef struct {
+    rsb_machine *machine;
+    rsb_stream *stream;
+    VALUE timeout;
+    bool drained;
+} end_call;
+
+static VALUE drain(VALUE argument) {
+    end_call *call = (end_call *)argument;
+    rsb_stream_drain(call->machine, call->stream, call->timeout);
+    call->drained = true;
+    return Qnil;
+}
+
+static VALUE close_descriptor(VALUE argument) {
+    end_call *call = (end_call *)argument;
+    rsb_stream_fd(call->machine, call->stream); /* raises when that is somebody else's by now */
+    rsb_close(call->machine, call->stream->io);
+    return Qnil;
+}
+
+static void forget_bytes(rsb_machine *machine, rsb_stream *stream) {
+    rsb_write_queue_end_op(machine, &stream->write_queue); /* where closing the descriptor has not, because others had closed it */
+    rs_buffer_clear(&machine->engine.pool, &stream->in);
+    rs_write_queue_close(&stream->write_queue);
+}
+
+/* After whatever else: what kept the bytes from leaving, if anything did, is the news, and not that closing has failed as
+ * well. */
+static VALUE end_stream(VALUE argument) {
+    end_call *call = (end_call *)argument;
+    if (call->stream->closed) return Qnil; /* by another strand, meanwhile */
+    call->stream->closed = true;
+    int state = 0;
+    rb_protect(stop_showing, (VALUE)call->stream, &state);
+    rb_protect(close_descriptor, argument, &state);
+    forget_bytes(call->machine, call->stream);
+    if (state && call->drained) rb_jump_tag(state);
+    return Qnil;
+}
+
+/* Its machine is closed already. The numbers of a simulated one mean something else outside of it. */
+static void close_alone(rsb_machine *machine, rsb_stream *stream) {
+    stream->closed = true;
+    stop_showing((VALUE)stream);
+    if (machine->engine.backend->closed_world) return;
+    if (!RB_FIXNUM_P(stream->io)) rb_funcall(stream->io, rb_intern("close"), 0);
+    else if (stream->write_queue.error != -EBADF && close(stream->fd) < 0 && errno != EINTR) rsb_fail(-errno, "close", stream->fd);
+}
+
+/* Waits until what was written has left, and closes the descriptor. Strands that wait for bytes get a ClosedError, and so does who
+ * writes from now on. It is closed as well when it raises.
+ *
+ * May switch strands.
+ *
+ * @param timeout [Numeric, nil] seconds that what was written has to leave
+ * @return [nil] also when it is closed already
+ * @raise [TimeoutError, SystemCallError] when something of what was written has not left, and nobody was told before
+ * @since 0.1.0
+ */
+static VALUE stream_close(int argc, VALUE *argv, VALUE self) {
+    VALUE options;
+    rb_scan_args(argc, argv, "0:", &options);
+    rsb_stream_options with = rsb_stream_options_of(options, 0, NULL);
+    rsb_stream *stream = rsb_stream_peek(self);
+    if (stream->closed || NIL_P(stream->machine)) return Qnil;
+    rsb_machine *machine = rsb_machine_any_thread(stream->machine);
+    if (RS_UNLIKELY(!machine->open)) {
+        close_alone(machine, stream);
+        return Qnil;
+    }
+    end_call call = {.stream = stream, .timeout = with.timeout};
+    rsb_stream_get(self, &call.machine);
+    stream->write_closed = true;
+    rb_ensure(drain, (VALUE)&call, end_stream, (VALUE)&call);
+    RB_GC_GUARD(self);
+    return Qnil;
+}
+
+void rsb_streams_mark(rsb_machine *machine) {
+    for (rs_write_queue *queue = machine->engine.write_queues; queue; queue = queue->next) {
+        if (rs_write_queue_len(queue) > 0 || queue->op) rb_gc_mark(((rsb_stream *)queue)->self);
+    }
+}
+
+void rsb_init_stream(void) {
+    id_timeout = option_names[0] = rb_intern("timeout");
+    option_names[1] = rb_intern("high_water");
+    option_names[2] = rb_intern("encoding");
+    rsb_cStream = rb_define_class_under(rsb_mRingspun, "Stream", rb_cObject);
+    rb_define_alloc_func(rsb_cStream, stream_allocate);
+    rb_define_method(rsb_cStream, "initialize", stream_initialize, -1);
+    rb_define_method(rsb_cStream, "initialize_copy", rsb_refuse_copy, 1);
+    rb_define_method(rsb_cStream, "timeout", stream_timeout, 0);
+    rb_define_method(rsb_cStream, "timeout=", stream_set_timeout, 1);
+    id_stream = rb_intern("ringspun_stream");
+    rb_define_method(rsb_cStream, "to_io", stream_to_io, 0);
+    rb_define_private_method(rsb_cStream, "over", stream_over, 0);
+    rb_define_method(rsb_cStream, "closed?", stream_closed_p, 0);
+    rb_define_method(rsb_cStream, "close", stream_close, -1);
+    rsb_init_stream_read();
+    rsb_init_stream_write();
+    rsb_init_stream_copy();
+    rsb_init_stream_tls();
+}

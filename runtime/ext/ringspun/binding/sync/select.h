@@ -1,0 +1,44 @@
+/* select: what selectors and their sources know of each other. A source says where watches of it belong, and answers whether it
+ * has something: then it has been taken. Sources of another machine are refused.
+ */
+#ifndef RINGSPUN_BINDING_SELECT_H
+#define RINGSPUN_BINDING_SELECT_H
+
+#include "sync.h"
+
+/* What a selector would push, through that watch. */
+VALUE rsb_watch_item(const rs_watch *watch);
+
+/* queue.c */
+bool rsb_is_queue(VALUE object);
+rs_source *rsb_queue_source(VALUE self, bool for_places);
+bool rsb_queue_take(VALUE self, VALUE *item); /* nil where it is closed and empty */
+bool rsb_queue_put(VALUE self, VALUE item);
+
+/* sync.c */
+bool rsb_is_semaphore(VALUE object);
+rs_source *rsb_semaphore_source(VALUE self);
+bool rsb_semaphore_take(VALUE self);
+
+/* procs/select_sources.c: an error is a result like any other */
+bool rsb_is_evaluation(VALUE object);
+rs_source *rsb_evaluation_source(VALUE self); /* NULL: it is concluded */
+bool rsb_evaluation_look(VALUE self, VALUE *result);
+bool rsb_is_strand(VALUE object);
+rs_source *rsb_strand_source(VALUE self); /* NULL: it has ended */
+bool rsb_strand_look(VALUE self, VALUE *result);
+
+/* channel.c: they may be any machine's, so the watch has an observer there */
+bool rsb_is_channel(VALUE object);
+void rsb_channel_observe(VALUE self, rs_watch *watch, bool for_places);
+void rsb_channel_check(VALUE self, VALUE value);
+bool rsb_channel_take(const rs_watch *watch, VALUE *value); /* nil where it is closed and empty */
+bool rsb_channel_put(const rs_watch *watch, VALUE value);
+
+/* stream/stream.c */
+bool rsb_is_stream(VALUE object);
+rs_source *rsb_stream_source(VALUE self);
+/* True: it can be read from, has ended, or is closed. False: when its descriptor is ready, which is `*fd`. */
+bool rsb_stream_look(VALUE self, int *fd);
+
+#endif

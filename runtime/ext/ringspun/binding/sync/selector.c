@@ -1,0 +1,386 @@
+#include "binding/io/io.h"
+#include "selector.h"
+
+VALUE rsb_cSelector;
+
+/* --- the object --- */
+
+static void mark_branch(const rsb_branch *b) {
+    rb_gc_mark(b->source);
+    rb_gc_mark(b->item);
+    rb_gc_mark(b->block);
+}
+
+static void selector_mark(void *data) {
+    rsb_selector *s = data;
+    rb_gc_mark(s->machine);
+    rb_gc_mark(s->after);
+    rb_gc_mark(s->otherwise);
+    for (long i = 0; i < s->len; i++) mark_branch(s->branches[i]);
+    if (s->left) mark_branch(s->left);
+}
+
+static void free_branches(rsb_selector *s) {
+    for (long i = 0; i < s->len; i++) free(s->branches[i]);
+    free(s->branches);
+    free(s->left);
+    s->branches = NULL;
+    s->left = NULL;
+    s->len = s->capacity = 0;
+}
+
+static void selector_free(void *data) {
+    rsb_selector *s = data;
+    rs_selector_abandon(&s->engine);
+    free_branches(s);
+    xfree(s);
+}
+
+static void selector_compact(void *data) {
+    rsb_selector *s = data;
+    s->self = rb_gc_location(s->self);
+}
+
+static size_t selector_size(const void *data) {
+    const rsb_selector *s = data;
+    return sizeof(*s) + (size_t)s->capacity * sizeof(*s->branches) + (size_t)s->len * sizeof(rsb_branch);
+}
+
+static const rb_data_type_t selector_type = {
+    .wrap_struct_name = "Ringspun::Selector",
+    .function = {.dmark = selector_mark, .dfree = selector_free, .dsize = selector_size, .dcompact = selector_compact},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static VALUE selector_allocate(VALUE class) {
+    rsb_selector *s;
+    VALUE self = TypedData_Make_Struct(class, rsb_selector, &selector_type, s);
+    s->self = self;
+    s->machine = s->after = s->otherwise = Qnil;
+    s->after_ns = RS_NEVER;
+    return self;
+}
+
+static rsb_selector *peek(VALUE self) {
+    rsb_selector *s;
+    TypedData_Get_Struct(self, rsb_selector, &selector_type, s);
+    return s;
+}
+
+rsb_selector *rsb_selector_new(rsb_machine *machine) {
+    rsb_selector *s = peek(selector_allocate(rsb_cSelector));
+    s->machine = machine->self;
+    rs_selector_open(&machine->engine, &s->engine);
+    return s;
+}
+
+rsb_selector *rsb_selector_get(VALUE self, rsb_machine **machine) {
+    rsb_selector *s = peek(self);
+    if (RS_UNLIKELY(NIL_P(s->machine))) rb_raise(rsb_eUsage, "the selector was not initialized; call super in initialize");
+    if (RS_UNLIKELY(s->closed)) rb_raise(rsb_eClosed, "the selector is closed");
+    *machine = rsb_machine_of(s->machine);
+    return s;
+}
+
+VALUE rsb_watch_item(const rs_watch *watch) { return ((const rsb_branch *)watch)->item; }
+
+/* --- its branches --- */
+
+static VALUE block_or_nil(void) { return rb_block_given_p() ? rb_block_proc() : Qnil; }
+
+static rs_source *source_of(rsb_branch *b) {
+    switch (b->kind) {
+    case POP: return rsb_queue_source(b->source, false);
+    case PUSH: return rsb_queue_source(b->source, true);
+    case ACQUIRE: return rsb_semaphore_source(b->source);
+    case RESULT_OF_EVALUATION: return rsb_evaluation_source(b->source);
+    case RESULT_OF_STRAND: return rsb_strand_source(b->source);
+    case STREAM: return rsb_stream_source(b->source);
+    case POP_CHANNEL:
+    case PUSH_CHANNEL: return rsb_channel_check(b->source, b->item), NULL;
+    default: return NULL;
+    }
+}
+
+static VALUE add(rsb_selector *s, rsb_branch_kind kind, VALUE source, VALUE item, VALUE block) {
+    rsb_branch given = {.source = source, .item = item, .block = block, .kind = kind, .at = s->len};
+    rsb_machine *machine = rsb_machine_of(s->machine);
+    if (kind == READABLE || kind == WRITABLE) {
+        int fd = rsb_io_fd(machine, source);
+        given.generation = rs_descriptor_generation(&machine->engine.descriptors, fd);
+    }
+    rs_source *watched = source_of(&given); /* which may raise: nothing has been done yet */
+    if (s->len == s->capacity) {
+        int capacity = s->capacity ? s->capacity * 2 : 8;
+        s->branches = rsb_realloc(s->branches, sizeof(rsb_branch *) * (size_t)capacity);
+        s->capacity = capacity;
+    }
+    rsb_branch *b = rsb_alloc(sizeof(*b));
+    *b = given;
+    s->branches[s->len++] = b;
+    rs_watch_open(&s->engine, &b->watch, watched);
+    if (kind == POP_CHANNEL || kind == PUSH_CHANNEL) rsb_channel_observe(source, &b->watch, kind == PUSH_CHANNEL);
+    return s->self;
+}
+
+NORETURN(static void refuse(const char *method, const char *expected, VALUE got));
+static void refuse(const char *method, const char *expected, VALUE got) {
+    rb_raise(rsb_eUsage, "%s: expected %s, got %" PRIsVALUE, method, expected, rsb_inspect(got));
+}
+
+/* Takes the first item of a queue. Of one that is closed and empty it is nil, at once.
+ *
+ * @param queue [Queue, SizedQueue, Channel]
+ * @yieldparam item [Object]
+ * @return [Selector] self
+ * @raise [UsageError] for one of another machine
+ * @since 0.1.0
+ */
+static VALUE selector_pop(VALUE self, VALUE queue) {
+    rsb_machine *machine;
+    rsb_selector *s = rsb_selector_get(self, &machine);
+    if (rsb_is_channel(queue)) return add(s, POP_CHANNEL, queue, Qnil, block_or_nil());
+    if (!rsb_is_queue(queue)) refuse("pop", "a Ringspun::Queue or Channel", queue);
+    return add(s, POP, queue, Qnil, block_or_nil());
+}
+
+/* Puts an item at the end of a queue when there is a place. With one that is closed, the wait raises a ClosedError.
+ *
+ * @param queue [Queue, SizedQueue, Channel]
+ * @param item [Object] the same each time that this wins
+ * @yieldparam queue [Queue, SizedQueue, Channel]
+ * @return [Selector] self
+ * @raise [UsageError] for one of another machine
+ * @since 0.1.0
+ */
+static VALUE selector_push(VALUE self, VALUE queue, VALUE item) {
+    rsb_machine *machine;
+    rsb_selector *s = rsb_selector_get(self, &machine);
+    if (rsb_is_channel(queue)) return add(s, PUSH_CHANNEL, queue, item, block_or_nil());
+    if (!rsb_is_queue(queue)) refuse("push", "a Ringspun::Queue or Channel", queue);
+    return add(s, PUSH, queue, item, block_or_nil());
+}
+
+/* Takes a permit of a semaphore, which whoever has it gives back by {Semaphore#release}.
+ *
+ * @param semaphore [Semaphore]
+ * @yieldparam semaphore [Semaphore]
+ * @return [Selector] self
+ * @raise [UsageError] for one of another machine
+ * @since 0.1.0
+ */
+static VALUE selector_acquire(VALUE self, VALUE semaphore) {
+    rsb_machine *machine;
+    rsb_selector *s = rsb_selector_get(self, &machine);
+    if (!rsb_is_semaphore(semaphore)) refuse("acquire", "a Ringspun::Semaphore", semaphore);
+    return add(s, ACQUIRE, semaphore, Qnil, block_or_nil());
+}
+
+static VALUE add_result(rsb_selector *s, VALUE source, VALUE block) {
+    if (rsb_is_evaluation(source)) return add(s, RESULT_OF_EVALUATION, source, Qnil, block);
+    if (rsb_is_strand(source)) return add(s, RESULT_OF_STRAND, source, Qnil, block);
+    refuse("result", "an evaluation or a strand", source);
+}
+
+/* The result of an evaluation once it is concluded, or of a strand that has ended. It stays there for others. A block is given an
+ * error as well as any other result, as that of {Evaluation#await_result} is; without a block an error is raised by the wait.
+ *
+ * @param source [Evaluation, Strand]
+ * @yieldparam result [Object, Exception]
+ * @return [Selector] self
+ * @raise [UsageError] for one of another machine
+ * @since 0.1.0
+ */
+static VALUE selector_result(VALUE self, VALUE source) {
+    rsb_machine *machine;
+    return add_result(rsb_selector_get(self, &machine), source, block_or_nil());
+}
+
+static VALUE add_readable(rsb_selector *s, VALUE io, VALUE block) {
+    return add(s, rsb_is_stream(io) ? STREAM : READABLE, io, Qnil, block);
+}
+
+/* When a stream or a descriptor can be read from without waiting, or is at its end. Nothing is read.
+ *
+ * @param io [Stream, IO, Integer]
+ * @yieldparam io [Stream, IO, Integer]
+ * @return [Selector] self
+ * @raise [UsageError] for one of another machine
+ * @raise [ClosedError]
+ * @since 0.1.0
+ */
+static VALUE selector_readable(VALUE self, VALUE io) {
+    rsb_machine *machine;
+    return add_readable(rsb_selector_get(self, &machine), io, block_or_nil());
+}
+
+/* When a descriptor can be written to without waiting.
+ *
+ * @param io [IO, Integer] no stream: those have a buffer of their own, and wait in their `write`
+ * @yieldparam io [IO, Integer]
+ * @return [Selector] self
+ * @raise [ClosedError, UsageError]
+ * @since 0.1.0
+ */
+static VALUE selector_writable(VALUE self, VALUE io) {
+    rsb_machine *machine;
+    rsb_selector *s = rsb_selector_get(self, &machine);
+    if (rsb_is_stream(io)) refuse("writable", "an IO or a descriptor; a stream waits in its write", io);
+    return add(s, WRITABLE, rsb_writing_end(io), Qnil, block_or_nil());
+}
+
+/* When nothing else was ready for that long, from the beginning of each wait. Of several the shortest counts.
+ *
+ * @param seconds [Numeric]
+ * @return [Selector] self
+ * @raise [UsageError]
+ * @since 0.1.0
+ */
+static VALUE selector_after(VALUE self, VALUE seconds) {
+    rsb_machine *machine;
+    rsb_selector *s = rsb_selector_get(self, &machine);
+    int64_t after_ns = rsb_seconds_to_ns(seconds, "after");
+    if (s->after_ns != RS_NEVER && after_ns >= s->after_ns) return self;
+    s->after_ns = after_ns;
+    s->after = block_or_nil();
+    return self;
+}
+
+/* When nothing is ready right now: with this a wait never waits.
+ *
+ * @return [Selector] self
+ * @since 0.1.0
+ */
+static VALUE selector_otherwise(VALUE self) {
+    rsb_machine *machine;
+    rsb_selector *s = rsb_selector_get(self, &machine);
+    s->never_waits = true;
+    s->otherwise = block_or_nil();
+    return self;
+}
+
+void rsb_selector_add(rsb_selector *s, VALUE source) {
+    if (rsb_is_queue(source)) add(s, POP, source, Qnil, Qnil);
+    else if (rsb_is_channel(source)) add(s, POP_CHANNEL, source, Qnil, Qnil);
+    else if (rsb_is_evaluation(source) || rsb_is_strand(source)) add_result(s, source, Qnil);
+    else if (rsb_is_semaphore(source)) add(s, ACQUIRE, source, Qnil, Qnil);
+    else add_readable(s, source, Qnil);
+}
+
+static void remove_branch(rsb_selector *s, rsb_branch *b) {
+    rsb_branch *last = s->branches[--s->len];
+    s->branches[b->at] = last;
+    last->at = b->at;
+    bool served = s->engine.served == &b->watch;
+    rs_watch_close(&b->watch);
+    if (!served) {
+        free(b);
+        return;
+    }
+    free(s->left); /* of a strand of the parent process */
+    s->left = b;
+}
+
+/* Forgets all branches on that source. What is on its way already still arrives.
+ *
+ * @param source [Object] what was given to {#pop}, {#readable} or another of its kind
+ * @return [Boolean] whether there was one
+ * @since 0.1.0
+ */
+static VALUE selector_delete(VALUE self, VALUE source) {
+    rsb_machine *machine;
+    rsb_selector *s = rsb_selector_get(self, &machine);
+    long before = s->len;
+    for (long i = s->len - 1; i >= 0; i--) {
+        if (s->branches[i]->source == source) remove_branch(s, s->branches[i]);
+    }
+    return s->len < before ? Qtrue : Qfalse;
+}
+
+/* --- its beginning and end --- */
+
+/* @yieldparam on [Selector] self, for its branches
+ * @since 0.1.0 */
+static VALUE selector_initialize(VALUE self) {
+    rsb_selector *s = peek(self);
+    if (!NIL_P(s->machine)) rb_raise(rsb_eUsage, "the selector was initialized already");
+    rsb_machine *machine = rsb_current();
+    s->machine = machine->self;
+    rs_selector_open(&machine->engine, &s->engine);
+    if (rb_block_given_p()) rb_yield(self);
+    return self;
+}
+
+void rsb_selector_close(rsb_selector *s) {
+    if (s->closed) return;
+    s->closed = true;
+    rs_selector_close(&s->engine);
+    /* Something may be on its way through one of them. */
+    rsb_branch *served = (rsb_branch *)s->engine.served;
+    for (long i = 0; served && !s->left && i < s->len; i++) {
+        if (s->branches[i] != served) continue;
+        s->left = served;
+        s->branches[i] = s->branches[--s->len];
+    }
+    rsb_branch *left = s->left;
+    s->left = NULL;
+    free_branches(s);
+    s->left = left;
+}
+
+/* Leaves all its sources. A strand that waits in it gets a ClosedError.
+ *
+ * @return [nil] also when it is closed already
+ * @since 0.1.0
+ */
+static VALUE selector_close(VALUE self) {
+    rsb_selector *s = peek(self);
+    if (s->closed || NIL_P(s->machine) || !rsb_machine_any_thread(s->machine)->open) return Qnil;
+    rsb_machine_of(s->machine);
+    rsb_selector_close(s);
+    return Qnil;
+}
+
+/* @return [Boolean]
+ * @since 0.1.0 */
+static VALUE selector_closed_p(VALUE self) {
+    rsb_selector *s = peek(self);
+    return s->closed || (!NIL_P(s->machine) && !s->engine.machine) ? Qtrue : Qfalse;
+}
+
+/* @return [Integer] its sources
+ * @since 0.1.0 */
+static VALUE selector_size_of(VALUE self) { return LONG2NUM(peek(self)->len); }
+
+void rsb_end_selectors(rsb_machine *machine) {
+    rs_machine *engine = &machine->engine;
+    while (engine->selectors) rsb_selector_close((rsb_selector *)engine->selectors);
+    while (rs_end_stray_ops(engine) > 0) rsb_yield(machine);
+}
+
+/* Document-class: Ringspun::Selector
+ *
+ * What a strand waits for, the first of several sources at a time. Made once, it may be waited in many times, and each wait costs what
+ * has happened since the last one. It belongs to the machine of the thread that made it.
+ *
+ * @since 0.1.0
+ */
+void rsb_init_selector(void) {
+    rsb_cSelector = rb_define_class_under(rsb_mRingspun, "Selector", rb_cObject);
+    rb_define_alloc_func(rsb_cSelector, selector_allocate);
+    rb_define_method(rsb_cSelector, "initialize", selector_initialize, 0);
+    rb_define_method(rsb_cSelector, "initialize_copy", rsb_refuse_copy, 1);
+    rb_define_method(rsb_cSelector, "pop", selector_pop, 1);
+    rb_define_method(rsb_cSelector, "push", selector_push, 2);
+    rb_define_method(rsb_cSelector, "acquire", selector_acquire, 1);
+    rb_define_method(rsb_cSelector, "result", selector_result, 1);
+    rb_define_method(rsb_cSelector, "readable", selector_readable, 1);
+    rb_define_method(rsb_cSelector, "writable", selector_writable, 1);
+    rb_define_method(rsb_cSelector, "after", selector_after, 1);
+    rb_define_method(rsb_cSelector, "otherwise", selector_otherwise, 0);
+    rb_define_method(rsb_cSelector, "delete", selector_delete, 1);
+    rb_define_method(rsb_cSelector, "close", selector_close, 0);
+    rb_define_method(rsb_cSelector, "closed?", selector_closed_p, 0);
+    rb_define_method(rsb_cSelector, "size", selector_size_of, 0);
+    rsb_init_select();
+}
