@@ -85,6 +85,7 @@ typedef struct rsb_strand {
     VALUE resume_value;
     uint64_t resumable;         /* the ticket of a wait that Evaluation#resume! may end */
     struct rsb_frame *frames;   /* the runs of concurrent procs that it is in, the newest first */
+    const struct rsb_work *work; /* what it does where it has no block */
     struct rsb_batch *batch;    /* of runs that it is to begin, or NULL */
     struct rsb_start_answer *answer; /* to who waits for the one that it is to begin, or NULL */
     rs_id id;
@@ -110,6 +111,16 @@ typedef struct rsb_strand {
     bool read;
     bool resumed;               /* Evaluation#resume! has ended its wait, with `resume_value` */
 } rsb_strand;
+
+/* What a strand does that has been made for something else than a block. */
+typedef struct rsb_work {
+    /* True: it was killed, with that state of rb_protect. */
+    bool (*run)(rsb_machine *machine, rsb_strand *strand, int *state);
+    /* The strand has no stack: all that it was to do ends with that error. */
+    void (*fail)(rsb_machine *machine, rsb_strand *strand, VALUE error);
+    /* The strand is about to wait, and has a batch: the rest of it goes on without the strand. */
+    void (*hand_over)(rsb_machine *machine, rsb_strand *strand);
+} rsb_work;
 
 typedef struct rsb_scope {
     rs_scope engine;
@@ -160,8 +171,13 @@ rsb_machine *rsb_existing_of_moving_thread(void);
 static inline rsb_machine *rsb_existing(void) {
     return RS_LIKELY(rsb_thread_machine) ? rsb_thread_machine : rsb_existing_of_moving_thread();
 }
+/* Binds an object to the machine that uses it, or raises. True: it belonged to one that is gone, and who held it or waited
+ * in it went with that. */
+bool rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine);
+
+/* initialize_copy of what strands wait in. */
+NORETURN(VALUE rsb_refuse_copy(VALUE self, VALUE original));
 void rsb_after_fork(rsb_machine *machine);
-void rsb_end_accept_queues(rsb_machine *machine);
 
 /* True while no strand runs its own code: no strand at all, or one that was switched to and is not back from its wait. */
 static inline bool rsb_between_strands(const rsb_machine *machine) {
@@ -186,6 +202,12 @@ void rsb_open_engine(rsb_machine *machine, VALUE options);
 NORETURN(void rsb_fail_to_open(rsb_machine *machine, int error, const char *what));
 
 /* core/switch.c */
+/* What a strand in a list waits with: which list it is. */
+typedef enum {
+    RSB_FOR_NOTHING, RSB_FOR_MUTEX, RSB_FOR_SEMAPHORE, RSB_FOR_CONDITION, RSB_FOR_BARRIER, RSB_FOR_ITEM, RSB_FOR_PLACE,
+    RSB_FOR_CLOSE, RSB_FOR_ACCEPT_QUEUE, RSB_FOR_ROOM, RSB_FOR_SELECT, RSB_FOR_KINDS
+} rsb_for;
+
 rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
                       uint64_t tag, int64_t *result);
 /* In two steps, for who has something to undo after the wait: only the first raises. */
@@ -195,6 +217,12 @@ void rsb_yield(rsb_machine *machine);
 /* The same also in a scope that is cancelled: it raises only what was raised for the strand itself, after the turn of the
  * others. */
 void rsb_give_way(rsb_machine *machine);
+
+/* Evaluation#resume! may end the wait with that ticket. */
+static inline void rsb_mark_resumable(rsb_strand *strand, uint64_t ticket) {
+    strand->resumable = ticket;
+    strand->resumed = false; /* that of a wait which was cancelled all the same */
+}
 
 /* For a strand that begins at once: a fiber to run it, and, after rs_spawn_first, its run until it waits. */
 VALUE rsb_own_fiber(rsb_machine *machine);
@@ -217,8 +245,6 @@ int64_t rsb_perform_until(rsb_machine *machine, const rs_request *request, int64
  * was closed before that. */
 int64_t rsb_perform_of(rsb_machine *machine, rs_request *request, VALUE io, int64_t deadline_ns,
                        void (*take)(const rs_op *op, void *argument), void *argument);
-/* Whether the IO of such an op still has its number. */
-bool rsb_op_is_open(const rs_op *op);
 /* For a request of RS_REQUEST_ANY_BUFFER: `bytes` are what came, nil at the end. */
 int64_t rsb_receive(rsb_machine *machine, const rs_request *request, VALUE *bytes);
 /* Counts one more op that may not park. True: before it the others are to run (rsb_yield), and the second does that as well. */
@@ -278,6 +304,7 @@ VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body);
  * it, it is in no scope, so that no run waits for its end: who begins it sees to that. */
 VALUE rsb_strand_begin(rsb_machine *machine, bool awaited, VALUE body);
 bool rsb_is_alive(rsb_strand *strand);
+bool rsb_is_strand(VALUE object);
 
 /* Of what a strand waits for in a block-like hook. It may have no class: the locks behind `require` and autoload do not. */
 bool rsb_is_hidden(VALUE object);
@@ -350,6 +377,9 @@ bool rsb_on_thread_stack(void);
 /* False: there is an error, and the scope has ended before it. */
 bool rsb_scope_child_ended(rsb_machine *machine, VALUE scope, const rsb_strand *child);
 
+/* One that has not ended, and its machine; or raises. */
+rsb_scope *rsb_scope_get_open(VALUE self, rsb_machine **machine);
+
 /* A scope whose memory may lie on the stack of the fiber that runs: that fiber is kept until it is closed. */
 void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);
 void rsb_scope_close(rsb_machine *machine, rs_scope *scope);
@@ -379,16 +409,12 @@ unsigned long long rsb_proc_number(const char *path);
 /* Whether the process may have one more. */
 bool rsb_descriptors_left(void);
 
-/* io/arguments.c */
-
+/* core/values.c */
 /* For messages: of whatever it is, and not too long. */
 VALUE rsb_inspect(VALUE object);
 
 /* An Integer between the two, or a UsageError that names `what`. */
 int64_t rsb_integer(VALUE value, int64_t min, int64_t max, const char *what);
-
-/* Whatever names a descriptor: Integer, IO, anything with to_io. */
-int rsb_fd(VALUE io);
 
 /* rb_get_kwargs for options that are all optional, and `given` is Qundef: quicker, the first of the names most of all. */
 void rsb_options(VALUE options, int count, const ID *names, VALUE *given);
@@ -396,7 +422,11 @@ void rsb_options(VALUE options, int count, const ID *names, VALUE *given);
 /* First of all, so that nothing has been done when the block is missing. */
 void rsb_need_block(const char *method);
 
+/* `timeout:` out of an options hash, or nil. */
+VALUE rsb_timeout_option(VALUE options);
+
 void rsb_init_errors(void);
+void rsb_init_values(void);
 void rsb_init_machine(void);
 void rsb_init_mailbox(void);
 void rsb_init_strand(void);
@@ -424,22 +454,6 @@ void rsb_init_inotify(void);
 void rsb_init_selector(void);
 void rsb_init_channel(void);
 void rsb_init_api(void);
-
-/* scheduler/select.c */
-/* That number is about to be closed: who waits for it in an IO.select is told. */
-void rsb_selections_closing(rsb_machine *machine, int fd);
-bool rsb_is_selected(rsb_machine *machine, int fd);
-void rsb_selections_forked(rsb_machine *machine, rsb_strand *survivor);
-
-/* sync/selector.c */
-/* Before the machine closes. */
-void rsb_end_selectors(rsb_machine *machine);
-
-/* stream/stream.c */
-/* Those of which bytes are on their way. */
-void rsb_streams_mark(rsb_machine *machine);
-/* Before the machine closes: what was written has a second to leave. */
-void rsb_streams_end(rsb_machine *machine);
 
 /* core/inspector.c */
 extern ID rsb_id_only_looks; /* an instance variable of threads that will never wake a strand */

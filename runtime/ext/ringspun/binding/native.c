@@ -41,6 +41,7 @@ void Init_native(void) {
     rb_ext_ractor_safe(true);
     rsb_mRingspun = rb_define_module("Ringspun");
     rsb_init_errors();
+    rsb_init_values();
     rsb_init_machine();
     rsb_init_mailbox();
     rsb_init_strand();

@@ -1,6 +1,5 @@
 /* idle: what the loop does while no strand is ready: it sleeps, notices what is raised meanwhile, and ends a deadlock. */
-#include "binding/scheduler/scheduler.h"
-#include "binding/sync/sync.h"
+#include "binding/binding.h"
 
 #include <ruby/ractor.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* machine: Ringspun::Machine, one per thread: its making and end, and everything that is not I/O. */
 #include "binding/cruby/has.h"
-#include "binding/procs/evaluation.h"
+#include "part.h"
 
 #include <math.h>
 #include <ruby/ractor.h>
@@ -49,11 +49,10 @@ static void machine_mark(void *data) {
     rb_gc_mark(machine->maker);
     rsb_runners_mark(&machine->runners);
     for (uint32_t i = 0; i < machine->spare_len; i++) rb_gc_mark(machine->spare[i]);
-    rsb_batches_mark(machine);
+    RSB_EACH_PART(mark, machine);
     if (!machine->open) return;
     mark_strands(machine);
     mark_ops(machine);
-    rsb_streams_mark(machine);
     mark_messages(atomic_load(&machine->engine.inbox.head));
     mark_messages(machine->engine.taken);
 }
@@ -76,7 +75,7 @@ static void machine_free(void *data) {
     if (machine->open) rs_machine_close(&machine->engine); /* deals with the wakes that have arrived */
     free(machine->scratch);
     rsb_runners_free(&machine->runners);
-    rsb_batches_free(machine);
+    RSB_EACH_PART(free, machine);
     if (machine->blocked) st_free_table(machine->blocked);
     machine->blocked = NULL;
     if (close_to_wakers(machine)) xfree(machine);
@@ -158,10 +157,9 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     machine->engine.on_message = rsb_on_message;
     machine->engine.on_reminder = rsb_unread_due;
     machine->engine.user = machine;
-    machine->engine.is_open = rsb_op_is_open;
     machine->engine.stack = rsb_stack;
     machine->engine.outer_stack = rsb_outer_stack;
-    machine->engine.interrupts_here = rsb_interrupts_here;
+    RSB_EACH_PART(open, machine);
     machine->open = machine->wakeable = true;
     rs_strand *root = rs_running(&machine->engine);
     machine->root = rs_strand_id(root);
@@ -230,6 +228,20 @@ rsb_machine *rsb_current(void) {
     return machine;
 }
 
+bool rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine) {
+    if (RS_LIKELY(*owner == machine->self)) return false;
+    if (NIL_P(*owner) || rsb_is_gone(rsb_machine_any_thread(*owner))) {
+        *owner = machine->self;
+        return true;
+    }
+    rb_raise(rsb_eWrongThread, "this %" PRIsVALUE " is used by the machine of another thread; between threads use "
+             "a Ringspun::Channel, or Thread::Mutex", rb_obj_class(self));
+}
+
+VALUE rsb_refuse_copy(VALUE self, VALUE original) {
+    rb_raise(rsb_eUsage, "a %" PRIsVALUE " cannot be copied: strands wait in the original", rb_obj_class(self));
+}
+
 /* The machine of this thread, made on first use.
  *
  * @return [Machine]
@@ -252,17 +264,15 @@ void rsb_after_fork(rsb_machine *machine) {
     if (machine->engine.running == RS_NO_INDEX) return;
     rs_strand *survivor = rs_running(&machine->engine);
     pthread_mutex_init(&machine->wake_lock, NULL); /* one of the parent's threads may have held it */
-    rsb_frames_forget(machine, survivor->user);
+    RSB_EACH_PART(forked, machine, survivor->user);
     int error = rs_machine_forked(&machine->engine);
     if (error) rsb_fail_to_open(machine, error, "no machine in the forked child"); /* and so will the next one who uses it, or it works then */
     machine->fork_count = rsb_forks;
     machine->root = rs_strand_id(survivor);
     machine->spin_scope = &survivor->own;
     ((rsb_strand *)survivor->user)->supervisor = Qnil;
-    rsb_batches_forget(machine, survivor->user);
     rsb_unread_forked(machine);
     if (machine->blocked) st_clear(machine->blocked);
-    rsb_selections_forked(machine, survivor->user);
 }
 
 static VALUE end_child(VALUE self) {
@@ -416,9 +426,7 @@ static VALUE machine_check_closable(VALUE self) {
         rb_raise(rsb_eUsage, "a machine is closed by the strand that made it, not by one that it runs");
     }
     if (strand->stacked > 0) rs_scope_follow(&machine->engine);
-    if (rsb_is_in_frame(machine, strand->user)) {
-        rb_raise(rsb_eUsage, "a machine is not closed inside a concurrent proc; close it after its call");
-    }
+    RSB_EACH_PART(check_closable, machine, strand->user);
     if (strand->scope != &strand->own) {
         rb_raise(rsb_eUsage, "a machine is not closed inside one of its scopes or timeouts; close it after them");
     }
@@ -431,15 +439,13 @@ static VALUE machine_close_engine(VALUE self) {
     if (machine->engine.strands.live > 1) {
         rb_raise(rsb_eUsage, "%u strands are still alive; join or terminate them first", machine->engine.strands.live - 1);
     }
-    rsb_end_accept_queues(machine);
-    rsb_end_selectors(machine);
-    rsb_streams_end(machine);
+    RSB_EACH_PART(ends, machine);
     RS_ASSERT(rs_machine_may_close(&machine->engine));
     rsb_report_unread(machine);
     rsb_strand *root = rs_running(&machine->engine)->user;
     VALUE raises = root->raises;
     root->done = true;
-    rsb_frames_abandon(machine, root);
+    RSB_EACH_PART(strand_ends, machine, root);
     close_to_wakers(machine);
     rs_scope_close_all(&machine->engine, rs_running(&machine->engine));
     rs_machine_close(&machine->engine);

@@ -5,7 +5,7 @@
  * the block or a child is raised, errors that came after it are its `suppressed`. A cancellation is absorbed by the
  * scope that it came from and by no other; one that came from no scope around it goes through.
  */
-#include "binding/procs/evaluation.h"
+#include "binding/binding.h"
 
 VALUE rsb_cScope;
 static ID option_names[3];
@@ -72,7 +72,7 @@ static void raise_ended(const rsb_scope *scope) {
     rb_raise(rsb_eClosed, "this scope has ended; strands and deadlines belong inside its block");
 }
 
-static rsb_scope *get_open(VALUE self, rsb_machine **machine) {
+rsb_scope *rsb_scope_get_open(VALUE self, rsb_machine **machine) {
     rsb_scope *scope = get(self);
     if (!scope->open || scope->engine.closed) raise_ended(scope);
     *machine = rsb_machine_of(scope->machine);
@@ -254,28 +254,9 @@ static VALUE machine_adopt(VALUE self, VALUE scope_object) {
  * @since 0.1.0 */
 static VALUE scope_spin(VALUE self) {
     rsb_machine *machine;
-    rsb_scope *scope = get_open(self, &machine);
+    rsb_scope *scope = rsb_scope_get_open(self, &machine);
     rsb_need_block("Scope#spin");
     return rsb_strand_new(machine, &scope->engine, self, rb_block_proc());
-}
-
-/* Has the block run as a concurrent proc that belongs to this scope: the scope waits for it, and its error cancels the others and
- * is the scope's.
- *
- * @param arguments [Array<Object>] for the block
- * @return [Evaluation]
- * @raise [ClosedError] when the scope has ended
- * @since 0.1.0 */
-static VALUE scope_concurrently(int argc, VALUE *argv, VALUE self) {
-    rsb_machine *machine;
-    rsb_scope *scope = get_open(self, &machine);
-    rsb_need_block("Scope#concurrently");
-    int keywords = rb_keyword_given_p();
-    VALUE proc = rb_funcall_with_block(rsb_cConcurrentProc, rb_intern("new"), 0, NULL, rb_block_proc());
-    rsb_start start = rsb_start_of(machine, proc, argc, argv, Qnil, keywords);
-    VALUE evaluation = start.evaluation = rsb_evaluation_new(machine, proc, rsb_cEvaluation, RSB_STARTS);
-    rsb_start_in_scope(machine, &scope->engine, self, &start);
-    return evaluation;
 }
 
 /* Cancels everything inside: waits end, later ones are refused, until the scope has ended.
@@ -288,7 +269,7 @@ static VALUE scope_cancel(VALUE self) {
     if (!scope->open || (scope->engine.closed && here)) return Qnil;
     rsb_machine *machine = rsb_machine_any_thread(scope->machine);
     if (rsb_existing() != machine) rb_raise(rsb_eWrongThread, "a scope is cancelled by its own thread; from another use Machine#terminate with a strand of it");
-    if (RS_UNLIKELY(!here)) get_open(self, &machine);
+    if (RS_UNLIKELY(!here)) rsb_scope_get_open(self, &machine);
     rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
     return Qnil;
 }
@@ -300,7 +281,7 @@ static VALUE scope_cancel(VALUE self) {
  * @since 0.1.0 */
 static VALUE scope_set_deadline(VALUE self, VALUE seconds) {
     rsb_machine *machine;
-    rsb_scope *scope = get_open(self, &machine);
+    rsb_scope *scope = rsb_scope_get_open(self, &machine);
     if (scope->engine.cause == RS_CANCELLED_BY_DEADLINE) {
         rb_raise(rsb_eUsage, "the deadline has passed; it cannot be moved any more");
     }
@@ -317,7 +298,7 @@ static VALUE scope_set_deadline(VALUE self, VALUE seconds) {
  * @since 0.1.0 */
 static VALUE scope_extend(VALUE self, VALUE seconds) {
     rsb_machine *machine;
-    rsb_scope *scope = get_open(self, &machine);
+    rsb_scope *scope = rsb_scope_get_open(self, &machine);
     if (scope->engine.deadline_ns == RS_NEVER) rb_raise(rsb_eUsage, "this scope has no deadline to extend; set #deadline=");
     if (scope->engine.cause == RS_CANCELLED_BY_DEADLINE) {
         rb_raise(rsb_eUsage, "the deadline has passed; it cannot be extended any more");
@@ -334,7 +315,7 @@ static VALUE scope_extend(VALUE self, VALUE seconds) {
  * @since 0.1.0 */
 static VALUE scope_remaining(VALUE self) {
     rsb_machine *machine;
-    rsb_scope *scope = get_open(self, &machine);
+    rsb_scope *scope = rsb_scope_get_open(self, &machine);
     if (scope->engine.deadline_ns == RS_NEVER) return Qnil;
     int64_t left_ns = scope->engine.deadline_ns - rs_now(&machine->engine);
     return rb_float_new(left_ns > 0 ? (double)left_ns / 1e9 : 0.0);
@@ -361,7 +342,6 @@ void rsb_init_scope(void) {
     rb_define_method(rsb_cMachine, "scope", machine_scope, -1);
     rb_define_private_method(rsb_cMachine, "adopt", machine_adopt, 1);
     rb_define_method(rsb_cScope, "spin", scope_spin, 0);
-    rb_define_method(rsb_cScope, "concurrently", scope_concurrently, -1);
     rb_define_method(rsb_cScope, "cancel", scope_cancel, 0);
     rb_define_method(rsb_cScope, "deadline=", scope_set_deadline, 1);
     rb_define_method(rsb_cScope, "extend_deadline", scope_extend, 1);

@@ -1,7 +1,6 @@
 /* strand: Ringspun::Strand, the handle to a strand, and the way a strand runs and ends. */
 #include "engine/flow/accept_queue.h"
-#include "binding/procs/evaluation.h"
-#include "binding/sync/sync.h"
+#include "part.h"
 
 VALUE rsb_cStrand;
 
@@ -182,10 +181,9 @@ RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, r
 RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
     rsb_strand *strand = engine->user;
     strand->done = true;
-    if (RS_UNLIKELY(strand->frames != NULL)) rsb_frames_abandon(machine, strand);
+    if (RS_UNLIKELY(strand->frames != NULL || strand->locks > 0)) RSB_EACH_PART(strand_ends, machine, strand);
     strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
     VALUE scope = strand->supervisor;
-    if (RS_UNLIKELY(strand->locks > 0)) rsb_give_up_locks(machine, strand->id);
     rs_finish(&machine->engine);
     bool told = NIL_P(scope) || rsb_scope_child_ended(machine, scope, strand);
     if (RS_UNLIKELY(!told)) rsb_unread_keep(machine, strand, false, true);
@@ -194,7 +192,7 @@ RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
 /* The running strand ends without having run. */
 void rsb_strand_fail(rsb_machine *machine, rs_strand *engine, VALUE error) {
     rsb_strand *strand = engine->user;
-    if (strand->batch) rsb_batch_fail(machine, strand, error);
+    if (strand->batch) strand->work->fail(machine, strand, error);
     else if (strand->answer) strand->error = error;
     else end_with_error(machine, strand, engine, error);
     finish(machine, engine);
@@ -242,7 +240,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     engine->wait = RS_WAIT_NONE;
     strand->fiber = strand->home = fiber;
     if (NIL_P(strand->body)) {
-        thread_killed = rsb_batch_run(machine, strand, &state);
+        thread_killed = strand->work->run(machine, strand, &state);
     } else if (!refused(machine, strand)) {
         VALUE value = rb_protect(call_body, (VALUE)strand, &state);
         rsb_notice_fork(machine);

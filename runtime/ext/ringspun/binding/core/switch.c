@@ -6,7 +6,7 @@
  * a switch: what arrives then is meant for the thread and goes to the root strand, and the strand that was switched in
  * keeps its own wake.
  */
-#include "binding/procs/evaluation.h"
+#include "binding/binding.h"
 
 #include <errno.h>
 #include <string.h>
@@ -287,7 +287,7 @@ static inline rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, rs_s
 
 static inline rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
     rsb_strand *self = me->user;
-    if (RS_UNLIKELY(self->batch != NULL)) rsb_batch_hand_over(machine, self);
+    if (RS_UNLIKELY(self->batch != NULL)) self->work->hand_over(machine, self);
     return park_behind(machine, me, NULL, result);
 }
 

@@ -1,5 +1,4 @@
-/* caller: who has called a hook. CRuby calls the same one for several things, and does not say for which. */
-#include "binding/scheduler/scheduler.h"
+#include "caller.h"
 
 #include <ruby/debug.h>
 #include <string.h>

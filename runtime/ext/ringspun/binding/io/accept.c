@@ -1,7 +1,7 @@
 /* accept: connections, one or one after the other. */
 #include "io.h"
 #include "engine/flow/accept_queue.h"
-#include "binding/sync/sync.h"
+#include "binding/core/part.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,7 +92,7 @@ static void close_accept_queue(rsb_machine *machine, rs_accept_queue *queue) {
 }
 
 /* Those of enumerators that nobody goes on with, and that of the strand which closes the machine inside its block. */
-void rsb_end_accept_queues(rsb_machine *machine) {
+static void end_accept_queues(rsb_machine *machine) {
     for (rs_accept_queue *queue = machine->engine.accept_queues; queue;) {
         bool busy = queue->op;
         if (busy) stop(machine, queue);
@@ -199,7 +199,10 @@ static VALUE machine_own_listener(VALUE self, VALUE descriptor) {
     return Qnil;
 }
 
+static rsb_part part = {.ends = end_accept_queues};
+
 void rsb_init_accept(void) {
+    rsb_register_part(&part);
     id_ahead = rb_intern("ahead");
     rb_define_method(rsb_cMachine, "accept", machine_accept, 1);
     rb_define_method(rsb_cMachine, "accept_each", machine_accept_each, -1);

@@ -2,6 +2,7 @@
  * Whatever is wrong here is a UsageError (a closed IO: ClosedError) that says what would be right.
  */
 #include "io.h"
+#include "binding/core/part.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,58 +16,10 @@
  * in a table as long as the largest. */
 #define DESCRIPTOR_MAX (1 << 22)
 
-#define INSPECT_MAX 200
-
 /* The flag by which CRuby marks a String as temporarily locked. It tells nobody, so it was looked up. 0: not found. */
 static VALUE locked_flag;
 
-void rsb_need_block(const char *method) {
-    if (RS_UNLIKELY(!rb_block_given_p())) rb_raise(rsb_eUsage, "%s needs a block", method);
-}
-
-void rsb_options(VALUE options, int count, const ID *names, VALUE *given) {
-    size_t found = 0;
-    for (int i = 0; i < count && found < RHASH_SIZE(options); i++) {
-        given[i] = rb_hash_lookup2(options, ID2SYM(names[i]), Qundef);
-        found += given[i] != Qundef;
-    }
-    if (RS_UNLIKELY(found < RHASH_SIZE(options))) rb_get_kwargs(options, names, 0, count, given); /* which says what is unknown */
-}
-
 /* --- numbers, descriptors, paths --- */
-
-VALUE rsb_inspect(VALUE object) {
-    int state = 0;
-    VALUE text = rb_protect(rb_inspect, object, &state);
-    if (state) {
-        rb_set_errinfo(Qnil);
-        return rb_sprintf("an object of %" PRIsVALUE, rb_obj_class(object));
-    }
-    if (RSTRING_LEN(text) <= INSPECT_MAX) return text;
-    return rb_str_cat_cstr(rb_str_substr(text, 0, INSPECT_MAX), "...");
-}
-
-static bool in_64_bits(VALUE value, int64_t *number) {
-    if (RB_FIXNUM_P(value)) {
-        *number = FIX2LONG(value);
-        return true;
-    }
-    int sign = rb_integer_pack(value, number, 1, sizeof(*number), 0, INTEGER_PACK_2COMP | INTEGER_PACK_NATIVE_BYTE_ORDER);
-    return (sign == 1 && *number >= 0) || (sign == -1 && *number < 0);
-}
-
-int64_t rsb_integer(VALUE value, int64_t min, int64_t max, const char *what) {
-    if (!RB_INTEGER_TYPE_P(value)) {
-        rb_raise(rsb_eUsage, "%s must be an Integer, got %" PRIsVALUE, what, rsb_inspect(value));
-    }
-    int64_t number = 0;
-    bool known = in_64_bits(value, &number);
-    if (known && number >= min && number <= max) return number;
-    VALUE text = known ? LL2NUM(number) : rb_str_new_cstr("a number of more than 64 bits");
-    bool negative = known ? number < 0 : RTEST(rb_funcall(value, '<', 1, INT2FIX(0)));
-    if (min == 0 && negative) rb_raise(rsb_eUsage, "%s must not be negative, got %" PRIsVALUE, what, text);
-    rb_raise(rsb_eUsage, "%s must lie between %lld and %lld, got %" PRIsVALUE, what, (long long)min, (long long)max, text);
-}
 
 uint32_t rsb_flags(VALUE value, const char *what) { return (uint32_t)rsb_integer(value, 0, UINT32_MAX, what); }
 
@@ -81,8 +34,8 @@ static int fd_of_file(VALUE file) {
     return -1;
 }
 
-/* Within the loop: for an IO that is closed no exception is made. (Where one of two ends is, one is made and caught.) */
-bool rsb_op_is_open(const rs_op *op) {
+/* Whether the IO of an RS_REQUEST_OF_OBJECT still has its number. Within the loop: for an IO that is closed no exception is made. (Where one of two ends is, one is made and caught.) */
+static bool op_is_open(const rs_op *op) {
     VALUE io = (VALUE)op->keep[0];
     return !RTEST(rb_io_closed_p(io)) && fd_of_file(io) == op->request.fd;
 }
@@ -299,4 +252,11 @@ static void find_locked_flag(void) {
     if ((changed & (changed - 1)) == 0 && RBASIC(string)->flags == before) locked_flag = changed;
 }
 
-void rsb_init_arguments(void) { find_locked_flag(); }
+static void open(rsb_machine *machine) { machine->engine.is_open = op_is_open; }
+
+static rsb_part part = {.open = open};
+
+void rsb_init_arguments(void) {
+    rsb_register_part(&part);
+    find_locked_flag();
+}

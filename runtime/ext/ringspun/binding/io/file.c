@@ -1,6 +1,6 @@
 /* file: opening and closing, files, pipes, readiness. */
 #include "io.h"
-#include "binding/sync/sync.h"
+#include "binding/core/part.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,7 +99,7 @@ void rsb_closed(rsb_machine *machine) {
 }
 
 static void end_ops_on(rsb_machine *machine, int fd) {
-    rsb_selections_closing(machine, fd);
+    RSB_EACH_PART(closing, machine, fd);
     while (rs_descriptor_closing(&machine->engine, fd) > 0) {
         rs_list *closers = &machine->engine.closers;
         rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, RSB_FOR_CLOSE, NULL);
@@ -197,6 +197,13 @@ bool rsb_close_for_ruby(rsb_machine *machine, int fd) {
     return true;
 }
 
+static bool is_waited_for(const rsb_machine *machine, int fd) {
+    for (const rsb_part *part = rsb_parts; part; part = part->next) {
+        if (part->waits_for && part->waits_for(machine, fd)) return true;
+    }
+    return false;
+}
+
 /* Whether a strand waits for it. One that others are closing already is not looked at: they have told whoever waits. */
 static bool is_awaited(rsb_machine *machine, VALUE io) {
     if (RTEST(rb_funcall(io, rb_intern("closed?"), 0))) return false;
@@ -208,7 +215,7 @@ static bool is_awaited(rsb_machine *machine, VALUE io) {
         const rs_descriptors *known = &machine->engine.descriptors;
         const rs_descriptor *descriptor = fd < known->capacity ? &known->table[fd] : NULL;
         if (descriptor && (descriptor->first || descriptor->targeted)) return true;
-        if (rsb_is_selected(machine, (int)fd)) return true;
+        if (is_waited_for(machine, (int)fd)) return true;
     }
     return false;
 }

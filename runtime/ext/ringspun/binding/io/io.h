@@ -24,6 +24,9 @@ uint32_t rsb_flags(VALUE value, const char *what);
 VALUE rsb_writing_end(VALUE io);
 VALUE rsb_path(VALUE path);
 
+/* Whatever names a descriptor: Integer, IO, anything with to_io. */
+int rsb_fd(VALUE io);
+
 /* The number, as it is now. */
 int rsb_io_fd(rsb_machine *machine, VALUE io);
 

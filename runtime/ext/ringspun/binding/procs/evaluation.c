@@ -562,6 +562,8 @@ void rsb_init_evaluation(void) {
     rb_define_method(rsb_cEvaluation, "waiting?", evaluation_waiting_p, 0);
     rb_define_method(rsb_cEvaluation, "resume!", evaluation_resume, -1);
     rsb_init_evaluation_data();
+    rsb_init_suspended_frames();
+    rsb_init_select_sources();
     rb_define_method(rsb_cEvaluation, "proc", evaluation_proc, 0);
     rb_define_private_method(rsb_cEvaluation, "misuse_report", evaluation_misuse_report, 1);
     VALUE sugar = rb_define_module_under(rsb_mRingspun, "KernelMethods");

@@ -79,12 +79,6 @@ static inline VALUE rsb_raise_or_return(VALUE result) {
 /* evaluation.c */
 int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit);
 VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit);
-/* Of the wait with that ticket. */
-static inline void rsb_mark_resumable(rsb_strand *strand, uint64_t ticket) {
-    strand->resumable = ticket;
-    strand->resumed = false; /* that of a wait which was cancelled all the same */
-}
-
 /* Before a wait that Evaluation#resume! may end, and after it: true when it was that. */
 void rsb_resumable(rsb_machine *machine);
 /* rsb_yield as such a wait: it keeps its turn. */
@@ -128,17 +122,16 @@ void rsb_init_evaluation_data(void);
 void rsb_frame_follow(rsb_machine *machine, rsb_frame *frame);
 /* The run whose code is on this stack, or below it; NULL: none. */
 rsb_frame *rsb_frame_here(rsb_machine *machine);
-/* For the engine: takes back first what was to unwind a run that the strand has left suspended since. */
-bool rsb_interrupts_here(rs_machine *engine);
 /* Whether what its strand waits for is a wait of its own. */
 bool rsb_frame_goes_on(const rsb_frame *frame);
 bool rsb_frame_is_of(const rsb_frame *frame, const rsb_strand *strand);
-/* Whether the root's code that runs is that of a run. */
-bool rsb_is_in_frame(const rsb_machine *machine, const rsb_strand *root);
-/* The strand has ended, or its machine. */
-void rsb_frames_abandon(rsb_machine *machine, rsb_strand *strand);
-/* In a child: all but those of the strand that has come along. Their fibers may still go on, when their strands are gone. */
-void rsb_frames_forget(rsb_machine *machine, const rsb_strand *survivor);
+void rsb_init_suspended_frames(void);
+
+/* scope_concurrently.c */
+void rsb_init_scope_concurrently(void);
+
+/* select_sources.c */
+void rsb_init_select_sources(void);
 
 /* concurrent_proc.c */
 /* The class of the evaluations of that proc's runs. */
@@ -179,14 +172,5 @@ void rsb_start_later(rsb_machine *machine, const rsb_start *start);
 bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *answer, bool *failed);
 /* A strand of that scope, for its own. */
 void rsb_start_in_scope(rsb_machine *machine, rs_scope *scope, VALUE supervisor, const rsb_start *start);
-/* What a strand that was made for starts does. True: it was killed, with that state of rb_protect. */
-bool rsb_batch_run(rsb_machine *machine, rsb_strand *strand, int *state);
-/* The strand has no stack: they all end with that error. */
-void rsb_batch_fail(rsb_machine *machine, rsb_strand *strand, VALUE error);
-/* The strand is about to wait: the rest of its batch goes on without it. */
-void rsb_batch_hand_over(rsb_machine *machine, rsb_strand *strand);
-void rsb_batches_mark(rsb_machine *machine);
-void rsb_batches_forget(rsb_machine *machine, rsb_strand *survivor);
-void rsb_batches_free(rsb_machine *machine);
 
 #endif

@@ -6,6 +6,7 @@
  * does not wait costs no strand and no switch.
  */
 #include "evaluation.h"
+#include "binding/core/part.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static void end_batch(rsb_machine *machine, rsb_batch *batch) {
     machine->spare_batch = batch;
 }
 
-void rsb_batches_mark(rsb_machine *machine) {
+static void batches_mark(rsb_machine *machine) {
     for (rsb_batch *batch = machine->batches; batch; batch = batch->next) {
         for (uint32_t i = batch->at; i < batch->len; i++) {
             const rsb_start *start = &batch->starts[i];
@@ -71,7 +72,7 @@ void rsb_batches_mark(rsb_machine *machine) {
     }
 }
 
-void rsb_batches_free(rsb_machine *machine) {
+static void batches_free(rsb_machine *machine) {
     while (machine->batches) {
         rsb_batch *batch = machine->batches;
         machine->batches = batch->next;
@@ -82,9 +83,9 @@ void rsb_batches_free(rsb_machine *machine) {
 }
 
 /* In a child, where none of the strands that would begin them has come along. */
-void rsb_batches_forget(rsb_machine *machine, rsb_strand *survivor) {
+static void batches_forked(rsb_machine *machine, rsb_strand *survivor) {
     survivor->batch = NULL;
-    rsb_batches_free(machine);
+    batches_free(machine);
 }
 
 static void add(rsb_batch *batch, const rsb_start *start) {
@@ -110,8 +111,15 @@ static void have_spare(rsb_machine *machine) {
     machine->spare[machine->spare_len++] = handle;
 }
 
+static bool batch_run(rsb_machine *machine, rsb_strand *strand, int *state);
+static void batch_fail(rsb_machine *machine, rsb_strand *strand, VALUE error);
+static void batch_hand_over(rsb_machine *machine, rsb_strand *strand);
+
+static const rsb_work starts = {.run = batch_run, .fail = batch_fail, .hand_over = batch_hand_over};
+
 static void make_worker(rs_strand *engine, rsb_strand *strand, rsb_batch *batch) {
     strand->id = rs_strand_id(engine);
+    strand->work = &starts;
     strand->batch = batch;
     engine->wait = RS_WAIT_YIELD;
     if (batch) batch->worker = strand->id;
@@ -168,7 +176,7 @@ static void hand_over(rsb_machine *machine, rsb_strand *strand, spawn_function *
     strand->batch = NULL;
 }
 
-void rsb_batch_hand_over(rsb_machine *machine, rsb_strand *strand) { hand_over(machine, strand, rs_spawn_next); }
+static void batch_hand_over(rsb_machine *machine, rsb_strand *strand) { hand_over(machine, strand, rs_spawn_next); }
 
 /* --- running one --- */
 
@@ -286,7 +294,7 @@ static bool is_over(const rsb_start *start) {
     return start->evaluation && rsb_evaluation_data(start->evaluation)->state == RSB_CONCLUDED;
 }
 
-bool rsb_batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
+static bool batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
     if (strand->answer) {
         rsb_start start = *strand->answer->start;
         rsb_start_answer *answer = strand->answer;
@@ -312,7 +320,7 @@ bool rsb_batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
     return false;
 }
 
-void rsb_batch_fail(rsb_machine *machine, rsb_strand *strand, VALUE error) {
+static void batch_fail(rsb_machine *machine, rsb_strand *strand, VALUE error) {
     rsb_batch *batch = strand->batch;
     while (batch->at < batch->len) {
         rsb_start start = batch->starts[batch->at++];
@@ -358,7 +366,11 @@ static VALUE proc_set_trace(VALUE class, VALUE traced) {
     return traced;
 }
 
+static rsb_part part = {.mark = batches_mark, .forked = batches_forked, .free = batches_free};
+
 void rsb_init_start(void) {
+    rsb_register_part(&part);
+    rsb_init_scope_concurrently();
     rb_gc_register_address(&traced_class);
     rb_define_private_method(rb_singleton_class(rsb_cConcurrentProc), "trace=", proc_set_trace, 1);
 }

@@ -3,6 +3,7 @@
  * strand may go on with them before that, and then they are its own: it is that one that waits, and that is to be cancelled. Who
  * resumes a fiber tells nobody, so that is found out when it matters. */
 #include "evaluation.h"
+#include "binding/core/part.h"
 
 /* Or is that fiber, or one that the other has resumed. */
 static bool resumed_by(VALUE fiber, VALUE other) {
@@ -53,7 +54,8 @@ static void give(rsb_frame *frame, rsb_strand *strand) {
     }
 }
 
-bool rsb_interrupts_here(rs_machine *engine) {
+/* For the engine: takes back first what was to unwind a run that the strand has left suspended since. */
+static bool interrupts_here(rs_machine *engine) {
     rsb_machine *machine = engine->user;
     if (RS_LIKELY(machine->fiber_frames == 0)) return true;
     VALUE here = rb_fiber_current();
@@ -116,7 +118,8 @@ rsb_frame *rsb_frame_here(rsb_machine *machine) {
     return frame;
 }
 
-bool rsb_is_in_frame(const rsb_machine *machine, const rsb_strand *root) {
+/* Whether the root's code that runs is that of a run. */
+static bool is_in_frame(const rsb_machine *machine, const rsb_strand *root) {
     VALUE here = rb_fiber_current();
     VALUE first = first_fiber(machine, root);
     for (const rsb_frame *frame = root->frames; frame; frame = frame->outer) {
@@ -132,7 +135,8 @@ static void leave_for_good(rsb_machine *machine, rsb_frame *frame) {
     frame->outer = frame->inner = NULL;
 }
 
-void rsb_frames_abandon(rsb_machine *machine, rsb_strand *strand) {
+/* The strand has ended, or its machine. */
+static void frames_abandon(rsb_machine *machine, rsb_strand *strand) {
     while (strand->frames) {
         rsb_frame *frame = strand->frames;
         leave_for_good(machine, frame);
@@ -146,7 +150,8 @@ void rsb_frames_abandon(rsb_machine *machine, rsb_strand *strand) {
     }
 }
 
-void rsb_frames_forget(rsb_machine *machine, const rsb_strand *survivor) {
+/* All but those of the strand that has come along. Their fibers may still go on, when their strands are gone. */
+static void frames_forked(rsb_machine *machine, rsb_strand *survivor) {
     for (rsb_frame *frame = survivor->frames; frame; frame = frame->outer) frame->answer = NULL; /* who has called is the parent's */
     rs_strands *strands = &machine->engine.strands;
     for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
@@ -166,3 +171,13 @@ bool rsb_frame_is_of(const rsb_frame *frame, const rsb_strand *strand) {
     }
     return false;
 }
+
+static void check_closable(const rsb_machine *machine, const rsb_strand *root) {
+    if (is_in_frame(machine, root)) rb_raise(rsb_eUsage, "a machine is not closed inside a concurrent proc; close it after its call");
+}
+
+static void open(rsb_machine *machine) { machine->engine.interrupts_here = interrupts_here; }
+
+static rsb_part part = {.open = open, .forked = frames_forked, .strand_ends = frames_abandon, .check_closable = check_closable};
+
+void rsb_init_suspended_frames(void) { rsb_register_part(&part); }

@@ -2,6 +2,7 @@
 #ifndef RINGSPUN_SCHEDULER_H
 #define RINGSPUN_SCHEDULER_H
 
+#include "binding/cruby/caller.h"
 #include "binding/io/io.h"
 
 #include <ruby/fiber/scheduler.h>
@@ -11,17 +12,6 @@
 rsb_machine *rsb_hook_machine(VALUE self);
 /* The same for what only this thread's strands can do: raises where nothing may park, and names `what` there. */
 rsb_machine *rsb_parking_machine(VALUE self, const char *what);
-
-/* True when the nearest method outside of the running hook, one of those for I/O, and of its overrides is written in C. */
-bool rsb_called_from_c(void);
-/* Whether CRuby had better wait itself before it writes to that IO once more. */
-bool rsb_waits_itself(VALUE io);
-/* True when it was that method of that class that called the running hook, be it through overrides of it that call `super`: the
- * nearest that has this name, or is of this class, is both. */
-bool rsb_called_by(const char *class_path, const char *method);
-
-/* True in the waits of IO#close and its kin for those who use the IO. */
-bool rsb_called_from_io_close(void);
 
 /* A number of seconds as Kernel#sleep and its kin take it; and when it is over, never for nil. */
 int64_t rsb_interval_ns(VALUE seconds);

@@ -3,6 +3,7 @@
  * selections that wait.
  */
 #include "scheduler.h"
+#include "binding/core/part.h"
 #include "binding/stream/stream.h"
 
 #include <errno.h>
@@ -49,14 +50,15 @@ static bool has_descriptor(const selection *s, int fd) {
     return false;
 }
 
-bool rsb_is_selected(rsb_machine *machine, int fd) {
+static bool is_selected(const rsb_machine *machine, int fd) {
     for (selection *s = machine->selections; s; s = s->next) {
         if (!s->closed && has_descriptor(s, fd)) return true;
     }
     return false;
 }
 
-void rsb_selections_closing(rsb_machine *machine, int fd) {
+/* That number is about to be closed: who waits for it is told. */
+static void selections_closing(rsb_machine *machine, int fd) {
     for (selection *s = machine->selections; s; s = s->next) {
         if (s->closed || !has_descriptor(s, fd)) continue;
         s->closed = true;
@@ -65,7 +67,7 @@ void rsb_selections_closing(rsb_machine *machine, int fd) {
 }
 
 /* Of the others nothing is left, not even the memory. */
-void rsb_selections_forked(rsb_machine *machine, rsb_strand *survivor) {
+static void selections_forked(rsb_machine *machine, rsb_strand *survivor) {
     machine->selections = survivor->selection;
     if (survivor->selection) survivor->selection->next = survivor->selection->previous = NULL;
 }
@@ -264,6 +266,9 @@ static VALUE scheduler_io_select(int argc, VALUE *argv, VALUE self) {
     return result;
 }
 
+static rsb_part part = {.forked = selections_forked, .waits_for = is_selected, .closing = selections_closing};
+
 void rsb_init_scheduler_select(void) {
+    rsb_register_part(&part);
     rb_define_method(rsb_cScheduler, "io_select", scheduler_io_select, -1);
 }

@@ -1,5 +1,5 @@
 /* stream: Ringspun::Stream as an object: how it is made, what all its methods have in common, and its end. */
-#include "binding/sync/select.h"
+#include "binding/core/part.h"
 #include "tls.h"
 
 #include <errno.h>
@@ -331,13 +331,17 @@ static VALUE stream_close(int argc, VALUE *argv, VALUE self) {
     return Qnil;
 }
 
-void rsb_streams_mark(rsb_machine *machine) {
+/* Those of which bytes are on their way. */
+static void streams_mark(rsb_machine *machine) {
     for (rs_write_queue *queue = machine->engine.write_queues; queue; queue = queue->next) {
         if (rs_write_queue_len(queue) > 0 || queue->op) rb_gc_mark(((rsb_stream *)queue)->self);
     }
 }
 
+static rsb_part part = {.mark = streams_mark};
+
 void rsb_init_stream(void) {
+    rsb_register_part(&part);
     id_timeout = option_names[0] = rb_intern("timeout");
     option_names[1] = rb_intern("high_water");
     option_names[2] = rb_intern("encoding");

@@ -11,7 +11,6 @@
 #define RINGSPUN_STREAM_H
 
 #include "binding/io/io.h"
-#include "binding/sync/sync.h"
 #include "engine/flow/write_queue.h"
 
 typedef struct rsb_tls rsb_tls;
@@ -45,6 +44,12 @@ typedef struct {
 } rsb_stream;
 
 extern VALUE rsb_cStream;
+
+/* For selectors. */
+bool rsb_is_stream(VALUE object);
+rs_source *rsb_stream_source(VALUE self);
+/* True: it can be read from, has ended, or is closed. False: when its descriptor is ready, which is `*fd`. */
+bool rsb_stream_look(VALUE self, int *fd);
 
 /* Whether an IO is what #to_io of a stream of this machine's has answered, and that holds bytes, or the end. */
 bool rsb_stream_holds(const rsb_machine *machine, VALUE io);

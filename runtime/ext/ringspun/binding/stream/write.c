@@ -1,6 +1,7 @@
 /* write: what goes out. A write puts its bytes into the write queue, from where they leave when the tick ends; who
  * writes faster than the other side reads waits. */
 #include "tls.h"
+#include "binding/core/part.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -217,7 +218,8 @@ static void leave_within(rsb_machine *machine, rs_write_queue *queue, int64_t de
     RB_GC_GUARD(self);
 }
 
-void rsb_streams_end(rsb_machine *machine) {
+/* What was written has a second to leave. */
+static void streams_end(rsb_machine *machine) {
     int64_t deadline_ns = rs_deadline_after(rs_now(&machine->engine), LAST_BYTES_NS);
     for (rs_write_queue *queue = machine->engine.write_queues; queue;) {
         bool busy = rs_write_queue_len(queue) > 0;
@@ -283,7 +285,10 @@ static VALUE stream_close_write(int argc, VALUE *argv, VALUE self) {
     return Qnil;
 }
 
+static rsb_part part = {.ends = streams_end};
+
 void rsb_init_stream_write(void) {
+    rsb_register_part(&part);
     rb_define_method(rsb_cStream, "write", stream_write, -1);
     rb_define_method(rsb_cStream, "write_line", stream_write_line, -1);
     rb_define_method(rsb_cStream, "flush", stream_flush, -1);

@@ -1,5 +1,5 @@
 /* select: waiting in a selector, and Ringspun.select, which makes one for a single wait. */
-#include "binding/io/io.h"
+#include "binding/stream/stream.h"
 #include "selector.h"
 
 #include <errno.h>
@@ -43,8 +43,7 @@ static bool look(rsb_machine *machine, rsb_branch *b, VALUE *value) {
     case POP_CHANNEL: return rsb_channel_take(&b->watch, value);
     case PUSH_CHANNEL: return rsb_channel_put(&b->watch, b->item);
     case ACQUIRE: return rsb_semaphore_take(b->source);
-    case RESULT_OF_EVALUATION: return rsb_evaluation_look(b->source, value);
-    case RESULT_OF_STRAND: return rsb_strand_look(b->source, value);
+    case RESULT: return b->result->look(b->source, value);
     case STREAM: return rsb_stream_look(b->source, &fd) || look_at_descriptor(machine, b, fd);
     default:
         fd = fd_of(machine, b);
@@ -145,8 +144,6 @@ static void wait_in(wait_call *call, int64_t timeout_ns) {
     rb_ensure(wait_for_one, (VALUE)call, end_wait, (VALUE)call);
 }
 
-static bool is_result(rsb_branch_kind kind) { return kind == RESULT_OF_EVALUATION || kind == RESULT_OF_STRAND; }
-
 static VALUE raise_or_return(VALUE result) {
     if (RS_UNLIKELY(!RB_SPECIAL_CONST_P(result) && rb_obj_is_kind_of(result, rb_eException))) rb_exc_raise(result);
     return result;
@@ -160,7 +157,7 @@ static VALUE run_branch(const wait_call *call, VALUE after, VALUE otherwise) {
     if (call->outcome == NOTHING) return call_block(otherwise, 0, NULL);
     VALUE value = call->value;
     if (!NIL_P(call->block)) return call_block(call->block, 1, &value);
-    return is_result(call->kind) ? raise_or_return(value) : value;
+    return call->kind == RESULT ? raise_or_return(value) : value;
 }
 
 static int64_t timeout_of(VALUE options) {
@@ -256,7 +253,7 @@ static VALUE module_select(int argc, VALUE *argv, VALUE module) {
     RB_GC_GUARD(call.self);
     if (argc == 0) return run_branch(&call.wait, call.after, call.otherwise);
     if (call.wait.outcome != WON) return Qnil;
-    bool has_value = call.wait.kind == POP || call.wait.kind == POP_CHANNEL || is_result(call.wait.kind);
+    bool has_value = call.wait.kind == POP || call.wait.kind == POP_CHANNEL || call.wait.kind == RESULT;
     return rb_assoc_new(call.wait.source, has_value ? call.wait.value : Qtrue);
 }
 

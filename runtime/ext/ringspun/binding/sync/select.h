@@ -20,13 +20,18 @@ bool rsb_is_semaphore(VALUE object);
 rs_source *rsb_semaphore_source(VALUE self);
 bool rsb_semaphore_take(VALUE self);
 
-/* procs/select_sources.c: an error is a result like any other */
-bool rsb_is_evaluation(VALUE object);
-rs_source *rsb_evaluation_source(VALUE self); /* NULL: it is concluded */
-bool rsb_evaluation_look(VALUE self, VALUE *result);
-bool rsb_is_strand(VALUE object);
-rs_source *rsb_strand_source(VALUE self); /* NULL: it has ended */
-bool rsb_strand_look(VALUE self, VALUE *result);
+/* results.c: evaluations, strands. The result stays where it is for others; an error is one like any other. */
+typedef struct rsb_result_kind {
+    const struct rsb_result_kind *next;
+    bool (*is)(VALUE object);
+    rs_source *(*source)(VALUE self); /* NULL: the result is there */
+    bool (*look)(VALUE self, VALUE *result);
+} rsb_result_kind;
+
+/* Once, when the extension is loaded. */
+void rsb_register_result(rsb_result_kind *kind);
+const rsb_result_kind *rsb_result_kind_of(VALUE object); /* NULL: it has none */
+void rsb_init_results(void);
 
 /* channel.c: they may be any machine's, so the watch has an observer there */
 bool rsb_is_channel(VALUE object);
@@ -34,11 +39,5 @@ void rsb_channel_observe(VALUE self, rs_watch *watch, bool for_places);
 void rsb_channel_check(VALUE self, VALUE value);
 bool rsb_channel_take(const rs_watch *watch, VALUE *value); /* nil where it is closed and empty */
 bool rsb_channel_put(const rs_watch *watch, VALUE value);
-
-/* stream/stream.c */
-bool rsb_is_stream(VALUE object);
-rs_source *rsb_stream_source(VALUE self);
-/* True: it can be read from, has ended, or is closed. False: when its descriptor is ready, which is `*fd`. */
-bool rsb_stream_look(VALUE self, int *fd);
 
 #endif

@@ -1,4 +1,5 @@
-#include "binding/io/io.h"
+#include "binding/core/part.h"
+#include "binding/stream/stream.h"
 #include "selector.h"
 
 VALUE rsb_cSelector;
@@ -93,8 +94,7 @@ static rs_source *source_of(rsb_branch *b) {
     case POP: return rsb_queue_source(b->source, false);
     case PUSH: return rsb_queue_source(b->source, true);
     case ACQUIRE: return rsb_semaphore_source(b->source);
-    case RESULT_OF_EVALUATION: return rsb_evaluation_source(b->source);
-    case RESULT_OF_STRAND: return rsb_strand_source(b->source);
+    case RESULT: return b->result->source(b->source);
     case STREAM: return rsb_stream_source(b->source);
     case POP_CHANNEL:
     case PUSH_CHANNEL: return rsb_channel_check(b->source, b->item), NULL;
@@ -104,6 +104,7 @@ static rs_source *source_of(rsb_branch *b) {
 
 static VALUE add(rsb_selector *s, rsb_branch_kind kind, VALUE source, VALUE item, VALUE block) {
     rsb_branch given = {.source = source, .item = item, .block = block, .kind = kind, .at = s->len};
+    if (kind == RESULT) given.result = rsb_result_kind_of(source);
     rsb_machine *machine = rsb_machine_of(s->machine);
     if (kind == READABLE || kind == WRITABLE) {
         int fd = rsb_io_fd(machine, source);
@@ -177,8 +178,7 @@ static VALUE selector_acquire(VALUE self, VALUE semaphore) {
 }
 
 static VALUE add_result(rsb_selector *s, VALUE source, VALUE block) {
-    if (rsb_is_evaluation(source)) return add(s, RESULT_OF_EVALUATION, source, Qnil, block);
-    if (rsb_is_strand(source)) return add(s, RESULT_OF_STRAND, source, Qnil, block);
+    if (rsb_result_kind_of(source)) return add(s, RESULT, source, Qnil, block);
     refuse("result", "an evaluation or a strand", source);
 }
 
@@ -262,7 +262,7 @@ static VALUE selector_otherwise(VALUE self) {
 void rsb_selector_add(rsb_selector *s, VALUE source) {
     if (rsb_is_queue(source)) add(s, POP, source, Qnil, Qnil);
     else if (rsb_is_channel(source)) add(s, POP_CHANNEL, source, Qnil, Qnil);
-    else if (rsb_is_evaluation(source) || rsb_is_strand(source)) add_result(s, source, Qnil);
+    else if (rsb_result_kind_of(source)) add_result(s, source, Qnil);
     else if (rsb_is_semaphore(source)) add(s, ACQUIRE, source, Qnil, Qnil);
     else add_readable(s, source, Qnil);
 }
@@ -352,11 +352,13 @@ static VALUE selector_closed_p(VALUE self) {
  * @since 0.1.0 */
 static VALUE selector_size_of(VALUE self) { return LONG2NUM(peek(self)->len); }
 
-void rsb_end_selectors(rsb_machine *machine) {
+static void end_selectors(rsb_machine *machine) {
     rs_machine *engine = &machine->engine;
     while (engine->selectors) rsb_selector_close((rsb_selector *)engine->selectors);
     while (rs_end_stray_ops(engine) > 0) rsb_yield(machine);
 }
+
+static rsb_part part = {.ends = end_selectors};
 
 /* Document-class: Ringspun::Selector
  *
@@ -366,6 +368,7 @@ void rsb_end_selectors(rsb_machine *machine) {
  * @since 0.1.0
  */
 void rsb_init_selector(void) {
+    rsb_register_part(&part);
     rsb_cSelector = rb_define_class_under(rsb_mRingspun, "Selector", rb_cObject);
     rb_define_alloc_func(rsb_cSelector, selector_allocate);
     rb_define_method(rsb_cSelector, "initialize", selector_initialize, 0);
@@ -382,5 +385,6 @@ void rsb_init_selector(void) {
     rb_define_method(rsb_cSelector, "close", selector_close, 0);
     rb_define_method(rsb_cSelector, "closed?", selector_closed_p, 0);
     rb_define_method(rsb_cSelector, "size", selector_size_of, 0);
+    rsb_init_results();
     rsb_init_select();
 }

@@ -12,7 +12,7 @@
 
 /* Those from STREAM on wait for a descriptor. */
 typedef enum {
-    POP, PUSH, POP_CHANNEL, PUSH_CHANNEL, ACQUIRE, RESULT_OF_EVALUATION, RESULT_OF_STRAND, STREAM, READABLE, WRITABLE
+    POP, PUSH, POP_CHANNEL, PUSH_CHANNEL, ACQUIRE, RESULT, STREAM, READABLE, WRITABLE
 } rsb_branch_kind;
 
 typedef struct {
@@ -20,6 +20,7 @@ typedef struct {
     VALUE source;
     VALUE item;                 /* of a push */
     VALUE block;                /* or nil */
+    const rsb_result_kind *result; /* of a RESULT */
     rsb_branch_kind kind;
     uint32_t generation;        /* of a descriptor that was given as a number */
     long at;                    /* in the selector's table */

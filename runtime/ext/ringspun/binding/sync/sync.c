@@ -5,11 +5,11 @@
  * given it keeps it, even when a cancellation arrives before it runs.
  */
 #include "select.h"
+#include "binding/core/part.h"
 
 #include <limits.h>
 
 static VALUE mutex_class, semaphore_class;
-static ID id_timeout;
 
 /* --- what all have in common --- */
 
@@ -33,16 +33,6 @@ static VALUE sync_allocate(VALUE class) {
     return self;
 }
 
-bool rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine) {
-    if (RS_LIKELY(*owner == machine->self)) return false;
-    if (NIL_P(*owner) || rsb_is_gone(rsb_machine_any_thread(*owner))) {
-        *owner = machine->self;
-        return true;
-    }
-    rb_raise(rsb_eWrongThread, "this %" PRIsVALUE " is used by the machine of another thread; between threads use "
-             "a Ringspun::Channel, or Thread::Mutex", rb_obj_class(self));
-}
-
 /* Unchecked: Ruby binds these methods to our own classes only, and those allocate nothing else. */
 static inline rsb_sync *get(VALUE self, rsb_machine **machine) {
     rsb_sync *sync = RTYPEDDATA_GET_DATA(self);
@@ -54,17 +44,6 @@ static inline rsb_sync *get(VALUE self, rsb_machine **machine) {
         sync->count = sync->limit;
     }
     return sync;
-}
-
-VALUE rsb_refuse_copy(VALUE self, VALUE original) {
-    rb_raise(rsb_eUsage, "a %" PRIsVALUE " cannot be copied: strands wait in the original", rb_obj_class(self));
-}
-
-VALUE rsb_timeout_option(VALUE options) {
-    if (NIL_P(options)) return Qnil;
-    VALUE given = Qundef;
-    rb_get_kwargs(options, &id_timeout, 0, 1, &given);
-    return given == Qundef ? Qnil : given;
 }
 
 /* The deadline of a method that takes nothing but `timeout:`. */
@@ -113,7 +92,9 @@ static void mutex_give(rsb_machine *machine, rsb_sync *mutex) {
 
 /* Which ones it held is not written down, for locking must be cheap and ending with a lock is a mistake. Those that matter
  * are found by who waits for them. */
-void rsb_give_up_locks(rsb_machine *machine, rs_id owner) {
+static void give_up_locks(rsb_machine *machine, rsb_strand *ended) {
+    if (ended->locks == 0) return;
+    rs_id owner = ended->id;
     rs_strands *strands = &machine->engine.strands;
     for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
         rs_strand *strand = rs_strand_at(strands, index);
@@ -419,8 +400,10 @@ static VALUE define(const char *name) {
     return class;
 }
 
+static rsb_part part = {.strand_ends = give_up_locks};
+
 void rsb_init_sync(void) {
-    id_timeout = rb_intern("timeout");
+    rsb_register_part(&part);
     VALUE mutex = define("Mutex");
     mutex_class = mutex;
     rb_define_method(mutex, "lock", mutex_lock, -1);
