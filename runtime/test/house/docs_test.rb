@@ -115,6 +115,15 @@ class DocsTest < Minitest::Test
     assert_empty dead
   end
 
+  # Its walks and its table of places: a newcomer who looks there finds it.
+  def test_the_map_names_functions_where_they_are
+    map = File.read(File.join(ROOT, "docs/07-internals.md"))
+    places = map.scan(/^\|[^|]+\| \[[^\]]+\]\(\.\.\/([^)]+)\) \| `([^`]+)` \|$/)
+    assert_operator places.size, :>=, 50
+    lost = places.reject { |file, name| File.read(File.join(ROOT, file)).match?(/(def |^[\w *]*\b)#{Regexp.escape(name)}(\W|$)/) }
+    assert_empty lost
+  end
+
   def test_the_readme_names_every_guide
     readme = File.read(README)
     assert_empty(GUIDES.map { |page| "docs/#{File.basename(page)}" }.reject { |page| readme.include?("(#{page})") })

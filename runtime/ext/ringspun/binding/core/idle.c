@@ -2,7 +2,6 @@
 #include "binding/binding.h"
 
 #include <ruby/ractor.h>
-#include <time.h>
 
 static ID id_list;
 
@@ -230,15 +229,3 @@ void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decis
 }
 
 void rsb_init_idle(void) { id_list = rb_intern("list"); }
-
-/* As Kernel#sleep and its kin see a number of seconds. */
-int64_t rsb_interval_ns(VALUE seconds) {
-    struct timespec interval = rb_time_timespec_interval(seconds);
-    if (interval.tv_sec > RS_NEVER / 1000000000 - 1) return RS_NEVER;
-    return (int64_t)interval.tv_sec * 1000000000 + interval.tv_nsec;
-}
-
-int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds) {
-    if (NIL_P(seconds) || seconds == Qundef) return RS_NEVER;
-    return rs_deadline_after(rs_now(&machine->engine), rsb_interval_ns(seconds));
-}

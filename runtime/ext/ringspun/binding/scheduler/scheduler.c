@@ -28,6 +28,17 @@ static const rb_data_type_t scheduler_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
+int64_t rsb_interval_ns(VALUE seconds) {
+    struct timespec interval = rb_time_timespec_interval(seconds);
+    if (interval.tv_sec > RS_NEVER / 1000000000 - 1) return RS_NEVER;
+    return (int64_t)interval.tv_sec * 1000000000 + interval.tv_nsec;
+}
+
+int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds) {
+    if (NIL_P(seconds) || seconds == Qundef) return RS_NEVER;
+    return rs_deadline_after(rs_now(&machine->engine), rsb_interval_ns(seconds));
+}
+
 static VALUE scheduler_allocate(VALUE class) {
     rsb_scheduler *scheduler;
     VALUE self = TypedData_Make_Struct(class, rsb_scheduler, &scheduler_type, scheduler);
