@@ -310,17 +310,21 @@ class ReuseTest < Minitest::Test
     GC.enable
   end
 
-  # Those that are old would still be there, and be made again. (Ruby may make a major one of it.)
+  # Those that are old would still be there, and be made again. Ruby makes a major one of it where an earlier one has left a
+  # reason, as too few free slots, but not of the first after a major one.
   def test_a_minor_collection_takes_none
     GC.disable
-    kept = Array.new(10) do
+    kept = Array.new(3) do
       crowd(1000)
+      GC.start
       majors = GC.stat(:major_gc_count)
-      5.times { GC.start(full_mark: false) }
-      idle if GC.stat(:major_gc_count) == majors
-    end
-    refute_empty kept.compact
-    assert_operator kept.compact.min, :>=, 1000
+      Array.new(5) do
+        GC.start(full_mark: false)
+        idle if GC.stat(:major_gc_count) == majors
+      end
+    end.flatten.compact
+    refute_empty kept
+    assert_operator kept.min, :>=, 1000
   ensure
     GC.enable
   end
