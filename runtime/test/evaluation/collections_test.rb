@@ -64,18 +64,8 @@ class EvaluationCollectionsTest < Minitest::Test
   end
 
   def test_a_map_has_so_many_at_once_and_no_more
-    [1, 3, 7].each do |limit|
-      running = most = 0
-      (1..20).map_concurrently(limit: limit) do
-        most = [most, running += 1].max
-        wait(0.000_1)
-        running -= 1
-      end
-      assert_equal [limit, 0], [most, running]
-    end
-    most = running = 0
-    (1..60).map_concurrently { (most = [most, running += 1].max).then { wait(0.001) }.then { running -= 1 } }
-    assert_equal 50, most
+    [1, 3, 7].each { |limit| assert_equal [limit, 0], most_at_once(limit, (1..20), limit: limit) }
+    assert_equal [50, 0], most_at_once(50, (1..60))
   end
 
   # An endless source is asked for no more than can be worked on.
@@ -141,6 +131,23 @@ class EvaluationCollectionsTest < Minitest::Test
   def test_without_the_refinements_there_is_none_of_it
     refute_respond_to [], :await_all
     refute_includes Enumerable.instance_methods, :map_concurrently
+  end
+
+  private
+
+  # How many ran at the same time at most, and how many were left. All wait until so many run, and a few turns longer, in which one
+  # too many could begin.
+  def most_at_once(expected, source, **options)
+    running = most = 0
+    full = Ringspun::Condition.new
+    source.map_concurrently(**options) do
+      most = [most, running += 1].max
+      full.wait if running < expected && most < expected
+      5.times { wait(0) }
+      full.broadcast
+      running -= 1
+    end
+    [most, running]
   end
 end
 
