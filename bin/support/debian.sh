@@ -131,7 +131,7 @@ debian_choose_suite() {
 # that took some packages from there.
 debian_has_ruby() {
   local candidate
-  candidate=$(apt-cache "${apt_options[@]}" policy ruby | sed -n 's/^ *Candidate: //p')
+  candidate=$(LC_ALL=C apt-cache "${apt_options[@]}" policy ruby | sed -n 's/^ *Candidate: //p')
   dpkg --compare-versions "${candidate:-0}" ge 1:3.3
 }
 
@@ -170,7 +170,7 @@ debian_agree() {
       "comes from there until you add that suite or upgrade the system."
   fi
   case ${CI:-} in "" | 0 | false | no) [[ -z $yes ]] || return 0 ;; *) return 0 ;; esac
-  [[ -t 0 ]] || return 0 # nobody could answer
+  [[ -t 0 && -t 2 ]] || return 0 # nobody could answer, or nobody sees the question
   local answer
   read -rp "Go on? [y/N] " answer
   [[ $answer == [yY]* ]] || die "nothing was changed."

@@ -57,6 +57,9 @@ what_to_type() {
   [[ " $* " != *" ruby3.4 "* ]] || echo "Install a Ruby 3.4 by rbenv, asdf or mise: bin/setup finds it."
 }
 
+# Of Red Hat's systems; a large one of Fedora, which counts otherwise, and where none is named.
+red_hat_version() { (. "$os_release" && [[ ${ID:-} != fedora && -n ${VERSION_ID:-} ]] && printf '%s' "${VERSION_ID%%.*}") || printf '99'; }
+
 # name_for INSTALLER PACKAGE: what it is called there; nothing where it is a part of another, or not packaged.
 name_for() {
   case "$1 $2" in
@@ -71,6 +74,7 @@ name_for() {
     pacman\ libc6-dev) printf 'glibc' ;;
     apk\ ruby-dev) printf 'ruby-dev ruby-bundler' ;;
     apk\ libc6-dev) printf 'musl-dev linux-headers' ;;
+    dnf\ redis-server) if [[ $(red_hat_version) -lt 10 ]]; then printf 'redis'; else printf 'valkey'; fi ;;
     *\ redis-server) printf 'valkey' ;;
     *) printf '%s' "$2" ;;
   esac

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "digest"
 require "support/setup_copy"
 
 # rubies: one
@@ -80,7 +81,7 @@ class SetupSystemTest < Minitest::Test
   def test_no_system_says_what_to_type_and_leaves_the_system_alone
     remove "redis-server", "g++"
     _, err, status = run_setup("--no-system", "--yes")
-    assert_equal [<<~TEXT, 1], [err.sub("sudo ", ""), status.exitstatus]
+    assert_equal [<<~TEXT, 1], [err, status.exitstatus]
       setup: missing: g++ redis-server.
       Type this, and run bin/setup again:
         apt-get install --no-install-recommends g++ redis-server
@@ -107,6 +108,36 @@ class SetupSystemTest < Minitest::Test
     assert_includes calls, "systemctl disable redis-server.service"
   end
 
+  # Its package makes a database unless it is told not to; its programs are not on PATH afterwards.
+  def test_postgresql_is_installed_without_a_database_and_disabled
+    remove "initdb"
+    program("packages/postgresql", "exit 0")
+    program("path/apt-get", <<~SH + SetupCopy::FAKES.fetch("apt-get"))
+      case "$*" in
+        *" install postgresql") echo "$*" >ROOT/apt-options && mkdir -p ROOT/postgresql/15/bin && touch ROOT/postgresql/15/bin/initdb ;;
+      esac
+    SH
+    _, err, status = run_setup
+    assert_predicate status, :success?, err
+    assert_equal ["postgresql"], installed
+    assert_includes File.read(in_copy("apt-options")), "createcluster.d/ringspun-setup.conf"
+    assert_includes calls, "deb-systemd-helper postgresql disable postgresql.service"
+    assert_equal "Ruby #{RUBY_VERSION} (#{in_copy("path/ruby")}) is ready.\n", run_setup[1]
+  end
+
+  def test_postgresqls_server_has_another_name_in_fedora
+    on "ID=fedora"
+    remove "initdb"
+    assert_match(/^  dnf install postgresql-server$/, run_setup[1])
+  end
+
+  # Red Hat has Valkey from 10 on.
+  def test_an_older_red_hat_has_redis
+    on %(ID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.4")
+    remove "redis-server"
+    assert_match(/^  dnf install redis$/, run_setup[1])
+  end
+
   def test_what_apt_cannot_do_is_not_begun
     remove "redis-server"
     plan "echo 'E: held packages' >&2; exit 100"
@@ -123,6 +154,20 @@ class SetupSystemTest < Minitest::Test
     assert_predicate status, :success?, err
     assert_operator err, :start_with?, SAID
     assert_equal ["-t trixie redis-server"], installed
+  end
+
+  # A fake takes the place of a link, and never writes to what the link names.
+  def test_the_systems_own_programs_are_left_as_they_are
+    real = File.realpath(in_copy("path/cat"))
+    before = Digest::SHA256.file(real).hexdigest
+    program("path/cat", "exit 1")
+    assert_equal before, Digest::SHA256.file(real).hexdigest
+  end
+
+  def test_who_is_not_root_gets_a_line_to_type_with_sudo
+    program("path/id", "echo 1000")
+    remove "redis-server"
+    assert_match(/^  sudo apt-get install --no-install-recommends redis-server$/, run_setup("--no-system")[1])
   end
 
   def test_who_is_not_root_and_may_not_become_root_gets_the_command
@@ -154,7 +199,7 @@ class SetupSystemTest < Minitest::Test
       on system
       remove "ruby", *COMPILERS, "redis-server"
       _, err, status = run_setup
-      assert_equal [<<~TEXT, 1], [err.sub("sudo ", ""), status.exitstatus]
+      assert_equal [<<~TEXT, 1], [err, status.exitstatus]
         setup: missing: #{ALL}.
         Type this, and run bin/setup again:
           #{line}
@@ -167,7 +212,7 @@ class SetupSystemTest < Minitest::Test
   def test_the_line_has_only_what_is_missing
     on "ID=fedora"
     remove "redis-server"
-    assert_match(/^  (sudo )?dnf install valkey$/, run_setup[1])
+    assert_match(/^  dnf install valkey$/, run_setup[1])
     assert_empty calls
   end
 

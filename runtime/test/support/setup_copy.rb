@@ -13,8 +13,8 @@ module SetupCopy
               runtime/ext rakelib/compile.rake].freeze
 
   # What the scripts use of every system.
-  TOOLS = %w[bash sh env basename cat chmod cmp cp cut dirname find flock grep head id install ln mkdir mktemp nproc realpath rm
-             sed sha256sum sort touch].freeze
+  TOOLS = %w[bash sh env basename cat chmod cmp cp cut dirname find flock grep head install ln mkdir mktemp nproc realpath rm sed
+             sha256sum sort touch].freeze
   COMPILERS = %w[gcc g++ make].freeze
   SERVERS = %w[redis-server initdb].freeze
   APT = %w[apt-get apt-cache dpkg sudo deb-systemd-helper update-rc.d].freeze
@@ -48,6 +48,7 @@ module SetupCopy
         case $word in DPkg::Post-Invoke::=sh*/disable) eval "${word#*=}" ;; esac
       done
     SH
+    "id" => "echo 0", # root, whoever runs the tests
     "apt-cache" => "printf '  Candidate: 1:3.1\\n  release n=bookworm\\n'",
     "dpkg" => "exit 1", # 1:3.1 is not enough
     "sudo" => "case $* in -n*|-v) exit ;; esac; echo sudo >>ROOT/calls; exec \"$@\"",
@@ -72,7 +73,7 @@ module SetupCopy
     end
     %w[path packages home].each { |folder| FileUtils.mkdir_p(in_copy(folder)) }
     link_tools
-    (COMPILERS + SERVERS + APT).each { |name| program("path/#{name}", FAKES.fetch(name, "exit 0")) }
+    (COMPILERS + SERVERS + APT + ["id"]).each { |name| program("path/#{name}", FAKES.fetch(name, "exit 0")) }
     (COMPILERS + ["redis-server"]).each { |name| program("packages/#{name}", "exit 0") }
     fake_ruby("packages/ruby")
     fake_ruby("packages/ruby3.4", "3.4.1")
@@ -104,8 +105,10 @@ module SetupCopy
     end
   end
 
+  # In the place of what is there, which may be a link to the system's own program.
   def program(name, script)
     FileUtils.mkdir_p(File.dirname(in_copy(name)))
+    FileUtils.rm_f(in_copy(name))
     File.write(in_copy(name), "#!/bin/sh\n#{script.gsub("ROOT", @root)}\n", perm: 0o755)
   end
 
@@ -122,6 +125,7 @@ module SetupCopy
   # Of the environment nothing comes along. From elsewhere, as it may be.
   def environment(env)
     { "PATH" => in_copy("path"), "HOME" => in_copy("home"), "RINGSPUN_OS_RELEASE" => in_copy("os-release"),
+      "RINGSPUN_POSTGRESQL" => in_copy("postgresql"),
       **env.transform_keys(&:to_s) }
   end
 
