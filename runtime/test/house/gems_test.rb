@@ -75,6 +75,12 @@ class GemsTest < Minitest::Test
       assert_equal "ran", ran
       assert_match(%r{/bundler/gems/ringspun-\h+/runtime/lib/ringspun/native\.so\z}, library)
     end
+    # "The same for ringspun-jobs", whose own gems are those of this process.
+    @environment["GEM_PATH"] = Gem.path.join(":")
+    in_program(gemfile_line("git:").sub('"ringspun"', '"ringspun-jobs"')) do
+      bundle("install", "--prefer-local")
+      assert_equal "ran\n", bundle("exec", RbConfig.ruby, "-e", "require 'ringspun/jobs'\n#{PROGRAM}").lines.first
+    end
   end
 
   # Those of a clone in which bin/setup has been. The gems that the jobs need are those of this process.
