@@ -54,6 +54,16 @@ class BenchTest::OptionsTest < Minitest::Test
     assert_refused(/it is a directory/, "--chart", Dir.tmpdir)
   end
 
+  def test_a_page_with_all_rows_does_not_get_a_few
+    Dir.mktmpdir do |folder|
+      page = File.join(folder, "performance.md")
+      assert_equal page, parse("--only", "pipe", "--markdown", page).markdown
+      File.write(page, "<!-- bench:table -->\n| all |\n<!-- /bench:table -->\n")
+      assert_refused(/a table of all rows/, "--only", "pipe", "--markdown", page)
+      assert_equal page, parse("--markdown", page).markdown
+    end
+  end
+
   def test_a_bad_option_exits_with_2_and_says_why
     err = StringIO.new
     BenchTest.tables

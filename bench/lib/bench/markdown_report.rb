@@ -11,6 +11,8 @@ module Bench
     # A page that has these marks keeps what stands around them.
     BETWEEN = /(?<=^<!-- bench:table -->\n).*(?=^<!-- \/bench:table -->$)/m
 
+    def self.marked?(page) = page.match?(BETWEEN)
+
     def initialize(facts, options, results)
       @facts = facts
       @options = options
@@ -24,7 +26,7 @@ module Bench
       "#{lines.join("\n")}\n\n#{footnote}\n"
     end
 
-    def within(page) = page.match?(BETWEEN) ? page.sub(BETWEEN) { to_s } : to_s
+    def within(page) = self.class.marked?(page) ? page.sub(BETWEEN) { to_s } : to_s
 
     private
 

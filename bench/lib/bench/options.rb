@@ -38,6 +38,7 @@ module Bench
       raise Invalid, "unexpected argument: #{rest.first}" unless rest.empty?
 
       [@json, @markdown, @chart].compact.each { |path| check_writable(path) }
+      check_whole_table
     rescue OptionParser::ParseError => error
       raise Invalid, error.message
     end
@@ -51,6 +52,7 @@ module Bench
         add_selection(parser)
         add_outputs(parser)
         parser.separator("        --matrix                     first of all: on Ruby 3.4")
+        parser.separator("        --no-system, --yes           for bin/setup: leave the system as it is; do not ask")
         parser.on("-h", "--help", "print this and stop") { @action = :help }
       end
     end
@@ -97,6 +99,14 @@ module Bench
       return name if BACKENDS.key?(name)
 
       raise Invalid, "no backend is called #{name.inspect}; there are: #{BACKENDS.keys.join(", ")}"
+    end
+
+    # In a page it takes the place of all rows that are there.
+    def check_whole_table
+      return if @only == @table_names || !@markdown || !File.exist?(@markdown)
+      return unless MarkdownReport.marked?(File.read(@markdown))
+
+      raise Invalid, "#{@markdown} has a table of all rows, and --only would leave out most: take another file, or no --only"
     end
 
     def check_writable(path)

@@ -17,11 +17,12 @@ module Bench
     # Children find what this process has found, without Bundler: it would be most of the time of a small sample.
     LIBRARIES = {
       "RUBYLIB" => $LOAD_PATH.join(File::PATH_SEPARATOR),
-      "RUBYOPT" => ENV["RUBYOPT"]&.split&.grep_v(%r{\A-r\S*bundler/setup\z})&.join(" ")
+      "RUBYOPT" => ENV["RUBYOPT"]&.split&.grep_v(%r{\A-r\S*bundler/setup\z})&.join(" "),
+      "BUNDLER_SETUP" => nil # a RubyGems of Debian's loads what this names
     }.freeze
 
     # Another Ruby has gems of its own.
-    NO_LIBRARIES = { "RUBYLIB" => nil, "RUBYOPT" => nil, "GEM_HOME" => nil, "GEM_PATH" => nil, "BUNDLE_GEMFILE" => nil }.freeze
+    NO_LIBRARIES = %w[RUBYLIB RUBYOPT GEM_HOME GEM_PATH BUNDLE_GEMFILE BUNDLER_SETUP].to_h { |name| [name, nil] }.freeze
     RUBY_4 = "RINGSPUN_RUBY_4"
 
     def initialize(time_limit: TIME_LIMIT, prefix: [])
