@@ -29,8 +29,12 @@ end
 def with_redis(folder)
   return yield if ENV["REDIS_URL"]
 
+  folders = ENV["PATH"].split(":")
+  server = %w[redis-server valkey-server].find { |name| folders.any? { |path| File.executable?(File.join(path, name)) } }
+  abort "There is no Redis on PATH: run bin/setup first, or name one in REDIS_URL." unless server
+
   socket = File.join(folder, "redis.sock")
-  pid = spawn("redis-server", "--port", "0", "--unixsocket", socket, "--save", "", out: File::NULL)
+  pid = spawn(server, "--port", "0", "--unixsocket", socket, "--save", "", out: File::NULL)
   sleep 0.01 until File.socket?(socket)
   ENV["REDIS_URL"] = "unix://#{socket}"
   begin
