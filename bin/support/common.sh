@@ -9,6 +9,9 @@ unset RUBYOPT RUBYLIB BUNDLER_SETUP BUNDLER_VERSION BUNDLE_APP_CONFIG BUNDLE_BIN
   BUNDLE_WITHOUT BUNDLE_WITH BUNDLE_ONLY BUNDLE_FROZEN BUNDLE_DEPLOYMENT BUNDLE_LOCKFILE BUNDLE_SYSTEM_BINDIR
 export BUNDLE_GEMFILE="$root/Gemfile"
 
+# Ruby reads files in the encoding of the locale, and without one (a container, cron) in ASCII.
+case ${LC_ALL:-${LC_CTYPE:-${LANG:-}}} in *[Uu][Tt][Ff]8* | *[Uu][Tt][Ff]-8*) ;; *) export LC_ALL=C.UTF-8 ;; esac
+
 say() { printf '%s\n' "$*" >&2; }
 
 die() {
@@ -26,15 +29,20 @@ bundler() {
   "$ruby" -e 'gem "bundler"; load Gem.bin_path("bundler", "bundle")' -- "$@"
 }
 
-# for_setup ARGUMENT...: those at the front that are meant for bin/setup go to `setup`, the others to `rest`.
+# for_setup ARGUMENT...: those that are meant for bin/setup go to `setup`, the others to `rest`.
 for_setup() {
-  setup=(--quiet)
-  while [[ ${1:-} == --no-system || ${1:-} == --yes ]]; do
-    setup+=("$1")
-    shift
+  setup=(--quiet) rest=()
+  local argument
+  for argument in "$@"; do
+    case $argument in
+      --no-system | --yes) setup+=("$argument") ;;
+      *) rest+=("$argument") ;;
+    esac
   done
-  rest=("$@")
 }
 
-# chosen_ruby NAME: what bin/setup wrote down (`ruby` or `ruby-matrix`).
+# asks_for_help ARGUMENT...: which a script of bin/ can answer before there is a Ruby.
+asks_for_help() { [[ " $* " == *" --help "* || " $* " == *" -h "* ]]; }
+
+# chosen_ruby NAME: what bin/setup wrote down (`ruby`, `ruby-matrix` or `ruby-4`).
 chosen_ruby() { cat "$state/$1"; }

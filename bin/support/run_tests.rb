@@ -3,6 +3,8 @@
 # Runs the named Minitest files in one process. Options (-n, --seed, -v) go to Minitest.
 
 require "bundler/setup"
+# By this a newer RubyGems has every child load Bundler, also one whose test takes it out of RUBYOPT.
+ENV.delete("BUNDLER_SETUP")
 
 root = File.expand_path("../..", __dir__)
 %w[jobs/test jobs/lib runtime/test runtime/lib].each { |folder| $LOAD_PATH.unshift(File.join(root, folder)) }

@@ -59,6 +59,17 @@ class SetupTest < Minitest::Test
     end
   end
 
+  def test_a_library_that_was_built_again_and_is_the_same_is_left_as_it_is
+    run_setup
+    library = in_copy("runtime/lib/ringspun/#{RUBY_VERSION[/\d+\.\d+/]}/native.so")
+    before = calls.size
+    FileUtils.touch(library, mtime: Time.now + 60)
+    assert_quiet("", *run_setup("--quiet"))
+    File.write(library, "another")
+    run_setup("--quiet")
+    assert_equal ["exec rake compile"], calls.drop(before)
+  end
+
   private
 
   def assert_quiet(expected, out, err, status) = assert_equal(["", expected, true], [out, err, status.success?])

@@ -35,10 +35,22 @@ class SetupCommandsTest < Minitest::Test
 
   def test_options_of_the_setup_are_passed_on
     remove "redis-server"
-    [["test"], ["test", in_copy(STARTING.first)], ["bench", "--quick"]].each do |name, *rest|
-      _, err, status = run_bin(name, "--no-system", *rest)
-      assert_equal [[], 1], [installed, status.exitstatus]
-      assert_includes err, "redis-server"
+    commands = [["test"], ["test", in_copy(STARTING.first)], ["test", "--matrix"], ["bench", "--quick"], ["bench", "--matrix"]]
+    commands.each do |name, *rest|
+      [["--no-system", *rest], [*rest, "--no-system"]].each do |arguments|
+        _, err, status = run_bin(name, *arguments)
+        assert_equal [[], 1], [installed, status.exitstatus], arguments
+        assert_includes err, "redis-server"
+      end
+    end
+  end
+
+  def test_the_bundle_and_the_console_pass_them_on_as_well
+    remove "ruby"
+    [["bundle", "--no-system", "exec", "rake"], ["console", "--no-system"]].each do |command|
+      _, err, status = run_bin(*command)
+      assert_equal [[], 1], [installed, status.exitstatus], command
+      assert_match(/missing: ruby ruby-dev/, err)
     end
   end
 
@@ -78,6 +90,25 @@ class SetupCommandsTest < Minitest::Test
     assert_no_server "console"
     assert_no_server "bench", "--help"
     assert_no_server "bench", "--list"
+  end
+
+  def test_the_help_needs_no_ruby
+    remove "ruby"
+    %w[setup test bench console].each do |name|
+      out, err, status = run_bin(name, "--help")
+      assert_equal ["", true], [err, status.success?], name
+      assert_match(/^usage: bin.#{name} /, out)
+    end
+    assert_empty calls
+  end
+
+  # As in a container, where no variable names a locale.
+  def test_files_are_read_as_utf_8_whatever_the_locale
+    [{}, { LANG: "C" }, { LC_ALL: "POSIX", LANG: "C.UTF-8" }].each do |env|
+      code = "source #{ROOT}/bin/support/common.sh && #{RbConfig.ruby} -e 'print Encoding.default_external'"
+      out, = Open3.capture2(environment({ **env, PATH: ENV.fetch("PATH") }), "bash", "-c", code, unsetenv_others: true)
+      assert_equal "UTF-8", out, env
+    end
   end
 
   def test_bundle_runs_programs_of_the_bundle_under_the_ruby_of_the_setup
