@@ -42,7 +42,7 @@ void scene_call(driver *driver, caller *self, rs_request request, int64_t delay_
 
 static bool too_early(const canceller *self) {
     const rs_op *op = self->target->op;
-    if (self->after_bytes > 0) return op && op->done < self->after_bytes;
+    if (self->after_bytes > 0) return op && op->request.done < self->after_bytes;
     return self->opening > 0 && scene_threads_opening() < self->opening;
 }
 

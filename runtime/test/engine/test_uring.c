@@ -45,7 +45,7 @@ TEST(a_long_transfer_stops_now_and_then) {
     while (d.unfinished > 0) {
         driver_step(&d);
         if (!writer.task.op) continue;
-        uint64_t done = writer.task.op->done;
+        uint64_t done = writer.task.op->request.done;
         CHECK(done - before <= STEP_MAX);
         before = done;
     }

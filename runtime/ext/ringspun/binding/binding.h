@@ -6,7 +6,7 @@
 #ifndef RINGSPUN_BINDING_H
 #define RINGSPUN_BINDING_H
 
-#include "engine/core/machine.h"
+#include "engine/ops/op_life.h"
 #include "engine/backend/sim/sim.h"
 #include "binding/core/runners.h"
 

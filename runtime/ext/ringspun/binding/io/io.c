@@ -119,10 +119,7 @@ int64_t rsb_request(rsb_machine *machine, rs_request *request, VALUE buffer, rsb
 int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done, VALUE buffer, rsb_direction direction,
                          const char *what) {
     int64_t result = -EAGAIN;
-    request->done = (uint64_t)done;
-    request->address = (char *)request->address + done;
-    request->len -= (uint64_t)done;
-    if (request->offset >= 0) request->offset += done;
+    rs_request_advance(request, (uint64_t)done);
     request->options |= RS_REQUEST_ALL;
     if (done > 0 && rs_refusal(&machine->engine, 0) != RS_WAKE_VALUE) return done;
     if (!rsb_must_not_wait(machine, request)) result = rsb_wait_for(machine, request, buffer, direction);

@@ -237,16 +237,14 @@ static bool advance(rs_machine *machine, rs_op *op) {
         rs_op_complete(machine, op, RS_NO_MEMORY);
         return true;
     }
-    uint64_t before = op->done;
-    for (int tries = 0; tries < TURN_TRIES && op->done - before < RS_OP_TURN_BYTES; tries++) {
-        int64_t result = rs_op_table[op->request.kind].attempt(machine, &op->request);
+    rs_request *request = &op->request;
+    uint64_t until = request->done + RS_OP_TURN_BYTES;
+    for (int tries = 0; tries < TURN_TRIES && request->done < until; tries++) {
+        int64_t result = rs_op_table[request->kind].attempt(machine, request);
         if (result == -EAGAIN) return false;
-        bool more = result > 0 && (op->request.options & RS_REQUEST_ALL) && (uint64_t)result < op->request.len;
-        if (!more) {
-            rs_op_complete(machine, op, result < 0 ? result : result + (int64_t)op->done);
-            return true;
-        }
-        rs_op_advance(op, (uint64_t)result);
+        if (rs_request_goes_on(request, result)) continue;
+        rs_op_complete(machine, op, rs_request_total(request, result));
+        return true;
     }
     return false;
 }

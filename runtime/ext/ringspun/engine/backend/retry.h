@@ -8,7 +8,7 @@
 #ifndef RINGSPUN_RETRY_H
 #define RINGSPUN_RETRY_H
 
-#include "core/machine.h"
+#include "ops/op_life.h"
 
 #define RS_RETRY_WAITS ((uint64_t)1 << 32)
 

@@ -77,18 +77,11 @@ static void take_out(job_list *list, job *mine) {
 
 static int64_t perform(rs_request *request) {
     int64_t (*execute)(const rs_request *) = rs_op_table[request->kind].execute;
-    bool all = request->options & RS_REQUEST_ALL;
-    int64_t done = (int64_t)request->done;
-    do {
-        int64_t moved = execute(request);
-        if (moved < 0) return done > 0 ? done : moved;
-        done += moved;
-        if (!all || moved == 0) return done;
-        request->address = (char *)request->address + moved;
-        request->len -= (uint64_t)moved;
-        if (request->offset >= 0) request->offset += moved;
-    } while (request->len > 0);
-    return done;
+    int64_t result;
+    do result = execute(request);
+    while (rs_request_goes_on(request, result));
+    /* The op itself does not know what its copy has moved. */
+    return result < 0 && request->done > 0 ? (int64_t)request->done : rs_request_total(request, result);
 }
 
 static void answer(rs_workers *workers, job *mine, int64_t result) {

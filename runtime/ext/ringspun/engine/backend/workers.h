@@ -9,7 +9,7 @@
 #ifndef RINGSPUN_WORKERS_H
 #define RINGSPUN_WORKERS_H
 
-#include "core/machine.h"
+#include "ops/op_life.h"
 
 /* So many threads may be stuck in what nobody waits for; those after them count. */
 #define RS_WORKERS_LEFT_MAX RS_OPS_LEFT_MAX

@@ -236,9 +236,7 @@ void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind
     }
     rs_op *op = rs_op_at(&machine->ops, strand->op);
     RS_ASSERT(op->strand == rs_strand_id(strand));
-    if (op->cancel != RS_WAKE_VALUE || op->closing) return;
-    op->cancel = (uint8_t)kind;
-    machine->backend->cancel(machine, op);
+    rs_op_cancel(machine, op, kind);
 }
 
 void rs_interrupt(rs_machine *machine, rs_strand *strand) {

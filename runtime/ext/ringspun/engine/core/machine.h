@@ -195,47 +195,6 @@ bool rs_unblock(rs_machine *machine, rs_strand *strand);
 /* The same for one that comes late, from another thread: only for the wait of which it had seen the ticket. */
 bool rs_unblock_late(rs_machine *machine, rs_id id, uint64_t ticket);
 
-/* --- ops --- */
-
-/* Tries the request without waiting; -EAGAIN: it must wait (rs_op_start). */
-int64_t rs_try(rs_machine *machine, const rs_request *request);
-
-/* Parks the running strand for the request, and takes over its `extra`. NULL: refused (machine->refusal says why), nothing
- * taken over. After rs_park_end the strand gives the op back with rs_op_end. */
-rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns);
-void rs_op_end(rs_machine *machine, rs_op *op);
-
-/* It will be tried again, with the number that it names: what that means now is noted. */
-void rs_op_goes_by_number(rs_machine *machine, rs_op *op);
-
-/* For such a one: whether the number means something else by now. It ends then. */
-bool rs_op_lost_descriptor(const rs_op *op);
-
-/* For a FILLED op: it is in flight now, or has ended already. */
-void rs_op_launch(rs_machine *machine, rs_op *op);
-
-/* What a request has made is the machine's own. */
-void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t fd);
-
-/* The same for a socket, by the words of socket(2) that the request has. */
-void rs_socket_made(rs_machine *machine, const rs_request *request, int fd);
-
-/* For backends: the terminal completion. */
-void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result);
-
-/* True for an op that its strand may leave behind while a worker is still at it: all its memory is its own. */
-static inline bool rs_op_may_be_left(const rs_op *op) {
-    return op->offloaded && rs_op_table[op->request.kind].effect != RS_EFFECT_DATA;
-}
-
-/* Around all that closing a descriptor takes. False: another strand is at it already. */
-bool rs_descriptor_close_begin(rs_machine *machine, int fd);
-void rs_descriptor_close_end(rs_machine *machine, int fd);
-
-/* Cancels every op on a descriptor that is about to be closed (their strands see -EBADF) and returns how many are still
- * in flight: wait in machine->closers and ask again while there are any. */
-uint32_t rs_descriptor_closing(rs_machine *machine, int fd);
-
 /* --- other threads --- */
 
 void rs_send(rs_machine *machine, rs_message *message);

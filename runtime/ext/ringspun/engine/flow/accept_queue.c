@@ -93,15 +93,9 @@ void rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
     rs_op_launch(machine, op);
 }
 
-static rs_op *op_of(rs_machine *machine, const rs_accept_queue *queue) { return rs_op_find(&machine->ops, queue->op); }
-
 bool rs_accept_queue_stop(rs_machine *machine, rs_accept_queue *queue) {
     if (!queue->op) return false;
-    rs_op *op = op_of(machine, queue);
-    if (op->cancel == RS_WAKE_VALUE && !op->closing) {
-        op->cancel = RS_WAKE_CANCEL;
-        machine->backend->cancel(machine, op);
-    }
+    rs_op_cancel(machine, rs_op_find(&machine->ops, queue->op), RS_WAKE_CANCEL);
     return queue->op != 0;
 }
 

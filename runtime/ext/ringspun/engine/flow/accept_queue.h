@@ -9,7 +9,7 @@
 #ifndef RINGSPUN_ACCEPT_QUEUE_H
 #define RINGSPUN_ACCEPT_QUEUE_H
 
-#include "core/machine.h"
+#include "ops/op_life.h"
 
 typedef struct rs_accept_queue {
     struct rs_accept_queue *next, *previous;

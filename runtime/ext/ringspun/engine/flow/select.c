@@ -1,5 +1,5 @@
 #include "flow/channel.h"
-#include "core/machine.h"
+#include "ops/op_life.h"
 
 #include <errno.h>
 
@@ -104,9 +104,7 @@ void rs_watch_close(rs_watch *watch) {
     rs_machine *machine = watch->selector->machine;
     leave_selector(watch);
     rs_op *op = disown_op(machine, watch);
-    if (!op || op->cancel != RS_WAKE_VALUE || op->closing) return;
-    op->cancel = RS_WAKE_CANCEL;
-    machine->backend->cancel(machine, op);
+    if (op) rs_op_cancel(machine, op, RS_WAKE_CANCEL);
 }
 
 static void leave_machine(rs_selector *selector) {
@@ -139,10 +137,7 @@ uint32_t rs_end_stray_ops(rs_machine *machine) {
     for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
         rs_op *op = rs_op_at(&machine->ops, index);
         if (op->state != RS_OP_SUBMITTED || !op->abandoned || op->request.kind != RS_OP_POLL) continue;
-        if (op->cancel == RS_WAKE_VALUE && !op->closing) {
-            op->cancel = RS_WAKE_CANCEL;
-            machine->backend->cancel(machine, op);
-        }
+        rs_op_cancel(machine, op, RS_WAKE_CANCEL);
         if (op->state == RS_OP_SUBMITTED) left++;
     }
     return left;

@@ -179,11 +179,7 @@ void rs_write_queue_flush(rs_write_queue *queue) {
 
 bool rs_write_queue_stop(rs_write_queue *queue) {
     if (!queue->op) return false;
-    rs_op *op = rs_op_find(&queue->machine->ops, queue->op);
-    if (op->cancel == RS_WAKE_VALUE && !op->closing) {
-        op->cancel = RS_WAKE_CANCEL;
-        queue->machine->backend->cancel(queue->machine, op);
-    }
+    rs_op_cancel(queue->machine, rs_op_find(&queue->machine->ops, queue->op), RS_WAKE_CANCEL);
     return queue->op != 0;
 }
 

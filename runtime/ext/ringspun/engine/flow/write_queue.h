@@ -13,7 +13,7 @@
 #ifndef RINGSPUN_WRITE_QUEUE_H
 #define RINGSPUN_WRITE_QUEUE_H
 
-#include "core/machine.h"
+#include "ops/op_life.h"
 
 typedef struct rs_write_queue {
     rs_machine *machine;        /* NULL: closed, with its machine or before */

@@ -11,7 +11,7 @@
 #ifndef RINGSPUN_SPLICE_H
 #define RINGSPUN_SPLICE_H
 
-#include "core/machine.h"
+#include "ops/op_life.h"
 
 typedef enum {
     RS_SPLICE_AT_ONCE,          /* a pipe, or a non-blocking socket */

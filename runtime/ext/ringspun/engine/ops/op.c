@@ -48,7 +48,7 @@ rs_op *rs_op_take(rs_ops *ops, const rs_request *request) {
     ops->used++;
     uint32_t generation = op->generation + 1;
     *op = (rs_op){.request = *request, .index = op->index, .generation = generation ? generation : 1,
-                  .state = RS_OP_FILLED, .done = request->done};
+                  .state = RS_OP_FILLED};
     return op;
 }
 

@@ -47,7 +47,7 @@ typedef struct rs_request {
     void *address;              /* data, iovec array, path, msghdr, pair of descriptors */
     uint64_t len;               /* bytes or iovec count; rename: where behind the old path the new one begins */
     int64_t offset;             /* file offset; -1: the descriptor's own position; ftruncate: the size; socket protocol; process id */
-    uint64_t done;              /* bytes that earlier tries have moved; the op's result is told with them */
+    uint64_t done;              /* bytes that earlier tries have moved; the result of the op counts them */
     void *extra;                /* sockaddr, statx buffer, siginfo, rs_lookup: memory that the op frees at its end */
     uint32_t extra_len;
     int32_t to_fd;              /* of those that have a target */
@@ -93,7 +93,6 @@ typedef struct rs_op {
     bool abandoned;             /* its strand waits no more: free it, and close what it makes, when it ends */
     bool offloaded;             /* a worker has it, or will */
     bool in_doubt;              /* it has ended, but the kernel may not know: nothing that it owns is ever given back */
-    uint64_t done;              /* bytes moved so far, for RS_REQUEST_ALL */
     uint64_t identity;          /* what the number meant at first, for one that goes on by number; 0: it cannot change unseen */
     int64_t result;
     rs_id strand;
@@ -152,12 +151,25 @@ static inline rs_op *rs_op_at(const rs_ops *ops, uint32_t index) {
 /* An op of RS_REQUEST_ALL moves so much in one go, then others have their turn. */
 #define RS_OP_TURN_BYTES 262144u
 
-/* What a short transfer has moved: the request is for the rest now. */
-static inline void rs_op_advance(rs_op *op, uint64_t bytes) {
-    op->done += bytes;
-    op->request.address = (char *)op->request.address + bytes;
-    op->request.len -= bytes;
-    if (op->request.offset >= 0) op->request.offset += (int64_t)bytes;
+/* So many bytes have been moved: the request is for the rest now. */
+static inline void rs_request_advance(rs_request *request, uint64_t bytes) {
+    RS_ASSERT(bytes <= request->len);
+    request->done += bytes;
+    request->address = (char *)request->address + bytes;
+    request->len -= bytes;
+    if (request->offset >= 0) request->offset += (int64_t)bytes;
+}
+
+/* After a try. True: it was short, and RS_REQUEST_ALL wants the rest, for which the request is now. */
+static inline bool rs_request_goes_on(rs_request *request, int64_t result) {
+    if (result <= 0 || !(request->options & RS_REQUEST_ALL) || (uint64_t)result >= request->len) return false;
+    rs_request_advance(request, (uint64_t)result);
+    return true;
+}
+
+/* The result of its last try, with what earlier ones have moved. */
+static inline int64_t rs_request_total(const rs_request *request, int64_t result) {
+    return result < 0 ? result : result + (int64_t)request->done;
 }
 
 /* Memory for what comes, where there is no buffer for it: freed with the op. False: there is none, and the op ends with

@@ -1,4 +1,4 @@
-/* op_life: the life of an op, from its request to its terminal completion, the same for every backend. */
+#include "ops/op_life.h"
 #include "flow/accept_queue.h"
 
 #include <errno.h>
@@ -158,7 +158,7 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
         return;
     }
     /* What has moved has moved: an error or a cancellation after the first byte is told by the next call. */
-    if (result < 0 && op->done > 0) result = (int64_t)op->done;
+    if (result < 0 && op->request.done > 0) result = (int64_t)op->request.done;
     rs_wake_kind kind = RS_WAKE_VALUE;
     if (result == -ECANCELED) {
         if (op->cancel != RS_WAKE_VALUE) kind = (rs_wake_kind)op->cancel;
@@ -198,10 +198,21 @@ void rs_descriptor_close_end(rs_machine *machine, int fd) {
     machine->descriptors.table[fd].generation++;
 }
 
+static bool was_asked_to_end(const rs_op *op) { return op->cancel != RS_WAKE_VALUE || op->closing; }
+
+void rs_op_cancel(rs_machine *machine, rs_op *op, rs_wake_kind kind) {
+    RS_ASSERT(op->state == RS_OP_SUBMITTED && kind != RS_WAKE_VALUE);
+    if (was_asked_to_end(op)) return;
+    op->cancel = (uint8_t)kind;
+    machine->backend->cancel(machine, op);
+}
+
+/* Its descriptor is being closed, which its strand is told in the place of a cancellation that came before. */
 static void end_op(rs_machine *machine, rs_op *op) {
-    if (op->closing) return;
+    RS_ASSERT(op->state == RS_OP_SUBMITTED);
+    bool asked = was_asked_to_end(op);
     op->closing = true;
-    if (op->cancel == RS_WAKE_VALUE) machine->backend->cancel(machine, op);
+    if (!asked) machine->backend->cancel(machine, op);
 }
 
 /* They are few and end soon, so they are looked for. */

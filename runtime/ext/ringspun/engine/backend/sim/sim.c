@@ -217,7 +217,6 @@ static void scribble(rs_machine *machine, const sim_flight *flight, uint64_t fil
 static int64_t transfer(rs_machine *machine, sim_flight *flight, uint64_t *last) {
     sim_state *state = state_of(machine);
     rs_request *request = &flight->op->request;
-    bool all = request->options & RS_REQUEST_ALL;
     bool data = rs_op_table[request->kind].effect == RS_EFFECT_DATA;
     for (;;) {
         uint64_t limit = UINT64_MAX;
@@ -227,13 +226,7 @@ static int64_t transfer(rs_machine *machine, sim_flight *flight, uint64_t *last)
         }
         int64_t result = sim_world_attempt(&state->world, flight->object, request, limit);
         *last = result > 0 ? (uint64_t)result : 0;
-        if (result < 0) return result;
-        bool more = all && result > 0 && (uint64_t)result < request->len;
-        if (!more) return result + (int64_t)flight->op->done;
-        flight->op->done += (uint64_t)result;
-        request->address = (char *)request->address + result;
-        request->len -= (uint64_t)result;
-        if (request->offset >= 0) request->offset += result;
+        if (!rs_request_goes_on(request, result)) return rs_request_total(request, result);
     }
 }
 

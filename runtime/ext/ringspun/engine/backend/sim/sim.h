@@ -15,7 +15,7 @@
 #ifndef RINGSPUN_SIM_H
 #define RINGSPUN_SIM_H
 
-#include "core/machine.h"
+#include "ops/op_life.h"
 
 /* How often things go wrong, in thousandths. Those of the first group change only when and in which order things happen:
  * every program must be right under them. Those of the second group a program sees, and must answer for itself. */

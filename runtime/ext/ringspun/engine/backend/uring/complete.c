@@ -16,11 +16,10 @@ static bool do_without_pool(rs_op *op, int64_t *result) {
 
 /* With the answer of the kernel, or of a try of our own. False: the op goes on waiting. */
 static bool proceed(rs_machine *machine, rs_op *op, int64_t result) {
-    uint64_t until = op->done + RS_OP_TURN_BYTES;
-    while (result > 0 && (op->request.options & RS_REQUEST_ALL) && (uint64_t)result < op->request.len) {
-        rs_op_advance(op, (uint64_t)result);
+    uint64_t until = op->request.done + RS_OP_TURN_BYTES;
+    while (rs_request_goes_on(&op->request, result)) {
         if (uring_is_unwanted(op)) result = -ECANCELED;
-        else result = op->done < until ? rs_op_table[op->request.kind].attempt(machine, &op->request) : -EAGAIN;
+        else result = op->request.done < until ? rs_op_table[op->request.kind].attempt(machine, &op->request) : -EAGAIN;
     }
     if (result == -EAGAIN && !uring_is_unwanted(op)) return false;
     uring_finish(machine, op, result == -EAGAIN ? -ECANCELED : result);

@@ -5,7 +5,7 @@
 #ifndef RINGSPUN_URING_ENTRY_H
 #define RINGSPUN_URING_ENTRY_H
 
-#include "core/machine.h"
+#include "ops/op_life.h"
 #include "backend/uring/abi.h"
 
 /* In op.backend_word, above what rs_retry uses: what is asked in place of the plain request. */

@@ -166,7 +166,7 @@ static void give_up_turn(rs_machine *machine, rs_op *op) {
 void uring_finish(rs_machine *machine, rs_op *op, int64_t result) {
     /* Readiness takes nothing, so whoever ended the wait was first, however late the kernel is told. */
     if (op->request.kind == RS_OP_POLL && uring_is_unwanted(op)) result = -ECANCELED;
-    if (result >= 0) result += (int64_t)op->done;
+    result = rs_request_total(&op->request, result);
     if (op->backend_word & HAS_TURN) give_up_turn(machine, op);
     rs_op_complete(machine, op, result);
 }

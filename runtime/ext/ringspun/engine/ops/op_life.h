@@ -1,0 +1,56 @@
+/* op life: what happens to an op, from its request to its terminal completion, whichever backend has it. Owned by the machine's
+ * thread.
+ *
+ * A request is tried at first (rs_try), and becomes an op where it would wait (rs_op_start for a strand, rs_op_launch for an owner).
+ * The backend arms it, and completes it once (rs_op_complete). Who wants it to end sooner asks for that once (rs_op_cancel), by
+ * closing its descriptor too (rs_descriptor_closing), and still waits for the completion: it may be of what was asked for first.
+ */
+#ifndef RINGSPUN_OP_LIFE_H
+#define RINGSPUN_OP_LIFE_H
+
+#include "core/machine.h"
+
+/* Tries the request without waiting; -EAGAIN: it must wait (rs_op_start). */
+int64_t rs_try(rs_machine *machine, const rs_request *request);
+
+/* Parks the running strand for the request, and takes over its `extra`. NULL: refused (machine->refusal says why), nothing
+ * taken over. After rs_park_end the strand gives the op back with rs_op_end. */
+rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns);
+void rs_op_end(rs_machine *machine, rs_op *op);
+
+/* It will be tried again, with the number that it names: what that means now is noted. */
+void rs_op_goes_by_number(rs_machine *machine, rs_op *op);
+
+/* For such a one: whether the number means something else by now. It ends then. */
+bool rs_op_lost_descriptor(const rs_op *op);
+
+/* For a FILLED op: it is in flight now, or has ended already. */
+void rs_op_launch(rs_machine *machine, rs_op *op);
+
+/* What a request has made is the machine's own. */
+void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t fd);
+
+/* The same for a socket, by the words of socket(2) that the request has. */
+void rs_socket_made(rs_machine *machine, const rs_request *request, int fd);
+
+/* Asks an op in flight to end, if nobody has yet; its strand is told so (`kind`) when it ends by that. It may have ended when this
+ * returns. */
+void rs_op_cancel(rs_machine *machine, rs_op *op, rs_wake_kind kind);
+
+/* For backends: the terminal completion. */
+void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result);
+
+/* True for an op that its strand may leave behind while a worker is still at it: all its memory is its own. */
+static inline bool rs_op_may_be_left(const rs_op *op) {
+    return op->offloaded && rs_op_table[op->request.kind].effect != RS_EFFECT_DATA;
+}
+
+/* Around all that closing a descriptor takes. False: another strand is at it already. */
+bool rs_descriptor_close_begin(rs_machine *machine, int fd);
+void rs_descriptor_close_end(rs_machine *machine, int fd);
+
+/* Cancels every op on a descriptor that is about to be closed (their strands see -EBADF) and returns how many are still
+ * in flight: wait in machine->closers and ask again while there are any. */
+uint32_t rs_descriptor_closing(rs_machine *machine, int fd);
+
+#endif
