@@ -27,12 +27,17 @@ class Ruby4Test < Minitest::Test
   end
 
   # Whole files, with all that they check around each test: that no descriptor is left is half of the matter.
-  %w[scheduler_io/closing_test.rb core_ext/closing.rb cruby/forked_test.rb evaluation/errors_test.rb
-     concurrently/debugging.rb].each do |file|
-    define_method(:"test_as_on_ruby_4_#{file.tr("/.", "__")}") do
-      output, status = Open3.capture2e({ "RUBYOPT" => "-r#{DOUBLE}" }, RbConfig.ruby, "-w", "bin/support/run_tests.rb",
-                                       "runtime/test/#{file}", chdir: ROOT)
-      assert_predicate status, :success?, output
+  CLOSING = %w[scheduler_io/closing_test.rb scheduler_io/closed_by_threads.rb core_ext/closing.rb].freeze
+  FILES = { "4.0" => [*CLOSING, "cruby/forked_test.rb", "evaluation/errors_test.rb", "concurrently/debugging.rb"],
+            "4.1" => CLOSING }.freeze
+
+  FILES.each do |version, files|
+    files.each do |file|
+      define_method("test_as_on_ruby_#{version}_#{file}".tr("/.", "__")) do
+        output, status = Open3.capture2e({ "RUBYOPT" => "-r#{DOUBLE}", "RINGSPUN_DOUBLE" => version }, RbConfig.ruby, "-w",
+                                         "bin/support/run_tests.rb", "runtime/test/#{file}", chdir: ROOT)
+        assert_predicate status, :success?, output
+      end
     end
   end
 

@@ -114,6 +114,87 @@ class SchedulerHooksTest < HookCase
     end
   end
 
+  # What Ruby 4.1 gives in place of the fiber: it stands for one call, and where that is over it does nothing.
+  Call = Struct.new(:fiber, :ended) do
+    def alive? = !ended && fiber.alive?
+    def raise(...) = alive? ? fiber.raise(...) : nil
+  end
+
+  # A strand that waits in the block, and what stands for its call.
+  def in_call
+    call = nil
+    strand = waiting do
+      call = Call.new(Fiber.current)
+      yield
+    ensure
+      call.ended = true
+    end
+    [strand, call]
+  end
+
+  def test_fiber_interrupt_by_what_stands_for_a_call
+    Ringspun.run do
+      reader, = pipe
+      [-> { reader.gets }, -> { reader.wait_readable }, -> { Enumerator.new { reader.sysread(1) }.next }].each do |wait|
+        strand, call = in_call(&wait)
+        error = IOError.new("closed")
+        assert_same true, Fiber.scheduler.fiber_interrupt(call, error)
+        refute call.ended, "it is not switched to at once"
+        assert_same error, error_of { strand.join }
+        assert_same true, Fiber.scheduler.fiber_interrupt(call, error)
+        machine.yield
+      end
+    end
+    assert_nothing_in_flight
+  end
+
+  def test_fiber_interrupt_by_what_stands_for_a_call_from_a_thread
+    Ringspun.run do
+      reader, = pipe
+      scheduler = Fiber.scheduler
+      strand, call = in_call { reader.gets }
+      assert_same true, Thread.new { scheduler.fiber_interrupt(call, IOError.new("from afar")) }.value
+      assert_ends_with(IOError, strand, /from afar/)
+    end
+    assert_nothing_in_flight
+  end
+
+  # It may have its bytes by then, and not have gone on with them. (Ruby raises the rest of it when the hook returns.)
+  def test_fiber_interrupt_by_what_stands_for_a_call_that_comes_too_late
+    Ringspun.run do
+      reader, writer = pipe
+      scheduler, call = Fiber.scheduler
+      strand = waiting do
+        call = Call.new(Fiber.current)
+        ended = ended_in_hook { reader.readpartial(1) }
+        call.ended = true
+        3.times { sleep(0.001) }
+        ended
+      end
+      thread = Thread.new { writer << "a" && scheduler.fiber_interrupt(call, IOError.new("closed")) }
+      Thread.pass while thread.alive? # not by a wait: both arrive with the next one
+      assert_includes ["a", IOError], strand.await
+    end
+  end
+
+  # There is no place for a strand that does it, until another has ended.
+  def test_fiber_interrupt_by_what_stands_for_a_call_when_all_strands_are_taken
+    on_thread do
+      Ringspun::Machine.new(strands_max: 4) # the root and the run have one each
+      Ringspun.run do
+        reader, = pipe
+        strand, call = in_call { reader.gets }
+        other = waiting { Thread::Queue.new.pop }
+        Fiber.scheduler.fiber_interrupt(call, IOError.new("closed"))
+        settle
+        assert_equal :parked, strand.state
+        machine.terminate(other)
+        assert_ends_with(IOError, strand)
+        assert_ends_with(Ringspun::TerminatedError, other)
+      end
+    end
+  end
+
   # As IO#close of an IO that another strand is closing: its number belongs to that one.
   def test_io_close_of_what_another_is_closing
     Ringspun.run do |machine|

@@ -2,46 +2,79 @@
 
 # Makes an older Ruby do what Ruby 4 does where that concerns a fiber scheduler. To be required before ringspun.
 #
-# As there, an IO that is closed interrupts the fibers that are in a hook for it, by `fiber_interrupt`. It has lost its number
-# before it waits for them to leave and asks `io_close` to close the number; where that answers nothing true, it closes that
-# itself. A forked child has no scheduler. And a place in the source has an end, and columns.
+# As there, an IO that is closed, by whichever thread, interrupts the fibers that are in a hook for it, by `fiber_interrupt`. A thread
+# that has a scheduler asks that by `io_close` to close the number, which the IO has lost by then; where that answers nothing true,
+# it closes that itself. A forked child has no scheduler, nor has a daemon, and the fiber that has forked is a blocking one. And a
+# place in the source has an end, and columns.
+#
+# With RINGSPUN_DOUBLE=4.1 `fiber_interrupt` gets what 4.1 gives it (ruby/ruby#18793).
 module Ruby4
   # Notes which fibers are in a hook for which IO.
   module Hooks
     # So written that each has its name in the frame that calls Ringspun's own.
     def io_wait(io, *rest)
       Ruby4.enter(io)
-      super
+      super.tap { Ruby4.check(io) }
     ensure
       Ruby4.leave(io)
     end
 
     def io_read(io, *rest)
       Ruby4.enter(io)
-      super
+      super.tap { Ruby4.check(io) }
     ensure
       Ruby4.leave(io)
     end
 
     def io_write(io, *rest)
       Ruby4.enter(io)
-      super
+      super.tap { Ruby4.check(io) }
     ensure
       Ruby4.leave(io)
     end
   end
 
-  FIBERS = {}.compare_by_identity
+  # The call of a hook for an IO. From 4.1 on `fiber_interrupt` gets one in place of the fiber.
+  class Call
+    attr_reader :fiber
+
+    def initialize
+      @fiber = Fiber.current
+      @scheduler = Fiber.scheduler
+      @error = nil
+      @ended = false
+    end
+
+    def alive? = !@ended && @fiber.alive?
+    def raise(...) = alive? ? @fiber.raise(...) : nil
+    def transfer = raise(@error)
+
+    def interrupt(error)
+      @error = error
+      @scheduler.fiber_interrupt(STANDS_FOR_FIBER ? self : @fiber, error)
+    end
+
+    # Where the hook has returned in spite of it.
+    def check = STANDS_FOR_FIBER && @error && Kernel.raise(@error)
+
+    def end = @ended = true
+  end
+
+  STANDS_FOR_FIBER = ENV["RINGSPUN_DOUBLE"] == "4.1"
+  CALLS = {}.compare_by_identity
   LOCK = Thread::Mutex.new
   LEFT = Thread::ConditionVariable.new
 
   class << self
-    def enter(io) = (FIBERS[io] ||= []) << [Fiber.current, Fiber.scheduler]
+    def enter(io) = (CALLS[io] ||= []) << Call.new
+    def check(io) = own_call(io).check
 
     def leave(io)
-      left = FIBERS.fetch(io)
-      left.delete_at(left.rindex { |fiber, _| fiber == Fiber.current })
-      FIBERS.delete(io) if left.empty?
+      call = own_call(io)
+      call.end
+      left = CALLS.fetch(io)
+      left.delete(call)
+      CALLS.delete(io) if left.empty?
       LOCK.synchronize { LEFT.broadcast } if CLOSING.key?(io)
     end
 
@@ -49,17 +82,14 @@ module Ruby4
     private_constant :CLOSING
 
     def close(io)
-      scheduler = Fiber.current_scheduler
-      # One with a process has two descriptors, and waits for it.
-      return io.stock_close if !scheduler || io.fileno <= 2 || !io.autoclose? || io.pid
-
       CLOSING[io] = true
-      descriptor = io.fileno
+      scheduler = Fiber.current_scheduler
       interrupt(io)
-      io.autoclose = false
+      return close_for_ruby(io, scheduler) if scheduler && io.fileno > 2 && io.autoclose? && !io.pid
+
+      # One with a process has two descriptors, and waits for it.
+      wait_for_calls(io)
       io.stock_close
-      LOCK.synchronize { LEFT.wait(LOCK) while FIBERS.key?(io) } if FIBERS.key?(io)
-      IO.for_fd(descriptor).stock_close unless scheduler.io_close(descriptor)
     ensure
       CLOSING.delete(io)
     end
@@ -67,6 +97,7 @@ module Ruby4
     def forget_scheduler
       gone = Fiber.scheduler or return
 
+      @hooks_end = true unless Fiber.current.blocking? # it is made one that is, for good
       # Without its being closed, as by setting another.
       names = %i[scheduler_close close].select { |name| gone.respond_to?(name) }
       gone.singleton_class.class_eval { names.each { |name| undef_method(name) } }
@@ -74,11 +105,27 @@ module Ruby4
       gone.singleton_class.class_eval { names.each { |name| define_method(name) { super() } } }
     end
 
+    def hooks_end? = @hooks_end
+
     private
+
+    def own_call(io) = CALLS.fetch(io).reverse_each.find { |call| call.fiber == Fiber.current }
 
     def interrupt(io)
       error = IOError.new("stream closed in another thread").freeze
-      FIBERS[io]&.each { |fiber, scheduler| scheduler.fiber_interrupt(fiber, error) }
+      CALLS[io]&.dup&.each { |call| call.interrupt(error) }
+    end
+
+    def wait_for_calls(io)
+      LOCK.synchronize { LEFT.wait(LOCK) while CALLS.key?(io) } if CALLS.key?(io)
+    end
+
+    def close_for_ruby(io, scheduler)
+      descriptor = io.fileno
+      io.autoclose = false
+      io.stock_close
+      wait_for_calls(io)
+      IO.for_fd(descriptor).stock_close unless scheduler.io_close(descriptor)
     end
   end
 end
@@ -98,12 +145,18 @@ class << Process
   alias stock_fork _fork
 
   def _fork = stock_fork.tap { |pid| Ruby4.forget_scheduler if pid.zero? }
+
+  alias stock_daemon daemon
+
+  def daemon(...) = stock_daemon(...).tap { Ruby4.forget_scheduler }
 end
 
 class << Fiber
   alias stock_set_scheduler set_scheduler
 
   def set_scheduler(scheduler)
+    return if scheduler && Ruby4.hooks_end?
+
     scheduler.singleton_class.prepend(Ruby4::Hooks) if scheduler
     stock_set_scheduler(scheduler)
   end

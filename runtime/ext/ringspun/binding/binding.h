@@ -105,6 +105,7 @@ typedef struct rsb_strand {
     bool permit_by_queue;       /* that of the engine's strand, if it has one, comes from a Thread::Queue */
     bool used_fiber;            /* its fiber cannot be given to another strand */
     bool certain;               /* its block is called even when it is cancelled, and meets that at its first wait */
+    bool ends_hook;             /* what it raises in another strand's fiber is for the hook in there, and for nothing later */
     bool own_fiber;             /* `fiber` has been made for it, and ends with it */
     bool shown;                 /* its handle has been given to the program */
     bool told;                  /* its error */
@@ -279,6 +280,8 @@ void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state);
 /* core/mailbox.c */
 /* From any thread: rsb_interrupt_hook, unless the strand has left by then the hook in which it is now. */
 void rsb_tell_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception);
+/* The same for what stands for the call of a hook, and answers `alive?` and `raise`. */
+void rsb_tell_call(rsb_machine *machine, VALUE call, VALUE exception);
 
 /* core/strand.c */
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);

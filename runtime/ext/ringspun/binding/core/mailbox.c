@@ -1,5 +1,8 @@
-/* mailbox: what one strand, or another thread, sends to a strand: a value, an exception, or that it shall end. */
+/* mailbox: what one strand, or another thread, sends to a strand: a value, an exception, or that it shall end. And strands of the
+ * binding's own that another thread has a machine begin. */
 #include "binding/binding.h"
+
+static ID id_alive_p, id_raise;
 
 /* Parks the calling strand until somebody calls {#schedule} for it, and returns what was scheduled. What was scheduled
  * before is returned at once, in order.
@@ -26,9 +29,23 @@ static VALUE machine_park(int argc, VALUE *argv, VALUE self) {
     return rb_ary_shift(strand->messages);
 }
 
-typedef enum { SCHEDULE_VALUE, SCHEDULE_EXCEPTION, TERMINATE, INTERRUPT_HOOK } message_purpose;
+typedef enum { SCHEDULE_VALUE, SCHEDULE_EXCEPTION, TERMINATE, INTERRUPT_HOOK, BEGIN } message_purpose;
+
+/* The strand and its payload travel as one array: a sent message is the only thing that keeps them alive. */
+static void post(rsb_machine *machine, VALUE strand, message_purpose purpose, VALUE payload) {
+    VALUE pair = rb_assoc_new(strand, payload);
+    rs_message *message = rsb_alloc(sizeof(*message));
+    *message = (rs_message){.kind = RS_MESSAGE_USER, .value = purpose, .payload = pair};
+    rs_send(&machine->engine, message);
+    RB_GC_GUARD(pair);
+}
 
 static void apply(rsb_machine *machine, rsb_strand *strand, message_purpose purpose, VALUE payload) {
+    if (purpose == BEGIN) {
+        /* Where there can be no strand now, it is tried again with the next look. */
+        if (!rsb_strand_begin_next(machine, strand)) post(machine, strand->self, BEGIN, payload);
+        return;
+    }
     rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
     if (!engine) return;
     if (purpose == TERMINATE) {
@@ -62,7 +79,6 @@ void rsb_on_message(rs_machine *engine, const rs_message *message) {
     if (state) rb_set_errinfo(Qnil);
 }
 
-/* The strand and its payload travel as one array: a sent message is the only thing that keeps them alive. */
 static void tell(rsb_machine *machine, VALUE strand_object, message_purpose purpose, VALUE payload) {
     if (!machine->open) rb_raise(rsb_eClosed, "the strand's machine is closed; what it ran has ended");
     if (rsb_existing() == machine) {
@@ -70,15 +86,25 @@ static void tell(rsb_machine *machine, VALUE strand_object, message_purpose purp
         apply(machine, rsb_strand_get(strand_object), purpose, payload);
         return;
     }
-    VALUE pair = rb_assoc_new(strand_object, payload);
-    rs_message *message = rsb_alloc(sizeof(*message));
-    *message = (rs_message){.kind = RS_MESSAGE_USER, .value = purpose, .payload = pair};
-    rs_send(&machine->engine, message);
-    RB_GC_GUARD(pair);
+    post(machine, strand_object, purpose, payload);
 }
 
 void rsb_tell_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
     tell(machine, strand->self, INTERRUPT_HOOK, rb_assoc_new(exception, UINT2NUM(strand->hooks_left)));
+}
+
+static VALUE raise_in_call(RB_BLOCK_CALL_FUNC_ARGLIST(first, call_and_exception)) {
+    VALUE call = RARRAY_AREF(call_and_exception, 0);
+    if (RTEST(rb_funcall(call, id_alive_p, 0))) rb_funcall(call, id_raise, 1, RARRAY_AREF(call_and_exception, 1));
+    return Qnil;
+}
+
+/* In a strand, for `raise` switches to the fiber of the call. It runs next and not at once: CRuby is in the midst of a list of such
+ * calls, and each switch could change that. */
+void rsb_tell_call(rsb_machine *machine, VALUE call, VALUE exception) {
+    VALUE object = rsb_strand_prepare(machine, rb_proc_new(raise_in_call, rb_assoc_new(call, exception)));
+    rsb_strand_data(object)->ends_hook = true;
+    tell(machine, object, BEGIN, Qnil);
 }
 
 static rsb_strand *target_of(rsb_machine *machine, VALUE object) {
@@ -124,6 +150,8 @@ static VALUE machine_terminate(VALUE self, VALUE object) {
 }
 
 void rsb_init_mailbox(void) {
+    id_alive_p = rb_intern("alive?");
+    id_raise = rb_intern("raise");
     rb_define_method(rsb_cMachine, "park", machine_park, -1);
     rb_define_method(rsb_cMachine, "schedule", machine_schedule, -1);
     rb_define_method(rsb_cMachine, "terminate", machine_terminate, 1);

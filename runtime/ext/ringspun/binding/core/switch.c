@@ -244,6 +244,11 @@ static VALUE maker_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
 
 /* --- parking --- */
 
+/* CRuby raises it again by itself where the hook has done its work by now: a second one would meet a later wait. */
+static bool is_end_of_hook(rsb_machine *machine) {
+    return machine->engine.running != RS_NO_INDEX && rsb_running(machine)->ends_hook;
+}
+
 /* Switched in: with our turn, or by somebody who does not know of turns (then what was raised here is meant for us). */
 static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
     if (RS_LIKELY(!state)) return;
@@ -254,7 +259,8 @@ static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
     }
     if (rsb_is_exception(exception)) {
         rb_set_errinfo(Qnil);
-        rsb_deliver(machine, me->user, exception);
+        if (is_end_of_hook(machine)) rsb_interrupt_hook(machine, me->user, exception);
+        else rsb_deliver(machine, me->user, exception);
     } else {
         rsb_deliver_kill(machine, me->user, exception, state);
     }

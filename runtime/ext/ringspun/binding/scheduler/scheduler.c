@@ -449,18 +449,25 @@ static VALUE scheduler_fiber(VALUE self) {
 }
 
 /* Called when something is to be raised in a fiber that is in a hook, as by IO#close of newer Rubies in one that reads the IO: at
- * its wait there, the present one or the next. When it leaves the hook before that, it is raised nowhere. From any thread.
+ * its wait there, the present one or the next. When it leaves the hook before that, it is raised nowhere. From any thread. From 4.1 on
+ * Ruby does not name the fiber, but an object that stands for this one call of the hook.
  *
- * @param fiber [Fiber]
+ * @param target [Fiber, #alive?, #raise]
  * @param exception [Exception, Class]
  * @return [Boolean] false when no strand waits in that fiber
  * @since 0.1.0
  */
-static VALUE scheduler_fiber_interrupt(VALUE self, VALUE fiber, VALUE exception) {
+static VALUE scheduler_fiber_interrupt(VALUE self, VALUE target, VALUE exception) {
     rsb_scheduler *scheduler = get(self);
     if (NIL_P(scheduler->machine)) return Qfalse;
     rsb_machine *machine = rsb_machine_any_thread(scheduler->machine);
-    rsb_strand *strand = rsb_is_gone(machine) ? NULL : strand_in(machine, fiber);
+    if (rsb_is_gone(machine)) return Qfalse;
+    if (!RTEST(rb_obj_is_fiber(target))) {
+        rsb_notice_fork(machine);
+        rsb_tell_call(machine, target, exception);
+        return Qtrue;
+    }
+    rsb_strand *strand = strand_in(machine, target);
     if (!strand || !rsb_is_alive(strand)) return Qfalse;
     rsb_tell_hook(machine, strand, rb_make_exception(1, &exception));
     return Qtrue;
