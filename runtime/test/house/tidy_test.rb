@@ -74,14 +74,22 @@ class TidyTest < Minitest::Test
   end
 
   # A new Ruby changes what it has, and when is nobody's to foresee: who needs to know asks for that itself.
-  VERSIONS = /\bRUBY_(VERSION|PATCHLEVEL|API_VERSION\w*|FIBER_SCHEDULER_VERSION|IO_BUFFER_VERSION)\b|\bHAVE_RB_\w+|\bFL_EXIVAR\b/
+  VERSIONS = /\bRUBY_(VERSION|PATCHLEVEL|API_VERSION\w*|FIBER_SCHEDULER_VERSION|IO_BUFFER_VERSION)\b|\bHAVE_RB_\w+/
+  # And a flag that a Ruby does not have any more is 0 there: asking for it compiles, and the answer is always no.
+  FLAGS = /\b(RUBY_|RB_)?FL_\w+/
   HAS = "runtime/ext/ringspun/binding/cruby/has.h"
 
   def test_nobody_asks_for_the_version_of_ruby
     files = glob("{runtime,jobs}/{ext,lib,exe}/**/*.{c,h,rb}") - glob(HAS)
-    offences = offending_lines(files, VERSIONS)
+    offences = offending_lines(files, Regexp.union(VERSIONS, FLAGS))
     # Where a checkout keeps a Ruby's build.
     assert_empty offences.reject { |line| line.start_with?("runtime/lib/ringspun.rb:") }, "ask in #{HAS} for what is wanted"
+  end
+
+  def test_a_flag_of_ruby_s_is_found
+    lines = ["RB_FL_TEST_RAW(self, RUBY_FL_SHAREABLE)", "FL_EXIVAR", "RBASIC(x)->flags & RUBY_FL_EXIVAR"]
+    assert_equal lines, lines.grep(FLAGS)
+    assert_empty %w[RUBY_TYPED_FROZEN_SHAREABLE RB_OBJ_SHAREABLE_P].grep(FLAGS)
   end
 
   def test_no_test_compares_versions_of_ruby

@@ -2,10 +2,10 @@
 
 # Makes an older Ruby do what Ruby 4 does where that concerns a fiber scheduler. To be required before ringspun.
 #
-# As there, an IO that is closed, by whichever thread, interrupts the fibers that are in a hook for it, by `fiber_interrupt`. A thread
-# that has a scheduler asks that by `io_close` to close the number, which the IO has lost by then; where that answers nothing true,
-# it closes that itself. A forked child has no scheduler, nor has a daemon, and the fiber that has forked is a blocking one. And a
-# place in the source has an end, and columns.
+# As there, an IO that is closed, by whichever thread, interrupts the fibers that are in a hook for it, by `fiber_interrupt`. A
+# thread that has a scheduler asks that by `io_close` to close the number, which the IO has lost by then; where that answers
+# nothing true, it closes that itself. A forked child has no scheduler, nor has a daemon, and the fiber that has forked is a
+# blocking one. And a place in the source has an end, and columns.
 #
 # With RINGSPUN_DOUBLE=4.1 `fiber_interrupt` gets what 4.1 gives it (ruby/ruby#18793).
 module Ruby4

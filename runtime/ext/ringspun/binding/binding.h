@@ -194,9 +194,6 @@ VALUE rsb_until(rsb_machine *machine, int64_t deadline_ns, VALUE (*body)(VALUE),
 int64_t rsb_seconds_to_ns(VALUE seconds, const char *what);
 int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what);
 
-/* What CRuby keeps in errinfo while a Fiber#kill unwinds; any other number there is a Thread#kill. */
-#define RSB_FIBER_KILLED INT2FIX(2)
-
 /* core/options.c */
 void rsb_open_engine(rsb_machine *machine, VALUE options);
 /* Says which system call it was. */

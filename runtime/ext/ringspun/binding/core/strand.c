@@ -1,5 +1,6 @@
 /* strand: Ringspun::Strand, the handle to a strand, and the way a strand runs and ends. */
 #include "engine/flow/accept_queue.h"
+#include "binding/cruby/has.h"
 #include "part.h"
 
 VALUE rsb_cStrand;

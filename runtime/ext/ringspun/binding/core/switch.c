@@ -7,6 +7,7 @@
  * keeps its own wake.
  */
 #include "binding/binding.h"
+#include "binding/cruby/has.h"
 
 #include <errno.h>
 #include <string.h>

@@ -70,3 +70,26 @@ bool rsb_called_from_io_close(void) {
 /* While a hook writes what an IO has kept for itself, others may put more there, and CRuby would take that for written. When it
  * waits by itself it looks again at what there is. But syswrite does not wait. */
 bool rsb_waits_itself(VALUE io) { return !(rb_io_mode(io) & FMODE_SYNC) && !rsb_called_by("IO", "syswrite"); }
+
+/* What has called the hook itself, with no override between; nil: there is none. */
+static VALUE direct_caller(void) {
+    VALUE frames[2];
+    int lines[2];
+    return rb_profile_frames(0, 2, frames, lines) == 2 ? frames[1] : Qnil;
+}
+
+bool rsb_called_for_system_call(void) {
+    static const char *const classes[] = {"File", "IO", "Dir", "Kernel", "FileTest", "File::Stat", "Process"};
+    VALUE caller = direct_caller();
+    if (NIL_P(caller)) return false;
+    VALUE class_path = rb_profile_frame_classpath(caller);
+    for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++) {
+        if (is(class_path, classes[i])) return true;
+    }
+    return false;
+}
+
+bool rsb_called_from_copy(void) {
+    VALUE caller = direct_caller();
+    return !NIL_P(caller) && is(rb_profile_frame_classpath(caller), "IO") && is(rb_profile_frame_method_name(caller), "copy_stream");
+}

@@ -19,6 +19,13 @@ static inline bool rsb_lock_native_thread(void) {
 #endif
 }
 
+/* Of CRuby's, but in none of its headers. */
+int ruby_thread_has_gvl_p(void);
+static inline bool rsb_has_gvl(void) { return ruby_thread_has_gvl_p() != 0; }
+
+/* What CRuby keeps in errinfo while a Fiber#kill unwinds; any other number there is a Thread#kill. */
+#define RSB_FIBER_KILLED INT2FIX(2)
+
 /* The order in which CRuby gives io_read and its kin the last two arguments is all that this number is asked for: no header and
  * no method tells it. From 4 on it is (offset, length), and `length` is the most (ruby/ruby#18483). */
 static inline bool rsb_hooks_take_offset_first(void) { return RUBY_FIBER_SCHEDULER_VERSION >= 4; }

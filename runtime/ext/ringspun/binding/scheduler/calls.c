@@ -4,7 +4,6 @@
 #include "scheduler.h"
 
 #include <errno.h>
-#include <ruby/debug.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -137,24 +136,6 @@ static VALUE scheduler_address_resolve(VALUE self, VALUE hostname) {
 
 static VALUE call_work(RB_BLOCK_CALL_FUNC_ARGLIST(unused, work)) { return rb_funcall(work, id_call, 0); }
 
-/* Of what has called the hook. */
-static bool called_by(const char *class_path) {
-    VALUE frames[2];
-    int lines[2];
-    if (rb_profile_frames(0, 2, frames, lines) < 2) return false;
-    VALUE path = rb_profile_frame_classpath(frames[1]);
-    return RB_TYPE_P(path, T_STRING) && strcmp(StringValueCStr(path), class_path) == 0;
-}
-
-/* What CRuby itself hands over, from 3.4 on, is one system call: File.open, File.stat, IO#close and their kin. */
-static bool is_system_call(void) {
-    static const char *const classes[] = {"File", "IO", "Dir", "Kernel", "FileTest", "File::Stat", "Process"};
-    for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++) {
-        if (called_by(classes[i])) return true;
-    }
-    return false;
-}
-
 /* Called by C extensions that say that what they are about to do may go to another thread, as Zlib does, and by CRuby itself: it
  * goes to one of those that are there for it. When the strand is cancelled meanwhile, that thread is interrupted, and what it
  * has done then counts. A strand that unwinds, because it was cancelled before, has its work done all the same, as it would
@@ -170,22 +151,12 @@ static VALUE blocking_operation_wait(VALUE self, VALUE work) {
     rsb_machine *machine = rsb_hook_machine(self);
     if (!machine || machine->engine.backend->closed_world) {
         rsb_blocking(call_work, work); /* or it would call this hook again */
-    } else if (!RTEST(rb_funcall(rsb_mRingspun, id_lend, 2, work, is_system_call() ? Qtrue : Qfalse))) {
+    } else if (!RTEST(rb_funcall(rsb_mRingspun, id_lend, 2, work, rsb_called_for_system_call() ? Qtrue : Qfalse))) {
         rsb_raise_refusal(machine);
         rb_raise(rsb_eCancelled, "cancelled: what it waited for was interrupted");
     }
     if (machine) rsb_leave_hook(machine);
     return Qnil;
-}
-
-/* Ruby 3.4 would hand over whole IO.copy_streams. On another thread a copy may wait where nothing can interrupt it, for it asks
- * whether the strand's own thread was interrupted; left to CRuby, as before, it waits by {#io_wait}. */
-static bool is_copy(void) {
-    VALUE frames[2];
-    int lines[2];
-    if (!called_by("IO") || rb_profile_frames(0, 2, frames, lines) < 2) return false;
-    VALUE name = rb_profile_frame_method_name(frames[1]);
-    return RB_TYPE_P(name, T_STRING) && strcmp(StringValueCStr(name), "copy_stream") == 0;
 }
 
 /* In the midst of ours of an IO, which CRuby would have another thread do. The number is free as soon as that has closed it, and
@@ -198,7 +169,7 @@ static bool is_close(VALUE self) {
 /* CRuby asks every time whether there is that hook, and can do without. A method of that name it would call unasked. */
 static VALUE scheduler_respond_to_missing(VALUE self, VALUE name, VALUE all) {
     if (name != ID2SYM(id_blocking_operation_wait)) return rb_call_super(2, (VALUE[]){name, all});
-    return is_copy() || is_close(self) ? Qfalse : Qtrue;
+    return rsb_called_from_copy() || is_close(self) ? Qfalse : Qtrue;
 }
 
 static VALUE scheduler_method_missing(int argc, VALUE *argv, VALUE self) {

@@ -379,9 +379,6 @@ static int64_t transfer_all(transfer *t) {
     return result < 0 && t->done == 0 ? result : (int64_t)t->done;
 }
 
-/* Of CRuby's, but in none of its headers. */
-int ruby_thread_has_gvl_p(void);
-
 /* IO#pwrite calls its hook from where the thread has given up the GVL (seen on 3.3 and 3.4). There no strand may park and
  * nothing be allocated: to give it up once more would bend a list of CRuby's into a ring, in which its timer thread never ends. */
 RSB_APART static VALUE write_without_gvl(VALUE io, VALUE buffer, int64_t from) {
@@ -425,7 +422,7 @@ RSB_APART static VALUE transfer_known(rsb_machine *machine, VALUE io, VALUE buff
 
 /* An IO is looked at here, before there is more on the stack. */
 static VALUE run(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset, unsigned what) {
-    if ((what & ~AT_MOST) == RS_OP_PWRITE && RS_UNLIKELY(!ruby_thread_has_gvl_p())) return write_without_gvl(io, buffer, from);
+    if ((what & ~AT_MOST) == RS_OP_PWRITE && RS_UNLIKELY(!rsb_has_gvl())) return write_without_gvl(io, buffer, from);
     rsb_machine *machine = rsb_hook_machine(self);
     if (RS_LIKELY(serves(machine)) && RS_UNLIKELY(NIL_P(rb_attr_get(io, id_sort)))) look_at(machine, io, rb_io_descriptor(io));
     return transfer_known(machine, io, buffer, from, length, offset, what);

@@ -172,7 +172,7 @@ static rs_channel_answer wait_in_line(wait_call *call) {
 /* --- pushing --- */
 
 static void check_value(VALUE self, VALUE value) {
-    if (RS_LIKELY(!RB_FL_TEST_RAW(self, RUBY_FL_SHAREABLE)) || rb_ractor_shareable_p(value)) return;
+    if (RS_LIKELY(!RB_OBJ_SHAREABLE_P(self)) || rb_ractor_shareable_p(value)) return;
     rb_raise(rsb_eUsage, "this channel is shared by ractors, so what is pushed must be shareable: pass %" PRIsVALUE " through "
              "Ractor.make_shareable first", rsb_inspect(value));
 }
