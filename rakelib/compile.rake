@@ -26,7 +26,8 @@ extension = Rake::ExtensionTask.new("native") do |ext|
   ext.source_pattern = "**/*.{c,h}"
 end
 
-file "tmp/#{extension.platform}/native/#{RUBY_VERSION}/Makefile" => EXTENSION_PLAN
+EXTENSION_BUILD = "tmp/#{extension.platform}/native/#{RUBY_VERSION}".freeze
+file "#{EXTENSION_BUILD}/Makefile" => EXTENSION_PLAN
 
 # Two rake processes in one tree must not write the same objects.
 compile_lock = File.open(mkdir_p("tmp", verbose: false).first + "/compile.lock", File::CREAT | File::RDWR)

@@ -38,6 +38,9 @@ end
 desc "The tree's own rules: who may know whom, sizes, blanks"
 test_passes(:tidy) { [test_pass("tidy", [TIDY_TEST])] }
 
+desc "The binding without a warning of the compiler or of Ruby's headers, which deprecate what a later Ruby will not have"
+test_passes(:werror, :compile) { [pass("warnings", "make", "--no-print-directory", "-C", EXTENSION_BUILD, "warnings")] }
+
 desc "The Ruby tests of the runtime, the jobs and the bench"
 test_passes(:ruby, :compile) do
   # Apart, because the runtime's test helper watches every test of its process.

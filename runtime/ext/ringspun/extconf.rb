@@ -66,6 +66,12 @@ File.open("Makefile", "a") do |makefile|
     MAKE
   end
   makefile.puts "\n$(OBJS): Makefile $(wildcard $(srcdir)/*.h #{FOLDERS.map { "$(srcdir)/#{_1}/*.h" }.join(" ")})"
+  # A new Ruby deprecates what it has, and other compilers warn of more. With the flags of the build, and in a second.
+  makefile.puts <<~MAKE
+
+    warnings:
+    \t$(Q) $(CC) $(INCFLAGS) $(CPPFLAGS) $(CFLAGS) -Werror -fsyntax-only $(wildcard $(srcdir)/binding/*.c $(srcdir)/binding/*/*.c)
+  MAKE
   # Comes last, when the library has been copied.
   makefile.puts "\ninstall:\n\t$(Q) $(RM) $(OBJS) $(DLLIB)" if for_a_gem
 end
