@@ -143,7 +143,6 @@ module Ringspun
 
     # One of the program's own stays.
     def with_scheduler
-      Isolation.watch
       present = Fiber.scheduler
       return yield if present.is_a?(Scheduler)
 

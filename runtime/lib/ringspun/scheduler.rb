@@ -2,12 +2,6 @@
 
 module Ringspun
   class Scheduler
-    # @since 0.1.0
-    def initialize
-      Isolation.watch
-      super
-    end
-
     # What is said where the gem async asks for something that its own scheduler has, and ours has not.
     module Unanswered
       private
@@ -42,9 +36,11 @@ module Ringspun
   # same connection at the same time. That is said once, at the first query in a strand.
   module Isolation
     class << self
-      # Called whenever there is a scheduler to come. Active Support may be loaded before or after this is.
+      # Called where a strand is spun and files have been loaded since the one before: Active Support may be among them. It cannot
+      # be used outside of the main ractor.
       def watch
         return if @watches || !defined?(::ActiveSupport::IsolatedExecutionState) || !::ActiveSupport.respond_to?(:on_load)
+        return unless Ractor.current == Ractor.main
 
         @watches = true
         ::ActiveSupport.on_load(:active_record) { Isolation.__send__(:listen) }

@@ -42,6 +42,25 @@ class StockActiveRecordIsolationTest < Minitest::Test
     assert_warns_once("require 'active_support'; Ringspun.run { load_it.call; query.call; query.call }")
   end
 
+  # All of it, Active Support included, after the first strands of the run.
+  def test_isolation_by_threads_where_active_support_comes_in_the_run
+    assert_warns_once("Ringspun.run { machine.spin {}; load_it.call; 2.times { machine.spin(&query) } }")
+    assert_warns_once("Ringspun.run { machine.spin {}; load_it.call; 2.times { Ringspun.concurrently(&query).await_result } }")
+  end
+
+  def test_isolation_by_threads_where_active_support_comes_under_a_scheduler
+    assert_warns_once("Thread.new { Fiber.set_scheduler(Ringspun::Scheduler.new); load_it.call; Fiber.schedule(&query) }.join")
+  end
+
+  def test_the_main_ractor_alone_has_active_record
+    assert_child("[:done]\n", <<~RUBY, env: GEMS)
+      $VERBOSE = nil
+      require "active_support"
+      ractor = Ractor.new { Ringspun.run { |machine| machine.await(machine.spin { :done }) } }
+      p ractor.respond_to?(:take) ? ractor.take : ractor.value
+    RUBY
+  end
+
   def test_isolation_by_threads_with_a_scheduler_and_no_run
     assert_warns_once("load_it.call; Thread.new { Fiber.set_scheduler(Ringspun::Scheduler.new); Fiber.schedule(&query) }.join")
   end

@@ -36,6 +36,7 @@ typedef struct rsb_machine {
     bool takes_stack;           /* has the lock of fiber_stacks */
     _Atomic bool thread_ended;  /* nobody can run it any more */
     bool locate;                /* record where strands are spun, and when they begin to wait */
+    long features_seen;         /* how many files Ruby had loaded when a strand was spun last */
     uint8_t deadlock_measures;  /* taken against the present one, without effect */
     rs_id root;
     VALUE root_fiber;           /* the thread's first: CRuby goes on there when a runner ends; nil: not known, it was made in another */
@@ -281,6 +282,8 @@ void rsb_tell_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 void rsb_tell_call(rsb_machine *machine, VALUE call, VALUE exception);
 
 /* core/strand.c */
+/* For whoever spins: gems that need to know of strands may have been loaded since. */
+void rsb_notice_features(rsb_machine *machine);
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);
 rsb_strand *rsb_strand_get(VALUE object);
 /* Of an object that is known to be one. */

@@ -4,6 +4,7 @@
 #include "part.h"
 
 VALUE rsb_cStrand;
+static VALUE loaded_features, mIsolation;
 
 /* --- memory --- */
 
@@ -72,7 +73,17 @@ VALUE rsb_strand_prepare(rsb_machine *machine, VALUE body) {
     return object;
 }
 
+/* Active Record may be among what was loaded since the last strand was spun. One length is compared, for a spin is to cost nothing
+ * more where nothing was. */
+void rsb_notice_features(rsb_machine *machine) {
+    long count = RARRAY_LEN(loaded_features);
+    if (RS_LIKELY(count == machine->features_seen)) return;
+    machine->features_seen = count;
+    rb_funcall(mIsolation, rb_intern("watch"), 0);
+}
+
 static rsb_strand *make(rsb_machine *machine, VALUE supervisor, VALUE body) {
+    rsb_notice_features(machine);
     VALUE object = rsb_strand_prepare(machine, body);
     rsb_strand *strand = rsb_strand_data(object);
     strand->supervisor = supervisor;
@@ -517,6 +528,9 @@ static VALUE strand_spawned_at(VALUE self) { return rsb_strand_get(self)->spawne
 void rsb_init_strand(void) {
     rsb_cStrand = rb_define_class_under(rsb_mRingspun, "Strand", rb_cObject);
     rb_undef_alloc_func(rsb_cStrand);
+    loaded_features = rb_gv_get("$LOADED_FEATURES"); /* the same Array as long as Ruby runs */
+    rb_global_variable(&loaded_features);
+    mIsolation = rb_define_module_under(rsb_mRingspun, "Isolation");
     rb_define_method(rsb_cMachine, "await", machine_await, -1);
     rb_define_method(rsb_cMachine, "join", machine_join, -1);
     rb_define_method(rsb_cStrand, "await", strand_await, 0);

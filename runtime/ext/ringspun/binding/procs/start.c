@@ -12,6 +12,7 @@
 #include <string.h>
 
 rsb_start rsb_start_of(rsb_machine *machine, VALUE proc, int argc, const VALUE *argv, VALUE block, bool keywords) {
+    rsb_notice_features(machine);
     rsb_start start = {.proc = proc, .block = block, .storage = rsb_fiber_storage_if_any(), .spawned_at = Qnil, .keywords = keywords};
     if (RS_UNLIKELY(argc > 0)) start.arguments = rb_ary_new_from_values(argc, argv);
     if (RS_UNLIKELY(machine->locate)) start.spawned_at = rb_funcall(machine->self, rb_intern("place_of_call"), 0);
