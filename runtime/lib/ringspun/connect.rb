@@ -51,7 +51,7 @@ module Ringspun
     def connect_unix(path, tls: nil, connect_timeout: 30, **options, &block)
       machine = Machine.current
       client = TLS.__send__(:client, tls, nil) if tls
-      stream = Net.within(machine, connect_timeout, "connect_unix: no connection to #{path}") do
+      stream = Net.within(machine, connect_timeout, "connect_unix: no connection to #{Net.place(path)}") do
         Net.naming("connect_unix to", Net.place(path)) do
           Net.stream(machine, Net.connect(machine, Net.unix_address(path, "connect_unix")), options, client)
         end
@@ -75,10 +75,10 @@ module Ringspun
         end
       end
 
-      # What the system answers names what it was about, unless it does already.
+      # What the system answers, or the other side in the TLS handshake, names what it was about, unless it does already.
       def naming(what, where)
         yield
-      rescue SystemCallError, SocketError => error
+      rescue SystemCallError, SocketError, HandshakeError => error
         raise if error.message.include?(where)
 
         raise error.exception("#{error.message} (#{what} #{where})"), cause: error.cause

@@ -153,6 +153,60 @@ class HostMessagesTest < Minitest::Test
     end
   end
 
+  # --- handshakes ---
+
+  def test_a_handshake_that_fails
+    Ringspun.run do
+      server = Ringspun.listen_tcp("127.0.0.1", 0) { |stream| stream.read_partial && stream.write("220 ready\r\n") }
+      assert_match(/\Athe other side does not speak TLS .* \(connect_tcp to 127\.0\.0\.1:#{server.port}\)\z/,
+                   assert_raises(Ringspun::HandshakeError) { Ringspun.connect_tcp("127.0.0.1", server.port, tls: true) }.message)
+    ensure
+      server&.stop
+    end
+  end
+
+  def test_a_certificate_that_nobody_trusts
+    Ringspun.run do
+      server = Ringspun.listen_tcp("127.0.0.1", 0, tls: { cert: Certificate.certificate, key: Certificate.key }) { flunk }
+      error = assert_raises(Ringspun::UntrustedCertificateError) { Ringspun.connect_tcp("127.0.0.1", server.port, tls: true) }
+      assert_match(/\Athe certificate of 127\.0\.0\.1 is by .* \(connect_tcp to 127\.0\.0\.1:#{server.port}\)\z/, error.message)
+      assert_predicate error.backtrace, :any?
+    ensure
+      server&.stop
+    end
+  end
+
+  # Yields the name of a Unix socket that has none in the file system, and who listens there.
+  def on_nameless_socket
+    name = "\0ringspun-messages-#{Process.pid}"
+    Socket.open(:UNIX, :STREAM) do |listener|
+      listener.bind(Addrinfo.unix(name))
+      listener.listen(1)
+      yield name, listener
+    end
+  end
+
+  def test_no_handshake_in_time_at_a_socket_without_a_file
+    on_nameless_socket do |name|
+      text = message_of(Ringspun::TimeoutError) { Ringspun.connect_unix(name, tls: { host: "localhost" }, connect_timeout: 0) }
+      assert_equal "connect_unix: no connection to @#{name[1..]} within 0 s", text
+    end
+  end
+
+  def test_a_handshake_that_fails_at_a_socket_without_a_file
+    on_nameless_socket do |name, listener|
+      server = Thread.new do
+        socket = listener.accept.first
+        socket.readpartial(4096)
+        socket.write("220 ready\r\n")
+        socket.close
+      end
+      text = message_of(Ringspun::HandshakeError) { Ringspun.connect_unix(name, tls: { host: "localhost" }) }
+      assert_match(/ \(connect_unix to @#{name[1..]}\)\z/, text)
+      server.join
+    end
+  end
+
   # --- files ---
 
   def assert_wrong(text, &) = assert_match(text, assert_raises(Ringspun::UsageError, &).message)
@@ -233,7 +287,32 @@ class HostMessagesTest < Minitest::Test
   def test_no_more_watches
     most = File.read("/proc/sys/fs/inotify/max_user_watches").to_i
     said = said_by("#{Refusal.of("inotify_add_watch", Errno::ENOSPC)}; #{watch}")
-    assert_equal "Ringspun::LimitError\nwatch: this user may not watch more (/); fs.inotify.max_user_watches is #{most}\n", said
+    assert_equal "Ringspun::LimitError\nwatch: the system has no room for one more watch (/). As a rule this user then has as " \
+                 "many, in all processes, as fs.inotify.max_user_watches allows, which is #{most}\n", said
+  end
+
+  def test_no_number_for_a_descriptor_that_comes
+    said = said_by(<<~RUBY)
+      require "socket"
+      one, other = UNIXSocket.pair
+      2.times { machine.send_fd(one, 0) }
+      most = Dir.children("/proc/self/fd").map(&:to_i).max + 1
+      Process.setrlimit(:NOFILE, most, 4096)
+      files = []
+      begin
+        loop { files << File.open("/") }
+      rescue Errno::EMFILE
+        begin
+          machine.recv_fd(other)
+        rescue Ringspun::LimitError => error
+          puts error.message.sub(" \#{most}:", " what it is:")
+        end
+        files.pop.close
+        puts machine.recv_fd(other).class
+      end
+    RUBY
+    assert_equal "recv_fd: a descriptor came, but there was no number free for it; it is lost. RLIMIT_NOFILE is what it is: " \
+                 "close some, or raise it (`ulimit -n`)\nInteger\n", said
   end
 
   def test_watches_that_are_refused_otherwise

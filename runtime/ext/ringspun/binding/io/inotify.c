@@ -58,15 +58,21 @@ static VALUE inotify_descriptor(VALUE self) {
     return fd < 0 ? Qnil : INT2FIX(fd);
 }
 
+/* ENOSPC says that the user has too many watches, over all processes, or that the kernel lacks something for one more. */
+NORETURN(static void fail_to_add(int error, VALUE name));
+static void fail_to_add(int error, VALUE name) {
+    unsigned long long most = error == ENOSPC ? rsb_proc_number("/proc/sys/fs/inotify/max_user_watches") : 0;
+    if (most == 0) rb_syserr_fail_str(error, rb_sprintf("watch: %" PRIsVALUE, name));
+    rb_raise(rsb_eLimit, "watch: the system has no room for one more watch (%" PRIsVALUE "). As a rule this user then has as many, in "
+             "all processes, as fs.inotify.max_user_watches allows, which is %llu", name, most);
+}
+
 /* The number of a watch on that path. */
 static VALUE inotify_add(VALUE self, VALUE path, VALUE mask) {
     VALUE name = rsb_path(path);
     int watch = inotify_add_watch(get(self)->fd, RSTRING_PTR(name), NUM2UINT(mask));
-    if (watch >= 0) return INT2FIX(watch);
-    int error = errno;
-    unsigned long long most = error == ENOSPC ? rsb_proc_number("/proc/sys/fs/inotify/max_user_watches") : 0;
-    if (most == 0) rb_syserr_fail_str(error, rb_sprintf("watch: %" PRIsVALUE, name));
-    rb_raise(rsb_eLimit, "watch: this user may not watch more (%" PRIsVALUE "); fs.inotify.max_user_watches is %llu", name, most);
+    if (watch < 0) fail_to_add(errno, name);
+    return INT2FIX(watch);
 }
 
 static VALUE inotify_remove(VALUE self, VALUE watch) {

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -141,6 +142,17 @@ static int descriptors_in(const message *answer, int from, int *first) {
     return count;
 }
 
+/* The kernel says only that it has left it out. */
+NORETURN(static void fail_for_lost(void));
+static void fail_for_lost(void) {
+    struct rlimit limit;
+    if (rsb_descriptors_left() || getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        rb_raise(rsb_eLimit, "recv_fd: a descriptor came, but the system has not let this process have it; it is lost");
+    }
+    rb_raise(rsb_eLimit, "recv_fd: a descriptor came, but there was no number free for it; it is lost. RLIMIT_NOFILE is %llu: close "
+             "some, or raise it (`ulimit -n`)", (unsigned long long)limit.rlim_cur);
+}
+
 /* Receives a descriptor from a Unix socket, and one byte with it. What else was sent with it can be received after that, unless the
  * socket is one of messages.
  *
@@ -176,7 +188,7 @@ static VALUE machine_recv_fd(VALUE self, VALUE socket) {
     }
     descriptors_in(&answer, 0, &fd);
     if (count > 0) rb_raise(rsb_eUsage, "recv_fd: more than one descriptor came at once, and they were closed; receive those by recvmsg");
-    if (cut) rb_raise(rsb_eLimit, "recv_fd: a descriptor came, and this process may not have so many open; it is lost");
+    if (cut) fail_for_lost();
     if (bytes == 0) return Qnil;
     rb_raise(rsb_eUsage, "recv_fd: a byte came without a descriptor; the other side must use send_fd");
 }
