@@ -73,6 +73,17 @@ module Concurrently
     def self.evaluation_class = Evaluation
     private_class_method :evaluation_class
 
+    # Where the errors that end runs are written to; see {Ringspun::ConcurrentProc.error_log_output=}.
+    #
+    # @param output [IO, Logger, nil, false]
+    # @raise [Error] for anything else, in the gem's words
+    # @since 0.1.0
+    def self.error_log_output=(output)
+      super
+    rescue Ringspun::UsageError
+      raise Error, "output no logger or IO", cause: nil
+    end
+
     # What is written of an error, in the gem's words.
     #
     # @param concurrent_proc [Ringspun::ConcurrentProc]

@@ -169,8 +169,8 @@ module Concurrently
 
     # Waits for an IO; as in the gem, every one of them lets others run, so that what is logged is so.
     module IOWaits
-      def await_readable(limit = {}) = Debug.suspended(caller) { super(**limit, poll_first: false) }
-      def await_writable(limit = {}) = Debug.suspended(caller) { super(**limit, poll_first: false) }
+      def await_readable(limit = nil) = Debug.suspended(caller) { super(**(limit || {}), poll_first: false) }
+      def await_writable(limit = nil) = Debug.suspended(caller) { super(**(limit || {}), poll_first: false) }
     end
 
     # Waits for an evaluation, and what ends waits.

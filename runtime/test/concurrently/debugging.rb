@@ -75,6 +75,14 @@ class ConcurrentlyDebuggingTest < Minitest::Test
     assert_equal ["BEGIN a", "SUSPEND a", "RESUME a", "CANCEL a", "BEGIN b", "ERROR b"], words
   end
 
+  def test_a_limit_of_nil
+    reader, writer = IO.pipe
+    writer << "x"
+    assert_equal [true, true, 1], [reader.await_readable(nil), writer.await_writable(nil), concurrently { 1 }.await_result(nil)]
+  ensure
+    [reader, writer].each(&:close)
+  end
+
   def test_who_waits_for_what_somebody_concludes_is_scheduled
     evaluation = concurrently { await_resume! }
     waiters = [concurrently { evaluation.await_result }, concurrently { await_fastest(evaluation, evaluation) }]
