@@ -2,12 +2,14 @@
 
 require "jobs_helper"
 require_relative "support/held_storage"
+require_relative "support/killed_anywhere"
 
 # Group commit of threads, and the strategies with connections of their own.
 class EnqueuerTest < Minitest::Test
   include AnyBackend
   include Strands
   include Children
+  include KilledAnywhere
 
   Jobs = Ringspun::Jobs
 
@@ -242,7 +244,7 @@ class EnqueuerTest < Minitest::Test
   end
 
   def test_who_is_interrupted_as_a_connection_is_handed_to_it_gives_that_back
-    turns = Jobs::Enqueuer.const_get(:Turns).new(["a"])
+    turns = Jobs.const_get(:Turns).new(["a"])
     thread = nil
     turns.lend do
       thread = Thread.new { turns.lend(10, &:itself) }
@@ -271,31 +273,10 @@ class EnqueuerTest < Minitest::Test
     end
   end
 
-  # Kills the thread at the nth line that it comes to; true if there was one.
-  def lend_and_be_killed_at(number, turns)
-    killer = Thread::Queue.new
-    thread = Thread.new do
-      trace = TracePoint.new(:line) do |line|
-        next unless line.path.end_with?("enqueuer/pools.rb") && (number -= 1).zero?
-
-        victim = Thread.current
-        Thread.new { killer << victim.kill }
-        Thread.pass while killer.empty? # which is no wait
-      end
-      trace.enable(target_thread: Thread.current) { turns.lend(10) { Thread.pass } }
-    end
-    thread.join
-    !killer.empty?
-  end
-
   def test_whose_thread_is_killed_anywhere_gives_back_what_it_has
-    turns = Jobs::Enqueuer.const_get(:Turns).new(["a"])
-    number = 1
-    while lend_and_be_killed_at(number, turns)
-      assert_equal "a", turns.lend(0.01, &:itself), "killed at line #{number}"
-      number += 1
-    end
-    assert_operator number, :>, 10
+    turns = Jobs.const_get(:Turns).new(["a"])
+    check = ->(number) { assert_equal "a", turns.lend(0.01, &:itself), "killed at line #{number}" }
+    assert_operator killed_anywhere("jobs/turns.rb", check:) { turns.lend(10) { Thread.pass } }, :>, 10
   end
 
   def test_pool_waits_so_long_and_no_longer

@@ -27,12 +27,7 @@ module Ringspun
             open if @pid != Process.pid
             return hand_over(@waits, &) if waits
 
-            turn = @turns.pop
-            begin
-              hand_over(@idle, &)
-            ensure
-              @turns << turn
-            end
+            @turns.lend { hand_over(@idle, &) }
           end
 
           # Closes those that are not lent, and the others when they come back.
@@ -50,7 +45,7 @@ module Ringspun
           # What the parent of this process has lent and never takes back is lost to the child; so it begins anew.
           def open
             forget
-            @turns = Thread::Queue.new(Array.new(@size, true))
+            @turns = Turns.new(Array.new(@size, true))
             @pid = Process.pid
           end
 
