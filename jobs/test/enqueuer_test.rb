@@ -104,6 +104,14 @@ class EnqueuerTest < Minitest::Test
     assert_equal [%w[first], %w[b]], @storage.calls
   end
 
+  def test_a_thread_that_is_killed_takes_its_job_out
+    first, (a, b) = behind_another("a", "b")
+    a.kill.join
+    2.times { @storage.answer }
+    assert_equal %w[first b], [first.value, b.value]
+    assert_equal [%w[first], %w[b]], @storage.calls
+  end
+
   def test_a_thread_that_is_interrupted_later_leaves_the_rest_alone
     first, (a, b) = behind_another("a", "b")
     @storage.answer

@@ -253,6 +253,20 @@ class GroupCommitTest < Minitest::Test
     end
   end
 
+  # That is no exception.
+  def test_a_leader_whose_fiber_is_killed
+    Ringspun.run do
+      first = %w[a b].map { |jid| pusher(jid) }
+      calls(1)
+      leader = Fiber.schedule { push("c") }
+      other, = one_by_one("d")
+      leader.kill
+      @storage.open
+      assert_equal %w[a b d e], machine.await(*first, other, pusher("e"))
+      assert_equal %w[a b d e], @storage.calls.flatten
+    end
+  end
+
   def test_many_at_once
     Ringspun.run do
       pushes = %w[a b c].map { |jid| Jobs::Storage::Push.new("q", "x", jid) }

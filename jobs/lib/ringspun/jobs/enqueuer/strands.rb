@@ -57,9 +57,8 @@ module Ringspun
             batch.leader.equal?(strand) ? lead(machine, batch) : machine.park
           end
           batch.answer_at(place)
-        rescue Exception
+        ensure
           leave(machine, batch, place, strand) unless batch.answered?
-          raise
         end
 
         def lead(machine, batch)

@@ -83,9 +83,8 @@ module Ringspun
         def wait(parcel, place)
           parcel.gate.pop until parcel.answered?
           parcel.answer_at(place)
-        rescue Exception
-          @lock.synchronize { parcel.leave(place) }
-          raise
+        ensure
+          @lock.synchronize { parcel.leave(place) } unless parcel.answered?
         end
 
         def start
