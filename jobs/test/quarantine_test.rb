@@ -63,6 +63,18 @@ class QuarantineTest < Minitest::Test
     assert_equal "exit 0", result.fate
   end
 
+  # Which is no exception.
+  def test_a_thread_that_is_killed_as_it_forks
+    began, gate = Array.new(2) { Thread::Queue.new }
+    child = Class.new(Ringspun::Jobs.const_get(:Child))
+    child.define_method(:fork) { |&block| (began << true) && gate.pop.then { super(&block) } }
+    thread = Thread.new { child.new { sleep } }
+    began.pop
+    thread.kill.join
+    assert_empty(Ringspun::Jobs.const_get(:Child).lifelines)
+    gate.close
+  end
+
   def test_nothing_is_an_answer_too
     result = run_alone { nil }
     assert_equal [nil, false], [result.value, result.died?]

@@ -105,9 +105,9 @@ module Ringspun
       @address = local_address
       @ahead = descriptor ? { ahead: 0 } : {}
       @file = SocketFile.of(@address) unless descriptor
-    rescue Exception
-      machine.close(@descriptor) if @descriptor
-      raise
+      made = true
+    ensure
+      machine.close(@descriptor) if @descriptor && !made
     end
 
     # A connection that waits in a socket which others have, too; nil when there is none, or it is not to be had.
@@ -183,9 +183,9 @@ module Ringspun
       @stopping = false
       @strand = @machine.spin { serve }
       begin_serving
-    rescue Exception
-      listener.close
-      raise
+      begun = true
+    ensure
+      give_up unless begun
     end
 
     # @return [Addrinfo] where it listens
@@ -250,6 +250,12 @@ module Ringspun
     private
 
     # A strand that is cancelled before it has begun closes nothing.
+    # It was cancelled or killed before anybody had it.
+    def give_up
+      @machine.terminate(@strand) if @strand
+      @listener.close
+    end
+
     def begin_serving
       @machine.yield
       @listener.close unless @strand.alive?

@@ -100,9 +100,9 @@ module Ringspun
       @reader, @writer = @machine.pipe
       @bell = IO.for_fd(@writer, "w", autoclose: false)
       @names.each { |name| Signals.__send__(:subscribe, self, name) }
-    rescue Exception
-      close if @bell
-      raise
+      subscribed = true
+    ensure
+      close if @bell && !subscribed
     end
 
     # Yields one after the other.

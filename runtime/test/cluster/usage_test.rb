@@ -131,6 +131,25 @@ class ClusterUsageTest < ClusterCase
 
   # --- the log ---
 
+  # Which is no exception.
+  def test_a_thread_that_is_killed_as_it_begins_to_listen_leaves_nothing
+    mode = Object.new
+    def mode.to_int = Thread.current.kill
+    places = { tcp: ["127.0.0.1", 0], unix: "@ringspun-#{Process.pid}" }
+    def places.each(&) = super.then { Thread.current.kill }
+    sockets = Ringspun::Cluster.const_get(:Sockets)
+    Dir.mktmpdir do |folder|
+      GC.disable # which would close them as well
+      [[places, nil], [{ unix: "#{folder}/door" }, mode]].each do |listen, mode|
+        before = Leaks.descriptors
+        Thread.new { sockets.open(listen, 1, mode) { flunk } }.join
+        assert_equal before, Leaks.descriptors
+      end
+    ensure
+      GC.enable
+    end
+  end
+
   def test_a_logger
     program = start(<<~RUBY)
       require "logger"

@@ -51,6 +51,19 @@ class SignalsTest < IOCase
     end
   end
 
+  # Which is no exception.
+  def test_a_fiber_that_is_killed_as_it_begins_to_wait_for_them
+    Ringspun::Signals.define_singleton_method(:trap) { |name, handler| super(name, handler).tap { Fiber.current.kill } }
+    before = trap("USR1") { nil }
+    on_machine do
+      fiber = Fiber.schedule { Ringspun.signals(:USR1) }
+      refute_predicate fiber, :alive?
+    end
+  ensure
+    Ringspun::Signals.singleton_class.remove_method(:trap)
+    trap("USR1", before)
+  end
+
   def test_several_get_the_same
     default = trap("USR1", "DEFAULT").tap { |before| trap("USR1", before) }
     on_machine do

@@ -280,6 +280,22 @@ class NetTest < StreamCase
     end
   end
 
+  # Which is no exception.
+  def test_a_fiber_that_is_killed_as_it_begins_to_listen_leaves_nothing
+    mode = Object.new
+    def mode.to_int = Fiber.current.kill
+    Dir.mktmpdir do |folder|
+      on_machine do |machine|
+        before = machine.strands
+        fiber = Fiber.schedule { Ringspun.listen_tcp("127.0.0.1", 0) { flunk } }
+        fiber.kill # it waits until its server has begun
+        other = Fiber.schedule { Ringspun.listen_unix("#{folder}/door", mode:) { flunk } }
+        3.times { machine.yield }
+        assert_equal [before, false, false], [machine.strands, *[fiber, other].map(&:alive?)]
+      end
+    end
+  end
+
   def test_a_run_that_is_cancelled_leaves_nothing
     assert_raises(RuntimeError) do
       Ringspun.run do |machine|

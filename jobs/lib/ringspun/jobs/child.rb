@@ -36,10 +36,8 @@ module Ringspun
         thread = Thread.new { fork { Child.__send__(:become, lifeline, block) } }
         thread.report_on_exception = false
         @pid = Ringspun.shield { thread.value }
-      rescue Exception
-        release
-        raise
       ensure
+        forsake(thread) unless @pid
         lifeline&.close
       end
 
@@ -113,6 +111,19 @@ module Ringspun
       private_class_method :become
 
       private
+
+      # Who wanted the child is killed. It may be forked yet, and then nobody else ends it and waits for it.
+      def forsake(thread)
+        release
+        return unless thread
+
+        Thread.new do
+          Thread.current.report_on_exception = false # there is none
+          pid = thread.value
+          Process.kill(:KILL, pid)
+          Process.wait(pid)
+        end
+      end
 
       def release
         Child.lifelines.delete(@lifeline)

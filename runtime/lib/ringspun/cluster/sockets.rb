@@ -32,9 +32,8 @@ module Ringspun
 
         places_of(listen).each { |name, place| @sockets[name] = listen_at(place) }
         @addresses = @sockets.transform_values(&:local_address) # a worker asks for it when its server has closed the socket, too
-      rescue Exception
-        close
-        raise
+      ensure
+        close unless @addresses
       end
 
       def names = @sockets.keys
@@ -112,10 +111,9 @@ module Ringspun
         yield socket
         socket.listen(@backlog)
         socket.nonblock = true
-        socket
-      rescue Exception
-        socket&.close
-        raise
+        listens = socket
+      ensure
+        socket&.close unless listens
       end
 
       # A file that nobody listens on is replaced.
