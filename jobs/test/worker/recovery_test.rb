@@ -257,21 +257,27 @@ class WorkerRecoveryTest < Minitest::Test
     end
   end
 
+  def with_hook(*deeds, on_death:, **settings)
+    simulate do
+      @storage ||= Faulty.new(Storage::Memory.new(clock: -> { machine.now }))
+      @worker = new_worker(options: { quarantine: ChildrenTold.new(*deeds) }, **settings)
+      config.on_process_death(&on_death)
+      runner = machine.spin { worker.run }
+      yield
+      worker.stop
+      runner.join
+    end
+  end
+
   def test_a_hook_hears_of_each_that_was_taken_over_or_died_with_its_process
     told = []
     on_death = lambda { |job, death|
       told << [job["jid"], death.kind, death.fate, death.queue]
       raise "of the hook" if job["jid"] == "b"
     }
-    simulate do
-      @storage = Faulty.new(Storage::Memory.new(clock: -> { machine.now }))
-      @worker = new_worker(queues: %w[other], options: { quarantine: ChildrenTold.new(:die, :die) })
-      config.on_process_death(&on_death)
-      runner = machine.spin { worker.run }
+    with_hook(:die, :die, queues: %w[other], on_death:) do
       died(note("a"), note("b"))
       until_done
-      worker.stop
-      runner.join
     end
     quarantine = Storage::QUARANTINE
     both = [[:taken_over, nil, "default"], [:died, "SIGKILL", quarantine]].flat_map { |how| %w[a b].map { |name| [name, *how] } }
@@ -280,12 +286,38 @@ class WorkerRecoveryTest < Minitest::Test
     assert_match(/error jid=b error=RuntimeError message="?of the hook"? on_process_death raises/, lines.to_s)
   end
 
+  def test_a_hook_that_raises_what_is_no_standard_error
+    on_death = ->(_, death) { raise death.kind == :died ? NotImplementedError : SystemExit }
+    with_hook(:die, on_death:) do
+      died(note("a"))
+      yield_slowly { @runs["a"] == 1 }
+      until_done
+    end
+    assert_equal({ done: 1, died: 1 }, worker.counts)
+    assert_equal %w[SystemExit NotImplementedError], lines.to_s.scan(/error=(\w+) .*on_process_death raises/).flatten
+  end
+
+  def test_a_hook_that_waits_delays_nobody
+    told = 0
+    on_death = ->(_, death) { machine.sleep(1000).then { told += 1 } if death.kind == :died }
+    with_hook(->(jids) { :die if jids.include?("poison") }, on_death:) do
+      push_entry(note("a"), note("poison"), queue: Storage::QUARANTINE)
+      began = machine.now
+      yield_slowly { [@runs["a"], storage.stats[:dead]] == [1, 1] }
+      assert_operator machine.now - began, :<, 100
+      yield_slowly { told == 5 } # of two in one child, and three times of the poison job
+    end
+  end
+
   def test_what_exq_has_left_is_taken_over_on_request
     [true, false].each do |wanted|
       @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
       left = Storage::Recovered.new("host", "default", note("a"), :queue)
       storage.__getobj__.define_singleton_method(:recover_exq) { |*, **| [left].compact.tap { left = nil } }
-      with_worker(recover_exq: wanted) { machine.sleep(60) }
+      told = []
+      on_death = ->(job, death) { told << [job["jid"], *death.to_a] }
+      with_hook(on_death:, recover_exq: wanted) { machine.sleep(60) }
+      assert_equal wanted ? [["a", :taken_over, nil, "default", "host"]] : [], told
       assert_equal wanted ? 1 : 0, lines.all.grep(/jid=a .*node=host taken over from a dead process: back in its queue/).size
       lines.all.clear
     end

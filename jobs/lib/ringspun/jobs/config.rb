@@ -155,7 +155,10 @@ module Ringspun
       ProcessDeath = Struct.new(:kind, :fate, :queue, :node)
 
       # Has a block called for each job that was taken over from a dead process, or died with its child, in the worker that has
-      # seen it. What the block raises is told in the log; while it waits, that worker takes over nothing else.
+      # seen it. What the block raises is told in the log. While it waits, that worker takes over nothing else; jobs go on.
+      #
+      # Of a job that was taken over nobody hears when the storage's answer was lost, or when the worker that has taken it over
+      # dies at once.
       #
       # @yieldparam job [Hash{String => Object}] empty if it is no job
       # @yieldparam death [ProcessDeath]

@@ -254,14 +254,22 @@ module Ringspun
           if left.empty? then nil
           elsif told_to_end?(ending) || (@closed && !isolated) then give_back(left)
           elsif ending.broken_up then separate(left, ending.held)
-          elsif tell_deaths(left, ending.fate) && isolated then died(left.first, ending.fate)
-          else
-            @log.event(:warn, "a child in quarantine has ended (#{ending.fate}): its jobs run anew in halves", jobs: left.size)
-            wait_again(halves(left))
+          else have_died(left, ending.fate, isolated)
           end
         end
 
-        # Ahead of the others; where none begins any more they go back. Who is told of deaths may have waited since the last look.
+        # Who is told may take its time, and nobody waits for that.
+        def have_died(suspects, fate, isolated)
+          if isolated
+            died(suspects.first, fate)
+          else
+            @log.event(:warn, "a child in quarantine has ended (#{fate}): its jobs run anew in halves", jobs: suspects.size)
+            wait_again(halves(suspects))
+          end
+          @scope.spin { tell_deaths(suspects, fate) }
+        end
+
+        # Ahead of the others; where none begins any more they go back.
         def wait_again(groups)
           @closed ? groups.each { |group| give_back(group) } : @waiting.unshift(*groups)
         end

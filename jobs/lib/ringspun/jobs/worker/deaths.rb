@@ -17,7 +17,9 @@ module Ringspun
         # @param job [Hash]
         def tell(job, kind, queue:, node:, fate: nil)
           @config.process_death&.call(job, Config::ProcessDeath.new(kind, fate, queue, node))
-        rescue StandardError => error
+        rescue Cancelled
+          raise
+        rescue Exception => error # the hook is code of the program's, and must not end the worker
           @log.event(:error, "on_process_death raises", jid: job["jid"], error: error.class.name,
                                                         message: Retrying.message_of(error))
         end
