@@ -50,7 +50,7 @@ static inline rs_wake_kind park_end(void) { return rs_park_end(machine, NULL); }
 static inline void end(void) {
     CHECK(rs_wake(machine, rs_id_make(0, 1), root_ticket, RS_WAKE_VALUE, 0));
     CHECK(next_ever() == rs_strand_at(&machine->strands, 0));
-    CHECK_EQUAL(1, machine->strands.live);
+    CHECK_EQUAL(1, rs_strands_live(&machine->strands));
     CHECK_EQUAL(0, machine->timers.len);
     rs_machine_close(machine);
     free(machine);

@@ -190,7 +190,7 @@ void check_at_rest(program *program) {
         EXPECT(self, strand->state == RS_STRAND_PARKED, strand->state);
         if (strand->state == RS_STRAND_PARKED) check_parked(self, strand, now_ns);
     }
-    EXPECT(&program->workers[0], alive + 1 == machine->strands.live, machine->strands.live);
+    EXPECT(&program->workers[0], alive + 1 == rs_strands_live(&machine->strands), rs_strands_live(&machine->strands));
     check_shared(program);
 }
 
@@ -198,10 +198,10 @@ void check_end(program *program) {
     rs_machine *machine = &program->driver.machine;
     worker *somebody = &program->workers[0];
     EXPECT(somebody, machine->ops.in_flight == 0, machine->ops.in_flight);
-    EXPECT(somebody, machine->ops.used == 0, machine->ops.used);
+    EXPECT(somebody, machine->ops.slab.used == 0, machine->ops.slab.used);
     EXPECT(somebody, machine->timers.len == 0, machine->timers.len);
     EXPECT(somebody, !machine->selectors, 0);
-    EXPECT(somebody, machine->strands.live == 1, machine->strands.live);
+    EXPECT(somebody, rs_strands_live(&machine->strands) == 1, rs_strands_live(&machine->strands));
     EXPECT(somebody, machine->closers.len == 0, machine->closers.len);
     EXPECT(somebody, machine->backend_deadline_ns == RS_NEVER, machine->backend_deadline_ns);
     EXPECT(somebody, rs_sim_open_descriptors(machine) == 0, rs_sim_open_descriptors(machine));

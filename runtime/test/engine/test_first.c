@@ -44,7 +44,7 @@ TEST(a_strand_is_spawned_next_when_none_runs) {
 
 TEST(none_is_spawned_next_at_the_limit) {
     begin();
-    machine->strands.limit = 2;
+    machine->strands.slab.limit = 2;
     rs_strand *caller = spawn();
     CHECK(next() == caller);
     CHECK(rs_spawn_next(machine, root_scope(), NULL) == NULL);

@@ -184,11 +184,11 @@ static int check_child(driver *d, int pair[2], rs_scope *scope) {
     char bytes[8];
     CHECK_EQUAL(0, rs_machine_forked(machine));
     d->unfinished = 0;
-    CHECK_EQUAL(1, machine->strands.live);
+    CHECK_EQUAL(1, rs_strands_live(&machine->strands));
     CHECK_EQUAL(0, machine->strands.run_len);
     CHECK_EQUAL(0, machine->timers.len);
     CHECK_EQUAL(0, machine->ops.in_flight);
-    CHECK_EQUAL(0, machine->ops.used);
+    CHECK_EQUAL(0, machine->ops.slab.used);
     CHECK_EQUAL(0, machine->outside);
     CHECK(rs_running(machine)->scope == scope);
     CHECK_EQUAL(0, scope->live);

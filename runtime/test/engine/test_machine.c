@@ -409,7 +409,7 @@ TEST(the_caller_of_a_strand_that_is_spawned_first) {
 
 TEST(none_is_spawned_first_at_the_limit) {
     begin();
-    machine->strands.limit = 2;
+    machine->strands.slab.limit = 2;
     rs_strand *caller = spawn();
     CHECK(next() == caller);
     CHECK(rs_spawn_first(machine, root_scope(), NULL) == NULL);
@@ -487,7 +487,7 @@ static int forked_child(rs_scope *scope, rs_strand *runs) {
     test_failures = 0;
     CHECK_EQUAL(0, rs_machine_forked(machine));
     CHECK(rs_running(machine) == runs);
-    CHECK_EQUAL(1, machine->strands.live);
+    CHECK_EQUAL(1, rs_strands_live(&machine->strands));
     CHECK_EQUAL(0, machine->ops.in_flight);
     CHECK_EQUAL(0, machine->timers.len);
     CHECK(runs->scope == scope);

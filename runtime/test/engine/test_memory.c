@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 /* More than the first chunk of ops, of strands and of timers holds. */
-#define MANY (RS_OP_CHUNK + 50)
+#define MANY (RS_SLAB_CHUNK + 50)
 #define BYTES 5
 
 typedef struct {
@@ -118,10 +118,10 @@ OVER_BACKENDS(strands_for_which_there_is_no_memory) {
     uint32_t spawned = 0;
     rs_tries_left = 0;
     rs_scope *scope = &rs_running(&d.machine)->own;
-    rs_strand *strands[RS_STRAND_CHUNK * 2];
-    while (spawned < RS_STRAND_CHUNK * 2 && (strands[spawned] = rs_spawn(&d.machine, scope, NULL))) spawned++;
-    CHECK(spawned < RS_STRAND_CHUNK);
-    CHECK(d.machine.strands.live < d.machine.strands.limit);
+    rs_strand *strands[RS_SLAB_CHUNK * 2];
+    while (spawned < RS_SLAB_CHUNK * 2 && (strands[spawned] = rs_spawn(&d.machine, scope, NULL))) spawned++;
+    CHECK(spawned < RS_SLAB_CHUNK);
+    CHECK(rs_strands_live(&d.machine.strands) < d.machine.strands.slab.limit);
     rs_tries_left = -1;
     CHECK((strands[spawned++] = rs_spawn(&d.machine, scope, NULL)) != NULL);
     for (uint32_t i = 0; i < spawned; i++) {

@@ -287,7 +287,7 @@ TEST(a_watch_that_goes_takes_its_op_along) {
         perform(strand, request_close(pipe_of[1]));
         CHECK_EQUAL(0, machine->ops.in_flight);
         perform(strand, request_close(pipe_of[0]));
-        CHECK_EQUAL(0, machine->ops.used);
+        CHECK_EQUAL(0, machine->ops.slab.used);
         open_all();
         wait_in(strand, &selector, rs_now(machine));
         next_ever();

@@ -127,9 +127,9 @@ TEST(strands_have_a_limit_and_do_not_move) {
     for (int i = 0; i < LIMIT; i++) all[i] = rs_strand_take(&strands);
     CHECK(rs_strand_take(&strands) == NULL);
     for (int i = 0; i < LIMIT; i++) CHECK(rs_strand_at(&strands, all[i]->index) == all[i]);
-    CHECK_EQUAL(LIMIT, strands.live);
+    CHECK_EQUAL(LIMIT, rs_strands_live(&strands));
     for (int i = 0; i < LIMIT; i += 2) rs_strand_release(&strands, all[i]);
-    CHECK_EQUAL(LIMIT / 2, strands.live);
+    CHECK_EQUAL(LIMIT / 2, rs_strands_live(&strands));
     CHECK(rs_strand_take(&strands) != NULL);
     rs_strands_free(&strands);
 }
@@ -235,7 +235,7 @@ TEST(a_list_agrees_with_an_array) {
         check_list(machine, &list, model, len);
         CHECK(rs_list_first(machine, &list) == (len ? model[0] : NULL));
     }
-    rs_list_remove(machine, machine->strands.chunks[0]);
+    rs_list_remove(machine, rs_strand_at(&machine->strands, 0));
     while (len > 0) rs_list_remove(machine, model[--len]);
     check_list(machine, &list, model, 0);
     for (int i = 0; i < WAITERS; i++) rs_strand_release(&machine->strands, strands[i]);
@@ -264,7 +264,7 @@ TEST(a_name_does_not_outlive_its_op) {
     CHECK(rs_op_find(&ops, rs_id_make(100000, 1)) == NULL);
     for (int i = 1; i < 300; i++) CHECK(rs_op_take(&ops, &request) != NULL);
     CHECK(rs_op_take(&ops, &request) == NULL);
-    CHECK_EQUAL(300, ops.used);
+    CHECK_EQUAL(300, ops.slab.used);
     rs_ops_free(&ops);
 }
 

@@ -238,8 +238,8 @@ TEST(an_enter_that_is_refused_for_good) {
     if (file >= 0) close(file);
     close_all(&d, pair, 2);
     close_all(&d, pipe, 2);
-    CHECK_EQUAL(2, d.machine.ops.used); /* what the kernel may still be at is never given back */
-    d.machine.ops.used = 0;
+    CHECK_EQUAL(2, d.machine.ops.slab.used); /* what the kernel may still be at is never given back */
+    d.machine.ops.slab.used = 0;
     CHECK_EQUAL(0, scene_end(&d));
 }
 

@@ -437,8 +437,8 @@ static void drain(way *way) {
 static void check_machine(void) {
     rs_machine *machine = &program.driver.machine;
     if (machine->ops.in_flight) fail("ops in flight", machine->ops.in_flight, 0);
-    if (machine->ops.used) fail("ops used", machine->ops.used, 0);
-    if (machine->strands.live != 1) fail("strands", machine->strands.live, 1);
+    if (machine->ops.slab.used) fail("ops used", machine->ops.slab.used, 0);
+    if (rs_strands_live(&machine->strands) != 1) fail("strands", rs_strands_live(&machine->strands), 1);
     if (machine->timers.len) fail("timers", machine->timers.len, 0);
 }
 

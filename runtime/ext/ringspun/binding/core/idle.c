@@ -69,8 +69,7 @@ static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t d
 
 /* As with Kernel#sleep: who sleeps without an end waits for a signal handler. */
 static bool sleeps_for_ever(rs_strands *strands) {
-    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *strand = rs_strand_at(strands, index);
+    RS_EACH_STRAND(strands, strand) {
         if (strand->state == RS_STRAND_PARKED && strand->wait == RS_WAIT_SLEEP) return true;
     }
     return false;
@@ -85,8 +84,8 @@ static bool joins_thread(const rs_strand *strand) {
 
 /* Of all that a simulated strand can wait for only a thread's end is not in its world. */
 static bool one_joins_thread(rs_strands *strands) {
-    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        if (joins_thread(rs_strand_at(strands, index))) return true;
+    RS_EACH_STRAND(strands, strand) {
+        if (joins_thread(strand)) return true;
     }
     return false;
 }
@@ -102,8 +101,7 @@ static bool one_may_wake_us(VALUE threads) {
 
 /* Of all that a strand can wait for only a channel's values come out of another ractor. */
 static bool waits_for_channel(rs_strands *strands) {
-    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *strand = rs_strand_at(strands, index);
+    RS_EACH_STRAND(strands, strand) {
         if (strand->state != RS_STRAND_PARKED) continue;
         if (strand->wait == RS_WAIT_CHANNEL || (strand->wait == RS_WAIT_LIST && strand->waiter.tag == RSB_FOR_SELECT)) return true;
     }
@@ -138,8 +136,7 @@ static VALUE deadlock_error(VALUE self) {
 /* What a shield protects is a wait without end now: nothing will ever come for it. */
 static void cancel_everything(rsb_machine *machine) {
     rs_machine *engine = &machine->engine;
-    for (uint32_t index = 0; index < engine->strands.chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *strand = rs_strand_at(&engine->strands, index);
+    RS_EACH_STRAND(&engine->strands, strand) {
         if (strand->state != RS_STRAND_PARKED || rs_strand_id(strand) == machine->root) continue;
         strand->park_flags = 0;
         rs_interrupt_park(engine, strand, RS_WAKE_CANCEL);
@@ -197,9 +194,7 @@ static VALUE is_alive(VALUE thread) { return rb_funcall(thread, rb_intern("alive
 
 /* The only unblock that there will be may have come while the thread still lived. */
 static void wake_joiners(rsb_machine *machine) {
-    rs_strands *strands = &machine->engine.strands;
-    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *strand = rs_strand_at(strands, index);
+    RS_EACH_STRAND(&machine->engine.strands, strand) {
         if (!joins_thread(strand)) continue;
         int state = 0;
         VALUE alive = rb_protect(is_alive, ((rsb_strand *)strand->user)->blocker, &state);
@@ -222,7 +217,7 @@ static void wait_for_others(rsb_machine *machine, rs_strand *here) {
 }
 
 void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision) {
-    if (RS_UNLIKELY(machine->engine.strands.live == 0)) rsb_end_of_child(machine);
+    if (RS_UNLIKELY(rs_strands_live(&machine->engine.strands) == 0)) rsb_end_of_child(machine);
     if (decision.verdict == RS_SLEEP) sleep_interruptible(machine, here, decision.deadline_ns);
     else if (others_may_wake_us(machine)) wait_for_others(machine, here);
     else if (rs_inbox_empty(&machine->engine.inbox)) break_deadlock(machine); /* the last of them may have left something */

@@ -52,10 +52,9 @@ static VALUE machine_strands(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     rsb_notice_fork(machine);
     VALUE list = rb_ary_new();
-    rs_strands *strands = &machine->engine.strands;
-    for (uint32_t index = 0; machine->open && index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *strand = rs_strand_at(strands, index);
-        if (strand->state != RS_STRAND_FREE && strand->user) rb_ary_push(list, rsb_strand_show(strand->user));
+    if (!machine->open) return list;
+    RS_EACH_STRAND(&machine->engine.strands, strand) {
+        if (strand->user) rb_ary_push(list, rsb_strand_show(strand->user));
     }
     return list;
 }
@@ -64,12 +63,10 @@ static VALUE machine_strands(VALUE self) {
  * @since 0.1.0 */
 static VALUE machine_set_locate(VALUE self, VALUE locate) {
     rsb_machine *machine = rsb_machine_any_thread(self);
-    rs_strands *strands = &machine->engine.strands;
     machine->locate = RTEST(locate);
+    if (!machine->open) return locate;
     /* A time that no later wait writes over would be taken for that wait's. */
-    for (uint32_t index = 0; machine->open && index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand_at(strands, index)->parked_at_ns = 0;
-    }
+    RS_EACH_STRAND(&machine->engine.strands, strand) strand->parked_at_ns = 0;
     return locate;
 }
 
@@ -81,9 +78,8 @@ static VALUE machine_strand_states(VALUE self) {
     long counts[RS_STRAND_PARKED + 1] = {0};
     rsb_machine *machine = rsb_machine_any_thread(self);
     rsb_notice_fork(machine);
-    rs_strands *strands = &machine->engine.strands;
-    for (uint32_t index = 0; machine->open && index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        counts[rs_strand_at(strands, index)->state]++;
+    if (machine->open) {
+        RS_EACH_STRAND(&machine->engine.strands, strand) counts[strand->state]++;
     }
     VALUE hash = rb_hash_new();
     for (int state = RS_STRAND_NEW; state <= RS_STRAND_PARKED; state++) {
@@ -169,7 +165,7 @@ static bool sees_same_turn(lookout *out) {
     const rs_machine *engine = &out->machine->engine;
     uint32_t strand = PEEK(engine->running); /* first: a turn is counted before it begins */
     uint64_t turn = PEEK(engine->metrics.resumes);
-    bool in_turn = strand != RS_NO_INDEX && PEEK(engine->strands.live) > 1;
+    bool in_turn = strand != RS_NO_INDEX && PEEK(engine->strands.slab.used) > 1;
     if (in_turn && out->in_turn && turn == out->turn) return true;
     out->in_turn = in_turn;
     out->told = false;

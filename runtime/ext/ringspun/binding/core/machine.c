@@ -16,18 +16,15 @@ static ID id_machine;
 /* --- memory --- */
 
 static void mark_strands(rsb_machine *machine) {
-    rs_strands *strands = &machine->engine.strands;
-    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *strand = rs_strand_at(strands, index);
-        if (strand->state != RS_STRAND_FREE && strand->user) rb_gc_mark(((rsb_strand *)strand->user)->self);
+    RS_EACH_STRAND(&machine->engine.strands, strand) {
+        if (strand->user) rb_gc_mark(((rsb_strand *)strand->user)->self);
     }
 }
 
 static void mark_ops(rsb_machine *machine) {
-    rs_ops *ops = &machine->engine.ops;
-    for (uint32_t index = 0; ops->used > 0 && index < ops->chunk_count * RS_OP_CHUNK; index++) {
-        rs_op *op = rs_op_at(ops, index);
-        if (op->state != RS_OP_FREE && op->keep[0]) rb_gc_mark((VALUE)op->keep[0]);
+    if (machine->engine.ops.slab.used == 0) return;
+    RS_EACH_OP(&machine->engine.ops, op) {
+        if (op->keep[0]) rb_gc_mark((VALUE)op->keep[0]);
     }
 }
 
@@ -83,8 +80,9 @@ static void machine_free(void *data) {
 
 static size_t machine_size(const void *data) {
     const rsb_machine *machine = data;
-    return sizeof(*machine) + machine->runners.capacity * sizeof(VALUE) + machine->engine.strands.chunk_count * RS_STRAND_CHUNK * sizeof(rs_strand) +
-           machine->engine.ops.chunk_count * RS_OP_CHUNK * sizeof(rs_op);
+    const rs_machine *engine = &machine->engine;
+    return sizeof(*machine) + machine->runners.capacity * sizeof(VALUE) + rs_slab_len(&engine->strands.slab) * sizeof(rs_strand) +
+           rs_slab_len(&engine->ops.slab) * sizeof(rs_op);
 }
 
 static const rb_data_type_t machine_type = {
@@ -436,8 +434,8 @@ static VALUE machine_check_closable(VALUE self) {
 static VALUE machine_close_engine(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     machine_check_closable(self);
-    if (machine->engine.strands.live > 1) {
-        rb_raise(rsb_eUsage, "%u strands are still alive; join or terminate them first", machine->engine.strands.live - 1);
+    if (rs_strands_live(&machine->engine.strands) > 1) {
+        rb_raise(rsb_eUsage, "%u strands are still alive; join or terminate them first", rs_strands_live(&machine->engine.strands) - 1);
     }
     RSB_EACH_PART(ends, machine);
     RS_ASSERT(rs_machine_may_close(&machine->engine));
@@ -477,7 +475,7 @@ static VALUE machine_metrics(VALUE self) {
     const rs_machine *engine = &machine->engine;
     const rs_metrics *metrics = &engine->metrics;
     VALUE hash = rb_hash_new();
-    put(hash, "strands_live", machine->open ? engine->strands.live : 0);
+    put(hash, "strands_live", machine->open ? rs_strands_live(&engine->strands) : 0);
     put(hash, "strands_spawned", metrics->strands_spawned);
     put(hash, "run_queue", engine->strands.run_len);
     put(hash, "run_queue_max", metrics->run_queue_max);

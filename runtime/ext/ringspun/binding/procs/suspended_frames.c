@@ -72,10 +72,8 @@ static bool runs_in(rsb_machine *machine, const rsb_strand *strand, VALUE fiber)
 
 void rsb_frame_follow(rsb_machine *machine, rsb_frame *frame) {
     if (RS_LIKELY(!frame->fiber) || runs_in(machine, frame->strand, frame->fiber)) return;
-    rs_strands *strands = &machine->engine.strands;
-    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *strand = rs_strand_at(strands, index);
-        if (strand->state == RS_STRAND_FREE || !strand->user || !runs_in(machine, strand->user, frame->fiber)) continue;
+    RS_EACH_STRAND(&machine->engine.strands, strand) {
+        if (!strand->user || !runs_in(machine, strand->user, frame->fiber)) continue;
         give(frame, strand->user);
         return;
     }
@@ -94,10 +92,8 @@ static rsb_frame *newest_on(const rsb_machine *machine, const rsb_strand *strand
 }
 
 static rsb_frame *take_over(rsb_machine *machine, rsb_strand *strand, const void *data) {
-    rs_strands *strands = &machine->engine.strands;
-    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *other = rs_strand_at(strands, index);
-        if (other->state == RS_STRAND_FREE || !other->user || other->user == strand) continue;
+    RS_EACH_STRAND(&machine->engine.strands, other) {
+        if (!other->user || other->user == strand) continue;
         rsb_frame *frame = newest_on(machine, other->user, data);
         if (!frame || !frame->fiber) continue;
         give(frame, strand);
@@ -153,10 +149,8 @@ static void frames_abandon(rsb_machine *machine, rsb_strand *strand) {
 /* All but those of the strand that has come along. Their fibers may still go on, when their strands are gone. */
 static void frames_forked(rsb_machine *machine, rsb_strand *survivor) {
     for (rsb_frame *frame = survivor->frames; frame; frame = frame->outer) frame->answer = NULL; /* who has called is the parent's */
-    rs_strands *strands = &machine->engine.strands;
-    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *engine = rs_strand_at(strands, index);
-        rsb_strand *strand = engine->state == RS_STRAND_FREE ? NULL : engine->user;
+    RS_EACH_STRAND(&machine->engine.strands, engine) {
+        rsb_strand *strand = engine->user;
         if (!strand || strand == survivor) continue;
         for (rsb_frame *frame; (frame = strand->frames);) {
             if (frame->evaluation) rsb_evaluation_data(frame->evaluation)->frame = NULL;

@@ -273,10 +273,8 @@ static rs_strand *blocked_in(rsb_machine *machine, VALUE fiber) {
 }
 
 static rsb_strand *strand_of_fiber(rsb_machine *machine, VALUE fiber) {
-    rs_strands *strands = &machine->engine.strands;
-    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *strand = rs_strand_at(strands, index);
-        if (strand->state == RS_STRAND_FREE || !strand->user) continue;
+    RS_EACH_STRAND(&machine->engine.strands, strand) {
+        if (!strand->user) continue;
         rsb_strand *handle = strand->user;
         if (handle->fiber == fiber || handle->home == fiber) return handle;
     }

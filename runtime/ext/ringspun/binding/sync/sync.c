@@ -95,9 +95,7 @@ static void mutex_give(rsb_machine *machine, rsb_sync *mutex) {
 static void give_up_locks(rsb_machine *machine, rsb_strand *ended) {
     if (ended->locks == 0) return;
     rs_id owner = ended->id;
-    rs_strands *strands = &machine->engine.strands;
-    for (uint32_t index = 0; index < strands->chunk_count * RS_STRAND_CHUNK; index++) {
-        rs_strand *strand = rs_strand_at(strands, index);
+    RS_EACH_STRAND(&machine->engine.strands, strand) {
         rs_list *list = strand->state == RS_STRAND_PARKED ? strand->waiter.list : NULL;
         if (!list || strand->waiter.tag != RSB_FOR_MUTEX) continue;
         rsb_sync *mutex = (rsb_sync *)((char *)list - offsetof(rsb_sync, waiters));

@@ -352,8 +352,7 @@ static void look_for_rest(rs_machine *machine) {
 static void do_without_kernel(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
     rs_note_lost(machine, "epoll_wait", state->lost);
-    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
-        rs_op *op = rs_op_at(&machine->ops, index);
+    RS_EACH_OP(&machine->ops, op) {
         if (op->state == RS_OP_SUBMITTED && !op->offloaded && !rs_retry_has(op)) rs_op_complete(machine, op, RS_LOST);
     }
     rs_op_line_drop(&state->line, state->line.len);

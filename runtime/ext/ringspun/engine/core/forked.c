@@ -10,10 +10,7 @@ static void forget_strands(rs_machine *machine, rs_strand *survivor) {
     rs_run_forget(&machine->strands);
     for (uint32_t i = 0; i < machine->timers.len; i++) machine->timers.heap[i]->position = RS_NO_INDEX;
     machine->timers.len = 0;
-    uint32_t slots = machine->strands.chunk_count * RS_STRAND_CHUNK;
-    for (uint32_t index = 0; index < slots; index++) {
-        rs_strand *strand = rs_strand_at(&machine->strands, index);
-        if (strand->state == RS_STRAND_FREE) continue;
+    RS_EACH_STRAND(&machine->strands, strand) {
         rs_list_remove(machine, strand);
         rs_source_drop(&strand->watched);
         if (strand == survivor) continue;
@@ -55,12 +52,9 @@ static void cut_scopes(rs_strand *survivor) {
 
 /* That of the survivor, if it forked from a signal handler that ran on top of its wait, it gives back itself. */
 static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
-    uint32_t slots = machine->ops.chunk_count * RS_OP_CHUNK;
-    for (uint32_t index = 0; index < slots; index++) {
-        rs_op *op = rs_op_at(&machine->ops, index);
-        if (op->state == RS_OP_FREE) continue;
+    RS_EACH_OP(&machine->ops, op) {
         op->state = RS_OP_TERMINAL;
-        if (survivor->wait == RS_WAIT_OP && survivor->op == index) continue;
+        if (survivor->wait == RS_WAIT_OP && survivor->op == op->index) continue;
         rs_op_release(&machine->ops, op);
     }
     machine->ops.in_flight = 0;

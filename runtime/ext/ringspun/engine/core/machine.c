@@ -64,7 +64,7 @@ int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_opt
 #define TIMERS_PER_STRAND 2
 
 static rs_strand *make_strand(rs_machine *machine, rs_scope *scope, void *user) {
-    if (!rs_timers_reserve(&machine->timers, TIMERS_PER_STRAND * (machine->strands.live + 1))) return NULL;
+    if (!rs_timers_reserve(&machine->timers, TIMERS_PER_STRAND * (rs_strands_live(&machine->strands) + 1))) return NULL;
     rs_strand *strand = rs_strand_take(&machine->strands);
     if (!strand) return NULL;
     strand->user = user;
@@ -352,8 +352,7 @@ static void take_messages(rs_machine *machine) {
 }
 
 bool rs_machine_may_close(const rs_machine *machine) {
-    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
-        const rs_op *op = rs_op_at(&machine->ops, index);
+    RS_EACH_OP(&machine->ops, op) {
         if (op->state == RS_OP_SUBMITTED && !(op->abandoned && rs_op_may_be_left(op))) return false;
     }
     return true;

@@ -1,49 +1,21 @@
 #include "core/strand.h"
 
-#include <stdlib.h>
-
 void rs_strands_init(rs_strands *strands, uint32_t limit) {
     rs_run_queue empty = {.head = RS_NO_INDEX, .tail = RS_NO_INDEX};
-    *strands = (rs_strands){.free_head = RS_NO_INDEX, .woken = empty, .others = empty, .limit = limit};
+    *strands = (rs_strands){.woken = empty, .others = empty};
+    rs_slab_init(&strands->slab, sizeof(rs_strand), limit);
 }
 
 void rs_strands_free(rs_strands *strands) {
-    for (uint32_t i = 0; i < strands->chunk_count; i++) free(strands->chunks[i]);
-    free(strands->chunks);
-    *strands = (rs_strands){0};
-}
-
-static bool add_chunk(rs_strands *strands) {
-    if (strands->chunk_count == strands->chunk_capacity) {
-        uint32_t capacity = strands->chunk_capacity ? strands->chunk_capacity * 2 : 4;
-        rs_strand **chunks = rs_try_realloc(strands->chunks, sizeof(rs_strand *) * capacity);
-        if (!chunks) return false;
-        strands->chunks = chunks;
-        strands->chunk_capacity = capacity;
-    }
-    rs_strand *chunk = rs_try_alloc(sizeof(rs_strand) * RS_STRAND_CHUNK);
-    if (!chunk) return false;
-    uint32_t base = strands->chunk_count * RS_STRAND_CHUNK;
-    strands->chunks[strands->chunk_count++] = chunk;
-    for (uint32_t i = RS_STRAND_CHUNK; i-- > 0;) {
-        chunk[i].index = base + i;
-        chunk[i].run_next = strands->free_head;
-        strands->free_head = base + i;
-    }
-    return true;
+    rs_slab_free(&strands->slab);
+    *strands = (rs_strands){.slab = strands->slab};
 }
 
 rs_strand *rs_strand_take(rs_strands *strands) {
-    if (strands->live >= strands->limit) return NULL;
-    if (strands->free_head == RS_NO_INDEX && !add_chunk(strands)) return NULL;
-    rs_strand *strand = rs_strand_at(strands, strands->free_head);
-    RS_ASSERT(strand->state == RS_STRAND_FREE);
-    strands->free_head = strand->run_next;
-    strands->live++;
-    uint32_t index = strand->index;
-    uint32_t generation = strand->generation + 1;
-    *strand = (rs_strand){.index = index, .generation = generation ? generation : 1, .state = RS_STRAND_NEW,
-                          .run_next = RS_NO_INDEX, .op = RS_NO_INDEX};
+    rs_strand *strand = rs_slab_take(&strands->slab);
+    if (!strand) return NULL;
+    strand->state = RS_STRAND_NEW;
+    strand->run_next = strand->op = RS_NO_INDEX;
     rs_timer_init(&strand->timer, RS_TIMER_PARK);
     return strand;
 }
@@ -53,17 +25,23 @@ void rs_strand_release(rs_strands *strands, rs_strand *strand) {
     RS_ASSERT(!rs_timer_is_set(&strand->timer) && strand->waiter.list == NULL);
     strand->state = RS_STRAND_FREE;
     strand->user = NULL;
-    strand->run_next = strands->free_head;
-    strands->free_head = strand->index;
-    strands->live--;
+    rs_slab_give(&strands->slab, strand);
 }
 
 rs_strand *rs_strand_find(const rs_strands *strands, rs_id id) {
     uint32_t index = rs_id_index(id);
-    if (index >= strands->chunk_count * RS_STRAND_CHUNK) return NULL;
+    if (index >= rs_slab_len(&strands->slab)) return NULL;
     rs_strand *strand = rs_strand_at(strands, index);
     if (strand->generation != rs_id_generation(id) || strand->state == RS_STRAND_FREE) return NULL;
     return strand;
+}
+
+rs_strand *rs_strands_next(const rs_strands *strands, const rs_strand *strand) {
+    for (uint32_t index = strand ? strand->index + 1 : 0; index < rs_slab_len(&strands->slab); index++) {
+        rs_strand *next = rs_strand_at(strands, index);
+        if (next->state != RS_STRAND_FREE) return next;
+    }
+    return NULL;
 }
 
 static inline void push(rs_strands *strands, rs_run_queue *queue, rs_strand *strand) {

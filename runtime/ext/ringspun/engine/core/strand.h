@@ -4,7 +4,6 @@
  *
  * The central invariant: every park takes a fresh ticket, and exactly one wake that shows this ticket is accepted. Any
  * other is dropped and counted. There is one run-queue link per strand, so a double resume cannot even be written down.
- * Slots never move (chunks), so timers and lists may sit inside them.
  *
  * The run queue is first in, first out, with one exception. After a look at the backend and the timers, the strands that wait
  * to go on from a wake go before those that have used up their turn (rs_yield) and those that are new. Or else a timer would
@@ -17,6 +16,7 @@
 #include "core/list.h"
 #include "core/scope.h"
 #include "flow/select.h"
+#include "core/slab.h"
 #include "core/timer.h"
 
 typedef enum { RS_STRAND_FREE, RS_STRAND_NEW, RS_STRAND_READY, RS_STRAND_RUNNING, RS_STRAND_PARKED } rs_strand_state;
@@ -33,8 +33,7 @@ typedef enum { RS_WAKE_VALUE, RS_WAKE_TIMEOUT, RS_WAKE_CANCEL, RS_WAKE_INTERRUPT
 #define RS_PARK_SHIELDED 1u
 
 typedef struct rs_strand {
-    uint32_t index;
-    uint32_t generation;
+    RS_SLOT;
     uint32_t run_next;
     uint32_t interrupts;        /* things to raise that the binding holds for this strand */
     uint8_t state;
@@ -61,20 +60,13 @@ typedef struct rs_strand {
     void *user;
 } rs_strand;
 
-#define RS_STRAND_CHUNK 256u
-
 typedef struct {
     uint32_t head;
     uint32_t tail;
 } rs_run_queue;
 
 typedef struct {
-    rs_strand **chunks;
-    uint32_t chunk_count;
-    uint32_t chunk_capacity;
-    uint32_t free_head;
-    uint32_t live;
-    uint32_t limit;
+    rs_slab slab;
     rs_run_queue woken;
     rs_run_queue others;        /* new, or at the end of a turn that they gave up themselves */
     uint32_t run_len;           /* of both */
@@ -92,8 +84,16 @@ rs_strand *rs_strand_take(rs_strands *strands);
 void rs_strand_release(rs_strands *strands, rs_strand *strand);
 
 static inline rs_strand *rs_strand_at(const rs_strands *strands, uint32_t index) {
-    return &strands->chunks[index / RS_STRAND_CHUNK][index % RS_STRAND_CHUNK];
+    return RS_SLAB_AT(&strands->slab, rs_strand, index);
 }
+
+/* How many have not ended. */
+static inline uint32_t rs_strands_live(const rs_strands *strands) { return strands->slab.used; }
+
+/* Those that have not ended, one after the other: the one behind `strand` (NULL: the first of all), or NULL. It may end meanwhile. */
+rs_strand *rs_strands_next(const rs_strands *strands, const rs_strand *strand);
+
+#define RS_EACH_STRAND(strands, strand) for (rs_strand *strand = NULL; (strand = rs_strands_next(strands, strand));)
 
 static inline rs_id rs_strand_id(const rs_strand *strand) { return rs_id_make(strand->index, strand->generation); }
 

@@ -134,8 +134,7 @@ void rs_selector_abandon(rs_selector *selector) {
 uint32_t rs_end_stray_ops(rs_machine *machine) {
     uint32_t left = 0;
     machine->stray_ops = false;
-    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
-        rs_op *op = rs_op_at(&machine->ops, index);
+    RS_EACH_OP(&machine->ops, op) {
         if (op->state != RS_OP_SUBMITTED || !op->abandoned || op->request.kind != RS_OP_POLL) continue;
         rs_op_cancel(machine, op, RS_WAKE_CANCEL);
         if (op->state == RS_OP_SUBMITTED) left++;

@@ -8,7 +8,7 @@ void rs_write_queue_open(rs_machine *machine, rs_write_queue *queue, uint8_t kin
                           .generation = rs_descriptor_generation(&machine->descriptors, fd)};
     if (queue->next) queue->next->previous = queue;
     machine->write_queues = queue;
-    machine->ops.limit++; /* for the one that it may have in flight */
+    machine->ops.slab.limit++; /* for the one that it may have in flight */
 }
 
 static void clean(rs_write_queue *queue) {
@@ -33,7 +33,7 @@ void rs_write_queue_close(rs_write_queue *queue) {
     if (queue->next) queue->next->previous = queue->previous;
     if (queue->previous) queue->previous->next = queue->next;
     else machine->write_queues = queue->next;
-    machine->ops.limit--;
+    machine->ops.slab.limit--;
     queue->machine = NULL;
 }
 

@@ -13,7 +13,7 @@
 #ifndef RINGSPUN_OP_H
 #define RINGSPUN_OP_H
 
-#include "core/base.h"
+#include "core/slab.h"
 
 typedef enum {
     RS_OP_READ, RS_OP_WRITE, RS_OP_PREAD, RS_OP_PWRITE, RS_OP_READV, RS_OP_WRITEV, RS_OP_RECV, RS_OP_SEND,
@@ -84,9 +84,8 @@ typedef struct rs_op_owner {
 typedef enum { RS_OP_FREE, RS_OP_FILLED, RS_OP_SUBMITTED, RS_OP_TERMINAL } rs_op_state;
 
 typedef struct rs_op {
+    RS_SLOT;
     rs_request request;
-    uint32_t index;
-    uint32_t generation;
     uint8_t state;
     uint8_t cancel;             /* rs_wake_kind that asked for it to end; RS_WAKE_VALUE: nobody */
     bool closing;               /* its descriptor is being closed: a cancellation is told as -EBADF */
@@ -98,7 +97,7 @@ typedef struct rs_op {
     rs_id strand;
     uint64_t ticket;
     uintptr_t keep[2];          /* the binding's objects behind `address` */
-    uint32_t next;              /* links of the backend's lists: index + 1 */
+    uint32_t next;              /* of those on the same descriptor: index + 1 */
     uint32_t previous;
     uint64_t backend_word;
     const rs_op_owner *owner;   /* NULL: a strand waits for it, or nobody does any more */
@@ -111,16 +110,9 @@ static inline bool rs_op_lasts(const rs_op *op) { return op->owner && op->owner-
 
 static inline bool rs_op_owner_is_gone(const rs_op *op) { return op->owner && op->owner->is_gone && op->owner->is_gone(op); }
 
-#define RS_OP_CHUNK 256u
-
 typedef struct {
-    rs_op **chunks;
-    uint32_t chunk_count;
-    uint32_t chunk_capacity;
-    uint32_t free_head;
+    rs_slab slab;
     uint32_t in_flight;
-    uint32_t used;
-    uint32_t limit;
 } rs_ops;
 
 typedef struct {
@@ -138,16 +130,19 @@ extern const rs_op_info rs_op_table[RS_OP_KINDS];
 void rs_ops_init(rs_ops *ops, uint32_t limit);
 void rs_ops_free(rs_ops *ops);
 
-/* Whether rs_op_take has one to give: false at the limit, and where there is no memory for more. */
-bool rs_ops_reserve(rs_ops *ops);
-
-/* A FILLED op with a copy of the request, or NULL (rs_ops_reserve). */
+/* A FILLED op with a copy of the request; NULL at the limit, and where there is no memory for more (rs_slab_reserve). */
 rs_op *rs_op_take(rs_ops *ops, const rs_request *request);
 void rs_op_release(rs_ops *ops, rs_op *op);
 
 static inline rs_op *rs_op_at(const rs_ops *ops, uint32_t index) {
-    return &ops->chunks[index / RS_OP_CHUNK][index % RS_OP_CHUNK];
+    return RS_SLAB_AT(&ops->slab, rs_op, index);
 }
+
+/* Those that are not free, one after the other: the one behind `op` (NULL: the first of all), or NULL. It may end meanwhile. */
+rs_op *rs_ops_next(const rs_ops *ops, const rs_op *op);
+
+#define RS_EACH_OP(ops, op) for (rs_op *op = NULL; (op = rs_ops_next(ops, op));)
+
 /* An op of RS_REQUEST_ALL moves so much in one go, then others have their turn. */
 #define RS_OP_TURN_BYTES 262144u
 

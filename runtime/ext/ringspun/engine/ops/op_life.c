@@ -102,7 +102,7 @@ bool rs_op_lost_descriptor(const rs_op *op) {
 
 rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns) {
     rs_strand *strand = rs_running(machine);
-    if (RS_UNLIKELY(!rs_ops_reserve(&machine->ops))) {
+    if (RS_UNLIKELY(!rs_slab_reserve(&machine->ops.slab))) {
         machine->refusal = RS_WAKE_NO_MEMORY;
         return NULL;
     }
@@ -217,8 +217,7 @@ static void end_op(rs_machine *machine, rs_op *op) {
 
 /* They are few and end soon, so they are looked for. */
 static void end_ops_to(rs_machine *machine, int fd) {
-    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
-        rs_op *op = rs_op_at(&machine->ops, index);
+    RS_EACH_OP(&machine->ops, op) {
         bool to_it = op->state == RS_OP_SUBMITTED && rs_request_has_target(&op->request) && op->request.to_fd == fd;
         if (to_it) end_op(machine, op);
     }

@@ -387,8 +387,7 @@ static void cancel_again(rs_machine *machine) {
     if (RS_LIKELY(state->cancel_again_ns == 0)) return;
     if (rs_now(machine) >= state->cancel_again_ns) {
         state->cancel_again_ns = 0;
-        for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
-            rs_op *op = rs_op_at(&machine->ops, index);
+        RS_EACH_OP(&machine->ops, op) {
             if (!is_in_kernel(op) || !(op->backend_word & CANCEL_MISSED)) continue;
             op->backend_word &= ~CANCEL_MISSED;
             uring_cancel(machine, op);
@@ -444,8 +443,7 @@ static void do_without_kernel(rs_machine *machine) {
         uring_ring_close(&state->ring);
         state->is_open = false;
     }
-    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
-        rs_op *op = rs_op_at(&machine->ops, index);
+    RS_EACH_OP(&machine->ops, op) {
         if (!is_nobodys(op)) continue;
         op->in_doubt = is_in_kernel(op) && !(op->backend_word & URING_FOR_READINESS) && op->request.kind != RS_OP_POLL;
         uring_finish(machine, op, uring_is_unwanted(op) ? -ECANCELED : RS_LOST);
@@ -548,9 +546,7 @@ static uint32_t left_in_kernel(rs_machine *machine) {
         if (made && cqe.result >= 0) close(cqe.result); /* nobody takes it */
         if (!(cqe.flags & URING_CQE_MORE)) op->backend_word = WAITS_FOR_ENTRY;
     }
-    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
-        count += is_in_kernel(rs_op_at(&machine->ops, index));
-    }
+    RS_EACH_OP(&machine->ops, op) count += is_in_kernel(op);
     return count;
 }
 

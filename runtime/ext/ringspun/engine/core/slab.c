@@ -1,0 +1,64 @@
+#include "core/slab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void rs_slab_init(rs_slab *slab, size_t size, uint32_t limit) {
+    RS_ASSERT(size >= sizeof(rs_slot));
+    *slab = (rs_slab){.size = size, .first_free = RS_NO_INDEX, .limit = limit};
+}
+
+void rs_slab_free(rs_slab *slab) {
+    for (uint32_t i = 0; i < slab->chunk_count; i++) free(slab->chunks[i]);
+    free(slab->chunks);
+    *slab = (rs_slab){.first_free = RS_NO_INDEX};
+}
+
+static rs_slot *slot_at(const rs_slab *slab, uint32_t index) {
+    return (rs_slot *)((char *)slab->chunks[index / RS_SLAB_CHUNK] + slab->size * (index % RS_SLAB_CHUNK));
+}
+
+static bool add_chunk(rs_slab *slab) {
+    if (slab->chunk_count == slab->chunk_capacity) {
+        uint32_t capacity = slab->chunk_capacity ? slab->chunk_capacity * 2 : 4;
+        void **chunks = rs_try_realloc(slab->chunks, sizeof(void *) * capacity);
+        if (!chunks) return false;
+        slab->chunks = chunks;
+        slab->chunk_capacity = capacity;
+    }
+    void *chunk = rs_try_alloc(slab->size * RS_SLAB_CHUNK);
+    if (!chunk) return false;
+    uint32_t base = rs_slab_len(slab);
+    slab->chunks[slab->chunk_count++] = chunk;
+    for (uint32_t index = base + RS_SLAB_CHUNK; index-- > base;) {
+        *slot_at(slab, index) = (rs_slot){.index = index, .next_free = slab->first_free};
+        slab->first_free = index;
+    }
+    return true;
+}
+
+bool rs_slab_reserve(rs_slab *slab) {
+    if (slab->used >= slab->limit) return false;
+    return RS_LIKELY(slab->first_free != RS_NO_INDEX) || add_chunk(slab);
+}
+
+void *rs_slab_take(rs_slab *slab) {
+    if (!rs_slab_reserve(slab)) return NULL;
+    rs_slot *slot = slot_at(slab, slab->first_free);
+    uint32_t index = slot->index, generation = slot->generation + 1;
+    RS_ASSERT(index == slab->first_free);
+    slab->first_free = slot->next_free;
+    slab->used++;
+    memset(slot, 0, slab->size);
+    slot->index = index;
+    slot->generation = generation ? generation : 1;
+    return slot;
+}
+
+void rs_slab_give(rs_slab *slab, void *slot) {
+    rs_slot *mine = slot;
+    RS_ASSERT(slab->used > 0 && mine->index < rs_slab_len(slab));
+    mine->next_free = slab->first_free;
+    slab->first_free = mine->index;
+    slab->used--;
+}
