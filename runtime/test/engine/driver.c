@@ -175,8 +175,9 @@ bool task_wait_for_scope(task *self, rs_scope *scope, uint32_t flags) {
 
 static bool start(task *self, const rs_request *request, uint32_t flags, int64_t deadline_ns) {
     rs_machine *machine = &self->driver->machine;
-    /* A try is one step; what must go through as a whole is the backend's to repeat. */
-    int64_t result = request->options & RS_REQUEST_ALL ? -EAGAIN : rs_try(machine, request);
+    /* A try is one step; what must go through as a whole is the backend's to repeat. And it wants memory. */
+    bool lends = request->options & RS_REQUEST_ANY_BUFFER && !request->address;
+    int64_t result = request->options & RS_REQUEST_ALL || lends ? -EAGAIN : rs_try(machine, request);
     if (result != -EAGAIN) {
         self->wake = RS_WAKE_VALUE;
         self->result = result;

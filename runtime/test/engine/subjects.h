@@ -1,5 +1,6 @@
 /* subjects: the backends that the shared tests run over. OVER_BACKENDS(name) { ... } is a TEST for each of them, which
- * finds its backend in `subject`; OVER_KERNELS(name) for each that is real. Include after test.h. */
+ * finds its backend in `subject`; OVER_KERNELS(name) for each that is real, OVER_KERNELS_NOT_EMULATED(name) not even those under an
+ * emulator. Include after test.h. */
 #ifndef RINGSPUN_SUBJECTS_H
 #define RINGSPUN_SUBJECTS_H
 
@@ -28,7 +29,7 @@ static const subject subjects[] = {
     {.name = "epoll with files on workers", .backend = &rs_backend_epoll, .offload_files = true},
 };
 
-#define OVER(title, holds)                                                                                            \
+#define OVER_UNLESS(title, holds, emulated)                                                                           \
     static void run_##title(const subject *subject);                                                                  \
     static void start_##title(const void *one) {                                                                      \
         scene_begin();                                                                                                \
@@ -38,7 +39,7 @@ static const subject subjects[] = {
         for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++) {                                         \
             if (!holds(&subjects[i])) continue;                                                                       \
             test_register((test_case){.name = #title, .variant = subjects[i].name, .run_over = start_##title,         \
-                                      .subject = &subjects[i]});                                                      \
+                                      .subject = &subjects[i], .not_emulated = emulated(&subjects[i])});              \
         }                                                                                                             \
     }                                                                                                                 \
     static void run_##title(const subject *subject)
@@ -48,8 +49,10 @@ static inline bool is_sim(const subject *subject) { return subject->backend == &
 static inline bool is_uring(const subject *subject) { return subject->backend == &rs_backend_uring; }
 static inline bool is_kernel(const subject *subject) { return !is_sim(subject); }
 
+#define OVER(title, holds) OVER_UNLESS(title, holds, is_uring)
 #define OVER_BACKENDS(title) OVER(title, is_any)
 #define OVER_KERNELS(title) OVER(title, is_kernel)
+#define OVER_KERNELS_NOT_EMULATED(title) OVER_UNLESS(title, is_kernel, is_any)
 
 static inline void subject_open(driver *driver, const subject *subject) {
     rs_options options = rs_default_options();

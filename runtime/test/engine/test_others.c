@@ -48,7 +48,7 @@ OVER_KERNELS(a_device_that_is_memory_takes_all_at_once) {
 }
 
 /* As many as there is room for, and no more: the thread never waits. */
-OVER_KERNELS(a_blocking_pipe_or_socket_of_others_takes_what_it_has_room_for_at_once) {
+OVER_KERNELS_NOT_EMULATED(a_blocking_pipe_or_socket_of_others_takes_what_it_has_room_for_at_once) {
     driver d;
     static char bytes[200000];
     subject_open(&d, subject);

@@ -25,7 +25,7 @@ static void *read_all(void *pipe) {
 }
 
 /* Somebody else reads as fast as it is written: still all others have their turn in between. */
-TEST(a_long_transfer_stops_now_and_then) {
+TEST_NOT_EMULATED(a_long_transfer_stops_now_and_then) {
     enum { LEN = 64 << 20, STEP_MAX = 512 << 10 };
     driver d;
     int pair[2];
@@ -59,7 +59,7 @@ TEST(a_long_transfer_stops_now_and_then) {
 }
 
 /* An entry has 32 bits for a length: of 4 GiB nothing would be left. */
-TEST(a_transfer_longer_than_an_entry_can_say) {
+TEST_NOT_EMULATED(a_transfer_longer_than_an_entry_can_say) {
     driver d;
     int pair[2];
     size_t len = (size_t)1 << 32;
@@ -85,7 +85,7 @@ static int64_t try_recv(driver *d, int fd, uint64_t len) {
     return rs_try(&d->machine, &request);
 }
 
-TEST(after_a_short_read_the_next_is_not_tried_in_vain) {
+TEST_NOT_EMULATED(after_a_short_read_the_next_is_not_tried_in_vain) {
     driver d;
     int pair[2];
     char bytes[64];
@@ -110,7 +110,7 @@ TEST(after_a_short_read_the_next_is_not_tried_in_vain) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
-TEST(who_may_not_wait_gets_what_is_there_whatever_the_hint_says) {
+TEST_NOT_EMULATED(who_may_not_wait_gets_what_is_there_whatever_the_hint_says) {
     driver d;
     int pair[2];
     open_machine(&d);
@@ -126,7 +126,7 @@ TEST(who_may_not_wait_gets_what_is_there_whatever_the_hint_says) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
-TEST(a_short_message_says_nothing_of_the_next) {
+TEST_NOT_EMULATED(a_short_message_says_nothing_of_the_next) {
     driver d;
     int pair[2];
     open_machine(&d);
@@ -140,7 +140,7 @@ TEST(a_short_message_says_nothing_of_the_next) {
 }
 
 /* Closed and opened again behind the machine's back: neither the hint nor the way for sockets holds for the new one. */
-TEST(a_pipe_with_the_number_of_a_socket) {
+TEST_NOT_EMULATED(a_pipe_with_the_number_of_a_socket) {
     driver d;
     int pair[2], pipes[2];
     char bytes[64];
@@ -159,7 +159,7 @@ TEST(a_pipe_with_the_number_of_a_socket) {
 }
 
 /* Every op it has in the kernel when its thread ends, and every byte that they could still touch. */
-TEST(a_machine_that_is_left_has_nothing_in_the_kernel) {
+TEST_NOT_EMULATED(a_machine_that_is_left_has_nothing_in_the_kernel) {
     enum { READERS = 600 };
     driver d;
     int pairs[4][2];
@@ -203,7 +203,7 @@ static void refuse_step(task *task) {
 }
 
 /* A sandbox that closes behind a machine: who waits for the kernel is told, and times, tries and workers go on. */
-TEST(an_enter_that_is_refused_for_good) {
+TEST_NOT_EMULATED(an_enter_that_is_refused_for_good) {
     driver d;
     int pair[2], pipe[2];
     char byte, any[8];
