@@ -72,6 +72,8 @@ name_for() {
     pacman\ ruby-dev) printf 'ruby-bundler' ;; # the headers are in its ruby
     pacman\ g++) printf 'gcc' ;;
     pacman\ libc6-dev) printf 'glibc' ;;
+    pacman\ gcc-aarch64-linux-gnu) printf 'aarch64-linux-gnu-gcc' ;;
+    pacman\ libc6-dev-arm64-cross) printf 'aarch64-linux-gnu-glibc' ;;
     apk\ ruby-dev) printf 'ruby-dev ruby-bundler' ;;
     apk\ libc6-dev) printf 'musl-dev linux-headers' ;;
     dnf\ redis-server) if [[ $(red_hat_version) -lt 10 ]]; then printf 'redis'; else printf 'valkey'; fi ;;

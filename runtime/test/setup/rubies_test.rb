@@ -102,6 +102,18 @@ class SetupRubiesTest < Minitest::Test
     assert_equal ["3.4: exec rake test:matrix", "4.0: exec rake test:matrix"], calls.last(2)
   end
 
+  def test_the_tests_of_the_matrix_begin_with_the_engine_on_another_processor_or_say_why_not
+    rubies_of_the_matrix
+    run_bin("test", "--matrix", HOSTTYPE: "x86_64")
+    assert_equal ["exec rake test:cross", "3.4: exec rake test:matrix"], calls.last(2)
+
+    before = calls.size
+    _, err, status = run_bin("test", "--matrix", HOSTTYPE: "aarch64")
+    assert_equal ["3.4: exec rake test:matrix"], calls.drop(before)
+    assert_predicate status, :success?
+    assert_match(/^The engine's tests are not run for aarch64: this is one, or/, err)
+  end
+
   def test_a_failure_on_one_of_them_does_not_hide_what_the_next_says
     rubies_of_the_matrix
     fake_ruby("path/ruby4.0", "4.0.0", name: "4.0: ")

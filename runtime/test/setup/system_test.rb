@@ -57,6 +57,35 @@ class SetupSystemTest < Minitest::Test
     assert_equal in_copy("path/ruby3.4"), chosen("ruby-matrix")
   end
 
+  CROSS_TOOLS = "gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+
+  def test_the_matrix_wants_what_tests_the_engine_on_another_processor
+    remove(*CROSS)
+    run_setup
+    refute_path_exists in_copy("tmp/setup/cross")
+    fake_ruby("path/ruby3.4", "3.4.1")
+    _, err, status = run_setup("--matrix", HOSTTYPE: "x86_64")
+    assert_predicate status, :success?, err
+    assert_equal [CROSS_TOOLS], installed
+    assert_path_exists in_copy("tmp/setup/cross")
+  end
+
+  def test_the_matrix_does_without_where_the_system_has_no_such_packages_or_is_that_processor
+    fake_ruby("path/ruby3.4", "3.4.1")
+    { "ID=fedora" => "x86_64", "ID=alpine" => "x86_64", "ID=debian" => "aarch64" }.each do |system, processor|
+      run_setup("--matrix", HOSTTYPE: "x86_64")
+      assert_path_exists in_copy("tmp/setup/cross"), system
+      remove(*CROSS)
+      on system
+      _, err, status = run_setup("--matrix", HOSTTYPE: processor)
+      assert_predicate status, :success?, err
+      refute_path_exists in_copy("tmp/setup/cross"), system
+      CROSS.each { |name| program("path/#{name}", "exit 0") }
+      on "ID=debian"
+    end
+    assert_empty installed
+  end
+
   def test_at_a_terminal_it_asks_once_and_before_anything_else
     remove "ruby", *COMPILERS, "redis-server"
     seen, success = run_at_terminal("n")
@@ -214,6 +243,14 @@ class SetupSystemTest < Minitest::Test
     remove "redis-server"
     assert_match(/^  dnf install valkey$/, run_setup[1])
     assert_empty calls
+  end
+
+  def test_arch_has_other_names_for_what_tests_the_engine_on_another_processor
+    on "ID=arch"
+    remove(*CROSS)
+    fake_ruby("path/ruby3.4", "3.4.1")
+    assert_match(/^  (sudo )?pacman -S --needed aarch64-linux-gnu-gcc aarch64-linux-gnu-glibc qemu-user$/,
+                 run_setup("--matrix", HOSTTYPE: "x86_64")[1])
   end
 
   def test_no_distribution_but_debian_has_a_second_ruby_by_name

@@ -17,6 +17,7 @@ module SetupCopy
              sha256sum sort touch].freeze
   COMPILERS = %w[gcc g++ make].freeze
   SERVERS = %w[redis-server initdb].freeze
+  CROSS = %w[aarch64-linux-gnu-gcc qemu-aarch64].freeze
   APT = %w[apt-get apt-cache dpkg sudo deb-systemd-helper update-rc.d].freeze
 
   # Answers what bin/setup asks of a Ruby, and does what Bundler and rake leave behind.
@@ -42,7 +43,7 @@ module SetupCopy
       esac
       echo "apt-get install ${*##* install }" >>ROOT/calls
       for word in ${*##* install }; do
-        [ ! -e "ROOT/packages/$word" ] || cp "ROOT/packages/$word" ROOT/path/
+        for file in "ROOT/packages/$word" "ROOT/packages/$word"/*; do [ ! -f "$file" ] || cp "$file" ROOT/path/; done
       done
       for word in "$@"; do
         case $word in DPkg::Post-Invoke::=sh*/disable) eval "${word#*=}" ;; esac
@@ -73,8 +74,11 @@ module SetupCopy
     end
     %w[path packages home].each { |folder| FileUtils.mkdir_p(in_copy(folder)) }
     link_tools
-    (COMPILERS + SERVERS + APT + ["id"]).each { |name| program("path/#{name}", FAKES.fetch(name, "exit 0")) }
+    (COMPILERS + SERVERS + CROSS + APT + ["id"]).each { |name| program("path/#{name}", FAKES.fetch(name, "exit 0")) }
     (COMPILERS + ["redis-server"]).each { |name| program("packages/#{name}", "exit 0") }
+    { "gcc-aarch64-linux-gnu" => "aarch64-linux-gnu-gcc", "qemu-user" => "qemu-aarch64" }.each do |name, contents|
+      program("packages/#{name}/#{contents}", "exit 0")
+    end
     fake_ruby("packages/ruby")
     fake_ruby("packages/ruby3.4", "3.4.1")
     plan "cat ROOT/simulated"
