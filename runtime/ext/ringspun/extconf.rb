@@ -32,9 +32,6 @@ end
 $CFLAGS << extra.to_s
 $DLDFLAGS << extra.to_s
 
-# What some Rubies have and others have not. binding/cruby/has.h alone reads the answers.
-have_func("rb_thread_lock_native_thread", "ruby/thread.h")
-
 # Folders may have files of the same name, so the objects carry the folder's name.
 def prefix(folder) = folder.tr("/", "-")
 
@@ -42,10 +39,14 @@ objects = FOLDERS.to_h do |folder|
   sources = Dir[File.join($srcdir, folder, "*.c")].map { |path| File.basename(path) }.sort
   [folder, sources.map { |source| "#{prefix(folder)}-#{source.delete_suffix(".c")}.#{$OBJEXT}" }]
 end
+empty = objects.select { |_, names| names.empty? }.keys
+abort "ringspun: no C source in #{empty.join(", ")} of #{$srcdir}" if empty.any?
+
 $objs = objects.values.flatten
 $srcs = []
 
-abort "ringspun: no C source under #{$srcdir}/{#{FOLDERS.join(",")}}" if $objs.empty?
+# What some Rubies have and others have not. binding/cruby/has.h alone reads the answers.
+have_func("rb_thread_lock_native_thread", "ruby/thread.h")
 
 # RubyGems builds in the sources' own folder, and leaves all objects there beside the two copies of the library that it installs.
 # Whoever debugs the engine does so in a clone. The names of functions stay, for Ruby's crash report shows them.

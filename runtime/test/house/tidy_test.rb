@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
+require_relative "rooms"
 
 # The tree's own rules. Needs neither the extension nor test_helper, so that it can judge a tree that does not build.
 class TidyTest < Minitest::Test
@@ -34,15 +35,18 @@ class TidyTest < Minitest::Test
             "binding" => %w[cruby core io stream sync procs scheduler] }.freeze
   # What still runs up. The list may only get shorter.
   RUN_UP = {
-    "engine/core/forked.c" => %w[flow/accept_queue.h flow/write_queue.h rs_accept_queue_forked rs_op_release rs_selectors_forked
-                                 rs_source_drop rs_write_queues_forked],
+    "engine/core/forked.c" => %w[flow/accept_queue.h flow/write_queue.h rs_accept_queue_forked rs_op_at rs_op_release
+                                 rs_selectors_forked rs_source_drop rs_write_queues_forked],
     "engine/core/machine.c" => %w[flow/accept_queue.h flow/write_queue.h rs_accept_queues_close_all rs_channel_notified
-                                  rs_channel_waiters_end rs_descriptors_free rs_end_stray_ops rs_op_cancel rs_op_complete
-                                  rs_op_find rs_ops_free rs_ops_init rs_selectors_close_all rs_selectors_wait_for_ops
-                                  rs_source_drop rs_source_ready rs_write_queues_close_all rs_write_queues_flush],
+                                  rs_channel_waiters_end rs_descriptors_free rs_end_stray_ops rs_op_at rs_op_cancel
+                                  rs_op_complete rs_op_find rs_op_may_be_left rs_ops_free rs_ops_init rs_selectors_close_all
+                                  rs_selectors_wait_for_ops rs_source_drop rs_source_ready rs_write_queues_close_all
+                                  rs_write_queues_flush],
     "engine/core/machine.h" => %w[backend/backend.h flow/buffer.h flow/channel.h flow/select.h ops/descriptor.h],
     "engine/core/strand.h" => %w[flow/select.h],
-    "engine/ops/op_life.c" => %w[flow/accept_queue.h rs_accept_queue_has rs_accept_queue_take_any]
+    "engine/ops/op.h" => %w[rs_op_table],
+    "engine/ops/op_life.c" => %w[flow/accept_queue.h rs_accept_queue_has rs_accept_queue_take_any rs_op_table],
+    "engine/ops/op_life.h" => %w[rs_op_table]
   }.freeze
 
   def test_every_file_of_a_room_knows_only_the_rooms_before_it
@@ -54,13 +58,45 @@ class TidyTest < Minitest::Test
     texts = { "core/a.h" => "int rs_low(void);", "core/a.c" => "#include \"flow/b.h\"\nint rs_low(void) { return rs_high(1); }",
               "flow/b.c" => "/* rs_c() */\nint rs_high(int x) {\n    return x;\n}\nstatic int own(void) { return rs_low(); }",
               "backend/c.c" => "VALUE rs_b, rs_c;\nextern VALUE rs_high;" }
-    assert_equal({ "core/a.c" => %w[flow/b.h rs_high] }, all_above("engine", ROOMS["engine"], texts))
+    assert_above({ "core/a.c" => %w[flow/b.h rs_high] }, texts)
+  end
+
+  def test_an_include_that_runs_up_is_found_however_the_header_is_named
+    texts = { "core/by_dots.h" => "#include \"../flow/b.h\"", "core/beside.h" => "# include \"sub/../../flow/b.h\"",
+              "core/by_house.c" => "#include \"engine/flow/b.h\"", "core/own.c" => "#include \"flow.h\"", "core/flow.h" => "",
+              "flow/b.h" => "#include \"../core/own.h\"" }
+    assert_above(%w[core/by_dots.h core/beside.h core/by_house.c].to_h { |path| [path, %w[flow/b.h]] }, texts)
+  end
+
+  def test_an_inline_function_that_runs_up_is_found_and_is_one_to_run_up_to
+    texts = { "core/a.h" => "static inline int rs_low(void) {\n    return rs_high();\n}",
+              "core/a.c" => "int rs_lower(void) { return rs_inline(); }",
+              "flow/b.c" => "int rs_high(void) { return rs_low(); }",
+              "flow/b.h" => "static inline int rs_inline(void) {\n    return 1;\n}" }
+    assert_above({ "core/a.h" => %w[rs_high], "core/a.c" => %w[rs_inline] }, texts)
+  end
+
+  def test_a_table_that_is_known_from_below_is_found
+    texts = { "ops/a.c" => "int rs_low(void) { return rs_table[1] + rs_squares[1][1]; }",
+              "kernel/b.c" => "const rs_info rs_table[RS_KINDS] = {\n    [1] = {1},\n};\nint rs_one, rs_squares[2][2];" }
+    assert_above({ "ops/a.c" => %w[rs_squares rs_table] }, texts)
+  end
+
+  def test_a_name_that_begins_with_that_of_its_module_is_found
+    texts = { "core/a.c" => "int rs_low(rs_x *x) { return uring_open(x) + sim_world + x->uring_ring + x->sim.sim_file; }",
+              "backend/b.c" => "int uring_open(rs_x *x) {\n}\nint uring_ring(void) {\n}\nint sim_file;\n" \
+                               "struct world sim_world = {0};\nAPART static int rs_low(void) {\n}" }
+    assert_above({ "core/a.c" => %w[sim_world uring_open] }, texts)
   end
 
   def test_the_engines_tests_know_no_ruby
     assert_empty(each_include("runtime/test/engine/*.{c,h}") do |_path, _form, header|
       "the engine's tests know no Ruby" if header.match?(%r{\bruby\b|binding/})
     end)
+  end
+
+  def test_a_look_at_includes_where_no_file_is_fails
+    assert_raises(Minitest::Assertion) { each_include("runtime/test/engine/*.cc") { nil } }
   end
 
   def test_every_header_of_the_engine_starts_with_its_comment
@@ -172,48 +208,22 @@ class TidyTest < Minitest::Test
     end
   end
 
-  # By the names of files in the house.
   def found_above(house, rooms)
     folder = File.join(ROOT, "runtime/ext/ringspun", house)
     texts = glob("runtime/ext/ringspun/#{house}/*/**/*.{c,h}").to_h { |path| [path.delete_prefix("#{folder}/"), File.read(path)] }
     refute_empty texts
-    strangers = texts.keys.reject { |path| rooms.include?(room_of(path)) }
-    assert_empty strangers, "no room has it"
-    all_above(house, rooms, texts).transform_keys { |path| "#{house}/#{path}" }
+    found = Rooms.new(house, rooms, texts)
+    assert_empty found.strangers, "no room has it"
+    found.above.transform_keys { |path| "#{house}/#{path}" }
   end
 
-  def all_above(house, rooms, texts)
-    sources = texts.select { |path, _| path.end_with?(".c") }.transform_values { |text| text.gsub(%r{/\*.*?\*/}m, "") }
-    owners = sources.flat_map { |path, code| defined_in(code).map { |name| [name, path] } }.to_h
-    above = texts.to_h do |path, text|
-      called = owners.slice(*sources[path].to_s.scan(/\brsb?_\w+/))
-      included = includes_of(house, text).to_h { |header| [header, header] }
-      [path, included.merge(called).select { |_, owner| higher?(rooms, owner, path) }.keys.sort]
-    end
-    above.reject { |_, names| names.empty? }
-  end
-
-  def higher?(rooms, owner, path)
-    rooms.include?(room_of(owner)) && rooms.index(room_of(owner)) > rooms.index(room_of(path))
-  end
-
-  def room_of(path) = path[/\A\w+(?=\/)/]
-
-  # As the house names them.
-  def includes_of(house, text)
-    text.scan(/^\s*#\s*include\s+"([^"]+)"/).flatten.map { |header| header.delete_prefix("#{house}/") }
-  end
-
-  # Functions and variables that other files may name.
-  def defined_in(code)
-    functions = code.scan(/^(?!static|extern|typedef)\w[\w *]*?\b(rsb?_\w+)\([^;{}]*\)\s*\{/).flatten
-    variables = code.scan(/^(?!static|extern|typedef|struct)\w[\w *]*?[ *]((?:rsb?_\w+,\s*)*rsb?_\w+)(?:\s*=[^;]*)?;/).flatten
-    functions + variables.flat_map { |names| names.scan(/\w+/) }
-  end
+  def assert_above(expected, texts) = assert_equal(expected, Rooms.new("engine", ROOMS["engine"], texts).above)
 
   # Yields every #include and gathers what the block objects to.
   def each_include(pattern)
-    glob(pattern).flat_map do |path|
+    paths = glob(pattern)
+    refute_empty paths, pattern
+    paths.flat_map do |path|
       File.read(path).scan(/^\s*#\s*include\s+(["<])([^">]+)/).filter_map do |form, header|
         objection = yield(path, form, header)
         "#{names([path]).first}: #{header}: #{objection}" if objection

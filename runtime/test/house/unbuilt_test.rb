@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "fileutils"
+require "open3"
 require "tmpdir"
 
 # `require "ringspun"` where nobody has built the extension, or not for this Ruby.
@@ -9,6 +10,7 @@ class UnbuiltTest < Minitest::Test
   include AnyBackend
 
   LIB = File.expand_path("../../lib", __dir__)
+  EXT = File.expand_path("../../ext/ringspun", __dir__)
   PROGRAM = <<~RUBY
     begin
       require "ringspun"
@@ -47,6 +49,16 @@ class UnbuiltTest < Minitest::Test
       #{missing}
       Build it by `gem pristine ringspun`, with the `gem` of that Ruby.
     TEXT
+  end
+
+  # Without one of its rooms a library would be made that nobody can load.
+  def test_a_folder_without_sources_is_not_built
+    FileUtils.cp_r(EXT, source = File.join(@root, "ext"))
+    FileUtils.rm(Dir[File.join(source, "{engine/kernel,binding/sync}/*.c")])
+    output, status = Open3.capture2e(RbConfig.ruby, File.join(source, "extconf.rb"), chdir: @root)
+    refute_predicate status, :success?
+    assert_includes output.lines, "ringspun: no C source in engine/kernel, binding/sync of #{source}\n"
+    refute_path_exists File.join(@root, "Makefile")
   end
 
   # That of another Ruby does not count.

@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+# Who knows whom inside a house of C (the engine, the binding) whose folders are rooms, each of which is to know only those before
+# it. What a file includes says so, and which functions and variables of others it names. A name belongs to the file that defines
+# it, whoever declares it.
+class Rooms
+  # @param house [String] its name, by which an include may begin
+  # @param rooms [Array<String>] in their order
+  # @param texts [Hash{String => String}] by the names of files in the house
+  def initialize(house, rooms, texts)
+    @house = house
+    @rooms = rooms
+    @codes = texts.transform_values { |text| text.gsub(%r{/\*.*?\*/}m, "") }
+    @owners = @codes.flat_map { |path, code| defined_in(path, code).map { |name| [name, path] } }.to_h
+  end
+
+  # @return [Array<String>] files that are in no room
+  def strangers = @codes.keys.reject { |path| @rooms.include?(room_of(path)) }
+
+  # @return [Hash{String => Array<String>}] files that know rooms after their own: which headers and names
+  def above
+    found = @codes.to_h do |path, code|
+      known = includes_of(path, code).to_h { |header| [header, header] }.merge(@owners.slice(*names_in(code)))
+      [path, known.select { |_, owner| above?(owner, path) }.keys.sort]
+    end
+    found.reject { |_, names| names.empty? }
+  end
+
+  private
+
+  INCLUDE = /^\s*#\s*include\s+"([^"]+)"/
+  # Definitions stand at the beginning of a line.
+  FUNCTION = /\w[\w *]*?\b(\w+)\([^;{}]*\)\s*\{/
+  VARIABLE = /\w+(?:\[[^\]]*\])*/
+  VARIABLES = /(?!(?:struct|union|enum) \w+;)\w[\w *]*?[ *]((?:#{VARIABLE},\s*)*#{VARIABLE})(?:\s*=[^;]*)?;/
+  FOR_OTHERS = /^(?![\w ]*\b(?:static|extern|typedef)\b)/
+
+  def above?(owner, path)
+    @rooms.include?(room_of(owner)) && @rooms.index(room_of(owner)) > @rooms.index(room_of(path))
+  end
+
+  def room_of(path) = path[%r{\A\w+(?=/)}]
+
+  # As files are named in the house.
+  def includes_of(path, code) = code.scan(INCLUDE).flatten.map { |header| resolve(header, File.dirname(path)) }
+
+  # As a compiler does: beside the file that includes it, then in the folders that it is given.
+  def resolve(header, folder)
+    beside = File.expand_path(header, "/#{folder}").delete_prefix("/")
+    header.start_with?(".") || @codes.key?(beside) ? beside : header.delete_prefix("#{@house}/")
+  end
+
+  # No members of structs.
+  def names_in(code) = code.scan(/(?<![.>])\b[a-z]\w+/).uniq
+
+  # Functions and variables that other files may name.
+  def defined_in(path, code)
+    return code.scan(/^static inline #{FUNCTION}/o).flatten if path.end_with?(".h")
+
+    variables = code.scan(/#{FOR_OTHERS}#{VARIABLES}/o).flatten
+    code.scan(/#{FOR_OTHERS}#{FUNCTION}/o).flatten + variables.flat_map { |names| names.gsub(/\[[^\]]*\]/, "").scan(/\w+/) }
+  end
+end
