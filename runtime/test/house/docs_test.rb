@@ -120,8 +120,14 @@ class DocsTest < Minitest::Test
     map = File.read(File.join(ROOT, "docs/07-internals.md"))
     places = map.scan(/^\|[^|]+\| \[[^\]]+\]\(\.\.\/([^)]+)\) \| `([^`]+)` \|$/)
     assert_operator places.size, :>=, 50
-    lost = places.reject { |file, name| File.read(File.join(ROOT, file)).match?(/(def |^[\w *]*\b)#{Regexp.escape(name)}(\W|$)/) }
-    assert_empty lost
+    assert_empty(places.reject { |file, name| defines?(File.read(File.join(ROOT, file)), name) })
+  end
+
+  def test_a_function_is_where_it_is_defined_and_not_where_it_is_called_or_declared
+    ["static int64_t look(int a,\n    int b) {", "rs_op *look(void) {", "const rs_op_info look[KINDS] = {", "  def look = 1",
+     "def look", "def self.look(x)"].each { |text| assert defines?(text, "look"), text }
+    ["    look(1);", "    return look(1);\n}", "int look(int a);", "extern int look[1];", "int overlook(void) {", "def looks",
+     "    if (look(1)) {"].each { |text| refute defines?(text, "look"), text }
   end
 
   def test_the_readme_names_every_guide
@@ -175,6 +181,11 @@ class DocsTest < Minitest::Test
   end
 
   private
+
+  def defines?(text, name)
+    name = Regexp.escape(name)
+    text.match?(/\bdef (self\.)?#{name}(?![\w?!])/) || text.match?(/^\w[\w *]*\b#{name}(\([^;{}]*\) |\[[^;{}]*\] = )\{/)
+  end
 
   def addresses
     return [] unless NEED_ADDRESSES.include?(name)

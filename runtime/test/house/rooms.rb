@@ -4,6 +4,13 @@
 # it. What a file includes says so, and which functions and variables of others it names. A name belongs to the file that defines
 # it, whoever declares it.
 class Rooms
+  INCLUDE = /^\s*#\s*include\s+"([^"]+)"/
+  # Definitions stand at the beginning of a line.
+  FUNCTION = /\w[\w *]*?\b(\w+)\([^;{}]*\)\s*\{/
+  VARIABLE = /\w+(?:\[[^\]]*\])*/
+  VARIABLES = /(?!(?:struct|union|enum) \w+;)\w[\w *]*?[ *]((?:#{VARIABLE},\s*)*#{VARIABLE})(?:\s*=[^;]*)?;/
+  FOR_OTHERS = /^(?![\w ]*\b(?:static|extern|typedef)\b)/
+
   # @param house [String] its name, by which an include may begin
   # @param rooms [Array<String>] in their order
   # @param texts [Hash{String => String}] by the names of files in the house
@@ -27,13 +34,6 @@ class Rooms
   end
 
   private
-
-  INCLUDE = /^\s*#\s*include\s+"([^"]+)"/
-  # Definitions stand at the beginning of a line.
-  FUNCTION = /\w[\w *]*?\b(\w+)\([^;{}]*\)\s*\{/
-  VARIABLE = /\w+(?:\[[^\]]*\])*/
-  VARIABLES = /(?!(?:struct|union|enum) \w+;)\w[\w *]*?[ *]((?:#{VARIABLE},\s*)*#{VARIABLE})(?:\s*=[^;]*)?;/
-  FOR_OTHERS = /^(?![\w ]*\b(?:static|extern|typedef)\b)/
 
   def above?(owner, path)
     @rooms.include?(room_of(owner)) && @rooms.index(room_of(owner)) > @rooms.index(room_of(path))

@@ -244,4 +244,10 @@ Minitest.after_run do
   lengths = TidyTest::ALL.to_h { |path| [path.delete_prefix("#{TidyTest::ROOT}/"), File.foreach(path).count] }
   long = lengths.select { |_, lines| lines > TidyTest::LINES_MANY }
   puts "longer than #{TidyTest::LINES_MANY} lines: #{long.map { |path, lines| "#{path} (#{lines})" }.join(", ")}" if long.any?
+
+  asserts = TidyTest::ROOMS["engine"].map do |room|
+    code = TidyTest.glob("runtime/ext/ringspun/engine/#{room}/**/*.{c,h}").map { |path| File.read(path) }.join
+    format("%s %.2f", room, code.scan(/^ .*\bRS_\w*ASSERT\w*\(/).size.fdiv(code.scan(/^#{Rooms::FUNCTION}/o).size))
+  end
+  puts "asserts a function of the engine: #{asserts.join(", ")}"
 end
