@@ -2,8 +2,8 @@
 
 # Tests, checks and documents of the Ruby part.
 
-TIDY_TEST = "runtime/test/house/tidy_test.rb"
-RUNTIME_TESTS = FileList["runtime/test/**/*_test.rb"].exclude(TIDY_TEST).sort
+TIDY_TESTS = FileList["runtime/test/house/{tidy,seam}_test.rb"].sort
+RUNTIME_TESTS = (FileList["runtime/test/**/*_test.rb"] - TIDY_TESTS).sort
 JOBS_TESTS = FileList["jobs/test/**/*_test.rb"].sort
 BENCH_TESTS = FileList["bench/test/**/*_test.rb"].sort
 TORTURES = FileList["runtime/test/**/*_torture.rb"].sort
@@ -35,8 +35,8 @@ def runtime_passes(name, env = {})
   end
 end
 
-desc "The tree's own rules: who may know whom, sizes, blanks"
-test_passes(:tidy) { [test_pass("tidy", [TIDY_TEST])] }
+desc "The tree's own rules: who may know whom, who may assign what, sizes, blanks"
+test_passes(:tidy) { [test_pass("tidy", TIDY_TESTS)] }
 
 desc "The binding without a warning of the compiler or of Ruby's headers, which deprecate what a later Ruby will not have"
 test_passes(:werror, :compile) { [pass("warnings", "make", "--no-print-directory", "-C", EXTENSION_BUILD, "warnings")] }

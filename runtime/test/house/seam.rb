@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+require "etc"
+require "fileutils"
+require "open3"
+require "tmpdir"
+
+# What the binding does to the engine's structs by itself instead of asking the engine: fields that it assigns, slabs that it
+# walks. A compiler finds the assignments, for it knows of what type everything is: it gets a copy of the engine's headers in
+# which all members are const.
+class Seam
+  # @param folder [String] that has engine/ and binding/
+  # @param flags [Array<String>] with which the binding compiles, but for the folders above
+  def initialize(folder, flags = [])
+    @folder = folder
+    @flags = flags
+  end
+
+  # @return [Hash{String => Array<String>}] by file, fields that it assigns, each as often as it does
+  def assignments
+    Dir.mktmpdir do |copy|
+      FileUtils.cp_r(File.join(@folder, "."), copy)
+      Dir.glob("engine/**/*.h", base: copy) do |header|
+        path = File.join(copy, header)
+        File.write(path, self.class.with_constant_members(File.read(path)))
+      end
+      by_file(errors_in(copy))
+    end
+  end
+
+  # @return [Hash{String => Integer}] by file, loops that go from slot to slot
+  def walks
+    files = Dir.glob("binding/**/*.{c,h}", base: @folder).sort
+    counts = files.to_h { |name| [name, self.class.walks_in(File.read(File.join(@folder, name)))] }
+    counts.reject { |_, count| count.zero? }
+  end
+
+  # What a caller fills in to tell the engine, or to make a world for it.
+  PLAIN = %w[rs_request rs_options rs_sim_faults rs_message].freeze
+  MEMBERS = /(?<members>(?:[^{}]|(?<braces>\{(?:[^{}]|\g<braces>)*\}))*)/
+  STRUCT = /^(?<head>typedef struct(?: \w+)? \{)#{MEMBERS}(?<tail>\} (?<name>\w+);)/
+  # What stands behind a brace is the name of a struct inside, of which the members are const.
+  MEMBER = /(?<=[;{]|\A)[^;{}]+;/
+
+  def self.with_constant_members(header)
+    code = header.gsub(%r{/\*.*?\*/}m) { |comment| comment.gsub(/[^\n]/, " ") }
+    known = code.scan(/^(?:typedef )?(?:struct|union)\b[\w ]*\{/).size == code.scan(STRUCT).size
+    raise ArgumentError, "a struct of a form that is not known: #{header}" unless known
+
+    code.gsub(STRUCT) do |all|
+      head, members, tail, name = $~.values_at(:head, :members, :tail, :name)
+      PLAIN.include?(name) ? all : "#{head}#{members.gsub(MEMBER) { |member| constant(member) }}#{tail}"
+    end
+  end
+
+  # Of a pointer itself, and not what it leads to.
+  def self.constant(member)
+    return member.sub(/\(\*(\w+)\)/, '(*const \1)') if member.include?("(*")
+    return member.sub(/\w/, 'const \0').sub(/\s*:\s*\d+/, "") unless member.include?("*") # gcc lets a const bit-field be assigned
+    raise ArgumentError, "pointers among others: #{member}" unless member.split(",").all? { |one| one.include?("*") }
+
+    member.gsub(/\*\s*(\w+)(?=\s*[,;\[])/, '*const \1')
+  end
+
+  SLAB = /\bchunk_count\b|\bchunks\b|\bdescriptors\.capacity\b|\brs_(?:strand|op)_at\(/
+  NESTED = /(?<round>\((?:[^()]|\g<round>)*\))\s*(?<body>(?<braces>\{(?:[^{}]|\g<braces>)*\})|[^;{}]*;)/
+  LOOP = /\b(?:for|while)\s*#{NESTED}/
+
+  def self.walks_in(code) = code.gsub(%r{/\*.*?\*/}m, "").to_enum(:scan, LOOP).count { $&.match?(SLAB) }
+
+  private
+
+  # With a compiler for each processor.
+  def errors_in(copy)
+    all = Dir.glob("binding/**/*.c", base: copy)
+    parts = all.each_slice(all.size.fdiv(Etc.nprocessors).ceil).map { |part| Thread.new { compile(copy, part) } }
+    parts.flat_map { |part| part.value.lines.grep(/\berror:/) }
+  end
+
+  def compile(copy, part)
+    Open3.capture2e({ "LC_ALL" => "C" }, "gcc", "-fsyntax-only", "-fmax-errors=0", "-w", "-std=gnu11", "-D_GNU_SOURCE", "-I.",
+                    "-Iengine", *@flags, *part, chdir: copy).first
+  end
+
+  # An error in a header of the engine's is the engine's own assignment, in an inline function.
+  READ_ONLY = /\A([^:]+):\d+:\d+: error: (?:assignment|increment|decrement) of (?:read-only \w+|member) '([^']+)'/
+
+  # A header's are there for each file that includes it.
+  def by_file(errors)
+    once = errors.map { |error| error.delete_prefix("./") }.uniq
+    pairs = once.map { |error| error.match(READ_ONLY)&.captures || raise(ArgumentError, error) }
+    own = pairs.select { |file, _| file.start_with?("binding/") }
+    own.group_by(&:first).transform_values { |found| found.map(&:last).sort }.sort.to_h
+  end
+end

@@ -1,0 +1,138 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "rbconfig"
+require_relative "seam"
+
+# The binding assigns no field of the engine and walks no slab: it asks by a function, so that the next binding need not repeat
+# what this one knows. Needs neither the extension nor test_helper.
+class SeamTest < Minitest::Test
+  FOLDER = File.expand_path("../../ext/ringspun", __dir__)
+
+  # What it still assigns: the fields, each as often as it is. The list may only get shorter.
+  ASSIGNED = {
+    "binding/api.c" => %w[last_ticket wakers wakers],
+    "binding/core/idle.c" => %w[interrupts park_flags park_flags running runs state wake],
+    "binding/core/inspector.c" => %w[parked_at_ns],
+    "binding/core/machine.c" => %w[on_message on_reminder outer_stack stack user],
+    "binding/core/raise.c" => %w[interrupts interrupts],
+    "binding/core/scope.c" => %w[interrupts],
+    "binding/core/strand.c" => %w[user wait wait],
+    "binding/core/switch.c" => %w[op->keep[0] op->keep[0] parked_at_ns],
+    "binding/io/arguments.c" => %w[is_open],
+    "binding/io/splice.c" => %w[bytes_spliced],
+    "binding/procs/evaluation.c" => %w[interrupts unwinders],
+    "binding/procs/select_sources.c" => %w[*evaluation->watched],
+    "binding/procs/start.c" => %w[interrupts wait],
+    "binding/procs/suspended_frames.c" => %w[interrupts_here],
+    "binding/scheduler/io.c" => %w[bytes drained kind reports_more socket],
+    "binding/scheduler/scheduler.c" => %w[once permit permit permit],
+    "binding/stream/read.c" => %w[ops_inline],
+    "binding/stream/stream.c" => %w[is_open],
+    "binding/stream/tls.c" => %w[is_open ops_inline pass],
+    "binding/sync/channel.c" => %w[capacity last_ticket],
+    "binding/sync/queue.c" => %w[pushers],
+    "binding/sync/select.c" => %w[result served],
+    "binding/sync/selector.c" => %w[*b],
+    "binding/sync/sync.c" => %w[waiters]
+  }.freeze
+
+  # And which slabs it still walks: in so many loops.
+  WALKED = { "binding/core/idle.c" => 5, "binding/core/inspector.c" => 3, "binding/core/machine.c" => 2,
+             "binding/procs/suspended_frames.c" => 3, "binding/scheduler/scheduler.c" => 1, "binding/sync/sync.c" => 1 }.freeze
+
+  def test_the_binding_assigns_no_field_of_the_engine
+    rubys = RbConfig::CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir").map { |folder| "-I#{folder}" }
+    assert_equal ASSIGNED, Seam.new(FOLDER, rubys).assignments
+  end
+
+  def test_the_binding_walks_no_slab
+    assert_equal WALKED, Seam.new(FOLDER).walks
+  end
+
+  HEADER = <<~C
+    /* A struct { in a comment; */
+    struct rs_other;
+    typedef struct { int kind; } rs_request;
+    typedef struct rs_thing {
+        int plain, other;       /* first; second */
+        struct rs_other *first, *last;
+        void *slots[4];
+        void (*call)(struct rs_thing *thing);
+        unsigned flag : 1;
+        struct { int deep; union { int a, b; }; } inner;
+        struct rs_thing *next;
+    } rs_thing;
+    static inline void rs_set(rs_thing *thing) { thing->plain = 1; }
+  C
+
+  def test_each_way_to_assign_a_field_of_the_engine_is_found
+    found = assigned(<<~C)
+      void bad(rs_thing *thing, holder *held, rs_thing by_value) {
+          thing->plain = 1;
+          thing->next->other |= 1;
+          thing->last = 0;
+          thing->slots[0] = 0;
+          thing->call = 0;
+          thing->flag = 1;
+          *thing = (rs_thing){0};
+          held->thing.plain++;
+          --by_value.plain;
+          held->things[1].slots[1] = 0;
+          thing->inner.deep = 1;
+          thing->inner = by_value.inner;
+      }
+    C
+    assert_equal %w[plain], found["binding/own.h"]
+    assert_equal %w[*thing call deep flag held->things[1].slots[1] inner last other plain plain plain thing->slots[0]],
+                 found["binding/room/bad.c"]
+  end
+
+  def test_what_is_no_assignment_of_a_field_is_none
+    assert_equal({ "binding/own.h" => %w[plain] }, assigned(<<~C))
+      int good(rs_thing *thing, holder *held, rs_request *request) {
+          rs_set(thing);
+          rs_request own = {.kind = 1};
+          own.kind = request->kind = thing->plain;
+          rs_thing fresh = {.plain = 1};
+          held->number = fresh.plain;
+          held->to = thing;
+          for (thing = held->to; thing; thing = thing->next) {}
+          return thing->plain == 1;
+      }
+    C
+  end
+
+  def test_a_source_or_a_header_that_cannot_be_read_is_an_error
+    assert_raises(ArgumentError) { assigned("int bad(rs_stranger *thing);") }
+    ["struct rs_a { int b; };", "typedef struct { int *a, b; } rs_a;"].each do |text|
+      assert_raises(ArgumentError, text) { Seam.with_constant_members(text) }
+    end
+  end
+
+  def test_a_loop_that_goes_from_slot_to_slot_is_found
+    loops = ["for (i = 0; i < s->chunk_count * N; i++) {\n    if (a) {\n        b();\n    }\n}",
+             "for (i = 0; i < 10; i++) {\n    if (f(i)) rs_strand_at(s, i)->wait = 0;\n}", "for (;;) rs_op_at(ops, i++);",
+             "while (i < m->descriptors.capacity) i++;", "for (c = s->chunks; *c; c++) {}"]
+    loops.each { |text| assert_equal 1, Seam.walks_in("void a(void) {\n#{text}\n}"), text }
+    assert_equal 2, Seam.walks_in(loops.first(2).join)
+    others = ["for (i = 0; i < n; i++) b(i);\nrs_strand_at(s, i);", "for (;;) { /* s->chunks */ }", "size = s->chunk_count * N;"]
+    others.each { |text| assert_equal 0, Seam.walks_in(text), text }
+  end
+
+  private
+
+  # What is found in that source of a binding that has a struct with the engine's in it.
+  def assigned(source)
+    Dir.mktmpdir do |folder|
+      { "engine/room/thing.h" => HEADER, "binding/room/bad.c" => "#include \"binding/own.h\"\n#{source}",
+        "binding/own.h" => "#include \"room/thing.h\"\n" \
+                           "typedef struct { int number; rs_thing *to, thing, things[2]; } holder;\n" \
+                           "static inline void own(holder *held) { held->thing.plain = 1; }\n" }.each do |name, text|
+        FileUtils.mkdir_p(File.dirname(path = File.join(folder, name)))
+        File.write(path, text)
+      end
+      Seam.new(folder).assignments
+    end
+  end
+end
