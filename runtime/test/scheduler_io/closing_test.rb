@@ -130,7 +130,7 @@ class SchedulerClosingTest < HookCase
       reader, writer = pipe
       [:free.to_proc, ->(buffer) { buffer.resize(2) }].each do |vanish|
         buffer = IO::Buffer.new(100_000)
-        strand = waiting { buffer.read(reader, 10, 50) }
+        strand = waiting { read_into(buffer, reader, 10, 50) }
         vanish.call(buffer)
         writer.write("x" * 10)
         assert_ends_with(Ringspun::UsageError, strand, /freed or made smaller/)
@@ -142,7 +142,7 @@ class SchedulerClosingTest < HookCase
     Ringspun.run do
       reader, writer = pipe
       buffer = IO::Buffer.new(100)
-      strand = waiting { buffer.read(reader, 4, 50) }
+      strand = waiting { read_into(buffer, reader, 4, 50) }
       writer.write("ab")
       settle
       buffer.resize(1_000_000)
@@ -156,7 +156,7 @@ class SchedulerClosingTest < HookCase
     Ringspun.run do
       reader, writer = pipe
       buffer = IO::Buffer.new(1_000_000)
-      strand = waiting { buffer.write(writer, 1_000_000) }
+      strand = waiting { write_from(buffer, writer, 1_000_000) }
       buffer.free
       reader.readpartial(65_536)
       assert_ends_with(Ringspun::UsageError, strand, /freed or made smaller/)
@@ -167,7 +167,7 @@ class SchedulerClosingTest < HookCase
     Ringspun.run do
       Tempfile.create do |file|
         buffer = IO::Buffer.new(5_000_000)
-        strand = machine.spin { buffer.write(file, 5_000_000) }
+        strand = machine.spin { write_from(buffer, file, 5_000_000) }
         machine.spin { buffer.free } # runs when the first waits
         assert_ends_with(Ringspun::UsageError, strand, /freed or made smaller/)
       end
@@ -184,7 +184,7 @@ class SchedulerClosingTest < HookCase
         buffer = IO::Buffer.new(65_536)
         victim = machine.spin do
           calls.times { reader.sysread(1) }
-          buffer.read(reader, 1)
+          read_into(buffer, reader, 1)
         end
         machine.spin { buffer.free if victim.alive? }
         assert_includes [NilClass, Ringspun::UsageError], error_of { victim.join }.class
@@ -219,7 +219,7 @@ class SchedulerClosingTest < HookCase
   def test_cancelled_calls_take_nothing
     Ringspun.run do
       reader, writer = pair
-      [-> { reader.readpartial(10) }, -> { reader.gets }, -> { IO::Buffer.new(10).read(reader, 10) }].each do |call|
+      [-> { reader.readpartial(10) }, -> { reader.gets }, -> { read_into(IO::Buffer.new(10), reader, 10) }].each do |call|
         strand = waiting(&call)
         machine.terminate(strand)
         assert_ends_with(Ringspun::TerminatedError, strand)

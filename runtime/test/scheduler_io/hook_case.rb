@@ -43,6 +43,16 @@ class HookCase < Minitest::Test
 
   def offloads_by_itself? = self.class.offloads_by_itself?
 
+  # In which order IO::Buffer#read and its kin take `length` and `offset`. Where `length` comes first it is the least that they
+  # transfer, and elsewhere, from 4.1 on, the most.
+  def self.buffers_take_offset_first?
+    return @@offset_first if defined?(@@offset_first)
+
+    @@offset_first = Fiber.blocking do
+      IO.pipe { |reader, writer| IO::Buffer.for("abc").write(writer, 1, 2) && reader.readpartial(3) == "bc" }
+    end
+  end
+
   def self.each_stream = STREAMS.each_key { |name| yield name, "_on_a_#{name}" }
 
   def setup
@@ -70,6 +80,32 @@ class HookCase < Minitest::Test
       File.binwrite(path, content)
       yield path
     end
+  end
+
+  # IO::Buffer#read and its kin, of `length` bytes at least.
+  def read_into(buffer, io, length, offset = 0) = at_least(length, offset) { |_, *range| buffer.read(io, *range) }
+  def write_from(buffer, io, length, offset = 0) = at_least(length, offset) { |_, *range| buffer.write(io, *range) }
+
+  def pread_into(buffer, io, from, length, offset = 0)
+    at_least(length, offset) { |done, *range| buffer.pread(io, from + done, *range) }
+  end
+
+  def pwrite_from(buffer, io, from, length, offset = 0)
+    at_least(length, offset) { |done, *range| buffer.pwrite(io, from + done, *range) }
+  end
+
+  # The block gets what is done by now, and the rest as this Ruby takes it.
+  def at_least(length, offset)
+    return yield(0, length, offset) unless HookCase.buffers_take_offset_first?
+
+    done = 0
+    while done < length
+      count = yield(done, offset + done, length - done)
+      return done.positive? ? done : count unless count.positive?
+
+      done += count
+    end
+    done
   end
 
   # The block's strand, which waits: this one goes on meanwhile.

@@ -69,9 +69,9 @@ class SchedulerOffloadedFilesTest < HookCase
   def test_buffers
     offloading do
       Tempfile.create do |file|
-        assert_equal 12, elsewhere { IO::Buffer.for("Hello World!").pwrite(file, 1, 12) }
+        assert_equal 12, elsewhere { pwrite_from(IO::Buffer.for("Hello World!"), file, 1, 12) }
         target = IO::Buffer.new(12)
-        assert_operator elsewhere { target.pread(file, 7, 5) }, :>=, 5
+        assert_operator elsewhere { pread_into(target, file, 7, 5) }, :>=, 5
         assert_equal "World", target.get_string(0, 5)
       end
     end

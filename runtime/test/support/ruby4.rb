@@ -7,7 +7,8 @@
 # nothing true, it closes that itself. A forked child has no scheduler, nor has a daemon, and the fiber that has forked is a
 # blocking one. And a place in the source has an end, and columns.
 #
-# With RINGSPUN_DOUBLE=4.1 `fiber_interrupt` gets what 4.1 gives it (ruby/ruby#18793).
+# With RINGSPUN_DOUBLE=4.1 `fiber_interrupt` gets what 4.1 gives it (ruby/ruby#18793), and an IO::Buffer takes the arguments in
+# the order of 4.1 and transfers what one operation does.
 module Ruby4
   # Notes which fibers are in a hook for which IO.
   module Hooks
@@ -51,16 +52,24 @@ module Ruby4
 
     def interrupt(error)
       @error = error
-      @scheduler.fiber_interrupt(STANDS_FOR_FIBER ? self : @fiber, error)
+      @scheduler.fiber_interrupt(AS_4_1 ? self : @fiber, error)
     end
 
     # Where the hook has returned in spite of it.
-    def check = STANDS_FOR_FIBER && @error && Kernel.raise(@error)
+    def check = AS_4_1 && @error && Kernel.raise(@error)
 
     def end = @ended = true
   end
 
-  STANDS_FOR_FIBER = ENV["RINGSPUN_DOUBLE"] == "4.1"
+  # Of `length` only the place among the arguments is 4.1's: an older Ruby cannot be told the most that it is to transfer.
+  module OneOperation
+    def read(io, offset = 0, _length = nil) = stock_read(io, 1, offset)
+    def write(io, offset = 0, _length = nil) = stock_write(io, 1, offset)
+    def pread(io, from, offset = 0, _length = nil) = stock_pread(io, from, 1, offset)
+    def pwrite(io, from, offset = 0, _length = nil) = stock_pwrite(io, from, 1, offset)
+  end
+
+  AS_4_1 = ENV["RINGSPUN_DOUBLE"] == "4.1"
   CALLS = {}.compare_by_identity
   LOCK = Thread::Mutex.new
   LEFT = Thread::ConditionVariable.new
@@ -85,7 +94,7 @@ module Ruby4
       CLOSING[io] = true
       scheduler = Fiber.current_scheduler
       interrupt(io)
-      return close_for_ruby(io, scheduler) if scheduler && io.fileno > 2 && io.autoclose? && !io.pid
+      return close_for_ruby(io, scheduler) if scheduler && !io.frozen? && io.fileno > 2 && io.autoclose? && !io.pid
 
       # One with a process has two descriptors, and waits for it.
       wait_for_calls(io)
@@ -133,6 +142,11 @@ end
 [Proc, Method, UnboundMethod].each do |callable|
   callable.alias_method(:stock_source_location, :source_location)
   callable.define_method(:source_location) { stock_source_location&.then { |path, line| [path, line, 0, line, 1] } }
+end
+
+if Ruby4::AS_4_1
+  IO::Buffer.class_eval { %i[read write pread pwrite].each { |name| alias_method(:"stock_#{name}", name) } }
+  IO::Buffer.prepend(Ruby4::OneOperation)
 end
 
 class IO
