@@ -102,7 +102,7 @@ class StockNetHTTPTest < Minitest::Test
       http_server(->(request) { asked.push(request) && answers.pop }, wrap: method(:accept_tls)) do |port|
         getting = machine.spin { http(port, use_ssl: true, cert_store: Certificate.store).get("/secret").body }
         assert_equal "GET /secret HTTP/1.1", asked.pop
-        assert_equal :parked, getting.state
+        until_parked(getting)
         answers << "told"
         assert_equal "told", getting.await
       end
