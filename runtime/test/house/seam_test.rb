@@ -37,17 +37,13 @@ class SeamTest < Minitest::Test
     "binding/sync/sync.c" => %w[waiters]
   }.freeze
 
-  # And which slabs it still walks: in so many loops.
-  WALKED = { "binding/core/idle.c" => 5, "binding/core/inspector.c" => 3, "binding/core/machine.c" => 2,
-             "binding/procs/suspended_frames.c" => 3, "binding/scheduler/scheduler.c" => 1, "binding/sync/sync.c" => 1 }.freeze
-
   def test_the_binding_assigns_no_field_of_the_engine
     rubys = RbConfig::CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir").map { |folder| "-I#{folder}" }
     assert_equal ASSIGNED, Seam.new(FOLDER, rubys).assignments
   end
 
   def test_the_binding_walks_no_slab
-    assert_equal WALKED, Seam.new(FOLDER).walks
+    assert_empty Seam.new(FOLDER).walks
   end
 
   HEADER = <<~C
