@@ -423,7 +423,7 @@ OVER_BACKENDS(messages_from_other_threads) {
     subject_open(&d, subject);
     d.patient = true;
     d.machine.user = &receiver;
-    d.machine.on_message = deliver;
+    d.machine.driver.on_message = deliver;
     driver_spawn(&d, NULL, &receiver.task, receiver_step);
     driver_park_root(&d);
     CHECK_EQUAL(RS_RUN, driver_step(&d));

@@ -451,7 +451,7 @@ static void remember(rs_machine *reminds) { reminded += reminds == machine; }
 TEST(a_reminder_is_no_hope_and_ends_no_wait) {
     begin();
     reminded = 0;
-    machine->on_reminder = remember;
+    machine->driver.on_reminder = remember;
     spawn();
     next();
     int64_t start_ns = rs_now(machine);

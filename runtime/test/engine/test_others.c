@@ -80,7 +80,7 @@ OVER_KERNELS(a_message_without_bytes_goes_out) {
 
 /* --- descriptors of objects that others may close --- */
 
-static bool said_to_be_open(const rs_op *op) { return *(const bool *)op->keep[0]; }
+static bool said_to_be_open(const rs_op *op) { return *(const bool *)op->keep; }
 
 enum { WAITERS = 5 };
 
@@ -95,7 +95,7 @@ typedef struct {
 static void begin_objects(objects *o, const subject *subject) {
     *o = (objects){0};
     subject_open(&o->d, subject);
-    o->d.machine.is_open = said_to_be_open;
+    o->d.machine.driver.is_open = said_to_be_open;
     o->d.machine.backend->poll(&o->d.machine); /* so that the count of system calls is of now */
     for (int i = 0; i < WAITERS; i++) {
         CHECK_EQUAL(0, socketpair(AF_UNIX, SOCK_STREAM, 0, o->pairs[i]));
@@ -108,7 +108,7 @@ static void begin_objects(objects *o, const subject *subject) {
     driver_stop_clock(&o->d);
     while (o->d.machine.strands.run_len > 0) driver_step(&o->d);
     driver_start_clock(&o->d);
-    for (int i = 0; i < WAITERS; i++) o->waiters[i].task.op->keep[0] = (uintptr_t)&o->open[i];
+    for (int i = 0; i < WAITERS; i++) o->waiters[i].task.op->keep = (uintptr_t)&o->open[i];
 }
 
 static void end_objects(objects *o) {

@@ -404,8 +404,8 @@ static const void *outer_stack(const void *stack) { return outer_of[(const char 
 static void run_stack(int stack, int outer) {
     stack_now = stack ? (const char *)outer_of + stack : NULL;
     if (stack) outer_of[stack] = outer ? (const char *)outer_of + outer : NULL;
-    machine->stack = current_stack;
-    machine->outer_stack = outer_stack;
+    machine->driver.stack = current_stack;
+    machine->driver.outer_stack = outer_stack;
 }
 
 TEST(a_scope_on_a_suspended_stack_is_aside) {

@@ -360,8 +360,8 @@ static void open_program(void) {
     program.driver.machine.soon = draw(2) ? 16 : 0;
     program.driver.machine.clock = now;
     program.driver.machine.polled_at_ns = now(NULL);
-    program.driver.machine.on_message = on_message;
-    program.driver.machine.is_open = is_open;
+    program.driver.machine.driver.on_message = on_message;
+    program.driver.machine.driver.is_open = is_open;
 }
 
 static void make_way(end *from, end *to, bool pipe) {

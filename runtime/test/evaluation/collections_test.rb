@@ -135,8 +135,8 @@ class EvaluationCollectionsTest < Minitest::Test
 
   private
 
-  # How many ran at the same time at most, and how many were left. All wait until so many run, and a few turns longer, in which one
-  # too many could begin.
+  # How many ran at the same time at most, and how many were left. All wait until so many run, and a few turns longer, in which
+  # one too many could begin.
   def most_at_once(expected, source, **options)
     running = most = 0
     full = Ringspun::Condition.new

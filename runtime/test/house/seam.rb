@@ -36,7 +36,7 @@ class Seam
   end
 
   # What a caller fills in to tell the engine, or to make a world for it.
-  PLAIN = %w[rs_request rs_options rs_sim_faults rs_message].freeze
+  PLAIN = %w[rs_request rs_options rs_driver rs_sim_faults rs_message].freeze
   MEMBERS = /(?<members>(?:[^{}]|(?<braces>\{(?:[^{}]|\g<braces>)*\}))*)/
   STRUCT = /^(?<head>typedef struct(?: \w+)? \{)#{MEMBERS}(?<tail>\} (?<name>\w+);)/
   # What stands behind a brace is the name of a struct inside, of which the members are const.

@@ -14,11 +14,11 @@ static bool api_park(int64_t deadline, void (*start)(ringspun_waker waker, void 
     rsb_raise_refusal(machine);
     rs_strand *me = rs_running(engine);
     /* The ticket of the park that follows: nobody parks in between, for `start` must not wait. */
-    ringspun_waker waker = {machine, rs_strand_id(me), engine->last_ticket + 1};
-    engine->wakers++;
+    ringspun_waker waker = {machine, rs_strand_id(me), rs_next_ticket(engine)};
+    rs_expect_waker(engine);
     start(waker, data);
     /* A signal handler may have run meanwhile. Without a park the ticket must not become another wait's. */
-    if (rs_refusal(engine, 0) != RS_WAKE_VALUE) engine->last_ticket++;
+    if (rs_refusal(engine, 0) != RS_WAKE_VALUE) rs_void_ticket(engine, waker.ticket);
     int64_t result = 0;
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_WAKER, 0, deadline, NULL, 0, &result);
     if (kind == RS_WAKE_TIMEOUT) return false;
@@ -36,7 +36,7 @@ static void api_wake(ringspun_waker waker, int64_t value) {
     if (machine->wakeable) {
         rs_send(&machine->engine, message);
     } else {
-        machine->engine.wakers--;
+        rs_drop_waker(&machine->engine);
         free(message);
     }
     pthread_mutex_unlock(&machine->wake_lock);

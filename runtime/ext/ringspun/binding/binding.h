@@ -114,6 +114,9 @@ typedef struct rsb_strand {
     bool resumed;               /* Evaluation#resume! has ended its wait, with `resume_value` */
 } rsb_strand;
 
+/* What the engine asks of the binding, and tells it. Rooms above `core` put in what is theirs, once, when the extension is loaded. */
+extern rs_driver rsb_driver;
+
 /* What a strand does that has been made for something else than a block. */
 typedef struct rsb_work {
     /* True: it was killed, with that state of rb_protect. */
@@ -315,7 +318,7 @@ bool rsb_is_thread(VALUE object);
 /* Runs a NEW strand on this fiber to its end. False: the fiber must not be used again. */
 bool rsb_strand_run(rsb_machine *machine, rs_strand *strand, VALUE fiber);
 void rsb_strand_fail(rsb_machine *machine, rs_strand *strand, VALUE error);
-VALUE rsb_strand_root(rsb_machine *machine, rs_strand *strand);
+VALUE rsb_strand_root(rsb_machine *machine, const rs_strand *strand);
 void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand);
 VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand);
 static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(&machine->engine)->user; }

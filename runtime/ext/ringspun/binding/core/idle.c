@@ -36,16 +36,12 @@ static bool take_interrupts(rsb_machine *machine, rs_strand *here) {
 static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
     if (!here) rsb_end_of_child(machine);
     rsb_strand *strand = here->user;
-    here->state = RS_STRAND_RUNNING;
-    machine->engine.running = here->index;
-    machine->engine.runs = here;
+    rs_survive_fork(&machine->engine, here);
     rsb_after_fork(machine);
-    here->wake = RS_WAKE_INTERRUPT;
-    here->interrupts++;
     if (NIL_P(strand->raises)) strand->raises = rb_ary_new();
     rb_ary_push(strand->raises, rb_exc_new_cstr(rsb_eClosed, "forked by a signal handler: what this strand waited for stayed in "
                                                 "the parent process"));
-    rs_displaced(&machine->engine);
+    rs_end_wait_of_survivor(&machine->engine);
 }
 
 /* Since it was decided to sleep until then: by a signal handler that has just run, raised nothing, and woke or cancelled somebody. */
@@ -138,8 +134,7 @@ static void cancel_everything(rsb_machine *machine) {
     rs_machine *engine = &machine->engine;
     RS_EACH_STRAND(&engine->strands, strand) {
         if (strand->state != RS_STRAND_PARKED || rs_strand_id(strand) == machine->root) continue;
-        strand->park_flags = 0;
-        rs_interrupt_park(engine, strand, RS_WAKE_CANCEL);
+        rs_break_park(engine, strand, RS_WAKE_CANCEL);
     }
 }
 
@@ -154,11 +149,7 @@ static void tell_deadlock(rsb_machine *machine, rsb_strand *root) {
 }
 
 static void end_wait_of_root(rsb_machine *machine) {
-    rs_machine *engine = &machine->engine;
-    rs_strand *root = rs_strand_find(&engine->strands, machine->root);
-    root->park_flags = 0;
-    if (root->wait == RS_WAIT_OP) rs_interrupt_park(engine, root, RS_WAKE_CANCEL);
-    else rs_wake(engine, machine->root, root->ticket, RS_WAKE_INTERRUPT, 0);
+    rs_break_park(&machine->engine, rs_strand_find(&machine->engine.strands, machine->root), RS_WAKE_INTERRUPT);
 }
 
 /* First the root is told, whose scopes then cancel the rest and run its ensure blocks. If it is shielded, or waits for strands

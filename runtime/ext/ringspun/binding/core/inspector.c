@@ -64,9 +64,7 @@ static VALUE machine_strands(VALUE self) {
 static VALUE machine_set_locate(VALUE self, VALUE locate) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     machine->locate = RTEST(locate);
-    if (!machine->open) return locate;
-    /* A time that no later wait writes over would be taken for that wait's. */
-    RS_EACH_STRAND(&machine->engine.strands, strand) strand->parked_at_ns = 0;
+    if (machine->open) rs_machine_note_parks(&machine->engine, machine->locate);
     return locate;
 }
 

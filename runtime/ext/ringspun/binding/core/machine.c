@@ -13,6 +13,9 @@ static bool threads_move;
 static rb_internal_thread_specific_key_t machine_key;
 static ID id_machine;
 
+rs_driver rsb_driver = {
+    .on_message = rsb_on_message, .on_reminder = rsb_unread_due, .stack = rsb_stack, .outer_stack = rsb_outer_stack};
+
 /* --- memory --- */
 
 static void mark_strands(rsb_machine *machine) {
@@ -24,7 +27,7 @@ static void mark_strands(rsb_machine *machine) {
 static void mark_ops(rsb_machine *machine) {
     if (machine->engine.ops.slab.used == 0) return;
     RS_EACH_OP(&machine->engine.ops, op) {
-        if (op->keep[0]) rb_gc_mark((VALUE)op->keep[0]);
+        if (op->keep) rb_gc_mark((VALUE)op->keep);
     }
 }
 
@@ -152,18 +155,14 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     machine->to_tell = rb_ary_new();
     machine->fork_count = rsb_forks;
     rsb_open_engine(machine, options);
-    machine->engine.on_message = rsb_on_message;
-    machine->engine.on_reminder = rsb_unread_due;
-    machine->engine.user = machine;
-    machine->engine.stack = rsb_stack;
-    machine->engine.outer_stack = rsb_outer_stack;
-    RSB_EACH_PART(open, machine);
     machine->open = machine->wakeable = true;
     rs_strand *root = rs_running(&machine->engine);
     machine->root = rs_strand_id(root);
     machine->spin_scope = &root->own;
     machine->root_fiber = threads_move || !main_ractor || rsb_on_thread_stack() ? rb_fiber_current() : Qnil;
-    rsb_strand_root(machine, root);
+    VALUE root_self = rsb_strand_root(machine, root);
+    rs_machine_drive(&machine->engine, &rsb_driver, machine, rsb_strand_data(root_self));
+    RB_GC_GUARD(root_self);
     set_existing(machine, machine->thread);
     rb_ivar_set(machine->thread, id_machine, self);
     return self;

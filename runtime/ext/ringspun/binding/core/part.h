@@ -8,7 +8,6 @@
 
 typedef struct rsb_part {
     const struct rsb_part *next;
-    void (*open)(rsb_machine *machine);     /* its engine is open */
     void (*mark)(rsb_machine *machine);
     /* In a child, before the engine forgets the strands that have not come along; perhaps more than once. */
     void (*forked)(rsb_machine *machine, rsb_strand *survivor);

@@ -53,8 +53,7 @@ void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind) {
     rsb_strand *strand = rsb_running(machine);
     if (kind == RS_WAKE_INTERRUPT) {
         rs_strand *engine = rs_running(&machine->engine);
-        RS_ASSERT(engine->interrupts > 0);
-        engine->interrupts--;
+        rs_take_interrupt(engine);
         VALUE exception = strand->kill_pending ? Qnil : next_exception(strand);
         rsb_leave_hook(machine);
         if (strand->kill_pending) raise_kill(machine, strand);
@@ -97,7 +96,7 @@ RSB_APART static void forget_hook_error(rsb_machine *machine, rsb_strand *strand
     for (long i = RARRAY_LEN(strand->raises) - 1; i >= 0; i--) {
         if (RARRAY_AREF(strand->raises, i) != error) continue;
         rb_ary_delete_at(strand->raises, i);
-        rs_running(&machine->engine)->interrupts--;
+        rs_take_interrupt(rs_running(&machine->engine));
         return;
     }
 }

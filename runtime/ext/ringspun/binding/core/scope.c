@@ -122,7 +122,7 @@ static void take_interrupt(rsb_machine *machine, rsb_scope *scope) {
         scope->killed = true;
         return;
     }
-    rs_running(&machine->engine)->interrupts--;
+    rs_take_interrupt(rs_running(&machine->engine));
     take_error(scope, rb_ary_shift(owner->raises));
 }
 

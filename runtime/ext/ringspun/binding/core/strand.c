@@ -102,7 +102,7 @@ void rsb_fail_strand_limit(rsb_machine *machine) {
 static rs_strand *begin(rsb_machine *machine, rsb_strand *strand, rs_strand *engine) {
     if (!engine) rsb_fail_strand_limit(machine);
     strand->id = rs_strand_id(engine);
-    engine->wait = RS_WAIT_YIELD; /* for its first turn */
+    rs_strand_awaits_turn(engine);
     return engine;
 }
 
@@ -146,12 +146,11 @@ VALUE rsb_strand_begin(rsb_machine *machine, bool awaited, VALUE body) {
     return run_at_once(machine, awaited ? machine->spin_scope : NULL, Qnil, true, body);
 }
 
-VALUE rsb_strand_root(rsb_machine *machine, rs_strand *engine) {
+VALUE rsb_strand_root(rsb_machine *machine, const rs_strand *engine) {
     VALUE object = allocate(machine);
     rsb_strand *strand = rsb_strand_get(object);
     strand->started = true;
     strand->id = rs_strand_id(engine);
-    engine->user = strand;
     return object;
 }
 
@@ -249,7 +248,7 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     int state = 0;
     bool thread_killed = false;
     strand->started = true;
-    engine->wait = RS_WAIT_NONE;
+    rs_strand_began(engine);
     strand->fiber = strand->home = fiber;
     if (NIL_P(strand->body)) {
         thread_killed = strand->work->run(machine, strand, &state);

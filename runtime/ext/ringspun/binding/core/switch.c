@@ -275,7 +275,6 @@ static inline rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, rs_s
     self->fiber = here;
     machine->inline_streak = 0;
     machine->turn_over = false;
-    if (RS_UNLIKELY(machine->locate)) me->parked_at_ns = rs_now(engine);
     for (;;) {
         if (!next) {
             rs_displaced(engine);
@@ -405,7 +404,7 @@ int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE 
         free(request->extra);
         rsb_raise_wake(machine, engine->refusal);
     }
-    op->keep[0] = keep;
+    rs_op_keep(op, keep);
     int64_t result = 0;
     rs_wake_kind kind = park(machine, me, &result);
     if (answer) memcpy(answer, op->request.extra, answer_size);
@@ -428,7 +427,7 @@ static inline int64_t perform_until(rsb_machine *machine, const rs_request *requ
         free(request->extra);
         rsb_raise_wake(machine, engine->refusal);
     }
-    op->keep[0] = keep;
+    rs_op_keep(op, keep);
     int64_t result = 0;
     rs_wake_kind kind = park(machine, me, &result);
     if (take) take(op, argument);

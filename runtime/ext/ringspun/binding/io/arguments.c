@@ -36,7 +36,7 @@ static int fd_of_file(VALUE file) {
 
 /* Whether the IO of an RS_REQUEST_OF_OBJECT still has its number. Within the loop: for an IO that is closed no exception is made. (Where one of two ends is, one is made and caught.) */
 static bool op_is_open(const rs_op *op) {
-    VALUE io = (VALUE)op->keep[0];
+    VALUE io = (VALUE)op->keep;
     return !RTEST(rb_io_closed_p(io)) && fd_of_file(io) == op->request.fd;
 }
 
@@ -252,11 +252,7 @@ static void find_locked_flag(void) {
     if ((changed & (changed - 1)) == 0 && RBASIC(string)->flags == before) locked_flag = changed;
 }
 
-static void open(rsb_machine *machine) { machine->engine.is_open = op_is_open; }
-
-static rsb_part part = {.open = open};
-
 void rsb_init_arguments(void) {
-    rsb_register_part(&part);
+    rsb_driver.is_open = op_is_open;
     find_locked_flag();
 }

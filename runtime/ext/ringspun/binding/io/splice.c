@@ -70,7 +70,7 @@ static int64_t move_with_file(rsb_mover *mover) {
 }
 
 static int64_t count(rsb_mover *mover, int64_t moved) {
-    if (moved > 0) mover->machine->engine.metrics.bytes_spliced += (uint64_t)moved;
+    if (moved > 0) rs_count_spliced(&mover->machine->engine, (uint64_t)moved);
     return moved;
 }
 

@@ -97,7 +97,7 @@ RSB_APART static bool take_back(rsb_machine *machine, rsb_frame *frame) {
     for (long i = 0; engine && !NIL_P(raises) && i < RARRAY_LEN(raises); i++) {
         if (RARRAY_AREF(raises, i) != frame->cancels) continue;
         rb_ary_delete_at(raises, i);
-        engine->interrupts--;
+        rs_take_interrupt(engine);
         return true;
     }
     return false;
@@ -181,7 +181,8 @@ rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation) {
     if (RS_UNLIKELY(evaluation->fork_count != machine->fork_count)) {
         bool here = evaluation->frame && rsb_frame_is_of(evaluation->frame, rsb_running(machine));
         bool strand_here = evaluation->state == RSB_OF_STRAND && rsb_is_alive(rsb_strand_get(evaluation->strand));
-        evaluation->waiters = evaluation->unwinders = (rs_list){0};
+        rs_list_forget(&evaluation->waiters);
+        rs_list_forget(&evaluation->unwinders);
         evaluation->watches = NULL;
         evaluation->fork_count = machine->fork_count;
         if (!here) evaluation->frame = NULL;

@@ -11,7 +11,7 @@ static rs_source *evaluation_source(VALUE self) {
     if (evaluation->state == RSB_OF_STRAND) rb_raise(rsb_eUsage, "the evaluation of a strand is never concluded; give the strand");
     if (!evaluation->watched) {
         evaluation->watched = rsb_alloc(sizeof(rs_source));
-        *evaluation->watched = (rs_source){0};
+        rs_source_init(evaluation->watched);
     }
     return evaluation->watched;
 }

@@ -122,7 +122,7 @@ static void make_worker(rs_strand *engine, rsb_strand *strand, rsb_batch *batch)
     strand->id = rs_strand_id(engine);
     strand->work = &starts;
     strand->batch = batch;
-    engine->wait = RS_WAIT_YIELD;
+    rs_strand_awaits_turn(engine);
     if (batch) batch->worker = strand->id;
 }
 
@@ -257,7 +257,7 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
 /* Of several that it would begin only this one ends by it. */
 static VALUE take_interrupt(rsb_machine *machine, rsb_strand *strand) {
     if (NIL_P(strand->raises) || RARRAY_LEN(strand->raises) == 0) return terminated();
-    rs_running(&machine->engine)->interrupts--;
+    rs_take_interrupt(rs_running(&machine->engine));
     return rb_ary_shift(strand->raises);
 }
 

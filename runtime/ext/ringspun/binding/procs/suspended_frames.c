@@ -170,8 +170,9 @@ static void check_closable(const rsb_machine *machine, const rsb_strand *root) {
     if (is_in_frame(machine, root)) rb_raise(rsb_eUsage, "a machine is not closed inside a concurrent proc; close it after its call");
 }
 
-static void open(rsb_machine *machine) { machine->engine.interrupts_here = interrupts_here; }
+static rsb_part part = {.forked = frames_forked, .strand_ends = frames_abandon, .check_closable = check_closable};
 
-static rsb_part part = {.open = open, .forked = frames_forked, .strand_ends = frames_abandon, .check_closable = check_closable};
-
-void rsb_init_suspended_frames(void) { rsb_register_part(&part); }
+void rsb_init_suspended_frames(void) {
+    rsb_register_part(&part);
+    rsb_driver.interrupts_here = interrupts_here;
+}

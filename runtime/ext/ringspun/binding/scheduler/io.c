@@ -53,11 +53,8 @@ static void know(rsb_machine *machine, VALUE io, int fd) {
     if (RS_UNLIKELY(NIL_P(known) || FIX2LONG(known) >> SORT_BITS != fd)) known = look_at(machine, io, fd);
     long sort = FIX2LONG(known);
     if (RS_UNLIKELY(!rs_descriptors_reserve(&machine->engine.descriptors, fd))) rsb_fail_memory();
-    rs_descriptor *descriptor = rs_descriptor_get(&machine->engine.descriptors, fd);
-    descriptor->kind = sort & SORT_KIND;
-    descriptor->socket = sort & SORT_SOCKET;
-    descriptor->bytes = sort & SORT_BYTES;
-    descriptor->reports_more = sort & SORT_REPORTS_MORE;
+    rs_descriptor_restore(&machine->engine.descriptors, fd, (rs_fd_kind)(sort & SORT_KIND), sort & SORT_SOCKET, sort & SORT_BYTES,
+                          sort & SORT_REPORTS_MORE);
 }
 
 static VALUE descriptor_of(VALUE io) { return INT2FIX(rb_io_descriptor(io)); }
@@ -312,10 +309,11 @@ RSB_APART static int64_t wait_to_write(transfer *t) {
 static bool waits_for_itself(const transfer *t) { return t->minimum > 0 || is_file_kind(kind_of(t)); }
 
 static int64_t try_once(transfer *t, bool *may_wait) {
-    rs_descriptor *descriptor = rs_descriptor_get(&t->machine->engine.descriptors, t->request.fd);
+    rs_descriptors *descriptors = &t->machine->engine.descriptors;
     *may_wait = waits_for_itself(t);
     /* Who does not wait wants to know, and not a guess. */
-    if (descriptor->drained && !*may_wait && !(*may_wait = must_wait(t))) descriptor->drained = false;
+    bool guess = rs_descriptor_get(descriptors, t->request.fd)->drained && !*may_wait;
+    if (guess && !(*may_wait = must_wait(t))) rs_descriptor_may_have(descriptors, t->request.fd);
     return rs_try(&t->machine->engine, &t->request);
 }
 

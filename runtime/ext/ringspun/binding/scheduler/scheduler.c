@@ -257,7 +257,7 @@ static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
     if (RS_UNLIKELY(!machine)) return wait_plainly(self, argv[0], limit_of(rs_clock_ns(), timeout));
     int64_t limit_ns = limit_of(rs_now(&machine->engine), timeout);
     if (RS_UNLIKELY(has_ended(argv[0]))) { /* while an override of this has waited */
-        rs_running(&machine->engine)->permit = false;
+        rs_forget_permit(&machine->engine);
         return Qtrue;
     }
     if (RS_UNLIKELY(is_simulated(machine))) need_virtual_time(machine, argv[0], limit_ns);
@@ -302,13 +302,13 @@ static void permit(rsb_machine *machine, VALUE self, VALUE blocker, VALUE fiber)
     rs_strand *strand = rs_strand_find(&machine->engine.strands, handle->id);
     if (strand->wait != RS_WAIT_NONE && !is_overridden(self, id_block) && !is_overridden(self, id_kernel_sleep)) return;
     handle->permit_by_queue = is_queue(blocker) && (handle->permit_by_queue || !strand->permit);
-    strand->permit = true;
+    rs_permit(strand);
 }
 
 /* What calls {#block} looks again whether it may go on, and the sleep of a Mutex does not: what came for a queue, too late for the
  * wait in which it had timed out, is not for that. */
 static void forget_permit_by_queue(rsb_machine *machine) {
-    if (rsb_running(machine)->permit_by_queue) rs_running(&machine->engine)->permit = false;
+    if (rsb_running(machine)->permit_by_queue) rs_forget_permit(&machine->engine);
 }
 
 /* Called when what a fiber waits for in {#block} has come about. From any thread; never waits and never switches.
@@ -420,7 +420,7 @@ static VALUE scheduler_timeout_after(int argc, VALUE *argv, VALUE self) {
     rsb_once once = {.raises = arguments};
     int state = 0;
     rsb_scope_open(machine, &once.engine, limit_of(rs_now(&machine->engine), argv[0]), false);
-    once.engine.once = true;
+    rs_scope_tell_once(&once.engine);
     VALUE value = rb_protect(yield_value, argv[0], &state);
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
     rsb_scope_close(machine, &once.engine);

@@ -127,7 +127,7 @@ static int64_t try_through(reader *r, uint32_t *events) {
     if (bytes > 0) {
         rs_buffer_filled(in, (size_t)bytes);
         rs_source_ready(&r->stream->watched);
-        engine->metrics.ops_inline++;
+        rs_count_inline(engine);
     } else if (rs_buffer_len(in) == 0) {
         rs_buffer_clear(&engine->pool, in);
     }

@@ -177,7 +177,7 @@ static VALUE stream_initialize(int argc, VALUE *argv, VALUE self) {
     stream->fd = fd;
     stream->socket = is_socket(machine, fd);
     rs_write_queue_open(&machine->engine, &stream->write_queue, stream->socket ? RS_OP_SEND : RS_OP_WRITE, out);
-    if (RB_TYPE_P(io, T_FILE)) stream->write_queue.is_open = rsb_stream_is_open;
+    if (RB_TYPE_P(io, T_FILE)) rs_write_queue_ask(&stream->write_queue, rsb_stream_is_open);
     if (!NIL_P(tls_socket)) rsb_tls_adopt(machine, stream, tls_socket);
     return self;
 }

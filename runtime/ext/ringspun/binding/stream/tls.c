@@ -196,7 +196,7 @@ static int64_t pass(rs_write_queue *queue, const void *bytes, size_t len, uint32
     if (RS_UNLIKELY(error)) return error;
     int result = LIB->SSL_write(tls->ssl, bytes, bounded(len));
     if (RS_LIKELY(result > 0)) {
-        queue->machine->metrics.ops_inline++;
+        rs_count_inline(queue->machine);
         return result;
     }
     int64_t answer = answer_of(tls, result, events);
@@ -265,7 +265,7 @@ static VALUE stream_begin_tls(VALUE self) {
         stream->io = rb_funcall(rb_const_get(rb_cObject, rb_intern("Socket")), rb_intern("for_fd"), 1, stream->io);
         stream->made_io = true;
     }
-    stream->write_queue.is_open = rsb_stream_is_open;
+    rs_write_queue_ask(&stream->write_queue, rsb_stream_is_open);
     stream->shaking = true;
     return stream->io;
 }
@@ -276,7 +276,7 @@ static void use(rsb_stream *stream, VALUE socket, void *ssl) {
     tls->ssl = ssl;
     tls->forks = rsb_forks;
     tls->handshake_bytes = LIB->BIO_number_read(LIB->SSL_get_rbio(ssl));
-    stream->write_queue.pass = pass;
+    rs_write_queue_through(&stream->write_queue, pass);
     LIB->SSL_set_options(ssl, OP_NO_RENEGOTIATION); /* which would ask a program's code, between two strands as well */
 }
 

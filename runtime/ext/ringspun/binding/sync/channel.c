@@ -61,7 +61,7 @@ static void check_pushed(rs_channel_answer answer) {
 static VALUE channel_initialize(VALUE self, VALUE capacity) {
     rs_channel *channel = peek(self);
     if (channel->capacity > 0) rb_raise(rsb_eUsage, "the channel was initialized already");
-    channel->capacity = (uint32_t)rsb_integer(capacity, 1, INT32_MAX, "a channel's capacity");
+    rs_channel_set_capacity(channel, (uint32_t)rsb_integer(capacity, 1, INT32_MAX, "a channel's capacity"));
     return self;
 }
 
@@ -102,11 +102,11 @@ static rs_channel_answer wait_as_strand(wait_call *call) {
     rsb_machine *machine = call->machine;
     rs_machine *engine = &machine->engine;
     rsb_raise_refusal(machine);
-    uint64_t ticket = engine->last_ticket + 1; /* of the wait that follows */
+    uint64_t ticket = rs_next_ticket(engine);
     rs_channel_answer answer = begin(call, rs_strand_id(rs_running(engine)), ticket);
     if (answer != RS_CHANNEL_WAITS) return answer;
     rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_CHANNEL, 0, call->deadline_ns);
-    if (engine->last_ticket < ticket) engine->last_ticket = ticket; /* it was refused after all: no other wait's */
+    rs_void_ticket(engine, ticket); /* in case it was refused after all */
     answer = leave(call);
     if (answer == RS_CHANNEL_WAITS && kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
     return answer;

@@ -58,7 +58,8 @@ static rsb_queue *get(VALUE self, rsb_machine **machine) {
     rsb_queue *queue = peek(self);
     *machine = rsb_current();
     if (RS_LIKELY(!rsb_bind(self, &queue->machine, *machine))) return queue;
-    queue->poppers = queue->pushers = (rs_list){0};
+    rs_list_forget(&queue->poppers);
+    rs_list_forget(&queue->pushers);
     rs_source_drop(&queue->for_items);
     rs_source_drop(&queue->for_places);
     return queue;

@@ -7,8 +7,7 @@
 /* Where it is not ready, an op is under way that will say when. */
 static bool look_at_descriptor(rsb_machine *machine, rsb_branch *b, int fd) {
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .flags = rsb_branch_events(b)};
-    int64_t result = b->watch.result;
-    b->watch.result = 0;
+    int64_t result = rs_watch_take_result(&b->watch);
     /* What the op has found may have been read since; where it cannot be asked again, it is believed. One that is being closed is
      * still open to whoever asks, and takes no op any more. */
     bool refused = result < 0 && result != -ECANCELED;
@@ -86,9 +85,8 @@ static bool look_at_ready(wait_call *call) {
 /* Handed over in the step of the wake: an item, a place or a permit. */
 static bool take_served(wait_call *call) {
     rsb_selector *s = call->s;
-    rsb_branch *b = (rsb_branch *)s->engine.served;
+    rsb_branch *b = (rsb_branch *)rs_selector_take_served(&s->engine);
     if (!b) return false;
-    s->engine.served = NULL;
     rsb_strand *strand = rsb_running(call->machine);
     VALUE value = b->kind == POP ? strand->value : b->source;
     strand->value = Qnil;

@@ -117,7 +117,7 @@ static VALUE add(rsb_selector *s, rsb_branch_kind kind, VALUE source, VALUE item
         s->capacity = capacity;
     }
     rsb_branch *b = rsb_alloc(sizeof(*b));
-    *b = given;
+    memcpy(b, &given, sizeof(*b));
     s->branches[s->len++] = b;
     rs_watch_open(&s->engine, &b->watch, watched);
     if (kind == POP_CHANNEL || kind == PUSH_CHANNEL) rsb_channel_observe(source, &b->watch, kind == PUSH_CHANNEL);

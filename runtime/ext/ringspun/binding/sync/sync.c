@@ -39,7 +39,7 @@ static inline rsb_sync *get(VALUE self, rsb_machine **machine) {
     *machine = rsb_current();
     if (RS_UNLIKELY(rsb_bind(self, &sync->machine, *machine))) {
         sync->owner = RS_NO_ID;
-        sync->waiters = (rs_list){0};
+        rs_list_forget(&sync->waiters);
         rs_source_drop(&sync->for_permits);
         sync->count = sync->limit;
     }

@@ -303,7 +303,7 @@ static void serve_line(rs_machine *machine) {
     uint32_t len = line->len, count = 0;
     for (uint32_t i = 0; i < len; i++) {
         rs_op *op = rs_op_find(&machine->ops, line->names[i]);
-        if (op && !machine->is_open(op)) rs_op_complete(machine, op, -EBADF);
+        if (op && !machine->driver.is_open(op)) rs_op_complete(machine, op, -EBADF);
         else if (op) {
             ops[count] = op;
             descriptors[count++] = (struct pollfd){.fd = op->request.fd, .events = (short)events_of(op)};

@@ -86,3 +86,16 @@ int rs_machine_forked(rs_machine *machine) {
     machine->backend_deadline_ns = RS_NEVER;
     return machine->backend->forked(machine);
 }
+
+void rs_survive_fork(rs_machine *machine, rs_strand *survivor) {
+    survivor->state = RS_STRAND_RUNNING;
+    machine->running = survivor->index;
+    machine->runs = survivor;
+}
+
+void rs_end_wait_of_survivor(rs_machine *machine) {
+    rs_strand *survivor = rs_running(machine);
+    survivor->wake = RS_WAKE_INTERRUPT;
+    survivor->interrupts++;
+    rs_displaced(machine);
+}

@@ -26,6 +26,9 @@ typedef struct rs_waiter {
     uint64_t tag;               /* what the waiter asks for: permits of a semaphore, and the like */
 } rs_waiter;
 
+/* Nobody waits in it any more, in a child whose parent has those who did. */
+static inline void rs_list_forget(rs_list *list) { *list = (rs_list){0}; }
+
 void rs_list_append(struct rs_machine *machine, rs_list *list, struct rs_strand *strand, uint64_t tag);
 void rs_list_remove(struct rs_machine *machine, struct rs_strand *strand);
 

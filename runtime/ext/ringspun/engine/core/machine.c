@@ -60,6 +60,18 @@ int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_opt
     return 0;
 }
 
+void rs_machine_drive(rs_machine *machine, const rs_driver *driver, void *user, void *root_user) {
+    machine->driver = *driver;
+    machine->user = user;
+    rs_running(machine)->user = root_user;
+}
+
+/* A time that no later wait writes over would be taken for that wait's. */
+void rs_machine_note_parks(rs_machine *machine, bool notes) {
+    machine->notes_parks = notes;
+    RS_EACH_STRAND(&machine->strands, strand) strand->parked_at_ns = 0;
+}
+
 /* For the end of its wait and that of a deadline around it. */
 #define TIMERS_PER_STRAND 2
 
@@ -120,7 +132,7 @@ rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags) {
     if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
     if (RS_UNLIKELY(!strand->scope->armed)) rs_scope_arm(machine, strand->scope);
     if (RS_UNLIKELY(strand->interrupts > 0 && strand->shield_depth == 0)) {
-        if (!machine->interrupts_here || machine->interrupts_here(machine)) return RS_WAKE_INTERRUPT;
+        if (!machine->driver.interrupts_here || machine->driver.interrupts_here(machine)) return RS_WAKE_INTERRUPT;
     }
     return RS_UNLIKELY(strand->scope->effective) ? RS_WAKE_CANCEL : RS_WAKE_VALUE;
 }
@@ -141,6 +153,7 @@ uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, i
     strand->unblocked = false;
     strand->ticket = ++machine->last_ticket;
     if (deadline_ns != RS_NEVER) rs_timer_set(&machine->timers, &strand->timer, deadline_ns);
+    if (RS_UNLIKELY(machine->notes_parks)) strand->parked_at_ns = rs_now(machine);
     machine->running = RS_NO_INDEX;
     rs_trace_if(machine, RS_TRACE_PARK, rs_strand_id(strand), wait);
     return strand->ticket;
@@ -239,6 +252,12 @@ void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind
     rs_op_cancel(machine, op, kind);
 }
 
+void rs_break_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
+    strand->park_flags = 0;
+    if (kind == RS_WAKE_INTERRUPT && strand->wait != RS_WAIT_OP) rs_wake(machine, rs_strand_id(strand), strand->ticket, kind, 0);
+    else rs_interrupt_park(machine, strand, kind == RS_WAKE_INTERRUPT ? RS_WAKE_CANCEL : kind);
+}
+
 void rs_interrupt(rs_machine *machine, rs_strand *strand) {
     strand->interrupts++;
     rs_interrupt_park(machine, strand, RS_WAKE_INTERRUPT);
@@ -308,7 +327,7 @@ static void fire_timers(rs_machine *machine, int64_t now_ns) {
             rs_scope *scope = (rs_scope *)((char *)timer - offsetof(rs_scope, timer));
             rs_scope_cancel(machine, scope, RS_CANCELLED_BY_DEADLINE);
         } else if (timer->kind == RS_TIMER_REMINDER) {
-            if (machine->on_reminder) machine->on_reminder(machine);
+            if (machine->driver.on_reminder) machine->driver.on_reminder(machine);
         } else {
             rs_strand *strand = (rs_strand *)((char *)timer - offsetof(rs_strand, timer));
             rs_trace_if(machine, RS_TRACE_TIMER, rs_strand_id(strand), timer->deadline_ns);
@@ -335,8 +354,8 @@ static void take_message(rs_machine *machine, const rs_message *message) {
         rs_channel_notified((rs_channel_observer *)message->payload);
     } else if (message->kind == RS_MESSAGE_UNBLOCK) {
         rs_unblock_late(machine, message->name, message->payload);
-    } else if (machine->on_message) {
-        machine->on_message(machine, message);
+    } else if (machine->driver.on_message) {
+        machine->driver.on_message(machine, message);
     }
 }
 
@@ -370,7 +389,7 @@ void rs_machine_close(rs_machine *machine) {
     rs_channel_waiters_end(machine);
     rs_selectors_close_all(machine);
     /* The last answers of workers may be descriptors that nobody takes. */
-    machine->on_message = NULL;
+    machine->driver.on_message = NULL;
     take_messages(machine);
     rs_accept_queues_close_all(machine);
     rs_write_queues_close_all(machine);

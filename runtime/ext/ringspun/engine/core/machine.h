@@ -44,10 +44,27 @@ typedef struct {
     const struct rs_sim_faults *faults;
 } rs_options;
 
+/* What the driver wants to hear, and what only it knows. Each may be NULL. */
+typedef struct rs_driver {
+    /* A RS_MESSAGE_USER has come. */
+    void (*on_message)(struct rs_machine *machine, const rs_message *message);
+    /* The reminder is due. */
+    void (*on_reminder)(struct rs_machine *machine);
+    /* For ops of RS_REQUEST_OF_OBJECT: false when the object is closed, or has another number. Called with nothing between it and
+     * the system call that hands the op over. */
+    bool (*is_open)(const rs_op *op);
+    /* Where programs have stacks of their own inside a strand: the one that the running strand is on, and the one that began the
+     * present turn of another; NULL: the strand's first. */
+    const void *(*stack)(struct rs_machine *machine);
+    const void *(*outer_stack)(const void *stack);
+    /* False when all that interrupts the running strand was for code that it has left. */
+    bool (*interrupts_here)(struct rs_machine *machine);
+} rs_driver;
+
 typedef struct rs_machine {
     rs_strands strands;
     rs_timers timers;
-    rs_timer reminder;          /* the binding's: calls on_reminder, and is no hope for a machine that has no other */
+    rs_timer reminder;          /* the driver's: is no hope for a machine that has no other */
     rs_ops ops;
     rs_descriptors descriptors;
     struct rs_accept_queue *accept_queues; /* all that there are */
@@ -87,19 +104,9 @@ typedef struct rs_machine {
     uint64_t quiet_writes;      /* of these, writes that are work for nobody: to files and to devices that are memory */
     rs_trace trace;
     char refusal_text[160];     /* why the backend did not open, where it knows more than an errno */
-    /* The binding's share of the inbox: what a RS_MESSAGE_USER means is its own. */
-    void (*on_message)(struct rs_machine *machine, const rs_message *message);
-    void (*on_reminder)(struct rs_machine *machine);
-    void *user;
-    /* The binding's, for ops of RS_REQUEST_OF_OBJECT: false when the object is closed, or has another number. Called with nothing
-     * between it and the system call that hands the op over. */
-    bool (*is_open)(const rs_op *op);
-    /* The binding's, where programs have stacks of their own inside a strand: the one that the running strand is on, and the
-     * one that began the present turn of another. NULL: the strand's first. No `stack`: there are none. */
-    const void *(*stack)(struct rs_machine *machine);
-    const void *(*outer_stack)(const void *stack);
-    /* The binding's: false when all that interrupts the running strand was for code that it has left. NULL: it never is. */
-    bool (*interrupts_here)(struct rs_machine *machine);
+    rs_driver driver;
+    void *user;                 /* the driver's */
+    bool notes_parks;           /* strands note when they park */
     int64_t (*clock)(struct rs_machine *machine);
 } rs_machine;
 
@@ -116,6 +123,12 @@ rs_options rs_default_options(void);
 /* A machine whose root strand (index 0) is running; 0 or -errno. */
 int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options);
 
+/* Whose machine it is, and `user` for its root strand. */
+void rs_machine_drive(rs_machine *machine, const rs_driver *driver, void *user, void *root_user);
+
+/* Whether strands note from now on when they park (rs_strand.parked_at_ns), which costs a look at the clock each time. */
+void rs_machine_note_parks(rs_machine *machine, bool notes);
+
 /* For a thread that ends and has not closed its machine, in any state that that may be in: closes the machine's own descriptors and
  * those that it has accepted ahead, and no op in flight touches memory any more. All that may still be done with it is
  * rs_machine_close, on any thread. */
@@ -125,6 +138,15 @@ void rs_machine_leave(rs_machine *machine);
 void rs_machine_close(rs_machine *machine);
 bool rs_machine_may_close(const rs_machine *machine);
 int rs_machine_forked(rs_machine *machine);
+
+/* The process was forked while the loop ran on the stack of a parked strand, in a signal handler: that strand is the survivor, and
+ * runs; and when all has been told (rs_machine_forked) its wait ends by an interrupt, for what it waited for is the parent's. */
+void rs_survive_fork(rs_machine *machine, rs_strand *survivor);
+void rs_end_wait_of_survivor(rs_machine *machine);
+
+/* For what is done without rs_try. */
+static inline void rs_count_inline(rs_machine *machine) { machine->metrics.ops_inline++; }
+static inline void rs_count_spliced(rs_machine *machine, uint64_t bytes) { machine->metrics.bytes_spliced += bytes; }
 
 static inline int64_t rs_now(rs_machine *machine) {
     return machine->clock ? machine->clock(machine) : rs_clock_ns();
@@ -157,6 +179,25 @@ rs_strand *rs_spawn_in_place(rs_machine *machine, rs_scope *scope, void *user);
 /* The running strand has ended: wakes those who join it and gives its slot back. */
 void rs_finish(rs_machine *machine);
 
+/* What the binding holds for the strand to raise: one less. */
+static inline void rs_take_interrupt(rs_strand *strand) {
+    RS_ASSERT(strand->interrupts > 0);
+    strand->interrupts--;
+}
+
+/* The ticket of the next park, for whoever is told of it before; and where no park has taken it, it is void. */
+static inline uint64_t rs_next_ticket(const rs_machine *machine) { return machine->last_ticket + 1; }
+static inline void rs_void_ticket(rs_machine *machine, uint64_t ticket) {
+    if (machine->last_ticket < ticket) machine->last_ticket = ticket;
+}
+
+/* Another thread will send one RS_MESSAGE_WAKE; or will not after all. Until then the machine may hope. */
+static inline void rs_expect_waker(rs_machine *machine) { machine->wakers++; }
+static inline void rs_drop_waker(rs_machine *machine) {
+    RS_ASSERT(machine->wakers > 0);
+    machine->wakers--;
+}
+
 uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns);
 rs_decision rs_next(rs_machine *machine);
 void rs_sleep(rs_machine *machine, int64_t deadline_ns);
@@ -185,12 +226,19 @@ void rs_interrupt(rs_machine *machine, rs_strand *strand);
 void rs_interrupt_first(rs_machine *machine, rs_strand *strand);
 void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind);
 
+/* Ends its park, shielded or not: in a deadlock nothing else will. */
+void rs_break_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind);
+
 /* What would end a park of the running strand before it begins; RS_WAKE_VALUE: nothing. (RS_WAKE_NO_MEMORY comes from
  * rs_op_start alone.) */
 rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags);
 
 /* The fiber scheduler's unblock, which carries no ticket. Returns true when it woke a strand. */
 bool rs_unblock(rs_machine *machine, rs_strand *strand);
+
+/* An unblock that came before its park, for the strand's next block-like one; and the end of it. */
+static inline void rs_permit(rs_strand *strand) { strand->permit = true; }
+static inline void rs_forget_permit(rs_machine *machine) { rs_running(machine)->permit = false; }
 
 /* The same for one that comes late, from another thread: only for the wait of which it had seen the ticket. */
 bool rs_unblock_late(rs_machine *machine, rs_id id, uint64_t ticket);

@@ -84,7 +84,7 @@ void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bo
     if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
     rs_scope_attach(scope, strand->scope, strand->index);
     scope->deadline_ns = deadline_ns;
-    scope->stack = machine->stack ? machine->stack(machine) : NULL;
+    scope->stack = machine->driver.stack ? machine->driver.stack(machine) : NULL;
     if (RS_UNLIKELY(scope->stack != NULL)) strand->stacked++;
     scope->older = strand->newest;
     if (scope->older) scope->older->newer = scope;
@@ -159,8 +159,8 @@ void rs_scope_follow(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
     rs_scope *outermost = NULL;
     for (rs_scope *scope = strand->newest; scope; scope = scope->older) scope->aside = true;
-    const void *stack = machine->stack(machine);
-    for (;; stack = machine->outer_stack(stack)) {
+    const void *stack = machine->driver.stack(machine);
+    for (;; stack = machine->driver.outer_stack(stack)) {
         for (rs_scope *scope = strand->newest; scope; scope = scope->older) {
             if (scope->stack != stack || !scope->aside) continue;
             scope->aside = false;

@@ -52,7 +52,7 @@ void rs_scope_open(struct rs_machine *machine, rs_scope *scope, int64_t deadline
 void rs_scope_close(struct rs_machine *machine, rs_scope *scope);
 
 /* Puts the open scopes of the running strand in the order in which they govern what it runs now, as the driver tells the
- * stacks (rs_machine.stack). Only for a strand that has scopes open on more than its first stack (`stacked`). */
+ * stacks (rs_driver.stack). Only for a strand that has scopes open on more than its first stack (`stacked`). */
 void rs_scope_follow(struct rs_machine *machine);
 
 /* A strand ends. */
@@ -60,6 +60,9 @@ void rs_scope_close_all(struct rs_machine *machine, struct rs_strand *strand);
 
 /* In a forked child: of a strand that stayed behind. Whoever finds its scopes finds them closed. */
 void rs_scope_forget_all(struct rs_strand *strand);
+
+/* Its cancellation is for the driver to take back when its owner has been told of it. */
+static inline void rs_scope_tell_once(rs_scope *scope) { scope->once = true; }
 
 void rs_scope_cancel(struct rs_machine *machine, rs_scope *scope, rs_cancel_cause cause);
 

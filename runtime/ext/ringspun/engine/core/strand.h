@@ -48,7 +48,7 @@ typedef struct rs_strand {
     uint64_t ticket;
     uint64_t ready_order;       /* when it came into the run queue; 0: at the front */
     int64_t result;
-    int64_t parked_at_ns;       /* the binding's note; 0: not taken */
+    int64_t parked_at_ns;       /* rs_machine_note_parks; 0: not noted */
     rs_timer timer;
     rs_waiter waiter;
     rs_list joiners;
@@ -113,6 +113,10 @@ void rs_run_prefer_woken(rs_strands *strands);
 
 /* The one that came last and not at the front, or NULL when it is not in the queue any more. */
 rs_strand *rs_run_last(const rs_strands *strands);
+
+/* A new strand waits for its first turn, and has it. */
+static inline void rs_strand_awaits_turn(rs_strand *strand) { strand->wait = RS_WAIT_YIELD; }
+static inline void rs_strand_began(rs_strand *strand) { strand->wait = RS_WAIT_NONE; }
 
 const char *rs_wait_name(uint32_t wait);
 

@@ -45,6 +45,11 @@ static void unlock_and_release(rs_channel *channel) {
     free(channel);
 }
 
+void rs_channel_set_capacity(rs_channel *channel, uint32_t capacity) {
+    RS_ASSERT(channel->capacity == 0 && capacity > 0);
+    channel->capacity = capacity;
+}
+
 void rs_channel_release(rs_channel *channel) {
     lock(channel);
     unlock_and_release(channel);

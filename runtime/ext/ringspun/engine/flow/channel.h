@@ -72,6 +72,8 @@ typedef struct rs_channel {
 extern uint32_t rs_channel_forks;
 
 rs_channel *rs_channel_new(uint32_t capacity);
+/* Of one that was made with 0, and is not in use yet. */
+void rs_channel_set_capacity(rs_channel *channel, uint32_t capacity);
 void rs_channel_release(rs_channel *channel);
 
 /* Without a waiter (NULL) WAITS means: not now. NO_MEMORY, of a push: nothing has been done. Else the waiter is in line then. DONE: *value is popped, or the value is pushed. */

@@ -25,6 +25,8 @@ typedef struct rs_source {
     struct rs_watch *watches;   /* zeroed: nobody watches */
 } rs_source;
 
+static inline void rs_source_init(rs_source *source) { *source = (rs_source){0}; }
+
 typedef struct rs_watch {
     struct rs_watch *next, *previous;             /* of the same source */
     struct rs_watch *next_ready, *previous_ready; /* of the same selector */
@@ -71,6 +73,20 @@ void rs_selector_shuffle(rs_selector *selector);
 
 /* An op that makes the watch ready, if none is in flight. False: there are too many. */
 bool rs_watch_arm(rs_watch *watch, int fd, uint32_t events);
+
+/* What the last op has found, which is nothing from now on; 0: nothing new. */
+static inline int64_t rs_watch_take_result(rs_watch *watch) {
+    int64_t result = watch->result;
+    watch->result = 0;
+    return result;
+}
+
+/* The watch through which something was handed to the strand that waited here, for that strand to take; or NULL. */
+static inline rs_watch *rs_selector_take_served(rs_selector *selector) {
+    rs_watch *served = selector->served;
+    selector->served = NULL;
+    return served;
+}
 
 /* It may have something now. */
 void rs_watch_ready(rs_watch *watch);

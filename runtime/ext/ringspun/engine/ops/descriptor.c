@@ -107,3 +107,11 @@ uint64_t rs_descriptor_identity(int fd) {
     uint64_t identity = (uint64_t)st.st_ino ^ ((uint64_t)st.st_dev << 40);
     return identity ? identity : 1;
 }
+
+void rs_descriptor_restore(rs_descriptors *descriptors, int fd, rs_fd_kind kind, bool socket, bool bytes, bool reports_more) {
+    rs_descriptor *descriptor = rs_descriptor_get(descriptors, fd);
+    descriptor->kind = (uint8_t)kind;
+    descriptor->socket = socket;
+    descriptor->bytes = bytes;
+    descriptor->reports_more = reports_more;
+}

@@ -104,4 +104,12 @@ uint64_t rs_descriptor_identity(int fd);
 /* What a number refers to right now; system calls. */
 rs_fd_kind rs_descriptor_classify(int fd);
 
+/* What was noted before of the number, and of what it means again. */
+void rs_descriptor_restore(rs_descriptors *descriptors, int fd, rs_fd_kind kind, bool socket, bool bytes, bool reports_more);
+
+/* The next try is made, whatever the last one has left. */
+static inline void rs_descriptor_may_have(rs_descriptors *descriptors, int fd) {
+    if ((uint32_t)fd < descriptors->capacity) descriptors->table[fd].drained = false;
+}
+
 #endif

@@ -28,7 +28,7 @@ void rs_op_release(rs_ops *ops, rs_op *op) {
     if (RS_UNLIKELY(op->in_doubt)) return;
     free(op->request.extra);
     op->request.extra = NULL;
-    op->keep[0] = op->keep[1] = 0;
+    op->keep = 0;
     op->state = RS_OP_FREE;
     rs_slab_give(&ops->slab, op);
 }

@@ -2,7 +2,7 @@
  * machine's thread; a worker thread may read the request of an op that it was handed.
  *
  * States: FREE -> FILLED -> SUBMITTED -> TERMINAL -> FREE (with the next generation). An op owns every address that the
- * kernel may touch from FILLED to TERMINAL: `keep` names what the binding must keep alive and in place, `extra` is memory
+ * kernel may touch from FILLED to TERMINAL: `keep` names what the driver must keep alive and in place, `extra` is memory
  * of the op's own. A slot is reused only after its terminal completion has been taken by its strand, or after the op was
  * abandoned and has ended.
  *
@@ -34,7 +34,7 @@ typedef enum { RS_EFFECT_NOTHING, RS_EFFECT_DATA, RS_EFFECT_DESCRIPTOR } rs_op_e
  * rs_op_end. */
 #define RS_REQUEST_ANY_BUFFER 2u
 /* The descriptor belongs to the object in `keep`, which others may close: whether the number still means the object's is asked
- * (rs_machine.is_open) when the op is handed to the kernel, which can be later than at once. */
+ * (rs_driver.is_open) when the op is handed to the kernel, which can be later than at once. */
 #define RS_REQUEST_OF_OBJECT 4u
 
 /* What is asked. Plain data; which fields count depends on the kind (op_table.c says). */
@@ -96,7 +96,7 @@ typedef struct rs_op {
     int64_t result;
     rs_id strand;
     uint64_t ticket;
-    uintptr_t keep[2];          /* the binding's objects behind `address` */
+    uintptr_t keep;             /* the driver's object behind `address` */
     uint32_t next;              /* of those on the same descriptor: index + 1 */
     uint32_t previous;
     uint64_t backend_word;
@@ -174,6 +174,9 @@ static inline bool rs_op_lend(rs_op *op) {
     op->request.address = op->request.extra = rs_try_alloc(op->request.len);
     return op->request.address != NULL;
 }
+
+/* An object to be kept alive and in its place until the op ends. */
+static inline void rs_op_keep(rs_op *op, uintptr_t object) { op->keep = object; }
 
 static inline rs_id rs_op_id(const rs_op *op) { return rs_id_make(op->index, op->generation); }
 

@@ -326,7 +326,7 @@ static void uring_cancel(rs_machine *machine, rs_op *op) {
 }
 
 static bool lost_object(rs_machine *machine, const rs_op *op) {
-    return (op->request.options & RS_REQUEST_OF_OBJECT) && !machine->is_open(op);
+    return (op->request.options & RS_REQUEST_OF_OBJECT) && !machine->driver.is_open(op);
 }
 
 /* False: the ring is full again. An op that nobody wants any more never gets there. */
