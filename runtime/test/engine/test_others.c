@@ -9,7 +9,9 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 
 /* --- one call for what need not wait --- */
 
@@ -127,6 +129,100 @@ OVER_KERNELS(waits_for_objects_are_handed_over_together) {
     CHECK(o.d.machine.metrics.system_calls - before <= 2);
     for (int i = 0; i < WAITERS; i++) CHECK_EQUAL(POLLIN, o.waiters[i].result);
     end_objects(&o);
+}
+
+static int polls;
+
+/* In place of the library's, to count. */
+int poll(struct pollfd *descriptors, nfds_t count, int timeout_ms) {
+    struct timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L};
+    polls++;
+    return (int)syscall(SYS_ppoll, descriptors, count, timeout_ms < 0 ? NULL : &timeout, NULL, 0);
+}
+
+/* The kernel has told what they are ready for, and is not asked again. */
+OVER_KERNELS(a_wait_for_an_object_ends_with_the_readiness_that_was_told) {
+    objects o;
+    begin_objects(&o, subject);
+    o.d.machine.backend->poll(&o.d.machine);
+    for (int i = 0; i < WAITERS; i++) CHECK_EQUAL(1, write(o.pairs[i][1], "x", 1));
+    polls = 0;
+    while (o.d.unfinished > 0) driver_step(&o.d);
+    CHECK_EQUAL(0, polls);
+    for (int i = 0; i < WAITERS; i++) CHECK_EQUAL(POLLIN, o.waiters[i].result);
+    end_objects(&o);
+}
+
+/* Two calls: it is registered, and what has come is fetched. */
+OVER_KERNELS(one_wait_for_an_object_takes_two_calls) {
+    objects o;
+    begin_objects(&o, subject);
+    for (int i = 1; i < WAITERS; i++) rs_interrupt(&o.d.machine, o.waiters[i].task.strand);
+    uint64_t before = o.d.machine.metrics.system_calls;
+    CHECK_EQUAL(1, write(o.pairs[0][1], "x", 1));
+    polls = 0;
+    while (o.d.unfinished > 0) driver_step(&o.d);
+    CHECK_EQUAL(0, polls);
+    CHECK(o.d.machine.metrics.system_calls - before <= 2);
+    CHECK_EQUAL(POLLIN, o.waiters[0].result);
+    end_objects(&o);
+}
+
+static bool is_epoll(const subject *subject) { return subject->backend == &rs_backend_epoll; }
+
+/* Whoever waits behind one that takes the bytes is told of those only that are left. io_uring itself tells both. */
+OVER(a_wait_for_an_object_is_not_told_of_bytes_that_were_taken, is_epoll) {
+    objects o;
+    char byte;
+    caller reader = {0};
+    begin_objects(&o, subject);
+    o.d.machine.backend->poll(&o.d.machine);
+    for (int i = 0; i < WAITERS; i++) rs_interrupt(&o.d.machine, o.waiters[i].task.strand);
+    while (o.d.unfinished > 0) driver_step(&o.d);
+    scene_call(&o.d, &reader, request_recv(o.pairs[0][0], &byte, 1), 0, 0);
+    rs_request request = request_poll(o.pairs[0][0], POLLIN);
+    request.options = RS_REQUEST_OF_OBJECT;
+    scene_call(&o.d, &o.waiters[0], request, 0, 0);
+    while (o.d.machine.strands.run_len > 0) driver_step(&o.d);
+    o.waiters[0].task.op->keep[0] = (uintptr_t)&o.open[0];
+    o.d.machine.backend->poll(&o.d.machine);
+    CHECK_EQUAL(1, write(o.pairs[0][1], "x", 1));
+    o.d.machine.backend->poll(&o.d.machine);
+    CHECK_EQUAL(RS_OP_TERMINAL, reader.task.op->state);
+    CHECK_EQUAL(RS_OP_SUBMITTED, o.waiters[0].task.op->state);
+    CHECK_EQUAL(1, write(o.pairs[0][1], "x", 1));
+    end_objects(&o);
+    CHECK_EQUAL(POLLIN, o.waiters[0].result);
+}
+
+/* What waited there in vain left the kernel looking at a file that is still open by another number. */
+OVER_KERNELS(a_wait_for_an_object_is_not_told_of_a_file_that_had_its_number) {
+    objects o;
+    int later[2];
+    begin_objects(&o, subject);
+    o.d.machine.backend->poll(&o.d.machine);
+    for (int i = 0; i < WAITERS; i++) rs_interrupt(&o.d.machine, o.waiters[i].task.strand);
+    while (o.d.unfinished > 0) driver_step(&o.d);
+    int number = o.pairs[0][0];
+    o.pairs[0][0] = fcntl(number, F_DUPFD_CLOEXEC, 0);
+    close(number);
+    CHECK_EQUAL(0, socketpair(AF_UNIX, SOCK_STREAM, 0, later));
+    CHECK_EQUAL(number, later[0]);
+    caller waiter = {0};
+    rs_request request = request_poll(number, POLLIN);
+    request.options = RS_REQUEST_OF_OBJECT;
+    scene_call(&o.d, &waiter, request, 0, 0);
+    while (o.d.machine.strands.run_len > 0) driver_step(&o.d);
+    waiter.task.op->keep[0] = (uintptr_t)&o.open[0];
+    o.d.machine.backend->poll(&o.d.machine);
+    CHECK_EQUAL(1, write(o.pairs[0][1], "x", 1));
+    o.d.machine.backend->poll(&o.d.machine);
+    CHECK_EQUAL(RS_OP_SUBMITTED, waiter.task.op->state);
+    CHECK_EQUAL(1, write(later[1], "x", 1));
+    end_objects(&o);
+    CHECK_EQUAL(POLLIN, waiter.result);
+    close(later[0]);
+    close(later[1]);
 }
 
 /* The number means a stranger's socket by then, and the kernel would hold on to that: its other end would hear nothing of a close. */

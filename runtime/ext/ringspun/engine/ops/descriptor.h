@@ -32,6 +32,7 @@ typedef struct {
     bool drained;               /* nothing was left when it was last read: the next try would be in vain */
     bool closing;               /* a strand is about to close it: no op begins any more */
     uint8_t registered;         /* the backend has seen this number and may have to forget it */
+    uint32_t registration;      /* the how-manieth of that number, for the backend to tell one from those before */
     uint32_t armed;             /* readiness that the backend was asked for */
     uint32_t first;             /* ops in flight, in order of arrival: index + 1 */
     uint32_t last;
