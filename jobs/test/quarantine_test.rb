@@ -170,10 +170,69 @@ class QuarantineTest < Minitest::Test
     end
   end
 
-  def test_one_that_holds_the_thread_is_named_and_the_child_ends
+  # The others have begun before and go on afterwards.
+  def test_one_that_holds_the_thread_is_cut_short
+    told do |reader, writer|
+      ended, ending = run_group("a", "b", "c") do |member|
+        machine.sleep(0.01)
+        nil while member.name == "b"
+        machine.sleep(0.01)
+        1
+      ensure
+        writer.syswrite(member.name)
+        sleep if member.name == "b" # which is refused
+      end
+      assert_equal [{ "a" => 1, "b" => :held, "c" => 1 }, "exit 0", false], [ended, ending.fate, ending.broken_up]
+      assert_equal %w[a b c], reader.read_nonblock(10).chars.sort
+    end
+  end
+
+  def test_one_that_holds_the_thread_by_a_wait_is_cut_short
+    ended, ending = run_group("a", "b") do |member|
+      Fiber.blocking { sleep } if member.name == "b"
+      machine.sleep(0.01)
+    end
+    assert_equal [%w[a b], :held, "exit 0"], [ended.keys.sort, ended["b"], ending.fate]
+  end
+
+  # How many looks it takes until a strand is cut short; nil when others had their turn before that.
+  #
+  # @param computes [Float] seconds from one look to the next, as the processor tells
+  def looks_until_cut(computes:, asleep:)
+    process = Quarantine.const_get(:GroupProcess).new([], nil, nil, nil, log: nil, title: nil)
+    process.instance_variable_set(:@strands, [Struct.new(:state).new(:running)])
+    looks = 0
+    process.define_singleton_method(:sleep) { |_| looks += 1 }
+    process.define_singleton_method(:cpu_time) { looks * computes }
+    process.define_singleton_method(:asleep?) { asleep }
+    process.define_singleton_method(:count_resumes) { looks / 1000 }
+    looks if process.__send__(:holds_on?, 0, 0, computing: 0.5, waiting: 2)
+  end
+
+  # By the clock alone a job of a busy computer would be cut short that has hardly run.
+  def test_one_that_hardly_gets_the_processor_is_not_cut_short
+    assert_equal [10, 40, nil], [looks_until_cut(computes: 0.05, asleep: false), looks_until_cut(computes: 0, asleep: true),
+                                 looks_until_cut(computes: 0.0001, asleep: false)]
+  end
+
+  # It computed for long, but less than it may, and nobody else wanted the thread afterwards.
+  def test_one_that_held_the_thread_and_waits_is_not_cut_short
+    ended, ending = run_group("a", "b") do |member|
+      began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      nil while member.name == "b" && Process.clock_gettime(Process::CLOCK_MONOTONIC) - began < 0.8
+      machine.sleep(4) && 1
+    end
+    assert_equal [{ "a" => 1, "b" => 1 }, false], [ended, ending.broken_up]
+  end
+
+  def test_one_that_holds_the_thread_and_cannot_be_cut_short_is_named_and_the_child_ends
     ended, ending = run_group("a", "b", "c") do |member|
       machine.sleep(0.01)
-      nil while member.name == "b"
+      begin
+        nil while member.name == "b"
+      rescue Ringspun::Cancelled
+        retry
+      end
       machine.sleep(0.01)
       sleep if member.name == "c"
       1

@@ -2,7 +2,7 @@
 
 # A quarantine that makes no processes. `deeds` says how each child ends, in order; and then each ends well, after a second.
 class ChildrenTold
-  # `deed` may be a Proc, which says by the names of the jobs.
+  # `deed` may be a Proc, which says by the names of the jobs. An Array has the names of those that are cut short.
   class Group
     Ending = Ringspun::Jobs::Quarantine::Group::Ending
 
@@ -20,8 +20,11 @@ class ChildrenTold
       when Exception then raise deed
       when :die then Ending.new("SIGKILL", false, false)
       when :told then Ending.new("SIGTERM", true, false)
+      when Array
+        deed.each { |jid| yield @members.find { |member| member.run.jid == jid }, Ringspun::Jobs::Quarantine::Group::HELD }
+        perform(@members.reject { |member| deed.include?(member.run.jid) }, &)
       when Hash then Ending.new("SIGKILL", false, true, @members.find { |member| member.run.jid == deed[:held] })
-      else perform(&)
+      else perform(@members, &)
       end
     end
 
@@ -37,9 +40,9 @@ class ChildrenTold
 
     private
 
-    def perform
+    def perform(members)
       machine = Ringspun::Machine.current
-      @members.each do |member|
+      members.each do |member|
         @strands[member] = machine.spin do
           value = Marshal.load(Marshal.dump(@perform.call(member)))
           yield member, value unless @broken_up

@@ -116,6 +116,31 @@ class WorkerRecoveryTest < Minitest::Test
     end
   end
 
+  # The others go on meanwhile.
+  def test_one_that_was_cut_short_is_isolated
+    on("sleep") { |name, _| machine.sleep(20).then { @runs[name] += 1 } }
+    ended = {}
+    on("holder") { ended["holder"] = machine.now }
+    with_runner(->(jids) { %w[holder] if jids.include?("holder") && jids.size > 1 }, queues: %w[other]) do
+      died(*%w[1 2 holder 3 4].map { |name| entry(name == "holder" ? name : "sleep", name, jid: name) })
+      until_done
+      assert_equal [5, %w[holder]], [@runner_of.begun.first.size, *@runner_of.begun.drop(1)]
+      assert_equal [{ done: 5 }, %w[1 2 3 4], 1], [worker.counts, @runs.keys, ended.size]
+      assert_operator ended["holder"], :<, machine.now - 10
+    end
+    assert_match(/warn jid=holder a job holds up the others of its child; it runs anew, isolated/, lines.to_s)
+  end
+
+  def test_one_that_was_cut_short_goes_back_when_none_begins_any_more
+    on("sleep") { machine.sleep(5) }
+    deed = ->(jids) { worker.stop.then { %w[holder] } if jids.include?("holder") }
+    with_runner(deed) do
+      push_entry(*%w[1 holder].map { |name| entry("sleep", jid: name) }, queue: Storage::QUARANTINE)
+      @runner.join
+      assert_equal [{ returned: 1, done: 1 }, 1], [worker.counts, list(Storage::QUARANTINE).size]
+    end
+  end
+
   # Those whose child was ended for its sake were ended by nobody's fault.
   def test_one_that_holds_up_its_child_is_isolated
     deed = ->(jids) { { held: "holder" } if jids.include?("holder") && jids.size > 1 }

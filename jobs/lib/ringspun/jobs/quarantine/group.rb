@@ -6,7 +6,7 @@ module Ringspun
   module Jobs
     class Quarantine
       # Jobs that share a child, as their parent sees them: it starts the child, hears of each job that has ended, and ends the
-      # child when one of its jobs holds up the others.
+      # child when one of its jobs holds up the others and cannot be cut short.
       #
       # The child tells by two pipes. `results` has what jobs have come to. `notes` has short lines: a sign of life twice a
       # second, which job begins, which holds the thread, and that the child got a TERM.
@@ -18,6 +18,9 @@ module Ringspun
           # @since 0.1.0
           def died? = !broken_up
         end
+
+        # What a job comes to that holds up the others and was cut short.
+        HELD = :held
 
         # Of a child that says nothing, something holds Ruby's lock.
         SILENT_SECONDS = 2.5
@@ -42,7 +45,7 @@ module Ringspun
         # Starts the child and returns when that has ended. Runs once. May switch strands.
         #
         # @yieldparam member [Object] which has ended
-        # @yieldparam value [Object] what the block has answered for it; nil: it was cancelled before it had begun
+        # @yieldparam value [Object] what the block has answered for it; nil: it was cancelled before it had begun; {HELD}
         # @return [Ending]
         # @raise [SystemCallError] when there can be no other process
         # @since 0.1.0

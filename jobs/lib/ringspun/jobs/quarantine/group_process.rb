@@ -11,9 +11,17 @@ module Ringspun
         # Ctrl-C and Ctrl-Z reach all processes of a terminal, and the others concern the parent.
         IGNORED = %w[INT TSTP TTIN USR1 USR2].freeze
 
-        # Seconds that a job may hold the thread beside others.
-        HELD_SECONDS = 1
+        # A job holds the thread beside others for so many seconds, and then computes for as many more: it is cut short. By the
+        # clock alone a job of a busy computer would be, which has hardly run.
+        HELD_SECONDS = 0.5
+        # Or it waits for something there for so many more.
+        WAITING_SECONDS = 2
+        # Seconds for `ensure` blocks of one that was cut short.
+        CUT_SECONDS = 0.5
+        LOOK_SECONDS = 0.05
         BEAT_SECONDS = 0.5
+        # Interrupts the thread, as in Go: nobody else uses it, and a process that a job starts ignores it.
+        INTERRUPT = "URG"
 
         # What notes begin with.
         BEAT = "."
@@ -35,6 +43,8 @@ module Ringspun
           @pid = Process.pid
           @left = members.size
           @asked = {}
+          @performing = {}
+          @cut = {}
         end
 
         # As a program that was started for this.
@@ -43,6 +53,7 @@ module Ringspun
         def run
           IGNORED.each { |name| trap(name, "IGNORE") }
           trap("TERM") { told_to_end }
+          trap(INTERRUPT) { cut_short }
           Process.setproctitle("ringspun-jobs quarantine #{@title}")
           Thread.new { heed }
           Ringspun.run { |machine| serve(machine) } unless @told
@@ -66,7 +77,7 @@ module Ringspun
 
         def work(index)
           note("#{BEGUN}#{index}")
-          tell(index, @perform.call(@members[index]))
+          tell(index, perform(index))
         rescue Cancelled => error
           cancelled(index, error)
         rescue Exception => error
@@ -75,10 +86,18 @@ module Ringspun
           ended
         end
 
+        def perform(index)
+          @performing[index] = true
+          @perform.call(@members[index])
+        ensure
+          @performing.delete(index)
+        end
+
         # All are when this process is told to end, and then none of them has come to anything.
         def cancelled(index, error)
           return if @told
           return tell(index, nil) if @asked.key?(index)
+          return tell(index, Group::HELD) if @cut.key?(index)
 
           @error ||= error
         end
@@ -105,9 +124,55 @@ module Ringspun
           nil
         end
 
+        # --- one that holds the thread ---
+
+        # On a thread of the watch's. What does not end when it is cut short only a KILL ends, as what computes in C does.
         def held(stall)
           index = @strands.index(stall.strand) if stall.lasts
-          note("#{HELD}#{index}") if index
+          resumes = count_resumes
+          return unless index && @left > 1 && holds_on?(index, resumes, computing: HELD_SECONDS, waiting: WAITING_SECONDS)
+
+          @holder = index
+          Process.kill(INTERRUPT, @pid)
+          note("#{HELD}#{index}") if holds_on?(index, resumes, computing: CUT_SECONDS, waiting: CUT_SECONDS)
+        ensure
+          @holder = nil
+        end
+
+        # Until it has computed, or waited, for so many seconds more. false: it has gone on.
+        def holds_on?(index, resumes, computing:, waiting:)
+          computed = cpu_time
+          waited = 0
+          while @strands[index].state == :running && count_resumes == resumes
+            return true if waited >= waiting || cpu_time - computed >= computing
+
+            sleep(LOOK_SECONDS)
+            waited += LOOK_SECONDS if asleep?
+          end
+          false
+        end
+
+        def count_resumes = @machine.metrics[:resumes]
+
+        # Of the main thread: its clock as pthread_getcpuclockid(3) makes it of the thread's number, which is the process's.
+        def cpu_time = Process.clock_gettime((~@pid << 3) | 6)
+
+        # The main thread.
+        def asleep? = File.read("/proc/#{@pid}/task/#{@pid}/stat").match?(/\) [SD]/)
+
+        # In a signal handler, and so in the midst of what holds the thread. Not of what only tells how a job has ended.
+        def cut_short
+          return unless @holder && @performing[@holder] && @strands[@holder].equal?(running)
+
+          @cut[@holder] = true
+          @machine.terminate(running) # or it could wait in an `ensure`
+          raise Cancelled, "it holds up others"
+        end
+
+        def running
+          @machine.running
+        rescue UsageError # the machine is on its way to another strand
+          nil
         end
 
         # --- what others want ---

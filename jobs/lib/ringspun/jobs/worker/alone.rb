@@ -220,14 +220,32 @@ module Ringspun
         end
 
         def run_child(suspects)
-          group = @runner.group(suspects, title: title(suspects)) { |suspect| perform(suspect.run) }
+          group = @runner.group(suspects.dup, title: title(suspects)) { |suspect| perform(suspect.run) }
           suspects.each { |suspect| suspect.group = group }
-          group.run { |suspect, outcome| suspect.answer(outcome) }
+          group.run do |suspect, outcome|
+            outcome == Jobs::Quarantine::Group::HELD ? isolate(suspects.delete(suspect)) : suspect.answer(outcome)
+          end
         ensure
           suspects.each do |suspect|
             suspect.group = nil
             suspect.answer(nil) if suspect.given_up?
           end
+        end
+
+        # One that was cut short. Its child goes on with the others.
+        def isolate(suspect)
+          suspect.group = nil
+          return suspect.answer(nil) if suspect.given_up?
+
+          @running.each { |one| one.group.delete(suspect) }
+          @log.event(:warn, "a job holds up the others of its child; it runs anew, isolated", jid: suspect.run.jid)
+          come_last(suspect)
+          @changed.signal
+        end
+
+        # It delays no more of the others.
+        def come_last(suspect)
+          @closed ? give_back([suspect]) : @waiting.push([suspect])
         end
 
         def title(suspects)
@@ -282,14 +300,12 @@ module Ringspun
           @closed
         end
 
-        # The one that held up the others comes last, and delays no more of them.
+        # One that could not be cut short has had its child ended.
         def separate(left, held)
           others = left.reject { |suspect| suspect.equal?(held) }
           @log.event(:warn, "a job holds up the others of its child, which run anew", jobs: others.size, jid: held&.run&.jid)
           wait_again(halves(others))
-          return if others.size == left.size
-
-          @closed ? give_back([held]) : @waiting.push([held])
+          come_last(held) unless others.size == left.size
         end
 
         def tell_deaths(suspects, fate)
