@@ -32,7 +32,9 @@ class MassDeath
     end
   RUBY
 
-  Result = Struct.new(:seconds, :by_lease, :done, :dead, :left)
+  Result = Struct.new(:seconds, :by_lease, :done, :dead, :left) do
+    def by_work = seconds - by_lease
+  end
 
   # @param count [Integer] jobs
   # @param seconds [Numeric] that each of them takes
@@ -116,8 +118,10 @@ end
 
 if $PROGRAM_NAME == __FILE__
   LIMIT_SECONDS = 60
+  DELAY_SECONDS = 5 # that one which never ends may delay the others
   count = Integer(ENV.fetch("JOBS", "1000"))
-  [[0, 0], [1, 1]].each do |endless, poison|
+  plain = nil
+  [[0, 0], [1, 0], [1, 1]].each do |endless, poison|
     run = MassDeath.new(count:, seconds: 3, endless:, poison:)
     result = run.run
     puts format("SIGKILL with %d jobs of 3 s in flight, %d that never end and %d that end their process: " \
@@ -125,6 +129,9 @@ if $PROGRAM_NAME == __FILE__
                 count, endless, poison, result.seconds, result.by_lease)
     abort "FAILED: that took longer than #{LIMIT_SECONDS} s" if result.seconds > LIMIT_SECONDS
     abort "FAILED: #{result}" if [result.done, result.dead, result.left] != [count, poison, endless]
+    plain ||= result.by_work
+    delay = result.by_work - plain
+    abort "FAILED: one that never ends delays the others by #{delay.round(1)} s" if poison.zero? && delay > DELAY_SECONDS
   ensure
     run&.close
   end
