@@ -2,6 +2,7 @@
 
 require "jobs_helper"
 require "support/command_case"
+require "ringspun/jobs/supervisor"
 
 # The executable, from its start to its end, with jobs and without.
 class CommandTest < CommandCase
@@ -184,9 +185,9 @@ class CommandTest < CommandCase
   end
 
   # It is in the way of all that the loop does. Its neighbours go back, and it is taken over by others.
-  def assert_computing_holds_up_no_end(*arguments)
+  def assert_computing_holds_up_no_end(*arguments, **)
     3.times { |i| push("Gate", i.to_s) }
-    one = command(*arguments, program: hasty(:WorkerProcess))
+    one = command(*arguments, program: hasty(:WorkerProcess), **)
     noted("begun", 3)
     push("Compute", path("never"))
     noted("begun")
@@ -215,6 +216,29 @@ class CommandTest < CommandCase
     end
     command # recovers it
     assert_equal %w[0 1 2 compute unread], noted("begun", 5).map(&:first).sort
+  end
+
+  # Or it would still run while others may have it.
+  def test_what_runs_in_quarantine_ends_before_it_is_given_back
+    File.write(path("strict.rb"), <<~'RUBY')
+      require_relative "hasty"
+      Ringspun::Jobs::Worker.const_get(:Acker).prepend(Module.new do
+        def tell_elsewhere(*)
+          children = Dir.glob("/proc/self/task/*/children").flat_map { |path| File.read(path).split }
+          sleep(0.01) until children.all? { |pid| File.read("/proc/#{pid}/stat").match?(/\) Z/) }
+          super
+        end
+      end)
+    RUBY
+    hasty(:WorkerProcess)
+    push("Gate", "apart", queue: Storage::QUARANTINE)
+    one = command(program: "strict.rb")
+    noted("begun")
+    push("Compute", path("never"))
+    noted("begun")
+    2.times { one.signal(:TERM).then { one.await(/the worker ends|told twice to end/) } }
+    assert_equal 1, one.wait.exitstatus
+    assert_equal [1, 1], [storage.list(Storage::QUARANTINE, 0, 9).size, storage.stats[:in_flight]]
   end
 
   def test_quiet
@@ -361,6 +385,17 @@ class CommandTest < CommandCase
     one.await(/all workers end/)
     assert_ends_well(one, :INT)
     assert_equal [4, 0], storage.stats.values_at(:enqueued, :in_flight)
+  end
+
+  # A supervisor leaves its processes the time for that.
+  def test_a_job_that_computes_for_ever_in_one_of_several
+    assert_computing_holds_up_no_end("--processes", "2", ready: 2) do |one|
+      one.signal(:TERM)
+      one.await(/all workers end/)
+      one.signal(:TERM)
+    end
+    process = Jobs.const_get(:WorkerProcess)
+    assert_operator Jobs.const_get(:Supervisor)::GRACE, :>, process::GRACE + process::GIVING_BACK_SECONDS
   end
 
   def test_all_are_killed_by_the_third_signal

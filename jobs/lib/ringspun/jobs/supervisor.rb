@@ -19,8 +19,9 @@ module Ringspun
       SETTLED = 10
       PAUSES = (0.5..30)
 
-      # Seconds after which a child that was told to end is killed, on top of the drain's own: it has a limit itself.
-      GRACE = WorkerProcess::GRACE + 3
+      # Seconds after which a child that was told to end is killed, on top of the drain's own: it has limits itself, and must
+      # come to give back what it has in flight.
+      GRACE = WorkerProcess::GRACE + WorkerProcess::GIVING_BACK_SECONDS + 1
 
       # Shorter than any round trip: what a dead child had in flight need not wait for its lease.
       OVER = 0.001
