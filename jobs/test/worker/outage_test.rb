@@ -104,11 +104,31 @@ class WorkerOutageTest < Minitest::Test
   def test_what_lasts_is_told_again_each_minute
     with_worker do
       yield_slowly { worker.busy.zero? && storage.nodes.any? }
+      storage.refuse(:due, 100, Jobs::UnavailableError.new("away"))
+      machine.sleep(10)
+      storage.mend
       storage.refuse(:due, 1_000_000, Jobs::AccessError.new("WRONGPASS"))
+      machine.sleep(5)
+      assert_equal [1, 1], [told(/the storage is away: away/), told(/no access to the storage: WRONGPASS/)]
       storage.refuse(:trim_dead, 1_000_000, Refused.new("wrong type"))
-      machine.sleep(185)
-      assert_includes 3..4, told(/the storage is away: WRONGPASS/)
+      machine.sleep(180)
+      assert_includes 3..4, told(/no access to the storage: WRONGPASS/)
       assert_includes 1..3, told(/trim_dead fails, and is tried again: wrong type/)
+    end
+  end
+
+  # At once, when the lease is over, and then each minute; and when it fails again.
+  def test_a_heartbeat_that_fails_is_told_again_each_minute
+    with_worker(lease: 12, beat: 3) do
+      machine.sleep(1)
+      2.times do |before|
+        %i[extend signals].each { |verb| storage.refuse(verb, 1_000_000, Refused.new("no beat")) }
+        machine.sleep(140)
+        assert_equal before + 1, told(/no heartbeat: no beat/)
+        assert_equal 3 * (before + 1), told(/no heartbeat, and until there is one no jobs are fetched: no beat/)
+        storage.mend
+        machine.sleep(10)
+      end
     end
   end
 

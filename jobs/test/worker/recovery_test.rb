@@ -109,7 +109,7 @@ class WorkerRecoveryTest < Minitest::Test
       refute_match(/no place left/, lines.to_s)
       machine.sleep(200)
       assert_equal [{}, 3, 1], [@runs, worker.busy, list(Storage::QUARANTINE).size]
-      assert_equal 1, lines.all.grep(/error jobs=3 the quarantine has no place left/).size
+      assert_includes 3..4, lines.all.grep(/error jobs=3 the quarantine has no place left/).size # once a minute
       worker.cancel("2")
       yield_slowly { @runs["a"] == 1 }
       assert_equal 3, @runner_of.most

@@ -17,8 +17,8 @@ module Ringspun
     # The storage cannot be reached. Nothing was sent, so nothing has happened.
     class UnavailableError < Error; end
 
-    # The storage does not let this program in: its user or password is wrong or missing, or it may not do what jobs need.
-    # Nothing has happened.
+    # The storage does not let this program in: its user or password is wrong or missing, or it may not even connect. Nothing has
+    # happened. That it may connect, and not do what jobs need, is a {StorageError}.
     class AccessError < UnavailableError; end
 
     # A job was sent and no answer came back: it may be enqueued, or not. Enqueue it again only if it may run twice, or with

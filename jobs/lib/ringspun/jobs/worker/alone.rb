@@ -23,7 +23,7 @@ module Ringspun
         YOUNG_SECONDS = 2
         # A wait for what rounding leaves over would end at once, again and again.
         LEAST_SECONDS = 0.001
-        # Seconds without a free place after which that is told.
+        # Seconds without a free place after which that is told, and told again.
         FULL_SECONDS = 60
         # How many may share a child, by how often a worker has taken them and died: a job that ends its worker must be isolated
         # in the end as well.
@@ -172,9 +172,9 @@ module Ringspun
         # A child may run for as long as it likes; but as many as there are places hold up all that come after them.
         def tell_of_no_place
           last = @running.last
-          return if last.nil? || last == @told_of || age(last) < FULL_SECONDS || place?
+          return if last.nil? || [last.since, *@told_at].max > @machine.now - FULL_SECONDS || place?
 
-          @told_of = last
+          @told_at = @machine.now
           jobs = @running.sum { |one| one.group.count { |suspect| !suspect.gone? } }
           @log.event(:error, "the quarantine has no place left: the jobs in it do not end; cancel some", jobs: jobs)
         end

@@ -21,6 +21,7 @@ module Ringspun
           @log = log
           @random = random
           @away = {}
+          @complaints = {} # of this outage
           @refused = {}
           @told_at = {} # what was told, and when
         end
@@ -69,8 +70,9 @@ module Ringspun
 
         def begins(what, error)
           if AWAY.any? { |kind| error.is_a?(kind) }
-            @log.event(:error, "the storage is away: #{error.message}") if time_to_tell?(:away, @away.empty?)
-            @away[what] = true
+            complaint = error.is_a?(AccessError) ? "no access to the storage" : "the storage is away"
+            @log.event(:error, "#{complaint}: #{error.message}") if time_to_tell?(complaint, !@complaints[complaint])
+            @away[what] = @complaints[complaint] = true
           elsif time_to_tell?(what, @refused[what] != error.class)
             @refused[what] = error.class
             @log.event(:error, "#{what} fails, and is tried again: #{error.message}",
@@ -85,11 +87,16 @@ module Ringspun
           @told_at[what] = now
         end
 
+        def back
+          @complaints.clear
+          @log.event(:info, "the storage is back")
+        end
+
         # It is back when all can do what they could not.
         def over(what)
           return if @away.empty? && @refused.empty?
 
-          @log.event(:info, "the storage is back") if @away.delete(what) && @away.empty?
+          back if @away.delete(what) && @away.empty?
           @log.event(:info, "#{what} goes on") if @refused.delete(what)
         end
       end

@@ -24,8 +24,7 @@ module Ringspun
           @extend_lease = extend_lease
           @simulated = machine.backend.name == :sim
           @extended_at = now
-          @announced_at = nil
-          @failing = false
+          @announced_at = @told = nil
         end
 
         # @param scope [Scope] which owns the strand, if it is one
@@ -71,10 +70,18 @@ module Ringspun
           @round_trip = now - asked
           messages.each { |message| obey(message) }
           announce(connection) if changed? || now - @announced_at >= ANNOUNCE_SECONDS
-          @failing = false
+          @told = nil
         rescue StandardError => error
-          @log.event(:warn, "no heartbeat: #{error.message}") unless @failing
-          @failing = true
+          fails(error)
+        end
+
+        # Once a minute, and when it begins to matter.
+        def fails(error)
+          leased = leased?
+          return if @told && @told.last == leased && now - @told.first < Backoff::AGAIN_SECONDS
+
+          @told = [now, leased]
+          @log.event(:warn, "no heartbeat#{", and until there is one no jobs are fetched" unless leased}: #{error.message}")
         end
 
         def extend_lease(connection)
