@@ -328,6 +328,7 @@ class QuarantineTest < Minitest::Test
   # With a place for one, a job that never ends would hold the last.
   def test_how_many_children_memory_and_cores_bear
     assert_equal [most, 2, 6], [places(1_000_000), places(10), places(1000)]
+    assert_same 2, places(340) # 2.7
     assert_equal most, Quarantine.const_get(:Capacity).new(1, folder: "/nowhere").places(1)
     assert_equal [2, 1], Quarantine.const_get(:Capacity).new(1000).then { |shared| [shared.places(0), shared.cores] }
   end

@@ -29,7 +29,6 @@ class WireTest < Minitest::Test
     entry = '{"class":"A","jid":"1","args":[],"args":[2]}'
     assert_equal [2], Wire.parse(entry)["args"]
     assert_equal [2], Wire.parse_to_change(entry)["args"]
-    assert_equal '{"args":[[{"a":1,"a":2}]]}', Wire.shown('[{"a":1,"a":2}]')
   end
 
   def test_times_are_read_by_their_size

@@ -171,7 +171,9 @@ class RedisWireTest < RedisCase
 
   def test_a_server_that_deletes_what_it_has_no_memory_for
     call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-    assert_match(/maxmemory-policy is allkeys-lru; set it to noeviction/, storage.risks.first)
+    assert_match(/deletes jobs when .* maxmemory-policy is allkeys-lru; set it to noeviction/, storage.risks.first)
+    call("CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
+    assert_match(/deletes leases, .* and unique locks when .* maxmemory-policy is volatile-ttl; set it/, storage.risks.first)
     call("CONFIG", "SET", "maxmemory-policy", "noeviction")
     assert_empty storage.risks
   ensure
@@ -281,6 +283,17 @@ class RedisWireTest < RedisCase
     push(JOB, at: 2)
     moved, = storage.due(10)
     assert_equal [1, 2], [moved, call("ZCARD", "dead")]
+  end
+
+  # What Lua would write otherwise. The fields that say what was wrong stand at the end, and once.
+  def test_what_is_buried_is_as_it_was
+    others = '"x":[], "y":12345678901234567890,"z":{"failed_at":[{},"\\"}"]},"a,b":1.0'
+    push(%({"error_message":"old",#{others}, "failed_at" : 7,"error_class":null,"jid":"a","class":"A"}), at: 1)
+    push('{"error_class":"B","error_message":"old"}', at: 1)
+    _, _, dead = storage.due(10)
+    begins = [/\A\{"error_class":"Ringspun/, /\A\{#{Regexp.escape(others)},"jid":"a","class":"A","error_class":"Ringspun/]
+    dead.map(&:first).sort.reverse.zip(begins.reverse) { |entry, begin_of| assert_match(begin_of, entry) && JSON.parse(entry) }
+    assert_equal 2, dead.size
   end
 
   def test_times_are_the_servers

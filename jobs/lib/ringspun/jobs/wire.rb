@@ -71,19 +71,8 @@ module Ringspun
       # @since 0.1.0
       def dump(job) = JSON.generate(job)
 
-      # What is no job, as it stands among the dead: an object, or no JSON at all. At any other value the pages of Sidekiq break.
-      #
-      # @param entry [String]
-      # @return [String]
-      # @api private
-      def shown(entry)
-        JSON.parse(entry, allow_duplicate_key: true).is_a?(Hash) ? entry : %({"args":[#{entry}]})
-      rescue JSON::ParserError, EncodingError
-        entry
-      end
-
       # What is no job, with what is wrong with it, as it stands among the dead. What is no JSON at all stays as it is. Any other
-      # value becomes part of an object, see {shown}.
+      # value becomes part of an object, for at others the pages of Sidekiq break.
       #
       # @param entry [String]
       # @param error [Exception]

@@ -34,7 +34,7 @@ module Ringspun
         # @return [Integer] children that there may be
         def places(used)
           by_cores = CHILDREN_A_CORE * Etc.nprocessors / @processes
-          [by_cores, used + more_by_memory].min.clamp(LEAST..)
+          [by_cores, used + more_by_memory].min.floor.clamp(LEAST..)
         end
 
         private

@@ -85,7 +85,9 @@ module Ringspun
             policy = call(connection, %w[INFO memory], again: true)[/^maxmemory_policy:(\S+)/, 1]
             return [] if [nil, "noeviction"].include?(policy)
 
-            ["Redis deletes jobs when its memory is full: its maxmemory-policy is #{policy}; set it to noeviction"]
+            # Of jobs none has a time at which it expires.
+            what = policy.start_with?("volatile") ? "leases, so that living workers are taken for dead, and unique locks" : "jobs"
+            ["Redis deletes #{what} when its memory is full: its maxmemory-policy is #{policy}; set it to noeviction"]
           rescue StorageError # who asks may not
             []
           end

@@ -1,7 +1,8 @@
 -- with: clock count jobs trials
 -- Takes jobs out of a node's lists and, if they were there, puts them where they go. ARGV: the namespace's prefix, the node,
 -- then seven for each: queue, entry, jid, its lock or nothing, where it goes to (nothing, "retry", "schedule", "dead" or a
--- queue's key), the new entry, seconds from now on; or for a queue 1 if the job has ended its process. Answers 1 for each that was there, and else 0.
+-- queue's key), the new entry, seconds from now on; or for a queue 1 if the job has ended its process. Answers 1 for each that
+-- was there, and else 0.
 --
 -- What cannot be put where it goes stays in the list, and is the whole call's error when all others are done.
 local ns, node = ARGV[1], ARGV[2]

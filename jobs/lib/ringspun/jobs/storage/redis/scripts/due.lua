@@ -26,23 +26,56 @@ local function fault_of(entry, job)
   return 'what has the name of its queue is no queue'
 end
 
--- As it stands among the dead, see Wire.blamed, and what is wrong with it. Its bytes stay as they are, unless it has said before
--- why it has failed: no reader likes a name twice.
+local function end_of_string(text, from)
+  local at = string.find(text, '["\\]', from + 1)
+  while string.sub(text, at, at) == '\\' do at = string.find(text, '["\\]', at + 2) end
+  return at
+end
+
+-- Of an object, each with its name, as it is written.
+local function members(text)
+  local all, depth, from, at = {}, 0, 0, 0
+  while true do
+    at = string.find(text, '["%[%]{},]', at + 1)
+    if not at then return all end
+    local sign = string.sub(text, at, at)
+    if sign == '"' then
+      at = end_of_string(text, at)
+    elseif sign == '{' or sign == '[' then
+      depth = depth + 1
+      if depth == 1 then from = at + 1 end
+    else
+      if depth == 1 then
+        all[#all + 1] = string.sub(text, from, at - 1)
+        from = at + 1
+      end
+      if sign ~= ',' then depth = depth - 1 end
+    end
+  end
+end
+
+local function without(text, fields)
+  local left = {}
+  for _, member in ipairs(members(text)) do
+    if not fields[string.match(member, '^%s*"([^"]*)"')] then left[#left + 1] = member end
+  end
+  return '{' .. table.concat(left, ',') .. '}'
+end
+
+-- As it stands among the dead, see Wire.blamed, and what is wrong with it. Its bytes stay as they are, but for what it has said
+-- before of why it has failed: no reader likes a name twice.
 local function bury(entry)
   local read, job = pcall(cjson.decode, entry)
   if not read then return entry, 'the entry is no JSON' end
   local fault = fault_of(entry, job)
-  local fields = { error_class = 'Ringspun::Jobs::MalformedEntryError', error_message = fault, failed_at = tonumber(stamp) }
   local text = string.find(entry, '^%s*{') and entry or '{"args":[' .. entry .. ']}'
   if type(job) == 'table' and (job['error_class'] or job['error_message'] or job['failed_at']) then
-    for name, value in pairs(fields) do job[name] = value end
-    local known, again = pcall(cjson.encode, job)
-    if known then return again, fault end
+    text = without(text, { error_class = true, error_message = true, failed_at = true })
   end
   text = string.gsub(text, '%s*}%s*$', '')
   local comma = string.find(text, '{%s*$') and '' or ','
-  return text .. comma .. string.format('"error_class":%s,"error_message":%s,"failed_at":%s}',
-    cjson.encode(fields.error_class), cjson.encode(fault), stamp), fault
+  return text .. comma .. string.format('"error_class":"Ringspun::Jobs::MalformedEntryError","error_message":%s,"failed_at":%s}',
+    cjson.encode(fault), stamp), fault
 end
 
 for _, name in ipairs({ 'retry', 'schedule' }) do
