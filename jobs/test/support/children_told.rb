@@ -21,9 +21,9 @@ class ChildrenTold
       when :die then Ending.new("SIGKILL", false, false)
       when :told then Ending.new("SIGTERM", true, false)
       when Array
-        deed.each { |jid| yield @members.find { |member| member.run.jid == jid }, Ringspun::Jobs::Quarantine::Group::HELD }
+        deed.each { |jid| yield find(jid), Ringspun::Jobs::Quarantine::Group::HELD }
         perform(@members.reject { |member| deed.include?(member.run.jid) }, &)
-      when Hash then Ending.new("SIGKILL", false, true, @members.find { |member| member.run.jid == deed[:held] })
+      when Hash then end_early(deed, &)
       else perform(@members, &)
       end
     end
@@ -39,6 +39,16 @@ class ChildrenTold
     end
 
     private
+
+    # When those of `ended` have; or for the sake of the one that is `held`.
+    def end_early(deed, &)
+      return Ending.new("SIGKILL", false, true, find(deed[:held])) unless deed[:ended]
+
+      perform(deed[:ended].map { |jid| find(jid) }, &)
+      Ending.new("SIGKILL", false, false)
+    end
+
+    def find(jid) = @members.find { |member| member.run.jid == jid }
 
     def perform(members)
       machine = Ringspun::Machine.current

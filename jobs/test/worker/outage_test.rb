@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require_relative "../support/children_told"
 require_relative "../support/worked"
 
 # The storage is away, refuses, or its answers are lost.
@@ -283,6 +284,22 @@ class WorkerOutageTest < Minitest::Test
       until_done
       assert_equal({ 1 => 1 }, @runs)
       assert_match(/this worker's lease had run out/, lines.to_s)
+    end
+  end
+
+  def test_nothing_is_taken_from_the_quarantine_without_a_lease
+    with_worker(options: { quarantine: ChildrenTold.new }) do
+      machine.sleep(5)
+      storage.refuse(:extend, 1_000_000)
+      machine.sleep(20)
+      push("note", 1, queue: Storage::QUARANTINE)
+      machine.sleep(10)
+      assert_equal [{}, 1], [@runs, list(Storage::QUARANTINE).size]
+      storage.mend
+      began = machine.now
+      until_done
+      assert_equal({ 1 => 1 }, @runs)
+      assert_operator machine.now - began, :<, 20
     end
   end
 

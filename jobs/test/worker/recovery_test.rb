@@ -445,6 +445,52 @@ class WorkerRecoveryTest < Minitest::Test
     end
   end
 
+  # What could not begin has not died, and what has died before is not forgotten by that.
+  def test_when_no_process_can_be_made_for_one_that_has_died_before
+    with_runner(:die, *Array.new(30) { Errno::EAGAIN.new }, :die, :die, deaths: 3, worker_deaths: 2) do
+      push_entry(note("a"), queue: Storage::QUARANTINE)
+      yield_slowly { storage.stats[:dead] == 1 }
+      assert_equal [{ died: 2, dead: 1 }, "Ringspun::Jobs::Worker::Alone::DiedError"],
+                   [worker.counts, JSON.parse(dead.first)["error_class"]]
+    end
+  end
+
+  # A start costs most.
+  def test_no_more_children_begin_at_once_than_there_are_cores
+    on("sleep") { machine.sleep(100) }
+    began = []
+    deed = ->(_) { (began << machine.now) && nil }
+    with_runner(deed, concurrency: 1, timeout: 1) do
+      push_entry(*(1..8).map { |number| entry("sleep", jid: number.to_s) }, queue: Storage::QUARANTINE)
+      yield_slowly { began.size == 8 }
+      assert_operator began.each_cons(3).map { |first, _, third| third - first }.min, :>=, 2
+    end
+  end
+
+  # It did not run isolated from the start.
+  def test_the_last_one_that_is_left_when_a_child_dies_is_not_counted
+    deed = ->(jids) { { ended: %w[a] } if jids.size == 2 }
+    with_runner(deed) do
+      push_entry(note("a"), note("b"), queue: Storage::QUARANTINE)
+      until_done
+      assert_equal [{ done: 2 }, %w[b]], [worker.counts, @runner_of.begun.last]
+    end
+  end
+
+  # Of which all that are dead fill one page.
+  def test_what_is_due_behind_a_hundred_that_are_no_jobs
+    @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
+    looked = []
+    storage.define_singleton_method(:due) { |*all, **options| super(*all, **options).tap { looked << Ringspun::Machine.current.now } }
+    with_worker do
+      bad = Array.new(100) { |number| %({"class":"A","jid":"#{number}"}) }
+      storage.push(bad.map { |one| Storage::Push.new(queue: "default", entry: one, at: machine.now + 5) })
+      storage.push([Storage::Push.new(queue: "default", entry: note("a"), at: machine.now + 5)])
+      yield_slowly { @runs["a"] == 1 }
+      assert_equal 1, looked.each_cons(2).count { |one, next_one| one == next_one }, "it has not looked again at once"
+    end
+  end
+
   def test_what_was_in_flight_and_is_no_job
     with_runner do
       died("nonsense")

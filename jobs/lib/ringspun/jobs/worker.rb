@@ -168,11 +168,15 @@ module Ringspun
 
       # --- for its parts ---
 
+      # @return [Boolean]
+      # @api private
+      def may_fetch? = !quiet? && @heartbeat.leased?
+
       # Jobs from the quarantine run elsewhere.
       #
       # @return [Integer] how many jobs it may fetch
       # @api private
-      def room = quiet? || !@heartbeat.leased? ? 0 : @config.concurrency - @runs.size + @quarantined
+      def room = may_fetch? ? @config.concurrency - @runs.size + @quarantined : 0
 
       # @param fetched [Storage::Fetched]
       # @api private
@@ -200,7 +204,7 @@ module Ringspun
       # The lease had run out, and lasts again.
       #
       # @api private
-      def leased_again = tell(-> { @fetcher&.look })
+      def leased_again = tell(-> { [@fetcher, @alone].compact.each(&:look) })
 
       # @api private
       def wait_ended = @machine.schedule(@main)

@@ -66,11 +66,14 @@ module Ringspun
         def work
           until @closed
             start(@waiting.shift) while place? && @waiting.any?
-            look if place? && @waiting.empty? && !@fetching && !@closed
+            begin_to_fetch if place? && @waiting.empty? && !@fetching && @worker.may_fetch?
             tell_of_no_place
             pause
           end
         end
+
+        # It may fetch again.
+        def look = @changed.signal
 
         # No more are fetched, and those that have not begun go back.
         def close
@@ -89,7 +92,7 @@ module Ringspun
 
         # --- from the queue ---
 
-        def look
+        def begin_to_fetch
           @fetching = true
           @scope.spin { fetch }
         end
@@ -201,7 +204,7 @@ module Ringspun
           follow(suspects.reject(&:gone?), ending, isolated)
         rescue SystemCallError, ThreadError => error # no process can be made now
           @backoff.pause(:fork, error)
-          give_back(suspects)
+          wait_again([suspects])
         rescue StandardError => error # of ours; no job must be lost by that
           suspects.one? ? suspects.first.answer(@retrying.last_resort(suspects.first.fetched, error)) : give_back(suspects)
         end
