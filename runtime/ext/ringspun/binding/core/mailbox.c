@@ -4,6 +4,8 @@
 
 static ID id_alive_p, id_raise;
 
+static bool has_messages(const rsb_strand *strand) { return !NIL_P(strand->messages) && RARRAY_LEN(strand->messages) > 0; }
+
 /* Parks the calling strand until somebody calls {#schedule} for it, and returns what was scheduled. What was scheduled
  * before is returned at once, in order.
  *
@@ -19,12 +21,13 @@ static VALUE machine_park(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     rsb_strand *strand = rsb_running(machine);
     int64_t deadline_ns = rsb_deadline(machine, argc ? argv[0] : Qnil, "park");
-    if (!NIL_P(strand->messages) && RARRAY_LEN(strand->messages) > 0) {
+    if (has_messages(strand)) {
         rsb_after_inline(machine);
         rsb_raise_wake(machine, rs_refusal(&machine->engine, 0));
     } else {
         rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SUSPEND, 0, deadline_ns, NULL, 0, NULL);
-        if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
+        bool late = kind == RS_WAKE_TIMEOUT && has_messages(strand); /* it came while this was ready and had no turn yet */
+        if (kind != RS_WAKE_VALUE && !late) rsb_raise_wake(machine, kind);
     }
     return rb_ary_shift(strand->messages);
 }

@@ -103,14 +103,23 @@ static void put(rsb_queue *queue, VALUE item) {
 
 static bool is_full(const rsb_queue *queue) { return queue->max > 0 && RARRAY_LEN(queue->items) >= queue->max; }
 
-/* False: it stayed full until the timeout. */
+/* False: it is full. */
+static bool push_now(rsb_machine *machine, rsb_queue *queue, VALUE item) {
+    if (give_to_popper(machine, queue, item)) return true;
+    if (RS_UNLIKELY(is_full(queue))) return false;
+    put(queue, item);
+    return true;
+}
+
+/* False: it stayed full until the timeout. Whose time is up gets the place that is there by now: when the machine comes to look late,
+ * the limit has its turn before the strand that has made room. */
 static bool push_waiting(rsb_machine *machine, rsb_queue *queue, VALUE item, int64_t deadline_ns) {
     int64_t result = CLOSED;
     rs_strand *me = rs_running(&machine->engine);
     set_hand(me, item);
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->pushers, RSB_FOR_PLACE, &result);
     take_hand(me->user);
-    if (kind == RS_WAKE_TIMEOUT) return false;
+    if (kind == RS_WAKE_TIMEOUT) return !queue->closed && push_now(machine, queue, item);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     if (result == CLOSED) raise_closed();
     return true;
@@ -148,11 +157,9 @@ static VALUE queue_push(int argc, VALUE *argv, VALUE self) {
     int64_t deadline_ns = RS_NEVER;
     if (!NIL_P(options)) deadline_ns = deadline_of(machine, non_block, options);
     if (queue->closed) raise_closed();
-    if (give_to_popper(machine, queue, item)) return self;
-    if (RS_UNLIKELY(is_full(queue)) && RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is full; push without non_block waits for a place");
-    if (RS_UNLIKELY(is_full(queue))) return push_waiting(machine, queue, item, deadline_ns) ? self : Qnil;
-    put(queue, item);
-    return self;
+    if (RS_LIKELY(push_now(machine, queue, item))) return self;
+    if (RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is full; push without non_block waits for a place");
+    return push_waiting(machine, queue, item, deadline_ns) ? self : Qnil;
 }
 
 /* --- popping --- */
@@ -182,10 +189,11 @@ static VALUE take_first(rsb_machine *machine, rsb_queue *queue) {
     return item;
 }
 
+/* Whose time is up gets what is there, as with a push. */
 static VALUE pop_waiting(rsb_machine *machine, rsb_queue *queue, int64_t deadline_ns) {
     int64_t result = CLOSED;
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->poppers, RSB_FOR_ITEM, &result);
-    if (kind == RS_WAKE_TIMEOUT) return Qnil;
+    if (kind == RS_WAKE_TIMEOUT) return RARRAY_LEN(queue->items) > 0 ? take_first(machine, queue) : Qnil;
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     return result == SERVED ? take_hand(rsb_running(machine)) : Qnil;
 }

@@ -68,15 +68,21 @@ static void mutex_own(rsb_machine *machine, rsb_sync *mutex, rs_id me) {
     rsb_running(machine)->locks++;
 }
 
+static bool mutex_take_now(rsb_machine *machine, rsb_sync *mutex, rs_id me) {
+    if (is_locked(machine, mutex)) return false;
+    mutex_own(machine, mutex, me);
+    return true;
+}
+
+/* Whose time is up gets what is free by now: when the machine comes to look late, the limit has its turn before the strand that has
+ * given it back. */
 static void mutex_take(rsb_machine *machine, rsb_sync *mutex, int64_t deadline_ns) {
     rsb_before_lock(machine);
     rs_id me = running_id(machine);
-    if (RS_LIKELY(!is_locked(machine, mutex))) {
-        mutex_own(machine, mutex, me);
-        return;
-    }
+    if (RS_LIKELY(mutex_take_now(machine, mutex, me))) return;
     if (mutex->owner == me) rb_raise(rsb_eDeadlock, "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &mutex->waiters, RSB_FOR_MUTEX, NULL);
+    if (kind == RS_WAKE_TIMEOUT && mutex_take_now(machine, mutex, me)) return;
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     RS_ASSERT(mutex->owner == me);
     mutex_own(machine, mutex, me);
@@ -125,9 +131,7 @@ static VALUE mutex_lock(int argc, VALUE *argv, VALUE self) {
 static VALUE mutex_try_lock(VALUE self) {
     rsb_machine *machine;
     rsb_sync *mutex = get(self, &machine);
-    if (is_locked(machine, mutex)) return Qfalse;
-    mutex_own(machine, mutex, running_id(machine));
-    return Qtrue;
+    return mutex_take_now(machine, mutex, running_id(machine)) ? Qtrue : Qfalse;
 }
 
 /* Gives the lock to the strand that has waited longest.
@@ -202,12 +206,16 @@ static VALUE semaphore_initialize(VALUE self, VALUE permits) {
     return self;
 }
 
+static bool semaphore_take_now(rsb_sync *semaphore) {
+    if (semaphore->count == 0 || semaphore->waiters.len > 0) return false;
+    semaphore->count--;
+    return true;
+}
+
 static void semaphore_take(rsb_machine *machine, rsb_sync *semaphore, int64_t deadline_ns) {
-    if (semaphore->count > 0 && semaphore->waiters.len == 0) {
-        semaphore->count--;
-        return;
-    }
+    if (RS_LIKELY(semaphore_take_now(semaphore))) return;
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &semaphore->waiters, RSB_FOR_SEMAPHORE, NULL);
+    if (kind == RS_WAKE_TIMEOUT && semaphore_take_now(semaphore)) return; /* as with a mutex */
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
 }
 
