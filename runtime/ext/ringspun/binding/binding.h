@@ -39,7 +39,7 @@ typedef struct rsb_machine {
     long features_seen;         /* how many files Ruby had loaded when a strand was spun last */
     uint8_t deadlock_measures;  /* taken against the present one, without effect */
     rs_id root;
-    VALUE root_fiber;           /* the thread's first: CRuby goes on there when a runner ends; nil: not known, it was made in another */
+    VALUE root_fiber;           /* the thread's first: CRuby goes on there when a runner ends; nil: not known */
     rs_scope *spin_scope;       /* where Machine#spin puts strands: Ringspun.run's, else the root's own */
     VALUE unread;               /* Hash, bounded: strand => error that nobody has read */
     VALUE to_tell;              /* Array of [strand, error, handler or nil]: those that are due */
@@ -52,8 +52,8 @@ typedef struct rsb_machine {
     pthread_mutex_t wake_lock;  /* of `wakeable`, and so that nobody sends to what is being closed */
     bool wakeable;
     char backend_reason[200];
-    struct st_table *blocked;   /* fiber => name of the strand that is in a block-like hook of the scheduler in it; NULL: none has been yet */
-    struct rsb_plain_wait *plain_waits; /* of signal handlers and finalizers in block-like hooks between strands, the last one first */
+    struct st_table *blocked;   /* fiber => name of the strand that is in a block-like hook in it; NULL: none has been yet */
+    struct rsb_plain_wait *plain_waits; /* of signal handlers and finalizers in such hooks between strands, the last one first */
     VALUE unblocked_fiber;      /* between strands, and at which turn; compared, and not kept alive */
     uint64_t unblocked_at;
     struct rsb_selection *selections; /* IO.selects that wait */

@@ -21,14 +21,13 @@ static void count_fork(void) {
 /* Every name of which some function makes a symbol at its first call. Two ractors that do so at the same time may get two
  * symbols for one name (CRuby 3.3 and 3.4), so all are made before there is a second ractor. */
 static const char *const symbols[] = {
-    "accessed_at", "blockSpecial", "block_size", "busy_polls", "bytes_spliced", "cancel", "cancels", "changed_at", "characterSpecial", "complete", "concluded", "cpu",
-    "created_at", "directory", "done", "entries", "epoll", "fault", "fiber_machine_stack_size", "fiber_vm_stack_size", "fifo", "file",
-    "file_writes_inline", "finish", "idle",
-    "idle_fibers", "inline", "inode", "link", "links", "modified_at", "new", "op", "ops_in_flight", "ops_inline",
-    "ops_offloaded", "ops_started", "park", "parked", "polls", "readable", "ready", "resumed", "resumes", "run", "run_queue",
-    "run_queue_max", "running", "sim", "sleeps", "socket", "spawn", "sqpoll", "strands_spawned", "stream_buffers", "system_calls", "timer",
-    "timers", "timers_fired", "to_sockaddr", "traced_call", "unknown", "uring", "user", "wake", "wake dropped", "wakes", "wakes_dropped",
-    "writable",
+    "accessed_at", "blockSpecial", "block_size", "busy_polls", "bytes_spliced", "cancel", "cancels", "changed_at",
+    "characterSpecial", "complete", "concluded", "cpu", "created_at", "directory", "done", "entries", "epoll", "fault",
+    "fiber_machine_stack_size", "fiber_vm_stack_size", "fifo", "file", "file_writes_inline", "finish", "idle", "idle_fibers",
+    "inline", "inode", "link", "links", "modified_at", "new", "op", "ops_in_flight", "ops_inline", "ops_offloaded", "ops_started",
+    "park", "parked", "polls", "readable", "ready", "resumed", "resumes", "run", "run_queue", "run_queue_max", "running", "sim",
+    "sleeps", "socket", "spawn", "sqpoll", "strands_spawned", "stream_buffers", "system_calls", "timer", "timers", "timers_fired",
+    "to_sockaddr", "traced_call", "unknown", "uring", "user", "wake", "wake dropped", "wakes", "wakes_dropped", "writable",
     /* stream_tls */
     "@rbuffer", "EarlyBytesError", "Socket", "TLSSessionError", "TruncatedStreamError", "flush", "for_fd", "to_io",
 };

@@ -44,7 +44,8 @@ static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
     rs_end_wait_of_survivor(&machine->engine);
 }
 
-/* Since it was decided to sleep until then: by a signal handler that has just run, raised nothing, and woke or cancelled somebody. */
+/* Since it was decided to sleep until then: by a signal handler that has just run, raised nothing, and woke or cancelled
+ * somebody. */
 static bool has_work(rs_machine *engine, int64_t deadline_ns) {
     return engine->strands.run_len > 0 || engine->attention || engine->dirty || rs_timers_earliest(&engine->timers) < deadline_ns;
 }

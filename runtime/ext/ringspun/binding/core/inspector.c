@@ -220,7 +220,8 @@ static VALUE stall(lookout *out) {
     bool lasts = sees_same_turn(out);
     VALUE traced = lasts ? out->machine->thread : strand ? strand->fiber : Qnil;
     VALUE backtrace = NIL_P(traced) ? Qnil : rb_funcall(traced, id_backtrace, 0);
-    return rb_ary_new_from_args(4, strand ? rsb_strand_show(strand) : Qnil, rb_float_new(seconds), backtrace, lasts ? Qtrue : Qfalse);
+    VALUE shown = strand ? rsb_strand_show(strand) : Qnil;
+    return rb_ary_new_from_args(4, shown, rb_float_new(seconds), backtrace, lasts ? Qtrue : Qfalse);
 }
 
 /* While it waits here, no machine hopes to be woken by it. What it tells others may well wake one, and so may its end. */

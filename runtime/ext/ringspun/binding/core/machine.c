@@ -109,7 +109,8 @@ static VALUE machine_allocate(VALUE class) {
     VALUE self = TypedData_Make_Struct(class, rsb_machine, &machine_type, machine);
     machine->self = self;
     pthread_mutex_init(&machine->wake_lock, NULL);
-    machine->thread = machine->unread = machine->to_tell = machine->teller = machine->stackless_error = machine->child_error = machine->root_fiber = machine->maker = Qnil;
+    machine->thread = machine->unread = machine->to_tell = machine->teller = Qnil;
+    machine->stackless_error = machine->child_error = machine->root_fiber = machine->maker = Qnil;
     return self;
 }
 
@@ -263,7 +264,8 @@ void rsb_after_fork(rsb_machine *machine) {
     pthread_mutex_init(&machine->wake_lock, NULL); /* one of the parent's threads may have held it */
     RSB_EACH_PART(forked, machine, survivor->user);
     int error = rs_machine_forked(&machine->engine);
-    if (error) rsb_fail_to_open(machine, error, "no machine in the forked child"); /* and so will the next one who uses it, or it works then */
+    /* So will the next one who uses it, or it works then. */
+    if (error) rsb_fail_to_open(machine, error, "no machine in the forked child");
     machine->fork_count = rsb_forks;
     machine->root = rs_strand_id(survivor);
     machine->spin_scope = &survivor->own;

@@ -88,12 +88,14 @@ static void read_sqpoll(rs_options *chosen, VALUE sqpoll) {
         idle = option(sqpoll, "idle");
         cpu = option(sqpoll, "cpu");
         if (RHASH_SIZE(sqpoll) != (size_t)!NIL_P(idle) + !NIL_P(cpu)) {
-            rb_raise(rsb_eUsage, "sqpoll: takes true, the idle time in seconds, or idle: and cpu:, got %" PRIsVALUE, rsb_inspect(sqpoll));
+            rb_raise(rsb_eUsage, "sqpoll: takes true, the idle time in seconds, or idle: and cpu:, got %" PRIsVALUE,
+                     rsb_inspect(sqpoll));
         }
     }
     int64_t idle_ms = NIL_P(idle) ? 0 : rsb_seconds_to_ns(idle, "sqpoll: idle") / 1000000;
     if (!NIL_P(idle) && (idle_ms < 1 || idle_ms > UINT32_MAX)) {
-        rb_raise(rsb_eUsage, "sqpoll: the idle time must be at least 0.001 seconds and less than a month, got %" PRIsVALUE, rsb_inspect(idle));
+        rb_raise(rsb_eUsage, "sqpoll: the idle time must be at least 0.001 seconds and less than a month, got %" PRIsVALUE,
+                 rsb_inspect(idle));
     }
     chosen->sqpoll_idle_ms = (uint32_t)idle_ms;
     if (!NIL_P(cpu)) chosen->sqpoll_cpu = (int32_t)rsb_integer(cpu, 0, INT32_MAX, "sqpoll: cpu");

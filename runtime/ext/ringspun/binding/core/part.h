@@ -1,5 +1,5 @@
-/* part: what a room above `core` has with every machine: memory to mark and to free, waits to end. A room registers it once, when the
- * extension is loaded, and from then on it only is read. What came last is asked first. All hooks are optional; they run on the
+/* part: what a room above `core` has with every machine: memory to mark and to free, waits to end. A room registers it once, when
+ * the extension is loaded, and from then on it only is read. What came last is asked first. All hooks are optional; they run on the
  * machine's thread, `mark` and `free` wherever the collector runs. */
 #ifndef RINGSPUN_PART_H
 #define RINGSPUN_PART_H

@@ -1,9 +1,10 @@
 /* runners: fibers that have run a strand and wait for another. As many are kept as strands have lately needed at once, and never
- * fewer than a few. CRuby frees a stack when it collects the fiber, so the list is looked at when it is marked: a period ends with a
- * major collection, or after some minor ones, each of which scans all that are kept. Who was not needed in the whole of a period goes.
+ * fewer than a few. CRuby frees a stack when it collects the fiber, so the list is looked at when it is marked: a period ends
+ * with a major collection, or after some minor ones, each of which scans all that are kept. Who was not needed in the whole of a
+ * period goes.
  *
- * All of it belongs to the machine's thread. Only a collection marks, which no thread of the ractor is in the middle of a call beside,
- * for none of these allocates from Ruby.
+ * All of it belongs to the machine's thread. Only a collection marks, which no thread of the ractor is in the middle of a call
+ * beside, for none of these allocates from Ruby.
  */
 #ifndef RINGSPUN_RUNNERS_H
 #define RINGSPUN_RUNNERS_H
@@ -27,7 +28,9 @@ static inline VALUE rsb_runners_take(rsb_runners *runners) {
 /* False: there is no memory for another. */
 bool rsb_runners_make_room(rsb_runners *runners);
 
-static inline bool rsb_runners_has_room(rsb_runners *runners) { return runners->len < runners->capacity || rsb_runners_make_room(runners); }
+static inline bool rsb_runners_has_room(rsb_runners *runners) {
+    return runners->len < runners->capacity || rsb_runners_make_room(runners);
+}
 
 /* Where there is room. */
 static inline void rsb_runners_put(rsb_runners *runners, VALUE fiber) { runners->fibers[runners->len++] = fiber; }

@@ -268,7 +268,10 @@ static VALUE scope_cancel(VALUE self) {
     bool here = scope->fork_count == rsb_forks;
     if (!scope->open || (scope->engine.closed && here)) return Qnil;
     rsb_machine *machine = rsb_machine_any_thread(scope->machine);
-    if (rsb_existing() != machine) rb_raise(rsb_eWrongThread, "a scope is cancelled by its own thread; from another use Machine#terminate with a strand of it");
+    if (rsb_existing() != machine) {
+        rb_raise(rsb_eWrongThread, "a scope is cancelled by its own thread; from another use Machine#terminate with a strand of "
+                 "it");
+    }
     if (RS_UNLIKELY(!here)) rsb_scope_get_open(self, &machine);
     rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
     return Qnil;

@@ -74,7 +74,9 @@ void rsb_simulation_options(VALUE options, rs_options *chosen, rs_sim_faults *fa
 
 static rsb_machine *simulated(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
-    if (machine->engine.backend != &rs_backend_sim) rb_raise(rsb_eUsage, "only a simulated machine has this; see Ringspun::Simulation");
+    if (machine->engine.backend != &rs_backend_sim) {
+        rb_raise(rsb_eUsage, "only a simulated machine has this; see Ringspun::Simulation");
+    }
     return machine;
 }
 

@@ -482,7 +482,9 @@ void rsb_give_way(rsb_machine *machine) {
     rs_strand *me = rs_running(&machine->engine);
     rs_yield(&machine->engine);
     park(machine, me, NULL);
-    if (RS_UNLIKELY(me->interrupts > 0) && rs_refusal(&machine->engine, 0) == RS_WAKE_INTERRUPT) rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
+    if (RS_UNLIKELY(me->interrupts > 0) && rs_refusal(&machine->engine, 0) == RS_WAKE_INTERRUPT) {
+        rsb_raise_wake(machine, RS_WAKE_INTERRUPT);
+    }
 }
 
 void rsb_yield_resumable(rsb_machine *machine) { yield(machine, true); }

@@ -1,7 +1,8 @@
 /* unread: errors that strands have ended with and that nobody has read yet, until somebody does or they are told.
  *
- * A strand's error is told at most once, beside what a scope has an `on_error:` for: a second after its strand's end, at once where the program has no handle to join, or where
- * the run, the machine or the program ends. Who joins the strand later gets it raised all the same.
+ * A strand's error is told at most once, apart from what a scope's `on_error:` is told: a second after its strand's end, at once
+ * where the program has no handle to join, or when the run, the machine or the program ends. Who joins the strand later gets it
+ * raised all the same.
  *
  * The reminder is a timer of the engine's that neither keeps a machine from ending nor counts as hope in a deadlock. What is
  * due is told by a strand of its own, the teller, for whoever is told may wait. It is made beforehand: in the loop, where the

@@ -4,7 +4,8 @@
 #include <string.h>
 
 static bool is(VALUE string, const char *text) {
-    return RB_TYPE_P(string, T_STRING) && (size_t)RSTRING_LEN(string) == strlen(text) && memcmp(RSTRING_PTR(string), text, strlen(text)) == 0;
+    return RB_TYPE_P(string, T_STRING) && (size_t)RSTRING_LEN(string) == strlen(text) &&
+           memcmp(RSTRING_PTR(string), text, strlen(text)) == 0;
 }
 
 /* As far as the way of an override to its `super` may go. */
@@ -91,5 +92,6 @@ bool rsb_called_for_system_call(void) {
 
 bool rsb_called_from_copy(void) {
     VALUE caller = direct_caller();
-    return !NIL_P(caller) && is(rb_profile_frame_classpath(caller), "IO") && is(rb_profile_frame_method_name(caller), "copy_stream");
+    return !NIL_P(caller) && is(rb_profile_frame_classpath(caller), "IO") &&
+           is(rb_profile_frame_method_name(caller), "copy_stream");
 }

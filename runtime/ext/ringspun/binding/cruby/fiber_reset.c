@@ -33,8 +33,8 @@ static size_t find_change(const changes *c) {
     size_t found = RSB_NOT_FOUND;
     for (size_t offset = 0; offset + sizeof(VALUE) <= c->size; offset += sizeof(VALUE)) {
         VALUE was = (VALUE)rsb_word_at(c->before, offset), is = (VALUE)rsb_word_at(c->data, offset);
-        bool set = c->storage ? (was == Qnil || was == 0) && !RB_SPECIAL_CONST_P(is) && is % sizeof(VALUE) == 0 && RB_TYPE_P(is, T_HASH)
-                              : was == 0 && is != 0;
+        bool is_object = !RB_SPECIAL_CONST_P(is) && is % sizeof(VALUE) == 0;
+        bool set = c->storage ? (was == Qnil || was == 0) && is_object && RB_TYPE_P(is, T_HASH) : was == 0 && is != 0;
         if (!set) continue;
         if (found != RSB_NOT_FOUND) return RSB_NOT_FOUND;
         found = offset;

@@ -1,6 +1,6 @@
-/* unshared: descriptors that a forked child must not have: who uses its copy takes something away from the parent, whose strand knows
- * nothing of it, and in the child there is nobody who would close it. The child closes all of them, those of other threads as well, at
- * once: it may never use its machine. */
+/* unshared: descriptors that a forked child must not have: who uses its copy takes something away from the parent, whose strand
+ * knows nothing of it, and in the child there is nobody who would close it. The child closes all of them, those of other threads
+ * as well, at once: it may never use its machine. */
 #ifndef RINGSPUN_BINDING_UNSHARED_H
 #define RINGSPUN_BINDING_UNSHARED_H
 

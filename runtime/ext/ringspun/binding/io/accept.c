@@ -191,7 +191,8 @@ static VALUE machine_own_listener(VALUE self, VALUE descriptor) {
     rsb_machine *machine = rsb_machine_of(self);
     int fd = rsb_op_fd(machine, descriptor), type = 0, family = 0;
     socklen_t size = sizeof(int);
-    bool sized = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0;
+    bool sized = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+                 getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0;
     if (!sized || !(fcntl(fd, F_GETFL) & O_NONBLOCK)) rb_raise(rsb_eUsage, "descriptor %d is no socket that is non-blocking", fd);
     rs_request made = {.kind = RS_OP_SOCKET, .flags = (uint32_t)family, .mode = (uint32_t)type};
     rs_descriptor_note(&machine->engine.descriptors, fd, RS_FD_STREAM, true);

@@ -34,7 +34,8 @@ static int fd_of_file(VALUE file) {
     return -1;
 }
 
-/* Whether the IO of an RS_REQUEST_OF_OBJECT still has its number. Within the loop: for an IO that is closed no exception is made. (Where one of two ends is, one is made and caught.) */
+/* Whether the IO of an RS_REQUEST_OF_OBJECT still has its number. It is asked within the loop, so no exception is made for an IO
+ * that is closed. (For one of which only one end is closed, one is made and caught.) */
 static bool op_is_open(const rs_op *op) {
     VALUE io = (VALUE)op->keep;
     return !RTEST(rb_io_closed_p(io)) && fd_of_file(io) == op->request.fd;

@@ -231,7 +231,9 @@ static VALUE io_close(VALUE self) {
     rsb_machine *machine = rsb_existing();
     if (machine) rsb_notice_fork(machine);
     if (RS_LIKELY(!machine || machine->engine.ops.in_flight == 0)) return rb_call_super(0, NULL);
-    if (rsb_between_strands(machine) || machine->engine.backend->closed_world || !is_awaited(machine, self)) return rb_call_super(0, NULL);
+    if (rsb_between_strands(machine) || machine->engine.backend->closed_world || !is_awaited(machine, self)) {
+        return rb_call_super(0, NULL);
+    }
     close_it(machine, self, true);
     return Qnil;
 }

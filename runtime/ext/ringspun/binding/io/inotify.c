@@ -1,5 +1,5 @@
-/* inotify: what the kernel tells of a file or a folder, for Ringspun.watch. An object here is one inotify descriptor, which no forked
- * child has: who reads there takes the parent's events away.
+/* inotify: what the kernel tells of a file or a folder, for Ringspun.watch. An object here is one inotify descriptor, which no
+ * forked child has: who reads there takes the parent's events away.
  */
 #include "io.h"
 #include "binding/cruby/unshared.h"
@@ -63,8 +63,8 @@ NORETURN(static void fail_to_add(int error, VALUE name));
 static void fail_to_add(int error, VALUE name) {
     unsigned long long most = error == ENOSPC ? rsb_proc_number("/proc/sys/fs/inotify/max_user_watches") : 0;
     if (most == 0) rb_syserr_fail_str(error, rb_sprintf("watch: %" PRIsVALUE, name));
-    rb_raise(rsb_eLimit, "watch: the system has no room for one more watch (%" PRIsVALUE "). As a rule this user then has as many, in "
-             "all processes, as fs.inotify.max_user_watches allows, which is %llu", name, most);
+    rb_raise(rsb_eLimit, "watch: the system has no room for one more watch (%" PRIsVALUE "). As a rule this user then has as "
+             "many, in all processes, as fs.inotify.max_user_watches allows, which is %llu", name, most);
 }
 
 /* The number of a watch on that path. */

@@ -65,7 +65,8 @@ rsb_machine *rsb_io_machine(VALUE self);
 int64_t rsb_request(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what);
 int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what);
 /* The rest of one that has moved `done` bytes: they are told whatever becomes of it. */
-int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done, VALUE buffer, rsb_direction direction, const char *what);
+int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done, VALUE buffer, rsb_direction direction,
+                         const char *what);
 int64_t rsb_wait_for(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction);
 
 /* The same for a request whose answer comes in its `extra`; an outgoing String must be frozen. */

@@ -149,8 +149,8 @@ static void fail_for_lost(void) {
     if (rsb_descriptors_left() || getrlimit(RLIMIT_NOFILE, &limit) != 0) {
         rb_raise(rsb_eLimit, "recv_fd: a descriptor came, but the system has not let this process have it; it is lost");
     }
-    rb_raise(rsb_eLimit, "recv_fd: a descriptor came, but there was no number free for it; it is lost. RLIMIT_NOFILE is %llu: close "
-             "some, or raise it (`ulimit -n`)", (unsigned long long)limit.rlim_cur);
+    rb_raise(rsb_eLimit, "recv_fd: a descriptor came, but there was no number free for it; it is lost. RLIMIT_NOFILE is %llu: "
+             "close some, or raise it (`ulimit -n`)", (unsigned long long)limit.rlim_cur);
 }
 
 /* Receives a descriptor from a Unix socket, and one byte with it. What else was sent with it can be received after that, unless the
@@ -187,7 +187,9 @@ static VALUE machine_recv_fd(VALUE self, VALUE socket) {
         return INT2FIX(fd);
     }
     descriptors_in(&answer, 0, &fd);
-    if (count > 0) rb_raise(rsb_eUsage, "recv_fd: more than one descriptor came at once, and they were closed; receive those by recvmsg");
+    if (count > 0) {
+        rb_raise(rsb_eUsage, "recv_fd: more than one descriptor came at once, and they were closed; receive those by recvmsg");
+    }
     if (cut) fail_for_lost();
     if (bytes == 0) return Qnil;
     rb_raise(rsb_eUsage, "recv_fd: a byte came without a descriptor; the other side must use send_fd");

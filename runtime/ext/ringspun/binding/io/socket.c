@@ -86,7 +86,8 @@ static VALUE address_text(VALUE packed) {
         const char *path = ((const struct sockaddr_un *)address)->sun_path;
         size_t room = len - offsetof(struct sockaddr_un, sun_path);
         bool abstract = room > 1 && path[0] == '\0';
-        return abstract ? rb_sprintf("@%.*s", (int)strnlen(path + 1, room - 1), path + 1) : rb_str_new(path, (long)strnlen(path, room));
+        return abstract ? rb_sprintf("@%.*s", (int)strnlen(path + 1, room - 1), path + 1)
+                        : rb_str_new(path, (long)strnlen(path, room));
     }
     char host[NI_MAXHOST], port[NI_MAXSERV];
     int failed = getnameinfo(address, len, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
@@ -362,7 +363,8 @@ static message *new_message(void *data, size_t len) {
 }
 
 /* What was to go to an address names it. */
-static void check_exchange(rsb_machine *machine, int64_t result, const rs_request *request, const message *answer, const char *what) {
+static void check_exchange(rsb_machine *machine, int64_t result, const rs_request *request, const message *answer,
+                           const char *what) {
     if (RS_LIKELY(result >= 0)) return;
     bool addressed = request->kind == RS_OP_SENDMSG && answer->header.msg_name;
     if (!addressed || result == -EBADF || result == -EOPNOTSUPP) rsb_refused(machine, result, what, request->fd);
@@ -473,7 +475,8 @@ static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {
     request.extra = block;
     int64_t bytes = exchange(machine, &request, own, &answer, RSB_IN, "recvmsg");
     if (RS_UNLIKELY(all) && bytes > 0 && (uint64_t)bytes < target.length) {
-        rs_request rest = {.kind = RS_OP_RECV, .fd = request.fd, .address = slice ? RSTRING_PTR(own) : target.address, .len = target.length};
+        rs_request rest = {.kind = RS_OP_RECV, .fd = request.fd, .len = target.length,
+                           .address = slice ? RSTRING_PTR(own) : target.address};
         bytes = receive_rest(machine, &rest, bytes, own);
     }
     int state = 0;

@@ -92,8 +92,9 @@ int64_t rsb_move(rsb_mover *mover, uint64_t len) {
 
 void rsb_fail_move(const rsb_mover *mover, int64_t result) {
     const rs_request *request = &mover->request;
-    const char *needs = request->kind == RS_OP_TEE ? "both must be pipes, and not the same one"
-                                                   : "one of the two must be a pipe, and what is written no file opened for appending";
+    const char *needs = request->kind == RS_OP_TEE
+                            ? "both must be pipes, and not the same one"
+                            : "one of the two must be a pipe, and what is written no file opened for appending";
     if (result == -EINVAL) rb_raise(rsb_eUsage, "%s from descriptor %d to %d: %s", mover->what, request->fd, request->to_fd, needs);
     int mode = rsb_mode_of(mover->machine, request->fd);
     bool first = result != -EBADF || mode < 0 || (mode & O_ACCMODE) == O_WRONLY;
@@ -115,7 +116,8 @@ static VALUE move(VALUE self, VALUE from, VALUE to, VALUE length, uint8_t kind, 
     if (RB_FIXNUM_P(to)) mover.to_generation = before[1];
     rsb_mover_check(&mover);
     if (!rsb_mover_fits(&mover)) {
-        rb_raise(rsb_eUnsupported, "%s: a descriptor in blocking mode would keep the thread; make it non-blocking, or read and write", what);
+        rb_raise(rsb_eUnsupported, "%s: a descriptor in blocking mode would keep the thread; make it non-blocking, or read and "
+                 "write", what);
     }
     int64_t moved = rsb_move(&mover, len);
     if (moved < 0) rsb_fail_move(&mover, moved);
@@ -123,8 +125,8 @@ static VALUE move(VALUE self, VALUE from, VALUE to, VALUE length, uint8_t kind, 
     return LL2NUM(moved);
 }
 
-/* Moves what is there from one descriptor to another, at most so many bytes, without their coming into the program. One of the two is
- * a pipe; waits until there is something, and room for some of it. Cancelled, it has moved nothing.
+/* Moves what is there from one descriptor to another, at most so many bytes, without their coming into the program. One of the
+ * two is a pipe; waits until there is something, and room for some of it. Cancelled, it has moved nothing.
  *
  * May switch strands.
  *

@@ -25,8 +25,8 @@ void rsb_mover_check(const rsb_mover *mover);
 /* False: a splice between those would keep the thread. */
 bool rsb_mover_fits(const rsb_mover *mover);
 
-/* So many bytes at most. What was moved, 0 at the end, RSB_TIME_IS_UP or -errno; raises what cancels the strand, and a ClosedError when
- * one of the two has been closed while it waited. */
+/* So many bytes at most. What was moved, 0 at the end, RSB_TIME_IS_UP or -errno; raises what cancels the strand, and a
+ * ClosedError when one of the two has been closed while it waited. */
 int64_t rsb_move(rsb_mover *mover, uint64_t len);
 
 /* The same, or -EAGAIN when it would wait; for what is no file. */

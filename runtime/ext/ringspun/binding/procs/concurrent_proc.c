@@ -86,7 +86,10 @@ RSB_APART static VALUE end_inline(rsb_machine *machine, rsb_frame *frame, VALUE 
         return rsb_raise_or_return(value);
     }
     if (frame->evaluation) {
-        VALUE result = !state ? value : exception && !cancelled ? error : rb_exc_new_cstr(rsb_eTerminated, "the evaluation was cancelled before it had a result");
+        VALUE result = !state ? value : error;
+        if (state && (!exception || cancelled)) {
+            result = rb_exc_new_cstr(rsb_eTerminated, "the evaluation was cancelled before it had a result");
+        }
         rsb_evaluation_conclude(machine, rsb_evaluation_data(frame->evaluation), result);
     }
     rsb_frame_close(machine, frame);

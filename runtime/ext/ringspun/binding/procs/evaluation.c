@@ -188,7 +188,8 @@ rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation) {
         if (!here) evaluation->frame = NULL;
         if (!here && !strand_here && evaluation->state != RSB_CONCLUDED) {
             evaluation->state = RSB_CONCLUDED;
-            evaluation->result = rb_exc_new_cstr(rsb_eTerminated, "that evaluation runs in the parent process; it did not come along with the fork");
+            evaluation->result = rb_exc_new_cstr(rsb_eTerminated,
+                                                 "that evaluation runs in the parent process; it did not come along with the fork");
         }
     }
     return machine;
@@ -406,7 +407,9 @@ static VALUE module_await_fastest(int argc, VALUE *argv, VALUE module) {
     for (int i = 0; i < count; i++) {
         rsb_evaluation *evaluation = rsb_evaluation_get(argv[i]);
         rsb_evaluation_machine(evaluation);
-        if (evaluation->state == RSB_OF_STRAND) rb_raise(rsb_eUsage, "await_fastest: the evaluation of a strand is never concluded");
+        if (evaluation->state == RSB_OF_STRAND) {
+            rb_raise(rsb_eUsage, "await_fastest: the evaluation of a strand is never concluded");
+        }
         if (NIL_P(fastest) && evaluation->state == RSB_CONCLUDED) fastest = argv[i];
     }
     if (!NIL_P(fastest)) return fastest;

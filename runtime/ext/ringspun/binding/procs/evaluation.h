@@ -4,8 +4,8 @@
  * else. Only who asks for it gets the object, a Ringspun::Evaluation, and then the two point at each other until the run ends. So
  * a proc that is called, does not wait and is not asked about makes no object at all.
  *
- * States of an evaluation: STARTS (it has not begun), RUNS, CONCLUDED (its result is known; a run that was concluded from outside may
- * still be unwinding), and OF_STRAND, for what a strand runs outside of any concurrent proc.
+ * States of an evaluation: STARTS (it has not begun), RUNS, CONCLUDED (its result is known; a run that was concluded from outside
+ * may still be unwinding), and OF_STRAND, for what a strand runs outside of any concurrent proc.
  */
 #ifndef RINGSPUN_EVALUATION_H
 #define RINGSPUN_EVALUATION_H

@@ -13,7 +13,8 @@
 
 rsb_start rsb_start_of(rsb_machine *machine, VALUE proc, int argc, const VALUE *argv, VALUE block, bool keywords) {
     rsb_notice_features(machine);
-    rsb_start start = {.proc = proc, .block = block, .storage = rsb_fiber_storage_if_any(), .spawned_at = Qnil, .keywords = keywords};
+    rsb_start start = {.proc = proc, .block = block, .storage = rsb_fiber_storage_if_any(), .spawned_at = Qnil,
+                       .keywords = keywords};
     if (RS_UNLIKELY(argc > 0)) start.arguments = rb_ary_new_from_values(argc, argv);
     if (RS_UNLIKELY(machine->locate)) start.spawned_at = rb_funcall(machine->self, rb_intern("place_of_call"), 0);
     return start;
@@ -202,8 +203,8 @@ static VALUE call_proc(VALUE argument) {
     if (RS_UNLIKELY(start->storage && !NIL_P(start->storage))) rsb_fiber_set_storage(start->storage);
     if (is_traced(start->proc)) return call_traced(start);
     if (RS_LIKELY(!start->arguments)) return rb_proc_call_with_block(start->proc, 0, NULL, start->block);
-    return rb_proc_call_with_block_kw(start->proc, (int)RARRAY_LEN(start->arguments), RARRAY_CONST_PTR(start->arguments), start->block,
-                                      start->keywords ? RB_PASS_KEYWORDS : RB_NO_KEYWORDS);
+    return rb_proc_call_with_block_kw(start->proc, (int)RARRAY_LEN(start->arguments), RARRAY_CONST_PTR(start->arguments),
+                                      start->block, start->keywords ? RB_PASS_KEYWORDS : RB_NO_KEYWORDS);
 }
 
 static void conclude(rsb_machine *machine, rsb_frame *frame, VALUE result) {

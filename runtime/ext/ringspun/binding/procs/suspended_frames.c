@@ -1,7 +1,7 @@
-/* suspended frames: runs that are suspended with their fiber in the middle, as that of an Enumerator between two items is, and perhaps
- * for ever. What their strand waits for meanwhile is no wait of theirs, and when it ends, nobody goes on with them there. Another
- * strand may go on with them before that, and then they are its own: it is that one that waits, and that is to be cancelled. Who
- * resumes a fiber tells nobody, so that is found out when it matters. */
+/* suspended frames: runs that are suspended with their fiber in the middle, as that of an Enumerator between two items is, and
+ * perhaps for ever. What their strand waits for meanwhile is no wait of theirs, and when it ends, nobody goes on with them there.
+ * Another strand may go on with them before that, and then they are its own: it is that one that waits, and that is to be
+ * cancelled. Who resumes a fiber tells nobody, so that is found out when it matters. */
 #include "evaluation.h"
 #include "binding/core/part.h"
 
@@ -167,7 +167,9 @@ bool rsb_frame_is_of(const rsb_frame *frame, const rsb_strand *strand) {
 }
 
 static void check_closable(const rsb_machine *machine, const rsb_strand *root) {
-    if (is_in_frame(machine, root)) rb_raise(rsb_eUsage, "a machine is not closed inside a concurrent proc; close it after its call");
+    if (is_in_frame(machine, root)) {
+        rb_raise(rsb_eUsage, "a machine is not closed inside a concurrent proc; close it after its call");
+    }
 }
 
 static rsb_part part = {.forked = frames_forked, .strand_ends = frames_abandon, .check_closable = check_closable};

@@ -56,8 +56,8 @@ static VALUE scheduler_process_wait(VALUE self, VALUE pid, VALUE flags) {
 
 /* --- closing --- */
 
-/* Called by IO#close of newer Rubies, when the IO has lost its descriptor already: closes that. Strands that wait on it get an error
- * first.
+/* Called by IO#close of newer Rubies, when the IO has lost its descriptor already: closes that. Strands that wait on it get an
+ * error first.
  *
  * May switch strands.
  *
@@ -195,7 +195,8 @@ static VALUE mark_only_looks(VALUE self, VALUE thread, VALUE so) { return rb_iva
 
 /* --- for AsyncBridge --- */
 
-/* Runs the block in a strand of its own, at once, until it waits for the first time. Without `awaited` nothing waits for its end. */
+/* Runs the block in a strand of its own, at once, until it waits for the first time. Without `awaited` nothing waits for its
+ * end. */
 static VALUE scheduler_begin(VALUE self, VALUE awaited) {
     rsb_machine *machine = rsb_parking_machine(self, "resume");
     return rsb_strand_begin(machine, RTEST(awaited), rb_block_proc());

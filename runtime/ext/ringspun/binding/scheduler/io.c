@@ -179,7 +179,8 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
     if (RS_UNLIKELY(!serves(machine))) {
         int timeout_ms = milliseconds(timeout);
         bool in_time = machine && timeout_ms > 0; /* which is virtual: it does not pass while others, outside, are waited for */
-        int64_t result = outside((outside_call){.kind = RS_OP_POLL, .fd = fd, .events = (short)mask, .timeout_ms = in_time ? 0 : timeout_ms});
+        int64_t result = outside((outside_call){.kind = RS_OP_POLL, .fd = fd, .events = (short)mask,
+                                                .timeout_ms = in_time ? 0 : timeout_ms});
         if (in_time && result == 0) rsb_fail_outside_time("io_wait");
         if (result < 0) rb_syserr_fail((int)-result, "io_wait");
         return result == 0 ? out_of_time(own) : ready_events(result, mask);
@@ -233,11 +234,15 @@ static size_t memory_of(VALUE buffer, char **base, bool *writable) {
 /* Takes as much as the buffer has room for, and as was asked for at most. */
 RSB_APART static void check_call(transfer *t) {
     bool plain = !RB_SPECIAL_CONST_P(t->buffer) && rb_class_of(t->buffer) == rb_cIOBuffer;
-    if (RS_UNLIKELY(!plain) && !rsb_is_buffer(t->buffer)) rb_raise(rsb_eUsage, "expected an IO::Buffer, got %" PRIsVALUE, rb_obj_class(t->buffer));
+    if (RS_UNLIKELY(!plain) && !rsb_is_buffer(t->buffer)) {
+        rb_raise(rsb_eUsage, "expected an IO::Buffer, got %" PRIsVALUE, rb_obj_class(t->buffer));
+    }
     bool writable;
     char *base;
     size_t size = memory_of(t->buffer, &base, &writable);
-    if (reads(t->request.kind) && !writable) rb_raise(rsb_eUsage, "the IO::Buffer is read-only; a read needs one that it can change");
+    if (reads(t->request.kind) && !writable) {
+        rb_raise(rsb_eUsage, "the IO::Buffer is read-only; a read needs one that it can change");
+    }
     if (t->offset > size || t->minimum > size - t->offset) {
         rb_raise(rsb_eUsage, "buffer too small: %zu bytes wanted at offset %zu, but it holds %zu", t->minimum, t->offset, size);
     }
@@ -267,7 +272,9 @@ RSB_APART static void check_after_wait(transfer *t) {
 /* Without a minimum CRuby wants to know that nothing is there, as read_nonblock does, or waits then by io_wait and asks again.
  * Of what is written in C, nothing that a program calls is for not waiting: it waits here, which is half the work. (Of sysread and
  * syswrite CRuby would make an error.) */
-static bool must_wait(const transfer *t) { return rsb_called_from_c() && !(t->request.kind == RS_OP_WRITE && rsb_waits_itself(t->io)); }
+static bool must_wait(const transfer *t) {
+    return rsb_called_from_c() && !(t->request.kind == RS_OP_WRITE && rsb_waits_itself(t->io));
+}
 
 /* From the buffer in which the op has its bytes. */
 static void take_arrival(const rs_op *op, void *argument) {
@@ -367,7 +374,8 @@ static int64_t transfer_all(transfer *t) {
         let_others(t);
         know(t->machine, t->io, t->request.fd);
         t->cut = t->waits = false;
-        t->request = (rs_request){.kind = t->request.kind, .fd = t->request.fd, .len = t->most - t->done, .offset = t->request.offset};
+        t->request = (rs_request){.kind = t->request.kind, .fd = t->request.fd, .len = t->most - t->done,
+                                  .offset = t->request.offset};
         result = step(t);
         if (t->waits) result = wait_to_go_on(t);
         if (result <= 0) break;

@@ -122,7 +122,9 @@ static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns
     rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, deadline_ns);
     /* An IO that is being closed has lost its number already, which only this strand can give back: whoever uses the IO is told to
      * leave, and the strand waits for that whatever has cancelled it. */
-    if (RS_UNLIKELY(is_cut(kind)) && rsb_called_from_io_close()) kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, RS_PARK_SHIELDED, deadline_ns);
+    if (RS_UNLIKELY(is_cut(kind)) && rsb_called_from_io_close()) {
+        kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, RS_PARK_SHIELDED, deadline_ns);
+    }
     strand->blocker = Qnil;
     st_data_t key = (st_data_t)fiber;
     if (machine->blocked) st_delete(machine->blocked, &key, NULL);
@@ -131,7 +133,8 @@ static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns
     return kind == RS_WAKE_VALUE;
 }
 
-/* As Thread#join, Queue#pop and Timeout.timeout see a number of seconds: a negative one is none, and an infinite one is no limit. */
+/* As Thread#join, Queue#pop and Timeout.timeout see a number of seconds: a negative one is none, and an infinite one is no
+ * limit. */
 static int64_t limit_of(int64_t now_ns, VALUE seconds) {
     if (NIL_P(seconds)) return RS_NEVER;
     double number = NUM2DBL(seconds);
@@ -154,11 +157,12 @@ static void need_virtual_time(rsb_machine *machine, VALUE blocker, int64_t limit
     bool waits = limit_ns != RS_NEVER && limit_ns > rs_now(&machine->engine);
     if (waits && is_queue(blocker)) {
         rb_raise(rsb_eUnsupported, "a simulation has no time for a %" PRIsVALUE ", which takes it from the real clock; use "
-                 "Ringspun::Queue or Ringspun::SizedQueue, or Machine#timeout or Timeout.timeout around the call", rb_obj_class(blocker));
+                 "Ringspun::Queue or Ringspun::SizedQueue, or Machine#timeout or Timeout.timeout around the call",
+                 rb_obj_class(blocker));
     }
     if (!waits || !rsb_is_thread(blocker)) return;
-    rb_raise(rsb_eUnsupported, "a simulation has no time in which a thread could end, because its own is virtual; use a strand, or join "
-             "without a limit");
+    rb_raise(rsb_eUnsupported, "a simulation has no time in which a thread could end, because its own is virtual; use a strand, or "
+             "join without a limit");
 }
 
 /* Thread#join takes an unblock before its thread has ended for its time that is up, while all others look again. But a thread
@@ -447,8 +451,8 @@ static VALUE scheduler_fiber(VALUE self) {
 }
 
 /* Called when something is to be raised in a fiber that is in a hook, as by IO#close of newer Rubies in one that reads the IO: at
- * its wait there, the present one or the next. When it leaves the hook before that, it is raised nowhere. From any thread. From 4.1 on
- * Ruby does not name the fiber, but an object that stands for this one call of the hook.
+ * its wait there, the present one or the next. When it leaves the hook before that, it is raised nowhere. From any thread. From
+ * 4.1 on Ruby does not name the fiber, but an object that stands for this one call of the hook.
  *
  * @param target [Fiber, #alive?, #raise]
  * @param exception [Exception, Class]

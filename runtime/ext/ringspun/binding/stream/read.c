@@ -157,8 +157,8 @@ static int64_t fill_directly(reader *r) {
 
 NORETURN(static void fail_gap(const reader *r));
 static void fail_gap(const reader *r) {
-    rb_raise(rsb_eError, "%s: bytes have come for which there was no memory, and are lost; what came before them is still there; close "
-             "the stream", r->what);
+    rb_raise(rsb_eError, "%s: bytes have come for which there was no memory, and are lost; what came before them is still there; "
+             "close the stream", r->what);
 }
 
 /* Nothing is lost by that: bytes are taken from the kernel only when there is room for them. */

@@ -207,9 +207,9 @@ static VALUE io_for(rsb_machine *machine, const rsb_stream *stream) {
     return rb_funcallv_kw(rb_cIO, rb_intern("for_fd"), 3, arguments, RB_PASS_KEYWORDS);
 }
 
-/* The IO that the stream is over, or one that stands for its descriptor: for IO.select, IO#wait and whatever else wants one, and not
- * to read or write, by which it would take what is the stream's. It is always the same one, is closed with the stream, and does not
- * close the descriptor itself. In a run it is ready to read while the stream holds bytes that nobody has taken.
+/* The IO that the stream is over, or one that stands for its descriptor: for IO.select, IO#wait and whatever else wants one, and
+ * not to read or write, by which it would take what is the stream's. It is always the same one, is closed with the stream, and
+ * does not close the descriptor itself. In a run it is ready to read while the stream holds bytes that nobody has taken.
  *
  * @return [IO]
  * @raise [UsageError] when the stream is closed

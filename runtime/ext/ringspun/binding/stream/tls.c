@@ -55,8 +55,8 @@ typedef struct {
 
 static const char *const names[] = {
     "SSL_read", "SSL_write", "SSL_shutdown", "SSL_get_error", "SSL_has_pending", "SSL_is_init_finished", "SSL_is_server",
-    "SSL_version", "SSL_set_options", "SSL_ctrl", "SSL_get_servername", "SSL_get_rbio", "SSL_get_wbio", "BIO_ctrl", "BIO_number_read", "ERR_peek_error", "ERR_get_error", "ERR_clear_error",
-    "ERR_reason_error_string",
+    "SSL_version", "SSL_set_options", "SSL_ctrl", "SSL_get_servername", "SSL_get_rbio", "SSL_get_wbio",
+    "BIO_ctrl", "BIO_number_read", "ERR_peek_error", "ERR_get_error", "ERR_clear_error", "ERR_reason_error_string",
 };
 _Static_assert(sizeof(library) == sizeof(names) / sizeof(names[0]) * sizeof(void (*)(void)), "each function has its name");
 
@@ -100,7 +100,9 @@ bool rsb_is_tls_socket(VALUE object) {
 }
 
 static void *library_of(VALUE socket) {
-    if (!rsb_is_tls_socket(socket)) rb_raise(rsb_eUsage, "expected an OpenSSL::SSL::SSLSocket, got %" PRIsVALUE, rsb_inspect(socket));
+    if (!rsb_is_tls_socket(socket)) {
+        rb_raise(rsb_eUsage, "expected an OpenSSL::SSL::SSLSocket, got %" PRIsVALUE, rsb_inspect(socket));
+    }
     find_library(socket);
     return RTYPEDDATA_GET_DATA(socket);
 }
@@ -124,7 +126,8 @@ static int64_t fail(rsb_tls *tls, const char *text) {
 
 static int64_t fail_truncated(rsb_tls *tls) {
     tls->truncated = true;
-    return fail(tls, "the connection was cut: it ended without the other side's close_notify, so that what came last may be missing");
+    return fail(tls, "the connection was cut: it ended without the other side's close_notify, so that what came last may be "
+                     "missing");
 }
 
 /* After a call that has not succeeded: 0 is the end of the session. What the kernel says to who writes is no answer to who reads:
@@ -150,7 +153,9 @@ static int64_t answer_of(rsb_tls *tls, int result, uint32_t *events) {
 
 /* The error after which nothing may be asked. What is left of others, by whomever, would be taken for those of the next call. */
 static int64_t begin(rsb_tls *tls) {
-    if (RS_UNLIKELY(tls->forks != rsb_forks)) fail(tls, "the session is that of the process that this one was forked from; connect anew");
+    if (RS_UNLIKELY(tls->forks != rsb_forks)) {
+        fail(tls, "the session is that of the process that this one was forked from; connect anew");
+    }
     if (RS_UNLIKELY(tls->error)) return tls->error;
     if (RS_UNLIKELY(LIB->ERR_peek_error() != 0)) LIB->ERR_clear_error();
     errno = 0;
@@ -244,7 +249,9 @@ static rsb_stream *plain_stream(VALUE self, rsb_machine **machine) {
     if (!stream->socket) rb_raise(rsb_eUnsupported, "TLS needs a socket, got %" PRIsVALUE, rsb_inspect(stream->io));
     if (stream->write_closed) rb_raise(rsb_eClosed, "TLS: the stream is closed for writing");
     if (stream->shaking) rb_raise(rsb_eUsage, "TLS: another strand is at the handshake already");
-    if (stream->reading) rb_raise(rsb_eUsage, "TLS: another strand reads from this stream; the handshake has to be the only one that does");
+    if (stream->reading) {
+        rb_raise(rsb_eUsage, "TLS: another strand reads from this stream; the handshake has to be the only one that does");
+    }
     return stream;
 }
 
@@ -256,8 +263,9 @@ static VALUE stream_begin_tls(VALUE self) {
     rsb_stream *stream = plain_stream(self, &machine);
     size_t early = rs_buffer_len(&stream->in);
     if (early > 0 || stream->to_skip > 0) {
-        rb_raise(rb_const_get(rsb_mRingspun, rb_intern("EarlyBytesError")), "%" PRIuSIZE " bytes came in clear text that nobody has read; "
-                 "before a handshake there must be none, for they may be anybody's: read what your protocol has there, and else close", early);
+        rb_raise(rb_const_get(rsb_mRingspun, rb_intern("EarlyBytesError")), "%" PRIuSIZE " bytes came in clear text that nobody "
+                 "has read; before a handshake there must be none, for they may be anybody's: read what your protocol has there, "
+                 "and else close", early);
     }
     if (rs_write_queue_len(&stream->write_queue) > 0) rb_raise(rsb_eUsage, "TLS: flush what was written before the handshake");
     if (RB_INTEGER_TYPE_P(stream->io)) {

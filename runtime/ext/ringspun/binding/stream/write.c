@@ -53,7 +53,9 @@ static writer begin(VALUE self, VALUE timeout, const char *what) {
     writer w = {.timeout = timeout, .what = what};
     w.stream = rsb_stream_get(self, &w.machine);
     if (RS_UNLIKELY(w.stream->write_closed)) rb_raise(rsb_eClosed, "%s: the stream is closed for writing", what);
-    if (RS_UNLIKELY(w.stream->shaking)) rb_raise(rsb_eUsage, "%s: another strand is at the TLS handshake; wait until it is done", what);
+    if (RS_UNLIKELY(w.stream->shaking)) {
+        rb_raise(rsb_eUsage, "%s: another strand is at the TLS handshake; wait until it is done", what);
+    }
     check_error(&w);
     rsb_stream_fd(w.machine, w.stream);
     return w;

@@ -66,7 +66,8 @@ static VALUE channel_initialize(VALUE self, VALUE capacity) {
 }
 
 static VALUE channel_refuse_copy(VALUE self, VALUE original) {
-    rb_raise(rsb_eUsage, "a channel cannot be copied; for use by several ractors make it shareable: Ractor.make_shareable(channel)");
+    rb_raise(rsb_eUsage, "a channel cannot be copied; for use by several ractors make it shareable: "
+             "Ractor.make_shareable(channel)");
 }
 
 /* --- waiting --- */
@@ -331,8 +332,8 @@ bool rsb_channel_put(const rs_watch *watch, VALUE value) {
 /* Document-class: Ringspun::Channel
  *
  * Values on their way between machines on different threads, and threads without one: first in, first out, so many at most. Whoever
- * waits is served in the order in which it came. Between ractors it must be made shareable, by Ractor.make_shareable, and takes what
- * is shareable from then on.
+ * waits is served in the order in which it came. Between ractors it must be made shareable, by Ractor.make_shareable, and takes
+ * what is shareable from then on.
  *
  * @since 0.1.0
  */

@@ -111,8 +111,8 @@ static bool push_now(rsb_machine *machine, rsb_queue *queue, VALUE item) {
     return true;
 }
 
-/* False: it stayed full until the timeout. Whose time is up gets the place that is there by now: when the machine comes to look late,
- * the limit has its turn before the strand that has made room. */
+/* False: it stayed full until the timeout. Whose time is up gets the place that is there by now: when the machine comes to look
+ * late, the limit has its turn before the strand that has made room. */
 static bool push_waiting(rsb_machine *machine, rsb_queue *queue, VALUE item, int64_t deadline_ns) {
     int64_t result = CLOSED;
     rs_strand *me = rs_running(&machine->engine);

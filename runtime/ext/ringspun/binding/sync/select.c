@@ -147,7 +147,9 @@ static VALUE raise_or_return(VALUE result) {
     return result;
 }
 
-static VALUE call_block(VALUE block, int argc, VALUE *argv) { return NIL_P(block) ? Qnil : rb_proc_call_with_block(block, argc, argv, Qnil); }
+static VALUE call_block(VALUE block, int argc, VALUE *argv) {
+    return NIL_P(block) ? Qnil : rb_proc_call_with_block(block, argc, argv, Qnil);
+}
 
 /* The wait is over, and the block may use the selector again. */
 static VALUE run_branch(const wait_call *call, VALUE after, VALUE otherwise) {

@@ -362,8 +362,8 @@ static rsb_part part = {.ends = end_selectors};
 
 /* Document-class: Ringspun::Selector
  *
- * What a strand waits for, the first of several sources at a time. Made once, it may be waited in many times, and each wait costs what
- * has happened since the last one. It belongs to the machine of the thread that made it.
+ * What a strand waits for, the first of several sources at a time. Made once, it may be waited in many times, and each wait costs
+ * what has happened since the last one. It belongs to the machine of the thread that made it.
  *
  * @since 0.1.0
  */

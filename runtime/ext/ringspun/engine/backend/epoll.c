@@ -462,6 +462,6 @@ static int epoll_forked(rs_machine *machine) {
 
 const rs_backend rs_backend_epoll = {
     .name = "epoll", .inline_first = true, .open = epoll_open, .close = epoll_close, .arm = epoll_arm,
-    .cancel = epoll_cancel, .poll = epoll_poll, .peek = epoll_peek, .wait = epoll_wait_verb, .wake = epoll_wake, .leave = epoll_leave,
-    .forked = epoll_forked,
+    .cancel = epoll_cancel, .poll = epoll_poll, .peek = epoll_peek, .wait = epoll_wait_verb, .wake = epoll_wake,
+    .leave = epoll_leave, .forked = epoll_forked,
 };

@@ -326,7 +326,9 @@ static void leave_machine(rs_channel_waiter *waiter) {
     waiter->next_here = waiter->previous_here = NULL;
 }
 
-static bool is_in_line(const rs_channel_waiter *waiter) { return waiter->state == RS_WAITER_POPS || waiter->state == RS_WAITER_PUSHES; }
+static bool is_in_line(const rs_channel_waiter *waiter) {
+    return waiter->state == RS_WAITER_POPS || waiter->state == RS_WAITER_PUSHES;
+}
 
 static rs_waiter_state leave(rs_channel_waiter *waiter, bool takes) {
     rs_channel *channel = waiter->channel;

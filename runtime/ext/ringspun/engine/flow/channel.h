@@ -76,7 +76,8 @@ rs_channel *rs_channel_new(uint32_t capacity);
 void rs_channel_set_capacity(rs_channel *channel, uint32_t capacity);
 void rs_channel_release(rs_channel *channel);
 
-/* Without a waiter (NULL) WAITS means: not now. NO_MEMORY, of a push: nothing has been done. Else the waiter is in line then. DONE: *value is popped, or the value is pushed. */
+/* DONE: *value is popped, or the value is pushed. WAITS: the waiter is in line now; without one (NULL), it cannot be done now.
+ * NO_MEMORY, of a push: nothing has been done. */
 rs_channel_answer rs_channel_push(rs_channel *channel, struct rs_machine *here, uint64_t value, rs_channel_waiter *waiter);
 rs_channel_answer rs_channel_pop(rs_channel *channel, struct rs_machine *here, uint64_t *value, rs_channel_waiter *waiter);
 

@@ -67,7 +67,9 @@ int64_t rs_write_queue_put(rs_write_queue *queue, const void *bytes, size_t len)
 void rs_write_queue_flush(rs_write_queue *queue);
 
 /* Bytes that the kernel does not have yet. */
-static inline size_t rs_write_queue_len(const rs_write_queue *queue) { return rs_buffer_len(&queue->filling) + rs_buffer_len(&queue->sending); }
+static inline size_t rs_write_queue_len(const rs_write_queue *queue) {
+    return rs_buffer_len(&queue->filling) + rs_buffer_len(&queue->sending);
+}
 
 /* Of all that were put in, those that the kernel has, or never will. */
 static inline uint64_t rs_write_queue_left(const rs_write_queue *queue) { return queue->put - rs_write_queue_len(queue); }

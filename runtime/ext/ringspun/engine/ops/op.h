@@ -42,11 +42,11 @@ typedef struct rs_request {
     uint8_t kind;
     uint8_t options;
     int32_t fd;
-    uint32_t flags;             /* message flags, open flags, poll mask, shutdown how, statx mask; address family; option level; id type */
+    uint32_t flags;             /* of a message, of open; poll or statx mask; shutdown how; address family; option level; id type */
     uint32_t mode;              /* permissions of what is made; socket type; option name; statx flags; how to fallocate */
     void *address;              /* data, iovec array, path, msghdr, pair of descriptors */
     uint64_t len;               /* bytes or iovec count; rename: where behind the old path the new one begins */
-    int64_t offset;             /* file offset; -1: the descriptor's own position; ftruncate: the size; socket protocol; process id */
+    int64_t offset;             /* in the file, -1: the descriptor's own; ftruncate: the size; socket protocol; process id */
     uint64_t done;              /* bytes that earlier tries have moved; the result of the op counts them */
     void *extra;                /* sockaddr, statx buffer, siginfo, rs_lookup: memory that the op frees at its end */
     uint32_t extra_len;

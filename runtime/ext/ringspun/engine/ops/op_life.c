@@ -44,7 +44,9 @@ int64_t rs_try(rs_machine *machine, const rs_request *request) {
     if (!machine->backend->inline_first || is_hopeless(machine, request)) return -EAGAIN;
     int64_t result = RS_UNLIKELY(machine->accept_queues != NULL) ? try_accept_queue(machine, request) : -EAGAIN;
     if (RS_LIKELY(result == -EAGAIN)) result = rs_op_table[request->kind].attempt(machine, request);
-    if (machine->backend->hints && rs_request_reads(request)) rs_descriptor_was_read(&machine->descriptors, request->fd, request->len, result);
+    if (machine->backend->hints && rs_request_reads(request)) {
+        rs_descriptor_was_read(&machine->descriptors, request->fd, request->len, result);
+    }
     if (result == -EAGAIN) return result;
     machine->metrics.ops_inline++;
     if (result > 0 && rs_op_table[request->kind].effect == RS_EFFECT_DATA) machine->inline_bytes += (uint64_t)result;

@@ -155,7 +155,9 @@ static uint64_t bytes_of(const rs_request *request) {
  * O_NONBLOCK: that of a FIFO then does not wait for its other end. */
 uint64_t uring_way_of(rs_machine *machine, const rs_op *op, bool poll_first) {
     uint32_t op_kind = op->request.kind;
-    if (op_kind == RS_OP_OPEN || op_kind == RS_OP_FSYNC || op_kind == RS_OP_STATX || op_kind >= RS_OP_SPLICE) return URING_FOR_WORKER;
+    if (op_kind == RS_OP_OPEN || op_kind == RS_OP_FSYNC || op_kind == RS_OP_STATX || op_kind >= RS_OP_SPLICE) {
+        return URING_FOR_WORKER;
+    }
     /* A connect has begun with our own try, and the kernel would refuse a second one; a datagram to a full receiver it tries
      * again with no bytes left. */
     if (rs_retry_fits(op) || sends(machine, op)) return URING_FOR_READINESS;

@@ -20,7 +20,8 @@ struct uring_pool {
 };
 
 static int enregister(uring_ring *ring, const uring_pool *pool) {
-    uring_buffer_ring_wish wish = {.ring_address = (uint64_t)(uintptr_t)pool->ring, .ring_entries = COUNT_MAX, .group = URING_POOL_GROUP};
+    uring_buffer_ring_wish wish = {.ring_address = (uint64_t)(uintptr_t)pool->ring, .ring_entries = COUNT_MAX,
+                                   .group = URING_POOL_GROUP};
     return ring->system->enregister(ring->fd, URING_REGISTER_BUFFER_RING, &wish, 1);
 }
 
