@@ -1,6 +1,9 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "io/nonblock"
+require "io/wait"
+require "timeout"
 require "support/strands"
 
 # Ringspun::Simulation: one seed is one run, time is virtual, and what goes wrong can be chosen.
@@ -205,6 +208,85 @@ class SimulationTest < Minitest::Test
     assert_equal([[[reader], [], []], reader], simulate { [IO.select([reader], nil, nil, 1), reader.wait_readable(1)] }.value)
   ensure
     [reader, writer].each(&:close)
+  end
+
+  # What waits for the real world, where nothing comes by itself; the child's end closes the pipe, and so the commands end.
+  OUTSIDE = {
+    read: ->(reader) { reader.read(1) },
+    blocking_read: ->(reader) { (reader.nonblock = false) || reader.read(1) },
+    wait_readable: lambda(&:wait_readable),
+    select: ->(reader) { IO.select([reader]) },
+    process_wait: ->(reader) { Process.wait(spawn("read line; :", in: reader)) },
+    system: ->(reader) { system("read line; :", in: reader) }
+  }.freeze
+
+  OUTSIDE.each do |name, wait|
+    { machine_timeout: [Ringspun::TimeoutError, ->(machine, &block) { machine.timeout(1, &block) }],
+      stock_timeout: [Timeout::Error, ->(_, &block) { Timeout.timeout(1, &block) }] }.each do |limit, (error, limited)|
+      define_method(:"test_a_#{limit}_ends_a_#{name}_outside") do
+        assert_predicate(in_child do
+          reader, = pipe = IO.pipe
+          result = simulate { |machine| error_of { limited.call(machine) { wait.call(reader) } } }
+          assert_instance_of error, result.value
+          assert_in_delta 1, result.elapsed
+          pipe.each(&:close)
+        end, :success?)
+      end
+    end
+  end
+
+  # The reader goes on when the byte is there, and not when nothing else is left to do.
+  %i[read blocking_read wait_readable select].each do |name|
+    define_method(:"test_strands_go_on_beside_a_#{name}_outside") do
+      assert_predicate(in_child do
+        reader, writer = IO.pipe
+        trace = Array.new(2) do
+          result = simulate do |machine|
+            machine.spin { machine.sleep(1) && writer.write("x") }
+            later = machine.spin { machine.sleep(100) }
+            began = machine.now
+            machine.timeout(5) { OUTSIDE.fetch(name).call(reader) }
+            (machine.now - began).tap { reader.read_nonblock(1, exception: false) && later.join }
+          end
+          assert_in_delta 1, result.value
+          result.trace_hash
+        end
+        assert_equal 1, trace.uniq.size
+      end, :success?)
+    end
+  end
+
+  def test_a_strand_that_ticks_for_ever_does_not_keep_a_child_waiting
+    assert_predicate(in_child do
+      value = simulate do |machine|
+        done = false
+        machine.spin { machine.sleep(1) until done }
+        `echo done`.tap { done = true }
+      end.value
+      assert_equal "done\n", value
+    end, :success?)
+  end
+
+  def test_two_strands_share_what_comes_from_outside
+    reader, writer = IO.pipe.each { |io| io.nonblock = false }
+    bytes = simulate do |machine|
+      readers = Array.new(2) { machine.spin { reader.read(1) } }
+      "ab".each_char { |byte| machine.sleep(1) && writer.write(byte) }
+      machine.await(*readers)
+    end.value
+    assert_equal %w[a b], bytes.sort
+  ensure
+    [reader, writer].each(&:close)
+  end
+
+  def test_a_blocking_write_outside_lets_the_reader_run
+    assert_predicate(in_child do
+      reader, writer = IO.pipe.each { |io| io.nonblock = false }
+      simulate do |machine|
+        machine.spin { writer.write("x" * 200_000).then { writer.close } }
+        assert_equal 200_000, reader.read.size
+      end
+    end, :success?)
   end
 
   # --- faults ---

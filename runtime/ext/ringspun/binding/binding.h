@@ -57,6 +57,7 @@ typedef struct rsb_machine {
     VALUE unblocked_fiber;      /* between strands, and at which turn; compared, and not kept alive */
     uint64_t unblocked_at;
     struct rsb_selection *selections; /* IO.selects that wait */
+    struct rsb_outside_wait *outside_waits; /* in a simulation, for what is in the real world */
     uint32_t fiber_frames;      /* runs of concurrent procs that lie on other fibers than their strand's first */
     struct rsb_batch *batches;  /* of runs that have not begun; the newest first */
     struct rsb_batch *spare_batch;

@@ -1,5 +1,5 @@
 /* idle: what the loop does while no strand is ready: it sleeps, notices what is raised meanwhile, and ends a deadlock. */
-#include "binding/binding.h"
+#include "binding/core/outside.h"
 
 #include <ruby/ractor.h>
 
@@ -56,7 +56,7 @@ static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t d
     if (take_interrupts(machine, here) || rsb_forks != machine->fork_count) return;
     if (has_work(&machine->engine, deadline_ns)) return;
     if (machine->engine.backend->closed_world) {
-        rs_sleep(&machine->engine, deadline_ns);
+        if (!rsb_wake_outside(machine)) rs_sleep(&machine->engine, deadline_ns);
     } else {
         rb_nogvl(sleep_without_gvl, &request, wake_sleeper, machine, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
     }
@@ -79,7 +79,6 @@ static bool joins_thread(const rs_strand *strand) {
     return rsb_is_thread(((rsb_strand *)strand->user)->blocker);
 }
 
-/* Of all that a simulated strand can wait for only a thread's end is not in its world. */
 static bool one_joins_thread(rs_strands *strands) {
     RS_EACH_STRAND(strands, strand) {
         if (joins_thread(strand)) return true;
@@ -115,7 +114,9 @@ static bool ractor_may_wake_us(rs_strands *strands) {
     return state || count != INT2FIX(1);
 }
 
+/* Of all that a simulated strand can wait for only the end of a thread and what is outside are not in its world. */
 static bool others_may_wake_us(rsb_machine *machine) {
+    if (machine->outside_waits) return true;
     if (machine->engine.backend->closed_world && !one_joins_thread(&machine->engine.strands)) return false;
     if (sleeps_for_ever(&machine->engine.strands)) return true;
     int state = 0;
@@ -195,12 +196,12 @@ static void wake_joiners(rsb_machine *machine) {
     }
 }
 
-/* A thread that a simulated strand joins takes real time, and no virtual time. */
+/* A thread that a simulated strand joins takes real time, and no virtual time; so does what is outside. */
 static void let_threads_run(rsb_machine *machine, rs_strand *here) {
     rb_nogvl(pause_without_gvl, NULL, RUBY_UBF_IO, NULL, RB_NOGVL_INTR_FAIL);
     if (take_interrupts(machine, here)) return;
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) forked_in_loop(machine, here);
-    else wake_joiners(machine);
+    else wake_joiners(machine), rsb_wake_outside(machine);
 }
 
 static void wait_for_others(rsb_machine *machine, rs_strand *here) {

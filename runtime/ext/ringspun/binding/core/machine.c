@@ -272,6 +272,7 @@ void rsb_after_fork(rsb_machine *machine) {
     ((rsb_strand *)survivor->user)->supervisor = Qnil;
     rsb_unread_forked(machine);
     if (machine->blocked) st_clear(machine->blocked);
+    machine->outside_waits = NULL;
 }
 
 static VALUE end_child(VALUE self) {

@@ -1,12 +1,14 @@
 /* calls: the hooks for what is done elsewhere, by a child process, by a thread that may block, or by Async's tasks; and for
  * the end of an IO. */
 #include "engine/kernel/resolve.h"
+#include "binding/core/outside.h"
 #include "scheduler.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static ID id_wait, id_lend, id_call, id_blocking_operation_wait;
 static VALUE process_status;
@@ -32,6 +34,21 @@ static VALUE status_of(VALUE arguments) { return rb_funcallv(process_status, id_
 
 static VALUE wait_in_thread(RB_BLOCK_CALL_FUNC_ARGLIST(unused, arguments)) { return status_of(arguments); }
 
+static rsb_outside_wait wait_for_change(int pid, int options) {
+    rsb_outside_wait wait = {.type = pid > 0 ? P_PID : pid == -1 ? P_ALL : P_PGID, .options = options};
+    if (pid != -1) wait.id = (id_t)(pid == 0 ? getpgrp() : abs(pid));
+    return wait;
+}
+
+/* In a simulation, which has no children of its own: others go on meanwhile. */
+static VALUE wait_outside(rsb_machine *machine, VALUE pid, int options) {
+    rsb_outside_wait wait = wait_for_change(NUM2INT(pid), options);
+    VALUE arguments = rb_assoc_new(pid, INT2FIX(options | WNOHANG)), status;
+    while (NIL_P(status = status_of(arguments))) rsb_wait_outside(machine, &wait);
+    rsb_leave_hook(machine);
+    return status;
+}
+
 /* Called by Process.wait, Kernel#system and their kin: waits for a child process and reaps it.
  *
  * May switch strands.
@@ -46,8 +63,9 @@ static VALUE scheduler_process_wait(VALUE self, VALUE pid, VALUE flags) {
     int64_t options = rsb_integer(flags, 0, INT32_MAX, "process_wait: the flags");
     rsb_machine *machine = rsb_hook_machine(self);
     VALUE arguments = rb_assoc_new(pid, flags);
-    if (!machine || machine->engine.backend->closed_world) return rsb_blocking(wait_in_thread, arguments);
+    if (!machine) return rsb_blocking(wait_in_thread, arguments);
     if (options & WNOHANG) return status_of(arguments);
+    if (RS_UNLIKELY(machine->engine.backend->closed_world)) return wait_outside(machine, pid, (int)options);
     rsb_closed(machine);
     if (options != 0) return rsb_wait_for_change(machine, pid, (int)options);
     child_wait wait = {machine, number};

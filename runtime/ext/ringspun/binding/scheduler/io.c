@@ -4,12 +4,14 @@
  * closing the IO while we wait. So nothing but a try that does not wait touches it: what a wait has brought lies in a buffer of
  * the machine's and is copied, if the IO is still open, and what a file is to be given to write is copied before.
  */
+#include "binding/core/outside.h"
 #include "binding/cruby/has.h"
 #include "scheduler.h"
 #include "binding/stream/stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +125,18 @@ static int64_t outside(outside_call call) {
     }
 }
 
+/* In a simulation: others go on meanwhile. A limit would be virtual time, which does not pass while what is outside is waited for. */
+static int64_t poll_simulated(rsb_machine *machine, VALUE io, int fd, short events, int timeout_ms) {
+    struct pollfd descriptor = {.fd = fd, .events = events};
+    for (;;) {
+        int64_t result = outside((outside_call){.kind = RS_OP_POLL, .fd = fd, .events = events});
+        if (result != 0 || timeout_ms == 0) return result;
+        if (timeout_ms > 0) rsb_fail_outside_time("io_wait");
+        rsb_wait_outside(machine, &(rsb_outside_wait){.polls = &descriptor, .count = 1});
+        if (!rsb_is_open_as(io, fd)) rsb_fail_closed();
+    }
+}
+
 static bool serves(const rsb_machine *machine) { return machine && !machine->engine.backend->closed_world; }
 
 /* --- readiness --- */
@@ -177,11 +191,9 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
     bool own = NIL_P(timeout) || timeout == Qundef;
     if (own) timeout = timeout_of(io);
     if (RS_UNLIKELY(!serves(machine))) {
-        int timeout_ms = milliseconds(timeout);
-        bool in_time = machine && timeout_ms > 0; /* which is virtual: it does not pass while others, outside, are waited for */
-        int64_t result = outside((outside_call){.kind = RS_OP_POLL, .fd = fd, .events = (short)mask,
-                                                .timeout_ms = in_time ? 0 : timeout_ms});
-        if (in_time && result == 0) rsb_fail_outside_time("io_wait");
+        outside_call plain = {.kind = RS_OP_POLL, .fd = fd, .events = (short)mask, .timeout_ms = milliseconds(timeout)};
+        int64_t result = machine ? poll_simulated(machine, io, fd, plain.events, plain.timeout_ms) : outside(plain);
+        if (machine) rsb_leave_hook(machine);
         if (result < 0) rb_syserr_fail((int)-result, "io_wait");
         return result == 0 ? out_of_time(own) : ready_events(result, mask);
     }
@@ -396,13 +408,28 @@ RSB_APART static VALUE write_without_gvl(VALUE io, VALUE buffer, int64_t from) {
     return LL2NUM(result < 0 ? -errno : result);
 }
 
-RSB_APART static VALUE run_outside(const transfer *t) {
-    char *base;
-    bool writable;
-    memory_of(t->buffer, &base, &writable);
-    outside_call plain = {.kind = t->request.kind, .fd = t->request.fd, .address = base + t->offset, .offset = t->request.offset,
-                          .len = t->most};
-    return LL2NUM(outside(plain));
+static outside_call plain_call(transfer *t) {
+    need_memory(t);
+    return (outside_call){.kind = t->request.kind, .fd = t->request.fd, .address = t->request.address, .len = t->most - t->done,
+                          .offset = t->request.offset + (int64_t)t->done};
+}
+
+/* In a simulation. Where the call itself would wait, it is made when it need not; a pipe that is ready takes PIPE_BUF bytes at
+ * once, and perhaps no more. */
+RSB_APART static int64_t transfer_simulated(transfer *t) {
+    bool blocks = rs_descriptor_classify(t->request.fd) == RS_FD_BLOCKING, waits = blocks;
+    short events = reads(t->request.kind) ? POLLIN : POLLOUT;
+    size_t goal = blocks && !reads(t->request.kind) ? t->most : t->minimum;
+    int64_t result;
+    do {
+        if (waits) poll_simulated(t->machine, t->io, t->request.fd, events, milliseconds(timeout_of(t->io)));
+        outside_call call = plain_call(t);
+        if (blocks && call.len > PIPE_BUF) call.len = PIPE_BUF;
+        result = outside(call);
+        if (result == -EAGAIN && (t->minimum > 0 || must_wait(t))) waits = true;
+        if (result > 0) t->done += (size_t)result;
+    } while (result == -EAGAIN ? waits : result > 0 && t->done < goal);
+    return result < 0 && t->done == 0 ? result : (int64_t)t->done;
 }
 
 static size_t length_of(VALUE number, const char *what) {
@@ -420,8 +447,8 @@ RSB_APART static VALUE transfer_known(rsb_machine *machine, VALUE io, VALUE buff
                   .request = {.kind = what & ~AT_MOST, .fd = rb_io_descriptor(io), .offset = from}};
     *(what & AT_MOST ? &t.most : &t.minimum) = length_of(length, "length");
     check_call(&t);
-    if (RS_UNLIKELY(!serves(machine))) return run_outside(&t);
-    int64_t result = transfer_all(&t);
+    if (RS_UNLIKELY(!machine)) return LL2NUM(outside(plain_call(&t)));
+    int64_t result = serves(machine) ? transfer_all(&t) : transfer_simulated(&t);
     rsb_leave_hook(machine);
     return LL2NUM(result);
 }

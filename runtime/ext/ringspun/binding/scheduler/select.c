@@ -3,6 +3,7 @@
  * selections that wait.
  */
 #include "scheduler.h"
+#include "binding/core/outside.h"
 #include "binding/core/part.h"
 #include "binding/stream/stream.h"
 
@@ -186,6 +187,19 @@ static VALUE end_waiting(VALUE argument) {
     return Qnil;
 }
 
+void rsb_fail_outside_time(const char *hook) {
+    rb_raise(rsb_eUnsupported, "%s: a simulation has no time in which an IO of the system could become ready, because its own is "
+             "virtual; wait without a limit, or use Machine#pipe or #socketpair", hook);
+}
+
+/* In a simulation, whose own descriptors no IO has. */
+static VALUE wait_outside(selection *s) {
+    if (s->deadline_ns != RS_NEVER) rsb_fail_outside_time("io_select");
+    do rsb_wait_outside(s->machine, &(rsb_outside_wait){.polls = s->polls, .count = s->count});
+    while (look(s) == 0);
+    return answer(s);
+}
+
 static VALUE select_from(VALUE argument) {
     selection *s = (selection *)argument;
     rsb_before_look(s->machine); /* first, for the others may close what is asked for */
@@ -193,6 +207,7 @@ static VALUE select_from(VALUE argument) {
     describe(s);
     if (look(s) > 0) return answer(s);
     if (s->deadline_ns <= rs_now(&s->machine->engine)) return Qnil;
+    if (s->count > 0 && RS_UNLIKELY(s->machine->engine.backend->closed_world)) return wait_outside(s);
     if (s->count > 0) return rb_ensure(wait_for_any, argument, end_waiting, argument);
     rs_wake_kind kind = rsb_wait(s->machine, RS_WAIT_SLEEP, 0, s->deadline_ns, NULL, 0, NULL);
     if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(s->machine, kind);
@@ -212,29 +227,6 @@ static VALUE list_of(VALUE list) {
 
 static VALUE select_outside(RB_BLOCK_CALL_FUNC_ARGLIST(fiber, lists)) {
     return rb_funcallv(rb_cIO, rb_intern("select"), 4, RARRAY_CONST_PTR(lists));
-}
-
-void rsb_fail_outside_time(const char *hook) {
-    rb_raise(rsb_eUnsupported, "%s: a simulation has no time in which an IO of the system could become ready, because its own is "
-             "virtual; wait without a limit, or use Machine#pipe or #socketpair", hook);
-}
-
-static bool is_empty(VALUE list) { return NIL_P(list) || RARRAY_LEN(list) == 0; }
-
-/* Of IOs that are not ready, and not the machine's own. */
-static VALUE select_simulated(rsb_machine *machine, VALUE *lists) {
-    int64_t deadline_ns = rsb_interval_end(machine, lists[3]);
-    for (int which = 0; which < 3; which++) list_of(lists[which]);
-    if (is_empty(lists[0]) && is_empty(lists[1]) && is_empty(lists[2])) {
-        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SLEEP, 0, deadline_ns, NULL, 0, NULL);
-        if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
-        return Qnil;
-    }
-    if (deadline_ns == RS_NEVER) return rsb_blocking(select_outside, rb_ary_new_from_values(4, lists));
-    lists[3] = INT2FIX(0);
-    VALUE ready = rsb_blocking(select_outside, rb_ary_new_from_values(4, lists));
-    if (NIL_P(ready) && deadline_ns > rs_now(&machine->engine)) rsb_fail_outside_time("io_select");
-    return ready;
 }
 
 /* Called by IO.select: waits until one of the IOs is ready.
@@ -257,7 +249,6 @@ static VALUE scheduler_io_select(int argc, VALUE *argv, VALUE self) {
     if (RB_FLOAT_TYPE_P(timeout) && isinf(RFLOAT_VALUE(timeout)) && RFLOAT_VALUE(timeout) > 0) timeout = Qnil;
     VALUE lists[4] = {argv[0], argc > 1 ? argv[1] : Qnil, argc > 2 ? argv[2] : Qnil, timeout};
     if (!machine) return rsb_blocking(select_outside, rb_ary_new_from_values(4, lists));
-    if (RS_UNLIKELY(machine->engine.backend->closed_world)) return select_simulated(machine, lists);
     selection s = {.machine = machine, .epoll = -1, .deadline_ns = rsb_interval_end(machine, timeout), .ios = rb_ary_new()};
     for (int which = 0; which < 3; which++) s.lists[which] = list_of(lists[which]);
     VALUE result = rb_ensure(select_from, (VALUE)&s, free_selection, (VALUE)&s);
