@@ -184,7 +184,7 @@ OVER(a_wait_for_an_object_is_not_told_of_bytes_that_were_taken, is_epoll) {
     request.options = RS_REQUEST_OF_OBJECT;
     scene_call(&o.d, &o.waiters[0], request, 0, 0);
     while (o.d.machine.strands.run_len > 0) driver_step(&o.d);
-    o.waiters[0].task.op->keep[0] = (uintptr_t)&o.open[0];
+    o.waiters[0].task.op->keep = (uintptr_t)&o.open[0];
     o.d.machine.backend->poll(&o.d.machine);
     CHECK_EQUAL(1, write(o.pairs[0][1], "x", 1));
     o.d.machine.backend->poll(&o.d.machine);
@@ -213,7 +213,7 @@ OVER_KERNELS(a_wait_for_an_object_is_not_told_of_a_file_that_had_its_number) {
     request.options = RS_REQUEST_OF_OBJECT;
     scene_call(&o.d, &waiter, request, 0, 0);
     while (o.d.machine.strands.run_len > 0) driver_step(&o.d);
-    waiter.task.op->keep[0] = (uintptr_t)&o.open[0];
+    waiter.task.op->keep = (uintptr_t)&o.open[0];
     o.d.machine.backend->poll(&o.d.machine);
     CHECK_EQUAL(1, write(o.pairs[0][1], "x", 1));
     o.d.machine.backend->poll(&o.d.machine);

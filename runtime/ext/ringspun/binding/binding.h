@@ -115,7 +115,7 @@ typedef struct rsb_strand {
     bool resumed;               /* Evaluation#resume! has ended its wait, with `resume_value` */
 } rsb_strand;
 
-/* What the engine asks of the binding, and tells it. Rooms above `core` put in what is theirs, once, when the extension is loaded. */
+/* What the engine asks of the binding, and tells it. Rooms above `core` put in what is theirs when the extension is loaded. */
 extern rs_driver rsb_driver;
 
 /* What a strand does that has been made for something else than a block. */

@@ -436,9 +436,8 @@ static VALUE machine_check_closable(VALUE self) {
 static VALUE machine_close_engine(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     machine_check_closable(self);
-    if (rs_strands_live(&machine->engine.strands) > 1) {
-        rb_raise(rsb_eUsage, "%u strands are still alive; join or terminate them first", rs_strands_live(&machine->engine.strands) - 1);
-    }
+    uint32_t live = rs_strands_live(&machine->engine.strands);
+    if (live > 1) rb_raise(rsb_eUsage, "%u strands are still alive; join or terminate them first", live - 1);
     RSB_EACH_PART(ends, machine);
     RS_ASSERT(rs_machine_may_close(&machine->engine));
     rsb_report_unread(machine);

@@ -148,7 +148,8 @@ static void frames_abandon(rsb_machine *machine, rsb_strand *strand) {
 
 /* All but those of the strand that has come along. Their fibers may still go on, when their strands are gone. */
 static void frames_forked(rsb_machine *machine, rsb_strand *survivor) {
-    for (rsb_frame *frame = survivor->frames; frame; frame = frame->outer) frame->answer = NULL; /* who has called is the parent's */
+    /* Who has called is the parent's. */
+    for (rsb_frame *frame = survivor->frames; frame; frame = frame->outer) frame->answer = NULL;
     RS_EACH_STRAND(&machine->engine.strands, engine) {
         rsb_strand *strand = engine->user;
         if (!strand || strand == survivor) continue;

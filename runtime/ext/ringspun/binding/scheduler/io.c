@@ -125,7 +125,8 @@ static int64_t outside(outside_call call) {
     }
 }
 
-/* In a simulation: others go on meanwhile. A limit would be virtual time, which does not pass while what is outside is waited for. */
+/* In a simulation: others go on meanwhile. A limit would be virtual time, which does not pass while what is outside is waited
+ * for. */
 static int64_t poll_simulated(rsb_machine *machine, VALUE io, int fd, short events, int timeout_ms) {
     struct pollfd descriptor = {.fd = fd, .events = events};
     for (;;) {

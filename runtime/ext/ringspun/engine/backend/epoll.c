@@ -261,7 +261,7 @@ static bool advance(rs_machine *machine, rs_op *op) {
 static bool complete_as_told(rs_machine *machine, rs_op *op, uint32_t told) {
     uint32_t ready = told & events_of(op);
     if (!ready || op->request.kind != RS_OP_POLL || !(op->request.options & RS_REQUEST_OF_OBJECT)) return false;
-    rs_op_complete(machine, op, machine->is_open(op) ? (int64_t)ready : -EBADF);
+    rs_op_complete(machine, op, machine->driver.is_open(op) ? (int64_t)ready : -EBADF);
     return true;
 }
 

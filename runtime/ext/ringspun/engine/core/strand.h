@@ -90,7 +90,8 @@ static inline rs_strand *rs_strand_at(const rs_strands *strands, uint32_t index)
 /* How many have not ended. */
 static inline uint32_t rs_strands_live(const rs_strands *strands) { return strands->slab.used; }
 
-/* Those that have not ended, one after the other: the one behind `strand` (NULL: the first of all), or NULL. It may end meanwhile. */
+/* Those that have not ended, one after the other: the one behind `strand` (NULL: the first of all), or NULL. It may end
+ * meanwhile. */
 rs_strand *rs_strands_next(const rs_strands *strands, const rs_strand *strand);
 
 #define RS_EACH_STRAND(strands, strand) for (rs_strand *strand = NULL; (strand = rs_strands_next(strands, strand));)
