@@ -5,7 +5,7 @@
  *
  *   engine_batch ready|armed BATCHES      as ring_batch
  */
-#include "core/machine.h"
+#include "ops/op_life.h"
 #include "measure.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@ module Bench
     ENGINE = File.join(ROOT, "runtime/ext/ringspun/engine")
     SHARED = %w[measure.c measure.h].map { |name| File.join(DIRECTORY, name) }.freeze
     # The extension's own optimisation, for both sides of a comparison.
-    FLAGS = %W[-std=c11 -D_GNU_SOURCE -O3 -pthread -Wall -Wextra -I#{ENGINE}].freeze
+    FLAGS = %W[-std=c11 -D_GNU_SOURCE -O3 -pthread -Wall -Wextra -Werror=implicit-function-declaration -I#{ENGINE}].freeze
 
     def initialize(name, build_directory: Workspace.build_directory)
       @source = File.join(DIRECTORY, name)
