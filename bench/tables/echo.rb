@@ -125,7 +125,7 @@ Bench.table "echo" do
   end
 
   # The stock classes in strands.
-  contender "ringspun fs", requires: "ringspun" do |meter, connections:, trips:, bytes:|
+  contender "ringspun fs", requires: "ringspun", backends: %w[uring epoll] do |meter, connections:, trips:, bytes:|
     trips /= connections
     meter.operations = trips * connections
     meter.measure do
@@ -230,6 +230,9 @@ Bench.table "echo" do
   floor("messages.c") { |connections:, trips:, bytes:| [connections, trips / connections, bytes, 2] }
 
   targets "cpu_ns <= 1.1 x ringspun epoll", "ringspun fs: cpu_ns <= 1.03 x async",
+          "ringspun fs: syscalls <= 1.03 x async",
+          "ringspun fs: syscalls <= 6.5 at N=64", "ringspun fs: syscalls <= 6.5 at N=1,000",
+          "ringspun fs epoll: syscalls <= 9.0 at N=64", "ringspun fs epoll: syscalls <= 9.0 at N=1,000",
           "ringspun streams: cpu_ns <= 0.5 x io-stream at N=64", "ringspun streams: cpu_ns <= 0.5 x io-stream at N=1,000",
           "ringspun streams: cpu_ns <= 2.5 x floor at N=64", "ringspun streams: cpu_ns <= 2.5 x floor at N=1,000"
 end

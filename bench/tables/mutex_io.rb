@@ -159,7 +159,8 @@ Bench.table "mutex_io" do
     [rounds * repeat, groups, workers, writes, bytes, *device]
   end
 
-  targets "total <= 0.6 x async", "ringspun fs: total <= 1.03 x async", "total/floor flat within 25%",
+  targets "total <= 0.6 x async", "total <= 1.0 x best peer",
+          "ringspun fs: total <= 1.03 x async", "ringspun fs: total <= 1.03 x uringmachine fs", "total/floor flat within 25%",
           "real <= 0.5 x threads at N=200", "real <= 0.8 x async at N=200",
           "total <= 1.1 x ringspun epoll",
           "ringspun fs: total <= 0.6 x async at N=200",

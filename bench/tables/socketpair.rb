@@ -147,6 +147,7 @@ Bench.table "socketpair" do
   targets "total <= 2.2 x floor", "total <= 0.40 x async at N=50", "total <= 0.9 x best peer", "total <= 1.1 x ringspun epoll",
           "total <= 1.1 x floor at N=48, 16 KB", "total <= 1.5 x floor at N=48, 16 KB, new Strings",
           "ringspun fs: total <= 0.6 x async at N=50",
-          "ringspun fs: total <= 1.03 x async",
+          "total <= 0.8 x uringmachine at N=48, 16 KB, new Strings",
+          "ringspun fs: total <= 1.03 x async", "ringspun fs: total <= 1.03 x uringmachine fs",
           "ringspun fs: total <= 1.5 x ringspun"
 end

@@ -98,6 +98,18 @@ class BenchTest::ReportTest < Minitest::Test
                   "|  | threads | uringmachine | ringspun | to the floor | to the best peer |\n"], headers
   end
 
+  def test_markdown_has_each_form_of_uringmachine_and_our_scheduler
+    table = BenchTest.table do
+      uringmachine {}
+      uringmachine_fs {}
+      contender("ringspun fs") {}
+      contender("ringspun") {}
+    end
+    result = BenchTest.result(table.narrowed(backends: %w[uring]))
+    markdown = Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, [result]).to_s
+    assert_includes markdown.lines.first, "| uringmachine | uringmachine sqpoll | uringmachine fs | ringspun | ringspun fs |"
+  end
+
   def test_a_table_with_a_form_of_its_own_is_for_the_terminal_only
     table = BenchTest.table do
       form :benchee

@@ -23,6 +23,7 @@ class BenchTest::TablesTest < Minitest::Test
       assert_equal peers, table.peers.map(&:name).grep_v(/\Auringmachine/), table.name
       ours = ["ringspun", "ringspun epoll", "ringspun sqpoll"]
       ours.unshift("ringspun streams") if table.name == "echo"
+      ours.unshift("ringspun fs epoll") if table.name == "echo"
       ours.unshift("ringspun fs") unless %w[batch ticker http tls keep_alive pg idle_streams].include?(table.name)
       assert_equal ours, table.contenders.filter_map { _1.backend && _1.name }
       refute_empty table.about, table.name
@@ -36,6 +37,19 @@ class BenchTest::TablesTest < Minitest::Test
       forms = table.peers.map(&:name).grep(/\Auringmachine/)
       assert_equal ["uringmachine", "uringmachine sqpoll", "uringmachine fs"], forms if of_its_own.include?(table.name)
       assert_predicate table.peers.find { |peer| peer.name == forms.first }, :on_ruby_4? if forms.any?
+    end
+  end
+
+  # What is judged there: nobody is faster, and stock classes on our scheduler are no slower than on its own or Async's.
+  def test_the_tables_of_uringmachine_are_judged_against_it
+    tables = BenchTest.tables.select { |table| table.contender("uringmachine fs") }
+    assert_equal %w[pipe socketpair mutex_cpu mutex_io queue], tables.map(&:name)
+    tables.each do |table|
+      targets = table.targets.map(&:sentence)
+      most = { "mutex_cpu" => "1.03", "queue" => "1.03", "mutex_io" => "1.0" }.fetch(table.name, "0.9")
+      assert_includes targets, "total <= #{most} x best peer", table.name
+      assert_includes targets, "ringspun fs: total <= 1.03 x uringmachine fs", table.name
+      assert_operator table.rows.size, :>, 1, table.name
     end
   end
 

@@ -2,10 +2,10 @@
 
 module Bench
   # The table of docs/performance.md: one line per row, the headline metric of each contender, and what the floor says. A column
-  # without a number is left out, and so is what few machines should run: a reader wants it narrow.
+  # without a number is left out, and so is our own on a ring that few machines should run: a reader wants it narrow.
   class MarkdownReport
-    CONTENDERS = ["threads", "async", "uringmachine", ConcurrentProcs::PEER, "sidekiq",
-                  SUBJECT, Bench.subject_on("epoll"), DROP_IN, "floor"].freeze
+    CONTENDERS = ["threads", "async", *URING_MACHINE_RINGS.keys, URING_MACHINE_FS, ConcurrentProcs::PEER, "sidekiq",
+                  SUBJECT, Bench.subject_on("epoll"), SCHEDULED, DROP_IN, "floor"].freeze
     RATIOS = ["to the floor", "to the best peer"].freeze
 
     # A page that has these marks keeps what stands around them.

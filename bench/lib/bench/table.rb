@@ -11,15 +11,16 @@ module Bench
                "sqpoll" => { backend: :uring, sqpoll: true } }.freeze
   MAIN_BACKEND = BACKENDS.keys.first
 
-  # Stock Ruby classes on its fiber scheduler, on the main backend only.
+  # Stock Ruby classes on its fiber scheduler.
   SCHEDULED = "#{SUBJECT} fs"
 
   # Ringspun::Stream in place of the machine's own calls.
   STREAMS = "#{SUBJECT} streams"
 
-  # What is loaded in the place of the gem `concurrently`, on the main backend only.
+  # What is loaded in the place of the gem `concurrently`.
   DROP_IN = "drop-in"
 
+  # On the main backend only, where a table does not say otherwise.
   VARIANTS = [SCHEDULED, STREAMS, DROP_IN].freeze
 
   # Wants a newer Ruby than the rest of the bench: that of RINGSPUN_RUBY_4.
@@ -29,7 +30,10 @@ module Bench
   # As its own scripts make them.
   URING_MACHINE_RINGS = { URING_MACHINE => { size: 16_384 }, "#{URING_MACHINE} sqpoll" => { sqpoll: true } }.freeze
 
-  def self.subject_on(backend) = backend == MAIN_BACKEND ? SUBJECT : "#{SUBJECT} #{backend}"
+  def self.subject_on(backend) = on(backend, SUBJECT)
+
+  # The name of one of ours on that backend.
+  def self.on(backend, name) = backend == MAIN_BACKEND ? name : "#{name} #{backend}"
 
   PEER_URING_MACHINE = File.join(ROOT, "bench/peers/uringmachine")
 
@@ -172,13 +176,12 @@ module Bench
       end
 
       # The subject is declared once and runs on each backend, or on those that are named.
-      def contender(name, requires: nil, size: {}, backends: BACKENDS.keys, &body)
-        return add(name:, role: :variant, requires:, size:, body:, backend: MAIN_BACKEND) if VARIANTS.include?(name)
-        return add(name:, role: :peer, requires:, size:, body:) unless name == SUBJECT
+      def contender(name, requires: nil, size: {}, backends: nil, &body)
+        return add(name:, role: :peer, requires:, size:, body:) unless [SUBJECT, *VARIANTS].include?(name)
 
-        backends.each do |backend|
-          role = backend == MAIN_BACKEND ? :subject : :variant
-          add(name: Bench.subject_on(backend), role:, requires:, size:, body:, backend:)
+        (backends || (name == SUBJECT ? BACKENDS.keys : [MAIN_BACKEND])).each do |backend|
+          name_there = Bench.on(backend, name)
+          add(name: name_there, role: name_there == SUBJECT ? :subject : :variant, requires:, size:, body:, backend:)
         end
       end
 
