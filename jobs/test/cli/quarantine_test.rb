@@ -87,6 +87,22 @@ class QuarantineCommandTest < CommandCase
     yield_until("it runs again") { sleep(0.01) && call("LRANGE", "begun", 0, -1) == ["endless"] }
   end
 
+  # It is isolated each time, and none of the deaths is its own.
+  def test_one_whose_workers_die_is_still_run
+    push("Wait", "report")
+    last = killed_with(1)
+    (2..4).each do |times|
+      yield_until("it has begun again") { sleep(0.01) && call("LLEN", "begun") == times }
+      last.signal(:KILL)
+      last.wait
+      last = worker
+    end
+    let_go("Wait")
+    last.await(/jid=report .*done$/)
+    assert_equal [%w[report], 0, 1], [ended, *storage.stats.values_at(:dead, :processed)]
+    assert_equal 0, last.finish.exitstatus, last.lines.join
+  end
+
   def test_poison_jobs_among_many
     push("Wait", *NAMES)
     push("Poison", "poison1", "poison2")
