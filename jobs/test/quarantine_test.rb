@@ -26,7 +26,7 @@ class QuarantineTest < Minitest::Test
   # What a parent holds of its children.
   def teardown = assert_empty(Ringspun::Jobs.const_get(:Child).lifelines)
 
-  def run_alone(quarantine = Quarantine.new(grace: 5), &block)
+  def run_isolated(quarantine = Quarantine.new(grace: 5), &block)
     result = Result.new(nil, false)
     group = quarantine.group([Member.new("a")], title: "MailJob b4a5", &block)
     result.ending = Ringspun.run { group.run { |_, value| result.ended, result.value = true, value } }
@@ -55,7 +55,7 @@ class QuarantineTest < Minitest::Test
   # --- what it answers ---
 
   def test_the_value_of_the_block
-    result = run_alone { |member| [member.name, File.read("/proc/self/cmdline"), Process.pid] }
+    result = run_isolated { |member| [member.name, File.read("/proc/self/cmdline"), Process.pid] }
     refute_predicate result, :died?
     assert_equal "a", result.value.first
     assert_match(/ringspun-jobs quarantine MailJob b4a5/, result.value[1])
@@ -76,12 +76,12 @@ class QuarantineTest < Minitest::Test
   end
 
   def test_nothing_is_an_answer_too
-    result = run_alone { nil }
+    result = run_isolated { nil }
     assert_equal [nil, false], [result.value, result.died?]
   end
 
   def test_an_answer_longer_than_a_pipe
-    assert_equal 300_000, run_alone { "x" * 300_000 }.value.bytesize
+    assert_equal 300_000, run_isolated { "x" * 300_000 }.value.bytesize
   end
 
   # Whose making takes other strands their turn, as that of a class which is only loaded then may.
@@ -96,13 +96,13 @@ class QuarantineTest < Minitest::Test
   end
 
   def test_an_answer_that_waits_while_it_is_read
-    result = run_alone { Slow.new }
+    result = run_isolated { Slow.new }
     assert_equal [7, "exit 0"], [result.value.number, result.fate]
   end
 
   def test_a_machine_of_its_own
     parents = Ringspun::Machine.current
-    result = run_alone do
+    result = run_isolated do
       strands = Array.new(3) { |i| machine.spin { machine.sleep(0.001) && i } }
       [machine.equal?(parents), machine.await(*strands), Thread.current.equal?(Thread.main), Thread.list.size]
     end
@@ -124,7 +124,7 @@ class QuarantineTest < Minitest::Test
   end
 
   def test_a_portable_error_is_itself
-    error = run_alone { Quarantine.portable(error_of { raise ArgumentError, "no" }) }.value
+    error = run_isolated { Quarantine.portable(error_of { raise ArgumentError, "no" }) }.value
     assert_equal [ArgumentError, "no"], [error.class, error.message]
     assert_match(/quarantine_test/, error.backtrace.first)
   end
@@ -137,7 +137,7 @@ class QuarantineTest < Minitest::Test
   end
 
   def test_an_error_whose_class_only_the_child_has_loaded
-    result = run_alone do
+    result = run_isolated do
       Object.const_set(:OfTheChild, Class.new(StandardError))
       Quarantine.portable(error_of { raise OfTheChild, "no" })
     end
@@ -352,24 +352,24 @@ class QuarantineTest < Minitest::Test
   # --- how it dies ---
 
   def test_a_child_that_kills_itself
-    result = run_alone { Process.kill(:KILL, Process.pid) && sleep }
+    result = run_isolated { Process.kill(:KILL, Process.pid) && sleep }
     assert_equal [true, "SIGKILL", nil], [result.died?, result.fate, result.value]
   end
 
   def test_a_child_that_is_told_to_end_by_others
-    result = run_alone { Process.kill(:TERM, Process.pid) && sleep }
+    result = run_isolated { Process.kill(:TERM, Process.pid) && sleep }
     assert_equal [true, true, "SIGTERM"], [result.died?, result.told, result.fate]
   end
 
   def test_a_child_that_exits
-    assert_equal [true, "exit 3"], run_alone { exit 3 }.then { |result| [result.died?, result.fate] }
-    assert_equal [true, "exit 4"], run_alone { exit!(4) }.then { |result| [result.died?, result.fate] }
-    assert_equal [true, "exit 0"], run_alone { exit!(0) }.then { |result| [result.died?, result.fate] }
+    assert_equal [true, "exit 3"], run_isolated { exit 3 }.then { |result| [result.died?, result.fate] }
+    assert_equal [true, "exit 4"], run_isolated { exit!(4) }.then { |result| [result.died?, result.fate] }
+    assert_equal [true, "exit 0"], run_isolated { exit!(0) }.then { |result| [result.died?, result.fate] }
   end
 
   def test_a_child_that_raises_says_so
     told do |reader, writer|
-      result = run_alone do
+      result = run_isolated do
         $stderr.reopen(writer)
         raise "of the child"
       end
@@ -397,7 +397,7 @@ class QuarantineTest < Minitest::Test
   # A process of the job's that lives on has the pipe as well.
   def test_what_the_child_has_forked_holds_nobody_up
     told do |reader, writer|
-      result = run_alone do
+      result = run_isolated do
         pid = fork { sleep }
         writer.syswrite("#{pid}\n")
         5
@@ -451,7 +451,7 @@ class QuarantineTest < Minitest::Test
 
   # Ctrl-C is for the parent, who says what becomes of it.
   def test_signals_of_the_terminal_are_the_parents
-    result = run_alone do
+    result = run_isolated do
       %i[INT TSTP].each { |name| Process.kill(name, Process.pid) }
       :alive
     end
@@ -495,9 +495,9 @@ class QuarantineTest < Minitest::Test
   def test_what_the_child_logs_is_in_the_same_log
     lines = logged do |log, quarantine|
       log.event(:info, "before")
-      group_of_one(quarantine) { log.event(:info, "alone") }
+      group_of_one(quarantine) { log.event(:info, "isolated") }
       log.event(:info, "after")
     end
-    assert_equal %w[after alone before], lines.map { |line| line[/\w+\z/] }.sort
+    assert_equal %w[after before isolated], lines.map { |line| line[/\w+\z/] }.sort
   end
 end

@@ -307,11 +307,11 @@ class CommandTest < CommandCase
     one = command("--processes", "2", ready: 2)
     ((_, victim)) = noted("begun")
     one.signal(:KILL, victim)
-    ((_, alone)) = noted("begun")
-    refute_includes workers, alone
+    ((_, isolated)) = noted("begun")
+    refute_includes workers, isolated
     one.await(/node=(\S+) .*the worker is ready/)
     open_gate("a")
-    assert_equal [["a", alone]], noted("ended")
+    assert_equal [["a", isolated]], noted("ended")
     assert_ends_well(one)
   end
 

@@ -405,13 +405,13 @@ class FaultRun
     unsure = @ledger.outcomes[:unknown].map { |id| "\"#{id}\"" }
     rest.reject! { |entry| unsure.any? { |id| entry.include?(id) } }
     unlucky, wrong = rest.partition { |entry| unlucky?(JSON.parse(entry)) }
-    @counts["killed alone as often as a pill"] = unlucky.size
+    @counts["killed isolated as often as a poison job"] = unlucky.size
     problem("dead without a reason", wrong)
   end
 
-  # The faults may hit one job alone as often as a pill hits itself, and its worker then says so.
+  # The faults may hit one isolated job as often as a poison job hits itself, and its worker then says so.
   def unlucky?(job)
-    job["error_class"] == "Ringspun::Jobs::Worker::Alone::DiedError" && @ledger.killed_often?(job["args"].first)
+    job["error_class"] == "Ringspun::Jobs::Worker::Isolation::DiedError" && @ledger.killed_often?(job["args"].first)
   end
 
   # Dead nodes are forgotten when nothing of theirs can be on its way any more, which we know. What else is left may only be there

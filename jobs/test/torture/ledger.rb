@@ -54,7 +54,7 @@ class Ledger
   # Whether a worker has said that it took the job over. On a machine that is slow enough a lease also runs out by itself.
   def taken_over?(id, logs) = logs.match?(/ jid=#{@jids[id]} .*taken over from a dead process/)
 
-  # Whether it may have been cut short as often as it is allowed alone: also at its end, before anybody was told, and one time
+  # Whether it may have been cut short as often as it is allowed isolated: also at its end, before anybody was told, and one time
   # before it has said that it begins.
   def killed_often?(id) = @runs[id].size + 1 >= Ringspun::Jobs.config.deaths
 

@@ -4,7 +4,7 @@ require "jobs_helper"
 require_relative "../support/children_told"
 require_relative "../support/worked"
 
-# What was in flight at nodes that died, and how it runs alone.
+# What was in flight at nodes that died, and how it runs isolated.
 class WorkerRecoveryTest < Minitest::Test
   include AnyBackend
   include Worked
@@ -173,7 +173,7 @@ class WorkerRecoveryTest < Minitest::Test
       yield_slowly { storage.stats[:dead] == 1 }
       until_done
       job = JSON.parse(dead.first)
-      assert_equal ["poison", 7, "Ringspun::Jobs::Worker::Alone::DiedError"], job.values_at("jid", "x", "error_class")
+      assert_equal ["poison", 7, "Ringspun::Jobs::Worker::Isolation::DiedError"], job.values_at("jid", "x", "error_class")
       assert_match(/the process in which it ran isolated has ended \(SIGKILL\), 3 times/, job["error_message"])
       assert_equal [{ "innocent" => 1 }, { died: 2, dead: 1, done: 1 }], [@runs, worker.counts]
     end
@@ -230,7 +230,7 @@ class WorkerRecoveryTest < Minitest::Test
     with_runner do
       yield_slowly { storage.stats[:dead] == 1 }
       until_done
-      assert_equal ["a", "Ringspun::Jobs::Worker::Alone::WorkerDiedError",
+      assert_equal ["a", "Ringspun::Jobs::Worker::Isolation::WorkerDiedError",
                     "its worker has died while it ran isolated, 25 times"],
                    JSON.parse(dead.first).values_at("jid", "error_class", "error_message")
       assert_equal [{}, [], { dead: 1 }], [@runs, @runner_of.begun, worker.counts]
@@ -362,7 +362,7 @@ class WorkerRecoveryTest < Minitest::Test
     end
   end
 
-  def test_one_that_fails_alone_is_tried_again_among_the_others
+  def test_one_that_fails_isolated_is_tried_again_among_the_others
     on("fail") { |name, _| (@runs[name] += 1) == 1 && raise(IOError, "once") }
     with_runner(queues: %w[other]) do
       died(entry("fail", "a", jid: "a", queue: "other"), queue: "other")
@@ -450,7 +450,7 @@ class WorkerRecoveryTest < Minitest::Test
     with_runner(:die, *Array.new(30) { Errno::EAGAIN.new }, :die, :die, deaths: 3, worker_deaths: 2) do
       push_entry(note("a"), queue: Storage::QUARANTINE)
       yield_slowly { storage.stats[:dead] == 1 }
-      assert_equal [{ died: 2, dead: 1 }, "Ringspun::Jobs::Worker::Alone::DiedError"],
+      assert_equal [{ died: 2, dead: 1 }, "Ringspun::Jobs::Worker::Isolation::DiedError"],
                    [worker.counts, JSON.parse(dead.first)["error_class"]]
     end
   end
@@ -543,7 +543,7 @@ class WorkerRecoveryTest < Minitest::Test
     end
   end
 
-  def test_one_that_runs_alone_is_cancelled
+  def test_one_that_runs_isolated_is_cancelled
     on("sleep") { machine.sleep(1000) }
     with_runner do
       push_entry(entry("sleep", jid: "a"), queue: Storage::QUARANTINE)
@@ -556,7 +556,7 @@ class WorkerRecoveryTest < Minitest::Test
 
   def test_one_that_is_cancelled_before_it_begins
     with_runner do
-      worker.define_singleton_method(:start_alone) do |fetched|
+      worker.define_singleton_method(:start_quarantined) do |fetched|
         super(fetched).tap { running.each { |run| __send__(:finish_early, run, :cancel) if run.jid == "first" } }
       end
       push_entry(note("first"), note("second"), queue: Storage::QUARANTINE)

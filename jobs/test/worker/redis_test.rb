@@ -178,7 +178,7 @@ class WorkerRedisTest < RedisCase
 
   def test_a_pill
     on("die") { Process.kill(:KILL, Process.pid) }
-    on("note") { raise "alone" }
+    on("note") { raise "isolated" }
     2.times { |number| push_entry(entry(number.zero? ? "die" : "note", jid: "a#{number}"), queue: Storage::QUARANTINE) }
     with_worker(options: { quarantine: Jobs::Quarantine.new }) { until_done(4) }
     assert_equal({ died: 2, dead: 1, retry: 1 }, worker.counts)
@@ -186,7 +186,7 @@ class WorkerRedisTest < RedisCase
     assert_equal "a0", job["jid"]
     assert_match(/SIGKILL.*3 times/, job["error_message"])
     failed = JSON.parse(call("ZRANGE", "retry", 0, -1).first)
-    assert_equal %w[a1 RuntimeError alone], failed.values_at("jid", "error_class", "error_message")
+    assert_equal %w[a1 RuntimeError isolated], failed.values_at("jid", "error_class", "error_message")
   end
 
   # The job computes for longer than the lease lasts, and nobody takes it over.

@@ -188,7 +188,7 @@ module Ringspun
       # @param fetched [Storage::Fetched] from the quarantine
       # @return [Suspect, nil] whose outcome is the run's
       # @api private
-      def start_alone(fetched)
+      def start_quarantined(fetched)
         run = admit(fetched) or return
         suspect = Suspect.new(run)
         run.strand = @scope.spin { perform(run) { suspect.outcome } }
@@ -204,7 +204,7 @@ module Ringspun
       # The lease had run out, and lasts again.
       #
       # @api private
-      def leased_again = tell(-> { [@fetcher, @alone].compact.each(&:look) })
+      def leased_again = tell(-> { [@fetcher, @isolation].compact.each(&:look) })
 
       # @api private
       def wait_ended = @machine.schedule(@main)
@@ -214,7 +214,7 @@ module Ringspun
       #
       # @api private
       def abandon
-        @alone&.abandon # or what is given back would still run there
+        @isolation&.abandon # or what is given back would still run there
         runs = @runs.keys.reject { |run| run.strand&.state == :running }
         runs.each { |run| run.outcome ||= @performer.ended_early(run.fetched, run.job || {}, :return) }
         connection = @storage.connect
@@ -279,8 +279,8 @@ module Ringspun
         @fetcher = Fetcher.new(self, @machine, scope, @storage, @queue_order, @backoff, @orphans, limits: @config.limits)
         @deaths = Deaths.new(@config, @log)
         @maintenance = Maintenance.new(@machine, @storage, @config, @backoff, @log, @deaths, random: @random)
-        @alone = new_alone(scope) if @runner
-        [@acker, @fetcher, @alone].compact.each { |part| scope.spin { part.work } }
+        @isolation = new_isolation(scope) if @runner
+        [@acker, @fetcher, @isolation].compact.each { |part| scope.spin { part.work } }
         @maintenance.loops.each { |work| scope.spin { work.call } }
         scope.spin { @orphans.work { |orphans| found(orphans) } }
         scope.spin { tell_of_risks }
@@ -291,9 +291,9 @@ module Ringspun
         @backoff.attempt(:risks) { @storage.risks }&.each { |risk| @log.event(:warn, risk) }
       end
 
-      def new_alone(scope)
-        Alone.new(self, @machine, scope, @storage, @config, @log, @backoff, @orphans, @runner,
-                  performer: @performer, retrying: @retrying, deaths: @deaths)
+      def new_isolation(scope)
+        Isolation.new(self, @machine, scope, @storage, @config, @log, @backoff, @orphans, @runner,
+                      performer: @performer, retrying: @retrying, deaths: @deaths)
       end
 
       def settle_down
@@ -301,11 +301,11 @@ module Ringspun
 
         @settling = true
         @fetcher.close
-        @alone&.close
+        @isolation&.close
         @scope.spin { end_waits }
       end
 
-      def waiting? = @fetcher.waiting? || @alone&.waiting?
+      def waiting? = @fetcher.waiting? || @isolation&.waiting?
 
       # One that is only on its way to the storage has to be told again.
       def end_waits
@@ -401,8 +401,8 @@ module Ringspun
       # The quarantine has places of its own, which may be taken.
       def found(orphans)
         @log.event(:warn, "#{orphans.size} jobs were in flight here without an answer that says so", node: @node)
-        alone, others = orphans.partition { |fetched| fetched.queue == Storage::QUARANTINE }
-        alone.each { |fetched| give_back(fetched) }
+        quarantined, others = orphans.partition { |fetched| fetched.queue == Storage::QUARANTINE }
+        quarantined.each { |fetched| give_back(fetched) }
         @fetcher.found(others)
       end
 
@@ -486,7 +486,7 @@ end
 
 require_relative "backtrace"
 require_relative "worker/acker"
-require_relative "worker/alone"
+require_relative "worker/isolation"
 require_relative "worker/heartbeat"
 require_relative "worker/maintenance"
 require_relative "worker/deaths"

@@ -63,7 +63,7 @@ module StorageSuite
       assert_equal [["{nonsense"], %w[a]], [storage.list("default", 0, 9), jids(quarantine)]
     end
 
-    # What runs alone and fails goes back to where it came from.
+    # What runs isolated and fails goes back to where it came from.
     def test_a_job_without_a_queue_is_told_its_queue_in_the_quarantine
       texts = [' {"class":"Work","args":[[],{}],"jid":"a"}', '{"class":"Work","args":[],"jid":"b","queue":null}']
       storage.push(texts.map { |text| Storage::Push.new(queue: "x::y", entry: text, jid: "a") })

@@ -37,7 +37,7 @@ module Ringspun
           @pushed = {} # jid => until when it is known
           @paused = {}
           @recovered = Hash.new(0)
-          @alone = {} # jid => trials, and which run was counted last
+          @trials = {} # jid => trials, and which run was counted last
           @counts = Hash.new(0)
           @gone = {} # node => since when it has neither a lease nor jobs
           @announced = {}
@@ -119,10 +119,10 @@ module Ringspun
               next unless @lists.dig(node, queue)&.include?(entry)
 
               jid = jid_of(entry)
-              trials, last = @alone[jid] || [Trials.new(0, 0, 0), nil]
+              trials, last = @trials[jid] || [Trials.new(0, 0, 0), nil]
               this = [node, begun.run, isolated]
               trials[isolated ? :isolated : :tries] += 1 unless last == this
-              @alone[jid] = [trials, this]
+              @trials[jid] = [trials, this]
               trials.dup
             end
           end
@@ -272,11 +272,11 @@ module Ringspun
           queued = one.is_a?(Failure) && one.to == :queue
           return forget_runs(one.jid || (jid_of(one.entry) unless queued)) unless queued && one.died
 
-          trials, = @alone[one.jid]
+          trials, = @trials[one.jid]
           trials.deaths += 1 if trials
         end
 
-        def forget_runs(jid) = [@recovered, @alone].each { |counts| counts.delete(jid) }
+        def forget_runs(jid) = [@recovered, @trials].each { |counts| counts.delete(jid) }
 
         def put(failure)
           entry = failure.new_entry || failure.entry

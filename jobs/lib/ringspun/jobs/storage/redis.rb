@@ -127,7 +127,7 @@ module Ringspun
           return [] if runs.empty?
 
           jobs = runs.flat_map { |begun| [*begun.fetched, Wire.parse(begun.fetched.entry)["jid"], begun.run] }
-          answers = call(connection, Script[:alone].command(@prefix, node, isolated ? 1 : 0, *jobs))
+          answers = call(connection, Script[:begin_quarantined].command(@prefix, node, isolated ? 1 : 0, *jobs))
           answers.map { |numbers| Trials.new(*numbers) unless numbers.empty? }
         end
 

@@ -45,7 +45,7 @@ module Ringspun
             synchronize do
               @lists.delete(node)&.each do |queue, entries|
                 entries.each do |entry|
-                  @alone.delete(job_of(entry)&.fetch("jid")) if queue == QUARANTINE
+                  @trials.delete(job_of(entry)&.fetch("jid")) if queue == QUARANTINE
                   line_up(queue, entry, front: true)
                 end
               end

@@ -13,7 +13,7 @@ module Ringspun
       # A group is some suspects that run, or shall run, in one child.
       #
       # @api private
-      class Alone
+      class Isolation
         WAIT_SECONDS = 2
         # Seconds that a worker may need to hear of a signal that its child has heard of.
         TOLD_SECONDS = 1
@@ -115,7 +115,7 @@ module Ringspun
           return [] if @closed # who ends waits has seen none here
 
           fetched = @storage.wait(@worker.node, Storage::QUARANTINE, WAIT_SECONDS) or return []
-          return [*@worker.start_alone(fetched)] unless @closed || paused?
+          return [*@worker.start_quarantined(fetched)] unless @closed || paused?
 
           @worker.give_back(fetched)
           []
@@ -123,7 +123,7 @@ module Ringspun
 
         def fetch_more
           count = [SHARE.first, @config.concurrency].min - 1
-          @storage.fetch(@worker.node, [Storage::QUARANTINE], count).filter_map { |fetched| @worker.start_alone(fetched) }
+          @storage.fetch(@worker.node, [Storage::QUARANTINE], count).filter_map { |fetched| @worker.start_quarantined(fetched) }
         end
 
         # Into groups, by what is known of each.
@@ -331,7 +331,7 @@ module Ringspun
           Outcome.new(change, :died, nil, "(#{fate}); it runs isolated again")
         end
       end
-      private_constant :Alone
+      private_constant :Isolation
     end
   end
 end
