@@ -36,13 +36,13 @@ class CommandTest < CommandCase
       end
     end
 
-    class Pill
+    class Poison
       include Ringspun::Jobs::Job
       include Noting
 
       def perform
-        note("begun", "pill #{Process.pid}")
-        await("gate:pill")
+        note("begun", "poison #{Process.pid}")
+        await("gate:poison")
         Process.kill(:KILL, Process.pid)
       end
     end
@@ -329,18 +329,18 @@ class CommandTest < CommandCase
   end
 
   def test_a_poison_job_dies_and_its_neighbours_do_not
-    push("Pill")
+    push("Poison")
     5.times { |i| push("Gate", i.to_s) }
     one = command("--processes", "2", "-c", "6", ready: 2)
     noted("begun", 6)
-    open_gate("pill", 8) # until it is isolated, and then three times
+    open_gate("poison", 8) # until it is isolated, and then three times
     one.await(/taken over/)
     5.times { |i| open_gate(i.to_s, 8) }
     seen = []
     seen |= noted("ended").map(&:first) until seen.size == 5 # one may end and be killed before anybody was told
-    one.await(/class=Pill .*dead/)
-    assert_equal %w[Pill], storage.scan(:dead, 0, 9).map { |entry, _| JSON.parse(entry)["class"] }
-    assert_equal 3, one.lines.grep(/class=Pill .*SIGKILL/).size
+    one.await(/class=Poison .*dead/)
+    assert_equal %w[Poison], storage.scan(:dead, 0, 9).map { |entry, _| JSON.parse(entry)["class"] }
+    assert_equal 3, one.lines.grep(/class=Poison .*SIGKILL/).size
     refute_match(/class=Gate .*(SIGKILL|dead$)/, one.lines.join)
     assert_ends_well(one)
   end

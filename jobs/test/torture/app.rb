@@ -46,7 +46,7 @@ class FaultJob
     when "once" then raise "the first time" if FaultApp.first_time?(id)
     when "snooze" then snooze 0.3 if FaultApp.first_time?(id)
     when "doomed" then raise "each time"
-    when "pill" then Process.kill(:KILL, Process.pid)
+    when "poison" then Process.kill(:KILL, Process.pid)
     end
     FaultApp.tell("end", id)
   end

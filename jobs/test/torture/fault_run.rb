@@ -14,7 +14,7 @@ require "torture/ledger"
 class FaultRun
   WORKERS = 3
   PRODUCERS = 2
-  PILLS = 2
+  POISON_JOBS = 2
   # Without any progress for so long, it hangs.
   PATIENCE_SECONDS = 40
   LEASE_SECONDS = 2
@@ -48,7 +48,7 @@ class FaultRun
     @ledger = Ledger.new(File.join(@folder, "ledger"))
     @counts = Hash.new(0)
     @marks = []
-    @pills = []
+    @poison = []
     @problems = []
     @producers = {}
     @workers = {}
@@ -135,15 +135,15 @@ class FaultRun
     [worker.pid]
   end
 
-  # A pill ends its worker, and a worker's end must have no other reason that is not ours.
+  # A poison job ends its worker, and a worker's end must have no other reason that is not ours.
   def replace_the_dead
     @workers.each do |number, worker|
       next if worker.running?
 
-      unless worker.status.signaled? && worker.status.termsig == Signal.list["KILL"] && @pills.any?
+      unless worker.status.signaled? && worker.status.termsig == Signal.list["KILL"] && @poison.any?
         @problems << "a worker ended by itself: #{worker.status}\n#{told(worker)}"
       end
-      @counts["workers ended by pills"] += 1
+      @counts["workers ended by poison jobs"] += 1
       retire(worker)
       start_worker(number)
     end
@@ -155,10 +155,10 @@ class FaultRun
   # --- what goes wrong ---
 
   def break_things
-    pills = Array.new(PILLS) { @random.rand * @seconds * 0.6 }.sort
+    times = Array.new(POISON_JOBS) { @random.rand * @seconds * 0.6 }.sort
     began = now
     until now - began > @seconds
-      plant_pill if pills.any? && now - began > pills.first && pills.shift
+      plant_poison if times.any? && now - began > times.first && times.shift
       replace_the_dead
       fault = choice
       trace(fault)
@@ -281,10 +281,10 @@ class FaultRun
     format(MALFORMED[@random.rand(MALFORMED.size)].b, mark)
   end
 
-  def plant_pill
-    id = "pill#{@pills.size}"
-    @pills << id
-    redis.call("LPUSH", "queue:a", JSON.generate("class" => "FaultJob", "args" => [id, "pill"], "queue" => "a", "retry" => true,
+  def plant_poison
+    id = "poison#{@poison.size}"
+    @poison << id
+    redis.call("LPUSH", "queue:a", JSON.generate("class" => "FaultJob", "args" => [id, "poison"], "queue" => "a", "retry" => true,
                                                  "jid" => id, "created_at" => Time.now.to_f))
     redis.call("SADD", "queues", "a")
   end
@@ -352,8 +352,8 @@ class FaultRun
 
   def stop_worker(worker)
     status = worker.stop
-    # A pill may end it, or one of several processes, just then.
-    unless status.success? || worker.log.match?(/signal=TERM.*status=SIGKILL/m) || @ledger.pill_in?(worker.pid)
+    # A poison job may end it, or one of several processes, just then.
+    unless status.success? || worker.log.match?(/signal=TERM.*status=SIGKILL/m) || @ledger.poison_in?(worker.pid)
       @problems << "a worker did not end well: #{status}\n#{told(worker)}"
     end
     retire(worker)
@@ -397,7 +397,7 @@ class FaultRun
     @counts["dead"] = dead.size
     rest = dead.dup
     doomed = @ledger.outcomes[:accepted].select { |id| @ledger.kinds[id] == "doomed" }
-    (@marks + (@pills + doomed).map { |id| "\"#{id}\"" }).each do |mark|
+    (@marks + (@poison + doomed).map { |id| "\"#{id}\"" }).each do |mark|
       found = rest.select { |entry| entry.b.include?(mark) || entry.b.include?(mark.gsub('"', '\"')) }
       @problems << "#{mark} is #{found.size} times among the dead" unless found.size == 1
       rest -= found

@@ -19,8 +19,8 @@ class Ledger
 
   def size = File.exist?(@path) ? File.size(@path) : 0
 
-  # Whether a pill has run in that process.
-  def pill_in?(pid) = File.foreach(@path).grep(/ begin pill/).any? { |line| line.split[1] == pid.to_s }
+  # Whether a poison job has run in that process.
+  def poison_in?(pid) = File.foreach(@path).grep(/ begin poison/).any? { |line| line.split[1] == pid.to_s }
 
   def fault(what, pids: nil, began: now, ended: now)
     @faults << Fault.new(what, pids, began, ended)
@@ -73,11 +73,11 @@ class Ledger
     end
   end
 
-  # A pill is what goes wrong for all that run beside it.
+  # A poison job is what goes wrong for all that run beside it.
   def began(time, pids, id, jid)
     @runs[id] << Run.new(pids, time)
     @jids[id] = jid
-    fault("pill", pids: [pids.first], began: time - 1, ended: time + 1) if id.start_with?("pill")
+    fault("poison", pids: [pids.first], began: time - 1, ended: time + 1) if id.start_with?("poison")
   end
 
   # That a job runs again because it has said so is no doubling.

@@ -176,7 +176,7 @@ class WorkerRedisTest < RedisCase
     assert_match(/jid=a1 .*taken over from a dead process/, lines.to_s)
   end
 
-  def test_a_pill
+  def test_a_poison_job
     on("die") { Process.kill(:KILL, Process.pid) }
     on("note") { raise "isolated" }
     2.times { |number| push_entry(entry(number.zero? ? "die" : "note", jid: "a#{number}"), queue: Storage::QUARANTINE) }
