@@ -61,9 +61,9 @@ class FaultProducer
   # Asks again until there is an answer, which is what the option is for: itself, or that it is there already.
   def unique
     id = new_id
-    setter = FaultJob.set(queue: "a", unique_for: 3600, unique_until: :expiry, unique_token: id)
+    bound = FaultJob.set(queue: "a", unique_for: 3600, unique_until: :expiry, unique_token: id)
     loop do
-      setter.perform_async(id, "quick")
+      bound.perform_async(id, "quick")
       return FaultApp.tell(:accepted, "unique", id)
     rescue Ringspun::Jobs::UnavailableError, Ringspun::Jobs::UnknownOutcomeError
       Ringspun::Machine.current.sleep(0.1)

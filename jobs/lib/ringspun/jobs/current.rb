@@ -83,12 +83,12 @@ module Ringspun
       #
       #   Ringspun::Jobs.enqueue_all([[Mail, "a@example.org"], [Mail.set(in: 60), "b@example.org"], ["Other", 1]])
       #
-      # @param jobs [Enumerable<Array>] of each the class, its name or a {Setter}, and the arguments
+      # @param jobs [Enumerable<Array>] of each the class, its name or a {BoundJob}, and the arguments
       # @return (see Job::ClassMethods#perform_bulk)
       # @raise (see Job::ClassMethods#perform_bulk)
       # @since 0.1.0
       def enqueue_all(jobs)
-        setters = Hash.new { |all, job_class| all[job_class] = set(job_class) }.compare_by_identity
+        bound = Hash.new { |all, job_class| all[job_class] = set(job_class) }.compare_by_identity
         client = self.client
         client.push_all(jobs) do |job|
           unless job.is_a?(Array)
@@ -96,17 +96,17 @@ module Ringspun
           end
 
           job_class, *arguments = job
-          (job_class.is_a?(Setter) ? job_class : setters[job_class]).push(client, arguments)
+          (job_class.is_a?(BoundJob) ? job_class : bound[job_class]).push(client, arguments)
         end
       end
 
       # Options for jobs of a class that only others can run. See {Job::ClassMethods#set}.
       #
       # @param job_class [String, Class]
-      # @return [Setter]
+      # @return [BoundJob]
       # @raise [InvalidJobError]
       # @since 0.1.0
-      def set(job_class, **options) = Setter.new(job_class, **options)
+      def set(job_class, **options) = BoundJob.new(job_class, **options)
 
       # Waits until what is being enqueued is answered, and closes connections. They are made anew when they are next used.
       #

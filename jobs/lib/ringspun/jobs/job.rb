@@ -112,7 +112,7 @@ module Ringspun
         # @raise [BulkError] when some of them are stored and some are not
         # @raise (see #perform_async)
         # @since 0.1.0
-        def perform_bulk(all) = Setter.new(self).perform_bulk(all)
+        def perform_bulk(all) = BoundJob.new(self).perform_bulk(all)
 
         # Options for single jobs, which go before those of the class.
         #
@@ -124,10 +124,10 @@ module Ringspun
         #   queue and arguments
         # @option options [Numeric] :in seconds, as {#perform_in}
         # @option options [Time, Numeric] :at as {#perform_at}
-        # @return [Setter]
+        # @return [BoundJob]
         # @raise [InvalidJobError] which names what is wrong
         # @since 0.1.0
-        def set(**options) = Setter.new(self, **options)
+        def set(**options) = BoundJob.new(self, **options)
 
         private
 

@@ -3,7 +3,7 @@
 module Ringspun
   module Jobs
     # A job's class, or the name of one that only others know, with options: {Job::ClassMethods#set} and {Jobs.set} make them.
-    class Setter
+    class BoundJob
       # @param job_class [Class, String]
       # @param options (see Job::ClassMethods#set)
       # @raise [InvalidJobError]
@@ -18,12 +18,12 @@ module Ringspun
         @form = Form.new(job_class, { **class_options, **@given.except(:in, :at) })
       end
 
-      # @return [Setter] with these options as well
+      # @return [BoundJob] with these options as well
       # @raise [InvalidJobError]
       # @since 0.1.0
       def set(**options)
         given = options.key?(:in) || options.key?(:at) ? @given.except(:in, :at) : @given
-        Setter.new(@job_class, **given, **options)
+        BoundJob.new(@job_class, **given, **options)
       end
 
       # (see Job::ClassMethods#perform_async)
