@@ -15,7 +15,7 @@ module Ringspun
           raise InvalidJobError, "in: and at: both say when; give one of them"
         end
 
-        @form = Form.new(job_class, { **class_options, **@given.except(:in, :at) })
+        @template = Template.new(job_class, { **class_options, **@given.except(:in, :at) })
       end
 
       # @return [BoundJob] with these options as well
@@ -27,7 +27,7 @@ module Ringspun
       end
 
       # (see Job::ClassMethods#perform_async)
-      def perform_async(*arguments) = Jobs.client.push(@form, arguments, @given[:at], delay)
+      def perform_async(*arguments) = Jobs.client.push(@template, arguments, @given[:at], delay)
 
       # (see Job::ClassMethods#perform_in)
       def perform_in(seconds, *arguments) = set(in: seconds).perform_async(*arguments)
@@ -49,14 +49,14 @@ module Ringspun
       #
       # @api private
       def push(client, arguments)
-        return client.made(@form, arguments, @given[:at], delay) if arguments.is_a?(Array)
+        return client.made(@template, arguments, @given[:at], delay) if arguments.is_a?(Array)
 
         raise InvalidJobError, "the arguments of a job must be an Array, got #{arguments.inspect[0, 100]}"
       end
 
       private
 
-      def delay = Form.delay(@given[:in])
+      def delay = Template.delay(@given[:in])
 
       def class_options
         return Options::DEFAULTS if @job_class.is_a?(String) && !@job_class.empty?

@@ -20,15 +20,15 @@ module Ringspun
         @milliseconds = milliseconds
       end
 
-      # @param form [Form]
+      # @param template [Template]
       # @param arguments [Array]
       # @return [String, nil] the jid
-      def push(form, arguments, at = nil, delay = nil)
+      def push(template, arguments, at = nil, delay = nil)
         Arguments.check(arguments)
         if @chain.empty?
-          @enqueuer.push(form.push(arguments, @milliseconds, at, delay))
+          @enqueuer.push(template.push(arguments, @milliseconds, at, delay))
         else
-          push = through_middleware(form, arguments, at, delay)
+          push = through_middleware(template, arguments, at, delay)
           push && @enqueuer.push(push)
         end
       end
@@ -53,9 +53,9 @@ module Ringspun
       end
 
       # @return [Storage::Push, nil] nil when a middleware has stopped it
-      def made(form, arguments, at, delay)
+      def made(template, arguments, at, delay)
         Arguments.check(arguments)
-        @chain.empty? ? form.push(arguments, @milliseconds, at, delay) : through_middleware(form, arguments, at, delay)
+        @chain.empty? ? template.push(arguments, @milliseconds, at, delay) : through_middleware(template, arguments, at, delay)
       end
 
       private
@@ -84,14 +84,14 @@ module Ringspun
         pushes.map { |push| push && answers.shift }
       end
 
-      def through_middleware(form, arguments, at, delay)
-        job = form.job(arguments, @milliseconds)
+      def through_middleware(template, arguments, at, delay)
+        job = template.job(arguments, @milliseconds)
         reached = false
-        @chain.invoke(form.job_class, job, form.queue) { reached = true }
+        @chain.invoke(template.job_class, job, template.queue) { reached = true }
         return unless reached
 
         check(job)
-        form.push_of(job, @milliseconds, at, delay)
+        template.push_of(job, @milliseconds, at, delay)
       end
 
       def check(job)

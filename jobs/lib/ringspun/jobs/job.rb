@@ -83,7 +83,7 @@ module Ringspun
         # @raise [InvalidJobError] which says where the arguments do not survive JSON
         # @raise (see Enqueuer#push)
         # @since 0.1.0
-        def perform_async(*arguments) = Jobs.client.push(form, arguments)
+        def perform_async(*arguments) = Jobs.client.push(job_template, arguments)
 
         # Enqueues a job that is to run in so many seconds, by the storage's clock. May switch strands.
         #
@@ -92,7 +92,7 @@ module Ringspun
         # @raise (see #perform_async)
         # @since 0.1.0
         def perform_in(seconds, *arguments)
-          Jobs.client.push(form, arguments, nil, Form.delay(Options.seconds(:in, seconds)))
+          Jobs.client.push(job_template, arguments, nil, Template.delay(Options.seconds(:in, seconds)))
         end
 
         # Enqueues a job that is to run at a time. May switch strands.
@@ -101,7 +101,7 @@ module Ringspun
         # @return (see #perform_async)
         # @raise (see #perform_async)
         # @since 0.1.0
-        def perform_at(time, *arguments) = Jobs.client.push(form, arguments, Options.time(:at, time))
+        def perform_at(time, *arguments) = Jobs.client.push(job_template, arguments, Options.time(:at, time))
 
         # Enqueues many jobs, a thousand in one call of the storage. May switch strands.
         #
@@ -131,10 +131,10 @@ module Ringspun
 
         private
 
-        def form = @form ||= Form.new(self, options)
+        def job_template = @job_template ||= Template.new(self, options)
 
         def forget_options
-          @options = @form = nil
+          @options = @job_template = nil
           subclasses.each { |job_class| job_class.__send__(:forget_options) }
         end
 

@@ -9,7 +9,7 @@ module Ringspun
     # only the rest of its entry must be made.
     #
     # @api private
-    class Form
+    class Template
       # @return [Class, String] what the caller has named
       attr_reader :job_class
       # @return [String]
@@ -107,6 +107,6 @@ module Ringspun
         end
       end
     end
-    private_constant :Form
+    private_constant :Template
   end
 end
