@@ -46,7 +46,7 @@ class WireTest < Minitest::Test
   # A trailing zero, and Sidekiq would not find the entry again.
   def test_the_present_is_written_as_json_writes_it
     [1_795_288_827_000, 1_795_288_827_120, 1_795_288_827_123, 1_795_288_827_001].each do |time|
-      text = Ringspun::Jobs.const_get(:Stamps).text_of(time, false)
+      text = Ringspun::Jobs.const_get(:Ids).text_of(time, false)
       assert_equal text, JSON.generate(JSON.parse(text))
       assert_match(/\A\d+\.\d+\z/, text)
       assert_in_delta time / 1000.0, Float(text), 0.0001

@@ -39,8 +39,8 @@ module Ringspun
       # @param arguments [Array]
       # @return [Hash{String => Object}]
       def job(arguments, milliseconds)
-        time = Float(Stamps.now(false))
-        fields.merge("args" => arguments, "jid" => Stamps.jid, "created_at" => Wire.time(time, milliseconds: milliseconds))
+        time = Float(Ids.now(false))
+        fields.merge("args" => arguments, "jid" => Ids.jid, "created_at" => Wire.time(time, milliseconds: milliseconds))
       end
 
       # @param arguments [Array] which JSON can tell
@@ -50,8 +50,8 @@ module Ringspun
       def push(arguments, milliseconds, at = nil, delay = nil)
         return push_of(job(arguments, milliseconds), milliseconds, at, delay) if @unique
 
-        jid = Stamps.jid
-        now = Stamps.now(milliseconds)
+        jid = Ids.jid
+        now = Ids.now(milliseconds)
         # What waits for its time is not in its queue yet; who puts it there says when.
         enqueued = "\",\"enqueued_at\":#{now}" unless at || delay
         entry = "#{@prefix}#{jid}#{enqueued || '"'},\"created_at\":#{now},\"args\":#{JSON.generate(arguments)}}"
@@ -61,7 +61,7 @@ module Ringspun
       # @param job [Hash{String => Object}]
       # @return [Storage::Push]
       def push_of(job, milliseconds, at, delay)
-        job = job.merge("enqueued_at" => Wire.time(Float(Stamps.now(false)), milliseconds: milliseconds)) unless at || delay
+        job = job.merge("enqueued_at" => Wire.time(Float(Ids.now(false)), milliseconds: milliseconds)) unless at || delay
         return Storage::Push.new(job["queue"], Wire.dump(job), job["jid"], at, delay) unless job["unique_for"]
 
         token = job["unique_token"] || token_of(job)

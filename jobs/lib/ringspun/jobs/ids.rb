@@ -7,7 +7,7 @@ module Ringspun
     # What is new in each job: who it is and when it was made.
     #
     # @api private
-    module Stamps
+    module Ids
       # So many jids are made from one read of the kernel's random bytes.
       BATCH = 256
       FORM = ("H24" * BATCH).freeze
@@ -59,6 +59,6 @@ module Ringspun
         end
       end
     end
-    private_constant :Stamps
+    private_constant :Ids
   end
 end
