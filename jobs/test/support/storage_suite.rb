@@ -5,7 +5,7 @@ module StorageSuite
   include Strands
 
   def self.included(test_class)
-    test_class.include(Nodes, Mending)
+    test_class.include(Nodes, Admin, Locks)
   end
 
   Storage = Ringspun::Jobs::Storage
@@ -307,4 +307,5 @@ module StorageSuite
 end
 
 require_relative "storage_suite/nodes"
-require_relative "storage_suite/mending"
+require_relative "storage_suite/admin"
+require_relative "storage_suite/locks"

@@ -238,7 +238,7 @@ module Ringspun
       # @since 0.1.0
       def signals(node, connection: nil) = missing(:signals)
 
-      # @!group Looking and mending
+      # @!group Administration and locks
 
       # @return [Hash{Symbol => Integer, Hash}] {STATS}, and under :queues the size of each queue
       # @since 0.1.0

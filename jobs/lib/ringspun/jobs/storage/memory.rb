@@ -12,14 +12,16 @@ module Ringspun
 end
 
 require_relative "memory/nodes"
-require_relative "memory/mending"
+require_relative "memory/admin"
+require_relative "memory/locks"
 
 module Ringspun
   module Jobs
     class Storage
       class Memory
         include Nodes
-        include Mending
+        include Admin
+        include Locks
 
         # @param clock [#call] answers the time in seconds since the epoch
         # @param milliseconds [Boolean] see {Config#milliseconds}
@@ -196,23 +198,6 @@ module Ringspun
         def pushed_before?(jid)
           @pushed.shift while @pushed.any? && @pushed.first.last <= now
           @pushed.key?(jid)
-        end
-
-        # nil: it is jid's from now on.
-        def hold(token, jid, seconds)
-          holder, ends = @locks[token]
-          return holder if holder && ends > now
-
-          @locks[token] = [jid, now + seconds]
-          nil
-        end
-
-        def release(token, jid)
-          holder, ends = @locks[token]
-          return false unless holder == jid && ends > now
-
-          @locks.delete(token)
-          true
         end
 
         def line_up(queue, entry, front: false)

@@ -30,14 +30,16 @@ require_relative "redis/connection"
 require_relative "redis/pool"
 require_relative "redis/batch"
 require_relative "redis/nodes"
-require_relative "redis/mending"
+require_relative "redis/admin"
+require_relative "redis/locks"
 
 module Ringspun
   module Jobs
     class Storage
       class Redis
         include Nodes
-        include Mending
+        include Admin
+        include Locks
 
         # Options that nobody else decides: we know ourselves what may be sent again, and the answers of protocol 3.
         OURS = { driver: Driver, command_builder: Driver::AsTheyAre, protocol: 3, reconnect_attempts: 0 }.freeze

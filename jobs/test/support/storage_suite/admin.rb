@@ -2,7 +2,7 @@
 
 module StorageSuite
   # What looks into the storage and what a person changes there.
-  module Mending
+  module Admin
     def test_statistics
       empty = { processed: 0, failed: 0, enqueued: 0, scheduled: 0, retries: 0, dead: 0, in_flight: 0, nodes: 0, queues: {} }
       assert_equal empty, storage.stats
@@ -89,15 +89,6 @@ module StorageSuite
       assert_equal %w[e], jids(fetch(node: OTHER))
       push("f")
       assert_empty fetch(limits: limits)
-    end
-
-    def test_locks
-      assert_nil storage.lock("t", "a", 60)
-      assert_equal ["a", nil], [storage.lock("t", "b", 60), storage.lock("t", "a", 60)]
-      assert_equal [false, true, false], [storage.unlock("t", "b"), storage.unlock("t", "a"), storage.unlock("t", "a")]
-      storage.lock("t", "b", 0.001)
-      yield_until("the lock has ended") { storage.lock("t", "c", 60).nil? }
-      assert_equal ["c"], push("d", lock: "t", lock_seconds: 60)
     end
   end
 end

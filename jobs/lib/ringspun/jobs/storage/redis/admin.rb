@@ -4,10 +4,10 @@ module Ringspun
   module Jobs
     class Storage
       class Redis < Storage
-        # The verbs that look and mend.
+        # The verbs by which people look into the storage, and change what is there.
         #
         # @api private
-        module Mending
+        module Admin
           # (see Storage#stats)
           def stats(connection: nil)
             *numbers, queues = call(connection, Script[:stats].command(@prefix), again: true)
@@ -72,14 +72,6 @@ module Ringspun
           # (see Storage#paused)
           def paused(connection: nil) = call(connection, ["SMEMBERS", key("paused")], again: true).sort
 
-          # (see Storage#lock)
-          def lock(token, jid, seconds, connection: nil)
-            call(connection, Script[:lock].command(key("unique:#{token}"), jid, [(seconds * 1000).ceil, 1].max), again: true)
-          end
-
-          # (see Storage#unlock)
-          def unlock(token, jid, connection: nil) = call(connection, Script[:unlock].command(key("unique:#{token}"), jid)) == 1
-
           # (see Storage#risks)
           def risks(connection: nil)
             policy = call(connection, %w[INFO memory], again: true)[/^maxmemory_policy:(\S+)/, 1]
@@ -106,7 +98,7 @@ module Ringspun
             key(set.name)
           end
         end
-        private_constant :Mending
+        private_constant :Admin
       end
     end
   end

@@ -4,10 +4,10 @@ module Ringspun
   module Jobs
     class Storage
       class Memory < Storage
-        # The verbs that look and mend.
+        # The verbs by which people look into the storage, and change what is there.
         #
         # @api private
-        module Mending
+        module Admin
           # (see Storage#stats)
           def stats(connection: nil)
             synchronize do
@@ -82,20 +82,6 @@ module Ringspun
           # (see Storage#paused)
           def paused(connection: nil) = synchronize { @paused.keys.sort }
 
-          # (see Storage#lock)
-          def lock(token, jid, seconds, connection: nil)
-            synchronize do
-              holder = hold(token, jid, seconds)
-              next holder if holder && holder != jid
-
-              @locks[token] = [jid, now + seconds]
-              nil
-            end
-          end
-
-          # (see Storage#unlock)
-          def unlock(token, jid, connection: nil) = synchronize { release(token, jid) }
-
           # (see Storage#risks)
           def risks(connection: nil) = []
 
@@ -106,7 +92,7 @@ module Ringspun
 
           def set(name) = @sets[name] || raise(ArgumentError, "#{name.inspect} is none of #{SETS.map(&:inspect).join(", ")}")
         end
-        private_constant :Mending
+        private_constant :Admin
       end
     end
   end

@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Storage
+      class Memory < Storage
+        # Locks, which a job or a program holds for so long.
+        #
+        # @api private
+        module Locks
+          # (see Storage#lock)
+          def lock(token, jid, seconds, connection: nil)
+            synchronize do
+              holder = hold(token, jid, seconds)
+              next holder if holder && holder != jid
+
+              @locks[token] = [jid, now + seconds]
+              nil
+            end
+          end
+
+          # (see Storage#unlock)
+          def unlock(token, jid, connection: nil) = synchronize { release(token, jid) }
+
+          private
+
+          # nil: it is jid's from now on.
+          def hold(token, jid, seconds)
+            holder, ends = @locks[token]
+            return holder if holder && ends > now
+
+            @locks[token] = [jid, now + seconds]
+            nil
+          end
+
+          def release(token, jid)
+            holder, ends = @locks[token]
+            return false unless holder == jid && ends > now
+
+            @locks.delete(token)
+            true
+          end
+        end
+        private_constant :Locks
+      end
+    end
+  end
+end
