@@ -350,7 +350,7 @@ class GroupCommitTest < Minitest::Test
     Ringspun.run do
       woken = []
       elsewhere = 0
-      strays = %w[a b].map do |jid|
+      leavers = %w[a b].map do |jid|
         machine.spin do
           machine.timeout(0.001) { push(jid) }
         rescue Ringspun::TimeoutError
@@ -359,12 +359,12 @@ class GroupCommitTest < Minitest::Test
         end
       end
       yield_until("both wait elsewhere") { elsewhere == 2 }
-      until_parked(*strays)
+      until_parked(*leavers)
       @storage.answer
       10.times { machine.yield }
       assert_empty woken
-      strays.each { |stray| machine.schedule(stray, :told) }
-      machine.join(*strays)
+      leavers.each { |leaver| machine.schedule(leaver, :told) }
+      machine.join(*leavers)
       assert_equal %i[told told], woken
     end
   end

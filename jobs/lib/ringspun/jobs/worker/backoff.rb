@@ -21,7 +21,7 @@ module Ringspun
           @log = log
           @random = random
           @away = {}
-          @complaints = {} # of this outage
+          @complaints = {} # since it was last there
           @refused = {}
           @told_at = {} # what was told, and when
         end

@@ -5,7 +5,7 @@ require_relative "../support/children_told"
 require_relative "../support/worked"
 
 # The storage is away, refuses, or its answers are lost.
-class WorkerOutageTest < Minitest::Test
+class WorkerBackoffTest < Minitest::Test
   include AnyBackend
   include Worked
 
@@ -304,7 +304,7 @@ class WorkerOutageTest < Minitest::Test
   end
 
   # Nobody could say that he lives while the storage was away.
-  def test_after_an_outage_others_may_say_first_that_they_live
+  def test_when_the_storage_is_back_others_may_say_first_that_they_live
     with_worker(queues: %w[other]) do
       machine.sleep(10)
       storage.extend(["live:1:aa"], 12)
