@@ -160,7 +160,9 @@ module Ringspun
 
         def key(name) = "#{@prefix}#{name}"
 
-        def backup(node, queue) = "#{@prefix}queue:backup::#{node}::#{queue}"
+        def backups = key("queue:backup::")
+
+        def backup(node, queue) = "#{backups}#{node}::#{queue}"
 
         def use(connection, waits: false, &) = connection ? yield(connection) : @pool.lend(waits: waits, &)
 

@@ -34,10 +34,9 @@ module Ringspun
 
           # (see Storage#recover_exq)
           def recover_exq(limit, silent: SHOWN_SECONDS, connection: nil)
-            start = key("queue:backup::")
-            lists = keys("#{start.gsub(/[\\*?\[\]^-]/) { |each| "\\#{each}" }}*", connection)
+            lists = keys("#{backups.gsub(/[\\*?\[\]^-]/) { |each| "\\#{each}" }}*", connection)
             lists.each_with_object([]) do |list, moved|
-              node, queue = list.delete_prefix(start).split("::", 2)
+              node, queue = list.delete_prefix(backups).split("::", 2)
               next if queue.nil? || moved.size >= limit
 
               entries = call(connection, Script[:exq].command(@prefix, node, queue, limit - moved.size, silent))

@@ -1,11 +1,11 @@
--- with: clock count jobs trials
+-- with: keys clock count jobs trials
 -- Takes jobs out of a node's lists and, if they were there, puts them where they go. ARGV: the namespace's prefix, the node,
 -- then seven for each: queue, entry, jid, its lock or nothing, where it goes to (nothing, "retry", "schedule", "dead" or a
 -- queue's key), the new entry, seconds from now on; or for a queue 1 if the job has ended its process. Answers 1 for each that
 -- was there, and else 0.
 --
 -- What cannot be put where it goes stays in the list, and is the whole call's error when all others are done.
-local ns, node = ARGV[1], ARGV[2]
+local node = ARGV[2]
 local now, score = clock()
 local processed, failed, gone = 0, 0, {}
 local refused
@@ -36,14 +36,14 @@ end
 
 -- See Storage#begin_quarantined.
 local function died(jid)
-  local trials = trials_of(ns, jid)
+  local trials = trials_of(jid)
   trials.deaths = trials.deaths + 1
-  keep_trials(ns, jid, trials)
+  keep_trials(jid, trials)
 end
 
 for i = 3, #ARGV, 7 do
   local queue, entry, jid, lock, to = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
-  local list = ns .. 'queue:backup::' .. node .. '::' .. queue
+  local list = backup(node, queue)
   local there = take(list, entry)
   answers[#answers + 1] = there
   if there == 1 and not put(to, ARGV[i + 5], tonumber(ARGV[i + 6])) then
@@ -61,8 +61,8 @@ for i = 3, #ARGV, 7 do
     end
   end
 end
-count(ns, 'processed', processed)
-count(ns, 'failed', failed)
+count('processed', processed)
+count('failed', failed)
 for _, hash in ipairs({ ns .. 'ringspun:recovered', ns .. 'ringspun:alone' }) do
   if #gone > 0 and redis.call('EXISTS', hash) == 1 then
     for i = 1, #gone, 1000 do redis.call('HDEL', hash, unpack(gone, i, math.min(i + 999, #gone))) end

@@ -1,11 +1,11 @@
--- with: clock jobs enqueue
+-- with: keys clock jobs enqueue
 -- Moves what is due into its queue. ARGV: the namespace's prefix, how many at most, 1 to write times in milliseconds. Answers
 -- how many were moved, the seconds until the next is due or nothing, and two for each that is no job and so is dead: the entry
 -- and what is wrong with it.
-local ns, room = ARGV[1], tonumber(ARGV[2])
+local room = tonumber(ARGV[2])
 local now, score, stamp = clock(ARGV[3])
 local moved, wait, dead = 0, nil, {}
-redis.call('HDEL', ns .. 'ringspun:gone', '') -- see fetch.lua
+begin_writing()
 
 -- What JSON has no form for (NaN, 1e999) can be read here, and not be written.
 local function shown(value)
@@ -82,7 +82,7 @@ for _, name in ipairs({ 'retry', 'schedule' }) do
   local set = ns .. name
   local due = room > 0 and redis.call('ZRANGEBYSCORE', set, '-inf', score, 'LIMIT', 0, room) or {}
   for _, entry in ipairs(due) do
-    if enqueue(ns, entry, stamp) then
+    if enqueue(entry, stamp) then
       moved = moved + 1
     else
       local buried, fault = bury(entry)

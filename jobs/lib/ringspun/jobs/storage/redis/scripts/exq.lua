@@ -1,12 +1,12 @@
--- with: clock
+-- with: keys clock
 -- Puts what a dead node of Exq's has in flight back in front of its queue. ARGV: the namespace's prefix, the node, the queue, how
 -- many at most, seconds that it has to be silent. Answers the entries.
 --
 -- A node of Exq's shows itself every few seconds, for a minute; one that has only just started perhaps not yet.
-local ns, node, queue, room, silent = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local list, seen = ns .. 'queue:backup::' .. node .. '::' .. queue, ns .. 'ringspun:silent:' .. node
+local node, queue, room, silent = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local list, seen = backup(node, queue), ns .. 'ringspun:silent:' .. node
 local moved, now = {}, clock()
-redis.call('HDEL', ns .. 'ringspun:gone', '') -- see fetch.lua
+begin_writing()
 if redis.call('SISMEMBER', ns .. 'ringspun:nodes', node) == 1 then return moved end
 if redis.call('EXISTS', ns .. node) == 1 or ns == '' and redis.call('EXISTS', ':' .. node) == 1 then
   redis.call('DEL', seen)
@@ -16,7 +16,7 @@ end
 redis.call('SET', seen, string.format('%.6f', now), 'NX', 'EX', math.ceil(silent * 5) + 60)
 if now - redis.call('GET', seen) < silent then return moved end
 while #moved < room do
-  local entry = redis.call('LMOVE', list, ns .. 'queue:' .. queue, 'LEFT', 'RIGHT')
+  local entry = redis.call('LMOVE', list, queue_key(queue), 'LEFT', 'RIGHT')
   if not entry then break end
   redis.call('SADD', ns .. 'queues', queue)
   moved[#moved + 1] = entry

@@ -1,13 +1,14 @@
+-- with: keys
 -- Registers nodes and extends their leases. ARGV: the namespace's prefix, milliseconds, which call it is, then two for each node:
 -- its name, and "1" where the caller has extended its lease before. Answers 0 for each whose lease had run out, and else 1.
 --
 -- A lease's value is by which call it was extended, and what the answer was. A call that is sent again, because there was no
 -- answer, gets that.
-local ns, lasts, call = ARGV[1], ARGV[2], ARGV[3]
+local lasts, call = ARGV[2], ARGV[3]
 local answers = {}
 for i = 4, #ARGV, 2 do
   local node, known = ARGV[i], ARGV[i + 1] == '1'
-  redis.call('HDEL', ns .. 'ringspun:gone', node) -- first: see fetch.lua
+  begin_writing(node)
   local new = redis.call('SADD', ns .. 'ringspun:nodes', node) == 1 and not known
   local lease = ns .. 'ringspun:alive:' .. node
   local held = redis.call('GET', lease)

@@ -1,16 +1,15 @@
+-- with: keys
 -- Moves jobs from queues into a node's lists. ARGV: the namespace's prefix, the node, how many at most, then two for each queue:
 -- its name and how many may be in flight at all nodes, or nothing. Answers a list for each queue, the oldest job first.
 --
 -- A job is in its new list before it leaves the old one: a command that fails in between leaves two, never none.
-local ns, node, room = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local lists = ns .. 'ringspun:lists:' .. node
+local node, room = ARGV[2], tonumber(ARGV[3])
+local lists = lists_of(node)
 local nodes
 local paused = redis.call('EXISTS', ns .. 'paused') == 1
 local answers = {}
-redis.call('HDEL', ns .. 'ringspun:gone', node) -- with a first write that may, all others may when memory is full
+begin_writing(node)
 redis.call('SADD', ns .. 'ringspun:nodes', node)
-
-local function backup(owner, queue) return ns .. 'queue:backup::' .. owner .. '::' .. queue end
 
 local function free(queue, limit)
   nodes = nodes or redis.call('SMEMBERS', ns .. 'ringspun:nodes')
@@ -19,7 +18,7 @@ local function free(queue, limit)
 end
 
 local function move(queue, count)
-  local from, to, moved = ns .. 'queue:' .. queue, backup(node, queue), {}
+  local from, to, moved = queue_key(queue), backup(node, queue), {}
   while count > 0 do
     local some = redis.call('LRANGE', from, -math.min(count, 1000), -1)
     if #some == 0 then break end

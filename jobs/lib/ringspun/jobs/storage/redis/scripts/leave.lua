@@ -1,10 +1,10 @@
--- with: jobs
+-- with: keys jobs
 -- Gives back what a node has in flight and forgets the node. ARGV: the namespace's prefix, the node, the quarantine.
-local ns, node, quarantine = ARGV[1], ARGV[2], ARGV[3]
-local lists = ns .. 'ringspun:lists:' .. node
-redis.call('HDEL', ns .. 'ringspun:gone', node)
+local node, quarantine = ARGV[2], ARGV[3]
+local lists = lists_of(node)
+begin_writing(node)
 for _, queue in ipairs(redis.call('SMEMBERS', lists)) do
-  local list, to = ns .. 'queue:backup::' .. node .. '::' .. queue, ns .. 'queue:' .. queue
+  local list, to = backup(node, queue), queue_key(queue)
   while true do
     local entry = redis.call('LMOVE', list, to, 'LEFT', 'RIGHT')
     if not entry then break end

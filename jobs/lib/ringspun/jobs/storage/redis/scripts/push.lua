@@ -1,9 +1,9 @@
--- with: clock
+-- with: keys clock
 -- Pushes that need the server's clock or a lock. ARGV: the namespace's prefix, milliseconds within which a push with a lock may
 -- be sent again, then six for each push: queue, entry, jid, the time it is for ("@" and seconds since the epoch, "+" and seconds
 -- from now on, or nothing), the lock, milliseconds to hold it from that time on.
 -- Answers one for each: "" (stored), "=" and who holds its lock, "!" and why it could not be stored.
-local ns, again = ARGV[1], ARGV[2]
+local again = ARGV[2]
 local now = clock()
 local answers = {}
 
@@ -18,7 +18,7 @@ local function store(queue, entry, at)
   if at then
     stored = redis.pcall('ZADD', ns .. 'schedule', string.format('%.6f', at), entry)
   else
-    stored = redis.pcall('LPUSH', ns .. 'queue:' .. queue, entry)
+    stored = redis.pcall('LPUSH', queue_key(queue), entry)
   end
   return type(stored) == 'table' and stored.err or nil
 end

@@ -1,12 +1,12 @@
--- with: clock jobs
+-- with: keys clock jobs
 -- Takes what is in flight at nodes without a lease and puts it where others get it. ARGV: the namespace's prefix, how many jobs
 -- at most, the quarantine, milliseconds after which a node without jobs is forgotten. Answers four for each job: node, queue,
 -- entry, where it went.
-local ns, room, quarantine, stays = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
+local room, quarantine, stays = tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local now = clock()
 local nodes, recovered, gone = ns .. 'ringspun:nodes', ns .. 'ringspun:recovered', ns .. 'ringspun:gone'
 local moved = {}
-redis.call('HDEL', gone, '') -- see fetch.lua
+begin_writing()
 
 -- Of a job that names no queue, where else would it stand that it belongs here? Its bytes stay as they are otherwise.
 local function told(entry, queue)
@@ -18,7 +18,7 @@ end
 local function put(queue, entry)
   local job = job_of(entry)
   if not job then
-    redis.call('RPUSH', ns .. 'queue:' .. queue, entry)
+    redis.call('RPUSH', queue_key(queue), entry)
     redis.call('SADD', ns .. 'queues', queue)
     return 'queue'
   end
@@ -26,13 +26,13 @@ local function put(queue, entry)
     redis.call('HINCRBY', recovered, job['jid'], 1)
     entry = told(entry, queue)
   end
-  redis.call('LPUSH', ns .. 'queue:' .. quarantine, entry)
+  redis.call('LPUSH', queue_key(quarantine), entry)
   redis.call('SADD', ns .. 'queues', quarantine)
   return 'quarantine'
 end
 
 local function empty(node, queue)
-  local list = ns .. 'queue:backup::' .. node .. '::' .. queue
+  local list = backup(node, queue)
   while room > 0 do
     local entry = redis.call('LINDEX', list, -1)
     if not entry then return true end
@@ -54,14 +54,14 @@ local function forget(node)
   redis.call('SREM', nodes, node)
   redis.call('SREM', ns .. 'processes', node)
   if ns == '' then redis.call('SREM', ':processes', node) end -- see announce.lua
-  redis.call('DEL', ns .. 'ringspun:lists:' .. node)
+  redis.call('DEL', lists_of(node))
   redis.call('HDEL', gone, node)
 end
 
 for _, node in ipairs(redis.call('SMEMBERS', nodes)) do
   if room > 0 and redis.call('EXISTS', ns .. 'ringspun:alive:' .. node) == 0 then
     local before = room
-    for _, queue in ipairs(redis.call('SMEMBERS', ns .. 'ringspun:lists:' .. node)) do empty(node, queue) end
+    for _, queue in ipairs(redis.call('SMEMBERS', lists_of(node))) do empty(node, queue) end
     if room < before then
       redis.call('HDEL', gone, node)
     else

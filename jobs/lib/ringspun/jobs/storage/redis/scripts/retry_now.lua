@@ -1,13 +1,13 @@
--- with: clock jobs enqueue
+-- with: keys clock jobs enqueue
 -- Moves entries from a set into their queues. ARGV: the namespace's prefix, 1 to write times in milliseconds, the set, then the
 -- entries. Answers 1 for each that was moved, and else 0.
-local ns, set = ARGV[1], ARGV[1] .. ARGV[3]
+local set = ns .. ARGV[3]
 local _, _, stamp = clock(ARGV[2])
 local answers = {}
-redis.call('HDEL', ns .. 'ringspun:gone', '') -- see fetch.lua
+begin_writing()
 for i = 4, #ARGV do
   local entry = ARGV[i]
-  local moved = redis.call('ZSCORE', set, entry) and enqueue(ns, entry, stamp)
+  local moved = redis.call('ZSCORE', set, entry) and enqueue(entry, stamp)
   if moved then redis.call('ZREM', set, entry) end
   answers[#answers + 1] = moved and 1 or 0
 end

@@ -15,7 +15,7 @@ local function written(seconds)
 end
 
 -- Counts in total, for the day (Sidekiq's and Exq's) and for the second (Exq's).
-local function count(ns, name, by)
+local function count(name, by)
   if by == 0 then return end
   local date, second = written(tonumber(redis.call('TIME')[1]))
   local of_day, of_second = ns .. 'stat:' .. name .. ':' .. date, ns .. 'stat:' .. name .. '_rt:' .. second

@@ -1,13 +1,13 @@
 -- Puts an entry into the queue that it names, with the time if it has none; its bytes stay as they are. nil: it is no job, or
 -- what has the queue's name is no queue.
-local function enqueue(ns, entry, stamp)
+local function enqueue(entry, stamp)
   local job = job_of(entry)
   if not job then return nil end
   if job['enqueued_at'] == nil then
     local _, brace = string.find(entry, '^%s*{')
     entry = '{"enqueued_at":' .. stamp .. ',' .. string.sub(entry, brace + 1)
   end
-  local pushed = redis.pcall('LPUSH', ns .. 'queue:' .. job['queue'], entry)
+  local pushed = redis.pcall('LPUSH', queue_key(job['queue']), entry)
   if type(pushed) == 'table' then
     if string.find(pushed.err, '^WRONGTYPE') then return nil end
     error(pushed.err)
