@@ -1,5 +1,5 @@
-/* mailbox: what one strand, or another thread, sends to a strand: a value, an exception, or that it shall end. And strands of the
- * binding's own that another thread has a machine begin. */
+/* mailbox: what one strand, or another thread, sends to a strand: a value, an exception, or that it shall end. And to a machine, that
+ * the call of a hook shall end. */
 #include "binding/binding.h"
 
 static ID id_alive_p, id_raise;
@@ -32,23 +32,34 @@ static VALUE machine_park(int argc, VALUE *argv, VALUE self) {
     return rb_ary_shift(strand->messages);
 }
 
-typedef enum { SCHEDULE_VALUE, SCHEDULE_EXCEPTION, TERMINATE, INTERRUPT_HOOK, BEGIN } message_purpose;
+typedef enum { SCHEDULE_VALUE, SCHEDULE_EXCEPTION, TERMINATE, INTERRUPT_HOOK, RAISE_IN_CALL } message_purpose;
 
-/* The strand and its payload travel as one array: a sent message is the only thing that keeps them alive. */
-static void post(rsb_machine *machine, VALUE strand, message_purpose purpose, VALUE payload) {
-    VALUE pair = rb_assoc_new(strand, payload);
+/* The strand, or the machine, and the payload travel as one array: a sent message is the only thing that keeps them alive. */
+static void post(rsb_machine *machine, VALUE receiver, message_purpose purpose, VALUE payload) {
+    VALUE pair = rb_assoc_new(receiver, payload);
     rs_message *message = rsb_alloc(sizeof(*message));
     *message = (rs_message){.kind = RS_MESSAGE_USER, .value = purpose, .payload = pair};
     rs_send(&machine->engine, message);
     RB_GC_GUARD(pair);
 }
 
+static VALUE raise_in_call(RB_BLOCK_CALL_FUNC_ARGLIST(first, call_and_exception)) {
+    VALUE call = RARRAY_AREF(call_and_exception, 0);
+    if (RTEST(rb_funcall(call, id_alive_p, 0))) rb_funcall(call, id_raise, 1, RARRAY_AREF(call_and_exception, 1));
+    return Qnil;
+}
+
+/* In a strand, for `raise` switches to the fiber of the call. It runs next and not at once: CRuby is in the midst of a list of such
+ * calls, and each switch could change that. Where there can be no strand now, it is tried again with the next look. */
+static void begin_raise(rsb_machine *machine, VALUE call_and_exception) {
+    VALUE object = rsb_strand_prepare(machine, rb_proc_new(raise_in_call, call_and_exception));
+    rsb_strand *strand = rsb_strand_data(object);
+    strand->ends_hook = true;
+    if (!rsb_strand_begin_next(machine, strand)) post(machine, machine->self, RAISE_IN_CALL, call_and_exception);
+    RB_GC_GUARD(object);
+}
+
 static void apply(rsb_machine *machine, rsb_strand *strand, message_purpose purpose, VALUE payload) {
-    if (purpose == BEGIN) {
-        /* Where there can be no strand now, it is tried again with the next look. */
-        if (!rsb_strand_begin_next(machine, strand)) post(machine, strand->self, BEGIN, payload);
-        return;
-    }
     rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
     if (!engine) return;
     if (purpose == TERMINATE) {
@@ -69,6 +80,10 @@ static void apply(rsb_machine *machine, rsb_strand *strand, message_purpose purp
 static VALUE apply_message(VALUE argument) {
     const rs_message *message = (const rs_message *)argument;
     VALUE pair = (VALUE)message->payload;
+    if (message->value == RAISE_IN_CALL) {
+        begin_raise(rsb_machine_any_thread(RARRAY_AREF(pair, 0)), RARRAY_AREF(pair, 1));
+        return Qnil;
+    }
     rsb_strand *strand = rsb_strand_get(RARRAY_AREF(pair, 0));
     rsb_machine *machine = rsb_machine_any_thread(strand->machine);
     if (!strand->done) apply(machine, strand, (message_purpose)message->value, RARRAY_AREF(pair, 1));
@@ -96,18 +111,10 @@ void rsb_tell_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
     tell(machine, strand->self, INTERRUPT_HOOK, rb_assoc_new(exception, UINT2NUM(strand->hooks_left)));
 }
 
-static VALUE raise_in_call(RB_BLOCK_CALL_FUNC_ARGLIST(first, call_and_exception)) {
-    VALUE call = RARRAY_AREF(call_and_exception, 0);
-    if (RTEST(rb_funcall(call, id_alive_p, 0))) rb_funcall(call, id_raise, 1, RARRAY_AREF(call_and_exception, 1));
-    return Qnil;
-}
-
-/* In a strand, for `raise` switches to the fiber of the call. It runs next and not at once: CRuby is in the midst of a list of such
- * calls, and each switch could change that. */
 void rsb_tell_call(rsb_machine *machine, VALUE call, VALUE exception) {
-    VALUE object = rsb_strand_prepare(machine, rb_proc_new(raise_in_call, rb_assoc_new(call, exception)));
-    rsb_strand_data(object)->ends_hook = true;
-    tell(machine, object, BEGIN, Qnil);
+    VALUE call_and_exception = rb_assoc_new(call, exception);
+    if (rsb_existing() == machine) begin_raise(machine, call_and_exception);
+    else post(machine, machine->self, RAISE_IN_CALL, call_and_exception);
 }
 
 static rsb_strand *target_of(rsb_machine *machine, VALUE object) {
