@@ -86,6 +86,18 @@ module WaitAll
     end
   end
 
+  def test_the_time_is_up_after_some
+    on_machine do
+      one, other = make_socketpair
+      @machine.send(other, "123")
+      got = nil
+      assert_raises(Ringspun::TimeoutError) { @machine.timeout(0.1) { (got = receive(one, 6)) && @machine.sleep(3600) } }
+      assert_equal [3, "123"], got
+      @machine.send(other, "456")
+      assert_equal [3, "456"], receive(one, 3)
+    end
+  end
+
   def test_closed_after_some
     on_machine do
       one, other = make_socketpair
@@ -132,6 +144,67 @@ end
 
 class WaitAllTest < IOCase
   include WaitAll
+
+  RESET_AT_CLOSE = [1, 0].pack("ii")
+
+  # A connection, and the peer that can break it.
+  def make_connection
+    TCPServer.open("127.0.0.1", 0) do |server|
+      peer = TCPSocket.new("127.0.0.1", server.addr[1])
+      peer.setsockopt(Socket::SOL_SOCKET, Socket::SO_LINGER, RESET_AT_CLOSE)
+      keep(server.accept, peer)
+    end
+  end
+
+  RECEIVERS = {
+    recv: ->(test, socket, buffer) { test.receive(socket, 6, buffer).first },
+    recvmsg: ->(test, socket, buffer) { test.machine.recvmsg(socket, buffer, 6, ALL).first },
+    io_buffer: ->(_, socket, buffer) { IO::Buffer.new(6).then { |into| into.read(socket, 6).tap { |got| buffer << into.get_string(0, got) } } }
+  }.freeze
+
+  attr_reader :machine
+
+  RECEIVERS.each do |name, receiver|
+    define_method(:"test_an_error_after_some_by_#{name}_is_told_by_the_next_call") do
+      on_machine do
+        socket, peer = make_connection
+        strand = waiting { [receiver.call(self, socket, buffer = +""), buffer] }
+        peer.write("123")
+        close(peer)
+        assert_equal [3, "123"], strand.await
+        assert_raises(Errno::ECONNRESET) { @machine.recv(socket, +"", 6) }
+        assert_equal 0, @machine.recv(socket, +"", 6)
+      end
+    end
+  end
+
+  def test_an_error_that_a_wait_would_be_told_is_not_lost
+    on_machine do
+      socket, peer = make_connection
+      strand = waiting { receive(socket, 6) }
+      peer.write("123")
+      close(peer)
+      strand.await
+      assert_raises(Errno::ECONNRESET) { socket.readpartial(6) }
+      assert_raises(EOFError) { socket.readpartial(6) }
+    end
+  end
+
+  # The number means another socket then.
+  def test_an_error_is_not_told_to_the_next_socket_of_that_number
+    on_machine do
+      socket, peer = make_connection
+      strand = waiting { receive(socket, 6) }
+      peer.write("123")
+      close(peer)
+      strand.await
+      number = @kept.delete(socket).then { socket.fileno.tap { socket.close } }
+      pair = keep(*UNIXSocket.pair) until pair&.any? { |one| one.fileno == number }
+      other, peer = pair.sort_by { |one| one.fileno == number ? 0 : 1 }
+      @machine.send(peer, "123456")
+      assert_equal [6, "123456"], receive(other, 6)
+    end
+  end
 
   def test_of_a_message_it_has_no_meaning
     on_machine do

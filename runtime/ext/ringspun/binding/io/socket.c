@@ -303,6 +303,7 @@ static bool takes_all(rsb_machine *machine, int fd, uint32_t *flags, const char 
  * @param length [Integer] bytes
  * @param flags [Integer] Socket::MSG_PEEK ...
  * @return [Integer] bytes received; 0 at the end of the stream
+ * @raise [UnsupportedError] for MSG_PEEK together with MSG_WAITALL
  * @since 0.1.0
  */
 static VALUE machine_recv(int argc, VALUE *argv, VALUE self) {
@@ -441,6 +442,7 @@ static int64_t receive_rest(rsb_machine *machine, rs_request *rest, int64_t byte
     next.address = (char *)rest->address + bytes;
     next.len -= (uint64_t)bytes;
     int64_t more = rs_try(&machine->engine, &next);
+    if (more < 0 && more != -EAGAIN) rs_descriptor_owe(&machine->engine, &next, more);
     if (more == 0 || (more < 0 && more != -EAGAIN)) return bytes;
     bytes += more > 0 ? more : 0;
     return (uint64_t)bytes == rest->len ? bytes : rsb_request_rest(machine, rest, bytes, buffer, RSB_IN, "recvmsg");
@@ -456,6 +458,7 @@ static int64_t receive_rest(rsb_machine *machine, rs_request *rest, int64_t byte
  * @param flags [Integer]
  * @return [Array(Integer, String, Integer, Array)] bytes, packed address of the sender (empty when connected), flags that
  *   came back (Socket::MSG_TRUNC ...), control messages as [level, type, bytes]; descriptors in them are the caller's
+ * @raise [UnsupportedError] for MSG_PEEK together with MSG_WAITALL
  * @since 0.1.0
  */
 static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {

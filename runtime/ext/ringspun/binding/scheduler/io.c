@@ -395,7 +395,9 @@ static int64_t transfer_all(transfer *t) {
         t->done += (size_t)result;
         if (t->request.offset >= 0) t->request.offset += result;
     } while (goes_on(t, (size_t)result));
-    return result < 0 && t->done == 0 ? result : (int64_t)t->done;
+    if (t->done == 0) return result;
+    if (result < 0) rs_descriptor_owe(&t->machine->engine, &t->request, result);
+    return (int64_t)t->done;
 }
 
 /* IO#pwrite calls its hook from where the thread has given up the GVL (seen on 3.3 and 3.4). There no strand may park and

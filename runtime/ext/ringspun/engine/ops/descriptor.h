@@ -39,11 +39,14 @@ typedef struct {
     uint32_t generation;        /* counts up when the number is closed through the machine */
     uint64_t identity;          /* what it means while the backend knows it; 0: not looked up */
     uint32_t targeted;          /* ops in flight that have it as their target, and hang in another's list */
+    int32_t owed_error;         /* -errno that the next read is told; 0: none */
+    uint64_t owed_by;           /* what the number meant then */
 } rs_descriptor;
 
 typedef struct {
     rs_descriptor *table;
     uint32_t capacity;
+    uint32_t owing;             /* entries with an owed error */
 } rs_descriptors;
 
 /* A larger number is taken for a mistake: without a limit, one would make the table as large as itself. */

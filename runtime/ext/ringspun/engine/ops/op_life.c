@@ -40,7 +40,46 @@ static int64_t try_accept_queue(rs_machine *machine, const rs_request *request) 
     return readable ? POLLIN : -EAGAIN;
 }
 
+/* --- an error after the first bytes --- */
+
+static bool reads_data(const rs_request *request) {
+    return rs_op_table[request->kind].side == RS_SIDE_READ && rs_op_table[request->kind].effect == RS_EFFECT_DATA;
+}
+
+static uint64_t meaning_of(const rs_machine *machine, int fd) {
+    return machine->backend->closed_world ? 1 : rs_descriptor_identity(fd);
+}
+
+static void forgive(rs_descriptors *descriptors, rs_descriptor *descriptor) {
+    if (descriptor->owed_error) descriptors->owing--;
+    descriptor->owed_error = 0;
+}
+
+void rs_descriptor_owe(rs_machine *machine, const rs_request *request, int64_t error) {
+    RS_ASSERT(error < 0);
+    bool from_kernel = error > RS_NO_MEMORY && error != -EAGAIN && error != -ECANCELED;
+    if (!from_kernel || !reads_data(request) || (uint32_t)request->fd >= machine->descriptors.capacity) return;
+    rs_descriptor *descriptor = &machine->descriptors.table[request->fd];
+    forgive(&machine->descriptors, descriptor);
+    descriptor->owed_by = meaning_of(machine, request->fd);
+    if (descriptor->owed_by == 0) return; /* closed */
+    descriptor->owed_error = (int32_t)error;
+    machine->descriptors.owing++;
+}
+
+/* 0: none. */
+static int64_t take_owed_error(rs_machine *machine, const rs_request *request) {
+    if (RS_LIKELY(machine->descriptors.owing == 0) || !reads_data(request)) return 0;
+    if ((uint32_t)request->fd >= machine->descriptors.capacity) return 0;
+    rs_descriptor *descriptor = &machine->descriptors.table[request->fd];
+    int64_t error = descriptor->owed_error;
+    forgive(&machine->descriptors, descriptor);
+    return error && meaning_of(machine, request->fd) == descriptor->owed_by ? error : 0;
+}
+
 int64_t rs_try(rs_machine *machine, const rs_request *request) {
+    int64_t owed = take_owed_error(machine, request);
+    if (RS_UNLIKELY(owed < 0)) return owed;
     if (!machine->backend->inline_first || is_hopeless(machine, request)) return -EAGAIN;
     int64_t result = RS_UNLIKELY(machine->accept_queues != NULL) ? try_accept_queue(machine, request) : -EAGAIN;
     if (RS_LIKELY(result == -EAGAIN)) result = rs_op_table[request->kind].attempt(machine, request);
@@ -139,6 +178,11 @@ void rs_op_launch(rs_machine *machine, rs_op *op) {
             rs_op_complete(machine, op, -EBADF);
             return;
         }
+        int64_t owed = take_owed_error(machine, request);
+        if (RS_UNLIKELY(owed < 0)) {
+            rs_op_complete(machine, op, owed);
+            return;
+        }
     }
     if (RS_UNLIKELY(request->options & RS_REQUEST_ALL)) rs_op_goes_by_number(machine, op);
     machine->backend->arm(machine, op);
@@ -160,7 +204,10 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
         return;
     }
     /* What has moved has moved: an error or a cancellation after the first byte is told by the next call. */
-    if (result < 0 && op->request.done > 0) result = (int64_t)op->request.done;
+    if (result < 0 && op->request.done > 0) {
+        if (!op->closing) rs_descriptor_owe(machine, &op->request, result);
+        result = (int64_t)op->request.done;
+    }
     rs_wake_kind kind = RS_WAKE_VALUE;
     if (result == -ECANCELED) {
         if (op->cancel != RS_WAKE_VALUE) kind = (rs_wake_kind)op->cancel;
@@ -188,6 +235,7 @@ bool rs_descriptor_close_begin(rs_machine *machine, int fd) {
     rs_descriptor *descriptor = entry_to_close(machine, fd);
     if (!descriptor) return true;
     if (descriptor->closing) return false;
+    forgive(&machine->descriptors, descriptor);
     descriptor->closing = true;
     descriptor->generation++;
     return true;
