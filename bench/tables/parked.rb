@@ -18,7 +18,7 @@ weigh = lambda do |meter, count, park:, release:, settle: -> {}|
       parked += 1
     end
   rescue StandardError => error
-    meter.note(:limit_told, error.message.match?(/max_map_count/) ? 1 : 0)
+    meter.note(:limit_told, error.message.match?(/vm\.max_map_count is/) ? 1 : 0)
   ensure
     settle.call
   end

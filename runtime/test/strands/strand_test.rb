@@ -315,6 +315,24 @@ class StrandTest < Minitest::Test
     refute_match(/RLIMIT_AS/, lines[0])
   end
 
+  # So few are left that strands use them up. CRuby gives back all of the stacks that it wanted at once; how many mappings that
+  # leaves depends on how many there were before.
+  def test_out_of_mappings_by_strands_alone
+    most = File.read("/proc/sys/vm/max_map_count").to_i
+    [0, 700, 1400].each do |more|
+      answer = child(<<~RUBY)
+        file = File.open(RbConfig.ruby)
+        maps = Array.new(#{most - 10_000 - more}) { IO::Buffer.map(file, 4096, 0, IO::Buffer::READONLY) }
+        gate = Ringspun::Queue.new
+        strands = Array.new(6000) { machine.spin { gate.pop } }
+        machine.yield while gate.num_waiting < strands.count(&:alive?)
+        gate.close
+        puts strands.filter_map { |strand| strand.await && nil rescue $!.message[/and vm.*?:|neither.*/] }.uniq
+      RUBY
+      assert_equal "and vm.max_map_count is #{most}:\n", answer.out, answer.err
+    end
+  end
+
   def test_out_of_stacks
     answer = child(OUT_OF_STACKS, env: { "RUBY_FIBER_MACHINE_STACK_SIZE" => (16 << 20).to_s })
     assert_equal %w[true true true true true 10 1], answer.out.split, answer.err

@@ -48,6 +48,9 @@ static unsigned long long stack_size(void) {
 /* CRuby halves how many stacks it asks for at once until there is room, and asks for no fewer than two or three. */
 #define STACKS_AT_ONCE 3ull
 
+/* Where it cannot make one of them a guard page, it gives back all that it has asked for at once, with two mappings each. */
+#define MAPPINGS_AT_ONCE (2 * 1024ull)
+
 VALUE rsb_stack_limit(void) {
     struct rlimit space;
     unsigned long long size = rsb_proc_number("/proc/self/statm") * (unsigned long long)sysconf(_SC_PAGESIZE);
@@ -57,7 +60,7 @@ VALUE rsb_stack_limit(void) {
                           size / MIB, (unsigned long long)space.rlim_cur / MIB);
     }
     unsigned long long most = rsb_proc_number("/proc/sys/vm/max_map_count"), mappings = count_mappings();
-    if (most > 0 && mappings + most / 50 > most) {
+    if (most > 0 && mappings + MAPPINGS_AT_ONCE + most / 50 > most) {
         return rb_sprintf("the process has %llu memory mappings, and vm.max_map_count is %llu: raise it with "
                           "`sysctl vm.max_map_count=%llu`", mappings, most, 4 * most);
     }
