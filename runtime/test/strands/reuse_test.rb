@@ -45,13 +45,13 @@ class ReuseTest < Minitest::Test
     assert_equal [nil, :value], [machine.spin {}.await, machine.spin { :value }.await]
   end
 
-  # As Active Support keeps its execution state, and with it who the current user is.
   # As the gem async gives one to each.
   def test_a_fiber_with_instance_variables_that_are_nil_is_used_again
     fiber = machine.spin { Fiber.current.tap { |current| current.instance_variable_set(:@state, nil) } }.await
     assert_same fiber, machine.spin { Fiber.current }.await
   end
 
+  # As Active Support keeps its execution state, and with it who the current user is.
   def test_a_fiber_with_instance_variables_is_not_used_again
     fiber = machine.spin { Fiber.current.tap { |current| current.instance_variable_set(:@state, "ann's") } }.await
     other, state = machine.spin { [Fiber.current, Fiber.current.instance_variable_get(:@state)] }.await
@@ -308,6 +308,29 @@ class ReuseTest < Minitest::Test
     assert_operator mappings - before, :<, 500
   ensure
     GC.enable
+  end
+
+  def test_stacks_of_fibers_that_are_used_up_do_not_wait_for_a_collector_that_is_off
+    use_up = -> { machine.spin { machine.yield.then { Fiber.current.instance_variable_set(:@used, 1) } } }
+    assert_stacks_are_taken_back { machine.join(*Array.new(200) { use_up.call }) }
+  end
+
+  def test_stacks_of_scheduled_fibers_do_not_wait_for_a_collector_that_is_off
+    on_thread do
+      Fiber.set_scheduler(Ringspun::Scheduler.new)
+      assert_stacks_are_taken_back { 200.times { Fiber.schedule { machine.yield } }.then { 2.times { machine.yield } } }
+    end
+  end
+
+  # In a child, whose program and collector are its own.
+  def assert_stacks_are_taken_back
+    assert_predicate(in_child do
+      GC.disable
+      before = mappings
+      100.times { yield }
+      assert_operator mappings - before, :<, 20_000
+      assert GC.enable, "the collector is on"
+    end, :success?)
   end
 
   # Those that are old would still be there, and be made again. Ruby makes a major one of it where an earlier one has left a

@@ -6,6 +6,8 @@
 /* Fewer are not worth a collection's while. */
 #define KEPT_MIN 128
 #define COLLECTIONS_A_PERIOD 16
+/* Each holds two of the 65,530 mappings that a process has by default. */
+#define LET_GO_MAX 4096
 
 static bool short_of_stacks;
 
@@ -43,6 +45,7 @@ static void drop(rsb_runners *runners, uint32_t count) {
 }
 
 void rsb_runners_mark(rsb_runners *runners) {
+    runners->let_go = 0;
     if (RS_UNLIKELY(short_of_stacks)) {
         runners->len = runners->unneeded = 0;
     } else if (period_is_over(runners)) {
@@ -53,9 +56,23 @@ void rsb_runners_mark(rsb_runners *runners) {
     for (uint32_t i = 0; i < runners->len; i++) rb_gc_mark(runners->fibers[i]);
 }
 
+/* True when it was off, where rb_gc_start does nothing. */
+static bool turn_collector_on(void) { return RTEST(rb_gc_enable()); }
+
+/* Where it is on, it comes by itself, or when there is no stack left. */
+void rsb_runners_let_go(rsb_runners *runners) {
+    if (RS_LIKELY(++runners->let_go < LET_GO_MAX)) return;
+    runners->let_go = 0;
+    if (!turn_collector_on()) return;
+    rb_gc_start();
+    rb_gc_disable();
+}
+
 void rsb_runners_collect(void) {
     short_of_stacks = true;
+    bool was_off = turn_collector_on();
     rb_gc_start();
+    if (was_off) rb_gc_disable();
     short_of_stacks = false;
 }
 

@@ -16,6 +16,7 @@ typedef struct rsb_runners {
     uint32_t len, capacity;
     uint32_t unneeded;          /* so many, the first ones, since the period began */
     size_t collections, major_collections; /* as many as there had been then */
+    uint32_t let_go;            /* fibers that no strand will use again, since the last collection */
 } rsb_runners;
 
 /* Of one that is not empty. */
@@ -39,6 +40,10 @@ static inline void rsb_runners_put(rsb_runners *runners, VALUE fiber) { runners-
 void rsb_runners_remove(rsb_runners *runners, VALUE fiber);
 
 void rsb_runners_mark(rsb_runners *runners);
+
+/* A strand has ended on a fiber that is used up. Its stack waits for the collector: that comes once there are many, even where the
+ * program has turned it off. */
+void rsb_runners_let_go(rsb_runners *runners);
 
 /* Collects, and keeps none, of any machine: somebody lacks a stack. */
 void rsb_runners_collect(void);
