@@ -91,6 +91,18 @@ class SchedulerHooksTest < HookCase
     end
   end
 
+  # The collector may move whatever nothing pins.
+  def test_fiber_interrupt_by_what_is_moved
+    Ringspun.run do
+      reader, writer = pipe
+      writer << "ab"
+      Fiber.scheduler.fiber_interrupt(Fiber.current, IOError.new("closed"))
+      GC.verify_compaction_references(toward: :empty, expand_heap: true)
+      assert_includes ["a", IOError], ended_in_hook { reader.readpartial(1) }
+      sleep(0.001)
+    end
+  end
+
   # When it is in a hook and does not wait there yet, its wait is what ends.
   def test_fiber_interrupt_before_the_wait
     Ringspun.run do

@@ -26,6 +26,7 @@ static void strand_mark(void *data) {
     rb_gc_mark(strand->evaluation);
     rb_gc_mark(strand->resume_value);
     if (strand->kill) rb_gc_mark(strand->kill);
+    if (strand->hook_error) rb_gc_mark(strand->hook_error); /* compared with those of `raises`, and so must not move */
 }
 
 static const rb_data_type_t strand_type = {
