@@ -1,7 +1,7 @@
 /* backend: the verbs by which the engine talks to a kernel. One shared test suite runs over every implementation.
  *
  *   open    prepares it; returns 0 or -errno
- *   close   gives everything back; no op is in flight
+ *   close   gives everything back; no op is in flight but those that may be left (rs_op_may_be_left)
  *   arm     takes over a FILLED op, which it may complete at once (rs_op_complete); never fails otherwise
  *   cancel  asks for the end of a SUBMITTED op; its terminal completion may come before it returns, or later. No other
  *           op completes in there, for callers walk lists of ops

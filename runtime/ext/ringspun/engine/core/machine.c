@@ -414,7 +414,7 @@ static void harvest(rs_machine *machine) {
     if (timed) machine->polled_at_ns = rs_now(machine);
     take_messages(machine);
     if (machine->dirty) rs_write_queues_flush(machine);
-    if (RS_UNLIKELY(machine->stray_ops)) rs_end_stray_ops(machine);
+    if (RS_UNLIKELY(machine->orphan_ops)) rs_end_orphan_ops(machine);
     /* Where none is in flight a backend may still have to settle what the last one has left. */
     if (machine->ops.in_flight > 0 || machine->backend_deadline_ns != RS_NEVER) machine->backend->poll(machine);
     /* Who put these in may be waiting for an answer to them: nothing else would wake the machine. */

@@ -74,7 +74,7 @@ typedef struct rs_machine {
     struct rs_selector *selectors; /* all that there are */
     uint64_t select_random;
     uint32_t watch_ops;         /* in flight for watches */
-    bool stray_ops;             /* there may be some whose watches have gone unseen: to be cancelled */
+    bool orphan_ops;             /* there may be some whose watches have gone unseen: to be cancelled */
     struct rs_write_queue *write_queues;  /* all that there are */
     struct rs_write_queue *dirty;    /* of these, those to flush when the tick ends */
     rs_pool pool;

@@ -126,14 +126,14 @@ void rs_selector_abandon(rs_selector *selector) {
     if (!selector->machine) return;
     for (rs_watch *watch; (watch = selector->watches);) {
         leave_selector(watch);
-        if (disown_op(selector->machine, watch)) selector->machine->stray_ops = true;
+        if (disown_op(selector->machine, watch)) selector->machine->orphan_ops = true;
     }
     leave_machine(selector);
 }
 
-uint32_t rs_end_stray_ops(rs_machine *machine) {
+uint32_t rs_end_orphan_ops(rs_machine *machine) {
     uint32_t left = 0;
-    machine->stray_ops = false;
+    machine->orphan_ops = false;
     RS_EACH_OP(&machine->ops, op) {
         if (op->state != RS_OP_SUBMITTED || !op->abandoned || op->request.kind != RS_OP_POLL) continue;
         rs_op_cancel(machine, op, RS_WAKE_CANCEL);
@@ -226,7 +226,7 @@ void rs_watch_serve(rs_watch *watch) {
 /* The ops have stayed behind, and what their ends would have told has to be looked for. */
 void rs_selectors_forked(rs_machine *machine) {
     machine->watch_ops = 0;
-    machine->stray_ops = false;
+    machine->orphan_ops = false;
     for (rs_selector *selector = machine->selectors; selector; selector = selector->next) {
         selector->waiters = (rs_list){0};
         selector->ops = 0;

@@ -104,7 +104,7 @@ void rs_watch_serve(rs_watch *watch);
 
 /* For the machine: a look, a child process, and the end of all. */
 bool rs_selectors_wait_for_ops(const struct rs_machine *machine);
-uint32_t rs_end_stray_ops(struct rs_machine *machine); /* answers how many are left */
+uint32_t rs_end_orphan_ops(struct rs_machine *machine); /* answers how many are left */
 void rs_selectors_forked(struct rs_machine *machine);
 void rs_selectors_close_all(struct rs_machine *machine);
 

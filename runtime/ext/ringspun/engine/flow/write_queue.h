@@ -8,7 +8,7 @@
  * Where bytes are changed on their way (`pass`), what the kernel does not take of them waits for a poll, and is handed over
  * again.
  *
- * The first error is final: it is told to whoever writes or flushes from then on, and bytes that have not left are gone.
+ * The first error is final: whoever writes or flushes gets it from then on, and bytes that have not left are gone.
  */
 #ifndef RINGSPUN_WRITE_QUEUE_H
 #define RINGSPUN_WRITE_QUEUE_H
@@ -30,7 +30,7 @@ typedef struct rs_write_queue {
     /* The binding's, instead of the kernel's call, for a layer between: takes some of the bytes and says how many, or -EAGAIN and
      * the readiness to wait for, or -errno. Sees what it did not take again, and more behind it. Must not raise. NULL: none. */
     int64_t (*pass)(struct rs_write_queue *queue, const void *bytes, size_t len, uint32_t *events);
-    rs_list waiters;            /* told when bytes have left, or never will */
+    rs_list waiters;            /* woken when bytes have left, or never will */
     int64_t error;              /* -errno; 0: none. Of one that its machine has closed, -EBADF: others have closed the descriptor */
     /* The binding's, where others may close the descriptor without the machine's knowing; must not raise. NULL: they do not. */
     bool (*is_open)(const struct rs_write_queue *queue);

@@ -4,8 +4,7 @@
  * when it matters, because the program may close and reuse the number behind our back. It may do so with one of ours as well:
  * then what we do there still does not wait, with one exception. Reads and writes on a pipe are plain ones, because those that
  * never wait (RWF_NOWAIT) cost 100 ns more, so a blocking pipe that got the number of a pipe of ours makes the thread wait.
- * Ops in flight hang in a list per
- * descriptor, so that closing one is as fast with a hundred thousand ops elsewhere as with none.
+ * Ops in flight hang in a list per descriptor, so that closing one is as fast with a hundred thousand ops elsewhere as with none.
  *
  * What works on a descriptor in several steps, between which other strands run, takes the generation before the first and
  * compares before each later one: where it has changed the number was closed, and may mean somebody else's descriptor.
@@ -27,13 +26,13 @@ typedef enum {
 typedef struct {
     uint8_t kind;
     bool socket;                /* STREAM: it is one */
-    bool bytes;                 /* socket: without borders between messages, so that a short read tells of its end */
+    bool bytes;                 /* socket: without borders between messages, so that a short read shows its end */
     bool reports_more;          /* bytes: the backend hears when more are left than it has read */
     bool drained;               /* nothing was left when it was last read: the next try would be in vain */
     bool closing;               /* a strand is about to close it: no op begins any more */
     uint8_t registered;         /* the backend has seen this number and may have to forget it */
     uint32_t registration;      /* the how-manieth of that number, for the backend to tell one from those before */
-    uint32_t armed;             /* readiness that the backend was asked for */
+    uint32_t armed;             /* epoll: readiness that it was asked for; uring: sides on which an op is in the kernel */
     uint32_t first;             /* ops in flight, in order of arrival: index + 1 */
     uint32_t last;
     uint32_t generation;        /* counts up when the number is closed through the machine */

@@ -1,10 +1,10 @@
 /* op: one request to the kernel (or to the simulated one), and the slab that holds those in flight. Owned by the
- * machine's thread; a worker thread may read the request of an op that it was handed.
+ * machine's thread; a worker thread has a copy of the request.
  *
  * States: FREE -> FILLED -> SUBMITTED -> TERMINAL -> FREE (with the next generation). An op owns every address that the
  * kernel may touch from FILLED to TERMINAL: `keep` names what the driver must keep alive and in place, `extra` is memory
- * of the op's own. A slot is reused only after its terminal completion has been taken by its strand, or after the op was
- * abandoned and has ended.
+ * of the op's own. After the terminal completion the slot is free as soon as the strand has taken the result, the owner has
+ * heard of it, or at once where the op was abandoned.
  *
  * What a cancelled op may have done decides how it is cancelled (rs_op_effect): a wait that consumes nothing ends at
  * once; where data may have moved or a descriptor may have been made, its strand stays parked until the terminal
@@ -88,7 +88,7 @@ typedef struct rs_op {
     rs_request request;
     uint8_t state;
     uint8_t cancel;             /* rs_wake_kind that asked for it to end; RS_WAKE_VALUE: nobody */
-    bool closing;               /* its descriptor is being closed: a cancellation is told as -EBADF */
+    bool closing;               /* its descriptor is being closed: a cancellation ends it with -EBADF */
     bool abandoned;             /* its strand waits no more: free it, and close what it makes, when it ends */
     bool offloaded;             /* a worker has it, or will */
     bool in_doubt;              /* it has ended, but the kernel may not know: nothing that it owns is ever given back */
