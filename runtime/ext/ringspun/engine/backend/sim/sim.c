@@ -24,14 +24,14 @@ enum {
 };
 
 /* An op under way. It holds a reference to its object, so that a descriptor closed meanwhile changes nothing for it. */
-typedef struct sim_flight {
+typedef struct sim_life {
     rs_timer timer;
     rs_op *op;
     sim_object *object;
-    struct sim_flight *next;
-    struct sim_flight *previous;
-    struct sim_flight *waiter_next;
-    struct sim_flight *waiter_previous;
+    struct sim_life *next;
+    struct sim_life *previous;
+    struct sim_life *waiter_next;
+    struct sim_life *waiter_previous;
     int64_t result;             /* DONE */
     uint8_t phase;
     uint8_t faults;
@@ -39,17 +39,17 @@ typedef struct sim_flight {
     bool asked_to_end;
     bool cancelled;             /* and it will, unless something else comes first */
     bool left;                  /* its strand has been sent on: nobody takes the result */
-} sim_flight;
+} sim_life;
 
 typedef struct {
     sim_world world;
     rs_timers events;
-    sim_flight *flights;
+    sim_life *lives;
     rs_sim_faults faults;
     int64_t now_ns;
     uint64_t random;
     uint32_t late_wakes;
-    uint32_t left;              /* flights that their strands left */
+    uint32_t left;              /* lives of ops that their strands left */
     pthread_mutex_t lock;
     pthread_cond_t woken_up;
     bool woken;
@@ -82,15 +82,15 @@ uint64_t rs_sim_random(rs_machine *machine) {
 }
 
 /* Made for a strand that has left the op: closed when that ends. */
-static bool has_nobodys_descriptor(const sim_flight *flight) {
-    return flight->left && flight->result >= 0 && rs_op_table[flight->op->request.kind].effect == RS_EFFECT_DESCRIPTOR;
+static bool has_nobodys_descriptor(const sim_life *life) {
+    return life->left && life->result >= 0 && rs_op_table[life->op->request.kind].effect == RS_EFFECT_DESCRIPTOR;
 }
 
 uint32_t rs_sim_open_descriptors(const rs_machine *machine) {
     const sim_state *state = state_of(machine);
     uint32_t open = state->world.open;
-    for (const sim_flight *flight = state->flights; flight; flight = flight->next) {
-        open -= flight->phase == PHASE_DONE && has_nobodys_descriptor(flight);
+    for (const sim_life *life = state->lives; life; life = life->next) {
+        open -= life->phase == PHASE_DONE && has_nobodys_descriptor(life);
     }
     return open;
 }
@@ -119,84 +119,84 @@ static int64_t some_ns(rs_machine *machine, int64_t max_ns) {
     return max_ns > 0 ? 1 + (int64_t)(rs_sim_random(machine) % (uint64_t)max_ns) : 1;
 }
 
-/* --- flights --- */
+/* --- the lives of ops --- */
 
-static void schedule(rs_machine *machine, sim_flight *flight, int phase, int64_t delay_ns) {
+static void schedule(rs_machine *machine, sim_life *life, int phase, int64_t delay_ns) {
     sim_state *state = state_of(machine);
-    flight->phase = (uint8_t)phase;
-    rs_timer_set(&state->events, &flight->timer, rs_deadline_after(state->now_ns, delay_ns));
+    life->phase = (uint8_t)phase;
+    rs_timer_set(&state->events, &life->timer, rs_deadline_after(state->now_ns, delay_ns));
 }
 
-static void enter_list(sim_flight *flight) {
-    sim_object *object = flight->object;
-    if (flight->waiting) return;
-    flight->waiting = true;
-    flight->waiter_next = NULL;
-    flight->waiter_previous = object->waiter_last;
-    if (object->waiter_last) object->waiter_last->waiter_next = flight;
-    else object->waiter_first = flight;
-    object->waiter_last = flight;
+static void enter_list(sim_life *life) {
+    sim_object *object = life->object;
+    if (life->waiting) return;
+    life->waiting = true;
+    life->waiter_next = NULL;
+    life->waiter_previous = object->waiter_last;
+    if (object->waiter_last) object->waiter_last->waiter_next = life;
+    else object->waiter_first = life;
+    object->waiter_last = life;
 }
 
-static void leave_list(sim_flight *flight) {
-    sim_object *object = flight->object;
-    if (!flight->waiting) return;
-    flight->waiting = false;
-    if (flight->waiter_previous) flight->waiter_previous->waiter_next = flight->waiter_next;
-    else object->waiter_first = flight->waiter_next;
-    if (flight->waiter_next) flight->waiter_next->waiter_previous = flight->waiter_previous;
-    else object->waiter_last = flight->waiter_previous;
+static void leave_list(sim_life *life) {
+    sim_object *object = life->object;
+    if (!life->waiting) return;
+    life->waiting = false;
+    if (life->waiter_previous) life->waiter_previous->waiter_next = life->waiter_next;
+    else object->waiter_first = life->waiter_next;
+    if (life->waiter_next) life->waiter_next->waiter_previous = life->waiter_previous;
+    else object->waiter_last = life->waiter_previous;
 }
 
-static sim_flight *new_flight(sim_state *state, rs_op *op) {
-    sim_flight *flight = rs_alloc(sizeof(*flight));
-    rs_timer_init(&flight->timer, RS_TIMER_PARK);
-    flight->op = op;
-    flight->object = sim_world_find(&state->world, op->request.fd);
-    if (flight->object) sim_object_hold(flight->object);
-    flight->next = state->flights;
-    if (flight->next) flight->next->previous = flight;
-    state->flights = flight;
-    op->backend_word = (uintptr_t)flight;
-    return flight;
+static sim_life *new_life(sim_state *state, rs_op *op) {
+    sim_life *life = rs_alloc(sizeof(*life));
+    rs_timer_init(&life->timer, RS_TIMER_PARK);
+    life->op = op;
+    life->object = sim_world_find(&state->world, op->request.fd);
+    if (life->object) sim_object_hold(life->object);
+    life->next = state->lives;
+    if (life->next) life->next->previous = life;
+    state->lives = life;
+    op->backend_word = (uintptr_t)life;
+    return life;
 }
 
-static void free_flight(sim_state *state, sim_flight *flight) {
-    rs_timer_clear(&state->events, &flight->timer);
-    if (flight->object) {
-        leave_list(flight);
+static void free_life(sim_state *state, sim_life *life) {
+    rs_timer_clear(&state->events, &life->timer);
+    if (life->object) {
+        leave_list(life);
         /* Those behind it may have waited only for their turn. */
-        sim_world_changed(&state->world, flight->object);
-        sim_object_release(&state->world, flight->object);
+        sim_world_changed(&state->world, life->object);
+        sim_object_release(&state->world, life->object);
     }
-    if (flight->next) flight->next->previous = flight->previous;
-    if (flight->previous) flight->previous->next = flight->next;
-    else state->flights = flight->next;
-    free(flight);
+    if (life->next) life->next->previous = life->previous;
+    if (life->previous) life->previous->next = life->next;
+    else state->lives = life->next;
+    free(life);
 }
 
-static void finish(rs_machine *machine, sim_flight *flight, int64_t result) {
-    rs_op *op = flight->op;
+static void finish(rs_machine *machine, sim_life *life, int64_t result) {
+    rs_op *op = life->op;
     sim_state *state = state_of(machine);
-    if (flight->left) state->left--;
-    flight->result = result;
-    if (has_nobodys_descriptor(flight)) {
+    if (life->left) state->left--;
+    life->result = result;
+    if (has_nobodys_descriptor(life)) {
         sim_world_close(&state->world, (int)result);
         result = -ECANCELED;
     }
-    free_flight(state, flight);
+    free_life(state, life);
     op->backend_word = 0;
     rs_op_complete(machine, op, result);
 }
 
 /* The kernel may write to a read buffer as long as the op lasts, beyond what it answers too. Whoever gave the memory away
  * early shall notice. The first `filled` bytes are an answer already. */
-static void scribble(rs_machine *machine, const sim_flight *flight, uint64_t filled) {
-    const rs_request *request = &flight->op->request;
+static void scribble(rs_machine *machine, const sim_life *life, uint64_t filled) {
+    const rs_request *request = &life->op->request;
     const rs_op_info *info = &rs_op_table[request->kind];
     if (info->side != RS_SIDE_READ || info->effect != RS_EFFECT_DATA) return;
     uint16_t per_mille = state_of(machine)->faults.scribble;
-    if (!strikes(machine, per_mille, FAULT_SCRIBBLE, rs_op_id(flight->op))) return;
+    if (!strikes(machine, per_mille, FAULT_SCRIBBLE, rs_op_id(life->op))) return;
     uint8_t *bytes = request->address;
     uint64_t len = request->len;
     if (request->kind == RS_OP_READV || request->kind == RS_OP_RECVMSG) {
@@ -214,48 +214,48 @@ static void scribble(rs_machine *machine, const sim_flight *flight, uint64_t fil
 }
 
 /* As often as it takes for RS_REQUEST_ALL, which is for plain buffers only. */
-static int64_t transfer(rs_machine *machine, sim_flight *flight, uint64_t *last) {
+static int64_t transfer(rs_machine *machine, sim_life *life, uint64_t *last) {
     sim_state *state = state_of(machine);
-    rs_request *request = &flight->op->request;
+    rs_request *request = &life->op->request;
     bool data = rs_op_table[request->kind].effect == RS_EFFECT_DATA;
     for (;;) {
         uint64_t limit = UINT64_MAX;
         if (data && request->len > 1 &&
-            strikes(machine, state->faults.short_transfer, FAULT_SHORT_TRANSFER, rs_op_id(flight->op))) {
+            strikes(machine, state->faults.short_transfer, FAULT_SHORT_TRANSFER, rs_op_id(life->op))) {
             limit = 1 + rs_sim_random(machine) % request->len;
         }
-        int64_t result = sim_world_attempt(&state->world, flight->object, request, limit);
+        int64_t result = sim_world_attempt(&state->world, life->object, request, limit);
         *last = result > 0 ? (uint64_t)result : 0;
         if (!rs_request_goes_on(request, result)) return rs_request_total(request, result);
     }
 }
 
-static bool may_be_reset(const sim_flight *flight) {
-    const sim_object *object = flight->object;
+static bool may_be_reset(const sim_life *life) {
+    const sim_object *object = life->object;
     return object && object->kind == SIM_SOCKET && object->state == SIM_CONNECTED &&
-           rs_op_table[flight->op->request.kind].effect == RS_EFFECT_DATA;
+           rs_op_table[life->op->request.kind].effect == RS_EFFECT_DATA;
 }
 
-/* True: a fault took the flight's turn; it has another event, or its end. */
-static bool struck(rs_machine *machine, sim_flight *flight) {
+/* True: a fault took the turn of the op; it has another event, or its end. */
+static bool struck(rs_machine *machine, sim_life *life) {
     const rs_sim_faults *faults = &state_of(machine)->faults;
-    uint64_t subject = rs_op_id(flight->op);
-    if (flight->faults >= FAULTS_PER_OP) return false;
-    flight->faults++;
+    uint64_t subject = rs_op_id(life->op);
+    if (life->faults >= FAULTS_PER_OP) return false;
+    life->faults++;
     if (strikes(machine, faults->interrupted, FAULT_INTERRUPTED, subject)) {
-        leave_list(flight);
-        schedule(machine, flight, PHASE_TRY, some_ns(machine, RETRY_SOON_NS));
+        leave_list(life);
+        schedule(machine, life, PHASE_TRY, some_ns(machine, RETRY_SOON_NS));
     } else if (strikes(machine, faults->no_buffers, FAULT_NO_BUFFERS, subject)) {
-        leave_list(flight);
-        schedule(machine, flight, PHASE_TRY, some_ns(machine, RETRY_LATER_NS));
-    } else if (rs_op_table[flight->op->request.kind].effect == RS_EFFECT_DESCRIPTOR &&
+        leave_list(life);
+        schedule(machine, life, PHASE_TRY, some_ns(machine, RETRY_LATER_NS));
+    } else if (rs_op_table[life->op->request.kind].effect == RS_EFFECT_DESCRIPTOR &&
                strikes(machine, faults->open_failure, FAULT_OPEN_FAILURE, subject)) {
-        finish(machine, flight, rs_sim_random(machine) % 2 ? -EMFILE : -ENFILE);
-    } else if (may_be_reset(flight) && strikes(machine, faults->reset, FAULT_RESET, subject)) {
-        sim_world_reset(&state_of(machine)->world, flight->object);
-        finish(machine, flight, -ECONNRESET);
+        finish(machine, life, rs_sim_random(machine) % 2 ? -EMFILE : -ENFILE);
+    } else if (may_be_reset(life) && strikes(machine, faults->reset, FAULT_RESET, subject)) {
+        sim_world_reset(&state_of(machine)->world, life->object);
+        finish(machine, life, -ECONNRESET);
     } else {
-        flight->faults--;
+        life->faults--;
         return false;
     }
     return true;
@@ -269,24 +269,24 @@ static bool must_not_wait(const rs_request *request) {
 }
 
 /* One try. False: it goes on waiting at its object. */
-static bool proceed(rs_machine *machine, sim_flight *flight) {
-    if (struck(machine, flight)) return true;
+static bool proceed(rs_machine *machine, sim_life *life) {
+    if (struck(machine, life)) return true;
     uint64_t last;
-    int64_t result = transfer(machine, flight, &last);
-    if (result == -EAGAIN && !must_not_wait(&flight->op->request)) {
-        flight->phase = PHASE_WAITING;
-        enter_list(flight);
-        scribble(machine, flight, 0);
+    int64_t result = transfer(machine, life, &last);
+    if (result == -EAGAIN && !must_not_wait(&life->op->request)) {
+        life->phase = PHASE_WAITING;
+        enter_list(life);
+        scribble(machine, life, 0);
         return false;
     }
-    scribble(machine, flight, last);
+    scribble(machine, life, last);
     const rs_sim_faults *faults = &state_of(machine)->faults;
-    if (strikes(machine, faults->delay / 2, FAULT_DELAY, rs_op_id(flight->op))) {
-        if (flight->object) leave_list(flight);
-        flight->result = result;
-        schedule(machine, flight, PHASE_DONE, some_ns(machine, faults->delay_max_ns));
+    if (strikes(machine, faults->delay / 2, FAULT_DELAY, rs_op_id(life->op))) {
+        if (life->object) leave_list(life);
+        life->result = result;
+        schedule(machine, life, PHASE_DONE, some_ns(machine, faults->delay_max_ns));
     } else {
-        finish(machine, flight, result);
+        finish(machine, life, result);
     }
     return true;
 }
@@ -295,11 +295,11 @@ static bool proceed(rs_machine *machine, sim_flight *flight) {
  * that want the same do too. */
 static void serve(rs_machine *machine, sim_object *object) {
     uint32_t blocked = 0;
-    for (sim_flight *flight = object->waiter_first; flight;) {
-        sim_flight *next = flight->waiter_next;
-        uint32_t side = rs_op_table[flight->op->request.kind].side;
-        if (!(blocked & (1u << side)) && !proceed(machine, flight) && side != RS_SIDE_MASK) blocked |= 1u << side;
-        flight = next;
+    for (sim_life *life = object->waiter_first; life;) {
+        sim_life *next = life->waiter_next;
+        uint32_t side = rs_op_table[life->op->request.kind].side;
+        if (!(blocked & (1u << side)) && !proceed(machine, life) && side != RS_SIDE_MASK) blocked |= 1u << side;
+        life = next;
     }
 }
 
@@ -328,8 +328,8 @@ static int sim_open(rs_machine *machine) {
     return 0;
 }
 
-static void forget_flights(sim_state *state) {
-    while (state->flights) free_flight(state, state->flights);
+static void forget_lives(sim_state *state) {
+    while (state->lives) free_life(state, state->lives);
     state->left = 0;
     for (sim_object *object; (object = sim_world_next_changed(&state->world));) {
         sim_object_release(&state->world, object);
@@ -338,7 +338,7 @@ static void forget_flights(sim_state *state) {
 
 static void sim_close(rs_machine *machine) {
     sim_state *state = state_of(machine);
-    forget_flights(state);
+    forget_lives(state);
     sim_world_free(&state->world);
     rs_timers_free(&state->events);
     pthread_mutex_destroy(&state->lock);
@@ -376,41 +376,41 @@ static void sim_arm(rs_machine *machine, rs_op *op) {
         settle(machine);
         return;
     }
-    sim_flight *flight = new_flight(state, op);
+    sim_life *life = new_life(state, op);
     uint64_t subject = rs_op_id(op);
     if (rs_op_table[op->request.kind].side == RS_SIDE_NONE) {
         op->offloaded = strikes(machine, faults->offload, FAULT_OFFLOAD, subject);
     }
     if (strikes(machine, faults->submission_full, FAULT_SUBMISSION_FULL, subject)) {
-        schedule(machine, flight, PHASE_TRY, 0);
+        schedule(machine, life, PHASE_TRY, 0);
     } else if (strikes(machine, faults->delay, FAULT_DELAY, subject)) {
-        schedule(machine, flight, PHASE_TRY, some_ns(machine, faults->delay_max_ns));
+        schedule(machine, life, PHASE_TRY, some_ns(machine, faults->delay_max_ns));
     } else {
-        proceed(machine, flight);
+        proceed(machine, life);
     }
     settle(machine);
 }
 
 static void sim_cancel(rs_machine *machine, rs_op *op) {
-    sim_flight *flight = (sim_flight *)(uintptr_t)op->backend_word;
+    sim_life *life = (sim_life *)(uintptr_t)op->backend_word;
     const rs_sim_faults *faults = &state_of(machine)->faults;
-    RS_ASSERT(!flight->asked_to_end);
-    flight->asked_to_end = true;
+    RS_ASSERT(!life->asked_to_end);
+    life->asked_to_end = true;
     if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE && state_of(machine)->left < RS_OPS_LEFT_MAX) {
-        flight->left = true;
+        life->left = true;
         state_of(machine)->left++;
         rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
         return;
     }
-    if (flight->phase == PHASE_DONE) return;
+    if (life->phase == PHASE_DONE) return;
     if (rs_op_table[op->request.kind].effect != RS_EFFECT_NOTHING &&
         strikes(machine, faults->late_cancel, FAULT_LATE_CANCEL, rs_op_id(op))) {
-        flight->cancelled = true;
-        if (flight->phase == PHASE_WAITING) {
-            schedule(machine, flight, PHASE_WAITING, some_ns(machine, faults->delay_max_ns));
+        life->cancelled = true;
+        if (life->phase == PHASE_WAITING) {
+            schedule(machine, life, PHASE_WAITING, some_ns(machine, faults->delay_max_ns));
         }
     } else {
-        finish(machine, flight, -ECANCELED);
+        finish(machine, life, -ECANCELED);
     }
     /* Those behind it have their turn at the next poll: a cancellation ends no op but its own. */
     sim_state *state = state_of(machine);
@@ -418,13 +418,13 @@ static void sim_cancel(rs_machine *machine, rs_op *op) {
         state->world.changed_first ? state->now_ns : rs_timers_earliest(&state->events);
 }
 
-static void fire(rs_machine *machine, sim_flight *flight) {
-    if (flight->phase == PHASE_DONE) {
-        finish(machine, flight, flight->result);
-    } else if (flight->cancelled && (flight->phase == PHASE_WAITING || rs_sim_random(machine) % 2)) {
-        finish(machine, flight, -ECANCELED);
-    } else if (!proceed(machine, flight) && flight->cancelled) {
-        finish(machine, flight, -ECANCELED);
+static void fire(rs_machine *machine, sim_life *life) {
+    if (life->phase == PHASE_DONE) {
+        finish(machine, life, life->result);
+    } else if (life->cancelled && (life->phase == PHASE_WAITING || rs_sim_random(machine) % 2)) {
+        finish(machine, life, -ECANCELED);
+    } else if (!proceed(machine, life) && life->cancelled) {
+        finish(machine, life, -ECANCELED);
     }
 }
 
@@ -437,7 +437,7 @@ static void sim_poll(rs_machine *machine) {
     state->late_wakes = 0;
     rs_timer *timer;
     while ((timer = rs_timers_pop_due(&state->events, state->now_ns))) {
-        fire(machine, (sim_flight *)((char *)timer - offsetof(sim_flight, timer)));
+        fire(machine, (sim_life *)((char *)timer - offsetof(sim_life, timer)));
         settle(machine);
     }
     settle(machine);
@@ -465,7 +465,7 @@ static void sim_wake(rs_machine *machine) {
 
 static int sim_forked(rs_machine *machine) {
     sim_state *state = state_of(machine);
-    forget_flights(state);
+    forget_lives(state);
     pthread_mutex_init(&state->lock, NULL);
     pthread_cond_init(&state->woken_up, NULL);
     state->woken = false;

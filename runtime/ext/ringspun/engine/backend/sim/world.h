@@ -39,7 +39,7 @@ typedef struct sim_file {
     int64_t capacity;
 } sim_file;
 
-struct sim_flight;
+struct sim_life;
 
 typedef struct sim_object {
     uint8_t kind;
@@ -64,8 +64,8 @@ typedef struct sim_object {
     int64_t position;
     uint32_t open_flags;
 
-    struct sim_flight *waiter_first;    /* in order of arrival */
-    struct sim_flight *waiter_last;
+    struct sim_life *waiter_first;    /* in order of arrival */
+    struct sim_life *waiter_last;
     struct sim_object *changed_next;
     bool changed;
 } sim_object;
