@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "support/seccomp"
 require_relative "io_case"
 
 # MSG_WAITALL: all bytes, the end, an error or a cancellation, and what came by then is handed over; the same on every backend.
@@ -220,6 +221,22 @@ class WaitAllTest < IOCase
       @machine.send(other, "123")
       assert_equal [3, "123"], receive(one, 6, +"", ALL | Socket::MSG_DONTWAIT)
     end
+  end
+
+  # Nobody asks the kernel: here it would refuse.
+  def test_one_of_the_machine_s_own_is_known
+    refused = Thread.new do
+      Seccomp.refuse(:getsockopt, Errno::EPERM)
+      Ringspun.run do |machine|
+        one, other = machine.socketpair(:UNIX, :STREAM)
+        strand = machine.spin { machine.recv(one, +"", 6, ALL) }
+        machine.send(other, "123")
+        machine.sleep(0)
+        machine.send(other, "456")
+        strand.await.tap { [one, other].each { |descriptor| machine.close(descriptor) } }
+      end
+    end
+    assert_equal 6, refused.value
   end
 
   # Made by others, so that nothing is known of it.

@@ -277,11 +277,9 @@ static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
 
 /* --- bytes --- */
 
-static bool carries_bytes(rsb_machine *machine, int fd) {
-    int type = 0;
-    socklen_t size = sizeof(type);
-    if (machine->engine.backend->closed_world) return true;
-    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+/* A simulated socket is no other, whoever made it. */
+static bool carries_bytes(const rsb_machine *machine, int fd) {
+    return machine->engine.backend->closed_world || rs_descriptor_carries_bytes(&machine->engine.descriptors, fd);
 }
 
 /* Asked for by MSG_WAITALL, which kernels take for different things where the call does not wait: from here on the machine does it.

@@ -106,18 +106,10 @@ static int64_t socket_write(int fd, const transfer *t) {
     return result;
 }
 
-/* A message goes out whole, or not at all. */
-static bool carries_bytes(int fd) {
-    int type = SOCK_STREAM;
-    socklen_t size = sizeof(type);
-    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size);
-    return type == SOCK_STREAM;
-}
-
 /* What one call is to write of it. A small part by itself would take a whole page of a pipe, so the one that is too long is
  * cut, where the copies that this takes are few. */
-static transfer bounded(int fd, const transfer *t, struct iovec copies[COPIES]) {
-    if (RS_LIKELY(t->bytes <= ONE_CALL_MAX) || !carries_bytes(fd)) return *t;
+static transfer bounded(const rs_machine *machine, int fd, const transfer *t, struct iovec copies[COPIES]) {
+    if (RS_LIKELY(t->bytes <= ONE_CALL_MAX) || !rs_descriptor_carries_bytes(&machine->descriptors, fd)) return *t;
     transfer part = {t->parts, 0, t->offset, 0};
     while (part.bytes + t->parts[part.count].iov_len <= ONE_CALL_MAX) part.bytes += t->parts[part.count++].iov_len;
     if (part.count >= COPIES) return part;
@@ -212,7 +204,7 @@ static int64_t attempt_write(rs_machine *machine, const rs_request *request) {
     if (RS_LIKELY(kind == RS_FD_STREAM)) {
         transfer part;
         bool large = t.bytes > ONE_CALL_MAX;
-        if (RS_UNLIKELY(large)) part = bounded(request->fd, &t, copies);
+        if (RS_UNLIKELY(large)) part = bounded(machine, request->fd, &t, copies);
         int64_t result = try_stream(machine, request->fd, RS_UNLIKELY(large) ? &part : &t, true);
         if (RS_LIKELY(result != -ENOTSOCK)) return result;
         kind = RS_FD_UNKNOWN;
@@ -227,7 +219,7 @@ static int64_t attempt_write(rs_machine *machine, const rs_request *request) {
     kind = rs_descriptor_classify(request->fd);
     if (is_written_like_file(kind)) return write_file(machine, request, &t, kind);
     if (kind == RS_FD_STREAM || kind == RS_FD_UNKNOWN) {
-        t = bounded(request->fd, &t, copies);
+        t = bounded(machine, request->fd, &t, copies);
         return plain_write(request->fd, &t);
     }
     return write_blocking(request, &t);
@@ -253,11 +245,10 @@ static int64_t attempt_recv(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t attempt_send(rs_machine *machine, const rs_request *request) {
-    (void)machine;
     int64_t result;
     int flags = (int)request->flags | MSG_DONTWAIT | MSG_NOSIGNAL;
     size_t len = request->len;
-    if (RS_UNLIKELY(len > ONE_CALL_MAX) && carries_bytes(request->fd)) len = ONE_CALL_MAX;
+    if (RS_UNLIKELY(len > ONE_CALL_MAX) && rs_descriptor_carries_bytes(&machine->descriptors, request->fd)) len = ONE_CALL_MAX;
     RETRY(result, send(request->fd, request->address, len, flags));
     return result;
 }

@@ -1,8 +1,10 @@
 #include "ops/descriptor.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -99,6 +101,20 @@ rs_fd_kind rs_descriptor_classify(int fd) {
     if (S_ISCHR(st.st_mode) && is_memory(st.st_rdev)) return RS_FD_MEMORY;
     int flags = fcntl(fd, F_GETFL);
     return flags >= 0 && (flags & O_NONBLOCK) ? RS_FD_STREAM : RS_FD_BLOCKING;
+}
+
+/* Of a connection that somebody else's listener has brought nothing is known. */
+static bool is_known_for_bytes(const rs_descriptors *descriptors, int fd) {
+    if (rs_descriptor_kind(descriptors, fd) != RS_FD_STREAM) return false;
+    return !descriptors->table[fd].socket || descriptors->table[fd].bytes;
+}
+
+bool rs_descriptor_carries_bytes(const rs_descriptors *descriptors, int fd) {
+    if (is_known_for_bytes(descriptors, fd)) return true;
+    int type;
+    socklen_t size = sizeof(type);
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0) return type == SOCK_STREAM;
+    return errno == ENOTSOCK;
 }
 
 uint64_t rs_descriptor_identity(int fd) {

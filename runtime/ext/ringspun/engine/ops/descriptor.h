@@ -104,6 +104,9 @@ bool rs_descriptor_is_virtual(int fd);
 /* Tells two files, pipes or sockets apart that one number means one after the other; 0: it means none. A system call. */
 uint64_t rs_descriptor_identity(int fd);
 
+/* Whether a part is as good as the whole: a message goes out whole, or not at all. A system call where it is not known. */
+bool rs_descriptor_carries_bytes(const rs_descriptors *descriptors, int fd);
+
 /* What a number refers to right now; system calls. */
 rs_fd_kind rs_descriptor_classify(int fd);
 
