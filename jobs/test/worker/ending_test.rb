@@ -209,7 +209,10 @@ class WorkerEndingTest < Minitest::Test
   end
 
   def test_one_that_has_not_begun_is_cancelled
-    on("first") { worker.running.each { |run| worker.__send__(:finish_early, run, :cancel) if run.jid == "second" } }
+    on("first") do
+      runs = worker.instance_variable_get(:@runs)
+      runs.running.each { |run| runs.end_early(run, :cancel) if run.jid == "second" }
+    end
     @storage = Storage::Memory.new
     push("first", jid: "first")
     push("sleep", 1, jid: "second")
@@ -335,11 +338,12 @@ class WorkerEndingTest < Minitest::Test
       push("sleep", 100, jid: "a1")
       push("sleep", 100, jid: "a2", note: "x" * 100_000)
       push_entry(entry("sleep", 100, jid: "a3").sub("a3", "a\xFF"))
-      running(3)
-      jobs = worker.work.map { |_, _, entry, _| JSON.parse(entry) }
+      work = []
+      yield_slowly { (work = storage.calls[:announce].last.to_a.last.to_a).size == 3 }
+      jobs = work.map { |_, _, entry, _| JSON.parse(entry) }
       assert_equal ["a1", "a2", "a\ufffd"], (jobs.map { |job| job["jid"] })
       assert_equal [["sleep", 100], ["Worked::Told", "default"], true],
-                   [jobs[0]["args"], jobs[1].values_at("class", "queue"), JSON.generate(worker.work).bytesize < 2000]
+                   [jobs[0]["args"], jobs[1].values_at("class", "queue"), JSON.generate(work).bytesize < 2000]
     end
   end
 end

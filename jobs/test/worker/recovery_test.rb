@@ -556,8 +556,8 @@ class WorkerRecoveryTest < Minitest::Test
 
   def test_one_that_is_cancelled_before_it_begins
     with_runner do
-      worker.define_singleton_method(:start_quarantined) do |fetched|
-        super(fetched).tap { running.each { |run| __send__(:finish_early, run, :cancel) if run.jid == "first" } }
+      worker.instance_variable_get(:@runs).define_singleton_method(:start_quarantined) do |fetched|
+        super(fetched).tap { running.each { |run| end_early(run, :cancel) if run.jid == "first" } }
       end
       push_entry(note("first"), note("second"), queue: Storage::QUARANTINE)
       until_done

@@ -38,10 +38,6 @@ module Ringspun
       # @since 0.1.0
       attr_reader :node
 
-      # @return [Hash{Symbol => Integer}] how many runs have ended, by what they have come to
-      # @since 0.1.0
-      attr_reader :counts
-
       # @return [String] of this process
       # @since 0.1.0
       def self.new_node = "#{Socket.gethostname}:#{Process.pid}:#{SecureRandom.hex(6)}"
@@ -65,11 +61,7 @@ module Ringspun
         @queue_order = QueueOrder.new(config.queues, random: random)
         @retrying = Retrying.new(config, log: @log, random: random)
         @performer = Performer.new(config, storage: storage, retrying: @retrying)
-        @runs = {}.compare_by_identity
-        @number = 0
-        @counts = Hash.new(0)
-        @dropped = 0
-        @quarantined = 0
+        @runs = Runs.new(@performer, @retrying, @log)
       end
 
       # Runs jobs until it is stopped and those that run have ended. Inside {Ringspun.run} it simply is a part of that.
@@ -126,7 +118,7 @@ module Ringspun
       # @param jid [String]
       # @return [nil]
       # @since 0.1.0
-      def cancel(jid) = tell(-> { each_running(jid) { |run| finish_early(run, :cancel) } })
+      def cancel(jid) = tell(-> { running.each { |run| @runs.end_early(run, :cancel) if run.jid == jid } })
 
       # Serves another queue from now on. May be called from other threads and from signal handlers.
       #
@@ -164,42 +156,17 @@ module Ringspun
 
       # @return [Array<Run>] the jobs that run
       # @since 0.1.0
-      def running = @runs.keys.reject(&:outcome)
+      def running = @runs.running
+
+      # @return [Hash{Symbol => Integer}] how many runs have ended, by what they have come to
+      # @since 0.1.0
+      def counts = @runs.counts
 
       # --- for its parts ---
 
       # @return [Boolean]
       # @api private
       def may_fetch? = !quiet? && @heartbeat.leased?
-
-      # Jobs from the quarantine run elsewhere.
-      #
-      # @return [Integer] how many jobs it may fetch
-      # @api private
-      def room = may_fetch? ? @config.concurrency - @runs.size + @quarantined : 0
-
-      # @param fetched [Storage::Fetched]
-      # @api private
-      def start(fetched)
-        run = admit(fetched) or return
-        run.strand = @scope.spin { perform(run) { @performer.call(fetched, run.job, run) } }
-      end
-
-      # @param fetched [Storage::Fetched] from the quarantine
-      # @return [Suspect, nil] whose outcome is the run's
-      # @api private
-      def start_quarantined(fetched)
-        run = admit(fetched) or return
-        suspect = Suspect.new(run)
-        run.strand = @scope.spin { perform(run) { suspect.outcome } }
-        suspect
-      end
-
-      # @param fetched [Storage::Fetched] which shall not run here after all
-      # @api private
-      def give_back(fetched)
-        finish(take_in(fetched, nil), @performer.ended_early(fetched, {}, :return))
-      end
 
       # The lease had run out, and lasts again.
       #
@@ -215,32 +182,17 @@ module Ringspun
       # @api private
       def abandon
         @isolation&.abandon # or what is given back would still run there
-        runs = @runs.keys.reject { |run| run.strand&.state == :running }
-        runs.each { |run| run.outcome ||= @performer.ended_early(run.fetched, run.job || {}, :return) }
         connection = @storage.connect
         end_waits_elsewhere(connection)
-        @acker&.tell_elsewhere(runs + unread(connection), connection)
+        @acker&.tell_elsewhere(@runs.abandon(@storage.in_flight(@node, connection: connection)), connection)
       ensure
         connection&.close
       end
 
-      # @return [Hash{String => Object}] what dashboards show
-      # @api private
-      def info
-        { "hostname" => Socket.gethostname, "pid" => Process.pid, "tag" => "ringspun", "identity" => @node,
-          "started_at" => @started_at, "concurrency" => @config.concurrency, "queues" => queues,
-          "weights" => [@queue_order.weights], "capsules" => { "default" => { "weights" => @queue_order.weights } },
-          "labels" => [], "busy" => busy, "version" => VERSION, "quiet" => quiet?, "embedded" => false }
-      end
-
-      # @return [Array<Array>] what dashboards show of the jobs that run
-      # @api private
-      def work = running.map { |run| [run.number.to_s(36), run.queue, run.shown, run.began_at] }
-
       # @param connection [Object, nil] of the storage
       # @api private
       def flush_counts(connection = nil)
-        dropped, @dropped = @dropped, 0
+        dropped = @runs.take_dropped
         @storage.counters(failed: dropped, connection: connection) if dropped.positive?
       end
 
@@ -249,7 +201,6 @@ module Ringspun
       def serve(machine)
         @machine = machine
         @main = machine.running
-        @started_at = Process.clock_gettime(Process::CLOCK_REALTIME)
         @backoff = @performer.backoff = Backoff.new(machine, @log, random: @random)
         machine.scope do |scope|
           @scope = scope
@@ -260,7 +211,8 @@ module Ringspun
       end
 
       def work_in(scope)
-        @heartbeat = Heartbeat.new(self, @machine, @storage, @config, @log, extend_lease: @beats)
+        @heartbeat = Heartbeat.new(self, Announcement.new(@node, @config, @queue_order, @runs), @machine, @storage, @config, @log,
+                                   extend_lease: @beats)
         @backoff.persist(:extend, till: -> { @stop }) { @storage.extend([@node], @config.lease) }
         return if @stop
 
@@ -275,8 +227,9 @@ module Ringspun
 
       def set_out(scope)
         @acker = Acker.new(scope, @storage, @node, @backoff) { |run, taken_away| settled(run, taken_away) }
-        @orphans = Orphans.new(@machine, @storage, @node, @backoff) { @runs.keys.map(&:fetched) + @fetcher.waiting_for_places }
-        @fetcher = Fetcher.new(self, @machine, scope, @storage, @queue_order, @backoff, @orphans, limits: @config.limits)
+        @orphans = Orphans.new(@machine, @storage, @node, @backoff) { @runs.fetched + @fetcher.waiting_for_places }
+        @runs.set_out(@machine, scope, @acker, @orphans)
+        @fetcher = Fetcher.new(self, @runs, @machine, scope, @storage, @config, @queue_order, @backoff, @orphans)
         @deaths = Deaths.new(@config, @log)
         @maintenance = Maintenance.new(@machine, @storage, @config, @backoff, @log, @deaths, random: @random)
         @isolation = new_isolation(scope) if @runner
@@ -292,7 +245,7 @@ module Ringspun
       end
 
       def new_isolation(scope)
-        Isolation.new(self, @machine, scope, @storage, @config, @log, @backoff, @orphans, @runner,
+        Isolation.new(self, @runs, @machine, scope, @storage, @config, @log, @backoff, @orphans, @runner,
                       performer: @performer, retrying: @retrying, deaths: @deaths)
       end
 
@@ -323,22 +276,13 @@ module Ringspun
         @log.event(:warn, "what is given back may stay in flight: #{error.message}", node: @node)
       end
 
-      # What waits and fetches have brought since the loop turned last.
-      def unread(connection)
-        known = @runs.keys.map(&:fetched).tally
-        jobs = @storage.in_flight(@node, connection: connection).reject { |one| known[one].to_i.positive? && known[one] -= 1 }
-        jobs.map.with_index(@number + 1) do |fetched, number|
-          Run.new(fetched, nil, number).tap { |run| run.outcome = @performer.ended_early(fetched, {}, :return) }
-        end
-      end
-
       def drain(scope)
         settle_down
         @draining = true
         wait_until(@config.timeout) { @hurry || (@runs.empty? && !waiting?) }
-        running.each { |run| finish_early(run, :return) }
+        running.each { |run| @runs.end_early(run, :return) }
         wait_until(GRACE_SECONDS) { @runs.empty? && !waiting? }
-        @runs.each_key { |run| @log.event(:error, "does not end", jid: run.jid, class: run.class_name, queue: run.queue) }
+        @runs.to_a.each { |run| @log.event(:error, "does not end", jid: run.jid, class: run.class_name, queue: run.queue) }
         [@acker, @maintenance, @orphans].each(&:close)
         @runs.empty? ? @heartbeat.stop : scope.cancel
       end
@@ -361,7 +305,7 @@ module Ringspun
       def leave
         Ringspun.shield(deadline: FAREWELL_SECONDS) do
           @heartbeat&.stop
-          @acker&.tell_once(@runs.keys.select(&:outcome))
+          @acker&.tell_once(@runs.to_a.select(&:outcome))
           flush_counts
           @storage.leave(@node)
           @storage.retract(@node)
@@ -382,103 +326,18 @@ module Ringspun
 
       def obey(order) = order&.call
 
-      def admit(fetched)
-        take_in(fetched, Wire.parse(fetched.entry))
-      rescue MalformedEntryError => error
-        finish(take_in(fetched, nil), @retrying.malformed(fetched, error))
-        nil
-      end
-
-      def take_in(fetched, job)
-        @orphans.came(fetched)
-        job["queue"] ||= fetched.queue if job
-        run = Run.new(fetched, job, @number += 1)
-        @runs[run] = true
-        @quarantined += 1 if run.quarantined?
-        run
-      end
-
       # The quarantine has places of its own, which may be taken.
       def found(orphans)
         @log.event(:warn, "#{orphans.size} jobs were in flight here without an answer that says so", node: @node)
         quarantined, others = orphans.partition { |fetched| fetched.queue == Storage::QUARANTINE }
-        quarantined.each { |fetched| give_back(fetched) }
+        quarantined.each { |fetched| @runs.give_back(fetched) }
         @fetcher.found(others)
       end
 
-      # Nothing here waits: the strand may be cancelled.
-      def perform(run)
-        began = @machine.now
-        @log.started(run.job)
-        outcome = begin
-          yield
-        rescue Cancelled => error
-          stopped_from_outside(run, error)
-        end
-      rescue Exception => error # of ours; its place and its entry must not be lost by that
-        outcome = @retrying.last_resort(run.fetched, error)
-      ensure
-        if outcome
-          outcome.seconds ||= @machine.now - began
-          finish(run, outcome)
-        end
-      end
-
-      # Together with the whole worker a job ends as it does when that is stopped. One that has cancelled itself has failed.
-      def stopped_from_outside(run, error)
-        return @performer.ended_early(run.fetched, run.job, run.asked || :return) if run.asked || @scope.cancelled?
-
-        @retrying.call(run.fetched, error)
-      end
-
-      def each_running(jid) = running.each { |run| yield run if run.jid == jid }
-
-      def finish_early(run, why)
-        return unless run.strand
-
-        fresh = run.strand.state == :new # and so it never runs
-        run.ask(why)
-        @machine.terminate(run.strand)
-        finish(run, @performer.ended_early(run.fetched, run.job, why)) if fresh
-      end
-
-      def finish(run, outcome)
-        run.outcome = outcome
-        @acker.push(run)
-      end
-
       def settled(run, taken_away)
-        @runs.delete(run)
-        @quarantined -= 1 if run.quarantined?
-        record(run, taken_away)
+        @runs.settle(run, taken_away)
         @fetcher.freed(run.queue)
         @machine.schedule(@main) if @draining
-      end
-
-      def record(run, taken_away)
-        outcome = run.outcome
-        if taken_away
-          @counts[:taken_away] += 1
-          return @log.event(:warn, "taken away: others have run it, or will", jid: run.jid, class: run.class_name,
-                                                                              queue: run.queue)
-        end
-        @counts[outcome.kind] += 1
-        @dropped += 1 if outcome.kind == :dropped
-        report(run, outcome)
-      rescue StandardError => error # what an error says of itself is the job's code
-        @log.event(:error, "the end of a run cannot be told", jid: run.jid, error: error.class.name)
-      end
-
-      def report(run, outcome)
-        case outcome.kind
-        when :done then @log.done(run.job, outcome.seconds)
-        when :malformed then @log.event(:error, "no job: #{outcome.error.message}", queue: run.queue)
-        when :returned then nil
-        else
-          return @log.failed(run.job, outcome.error, outcome.seconds || 0.0, outcome.text) if outcome.error
-
-          @log.event(:info, "#{outcome.kind} #{outcome.text}".strip, jid: run.jid, class: run.class_name, queue: run.queue)
-        end
       end
     end
   end
@@ -486,6 +345,7 @@ end
 
 require_relative "backtrace"
 require_relative "worker/acker"
+require_relative "worker/announcement"
 require_relative "worker/isolation"
 require_relative "worker/heartbeat"
 require_relative "worker/maintenance"
@@ -497,4 +357,5 @@ require_relative "worker/outcome"
 require_relative "worker/performer"
 require_relative "worker/retrying"
 require_relative "worker/run"
+require_relative "worker/runs"
 require_relative "worker/orphans"

@@ -19,10 +19,12 @@ module Ringspun
         # Seconds that one wait lasts.
         WAIT_SECONDS = 2
 
-        # @param worker [Worker] who says how much room there is, and starts what has been fetched
+        # @param worker [Worker] who says whether it may fetch, and hears of the end of waits
+        # @param runs [Runs] starts what has been fetched
         # @param scope [Scope] which owns the strands that wait
-        def initialize(worker, machine, scope, storage, queue_order, backoff, orphans, limits:)
+        def initialize(worker, runs, machine, scope, storage, config, queue_order, backoff, orphans)
           @worker = worker
+          @runs = runs
           @machine = machine
           @scope = scope
           @storage = storage
@@ -30,7 +32,8 @@ module Ringspun
           @backoff = backoff
           @orphans = orphans
           @found = []
-          @limits = limits
+          @config = config
+          @limits = config.limits
           @changed = Condition.new
           @waits = {}
           @paused = []
@@ -42,7 +45,7 @@ module Ringspun
         def work
           refresh_paused
           until @closed
-            free = @worker.room - @waits.size
+            free = free_places
             next take_found(free) if @found.any? && free.positive?
             next fetch(free) if @look && free.positive?
 
@@ -67,7 +70,7 @@ module Ringspun
         #
         # @param fetched [Array<Storage::Fetched>]
         def found(fetched)
-          @closed ? fetched.each { |one| @worker.give_back(one) } : @found.concat(fetched)
+          @closed ? fetched.each { |one| @runs.give_back(one) } : @found.concat(fetched)
           @changed.signal
         end
 
@@ -77,7 +80,7 @@ module Ringspun
         # No more jobs. Those that waits bring yet go back.
         def close
           @closed = true
-          @worker.give_back(@found.shift) until @found.empty?
+          @runs.give_back(@found.shift) until @found.empty?
           @changed.broadcast
         end
 
@@ -85,6 +88,8 @@ module Ringspun
         def waiting? = @fetching || @waits.any?
 
         private
+
+        def free_places = (@worker.may_fetch? ? @runs.free_places(@config.concurrency) : 0) - @waits.size
 
         def fetch(free)
           max = [free, BURST_MAX].min
@@ -96,20 +101,20 @@ module Ringspun
         def fetch_many(max)
           @fetching = true
           fetched = @storage.fetch(@worker.node, @queue_order.draw, max, limits: @limits)
-          fetched.each { |one| @closed ? @worker.give_back(one) : @worker.start(one) }.size
+          fetched.each { |one| @closed ? @runs.give_back(one) : @runs.start(one) }.size
         ensure
           @fetching = false
           @worker.wait_ended if @closed
         end
 
         def take_found(free)
-          @found.shift(free).each { |one| @worker.start(one) }
+          @found.shift(free).each { |one| @runs.start(one) }
         end
 
         # There are never more waits than free places, so with few places nobody waits.
         def wait_at_queues
           idle = waitable - @waits.keys
-          @short = @worker.room - @waits.size < idle.size
+          @short = free_places < idle.size
           idle.each { |queue| @waits[queue] = @scope.spin { wait_at(queue) } } unless @short
         end
 
@@ -127,7 +132,7 @@ module Ringspun
           fetched = @storage.wait(@worker.node, queue, WAIT_SECONDS) or return
           refresh_paused
           @waits.delete(queue) # its place is the job's from now on
-          @closed || !waitable.include?(queue) ? @worker.give_back(fetched) : @worker.start(fetched)
+          @closed || !waitable.include?(queue) ? @runs.give_back(fetched) : @runs.start(fetched)
           true
         end
 

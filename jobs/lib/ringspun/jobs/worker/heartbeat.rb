@@ -13,10 +13,12 @@ module Ringspun
       class Heartbeat
         ANNOUNCE_SECONDS = 5
 
-        # @param worker [Worker]
+        # @param worker [Worker] who obeys
+        # @param announcement [Announcement]
         # @param extend_lease [Boolean] false: a supervisor does that
-        def initialize(worker, machine, storage, config, log, extend_lease:)
+        def initialize(worker, announcement, machine, storage, config, log, extend_lease:)
           @worker = worker
+          @announcement = announcement
           @machine = machine
           @storage = storage
           @config = config
@@ -100,8 +102,8 @@ module Ringspun
 
         def announce(connection)
           quiet = @worker.quiet?
-          info = @worker.info.merge("rtt_us" => (@round_trip * 1_000_000).round, "rss" => kilobytes)
-          @storage.announce(@worker.node, info, @worker.work, connection: connection)
+          info = @announcement.info(quiet:).merge("rtt_us" => (@round_trip * 1_000_000).round, "rss" => kilobytes)
+          @storage.announce(@worker.node, info, @announcement.work, connection: connection)
           @worker.flush_counts(connection)
           @announced_at = now
           @announced_quiet = quiet

@@ -37,14 +37,17 @@ module Ringspun
         # A group that runs, and since when.
         Running = Struct.new(:group, :since)
 
-        # @param worker [Worker]
+        # @param worker [Worker] who says whether it may fetch, and hears of the end of waits
+        # @param runs [Runs] starts what has been fetched
         # @param scope [Scope] which owns the strands that this starts
         # @param runner [Jobs::Quarantine]
         # @param performer [Performer] which runs a job in a child
         # @param retrying [Retrying] which gives up jobs
         # @param deaths [Deaths] hears of those whose child has died
-        def initialize(worker, machine, scope, storage, config, log, backoff, orphans, runner, performer:, retrying:, deaths:)
+        def initialize(worker, runs, machine, scope, storage, config, log, backoff, orphans, runner,
+                       performer:, retrying:, deaths:)
           @worker = worker
+          @runs = runs
           @machine = machine
           @scope = scope
           @storage = storage
@@ -115,15 +118,15 @@ module Ringspun
           return [] if @closed # who ends waits has seen none here
 
           fetched = @storage.wait(@worker.node, Storage::QUARANTINE, WAIT_SECONDS) or return []
-          return [*@worker.start_quarantined(fetched)] unless @closed || paused?
+          return [*@runs.start_quarantined(fetched)] unless @closed || paused?
 
-          @worker.give_back(fetched)
+          @runs.give_back(fetched)
           []
         end
 
         def fetch_more
           count = [SHARE.first, @config.concurrency].min - 1
-          @storage.fetch(@worker.node, [Storage::QUARANTINE], count).filter_map { |fetched| @worker.start_quarantined(fetched) }
+          @storage.fetch(@worker.node, [Storage::QUARANTINE], count).filter_map { |fetched| @runs.start_quarantined(fetched) }
         end
 
         # Into groups, by what is known of each.
