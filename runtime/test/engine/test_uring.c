@@ -189,17 +189,32 @@ TEST_NOT_EMULATED(a_machine_that_is_left_has_nothing_in_the_kernel) {
     free(readers);
 }
 
-static bool refuses;
+static int refusal;             /* -errno that every enter is answered; 0: none */
+static uint32_t refusals_left;
 
 static int enter_or_refuse(int fd, uint32_t submit, uint32_t wait_for, uint32_t flags, const void *argument, size_t size) {
-    return refuses ? -EPERM : uring_kernel.enter(fd, submit, wait_for, flags, argument, size);
+    if (refusal == 0 || refusals_left == 0) return uring_kernel.enter(fd, submit, wait_for, flags, argument, size);
+    refusals_left--;
+    return refusal;
 }
+
+static int wanted_refusal;
 
 static void refuse_step(task *task) {
     TASK_BEGIN(task);
     TASK_WAIT(task, task_sleep(task, 1 * MS));
-    refuses = true;
+    refusal = wanted_refusal;
     TASK_END(task);
+}
+
+static void open_refusing(driver *d, uring_system *system, int error, uint32_t times) {
+    rs_options options = rs_default_options();
+    *system = (uring_system){uring_kernel.setup, enter_or_refuse, uring_kernel.enregister};
+    options.uring_system = system;
+    refusal = 0;
+    wanted_refusal = error;
+    refusals_left = times;
+    RS_ASSERT(driver_open(d, &rs_backend_uring, &options) == 0);
 }
 
 /* A sandbox that closes behind a machine: who waits for the kernel is told, and times, tries and workers go on. */
@@ -207,11 +222,8 @@ TEST_NOT_EMULATED(an_enter_that_is_refused_for_good) {
     driver d;
     int pair[2], pipe[2];
     char byte, any[8];
-    uring_system system = {uring_kernel.setup, enter_or_refuse, uring_kernel.enregister};
-    rs_options options = rs_default_options();
-    options.uring_system = &system;
-    refuses = false;
-    RS_ASSERT(driver_open(&d, &rs_backend_uring, &options) == 0);
+    uring_system system;
+    open_refusing(&d, &system, -EPERM, UINT32_MAX);
     scene_ask(&d, request_socketpair(pair));
     scene_ask(&d, request_pipe(pipe));
     task refuser = {0};
@@ -242,6 +254,57 @@ TEST_NOT_EMULATED(an_enter_that_is_refused_for_good) {
     d.machine.ops.slab.used = 0;
     CHECK_EQUAL(0, scene_end(&d));
 }
+
+/* Answers that mean later, for ever: times go on, nobody spins, and who waits for the kernel is told in the end. */
+static void check_later_for_ever(int error) {
+    driver d;
+    int pipe[2];
+    uring_system system;
+    open_refusing(&d, &system, error, UINT32_MAX);
+    scene_ask(&d, request_pipe(pipe));
+    task refuser = {0};
+    caller reader = {0}, timed = {0};
+    driver_spawn(&d, NULL, &refuser, refuse_step);
+    scene_call(&d, &reader, request_poll(pipe[0], POLLIN), 0, 0);
+    scene_call(&d, &timed, request_poll(pipe[0], POLLIN), 5 * MS, 20 * MS);
+    CHECK_EQUAL(RS_RUN, driver_run(&d));
+    CHECK_EQUAL(RS_LOST, reader.result);
+    CHECK_EQUAL(RS_WAKE_TIMEOUT, timed.wake);
+    CHECK(strstr(d.machine.refusal_text, strerror(-error)));
+    CHECK(d.machine.metrics.polls < 3000);
+    close_all(&d, pipe, 2);
+    d.machine.ops.used = 0;
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+TEST(an_enter_without_memory_for_ever) { check_later_for_ever(-ENOMEM); }
+
+TEST(an_enter_that_says_later_for_ever) { check_later_for_ever(-EAGAIN); }
+
+TEST(an_enter_that_is_busy_for_ever) { check_later_for_ever(-EBUSY); }
+
+/* Real ones pass; signals alone never make a machine lost. */
+static void check_later_that_passes(int error) {
+    driver d;
+    int pipe[2];
+    uring_system system;
+    open_refusing(&d, &system, error, 200);
+    scene_ask(&d, request_pipe(pipe));
+    task refuser = {0};
+    caller reader = {0}, writer = {0};
+    driver_spawn(&d, NULL, &refuser, refuse_step);
+    scene_call(&d, &reader, request_poll(pipe[0], POLLIN), 0, 0);
+    scene_call(&d, &writer, request_write(pipe[1], "x", 1), 5 * MS, 0);
+    CHECK_EQUAL(RS_RUN, driver_run(&d));
+    CHECK_EQUAL(POLLIN, reader.result);
+    CHECK_EQUAL(0, refusals_left);
+    close_all(&d, pipe, 2);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+TEST(an_enter_that_is_interrupted_often) { check_later_that_passes(-EINTR); }
+
+TEST(an_enter_without_memory_for_a_while) { check_later_that_passes(-ENOMEM); }
 
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);

@@ -129,6 +129,15 @@ class SandboxTest < Minitest::Test
     end
   end
 
+  # Words that mean later, from a wait that never comes to anything else.
+  %w[ENOMEM EAGAIN].each do |error|
+    define_method("test_waits_that_are_always_answered_#{error}") do
+      backend = Ringspun.run { |machine| machine.backend.name }
+      calls = [:io_uring_enter, :epoll_pwait2, *TOGETHER]
+      reports(error, "moment", calls).each { |call, lines| assert_survived(call, lines, backend, false) }
+    end
+  end
+
   { "start" => "ENOSYS", "moment" => "EPERM" }.each do |moment, error|
     define_method("test_calls_that_are_answered_#{error}_from_#{moment == "start" ? "the start" : "a moment"}_on".tr(" ", "_")) do
       backend = Ringspun.run { |machine| machine.backend.name }

@@ -33,6 +33,7 @@ typedef struct {
     bool only_milliseconds;     /* the host has no epoll_pwait2, or forbids it */
     bool only_pwait;            /* and no epoll_wait */
     int lost;                   /* what the call that waits has answered for good: -errno; 0: nothing */
+    rs_fruitless looks, waits;
     rs_retry retry;
     rs_op_line line;            /* ops on descriptors of objects, which are looked at together first */
     rs_workers *workers;
@@ -76,6 +77,7 @@ static int open_descriptors(rs_machine *machine, epoll_state *state) {
     const char *refused;
     state->epoll = state->wake = -1;
     state->lost = 0;
+    state->looks = state->waits = (rs_fruitless){0};
     int error = make_descriptors(state, &refused);
     if (!error) return 0;
     rs_note_lost(machine, refused, error);
@@ -340,8 +342,17 @@ static void serve_line(rs_machine *machine) {
     rs_op_line_drop(line, len);
 }
 
-static void note_answer(epoll_state *state, int count) {
-    if (RS_UNLIKELY(count < 0) && rs_is_lost(-errno)) state->lost = -errno;
+/* Another of the calls that wait may be left. */
+static void note_lost(epoll_state *state, rs_fruitless *fruitless, int error) {
+    bool *next = !state->only_milliseconds ? &state->only_milliseconds : !state->only_pwait ? &state->only_pwait : NULL;
+    if (!next) state->lost = error;
+    else *next = true;
+    fruitless->count = 0;
+}
+
+static void note_answer(epoll_state *state, rs_fruitless *fruitless, int count) {
+    int error = count < 0 ? -errno : 0;
+    if (RS_UNLIKELY(rs_is_lost_by_now(fruitless, error))) note_lost(state, fruitless, error);
     state->ready = count > 0 ? count : 0;
 }
 
@@ -349,7 +360,7 @@ static int fetch(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
     if (RS_UNLIKELY(state->lost)) return 0;
     machine->metrics.system_calls++;
-    note_answer(state, wait_milliseconds(state, 0));
+    note_answer(state, &state->looks, wait_milliseconds(state, 0));
     return state->ready;
 }
 
@@ -435,7 +446,8 @@ static void epoll_wait_verb(rs_machine *machine, int64_t deadline_ns) {
         return;
     }
     machine->metrics.system_calls++;
-    note_answer(state, wait_until(state, delay_ns));
+    note_answer(state, &state->waits, wait_until(state, delay_ns));
+    rs_nap_if_fruitless(&state->waits, state->wake, delay_ns);
 }
 
 static void epoll_wake(rs_machine *machine) {

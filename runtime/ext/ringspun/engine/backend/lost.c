@@ -16,6 +16,33 @@ bool rs_is_lost(int64_t answer) {
     }
 }
 
+#define FRUITLESS_MAX 64
+#define FRUITLESS_NS 1000000000
+#define NAP_NS 2000000
+
+/* Who was interrupted after that long has waited; a profiler's signals may come for ever. */
+#define WAITED_NS 1000000
+
+bool rs_is_lost_by_now(rs_fruitless *fruitless, int64_t answer) {
+    if (RS_LIKELY(answer >= 0 || answer == -ETIME)) {
+        fruitless->count = 0;
+        return false;
+    }
+    if (rs_is_lost(answer)) return true;
+    int64_t now_ns = rs_clock_ns();
+    bool later = answer != -EINTR;
+    if (!later && now_ns - fruitless->at_ns > WAITED_NS) fruitless->count = 0;
+    if (fruitless->count++ == 0 || !later) fruitless->since_ns = now_ns;
+    fruitless->at_ns = now_ns;
+    return later && fruitless->count > FRUITLESS_MAX && now_ns - fruitless->since_ns >= FRUITLESS_NS;
+}
+
+void rs_nap_if_fruitless(rs_fruitless *fruitless, int wake, int64_t delay_ns) {
+    if (RS_LIKELY(fruitless->count <= FRUITLESS_MAX)) return;
+    rs_sleep_without(wake, delay_ns < NAP_NS ? delay_ns : NAP_NS);
+    fruitless->at_ns = rs_clock_ns();
+}
+
 void rs_note_lost(rs_machine *machine, const char *call, int64_t answer) {
     snprintf(machine->refusal_text, sizeof(machine->refusal_text), "%s was answered %s", call, strerror((int)-answer));
 }

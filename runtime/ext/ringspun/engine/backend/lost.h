@@ -10,6 +10,20 @@
 /* An answer (-errno) of that call which no later one will change. */
 bool rs_is_lost(int64_t answer);
 
+/* Answers in a row that mean later, or that a signal came. Real ones end; a sandbox may answer so for ever. */
+typedef struct {
+    uint32_t count;
+    int64_t since_ns;           /* the first that meant later */
+    int64_t at_ns;              /* the last */
+} rs_fruitless;
+
+/* The same for an answer that may be one of these: also when there has been no other for long. */
+bool rs_is_lost_by_now(rs_fruitless *fruitless, int64_t answer);
+
+/* After an answer of the call that is to wait: when it is one of many, waits for a moment in another way, so that the thread does not
+ * spin. `wake` and `delay_ns` are as below. */
+void rs_nap_if_fruitless(rs_fruitless *fruitless, int wake, int64_t delay_ns);
+
 /* Says in the machine's refusal_text what was answered. */
 void rs_note_lost(rs_machine *machine, const char *call, int64_t answer);
 

@@ -108,11 +108,16 @@ static void find_fields(uring_ring *ring, const uring_params *params) {
     for (uint32_t i = 0; i < params->sq_entries; i++) array[i] = i;
 }
 
+/* More are no signals. */
+#define INTERRUPTIONS_MAX 1000
+
 /* One entry by itself, and its completion. */
 static int ask(uring_ring *ring, const uring_sqe *entry, uring_cqe *cqe) {
     *uring_ring_next(ring) = *entry;
-    int error = uring_ring_wait(ring, RS_NEVER);
-    while (error == -EINTR || (error == 0 && !uring_ring_has_completions(ring))) error = uring_ring_wait(ring, RS_NEVER);
+    int error = uring_ring_wait(ring, RS_NEVER), interruptions = 0;
+    while ((error == -EINTR && ++interruptions < INTERRUPTIONS_MAX) || (error == 0 && !uring_ring_has_completions(ring))) {
+        error = uring_ring_wait(ring, RS_NEVER);
+    }
     if (error == 0) uring_ring_take(ring, cqe);
     return error;
 }
@@ -242,15 +247,20 @@ bool uring_ring_has_more(const uring_ring *ring) {
 
 /* It takes them within a microsecond if it has a processor. */
 #define YIELDS_PER_ENTER 64
+/* Answers that mean later. */
+#define LATER_MAX 1000
 
 int uring_ring_hand_over(uring_ring *ring) {
     int error = uring_ring_flush(ring);
     if (!is_polled(ring)) return error;
+    uint32_t fruitless = 0;
     for (uint32_t yields = 1; uring_ring_pending(ring) > 0; yields++) {
         sched_yield();
         if (yields % YIELDS_PER_ENTER != 0) continue;
         error = enter(ring, 0, 0, URING_ENTER_GETEVENTS | wake_up(ring), NULL, 0);
         if (error && error != -EINTR && error != -EAGAIN && error != -EBUSY) return error; /* its thread is gone */
+        fruitless = error ? fruitless + 1 : 0;
+        if (fruitless > LATER_MAX) return error;
     }
     return 0;
 }

@@ -2,6 +2,7 @@
 #ifndef RINGSPUN_URING_STATE_H
 #define RINGSPUN_URING_STATE_H
 
+#include "backend/lost.h"
 #include "backend/op_line.h"
 #include "backend/retry.h"
 #include "backend/uring/entry.h"
@@ -27,6 +28,7 @@ typedef struct {
     int wake;
     bool is_open;               /* the ring */
     int lost;                   /* what io_uring_enter has answered for good: -errno; 0: nothing */
+    rs_fruitless looks, waits;
     bool wake_armed;
     uring_cqe *backlog;         /* completions that were taken out of the ring, and whose ops do not know of them yet */
     uint32_t backlog_len;

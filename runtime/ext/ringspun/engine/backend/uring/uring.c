@@ -62,6 +62,7 @@ static int open_ring(rs_machine *machine, uring_state *state) {
     if (error) return refuse(machine, state, error, "eventfd");
     state->is_open = true;
     state->lost = 0;
+    state->looks = state->waits = (rs_fruitless){0};
     return 0;
 }
 
@@ -126,7 +127,7 @@ static void fetch(uring_state *state) {
 static void ask(uring_state *state, int (*call)(uring_ring *ring)) {
     for (int tries = 0; tries < 2 && !state->lost; tries++) {
         int answer = call(&state->ring);
-        if (RS_UNLIKELY(rs_is_lost(answer))) state->lost = answer;
+        if (RS_UNLIKELY(rs_is_lost_by_now(&state->looks, answer))) state->lost = answer;
         if (RS_LIKELY(answer != -EBUSY)) return;
         fetch(state);
     }
@@ -520,11 +521,13 @@ static void uring_wait(rs_machine *machine, int64_t deadline_ns) {
     bool unarmed = !state->wake_armed && !arm_wake(state);
     if (RS_UNLIKELY(unarmed || (state->line.len > 0 && machine->ops.in_flight > 0))) {
         ask(state, uring_ring_make_room);
+        rs_nap_if_fruitless(&state->looks, state->wake, delay_ns);
         return;
     }
     if (state->backlog_len == 0 && !uring_ring_has_completions(&state->ring)) {
         int answer = uring_ring_wait(&state->ring, delay_ns);
-        if (RS_UNLIKELY(rs_is_lost(answer))) state->lost = answer;
+        if (RS_UNLIKELY(rs_is_lost_by_now(&state->waits, answer))) state->lost = answer;
+        rs_nap_if_fruitless(&state->waits, state->wake, delay_ns);
     }
     fetch(state);
 }
