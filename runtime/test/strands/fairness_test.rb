@@ -350,6 +350,24 @@ class FairnessTest < Minitest::Test
     [reader, writer].each { |fd| machine.close(fd) }
   end
 
+  # Whoever wants the lock would queue up at it, and every unlock would be a switch from then on (docs/decisions/03).
+  def test_a_turn_ends_on_the_way_to_the_next_lock_and_not_within_one
+    reader, writer = machine.pipe
+    mutex = Ringspun::Mutex.new
+    events = []
+    holder = machine.spin do
+      2.times do
+        mutex.synchronize { 20.times { machine.write(writer, "x") } }
+        events << :unlocked
+      end
+    end
+    other = machine.spin { events << :other }
+    machine.join(holder, other)
+    assert_equal %i[unlocked other unlocked], events
+  ensure
+    [reader, writer].each { |fd| machine.close(fd) }
+  end
+
   # By the hooks of the fiber scheduler.
   def test_a_ticker_beside_stock_code_that_polls
     reader, writer = IO.pipe
