@@ -58,6 +58,13 @@ module Worked
     storage.push(entries.map { |one| Storage::Push.new(queue: queue, entry: one) })
   end
 
+  # A node that has fetched jobs and is gone.
+  def died(*entries, node: "dead:1:aa", lease: 12, queue: "default")
+    push_entry(*entries, queue: queue)
+    storage.extend([node], lease)
+    storage.fetch(node, [queue], entries.size)
+  end
+
   # `options` are the worker's own, the others those of its configuration.
   def new_worker(options: {}, **settings)
     @config = Jobs::Config.new.update({ concurrency: 10, **settings })

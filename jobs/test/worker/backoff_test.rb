@@ -149,6 +149,20 @@ class WorkerBackoffTest < Minitest::Test
     assert_equal 1, told(/error entry=.* no job: the entry's args is missing/)
   end
 
+  # Of which all that are dead fill one page.
+  def test_what_is_due_behind_a_hundred_that_are_no_jobs
+    @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
+    looked = []
+    storage.define_singleton_method(:due) { |*all, **options| super(*all, **options).tap { looked << Ringspun::Machine.current.now } }
+    with_worker do
+      bad = Array.new(100) { |number| %({"class":"A","jid":"#{number}"}) }
+      storage.push(bad.map { |one| Storage::Push.new(queue: "default", entry: one, at: machine.now + 5) })
+      storage.push([Storage::Push.new(queue: "default", entry: entry("note", "a"), at: machine.now + 5)])
+      yield_slowly { @runs["a"] == 1 }
+      assert_equal 1, looked.each_cons(2).count { |one, next_one| one == next_one }, "it has not looked again at once"
+    end
+  end
+
   def test_a_storage_that_is_not_there_yet
     @storage = Faulty.new(Storage::Memory.new)
     storage.refuse(:extend, 5)
