@@ -193,16 +193,26 @@ module Ringspun
       closing, @descriptor = @descriptor, nil
       @file&.remove
       @machine.close(closing) unless @machine.closed?
+    ensure
+      @shown = @shown&.close
     end
 
     # @return [Boolean]
     # @since 0.1.0
     def closed? = @descriptor.nil?
 
-    # @return [Integer] the descriptor, for what the machine's methods can do with one
-    # @raise [ClosedError]
+    # For IO.select, IO#wait, and what the machine's methods can do with an IO. It is always the same one, is closed with the
+    # socket, and does not close the descriptor itself; once it is closed there is a new one.
+    #
+    # @return [IO]
+    # @raise [UsageError] when the socket is closed
     # @since 0.1.0
-    def to_io = descriptor
+    def to_io
+      raise UsageError, "to_io: the datagram socket is closed; ask before" if closed?
+
+      @shown = IO.for_fd(@descriptor, "r+", autoclose: false) if @shown.nil? || @shown.closed?
+      @shown
+    end
 
     # @return [String]
     # @since 0.1.0

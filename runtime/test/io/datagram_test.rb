@@ -103,6 +103,24 @@ class DatagramTest < IOCase
     end
   end
 
+  def test_where_an_io_is_wanted
+    on_datagrams do |one, other|
+      io = one.to_io
+      assert_same io, one.to_io
+      refute_predicate io, :autoclose?
+      strand = waiting { IO.select([one], nil, nil, 60) }
+      other.send("hello", one.address)
+      assert_equal [[one], [], []], strand.await
+      assert_equal 5, @machine.recv(one, +"")
+      io.close
+      refute_predicate one.to_io, :closed?
+      shown = one.to_io
+      one.close
+      assert_predicate shown, :closed?
+      assert_raises(Ringspun::UsageError) { one.to_io }
+    end
+  end
+
   def test_closed_meanwhile
     on_datagrams do |one, _|
       strand = waiting(/recvmsg/) { one.recv }

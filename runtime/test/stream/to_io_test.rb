@@ -34,6 +34,16 @@ class StreamToIOTest < StreamCase
     end
   end
 
+  def test_another_when_it_was_closed
+    on_machine do
+      stream, other = make_stream
+      stream.to_io.close
+      @machine.send(other, "x")
+      assert_equal [[stream], [], []], IO.select([stream], nil, nil, 60)
+      assert_same stream.to_io, stream.to_io
+    end
+  end
+
   def test_after_its_end
     on_machine do
       stream, = make_stream

@@ -207,9 +207,15 @@ static VALUE io_for(rsb_machine *machine, const rsb_stream *stream) {
     return rb_funcallv_kw(rb_cIO, rb_intern("for_fd"), 3, arguments, RB_PASS_KEYWORDS);
 }
 
+static bool is_shown(const rsb_stream *stream) {
+    if (NIL_P(stream->shown)) return false;
+    return stream->shown == stream->io || !RTEST(rb_funcall(stream->shown, rb_intern("closed?"), 0));
+}
+
 /* The IO that the stream is over, or one that stands for its descriptor: for IO.select, IO#wait and whatever else wants one, and
  * not to read or write, by which it would take what is the stream's. It is always the same one, is closed with the stream, and
- * does not close the descriptor itself. In a run it is ready to read while the stream holds bytes that nobody has taken.
+ * does not close the descriptor itself; once it is closed there is a new one. In a run it is ready to read while the stream
+ * holds bytes that nobody has taken.
  *
  * @return [IO]
  * @raise [UsageError] when the stream is closed
@@ -218,7 +224,7 @@ static VALUE io_for(rsb_machine *machine, const rsb_stream *stream) {
 static VALUE stream_to_io(VALUE self) {
     rsb_stream *stream = rsb_stream_peek(self);
     if (stream->closed) rb_raise(rsb_eUsage, "to_io: the stream is closed; ask before");
-    if (!NIL_P(stream->shown)) return stream->shown;
+    if (is_shown(stream)) return stream->shown;
     rsb_machine *machine;
     rsb_stream_get(self, &machine);
     if (machine->engine.backend->closed_world) rb_raise(rsb_eUnsupported, "to_io: a simulated descriptor is no IO's");
