@@ -273,7 +273,7 @@ static void check_later_for_ever(int error) {
     CHECK(strstr(d.machine.refusal_text, strerror(-error)));
     CHECK(d.machine.metrics.polls < 3000);
     close_all(&d, pipe, 2);
-    d.machine.ops.used = 0;
+    d.machine.ops.slab.used = 0;
     CHECK_EQUAL(0, scene_end(&d));
 }
 

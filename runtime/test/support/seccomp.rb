@@ -7,12 +7,13 @@ module Seccomp
   X86 = RUBY_PLATFORM.start_with?("x86_64")
   PRCTL = X86 ? 157 : 167
 
-  # [x86_64, aarch64]; nil: there is none. Without fcntl CRuby ends the process itself.
+  # [x86_64, aarch64]; nil: there is none.
   NUMBERS = {
     accept4: [288, 242], bind: [49, 200], clone: [56, 220], clone3: [435, 435], connect: [42, 203],
     copy_file_range: [326, 285], epoll_create1: [291, 20], epoll_ctl: [233, 21], epoll_pwait: [281, 22],
-    epoll_pwait2: [441, 441], epoll_wait: [232, nil], eventfd2: [290, 19], fallocate: [285, 47], fcntl: [72, 25], fdatasync: [75, 83],
-    fstat: [5, 80], fstatfs: [138, 44], fsync: [74, 82], ftruncate: [77, 46], getsockname: [51, 204], getsockopt: [55, 209],
+    epoll_pwait2: [441, 441], epoll_wait: [232, nil], eventfd2: [290, 19], fallocate: [285, 47], fcntl: [72, 25],
+    fdatasync: [75, 83], fstat: [5, 80], fstatfs: [138, 44], fsync: [74, 82], ftruncate: [77, 46],
+    getsockname: [51, 204], getsockopt: [55, 209],
     inotify_add_watch: [254, 27], inotify_init1: [294, 26], inotify_rm_watch: [255, 28], io_uring_enter: [426, 426],
     io_uring_register: [427, 427], io_uring_setup: [425, 425], ioctl: [16, 29], listen: [50, 201], lseek: [8, 62],
     mkdir: [83, nil], mkdirat: [258, 34], mmap: [9, 222], newfstatat: [262, 79], openat: [257, 56], pidfd_open: [434, 434],
