@@ -255,6 +255,31 @@ TEST_NOT_EMULATED(an_enter_that_is_refused_for_good) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
+/* The ring is closed with ops in the kernel, which may still write to what they own. */
+TEST(what_a_machine_leaves_in_the_kernel_is_in_doubt) {
+    driver d;
+    int pair[2], pipe[2];
+    char byte, any[8];
+    uring_system system;
+    open_refusing(&d, &system, -EPERM, UINT32_MAX);
+    scene_ask(&d, request_socketpair(pair));
+    scene_ask(&d, request_pipe(pipe));
+    caller reader = {0}, second = {0}, poller = {0};
+    scene_call(&d, &reader, request_recv(pair[0], &byte, 1), 0, 0);
+    scene_call(&d, &second, request_read(pipe[0], any, sizeof(any)), 0, 0);
+    scene_call(&d, &poller, request_poll(pipe[0], POLLIN), 0, 0);
+    driver_park_root(&d);
+    while (d.machine.strands.run_len > 0) driver_step(&d);
+    rs_backend_uring.peek(&d.machine); /* and so the kernel has them all */
+    refusal = -EPERM;
+    rs_backend_uring.leave(&d.machine);
+    uint32_t in_doubt = 0;
+    for (uint32_t index = 0; index < RS_OP_CHUNK; index++) in_doubt += rs_op_at(&d.machine.ops, index)->in_doubt;
+    CHECK_EQUAL(2, in_doubt);
+    for (int i = 0; i < 2; i++) close(pair[i]), close(pipe[i]);
+    driver_close(&d);
+}
+
 /* Answers that mean later, for ever: times go on, nobody spins, and who waits for the kernel is told in the end. */
 static void check_later_for_ever(int error) {
     driver d;

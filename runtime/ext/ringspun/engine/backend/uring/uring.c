@@ -433,6 +433,11 @@ static void look_for_rest(rs_machine *machine) {
 
 static bool is_nobodys(const rs_op *op) { return op->state == RS_OP_SUBMITTED && !op->offloaded && !rs_retry_has(op); }
 
+/* The kernel may write to what the op owns, or read it, as long as nobody has said that it does not. */
+static bool may_still_move(const rs_op *op) {
+    return is_in_kernel(op) && !(op->backend_word & URING_FOR_READINESS) && op->request.kind != RS_OP_POLL;
+}
+
 /* io_uring_enter was refused for good. What has come is told; the others end, and leave their memory to a kernel that may
  * still be at it. Closing the ring cancels them, at a time of which nobody hears. */
 static void do_without_kernel(rs_machine *machine) {
@@ -446,7 +451,7 @@ static void do_without_kernel(rs_machine *machine) {
     }
     RS_EACH_OP(&machine->ops, op) {
         if (!is_nobodys(op)) continue;
-        op->in_doubt = is_in_kernel(op) && !(op->backend_word & URING_FOR_READINESS) && op->request.kind != RS_OP_POLL;
+        op->in_doubt = may_still_move(op);
         uring_finish(machine, op, uring_is_unwanted(op) ? -ECANCELED : RS_LOST);
     }
     rs_op_line_drop(&state->turns, state->turns.len);
@@ -553,19 +558,36 @@ static uint32_t left_in_kernel(rs_machine *machine) {
     return count;
 }
 
-#define LEAVE_NS 5000000000
+/* A thread that ends keeps all others waiting meanwhile, and what does not end by a cancellation takes as long as it takes. */
+#define LEAVE_NS 500000000
+#define LEAVE_STEP_NS 5000000
+
+static void cancel_all(uring_state *state) {
+    uring_sqe *sqe = next_entry(state);
+    if (sqe) *sqe = (uring_sqe){.opcode = URING_OP_ASYNC_CANCEL, .fd = -1, .op_flags = URING_CANCEL_ALL | URING_CANCEL_ANY};
+    int answer = uring_ring_wait(&state->ring, LEAVE_STEP_NS);
+    if (RS_UNLIKELY(rs_is_lost_by_now(&state->waits, answer))) state->lost = answer;
+    rs_nap_if_fruitless(&state->waits, state->wake, LEAVE_STEP_NS);
+}
+
+/* What is still in the kernel ends some time after the ring is closed. */
+static void leave_in_doubt(rs_machine *machine) {
+    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
+        rs_op *op = rs_op_at(&machine->ops, index);
+        if (may_still_move(op)) op->in_doubt = true;
+    }
+}
 
 static void uring_leave(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
     int64_t until_ns = rs_now(machine) + LEAVE_NS;
     fetch(state);
     /* Nothing can be asked of a ring that is lost. */
-    while (!state->lost && left_in_kernel(machine) > 0 && rs_now(machine) < until_ns) {
-        uring_sqe *sqe = next_entry(state);
-        if (sqe) *sqe = (uring_sqe){.opcode = URING_OP_ASYNC_CANCEL, .fd = -1, .op_flags = URING_CANCEL_ALL | URING_CANCEL_ANY};
-        uring_ring_wait(&state->ring, LEAVE_NS / 1000);
+    while (left_in_kernel(machine) > 0 && !state->lost && rs_now(machine) < until_ns) {
+        cancel_all(state);
         fetch(state);
     }
+    leave_in_doubt(machine);
     rs_workers_leave(state->workers);
     close_ring(state);
 }
