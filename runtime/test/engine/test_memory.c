@@ -4,6 +4,7 @@
 
 #include "flow/write_queue.h"
 #include "flow/accept_queue.h"
+#include "backend/op_line.h"
 #include "subjects.h"
 
 #include <errno.h>
@@ -162,6 +163,20 @@ OVER_KERNELS(a_descriptor_for_which_there_is_no_memory) {
     CHECK(d.machine.descriptors.capacity < 4096);
     close_all(&d, (int[]){large, pair[0], pair[1]}, 3);
     CHECK_EQUAL(0, scene_end(&d));
+}
+
+/* Ops that were cancelled and armed anew since the last look have left their names there. */
+TEST(a_line_with_names_of_ops_that_have_ended) {
+    rs_op_line line = {0};
+    rs_op op = {0};
+    CHECK(rs_op_line_reserve(&line, 1));
+    rs_tries_left = 0;
+    while (rs_op_line_reserve(&line, 1) && line.len < 1000) rs_op_line_put(&line, &op);
+    rs_tries_left = -1;
+    CHECK_EQUAL(line.capacity, line.len);
+    CHECK(rs_op_line_reserve(&line, 2));
+    CHECK(line.capacity - line.len >= 2);
+    rs_op_line_free(&line);
 }
 
 TEST(a_channel_without_memory) {

@@ -217,7 +217,7 @@ static void epoll_arm(rs_machine *machine, rs_op *op) {
     } else if (RS_UNLIKELY(state->lost)) {
         machine->attention = true; /* its end comes with the next poll */
     } else if (op->request.options & RS_REQUEST_OF_OBJECT) {
-        if (rs_op_line_reserve(&state->line, machine->ops.in_flight)) rs_op_line_put(&state->line, op);
+        if (rs_op_line_reserve(&state->line, 1)) rs_op_line_put(&state->line, op);
         else rs_op_complete(machine, op, RS_NO_MEMORY);
     } else {
         enregister(machine, op);

@@ -12,7 +12,7 @@ typedef struct {
     uint32_t capacity;
 } rs_op_line;
 
-/* Memory for so many names. False: there is none. */
+/* Memory for so many names more. False: there is none. */
 bool rs_op_line_reserve(rs_op_line *line, uint32_t count);
 
 void rs_op_line_put(rs_op_line *line, const rs_op *op);
