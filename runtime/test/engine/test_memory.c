@@ -142,6 +142,36 @@ OVER_BACKENDS(strands_for_which_there_is_no_memory) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
+/* Each may have a deadline, whose timer is set only when somebody waits in the scope. */
+OVER_BACKENDS(scopes_for_which_there_is_no_memory) {
+    enum { MOST = 1000 };
+    driver d;
+    subject_open(&d, subject);
+    rs_scope *scopes = calloc(MOST, sizeof(*scopes));
+    uint32_t opened = 0;
+    rs_tries_left = 0;
+    for (; opened < MOST && rs_reserve_timer(&d.machine); opened++) {
+        rs_scope_open(&d.machine, &scopes[opened], rs_now(&d.machine) + 100 * SECOND, false);
+    }
+    CHECK(opened < MOST);
+    if (opened > 0) rs_scope_arm(&d.machine, &scopes[opened - 1]);
+    CHECK_EQUAL(opened, d.machine.timers.len);
+    rs_tries_left = -1;
+    CHECK(rs_reserve_timer(&d.machine));
+    while (opened > 0) rs_scope_close(&d.machine, &scopes[--opened]);
+    free(scopes);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+OVER_BACKENDS(a_machine_for_which_there_is_no_memory) {
+    rs_options options = rs_default_options();
+    rs_machine *machine = rs_alloc(sizeof(*machine));
+    rs_tries_left = 0;
+    CHECK_EQUAL(-ENOMEM, rs_machine_open(machine, subject->backend, &options));
+    rs_tries_left = -1;
+    free(machine);
+}
+
 /* A number that is open, but larger than the table is. */
 OVER_KERNELS(a_descriptor_for_which_there_is_no_memory) {
     driver d;

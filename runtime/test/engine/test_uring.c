@@ -274,7 +274,7 @@ TEST(what_a_machine_leaves_in_the_kernel_is_in_doubt) {
     refusal = -EPERM;
     rs_backend_uring.leave(&d.machine);
     uint32_t in_doubt = 0;
-    for (uint32_t index = 0; index < RS_OP_CHUNK; index++) in_doubt += rs_op_at(&d.machine.ops, index)->in_doubt;
+    RS_EACH_OP(&d.machine.ops, op) in_doubt += op->in_doubt;
     CHECK_EQUAL(2, in_doubt);
     for (int i = 0; i < 2; i++) close(pair[i]), close(pipe[i]);
     driver_close(&d);

@@ -46,6 +46,7 @@ RSB_APART void rsb_let_fiber_go(rsb_strand *strand, VALUE fiber) {
 void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield) {
     rsb_strand *strand = rsb_running(machine);
     VALUE fiber = rb_fiber_current();
+    if (RS_UNLIKELY(!rs_reserve_timer(&machine->engine))) rsb_fail_memory();
     if (RS_UNLIKELY(fiber != strand->home)) rsb_keep_fiber(strand, fiber);
     rs_scope_open(&machine->engine, scope, deadline_ns, shield);
 }

@@ -31,13 +31,15 @@ rs_options rs_default_options(void) {
                         .busy_poll_ns = busy_poll_default()};
 }
 
-static void start_root(rs_machine *machine) {
+static bool start_root(rs_machine *machine) {
     rs_strand *root = rs_strand_take(&machine->strands);
+    if (!root) return false;
     rs_scope_attach(&root->own, NULL, root->index);
     root->scope = &root->own;
     root->state = RS_STRAND_RUNNING;
     machine->running = root->index;
     machine->runs = root;
+    return true;
 }
 
 int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options) {
@@ -50,8 +52,7 @@ int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_opt
     rs_ops_init(&machine->ops, 2 * options->strands_max + options->workers_max + RS_OPS_LEFT_MAX + RS_WATCH_OPS_MAX);
     machine->select_random = options->seed ^ 0x9e3779b97f4a7c15u;
     if (machine->select_random == 0) machine->select_random = 1;
-    start_root(machine);
-    int error = backend->open(machine);
+    int error = start_root(machine) ? backend->open(machine) : -ENOMEM;
     if (error) {
         rs_strands_free(&machine->strands);
         return error;
@@ -72,11 +73,13 @@ void rs_machine_note_parks(rs_machine *machine, bool notes) {
     RS_EACH_STRAND(&machine->strands, strand) strand->parked_at_ns = 0;
 }
 
-/* For the end of its wait and that of a deadline around it. */
-#define TIMERS_PER_STRAND 2
+/* Of each strand for the end of its wait, of each open scope for its deadline, and for the reminder. */
+bool rs_reserve_timer(rs_machine *machine) {
+    return rs_timers_reserve(&machine->timers, rs_strands_live(&machine->strands) + machine->scopes_open + 2);
+}
 
 static rs_strand *make_strand(rs_machine *machine, rs_scope *scope, void *user) {
-    if (!rs_timers_reserve(&machine->timers, TIMERS_PER_STRAND * (rs_strands_live(&machine->strands) + 1))) return NULL;
+    if (!rs_reserve_timer(machine)) return NULL;
     rs_strand *strand = rs_strand_take(&machine->strands);
     if (!strand) return NULL;
     strand->user = user;

@@ -64,6 +64,7 @@ typedef struct rs_driver {
 typedef struct rs_machine {
     rs_strands strands;
     rs_timers timers;
+    uint32_t scopes_open;       /* beside those of the strands themselves */
     rs_timer reminder;          /* the driver's: is no hope for a machine that has no other */
     rs_ops ops;
     rs_descriptors descriptors;
@@ -97,7 +98,7 @@ typedef struct rs_machine {
     bool wakes_first;           /* who becomes ready goes ahead of the others */
     _Atomic bool sleeping;
     uint32_t wakers;            /* handed out to other threads, each to be woken once */
-    uint32_t outside;           /* work that will come back through the inbox: workers' ops */
+    _Atomic uint32_t outside;   /* work that will come back through the inbox: workers' ops; workers that were left count it down */
     rs_options options;
     rs_metrics metrics;
     uint64_t inline_bytes;      /* moved by tries, without waiting */
@@ -162,6 +163,9 @@ static inline void rs_trace_if(rs_machine *machine, rs_trace_kind kind, uint64_t
         rs_trace_record(&machine->trace, rs_now(machine), kind, subject, detail);
     }
 }
+
+/* Memory for the timers of one more strand or open scope. False: there is none. */
+bool rs_reserve_timer(rs_machine *machine);
 
 /* A strand in state NEW at the end of the run queue, inside that scope (NULL: none); NULL at the limit, or
  * without memory for it. */

@@ -80,6 +80,7 @@ void rs_scope_detach(rs_machine *machine, rs_scope *scope) {
 }
 
 void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield) {
+    machine->scopes_open++;
     rs_strand *strand = rs_running(machine);
     if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
     rs_scope_attach(scope, strand->scope, strand->index);
@@ -107,6 +108,8 @@ static void leave_open_ones(rs_strand *strand, rs_scope *scope) {
 
 void rs_scope_close(rs_machine *machine, rs_scope *scope) {
     if (scope->closed) return;
+    RS_ASSERT(machine->scopes_open > 0);
+    machine->scopes_open--;
     rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
     RS_ASSERT(strand->state != RS_STRAND_FREE && scope != &strand->own);
     scope->closed = true;

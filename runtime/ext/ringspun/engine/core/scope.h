@@ -47,7 +47,8 @@ typedef struct rs_scope {
 
 /* Opens a scope inside the running strand. Usually closed in reverse order, by its owner; a program with stacks of its own
  * inside a strand may close them in any order, later from another strand, or never: what is inside a scope when it closes
- * moves to the one above. Closing twice is nothing; what is still open when its owner ends is closed then. */
+ * moves to the one above. Closing twice is nothing; what is still open when its owner ends is closed then. How many there are is the
+ * program's choice, so rs_reserve_timer comes first. */
 void rs_scope_open(struct rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);
 void rs_scope_close(struct rs_machine *machine, rs_scope *scope);
 

@@ -572,8 +572,7 @@ static void cancel_all(uring_state *state) {
 
 /* What is still in the kernel ends some time after the ring is closed. */
 static void leave_in_doubt(rs_machine *machine) {
-    for (uint32_t index = 0; index < machine->ops.chunk_count * RS_OP_CHUNK; index++) {
-        rs_op *op = rs_op_at(&machine->ops, index);
+    RS_EACH_OP(&machine->ops, op) {
         if (may_still_move(op)) op->in_doubt = true;
     }
 }
