@@ -6,7 +6,7 @@ require "socket"
 require "tmpdir"
 require "support/certificate"
 require "support/on_simulation"
-require "support/refusal"
+require "support/seccomp"
 require "support/strands"
 
 # What an error says: which address, file, limit or call it is about.
@@ -279,14 +279,14 @@ class HostMessagesTest < Minitest::Test
 
   def test_no_more_inotify_instances
     most = File.read("/proc/sys/fs/inotify/max_user_instances").to_i
-    said = said_by("#{Refusal.of("inotify_init1", Errno::EMFILE)}; #{watch}")
+    said = said_by("#{Seccomp.code(:inotify_init1, Errno::EMFILE)}; #{watch}")
     assert_equal "Ringspun::LimitError\nwatch: this user may not have more inotify instances; " \
                  "fs.inotify.max_user_instances is #{most}\n", said
   end
 
   def test_no_more_watches
     most = File.read("/proc/sys/fs/inotify/max_user_watches").to_i
-    said = said_by("#{Refusal.of("inotify_add_watch", Errno::ENOSPC)}; #{watch}")
+    said = said_by("#{Seccomp.code(:inotify_add_watch, Errno::ENOSPC)}; #{watch}")
     assert_equal "Ringspun::LimitError\nwatch: the system has no room for one more watch (/). As a rule this user then has as " \
                  "many, in all processes, as fs.inotify.max_user_watches allows, which is #{most}\n", said
   end
@@ -316,17 +316,17 @@ class HostMessagesTest < Minitest::Test
   end
 
   def test_watches_that_are_refused_otherwise
-    said = said_by("#{Refusal.of("inotify_init1", Errno::ENFILE)}; #{watch}")
+    said = said_by("#{Seccomp.code(:inotify_init1, Errno::ENFILE)}; #{watch}")
     assert_equal "Errno::ENFILE\nToo many open files in system - watch: inotify_init1\n", said
-    said = said_by("#{Refusal.of("inotify_add_watch", Errno::ENOMEM)}; #{watch}")
+    said = said_by("#{Seccomp.code(:inotify_add_watch, Errno::ENOMEM)}; #{watch}")
     assert_equal "Errno::ENOMEM\nCannot allocate memory - watch: /\n", said
     assert_equal "No such file or directory - watch: /nowhere", message_of(Errno::ENOENT) { Ringspun.watch("/nowhere") }
   end
 
   def test_a_call_without_which_there_is_no_machine
-    { "epoll_create1" => "epoll_create1", "eventfd2" => "eventfd" }.each do |call, name|
+    { epoll_create1: "epoll_create1", eventfd2: "eventfd" }.each do |call, name|
       said = said_by(<<~RUBY)
-        #{Refusal.of(call, Errno::EPERM)}
+        #{Seccomp.code(call, Errno::EPERM)}
         begin
           Ringspun::Machine.new(backend: :epoll)
         rescue Errno::EPERM => error
@@ -342,7 +342,7 @@ class HostMessagesTest < Minitest::Test
       ENV["RINGSPUN_BACKEND"] = "epoll"
       machine
       fork do
-        #{Refusal.of("epoll_create1", Errno::EPERM)}
+        #{Seccomp.code(:epoll_create1, Errno::EPERM)}
         machine.yield
       rescue Errno::EPERM => error
         puts error.message

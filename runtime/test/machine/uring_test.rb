@@ -2,17 +2,15 @@
 
 require "test_helper"
 require "socket"
-require "support/refusal"
+require "support/seccomp"
 require "support/strands"
 
 # The backend on io_uring where hosts refuse it, where they give it little, and where it must not be met after its end.
 class UringTest < Minitest::Test
   include Strands
 
-  # Numbers of the three calls of io_uring are the same on every processor.
-  FILTER = <<~RUBY
+  TRY = <<~'RUBY'
     require "ringspun"
-    #{Refusal::CODE}
     def descriptors = Dir.children("/proc/self/fd").size
 
     def refused
@@ -31,14 +29,12 @@ class UringTest < Minitest::Test
     end
   RUBY
 
-  CALLS = { "io_uring_setup" => 425, "io_uring_enter" => 426, "io_uring_register" => 427 }.freeze
-
   [["io_uring_setup", Errno::EPERM, /forbids it/], ["io_uring_setup", Errno::EACCES, /forbids it/],
    ["io_uring_setup", Errno::ENOSYS, /this kernel has none/], ["io_uring_setup", Errno::ENOMEM, /RLIMIT_MEMLOCK/],
    ["io_uring_enter", Errno::EPERM, /forbids it/], ["io_uring_enter", Errno::ENOSYS, /this kernel has none/],
    ["io_uring_register", Errno::EPERM, //]].each do |call, error, hint|
     define_method("test_#{call}_that_is_answered_#{error.name[/\w+\z/]}") do
-      code = "#{FILTER}; refuse(#{CALLS.fetch(call)}, #{error::Errno}); refused"
+      code = "#{TRY}; #{Seccomp.code(call, error)}; refused"
       answer = ruby_child(code, env: { "RINGSPUN_BACKEND" => nil })
       message, left, instead, after = answer.out.lines(chomp: true)
       assert_match(/\Ano io_uring: #{call} was answered #{error.new.message}.*leave backend: out/, message, answer.err)
@@ -63,7 +59,7 @@ class UringTest < Minitest::Test
   def test_little_memory_that_may_be_locked
     [0, 4096, 65_536].each do |bytes|
       answer = ruby_child(<<~RUBY)
-        #{FILTER}
+        #{TRY}
         #{USE}
         Process.setrlimit(:MEMLOCK, #{bytes})
         begin
@@ -82,7 +78,7 @@ class UringTest < Minitest::Test
     1 => /eventfd was answered #{Errno::EMFILE.new.message}/ }.each do |more, reason|
     define_method("test_a_machine_that_may_open_#{more}") do
       answer = ruby_child(<<~RUBY)
-        #{FILTER}
+        #{TRY}
         Ringspun::Machine.new(backend: :uring).close # what Ruby opens for the first machine is open then
         limit = Process.getrlimit(:NOFILE)
         used = Dir.children("/proc/self/fd").filter_map { |fd| Integer(fd) if File.exist?("/proc/self/fd/\#{fd}") }

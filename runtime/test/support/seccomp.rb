@@ -25,6 +25,9 @@ module Seccomp
     wait4: [61, 260], waitid: [247, 95], writev: [20, 66]
   }.transform_values { |numbers| numbers[X86 ? 0 : 1] }.compact.freeze
 
+  # Ruby code that does so in a child process.
+  def self.code(call, error) = "require \"support/seccomp\"; Seccomp.refuse(:#{call}, #{error})"
+
   def self.refuse(call, error) = filter(call, 0x50000 | error::Errno) # SECCOMP_RET_ERRNO
 
   # The process ends with any of them.
