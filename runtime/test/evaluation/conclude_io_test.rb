@@ -169,12 +169,13 @@ class EvaluationConcludeStockIOTest < Minitest::Test
     end
   end
 
-  def test_sleep_queue_mutex_and_thread
+  def test_sleep_queue_mutex_and_process
+    children = []
     Ringspun.run do
       lock = Thread::Mutex.new
       holder = begun { lock.synchronize { wait(Float::INFINITY) } }
       [-> { sleep }, -> { Thread::Queue.new.pop }, -> { lock.synchronize {} }, -> {
-        Process.wait(spawn("sleep 0.05"))
+        Process.wait(children.push(spawn("sleep", "60")).last)
       }].each do |wait|
         ensured = []
         evaluation = begun do
@@ -188,6 +189,8 @@ class EvaluationConcludeStockIOTest < Minitest::Test
       holder.conclude_to(1)
       assert_equal 2, lock.synchronize { 2 }
     end
+  ensure
+    children.each { |pid| Process.kill(:KILL, pid) }
     Process.waitall
   end
 end
