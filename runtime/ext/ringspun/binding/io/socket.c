@@ -440,7 +440,7 @@ static int64_t receive_rest(rsb_machine *machine, rs_request *rest, int64_t byte
     next.address = (char *)rest->address + bytes;
     next.len -= (uint64_t)bytes;
     int64_t more = rs_try(&machine->engine, &next);
-    if (more < 0 && more != -EAGAIN) rs_descriptor_owe(&machine->engine, &next, more);
+    if (more < 0 && more != -EAGAIN) rs_descriptor_owe(&machine->engine, &next, 0, more);
     if (more == 0 || (more < 0 && more != -EAGAIN)) return bytes;
     bytes += more > 0 ? more : 0;
     return (uint64_t)bytes == rest->len ? bytes : rsb_request_rest(machine, rest, bytes, buffer, RSB_IN, "recvmsg");

@@ -396,7 +396,7 @@ static int64_t transfer_all(transfer *t) {
         if (t->request.offset >= 0) t->request.offset += result;
     } while (goes_on(t, (size_t)result));
     if (t->done == 0) return result;
-    if (result < 0) rs_descriptor_owe(&t->machine->engine, &t->request, result);
+    if (result < 0) rs_descriptor_owe(&t->machine->engine, &t->request, 0, result);
     return (int64_t)t->done;
 }
 

@@ -12,8 +12,8 @@
  *           may release its interpreter lock around it; what it fetched is harvested by the next poll
  *   wake    ends a wait; the one verb that any thread may call
  *   release what an op of RS_REQUEST_ANY_BUFFER has brought is not needed any more. NULL: nothing to do
- *   leave   the machine's thread ends and it was not closed: no op in flight may touch memory any more when this returns,
- *           and no descriptor of its own is left open. Only close follows, from another thread. NULL: nothing to do
+ *   leave   the machine's thread ends and it was not closed: no op in flight may touch memory any more when this returns, but for
+ *           those that are in doubt, and no descriptor of its own is left open. Only close follows, from another thread. NULL: nothing to do
  *   forked  in a child process: gives back what is inherited, without touching what the parent still uses, and starts
  *           afresh
  */

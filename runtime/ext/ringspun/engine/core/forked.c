@@ -38,9 +38,11 @@ static bool still_cancelled(const rs_scope *scope) {
 }
 
 /* Keeps the tree of scopes that the survivor itself has open. */
-static void cut_scopes(rs_strand *survivor) {
+static void cut_scopes(rs_machine *machine, rs_strand *survivor) {
     cut_scope(&survivor->own, NULL);
     survivor->own.effective = still_cancelled(&survivor->own);
+    machine->scopes_open = 0;
+    for (rs_scope *scope = survivor->newest; scope; scope = scope->older) machine->scopes_open++;
     for (rs_scope *scope = survivor->newest; scope; scope = scope->older) cut_scope(scope, scope->parent);
     for (rs_scope *scope = survivor->newest; scope; scope = scope->older) {
         scope->next = scope->parent->first_child;
@@ -60,6 +62,7 @@ static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
     machine->ops.in_flight = 0;
     machine->outside = machine->wakers = 0;
     machine->closers = (rs_list){0};
+    machine->descriptors.owing = 0;
     for (uint32_t fd = 0; fd < machine->descriptors.capacity; fd++) {
         rs_descriptor *descriptor = &machine->descriptors.table[fd];
         *descriptor = (rs_descriptor){
@@ -76,7 +79,7 @@ int rs_machine_forked(rs_machine *machine) {
         message = next;
     }
     forget_strands(machine, survivor);
-    cut_scopes(survivor);
+    cut_scopes(machine, survivor);
     forget_ops(machine, survivor);
     machine->channel_waiters = NULL;
     rs_accept_queue_forked(machine);

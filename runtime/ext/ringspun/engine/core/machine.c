@@ -31,9 +31,14 @@ rs_options rs_default_options(void) {
                         .busy_poll_ns = busy_poll_default()};
 }
 
+/* Of each strand for the end of its wait, of each open scope for its deadline, and for the reminder. */
+bool rs_reserve_timer(rs_machine *machine) {
+    return rs_timers_reserve(&machine->timers, rs_strands_live(&machine->strands) + machine->scopes_open + 2);
+}
+
 static bool start_root(rs_machine *machine) {
     rs_strand *root = rs_strand_take(&machine->strands);
-    if (!root) return false;
+    if (!root || !rs_reserve_timer(machine)) return false;
     rs_scope_attach(&root->own, NULL, root->index);
     root->scope = &root->own;
     root->state = RS_STRAND_RUNNING;
@@ -54,6 +59,7 @@ int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_opt
     if (machine->select_random == 0) machine->select_random = 1;
     int error = start_root(machine) ? backend->open(machine) : -ENOMEM;
     if (error) {
+        rs_timers_free(&machine->timers);
         rs_strands_free(&machine->strands);
         return error;
     }
@@ -71,11 +77,6 @@ void rs_machine_drive(rs_machine *machine, const rs_driver *driver, void *user, 
 void rs_machine_note_parks(rs_machine *machine, bool notes) {
     machine->notes_parks = notes;
     RS_EACH_STRAND(&machine->strands, strand) strand->parked_at_ns = 0;
-}
-
-/* Of each strand for the end of its wait, of each open scope for its deadline, and for the reminder. */
-bool rs_reserve_timer(rs_machine *machine) {
-    return rs_timers_reserve(&machine->timers, rs_strands_live(&machine->strands) + machine->scopes_open + 2);
 }
 
 static rs_strand *make_strand(rs_machine *machine, rs_scope *scope, void *user) {

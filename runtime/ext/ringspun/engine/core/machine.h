@@ -131,7 +131,7 @@ void rs_machine_drive(rs_machine *machine, const rs_driver *driver, void *user, 
 void rs_machine_note_parks(rs_machine *machine, bool notes);
 
 /* For a thread that ends and has not closed its machine, in any state that that may be in: closes the machine's own descriptors and
- * those that it has accepted ahead, and no op in flight touches memory any more. All that may still be done with it is
+ * those that it has accepted ahead, and no op in flight touches memory any more, but for those in doubt. All that may still be done with it is
  * rs_machine_close, on any thread. */
 void rs_machine_leave(rs_machine *machine);
 

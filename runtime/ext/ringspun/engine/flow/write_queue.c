@@ -199,10 +199,13 @@ void rs_write_queues_forked(rs_machine *machine) {
 void rs_write_queues_close_all(rs_machine *machine) {
     while (machine->write_queues) {
         /* Not a word to the binding: this may be the collector, and its objects gone. */
-        if (was_closed_here(machine->write_queues)) machine->write_queues->error = -EBADF;
-        machine->write_queues->op = 0;
-        machine->write_queues->waiters = (rs_list){0};
-        rs_write_queue_close(machine->write_queues);
+        rs_write_queue *queue = machine->write_queues;
+        if (was_closed_here(queue)) queue->error = -EBADF;
+        rs_op *op = queue->op ? rs_op_find(&machine->ops, queue->op) : NULL;
+        if (op && op->in_doubt) leave_sending(queue, op);
+        queue->op = 0;
+        queue->waiters = (rs_list){0};
+        rs_write_queue_close(queue);
     }
     rs_pool_free(&machine->pool);
 }

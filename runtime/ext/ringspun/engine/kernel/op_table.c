@@ -328,7 +328,9 @@ static int64_t attempt_close(rs_machine *machine, const rs_request *request) {
         rs_descriptor *descriptor = &machine->descriptors.table[request->fd];
         RS_ASSERT(descriptor->first == 0 && descriptor->targeted == 0);
         if (RS_UNLIKELY(machine->accept_queues != NULL)) rs_accept_queue_drop(machine, request->fd);
-        *descriptor = (rs_descriptor){.closing = descriptor->closing, .generation = descriptor->generation};
+        rs_descriptor_forgive(&machine->descriptors, descriptor);
+        *descriptor = (rs_descriptor){.closing = descriptor->closing, .generation = descriptor->generation,
+                                      .registration = descriptor->registration};
     }
     /* Never again after EINTR: the number is free by then, and may be somebody else's. */
     int64_t result = close(request->fd);

@@ -117,6 +117,11 @@ bool rs_descriptor_carries_bytes(const rs_descriptors *descriptors, int fd) {
     return errno == ENOTSOCK;
 }
 
+bool rs_descriptor_is_socket(int fd) {
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
 uint64_t rs_descriptor_identity(int fd) {
     struct stat st;
     if (fstat(fd, &st) != 0) return 0;

@@ -107,7 +107,14 @@ uint64_t rs_descriptor_identity(int fd);
 /* Whether a part is as good as the whole: a message goes out whole, or not at all. A system call where it is not known. */
 bool rs_descriptor_carries_bytes(const rs_descriptors *descriptors, int fd);
 
+/* No read is told of an error any more. */
+static inline void rs_descriptor_forgive(rs_descriptors *descriptors, rs_descriptor *descriptor) {
+    if (descriptor->owed_error) descriptors->owing--;
+    descriptor->owed_error = 0;
+}
+
 /* What a number refers to right now; system calls. */
+bool rs_descriptor_is_socket(int fd);
 rs_fd_kind rs_descriptor_classify(int fd);
 
 /* What was noted before of the number, and of what it means again. */

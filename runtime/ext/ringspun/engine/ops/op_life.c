@@ -50,30 +50,31 @@ static uint64_t meaning_of(const rs_machine *machine, int fd) {
     return machine->backend->closed_world ? 1 : rs_descriptor_identity(fd);
 }
 
-static void forgive(rs_descriptors *descriptors, rs_descriptor *descriptor) {
-    if (descriptor->owed_error) descriptors->owing--;
-    descriptor->owed_error = 0;
+/* Of a socket, and not of what it is told when its number means something else by now. */
+static bool is_told_once(const rs_machine *machine, const rs_request *request, int64_t error) {
+    bool from_kernel = error > RS_NO_MEMORY && error != -EAGAIN && error != -ECANCELED && error != -EBADF;
+    if (!from_kernel || !reads_data(request) || (uint32_t)request->fd >= machine->descriptors.capacity) return false;
+    return machine->backend->closed_world || rs_descriptor_is_socket(request->fd);
 }
 
-void rs_descriptor_owe(rs_machine *machine, const rs_request *request, int64_t error) {
+void rs_descriptor_owe(rs_machine *machine, const rs_request *request, uint64_t identity, int64_t error) {
     RS_ASSERT(error < 0);
-    bool from_kernel = error > RS_NO_MEMORY && error != -EAGAIN && error != -ECANCELED;
-    if (!from_kernel || !reads_data(request) || (uint32_t)request->fd >= machine->descriptors.capacity) return;
+    if (!is_told_once(machine, request, error)) return;
     rs_descriptor *descriptor = &machine->descriptors.table[request->fd];
-    forgive(&machine->descriptors, descriptor);
+    rs_descriptor_forgive(&machine->descriptors, descriptor);
     descriptor->owed_by = meaning_of(machine, request->fd);
-    if (descriptor->owed_by == 0) return; /* closed */
+    if (descriptor->owed_by == 0 || (identity && identity != descriptor->owed_by)) return; /* closed meanwhile */
     descriptor->owed_error = (int32_t)error;
     machine->descriptors.owing++;
 }
 
 /* 0: none. */
 static int64_t take_owed_error(rs_machine *machine, const rs_request *request) {
-    if (RS_LIKELY(machine->descriptors.owing == 0) || !reads_data(request)) return 0;
+    if (RS_LIKELY(machine->descriptors.owing == 0) || !reads_data(request) || request->len == 0) return 0;
     if ((uint32_t)request->fd >= machine->descriptors.capacity) return 0;
     rs_descriptor *descriptor = &machine->descriptors.table[request->fd];
     int64_t error = descriptor->owed_error;
-    forgive(&machine->descriptors, descriptor);
+    rs_descriptor_forgive(&machine->descriptors, descriptor);
     return error && meaning_of(machine, request->fd) == descriptor->owed_by ? error : 0;
 }
 
@@ -205,7 +206,7 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
     }
     /* What has moved has moved: an error or a cancellation after the first byte is told by the next call. */
     if (result < 0 && op->request.done > 0) {
-        if (!op->closing) rs_descriptor_owe(machine, &op->request, result);
+        if (!op->closing) rs_descriptor_owe(machine, &op->request, op->identity, result);
         result = (int64_t)op->request.done;
     }
     rs_wake_kind kind = RS_WAKE_VALUE;
@@ -235,7 +236,7 @@ bool rs_descriptor_close_begin(rs_machine *machine, int fd) {
     rs_descriptor *descriptor = entry_to_close(machine, fd);
     if (!descriptor) return true;
     if (descriptor->closing) return false;
-    forgive(&machine->descriptors, descriptor);
+    rs_descriptor_forgive(&machine->descriptors, descriptor);
     descriptor->closing = true;
     descriptor->generation++;
     return true;

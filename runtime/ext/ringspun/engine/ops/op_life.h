@@ -15,8 +15,8 @@
 int64_t rs_try(rs_machine *machine, const rs_request *request);
 
 /* The request has ended by that error after its first bytes, which are its answer. The kernel tells an error of a socket once: the
- * next read is told it, if the number still means the same. */
-void rs_descriptor_owe(rs_machine *machine, const rs_request *request, int64_t error);
+ * next read is told it, if the number still means the same. `identity`: what it meant at first; 0: what it means now. */
+void rs_descriptor_owe(rs_machine *machine, const rs_request *request, uint64_t identity, int64_t error);
 
 /* Parks the running strand for the request, and takes over its `extra`. NULL: refused (machine->refusal says why), nothing
  * taken over. After rs_park_end the strand gives the op back with rs_op_end. */
