@@ -58,7 +58,7 @@ what_to_type() {
 }
 
 # Of Red Hat's systems; a large one of Fedora, which counts otherwise, and where none is named.
-red_hat_version() { (. "$os_release" && [[ ${ID:-} != fedora && -n ${VERSION_ID:-} ]] && printf '%s' "${VERSION_ID%%.*}") || printf '99'; }
+red_hat_version() { (. "$os_release" && [[ ${ID:-} != fedora && ${VERSION_ID:-} =~ ^[0-9] ]] && printf '%s' "${VERSION_ID%%.*}") || printf '99'; }
 
 # name_for INSTALLER PACKAGE: what it is called there; nothing where it is a part of another, or not packaged.
 name_for() {

@@ -187,6 +187,40 @@ class QuarantineTest < Minitest::Test
     end
   end
 
+  # By a strand that it has spun, in each way that there is.
+  def test_one_whose_strand_holds_the_thread_is_cut_short
+    { scope: -> { Ringspun.scope { |scope| scope.spin { nil while true } } },
+      evaluation: -> { Ringspun.scope { |scope| scope.concurrently { nil while true }.await_result } } }.each do |how, hold|
+      ended, ending = run_group("a", "b", "c") do |member|
+        hold.call if member.name == "b"
+        machine.sleep(0.01) && 1
+      end
+      assert_equal [{ "a" => 1, "b" => :held, "c" => 1 }, "exit 0", false], [ended, ending.fate, ending.broken_up], how
+    end
+  end
+
+  # Nobody knows whose that is, so the others run anew in halves.
+  def test_a_strand_that_holds_the_thread_and_is_no_jobs
+    ended, ending = run_group("a", "b", "c") do |member|
+      machine.sleep(0.01)
+      Fiber.schedule { nil while true } if member.name == "b"
+      sleep
+    end
+    assert_equal [{}, true, nil], [ended, ending.broken_up, ending.held]
+  end
+
+  def test_one_that_rescues_what_cuts_it_short_has_not_come_to_anything
+    [-> {}, -> { raise "wrapped" }].each do |answer|
+      ended, ending = run_group("a", "b") do |member|
+        nil while member.name == "b"
+        machine.sleep(0.01) && 1
+      rescue Exception
+        answer.call
+      end
+      assert_equal [{ "a" => 1, "b" => :held }, "exit 0"], [ended, ending.fate]
+    end
+  end
+
   def test_one_that_holds_the_thread_by_a_wait_is_cut_short
     ended, ending = run_group("a", "b") do |member|
       Fiber.blocking { sleep } if member.name == "b"
@@ -200,13 +234,13 @@ class QuarantineTest < Minitest::Test
   # @param computes [Float] seconds from one look to the next, as the processor tells
   def looks_until_cut(computes:, asleep:)
     process = Quarantine.const_get(:GroupProcess).new([], nil, nil, nil, log: nil, title: nil)
-    process.instance_variable_set(:@strands, [Struct.new(:state).new(:running)])
+    strand = Struct.new(:state).new(:running)
     looks = 0
     process.define_singleton_method(:sleep) { |_| looks += 1 }
     process.define_singleton_method(:cpu_time) { looks * computes }
     process.define_singleton_method(:asleep?) { asleep }
     process.define_singleton_method(:count_resumes) { looks / 1000 }
-    looks if process.__send__(:holds_on?, 0, 0, computing: 0.5, waiting: 2)
+    looks if process.__send__(:holds_on?, strand, 0, computing: 0.5, waiting: 2)
   end
 
   # By the clock alone a job of a busy computer would be cut short that has hardly run.

@@ -249,13 +249,13 @@ module Ringspun
 
     private
 
-    # A strand that is cancelled before it has begun closes nothing.
     # It was cancelled or killed before anybody had it.
     def give_up
       @machine.terminate(@strand) if @strand
       @listener.close
     end
 
+    # A strand that is cancelled before it has begun closes nothing.
     def begin_serving
       @machine.yield
       @listener.close unless @strand.alive?

@@ -241,7 +241,7 @@ module Ringspun
       end
 
       def tell_of_risks
-        @backoff.attempt(:risks) { @storage.risks }&.each { |risk| @log.event(:warn, risk) }
+        @backoff.persist(:risks, till: -> { @stop }) { @storage.risks }&.each { |risk| @log.event(:warn, risk) }
       end
 
       def new_isolation(scope)

@@ -148,15 +148,21 @@ module Ringspun
           machine = Machine.current
           loop do
             line = machine.timeout(SILENT_SECONDS) { notes.gets } or break
-            held_up(@members[line[1..].to_i]) if heed(line) == :held
+            held_up(member_of(line)) if heed(line) == :held
           rescue TimeoutError
             held_up(@begun)
           end
         end
 
+        # nil: the child does not know which.
+        def member_of(line)
+          number = line[1..].chomp
+          @members[Integer(number)] unless number.empty?
+        end
+
         def heed(line)
           case line[0]
-          when GroupProcess::BEGUN then @begun = @members[line[1..].to_i]
+          when GroupProcess::BEGUN then @begun = member_of(line)
           when GroupProcess::HELD then return :held
           when GroupProcess::TOLD then @told = true
           end

@@ -77,11 +77,12 @@ module Ringspun
 
         def work(index)
           note("#{BEGUN}#{index}")
-          tell(index, perform(index))
+          value = perform(index)
+          tell(index, @cut.key?(index) ? Group::HELD : value) # it may have rescued what cut it short
         rescue Cancelled => error
           cancelled(index, error)
         rescue Exception => error
-          @error ||= error
+          @cut.key?(index) ? tell(index, Group::HELD) : @error ||= error
         ensure
           ended
         end
@@ -127,23 +128,31 @@ module Ringspun
         # --- one that holds the thread ---
 
         # On a thread of the watch's. What does not end when it is cut short only a KILL ends, as what computes in C does.
+        # Of a strand that is no job's it is not known whom to blame.
         def held(stall)
-          index = @strands.index(stall.strand) if stall.lasts
+          strand = stall.strand
           resumes = count_resumes
-          return unless index && @left > 1 && holds_on?(index, resumes, computing: HELD_SECONDS, waiting: WAITING_SECONDS)
+          return unless stall.lasts && @left > 1 && holds_on?(strand, resumes, computing: HELD_SECONDS, waiting: WAITING_SECONDS)
 
-          @holder = index
-          Process.kill(INTERRUPT, @pid)
-          note("#{HELD}#{index}") if holds_on?(index, resumes, computing: CUT_SECONDS, waiting: CUT_SECONDS)
+          index = job_of(strand)
+          @holder = [index, strand] if index
+          Process.kill(INTERRUPT, @pid) if index
+          note("#{HELD}#{index}") if holds_on?(strand, resumes, computing: CUT_SECONDS, waiting: CUT_SECONDS)
         ensure
           @holder = nil
         end
 
+        # A job may have spun the strand, or one that has.
+        def job_of(strand)
+          strand = strand.owner until strand.nil? || (index = @strands.index(strand))
+          index
+        end
+
         # Until it has computed, or waited, for so many seconds more. false: it has gone on.
-        def holds_on?(index, resumes, computing:, waiting:)
+        def holds_on?(strand, resumes, computing:, waiting:)
           computed = cpu_time
           waited = 0
-          while @strands[index].state == :running && count_resumes == resumes
+          while strand.state == :running && count_resumes == resumes
             return true if waited >= waiting || cpu_time - computed >= computing
 
             sleep(LOOK_SECONDS)
@@ -155,17 +164,27 @@ module Ringspun
         def count_resumes = @machine.metrics[:resumes]
 
         # Of the main thread: its clock as pthread_getcpuclockid(3) makes it of the thread's number, which is the process's.
-        def cpu_time = Process.clock_gettime((~@pid << 3) | 6)
+        # Where a sandbox refuses that, the clock has to do.
+        def cpu_time
+          Process.clock_gettime((~@pid << 3) | 6)
+        rescue SystemCallError
+          Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        end
 
-        # The main thread.
-        def asleep? = File.read("/proc/#{@pid}/task/#{@pid}/stat").match?(/\) [SD]/)
+        # The main thread; not known where there is no /proc.
+        def asleep?
+          File.read("/proc/#{@pid}/task/#{@pid}/stat").match?(/\) [SD]/)
+        rescue SystemCallError
+          false
+        end
 
         # In a signal handler, and so in the midst of what holds the thread. Not of what only tells how a job has ended.
         def cut_short
-          return unless @holder && @performing[@holder] && @strands[@holder].equal?(running)
+          index, strand = @holder # which the watch may take back meanwhile
+          return unless index && @performing[index] && strand.equal?(running)
 
-          @cut[@holder] = true
-          @machine.terminate(running) # or it could wait in an `ensure`
+          @cut[index] = true
+          @machine.terminate(@strands[index]) # or it could wait in an `ensure`
           raise Cancelled, "it holds up others"
         end
 
