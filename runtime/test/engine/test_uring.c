@@ -256,7 +256,7 @@ TEST_NOT_EMULATED(an_enter_that_is_refused_for_good) {
 }
 
 /* The ring is closed with ops in the kernel, which may still write to what they own. */
-TEST(what_a_machine_leaves_in_the_kernel_is_in_doubt) {
+TEST_NOT_EMULATED(what_a_machine_leaves_in_the_kernel_is_in_doubt) {
     driver d;
     int pair[2], pipe[2];
     char byte, any[8];
@@ -302,11 +302,11 @@ static void check_later_for_ever(int error) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
-TEST(an_enter_without_memory_for_ever) { check_later_for_ever(-ENOMEM); }
+TEST_NOT_EMULATED(an_enter_without_memory_for_ever) { check_later_for_ever(-ENOMEM); }
 
-TEST(an_enter_that_says_later_for_ever) { check_later_for_ever(-EAGAIN); }
+TEST_NOT_EMULATED(an_enter_that_says_later_for_ever) { check_later_for_ever(-EAGAIN); }
 
-TEST(an_enter_that_is_busy_for_ever) { check_later_for_ever(-EBUSY); }
+TEST_NOT_EMULATED(an_enter_that_is_busy_for_ever) { check_later_for_ever(-EBUSY); }
 
 /* Real ones pass; signals alone never make a machine lost. */
 static void check_later_that_passes(int error) {
@@ -327,9 +327,9 @@ static void check_later_that_passes(int error) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
-TEST(an_enter_that_is_interrupted_often) { check_later_that_passes(-EINTR); }
+TEST_NOT_EMULATED(an_enter_that_is_interrupted_often) { check_later_that_passes(-EINTR); }
 
-TEST(an_enter_without_memory_for_a_while) { check_later_that_passes(-ENOMEM); }
+TEST_NOT_EMULATED(an_enter_without_memory_for_a_while) { check_later_that_passes(-ENOMEM); }
 
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
