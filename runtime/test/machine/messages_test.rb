@@ -86,16 +86,17 @@ class HostMessagesTest < Minitest::Test
     end
   end
 
+  # On many machines localhost is ::1 first.
   def test_a_server_whose_place_is_taken
-    Ringspun.run do
-      server = Ringspun.listen_tcp("127.0.0.1", 0) {}
-      port = server.port
-      { "127.0.0.1" => "Address already in use - bind to 127.0.0.1:#{port}",
-        "localhost" => "(listen_tcp on localhost:#{port})" }.each do |host, text|
-        error = assert_raises(Errno::EADDRINUSE) { Ringspun.listen_tcp(host, port) {} }
-        assert_includes error.message, text
-      end
-      assert_includes assert_raises(Errno::EADDRINUSE) { busy_udp }.message, "Address already in use - bind to 127.0.0.1:"
+    assert_match(/Address already in use - bind to 127\.0\.0\.1:\d+\z/, message_of_taken_place("127.0.0.1"))
+    assert_match(/\(listen_tcp on localhost:\d+\)\z/, message_of_taken_place("localhost"))
+    assert_includes message_of(Errno::EADDRINUSE) { busy_udp }, "Address already in use - bind to 127.0.0.1:"
+  end
+
+  def message_of_taken_place(host)
+    message_of(Errno::EADDRINUSE) do
+      server = Ringspun.listen_tcp(host, 0) {}
+      Ringspun.listen_tcp(host, server.port) {}
     ensure
       server&.stop
     end
