@@ -200,8 +200,12 @@ static void wake_joiners(rsb_machine *machine) {
 static void let_threads_run(rsb_machine *machine, rs_strand *here) {
     rb_nogvl(pause_without_gvl, NULL, RUBY_UBF_IO, NULL, RB_NOGVL_INTR_FAIL);
     if (take_interrupts(machine, here)) return;
-    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) forked_in_loop(machine, here);
-    else wake_joiners(machine), rsb_wake_outside(machine);
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) {
+        forked_in_loop(machine, here);
+        return;
+    }
+    wake_joiners(machine);
+    rsb_wake_outside(machine);
 }
 
 static void wait_for_others(rsb_machine *machine, rs_strand *here) {

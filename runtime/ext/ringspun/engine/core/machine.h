@@ -75,7 +75,7 @@ typedef struct rs_machine {
     struct rs_selector *selectors; /* all that there are */
     uint64_t select_random;
     uint32_t watch_ops;         /* in flight for watches */
-    bool orphan_ops;             /* there may be some whose watches have gone unseen: to be cancelled */
+    bool orphan_ops;            /* there may be some whose watches have gone unseen: to be cancelled */
     struct rs_write_queue *write_queues;  /* all that there are */
     struct rs_write_queue *dirty;    /* of these, those to flush when the tick ends */
     rs_pool pool;
@@ -131,8 +131,8 @@ void rs_machine_drive(rs_machine *machine, const rs_driver *driver, void *user, 
 void rs_machine_note_parks(rs_machine *machine, bool notes);
 
 /* For a thread that ends and has not closed its machine, in any state that that may be in: closes the machine's own descriptors and
- * those that it has accepted ahead, and no op in flight touches memory any more, but for those in doubt. All that may still be done with it is
- * rs_machine_close, on any thread. */
+ * those that it has accepted ahead. No op in flight touches memory any more, but for those in doubt. All that may still be done with
+ * the machine is rs_machine_close, on any thread. */
 void rs_machine_leave(rs_machine *machine);
 
 /* No op is in flight but those that their strands have left. */

@@ -38,12 +38,12 @@ typedef struct rs_write_queue {
 
 void rs_write_queue_open(rs_machine *machine, rs_write_queue *queue, uint8_t kind, int fd);
 
-/* Others may close the descriptor without the machine's knowing: this is asked then (`is_open`). */
+/* Where others may close the descriptor without the machine's knowing, `is_open` is asked before each call. */
 static inline void rs_write_queue_ask(rs_write_queue *queue, bool (*is_open)(const rs_write_queue *queue)) {
     queue->is_open = is_open;
 }
 
-/* All bytes from now on go through this layer (`pass`). */
+/* From now on all bytes go through the layer `pass`. */
 static inline void rs_write_queue_through(rs_write_queue *queue,
                                           int64_t (*pass)(rs_write_queue *queue, const void *bytes, size_t len, uint32_t *events)) {
     queue->pass = pass;

@@ -91,7 +91,7 @@ typedef struct rs_op {
     bool closing;               /* its descriptor is being closed: a cancellation ends it with -EBADF */
     bool abandoned;             /* its strand waits no more: free it, and close what it makes, when it ends */
     bool offloaded;             /* a worker has it, or will */
-    bool in_doubt;              /* it has ended, but the kernel may not know: nothing that it owns is ever given back */
+    bool in_doubt;              /* the kernel may still use what it owns: `extra` and the slot are never given back */
     uint64_t identity;          /* what the number meant at first, for one that goes on by number; 0: it cannot change unseen */
     int64_t result;
     rs_id strand;
