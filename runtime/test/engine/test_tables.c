@@ -2,6 +2,8 @@
 #include "test.h"
 
 #include "backend/sim/sim.h"
+#include "backend/uring/entry.h"
+#include "kernel/op_table.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -368,11 +370,21 @@ TEST(the_trace_keeps_the_last_events) {
     CHECK_EQUAL(5, trace.ring[5].at_ns);
 }
 
-TEST(every_op_kind_is_in_the_table) {
-    for (int kind = 0; kind < RS_OP_KINDS; kind++) {
-        CHECK(rs_op_table[kind].name != NULL);
-        CHECK(rs_op_table[kind].attempt != NULL);
+TEST(every_op_kind_has_a_row_in_each_table) {
+    for (uint32_t kind = 0; kind < RS_OP_KINDS; kind++) {
+        const rs_op_traits *traits = &rs_op_kinds[kind];
+        CHECK(traits->name != NULL);
+        CHECK((traits->moves == RS_MOVES_MEMORY || traits->moves == RS_MOVES_MESSAGE) == (traits->memory != RS_MEMORY_NONE));
+        CHECK(traits->moves == RS_MOVES_NOTHING || traits->effect == RS_EFFECT_DATA);
+        bool makes_one = traits->makes != RS_MAKES_NOTHING && traits->makes != RS_MAKES_PAIR;
+        CHECK((traits->effect == RS_EFFECT_DESCRIPTOR) == makes_one);
+        CHECK(rs_op_calls[kind].attempt != NULL);
+        bool can_wait = uring_opcode(kind) != URING_OP_NOP || rs_op_calls[kind].execute != NULL;
+        CHECK(can_wait != traits->never_waits);
     }
+}
+
+TEST(every_wait_has_a_name) {
     for (uint32_t wait = 0; wait < RS_WAIT_KINDS; wait++) CHECK(strcmp(rs_wait_name(wait), "?") != 0);
     CHECK(strcmp(rs_wait_name(RS_WAIT_KINDS), "?") == 0);
 }

@@ -124,7 +124,7 @@ class DocsTest < Minitest::Test
   end
 
   def test_a_function_is_where_it_is_defined_and_not_where_it_is_called_or_declared
-    ["static int64_t look(int a,\n    int b) {", "rs_op *look(void) {", "const rs_op_info look[KINDS] = {", "  def look = 1",
+    ["static int64_t look(int a,\n    int b) {", "rs_op *look(void) {", "const rs_op_traits look[KINDS] = {", "  def look = 1",
      "def look", "def self.look(x)"].each { |text| assert defines?(text, "look"), text }
     ["    look(1);", "    return look(1);\n}", "int look(int a);", "extern int look[1];", "int overlook(void) {", "def looks",
      "    if (look(1)) {"].each { |text| refute defines?(text, "look"), text }

@@ -44,9 +44,7 @@ class TidyTest < Minitest::Test
                                   rs_write_queues_flush],
     "engine/core/machine.h" => %w[backend/backend.h flow/buffer.h flow/channel.h flow/select.h ops/descriptor.h],
     "engine/core/strand.h" => %w[flow/select.h],
-    "engine/ops/op.h" => %w[rs_op_table],
-    "engine/ops/op_life.c" => %w[flow/accept_queue.h rs_accept_queue_has rs_accept_queue_take_any rs_op_table],
-    "engine/ops/op_life.h" => %w[rs_op_table]
+    "engine/ops/op_life.c" => %w[flow/accept_queue.h kernel/op_table.h rs_accept_queue_has rs_accept_queue_take_any rs_op_calls]
   }.freeze
 
   def test_every_file_of_a_room_knows_only_the_rooms_before_it
@@ -97,6 +95,19 @@ class TidyTest < Minitest::Test
 
   def test_a_look_at_includes_where_no_file_is_fails
     assert_raises(Minitest::Assertion) { each_include("runtime/test/engine/*.cc") { nil } }
+  end
+
+  # A kind's place among the others means nothing; what several kinds have in common is a column of their table.
+  KINDS_IN_ORDER = /[<>]=?\s*RS_OP_(?!KINDS\b)|\bRS_OP_\w+\s*[<>]/
+
+  def test_nobody_compares_kinds_of_ops_by_their_order
+    assert_empty offending_lines(glob("runtime/{ext,test}/**/*.{c,h}"), KINDS_IN_ORDER), "ask a column of engine/ops/op_kinds.h"
+  end
+
+  def test_a_comparison_of_kinds_by_their_order_is_found
+    assert_match KINDS_IN_ORDER, "request->kind >= RS_OP_SPLICE"
+    assert_match KINDS_IN_ORDER, "RS_OP_WRITEV < kind"
+    refute_match KINDS_IN_ORDER, "for (int kind = 0; kind < RS_OP_KINDS; kind++) call->kind == RS_OP_READ;"
   end
 
   def test_every_header_of_the_engine_starts_with_its_comment

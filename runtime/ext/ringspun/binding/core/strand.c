@@ -477,7 +477,7 @@ static VALUE strand_state(VALUE self) {
 }
 
 static VALUE request_name(const rs_request *request) {
-    const char *name = rs_op_table[request->kind].name;
+    const char *name = rs_op_kinds[request->kind].name;
     return request->fd < 0 ? rb_str_new_cstr(name) : rb_sprintf("%s on descriptor %d", name, request->fd);
 }
 

@@ -411,9 +411,9 @@ int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE 
     bool closed = op->closing && result == -EBADF;
     rs_op_end(engine, op);
     rsb_raise_wake(machine, kind);
-    if (RS_UNLIKELY(is_no_answer(result))) rsb_fail(result, rs_op_table[request->kind].name, request->fd);
+    if (RS_UNLIKELY(is_no_answer(result))) rsb_fail(result, rs_op_kinds[request->kind].name, request->fd);
     /* Here, because the number may mean something else by now, and nobody should ask what. */
-    if (RS_UNLIKELY(closed)) rsb_fail(result, rs_op_table[request->kind].name, request->fd);
+    if (RS_UNLIKELY(closed)) rsb_fail(result, rs_op_kinds[request->kind].name, request->fd);
     return result;
 }
 
@@ -434,7 +434,7 @@ static inline int64_t perform_until(rsb_machine *machine, const rs_request *requ
     rs_op_end(engine, op);
     if (RS_UNLIKELY(kind == RS_WAKE_TIMEOUT)) return RSB_TIME_IS_UP;
     rsb_raise_wake(machine, kind);
-    if (RS_UNLIKELY(is_no_answer(result))) rsb_fail(result, rs_op_table[request->kind].name, request->fd);
+    if (RS_UNLIKELY(is_no_answer(result))) rsb_fail(result, rs_op_kinds[request->kind].name, request->fd);
     return result;
 }
 
@@ -468,7 +468,7 @@ int64_t rsb_receive(rsb_machine *machine, const rs_request *request, VALUE *byte
     rs_op_end(engine, op);
     if (RS_UNLIKELY(state)) rb_jump_tag(state);
     rsb_raise_wake(machine, kind);
-    if (RS_UNLIKELY(closed)) rsb_fail(result, rs_op_table[request->kind].name, request->fd);
+    if (RS_UNLIKELY(closed)) rsb_fail(result, rs_op_kinds[request->kind].name, request->fd);
     return result;
 }
 

@@ -88,8 +88,7 @@ int64_t rsb_message_wait(rsb_machine *machine, rs_request *request, VALUE buffer
 }
 
 bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request) {
-    bool message = request->kind >= RS_OP_RECV && request->kind <= RS_OP_SENDMSG;
-    return message && (request->flags & MSG_DONTWAIT) && machine->engine.backend->inline_first;
+    return rs_request_is_message(request) && (request->flags & MSG_DONTWAIT) && machine->engine.backend->inline_first;
 }
 
 int rsb_mode_of(rsb_machine *machine, int fd) {

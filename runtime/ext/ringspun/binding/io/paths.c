@@ -25,7 +25,7 @@ static VALUE change(rsb_machine *machine, rs_request *request, VALUE path, VALUE
     RB_GC_GUARD(path);
     RB_GC_GUARD(other);
     if (result == -EOPNOTSUPP) {
-        rb_raise(rsb_eUnsupported, "%s: a simulated machine has no folders", rs_op_table[request->kind].name);
+        rb_raise(rsb_eUnsupported, "%s: a simulated machine has no folders", rs_op_kinds[request->kind].name);
     }
     if (result == 0) return Qnil;
     rb_syserr_fail_str((int)-result, NIL_P(other) ? path : rb_sprintf("(%" PRIsVALUE ", %" PRIsVALUE ")", path, other));

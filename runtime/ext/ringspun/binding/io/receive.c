@@ -19,7 +19,7 @@ static VALUE next_chunk(receiver *r) {
     rsb_machine *machine = r->machine;
     if (!machine->scratch) machine->scratch = rsb_alloc(CHUNK);
     rs_request request = {.kind = r->kind, .fd = r->fd, .address = machine->scratch, .len = CHUNK, .offset = -1};
-    const char *what = rs_op_table[r->kind].name;
+    const char *what = rs_op_kinds[r->kind].name;
     int64_t bytes = rs_try(&machine->engine, &request);
     if (bytes > 0) return rb_str_new(machine->scratch, (long)bytes);
     if (bytes == 0) return Qnil;
@@ -41,7 +41,7 @@ static VALUE each_chunk(VALUE self, VALUE io, uint8_t kind) {
     while (!NIL_P(chunk = next_chunk(&r))) {
         rb_yield(chunk);
         rsb_io_machine(self);
-        rsb_check_descriptor(machine, io, r.fd, generation, rs_op_table[kind].name);
+        rsb_check_descriptor(machine, io, r.fd, generation, rs_op_kinds[kind].name);
     }
     return Qnil;
 }

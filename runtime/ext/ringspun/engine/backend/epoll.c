@@ -9,6 +9,7 @@
 #include "backend/op_line.h"
 #include "backend/retry.h"
 #include "backend/workers.h"
+#include "kernel/op_table.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -110,7 +111,7 @@ static uint32_t events_of(const rs_op *op) {
     if (rs_retry_has(op)) return 0;
     /* The errors that this takes, and not the data of those behind it. */
     if (op->request.kind == RS_OP_RECVMSG && op->request.flags & MSG_ERRQUEUE) return EPOLLERR;
-    switch (rs_op_table[op->request.kind].side) {
+    switch (rs_op_kinds[op->request.kind].side) {
     case RS_SIDE_READ: return EPOLLIN;
     case RS_SIDE_WRITE: return EPOLLOUT;
     /* Told whether asked for or not, so somebody must take them, or they are told for ever. */
@@ -148,7 +149,7 @@ static int ask(rs_machine *machine, int fd, uint32_t events) {
 /* While epoll finds the number registered it means what it meant then, so it is looked up once for all ops. */
 static void note_identity(rs_machine *machine, rs_op *op) {
     int fd = op->request.fd;
-    uint8_t side = rs_op_table[op->request.kind].side;
+    uint8_t side = rs_op_kinds[op->request.kind].side;
     if ((side != RS_SIDE_READ && side != RS_SIDE_WRITE) || op->owner) return;
     rs_descriptor *descriptor = &machine->descriptors.table[fd];
     if (descriptor->kind != RS_FD_UNKNOWN) return;
@@ -167,9 +168,8 @@ static uint32_t wanted(rs_machine *machine, int fd) {
 }
 
 static bool needs_worker(rs_machine *machine, rs_op *op) {
-    const rs_op_info *info = &rs_op_table[op->request.kind];
-    if (!info->execute) return false;
-    if (info->side == RS_SIDE_NONE) return true;
+    if (!rs_op_calls[op->request.kind].execute) return false;
+    if (rs_op_kinds[op->request.kind].side == RS_SIDE_NONE) return true;
     int fd = op->request.fd;
     rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, fd);
     if (kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE) {
@@ -203,7 +203,7 @@ static void enregister(rs_machine *machine, rs_op *op) {
     }
     /* EPERM: a regular file that we did not open, or a device like one. It is always ready, as poll(2) says. */
     uint32_t always = op->request.kind == RS_OP_POLL ? op->request.flags & (POLLIN | POLLOUT) : 0;
-    if (error == -EPERM && rs_op_table[op->request.kind].execute) {
+    if (error == -EPERM && rs_op_calls[op->request.kind].execute) {
         rs_workers_submit(state->workers, op);
     } else if (error == -EPERM && always) {
         rs_op_complete(machine, op, always);
@@ -250,7 +250,7 @@ static bool advance(rs_machine *machine, rs_op *op) {
     rs_request *request = &op->request;
     uint64_t until = request->done + RS_OP_TURN_BYTES;
     for (int tries = 0; tries < TURN_TRIES && request->done < until; tries++) {
-        int64_t result = rs_op_table[request->kind].attempt(machine, request);
+        int64_t result = rs_op_calls[request->kind].attempt(machine, request);
         if (result == -EAGAIN) return false;
         if (rs_request_goes_on(request, result)) continue;
         rs_op_complete(machine, op, rs_request_total(request, result));
@@ -283,7 +283,7 @@ static void serve(rs_machine *machine, const struct epoll_event *event) {
         if (complete_as_told(machine, op, certain)) continue;
         certain = 0; /* for those behind one that takes what was told of */
         if (advance(machine, op)) continue;
-        if (rs_op_table[op->request.kind].side == RS_SIDE_MASK) continue;
+        if (rs_op_kinds[op->request.kind].side == RS_SIDE_MASK) continue;
         /* An error or a hang-up that this op does not end with is told for ever. */
         if (rs_retry_fits(op) || !(interest & told)) rs_retry_later(machine, &state->retry, op);
         else blocked |= interest;

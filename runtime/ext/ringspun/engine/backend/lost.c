@@ -1,4 +1,5 @@
 #include "backend/lost.h"
+#include "kernel/op_table.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -49,9 +50,8 @@ void rs_note_lost(rs_machine *machine, const char *call, int64_t answer) {
 
 /* A file that others opened is looked at, as that is all that can be asked about it. */
 bool rs_op_does_without(rs_machine *machine, rs_op *op) {
-    const rs_op_info *info = &rs_op_table[op->request.kind];
-    if (!info->execute) return false;
-    if (info->side == RS_SIDE_NONE) return true;
+    if (!rs_op_calls[op->request.kind].execute) return false;
+    if (rs_op_kinds[op->request.kind].side == RS_SIDE_NONE) return true;
     rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, op->request.fd);
     if (kind == RS_FD_UNKNOWN) kind = rs_descriptor_classify(op->request.fd);
     return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE;

@@ -1,4 +1,5 @@
 #include "backend/workers.h"
+#include "kernel/op_table.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -76,7 +77,7 @@ static void take_out(job_list *list, job *mine) {
 /* --- in a thread --- */
 
 static int64_t perform(rs_request *request) {
-    int64_t (*execute)(const rs_request *) = rs_op_table[request->kind].execute;
+    int64_t (*execute)(const rs_request *) = rs_op_calls[request->kind].execute;
     int64_t result;
     do result = execute(request);
     while (rs_request_goes_on(request, result));
@@ -116,7 +117,7 @@ static void finish_job(rs_workers *workers, job *mine, int64_t result) {
         mine->op->job = NULL;
         answer(workers, mine, result);
     } else {
-        if (result >= 0 && rs_op_table[mine->request.kind].effect == RS_EFFECT_DESCRIPTOR) close((int)result);
+        if (result >= 0 && rs_op_kinds[mine->request.kind].effect == RS_EFFECT_DESCRIPTOR) close((int)result);
         if (workers->machine) workers->machine->outside--; /* whose memory stays for as long as there is some */
     }
     free_job(mine);

@@ -1,4 +1,4 @@
-/* op_table: what every kind of op is, tries and does, in one table. No state of its own. */
+#include "kernel/op_table.h"
 #include "kernel/paths.h"
 #include "kernel/resolve.h"
 #include "flow/accept_queue.h"
@@ -62,7 +62,7 @@ typedef struct {
 } transfer;
 
 static transfer transfer_of(const rs_request *request, struct iovec *single) {
-    if (request->kind == RS_OP_READV || request->kind == RS_OP_WRITEV) {
+    if (rs_request_traits(request)->memory == RS_MEMORY_VECTOR) {
         const struct iovec *parts = request->address;
         uint64_t bytes = 0;
         for (uint64_t i = 0; i < request->len; i++) bytes += parts[i].iov_len;
@@ -444,41 +444,40 @@ static int64_t attempt_socketpair(rs_machine *machine, const rs_request *request
     return note_pair(machine, result, request, true);
 }
 
-const rs_op_info rs_op_table[RS_OP_KINDS] = {
-    [RS_OP_READ] = {"read", RS_SIDE_READ, RS_EFFECT_DATA, attempt_read, execute_read},
-    [RS_OP_WRITE] = {"write", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_write, execute_write},
-    [RS_OP_PREAD] = {"pread", RS_SIDE_READ, RS_EFFECT_DATA, attempt_read, execute_read},
-    [RS_OP_PWRITE] = {"pwrite", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_write, execute_write},
-    [RS_OP_READV] = {"readv", RS_SIDE_READ, RS_EFFECT_DATA, attempt_read, execute_read},
-    [RS_OP_WRITEV] = {"writev", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_write, execute_write},
-    [RS_OP_RECV] = {"recv", RS_SIDE_READ, RS_EFFECT_DATA, attempt_recv, NULL},
-    [RS_OP_SEND] = {"send", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_send, NULL},
-    [RS_OP_RECVMSG] = {"recvmsg", RS_SIDE_READ, RS_EFFECT_DATA, attempt_recvmsg, NULL},
-    [RS_OP_SENDMSG] = {"sendmsg", RS_SIDE_WRITE, RS_EFFECT_DATA, attempt_sendmsg, NULL},
-    [RS_OP_ACCEPT] = {"accept", RS_SIDE_READ, RS_EFFECT_DESCRIPTOR, attempt_accept, NULL},
-    [RS_OP_CONNECT] = {"connect", RS_SIDE_WRITE, RS_EFFECT_NOTHING, attempt_connect, NULL},
-    [RS_OP_POLL] = {"poll", RS_SIDE_MASK, RS_EFFECT_NOTHING, attempt_poll, NULL},
-    [RS_OP_OPEN] = {"open", RS_SIDE_NONE, RS_EFFECT_DESCRIPTOR, attempt_open, execute_open},
-    [RS_OP_CLOSE] = {"close", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_close, NULL},
-    [RS_OP_FSYNC] = {"fsync", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_wait_on_worker, execute_fsync},
-    [RS_OP_STATX] = {"statx", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_statx, execute_statx},
-    [RS_OP_WAITID] = {"waitid", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_waitid, execute_waitid},
-    [RS_OP_SOCKET] = {"socket", RS_SIDE_NONE, RS_EFFECT_DESCRIPTOR, attempt_socket, NULL},
-    [RS_OP_BIND] = {"bind", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_bind, NULL},
-    [RS_OP_LISTEN] = {"listen", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_listen, NULL},
-    [RS_OP_SHUTDOWN] = {"shutdown", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_shutdown, NULL},
-    [RS_OP_SETSOCKOPT] = {"setsockopt", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_setsockopt, NULL},
-    [RS_OP_GETSOCKOPT] = {"getsockopt", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_getsockopt, NULL},
-    [RS_OP_PIPE] = {"pipe", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_pipe, NULL},
-    [RS_OP_SOCKETPAIR] = {"socketpair", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_socketpair, NULL},
-    [RS_OP_RESOLVE] = {"getaddrinfo", RS_SIDE_NONE, RS_EFFECT_NOTHING, attempt_wait_on_worker, rs_resolve},
-    [RS_OP_SPLICE] = {"splice", RS_SIDE_NONE, RS_EFFECT_DATA, rs_attempt_splice, rs_splice},
-    [RS_OP_TEE] = {"tee", RS_SIDE_NONE, RS_EFFECT_DATA, rs_attempt_splice, rs_tee},
-    [RS_OP_COPY_RANGE] = {"copy_file_range", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_copy_range},
-    /* What these have changed is changed, so a cancelled one is waited for as well. */
-    [RS_OP_UNLINK] = {"unlink", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_unlink},
-    [RS_OP_RENAME] = {"rename", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_rename},
-    [RS_OP_MKDIR] = {"mkdir", RS_SIDE_NONE, RS_EFFECT_DATA, rs_attempt_mkdir, rs_mkdir},
-    [RS_OP_FTRUNCATE] = {"ftruncate", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_ftruncate},
-    [RS_OP_FALLOCATE] = {"fallocate", RS_SIDE_NONE, RS_EFFECT_DATA, attempt_wait_on_worker, rs_fallocate},
+const rs_op_call rs_op_calls[RS_OP_KINDS] = {
+    [RS_OP_READ] = {attempt_read, execute_read},
+    [RS_OP_WRITE] = {attempt_write, execute_write},
+    [RS_OP_PREAD] = {attempt_read, execute_read},
+    [RS_OP_PWRITE] = {attempt_write, execute_write},
+    [RS_OP_READV] = {attempt_read, execute_read},
+    [RS_OP_WRITEV] = {attempt_write, execute_write},
+    [RS_OP_RECV] = {attempt_recv, NULL},
+    [RS_OP_SEND] = {attempt_send, NULL},
+    [RS_OP_RECVMSG] = {attempt_recvmsg, NULL},
+    [RS_OP_SENDMSG] = {attempt_sendmsg, NULL},
+    [RS_OP_ACCEPT] = {attempt_accept, NULL},
+    [RS_OP_CONNECT] = {attempt_connect, NULL},
+    [RS_OP_POLL] = {attempt_poll, NULL},
+    [RS_OP_OPEN] = {attempt_open, execute_open},
+    [RS_OP_CLOSE] = {attempt_close, NULL},
+    [RS_OP_FSYNC] = {attempt_wait_on_worker, execute_fsync},
+    [RS_OP_STATX] = {attempt_statx, execute_statx},
+    [RS_OP_WAITID] = {attempt_waitid, execute_waitid},
+    [RS_OP_SOCKET] = {attempt_socket, NULL},
+    [RS_OP_BIND] = {attempt_bind, NULL},
+    [RS_OP_LISTEN] = {attempt_listen, NULL},
+    [RS_OP_SHUTDOWN] = {attempt_shutdown, NULL},
+    [RS_OP_SETSOCKOPT] = {attempt_setsockopt, NULL},
+    [RS_OP_GETSOCKOPT] = {attempt_getsockopt, NULL},
+    [RS_OP_PIPE] = {attempt_pipe, NULL},
+    [RS_OP_SOCKETPAIR] = {attempt_socketpair, NULL},
+    [RS_OP_RESOLVE] = {attempt_wait_on_worker, rs_resolve},
+    [RS_OP_SPLICE] = {rs_attempt_splice, rs_splice},
+    [RS_OP_TEE] = {rs_attempt_splice, rs_tee},
+    [RS_OP_COPY_RANGE] = {attempt_wait_on_worker, rs_copy_range},
+    [RS_OP_UNLINK] = {attempt_wait_on_worker, rs_unlink},
+    [RS_OP_RENAME] = {attempt_wait_on_worker, rs_rename},
+    [RS_OP_MKDIR] = {rs_attempt_mkdir, rs_mkdir},
+    [RS_OP_FTRUNCATE] = {attempt_wait_on_worker, rs_ftruncate},
+    [RS_OP_FALLOCATE] = {attempt_wait_on_worker, rs_fallocate},
 };

@@ -1,3 +1,4 @@
+#include "kernel/op_table.h"
 #include "kernel/splice.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ int64_t rs_tee(const rs_request *request) {
 
 int64_t rs_attempt_splice(rs_machine *machine, const rs_request *request) {
     (void)machine;
-    return rs_op_table[request->kind].execute(request);
+    return rs_op_calls[request->kind].execute(request);
 }
 
 int64_t rs_copy_range(const rs_request *request) {

@@ -14,19 +14,7 @@
 #define RINGSPUN_OP_H
 
 #include "core/slab.h"
-
-typedef enum {
-    RS_OP_READ, RS_OP_WRITE, RS_OP_PREAD, RS_OP_PWRITE, RS_OP_READV, RS_OP_WRITEV, RS_OP_RECV, RS_OP_SEND,
-    RS_OP_RECVMSG, RS_OP_SENDMSG, RS_OP_ACCEPT, RS_OP_CONNECT, RS_OP_POLL, RS_OP_OPEN, RS_OP_CLOSE, RS_OP_FSYNC,
-    RS_OP_STATX, RS_OP_WAITID, RS_OP_SOCKET, RS_OP_BIND, RS_OP_LISTEN, RS_OP_SHUTDOWN, RS_OP_SETSOCKOPT,
-    RS_OP_GETSOCKOPT, RS_OP_PIPE, RS_OP_SOCKETPAIR, RS_OP_RESOLVE, RS_OP_SPLICE, RS_OP_TEE, RS_OP_COPY_RANGE, RS_OP_UNLINK,
-    RS_OP_RENAME, RS_OP_MKDIR, RS_OP_FTRUNCATE, RS_OP_FALLOCATE, RS_OP_KINDS
-} rs_op_kind;
-
-/* Which readiness the op waits for. */
-typedef enum { RS_SIDE_NONE, RS_SIDE_READ, RS_SIDE_WRITE, RS_SIDE_MASK } rs_op_side;
-
-typedef enum { RS_EFFECT_NOTHING, RS_EFFECT_DATA, RS_EFFECT_DESCRIPTOR } rs_op_effect;
+#include "ops/op_kinds.h"
 
 /* Go on after a short transfer until all of `len` is done. */
 #define RS_REQUEST_ALL 1u
@@ -56,14 +44,20 @@ typedef struct rs_request {
 /* The type of a socket, beside the flags that socket(2) has in the same word. */
 #define RS_SOCK_TYPE 0xfu
 
-/* Takes bytes out of a stream, in their order. */
-static inline bool rs_request_reads(const rs_request *request) {
-    return request->kind == RS_OP_READ || (request->kind == RS_OP_RECV && request->flags == 0);
+static inline const rs_op_traits *rs_request_traits(const rs_request *request) { return &rs_op_kinds[request->kind]; }
+
+static inline bool rs_request_takes_stream(const rs_request *request) {
+    return rs_request_traits(request)->takes_stream && request->flags == 0;
 }
 
 /* Moves bytes from `fd` to `to_fd`. */
 static inline bool rs_request_has_target(const rs_request *request) {
-    return request->kind >= RS_OP_SPLICE && request->kind <= RS_OP_COPY_RANGE;
+    return rs_request_traits(request)->moves == RS_MOVES_BETWEEN;
+}
+
+/* Moves bytes of a socket, with flags of MSG_. */
+static inline bool rs_request_is_message(const rs_request *request) {
+    return rs_request_traits(request)->moves == RS_MOVES_MESSAGE;
 }
 
 struct rs_machine;
@@ -114,18 +108,6 @@ typedef struct {
     rs_slab slab;
     uint32_t in_flight;
 } rs_ops;
-
-typedef struct {
-    const char *name;
-    uint8_t side;
-    uint8_t effect;
-    /* One try that does not wait: result, -EAGAIN when it would wait, or another -errno. */
-    int64_t (*attempt)(struct rs_machine *machine, const rs_request *request);
-    /* The same as a plain system call that may block; only workers call it. NULL: never handed to a worker. */
-    int64_t (*execute)(const rs_request *request);
-} rs_op_info;
-
-extern const rs_op_info rs_op_table[RS_OP_KINDS];
 
 void rs_ops_init(rs_ops *ops, uint32_t limit);
 void rs_ops_free(rs_ops *ops);

@@ -1,5 +1,6 @@
 #include "ops/op_life.h"
 #include "flow/accept_queue.h"
+#include "kernel/op_table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,15 +8,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static bool makes_descriptor(uint32_t kind) { return rs_op_table[kind].effect == RS_EFFECT_DESCRIPTOR; }
+static bool makes_descriptor(uint32_t kind) { return rs_op_kinds[kind].effect == RS_EFFECT_DESCRIPTOR; }
 
 void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t fd) {
-    uint32_t kind = request->kind;
-    if (fd < 0 || !makes_descriptor(kind) || !machine->backend->inline_first) return;
-    rs_fd_kind fd_kind = kind == RS_OP_OPEN ? rs_descriptor_classify((int)fd) : RS_FD_STREAM;
-    rs_descriptor_note(&machine->descriptors, (int)fd, fd_kind, kind != RS_OP_OPEN);
-    if (kind == RS_OP_ACCEPT) rs_descriptor_copy_sort(&machine->descriptors, (int)fd, request->fd);
-    if (kind == RS_OP_SOCKET) rs_socket_made(machine, request, (int)fd);
+    if (fd < 0 || !makes_descriptor(request->kind) || !machine->backend->inline_first) return;
+    uint8_t makes = rs_request_traits(request)->makes;
+    bool file = makes == RS_MAKES_FILE;
+    rs_descriptor_note(&machine->descriptors, (int)fd, file ? rs_descriptor_classify((int)fd) : RS_FD_STREAM, !file);
+    if (makes == RS_MAKES_ACCEPTED) rs_descriptor_copy_sort(&machine->descriptors, (int)fd, request->fd);
+    if (makes == RS_MAKES_SOCKET) rs_socket_made(machine, request, (int)fd);
 }
 
 void rs_socket_made(rs_machine *machine, const rs_request *request, int fd) {
@@ -29,7 +30,7 @@ void rs_socket_made(rs_machine *machine, const rs_request *request, int fd) {
 
 /* Not for one that may not wait: the hint may be old, and what is there is handed over even to a strand whose time is up. */
 static bool is_hopeless(rs_machine *machine, const rs_request *request) {
-    if (!rs_request_reads(request) || (uint32_t)request->fd >= machine->descriptors.capacity || request->len == 0) return false;
+    if (!rs_request_takes_stream(request) || (uint32_t)request->fd >= machine->descriptors.capacity || request->len == 0) return false;
     return machine->descriptors.table[request->fd].drained && rs_refusal(machine, 0) == RS_WAKE_VALUE;
 }
 
@@ -43,7 +44,8 @@ static int64_t try_accept_queue(rs_machine *machine, const rs_request *request) 
 /* --- an error after the first bytes --- */
 
 static bool reads_data(const rs_request *request) {
-    return rs_op_table[request->kind].side == RS_SIDE_READ && rs_op_table[request->kind].effect == RS_EFFECT_DATA;
+    const rs_op_traits *traits = rs_request_traits(request);
+    return traits->side == RS_SIDE_READ && traits->effect == RS_EFFECT_DATA;
 }
 
 static uint64_t meaning_of(const rs_machine *machine, int fd) {
@@ -83,13 +85,13 @@ int64_t rs_try(rs_machine *machine, const rs_request *request) {
     if (RS_UNLIKELY(owed < 0)) return owed;
     if (!machine->backend->inline_first || is_hopeless(machine, request)) return -EAGAIN;
     int64_t result = RS_UNLIKELY(machine->accept_queues != NULL) ? try_accept_queue(machine, request) : -EAGAIN;
-    if (RS_LIKELY(result == -EAGAIN)) result = rs_op_table[request->kind].attempt(machine, request);
-    if (machine->backend->hints && rs_request_reads(request)) {
+    if (RS_LIKELY(result == -EAGAIN)) result = rs_op_calls[request->kind].attempt(machine, request);
+    if (machine->backend->hints && rs_request_takes_stream(request)) {
         rs_descriptor_was_read(&machine->descriptors, request->fd, request->len, result);
     }
     if (result == -EAGAIN) return result;
     machine->metrics.ops_inline++;
-    if (result > 0 && rs_op_table[request->kind].effect == RS_EFFECT_DATA) machine->inline_bytes += (uint64_t)result;
+    if (result > 0 && rs_op_kinds[request->kind].effect == RS_EFFECT_DATA) machine->inline_bytes += (uint64_t)result;
     if (RS_UNLIKELY(makes_descriptor(request->kind))) rs_descriptor_made(machine, request, result);
     return result;
 }
@@ -121,7 +123,7 @@ static bool is_no_number(int32_t fd) { return fd < 0 || fd >= RS_DESCRIPTORS_MAX
 /* Tries do not find out all of these: poll(2) passes over a negative number, and an fsync is not tried at all. */
 static bool names_no_descriptor(const rs_request *request) {
     if (rs_request_has_target(request)) return is_no_number(request->fd) || is_no_number(request->to_fd);
-    bool needs_one = rs_op_table[request->kind].side != RS_SIDE_NONE;
+    bool needs_one = rs_op_kinds[request->kind].side != RS_SIDE_NONE;
     return (request->fd < 0 && needs_one) || request->fd >= RS_DESCRIPTORS_MAX;
 }
 

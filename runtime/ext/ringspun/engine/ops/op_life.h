@@ -47,7 +47,7 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result);
 
 /* True for an op that its strand may leave behind while a worker is still at it: all its memory is its own. */
 static inline bool rs_op_may_be_left(const rs_op *op) {
-    return op->offloaded && rs_op_table[op->request.kind].effect != RS_EFFECT_DATA;
+    return op->offloaded && rs_op_kinds[op->request.kind].effect != RS_EFFECT_DATA;
 }
 
 /* Around all that closing a descriptor takes. False: another strand is at it already. */

@@ -83,7 +83,7 @@ uint64_t rs_sim_random(rs_machine *machine) {
 
 /* Made for a strand that has left the op: closed when that ends. */
 static bool has_nobodys_descriptor(const sim_life *life) {
-    return life->left && life->result >= 0 && rs_op_table[life->op->request.kind].effect == RS_EFFECT_DESCRIPTOR;
+    return life->left && life->result >= 0 && rs_op_kinds[life->op->request.kind].effect == RS_EFFECT_DESCRIPTOR;
 }
 
 uint32_t rs_sim_open_descriptors(const rs_machine *machine) {
@@ -193,15 +193,15 @@ static void finish(rs_machine *machine, sim_life *life, int64_t result) {
  * early shall notice. The first `filled` bytes are an answer already. */
 static void scribble(rs_machine *machine, const sim_life *life, uint64_t filled) {
     const rs_request *request = &life->op->request;
-    const rs_op_info *info = &rs_op_table[request->kind];
-    if (info->side != RS_SIDE_READ || info->effect != RS_EFFECT_DATA) return;
+    const rs_op_traits *traits = rs_request_traits(request);
+    if (traits->side != RS_SIDE_READ || traits->effect != RS_EFFECT_DATA) return;
     uint16_t per_mille = state_of(machine)->faults.scribble;
     if (!strikes(machine, per_mille, FAULT_SCRIBBLE, rs_op_id(life->op))) return;
     uint8_t *bytes = request->address;
     uint64_t len = request->len;
-    if (request->kind == RS_OP_READV || request->kind == RS_OP_RECVMSG) {
+    if (traits->memory != RS_MEMORY_BUFFER) {
         const struct msghdr *message = request->address;
-        bool vector = request->kind == RS_OP_READV;
+        bool vector = traits->memory == RS_MEMORY_VECTOR;
         const struct iovec *parts = vector ? request->address : message->msg_iov;
         if ((vector ? request->len : message->msg_iovlen) == 0) return;
         bytes = parts[0].iov_base;
@@ -217,7 +217,7 @@ static void scribble(rs_machine *machine, const sim_life *life, uint64_t filled)
 static int64_t transfer(rs_machine *machine, sim_life *life, uint64_t *last) {
     sim_state *state = state_of(machine);
     rs_request *request = &life->op->request;
-    bool data = rs_op_table[request->kind].effect == RS_EFFECT_DATA;
+    bool data = rs_op_kinds[request->kind].effect == RS_EFFECT_DATA;
     for (;;) {
         uint64_t limit = UINT64_MAX;
         if (data && request->len > 1 &&
@@ -233,7 +233,7 @@ static int64_t transfer(rs_machine *machine, sim_life *life, uint64_t *last) {
 static bool may_be_reset(const sim_life *life) {
     const sim_object *object = life->object;
     return object && object->kind == SIM_SOCKET && object->state == SIM_CONNECTED &&
-           rs_op_table[life->op->request.kind].effect == RS_EFFECT_DATA;
+           rs_op_kinds[life->op->request.kind].effect == RS_EFFECT_DATA;
 }
 
 /* True: a fault took the turn of the op; it has another event, or its end. */
@@ -248,7 +248,7 @@ static bool struck(rs_machine *machine, sim_life *life) {
     } else if (strikes(machine, faults->no_buffers, FAULT_NO_BUFFERS, subject)) {
         leave_list(life);
         schedule(machine, life, PHASE_TRY, some_ns(machine, RETRY_LATER_NS));
-    } else if (rs_op_table[life->op->request.kind].effect == RS_EFFECT_DESCRIPTOR &&
+    } else if (rs_op_kinds[life->op->request.kind].effect == RS_EFFECT_DESCRIPTOR &&
                strikes(machine, faults->open_failure, FAULT_OPEN_FAILURE, subject)) {
         finish(machine, life, rs_sim_random(machine) % 2 ? -EMFILE : -ENFILE);
     } else if (may_be_reset(life) && strikes(machine, faults->reset, FAULT_RESET, subject)) {
@@ -264,8 +264,7 @@ static bool struck(rs_machine *machine, sim_life *life) {
 /* A splice says that it would wait, and whoever asked for it waits for what it lacks. */
 static bool must_not_wait(const rs_request *request) {
     if (rs_request_has_target(request)) return true;
-    bool message = request->kind >= RS_OP_RECV && request->kind <= RS_OP_SENDMSG;
-    return message && (request->flags & MSG_DONTWAIT);
+    return rs_request_is_message(request) && (request->flags & MSG_DONTWAIT);
 }
 
 /* One try. False: it goes on waiting at its object. */
@@ -297,7 +296,7 @@ static void serve(rs_machine *machine, sim_object *object) {
     uint32_t blocked = 0;
     for (sim_life *life = object->waiter_first; life;) {
         sim_life *next = life->waiter_next;
-        uint32_t side = rs_op_table[life->op->request.kind].side;
+        uint32_t side = rs_op_kinds[life->op->request.kind].side;
         if (!(blocked & (1u << side)) && !proceed(machine, life) && side != RS_SIDE_MASK) blocked |= 1u << side;
         life = next;
     }
@@ -348,16 +347,9 @@ static void sim_close(rs_machine *machine) {
     machine->clock = NULL;
 }
 
-static bool never_waits(uint32_t kind) {
-    return kind == RS_OP_CLOSE || kind == RS_OP_SOCKET || kind == RS_OP_BIND || kind == RS_OP_LISTEN ||
-           kind == RS_OP_SHUTDOWN || kind == RS_OP_SETSOCKOPT || kind == RS_OP_GETSOCKOPT || kind == RS_OP_PIPE ||
-           kind == RS_OP_SOCKETPAIR;
-}
-
 static int64_t perform(rs_machine *machine, rs_op *op) {
-    uint32_t kind = op->request.kind;
     sim_state *state = state_of(machine);
-    bool makes = kind == RS_OP_SOCKET || kind == RS_OP_PIPE || kind == RS_OP_SOCKETPAIR;
+    bool makes = rs_request_traits(&op->request)->makes != RS_MAKES_NOTHING;
     if (makes && strikes(machine, state->faults.open_failure, FAULT_OPEN_FAILURE, rs_op_id(op))) return -EMFILE;
     return sim_world_perform(&state->world, &op->request);
 }
@@ -369,7 +361,7 @@ static void sim_arm(rs_machine *machine, rs_op *op) {
         rs_op_complete(machine, op, RS_NO_MEMORY);
         return;
     }
-    if (never_waits(op->request.kind)) {
+    if (rs_request_traits(&op->request)->never_waits) {
         /* Whoever closes has seen to it before that no op waits there. */
         RS_ASSERT(op->request.kind != RS_OP_CLOSE || (op->next == 0 && op->previous == 0));
         rs_op_complete(machine, op, perform(machine, op));
@@ -378,7 +370,7 @@ static void sim_arm(rs_machine *machine, rs_op *op) {
     }
     sim_life *life = new_life(state, op);
     uint64_t subject = rs_op_id(op);
-    if (rs_op_table[op->request.kind].side == RS_SIDE_NONE) {
+    if (rs_op_kinds[op->request.kind].side == RS_SIDE_NONE) {
         op->offloaded = strikes(machine, faults->offload, FAULT_OFFLOAD, subject);
     }
     if (strikes(machine, faults->submission_full, FAULT_SUBMISSION_FULL, subject)) {
@@ -403,7 +395,7 @@ static void sim_cancel(rs_machine *machine, rs_op *op) {
         return;
     }
     if (life->phase == PHASE_DONE) return;
-    if (rs_op_table[op->request.kind].effect != RS_EFFECT_NOTHING &&
+    if (rs_op_kinds[op->request.kind].effect != RS_EFFECT_NOTHING &&
         strikes(machine, faults->late_cancel, FAULT_LATE_CANCEL, rs_op_id(op))) {
         life->cancelled = true;
         if (life->phase == PHASE_WAITING) {

@@ -166,10 +166,11 @@ typedef struct {
 
 static transfer transfer_of(const rs_request *request, struct iovec *single, uint64_t limit) {
     transfer t = {.parts = single, .count = 1};
-    if (request->kind == RS_OP_READV || request->kind == RS_OP_WRITEV) {
+    uint8_t memory = rs_request_traits(request)->memory;
+    if (memory == RS_MEMORY_VECTOR) {
         t.parts = request->address;
         t.count = request->len;
-    } else if (request->kind == RS_OP_RECVMSG || request->kind == RS_OP_SENDMSG) {
+    } else if (memory == RS_MEMORY_HEADER) {
         const struct msghdr *message = request->address;
         t.parts = message->msg_iov;
         t.count = message->msg_iovlen;
@@ -245,7 +246,7 @@ static int64_t transfer_file(sim_object *object, const rs_request *request, cons
 
 /* What is wrong with this kind of request on this kind of object; 0: nothing. */
 static int64_t refuse(const sim_object *object, const rs_request *request, bool write) {
-    bool message = request->kind >= RS_OP_RECV && request->kind <= RS_OP_SENDMSG;
+    bool message = rs_request_is_message(request);
     if (message && object->kind != SIM_SOCKET) return -ENOTSOCK;
     if (object->kind == SIM_FILE) return 0;
     if (object->kind == (write ? SIM_PIPE_READER : SIM_PIPE_WRITER)) return -EBADF;
@@ -256,7 +257,7 @@ static int64_t refuse(const sim_object *object, const rs_request *request, bool 
 }
 
 static int64_t transfer_bytes(sim_world *world, sim_object *object, const rs_request *request, uint64_t limit) {
-    bool write = rs_op_table[request->kind].side == RS_SIDE_WRITE;
+    bool write = rs_op_kinds[request->kind].side == RS_SIDE_WRITE;
     int64_t error = refuse(object, request, write);
     if (error) return error;
     struct iovec single;
@@ -265,8 +266,7 @@ static int64_t transfer_bytes(sim_world *world, sim_object *object, const rs_req
     if (!whole && t.bytes > limit) t.bytes = limit;
     if (object->kind == SIM_FILE) return transfer_file(object, request, &t, write);
     if (write) return write_stream(world, object, &t);
-    bool flagged = request->kind == RS_OP_RECV || request->kind == RS_OP_RECVMSG;
-    int64_t result = read_stream(world, object, &t, flagged && (request->flags & MSG_PEEK));
+    int64_t result = read_stream(world, object, &t, rs_request_is_message(request) && (request->flags & MSG_PEEK));
     if (result >= 0 && request->kind == RS_OP_RECVMSG) {
         /* Nothing comes beside the bytes of a stream. */
         struct msghdr *message = request->address;

@@ -1,5 +1,6 @@
 /* complete: what becomes of an op when a completion of the kernel is for it. */
 #include "backend/uring/state.h"
+#include "kernel/op_table.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static bool proceed(rs_machine *machine, rs_op *op, int64_t result) {
     uint64_t until = op->request.done + RS_OP_TURN_BYTES;
     while (rs_request_goes_on(&op->request, result)) {
         if (uring_is_unwanted(op)) result = -ECANCELED;
-        else result = op->request.done < until ? rs_op_table[op->request.kind].attempt(machine, &op->request) : -EAGAIN;
+        else result = op->request.done < until ? rs_op_calls[op->request.kind].attempt(machine, &op->request) : -EAGAIN;
     }
     if (result == -EAGAIN && !uring_is_unwanted(op)) return false;
     uring_finish(machine, op, result == -EAGAIN ? -ECANCELED : result);
@@ -31,7 +32,7 @@ bool uring_try_again(rs_machine *machine, rs_op *op) {
         uring_finish(machine, op, -EBADF);
         return true;
     }
-    return proceed(machine, op, rs_op_table[op->request.kind].attempt(machine, &op->request));
+    return proceed(machine, op, rs_op_calls[op->request.kind].attempt(machine, &op->request));
 }
 
 /* A thread of the kernel's was interrupted: by our cancellation, or for reasons of its own. Some calls tell it in numbers
@@ -40,13 +41,13 @@ static bool was_interrupted(int64_t result) { return result == -EINTR || (result
 
 /* Done with the entry that the ring had. True: its result is for proceed; false: the same is to be asked again. */
 static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
-    const rs_op_info *info = &rs_op_table[op->request.kind];
+    uint8_t side = rs_op_kinds[op->request.kind].side;
     if (was_interrupted(*result)) {
         *result = -ECANCELED;
         return uring_is_unwanted(op);
     }
     if (op->backend_word & URING_FOR_READINESS) {
-        if (*result >= 0) *result = info->attempt(machine, &op->request);
+        if (*result >= 0) *result = rs_op_calls[op->request.kind].attempt(machine, &op->request);
     } else if (*result == -ENOBUFS && (op->backend_word & URING_FROM_POOL)) {
         uring_pool_add(uring_state_of(machine)->pool);
         return do_without_pool(op, result);
@@ -54,7 +55,7 @@ static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
         op->backend_word &= ~(URING_FOR_SOCKET | URING_POLL_FIRST);
         rs_descriptor_forget(&machine->descriptors, op->request.fd);
         return false;
-    } else if (*result == -EAGAIN && (info->side == RS_SIDE_READ || info->side == RS_SIDE_WRITE)) {
+    } else if (*result == -EAGAIN && (side == RS_SIDE_READ || side == RS_SIDE_WRITE)) {
         op->backend_word |= URING_FOR_READINESS; /* nothing that the kernel can wait for in our place */
         rs_op_goes_by_number(machine, op);
         do_without_pool(op, result);
@@ -71,7 +72,7 @@ static bool is_reported_by_socket(const rs_op *op) {
 }
 
 static void note_rest(rs_machine *machine, const rs_op *op, int64_t result, uint32_t flags) {
-    if (!rs_request_reads(&op->request)) return;
+    if (!rs_request_takes_stream(&op->request)) return;
     rs_descriptor *descriptor = &machine->descriptors.table[op->request.fd];
     rs_descriptor_was_read(&machine->descriptors, op->request.fd, op->request.len, result);
     if (flags & URING_CQE_SOCK_NONEMPTY) descriptor->drained = false;
@@ -100,7 +101,7 @@ static int64_t take_rest(rs_machine *machine, rs_op *op, void *bytes, int64_t re
     op->request.address = op->request.extra;
     rest.address = (char *)op->request.extra + result;
     rest.len -= (uint64_t)result;
-    int64_t more = rs_op_table[rest.kind].attempt(machine, &rest);
+    int64_t more = rs_op_calls[rest.kind].attempt(machine, &rest);
     return more > 0 ? result + more : result;
 }
 
@@ -135,7 +136,7 @@ void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
     if (cqe->flags & URING_CQE_BUFFER) result = take_buffer(machine, op, cqe);
     if (judge(machine, op, &result)) {
         note_rest(machine, op, result, cqe->flags);
-        if (result == -EAGAIN && rs_op_table[op->request.kind].side == RS_SIDE_NONE) {
+        if (result == -EAGAIN && rs_op_kinds[op->request.kind].side == RS_SIDE_NONE) {
             uring_finish(machine, op, result); /* the answer, and not that it must wait */
             return;
         }

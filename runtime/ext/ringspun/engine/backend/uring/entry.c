@@ -16,22 +16,43 @@ static uint64_t pointer(const void *address) { return (uint64_t)(uintptr_t)addre
 /* A copy of this size costs less than handing it to anybody. */
 #define COPY_MAX 65536u
 
-uint8_t uring_opcode(uint32_t kind) {
-    static const uint8_t opcodes[RS_OP_KINDS] = {
-        [RS_OP_READ] = URING_OP_READ, [RS_OP_WRITE] = URING_OP_WRITE, [RS_OP_PREAD] = URING_OP_READ,
-        [RS_OP_PWRITE] = URING_OP_WRITE, [RS_OP_READV] = URING_OP_READV, [RS_OP_WRITEV] = URING_OP_WRITEV,
-        [RS_OP_RECV] = URING_OP_RECV, [RS_OP_SEND] = URING_OP_SEND, [RS_OP_RECVMSG] = URING_OP_RECVMSG,
-        [RS_OP_SENDMSG] = URING_OP_SENDMSG, [RS_OP_ACCEPT] = URING_OP_ACCEPT, [RS_OP_CONNECT] = URING_OP_CONNECT,
-        [RS_OP_POLL] = URING_OP_POLL_ADD, [RS_OP_OPEN] = URING_OP_OPENAT, [RS_OP_FSYNC] = URING_OP_FSYNC,
-        [RS_OP_STATX] = URING_OP_STATX, [RS_OP_WAITID] = URING_OP_WAITID, [RS_OP_SPLICE] = URING_OP_SPLICE,
-        [RS_OP_UNLINK] = URING_OP_UNLINKAT, [RS_OP_RENAME] = URING_OP_RENAMEAT, [RS_OP_MKDIR] = URING_OP_MKDIRAT,
-        [RS_OP_FTRUNCATE] = URING_OP_FTRUNCATE, [RS_OP_FALLOCATE] = URING_OP_FALLOCATE,
-    };
-    return opcodes[kind];
-}
+/* NOP: no opcode of this backend's is for it. `by_worker`: the kernel's own thread does it, without a first try on ours. An open is
+ * tried first, with O_NONBLOCK: that of a FIFO then does not wait for its other end. */
+typedef struct {
+    uint8_t opcode;
+    bool by_worker;
+} uring_call;
+
+static const uring_call calls[RS_OP_KINDS] = {
+    [RS_OP_READ] = {URING_OP_READ},
+    [RS_OP_WRITE] = {URING_OP_WRITE},
+    [RS_OP_PREAD] = {URING_OP_READ},
+    [RS_OP_PWRITE] = {URING_OP_WRITE},
+    [RS_OP_READV] = {URING_OP_READV},
+    [RS_OP_WRITEV] = {URING_OP_WRITEV},
+    [RS_OP_RECV] = {URING_OP_RECV},
+    [RS_OP_SEND] = {URING_OP_SEND},
+    [RS_OP_RECVMSG] = {URING_OP_RECVMSG},
+    [RS_OP_SENDMSG] = {URING_OP_SENDMSG},
+    [RS_OP_ACCEPT] = {URING_OP_ACCEPT},
+    [RS_OP_CONNECT] = {URING_OP_CONNECT},
+    [RS_OP_POLL] = {URING_OP_POLL_ADD},
+    [RS_OP_OPEN] = {URING_OP_OPENAT, .by_worker = true},
+    [RS_OP_FSYNC] = {URING_OP_FSYNC, .by_worker = true},
+    [RS_OP_STATX] = {URING_OP_STATX, .by_worker = true},
+    [RS_OP_WAITID] = {URING_OP_WAITID},
+    [RS_OP_SPLICE] = {URING_OP_SPLICE, .by_worker = true},
+    [RS_OP_UNLINK] = {URING_OP_UNLINKAT, .by_worker = true},
+    [RS_OP_RENAME] = {URING_OP_RENAMEAT, .by_worker = true},
+    [RS_OP_MKDIR] = {URING_OP_MKDIRAT, .by_worker = true},
+    [RS_OP_FTRUNCATE] = {URING_OP_FTRUNCATE, .by_worker = true},
+    [RS_OP_FALLOCATE] = {URING_OP_FALLOCATE, .by_worker = true},
+};
+
+uint8_t uring_opcode(uint32_t kind) { return calls[kind].opcode; }
 
 static uint32_t readiness_of(const rs_op *op) {
-    return rs_op_table[op->request.kind].side == RS_SIDE_WRITE ? POLLOUT : POLLIN;
+    return rs_op_kinds[op->request.kind].side == RS_SIDE_WRITE ? POLLOUT : POLLIN;
 }
 
 /* Of those that work on names and sizes. */
@@ -115,19 +136,16 @@ static void fill_rest(uring_sqe *sqe, const rs_op *op) {
     }
 }
 
-static bool is_transfer(const rs_op *op) { return op->request.kind <= RS_OP_WRITEV; }
-
-static bool is_message(const rs_op *op) { return op->request.kind >= RS_OP_RECV && op->request.kind <= RS_OP_SENDMSG; }
-
 /* As is what is tried inline: see try_stream. */
 static bool is_for_socket(rs_machine *machine, const rs_request *request) {
-    bool plain = request->kind == RS_OP_READ || request->kind == RS_OP_WRITE;
+    const rs_op_traits *traits = rs_request_traits(request);
+    bool plain = traits->moves == RS_MOVES_MEMORY && traits->memory == RS_MEMORY_BUFFER;
     return plain && request->len > 0 && request->offset < 0 && machine->descriptors.table[request->fd].socket;
 }
 
 static bool sends(rs_machine *machine, const rs_op *op) {
-    uint32_t kind = op->request.kind;
-    return kind == RS_OP_SEND || kind == RS_OP_SENDMSG || (kind == RS_OP_WRITE && is_for_socket(machine, &op->request));
+    if (rs_request_traits(&op->request)->side != RS_SIDE_WRITE) return false;
+    return rs_request_is_message(&op->request) || is_for_socket(machine, &op->request);
 }
 
 rs_fd_kind uring_kind_now(rs_machine *machine, const rs_op *op) {
@@ -136,7 +154,7 @@ rs_fd_kind uring_kind_now(rs_machine *machine, const rs_op *op) {
 }
 
 static uint64_t bytes_of(const rs_request *request) {
-    if (request->kind != RS_OP_READV && request->kind != RS_OP_WRITEV) return request->len;
+    if (rs_request_traits(request)->memory != RS_MEMORY_VECTOR) return request->len;
     const struct iovec *parts = request->address;
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < request->len; i++) bytes += parts[i].iov_len;
@@ -151,18 +169,15 @@ static uint64_t bytes_of(const rs_request *request) {
  * So it does for a send that has no room: when the kernel finds none after all, it may give it to a thread of its own, which
  * waits there for as long as it takes.
  *
- * A file that lies in the page cache would be copied on our thread, however large. An open is tried first, with
- * O_NONBLOCK: that of a FIFO then does not wait for its other end. */
+ * A file that lies in the page cache would be copied on our thread, however large. */
 uint64_t uring_way_of(rs_machine *machine, const rs_op *op, bool poll_first) {
-    uint32_t op_kind = op->request.kind;
-    if (op_kind == RS_OP_OPEN || op_kind == RS_OP_FSYNC || op_kind == RS_OP_STATX || op_kind >= RS_OP_SPLICE) {
-        return URING_FOR_WORKER;
-    }
+    if (calls[op->request.kind].by_worker) return URING_FOR_WORKER;
     /* A connect has begun with our own try, and the kernel would refuse a second one; a datagram to a full receiver it tries
      * again with no bytes left. */
     if (rs_retry_fits(op) || sends(machine, op)) return URING_FOR_READINESS;
     uint64_t first = poll_first ? URING_POLL_FIRST : 0;
-    if (!is_transfer(op)) return is_message(op) ? first : 0;
+    if (rs_request_is_message(&op->request)) return first;
+    if (rs_request_traits(&op->request)->moves != RS_MOVES_MEMORY) return 0;
     rs_fd_kind kind = uring_kind_now(machine, op);
     if (kind == RS_FD_BLOCKING) return URING_FOR_READINESS;
     if (kind == RS_FD_STREAM && is_for_socket(machine, &op->request)) return URING_FOR_SOCKET | first;

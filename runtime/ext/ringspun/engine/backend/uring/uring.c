@@ -11,6 +11,7 @@
  */
 #include "backend/lost.h"
 #include "backend/uring/state.h"
+#include "kernel/op_table.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -151,11 +152,11 @@ static uring_sqe *next_entry(uring_state *state) {
  * complete. */
 static void give_up_turn(rs_machine *machine, rs_op *op) {
     uring_state *state = uring_state_of(machine);
-    uint32_t side = rs_op_table[op->request.kind].side;
+    uint32_t side = rs_op_kinds[op->request.kind].side;
     for (uint32_t link = op->next; link;) {
         rs_op *other = rs_op_at(&machine->ops, link - 1);
         link = other->next;
-        if (!(other->backend_word & WAITS_FOR_TURN) || rs_op_table[other->request.kind].side != side) continue;
+        if (!(other->backend_word & WAITS_FOR_TURN) || rs_op_kinds[other->request.kind].side != side) continue;
         other->backend_word |= HAS_TURN;
         rs_op_line_put(&state->turns, other);
         machine->attention = true;
@@ -207,7 +208,7 @@ void uring_submit(rs_machine *machine, rs_op *op) {
 static uint32_t side_of(rs_machine *machine, const rs_op *op) {
     const rs_request *request = &op->request;
     bool stream = request->fd >= 0 && rs_descriptor_kind(&machine->descriptors, request->fd) == RS_FD_STREAM;
-    uint32_t side = rs_op_table[request->kind].side;
+    uint32_t side = rs_op_kinds[request->kind].side;
     return stream && (side == RS_SIDE_READ || side == RS_SIDE_WRITE) ? side : RS_SIDE_NONE;
 }
 
@@ -281,7 +282,7 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
     }
     uint8_t opcode = uring_opcode(op->request.kind);
     if (RS_UNLIKELY(opcode == URING_OP_NOP || !state->supported[opcode])) {
-        RS_ASSERT(rs_op_table[op->request.kind].execute != NULL);
+        RS_ASSERT(rs_op_calls[op->request.kind].execute != NULL);
         rs_workers_submit(state->workers, op);
         return;
     }
@@ -550,7 +551,7 @@ static uint32_t left_in_kernel(rs_machine *machine) {
         uring_cqe cqe = state->backlog[state->backlog_served];
         rs_op *op = rs_op_find(&machine->ops, cqe.user_data);
         if (!op) continue;
-        bool made = rs_op_table[op->request.kind].effect == RS_EFFECT_DESCRIPTOR && !(op->backend_word & URING_FOR_READINESS);
+        bool made = rs_op_kinds[op->request.kind].effect == RS_EFFECT_DESCRIPTOR && !(op->backend_word & URING_FOR_READINESS);
         if (made && cqe.result >= 0) close(cqe.result); /* nobody takes it */
         if (!(cqe.flags & URING_CQE_MORE)) op->backend_word = WAITS_FOR_ENTRY;
     }
