@@ -200,7 +200,7 @@ void check_end(program *program) {
     EXPECT(somebody, machine->ops.in_flight == 0, machine->ops.in_flight);
     EXPECT(somebody, machine->ops.slab.used == 0, machine->ops.slab.used);
     EXPECT(somebody, machine->timers.len == 0, machine->timers.len);
-    EXPECT(somebody, !machine->selectors, 0);
+    EXPECT(somebody, rs_links_empty(&machine->selectors), 0);
     EXPECT(somebody, rs_strands_live(&machine->strands) == 1, rs_strands_live(&machine->strands));
     EXPECT(somebody, machine->closers.len == 0, machine->closers.len);
     EXPECT(somebody, machine->backend_deadline_ns == RS_NEVER, machine->backend_deadline_ns);
@@ -213,7 +213,7 @@ void check_end(program *program) {
         for (uint32_t j = 0; j < queue->len; j++) left += queue->items[j];
         EXPECT(somebody, queue->pushed_count == queue->popped_count + queue->len, (int64_t)queue->len);
         EXPECT(somebody, queue->pushed == queue->popped + left, i);
-        EXPECT(somebody, !queue->for_items.watches, i);
+        EXPECT(somebody, !rs_source_is_watched(&queue->for_items), i);
     }
     for (uint32_t i = 0; i < program->worker_count; i++) {
         worker *self = &program->workers[i];

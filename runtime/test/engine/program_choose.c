@@ -30,7 +30,7 @@ static bool look(worker *self) {
         if (queue->pushers_left == 0) rs_watch_close(watch);
         else rs_watch_idle(watch);
     }
-    return !self->selector.watches;
+    return rs_links_empty(&self->selector.watches);
 }
 
 static bool start_choosing(worker *self) {
@@ -53,7 +53,7 @@ void chooser_step(task *task) {
     enclose(self);
     rs_selector_open(&self->program->driver.machine, &self->selector);
     for (int i = 0; i < QUEUES; i++) rs_watch_open(&self->selector, &self->watches[i], &self->program->queues[i].for_items);
-    while (self->selector.watches) {
+    while (!rs_links_empty(&self->selector.watches)) {
         WAIT(self, start_choosing(self));
         take_served(self);
         if (!program_goes_on(self)) break;

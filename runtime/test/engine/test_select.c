@@ -19,7 +19,7 @@ static void open_all(void) {
 
 /* As a strand that has looked at all and found nothing. */
 static void look_in_vain(void) {
-    while (selector.first_ready) rs_watch_idle(rs_selector_next(&selector));
+    while (!rs_links_empty(&selector.ready)) rs_watch_idle(rs_selector_next(&selector));
 }
 
 /* A strand that has. */
@@ -42,8 +42,8 @@ static uint64_t wait_in(rs_strand *strand, rs_selector *in, int64_t deadline_ns)
 static void finish_with(rs_wake_kind kind) {
     CHECK_EQUAL(kind, park_end());
     rs_selector_close(&selector);
-    for (int i = 0; i < 3; i++) CHECK(!sources[i].watches);
-    CHECK(!machine->selectors);
+    for (int i = 0; i < 3; i++) CHECK(!rs_source_is_watched(&sources[i]));
+    CHECK(rs_links_empty(&machine->selectors));
     rs_finish(machine);
     end();
 }
@@ -169,7 +169,7 @@ TEST(a_source_that_goes_leaves_the_watch_where_it_is) {
     next();
     open_all();
     rs_source_drop(&sources[1]);
-    CHECK(!watches[1].source);
+    CHECK(!watches[1].watcher.source);
     look_in_vain();
     wait_in(strand, &selector, RS_NEVER);
     rs_source_ready(&sources[1]);
@@ -193,7 +193,7 @@ TEST(a_strands_end_is_a_source) {
     CHECK(next() == target);
     park_end();
     rs_finish(machine);
-    CHECK(!watches[0].source);
+    CHECK(!watches[0].watcher.source);
     CHECK(next() == strand);
     CHECK(rs_selector_next(&selector) == &watches[0]);
     finish_with(RS_WAKE_VALUE);
@@ -207,7 +207,7 @@ TEST(where_a_round_begins_is_drawn_from_the_seed) {
     for (int i = 0; i < 300; i++) {
         open_all();
         rs_selector_shuffle(&selector);
-        began[selector.first_ready - watches]++;
+        began[RS_LINKED(selector.ready.first, rs_watch, of_ready) - watches]++;
         rs_selector_close(&selector);
     }
     for (int i = 0; i < 3; i++) CHECK(began[i] > 50);
@@ -322,7 +322,7 @@ TEST(a_machine_that_closes_leaves_no_selector_open) {
     open_all();
     end();
     CHECK(!selector.machine);
-    for (int i = 0; i < 3; i++) CHECK(!sources[i].watches && !watches[i].source);
+    for (int i = 0; i < 3; i++) CHECK(!rs_source_is_watched(&sources[i]) && !watches[i].watcher.source);
     rs_selector_close(&selector);
     rs_selector_abandon(&selector);
 }

@@ -84,7 +84,7 @@ static void raise_closed(void) { rb_raise(rsb_eClosed, "the queue is closed; not
 
 static bool give_to_popper(rsb_machine *machine, rsb_queue *queue, VALUE item) {
     rs_strand *popper = rs_list_first(&machine->engine, &queue->poppers);
-    rs_watch *watch = RS_UNLIKELY(queue->for_items.watches != NULL) ? rs_source_waiting(&queue->for_items, popper) : NULL;
+    rs_watch *watch = RS_UNLIKELY(rs_source_is_watched(&queue->for_items)) ? rs_source_waiting(&queue->for_items, popper) : NULL;
     if (watch) {
         set_hand(rs_watch_strand(watch), item);
         rs_watch_serve(watch);
@@ -98,7 +98,7 @@ static bool give_to_popper(rsb_machine *machine, rsb_queue *queue, VALUE item) {
 
 static void put(rsb_queue *queue, VALUE item) {
     rb_ary_push(queue->items, item);
-    if (RS_UNLIKELY(queue->for_items.watches != NULL)) rs_source_ready(&queue->for_items);
+    if (RS_UNLIKELY(rs_source_is_watched(&queue->for_items))) rs_source_ready(&queue->for_items);
 }
 
 static bool is_full(const rsb_queue *queue) { return queue->max > 0 && RARRAY_LEN(queue->items) >= queue->max; }
@@ -168,7 +168,7 @@ static VALUE queue_push(int argc, VALUE *argv, VALUE self) {
 static bool serve_pusher(rsb_machine *machine, rsb_queue *queue) {
     if (is_full(queue)) return false;
     rs_strand *pusher = rs_list_first(&machine->engine, &queue->pushers);
-    rs_watch *watch = RS_UNLIKELY(queue->for_places.watches != NULL) ? rs_source_waiting(&queue->for_places, pusher) : NULL;
+    rs_watch *watch = RS_UNLIKELY(rs_source_is_watched(&queue->for_places)) ? rs_source_waiting(&queue->for_places, pusher) : NULL;
     if (watch) {
         put(queue, rsb_watch_item(watch));
         rs_watch_serve(watch);
@@ -185,7 +185,7 @@ static bool serve_pusher(rsb_machine *machine, rsb_queue *queue) {
 
 static VALUE take_first(rsb_machine *machine, rsb_queue *queue) {
     VALUE item = rb_ary_shift(queue->items);
-    if (queue->pushers.len > 0 || RS_UNLIKELY(queue->for_places.watches != NULL)) serve_pusher(machine, queue);
+    if (queue->pushers.len > 0 || RS_UNLIKELY(rs_source_is_watched(&queue->for_places))) serve_pusher(machine, queue);
     return item;
 }
 

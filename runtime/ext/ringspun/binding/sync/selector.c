@@ -354,7 +354,7 @@ static VALUE selector_size_of(VALUE self) { return LONG2NUM(peek(self)->len); }
 
 static void end_selectors(rsb_machine *machine) {
     rs_machine *engine = &machine->engine;
-    while (engine->selectors) rsb_selector_close((rsb_selector *)engine->selectors);
+    for (rs_selector *any; (any = rs_selectors_any(engine));) rsb_selector_close((rsb_selector *)any);
     while (rs_end_orphan_ops(engine) > 0) rsb_yield(machine);
 }
 

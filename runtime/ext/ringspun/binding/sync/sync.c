@@ -244,7 +244,7 @@ static VALUE semaphore_release(VALUE self) {
     rsb_machine *machine;
     rsb_sync *semaphore = get(self, &machine);
     rs_strand *waiter = rs_list_first(&machine->engine, &semaphore->waiters);
-    bool watched = RS_UNLIKELY(semaphore->for_permits.watches != NULL);
+    bool watched = RS_UNLIKELY(rs_source_is_watched(&semaphore->for_permits));
     rs_watch *watch = watched ? rs_source_waiting(&semaphore->for_permits, waiter) : NULL;
     if (watch) {
         rs_watch_serve(watch);

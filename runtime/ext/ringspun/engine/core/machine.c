@@ -117,7 +117,7 @@ void rs_finish(rs_machine *machine) {
     rs_trace_if(machine, RS_TRACE_FINISH, rs_strand_id(strand), 0);
     rs_scope *scope = strand->own.parent;
     rs_scope_detach(machine, &strand->own);
-    if (RS_UNLIKELY(strand->watched.watches != NULL)) {
+    if (RS_UNLIKELY(rs_source_is_watched(&strand->watched))) {
         rs_source_ready(&strand->watched);
         rs_source_drop(&strand->watched);
     }

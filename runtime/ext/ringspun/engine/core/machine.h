@@ -72,7 +72,7 @@ typedef struct rs_machine {
     uint32_t accept_queues_len;
     bool has_multishot_accept;            /* the backend has ops that last */
     struct rs_channel_waiter *channel_waiters; /* of its strands */
-    struct rs_selector *selectors; /* all that there are */
+    rs_links selectors;         /* all that there are */
     uint64_t select_random;
     uint32_t watch_ops;         /* in flight for watches */
     bool orphan_ops;            /* there may be some whose watches have gone unseen: to be cancelled */

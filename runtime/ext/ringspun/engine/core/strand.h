@@ -15,8 +15,8 @@
 
 #include "core/list.h"
 #include "core/scope.h"
-#include "flow/select.h"
 #include "core/slab.h"
+#include "core/source.h"
 #include "core/timer.h"
 
 typedef enum { RS_STRAND_FREE, RS_STRAND_NEW, RS_STRAND_READY, RS_STRAND_RUNNING, RS_STRAND_PARKED } rs_strand_state;

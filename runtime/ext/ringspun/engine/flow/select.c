@@ -4,32 +4,23 @@
 #include <errno.h>
 
 void rs_selector_open(rs_machine *machine, rs_selector *selector) {
-    *selector = (rs_selector){.machine = machine, .next = machine->selectors};
-    if (selector->next) selector->next->previous = selector;
-    machine->selectors = selector;
+    *selector = (rs_selector){.machine = machine};
+    rs_links_prepend(&machine->selectors, &selector->link);
 }
 
+rs_selector *rs_selectors_any(const rs_machine *machine) { return RS_LINKED(machine->selectors.first, rs_selector, link); }
+
 static void append_ready(rs_watch *watch) {
-    rs_selector *selector = watch->selector;
     watch->ready = true;
-    watch->next_ready = NULL;
-    watch->previous_ready = selector->last_ready;
-    if (watch->previous_ready) watch->previous_ready->next_ready = watch;
-    else selector->first_ready = watch;
-    selector->last_ready = watch;
-    selector->ready_len++;
+    rs_links_append(&watch->selector->ready, &watch->of_ready);
+    watch->selector->ready_len++;
 }
 
 void rs_watch_idle(rs_watch *watch) {
-    rs_selector *selector = watch->selector;
     if (!watch->ready) return;
     watch->ready = false;
-    if (watch->previous_ready) watch->previous_ready->next_ready = watch->next_ready;
-    else selector->first_ready = watch->next_ready;
-    if (watch->next_ready) watch->next_ready->previous_ready = watch->previous_ready;
-    else selector->last_ready = watch->previous_ready;
-    watch->next_ready = watch->previous_ready = NULL;
-    selector->ready_len--;
+    rs_links_remove(&watch->selector->ready, &watch->of_ready);
+    watch->selector->ready_len--;
 }
 
 void rs_watch_ready(rs_watch *watch) {
@@ -39,8 +30,8 @@ void rs_watch_ready(rs_watch *watch) {
 }
 
 rs_watch *rs_selector_next(rs_selector *selector) {
-    rs_watch *watch = selector->first_ready;
-    if (!watch || !watch->next_ready) return watch;
+    rs_watch *watch = RS_LINKED(selector->ready.first, rs_watch, of_ready);
+    if (selector->ready_len < 2) return watch;
     rs_watch_idle(watch);
     append_ready(watch);
     return watch;
@@ -55,27 +46,17 @@ void rs_selector_shuffle(rs_selector *selector) {
     for (uint64_t turns = *random % selector->ready_len; turns > 0; turns--) rs_selector_next(selector);
 }
 
+static void source_ready(rs_watcher *watcher) { rs_watch_ready((rs_watch *)watcher); }
+
 void rs_watch_open(rs_selector *selector, rs_watch *watch, rs_source *source) {
     RS_ASSERT(selector->machine != NULL);
-    *watch = (rs_watch){.selector = selector, .source = source, .older = selector->watches};
-    if (watch->older) watch->older->newer = watch;
-    selector->watches = watch;
-    if (source) {
-        watch->next = source->watches;
-        if (watch->next) watch->next->previous = watch;
-        source->watches = watch;
-    }
+    *watch = (rs_watch){.selector = selector};
+    rs_links_prepend(&selector->watches, &watch->of_selector);
+    rs_watcher_init(&watch->watcher, source, source_ready);
     rs_watch_ready(watch);
 }
 
-static void leave_source(rs_watch *watch) {
-    if (!watch->source) return;
-    if (watch->next) watch->next->previous = watch->previous;
-    if (watch->previous) watch->previous->next = watch->next;
-    else watch->source->watches = watch->next;
-    watch->next = watch->previous = NULL;
-    watch->source = NULL;
-}
+static rs_watch *newest_watch(const rs_selector *selector) { return RS_LINKED(selector->watches.first, rs_watch, of_selector); }
 
 /* Its end is nobody's news from now on. */
 static rs_op *disown_op(rs_machine *machine, rs_watch *watch) {
@@ -90,14 +71,11 @@ static rs_op *disown_op(rs_machine *machine, rs_watch *watch) {
 }
 
 static void leave_selector(rs_watch *watch) {
-    rs_selector *selector = watch->selector;
     rs_watch_idle(watch);
-    leave_source(watch);
+    rs_watcher_leave(&watch->watcher);
     if (watch->observer) rs_channel_forget(watch->observer);
     watch->observer = NULL;
-    if (watch->newer) watch->newer->older = watch->older;
-    else selector->watches = watch->older;
-    if (watch->older) watch->older->newer = watch->newer;
+    rs_links_remove(&watch->selector->watches, &watch->of_selector);
 }
 
 void rs_watch_close(rs_watch *watch) {
@@ -108,23 +86,20 @@ void rs_watch_close(rs_watch *watch) {
 }
 
 static void leave_machine(rs_selector *selector) {
-    if (selector->next) selector->next->previous = selector->previous;
-    if (selector->previous) selector->previous->next = selector->next;
-    else selector->machine->selectors = selector->next;
+    rs_links_remove(&selector->machine->selectors, &selector->link);
     selector->machine = NULL;
-    selector->next = selector->previous = NULL;
 }
 
 void rs_selector_close(rs_selector *selector) {
     if (!selector->machine) return;
-    while (selector->watches) rs_watch_close(selector->watches);
+    for (rs_watch *watch; (watch = newest_watch(selector));) rs_watch_close(watch);
     rs_list_wake_all(selector->machine, &selector->waiters, 0);
     leave_machine(selector);
 }
 
 void rs_selector_abandon(rs_selector *selector) {
     if (!selector->machine) return;
-    for (rs_watch *watch; (watch = selector->watches);) {
+    for (rs_watch *watch; (watch = newest_watch(selector));) {
         leave_selector(watch);
         if (disown_op(selector->machine, watch)) selector->machine->orphan_ops = true;
     }
@@ -174,28 +149,22 @@ bool rs_watch_arm(rs_watch *watch, int fd, uint32_t events) {
 }
 
 bool rs_selectors_wait_for_ops(const rs_machine *machine) {
-    for (const rs_selector *selector = machine->selectors; selector; selector = selector->next) {
+    RS_EACH_LINKED(&machine->selectors, const rs_selector, link, selector) {
         if (selector->ops > 0 && selector->waiters.len > 0) return true;
     }
     return false;
-}
-
-void rs_source_ready(rs_source *source) {
-    for (rs_watch *watch = source->watches; watch; watch = watch->next) rs_watch_ready(watch);
-}
-
-void rs_source_drop(rs_source *source) {
-    while (source->watches) leave_source(source->watches);
 }
 
 rs_strand *rs_watch_strand(const rs_watch *watch) {
     return rs_list_first(watch->selector->machine, &watch->selector->waiters);
 }
 
+#define RS_EACH_WATCH(source, watch) RS_EACH_LINKED(&(source)->watchers, rs_watch, watcher.link, watch)
+
 rs_watch *rs_source_waiting(const rs_source *source, const rs_strand *than) {
     rs_watch *found = NULL;
     uint64_t ticket = than ? than->ticket : UINT64_MAX;
-    for (rs_watch *watch = source->watches; watch; watch = watch->next) {
+    RS_EACH_WATCH(source, watch) {
         const rs_strand *strand = rs_watch_strand(watch);
         if (!strand || strand->ticket >= ticket) continue;
         ticket = strand->ticket;
@@ -206,13 +175,13 @@ rs_watch *rs_source_waiting(const rs_source *source, const rs_strand *than) {
 
 uint32_t rs_source_waiting_len(rs_source *source) {
     uint32_t len = 0;
-    for (rs_watch *watch = source->watches; watch; watch = watch->next) {
+    RS_EACH_WATCH(source, watch) {
         rs_selector *selector = watch->selector;
         if (selector->counted || selector->waiters.len == 0) continue;
         selector->counted = true;
         len++;
     }
-    for (rs_watch *watch = source->watches; watch; watch = watch->next) watch->selector->counted = false;
+    RS_EACH_WATCH(source, watch) watch->selector->counted = false;
     return len;
 }
 
@@ -227,11 +196,11 @@ void rs_watch_serve(rs_watch *watch) {
 void rs_selectors_forked(rs_machine *machine) {
     machine->watch_ops = 0;
     machine->orphan_ops = false;
-    for (rs_selector *selector = machine->selectors; selector; selector = selector->next) {
+    RS_EACH_LINKED(&machine->selectors, rs_selector, link, selector) {
         selector->waiters = (rs_list){0};
         selector->ops = 0;
         selector->served = NULL; /* to a strand of the parent, which takes it there */
-        for (rs_watch *watch = selector->watches; watch; watch = watch->older) {
+        RS_EACH_LINKED(&selector->watches, rs_watch, of_selector, watch) {
             watch->op = 0;
             watch->result = 0;
             if (watch->observer) watch->observer->notified = false; /* nor has the message come along */
@@ -241,9 +210,8 @@ void rs_selectors_forked(rs_machine *machine) {
 }
 
 void rs_selectors_close_all(rs_machine *machine) {
-    while (machine->selectors) {
-        rs_selector *selector = machine->selectors;
-        for (rs_watch *watch; (watch = selector->watches);) {
+    RS_EACH_LINKED(&machine->selectors, rs_selector, link, selector) {
+        for (rs_watch *watch; (watch = newest_watch(selector));) {
             watch->op = 0;
             leave_selector(watch);
         }

@@ -16,22 +16,16 @@
 #ifndef RINGSPUN_SELECT_H
 #define RINGSPUN_SELECT_H
 
-#include "ops/op.h"
 #include "core/list.h"
+#include "core/source.h"
+#include "ops/op.h"
 
 struct rs_selector;
 
-typedef struct rs_source {
-    struct rs_watch *watches;   /* zeroed: nobody watches */
-} rs_source;
-
-static inline void rs_source_init(rs_source *source) { *source = (rs_source){0}; }
-
 typedef struct rs_watch {
-    struct rs_watch *next, *previous;             /* of the same source */
-    struct rs_watch *next_ready, *previous_ready; /* of the same selector */
-    struct rs_watch *newer, *older;               /* of the same selector, all there are */
-    rs_source *source;          /* NULL: a descriptor, or what has gone */
+    rs_watcher watcher;         /* first. No source: a descriptor, or what has gone */
+    rs_link of_selector;        /* in its list of all watches */
+    rs_link of_ready;
     struct rs_selector *selector;
     struct rs_channel_observer *observer; /* where the source is a channel, which other threads use as well */
     rs_id op;                   /* that waits for the descriptor; 0: none is in flight */
@@ -41,9 +35,9 @@ typedef struct rs_watch {
 
 typedef struct rs_selector {
     struct rs_machine *machine; /* NULL: not open, or its machine has gone */
-    struct rs_selector *next, *previous; /* the machine's */
-    rs_watch *watches;
-    rs_watch *first_ready, *last_ready;
+    rs_link link;               /* in the list of the machine's */
+    rs_links watches;
+    rs_links ready;
     uint32_t ready_len;
     uint32_t ops;               /* in flight for its watches */
     rs_watch *served;           /* through which something was handed to the strand, until it takes it */
@@ -55,6 +49,8 @@ typedef struct rs_selector {
 #define RS_WATCH_OPS_MAX 65536u
 
 void rs_selector_open(struct rs_machine *machine, rs_selector *selector);
+/* One that is open, or NULL. */
+rs_selector *rs_selectors_any(const struct rs_machine *machine);
 /* With all its watches, whose memory the caller frees then. */
 void rs_selector_close(rs_selector *selector);
 /* The same from a finalizer: nothing is called, and ops that are in flight end at the machine's next look. */
@@ -90,9 +86,6 @@ static inline rs_watch *rs_selector_take_served(rs_selector *selector) {
 
 /* It may have something now. */
 void rs_watch_ready(rs_watch *watch);
-void rs_source_ready(rs_source *source);
-/* It is going, and its watches stay without one. Calls nothing. */
-void rs_source_drop(rs_source *source);
 
 /* The watch of the strand that has waited longest in a selector, if it has waited longer than that one (NULL: whoever). */
 rs_watch *rs_source_waiting(const rs_source *source, const struct rs_strand *than);
