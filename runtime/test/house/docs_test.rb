@@ -163,7 +163,7 @@ class DocsTest < Minitest::Test
   # A function of the binding that parks its strand does so by one of these, or by a function that does.
   PARKING = %w[rsb_wait rsb_wait_checked rsb_perform_with rsb_perform_until rsb_yield rsb_run_first rsb_offload].freeze
 
-  BINDING = Dir[File.join(ROOT, "runtime/ext/ringspun/binding/**/*.c")].sort.to_h { |file| [file, File.read(file)] }.freeze
+  BINDING = Dir[File.join(ROOT, "runtime/ext/ringspun/binding/**/*.{c,h}")].sort.to_h { |file| [file, File.read(file)] }.freeze
   COMMENT = %r{(?<comment>/\*(?:(?!\*/).)*\*/\n)?}m
   FUNCTION = /^#{COMMENT}(?<type>\w[\w *]*?[ *])(?<name>\w+)\([^;{}]*\) \{(?<body>[^\n]*\}\n|\n.*?^\}\n)/m
   Function = Data.define(:file, :local, :name, :comment, :words)
@@ -205,8 +205,8 @@ class DocsTest < Minitest::Test
   def functions_in_c
     BINDING.flat_map do |file, text|
       text.to_enum(:scan, FUNCTION).map do
-        Function.new(file:, local: $~[:type].match?(/\bstatic\b/), name: $~[:name], comment: $~[:comment].to_s,
-                     words: $~[:body].scan(/\w+/).uniq)
+        Function.new(file:, local: file.end_with?(".c") && $~[:type].match?(/\bstatic\b/), name: $~[:name],
+                     comment: $~[:comment].to_s, words: $~[:body].scan(/\w+/).uniq)
       end
     end
   end

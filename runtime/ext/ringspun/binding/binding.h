@@ -25,11 +25,6 @@ typedef struct rsb_machine {
     rsb_runners runners;        /* runner fibers that wait for a strand */
     VALUE idle_taken;           /* the one that was taken out of `runners` last, until it runs; 0: none */
     VALUE maker;                /* the fiber that makes them, or nil */
-    uint32_t inline_streak;     /* ops that the running strand did without parking */
-    bool turn_over;             /* and that is enough */
-    uint64_t quiet_writes_before; /* as these were at the first of them */
-    uint64_t bytes_before;
-    int64_t streak_at_ns;       /* 0: time does not count yet */
     uint32_t fork_count;        /* as it was when the machine last looked */
     bool open;
     bool thread_moves;          /* from one native thread to another */
@@ -96,7 +91,6 @@ typedef struct rsb_strand {
     VALUE kill;                 /* errinfo of a kill, or of a throw, that was caught at a switch; 0: none */
     int64_t told_at_ns;         /* when its error is told, if nobody has read it by then */
     uint32_t awaiters;          /* who wait for several strands, this one among them */
-    uint32_t locks;             /* Ringspun::Mutexes that it holds */
     int kill_state;             /* its rb_protect state */
     bool displaced;             /* it was left in the middle of a Fiber#raise or the like: `fiber` may be out of date */
     bool urgent;                /* something was raised by or for the thread, which does not wait for the next wait */
@@ -250,11 +244,16 @@ int64_t rsb_perform_of(rsb_machine *machine, rs_request *request, VALUE io, int6
                        void (*take)(const rs_op *op, void *argument), void *argument);
 /* For a request of RS_REQUEST_ANY_BUFFER: `bytes` are what came, nil at the end. */
 int64_t rsb_receive(rsb_machine *machine, const rs_request *request, VALUE *bytes);
-/* Counts one more op that may not park. True: before it the others are to run (rsb_yield), and the second does that as well. */
-bool rsb_turn_ends(rsb_machine *machine);
-void rsb_after_inline(rsb_machine *machine);
-void rsb_before_look(rsb_machine *machine);
-void rsb_before_lock(rsb_machine *machine);
+/* Where the turn ends with that (engine/core/turn.h), the others run. */
+static inline void rsb_after_inline(rsb_machine *machine) {
+    if (RS_UNLIKELY(rs_turn_ends(&machine->engine))) rsb_yield(machine);
+}
+static inline void rsb_before_look(rsb_machine *machine) {
+    if (RS_UNLIKELY(rs_turn_ends_at_look(&machine->engine))) rsb_yield(machine);
+}
+static inline void rsb_before_lock(rsb_machine *machine) {
+    if (RS_UNLIKELY(rs_turn_ends_at_lock(&machine->engine))) rsb_yield(machine);
+}
 
 /* core/raise.c */
 /* What was raised for the thread, and had to wait for the end of a shield or of a run. */

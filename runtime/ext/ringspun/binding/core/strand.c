@@ -193,7 +193,7 @@ RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, r
 RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
     rsb_strand *strand = engine->user;
     strand->done = true;
-    if (RS_UNLIKELY(strand->frames != NULL || strand->locks > 0)) RSB_EACH_PART(strand_ends, machine, strand);
+    if (RS_UNLIKELY(strand->frames != NULL || engine->locks > 0)) RSB_EACH_PART(strand_ends, machine, strand);
     strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
     VALUE scope = strand->supervisor;
     rs_finish(&machine->engine);

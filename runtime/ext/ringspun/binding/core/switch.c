@@ -12,14 +12,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Inline successes, and the bytes that they move, before a strand lets others run: who moves more runs ahead of whom it is for,
- * whose bytes have left the processor's cache by then. */
-#define INLINE_STREAK_MAX 8
-#define INLINE_BYTES_MAX 65536
-#define LOCKED_STREAK_MAX 512
-#define FILE_STREAK_MAX 1024
-#define FILE_STREAK_NS 100000
-
 static ID id_transfer;
 static VALUE fiber_error;
 
@@ -273,8 +265,6 @@ static inline rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, rs_s
     VALUE here = rb_fiber_current();
     rsb_strand *self = me->user;
     self->fiber = here;
-    machine->inline_streak = 0;
-    machine->turn_over = false;
     for (;;) {
         if (!next) {
             rs_displaced(engine);
@@ -320,18 +310,10 @@ VALUE rsb_own_fiber(rsb_machine *machine) {
     return rsb_fiber_new(own_body);
 }
 
-/* For the others the caller's turn has not ended with this: what it did at once before counts on. */
 void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first) {
-    rs_machine *engine = &machine->engine;
-    uint32_t streak = machine->inline_streak;
-    bool turn_over = machine->turn_over;
-    uint64_t bytes = streak ? engine->inline_bytes - machine->bytes_before : 0;
-    uint64_t quiet = streak ? engine->quiet_writes - machine->quiet_writes_before : 0;
+    rs_turn turn = rs_turn_pause(&machine->engine);
     park_behind(machine, caller, first, NULL);
-    machine->inline_streak += streak;
-    machine->turn_over |= turn_over;
-    machine->bytes_before = engine->inline_bytes - bytes;
-    machine->quiet_writes_before = engine->quiet_writes - quiet;
+    rs_turn_go_on(&machine->engine, &turn);
 }
 
 void rsb_raise_refusal(rsb_machine *machine) {
@@ -488,57 +470,6 @@ void rsb_give_way(rsb_machine *machine) {
 }
 
 void rsb_yield_resumable(rsb_machine *machine) { yield(machine, true); }
-
-/* What a strand moves through a pipe or socket is work for another, so its turn ends after a number of ops or bytes; writes to a
- * file wait for nobody, so there it is time that counts: ending such a turn early only makes one more strand need a stack
- * at the same time. */
-static bool turn_is_over(rsb_machine *machine, uint32_t streak) {
-    bool quiet = machine->engine.quiet_writes - machine->quiet_writes_before >= streak - 1;
-    if (!quiet || streak > FILE_STREAK_MAX) return true;
-    if (machine->streak_at_ns == 0) machine->streak_at_ns = rs_clock_ns();
-    return streak % 8 == 0 && rs_clock_ns() - machine->streak_at_ns > FILE_STREAK_NS;
-}
-
-/* It has computed for long, and keeps others waiting that may be due by time. But time decides nothing for a strand that is
- * cancelled: what it writes on its way out would be refused on a busy computer only. */
-static bool computes_long(rsb_machine *machine) {
-    return RS_UNLIKELY(rs_turn_is_long(&machine->engine)) && rs_refusal(&machine->engine, 0) == RS_WAKE_VALUE;
-}
-
-/* Of those ops whose turn did not end yet, so many to one that looks at the clock; the first is one that does. */
-#define INLINE_PER_CLOCK 4
-
-/* A strand whose ops all succeed at once never parks; now and then it must let the others run, and see that it was
- * cancelled. Not while it holds a lock, if it can be helped: whoever wants the lock meanwhile queues up, and from then on
- * every unlock is a switch. So it does on its way to the next lock (rsb_before_lock). */
-bool rsb_turn_ends(rsb_machine *machine) {
-    uint32_t streak = ++machine->inline_streak;
-    const rs_machine *engine = &machine->engine;
-    if (streak == 1) {
-        machine->quiet_writes_before = engine->quiet_writes;
-        machine->bytes_before = engine->inline_bytes;
-        machine->streak_at_ns = 0;
-    }
-    if (streak % INLINE_PER_CLOCK == 1 && computes_long(machine)) return true;
-    if (RS_LIKELY(streak <= INLINE_STREAK_MAX && engine->inline_bytes - machine->bytes_before < INLINE_BYTES_MAX)) return false;
-    if (!machine->turn_over && !turn_is_over(machine, streak)) return false;
-    machine->turn_over = true;
-    return rsb_running(machine)->locks == 0 || streak > LOCKED_STREAK_MAX;
-}
-
-void rsb_after_inline(rsb_machine *machine) {
-    if (RS_UNLIKELY(rsb_turn_ends(machine))) rsb_yield(machine);
-}
-
-/* Before a look that does not wait: who looks again and again, and computes between, has nothing better to do. */
-void rsb_before_look(rsb_machine *machine) {
-    if (computes_long(machine)) rsb_yield(machine);
-    else rsb_after_inline(machine);
-}
-
-void rsb_before_lock(rsb_machine *machine) {
-    if (RS_UNLIKELY(machine->turn_over) && rsb_running(machine)->locks == 0) rsb_yield(machine);
-}
 
 void rsb_init_switch(void) {
     id_transfer = rb_intern("transfer");

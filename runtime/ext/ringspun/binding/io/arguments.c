@@ -94,7 +94,7 @@ static int fd_after_others(rsb_machine *machine, VALUE io, VALUE *source) {
 }
 
 int rsb_op_source_fd(rsb_machine *machine, VALUE io, VALUE *source) {
-    if (RS_LIKELY(!rsb_turn_ends(machine))) return rsb_io_fd(machine, io);
+    if (RS_LIKELY(!rs_turn_ends(&machine->engine))) return rsb_io_fd(machine, io);
     return fd_after_others(machine, io, source);
 }
 

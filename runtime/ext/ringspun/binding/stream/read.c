@@ -175,7 +175,7 @@ static bool fill(reader *r) {
     if (RS_UNLIKELY(stream->reading)) fail_busy(r);
     if (RS_UNLIKELY(stream->gap)) fail_gap(r);
     r->fills++;
-    if (RS_UNLIKELY(rsb_turn_ends(r->machine))) {
+    if (RS_UNLIKELY(rs_turn_ends(&r->machine->engine))) {
         give_way(r);
         return true;
     }

@@ -82,7 +82,7 @@ void rsb_stream_put(VALUE self, VALUE string, const char *what) {
 
 /* Who writes to somebody that takes as fast as he writes never waits: now and then the others have their turn nevertheless. */
 static void give_way(writer *w) {
-    if (RS_LIKELY(!rsb_turn_ends(w->machine))) return;
+    if (RS_LIKELY(!rs_turn_ends(&w->machine->engine))) return;
     rsb_yield(w->machine);
     rsb_stream_get(w->stream->self, &w->machine);
 }

@@ -65,7 +65,7 @@ static bool is_locked(rsb_machine *machine, const rsb_sync *mutex) {
 
 static void mutex_own(rsb_machine *machine, rsb_sync *mutex, rs_id me) {
     mutex->owner = me;
-    rsb_running(machine)->locks++;
+    rs_lock_taken(rs_running(&machine->engine));
 }
 
 static bool mutex_take_now(rsb_machine *machine, rsb_sync *mutex, rs_id me) {
@@ -92,14 +92,14 @@ static void mutex_give(rsb_machine *machine, rsb_sync *mutex) {
     if (mutex->owner != running_id(machine)) {
         rb_raise(rsb_eUsage, "this strand does not hold the mutex; only the one that locked it may unlock it");
     }
-    rsb_running(machine)->locks--;
+    rs_lock_given(rs_running(&machine->engine));
     mutex->owner = rs_list_wake_first(&machine->engine, &mutex->waiters, 0);
 }
 
 /* Which ones it held is not written down, for locking must be cheap and ending with a lock is a mistake. Those that matter
  * are found by who waits for them. */
 static void give_up_locks(rsb_machine *machine, rsb_strand *ended) {
-    if (ended->locks == 0) return;
+    if (rs_running(&machine->engine)->locks == 0) return;
     rs_id owner = ended->id;
     RS_EACH_STRAND(&machine->engine.strands, strand) {
         rs_list *list = strand->state == RS_STRAND_PARKED ? strand->waiter.list : NULL;

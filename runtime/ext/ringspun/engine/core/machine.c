@@ -160,6 +160,7 @@ uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, i
     if (RS_UNLIKELY(machine->notes_parks)) strand->parked_at_ns = rs_now(machine);
     machine->running = RS_NO_INDEX;
     rs_trace_if(machine, RS_TRACE_PARK, rs_strand_id(strand), wait);
+    rs_turn_end(&machine->turn);
     return strand->ticket;
 }
 
@@ -223,7 +224,10 @@ static rs_strand *begin_yield(rs_machine *machine) {
     return strand;
 }
 
-void rs_yield(rs_machine *machine) { make_ready(machine, begin_yield(machine), RS_WAKE_VALUE, 0); }
+void rs_yield(rs_machine *machine) {
+    rs_turn_end(&machine->turn);
+    make_ready(machine, begin_yield(machine), RS_WAKE_VALUE, 0);
+}
 
 rs_strand *rs_spawn_first(rs_machine *machine, rs_scope *scope, void *user) {
     rs_strand *strand = make_strand(machine, scope, user);

@@ -19,6 +19,7 @@
 #include "flow/select.h"
 #include "core/strand.h"
 #include "core/trace.h"
+#include "core/turn.h"
 
 typedef struct {
     uint64_t strands_spawned, resumes, polls, busy_polls, sleeps, wakes, wakes_dropped, ops_started, ops_inline, ops_offloaded,
@@ -94,6 +95,7 @@ typedef struct rs_machine {
     int64_t polled_at_ns;       /* while it polls: what has come by then shall come before times that are due by then */
     int64_t backend_deadline_ns; /* when the backend itself next has something to do; RS_NEVER */
     uint32_t soon;              /* how often what it waited for came soon of late; see rs_sleep */
+    rs_turn turn;               /* of the strand that runs */
     bool attention;             /* poll before the next resume */
     bool wakes_first;           /* who becomes ready goes ahead of the others */
     _Atomic bool sleeping;
@@ -101,8 +103,6 @@ typedef struct rs_machine {
     _Atomic uint32_t outside;   /* work that will come back through the inbox: workers' ops; workers that were left count it down */
     rs_options options;
     rs_metrics metrics;
-    uint64_t inline_bytes;      /* moved by tries, without waiting */
-    uint64_t quiet_writes;      /* of these, writes that are work for nobody: to files and to devices that are memory */
     rs_trace trace;
     char refusal_text[160];     /* why the backend did not open, where it knows more than an errno */
     rs_driver driver;

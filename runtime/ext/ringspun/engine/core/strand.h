@@ -44,6 +44,7 @@ typedef struct rs_strand {
     bool unblocked;             /* this block-like park already had its unblock */
     bool queued;
     uint32_t shield_depth;
+    uint32_t locks;             /* that it holds; one that ends with some has made a mistake */
     uint32_t op;
     uint64_t ticket;
     uint64_t ready_order;       /* when it came into the run queue; 0: at the front */
@@ -118,6 +119,13 @@ rs_strand *rs_run_last(const rs_strands *strands);
 /* A new strand waits for its first turn, and has it. */
 static inline void rs_strand_awaits_turn(rs_strand *strand) { strand->wait = RS_WAIT_YIELD; }
 static inline void rs_strand_began(rs_strand *strand) { strand->wait = RS_WAIT_NONE; }
+
+/* It holds one more lock, and one less. */
+static inline void rs_lock_taken(rs_strand *strand) { strand->locks++; }
+static inline void rs_lock_given(rs_strand *strand) {
+    RS_ASSERT(strand->locks > 0);
+    strand->locks--;
+}
 
 const char *rs_wait_name(uint32_t wait);
 

@@ -160,7 +160,7 @@ static int64_t write_file(rs_machine *machine, const rs_request *request, const 
     bool at_once = kind == RS_FD_FILE_LOCAL && t->bytes <= INLINE_FILE_MAX && !machine->options.offload_files;
     if (!at_once && kind != RS_FD_MEMORY) return -EAGAIN;
     machine->metrics.file_writes_inline += is_file(kind);
-    machine->quiet_writes++;
+    machine->turn.quiet_writes++;
     return plain_write(request->fd, t);
 }
 

@@ -91,7 +91,7 @@ int64_t rs_try(rs_machine *machine, const rs_request *request) {
     }
     if (result == -EAGAIN) return result;
     machine->metrics.ops_inline++;
-    if (result > 0 && rs_op_kinds[request->kind].effect == RS_EFFECT_DATA) machine->inline_bytes += (uint64_t)result;
+    if (result > 0 && rs_op_kinds[request->kind].effect == RS_EFFECT_DATA) machine->turn.bytes += (uint64_t)result;
     if (RS_UNLIKELY(makes_descriptor(request->kind))) rs_descriptor_made(machine, request, result);
     return result;
 }
