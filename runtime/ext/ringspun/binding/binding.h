@@ -32,8 +32,6 @@ typedef struct rsb_machine {
     _Atomic bool thread_ended;  /* nobody can run it any more */
     bool locate;                /* record where strands are spun, and when they begin to wait */
     long features_seen;         /* how many files Ruby had loaded when a strand was spun last */
-    uint8_t deadlock_measures;  /* taken against the present one, without effect */
-    rs_id root;
     VALUE root_fiber;           /* the thread's first: CRuby goes on there when a runner ends; nil: not known */
     rs_scope *spin_scope;       /* where Machine#spin puts strands: Ringspun.run's, else the root's own */
     VALUE unread;               /* Hash, bounded: strand => error that nobody has read */
@@ -343,6 +341,8 @@ void rsb_report_unread(rsb_machine *machine);
 void rsb_report_all_unread(bool all);
 
 /* core/idle.c */
+bool rsb_others_may_wake(rs_machine *engine);
+void rsb_on_deadlock(rs_machine *engine, rs_strand *root);
 /* Nothing is ready: sleeps, or ends a deadlock. */
 void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision);
 

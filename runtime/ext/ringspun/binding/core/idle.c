@@ -1,5 +1,6 @@
 /* idle: what the loop does while no strand is ready: it sleeps, notices what is raised meanwhile, and ends a deadlock. */
 #include "binding/core/outside.h"
+#include "engine/core/deadlock.h"
 
 #include <ruby/ractor.h>
 
@@ -64,14 +65,6 @@ static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t d
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) forked_in_loop(machine, here);
 }
 
-/* As with Kernel#sleep: who sleeps without an end waits for a signal handler. */
-static bool sleeps_for_ever(rs_strands *strands) {
-    RS_EACH_STRAND(strands, strand) {
-        if (strand->state == RS_STRAND_PARKED && strand->wait == RS_WAIT_SLEEP) return true;
-    }
-    return false;
-}
-
 static VALUE list_threads(VALUE unused) { return rb_funcall(rb_cThread, id_list, 0); }
 
 static bool joins_thread(const rs_strand *strand) {
@@ -96,32 +89,35 @@ static bool one_may_wake_us(VALUE threads) {
 }
 
 /* Of all that a strand can wait for only a channel's values come out of another ractor. */
-static bool waits_for_channel(rs_strands *strands) {
-    RS_EACH_STRAND(strands, strand) {
-        if (strand->state != RS_STRAND_PARKED) continue;
-        if (strand->wait == RS_WAIT_CHANNEL || (strand->wait == RS_WAIT_LIST && strand->waiter.tag == RSB_FOR_SELECT)) return true;
+static bool waits_for_channel(rs_machine *engine) {
+    if (rs_somebody_waits(engine, RS_WAIT_CHANNEL)) return true;
+    RS_EACH_STRAND(&engine->strands, strand) {
+        bool in_list = strand->state == RS_STRAND_PARKED && strand->wait == RS_WAIT_LIST;
+        if (in_list && strand->waiter.tag == RSB_FOR_SELECT) return true;
     }
     return false;
 }
 
 static VALUE count_ractors(VALUE unused) { return rb_funcall(rb_cRactor, rb_intern("count"), 0); }
 
-static bool ractor_may_wake_us(rs_strands *strands) {
-    if (!waits_for_channel(strands)) return false;
+static bool ractor_may_wake_us(rs_machine *engine) {
+    if (!waits_for_channel(engine)) return false;
     int state = 0;
     VALUE count = rb_protect(count_ractors, Qnil, &state);
     if (state) rb_set_errinfo(Qnil);
     return state || count != INT2FIX(1);
 }
 
-/* Of all that a simulated strand can wait for only the end of a thread and what is outside are not in its world. */
-static bool others_may_wake_us(rsb_machine *machine) {
+/* Of all that a simulated strand can wait for only the end of a thread and what is outside are not in its world. As with
+ * Kernel#sleep, who sleeps without an end waits for a signal handler. */
+bool rsb_others_may_wake(rs_machine *engine) {
+    rsb_machine *machine = engine->user;
     if (machine->outside_waits) return true;
-    if (machine->engine.backend->closed_world && !one_joins_thread(&machine->engine.strands)) return false;
-    if (sleeps_for_ever(&machine->engine.strands)) return true;
+    if (engine->backend->closed_world && !one_joins_thread(&engine->strands)) return false;
+    if (rs_somebody_waits(engine, RS_WAIT_SLEEP)) return true;
     int state = 0;
     VALUE threads = rb_protect(list_threads, Qnil, &state);
-    if (!state) return one_may_wake_us(threads) || ractor_may_wake_us(&machine->engine.strands);
+    if (!state) return one_may_wake_us(threads) || ractor_may_wake_us(engine);
     rb_set_errinfo(Qnil);
     return true;
 }
@@ -131,40 +127,15 @@ static VALUE deadlock_error(VALUE self) {
     return rb_exc_new_str(rsb_eDeadlock, report);
 }
 
-/* What a shield protects is a wait without end now: nothing will ever come for it. */
-static void cancel_everything(rsb_machine *machine) {
-    rs_machine *engine = &machine->engine;
-    RS_EACH_STRAND(&engine->strands, strand) {
-        if (strand->state != RS_STRAND_PARKED || rs_strand_id(strand) == machine->root) continue;
-        rs_break_park(engine, strand, RS_WAKE_CANCEL);
-    }
-}
-
-static void tell_deadlock(rsb_machine *machine, rsb_strand *root) {
+void rsb_on_deadlock(rs_machine *engine, rs_strand *root) {
+    rsb_machine *machine = engine->user;
     int state = 0;
     VALUE error = rb_protect(deadlock_error, machine->self, &state);
     if (state) {
         error = rb_errinfo();
         rb_set_errinfo(Qnil);
     }
-    rsb_deliver(machine, root, error);
-}
-
-static void end_wait_of_root(rsb_machine *machine) {
-    rs_break_park(&machine->engine, rs_strand_find(&machine->engine.strands, machine->root), RS_WAKE_INTERRUPT);
-}
-
-/* First the root is told, whose scopes then cancel the rest and run its ensure blocks. If it is shielded, or waits for strands
- * that shield themselves, those are cancelled; and if that makes nobody ready either, the root's own shield does not count. */
-static void break_deadlock(rsb_machine *machine) {
-    rsb_strand *root = rsb_root_of(machine);
-    if (!root) rb_bug("ringspun: nothing to run and no root strand");
-    switch (machine->deadlock_measures) {
-    case 0: tell_deadlock(machine, root); break;
-    case 1: cancel_everything(machine); break;
-    default: end_wait_of_root(machine);
-    }
-    machine->deadlock_measures = machine->engine.strands.run_len == 0 ? machine->deadlock_measures + 1 : 0;
+    rsb_deliver(machine, root->user, error);
 }
 
 /* While only another thread can wake this one: how long until a look whether there still is one. */
@@ -216,8 +187,7 @@ static void wait_for_others(rsb_machine *machine, rs_strand *here) {
 void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision) {
     if (RS_UNLIKELY(rs_strands_live(&machine->engine.strands) == 0)) rsb_end_of_child(machine);
     if (decision.verdict == RS_SLEEP) sleep_interruptible(machine, here, decision.deadline_ns);
-    else if (others_may_wake_us(machine)) wait_for_others(machine, here);
-    else if (rs_inbox_empty(&machine->engine.inbox)) break_deadlock(machine); /* the last of them may have left something */
+    else if (!rs_break_deadlock(&machine->engine)) wait_for_others(machine, here);
 }
 
 void rsb_init_idle(void) { id_list = rb_intern("list"); }

@@ -14,7 +14,8 @@ static rb_internal_thread_specific_key_t machine_key;
 static ID id_machine;
 
 rs_driver rsb_driver = {
-    .on_message = rsb_on_message, .on_reminder = rsb_unread_due, .stack = rsb_stack, .outer_stack = rsb_outer_stack};
+    .on_message = rsb_on_message, .on_reminder = rsb_unread_due, .others_may_wake = rsb_others_may_wake,
+    .on_deadlock = rsb_on_deadlock, .stack = rsb_stack, .outer_stack = rsb_outer_stack};
 
 /* --- memory --- */
 
@@ -158,7 +159,6 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     rsb_open_engine(machine, options);
     machine->open = machine->wakeable = true;
     rs_strand *root = rs_running(&machine->engine);
-    machine->root = rs_strand_id(root);
     machine->spin_scope = &root->own;
     machine->root_fiber = threads_move || !main_ractor || rsb_on_thread_stack() ? rb_fiber_current() : Qnil;
     VALUE root_self = rsb_strand_root(machine, root);
@@ -267,7 +267,6 @@ void rsb_after_fork(rsb_machine *machine) {
     /* So will the next one who uses it, or it works then. */
     if (error) rsb_fail_to_open(machine, error, "no machine in the forked child");
     machine->fork_count = rsb_forks;
-    machine->root = rs_strand_id(survivor);
     machine->spin_scope = &survivor->own;
     ((rsb_strand *)survivor->user)->supervisor = Qnil;
     rsb_unread_forked(machine);
@@ -422,7 +421,7 @@ static VALUE machine_asleep_p(VALUE self) {
 static VALUE machine_check_closable(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     rs_strand *strand = rs_running(&machine->engine);
-    if (rs_strand_id(strand) != machine->root) {
+    if (!rs_is_root(&machine->engine, strand)) {
         rb_raise(rsb_eUsage, "a machine is closed by the strand that made it, not by one that it runs");
     }
     if (strand->stacked > 0) rs_scope_follow(&machine->engine);

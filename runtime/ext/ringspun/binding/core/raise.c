@@ -3,7 +3,7 @@
 #include "binding/cruby/has.h"
 
 rsb_strand *rsb_root_of(rsb_machine *machine) {
-    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    rs_strand *root = rs_root(&machine->engine);
     return root ? root->user : NULL;
 }
 

@@ -243,7 +243,7 @@ static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
 /* The scope of a Ringspun.run: Machine#spin puts strands into it while the block runs. */
 static VALUE machine_adopt(VALUE self, VALUE scope_object) {
     rsb_machine *machine = rsb_machine_of(self);
-    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    rs_strand *root = rs_root(&machine->engine);
     machine->spin_scope = NIL_P(scope_object) ? &root->own : &get(scope_object)->engine;
     return Qnil;
 }

@@ -108,7 +108,7 @@ static rs_strand *begin(rsb_machine *machine, rsb_strand *strand, rs_strand *eng
 }
 
 bool rsb_strand_begin_next(rsb_machine *machine, rsb_strand *strand) {
-    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    rs_strand *root = rs_root(&machine->engine);
     rs_scope *scope = machine->spin_scope;
     if (scope->closed) scope = root ? &root->own : NULL; /* the run is about to end */
     rs_strand *engine = rs_spawn_next(&machine->engine, scope, strand);
@@ -169,7 +169,7 @@ void rsb_tell_root(rsb_machine *machine, VALUE error) {
 /* Whether the program may have its handle. It has none of a strand of Fiber.schedule; outside of a run the scheduler's end raises
  * what such a one has failed with. */
 static bool is_held(const rsb_machine *machine, const rsb_strand *strand) {
-    const rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    const rs_strand *root = rs_root(&machine->engine);
     bool in_run = root && machine->spin_scope != &root->own;
     return !(strand->own_fiber && in_run);
 }
@@ -180,7 +180,7 @@ RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, r
         return;
     }
     strand->error = error;
-    if (strand->id == machine->root) {
+    if (strand->id == machine->engine.root) {
         machine->child_error = error;
         return;
     }

@@ -190,7 +190,7 @@ RSB_APART static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bo
  * is in the middle of a transfer to some other fiber. Nor with several ractors: CRuby 3.4 gives the stack back at once then. */
 RSB_APART static bool may_end(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_stacks_are_shared())) return false;
-    rs_strand *root = rs_strand_find(&machine->engine.strands, machine->root);
+    rs_strand *root = rs_root(&machine->engine);
     if (!root) return false; /* a forked child, whose root has ended: here is where its end is noticed (rsb_without_strand) */
     bool parked = root->state == RS_STRAND_PARKED || root->state == RS_STRAND_READY;
     rsb_strand *handle = root->user;

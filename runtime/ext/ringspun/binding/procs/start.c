@@ -249,7 +249,7 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
         if (!NIL_P(strand->supervisor)) strand->error = info;
         else if (rsb_is_rescueable(info)) rsb_trigger_error(frame->proc, info);
         else if (!is_told(frame)) rsb_tell_root(machine, info);
-        if (RS_UNLIKELY(strand->id == machine->root)) machine->child_error = child_error(info);
+        if (RS_UNLIKELY(strand->id == machine->engine.root)) machine->child_error = child_error(info);
     }
     conclude(machine, frame, end.error);
     return end;

@@ -527,7 +527,7 @@ static VALUE close_machine(VALUE self) {
     if (!scheduler->own || NIL_P(scheduler->machine)) return Qnil;
     rsb_machine *machine = rsb_machine_any_thread(scheduler->machine);
     bool root = machine->open && rsb_existing() == machine && machine->engine.running != RS_NO_INDEX &&
-                rs_strand_id(rs_running(&machine->engine)) == machine->root;
+                rs_is_root(&machine->engine, rs_running(&machine->engine));
     if (root) rb_funcall(machine->self, rb_intern("close"), 0);
     return Qnil;
 }

@@ -78,6 +78,7 @@ int rs_machine_forked(rs_machine *machine) {
         free(message);
         message = next;
     }
+    machine->root = rs_strand_id(survivor);
     forget_strands(machine, survivor);
     cut_scopes(machine, survivor);
     forget_ops(machine, survivor);

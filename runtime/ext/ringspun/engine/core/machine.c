@@ -42,6 +42,7 @@ static bool start_root(rs_machine *machine) {
     rs_scope_attach(&root->own, NULL, root->index);
     root->scope = &root->own;
     root->state = RS_STRAND_RUNNING;
+    machine->root = rs_strand_id(root);
     machine->running = root->index;
     machine->runs = root;
     return true;
@@ -159,8 +160,8 @@ uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, i
     if (deadline_ns != RS_NEVER) rs_timer_set(&machine->timers, &strand->timer, deadline_ns);
     if (RS_UNLIKELY(machine->notes_parks)) strand->parked_at_ns = rs_now(machine);
     machine->running = RS_NO_INDEX;
-    rs_trace_if(machine, RS_TRACE_PARK, rs_strand_id(strand), wait);
     rs_turn_end(&machine->turn);
+    rs_trace_if(machine, RS_TRACE_PARK, rs_strand_id(strand), wait);
     return strand->ticket;
 }
 

@@ -58,6 +58,10 @@ typedef struct rs_driver {
      * present turn of another; NULL: the strand's first. */
     const void *(*stack)(struct rs_machine *machine);
     const void *(*outer_stack)(const void *stack);
+    /* Somebody whom the engine does not know, such as another thread, may still wake a strand or send something. */
+    bool (*others_may_wake)(struct rs_machine *machine);
+    /* Nobody will wake any (deadlock.h): to be raised in the root, which waits. */
+    void (*on_deadlock)(struct rs_machine *machine, rs_strand *root);
     /* False when all that interrupts the running strand was for code that it has left. */
     bool (*interrupts_here)(struct rs_machine *machine);
 } rs_driver;
@@ -86,16 +90,18 @@ typedef struct rs_machine {
     rs_message *taken;          /* out of the inbox and not yet dealt with: their payloads are still ours to keep alive */
     const rs_backend *backend;
     void *backend_state;
+    rs_id root;                 /* its first strand; in a forked child the one that has come along */
     uint32_t running;           /* index of the strand that runs, RS_NO_INDEX between two */
     rs_strand *runs;            /* its slot; meaningful only while one runs */
     rs_wake_kind refusal;
     uint64_t last_ticket;
+    rs_turn turn;               /* of the strand that runs */
     uint32_t resumes_since_poll;
     int64_t coarse_ns;          /* when the present turn began, by the coarse clock, if a look may wake anybody */
     int64_t polled_at_ns;       /* while it polls: what has come by then shall come before times that are due by then */
     int64_t backend_deadline_ns; /* when the backend itself next has something to do; RS_NEVER */
     uint32_t soon;              /* how often what it waited for came soon of late; see rs_sleep */
-    rs_turn turn;               /* of the strand that runs */
+    uint8_t deadlock_steps;     /* taken against the present one, without effect */
     bool attention;             /* poll before the next resume */
     bool wakes_first;           /* who becomes ready goes ahead of the others */
     _Atomic bool sleeping;
@@ -157,6 +163,13 @@ static inline rs_strand *rs_running(const rs_machine *machine) {
     RS_ASSERT(machine->running != RS_NO_INDEX);
     return machine->runs;
 }
+
+static inline bool rs_is_root(const rs_machine *machine, const rs_strand *strand) {
+    return rs_strand_id(strand) == machine->root;
+}
+
+/* NULL: it has ended, which only a forked child's does before its machine. */
+static inline rs_strand *rs_root(const rs_machine *machine) { return rs_strand_find(&machine->strands, machine->root); }
 
 static inline void rs_trace_if(rs_machine *machine, rs_trace_kind kind, uint64_t subject, int64_t detail) {
     if (RS_UNLIKELY(machine->trace.enabled)) {

@@ -1,0 +1,38 @@
+#include "core/deadlock.h"
+
+#include "core/machine.h"
+
+bool rs_somebody_waits(const rs_machine *machine, rs_wait_kind wait) {
+    RS_EACH_STRAND(&machine->strands, strand) {
+        if (strand->state == RS_STRAND_PARKED && strand->wait == wait) return true;
+    }
+    return false;
+}
+
+static void cancel_all_but_root(rs_machine *machine) {
+    RS_EACH_STRAND(&machine->strands, strand) {
+        if (strand->state != RS_STRAND_PARKED || rs_is_root(machine, strand)) continue;
+        rs_break_park(machine, strand, RS_WAKE_CANCEL);
+    }
+}
+
+static void take_step(rs_machine *machine, rs_strand *root) {
+    switch (machine->deadlock_steps) {
+    case 0:
+        if (machine->driver.on_deadlock) machine->driver.on_deadlock(machine, root);
+        break;
+    case 1: cancel_all_but_root(machine); break;
+    default: rs_break_park(machine, root, RS_WAKE_INTERRUPT);
+    }
+}
+
+bool rs_break_deadlock(rs_machine *machine) {
+    RS_ASSERT(machine->running == RS_NO_INDEX && machine->strands.run_len == 0);
+    if (machine->driver.others_may_wake && machine->driver.others_may_wake(machine)) return false;
+    if (!rs_inbox_empty(&machine->inbox)) return true; /* the last of them may have left something */
+    rs_strand *root = rs_root(machine);
+    RS_ASSERT(root != NULL);
+    take_step(machine, root);
+    machine->deadlock_steps = machine->strands.run_len == 0 ? machine->deadlock_steps + 1 : 0;
+    return true;
+}
