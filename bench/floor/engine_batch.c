@@ -5,7 +5,7 @@
  *
  *   engine_batch ready|armed BATCHES      as ring_batch
  */
-#include "ops/op_life.h"
+#include "engine.h"
 #include "measure.h"
 
 #include <errno.h>
@@ -24,6 +24,7 @@ struct receiver {
 
 struct program {
     rs_machine machine;
+    rs_rooms rooms;
     struct receiver receivers[BATCH];
     bool armed;
     unsigned live;
@@ -121,7 +122,7 @@ int main(int count, char **arguments)
     unsigned batches = argument(arguments, count, 2);
 
     program.armed = strcmp(arguments[1], "armed") == 0;
-    if (rs_machine_open(&program.machine, &rs_backend_uring, &options) != 0)
+    if (rs_machine_open(&program.machine, &program.rooms, &rs_backend_uring, &options) != 0)
         unavailable(program.machine.refusal_text);
     for (unsigned i = 0; i < BATCH; i++)
         receiver_open(&program, &program.receivers[i]);

@@ -9,6 +9,7 @@
 
 static const rs_sim_faults no_faults;
 static rs_machine *machine;
+static rs_rooms rooms;
 static uint64_t root_ticket;
 
 /* A machine whose root waits, so that the test can be any other strand. */
@@ -16,7 +17,7 @@ static inline void begin(void) {
     machine = rs_alloc(sizeof(*machine));
     rs_options options = rs_default_options();
     options.faults = &no_faults;
-    RS_ASSERT(rs_machine_open(machine, &rs_backend_sim, &options) == 0);
+    RS_ASSERT(rs_machine_open(machine, &rooms, &rs_backend_sim, &options) == 0);
     root_ticket = rs_park_begin(machine, RS_WAIT_SUSPEND, RS_PARK_SHIELDED, RS_NEVER);
 }
 

@@ -10,7 +10,7 @@
 
 int driver_open(driver *driver, const rs_backend *backend, const rs_options *options) {
     memset(driver, 0, sizeof(*driver));
-    int error = rs_machine_open(&driver->machine, backend, options);
+    int error = rs_machine_open(&driver->machine, &driver->rooms, backend, options);
     if (error) return error;
     driver->root = rs_strand_id(rs_running(&driver->machine));
     return 0;

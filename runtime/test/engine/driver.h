@@ -16,7 +16,7 @@
 #ifndef RINGSPUN_DRIVER_H
 #define RINGSPUN_DRIVER_H
 
-#include "backend/sim/sim.h"
+#include "engine.h"
 
 #define US ((int64_t)1000)
 #define MS (1000 * US)
@@ -27,6 +27,7 @@ typedef void (*task_step)(task *self);
 
 typedef struct {
     rs_machine machine;
+    rs_rooms rooms;
     rs_id root;
     uint64_t root_ticket;
     uint32_t unfinished;

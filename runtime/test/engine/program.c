@@ -155,10 +155,10 @@ static void run(program *program) {
     rs_scope_close(&driver->machine, &program->arena);
     /* Ops that were left behind end by themselves. */
     driver_park_root(driver);
-    while (driver->machine.ops.in_flight > 0) {
+    while (driver->machine.in_flight > 0) {
         rs_verdict verdict = driver_step(driver);
-        if (verdict != RS_DEADLOCK || driver->machine.ops.in_flight == 0) continue;
-        program_fail(&program->workers[0], "an op that was left behind never ends", driver->machine.ops.in_flight);
+        if (verdict != RS_DEADLOCK || driver->machine.in_flight == 0) continue;
+        program_fail(&program->workers[0], "an op that was left behind never ends", driver->machine.in_flight);
         return;
     }
     driver_unpark_root(driver);

@@ -151,7 +151,7 @@ static void check_parked(worker *self, const rs_strand *strand, int64_t now_ns) 
         return;
     }
     if (!self->overdue_since_ns) self->overdue_since_ns = now_ns;
-    const rs_op *request = rs_op_at(&machine->ops, strand->op);
+    const rs_op *request = rs_op_at(machine->ops, strand->op);
     EXPECT(self, request->cancel != RS_WAKE_VALUE || request->closing, request->request.kind);
     if (now_ns - self->overdue_since_ns > CANCELS_WITHIN(self->program->faults)) {
         program_fail(self, "its op does not end although it is cancelled", request->request.kind);
@@ -174,7 +174,7 @@ static void check_shared(program *program) {
     }
     EXPECT(somebody, program->stock.unblocked == 0, program->stock.unblocked);
     EXPECT(somebody, program->stock.owner || program->stock.waiting_len == 0, program->stock.waiting_len);
-    EXPECT(somebody, machine->closers.len == 0 || machine->ops.in_flight > 0, machine->closers.len);
+    EXPECT(somebody, machine->closers.len == 0 || machine->in_flight > 0, machine->closers.len);
 }
 
 /* Nothing is ready, so whoever waits has to wait. */
@@ -197,10 +197,10 @@ void check_at_rest(program *program) {
 void check_end(program *program) {
     rs_machine *machine = &program->driver.machine;
     worker *somebody = &program->workers[0];
-    EXPECT(somebody, machine->ops.in_flight == 0, machine->ops.in_flight);
-    EXPECT(somebody, machine->ops.slab.used == 0, machine->ops.slab.used);
+    EXPECT(somebody, machine->in_flight == 0, machine->in_flight);
+    EXPECT(somebody, machine->ops->slab.used == 0, machine->ops->slab.used);
     EXPECT(somebody, machine->timers.len == 0, machine->timers.len);
-    EXPECT(somebody, rs_links_empty(&machine->selectors), 0);
+    EXPECT(somebody, rs_links_empty(&machine->selectors->all), 0);
     EXPECT(somebody, rs_strands_live(&machine->strands) == 1, rs_strands_live(&machine->strands));
     EXPECT(somebody, machine->closers.len == 0, machine->closers.len);
     EXPECT(somebody, machine->backend_deadline_ns == RS_NEVER, machine->backend_deadline_ns);

@@ -331,7 +331,7 @@ OVER_BACKENDS(a_hundred_thousand_ops_in_flight) {
         scene_call(&d, &readers[i], request_read(pairs[i % PAIRS][0], &bytes[i], 1), 0, 0);
     }
     driver_park_root(&d);
-    while (d.machine.ops.in_flight < COUNT) driver_step(&d);
+    while (d.machine.in_flight < COUNT) driver_step(&d);
     driver_unpark_root(&d);
     caller *writers = rs_alloc(sizeof(caller) * PAIRS);
     closer *closers = rs_alloc(sizeof(closer) * PAIRS);

@@ -130,7 +130,7 @@ TEST(a_value_is_given_to_who_has_waited_longest_with_its_wake) {
         CHECK(next() == strands[i]);
         leave(waiters[i], RS_WAKE_VALUE, RS_CHANNEL_DONE, (uint64_t)i + 1);
     }
-    CHECK(!machine->channel_waiters);
+    CHECK(rs_links_empty(&machine->channel_waiters->all));
     rs_channel_release(channel);
     end();
 }
@@ -220,7 +220,7 @@ TEST(what_was_given_to_those_who_never_look_is_given_back) {
     for (int i = 0; i < 3; i++) next(), pop_in_line(channel, strands[i], RS_NEVER);
     for (uint64_t value = 1; value < 3; value++) rs_channel_push(channel, machine, value, NULL);
     CHECK_EQUAL(0, rs_channel_len(channel));
-    rs_channel_waiters_end(machine);
+    rs_channel_waiters_part.ends(machine);
     CHECK_EQUAL(0, rs_channel_waiting(channel));
     rs_channel_push(channel, NULL, 3, NULL);
     for (uint64_t expected = 1; expected < 4; expected++) {
@@ -266,7 +266,7 @@ TEST(a_watch_is_told_and_takes_when_it_looks) {
     CHECK(watch.ready && !watch.observer->notified);
     CHECK_EQUAL(1, machine->metrics.messages);
     rs_selector_close(&selector);
-    CHECK(!channel->observers);
+    CHECK(rs_links_empty(&channel->observers));
     rs_channel_release(channel);
     end();
 }
@@ -345,8 +345,9 @@ static void *consume_with_machine(void *argument) {
     worker *self = argument;
     uint64_t value, last[PRODUCERS] = {0};
     rs_machine mine;
+    rs_rooms rooms;
     rs_options options = rs_default_options();
-    RS_ASSERT(rs_machine_open(&mine, &rs_backend_epoll, &options) == 0);
+    RS_ASSERT(rs_machine_open(&mine, &rooms, &rs_backend_epoll, &options) == 0);
     rs_channel_answer answer;
     do {
         rs_channel_waiter *waiter = rs_channel_waiter_new(&mine, rs_strand_id(rs_running(&mine)), mine.last_ticket + 1);

@@ -103,7 +103,7 @@ TEST(a_job_in_line_is_withdrawn) {
     driver_unpark_root(&d);
     for (int i = 0; i < IN_LINE; i++) CHECK_EQUAL(RS_WAKE_CANCEL, syncers[i].wake);
     CHECK_EQUAL(WORKERS, d.machine.outside);
-    CHECK_EQUAL(WORKERS, d.machine.ops.in_flight);
+    CHECK_EQUAL(WORKERS, d.machine.in_flight);
     for (int i = 0; i < WORKERS; i++) scene_cancel(&d, &cancellers[IN_LINE + i], &openers[i].task, 0);
     driver_run(&d);
     for (int i = 0; i < WORKERS; i++) CHECK_EQUAL(RS_WAKE_CANCEL, openers[i].wake);
@@ -183,7 +183,7 @@ TEST(a_descriptor_is_closed_by_one_and_nothing_begins_on_it_meanwhile) {
     char byte;
     open_machine(&d);
     CHECK_EQUAL(0, scene_ask(&d, request_pipe(pair)));
-    rs_descriptors *descriptors = &d.machine.descriptors;
+    rs_descriptors *descriptors = d.machine.descriptors;
     uint32_t before = rs_descriptor_generation(descriptors, pair[0]);
     CHECK(rs_descriptor_close_begin(&d.machine, pair[0]));
     CHECK(!rs_descriptor_close_begin(&d.machine, pair[0]));

@@ -51,7 +51,7 @@ OVER_KERNELS(a_cancelled_open_leaks_no_descriptor) {
     CHECK(rs_now(&d.machine) - start_ns < 5 * SECOND);
     /* A thread of ours stays behind; the kernel's comes back. */
     CHECK_EQUAL(is_uring(subject) ? 0 : 1, d.machine.outside);
-    CHECK_EQUAL(d.machine.outside, d.machine.ops.in_flight);
+    CHECK_EQUAL(d.machine.outside, d.machine.in_flight);
     int other_end = open(path, O_RDWR | O_CLOEXEC);
     subject_rest(&d);
     close(other_end);
@@ -187,8 +187,8 @@ static int check_child(driver *d, int pair[2], rs_scope *scope) {
     CHECK_EQUAL(1, rs_strands_live(&machine->strands));
     CHECK_EQUAL(0, machine->strands.run_len);
     CHECK_EQUAL(0, machine->timers.len);
-    CHECK_EQUAL(0, machine->ops.in_flight);
-    CHECK_EQUAL(0, machine->ops.slab.used);
+    CHECK_EQUAL(0, machine->in_flight);
+    CHECK_EQUAL(0, machine->ops->slab.used);
     CHECK_EQUAL(0, machine->outside);
     CHECK(rs_running(machine)->scope == scope);
     CHECK_EQUAL(0, scope->live);
@@ -228,7 +228,7 @@ OVER_KERNELS(a_forked_machine_forgets_the_others) {
     driver_park_root(&d);
     for (int i = 0; i < 3; i++) CHECK_EQUAL(RS_RUN, driver_step(&d));
     driver_unpark_root(&d);
-    CHECK_EQUAL(1, d.machine.ops.in_flight);
+    CHECK_EQUAL(1, d.machine.in_flight);
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
@@ -350,7 +350,7 @@ OVER_KERNELS(an_op_that_completes_while_the_machine_looks) {
         scene_call(&d, &reader, request_read(pair[0], bytes, 8), 0, 0);
         driver_park_root(&d);
         CHECK_EQUAL(RS_RUN, driver_step(&d));
-        CHECK_EQUAL(1, d.machine.ops.in_flight);
+        CHECK_EQUAL(1, d.machine.in_flight);
         CHECK_EQUAL(5, write(pair[1], "hello", 5));
         d.machine.soon = 2 * SOON_TURNS;
         while (driver_step(&d) == RS_SLEEP) d.machine.soon = 2 * SOON_TURNS;
@@ -406,7 +406,7 @@ OVER(all_that_came_come_before_a_time_that_is_due, is_prompt) {
         scene_call(&d, &readers[i], request, 0, SECOND);
     }
     driver_park_root(&d);
-    while (d.machine.ops.in_flight < MANY || d.machine.strands.run_len > 0) CHECK_EQUAL(RS_RUN, driver_step(&d));
+    while (d.machine.in_flight < MANY || d.machine.strands.run_len > 0) CHECK_EQUAL(RS_RUN, driver_step(&d));
     CHECK_EQUAL(RS_SLEEP, rs_next(&d.machine).verdict);
     for (int i = 0; i < MANY; i++) CHECK_EQUAL(1, write(pairs[i][1], "x", 1));
     test_clock_ns += SECOND;

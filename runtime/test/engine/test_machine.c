@@ -488,7 +488,7 @@ static int forked_child(rs_scope *scope, rs_strand *runs) {
     CHECK_EQUAL(0, rs_machine_forked(machine));
     CHECK(rs_running(machine) == runs);
     CHECK_EQUAL(1, rs_strands_live(&machine->strands));
-    CHECK_EQUAL(0, machine->ops.in_flight);
+    CHECK_EQUAL(0, machine->in_flight);
     CHECK_EQUAL(0, machine->timers.len);
     CHECK(runs->scope == scope);
     CHECK_EQUAL(RS_WAKE_VALUE, rs_refusal(machine, 0));

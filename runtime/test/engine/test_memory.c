@@ -166,8 +166,9 @@ OVER_BACKENDS(scopes_for_which_there_is_no_memory) {
 OVER_BACKENDS(a_machine_for_which_there_is_no_memory) {
     rs_options options = rs_default_options();
     rs_machine *machine = rs_alloc(sizeof(*machine));
+    rs_rooms rooms;
     rs_tries_left = 0;
-    CHECK_EQUAL(-ENOMEM, rs_machine_open(machine, subject->backend, &options));
+    CHECK_EQUAL(-ENOMEM, rs_machine_open(machine, &rooms, subject->backend, &options));
     rs_tries_left = -1;
     free(machine);
 }
@@ -190,7 +191,7 @@ OVER_KERNELS(a_descriptor_for_which_there_is_no_memory) {
     driver_run(&d);
     CHECK_EQUAL(POLLIN, poller.result);
     CHECK_EQUAL(-EBADF, scene_ask(&d, request_fsync(RS_DESCRIPTORS_MAX - 1)));
-    CHECK(d.machine.descriptors.capacity < 4096);
+    CHECK(d.machine.descriptors->capacity < 4096);
     close_all(&d, (int[]){large, pair[0], pair[1]}, 3);
     CHECK_EQUAL(0, scene_end(&d));
 }

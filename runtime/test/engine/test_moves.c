@@ -1,7 +1,7 @@
 /* Bytes from one descriptor to another, and what changes names and sizes of files. */
 #include "test.h"
 
-#include "backend/sim/sim.h"
+#include "engine.h"
 #include "subjects.h"
 #include "backend/uring/state.h"
 
@@ -146,7 +146,7 @@ TEST(closing_the_target_ends_the_op) {
     driver_run(&d);
     CHECK_EQUAL(-EBADF, mover.result);
     CHECK_EQUAL(0, closer.result);
-    CHECK_EQUAL(0, d.machine.descriptors.table[other[1]].targeted);
+    CHECK_EQUAL(0, d.machine.descriptors->table[other[1]].targeted);
     close_all(&d, one, 2);
     close_all(&d, other, 1);
     CHECK_EQUAL(0, scene_end(&d));

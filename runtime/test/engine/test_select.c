@@ -43,7 +43,7 @@ static void finish_with(rs_wake_kind kind) {
     CHECK_EQUAL(kind, park_end());
     rs_selector_close(&selector);
     for (int i = 0; i < 3; i++) CHECK(!rs_source_is_watched(&sources[i]));
-    CHECK(rs_links_empty(&machine->selectors));
+    CHECK(rs_links_empty(&machine->selectors->all));
     rs_finish(machine);
     end();
 }
@@ -263,7 +263,7 @@ TEST(an_op_for_a_descriptor_makes_its_watch_ready_and_lasts_from_wait_to_wait) {
     CHECK_EQUAL(RS_WAKE_VALUE, park_end());
     CHECK(rs_selector_next(&selector) == &watch);
     CHECK(watch.result & POLLIN);
-    CHECK(!watch.op && machine->watch_ops == 0);
+    CHECK(!watch.op && machine->unawaited == 0);
     perform(strand, request_close(pipe_of[0]));
     perform(strand, request_close(pipe_of[1]));
     wait_in(strand, &selector, rs_now(machine));
@@ -283,11 +283,11 @@ TEST(a_watch_that_goes_takes_its_op_along) {
         CHECK(rs_watch_arm(&watch, pipe_of[0], POLLIN));
         if (abandons) rs_selector_abandon(&selector);
         else rs_selector_close(&selector);
-        CHECK_EQUAL(0, machine->watch_ops);
+        CHECK_EQUAL(0, machine->unawaited);
         perform(strand, request_close(pipe_of[1]));
-        CHECK_EQUAL(0, machine->ops.in_flight);
+        CHECK_EQUAL(0, machine->in_flight);
         perform(strand, request_close(pipe_of[0]));
-        CHECK_EQUAL(0, machine->ops.slab.used);
+        CHECK_EQUAL(0, machine->ops->slab.used);
         open_all();
         wait_in(strand, &selector, rs_now(machine));
         next_ever();

@@ -117,7 +117,7 @@ TEST(a_full_submission_queue_waits_for_the_next_poll) {
     scene_call(&d, &reader, request_read(pair[0], &byte, 1), 0, 0);
     driver_park_root(&d);
     CHECK_EQUAL(RS_RUN, driver_step(&d));
-    CHECK_EQUAL(1, d.machine.ops.in_flight);
+    CHECK_EQUAL(1, d.machine.in_flight);
     CHECK_EQUAL(polls, d.machine.metrics.polls);
     CHECK_EQUAL(RS_RUN, driver_step(&d));
     CHECK_EQUAL(1, reader.result);
@@ -200,9 +200,9 @@ TEST(an_offloaded_open_may_be_left_and_leaks_nothing) {
         driver_run(&d);
         if (opener.wake == RS_WAKE_TIMEOUT) CHECK_EQUAL(start_ns + MS, opener.at_ns);
         else CHECK_EQUAL(0, scene_ask(&d, request_close((int)opener.result)));
-        left += d.machine.ops.in_flight > 0;
+        left += d.machine.in_flight > 0;
         driver_park_root(&d);
-        while (d.machine.ops.in_flight > 0) driver_step(&d);
+        while (d.machine.in_flight > 0) driver_step(&d);
         driver_unpark_root(&d);
         CHECK_EQUAL(0, scene_end(&d));
     }

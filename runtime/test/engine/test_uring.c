@@ -175,7 +175,7 @@ TEST_NOT_EMULATED(a_machine_that_is_left_has_nothing_in_the_kernel) {
     for (int i = 0; i < READERS; i++) scene_call(&d, &readers[i], request_read(pairs[i % 4][0], &bytes[i], 1), 0, 0);
     driver_park_root(&d);
     while (d.machine.strands.run_len > 0) driver_step(&d);
-    CHECK_EQUAL(READERS, d.machine.ops.in_flight);
+    CHECK_EQUAL(READERS, d.machine.in_flight);
     rs_backend_uring.leave(&d.machine);
     for (int i = 0; i < 4; i++) CHECK_EQUAL(READERS, write(pairs[i][1], ones, READERS));
     CHECK(memcmp(bytes, zeros, READERS) == 0);
@@ -250,8 +250,8 @@ TEST_NOT_EMULATED(an_enter_that_is_refused_for_good) {
     if (file >= 0) close(file);
     close_all(&d, pair, 2);
     close_all(&d, pipe, 2);
-    CHECK_EQUAL(2, d.machine.ops.slab.used); /* what the kernel may still be at is never given back */
-    d.machine.ops.slab.used = 0;
+    CHECK_EQUAL(2, d.machine.ops->slab.used); /* what the kernel may still be at is never given back */
+    d.machine.ops->slab.used = 0;
     CHECK_EQUAL(0, scene_end(&d));
 }
 
@@ -274,7 +274,7 @@ TEST_NOT_EMULATED(what_a_machine_leaves_in_the_kernel_is_in_doubt) {
     refusal = -EPERM;
     rs_backend_uring.leave(&d.machine);
     uint32_t in_doubt = 0;
-    RS_EACH_OP(&d.machine.ops, op) in_doubt += op->in_doubt;
+    RS_EACH_OP(d.machine.ops, op) in_doubt += op->in_doubt;
     CHECK_EQUAL(2, in_doubt);
     for (int i = 0; i < 2; i++) close(pair[i]), close(pipe[i]);
     driver_close(&d);
@@ -298,7 +298,7 @@ static void check_later_for_ever(int error) {
     CHECK(strstr(d.machine.refusal_text, strerror(-error)));
     CHECK(d.machine.metrics.polls < 3000);
     close_all(&d, pipe, 2);
-    d.machine.ops.slab.used = 0;
+    d.machine.ops->slab.used = 0;
     CHECK_EQUAL(0, scene_end(&d));
 }
 

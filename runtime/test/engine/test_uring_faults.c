@@ -332,7 +332,7 @@ static void send_from_outside(void) {
     if (program.worker_count && draw(4) == 0) rs_wake_up(&program.driver.machine);
 }
 
-static bool lives(uint64_t name) { return rs_op_find(&program.driver.machine.ops, name) != NULL; }
+static bool lives(uint64_t name) { return rs_op_find(program.driver.machine.ops, name) != NULL; }
 
 static void on_message(rs_machine *machine, const rs_message *message) {
     rs_wake(machine, message->name, (uint64_t)message->value, RS_WAKE_VALUE, 0);
@@ -390,7 +390,7 @@ static void make_listener(void) {
     RS_ASSERT(fd >= 0 && bind(fd, (struct sockaddr *)&unnamed, sizeof(unnamed)) == 0 && listen(fd, 8) == 0);
     RS_ASSERT(getsockname(fd, (struct sockaddr *)&program.address, &program.address_len) == 0);
     program.listener = (end){.fd = fd};
-    if (draw(2)) rs_descriptor_get(&program.driver.machine.descriptors, fd)->kind = RS_FD_STREAM;
+    if (draw(2)) rs_descriptor_get(program.driver.machine.descriptors, fd)->kind = RS_FD_STREAM;
 }
 
 static void add(role role, way *way, end *end, uint32_t writer) {
@@ -436,8 +436,8 @@ static void drain(way *way) {
 
 static void check_machine(void) {
     rs_machine *machine = &program.driver.machine;
-    if (machine->ops.in_flight) fail("ops in flight", machine->ops.in_flight, 0);
-    if (machine->ops.slab.used) fail("ops used", machine->ops.slab.used, 0);
+    if (machine->in_flight) fail("ops in flight", machine->in_flight, 0);
+    if (machine->ops->slab.used) fail("ops used", machine->ops->slab.used, 0);
     if (rs_strands_live(&machine->strands) != 1) fail("strands", rs_strands_live(&machine->strands), 1);
     if (machine->timers.len) fail("timers", machine->timers.len, 0);
 }

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # Who knows whom inside a house of C (the engine, the binding) whose folders are rooms, each of which is to know only those before
-# it. What a file includes says so, and which functions and variables of others it names. A name belongs to the file that defines
+# it. A file in no folder is a room by itself, if that is named. What a file includes says so, and which functions and variables of others it names. A name belongs to the file that defines
 # it, whoever declares it.
 class Rooms
   INCLUDE = /^\s*#\s*include\s+"([^"]+)"/
@@ -21,8 +21,8 @@ class Rooms
     @owners = @codes.flat_map { |path, code| defined_in(path, code).map { |name| [name, path] } }.to_h
   end
 
-  # @return [Array<String>] files that are in no room
-  def strangers = @codes.keys.reject { |path| @rooms.include?(room_of(path)) }
+  # @return [Array<String>] files in folders that are no rooms
+  def strangers = @codes.keys.select { |path| path.include?("/") && !@rooms.include?(room_of(path)) }
 
   # @return [Hash{String => Array<String>}] files that know rooms after their own: which headers and names
   def above
@@ -36,10 +36,11 @@ class Rooms
   private
 
   def above?(owner, path)
-    @rooms.include?(room_of(owner)) && @rooms.index(room_of(owner)) > @rooms.index(room_of(path))
+    rooms = [owner, path].map { |name| @rooms.index(room_of(name)) }
+    rooms.all? && rooms.first > rooms.last
   end
 
-  def room_of(path) = path[%r{\A\w+(?=/)}]
+  def room_of(path) = path[%r{\A\w+(?=[/.])}]
 
   # As files are named in the house.
   def includes_of(path, code) = code.scan(INCLUDE).flatten.map { |header| resolve(header, File.dirname(path)) }

@@ -6,8 +6,7 @@
 #ifndef RINGSPUN_BINDING_H
 #define RINGSPUN_BINDING_H
 
-#include "engine/ops/op_life.h"
-#include "engine/backend/sim/sim.h"
+#include "engine/engine.h"
 #include "binding/core/runners.h"
 
 #include <pthread.h>
@@ -20,6 +19,7 @@
 
 typedef struct rsb_machine {
     rs_machine engine;
+    rs_rooms rooms;             /* the engine's */
     VALUE self;
     VALUE thread;
     rsb_runners runners;        /* runner fibers that wait for a strand */

@@ -48,7 +48,8 @@ static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
 /* Since it was decided to sleep until then: by a signal handler that has just run, raised nothing, and woke or cancelled
  * somebody. */
 static bool has_work(rs_machine *engine, int64_t deadline_ns) {
-    return engine->strands.run_len > 0 || engine->attention || engine->dirty || rs_timers_earliest(&engine->timers) < deadline_ns;
+    bool due = rs_timers_earliest(&engine->timers) < deadline_ns;
+    return due || engine->strands.run_len > 0 || engine->attention || engine->to_flush > 0;
 }
 
 static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t deadline_ns) {

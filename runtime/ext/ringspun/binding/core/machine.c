@@ -26,8 +26,8 @@ static void mark_strands(rsb_machine *machine) {
 }
 
 static void mark_ops(rsb_machine *machine) {
-    if (machine->engine.ops.slab.used == 0) return;
-    RS_EACH_OP(&machine->engine.ops, op) {
+    if (!machine->engine.ops || machine->engine.ops->slab.used == 0) return;
+    RS_EACH_OP(machine->engine.ops, op) {
         if (op->keep) rb_gc_mark((VALUE)op->keep);
     }
 }
@@ -86,7 +86,7 @@ static size_t machine_size(const void *data) {
     const rsb_machine *machine = data;
     const rs_machine *engine = &machine->engine;
     return sizeof(*machine) + machine->runners.capacity * sizeof(VALUE) + rs_slab_len(&engine->strands.slab) * sizeof(rs_strand) +
-           rs_slab_len(&engine->ops.slab) * sizeof(rs_op);
+           rs_slab_len(&engine->ops->slab) * sizeof(rs_op);
 }
 
 static const rb_data_type_t machine_type = {
@@ -438,7 +438,7 @@ static VALUE machine_close_engine(VALUE self) {
     uint32_t live = rs_strands_live(&machine->engine.strands);
     if (live > 1) rb_raise(rsb_eUsage, "%u strands are still alive; join or terminate them first", live - 1);
     RSB_EACH_PART(ends, machine);
-    RS_ASSERT(rs_machine_may_close(&machine->engine));
+    RS_ASSERT(rs_ops_are_over(&machine->engine));
     rsb_report_unread(machine);
     rsb_strand *root = rs_running(&machine->engine)->user;
     VALUE raises = root->raises;
@@ -481,13 +481,13 @@ static VALUE machine_metrics(VALUE self) {
     put(hash, "run_queue_max", metrics->run_queue_max);
     put(hash, "idle_fibers", machine->runners.len);
     put(hash, "timers", engine->timers.len - rs_timer_is_set(&engine->reminder));
-    put(hash, "stream_buffers", engine->pool.lent);
+    put(hash, "stream_buffers", engine->pool->lent);
     put(hash, "timers_fired", metrics->timers_fired);
     put(hash, "resumes", metrics->resumes);
     put(hash, "wakes", metrics->wakes);
     put(hash, "wakes_dropped", metrics->wakes_dropped);
     put(hash, "cancels", metrics->cancels);
-    put(hash, "ops_in_flight", engine->ops.in_flight);
+    put(hash, "ops_in_flight", engine->in_flight);
     put(hash, "ops_inline", metrics->ops_inline);
     put(hash, "ops_started", metrics->ops_started);
     put(hash, "ops_offloaded", metrics->ops_offloaded);

@@ -33,16 +33,16 @@ void rsb_fail_to_open(rsb_machine *machine, int error, const char *what) {
 /* Anything that keeps a ring from being made is a reason to go on without. */
 static int open_best(rsb_machine *machine, const rs_options *options) {
     tell_reason(machine, "the best that opens", "");
-    if (rs_machine_open(&machine->engine, &rs_backend_uring, options) == 0) return 0;
+    if (rs_machine_open(&machine->engine, &machine->rooms, &rs_backend_uring, options) == 0) return 0;
     tell_reason(machine, "no io_uring: ", machine->engine.refusal_text);
-    return rs_machine_open(&machine->engine, &rs_backend_epoll, options);
+    return rs_machine_open(&machine->engine, &machine->rooms, &rs_backend_epoll, options);
 }
 
 static void open_engine(rsb_machine *machine, const rs_backend *backend, const rs_options *options) {
     int error;
     if (backend) {
         tell_reason(machine, backend->closed_world ? "asked for: nothing is real here" : "asked for", "");
-        error = rs_machine_open(&machine->engine, backend, options);
+        error = rs_machine_open(&machine->engine, &machine->rooms, backend, options);
     } else {
         error = open_best(machine, options);
     }

@@ -517,7 +517,7 @@ static VALUE strand_waits_for(VALUE self) {
     if (engine->wait == RS_WAIT_LIST) return rb_str_new_cstr(list_names[engine->waiter.tag]);
     if (engine->wait == RS_WAIT_BLOCK) return blocker_name(strand->blocker);
     if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
-    return request_name(&rs_op_at(&machine->ops, engine->op)->request);
+    return request_name(&rs_op_at(machine->ops, engine->op)->request);
 }
 
 /* Where it was spun: known when {Machine#locate=} was true then.

@@ -93,10 +93,10 @@ static void close_accept_queue(rsb_machine *machine, rs_accept_queue *queue) {
 
 /* Those of enumerators that nobody goes on with, and that of the strand which closes the machine inside its block. */
 static void end_accept_queues(rsb_machine *machine) {
-    for (rs_accept_queue *queue = machine->engine.accept_queues; queue;) {
-        bool busy = queue->op;
-        if (busy) stop(machine, queue);
-        queue = busy ? machine->engine.accept_queues : queue->next; /* others may have come and gone meanwhile */
+    for (rs_accept_queue *queue = NULL; (queue = rs_accept_queues_next(&machine->engine, queue));) {
+        if (!queue->op) continue;
+        stop(machine, queue);
+        queue = NULL; /* others may have come and gone meanwhile */
     }
 }
 
@@ -176,7 +176,7 @@ static VALUE machine_accept_each(int argc, VALUE *argv, VALUE self) {
     uint32_t ahead = ahead_of(options);
     rsb_machine *machine = rsb_machine_of(self);
     acceptor a = {.machine = machine, .self = self, .io = io, .fd = rsb_op_fd(machine, io)};
-    a.generation = rs_descriptor_generation(&machine->engine.descriptors, a.fd);
+    a.generation = rs_descriptor_generation(machine->engine.descriptors, a.fd);
     rb_need_block();
     if (ahead == 0 && machine->engine.backend->inline_first) return when_ready((VALUE)&a);
     if (ahead == 0 || !rs_accept_queue_fits(&machine->engine, a.fd)) return one_after_the_other((VALUE)&a);
@@ -195,7 +195,7 @@ static VALUE machine_own_listener(VALUE self, VALUE descriptor) {
                  getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0;
     if (!sized || !(fcntl(fd, F_GETFL) & O_NONBLOCK)) rb_raise(rsb_eUsage, "descriptor %d is no socket that is non-blocking", fd);
     rs_request made = {.kind = RS_OP_SOCKET, .flags = (uint32_t)family, .mode = (uint32_t)type};
-    rs_descriptor_note(&machine->engine.descriptors, fd, RS_FD_STREAM, true);
+    rs_descriptor_note(machine->engine.descriptors, fd, RS_FD_STREAM, true);
     rs_socket_made(&machine->engine, &made, fd);
     return Qnil;
 }

@@ -70,14 +70,14 @@ int rsb_io_fd(rsb_machine *machine, VALUE io) {
         rb_raise(rsb_eUsage, "a simulated machine knows only the descriptors that it made, which are Integers; got %" PRIsVALUE,
                  rsb_inspect(io));
     }
-    if (RS_UNLIKELY(!RB_FIXNUM_P(io))) rs_descriptor_forget(&machine->engine.descriptors, fd);
+    if (RS_UNLIKELY(!RB_FIXNUM_P(io))) rs_descriptor_forget(machine->engine.descriptors, fd);
     return fd;
 }
 
 /* An object says itself that it is closed. */
 void rsb_check_descriptor(rsb_machine *machine, VALUE io, int fd, uint32_t generation, const char *what) {
     int now = RB_INTEGER_TYPE_P(io) ? fd : rsb_io_fd(machine, io);
-    bool same = now == fd && rs_descriptor_generation(&machine->engine.descriptors, fd) == generation;
+    bool same = now == fd && rs_descriptor_generation(machine->engine.descriptors, fd) == generation;
     if (RS_UNLIKELY(!same)) rsb_fail(-EBADF, what, fd);
 }
 
@@ -87,7 +87,7 @@ static int fd_after_others(rsb_machine *machine, VALUE io, VALUE *source) {
     VALUE object = RB_INTEGER_TYPE_P(io) ? io : io_of(io);
     int fd = RB_TYPE_P(object, T_FILE) ? fd_of_file(object) : rsb_fd(object);
     if (source) *source = rsb_own_source(*source);
-    uint32_t generation = fd < 0 ? 0 : rs_descriptor_generation(&machine->engine.descriptors, fd);
+    uint32_t generation = fd < 0 ? 0 : rs_descriptor_generation(machine->engine.descriptors, fd);
     rsb_yield(machine);
     if (fd >= 0) rsb_check_descriptor(machine, object, fd, generation, rb_id2name(rb_frame_this_func()));
     return rsb_io_fd(machine, object);

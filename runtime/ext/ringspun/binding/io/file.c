@@ -179,7 +179,7 @@ static bool closes(const closing *c, int fd) {
 }
 
 static bool is_closing(const rsb_machine *machine, int fd) {
-    const rs_descriptors *known = &machine->engine.descriptors;
+    const rs_descriptors *known = machine->engine.descriptors;
     return (uint32_t)fd < known->capacity && known->table[fd].closing;
 }
 
@@ -212,7 +212,7 @@ static bool is_awaited(rsb_machine *machine, VALUE io) {
         if (i > 0 && (ends[i] == io || RTEST(rb_funcall(ends[i], rb_intern("closed?"), 0)))) continue;
         uint32_t fd = (uint32_t)rb_io_descriptor(ends[i]);
         if (is_closing(machine, (int)fd)) continue;
-        const rs_descriptors *known = &machine->engine.descriptors;
+        const rs_descriptors *known = machine->engine.descriptors;
         const rs_descriptor *descriptor = fd < known->capacity ? &known->table[fd] : NULL;
         if (descriptor && (descriptor->first || descriptor->targeted)) return true;
         if (is_waited_for(machine, (int)fd)) return true;
@@ -230,7 +230,7 @@ static bool is_awaited(rsb_machine *machine, VALUE io) {
 static VALUE io_close(VALUE self) {
     rsb_machine *machine = rsb_existing();
     if (machine) rsb_notice_fork(machine);
-    if (RS_LIKELY(!machine || machine->engine.ops.in_flight == 0)) return rb_call_super(0, NULL);
+    if (RS_LIKELY(!machine || machine->engine.in_flight == 0)) return rb_call_super(0, NULL);
     if (rsb_between_strands(machine) || machine->engine.backend->closed_world || !is_awaited(machine, self)) {
         return rb_call_super(0, NULL);
     }

@@ -165,7 +165,7 @@ static VALUE machine_pidfd_open(VALUE self, VALUE pid) {
     if (machine->engine.backend->closed_world) rb_raise(rsb_eUnsupported, "pidfd_open: a simulated machine has no processes");
     int fd = (int)syscall(SYS_pidfd_open, number, 0);
     if (fd < 0) rb_syserr_fail(errno, "pidfd_open");
-    rs_descriptor_forget(&machine->engine.descriptors, fd);
+    rs_descriptor_forget(machine->engine.descriptors, fd);
     return INT2FIX(fd);
 }
 

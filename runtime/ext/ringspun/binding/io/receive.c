@@ -35,7 +35,7 @@ static VALUE next_chunk(receiver *r) {
 static VALUE each_chunk(VALUE self, VALUE io, uint8_t kind) {
     rsb_machine *machine = rsb_machine_of(self);
     receiver r = {.machine = machine, .kind = kind, .fd = rsb_op_fd(machine, io)};
-    uint32_t generation = rs_descriptor_generation(&machine->engine.descriptors, r.fd);
+    uint32_t generation = rs_descriptor_generation(machine->engine.descriptors, r.fd);
     rsb_need_block(kind == RS_OP_RECV ? "recv_each" : "read_each");
     VALUE chunk;
     while (!NIL_P(chunk = next_chunk(&r))) {

@@ -97,7 +97,7 @@ static VALUE machine_send_fd(int argc, VALUE *argv, VALUE self) {
         rb_raise(rsb_eUsage, "send_fd: expected a String of one byte or more, got %" PRIsVALUE, rsb_inspect(bytes));
     }
     int fd = rsb_fd(argv[1]);
-    uint32_t generation = rs_descriptor_generation(&machine->engine.descriptors, fd);
+    uint32_t generation = rs_descriptor_generation(machine->engine.descriptors, fd);
     sending s = {.machine = machine, .bytes = rb_str_new_frozen(bytes)};
     s.request = (rs_request){.kind = RS_OP_SENDMSG, .fd = rsb_op_fd(machine, argv[0])};
     rsb_check_descriptor(machine, argv[1], fd, generation, "send_fd");
@@ -183,7 +183,7 @@ static VALUE machine_recv_fd(VALUE self, VALUE socket) {
     bool cut = answer.header.msg_flags & MSG_CTRUNC;
     int count = descriptors_in(&answer, RIGHTS_MAX, &fd);
     if (RS_LIKELY(count == 1 && !cut)) {
-        rs_descriptor_forget(&machine->engine.descriptors, fd);
+        rs_descriptor_forget(machine->engine.descriptors, fd);
         return INT2FIX(fd);
     }
     descriptors_in(&answer, 0, &fd);

@@ -67,7 +67,7 @@ static VALUE packed_address(VALUE address) {
 }
 
 static uint32_t generation_of(rsb_machine *machine, VALUE io) {
-    return RB_FIXNUM_P(io) ? rs_descriptor_generation(&machine->engine.descriptors, (int)FIX2LONG(io)) : 0;
+    return RB_FIXNUM_P(io) ? rs_descriptor_generation(machine->engine.descriptors, (int)FIX2LONG(io)) : 0;
 }
 
 /* For what has run code of the arguments' own, which may have waited: the number must not have been closed since. */
@@ -279,7 +279,7 @@ static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
 
 /* A simulated socket is no other, whoever made it. */
 static bool carries_bytes(const rsb_machine *machine, int fd) {
-    return machine->engine.backend->closed_world || rs_descriptor_carries_bytes(&machine->engine.descriptors, fd);
+    return machine->engine.backend->closed_world || rs_descriptor_carries_bytes(machine->engine.descriptors, fd);
 }
 
 /* Asked for by MSG_WAITALL, which kernels take for different things where the call does not wait: from here on the machine does it.

@@ -14,8 +14,8 @@
 rsb_mover rsb_mover_of(rsb_machine *machine, uint8_t kind, VALUE from, VALUE to, const char *what) {
     rsb_mover mover = {.machine = machine, .from = from, .to = to, .deadline_ns = RS_NEVER, .what = what};
     mover.request = (rs_request){.kind = kind, .fd = rsb_io_fd(machine, from), .to_fd = rsb_io_fd(machine, to), .offset = -1};
-    mover.from_generation = rs_descriptor_generation(&machine->engine.descriptors, mover.request.fd);
-    mover.to_generation = rs_descriptor_generation(&machine->engine.descriptors, mover.request.to_fd);
+    mover.from_generation = rs_descriptor_generation(machine->engine.descriptors, mover.request.fd);
+    mover.to_generation = rs_descriptor_generation(machine->engine.descriptors, mover.request.to_fd);
     mover.offload = rs_splice_sort_of(&machine->engine, mover.request.fd) == RS_SPLICE_FILE ||
                     rs_splice_sort_of(&machine->engine, mover.request.to_fd) == RS_SPLICE_FILE;
     return mover;
@@ -102,7 +102,7 @@ void rsb_fail_move(const rsb_mover *mover, int64_t result) {
 }
 
 static uint32_t generation_of(rsb_machine *machine, VALUE io) {
-    return RB_FIXNUM_P(io) ? rs_descriptor_generation(&machine->engine.descriptors, (int)FIX2LONG(io)) : 0;
+    return RB_FIXNUM_P(io) ? rs_descriptor_generation(machine->engine.descriptors, (int)FIX2LONG(io)) : 0;
 }
 
 static VALUE move(VALUE self, VALUE from, VALUE to, VALUE length, uint8_t kind, const char *what) {

@@ -136,7 +136,7 @@ static int64_t step(vector *v, uint64_t done) {
 static bool must_stop(const vector *v) {
     rs_machine *engine = &v->machine->engine;
     return rs_refusal(engine, 0) != RS_WAKE_VALUE ||
-           rs_descriptor_generation(&engine->descriptors, v->request.fd) != v->generation;
+           rs_descriptor_generation(engine->descriptors, v->request.fd) != v->generation;
 }
 
 static VALUE run(VALUE argument) {
@@ -195,7 +195,7 @@ static VALUE perform(VALUE self, VALUE io, VALUE buffers, rs_op_kind kind, const
     int fd = rsb_op_fd(machine, v.reading ? io : rsb_writing_end(io));
     if (v.reading) take_buffers(&v);
     v.request = (rs_request){.kind = (uint8_t)kind, .fd = fd, .offset = -1};
-    v.generation = rs_descriptor_generation(&machine->engine.descriptors, fd);
+    v.generation = rs_descriptor_generation(machine->engine.descriptors, fd);
     VALUE result = rb_ensure(run, (VALUE)&v, give_back, (VALUE)&v);
     if (v.reading) hand_out(&v, NUM2ULL(result));
     ALLOCV_END(pins_owner);

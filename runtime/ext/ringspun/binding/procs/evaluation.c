@@ -502,7 +502,7 @@ static bool waits(rsb_machine *machine, rsb_strand *strand) {
         return engine->wake == RS_WAKE_TIMEOUT || (engine->wake == RS_WAKE_VALUE && engine->wait == RS_WAIT_YIELD);
     }
     if (engine->state != RS_STRAND_PARKED || engine->wait != RS_WAIT_OP) return engine->state == RS_STRAND_PARKED;
-    rs_wake_kind cancel = rs_op_at(&machine->engine.ops, engine->op)->cancel; /* its op may be on the way out */
+    rs_wake_kind cancel = rs_op_at(machine->engine.ops, engine->op)->cancel; /* its op may be on the way out */
     return cancel == RS_WAKE_VALUE || cancel == RS_WAKE_TIMEOUT;
 }
 

@@ -37,10 +37,10 @@ RSB_APART static long look_up(rsb_machine *machine, int fd) {
     if (!(fcntl(fd, F_GETFL) & O_NONBLOCK)) return RS_FD_BLOCKING;
     getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
     rs_request made = {.kind = RS_OP_SOCKET, .flags = (uint32_t)family, .mode = (uint32_t)type};
-    if (!rs_descriptors_reserve(&machine->engine.descriptors, fd)) rsb_fail_memory();
-    rs_descriptor_note(&machine->engine.descriptors, fd, RS_FD_STREAM, true);
+    if (!rs_descriptors_reserve(machine->engine.descriptors, fd)) rsb_fail_memory();
+    rs_descriptor_note(machine->engine.descriptors, fd, RS_FD_STREAM, true);
     rs_socket_made(&machine->engine, &made, fd);
-    const rs_descriptor *descriptor = &machine->engine.descriptors.table[fd];
+    const rs_descriptor *descriptor = &machine->engine.descriptors->table[fd];
     return RS_FD_STREAM | SORT_SOCKET | (descriptor->bytes ? SORT_BYTES : 0) | (descriptor->reports_more ? SORT_REPORTS_MORE : 0);
 }
 
@@ -54,8 +54,8 @@ static void know(rsb_machine *machine, VALUE io, int fd) {
     VALUE known = rb_attr_get(io, id_sort);
     if (RS_UNLIKELY(NIL_P(known) || FIX2LONG(known) >> SORT_BITS != fd)) known = look_at(machine, io, fd);
     long sort = FIX2LONG(known);
-    if (RS_UNLIKELY(!rs_descriptors_reserve(&machine->engine.descriptors, fd))) rsb_fail_memory();
-    rs_descriptor_restore(&machine->engine.descriptors, fd, (rs_fd_kind)(sort & SORT_KIND), sort & SORT_SOCKET, sort & SORT_BYTES,
+    if (RS_UNLIKELY(!rs_descriptors_reserve(machine->engine.descriptors, fd))) rsb_fail_memory();
+    rs_descriptor_restore(machine->engine.descriptors, fd, (rs_fd_kind)(sort & SORT_KIND), sort & SORT_SOCKET, sort & SORT_BYTES,
                           sort & SORT_REPORTS_MORE);
 }
 
@@ -311,7 +311,7 @@ static int64_t wait_to_read(transfer *t) {
 
 static bool is_file_kind(rs_fd_kind kind) { return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE; }
 
-static rs_fd_kind kind_of(const transfer *t) { return rs_descriptor_kind(&t->machine->engine.descriptors, t->request.fd); }
+static rs_fd_kind kind_of(const transfer *t) { return rs_descriptor_kind(t->machine->engine.descriptors, t->request.fd); }
 
 /* A file's bytes are copied for the op; anything else tells when there is room, and is tried again. */
 RSB_APART static int64_t wait_to_write(transfer *t) {
@@ -329,7 +329,7 @@ RSB_APART static int64_t wait_to_write(transfer *t) {
 static bool waits_for_itself(const transfer *t) { return t->minimum > 0 || is_file_kind(kind_of(t)); }
 
 static int64_t try_once(transfer *t, bool *may_wait) {
-    rs_descriptors *descriptors = &t->machine->engine.descriptors;
+    rs_descriptors *descriptors = t->machine->engine.descriptors;
     *may_wait = waits_for_itself(t);
     /* Who does not wait wants to know, and not a guess. */
     bool guess = rs_descriptor_get(descriptors, t->request.fd)->drained && !*may_wait;

@@ -157,7 +157,7 @@ static void add_to_epoll(selection *s, long at) {
 }
 
 static bool is_closing(const selection *s, int fd) {
-    const rs_descriptors *descriptors = &s->machine->engine.descriptors;
+    const rs_descriptors *descriptors = s->machine->engine.descriptors;
     return (uint32_t)fd < descriptors->capacity && descriptors->table[fd].closing;
 }
 

@@ -119,7 +119,7 @@ static VALUE give_back(VALUE argument) {
     if (!c->machine->open || was_forked(c)) return Qnil;
     char bytes[4096];
     rs_buffer *in = &c->stream->in;
-    rs_pool *pool = &c->machine->engine.pool;
+    rs_pool *pool = c->machine->engine.pool;
     bool room = c->held == 0 || c->stream->closed || rs_buffer_room(pool, in, c->held);
     while (c->held > 0) {
         int64_t count = read_pipe(c, bytes, c->held < sizeof(bytes) ? c->held : sizeof(bytes));
@@ -178,7 +178,7 @@ static VALUE stream_splice_to(VALUE self, VALUE to, VALUE length, VALUE timeout)
     if (!rsb_stream_is_plain(c.stream)) return Qnil;
     if (c.stream->ended || rs_buffer_len(&c.stream->in) > 0) return INT2FIX(0);
     c.to_fd = rsb_io_fd(c.machine, c.to);
-    c.to_generation = rs_descriptor_generation(&c.machine->engine.descriptors, c.to_fd);
+    c.to_generation = rs_descriptor_generation(c.machine->engine.descriptors, c.to_fd);
     bool needs_pipe = !is_pipe(c.machine, c.stream->io) && !is_pipe(c.machine, c.to);
     if (needs_pipe && !RTEST(rb_rescue2(make_pipe, (VALUE)&c, no_pipe, Qnil, rb_eSystemCallError, (VALUE)0))) return Qnil;
     c.stream->reading = true;
@@ -204,7 +204,7 @@ static VALUE stream_pass_on(VALUE self, VALUE other, VALUE max, VALUE timeout) {
     rsb_stream *stream = rsb_stream_begin_read(self, NIL_P(timeout) ? Qundef : timeout, "copy_to", &machine);
     VALUE bytes = string_of(stream, max);
     rsb_stream_put(other, bytes, "copy_to");
-    rs_buffer_drop(&machine->engine.pool, &stream->in, (size_t)RSTRING_LEN(bytes));
+    rs_buffer_drop(machine->engine.pool, &stream->in, (size_t)RSTRING_LEN(bytes));
     stream->searched = 0;
     return LONG2NUM(RSTRING_LEN(bytes));
 }

@@ -32,7 +32,7 @@ static VALUE string_in(const rsb_stream *stream, VALUE buffer, const char *bytes
 }
 
 static void drop(rsb_machine *machine, rsb_stream *stream, size_t len) {
-    rs_buffer_drop(&machine->engine.pool, &stream->in, len);
+    rs_buffer_drop(machine->engine.pool, &stream->in, len);
     stream->searched = 0;
 }
 
@@ -65,7 +65,7 @@ static void take_answer(const rs_op *op, void *argument) {
     reader *r = argument;
     r->stream->reading = false;
     if (op->result <= 0 || r->stream->closed) return;
-    if (!rs_buffer_put(&r->machine->engine.pool, &r->stream->in, op->request.address, (size_t)op->result)) r->stream->gap = true;
+    if (!rs_buffer_put(r->machine->engine.pool, &r->stream->in, op->request.address, (size_t)op->result)) r->stream->gap = true;
     rs_source_ready(&r->stream->watched);
 }
 
@@ -76,12 +76,12 @@ static void fail_busy(const reader *r) {
 
 /* What is there already; -EAGAIN: nothing yet. */
 static int64_t try_fill(rsb_machine *machine, rsb_stream *stream, rs_request *request) {
-    request->address = rs_buffer_room(&machine->engine.pool, &stream->in, ROOM_MIN);
+    request->address = rs_buffer_room(machine->engine.pool, &stream->in, ROOM_MIN);
     if (RS_UNLIKELY(!request->address)) return RS_NO_MEMORY;
     request->len = stream->in.capacity - stream->in.end;
     int64_t bytes = rs_try(&machine->engine, request);
     if (bytes > 0) rs_buffer_filled(&stream->in, (size_t)bytes), rs_source_ready(&stream->watched);
-    else if (rs_buffer_len(&stream->in) == 0) rs_buffer_clear(&machine->engine.pool, &stream->in);
+    else if (rs_buffer_len(&stream->in) == 0) rs_buffer_clear(machine->engine.pool, &stream->in);
     return bytes;
 }
 
@@ -121,7 +121,7 @@ static bool waits_first(const reader *r) { return r->deadline_ns == RS_NEVER && 
 static int64_t try_through(reader *r, uint32_t *events) {
     rs_machine *engine = &r->machine->engine;
     rs_buffer *in = &r->stream->in;
-    char *room = rs_buffer_room(&engine->pool, in, ROOM_MIN);
+    char *room = rs_buffer_room(engine->pool, in, ROOM_MIN);
     if (RS_UNLIKELY(!room)) return RS_NO_MEMORY;
     int64_t bytes = rsb_tls_read(r->stream->tls, room, in->capacity - in->end, events);
     if (bytes > 0) {
@@ -129,7 +129,7 @@ static int64_t try_through(reader *r, uint32_t *events) {
         rs_source_ready(&r->stream->watched);
         rs_count_inline(engine);
     } else if (rs_buffer_len(in) == 0) {
-        rs_buffer_clear(&engine->pool, in);
+        rs_buffer_clear(engine->pool, in);
     }
     return bytes;
 }

@@ -26,7 +26,7 @@ static void stream_mark(void *data) {
 static void stream_free(void *data) {
     rsb_stream *stream = data;
     if (stream->write_queue.machine) {
-        rs_buffer_clear(&stream->write_queue.machine->pool, &stream->in);
+        rs_buffer_clear(stream->write_queue.machine->pool, &stream->in);
         rs_write_queue_abandon(&stream->write_queue);
     }
     free(stream->in.bytes);
@@ -80,7 +80,7 @@ rsb_stream *rsb_stream_get(VALUE self, rsb_machine **machine) {
 
 int rsb_stream_fd(rsb_machine *machine, rsb_stream *stream) {
     if (!RB_FIXNUM_P(stream->io) && (!stream->made_io || RTEST(rb_io_closed_p(stream->io)))) return rsb_io_fd(machine, stream->io);
-    bool same = rs_descriptor_generation(&machine->engine.descriptors, stream->fd) == stream->write_queue.generation;
+    bool same = rs_descriptor_generation(machine->engine.descriptors, stream->fd) == stream->write_queue.generation;
     if (RS_UNLIKELY(!same)) rsb_fail(-EBADF, "stream", stream->fd); /* closed by others, and perhaps another's by now */
     return stream->fd;
 }
@@ -281,7 +281,7 @@ static VALUE close_descriptor(VALUE argument) {
 
 static void forget_bytes(rsb_machine *machine, rsb_stream *stream) {
     rsb_write_queue_end_op(machine, &stream->write_queue); /* where closing the descriptor has not, because others had closed it */
-    rs_buffer_clear(&machine->engine.pool, &stream->in);
+    rs_buffer_clear(machine->engine.pool, &stream->in);
     rs_write_queue_close(&stream->write_queue);
 }
 
@@ -339,7 +339,7 @@ static VALUE stream_close(int argc, VALUE *argv, VALUE self) {
 
 /* Those of which bytes are on their way. */
 static void streams_mark(rsb_machine *machine) {
-    for (rs_write_queue *queue = machine->engine.write_queues; queue; queue = queue->next) {
+    for (rs_write_queue *queue = NULL; (queue = rs_write_queues_next(&machine->engine, queue));) {
         if (rs_write_queue_len(queue) > 0 || queue->op) rb_gc_mark(((rsb_stream *)queue)->self);
     }
 }

@@ -185,7 +185,7 @@ bool rsb_tls_may_be_dry(rsb_tls *tls) {
 /* What libssl has read from the descriptor already tells no poll of it. */
 bool rsb_tls_is_empty(rsb_machine *machine, rsb_stream *stream) {
     uint32_t events;
-    rs_pool *pool = &machine->engine.pool;
+    rs_pool *pool = machine->engine.pool;
     char *room = rs_buffer_room(pool, &stream->in, 4096);
     if (!room) return false; /* as the read will say */
     int64_t bytes = rsb_tls_read(stream->tls, room, stream->in.capacity - stream->in.end, &events);
@@ -309,7 +309,7 @@ void rsb_tls_adopt(rsb_machine *machine, rsb_stream *stream, VALUE socket) {
     use(stream, socket, ssl_of(socket));
     VALUE bytes = rb_attr_get(socket, rb_intern("@rbuffer"));
     if (RB_TYPE_P(bytes, T_STRING)) {
-        bool put = rs_buffer_put(&machine->engine.pool, &stream->in, RSTRING_PTR(bytes), (size_t)RSTRING_LEN(bytes));
+        bool put = rs_buffer_put(machine->engine.pool, &stream->in, RSTRING_PTR(bytes), (size_t)RSTRING_LEN(bytes));
         if (!put) rsb_fail_memory();
     }
 }

@@ -223,10 +223,10 @@ static void leave_within(rsb_machine *machine, rs_write_queue *queue, int64_t de
 /* What was written has a second to leave. */
 static void streams_end(rsb_machine *machine) {
     int64_t deadline_ns = rs_deadline_after(rs_now(&machine->engine), LAST_BYTES_NS);
-    for (rs_write_queue *queue = machine->engine.write_queues; queue;) {
-        bool busy = rs_write_queue_len(queue) > 0;
-        if (busy) leave_within(machine, queue, deadline_ns);
-        queue = busy && rs_write_queue_len(queue) == 0 ? machine->engine.write_queues : queue->next;
+    for (rs_write_queue *queue = NULL; (queue = rs_write_queues_next(&machine->engine, queue));) {
+        if (rs_write_queue_len(queue) == 0) continue;
+        leave_within(machine, queue, deadline_ns);
+        if (rs_write_queue_len(queue) == 0) queue = NULL; /* others may have come and gone meanwhile */
     }
 }
 

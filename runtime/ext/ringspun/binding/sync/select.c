@@ -98,7 +98,7 @@ static bool take_served(wait_call *call) {
 
 /* Where nothing can be asked without an op, a wait that is over at once is what asks. */
 static bool must_park_to_look(const wait_call *call) {
-    return call->machine->engine.watch_ops > 0 && !call->machine->engine.backend->inline_first;
+    return call->machine->engine.unawaited > 0 && !call->machine->engine.backend->inline_first;
 }
 
 static VALUE wait_for_one(VALUE argument) {

@@ -108,7 +108,7 @@ static VALUE add(rsb_selector *s, rsb_branch_kind kind, VALUE source, VALUE item
     rsb_machine *machine = rsb_machine_of(s->machine);
     if (kind == READABLE || kind == WRITABLE) {
         int fd = rsb_io_fd(machine, source);
-        given.generation = rs_descriptor_generation(&machine->engine.descriptors, fd);
+        given.generation = rs_descriptor_generation(machine->engine.descriptors, fd);
     }
     rs_source *watched = source_of(&given); /* which may raise: nothing has been done yet */
     if (s->len == s->capacity) {

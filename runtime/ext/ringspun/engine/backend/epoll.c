@@ -123,7 +123,7 @@ static uint32_t events_of(const rs_op *op) {
 /* A file that had the number before may be open elsewhere, and its registration still tells: by another name. */
 static int control(rs_machine *machine, int verb, int fd, uint32_t events) {
     epoll_state *state = machine->backend_state;
-    rs_descriptor *descriptor = rs_descriptor_get(&machine->descriptors, fd);
+    rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
     if (verb == EPOLL_CTL_ADD) descriptor->registration++;
     uint64_t name = (uint64_t)descriptor->registration << 32 | (uint32_t)fd;
     struct epoll_event event = {.events = events | EPOLLONESHOT, .data.u64 = name};
@@ -132,7 +132,7 @@ static int control(rs_machine *machine, int verb, int fd, uint32_t events) {
 }
 
 static int ask(rs_machine *machine, int fd, uint32_t events) {
-    rs_descriptor *descriptor = rs_descriptor_get(&machine->descriptors, fd);
+    rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
     int verb = descriptor->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     int result = control(machine, verb, fd, events);
     if (result < 0 && (errno == ENOENT || errno == EEXIST)) {
@@ -151,7 +151,7 @@ static void note_identity(rs_machine *machine, rs_op *op) {
     int fd = op->request.fd;
     uint8_t side = rs_op_kinds[op->request.kind].side;
     if ((side != RS_SIDE_READ && side != RS_SIDE_WRITE) || op->owner) return;
-    rs_descriptor *descriptor = &machine->descriptors.table[fd];
+    rs_descriptor *descriptor = &machine->descriptors->table[fd];
     if (descriptor->kind != RS_FD_UNKNOWN) return;
     if (!descriptor->identity) descriptor->identity = rs_descriptor_identity(fd);
     op->identity = descriptor->identity;
@@ -159,8 +159,8 @@ static void note_identity(rs_machine *machine, rs_op *op) {
 
 static uint32_t wanted(rs_machine *machine, int fd) {
     uint32_t events = 0;
-    for (uint32_t link = rs_descriptor_get(&machine->descriptors, fd)->first; link;) {
-        rs_op *op = rs_op_at(&machine->ops, link - 1);
+    for (uint32_t link = rs_descriptor_get(machine->descriptors, fd)->first; link;) {
+        rs_op *op = rs_op_at(machine->ops, link - 1);
         if (!op->offloaded) events |= events_of(op);
         link = op->next;
     }
@@ -171,11 +171,11 @@ static bool needs_worker(rs_machine *machine, rs_op *op) {
     if (!rs_op_calls[op->request.kind].execute) return false;
     if (rs_op_kinds[op->request.kind].side == RS_SIDE_NONE) return true;
     int fd = op->request.fd;
-    rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, fd);
+    rs_fd_kind kind = rs_descriptor_kind(machine->descriptors, fd);
     if (kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE) {
         /* Closed and reused behind our back? Looking costs nothing beside a worker, which could only answer EAGAIN. */
         kind = rs_descriptor_classify(fd);
-        rs_descriptor_note(&machine->descriptors, fd, kind, false);
+        rs_descriptor_note(machine->descriptors, fd, kind, false);
         return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE;
     }
     return false;
@@ -190,7 +190,7 @@ static void enregister(rs_machine *machine, rs_op *op) {
     epoll_state *state = machine->backend_state;
     /* What was asked for before is asked for again, not counted again: many may wait here. At worst one event comes for
      * somebody who has gone. */
-    uint32_t before = rs_descriptor_get(&machine->descriptors, op->request.fd)->armed;
+    uint32_t before = rs_descriptor_get(machine->descriptors, op->request.fd)->armed;
     int error = ask(machine, op->request.fd, before | events_of(op));
     if (error == 0) {
         note_identity(machine, op);
@@ -270,13 +270,13 @@ static bool complete_as_told(rs_machine *machine, rs_op *op, uint32_t told) {
 static void serve(rs_machine *machine, const struct epoll_event *event) {
     epoll_state *state = machine->backend_state;
     int fd = (int)(uint32_t)event->data.u64;
-    rs_descriptor *descriptor = rs_descriptor_get(&machine->descriptors, fd);
+    rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
     descriptor->armed = 0;
     uint32_t events = event->events, blocked = 0, told = events;
     uint32_t certain = descriptor->registration == (uint32_t)(event->data.u64 >> 32) ? told : 0;
     if (events & (EPOLLERR | EPOLLHUP)) events |= EPOLLIN | EPOLLOUT;
     for (uint32_t link = descriptor->first; link && (events & ~blocked);) {
-        rs_op *op = rs_op_at(&machine->ops, link - 1);
+        rs_op *op = rs_op_at(machine->ops, link - 1);
         link = op->next;
         uint32_t interest = events_of(op);
         if (op->offloaded || !(interest & events & ~blocked)) continue;
@@ -292,8 +292,8 @@ static void serve(rs_machine *machine, const struct epoll_event *event) {
     if (!rest) return;
     int error = ask(machine, fd, rest);
     if (error == 0) return;
-    for (uint32_t link = rs_descriptor_get(&machine->descriptors, fd)->first; link;) {
-        rs_op *op = rs_op_at(&machine->ops, link - 1);
+    for (uint32_t link = rs_descriptor_get(machine->descriptors, fd)->first; link;) {
+        rs_op *op = rs_op_at(machine->ops, link - 1);
         link = op->next;
         if (op->offloaded) continue;
         rs_retry_forget(machine, &state->retry, op);
@@ -303,7 +303,7 @@ static void serve(rs_machine *machine, const struct epoll_event *event) {
 
 /* Others that wait on the same descriptor came before, and may have been registered. */
 static bool is_alone(rs_machine *machine, const rs_op *op) {
-    return rs_descriptor_get(&machine->descriptors, op->request.fd)->first == op->index + 1 && op->next == 0;
+    return rs_descriptor_get(machine->descriptors, op->request.fd)->first == op->index + 1 && op->next == 0;
 }
 
 #define POLLED_AT_ONCE 64
@@ -329,7 +329,7 @@ static void serve_line(rs_machine *machine) {
     struct pollfd descriptors[POLLED_AT_ONCE];
     uint32_t len = line->len, count = 0;
     for (uint32_t i = 0; i < len; i++) {
-        rs_op *op = rs_op_find(&machine->ops, line->names[i]);
+        rs_op *op = rs_op_find(machine->ops, line->names[i]);
         if (op && !machine->driver.is_open(op)) rs_op_complete(machine, op, -EBADF);
         else if (op) {
             ops[count] = op;
@@ -376,7 +376,7 @@ static void serve_fetched(rs_machine *machine) {
 /* Times are due: what a sleep has fetched may be old, and one call does not bring everything. Those who take as fast as others
  * give do not keep us here for ever. */
 static void look_for_rest(rs_machine *machine) {
-    uint32_t looks = machine->ops.in_flight / EVENTS_PER_WAIT + 2;
+    uint32_t looks = machine->in_flight / EVENTS_PER_WAIT + 2;
     for (bool more = true; more && looks > 0; looks--) {
         more = fetch(machine) == EVENTS_PER_WAIT;
         serve_fetched(machine);
@@ -387,7 +387,7 @@ static void look_for_rest(rs_machine *machine) {
 static void do_without_kernel(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
     rs_note_lost(machine, "epoll_wait", state->lost);
-    RS_EACH_OP(&machine->ops, op) {
+    RS_EACH_OP(machine->ops, op) {
         if (op->state == RS_OP_SUBMITTED && !op->offloaded && !rs_retry_has(op)) rs_op_complete(machine, op, RS_LOST);
     }
     rs_op_line_drop(&state->line, state->line.len);
@@ -433,7 +433,7 @@ static int wait_until(epoll_state *state, int64_t delay_ns) {
 static void epoll_wait_verb(rs_machine *machine, int64_t deadline_ns) {
     epoll_state *state = machine->backend_state;
     if (RS_UNLIKELY(state->line.len > 0)) {
-        if (machine->ops.in_flight > 0) return;
+        if (machine->in_flight > 0) return;
         state->line.len = 0; /* names of ops that have ended, for which nobody polls */
     }
     int64_t delay_ns = RS_NEVER;

@@ -52,7 +52,7 @@ void rs_note_lost(rs_machine *machine, const char *call, int64_t answer) {
 bool rs_op_does_without(rs_machine *machine, rs_op *op) {
     if (!rs_op_calls[op->request.kind].execute) return false;
     if (rs_op_kinds[op->request.kind].side == RS_SIDE_NONE) return true;
-    rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, op->request.fd);
+    rs_fd_kind kind = rs_descriptor_kind(machine->descriptors, op->request.fd);
     if (kind == RS_FD_UNKNOWN) kind = rs_descriptor_classify(op->request.fd);
     return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE;
 }

@@ -37,7 +37,7 @@ void rs_retry_forget(rs_machine *machine, rs_retry *retry, rs_op *op) {
     uint32_t after = (uint32_t)op->backend_word;
     rs_op *before = NULL;
     for (uint32_t link = retry->first; link != op->index + 1; link = (uint32_t)before->backend_word) {
-        before = rs_op_at(&machine->ops, link - 1);
+        before = rs_op_at(machine->ops, link - 1);
     }
     if (before) set_link(before, RS_RETRY_WAITS | after);
     else retry->first = after;
@@ -51,7 +51,7 @@ void rs_retry_serve(rs_machine *machine, rs_retry *retry, bool (*again)(rs_machi
     retry->first = 0;
     machine->backend_deadline_ns = RS_NEVER;
     while (link) {
-        rs_op *op = rs_op_at(&machine->ops, link - 1);
+        rs_op *op = rs_op_at(machine->ops, link - 1);
         link = (uint32_t)op->backend_word;
         set_link(op, 0);
         if (!again(machine, op)) rs_retry_later(machine, retry, op);

@@ -1,10 +1,8 @@
 /* forked: a machine in a child process. Every strand but the one that forked is forgotten: never resumed, never cancelled,
  * its lists, timers and ops dropped without a word to the kernel, which still works for the parent. */
-#include "flow/write_queue.h"
-#include "flow/accept_queue.h"
+#include "core/machine.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static void forget_strands(rs_machine *machine, rs_strand *survivor) {
     rs_run_forget(&machine->strands);
@@ -52,25 +50,6 @@ static void cut_scopes(rs_machine *machine, rs_strand *survivor) {
     }
 }
 
-/* That of the survivor, if it forked from a signal handler that ran on top of its wait, it gives back itself. */
-static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
-    RS_EACH_OP(&machine->ops, op) {
-        op->state = RS_OP_TERMINAL;
-        if (survivor->wait == RS_WAIT_OP && survivor->op == op->index) continue;
-        rs_op_release(&machine->ops, op);
-    }
-    machine->ops.in_flight = 0;
-    machine->outside = machine->wakers = 0;
-    machine->closers = (rs_list){0};
-    machine->descriptors.owing = 0;
-    for (uint32_t fd = 0; fd < machine->descriptors.capacity; fd++) {
-        rs_descriptor *descriptor = &machine->descriptors.table[fd];
-        *descriptor = (rs_descriptor){
-            .kind = descriptor->kind, .socket = descriptor->socket, .bytes = descriptor->bytes,
-            .reports_more = descriptor->reports_more, .generation = descriptor->generation};
-    }
-}
-
 int rs_machine_forked(rs_machine *machine) {
     rs_strand *survivor = rs_running(machine);
     for (rs_message *message = rs_inbox_take(&machine->inbox); message;) {
@@ -81,11 +60,11 @@ int rs_machine_forked(rs_machine *machine) {
     machine->root = rs_strand_id(survivor);
     forget_strands(machine, survivor);
     cut_scopes(machine, survivor);
-    forget_ops(machine, survivor);
-    machine->channel_waiters = NULL;
-    rs_accept_queue_forked(machine);
-    rs_selectors_forked(machine);
-    rs_write_queues_forked(machine);
+    machine->closers = (rs_list){0};
+    machine->in_flight = machine->unawaited = machine->outside = machine->wakers = 0;
+    RS_EACH_PART(machine, part) {
+        if (part->forked) part->forked(machine, survivor);
+    }
     atomic_store(&machine->sleeping, false);
     machine->backend_deadline_ns = RS_NEVER;
     return machine->backend->forked(machine);

@@ -16,7 +16,8 @@ typedef enum {
     RS_MESSAGE_UNBLOCK,   /* name: strand id, payload: ticket */
     RS_MESSAGE_NUDGE,     /* the same of somebody whom the machine has not counted on */
     RS_MESSAGE_READY,     /* payload: an observer of a channel, for its watch */
-    RS_MESSAGE_USER       /* for the binding: name and payload are its own */
+    RS_MESSAGE_USER,      /* for the binding: name and payload are its own */
+    RS_MESSAGE_KINDS
 } rs_message_kind;
 
 typedef struct rs_message {

@@ -1,10 +1,7 @@
-#include "flow/write_queue.h"
-#include "flow/accept_queue.h"
+#include "core/machine.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /* A poll costs about as much as six resumes: after this many it is noise, and a ready socket still waits microseconds. */
 #define RESUMES_PER_POLL 61
@@ -15,21 +12,6 @@
 /* Several ticks of the coarse clock, on most kernels: so that two ops in a row, such as those of a `puts`, are seldom torn
  * apart. */
 #define LONG_TURN_NS 10000000
-
-/* About as long as it takes to fall asleep and be woken where processors sleep too. */
-#define BUSY_POLL_NS 50000
-
-/* On the only processor nobody could do what the machine looks for. */
-static int64_t busy_poll_default(void) {
-    cpu_set_t set;
-    bool alone = sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1;
-    return alone ? 0 : BUSY_POLL_NS;
-}
-
-rs_options rs_default_options(void) {
-    return (rs_options){.strands_max = 1u << 20, .workers_max = 4, .ring_entries = 256, .sqpoll_cpu = -1,
-                        .busy_poll_ns = busy_poll_default()};
-}
 
 /* Of each strand for the end of its wait, of each open scope for its deadline, and for the reminder. */
 bool rs_reserve_timer(rs_machine *machine) {
@@ -48,20 +30,33 @@ static bool start_root(rs_machine *machine) {
     return true;
 }
 
-int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options) {
-    *machine = (rs_machine){.backend = backend, .options = *options, .backend_deadline_ns = RS_NEVER};
-    machine->trace.enabled = options->trace;
+static void open_parts(rs_machine *machine) {
+    RS_EACH_PART(machine, part) {
+        if (part->on_message) machine->on_message[part->message] = part;
+        if (part->interrupt) machine->ends_wait[part->wait] = part;
+        if (part->open) part->open(machine);
+    }
+}
+
+static void free_all(rs_machine *machine) {
+    size_t len = 0;
+    while (machine->parts[len]) len++;
+    while (len-- > 0) {
+        if (machine->parts[len]->close) machine->parts[len]->close(machine);
+    }
+    rs_timers_free(&machine->timers);
+    rs_strands_free(&machine->strands);
+}
+
+int rs_machine_start(rs_machine *machine) {
+    machine->backend_deadline_ns = RS_NEVER;
+    machine->trace.enabled = machine->options.trace;
     rs_timer_init(&machine->reminder, RS_TIMER_REMINDER);
-    rs_strands_init(&machine->strands, options->strands_max);
-    /* A strand waits for one op at most and may have an accept queue, and only ops that a worker is at outlive their strand's
-     * wait. Watches have theirs beside. */
-    rs_ops_init(&machine->ops, 2 * options->strands_max + options->workers_max + RS_OPS_LEFT_MAX + RS_WATCH_OPS_MAX);
-    machine->select_random = options->seed ^ 0x9e3779b97f4a7c15u;
-    if (machine->select_random == 0) machine->select_random = 1;
-    int error = start_root(machine) ? backend->open(machine) : -ENOMEM;
+    rs_strands_init(&machine->strands, machine->options.strands_max);
+    open_parts(machine);
+    int error = start_root(machine) ? machine->backend->open(machine) : -ENOMEM;
     if (error) {
-        rs_timers_free(&machine->timers);
-        rs_strands_free(&machine->strands);
+        free_all(machine);
         return error;
     }
     machine->polled_at_ns = rs_now(machine);
@@ -252,18 +247,15 @@ void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind
     if (strand->state != RS_STRAND_PARKED) return;
     if (kind != RS_WAKE_TIMEOUT && (strand->park_flags & RS_PARK_SHIELDED)) return;
     if (kind == RS_WAKE_INTERRUPT && strand->shield_depth > 0) return;
-    if (strand->wait != RS_WAIT_OP) {
-        rs_wake(machine, rs_strand_id(strand), strand->ticket, kind, 0);
-        return;
-    }
-    rs_op *op = rs_op_at(&machine->ops, strand->op);
-    RS_ASSERT(op->strand == rs_strand_id(strand));
-    rs_op_cancel(machine, op, kind);
+    const rs_part *part = machine->ends_wait[strand->wait];
+    if (part) part->interrupt(machine, strand, kind);
+    else rs_wake(machine, rs_strand_id(strand), strand->ticket, kind, 0);
 }
 
 void rs_break_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
     strand->park_flags = 0;
-    if (kind == RS_WAKE_INTERRUPT && strand->wait != RS_WAIT_OP) rs_wake(machine, rs_strand_id(strand), strand->ticket, kind, 0);
+    bool at_once = !machine->ends_wait[strand->wait];
+    if (kind == RS_WAKE_INTERRUPT && at_once) rs_wake(machine, rs_strand_id(strand), strand->ticket, kind, 0);
     else rs_interrupt_park(machine, strand, kind == RS_WAKE_INTERRUPT ? RS_WAKE_CANCEL : kind);
 }
 
@@ -273,18 +265,15 @@ void rs_interrupt(rs_machine *machine, rs_strand *strand) {
 }
 
 static bool takes_nothing(const rs_machine *machine, const rs_strand *strand) {
-    if (strand->wait == RS_WAIT_OP) return rs_op_at(&machine->ops, strand->op)->request.kind == RS_OP_POLL;
+    const rs_part *part = machine->ends_wait[strand->wait];
+    if (part) return part->takes_nothing(machine, strand);
     return strand->wait == RS_WAIT_SLEEP || strand->wait == RS_WAIT_YIELD || strand->wait == RS_WAIT_EVALUATION;
 }
 
 void rs_interrupt_first(rs_machine *machine, rs_strand *strand) {
-    bool ready = strand->state == RS_STRAND_READY, parked = strand->state == RS_STRAND_PARKED;
     bool shielded = strand->shield_depth > 0 || (strand->park_flags & RS_PARK_SHIELDED);
-    if ((ready || parked) && !shielded && takes_nothing(machine, strand)) {
-        rs_op *op = strand->wait == RS_WAIT_OP ? rs_op_at(&machine->ops, strand->op) : NULL;
-        if (ready) strand->wake = RS_WAKE_INTERRUPT;
-        else if (op && op->cancel == RS_WAKE_TIMEOUT) op->cancel = RS_WAKE_INTERRUPT; /* on the way out */
-    }
+    bool ready = strand->state == RS_STRAND_READY;
+    if (ready && !shielded && takes_nothing(machine, strand)) strand->wake = RS_WAKE_INTERRUPT;
     machine->wakes_first = true;
     rs_interrupt(machine, strand);
     machine->wakes_first = false;
@@ -347,20 +336,15 @@ static void fire_timers(rs_machine *machine, int64_t now_ns) {
 
 static void take_message(rs_machine *machine, const rs_message *message) {
     machine->metrics.messages++;
-    if (message->kind == RS_MESSAGE_COMPLETE) {
-        RS_ASSERT(machine->outside > 0);
-        machine->outside--;
-        rs_op *op = rs_op_find(&machine->ops, message->name);
-        RS_ASSERT(op != NULL);
-        rs_op_complete(machine, op, message->value);
+    const rs_part *part = machine->on_message[message->kind];
+    if (part) {
+        part->on_message(machine, message);
     } else if (message->kind == RS_MESSAGE_WAKE) {
         RS_ASSERT(machine->wakers > 0);
         machine->wakers--;
         rs_wake(machine, message->name, message->payload, RS_WAKE_VALUE, message->value);
     } else if (message->kind == RS_MESSAGE_NUDGE) {
         rs_wake(machine, message->name, message->payload, RS_WAKE_VALUE, message->value);
-    } else if (message->kind == RS_MESSAGE_READY) {
-        rs_channel_notified((rs_channel_observer *)message->payload);
     } else if (message->kind == RS_MESSAGE_UNBLOCK) {
         rs_unblock_late(machine, message->name, message->payload);
     } else if (machine->driver.on_message) {
@@ -379,34 +363,35 @@ static void take_messages(rs_machine *machine) {
     }
 }
 
-bool rs_machine_may_close(const rs_machine *machine) {
-    RS_EACH_OP(&machine->ops, op) {
-        if (op->state == RS_OP_SUBMITTED && !(op->abandoned && rs_op_may_be_left(op))) return false;
+static void end_parts(rs_machine *machine) {
+    RS_EACH_PART(machine, part) {
+        if (part->ends) part->ends(machine);
     }
-    return true;
 }
 
 void rs_machine_leave(rs_machine *machine) {
-    rs_channel_waiters_end(machine);
-    rs_selectors_close_all(machine); /* from here on no message comes from a channel */
+    end_parts(machine);
     if (machine->backend->leave) machine->backend->leave(machine);
-    rs_accept_queues_close_all(machine); /* with what they hold: nobody takes it any more */
+    RS_EACH_PART(machine, part) {
+        if (part->left) part->left(machine);
+    }
 }
 
 void rs_machine_close(rs_machine *machine) {
     machine->backend->close(machine);
-    rs_channel_waiters_end(machine);
-    rs_selectors_close_all(machine);
+    end_parts(machine);
     /* The last answers of workers may be descriptors that nobody takes. */
     machine->driver.on_message = NULL;
     take_messages(machine);
-    rs_accept_queues_close_all(machine);
-    rs_write_queues_close_all(machine);
-    rs_timers_free(&machine->timers);
+    free_all(machine);
     rs_timer_init(&machine->reminder, RS_TIMER_REMINDER);
-    rs_descriptors_free(&machine->descriptors);
-    rs_ops_free(&machine->ops);
-    rs_strands_free(&machine->strands);
+    machine->in_flight = 0;
+}
+
+static void flush_parts(rs_machine *machine) {
+    RS_EACH_PART(machine, part) {
+        if (part->flush) part->flush(machine);
+    }
 }
 
 static inline int64_t coarse_now(rs_machine *machine) {
@@ -422,24 +407,23 @@ static void harvest(rs_machine *machine) {
     bool timed = machine->timers.len > 0;
     if (timed) machine->polled_at_ns = rs_now(machine);
     take_messages(machine);
-    if (machine->dirty) rs_write_queues_flush(machine);
-    if (RS_UNLIKELY(machine->orphan_ops)) rs_end_orphan_ops(machine);
+    if (machine->to_flush > 0) flush_parts(machine);
     /* Where none is in flight a backend may still have to settle what the last one has left. */
-    if (machine->ops.in_flight > 0 || machine->backend_deadline_ns != RS_NEVER) machine->backend->poll(machine);
+    if (machine->in_flight > 0 || machine->backend_deadline_ns != RS_NEVER) machine->backend->poll(machine);
     /* Who put these in may be waiting for an answer to them: nothing else would wake the machine. */
-    if (RS_UNLIKELY(machine->dirty != NULL)) rs_write_queues_flush(machine);
+    if (RS_UNLIKELY(machine->to_flush > 0)) flush_parts(machine);
     if (timed) fire_timers(machine, machine->polled_at_ns);
     rs_run_prefer_woken(&machine->strands);
 }
 
 /* A look may bring somebody who waits for a time or for the backend. */
 static inline bool look_may_wake(const rs_machine *machine) {
-    return machine->timers.len > 0 || machine->ops.in_flight > 0;
+    return machine->timers.len > 0 || machine->in_flight > 0;
 }
 
 static inline bool poll_is_due(rs_machine *machine) {
     if (RS_UNLIKELY(machine->attention || !rs_inbox_empty(&machine->inbox))) return true;
-    if (!look_may_wake(machine) && !machine->dirty) return false;
+    if (!look_may_wake(machine) && machine->to_flush == 0) return false;
     uint32_t resumes = ++machine->resumes_since_poll;
     if (resumes > RESUMES_PER_POLL) return true;
     int64_t coarse_ns = coarse_now(machine);
@@ -461,10 +445,13 @@ static inline rs_decision run_next(rs_machine *machine) {
     return (rs_decision){.verdict = RS_RUN, .strand = strand};
 }
 
-/* Those of selectors in which nobody waits right now wake nobody. */
 static bool ops_may_wake(const rs_machine *machine) {
-    if (machine->backend->closed_world || machine->ops.in_flight == 0) return false;
-    return machine->ops.in_flight > machine->watch_ops || rs_selectors_wait_for_ops(machine);
+    if (machine->backend->closed_world || machine->in_flight == 0) return false;
+    if (machine->in_flight > machine->unawaited) return true;
+    RS_EACH_PART(machine, part) {
+        if (part->may_wake && part->may_wake(machine)) return true;
+    }
+    return false;
 }
 
 static rs_decision nothing_to_run(rs_machine *machine) {

@@ -11,12 +11,9 @@
 #ifndef RINGSPUN_MACHINE_H
 #define RINGSPUN_MACHINE_H
 
-#include "backend/backend.h"
-#include "flow/buffer.h"
-#include "flow/channel.h"
-#include "ops/descriptor.h"
+#include "core/backend.h"
 #include "core/inbox.h"
-#include "flow/select.h"
+#include "core/part.h"
 #include "core/strand.h"
 #include "core/trace.h"
 #include "core/turn.h"
@@ -25,9 +22,6 @@ typedef struct {
     uint64_t strands_spawned, resumes, polls, busy_polls, sleeps, wakes, wakes_dropped, ops_started, ops_inline, ops_offloaded,
         cancels, timers_fired, messages, wake_ups, file_writes_inline, bytes_spliced, system_calls, run_queue_max;
 } rs_metrics;
-
-/* Ops that nobody waits for may be under way beside those of the strands and the workers. */
-#define RS_OPS_LEFT_MAX 64u
 
 typedef struct {
     uint32_t strands_max;
@@ -53,7 +47,7 @@ typedef struct rs_driver {
     void (*on_reminder)(struct rs_machine *machine);
     /* For ops of RS_REQUEST_OF_OBJECT: false when the object is closed, or has another number. Called with nothing between it and
      * the system call that hands the op over. */
-    bool (*is_open)(const rs_op *op);
+    bool (*is_open)(const struct rs_op *op);
     /* Where programs have stacks of their own inside a strand: the one that the running strand is on, and the one that began the
      * present turn of another; NULL: the strand's first. */
     const void *(*stack)(struct rs_machine *machine);
@@ -71,20 +65,20 @@ typedef struct rs_machine {
     rs_timers timers;
     uint32_t scopes_open;       /* beside those of the strands themselves */
     rs_timer reminder;          /* the driver's: is no hope for a machine that has no other */
-    rs_ops ops;
-    rs_descriptors descriptors;
-    struct rs_accept_queue *accept_queues; /* all that there are */
-    uint32_t accept_queues_len;
-    bool has_multishot_accept;            /* the backend has ops that last */
-    struct rs_channel_waiter *channel_waiters; /* of its strands */
-    rs_links selectors;         /* all that there are */
-    uint64_t select_random;
-    uint32_t watch_ops;         /* in flight for watches */
-    bool orphan_ops;            /* there may be some whose watches have gone unseen: to be cancelled */
-    struct rs_write_queue *write_queues;  /* all that there are */
-    struct rs_write_queue *dirty;    /* of these, those to flush when the tick ends */
-    rs_pool pool;
-    bool unix_reports_more;     /* it is told of bytes that are left, not only in TCP sockets but in Unix ones as well */
+    const rs_part *const *parts; /* up to a NULL */
+    const rs_part *on_message[RS_MESSAGE_KINDS]; /* of these, who takes a message of that kind; NULL: core, or the driver */
+    const rs_part *ends_wait[RS_WAIT_KINDS];     /* and who ends a wait of that kind; NULL: it is over at once */
+    /* What the parts keep (rs_rooms). */
+    struct rs_ops *ops;
+    struct rs_descriptors *descriptors;
+    struct rs_pool *pool;
+    struct rs_accept_queues *accept_queues;
+    struct rs_channel_waiters *channel_waiters;
+    struct rs_selectors *selectors;
+    struct rs_write_queues *write_queues;
+    uint32_t in_flight;         /* ops that the backend, or a worker, has */
+    uint32_t unawaited;         /* of these, those that wake nobody unless a part says so (rs_part.may_wake) */
+    uint32_t to_flush;          /* things that parts have for the backend (rs_part.flush) */
     rs_list closers;            /* strands that wait for the last op on a descriptor they close */
     rs_inbox inbox;
     rs_message *taken;          /* out of the inbox and not yet dealt with: their payloads are still ours to keep alive */
@@ -125,10 +119,9 @@ typedef struct {
     int64_t deadline_ns;        /* SLEEP */
 } rs_decision;
 
-rs_options rs_default_options(void);
-
-/* A machine whose root strand (index 0) is running; 0 or -errno. */
-int rs_machine_open(rs_machine *machine, const rs_backend *backend, const rs_options *options);
+/* For rs_machine_open, when a zeroed machine has its parts and what they keep, its backend and options: it has a root strand
+ * (index 0), which runs; 0 or -errno. */
+int rs_machine_start(rs_machine *machine);
 
 /* Whose machine it is, and `user` for its root strand. */
 void rs_machine_drive(rs_machine *machine, const rs_driver *driver, void *user, void *root_user);
@@ -141,9 +134,8 @@ void rs_machine_note_parks(rs_machine *machine, bool notes);
  * the machine is rs_machine_close, on any thread. */
 void rs_machine_leave(rs_machine *machine);
 
-/* No op is in flight but those that their strands have left. */
+/* No op is in flight but those that their strands have left (rs_ops_are_over). */
 void rs_machine_close(rs_machine *machine);
-bool rs_machine_may_close(const rs_machine *machine);
 int rs_machine_forked(rs_machine *machine);
 
 /* The process was forked while the loop ran on the stack of a parked strand, in a signal handler: that strand is the survivor, and

@@ -1,26 +1,29 @@
 #include "flow/accept_queue.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#define RS_EACH_ACCEPT_QUEUE(machine, queue) RS_EACH_LINKED(&(machine)->accept_queues->all, rs_accept_queue, link, queue)
+
+static int64_t take_kept(rs_machine *machine, const rs_request *request);
+
 rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *request, uint32_t ahead) {
     rs_accept_queue *queue = rs_alloc(sizeof(*queue));
-    *queue = (rs_accept_queue){.next = machine->accept_queues, .request = *request, .ahead = ahead,
-                          .generation = rs_descriptor_generation(&machine->descriptors, request->fd)};
-    if (queue->next) queue->next->previous = queue;
-    machine->accept_queues = queue;
-    machine->accept_queues_len++;
+    *queue = (rs_accept_queue){.request = *request, .ahead = ahead,
+                               .generation = rs_descriptor_generation(machine->descriptors, request->fd)};
+    rs_links_prepend(&machine->accept_queues->all, &queue->link);
+    machine->accept_queues->len++;
+    machine->ops->take_kept = take_kept;
     return queue;
 }
 
 static void free_accept_queue(rs_machine *machine, rs_accept_queue *queue) {
     RS_ASSERT(!queue->op);
-    if (queue->next) queue->next->previous = queue->previous;
-    if (queue->previous) queue->previous->next = queue->next;
-    else machine->accept_queues = queue->next;
-    machine->accept_queues_len--;
+    rs_links_remove(&machine->accept_queues->all, &queue->link);
+    if (--machine->accept_queues->len == 0) machine->ops->take_kept = NULL;
     free(queue->results);
     free(queue);
 }
@@ -82,7 +85,7 @@ static const rs_op_owner accept_queue_owner = {.ended = ended, .brought = brough
 
 void rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
     if (queue->op) return;
-    rs_op *op = rs_op_take(&machine->ops, &queue->request);
+    rs_op *op = rs_op_take(machine->ops, &queue->request);
     if (RS_UNLIKELY(!op)) {
         queue->error = RS_NO_MEMORY;
         return;
@@ -95,14 +98,14 @@ void rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
 
 bool rs_accept_queue_stop(rs_machine *machine, rs_accept_queue *queue) {
     if (!queue->op) return false;
-    rs_op_cancel(machine, rs_op_find(&machine->ops, queue->op), RS_WAKE_CANCEL);
+    rs_op_cancel(machine, rs_op_find(machine->ops, queue->op), RS_WAKE_CANCEL);
     return queue->op != 0;
 }
 
 static void drop_results(rs_machine *machine, rs_accept_queue *queue) {
     while (queue->len > 0) {
         int fd = (int)rs_accept_queue_take(queue);
-        rs_descriptor_forget(&machine->descriptors, fd);
+        rs_descriptor_forget(machine->descriptors, fd);
         close(fd);
     }
 }
@@ -110,18 +113,18 @@ static void drop_results(rs_machine *machine, rs_accept_queue *queue) {
 void rs_accept_queue_close(rs_machine *machine, rs_accept_queue *queue) {
     queue->left = true;
     if (queue->len == 0) free_accept_queue(machine, queue);
-    else if (rs_descriptor_generation(&machine->descriptors, queue->request.fd) != queue->generation) {
+    else if (rs_descriptor_generation(machine->descriptors, queue->request.fd) != queue->generation) {
         drop_results(machine, queue);
         free_accept_queue(machine, queue);
     }
 }
 
 static bool is_of(const rs_machine *machine, const rs_accept_queue *queue, int fd) {
-    return queue->request.fd == fd && rs_descriptor_generation(&machine->descriptors, fd) == queue->generation;
+    return queue->request.fd == fd && rs_descriptor_generation(machine->descriptors, fd) == queue->generation;
 }
 
 int64_t rs_accept_queue_take_any(rs_machine *machine, int fd) {
-    for (rs_accept_queue *queue = machine->accept_queues; queue; queue = queue->next) {
+    RS_EACH_ACCEPT_QUEUE(machine, queue) {
         if (queue->len == 0 || !is_of(machine, queue, fd)) continue;
         int64_t result = rs_accept_queue_take(queue);
         if (queue->left && queue->len == 0) free_accept_queue(machine, queue);
@@ -131,15 +134,26 @@ int64_t rs_accept_queue_take_any(rs_machine *machine, int fd) {
 }
 
 bool rs_accept_queue_has(const rs_machine *machine, int fd) {
-    for (const rs_accept_queue *queue = machine->accept_queues; queue; queue = queue->next) {
+    RS_EACH_ACCEPT_QUEUE(machine, queue) {
         if (queue->len > 0 && is_of(machine, queue, fd)) return true;
     }
     return false;
 }
 
+/* As if it were in the kernel's queue. */
+static int64_t take_kept(rs_machine *machine, const rs_request *request) {
+    if (request->kind == RS_OP_ACCEPT) return rs_accept_queue_take_any(machine, request->fd);
+    bool readable = request->kind == RS_OP_POLL && (request->flags & POLLIN) && rs_accept_queue_has(machine, request->fd);
+    return readable ? POLLIN : -EAGAIN;
+}
+
+rs_accept_queue *rs_accept_queues_next(const rs_machine *machine, const rs_accept_queue *queue) {
+    if (!machine->accept_queues) return NULL; /* it has not opened */
+    return RS_LINKED(queue ? queue->link.next : machine->accept_queues->all.first, rs_accept_queue, link);
+}
+
 void rs_accept_queue_drop(rs_machine *machine, int fd) {
-    for (rs_accept_queue *queue = machine->accept_queues, *next; queue; queue = next) {
-        next = queue->next;
+    RS_EACH_ACCEPT_QUEUE(machine, queue) {
         if (queue->request.fd != fd) continue;
         drop_results(machine, queue);
         if (queue->left) free_accept_queue(machine, queue);
@@ -147,14 +161,19 @@ void rs_accept_queue_drop(rs_machine *machine, int fd) {
 }
 
 void rs_accept_queue_close_copies(rs_machine *machine) {
-    for (rs_accept_queue *queue = machine->accept_queues; queue; queue = queue->next) {
+    RS_EACH_ACCEPT_QUEUE(machine, queue) {
         for (; queue->len > 0; queue->len--) close((int)queue->results[queue->first++]);
     }
 }
 
-void rs_accept_queue_forked(rs_machine *machine) {
-    for (rs_accept_queue *queue = machine->accept_queues, *next; queue; queue = next) {
-        next = queue->next;
+/* --- the part --- */
+
+/* One op each. */
+static void open_accept_queues(rs_machine *machine) { machine->ops->slab.limit += machine->options.strands_max; }
+
+static void forked(rs_machine *machine, const rs_strand *survivor) {
+    (void)survivor;
+    RS_EACH_ACCEPT_QUEUE(machine, queue) {
         drop_results(machine, queue);
         queue->op = 0;
         queue->waiters = (rs_list){0};
@@ -162,10 +181,15 @@ void rs_accept_queue_forked(rs_machine *machine) {
     }
 }
 
-void rs_accept_queues_close_all(rs_machine *machine) {
-    while (machine->accept_queues) {
-        machine->accept_queues->op = 0;
-        drop_results(machine, machine->accept_queues);
-        free_accept_queue(machine, machine->accept_queues);
+/* With what they hold: nobody takes it any more. */
+static void close_accept_queues(rs_machine *machine) {
+    RS_EACH_ACCEPT_QUEUE(machine, queue) {
+        queue->op = 0;
+        drop_results(machine, queue);
+        free_accept_queue(machine, queue);
     }
 }
+
+const rs_part rs_accept_queues_part = {
+    .open = open_accept_queues, .forked = forked, .left = close_accept_queues, .close = close_accept_queues,
+};

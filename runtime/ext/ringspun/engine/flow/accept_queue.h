@@ -12,7 +12,7 @@
 #include "ops/op_life.h"
 
 typedef struct rs_accept_queue {
-    struct rs_accept_queue *next, *previous;
+    rs_link link;               /* in the list of the machine's */
     rs_request request;
     rs_id op;                   /* in flight; 0: none */
     rs_list waiters;            /* its strand, while it waits */
@@ -25,11 +25,19 @@ typedef struct rs_accept_queue {
     bool left;                  /* by its strand: it lasts until it is empty */
 } rs_accept_queue;
 
+typedef struct rs_accept_queues {
+    rs_links all;
+    uint32_t len;
+    bool multishot;             /* the backend has ops that last */
+} rs_accept_queues;
+
+extern const rs_part rs_accept_queues_part;
+
 /* Whether there may be one on that descriptor: it must be the machine's own, or others might close it unseen. Strands that were
  * suspended in one and never go on keep theirs, so there is a limit. */
 static inline bool rs_accept_queue_fits(const rs_machine *machine, int fd) {
-    bool own = rs_descriptor_kind(&machine->descriptors, fd) == RS_FD_STREAM;
-    return machine->has_multishot_accept && own && machine->accept_queues_len < machine->options.strands_max;
+    bool own = rs_descriptor_kind(machine->descriptors, fd) == RS_FD_STREAM;
+    return machine->accept_queues->multishot && own && machine->accept_queues->len < machine->options.strands_max;
 }
 
 rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *request, uint32_t ahead);
@@ -46,6 +54,9 @@ bool rs_accept_queue_stop(rs_machine *machine, rs_accept_queue *queue);
 /* Its strand goes; what nobody has taken stays. No op is in flight. */
 void rs_accept_queue_close(rs_machine *machine, rs_accept_queue *queue);
 
+/* All that there are, one after the other: the one behind `queue` (NULL: the first), or NULL. */
+rs_accept_queue *rs_accept_queues_next(const rs_machine *machine, const rs_accept_queue *queue);
+
 /* Of any accept queue on that listener: the next connection, or -EAGAIN; and whether there is one. */
 int64_t rs_accept_queue_take_any(rs_machine *machine, int fd);
 bool rs_accept_queue_has(const rs_machine *machine, int fd);
@@ -55,9 +66,5 @@ void rs_accept_queue_drop(rs_machine *machine, int fd);
 
 /* In a child, where the parent's connections are copies that would keep them open. Calls nothing but close(2). */
 void rs_accept_queue_close_copies(rs_machine *machine);
-
-/* For the machine: a child process, and the end of all. */
-void rs_accept_queue_forked(rs_machine *machine);
-void rs_accept_queues_close_all(rs_machine *machine);
 
 #endif

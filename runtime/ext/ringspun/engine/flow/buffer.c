@@ -1,3 +1,4 @@
+#include "core/machine.h"
 #include "flow/buffer.h"
 
 #include <stdlib.h>
@@ -87,3 +88,7 @@ void rs_buffer_drop(rs_pool *pool, rs_buffer *buffer, size_t len) {
 void rs_pool_free(rs_pool *pool) {
     while (pool->len > 0) free(pool->pieces[--pool->len]);
 }
+
+static void close_pool(rs_machine *machine) { rs_pool_free(machine->pool); }
+
+const rs_part rs_pool_part = {.close = close_pool};

@@ -7,7 +7,7 @@
 #ifndef RINGSPUN_BUFFER_H
 #define RINGSPUN_BUFFER_H
 
-#include "core/base.h"
+#include "core/part.h"
 
 /* As much as fits a usual read, and what the pool's pieces hold. Larger ones come from malloc and go back there. */
 #define RS_BUFFER_PIECE 16384u
@@ -15,11 +15,13 @@
 #define RS_BUFFER_LARGE 1048576u
 #define RS_POOL_MAX 64u
 
-typedef struct {
+typedef struct rs_pool {
     char *pieces[RS_POOL_MAX];
     uint32_t len;
     uint32_t lent;              /* buffers that hold memory now, of either size */
 } rs_pool;
+
+extern const rs_part rs_pool_part;
 
 typedef struct {
     char *bytes;                /* NULL: it is empty */

@@ -1,6 +1,7 @@
 #include "flow/channel.h"
 
 #include "core/machine.h"
+#include "flow/select.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,8 +24,8 @@ static void forget_parent(rs_channel *channel) {
     channel->forks = rs_channel_forks;
     channel->poppers = channel->pushers = channel->served = (rs_channel_line){0};
     channel->on_their_way = 0;
-    for (rs_channel_observer *observer = channel->observers; observer; observer = observer->next) observer->in_line = false;
-    channel->observers = NULL;
+    RS_EACH_LINKED(&channel->observers, rs_channel_observer, link, observer) observer->in_line = false;
+    channel->observers = (rs_links){0};
 }
 
 static void lock(rs_channel *channel) {
@@ -58,22 +59,16 @@ void rs_channel_release(rs_channel *channel) {
 /* --- lines, with the lock held --- */
 
 static void append(rs_channel_line *line, rs_channel_waiter *waiter) {
-    waiter->next = NULL;
-    waiter->previous = line->last;
-    if (line->last) line->last->next = waiter;
-    else line->first = waiter;
-    line->last = waiter;
+    rs_links_append(&line->waiters, &waiter->link);
     line->len++;
 }
 
 static void take_out(rs_channel_line *line, rs_channel_waiter *waiter) {
-    if (waiter->previous) waiter->previous->next = waiter->next;
-    else line->first = waiter->next;
-    if (waiter->next) waiter->next->previous = waiter->previous;
-    else line->last = waiter->previous;
-    waiter->next = waiter->previous = NULL;
+    rs_links_remove(&line->waiters, &waiter->link);
     line->len--;
 }
+
+static rs_channel_waiter *first_of(const rs_channel_line *line) { return RS_LINKED(line->waiters.first, rs_channel_waiter, link); }
 
 static rs_channel_line *line_of(rs_channel *channel, const rs_channel_waiter *waiter) {
     if (waiter->state == RS_WAITER_POPS) return &channel->poppers;
@@ -102,7 +97,7 @@ static void end_wait(rs_channel *channel, rs_machine *here, rs_channel_waiter *w
 }
 
 static void notify_observers(rs_channel *channel, rs_machine *here, bool for_places) {
-    for (rs_channel_observer *observer = channel->observers; observer; observer = observer->next) {
+    RS_EACH_LINKED(&channel->observers, rs_channel_observer, link, observer) {
         if (observer->for_places != for_places || observer->notified) continue;
         if (observer->machine == here) {
             rs_watch_ready(observer->watch);
@@ -158,7 +153,7 @@ static bool waits_no_more(rs_machine *here, const rs_channel_waiter *waiter) {
 
 static rs_channel_waiter *first_in(rs_channel *channel, rs_machine *here, rs_channel_line *line) {
     rs_channel_waiter *waiter;
-    while ((waiter = line->first) && waits_no_more(here, waiter)) {
+    while ((waiter = first_of(line)) && waits_no_more(here, waiter)) {
         take_out(line, waiter);
         waiter->state = RS_WAITER_MISSED;
         append(&channel->served, waiter);
@@ -190,9 +185,7 @@ static void stand_in_line(rs_channel *channel, rs_channel_waiter *waiter, rs_wai
     append(line_of(channel, waiter), waiter);
     rs_machine *machine = waiter->machine;
     if (!machine) return;
-    waiter->next_here = machine->channel_waiters;
-    if (waiter->next_here) waiter->next_here->previous_here = waiter;
-    machine->channel_waiters = waiter;
+    rs_links_prepend(&machine->channel_waiters->all, &waiter->of_machine);
 }
 
 static rs_channel_answer push(rs_channel *channel, rs_machine *here, uint64_t value, rs_channel_waiter *waiter) {
@@ -246,7 +239,7 @@ static void give_back(rs_channel *channel, rs_machine *here, uint64_t value) {
 /* Closed, empty, and nothing can be given back any more. */
 static void end_poppers_at_the_end(rs_channel *channel, rs_machine *here) {
     if (!channel->closed || channel->len > 0 || channel->on_their_way > 0) return;
-    while (channel->poppers.first) end_wait(channel, here, channel->poppers.first, RS_WAITER_CLOSED);
+    while (channel->poppers.len > 0) end_wait(channel, here, first_of(&channel->poppers), RS_WAITER_CLOSED);
     notify_observers(channel, here, false);
 }
 
@@ -262,7 +255,7 @@ static void leave_served(rs_channel *channel, rs_machine *here, rs_channel_waite
 void rs_channel_close(rs_channel *channel, rs_machine *here) {
     lock(channel);
     channel->closed = true;
-    while (channel->pushers.first) end_wait(channel, here, channel->pushers.first, RS_WAITER_CLOSED);
+    while (channel->pushers.len > 0) end_wait(channel, here, first_of(&channel->pushers), RS_WAITER_CLOSED);
     notify_observers(channel, here, true);
     end_poppers_at_the_end(channel, here);
     unlock(channel);
@@ -271,8 +264,8 @@ void rs_channel_close(rs_channel *channel, rs_machine *here) {
 void rs_channel_each(rs_channel *channel, void (*call)(uint64_t value)) {
     lock(channel);
     for (uint32_t i = 0; i < channel->len; i++) call(channel->values[(channel->first + i) % channel->allocated]);
-    for (rs_channel_waiter *waiter = channel->pushers.first; waiter; waiter = waiter->next) call(waiter->value);
-    for (rs_channel_waiter *waiter = channel->served.first; waiter; waiter = waiter->next) {
+    RS_EACH_LINKED(&channel->pushers.waiters, rs_channel_waiter, link, waiter) call(waiter->value);
+    RS_EACH_LINKED(&channel->served.waiters, rs_channel_waiter, link, waiter) {
         if (waiter->state == RS_WAITER_POPPED) call(waiter->value);
     }
     unlock(channel);
@@ -319,11 +312,7 @@ void rs_channel_waiter_free(rs_channel_waiter *waiter) {
 }
 
 static void leave_machine(rs_channel_waiter *waiter) {
-    if (!waiter->machine) return;
-    if (waiter->next_here) waiter->next_here->previous_here = waiter->previous_here;
-    if (waiter->previous_here) waiter->previous_here->next_here = waiter->next_here;
-    else waiter->machine->channel_waiters = waiter->next_here;
-    waiter->next_here = waiter->previous_here = NULL;
+    if (waiter->machine) rs_links_remove(&waiter->machine->channel_waiters->all, &waiter->of_machine);
 }
 
 static bool is_in_line(const rs_channel_waiter *waiter) {
@@ -372,17 +361,17 @@ void rs_channel_interrupt(rs_channel_waiter *waiter) {
 }
 
 /* Given back from the last that was given out to the first, so that they stand in front in their order again. */
-static rs_channel_waiter *last_given(rs_channel_waiter *waiters) {
-    rs_channel_waiter *last = waiters;
-    for (rs_channel_waiter *waiter = waiters; waiter; waiter = waiter->next_here) {
-        if (waiter->order > last->order) last = waiter;
+static rs_channel_waiter *last_given(const rs_channel_waiters *waiters) {
+    rs_channel_waiter *last = NULL;
+    RS_EACH_LINKED(&waiters->all, rs_channel_waiter, of_machine, waiter) {
+        if (!last || waiter->order > last->order) last = waiter;
     }
     return last;
 }
 
-void rs_channel_waiters_end(rs_machine *machine) {
-    for (rs_channel_waiter *waiter = machine->channel_waiters, *next; waiter; waiter = next) {
-        next = waiter->next_here;
+/* No strand of it looks any more. */
+static void end_waiters(rs_machine *machine) {
+    RS_EACH_LINKED(&machine->channel_waiters->all, rs_channel_waiter, of_machine, waiter) {
         lock(waiter->channel);
         bool in_line = is_in_line(waiter);
         if (in_line) take_out(line_of(waiter->channel, waiter), waiter);
@@ -392,8 +381,7 @@ void rs_channel_waiters_end(rs_machine *machine) {
         rs_channel_release(waiter->channel);
         rs_channel_waiter_free(waiter);
     }
-    while (machine->channel_waiters) {
-        rs_channel_waiter *waiter = last_given(machine->channel_waiters);
+    for (rs_channel_waiter *waiter; (waiter = last_given(machine->channel_waiters));) {
         rs_channel *channel = waiter->channel;
         lock(channel);
         leave_served(channel, machine, waiter, false);
@@ -419,10 +407,7 @@ rs_channel_observer *rs_channel_observe(rs_channel *channel, rs_watch *watch, bo
 static void stand_by(rs_channel *channel, rs_channel_observer *observer) {
     if (observer->in_line) return;
     observer->in_line = true;
-    observer->previous = NULL;
-    observer->next = channel->observers;
-    if (observer->next) observer->next->previous = observer;
-    channel->observers = observer;
+    rs_links_prepend(&channel->observers, &observer->link);
 }
 
 rs_channel_answer rs_channel_look(rs_channel_observer *observer, uint64_t *value) {
@@ -438,12 +423,8 @@ rs_channel_answer rs_channel_look(rs_channel_observer *observer, uint64_t *value
 void rs_channel_forget(rs_channel_observer *observer) {
     rs_channel *channel = observer->channel;
     lock(channel);
-    if (observer->in_line) {
-        if (observer->next) observer->next->previous = observer->previous;
-        if (observer->previous) observer->previous->next = observer->next;
-        else channel->observers = observer->next;
-        observer->in_line = false;
-    }
+    if (observer->in_line) rs_links_remove(&channel->observers, &observer->link);
+    observer->in_line = false;
     bool notified = observer->notified;
     observer->watch = NULL;
     unlock_and_release(channel);
@@ -451,7 +432,11 @@ void rs_channel_forget(rs_channel_observer *observer) {
     if (!notified) free(observer); /* else when its message is there */
 }
 
-void rs_channel_notified(rs_channel_observer *observer) {
+/* --- the part --- */
+
+static void on_ready(rs_machine *machine, const rs_message *message) {
+    (void)machine;
+    rs_channel_observer *observer = (rs_channel_observer *)message->payload;
     if (!observer->channel) {
         free(observer);
         return;
@@ -461,3 +446,12 @@ void rs_channel_notified(rs_channel_observer *observer) {
     unlock(observer->channel);
     rs_watch_ready(observer->watch);
 }
+
+static void forget_waiters(rs_machine *machine, const rs_strand *survivor) {
+    (void)survivor;
+    *machine->channel_waiters = (rs_channel_waiters){0};
+}
+
+const rs_part rs_channel_waiters_part = {
+    .message = RS_MESSAGE_READY, .on_message = on_ready, .forked = forget_waiters, .ends = end_waiters,
+};

@@ -4,7 +4,7 @@
  * First in, first out, so many at most. A value goes to the waiter that has waited longest in the same step as its wake, and a free
  * place to who waits to push; so nobody overtakes, and what a waiter has been given is its own, whatever ended its wait: it looks
  * by rs_channel_leave. A waiter that will never look, because its thread or its machine ends, gives back what it got, to the next
- * one in line or the front (rs_channel_refuse, rs_channel_waiters_end). As long as that may happen a closed channel is not at its
+ * one in line or the front (rs_channel_refuse, and the end of the part). As long as that may happen a closed channel is not at its
  * end: who pops waits.
  *
  * Selectors have observers at a channel. They are notified when there may be something, and take it when they look.
@@ -14,7 +14,8 @@
 #ifndef RINGSPUN_CHANNEL_H
 #define RINGSPUN_CHANNEL_H
 
-#include "core/base.h"
+#include "core/link.h"
+#include "core/part.h"
 
 #include <pthread.h>
 
@@ -28,8 +29,8 @@ typedef enum { RS_WAITER_POPS, RS_WAITER_PUSHES, RS_WAITER_POPPED, RS_WAITER_PUS
                RS_WAITER_MISSED } rs_waiter_state;
 
 typedef struct rs_channel_waiter {
-    struct rs_channel_waiter *next, *previous; /* in line, or among those that have been given something */
-    struct rs_channel_waiter *next_here, *previous_here; /* the machine's, its thread alone */
+    rs_link link;               /* in line, or among those that have been given something */
+    rs_link of_machine;         /* its thread alone */
     struct rs_channel *channel;
     struct rs_machine *machine; /* NULL: a thread, which sleeps (rs_channel_sleep) */
     rs_id strand;
@@ -43,7 +44,7 @@ typedef struct rs_channel_waiter {
 } rs_channel_waiter;
 
 typedef struct rs_channel_observer {
-    struct rs_channel_observer *next, *previous;
+    rs_link link;               /* in the channel's list, if it is in line */
     struct rs_channel *channel;
     struct rs_machine *machine;
     struct rs_watch *watch;     /* its machine's thread alone; NULL: it has gone */
@@ -52,7 +53,12 @@ typedef struct rs_channel_observer {
     bool notified;              /* a message is on its way */
 } rs_channel_observer;
 
-typedef struct { rs_channel_waiter *first, *last; uint32_t len; } rs_channel_line;
+typedef struct { rs_links waiters; uint32_t len; } rs_channel_line;
+
+/* Of a machine's strands. */
+typedef struct rs_channel_waiters { rs_links all; } rs_channel_waiters;
+
+extern const rs_part rs_channel_waiters_part;
 
 typedef struct rs_channel {
     pthread_mutex_t lock;       /* of all that follows */
@@ -64,7 +70,7 @@ typedef struct rs_channel {
     uint64_t given;
     uint32_t on_their_way;      /* popped for waiters that have not left yet */
     rs_channel_line poppers, pushers, served;
-    rs_channel_observer *observers;
+    rs_links observers;
     bool closed;
 } rs_channel;
 
@@ -109,9 +115,5 @@ void rs_channel_each(rs_channel *channel, void (*call)(uint64_t value));
 uint32_t rs_channel_len(rs_channel *channel);
 uint32_t rs_channel_waiting(rs_channel *channel);
 bool rs_channel_is_closed(rs_channel *channel);
-
-/* For the machine: a message for an observer; and its end, or that of its thread, after which no strand of it looks. */
-void rs_channel_notified(rs_channel_observer *observer);
-void rs_channel_waiters_end(struct rs_machine *machine);
 
 #endif

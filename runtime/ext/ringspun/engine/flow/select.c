@@ -1,3 +1,4 @@
+#include "flow/select.h"
 #include "flow/channel.h"
 #include "ops/op_life.h"
 
@@ -5,10 +6,10 @@
 
 void rs_selector_open(rs_machine *machine, rs_selector *selector) {
     *selector = (rs_selector){.machine = machine};
-    rs_links_prepend(&machine->selectors, &selector->link);
+    rs_links_prepend(&machine->selectors->all, &selector->link);
 }
 
-rs_selector *rs_selectors_any(const rs_machine *machine) { return RS_LINKED(machine->selectors.first, rs_selector, link); }
+rs_selector *rs_selectors_any(const rs_machine *machine) { return RS_LINKED(machine->selectors->all.first, rs_selector, link); }
 
 static void append_ready(rs_watch *watch) {
     watch->ready = true;
@@ -39,7 +40,7 @@ rs_watch *rs_selector_next(rs_selector *selector) {
 
 void rs_selector_shuffle(rs_selector *selector) {
     if (selector->ready_len < 2) return;
-    uint64_t *random = &selector->machine->select_random;
+    uint64_t *random = &selector->machine->selectors->random;
     *random ^= *random << 13;
     *random ^= *random >> 7;
     *random ^= *random << 17;
@@ -60,12 +61,12 @@ static rs_watch *newest_watch(const rs_selector *selector) { return RS_LINKED(se
 
 /* Its end is nobody's news from now on. */
 static rs_op *disown_op(rs_machine *machine, rs_watch *watch) {
-    rs_op *op = watch->op ? rs_op_find(&machine->ops, watch->op) : NULL;
+    rs_op *op = watch->op ? rs_op_find(machine->ops, watch->op) : NULL;
     watch->op = 0;
     if (!op) return NULL;
     op->owner = NULL;
     op->abandoned = true;
-    machine->watch_ops--;
+    machine->unawaited--;
     watch->selector->ops--;
     return op;
 }
@@ -86,7 +87,7 @@ void rs_watch_close(rs_watch *watch) {
 }
 
 static void leave_machine(rs_selector *selector) {
-    rs_links_remove(&selector->machine->selectors, &selector->link);
+    rs_links_remove(&selector->machine->selectors->all, &selector->link);
     selector->machine = NULL;
 }
 
@@ -97,19 +98,29 @@ void rs_selector_close(rs_selector *selector) {
     leave_machine(selector);
 }
 
+static void note_orphans(rs_machine *machine) {
+    if (!machine->selectors->orphan_ops) machine->to_flush++;
+    machine->selectors->orphan_ops = true;
+}
+
+static void forget_orphans(rs_machine *machine) {
+    if (machine->selectors->orphan_ops) machine->to_flush--;
+    machine->selectors->orphan_ops = false;
+}
+
 void rs_selector_abandon(rs_selector *selector) {
     if (!selector->machine) return;
     for (rs_watch *watch; (watch = newest_watch(selector));) {
         leave_selector(watch);
-        if (disown_op(selector->machine, watch)) selector->machine->orphan_ops = true;
+        if (disown_op(selector->machine, watch)) note_orphans(selector->machine);
     }
     leave_machine(selector);
 }
 
 uint32_t rs_end_orphan_ops(rs_machine *machine) {
     uint32_t left = 0;
-    machine->orphan_ops = false;
-    RS_EACH_OP(&machine->ops, op) {
+    forget_orphans(machine);
+    RS_EACH_OP(machine->ops, op) {
         if (op->state != RS_OP_SUBMITTED || !op->abandoned || op->request.kind != RS_OP_POLL) continue;
         rs_op_cancel(machine, op, RS_WAKE_CANCEL);
         if (op->state == RS_OP_SUBMITTED) left++;
@@ -119,7 +130,7 @@ uint32_t rs_end_orphan_ops(rs_machine *machine) {
 
 static void watch_ended(rs_machine *machine, rs_op *op, int64_t result) {
     rs_watch *watch = op->context;
-    machine->watch_ops--;
+    machine->unawaited--;
     watch->selector->ops--;
     watch->op = 0;
     watch->result = result;
@@ -131,28 +142,21 @@ static const rs_op_owner watch_owner = {.ended = watch_ended};
 bool rs_watch_arm(rs_watch *watch, int fd, uint32_t events) {
     if (watch->op) return true;
     rs_machine *machine = watch->selector->machine;
-    if (machine->watch_ops >= RS_WATCH_OPS_MAX) return false;
+    if (machine->unawaited >= RS_WATCH_OPS_MAX) return false;
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .flags = events};
-    rs_op *op = rs_op_take(&machine->ops, &request);
+    rs_op *op = rs_op_take(machine->ops, &request);
     if (RS_UNLIKELY(!op)) {
         watch->result = RS_NO_MEMORY;
         rs_watch_ready(watch);
         return true;
     }
-    machine->watch_ops++;
+    machine->unawaited++;
     watch->selector->ops++;
     op->owner = &watch_owner;
     op->context = watch;
     watch->op = rs_op_id(op);
     rs_op_launch(machine, op);
     return true;
-}
-
-bool rs_selectors_wait_for_ops(const rs_machine *machine) {
-    RS_EACH_LINKED(&machine->selectors, const rs_selector, link, selector) {
-        if (selector->ops > 0 && selector->waiters.len > 0) return true;
-    }
-    return false;
 }
 
 rs_strand *rs_watch_strand(const rs_watch *watch) {
@@ -192,11 +196,31 @@ void rs_watch_serve(rs_watch *watch) {
     rs_list_wake_first(selector->machine, &selector->waiters, 0);
 }
 
+/* --- the part --- */
+
+static void open_selectors(rs_machine *machine) {
+    machine->ops->slab.limit += RS_WATCH_OPS_MAX;
+    machine->selectors->random = machine->options.seed ^ 0x9e3779b97f4a7c15u;
+    if (machine->selectors->random == 0) machine->selectors->random = 1;
+}
+
+static void flush_orphans(rs_machine *machine) {
+    if (RS_UNLIKELY(machine->selectors->orphan_ops)) rs_end_orphan_ops(machine);
+}
+
+/* In a selector in which nobody waits right now an op wakes nobody. */
+static bool wait_for_ops(const rs_machine *machine) {
+    RS_EACH_LINKED(&machine->selectors->all, const rs_selector, link, selector) {
+        if (selector->ops > 0 && selector->waiters.len > 0) return true;
+    }
+    return false;
+}
+
 /* The ops have stayed behind, and what their ends would have told has to be looked for. */
-void rs_selectors_forked(rs_machine *machine) {
-    machine->watch_ops = 0;
-    machine->orphan_ops = false;
-    RS_EACH_LINKED(&machine->selectors, rs_selector, link, selector) {
+static void forked(rs_machine *machine, const rs_strand *survivor) {
+    (void)survivor;
+    forget_orphans(machine);
+    RS_EACH_LINKED(&machine->selectors->all, rs_selector, link, selector) {
         selector->waiters = (rs_list){0};
         selector->ops = 0;
         selector->served = NULL; /* to a strand of the parent, which takes it there */
@@ -209,8 +233,8 @@ void rs_selectors_forked(rs_machine *machine) {
     }
 }
 
-void rs_selectors_close_all(rs_machine *machine) {
-    RS_EACH_LINKED(&machine->selectors, rs_selector, link, selector) {
+static void close_selectors(rs_machine *machine) {
+    RS_EACH_LINKED(&machine->selectors->all, rs_selector, link, selector) {
         for (rs_watch *watch; (watch = newest_watch(selector));) {
             watch->op = 0;
             leave_selector(watch);
@@ -218,3 +242,7 @@ void rs_selectors_close_all(rs_machine *machine) {
         leave_machine(selector);
     }
 }
+
+const rs_part rs_selectors_part = {
+    .open = open_selectors, .flush = flush_orphans, .may_wake = wait_for_ops, .forked = forked, .ends = close_selectors,
+};

@@ -17,6 +17,7 @@
 #define RINGSPUN_SELECT_H
 
 #include "core/list.h"
+#include "core/part.h"
 #include "core/source.h"
 #include "ops/op.h"
 
@@ -44,6 +45,14 @@ typedef struct rs_selector {
     rs_list waiters;            /* the strand that waits: one at most */
     bool counted;               /* while somebody counts, for it may have several watches on one source */
 } rs_selector;
+
+typedef struct rs_selectors {
+    rs_links all;
+    uint64_t random;
+    bool orphan_ops;            /* there may be some whose watches have gone unseen: to be cancelled */
+} rs_selectors;
+
+extern const rs_part rs_selectors_part;
 
 /* Ops of watches that may be in flight at once, beside those of the strands. */
 #define RS_WATCH_OPS_MAX 65536u
@@ -95,10 +104,7 @@ uint32_t rs_source_waiting_len(rs_source *source);
 /* Wakes that strand: it has been handed something. */
 void rs_watch_serve(rs_watch *watch);
 
-/* For the machine: a look, a child process, and the end of all. */
-bool rs_selectors_wait_for_ops(const struct rs_machine *machine);
-uint32_t rs_end_orphan_ops(struct rs_machine *machine); /* answers how many are left */
-void rs_selectors_forked(struct rs_machine *machine);
-void rs_selectors_close_all(struct rs_machine *machine);
+/* Asks ops whose selectors have been abandoned to end, and answers how many have not. */
+uint32_t rs_end_orphan_ops(struct rs_machine *machine);
 
 #endif

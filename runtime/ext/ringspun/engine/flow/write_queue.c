@@ -4,25 +4,23 @@
 #include <sys/socket.h>
 
 void rs_write_queue_open(rs_machine *machine, rs_write_queue *queue, uint8_t kind, int fd) {
-    *queue = (rs_write_queue){.machine = machine, .next = machine->write_queues, .kind = kind, .fd = fd,
-                          .generation = rs_descriptor_generation(&machine->descriptors, fd)};
-    if (queue->next) queue->next->previous = queue;
-    machine->write_queues = queue;
-    machine->ops.slab.limit++; /* for the one that it may have in flight */
+    *queue = (rs_write_queue){.machine = machine, .kind = kind, .fd = fd,
+                              .generation = rs_descriptor_generation(machine->descriptors, fd)};
+    rs_links_prepend(&machine->write_queues->all, &queue->link);
+    machine->ops->slab.limit++; /* for the one that it may have in flight */
 }
 
 static void clean(rs_write_queue *queue) {
     if (!queue->dirty) return;
-    rs_write_queue **link = &queue->machine->dirty;
-    while (*link != queue) link = &(*link)->next_dirty;
-    *link = queue->next_dirty;
+    rs_links_remove(&queue->machine->write_queues->dirty, &queue->of_dirty);
+    queue->machine->to_flush--;
     queue->dirty = false;
 }
 
 static void drop_bytes(rs_write_queue *queue) {
     clean(queue);
-    rs_buffer_clear(&queue->machine->pool, &queue->filling);
-    rs_buffer_clear(&queue->machine->pool, &queue->sending);
+    rs_buffer_clear(queue->machine->pool, &queue->filling);
+    rs_buffer_clear(queue->machine->pool, &queue->sending);
 }
 
 void rs_write_queue_close(rs_write_queue *queue) {
@@ -30,10 +28,8 @@ void rs_write_queue_close(rs_write_queue *queue) {
     if (!machine) return;
     RS_ASSERT(!queue->op && queue->waiters.len == 0);
     drop_bytes(queue);
-    if (queue->next) queue->next->previous = queue->previous;
-    if (queue->previous) queue->previous->next = queue->next;
-    else machine->write_queues = queue->next;
-    machine->ops.slab.limit--;
+    rs_links_remove(&machine->write_queues->all, &queue->link);
+    machine->ops->slab.limit--;
     queue->machine = NULL;
 }
 
@@ -42,12 +38,12 @@ static void leave_sending(rs_write_queue *queue, rs_op *op) {
     if (!queue->sending.bytes) return;
     op->request.extra = queue->sending.bytes;
     queue->sending = (rs_buffer){0};
-    queue->machine->pool.lent--;
+    queue->machine->pool->lent--;
 }
 
 static void leave_op(rs_write_queue *queue) {
     rs_machine *machine = queue->machine;
-    rs_op *op = rs_op_find(&machine->ops, queue->op);
+    rs_op *op = rs_op_find(machine->ops, queue->op);
     queue->op = 0;
     if (!op) return;
     op->owner = NULL;
@@ -71,18 +67,18 @@ static void fail(rs_write_queue *queue, int64_t error) {
 static void mark_dirty(rs_write_queue *queue) {
     if (queue->dirty || queue->op || rs_write_queue_len(queue) == 0) return;
     queue->dirty = true;
-    queue->next_dirty = queue->machine->dirty;
-    queue->machine->dirty = queue;
+    queue->machine->to_flush++;
+    rs_links_prepend(&queue->machine->write_queues->dirty, &queue->of_dirty);
 }
 
 bool rs_write_queue_reserve(rs_write_queue *queue, size_t len) {
     if (queue->error || len == 0) return true;
-    return rs_buffer_room(&queue->machine->pool, &queue->filling, len) != NULL;
+    return rs_buffer_room(queue->machine->pool, &queue->filling, len) != NULL;
 }
 
 int64_t rs_write_queue_put(rs_write_queue *queue, const void *bytes, size_t len) {
     if (queue->error) return queue->error;
-    if (!rs_buffer_put(&queue->machine->pool, &queue->filling, bytes, len)) return RS_NO_MEMORY;
+    if (!rs_buffer_put(queue->machine->pool, &queue->filling, bytes, len)) return RS_NO_MEMORY;
     queue->put += len;
     mark_dirty(queue);
     return (int64_t)len;
@@ -94,7 +90,7 @@ static rs_request request_of(const rs_write_queue *queue) {
 }
 
 static bool was_closed_here(const rs_write_queue *queue) {
-    return rs_descriptor_generation(&queue->machine->descriptors, queue->fd) != queue->generation;
+    return rs_descriptor_generation(queue->machine->descriptors, queue->fd) != queue->generation;
 }
 
 bool rs_write_queue_is_gone(const rs_write_queue *queue) {
@@ -109,7 +105,7 @@ static void ended(rs_machine *machine, rs_op *op, int64_t result) {
         fail(queue, result == -ECANCELED ? -EBADF : result);
         return;
     }
-    if (!queue->pass) rs_buffer_clear(&machine->pool, &queue->sending); /* else it may be handed over now */
+    if (!queue->pass) rs_buffer_clear(machine->pool, &queue->sending); /* else it may be handed over now */
     mark_dirty(queue);
     rs_list_wake_all(machine, &queue->waiters, 0);
 }
@@ -120,7 +116,7 @@ static const rs_op_owner write_queue_owner = {.ended = ended, .is_gone = is_gone
 
 static void start_op(rs_write_queue *queue, const rs_request *request) {
     rs_machine *machine = queue->machine;
-    rs_op *op = rs_op_take(&machine->ops, request);
+    rs_op *op = rs_op_take(machine->ops, request);
     if (RS_UNLIKELY(!op)) {
         fail(queue, RS_NO_MEMORY);
         return;
@@ -141,7 +137,7 @@ static int64_t send_directly(rs_write_queue *queue, rs_request *rest) {
     take_filling(queue);
     *rest = request_of(queue);
     int64_t result = rs_try(queue->machine, rest);
-    if (result > 0) rs_buffer_drop(&queue->machine->pool, &queue->sending, (size_t)result);
+    if (result > 0) rs_buffer_drop(queue->machine->pool, &queue->sending, (size_t)result);
     if (result < 0 && result != -EAGAIN) return result;
     *rest = request_of(queue);
     rest->options = RS_REQUEST_ALL;
@@ -157,7 +153,7 @@ static int64_t send_through(rs_write_queue *queue, rs_request *rest) {
         int64_t result = queue->pass(queue, rs_buffer_at(sending), rs_buffer_len(sending), &rest->flags);
         if (result == -EAGAIN) return 0;
         if (result < 0) return result;
-        rs_buffer_drop(&queue->machine->pool, sending, (size_t)result);
+        rs_buffer_drop(queue->machine->pool, sending, (size_t)result);
     }
     return 0;
 }
@@ -179,33 +175,42 @@ void rs_write_queue_flush(rs_write_queue *queue) {
 
 bool rs_write_queue_stop(rs_write_queue *queue) {
     if (!queue->op) return false;
-    rs_op_cancel(queue->machine, rs_op_find(&queue->machine->ops, queue->op), RS_WAKE_CANCEL);
+    rs_op_cancel(queue->machine, rs_op_find(queue->machine->ops, queue->op), RS_WAKE_CANCEL);
     return queue->op != 0;
 }
 
 void rs_write_queues_flush(rs_machine *machine) {
-    while (machine->dirty) rs_write_queue_flush(machine->dirty);
+    const rs_links *dirty = &machine->write_queues->dirty;
+    while (!rs_links_empty(dirty)) rs_write_queue_flush(RS_LINKED(dirty->first, rs_write_queue, of_dirty));
 }
 
+rs_write_queue *rs_write_queues_next(const rs_machine *machine, const rs_write_queue *queue) {
+    if (!machine->write_queues) return NULL; /* it has not opened */
+    return RS_LINKED(queue ? queue->link.next : machine->write_queues->all.first, rs_write_queue, link);
+}
+
+/* --- the part --- */
+
 /* What lies here is the parent's to send. */
-void rs_write_queues_forked(rs_machine *machine) {
-    for (rs_write_queue *queue = machine->write_queues; queue; queue = queue->next) {
+static void forked(rs_machine *machine, const rs_strand *survivor) {
+    (void)survivor;
+    RS_EACH_LINKED(&machine->write_queues->all, rs_write_queue, link, queue) {
         queue->op = 0;
         queue->waiters = (rs_list){0};
         drop_bytes(queue);
     }
 }
 
-void rs_write_queues_close_all(rs_machine *machine) {
-    while (machine->write_queues) {
-        /* Not a word to the binding: this may be the collector, and its objects gone. */
-        rs_write_queue *queue = machine->write_queues;
+/* Not a word to the binding: this may be the collector, and its objects gone. */
+static void close_write_queues(rs_machine *machine) {
+    RS_EACH_LINKED(&machine->write_queues->all, rs_write_queue, link, queue) {
         if (was_closed_here(queue)) queue->error = -EBADF;
-        rs_op *op = queue->op ? rs_op_find(&machine->ops, queue->op) : NULL;
+        rs_op *op = queue->op ? rs_op_find(machine->ops, queue->op) : NULL;
         if (op && op->in_doubt) leave_sending(queue, op);
         queue->op = 0;
         queue->waiters = (rs_list){0};
         rs_write_queue_close(queue);
     }
-    rs_pool_free(&machine->pool);
 }
+
+const rs_part rs_write_queues_part = {.flush = rs_write_queues_flush, .forked = forked, .close = close_write_queues};

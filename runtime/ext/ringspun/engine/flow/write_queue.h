@@ -13,12 +13,13 @@
 #ifndef RINGSPUN_WRITE_QUEUE_H
 #define RINGSPUN_WRITE_QUEUE_H
 
+#include "flow/buffer.h"
 #include "ops/op_life.h"
 
 typedef struct rs_write_queue {
     rs_machine *machine;        /* NULL: closed, with its machine or before */
-    struct rs_write_queue *next, *previous; /* of all that the machine has */
-    struct rs_write_queue *next_dirty;
+    rs_link link;               /* in the list of the machine's */
+    rs_link of_dirty;
     bool dirty;                 /* waits for the end of the tick */
     uint8_t kind;               /* RS_OP_WRITE or RS_OP_SEND */
     int32_t fd;
@@ -35,6 +36,13 @@ typedef struct rs_write_queue {
     /* The binding's, where others may close the descriptor without the machine's knowing; must not raise. NULL: they do not. */
     bool (*is_open)(const struct rs_write_queue *queue);
 } rs_write_queue;
+
+typedef struct rs_write_queues {
+    rs_links all;
+    rs_links dirty;             /* of these, those to flush when the tick ends (rs_machine.to_flush counts them) */
+} rs_write_queues;
+
+extern const rs_part rs_write_queues_part;
 
 void rs_write_queue_open(rs_machine *machine, rs_write_queue *queue, uint8_t kind, int fd);
 
@@ -79,9 +87,9 @@ static inline uint64_t rs_write_queue_left(const rs_write_queue *queue) { return
 /* The number may mean something else by now, when others have closed what it meant: nothing more may be tried on it. */
 bool rs_write_queue_is_gone(const rs_write_queue *queue);
 
-/* For the machine. */
+/* All that the machine has, one after the other: the one behind `queue` (NULL: the first), or NULL. */
+rs_write_queue *rs_write_queues_next(const rs_machine *machine, const rs_write_queue *queue);
+
 void rs_write_queues_flush(rs_machine *machine);
-void rs_write_queues_forked(rs_machine *machine);
-void rs_write_queues_close_all(rs_machine *machine);
 
 #endif

@@ -109,7 +109,7 @@ static int64_t socket_write(int fd, const transfer *t) {
 /* What one call is to write of it. A small part by itself would take a whole page of a pipe, so the one that is too long is
  * cut, where the copies that this takes are few. */
 static transfer bounded(const rs_machine *machine, int fd, const transfer *t, struct iovec copies[COPIES]) {
-    if (RS_LIKELY(t->bytes <= ONE_CALL_MAX) || !rs_descriptor_carries_bytes(&machine->descriptors, fd)) return *t;
+    if (RS_LIKELY(t->bytes <= ONE_CALL_MAX) || !rs_descriptor_carries_bytes(machine->descriptors, fd)) return *t;
     transfer part = {t->parts, 0, t->offset, 0};
     while (part.bytes + t->parts[part.count].iov_len <= ONE_CALL_MAX) part.bytes += t->parts[part.count++].iov_len;
     if (part.count >= COPIES) return part;
@@ -120,7 +120,7 @@ static transfer bounded(const rs_machine *machine, int fd, const transfer *t, st
 
 /* -ENOTSOCK: it is our socket no more, and the hint is gone. */
 static inline int64_t try_stream(rs_machine *machine, int fd, const transfer *t, bool writes) {
-    rs_descriptor *descriptor = &machine->descriptors.table[fd];
+    rs_descriptor *descriptor = &machine->descriptors->table[fd];
     /* Nothing to transfer never waits, and a place in a stream is refused; recv(2) answers neither as read(2) does. */
     if (!descriptor->socket || t->bytes == 0 || t->offset >= 0) return writes ? plain_write(fd, t) : plain_read(fd, t);
     int64_t result = writes ? socket_write(fd, t) : socket_read(fd, t);
@@ -132,7 +132,7 @@ static int64_t attempt_read(rs_machine *machine, const rs_request *request) {
     struct iovec single;
     transfer t = transfer_of(request, &single);
     int64_t result;
-    rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, request->fd);
+    rs_fd_kind kind = rs_descriptor_kind(machine->descriptors, request->fd);
     if (RS_LIKELY(kind == RS_FD_STREAM)) {
         result = try_stream(machine, request->fd, &t, false);
         if (RS_LIKELY(result != -ENOTSOCK)) return result;
@@ -202,7 +202,7 @@ static int64_t attempt_write(rs_machine *machine, const rs_request *request) {
     struct iovec single;
     transfer t = transfer_of(request, &single);
     struct iovec copies[COPIES];
-    rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, request->fd);
+    rs_fd_kind kind = rs_descriptor_kind(machine->descriptors, request->fd);
     if (RS_LIKELY(kind == RS_FD_STREAM)) {
         transfer part;
         bool large = t.bytes > ONE_CALL_MAX;
@@ -250,7 +250,7 @@ static int64_t attempt_send(rs_machine *machine, const rs_request *request) {
     int64_t result;
     int flags = (int)request->flags | MSG_DONTWAIT | MSG_NOSIGNAL;
     size_t len = request->len;
-    if (RS_UNLIKELY(len > ONE_CALL_MAX) && rs_descriptor_carries_bytes(&machine->descriptors, request->fd)) len = ONE_CALL_MAX;
+    if (RS_UNLIKELY(len > ONE_CALL_MAX) && rs_descriptor_carries_bytes(machine->descriptors, request->fd)) len = ONE_CALL_MAX;
     RETRY(result, send(request->fd, request->address, len, flags));
     return result;
 }
@@ -324,11 +324,11 @@ static int64_t attempt_open(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t attempt_close(rs_machine *machine, const rs_request *request) {
-    if ((uint32_t)request->fd < machine->descriptors.capacity) {
-        rs_descriptor *descriptor = &machine->descriptors.table[request->fd];
+    if ((uint32_t)request->fd < machine->descriptors->capacity) {
+        rs_descriptor *descriptor = &machine->descriptors->table[request->fd];
         RS_ASSERT(descriptor->first == 0 && descriptor->targeted == 0);
-        if (RS_UNLIKELY(machine->accept_queues != NULL)) rs_accept_queue_drop(machine, request->fd);
-        rs_descriptor_forgive(&machine->descriptors, descriptor);
+        if (RS_UNLIKELY(machine->accept_queues->len > 0)) rs_accept_queue_drop(machine, request->fd);
+        rs_descriptor_forgive(machine->descriptors, descriptor);
         *descriptor = (rs_descriptor){.closing = descriptor->closing, .generation = descriptor->generation,
                                       .registration = descriptor->registration};
     }
@@ -425,7 +425,7 @@ static int64_t note_pair(rs_machine *machine, int64_t result, const rs_request *
     const int *pair = request->address;
     if (result < 0) return result;
     for (int i = 0; i < 2; i++) {
-        rs_descriptor_note(&machine->descriptors, pair[i], RS_FD_STREAM, sockets);
+        rs_descriptor_note(machine->descriptors, pair[i], RS_FD_STREAM, sockets);
         if (sockets) rs_socket_made(machine, request, pair[i]);
     }
     return 0;

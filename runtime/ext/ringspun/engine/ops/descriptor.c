@@ -1,3 +1,4 @@
+#include "core/machine.h"
 #include "ops/descriptor.h"
 
 #include <errno.h>
@@ -136,3 +137,20 @@ void rs_descriptor_restore(rs_descriptors *descriptors, int fd, rs_fd_kind kind,
     descriptor->bytes = bytes;
     descriptor->reports_more = reports_more;
 }
+
+/* --- the part --- */
+
+static void close_table(rs_machine *machine) { rs_descriptors_free(machine->descriptors); }
+
+static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
+    (void)survivor;
+    machine->descriptors->owing = 0;
+    for (uint32_t fd = 0; fd < machine->descriptors->capacity; fd++) {
+        rs_descriptor *descriptor = &machine->descriptors->table[fd];
+        *descriptor = (rs_descriptor){
+            .kind = descriptor->kind, .socket = descriptor->socket, .bytes = descriptor->bytes,
+            .reports_more = descriptor->reports_more, .generation = descriptor->generation};
+    }
+}
+
+const rs_part rs_descriptors_part = {.forked = forget_ops, .close = close_table};

@@ -12,6 +12,7 @@
 #ifndef RINGSPUN_DESCRIPTOR_H
 #define RINGSPUN_DESCRIPTOR_H
 
+#include "core/part.h"
 #include "ops/op.h"
 
 typedef enum {
@@ -42,11 +43,14 @@ typedef struct {
     uint64_t owed_by;           /* what the number meant then */
 } rs_descriptor;
 
-typedef struct {
+typedef struct rs_descriptors {
     rs_descriptor *table;
     uint32_t capacity;
     uint32_t owing;             /* entries with an owed error */
+    bool unix_reports_more;     /* the backend hears of bytes that are left not only in TCP sockets but in Unix ones as well */
 } rs_descriptors;
+
+extern const rs_part rs_descriptors_part;
 
 /* A larger number is taken for a mistake: without a limit, one would make the table as large as itself. */
 #define RS_DESCRIPTORS_MAX (1 << 22)

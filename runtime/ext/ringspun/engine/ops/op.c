@@ -12,7 +12,6 @@ void rs_ops_free(rs_ops *ops) {
         if (!op->in_doubt) free(op->request.extra);
     }
     rs_slab_free(&ops->slab);
-    ops->in_flight = 0;
 }
 
 rs_op *rs_op_take(rs_ops *ops, const rs_request *request) {

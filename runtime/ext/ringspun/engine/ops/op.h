@@ -104,9 +104,14 @@ static inline bool rs_op_lasts(const rs_op *op) { return op->owner && op->owner-
 
 static inline bool rs_op_owner_is_gone(const rs_op *op) { return op->owner && op->owner->is_gone && op->owner->is_gone(op); }
 
-typedef struct {
+/* Ops that nobody waits for may be under way beside those of the strands and the workers. */
+#define RS_OPS_LEFT_MAX 64u
+
+typedef struct rs_ops {
     rs_slab slab;
-    uint32_t in_flight;
+    /* Of another room, which may have what a request asks for before the kernel is asked: the result, or -EAGAIN. NULL: it has
+     * nothing for any. */
+    int64_t (*take_kept)(struct rs_machine *machine, const rs_request *request);
 } rs_ops;
 
 void rs_ops_init(rs_ops *ops, uint32_t limit);

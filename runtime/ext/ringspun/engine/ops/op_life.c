@@ -1,10 +1,8 @@
 #include "ops/op_life.h"
-#include "flow/accept_queue.h"
 #include "kernel/op_table.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,31 +12,24 @@ void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t 
     if (fd < 0 || !makes_descriptor(request->kind) || !machine->backend->inline_first) return;
     uint8_t makes = rs_request_traits(request)->makes;
     bool file = makes == RS_MAKES_FILE;
-    rs_descriptor_note(&machine->descriptors, (int)fd, file ? rs_descriptor_classify((int)fd) : RS_FD_STREAM, !file);
-    if (makes == RS_MAKES_ACCEPTED) rs_descriptor_copy_sort(&machine->descriptors, (int)fd, request->fd);
+    rs_descriptor_note(machine->descriptors, (int)fd, file ? rs_descriptor_classify((int)fd) : RS_FD_STREAM, !file);
+    if (makes == RS_MAKES_ACCEPTED) rs_descriptor_copy_sort(machine->descriptors, (int)fd, request->fd);
     if (makes == RS_MAKES_SOCKET) rs_socket_made(machine, request, (int)fd);
 }
 
 void rs_socket_made(rs_machine *machine, const rs_request *request, int fd) {
-    if (!rs_descriptors_reserve(&machine->descriptors, fd)) return;
-    rs_descriptor *descriptor = rs_descriptor_get(&machine->descriptors, fd);
+    if (!rs_descriptors_reserve(machine->descriptors, fd)) return;
+    rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
     int family = (int)request->flags;
     bool tcp = family == AF_INET || family == AF_INET6;
     descriptor->bytes = (request->mode & RS_SOCK_TYPE) == SOCK_STREAM;
-    descriptor->reports_more = descriptor->bytes && (tcp || (family == AF_UNIX && machine->unix_reports_more));
+    descriptor->reports_more = descriptor->bytes && (tcp || (family == AF_UNIX && machine->descriptors->unix_reports_more));
 }
 
 /* Not for one that may not wait: the hint may be old, and what is there is handed over even to a strand whose time is up. */
 static bool is_hopeless(rs_machine *machine, const rs_request *request) {
-    if (!rs_request_takes_stream(request) || (uint32_t)request->fd >= machine->descriptors.capacity || request->len == 0) return false;
-    return machine->descriptors.table[request->fd].drained && rs_refusal(machine, 0) == RS_WAKE_VALUE;
-}
-
-/* As if it were in the kernel's queue. */
-static int64_t try_accept_queue(rs_machine *machine, const rs_request *request) {
-    if (request->kind == RS_OP_ACCEPT) return rs_accept_queue_take_any(machine, request->fd);
-    bool readable = request->kind == RS_OP_POLL && (request->flags & POLLIN) && rs_accept_queue_has(machine, request->fd);
-    return readable ? POLLIN : -EAGAIN;
+    if (!rs_request_takes_stream(request) || (uint32_t)request->fd >= machine->descriptors->capacity || request->len == 0) return false;
+    return machine->descriptors->table[request->fd].drained && rs_refusal(machine, 0) == RS_WAKE_VALUE;
 }
 
 /* --- an error after the first bytes --- */
@@ -55,28 +46,28 @@ static uint64_t meaning_of(const rs_machine *machine, int fd) {
 /* Of a socket, and not of what it is told when its number means something else by now. */
 static bool is_told_once(const rs_machine *machine, const rs_request *request, int64_t error) {
     bool from_kernel = error > RS_NO_MEMORY && error != -EAGAIN && error != -ECANCELED && error != -EBADF;
-    if (!from_kernel || !reads_data(request) || (uint32_t)request->fd >= machine->descriptors.capacity) return false;
+    if (!from_kernel || !reads_data(request) || (uint32_t)request->fd >= machine->descriptors->capacity) return false;
     return machine->backend->closed_world || rs_descriptor_is_socket(request->fd);
 }
 
 void rs_descriptor_owe(rs_machine *machine, const rs_request *request, uint64_t identity, int64_t error) {
     RS_ASSERT(error < 0);
     if (!is_told_once(machine, request, error)) return;
-    rs_descriptor *descriptor = &machine->descriptors.table[request->fd];
-    rs_descriptor_forgive(&machine->descriptors, descriptor);
+    rs_descriptor *descriptor = &machine->descriptors->table[request->fd];
+    rs_descriptor_forgive(machine->descriptors, descriptor);
     descriptor->owed_by = meaning_of(machine, request->fd);
     if (descriptor->owed_by == 0 || (identity && identity != descriptor->owed_by)) return; /* closed meanwhile */
     descriptor->owed_error = (int32_t)error;
-    machine->descriptors.owing++;
+    machine->descriptors->owing++;
 }
 
 /* 0: none. */
 static int64_t take_owed_error(rs_machine *machine, const rs_request *request) {
-    if (RS_LIKELY(machine->descriptors.owing == 0) || !reads_data(request) || request->len == 0) return 0;
-    if ((uint32_t)request->fd >= machine->descriptors.capacity) return 0;
-    rs_descriptor *descriptor = &machine->descriptors.table[request->fd];
+    if (RS_LIKELY(machine->descriptors->owing == 0) || !reads_data(request) || request->len == 0) return 0;
+    if ((uint32_t)request->fd >= machine->descriptors->capacity) return 0;
+    rs_descriptor *descriptor = &machine->descriptors->table[request->fd];
     int64_t error = descriptor->owed_error;
-    rs_descriptor_forgive(&machine->descriptors, descriptor);
+    rs_descriptor_forgive(machine->descriptors, descriptor);
     return error && meaning_of(machine, request->fd) == descriptor->owed_by ? error : 0;
 }
 
@@ -84,10 +75,11 @@ int64_t rs_try(rs_machine *machine, const rs_request *request) {
     int64_t owed = take_owed_error(machine, request);
     if (RS_UNLIKELY(owed < 0)) return owed;
     if (!machine->backend->inline_first || is_hopeless(machine, request)) return -EAGAIN;
-    int64_t result = RS_UNLIKELY(machine->accept_queues != NULL) ? try_accept_queue(machine, request) : -EAGAIN;
+    int64_t (*take_kept)(rs_machine *, const rs_request *) = machine->ops->take_kept;
+    int64_t result = RS_UNLIKELY(take_kept != NULL) ? take_kept(machine, request) : -EAGAIN;
     if (RS_LIKELY(result == -EAGAIN)) result = rs_op_calls[request->kind].attempt(machine, request);
     if (machine->backend->hints && rs_request_takes_stream(request)) {
-        rs_descriptor_was_read(&machine->descriptors, request->fd, request->len, result);
+        rs_descriptor_was_read(machine->descriptors, request->fd, request->len, result);
     }
     if (result == -EAGAIN) return result;
     machine->metrics.ops_inline++;
@@ -100,7 +92,7 @@ void rs_op_end(rs_machine *machine, rs_op *op) {
     if (op->state == RS_OP_TERMINAL) {
         bool lent = op->request.options & RS_REQUEST_ANY_BUFFER;
         if (lent && op->request.address && machine->backend->release) machine->backend->release(machine, op);
-        rs_op_release(&machine->ops, op);
+        rs_op_release(machine->ops, op);
         return;
     }
     RS_ASSERT(rs_op_may_be_left(op));
@@ -111,9 +103,9 @@ void rs_op_end(rs_machine *machine, rs_op *op) {
 static int64_t refuse_numbers(rs_machine *machine, const rs_request *request) {
     int32_t fds[2] = {request->fd, rs_request_has_target(request) ? request->to_fd : -1};
     for (int i = 0; i < 2; i++) {
-        if (fds[i] < 0 || (uint32_t)fds[i] < machine->descriptors.capacity) continue;
+        if (fds[i] < 0 || (uint32_t)fds[i] < machine->descriptors->capacity) continue;
         if (!machine->backend->closed_world && fcntl(fds[i], F_GETFD) < 0) return -EBADF;
-        if (!rs_descriptors_reserve(&machine->descriptors, fds[i])) return RS_NO_MEMORY;
+        if (!rs_descriptors_reserve(machine->descriptors, fds[i])) return RS_NO_MEMORY;
     }
     return 0;
 }
@@ -128,7 +120,7 @@ static bool names_no_descriptor(const rs_request *request) {
 }
 
 static bool is_being_closed(rs_machine *machine, const rs_request *request) {
-    const rs_descriptor *table = machine->descriptors.table;
+    const rs_descriptor *table = machine->descriptors->table;
     if (rs_request_has_target(request) && table[request->to_fd].closing) return true;
     return table[request->fd].closing && request->kind != RS_OP_CLOSE;
 }
@@ -137,7 +129,7 @@ static bool is_being_closed(rs_machine *machine, const rs_request *request) {
 void rs_op_goes_by_number(rs_machine *machine, rs_op *op) {
     int fd = op->request.fd;
     if ((op->owner && op->owner->is_gone) || op->identity || machine->backend->closed_world || fd < 0) return;
-    if (rs_descriptor_kind(&machine->descriptors, fd) == RS_FD_UNKNOWN) op->identity = rs_descriptor_identity(fd);
+    if (rs_descriptor_kind(machine->descriptors, fd) == RS_FD_UNKNOWN) op->identity = rs_descriptor_identity(fd);
 }
 
 bool rs_op_lost_descriptor(const rs_op *op) {
@@ -146,13 +138,13 @@ bool rs_op_lost_descriptor(const rs_op *op) {
 
 rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns) {
     rs_strand *strand = rs_running(machine);
-    if (RS_UNLIKELY(!rs_slab_reserve(&machine->ops.slab))) {
+    if (RS_UNLIKELY(!rs_slab_reserve(&machine->ops->slab))) {
         machine->refusal = RS_WAKE_NO_MEMORY;
         return NULL;
     }
     uint64_t ticket = rs_park_begin(machine, RS_WAIT_OP, park_flags, deadline_ns);
     if (ticket == 0) return NULL;
-    rs_op *op = rs_op_take(&machine->ops, request);
+    rs_op *op = rs_op_take(machine->ops, request);
     RS_ASSERT(op != NULL);
     op->strand = rs_strand_id(strand);
     op->ticket = ticket;
@@ -164,7 +156,7 @@ rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park
 void rs_op_launch(rs_machine *machine, rs_op *op) {
     const rs_request *request = &op->request;
     op->state = RS_OP_SUBMITTED;
-    machine->ops.in_flight++;
+    machine->in_flight++;
     machine->metrics.ops_started++;
     rs_trace_if(machine, RS_TRACE_OP, rs_op_id(op), request->kind);
     int64_t refused = RS_UNLIKELY(names_no_descriptor(request)) ? -EBADF : refuse_numbers(machine, request);
@@ -174,8 +166,8 @@ void rs_op_launch(rs_machine *machine, rs_op *op) {
         return;
     }
     if (request->fd >= 0) {
-        rs_descriptor_add(&machine->descriptors, &machine->ops, op);
-        if (rs_request_has_target(request)) rs_descriptor_get(&machine->descriptors, request->to_fd)->targeted++;
+        rs_descriptor_add(machine->descriptors, machine->ops, op);
+        if (rs_request_has_target(request)) rs_descriptor_get(machine->descriptors, request->to_fd)->targeted++;
         if (RS_UNLIKELY(is_being_closed(machine, request))) {
             op->closing = true;
             rs_op_complete(machine, op, -EBADF);
@@ -195,15 +187,15 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
     RS_ASSERT(op->state == RS_OP_SUBMITTED);
     rs_trace_if(machine, RS_TRACE_COMPLETE, rs_op_id(op), result);
     if (op->request.fd >= 0) {
-        rs_descriptor_remove(&machine->descriptors, &machine->ops, op);
-        if (rs_request_has_target(&op->request)) machine->descriptors.table[op->request.to_fd].targeted--;
+        rs_descriptor_remove(machine->descriptors, machine->ops, op);
+        if (rs_request_has_target(&op->request)) machine->descriptors->table[op->request.to_fd].targeted--;
     }
-    machine->ops.in_flight--;
+    machine->in_flight--;
     op->state = RS_OP_TERMINAL;
     if (RS_UNLIKELY(op->owner != NULL)) {
         op->owner->ended(machine, op, result);
         if (op->closing) rs_list_wake_all(machine, &machine->closers, 0);
-        rs_op_release(&machine->ops, op);
+        rs_op_release(machine->ops, op);
         return;
     }
     /* What has moved has moved: an error or a cancellation after the first byte is told by the next call. */
@@ -224,31 +216,31 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
     }
     /* Its strand has been sent on, if it has not even left yet: nobody takes what the op made. */
     if (result >= 0 && makes_descriptor(op->request.kind) && machine->backend->inline_first) close((int)result);
-    if (op->abandoned) rs_op_release(&machine->ops, op);
+    if (op->abandoned) rs_op_release(machine->ops, op);
 }
 
 /* A number beyond the table has been in no op. It gets an entry only if it is open: it may be any number. */
 static rs_descriptor *entry_to_close(rs_machine *machine, int fd) {
-    bool known = (uint32_t)fd < machine->descriptors.capacity;
+    bool known = (uint32_t)fd < machine->descriptors->capacity;
     if (!known && (machine->backend->closed_world || fcntl(fd, F_GETFD) < 0)) return NULL;
-    return rs_descriptors_reserve(&machine->descriptors, fd) ? &machine->descriptors.table[fd] : NULL;
+    return rs_descriptors_reserve(machine->descriptors, fd) ? &machine->descriptors->table[fd] : NULL;
 }
 
 bool rs_descriptor_close_begin(rs_machine *machine, int fd) {
     rs_descriptor *descriptor = entry_to_close(machine, fd);
     if (!descriptor) return true;
     if (descriptor->closing) return false;
-    rs_descriptor_forgive(&machine->descriptors, descriptor);
+    rs_descriptor_forgive(machine->descriptors, descriptor);
     descriptor->closing = true;
     descriptor->generation++;
     return true;
 }
 
 void rs_descriptor_close_end(rs_machine *machine, int fd) {
-    if ((uint32_t)fd >= machine->descriptors.capacity) return;
+    if ((uint32_t)fd >= machine->descriptors->capacity) return;
     /* Once more, for what has looked at it since. */
-    machine->descriptors.table[fd].closing = false;
-    machine->descriptors.table[fd].generation++;
+    machine->descriptors->table[fd].closing = false;
+    machine->descriptors->table[fd].generation++;
 }
 
 static bool was_asked_to_end(const rs_op *op) { return op->cancel != RS_WAKE_VALUE || op->closing; }
@@ -270,22 +262,73 @@ static void end_op(rs_machine *machine, rs_op *op) {
 
 /* They are few and end soon, so they are looked for. */
 static void end_ops_to(rs_machine *machine, int fd) {
-    RS_EACH_OP(&machine->ops, op) {
+    RS_EACH_OP(machine->ops, op) {
         bool to_it = op->state == RS_OP_SUBMITTED && rs_request_has_target(&op->request) && op->request.to_fd == fd;
         if (to_it) end_op(machine, op);
     }
 }
 
 uint32_t rs_descriptor_closing(rs_machine *machine, int fd) {
-    if ((uint32_t)fd >= machine->descriptors.capacity) return 0;
-    uint32_t link = machine->descriptors.table[fd].first;
+    if ((uint32_t)fd >= machine->descriptors->capacity) return 0;
+    uint32_t link = machine->descriptors->table[fd].first;
     while (link) {
-        rs_op *op = rs_op_at(&machine->ops, link - 1);
+        rs_op *op = rs_op_at(machine->ops, link - 1);
         link = op->next;
         end_op(machine, op);
     }
-    if (RS_UNLIKELY(machine->descriptors.table[fd].targeted > 0)) end_ops_to(machine, fd);
-    uint32_t remaining = machine->descriptors.table[fd].targeted;
-    for (link = machine->descriptors.table[fd].first; link; link = rs_op_at(&machine->ops, link - 1)->next) remaining++;
+    if (RS_UNLIKELY(machine->descriptors->table[fd].targeted > 0)) end_ops_to(machine, fd);
+    uint32_t remaining = machine->descriptors->table[fd].targeted;
+    for (link = machine->descriptors->table[fd].first; link; link = rs_op_at(machine->ops, link - 1)->next) remaining++;
     return remaining;
 }
+
+/* --- the part --- */
+
+/* A strand waits for one op at most, and only ops that a worker is at outlive their strand's wait. */
+static void open_ops(rs_machine *machine) {
+    rs_ops_init(machine->ops, machine->options.strands_max + machine->options.workers_max + RS_OPS_LEFT_MAX);
+}
+
+static void close_ops(rs_machine *machine) { rs_ops_free(machine->ops); }
+
+static void on_complete(rs_machine *machine, const rs_message *message) {
+    RS_ASSERT(machine->outside > 0);
+    machine->outside--;
+    rs_op *op = rs_op_find(machine->ops, message->name);
+    RS_ASSERT(op != NULL);
+    rs_op_complete(machine, op, message->value);
+}
+
+static bool op_takes_nothing(const rs_machine *machine, const rs_strand *strand) {
+    return rs_op_at(machine->ops, strand->op)->request.kind == RS_OP_POLL;
+}
+
+static void interrupt_op(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
+    rs_op *op = rs_op_at(machine->ops, strand->op);
+    RS_ASSERT(op->strand == rs_strand_id(strand));
+    /* Who is to unwind at once is not told of a timeout that is on its way out (rs_interrupt_first). */
+    bool first = machine->wakes_first && kind == RS_WAKE_INTERRUPT && op->cancel == RS_WAKE_TIMEOUT;
+    if (first && op_takes_nothing(machine, strand)) op->cancel = RS_WAKE_INTERRUPT;
+    rs_op_cancel(machine, op, kind);
+}
+
+/* That of the survivor, if it forked from a signal handler that ran on top of its wait, it gives back itself. */
+static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
+    RS_EACH_OP(machine->ops, op) {
+        op->state = RS_OP_TERMINAL;
+        if (survivor->wait == RS_WAIT_OP && survivor->op == op->index) continue;
+        rs_op_release(machine->ops, op);
+    }
+}
+
+bool rs_ops_are_over(const rs_machine *machine) {
+    RS_EACH_OP(machine->ops, op) {
+        if (op->state == RS_OP_SUBMITTED && !(op->abandoned && rs_op_may_be_left(op))) return false;
+    }
+    return true;
+}
+
+const rs_part rs_ops_part = {
+    .open = open_ops, .message = RS_MESSAGE_COMPLETE, .on_message = on_complete, .wait = RS_WAIT_OP, .interrupt = interrupt_op,
+    .takes_nothing = op_takes_nothing, .forked = forget_ops, .close = close_ops,
+};

@@ -10,6 +10,9 @@
 #define RINGSPUN_OP_LIFE_H
 
 #include "core/machine.h"
+#include "ops/descriptor.h"
+
+extern const rs_part rs_ops_part;
 
 /* Tries the request without waiting; -EAGAIN: it must wait (rs_op_start). */
 int64_t rs_try(rs_machine *machine, const rs_request *request);
@@ -49,6 +52,9 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result);
 static inline bool rs_op_may_be_left(const rs_op *op) {
     return op->offloaded && rs_op_kinds[op->request.kind].effect != RS_EFFECT_DATA;
 }
+
+/* No op is in flight but those that their strands have left: the machine may be closed. */
+bool rs_ops_are_over(const rs_machine *machine);
 
 /* Around all that closing a descriptor takes. False: another strand is at it already. */
 bool rs_descriptor_close_begin(rs_machine *machine, int fd);

@@ -53,7 +53,7 @@ static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
         return do_without_pool(op, result);
     } else if (*result == -ENOTSOCK && (op->backend_word & URING_FOR_SOCKET)) {
         op->backend_word &= ~(URING_FOR_SOCKET | URING_POLL_FIRST);
-        rs_descriptor_forget(&machine->descriptors, op->request.fd);
+        rs_descriptor_forget(machine->descriptors, op->request.fd);
         return false;
     } else if (*result == -EAGAIN && (side == RS_SIDE_READ || side == RS_SIDE_WRITE)) {
         op->backend_word |= URING_FOR_READINESS; /* nothing that the kernel can wait for in our place */
@@ -73,8 +73,8 @@ static bool is_reported_by_socket(const rs_op *op) {
 
 static void note_rest(rs_machine *machine, const rs_op *op, int64_t result, uint32_t flags) {
     if (!rs_request_takes_stream(&op->request)) return;
-    rs_descriptor *descriptor = &machine->descriptors.table[op->request.fd];
-    rs_descriptor_was_read(&machine->descriptors, op->request.fd, op->request.len, result);
+    rs_descriptor *descriptor = &machine->descriptors->table[op->request.fd];
+    rs_descriptor_was_read(machine->descriptors, op->request.fd, op->request.len, result);
     if (flags & URING_CQE_SOCK_NONEMPTY) descriptor->drained = false;
     else if (descriptor->reports_more && is_reported_by_socket(op)) descriptor->drained = result > 0;
 }

@@ -140,7 +140,7 @@ static void fill_rest(uring_sqe *sqe, const rs_op *op) {
 static bool is_for_socket(rs_machine *machine, const rs_request *request) {
     const rs_op_traits *traits = rs_request_traits(request);
     bool plain = traits->moves == RS_MOVES_MEMORY && traits->memory == RS_MEMORY_BUFFER;
-    return plain && request->len > 0 && request->offset < 0 && machine->descriptors.table[request->fd].socket;
+    return plain && request->len > 0 && request->offset < 0 && machine->descriptors->table[request->fd].socket;
 }
 
 static bool sends(rs_machine *machine, const rs_op *op) {
@@ -149,7 +149,7 @@ static bool sends(rs_machine *machine, const rs_op *op) {
 }
 
 rs_fd_kind uring_kind_now(rs_machine *machine, const rs_op *op) {
-    rs_fd_kind kind = rs_descriptor_kind(&machine->descriptors, op->request.fd);
+    rs_fd_kind kind = rs_descriptor_kind(machine->descriptors, op->request.fd);
     return kind == RS_FD_UNKNOWN ? rs_descriptor_classify(op->request.fd) : kind;
 }
 

@@ -11,6 +11,7 @@
  */
 #include "backend/lost.h"
 #include "backend/uring/state.h"
+#include "flow/accept_queue.h"
 #include "kernel/op_table.h"
 
 #include <errno.h>
@@ -56,9 +57,9 @@ static int open_ring(rs_machine *machine, uring_state *state) {
     error = uring_ring_probe(&state->ring, state->supported);
     if (error) return refuse(machine, state, error, "io_uring_register");
     /* These came with the same Linux, 5.19, and cannot be asked after. */
-    state->poll_first = machine->has_multishot_accept = state->supported[URING_OP_SOCKET];
+    state->poll_first = machine->accept_queues->multishot = state->supported[URING_OP_SOCKET];
     limit_workers(machine, state);
-    machine->unix_reports_more = uring_ring_reports_more(&state->ring);
+    machine->descriptors->unix_reports_more = uring_ring_reports_more(&state->ring);
     error = open_wake(state);
     if (error) return refuse(machine, state, error, "eventfd");
     state->is_open = true;
@@ -154,7 +155,7 @@ static void give_up_turn(rs_machine *machine, rs_op *op) {
     uring_state *state = uring_state_of(machine);
     uint32_t side = rs_op_kinds[op->request.kind].side;
     for (uint32_t link = op->next; link;) {
-        rs_op *other = rs_op_at(&machine->ops, link - 1);
+        rs_op *other = rs_op_at(machine->ops, link - 1);
         link = other->next;
         if (!(other->backend_word & WAITS_FOR_TURN) || rs_op_kinds[other->request.kind].side != side) continue;
         other->backend_word |= HAS_TURN;
@@ -162,7 +163,7 @@ static void give_up_turn(rs_machine *machine, rs_op *op) {
         machine->attention = true;
         return;
     }
-    rs_descriptor_get(&machine->descriptors, op->request.fd)->armed &= ~(1u << side);
+    rs_descriptor_get(machine->descriptors, op->request.fd)->armed &= ~(1u << side);
 }
 
 void uring_finish(rs_machine *machine, rs_op *op, int64_t result) {
@@ -174,7 +175,7 @@ void uring_finish(rs_machine *machine, rs_op *op, int64_t result) {
 }
 
 static bool is_own(rs_machine *machine, int fd) {
-    return fd < 0 || rs_descriptor_kind(&machine->descriptors, fd) != RS_FD_UNKNOWN;
+    return fd < 0 || rs_descriptor_kind(machine->descriptors, fd) != RS_FD_UNKNOWN;
 }
 
 static bool fill_entry(rs_machine *machine, rs_op *op) {
@@ -207,14 +208,14 @@ void uring_submit(rs_machine *machine, rs_op *op) {
  * for each side at a time. */
 static uint32_t side_of(rs_machine *machine, const rs_op *op) {
     const rs_request *request = &op->request;
-    bool stream = request->fd >= 0 && rs_descriptor_kind(&machine->descriptors, request->fd) == RS_FD_STREAM;
+    bool stream = request->fd >= 0 && rs_descriptor_kind(machine->descriptors, request->fd) == RS_FD_STREAM;
     uint32_t side = rs_op_kinds[request->kind].side;
     return stream && (side == RS_SIDE_READ || side == RS_SIDE_WRITE) ? side : RS_SIDE_NONE;
 }
 
 static void ask_for_turn(rs_machine *machine, rs_descriptor *descriptor) {
     for (uint32_t link = descriptor->first; link;) {
-        rs_op *op = rs_op_at(&machine->ops, link - 1);
+        rs_op *op = rs_op_at(machine->ops, link - 1);
         link = op->next;
         if (rs_op_lasts(op) && op->cancel == RS_WAKE_VALUE) op->owner->give_way(machine, op);
     }
@@ -223,7 +224,7 @@ static void ask_for_turn(rs_machine *machine, rs_descriptor *descriptor) {
 static bool must_wait_for_turn(rs_machine *machine, rs_op *op) {
     uint32_t side = side_of(machine, op);
     if (side == RS_SIDE_NONE) return false;
-    rs_descriptor *descriptor = rs_descriptor_get(&machine->descriptors, op->request.fd);
+    rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, op->request.fd);
     bool taken = descriptor->armed & (1u << side);
     descriptor->armed |= 1u << side;
     op->backend_word |= taken ? WAITS_FOR_TURN : HAS_TURN;
@@ -242,7 +243,7 @@ static bool has_pool(uring_state *state) {
 /* What does not fit into one of the pool's buffers comes in two parts. */
 static bool may_come_in_parts(rs_machine *machine, const rs_op *op) {
     if (op->request.len <= URING_POOL_BUFFER) return true;
-    const rs_descriptor *descriptor = &machine->descriptors.table[op->request.fd];
+    const rs_descriptor *descriptor = &machine->descriptors->table[op->request.fd];
     return descriptor->kind == RS_FD_STREAM && (descriptor->bytes || !descriptor->socket);
 }
 
@@ -263,7 +264,7 @@ static void uring_release(rs_machine *machine, rs_op *op) {
 /* For its turn, for an entry, and for one to cancel it. */
 static bool reserve_lines(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
-    uint32_t count = machine->ops.in_flight;
+    uint32_t count = machine->in_flight;
     return rs_op_line_reserve(&state->line, 2 * count) && rs_op_line_reserve(&state->turns, count);
 }
 
@@ -350,7 +351,7 @@ static void serve_line(rs_machine *machine) {
     rs_op_line *line = &uring_state_of(machine)->line;
     uint32_t len = line->len, served = 0;
     for (; served < len; served++) {
-        rs_op *op = rs_op_find(&machine->ops, line->names[served]);
+        rs_op *op = rs_op_find(machine->ops, line->names[served]);
         if (op && !serve(machine, op)) break;
     }
     rs_op_line_drop(line, served);
@@ -359,7 +360,7 @@ static void serve_line(rs_machine *machine) {
 static void serve_turns(rs_machine *machine) {
     rs_op_line *turns = &uring_state_of(machine)->turns;
     for (uint32_t i = 0; i < turns->len; i++) {
-        rs_op *op = rs_op_find(&machine->ops, turns->names[i]);
+        rs_op *op = rs_op_find(machine->ops, turns->names[i]);
         if (!op || !(op->backend_word & WAITS_FOR_TURN)) continue;
         op->backend_word &= ~WAITS_FOR_TURN;
         bool ask = rs_op_lasts(op) || (op->backend_word & URING_FROM_POOL) || (op->request.options & RS_REQUEST_OF_OBJECT);
@@ -389,7 +390,7 @@ static void cancel_again(rs_machine *machine) {
     if (RS_LIKELY(state->cancel_again_ns == 0)) return;
     if (rs_now(machine) >= state->cancel_again_ns) {
         state->cancel_again_ns = 0;
-        RS_EACH_OP(&machine->ops, op) {
+        RS_EACH_OP(machine->ops, op) {
             if (!is_in_kernel(op) || !(op->backend_word & CANCEL_MISSED)) continue;
             op->backend_word &= ~CANCEL_MISSED;
             uring_cancel(machine, op);
@@ -405,7 +406,7 @@ static void complete_backlog(rs_machine *machine) {
     while (state->backlog_served < state->backlog_len) {
         uring_cqe cqe = state->backlog[state->backlog_served++];
         bool of_cancel = cqe.user_data & NAME_CANCEL;
-        rs_op *op = rs_op_find(&machine->ops, cqe.user_data & ~NAME_CANCEL);
+        rs_op *op = rs_op_find(machine->ops, cqe.user_data & ~NAME_CANCEL);
         if (of_cancel) note_cancel(machine, op, cqe.result);
         else if (op && is_in_kernel(op)) uring_complete(machine, op, &cqe);
         else machine->metrics.wakes_dropped++;
@@ -424,7 +425,7 @@ static void look(rs_machine *machine) {
  * asked for anew. Those for whom there is always more do not keep us here for ever. */
 static void look_for_rest(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
-    uint32_t looks = machine->ops.in_flight / 8 + 8;
+    uint32_t looks = machine->in_flight / 8 + 8;
     for (; looks > 0 && rs_timers_earliest(&machine->timers) <= machine->polled_at_ns; looks--) {
         serve_turns(machine);
         if (!uring_ring_has_more(&state->ring)) return;
@@ -450,7 +451,7 @@ static void do_without_kernel(rs_machine *machine) {
         uring_ring_close(&state->ring);
         state->is_open = false;
     }
-    RS_EACH_OP(&machine->ops, op) {
+    RS_EACH_OP(machine->ops, op) {
         if (!is_nobodys(op)) continue;
         op->in_doubt = may_still_move(op);
         uring_finish(machine, op, uring_is_unwanted(op) ? -ECANCELED : RS_LOST);
@@ -493,7 +494,7 @@ static bool arm_wake(uring_state *state) {
 
 /* No op, so nobody will poll for what came late. */
 static void forget_late(rs_machine *machine, uring_state *state) {
-    if (machine->ops.in_flight > 0) return;
+    if (machine->in_flight > 0) return;
     state->backlog_len = state->backlog_served = 0;
     state->line.len = 0;
     state->cancel_again_ns = 0;
@@ -525,7 +526,7 @@ static void uring_wait(rs_machine *machine, int64_t deadline_ns) {
     }
     /* Without the one nobody could wake us, and who waits for an entry may be who would. */
     bool unarmed = !state->wake_armed && !arm_wake(state);
-    if (RS_UNLIKELY(unarmed || (state->line.len > 0 && machine->ops.in_flight > 0))) {
+    if (RS_UNLIKELY(unarmed || (state->line.len > 0 && machine->in_flight > 0))) {
         ask(state, uring_ring_make_room);
         rs_nap_if_fruitless(&state->looks, state->wake, delay_ns);
         return;
@@ -549,13 +550,13 @@ static uint32_t left_in_kernel(rs_machine *machine) {
     uint32_t count = 0;
     for (; state->backlog_served < state->backlog_len; state->backlog_served++) {
         uring_cqe cqe = state->backlog[state->backlog_served];
-        rs_op *op = rs_op_find(&machine->ops, cqe.user_data);
+        rs_op *op = rs_op_find(machine->ops, cqe.user_data);
         if (!op) continue;
         bool made = rs_op_kinds[op->request.kind].effect == RS_EFFECT_DESCRIPTOR && !(op->backend_word & URING_FOR_READINESS);
         if (made && cqe.result >= 0) close(cqe.result); /* nobody takes it */
         if (!(cqe.flags & URING_CQE_MORE)) op->backend_word = WAITS_FOR_ENTRY;
     }
-    RS_EACH_OP(&machine->ops, op) count += is_in_kernel(op);
+    RS_EACH_OP(machine->ops, op) count += is_in_kernel(op);
     return count;
 }
 
@@ -573,7 +574,7 @@ static void cancel_all(uring_state *state) {
 
 /* What is still in the kernel ends some time after the ring is closed. */
 static void leave_in_doubt(rs_machine *machine) {
-    RS_EACH_OP(&machine->ops, op) {
+    RS_EACH_OP(machine->ops, op) {
         if (may_still_move(op)) op->in_doubt = true;
     }
 }

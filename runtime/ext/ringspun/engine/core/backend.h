@@ -1,5 +1,7 @@
 /* backend: the verbs by which the engine talks to a kernel. One shared test suite runs over every implementation.
  *
+ * The loop calls those that look and sleep; op_life (ops/op_life.h) calls those about an op, which core knows by name alone.
+ *
  *   open    prepares it; returns 0 or -errno
  *   close   gives everything back; no op is in flight but those that may be left (rs_op_may_be_left)
  *   arm     takes over a FILLED op, which it may complete at once (rs_op_complete); never fails otherwise
@@ -20,9 +22,10 @@
 #ifndef RINGSPUN_BACKEND_H
 #define RINGSPUN_BACKEND_H
 
-#include "ops/op.h"
+#include "core/base.h"
 
 struct rs_machine;
+struct rs_op;
 
 typedef struct rs_backend {
     const char *name;
@@ -31,19 +34,15 @@ typedef struct rs_backend {
     bool closed_world;          /* nothing but its own events can complete an op: no event, no hope */
     int (*open)(struct rs_machine *machine);
     void (*close)(struct rs_machine *machine);
-    void (*arm)(struct rs_machine *machine, rs_op *op);
-    void (*cancel)(struct rs_machine *machine, rs_op *op);
+    void (*arm)(struct rs_machine *machine, struct rs_op *op);
+    void (*cancel)(struct rs_machine *machine, struct rs_op *op);
     void (*poll)(struct rs_machine *machine);
     bool (*peek)(struct rs_machine *machine);
     void (*wait)(struct rs_machine *machine, int64_t deadline_ns);
     void (*wake)(struct rs_machine *machine);
-    void (*release)(struct rs_machine *machine, rs_op *op);
+    void (*release)(struct rs_machine *machine, struct rs_op *op);
     void (*leave)(struct rs_machine *machine);
     int (*forked)(struct rs_machine *machine);
 } rs_backend;
-
-extern const rs_backend rs_backend_uring;
-extern const rs_backend rs_backend_epoll;
-extern const rs_backend rs_backend_sim;
 
 #endif

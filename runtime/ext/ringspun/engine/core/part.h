@@ -1,0 +1,45 @@
+/* part: what a room after core keeps for a machine, and must hear of. Core calls what is here and names none of them; engine.c has
+ * the list. Every function may be NULL, and runs on the machine's thread.
+ */
+#ifndef RINGSPUN_ENGINE_PART_H
+#define RINGSPUN_ENGINE_PART_H
+
+#include "core/inbox.h"
+#include "core/strand.h"
+
+struct rs_machine;
+
+typedef struct rs_part {
+    /* Before the backend opens, in the order of the list. */
+    void (*open)(struct rs_machine *machine);
+
+    /* A look at the backend is due, and there is something to hand over (rs_machine.to_flush): all of that. */
+    void (*flush)(struct rs_machine *machine);
+    /* Nothing can run: whether the end of an op that is counted in rs_machine.unawaited would wake somebody after all. */
+    bool (*may_wake)(const struct rs_machine *machine);
+
+    /* Messages of that kind, which no other part takes. */
+    rs_message_kind message;
+    void (*on_message)(struct rs_machine *machine, const rs_message *message);
+
+    /* Waits of that kind, which nothing ends at once: asks for the end, which tells the strand. And whether it takes nothing: a strand
+     * that has just been sent on from one may be told of an interrupt in the place of its result. */
+    rs_wait_kind wait;
+    void (*interrupt)(struct rs_machine *machine, rs_strand *strand, rs_wake_kind kind);
+    bool (*takes_nothing)(const struct rs_machine *machine, const rs_strand *strand);
+
+    /* In a child process, in the order of the list: the strands but one have been forgotten, and the backend is still the parent's. */
+    void (*forked)(struct rs_machine *machine, const rs_strand *survivor);
+
+    /* The machine, or its thread, ends, in the order of the list: no other thread says anything to it any more. May come twice. */
+    void (*ends)(struct rs_machine *machine);
+    /* Its thread has ended, and the backend has left: descriptors of its own are closed, in the order of the list. */
+    void (*left)(struct rs_machine *machine);
+    /* Behind all of these, and the backend, from the last of the list to the first: memory goes. */
+    void (*close)(struct rs_machine *machine);
+} rs_part;
+
+#define RS_EACH_PART(machine, part)                                                                                   \
+    for (const rs_part *const *part##_at = (machine)->parts, *part; (part = *part##_at) != NULL; part##_at++)
+
+#endif

@@ -1,0 +1,32 @@
+/* engine: all rooms, for whoever drives a machine; the only header that knows which there are.
+ *
+ * Opening a machine tells it its parts, in the order of the rooms: what a part relies on comes before it.
+ */
+#ifndef RINGSPUN_ENGINE_H
+#define RINGSPUN_ENGINE_H
+
+#include "backend/backends.h"
+#include "backend/sim/sim.h"
+#include "flow/accept_queue.h"
+#include "flow/channel.h"
+#include "flow/select.h"
+#include "flow/write_queue.h"
+#include "ops/op_life.h"
+
+/* What the rooms keep for a machine. The driver keeps it for as long as the machine, and in one place like that. */
+typedef struct {
+    rs_ops ops;
+    rs_descriptors descriptors;
+    rs_pool pool;
+    rs_accept_queues accept_queues;
+    rs_channel_waiters channel_waiters;
+    rs_selectors selectors;
+    rs_write_queues write_queues;
+} rs_rooms;
+
+rs_options rs_default_options(void);
+
+/* A machine whose root strand (index 0) is running; 0 or -errno. */
+int rs_machine_open(rs_machine *machine, rs_rooms *rooms, const rs_backend *backend, const rs_options *options);
+
+#endif
