@@ -2,9 +2,9 @@
 
 # Tests, checks and documents of the Ruby part.
 
-TIDY_TESTS = FileList["runtime/test/house/{tidy,seam}_test.rb"].sort
+TIDY_TESTS = FileList["runtime/test/house/{tidy,seam}_test.rb", "jobs/test/house/rooms_test.rb"].sort
 RUNTIME_TESTS = (FileList["runtime/test/**/*_test.rb"] - TIDY_TESTS).sort
-JOBS_TESTS = FileList["jobs/test/**/*_test.rb"].sort
+JOBS_TESTS = (FileList["jobs/test/**/*_test.rb"] - TIDY_TESTS).sort
 BENCH_TESTS = FileList["bench/test/**/*_test.rb"].sort
 TORTURES = FileList["runtime/test/**/*_torture.rb"].sort
 

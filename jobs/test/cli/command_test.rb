@@ -2,7 +2,7 @@
 
 require "jobs_helper"
 require "support/command_case"
-require "ringspun/jobs/supervisor"
+require "ringspun/jobs/launcher/supervisor"
 
 # The executable, from its start to its end, with jobs and without.
 class CommandTest < CommandCase

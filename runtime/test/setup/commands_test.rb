@@ -12,10 +12,10 @@ class SetupCommandsTest < Minitest::Test
 
   # Whose tests start a server: by what they include, by a program that they run.
   STARTING = %w[runtime/test/stock/redis_test.rb runtime/test/stock/postgres_test.rb runtime/test/house/examples_test.rb
-                runtime/test/house/docs_test.rb jobs/test/storage/redis_test.rb jobs/test/support_test.rb
+                runtime/test/house/docs_test.rb jobs/test/storage/redis_test.rb jobs/test/house/support_test.rb
                 jobs/test/torture/fault_run_test.rb jobs/test/interop/web_test.rb bench/test/jobs_test.rb].freeze
   STARTING_NONE = %w[runtime/test/house/tidy_test.rb runtime/test/machine/signal_test.rb runtime/test/setup/commands_test.rb
-                     jobs/test/arguments_test.rb jobs/test/storage/memory_test.rb bench/test/options_test.rb].freeze
+                     jobs/test/entry/arguments_test.rb jobs/test/storage/memory_test.rb bench/test/options_test.rb].freeze
 
   def setup
     super

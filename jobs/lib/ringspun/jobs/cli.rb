@@ -6,8 +6,8 @@ require_relative "cli/file"
 require_relative "cli/orders"
 require_relative "cli/program"
 require_relative "cli/values"
-require_relative "supervisor"
-require_relative "worker_process"
+require_relative "launcher/supervisor"
+require_relative "launcher/worker_process"
 
 module Ringspun
   module Jobs

@@ -340,10 +340,20 @@ module Ringspun
         @machine.schedule(@main) if @draining
       end
     end
+
+    class << self
+      # Cancels a job, wherever it runs: its wait ends, its ensure blocks run, and it is done with. Workers hear of it within
+      # {Config#beat} seconds. May switch strands.
+      #
+      # @param jid [String]
+      # @return [nil]
+      # @raise [UnavailableError]
+      # @since 0.1.0
+      def cancel(jid) = Worker.cancel(jid, storage: storage)
+    end
   end
 end
 
-require_relative "backtrace"
 require_relative "worker/acker"
 require_relative "worker/announcement"
 require_relative "worker/isolation"

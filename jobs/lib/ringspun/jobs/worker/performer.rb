@@ -88,7 +88,7 @@ module Ringspun
         def snoozed(fetched, seconds)
           job = Wire.parse_to_change(fetched.entry)
           %w[enqueued_at at].each { |field| job.delete(field) }
-          job["queue"] = Wire.queue_of(job, fetched.queue)
+          job["queue"] = Retrying.queue_of(job, fetched.queue)
           change = Storage::Failure.new(fetched.queue, fetched.entry, job["jid"], :schedule, Wire.dump(job), seconds)
           Outcome.new(change, :snoozed, nil, "again in #{seconds.round} s")
         end

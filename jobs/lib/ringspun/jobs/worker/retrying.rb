@@ -77,6 +77,12 @@ module Ringspun
           token if token.is_a?(String) && [nil, "success"].include?(job["unique_until"])
         end
 
+        # Into which queue a job belongs. One that names none belongs where it was found; but those in the quarantine have come
+        # from elsewhere.
+        #
+        # @return [String]
+        def self.queue_of(job, queue) = job["queue"] || (queue == Storage::QUARANTINE ? "default" : queue)
+
         # A message is code of the job's, and may raise.
         def self.message_of(error)
           error.message.to_s.dup.force_encoding(Encoding::UTF_8).scrub[0, MESSAGE_MAX]
@@ -110,7 +116,7 @@ module Ringspun
           job["error_message"] = Retrying.message_of(error)
           keep_backtrace(job, error)
           job["queue"] = job["retry_queue"] if job["retry_queue"].is_a?(String)
-          job["queue"] = Wire.queue_of(job, queue)
+          job["queue"] = Retrying.queue_of(job, queue)
           # Who puts it into its queue again says when.
           job.delete("enqueued_at")
           job.delete("at")

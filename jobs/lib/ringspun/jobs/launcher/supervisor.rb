@@ -2,7 +2,7 @@
 
 require "securerandom"
 require "socket"
-require_relative "child"
+require_relative "../child"
 require_relative "worker_process"
 
 module Ringspun

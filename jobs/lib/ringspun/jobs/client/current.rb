@@ -122,15 +122,6 @@ module Ringspun
         @storage = nil unless @given
       end
 
-      # Cancels a job, wherever it runs: its wait ends, its ensure blocks run, and it is done with. Workers hear of it within
-      # {Config#beat} seconds. May switch strands.
-      #
-      # @param jid [String]
-      # @return [nil]
-      # @raise [UnavailableError]
-      # @since 0.1.0
-      def cancel(jid) = Worker.cancel(jid, storage: storage)
-
       # @api private
       def client
         return @client if @client

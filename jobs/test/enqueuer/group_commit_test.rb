@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
-require_relative "support/held_storage"
+require_relative "../support/held_storage"
 
 # Group commit of the strands of one machine.
 class GroupCommitTest < Minitest::Test

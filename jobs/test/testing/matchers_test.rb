@@ -11,7 +11,7 @@ class MatchersTest < Minitest::Test
          %w[rspec-core rspec-expectations rspec-support diff-lcs].flat_map { |name| Gem::Specification.find_by_name(name).full_require_paths }
 
   START = <<~RUBY
-    $LOAD_PATH.unshift(*#{[File.expand_path("../lib", __dir__), *GEMS].uniq.inspect})
+    $LOAD_PATH.unshift(*#{[File.expand_path("../../lib", __dir__), *GEMS].uniq.inspect})
     $VERBOSE = nil
   RUBY
 

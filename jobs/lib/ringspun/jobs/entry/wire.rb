@@ -57,15 +57,6 @@ module Ringspun
       # @api private
       def value(text) = JSON.parse(text, allow_duplicate_key: true, decimal_class: Huge)
 
-      # Into which queue a job belongs. One that names none belongs where it was found; but those in the quarantine have come
-      # from elsewhere.
-      #
-      # @param job [Hash]
-      # @param queue [String]
-      # @return [String]
-      # @api private
-      def queue_of(job, queue) = job["queue"] || (queue == Storage::QUARANTINE ? "default" : queue)
-
       # @param job [Hash]
       # @return [String]
       # @since 0.1.0

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
-require_relative "support/held_storage"
-require_relative "support/killed_anywhere"
+require_relative "../support/held_storage"
+require_relative "../support/killed_anywhere"
 
 # Group commit of threads, and the strategies with connections of their own.
 class EnqueuerTest < Minitest::Test

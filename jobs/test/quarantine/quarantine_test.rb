@@ -423,7 +423,7 @@ class QuarantineTest < Minitest::Test
         Ringspun::Jobs::Quarantine.new.group([1]) { at_exit { puts "never" }; 5 }.run { |_, value| puts value }
       end
     RUBY
-    lib = File.expand_path("../lib", __dir__)
+    lib = File.expand_path("../../lib", __dir__)
     answer = ruby_child(program, env: { "RUBYOPT" => "-I#{lib}" })
     assert_equal ["5\nat_exit true\n", ""], [answer.out, answer.err]
   end

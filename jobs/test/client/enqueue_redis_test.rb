@@ -2,7 +2,7 @@
 
 require "jobs_helper"
 require "support/servers"
-require_relative "support/proxy"
+require_relative "../support/proxy"
 
 # The whole way of a job into Redis, by each strategy, from strands and from threads.
 class EnqueueRedisTest < Minitest::Test
@@ -166,7 +166,7 @@ class EnqueueRedisTest < Minitest::Test
   # Its threads still wait for their answers, and would be killed before these come.
   def test_the_end_of_a_program_waits_for_what_is_under_way
     code = <<~RUBY
-      $LOAD_PATH.unshift(#{File.expand_path("../lib", __dir__).inspect}, *#{Gem.loaded_specs.values.flat_map(&:full_require_paths).inspect})
+      $LOAD_PATH.unshift(#{File.expand_path("../../lib", __dir__).inspect}, *#{Gem.loaded_specs.values.flat_map(&:full_require_paths).inspect})
       require "ringspun/jobs"
       Ringspun::Jobs.configure { |config| config.redis = { path: #{redis_path.inspect} }; config.namespace = #{Jobs.config.namespace.inspect} }
       first = Thread.new { Ringspun::Jobs.enqueue("Last", 1) }
