@@ -234,7 +234,7 @@ static void streams_end(rsb_machine *machine) {
  * the machine has heard nothing it is the parent's. */
 static VALUE machine_flush_streams(VALUE class) {
     rsb_machine *machine = rsb_existing();
-    if (machine && machine->fork_count == rsb_forks) rs_write_queues_flush(&machine->engine);
+    if (machine && machine->fork_count == rsb_forks) rs_flush(&machine->engine);
     return Qnil;
 }
 

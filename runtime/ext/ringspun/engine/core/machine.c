@@ -388,10 +388,8 @@ void rs_machine_close(rs_machine *machine) {
     machine->in_flight = 0;
 }
 
-static void flush_parts(rs_machine *machine) {
-    RS_EACH_PART(machine, part) {
-        if (part->flush) part->flush(machine);
-    }
+void rs_flush(rs_machine *machine) {
+    for (rs_gathered *next; (next = RS_LINKED(machine->gathered.first, rs_gathered, link));) next->flush(machine, next);
 }
 
 static inline int64_t coarse_now(rs_machine *machine) {
@@ -407,11 +405,11 @@ static void harvest(rs_machine *machine) {
     bool timed = machine->timers.len > 0;
     if (timed) machine->polled_at_ns = rs_now(machine);
     take_messages(machine);
-    if (machine->to_flush > 0) flush_parts(machine);
+    rs_flush(machine);
     /* Where none is in flight a backend may still have to settle what the last one has left. */
     if (machine->in_flight > 0 || machine->backend_deadline_ns != RS_NEVER) machine->backend->poll(machine);
     /* Who put these in may be waiting for an answer to them: nothing else would wake the machine. */
-    if (RS_UNLIKELY(machine->to_flush > 0)) flush_parts(machine);
+    rs_flush(machine);
     if (timed) fire_timers(machine, machine->polled_at_ns);
     rs_run_prefer_woken(&machine->strands);
 }
@@ -423,7 +421,7 @@ static inline bool look_may_wake(const rs_machine *machine) {
 
 static inline bool poll_is_due(rs_machine *machine) {
     if (RS_UNLIKELY(machine->attention || !rs_inbox_empty(&machine->inbox))) return true;
-    if (!look_may_wake(machine) && machine->to_flush == 0) return false;
+    if (!look_may_wake(machine) && rs_links_empty(&machine->gathered)) return false;
     uint32_t resumes = ++machine->resumes_since_poll;
     if (resumes > RESUMES_PER_POLL) return true;
     int64_t coarse_ns = coarse_now(machine);

@@ -78,7 +78,7 @@ typedef struct rs_machine {
     struct rs_write_queues *write_queues;
     uint32_t in_flight;         /* ops that the backend, or a worker, has */
     uint32_t unawaited;         /* of these, those that wake nobody unless a part says so (rs_part.may_wake) */
-    uint32_t to_flush;          /* things that parts have for the backend (rs_part.flush) */
+    rs_links gathered;          /* for the backend, until the next look */
     rs_list closers;            /* strands that wait for the last op on a descriptor they close */
     rs_inbox inbox;
     rs_message *taken;          /* out of the inbox and not yet dealt with: their payloads are still ours to keep alive */
@@ -168,6 +168,21 @@ static inline void rs_trace_if(rs_machine *machine, rs_trace_kind kind, uint64_t
         rs_trace_record(&machine->trace, rs_now(machine), kind, subject, detail);
     }
 }
+
+static inline void rs_gather(rs_machine *machine, rs_gathered *gathered) {
+    if (gathered->listed) return;
+    gathered->listed = true;
+    rs_links_prepend(&machine->gathered, &gathered->link);
+}
+
+static inline void rs_ungather(rs_machine *machine, rs_gathered *gathered) {
+    if (!gathered->listed) return;
+    gathered->listed = false;
+    rs_links_remove(&machine->gathered, &gathered->link);
+}
+
+/* Hands over all of that now. */
+void rs_flush(rs_machine *machine);
 
 /* Memory for the timers of one more strand or open scope. False: there is none. */
 bool rs_reserve_timer(rs_machine *machine);

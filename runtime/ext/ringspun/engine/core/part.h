@@ -9,12 +9,17 @@
 
 struct rs_machine;
 
+/* What has gathered for the backend, in the list of those that are handed over at the machine's next look (rs_gather). */
+typedef struct rs_gathered {
+    rs_link link;
+    void (*flush)(struct rs_machine *machine, struct rs_gathered *gathered); /* takes it out (rs_ungather) */
+    bool listed;
+} rs_gathered;
+
 typedef struct rs_part {
     /* Before the backend opens, in the order of the list. */
     void (*open)(struct rs_machine *machine);
 
-    /* A look at the backend is due, and there is something to hand over (rs_machine.to_flush): all of that. */
-    void (*flush)(struct rs_machine *machine);
     /* Nothing can run: whether the end of an op that is counted in rs_machine.unawaited would wake somebody after all. */
     bool (*may_wake)(const struct rs_machine *machine);
 

@@ -98,28 +98,18 @@ void rs_selector_close(rs_selector *selector) {
     leave_machine(selector);
 }
 
-static void note_orphans(rs_machine *machine) {
-    if (!machine->selectors->orphan_ops) machine->to_flush++;
-    machine->selectors->orphan_ops = true;
-}
-
-static void forget_orphans(rs_machine *machine) {
-    if (machine->selectors->orphan_ops) machine->to_flush--;
-    machine->selectors->orphan_ops = false;
-}
-
 void rs_selector_abandon(rs_selector *selector) {
     if (!selector->machine) return;
     for (rs_watch *watch; (watch = newest_watch(selector));) {
         leave_selector(watch);
-        if (disown_op(selector->machine, watch)) note_orphans(selector->machine);
+        if (disown_op(selector->machine, watch)) rs_gather(selector->machine, &selector->machine->selectors->orphan_ops);
     }
     leave_machine(selector);
 }
 
 uint32_t rs_end_orphan_ops(rs_machine *machine) {
     uint32_t left = 0;
-    forget_orphans(machine);
+    rs_ungather(machine, &machine->selectors->orphan_ops);
     RS_EACH_OP(machine->ops, op) {
         if (op->state != RS_OP_SUBMITTED || !op->abandoned || op->request.kind != RS_OP_POLL) continue;
         rs_op_cancel(machine, op, RS_WAKE_CANCEL);
@@ -198,14 +188,16 @@ void rs_watch_serve(rs_watch *watch) {
 
 /* --- the part --- */
 
+static void flush_orphans(rs_machine *machine, rs_gathered *gathered) {
+    (void)gathered;
+    rs_end_orphan_ops(machine);
+}
+
 static void open_selectors(rs_machine *machine) {
+    machine->selectors->orphan_ops.flush = flush_orphans;
     machine->ops->slab.limit += RS_WATCH_OPS_MAX;
     machine->selectors->random = machine->options.seed ^ 0x9e3779b97f4a7c15u;
     if (machine->selectors->random == 0) machine->selectors->random = 1;
-}
-
-static void flush_orphans(rs_machine *machine) {
-    if (RS_UNLIKELY(machine->selectors->orphan_ops)) rs_end_orphan_ops(machine);
 }
 
 /* In a selector in which nobody waits right now an op wakes nobody. */
@@ -219,7 +211,7 @@ static bool wait_for_ops(const rs_machine *machine) {
 /* The ops have stayed behind, and what their ends would have told has to be looked for. */
 static void forked(rs_machine *machine, const rs_strand *survivor) {
     (void)survivor;
-    forget_orphans(machine);
+    rs_ungather(machine, &machine->selectors->orphan_ops);
     RS_EACH_LINKED(&machine->selectors->all, rs_selector, link, selector) {
         selector->waiters = (rs_list){0};
         selector->ops = 0;
@@ -244,5 +236,5 @@ static void close_selectors(rs_machine *machine) {
 }
 
 const rs_part rs_selectors_part = {
-    .open = open_selectors, .flush = flush_orphans, .may_wake = wait_for_ops, .forked = forked, .ends = close_selectors,
+    .open = open_selectors, .may_wake = wait_for_ops, .forked = forked, .ends = close_selectors,
 };

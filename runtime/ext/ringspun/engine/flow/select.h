@@ -49,7 +49,7 @@ typedef struct rs_selector {
 typedef struct rs_selectors {
     rs_links all;
     uint64_t random;
-    bool orphan_ops;            /* there may be some whose watches have gone unseen: to be cancelled */
+    rs_gathered orphan_ops;     /* there may be some whose watches have gone unseen: to be cancelled */
 } rs_selectors;
 
 extern const rs_part rs_selectors_part;

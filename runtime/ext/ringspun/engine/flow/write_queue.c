@@ -3,22 +3,20 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+static void flush_gathered(rs_machine *machine, rs_gathered *gathered) {
+    (void)machine;
+    rs_write_queue_flush(RS_LINKED(&gathered->link, rs_write_queue, gathered.link));
+}
+
 void rs_write_queue_open(rs_machine *machine, rs_write_queue *queue, uint8_t kind, int fd) {
-    *queue = (rs_write_queue){.machine = machine, .kind = kind, .fd = fd,
+    *queue = (rs_write_queue){.machine = machine, .kind = kind, .fd = fd, .gathered.flush = flush_gathered,
                               .generation = rs_descriptor_generation(machine->descriptors, fd)};
     rs_links_prepend(&machine->write_queues->all, &queue->link);
     machine->ops->slab.limit++; /* for the one that it may have in flight */
 }
 
-static void clean(rs_write_queue *queue) {
-    if (!queue->dirty) return;
-    rs_links_remove(&queue->machine->write_queues->dirty, &queue->of_dirty);
-    queue->machine->to_flush--;
-    queue->dirty = false;
-}
-
 static void drop_bytes(rs_write_queue *queue) {
-    clean(queue);
+    rs_ungather(queue->machine, &queue->gathered);
     rs_buffer_clear(queue->machine->pool, &queue->filling);
     rs_buffer_clear(queue->machine->pool, &queue->sending);
 }
@@ -64,11 +62,8 @@ static void fail(rs_write_queue *queue, int64_t error) {
     rs_list_wake_all(queue->machine, &queue->waiters, 0);
 }
 
-static void mark_dirty(rs_write_queue *queue) {
-    if (queue->dirty || queue->op || rs_write_queue_len(queue) == 0) return;
-    queue->dirty = true;
-    queue->machine->to_flush++;
-    rs_links_prepend(&queue->machine->write_queues->dirty, &queue->of_dirty);
+static void gather(rs_write_queue *queue) {
+    if (!queue->op && rs_write_queue_len(queue) > 0) rs_gather(queue->machine, &queue->gathered);
 }
 
 bool rs_write_queue_reserve(rs_write_queue *queue, size_t len) {
@@ -80,7 +75,7 @@ int64_t rs_write_queue_put(rs_write_queue *queue, const void *bytes, size_t len)
     if (queue->error) return queue->error;
     if (!rs_buffer_put(queue->machine->pool, &queue->filling, bytes, len)) return RS_NO_MEMORY;
     queue->put += len;
-    mark_dirty(queue);
+    gather(queue);
     return (int64_t)len;
 }
 
@@ -106,7 +101,7 @@ static void ended(rs_machine *machine, rs_op *op, int64_t result) {
         return;
     }
     if (!queue->pass) rs_buffer_clear(machine->pool, &queue->sending); /* else it may be handed over now */
-    mark_dirty(queue);
+    gather(queue);
     rs_list_wake_all(machine, &queue->waiters, 0);
 }
 
@@ -160,7 +155,7 @@ static int64_t send_through(rs_write_queue *queue, rs_request *rest) {
 
 void rs_write_queue_flush(rs_write_queue *queue) {
     rs_machine *machine = queue->machine;
-    clean(queue);
+    rs_ungather(machine, &queue->gathered);
     if (queue->op || rs_write_queue_len(queue) == 0) return;
     if (rs_write_queue_is_gone(queue)) {
         fail(queue, -EBADF);
@@ -177,11 +172,6 @@ bool rs_write_queue_stop(rs_write_queue *queue) {
     if (!queue->op) return false;
     rs_op_cancel(queue->machine, rs_op_find(queue->machine->ops, queue->op), RS_WAKE_CANCEL);
     return queue->op != 0;
-}
-
-void rs_write_queues_flush(rs_machine *machine) {
-    const rs_links *dirty = &machine->write_queues->dirty;
-    while (!rs_links_empty(dirty)) rs_write_queue_flush(RS_LINKED(dirty->first, rs_write_queue, of_dirty));
 }
 
 rs_write_queue *rs_write_queues_next(const rs_machine *machine, const rs_write_queue *queue) {
@@ -213,4 +203,4 @@ static void close_write_queues(rs_machine *machine) {
     }
 }
 
-const rs_part rs_write_queues_part = {.flush = rs_write_queues_flush, .forked = forked, .close = close_write_queues};
+const rs_part rs_write_queues_part = {.forked = forked, .close = close_write_queues};

@@ -19,8 +19,7 @@
 typedef struct rs_write_queue {
     rs_machine *machine;        /* NULL: closed, with its machine or before */
     rs_link link;               /* in the list of the machine's */
-    rs_link of_dirty;
-    bool dirty;                 /* waits for the end of the tick */
+    rs_gathered gathered;       /* for the end of the tick */
     uint8_t kind;               /* RS_OP_WRITE or RS_OP_SEND */
     int32_t fd;
     uint32_t generation;
@@ -37,10 +36,7 @@ typedef struct rs_write_queue {
     bool (*is_open)(const struct rs_write_queue *queue);
 } rs_write_queue;
 
-typedef struct rs_write_queues {
-    rs_links all;
-    rs_links dirty;             /* of these, those to flush when the tick ends (rs_machine.to_flush counts them) */
-} rs_write_queues;
+typedef struct rs_write_queues { rs_links all; } rs_write_queues;
 
 extern const rs_part rs_write_queues_part;
 
@@ -89,7 +85,5 @@ bool rs_write_queue_is_gone(const rs_write_queue *queue);
 
 /* All that the machine has, one after the other: the one behind `queue` (NULL: the first), or NULL. */
 rs_write_queue *rs_write_queues_next(const rs_machine *machine, const rs_write_queue *queue);
-
-void rs_write_queues_flush(rs_machine *machine);
 
 #endif
