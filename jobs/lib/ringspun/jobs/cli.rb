@@ -3,7 +3,7 @@
 require "ringspun/jobs"
 require_relative "cli/arguments"
 require_relative "cli/file"
-require_relative "cli/orders"
+require_relative "cli/commands"
 require_relative "cli/program"
 require_relative "cli/values"
 require_relative "launcher/supervisor"
@@ -14,7 +14,7 @@ module Ringspun
     # The executable `ringspun-jobs`. What it is told on the command line comes before what the program says by
     # {Jobs.configure}, that before the configuration file, and that before what the settings are by themselves.
     class CLI
-      # Ended as it should: told to, and every job has ended or is back in its queue; or an order was carried out.
+      # Ended as it should: told to, and every job has ended or is back in its queue; or a command was carried out.
       SUCCESS = 0
       # Something had to be killed, or failed.
       FAILURE = 1
@@ -31,7 +31,7 @@ module Ringspun
         @errors = errors
       end
 
-      # Runs workers until they are told to end; or carries out an order, such as to pause a queue.
+      # Runs workers until they are told to end; or carries out a command, such as to pause a queue.
       #
       # @return [Integer] the exit status: {SUCCESS}, {FAILURE} or {USAGE}
       # @raise [Exception] what the program raises that is loaded
@@ -41,7 +41,7 @@ module Ringspun
         return answer(arguments.answer) if arguments.answer
 
         settle(arguments)
-        return carry_out(arguments) if arguments.order
+        return carry_out(arguments) if arguments.command
 
         open_log(Jobs.config) if arguments.log? || Jobs.config.logger.nil?
         log = Log.new(Jobs.config.logger)
@@ -66,13 +66,13 @@ module Ringspun
         file = File.new(arguments.file, environment)
         Jobs.configure { |config| config.update(file.settings) }
         program = arguments.program || file.program
-        # An order needs the program only for what it may say of the storage.
-        Program.new(program, environment).load if !arguments.order || program || Program.rails?
+        # A command needs the program only for what it may say of the storage.
+        Program.new(program, environment).load if !arguments.command || program || Program.rails?
         Jobs.configure { |config| config.update(arguments.settings(config)).check }
       end
 
       def carry_out(arguments)
-        Orders.new(Jobs.storage, @output).call(arguments.order, arguments.names)
+        Commands.new(Jobs.storage, @output).call(arguments.command, arguments.names)
         SUCCESS
       rescue StorageError, UnavailableError, UnknownOutcomeError => error
         @errors.puts "ringspun-jobs: #{error.message}"

@@ -54,8 +54,8 @@ module Ringspun
         # @return [String, nil] what to print instead of running anything
         attr_reader :answer
 
-        # @return [String, nil] what to do instead of running jobs, one of {Orders::NAMES}
-        attr_reader :order
+        # @return [String, nil] what to do instead of running jobs, one of {Commands::NAMES}
+        attr_reader :command
 
         # @return [Array<String>] the queues for it
         attr_reader :names
@@ -65,8 +65,8 @@ module Ringspun
         def initialize(words)
           @settings = {}
           @queues = []
-          @order, *@names = parser.parse(words)
-          check_order if @order && !@answer
+          @command, *@names = parser.parse(words)
+          check_command if @command && !@answer
         rescue OptionParser::ParseError => error
           raise ConfigError, "#{error.message}; --help lists the options"
         end
@@ -86,15 +86,15 @@ module Ringspun
 
         private
 
-        def check_order
-          unless Orders::NAMES.key?(@order)
-            raise ConfigError, "what is #{@order.inspect}? --help lists the options, and #{Orders::NAMES.keys.join(", ")}"
+        def check_command
+          unless Commands::NAMES.key?(@command)
+            raise ConfigError, "what is #{@command.inspect}? --help lists the options, and #{Commands::NAMES.keys.join(", ")}"
           end
 
-          if Orders::NAMES[@order]
-            raise ConfigError, "#{@order} needs the names of queues" if @names.empty? || @names.include?("")
+          if Commands::NAMES[@command]
+            raise ConfigError, "#{@command} needs the names of queues" if @names.empty? || @names.include?("")
           elsif @names.any?
-            raise ConfigError, "#{@order} takes no names, got #{@names.first.inspect}"
+            raise ConfigError, "#{@command} takes no names, got #{@names.first.inspect}"
           end
         end
 

@@ -5,7 +5,7 @@ require "support/command_case"
 require "ringspun/jobs/launcher/supervisor"
 
 # The executable, from its start to its end, with jobs and without.
-class CommandTest < CommandCase
+class ExecutableTest < CommandCase
   SETTINGS = "lease: 3\nbeat: 0.25\n"
 
   # What is said of a job that begins stands in the list `begun`, of one that has ended in `ended`. A job that is to wait waits

@@ -8,16 +8,16 @@ require "support/redis_case"
 require "tmpdir"
 
 # What the executable does instead of running jobs.
-class OrdersTest < RedisCase
+class CommandsTest < RedisCase
   CLI = Jobs::CLI
 
   def memory = @memory ||= Storage::Memory.new
 
   def push(queue) = memory.push([Storage::Push.new(queue, JOB, "a")])
 
-  def order(*words)
+  def command(*words)
     output = StringIO.new
-    CLI.const_get(:Orders).new(memory, output).call(words.first, words.drop(1))
+    CLI.const_get(:Commands).new(memory, output).call(words.first, words.drop(1))
     output.string
   end
 
@@ -27,9 +27,9 @@ class OrdersTest < RedisCase
 
   def test_queues_are_paused_and_go_on
     push("reports")
-    assert_equal "reports is paused\nslow is paused; nothing was ever enqueued there\n", order("pause", "reports", "slow")
+    assert_equal "reports is paused\nslow is paused; nothing was ever enqueued there\n", command("pause", "reports", "slow")
     assert_equal %w[reports slow], memory.paused
-    assert_equal "reports goes on\nother was not paused\n", order("resume", "reports", "other")
+    assert_equal "reports goes on\nother was not paused\n", command("resume", "reports", "other")
     assert_equal %w[slow], memory.paused
   end
 
@@ -41,7 +41,7 @@ class OrdersTest < RedisCase
     info = { "concurrency" => 1000, "queues" => %w[critical default] }
     memory.announce("host:1:aa", info, [["1", "default", JOB, 1.0]])
     memory.announce("host:22:bb", { **info, "queues" => ["critical"], "quiet" => true }, [])
-    assert_equal <<~TEXT, order("status")
+    assert_equal <<~TEXT, command("status")
       queue     waiting
       critical        3
       default         1  paused
@@ -56,12 +56,12 @@ class OrdersTest < RedisCase
   end
 
   def test_there_may_be_nothing
-    assert_equal "processed 0, failed 0, enqueued 0, scheduled 0, retries 0, dead 0, in flight 0\n", order("status")
+    assert_equal "processed 0, failed 0, enqueued 0, scheduled 0, retries 0, dead 0, in flight 0\n", command("status")
   end
 
   def test_a_terminal_is_not_told_what_it_would_obey
     push("a\e[2J\xff")
-    assert_match(/^a\?\[2J\?  +1$/, order("status"))
+    assert_match(/^a\?\[2J\?  +1$/, command("status"))
   end
 
   def test_orders_that_make_no_sense
@@ -79,7 +79,7 @@ class OrdersTest < RedisCase
   end
 
   def in_folder
-    Dir.mktmpdir("ringspun-orders-") do |folder|
+    Dir.mktmpdir("ringspun-commands-") do |folder|
       @folder = folder
       yield
     end
@@ -87,9 +87,9 @@ class OrdersTest < RedisCase
 
   def test_it_needs_no_program
     in_folder do
-      redis = ["--redis", "unix://#{redis_path}", "--namespace", "of.orders"]
+      redis = ["--redis", "unix://#{redis_path}", "--namespace", "of.commands"]
       assert_equal [0, "reports is paused; nothing was ever enqueued there\n"], run_command("pause", "reports", *redis)
-      assert_equal %w[reports], open_storage({ path: redis_path }, namespace: "of.orders").paused
+      assert_equal %w[reports], open_storage({ path: redis_path }, namespace: "of.commands").paused
       assert_equal [0, "reports goes on\n"], run_command(*redis, "resume", "reports")
     end
   end

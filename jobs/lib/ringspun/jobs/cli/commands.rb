@@ -6,7 +6,7 @@ module Ringspun
       # What the executable does instead of running jobs: it tells the workers of a storage something, or asks how things are.
       #
       # @api private
-      class Orders
+      class Commands
         # Each with whether it needs the names of queues.
         NAMES = { "pause" => true, "resume" => true, "status" => false }.freeze
 
@@ -84,7 +84,7 @@ module Ringspun
         # Names in the storage are anybody's, and a terminal obeys some characters.
         def say(line) = @output.puts(line.gsub(/[^[:print:]]/, "?").rstrip)
       end
-      private_constant :Orders
+      private_constant :Commands
     end
   end
 end
