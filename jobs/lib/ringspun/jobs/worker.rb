@@ -162,20 +162,6 @@ module Ringspun
       # @since 0.1.0
       def counts = @runs.counts
 
-      # --- for its parts ---
-
-      # @return [Boolean]
-      # @api private
-      def may_fetch? = !quiet? && @heartbeat.leased?
-
-      # The lease had run out, and lasts again.
-      #
-      # @api private
-      def leased_again = tell(-> { [@fetcher, @isolation].compact.each(&:look) })
-
-      # @api private
-      def wait_ended = @machine.schedule(@main)
-
       # Gives back what is in flight, all but the job that holds the thread, when the loop turns no more: for that one only others
       # can do anything. On another thread than the loop's, and the process ends next.
       #
@@ -187,13 +173,6 @@ module Ringspun
         @acker&.tell_elsewhere(@runs.abandon(@storage.in_flight(@node, connection: connection)), connection)
       ensure
         connection&.close
-      end
-
-      # @param connection [Object, nil] of the storage
-      # @api private
-      def flush_counts(connection = nil)
-        dropped = @runs.take_dropped
-        @storage.counters(failed: dropped, connection: connection) if dropped.positive?
       end
 
       private
@@ -211,12 +190,12 @@ module Ringspun
       end
 
       def work_in(scope)
-        @heartbeat = Heartbeat.new(self, Announcement.new(@node, @config, @queue_order, @runs), @machine, @storage, @config, @log,
-                                   extend_lease: @beats)
+        lease = Lease.new(@machine, @config.lease, extended_here: @beats)
+        @heartbeat = new_heartbeat(lease)
         @backoff.persist(:extend, till: -> { @stop }) { @storage.extend([@node], @config.lease) }
         return if @stop
 
-        set_out(scope)
+        set_out(scope, Intake.new(@node, lease, method(:quiet?)) { @machine.schedule(@main) })
         @log.event(:info, "the worker is ready", node: @node, queues: queues.join(","), concurrency: @config.concurrency)
         until @stop
           settle_down if quiet?
@@ -225,16 +204,22 @@ module Ringspun
         drain(scope)
       end
 
-      def set_out(scope)
+      def new_heartbeat(lease)
+        announcement = Announcement.new(@node, @config, @queue_order, @runs)
+        Heartbeat.new(self, lease, announcement, @runs, @machine, @storage, @config, @log) do
+          tell(-> { [@fetcher, @isolation].compact.each(&:look) })
+        end
+      end
+
+      def set_out(scope, intake)
         @acker = Acker.new(scope, @storage, @node, @backoff) { |run, taken_away| settled(run, taken_away) }
         @orphans = Orphans.new(@machine, @storage, @node, @backoff) { @runs.fetched + @fetcher.waiting_for_places }
         @runs.set_out(@machine, scope, @acker, @orphans)
-        @fetcher = Fetcher.new(self, @runs, @machine, scope, @storage, @config, @queue_order, @backoff, @orphans)
+        @fetcher = Fetcher.new(intake, @runs, scope, @storage, @config, @queue_order, @backoff, @orphans)
         @deaths = Deaths.new(@config, @log)
-        @maintenance = Maintenance.new(@machine, @storage, @config, @backoff, @log, @deaths, random: @random)
-        @isolation = new_isolation(scope) if @runner
-        [@acker, @fetcher, @isolation].compact.each { |part| scope.spin { part.work } }
-        @maintenance.loops.each { |work| scope.spin { work.call } }
+        @maintenance = Maintenance.parts(@storage, @config, @backoff, @log, @deaths, random: @random)
+        @isolation = new_isolation(scope, intake) if @runner
+        [@acker, @fetcher, *@isolation, *@maintenance].each { |part| scope.spin { part.work } }
         scope.spin { @orphans.work { |orphans| found(orphans) } }
         scope.spin { tell_of_risks }
         @heartbeat.start(scope)
@@ -244,8 +229,8 @@ module Ringspun
         @backoff.persist(:risks, till: -> { @stop }) { @storage.risks }&.each { |risk| @log.event(:warn, risk) }
       end
 
-      def new_isolation(scope)
-        Isolation.new(self, @runs, @machine, scope, @storage, @config, @log, @backoff, @orphans, @runner,
+      def new_isolation(scope, intake)
+        Isolation.new(intake, @runs, @machine, scope, @storage, @config, @log, @backoff, @orphans, @runner,
                       performer: @performer, retrying: @retrying, deaths: @deaths)
       end
 
@@ -283,7 +268,7 @@ module Ringspun
         running.each { |run| @runs.end_early(run, :return) }
         wait_until(GRACE_SECONDS) { @runs.empty? && !waiting? }
         @runs.to_a.each { |run| @log.event(:error, "does not end", jid: run.jid, class: run.class_name, queue: run.queue) }
-        [@acker, @maintenance, @orphans].each(&:close)
+        [@acker, *@maintenance, @orphans].each(&:close)
         @runs.empty? ? @heartbeat.stop : scope.cancel
       end
 
@@ -306,7 +291,7 @@ module Ringspun
         Ringspun.shield(deadline: FAREWELL_SECONDS) do
           @heartbeat&.stop
           @acker&.tell_once(@runs.to_a.select(&:outcome))
-          flush_counts
+          @runs.count_dropped(@storage)
           @storage.leave(@node)
           @storage.retract(@node)
           @log.event(:info, "the worker has ended", node: @node)
@@ -358,6 +343,8 @@ require_relative "worker/acker"
 require_relative "worker/announcement"
 require_relative "worker/isolation"
 require_relative "worker/heartbeat"
+require_relative "worker/intake"
+require_relative "worker/lease"
 require_relative "worker/maintenance"
 require_relative "worker/deaths"
 require_relative "worker/fetcher"

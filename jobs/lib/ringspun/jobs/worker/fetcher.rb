@@ -19,13 +19,12 @@ module Ringspun
         # Seconds that one wait lasts.
         WAIT_SECONDS = 2
 
-        # @param worker [Worker] who says whether it may fetch, and hears of the end of waits
+        # @param intake [Intake] says whether it may fetch, and hears of the end of waits
         # @param runs [Runs] starts what has been fetched
         # @param scope [Scope] which owns the strands that wait
-        def initialize(worker, runs, machine, scope, storage, config, queue_order, backoff, orphans)
-          @worker = worker
+        def initialize(intake, runs, scope, storage, config, queue_order, backoff, orphans)
+          @intake = intake
           @runs = runs
-          @machine = machine
           @scope = scope
           @storage = storage
           @queue_order = queue_order
@@ -89,7 +88,7 @@ module Ringspun
 
         private
 
-        def free_places = (@worker.may_fetch? ? @runs.free_places(@config.concurrency) : 0) - @waits.size
+        def free_places = (@intake.open? ? @runs.free_places(@config.concurrency) : 0) - @waits.size
 
         def fetch(free)
           max = [free, BURST_MAX].min
@@ -100,11 +99,11 @@ module Ringspun
         # Its answer may come when the worker is to end.
         def fetch_many(max)
           @fetching = true
-          fetched = @storage.fetch(@worker.node, @queue_order.draw, max, limits: @limits)
+          fetched = @storage.fetch(@intake.node, @queue_order.draw, max, limits: @limits)
           fetched.each { |one| @closed ? @runs.give_back(one) : @runs.start(one) }.size
         ensure
           @fetching = false
-          @worker.wait_ended if @closed
+          @intake.ended if @closed
         end
 
         def take_found(free)
@@ -125,11 +124,11 @@ module Ringspun
         ensure
           @waits.delete(queue)
           @changed.signal
-          @worker.wait_ended
+          @intake.ended
         end
 
         def wait_for_one(queue)
-          fetched = @storage.wait(@worker.node, queue, WAIT_SECONDS) or return
+          fetched = @storage.wait(@intake.node, queue, WAIT_SECONDS) or return
           refresh_paused
           @waits.delete(queue) # its place is the job's from now on
           @closed || !waitable.include?(queue) ? @runs.give_back(fetched) : @runs.start(fetched)

@@ -13,26 +13,28 @@ module Ringspun
       class Heartbeat
         ANNOUNCE_SECONDS = 5
 
-        # @param worker [Worker] who obeys
+        # @param worker [Worker] which obeys messages
+        # @param lease [Lease]
         # @param announcement [Announcement]
-        # @param extend_lease [Boolean] false: a supervisor does that
-        def initialize(worker, announcement, machine, storage, config, log, extend_lease:)
+        # @param runs [Runs] counts what the storage does not
+        # @yield when the lease had run out, and lasts again
+        def initialize(worker, lease, announcement, runs, machine, storage, config, log, &leased_again)
           @worker = worker
+          @lease = lease
           @announcement = announcement
+          @runs = runs
           @machine = machine
           @storage = storage
           @config = config
           @log = log
-          @extend_lease = extend_lease
-          @simulated = machine.backend.name == :sim
-          @extended_at = now
+          @leased_again = leased_again
           @announced_at = @told = nil
         end
 
         # @param scope [Scope] which owns the strand, if it is one
         def start(scope)
           @stop = Channel.new(1)
-          @runner = @simulated ? scope.spin { work(nil) } : Thread.new { work_on_thread }
+          @runner = @machine.backend.name == :sim ? scope.spin { work(nil) } : Thread.new { work_on_thread }
         end
 
         # Returns when it has ended. May switch strands.
@@ -42,10 +44,6 @@ module Ringspun
         rescue TerminatedError # with the whole worker
           nil
         end
-
-        # Whether our lease lasts, as far as we know. A process that was frozen must not fetch before it has said that it lives:
-        # what it would have in flight then could be taken for a dead one's.
-        def leased? = !@extend_lease || now - @extended_at < @config.lease
 
         private
 
@@ -66,12 +64,12 @@ module Ringspun
         end
 
         def beat(connection)
-          extend_lease(connection) if @extend_lease
-          asked = now
+          extend_lease(connection) if @lease.extended_here?
+          asked = @lease.now
           messages = @storage.signals(@worker.node, connection: connection)
-          @round_trip = now - asked
+          @round_trip = @lease.now - asked
           messages.each { |message| obey(message) }
-          announce(connection) if changed? || now - @announced_at >= ANNOUNCE_SECONDS
+          announce(connection) if changed? || @lease.now - @announced_at >= ANNOUNCE_SECONDS
           @told = nil
         rescue StandardError => error
           fails(error)
@@ -79,19 +77,17 @@ module Ringspun
 
         # Once a minute, and when it begins to matter.
         def fails(error)
-          leased = leased?
-          return if @told && @told.last == leased && now - @told.first < Backoff::AGAIN_SECONDS
+          leased = @lease.lasts?
+          return if @told && @told.last == leased && @lease.now - @told.first < Backoff::AGAIN_SECONDS
 
-          @told = [now, leased]
+          @told = [@lease.now, leased]
           @log.event(:warn, "no heartbeat#{", and until there is one no jobs are fetched" unless leased}: #{error.message}")
         end
 
         def extend_lease(connection)
-          began = now
+          asked_at = @lease.now
           lasted, = @storage.extend([@worker.node], @config.lease, connection: connection)
-          lapsed = !leased?
-          @extended_at = began
-          @worker.leased_again if lapsed
+          @leased_again.call unless @lease.extended(asked_at)
           return if lasted
 
           @log.event(:warn, "this worker's lease had run out; others may run what it had in flight", node: @worker.node)
@@ -104,8 +100,8 @@ module Ringspun
           quiet = @worker.quiet?
           info = @announcement.info(quiet:).merge("rtt_us" => (@round_trip * 1_000_000).round, "rss" => kilobytes)
           @storage.announce(@worker.node, info, @announcement.work, connection: connection)
-          @worker.flush_counts(connection)
-          @announced_at = now
+          @runs.count_dropped(@storage, connection)
+          @announced_at = @lease.now
           @announced_quiet = quiet
         end
 
@@ -127,9 +123,6 @@ module Ringspun
         rescue JSON::ParserError
           nil
         end
-
-        # A lease also runs out while the computer sleeps, and the machine's clock stands then.
-        def now = @simulated ? @machine.now : Process.clock_gettime(Process::CLOCK_BOOTTIME)
       end
       private_constant :Heartbeat
     end

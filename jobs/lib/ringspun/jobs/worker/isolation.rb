@@ -37,16 +37,16 @@ module Ringspun
         # A group that runs, and since when.
         Running = Struct.new(:group, :since)
 
-        # @param worker [Worker] who says whether it may fetch, and hears of the end of waits
+        # @param intake [Intake] says whether it may fetch, and hears of the end of waits
         # @param runs [Runs] starts what has been fetched
         # @param scope [Scope] which owns the strands that this starts
         # @param runner [Jobs::Quarantine]
         # @param performer [Performer] which runs a job in a child
         # @param retrying [Retrying] which gives up jobs
         # @param deaths [Deaths] hears of those whose child has died
-        def initialize(worker, runs, machine, scope, storage, config, log, backoff, orphans, runner,
+        def initialize(intake, runs, machine, scope, storage, config, log, backoff, orphans, runner,
                        performer:, retrying:, deaths:)
-          @worker = worker
+          @intake = intake
           @runs = runs
           @machine = machine
           @scope = scope
@@ -69,7 +69,7 @@ module Ringspun
         def work
           until @closed
             start(@waiting.shift) while place? && @waiting.any?
-            begin_to_fetch if place? && @waiting.empty? && !@fetching && @worker.may_fetch?
+            begin_to_fetch if place? && @waiting.empty? && !@fetching && @intake.open?
             tell_of_no_place
             pause
           end
@@ -109,7 +109,7 @@ module Ringspun
         ensure
           @fetching = false
           @changed.signal
-          @worker.wait_ended if @closed
+          @intake.ended if @closed
         end
 
         def paused? = @backoff.attempt(:paused) { @storage.paused.include?(Storage::QUARANTINE) }
@@ -117,7 +117,7 @@ module Ringspun
         def fetch_first
           return [] if @closed # who ends waits has seen none here
 
-          fetched = @storage.wait(@worker.node, Storage::QUARANTINE, WAIT_SECONDS) or return []
+          fetched = @storage.wait(@intake.node, Storage::QUARANTINE, WAIT_SECONDS) or return []
           return [*@runs.start_quarantined(fetched)] unless @closed || paused?
 
           @runs.give_back(fetched)
@@ -126,7 +126,7 @@ module Ringspun
 
         def fetch_more
           count = [SHARE.first, @config.concurrency].min - 1
-          @storage.fetch(@worker.node, [Storage::QUARANTINE], count).filter_map { |fetched| @runs.start_quarantined(fetched) }
+          @storage.fetch(@intake.node, [Storage::QUARANTINE], count).filter_map { |fetched| @runs.start_quarantined(fetched) }
         end
 
         # Into groups, by what is known of each.
@@ -147,7 +147,7 @@ module Ringspun
           return [] if suspects.empty?
 
           runs = suspects.map { |suspect| Storage::Begun.new(suspect.fetched, suspect.run.number) }
-          all = @backoff.persist(:begin_quarantined) { @storage.begin_quarantined(@worker.node, runs, isolated: isolated) }
+          all = @backoff.persist(:begin_quarantined) { @storage.begin_quarantined(@intake.node, runs, isolated: isolated) }
           suspects.zip(all) { |suspect, trials| suspect.trials = trials }
           known, lost = suspects.partition(&:trials)
           give_back(lost) # which is in vain, and so is told
@@ -315,7 +315,7 @@ module Ringspun
         end
 
         def tell_deaths(suspects, fate)
-          suspects.each { |one| @deaths.tell(one.run.job, :died, fate:, queue: one.run.queue, node: @worker.node) }
+          suspects.each { |one| @deaths.tell(one.run.job, :died, fate:, queue: one.run.queue, node: @intake.node) }
         end
 
         def halves(suspects) = suspects.each_slice([(suspects.size + 1) / 2, 1].max).to_a

@@ -56,10 +56,12 @@ module Ringspun
         # @return [Integer] how many of so many places are free
         def free_places(places) = places - size + @quarantined
 
-        # @return [Integer] how many were dropped since the last time
-        def take_dropped
+        # Adds those that were dropped since the last time to what has failed.
+        #
+        # @param connection [Object, nil] of the storage
+        def count_dropped(storage, connection = nil)
           dropped, @dropped = @dropped, 0
-          dropped
+          storage.counters(failed: dropped, connection: connection) if dropped.positive?
         end
 
         # --- how they begin ---

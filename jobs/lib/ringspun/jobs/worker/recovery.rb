@@ -1,0 +1,81 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Worker
+      # Takes over what dead nodes had in flight.
+      #
+      # @api private
+      class Recovery < Maintenance
+        PAGE = 100
+        RECOVER_SECONDS = 2.0
+
+        # @param deaths [Deaths] hears of each job that is taken over
+        def initialize(*, deaths:, **)
+          super(*, **)
+          @deaths = deaths
+        end
+
+        # Until it is closed. May switch strands.
+        def work
+          let_others_beat
+          super
+        end
+
+        private
+
+        def round
+          recovered = @backoff.attempt(:recover) { @storage.recover(PAGE) }
+          unless recovered
+            let_others_beat
+            return 0
+          end
+
+          pause_after(recovered, RECOVER_SECONDS)
+        end
+
+        # When the storage was away for a while the leases of all nodes have run out. Whoever lives must have the time to extend
+        # its own first, or all that runs would run again, in quarantine.
+        def let_others_beat
+          nil until @closed || @backoff.attempt(:recover) { @storage.time }
+          nap(2 * @config.beat)
+        end
+
+        # @return [Numeric] seconds: none after a whole page, for there may be another
+        def pause_after(recovered, seconds)
+          recovered.each { |one| tell(one) }
+          recovered.size == PAGE ? 0 : jittered(seconds)
+        end
+
+        def tell(recovered)
+          job = begin
+            Wire.parse(recovered.entry)
+          rescue MalformedEntryError
+            {}
+          end
+          next_step = recovered.to == :queue ? "back in its queue" : "in quarantine"
+          @log.event(:warn, "taken over from a dead process: #{next_step}", jid: job["jid"], class: job["class"],
+                                                                            queue: recovered.queue, node: recovered.node)
+          @deaths.tell(job, :taken_over, queue: recovered.queue, node: recovered.node)
+        end
+      end
+
+      # The same for nodes of Exq's, which have no leases.
+      #
+      # @api private
+      class ExqRecovery < Recovery
+        # The storage looks at each of its keys for that.
+        RECOVER_SECONDS = 30.0
+
+        private
+
+        def let_others_beat = nil
+
+        def round
+          pause_after(@backoff.attempt(:recover_exq) { @storage.recover_exq(PAGE) } || [], RECOVER_SECONDS)
+        end
+      end
+      private_constant :Recovery, :ExqRecovery
+    end
+  end
+end
