@@ -10,11 +10,11 @@ module Ringspun
         module Locks
           # (see Storage#lock)
           def lock(token, jid, seconds, connection: nil)
-            call(connection, Script[:lock].command(key("unique:#{token}"), jid, [(seconds * 1000).ceil, 1].max), again: true)
+            call(connection, Script[:lock].command(@prefix, token, jid, [(seconds * 1000).ceil, 1].max), again: true)
           end
 
           # (see Storage#unlock)
-          def unlock(token, jid, connection: nil) = call(connection, Script[:unlock].command(key("unique:#{token}"), jid)) == 1
+          def unlock(token, jid, connection: nil) = call(connection, Script[:unlock].command(@prefix, token, jid)) == 1
         end
         private_constant :Locks
       end

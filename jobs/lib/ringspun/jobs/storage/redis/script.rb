@@ -6,8 +6,10 @@ module Ringspun
   module Jobs
     class Storage
       class Redis < Storage
-        # What the server runs at one go. It is sent by its digest, and as a whole to a server that does not know it yet. A first
-        # line "-- with: a b" puts shared/a.lua and shared/b.lua in front of it.
+        # A script that the server runs at one go. It is sent by its digest, and as a whole to a server that does not know it yet:
+        # https://redis.io/docs/latest/develop/programmability/eval-intro/
+        #
+        # A first line "-- with: a b" puts shared/a.lua and shared/b.lua in front of it. Comments are not sent.
         #
         # @api private
         class Script
@@ -17,7 +19,8 @@ module Ringspun
           def initialize(name)
             text = File.read(File.join(FOLDER, "#{name}.lua"))
             shared = text[/\A-- with: (.*)/, 1].to_s.split
-            @text = [*shared.map { |part| File.read(File.join(FOLDER, "shared", "#{part}.lua")) }, text].join("\n").freeze
+            parts = [*shared.map { |part| File.read(File.join(FOLDER, "shared", "#{part}.lua")) }, text]
+            @text = parts.join.gsub(/^--.*\n|^\n/, "").freeze
             @digest = Digest::SHA1.hexdigest(@text).freeze
           end
 

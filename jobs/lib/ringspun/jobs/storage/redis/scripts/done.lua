@@ -15,12 +15,12 @@ local function put(to, entry, delay)
   if to == '' then return true end
   local answer
   if to == 'dead' then
-    answer = redis.pcall('ZADD', ns .. to, score, entry)
+    answer = redis.pcall('ZADD', key(to), score, entry)
   elseif to == 'retry' or to == 'schedule' then
-    answer = redis.pcall('ZADD', ns .. to, string.format('%.6f', now + delay), entry)
+    answer = redis.pcall('ZADD', key(to), string.format('%.6f', now + delay), entry)
   else
-    answer = redis.pcall('RPUSH', ns .. to, entry)
-    redis.pcall('SADD', ns .. 'queues', string.sub(to, #'queue:' + 1))
+    answer = redis.pcall('RPUSH', key(to), entry)
+    redis.pcall('SADD', key('queues'), string.sub(to, #'queue:' + 1))
   end
   if type(answer) ~= 'table' then return true end
   refused = answer.err
@@ -51,7 +51,7 @@ for i = 3, #ARGV, 7 do
   elseif there == 1 then
     if to == '' or to == 'retry' or to == 'dead' then processed = processed + 1 end
     if to == 'retry' or to == 'dead' then failed = failed + 1 end
-    if lock ~= '' and redis.call('GET', ns .. 'unique:' .. lock) == jid then redis.call('DEL', ns .. 'unique:' .. lock) end
+    if lock ~= '' and redis.call('GET', lock_key(lock)) == jid then redis.call('DEL', lock_key(lock)) end
     local queued = string.find(to, '^queue:')
     if jid == '' and not queued then jid = jid_of(entry) end
     if queued and ARGV[i + 6] == '1' then
@@ -63,7 +63,7 @@ for i = 3, #ARGV, 7 do
 end
 count('processed', processed)
 count('failed', failed)
-for _, hash in ipairs({ ns .. 'ringspun:recovered', ns .. 'ringspun:alone' }) do
+for _, hash in ipairs({ key('ringspun:recovered'), key('ringspun:alone') }) do
   if #gone > 0 and redis.call('EXISTS', hash) == 1 then
     for i = 1, #gone, 1000 do redis.call('HDEL', hash, unpack(gone, i, math.min(i + 999, #gone))) end
   end

@@ -79,14 +79,14 @@ local function bury(entry)
 end
 
 for _, name in ipairs({ 'retry', 'schedule' }) do
-  local set = ns .. name
+  local set = key(name)
   local due = room > 0 and redis.call('ZRANGEBYSCORE', set, '-inf', score, 'LIMIT', 0, room) or {}
   for _, entry in ipairs(due) do
     if enqueue(entry, stamp) then
       moved = moved + 1
     else
       local buried, fault = bury(entry)
-      redis.call('ZADD', ns .. 'dead', score, buried)
+      redis.call('ZADD', key('dead'), score, buried)
       dead[#dead + 1] = buried
       dead[#dead + 1] = fault
     end

@@ -4,11 +4,11 @@
 --
 -- A node of Exq's shows itself every few seconds, for a minute; one that has only just started perhaps not yet.
 local node, queue, room, silent = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local list, seen = backup(node, queue), ns .. 'ringspun:silent:' .. node
+local list, seen = backup(node, queue), key('ringspun:silent:' .. node)
 local moved, now = {}, clock()
 begin_writing()
-if redis.call('SISMEMBER', ns .. 'ringspun:nodes', node) == 1 then return moved end
-if redis.call('EXISTS', ns .. node) == 1 or ns == '' and redis.call('EXISTS', ':' .. node) == 1 then
+if redis.call('SISMEMBER', key('ringspun:nodes'), node) == 1 then return moved end
+if redis.call('EXISTS', unpack(keys_of_exq(node))) > 0 then
   redis.call('DEL', seen)
   return moved
 end
@@ -18,7 +18,7 @@ if now - redis.call('GET', seen) < silent then return moved end
 while #moved < room do
   local entry = redis.call('LMOVE', list, queue_key(queue), 'LEFT', 'RIGHT')
   if not entry then break end
-  redis.call('SADD', ns .. 'queues', queue)
+  redis.call('SADD', key('queues'), queue)
   moved[#moved + 1] = entry
 end
 if redis.call('EXISTS', list) == 0 then redis.call('DEL', seen) end

@@ -9,8 +9,8 @@ local answers = {}
 for i = 4, #ARGV, 2 do
   local node, known = ARGV[i], ARGV[i + 1] == '1'
   begin_writing(node)
-  local new = redis.call('SADD', ns .. 'ringspun:nodes', node) == 1 and not known
-  local lease = ns .. 'ringspun:alive:' .. node
+  local new = redis.call('SADD', key('ringspun:nodes'), node) == 1 and not known
+  local lease = key('ringspun:alive:' .. node)
   local held = redis.call('GET', lease)
   local answer = (new or held and held ~= call .. ' 0') and 1 or 0
   redis.call('SET', lease, call .. ' ' .. answer, 'PX', lasts)

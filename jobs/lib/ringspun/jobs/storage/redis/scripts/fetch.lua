@@ -6,13 +6,13 @@
 local node, room = ARGV[2], tonumber(ARGV[3])
 local lists = lists_of(node)
 local nodes
-local paused = redis.call('EXISTS', ns .. 'paused') == 1
+local paused = redis.call('EXISTS', key('paused')) == 1
 local answers = {}
 begin_writing(node)
-redis.call('SADD', ns .. 'ringspun:nodes', node)
+redis.call('SADD', key('ringspun:nodes'), node)
 
 local function free(queue, limit)
-  nodes = nodes or redis.call('SMEMBERS', ns .. 'ringspun:nodes')
+  nodes = nodes or redis.call('SMEMBERS', key('ringspun:nodes'))
   for _, each in ipairs(nodes) do limit = limit - redis.call('LLEN', backup(each, queue)) end
   return limit
 end
@@ -38,7 +38,7 @@ end
 for i = 4, #ARGV, 2 do
   local queue, limit = ARGV[i], tonumber(ARGV[i + 1])
   local moved = {}
-  if room > 0 and not (paused and redis.call('SISMEMBER', ns .. 'paused', queue) == 1) then
+  if room > 0 and not (paused and redis.call('SISMEMBER', key('paused'), queue) == 1) then
     moved = move(queue, limit and math.min(room, free(queue, limit)) or room)
   end
   room = room - #moved

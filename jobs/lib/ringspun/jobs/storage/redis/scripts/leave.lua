@@ -9,10 +9,9 @@ for _, queue in ipairs(redis.call('SMEMBERS', lists)) do
     local entry = redis.call('LMOVE', list, to, 'LEFT', 'RIGHT')
     if not entry then break end
     local job = queue == quarantine and job_of(entry)
-    if job then redis.call('HDEL', ns .. 'ringspun:alone', job['jid']) end
-    redis.call('SADD', ns .. 'queues', queue)
+    if job then redis.call('HDEL', key('ringspun:alone'), job['jid']) end
+    redis.call('SADD', key('queues'), queue)
   end
 end
-redis.call('SREM', ns .. 'ringspun:nodes', node)
-redis.call('DEL', lists, ns .. 'ringspun:alive:' .. node, ns .. node .. '-signals')
-if ns == '' then redis.call('DEL', ':' .. node .. '-signals') end -- see announce.lua
+redis.call('SREM', key('ringspun:nodes'), node)
+redis.call('DEL', lists, key('ringspun:alive:' .. node), unpack(keys_of_exq(node .. '-signals')))

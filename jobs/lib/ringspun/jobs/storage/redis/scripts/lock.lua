@@ -1,6 +1,8 @@
--- ARGV: the lock's key, the jid, milliseconds. Answers who else holds it.
-if redis.call('SET', ARGV[1], ARGV[2], 'NX', 'PX', ARGV[3]) then return false end
-local holder = redis.call('GET', ARGV[1])
-if holder ~= ARGV[2] then return holder end
-redis.call('PEXPIRE', ARGV[1], ARGV[3])
+-- with: keys
+-- Takes a unique lock. ARGV: the namespace's prefix, the lock, the jid, milliseconds. Answers who else holds it.
+local lock = lock_key(ARGV[2])
+if redis.call('SET', lock, ARGV[3], 'NX', 'PX', ARGV[4]) then return false end
+local holder = redis.call('GET', lock)
+if holder ~= ARGV[3] then return holder end
+redis.call('PEXPIRE', lock, ARGV[4])
 return false

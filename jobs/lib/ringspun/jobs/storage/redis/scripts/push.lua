@@ -16,7 +16,7 @@ end
 local function store(queue, entry, at)
   local stored
   if at then
-    stored = redis.pcall('ZADD', ns .. 'schedule', string.format('%.6f', at), entry)
+    stored = redis.pcall('ZADD', key('schedule'), string.format('%.6f', at), entry)
   else
     stored = redis.pcall('LPUSH', queue_key(queue), entry)
   end
@@ -30,16 +30,16 @@ end
 for i = 3, #ARGV, 6 do
   local queue, entry, jid, at = ARGV[i], ARGV[i + 1], ARGV[i + 2], time_of(ARGV[i + 3])
   local lock, lasts = ARGV[i + 4], ARGV[i + 5]
-  local key = lock ~= '' and ns .. 'unique:' .. lock
+  local held = lock ~= '' and lock_key(lock)
   -- A push that is sent again may find that its job has run meanwhile and given its lock back.
-  local before = key and ns .. 'ringspun:pushed:' .. jid
+  local before = held and key('ringspun:pushed:' .. jid)
   local known = before and redis.call('EXISTS', before) == 1
-  local taken = key and not known and redis.pcall('SET', key, jid, 'NX', 'PX', until_then(at, lasts))
+  local taken = held and not known and redis.pcall('SET', held, jid, 'NX', 'PX', until_then(at, lasts))
   local answer = ''
   if type(taken) == 'table' and taken.err then
     answer = '!' .. taken.err
-  elseif key and not known and not taken then
-    local holder = redis.pcall('GET', key)
+  elseif held and not known and not taken then
+    local holder = redis.pcall('GET', held)
     if type(holder) == 'table' then
       answer = '!' .. holder.err
     elseif holder ~= jid then
@@ -49,10 +49,10 @@ for i = 3, #ARGV, 6 do
     local refused = store(queue, entry, at)
     if refused then
       answer = '!' .. refused
-      if key then redis.call('DEL', key) end
+      if held then redis.call('DEL', held) end
     else
-      if not at then redis.pcall('SADD', ns .. 'queues', queue) end
-      if key then redis.call('SET', before, '1', 'PX', again) end
+      if not at then redis.pcall('SADD', key('queues'), queue) end
+      if held then redis.call('SET', before, '1', 'PX', again) end
     end
   end
   answers[#answers + 1] = answer

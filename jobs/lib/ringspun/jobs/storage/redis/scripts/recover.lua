@@ -4,7 +4,7 @@
 -- entry, where it went.
 local room, quarantine, stays = tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local now = clock()
-local nodes, recovered, gone = ns .. 'ringspun:nodes', ns .. 'ringspun:recovered', ns .. 'ringspun:gone'
+local nodes, recovered, gone = key('ringspun:nodes'), key('ringspun:recovered'), key('ringspun:gone')
 local moved = {}
 begin_writing()
 
@@ -19,7 +19,7 @@ local function put(queue, entry)
   local job = job_of(entry)
   if not job then
     redis.call('RPUSH', queue_key(queue), entry)
-    redis.call('SADD', ns .. 'queues', queue)
+    redis.call('SADD', key('queues'), queue)
     return 'queue'
   end
   if queue ~= quarantine then
@@ -27,7 +27,7 @@ local function put(queue, entry)
     entry = told(entry, queue)
   end
   redis.call('LPUSH', queue_key(quarantine), entry)
-  redis.call('SADD', ns .. 'queues', quarantine)
+  redis.call('SADD', key('queues'), quarantine)
   return 'quarantine'
 end
 
@@ -52,14 +52,13 @@ local function forget(node)
   end
   if now * 1000 - since < stays then return end
   redis.call('SREM', nodes, node)
-  redis.call('SREM', ns .. 'processes', node)
-  if ns == '' then redis.call('SREM', ':processes', node) end -- see announce.lua
+  for _, set in ipairs(keys_of_exq('processes')) do redis.call('SREM', set, node) end
   redis.call('DEL', lists_of(node))
   redis.call('HDEL', gone, node)
 end
 
 for _, node in ipairs(redis.call('SMEMBERS', nodes)) do
-  if room > 0 and redis.call('EXISTS', ns .. 'ringspun:alive:' .. node) == 0 then
+  if room > 0 and redis.call('EXISTS', key('ringspun:alive:' .. node)) == 0 then
     local before = room
     for _, queue in ipairs(redis.call('SMEMBERS', lists_of(node))) do empty(node, queue) end
     if room < before then

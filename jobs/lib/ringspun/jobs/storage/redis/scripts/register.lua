@@ -1,5 +1,5 @@
--- Short, for it is sent as a whole before each wait. ARGV: the namespace's prefix, a node, a queue whose jobs the node is about
--- to get.
-redis.call('HDEL', ARGV[1] .. 'ringspun:gone', ARGV[2]) -- see shared/keys.lua
-redis.call('SADD', ARGV[1] .. 'ringspun:nodes', ARGV[2])
-redis.call('SADD', ARGV[1] .. 'ringspun:lists:' .. ARGV[2], ARGV[3])
+-- with: keys
+-- Registers a node before it waits. ARGV: the namespace's prefix, the node, a queue whose jobs the node is about to get.
+begin_writing(ARGV[2])
+redis.call('SADD', key('ringspun:nodes'), ARGV[2])
+redis.call('SADD', lists_of(ARGV[2]), ARGV[3])

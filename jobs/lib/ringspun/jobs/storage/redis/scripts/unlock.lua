@@ -1,3 +1,5 @@
--- ARGV: the lock's key, the jid. Answers 1 if it was that one's.
-if redis.call('GET', ARGV[1]) ~= ARGV[2] then return 0 end
-return redis.call('DEL', ARGV[1])
+-- with: keys
+-- Releases a unique lock. ARGV: the namespace's prefix, the lock, the jid. Answers 1 if it was that one's.
+local lock = lock_key(ARGV[2])
+if redis.call('GET', lock) ~= ARGV[3] then return 0 end
+return redis.call('DEL', lock)

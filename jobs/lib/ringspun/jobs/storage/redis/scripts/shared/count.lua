@@ -18,8 +18,8 @@ end
 local function count(name, by)
   if by == 0 then return end
   local date, second = written(tonumber(redis.call('TIME')[1]))
-  local of_day, of_second = ns .. 'stat:' .. name .. ':' .. date, ns .. 'stat:' .. name .. '_rt:' .. second
-  redis.call('INCRBY', ns .. 'stat:' .. name, by)
+  local of_day, of_second = key('stat:' .. name .. ':' .. date), key('stat:' .. name .. '_rt:' .. second)
+  redis.call('INCRBY', key('stat:' .. name), by)
   redis.call('INCRBY', of_day, by)
   redis.call('EXPIRE', of_day, 5 * 365 * 86400)
   redis.call('INCRBY', of_second, by)

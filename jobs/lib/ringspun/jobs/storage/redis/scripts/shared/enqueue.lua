@@ -12,6 +12,6 @@ local function enqueue(entry, stamp)
     if string.find(pushed.err, '^WRONGTYPE') then return nil end
     error(pushed.err)
   end
-  redis.call('SADD', ns .. 'queues', job['queue'])
+  redis.call('SADD', key('queues'), job['queue'])
   return job
 end
