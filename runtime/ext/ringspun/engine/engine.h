@@ -12,6 +12,7 @@
 #include "flow/select.h"
 #include "flow/write_queue.h"
 #include "ops/op_life.h"
+#include "ops/platform.h"
 
 /* What the rooms keep for a machine. The driver keeps it for as long as the machine, and in one place like that. */
 typedef struct {

@@ -57,7 +57,7 @@ static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t d
     /* Those that a mask keeps for the next wait: this is it. */
     if (take_interrupts(machine, here) || rsb_forks != machine->fork_count) return;
     if (has_work(&machine->engine, deadline_ns)) return;
-    if (machine->engine.backend->closed_world) {
+    if (rs_is_simulated(&machine->engine)) {
         if (!rsb_wake_outside(machine)) rs_sleep(&machine->engine, deadline_ns);
     } else {
         rb_nogvl(sleep_without_gvl, &request, wake_sleeper, machine, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
@@ -114,7 +114,7 @@ static bool ractor_may_wake_us(rs_machine *engine) {
 bool rsb_others_may_wake(rs_machine *engine) {
     rsb_machine *machine = engine->user;
     if (machine->outside_waits) return true;
-    if (engine->backend->closed_world && !one_joins_thread(&engine->strands)) return false;
+    if (rs_is_simulated(engine) && !one_joins_thread(&engine->strands)) return false;
     if (rs_somebody_waits(engine, RS_WAIT_SLEEP)) return true;
     int state = 0;
     VALUE threads = rb_protect(list_threads, Qnil, &state);
@@ -181,7 +181,7 @@ static void let_threads_run(rsb_machine *machine, rs_strand *here) {
 }
 
 static void wait_for_others(rsb_machine *machine, rs_strand *here) {
-    if (machine->engine.backend->closed_world) let_threads_run(machine, here);
+    if (rs_is_simulated(&machine->engine)) let_threads_run(machine, here);
     else sleep_interruptible(machine, here, next_look_ns(machine));
 }
 

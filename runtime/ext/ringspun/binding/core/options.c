@@ -41,7 +41,7 @@ static int open_best(rsb_machine *machine, const rs_options *options) {
 static void open_engine(rsb_machine *machine, const rs_backend *backend, const rs_options *options) {
     int error;
     if (backend) {
-        tell_reason(machine, backend->closed_world ? "asked for: nothing is real here" : "asked for", "");
+        tell_reason(machine, backend == &rs_backend_sim ? "asked for: nothing is real here" : "asked for", "");
         error = rs_machine_open(&machine->engine, &machine->rooms, backend, options);
     } else {
         error = open_best(machine, options);

@@ -1,4 +1,5 @@
 /* accept: connections, one or one after the other. */
+#include "engine/kernel/platform.h"
 #include "io.h"
 #include "engine/flow/accept_queue.h"
 #include "binding/core/part.h"
@@ -178,7 +179,7 @@ static VALUE machine_accept_each(int argc, VALUE *argv, VALUE self) {
     acceptor a = {.machine = machine, .self = self, .io = io, .fd = rsb_op_fd(machine, io)};
     a.generation = rs_descriptor_generation(machine->engine.descriptors, a.fd);
     rb_need_block();
-    if (ahead == 0 && machine->engine.backend->inline_first) return when_ready((VALUE)&a);
+    if (ahead == 0 && rs_tries_first(&machine->engine)) return when_ready((VALUE)&a);
     if (ahead == 0 || !rs_accept_queue_fits(&machine->engine, a.fd)) return one_after_the_other((VALUE)&a);
     rs_request request = {.kind = RS_OP_ACCEPT, .fd = a.fd};
     a.queue = rs_accept_queue_open(&machine->engine, &request, ahead);

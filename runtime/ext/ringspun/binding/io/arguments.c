@@ -66,7 +66,7 @@ VALUE rsb_writing_end(VALUE io) { return RB_INTEGER_TYPE_P(io) ? io : rb_io_get_
 /* A number that an IO object stands for may have been closed and opened by it without our knowing. */
 int rsb_io_fd(rsb_machine *machine, VALUE io) {
     int fd = rsb_fd(io);
-    if (RS_UNLIKELY(!RB_INTEGER_TYPE_P(io)) && machine->engine.backend->closed_world) {
+    if (RS_UNLIKELY(!RB_INTEGER_TYPE_P(io)) && rs_is_simulated(&machine->engine)) {
         rb_raise(rsb_eUsage, "a simulated machine knows only the descriptors that it made, which are Integers; got %" PRIsVALUE,
                  rsb_inspect(io));
     }

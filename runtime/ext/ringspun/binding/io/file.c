@@ -231,7 +231,7 @@ static VALUE io_close(VALUE self) {
     rsb_machine *machine = rsb_existing();
     if (machine) rsb_notice_fork(machine);
     if (RS_LIKELY(!machine || machine->engine.in_flight == 0)) return rb_call_super(0, NULL);
-    if (rsb_between_strands(machine) || machine->engine.backend->closed_world || !is_awaited(machine, self)) {
+    if (rsb_between_strands(machine) || rs_is_simulated(&machine->engine) || !is_awaited(machine, self)) {
         return rb_call_super(0, NULL);
     }
     close_it(machine, self, true);

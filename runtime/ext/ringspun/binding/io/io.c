@@ -88,11 +88,11 @@ int64_t rsb_message_wait(rsb_machine *machine, rs_request *request, VALUE buffer
 }
 
 bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request) {
-    return rs_request_is_message(request) && (request->flags & MSG_DONTWAIT) && machine->engine.backend->inline_first;
+    return rs_request_is_message(request) && (request->flags & MSG_DONTWAIT) && rs_tries_first(&machine->engine);
 }
 
 int rsb_mode_of(rsb_machine *machine, int fd) {
-    return machine->engine.backend->closed_world ? rs_sim_mode(&machine->engine, fd) : fcntl(fd, F_GETFL);
+    return rs_is_simulated(&machine->engine) ? rs_sim_mode(&machine->engine, fd) : fcntl(fd, F_GETFL);
 }
 
 void rsb_refused(rsb_machine *machine, int64_t result, const char *what, int fd) {

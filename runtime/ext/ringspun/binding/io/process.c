@@ -97,7 +97,7 @@ static VALUE wait_for_one_of(rsb_machine *machine, idtype_t kind, int id, int nu
     for (int64_t begun_ns = 0;;) {
         rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = kind, .offset = id};
         int64_t pid = rs_try(&machine->engine, &request);
-        if (pid == -EAGAIN && !machine->engine.backend->inline_first) pid = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+        if (pid == -EAGAIN && !rs_tries_first(&machine->engine)) pid = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
         if (pid == -EAGAIN) {
             look_later(machine, &begun_ns);
             continue;
@@ -117,10 +117,10 @@ VALUE rsb_wait_for_child(rsb_machine *machine, int number) {
     rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = P_PID, .offset = number};
     int64_t ended = rs_try(&machine->engine, &request);
     bool waits = ended == -EAGAIN;
-    if (waits && machine->engine.backend->inline_first && !wait_for_end(machine, number)) {
+    if (waits && rs_tries_first(&machine->engine) && !wait_for_end(machine, number)) {
         return wait_for_one_of(machine, P_PID, number, number);
     }
-    if (waits && !machine->engine.backend->inline_first) ended = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+    if (waits && !rs_tries_first(&machine->engine)) ended = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
     if (is_refused(ended)) return wait_by_looking(machine, number);
     if (ended < 0 && ended != -EAGAIN) rb_syserr_fail((int)-ended, "waitid");
     VALUE status = reap(INT2FIX(number));
@@ -162,7 +162,7 @@ static VALUE machine_waitid(VALUE self, VALUE pid) {
 static VALUE machine_pidfd_open(VALUE self, VALUE pid) {
     rsb_machine *machine = rsb_io_machine(self);
     int number = (int)rsb_integer(pid, 1, INT32_MAX, "pidfd_open: the pid");
-    if (machine->engine.backend->closed_world) rb_raise(rsb_eUnsupported, "pidfd_open: a simulated machine has no processes");
+    if (rs_is_simulated(&machine->engine)) rb_raise(rsb_eUnsupported, "pidfd_open: a simulated machine has no processes");
     int fd = (int)syscall(SYS_pidfd_open, number, 0);
     if (fd < 0) rb_syserr_fail(errno, "pidfd_open");
     rs_descriptor_forget(machine->engine.descriptors, fd);

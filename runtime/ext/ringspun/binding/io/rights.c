@@ -37,7 +37,7 @@ static message *new_message(rs_request *request, size_t control_len) {
 }
 
 static void refuse_simulated(rsb_machine *machine, const char *what) {
-    if (!machine->engine.backend->closed_world) return;
+    if (!rs_is_simulated(&machine->engine)) return;
     rb_raise(rsb_eUnsupported, "%s: a simulated socket carries no descriptors", what);
 }
 

@@ -1,4 +1,5 @@
 /* socket: sockets of every family. Addresses are packed as Socket.sockaddr_in packs them, or Addrinfo objects. */
+#include "engine/kernel/descriptor_kinds.h"
 #include "io.h"
 
 #include <errno.h>
@@ -279,7 +280,7 @@ static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
 
 /* A simulated socket is no other, whoever made it. */
 static bool carries_bytes(const rsb_machine *machine, int fd) {
-    return machine->engine.backend->closed_world || rs_descriptor_carries_bytes(machine->engine.descriptors, fd);
+    return rs_is_simulated(&machine->engine) || rs_descriptor_carries_bytes(machine->engine.descriptors, fd);
 }
 
 /* Asked for by MSG_WAITALL, which kernels take for different things where the call does not wait: from here on the machine does it.
@@ -484,7 +485,7 @@ static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {
     VALUE result = rb_protect(hand_over, (VALUE)&(received){&target, own, &answer, bytes}, &state);
     RB_GC_GUARD(own);
     if (RS_UNLIKELY(state)) {
-        if (!machine->engine.backend->closed_world) close_received(&answer);
+        if (!rs_is_simulated(&machine->engine)) close_received(&answer);
         rb_jump_tag(state);
     }
     return result;

@@ -80,7 +80,7 @@ int64_t rsb_move_at_once(rsb_mover *mover, uint64_t len) {
 }
 
 int64_t rsb_move(rsb_mover *mover, uint64_t len) {
-    bool as_op = mover->offload || !mover->machine->engine.backend->inline_first;
+    bool as_op = mover->offload || !rs_tries_first(&mover->machine->engine);
     for (int idle = 0;;) {
         mover->request.len = len < MOVE_MAX ? len : MOVE_MAX;
         int64_t moved = as_op ? count(mover, move_with_file(mover)) : rsb_move_at_once(mover, len);

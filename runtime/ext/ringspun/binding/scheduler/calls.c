@@ -65,7 +65,7 @@ static VALUE scheduler_process_wait(VALUE self, VALUE pid, VALUE flags) {
     VALUE arguments = rb_assoc_new(pid, flags);
     if (!machine) return rsb_blocking(wait_in_thread, arguments);
     if (options & WNOHANG) return status_of(arguments);
-    if (RS_UNLIKELY(machine->engine.backend->closed_world)) return wait_outside(machine, pid, (int)options);
+    if (RS_UNLIKELY(rs_is_simulated(&machine->engine))) return wait_outside(machine, pid, (int)options);
     rsb_closed(machine);
     if (options != 0) return rsb_wait_for_change(machine, pid, (int)options);
     child_wait wait = {machine, number};
@@ -88,7 +88,7 @@ static VALUE scheduler_process_wait(VALUE self, VALUE pid, VALUE flags) {
 static VALUE scheduler_io_close(VALUE self, VALUE fd) {
     int number = (int)rsb_integer(fd, 0, INT32_MAX, "io_close: the descriptor");
     rsb_machine *machine = rsb_hook_machine(self);
-    bool serves = machine && !machine->engine.backend->closed_world;
+    bool serves = machine && !rs_is_simulated(&machine->engine);
     return serves && rsb_close_for_ruby(machine, number) ? Qtrue : Qfalse;
 }
 
@@ -140,7 +140,7 @@ static VALUE free_lookup(VALUE lookup) {
  */
 static VALUE scheduler_address_resolve(VALUE self, VALUE hostname) {
     rsb_machine *machine = rsb_hook_machine(self);
-    if (machine && machine->engine.backend->closed_world) machine = NULL;
+    if (machine && rs_is_simulated(&machine->engine)) machine = NULL;
     if (machine) rsb_after_inline(machine);
     /* Only now: others may have changed it. */
     const char *host = StringValueCStr(hostname);
@@ -167,7 +167,7 @@ static VALUE call_work(RB_BLOCK_CALL_FUNC_ARGLIST(unused, work)) { return rb_fun
  */
 static VALUE blocking_operation_wait(VALUE self, VALUE work) {
     rsb_machine *machine = rsb_hook_machine(self);
-    if (!machine || machine->engine.backend->closed_world) {
+    if (!machine || rs_is_simulated(&machine->engine)) {
         rsb_blocking(call_work, work); /* or it would call this hook again */
     } else if (!RTEST(rb_funcall(rsb_mRingspun, id_lend, 2, work, rsb_called_for_system_call() ? Qtrue : Qfalse))) {
         rsb_raise_refusal(machine);

@@ -4,6 +4,8 @@
  * closing the IO while we wait. So nothing but a try that does not wait touches it: what a wait has brought lies in a buffer of
  * the machine's and is copied, if the IO is still open, and what a file is to be given to write is copied before.
  */
+#include "engine/kernel/platform.h"
+#include "engine/kernel/descriptor_kinds.h"
 #include "binding/core/outside.h"
 #include "binding/cruby/has.h"
 #include "scheduler.h"
@@ -138,7 +140,7 @@ static int64_t poll_simulated(rsb_machine *machine, VALUE io, int fd, short even
     }
 }
 
-static bool serves(const rsb_machine *machine) { return machine && !machine->engine.backend->closed_world; }
+static bool serves(const rsb_machine *machine) { return machine && !rs_is_simulated(&machine->engine); }
 
 /* --- readiness --- */
 

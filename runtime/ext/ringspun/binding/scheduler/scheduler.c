@@ -148,7 +148,7 @@ static bool is_live_thread(VALUE blocker) {
 
 static bool has_ended(VALUE blocker) { return rsb_is_thread(blocker) && !is_live_thread(blocker); }
 
-static bool is_simulated(const rsb_machine *machine) { return machine->engine.backend->closed_world; }
+static bool is_simulated(const rsb_machine *machine) { return rs_is_simulated(&machine->engine); }
 static bool is_queue(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, queue_class); }
 
 /* CRuby looks at the real clock when this has returned, and where that says that the time is not up it waits for the whole of it

@@ -207,7 +207,7 @@ static VALUE select_from(VALUE argument) {
     describe(s);
     if (look(s) > 0) return answer(s);
     if (s->deadline_ns <= rs_now(&s->machine->engine)) return Qnil;
-    if (s->count > 0 && RS_UNLIKELY(s->machine->engine.backend->closed_world)) return wait_outside(s);
+    if (s->count > 0 && RS_UNLIKELY(rs_is_simulated(&s->machine->engine))) return wait_outside(s);
     if (s->count > 0) return rb_ensure(wait_for_any, argument, end_waiting, argument);
     rs_wake_kind kind = rsb_wait(s->machine, RS_WAIT_SLEEP, 0, s->deadline_ns, NULL, 0, NULL);
     if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(s->machine, kind);

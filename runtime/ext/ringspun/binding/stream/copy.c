@@ -32,7 +32,7 @@ typedef struct {
 
 static bool is_pipe(rsb_machine *machine, VALUE io) {
     struct stat st;
-    return !machine->engine.backend->closed_world && fstat(rsb_io_fd(machine, io), &st) == 0 && S_ISFIFO(st.st_mode);
+    return !rs_is_simulated(&machine->engine) && fstat(rsb_io_fd(machine, io), &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
 /* Each piece has its own time. 0 and more: moved. While this waited at the one side, the other may have been closed. */
@@ -136,7 +136,7 @@ static VALUE make_pipe(VALUE argument) {
     copier *c = (copier *)argument;
     rs_request request = {.kind = RS_OP_PIPE, .fd = -1};
     VALUE pair = rsb_make_pair(c->machine, &request, "copy_to");
-    bool simulated = c->machine->engine.backend->closed_world;
+    bool simulated = rs_is_simulated(&c->machine->engine);
     if (!simulated) c->ends = rs_alloc(sizeof(rsb_unshared) * 2);
     for (int i = 0; i < 2; i++) {
         c->pipe[i] = RARRAY_AREF(pair, i);

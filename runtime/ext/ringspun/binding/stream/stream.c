@@ -134,7 +134,7 @@ static int64_t timeout_of(VALUE seconds) { return NIL_P(seconds) ? RS_NEVER : rs
 
 static bool is_socket(rsb_machine *machine, int fd) {
     struct stat st;
-    if (machine->engine.backend->closed_world) return rs_sim_is_socket(&machine->engine, fd);
+    if (rs_is_simulated(&machine->engine)) return rs_sim_is_socket(&machine->engine, fd);
     return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
@@ -227,7 +227,7 @@ static VALUE stream_to_io(VALUE self) {
     if (is_shown(stream)) return stream->shown;
     rsb_machine *machine;
     rsb_stream_get(self, &machine);
-    if (machine->engine.backend->closed_world) rb_raise(rsb_eUnsupported, "to_io: a simulated descriptor is no IO's");
+    if (rs_is_simulated(&machine->engine)) rb_raise(rsb_eUnsupported, "to_io: a simulated descriptor is no IO's");
     rsb_stream_fd(machine, stream);
     stream->shown = RB_INTEGER_TYPE_P(stream->io) ? io_for(machine, stream) : stream->io;
     if (!OBJ_FROZEN(stream->shown)) rb_ivar_set(stream->shown, id_stream, self);
@@ -303,7 +303,7 @@ static VALUE end_stream(VALUE argument) {
 static void close_alone(rsb_machine *machine, rsb_stream *stream) {
     stream->closed = true;
     stop_showing((VALUE)stream);
-    if (machine->engine.backend->closed_world) return;
+    if (rs_is_simulated(&machine->engine)) return;
     if (!RB_FIXNUM_P(stream->io)) rb_funcall(stream->io, rb_intern("close"), 0);
     else if (stream->write_queue.error != -EBADF && close(stream->fd) < 0 && errno != EINTR) rsb_fail(-errno, "close", stream->fd);
 }

@@ -238,7 +238,7 @@ void rsb_tls_fail(const rsb_tls *tls, const char *what) {
 void rsb_tls_mark(const rsb_tls *tls) { rb_gc_mark(tls->socket); }
 
 static void check_world(const rsb_machine *machine) {
-    if (!machine->engine.backend->closed_world) return;
+    if (!rs_is_simulated(&machine->engine)) return;
     rb_raise(rsb_eUnsupported, "TLS needs a real socket, and a simulated machine has none");
 }
 

@@ -11,7 +11,7 @@ static bool look_at_descriptor(rsb_machine *machine, rsb_branch *b, int fd) {
     /* What the op has found may have been read since; where it cannot be asked again, it is believed. One that is being closed is
      * still open to whoever asks, and takes no op any more. */
     bool refused = result < 0 && result != -ECANCELED;
-    if (result == 0 || (machine->engine.backend->inline_first && !refused)) result = rs_try(&machine->engine, &request);
+    if (result == 0 || (rs_tries_first(&machine->engine) && !refused)) result = rs_try(&machine->engine, &request);
     if (result < 0 && result != -EAGAIN && result != -ECANCELED) rsb_fail(result, "select", fd);
     if (result > 0) return true;
     rs_watch_idle(&b->watch);
@@ -98,7 +98,7 @@ static bool take_served(wait_call *call) {
 
 /* Where nothing can be asked without an op, a wait that is over at once is what asks. */
 static bool must_park_to_look(const wait_call *call) {
-    return call->machine->engine.unawaited > 0 && !call->machine->engine.backend->inline_first;
+    return call->machine->engine.unawaited > 0 && !rs_tries_first(&call->machine->engine);
 }
 
 static VALUE wait_for_one(VALUE argument) {

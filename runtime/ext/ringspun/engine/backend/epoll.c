@@ -5,6 +5,8 @@
  * being lost. Where an object can say whether it is still open, a wait is put in line for one poll(2) of all that are there, and
  * only what is not ready by then is registered.
  */
+#include "kernel/platform.h"
+#include "kernel/descriptor_kinds.h"
 #include "backend/lost.h"
 #include "backend/op_line.h"
 #include "backend/retry.h"
@@ -150,7 +152,7 @@ static int ask(rs_machine *machine, int fd, uint32_t events) {
 static void note_identity(rs_machine *machine, rs_op *op) {
     int fd = op->request.fd;
     uint8_t side = rs_op_kinds[op->request.kind].side;
-    if ((side != RS_SIDE_READ && side != RS_SIDE_WRITE) || op->owner) return;
+    if ((side != RS_SIDE_READ && side != RS_SIDE_WRITE) || op->owner->is_gone) return;
     rs_descriptor *descriptor = &machine->descriptors->table[fd];
     if (descriptor->kind != RS_FD_UNKNOWN) return;
     if (!descriptor->identity) descriptor->identity = rs_descriptor_identity(fd);
@@ -239,7 +241,7 @@ static void epoll_cancel(rs_machine *machine, rs_op *op) {
 
 /* One more try for an op whose descriptor is ready. False: it goes on waiting, if only for its next turn. */
 static bool advance(rs_machine *machine, rs_op *op) {
-    if (RS_UNLIKELY(rs_op_owner_is_gone(op)) || rs_op_lost_descriptor(op)) {
+    if (RS_UNLIKELY(rs_op_owner_is_gone(op)) || rs_op_lost_descriptor(machine, op)) {
         rs_op_complete(machine, op, -EBADF);
         return true;
     }
@@ -473,7 +475,7 @@ static int epoll_forked(rs_machine *machine) {
 }
 
 const rs_backend rs_backend_epoll = {
-    .name = "epoll", .inline_first = true, .open = epoll_open, .close = epoll_close, .arm = epoll_arm,
+    .name = "epoll", .platform = &rs_platform_linux, .open = epoll_open, .close = epoll_close, .arm = epoll_arm,
     .cancel = epoll_cancel, .poll = epoll_poll, .peek = epoll_peek, .wait = epoll_wait_verb, .wake = epoll_wake,
     .leave = epoll_leave, .forked = epoll_forked,
 };

@@ -1,3 +1,4 @@
+#include "kernel/descriptor_kinds.h"
 #include "backend/lost.h"
 #include "kernel/op_table.h"
 

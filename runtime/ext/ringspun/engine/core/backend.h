@@ -29,9 +29,9 @@ struct rs_op;
 
 typedef struct rs_backend {
     const char *name;
-    bool inline_first;          /* ops are real system calls: try them without the backend first */
+    const struct rs_platform *platform; /* what its descriptors belong to (ops/platform.h) */
     bool hints;                 /* an op costs less than a try in vain: what is known of a descriptor may save the try */
-    bool closed_world;          /* nothing but its own events can complete an op: no event, no hope */
+    bool simulated;             /* nothing but its own events, of which backend_deadline_ns tells, can complete an op */
     int (*open)(struct rs_machine *machine);
     void (*close)(struct rs_machine *machine);
     void (*arm)(struct rs_machine *machine, struct rs_op *op);

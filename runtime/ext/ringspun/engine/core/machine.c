@@ -444,7 +444,7 @@ static inline rs_decision run_next(rs_machine *machine) {
 }
 
 static bool ops_may_wake(const rs_machine *machine) {
-    if (machine->backend->closed_world || machine->in_flight == 0) return false;
+    if (rs_is_simulated(machine) || machine->in_flight == 0) return false;
     if (machine->in_flight > machine->unawaited) return true;
     RS_EACH_PART(machine, part) {
         if (part->may_wake && part->may_wake(machine)) return true;

@@ -147,6 +147,9 @@ void rs_end_wait_of_survivor(rs_machine *machine);
 static inline void rs_count_inline(rs_machine *machine) { machine->metrics.ops_inline++; }
 static inline void rs_count_spliced(rs_machine *machine, uint64_t bytes) { machine->metrics.bytes_spliced += bytes; }
 
+/* Nothing is real: neither its clock nor its descriptors. */
+static inline bool rs_is_simulated(const rs_machine *machine) { return machine->backend->simulated; }
+
 static inline int64_t rs_now(rs_machine *machine) {
     return machine->clock ? machine->clock(machine) : rs_clock_ns();
 }

@@ -1,10 +1,10 @@
 #include "flow/accept_queue.h"
+#include "ops/platform.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define RS_EACH_ACCEPT_QUEUE(machine, queue) RS_EACH_LINKED(&(machine)->accept_queues->all, rs_accept_queue, link, queue)
 
@@ -55,7 +55,7 @@ static bool make_room(rs_accept_queue *queue) {
 static void brought(rs_machine *machine, rs_op *op, int64_t result) {
     rs_accept_queue *queue = op->context;
     if (RS_UNLIKELY(!make_room(queue))) {
-        close((int)result);
+        rs_platform_of(machine)->discard(machine, (int)result);
         queue->error = RS_NO_MEMORY;
         rs_accept_queue_stop(machine, queue);
         return;
@@ -106,7 +106,7 @@ static void drop_results(rs_machine *machine, rs_accept_queue *queue) {
     while (queue->len > 0) {
         int fd = (int)rs_accept_queue_take(queue);
         rs_descriptor_forget(machine->descriptors, fd);
-        close(fd);
+        rs_platform_of(machine)->discard(machine, fd);
     }
 }
 
@@ -162,7 +162,7 @@ void rs_accept_queue_drop(rs_machine *machine, int fd) {
 
 void rs_accept_queue_close_copies(rs_machine *machine) {
     RS_EACH_ACCEPT_QUEUE(machine, queue) {
-        for (; queue->len > 0; queue->len--) close((int)queue->results[queue->first++]);
+        for (; queue->len > 0; queue->len--) rs_platform_of(machine)->discard(machine, (int)queue->results[queue->first++]);
     }
 }
 

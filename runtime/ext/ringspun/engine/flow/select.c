@@ -59,13 +59,20 @@ void rs_watch_open(rs_selector *selector, rs_watch *watch, rs_source *source) {
 
 static rs_watch *newest_watch(const rs_selector *selector) { return RS_LINKED(selector->watches.first, rs_watch, of_selector); }
 
+static void orphan_ended(rs_machine *machine, rs_op *op, int64_t result) {
+    (void)result;
+    rs_links_remove(&machine->selectors->orphans, &op->link);
+}
+
+static const rs_op_owner orphan_owner = {.ended = orphan_ended};
+
 /* Its end is nobody's news from now on. */
 static rs_op *disown_op(rs_machine *machine, rs_watch *watch) {
     rs_op *op = watch->op ? rs_op_find(machine->ops, watch->op) : NULL;
     watch->op = 0;
     if (!op) return NULL;
-    op->owner = NULL;
-    op->abandoned = true;
+    op->owner = &orphan_owner;
+    rs_links_append(&machine->selectors->orphans, &op->link);
     machine->unawaited--;
     watch->selector->ops--;
     return op;
@@ -102,16 +109,15 @@ void rs_selector_abandon(rs_selector *selector) {
     if (!selector->machine) return;
     for (rs_watch *watch; (watch = newest_watch(selector));) {
         leave_selector(watch);
-        if (disown_op(selector->machine, watch)) rs_gather(selector->machine, &selector->machine->selectors->orphan_ops);
+        if (disown_op(selector->machine, watch)) rs_gather(selector->machine, &selector->machine->selectors->unseen);
     }
     leave_machine(selector);
 }
 
 uint32_t rs_end_orphan_ops(rs_machine *machine) {
     uint32_t left = 0;
-    rs_ungather(machine, &machine->selectors->orphan_ops);
-    RS_EACH_OP(machine->ops, op) {
-        if (op->state != RS_OP_SUBMITTED || !op->abandoned || op->request.kind != RS_OP_POLL) continue;
+    rs_ungather(machine, &machine->selectors->unseen);
+    RS_EACH_LINKED(&machine->selectors->orphans, rs_op, link, op) {
         rs_op_cancel(machine, op, RS_WAKE_CANCEL);
         if (op->state == RS_OP_SUBMITTED) left++;
     }
@@ -194,7 +200,7 @@ static void flush_orphans(rs_machine *machine, rs_gathered *gathered) {
 }
 
 static void open_selectors(rs_machine *machine) {
-    machine->selectors->orphan_ops.flush = flush_orphans;
+    machine->selectors->unseen.flush = flush_orphans;
     machine->ops->slab.limit += RS_WATCH_OPS_MAX;
     machine->selectors->random = machine->options.seed ^ 0x9e3779b97f4a7c15u;
     if (machine->selectors->random == 0) machine->selectors->random = 1;
@@ -211,7 +217,8 @@ static bool wait_for_ops(const rs_machine *machine) {
 /* The ops have stayed behind, and what their ends would have told has to be looked for. */
 static void forked(rs_machine *machine, const rs_strand *survivor) {
     (void)survivor;
-    rs_ungather(machine, &machine->selectors->orphan_ops);
+    rs_ungather(machine, &machine->selectors->unseen);
+    machine->selectors->orphans = (rs_links){0};
     RS_EACH_LINKED(&machine->selectors->all, rs_selector, link, selector) {
         selector->waiters = (rs_list){0};
         selector->ops = 0;

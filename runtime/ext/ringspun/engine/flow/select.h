@@ -49,7 +49,8 @@ typedef struct rs_selector {
 typedef struct rs_selectors {
     rs_links all;
     uint64_t random;
-    rs_gathered orphan_ops;     /* there may be some whose watches have gone unseen: to be cancelled */
+    rs_links orphans;           /* ops in flight whose watches have gone */
+    rs_gathered unseen;         /* some of these went unseen: they are asked to end at the next look */
 } rs_selectors;
 
 extern const rs_part rs_selectors_part;
@@ -104,7 +105,7 @@ uint32_t rs_source_waiting_len(rs_source *source);
 /* Wakes that strand: it has been handed something. */
 void rs_watch_serve(rs_watch *watch);
 
-/* Asks ops whose selectors have been abandoned to end, and answers how many have not. */
+/* Asks all ops whose watches have gone to end, and answers how many have not. */
 uint32_t rs_end_orphan_ops(struct rs_machine *machine);
 
 #endif

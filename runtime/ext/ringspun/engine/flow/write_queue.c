@@ -1,7 +1,6 @@
 #include "flow/write_queue.h"
 
 #include <errno.h>
-#include <sys/socket.h>
 
 static void flush_gathered(rs_machine *machine, rs_gathered *gathered) {
     (void)machine;
@@ -44,8 +43,7 @@ static void leave_op(rs_write_queue *queue) {
     rs_op *op = rs_op_find(machine->ops, queue->op);
     queue->op = 0;
     if (!op) return;
-    op->owner = NULL;
-    op->abandoned = true;
+    rs_op_orphan(op);
     leave_sending(queue, op);
 }
 
@@ -80,7 +78,7 @@ int64_t rs_write_queue_put(rs_write_queue *queue, const void *bytes, size_t len)
 }
 
 static rs_request request_of(const rs_write_queue *queue) {
-    return (rs_request){.kind = queue->kind, .fd = queue->fd, .flags = queue->kind == RS_OP_SEND ? MSG_NOSIGNAL : 0,
+    return (rs_request){.kind = queue->kind, .fd = queue->fd,
                         .address = rs_buffer_at(&queue->sending), .len = rs_buffer_len(&queue->sending), .offset = -1};
 }
 

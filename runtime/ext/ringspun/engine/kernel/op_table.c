@@ -1,3 +1,5 @@
+#include "kernel/platform.h"
+#include "kernel/descriptor_kinds.h"
 #include "kernel/op_table.h"
 #include "kernel/paths.h"
 #include "kernel/resolve.h"

@@ -1,14 +1,8 @@
 #include "core/machine.h"
 #include "ops/descriptor.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/vfs.h>
 
 void rs_descriptors_free(rs_descriptors *descriptors) {
     free(descriptors->table);
@@ -51,83 +45,6 @@ void rs_descriptor_remove(rs_descriptors *descriptors, rs_ops *ops, rs_op *op) {
     if (op->next) rs_op_at(ops, op->next - 1)->previous = op->previous;
     else descriptor->last = op->previous;
     op->next = op->previous = 0;
-}
-
-/* Magic numbers from statfs(2); these may make a small write wait for another machine or process. */
-static bool is_remote(int fd) {
-    struct statfs fs;
-    if (fstatfs(fd, &fs) != 0) return true;
-    switch ((uint32_t)fs.f_type) {
-    case 0x6969:      /* NFS */
-    case 0x517B:      /* SMB */
-    case 0xFF534D42u: /* CIFS */
-    case 0xFE534D42u: /* SMB2 */
-    case 0x65735546:  /* FUSE */
-    case 0x00C36400:  /* CEPH */
-    case 0x01021997:  /* 9P */
-    case 0x5346414F:  /* AFS */
-    case 0x73757245:  /* CODA */
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* null, zero and full, by their numbers in the kernel's devices.txt: no call on them waits for anything. */
-static bool is_memory(dev_t device) {
-    return major(device) == 1 && (minor(device) == 3 || minor(device) == 5 || minor(device) == 7);
-}
-
-bool rs_descriptor_is_virtual(int fd) {
-    struct statfs fs;
-    if (fstatfs(fd, &fs) != 0) return false;
-    switch ((uint32_t)fs.f_type) {
-    case 0x9FA0:      /* proc */
-    case 0x62656572:  /* sysfs */
-    case 0x63677270:  /* cgroup2 */
-    case 0x0027E0EB:  /* cgroup */
-    case 0x01021994:  /* tmpfs */
-        return true;
-    default:
-        return false;
-    }
-}
-
-rs_fd_kind rs_descriptor_classify(int fd) {
-    struct stat st;
-    if (fstat(fd, &st) != 0) return RS_FD_UNKNOWN;
-    if (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode) || S_ISDIR(st.st_mode)) {
-        return is_remote(fd) ? RS_FD_FILE_REMOTE : RS_FD_FILE_LOCAL;
-    }
-    if (S_ISCHR(st.st_mode) && is_memory(st.st_rdev)) return RS_FD_MEMORY;
-    int flags = fcntl(fd, F_GETFL);
-    return flags >= 0 && (flags & O_NONBLOCK) ? RS_FD_STREAM : RS_FD_BLOCKING;
-}
-
-/* Of a connection that somebody else's listener has brought nothing is known. */
-static bool is_known_for_bytes(const rs_descriptors *descriptors, int fd) {
-    if (rs_descriptor_kind(descriptors, fd) != RS_FD_STREAM) return false;
-    return !descriptors->table[fd].socket || descriptors->table[fd].bytes;
-}
-
-bool rs_descriptor_carries_bytes(const rs_descriptors *descriptors, int fd) {
-    if (is_known_for_bytes(descriptors, fd)) return true;
-    int type;
-    socklen_t size = sizeof(type);
-    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0) return type == SOCK_STREAM;
-    return errno == ENOTSOCK;
-}
-
-bool rs_descriptor_is_socket(int fd) {
-    struct stat st;
-    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
-}
-
-uint64_t rs_descriptor_identity(int fd) {
-    struct stat st;
-    if (fstat(fd, &st) != 0) return 0;
-    uint64_t identity = (uint64_t)st.st_ino ^ ((uint64_t)st.st_dev << 40);
-    return identity ? identity : 1;
 }
 
 void rs_descriptor_restore(rs_descriptors *descriptors, int fd, rs_fd_kind kind, bool socket, bool bytes, bool reports_more) {

@@ -102,24 +102,11 @@ static inline void rs_descriptor_was_read(rs_descriptors *descriptors, int fd, u
 void rs_descriptor_add(rs_descriptors *descriptors, rs_ops *ops, rs_op *op);
 void rs_descriptor_remove(rs_descriptors *descriptors, rs_ops *ops, rs_op *op);
 
-/* True for a file that lies on no disk: reading it is a copy, whether the kernel can be asked not to wait or not. */
-bool rs_descriptor_is_virtual(int fd);
-
-/* Tells two files, pipes or sockets apart that one number means one after the other; 0: it means none. A system call. */
-uint64_t rs_descriptor_identity(int fd);
-
-/* Whether a part is as good as the whole: a message goes out whole, or not at all. A system call where it is not known. */
-bool rs_descriptor_carries_bytes(const rs_descriptors *descriptors, int fd);
-
 /* No read is told of an error any more. */
 static inline void rs_descriptor_forgive(rs_descriptors *descriptors, rs_descriptor *descriptor) {
     if (descriptor->owed_error) descriptors->owing--;
     descriptor->owed_error = 0;
 }
-
-/* What a number refers to right now; system calls. */
-bool rs_descriptor_is_socket(int fd);
-rs_fd_kind rs_descriptor_classify(int fd);
 
 /* What was noted before of the number, and of what it means again. */
 void rs_descriptor_restore(rs_descriptors *descriptors, int fd, rs_fd_kind kind, bool socket, bool bytes, bool reports_more);

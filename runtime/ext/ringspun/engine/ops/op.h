@@ -4,7 +4,7 @@
  * States: FREE -> FILLED -> SUBMITTED -> TERMINAL -> FREE (with the next generation). An op owns every address that the
  * kernel may touch from FILLED to TERMINAL: `keep` names what the driver must keep alive and in place, `extra` is memory
  * of the op's own. After the terminal completion the slot is free as soon as the strand has taken the result, the owner has
- * heard of it, or at once where the op was abandoned.
+ * heard of it, or at once where the op has become an orphan.
  *
  * What a cancelled op may have done decides how it is cancelled (rs_op_effect): a wait that consumes nothing ends at
  * once; where data may have moved or a descriptor may have been made, its strand stays parked until the terminal
@@ -13,6 +13,7 @@
 #ifndef RINGSPUN_OP_H
 #define RINGSPUN_OP_H
 
+#include "core/link.h"
 #include "core/slab.h"
 #include "ops/op_kinds.h"
 
@@ -64,9 +65,11 @@ struct rs_machine;
 struct rs_op;
 struct rs_job;
 
-/* Who has an op for which no strand waits. Its functions get the owner itself as the op's `context`. */
+/* Who has an op: the strand that waits for it, a write queue, nobody any more. Its functions find the owner itself in the op's
+ * `context`, but for a strand. */
 typedef struct rs_op_owner {
-    /* The op has ended, and is freed next. */
+    bool keeps;                 /* it gives the op back itself; else that is freed when its end has been told */
+    /* The op has ended. */
     void (*ended)(struct rs_machine *machine, struct rs_op *op, int64_t result);
     /* Whether others have closed the descriptor, so that its number may mean something else. NULL: the op's `identity` says it. */
     bool (*is_gone)(const struct rs_op *op);
@@ -83,7 +86,6 @@ typedef struct rs_op {
     uint8_t state;
     uint8_t cancel;             /* rs_wake_kind that asked for it to end; RS_WAKE_VALUE: nobody */
     bool closing;               /* its descriptor is being closed: a cancellation ends it with -EBADF */
-    bool abandoned;             /* its strand waits no more: free it, and close what it makes, when it ends */
     bool offloaded;             /* a worker has it, or will */
     bool in_doubt;              /* the kernel may still use what it owns: `extra` and the slot are never given back */
     uint64_t identity;          /* what the number meant at first, for one that goes on by number; 0: it cannot change unseen */
@@ -94,21 +96,23 @@ typedef struct rs_op {
     uint32_t next;              /* of those on the same descriptor: index + 1 */
     uint32_t previous;
     uint64_t backend_word;
-    const rs_op_owner *owner;   /* NULL: a strand waits for it, or nobody does any more */
+    const rs_op_owner *owner;
     void *context;              /* the owner's */
+    rs_link link;               /* in rs_ops.targeted, where it has a target; else the owner's */
     struct rs_job *job;         /* the workers', read and set under their lock; NULL: none of them has it */
 } rs_op;
 
 /* It brings one result after the other. */
-static inline bool rs_op_lasts(const rs_op *op) { return op->owner && op->owner->brought; }
+static inline bool rs_op_lasts(const rs_op *op) { return op->owner->brought != NULL; }
 
-static inline bool rs_op_owner_is_gone(const rs_op *op) { return op->owner && op->owner->is_gone && op->owner->is_gone(op); }
+static inline bool rs_op_owner_is_gone(const rs_op *op) { return op->owner->is_gone && op->owner->is_gone(op); }
 
 /* Ops that nobody waits for may be under way beside those of the strands and the workers. */
 #define RS_OPS_LEFT_MAX 64u
 
 typedef struct rs_ops {
     rs_slab slab;
+    rs_links targeted;          /* in flight, and with a target */
     /* Of another room, which may have what a request asks for before the kernel is asked: the result, or -EAGAIN. NULL: it has
      * nothing for any. */
     int64_t (*take_kept)(struct rs_machine *machine, const rs_request *request);

@@ -1,29 +1,12 @@
 #include "ops/op_life.h"
-#include "kernel/op_table.h"
+#include "ops/platform.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 static bool makes_descriptor(uint32_t kind) { return rs_op_kinds[kind].effect == RS_EFFECT_DESCRIPTOR; }
 
 void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t fd) {
-    if (fd < 0 || !makes_descriptor(request->kind) || !machine->backend->inline_first) return;
-    uint8_t makes = rs_request_traits(request)->makes;
-    bool file = makes == RS_MAKES_FILE;
-    rs_descriptor_note(machine->descriptors, (int)fd, file ? rs_descriptor_classify((int)fd) : RS_FD_STREAM, !file);
-    if (makes == RS_MAKES_ACCEPTED) rs_descriptor_copy_sort(machine->descriptors, (int)fd, request->fd);
-    if (makes == RS_MAKES_SOCKET) rs_socket_made(machine, request, (int)fd);
-}
-
-void rs_socket_made(rs_machine *machine, const rs_request *request, int fd) {
-    if (!rs_descriptors_reserve(machine->descriptors, fd)) return;
-    rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
-    int family = (int)request->flags;
-    bool tcp = family == AF_INET || family == AF_INET6;
-    descriptor->bytes = (request->mode & RS_SOCK_TYPE) == SOCK_STREAM;
-    descriptor->reports_more = descriptor->bytes && (tcp || (family == AF_UNIX && machine->descriptors->unix_reports_more));
+    if (fd >= 0 && makes_descriptor(request->kind)) rs_platform_of(machine)->note_made(machine, request, (int)fd);
 }
 
 /* Not for one that may not wait: the hint may be old, and what is there is handed over even to a strand whose time is up. */
@@ -39,15 +22,13 @@ static bool reads_data(const rs_request *request) {
     return traits->side == RS_SIDE_READ && traits->effect == RS_EFFECT_DATA;
 }
 
-static uint64_t meaning_of(const rs_machine *machine, int fd) {
-    return machine->backend->closed_world ? 1 : rs_descriptor_identity(fd);
-}
+static uint64_t meaning_of(const rs_machine *machine, int fd) { return rs_platform_of(machine)->identity(machine, fd); }
 
 /* Of a socket, and not of what it is told when its number means something else by now. */
 static bool is_told_once(const rs_machine *machine, const rs_request *request, int64_t error) {
     bool from_kernel = error > RS_NO_MEMORY && error != -EAGAIN && error != -ECANCELED && error != -EBADF;
     if (!from_kernel || !reads_data(request) || (uint32_t)request->fd >= machine->descriptors->capacity) return false;
-    return machine->backend->closed_world || rs_descriptor_is_socket(request->fd);
+    return rs_platform_of(machine)->is_socket(machine, request->fd);
 }
 
 void rs_descriptor_owe(rs_machine *machine, const rs_request *request, uint64_t identity, int64_t error) {
@@ -74,10 +55,11 @@ static int64_t take_owed_error(rs_machine *machine, const rs_request *request) {
 int64_t rs_try(rs_machine *machine, const rs_request *request) {
     int64_t owed = take_owed_error(machine, request);
     if (RS_UNLIKELY(owed < 0)) return owed;
-    if (!machine->backend->inline_first || is_hopeless(machine, request)) return -EAGAIN;
+    const rs_op_call *calls = rs_platform_of(machine)->calls;
+    if (!calls || is_hopeless(machine, request)) return -EAGAIN;
     int64_t (*take_kept)(rs_machine *, const rs_request *) = machine->ops->take_kept;
     int64_t result = RS_UNLIKELY(take_kept != NULL) ? take_kept(machine, request) : -EAGAIN;
-    if (RS_LIKELY(result == -EAGAIN)) result = rs_op_calls[request->kind].attempt(machine, request);
+    if (RS_LIKELY(result == -EAGAIN)) result = calls[request->kind].attempt(machine, request);
     if (machine->backend->hints && rs_request_takes_stream(request)) {
         rs_descriptor_was_read(machine->descriptors, request->fd, request->len, result);
     }
@@ -96,7 +78,7 @@ void rs_op_end(rs_machine *machine, rs_op *op) {
         return;
     }
     RS_ASSERT(rs_op_may_be_left(op));
-    op->abandoned = true;
+    rs_op_orphan(op);
 }
 
 /* One that is beyond the table, and not open, shall not make the table as long as itself. */
@@ -104,7 +86,7 @@ static int64_t refuse_numbers(rs_machine *machine, const rs_request *request) {
     int32_t fds[2] = {request->fd, rs_request_has_target(request) ? request->to_fd : -1};
     for (int i = 0; i < 2; i++) {
         if (fds[i] < 0 || (uint32_t)fds[i] < machine->descriptors->capacity) continue;
-        if (!machine->backend->closed_world && fcntl(fds[i], F_GETFD) < 0) return -EBADF;
+        if (!rs_platform_of(machine)->is_open(machine, fds[i])) return -EBADF;
         if (!rs_descriptors_reserve(machine->descriptors, fds[i])) return RS_NO_MEMORY;
     }
     return 0;
@@ -128,13 +110,48 @@ static bool is_being_closed(rs_machine *machine, const rs_request *request) {
 /* Of those that others may close without our hearing of it. */
 void rs_op_goes_by_number(rs_machine *machine, rs_op *op) {
     int fd = op->request.fd;
-    if ((op->owner && op->owner->is_gone) || op->identity || machine->backend->closed_world || fd < 0) return;
-    if (rs_descriptor_kind(machine->descriptors, fd) == RS_FD_UNKNOWN) op->identity = rs_descriptor_identity(fd);
+    if (op->owner->is_gone || op->identity || fd < 0) return;
+    if (rs_descriptor_kind(machine->descriptors, fd) == RS_FD_UNKNOWN) op->identity = meaning_of(machine, fd);
 }
 
-bool rs_op_lost_descriptor(const rs_op *op) {
-    return RS_UNLIKELY(op->identity != 0) && rs_descriptor_identity(op->request.fd) != op->identity;
+bool rs_op_lost_descriptor(const rs_machine *machine, const rs_op *op) {
+    return RS_UNLIKELY(op->identity != 0) && meaning_of(machine, op->request.fd) != op->identity;
 }
+
+/* --- owners --- */
+
+static void discard_made(rs_machine *machine, const rs_op *op, int64_t result) {
+    if (result >= 0 && makes_descriptor(op->request.kind)) rs_platform_of(machine)->discard(machine, (int)result);
+}
+
+static void strand_op_ended(rs_machine *machine, rs_op *op, int64_t result) {
+    /* What has moved has moved: an error or a cancellation after the first byte is told by the next call. */
+    if (result < 0 && op->request.done > 0) {
+        if (!op->closing) rs_descriptor_owe(machine, &op->request, op->identity, result);
+        result = (int64_t)op->request.done;
+    }
+    rs_wake_kind kind = RS_WAKE_VALUE;
+    if (result == -ECANCELED) {
+        if (op->cancel != RS_WAKE_VALUE) kind = (rs_wake_kind)op->cancel;
+        else if (op->closing) result = -EBADF;
+    }
+    op->result = result;
+    if (rs_wake(machine, op->strand, op->ticket, kind, result)) rs_descriptor_made(machine, &op->request, result);
+    else discard_made(machine, op, result); /* its strand has been sent on, and takes no result */
+}
+
+static const rs_op_owner strand_owner = {.ended = strand_op_ended, .keeps = true};
+
+static void orphan_ended(rs_machine *machine, rs_op *op, int64_t result) { discard_made(machine, op, result); }
+
+static const rs_op_owner orphan_owner = {.ended = orphan_ended};
+
+void rs_op_orphan(rs_op *op) {
+    op->owner = &orphan_owner;
+    op->context = NULL;
+}
+
+bool rs_op_is_orphan(const rs_op *op) { return op->owner == &orphan_owner; }
 
 rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns) {
     rs_strand *strand = rs_running(machine);
@@ -146,6 +163,7 @@ rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park
     if (ticket == 0) return NULL;
     rs_op *op = rs_op_take(machine->ops, request);
     RS_ASSERT(op != NULL);
+    op->owner = &strand_owner;
     op->strand = rs_strand_id(strand);
     op->ticket = ticket;
     strand->op = op->index;
@@ -153,7 +171,18 @@ rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park
     return op;
 }
 
+static void add_to_target(rs_machine *machine, rs_op *op) {
+    rs_descriptor_get(machine->descriptors, op->request.to_fd)->targeted++;
+    rs_links_append(&machine->ops->targeted, &op->link);
+}
+
+static void remove_from_target(rs_machine *machine, rs_op *op) {
+    machine->descriptors->table[op->request.to_fd].targeted--;
+    rs_links_remove(&machine->ops->targeted, &op->link);
+}
+
 void rs_op_launch(rs_machine *machine, rs_op *op) {
+    RS_ASSERT(op->state == RS_OP_FILLED && op->owner != NULL);
     const rs_request *request = &op->request;
     op->state = RS_OP_SUBMITTED;
     machine->in_flight++;
@@ -167,7 +196,7 @@ void rs_op_launch(rs_machine *machine, rs_op *op) {
     }
     if (request->fd >= 0) {
         rs_descriptor_add(machine->descriptors, machine->ops, op);
-        if (rs_request_has_target(request)) rs_descriptor_get(machine->descriptors, request->to_fd)->targeted++;
+        if (rs_request_has_target(request)) add_to_target(machine, op);
         if (RS_UNLIKELY(is_being_closed(machine, request))) {
             op->closing = true;
             rs_op_complete(machine, op, -EBADF);
@@ -188,41 +217,20 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
     rs_trace_if(machine, RS_TRACE_COMPLETE, rs_op_id(op), result);
     if (op->request.fd >= 0) {
         rs_descriptor_remove(machine->descriptors, machine->ops, op);
-        if (rs_request_has_target(&op->request)) machine->descriptors->table[op->request.to_fd].targeted--;
+        if (rs_request_has_target(&op->request)) remove_from_target(machine, op);
     }
     machine->in_flight--;
     op->state = RS_OP_TERMINAL;
-    if (RS_UNLIKELY(op->owner != NULL)) {
-        op->owner->ended(machine, op, result);
-        if (op->closing) rs_list_wake_all(machine, &machine->closers, 0);
-        rs_op_release(machine->ops, op);
-        return;
-    }
-    /* What has moved has moved: an error or a cancellation after the first byte is told by the next call. */
-    if (result < 0 && op->request.done > 0) {
-        if (!op->closing) rs_descriptor_owe(machine, &op->request, op->identity, result);
-        result = (int64_t)op->request.done;
-    }
-    rs_wake_kind kind = RS_WAKE_VALUE;
-    if (result == -ECANCELED) {
-        if (op->cancel != RS_WAKE_VALUE) kind = (rs_wake_kind)op->cancel;
-        else if (op->closing) result = -EBADF;
-    }
-    op->result = result;
     if (op->closing) rs_list_wake_all(machine, &machine->closers, 0);
-    if (!op->abandoned && rs_wake(machine, op->strand, op->ticket, kind, result)) {
-        rs_descriptor_made(machine, &op->request, result);
-        return;
-    }
-    /* Its strand has been sent on, if it has not even left yet: nobody takes what the op made. */
-    if (result >= 0 && makes_descriptor(op->request.kind) && machine->backend->inline_first) close((int)result);
-    if (op->abandoned) rs_op_release(machine->ops, op);
+    const rs_op_owner *owner = op->owner;
+    owner->ended(machine, op, result);
+    if (!owner->keeps) rs_op_release(machine->ops, op);
 }
 
 /* A number beyond the table has been in no op. It gets an entry only if it is open: it may be any number. */
 static rs_descriptor *entry_to_close(rs_machine *machine, int fd) {
     bool known = (uint32_t)fd < machine->descriptors->capacity;
-    if (!known && (machine->backend->closed_world || fcntl(fd, F_GETFD) < 0)) return NULL;
+    if (!known && !rs_platform_of(machine)->is_open(machine, fd)) return NULL;
     return rs_descriptors_reserve(machine->descriptors, fd) ? &machine->descriptors->table[fd] : NULL;
 }
 
@@ -260,11 +268,10 @@ static void end_op(rs_machine *machine, rs_op *op) {
     if (!asked) machine->backend->cancel(machine, op);
 }
 
-/* They are few and end soon, so they are looked for. */
+/* Those with a target are few and end soon, so they are looked for among themselves. */
 static void end_ops_to(rs_machine *machine, int fd) {
-    RS_EACH_OP(machine->ops, op) {
-        bool to_it = op->state == RS_OP_SUBMITTED && rs_request_has_target(&op->request) && op->request.to_fd == fd;
-        if (to_it) end_op(machine, op);
+    RS_EACH_LINKED(&machine->ops->targeted, rs_op, link, op) {
+        if (op->request.to_fd == fd) end_op(machine, op);
     }
 }
 
@@ -319,11 +326,12 @@ static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
         if (survivor->wait == RS_WAIT_OP && survivor->op == op->index) continue;
         rs_op_release(machine->ops, op);
     }
+    machine->ops->targeted = (rs_links){0};
 }
 
 bool rs_ops_are_over(const rs_machine *machine) {
     RS_EACH_OP(machine->ops, op) {
-        if (op->state == RS_OP_SUBMITTED && !(op->abandoned && rs_op_may_be_left(op))) return false;
+        if (op->state == RS_OP_SUBMITTED && !(rs_op_is_orphan(op) && rs_op_may_be_left(op))) return false;
     }
     return true;
 }

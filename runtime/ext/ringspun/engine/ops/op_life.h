@@ -30,16 +30,17 @@ void rs_op_end(rs_machine *machine, rs_op *op);
 void rs_op_goes_by_number(rs_machine *machine, rs_op *op);
 
 /* For such a one: whether the number means something else by now. It ends then. */
-bool rs_op_lost_descriptor(const rs_op *op);
+bool rs_op_lost_descriptor(const rs_machine *machine, const rs_op *op);
 
-/* For a FILLED op: it is in flight now, or has ended already. */
+/* Its owner waits no more: when it ends it is freed, and what it has made is closed. */
+void rs_op_orphan(rs_op *op);
+bool rs_op_is_orphan(const rs_op *op);
+
+/* For a FILLED op with an owner: it is in flight now, or has ended already. */
 void rs_op_launch(rs_machine *machine, rs_op *op);
 
 /* What a request has made is the machine's own. */
 void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t fd);
-
-/* The same for a socket, by the words of socket(2) that the request has. */
-void rs_socket_made(rs_machine *machine, const rs_request *request, int fd);
 
 /* Asks an op in flight to end, if nobody has yet; its strand is told so (`kind`) when it ends by that. It may have ended when this
  * returns. */

@@ -1,3 +1,4 @@
+#include "ops/platform.h"
 #include "backend/sim/sim.h"
 #include "backend/sim/world.h"
 
@@ -180,10 +181,6 @@ static void finish(rs_machine *machine, sim_life *life, int64_t result) {
     sim_state *state = state_of(machine);
     if (life->left) state->left--;
     life->result = result;
-    if (has_nobodys_descriptor(life)) {
-        sim_world_close(&state->world, (int)result);
-        result = -ECANCELED;
-    }
     free_life(state, life);
     op->backend_word = 0;
     rs_op_complete(machine, op, result);
@@ -464,7 +461,22 @@ static int sim_forked(rs_machine *machine) {
     return 0;
 }
 
+/* --- the platform --- */
+
+static void note_made(rs_machine *machine, const rs_request *request, int fd) { (void)machine, (void)request, (void)fd; }
+
+static void discard(rs_machine *machine, int fd) { sim_world_close(&state_of(machine)->world, fd); }
+
+static bool is_open(const rs_machine *machine, int fd) { return sim_world_find(&state_of(machine)->world, fd) != NULL; }
+
+/* No number means something else behind the machine's back. */
+static uint64_t identity(const rs_machine *machine, int fd) { return (void)machine, (void)fd, 1; }
+
+static const rs_platform simulated_platform = {
+    .note_made = note_made, .discard = discard, .is_open = is_open, .is_socket = rs_sim_is_socket, .identity = identity,
+};
+
 const rs_backend rs_backend_sim = {
-    .name = "sim", .closed_world = true, .open = sim_open, .close = sim_close, .arm = sim_arm, .cancel = sim_cancel,
+    .name = "sim", .simulated = true, .platform = &simulated_platform, .open = sim_open, .close = sim_close, .arm = sim_arm, .cancel = sim_cancel,
     .poll = sim_poll, .wait = sim_wait, .wake = sim_wake, .forked = sim_forked,
 };

@@ -28,7 +28,7 @@ static bool proceed(rs_machine *machine, rs_op *op, int64_t result) {
 }
 
 bool uring_try_again(rs_machine *machine, rs_op *op) {
-    if (rs_op_lost_descriptor(op)) {
+    if (rs_op_lost_descriptor(machine, op)) {
         uring_finish(machine, op, -EBADF);
         return true;
     }
@@ -128,7 +128,7 @@ void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
         return;
     }
     bool only_ready = op->backend_word & URING_FOR_READINESS;
-    if ((only_ready || result < (int64_t)op->request.len) && rs_op_lost_descriptor(op)) {
+    if ((only_ready || result < (int64_t)op->request.len) && rs_op_lost_descriptor(machine, op)) {
         int64_t lost = uring_is_unwanted(op) ? -ECANCELED : -EBADF;
         uring_finish(machine, op, result > 0 && !only_ready ? result : lost);
         return;

@@ -1,3 +1,4 @@
+#include "kernel/descriptor_kinds.h"
 #include "backend/uring/entry.h"
 #include "backend/retry.h"
 #include "backend/uring/pool.h"

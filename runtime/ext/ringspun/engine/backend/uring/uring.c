@@ -9,6 +9,7 @@
  * difference, since Machine#close waits for all ops; one that somebody else may close and open again meanwhile is
  * submitted at once, or, where an object can say whether it is still open, filled right before the next submission.
  */
+#include "kernel/platform.h"
 #include "backend/lost.h"
 #include "backend/uring/state.h"
 #include "flow/accept_queue.h"
@@ -609,7 +610,7 @@ static int uring_forked(rs_machine *machine) {
 }
 
 const rs_backend rs_backend_uring = {
-    .name = "uring", .inline_first = true, .hints = true, .open = uring_open, .close = uring_close, .arm = uring_arm,
+    .name = "uring", .platform = &rs_platform_linux, .hints = true, .open = uring_open, .close = uring_close, .arm = uring_arm,
     .cancel = uring_cancel, .poll = uring_poll, .peek = uring_peek, .wait = uring_wait, .wake = uring_wake,
     .release = uring_release, .leave = uring_leave, .forked = uring_forked,
 };

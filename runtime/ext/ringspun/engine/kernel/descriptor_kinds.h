@@ -1,0 +1,19 @@
+/* descriptor_kinds: what a number refers to right now, as Linux tells it. System calls only; no state of its own. */
+#ifndef RINGSPUN_DESCRIPTOR_KINDS_H
+#define RINGSPUN_DESCRIPTOR_KINDS_H
+
+#include "ops/descriptor.h"
+
+rs_fd_kind rs_descriptor_classify(int fd);
+bool rs_descriptor_is_socket(int fd);
+
+/* True for a file that lies on no disk: reading it is a copy, whether the kernel can be asked not to wait or not. */
+bool rs_descriptor_is_virtual(int fd);
+
+/* Tells two files, pipes or sockets apart that one number means one after the other; 0: it means none. */
+uint64_t rs_descriptor_identity(int fd);
+
+/* Whether a part is as good as the whole: a message goes out whole, or not at all. No system call where it is known. */
+bool rs_descriptor_carries_bytes(const rs_descriptors *descriptors, int fd);
+
+#endif

@@ -1,0 +1,38 @@
+#include "kernel/platform.h"
+#include "kernel/descriptor_kinds.h"
+#include "kernel/op_table.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+void rs_socket_made(rs_machine *machine, const rs_request *request, int fd) {
+    if (!rs_descriptors_reserve(machine->descriptors, fd)) return;
+    rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
+    int family = (int)request->flags;
+    bool tcp = family == AF_INET || family == AF_INET6;
+    descriptor->bytes = (request->mode & RS_SOCK_TYPE) == SOCK_STREAM;
+    descriptor->reports_more = descriptor->bytes && (tcp || (family == AF_UNIX && machine->descriptors->unix_reports_more));
+}
+
+static void note_made(rs_machine *machine, const rs_request *request, int fd) {
+    uint8_t makes = rs_request_traits(request)->makes;
+    bool file = makes == RS_MAKES_FILE;
+    rs_descriptor_note(machine->descriptors, fd, file ? rs_descriptor_classify(fd) : RS_FD_STREAM, !file);
+    if (makes == RS_MAKES_ACCEPTED) rs_descriptor_copy_sort(machine->descriptors, fd, request->fd);
+    if (makes == RS_MAKES_SOCKET) rs_socket_made(machine, request, fd);
+}
+
+static void discard(rs_machine *machine, int fd) {
+    (void)machine;
+    close(fd);
+}
+
+static bool is_open(const rs_machine *machine, int fd) { return (void)machine, fcntl(fd, F_GETFD) >= 0; }
+static bool is_socket(const rs_machine *machine, int fd) { return (void)machine, rs_descriptor_is_socket(fd); }
+static uint64_t identity(const rs_machine *machine, int fd) { return (void)machine, rs_descriptor_identity(fd); }
+
+const rs_platform rs_platform_linux = {
+    .calls = rs_op_calls, .note_made = note_made, .discard = discard, .is_open = is_open, .is_socket = is_socket,
+    .identity = identity,
+};
