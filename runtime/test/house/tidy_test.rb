@@ -102,6 +102,20 @@ class TidyTest < Minitest::Test
     refute_match KINDS_IN_ORDER, "for (int kind = 0; kind < RS_OP_KINDS; kind++) call->kind == RS_OP_READ;"
   end
 
+  # What a system is called and has is known to kernel/, and to the backends that are made of it: so that another system needs new
+  # files and no change to others. The rest of the engine is C11 with its library, and clock_gettime in time.h; pthread.h is for
+  # channels, whose lock is shared with threads that have no machine.
+  ANY_SYSTEM = %w[errno.h limits.h pthread.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h time.h].freeze
+
+  def test_only_kernel_and_backends_know_the_system
+    assert_empty(each_include("runtime/ext/ringspun/engine/{,core/,ops/,flow/}*.{c,h}") { |_path, form, header| of_system(form, header) })
+  end
+
+  def test_a_header_of_the_system_is_found
+    found = [%w[< sys/socket.h], %w[< stdint.h], %w[" core/base.h], %w[< poll.h], %w[" unistd.h]]
+    assert_equal [0, 3, 4], found.each_index.select { |index| of_system(*found[index]) }
+  end
+
   def test_every_header_of_the_engine_starts_with_its_comment
     silent = glob("runtime/ext/ringspun/engine/**/*.h").reject { |path| File.read(path).match?(%r{\A\s*/[*/]}) }
     assert_empty names(silent), "a header's first comment says who owns what and from which thread it may be called"
@@ -218,6 +232,12 @@ class TidyTest < Minitest::Test
     found = Rooms.new(house, rooms, texts)
     assert_empty found.strangers, "no room has it"
     found.above.transform_keys { |path| "#{house}/#{path}" }
+  end
+
+  # In quotes a header of the system is found as well.
+  def of_system(form, header)
+    any = form == "<" ? ANY_SYSTEM.include?(header) : header.include?("/") || header == "engine.h"
+    "only kernel/ and backend/ know the system" unless any
   end
 
   def assert_above(expected, texts) = assert_equal(expected, Rooms.new("engine", ROOMS["engine"], texts).above)

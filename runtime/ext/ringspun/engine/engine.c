@@ -1,6 +1,5 @@
 #include "engine.h"
-
-#include <sched.h>
+#include "kernel/processor.h"
 
 /* In the order of the rooms. Channels come before selectors: what they give back when a machine ends may be for a watch. */
 static const rs_part *const parts[] = {
@@ -12,11 +11,7 @@ static const rs_part *const parts[] = {
 #define BUSY_POLL_NS 50000
 
 /* On the only processor nobody could do what the machine looks for. */
-static int64_t busy_poll_default(void) {
-    cpu_set_t set;
-    bool alone = sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1;
-    return alone ? 0 : BUSY_POLL_NS;
-}
+static int64_t busy_poll_default(void) { return rs_has_one_processor() ? 0 : BUSY_POLL_NS; }
 
 rs_options rs_default_options(void) {
     return (rs_options){.strands_max = 1u << 20, .workers_max = 4, .ring_entries = 256, .sqpoll_cpu = -1,

@@ -6,6 +6,8 @@
  * only what is not ready by then is registered.
  */
 #include "kernel/platform.h"
+#include "kernel/processor.h"
+#include "kernel/wake.h"
 #include "kernel/descriptor_kinds.h"
 #include "backend/lost.h"
 #include "backend/op_line.h"
@@ -19,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -65,8 +66,8 @@ static int make_descriptors(epoll_state *state, const char **refused) {
     state->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (state->epoll < 0) return -errno;
     *refused = "eventfd";
-    state->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (state->wake < 0) return -errno;
+    state->wake = rs_wake_open();
+    if (state->wake < 0) return state->wake;
     /* Edge-triggered: every write is an event and nobody ever has to read the counter. */
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = WAKE_UP};
     *refused = "epoll_ctl";
@@ -453,9 +454,8 @@ static void epoll_wait_verb(rs_machine *machine, int64_t deadline_ns) {
 }
 
 static void epoll_wake(rs_machine *machine) {
-    epoll_state *state = machine->backend_state;
-    uint64_t one = 1;
-    while (write(state->wake, &one, sizeof(one)) < 0 && errno == EINTR) {}
+    const epoll_state *state = machine->backend_state;
+    rs_wake_ring(state->wake);
 }
 
 static void epoll_leave(rs_machine *machine) {
@@ -475,7 +475,7 @@ static int epoll_forked(rs_machine *machine) {
 }
 
 const rs_backend rs_backend_epoll = {
-    .name = "epoll", .platform = &rs_platform_linux, .open = epoll_open, .close = epoll_close, .arm = epoll_arm,
+    .name = "epoll", .platform = &rs_platform_linux, .coarse_clock = rs_coarse_clock_ns, .open = epoll_open, .close = epoll_close, .arm = epoll_arm,
     .cancel = epoll_cancel, .poll = epoll_poll, .peek = epoll_peek, .wait = epoll_wait_verb, .wake = epoll_wake,
     .leave = epoll_leave, .forked = epoll_forked,
 };

@@ -1,4 +1,5 @@
 #include "kernel/descriptor_kinds.h"
+#include "kernel/wake.h"
 #include "backend/lost.h"
 #include "kernel/op_table.h"
 
@@ -69,6 +70,5 @@ void rs_sleep_without(int wake, int64_t delay_ns) {
         struct timespec nap = {.tv_nsec = delay_ns < LOOK_NS ? (long)delay_ns : LOOK_NS};
         nanosleep(&nap, NULL);
     }
-    uint64_t count_of_wakes;
-    if (count > 0) (void)!read(wake, &count_of_wakes, sizeof(count_of_wakes));
+    if (count > 0) rs_wake_clear(wake);
 }

@@ -30,7 +30,7 @@ void rs_note_lost(rs_machine *machine, const char *call, int64_t answer);
 /* What of the ops no kernel is needed for. */
 bool rs_op_does_without(rs_machine *machine, rs_op *op);
 
-/* Sleeps so long (RS_NEVER: without end), or until somebody writes to that eventfd. */
+/* Sleeps so long (RS_NEVER: without end), or until somebody rings (kernel/wake.h). */
 void rs_sleep_without(int wake, int64_t delay_ns);
 
 #endif

@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 typedef struct rs_job {
-    struct rs_job *next;
-    struct rs_job *previous;
+    rs_link link;               /* in line, or among those that run */
     rs_message *answer;         /* made before, so that it cannot be wanting */
     rs_op *op;                  /* points back; stays where it is until it has its answer, or the machine is gone */
     bool runs;                  /* it is in that list, and in line no more */
@@ -18,20 +17,14 @@ typedef struct rs_job {
     bool left;                  /* its strand waits no more */
 } job;
 
-/* Whoever is next is at the head. */
-typedef struct {
-    job *first;
-    job *last;
-} job_list;
-
 /* Everything here is under the lock. */
 struct rs_workers {
     rs_machine *machine;
     pthread_mutex_t lock;
     pthread_cond_t work;
     pthread_cond_t gone;
-    job_list line;
-    job_list running;
+    rs_links line;              /* whoever is next is first */
+    rs_links running;
     uint32_t idle;
     uint32_t waiting;           /* jobs in line */
     uint32_t threads;
@@ -59,20 +52,7 @@ static void destroy(rs_workers *workers) {
     free(workers);
 }
 
-static void append(job_list *list, job *mine) {
-    mine->next = NULL;
-    mine->previous = list->last;
-    if (list->last) list->last->next = mine;
-    else list->first = mine;
-    list->last = mine;
-}
-
-static void take_out(job_list *list, job *mine) {
-    if (mine->previous) mine->previous->next = mine->next;
-    else list->first = mine->next;
-    if (mine->next) mine->next->previous = mine->previous;
-    else list->last = mine->previous;
-}
+static job *first_of(const rs_links *list) { return RS_LINKED(list->first, job, link); }
 
 /* --- in a thread --- */
 
@@ -99,10 +79,10 @@ static void free_job(job *mine) {
 }
 
 static job *take_job(rs_workers *workers) {
-    job *mine = workers->line.first;
+    job *mine = first_of(&workers->line);
     if (!mine) return NULL;
-    take_out(&workers->line, mine);
-    append(&workers->running, mine);
+    rs_links_remove(&workers->line, &mine->link);
+    rs_links_append(&workers->running, &mine->link);
     mine->runs = true;
     workers->waiting--;
     workers->busy++;
@@ -110,7 +90,7 @@ static job *take_job(rs_workers *workers) {
 }
 
 static void finish_job(rs_workers *workers, job *mine, int64_t result) {
-    take_out(&workers->running, mine);
+    rs_links_remove(&workers->running, &mine->link);
     workers->busy--;
     if (mine->left) workers->left--;
     if (!workers->ending) {
@@ -129,7 +109,7 @@ static void *work(void *argument) {
     rs_workers *workers = argument;
     pthread_mutex_lock(&workers->lock);
     while (!too_many(workers)) {
-        while (!workers->line.first && !workers->ending) {
+        while (rs_links_empty(&workers->line) && !workers->ending) {
             workers->idle++;
             pthread_cond_wait(&workers->work, &workers->lock);
             workers->idle--;
@@ -174,13 +154,13 @@ static bool provide_hands(rs_workers *workers) {
 }
 
 static void put_in_line(rs_workers *workers, job *mine) {
-    append(&workers->line, mine);
+    rs_links_append(&workers->line, &mine->link);
     mine->op->job = mine;
     workers->waiting++;
 }
 
 static void take_out_of_line(rs_workers *workers, job *mine) {
-    take_out(&workers->line, mine);
+    rs_links_remove(&workers->line, &mine->link);
     mine->op->job = NULL;
     workers->waiting--;
 }
@@ -206,7 +186,7 @@ void rs_workers_submit(rs_workers *workers, rs_op *op) {
     workers->machine->metrics.ops_offloaded++;
     pthread_mutex_lock(&workers->lock);
     put_in_line(workers, mine);
-    bool alone = !provide_hands(workers) && workers->line.first == mine;
+    bool alone = !provide_hands(workers) && first_of(&workers->line) == mine;
     if (alone) take_out_of_line(workers, mine);
     else pthread_cond_signal(&workers->work);
     pthread_mutex_unlock(&workers->lock);
@@ -264,7 +244,7 @@ void rs_workers_free(rs_workers *workers) {
     workers->ending = true;
     pthread_cond_broadcast(&workers->work);
     while (workers->threads > workers->busy) pthread_cond_wait(&workers->gone, &workers->lock);
-    for (job *each = workers->running.first; each; each = each->next) {
+    RS_EACH_LINKED(&workers->running, job, link, each) {
         RS_ASSERT(each->op->state == RS_OP_SUBMITTED && rs_op_may_be_left(each->op));
         each->extra = each->op->request.extra;
         each->op->request.extra = NULL;
@@ -279,7 +259,7 @@ void rs_workers_leave(rs_workers *workers) {
     pthread_mutex_lock(&workers->lock);
     workers->ending = true;
     while (workers->line.first) {
-        job *mine = workers->line.first;
+        job *mine = first_of(&workers->line);
         take_out_of_line(workers, mine);
         free_job(mine);
         workers->machine->outside--;
@@ -289,12 +269,8 @@ void rs_workers_leave(rs_workers *workers) {
 }
 
 void rs_workers_forked(rs_workers *workers) {
-    for (job *each = workers->line.first; each;) {
-        job *next = each->next;
-        free_job(each);
-        each = next;
-    }
-    workers->line = workers->running = (job_list){0};
+    RS_EACH_LINKED(&workers->line, job, link, each) free_job(each);
+    workers->line = workers->running = (rs_links){0};
     workers->idle = workers->waiting = workers->threads = workers->busy = workers->left = 0;
     pthread_mutex_init(&workers->lock, NULL);
     pthread_cond_init(&workers->work, NULL);

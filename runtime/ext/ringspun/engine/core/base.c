@@ -34,12 +34,8 @@ void *rs_try_alloc(size_t size) { return is_refused() ? NULL : calloc(1, size); 
 
 void *rs_try_realloc(void *old, size_t size) { return is_refused() ? NULL : realloc(old, size); }
 
-static int64_t read_clock(clockid_t clock) {
+int64_t rs_clock_ns(void) {
     struct timespec now;
-    clock_gettime(clock, &now);
+    clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
-
-int64_t rs_clock_ns(void) { return read_clock(CLOCK_MONOTONIC); }
-
-int64_t rs_coarse_clock_ns(void) { return read_clock(CLOCK_MONOTONIC_COARSE); }

@@ -50,9 +50,6 @@ extern _Thread_local int64_t rs_tries_left;
 
 int64_t rs_clock_ns(void);
 
-/* The same clock as the kernel last noted it, at its last tick: a fifth of the price. */
-int64_t rs_coarse_clock_ns(void);
-
 /* deadline = now + delay, saturating: an absurd delay means never, not the past. */
 static inline int64_t rs_deadline_after(int64_t now_ns, int64_t delay_ns) {
     if (delay_ns <= 0) return now_ns;

@@ -393,7 +393,7 @@ void rs_flush(rs_machine *machine) {
 }
 
 static inline int64_t coarse_now(rs_machine *machine) {
-    return machine->clock ? machine->clock(machine) : rs_coarse_clock_ns();
+    return machine->clock ? machine->clock(machine) : machine->backend->coarse_clock();
 }
 
 static void harvest(rs_machine *machine) {

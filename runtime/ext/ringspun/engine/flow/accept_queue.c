@@ -2,7 +2,6 @@
 #include "ops/platform.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,8 +142,8 @@ bool rs_accept_queue_has(const rs_machine *machine, int fd) {
 /* As if it were in the kernel's queue. */
 static int64_t take_kept(rs_machine *machine, const rs_request *request) {
     if (request->kind == RS_OP_ACCEPT) return rs_accept_queue_take_any(machine, request->fd);
-    bool readable = request->kind == RS_OP_POLL && (request->flags & POLLIN) && rs_accept_queue_has(machine, request->fd);
-    return readable ? POLLIN : -EAGAIN;
+    bool readable = request->kind == RS_OP_POLL && (request->flags & RS_POLL_IN) && rs_accept_queue_has(machine, request->fd);
+    return readable ? RS_POLL_IN : -EAGAIN;
 }
 
 rs_accept_queue *rs_accept_queues_next(const rs_machine *machine, const rs_accept_queue *queue) {

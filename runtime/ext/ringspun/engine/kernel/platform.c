@@ -3,8 +3,11 @@
 #include "kernel/op_table.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+_Static_assert(RS_POLL_IN == POLLIN, "the engine's word is the kernel's");
 
 void rs_socket_made(rs_machine *machine, const rs_request *request, int fd) {
     if (!rs_descriptors_reserve(machine->descriptors, fd)) return;

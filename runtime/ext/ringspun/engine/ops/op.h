@@ -42,6 +42,9 @@ typedef struct rs_request {
     int32_t to_fd;              /* of those that have a target */
 } rs_request;
 
+/* Readable, in the words of poll(2), which a request to poll and its result have. */
+#define RS_POLL_IN 1
+
 /* The type of a socket, beside the flags that socket(2) has in the same word. */
 #define RS_SOCK_TYPE 0xfu
 

@@ -10,6 +10,8 @@
  * submitted at once, or, where an object can say whether it is still open, filled right before the next submission.
  */
 #include "kernel/platform.h"
+#include "kernel/processor.h"
+#include "kernel/wake.h"
 #include "backend/lost.h"
 #include "backend/uring/state.h"
 #include "flow/accept_queue.h"
@@ -20,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,9 +30,9 @@
 /* --- opening and closing --- */
 
 static int open_wake(uring_state *state) {
-    state->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    state->wake = rs_wake_open();
     state->wake_armed = false;
-    return state->wake < 0 ? -errno : 0;
+    return state->wake < 0 ? state->wake : 0;
 }
 
 /* The kernel's own for files are as many as ours may be, on those kernels that let us say so (5.15). Those for the rest are as
@@ -540,10 +541,7 @@ static void uring_wait(rs_machine *machine, int64_t deadline_ns) {
     fetch(state);
 }
 
-static void uring_wake(rs_machine *machine) {
-    uint64_t one = 1;
-    while (write(uring_state_of(machine)->wake, &one, sizeof(one)) < 0 && errno == EINTR) {}
-}
+static void uring_wake(rs_machine *machine) { rs_wake_ring(uring_state_of(machine)->wake); }
 
 /* Every op in the kernel has a completion, so it is enough to wait for those. */
 static uint32_t left_in_kernel(rs_machine *machine) {
@@ -610,7 +608,7 @@ static int uring_forked(rs_machine *machine) {
 }
 
 const rs_backend rs_backend_uring = {
-    .name = "uring", .platform = &rs_platform_linux, .hints = true, .open = uring_open, .close = uring_close, .arm = uring_arm,
+    .name = "uring", .platform = &rs_platform_linux, .coarse_clock = rs_coarse_clock_ns, .hints = true, .open = uring_open, .close = uring_close, .arm = uring_arm,
     .cancel = uring_cancel, .poll = uring_poll, .peek = uring_peek, .wait = uring_wait, .wake = uring_wake,
     .release = uring_release, .leave = uring_leave, .forked = uring_forked,
 };

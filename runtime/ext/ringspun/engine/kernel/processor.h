@@ -1,0 +1,14 @@
+/* processor: what this computer's clocks and processors are like. System calls only; no state of its own. Any thread may call it. */
+#ifndef RINGSPUN_PROCESSOR_H
+#define RINGSPUN_PROCESSOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* rs_clock_ns as the kernel last noted it, at its last tick: a fifth of the price. */
+int64_t rs_coarse_clock_ns(void);
+
+/* This thread may run on one processor only. */
+bool rs_has_one_processor(void);
+
+#endif
