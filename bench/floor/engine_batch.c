@@ -35,7 +35,8 @@ struct program {
 static void receiver_open(struct program *program, struct receiver *receiver)
 {
     int ends[2];
-    rs_request request = {.kind = RS_OP_SOCKETPAIR, .fd = -1, .flags = AF_UNIX, .mode = SOCK_STREAM, .address = ends};
+    rs_request request = {.kind = RS_OP_SOCKETPAIR, .fd = -1,
+                          .socket = {.family = AF_UNIX, .type = SOCK_STREAM, .pair = ends}};
 
     must(rs_try(&program->machine, &request) == 0, "socketpair");
     receiver->reader = ends[0];
@@ -45,8 +46,8 @@ static void receiver_open(struct program *program, struct receiver *receiver)
 
 static void step(struct program *program, struct receiver *receiver)
 {
-    rs_request request = {.kind = RS_OP_RECV, .fd = receiver->reader, .flags = program->armed ? 0 : MSG_PEEK,
-                          .address = &receiver->byte, .len = 1, .offset = -1};
+    rs_request request = {.kind = RS_OP_RECV, .fd = receiver->reader,
+                          .transfer = {.address = &receiver->byte, .len = 1, .flags = program->armed ? 0 : MSG_PEEK}};
 
     if (receiver->op) {
         int64_t result;

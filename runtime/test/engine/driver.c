@@ -23,15 +23,13 @@ void driver_park_root(driver *driver) {
     RS_ASSERT(driver->root_ticket != 0);
 }
 
-static void copy_extra(const task *self, const rs_request *request) {
-    if (self->copy_extra_to && self->wake == RS_WAKE_VALUE) {
-        memcpy(self->copy_extra_to, request->extra, request->extra_len);
-    }
+static void copy_answer(const task *self, const rs_request *request) {
+    if (self->copy_answer_to && self->wake == RS_WAKE_VALUE) *self->copy_answer_to = *request->statx.answer;
 }
 
 static void copy_bytes(const task *self, const rs_request *request) {
     bool some = (request->options & RS_REQUEST_ANY_BUFFER) && self->wake == RS_WAKE_VALUE && self->result > 0;
-    if (some) memcpy(self->copy_bytes_to, request->address, (size_t)self->result);
+    if (some) memcpy(self->copy_bytes_to, request->transfer.address, (size_t)self->result);
 }
 
 void driver_resume(driver *driver, rs_strand *strand) {
@@ -45,7 +43,7 @@ void driver_resume(driver *driver, rs_strand *strand) {
         self->wake = rs_park_end(&driver->machine, &self->result);
         if (self->op) {
             copy_bytes(self, &self->op->request);
-            copy_extra(self, &self->op->request);
+            copy_answer(self, &self->op->request);
             rs_op_end(&driver->machine, self->op);
         }
         self->op = NULL;
@@ -176,13 +174,13 @@ bool task_wait_for_scope(task *self, rs_scope *scope, uint32_t flags) {
 static bool start(task *self, const rs_request *request, uint32_t flags, int64_t deadline_ns) {
     rs_machine *machine = &self->driver->machine;
     /* A try is one step; what must go through as a whole is the backend's to repeat. And it wants memory. */
-    bool lends = request->options & RS_REQUEST_ANY_BUFFER && !request->address;
+    bool lends = request->options & RS_REQUEST_ANY_BUFFER && !request->transfer.address;
     int64_t result = request->options & RS_REQUEST_ALL || lends ? -EAGAIN : rs_try(machine, request);
     if (result != -EAGAIN) {
         self->wake = RS_WAKE_VALUE;
         self->result = result;
-        copy_extra(self, request);
-        free(request->extra);
+        copy_answer(self, request);
+        free(request->owned);
         return false;
     }
     self->op = rs_op_start(machine, request, flags, deadline_ns);
@@ -193,7 +191,7 @@ static bool start(task *self, const rs_request *request, uint32_t flags, int64_t
     }
     self->wake = machine->refusal;
     self->result = 0;
-    free(request->extra);
+    free(request->owned);
     return false;
 }
 
@@ -216,43 +214,45 @@ bool task_wait_for_ops(task *self) { return task_wait_shielded_in(self, &self->d
 /* --- requests --- */
 
 rs_request request_read(int fd, void *bytes, uint64_t len) {
-    return (rs_request){.kind = RS_OP_READ, .fd = fd, .address = bytes, .len = len, .offset = -1};
+    return (rs_request){.kind = RS_OP_READ, .fd = fd, .transfer = {.address = bytes, .len = len, .offset = -1}};
 }
 
 rs_request request_write(int fd, const void *bytes, uint64_t len) {
-    return (rs_request){.kind = RS_OP_WRITE, .fd = fd, .address = (void *)(uintptr_t)bytes, .len = len, .offset = -1};
+    return (rs_request){.kind = RS_OP_WRITE, .fd = fd,
+                        .transfer = {.address = (void *)(uintptr_t)bytes, .len = len, .offset = -1}};
 }
 
 rs_request request_recv(int fd, void *bytes, uint64_t len) {
-    return (rs_request){.kind = RS_OP_RECV, .fd = fd, .address = bytes, .len = len, .offset = -1};
+    return (rs_request){.kind = RS_OP_RECV, .fd = fd, .transfer = {.address = bytes, .len = len, .offset = -1}};
 }
 
 rs_request request_send(int fd, const void *bytes, uint64_t len) {
-    return (rs_request){.kind = RS_OP_SEND, .fd = fd, .address = (void *)(uintptr_t)bytes, .len = len, .offset = -1};
+    return (rs_request){.kind = RS_OP_SEND, .fd = fd,
+                        .transfer = {.address = (void *)(uintptr_t)bytes, .len = len, .offset = -1}};
 }
 
 rs_request request_close(int fd) { return (rs_request){.kind = RS_OP_CLOSE, .fd = fd}; }
 
-rs_request request_pipe(int pair[2]) { return (rs_request){.kind = RS_OP_PIPE, .fd = -1, .address = pair}; }
+rs_request request_pipe(int pair[2]) { return (rs_request){.kind = RS_OP_PIPE, .fd = -1, .pipe.pair = pair}; }
 
 rs_request request_socketpair(int pair[2]) {
-    return (rs_request){.kind = RS_OP_SOCKETPAIR, .fd = -1, .flags = AF_UNIX, .mode = SOCK_STREAM, .address = pair};
+    return (rs_request){.kind = RS_OP_SOCKETPAIR, .fd = -1, .socket = {.family = AF_UNIX, .type = SOCK_STREAM, .pair = pair}};
 }
 
 rs_request request_socket(void) {
-    return (rs_request){.kind = RS_OP_SOCKET, .fd = -1, .flags = AF_UNIX, .mode = SOCK_STREAM};
+    return (rs_request){.kind = RS_OP_SOCKET, .fd = -1, .socket = {.family = AF_UNIX, .type = SOCK_STREAM}};
 }
 
 rs_request request_listen(int fd, uint32_t backlog) {
-    return (rs_request){.kind = RS_OP_LISTEN, .fd = fd, .flags = backlog};
+    return (rs_request){.kind = RS_OP_LISTEN, .fd = fd, .listen.backlog = backlog};
 }
 
 rs_request request_accept(int fd) { return (rs_request){.kind = RS_OP_ACCEPT, .fd = fd}; }
 
-rs_request request_poll(int fd, uint32_t events) { return (rs_request){.kind = RS_OP_POLL, .fd = fd, .flags = events}; }
+rs_request request_poll(int fd, uint32_t events) { return (rs_request){.kind = RS_OP_POLL, .fd = fd, .poll.events = events}; }
 
 rs_request request_open(const char *path, uint32_t flags) {
-    return (rs_request){.kind = RS_OP_OPEN, .fd = -1, .address = (void *)(uintptr_t)path, .flags = flags, .mode = 0600};
+    return (rs_request){.kind = RS_OP_OPEN, .fd = -1, .open = {.path = path, .flags = flags, .mode = 0600}};
 }
 
 rs_request request_fsync(int fd) { return (rs_request){.kind = RS_OP_FSYNC, .fd = fd}; }
@@ -262,7 +262,8 @@ static rs_request with_address(rs_op_kind kind, int fd, const char *path) {
     RS_ASSERT(address && strlen(path) < sizeof(address->sun_path));
     address->sun_family = AF_UNIX;
     strcpy(address->sun_path, path);
-    return (rs_request){.kind = (uint8_t)kind, .fd = fd, .extra = address, .extra_len = sizeof(*address)};
+    return (rs_request){.kind = (uint8_t)kind, .fd = fd, .owned = address,
+                        .address = {.bytes = address, .len = sizeof(*address)}};
 }
 
 rs_request request_bind(int fd, const char *path) { return with_address(RS_OP_BIND, fd, path); }
@@ -272,6 +273,6 @@ rs_request request_connect(int fd, const char *path) { return with_address(RS_OP
 rs_request request_statx(int fd) {
     struct statx *answer = calloc(1, sizeof(*answer));
     RS_ASSERT(answer);
-    return (rs_request){.kind = RS_OP_STATX, .fd = fd, .flags = STATX_BASIC_STATS, .mode = AT_EMPTY_PATH,
-                        .extra = answer, .extra_len = sizeof(*answer)};
+    return (rs_request){.kind = RS_OP_STATX, .fd = fd, .owned = answer,
+                        .statx = {.answer = answer, .mask = STATX_BASIC_STATS, .flags = AT_EMPTY_PATH}};
 }

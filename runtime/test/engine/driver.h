@@ -50,7 +50,7 @@ struct task {
     uint64_t ticket;
     rs_op *op;
     void *copy_bytes_to;        /* if set: what came in a buffer of the machine's */
-    void *copy_extra_to;        /* if set: what an op's extra memory holds at its end, which the op frees */
+    struct statx *copy_answer_to;   /* if set: what a statx has answered, in memory that its op frees */
     uint32_t runs;
     bool finished;
 };

@@ -50,9 +50,8 @@ static bool start_write(worker *self) {
     if (chance(self, 20)) {
         self->parts[0] = (struct iovec){bytes, len / 2};
         self->parts[1] = (struct iovec){bytes + len / 2, len - len / 2};
-        request.kind = RS_OP_WRITEV;
-        request.address = self->parts;
-        request.len = 2;
+        request = (rs_request){.kind = RS_OP_WRITEV, .fd = stream->fds[1],
+                               .vector = {.parts = self->parts, .count = 2, .offset = -1}};
     } else if (chance(self, 40)) {
         request.options = RS_REQUEST_ALL;
     }
@@ -118,7 +117,7 @@ static bool start_read(worker *self) {
         self->parts[0] = (struct iovec){bytes, len / 2};
         self->parts[1] = (struct iovec){bytes + len / 2, len - len / 2};
         self->message = (struct msghdr){.msg_iov = self->parts, .msg_iovlen = 2};
-        request = (rs_request){.kind = RS_OP_RECVMSG, .fd = fd, .address = &self->message, .offset = -1};
+        request = (rs_request){.kind = RS_OP_RECVMSG, .fd = fd, .message.header = &self->message};
     } else if (chance(self, 20) && !resets(self)) {
         /* A kernel tells a reset once; behind bytes that have come it would be lost on the way. */
         request.options = RS_REQUEST_ALL;
@@ -331,8 +330,9 @@ static bool start_file_op(worker *self, rs_op_kind kind) {
     uint64_t len = 1 + draw(self, 5000);
     uint8_t *bytes = buffer_take(self, len);
     for (uint64_t i = 0; kind == RS_OP_PWRITE && i < len; i++) bytes[i] = stream_byte(self->moved + i);
-    rs_request request = {.kind = (uint8_t)kind, .fd = self->fd, .address = bytes, .len = len,
-                          .offset = kind == RS_OP_PWRITE ? (int64_t)self->moved : 0};
+    rs_request request = {.kind = (uint8_t)kind, .fd = self->fd,
+                          .transfer = {.address = bytes, .len = len,
+                                       .offset = kind == RS_OP_PWRITE ? (int64_t)self->moved : 0}};
     if (chance(self, 30)) request.options = RS_REQUEST_ALL;
     return task_request(&self->task, &request, wait_until(self, draw_deadline(self, 20, 3 * MS)));
 }
@@ -362,8 +362,8 @@ void filer_step(task *task) {
     TASK_BEGIN(task);
     enclose(self);
     snprintf(self->path, sizeof(self->path), "file %u", self->number);
-    WAIT(self, task_request(task, &(rs_request){.kind = RS_OP_OPEN, .fd = -1, .address = self->path,
-                            .flags = O_RDWR | O_CREAT}, wait_until(self, draw_deadline(self, 30, 2 * MS))));
+    WAIT(self, task_request(task, &(rs_request){.kind = RS_OP_OPEN, .fd = -1, .open.path = self->path,
+                            .open.flags = O_RDWR | O_CREAT}, wait_until(self, draw_deadline(self, 30, 2 * MS))));
     if (task->wake == RS_WAKE_VALUE && task->result >= 0) self->fd = (int)task->result;
     else if (task->wake == RS_WAKE_VALUE) EXPECT(self, is_open_failure(self), task->result);
     if (!program_goes_on(self) || self->fd < 0) goto close;
@@ -374,9 +374,9 @@ void filer_step(task *task) {
                                 wait_until(self, draw_deadline(self, 30, MS))));
         if (task->wake == RS_WAKE_VALUE) EXPECT(self, task->result == 0, task->result);
         if (!program_goes_on(self)) goto close;
-        task->copy_extra_to = &self->answer;
+        task->copy_answer_to = &self->answer;
         WAIT(self, start_statx(self));
-        task->copy_extra_to = NULL;
+        task->copy_answer_to = NULL;
         if (task->wake == RS_WAKE_VALUE) EXPECT(self, self->answer.stx_size == self->moved, (int64_t)self->moved);
         if (!program_goes_on(self)) goto close;
         WAIT(self, start_file_op(self, RS_OP_PREAD));

@@ -187,7 +187,7 @@ static int64_t fill(driver *d, int fd, const uint8_t *bytes) {
     int64_t total = 0;
     for (;;) {
         rs_request send = request_send(fd, bytes, BIG);
-        send.flags = MSG_DONTWAIT;
+        send.transfer.flags = MSG_DONTWAIT;
         caller writer = {0};
         scene_call(d, &writer, send, 0, MS);
         driver_run(d);
@@ -359,20 +359,20 @@ OVER_BACKENDS(vectors_and_messages) {
     subject_open(&d, subject);
     scene_ask(&d, request_socketpair(pair));
     struct iovec out[2] = {{"abc", 3}, {"defg", 4}}, in[2] = {{left, 3}, {right, 8}};
-    rs_request request = {.kind = RS_OP_WRITEV, .fd = pair[0], .address = out, .len = 2, .offset = -1};
+    rs_request request = {.kind = RS_OP_WRITEV, .fd = pair[0], .vector = {.parts = out, .count = 2, .offset = -1}};
     CHECK_EQUAL(7, scene_ask(&d, request));
     rs_request peek = request_recv(pair[1], right, 8);
-    peek.flags = MSG_PEEK;
+    peek.transfer.flags = MSG_PEEK;
     CHECK_EQUAL(7, scene_ask(&d, peek));
     CHECK(memcmp(right, "abcdefg", 7) == 0);
-    request = (rs_request){.kind = RS_OP_READV, .fd = pair[1], .address = in, .len = 2, .offset = -1};
+    request = (rs_request){.kind = RS_OP_READV, .fd = pair[1], .vector = {.parts = in, .count = 2, .offset = -1}};
     CHECK_EQUAL(7, scene_ask(&d, request));
     CHECK(memcmp(left, "abc", 3) == 0 && memcmp(right, "defg", 4) == 0);
     struct msghdr sent = {.msg_iov = out, .msg_iovlen = 2}, got = {.msg_iov = in, .msg_iovlen = 2};
     memset(left, 0, sizeof(left));
     caller receiver = {0}, sender = {0};
-    rs_request receive = {.kind = RS_OP_RECVMSG, .fd = pair[0], .address = &got, .offset = -1};
-    rs_request send = {.kind = RS_OP_SENDMSG, .fd = pair[1], .address = &sent, .offset = -1};
+    rs_request receive = {.kind = RS_OP_RECVMSG, .fd = pair[0], .message.header = &got};
+    rs_request send = {.kind = RS_OP_SENDMSG, .fd = pair[1], .message.header = &sent};
     scene_call(&d, &receiver, receive, 0, 0);
     scene_call(&d, &sender, send, MS, 0);
     driver_run(&d);
@@ -442,7 +442,7 @@ OVER_BACKENDS(half_a_connection) {
     caller reader = {0}, ender = {0};
     subject_open(&d, subject);
     scene_ask(&d, request_socketpair(pair));
-    rs_request shutdown = {.kind = RS_OP_SHUTDOWN, .fd = pair[0], .flags = SHUT_WR};
+    rs_request shutdown = {.kind = RS_OP_SHUTDOWN, .fd = pair[0], .shutdown.how = SHUT_WR};
     scene_call(&d, &reader, request_read(pair[1], bytes, 8), 0, 0);
     scene_call(&d, &ender, shutdown, MS, 0);
     driver_run(&d);

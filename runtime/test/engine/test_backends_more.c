@@ -161,12 +161,12 @@ OVER_BACKENDS(a_cancelled_accept_loses_no_connection) {
 }
 
 static rs_request at(rs_op_kind kind, int fd, void *bytes, uint64_t len, int64_t offset) {
-    return (rs_request){.kind = (uint8_t)kind, .fd = fd, .address = bytes, .len = len, .offset = offset};
+    return (rs_request){.kind = (uint8_t)kind, .fd = fd, .transfer = {.address = bytes, .len = len, .offset = offset}};
 }
 
 static uint64_t size_of(driver *d, int fd) {
     struct statx answer;
-    caller asker = {.task.copy_extra_to = &answer};
+    caller asker = {.task.copy_answer_to = &answer};
     scene_call(d, &asker, request_statx(fd), 0, 0);
     driver_run(d);
     CHECK_EQUAL(0, asker.result);

@@ -151,7 +151,7 @@ OVER_KERNELS(a_child_is_waited_for) {
         poll(&told, 1, 20000);
         _exit(read(pair[0], &byte, 1) == 1 ? 3 : 4);
     }
-    rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = P_PID, .offset = child};
+    rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .wait = {.id_type = P_PID, .id = child}};
     caller early = {0}, waiter = {0}, writer = {0};
     scene_call(&d, &early, request, 0, MS);
     driver_run(&d);
@@ -399,7 +399,7 @@ OVER(all_that_came_come_before_a_time_that_is_due, is_prompt) {
     for (int i = 0; i < MANY; i++) {
         rs_request request = request_read(pairs[i][0], &bytes[i], 1);
         if (i % 2) {
-            request.address = NULL;
+            request.transfer.address = NULL;
             readers[i].task.copy_bytes_to = &bytes[i];
             request.options = RS_REQUEST_ANY_BUFFER;
         }

@@ -42,7 +42,8 @@ static void spawn(driver *d, asker *asker, rs_request request) {
 static bool was_refused(const asker *asker) { return asker->wake == RS_WAKE_NO_MEMORY || asker->result == RS_NO_MEMORY; }
 
 static rs_request read_into_any(int fd) {
-    return (rs_request){.kind = RS_OP_READ, .fd = fd, .len = BYTES, .offset = -1, .options = RS_REQUEST_ANY_BUFFER};
+    return (rs_request){.kind = RS_OP_READ, .fd = fd, .options = RS_REQUEST_ANY_BUFFER,
+                        .transfer = {.len = BYTES, .offset = -1}};
 }
 
 /* Starts all of them with so many tries granted, and answers whether one was refused. */
@@ -95,7 +96,7 @@ OVER_BACKENDS(kinds_of_ops_without_memory) {
         CHECK(file >= 0);
         asker askers[5] = {0};
         spawn(&d, &askers[0], request_fsync((int)file));
-        spawn(&d, &askers[1], (rs_request){.kind = RS_OP_FTRUNCATE, .fd = (int)file, .offset = 100});
+        spawn(&d, &askers[1], (rs_request){.kind = RS_OP_FTRUNCATE, .fd = (int)file, .truncate.size = 100});
         spawn(&d, &askers[2], request_poll(pair[0], POLLIN));
         spawn(&d, &askers[3], read_into_any(pair[0]));
         spawn(&d, &askers[4], request_write(pair[1], text, BYTES));

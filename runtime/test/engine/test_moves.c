@@ -9,12 +9,12 @@
 #include <fcntl.h>
 
 static rs_request request_move(uint8_t kind, int from, int to, uint64_t len) {
-    return (rs_request){.kind = kind, .fd = from, .to_fd = to, .len = len, .offset = -1};
+    return (rs_request){.kind = kind, .fd = from, .splice = {.to_fd = to, .len = len}};
 }
 
 static rs_request request_path(uint8_t kind, const char *path) {
     char *copy = strcpy(rs_alloc(strlen(path) + 1), path);
-    return (rs_request){.kind = kind, .fd = -1, .mode = 0700, .address = copy, .extra = copy};
+    return (rs_request){.kind = kind, .fd = -1, .owned = copy, .path = {.path = copy, .mode = 0700}};
 }
 
 static rs_request request_rename(const char *from, const char *to) {
@@ -22,7 +22,7 @@ static rs_request request_rename(const char *from, const char *to) {
     char *both = rs_alloc(len + strlen(to) + 1);
     strcpy(both, from);
     strcpy(both + len, to);
-    return (rs_request){.kind = RS_OP_RENAME, .fd = -1, .address = both, .extra = both, .len = len};
+    return (rs_request){.kind = RS_OP_RENAME, .fd = -1, .owned = both, .path = {.path = both, .to = both + len}};
 }
 
 OVER_BACKENDS(a_splice_moves_what_is_there_and_says_when_it_would_wait) {
@@ -69,16 +69,17 @@ OVER_BACKENDS(a_tee_leaves_it_there) {
 static int64_t size_of(driver *d, int fd) {
     char byte;
     int64_t low = 0;
-    while (scene_ask(d, (rs_request){.kind = RS_OP_PREAD, .fd = fd, .address = &byte, .len = 1, .offset = low}) == 1) low++;
+    rs_request read = {.kind = RS_OP_PREAD, .fd = fd, .transfer = {.address = &byte, .len = 1}};
+    for (; scene_ask(d, read) == 1; low++) read.transfer.offset = low + 1;
     return low;
 }
 
 static void change_names_and_sizes(driver *d, const char *folder) {
     const char *path = subject_path(folder, "one"), *other = subject_path(folder, "other");
     int fd = (int)scene_ask(d, request_open(path, O_RDWR | O_CREAT));
-    CHECK_EQUAL(0, scene_ask(d, (rs_request){.kind = RS_OP_FTRUNCATE, .fd = fd, .offset = 10}));
+    CHECK_EQUAL(0, scene_ask(d, (rs_request){.kind = RS_OP_FTRUNCATE, .fd = fd, .truncate.size = 10}));
     CHECK_EQUAL(10, size_of(d, fd));
-    CHECK_EQUAL(0, scene_ask(d, (rs_request){.kind = RS_OP_FALLOCATE, .fd = fd, .offset = 5, .len = 15}));
+    CHECK_EQUAL(0, scene_ask(d, (rs_request){.kind = RS_OP_FALLOCATE, .fd = fd, .room = {.offset = 5, .len = 15}}));
     CHECK_EQUAL(20, size_of(d, fd));
     CHECK_EQUAL(0, scene_ask(d, request_rename(path, other)));
     CHECK_EQUAL(-ENOENT, scene_ask(d, request_rename(path, other)));
@@ -86,7 +87,7 @@ static void change_names_and_sizes(driver *d, const char *folder) {
     CHECK_EQUAL(-ENOENT, scene_ask(d, request_path(RS_OP_UNLINK, other)));
     CHECK_EQUAL(20, size_of(d, fd));
     close_all(d, &fd, 1);
-    CHECK_EQUAL(-EBADF, scene_ask(d, (rs_request){.kind = RS_OP_FTRUNCATE, .fd = fd, .offset = 10}));
+    CHECK_EQUAL(-EBADF, scene_ask(d, (rs_request){.kind = RS_OP_FTRUNCATE, .fd = fd, .truncate.size = 10}));
 }
 
 OVER_BACKENDS(names_and_sizes) {

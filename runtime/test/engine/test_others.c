@@ -21,7 +21,7 @@ static int64_t try_write(driver *d, int fd, const void *bytes, uint64_t len) {
 }
 
 static int64_t try_writev(driver *d, int fd, struct iovec *parts, uint64_t count) {
-    rs_request request = {.kind = RS_OP_WRITEV, .fd = fd, .address = parts, .len = count, .offset = -1};
+    rs_request request = {.kind = RS_OP_WRITEV, .fd = fd, .vector = {.parts = parts, .count = count, .offset = -1}};
     return rs_try(&d->machine, &request);
 }
 

@@ -258,7 +258,7 @@ TEST(a_name_does_not_outlive_its_op) {
     CHECK(rs_op_find(&ops, id) == one);
     one->state = RS_OP_TERMINAL;
     CHECK(rs_op_find(&ops, id) == NULL);
-    one->request.extra = malloc(10);
+    one->request.owned = malloc(10);
     rs_op_release(&ops, one);
     rs_op *other = rs_op_take(&ops, &request);
     other->state = RS_OP_SUBMITTED;

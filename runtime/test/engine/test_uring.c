@@ -131,7 +131,7 @@ TEST_NOT_EMULATED(a_short_message_says_nothing_of_the_next) {
     int pair[2];
     open_machine(&d);
     rs_request request = request_socketpair(pair);
-    request.mode = SOCK_DGRAM;
+    request.socket.type = SOCK_DGRAM;
     CHECK_EQUAL(0, scene_ask(&d, request));
     for (int i = 0; i < 3; i++) CHECK_EQUAL(3, write(pair[0], "abc", 3));
     for (int i = 0; i < 3; i++) CHECK_EQUAL(3, try_recv(&d, pair[1], 64));

@@ -156,7 +156,7 @@ static rs_request read_request(worker *self) {
         request.options = RS_REQUEST_ALL;
     } else if (draw(3) == 0) {
         request.options = RS_REQUEST_ANY_BUFFER;
-        request.address = NULL;
+        request.transfer.address = NULL;
         self->task.copy_bytes_to = self->bytes;
     }
     return request;

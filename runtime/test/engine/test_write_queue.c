@@ -193,8 +193,8 @@ OVER_BACKENDS(what_is_put_in_meanwhile_comes_after_it) {
 
 /* A layer between, which takes a little at a time. */
 static int64_t pass_some(rs_write_queue *queue, const void *bytes, size_t len, uint32_t *events) {
-    rs_request request = {.kind = RS_OP_SEND, .fd = queue->fd, .flags = MSG_NOSIGNAL, .address = (void *)bytes,
-                          .len = len < 1000 ? len : 1000, .offset = -1};
+    rs_request request = {.kind = RS_OP_SEND, .fd = queue->fd,
+                          .transfer = {.address = (void *)bytes, .len = len < 1000 ? len : 1000, .flags = MSG_NOSIGNAL}};
     *events = POLLOUT;
     return rs_try(queue->machine, &request);
 }

@@ -36,7 +36,9 @@ class Seam
   end
 
   # What a caller fills in to tell the engine, or to make a world for it.
-  PLAIN = %w[rs_request rs_options rs_driver rs_sim_faults rs_message].freeze
+  REQUEST = %w[rs_request rs_transfer rs_vector rs_message_transfer rs_splice_transfer rs_socket_address rs_open_request
+               rs_statx_request rs_wait_request rs_socket_request rs_option_request rs_path_request rs_room_request].freeze
+  PLAIN = [*REQUEST, "rs_options", "rs_driver", "rs_sim_faults", "rs_message"].freeze
   MEMBERS = /(?<members>(?:[^{}]|(?<braces>\{(?:[^{}]|\g<braces>)*\}))*)/
   STRUCT = /^(?<head>typedef struct(?: \w+)? \{)#{MEMBERS}(?<tail>\} (?<name>\w+);)/
   # What stands behind a brace is the name of a struct inside, of which the members are const.

@@ -226,7 +226,7 @@ void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first);
 /* Parks for the request, which must not have been done inline; raises when the wait ends otherwise. `keep` is what the
  * kernel may touch. */
 int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep);
-/* The same with park flags; `answer` gets a copy of the start of the op's `extra`, which the kernel has filled. */
+/* The same with park flags; `answer` gets a copy of the start of what the op owns, which the kernel has filled. */
 int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
                          size_t answer_size);
 /* No errno, for a connection may have timed out by itself (ETIMEDOUT). */

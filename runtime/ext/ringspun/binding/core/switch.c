@@ -369,7 +369,7 @@ static inline void yield(rsb_machine *machine, bool resumable) {
 
 static inline void check_stack(const rs_request *request) {
     if (RS_LIKELY(!ruby_stack_check())) return;
-    free(request->extra);
+    free(request->owned);
     rsb_check_stack();
 }
 
@@ -383,13 +383,13 @@ int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE 
     rs_strand *me = rs_running(engine);
     rs_op *op = rs_op_start(engine, request, flags, RS_NEVER);
     if (!op) {
-        free(request->extra);
+        free(request->owned);
         rsb_raise_wake(machine, engine->refusal);
     }
     rs_op_keep(op, keep);
     int64_t result = 0;
     rs_wake_kind kind = park(machine, me, &result);
-    if (answer) memcpy(answer, op->request.extra, answer_size);
+    if (answer) memcpy(answer, op->request.owned, answer_size);
     bool closed = op->closing && result == -EBADF;
     rs_op_end(engine, op);
     rsb_raise_wake(machine, kind);
@@ -406,7 +406,7 @@ static inline int64_t perform_until(rsb_machine *machine, const rs_request *requ
     rs_strand *me = rs_running(engine);
     rs_op *op = rs_op_start(engine, request, 0, deadline_ns);
     if (!op) {
-        free(request->extra);
+        free(request->owned);
         rsb_raise_wake(machine, engine->refusal);
     }
     rs_op_keep(op, keep);
@@ -433,7 +433,7 @@ int64_t rsb_perform_of(rsb_machine *machine, rs_request *request, VALUE io, int6
 
 static VALUE bytes_of(VALUE argument) {
     const rs_op *op = (const rs_op *)argument;
-    return op->result > 0 ? rb_str_new(op->request.address, (long)op->result) : Qnil;
+    return op->result > 0 ? rb_str_new(op->request.transfer.address, (long)op->result) : Qnil;
 }
 
 int64_t rsb_receive(rsb_machine *machine, const rs_request *request, VALUE *bytes) {

@@ -62,7 +62,7 @@ static int64_t accept_when_ready(acceptor *a) {
     for (;;) {
         int64_t fd = rs_refusal(&a->machine->engine, 0) == RS_WAKE_VALUE ? rs_try(&a->machine->engine, &accept) : -EAGAIN;
         if (fd >= 0) return fd;
-        rs_request ready = {.kind = RS_OP_POLL, .fd = a->fd, .flags = POLLIN};
+        rs_request ready = {.kind = RS_OP_POLL, .fd = a->fd, .poll.events = POLLIN};
         if (fd == -EAGAIN) fd = rsb_wait_for(a->machine, &ready, Qnil, RSB_IN);
         if (fd < 0) rsb_fail(fd, "accept", a->fd);
         check_listener(a);
@@ -195,9 +195,8 @@ static VALUE machine_own_listener(VALUE self, VALUE descriptor) {
     bool sized = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
                  getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0;
     if (!sized || !(fcntl(fd, F_GETFL) & O_NONBLOCK)) rb_raise(rsb_eUsage, "descriptor %d is no socket that is non-blocking", fd);
-    rs_request made = {.kind = RS_OP_SOCKET, .flags = (uint32_t)family, .mode = (uint32_t)type};
     rs_descriptor_note(machine->engine.descriptors, fd, RS_FD_STREAM, true);
-    rs_socket_made(&machine->engine, &made, fd);
+    rs_socket_made(&machine->engine, fd, family, type);
     return Qnil;
 }
 

@@ -221,14 +221,14 @@ rsb_target rsb_target_of(VALUE buffer, VALUE length, VALUE at) {
     rb_raise(rsb_eUsage, "expected a String or an IO::Buffer to read into, got %" PRIsVALUE, rb_obj_class(buffer));
 }
 
-void rsb_source_of(VALUE buffer, rs_request *request) {
+void rsb_source_of(VALUE buffer, rs_transfer *transfer) {
     if (RS_LIKELY(RB_TYPE_P(buffer, T_STRING))) {
-        request->address = RSTRING_PTR(buffer);
-        request->len = (uint64_t)RSTRING_LEN(buffer);
+        transfer->address = RSTRING_PTR(buffer);
+        transfer->len = (uint64_t)RSTRING_LEN(buffer);
     } else if (rsb_is_buffer(buffer)) {
         span s = span_of(buffer, false);
-        request->address = s.base;
-        request->len = s.size;
+        transfer->address = s.base;
+        transfer->len = s.size;
     } else {
         rb_raise(rsb_eUsage, "expected a String or an IO::Buffer to write, got %" PRIsVALUE, rb_obj_class(buffer));
     }
@@ -237,7 +237,7 @@ void rsb_source_of(VALUE buffer, rs_request *request) {
 VALUE rsb_own_source(VALUE buffer) {
     if (RS_LIKELY(RB_TYPE_P(buffer, T_STRING))) return rb_str_new_frozen(buffer);
     if (!rsb_is_buffer(buffer) || !rsb_is_slice(buffer)) return buffer;
-    rs_request part = {0};
+    rs_transfer part = {0};
     rsb_source_of(buffer, &part);
     return rb_str_new(part.address, (long)part.len);
 }

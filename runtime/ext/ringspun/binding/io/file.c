@@ -55,8 +55,8 @@ static VALUE machine_open(int argc, VALUE *argv, VALUE self) {
     VALUE name = rsb_path(argv[0]);
     rsb_after_inline(machine);
     char *path = path_copy(name);
-    rs_request request = {.kind = RS_OP_OPEN, .fd = -1, .flags = (uint32_t)flags, .mode = mode, .address = path,
-                          .extra = path};
+    rs_request request = {.kind = RS_OP_OPEN, .fd = -1, .owned = path,
+                          .open = {.path = path, .flags = (uint32_t)flags, .mode = mode}};
     int64_t fd = rs_try(&machine->engine, &request);
     if (fd == -EAGAIN) fd = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
     else free(path);
@@ -253,7 +253,8 @@ static VALUE machine_fsync(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
     rsb_machine *machine = rsb_machine_of(self);
     if (!RB_INTEGER_TYPE_P(argv[0])) flush(argv[0]);
-    rs_request request = {.kind = RS_OP_FSYNC, .fd = rsb_op_fd(machine, argv[0]), .flags = argc > 1 && RTEST(argv[1])};
+    rs_request request = {.kind = RS_OP_FSYNC, .fd = rsb_op_fd(machine, argv[0]),
+                          .fsync.data_only = argc > 1 && RTEST(argv[1])};
     rsb_request(machine, &request, Qnil, RSB_OUT, "fsync");
     return Qnil;
 }
@@ -308,8 +309,9 @@ static VALUE machine_statx(VALUE self, VALUE target) {
     /* One block for the answer and the path: the op owns it, and a view of it stays with us. */
     struct statx *block = rsb_alloc(sizeof(struct statx) + path_len + 1);
     if (named) memcpy(block + 1, RSTRING_PTR(path), path_len);
-    rs_request request = {.kind = RS_OP_STATX, .fd = fd, .flags = STATX_BASIC_STATS | STATX_BTIME,
-                          .mode = named ? 0 : AT_EMPTY_PATH, .address = block + 1, .len = path_len, .extra = block};
+    rs_request request = {.kind = RS_OP_STATX, .fd = fd, .owned = block,
+                          .statx = {.path = named ? (const char *)(block + 1) : NULL, .answer = block,
+                                    .mask = STATX_BASIC_STATS | STATX_BTIME, .flags = named ? 0 : AT_EMPTY_PATH}};
     struct statx answer;
     int64_t result = rs_try(&machine->engine, &request);
     if (result == -EAGAIN) {
@@ -325,12 +327,12 @@ static VALUE machine_statx(VALUE self, VALUE target) {
 
 /* --- pipes and readiness --- */
 
-VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, const char *what) {
+VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, int **where, const char *what) {
     int pair[2];
-    request->address = pair;
+    *where = pair;
     int64_t result = rs_try(&machine->engine, request);
     if (result == -EAGAIN) {
-        request->address = request->extra = rsb_alloc(sizeof(pair));
+        *where = request->owned = rsb_alloc(sizeof(pair));
         result = rsb_perform_with(machine, request, Qnil, RS_PARK_SHIELDED, pair, sizeof(pair));
     }
     if (result == -EOPNOTSUPP) rb_raise(rsb_eUnsupported, "%s: this family or type has no pairs; use :UNIX", what);
@@ -345,7 +347,8 @@ VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, const char *what)
  * @return [Array(Integer, Integer)] reading end, writing end; non-blocking and closed on exec
  * @since 0.1.0 */
 static VALUE machine_pipe(VALUE self) {
-    return rsb_make_pair(rsb_io_machine(self), &(rs_request){.kind = RS_OP_PIPE, .fd = -1}, "pipe");
+    rs_request request = {.kind = RS_OP_PIPE, .fd = -1};
+    return rsb_make_pair(rsb_io_machine(self), &request, &request.pipe.pair, "pipe");
 }
 
 #define POLL_WRITES (POLLOUT | POLLWRNORM | POLLWRBAND)
@@ -388,7 +391,7 @@ static VALUE machine_poll(VALUE self, VALUE io, VALUE events) {
         rb_raise(rsb_eUsage, "poll: this IO has a descriptor for each direction; wait for one of them at a time");
     }
     int fd = rsb_op_fd(machine, reads ? io : rsb_writing_end(io));
-    rs_request request = {.kind = RS_OP_POLL, .fd = fd, .flags = mask};
+    rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = mask};
     return LL2NUM(rsb_request(machine, &request, Qnil, RSB_OUT, "poll"));
 }
 

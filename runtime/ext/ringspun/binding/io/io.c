@@ -43,7 +43,7 @@ static int64_t perform_locked(pending *p) {
     rb_protect(string ? rb_str_locktmp : rb_io_buffer_lock, p->buffer, &state);
     if (state) {
         rb_set_errinfo(Qnil);
-        free(p->request->extra);
+        free(p->request->owned);
         rsb_fail_busy();
     }
     return NUM2LL(rb_ensure(perform, (VALUE)p, string ? rb_str_unlocktmp : rb_io_buffer_unlock, p->buffer));
@@ -54,20 +54,21 @@ static VALUE freeze_source(rs_request *request, VALUE string) {
     if (OBJ_FROZEN(string)) return string;
     const char *before = RSTRING_PTR(string);
     VALUE frozen = rb_str_new_frozen(string);
-    request->address = RSTRING_PTR(frozen) + ((char *)request->address - before);
+    request->transfer.address = RSTRING_PTR(frozen) + ((char *)request->transfer.address - before);
     return frozen;
 }
 
 /* By way of a String that the op has for itself. */
 static int64_t perform_apart(rsb_machine *machine, rs_request *request, VALUE slice, rsb_direction direction) {
-    void *address = request->address;
-    VALUE apart = rb_str_new(direction == RSB_OUT ? address : NULL, (long)request->len);
-    request->address = RSTRING_PTR(apart);
+    void *address = request->transfer.address;
+    uint64_t len = request->transfer.len;
+    VALUE apart = rb_str_new(direction == RSB_OUT ? address : NULL, (long)len);
+    request->transfer.address = RSTRING_PTR(apart);
     int64_t result = rsb_perform(machine, request, apart);
     if (direction == RSB_OUT || result <= 0) return result;
     rsb_buffer_check(slice);
     uint64_t moved = (uint64_t)result - request->done;
-    memcpy(address, RSTRING_PTR(apart), moved < request->len ? (size_t)moved : (size_t)request->len);
+    memcpy(address, RSTRING_PTR(apart), moved < len ? (size_t)moved : (size_t)len);
     RB_GC_GUARD(apart);
     return result;
 }
@@ -88,7 +89,7 @@ int64_t rsb_message_wait(rsb_machine *machine, rs_request *request, VALUE buffer
 }
 
 bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request) {
-    return rs_request_is_message(request) && (request->flags & MSG_DONTWAIT) && rs_tries_first(&machine->engine);
+    return (rs_request_message_flags(request) & MSG_DONTWAIT) && rs_tries_first(&machine->engine);
 }
 
 int rsb_mode_of(rsb_machine *machine, int fd) {
@@ -131,17 +132,17 @@ int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done
  * by an error or a cancellation after the first byte, they return what has been moved, and the next call or wait meets what cut
  * them. */
 int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what) {
-    uint64_t total = request->len;
+    uint64_t total = request->transfer.len;
     int64_t result = rs_try(&machine->engine, request);
     if (RS_LIKELY(result == (int64_t)total) || (result == 0 && direction == RSB_IN)) return result;
     if (result < 0 && result != -EAGAIN) rsb_refused(machine, result, what, request->fd);
     return rsb_request_rest(machine, request, result > 0 ? result : 0, buffer, direction, what);
 }
 
-int64_t rsb_request_extra(rsb_machine *machine, rs_request *request, const char *what) {
+int64_t rsb_request_owning(rsb_machine *machine, rs_request *request, const char *what) {
     int64_t result = rs_try(&machine->engine, request);
     if (result == -EAGAIN) result = rsb_wait_for(machine, request, Qnil, RSB_OUT);
-    else free(request->extra);
+    else free(request->owned);
     if (result < 0) rsb_fail(result, what, request->fd);
     return result;
 }
@@ -151,8 +152,8 @@ int64_t rsb_request_extra(rsb_machine *machine, rs_request *request, const char 
 static int64_t file_offset(VALUE offset) { return rsb_integer(offset, 0, INT64_MAX, "file offset"); }
 
 static VALUE read_into(rsb_machine *machine, rs_request *request, const rsb_target *target, const char *what) {
-    request->address = target->address;
-    request->len = target->length;
+    request->transfer.address = target->address;
+    request->transfer.len = target->length;
     int64_t bytes = rsb_request(machine, request, target->buffer, RSB_IN, what);
     rsb_target_filled(target, bytes);
     return LL2NUM(bytes);
@@ -173,7 +174,7 @@ static VALUE read_into(rsb_machine *machine, rs_request *request, const rsb_targ
 static VALUE machine_read(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 4);
     rsb_machine *machine = rsb_machine_of(self);
-    rs_request request = {.kind = RS_OP_READ, .fd = rsb_op_fd(machine, argv[0]), .offset = -1};
+    rs_request request = {.kind = RS_OP_READ, .fd = rsb_op_fd(machine, argv[0]), .transfer.offset = -1};
     rsb_target target = rsb_target_of(argv[1], argc > 2 ? argv[2] : Qnil, argc > 3 ? argv[3] : Qnil);
     return read_into(machine, &request, &target, "read");
 }
@@ -193,13 +194,13 @@ static VALUE machine_read(int argc, VALUE *argv, VALUE self) {
 static VALUE machine_pread(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 3, 5);
     rsb_machine *machine = rsb_machine_of(self);
-    rs_request request = {.kind = RS_OP_PREAD, .fd = rsb_op_fd(machine, argv[0]), .offset = file_offset(argv[2])};
+    rs_request request = {.kind = RS_OP_PREAD, .fd = rsb_op_fd(machine, argv[0]), .transfer.offset = file_offset(argv[2])};
     rsb_target target = rsb_target_of(argv[1], argc > 3 ? argv[3] : Qnil, argc > 4 ? argv[4] : Qnil);
     return read_into(machine, &request, &target, "pread");
 }
 
 static VALUE write_from(rsb_machine *machine, rs_request *request, VALUE buffer, const char *what) {
-    rsb_source_of(buffer, request);
+    rsb_source_of(buffer, &request->transfer);
     VALUE result = LL2NUM(rsb_request_all(machine, request, buffer, RSB_OUT, what));
     RB_GC_GUARD(buffer);
     return result;
@@ -218,7 +219,7 @@ static VALUE write_from(rsb_machine *machine, rs_request *request, VALUE buffer,
 static VALUE machine_write(VALUE self, VALUE io, VALUE buffer) {
     rsb_machine *machine = rsb_machine_of(self);
     int fd = rsb_op_source_fd(machine, rsb_writing_end(io), &buffer);
-    rs_request request = {.kind = RS_OP_WRITE, .fd = fd, .offset = -1};
+    rs_request request = {.kind = RS_OP_WRITE, .fd = fd, .transfer.offset = -1};
     return write_from(machine, &request, buffer, "write");
 }
 
@@ -233,7 +234,7 @@ static VALUE machine_write(VALUE self, VALUE io, VALUE buffer) {
 static VALUE machine_pwrite(VALUE self, VALUE io, VALUE buffer, VALUE from) {
     rsb_machine *machine = rsb_machine_of(self);
     int fd = rsb_op_source_fd(machine, rsb_writing_end(io), &buffer);
-    rs_request request = {.kind = RS_OP_PWRITE, .fd = fd, .offset = file_offset(from)};
+    rs_request request = {.kind = RS_OP_PWRITE, .fd = fd, .transfer.offset = file_offset(from)};
     return write_from(machine, &request, buffer, "pwrite");
 }
 

@@ -42,7 +42,7 @@ void rsb_check_descriptor(rsb_machine *machine, VALUE io, int fd, uint32_t gener
 
 rsb_target rsb_target_of(VALUE buffer, VALUE length, VALUE at);
 void rsb_target_filled(const rsb_target *target, int64_t result);
-void rsb_source_of(VALUE buffer, rs_request *request);
+void rsb_source_of(VALUE buffer, rs_transfer *transfer);
 
 /* A source that nobody changes: a frozen view of a String, a copy of a slice. Any other IO::Buffer is sent as it is by then. */
 VALUE rsb_own_source(VALUE buffer);
@@ -69,12 +69,12 @@ int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done
                          const char *what);
 int64_t rsb_wait_for(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction);
 
-/* The same for a request whose answer comes in its `extra`; an outgoing String must be frozen. */
+/* The same for a request whose answer comes in what it owns; an outgoing String must be frozen. */
 int64_t rsb_message_wait(rsb_machine *machine, rs_request *request, VALUE buffer, void *answer, size_t answer_size,
                          rsb_direction direction);
 
-/* The request's `extra` belongs to the caller until it waits: this frees it where it did not. */
-int64_t rsb_request_extra(rsb_machine *machine, rs_request *request, const char *what);
+/* What the request owns belongs to the caller until it waits: this frees it where it did not. */
+int64_t rsb_request_owning(rsb_machine *machine, rs_request *request, const char *what);
 
 /* Raises what the kernel said, and more clearly where the descriptor is open, but not for this. */
 NORETURN(void rsb_refused(rsb_machine *machine, int64_t result, const char *what, int fd));
@@ -85,8 +85,8 @@ int rsb_mode_of(rsb_machine *machine, int fd);
 /* Asked not to wait, and it would. */
 bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request);
 
-/* An op that makes two descriptors. */
-VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, const char *what);
+/* An op that makes two descriptors. `where` is that of the request's fields which says where they go. */
+VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, int **where, const char *what);
 
 /* vector.c, file.c */
 void rsb_init_accept(void);

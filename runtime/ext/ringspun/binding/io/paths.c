@@ -6,22 +6,21 @@
 #include <string.h>
 
 /* One path behind the other, in one block that the op owns. */
-static char *put_paths(rs_request *request, VALUE path, VALUE other) {
+static void put_paths(rs_request *request, VALUE path, VALUE other) {
     size_t len = (size_t)RSTRING_LEN(path) + 1, more = NIL_P(other) ? 0 : (size_t)RSTRING_LEN(other) + 1;
     char *block = rsb_alloc(len + more);
     memcpy(block, RSTRING_PTR(path), len);
     if (more) memcpy(block + len, RSTRING_PTR(other), more);
-    request->address = request->extra = block;
-    return block + len;
+    request->path.path = request->owned = block;
+    if (more) request->path.to = block + len;
 }
 
 static VALUE change(rsb_machine *machine, rs_request *request, VALUE path, VALUE other) {
     rsb_after_inline(machine);
-    char *second = put_paths(request, path, other);
-    if (!NIL_P(other)) request->len = (uint64_t)(second - (char *)request->address);
+    put_paths(request, path, other);
     int64_t result = rs_try(&machine->engine, request);
     if (result == -EAGAIN) result = rsb_wait_for(machine, request, Qnil, RSB_OUT);
-    else free(request->extra);
+    else free(request->owned);
     RB_GC_GUARD(path);
     RB_GC_GUARD(other);
     if (result == -EOPNOTSUPP) {
@@ -76,7 +75,7 @@ static VALUE machine_mkdir(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
     rsb_machine *machine = rsb_machine_of(self);
     uint32_t mode = argc > 1 ? (uint32_t)rsb_integer(argv[1], 0, 07777, "mkdir: the mode") : 0777;
-    return change(machine, &(rs_request){.kind = RS_OP_MKDIR, .fd = -1, .mode = mode}, rsb_path(argv[0]), Qnil);
+    return change(machine, &(rs_request){.kind = RS_OP_MKDIR, .fd = -1, .path.mode = mode}, rsb_path(argv[0]), Qnil);
 }
 
 /* Cuts a file to that size, or makes it longer by zeros.
@@ -93,7 +92,7 @@ static VALUE machine_ftruncate(VALUE self, VALUE io, VALUE size) {
     rsb_machine *machine = rsb_machine_of(self);
     io = rsb_writing_end(io);
     int64_t bytes = rsb_integer(size, 0, INT64_MAX, "ftruncate: the size");
-    rs_request request = {.kind = RS_OP_FTRUNCATE, .fd = rsb_op_fd(machine, io), .offset = bytes};
+    rs_request request = {.kind = RS_OP_FTRUNCATE, .fd = rsb_op_fd(machine, io), .truncate.size = bytes};
     rsb_request(machine, &request, Qnil, RSB_OUT, "ftruncate");
     return Qnil;
 }
@@ -116,7 +115,8 @@ static VALUE machine_fallocate(int argc, VALUE *argv, VALUE self) {
     VALUE io = rsb_writing_end(argv[0]);
     int64_t bytes = rsb_integer(argv[1], 1, INT64_MAX, "fallocate: the length");
     int64_t offset = argc > 2 ? rsb_integer(argv[2], 0, INT64_MAX, "fallocate: the offset") : 0;
-    rs_request request = {.kind = RS_OP_FALLOCATE, .fd = rsb_op_fd(machine, io), .len = (uint64_t)bytes, .offset = offset};
+    rs_request request = {.kind = RS_OP_FALLOCATE, .fd = rsb_op_fd(machine, io),
+                          .room = {.offset = offset, .len = (uint64_t)bytes}};
     rsb_request(machine, &request, Qnil, RSB_OUT, "fallocate");
     return Qnil;
 }
@@ -124,8 +124,8 @@ static VALUE machine_fallocate(int argc, VALUE *argv, VALUE self) {
 /* For copy_file: a piece from where both are; nil when these files cannot be copied so. */
 static VALUE machine_copy_range(VALUE self, VALUE from, VALUE to, VALUE length) {
     rsb_machine *machine = rsb_machine_of(self);
-    rs_request request = {.kind = RS_OP_COPY_RANGE, .fd = rsb_op_fd(machine, from), .to_fd = rsb_io_fd(machine, to),
-                          .len = NUM2ULL(length)};
+    rs_request request = {.kind = RS_OP_COPY_RANGE, .fd = rsb_op_fd(machine, from),
+                          .splice = {.to_fd = rsb_io_fd(machine, to), .len = NUM2ULL(length)}};
     int64_t bytes = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
     if (bytes == -EXDEV || bytes == -EINVAL || bytes == -ENOSYS || bytes == -EOPNOTSUPP || bytes == -EPERM) return Qnil;
     if (bytes < 0) rsb_refused(machine, bytes, "copy_file", request.fd);

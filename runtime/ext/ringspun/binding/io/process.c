@@ -34,7 +34,7 @@ typedef struct {
 
 static VALUE wait_pidfd(VALUE argument) {
     pidfd_wait *call = (pidfd_wait *)argument;
-    rs_request request = {.kind = RS_OP_POLL, .fd = call->fd, .flags = POLLIN};
+    rs_request request = {.kind = RS_OP_POLL, .fd = call->fd, .poll.events = POLLIN};
     call->result = rs_try(&call->machine->engine, &request);
     if (call->result == -EAGAIN) call->result = rsb_perform_until(call->machine, &request, RS_NEVER, NULL, NULL);
     return Qnil;
@@ -95,7 +95,7 @@ static bool is_refused(int64_t result) { return result == -EPERM || result == -E
 /* `number` as waitpid(2) takes it, for where waitid(2) is refused. */
 static VALUE wait_for_one_of(rsb_machine *machine, idtype_t kind, int id, int number) {
     for (int64_t begun_ns = 0;;) {
-        rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = kind, .offset = id};
+        rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .wait = {.id_type = (int32_t)kind, .id = id}};
         int64_t pid = rs_try(&machine->engine, &request);
         if (pid == -EAGAIN && !rs_tries_first(&machine->engine)) pid = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
         if (pid == -EAGAIN) {
@@ -114,7 +114,7 @@ VALUE rsb_wait_for_child(rsb_machine *machine, int number) {
     if (number == -1) return wait_for_one_of(machine, P_ALL, 0, number);
     if (number <= 0) return wait_for_one_of(machine, P_PGID, number == 0 ? getpgrp() : -number, number);
     /* Of any other process there is a descriptor as well, and no end to wait for. */
-    rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .flags = P_PID, .offset = number};
+    rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .wait = {.id_type = P_PID, .id = number}};
     int64_t ended = rs_try(&machine->engine, &request);
     bool waits = ended == -EAGAIN;
     if (waits && rs_tries_first(&machine->engine) && !wait_for_end(machine, number)) {

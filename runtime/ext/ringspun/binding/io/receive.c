@@ -18,13 +18,14 @@ typedef struct {
 static VALUE next_chunk(receiver *r) {
     rsb_machine *machine = r->machine;
     if (!machine->scratch) machine->scratch = rsb_alloc(CHUNK);
-    rs_request request = {.kind = r->kind, .fd = r->fd, .address = machine->scratch, .len = CHUNK, .offset = -1};
+    rs_request request = {.kind = r->kind, .fd = r->fd,
+                          .transfer = {.address = machine->scratch, .len = CHUNK, .offset = -1}};
     const char *what = rs_op_kinds[r->kind].name;
     int64_t bytes = rs_try(&machine->engine, &request);
     if (bytes > 0) return rb_str_new(machine->scratch, (long)bytes);
     if (bytes == 0) return Qnil;
     if (bytes != -EAGAIN) rsb_refused(machine, bytes, what, r->fd);
-    request.address = NULL;
+    request.transfer.address = NULL;
     request.options = RS_REQUEST_ANY_BUFFER;
     VALUE chunk;
     bytes = rsb_receive(machine, &request, &chunk);

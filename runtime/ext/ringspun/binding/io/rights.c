@@ -31,8 +31,8 @@ static message *new_message(rs_request *request, size_t control_len) {
     block->header.msg_iovlen = 1;
     block->header.msg_control = block->control;
     block->header.msg_controllen = control_len;
-    request->address = &block->header;
-    request->extra = block;
+    request->message.header = &block->header;
+    request->owned = block;
     return block;
 }
 

@@ -99,11 +99,11 @@ static VALUE address_text(VALUE packed) {
 /* A request about an address, which it owns. */
 static void request_address(rsb_machine *machine, rs_request *request, VALUE packed, const char *what) {
     size_t len = (size_t)RSTRING_LEN(packed);
-    request->extra = memcpy(rsb_alloc(len), RSTRING_PTR(packed), len);
-    request->extra_len = (uint32_t)len;
+    request->owned = memcpy(rsb_alloc(len), RSTRING_PTR(packed), len);
+    request->address = (rs_socket_address){.bytes = request->owned, .len = (uint32_t)len};
     int64_t result = rs_try(&machine->engine, request);
     if (result == -EAGAIN) result = rsb_wait_for(machine, request, Qnil, RSB_OUT);
-    else free(request->extra);
+    else free(request->owned);
     if (result == -EBADF || result == -EOPNOTSUPP) rsb_fail(result, what, request->fd);
     if (result < 0) rb_syserr_fail_str((int)-result, rb_sprintf("%s to %" PRIsVALUE, what, address_text(packed)));
     RB_GC_GUARD(packed);
@@ -123,11 +123,11 @@ static void request_address(rsb_machine *machine, rs_request *request, VALUE pac
 static VALUE machine_socket(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 3);
     rsb_machine *machine = rsb_machine_of(self);
-    rs_request request = {.kind = RS_OP_SOCKET, .fd = -1, .flags = (uint32_t)number_of(argv[0], families, "socket family"),
-                          .mode = (uint32_t)number_of(argv[1], types, "socket type"),
-                          .offset = argc > 2 ? rsb_integer(argv[2], 0, INT32_MAX, "protocol") : 0};
+    rs_request request = {.kind = RS_OP_SOCKET, .fd = -1, .socket.family = number_of(argv[0], families, "socket family"),
+                          .socket.type = number_of(argv[1], types, "socket type"),
+                          .socket.protocol = argc > 2 ? (int)rsb_integer(argv[2], 0, INT32_MAX, "protocol") : 0};
     rsb_after_inline(machine);
-    return LL2NUM(rsb_request_extra(machine, &request, "socket"));
+    return LL2NUM(rsb_request_owning(machine, &request, "socket"));
 }
 
 /* Makes two sockets that are connected with each other.
@@ -140,11 +140,11 @@ static VALUE machine_socketpair(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 0, 3);
     rsb_machine *machine = rsb_machine_of(self);
     rs_request request = {.kind = RS_OP_SOCKETPAIR, .fd = -1,
-                          .flags = (uint32_t)(argc > 0 ? number_of(argv[0], families, "socket family") : AF_UNIX),
-                          .mode = (uint32_t)(argc > 1 ? number_of(argv[1], types, "socket type") : SOCK_STREAM),
-                          .offset = argc > 2 ? rsb_integer(argv[2], 0, INT32_MAX, "protocol") : 0};
+                          .socket.family = argc > 0 ? number_of(argv[0], families, "socket family") : AF_UNIX,
+                          .socket.type = argc > 1 ? number_of(argv[1], types, "socket type") : SOCK_STREAM,
+                          .socket.protocol = argc > 2 ? (int)rsb_integer(argv[2], 0, INT32_MAX, "protocol") : 0};
     rsb_after_inline(machine);
-    return rsb_make_pair(machine, &request, "socketpair");
+    return rsb_make_pair(machine, &request, &request.socket.pair, "socketpair");
 }
 
 /* Connects a socket.
@@ -195,8 +195,8 @@ static VALUE machine_listen(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
     rsb_machine *machine = rsb_machine_of(self);
     int64_t backlog = argc > 1 ? rsb_integer(argv[1], 0, INT32_MAX, "listen: the backlog") : SOMAXCONN;
-    rs_request request = {.kind = RS_OP_LISTEN, .fd = rsb_op_fd(machine, argv[0]), .flags = (uint32_t)backlog};
-    rsb_request_extra(machine, &request, "listen");
+    rs_request request = {.kind = RS_OP_LISTEN, .fd = rsb_op_fd(machine, argv[0]), .listen.backlog = (uint32_t)backlog};
+    rsb_request_owning(machine, &request, "listen");
     return Qnil;
 }
 
@@ -212,8 +212,8 @@ static VALUE machine_shutdown(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
     rsb_machine *machine = rsb_machine_of(self);
     int how = argc > 1 ? number_of(argv[1], directions, "direction") : SHUT_RDWR;
-    rs_request request = {.kind = RS_OP_SHUTDOWN, .fd = rsb_op_fd(machine, argv[0]), .flags = (uint32_t)how};
-    rsb_request_extra(machine, &request, "shutdown");
+    rs_request request = {.kind = RS_OP_SHUTDOWN, .fd = rsb_op_fd(machine, argv[0]), .shutdown.how = (uint32_t)how};
+    rsb_request_owning(machine, &request, "shutdown");
     return Qnil;
 }
 
@@ -237,14 +237,14 @@ static VALUE machine_setsockopt(VALUE self, VALUE io, VALUE level, VALUE name, V
     }
     int number = string ? 0 : (int)rsb_integer(value, INT32_MIN, INT32_MAX, "a socket option");
     if (string) value = rb_str_new_frozen(value);
-    rs_request request = {.kind = RS_OP_SETSOCKOPT, .fd = rsb_op_fd(machine, io), .flags = rsb_flags(level, "level"),
-                          .mode = rsb_flags(name, "option")};
+    rs_request request = {.kind = RS_OP_SETSOCKOPT, .fd = rsb_op_fd(machine, io),
+                          .option = {.level = (int32_t)rsb_flags(level, "level"), .name = (int32_t)rsb_flags(name, "option")}};
     const void *bytes = string ? RSTRING_PTR(value) : (const void *)&number;
     size_t len = string ? (size_t)RSTRING_LEN(value) : sizeof(number);
-    request.len = len;
-    request.address = request.extra = memcpy(rsb_alloc(len + 1), bytes, len);
+    request.option.len = (uint32_t)len;
+    request.option.value = request.owned = memcpy(rsb_alloc(len + 1), bytes, len);
     RB_GC_GUARD(value);
-    rsb_request_extra(machine, &request, "setsockopt");
+    rsb_request_owning(machine, &request, "setsockopt");
     return Qnil;
 }
 
@@ -260,13 +260,14 @@ static VALUE machine_setsockopt(VALUE self, VALUE io, VALUE level, VALUE name, V
  * @since 0.1.0 */
 static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
     rsb_machine *machine = rsb_machine_of(self);
-    rs_request request = {.kind = RS_OP_GETSOCKOPT, .fd = rsb_op_fd(machine, io), .flags = rsb_flags(level, "level"),
-                          .mode = rsb_flags(name, "option"), .len = OPTION_MAX};
+    rs_request request = {.kind = RS_OP_GETSOCKOPT, .fd = rsb_op_fd(machine, io),
+                          .option = {.level = (int32_t)rsb_flags(level, "level"), .name = (int32_t)rsb_flags(name, "option")}};
     char value[OPTION_MAX];
-    request.address = value;
+    request.option.value = value;
+    request.option.len = OPTION_MAX;
     int64_t len = rs_try(&machine->engine, &request);
     if (len == -EAGAIN) {
-        request.address = request.extra = rsb_alloc(OPTION_MAX);
+        request.option.value = request.owned = rsb_alloc(OPTION_MAX);
         len = rsb_perform_with(machine, &request, Qnil, 0, value, sizeof(value));
     }
     if (len < 0) rsb_fail(len, "getsockopt", request.fd);
@@ -309,11 +310,11 @@ static VALUE machine_recv(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 4);
     rsb_machine *machine = rsb_machine_of(self);
     rs_request request = {.kind = RS_OP_RECV, .fd = rsb_op_fd(machine, argv[0]),
-                          .flags = argc > 3 ? rsb_flags(argv[3], "flags") : 0};
+                          .transfer.flags = argc > 3 ? rsb_flags(argv[3], "flags") : 0};
     rsb_target target = rsb_target_of(argv[1], argc > 2 ? argv[2] : Qnil, Qnil);
-    request.address = target.address;
-    request.len = target.length;
-    bool all = takes_all(machine, request.fd, &request.flags, "recv");
+    request.transfer.address = target.address;
+    request.transfer.len = target.length;
+    bool all = takes_all(machine, request.fd, &request.transfer.flags, "recv");
     int64_t bytes = all ? rsb_request_all(machine, &request, target.buffer, RSB_IN, "recv")
                         : rsb_request(machine, &request, target.buffer, RSB_IN, "recv");
     rsb_target_filled(&target, bytes);
@@ -334,9 +335,9 @@ static VALUE machine_send(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 3);
     rsb_machine *machine = rsb_machine_of(self);
     VALUE source = argv[1];
-    rs_request request = {.kind = RS_OP_SEND, .fd = rsb_op_source_fd(machine, argv[0], &source), .offset = -1,
-                          .flags = argc > 2 ? rsb_flags(argv[2], "flags") : 0};
-    rsb_source_of(source, &request);
+    rs_request request = {.kind = RS_OP_SEND, .fd = rsb_op_source_fd(machine, argv[0], &source), .transfer.offset = -1,
+                          .transfer.flags = argc > 2 ? rsb_flags(argv[2], "flags") : 0};
+    rsb_source_of(source, &request.transfer);
     int64_t bytes = rsb_request_all(machine, &request, source, RSB_OUT, "send");
     RB_GC_GUARD(source);
     return LL2NUM(bytes);
@@ -374,8 +375,8 @@ static void check_exchange(rsb_machine *machine, int64_t result, const rs_reques
 
 static int64_t exchange(rsb_machine *machine, rs_request *request, VALUE buffer, message *answer, rsb_direction direction,
                         const char *what) {
-    message *block = request->extra;
-    request->address = &block->header;
+    message *block = request->owned;
+    request->message.header = &block->header;
     int64_t result = rs_try(&machine->engine, request);
     if (result == -EAGAIN && !rsb_must_not_wait(machine, request)) {
         result = rsb_message_wait(machine, request, buffer, answer, sizeof(*answer), direction);
@@ -438,13 +439,13 @@ static VALUE hand_over(VALUE argument) {
 /* After a first part, with what came beside it. */
 static int64_t receive_rest(rsb_machine *machine, rs_request *rest, int64_t bytes, VALUE buffer) {
     rs_request next = *rest;
-    next.address = (char *)rest->address + bytes;
-    next.len -= (uint64_t)bytes;
+    next.transfer.address = (char *)rest->transfer.address + bytes;
+    next.transfer.len -= (uint64_t)bytes;
     int64_t more = rs_try(&machine->engine, &next);
     if (more < 0 && more != -EAGAIN) rs_descriptor_owe(&machine->engine, &next, 0, more);
     if (more == 0 || (more < 0 && more != -EAGAIN)) return bytes;
     bytes += more > 0 ? more : 0;
-    return (uint64_t)bytes == rest->len ? bytes : rsb_request_rest(machine, rest, bytes, buffer, RSB_IN, "recvmsg");
+    return (uint64_t)bytes == rest->transfer.len ? bytes : rsb_request_rest(machine, rest, bytes, buffer, RSB_IN, "recvmsg");
 }
 
 /* Receives one message with what comes beside it. MSG_WAITALL is as for {#recv}.
@@ -464,8 +465,8 @@ static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 4);
     rsb_machine *machine = rsb_machine_of(self);
     rs_request request = {.kind = RS_OP_RECVMSG, .fd = rsb_op_fd(machine, argv[0]),
-                          .flags = argc > 3 ? rsb_flags(argv[3], "flags") : 0};
-    bool all = takes_all(machine, request.fd, &request.flags, "recvmsg");
+                          .message.flags = argc > 3 ? rsb_flags(argv[3], "flags") : 0};
+    bool all = takes_all(machine, request.fd, &request.message.flags, "recvmsg");
     rsb_target target = rsb_target_of(argv[1], argc > 2 ? argv[2] : Qnil, Qnil);
     bool slice = !target.string && rsb_is_slice(target.buffer);
     VALUE own = slice ? rb_str_new(NULL, (long)target.length) : target.buffer;
@@ -474,11 +475,11 @@ static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {
     block->header.msg_namelen = sizeof(block->address);
     block->header.msg_control = block->control;
     block->header.msg_controllen = sizeof(block->control);
-    request.extra = block;
+    request.owned = block;
     int64_t bytes = exchange(machine, &request, own, &answer, RSB_IN, "recvmsg");
     if (RS_UNLIKELY(all) && bytes > 0 && (uint64_t)bytes < target.length) {
-        rs_request rest = {.kind = RS_OP_RECV, .fd = request.fd, .len = target.length,
-                           .address = slice ? RSTRING_PTR(own) : target.address};
+        rs_request rest = {.kind = RS_OP_RECV, .fd = request.fd,
+                           .transfer = {.address = slice ? RSTRING_PTR(own) : target.address, .len = target.length}};
         bytes = receive_rest(machine, &rest, bytes, own);
     }
     int state = 0;
@@ -538,8 +539,8 @@ static VALUE machine_sendmsg(int argc, VALUE *argv, VALUE self) {
     VALUE control = pack_control(argc > 4 ? argv[4] : Qnil);
     VALUE to = argc > 2 && !NIL_P(argv[2]) ? packed_address(argv[2]) : Qnil;
     rs_request request = {.kind = RS_OP_SENDMSG, .fd = op_fd_of(machine, argv[0], generation, "sendmsg"),
-                          .flags = argc > 3 ? rsb_flags(argv[3], "flags") : 0};
-    rs_request part = {0};
+                          .message.flags = argc > 3 ? rsb_flags(argv[3], "flags") : 0};
+    rs_transfer part = {0};
     rsb_source_of(source, &part);
     message *block = new_message(part.address, part.len), answer;
     if (!NIL_P(to)) {
@@ -551,7 +552,7 @@ static VALUE machine_sendmsg(int argc, VALUE *argv, VALUE self) {
     block->header.msg_control = block->control;
     block->header.msg_controllen = (size_t)RSTRING_LEN(control);
     memcpy(block->control, RSTRING_PTR(control), (size_t)RSTRING_LEN(control));
-    request.extra = block;
+    request.owned = block;
     int64_t bytes = exchange(machine, &request, source, &answer, RSB_OUT, "sendmsg");
     RB_GC_GUARD(source);
     RB_GC_GUARD(control);

@@ -13,28 +13,28 @@
 
 rsb_mover rsb_mover_of(rsb_machine *machine, uint8_t kind, VALUE from, VALUE to, const char *what) {
     rsb_mover mover = {.machine = machine, .from = from, .to = to, .deadline_ns = RS_NEVER, .what = what};
-    mover.request = (rs_request){.kind = kind, .fd = rsb_io_fd(machine, from), .to_fd = rsb_io_fd(machine, to), .offset = -1};
+    mover.request = (rs_request){.kind = kind, .fd = rsb_io_fd(machine, from), .splice.to_fd = rsb_io_fd(machine, to)};
     mover.from_generation = rs_descriptor_generation(machine->engine.descriptors, mover.request.fd);
-    mover.to_generation = rs_descriptor_generation(machine->engine.descriptors, mover.request.to_fd);
+    mover.to_generation = rs_descriptor_generation(machine->engine.descriptors, mover.request.splice.to_fd);
     mover.offload = rs_splice_sort_of(&machine->engine, mover.request.fd) == RS_SPLICE_FILE ||
-                    rs_splice_sort_of(&machine->engine, mover.request.to_fd) == RS_SPLICE_FILE;
+                    rs_splice_sort_of(&machine->engine, mover.request.splice.to_fd) == RS_SPLICE_FILE;
     return mover;
 }
 
 bool rsb_mover_fits(const rsb_mover *mover) {
     rs_machine *engine = &mover->machine->engine;
     return rs_splice_sort_of(engine, mover->request.fd) != RS_SPLICE_BLOCKING &&
-           rs_splice_sort_of(engine, mover->request.to_fd) != RS_SPLICE_BLOCKING;
+           rs_splice_sort_of(engine, mover->request.splice.to_fd) != RS_SPLICE_BLOCKING;
 }
 
 void rsb_mover_check(const rsb_mover *mover) {
     rsb_check_descriptor(mover->machine, mover->from, mover->request.fd, mover->from_generation, mover->what);
-    rsb_check_descriptor(mover->machine, mover->to, mover->request.to_fd, mover->to_generation, mover->what);
+    rsb_check_descriptor(mover->machine, mover->to, mover->request.splice.to_fd, mover->to_generation, mover->what);
 }
 
 /* 1: it waited. 0: it was ready. Else what is wrong. */
 static int64_t wait_for(rsb_mover *mover, int fd, uint32_t events) {
-    rs_request poll = {.kind = RS_OP_POLL, .fd = fd, .flags = events};
+    rs_request poll = {.kind = RS_OP_POLL, .fd = fd, .poll.events = events};
     int64_t ready = rs_try(&mover->machine->engine, &poll);
     if (ready >= 0) return 0;
     if (ready != -EAGAIN) return ready;
@@ -55,7 +55,7 @@ static void pause_a_little(rsb_mover *mover) {
 static int64_t wait_for_both(rsb_mover *mover, int *idle) {
     int64_t first = wait_for(mover, mover->request.fd, POLLIN);
     if (first < 0) return first;
-    int64_t second = wait_for(mover, mover->request.to_fd, POLLOUT);
+    int64_t second = wait_for(mover, mover->request.splice.to_fd, POLLOUT);
     if (second < 0) return second;
     bool waited = first || second;
     *idle = waited ? 0 : *idle + 1;
@@ -75,14 +75,14 @@ static int64_t count(rsb_mover *mover, int64_t moved) {
 }
 
 int64_t rsb_move_at_once(rsb_mover *mover, uint64_t len) {
-    mover->request.len = len < MOVE_MAX ? len : MOVE_MAX;
+    mover->request.splice.len = len < MOVE_MAX ? len : MOVE_MAX;
     return count(mover, rs_try(&mover->machine->engine, &mover->request));
 }
 
 int64_t rsb_move(rsb_mover *mover, uint64_t len) {
     bool as_op = mover->offload || !rs_tries_first(&mover->machine->engine);
     for (int idle = 0;;) {
-        mover->request.len = len < MOVE_MAX ? len : MOVE_MAX;
+        mover->request.splice.len = len < MOVE_MAX ? len : MOVE_MAX;
         int64_t moved = as_op ? count(mover, move_with_file(mover)) : rsb_move_at_once(mover, len);
         if (RS_LIKELY(moved != -EAGAIN)) return moved;
         int64_t ready = wait_for_both(mover, &idle);
@@ -95,10 +95,10 @@ void rsb_fail_move(const rsb_mover *mover, int64_t result) {
     const char *needs = request->kind == RS_OP_TEE
                             ? "both must be pipes, and not the same one"
                             : "one of the two must be a pipe, and what is written no file opened for appending";
-    if (result == -EINVAL) rb_raise(rsb_eUsage, "%s from descriptor %d to %d: %s", mover->what, request->fd, request->to_fd, needs);
+    if (result == -EINVAL) rb_raise(rsb_eUsage, "%s from descriptor %d to %d: %s", mover->what, request->fd, request->splice.to_fd, needs);
     int mode = rsb_mode_of(mover->machine, request->fd);
     bool first = result != -EBADF || mode < 0 || (mode & O_ACCMODE) == O_WRONLY;
-    rsb_refused(mover->machine, result, mover->what, first ? request->fd : request->to_fd);
+    rsb_refused(mover->machine, result, mover->what, first ? request->fd : request->splice.to_fd);
 }
 
 static uint32_t generation_of(rsb_machine *machine, VALUE io) {

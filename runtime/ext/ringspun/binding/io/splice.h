@@ -9,7 +9,7 @@
 typedef struct {
     rsb_machine *machine;
     VALUE from, to;
-    rs_request request;         /* fd, to_fd, len */
+    rs_request request;
     uint32_t from_generation, to_generation;
     bool offload;               /* a file is among them */
     int64_t deadline_ns;

@@ -45,7 +45,7 @@ static VALUE own_buffer(VALUE buffer, bool reading) {
     }
     rsb_buffer_check(buffer);
     if (!rsb_is_slice(buffer)) return buffer;
-    rs_request part = {0};
+    rs_transfer part = {0};
     rsb_source_of(buffer, &part);
     return rb_str_new(part.address, (long)part.len);
 }
@@ -94,16 +94,16 @@ static void describe(vector *v) {
     v->parts = rsb_alloc(sizeof(*v->parts) * (size_t)count);
     uint64_t used = 0;
     for (long i = 0; i < count; i++) {
-        rs_request part = {0};
+        rs_transfer part = {0};
         rsb_source_of(RARRAY_AREF(v->buffers, i), &part);
         if (part.len > 0) v->parts[used++] = (struct iovec){.iov_base = part.address, .iov_len = part.len};
     }
-    v->request.address = v->parts;
-    v->request.len = used;
+    v->request.vector.parts = v->parts;
+    v->request.vector.count = used;
 }
 
-static void skip_bytes(rs_request *request, uint64_t bytes) {
-    struct iovec *part = request->address;
+static void skip_bytes(rs_vector *rest, uint64_t bytes) {
+    struct iovec *part = rest->parts;
     while (bytes > 0) {
         uint64_t step = bytes < part->iov_len ? bytes : part->iov_len;
         part->iov_base = (char *)part->iov_base + step;
@@ -111,10 +111,10 @@ static void skip_bytes(rs_request *request, uint64_t bytes) {
         bytes -= step;
         if (part->iov_len == 0) {
             part++;
-            request->len--;
+            rest->count--;
         }
     }
-    request->address = part;
+    rest->parts = part;
 }
 
 /* With `done`: what goes out now comes on top of that, and a cancellation before more goes out answers it. */
@@ -125,9 +125,8 @@ static int64_t step(vector *v, uint64_t done) {
     if (result != -EAGAIN) return result < 0 ? result : result + (int64_t)done;
     /* The op owns its iovecs; ours go on describing what is left. */
     rs_request request = v->request;
-    size_t size = sizeof(struct iovec) * request.len;
-    request.extra = memcpy(rsb_alloc(size), request.address, size);
-    request.address = request.extra;
+    size_t size = sizeof(struct iovec) * request.vector.count;
+    request.vector.parts = request.owned = memcpy(rsb_alloc(size), request.vector.parts, size);
     request.done = done;
     return rsb_perform(v->machine, &request, v->buffers);
 }
@@ -143,16 +142,16 @@ static VALUE run(VALUE argument) {
     vector *v = (vector *)argument;
     lock_all(v);
     describe(v);
-    if (v->reading && v->request.len == 0) {
+    if (v->reading && v->request.vector.count == 0) {
         rb_raise(rsb_eUsage, "readv: the buffers hold no bytes, and each takes as many as it holds; make them larger first");
     }
     int64_t done = 0;
-    while (v->request.len > 0 || done == 0) {
+    while (v->request.vector.count > 0 || done == 0) {
         int64_t result = step(v, (uint64_t)done);
         if (result < 0 && done == 0) rsb_refused(v->machine, result, v->what, v->request.fd);
         if (result <= done) break;
-        skip_bytes(&v->request, (uint64_t)(result - done));
-        if (v->request.offset >= 0) v->request.offset += result - done;
+        skip_bytes(&v->request.vector, (uint64_t)(result - done));
+        if (v->request.vector.offset >= 0) v->request.vector.offset += result - done;
         done = result;
         if (v->reading || must_stop(v)) break;
     }
@@ -163,14 +162,14 @@ static VALUE run(VALUE argument) {
 static void hand_out(const vector *v, uint64_t bytes) {
     for (long i = 0; i < RARRAY_LEN(v->given) && bytes > 0; i++) {
         VALUE buffer = RARRAY_AREF(v->given, i), own = RARRAY_AREF(v->buffers, i);
-        rs_request part = {0};
+        rs_transfer part = {0};
         rsb_source_of(own, &part);
         uint64_t len = part.len < bytes ? part.len : bytes;
         bytes -= len;
         if (len > 0 && own == buffer && RB_TYPE_P(own, T_STRING)) rb_str_modify(own);
         if (own == buffer || len == 0) continue;
         rsb_buffer_check(buffer);
-        rs_request target = {0};
+        rs_transfer target = {0};
         rsb_source_of(buffer, &target);
         memcpy(target.address, part.address, len);
     }
@@ -194,7 +193,7 @@ static VALUE perform(VALUE self, VALUE io, VALUE buffers, rs_op_kind kind, const
     if (!v.reading) take_buffers(&v);
     int fd = rsb_op_fd(machine, v.reading ? io : rsb_writing_end(io));
     if (v.reading) take_buffers(&v);
-    v.request = (rs_request){.kind = (uint8_t)kind, .fd = fd, .offset = -1};
+    v.request = (rs_request){.kind = (uint8_t)kind, .fd = fd, .vector.offset = -1};
     v.generation = rs_descriptor_generation(machine->engine.descriptors, fd);
     VALUE result = rb_ensure(run, (VALUE)&v, give_back, (VALUE)&v);
     if (v.reading) hand_out(&v, NUM2ULL(result));

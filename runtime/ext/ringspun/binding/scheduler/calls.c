@@ -114,9 +114,9 @@ typedef struct {
 static VALUE resolve(VALUE argument) {
     look_up *call = (look_up *)argument;
     rs_lookup *lookup = call->answer;
-    rs_request request = {.kind = RS_OP_RESOLVE, .fd = -1, .extra = lookup};
+    rs_request request = {.kind = RS_OP_RESOLVE, .fd = -1, .resolve.lookup = lookup};
     if (call->machine) {
-        request.extra = memcpy(rsb_alloc(sizeof(*lookup)), lookup, sizeof(*lookup));
+        request.resolve.lookup = request.owned = memcpy(rsb_alloc(sizeof(*lookup)), lookup, sizeof(*lookup));
         rsb_perform_with(call->machine, &request, Qnil, 0, lookup, sizeof(*lookup));
     } else {
         rb_nogvl(resolve_outside, &request, RUBY_UBF_IO, NULL, 0);

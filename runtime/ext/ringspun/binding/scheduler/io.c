@@ -38,10 +38,9 @@ RSB_APART static long look_up(rsb_machine *machine, int fd) {
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return rs_descriptor_classify(fd);
     if (!(fcntl(fd, F_GETFL) & O_NONBLOCK)) return RS_FD_BLOCKING;
     getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
-    rs_request made = {.kind = RS_OP_SOCKET, .flags = (uint32_t)family, .mode = (uint32_t)type};
     if (!rs_descriptors_reserve(machine->engine.descriptors, fd)) rsb_fail_memory();
     rs_descriptor_note(machine->engine.descriptors, fd, RS_FD_STREAM, true);
-    rs_socket_made(&machine->engine, &made, fd);
+    rs_socket_made(&machine->engine, fd, family, type);
     const rs_descriptor *descriptor = &machine->engine.descriptors->table[fd];
     return RS_FD_STREAM | SORT_SOCKET | (descriptor->bytes ? SORT_BYTES : 0) | (descriptor->reports_more ? SORT_REPORTS_MORE : 0);
 }
@@ -201,7 +200,7 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
         return result == 0 ? out_of_time(own) : ready_events(result, mask);
     }
     if ((mask & POLLIN) && RS_UNLIKELY(rsb_stream_holds(machine, io))) return ready_events(POLLIN, mask);
-    rs_request request = {.kind = RS_OP_POLL, .fd = fd, .flags = mask};
+    rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = mask};
     int64_t result;
     if (timeout == INT2FIX(0)) {
         rsb_before_look(machine);
@@ -229,7 +228,7 @@ typedef struct {
     size_t minimum;             /* goes on until so much is done; 0: once, and without waiting */
     size_t most;
     size_t done;
-    rs_request request;         /* its offset is that in the file, or -1 for the descriptor's own position */
+    rs_request request;
     bool cut;                   /* it asked for less than it was asked for: what is short by that is not short */
     bool waits;                 /* what it asks for has to be waited for */
 } transfer;
@@ -270,7 +269,7 @@ static bool find_memory(transfer *t) {
     bool writable;
     size_t size = memory_of(t->buffer, &base, &writable);
     if (t->offset + t->most > size || (reads(t->request.kind) && !writable)) return false;
-    t->request.address = base ? base + t->offset + t->done : NULL;
+    t->request.transfer.address = base ? base + t->offset + t->done : NULL;
     return true;
 }
 
@@ -295,17 +294,17 @@ static bool must_wait(const transfer *t) {
 static void take_arrival(const rs_op *op, void *argument) {
     transfer *t = argument;
     if (op->result <= 0 || !rsb_is_open_as(t->io, t->request.fd) || !find_memory(t)) return;
-    memcpy(t->request.address, op->request.address, (size_t)op->result);
+    memcpy(t->request.transfer.address, op->request.transfer.address, (size_t)op->result);
 }
 
 static void cut(transfer *t, rs_request *request) {
-    t->cut = request->len > PIECE_MAX;
-    if (t->cut) request->len = PIECE_MAX;
+    t->cut = request->transfer.len > PIECE_MAX;
+    if (t->cut) request->transfer.len = PIECE_MAX;
 }
 
 /* In the call's own request, for the sake of the stack. */
 static int64_t wait_to_read(transfer *t) {
-    t->request.address = NULL;
+    t->request.transfer.address = NULL;
     t->request.options = RS_REQUEST_ANY_BUFFER;
     cut(t, &t->request);
     return rsb_perform_of(t->machine, &t->request, t->io, io_deadline(t->machine, t->io), take_arrival, t);
@@ -319,12 +318,13 @@ static rs_fd_kind kind_of(const transfer *t) { return rs_descriptor_kind(t->mach
 RSB_APART static int64_t wait_to_write(transfer *t) {
     rs_request request = t->request;
     if (!is_file_kind(kind_of(t))) {
-        request = (rs_request){.kind = RS_OP_POLL, .fd = t->request.fd, .flags = POLLOUT};
+        request = (rs_request){.kind = RS_OP_POLL, .fd = t->request.fd, .poll.events = POLLOUT};
         int64_t ready = rsb_perform_of(t->machine, &request, t->io, io_deadline(t->machine, t->io), NULL, NULL);
         return ready < 0 ? ready : 0;
     }
     cut(t, &request);
-    request.extra = request.address = memcpy(rsb_alloc(request.len), t->request.address, request.len);
+    uint64_t len = request.transfer.len;
+    request.owned = request.transfer.address = memcpy(rsb_alloc(len), t->request.transfer.address, len);
     return rsb_perform_until(t->machine, &request, io_deadline(t->machine, t->io), NULL, NULL);
 }
 
@@ -389,13 +389,13 @@ static int64_t transfer_all(transfer *t) {
         let_others(t);
         know(t->machine, t->io, t->request.fd);
         t->cut = t->waits = false;
-        t->request = (rs_request){.kind = t->request.kind, .fd = t->request.fd, .len = t->most - t->done,
-                                  .offset = t->request.offset};
+        t->request = (rs_request){.kind = t->request.kind, .fd = t->request.fd,
+                                  .transfer = {.len = t->most - t->done, .offset = t->request.transfer.offset}};
         result = step(t);
         if (t->waits) result = wait_to_go_on(t);
         if (result <= 0) break;
         t->done += (size_t)result;
-        if (t->request.offset >= 0) t->request.offset += result;
+        if (t->request.transfer.offset >= 0) t->request.transfer.offset += result;
     } while (goes_on(t, (size_t)result));
     if (t->done == 0) return result;
     if (result < 0) rs_descriptor_owe(&t->machine->engine, &t->request, 0, result);
@@ -415,8 +415,8 @@ RSB_APART static VALUE write_without_gvl(VALUE io, VALUE buffer, int64_t from) {
 
 static outside_call plain_call(transfer *t) {
     need_memory(t);
-    return (outside_call){.kind = t->request.kind, .fd = t->request.fd, .address = t->request.address, .len = t->most - t->done,
-                          .offset = t->request.offset + (int64_t)t->done};
+    return (outside_call){.kind = t->request.kind, .fd = t->request.fd, .address = t->request.transfer.address, .len = t->most - t->done,
+                          .offset = t->request.transfer.offset + (int64_t)t->done};
 }
 
 /* In a simulation. Where the call itself would wait, it is made when it need not; a pipe that is ready takes PIPE_BUF bytes at
@@ -449,7 +449,7 @@ enum { AT_LEAST = 0, AT_MOST = 0x80 };
 RSB_APART static VALUE transfer_known(rsb_machine *machine, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset,
                                       unsigned what) {
     transfer t = {.machine = machine, .io = io, .buffer = buffer, .offset = length_of(offset, "offset"), .most = SIZE_MAX,
-                  .request = {.kind = what & ~AT_MOST, .fd = rb_io_descriptor(io), .offset = from}};
+                  .request = {.kind = what & ~AT_MOST, .fd = rb_io_descriptor(io), .transfer.offset = from}};
     *(what & AT_MOST ? &t.most : &t.minimum) = length_of(length, "length");
     check_call(&t);
     if (RS_UNLIKELY(!machine)) return LL2NUM(outside(plain_call(&t)));

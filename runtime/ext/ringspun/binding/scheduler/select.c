@@ -171,7 +171,7 @@ static VALUE wait_for_any(VALUE argument) {
         add_to_epoll(s, at);
     }
     for (;;) {
-        rs_request request = {.kind = RS_OP_POLL, .fd = s->epoll, .flags = POLLIN};
+        rs_request request = {.kind = RS_OP_POLL, .fd = s->epoll, .poll.events = POLLIN};
         int64_t result = rsb_perform_until(s->machine, &request, s->deadline_ns, NULL, NULL);
         if (s->closed) rsb_fail_closed();
         if (result == RSB_TIME_IS_UP) return Qnil;

@@ -104,10 +104,11 @@ static VALUE copy(VALUE argument) {
 
 /* Into memory of the op's own, for the stream may be closed while a simulated kernel takes its time. */
 static int64_t read_pipe(copier *c, void *bytes, size_t len) {
-    rs_request request = {.kind = RS_OP_READ, .fd = FIX2INT(c->pipe[0]), .address = bytes, .len = len, .offset = -1};
+    rs_request request = {.kind = RS_OP_READ, .fd = FIX2INT(c->pipe[0]),
+                          .transfer = {.address = bytes, .len = len, .offset = -1}};
     int64_t count = rs_try(&c->machine->engine, &request);
     if (count != -EAGAIN) return count;
-    request.address = request.extra = rs_alloc(len);
+    request.transfer.address = request.owned = rs_alloc(len);
     return rsb_perform_with(c->machine, &request, Qnil, RS_PARK_SHIELDED, bytes, len);
 }
 
@@ -135,7 +136,7 @@ static VALUE give_back(VALUE argument) {
 static VALUE make_pipe(VALUE argument) {
     copier *c = (copier *)argument;
     rs_request request = {.kind = RS_OP_PIPE, .fd = -1};
-    VALUE pair = rsb_make_pair(c->machine, &request, "copy_to");
+    VALUE pair = rsb_make_pair(c->machine, &request, &request.pipe.pair, "copy_to");
     bool simulated = rs_is_simulated(&c->machine->engine);
     if (!simulated) c->ends = rs_alloc(sizeof(rsb_unshared) * 2);
     for (int i = 0; i < 2; i++) {

@@ -65,7 +65,7 @@ static void take_answer(const rs_op *op, void *argument) {
     reader *r = argument;
     r->stream->reading = false;
     if (op->result <= 0 || r->stream->closed) return;
-    if (!rs_buffer_put(r->machine->engine.pool, &r->stream->in, op->request.address, (size_t)op->result)) r->stream->gap = true;
+    if (!rs_buffer_put(r->machine->engine.pool, &r->stream->in, op->request.transfer.address, (size_t)op->result)) r->stream->gap = true;
     rs_source_ready(&r->stream->watched);
 }
 
@@ -76,9 +76,9 @@ static void fail_busy(const reader *r) {
 
 /* What is there already; -EAGAIN: nothing yet. */
 static int64_t try_fill(rsb_machine *machine, rsb_stream *stream, rs_request *request) {
-    request->address = rs_buffer_room(machine->engine.pool, &stream->in, ROOM_MIN);
-    if (RS_UNLIKELY(!request->address)) return RS_NO_MEMORY;
-    request->len = stream->in.capacity - stream->in.end;
+    request->transfer.address = rs_buffer_room(machine->engine.pool, &stream->in, ROOM_MIN);
+    if (RS_UNLIKELY(!request->transfer.address)) return RS_NO_MEMORY;
+    request->transfer.len = stream->in.capacity - stream->in.end;
     int64_t bytes = rs_try(&machine->engine, request);
     if (bytes > 0) rs_buffer_filled(&stream->in, (size_t)bytes), rs_source_ready(&stream->watched);
     else if (rs_buffer_len(&stream->in) == 0) rs_buffer_clear(machine->engine.pool, &stream->in);
@@ -87,10 +87,10 @@ static int64_t try_fill(rsb_machine *machine, rsb_stream *stream, rs_request *re
 
 static int64_t wait_to_fill(reader *r, rs_request *request) {
     rsb_raise_refusal(r->machine);
-    request->address = NULL;
+    request->transfer.address = NULL;
     /* No more than there is room for already: what has come must not be lost for want of memory. */
     bool all_new = rs_buffer_len(&r->stream->in) == 0;
-    if (all_new || request->len > RS_BUFFER_PIECE) request->len = RS_BUFFER_PIECE;
+    if (all_new || request->transfer.len > RS_BUFFER_PIECE) request->transfer.len = RS_BUFFER_PIECE;
     request->options = RS_REQUEST_ANY_BUFFER;
     r->stream->reading = true;
     int64_t bytes = rsb_perform_until(r->machine, request, r->deadline_ns, take_answer, r);
@@ -137,8 +137,8 @@ static int64_t try_through(reader *r, uint32_t *events) {
 static int64_t fill_through(reader *r) {
     rsb_stream *stream = r->stream;
     for (;;) {
-        rs_request request = {.kind = RS_OP_POLL, .fd = rsb_stream_fd(r->machine, stream), .flags = POLLIN};
-        int64_t bytes = waits_first(r) ? -EAGAIN : try_through(r, &request.flags);
+        rs_request request = {.kind = RS_OP_POLL, .fd = rsb_stream_fd(r->machine, stream), .poll.events = POLLIN};
+        int64_t bytes = waits_first(r) ? -EAGAIN : try_through(r, &request.poll.events);
         if (bytes != -EAGAIN) return bytes;
         rsb_raise_refusal(r->machine);
         stream->reading = true;
@@ -150,7 +150,8 @@ static int64_t fill_through(reader *r) {
 
 static int64_t fill_directly(reader *r) {
     rsb_stream *stream = r->stream;
-    rs_request request = {.kind = stream->socket ? RS_OP_RECV : RS_OP_READ, .fd = rsb_stream_fd(r->machine, stream), .offset = -1};
+    rs_request request = {.kind = stream->socket ? RS_OP_RECV : RS_OP_READ, .fd = rsb_stream_fd(r->machine, stream),
+                          .transfer.offset = -1};
     int64_t bytes = try_fill(r->machine, stream, &request);
     return bytes == -EAGAIN ? wait_to_fill(r, &request) : bytes;
 }

@@ -152,7 +152,7 @@ static void end_session(writer *w) {
     rsb_stream *stream = w->stream;
     while (!rsb_tls_has_ended(stream->tls)) {
         rs_request request = {.kind = RS_OP_POLL, .fd = stream->write_queue.fd};
-        int64_t result = rsb_tls_end(stream->tls, &request.flags);
+        int64_t result = rsb_tls_end(stream->tls, &request.poll.events);
         if (result == -EAGAIN) {
             rsb_raise_refusal(w->machine);
             result = rsb_perform_until(w->machine, &request, w->deadline_ns, NULL, NULL);
@@ -180,7 +180,7 @@ static void await_tickets(writer *w) {
     rsb_stream *stream = w->stream;
     bool told = false, more = false;
     while (!stream->closed && rsb_tls_sweep(stream->tls)) {
-        rs_request request = {.kind = RS_OP_POLL, .fd = rsb_stream_fd(w->machine, stream), .flags = POLLIN};
+        rs_request request = {.kind = RS_OP_POLL, .fd = rsb_stream_fd(w->machine, stream), .poll.events = POLLIN};
         bool heard = rsb_tls_has_heard(stream->tls);
         if (heard && (more || !may_lose(request.fd))) return;
         more = heard;
@@ -282,7 +282,7 @@ static VALUE stream_close_write(int argc, VALUE *argv, VALUE self) {
         end_session(&w);
         return Qnil;
     }
-    rs_request request = {.kind = RS_OP_SHUTDOWN, .fd = rsb_stream_fd(w.machine, w.stream), .flags = SHUT_WR};
+    rs_request request = {.kind = RS_OP_SHUTDOWN, .fd = rsb_stream_fd(w.machine, w.stream), .shutdown.how = SHUT_WR};
     rsb_request(w.machine, &request, Qnil, RSB_OUT, "close_write");
     return Qnil;
 }

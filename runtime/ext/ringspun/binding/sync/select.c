@@ -6,7 +6,7 @@
 
 /* Where it is not ready, an op is under way that will say when. */
 static bool look_at_descriptor(rsb_machine *machine, rsb_branch *b, int fd) {
-    rs_request request = {.kind = RS_OP_POLL, .fd = fd, .flags = rsb_branch_events(b)};
+    rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = rsb_branch_events(b)};
     int64_t result = rs_watch_take_result(&b->watch);
     /* What the op has found may have been read since; where it cannot be asked again, it is believed. One that is being closed is
      * still open to whoever asks, and takes no op any more. */

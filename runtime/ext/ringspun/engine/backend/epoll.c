@@ -113,12 +113,12 @@ static void epoll_close(rs_machine *machine) {
 static uint32_t events_of(const rs_op *op) {
     if (rs_retry_has(op)) return 0;
     /* The errors that this takes, and not the data of those behind it. */
-    if (op->request.kind == RS_OP_RECVMSG && op->request.flags & MSG_ERRQUEUE) return EPOLLERR;
+    if (op->request.kind == RS_OP_RECVMSG && op->request.message.flags & MSG_ERRQUEUE) return EPOLLERR;
     switch (rs_op_kinds[op->request.kind].side) {
     case RS_SIDE_READ: return EPOLLIN;
     case RS_SIDE_WRITE: return EPOLLOUT;
     /* Told whether asked for or not, so somebody must take them, or they are told for ever. */
-    case RS_SIDE_MASK: return op->request.flags | EPOLLERR | EPOLLHUP;
+    case RS_SIDE_MASK: return op->request.poll.events | EPOLLERR | EPOLLHUP;
     default: return 0;
     }
 }
@@ -205,7 +205,7 @@ static void enregister(rs_machine *machine, rs_op *op) {
         return;
     }
     /* EPERM: a regular file that we did not open, or a device like one. It is always ready, as poll(2) says. */
-    uint32_t always = op->request.kind == RS_OP_POLL ? op->request.flags & (POLLIN | POLLOUT) : 0;
+    uint32_t always = op->request.kind == RS_OP_POLL ? op->request.poll.events & (POLLIN | POLLOUT) : 0;
     if (error == -EPERM && rs_op_calls[op->request.kind].execute) {
         rs_workers_submit(state->workers, op);
     } else if (error == -EPERM && always) {

@@ -11,7 +11,7 @@ static void set_link(rs_op *op, uint64_t link) { op->backend_word = (op->backend
 
 /* Readiness tells of the socket's own room, and not of the receiver's. */
 static bool sends_to_path(const rs_request *request) {
-    const struct msghdr *header = request->address;
+    const struct msghdr *header = request->message.header;
     return header->msg_name && ((const struct sockaddr *)header->msg_name)->sa_family == AF_UNIX;
 }
 
@@ -21,7 +21,7 @@ bool rs_retry_fits(const rs_op *op) {
     case RS_OP_CONNECT: return true;
     case RS_OP_SENDMSG: return sends_to_path(request);
     /* An error that is not in the queue, and is nobody's to take. */
-    case RS_OP_RECVMSG: return request->flags & MSG_ERRQUEUE;
+    case RS_OP_RECVMSG: return request->message.flags & MSG_ERRQUEUE;
     default: return false;
     }
 }

@@ -13,7 +13,7 @@ typedef struct rs_job {
     rs_op *op;                  /* points back; stays where it is until it has its answer, or the machine is gone */
     bool runs;                  /* it is in that list, and in line no more */
     rs_request request;
-    void *extra;                /* what was the op's, once the machine is gone */
+    void *owned;                /* what was the op's, once the machine is gone */
     bool left;                  /* its strand waits no more */
 } job;
 
@@ -74,7 +74,7 @@ static void answer(rs_workers *workers, job *mine, int64_t result) {
 
 static void free_job(job *mine) {
     free(mine->answer);
-    free(mine->extra);
+    free(mine->owned);
     free(mine);
 }
 
@@ -246,8 +246,8 @@ void rs_workers_free(rs_workers *workers) {
     while (workers->threads > workers->busy) pthread_cond_wait(&workers->gone, &workers->lock);
     RS_EACH_LINKED(&workers->running, job, link, each) {
         RS_ASSERT(each->op->state == RS_OP_SUBMITTED && rs_op_may_be_left(each->op));
-        each->extra = each->op->request.extra;
-        each->op->request.extra = NULL;
+        each->owned = each->op->request.owned;
+        each->op->request.owned = NULL;
     }
     workers->machine = NULL;
     bool last = workers->threads == 0;

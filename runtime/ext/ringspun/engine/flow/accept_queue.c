@@ -142,7 +142,7 @@ bool rs_accept_queue_has(const rs_machine *machine, int fd) {
 /* As if it were in the kernel's queue. */
 static int64_t take_kept(rs_machine *machine, const rs_request *request) {
     if (request->kind == RS_OP_ACCEPT) return rs_accept_queue_take_any(machine, request->fd);
-    bool readable = request->kind == RS_OP_POLL && (request->flags & RS_POLL_IN) && rs_accept_queue_has(machine, request->fd);
+    bool readable = request->kind == RS_OP_POLL && (request->poll.events & RS_POLL_IN) && rs_accept_queue_has(machine, request->fd);
     return readable ? RS_POLL_IN : -EAGAIN;
 }
 

@@ -139,7 +139,7 @@ bool rs_watch_arm(rs_watch *watch, int fd, uint32_t events) {
     if (watch->op) return true;
     rs_machine *machine = watch->selector->machine;
     if (machine->unawaited >= RS_WATCH_OPS_MAX) return false;
-    rs_request request = {.kind = RS_OP_POLL, .fd = fd, .flags = events};
+    rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = events};
     rs_op *op = rs_op_take(machine->ops, &request);
     if (RS_UNLIKELY(!op)) {
         watch->result = RS_NO_MEMORY;

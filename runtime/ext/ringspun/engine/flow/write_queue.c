@@ -33,7 +33,7 @@ void rs_write_queue_close(rs_write_queue *queue) {
 /* The kernel may still read what the op sends, so that memory goes with the op. */
 static void leave_sending(rs_write_queue *queue, rs_op *op) {
     if (!queue->sending.bytes) return;
-    op->request.extra = queue->sending.bytes;
+    op->request.owned = queue->sending.bytes;
     queue->sending = (rs_buffer){0};
     queue->machine->pool->lent--;
 }
@@ -78,8 +78,8 @@ int64_t rs_write_queue_put(rs_write_queue *queue, const void *bytes, size_t len)
 }
 
 static rs_request request_of(const rs_write_queue *queue) {
-    return (rs_request){.kind = queue->kind, .fd = queue->fd,
-                        .address = rs_buffer_at(&queue->sending), .len = rs_buffer_len(&queue->sending), .offset = -1};
+    rs_transfer rest = {.address = rs_buffer_at(&queue->sending), .len = rs_buffer_len(&queue->sending), .offset = -1};
+    return (rs_request){.kind = queue->kind, .fd = queue->fd, .transfer = rest};
 }
 
 static bool was_closed_here(const rs_write_queue *queue) {
@@ -143,7 +143,7 @@ static int64_t send_through(rs_write_queue *queue, rs_request *rest) {
     rs_buffer *sending = &queue->sending;
     while (rs_write_queue_len(queue) > 0) {
         if (rs_buffer_len(sending) == 0) take_filling(queue);
-        int64_t result = queue->pass(queue, rs_buffer_at(sending), rs_buffer_len(sending), &rest->flags);
+        int64_t result = queue->pass(queue, rs_buffer_at(sending), rs_buffer_len(sending), &rest->poll.events);
         if (result == -EAGAIN) return 0;
         if (result < 0) return result;
         rs_buffer_drop(queue->machine->pool, sending, (size_t)result);

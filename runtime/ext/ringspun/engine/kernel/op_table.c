@@ -65,13 +65,14 @@ typedef struct {
 
 static transfer transfer_of(const rs_request *request, struct iovec *single) {
     if (rs_request_traits(request)->memory == RS_MEMORY_VECTOR) {
-        const struct iovec *parts = request->address;
+        const rs_vector *vector = &request->vector;
         uint64_t bytes = 0;
-        for (uint64_t i = 0; i < request->len; i++) bytes += parts[i].iov_len;
-        return (transfer){parts, (int)request->len, request->offset, bytes};
+        for (uint64_t i = 0; i < vector->count; i++) bytes += vector->parts[i].iov_len;
+        return (transfer){vector->parts, (int)vector->count, vector->offset, bytes};
     }
-    *single = (struct iovec){.iov_base = request->address, .iov_len = request->len};
-    return (transfer){single, 1, request->offset, request->len};
+    const rs_transfer *plain = &request->transfer;
+    *single = (struct iovec){.iov_base = plain->address, .iov_len = plain->len};
+    return (transfer){single, 1, plain->offset, plain->len};
 }
 
 static int64_t plain_read(int fd, const transfer *t) {
@@ -244,30 +245,31 @@ static int64_t execute_write(const rs_request *request) {
 static int64_t attempt_recv(rs_machine *machine, const rs_request *request) {
     (void)machine;
     int64_t result;
-    RETRY(result, recv(request->fd, request->address, request->len, (int)request->flags | MSG_DONTWAIT));
+    const rs_transfer *asked = &request->transfer;
+    RETRY(result, recv(request->fd, asked->address, asked->len, (int)asked->flags | MSG_DONTWAIT));
     return result;
 }
 
 static int64_t attempt_send(rs_machine *machine, const rs_request *request) {
     int64_t result;
-    int flags = (int)request->flags | MSG_DONTWAIT | MSG_NOSIGNAL;
-    size_t len = request->len;
+    int flags = (int)request->transfer.flags | MSG_DONTWAIT | MSG_NOSIGNAL;
+    size_t len = request->transfer.len;
     if (RS_UNLIKELY(len > ONE_CALL_MAX) && rs_descriptor_carries_bytes(machine->descriptors, request->fd)) len = ONE_CALL_MAX;
-    RETRY(result, send(request->fd, request->address, len, flags));
+    RETRY(result, send(request->fd, request->transfer.address, len, flags));
     return result;
 }
 
 static int64_t attempt_recvmsg(rs_machine *machine, const rs_request *request) {
     (void)machine;
     int64_t result;
-    RETRY(result, recvmsg(request->fd, request->address, (int)request->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+    RETRY(result, recvmsg(request->fd, request->message.header, (int)request->message.flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
     return result;
 }
 
 static int64_t attempt_sendmsg(rs_machine *machine, const rs_request *request) {
     (void)machine;
     int64_t result;
-    RETRY(result, sendmsg(request->fd, request->address, (int)request->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    RETRY(result, sendmsg(request->fd, request->message.header, (int)request->message.flags | MSG_DONTWAIT | MSG_NOSIGNAL));
     return result;
 }
 
@@ -297,14 +299,14 @@ static int64_t attempt_connect(rs_machine *machine, const rs_request *request) {
     bool blocking = !(flags & O_NONBLOCK);
     int64_t result;
     if (RS_UNLIKELY(blocking) && fcntl(request->fd, F_SETFL, flags | O_NONBLOCK) < 0) return -errno;
-    RETRY(result, connect(request->fd, request->extra, request->extra_len));
+    RETRY(result, connect(request->fd, request->address.bytes, request->address.len));
     if (RS_UNLIKELY(blocking)) fcntl(request->fd, F_SETFL, flags);
     return result == -EINPROGRESS || result == -EALREADY ? -EAGAIN : result;
 }
 
 static int64_t attempt_poll(rs_machine *machine, const rs_request *request) {
     (void)machine;
-    struct pollfd descriptor = {.fd = request->fd, .events = (short)request->flags};
+    struct pollfd descriptor = {.fd = request->fd, .events = (short)request->poll.events};
     int64_t result = look(&descriptor);
     if (result <= 0) return result == 0 ? -EAGAIN : result;
     return descriptor.revents & POLLNVAL ? -EBADF : descriptor.revents;
@@ -312,7 +314,7 @@ static int64_t attempt_poll(rs_machine *machine, const rs_request *request) {
 
 static int64_t execute_open(const rs_request *request) {
     int64_t result;
-    RETRY(result, open(request->address, (int)request->flags | O_CLOEXEC, request->mode));
+    RETRY(result, open(request->open.path, (int)request->open.flags | O_CLOEXEC, request->open.mode));
     return result;
 }
 
@@ -320,7 +322,7 @@ static int64_t execute_open(const rs_request *request) {
 static int64_t attempt_open(rs_machine *machine, const rs_request *request) {
     if (machine->options.offload_files) return -EAGAIN;
     struct stat st;
-    bool missing = stat(request->address, &st) != 0;
+    bool missing = stat(request->open.path, &st) != 0;
     if (!missing && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return -EAGAIN;
     return execute_open(request);
 }
@@ -341,14 +343,15 @@ static int64_t attempt_close(rs_machine *machine, const rs_request *request) {
 
 static int64_t execute_fsync(const rs_request *request) {
     int64_t result;
-    RETRY(result, request->flags ? fdatasync(request->fd) : fsync(request->fd));
+    RETRY(result, request->fsync.data_only ? fdatasync(request->fd) : fsync(request->fd));
     return result;
 }
 
 static int64_t execute_statx(const rs_request *request) {
     int64_t result;
-    const char *path = request->len ? request->address : "";
-    RETRY(result, statx(request->fd < 0 ? AT_FDCWD : request->fd, path, (int)request->mode, request->flags, request->extra));
+    const rs_statx_request *asked = &request->statx;
+    int fd = request->fd < 0 ? AT_FDCWD : request->fd;
+    RETRY(result, statx(fd, asked->path ? asked->path : "", (int)asked->flags, asked->mask, asked->answer));
     return result;
 }
 
@@ -360,7 +363,7 @@ static int64_t attempt_statx(rs_machine *machine, const rs_request *request) {
 static int64_t wait_for_child(const rs_request *request, int options) {
     siginfo_t info = {0};
     int64_t result;
-    RETRY(result, waitid((idtype_t)request->flags, (id_t)request->offset, &info, WEXITED | WNOWAIT | options));
+    RETRY(result, waitid((idtype_t)request->wait.id_type, (id_t)request->wait.id, &info, WEXITED | WNOWAIT | options));
     return result < 0 ? result : info.si_pid;
 }
 
@@ -380,70 +383,71 @@ static int64_t attempt_wait_on_worker(rs_machine *machine, const rs_request *req
 
 static int64_t attempt_socket(rs_machine *machine, const rs_request *request) {
     (void)machine;
-    int type = (int)request->mode | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    const rs_socket_request *asked = &request->socket;
     int64_t result;
-    RETRY(result, socket((int)request->flags, type, (int)request->offset));
+    RETRY(result, socket(asked->family, asked->type | SOCK_CLOEXEC | SOCK_NONBLOCK, asked->protocol));
     return result;
 }
 
 static int64_t attempt_bind(rs_machine *machine, const rs_request *request) {
     (void)machine;
     int64_t result;
-    RETRY(result, bind(request->fd, request->extra, request->extra_len));
+    RETRY(result, bind(request->fd, request->address.bytes, request->address.len));
     return result;
 }
 
 static int64_t attempt_listen(rs_machine *machine, const rs_request *request) {
     (void)machine;
     int64_t result;
-    RETRY(result, listen(request->fd, (int)request->flags));
+    RETRY(result, listen(request->fd, (int)request->listen.backlog));
     return result;
 }
 
 static int64_t attempt_shutdown(rs_machine *machine, const rs_request *request) {
     (void)machine;
     int64_t result;
-    RETRY(result, shutdown(request->fd, (int)request->flags));
+    RETRY(result, shutdown(request->fd, (int)request->shutdown.how));
     return result;
 }
 
 static int64_t attempt_setsockopt(rs_machine *machine, const rs_request *request) {
     (void)machine;
     int64_t result;
-    RETRY(result, setsockopt(request->fd, (int)request->flags, (int)request->mode, request->address,
-                             (socklen_t)request->len));
+    const rs_option_request *option = &request->option;
+    RETRY(result, setsockopt(request->fd, option->level, option->name, option->value, option->len));
     return result;
 }
 
 static int64_t attempt_getsockopt(rs_machine *machine, const rs_request *request) {
     (void)machine;
-    socklen_t len = (socklen_t)request->len;
+    const rs_option_request *option = &request->option;
+    socklen_t len = option->len;
     int64_t result;
-    RETRY(result, getsockopt(request->fd, (int)request->flags, (int)request->mode, request->address, &len));
+    RETRY(result, getsockopt(request->fd, option->level, option->name, option->value, &len));
     return result < 0 ? result : (int64_t)len;
 }
 
-static int64_t note_pair(rs_machine *machine, int64_t result, const rs_request *request, bool sockets) {
-    const int *pair = request->address;
-    if (result < 0) return result;
-    for (int i = 0; i < 2; i++) {
-        rs_descriptor_note(machine->descriptors, pair[i], RS_FD_STREAM, sockets);
-        if (sockets) rs_socket_made(machine, request, pair[i]);
-    }
-    return 0;
+static void note_stream(rs_machine *machine, int fd, bool socket) {
+    rs_descriptor_note(machine->descriptors, fd, RS_FD_STREAM, socket);
 }
 
 static int64_t attempt_pipe(rs_machine *machine, const rs_request *request) {
+    int *pair = request->pipe.pair;
     int64_t result;
-    RETRY(result, pipe2(request->address, O_CLOEXEC | O_NONBLOCK));
-    return note_pair(machine, result, request, false);
+    RETRY(result, pipe2(pair, O_CLOEXEC | O_NONBLOCK));
+    for (int i = 0; result == 0 && i < 2; i++) note_stream(machine, pair[i], false);
+    return result;
 }
 
 static int64_t attempt_socketpair(rs_machine *machine, const rs_request *request) {
-    int type = (int)request->mode | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    const rs_socket_request *asked = &request->socket;
     int64_t result;
-    RETRY(result, socketpair((int)request->flags, type, (int)request->offset, request->address));
-    return note_pair(machine, result, request, true);
+    RETRY(result, socketpair(asked->family, asked->type | SOCK_CLOEXEC | SOCK_NONBLOCK, asked->protocol, asked->pair));
+    for (int i = 0; result == 0 && i < 2; i++) {
+        note_stream(machine, asked->pair[i], true);
+        rs_socket_made(machine, asked->pair[i], asked->family, asked->type);
+    }
+    return result;
 }
 
 const rs_op_call rs_op_calls[RS_OP_KINDS] = {

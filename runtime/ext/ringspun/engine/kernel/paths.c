@@ -8,14 +8,13 @@
 
 static int64_t answer(int64_t result) { return result < 0 ? -errno : result; }
 
-int64_t rs_unlink(const rs_request *request) { return answer(unlink(request->address)); }
+int64_t rs_unlink(const rs_request *request) { return answer(unlink(request->path.path)); }
 
 int64_t rs_rename(const rs_request *request) {
-    const char *from = request->address;
-    return answer(rename(from, from + request->len));
+    return answer(rename(request->path.path, request->path.to));
 }
 
-int64_t rs_mkdir(const rs_request *request) { return answer(mkdir(request->address, request->mode)); }
+int64_t rs_mkdir(const rs_request *request) { return answer(mkdir(request->path.path, request->path.mode)); }
 
 int64_t rs_attempt_mkdir(rs_machine *machine, const rs_request *request) {
     return machine->options.offload_files ? -EAGAIN : rs_mkdir(request);
@@ -23,14 +22,14 @@ int64_t rs_attempt_mkdir(rs_machine *machine, const rs_request *request) {
 
 int64_t rs_ftruncate(const rs_request *request) {
     int64_t result;
-    do result = answer(ftruncate(request->fd, request->offset));
+    do result = answer(ftruncate(request->fd, request->truncate.size));
     while (result == -EINTR);
     return result;
 }
 
 int64_t rs_fallocate(const rs_request *request) {
     int64_t result;
-    do result = answer(fallocate(request->fd, (int)request->mode, request->offset, (off_t)request->len));
+    do result = answer(fallocate(request->fd, request->room.mode, request->room.offset, (off_t)request->room.len));
     while (result == -EINTR);
     return result;
 }

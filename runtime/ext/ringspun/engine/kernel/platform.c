@@ -9,12 +9,11 @@
 
 _Static_assert(RS_POLL_IN == POLLIN, "the engine's word is the kernel's");
 
-void rs_socket_made(rs_machine *machine, const rs_request *request, int fd) {
+void rs_socket_made(rs_machine *machine, int fd, int family, int type) {
     if (!rs_descriptors_reserve(machine->descriptors, fd)) return;
     rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
-    int family = (int)request->flags;
     bool tcp = family == AF_INET || family == AF_INET6;
-    descriptor->bytes = (request->mode & RS_SOCK_TYPE) == SOCK_STREAM;
+    descriptor->bytes = (type & RS_SOCK_TYPE) == SOCK_STREAM;
     descriptor->reports_more = descriptor->bytes && (tcp || (family == AF_UNIX && machine->descriptors->unix_reports_more));
 }
 
@@ -23,7 +22,7 @@ static void note_made(rs_machine *machine, const rs_request *request, int fd) {
     bool file = makes == RS_MAKES_FILE;
     rs_descriptor_note(machine->descriptors, fd, file ? rs_descriptor_classify(fd) : RS_FD_STREAM, !file);
     if (makes == RS_MAKES_ACCEPTED) rs_descriptor_copy_sort(machine->descriptors, fd, request->fd);
-    if (makes == RS_MAKES_SOCKET) rs_socket_made(machine, request, fd);
+    if (makes == RS_MAKES_SOCKET) rs_socket_made(machine, fd, request->socket.family, request->socket.type);
 }
 
 static void discard(rs_machine *machine, int fd) {

@@ -6,7 +6,7 @@
 
 extern const rs_platform rs_platform_linux;
 
-/* A request has made that socket: notes its sort, by the words of socket(2) that the request has. */
-void rs_socket_made(rs_machine *machine, const rs_request *request, int fd);
+/* Notes the sort of a socket of the machine's own, by the words of socket(2). */
+void rs_socket_made(rs_machine *machine, int fd, int family, int type);
 
 #endif

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 
 int64_t rs_resolve(const rs_request *request) {
-    rs_lookup *lookup = request->extra;
+    rs_lookup *lookup = request->resolve.lookup;
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
     lookup->count = 0;
     lookup->error = getaddrinfo(lookup->host, NULL, &hints, &found);

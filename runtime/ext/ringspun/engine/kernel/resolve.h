@@ -9,14 +9,14 @@
 #define RS_ADDRESS_SIZE 64
 #define RS_HOST_SIZE 1025
 
-typedef struct {
+typedef struct rs_lookup {
     int error;                  /* of getaddrinfo(3); 0: none */
     uint32_t count;
     char host[RS_HOST_SIZE];
     char addresses[RS_ADDRESSES_MAX][RS_ADDRESS_SIZE]; /* in the order in which the resolver prefers them */
 } rs_lookup;
 
-/* Fills in the rs_lookup that is the request's `extra`; answers how many addresses there are. */
+/* Fills in the request's rs_lookup; answers how many addresses there are. */
 int64_t rs_resolve(const rs_request *request);
 
 #endif

@@ -9,7 +9,7 @@ void rs_ops_init(rs_ops *ops, uint32_t limit) {
 
 void rs_ops_free(rs_ops *ops) {
     RS_EACH_OP(ops, op) {
-        if (!op->in_doubt) free(op->request.extra);
+        if (!op->in_doubt) free(op->request.owned);
     }
     rs_slab_free(&ops->slab);
 }
@@ -25,8 +25,8 @@ rs_op *rs_op_take(rs_ops *ops, const rs_request *request) {
 void rs_op_release(rs_ops *ops, rs_op *op) {
     RS_ASSERT(op->state == RS_OP_FILLED || op->state == RS_OP_TERMINAL);
     if (RS_UNLIKELY(op->in_doubt)) return;
-    free(op->request.extra);
-    op->request.extra = NULL;
+    free(op->request.owned);
+    op->request.owned = NULL;
     op->keep = 0;
     op->state = RS_OP_FREE;
     rs_slab_give(&ops->slab, op);

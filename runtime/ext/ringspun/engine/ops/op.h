@@ -2,7 +2,7 @@
  * machine's thread; a worker thread has a copy of the request.
  *
  * States: FREE -> FILLED -> SUBMITTED -> TERMINAL -> FREE (with the next generation). An op owns every address that the
- * kernel may touch from FILLED to TERMINAL: `keep` names what the driver must keep alive and in place, `extra` is memory
+ * kernel may touch from FILLED to TERMINAL: `keep` names what the driver must keep alive and in place, `owned` is memory
  * of the op's own. After the terminal completion the slot is free as soon as the strand has taken the result, the owner has
  * heard of it, or at once where the op has become an orphan.
  *
@@ -15,54 +15,7 @@
 
 #include "core/link.h"
 #include "core/slab.h"
-#include "ops/op_kinds.h"
-
-/* Go on after a short transfer until all of `len` is done. */
-#define RS_REQUEST_ALL 1u
-/* No address: into a buffer of the machine's, at most `len` bytes. At its end the op's address is where they are, until
- * rs_op_end. */
-#define RS_REQUEST_ANY_BUFFER 2u
-/* The descriptor belongs to the object in `keep`, which others may close: whether the number still means the object's is asked
- * (rs_driver.is_open) when the op is handed to the kernel, which can be later than at once. */
-#define RS_REQUEST_OF_OBJECT 4u
-
-/* What is asked. Plain data; which fields count depends on the kind (op_table.c says). */
-typedef struct rs_request {
-    uint8_t kind;
-    uint8_t options;
-    int32_t fd;
-    uint32_t flags;             /* of a message, of open; poll or statx mask; shutdown how; address family; option level; id type */
-    uint32_t mode;              /* permissions of what is made; socket type; option name; statx flags; how to fallocate */
-    void *address;              /* data, iovec array, path, msghdr, pair of descriptors */
-    uint64_t len;               /* bytes or iovec count; rename: where behind the old path the new one begins */
-    int64_t offset;             /* in the file, -1: the descriptor's own; ftruncate: the size; socket protocol; process id */
-    uint64_t done;              /* bytes that earlier tries have moved; the result of the op counts them */
-    void *extra;                /* sockaddr, statx buffer, siginfo, rs_lookup: memory that the op frees at its end */
-    uint32_t extra_len;
-    int32_t to_fd;              /* of those that have a target */
-} rs_request;
-
-/* Readable, in the words of poll(2), which a request to poll and its result have. */
-#define RS_POLL_IN 1
-
-/* The type of a socket, beside the flags that socket(2) has in the same word. */
-#define RS_SOCK_TYPE 0xfu
-
-static inline const rs_op_traits *rs_request_traits(const rs_request *request) { return &rs_op_kinds[request->kind]; }
-
-static inline bool rs_request_takes_stream(const rs_request *request) {
-    return rs_request_traits(request)->takes_stream && request->flags == 0;
-}
-
-/* Moves bytes from `fd` to `to_fd`. */
-static inline bool rs_request_has_target(const rs_request *request) {
-    return rs_request_traits(request)->moves == RS_MOVES_BETWEEN;
-}
-
-/* Moves bytes of a socket, with flags of MSG_. */
-static inline bool rs_request_is_message(const rs_request *request) {
-    return rs_request_traits(request)->moves == RS_MOVES_MESSAGE;
-}
+#include "ops/request.h"
 
 struct rs_machine;
 struct rs_op;
@@ -90,12 +43,12 @@ typedef struct rs_op {
     uint8_t cancel;             /* rs_wake_kind that asked for it to end; RS_WAKE_VALUE: nobody */
     bool closing;               /* its descriptor is being closed: a cancellation ends it with -EBADF */
     bool offloaded;             /* a worker has it, or will */
-    bool in_doubt;              /* the kernel may still use what it owns: `extra` and the slot are never given back */
+    bool in_doubt;              /* the kernel may still use what it owns: `owned` and the slot are never given back */
     uint64_t identity;          /* what the number meant at first, for one that goes on by number; 0: it cannot change unseen */
     int64_t result;
     rs_id strand;
     uint64_t ticket;
-    uintptr_t keep;             /* the driver's object behind `address` */
+    uintptr_t keep;             /* the driver's object behind the request's addresses */
     uint32_t next;              /* of those on the same descriptor: index + 1 */
     uint32_t previous;
     uint64_t backend_word;
@@ -140,33 +93,13 @@ rs_op *rs_ops_next(const rs_ops *ops, const rs_op *op);
 /* An op of RS_REQUEST_ALL moves so much in one go, then others have their turn. */
 #define RS_OP_TURN_BYTES 262144u
 
-/* So many bytes have been moved: the request is for the rest now. */
-static inline void rs_request_advance(rs_request *request, uint64_t bytes) {
-    RS_ASSERT(bytes <= request->len);
-    request->done += bytes;
-    request->address = (char *)request->address + bytes;
-    request->len -= bytes;
-    if (request->offset >= 0) request->offset += (int64_t)bytes;
-}
-
-/* After a try. True: it was short, and RS_REQUEST_ALL wants the rest, for which the request is now. */
-static inline bool rs_request_goes_on(rs_request *request, int64_t result) {
-    if (result <= 0 || !(request->options & RS_REQUEST_ALL) || (uint64_t)result >= request->len) return false;
-    rs_request_advance(request, (uint64_t)result);
-    return true;
-}
-
-/* The result of its last try, with what earlier ones have moved. */
-static inline int64_t rs_request_total(const rs_request *request, int64_t result) {
-    return result < 0 ? result : result + (int64_t)request->done;
-}
-
 /* Memory for what comes, where there is no buffer for it: freed with the op. False: there is none, and the op ends with
  * RS_NO_MEMORY. */
 static inline bool rs_op_lend(rs_op *op) {
-    if (!(op->request.options & RS_REQUEST_ANY_BUFFER) || op->request.address) return true;
-    op->request.address = op->request.extra = rs_try_alloc(op->request.len);
-    return op->request.address != NULL;
+    rs_transfer *transfer = &op->request.transfer;
+    if (!(op->request.options & RS_REQUEST_ANY_BUFFER) || transfer->address) return true;
+    transfer->address = op->request.owned = rs_try_alloc(transfer->len);
+    return transfer->address != NULL;
 }
 
 /* An object to be kept alive and in its place until the op ends. */

@@ -11,7 +11,8 @@ void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t 
 
 /* Not for one that may not wait: the hint may be old, and what is there is handed over even to a strand whose time is up. */
 static bool is_hopeless(rs_machine *machine, const rs_request *request) {
-    if (!rs_request_takes_stream(request) || (uint32_t)request->fd >= machine->descriptors->capacity || request->len == 0) return false;
+    if (!rs_request_takes_stream(request) || (uint32_t)request->fd >= machine->descriptors->capacity) return false;
+    if (request->transfer.len == 0) return false;
     return machine->descriptors->table[request->fd].drained && rs_refusal(machine, 0) == RS_WAKE_VALUE;
 }
 
@@ -20,6 +21,12 @@ static bool is_hopeless(rs_machine *machine, const rs_request *request) {
 static bool reads_data(const rs_request *request) {
     const rs_op_traits *traits = rs_request_traits(request);
     return traits->side == RS_SIDE_READ && traits->effect == RS_EFFECT_DATA;
+}
+
+/* A recvmsg may be about something else than bytes. */
+static bool asks_for_nothing(const rs_request *request) {
+    if (rs_request_traits(request)->memory == RS_MEMORY_VECTOR) return request->vector.count == 0;
+    return rs_request_buffer_len(request) == 0;
 }
 
 static uint64_t meaning_of(const rs_machine *machine, int fd) { return rs_platform_of(machine)->identity(machine, fd); }
@@ -44,7 +51,7 @@ void rs_descriptor_owe(rs_machine *machine, const rs_request *request, uint64_t 
 
 /* 0: none. */
 static int64_t take_owed_error(rs_machine *machine, const rs_request *request) {
-    if (RS_LIKELY(machine->descriptors->owing == 0) || !reads_data(request) || request->len == 0) return 0;
+    if (RS_LIKELY(machine->descriptors->owing == 0) || !reads_data(request) || asks_for_nothing(request)) return 0;
     if ((uint32_t)request->fd >= machine->descriptors->capacity) return 0;
     rs_descriptor *descriptor = &machine->descriptors->table[request->fd];
     int64_t error = descriptor->owed_error;
@@ -61,7 +68,7 @@ int64_t rs_try(rs_machine *machine, const rs_request *request) {
     int64_t result = RS_UNLIKELY(take_kept != NULL) ? take_kept(machine, request) : -EAGAIN;
     if (RS_LIKELY(result == -EAGAIN)) result = calls[request->kind].attempt(machine, request);
     if (machine->backend->hints && rs_request_takes_stream(request)) {
-        rs_descriptor_was_read(machine->descriptors, request->fd, request->len, result);
+        rs_descriptor_was_read(machine->descriptors, request->fd, request->transfer.len, result);
     }
     if (result == -EAGAIN) return result;
     machine->metrics.ops_inline++;
@@ -73,7 +80,7 @@ int64_t rs_try(rs_machine *machine, const rs_request *request) {
 void rs_op_end(rs_machine *machine, rs_op *op) {
     if (op->state == RS_OP_TERMINAL) {
         bool lent = op->request.options & RS_REQUEST_ANY_BUFFER;
-        if (lent && op->request.address && machine->backend->release) machine->backend->release(machine, op);
+        if (lent && op->request.transfer.address && machine->backend->release) machine->backend->release(machine, op);
         rs_op_release(machine->ops, op);
         return;
     }
@@ -83,7 +90,7 @@ void rs_op_end(rs_machine *machine, rs_op *op) {
 
 /* One that is beyond the table, and not open, shall not make the table as long as itself. */
 static int64_t refuse_numbers(rs_machine *machine, const rs_request *request) {
-    int32_t fds[2] = {request->fd, rs_request_has_target(request) ? request->to_fd : -1};
+    int32_t fds[2] = {request->fd, rs_request_has_target(request) ? request->splice.to_fd : -1};
     for (int i = 0; i < 2; i++) {
         if (fds[i] < 0 || (uint32_t)fds[i] < machine->descriptors->capacity) continue;
         if (!rs_platform_of(machine)->is_open(machine, fds[i])) return -EBADF;
@@ -96,14 +103,14 @@ static bool is_no_number(int32_t fd) { return fd < 0 || fd >= RS_DESCRIPTORS_MAX
 
 /* Tries do not find out all of these: poll(2) passes over a negative number, and an fsync is not tried at all. */
 static bool names_no_descriptor(const rs_request *request) {
-    if (rs_request_has_target(request)) return is_no_number(request->fd) || is_no_number(request->to_fd);
+    if (rs_request_has_target(request)) return is_no_number(request->fd) || is_no_number(request->splice.to_fd);
     bool needs_one = rs_op_kinds[request->kind].side != RS_SIDE_NONE;
     return (request->fd < 0 && needs_one) || request->fd >= RS_DESCRIPTORS_MAX;
 }
 
 static bool is_being_closed(rs_machine *machine, const rs_request *request) {
     const rs_descriptor *table = machine->descriptors->table;
-    if (rs_request_has_target(request) && table[request->to_fd].closing) return true;
+    if (rs_request_has_target(request) && table[request->splice.to_fd].closing) return true;
     return table[request->fd].closing && request->kind != RS_OP_CLOSE;
 }
 
@@ -172,12 +179,12 @@ rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park
 }
 
 static void add_to_target(rs_machine *machine, rs_op *op) {
-    rs_descriptor_get(machine->descriptors, op->request.to_fd)->targeted++;
+    rs_descriptor_get(machine->descriptors, op->request.splice.to_fd)->targeted++;
     rs_links_append(&machine->ops->targeted, &op->link);
 }
 
 static void remove_from_target(rs_machine *machine, rs_op *op) {
-    machine->descriptors->table[op->request.to_fd].targeted--;
+    machine->descriptors->table[op->request.splice.to_fd].targeted--;
     rs_links_remove(&machine->ops->targeted, &op->link);
 }
 
@@ -271,7 +278,7 @@ static void end_op(rs_machine *machine, rs_op *op) {
 /* Those with a target are few and end soon, so they are looked for among themselves. */
 static void end_ops_to(rs_machine *machine, int fd) {
     RS_EACH_LINKED(&machine->ops->targeted, rs_op, link, op) {
-        if (op->request.to_fd == fd) end_op(machine, op);
+        if (op->request.splice.to_fd == fd) end_op(machine, op);
     }
 }
 

@@ -21,7 +21,7 @@ int64_t rs_try(rs_machine *machine, const rs_request *request);
  * next read is told it, if the number still means the same. `identity`: what it meant at first; 0: what it means now. */
 void rs_descriptor_owe(rs_machine *machine, const rs_request *request, uint64_t identity, int64_t error);
 
-/* Parks the running strand for the request, and takes over its `extra`. NULL: refused (machine->refusal says why), nothing
+/* Parks the running strand for the request, and takes over what it owns. NULL: refused (machine->refusal says why), nothing
  * taken over. After rs_park_end the strand gives the op back with rs_op_end. */
 rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park_flags, int64_t deadline_ns);
 void rs_op_end(rs_machine *machine, rs_op *op);

@@ -45,8 +45,8 @@ static sim_file *create(sim_world *world, const char *path) {
 }
 
 int64_t sim_file_open(sim_world *world, const rs_request *request) {
-    const char *path = request->address;
-    uint32_t flags = request->flags;
+    const char *path = request->open.path;
+    uint32_t flags = request->open.flags;
     sim_file *file = find(world, path);
     if (file && (flags & O_CREAT) && (flags & O_EXCL)) return -EEXIST;
     if (!file && (!(flags & O_CREAT) || *path == '\0')) return -ENOENT;
@@ -63,9 +63,9 @@ int64_t sim_file_open(sim_world *world, const rs_request *request) {
 }
 
 int64_t sim_file_statx(const sim_world *world, const sim_object *object, const rs_request *request) {
-    const sim_file *file = object ? object->file : find(world, request->address);
+    const sim_file *file = object ? object->file : find(world, request->statx.path);
     if (!file && !object) return -ENOENT;
-    struct statx *answer = request->extra;
+    struct statx *answer = request->statx.answer;
     memset(answer, 0, sizeof(*answer));
     answer->stx_mask = STATX_TYPE | STATX_MODE | STATX_SIZE;
     answer->stx_nlink = 1;
@@ -166,9 +166,10 @@ int64_t sim_file_resize(sim_object *object, int64_t size) {
 int64_t sim_file_allocate(sim_object *object, const rs_request *request) {
     int64_t error = refuse_change(object);
     if (error) return object->kind == SIM_FILE ? error : -ENODEV;
-    if (request->mode != 0) return -EOPNOTSUPP;
-    if (request->len == 0) return -EINVAL;
-    if (request->len > SIM_FILE_MAX || request->offset > SIM_FILE_MAX - (int64_t)request->len) return -EFBIG;
-    int64_t end = request->offset + (int64_t)request->len;
+    const rs_room_request *room = &request->room;
+    if (room->mode != 0) return -EOPNOTSUPP;
+    if (room->len == 0) return -EINVAL;
+    if (room->len > SIM_FILE_MAX || room->offset > SIM_FILE_MAX - (int64_t)room->len) return -EFBIG;
+    int64_t end = room->offset + (int64_t)room->len;
     return end > object->file->size ? sim_file_resize(object, end) : 0;
 }

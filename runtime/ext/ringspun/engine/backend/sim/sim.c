@@ -194,16 +194,12 @@ static void scribble(rs_machine *machine, const sim_life *life, uint64_t filled)
     if (traits->side != RS_SIDE_READ || traits->effect != RS_EFFECT_DATA) return;
     uint16_t per_mille = state_of(machine)->faults.scribble;
     if (!strikes(machine, per_mille, FAULT_SCRIBBLE, rs_op_id(life->op))) return;
-    uint8_t *bytes = request->address;
-    uint64_t len = request->len;
-    if (traits->memory != RS_MEMORY_BUFFER) {
-        const struct msghdr *message = request->address;
-        bool vector = traits->memory == RS_MEMORY_VECTOR;
-        const struct iovec *parts = vector ? request->address : message->msg_iov;
-        if ((vector ? request->len : message->msg_iovlen) == 0) return;
-        bytes = parts[0].iov_base;
-        len = parts[0].iov_len;
-    }
+    struct iovec single;
+    uint64_t count;
+    const struct iovec *parts = sim_parts_of(request, &single, &count);
+    if (count == 0) return;
+    uint8_t *bytes = parts[0].iov_base;
+    uint64_t len = parts[0].iov_len;
     if (filled >= len) return;
     uint64_t draw = rs_sim_random(machine);
     uint64_t from = filled + draw % (len - filled);
@@ -214,12 +210,10 @@ static void scribble(rs_machine *machine, const sim_life *life, uint64_t filled)
 static int64_t transfer(rs_machine *machine, sim_life *life, uint64_t *last) {
     sim_state *state = state_of(machine);
     rs_request *request = &life->op->request;
-    bool data = rs_op_kinds[request->kind].effect == RS_EFFECT_DATA;
     for (;;) {
-        uint64_t limit = UINT64_MAX;
-        if (data && request->len > 1 &&
-            strikes(machine, state->faults.short_transfer, FAULT_SHORT_TRANSFER, rs_op_id(life->op))) {
-            limit = 1 + rs_sim_random(machine) % request->len;
+        uint64_t limit = UINT64_MAX, len = sim_len_of(request);
+        if (len > 1 && strikes(machine, state->faults.short_transfer, FAULT_SHORT_TRANSFER, rs_op_id(life->op))) {
+            limit = 1 + rs_sim_random(machine) % len;
         }
         int64_t result = sim_world_attempt(&state->world, life->object, request, limit);
         *last = result > 0 ? (uint64_t)result : 0;
@@ -261,7 +255,7 @@ static bool struck(rs_machine *machine, sim_life *life) {
 /* A splice says that it would wait, and whoever asked for it waits for what it lacks. */
 static bool must_not_wait(const rs_request *request) {
     if (rs_request_has_target(request)) return true;
-    return rs_request_is_message(request) && (request->flags & MSG_DONTWAIT);
+    return rs_request_message_flags(request) & MSG_DONTWAIT;
 }
 
 /* One try. False: it goes on waiting at its object. */

@@ -58,7 +58,7 @@ int64_t sim_socket_connect(sim_world *world, sim_object *socket, const rs_reques
     if (socket->kind != SIM_SOCKET) return -ENOTSOCK;
     if (socket->state == SIM_CONNECTED) return -EISCONN;
     if (socket->state == SIM_LISTENING) return socket->family == AF_UNIX ? -EINVAL : -EISCONN;
-    sim_object *listener = bound_to(world, request->extra, request->extra_len);
+    sim_object *listener = bound_to(world, request->address.bytes, request->address.len);
     if (!listener || listener->state != SIM_LISTENING) {
         set_connecting(world, socket, false);
         return !listener && socket->family == AF_UNIX ? -ENOENT : -ECONNREFUSED;
@@ -89,48 +89,50 @@ int64_t sim_socket_accept(sim_world *world, sim_object *listener) {
 
 static int64_t new_socket(sim_world *world, const rs_request *request) {
     /* SOCK_NONBLOCK and SOCK_CLOEXEC are in there too. */
-    if ((request->mode & 0xF) != SOCK_STREAM) return -EPROTONOSUPPORT;
+    if ((request->socket.type & 0xF) != SOCK_STREAM) return -EPROTONOSUPPORT;
     if (world->open >= SIM_DESCRIPTORS_MAX) return -EMFILE;
     sim_object *socket = sim_world_new_object(SIM_SOCKET);
-    socket->family = (int32_t)request->flags;
+    socket->family = request->socket.family;
     return sim_world_install(world, socket);
 }
 
 static int64_t new_pair(sim_world *world, const rs_request *request) {
-    if ((request->mode & 0xF) != SOCK_STREAM) return -EPROTONOSUPPORT;
+    if ((request->socket.type & 0xF) != SOCK_STREAM) return -EPROTONOSUPPORT;
     if (world->open + 2 > SIM_DESCRIPTORS_MAX) return -EMFILE;
     sim_object *sockets[2];
     for (int i = 0; i < 2; i++) {
         sockets[i] = sim_world_new_object(SIM_SOCKET);
-        sockets[i]->family = (int32_t)request->flags;
+        sockets[i]->family = request->socket.family;
     }
     join(sockets[0], sockets[1]);
-    int *pair = request->address;
+    int *pair = request->socket.pair;
     for (int i = 0; i < 2; i++) pair[i] = (int)sim_world_install(world, sockets[i]);
     return 0;
 }
 
 static int64_t bind_to(sim_world *world, sim_object *socket, const rs_request *request) {
     if (socket->address || socket->state != SIM_FRESH) return -EINVAL;
-    if (bound_to(world, request->extra, request->extra_len)) return -EADDRINUSE;
-    socket->address = rs_alloc(request->extra_len ? request->extra_len : 1);
-    memcpy(socket->address, request->extra, request->extra_len);
-    socket->address_len = request->extra_len;
+    if (bound_to(world, request->address.bytes, request->address.len)) return -EADDRINUSE;
+    const rs_socket_address *asked = &request->address;
+    socket->address = rs_alloc(asked->len ? asked->len : 1);
+    memcpy(socket->address, asked->bytes, asked->len);
+    socket->address_len = asked->len;
     return 0;
 }
 
 static int64_t listen_on(sim_object *socket, const rs_request *request) {
     if (!socket->address || socket->state == SIM_CONNECTED) return -EINVAL;
     socket->state = SIM_LISTENING;
-    socket->pending_max = request->flags > SOMAXCONN ? SOMAXCONN : request->flags;
+    socket->pending_max = request->listen.backlog > SOMAXCONN ? SOMAXCONN : request->listen.backlog;
     return 0;
 }
 
 static int64_t shut(sim_world *world, sim_object *socket, const rs_request *request) {
-    if (request->flags > SHUT_RDWR) return -EINVAL;
+    uint32_t how = request->shutdown.how;
+    if (how > SHUT_RDWR) return -EINVAL;
     if (socket->state != SIM_CONNECTED && socket->state != SIM_LISTENING) return -ENOTCONN;
-    if (request->flags != SHUT_WR) socket->read_shut = true;
-    if (request->flags != SHUT_RD) {
+    if (how != SHUT_WR) socket->read_shut = true;
+    if (how != SHUT_RD) {
         socket->write_shut = true;
         if (socket->peer) socket->peer->in.ended = true;
     }
@@ -140,18 +142,19 @@ static int64_t shut(sim_world *world, sim_object *socket, const rs_request *requ
 }
 
 static int64_t get_option(sim_object *socket, const rs_request *request) {
-    if (request->flags != SOL_SOCKET) return -ENOPROTOOPT;
+    const rs_option_request *option = &request->option;
+    if (option->level != SOL_SOCKET) return -ENOPROTOOPT;
     int value = 0;
-    if (request->len < sizeof(value)) return -EINVAL;
-    if (request->mode == SO_ERROR) {
+    if (option->len < sizeof(value)) return -EINVAL;
+    if (option->name == SO_ERROR) {
         value = socket->error;
         socket->error = 0;
-    } else if (request->mode == SO_TYPE) {
+    } else if (option->name == SO_TYPE) {
         value = SOCK_STREAM;
-    } else if (request->mode == SO_ACCEPTCONN) {
+    } else if (option->name == SO_ACCEPTCONN) {
         value = socket->state == SIM_LISTENING;
     }
-    memcpy(request->address, &value, sizeof(value));
+    memcpy(option->value, &value, sizeof(value));
     return sizeof(value);
 }
 

@@ -105,7 +105,7 @@ static int64_t new_pipe(sim_world *world, const rs_request *request) {
     sim_object *writer = sim_world_new_object(SIM_PIPE_WRITER);
     reader->peer = writer;
     writer->peer = reader;
-    int *pair = request->address;
+    int *pair = request->pipe.pair;
     pair[0] = (int)sim_world_install(world, reader);
     pair[1] = (int)sim_world_install(world, writer);
     return 0;
@@ -164,19 +164,36 @@ typedef struct {
     uint64_t bytes;
 } transfer;
 
-static transfer transfer_of(const rs_request *request, struct iovec *single, uint64_t limit) {
-    transfer t = {.parts = single, .count = 1};
-    uint8_t memory = rs_request_traits(request)->memory;
-    if (memory == RS_MEMORY_VECTOR) {
-        t.parts = request->address;
-        t.count = request->len;
-    } else if (memory == RS_MEMORY_HEADER) {
-        const struct msghdr *message = request->address;
-        t.parts = message->msg_iov;
-        t.count = message->msg_iovlen;
-    } else {
-        *single = (struct iovec){.iov_base = request->address, .iov_len = request->len};
+const struct iovec *sim_parts_of(const rs_request *request, struct iovec *single, uint64_t *count) {
+    switch (rs_request_traits(request)->memory) {
+    case RS_MEMORY_VECTOR:
+        *count = request->vector.count;
+        return request->vector.parts;
+    case RS_MEMORY_HEADER:
+        *count = request->message.header->msg_iovlen;
+        return request->message.header->msg_iov;
+    case RS_MEMORY_BUFFER:
+        *count = 1;
+        *single = (struct iovec){.iov_base = request->transfer.address, .iov_len = request->transfer.len};
+        return single;
+    default:
+        *count = 0;
+        return single;
     }
+}
+
+uint64_t sim_len_of(const rs_request *request) {
+    if (rs_request_has_target(request)) return request->splice.len;
+    struct iovec single;
+    uint64_t count, len = 0;
+    const struct iovec *parts = sim_parts_of(request, &single, &count);
+    for (uint64_t i = 0; i < count; i++) len += parts[i].iov_len;
+    return len;
+}
+
+static transfer transfer_of(const rs_request *request, struct iovec *single, uint64_t limit) {
+    transfer t = {0};
+    t.parts = sim_parts_of(request, single, &t.count);
     for (uint64_t i = 0; i < t.count; i++) t.bytes += t.parts[i].iov_len;
     if (t.bytes > limit) t.bytes = limit;
     return t;
@@ -226,9 +243,13 @@ static int64_t write_stream(sim_world *world, sim_object *object, const transfer
     return total;
 }
 
+static int64_t offset_of(const rs_request *request) {
+    return rs_request_traits(request)->memory == RS_MEMORY_VECTOR ? request->vector.offset : request->transfer.offset;
+}
+
 static int64_t transfer_file(sim_object *object, const rs_request *request, const transfer *t, bool write) {
     uint64_t done = 0;
-    int64_t offset = request->offset;
+    int64_t offset = offset_of(request);
     if (t->bytes == 0) {
         return write ? sim_file_write(object, offset, NULL, 0) : sim_file_read(object, offset, NULL, 0);
     }
@@ -250,7 +271,7 @@ static int64_t refuse(const sim_object *object, const rs_request *request, bool 
     if (message && object->kind != SIM_SOCKET) return -ENOTSOCK;
     if (object->kind == SIM_FILE) return 0;
     if (object->kind == (write ? SIM_PIPE_READER : SIM_PIPE_WRITER)) return -EBADF;
-    if (request->offset >= 0 && !message) return -ESPIPE;
+    if (!message && offset_of(request) >= 0) return -ESPIPE;
     if (object->kind != SIM_SOCKET || object->state == SIM_CONNECTED) return 0;
     if (object->family == AF_UNIX) return write ? -ENOTCONN : -EINVAL;
     return write ? -EPIPE : -ENOTCONN;
@@ -266,10 +287,10 @@ static int64_t transfer_bytes(sim_world *world, sim_object *object, const rs_req
     if (!whole && t.bytes > limit) t.bytes = limit;
     if (object->kind == SIM_FILE) return transfer_file(object, request, &t, write);
     if (write) return write_stream(world, object, &t);
-    int64_t result = read_stream(world, object, &t, rs_request_is_message(request) && (request->flags & MSG_PEEK));
+    int64_t result = read_stream(world, object, &t, rs_request_message_flags(request) & MSG_PEEK);
     if (result >= 0 && request->kind == RS_OP_RECVMSG) {
         /* Nothing comes beside the bytes of a stream. */
-        struct msghdr *message = request->address;
+        struct msghdr *message = request->message.header;
         message->msg_namelen = 0;
         message->msg_controllen = 0;
         message->msg_flags = 0;
@@ -298,26 +319,27 @@ static int64_t look(sim_object *pipe, void *bytes, uint64_t len) {
 
 /* At most `limit` bytes, of which there must be one. A tee leaves them where they are. */
 static int64_t move_bytes(sim_world *world, sim_object *from, const rs_request *request, uint64_t limit) {
-    sim_object *to = sim_world_find(world, request->to_fd);
+    sim_object *to = sim_world_find(world, request->splice.to_fd);
     if (!to) return -EBADF;
     if (from->kind == SIM_PIPE_WRITER || to->kind == SIM_PIPE_READER) return -EBADF;
     bool tee = request->kind == RS_OP_TEE;
     bool reads = from->kind == SIM_PIPE_READER, writes = to->kind == SIM_PIPE_WRITER;
     if (tee ? !reads || !writes : !reads && !writes) return -EINVAL;
-    if (request->len == 0) return 0;
-    rs_request part = {.kind = RS_OP_READ, .offset = -1};
+    if (request->splice.len == 0) return 0;
+    rs_request part = {.kind = RS_OP_READ, .transfer.offset = -1};
     int64_t error = refuse(from, &part, false);
     if (error == 0) error = refuse(to, &part, true);
     int64_t room = error ? error : room_in(to);
     if (room < 0) return room;
-    part.len = request->len < limit ? request->len : limit;
-    if (part.len > (uint64_t)room) part.len = (uint64_t)room;
-    void *bytes = part.address = rs_try_alloc(part.len);
+    uint64_t len = request->splice.len < limit ? request->splice.len : limit;
+    if (len > (uint64_t)room) len = (uint64_t)room;
+    void *bytes = rs_try_alloc(len);
     if (!bytes) return -ENOMEM;
-    int64_t moved = tee ? look(from, bytes, part.len) : transfer_bytes(world, from, &part, part.len);
+    part.transfer = (rs_transfer){.address = bytes, .len = len, .offset = -1};
+    int64_t moved = tee ? look(from, bytes, len) : transfer_bytes(world, from, &part, len);
     if (moved > 0) {
-        part = (rs_request){.kind = RS_OP_WRITE, .offset = -1, .address = bytes, .len = (uint64_t)moved};
-        int64_t put = transfer_bytes(world, to, &part, part.len);
+        part = (rs_request){.kind = RS_OP_WRITE, .transfer = {.address = bytes, .len = (uint64_t)moved, .offset = -1}};
+        int64_t put = transfer_bytes(world, to, &part, (uint64_t)moved);
         RS_ASSERT(put == moved || to->kind == SIM_FILE);
         moved = put;
     }
@@ -354,7 +376,7 @@ static uint32_t readiness(const sim_object *object) {
 }
 
 static int64_t poll_object(const sim_object *object, const rs_request *request) {
-    uint32_t events = readiness(object) & (request->flags | POLLERR | POLLHUP);
+    uint32_t events = readiness(object) & (request->poll.events | POLLERR | POLLHUP);
     return events ? (int64_t)events : -EAGAIN;
 }
 
@@ -363,8 +385,8 @@ static int64_t poll_object(const sim_object *object, const rs_request *request) 
 int64_t sim_world_attempt(sim_world *world, sim_object *object, const rs_request *request, uint64_t limit) {
     if (request->kind == RS_OP_OPEN) return sim_file_open(world, request);
     if (request->kind == RS_OP_WAITID) return -ECHILD;
-    if (request->kind == RS_OP_UNLINK) return sim_file_unlink(world, request->address);
-    if (request->kind == RS_OP_RENAME) return sim_file_rename(world, request->address, (char *)request->address + request->len);
+    if (request->kind == RS_OP_UNLINK) return sim_file_unlink(world, request->path.path);
+    if (request->kind == RS_OP_RENAME) return sim_file_rename(world, request->path.path, request->path.to);
     if (request->kind == RS_OP_MKDIR) return -EOPNOTSUPP;
     if (request->kind == RS_OP_STATX && request->fd < 0) return sim_file_statx(world, NULL, request);
     if (!object) return -EBADF;
@@ -376,7 +398,7 @@ int64_t sim_world_attempt(sim_world *world, sim_object *object, const rs_request
     case RS_OP_FSYNC: return object->kind == SIM_FILE ? 0 : -EINVAL;
     case RS_OP_SPLICE: case RS_OP_TEE: return move_bytes(world, object, request, limit);
     case RS_OP_COPY_RANGE: return -EOPNOTSUPP;
-    case RS_OP_FTRUNCATE: return sim_file_resize(object, request->offset);
+    case RS_OP_FTRUNCATE: return sim_file_resize(object, request->truncate.size);
     case RS_OP_FALLOCATE: return sim_file_allocate(object, request);
     default: return transfer_bytes(world, object, request, limit);
     }

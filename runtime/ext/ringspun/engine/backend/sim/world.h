@@ -93,6 +93,12 @@ void sim_object_release(sim_world *world, sim_object *object);
  * request's descriptor meant when it was made; NULL when it has none. */
 int64_t sim_world_attempt(sim_world *world, sim_object *object, const rs_request *request, uint64_t limit);
 
+/* The memory that it transfers to or from; `single` is for one that has a plain buffer. */
+const struct iovec *sim_parts_of(const rs_request *request, struct iovec *single, uint64_t *count);
+
+/* The bytes that it is to move. */
+uint64_t sim_len_of(const rs_request *request);
+
 /* The requests that never wait. */
 int64_t sim_world_perform(sim_world *world, const rs_request *request);
 int64_t sim_world_close(sim_world *world, int fd);

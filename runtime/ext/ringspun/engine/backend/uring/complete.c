@@ -60,7 +60,7 @@ static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
         rs_op_goes_by_number(machine, op);
         do_without_pool(op, result);
     } else if (op->request.kind == RS_OP_WAITID && *result == 0) {
-        *result = ((siginfo_t *)op->request.extra)->si_pid;
+        *result = ((siginfo_t *)op->request.wait.info)->si_pid;
     }
     return true;
 }
@@ -74,7 +74,7 @@ static bool is_reported_by_socket(const rs_op *op) {
 static void note_rest(rs_machine *machine, const rs_op *op, int64_t result, uint32_t flags) {
     if (!rs_request_takes_stream(&op->request)) return;
     rs_descriptor *descriptor = &machine->descriptors->table[op->request.fd];
-    rs_descriptor_was_read(machine->descriptors, op->request.fd, op->request.len, result);
+    rs_descriptor_was_read(machine->descriptors, op->request.fd, op->request.transfer.len, result);
     if (flags & URING_CQE_SOCK_NONEMPTY) descriptor->drained = false;
     else if (descriptor->reports_more && is_reported_by_socket(op)) descriptor->drained = result > 0;
 }
@@ -93,14 +93,13 @@ static int64_t take_rest(rs_machine *machine, rs_op *op, void *bytes, int64_t re
     int left = 0;
     if (ioctl(op->request.fd, FIONREAD, &left) != 0 || left <= 0) return result;
     rs_request rest = op->request;
-    void *both = rs_try_alloc(rest.len);
+    void *both = rs_try_alloc(rest.transfer.len);
     if (!both) return result; /* the rest comes with the next */
-    op->request.extra = both;
-    memcpy(op->request.extra, bytes, (size_t)result);
+    memcpy(both, bytes, (size_t)result);
     uring_pool_give_back(uring_state_of(machine)->pool, bytes);
-    op->request.address = op->request.extra;
-    rest.address = (char *)op->request.extra + result;
-    rest.len -= (uint64_t)result;
+    op->request.transfer.address = op->request.owned = both;
+    rest.transfer.address = (char *)both + result;
+    rest.transfer.len -= (uint64_t)result;
     int64_t more = rs_op_calls[rest.kind].attempt(machine, &rest);
     return more > 0 ? result + more : result;
 }
@@ -112,8 +111,8 @@ static int64_t take_buffer(rs_machine *machine, rs_op *op, const uring_cqe *cqe)
         uring_pool_give_back(pool, bytes);
         return cqe->result;
     }
-    op->request.address = bytes;
-    bool cut = cqe->result == URING_POOL_BUFFER && op->request.len > URING_POOL_BUFFER;
+    op->request.transfer.address = bytes;
+    bool cut = cqe->result == URING_POOL_BUFFER && op->request.transfer.len > URING_POOL_BUFFER;
     return RS_UNLIKELY(cut) ? take_rest(machine, op, bytes, cqe->result) : cqe->result;
 }
 
@@ -123,12 +122,13 @@ void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
         complete_lasting(machine, op, result, cqe->flags);
         return;
     }
-    if (result < (int64_t)op->request.len && RS_UNLIKELY(rs_op_owner_is_gone(op))) {
+    bool is_short = result < (int64_t)rs_request_buffer_len(&op->request);
+    if (is_short && RS_UNLIKELY(rs_op_owner_is_gone(op))) {
         uring_finish(machine, op, -EBADF);
         return;
     }
     bool only_ready = op->backend_word & URING_FOR_READINESS;
-    if ((only_ready || result < (int64_t)op->request.len) && rs_op_lost_descriptor(machine, op)) {
+    if ((only_ready || is_short) && rs_op_lost_descriptor(machine, op)) {
         int64_t lost = uring_is_unwanted(op) ? -ECANCELED : -EBADF;
         uring_finish(machine, op, result > 0 && !only_ready ? result : lost);
         return;

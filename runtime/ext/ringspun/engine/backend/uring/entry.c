@@ -17,131 +17,161 @@ static uint64_t pointer(const void *address) { return (uint64_t)(uintptr_t)addre
 /* A copy of this size costs less than handing it to anybody. */
 #define COPY_MAX 65536u
 
-/* NOP: no opcode of this backend's is for it. `by_worker`: the kernel's own thread does it, without a first try on ours. An open is
- * tried first, with O_NONBLOCK: that of a FIFO then does not wait for its other end. */
+/* --- an entry for each kind --- */
+
+/* `by_worker`: a thread of the kernel's does it, without a first try on ours. An open is tried first all the same, with O_NONBLOCK:
+ * that of a FIFO then does not wait for its other end. */
 typedef struct {
-    uint8_t opcode;
+    uint8_t opcode;             /* NOP: none of them does this */
     bool by_worker;
+    void (*fill)(uring_sqe *sqe, const rs_op *op);
 } uring_call;
 
-static const uring_call calls[RS_OP_KINDS] = {
-    [RS_OP_READ] = {URING_OP_READ},
-    [RS_OP_WRITE] = {URING_OP_WRITE},
-    [RS_OP_PREAD] = {URING_OP_READ},
-    [RS_OP_PWRITE] = {URING_OP_WRITE},
-    [RS_OP_READV] = {URING_OP_READV},
-    [RS_OP_WRITEV] = {URING_OP_WRITEV},
-    [RS_OP_RECV] = {URING_OP_RECV},
-    [RS_OP_SEND] = {URING_OP_SEND},
-    [RS_OP_RECVMSG] = {URING_OP_RECVMSG},
-    [RS_OP_SENDMSG] = {URING_OP_SENDMSG},
-    [RS_OP_ACCEPT] = {URING_OP_ACCEPT},
-    [RS_OP_CONNECT] = {URING_OP_CONNECT},
-    [RS_OP_POLL] = {URING_OP_POLL_ADD},
-    [RS_OP_OPEN] = {URING_OP_OPENAT, .by_worker = true},
-    [RS_OP_FSYNC] = {URING_OP_FSYNC, .by_worker = true},
-    [RS_OP_STATX] = {URING_OP_STATX, .by_worker = true},
-    [RS_OP_WAITID] = {URING_OP_WAITID},
-    [RS_OP_SPLICE] = {URING_OP_SPLICE, .by_worker = true},
-    [RS_OP_UNLINK] = {URING_OP_UNLINKAT, .by_worker = true},
-    [RS_OP_RENAME] = {URING_OP_RENAMEAT, .by_worker = true},
-    [RS_OP_MKDIR] = {URING_OP_MKDIRAT, .by_worker = true},
-    [RS_OP_FTRUNCATE] = {URING_OP_FTRUNCATE, .by_worker = true},
-    [RS_OP_FALLOCATE] = {URING_OP_FALLOCATE, .by_worker = true},
-};
-
-uint8_t uring_opcode(uint32_t kind) { return calls[kind].opcode; }
-
-static uint32_t readiness_of(const rs_op *op) {
-    return rs_op_kinds[op->request.kind].side == RS_SIDE_WRITE ? POLLOUT : POLLIN;
+static void put_bytes(uring_sqe *sqe, const void *address, uint64_t len) {
+    sqe->address = pointer(address);
+    sqe->len = len < LEN_MAX ? (uint32_t)len : LEN_MAX;
 }
 
-/* Of those that work on names and sizes. */
-static void fill_path(uring_sqe *sqe, const rs_request *request) {
-    switch (request->kind) {
-    case RS_OP_UNLINK:
-        sqe->fd = AT_FDCWD;
-        break;
-    case RS_OP_RENAME:
-        sqe->fd = AT_FDCWD;
-        sqe->offset = pointer((const char *)request->address + request->len);
-        sqe->len = (uint32_t)AT_FDCWD;
-        break;
-    case RS_OP_MKDIR:
-        sqe->fd = AT_FDCWD;
-        sqe->len = request->mode;
-        break;
-    case RS_OP_FTRUNCATE: sqe->offset = (uint64_t)request->offset; break;
-    case RS_OP_FALLOCATE:
-        sqe->offset = (uint64_t)request->offset;
-        sqe->address = request->len;
-        sqe->len = request->mode;
-        break;
-    default: break;
-    }
+static void fill_transfer(uring_sqe *sqe, const rs_op *op) {
+    const rs_transfer *transfer = &op->request.transfer;
+    put_bytes(sqe, transfer->address, transfer->len);
+    sqe->offset = (uint64_t)transfer->offset;
 }
 
-static void fill_splice(uring_sqe *sqe, const rs_request *request) {
-    sqe->fd = request->to_fd;
-    sqe->file_index = (uint32_t)request->fd;
+static void fill_vector(uring_sqe *sqe, const rs_op *op) {
+    const rs_vector *vector = &op->request.vector;
+    put_bytes(sqe, vector->parts, vector->count);
+    sqe->offset = (uint64_t)vector->offset;
+}
+
+static void fill_recv(uring_sqe *sqe, const rs_op *op) {
+    const rs_transfer *transfer = &op->request.transfer;
+    put_bytes(sqe, transfer->address, transfer->len);
+    sqe->op_flags = transfer->flags;
+}
+
+static void fill_send(uring_sqe *sqe, const rs_op *op) {
+    fill_recv(sqe, op);
+    sqe->op_flags |= MSG_NOSIGNAL;
+}
+
+static void fill_message(uring_sqe *sqe, const rs_op *op) {
+    const rs_message_transfer *message = &op->request.message;
+    put_bytes(sqe, message->header, 1);
+    sqe->op_flags = message->flags | (op->request.kind == RS_OP_SENDMSG ? MSG_NOSIGNAL : MSG_CMSG_CLOEXEC);
+}
+
+static void fill_accept(uring_sqe *sqe, const rs_op *op) {
+    sqe->op_flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+    if (rs_op_lasts(op)) sqe->priority = URING_ACCEPT_MULTISHOT;
+}
+
+static void fill_connect(uring_sqe *sqe, const rs_op *op) {
+    sqe->address = pointer(op->request.address.bytes);
+    sqe->offset = op->request.address.len;
+}
+
+static void fill_poll(uring_sqe *sqe, const rs_op *op) { sqe->op_flags = op->request.poll.events; }
+
+static void fill_open(uring_sqe *sqe, const rs_op *op) {
+    const rs_open_request *open = &op->request.open;
+    sqe->fd = AT_FDCWD;
+    sqe->address = pointer(open->path);
+    sqe->op_flags = open->flags | O_CLOEXEC;
+    sqe->len = open->mode;
+}
+
+static void fill_fsync(uring_sqe *sqe, const rs_op *op) {
+    sqe->op_flags = op->request.fsync.data_only ? URING_FSYNC_DATASYNC : 0;
+}
+
+static void fill_statx(uring_sqe *sqe, const rs_op *op) {
+    const rs_statx_request *statx = &op->request.statx;
+    if (op->request.fd < 0) sqe->fd = AT_FDCWD;
+    sqe->address = pointer(statx->path ? statx->path : "");
+    sqe->len = statx->mask;
+    sqe->offset = pointer(statx->answer);
+    sqe->op_flags = statx->flags;
+}
+
+static void fill_wait(uring_sqe *sqe, const rs_op *op) {
+    const rs_wait_request *wait = &op->request.wait;
+    sqe->fd = wait->id;
+    sqe->len = (uint32_t)wait->id_type;
+    sqe->file_index = WEXITED | WNOWAIT;
+    sqe->offset = pointer(wait->info);
+}
+
+static void fill_splice(uring_sqe *sqe, const rs_op *op) {
+    const rs_splice_transfer *splice = &op->request.splice;
+    put_bytes(sqe, NULL, splice->len);
+    sqe->fd = splice->to_fd;
+    sqe->file_index = (uint32_t)op->request.fd;
     sqe->address = sqe->offset = UINT64_MAX; /* their own positions */
     sqe->op_flags = SPLICE_F_NONBLOCK;
 }
 
-static void fill_rest(uring_sqe *sqe, const rs_op *op) {
-    const rs_request *request = &op->request;
-    switch (request->kind) {
-    case RS_OP_READ: case RS_OP_WRITE: case RS_OP_PREAD: case RS_OP_PWRITE: case RS_OP_READV: case RS_OP_WRITEV:
-        sqe->offset = (uint64_t)request->offset;
-        break;
-    case RS_OP_SEND: sqe->op_flags = request->flags | MSG_NOSIGNAL; break;
-    case RS_OP_RECV: sqe->op_flags = request->flags; break;
-    case RS_OP_SENDMSG:
-        sqe->op_flags = request->flags | MSG_NOSIGNAL;
-        sqe->len = 1;
-        break;
-    case RS_OP_RECVMSG:
-        sqe->op_flags = request->flags | MSG_CMSG_CLOEXEC;
-        sqe->len = 1;
-        break;
-    case RS_OP_ACCEPT:
-        sqe->op_flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
-        if (rs_op_lasts(op)) sqe->priority = URING_ACCEPT_MULTISHOT;
-        break;
-    case RS_OP_CONNECT:
-        sqe->address = pointer(request->extra);
-        sqe->offset = request->extra_len;
-        break;
-    case RS_OP_POLL: sqe->op_flags = request->flags; break;
-    case RS_OP_OPEN:
-        sqe->fd = AT_FDCWD;
-        sqe->op_flags = request->flags | O_CLOEXEC;
-        sqe->len = request->mode;
-        break;
-    case RS_OP_FSYNC: sqe->op_flags = request->flags ? URING_FSYNC_DATASYNC : 0; break;
-    case RS_OP_STATX:
-        if (request->fd < 0) sqe->fd = AT_FDCWD;
-        sqe->address = pointer(request->len ? request->address : "");
-        sqe->len = request->flags;
-        sqe->offset = pointer(request->extra);
-        sqe->op_flags = request->mode;
-        break;
-    case RS_OP_WAITID:
-        sqe->fd = (int32_t)request->offset;
-        sqe->len = request->flags;
-        sqe->file_index = WEXITED | WNOWAIT;
-        sqe->offset = pointer(request->extra);
-        break;
-    case RS_OP_SPLICE: fill_splice(sqe, request); break;
-    default: fill_path(sqe, request); break;
-    }
+static void fill_unlink(uring_sqe *sqe, const rs_op *op) {
+    sqe->fd = AT_FDCWD;
+    sqe->address = pointer(op->request.path.path);
 }
+
+static void fill_rename(uring_sqe *sqe, const rs_op *op) {
+    fill_unlink(sqe, op);
+    sqe->offset = pointer(op->request.path.to);
+    sqe->len = (uint32_t)AT_FDCWD;
+}
+
+static void fill_mkdir(uring_sqe *sqe, const rs_op *op) {
+    fill_unlink(sqe, op);
+    sqe->len = op->request.path.mode;
+}
+
+static void fill_ftruncate(uring_sqe *sqe, const rs_op *op) { sqe->offset = (uint64_t)op->request.truncate.size; }
+
+static void fill_fallocate(uring_sqe *sqe, const rs_op *op) {
+    const rs_room_request *room = &op->request.room;
+    sqe->offset = (uint64_t)room->offset;
+    sqe->address = room->len;
+    sqe->len = (uint32_t)room->mode;
+}
+
+static const uring_call calls[RS_OP_KINDS] = {
+    [RS_OP_READ] = {URING_OP_READ, false, fill_transfer},
+    [RS_OP_WRITE] = {URING_OP_WRITE, false, fill_transfer},
+    [RS_OP_PREAD] = {URING_OP_READ, false, fill_transfer},
+    [RS_OP_PWRITE] = {URING_OP_WRITE, false, fill_transfer},
+    [RS_OP_READV] = {URING_OP_READV, false, fill_vector},
+    [RS_OP_WRITEV] = {URING_OP_WRITEV, false, fill_vector},
+    [RS_OP_RECV] = {URING_OP_RECV, false, fill_recv},
+    [RS_OP_SEND] = {URING_OP_SEND, false, fill_send},
+    [RS_OP_RECVMSG] = {URING_OP_RECVMSG, false, fill_message},
+    [RS_OP_SENDMSG] = {URING_OP_SENDMSG, false, fill_message},
+    [RS_OP_ACCEPT] = {URING_OP_ACCEPT, false, fill_accept},
+    [RS_OP_CONNECT] = {URING_OP_CONNECT, false, fill_connect},
+    [RS_OP_POLL] = {URING_OP_POLL_ADD, false, fill_poll},
+    [RS_OP_OPEN] = {URING_OP_OPENAT, true, fill_open},
+    [RS_OP_FSYNC] = {URING_OP_FSYNC, true, fill_fsync},
+    [RS_OP_STATX] = {URING_OP_STATX, true, fill_statx},
+    [RS_OP_WAITID] = {URING_OP_WAITID, false, fill_wait},
+    [RS_OP_SPLICE] = {URING_OP_SPLICE, true, fill_splice},
+    [RS_OP_UNLINK] = {URING_OP_UNLINKAT, true, fill_unlink},
+    [RS_OP_RENAME] = {URING_OP_RENAMEAT, true, fill_rename},
+    [RS_OP_MKDIR] = {URING_OP_MKDIRAT, true, fill_mkdir},
+    [RS_OP_FTRUNCATE] = {URING_OP_FTRUNCATE, true, fill_ftruncate},
+    [RS_OP_FALLOCATE] = {URING_OP_FALLOCATE, true, fill_fallocate},
+};
+
+uint8_t uring_opcode(uint32_t kind) { return calls[kind].opcode; }
+
+/* --- how the kernel is asked --- */
 
 /* As is what is tried inline: see try_stream. */
 static bool is_for_socket(rs_machine *machine, const rs_request *request) {
     const rs_op_traits *traits = rs_request_traits(request);
     bool plain = traits->moves == RS_MOVES_MEMORY && traits->memory == RS_MEMORY_BUFFER;
-    return plain && request->len > 0 && request->offset < 0 && machine->descriptors->table[request->fd].socket;
+    if (!plain || request->transfer.len == 0 || request->transfer.offset >= 0) return false;
+    return machine->descriptors->table[request->fd].socket;
 }
 
 static bool sends(rs_machine *machine, const rs_op *op) {
@@ -155,16 +185,14 @@ rs_fd_kind uring_kind_now(rs_machine *machine, const rs_op *op) {
 }
 
 static uint64_t bytes_of(const rs_request *request) {
-    if (rs_request_traits(request)->memory != RS_MEMORY_VECTOR) return request->len;
-    const struct iovec *parts = request->address;
+    if (rs_request_traits(request)->memory != RS_MEMORY_VECTOR) return request->transfer.len;
+    const rs_vector *vector = &request->vector;
     uint64_t bytes = 0;
-    for (uint64_t i = 0; i < request->len; i++) bytes += parts[i].iov_len;
+    for (uint64_t i = 0; i < vector->count; i++) bytes += vector->parts[i].iov_len;
     return bytes;
 }
 
-/* How the kernel is to be asked.
- *
- * A terminal, or a pipe that others keep blocking: when it is ready the kernel transfers as the plain call would, on our
+/* A terminal, or a pipe that others keep blocking: when it is ready the kernel transfers as the plain call would, on our
  * thread, and waits there when somebody was faster or the room does not do. So it only tells of readiness.
  *
  * So it does for a send that has no room: when the kernel finds none after all, it may give it to a thread of its own, which
@@ -186,27 +214,27 @@ uint64_t uring_way_of(rs_machine *machine, const rs_op *op, bool poll_first) {
     return file && (machine->options.offload_files || bytes_of(&op->request) > COPY_MAX) ? URING_FOR_WORKER : 0;
 }
 
+static uint32_t readiness_of(const rs_op *op) {
+    return rs_op_kinds[op->request.kind].side == RS_SIDE_WRITE ? POLLOUT : POLLIN;
+}
+
 void uring_fill(uring_sqe *sqe, const rs_op *op) {
-    const rs_request *request = &op->request;
+    const uring_call *call = &calls[op->request.kind];
     sqe->user_data = rs_op_id(op);
-    sqe->fd = request->fd;
+    sqe->fd = op->request.fd;
     if (op->backend_word & URING_FOR_READINESS) {
         sqe->opcode = URING_OP_POLL_ADD;
         sqe->op_flags = readiness_of(op);
         return;
     }
-    sqe->opcode = uring_opcode(request->kind);
     if (op->backend_word & URING_FOR_WORKER) sqe->flags = URING_SQE_ASYNC;
     if (op->backend_word & URING_FROM_POOL) {
         sqe->flags |= URING_SQE_BUFFER_SELECT;
         sqe->buffer_group = URING_POOL_GROUP;
     }
     if (op->backend_word & URING_POLL_FIRST) sqe->priority = URING_RECVSEND_POLL_FIRST;
-    sqe->address = pointer(request->address);
-    sqe->len = request->len < LEN_MAX ? (uint32_t)request->len : LEN_MAX;
-    if (op->backend_word & URING_FOR_SOCKET) {
-        sqe->opcode = URING_OP_RECV;
-        return;
-    }
-    fill_rest(sqe, op);
+    bool recv = op->backend_word & URING_FOR_SOCKET;
+    sqe->opcode = recv ? URING_OP_RECV : call->opcode;
+    if (recv) fill_recv(sqe, op);
+    else call->fill(sqe, op);
 }

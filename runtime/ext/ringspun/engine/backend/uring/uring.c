@@ -202,7 +202,7 @@ void uring_submit(rs_machine *machine, rs_op *op) {
         machine->attention = true;
         return;
     }
-    bool own_target = !rs_request_has_target(&op->request) || is_own(machine, op->request.to_fd);
+    bool own_target = !rs_request_has_target(&op->request) || is_own(machine, op->request.splice.to_fd);
     if (!is_own(machine, op->request.fd) || !own_target) hand_over(uring_state_of(machine));
 }
 
@@ -244,7 +244,7 @@ static bool has_pool(uring_state *state) {
 
 /* What does not fit into one of the pool's buffers comes in two parts. */
 static bool may_come_in_parts(rs_machine *machine, const rs_op *op) {
-    if (op->request.len <= URING_POOL_BUFFER) return true;
+    if (op->request.transfer.len <= URING_POOL_BUFFER) return true;
     const rs_descriptor *descriptor = &machine->descriptors->table[op->request.fd];
     return descriptor->kind == RS_FD_STREAM && (descriptor->bytes || !descriptor->socket);
 }
@@ -260,7 +260,7 @@ static bool choose_buffer(rs_machine *machine, rs_op *op) {
 
 static void uring_release(rs_machine *machine, rs_op *op) {
     uring_state *state = uring_state_of(machine);
-    if (state->pool) uring_pool_give_back(state->pool, op->request.address);
+    if (state->pool) uring_pool_give_back(state->pool, op->request.transfer.address);
 }
 
 /* For its turn, for an entry, and for one to cancel it. */
@@ -293,9 +293,9 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
     if (op->backend_word & URING_FOR_READINESS) rs_op_goes_by_number(machine, op);
     bool short_of_memory = !reserve_lines(machine);
     short_of_memory |= (op->request.options & RS_REQUEST_ANY_BUFFER) && !choose_buffer(machine, op);
-    if (op->request.kind == RS_OP_WAITID && !op->request.extra) {
-        op->request.extra = rs_try_alloc(sizeof(siginfo_t));
-        short_of_memory |= !op->request.extra;
+    if (op->request.kind == RS_OP_WAITID && !op->request.owned) {
+        op->request.wait.info = op->request.owned = rs_try_alloc(sizeof(siginfo_t));
+        short_of_memory |= !op->request.owned;
     }
     if (RS_UNLIKELY(short_of_memory)) {
         rs_op_complete(machine, op, RS_NO_MEMORY);
