@@ -1,42 +1,13 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/api_extension_build"
 require "support/strands"
-require "fileutils"
-require "open3"
-require "rbconfig"
 
 # The C API of ringspun.h, through an extension that is built against it as another gem would be.
 class ApiTest < Minitest::Test
   include Strands
-
-  SOURCE = File.expand_path("../api_extension", __dir__)
-  FOLDER = File.expand_path("../../../tmp/api_extension/#{RUBY_VERSION}", __dir__)
-
-  def self.run_in(folder, *command)
-    output, status = Open3.capture2e(*command, chdir: folder)
-    raise "#{command.join(" ")} failed:\n#{output}" unless status.success?
-  end
-
-  def self.built
-    @built ||= begin
-      FileUtils.mkdir_p(FOLDER)
-      File.open("#{FOLDER}.lock", File::CREAT | File::RDWR) do |lock|
-        lock.flock(File::LOCK_EX) # a neighbour builds it as well
-        run_in(FOLDER, RbConfig.ruby, File.join(SOURCE, "extconf.rb"))
-        run_in(FOLDER, "make")
-        require File.join(FOLDER, "api_extension")
-      end
-      ApiExtension
-    end
-  end
-
-  def api = self.class.built
-
-  def setup
-    super
-    api
-  end
+  include ApiExtensionBuild
 
   def test_a_thread_of_its_own_wakes_a_strand_with_a_value
     assert_equal 7, api.park(7, -1, nil)
@@ -94,7 +65,7 @@ class ApiTest < Minitest::Test
 
   # Nobody but the thread knows that it will come, and yet it is no deadlock; and one that comes after the end hurts nobody.
   def test_a_wake_after_the_machine_was_closed
-    assert_child "closed\n", <<~RUBY, File.join(FOLDER, "api_extension")
+    assert_child "closed\n", <<~RUBY, ApiExtensionBuild::LIBRARY
       require ARGV.first
       reader, writer = IO.pipe
       Thread.new do

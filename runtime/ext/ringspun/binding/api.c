@@ -1,26 +1,60 @@
 /* api: the functions of ringspun.h. */
 #include "ringspun.h"
-#include "binding/io/io.h"
+#include "binding/core/part.h"
+#include "binding/stream/stream.h"
 
 #include <pthread.h>
+#include <ruby/fiber/scheduler.h>
 
 static int64_t api_now(void) { return rs_now(&rsb_current()->engine); }
 
 static int64_t api_deadline(VALUE seconds) { return rsb_deadline(rsb_current(), seconds, "deadline"); }
 
+/* The name of the park that follows, for whoever is to end it. `start` must not wait, so nobody parks in between. A signal handler
+ * may run meanwhile, though: without a park the ticket must not become another wait's. */
+static void begin_wait(rsb_machine *machine, void (*start)(ringspun_waker waker, void *data), void *data) {
+    rs_machine *engine = &machine->engine;
+    ringspun_waker waker = {machine, rs_strand_id(rs_running(engine)), rs_next_ticket(engine)};
+    start(waker, data);
+    if (rs_refusal(engine, 0) != RS_WAKE_VALUE) rs_void_ticket(engine, waker.ticket);
+}
+
 static bool api_park(int64_t deadline, void (*start)(ringspun_waker waker, void *data), void *data, int64_t *value) {
     rsb_machine *machine = rsb_current();
-    rs_machine *engine = &machine->engine;
     rsb_raise_refusal(machine);
-    rs_strand *me = rs_running(engine);
-    /* The ticket of the park that follows: nobody parks in between, for `start` must not wait. */
-    ringspun_waker waker = {machine, rs_strand_id(me), rs_next_ticket(engine)};
-    rs_expect_waker(engine);
-    start(waker, data);
-    /* A signal handler may have run meanwhile. Without a park the ticket must not become another wait's. */
-    if (rs_refusal(engine, 0) != RS_WAKE_VALUE) rs_void_ticket(engine, waker.ticket);
+    rs_expect_waker(&machine->engine);
+    begin_wait(machine, start, data);
+    rsb_running(machine)->extension_waits_for = NULL;
     int64_t result = 0;
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_WAKER, 0, deadline, NULL, 0, &result);
+    if (kind == RS_WAKE_TIMEOUT) return false;
+    rsb_raise_wake(machine, kind);
+    if (value) *value = result;
+    return true;
+}
+
+static VALUE raise_refusal(VALUE machine) {
+    rsb_raise_refusal((rsb_machine *)machine);
+    return Qnil;
+}
+
+static void refuse_or(rsb_machine *machine, void (*given_up)(void *data), void *data) {
+    int state = 0;
+    rb_protect(raise_refusal, (VALUE)machine, &state);
+    if (!state) return;
+    given_up(data);
+    rb_jump_tag(state);
+}
+
+static bool api_park_or(int64_t deadline, const char *what, void (*start)(ringspun_waker waker, void *data),
+                        void (*given_up)(void *data), void *data, int64_t *value) {
+    rsb_machine *machine = rsb_current();
+    if (RS_UNLIKELY(rs_refusal(&machine->engine, 0) != RS_WAKE_VALUE || ruby_stack_check())) refuse_or(machine, given_up, data);
+    begin_wait(machine, start, data);
+    rsb_running(machine)->extension_waits_for = what;
+    int64_t result = 0;
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_WAKER, 0, deadline, &result);
+    if (RS_UNLIKELY(kind != RS_WAKE_VALUE)) given_up(data);
     if (kind == RS_WAKE_TIMEOUT) return false;
     rsb_raise_wake(machine, kind);
     if (value) *value = result;
@@ -42,6 +76,32 @@ static void api_wake(ringspun_waker waker, int64_t value) {
     pthread_mutex_unlock(&machine->wake_lock);
 }
 
+/* Of park_or alone: that of park is counted, until it is woken from wherever. */
+static void api_wake_here(ringspun_waker waker, int64_t value) {
+    rsb_machine *machine = waker.machine;
+    if (machine->open) rs_wake(&machine->engine, waker.strand, waker.ticket, RS_WAKE_VALUE, value);
+}
+
+/* The root is the thread's own code, unless a run has it. */
+static bool is_in_run(rsb_machine *machine) {
+    if (!rs_is_root(&machine->engine, rs_running(&machine->engine))) return true;
+    VALUE scheduler = rb_fiber_scheduler_current();
+    return !NIL_P(scheduler) && RTEST(rb_obj_is_kind_of(scheduler, rsb_cScheduler));
+}
+
+static void *api_machine_here(void) {
+    rsb_machine *machine = rsb_existing();
+    if (!machine || !machine->open || rsb_between_strands(machine)) return NULL;
+    return is_in_run(machine) ? machine : NULL;
+}
+
+/* Between strands, too: what is called at one end may ask for the next. */
+static bool api_at_tick_end(void (*call)(VALUE object), VALUE object) {
+    rsb_machine *machine = rsb_existing();
+    if (!machine || !rsb_between_strands(machine)) machine = rsb_current();
+    return rs_tick_ends_add(&machine->engine.tick_ends, call, object);
+}
+
 static void api_yield(void) { rsb_yield(rsb_current()); }
 
 static long api_read(int fd, VALUE string, long length, long offset) {
@@ -61,12 +121,56 @@ static VALUE api_with_deadline(int64_t deadline, VALUE (*body)(VALUE argument), 
     return rsb_until(rsb_current(), deadline, body, argument, "the deadline has passed");
 }
 
+static void api_stream_peek(VALUE self, const char **bytes, size_t *length) {
+    const rs_buffer *in = &rsb_stream_peek(self)->in;
+    *bytes = in->bytes ? rs_buffer_at(in) : NULL;
+    *length = rs_buffer_len(in);
+}
+
+static bool api_stream_more(VALUE self, int64_t deadline) { return rsb_stream_more(self, deadline, "stream_more"); }
+
+/* Of which `length` bytes are there. */
+static rsb_stream *stream_with(VALUE self, size_t length, rsb_machine **machine) {
+    rsb_stream *stream = rsb_stream_get(self, machine);
+    if (length > rs_buffer_len(&stream->in)) rb_raise(rsb_eUsage, "the stream has not received so many bytes; see stream_peek");
+    return stream;
+}
+
+static void api_stream_drop(VALUE self, size_t length) {
+    rsb_machine *machine;
+    rsb_stream *stream = stream_with(self, length, &machine);
+    rsb_stream_drop(machine, stream, length);
+}
+
+static void *api_stream_take(VALUE self, size_t length, size_t *start, size_t *capacity) {
+    rsb_machine *machine;
+    rsb_stream *stream = stream_with(self, length, &machine);
+    return rsb_stream_take_block(machine, stream, length, start, capacity);
+}
+
+static bool api_stream_put(VALUE self, const void *bytes, size_t length) {
+    return rsb_stream_try_put(rsb_stream_peek(self), bytes, length);
+}
+
+static size_t api_stream_unsent(VALUE self) {
+    const rs_write_queue *queue = &rsb_stream_peek(self)->write_queue;
+    return queue->machine ? rs_write_queue_len(queue) : 0;
+}
+
 static const ringspun_api api = {
     .version = RINGSPUN_API_VERSION, .now = api_now, .deadline = api_deadline, .park = api_park, .wake = api_wake,
     .yield = api_yield, .read = api_read, .write = api_write, .wait_ready = api_wait_ready, .with_deadline = api_with_deadline,
+    .machine_here = api_machine_here, .park_or = api_park_or, .wake_here = api_wake_here, .at_tick_end = api_at_tick_end,
+    .stream_peek = api_stream_peek, .stream_more = api_stream_more, .stream_drop = api_stream_drop, .stream_take = api_stream_take,
+    .block_free = free, .stream_put = api_stream_put, .stream_unsent = api_stream_unsent,
 };
 
+static void mark_tick_ends(rsb_machine *machine) { rs_tick_ends_visit(&machine->engine.tick_ends, rb_gc_mark); }
+
+static rsb_part part = {.mark = mark_tick_ends};
+
 void rsb_init_api(void) {
+    rsb_register_part(&part);
     /* Where ringspun_get_api of ringspun.h finds the table. */
     rb_define_const(rsb_mRingspun, "C_API", ULL2NUM((uintptr_t)&api));
 }

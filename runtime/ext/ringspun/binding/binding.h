@@ -76,6 +76,7 @@ typedef struct rsb_strand {
     struct rsb_closing *closing; /* the object that it has closed, as far as it has come; NULL: none */
     struct rsb_selection *selection; /* the IO.select in which it waits, or NULL */
     VALUE blocker;              /* what a block-like hook waits for, or nil */
+    const char *extension_waits_for; /* what an extension has it wait for, in words */
     VALUE evaluation;           /* its own, for what it runs outside of concurrent procs; 0: nobody has asked for it */
     VALUE resume_value;
     uint64_t resumable;         /* the ticket of a wait that Evaluation#resume! may end */
@@ -207,7 +208,7 @@ rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, i
                       uint64_t tag, int64_t *result);
 /* In two steps, for who has something to undo after the wait: only the first raises. */
 void rsb_check_stack(void);
-rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns);
+rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, int64_t *result);
 void rsb_yield(rsb_machine *machine);
 /* The same also in a scope that is cancelled: it raises only what was raised for the strand itself, after the turn of the
  * others. */

@@ -49,7 +49,7 @@ static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
  * somebody. */
 static bool has_work(rs_machine *engine, int64_t deadline_ns) {
     bool due = rs_timers_earliest(&engine->timers) < deadline_ns;
-    return due || engine->strands.run_len > 0 || engine->attention || !rs_links_empty(&engine->gathered);
+    return due || engine->strands.run_len > 0 || engine->attention || rs_has_gathered(engine);
 }
 
 static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t deadline_ns) {

@@ -516,6 +516,7 @@ static VALUE strand_waits_for(VALUE self) {
     if (engine->wait == RS_WAIT_LIST && engine->waiter.tag == RSB_FOR_ACCEPT_QUEUE) return accept_queue_name(engine->waiter.list);
     if (engine->wait == RS_WAIT_LIST) return rb_str_new_cstr(list_names[engine->waiter.tag]);
     if (engine->wait == RS_WAIT_BLOCK) return blocker_name(strand->blocker);
+    if (engine->wait == RS_WAIT_WAKER && strand->extension_waits_for) return rb_str_new_cstr(strand->extension_waits_for);
     if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
     return request_name(&rs_op_at(machine->ops, engine->op)->request);
 }

@@ -119,11 +119,11 @@ static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns
     if (!machine->blocked) machine->blocked = st_init_numtable();
     st_insert(machine->blocked, (st_data_t)fiber, (st_data_t)strand->id);
     strand->blocker = blocker;
-    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, deadline_ns);
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, deadline_ns, NULL);
     /* An IO that is being closed has lost its number already, which only this strand can give back: whoever uses the IO is told to
      * leave, and the strand waits for that whatever has cancelled it. */
     if (RS_UNLIKELY(is_cut(kind)) && rsb_called_from_io_close()) {
-        kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, RS_PARK_SHIELDED, deadline_ns);
+        kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, RS_PARK_SHIELDED, deadline_ns, NULL);
     }
     strand->blocker = Qnil;
     st_data_t key = (st_data_t)fiber;

@@ -31,7 +31,7 @@ static VALUE string_in(const rsb_stream *stream, VALUE buffer, const char *bytes
     return rb_enc_associate_index(buffer, stream->encoding);
 }
 
-static void drop(rsb_machine *machine, rsb_stream *stream, size_t len) {
+void rsb_stream_drop(rsb_machine *machine, rsb_stream *stream, size_t len) {
     rs_buffer_drop(machine->engine.pool, &stream->in, len);
     stream->searched = 0;
 }
@@ -39,7 +39,7 @@ static void drop(rsb_machine *machine, rsb_stream *stream, size_t len) {
 /* Made before anything is taken, because it may raise. */
 static VALUE take_into(VALUE buffer, rsb_machine *machine, rsb_stream *stream, size_t len, size_t kept) {
     VALUE string = string_in(stream, buffer, rs_buffer_at(&stream->in), kept);
-    drop(machine, stream, len);
+    rsb_stream_drop(machine, stream, len);
     return string;
 }
 
@@ -215,7 +215,7 @@ static void skip_rest(reader *r) {
             fail_ended(r, came, wanted);
         }
         uint64_t len = len_of(r) < stream->to_skip ? len_of(r) : stream->to_skip;
-        drop(r->machine, stream, len);
+        rsb_stream_drop(r->machine, stream, len);
         stream->to_skip -= len;
     }
 }
@@ -239,6 +239,21 @@ rsb_stream *rsb_stream_begin_read(VALUE self, VALUE timeout, const char *what, r
     reader r = begin(self, timeout, what);
     *machine = r.machine;
     return r.stream;
+}
+
+bool rsb_stream_more(VALUE self, int64_t deadline_ns, const char *what) {
+    reader r = begin(self, Qnil, what);
+    r.deadline_ns = deadline_ns;
+    return fill_to(&r, len_of(&r) + 1);
+}
+
+char *rsb_stream_take_block(rsb_machine *machine, rsb_stream *stream, size_t len, size_t *start, size_t *capacity) {
+    rs_buffer front;
+    if (!rs_buffer_split(machine->engine.pool, &stream->in, len, &front)) rsb_fail_memory();
+    stream->searched = 0;
+    *start = front.start;
+    *capacity = front.capacity;
+    return rs_buffer_release(machine->engine.pool, &front);
 }
 
 static uint64_t length_of(VALUE value, int64_t min, const char *what) { return (uint64_t)rsb_integer(value, min, LONG_MAX, what); }

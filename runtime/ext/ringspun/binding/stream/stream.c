@@ -126,6 +126,7 @@ int64_t rsb_stream_deadline(rsb_machine *machine, const rsb_stream *stream, VALU
 }
 
 void rsb_stream_timed_out(const rsb_stream *stream, VALUE timeout, const char *what) {
+    if (NIL_P(timeout)) rb_raise(rsb_eTimeout, "%s: the deadline has passed", what);
     VALUE seconds = timeout == Qundef ? rb_float_new((double)stream->timeout_ns / 1e9) : timeout;
     rb_raise(rsb_eTimeout, "%s: timed out after %" PRIsVALUE " s", what, seconds);
 }

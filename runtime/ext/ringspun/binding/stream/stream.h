@@ -79,6 +79,17 @@ static inline bool rsb_stream_is_plain(const rsb_stream *stream) { return !strea
  * by. */
 rsb_stream *rsb_stream_begin_read(VALUE self, VALUE timeout, const char *what, rsb_machine **machine);
 
+/* read.c: waits until there are more bytes in `in` than now. False: the other side has ended, and there will be no more. Raises as
+ * the methods do. */
+bool rsb_stream_more(VALUE self, int64_t deadline_ns, const char *what);
+/* The first of the bytes in `in` are taken. */
+void rsb_stream_drop(rsb_machine *machine, rsb_stream *stream, size_t len);
+/* The same, and with them the memory that they lie in, which the caller frees; `*start` is where in it. The others stay. */
+char *rsb_stream_take_block(rsb_machine *machine, rsb_stream *stream, size_t len, size_t *start, size_t *capacity);
+
+/* write.c: the same as rsb_stream_put for who must not raise. False: it is closed, has failed, or there is no memory. */
+bool rsb_stream_try_put(rsb_stream *stream, const void *bytes, size_t len);
+
 /* write.c: to be written, without waiting for room. */
 void rsb_stream_put(VALUE self, VALUE string, const char *what);
 

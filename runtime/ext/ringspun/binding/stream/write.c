@@ -80,6 +80,11 @@ void rsb_stream_put(VALUE self, VALUE string, const char *what) {
     put(&w, string);
 }
 
+bool rsb_stream_try_put(rsb_stream *stream, const void *bytes, size_t len) {
+    if (stream->closed || stream->write_closed || stream->shaking || !stream->write_queue.machine) return false;
+    return rs_write_queue_put(&stream->write_queue, bytes, len) == (int64_t)len;
+}
+
 /* Who writes to somebody that takes as fast as he writes never waits: now and then the others have their turn nevertheless. */
 static void give_way(writer *w) {
     if (RS_LIKELY(!rs_turn_ends(&w->machine->engine))) return;

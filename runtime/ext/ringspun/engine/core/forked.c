@@ -62,6 +62,7 @@ int rs_machine_forked(rs_machine *machine) {
     cut_scopes(machine, survivor);
     machine->closers = (rs_list){0};
     machine->in_flight = machine->unawaited = machine->outside = machine->wakers = 0;
+    rs_tick_ends_forget(&machine->tick_ends);
     RS_EACH_PART(machine, part) {
         if (part->forked) part->forked(machine, survivor);
     }

@@ -380,6 +380,7 @@ void rs_machine_leave(rs_machine *machine) {
 void rs_machine_close(rs_machine *machine) {
     machine->backend->close(machine);
     end_parts(machine);
+    rs_tick_ends_forget(&machine->tick_ends);
     /* The last answers of workers may be descriptors that nobody takes. */
     machine->driver.on_message = NULL;
     take_messages(machine);
@@ -389,6 +390,7 @@ void rs_machine_close(rs_machine *machine) {
 }
 
 void rs_flush(rs_machine *machine) {
+    if (RS_UNLIKELY(!rs_links_empty(&machine->tick_ends))) rs_tick_ends_call(&machine->tick_ends);
     for (rs_gathered *next; (next = RS_LINKED(machine->gathered.first, rs_gathered, link));) next->flush(machine, next);
 }
 
@@ -421,7 +423,7 @@ static inline bool look_may_wake(const rs_machine *machine) {
 
 static inline bool poll_is_due(rs_machine *machine) {
     if (RS_UNLIKELY(machine->attention || !rs_inbox_empty(&machine->inbox))) return true;
-    if (!look_may_wake(machine) && rs_links_empty(&machine->gathered)) return false;
+    if (!look_may_wake(machine) && !rs_has_gathered(machine)) return false;
     uint32_t resumes = ++machine->resumes_since_poll;
     if (resumes > RESUMES_PER_POLL) return true;
     int64_t coarse_ns = coarse_now(machine);

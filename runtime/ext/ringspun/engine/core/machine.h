@@ -15,6 +15,7 @@
 #include "core/inbox.h"
 #include "core/part.h"
 #include "core/strand.h"
+#include "core/tick_end.h"
 #include "core/trace.h"
 #include "core/turn.h"
 
@@ -78,6 +79,7 @@ typedef struct rs_machine {
     struct rs_write_queues *write_queues;
     uint32_t in_flight;         /* ops that the backend, or a worker, has */
     uint32_t unawaited;         /* of these, those that wake nobody unless a part says so (rs_part.may_wake) */
+    rs_links tick_ends;         /* rs_tick_end: called before that */
     rs_links gathered;          /* for the backend, until the next look */
     rs_list closers;            /* strands that wait for the last op on a descriptor they close */
     rs_inbox inbox;
@@ -176,6 +178,11 @@ static inline void rs_gather(rs_machine *machine, rs_gathered *gathered) {
     if (gathered->listed) return;
     gathered->listed = true;
     rs_links_prepend(&machine->gathered, &gathered->link);
+}
+
+/* Something is to be done before the next look. */
+static inline bool rs_has_gathered(const rs_machine *machine) {
+    return !rs_links_empty(&machine->gathered) || !rs_links_empty(&machine->tick_ends);
 }
 
 static inline void rs_ungather(rs_machine *machine, rs_gathered *gathered) {

@@ -79,6 +79,23 @@ void rs_buffer_clear(rs_pool *pool, rs_buffer *buffer) {
     *buffer = (rs_buffer){0};
 }
 
+char *rs_buffer_release(rs_pool *pool, rs_buffer *buffer) {
+    char *bytes = buffer->bytes;
+    if (bytes) pool->lent--;
+    *buffer = (rs_buffer){0};
+    return bytes;
+}
+
+bool rs_buffer_split(rs_pool *pool, rs_buffer *buffer, size_t len, rs_buffer *front) {
+    RS_ASSERT(len <= rs_buffer_len(buffer));
+    rs_buffer rest = {0};
+    if (!rs_buffer_put(pool, &rest, rs_buffer_at(buffer) + len, rs_buffer_len(buffer) - len)) return false;
+    *front = *buffer;
+    front->end = front->start + len;
+    *buffer = rest;
+    return true;
+}
+
 void rs_buffer_drop(rs_pool *pool, rs_buffer *buffer, size_t len) {
     RS_ASSERT(len <= rs_buffer_len(buffer));
     buffer->start += len;

@@ -46,6 +46,13 @@ bool rs_buffer_put(rs_pool *pool, rs_buffer *buffer, const void *bytes, size_t l
 void rs_buffer_drop(rs_pool *pool, rs_buffer *buffer, size_t len);
 void rs_buffer_clear(rs_pool *pool, rs_buffer *buffer);
 
+/* Its memory is the caller's, who frees it; NULL: it was empty. It is empty now. */
+char *rs_buffer_release(rs_pool *pool, rs_buffer *buffer);
+
+/* Its first bytes become a buffer of their own, and stay where they are; the others move. False: there is no memory for those, and
+ * nothing has changed. */
+bool rs_buffer_split(rs_pool *pool, rs_buffer *buffer, size_t len, rs_buffer *front);
+
 void rs_pool_free(rs_pool *pool);
 
 #endif

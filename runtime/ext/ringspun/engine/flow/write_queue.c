@@ -32,10 +32,8 @@ void rs_write_queue_close(rs_write_queue *queue) {
 
 /* The kernel may still read what the op sends, so that memory goes with the op. */
 static void leave_sending(rs_write_queue *queue, rs_op *op) {
-    if (!queue->sending.bytes) return;
-    op->request.owned = queue->sending.bytes;
-    queue->sending = (rs_buffer){0};
-    queue->machine->pool->lent--;
+    char *bytes = rs_buffer_release(queue->machine->pool, &queue->sending);
+    if (bytes) op->request.owned = bytes;
 }
 
 static void leave_op(rs_write_queue *queue) {
