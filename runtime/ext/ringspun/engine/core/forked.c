@@ -19,12 +19,12 @@ static void forget_strands(rs_machine *machine, rs_strand *survivor) {
 }
 
 static void cut_scope(rs_scope *scope, rs_scope *parent) {
-    scope->parent = scope->first_child = scope->next = scope->previous = NULL;
+    scope->parent = parent;
+    scope->children = (rs_links){0};
     scope->live = 0;
     scope->armed = false;
     scope->waiters = (rs_list){0};
     rs_timer_init(&scope->timer, RS_TIMER_SCOPE);
-    scope->parent = parent;
 }
 
 /* By its own cause or that of a scope above, up to the next shield. */
@@ -40,12 +40,12 @@ static void cut_scopes(rs_machine *machine, rs_strand *survivor) {
     cut_scope(&survivor->own, NULL);
     survivor->own.effective = still_cancelled(&survivor->own);
     machine->scopes_open = 0;
-    for (rs_scope *scope = survivor->newest; scope; scope = scope->older) machine->scopes_open++;
-    for (rs_scope *scope = survivor->newest; scope; scope = scope->older) cut_scope(scope, scope->parent);
-    for (rs_scope *scope = survivor->newest; scope; scope = scope->older) {
-        scope->next = scope->parent->first_child;
-        if (scope->next) scope->next->previous = scope;
-        scope->parent->first_child = scope;
+    RS_EACH_OPEN_SCOPE(survivor, scope) {
+        machine->scopes_open++;
+        cut_scope(scope, scope->parent);
+    }
+    RS_EACH_OPEN_SCOPE(survivor, scope) {
+        rs_links_prepend(&scope->parent->children, &scope->link);
         scope->effective = still_cancelled(scope);
     }
 }

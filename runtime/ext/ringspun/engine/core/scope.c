@@ -5,9 +5,7 @@ void rs_scope_attach(rs_scope *scope, rs_scope *parent, uint32_t owner) {
     rs_timer_init(&scope->timer, RS_TIMER_SCOPE);
     if (!parent) return;
     scope->effective = parent->effective;
-    scope->next = parent->first_child;
-    if (scope->next) scope->next->previous = scope;
-    parent->first_child = scope;
+    rs_links_prepend(&parent->children, &scope->link);
 }
 
 /* Parks of the scope's owner end now, if the owner is inside no deeper scope (that one has its own turn). */
@@ -21,6 +19,8 @@ static bool is_cancelled(const rs_scope *scope) {
     return !scope->shield && scope->parent && scope->parent->effective;
 }
 
+static rs_scope *first_child(const rs_scope *scope) { return RS_LINKED(scope->children.first, rs_scope, link); }
+
 /* A cancellation goes down the tree, and is taken back where the scope that it came from is gone. Pre-order walk without
  * recursion: scopes nest as deep as the user's program does. */
 static void spread(rs_machine *machine, rs_scope *top) {
@@ -30,32 +30,25 @@ static void spread(rs_machine *machine, rs_scope *top) {
         if (scope->effective != effective) {
             scope->effective = effective;
             if (effective) cancel_owner(machine, scope);
-            if (scope->first_child) {
-                scope = scope->first_child;
+            if (!rs_links_empty(&scope->children)) {
+                scope = first_child(scope);
                 continue;
             }
         }
-        while (scope != top && !scope->next) scope = scope->parent;
+        while (scope != top && !scope->link.next) scope = scope->parent;
         if (scope == top) return;
-        scope = scope->next;
+        scope = RS_LINKED(scope->link.next, rs_scope, link);
     }
 }
 
 static void take_out(rs_scope *scope) {
-    if (scope->next) scope->next->previous = scope->previous;
-    if (scope->previous) scope->previous->next = scope->next;
-    else if (scope->parent) scope->parent->first_child = scope->next;
-    scope->next = scope->previous = NULL;
+    if (scope->parent) rs_links_remove(&scope->parent->children, &scope->link);
 }
 
 static void move_to(rs_machine *machine, rs_scope *scope, rs_scope *above) {
     take_out(scope);
     scope->parent = above;
-    if (above) {
-        scope->next = above->first_child;
-        if (scope->next) scope->next->previous = scope;
-        above->first_child = scope;
-    }
+    if (above) rs_links_prepend(&above->children, &scope->link);
     spread(machine, scope);
 }
 
@@ -66,7 +59,7 @@ static void move_up(rs_machine *machine, rs_scope *scope) {
     rs_scope *above = scope->parent;
     if (above) above->live += scope->live;
     scope->live = 0;
-    for (rs_scope *child; (child = scope->first_child);) {
+    for (rs_scope *child; (child = first_child(scope));) {
         bool is_strand = child == &rs_strand_at(&machine->strands, child->owner)->own;
         if (is_strand && child->effective) child->cause = RS_CANCELLED_BY_CALL;
         move_to(machine, child, above);
@@ -74,7 +67,7 @@ static void move_up(rs_machine *machine, rs_scope *scope) {
 }
 
 void rs_scope_detach(rs_machine *machine, rs_scope *scope) {
-    if (RS_UNLIKELY(scope->first_child != NULL)) move_up(machine, scope);
+    if (RS_UNLIKELY(!rs_links_empty(&scope->children))) move_up(machine, scope);
     rs_timer_clear(&machine->timers, &scope->timer);
     take_out(scope);
 }
@@ -87,9 +80,7 @@ void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bo
     scope->deadline_ns = deadline_ns;
     scope->stack = machine->driver.stack ? machine->driver.stack(machine) : NULL;
     if (RS_UNLIKELY(scope->stack != NULL)) strand->stacked++;
-    scope->older = strand->newest;
-    if (scope->older) scope->older->newer = scope;
-    strand->newest = scope;
+    rs_links_prepend(&strand->open_scopes, &scope->of_owner);
     if (shield) {
         scope->shield = true;
         scope->effective = false;
@@ -100,10 +91,7 @@ void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bo
 
 static void leave_open_ones(rs_strand *strand, rs_scope *scope) {
     if (RS_UNLIKELY(scope->stack != NULL)) strand->stacked--;
-    if (scope->older) scope->older->newer = scope->newer;
-    if (scope->newer) scope->newer->older = scope->older;
-    else strand->newest = scope->older;
-    scope->older = scope->newer = NULL;
+    rs_links_remove(&strand->open_scopes, &scope->of_owner);
 }
 
 void rs_scope_close(rs_machine *machine, rs_scope *scope) {
@@ -125,16 +113,15 @@ void rs_scope_close(rs_machine *machine, rs_scope *scope) {
 }
 
 void rs_scope_close_all(rs_machine *machine, rs_strand *strand) {
-    while (RS_UNLIKELY(strand->newest != NULL)) rs_scope_close(machine, strand->newest);
+    RS_EACH_OPEN_SCOPE(strand, scope) rs_scope_close(machine, scope);
 }
 
 void rs_scope_forget_all(rs_strand *strand) {
-    for (rs_scope *scope = strand->newest, *older; scope; scope = older) {
-        older = scope->older;
+    RS_EACH_OPEN_SCOPE(strand, scope) {
         *scope = (rs_scope){.closed = true, .cause = scope->cause, .effective = scope->effective};
         rs_timer_init(&scope->timer, RS_TIMER_SCOPE);
     }
-    strand->newest = NULL;
+    strand->open_scopes = (rs_links){0};
     strand->stacked = 0;
 }
 
@@ -161,10 +148,10 @@ static void put_in_order(rs_machine *machine, rs_strand *strand, rs_scope *outer
 void rs_scope_follow(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
     rs_scope *outermost = NULL;
-    for (rs_scope *scope = strand->newest; scope; scope = scope->older) scope->aside = true;
+    RS_EACH_OPEN_SCOPE(strand, scope) scope->aside = true;
     const void *stack = machine->driver.stack(machine);
     for (;; stack = machine->driver.outer_stack(stack)) {
-        for (rs_scope *scope = strand->newest; scope; scope = scope->older) {
+        RS_EACH_OPEN_SCOPE(strand, scope) {
             if (scope->stack != stack || !scope->aside) continue;
             scope->aside = false;
             scope->inner = outermost;

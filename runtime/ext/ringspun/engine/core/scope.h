@@ -17,6 +17,7 @@
 #ifndef RINGSPUN_SCOPE_H
 #define RINGSPUN_SCOPE_H
 
+#include "core/link.h"
 #include "core/list.h"
 #include "core/timer.h"
 
@@ -24,11 +25,9 @@ typedef enum { RS_NOT_CANCELLED, RS_CANCELLED_BY_CALL, RS_CANCELLED_BY_DEADLINE 
 
 typedef struct rs_scope {
     struct rs_scope *parent;
-    struct rs_scope *first_child;
-    struct rs_scope *next;
-    struct rs_scope *previous;
-    struct rs_scope *older;     /* open scopes of the same owner, in the order in which they were opened */
-    struct rs_scope *newer;
+    rs_links children;
+    rs_link link;               /* of its parent's children */
+    rs_link of_owner;           /* of those that its owner has open */
     struct rs_scope *inner;     /* only inside rs_scope_follow */
     const void *stack;          /* of its owner's stacks the one that opened it; NULL: the one that the strand began on */
     rs_timer timer;
@@ -44,6 +43,8 @@ typedef struct rs_scope {
     bool once;                  /* the driver takes its cancellation back when its owner has been told */
     rs_list waiters;            /* its owner, waiting for live to reach 0 */
 } rs_scope;
+
+#define RS_EACH_OPEN_SCOPE(strand, scope) RS_EACH_LINKED(&(strand)->open_scopes, rs_scope, of_owner, scope)
 
 /* Opens a scope inside the running strand. Usually closed in reverse order, by its owner; a program with stacks of its own
  * inside a strand may close them in any order, later from another strand, or never: what is inside a scope when it closes

@@ -55,7 +55,7 @@ typedef struct rs_strand {
     rs_list joiners;
     rs_source watched;          /* for its end */
     rs_scope *scope;            /* innermost scope of those that govern what it runs */
-    rs_scope *newest;           /* all that it has open */
+    rs_links open_scopes;       /* the newest first */
     uint32_t stacked;           /* how many of them were opened on other stacks than its first */
     rs_scope own;               /* cancels just this strand; child of the scope it was spawned into */
     void *user;

@@ -29,10 +29,8 @@ typedef struct sim_life {
     rs_timer timer;
     rs_op *op;
     sim_object *object;
-    struct sim_life *next;
-    struct sim_life *previous;
-    struct sim_life *waiter_next;
-    struct sim_life *waiter_previous;
+    rs_link link;               /* of all */
+    rs_link of_object;          /* of those that wait for it to change */
     int64_t result;             /* DONE */
     uint8_t phase;
     uint8_t faults;
@@ -45,7 +43,7 @@ typedef struct sim_life {
 typedef struct {
     sim_world world;
     rs_timers events;
-    sim_life *lives;
+    rs_links lives;
     rs_sim_faults faults;
     int64_t now_ns;
     uint64_t random;
@@ -90,7 +88,7 @@ static bool has_nobodys_descriptor(const sim_life *life) {
 uint32_t rs_sim_open_descriptors(const rs_machine *machine) {
     const sim_state *state = state_of(machine);
     uint32_t open = state->world.open;
-    for (const sim_life *life = state->lives; life; life = life->next) {
+    RS_EACH_LINKED(&state->lives, const sim_life, link, life) {
         open -= life->phase == PHASE_DONE && has_nobodys_descriptor(life);
     }
     return open;
@@ -129,24 +127,15 @@ static void schedule(rs_machine *machine, sim_life *life, int phase, int64_t del
 }
 
 static void enter_list(sim_life *life) {
-    sim_object *object = life->object;
     if (life->waiting) return;
     life->waiting = true;
-    life->waiter_next = NULL;
-    life->waiter_previous = object->waiter_last;
-    if (object->waiter_last) object->waiter_last->waiter_next = life;
-    else object->waiter_first = life;
-    object->waiter_last = life;
+    rs_links_append(&life->object->waiters, &life->of_object);
 }
 
 static void leave_list(sim_life *life) {
-    sim_object *object = life->object;
     if (!life->waiting) return;
     life->waiting = false;
-    if (life->waiter_previous) life->waiter_previous->waiter_next = life->waiter_next;
-    else object->waiter_first = life->waiter_next;
-    if (life->waiter_next) life->waiter_next->waiter_previous = life->waiter_previous;
-    else object->waiter_last = life->waiter_previous;
+    rs_links_remove(&life->object->waiters, &life->of_object);
 }
 
 static sim_life *new_life(sim_state *state, rs_op *op) {
@@ -155,9 +144,7 @@ static sim_life *new_life(sim_state *state, rs_op *op) {
     life->op = op;
     life->object = sim_world_find(&state->world, op->request.fd);
     if (life->object) sim_object_hold(life->object);
-    life->next = state->lives;
-    if (life->next) life->next->previous = life;
-    state->lives = life;
+    rs_links_prepend(&state->lives, &life->link);
     op->backend_word = (uintptr_t)life;
     return life;
 }
@@ -170,9 +157,7 @@ static void free_life(sim_state *state, sim_life *life) {
         sim_world_changed(&state->world, life->object);
         sim_object_release(&state->world, life->object);
     }
-    if (life->next) life->next->previous = life->previous;
-    if (life->previous) life->previous->next = life->next;
-    else state->lives = life->next;
+    rs_links_remove(&state->lives, &life->link);
     free(life);
 }
 
@@ -285,11 +270,9 @@ static bool proceed(rs_machine *machine, sim_life *life) {
  * that want the same do too. */
 static void serve(rs_machine *machine, sim_object *object) {
     uint32_t blocked = 0;
-    for (sim_life *life = object->waiter_first; life;) {
-        sim_life *next = life->waiter_next;
+    RS_EACH_LINKED(&object->waiters, sim_life, of_object, life) {
         uint32_t side = rs_op_kinds[life->op->request.kind].side;
         if (!(blocked & (1u << side)) && !proceed(machine, life) && side != RS_SIDE_MASK) blocked |= 1u << side;
-        life = next;
     }
 }
 
@@ -319,7 +302,7 @@ static int sim_open(rs_machine *machine) {
 }
 
 static void forget_lives(sim_state *state) {
-    while (state->lives) free_life(state, state->lives);
+    RS_EACH_LINKED(&state->lives, sim_life, link, life) free_life(state, life);
     state->left = 0;
     for (sim_object *object; (object = sim_world_next_changed(&state->world));) {
         sim_object_release(&state->world, object);

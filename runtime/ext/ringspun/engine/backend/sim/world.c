@@ -20,7 +20,7 @@ sim_object *sim_world_new_object(sim_object_kind kind) {
 void sim_object_hold(sim_object *object) { object->refs++; }
 
 void sim_world_changed(sim_world *world, sim_object *object) {
-    if (object->changed || !object->waiter_first) return;
+    if (object->changed || rs_links_empty(&object->waiters)) return;
     object->changed = true;
     sim_object_hold(object);
     if (world->changed_last) world->changed_last->changed_next = object;
@@ -41,7 +41,7 @@ sim_object *sim_world_next_changed(sim_world *world) {
 void sim_object_release(sim_world *world, sim_object *object) {
     RS_ASSERT(object->refs > 0);
     if (--object->refs > 0) return;
-    RS_ASSERT(!object->waiter_first && !object->changed);
+    RS_ASSERT(rs_links_empty(&object->waiters) && !object->changed);
     if (object->peer) {
         sim_object *peer = object->peer;
         object->peer = NULL;

@@ -39,8 +39,6 @@ typedef struct sim_file {
     int64_t capacity;
 } sim_file;
 
-struct sim_life;
-
 typedef struct sim_object {
     uint8_t kind;
     uint8_t state;              /* of a socket */
@@ -64,8 +62,7 @@ typedef struct sim_object {
     int64_t position;
     uint32_t open_flags;
 
-    struct sim_life *waiter_first;    /* in order of arrival */
-    struct sim_life *waiter_last;
+    rs_links waiters;           /* in order of arrival */
     struct sim_object *changed_next;
     bool changed;
 } sim_object;
