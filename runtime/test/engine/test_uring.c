@@ -24,7 +24,7 @@ static void *read_all(void *pipe) {
     return NULL;
 }
 
-/* Somebody else reads as fast as it is written: still all others have their turn in between. */
+/* Somebody else reads as fast as it is written: still all others are served in between. */
 TEST_NOT_EMULATED(a_long_transfer_stops_now_and_then) {
     enum { LEN = 64 << 20, STEP_MAX = 512 << 10 };
     driver d;

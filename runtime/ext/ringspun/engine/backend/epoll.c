@@ -123,29 +123,52 @@ static uint32_t events_of(const rs_op *op) {
     }
 }
 
+/* What this backend has of a descriptor. */
+typedef struct {
+    uint64_t identity;          /* what the number means while it is registered; 0: not looked up */
+    uint32_t events;            /* that were asked for and have not come */
+    uint32_t registration;      /* the how-manieth of that number, to tell one from those before */
+    uint32_t generation;        /* the number's, when it was registered */
+    bool registered;
+} epoll_descriptor;
+
+_Static_assert(sizeof(epoll_descriptor) <= sizeof(((rs_descriptor *)0)->of_backend), "a descriptor has room for it");
+_Static_assert(sizeof(rs_retry_place) <= sizeof(((rs_op *)0)->of_backend), "an op has room for it");
+
+/* A number that was closed through the machine is registered no more. */
+static epoll_descriptor *known_of(rs_descriptor *descriptor) {
+    epoll_descriptor *known = (void *)descriptor->of_backend;
+    if (RS_UNLIKELY(known->generation != descriptor->generation)) {
+        *known = (epoll_descriptor){.registration = known->registration, .generation = descriptor->generation};
+    }
+    return known;
+}
+
+static epoll_descriptor *known_at(rs_machine *machine, int fd) { return known_of(rs_descriptor_get(machine->descriptors, fd)); }
+
 /* A file that had the number before may be open elsewhere, and its registration still tells: by another name. */
 static int control(rs_machine *machine, int verb, int fd, uint32_t events) {
     epoll_state *state = machine->backend_state;
-    rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
-    if (verb == EPOLL_CTL_ADD) descriptor->registration++;
-    uint64_t name = (uint64_t)descriptor->registration << 32 | (uint32_t)fd;
+    epoll_descriptor *known = known_at(machine, fd);
+    if (verb == EPOLL_CTL_ADD) known->registration++;
+    uint64_t name = (uint64_t)known->registration << 32 | (uint32_t)fd;
     struct epoll_event event = {.events = events | EPOLLONESHOT, .data.u64 = name};
     machine->metrics.system_calls++;
     return epoll_ctl(state->epoll, verb, fd, &event);
 }
 
 static int ask(rs_machine *machine, int fd, uint32_t events) {
-    rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
-    int verb = descriptor->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    epoll_descriptor *known = known_at(machine, fd);
+    int verb = known->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     int result = control(machine, verb, fd, events);
     if (result < 0 && (errno == ENOENT || errno == EEXIST)) {
         verb = errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
         result = control(machine, verb, fd, events);
     }
     if (result < 0) return -errno;
-    if (verb == EPOLL_CTL_ADD) descriptor->identity = 0;
-    descriptor->registered = true;
-    descriptor->armed = events;
+    if (verb == EPOLL_CTL_ADD) known->identity = 0;
+    known->registered = true;
+    known->events = events;
     return 0;
 }
 
@@ -156,8 +179,9 @@ static void note_identity(rs_machine *machine, rs_op *op) {
     if ((side != RS_SIDE_READ && side != RS_SIDE_WRITE) || op->owner->is_gone) return;
     rs_descriptor *descriptor = &machine->descriptors->table[fd];
     if (descriptor->kind != RS_FD_UNKNOWN) return;
-    if (!descriptor->identity) descriptor->identity = rs_descriptor_identity(fd);
-    op->identity = descriptor->identity;
+    epoll_descriptor *known = known_of(descriptor);
+    if (!known->identity) known->identity = rs_descriptor_identity(fd);
+    op->identity = known->identity;
 }
 
 static uint32_t wanted(rs_machine *machine, int fd) {
@@ -193,7 +217,7 @@ static void enregister(rs_machine *machine, rs_op *op) {
     epoll_state *state = machine->backend_state;
     /* What was asked for before is asked for again, not counted again: many may wait here. At worst one event comes for
      * somebody who has gone. */
-    uint32_t before = rs_descriptor_get(machine->descriptors, op->request.fd)->armed;
+    uint32_t before = known_at(machine, op->request.fd)->events;
     int error = ask(machine, op->request.fd, before | events_of(op));
     if (error == 0) {
         note_identity(machine, op);
@@ -237,10 +261,10 @@ static void epoll_cancel(rs_machine *machine, rs_op *op) {
     }
 }
 
-/* Somebody who takes as fast as we give could keep us here for ever, so an op gets its turn as a strand does: about 100 us. */
-#define TURN_TRIES 64
+/* Somebody who takes as fast as we give could keep us here for ever, so an op goes on for as long as a strand may: about 100 us. */
+#define TRIES_AT_ONCE 64
 
-/* One more try for an op whose descriptor is ready. False: it goes on waiting, if only for its next turn. */
+/* One more try for an op whose descriptor is ready. False: it goes on waiting, if only until it is served again. */
 static bool advance(rs_machine *machine, rs_op *op) {
     if (RS_UNLIKELY(rs_op_owner_is_gone(op)) || rs_op_lost_descriptor(machine, op)) {
         rs_op_complete(machine, op, -EBADF);
@@ -251,8 +275,8 @@ static bool advance(rs_machine *machine, rs_op *op) {
         return true;
     }
     rs_request *request = &op->request;
-    uint64_t until = request->done + RS_OP_TURN_BYTES;
-    for (int tries = 0; tries < TURN_TRIES && request->done < until; tries++) {
+    uint64_t until = request->done + RS_OP_BYTES_AT_ONCE;
+    for (int tries = 0; tries < TRIES_AT_ONCE && request->done < until; tries++) {
         int64_t result = rs_op_calls[request->kind].attempt(machine, request);
         if (result == -EAGAIN) return false;
         if (rs_request_goes_on(request, result)) continue;
@@ -274,9 +298,10 @@ static void serve(rs_machine *machine, const struct epoll_event *event) {
     epoll_state *state = machine->backend_state;
     int fd = (int)(uint32_t)event->data.u64;
     rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
-    descriptor->armed = 0;
+    epoll_descriptor *known = known_of(descriptor);
+    known->events = 0;
     uint32_t events = event->events, blocked = 0, told = events;
-    uint32_t certain = descriptor->registration == (uint32_t)(event->data.u64 >> 32) ? told : 0;
+    uint32_t certain = known->registration == (uint32_t)(event->data.u64 >> 32) ? told : 0;
     if (events & (EPOLLERR | EPOLLHUP)) events |= EPOLLIN | EPOLLOUT;
     for (uint32_t link = descriptor->first; link && (events & ~blocked);) {
         rs_op *op = rs_op_at(machine->ops, link - 1);

@@ -5,10 +5,6 @@
 /* Trying once a millisecond costs nothing beside what keeps that listener so busy. */
 #define AGAIN_NS 1000000
 
-#define ABOVE (~(RS_RETRY_WAITS | UINT32_MAX))
-
-static void set_link(rs_op *op, uint64_t link) { op->backend_word = (op->backend_word & ABOVE) | link; }
-
 /* Readiness tells of the socket's own room, and not of the receiver's. */
 static bool sends_to_path(const rs_request *request) {
     const struct msghdr *header = request->message.header;
@@ -27,22 +23,22 @@ bool rs_retry_fits(const rs_op *op) {
 }
 
 void rs_retry_later(rs_machine *machine, rs_retry *retry, rs_op *op) {
-    set_link(op, RS_RETRY_WAITS | retry->first);
+    *rs_retry_place_of(op) = (rs_retry_place){.next = retry->first, .waits = true};
     retry->first = op->index + 1;
     if (machine->backend_deadline_ns == RS_NEVER) machine->backend_deadline_ns = rs_now(machine) + AGAIN_NS;
 }
 
 void rs_retry_forget(rs_machine *machine, rs_retry *retry, rs_op *op) {
     if (!rs_retry_has(op)) return;
-    uint32_t after = (uint32_t)op->backend_word;
+    uint32_t after = rs_retry_place_of(op)->next;
     rs_op *before = NULL;
-    for (uint32_t link = retry->first; link != op->index + 1; link = (uint32_t)before->backend_word) {
+    for (uint32_t link = retry->first; link != op->index + 1; link = rs_retry_place_of(before)->next) {
         before = rs_op_at(machine->ops, link - 1);
     }
-    if (before) set_link(before, RS_RETRY_WAITS | after);
+    if (before) rs_retry_place_of(before)->next = after;
     else retry->first = after;
     if (retry->first == 0) machine->backend_deadline_ns = RS_NEVER;
-    set_link(op, 0);
+    *rs_retry_place_of(op) = (rs_retry_place){0};
 }
 
 void rs_retry_serve(rs_machine *machine, rs_retry *retry, bool (*again)(rs_machine *machine, rs_op *op)) {
@@ -52,8 +48,8 @@ void rs_retry_serve(rs_machine *machine, rs_retry *retry, bool (*again)(rs_machi
     machine->backend_deadline_ns = RS_NEVER;
     while (link) {
         rs_op *op = rs_op_at(machine->ops, link - 1);
-        link = (uint32_t)op->backend_word;
-        set_link(op, 0);
+        link = rs_retry_place_of(op)->next;
+        *rs_retry_place_of(op) = (rs_retry_place){0};
         if (!again(machine, op)) rs_retry_later(machine, retry, op);
     }
 }

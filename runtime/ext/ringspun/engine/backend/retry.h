@@ -2,21 +2,25 @@
  * ready all the time, as does one that sends to somebody whose queue is full; all that is left is to try again. Owned by the
  * machine's thread; one for each backend that needs it.
  *
- * An op that waits here is linked through the low half of its backend_word; the high half above RS_RETRY_WAITS is its
- * backend's.
+ * What such a backend has of an op (rs_op.of_backend) begins with an rs_retry_place.
  */
 #ifndef RINGSPUN_RETRY_H
 #define RINGSPUN_RETRY_H
 
 #include "ops/op_life.h"
 
-#define RS_RETRY_WAITS ((uint64_t)1 << 32)
+typedef struct {
+    uint32_t next;              /* op index + 1 */
+    bool waits;
+} rs_retry_place;
 
 typedef struct {
     uint32_t first;             /* op index + 1 */
 } rs_retry;
 
-static inline bool rs_retry_has(const rs_op *op) { return op->backend_word & RS_RETRY_WAITS; }
+static inline rs_retry_place *rs_retry_place_of(const rs_op *op) { return (void *)op->of_backend; }
+
+static inline bool rs_retry_has(const rs_op *op) { return rs_retry_place_of(op)->waits; }
 
 /* Whether an op that would wait although its descriptor was ready is one of those. */
 bool rs_retry_fits(const rs_op *op);

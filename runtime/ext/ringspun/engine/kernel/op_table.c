@@ -333,8 +333,9 @@ static int64_t attempt_close(rs_machine *machine, const rs_request *request) {
         RS_ASSERT(descriptor->first == 0 && descriptor->targeted == 0);
         if (RS_UNLIKELY(machine->accept_queues->len > 0)) rs_accept_queue_drop(machine, request->fd);
         rs_descriptor_forgive(machine->descriptors, descriptor);
-        *descriptor = (rs_descriptor){.closing = descriptor->closing, .generation = descriptor->generation,
-                                      .registration = descriptor->registration};
+        rs_descriptor closed = {.closing = descriptor->closing, .generation = descriptor->generation};
+        memcpy(closed.of_backend, descriptor->of_backend, sizeof(closed.of_backend));
+        *descriptor = closed;
     }
     /* Never again after EINTR: the number is free by then, and may be somebody else's. */
     int64_t result = close(request->fd);

@@ -31,16 +31,13 @@ typedef struct {
     bool reports_more;          /* bytes: the backend hears when more are left than it has read */
     bool drained;               /* nothing was left when it was last read: the next try would be in vain */
     bool closing;               /* a strand is about to close it: no op begins any more */
-    uint8_t registered;         /* the backend has seen this number and may have to forget it */
-    uint32_t registration;      /* the how-manieth of that number, for the backend to tell one from those before */
-    uint32_t armed;             /* epoll: readiness that it was asked for; uring: sides on which an op is in the kernel */
     uint32_t first;             /* ops in flight, in order of arrival: index + 1 */
     uint32_t last;
     uint32_t generation;        /* counts up when the number is closed through the machine */
-    uint64_t identity;          /* what it means while the backend knows it; 0: not looked up */
     uint32_t targeted;          /* ops in flight that have it as their target, and hang in another's list */
     int32_t owed_error;         /* -errno that the next read is told; 0: none */
     uint64_t owed_by;           /* what the number meant then */
+    _Alignas(8) char of_backend[24]; /* a struct of the backend's, in its own file; outlives a close */
 } rs_descriptor;
 
 typedef struct rs_descriptors {

@@ -29,7 +29,7 @@ typedef struct rs_op_owner {
     void (*ended)(struct rs_machine *machine, struct rs_op *op, int64_t result);
     /* Whether others have closed the descriptor, so that its number may mean something else. NULL: the op's `identity` says it. */
     bool (*is_gone)(const struct rs_op *op);
-    /* Of an op that lasts, and else NULL: it has brought one result and goes on; and another op waits for its turn behind it. */
+    /* Of an op that lasts, and else NULL: it has brought one result and goes on; and another op waits behind it. */
     void (*brought)(struct rs_machine *machine, struct rs_op *op, int64_t result);
     void (*give_way)(struct rs_machine *machine, struct rs_op *op);
 } rs_op_owner;
@@ -51,7 +51,7 @@ typedef struct rs_op {
     uintptr_t keep;             /* the driver's object behind the request's addresses */
     uint32_t next;              /* of those on the same descriptor: index + 1 */
     uint32_t previous;
-    uint64_t backend_word;
+    _Alignas(8) char of_backend[16]; /* a struct of the backend's, in its own header; zero when the op is taken */
     const rs_op_owner *owner;
     void *context;              /* the owner's */
     rs_link link;               /* in rs_ops.targeted, where it has a target; else the owner's */
@@ -90,8 +90,8 @@ rs_op *rs_ops_next(const rs_ops *ops, const rs_op *op);
 
 #define RS_EACH_OP(ops, op) for (rs_op *op = NULL; (op = rs_ops_next(ops, op));)
 
-/* An op of RS_REQUEST_ALL moves so much in one go, then others have their turn. */
-#define RS_OP_TURN_BYTES 262144u
+/* An op of RS_REQUEST_ALL moves so much in one go, then others are served. */
+#define RS_OP_BYTES_AT_ONCE 262144u
 
 /* Memory for what comes, where there is no buffer for it: freed with the op. False: there is none, and the op ends with
  * RS_NO_MEMORY. */

@@ -138,6 +138,11 @@ static void leave_list(sim_life *life) {
     rs_links_remove(&life->object->waiters, &life->of_object);
 }
 
+/* What this backend has of an op. */
+static sim_life **sim_of(rs_op *op) { return (void *)op->of_backend; }
+
+_Static_assert(sizeof(sim_life *) <= sizeof(((rs_op *)0)->of_backend), "a pointer fits");
+
 static sim_life *new_life(sim_state *state, rs_op *op) {
     sim_life *life = rs_alloc(sizeof(*life));
     rs_timer_init(&life->timer, RS_TIMER_PARK);
@@ -145,7 +150,7 @@ static sim_life *new_life(sim_state *state, rs_op *op) {
     life->object = sim_world_find(&state->world, op->request.fd);
     if (life->object) sim_object_hold(life->object);
     rs_links_prepend(&state->lives, &life->link);
-    op->backend_word = (uintptr_t)life;
+    *sim_of(op) = life;
     return life;
 }
 
@@ -153,7 +158,7 @@ static void free_life(sim_state *state, sim_life *life) {
     rs_timer_clear(&state->events, &life->timer);
     if (life->object) {
         leave_list(life);
-        /* Those behind it may have waited only for their turn. */
+        /* Those behind it may have waited only for its end. */
         sim_world_changed(&state->world, life->object);
         sim_object_release(&state->world, life->object);
     }
@@ -167,7 +172,7 @@ static void finish(rs_machine *machine, sim_life *life, int64_t result) {
     if (life->left) state->left--;
     life->result = result;
     free_life(state, life);
-    op->backend_word = 0;
+    *sim_of(op) = NULL;
     rs_op_complete(machine, op, result);
 }
 
@@ -212,7 +217,7 @@ static bool may_be_reset(const sim_life *life) {
            rs_op_kinds[life->op->request.kind].effect == RS_EFFECT_DATA;
 }
 
-/* True: a fault took the turn of the op; it has another event, or its end. */
+/* True: a fault took the place of the try; the op has another event, or its end. */
 static bool struck(rs_machine *machine, sim_life *life) {
     const rs_sim_faults *faults = &state_of(machine)->faults;
     uint64_t subject = rs_op_id(life->op);
@@ -358,7 +363,7 @@ static void sim_arm(rs_machine *machine, rs_op *op) {
 }
 
 static void sim_cancel(rs_machine *machine, rs_op *op) {
-    sim_life *life = (sim_life *)(uintptr_t)op->backend_word;
+    sim_life *life = *sim_of(op);
     const rs_sim_faults *faults = &state_of(machine)->faults;
     RS_ASSERT(!life->asked_to_end);
     life->asked_to_end = true;
@@ -378,7 +383,7 @@ static void sim_cancel(rs_machine *machine, rs_op *op) {
     } else {
         finish(machine, life, -ECANCELED);
     }
-    /* Those behind it have their turn at the next poll: a cancellation ends no op but its own. */
+    /* Those behind it are tried at the next poll: a cancellation ends no op but its own. */
     sim_state *state = state_of(machine);
     machine->backend_deadline_ns =
         state->world.changed_first ? state->now_ns : rs_timers_earliest(&state->events);

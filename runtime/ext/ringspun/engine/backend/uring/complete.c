@@ -9,7 +9,7 @@
 
 /* The kernel has none left, or is not asked: our own. False: the same is to be asked again. */
 static bool do_without_pool(rs_op *op, int64_t *result) {
-    op->backend_word &= ~URING_FROM_POOL;
+    uring_of(op)->from_pool = false;
     if (RS_LIKELY(rs_op_lend(op))) return false;
     *result = RS_NO_MEMORY;
     return true;
@@ -17,7 +17,7 @@ static bool do_without_pool(rs_op *op, int64_t *result) {
 
 /* With the answer of the kernel, or of a try of our own. False: the op goes on waiting. */
 static bool proceed(rs_machine *machine, rs_op *op, int64_t result) {
-    uint64_t until = op->request.done + RS_OP_TURN_BYTES;
+    uint64_t until = op->request.done + RS_OP_BYTES_AT_ONCE;
     while (rs_request_goes_on(&op->request, result)) {
         if (uring_is_unwanted(op)) result = -ECANCELED;
         else result = op->request.done < until ? rs_op_calls[op->request.kind].attempt(machine, &op->request) : -EAGAIN;
@@ -42,21 +42,22 @@ static bool was_interrupted(int64_t result) { return result == -EINTR || (result
 /* Done with the entry that the ring had. True: its result is for proceed; false: the same is to be asked again. */
 static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
     uint8_t side = rs_op_kinds[op->request.kind].side;
+    uring_op *way = uring_of(op);
     if (was_interrupted(*result)) {
         *result = -ECANCELED;
         return uring_is_unwanted(op);
     }
-    if (op->backend_word & URING_FOR_READINESS) {
+    if (way->for_readiness) {
         if (*result >= 0) *result = rs_op_calls[op->request.kind].attempt(machine, &op->request);
-    } else if (*result == -ENOBUFS && (op->backend_word & URING_FROM_POOL)) {
+    } else if (*result == -ENOBUFS && way->from_pool) {
         uring_pool_add(uring_state_of(machine)->pool);
         return do_without_pool(op, result);
-    } else if (*result == -ENOTSOCK && (op->backend_word & URING_FOR_SOCKET)) {
-        op->backend_word &= ~(URING_FOR_SOCKET | URING_POLL_FIRST);
+    } else if (*result == -ENOTSOCK && way->by_recv) {
+        way->by_recv = way->poll_first = false;
         rs_descriptor_forget(machine->descriptors, op->request.fd);
         return false;
     } else if (*result == -EAGAIN && (side == RS_SIDE_READ || side == RS_SIDE_WRITE)) {
-        op->backend_word |= URING_FOR_READINESS; /* nothing that the kernel can wait for in our place */
+        way->for_readiness = true; /* nothing that the kernel can wait for in our place */
         rs_op_goes_by_number(machine, op);
         do_without_pool(op, result);
     } else if (op->request.kind == RS_OP_WAITID && *result == 0) {
@@ -67,8 +68,8 @@ static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
 
 /* And not by a try of our own. */
 static bool is_reported_by_socket(const rs_op *op) {
-    bool recv = op->request.kind == RS_OP_RECV || (op->backend_word & URING_FOR_SOCKET);
-    return recv && !(op->backend_word & URING_FOR_READINESS);
+    const uring_op *way = uring_of(op);
+    return (op->request.kind == RS_OP_RECV || way->by_recv) && !way->for_readiness;
 }
 
 static void note_rest(rs_machine *machine, const rs_op *op, int64_t result, uint32_t flags) {
@@ -127,7 +128,7 @@ void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
         uring_finish(machine, op, -EBADF);
         return;
     }
-    bool only_ready = op->backend_word & URING_FOR_READINESS;
+    bool only_ready = uring_of(op)->for_readiness;
     if ((only_ready || is_short) && rs_op_lost_descriptor(machine, op)) {
         int64_t lost = uring_is_unwanted(op) ? -ECANCELED : -EBADF;
         uring_finish(machine, op, result > 0 && !only_ready ? result : lost);

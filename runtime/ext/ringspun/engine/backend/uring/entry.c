@@ -199,19 +199,26 @@ static uint64_t bytes_of(const rs_request *request) {
  * waits there for as long as it takes.
  *
  * A file that lies in the page cache would be copied on our thread, however large. */
-uint64_t uring_way_of(rs_machine *machine, const rs_op *op, bool poll_first) {
-    if (calls[op->request.kind].by_worker) return URING_FOR_WORKER;
+void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first) {
+    uring_op *way = uring_of(op);
+    if (calls[op->request.kind].by_worker) {
+        way->by_worker = true;
+        return;
+    }
     /* A connect has begun with our own try, and the kernel would refuse a second one; a datagram to a full receiver it tries
      * again with no bytes left. */
-    if (rs_retry_fits(op) || sends(machine, op)) return URING_FOR_READINESS;
-    uint64_t first = poll_first ? URING_POLL_FIRST : 0;
-    if (rs_request_is_message(&op->request)) return first;
-    if (rs_request_traits(&op->request)->moves != RS_MOVES_MEMORY) return 0;
+    if (rs_retry_fits(op) || sends(machine, op)) {
+        way->for_readiness = true;
+        return;
+    }
+    if (rs_request_is_message(&op->request)) way->poll_first = poll_first;
+    if (rs_request_traits(&op->request)->moves != RS_MOVES_MEMORY) return;
     rs_fd_kind kind = uring_kind_now(machine, op);
-    if (kind == RS_FD_BLOCKING) return URING_FOR_READINESS;
-    if (kind == RS_FD_STREAM && is_for_socket(machine, &op->request)) return URING_FOR_SOCKET | first;
     bool file = kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE;
-    return file && (machine->options.offload_files || bytes_of(&op->request) > COPY_MAX) ? URING_FOR_WORKER : 0;
+    way->for_readiness = kind == RS_FD_BLOCKING;
+    way->by_recv = kind == RS_FD_STREAM && is_for_socket(machine, &op->request);
+    way->poll_first = way->by_recv && poll_first;
+    way->by_worker = file && (machine->options.offload_files || bytes_of(&op->request) > COPY_MAX);
 }
 
 static uint32_t readiness_of(const rs_op *op) {
@@ -220,21 +227,21 @@ static uint32_t readiness_of(const rs_op *op) {
 
 void uring_fill(uring_sqe *sqe, const rs_op *op) {
     const uring_call *call = &calls[op->request.kind];
+    const uring_op *way = uring_of(op);
     sqe->user_data = rs_op_id(op);
     sqe->fd = op->request.fd;
-    if (op->backend_word & URING_FOR_READINESS) {
+    if (way->for_readiness) {
         sqe->opcode = URING_OP_POLL_ADD;
         sqe->op_flags = readiness_of(op);
         return;
     }
-    if (op->backend_word & URING_FOR_WORKER) sqe->flags = URING_SQE_ASYNC;
-    if (op->backend_word & URING_FROM_POOL) {
+    if (way->by_worker) sqe->flags = URING_SQE_ASYNC;
+    if (way->from_pool) {
         sqe->flags |= URING_SQE_BUFFER_SELECT;
         sqe->buffer_group = URING_POOL_GROUP;
     }
-    if (op->backend_word & URING_POLL_FIRST) sqe->priority = URING_RECVSEND_POLL_FIRST;
-    bool recv = op->backend_word & URING_FOR_SOCKET;
-    sqe->opcode = recv ? URING_OP_RECV : call->opcode;
-    if (recv) fill_recv(sqe, op);
+    if (way->poll_first) sqe->priority = URING_RECVSEND_POLL_FIRST;
+    sqe->opcode = way->by_recv ? URING_OP_RECV : call->opcode;
+    if (way->by_recv) fill_recv(sqe, op);
     else call->fill(sqe, op);
 }

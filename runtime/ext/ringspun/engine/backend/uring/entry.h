@@ -5,20 +5,34 @@
 #ifndef RINGSPUN_URING_ENTRY_H
 #define RINGSPUN_URING_ENTRY_H
 
-#include "ops/op_life.h"
+#include "backend/retry.h"
 #include "backend/uring/abi.h"
 
-/* In op.backend_word, above what rs_retry uses: what is asked in place of the plain request. */
-#define URING_FOR_READINESS ((uint64_t)1 << 33) /* a poll, after which we try ourselves */
-#define URING_FOR_WORKER ((uint64_t)1 << 34)    /* by a thread of the kernel's, without a first try on ours */
-#define URING_FOR_SOCKET ((uint64_t)1 << 39)    /* a read, by what sockets have for it */
-#define URING_FROM_POOL ((uint64_t)1 << 41)     /* into whichever buffer the kernel takes when bytes have come */
-#define URING_POLL_FIRST ((uint64_t)1 << 40)    /* without a first try, for we have just had ours */
+/* What this backend has of an op. */
+typedef struct {
+    rs_retry_place retry;
+    /* What is asked in place of the plain request. */
+    bool for_readiness : 1;     /* a poll, after which we try ourselves */
+    bool by_worker : 1;         /* by a thread of the kernel's, without a first try on ours */
+    bool by_recv : 1;           /* a read, by what sockets have for it */
+    bool poll_first : 1;        /* without a first try, for we have just had ours */
+    bool from_pool : 1;         /* into whichever buffer the kernel takes when bytes have come */
+    /* Where it is. None of these: in the kernel. */
+    bool waits_for_entry : 1;   /* in `line`: the ring was full, or it is handed over with others */
+    bool waits_behind : 1;      /* another op on the same side of the descriptor came before */
+    bool has_side : 1;          /* of its descriptor: those that come later wait behind it */
+    bool cancel_waits_for_entry : 1;
+    bool cancel_missed : 1;     /* in `missed` */
+} uring_op;
+
+_Static_assert(sizeof(uring_op) <= sizeof(((rs_op *)0)->of_backend), "an op has room for it");
+
+static inline uring_op *uring_of(const rs_op *op) { return (void *)op->of_backend; }
 
 uint8_t uring_opcode(uint32_t kind);
 
-/* Which of these holds for an op that was tried in vain. `poll_first`: the kernel knows of it. */
-uint64_t uring_way_of(rs_machine *machine, const rs_op *op, bool poll_first);
+/* Decides what is asked for an op that was tried in vain. `poll_first`: the kernel knows of it. */
+void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first);
 
 /* Looked up for a descriptor of others. */
 rs_fd_kind uring_kind_now(rs_machine *machine, const rs_op *op);

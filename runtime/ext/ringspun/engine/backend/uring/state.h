@@ -16,12 +16,12 @@
 /* Beside the name of an op: the answer to its cancellation. */
 #define NAME_CANCEL ((rs_id)1 << 31)
 
-/* In op.backend_word, among those of entry.h: every bit from 33 on has one meaning, here or there. */
-#define WAITS_FOR_ENTRY ((uint64_t)1 << 35)     /* in `line`: the ring was full, or it is handed over with others */
-#define CANCEL_WAITS_FOR_ENTRY ((uint64_t)1 << 36)
-#define WAITS_FOR_TURN ((uint64_t)1 << 37)      /* another op on the same side of the descriptor came before */
-#define HAS_TURN ((uint64_t)1 << 38)
-#define CANCEL_MISSED ((uint64_t)1 << 42)
+/* What this backend has of a descriptor. */
+typedef struct {
+    uint32_t sides;             /* on which an op has been asked for: 1 << rs_op_side */
+} uring_descriptor;
+
+_Static_assert(sizeof(uring_descriptor) <= sizeof(((rs_descriptor *)0)->of_backend), "a descriptor has room for it");
 
 typedef struct {
     uring_ring ring;
@@ -35,12 +35,13 @@ typedef struct {
     uint32_t backlog_capacity;
     uint32_t backlog_served;
     rs_retry retry;
-    rs_op_line line;             /* ops that wait for an entry, or whose cancellations do, in the order in which they came */
-    rs_op_line turns;            /* ops whose turn has come */
+    rs_op_line line;            /* ops that wait for an entry, or whose cancellations do, in the order in which they came */
+    rs_op_line next_on_side;    /* ops behind which others wait from now on */
+    rs_op_line missed;          /* ops whose cancellation found nothing to cancel */
     rs_workers *workers;
     uring_pool *pool;           /* made when the first op asks for it */
     bool no_pool;
-    int64_t cancel_again_ns;    /* when those that the kernel has missed are asked for again; 0: there are none */
+    int64_t cancel_again_ns;    /* when it is asked again for those; 0: there are none */
     bool supported[URING_OP_LAST + 1];
     bool poll_first;
 } uring_state;

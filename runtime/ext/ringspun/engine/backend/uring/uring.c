@@ -100,7 +100,8 @@ static void uring_close(rs_machine *machine) {
     uring_pool_free(state->pool);
     free(state->backlog);
     rs_op_line_free(&state->line);
-    rs_op_line_free(&state->turns);
+    rs_op_line_free(&state->next_on_side);
+    rs_op_line_free(&state->missed);
     free(state);
     machine->backend_state = NULL;
 }
@@ -151,28 +152,30 @@ static uring_sqe *next_entry(uring_state *state) {
 
 /* --- ops --- */
 
+static uring_descriptor *known_of(rs_descriptor *descriptor) { return (void *)descriptor->of_backend; }
+
 /* Who is next gets it at once, and the kernel at the next poll: this may be a cancellation, in which no other op may
  * complete. */
-static void give_up_turn(rs_machine *machine, rs_op *op) {
+static void give_up_side(rs_machine *machine, rs_op *op) {
     uring_state *state = uring_state_of(machine);
     uint32_t side = rs_op_kinds[op->request.kind].side;
     for (uint32_t link = op->next; link;) {
         rs_op *other = rs_op_at(machine->ops, link - 1);
         link = other->next;
-        if (!(other->backend_word & WAITS_FOR_TURN) || rs_op_kinds[other->request.kind].side != side) continue;
-        other->backend_word |= HAS_TURN;
-        rs_op_line_put(&state->turns, other);
+        if (!uring_of(other)->waits_behind || rs_op_kinds[other->request.kind].side != side) continue;
+        uring_of(other)->has_side = true;
+        rs_op_line_put(&state->next_on_side, other);
         machine->attention = true;
         return;
     }
-    rs_descriptor_get(machine->descriptors, op->request.fd)->armed &= ~(1u << side);
+    known_of(rs_descriptor_get(machine->descriptors, op->request.fd))->sides &= ~(1u << side);
 }
 
 void uring_finish(rs_machine *machine, rs_op *op, int64_t result) {
     /* Readiness takes nothing, so whoever ended the wait was first, however late the kernel is told. */
     if (op->request.kind == RS_OP_POLL && uring_is_unwanted(op)) result = -ECANCELED;
     result = rs_request_total(&op->request, result);
-    if (op->backend_word & HAS_TURN) give_up_turn(machine, op);
+    if (uring_of(op)->has_side) give_up_side(machine, op);
     rs_op_complete(machine, op, result);
 }
 
@@ -187,18 +190,18 @@ static bool fill_entry(rs_machine *machine, rs_op *op) {
     return true;
 }
 
-static void put_in_line(rs_machine *machine, rs_op *op, uint64_t why) {
-    op->backend_word |= why;
+static void wait_for_entry(rs_machine *machine, rs_op *op) {
+    uring_of(op)->waits_for_entry = true;
     rs_op_line_put(&uring_state_of(machine)->line, op);
 }
 
 void uring_submit(rs_machine *machine, rs_op *op) {
     if (op->request.options & RS_REQUEST_OF_OBJECT) {
-        put_in_line(machine, op, WAITS_FOR_ENTRY);
+        wait_for_entry(machine, op);
         return;
     }
     if (RS_UNLIKELY(!fill_entry(machine, op))) {
-        put_in_line(machine, op, WAITS_FOR_ENTRY);
+        wait_for_entry(machine, op);
         machine->attention = true;
         return;
     }
@@ -215,7 +218,7 @@ static uint32_t side_of(rs_machine *machine, const rs_op *op) {
     return stream && (side == RS_SIDE_READ || side == RS_SIDE_WRITE) ? side : RS_SIDE_NONE;
 }
 
-static void ask_for_turn(rs_machine *machine, rs_descriptor *descriptor) {
+static void ask_for_side(rs_machine *machine, rs_descriptor *descriptor) {
     for (uint32_t link = descriptor->first; link;) {
         rs_op *op = rs_op_at(machine->ops, link - 1);
         link = op->next;
@@ -223,14 +226,16 @@ static void ask_for_turn(rs_machine *machine, rs_descriptor *descriptor) {
     }
 }
 
-static bool must_wait_for_turn(rs_machine *machine, rs_op *op) {
+static bool must_wait_behind(rs_machine *machine, rs_op *op) {
     uint32_t side = side_of(machine, op);
     if (side == RS_SIDE_NONE) return false;
     rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, op->request.fd);
-    bool taken = descriptor->armed & (1u << side);
-    descriptor->armed |= 1u << side;
-    op->backend_word |= taken ? WAITS_FOR_TURN : HAS_TURN;
-    if (RS_UNLIKELY(taken)) ask_for_turn(machine, descriptor);
+    uint32_t *sides = &known_of(descriptor)->sides;
+    bool taken = *sides & (1u << side);
+    *sides |= 1u << side;
+    uring_of(op)->waits_behind = taken;
+    uring_of(op)->has_side = !taken;
+    if (RS_UNLIKELY(taken)) ask_for_side(machine, descriptor);
     return taken;
 }
 
@@ -251,9 +256,10 @@ static bool may_come_in_parts(rs_machine *machine, const rs_op *op) {
 
 /* A stream, for anything else has its bytes at once and needs a place for them. False: there is no memory for that. */
 static bool choose_buffer(rs_machine *machine, rs_op *op) {
-    bool waits = !(op->backend_word & (URING_FOR_READINESS | URING_FOR_WORKER));
+    uring_op *way = uring_of(op);
+    bool waits = !way->for_readiness && !way->by_worker;
     bool fits = waits && uring_kind_now(machine, op) == RS_FD_STREAM && may_come_in_parts(machine, op);
-    if (fits && has_pool(uring_state_of(machine))) op->backend_word |= URING_FROM_POOL;
+    if (fits && has_pool(uring_state_of(machine))) way->from_pool = true;
     else if (!rs_op_lend(op)) return false;
     return true;
 }
@@ -263,16 +269,17 @@ static void uring_release(rs_machine *machine, rs_op *op) {
     if (state->pool) uring_pool_give_back(state->pool, op->request.transfer.address);
 }
 
-/* For its turn, for an entry, and for one to cancel it. */
+/* For who comes after it on its side, for an entry and one to cancel it, and for that to be missed. */
 static bool reserve_lines(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
     uint32_t count = machine->in_flight;
-    return rs_op_line_reserve(&state->line, 2 * count) && rs_op_line_reserve(&state->turns, count);
+    return rs_op_line_reserve(&state->line, 2 * count) && rs_op_line_reserve(&state->next_on_side, count) &&
+           rs_op_line_reserve(&state->missed, count);
 }
 
 /* Its end comes with the next poll, if not by a worker. */
 static void arm_without_kernel(rs_machine *machine, rs_op *op) {
-    op->backend_word |= WAITS_FOR_ENTRY;
+    uring_of(op)->waits_for_entry = true;
     machine->attention = true;
     if (rs_op_does_without(machine, op)) rs_workers_submit(uring_state_of(machine)->workers, op);
 }
@@ -289,8 +296,8 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
         rs_workers_submit(state->workers, op);
         return;
     }
-    op->backend_word |= uring_way_of(machine, op, state->poll_first);
-    if (op->backend_word & URING_FOR_READINESS) rs_op_goes_by_number(machine, op);
+    uring_choose_way(machine, op, state->poll_first);
+    if (uring_of(op)->for_readiness) rs_op_goes_by_number(machine, op);
     bool short_of_memory = !reserve_lines(machine);
     short_of_memory |= (op->request.options & RS_REQUEST_ANY_BUFFER) && !choose_buffer(machine, op);
     if (op->request.kind == RS_OP_WAITID && !op->request.owned) {
@@ -301,8 +308,8 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
         rs_op_complete(machine, op, RS_NO_MEMORY);
         return;
     }
-    if (op->backend_word & URING_FOR_WORKER) machine->metrics.ops_offloaded++;
-    if (RS_LIKELY(!must_wait_for_turn(machine, op))) uring_submit(machine, op);
+    if (uring_of(op)->by_worker) machine->metrics.ops_offloaded++;
+    if (RS_LIKELY(!must_wait_behind(machine, op))) uring_submit(machine, op);
 }
 
 static void uring_cancel(rs_machine *machine, rs_op *op) {
@@ -311,16 +318,17 @@ static void uring_cancel(rs_machine *machine, rs_op *op) {
         rs_workers_cancel(state->workers, op);
         return;
     }
-    if (op->backend_word & WAITS_FOR_TURN || rs_retry_has(op)) {
+    if (uring_of(op)->waits_behind || rs_retry_has(op)) {
         rs_retry_forget(machine, &state->retry, op);
         uring_finish(machine, op, -ECANCELED);
         return;
     }
     machine->attention = true;
-    if ((op->backend_word & WAITS_FOR_ENTRY) || state->lost) return;
+    if (uring_of(op)->waits_for_entry || state->lost) return;
     uring_sqe *sqe = next_entry(state);
     if (RS_UNLIKELY(!sqe)) {
-        put_in_line(machine, op, CANCEL_WAITS_FOR_ENTRY);
+        uring_of(op)->cancel_waits_for_entry = true;
+        rs_op_line_put(&state->line, op);
         return;
     }
     sqe->opcode = URING_OP_ASYNC_CANCEL;
@@ -336,13 +344,14 @@ static bool lost_object(rs_machine *machine, const rs_op *op) {
 
 /* False: the ring is full again. An op that nobody wants any more never gets there. */
 static bool serve(rs_machine *machine, rs_op *op) {
-    if (op->backend_word & CANCEL_WAITS_FOR_ENTRY) {
-        op->backend_word &= ~CANCEL_WAITS_FOR_ENTRY;
+    uring_op *own = uring_of(op);
+    if (own->cancel_waits_for_entry) {
+        own->cancel_waits_for_entry = false;
         uring_cancel(machine, op);
-    } else if (op->backend_word & WAITS_FOR_ENTRY) {
+    } else if (own->waits_for_entry) {
         bool unwanted = uring_is_unwanted(op);
         if (unwanted || lost_object(machine, op)) uring_finish(machine, op, unwanted ? -ECANCELED : -EBADF);
-        else if (fill_entry(machine, op)) op->backend_word &= ~WAITS_FOR_ENTRY;
+        else if (fill_entry(machine, op)) own->waits_for_entry = false;
         else return false;
     }
     return true;
@@ -359,21 +368,22 @@ static void serve_line(rs_machine *machine) {
     rs_op_line_drop(line, served);
 }
 
-static void serve_turns(rs_machine *machine) {
-    rs_op_line *turns = &uring_state_of(machine)->turns;
-    for (uint32_t i = 0; i < turns->len; i++) {
-        rs_op *op = rs_op_find(machine->ops, turns->names[i]);
-        if (!op || !(op->backend_word & WAITS_FOR_TURN)) continue;
-        op->backend_word &= ~WAITS_FOR_TURN;
-        bool ask = rs_op_lasts(op) || (op->backend_word & URING_FROM_POOL) || (op->request.options & RS_REQUEST_OF_OBJECT);
+static void serve_next_on_side(rs_machine *machine) {
+    rs_op_line *next = &uring_state_of(machine)->next_on_side;
+    for (uint32_t i = 0; i < next->len; i++) {
+        rs_op *op = rs_op_find(machine->ops, next->names[i]);
+        if (!op || !uring_of(op)->waits_behind) continue;
+        uring_of(op)->waits_behind = false;
+        bool ask = rs_op_lasts(op) || uring_of(op)->from_pool || (op->request.options & RS_REQUEST_OF_OBJECT);
         if (ask || !uring_try_again(machine, op)) uring_submit(machine, op);
     }
-    turns->len = 0;
+    next->len = 0;
 }
 
 static bool is_in_kernel(const rs_op *op) {
-    uint64_t elsewhere = WAITS_FOR_ENTRY | WAITS_FOR_TURN | RS_RETRY_WAITS;
-    return op->state == RS_OP_SUBMITTED && !op->offloaded && !(op->backend_word & elsewhere);
+    const uring_op *own = uring_of(op);
+    bool elsewhere = own->waits_for_entry || own->waits_behind || own->retry.waits;
+    return op->state == RS_OP_SUBMITTED && !op->offloaded && !elsewhere;
 }
 
 /* The kernel was just moving the op from one place to another, or its thread took no notice. Mostly the op has ended, and its
@@ -383,7 +393,8 @@ static bool is_in_kernel(const rs_op *op) {
 static void note_cancel(rs_machine *machine, rs_op *op, int32_t result) {
     if (result >= 0 || !op || !is_in_kernel(op)) return;
     uring_state *state = uring_state_of(machine);
-    op->backend_word |= CANCEL_MISSED;
+    if (!uring_of(op)->cancel_missed) rs_op_line_put(&state->missed, op);
+    uring_of(op)->cancel_missed = true;
     if (state->cancel_again_ns == 0) state->cancel_again_ns = rs_now(machine) + CANCEL_AGAIN_NS;
 }
 
@@ -392,11 +403,13 @@ static void cancel_again(rs_machine *machine) {
     if (RS_LIKELY(state->cancel_again_ns == 0)) return;
     if (rs_now(machine) >= state->cancel_again_ns) {
         state->cancel_again_ns = 0;
-        RS_EACH_OP(machine->ops, op) {
-            if (!is_in_kernel(op) || !(op->backend_word & CANCEL_MISSED)) continue;
-            op->backend_word &= ~CANCEL_MISSED;
-            uring_cancel(machine, op);
+        for (uint32_t i = 0; i < state->missed.len; i++) {
+            rs_op *op = rs_op_find(machine->ops, state->missed.names[i]);
+            if (!op) continue;
+            uring_of(op)->cancel_missed = false;
+            if (is_in_kernel(op)) uring_cancel(machine, op);
         }
+        state->missed.len = 0;
     }
     int64_t next_ns = state->cancel_again_ns;
     if (next_ns != 0 && next_ns < machine->backend_deadline_ns) machine->backend_deadline_ns = next_ns;
@@ -429,7 +442,7 @@ static void look_for_rest(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
     uint32_t looks = machine->in_flight / 8 + 8;
     for (; looks > 0 && rs_timers_earliest(&machine->timers) <= machine->polled_at_ns; looks--) {
-        serve_turns(machine);
+        serve_next_on_side(machine);
         if (!uring_ring_has_more(&state->ring)) return;
         look(machine);
     }
@@ -439,7 +452,7 @@ static bool is_nobodys(const rs_op *op) { return op->state == RS_OP_SUBMITTED &&
 
 /* The kernel may write to what the op owns, or read it, as long as nobody has said that it does not. */
 static bool may_still_move(const rs_op *op) {
-    return is_in_kernel(op) && !(op->backend_word & URING_FOR_READINESS) && op->request.kind != RS_OP_POLL;
+    return is_in_kernel(op) && !uring_of(op)->for_readiness && op->request.kind != RS_OP_POLL;
 }
 
 /* io_uring_enter was refused for good. What has come is told; the others end, and leave their memory to a kernel that may
@@ -458,8 +471,7 @@ static void do_without_kernel(rs_machine *machine) {
         op->in_doubt = may_still_move(op);
         uring_finish(machine, op, uring_is_unwanted(op) ? -ECANCELED : RS_LOST);
     }
-    rs_op_line_drop(&state->turns, state->turns.len);
-    rs_op_line_drop(&state->line, state->line.len);
+    state->next_on_side.len = state->line.len = state->missed.len = 0;
     state->cancel_again_ns = 0;
     if (state->retry.first == 0) machine->backend_deadline_ns = RS_NEVER;
     rs_retry_serve(machine, &state->retry, uring_try_again);
@@ -477,7 +489,7 @@ static void uring_poll(rs_machine *machine) {
     look_for_rest(machine);
     if (state->retry.first == 0) machine->backend_deadline_ns = RS_NEVER;
     rs_retry_serve(machine, &state->retry, uring_try_again);
-    serve_turns(machine);
+    serve_next_on_side(machine);
     cancel_again(machine);
     if (RS_UNLIKELY(state->lost)) do_without_kernel(machine);
 }
@@ -498,7 +510,7 @@ static bool arm_wake(uring_state *state) {
 static void forget_late(rs_machine *machine, uring_state *state) {
     if (machine->in_flight > 0) return;
     state->backlog_len = state->backlog_served = 0;
-    state->line.len = 0;
+    state->line.len = state->missed.len = 0;
     state->cancel_again_ns = 0;
     machine->backend_deadline_ns = RS_NEVER;
 }
@@ -551,9 +563,9 @@ static uint32_t left_in_kernel(rs_machine *machine) {
         uring_cqe cqe = state->backlog[state->backlog_served];
         rs_op *op = rs_op_find(machine->ops, cqe.user_data);
         if (!op) continue;
-        bool made = rs_op_kinds[op->request.kind].effect == RS_EFFECT_DESCRIPTOR && !(op->backend_word & URING_FOR_READINESS);
+        bool made = rs_op_kinds[op->request.kind].effect == RS_EFFECT_DESCRIPTOR && !uring_of(op)->for_readiness;
         if (made && cqe.result >= 0) close(cqe.result); /* nobody takes it */
-        if (!(cqe.flags & URING_CQE_MORE)) op->backend_word = WAITS_FOR_ENTRY;
+        if (!(cqe.flags & URING_CQE_MORE)) *uring_of(op) = (uring_op){.waits_for_entry = true};
     }
     RS_EACH_OP(machine->ops, op) count += is_in_kernel(op);
     return count;
@@ -599,7 +611,7 @@ static int uring_forked(rs_machine *machine) {
     state->backlog_len = state->backlog_served = 0;
     state->line.len = 0;
     state->retry = (rs_retry){0};
-    state->turns.len = 0;
+    state->next_on_side.len = state->missed.len = 0;
     state->pool = NULL; /* somebody may still be about to take what lies there */
     state->no_pool = false;
     state->cancel_again_ns = 0;
