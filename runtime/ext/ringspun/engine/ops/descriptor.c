@@ -9,10 +9,8 @@ void rs_descriptors_free(rs_descriptors *descriptors) {
     *descriptors = (rs_descriptors){0};
 }
 
-bool rs_descriptors_reserve(rs_descriptors *descriptors, int fd) {
-    RS_ASSERT(fd >= 0);
+bool rs_descriptors_grow(rs_descriptors *descriptors, int fd) {
     uint32_t wanted = (uint32_t)fd + 1;
-    if (RS_LIKELY(wanted <= descriptors->capacity)) return true;
     uint32_t capacity = descriptors->capacity ? descriptors->capacity : 64;
     while (capacity < wanted) capacity *= 2;
     rs_descriptor *table = rs_try_realloc(descriptors->table, sizeof(rs_descriptor) * capacity);
@@ -21,12 +19,6 @@ bool rs_descriptors_reserve(rs_descriptors *descriptors, int fd) {
     descriptors->table = table;
     descriptors->capacity = capacity;
     return true;
-}
-
-rs_descriptor *rs_descriptor_get(rs_descriptors *descriptors, int fd) {
-    bool there = rs_descriptors_reserve(descriptors, fd);
-    RS_ASSERT(there); /* who has an op on it has reserved it */
-    return &descriptors->table[fd];
 }
 
 void rs_descriptor_add(rs_descriptors *descriptors, rs_ops *ops, rs_op *op) {

@@ -54,11 +54,20 @@ extern const rs_part rs_descriptors_part;
 
 void rs_descriptors_free(rs_descriptors *descriptors);
 
+bool rs_descriptors_grow(rs_descriptors *descriptors, int fd);
+
 /* Sees to it that there is an entry for that number. False: there is no memory for it. */
-bool rs_descriptors_reserve(rs_descriptors *descriptors, int fd);
+static inline bool rs_descriptors_reserve(rs_descriptors *descriptors, int fd) {
+    RS_ASSERT(fd >= 0);
+    return RS_LIKELY((uint32_t)fd < descriptors->capacity) || rs_descriptors_grow(descriptors, fd);
+}
 
 /* The entry of that number, made if need be. Its address holds until the next call with a larger number. */
-rs_descriptor *rs_descriptor_get(rs_descriptors *descriptors, int fd);
+static inline rs_descriptor *rs_descriptor_get(rs_descriptors *descriptors, int fd) {
+    bool there = rs_descriptors_reserve(descriptors, fd);
+    RS_ASSERT(there); /* who has an op on it has reserved it */
+    return &descriptors->table[fd];
+}
 
 static inline rs_fd_kind rs_descriptor_kind(const rs_descriptors *descriptors, int fd) {
     return (uint32_t)fd < descriptors->capacity ? (rs_fd_kind)descriptors->table[fd].kind : RS_FD_UNKNOWN;
