@@ -118,7 +118,10 @@ static int api_wait_ready(int fd, int events) {
 }
 
 static VALUE api_with_deadline(int64_t deadline, VALUE (*body)(VALUE argument), VALUE argument) {
-    return rsb_until(rsb_current(), deadline, body, argument, "the deadline has passed");
+    bool late;
+    VALUE value = rsb_until(rsb_current(), deadline, body, argument, &late);
+    if (late) rb_raise(rsb_eTimeout, "the deadline has passed");
+    return value;
 }
 
 static void api_stream_peek(VALUE self, const char **bytes, size_t *length) {

@@ -187,10 +187,46 @@ static inline void rsb_notice_fork(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_forks != machine->fork_count) && machine->open && rsb_existing() == machine) rsb_after_fork(machine);
 }
 NORETURN(void rsb_end_of_child(rsb_machine *machine));
-/* Runs the body; a cancellation by the deadline becomes a TimeoutError with that message, or after so many seconds. */
-VALUE rsb_until(rsb_machine *machine, int64_t deadline_ns, VALUE (*body)(VALUE), VALUE argument, const char *message);
+
+/* core/time.c */
+/* A number of seconds, not negative, or a UsageError that names `what`. More than there can be is RS_NEVER. */
 int64_t rsb_seconds_to_ns(VALUE seconds, const char *what);
+/* The same, where less than nothing is nothing. */
+int64_t rsb_seconds_left_ns(VALUE seconds, const char *what);
+/* As Kernel#sleep and its kin take it, with their errors. */
+int64_t rsb_interval_ns(VALUE seconds);
+/* As Thread#join, Queue#pop and Timeout.timeout see it: a negative one is none, and nil or an infinite one is no limit. */
+int64_t rsb_limit_ns(VALUE seconds);
+/* nil: no limit. */
+int64_t rsb_timeout_ns(VALUE seconds);
+
+/* So much from now on; NULL: on a thread without a machine. */
+static inline int64_t rsb_deadline_after(rsb_machine *machine, int64_t delay_ns) {
+    if (delay_ns == RS_NEVER) return RS_NEVER;
+    return rs_deadline_after(machine ? rs_now(&machine->engine) : rs_clock_ns(), delay_ns);
+}
+/* Never, for nil. */
 int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what);
+/* That of `timeout:`, among others; and of a method that takes nothing else. */
+int64_t rsb_timeout_deadline(rsb_machine *machine, VALUE options);
+int64_t rsb_timeout_given(rsb_machine *machine, int argc, VALUE *argv);
+static inline int64_t rsb_timeout_argument(rsb_machine *machine, int argc, VALUE *argv) {
+    return RS_LIKELY(argc == 0) ? RS_NEVER : rsb_timeout_given(machine, argc, argv);
+}
+
+/* How it ended: RS_WAKE_TIMEOUT, or by what the second then raises. */
+rs_wake_kind rsb_sleep(rsb_machine *machine, int64_t deadline_ns);
+void rsb_slept(rsb_machine *machine, rs_wake_kind kind);
+/* Both in one; and for so long, where nothing is until the next turn. */
+static inline void rsb_sleep_until(rsb_machine *machine, int64_t deadline_ns) {
+    rsb_slept(machine, rsb_sleep(machine, deadline_ns));
+}
+void rsb_sleep_for(rsb_machine *machine, int64_t delay_ns);
+
+/* Runs the body. `late`: the deadline has cancelled it, and the caller is to raise a TimeoutError. */
+VALUE rsb_until(rsb_machine *machine, int64_t deadline_ns, VALUE (*body)(VALUE), VALUE argument, bool *late);
+/* The same, where the deadline raises that (class or exception, message) once, at a wait inside. */
+VALUE rsb_until_raised(rsb_machine *machine, int64_t deadline_ns, const VALUE *raises, VALUE (*body)(VALUE), VALUE argument);
 
 /* core/options.c */
 void rsb_open_engine(rsb_machine *machine, VALUE options);
@@ -435,6 +471,7 @@ VALUE rsb_timeout_option(VALUE options);
 void rsb_init_errors(void);
 void rsb_init_values(void);
 void rsb_init_machine(void);
+void rsb_init_time(void);
 void rsb_init_mailbox(void);
 void rsb_init_strand(void);
 void rsb_init_unread(void);

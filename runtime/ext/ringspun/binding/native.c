@@ -42,6 +42,7 @@ void Init_native(void) {
     rsb_init_errors();
     rsb_init_values();
     rsb_init_machine();
+    rsb_init_time();
     rsb_init_mailbox();
     rsb_init_strand();
     rsb_init_unread();

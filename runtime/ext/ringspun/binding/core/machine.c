@@ -2,7 +2,6 @@
 #include "binding/cruby/has.h"
 #include "part.h"
 
-#include <math.h>
 #include <ruby/ractor.h>
 #include <ruby/st.h>
 #include <string.h>
@@ -289,55 +288,6 @@ void rsb_end_of_child(rsb_machine *machine) {
     rb_bug("ringspun: exit! returned");
 }
 
-/* --- time --- */
-
-int64_t rsb_seconds_to_ns(VALUE seconds, const char *what) {
-    if (RB_FIXNUM_P(seconds) && FIX2LONG(seconds) >= 0) {
-        long whole = FIX2LONG(seconds);
-        return whole > RS_NEVER / 1000000000 ? RS_NEVER : whole * 1000000000;
-    }
-    if (!rb_obj_is_kind_of(seconds, rb_cNumeric)) {
-        rb_raise(rsb_eUsage, "%s: expected a number of seconds, got %" PRIsVALUE, what, rsb_inspect(seconds));
-    }
-    if (!RTEST(rb_funcall(seconds, rb_intern("real?"), 0))) {
-        rb_raise(rsb_eUsage, "%s: expected a real number of seconds, got %" PRIsVALUE, what, rsb_inspect(seconds));
-    }
-    double value = NUM2DBL(seconds);
-    if (isnan(value) || value < 0) {
-        rb_raise(rsb_eUsage, "%s: seconds must not be negative, got %" PRIsVALUE, what, rsb_inspect(seconds));
-    }
-    return value >= 9.2e9 ? RS_NEVER : (int64_t)(value * 1e9);
-}
-
-int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what) {
-    if (NIL_P(seconds)) return RS_NEVER;
-    return rs_deadline_after(rs_now(&machine->engine), rsb_seconds_to_ns(seconds, what));
-}
-
-/* Lets others run for that many seconds.
- *
- * May switch strands.
- *
- * @param seconds [Numeric, nil] nil sleeps until cancelled
- * @return [Integer] seconds slept, rounded, like Kernel#sleep
- * @since 0.1.0
- */
-static VALUE machine_sleep(int argc, VALUE *argv, VALUE self) {
-    rb_check_arity(argc, 0, 1);
-    rsb_machine *machine = rsb_machine_of(self);
-    int64_t start_ns = rs_now(&machine->engine);
-    VALUE seconds = argc == 0 ? Qnil : argv[0];
-    int64_t delay_ns = NIL_P(seconds) ? RS_NEVER : rsb_seconds_to_ns(seconds, "sleep");
-    if (delay_ns == 0) {
-        rsb_yield(machine);
-        return INT2FIX(0);
-    }
-    int64_t deadline_ns = rs_deadline_after(start_ns, delay_ns);
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SLEEP, 0, deadline_ns, NULL, 0, NULL);
-    if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
-    return LL2NUM((rs_now(&machine->engine) - start_ns + 500000000) / 1000000000);
-}
-
 /* Lets every other strand that is ready run once.
  *
  * May switch strands.
@@ -347,47 +297,6 @@ static VALUE machine_sleep(int argc, VALUE *argv, VALUE self) {
 static VALUE machine_yield(VALUE self) {
     rsb_yield(rsb_machine_of(self));
     return Qnil;
-}
-
-/* True when the deadline ended the block; goes on with whatever else did. */
-static bool close_timeout(rsb_machine *machine, rs_scope *scope, int state) {
-    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
-    bool answers = rs_scope_answers(scope);
-    rsb_scope_close(machine, scope);
-    if (RS_LIKELY(!state)) return false;
-    if (!answers || !rsb_is_exception(rb_errinfo()) || !rb_obj_is_kind_of(rb_errinfo(), rsb_eCancelled)) rb_jump_tag(state);
-    rb_set_errinfo(Qnil);
-    return true;
-}
-
-/* Runs the block; when it waits past that many seconds, its waits are cancelled until it has unwound, and the error is
- * raised here, never inside a later wait. A block that ends without waiting too long costs no system call.
- *
- * May switch strands if the block does.
- *
- * @param seconds [Numeric, nil] nil: no limit
- * @return [Object] the block's value
- * @raise [TimeoutError]
- * @since 0.1.0
- */
-static VALUE machine_timeout(VALUE self, VALUE seconds) {
-    rsb_need_block("timeout");
-    rsb_machine *machine = rsb_machine_of(self);
-    rs_scope scope;
-    int state = 0;
-    rsb_scope_open(machine, &scope, rsb_deadline(machine, seconds, "timeout"), false);
-    VALUE value = rb_protect(rb_yield, Qundef, &state);
-    if (RS_LIKELY(!close_timeout(machine, &scope, state))) return value;
-    rb_raise(rsb_eTimeout, "timed out after %" PRIsVALUE " s", seconds);
-}
-
-VALUE rsb_until(rsb_machine *machine, int64_t deadline_ns, VALUE (*body)(VALUE), VALUE argument, const char *message) {
-    rs_scope scope;
-    int state = 0;
-    rsb_scope_open(machine, &scope, deadline_ns, false);
-    VALUE value = rb_protect(body, argument, &state);
-    if (close_timeout(machine, &scope, state)) rb_raise(rsb_eTimeout, "%s", message);
-    return value;
 }
 
 /* --- strands --- */
@@ -522,9 +431,7 @@ void rsb_init_machine(void) {
     rb_define_singleton_method(rsb_cMachine, "current?", machine_current_p, 0);
     rb_define_method(rsb_cMachine, "initialize", machine_initialize, -1);
     rb_define_method(rsb_cMachine, "initialize_copy", machine_refuse_copy, 1);
-    rb_define_method(rsb_cMachine, "sleep", machine_sleep, -1);
     rb_define_method(rsb_cMachine, "yield", machine_yield, 0);
-    rb_define_method(rsb_cMachine, "timeout", machine_timeout, 1);
     rb_define_method(rsb_cMachine, "spin", machine_spin, 0);
     rb_define_method(rsb_cMachine, "running", machine_running, 0);
     rb_define_method(rsb_cMachine, "closed?", machine_closed_p, 0);

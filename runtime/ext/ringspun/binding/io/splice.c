@@ -45,9 +45,7 @@ static int64_t wait_for(rsb_mover *mover, int fd, uint32_t events) {
 }
 
 static void pause_a_little(rsb_mover *mover) {
-    int64_t until_ns = rs_now(&mover->machine->engine) + IDLE_NS;
-    rs_wake_kind kind = rsb_wait(mover->machine, RS_WAIT_SLEEP, 0, until_ns, NULL, 0, NULL);
-    if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(mover->machine, kind);
+    rsb_sleep_for(mover->machine, IDLE_NS);
     rsb_mover_check(mover);
 }
 

@@ -196,10 +196,8 @@ rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation) {
 }
 
 int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit) {
-    VALUE seconds = limit->within;
-    if (NIL_P(seconds)) return RS_NEVER;
-    bool over = rb_obj_is_kind_of(seconds, rb_cNumeric) && RTEST(rb_funcall(seconds, rb_intern("<="), 1, INT2FIX(0)));
-    return rs_deadline_after(rs_now(&machine->engine), over ? 0 : rsb_seconds_to_ns(seconds, "within"));
+    if (NIL_P(limit->within)) return RS_NEVER;
+    return rsb_deadline_after(machine, rsb_seconds_left_ns(limit->within, "within"));
 }
 
 static rsb_limit limit_of(int argc, const VALUE *argv) {
@@ -335,13 +333,14 @@ static VALUE module_wait(VALUE module, VALUE seconds) {
     if (!rb_obj_is_kind_of(seconds, rb_cNumeric)) {
         rb_raise(rb_eTypeError, "wait: expected a number of seconds, got %" PRIsVALUE, rsb_inspect(seconds));
     }
-    if (RTEST(rb_funcall(seconds, rb_intern("<="), 1, INT2FIX(0)))) return wait_a_turn(machine);
+    int64_t delay_ns = rsb_seconds_left_ns(seconds, "wait");
+    if (delay_ns == 0) return wait_a_turn(machine);
     VALUE value;
-    int64_t deadline_ns = rs_deadline_after(rs_now(&machine->engine), rsb_seconds_to_ns(seconds, "wait"));
+    int64_t deadline_ns = rsb_deadline_after(machine, delay_ns);
     rsb_resumable(machine);
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SLEEP, 0, deadline_ns, NULL, 0, NULL);
+    rs_wake_kind kind = rsb_sleep(machine, deadline_ns);
     if (rsb_was_resumed(machine, kind, &value)) return value;
-    if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
+    rsb_slept(machine, kind);
     return Qtrue;
 }
 

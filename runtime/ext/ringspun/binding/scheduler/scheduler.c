@@ -28,15 +28,9 @@ static const rb_data_type_t scheduler_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
-int64_t rsb_interval_ns(VALUE seconds) {
-    struct timespec interval = rb_time_timespec_interval(seconds);
-    if (interval.tv_sec > RS_NEVER / 1000000000 - 1) return RS_NEVER;
-    return (int64_t)interval.tv_sec * 1000000000 + interval.tv_nsec;
-}
-
 int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds) {
     if (NIL_P(seconds) || seconds == Qundef) return RS_NEVER;
-    return rs_deadline_after(rs_now(&machine->engine), rsb_interval_ns(seconds));
+    return rsb_deadline_after(machine, rsb_interval_ns(seconds));
 }
 
 static VALUE scheduler_allocate(VALUE class) {
@@ -133,15 +127,6 @@ static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns
     return kind == RS_WAKE_VALUE;
 }
 
-/* As Thread#join, Queue#pop and Timeout.timeout see a number of seconds: a negative one is none, and an infinite one is no
- * limit. */
-static int64_t limit_of(int64_t now_ns, VALUE seconds) {
-    if (NIL_P(seconds)) return RS_NEVER;
-    double number = NUM2DBL(seconds);
-    if (number > (double)(RS_NEVER / 1000000000 - 1)) return RS_NEVER;
-    return number > 0 ? rs_deadline_after(now_ns, rsb_interval_ns(seconds)) : now_ns;
-}
-
 static bool is_live_thread(VALUE blocker) {
     return rsb_is_thread(blocker) && RTEST(rb_funcall(blocker, id_alive_p, 0));
 }
@@ -172,7 +157,7 @@ static void need_virtual_time(rsb_machine *machine, VALUE blocker, int64_t limit
 static bool wait_for_thread(rsb_machine *machine, VALUE thread, int64_t limit_ns) {
     while (is_live_thread(thread)) {
         /* No virtual time brings its end nearer: it is looked for where nobody else can go on (core/idle.c). */
-        int64_t look_ns = is_simulated(machine) ? RS_NEVER : rs_deadline_after(rs_now(&machine->engine), LOOK_NS);
+        int64_t look_ns = is_simulated(machine) ? RS_NEVER : rsb_deadline_after(machine, LOOK_NS);
         if (!block_until(machine, thread, look_ns < limit_ns ? look_ns : limit_ns) && look_ns >= limit_ns) return false;
     }
     return true;
@@ -258,8 +243,8 @@ static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
     rsb_machine *machine = rsb_hook_machine(self);
     VALUE timeout = argc > 1 ? argv[1] : Qnil;
-    if (RS_UNLIKELY(!machine)) return wait_plainly(self, argv[0], limit_of(rs_clock_ns(), timeout));
-    int64_t limit_ns = limit_of(rs_now(&machine->engine), timeout);
+    if (RS_UNLIKELY(!machine)) return wait_plainly(self, argv[0], rsb_deadline_after(NULL, rsb_limit_ns(timeout)));
+    int64_t limit_ns = rsb_deadline_after(machine, rsb_limit_ns(timeout));
     if (RS_UNLIKELY(has_ended(argv[0]))) { /* while an override of this has waited */
         rs_forget_permit(&machine->engine);
         return Qtrue;
@@ -372,18 +357,12 @@ static VALUE scheduler_kernel_sleep(int argc, VALUE *argv, VALUE self) {
     int64_t delay_ns = NIL_P(duration) ? RS_NEVER : rsb_interval_ns(duration);
     rsb_machine *machine = rsb_hook_machine(self);
     if (RS_UNLIKELY(!machine)) return sleep_outside(self, duration, delay_ns, is_sleep_of_mutex(argc));
-    if (delay_ns == 0) {
-        rsb_yield(machine);
-        return Qtrue;
-    }
-    int64_t deadline_ns = delay_ns == RS_NEVER ? RS_NEVER : rs_deadline_after(rs_now(&machine->engine), delay_ns);
-    if (is_sleep_of_mutex(argc)) {
+    if (delay_ns > 0 && is_sleep_of_mutex(argc)) {
         forget_permit_by_queue(machine);
-        block_until(machine, Qnil, deadline_ns);
-        return Qtrue;
+        block_until(machine, Qnil, rsb_deadline_after(machine, delay_ns));
+    } else {
+        rsb_sleep_for(machine, delay_ns);
     }
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SLEEP, 0, deadline_ns, NULL, 0, NULL);
-    if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
     return Qtrue;
 }
 
@@ -399,8 +378,6 @@ static VALUE scheduler_yield(VALUE self) {
     if (machine) rsb_yield(machine);
     return Qnil;
 }
-
-static VALUE yield_value(VALUE value) { return rb_yield(value); }
 
 /* Called by Timeout.timeout: runs the block, and raises the exception at the wait inside it during which the time is up, or the
  * next one: once, so that what the block does on its way out may wait. A block that ends in time makes no system call.
@@ -421,15 +398,7 @@ static VALUE scheduler_timeout_after(int argc, VALUE *argv, VALUE self) {
     /* Of a limit that it could not keep it must not say nothing. */
     rsb_machine *machine = rsb_parking_machine(self, "timeout_after");
     VALUE arguments[2] = {argc > 1 ? argv[1] : rsb_eTimeout, argc > 2 ? argv[2] : timeout_message};
-    rsb_once once = {.raises = arguments};
-    int state = 0;
-    rsb_scope_open(machine, &once.engine, limit_of(rs_now(&machine->engine), argv[0]), false);
-    rs_scope_tell_once(&once.engine);
-    VALUE value = rb_protect(yield_value, argv[0], &state);
-    if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
-    rsb_scope_close(machine, &once.engine);
-    if (state) rb_jump_tag(state);
-    return value;
+    return rsb_until_raised(machine, rsb_deadline_after(machine, rsb_limit_ns(argv[0])), arguments, rb_yield, argv[0]);
 }
 
 /* --- fibers --- */

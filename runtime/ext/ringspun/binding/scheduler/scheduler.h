@@ -13,8 +13,7 @@ rsb_machine *rsb_hook_machine(VALUE self);
 /* The same for what only this thread's strands can do: raises where nothing may park, and names `what` there. */
 rsb_machine *rsb_parking_machine(VALUE self, const char *what);
 
-/* A number of seconds as Kernel#sleep and its kin take it; and when it is over, never for nil. */
-int64_t rsb_interval_ns(VALUE seconds);
+/* When a number of seconds as Kernel#sleep takes it is over, never for nil. */
 int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds);
 
 /* Runs the block with the fiber marked as blocking, so that no hook is called. */

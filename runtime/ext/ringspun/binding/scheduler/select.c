@@ -209,8 +209,7 @@ static VALUE select_from(VALUE argument) {
     if (s->deadline_ns <= rs_now(&s->machine->engine)) return Qnil;
     if (s->count > 0 && RS_UNLIKELY(rs_is_simulated(&s->machine->engine))) return wait_outside(s);
     if (s->count > 0) return rb_ensure(wait_for_any, argument, end_waiting, argument);
-    rs_wake_kind kind = rsb_wait(s->machine, RS_WAIT_SLEEP, 0, s->deadline_ns, NULL, 0, NULL);
-    if (kind != RS_WAKE_TIMEOUT) rsb_raise_wake(s->machine, kind);
+    rsb_sleep_until(s->machine, s->deadline_ns);
     return Qnil;
 }
 

@@ -121,8 +121,7 @@ rsb_stream_options rsb_stream_options_of(VALUE options, int count, const ID *nam
 
 int64_t rsb_stream_deadline(rsb_machine *machine, const rsb_stream *stream, VALUE timeout) {
     if (RS_UNLIKELY(timeout != Qundef)) return rsb_deadline(machine, timeout, "timeout");
-    if (RS_LIKELY(stream->timeout_ns == RS_NEVER)) return RS_NEVER;
-    return rs_deadline_after(rs_now(&machine->engine), stream->timeout_ns);
+    return rsb_deadline_after(machine, stream->timeout_ns);
 }
 
 void rsb_stream_timed_out(const rsb_stream *stream, VALUE timeout, const char *what) {
@@ -130,8 +129,6 @@ void rsb_stream_timed_out(const rsb_stream *stream, VALUE timeout, const char *w
     VALUE seconds = timeout == Qundef ? rb_float_new((double)stream->timeout_ns / 1e9) : timeout;
     rb_raise(rsb_eTimeout, "%s: timed out after %" PRIsVALUE " s", what, seconds);
 }
-
-static int64_t timeout_of(VALUE seconds) { return NIL_P(seconds) ? RS_NEVER : rsb_seconds_to_ns(seconds, "timeout"); }
 
 static bool is_socket(rsb_machine *machine, int fd) {
     struct stat st;
@@ -168,7 +165,7 @@ static VALUE stream_initialize(int argc, VALUE *argv, VALUE self) {
         rb_raise(rsb_eUsage, "a stream is over a descriptor or an IO, got %" PRIsVALUE, rsb_inspect(io));
     }
     int fd = rsb_io_fd(machine, io), out = RB_INTEGER_TYPE_P(io) ? fd : rsb_io_fd(machine, rsb_writing_end(io));
-    int64_t timeout_ns = given[0] == Qundef ? RS_NEVER : timeout_of(given[0]);
+    int64_t timeout_ns = given[0] == Qundef ? RS_NEVER : rsb_timeout_ns(given[0]);
     stream->high_water = given[1] == Qundef ? HIGH_WATER : (size_t)rsb_integer(given[1], 1, INT32_MAX, "high_water");
     stream->encoding = given[2] == Qundef ? rb_ascii8bit_encindex() : rb_enc_to_index(rb_to_encoding(given[2]));
     stream->timeout_ns = timeout_ns;
@@ -188,7 +185,7 @@ static VALUE stream_initialize(int argc, VALUE *argv, VALUE self) {
  * @since 0.1.0 */
 static VALUE stream_set_timeout(VALUE self, VALUE seconds) {
     rsb_machine *machine;
-    rsb_stream_get(self, &machine)->timeout_ns = timeout_of(seconds);
+    rsb_stream_get(self, &machine)->timeout_ns = rsb_timeout_ns(seconds);
     return seconds;
 }
 

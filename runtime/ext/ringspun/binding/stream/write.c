@@ -191,7 +191,7 @@ static void await_tickets(writer *w) {
         more = heard;
         if (!told) shutdown(request.fd, SHUT_WR);
         told = true;
-        int64_t deadline_ns = rs_deadline_after(rs_now(&w->machine->engine), heard ? MORE_TICKETS_NS : TICKETS_NS);
+        int64_t deadline_ns = rsb_deadline_after(w->machine, heard ? MORE_TICKETS_NS : TICKETS_NS);
         if (w->deadline_ns < deadline_ns) deadline_ns = w->deadline_ns;
         rsb_raise_refusal(w->machine);
         if (rsb_perform_until(w->machine, &request, deadline_ns, NULL, NULL) < 0) return;
@@ -227,7 +227,7 @@ static void leave_within(rsb_machine *machine, rs_write_queue *queue, int64_t de
 
 /* What was written has a second to leave. */
 static void streams_end(rsb_machine *machine) {
-    int64_t deadline_ns = rs_deadline_after(rs_now(&machine->engine), LAST_BYTES_NS);
+    int64_t deadline_ns = rsb_deadline_after(machine, LAST_BYTES_NS);
     for (rs_write_queue *queue = NULL; (queue = rs_write_queues_next(&machine->engine, queue));) {
         if (rs_write_queue_len(queue) == 0) continue;
         leave_within(machine, queue, deadline_ns);

@@ -152,17 +152,6 @@ static rs_channel_answer wait_as_thread(wait_call *call) {
     return call->answer;
 }
 
-static int64_t deadline_of(int argc, VALUE *argv) {
-    if (argc == 0) return RS_NEVER;
-    VALUE options;
-    rb_scan_args(argc, argv, ":", &options);
-    VALUE timeout = rsb_timeout_option(options);
-    if (NIL_P(timeout)) return RS_NEVER;
-    rsb_machine *machine = here();
-    int64_t now_ns = machine ? rs_now(&machine->engine) : rs_clock_ns();
-    return rs_deadline_after(now_ns, rsb_seconds_to_ns(timeout, "timeout"));
-}
-
 /* Checked when it waits: what does not may be done by a signal handler as well. */
 static rs_channel_answer wait_in_line(wait_call *call) {
     if (!call->machine) return wait_as_thread(call);
@@ -192,7 +181,7 @@ static void check_value(VALUE self, VALUE value) {
  */
 static VALUE channel_push(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
-    wait_call call = {.channel = get(self), .deadline_ns = deadline_of(argc - 1, argv + 1), .value = argv[0]};
+    wait_call call = {.channel = get(self), .deadline_ns = rsb_timeout_argument(here(), argc - 1, argv + 1), .value = argv[0]};
     check_value(self, argv[0]);
     call.machine = here();
     rs_channel_answer answer = rs_channel_push(call.channel, engine_of(call.machine), argv[0], NULL);
@@ -241,7 +230,7 @@ static rs_channel_answer pop(VALUE self, int64_t deadline_ns, VALUE *value) {
 static VALUE channel_pop(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 0, 1);
     VALUE value;
-    pop(self, deadline_of(argc, argv), &value);
+    pop(self, rsb_timeout_argument(here(), argc, argv), &value);
     return value;
 }
 

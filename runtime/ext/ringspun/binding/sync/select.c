@@ -137,7 +137,7 @@ static void wait_in(wait_call *call, int64_t timeout_ns) {
     }
     int64_t delay_ns = s->after_ns < timeout_ns ? s->after_ns : timeout_ns;
     call->never_waits |= s->never_waits;
-    call->deadline_ns = delay_ns == RS_NEVER ? RS_NEVER : rs_deadline_after(rs_now(&call->machine->engine), delay_ns);
+    call->deadline_ns = rsb_deadline_after(call->machine, delay_ns);
     s->waiting = rs_strand_id(rs_running(engine));
     rb_ensure(wait_for_one, (VALUE)call, end_wait, (VALUE)call);
 }
@@ -160,11 +160,6 @@ static VALUE run_branch(const wait_call *call, VALUE after, VALUE otherwise) {
     return call->kind == RESULT ? raise_or_return(value) : value;
 }
 
-static int64_t timeout_of(VALUE options) {
-    VALUE timeout = rsb_timeout_option(options);
-    return NIL_P(timeout) ? RS_NEVER : rsb_seconds_to_ns(timeout, "timeout");
-}
-
 /* Waits for the first of the sources, and answers what the block of its branch returns; without a block, what that would have been
  * given. Of several that are ready, each gets its turn.
  *
@@ -181,7 +176,7 @@ static VALUE selector_wait(int argc, VALUE *argv, VALUE self) {
     if (argc > 0) rb_scan_args(argc, argv, ":", &options);
     wait_call call = {.value = Qnil};
     call.s = rsb_selector_get(self, &call.machine);
-    int64_t timeout_ns = timeout_of(options);
+    int64_t timeout_ns = rsb_timeout_ns(rsb_timeout_option(options));
     wait_in(&call, timeout_ns);
     VALUE after = timeout_ns < call.s->after_ns ? Qnil : call.s->after;
     VALUE value = run_branch(&call, after, call.s->otherwise);
@@ -244,7 +239,7 @@ static VALUE module_select(int argc, VALUE *argv, VALUE module) {
     bool has_options = argc > 0 && rb_keyword_given_p();
     VALUE options = has_options ? argv[--argc] : Qnil;
     if (argc > 0 && rb_block_given_p()) rb_raise(rsb_eUsage, "select: either sources or a block");
-    select_call call = {.argc = argc, .argv = argv, .timeout_ns = timeout_of(options), .after = Qnil, .otherwise = Qnil};
+    select_call call = {.argc = argc, .argv = argv, .timeout_ns = rsb_timeout_ns(rsb_timeout_option(options)), .after = Qnil, .otherwise = Qnil};
     call.machine = rsb_current();
     call.s = rsb_selector_new(call.machine);
     call.self = call.s->self;

@@ -46,14 +46,6 @@ static inline rsb_sync *get(VALUE self, rsb_machine **machine) {
     return sync;
 }
 
-/* The deadline of a method that takes nothing but `timeout:`. */
-static int64_t deadline_of(rsb_machine *machine, int argc, VALUE *argv) {
-    if (RS_LIKELY(argc == 0)) return RS_NEVER;
-    VALUE options;
-    rb_scan_args(argc, argv, ":", &options);
-    return rsb_deadline(machine, rsb_timeout_option(options), "timeout");
-}
-
 /* --- Mutex --- */
 
 static rs_id running_id(rsb_machine *machine) { return rs_strand_id(rs_running(&machine->engine)); }
@@ -122,7 +114,7 @@ static void give_up_locks(rsb_machine *machine, rsb_strand *ended) {
 static VALUE mutex_lock(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine;
     rsb_sync *mutex = get(self, &machine);
-    mutex_take(machine, mutex, deadline_of(machine, argc, argv));
+    mutex_take(machine, mutex, rsb_timeout_argument(machine, argc, argv));
     return self;
 }
 
@@ -231,7 +223,7 @@ static void semaphore_take(rsb_machine *machine, rsb_sync *semaphore, int64_t de
 static VALUE semaphore_acquire(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine;
     rsb_sync *semaphore = get(self, &machine);
-    semaphore_take(machine, semaphore, deadline_of(machine, argc, argv));
+    semaphore_take(machine, semaphore, rsb_timeout_argument(machine, argc, argv));
     return self;
 }
 
@@ -324,7 +316,7 @@ static VALUE condition_wait(int argc, VALUE *argv, VALUE self) {
     rsb_sync *condition = get(self, &machine);
     VALUE mutex_object = Qnil, options = Qnil;
     rb_scan_args(argc, argv, "01:", &mutex_object, &options);
-    int64_t deadline_ns = rsb_deadline(machine, rsb_timeout_option(options), "timeout");
+    int64_t deadline_ns = rsb_timeout_deadline(machine, options);
     if (!NIL_P(mutex_object) && !rb_obj_is_kind_of(mutex_object, mutex_class)) {
         rb_raise(rsb_eUsage, "expected a Ringspun::Mutex, got %" PRIsVALUE, rb_obj_class(mutex_object));
     }
@@ -380,7 +372,7 @@ static VALUE barrier_initialize(VALUE self, VALUE parties) {
 static VALUE barrier_wait(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine;
     rsb_sync *barrier = get(self, &machine);
-    int64_t deadline_ns = deadline_of(machine, argc, argv);
+    int64_t deadline_ns = rsb_timeout_argument(machine, argc, argv);
     if ((long)barrier->waiters.len + 1 >= barrier->limit) {
         rs_list_wake_all(&machine->engine, &barrier->waiters, 0);
         return Qtrue;
