@@ -1,5 +1,6 @@
 /* evaluation: Ringspun::Evaluation, the handle to a concurrent proc's run, and how strands wait for it. */
 #include "evaluation.h"
+#include "binding/sync/selector.h"
 
 VALUE rsb_cEvaluation, rsb_eEvaluation;
 static ID option_names[2], id_timeout_error, id_error, id_misuse_report;
@@ -73,20 +74,8 @@ void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE p
     handle->state = RSB_RUNS;
 }
 
-#define NONE_YET (-1)
-
-static void wake_watchers(rsb_machine *machine, rsb_evaluation *evaluation) {
-    for (rsb_watch *watch = evaluation->watches; watch; watch = watch->next) {
-        if (*watch->first == NONE_YET) *watch->first = watch->place;
-        rs_strand *strand = rs_strand_find(&machine->engine.strands, watch->strand);
-        if (!strand || strand->state != RS_STRAND_PARKED) continue; /* another was first, or the time */
-        rs_wake(&machine->engine, watch->strand, strand->ticket, RS_WAKE_VALUE, 0);
-    }
-}
-
 void rsb_evaluation_tell(rsb_machine *machine, rsb_evaluation *evaluation) {
     if (evaluation->waiters.len > 0) rs_list_wake_all(&machine->engine, &evaluation->waiters, 0);
-    if (RS_UNLIKELY(evaluation->watches != NULL)) wake_watchers(machine, evaluation);
     if (RS_UNLIKELY(evaluation->watched != NULL)) rs_source_ready(evaluation->watched);
 }
 
@@ -183,7 +172,6 @@ rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation) {
         bool strand_here = evaluation->state == RSB_OF_STRAND && rsb_is_alive(rsb_strand_get(evaluation->strand));
         rs_list_forget(&evaluation->waiters);
         rs_list_forget(&evaluation->unwinders);
-        evaluation->watches = NULL;
         evaluation->fork_count = machine->fork_count;
         if (!here) evaluation->frame = NULL;
         if (!here && !strand_here && evaluation->state != RSB_CONCLUDED) {
@@ -215,7 +203,7 @@ VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit) {
     rb_raise(class, "evaluation timed out after %" PRIsVALUE " second(s)", limit->within);
 }
 
-/* Waits as an evaluation does: until it is woken through the list or by its watches, the time is up, or it is resumed. True: it
+/* Waits as an evaluation does: until it is woken through the list, the time is up, or it is resumed. True: it
  * was resumed, with *value. False: the caller looks whether what it waits for is there. That may be so although the time was up:
  * when the machine comes to look late, both are due, and the result was known before the limit had its turn. Raises what
  * interrupts it. */
@@ -348,38 +336,26 @@ static VALUE module_wait(VALUE module, VALUE seconds) {
 
 typedef struct {
     rsb_machine *machine;
+    rsb_selector *selector;
     int count;
     const VALUE *evaluations;
     rsb_limit limit;
-    rsb_watch *watches;
-    int first;
 } fastest_call;
 
-static VALUE park_for_fastest(VALUE argument) {
+/* None is concluded by now: what is ready afterwards, is so in the order in which they were. */
+static VALUE await_first(VALUE argument) {
     fastest_call *call = (fastest_call *)argument;
-    rs_id strand = rs_strand_id(rs_running(&call->machine->engine));
-    for (int i = 0; i < call->count; i++) {
-        rsb_evaluation *evaluation = rsb_evaluation_get(call->evaluations[i]);
-        rsb_watch *watch = &call->watches[i];
-        *watch = (rsb_watch){.next = evaluation->watches, .strand = strand, .first = &call->first, .place = i};
-        if (watch->next) watch->next->previous = watch;
-        evaluation->watches = watch;
-    }
+    rs_selector *selector = &call->selector->engine;
+    for (int i = 0; i < call->count; i++) rsb_selector_add_result(call->selector, call->evaluations[i]);
+    for (rs_watch *watch; (watch = rs_selector_next(selector));) rs_watch_idle(watch);
     VALUE value;
-    if (park(call->machine, &call->limit, NULL, &value)) return value;
-    return call->first != NONE_YET ? call->evaluations[call->first] : rsb_limit_passed(call->machine, &call->limit);
+    if (park(call->machine, &call->limit, &selector->waiters, &value)) return value;
+    rs_watch *first = rs_selector_next(selector);
+    return first ? ((rsb_branch *)first)->source : rsb_limit_passed(call->machine, &call->limit);
 }
 
-static VALUE end_watches(VALUE argument) {
-    fastest_call *call = (fastest_call *)argument;
-    for (int i = 0; i < call->count; i++) {
-        rsb_watch *watch = &call->watches[i];
-        if (!watch->strand) continue;
-        if (watch->next) watch->next->previous = watch->previous;
-        if (watch->previous) watch->previous->next = watch->next;
-        else rsb_evaluation_get(call->evaluations[i])->watches = watch->next;
-    }
-    free(call->watches);
+static VALUE end_await_first(VALUE argument) {
+    rsb_selector_close(((fastest_call *)argument)->selector);
     return Qnil;
 }
 
@@ -400,8 +376,7 @@ static VALUE module_await_fastest(int argc, VALUE *argv, VALUE module) {
     bool options = argc > 0 && RB_TYPE_P(argv[argc - 1], T_HASH);
     int count = argc - options;
     if (count < 2) rb_raise(rsb_eUsage, "await_fastest: expected two evaluations or more, got %d", count);
-    fastest_call call = {.machine = rsb_current(), .count = count, .evaluations = argv, .first = NONE_YET,
-                         .limit = limit_of(options, argv + count)};
+    fastest_call call = {.machine = rsb_current(), .count = count, .evaluations = argv, .limit = limit_of(options, argv + count)};
     VALUE fastest = Qnil;
     for (int i = 0; i < count; i++) {
         rsb_evaluation *evaluation = rsb_evaluation_get(argv[i]);
@@ -412,9 +387,11 @@ static VALUE module_await_fastest(int argc, VALUE *argv, VALUE module) {
         if (NIL_P(fastest) && evaluation->state == RSB_CONCLUDED) fastest = argv[i];
     }
     if (!NIL_P(fastest)) return fastest;
-    call.watches = rsb_alloc(sizeof(rsb_watch) * (size_t)count);
-    for (int i = 0; i < count; i++) call.watches[i].strand = RS_NO_ID;
-    return rb_ensure(park_for_fastest, (VALUE)&call, end_watches, (VALUE)&call);
+    call.selector = rsb_selector_new(call.machine);
+    VALUE selector = call.selector->self;
+    VALUE answer = rb_ensure(await_first, (VALUE)&call, end_await_first, (VALUE)&call);
+    RB_GC_GUARD(selector);
+    return answer;
 }
 
 /* --- concluding and resuming --- */

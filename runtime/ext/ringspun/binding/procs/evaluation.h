@@ -14,15 +14,6 @@
 
 typedef enum { RSB_STARTS, RSB_RUNS, RSB_CONCLUDED, RSB_OF_STRAND } rsb_evaluation_state;
 
-/* Of a strand that waits for the first of several. */
-typedef struct rsb_watch {
-    struct rsb_watch *next;
-    struct rsb_watch *previous;
-    rs_id strand;
-    int *first;                 /* the place of the one that was concluded first, of all that it waits for */
-    int place;
-} rsb_watch;
-
 typedef struct rsb_evaluation {
     VALUE self;
     VALUE machine;
@@ -31,7 +22,6 @@ typedef struct rsb_evaluation {
     VALUE result;               /* CONCLUDED */
     VALUE data;                 /* Hash, or nil */
     struct rsb_frame *frame;    /* NULL: it does not run */
-    rsb_watch *watches;
     rs_source *watched;         /* by selectors; NULL: by none so far. Elsewhere, for this moves with the object */
     rs_list waiters;
     rs_list unwinders;          /* who concluded it, until its frame is gone */

@@ -259,6 +259,8 @@ static VALUE selector_otherwise(VALUE self) {
     return self;
 }
 
+void rsb_selector_add_result(rsb_selector *s, VALUE source) { add(s, RESULT, source, Qnil, Qnil); }
+
 void rsb_selector_add(rsb_selector *s, VALUE source) {
     if (rsb_is_queue(source)) add(s, POP, source, Qnil, Qnil);
     else if (rsb_is_channel(source)) add(s, POP_CHANNEL, source, Qnil, Qnil);
