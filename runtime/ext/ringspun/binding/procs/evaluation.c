@@ -60,60 +60,9 @@ VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_eval
     return initialize(make(machine, proc, class, state));
 }
 
-/* --- frames --- */
-
-void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation) {
-    rsb_strand *strand = rsb_running(machine);
-    if (RS_LIKELY(fiber == strand->home || (NIL_P(strand->home) && fiber == machine->root_fiber))) fiber = 0;
-    else rsb_keep_fiber(strand, fiber), machine->fiber_frames++; /* which the program may let go of */
-    *frame = (rsb_frame){.fiber = fiber, .proc = proc, .evaluation = evaluation};
-    rsb_frame_enter(frame, strand);
-    if (!evaluation) return;
-    rsb_evaluation *handle = rsb_evaluation_data(evaluation);
-    handle->frame = frame;
-    handle->state = RSB_RUNS;
-}
-
 void rsb_evaluation_tell(rsb_machine *machine, rsb_evaluation *evaluation) {
     if (evaluation->waiters.len > 0) rs_list_wake_all(&machine->engine, &evaluation->waiters, 0);
     if (RS_UNLIKELY(evaluation->watched != NULL)) rs_source_ready(evaluation->watched);
-}
-
-/* Nobody else shall be raised what was meant for it. False: it has been raised. */
-RSB_APART static bool take_back(rsb_machine *machine, rsb_frame *frame) {
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, frame->strand->id);
-    VALUE raises = frame->strand->raises;
-    for (long i = 0; engine && !NIL_P(raises) && i < RARRAY_LEN(raises); i++) {
-        if (RARRAY_AREF(raises, i) != frame->cancels) continue;
-        rb_ary_delete_at(raises, i);
-        rs_take_interrupt(engine);
-        return true;
-    }
-    return false;
-}
-
-/* As of one that was suspended all the time, only the result has changed. */
-void rsb_frame_spare(rsb_machine *machine, rsb_frame *frame) {
-    if (!take_back(machine, frame)) return;
-    frame->cancels = 0;
-    rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
-    rsb_evaluation_tell(machine, evaluation);
-    rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
-}
-
-void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
-    rsb_strand *strand = frame->strand;
-    if (RS_UNLIKELY(!strand)) return;
-    rsb_frame_leave(frame);
-    if (RS_UNLIKELY(frame->fiber != 0)) rsb_let_fiber_go(strand, frame->fiber), machine->fiber_frames--;
-    if (RS_UNLIKELY(frame->cancels)) take_back(machine, frame); /* it has not waited once more */
-    if (RS_LIKELY(!frame->evaluation)) return;
-    rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
-    evaluation->frame = NULL;
-    if (RS_UNLIKELY(frame->concluded)) {
-        rsb_evaluation_tell(machine, evaluation);
-        rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
-    }
 }
 
 VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame) {
@@ -542,7 +491,7 @@ void rsb_init_evaluation(void) {
     rb_define_method(rsb_cEvaluation, "waiting?", evaluation_waiting_p, 0);
     rb_define_method(rsb_cEvaluation, "resume!", evaluation_resume, -1);
     rsb_init_evaluation_data();
-    rsb_init_suspended_frames();
+    rsb_init_frames();
     rsb_init_select_sources();
     rb_define_method(rsb_cEvaluation, "proc", evaluation_proc, 0);
     rb_define_private_method(rsb_cEvaluation, "misuse_report", evaluation_misuse_report, 1);

@@ -1,8 +1,7 @@
 /* evaluation: the runs of concurrent procs, as their strands and those who wait for them see them.
  *
- * A run is a frame: it lies on the stack of the function that runs the proc, in the list of its strand's frames, and in nothing
- * else. Only who asks for it gets the object, a Ringspun::Evaluation, and then the two point at each other until the run ends. So
- * a proc that is called, does not wait and is not asked about makes no object at all.
+ * A run is a frame (frames.h). Only who asks for it gets the object, a Ringspun::Evaluation, and then the two point at each other until
+ * the run ends. So a proc that is called, does not wait and is not asked about makes no object at all.
  *
  * States of an evaluation: STARTS (it has not begun), RUNS, CONCLUDED (its result is known; a run that was concluded from outside
  * may still be unwinding), and OF_STRAND, for what a strand runs outside of any concurrent proc.
@@ -10,7 +9,7 @@
 #ifndef RINGSPUN_EVALUATION_H
 #define RINGSPUN_EVALUATION_H
 
-#include "binding/binding.h"
+#include "frames.h"
 
 typedef enum { RSB_STARTS, RSB_RUNS, RSB_CONCLUDED, RSB_OF_STRAND } rsb_evaluation_state;
 
@@ -28,26 +27,6 @@ typedef struct rsb_evaluation {
     uint32_t fork_count;
     uint8_t state;
 } rsb_evaluation;
-
-/* How a run ends that somebody waits for right where it was started. */
-typedef struct rsb_start_answer {
-    const struct rsb_start *start;
-    VALUE value;
-    bool ended;
-    bool failed;
-} rsb_start_answer;
-
-typedef struct rsb_frame {
-    struct rsb_frame *outer;    /* the strand's frames, the newest first */
-    struct rsb_frame *inner;
-    rsb_strand *strand;         /* NULL: it has ended, and this is suspended */
-    VALUE fiber;                /* on whose stack it lies; 0: the strand's first */
-    VALUE proc;
-    VALUE evaluation;           /* 0: nobody has asked for it */
-    rsb_start_answer *answer;   /* NULL: nobody waits for it */
-    VALUE cancels;              /* what was delivered to unwind it, or 0 */
-    bool concluded;             /* from outside: what it ends with is not asked for any more */
-} rsb_frame;
 
 extern VALUE rsb_cEvaluation, rsb_cConcurrentProc, rsb_eEvaluation;
 
@@ -84,38 +63,8 @@ void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, V
 void rsb_evaluation_tell(rsb_machine *machine, rsb_evaluation *evaluation);
 /* Awaits an object that is the evaluation of a run; any other is the result itself. */
 VALUE rsb_result_of_run(VALUE object);
-/* `fiber` is the one that runs. */
-void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation);
-void rsb_frame_close(rsb_machine *machine, rsb_frame *frame);
-/* It is not unwound, unless that has begun. */
-void rsb_frame_spare(rsb_machine *machine, rsb_frame *frame);
-
-static inline void rsb_frame_enter(rsb_frame *frame, rsb_strand *strand) {
-    frame->strand = strand;
-    frame->inner = NULL;
-    frame->outer = strand->frames;
-    if (frame->outer) frame->outer->inner = frame;
-    strand->frames = frame;
-}
-
-static inline void rsb_frame_leave(rsb_frame *frame) {
-    if (frame->inner) frame->inner->outer = frame->outer;
-    else frame->strand->frames = frame->outer;
-    if (frame->outer) frame->outer->inner = frame->inner;
-}
-
 /* evaluation_data.c */
 void rsb_init_evaluation_data(void);
-
-/* suspended_frames.c */
-/* Where another strand goes on with it, it is that one's from now on. */
-void rsb_frame_follow(rsb_machine *machine, rsb_frame *frame);
-/* The run whose code is on this stack, or below it; NULL: none. */
-rsb_frame *rsb_frame_here(rsb_machine *machine);
-/* Whether what its strand waits for is a wait of its own. */
-bool rsb_frame_goes_on(const rsb_frame *frame);
-bool rsb_frame_is_of(const rsb_frame *frame, const rsb_strand *strand);
-void rsb_init_suspended_frames(void);
 
 /* scope_concurrently.c */
 void rsb_init_scope_concurrently(void);
@@ -141,6 +90,14 @@ typedef struct rsb_start {
     VALUE spawned_at;           /* or nil */
     bool keywords;              /* the last argument holds some */
 } rsb_start;
+
+/* How a run ends that somebody waits for right where it was started. */
+typedef struct rsb_start_answer {
+    const rsb_start *start;
+    VALUE value;
+    bool ended;
+    bool failed;
+} rsb_start_answer;
 
 /* Runs that begin one after the other in one strand, as long as none of them waits; then the rest goes to another. */
 typedef struct rsb_batch {

@@ -1,9 +1,73 @@
-/* suspended frames: runs that are suspended with their fiber in the middle, as that of an Enumerator between two items is, and
- * perhaps for ever. What their strand waits for meanwhile is no wait of theirs, and when it ends, nobody goes on with them there.
- * Another strand may go on with them before that, and then they are its own: it is that one that waits, and that is to be
- * cancelled. Who resumes a fiber tells nobody, so that is found out when it matters. */
 #include "evaluation.h"
 #include "binding/core/part.h"
+
+/* --- open, and closed --- */
+
+static inline void enter(rsb_frame *frame, rsb_strand *strand) {
+    frame->strand = strand;
+    frame->inner = NULL;
+    frame->outer = strand->frames;
+    if (frame->outer) frame->outer->inner = frame;
+    strand->frames = frame;
+}
+
+static inline void leave(rsb_frame *frame) {
+    RS_ASSERT(frame->inner ? frame->inner->outer == frame : frame->strand->frames == frame);
+    if (frame->inner) frame->inner->outer = frame->outer;
+    else frame->strand->frames = frame->outer;
+    if (frame->outer) frame->outer->inner = frame->inner;
+}
+
+void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation) {
+    rsb_strand *strand = rsb_running(machine);
+    if (RS_LIKELY(fiber == strand->home || (NIL_P(strand->home) && fiber == machine->root_fiber))) fiber = 0;
+    else rsb_keep_fiber(strand, fiber), machine->fiber_frames++; /* which the program may let go of */
+    *frame = (rsb_frame){.fiber = fiber, .proc = proc, .evaluation = evaluation};
+    enter(frame, strand);
+    if (!evaluation) return;
+    rsb_evaluation *handle = rsb_evaluation_data(evaluation);
+    handle->frame = frame;
+    handle->state = RSB_RUNS;
+}
+
+/* Nobody else shall be raised what was meant for it. False: it has been raised. */
+RSB_APART static bool take_back(rsb_machine *machine, rsb_frame *frame) {
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, frame->strand->id);
+    VALUE raises = frame->strand->raises;
+    for (long i = 0; engine && !NIL_P(raises) && i < RARRAY_LEN(raises); i++) {
+        if (RARRAY_AREF(raises, i) != frame->cancels) continue;
+        rb_ary_delete_at(raises, i);
+        rs_take_interrupt(engine);
+        return true;
+    }
+    return false;
+}
+
+/* As of one that was suspended all the time, only the result has changed. */
+void rsb_frame_spare(rsb_machine *machine, rsb_frame *frame) {
+    if (!take_back(machine, frame)) return;
+    frame->cancels = 0;
+    rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
+    rsb_evaluation_tell(machine, evaluation);
+    rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
+}
+
+void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
+    rsb_strand *strand = frame->strand;
+    if (RS_UNLIKELY(!strand)) return;
+    leave(frame);
+    if (RS_UNLIKELY(frame->fiber != 0)) rsb_let_fiber_go(strand, frame->fiber), machine->fiber_frames--;
+    if (RS_UNLIKELY(frame->cancels)) take_back(machine, frame); /* it has not waited once more */
+    if (RS_LIKELY(!frame->evaluation)) return;
+    rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
+    evaluation->frame = NULL;
+    if (RS_UNLIKELY(frame->concluded)) {
+        rsb_evaluation_tell(machine, evaluation);
+        rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
+    }
+}
+
+/* --- suspended --- */
 
 /* Or is that fiber, or one that the other has resumed. */
 static bool resumed_by(VALUE fiber, VALUE other) {
@@ -47,10 +111,10 @@ static void give(rsb_frame *frame, rsb_strand *strand) {
         next = frame->inner;
         if (frame->fiber != fiber) continue;
         rsb_keep_fiber(strand, fiber);
-        rsb_frame_leave(frame);
+        leave(frame);
         rsb_let_fiber_go(former, fiber);
         if (newer) enter_outside(frame, newer);
-        else rsb_frame_enter(frame, strand);
+        else enter(frame, strand);
     }
 }
 
@@ -125,7 +189,7 @@ static bool is_in_frame(const rsb_machine *machine, const rsb_strand *root) {
 }
 
 static void leave_for_good(rsb_machine *machine, rsb_frame *frame) {
-    rsb_frame_leave(frame);
+    leave(frame);
     if (frame->fiber) machine->fiber_frames--;
     frame->strand = NULL;
     frame->outer = frame->inner = NULL;
@@ -175,7 +239,7 @@ static void check_closable(const rsb_machine *machine, const rsb_strand *root) {
 
 static rsb_part part = {.forked = frames_forked, .strand_ends = frames_abandon, .check_closable = check_closable};
 
-void rsb_init_suspended_frames(void) {
+void rsb_init_frames(void) {
     rsb_register_part(&part);
     rsb_driver.interrupts_here = interrupts_here;
 }
