@@ -33,7 +33,17 @@ class Rooms
     found.reject { |_, names| names.empty? }
   end
 
+  # @return [Hash{String => Array<String>}] files that include other headers of a room than the one of its name, from outside
+  def inner_headers
+    found = @codes.to_h do |path, code|
+      [path, includes_of(path, code).select { |header| inner?(header) && room_of(header) != room_of(path) }.sort]
+    end
+    found.reject { |_, headers| headers.empty? }
+  end
+
   private
+
+  def inner?(header) = @rooms.include?(room_of(header)) && header != "#{room_of(header)}/#{room_of(header)}.h"
 
   def above?(owner, path)
     rooms = [owner, path].map { |name| @rooms.index(room_of(name)) }

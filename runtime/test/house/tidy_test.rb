@@ -38,6 +38,20 @@ class TidyTest < Minitest::Test
     assert_empty(ROOMS.flat_map { |house, rooms| found_above(house, rooms).to_a })
   end
 
+  # A room is known by the header of its name; its others are its own.
+  def test_every_file_of_the_binding_includes_of_another_room_just_its_one_header
+    assert_empty Rooms.new("binding", ROOMS["binding"], texts_of("binding")).inner_headers
+  end
+
+  def test_an_include_of_a_header_that_is_another_rooms_own_is_found_however_it_is_named
+    texts = { "core/core.h" => "#include \"part.h\"", "core/part.h" => "#include \"binding/binding.h\"", "binding.h" => "",
+              "io/a.c" => "#include \"binding/core/core.h\"\n#include \"engine/core/part.h\"\n#include <core/part.h>",
+              "io/b.c" => "#include \"binding/core/part.h\"", "io/c.h" => "# include \"../core/part.h\"",
+              "native.c" => "#include \"core/part.h\"" }
+    expected = %w[io/b.c io/c.h native.c].to_h { |path| [path, %w[core/part.h]] }
+    assert_equal expected, Rooms.new("binding", ROOMS["binding"], texts).inner_headers
+  end
+
   def test_a_call_and_an_include_that_run_up_are_found
     texts = { "core/a.h" => "int rs_low(void);", "core/a.c" => "#include \"flow/b.h\"\nint rs_low(void) { return rs_high(1); }",
               "flow/b.c" => "/* rs_c() */\nint rs_high(int x) {\n    return x;\n}\nstatic int own(void) { return rs_low(); }",
@@ -228,12 +242,17 @@ class TidyTest < Minitest::Test
   end
 
   def found_above(house, rooms)
+    found = Rooms.new(house, rooms, texts_of(house))
+    assert_empty found.strangers, "no room has it"
+    found.above.transform_keys { |path| "#{house}/#{path}" }
+  end
+
+  # By their names in the house.
+  def texts_of(house)
     folder = File.join(ROOT, "runtime/ext/ringspun", house)
     texts = glob("runtime/ext/ringspun/#{house}/**/*.{c,h}").to_h { |path| [path.delete_prefix("#{folder}/"), File.read(path)] }
     refute_empty texts
-    found = Rooms.new(house, rooms, texts)
-    assert_empty found.strangers, "no room has it"
-    found.above.transform_keys { |path| "#{house}/#{path}" }
+    texts
   end
 
   # In quotes a header of the system is found as well.

@@ -1,6 +1,6 @@
 /* api: the functions of ringspun.h. */
 #include "ringspun.h"
-#include "binding/core/part.h"
+#include "binding/scheduler/scheduler.h"
 #include "binding/stream/stream.h"
 
 #include <pthread.h>

@@ -1,7 +1,8 @@
 #include "engine/flow/accept_queue.h"
-#include "binding.h"
-#include "binding/cruby/has.h"
-#include "binding/cruby/unshared.h"
+#include "binding/procs/procs.h"
+#include "binding/scheduler/scheduler.h"
+#include "binding/stream/stream.h"
+#include "binding/sync/sync.h"
 
 #include <pthread.h>
 #include <ruby/ractor.h>

@@ -1,4 +1,4 @@
-#include "binding/binding.h"
+#include "core.h"
 
 #include <errno.h>
 

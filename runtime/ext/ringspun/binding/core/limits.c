@@ -1,5 +1,5 @@
 /* limits: which limit of the system's it was that something has met, as the system says it at that moment. */
-#include "binding/binding.h"
+#include "core.h"
 
 #include <errno.h>
 #include <fcntl.h>

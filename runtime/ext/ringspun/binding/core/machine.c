@@ -1,6 +1,6 @@
 /* machine: Ringspun::Machine, one per thread: its making and end, and everything that is not I/O. */
-#include "binding/cruby/has.h"
-#include "part.h"
+#include "core.h"
+#include "runners.h"
 
 #include <ruby/ractor.h>
 #include <ruby/st.h>

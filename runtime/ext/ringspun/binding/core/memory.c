@@ -1,5 +1,5 @@
 /* memory: what this room takes from malloc. Without any of it whoever asks gets a NoMemoryError, as for all that CRuby takes. */
-#include "binding/binding.h"
+#include "core.h"
 
 #include <stdlib.h>
 

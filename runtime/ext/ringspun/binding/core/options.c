@@ -1,5 +1,5 @@
 /* options: what Machine.new may be given, and the backend that comes of it. */
-#include "binding/binding.h"
+#include "core.h"
 
 #include <string.h>
 

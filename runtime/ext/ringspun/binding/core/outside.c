@@ -2,7 +2,7 @@
  * loop looks (idle.c): before each jump of virtual time, so that what another strand has written is read at its time, and again and
  * again while nothing else can happen.
  */
-#include "binding/core/outside.h"
+#include "core.h"
 
 #include <errno.h>
 

@@ -1,4 +1,4 @@
-#include "part.h"
+#include "core.h"
 
 const rsb_part *rsb_parts;
 

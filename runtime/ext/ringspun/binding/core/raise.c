@@ -1,6 +1,5 @@
 /* raise: what a wait that did not end with its value raises, and for whom it is. */
-#include "binding/binding.h"
-#include "binding/cruby/has.h"
+#include "core.h"
 
 rsb_strand *rsb_root_of(rsb_machine *machine) {
     rs_strand *root = rs_root(&machine->engine);

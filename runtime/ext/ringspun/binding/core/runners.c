@@ -1,4 +1,5 @@
-#include "binding/binding.h"
+#include "core.h"
+#include "runners.h"
 
 #include <string.h>
 

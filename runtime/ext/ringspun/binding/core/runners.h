@@ -9,15 +9,7 @@
 #ifndef RINGSPUN_RUNNERS_H
 #define RINGSPUN_RUNNERS_H
 
-#include <ruby.h>
-
-typedef struct rsb_runners {
-    VALUE *fibers;              /* who came last is taken first */
-    uint32_t len, capacity;
-    uint32_t unneeded;          /* so many, the first ones, since the period began */
-    size_t collections, major_collections; /* as many as there had been then */
-    uint32_t let_go;            /* fibers that no strand will use again, since the last collection */
-} rsb_runners;
+#include "binding/binding.h"
 
 /* Of one that is not empty. */
 static inline VALUE rsb_runners_take(rsb_runners *runners) {
@@ -48,6 +40,5 @@ void rsb_runners_let_go(rsb_runners *runners);
 /* Collects, and keeps none, of any machine: somebody lacks a stack. */
 void rsb_runners_collect(void);
 void rsb_runners_free(rsb_runners *runners);
-void rsb_init_runners(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* simulation: what only a simulated machine has. */
-#include "binding/binding.h"
+#include "core.h"
 
 static const struct {
     const char *name;

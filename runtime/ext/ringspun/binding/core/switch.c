@@ -6,8 +6,8 @@
  * a switch: what arrives then is meant for the thread and goes to the root strand, and the strand that was switched in
  * keeps its own wake.
  */
-#include "binding/binding.h"
-#include "binding/cruby/has.h"
+#include "core.h"
+#include "runners.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* time: numbers of seconds as programs give them, and the deadlines that they mean; sleeping, and running a block, until one. */
-#include "binding/binding.h"
+#include "core.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* values: what callers pass to methods of any room, checked: blocks, options, numbers. Whatever is wrong is a UsageError that
  * says what would be right. */
-#include "binding/binding.h"
+#include "core.h"
 
 #define INSPECT_MAX 200
 

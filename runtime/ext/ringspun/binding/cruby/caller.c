@@ -1,4 +1,4 @@
-#include "caller.h"
+#include "cruby.h"
 
 #include <ruby/debug.h>
 #include <string.h>

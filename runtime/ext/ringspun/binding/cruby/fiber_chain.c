@@ -5,7 +5,7 @@
  * yields; where, is found once, by trying. A fiber that was switched to by Fiber#transfer was resumed by none and counts as
  * the strand's first. Should the place not be found, all of them do, and an open scope governs all of its strand.
  */
-#include "binding/binding.h"
+#include "cruby.h"
 #include "words.h"
 
 #include <malloc.h>

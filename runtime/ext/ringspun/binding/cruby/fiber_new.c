@@ -4,7 +4,7 @@
  * $_, and CRuby looks there again when the function makes a fiber in its turn, though the frame may be long gone by then, with
  * the stack that it was on. So the wrapping is done once, on a thread that has no Ruby frame, and used for every fiber.
  */
-#include "binding/binding.h"
+#include "cruby.h"
 
 static VALUE fiber_class, no_storage;
 static ID id_new;

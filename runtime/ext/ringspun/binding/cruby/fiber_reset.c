@@ -1,7 +1,7 @@
 /* fiber_reset: a fiber that ran one strand is made as new for the next: no storage, no fiber-locals, no $! and $~. One with
  * instance variables ends with its strand: they are how libraries keep state of their own for a fiber.
  */
-#include "binding/binding.h"
+#include "cruby.h"
 #include "stock_mutex.h"
 #include "words.h"
 

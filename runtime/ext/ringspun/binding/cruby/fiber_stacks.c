@@ -5,7 +5,7 @@
  * taken under a lock, and not while a sweep goes on: none can begin, because a collection first stops all ractors, and between
  * the lock and the switch there is nothing where this one would stop. Fibers that a program makes by itself have no such help.
  */
-#include "binding/binding.h"
+#include "cruby.h"
 
 #include <sched.h>
 

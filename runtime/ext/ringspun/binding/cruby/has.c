@@ -1,4 +1,4 @@
-#include "has.h"
+#include "cruby.h"
 
 #include <ruby/io/buffer.h>
 

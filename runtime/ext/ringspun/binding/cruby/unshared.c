@@ -1,4 +1,4 @@
-#include "unshared.h"
+#include "cruby.h"
 
 #include <pthread.h>
 #include <stddef.h>

@@ -2,7 +2,6 @@
 #include "engine/kernel/platform.h"
 #include "io.h"
 #include "engine/flow/accept_queue.h"
-#include "binding/core/part.h"
 
 #include <errno.h>
 #include <fcntl.h>

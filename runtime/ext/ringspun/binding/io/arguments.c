@@ -2,7 +2,6 @@
  * Whatever is wrong here is a UsageError (a closed IO: ClosedError) that says what would be right.
  */
 #include "io.h"
-#include "binding/core/part.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* file: opening and closing, files, pipes, readiness. */
 #include "io.h"
-#include "binding/core/part.h"
 
 #include <errno.h>
 #include <fcntl.h>

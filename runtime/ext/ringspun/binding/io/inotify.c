@@ -2,7 +2,6 @@
  * forked child has: who reads there takes the parent's events away.
  */
 #include "io.h"
-#include "binding/cruby/unshared.h"
 
 #include <errno.h>
 #include <sys/inotify.h>

@@ -2,7 +2,7 @@
 #ifndef RINGSPUN_IO_H
 #define RINGSPUN_IO_H
 
-#include "binding/binding.h"
+#include "binding/core/core.h"
 
 #include <limits.h>
 #include <sys/uio.h>
@@ -112,5 +112,40 @@ VALUE rsb_wait_for_child(rsb_machine *machine, int number);
 
 /* The same with options, as WUNTRACED is one. Answers whatever Process::Status.wait does, which may be an error. */
 VALUE rsb_wait_for_change(rsb_machine *machine, VALUE pid, int options);
+
+/* --- splice.c --- */
+
+/* Bytes that go from one descriptor to another without coming into the program. */
+typedef struct {
+    rsb_machine *machine;
+    VALUE from, to;
+    rs_request request;
+    uint32_t from_generation, to_generation;
+    bool offload;               /* a file is among them */
+    int64_t deadline_ns;
+    const char *what;
+} rsb_mover;
+
+/* For descriptors of which the program says that they are open. */
+rsb_mover rsb_mover_of(rsb_machine *machine, uint8_t kind, VALUE from, VALUE to, const char *what);
+
+/* After others have run: raises unless both numbers still mean what they meant. */
+void rsb_mover_check(const rsb_mover *mover);
+
+/* False: a splice between those would keep the thread. */
+bool rsb_mover_fits(const rsb_mover *mover);
+
+/* So many bytes at most. What was moved, 0 at the end, RSB_TIME_IS_UP or -errno; raises what cancels the strand, and a
+ * ClosedError when one of the two has been closed while it waited. */
+int64_t rsb_move(rsb_mover *mover, uint64_t len);
+
+/* The same, or -EAGAIN when it would wait; for what is no file. */
+int64_t rsb_move_at_once(rsb_mover *mover, uint64_t len);
+
+NORETURN(void rsb_fail_move(const rsb_mover *mover, int64_t result));
+
+void rsb_init_io(void);
+void rsb_init_socket(void);
+void rsb_init_inotify(void);
 
 #endif

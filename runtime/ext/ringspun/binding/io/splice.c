@@ -1,4 +1,7 @@
-#include "splice.h"
+/* splice: bytes between descriptors that never come into the program, one bound after the other. What waits is the readiness of one
+ * side (RS_OP_POLL), which takes nothing: cancelled or out of time, nothing is lost. */
+#include "io.h"
+#include "engine/kernel/splice.h"
 
 #include <errno.h>
 #include <fcntl.h>

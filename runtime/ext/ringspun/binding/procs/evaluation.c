@@ -1,6 +1,6 @@
 /* evaluation: Ringspun::Evaluation, the handle to a concurrent proc's run, and how strands wait for it. */
 #include "evaluation.h"
-#include "binding/sync/selector.h"
+#include "binding/sync/sync.h"
 
 VALUE rsb_cEvaluation, rsb_eEvaluation;
 static ID option_names[2], id_timeout_error, id_error, id_misuse_report;
@@ -285,7 +285,7 @@ static VALUE module_wait(VALUE module, VALUE seconds) {
 
 typedef struct {
     rsb_machine *machine;
-    rsb_selector *selector;
+    VALUE selector;
     int count;
     const VALUE *evaluations;
     rsb_limit limit;
@@ -294,17 +294,17 @@ typedef struct {
 /* None is concluded by now: what is ready afterwards, is so in the order in which they were. */
 static VALUE await_first(VALUE argument) {
     fastest_call *call = (fastest_call *)argument;
-    rs_selector *selector = &call->selector->engine;
+    rs_selector *selector = rsb_selector_engine(call->selector);
     for (int i = 0; i < call->count; i++) rsb_selector_add_result(call->selector, call->evaluations[i]);
     for (rs_watch *watch; (watch = rs_selector_next(selector));) rs_watch_idle(watch);
     VALUE value;
     if (park(call->machine, &call->limit, &selector->waiters, &value)) return value;
     rs_watch *first = rs_selector_next(selector);
-    return first ? ((rsb_branch *)first)->source : rsb_limit_passed(call->machine, &call->limit);
+    return first ? rsb_watch_source(first) : rsb_limit_passed(call->machine, &call->limit);
 }
 
 static VALUE end_await_first(VALUE argument) {
-    rsb_selector_close(((fastest_call *)argument)->selector);
+    rsb_selector_leave(((fastest_call *)argument)->selector);
     return Qnil;
 }
 
@@ -336,10 +336,9 @@ static VALUE module_await_fastest(int argc, VALUE *argv, VALUE module) {
         if (NIL_P(fastest) && evaluation->state == RSB_CONCLUDED) fastest = argv[i];
     }
     if (!NIL_P(fastest)) return fastest;
-    call.selector = rsb_selector_new(call.machine);
-    VALUE selector = call.selector->self;
+    call.selector = rsb_selector_open(call.machine);
     VALUE answer = rb_ensure(await_first, (VALUE)&call, end_await_first, (VALUE)&call);
-    RB_GC_GUARD(selector);
+    RB_GC_GUARD(call.selector);
     return answer;
 }
 

@@ -50,8 +50,6 @@ int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit);
 VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit);
 /* Before a wait that Evaluation#resume! may end, and after it: true when it was that. */
 void rsb_resumable(rsb_machine *machine);
-/* rsb_yield as such a wait: it keeps its turn. */
-void rsb_yield_resumable(rsb_machine *machine);
 bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value);
 rsb_evaluation *rsb_evaluation_get(VALUE object);
 /* Its machine, when this thread runs it; in a child, what is known of the evaluation there. */

@@ -1,5 +1,4 @@
 #include "evaluation.h"
-#include "binding/core/part.h"
 
 /* --- open, and closed --- */
 

@@ -8,7 +8,7 @@
 #ifndef RINGSPUN_FRAMES_H
 #define RINGSPUN_FRAMES_H
 
-#include "binding/binding.h"
+#include "binding/core/core.h"
 
 struct rsb_start_answer;
 

@@ -1,6 +1,6 @@
 /* select_sources: evaluations as what selectors wait for. Their results stay there for others. */
 #include "evaluation.h"
-#include "binding/sync/select.h"
+#include "binding/sync/sync.h"
 
 static bool is_evaluation(VALUE object) { return RTEST(rb_obj_is_kind_of(object, rsb_cEvaluation)); }
 

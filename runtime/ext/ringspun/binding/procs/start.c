@@ -6,7 +6,6 @@
  * does not wait costs no strand and no switch.
  */
 #include "evaluation.h"
-#include "binding/core/part.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* calls: the hooks for what is done elsewhere, by a child process, by a thread that may block, or by Async's tasks; and for
  * the end of an IO. */
 #include "engine/kernel/resolve.h"
-#include "binding/core/outside.h"
 #include "scheduler.h"
 
 #include <errno.h>

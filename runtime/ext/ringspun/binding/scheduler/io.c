@@ -6,8 +6,6 @@
  */
 #include "engine/kernel/platform.h"
 #include "engine/kernel/descriptor_kinds.h"
-#include "binding/core/outside.h"
-#include "binding/cruby/has.h"
 #include "scheduler.h"
 #include "binding/stream/stream.h"
 

@@ -2,7 +2,6 @@
 #ifndef RINGSPUN_SCHEDULER_H
 #define RINGSPUN_SCHEDULER_H
 
-#include "binding/cruby/caller.h"
 #include "binding/io/io.h"
 
 #include <ruby/fiber/scheduler.h>
@@ -25,6 +24,9 @@ NORETURN(void rsb_fail_closed(void));
 /* In a simulation: what is waited for is outside, where its time does not pass. */
 NORETURN(void rsb_fail_outside_time(const char *hook));
 
+extern VALUE rsb_cScheduler;
+
+void rsb_init_scheduler(void);
 void rsb_init_scheduler_io(void);
 void rsb_init_scheduler_select(void);
 void rsb_init_scheduler_calls(void);

@@ -3,8 +3,6 @@
  * selections that wait.
  */
 #include "scheduler.h"
-#include "binding/core/outside.h"
-#include "binding/core/part.h"
 #include "binding/stream/stream.h"
 
 #include <errno.h>

@@ -3,9 +3,7 @@
  * Two sockets need a pipe between them, and what is in there has left the first and not reached the second. So a copy that is cut
  * short, by whatever, gives that back to the stream: the next who reads finds it (end_copy). Meanwhile nobody else may read.
  */
-#include "binding/io/splice.h"
 #include "stream.h"
-#include "binding/cruby/unshared.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 /* stream: Ringspun::Stream as an object: how it is made, what all its methods have in common, and its end. */
-#include "binding/core/part.h"
 #include "tls.h"
 
 #include <errno.h>

@@ -105,6 +105,7 @@ void rsb_write_queue_end_op(rsb_machine *machine, rs_write_queue *write_queue);
 /* What the kernel said, in the words of rsb_refused, unless the number has come to mean something else. */
 NORETURN(void rsb_stream_refused(rsb_machine *machine, rsb_stream *stream, int64_t result, const char *what, int fd));
 
+void rsb_init_stream(void);
 void rsb_init_stream_read(void);
 void rsb_init_stream_write(void);
 void rsb_init_stream_copy(void);

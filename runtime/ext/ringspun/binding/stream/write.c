@@ -1,7 +1,6 @@
 /* write: what goes out. A write puts its bytes into the write queue, from where they leave when the tick ends; who
  * writes faster than the other side reads waits. */
 #include "tls.h"
-#include "binding/core/part.h"
 
 #include <errno.h>
 #include <linux/sockios.h>

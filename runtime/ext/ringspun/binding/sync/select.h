@@ -20,17 +20,7 @@ bool rsb_is_semaphore(VALUE object);
 rs_source *rsb_semaphore_source(VALUE self);
 bool rsb_semaphore_take(VALUE self);
 
-/* results.c: evaluations, strands. The result stays where it is for others; an error is one like any other. */
-typedef struct rsb_result_kind {
-    const struct rsb_result_kind *next;
-    bool (*is)(VALUE object);
-    rs_source *(*source)(VALUE self); /* NULL: the result is there */
-    bool (*look)(VALUE self, VALUE *result);
-} rsb_result_kind;
-
-/* Once, when the extension is loaded. */
-void rsb_register_result(rsb_result_kind *kind);
-const rsb_result_kind *rsb_result_kind_of(VALUE object); /* NULL: it has none */
+/* results.c */
 void rsb_init_results(void);
 
 /* channel.c: they may be any machine's, so the watch has an observer there */

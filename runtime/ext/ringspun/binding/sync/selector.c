@@ -1,4 +1,3 @@
-#include "binding/core/part.h"
 #include "binding/stream/stream.h"
 #include "selector.h"
 
@@ -83,6 +82,7 @@ rsb_selector *rsb_selector_get(VALUE self, rsb_machine **machine) {
     return s;
 }
 
+VALUE rsb_watch_source(const rs_watch *watch) { return ((const rsb_branch *)watch)->source; }
 VALUE rsb_watch_item(const rs_watch *watch) { return ((const rsb_branch *)watch)->item; }
 
 /* --- its branches --- */
@@ -259,7 +259,6 @@ static VALUE selector_otherwise(VALUE self) {
     return self;
 }
 
-void rsb_selector_add_result(rsb_selector *s, VALUE source) { add(s, RESULT, source, Qnil, Qnil); }
 
 void rsb_selector_add(rsb_selector *s, VALUE source) {
     if (rsb_is_queue(source)) add(s, POP, source, Qnil, Qnil);
@@ -329,6 +328,11 @@ void rsb_selector_close(rsb_selector *s) {
     free_branches(s);
     s->left = left;
 }
+
+VALUE rsb_selector_open(rsb_machine *machine) { return rsb_selector_new(machine)->self; }
+void rsb_selector_leave(VALUE self) { rsb_selector_close(peek(self)); }
+rs_selector *rsb_selector_engine(VALUE self) { return &peek(self)->engine; }
+void rsb_selector_add_result(VALUE self, VALUE source) { add(peek(self), RESULT, source, Qnil, Qnil); }
 
 /* Leaves all its sources. A strand that waits in it gets a ClosedError.
  *

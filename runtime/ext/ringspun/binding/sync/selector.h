@@ -46,9 +46,8 @@ rsb_selector *rsb_selector_get(VALUE self, rsb_machine **machine);
 rsb_selector *rsb_selector_new(rsb_machine *machine);
 void rsb_selector_close(rsb_selector *s);
 
-/* For what the class of the object says; and of one that is known to have a result. */
+/* For what the class of the object says. */
 void rsb_selector_add(rsb_selector *s, VALUE source);
-void rsb_selector_add_result(rsb_selector *s, VALUE source);
 
 static inline uint32_t rsb_branch_events(const rsb_branch *b) { return b->kind == WRITABLE ? POLLOUT : POLLIN; }
 

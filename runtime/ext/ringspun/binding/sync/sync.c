@@ -5,9 +5,19 @@
  * given it keeps it, even when a cancellation arrives before it runs.
  */
 #include "select.h"
-#include "binding/core/part.h"
 
 #include <limits.h>
+
+/* The data under a Mutex, Semaphore, Condition or Barrier. Not embeddable in its object: waiting strands point at the list. It belongs
+ * to the machine that used it first, until that machine is closed. */
+typedef struct {
+    VALUE machine;
+    rs_list waiters;
+    rs_id owner;                /* mutex */
+    rs_source for_permits;      /* semaphore: watches of selectors */
+    long count;                 /* semaphore: free permits */
+    long limit;                 /* semaphore: all permits; barrier: parties */
+} rsb_sync;
 
 static VALUE mutex_class, semaphore_class;
 

@@ -1,17 +1,36 @@
-/* sync: the data under a Ringspun Mutex, Semaphore, Condition or Barrier. Not embeddable in its object: waiting strands
- * point at the list. It belongs to the machine that used it first, until that machine is closed. */
+/* sync: locks, queues, channels and selectors. What other rooms may use of this one. */
 #ifndef RINGSPUN_SYNC_H
 #define RINGSPUN_SYNC_H
 
-#include "binding/binding.h"
+#include "binding/core/core.h"
 
-typedef struct {
-    VALUE machine;
-    rs_list waiters;
-    rs_id owner;                /* mutex */
-    rs_source for_permits;      /* semaphore: watches of selectors */
-    long count;                 /* semaphore: free permits */
-    long limit;                 /* semaphore: all permits; barrier: parties */
-} rsb_sync;
+/* --- results.c --- */
+
+/* Evaluations, strands. The result stays where it is for others; an error is one like any other. */
+typedef struct rsb_result_kind {
+    const struct rsb_result_kind *next;
+    bool (*is)(VALUE object);
+    rs_source *(*source)(VALUE self); /* NULL: the result is there */
+    bool (*look)(VALUE self, VALUE *result);
+} rsb_result_kind;
+
+/* Once, when the extension is loaded. */
+void rsb_register_result(rsb_result_kind *kind);
+const rsb_result_kind *rsb_result_kind_of(VALUE object); /* NULL: it has none */
+
+/* --- selector.c --- */
+
+/* One that the program does not see, for a wait in the engine's list of it. */
+VALUE rsb_selector_open(rsb_machine *machine);
+void rsb_selector_leave(VALUE self);
+rs_selector *rsb_selector_engine(VALUE self);
+/* Of one that is known to have a result. */
+void rsb_selector_add_result(VALUE self, VALUE source);
+VALUE rsb_watch_source(const rs_watch *watch);
+
+void rsb_init_sync(void);
+void rsb_init_queue(void);
+void rsb_init_selector(void);
+void rsb_init_channel(void);
 
 #endif

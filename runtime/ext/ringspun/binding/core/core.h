@@ -1,0 +1,370 @@
+/* core: machines, strands and scopes as objects; switching, waiting, sleeping, raising; what is checked of what callers pass. What
+ * other rooms may use of this one. */
+#ifndef RINGSPUN_BINDING_CORE_H
+#define RINGSPUN_BINDING_CORE_H
+
+#include "binding/cruby/cruby.h"
+#include "outside.h"
+#include "part.h"
+
+extern VALUE rsb_cMachine, rsb_cStrand, rsb_cScope;
+
+/* What the engine asks of the binding, and tells it. Rooms above `core` put in what is theirs when the extension is loaded. */
+extern rs_driver rsb_driver;
+
+/* What a strand does that has been made for something else than a block. */
+typedef struct rsb_work {
+    /* True: it was killed, with that state of rb_protect. */
+    bool (*run)(rsb_machine *machine, rsb_strand *strand, int *state);
+    /* The strand has no stack: all that it was to do ends with that error. */
+    void (*fail)(rsb_machine *machine, rsb_strand *strand, VALUE error);
+    /* The strand is about to wait, and has a batch: the rest of it goes on without the strand. */
+    void (*hand_over)(rsb_machine *machine, rsb_strand *strand);
+} rsb_work;
+
+typedef struct rsb_scope {
+    rs_scope engine;
+    VALUE self;
+    VALUE machine;
+    VALUE first_error;
+    VALUE suppressed;
+    VALUE foreign;              /* the Cancelled that its block ended with while nobody had cancelled it, or nil */
+    VALUE deadline;             /* seconds, as it was asked for last */
+    VALUE on_error;             /* who is told when a strand of it fails, or nil */
+    uint32_t fork_count;        /* as it was when the scope was opened */
+    bool open;
+    bool returned;              /* the block, normally */
+    bool cancelled;             /* the block or the wait for the children ended by a cancellation */
+    bool cut_children;          /* a child did */
+    bool answers;               /* that cancellation was this scope's own */
+    bool killed;
+} rsb_scope;
+
+/* A scope whose deadline raises that (class or exception, message) once, at its owner's wait. */
+typedef struct {
+    rs_scope engine;
+    const VALUE *raises;
+} rsb_once;
+
+/* --- machine.c --- */
+
+rsb_machine *rsb_current(void);                 /* this thread's machine, made on first use; ready for a wait */
+rsb_machine *rsb_machine_of(VALUE self);        /* checked: right thread, open, able to run now */
+rsb_machine *rsb_machine_any_thread(VALUE self);
+
+/* Closed, or its thread has ended without closing it: its strands will never run again. */
+static inline bool rsb_is_gone(const rsb_machine *machine) { return !machine->open || machine->thread_ended; }
+
+/* NULL when this thread has none. Asked by every call: one load where a Ruby thread keeps its native thread. On Ruby 3.3 it may
+ * not in a ractor, nor with RUBY_MN_THREADS: native threads that are shared never have a machine here. */
+extern __thread rsb_machine *rsb_thread_machine __attribute__((tls_model("initial-exec")));
+rsb_machine *rsb_existing_of_moving_thread(void);
+static inline rsb_machine *rsb_existing(void) {
+    return RS_LIKELY(rsb_thread_machine) ? rsb_thread_machine : rsb_existing_of_moving_thread();
+}
+/* Binds an object to the machine that uses it, or raises. True: it belonged to one that is gone, and who held it or waited
+ * in it went with that. */
+bool rsb_bind(VALUE self, VALUE *owner, rsb_machine *machine);
+
+/* initialize_copy of what strands wait in. */
+NORETURN(VALUE rsb_refuse_copy(VALUE self, VALUE original));
+void rsb_after_fork(rsb_machine *machine);
+
+/* True while no strand runs its own code: no strand at all, or one that was switched to and is not back from its wait. */
+static inline bool rsb_between_strands(const rsb_machine *machine) {
+    return machine->engine.running == RS_NO_INDEX || machine->engine.runs->wait != RS_WAIT_NONE;
+}
+/* For what may be asked at any time: in a forked child the machine first forgets what did not come along. */
+static inline void rsb_notice_fork(rsb_machine *machine) {
+    if (RS_UNLIKELY(rsb_forks != machine->fork_count) && machine->open && rsb_existing() == machine) rsb_after_fork(machine);
+}
+NORETURN(void rsb_end_of_child(rsb_machine *machine));
+
+/* --- time.c --- */
+
+/* A number of seconds, not negative, or a UsageError that names `what`. More than there can be is RS_NEVER. */
+int64_t rsb_seconds_to_ns(VALUE seconds, const char *what);
+/* The same, where less than nothing is nothing. */
+int64_t rsb_seconds_left_ns(VALUE seconds, const char *what);
+/* As Kernel#sleep and its kin take it, with their errors. */
+int64_t rsb_interval_ns(VALUE seconds);
+/* As Thread#join, Queue#pop and Timeout.timeout see it: a negative one is none, and nil or an infinite one is no limit. */
+int64_t rsb_limit_ns(VALUE seconds);
+/* nil: no limit. */
+int64_t rsb_timeout_ns(VALUE seconds);
+
+/* So much from now on; NULL: on a thread without a machine. */
+static inline int64_t rsb_deadline_after(rsb_machine *machine, int64_t delay_ns) {
+    if (delay_ns == RS_NEVER) return RS_NEVER;
+    return rs_deadline_after(machine ? rs_now(&machine->engine) : rs_clock_ns(), delay_ns);
+}
+/* Never, for nil. */
+int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what);
+/* That of `timeout:`, among others; and of a method that takes nothing else. */
+int64_t rsb_timeout_deadline(rsb_machine *machine, VALUE options);
+int64_t rsb_timeout_given(rsb_machine *machine, int argc, VALUE *argv);
+static inline int64_t rsb_timeout_argument(rsb_machine *machine, int argc, VALUE *argv) {
+    return RS_LIKELY(argc == 0) ? RS_NEVER : rsb_timeout_given(machine, argc, argv);
+}
+
+/* How it ended: RS_WAKE_TIMEOUT, or by what the second then raises. */
+rs_wake_kind rsb_sleep(rsb_machine *machine, int64_t deadline_ns);
+void rsb_slept(rsb_machine *machine, rs_wake_kind kind);
+/* Both in one; and for so long, where nothing is until the next turn. */
+static inline void rsb_sleep_until(rsb_machine *machine, int64_t deadline_ns) {
+    rsb_slept(machine, rsb_sleep(machine, deadline_ns));
+}
+void rsb_sleep_for(rsb_machine *machine, int64_t delay_ns);
+
+/* Runs the body. `late`: the deadline has cancelled it, and the caller is to raise a TimeoutError. */
+VALUE rsb_until(rsb_machine *machine, int64_t deadline_ns, VALUE (*body)(VALUE), VALUE argument, bool *late);
+/* The same, where the deadline raises that (class or exception, message) once, at a wait inside. */
+VALUE rsb_until_raised(rsb_machine *machine, int64_t deadline_ns, const VALUE *raises, VALUE (*body)(VALUE), VALUE argument);
+
+/* --- options.c --- */
+
+void rsb_open_engine(rsb_machine *machine, VALUE options);
+/* Says which system call it was. */
+NORETURN(void rsb_fail_to_open(rsb_machine *machine, int error, const char *what));
+
+/* --- switch.c --- */
+
+/* What a strand in a list waits with: which list it is. */
+typedef enum {
+    RSB_FOR_NOTHING, RSB_FOR_MUTEX, RSB_FOR_SEMAPHORE, RSB_FOR_CONDITION, RSB_FOR_BARRIER, RSB_FOR_ITEM, RSB_FOR_PLACE,
+    RSB_FOR_CLOSE, RSB_FOR_ACCEPT_QUEUE, RSB_FOR_ROOM, RSB_FOR_SELECT, RSB_FOR_KINDS
+} rsb_for;
+
+rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
+                      uint64_t tag, int64_t *result);
+/* In two steps, for who has something to undo after the wait: only the first raises. */
+void rsb_check_stack(void);
+rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, int64_t *result);
+void rsb_yield(rsb_machine *machine);
+/* As a wait that Evaluation#resume! may end: it keeps its turn. */
+void rsb_yield_resumable(rsb_machine *machine);
+/* The same also in a scope that is cancelled: it raises only what was raised for the strand itself, after the turn of the
+ * others. */
+void rsb_give_way(rsb_machine *machine);
+
+/* Evaluation#resume! may end the wait with that ticket. */
+static inline void rsb_mark_resumable(rsb_strand *strand, uint64_t ticket) {
+    strand->resumable = ticket;
+    strand->resumed = false; /* that of a wait which was cancelled all the same */
+}
+
+/* For a strand that begins at once: a fiber to run it, and, after rs_spawn_first, its run until it waits. */
+VALUE rsb_own_fiber(rsb_machine *machine);
+void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first);
+
+/* Parks for the request, which must not have been done inline; raises when the wait ends otherwise. `keep` is what the
+ * kernel may touch. */
+int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep);
+/* The same with park flags; `answer` gets a copy of the start of what the op owns, which the kernel has filled. */
+int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
+                         size_t answer_size);
+/* No errno, for a connection may have timed out by itself (ETIMEDOUT). */
+#define RSB_TIME_IS_UP INT64_MIN
+
+/* Parks for the request until then: RSB_TIME_IS_UP, or -EBADF when its descriptor is closed. Raises only what cancels
+ * or interrupts the strand. `take` sees the op at its end, before its memory goes, and must not raise. */
+int64_t rsb_perform_until(rsb_machine *machine, const rs_request *request, int64_t deadline_ns,
+                          void (*take)(const rs_op *op, void *argument), void *argument);
+/* The same on the descriptor of a stock IO. The kernel is given it together with what others wait for; -EBADF also when the IO
+ * was closed before that. */
+int64_t rsb_perform_of(rsb_machine *machine, rs_request *request, VALUE io, int64_t deadline_ns,
+                       void (*take)(const rs_op *op, void *argument), void *argument);
+/* For a request of RS_REQUEST_ANY_BUFFER: `bytes` are what came, nil at the end. */
+int64_t rsb_receive(rsb_machine *machine, const rs_request *request, VALUE *bytes);
+/* Where the turn ends with that (engine/core/turn.h), the others run. */
+static inline void rsb_after_inline(rsb_machine *machine) {
+    if (RS_UNLIKELY(rs_turn_ends(&machine->engine))) rsb_yield(machine);
+}
+static inline void rsb_before_look(rsb_machine *machine) {
+    if (RS_UNLIKELY(rs_turn_ends_at_look(&machine->engine))) rsb_yield(machine);
+}
+static inline void rsb_before_lock(rsb_machine *machine) {
+    if (RS_UNLIKELY(rs_turn_ends_at_lock(&machine->engine))) rsb_yield(machine);
+}
+
+/* --- raise.c --- */
+
+/* What was raised for the thread, and had to wait for the end of a shield or of a run. */
+void rsb_raise_pending(rsb_machine *machine);
+void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
+/* Raises what would keep the running strand from waiting, if anything would. */
+void rsb_raise_refusal(rsb_machine *machine);
+void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception);
+/* Ends the hook that the strand is in by that exception, at the wait in it, the present one or the next. One that comes too late
+ * for that hook is forgotten: a strand that leaves one says so. */
+void rsb_interrupt_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception);
+void rsb_leave_hook(rsb_machine *machine);
+/* The strand runs before others that are ready, where its wait ends with that. */
+void rsb_deliver_first(rsb_machine *machine, rsb_strand *strand, VALUE exception);
+/* True when a strand has caught a Thread#kill and ends without another wait: its fiber must die of it. */
+bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state);
+void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int state);
+
+rsb_strand *rsb_root_of(rsb_machine *machine);
+
+/* Something was raised in the loop by nobody's wish here: for the root, or where it cannot be raised anywhere else, for `here`
+ * (NULL: a runner, which does not come back from this then). */
+void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state);
+
+/* --- mailbox.c --- */
+
+/* From any thread: rsb_interrupt_hook, unless the strand has left by then the hook in which it is now. */
+void rsb_tell_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception);
+/* The same for what stands for the call of a hook, and answers `alive?` and `raise`. */
+void rsb_tell_call(rsb_machine *machine, VALUE call, VALUE exception);
+void rsb_on_message(rs_machine *engine, const rs_message *message);
+
+/* --- strand.c --- */
+
+/* For whoever spins: gems that need to know of strands may have been loaded since. */
+void rsb_notice_features(rsb_machine *machine);
+VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);
+rsb_strand *rsb_strand_get(VALUE object);
+/* Of an object that is known to be one. */
+static inline rsb_strand *rsb_strand_data(VALUE object) { return RTYPEDDATA_GET_DATA(object); }
+/* One that no program has seen, for a strand that begins runs of concurrent procs. */
+VALUE rsb_strand_handle(rsb_machine *machine);
+VALUE rsb_strand_show(rsb_strand *strand);
+/* A strand of the binding's own, which is to begin later; where there can be none then, that answers false. */
+VALUE rsb_strand_prepare(rsb_machine *machine, VALUE body);
+bool rsb_strand_begin_next(rsb_machine *machine, rsb_strand *strand);
+NORETURN(void rsb_fail_strand_limit(rsb_machine *machine));
+/* A kill has ended what it ran. True for a Thread#kill, of which the fiber must die. */
+bool rsb_end_killed(rsb_strand *strand);
+/* An error that ends the program, and not just a strand. */
+bool rsb_concerns_root(VALUE error);
+void rsb_tell_root(rsb_machine *machine, VALUE error);
+
+/* For Fiber.schedule: a strand in a fiber of its own, which has run until its first wait. Returns the fiber. */
+VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body);
+/* As above, in a fiber that others have left, and with its block called in any case; returns the strand. When nobody awaits
+ * it, it is in no scope, so that no run waits for its end: who begins it sees to that. */
+VALUE rsb_strand_begin(rsb_machine *machine, bool awaited, VALUE body);
+bool rsb_is_alive(rsb_strand *strand);
+bool rsb_is_strand(VALUE object);
+
+/* Of what a strand waits for in a block-like hook. It may have no class: the locks behind `require` and autoload do not. */
+bool rsb_is_hidden(VALUE object);
+bool rsb_is_thread(VALUE object);
+/* Runs a NEW strand on this fiber to its end. False: the fiber must not be used again. */
+bool rsb_strand_run(rsb_machine *machine, rs_strand *strand, VALUE fiber);
+void rsb_strand_fail(rsb_machine *machine, rs_strand *strand, VALUE error);
+VALUE rsb_strand_root(rsb_machine *machine, const rs_strand *strand);
+void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand);
+VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand);
+static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(&machine->engine)->user; }
+
+/* --- unread.c --- */
+
+/* An error that the strand ends with and nobody has read. `awaited`: somebody waits, but may not come to read it. `held`: the
+ * program may have its handle, and join it. */
+void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, bool held);
+/* Told at once, for a scope's `on_error:`. */
+void rsb_unread_tell(rsb_machine *machine, VALUE strand, VALUE error, VALUE handler);
+void rsb_unread_read(rsb_machine *machine, VALUE strand);
+/* The engine's reminder: some may be due. */
+void rsb_unread_due(rs_machine *engine);
+void rsb_unread_forked(rsb_machine *machine);
+bool rsb_has_unread(const rsb_machine *machine);
+/* Of the strand that tells errors: its own is nobody's to join. */
+bool rsb_is_teller(const rsb_machine *machine, const rsb_strand *strand);
+void rsb_teller_failed(rsb_machine *machine);
+/* All of them, at an end; and those of machines of this ractor whose threads have ended, or at the program's end, of all of
+ * them. */
+void rsb_report_unread(rsb_machine *machine);
+void rsb_report_all_unread(bool all);
+
+/* --- idle.c --- */
+
+bool rsb_others_may_wake(rs_machine *engine);
+void rsb_on_deadlock(rs_machine *engine, rs_strand *root);
+/* Nothing is ready: sleeps, or ends a deadlock. */
+void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision);
+
+/* --- scope.c --- */
+
+/* False: there is an error, and the scope has ended before it. */
+bool rsb_scope_child_ended(rsb_machine *machine, VALUE scope, const rsb_strand *child);
+
+/* One that has not ended, and its machine; or raises. */
+rsb_scope *rsb_scope_get_open(VALUE self, rsb_machine **machine);
+
+/* A scope whose memory may lie on the stack of the fiber that runs: that fiber is kept until it is closed. */
+void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);
+void rsb_scope_close(rsb_machine *machine, rs_scope *scope);
+/* As long as something of the strand's lies on the stack of a fiber other than its own. */
+void rsb_keep_fiber(rsb_strand *strand, VALUE fiber);
+void rsb_let_fiber_go(rsb_strand *strand, VALUE fiber);
+
+/* --- errors.c --- */
+
+NORETURN(void rsb_fail(int64_t result, const char *what, int fd));
+
+/* --- memory.c --- */
+
+/* These raise NoMemoryError where there is none. To be given back by free, and if something raises before it is, by an
+ * ensure. */
+NORETURN(void rsb_fail_memory(void));
+/* malloc has refused so many bytes: collects, in the hope that it does not next time. */
+void rsb_collect_for(size_t size);
+void *rsb_alloc(size_t size);
+void *rsb_realloc(void *old, size_t size);
+/* For errinfo, where `break`, `throw` and a kill leave what is no object at all: asking that for its class would crash. */
+static inline bool rsb_is_exception(VALUE info) {
+    return !RB_SPECIAL_CONST_P(info) && RB_BUILTIN_TYPE(info) != RUBY_T_IMEMO && rb_obj_is_kind_of(info, rb_eException);
+}
+
+/* --- limits.c --- */
+
+/* In words, which one keeps a fiber's stack from being made; may raise. */
+VALUE rsb_stack_limit(void);
+unsigned long long rsb_proc_number(const char *path);
+/* Whether the process may have one more. */
+bool rsb_descriptors_left(void);
+
+/* --- values.c --- */
+
+/* For messages: of whatever it is, and not too long. */
+VALUE rsb_inspect(VALUE object);
+
+/* An Integer between the two, or a UsageError that names `what`. */
+int64_t rsb_integer(VALUE value, int64_t min, int64_t max, const char *what);
+
+/* rb_get_kwargs for options that are all optional, and `given` is Qundef: quicker, the first of the names most of all. */
+void rsb_options(VALUE options, int count, const ID *names, VALUE *given);
+
+/* First of all, so that nothing has been done when the block is missing. */
+void rsb_need_block(const char *method);
+
+/* `timeout:` out of an options hash, or nil. */
+VALUE rsb_timeout_option(VALUE options);
+
+/* --- inspector.c --- */
+
+extern ID rsb_id_only_looks; /* an instance variable of threads that will never wake a strand */
+
+/* --- simulation.c --- */
+
+uint64_t rsb_seed(VALUE seed);
+void rsb_simulation_options(VALUE options, rs_options *chosen, struct rs_sim_faults *faults);
+
+void rsb_init_machine(void);
+void rsb_init_time(void);
+void rsb_init_mailbox(void);
+void rsb_init_strand(void);
+void rsb_init_unread(void);
+void rsb_init_scope(void);
+void rsb_init_runners(void);
+void rsb_init_switch(void);
+void rsb_init_idle(void);
+void rsb_init_simulation(void);
+void rsb_init_inspector(void);
+void rsb_init_errors(void);
+void rsb_init_values(void);
+
+#endif

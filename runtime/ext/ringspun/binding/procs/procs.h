@@ -1,0 +1,10 @@
+/* procs: concurrent procs and evaluations. No other room uses anything of this one: it registers what they need to know of. */
+#ifndef RINGSPUN_PROCS_H
+#define RINGSPUN_PROCS_H
+
+void rsb_init_evaluation(void);
+void rsb_init_concurrent_proc(void);
+void rsb_init_start(void);
+void rsb_init_readiness(void);
+
+#endif
