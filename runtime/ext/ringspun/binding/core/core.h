@@ -40,12 +40,6 @@ typedef struct rsb_scope {
     bool killed;
 } rsb_scope;
 
-/* A scope whose deadline raises that (class or exception, message) once, at its owner's wait. */
-typedef struct {
-    rs_scope engine;
-    const VALUE *raises;
-} rsb_once;
-
 /* --- machine.c --- */
 
 rsb_machine *rsb_current(void);                 /* this thread's machine, made on first use; ready for a wait */
@@ -121,12 +115,6 @@ VALUE rsb_until(rsb_machine *machine, int64_t deadline_ns, VALUE (*body)(VALUE),
 /* The same, where the deadline raises that (class or exception, message) once, at a wait inside. */
 VALUE rsb_until_raised(rsb_machine *machine, int64_t deadline_ns, const VALUE *raises, VALUE (*body)(VALUE), VALUE argument);
 
-/* --- options.c --- */
-
-void rsb_open_engine(rsb_machine *machine, VALUE options);
-/* Says which system call it was. */
-NORETURN(void rsb_fail_to_open(rsb_machine *machine, int error, const char *what));
-
 /* --- switch.c --- */
 
 /* What a strand in a list waits with: which list it is. */
@@ -153,8 +141,7 @@ static inline void rsb_mark_resumable(rsb_strand *strand, uint64_t ticket) {
     strand->resumed = false; /* that of a wait which was cancelled all the same */
 }
 
-/* For a strand that begins at once: a fiber to run it, and, after rs_spawn_first, its run until it waits. */
-VALUE rsb_own_fiber(rsb_machine *machine);
+/* After rs_spawn_first: runs that strand until it waits. */
 void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first);
 
 /* Parks for the request, which must not have been done inline; raises when the wait ends otherwise. `keep` is what the
@@ -189,27 +176,12 @@ static inline void rsb_before_lock(rsb_machine *machine) {
 
 /* --- raise.c --- */
 
-/* What was raised for the thread, and had to wait for the end of a shield or of a run. */
-void rsb_raise_pending(rsb_machine *machine);
 void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
 /* Raises what would keep the running strand from waiting, if anything would. */
 void rsb_raise_refusal(rsb_machine *machine);
-void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception);
-/* Ends the hook that the strand is in by that exception, at the wait in it, the present one or the next. One that comes too late
- * for that hook is forgotten: a strand that leaves one says so. */
-void rsb_interrupt_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 void rsb_leave_hook(rsb_machine *machine);
 /* The strand runs before others that are ready, where its wait ends with that. */
 void rsb_deliver_first(rsb_machine *machine, rsb_strand *strand, VALUE exception);
-/* True when a strand has caught a Thread#kill and ends without another wait: its fiber must die of it. */
-bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state);
-void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int state);
-
-rsb_strand *rsb_root_of(rsb_machine *machine);
-
-/* Something was raised in the loop by nobody's wish here: for the root, or where it cannot be raised anywhere else, for `here`
- * (NULL: a runner, which does not come back from this then). */
-void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state);
 
 /* --- mailbox.c --- */
 
@@ -217,27 +189,19 @@ void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state);
 void rsb_tell_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 /* The same for what stands for the call of a hook, and answers `alive?` and `raise`. */
 void rsb_tell_call(rsb_machine *machine, VALUE call, VALUE exception);
-void rsb_on_message(rs_machine *engine, const rs_message *message);
 
 /* --- strand.c --- */
 
 /* For whoever spins: gems that need to know of strands may have been loaded since. */
 void rsb_notice_features(rsb_machine *machine);
-VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);
 rsb_strand *rsb_strand_get(VALUE object);
 /* Of an object that is known to be one. */
 static inline rsb_strand *rsb_strand_data(VALUE object) { return RTYPEDDATA_GET_DATA(object); }
 /* One that no program has seen, for a strand that begins runs of concurrent procs. */
 VALUE rsb_strand_handle(rsb_machine *machine);
-VALUE rsb_strand_show(rsb_strand *strand);
-/* A strand of the binding's own, which is to begin later; where there can be none then, that answers false. */
-VALUE rsb_strand_prepare(rsb_machine *machine, VALUE body);
-bool rsb_strand_begin_next(rsb_machine *machine, rsb_strand *strand);
 NORETURN(void rsb_fail_strand_limit(rsb_machine *machine));
 /* A kill has ended what it ran. True for a Thread#kill, of which the fiber must die. */
 bool rsb_end_killed(rsb_strand *strand);
-/* An error that ends the program, and not just a strand. */
-bool rsb_concerns_root(VALUE error);
 void rsb_tell_root(rsb_machine *machine, VALUE error);
 
 /* For Fiber.schedule: a strand in a fiber of its own, which has run until its first wait. Returns the fiber. */
@@ -251,52 +215,14 @@ bool rsb_is_strand(VALUE object);
 /* Of what a strand waits for in a block-like hook. It may have no class: the locks behind `require` and autoload do not. */
 bool rsb_is_hidden(VALUE object);
 bool rsb_is_thread(VALUE object);
-/* Runs a NEW strand on this fiber to its end. False: the fiber must not be used again. */
-bool rsb_strand_run(rsb_machine *machine, rs_strand *strand, VALUE fiber);
-void rsb_strand_fail(rsb_machine *machine, rs_strand *strand, VALUE error);
-VALUE rsb_strand_root(rsb_machine *machine, const rs_strand *strand);
-void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand);
 VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand);
 static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(&machine->engine)->user; }
 
-/* --- unread.c --- */
-
-/* An error that the strand ends with and nobody has read. `awaited`: somebody waits, but may not come to read it. `held`: the
- * program may have its handle, and join it. */
-void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, bool held);
-/* Told at once, for a scope's `on_error:`. */
-void rsb_unread_tell(rsb_machine *machine, VALUE strand, VALUE error, VALUE handler);
-void rsb_unread_read(rsb_machine *machine, VALUE strand);
-/* The engine's reminder: some may be due. */
-void rsb_unread_due(rs_machine *engine);
-void rsb_unread_forked(rsb_machine *machine);
-bool rsb_has_unread(const rsb_machine *machine);
-/* Of the strand that tells errors: its own is nobody's to join. */
-bool rsb_is_teller(const rsb_machine *machine, const rsb_strand *strand);
-void rsb_teller_failed(rsb_machine *machine);
-/* All of them, at an end; and those of machines of this ractor whose threads have ended, or at the program's end, of all of
- * them. */
-void rsb_report_unread(rsb_machine *machine);
-void rsb_report_all_unread(bool all);
-
-/* --- idle.c --- */
-
-bool rsb_others_may_wake(rs_machine *engine);
-void rsb_on_deadlock(rs_machine *engine, rs_strand *root);
-/* Nothing is ready: sleeps, or ends a deadlock. */
-void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision);
-
 /* --- scope.c --- */
-
-/* False: there is an error, and the scope has ended before it. */
-bool rsb_scope_child_ended(rsb_machine *machine, VALUE scope, const rsb_strand *child);
 
 /* One that has not ended, and its machine; or raises. */
 rsb_scope *rsb_scope_get_open(VALUE self, rsb_machine **machine);
 
-/* A scope whose memory may lie on the stack of the fiber that runs: that fiber is kept until it is closed. */
-void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);
-void rsb_scope_close(rsb_machine *machine, rs_scope *scope);
 /* As long as something of the strand's lies on the stack of a fiber other than its own. */
 void rsb_keep_fiber(rsb_strand *strand, VALUE fiber);
 void rsb_let_fiber_go(rsb_strand *strand, VALUE fiber);
@@ -321,8 +247,6 @@ static inline bool rsb_is_exception(VALUE info) {
 
 /* --- limits.c --- */
 
-/* In words, which one keeps a fiber's stack from being made; may raise. */
-VALUE rsb_stack_limit(void);
 unsigned long long rsb_proc_number(const char *path);
 /* Whether the process may have one more. */
 bool rsb_descriptors_left(void);
@@ -347,11 +271,6 @@ VALUE rsb_timeout_option(VALUE options);
 /* --- inspector.c --- */
 
 extern ID rsb_id_only_looks; /* an instance variable of threads that will never wake a strand */
-
-/* --- simulation.c --- */
-
-uint64_t rsb_seed(VALUE seed);
-void rsb_simulation_options(VALUE options, rs_options *chosen, struct rs_sim_faults *faults);
 
 void rsb_init_machine(void);
 void rsb_init_time(void);

@@ -1,5 +1,5 @@
 /* idle: what the loop does while no strand is ready: it sleeps, notices what is raised meanwhile, and ends a deadlock. */
-#include "core.h"
+#include "inner.h"
 #include "engine/core/deadlock.h"
 
 #include <ruby/ractor.h>

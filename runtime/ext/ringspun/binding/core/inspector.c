@@ -4,7 +4,7 @@
  * A lookout waits on a thread of its own and looks without the GVL, for the strand that it is there for may hold just that. So
  * it reads a few numbers of a machine that may be running, and follows no pointers; with the GVL it makes sure.
  */
-#include "core.h"
+#include "inner.h"
 
 #include <errno.h>
 

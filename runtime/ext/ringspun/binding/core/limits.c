@@ -1,5 +1,5 @@
 /* limits: which limit of the system's it was that something has met, as the system says it at that moment. */
-#include "core.h"
+#include "inner.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,5 @@
 /* machine: Ringspun::Machine, one per thread: its making and end, and everything that is not I/O. */
-#include "core.h"
-#include "runners.h"
+#include "inner.h"
 
 #include <ruby/ractor.h>
 #include <ruby/st.h>

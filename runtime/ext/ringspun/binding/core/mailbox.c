@@ -1,6 +1,6 @@
 /* mailbox: what one strand, or another thread, sends to a strand: a value, an exception, or that it shall end. And to a machine, that
  * the call of a hook shall end. */
-#include "core.h"
+#include "inner.h"
 
 static ID id_alive_p, id_raise;
 

@@ -1,5 +1,5 @@
 /* options: what Machine.new may be given, and the backend that comes of it. */
-#include "core.h"
+#include "inner.h"
 
 #include <string.h>
 

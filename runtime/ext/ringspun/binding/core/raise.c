@@ -1,5 +1,5 @@
 /* raise: what a wait that did not end with its value raises, and for whom it is. */
-#include "core.h"
+#include "inner.h"
 
 rsb_strand *rsb_root_of(rsb_machine *machine) {
     rs_strand *root = rs_root(&machine->engine);

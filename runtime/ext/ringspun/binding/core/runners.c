@@ -1,5 +1,4 @@
-#include "core.h"
-#include "runners.h"
+#include "inner.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * the block or a child is raised, errors that came after it are its `suppressed`. A cancellation is absorbed by the
  * scope that it came from and by no other; one that came from no scope around it goes through.
  */
-#include "core.h"
+#include "inner.h"
 
 VALUE rsb_cScope;
 static ID option_names[3];

@@ -1,5 +1,5 @@
 /* simulation: what only a simulated machine has. */
-#include "core.h"
+#include "inner.h"
 
 static const struct {
     const char *name;

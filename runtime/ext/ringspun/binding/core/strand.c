@@ -1,7 +1,6 @@
 /* strand: Ringspun::Strand, the handle to a strand, and the way a strand runs and ends. */
 #include "engine/flow/accept_queue.h"
-#include "core.h"
-#include "runners.h"
+#include "inner.h"
 
 VALUE rsb_cStrand;
 static VALUE loaded_features, mIsolation;

@@ -6,8 +6,7 @@
  * a switch: what arrives then is meant for the thread and goes to the root strand, and the strand that was switched in
  * keeps its own wake.
  */
-#include "core.h"
-#include "runners.h"
+#include "inner.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* time: numbers of seconds as programs give them, and the deadlines that they mean; sleeping, and running a block, until one. */
-#include "core.h"
+#include "inner.h"
 
 #include <math.h>
 

@@ -7,7 +7,7 @@
  * The reminder is a timer of the engine's that neither keeps a machine from ending nor counts as hope in a deadlock. What is
  * due is told by a strand of its own, the teller, for whoever is told may wait. It is made beforehand: in the loop, where the
  * reminder fires, nothing may be allocated. */
-#include "core.h"
+#include "inner.h"
 
 #include <ruby/ractor.h>
 
