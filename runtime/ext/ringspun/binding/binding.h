@@ -53,15 +53,7 @@ typedef struct rsb_machine {
     pthread_mutex_t wake_lock;  /* of `wakeable`, and so that nobody sends to what is being closed */
     bool wakeable;
     char backend_reason[200];
-    struct st_table *blocked;   /* fiber => name of the strand that is in a block-like hook in it; NULL: none has been yet */
-    struct rsb_plain_wait *plain_waits; /* of signal handlers and finalizers in such hooks between strands, the last one first */
-    VALUE unblocked_fiber;      /* between strands, and at which turn; compared, and not kept alive */
-    uint64_t unblocked_at;
-    struct rsb_selection *selections; /* IO.selects that wait */
     struct rsb_outside_wait *outside_waits; /* in a simulation, for what is in the real world */
-    uint32_t fiber_frames;      /* runs of concurrent procs that lie on other fibers than their strand's first */
-    struct rsb_batch *batches;  /* of runs that have not begun; the newest first */
-    struct rsb_batch *spare_batch;
     VALUE spare[RSB_SPARE_MAX]; /* handles of strands that nobody has seen */
     uint32_t spare_len;
     char *scratch;              /* where bytes come that are handed over before anything else happens; NULL: not needed yet */

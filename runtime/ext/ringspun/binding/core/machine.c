@@ -75,15 +75,13 @@ static void machine_free(void *data) {
     free(machine->scratch);
     rsb_runners_free(&machine->runners);
     RSB_EACH_PART(free, machine);
-    if (machine->blocked) st_free_table(machine->blocked);
-    machine->blocked = NULL;
     if (close_to_wakers(machine)) xfree(machine);
 }
 
 static size_t machine_size(const void *data) {
     const rsb_machine *machine = data;
     const rs_machine *engine = &machine->engine;
-    return sizeof(*machine) + machine->runners.capacity * sizeof(VALUE) + rs_slab_len(&engine->strands.slab) * sizeof(rs_strand) +
+    return rsb_machine_bytes + machine->runners.capacity * sizeof(VALUE) + rs_slab_len(&engine->strands.slab) * sizeof(rs_strand) +
            rs_slab_len(&engine->ops->slab) * sizeof(rs_op);
 }
 
@@ -104,8 +102,8 @@ static bool in_main_ractor(void) {
 }
 
 static VALUE machine_allocate(VALUE class) {
-    rsb_machine *machine;
-    VALUE self = TypedData_Make_Struct(class, rsb_machine, &machine_type, machine);
+    VALUE self = rb_data_typed_object_zalloc(class, rsb_machine_bytes, &machine_type);
+    rsb_machine *machine = RTYPEDDATA_GET_DATA(self);
     machine->self = self;
     pthread_mutex_init(&machine->wake_lock, NULL);
     machine->thread = machine->unread = machine->to_tell = machine->teller = Qnil;
@@ -268,7 +266,6 @@ void rsb_after_fork(rsb_machine *machine) {
     machine->spin_scope = &survivor->own;
     ((rsb_strand *)survivor->user)->supervisor = Qnil;
     rsb_unread_forked(machine);
-    if (machine->blocked) st_clear(machine->blocked);
     machine->outside_waits = NULL;
 }
 

@@ -8,6 +8,8 @@
 
 typedef struct rsb_part {
     const struct rsb_part *next;
+    size_t data_size;           /* of what it keeps with each machine, zeroed at first: rsb_part_data */
+    size_t data_at;             /* set when it is registered */
     void (*mark)(rsb_machine *machine);
     /* In a child, before the engine forgets the strands that have not come along; perhaps more than once. */
     void (*forked)(rsb_machine *machine, rsb_strand *survivor);
@@ -25,6 +27,13 @@ typedef struct rsb_part {
 extern const rsb_part *rsb_parts;
 
 void rsb_register_part(rsb_part *part);
+
+/* Of a machine with what all parts keep, which lies behind it. */
+extern size_t rsb_machine_bytes;
+static inline void *rsb_part_data(const rsb_machine *machine, const rsb_part *part) {
+    RS_ASSERT(part->data_at >= sizeof(*machine));
+    return (char *)machine + part->data_at;
+}
 
 #define RSB_EACH_PART(hook, ...)                                                                                      \
     do {                                                                                                              \

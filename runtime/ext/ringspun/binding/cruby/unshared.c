@@ -5,23 +5,20 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static rsb_unshared *first;
+static rs_links all;
 
 void rsb_unshare(rsb_unshared *one, int fd) {
     pthread_mutex_lock(&lock);
-    *one = (rsb_unshared){.next = first, .fd = fd};
-    if (first) first->previous = one;
-    first = one;
+    one->fd = fd;
+    rs_links_prepend(&all, &one->link);
     pthread_mutex_unlock(&lock);
 }
 
 /* Under the lock. */
 static int take_out(rsb_unshared *one) {
     int fd = one->fd;
-    if (one->next) one->next->previous = one->previous;
-    if (one->previous) one->previous->next = one->next;
-    else first = one->next;
-    *one = (rsb_unshared){.fd = -1};
+    rs_links_remove(&all, &one->link);
+    one->fd = -1;
     return fd;
 }
 
@@ -36,6 +33,6 @@ void rsb_unshared_fork_begins(void) { pthread_mutex_lock(&lock); }
 void rsb_unshared_fork_ends(void) { pthread_mutex_unlock(&lock); }
 
 void rsb_unshared_forked(void) {
-    while (first) close(take_out(first));
+    RS_EACH_LINKED(&all, rsb_unshared, link, one) close(take_out(one));
     pthread_mutex_unlock(&lock);
 }

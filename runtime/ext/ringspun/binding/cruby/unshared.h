@@ -4,8 +4,10 @@
 #ifndef RINGSPUN_BINDING_UNSHARED_H
 #define RINGSPUN_BINDING_UNSHARED_H
 
+#include "engine/core/link.h"
+
 typedef struct rsb_unshared {
-    struct rsb_unshared *next, *previous;
+    rs_link link;               /* in the process's list of them */
     int fd;                     /* -1: closed, or given away */
 } rsb_unshared;
 

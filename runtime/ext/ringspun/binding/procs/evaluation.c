@@ -85,7 +85,7 @@ static VALUE evaluation_of_strand(rsb_machine *machine, rsb_strand *strand) {
 
 static VALUE current(rsb_machine *machine) {
     rsb_strand *strand = rsb_running(machine);
-    rsb_frame *frame = RS_LIKELY(machine->fiber_frames == 0) ? strand->frames : rsb_frame_here(machine);
+    rsb_frame *frame = rsb_frame_here(machine);
     return frame ? rsb_evaluation_of_frame(machine, frame) : evaluation_of_strand(machine, strand);
 }
 

@@ -99,8 +99,7 @@ typedef struct rsb_start_answer {
 
 /* Runs that begin one after the other in one strand, as long as none of them waits; then the rest goes to another. */
 typedef struct rsb_batch {
-    struct rsb_batch *next;
-    struct rsb_batch *previous;
+    rs_link link;               /* in the machine's list */
     rs_scope *scope;
     rs_id worker;
     uint32_t at;

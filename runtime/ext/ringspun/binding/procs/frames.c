@@ -1,5 +1,10 @@
 #include "evaluation.h"
 
+static rsb_part part;
+
+/* How many of the machine lie on other fibers than their strand's first. */
+static inline uint32_t *fiber_frames_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
+
 /* --- open, and closed --- */
 
 static inline void enter(rsb_frame *frame, rsb_strand *strand) {
@@ -20,7 +25,7 @@ static inline void leave(rsb_frame *frame) {
 void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation) {
     rsb_strand *strand = rsb_running(machine);
     if (RS_LIKELY(fiber == strand->home || (NIL_P(strand->home) && fiber == machine->root_fiber))) fiber = 0;
-    else rsb_keep_fiber(strand, fiber), machine->fiber_frames++; /* which the program may let go of */
+    else rsb_keep_fiber(strand, fiber), ++*fiber_frames_of(machine); /* which the program may let go of */
     *frame = (rsb_frame){.fiber = fiber, .proc = proc, .evaluation = evaluation};
     enter(frame, strand);
     if (!evaluation) return;
@@ -55,7 +60,7 @@ void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
     rsb_strand *strand = frame->strand;
     if (RS_UNLIKELY(!strand)) return;
     leave(frame);
-    if (RS_UNLIKELY(frame->fiber != 0)) rsb_let_fiber_go(strand, frame->fiber), machine->fiber_frames--;
+    if (RS_UNLIKELY(frame->fiber != 0)) rsb_let_fiber_go(strand, frame->fiber), --*fiber_frames_of(machine);
     if (RS_UNLIKELY(frame->cancels)) take_back(machine, frame); /* it has not waited once more */
     if (RS_LIKELY(!frame->evaluation)) return;
     rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
@@ -120,7 +125,7 @@ static void give(rsb_frame *frame, rsb_strand *strand) {
 /* For the engine: takes back first what was to unwind a run that the strand has left suspended since. */
 static bool interrupts_here(rs_machine *engine) {
     rsb_machine *machine = engine->user;
-    if (RS_LIKELY(machine->fiber_frames == 0)) return true;
+    if (RS_LIKELY(*fiber_frames_of(machine) == 0)) return true;
     VALUE here = rb_fiber_current();
     for (rsb_frame *frame = rsb_running(machine)->frames; frame; frame = frame->outer) {
         if (frame->cancels && frame->fiber && !resumed_by(here, frame->fiber)) rsb_frame_spare(machine, frame);
@@ -167,6 +172,7 @@ static rsb_frame *take_over(rsb_machine *machine, rsb_strand *strand, const void
 
 rsb_frame *rsb_frame_here(rsb_machine *machine) {
     rsb_strand *strand = rsb_running(machine);
+    if (RS_LIKELY(*fiber_frames_of(machine) == 0)) return strand->frames;
     for (const void *data = RTYPEDDATA_GET_DATA(rb_fiber_current()); data; data = rsb_outer_stack(data)) {
         rsb_frame *frame = newest_on(machine, strand, data);
         if (!frame) frame = take_over(machine, strand, data);
@@ -189,7 +195,7 @@ static bool is_in_frame(const rsb_machine *machine, const rsb_strand *root) {
 
 static void leave_for_good(rsb_machine *machine, rsb_frame *frame) {
     leave(frame);
-    if (frame->fiber) machine->fiber_frames--;
+    if (frame->fiber) --*fiber_frames_of(machine);
     frame->strand = NULL;
     frame->outer = frame->inner = NULL;
 }
@@ -236,7 +242,7 @@ static void check_closable(const rsb_machine *machine, const rsb_strand *root) {
     }
 }
 
-static rsb_part part = {.forked = frames_forked, .strand_ends = frames_abandon, .check_closable = check_closable};
+static rsb_part part = {.data_size = sizeof(uint32_t), .forked = frames_forked, .strand_ends = frames_abandon, .check_closable = check_closable};
 
 void rsb_init_frames(void) {
     rsb_register_part(&part);

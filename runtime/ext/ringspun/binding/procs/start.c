@@ -23,21 +23,30 @@ rsb_start rsb_start_of(rsb_machine *machine, VALUE proc, int argc, const VALUE *
 
 #define STARTS_FIRST 16u
 
+/* Of a machine. */
+typedef struct {
+    rs_links all;               /* of runs that have not begun; the newest first */
+    rsb_batch *spare;
+} machine_batches;
+
+static rsb_part part;
+
+static inline machine_batches *batches_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
+
 /* With room for one start at least, so that taking it cannot fail any more. */
-static void have_spare_batch(rsb_machine *machine) {
-    if (RS_UNLIKELY(!machine->spare_batch)) machine->spare_batch = rsb_alloc(sizeof(rsb_batch));
-    rsb_batch *batch = machine->spare_batch;
+static void have_spare_batch(machine_batches *batches) {
+    if (RS_UNLIKELY(!batches->spare)) batches->spare = rsb_alloc(sizeof(rsb_batch));
+    rsb_batch *batch = batches->spare;
     if (RS_LIKELY(batch->capacity > 0)) return;
     batch->starts = rsb_alloc(sizeof(rsb_start) * STARTS_FIRST);
     batch->capacity = STARTS_FIRST;
 }
 
-static rsb_batch *take_batch(rsb_machine *machine) {
-    rsb_batch *batch = machine->spare_batch;
-    machine->spare_batch = NULL;
-    batch->next = machine->batches;
-    if (batch->next) batch->next->previous = batch;
-    return machine->batches = batch;
+static rsb_batch *take_batch(machine_batches *batches) {
+    rsb_batch *batch = batches->spare;
+    batches->spare = NULL;
+    rs_links_prepend(&batches->all, &batch->link);
+    return batch;
 }
 
 static void free_batch(rsb_batch *batch) {
@@ -48,19 +57,20 @@ static void free_batch(rsb_batch *batch) {
 #define SPARE_STARTS_MAX 4096u
 
 static void end_batch(rsb_machine *machine, rsb_batch *batch) {
-    if (batch->next) batch->next->previous = batch->previous;
-    if (batch->previous) batch->previous->next = batch->next;
-    else machine->batches = batch->next;
-    if (machine->spare_batch || batch->capacity > SPARE_STARTS_MAX) {
+    machine_batches *batches = batches_of(machine);
+    rs_links_remove(&batches->all, &batch->link);
+    if (batches->spare || batch->capacity > SPARE_STARTS_MAX) {
         free_batch(batch);
         return;
     }
-    *batch = (rsb_batch){.starts = batch->starts, .capacity = batch->capacity};
-    machine->spare_batch = batch;
+    batch->scope = NULL;
+    batch->worker = RS_NO_ID;
+    batch->at = batch->len = 0;
+    batches->spare = batch;
 }
 
 static void batches_mark(rsb_machine *machine) {
-    for (rsb_batch *batch = machine->batches; batch; batch = batch->next) {
+    RS_EACH_LINKED(&batches_of(machine)->all, rsb_batch, link, batch) {
         for (uint32_t i = batch->at; i < batch->len; i++) {
             const rsb_start *start = &batch->starts[i];
             rb_gc_mark(start->proc);
@@ -74,13 +84,13 @@ static void batches_mark(rsb_machine *machine) {
 }
 
 static void batches_free(rsb_machine *machine) {
-    while (machine->batches) {
-        rsb_batch *batch = machine->batches;
-        machine->batches = batch->next;
+    machine_batches *batches = batches_of(machine);
+    RS_EACH_LINKED(&batches->all, rsb_batch, link, batch) {
+        rs_links_remove(&batches->all, &batch->link);
         free_batch(batch);
     }
-    if (machine->spare_batch) free_batch(machine->spare_batch);
-    machine->spare_batch = NULL;
+    if (batches->spare) free_batch(batches->spare);
+    batches->spare = NULL;
 }
 
 /* In a child, where none of the strands that would begin them has come along. */
@@ -128,19 +138,19 @@ static void make_worker(rs_strand *engine, rsb_strand *strand, rsb_batch *batch)
 
 /* The batch whose worker is the last in the run queue: what starts now would be the next in any case. */
 static rsb_batch *open_batch(rsb_machine *machine) {
-    rsb_batch *batch = machine->batches;
+    rsb_batch *batch = RS_LINKED(batches_of(machine)->all.first, rsb_batch, link);
     if (!batch || batch->at > 0 || batch->scope != machine->spin_scope) return NULL;
     const rs_strand *last = rs_run_last(&machine->engine.strands);
     return last && rs_strand_id(last) == batch->worker && last->state == RS_STRAND_NEW ? batch : NULL;
 }
 
 static rsb_batch *new_batch(rsb_machine *machine, rs_scope *scope, VALUE supervisor) {
-    have_spare_batch(machine);
+    have_spare_batch(batches_of(machine));
     VALUE handle = take_handle(machine);
     rsb_strand *strand = rsb_strand_data(handle);
     rs_strand *engine = rs_spawn(&machine->engine, scope, strand);
     if (RS_UNLIKELY(!engine)) rsb_fail_strand_limit(machine);
-    rsb_batch *batch = take_batch(machine);
+    rsb_batch *batch = take_batch(batches_of(machine));
     batch->scope = scope;
     make_worker(engine, strand, batch);
     strand->supervisor = supervisor;
@@ -367,7 +377,7 @@ static VALUE proc_set_trace(VALUE class, VALUE traced) {
     return traced;
 }
 
-static rsb_part part = {.mark = batches_mark, .forked = batches_forked, .free = batches_free};
+static rsb_part part = {.data_size = sizeof(machine_batches), .mark = batches_mark, .forked = batches_forked, .free = batches_free};
 
 void rsb_init_start(void) {
     rsb_register_part(&part);

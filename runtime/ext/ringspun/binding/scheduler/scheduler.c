@@ -1,6 +1,6 @@
 /* scheduler: Ringspun::Scheduler, by whose hooks stock Ruby code waits in strands. Here: locks, time, fibers and the end.
  *
- * A strand in a block-like hook is found by the fiber that CRuby names when it unblocks it (rsb_machine.blocked). CRuby says so
+ * A strand in a block-like hook is found by the fiber that CRuby names when it unblocks it (block_waits). CRuby says so
  * after it has taken the waiter out of the list of the lock, the queue or the thread that it waits for, so an unblock must
  * neither be lost nor meet another wait than its own: from the same thread it is told at once, from another by a message that
  * carries the ticket which that thread saw, with the GVL held.
@@ -19,6 +19,29 @@ typedef struct {
     bool stays;                 /* a Ringspun.run's, which waits for its strands itself */
     bool closed;
 } rsb_scheduler;
+
+/* Of a machine: who is in a block-like hook. */
+typedef struct {
+    st_table *blocked;          /* fiber => name of the strand that is in one in it; NULL: none has been yet */
+    struct rsb_plain_wait *plain_waits; /* of signal handlers and finalizers in such hooks between strands, the last one first */
+    VALUE unblocked_fiber;      /* between strands, and at which turn; compared, and not kept alive */
+    uint64_t unblocked_at;
+} block_waits;
+
+static rsb_part part;
+
+static block_waits *waits_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
+
+static void forget_blocked(rsb_machine *machine, rsb_strand *survivor) {
+    if (waits_of(machine)->blocked) st_clear(waits_of(machine)->blocked);
+}
+
+static void free_blocked(rsb_machine *machine) {
+    if (waits_of(machine)->blocked) st_free_table(waits_of(machine)->blocked);
+    waits_of(machine)->blocked = NULL;
+}
+
+static rsb_part part = {.data_size = sizeof(block_waits), .forked = forget_blocked, .free = free_blocked};
 
 static void scheduler_mark(void *data) { rb_gc_mark(((rsb_scheduler *)data)->machine); }
 
@@ -110,8 +133,9 @@ static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns
     rsb_strand *strand = rsb_running(machine);
     VALUE fiber = rb_fiber_current();
     rsb_check_stack();
-    if (!machine->blocked) machine->blocked = st_init_numtable();
-    st_insert(machine->blocked, (st_data_t)fiber, (st_data_t)strand->id);
+    block_waits *waits = waits_of(machine);
+    if (!waits->blocked) waits->blocked = st_init_numtable();
+    st_insert(waits->blocked, (st_data_t)fiber, (st_data_t)strand->id);
     strand->blocker = blocker;
     rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, deadline_ns, NULL);
     /* An IO that is being closed has lost its number already, which only this strand can give back: whoever uses the IO is told to
@@ -121,7 +145,7 @@ static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns
     }
     strand->blocker = Qnil;
     st_data_t key = (st_data_t)fiber;
-    if (machine->blocked) st_delete(machine->blocked, &key, NULL);
+    if (waits->blocked) st_delete(waits->blocked, &key, NULL);
     RB_GC_GUARD(fiber);
     if (RS_UNLIKELY(is_cut(kind))) rsb_raise_wake(machine, kind);
     return kind == RS_WAKE_VALUE;
@@ -197,14 +221,15 @@ static VALUE pause_until(VALUE argument) {
 
 static VALUE end_plain_wait(VALUE argument) {
     plain_wait *wait = (plain_wait *)argument;
-    wait->machine->plain_waits = wait->outer;
+    waits_of(wait->machine)->plain_waits = wait->outer;
     return Qnil;
 }
 
 /* Another thread may have sent it while CRuby was on its way to the hook. */
 static bool is_unblocked_already(rsb_machine *machine, VALUE fiber) {
-    bool now = machine->unblocked_fiber == fiber && machine->unblocked_at == machine->engine.metrics.resumes;
-    machine->unblocked_fiber = 0;
+    block_waits *waits = waits_of(machine);
+    bool now = waits->unblocked_fiber == fiber && waits->unblocked_at == machine->engine.metrics.resumes;
+    waits->unblocked_fiber = 0;
     return now;
 }
 
@@ -212,20 +237,21 @@ static VALUE wait_plainly(VALUE self, VALUE blocker, int64_t limit_ns) {
     if (is_elsewhere(self)) fail_elsewhere();
     rsb_machine *machine = rsb_existing();
     VALUE fiber = rb_fiber_current();
-    plain_wait wait = {machine, machine->plain_waits, fiber, blocker, limit_ns, is_unblocked_already(machine, fiber)};
-    machine->plain_waits = &wait;
+    block_waits *waits = waits_of(machine);
+    plain_wait wait = {machine, waits->plain_waits, fiber, blocker, limit_ns, is_unblocked_already(machine, fiber)};
+    waits->plain_waits = &wait;
     return rb_ensure(pause_until, (VALUE)&wait, end_plain_wait, (VALUE)&wait);
 }
 
 /* Which of two waits in the same fiber is meant nobody says, and both look again. */
 static bool end_pauses(rsb_machine *machine, VALUE fiber) {
     bool found = false;
-    for (plain_wait *wait = machine->plain_waits; wait; wait = wait->outer) {
+    for (plain_wait *wait = waits_of(machine)->plain_waits; wait; wait = wait->outer) {
         if (wait->fiber == fiber) found = wait->unblocked = true;
     }
     if (found) return true;
-    machine->unblocked_fiber = fiber;
-    machine->unblocked_at = machine->engine.metrics.resumes;
+    waits_of(machine)->unblocked_fiber = fiber;
+    waits_of(machine)->unblocked_at = machine->engine.metrics.resumes;
     return false;
 }
 
@@ -257,7 +283,8 @@ static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
 
 static rs_strand *blocked_in(rsb_machine *machine, VALUE fiber) {
     st_data_t found;
-    if (!machine->blocked || !st_lookup(machine->blocked, (st_data_t)fiber, &found)) return NULL;
+    st_table *blocked = waits_of(machine)->blocked;
+    if (!blocked || !st_lookup(blocked, (st_data_t)fiber, &found)) return NULL;
     return rs_strand_find(&machine->engine.strands, (rs_id)found);
 }
 
@@ -544,6 +571,7 @@ static VALUE scheduler_stay(VALUE self) {
 }
 
 void rsb_init_scheduler(void) {
+    rsb_register_part(&part);
     id_blocking = rb_intern("blocking");
     id_set_scheduler = rb_intern("set_scheduler");
     id_scheduler = rb_intern("scheduler");

@@ -15,7 +15,7 @@
 typedef struct rsb_selection {
     rsb_machine *machine;
     rsb_strand *strand;
-    struct rsb_selection *next, *previous; /* in the machine's list, while it waits */
+    rs_link link;               /* in the machine's list, while it waits */
     bool closed;                /* one of the IOs, meanwhile */
     VALUE lists[3];             /* what was given: to read, to write, for errors; Array or nil */
     VALUE ios;                  /* the IO behind each, kept alive: of all lists, one after the other */
@@ -25,20 +25,21 @@ typedef struct rsb_selection {
     int64_t deadline_ns;
 } selection;
 
+static rsb_part part;
+
+/* Those of the machine that wait. */
+static rs_links *selections_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
+
 /* --- closing --- */
 
 static void begin_wait(selection *s) {
     s->strand = rsb_running(s->machine);
-    s->next = s->machine->selections;
-    if (s->next) s->next->previous = s;
-    s->machine->selections = s;
+    rs_links_prepend(selections_of(s->machine), &s->link);
     s->strand->selection = s;
 }
 
 static void end_wait(selection *s) {
-    if (s->next) s->next->previous = s->previous;
-    if (s->previous) s->previous->next = s->next;
-    else s->machine->selections = s->next;
+    rs_links_remove(selections_of(s->machine), &s->link);
     s->strand->selection = NULL;
 }
 
@@ -50,7 +51,7 @@ static bool has_descriptor(const selection *s, int fd) {
 }
 
 static bool is_selected(const rsb_machine *machine, int fd) {
-    for (selection *s = machine->selections; s; s = s->next) {
+    RS_EACH_LINKED(selections_of(machine), selection, link, s) {
         if (!s->closed && has_descriptor(s, fd)) return true;
     }
     return false;
@@ -58,7 +59,7 @@ static bool is_selected(const rsb_machine *machine, int fd) {
 
 /* That number is about to be closed: who waits for it is told. */
 static void selections_closing(rsb_machine *machine, int fd) {
-    for (selection *s = machine->selections; s; s = s->next) {
+    RS_EACH_LINKED(selections_of(machine), selection, link, s) {
         if (s->closed || !has_descriptor(s, fd)) continue;
         s->closed = true;
         rs_descriptor_closing(&machine->engine, s->epoll);
@@ -67,8 +68,8 @@ static void selections_closing(rsb_machine *machine, int fd) {
 
 /* Of the others nothing is left, not even the memory. */
 static void selections_forked(rsb_machine *machine, rsb_strand *survivor) {
-    machine->selections = survivor->selection;
-    if (survivor->selection) survivor->selection->next = survivor->selection->previous = NULL;
+    rs_links_forget(selections_of(machine));
+    if (survivor->selection) rs_links_prepend(selections_of(machine), &survivor->selection->link);
 }
 
 /* --- looking --- */
@@ -254,7 +255,7 @@ static VALUE scheduler_io_select(int argc, VALUE *argv, VALUE self) {
     return result;
 }
 
-static rsb_part part = {.forked = selections_forked, .waits_for = is_selected, .closing = selections_closing};
+static rsb_part part = {.data_size = sizeof(rs_links), .forked = selections_forked, .waits_for = is_selected, .closing = selections_closing};
 
 void rsb_init_scheduler_select(void) {
     rsb_register_part(&part);

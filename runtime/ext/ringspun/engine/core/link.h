@@ -37,6 +37,9 @@ static inline void rs_links_remove(rs_links *links, rs_link *link) {
     *link = (rs_link){0};
 }
 
+/* In a child whose parent has what was in it, and which may not even have that memory. */
+static inline void rs_links_forget(rs_links *links) { *links = (rs_links){0}; }
+
 static inline void *rs_linked(const rs_link *link, size_t offset) { return link ? (char *)link - offset : NULL; }
 
 /* What has that link as its member; NULL where there is no link. */
