@@ -13,6 +13,7 @@
 
 /* Of one that is not empty. */
 static inline VALUE rsb_runners_take(rsb_runners *runners) {
+    RS_ASSERT(runners->len > 0);
     VALUE fiber = runners->fibers[--runners->len];
     if (runners->len < runners->unneeded) runners->unneeded = runners->len;
     return fiber;
@@ -26,7 +27,10 @@ static inline bool rsb_runners_has_room(rsb_runners *runners) {
 }
 
 /* Where there is room. */
-static inline void rsb_runners_put(rsb_runners *runners, VALUE fiber) { runners->fibers[runners->len++] = fiber; }
+static inline void rsb_runners_put(rsb_runners *runners, VALUE fiber) {
+    RS_ASSERT(runners->len < runners->capacity);
+    runners->fibers[runners->len++] = fiber;
+}
 
 /* One that is there no more, perhaps. */
 void rsb_runners_remove(rsb_runners *runners, VALUE fiber);

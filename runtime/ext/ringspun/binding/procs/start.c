@@ -44,6 +44,7 @@ static void have_spare_batch(machine_batches *batches) {
 
 static rsb_batch *take_batch(machine_batches *batches) {
     rsb_batch *batch = batches->spare;
+    RS_ASSERT(batch->len == 0 && batch->capacity > 0);
     batches->spare = NULL;
     rs_links_prepend(&batches->all, &batch->link);
     return batch;
@@ -173,6 +174,7 @@ typedef rs_strand *spawn_function(rs_machine *machine, rs_scope *scope, void *us
 
 static void hand_over(rsb_machine *machine, rsb_strand *strand, spawn_function *spawn) {
     rsb_batch *batch = strand->batch;
+    RS_ASSERT(batch->at <= batch->len);
     if (batch->at == batch->len) {
         strand->batch = NULL;
         end_batch(machine, batch); /* its memory would wait as long as the last one does */
