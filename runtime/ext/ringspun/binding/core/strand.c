@@ -273,8 +273,8 @@ bool rsb_strand_run(rsb_machine *machine, rs_strand *engine, VALUE fiber) {
     if (RS_UNLIKELY(strand->kill_pending) && !thread_killed) thread_killed = rsb_kill_is_left(machine, strand, &state);
     finish(machine, engine);
     if (RS_UNLIKELY(thread_killed)) rb_jump_tag(state);
-    bool reusable = rsb_fiber_reset(machine, fiber, !strand->used_fiber);
-    if (!reusable || strand->own_fiber) rsb_runners_let_go(&machine->runners);
+    bool reusable = rsb_fiber_reset(machine, fiber, !strand->used_fiber && !strand->own_fiber);
+    if (!reusable) rsb_runners_let_go(&machine->runners);
     if (!strand->shown && machine->spare_len < RSB_SPARE_MAX) use_again(machine, strand);
     RB_GC_GUARD(self);
     return reusable;
