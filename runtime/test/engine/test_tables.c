@@ -245,6 +245,82 @@ TEST(a_list_agrees_with_an_array) {
     drop_machine(machine);
 }
 
+/* --- links and sources --- */
+
+typedef struct {
+    int number;
+    rs_link link;
+    bool in;
+} linked;
+
+static void check_links(const rs_links *links, linked *const *model, uint32_t len) {
+    uint32_t at = 0;
+    const rs_link *before = NULL;
+    RS_EACH_LINKED(links, linked, link, each) {
+        if (at < len) CHECK(each == model[at]);
+        CHECK(each->link.previous == before);
+        before = &each->link;
+        at++;
+    }
+    CHECK_EQUAL(len, at);
+    CHECK(links->last == before);
+    CHECK_EQUAL(len == 0, rs_links_empty(links));
+}
+
+TEST(links_agree_with_an_array) {
+    enum { THINGS = 12 };
+    linked things[THINGS] = {0}, *model[THINGS];
+    rs_links links = {0};
+    uint32_t len = 0;
+    for (int round = 0; round < 5000 && !test_failures; round++) {
+        linked *thing = &things[draw(THINGS)];
+        uint32_t at = 0;
+        if (thing->in) {
+            while (model[at] != thing) at++;
+            memmove(&model[at], &model[at + 1], sizeof(model[0]) * (--len - at));
+            rs_links_remove(&links, &thing->link);
+        } else if (draw(2)) {
+            rs_links_append(&links, &thing->link);
+            model[len++] = thing;
+        } else {
+            rs_links_prepend(&links, &thing->link);
+            memmove(&model[1], &model[0], sizeof(model[0]) * len++);
+            model[0] = thing;
+        }
+        thing->in = !thing->in;
+        check_links(&links, model, len);
+    }
+    CHECK(RS_LINKED((rs_link *)NULL, linked, link) == NULL);
+    RS_EACH_LINKED(&links, linked, link, each) rs_links_remove(&links, &each->link);
+    check_links(&links, model, 0);
+}
+
+typedef struct {
+    rs_watcher watcher;
+    int told;
+} hearer;
+
+static void hear(rs_watcher *watcher) { ((hearer *)watcher)->told++; }
+
+TEST(a_source_tells_those_that_watch_it_until_they_leave_or_it_goes) {
+    rs_source source = {0};
+    hearer hearers[3] = {0};
+    for (int i = 0; i < 3; i++) rs_watcher_init(&hearers[i].watcher, &source, hear);
+    rs_source_ready(&source);
+    rs_watcher_leave(&hearers[1].watcher);
+    rs_watcher_leave(&hearers[1].watcher);
+    rs_source_ready(&source);
+    CHECK(rs_source_is_watched(&source));
+    rs_source_drop(&source);
+    rs_source_ready(&source);
+    CHECK(!rs_source_is_watched(&source));
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQUAL(i == 1 ? 1 : 2, hearers[i].told);
+        CHECK(!hearers[i].watcher.source);
+        rs_watcher_leave(&hearers[i].watcher);
+    }
+}
+
 /* --- ops and descriptors --- */
 
 TEST(a_name_does_not_outlive_its_op) {

@@ -127,7 +127,7 @@ bool rs_op_lost_descriptor(const rs_machine *machine, const rs_op *op) {
 
 /* --- owners --- */
 
-static void discard_made(rs_machine *machine, const rs_op *op, int64_t result) {
+static void discard_made(rs_machine *machine, rs_op *op, int64_t result) {
     if (result >= 0 && makes_descriptor(op->request.kind)) rs_platform_of(machine)->discard(machine, (int)result);
 }
 
@@ -149,9 +149,7 @@ static void strand_op_ended(rs_machine *machine, rs_op *op, int64_t result) {
 
 static const rs_op_owner strand_owner = {.ended = strand_op_ended, .keeps = true};
 
-static void orphan_ended(rs_machine *machine, rs_op *op, int64_t result) { discard_made(machine, op, result); }
-
-static const rs_op_owner orphan_owner = {.ended = orphan_ended};
+static const rs_op_owner orphan_owner = {.ended = discard_made};
 
 void rs_op_orphan(rs_op *op) {
     op->owner = &orphan_owner;
