@@ -144,25 +144,25 @@ static inline void rsb_mark_resumable(rsb_strand *strand, uint64_t ticket) {
 /* After rs_spawn_first: runs that strand until it waits. */
 void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first);
 
-/* Parks for the request, which must not have been done inline; raises when the wait ends otherwise. `keep` is what the
- * kernel may touch. */
-int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep);
-/* The same with park flags; `answer` gets a copy of the start of what the op owns, which the kernel has filled. */
-int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
-                         size_t answer_size);
 /* No errno, for a connection may have timed out by itself (ETIMEDOUT). */
 #define RSB_TIME_IS_UP INT64_MIN
 
-/* Parks for the request until then: RSB_TIME_IS_UP, or -EBADF when its descriptor is closed. Raises only what cancels
- * or interrupts the strand. `take` sees the op at its end, before its memory goes, and must not raise. */
-int64_t rsb_perform_until(rsb_machine *machine, const rs_request *request, int64_t deadline_ns,
-                          void (*take)(const rs_op *op, void *argument), void *argument);
-/* The same on the descriptor of a stock IO. The kernel is given it together with what others wait for; -EBADF also when the IO
- * was closed before that. */
-int64_t rsb_perform_of(rsb_machine *machine, rs_request *request, VALUE io, int64_t deadline_ns,
-                       void (*take)(const rs_op *op, void *argument), void *argument);
-/* For a request of RS_REQUEST_ANY_BUFFER: `bytes` are what came, nil at the end. */
-int64_t rsb_receive(rsb_machine *machine, const rs_request *request, VALUE *bytes);
+/* How a strand waits for its op. What is left out is 0: it waits without end, and nothing needs to be kept for it. */
+typedef struct {
+    VALUE keep;                 /* what the kernel may touch */
+    VALUE io;                   /* instead: the object whose descriptor it is. Of a stock IO the kernel is given it together with
+                                 * what others wait for; -EBADF also when it was closed before that */
+    uint32_t flags;             /* RS_PARK_ */
+    bool answers_close;         /* -EBADF when the descriptor is closed meanwhile, for the caller to look at; else that raises */
+    int64_t deadline_ns;        /* then the answer is RSB_TIME_IS_UP */
+    void (*take)(const rs_op *op, void *argument); /* sees the op at its end, before its memory goes; must not raise */
+    void *argument;
+    void *answer;               /* gets a copy of the start of what the op owns, which the kernel has filled */
+    size_t answer_size;
+} rsb_op_wait;
+
+/* Parks for the request, which must not have been done inline. Raises what cancels or interrupts the strand. */
+int64_t rsb_perform(rsb_machine *machine, rs_request *request, const rsb_op_wait *wait);
 /* Where the turn ends with that (engine/core/turn.h), the others run. */
 static inline void rsb_after_inline(rsb_machine *machine) {
     if (RS_UNLIKELY(rs_turn_ends(&machine->engine))) rsb_yield(machine);

@@ -376,86 +376,27 @@ static inline void check_stack(const rs_request *request) {
 /* The kernel's errors are the caller's to tell; these it might take for one of those. */
 static bool is_no_answer(int64_t result) { return result == RS_NO_MEMORY || result == RS_LOST; }
 
-int64_t rsb_perform_with(rsb_machine *machine, const rs_request *request, VALUE keep, uint32_t flags, void *answer,
-                         size_t answer_size) {
+int64_t rsb_perform(rsb_machine *machine, rs_request *request, const rsb_op_wait *wait) {
     rs_machine *engine = &machine->engine;
     check_stack(request);
+    if (RB_TYPE_P(wait->io, T_FILE)) request->options |= RS_REQUEST_OF_OBJECT;
     rs_strand *me = rs_running(engine);
-    rs_op *op = rs_op_start(engine, request, flags, RS_NEVER);
+    rs_op *op = rs_op_start(engine, request, wait->flags, wait->deadline_ns ? wait->deadline_ns : RS_NEVER);
     if (!op) {
         free(request->owned);
         rsb_raise_wake(machine, engine->refusal);
     }
-    rs_op_keep(op, keep);
+    rs_op_keep(op, wait->io ? wait->io : wait->keep);
     int64_t result = 0;
     rs_wake_kind kind = park(machine, me, &result);
-    if (answer) memcpy(answer, op->request.owned, answer_size);
-    bool closed = op->closing && result == -EBADF;
-    rs_op_end(engine, op);
-    rsb_raise_wake(machine, kind);
-    if (RS_UNLIKELY(is_no_answer(result))) rsb_fail(result, rs_op_kinds[request->kind].name, request->fd);
-    /* Here, because the number may mean something else by now, and nobody should ask what. */
-    if (RS_UNLIKELY(closed)) rsb_fail(result, rs_op_kinds[request->kind].name, request->fd);
-    return result;
-}
-
-static inline int64_t perform_until(rsb_machine *machine, const rs_request *request, VALUE keep, int64_t deadline_ns,
-                                    void (*take)(const rs_op *op, void *argument), void *argument) {
-    rs_machine *engine = &machine->engine;
-    check_stack(request);
-    rs_strand *me = rs_running(engine);
-    rs_op *op = rs_op_start(engine, request, 0, deadline_ns);
-    if (!op) {
-        free(request->owned);
-        rsb_raise_wake(machine, engine->refusal);
-    }
-    rs_op_keep(op, keep);
-    int64_t result = 0;
-    rs_wake_kind kind = park(machine, me, &result);
-    if (take) take(op, argument);
+    if (wait->take) wait->take(op, wait->argument);
+    if (wait->answer) memcpy(wait->answer, op->request.owned, wait->answer_size);
+    bool fails = is_no_answer(result) || (op->closing && result == -EBADF && !wait->answers_close);
     rs_op_end(engine, op);
     if (RS_UNLIKELY(kind == RS_WAKE_TIMEOUT)) return RSB_TIME_IS_UP;
     rsb_raise_wake(machine, kind);
-    if (RS_UNLIKELY(is_no_answer(result))) rsb_fail(result, rs_op_kinds[request->kind].name, request->fd);
+    if (RS_UNLIKELY(fails)) rsb_fail(result, rs_op_kinds[request->kind].name, request->fd);
     return result;
-}
-
-int64_t rsb_perform_until(rsb_machine *machine, const rs_request *request, int64_t deadline_ns,
-                          void (*take)(const rs_op *op, void *argument), void *argument) {
-    return perform_until(machine, request, 0, deadline_ns, take, argument);
-}
-
-int64_t rsb_perform_of(rsb_machine *machine, rs_request *request, VALUE io, int64_t deadline_ns,
-                       void (*take)(const rs_op *op, void *argument), void *argument) {
-    if (RB_TYPE_P(io, T_FILE)) request->options |= RS_REQUEST_OF_OBJECT;
-    return perform_until(machine, request, io, deadline_ns, take, argument);
-}
-
-static VALUE bytes_of(VALUE argument) {
-    const rs_op *op = (const rs_op *)argument;
-    return op->result > 0 ? rb_str_new(op->request.transfer.address, (long)op->result) : Qnil;
-}
-
-int64_t rsb_receive(rsb_machine *machine, const rs_request *request, VALUE *bytes) {
-    rsb_check_stack();
-    rs_machine *engine = &machine->engine;
-    rs_strand *me = rs_running(engine);
-    rs_op *op = rs_op_start(engine, request, 0, RS_NEVER);
-    if (!op) rsb_raise_wake(machine, engine->refusal);
-    int64_t result = 0;
-    int state = 0;
-    rs_wake_kind kind = park(machine, me, &result);
-    *bytes = rb_protect(bytes_of, (VALUE)op, &state);
-    bool closed = op->closing && result == -EBADF;
-    rs_op_end(engine, op);
-    if (RS_UNLIKELY(state)) rb_jump_tag(state);
-    rsb_raise_wake(machine, kind);
-    if (RS_UNLIKELY(closed)) rsb_fail(result, rs_op_kinds[request->kind].name, request->fd);
-    return result;
-}
-
-int64_t rsb_perform(rsb_machine *machine, const rs_request *request, VALUE keep) {
-    return rsb_perform_with(machine, request, keep, 0, NULL, 0);
 }
 
 void rsb_yield(rsb_machine *machine) { yield(machine, false); }

@@ -118,7 +118,7 @@ static VALUE close_number(VALUE argument) {
     begin_closing(c, request.fd);
     end_ops_on(c->machine, request.fd);
     c->result = rs_try(&c->machine->engine, &request);
-    if (c->result == -EAGAIN) c->result = rsb_perform_with(c->machine, &request, Qnil, RS_PARK_SHIELDED, NULL, 0);
+    if (c->result == -EAGAIN) c->result = rsb_perform(c->machine, &request, &(rsb_op_wait){.flags = RS_PARK_SHIELDED});
     c->closed = true;
     return Qnil;
 }
@@ -314,7 +314,7 @@ static VALUE machine_statx(VALUE self, VALUE target) {
     struct statx answer;
     int64_t result = rs_try(&machine->engine, &request);
     if (result == -EAGAIN) {
-        result = rsb_perform_with(machine, &request, Qnil, 0, &answer, sizeof(answer));
+        result = rsb_perform(machine, &request, &(rsb_op_wait){.answer = &answer, .answer_size = sizeof(answer)});
     } else {
         answer = *block;
         free(block);
@@ -332,7 +332,8 @@ VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, int **where, cons
     int64_t result = rs_try(&machine->engine, request);
     if (result == -EAGAIN) {
         *where = request->owned = rsb_alloc(sizeof(pair));
-        result = rsb_perform_with(machine, request, Qnil, RS_PARK_SHIELDED, pair, sizeof(pair));
+        rsb_op_wait wait = {.flags = RS_PARK_SHIELDED, .answer = pair, .answer_size = sizeof(pair)};
+        result = rsb_perform(machine, request, &wait);
     }
     if (result == -EOPNOTSUPP) rb_raise(rsb_eUnsupported, "%s: this family or type has no pairs; use :UNIX", what);
     if (result < 0) rb_syserr_fail((int)-result, what);

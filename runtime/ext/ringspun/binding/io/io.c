@@ -34,7 +34,8 @@ typedef struct {
 
 static VALUE perform(VALUE argument) {
     pending *p = (pending *)argument;
-    return LL2NUM(rsb_perform_with(p->machine, p->request, p->buffer, 0, p->answer, p->answer_size));
+    rsb_op_wait wait = {.keep = p->buffer, .answer = p->answer, .answer_size = p->answer_size};
+    return LL2NUM(rsb_perform(p->machine, p->request, &wait));
 }
 
 static int64_t perform_locked(pending *p) {
@@ -64,7 +65,7 @@ static int64_t perform_apart(rsb_machine *machine, rs_request *request, VALUE sl
     uint64_t len = request->transfer.len;
     VALUE apart = rb_str_new(direction == RSB_OUT ? address : NULL, (long)len);
     request->transfer.address = RSTRING_PTR(apart);
-    int64_t result = rsb_perform(machine, request, apart);
+    int64_t result = rsb_perform(machine, request, &(rsb_op_wait){.keep = apart});
     if (direction == RSB_OUT || result <= 0) return result;
     rsb_buffer_check(slice);
     uint64_t moved = (uint64_t)result - request->done;
@@ -74,10 +75,12 @@ static int64_t perform_apart(rsb_machine *machine, rs_request *request, VALUE sl
 }
 
 int64_t rsb_wait_for(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction) {
-    if (NIL_P(buffer)) return rsb_perform(machine, request, Qnil);
+    if (NIL_P(buffer)) return rsb_perform(machine, request, &(rsb_op_wait){0});
     bool string = RB_TYPE_P(buffer, T_STRING);
     if (!string && rsb_is_slice(buffer)) return perform_apart(machine, request, buffer, direction);
-    if (direction == RSB_OUT && string) return rsb_perform(machine, request, freeze_source(request, buffer));
+    if (direction == RSB_OUT && string) {
+        return rsb_perform(machine, request, &(rsb_op_wait){.keep = freeze_source(request, buffer)});
+    }
     return perform_locked(&(pending){machine, request, buffer, NULL, 0});
 }
 

@@ -36,7 +36,7 @@ static VALUE wait_pidfd(VALUE argument) {
     pidfd_wait *call = (pidfd_wait *)argument;
     rs_request request = {.kind = RS_OP_POLL, .fd = call->fd, .poll.events = POLLIN};
     call->result = rs_try(&call->machine->engine, &request);
-    if (call->result == -EAGAIN) call->result = rsb_perform_until(call->machine, &request, RS_NEVER, NULL, NULL);
+    if (call->result == -EAGAIN) call->result = rsb_perform(call->machine, &request, &(rsb_op_wait){.answers_close = true});
     return Qnil;
 }
 

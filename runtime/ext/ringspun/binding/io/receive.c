@@ -12,7 +12,19 @@ typedef struct {
     rsb_machine *machine;
     uint8_t kind;
     int fd;
+    VALUE chunk;                /* what a wait has brought; nil at the end */
+    int state;                  /* of a failure to make it */
 } receiver;
+
+static VALUE bytes_of(VALUE argument) {
+    const rs_op *op = (const rs_op *)argument;
+    return op->result > 0 ? rb_str_new(op->request.transfer.address, (long)op->result) : Qnil;
+}
+
+static void take_chunk(const rs_op *op, void *argument) {
+    receiver *r = argument;
+    r->chunk = rb_protect(bytes_of, (VALUE)op, &r->state);
+}
 
 /* nil at the end. */
 static VALUE next_chunk(receiver *r) {
@@ -27,10 +39,10 @@ static VALUE next_chunk(receiver *r) {
     if (bytes != -EAGAIN) rsb_refused(machine, bytes, what, r->fd);
     request.transfer.address = NULL;
     request.options = RS_REQUEST_ANY_BUFFER;
-    VALUE chunk;
-    bytes = rsb_receive(machine, &request, &chunk);
+    bytes = rsb_perform(machine, &request, &(rsb_op_wait){.take = take_chunk, .argument = r});
+    if (RS_UNLIKELY(r->state)) rb_jump_tag(r->state);
     if (bytes < 0) rsb_refused(machine, bytes, what, r->fd);
-    return chunk;
+    return r->chunk;
 }
 
 static VALUE each_chunk(VALUE self, VALUE io, uint8_t kind) {

@@ -173,7 +173,7 @@ static VALUE machine_recv_fd(VALUE self, VALUE socket) {
     message *block = new_message(&request, sizeof(block->control)), answer;
     int64_t bytes = rs_try(&machine->engine, &request);
     if (bytes == -EAGAIN) {
-        bytes = rsb_perform_with(machine, &request, Qnil, 0, &answer, sizeof(answer));
+        bytes = rsb_perform(machine, &request, &(rsb_op_wait){.answer = &answer, .answer_size = sizeof(answer)});
     } else {
         answer = *block;
         free(block);

@@ -268,7 +268,7 @@ static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
     int64_t len = rs_try(&machine->engine, &request);
     if (len == -EAGAIN) {
         request.option.value = request.owned = rsb_alloc(OPTION_MAX);
-        len = rsb_perform_with(machine, &request, Qnil, 0, value, sizeof(value));
+        len = rsb_perform(machine, &request, &(rsb_op_wait){.answer = value, .answer_size = sizeof(value)});
     }
     if (len < 0) rsb_fail(len, "getsockopt", request.fd);
     int number;

@@ -41,7 +41,7 @@ static int64_t wait_for(rsb_mover *mover, int fd, uint32_t events) {
     int64_t ready = rs_try(&mover->machine->engine, &poll);
     if (ready >= 0) return 0;
     if (ready != -EAGAIN) return ready;
-    ready = rsb_perform_until(mover->machine, &poll, mover->deadline_ns, NULL, NULL);
+    ready = rsb_perform(mover->machine, &poll, &(rsb_op_wait){.answers_close = true, .deadline_ns = mover->deadline_ns});
     if (ready == RSB_TIME_IS_UP) return ready;
     rsb_mover_check(mover);
     return ready < 0 ? ready : 1;
@@ -65,7 +65,7 @@ static int64_t wait_for_both(rsb_mover *mover, int *idle) {
 }
 
 static int64_t move_with_file(rsb_mover *mover) {
-    int64_t moved = rsb_perform_until(mover->machine, &mover->request, RS_NEVER, NULL, NULL);
+    int64_t moved = rsb_perform(mover->machine, &mover->request, &(rsb_op_wait){.answers_close = true});
     if (moved < 0) rsb_mover_check(mover);
     return moved;
 }

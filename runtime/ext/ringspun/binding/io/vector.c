@@ -128,7 +128,7 @@ static int64_t step(vector *v, uint64_t done) {
     size_t size = sizeof(struct iovec) * request.vector.count;
     request.vector.parts = request.owned = memcpy(rsb_alloc(size), request.vector.parts, size);
     request.done = done;
-    return rsb_perform(v->machine, &request, v->buffers);
+    return rsb_perform(v->machine, &request, &(rsb_op_wait){.keep = v->buffers});
 }
 
 /* Between two steps others run. */

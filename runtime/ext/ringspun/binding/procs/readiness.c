@@ -33,7 +33,7 @@ static VALUE await_ready(const options *how, VALUE io, uint32_t events, const ch
     if (result == -EAGAIN) {
         int64_t deadline_ns = rsb_limit_end(machine, &how->limit);
         rsb_resumable(machine);
-        result = rsb_perform_until(machine, &request, deadline_ns, NULL, NULL);
+        result = rsb_perform(machine, &request, &(rsb_op_wait){.answers_close = true, .deadline_ns = deadline_ns});
         if (rsb_was_resumed(machine, RS_WAKE_VALUE, &value)) return value;
         if (result == RSB_TIME_IS_UP) return rsb_limit_passed(machine, &how->limit);
     }

@@ -116,7 +116,7 @@ static VALUE resolve(VALUE argument) {
     rs_request request = {.kind = RS_OP_RESOLVE, .fd = -1, .resolve.lookup = lookup};
     if (call->machine) {
         request.resolve.lookup = request.owned = memcpy(rsb_alloc(sizeof(*lookup)), lookup, sizeof(*lookup));
-        rsb_perform_with(call->machine, &request, Qnil, 0, lookup, sizeof(*lookup));
+        rsb_perform(call->machine, &request, &(rsb_op_wait){.answer = lookup, .answer_size = sizeof(*lookup)});
     } else {
         rb_nogvl(resolve_outside, &request, RUBY_UBF_IO, NULL, 0);
     }

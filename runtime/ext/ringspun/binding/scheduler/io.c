@@ -206,7 +206,8 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
         result = rs_try(&machine->engine, &request);
         if (result == -EAGAIN) result = RSB_TIME_IS_UP;
     } else {
-        result = rsb_perform_of(machine, &request, io, rsb_interval_end(machine, timeout), NULL, NULL);
+        rsb_op_wait wait = {.io = io, .answers_close = true, .deadline_ns = rsb_interval_end(machine, timeout)};
+        result = rsb_perform(machine, &request, &wait);
     }
     rsb_leave_hook(machine);
     if (result == RSB_TIME_IS_UP) return out_of_time(own);
@@ -305,7 +306,9 @@ static int64_t wait_to_read(transfer *t) {
     t->request.transfer.address = NULL;
     t->request.options = RS_REQUEST_ANY_BUFFER;
     cut(t, &t->request);
-    return rsb_perform_of(t->machine, &t->request, t->io, io_deadline(t->machine, t->io), take_arrival, t);
+    rsb_op_wait wait = {.io = t->io, .answers_close = true, .deadline_ns = io_deadline(t->machine, t->io), .take = take_arrival,
+                        .argument = t};
+    return rsb_perform(t->machine, &t->request, &wait);
 }
 
 static bool is_file_kind(rs_fd_kind kind) { return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE; }
@@ -315,15 +318,17 @@ static rs_fd_kind kind_of(const transfer *t) { return rs_descriptor_kind(t->mach
 /* A file's bytes are copied for the op; anything else tells when there is room, and is tried again. */
 RSB_APART static int64_t wait_to_write(transfer *t) {
     rs_request request = t->request;
+    rsb_op_wait wait = {.answers_close = true, .deadline_ns = io_deadline(t->machine, t->io)};
     if (!is_file_kind(kind_of(t))) {
         request = (rs_request){.kind = RS_OP_POLL, .fd = t->request.fd, .poll.events = POLLOUT};
-        int64_t ready = rsb_perform_of(t->machine, &request, t->io, io_deadline(t->machine, t->io), NULL, NULL);
+        wait.io = t->io;
+        int64_t ready = rsb_perform(t->machine, &request, &wait);
         return ready < 0 ? ready : 0;
     }
     cut(t, &request);
     uint64_t len = request.transfer.len;
     request.owned = request.transfer.address = memcpy(rsb_alloc(len), t->request.transfer.address, len);
-    return rsb_perform_until(t->machine, &request, io_deadline(t->machine, t->io), NULL, NULL);
+    return rsb_perform(t->machine, &request, &wait);
 }
 
 static bool waits_for_itself(const transfer *t) { return t->minimum > 0 || is_file_kind(kind_of(t)); }

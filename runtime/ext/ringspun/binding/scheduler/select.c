@@ -172,7 +172,7 @@ static VALUE wait_for_any(VALUE argument) {
     }
     for (;;) {
         rs_request request = {.kind = RS_OP_POLL, .fd = s->epoll, .poll.events = POLLIN};
-        int64_t result = rsb_perform_until(s->machine, &request, s->deadline_ns, NULL, NULL);
+        int64_t result = rsb_perform(s->machine, &request, &(rsb_op_wait){.answers_close = true, .deadline_ns = s->deadline_ns});
         if (s->closed) rsb_fail_closed();
         if (result == RSB_TIME_IS_UP) return Qnil;
         if (result < 0) rb_syserr_fail((int)-result, "select(2)");

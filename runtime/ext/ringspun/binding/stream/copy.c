@@ -107,7 +107,8 @@ static int64_t read_pipe(copier *c, void *bytes, size_t len) {
     int64_t count = rs_try(&c->machine->engine, &request);
     if (count != -EAGAIN) return count;
     request.transfer.address = request.owned = rs_alloc(len);
-    return rsb_perform_with(c->machine, &request, Qnil, RS_PARK_SHIELDED, bytes, len);
+    rsb_op_wait wait = {.flags = RS_PARK_SHIELDED, .answer = bytes, .answer_size = len};
+    return rsb_perform(c->machine, &request, &wait);
 }
 
 /* By a signal handler that ran on top of the wait, and this is the child: the bytes are the parent's. */

@@ -93,7 +93,8 @@ static int64_t wait_to_fill(reader *r, rs_request *request) {
     if (all_new || request->transfer.len > RS_BUFFER_PIECE) request->transfer.len = RS_BUFFER_PIECE;
     request->options = RS_REQUEST_ANY_BUFFER;
     r->stream->reading = true;
-    int64_t bytes = rsb_perform_until(r->machine, request, r->deadline_ns, take_answer, r);
+    rsb_op_wait wait = {.answers_close = true, .deadline_ns = r->deadline_ns, .take = take_answer, .argument = r};
+    int64_t bytes = rsb_perform(r->machine, request, &wait);
     rsb_stream_get(r->stream->self, &r->machine); /* closed, when the bytes had come already? */
     return bytes;
 }
@@ -142,7 +143,8 @@ static int64_t fill_through(reader *r) {
         if (bytes != -EAGAIN) return bytes;
         rsb_raise_refusal(r->machine);
         stream->reading = true;
-        int64_t ready = rsb_perform_until(r->machine, &request, r->deadline_ns, end_wait, r);
+        rsb_op_wait wait = {.answers_close = true, .deadline_ns = r->deadline_ns, .take = end_wait, .argument = r};
+        int64_t ready = rsb_perform(r->machine, &request, &wait);
         rsb_stream_get(stream->self, &r->machine);
         if (ready < 0) return ready;
     }

@@ -159,7 +159,7 @@ static void end_session(writer *w) {
         int64_t result = rsb_tls_end(stream->tls, &request.poll.events);
         if (result == -EAGAIN) {
             rsb_raise_refusal(w->machine);
-            result = rsb_perform_until(w->machine, &request, w->deadline_ns, NULL, NULL);
+            result = rsb_perform(w->machine, &request, &(rsb_op_wait){.answers_close = true, .deadline_ns = w->deadline_ns});
             if (w->closes && (stream->closed || result < 0)) return;
             rsb_stream_get(stream->self, &w->machine);
             if (result == RSB_TIME_IS_UP) rsb_stream_timed_out(stream, w->timeout, w->what);
@@ -193,7 +193,8 @@ static void await_tickets(writer *w) {
         int64_t deadline_ns = rsb_deadline_after(w->machine, heard ? MORE_TICKETS_NS : TICKETS_NS);
         if (w->deadline_ns < deadline_ns) deadline_ns = w->deadline_ns;
         rsb_raise_refusal(w->machine);
-        if (rsb_perform_until(w->machine, &request, deadline_ns, NULL, NULL) < 0) return;
+        rsb_op_wait wait = {.answers_close = true, .deadline_ns = deadline_ns};
+        if (rsb_perform(w->machine, &request, &wait) < 0) return;
     }
 }
 
