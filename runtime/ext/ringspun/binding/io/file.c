@@ -1,4 +1,4 @@
-/* file: opening and closing, files, pipes, readiness. */
+/* file: opening, files, pipes, readiness. */
 #include "io.h"
 
 #include <errno.h>
@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-/* --- open and close --- */
+/* --- opening --- */
 
 static int open_flags(VALUE flags) {
     if (NIL_P(flags)) return O_RDONLY;
@@ -63,180 +62,6 @@ static VALUE machine_open(int argc, VALUE *argv, VALUE self) {
     return LL2NUM(fd);
 }
 
-typedef struct rsb_closing {
-    rsb_machine *machine;
-    VALUE io;
-    int fds[2];
-    int count;
-    bool within;                /* IO#close calls us, and not we it */
-    bool closed;                /* the number is given back */
-    int64_t result;
-} closing;
-
-/* From here on nothing begins on it, and who else wants to close it is told: by its turn the number may be a stranger's. */
-static void begin_closing(closing *c, int fd) {
-    if (!rs_descriptor_close_begin(&c->machine->engine, fd)) {
-        rb_raise(rsb_eClosed, "close: another strand is closing descriptor %d already", fd);
-    }
-    c->fds[c->count++] = fd;
-}
-
-static void let_go(closing *c) {
-    while (c->count > 0) rs_descriptor_close_end(&c->machine->engine, c->fds[--c->count]);
-}
-
-static VALUE end_closing(VALUE argument) {
-    closing *c = (closing *)argument;
-    rsb_running(c->machine)->closing = NULL;
-    let_go(c);
-    return Qnil;
-}
-
-void rsb_closed(rsb_machine *machine) {
-    rsb_strand *strand = rsb_running(machine);
-    if (strand->closing) end_closing((VALUE)strand->closing);
-}
-
-static void end_ops_on(rsb_machine *machine, int fd) {
-    RSB_EACH_PART(closing, machine, fd);
-    while (rs_descriptor_closing(&machine->engine, fd) > 0) {
-        rs_list *closers = &machine->engine.closers;
-        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, RSB_FOR_CLOSE, NULL);
-    }
-}
-
-/* What `print` and its kin have put into the IO's own buffer is data of the file for whoever asks for it to be safe. */
-static VALUE flush(VALUE object) {
-    VALUE io = rsb_writing_end(object);
-    if (RB_TYPE_P(io, T_FILE) && !RTEST(rb_funcall(io, rb_intern("closed?"), 0))) rb_funcall(io, rb_intern("flush"), 0);
-    return Qnil;
-}
-
-static VALUE close_number(VALUE argument) {
-    closing *c = (closing *)argument;
-    rs_request request = {.kind = RS_OP_CLOSE, .fd = FIX2INT(c->io)};
-    begin_closing(c, request.fd);
-    end_ops_on(c->machine, request.fd);
-    c->result = rs_try(&c->machine->engine, &request);
-    if (c->result == -EAGAIN) c->result = rsb_perform(c->machine, &request, &(rsb_op_wait){.flags = RS_PARK_SHIELDED});
-    c->closed = true;
-    return Qnil;
-}
-
-static VALUE close_object(VALUE argument) {
-    closing *c = (closing *)argument;
-    VALUE writing = rsb_writing_end(c->io);
-    bool two = writing != c->io && !RTEST(rb_funcall(writing, rb_intern("closed?"), 0));
-    /* May wait, on the descriptor itself; whatever is wrong then, close tells. */
-    int state = 0;
-    rb_protect(flush, writing, &state);
-    if (state && rb_obj_is_kind_of(rb_errinfo(), rb_eSystemCallError)) rb_set_errinfo(Qnil);
-    else if (state) rb_jump_tag(state);
-    begin_closing(c, rsb_io_fd(c->machine, c->io));
-    if (two) begin_closing(c, rsb_io_fd(c->machine, writing));
-    for (int i = 0; i < c->count; i++) end_ops_on(c->machine, c->fds[i]);
-    rsb_running(c->machine)->closing = c;
-    if (c->within) rb_call_super(0, NULL);
-    else rb_funcall(c->io, rb_intern("close"), 0);
-    return Qnil;
-}
-
-/* With a descriptor: closes it. Strands that wait on it get a ClosedError first. Without: closes the machine; its strands
- * are cancelled and have a second to unwind.
- *
- * May switch strands.
- *
- * @overload close(io)
- *   @param io [Integer, IO]
- *   @raise [ClosedError] when it is not open, or another strand is closing it
- * @overload close
- *   @raise [UsageError] when strands are left that do not end
- * @return [nil]
- * @since 0.1.0
- */
-static VALUE machine_close(int argc, VALUE *argv, VALUE self) {
-    rb_check_arity(argc, 0, 1);
-    if (argc == 0) return rb_funcall(self, rb_intern("shut_down"), 0);
-    rsb_close(rsb_machine_of(self), argv[0]);
-    return Qnil;
-}
-
-static void close_it(rsb_machine *machine, VALUE io, bool within) {
-    closing c = {.machine = machine, .io = io, .within = within};
-    int fd = rsb_io_fd(machine, io);
-    rb_ensure(RB_FIXNUM_P(io) ? close_number : close_object, (VALUE)&c, end_closing, (VALUE)&c);
-    if (c.result < 0) rsb_fail(c.result, "close", fd);
-}
-
-void rsb_close(rsb_machine *machine, VALUE io) { close_it(machine, io, false); }
-
-static bool closes(const closing *c, int fd) {
-    for (int i = 0; c && i < c->count; i++) {
-        if (c->fds[i] == fd) return true;
-    }
-    return false;
-}
-
-static bool is_closing(const rsb_machine *machine, int fd) {
-    const rs_descriptors *known = machine->engine.descriptors;
-    return (uint32_t)fd < known->capacity && known->table[fd].closing;
-}
-
-bool rsb_close_for_ruby(rsb_machine *machine, int fd) {
-    if (closes(rsb_running(machine)->closing, fd)) return false;
-    if (is_closing(machine, fd)) return true;
-    if (fcntl(fd, F_GETFD) < 0) return false;
-    closing c = {.machine = machine, .io = INT2FIX(fd)};
-    int state = 0;
-    rb_protect(close_number, (VALUE)&c, &state);
-    let_go(&c);
-    if (state && !c.closed) close(fd);
-    if (state) rb_jump_tag(state);
-    if (c.result < 0) rsb_fail(c.result, "close", fd);
-    return true;
-}
-
-static bool is_waited_for(const rsb_machine *machine, int fd) {
-    for (const rsb_part *part = rsb_parts; part; part = part->next) {
-        if (part->waits_for && part->waits_for(machine, fd)) return true;
-    }
-    return false;
-}
-
-/* Whether a strand waits for it. One that others are closing already is not looked at: they have told whoever waits. */
-static bool is_awaited(rsb_machine *machine, VALUE io) {
-    if (RTEST(rb_funcall(io, rb_intern("closed?"), 0))) return false;
-    VALUE ends[2] = {io, rb_io_get_write_io(io)};
-    for (int i = 0; i < 2; i++) {
-        if (i > 0 && (ends[i] == io || RTEST(rb_funcall(ends[i], rb_intern("closed?"), 0)))) continue;
-        uint32_t fd = (uint32_t)rb_io_descriptor(ends[i]);
-        if (is_closing(machine, (int)fd)) continue;
-        const rs_descriptors *known = machine->engine.descriptors;
-        const rs_descriptor *descriptor = fd < known->capacity ? &known->table[fd] : NULL;
-        if (descriptor && (descriptor->first || descriptor->targeted)) return true;
-        if (is_waited_for(machine, (int)fd)) return true;
-    }
-    return false;
-}
-
-/* Closes the IO, as always, and before that ends the waits for it of this thread's strands, by an IOError.
- *
- * May switch strands.
- *
- * @return [nil]
- * @since 0.1.0
- */
-static VALUE io_close(VALUE self) {
-    rsb_machine *machine = rsb_existing();
-    if (machine) rsb_notice_fork(machine);
-    if (RS_LIKELY(!machine || machine->engine.in_flight == 0)) return rb_call_super(0, NULL);
-    if (rsb_between_strands(machine) || rs_is_simulated(&machine->engine) || !is_awaited(machine, self)) {
-        return rb_call_super(0, NULL);
-    }
-    close_it(machine, self, true);
-    return Qnil;
-}
-
 /* --- files --- */
 
 /* Waits until the file's data has reached the disk, what stands in an IO's own buffer included.
@@ -251,7 +76,7 @@ static VALUE io_close(VALUE self) {
 static VALUE machine_fsync(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 2);
     rsb_machine *machine = rsb_machine_of(self);
-    if (!RB_INTEGER_TYPE_P(argv[0])) flush(argv[0]);
+    if (!RB_INTEGER_TYPE_P(argv[0])) rsb_flush_own_buffer(argv[0]);
     rs_request request = {.kind = RS_OP_FSYNC, .fd = rsb_op_fd(machine, argv[0]),
                           .fsync.data_only = argc > 1 && RTEST(argv[1])};
     rsb_request(machine, &request, Qnil, RSB_OUT, "fsync");
@@ -326,20 +151,6 @@ static VALUE machine_statx(VALUE self, VALUE target) {
 
 /* --- pipes and readiness --- */
 
-VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, int **where, const char *what) {
-    int pair[2];
-    *where = pair;
-    int64_t result = rs_try(&machine->engine, request);
-    if (result == -EAGAIN) {
-        *where = request->owned = rsb_alloc(sizeof(pair));
-        rsb_op_wait wait = {.flags = RS_PARK_SHIELDED, .answer = pair, .answer_size = sizeof(pair)};
-        result = rsb_perform(machine, request, &wait);
-    }
-    if (result == -EOPNOTSUPP) rb_raise(rsb_eUnsupported, "%s: this family or type has no pairs; use :UNIX", what);
-    if (result < 0) rb_syserr_fail((int)-result, what);
-    return rb_assoc_new(INT2FIX(pair[0]), INT2FIX(pair[1]));
-}
-
 /* Makes a pipe.
  *
  * May switch strands.
@@ -397,12 +208,9 @@ static VALUE machine_poll(VALUE self, VALUE io, VALUE events) {
 
 void rsb_init_file(void) {
     rb_define_method(rsb_cMachine, "open", machine_open, -1);
-    rb_define_method(rsb_cMachine, "close", machine_close, -1);
     rb_define_method(rsb_cMachine, "fsync", machine_fsync, -1);
     rb_define_method(rsb_cMachine, "statx", machine_statx, 1);
     rb_define_method(rsb_cMachine, "pipe", machine_pipe, 0);
     rb_define_method(rsb_cMachine, "poll", machine_poll, 2);
-    VALUE streams = rb_define_module_under(rsb_mRingspun, "IOMethods");
-    rb_define_method(streams, "close", io_close, 0);
     rsb_init_child();
 }

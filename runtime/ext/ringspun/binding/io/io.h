@@ -56,7 +56,7 @@ bool rsb_is_slice(VALUE buffer);
 NORETURN(void rsb_fail_busy(void));
 void rsb_init_arguments(void);
 
-/* --- io.c --- */
+/* --- request.c --- */
 
 /* The machine, for what has no descriptor yet, or works on one in several steps: it may let other strands run. */
 rsb_machine *rsb_io_machine(VALUE self);
@@ -88,8 +88,9 @@ bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request);
 /* An op that makes two descriptors. `where` is that of the request's fields which says where they go. */
 VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, int **where, const char *what);
 
-/* vector.c, file.c */
+/* Each of a file. */
 void rsb_init_accept(void);
+void rsb_init_close(void);
 void rsb_init_receive(void);
 void rsb_init_vector(void);
 void rsb_init_file(void);
@@ -97,6 +98,11 @@ void rsb_init_child(void);
 void rsb_init_paths(void);
 void rsb_init_rights(void);
 void rsb_init_splice(void);
+
+/* --- close.c --- */
+
+/* Hands what stands in an IO's own buffer to the kernel, for who wants its data to be safe. Answers nil. */
+VALUE rsb_flush_own_buffer(VALUE io);
 
 /* Ends what is under way on it, and closes it. */
 void rsb_close(rsb_machine *machine, VALUE io);
@@ -106,6 +112,8 @@ bool rsb_close_for_ruby(rsb_machine *machine, int fd);
 
 /* In the middle of IO#close, where that waits for a child process: the numbers are free, and may be somebody else's. */
 void rsb_closed(rsb_machine *machine);
+
+/* --- process.c --- */
 
 /* As waitpid(2) takes it: a pid, -1 for any child, 0 or less than -1 for those of a process group. */
 VALUE rsb_wait_for_child(rsb_machine *machine, int number);

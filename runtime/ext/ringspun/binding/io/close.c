@@ -1,0 +1,186 @@
+/* close: the end of a descriptor. What is under way on it ends first, and nothing new begins. */
+#include "io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+typedef struct rsb_closing {
+    rsb_machine *machine;
+    VALUE io;
+    int fds[2];
+    int count;
+    bool within;                /* IO#close calls us, and not we it */
+    bool closed;                /* the number is given back */
+    int64_t result;
+} closing;
+
+/* From here on nothing begins on it, and who else wants to close it is told: by its turn the number may be a stranger's. */
+static void begin_closing(closing *c, int fd) {
+    if (!rs_descriptor_close_begin(&c->machine->engine, fd)) {
+        rb_raise(rsb_eClosed, "close: another strand is closing descriptor %d already", fd);
+    }
+    c->fds[c->count++] = fd;
+}
+
+static void let_go(closing *c) {
+    while (c->count > 0) rs_descriptor_close_end(&c->machine->engine, c->fds[--c->count]);
+}
+
+static VALUE end_closing(VALUE argument) {
+    closing *c = (closing *)argument;
+    rsb_running(c->machine)->closing = NULL;
+    let_go(c);
+    return Qnil;
+}
+
+void rsb_closed(rsb_machine *machine) {
+    rsb_strand *strand = rsb_running(machine);
+    if (strand->closing) end_closing((VALUE)strand->closing);
+}
+
+static void end_ops_on(rsb_machine *machine, int fd) {
+    RSB_EACH_PART(closing, machine, fd);
+    while (rs_descriptor_closing(&machine->engine, fd) > 0) {
+        rs_list *closers = &machine->engine.closers;
+        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, RSB_FOR_CLOSE, NULL);
+    }
+}
+
+/* What `print` and its kin have put into the IO's own buffer is data of the file for whoever asks for it to be safe. */
+VALUE rsb_flush_own_buffer(VALUE object) {
+    VALUE io = rsb_writing_end(object);
+    if (RB_TYPE_P(io, T_FILE) && !RTEST(rb_funcall(io, rb_intern("closed?"), 0))) rb_funcall(io, rb_intern("flush"), 0);
+    return Qnil;
+}
+
+static VALUE close_number(VALUE argument) {
+    closing *c = (closing *)argument;
+    rs_request request = {.kind = RS_OP_CLOSE, .fd = FIX2INT(c->io)};
+    begin_closing(c, request.fd);
+    end_ops_on(c->machine, request.fd);
+    c->result = rs_try(&c->machine->engine, &request);
+    if (c->result == -EAGAIN) c->result = rsb_perform(c->machine, &request, &(rsb_op_wait){.flags = RS_PARK_SHIELDED});
+    c->closed = true;
+    return Qnil;
+}
+
+static VALUE close_object(VALUE argument) {
+    closing *c = (closing *)argument;
+    VALUE writing = rsb_writing_end(c->io);
+    bool two = writing != c->io && !RTEST(rb_funcall(writing, rb_intern("closed?"), 0));
+    /* May wait, on the descriptor itself; whatever is wrong then, close tells. */
+    int state = 0;
+    rb_protect(rsb_flush_own_buffer, writing, &state);
+    if (state && rb_obj_is_kind_of(rb_errinfo(), rb_eSystemCallError)) rb_set_errinfo(Qnil);
+    else if (state) rb_jump_tag(state);
+    begin_closing(c, rsb_io_fd(c->machine, c->io));
+    if (two) begin_closing(c, rsb_io_fd(c->machine, writing));
+    for (int i = 0; i < c->count; i++) end_ops_on(c->machine, c->fds[i]);
+    rsb_running(c->machine)->closing = c;
+    if (c->within) rb_call_super(0, NULL);
+    else rb_funcall(c->io, rb_intern("close"), 0);
+    return Qnil;
+}
+
+/* With a descriptor: closes it. Strands that wait on it get a ClosedError first. Without: closes the machine; its strands
+ * are cancelled and have a second to unwind.
+ *
+ * May switch strands.
+ *
+ * @overload close(io)
+ *   @param io [Integer, IO]
+ *   @raise [ClosedError] when it is not open, or another strand is closing it
+ * @overload close
+ *   @raise [UsageError] when strands are left that do not end
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE machine_close(int argc, VALUE *argv, VALUE self) {
+    rb_check_arity(argc, 0, 1);
+    if (argc == 0) return rb_funcall(self, rb_intern("shut_down"), 0);
+    rsb_close(rsb_machine_of(self), argv[0]);
+    return Qnil;
+}
+
+static void close_it(rsb_machine *machine, VALUE io, bool within) {
+    closing c = {.machine = machine, .io = io, .within = within};
+    int fd = rsb_io_fd(machine, io);
+    rb_ensure(RB_FIXNUM_P(io) ? close_number : close_object, (VALUE)&c, end_closing, (VALUE)&c);
+    if (c.result < 0) rsb_fail(c.result, "close", fd);
+}
+
+void rsb_close(rsb_machine *machine, VALUE io) { close_it(machine, io, false); }
+
+static bool closes(const closing *c, int fd) {
+    for (int i = 0; c && i < c->count; i++) {
+        if (c->fds[i] == fd) return true;
+    }
+    return false;
+}
+
+static bool is_closing(const rsb_machine *machine, int fd) {
+    const rs_descriptors *known = machine->engine.descriptors;
+    return (uint32_t)fd < known->capacity && known->table[fd].closing;
+}
+
+bool rsb_close_for_ruby(rsb_machine *machine, int fd) {
+    if (closes(rsb_running(machine)->closing, fd)) return false;
+    if (is_closing(machine, fd)) return true;
+    if (fcntl(fd, F_GETFD) < 0) return false;
+    closing c = {.machine = machine, .io = INT2FIX(fd)};
+    int state = 0;
+    rb_protect(close_number, (VALUE)&c, &state);
+    let_go(&c);
+    if (state && !c.closed) close(fd);
+    if (state) rb_jump_tag(state);
+    if (c.result < 0) rsb_fail(c.result, "close", fd);
+    return true;
+}
+
+static bool is_waited_for(const rsb_machine *machine, int fd) {
+    for (const rsb_part *part = rsb_parts; part; part = part->next) {
+        if (part->waits_for && part->waits_for(machine, fd)) return true;
+    }
+    return false;
+}
+
+/* Whether a strand waits for it. One that others are closing already is not looked at: they have told whoever waits. */
+static bool is_awaited(rsb_machine *machine, VALUE io) {
+    if (RTEST(rb_funcall(io, rb_intern("closed?"), 0))) return false;
+    VALUE ends[2] = {io, rb_io_get_write_io(io)};
+    for (int i = 0; i < 2; i++) {
+        if (i > 0 && (ends[i] == io || RTEST(rb_funcall(ends[i], rb_intern("closed?"), 0)))) continue;
+        uint32_t fd = (uint32_t)rb_io_descriptor(ends[i]);
+        if (is_closing(machine, (int)fd)) continue;
+        const rs_descriptors *known = machine->engine.descriptors;
+        const rs_descriptor *descriptor = fd < known->capacity ? &known->table[fd] : NULL;
+        if (descriptor && (descriptor->first || descriptor->targeted)) return true;
+        if (is_waited_for(machine, (int)fd)) return true;
+    }
+    return false;
+}
+
+/* Closes the IO, as always, and before that ends the waits for it of this thread's strands, by an IOError.
+ *
+ * May switch strands.
+ *
+ * @return [nil]
+ * @since 0.1.0
+ */
+static VALUE io_close(VALUE self) {
+    rsb_machine *machine = rsb_existing();
+    if (machine) rsb_notice_fork(machine);
+    if (RS_LIKELY(!machine || machine->engine.in_flight == 0)) return rb_call_super(0, NULL);
+    if (rsb_between_strands(machine) || rs_is_simulated(&machine->engine) || !is_awaited(machine, self)) {
+        return rb_call_super(0, NULL);
+    }
+    close_it(machine, self, true);
+    return Qnil;
+}
+
+void rsb_init_close(void) {
+    rb_define_method(rsb_cMachine, "close", machine_close, -1);
+    VALUE streams = rb_define_module_under(rsb_mRingspun, "IOMethods");
+    rb_define_method(streams, "close", io_close, 0);
+}

@@ -1,0 +1,163 @@
+/* request: the way that every request goes.
+ *
+ * A method fills an rs_request and hands it over here (rsb_request): it is tried at once with the GVL held, and only when it
+ * would wait made into an op, for which the buffer is locked. So a String that the kernel may write into cannot be changed,
+ * moved or freed meanwhile, and a call that does not wait locks and allocates nothing.
+ */
+#include "io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* A strand whose ops all succeed at once never parks: here, or where an op's descriptor is looked up (rsb_op_fd), it lets the
+ * others run now and then, and sees that it was cancelled. Before the op and not after it, when bytes have been taken or a
+ * descriptor made, for what is raised then would lose them; and before any address is taken, for the others may change the
+ * buffer. */
+rsb_machine *rsb_io_machine(VALUE self) {
+    rsb_machine *machine = rsb_machine_of(self);
+    rsb_after_inline(machine);
+    return machine;
+}
+
+typedef struct {
+    rsb_machine *machine;
+    rs_request *request;
+    VALUE buffer;
+    void *answer;
+    size_t answer_size;
+} pending;
+
+static VALUE perform(VALUE argument) {
+    pending *p = (pending *)argument;
+    rsb_op_wait wait = {.keep = p->buffer, .answer = p->answer, .answer_size = p->answer_size};
+    return LL2NUM(rsb_perform(p->machine, p->request, &wait));
+}
+
+static int64_t perform_locked(pending *p) {
+    bool string = RB_TYPE_P(p->buffer, T_STRING);
+    int state = 0;
+    rb_protect(string ? rb_str_locktmp : rb_io_buffer_lock, p->buffer, &state);
+    if (state) {
+        rb_set_errinfo(Qnil);
+        free(p->request->owned);
+        rsb_fail_busy();
+    }
+    return NUM2LL(rb_ensure(perform, (VALUE)p, string ? rb_str_unlocktmp : rb_io_buffer_unlock, p->buffer));
+}
+
+/* A source that others might change while the op waits is replaced by a frozen view, which shares the bytes. */
+static VALUE freeze_source(rs_request *request, VALUE string) {
+    if (OBJ_FROZEN(string)) return string;
+    const char *before = RSTRING_PTR(string);
+    VALUE frozen = rb_str_new_frozen(string);
+    request->transfer.address = RSTRING_PTR(frozen) + ((char *)request->transfer.address - before);
+    return frozen;
+}
+
+/* By way of a String that the op has for itself. */
+static int64_t perform_apart(rsb_machine *machine, rs_request *request, VALUE slice, rsb_direction direction) {
+    void *address = request->transfer.address;
+    uint64_t len = request->transfer.len;
+    VALUE apart = rb_str_new(direction == RSB_OUT ? address : NULL, (long)len);
+    request->transfer.address = RSTRING_PTR(apart);
+    int64_t result = rsb_perform(machine, request, &(rsb_op_wait){.keep = apart});
+    if (direction == RSB_OUT || result <= 0) return result;
+    rsb_buffer_check(slice);
+    uint64_t moved = (uint64_t)result - request->done;
+    memcpy(address, RSTRING_PTR(apart), moved < len ? (size_t)moved : (size_t)len);
+    RB_GC_GUARD(apart);
+    return result;
+}
+
+int64_t rsb_wait_for(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction) {
+    if (NIL_P(buffer)) return rsb_perform(machine, request, &(rsb_op_wait){0});
+    bool string = RB_TYPE_P(buffer, T_STRING);
+    if (!string && rsb_is_slice(buffer)) return perform_apart(machine, request, buffer, direction);
+    if (direction == RSB_OUT && string) {
+        return rsb_perform(machine, request, &(rsb_op_wait){.keep = freeze_source(request, buffer)});
+    }
+    return perform_locked(&(pending){machine, request, buffer, NULL, 0});
+}
+
+int64_t rsb_message_wait(rsb_machine *machine, rs_request *request, VALUE buffer, void *answer, size_t answer_size,
+                         rsb_direction direction) {
+    pending p = {machine, request, buffer, answer, answer_size};
+    if (direction == RSB_OUT && RB_TYPE_P(buffer, T_STRING)) return NUM2LL(perform((VALUE)&p));
+    return perform_locked(&p);
+}
+
+bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request) {
+    return (rs_request_message_flags(request) & MSG_DONTWAIT) && rs_tries_first(&machine->engine);
+}
+
+int rsb_mode_of(rsb_machine *machine, int fd) {
+    return rs_is_simulated(&machine->engine) ? rs_sim_mode(&machine->engine, fd) : fcntl(fd, F_GETFL);
+}
+
+void rsb_refused(rsb_machine *machine, int64_t result, const char *what, int fd) {
+    int mode = result == -EBADF ? rsb_mode_of(machine, fd) : O_RDWR;
+    if (mode >= 0 && (mode & O_ACCMODE) != O_RDWR) {
+        const char *use = (mode & O_PATH) ? "naming a file" : (mode & O_ACCMODE) == O_WRONLY ? "writing" : "reading";
+        rb_raise(rsb_eUsage, "%s: descriptor %d is open for %s only", what, fd, use);
+    }
+    rsb_fail(result, what, fd);
+}
+
+int64_t rsb_request(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what) {
+    int64_t result = rs_try(&machine->engine, request);
+    if (RS_LIKELY(result != -EAGAIN)) {
+        if (RS_UNLIKELY(result < 0)) rsb_refused(machine, result, what, request->fd);
+        return result;
+    }
+    if (!rsb_must_not_wait(machine, request)) result = rsb_wait_for(machine, request, buffer, direction);
+    if (RS_UNLIKELY(result < 0)) rsb_refused(machine, result, what, request->fd);
+    return result;
+}
+
+int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done, VALUE buffer, rsb_direction direction,
+                         const char *what) {
+    int64_t result = -EAGAIN;
+    rs_request_advance(request, (uint64_t)done);
+    request->options |= RS_REQUEST_ALL;
+    if (done > 0 && rs_refusal(&machine->engine, 0) != RS_WAKE_VALUE) return done;
+    if (!rsb_must_not_wait(machine, request)) result = rsb_wait_for(machine, request, buffer, direction);
+    if (result == -EAGAIN && done > 0) return done;
+    if (result < 0) rsb_refused(machine, result, what, request->fd);
+    return result;
+}
+
+/* Writes and sends go on until everything is out, and a receive that is asked to until everything is there, or the end. Cut short
+ * by an error or a cancellation after the first byte, they return what has been moved, and the next call or wait meets what cut
+ * them. */
+int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what) {
+    uint64_t total = request->transfer.len;
+    int64_t result = rs_try(&machine->engine, request);
+    if (RS_LIKELY(result == (int64_t)total) || (result == 0 && direction == RSB_IN)) return result;
+    if (result < 0 && result != -EAGAIN) rsb_refused(machine, result, what, request->fd);
+    return rsb_request_rest(machine, request, result > 0 ? result : 0, buffer, direction, what);
+}
+
+int64_t rsb_request_owning(rsb_machine *machine, rs_request *request, const char *what) {
+    int64_t result = rs_try(&machine->engine, request);
+    if (result == -EAGAIN) result = rsb_wait_for(machine, request, Qnil, RSB_OUT);
+    else free(request->owned);
+    if (result < 0) rsb_fail(result, what, request->fd);
+    return result;
+}
+
+VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, int **where, const char *what) {
+    int pair[2];
+    *where = pair;
+    int64_t result = rs_try(&machine->engine, request);
+    if (result == -EAGAIN) {
+        *where = request->owned = rsb_alloc(sizeof(pair));
+        rsb_op_wait wait = {.flags = RS_PARK_SHIELDED, .answer = pair, .answer_size = sizeof(pair)};
+        result = rsb_perform(machine, request, &wait);
+    }
+    if (result == -EOPNOTSUPP) rb_raise(rsb_eUnsupported, "%s: this family or type has no pairs; use :UNIX", what);
+    if (result < 0) rb_syserr_fail((int)-result, what);
+    return rb_assoc_new(INT2FIX(pair[0]), INT2FIX(pair[1]));
+}
