@@ -52,6 +52,7 @@ static bool start_write(worker *self) {
         self->parts[1] = (struct iovec){bytes + len / 2, len - len / 2};
         request = (rs_request){.kind = RS_OP_WRITEV, .fd = stream->fds[1],
                                .vector = {.parts = self->parts, .count = 2, .offset = -1}};
+        if (chance(self, 50)) request.options = RS_REQUEST_ALL;
     } else if (chance(self, 40)) {
         request.options = RS_REQUEST_ALL;
     }

@@ -126,6 +126,35 @@ OVER_BACKENDS(all_of_it_goes_through_in_order) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
+OVER_BACKENDS(all_of_a_vector_goes_through_in_order) {
+    driver d;
+    int pairs[2][2];
+    subject_open(&d, subject);
+    scene_ask(&d, request_pipe(pairs[0]));
+    scene_ask(&d, request_socketpair(pairs[1]));
+    uint8_t *sent = patterned(BIG), *got = rs_alloc(BIG);
+    for (int i = 0; i < 2; i++) {
+        caller reader = {0}, writer = {0};
+        struct iovec in[3] = {{got, 1}, {got + 1, BIG / 3}, {got + 1 + BIG / 3, BIG - 1 - BIG / 3}};
+        struct iovec out[3] = {{sent, BIG / 2}, {sent + BIG / 2, 0}, {sent + BIG / 2, BIG - BIG / 2}};
+        rs_request read = {.kind = RS_OP_READV, .options = RS_REQUEST_ALL, .fd = pairs[i][0],
+                           .vector = {.parts = in, .count = 3, .offset = -1}};
+        rs_request write = {.kind = RS_OP_WRITEV, .options = RS_REQUEST_ALL, .fd = pairs[i][1],
+                            .vector = {.parts = out, .count = 3, .offset = -1}};
+        memset(got, 0, BIG);
+        scene_call(&d, &writer, write, 0, 0);
+        scene_call(&d, &reader, read, i * MS, 0);
+        driver_run(&d);
+        CHECK_EQUAL(BIG, writer.result);
+        CHECK_EQUAL(BIG, reader.result);
+        CHECK(is_patterned(got, 0, BIG));
+    }
+    free(got);
+    free(sent);
+    close_all(&d, pairs[0], 4);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
 OVER_BACKENDS(all_of_it_ends_with_what_there_was) {
     driver d;
     int pair[2];

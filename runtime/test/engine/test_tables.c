@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 
 static uint64_t random_state = 1;
 
@@ -322,6 +323,22 @@ TEST(a_source_tells_those_that_watch_it_until_they_leave_or_it_goes) {
 }
 
 /* --- ops and descriptors --- */
+
+TEST(what_is_left_of_a_vector_begins_behind_what_was_moved) {
+    char bytes[10];
+    struct iovec parts[4] = {{bytes, 0}, {bytes, 3}, {bytes + 3, 0}, {bytes + 3, 7}};
+    rs_request request = {.kind = RS_OP_WRITEV, .options = RS_REQUEST_ALL,
+                          .vector = {.parts = parts, .count = 4, .offset = 100}};
+    CHECK_EQUAL(10, rs_request_len(&request));
+    CHECK(rs_request_goes_on(&request, 2));
+    CHECK(request.vector.parts == &parts[1] && request.vector.count == 3 && parts[1].iov_base == bytes + 2);
+    CHECK_EQUAL(102, request.vector.offset);
+    CHECK(rs_request_goes_on(&request, 5));
+    CHECK(request.vector.parts == &parts[3] && request.vector.count == 1 && parts[3].iov_base == bytes + 7);
+    CHECK_EQUAL(3, rs_request_len(&request));
+    CHECK(!rs_request_goes_on(&request, 3));
+    CHECK_EQUAL(10, rs_request_total(&request, 3));
+}
 
 TEST(a_name_does_not_outlive_its_op) {
     rs_ops ops;

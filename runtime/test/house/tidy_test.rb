@@ -119,8 +119,9 @@ class TidyTest < Minitest::Test
 
   # What a system is called and has is known to kernel/, and to the backends that are made of it: so that another system needs new
   # files and no change to others. The rest of the engine is C11 with its library, and clock_gettime in time.h; pthread.h is for
-  # channels, whose lock is shared with threads that have no machine.
-  ANY_SYSTEM = %w[errno.h limits.h pthread.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h time.h].freeze
+  # channels, whose lock is shared with threads that have no machine, and sys/uio.h for the struct by which systems name memory.
+  ANY_SYSTEM = %w[errno.h limits.h pthread.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h sys/uio.h
+                  time.h].freeze
 
   def test_only_kernel_and_backends_know_the_system
     found = each_include("runtime/ext/ringspun/engine/{,core/,ops/,flow/}*.{c,h}") { |_, form, header| of_system(form, header) }

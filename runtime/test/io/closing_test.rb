@@ -45,21 +45,21 @@ end
 class ClosingTest < IOCase
   include ClosingTests
 
-  # A short write has ended the op, and its strand is about to begin the next one.
+  # The kernel has taken a part, and the op goes on with the rest by itself: its strand hears of nothing in between.
   def test_writev_does_not_go_on_with_a_number_that_was_closed
     on_machine do |machine|
       reader, writer = make_socketpair
       total = 300_000 + LARGE
       strand = waiting(/writev/) { machine.writev(writer, ["a" * 300_000, "b" * LARGE]) }
       told, teller = make_pipe
-      # Woken by the same look, and before the other.
+      # Woken by the same look that brings the part.
       closer = waiting(/poll/) do
         machine.poll(told, :readable)
         strand.state.tap { close(writer) }
       end
       machine.write(teller, "x")
       machine.read(reader, +"", 200_000)
-      assert_equal :ready, closer.await
+      assert_equal :parked, closer.await
       stranger, = make_socketpair
       assert_equal writer, stranger, "the number is in use again"
       assert_includes 1...total, strand.await

@@ -61,7 +61,8 @@ void rsb_init_arguments(void);
 /* The machine, for what has no descriptor yet, or works on one in several steps: it may let other strands run. */
 rsb_machine *rsb_io_machine(VALUE self);
 
-/* Does the request, waiting if need be, and raises what fails. `buffer` is what its address lies in, or nil. */
+/* Does the request, waiting if need be, and raises what fails. `buffer` is what its address lies in, or nil;
+ * of a vector an Array of those, which the caller has locked. */
 int64_t rsb_request(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what);
 int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what);
 /* The rest of one that has moved `done` bytes: they are told whatever becomes of it. */

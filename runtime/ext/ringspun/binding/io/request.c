@@ -73,7 +73,7 @@ static int64_t perform_apart(rsb_machine *machine, rs_request *request, VALUE sl
 }
 
 int64_t rsb_wait_for(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction) {
-    if (NIL_P(buffer)) return rsb_perform(machine, request, &(rsb_op_wait){0});
+    if (NIL_P(buffer) || RB_TYPE_P(buffer, T_ARRAY)) return rsb_perform(machine, request, &(rsb_op_wait){.keep = buffer});
     bool string = RB_TYPE_P(buffer, T_STRING);
     if (!string && rsb_is_slice(buffer)) return perform_apart(machine, request, buffer, direction);
     if (direction == RSB_OUT && string) {
@@ -133,7 +133,7 @@ int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done
  * by an error or a cancellation after the first byte, they return what has been moved, and the next call or wait meets what cut
  * them. */
 int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what) {
-    uint64_t total = request->transfer.len;
+    uint64_t total = rs_request_len(request);
     int64_t result = rs_try(&machine->engine, request);
     if (RS_LIKELY(result == (int64_t)total) || (result == 0 && direction == RSB_IN)) return result;
     if (result < 0 && result != -EAGAIN) rsb_refused(machine, result, what, request->fd);

@@ -5,21 +5,19 @@
  */
 #include "io.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct {
     rsb_machine *machine;
     rs_request request;
-    uint32_t generation;        /* the descriptor's, when it was called */
     const char *what;
     bool reading;
     VALUE given;                /* the caller's buffers */
     VALUE buffers;              /* what is read into or written instead: frozen Strings, Strings in the place of slices */
     VALUE locked;               /* those of them that are */
     VALUE *pins;                /* the same once more, on the machine stack or where it is scanned like that */
-    struct iovec *parts;
+    struct iovec *parts;        /* the request's: it ends before they go */
 } vector;
 
 /* --- buffers --- */
@@ -102,42 +100,6 @@ static void describe(vector *v) {
     v->request.vector.count = used;
 }
 
-static void skip_bytes(rs_vector *rest, uint64_t bytes) {
-    struct iovec *part = rest->parts;
-    while (bytes > 0) {
-        uint64_t step = bytes < part->iov_len ? bytes : part->iov_len;
-        part->iov_base = (char *)part->iov_base + step;
-        part->iov_len -= step;
-        bytes -= step;
-        if (part->iov_len == 0) {
-            part++;
-            rest->count--;
-        }
-    }
-    rest->parts = part;
-}
-
-/* With `done`: what goes out now comes on top of that, and a cancellation before more goes out answers it. */
-static int64_t step(vector *v, uint64_t done) {
-    /* Once only, so that others run between the pieces of what is large. */
-    int64_t result = done == 0 ? rs_try(&v->machine->engine, &v->request) : -EAGAIN;
-    if (result < 0 && result != -EAGAIN && done == 0) rsb_refused(v->machine, result, v->what, v->request.fd);
-    if (result != -EAGAIN) return result < 0 ? result : result + (int64_t)done;
-    /* The op owns its iovecs; ours go on describing what is left. */
-    rs_request request = v->request;
-    size_t size = sizeof(struct iovec) * request.vector.count;
-    request.vector.parts = request.owned = memcpy(rsb_alloc(size), request.vector.parts, size);
-    request.done = done;
-    return rsb_perform(v->machine, &request, &(rsb_op_wait){.keep = v->buffers});
-}
-
-/* Between two steps others run. */
-static bool must_stop(const vector *v) {
-    rs_machine *engine = &v->machine->engine;
-    return rs_refusal(engine, 0) != RS_WAKE_VALUE ||
-           rs_descriptor_generation(engine->descriptors, v->request.fd) != v->generation;
-}
-
 static VALUE run(VALUE argument) {
     vector *v = (vector *)argument;
     lock_all(v);
@@ -145,17 +107,8 @@ static VALUE run(VALUE argument) {
     if (v->reading && v->request.vector.count == 0) {
         rb_raise(rsb_eUsage, "readv: the buffers hold no bytes, and each takes as many as it holds; make them larger first");
     }
-    int64_t done = 0;
-    while (v->request.vector.count > 0 || done == 0) {
-        int64_t result = step(v, (uint64_t)done);
-        if (result < 0 && done == 0) rsb_refused(v->machine, result, v->what, v->request.fd);
-        if (result <= done) break;
-        skip_bytes(&v->request.vector, (uint64_t)(result - done));
-        if (v->request.vector.offset >= 0) v->request.vector.offset += result - done;
-        done = result;
-        if (v->reading || must_stop(v)) break;
-    }
-    return LL2NUM(done);
+    if (v->reading) return LL2NUM(rsb_request(v->machine, &v->request, v->buffers, RSB_IN, v->what));
+    return LL2NUM(rsb_request_all(v->machine, &v->request, v->buffers, RSB_OUT, v->what));
 }
 
 /* Tells the Strings that they have changed, and fills the slices from what stood in for them. */
@@ -194,7 +147,6 @@ static VALUE perform(VALUE self, VALUE io, VALUE buffers, rs_op_kind kind, const
     int fd = rsb_op_fd(machine, v.reading ? io : rsb_writing_end(io));
     if (v.reading) take_buffers(&v);
     v.request = (rs_request){.kind = (uint8_t)kind, .fd = fd, .vector.offset = -1};
-    v.generation = rs_descriptor_generation(machine->engine.descriptors, fd);
     VALUE result = rb_ensure(run, (VALUE)&v, give_back, (VALUE)&v);
     if (v.reading) hand_out(&v, NUM2ULL(result));
     ALLOCV_END(pins_owner);

@@ -261,9 +261,6 @@ static void epoll_cancel(rs_machine *machine, rs_op *op) {
     }
 }
 
-/* Somebody who takes as fast as we give could keep us here for ever, so an op goes on for as long as a strand may: about 100 us. */
-#define TRIES_AT_ONCE 64
-
 /* One more try for an op whose descriptor is ready. False: it goes on waiting, if only until it is served again. */
 static bool advance(rs_machine *machine, rs_op *op) {
     if (RS_UNLIKELY(rs_op_owner_is_gone(op)) || rs_op_lost_descriptor(machine, op)) {
@@ -274,16 +271,10 @@ static bool advance(rs_machine *machine, rs_op *op) {
         rs_op_complete(machine, op, RS_NO_MEMORY);
         return true;
     }
-    rs_request *request = &op->request;
-    uint64_t until = request->done + RS_OP_BYTES_AT_ONCE;
-    for (int tries = 0; tries < TRIES_AT_ONCE && request->done < until; tries++) {
-        int64_t result = rs_op_calls[request->kind].attempt(machine, request);
-        if (result == -EAGAIN) return false;
-        if (rs_request_goes_on(request, result)) continue;
-        rs_op_complete(machine, op, rs_request_total(request, result));
-        return true;
-    }
-    return false;
+    int64_t result = rs_op_go_on(machine, op, rs_op_calls[op->request.kind].attempt(machine, &op->request));
+    if (result == -EAGAIN) return false;
+    rs_op_complete(machine, op, rs_request_total(&op->request, result));
+    return true;
 }
 
 /* The event is the answer where the file behind the number is certain, because its object is open. */

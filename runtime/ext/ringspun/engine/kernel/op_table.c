@@ -66,9 +66,7 @@ typedef struct {
 static transfer transfer_of(const rs_request *request, struct iovec *single) {
     if (rs_request_traits(request)->memory == RS_MEMORY_VECTOR) {
         const rs_vector *vector = &request->vector;
-        uint64_t bytes = 0;
-        for (uint64_t i = 0; i < vector->count; i++) bytes += vector->parts[i].iov_len;
-        return (transfer){vector->parts, (int)vector->count, vector->offset, bytes};
+        return (transfer){vector->parts, (int)vector->count, vector->offset, rs_vector_len(vector)};
     }
     const rs_transfer *plain = &request->transfer;
     *single = (struct iovec){.iov_base = plain->address, .iov_len = plain->len};

@@ -90,9 +90,6 @@ rs_op *rs_ops_next(const rs_ops *ops, const rs_op *op);
 
 #define RS_EACH_OP(ops, op) for (rs_op *op = NULL; (op = rs_ops_next(ops, op));)
 
-/* An op of RS_REQUEST_ALL moves so much in one go, then others are served. */
-#define RS_OP_BYTES_AT_ONCE 262144u
-
 /* Memory for what comes, where there is no buffer for it: freed with the op. False: there is none, and the op ends with
  * RS_NO_MEMORY. */
 static inline bool rs_op_lend(rs_op *op) {

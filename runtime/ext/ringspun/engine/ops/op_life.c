@@ -217,6 +217,23 @@ void rs_op_launch(rs_machine *machine, rs_op *op) {
     machine->backend->arm(machine, op);
 }
 
+static bool was_asked_to_end(const rs_op *op) { return op->cancel != RS_WAKE_VALUE || op->closing; }
+
+/* Somebody who takes as fast as we give could keep us here for ever, so an op goes on for as long as a strand may: about 100 us. */
+#define BYTES_AT_ONCE 262144u
+#define TRIES_AT_ONCE 64
+
+int64_t rs_op_go_on(rs_machine *machine, rs_op *op, int64_t result) {
+    rs_request *request = &op->request;
+    uint64_t until = request->done + BYTES_AT_ONCE;
+    for (int tries = 1; rs_request_goes_on(request, result); tries++) {
+        if (was_asked_to_end(op)) return -ECANCELED;
+        if (tries == TRIES_AT_ONCE || request->done >= until) return -EAGAIN;
+        result = rs_platform_of(machine)->calls[request->kind].attempt(machine, request);
+    }
+    return result;
+}
+
 void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
     RS_ASSERT(op->state == RS_OP_SUBMITTED);
     rs_trace_if(machine, RS_TRACE_COMPLETE, rs_op_id(op), result);
@@ -255,8 +272,6 @@ void rs_descriptor_close_end(rs_machine *machine, int fd) {
     machine->descriptors->table[fd].closing = false;
     machine->descriptors->table[fd].generation++;
 }
-
-static bool was_asked_to_end(const rs_op *op) { return op->cancel != RS_WAKE_VALUE || op->closing; }
 
 void rs_op_cancel(rs_machine *machine, rs_op *op, rs_wake_kind kind) {
     RS_ASSERT(op->state == RS_OP_SUBMITTED && kind != RS_WAKE_VALUE);

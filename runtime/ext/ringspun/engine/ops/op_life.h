@@ -46,6 +46,10 @@ void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t 
  * returns. */
 void rs_op_cancel(rs_machine *machine, rs_op *op, rs_wake_kind kind);
 
+/* For backends, after an answer to a try: where it was short, and RS_REQUEST_ALL wants the rest, tries on. The last answer; -EAGAIN:
+ * it would wait, or others are to be served now. */
+int64_t rs_op_go_on(rs_machine *machine, rs_op *op, int64_t result);
+
 /* For backends: the terminal completion. */
 void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result);
 

@@ -10,7 +10,7 @@ struct msghdr;
 struct statx;
 struct rs_lookup;
 
-/* Of a buffer: go on after a short transfer until all of it is done. */
+/* Of a buffer or a vector: go on after a short transfer until all of it is done. */
 #define RS_REQUEST_ALL 1u
 /* No address: into a buffer of the machine's, at most `len` bytes. At its end transfer.address is where they are, until
  * rs_op_end. */
@@ -170,11 +170,25 @@ static inline uint64_t rs_request_buffer_len(const rs_request *request) {
     return rs_request_traits(request)->memory == RS_MEMORY_BUFFER ? request->transfer.len : 0;
 }
 
+/* Bytes in the parts of one that has a vector, and what is left of them when so many have been moved. */
+uint64_t rs_vector_len(const rs_vector *vector);
+void rs_vector_advance(rs_vector *vector, uint64_t bytes);
+
+/* Bytes that it reads into a buffer or a vector, or writes from there. */
+static inline uint64_t rs_request_len(const rs_request *request) {
+    bool vector = rs_request_traits(request)->memory == RS_MEMORY_VECTOR;
+    return RS_UNLIKELY(vector) ? rs_vector_len(&request->vector) : rs_request_buffer_len(request);
+}
+
 /* So many bytes have been moved: the request is for the rest now. */
 static inline void rs_request_advance(rs_request *request, uint64_t bytes) {
-    rs_transfer *transfer = &request->transfer;
-    RS_ASSERT(bytes <= rs_request_buffer_len(request));
+    RS_ASSERT(bytes <= rs_request_len(request));
     request->done += bytes;
+    if (RS_UNLIKELY(rs_request_traits(request)->memory == RS_MEMORY_VECTOR)) {
+        rs_vector_advance(&request->vector, bytes);
+        return;
+    }
+    rs_transfer *transfer = &request->transfer;
     transfer->address = (char *)transfer->address + bytes;
     transfer->len -= bytes;
     if (transfer->offset >= 0) transfer->offset += (int64_t)bytes;
@@ -183,7 +197,7 @@ static inline void rs_request_advance(rs_request *request, uint64_t bytes) {
 /* After a try. True: it was short, and RS_REQUEST_ALL wants the rest, for which the request is now. */
 static inline bool rs_request_goes_on(rs_request *request, int64_t result) {
     if (result <= 0 || !(request->options & RS_REQUEST_ALL)) return false;
-    if ((uint64_t)result >= rs_request_buffer_len(request)) return false;
+    if ((uint64_t)result >= rs_request_len(request)) return false;
     rs_request_advance(request, (uint64_t)result);
     return true;
 }

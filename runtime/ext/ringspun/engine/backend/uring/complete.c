@@ -17,11 +17,7 @@ static bool do_without_pool(rs_op *op, int64_t *result) {
 
 /* With the answer of the kernel, or of a try of our own. False: the op goes on waiting. */
 static bool proceed(rs_machine *machine, rs_op *op, int64_t result) {
-    uint64_t until = op->request.done + RS_OP_BYTES_AT_ONCE;
-    while (rs_request_goes_on(&op->request, result)) {
-        if (uring_is_unwanted(op)) result = -ECANCELED;
-        else result = op->request.done < until ? rs_op_calls[op->request.kind].attempt(machine, &op->request) : -EAGAIN;
-    }
+    result = rs_op_go_on(machine, op, result);
     if (result == -EAGAIN && !uring_is_unwanted(op)) return false;
     uring_finish(machine, op, result == -EAGAIN ? -ECANCELED : result);
     return true;
@@ -123,7 +119,7 @@ void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
         complete_lasting(machine, op, result, cqe->flags);
         return;
     }
-    bool is_short = result < (int64_t)rs_request_buffer_len(&op->request);
+    bool is_short = result < (int64_t)rs_request_len(&op->request);
     if (is_short && RS_UNLIKELY(rs_op_owner_is_gone(op))) {
         uring_finish(machine, op, -EBADF);
         return;

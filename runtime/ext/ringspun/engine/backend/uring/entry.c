@@ -184,14 +184,6 @@ rs_fd_kind uring_kind_now(rs_machine *machine, const rs_op *op) {
     return kind == RS_FD_UNKNOWN ? rs_descriptor_classify(op->request.fd) : kind;
 }
 
-static uint64_t bytes_of(const rs_request *request) {
-    if (rs_request_traits(request)->memory != RS_MEMORY_VECTOR) return request->transfer.len;
-    const rs_vector *vector = &request->vector;
-    uint64_t bytes = 0;
-    for (uint64_t i = 0; i < vector->count; i++) bytes += vector->parts[i].iov_len;
-    return bytes;
-}
-
 /* A terminal, or a pipe that others keep blocking: when it is ready the kernel transfers as the plain call would, on our
  * thread, and waits there when somebody was faster or the room does not do. So it only tells of readiness.
  *
@@ -218,7 +210,7 @@ void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first) {
     way->for_readiness = kind == RS_FD_BLOCKING;
     way->by_recv = kind == RS_FD_STREAM && is_for_socket(machine, &op->request);
     way->poll_first = way->by_recv && poll_first;
-    way->by_worker = file && (machine->options.offload_files || bytes_of(&op->request) > COPY_MAX);
+    way->by_worker = file && (machine->options.offload_files || rs_request_len(&op->request) > COPY_MAX);
 }
 
 static uint32_t readiness_of(const rs_op *op) {
