@@ -186,13 +186,7 @@ class MessageTest < IOCase
   end
 
   def test_urgent_bytes
-    on_machine do |machine|
-      server = make_socket(:INET, :STREAM)
-      machine.bind(server, Addrinfo.tcp("127.0.0.1", 0))
-      machine.listen(server)
-      client = make_socket(:INET, :STREAM)
-      machine.connect(client, address_of(server))
-      peer, = keep(machine.accept(server))
+    on_urgent_connection do |machine, client, peer|
       strand = waiting(/poll/) { machine.poll(peer, :priority) }
       machine.send(client, "calm")
       machine.poll(peer, :readable)
@@ -203,6 +197,29 @@ class MessageTest < IOCase
       machine.recv(peer, string, 1, Socket::MSG_OOB)
       assert_equal "!", string
       assert_equal "calm", read_exactly(peer, 4)
+    end
+  end
+
+  # The kernel has the wait by then, and wakes it when they come.
+  def test_urgent_bytes_that_come_later
+    on_urgent_connection do |machine, client, peer|
+      strand = waiting(/poll/) { machine.poll(peer, :priority) }
+      machine.sleep(0.002)
+      machine.send(client, "calm")
+      machine.sleep(0.002)
+      assert_equal :parked, strand.state
+      machine.send(client, "!", Socket::MSG_OOB)
+      assert_equal IO::PRIORITY, machine.timeout(5) { strand.await }
+    end
+  end
+
+  # What is told is so, and not whatever the kernel was woken for.
+  def test_bytes_that_are_not_urgent
+    on_urgent_connection do |machine, client, peer|
+      strand = waiting(/poll/) { machine.poll(peer, IO::READABLE | IO::PRIORITY) }
+      machine.sleep(0.002)
+      machine.send(client, "calm")
+      assert_equal IO::READABLE, strand.await
     end
   end
 
@@ -361,6 +378,17 @@ class MessageTest < IOCase
   end
 
   private
+
+  def on_urgent_connection
+    on_machine do |machine|
+      server = make_socket(:INET, :STREAM)
+      machine.bind(server, Addrinfo.tcp("127.0.0.1", 0))
+      machine.listen(server)
+      client = make_socket(:INET, :STREAM)
+      machine.connect(client, address_of(server))
+      yield machine, client, *keep(machine.accept(server))
+    end
+  end
 
   def address_of(socket) = Socket.for_fd(socket).tap { |object| object.autoclose = false }.getsockname
 

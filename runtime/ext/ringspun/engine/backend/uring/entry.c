@@ -73,6 +73,11 @@ static void fill_connect(uring_sqe *sqe, const rs_op *op) {
 
 static void fill_poll(uring_sqe *sqe, const rs_op *op) { sqe->op_flags = op->request.poll.events; }
 
+/* A poll of the kernel's is not woken for POLLPRI alone, which it leaves out when it compares (IO_ASYNC_POLL_COMMON), and answers it
+ * when bytes have come that are not urgent. Sockets are woken for POLLRDBAND at the same time.
+ * https://github.com/torvalds/linux/blob/v6.18/io_uring/poll.c */
+static bool waits_for_priority(const rs_op *op) { return op->request.kind == RS_OP_POLL && (op->request.poll.events & POLLPRI); }
+
 static void fill_open(uring_sqe *sqe, const rs_op *op) {
     const rs_open_request *open = &op->request.open;
     sqe->fd = AT_FDCWD;
@@ -199,7 +204,7 @@ void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first) {
     }
     /* A connect has begun with our own try, and the kernel would refuse a second one; a datagram to a full receiver it tries
      * again with no bytes left. */
-    if (rs_retry_fits(op) || sends(machine, op)) {
+    if (rs_retry_fits(op) || sends(machine, op) || waits_for_priority(op)) {
         way->for_readiness = true;
         return;
     }
@@ -214,6 +219,7 @@ void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first) {
 }
 
 static uint32_t readiness_of(const rs_op *op) {
+    if (op->request.kind == RS_OP_POLL) return op->request.poll.events | POLLRDBAND;
     return rs_op_kinds[op->request.kind].side == RS_SIDE_WRITE ? POLLOUT : POLLIN;
 }
 
