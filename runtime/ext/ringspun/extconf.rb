@@ -18,6 +18,8 @@ FOLDERS = %w[
 $warnflags = ""
 $CFLAGS << " -std=gnu11 -O3 -g -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter"
 $CFLAGS << " -Werror" if ENV["RINGSPUN_WERROR"]
+# Each function at the start of a cache line: else a switch costs 60 or 67 ns, by where the linker happens to put it.
+$CFLAGS << " -falign-functions=64"
 
 # gnu11 alone does not declare pipe2, accept4 and the like. Ruby's config.h would, but the engine never sees it.
 $CPPFLAGS << " -D_GNU_SOURCE -I$(srcdir) -I$(srcdir)/engine"
