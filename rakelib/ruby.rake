@@ -17,18 +17,17 @@ ONE_RUBY = /^# rubies: one$/
 
 def for_this_ruby(files) = ENV["MATRIX"] == "1" ? files.reject { |path| File.read(path).match?(ONE_RUBY) } : files
 
-def test_pass(name, files, env = {})
-  abort "no test ran: no file matches" if files.empty?
+# A pattern that matches no file any more must not look like tests that have passed.
+def some(files) = files.empty? ? abort("no test ran: no file matches") : files
 
-  pass(name, RbConfig.ruby, "-w", "bin/support/run_tests.rb", *files, env:)
-end
+def test_pass(name, files, env = {}) = pass(name, RbConfig.ruby, "-w", "bin/support/run_tests.rb", *some(files), env:)
 
 # By what it is known which files a process of their own has. `collections` are tests that collect at every allocation: what that
 # takes grows with all that others have left behind. `crowds` leave most, stacks of strands, and each fork copies it.
 OWN_PASS = /^# pass: (\w+)$/
 
 def runtime_passes(name, env = {})
-  own, others = for_this_ruby(RUNTIME_TESTS).partition { |path| File.read(path).match?(OWN_PASS) }
+  own, others = some(for_this_ruby(RUNTIME_TESTS)).partition { |path| File.read(path).match?(OWN_PASS) }
   parts = others.group_by.with_index { |_, index| "#{index % Passes.jobs + 1} of #{Passes.jobs}" }
   parts.merge(own.group_by { |path| File.read(path)[OWN_PASS, 1] }).map do |part, list|
     test_pass("#{name}, #{part}", list, env)
@@ -56,7 +55,7 @@ end
 desc "The runtime's tests with a collection at every allocation (SHORT=1: the files that say `gc stress: short`)"
 test_passes(:gc_stress, :compile) do
   files = ENV["SHORT"] ? RUNTIME_TESTS.select { |path| File.read(path).match?(SHORT_STRESS) } : RUNTIME_TESTS
-  files.map { |path| test_pass("gc stress, #{path.pathmap("%-1d/%n")}", [path], { "RINGSPUN_GC_STRESS" => "1" }) }
+  some(files).map { |path| test_pass("gc stress, #{path.pathmap("%-1d/%n")}", [path], { "RINGSPUN_GC_STRESS" => "1" }) }
 end
 
 desc "Random trees of evaluations on simulated machines: SEEDS=10000 of them, or the one of SEED=n again"
@@ -80,7 +79,7 @@ desc "Long random runs, runtime/test/**/*_torture.rb, each for SECONDS=60"
 test_passes(:torture, :compile) do
   seconds = ENV.fetch("SECONDS", "60")
   env = { "RINGSPUN_TORTURE_SECONDS" => seconds, "RINGSPUN_TEST_LIMIT_SECONDS" => (Integer(seconds) * 2 + 60).to_s }
-  TORTURES.map { |path| test_pass(path.pathmap("%n"), [path], env) }
+  some(TORTURES).map { |path| test_pass(path.pathmap("%n"), [path], env) }
 end
 
 desc "Formatting"

@@ -41,6 +41,25 @@ class PassesTest < Minitest::Test
     answer.out.lines(chomp: true).sort
   end
 
+  # What becomes of such a task when its patterns match no file.
+  def without_files(name)
+    ruby_child(<<~'RUBY', ROOT, name, env: { "RUBYOPT" => "-rbundler/setup" })
+      Dir.chdir(ARGV.fetch(0))
+      require "rake"
+      Rake.application.init("rake", [])
+      Rake.application.load_rakefile
+      [TIDY_TESTS, RUNTIME_TESTS, JOBS_TESTS, TORTURES].each(&:clear)
+      TEST_PASSES.fetch(ARGV.fetch(1).to_sym).call
+    RUBY
+  end
+
+  def test_a_task_without_files_has_failed
+    %w[tidy ruby epoll gc_stress torture].each do |name|
+      answer = without_files(name)
+      assert_equal ["no test ran: no file matches\n", false], [answer.err, answer.status.success?], name
+    end
+  end
+
   def test_two_run_at_the_same_time
     Dir.mktmpdir do |folder|
       File.mkfifo(fifo = File.join(folder, "fifo"))
