@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "support/channel_storm"
+require "random/channel_storm"
 
 # channel/storm_test.rb for longer: RINGSPUN_TORTURE_SECONDS for all tests together.
 class ChannelTorture < Minitest::Test

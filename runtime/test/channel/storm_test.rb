@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "support/channel_storm"
+require "random/channel_storm"
 
 # A short storm; channel_torture.rb is the long one.
 class ChannelStormTest < Minitest::Test

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "support/evaluation_trees"
+require "random/evaluation_trees"
 require "support/evaluations"
 
 # Random trees of evaluations: each is concluded once, every ensure block runs once, and no waiter and no strand is left. The

@@ -201,7 +201,7 @@ class TidyTest < Minitest::Test
            "io/stream" => "io-stream", "rake/extensiontask" => "rake-compiler", "rspec/core" => "rspec-core",
            "rspec/expectations" => "rspec-expectations" }.freeze
   # And a peer that runs on another Ruby, which has gems of its own.
-  OWN = %r{\A(uringmachine|ringspun|concurrently|bench|support|torture|test_helper|jobs_helper|api_extension)\b}
+  OWN = %r{\A(uringmachine|ringspun|concurrently|bench|random|support|torture|test_helper|jobs_helper|api_extension)\b}
 
   def test_the_gemfile_names_the_libraries_that_tests_and_tasks_require
     named = gems_of("{Gemfile,*/*.gemspec}", /^\s*(?:gem|spec\.add_dependency) "([^"]+)"/)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "support/io_storm"
+require "random/io_storm"
 
 # io_storm_test.rb for longer: RINGSPUN_TORTURE_SECONDS for all tests together.
 class IOTorture < Minitest::Test

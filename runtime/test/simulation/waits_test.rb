@@ -2,7 +2,7 @@
 
 require "test_helper"
 require "socket"
-require "support/random_waits"
+require "random/random_waits"
 
 # Random programs of every waiting call, on simulated machines: all end, in little time, and one seed is one run. The message of a
 # failure names the seed; `rake test:waits SEED=n` runs it again.

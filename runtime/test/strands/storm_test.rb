@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "support/scope_storm"
+require "random/scope_storm"
 
 # A short storm; storm_torture.rb is the long one. SEED=n runs that program and no other.
 class StormTest < Minitest::Test

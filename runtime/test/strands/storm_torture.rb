@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "support/scope_storm"
+require "random/scope_storm"
 
 # storm_test.rb for longer: RINGSPUN_TORTURE_SECONDS for all tests together.
 class StormTorture < Minitest::Test

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "support/wake_storm"
+require "random/wake_storm"
 
 # A short storm; wake_torture.rb is the long one.
 class WakeTest < Minitest::Test

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "support/wake_storm"
+require "random/wake_storm"
 
 # wake_test.rb for longer: RINGSPUN_TORTURE_SECONDS for all tests together.
 class WakeTorture < Minitest::Test

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-require_relative "strands"
-require_relative "tally"
+require_relative "../support/strands"
+require_relative "../support/tally"
 
 # Threads and strands that tell each other things at random, for a while. What must hold is counted: every value arrives
 # exactly once, each sender's in order; a lock has one holder; what went into a queue comes out of it or is still there.

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-require_relative "strands"
-require_relative "tally"
+require_relative "../support/strands"
+require_relative "../support/tally"
 
 # Threads, machines and strands that push and pop at random, and are cancelled, killed and timed out meanwhile. Every value
 # arrives exactly once; at one consumer those of each producer arrive in their order. Included by a test class, which says how

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-require_relative "strands"
-require_relative "tally"
+require_relative "../support/strands"
+require_relative "../support/tally"
 
 # Random programs of scopes, timeouts, shields, locks, queues and strands that fail, are told things, cancelled and killed,
 # all drawn from a seed. What must hold afterwards: whatever began has ended, nobody waits or holds anything, a lock had one

@@ -125,9 +125,9 @@ class RandomWaits
   end
 end
 
-require "support/random_waits/machine"
-require "support/random_waits/streams"
-require "support/random_waits/strands"
-require "support/random_waits/evaluations"
-require "support/random_waits/sync"
-require "support/random_waits/stock"
+require "random/random_waits/machine"
+require "random/random_waits/streams"
+require "random/random_waits/strands"
+require "random/random_waits/evaluations"
+require "random/random_waits/sync"
+require "random/random_waits/stock"

@@ -3,8 +3,8 @@
 require "io/nonblock"
 require "socket"
 require "tmpdir"
-require_relative "strands"
-require_relative "tally"
+require_relative "../support/strands"
+require_relative "../support/tally"
 require_relative "io_storm/round"
 
 Warning[:experimental] = false # IO::Buffer is, and Ruby says so at every first use
