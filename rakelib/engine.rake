@@ -14,7 +14,7 @@ SIMULATION = "runtime/test/engine/test_simulation.c"
 URING_FAULTS = "runtime/test/engine/test_uring_faults.c"
 
 ENGINE_FLAGS = %W[
-  -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -g -pthread -I#{EXTENSION_DIR} -I#{EXTENSION_DIR}/engine
+  -std=c11 -D_GNU_SOURCE -DRS_CHECKED -Wall -Wextra -Werror -O1 -g -pthread -I#{EXTENSION_DIR} -I#{EXTENSION_DIR}/engine
 ].freeze
 # What compiles it, with which flags beside those above, and what its programs are run by.
 EngineBuild = Data.define(:compiler, :flags, :runner)

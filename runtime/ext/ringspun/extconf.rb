@@ -27,7 +27,7 @@ $CPPFLAGS << " -D_GNU_SOURCE -I$(srcdir) -I$(srcdir)/engine"
 # The engine's functions are small and the binding calls several of them per switch: inlining across files pays.
 # A sanitizer's report is easier to read without it.
 if (sanitizer = ENV["RINGSPUN_SANITIZE"])
-  extra = " -fsanitize=#{sanitizer} -fno-omit-frame-pointer"
+  extra = " -fsanitize=#{sanitizer} -fno-omit-frame-pointer -DRS_CHECKED"
 elsif try_link("int main(void) { return 0; }", "-flto=auto")
   extra = " -flto=auto"
 end

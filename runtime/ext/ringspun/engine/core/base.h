@@ -30,6 +30,14 @@ _Noreturn void rs_panic(const char *file, int line, const char *what);
 /* Always on: a broken invariant in a scheduler is a corrupted program a second later, and a compare costs less than that. */
 #define RS_ASSERT(x) ((void)(RS_LIKELY(x) || (rs_panic(__FILE__, __LINE__, #x), 0)))
 
+/* For places where even a compare is felt, or what is to be looked at takes more than one: only builds for tests and with a sanitizer
+ * compile it (-DRS_CHECKED). */
+#ifdef RS_CHECKED
+#define RS_CHECK(x) RS_ASSERT(x)
+#else
+#define RS_CHECK(x) ((void)sizeof(x))
+#endif
+
 /* Small memory that the engine cannot do without; panics when there is none, so no caller carries a half-grown table. */
 void *rs_alloc(size_t size);
 void *rs_realloc(void *old, size_t size);

@@ -17,6 +17,7 @@ static void cancel_all_but_root(rs_machine *machine) {
 }
 
 static void take_step(rs_machine *machine, rs_strand *root) {
+    RS_ASSERT(root->state == RS_STRAND_PARKED);
     switch (machine->deadlock_steps) {
     case 0:
         if (machine->driver.on_deadlock) machine->driver.on_deadlock(machine, root);

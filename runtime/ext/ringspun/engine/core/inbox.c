@@ -1,6 +1,7 @@
 #include "core/inbox.h"
 
 void rs_inbox_push(rs_inbox *inbox, rs_message *message) {
+    RS_ASSERT(message->kind < RS_MESSAGE_KINDS);
     rs_message *head = atomic_load_explicit(&inbox->head, memory_order_relaxed);
     do {
         message->next = head;

@@ -23,15 +23,18 @@ static bool start_root(rs_machine *machine) {
     if (!root || !rs_reserve_timer(machine)) return false;
     rs_scope_attach(&root->own, NULL, root->index);
     root->scope = &root->own;
-    root->state = RS_STRAND_RUNNING;
+    rs_strand_become(root, RS_STRAND_RUNNING);
     machine->root = rs_strand_id(root);
     machine->running = root->index;
     machine->runs = root;
     return true;
 }
 
+/* Each kind of message and of wait is one part's. */
 static void open_parts(rs_machine *machine) {
     RS_EACH_PART(machine, part) {
+        RS_ASSERT(!part->on_message || !machine->on_message[part->message]);
+        RS_ASSERT(!part->interrupt || (part->takes_nothing && !machine->ends_wait[part->wait]));
         if (part->on_message) machine->on_message[part->message] = part;
         if (part->interrupt) machine->ends_wait[part->wait] = part;
         if (part->open) part->open(machine);
@@ -49,6 +52,7 @@ static void free_all(rs_machine *machine) {
 }
 
 int rs_machine_start(rs_machine *machine) {
+    RS_ASSERT(machine->parts != NULL && machine->backend != NULL && machine->options.strands_max > 0);
     machine->backend_deadline_ns = RS_NEVER;
     machine->trace.enabled = machine->options.trace;
     rs_timer_init(&machine->reminder, RS_TIMER_REMINDER);
@@ -64,6 +68,7 @@ int rs_machine_start(rs_machine *machine) {
 }
 
 void rs_machine_drive(rs_machine *machine, const rs_driver *driver, void *user, void *root_user) {
+    RS_ASSERT(!driver->stack == !driver->outer_stack);
     machine->driver = *driver;
     machine->user = user;
     rs_running(machine)->user = root_user;
@@ -79,6 +84,7 @@ static rs_strand *make_strand(rs_machine *machine, rs_scope *scope, void *user) 
     if (!rs_reserve_timer(machine)) return NULL;
     rs_strand *strand = rs_strand_take(&machine->strands);
     if (!strand) return NULL;
+    RS_CHECK(!scope || !scope->closed);
     strand->user = user;
     rs_scope_attach(&strand->own, scope, strand->index);
     strand->scope = &strand->own;
@@ -109,7 +115,9 @@ rs_strand *rs_spawn_in_place(rs_machine *machine, rs_scope *scope, void *user) {
 
 void rs_finish(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
+    RS_ASSERT(strand->state == RS_STRAND_RUNNING && strand->wait == RS_WAIT_NONE);
     rs_scope_close_all(machine, strand);
+    RS_ASSERT(strand->scope == &strand->own && strand->shield_depth == 0 && strand->stacked == 0);
     rs_trace_if(machine, RS_TRACE_FINISH, rs_strand_id(strand), 0);
     rs_scope *scope = strand->own.parent;
     rs_scope_detach(machine, &strand->own);
@@ -122,6 +130,7 @@ void rs_finish(rs_machine *machine) {
         RS_ASSERT(scope->live > 0);
         if (--scope->live == 0) rs_list_wake_all(machine, &scope->waiters, 0);
     }
+    RS_ASSERT(rs_links_empty(&strand->own.children) && strand->joiners.len == 0 && rs_links_empty(&strand->open_scopes));
     machine->running = RS_NO_INDEX;
     rs_strand_release(&machine->strands, strand);
 }
@@ -140,6 +149,7 @@ rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags) {
 uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns) {
     rs_strand *strand = rs_running(machine);
     RS_ASSERT(strand->state == RS_STRAND_RUNNING);
+    RS_CHECK(wait > RS_WAIT_YIELD && wait < RS_WAIT_KINDS && strand->wait == RS_WAIT_NONE);
     machine->refusal = rs_refusal(machine, flags);
     if (wait == RS_WAIT_BLOCK && strand->permit) {
         strand->permit = false;
@@ -147,7 +157,7 @@ uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, i
         return 0;
     }
     if (machine->refusal != RS_WAKE_VALUE) return 0;
-    strand->state = RS_STRAND_PARKED;
+    rs_strand_become(strand, RS_STRAND_PARKED);
     strand->wait = (uint8_t)wait;
     strand->park_flags = (uint8_t)flags;
     strand->unblocked = false;
@@ -173,7 +183,7 @@ rs_wake_kind rs_park_end(rs_machine *machine, int64_t *result) {
 }
 
 static void end_wait(rs_strand *strand, rs_wake_kind kind, int64_t result) {
-    strand->state = RS_STRAND_READY;
+    rs_strand_become(strand, RS_STRAND_READY);
     strand->wake = (uint8_t)kind;
     strand->result = result;
 }
@@ -195,6 +205,7 @@ bool rs_wake(rs_machine *machine, rs_id id, uint64_t ticket, rs_wake_kind kind, 
         rs_trace_if(machine, RS_TRACE_WAKE_DROPPED, id, kind);
         return false;
     }
+    RS_CHECK(strand->wait != RS_WAIT_NONE && !strand->queued && machine->running != strand->index);
     rs_list_remove(machine, strand);
     rs_timer_clear(&machine->timers, &strand->timer);
     machine->metrics.wakes++;
@@ -205,7 +216,8 @@ bool rs_wake(rs_machine *machine, rs_id id, uint64_t ticket, rs_wake_kind kind, 
 
 static inline void run_now(rs_machine *machine, rs_strand *strand) {
     RS_ASSERT(strand->state == RS_STRAND_READY || strand->state == RS_STRAND_NEW);
-    strand->state = RS_STRAND_RUNNING;
+    RS_CHECK(machine->running == RS_NO_INDEX && !strand->queued && !rs_timer_is_set(&strand->timer));
+    rs_strand_become(strand, RS_STRAND_RUNNING);
     machine->metrics.resumes++; /* first, for who looks from another thread and takes this for the turn's number */
     machine->running = strand->index;
     machine->runs = strand;
@@ -238,7 +250,7 @@ rs_strand *rs_spawn_first(rs_machine *machine, rs_scope *scope, void *user) {
 void rs_displaced(rs_machine *machine) {
     if (machine->running == RS_NO_INDEX) return;
     rs_strand *strand = rs_running(machine);
-    strand->state = RS_STRAND_READY;
+    rs_strand_become(strand, RS_STRAND_READY);
     machine->running = RS_NO_INDEX;
     rs_run_push_front(&machine->strands, strand);
 }
@@ -253,6 +265,7 @@ void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind
 }
 
 void rs_break_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
+    RS_ASSERT(strand->state == RS_STRAND_PARKED && kind != RS_WAKE_VALUE);
     strand->park_flags = 0;
     bool at_once = !machine->ends_wait[strand->wait];
     if (kind == RS_WAKE_INTERRUPT && at_once) rs_wake(machine, rs_strand_id(strand), strand->ticket, kind, 0);
@@ -260,6 +273,7 @@ void rs_break_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
 }
 
 void rs_interrupt(rs_machine *machine, rs_strand *strand) {
+    RS_ASSERT(strand->state != RS_STRAND_FREE);
     strand->interrupts++;
     rs_interrupt_park(machine, strand, RS_WAKE_INTERRUPT);
 }
@@ -289,6 +303,7 @@ void rs_list_wake_all_first(rs_machine *machine, rs_list *list) {
 }
 
 bool rs_unblock(rs_machine *machine, rs_strand *strand) {
+    RS_ASSERT(strand->state != RS_STRAND_FREE);
     bool in_hook = strand->wait == RS_WAIT_BLOCK && !strand->unblocked;
     /* READY and not in a wait: displaced, which for its own code is still RUNNING. */
     bool runs = strand->state == RS_STRAND_RUNNING || strand->state == RS_STRAND_READY;
@@ -320,6 +335,7 @@ bool rs_unblock_late(rs_machine *machine, rs_id id, uint64_t ticket) {
 static void fire_timers(rs_machine *machine, int64_t now_ns) {
     rs_timer *timer;
     while ((timer = rs_timers_pop_due(&machine->timers, now_ns))) {
+        RS_CHECK(timer->deadline_ns <= now_ns && !rs_timer_is_set(timer));
         machine->metrics.timers_fired++;
         if (timer->kind == RS_TIMER_SCOPE) {
             rs_scope *scope = (rs_scope *)((char *)timer - offsetof(rs_scope, timer));
@@ -335,6 +351,7 @@ static void fire_timers(rs_machine *machine, int64_t now_ns) {
 }
 
 static void take_message(rs_machine *machine, const rs_message *message) {
+    RS_ASSERT(message->kind < RS_MESSAGE_KINDS);
     machine->metrics.messages++;
     const rs_part *part = machine->on_message[message->kind];
     if (part) {
@@ -378,6 +395,7 @@ void rs_machine_leave(rs_machine *machine) {
 }
 
 void rs_machine_close(rs_machine *machine) {
+    RS_ASSERT(machine->backend != NULL && !atomic_load(&machine->sleeping));
     machine->backend->close(machine);
     end_parts(machine);
     rs_tick_ends_forget(&machine->tick_ends);

@@ -1,6 +1,7 @@
 #include "core/machine.h"
 
 void rs_scope_attach(rs_scope *scope, rs_scope *parent, uint32_t owner) {
+    RS_CHECK(!parent || !parent->closed);
     *scope = (rs_scope){.parent = parent, .owner = owner, .deadline_ns = RS_NEVER};
     rs_timer_init(&scope->timer, RS_TIMER_SCOPE);
     if (!parent) return;
@@ -11,6 +12,7 @@ void rs_scope_attach(rs_scope *scope, rs_scope *parent, uint32_t owner) {
 /* Parks of the scope's owner end now, if the owner is inside no deeper scope (that one has its own turn). */
 static void cancel_owner(rs_machine *machine, rs_scope *scope) {
     rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
+    RS_ASSERT(strand->state != RS_STRAND_FREE && scope->effective);
     if (strand->scope == scope) rs_interrupt_park(machine, strand, RS_WAKE_CANCEL);
 }
 
@@ -46,6 +48,7 @@ static void take_out(rs_scope *scope) {
 }
 
 static void move_to(rs_machine *machine, rs_scope *scope, rs_scope *above) {
+    RS_ASSERT(scope != above && !scope->closed);
     take_out(scope);
     scope->parent = above;
     if (above) rs_links_prepend(&above->children, &scope->link);
@@ -68,6 +71,7 @@ static void move_up(rs_machine *machine, rs_scope *scope) {
 
 void rs_scope_detach(rs_machine *machine, rs_scope *scope) {
     if (RS_UNLIKELY(!rs_links_empty(&scope->children))) move_up(machine, scope);
+    RS_ASSERT(rs_links_empty(&scope->children));
     rs_timer_clear(&machine->timers, &scope->timer);
     take_out(scope);
 }
@@ -90,6 +94,7 @@ void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bo
 }
 
 static void leave_open_ones(rs_strand *strand, rs_scope *scope) {
+    RS_ASSERT(scope->stack == NULL || strand->stacked > 0);
     if (RS_UNLIKELY(scope->stack != NULL)) strand->stacked--;
     rs_links_remove(&strand->open_scopes, &scope->of_owner);
 }
@@ -102,6 +107,7 @@ void rs_scope_close(rs_machine *machine, rs_scope *scope) {
     RS_ASSERT(strand->state != RS_STRAND_FREE && scope != &strand->own);
     scope->closed = true;
     leave_open_ones(strand, scope);
+    RS_ASSERT(!scope->shield || scope->aside || strand->shield_depth > 0);
     if (scope->shield && !scope->aside) strand->shield_depth--;
     if (strand->scope == scope) strand->scope = scope->parent;
     rs_scope_detach(machine, scope);
@@ -149,6 +155,7 @@ void rs_scope_follow(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
     rs_scope *outermost = NULL;
     RS_EACH_OPEN_SCOPE(strand, scope) scope->aside = true;
+    RS_ASSERT(strand->stacked > 0 && machine->driver.stack != NULL);
     const void *stack = machine->driver.stack(machine);
     for (;; stack = machine->driver.outer_stack(stack)) {
         RS_EACH_OPEN_SCOPE(strand, scope) {
@@ -164,6 +171,7 @@ void rs_scope_follow(rs_machine *machine) {
 
 void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause) {
     if (scope->cause != RS_NOT_CANCELLED || scope->closed) return;
+    RS_ASSERT(cause != RS_NOT_CANCELLED);
     rs_trace_if(machine, RS_TRACE_CANCEL, scope->owner, cause);
     machine->metrics.cancels++;
     scope->cause = cause;
@@ -174,6 +182,7 @@ void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause
 void rs_scope_forgive(rs_machine *machine, rs_scope *scope) {
     rs_timer_clear(&machine->timers, &scope->timer);
     scope->deadline_ns = RS_NEVER;
+    RS_ASSERT(!scope->closed);
     scope->cause = RS_NOT_CANCELLED;
     spread(machine, scope);
 }

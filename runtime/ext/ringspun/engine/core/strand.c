@@ -14,7 +14,8 @@ void rs_strands_free(rs_strands *strands) {
 rs_strand *rs_strand_take(rs_strands *strands) {
     rs_strand *strand = rs_slab_take(&strands->slab);
     if (!strand) return NULL;
-    strand->state = RS_STRAND_NEW;
+    RS_ASSERT(strand->generation != 0);
+    rs_strand_become(strand, RS_STRAND_NEW);
     strand->run_next = strand->op = RS_NO_INDEX;
     rs_timer_init(&strand->timer, RS_TIMER_PARK);
     return strand;
@@ -23,7 +24,7 @@ rs_strand *rs_strand_take(rs_strands *strands) {
 void rs_strand_release(rs_strands *strands, rs_strand *strand) {
     RS_ASSERT(strand->state != RS_STRAND_FREE && !strand->queued);
     RS_ASSERT(!rs_timer_is_set(&strand->timer) && strand->waiter.list == NULL);
-    strand->state = RS_STRAND_FREE;
+    rs_strand_become(strand, RS_STRAND_FREE);
     strand->user = NULL;
     rs_slab_give(&strands->slab, strand);
 }
@@ -44,8 +45,11 @@ rs_strand *rs_strands_next(const rs_strands *strands, const rs_strand *strand) {
     return NULL;
 }
 
+/* Of those in the run queue each is new, ready, or (displaced, or yielding) about to be. */
 static inline void push(rs_strands *strands, rs_run_queue *queue, rs_strand *strand) {
     RS_ASSERT(!strand->queued);
+    RS_CHECK(strand->state == RS_STRAND_NEW || strand->state == RS_STRAND_READY);
+    RS_CHECK((queue->head == RS_NO_INDEX) == (queue->tail == RS_NO_INDEX));
     strand->queued = true;
     strand->run_next = RS_NO_INDEX;
     strand->ready_order = ++strands->last_order;
@@ -57,6 +61,7 @@ static inline void push(rs_strands *strands, rs_run_queue *queue, rs_strand *str
 
 static inline void push_front(rs_strands *strands, rs_run_queue *queue, rs_strand *strand) {
     RS_ASSERT(!strand->queued);
+    RS_CHECK(strand->state == RS_STRAND_NEW || strand->state == RS_STRAND_READY);
     strand->queued = true;
     strand->ready_order = 0;
     strand->run_next = queue->head;
@@ -80,6 +85,7 @@ void rs_run_push_front(rs_strands *strands, rs_strand *strand) {
 void rs_run_push_front_of_others(rs_strands *strands, rs_strand *strand) { push_front(strands, &strands->others, strand); }
 
 static inline rs_strand *pop(rs_strands *strands, rs_run_queue *queue, rs_strand *strand) {
+    RS_CHECK(strand->queued && queue->head == strand->index && strands->run_len > 0);
     queue->head = strand->run_next;
     if (queue->head == RS_NO_INDEX) queue->tail = RS_NO_INDEX;
     strand->run_next = RS_NO_INDEX;
@@ -89,6 +95,7 @@ static inline rs_strand *pop(rs_strands *strands, rs_run_queue *queue, rs_strand
 }
 
 static inline rs_strand *pop_woken(rs_strands *strands, rs_strand *strand) {
+    RS_CHECK(strands->woken_len > 0 && strands->woken_len <= strands->run_len && strands->passes_left <= strands->woken_len);
     if (strands->passes_left > 0) strands->passes_left--;
     strands->woken_len--;
     return pop(strands, &strands->woken, strand);
@@ -114,6 +121,7 @@ rs_strand *rs_run_pop(rs_strands *strands) {
 
 void rs_run_prefer_woken(rs_strands *strands) {
     if (!strands->passable) return;
+    RS_CHECK(strands->woken_len <= strands->run_len);
     strands->passable = false;
     strands->passes_left = strands->woken_len;
 }
@@ -130,6 +138,7 @@ rs_strand *rs_run_last(const rs_strands *strands) {
 
 void rs_run_forget(rs_strands *strands) {
     while (rs_run_pop(strands)) {}
+    RS_ASSERT(strands->run_len == 0 && strands->woken_len == 0);
 }
 
 const char *rs_wait_name(uint32_t wait) {

@@ -102,6 +102,20 @@ static inline rs_id rs_strand_id(const rs_strand *strand) { return rs_id_make(st
 /* The strand of that name, or NULL when it has ended. */
 rs_strand *rs_strand_find(const rs_strands *strands, rs_id id);
 
+/* The one place where a state changes, but for a fork, which forgets strands in any. */
+static inline void rs_strand_become(rs_strand *strand, rs_strand_state state) {
+    static const uint8_t from[] = {
+        [RS_STRAND_FREE] = 1 << RS_STRAND_NEW | 1 << RS_STRAND_READY | 1 << RS_STRAND_RUNNING | 1 << RS_STRAND_PARKED,
+        [RS_STRAND_NEW] = 1 << RS_STRAND_FREE,
+        [RS_STRAND_READY] = 1 << RS_STRAND_RUNNING | 1 << RS_STRAND_PARKED,
+        [RS_STRAND_RUNNING] = 1 << RS_STRAND_NEW | 1 << RS_STRAND_READY,
+        [RS_STRAND_PARKED] = 1 << RS_STRAND_RUNNING,
+    };
+    (void)from;
+    RS_CHECK(from[state] & (1 << strand->state));
+    strand->state = (uint8_t)state;
+}
+
 void rs_run_push(rs_strands *strands, rs_strand *strand);
 void rs_run_push_woken(rs_strands *strands, rs_strand *strand);
 void rs_run_push_front(rs_strands *strands, rs_strand *strand);

@@ -8,6 +8,7 @@ static inline bool before(const rs_timer *a, const rs_timer *b) {
 }
 
 static inline void place(rs_timers *timers, uint32_t position, rs_timer *timer) {
+    RS_CHECK(position < timers->len);
     timers->heap[position] = timer;
     timer->position = position;
 }
@@ -39,6 +40,7 @@ static void sift_down(rs_timers *timers, uint32_t position, rs_timer *timer) {
 }
 
 void rs_timers_free(rs_timers *timers) {
+    RS_ASSERT(timers->len <= timers->capacity);
     free(timers->heap);
     *timers = (rs_timers){0};
 }
@@ -68,6 +70,7 @@ void rs_timer_set(rs_timers *timers, rs_timer *timer, int64_t deadline_ns) {
         timers->capacity = larger(timers);
         timers->heap = rs_realloc(timers->heap, sizeof(rs_timer *) * timers->capacity);
     }
+    RS_CHECK(timers->len < timers->capacity);
     timer->deadline_ns = deadline_ns;
     timer->order = timers->next_order++;
     sift_up(timers, timers->len++, timer);
@@ -88,5 +91,6 @@ rs_timer *rs_timers_pop_due(rs_timers *timers, int64_t now_ns) {
     if (timers->len == 0 || timers->heap[0]->deadline_ns > now_ns) return NULL;
     rs_timer *timer = timers->heap[0];
     rs_timer_clear(timers, timer);
+    RS_CHECK(timers->len == 0 || !before(timers->heap[0], timer)); /* they come in order */
     return timer;
 }

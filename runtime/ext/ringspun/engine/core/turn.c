@@ -26,6 +26,7 @@ static bool computes_long(rs_machine *machine) {
 
 bool rs_turn_ends(rs_machine *machine) {
     rs_turn *turn = &machine->turn;
+    RS_CHECK(machine->running != RS_NO_INDEX);
     if (++turn->ops == 1) {
         turn->bytes = turn->quiet_writes = 0;
         turn->timed_from_ns = 0;
