@@ -15,6 +15,7 @@ typedef struct { rs_link *first, *last; } rs_links;
 static inline bool rs_links_empty(const rs_links *links) { return links->first == NULL; }
 
 static inline void rs_links_append(rs_links *links, rs_link *link) {
+    RS_CHECK(links->last != link && links->first != link);
     *link = (rs_link){.previous = links->last};
     if (links->last) links->last->next = link;
     else links->first = link;
@@ -22,6 +23,7 @@ static inline void rs_links_append(rs_links *links, rs_link *link) {
 }
 
 static inline void rs_links_prepend(rs_links *links, rs_link *link) {
+    RS_CHECK(links->last != link && links->first != link);
     *link = (rs_link){.next = links->first};
     if (links->first) links->first->previous = link;
     else links->last = link;
@@ -30,6 +32,7 @@ static inline void rs_links_prepend(rs_links *links, rs_link *link) {
 
 static inline void rs_links_remove(rs_links *links, rs_link *link) {
     RS_ASSERT(link->previous ? link->previous->next == link : links->first == link);
+    RS_CHECK(link->next ? link->next->previous == link : links->last == link);
     if (link->previous) link->previous->next = link->next;
     else links->first = link->next;
     if (link->next) link->next->previous = link->previous;

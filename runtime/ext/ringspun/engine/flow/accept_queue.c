@@ -10,6 +10,7 @@
 static int64_t take_kept(rs_machine *machine, const rs_request *request);
 
 rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *request, uint32_t ahead) {
+    RS_ASSERT(request->kind == RS_OP_ACCEPT && ahead > 0);
     rs_accept_queue *queue = rs_alloc(sizeof(*queue));
     *queue = (rs_accept_queue){.request = *request, .ahead = ahead,
                                .generation = rs_descriptor_generation(machine->descriptors, request->fd)};
@@ -20,7 +21,7 @@ rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *req
 }
 
 static void free_accept_queue(rs_machine *machine, rs_accept_queue *queue) {
-    RS_ASSERT(!queue->op);
+    RS_ASSERT(!queue->op && queue->len == 0 && machine->accept_queues->len > 0);
     rs_links_remove(&machine->accept_queues->all, &queue->link);
     if (--machine->accept_queues->len == 0) machine->ops->take_kept = NULL;
     free(queue->results);
@@ -53,6 +54,7 @@ static bool make_room(rs_accept_queue *queue) {
 
 static void brought(rs_machine *machine, rs_op *op, int64_t result) {
     rs_accept_queue *queue = op->context;
+    RS_ASSERT(result >= 0 && queue->op == rs_op_id(op));
     if (RS_UNLIKELY(!make_room(queue))) {
         rs_platform_of(machine)->discard(machine, (int)result);
         queue->error = RS_NO_MEMORY;
@@ -67,6 +69,7 @@ static void brought(rs_machine *machine, rs_op *op, int64_t result) {
 
 static void ended(rs_machine *machine, rs_op *op, int64_t result) {
     rs_accept_queue *queue = op->context;
+    RS_ASSERT(queue->op == rs_op_id(op));
     queue->op = 0;
     if (result < 0 && result != -ECANCELED) queue->error = result;
     else if (op->closing) queue->error = -EBADF;
@@ -83,6 +86,7 @@ static void give_way(rs_machine *machine, rs_op *op) {
 static const rs_op_owner accept_queue_owner = {.ended = ended, .brought = brought, .give_way = give_way};
 
 void rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
+    RS_ASSERT(!queue->left);
     if (queue->op) return;
     rs_op *op = rs_op_take(machine->ops, &queue->request);
     if (RS_UNLIKELY(!op)) {
@@ -110,6 +114,7 @@ static void drop_results(rs_machine *machine, rs_accept_queue *queue) {
 }
 
 void rs_accept_queue_close(rs_machine *machine, rs_accept_queue *queue) {
+    RS_ASSERT(!queue->left && queue->waiters.len == 0);
     queue->left = true;
     if (queue->len == 0) free_accept_queue(machine, queue);
     else if (rs_descriptor_generation(machine->descriptors, queue->request.fd) != queue->generation) {

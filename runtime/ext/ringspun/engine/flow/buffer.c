@@ -5,6 +5,7 @@
 #include <string.h>
 
 static char *take(rs_pool *pool, size_t capacity) {
+    RS_ASSERT(capacity >= RS_BUFFER_PIECE && pool->len <= RS_POOL_MAX);
     bool pooled = capacity == RS_BUFFER_PIECE && pool->len > 0;
     char *bytes = pooled ? pool->pieces[--pool->len] : rs_try_realloc(NULL, capacity);
     if (bytes) pool->lent++;
@@ -28,6 +29,7 @@ static size_t capacity_for(size_t wanted) {
 
 static void move_to_front(rs_buffer *buffer) {
     size_t len = rs_buffer_len(buffer);
+    RS_ASSERT(buffer->start <= buffer->end && buffer->end <= buffer->capacity);
     memmove(buffer->bytes, rs_buffer_at(buffer), len);
     buffer->start = 0;
     buffer->end = len;
@@ -35,6 +37,7 @@ static void move_to_front(rs_buffer *buffer) {
 
 /* Where it lies, if it can: the kernel moves a large one by its pages, so that it is never there twice. */
 static bool extend(rs_buffer *buffer, size_t capacity) {
+    RS_ASSERT(capacity > buffer->capacity);
     if (buffer->start > 0) move_to_front(buffer);
     char *bytes = rs_try_realloc(buffer->bytes, capacity);
     if (!bytes) return false;
@@ -57,6 +60,7 @@ static bool grow(rs_pool *pool, rs_buffer *buffer, size_t wanted) {
 
 char *rs_buffer_room(rs_pool *pool, rs_buffer *buffer, size_t len) {
     size_t held = rs_buffer_len(buffer);
+    RS_CHECK(buffer->start <= buffer->end && buffer->end <= buffer->capacity && (buffer->bytes || buffer->capacity == 0));
     if (buffer->capacity - buffer->end >= len && buffer->bytes) return buffer->bytes + buffer->end;
     if (len > SIZE_MAX - held) return NULL;
     bool moves = buffer->capacity >= held + len && buffer->start >= held; /* which does not cost more than has been taken */
@@ -81,6 +85,7 @@ void rs_buffer_clear(rs_pool *pool, rs_buffer *buffer) {
 
 char *rs_buffer_release(rs_pool *pool, rs_buffer *buffer) {
     char *bytes = buffer->bytes;
+    RS_ASSERT(!bytes || pool->lent > 0);
     if (bytes) pool->lent--;
     *buffer = (rs_buffer){0};
     return bytes;

@@ -37,7 +37,10 @@ static inline char *rs_buffer_at(const rs_buffer *buffer) { return buffer->bytes
 char *rs_buffer_room(rs_pool *pool, rs_buffer *buffer, size_t len);
 
 /* So many bytes have come to that place. */
-static inline void rs_buffer_filled(rs_buffer *buffer, size_t len) { buffer->end += len; }
+static inline void rs_buffer_filled(rs_buffer *buffer, size_t len) {
+    RS_CHECK(len <= buffer->capacity - buffer->end);
+    buffer->end += len;
+}
 
 /* False: there is no memory for them. */
 bool rs_buffer_put(rs_pool *pool, rs_buffer *buffer, const void *bytes, size_t len);

@@ -12,6 +12,7 @@ void rs_selector_open(rs_machine *machine, rs_selector *selector) {
 rs_selector *rs_selectors_any(const rs_machine *machine) { return RS_LINKED(machine->selectors->all.first, rs_selector, link); }
 
 static void append_ready(rs_watch *watch) {
+    RS_CHECK(!watch->ready);
     watch->ready = true;
     rs_links_append(&watch->selector->ready, &watch->of_ready);
     watch->selector->ready_len++;
@@ -19,6 +20,7 @@ static void append_ready(rs_watch *watch) {
 
 void rs_watch_idle(rs_watch *watch) {
     if (!watch->ready) return;
+    RS_ASSERT(watch->selector->ready_len > 0);
     watch->ready = false;
     rs_links_remove(&watch->selector->ready, &watch->of_ready);
     watch->selector->ready_len--;
@@ -27,6 +29,7 @@ void rs_watch_idle(rs_watch *watch) {
 void rs_watch_ready(rs_watch *watch) {
     if (!watch->ready) append_ready(watch);
     rs_selector *selector = watch->selector;
+    RS_CHECK(selector->machine != NULL && selector->waiters.len <= 1);
     if (selector->waiters.len > 0) rs_list_wake_first(selector->machine, &selector->waiters, 0);
 }
 
@@ -71,6 +74,7 @@ static rs_op *disown_op(rs_machine *machine, rs_watch *watch) {
     rs_op *op = watch->op ? rs_op_find(machine->ops, watch->op) : NULL;
     watch->op = 0;
     if (!op) return NULL;
+    RS_ASSERT(op->context == watch && machine->unawaited > 0 && watch->selector->ops > 0);
     op->owner = &orphan_owner;
     rs_links_append(&machine->selectors->orphans, &op->link);
     machine->unawaited--;
@@ -94,6 +98,7 @@ void rs_watch_close(rs_watch *watch) {
 }
 
 static void leave_machine(rs_selector *selector) {
+    RS_ASSERT(rs_links_empty(&selector->watches) && selector->ready_len == 0);
     rs_links_remove(&selector->machine->selectors->all, &selector->link);
     selector->machine = NULL;
 }
@@ -126,6 +131,7 @@ uint32_t rs_end_orphan_ops(rs_machine *machine) {
 
 static void watch_ended(rs_machine *machine, rs_op *op, int64_t result) {
     rs_watch *watch = op->context;
+    RS_ASSERT(watch->op == rs_op_id(op) && machine->unawaited > 0 && watch->selector->ops > 0);
     machine->unawaited--;
     watch->selector->ops--;
     watch->op = 0;
@@ -187,7 +193,7 @@ uint32_t rs_source_waiting_len(rs_source *source) {
 
 void rs_watch_serve(rs_watch *watch) {
     rs_selector *selector = watch->selector;
-    RS_ASSERT(!selector->served);
+    RS_ASSERT(!selector->served && selector->waiters.len == 1);
     selector->served = watch;
     rs_list_wake_first(selector->machine, &selector->waiters, 0);
 }

@@ -8,6 +8,7 @@ static void flush_gathered(rs_machine *machine, rs_gathered *gathered) {
 }
 
 void rs_write_queue_open(rs_machine *machine, rs_write_queue *queue, uint8_t kind, int fd) {
+    RS_ASSERT(kind == RS_OP_WRITE || kind == RS_OP_SEND);
     *queue = (rs_write_queue){.machine = machine, .kind = kind, .fd = fd, .gathered.flush = flush_gathered,
                               .generation = rs_descriptor_generation(machine->descriptors, fd)};
     rs_links_prepend(&machine->write_queues->all, &queue->link);
@@ -53,6 +54,7 @@ void rs_write_queue_abandon(rs_write_queue *queue) {
 }
 
 static void fail(rs_write_queue *queue, int64_t error) {
+    RS_ASSERT(error < 0 && !queue->op);
     queue->error = error;
     drop_bytes(queue);
     rs_list_wake_all(queue->machine, &queue->waiters, 0);
@@ -71,6 +73,7 @@ int64_t rs_write_queue_put(rs_write_queue *queue, const void *bytes, size_t len)
     if (queue->error) return queue->error;
     if (!rs_buffer_put(queue->machine->pool, &queue->filling, bytes, len)) return RS_NO_MEMORY;
     queue->put += len;
+    RS_CHECK(rs_write_queue_len(queue) <= queue->put);
     gather(queue);
     return (int64_t)len;
 }
@@ -90,6 +93,7 @@ bool rs_write_queue_is_gone(const rs_write_queue *queue) {
 
 static void ended(rs_machine *machine, rs_op *op, int64_t result) {
     rs_write_queue *queue = op->context;
+    RS_ASSERT(queue->op == rs_op_id(op));
     queue->op = 0;
     if (RS_UNLIKELY(op->in_doubt)) leave_sending(queue, op);
     if (result < 0) {
@@ -107,6 +111,7 @@ static const rs_op_owner write_queue_owner = {.ended = ended, .is_gone = is_gone
 
 static void start_op(rs_write_queue *queue, const rs_request *request) {
     rs_machine *machine = queue->machine;
+    RS_ASSERT(!queue->op && rs_buffer_len(&queue->sending) > 0);
     rs_op *op = rs_op_take(machine->ops, request);
     if (RS_UNLIKELY(!op)) {
         fail(queue, RS_NO_MEMORY);
@@ -119,6 +124,7 @@ static void start_op(rs_write_queue *queue, const rs_request *request) {
 }
 
 static void take_filling(rs_write_queue *queue) {
+    RS_ASSERT(rs_buffer_len(&queue->sending) == 0);
     queue->sending = queue->filling;
     queue->filling = (rs_buffer){0};
 }
@@ -144,6 +150,7 @@ static int64_t send_through(rs_write_queue *queue, rs_request *rest) {
         int64_t result = queue->pass(queue, rs_buffer_at(sending), rs_buffer_len(sending), &rest->poll.events);
         if (result == -EAGAIN) return 0;
         if (result < 0) return result;
+        RS_ASSERT(result > 0);
         rs_buffer_drop(queue->machine->pool, sending, (size_t)result);
     }
     return 0;

@@ -10,6 +10,7 @@ void rs_descriptors_free(rs_descriptors *descriptors) {
 }
 
 bool rs_descriptors_grow(rs_descriptors *descriptors, int fd) {
+    RS_ASSERT(fd >= 0 && (uint32_t)fd >= descriptors->capacity);
     uint32_t wanted = (uint32_t)fd + 1;
     uint32_t capacity = descriptors->capacity ? descriptors->capacity : 64;
     while (capacity < wanted) capacity *= 2;
@@ -23,6 +24,7 @@ bool rs_descriptors_grow(rs_descriptors *descriptors, int fd) {
 
 void rs_descriptor_add(rs_descriptors *descriptors, rs_ops *ops, rs_op *op) {
     rs_descriptor *descriptor = rs_descriptor_get(descriptors, op->request.fd);
+    RS_CHECK(op->next == 0 && op->previous == 0 && descriptor->first != op->index + 1);
     op->next = 0;
     op->previous = descriptor->last;
     if (descriptor->last) rs_op_at(ops, descriptor->last - 1)->next = op->index + 1;
@@ -32,6 +34,7 @@ void rs_descriptor_add(rs_descriptors *descriptors, rs_ops *ops, rs_op *op) {
 
 void rs_descriptor_remove(rs_descriptors *descriptors, rs_ops *ops, rs_op *op) {
     rs_descriptor *descriptor = rs_descriptor_get(descriptors, op->request.fd);
+    RS_ASSERT(op->previous ? rs_op_at(ops, op->previous - 1)->next == op->index + 1 : descriptor->first == op->index + 1);
     if (op->previous) rs_op_at(ops, op->previous - 1)->next = op->next;
     else descriptor->first = op->next;
     if (op->next) rs_op_at(ops, op->next - 1)->previous = op->previous;

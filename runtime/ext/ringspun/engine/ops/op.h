@@ -58,6 +58,16 @@ typedef struct rs_op {
     struct rs_job *job;         /* the workers', read and set under their lock; NULL: none of them has it */
 } rs_op;
 
+/* The one place where a state changes, but for a fork. */
+static inline void rs_op_become(rs_op *op, rs_op_state state) {
+    static const uint8_t from[] = {
+        [RS_OP_FREE] = 1 << RS_OP_FILLED | 1 << RS_OP_TERMINAL, [RS_OP_FILLED] = 1 << RS_OP_FREE,
+        [RS_OP_SUBMITTED] = 1 << RS_OP_FILLED, [RS_OP_TERMINAL] = 1 << RS_OP_SUBMITTED,
+    };
+    RS_ASSERT(from[state] & (1 << op->state));
+    op->state = (uint8_t)state;
+}
+
 /* It brings one result after the other. */
 static inline bool rs_op_lasts(const rs_op *op) { return op->owner->brought != NULL; }
 

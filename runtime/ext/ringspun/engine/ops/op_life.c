@@ -54,12 +54,14 @@ static int64_t take_owed_error(rs_machine *machine, const rs_request *request) {
     if (RS_LIKELY(machine->descriptors->owing == 0) || !reads_data(request) || asks_for_nothing(request)) return 0;
     if ((uint32_t)request->fd >= machine->descriptors->capacity) return 0;
     rs_descriptor *descriptor = &machine->descriptors->table[request->fd];
+    RS_ASSERT(descriptor->owed_error <= 0);
     int64_t error = descriptor->owed_error;
     rs_descriptor_forgive(machine->descriptors, descriptor);
     return error && meaning_of(machine, request->fd) == descriptor->owed_by ? error : 0;
 }
 
 int64_t rs_try(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(request->kind < RS_OP_KINDS && request->done == 0);
     int64_t owed = take_owed_error(machine, request);
     if (RS_UNLIKELY(owed < 0)) return owed;
     const rs_op_call *calls = rs_platform_of(machine)->calls;
@@ -70,6 +72,7 @@ int64_t rs_try(rs_machine *machine, const rs_request *request) {
     if (machine->backend->hints && rs_request_takes_stream(request)) {
         rs_descriptor_was_read(machine->descriptors, request->fd, request->transfer.len, result);
     }
+    RS_CHECK(result != -EINTR && result > -4096); /* an errno, or what was moved */
     if (result == -EAGAIN) return result;
     machine->metrics.ops_inline++;
     if (result > 0 && rs_op_kinds[request->kind].effect == RS_EFFECT_DATA) machine->turn.bytes += (uint64_t)result;
@@ -78,6 +81,7 @@ int64_t rs_try(rs_machine *machine, const rs_request *request) {
 }
 
 void rs_op_end(rs_machine *machine, rs_op *op) {
+    RS_ASSERT(op->state == RS_OP_TERMINAL || op->state == RS_OP_SUBMITTED);
     if (op->state == RS_OP_TERMINAL) {
         bool lent = op->request.options & RS_REQUEST_ANY_BUFFER;
         if (lent && op->request.transfer.address && machine->backend->release) machine->backend->release(machine, op);
@@ -137,6 +141,7 @@ static void strand_op_ended(rs_machine *machine, rs_op *op, int64_t result) {
         if (!op->closing) rs_descriptor_owe(machine, &op->request, op->identity, result);
         result = (int64_t)op->request.done;
     }
+    RS_ASSERT(op->ticket != 0 && op->strand != RS_NO_ID);
     rs_wake_kind kind = RS_WAKE_VALUE;
     if (result == -ECANCELED) {
         if (op->cancel != RS_WAKE_VALUE) kind = (rs_wake_kind)op->cancel;
@@ -152,6 +157,7 @@ static const rs_op_owner strand_owner = {.ended = strand_op_ended, .keeps = true
 static const rs_op_owner orphan_owner = {.ended = discard_made};
 
 void rs_op_orphan(rs_op *op) {
+    RS_ASSERT(op->state == RS_OP_SUBMITTED);
     op->owner = &orphan_owner;
     op->context = NULL;
 }
@@ -177,19 +183,21 @@ rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park
 }
 
 static void add_to_target(rs_machine *machine, rs_op *op) {
+    RS_ASSERT(rs_request_has_target(&op->request));
     rs_descriptor_get(machine->descriptors, op->request.splice.to_fd)->targeted++;
     rs_links_append(&machine->ops->targeted, &op->link);
 }
 
 static void remove_from_target(rs_machine *machine, rs_op *op) {
+    RS_ASSERT(machine->descriptors->table[op->request.splice.to_fd].targeted > 0);
     machine->descriptors->table[op->request.splice.to_fd].targeted--;
     rs_links_remove(&machine->ops->targeted, &op->link);
 }
 
 void rs_op_launch(rs_machine *machine, rs_op *op) {
-    RS_ASSERT(op->state == RS_OP_FILLED && op->owner != NULL);
+    RS_ASSERT(op->owner != NULL && op->cancel == RS_WAKE_VALUE && !op->closing);
     const rs_request *request = &op->request;
-    op->state = RS_OP_SUBMITTED;
+    rs_op_become(op, RS_OP_SUBMITTED);
     machine->in_flight++;
     machine->metrics.ops_started++;
     rs_trace_if(machine, RS_TRACE_OP, rs_op_id(op), request->kind);
@@ -224,6 +232,7 @@ static bool was_asked_to_end(const rs_op *op) { return op->cancel != RS_WAKE_VAL
 #define TRIES_AT_ONCE 64
 
 int64_t rs_op_go_on(rs_machine *machine, rs_op *op, int64_t result) {
+    RS_CHECK(op->state == RS_OP_SUBMITTED && !op->offloaded);
     rs_request *request = &op->request;
     uint64_t until = request->done + BYTES_AT_ONCE;
     for (int tries = 1; rs_request_goes_on(request, result); tries++) {
@@ -241,8 +250,9 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
         rs_descriptor_remove(machine->descriptors, machine->ops, op);
         if (rs_request_has_target(&op->request)) remove_from_target(machine, op);
     }
+    RS_ASSERT(machine->in_flight > 0);
     machine->in_flight--;
-    op->state = RS_OP_TERMINAL;
+    rs_op_become(op, RS_OP_TERMINAL);
     if (op->closing) rs_list_wake_all(machine, &machine->closers, 0);
     const rs_op_owner *owner = op->owner;
     owner->ended(machine, op, result);
@@ -268,6 +278,7 @@ bool rs_descriptor_close_begin(rs_machine *machine, int fd) {
 
 void rs_descriptor_close_end(rs_machine *machine, int fd) {
     if ((uint32_t)fd >= machine->descriptors->capacity) return;
+    RS_CHECK(machine->descriptors->table[fd].first == 0 && machine->descriptors->table[fd].targeted == 0);
     /* Once more, for what has looked at it since. */
     machine->descriptors->table[fd].closing = false;
     machine->descriptors->table[fd].generation++;
@@ -327,6 +338,7 @@ static void on_complete(rs_machine *machine, const rs_message *message) {
 }
 
 static bool op_takes_nothing(const rs_machine *machine, const rs_strand *strand) {
+    RS_ASSERT(strand->wait == RS_WAIT_OP && strand->op != RS_NO_INDEX);
     return rs_op_at(machine->ops, strand->op)->request.kind == RS_OP_POLL;
 }
 
