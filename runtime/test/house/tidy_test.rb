@@ -292,7 +292,7 @@ Minitest.after_run do
 
   asserts = TidyTest::ROOMS["engine"].map do |room|
     code = TidyTest.glob("runtime/ext/ringspun/engine/#{room}{.c,/**/*.{c,h}}").map { |path| File.read(path) }.join
-    format("%s %.2f", room, code.scan(/^ .*\bRS_\w*ASSERT\w*\(/).size.fdiv(code.scan(/^#{Rooms::FUNCTION}/o).size))
+    format("%s %.2f", room, code.scan(/^ .*\bRS_(?:ASSERT|CHECK)\(/).size.fdiv(code.scan(/^#{Rooms::FUNCTION}/o).size))
   end
   puts "asserts a function of the engine: #{asserts.join(", ")}"
 end

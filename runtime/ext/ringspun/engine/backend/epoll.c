@@ -90,6 +90,7 @@ static int open_descriptors(rs_machine *machine, epoll_state *state) {
 }
 
 static int epoll_open(rs_machine *machine) {
+    RS_ASSERT(machine->backend_state == NULL);
     epoll_state *state = rs_alloc(sizeof(*state));
     int error = open_descriptors(machine, state);
     if (error) {
@@ -150,6 +151,7 @@ static epoll_descriptor *known_at(rs_machine *machine, int fd) { return known_of
 static int control(rs_machine *machine, int verb, int fd, uint32_t events) {
     epoll_state *state = machine->backend_state;
     epoll_descriptor *known = known_at(machine, fd);
+    RS_ASSERT(fd >= 0 && fd != state->wake && fd != state->epoll);
     if (verb == EPOLL_CTL_ADD) known->registration++;
     uint64_t name = (uint64_t)known->registration << 32 | (uint32_t)fd;
     struct epoll_event event = {.events = events | EPOLLONESHOT, .data.u64 = name};
@@ -252,6 +254,7 @@ static void epoll_arm(rs_machine *machine, rs_op *op) {
 }
 
 static void epoll_cancel(rs_machine *machine, rs_op *op) {
+    RS_ASSERT(op->state == RS_OP_SUBMITTED && (op->cancel != RS_WAKE_VALUE || op->closing));
     epoll_state *state = machine->backend_state;
     if (!op->offloaded) {
         rs_retry_forget(machine, &state->retry, op);
@@ -263,6 +266,7 @@ static void epoll_cancel(rs_machine *machine, rs_op *op) {
 
 /* One more try for an op whose descriptor is ready. False: it goes on waiting, if only until it is served again. */
 static bool advance(rs_machine *machine, rs_op *op) {
+    RS_CHECK(op->state == RS_OP_SUBMITTED && !op->offloaded);
     if (RS_UNLIKELY(rs_op_owner_is_gone(op)) || rs_op_lost_descriptor(machine, op)) {
         rs_op_complete(machine, op, -EBADF);
         return true;

@@ -66,6 +66,7 @@ static int64_t perform(rs_request *request) {
 }
 
 static void answer(rs_workers *workers, job *mine, int64_t result) {
+    RS_ASSERT(mine->answer != NULL && mine->op->state == RS_OP_SUBMITTED);
     rs_message *message = mine->answer;
     mine->answer = NULL;
     *message = (rs_message){.kind = RS_MESSAGE_COMPLETE, .name = rs_op_id(mine->op), .value = result};
@@ -179,6 +180,7 @@ void rs_workers_submit(rs_workers *workers, rs_op *op) {
         rs_op_complete(workers->machine, op, RS_NO_MEMORY);
         return;
     }
+    RS_ASSERT(op->state == RS_OP_SUBMITTED && op->job == NULL && !op->offloaded);
     mine->op = op;
     mine->request = op->request;
     op->offloaded = true;

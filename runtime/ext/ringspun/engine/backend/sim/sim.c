@@ -167,6 +167,7 @@ static void free_life(sim_state *state, sim_life *life) {
 }
 
 static void finish(rs_machine *machine, sim_life *life, int64_t result) {
+    RS_CHECK(life->op->state == RS_OP_SUBMITTED);
     rs_op *op = life->op;
     sim_state *state = state_of(machine);
     if (life->left) state->left--;

@@ -17,7 +17,10 @@ sim_object *sim_world_new_object(sim_object_kind kind) {
     return object;
 }
 
-void sim_object_hold(sim_object *object) { object->refs++; }
+void sim_object_hold(sim_object *object) {
+    RS_ASSERT(object->refs > 0);
+    object->refs++;
+}
 
 void sim_world_changed(sim_world *world, sim_object *object) {
     if (object->changed || rs_links_empty(&object->waiters)) return;
@@ -133,6 +136,7 @@ static void stream_grow(sim_stream *stream, uint32_t len) {
 }
 
 static void stream_put(sim_stream *stream, const uint8_t *bytes, uint32_t len) {
+    RS_ASSERT(len <= stream_room(stream) && !stream->ended);
     if (len == 0) return;
     stream_grow(stream, stream->len + len);
     uint32_t end = (stream->start + stream->len) % stream->capacity;
@@ -144,6 +148,7 @@ static void stream_put(sim_stream *stream, const uint8_t *bytes, uint32_t len) {
 
 /* Copies from `skip` bytes behind the front; takes nothing out. */
 static void stream_look(const sim_stream *stream, uint32_t skip, uint8_t *bytes, uint32_t len) {
+    RS_ASSERT(skip + len <= stream->len);
     if (len == 0) return;
     uint32_t start = (stream->start + skip) % stream->capacity;
     uint32_t first = stream->capacity - start < len ? stream->capacity - start : len;
@@ -152,6 +157,7 @@ static void stream_look(const sim_stream *stream, uint32_t skip, uint8_t *bytes,
 }
 
 static void stream_drop(sim_stream *stream, uint32_t len) {
+    RS_ASSERT(len <= stream->len);
     stream->len -= len;
     stream->start = stream->len > 0 ? (stream->start + len) % stream->capacity : 0;
 }

@@ -115,6 +115,7 @@ static int64_t take_buffer(rs_machine *machine, rs_op *op, const uring_cqe *cqe)
 
 void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
     int64_t result = cqe->result;
+    RS_CHECK(cqe->user_data == rs_op_id(op) && op->state == RS_OP_SUBMITTED);
     if (RS_UNLIKELY(rs_op_lasts(op))) {
         complete_lasting(machine, op, result, cqe->flags);
         return;

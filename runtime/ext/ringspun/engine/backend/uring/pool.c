@@ -26,6 +26,7 @@ static int enregister(uring_ring *ring, const uring_pool *pool) {
 }
 
 static void hand_to_kernel(uring_pool *pool, uint32_t index) {
+    RS_ASSERT(index < pool->count);
     uring_buffer *entry = &pool->ring[pool->tail++ & (COUNT_MAX - 1)];
     entry->address = (uint64_t)(uintptr_t)(pool->memory + (size_t)index * URING_POOL_BUFFER);
     entry->len = URING_POOL_BUFFER;
@@ -73,7 +74,7 @@ bool uring_pool_give_back(uring_pool *pool, const void *bytes) {
     size_t place = (size_t)((const char *)bytes - pool->memory);
     if (place >= MEMORY_SIZE) return false;
     uint32_t index = (uint32_t)(place / URING_POOL_BUFFER);
-    RS_ASSERT(pool->taken[index]);
+    RS_ASSERT(pool->taken[index] && place % URING_POOL_BUFFER == 0);
     hand_to_kernel(pool, index);
     return true;
 }

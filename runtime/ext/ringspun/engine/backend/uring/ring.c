@@ -206,6 +206,7 @@ static bool is_polled(const uring_ring *ring) { return ring->setup_flags & URING
 /* How many entries the kernel has to take. */
 static uint32_t show(uring_ring *ring) {
     atomic_store_explicit(ring->sq_tail, ring->sq_filled, memory_order_release);
+    RS_CHECK(uring_ring_pending(ring) <= ring->sq_entries);
     return uring_ring_pending(ring);
 }
 
@@ -224,6 +225,7 @@ static bool holds_back(const uring_ring *ring, uint32_t flags) {
 }
 
 static int enter(uring_ring *ring, uint32_t submit, uint32_t wait_for, uint32_t flags, const void *argument, size_t size) {
+    RS_ASSERT(ring->fd >= 0);
     ++*ring->system_calls;
     int result = ring->system->enter(ring->fd, submit, wait_for, flags, argument, size);
     return result < 0 ? result : 0;

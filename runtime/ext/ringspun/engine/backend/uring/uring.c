@@ -79,6 +79,7 @@ static void close_ring(uring_state *state) {
 }
 
 static int uring_open(rs_machine *machine) {
+    RS_ASSERT(machine->backend_state == NULL);
     uring_state *state = rs_alloc(sizeof(*state));
     memset(state, 0, sizeof(*state));
     int error = open_ring(machine, state);
@@ -110,6 +111,7 @@ static void uring_close(rs_machine *machine) {
 
 /* Without memory for more the rest stays in the ring until the next poll. */
 static bool backlog_has_room(uring_state *state) {
+    RS_CHECK(state->backlog_served <= state->backlog_len && state->backlog_len <= state->backlog_capacity);
     if (RS_LIKELY(state->backlog_len < state->backlog_capacity)) return true;
     uring_cqe *more = rs_try_realloc(state->backlog, sizeof(uring_cqe) * 2 * state->backlog_capacity);
     if (!more) return false;
@@ -163,15 +165,19 @@ static void give_up_side(rs_machine *machine, rs_op *op) {
         rs_op *other = rs_op_at(machine->ops, link - 1);
         link = other->next;
         if (!uring_of(other)->waits_behind || rs_op_kinds[other->request.kind].side != side) continue;
+        RS_ASSERT(!uring_of(other)->has_side);
         uring_of(other)->has_side = true;
         rs_op_line_put(&state->next_on_side, other);
         machine->attention = true;
         return;
     }
-    known_of(rs_descriptor_get(machine->descriptors, op->request.fd))->sides &= ~(1u << side);
+    uring_descriptor *known = known_of(rs_descriptor_get(machine->descriptors, op->request.fd));
+    RS_ASSERT(known->sides & (1u << side));
+    known->sides &= ~(1u << side);
 }
 
 void uring_finish(rs_machine *machine, rs_op *op, int64_t result) {
+    RS_ASSERT(op->state == RS_OP_SUBMITTED && !op->offloaded && !rs_retry_has(op));
     /* Readiness takes nothing, so whoever ended the wait was first, however late the kernel is told. */
     if (op->request.kind == RS_OP_POLL && uring_is_unwanted(op)) result = -ECANCELED;
     result = rs_request_total(&op->request, result);
@@ -191,11 +197,13 @@ static bool fill_entry(rs_machine *machine, rs_op *op) {
 }
 
 static void wait_for_entry(rs_machine *machine, rs_op *op) {
+    RS_CHECK(!uring_of(op)->waits_for_entry && !uring_of(op)->waits_behind);
     uring_of(op)->waits_for_entry = true;
     rs_op_line_put(&uring_state_of(machine)->line, op);
 }
 
 void uring_submit(rs_machine *machine, rs_op *op) {
+    RS_CHECK(op->state == RS_OP_SUBMITTED && !op->offloaded && !uring_of(op)->waits_behind && !rs_retry_has(op));
     if (op->request.options & RS_REQUEST_OF_OBJECT) {
         wait_for_entry(machine, op);
         return;
@@ -285,6 +293,7 @@ static void arm_without_kernel(rs_machine *machine, rs_op *op) {
 }
 
 static void uring_arm(rs_machine *machine, rs_op *op) {
+    RS_CHECK(op->state == RS_OP_SUBMITTED && !op->offloaded);
     uring_state *state = uring_state_of(machine);
     if (RS_UNLIKELY(state->lost)) {
         arm_without_kernel(machine, op);
@@ -314,6 +323,7 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
 
 static void uring_cancel(rs_machine *machine, rs_op *op) {
     uring_state *state = uring_state_of(machine);
+    RS_ASSERT(op->state == RS_OP_SUBMITTED && uring_is_unwanted(op));
     if (op->offloaded) {
         rs_workers_cancel(state->workers, op);
         return;
