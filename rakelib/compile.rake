@@ -16,7 +16,7 @@ def write_if_changed(path, content)
   File.write(path, content)
 end
 
-flags = ENV.slice("RINGSPUN_SANITIZE", "RINGSPUN_WERROR").map { |pair| pair.join("=") }
+flags = ENV.slice("RINGSPUN_SANITIZE", "RINGSPUN_WERROR", "RINGSPUN_CHECKED").map { |pair| pair.join("=") }
 write_if_changed(EXTENSION_PLAN, [*EXTENSION_SOURCES.grep(/\.c\z/).sort, *flags].join("\n"))
 
 # The library goes to a folder per Ruby, so that several Rubies' builds live beside each other in one tree.

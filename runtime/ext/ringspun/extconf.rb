@@ -18,6 +18,7 @@ FOLDERS = %w[
 $warnflags = ""
 $CFLAGS << " -std=gnu11 -O3 -g -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter"
 $CFLAGS << " -Werror" if ENV["RINGSPUN_WERROR"]
+$CPPFLAGS << " -DRS_CHECKED" if ENV["RINGSPUN_CHECKED"] || ENV["RINGSPUN_SANITIZE"] # RS_CHECK of the engine
 # Each function at the start of a cache line: else a switch costs 60 or 67 ns, by where the linker happens to put it.
 $CFLAGS << " -falign-functions=64"
 
@@ -27,7 +28,7 @@ $CPPFLAGS << " -D_GNU_SOURCE -I$(srcdir) -I$(srcdir)/engine"
 # The engine's functions are small and the binding calls several of them per switch: inlining across files pays.
 # A sanitizer's report is easier to read without it.
 if (sanitizer = ENV["RINGSPUN_SANITIZE"])
-  extra = " -fsanitize=#{sanitizer} -fno-omit-frame-pointer -DRS_CHECKED"
+  extra = " -fsanitize=#{sanitizer} -fno-omit-frame-pointer"
 elsif try_link("int main(void) { return 0; }", "-flto=auto")
   extra = " -flto=auto"
 end

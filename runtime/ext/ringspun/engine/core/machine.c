@@ -115,7 +115,7 @@ rs_strand *rs_spawn_in_place(rs_machine *machine, rs_scope *scope, void *user) {
 
 void rs_finish(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
-    RS_ASSERT(strand->state == RS_STRAND_RUNNING && strand->wait == RS_WAIT_NONE);
+    RS_ASSERT(strand->state == RS_STRAND_RUNNING);
     rs_scope_close_all(machine, strand);
     RS_ASSERT(strand->scope == &strand->own && strand->shield_depth == 0 && strand->stacked == 0);
     rs_trace_if(machine, RS_TRACE_FINISH, rs_strand_id(strand), 0);

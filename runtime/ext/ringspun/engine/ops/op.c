@@ -17,7 +17,7 @@ void rs_ops_free(rs_ops *ops) {
 rs_op *rs_op_take(rs_ops *ops, const rs_request *request) {
     rs_op *op = rs_slab_take(&ops->slab);
     if (!op) return NULL;
-    RS_ASSERT(request->kind < RS_OP_KINDS && request->done == 0);
+    RS_ASSERT(request->kind < RS_OP_KINDS);
     op->request = *request;
     rs_op_become(op, RS_OP_FILLED);
     return op;
@@ -25,7 +25,6 @@ rs_op *rs_op_take(rs_ops *ops, const rs_request *request) {
 
 void rs_op_release(rs_ops *ops, rs_op *op) {
     RS_ASSERT(op->state == RS_OP_FILLED || op->state == RS_OP_TERMINAL);
-    RS_CHECK(op->next == 0 && op->previous == 0 && op->job == NULL);
     if (RS_UNLIKELY(op->in_doubt)) return;
     free(op->request.owned);
     op->request.owned = NULL;

@@ -60,11 +60,8 @@ typedef struct rs_op {
 
 /* The one place where a state changes, but for a fork. */
 static inline void rs_op_become(rs_op *op, rs_op_state state) {
-    static const uint8_t from[] = {
-        [RS_OP_FREE] = 1 << RS_OP_FILLED | 1 << RS_OP_TERMINAL, [RS_OP_FILLED] = 1 << RS_OP_FREE,
-        [RS_OP_SUBMITTED] = 1 << RS_OP_FILLED, [RS_OP_TERMINAL] = 1 << RS_OP_SUBMITTED,
-    };
-    RS_ASSERT(from[state] & (1 << op->state));
+    bool was_next = state == RS_OP_FREE ? op->state == RS_OP_TERMINAL || op->state == RS_OP_FILLED : op->state == state - 1;
+    RS_ASSERT(was_next);
     op->state = (uint8_t)state;
 }
 

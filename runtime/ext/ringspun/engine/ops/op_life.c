@@ -61,7 +61,7 @@ static int64_t take_owed_error(rs_machine *machine, const rs_request *request) {
 }
 
 int64_t rs_try(rs_machine *machine, const rs_request *request) {
-    RS_CHECK(request->kind < RS_OP_KINDS && request->done == 0);
+    RS_CHECK(request->kind < RS_OP_KINDS);
     int64_t owed = take_owed_error(machine, request);
     if (RS_UNLIKELY(owed < 0)) return owed;
     const rs_op_call *calls = rs_platform_of(machine)->calls;
@@ -253,6 +253,7 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
     RS_ASSERT(machine->in_flight > 0);
     machine->in_flight--;
     rs_op_become(op, RS_OP_TERMINAL);
+    RS_CHECK(op->next == 0 && op->previous == 0);
     if (op->closing) rs_list_wake_all(machine, &machine->closers, 0);
     const rs_op_owner *owner = op->owner;
     owner->ended(machine, op, result);
