@@ -133,6 +133,14 @@ class TidyTest < Minitest::Test
     assert_equal [0, 3, 4], found.each_index.select { |index| of_system(*found[index]) }
   end
 
+  # What is fuzzed, and may be read without the rest.
+  def test_the_codec_of_postgres_knows_neither_ruby_nor_ringspun
+    found = each_include("postgres/ext/ringspun_postgres/codec/*.{c,h}") do |_, form, header|
+      form == '"' ? ("is not the codec's" unless header.start_with?("codec/")) : of_system(form, header)
+    end
+    assert_empty found
+  end
+
   def test_every_header_of_the_engine_starts_with_its_comment
     silent = glob("runtime/ext/ringspun/engine/**/*.h").reject { |path| File.read(path).match?(%r{\A\s*/[*/]}) }
     assert_empty names(silent), "a header's first comment says who owns what and from which thread it may be called"

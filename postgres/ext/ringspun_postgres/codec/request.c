@@ -1,0 +1,127 @@
+#include "codec/request.h"
+
+#define SSL_REQUEST 80877103u
+#define CANCEL_REQUEST 80877102u
+
+static void put_span(rpg_out *out, rpg_span text) { rpg_put_text(out, text.bytes, text.len); }
+
+void rpg_put_ssl_request(rpg_out *out) {
+    size_t begun = rpg_begin(out, 0);
+    rpg_put_u32(out, SSL_REQUEST);
+    rpg_end(out, begun);
+}
+
+void rpg_put_cancel_request(rpg_out *out, uint32_t process, rpg_span key) {
+    size_t begun = rpg_begin(out, 0);
+    rpg_put_u32(out, CANCEL_REQUEST);
+    rpg_put_u32(out, process);
+    rpg_put_bytes(out, key.bytes, key.len);
+    rpg_end(out, begun);
+}
+
+void rpg_put_startup(rpg_out *out, uint32_t protocol, const rpg_span *parameters, size_t count) {
+    size_t begun = rpg_begin(out, 0);
+    rpg_put_u32(out, protocol);
+    for (size_t i = 0; i < count; i++) put_span(out, parameters[i]);
+    rpg_put_u8(out, 0);
+    rpg_end(out, begun);
+}
+
+void rpg_put_password(rpg_out *out, rpg_span answer) {
+    size_t begun = rpg_begin(out, 'p');
+    put_span(out, answer);
+    rpg_end(out, begun);
+}
+
+void rpg_put_sasl_initial(rpg_out *out, rpg_span mechanism, rpg_span answer) {
+    size_t begun = rpg_begin(out, 'p');
+    put_span(out, mechanism);
+    rpg_put_u32(out, (uint32_t)answer.len);
+    rpg_put_bytes(out, answer.bytes, answer.len);
+    rpg_end(out, begun);
+}
+
+void rpg_put_sasl_response(rpg_out *out, rpg_span answer) {
+    size_t begun = rpg_begin(out, 'p');
+    rpg_put_bytes(out, answer.bytes, answer.len);
+    rpg_end(out, begun);
+}
+
+void rpg_put_parse(rpg_out *out, rpg_span name, rpg_span sql, const uint32_t *types, uint16_t count) {
+    size_t begun = rpg_begin(out, 'P');
+    put_span(out, name);
+    put_span(out, sql);
+    rpg_put_u16(out, count);
+    for (uint16_t i = 0; i < count; i++) rpg_put_u32(out, types[i]);
+    rpg_end(out, begun);
+}
+
+static void put_value(rpg_out *out, const rpg_value *value) {
+    if (value->len > INT32_MAX) {
+        out->state = RPG_OUT_TOO_LONG;
+        return;
+    }
+    rpg_put_u32(out, value->len < 0 ? UINT32_MAX : (uint32_t)value->len);
+    if (value->len > 0) rpg_put_bytes(out, value->bytes, (size_t)value->len);
+}
+
+void rpg_put_bind_portal(rpg_out *out, rpg_span portal, rpg_span statement, const rpg_value *values, uint16_t count,
+                         const bool *binary, uint16_t columns) {
+    size_t begun = rpg_begin(out, 'B');
+    put_span(out, portal);
+    put_span(out, statement);
+    rpg_put_u16(out, count);
+    for (uint16_t i = 0; i < count; i++) rpg_put_u16(out, values[i].binary);
+    rpg_put_u16(out, count);
+    for (uint16_t i = 0; i < count; i++) put_value(out, &values[i]);
+    rpg_put_u16(out, columns);
+    for (uint16_t i = 0; i < columns; i++) rpg_put_u16(out, binary[i]);
+    rpg_end(out, begun);
+}
+
+void rpg_put_bind(rpg_out *out, rpg_span statement, const rpg_value *values, uint16_t count, const bool *binary, uint16_t columns) {
+    rpg_put_bind_portal(out, (rpg_span){(const uint8_t *)"", 0}, statement, values, count, binary, columns);
+}
+
+static void put_named(rpg_out *out, uint8_t type, char of, rpg_span name) {
+    size_t begun = rpg_begin(out, type);
+    rpg_put_u8(out, (uint8_t)of);
+    put_span(out, name);
+    rpg_end(out, begun);
+}
+
+void rpg_put_describe(rpg_out *out, char of, rpg_span name) { put_named(out, 'D', of, name); }
+void rpg_put_close(rpg_out *out, char of, rpg_span name) { put_named(out, 'C', of, name); }
+
+void rpg_put_execute(rpg_out *out, rpg_span portal, uint32_t rows) {
+    size_t begun = rpg_begin(out, 'E');
+    put_span(out, portal);
+    rpg_put_u32(out, rows);
+    rpg_end(out, begun);
+}
+
+void rpg_put_query(rpg_out *out, rpg_span sql) {
+    size_t begun = rpg_begin(out, 'Q');
+    put_span(out, sql);
+    rpg_end(out, begun);
+}
+
+static void put_bare(rpg_out *out, uint8_t type) { rpg_end(out, rpg_begin(out, type)); }
+
+void rpg_put_sync(rpg_out *out) { put_bare(out, 'S'); }
+void rpg_put_flush(rpg_out *out) { put_bare(out, 'H'); }
+void rpg_put_terminate(rpg_out *out) { put_bare(out, 'X'); }
+
+void rpg_put_copy_data(rpg_out *out, rpg_span data) {
+    size_t begun = rpg_begin(out, 'd');
+    rpg_put_bytes(out, data.bytes, data.len);
+    rpg_end(out, begun);
+}
+
+void rpg_put_copy_done(rpg_out *out) { put_bare(out, 'c'); }
+
+void rpg_put_copy_fail(rpg_out *out, rpg_span reason) {
+    size_t begun = rpg_begin(out, 'f');
+    put_span(out, reason);
+    rpg_end(out, begun);
+}

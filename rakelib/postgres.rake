@@ -1,0 +1,33 @@
+# frozen_string_literal: true
+
+# What the Postgres client knows of the protocol: C that needs neither Ruby nor Ringspun, and so do its tests.
+
+require "rake/clean"
+
+POSTGRES_DIR = "postgres/ext/ringspun_postgres"
+CODEC_SOURCES = FileList["#{POSTGRES_DIR}/codec/*.c"].sort
+CODEC_TESTS = FileList["postgres/test/codec/test_*.c"].sort
+CODEC_FUZZER = "postgres/test/codec/fuzz.c"
+CODEC_FLAGS = %W[-std=c11 -Wall -Wextra -Werror -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
+                 -I#{POSTGRES_DIR} -Iruntime/test/engine].freeze
+
+CLEAN.include("tmp/codec")
+directory "tmp/codec"
+
+def codec_program(source) = "tmp/codec/#{source.pathmap("%n")}"
+
+[*CODEC_TESTS, CODEC_FUZZER].each do |source|
+  file codec_program(source) => [source, *CODEC_SOURCES, *FileList["#{POSTGRES_DIR}/codec/*.h"], "tmp/codec",
+                                 __FILE__] do |target|
+    sh "gcc", *CODEC_FLAGS, source, *CODEC_SOURCES, "-o", target.name, verbose: false
+  end
+end
+
+desc "The Postgres protocol: its C tests, and bytes of a hostile server for SECONDS=20, or those of SEED=n again"
+test_passes(:codec, *[*CODEC_TESTS, CODEC_FUZZER].map { |source| codec_program(source) }) do
+  abort "no test ran: there is no postgres/test/codec/test_*.c" if CODEC_TESTS.empty?
+
+  chosen = ENV["SEED"] ? ["--seed", ENV["SEED"]] : ["--seconds", ENV.fetch("SECONDS", "20")]
+  [pass("hostile bytes for Postgres", codec_program(CODEC_FUZZER), *chosen),
+   *CODEC_TESTS.map { |source| pass("the Postgres protocol, #{source.pathmap("%n")}", codec_program(source)) }]
+end
