@@ -212,7 +212,8 @@ static int check_child(driver *d, int pair[2], rs_scope *scope) {
     return test_failures > 0;
 }
 
-OVER_KERNELS(a_forked_machine_forgets_the_others) {
+/* The child starts a worker. QEMU 7.2 may abort when a child of a process with threads makes one. */
+OVER_KERNELS_NOT_EMULATED(a_forked_machine_forgets_the_others) {
     driver d;
     int pair[2];
     char bytes[8];
