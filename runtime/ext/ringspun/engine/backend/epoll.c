@@ -118,7 +118,7 @@ static uint32_t events_of(const rs_op *op) {
     switch (rs_op_kinds[op->request.kind].side) {
     case RS_SIDE_READ: return EPOLLIN;
     case RS_SIDE_WRITE: return EPOLLOUT;
-    /* Told whether asked for or not, so somebody must take them, or they are told for ever. */
+    /* epoll reports these two whether asked for or not, and for ever unless somebody takes them: epoll_ctl(2). */
     case RS_SIDE_MASK: return op->request.poll.events | EPOLLERR | EPOLLHUP;
     default: return 0;
     }
@@ -147,7 +147,7 @@ static epoll_descriptor *known_of(rs_descriptor *descriptor) {
 
 static epoll_descriptor *known_at(rs_machine *machine, int fd) { return known_of(rs_descriptor_get(machine->descriptors, fd)); }
 
-/* A file that had the number before may be open elsewhere, and its registration still tells: by another name. */
+/* A file that had the number before may still be open elsewhere. Then its registration goes on reporting, by another name. */
 static int control(rs_machine *machine, int verb, int fd, uint32_t events) {
     epoll_state *state = machine->backend_state;
     epoll_descriptor *known = known_at(machine, fd);
@@ -282,8 +282,8 @@ static bool advance(rs_machine *machine, rs_op *op) {
 }
 
 /* The event is the answer where the file behind the number is certain, because its object is open. */
-static bool complete_as_told(rs_machine *machine, rs_op *op, uint32_t told) {
-    uint32_t ready = told & events_of(op);
+static bool complete_as_reported(rs_machine *machine, rs_op *op, uint32_t reported) {
+    uint32_t ready = reported & events_of(op);
     if (!ready || op->request.kind != RS_OP_POLL || !(op->request.options & RS_REQUEST_OF_OBJECT)) return false;
     rs_op_complete(machine, op, machine->driver.is_open(op) ? (int64_t)ready : -EBADF);
     return true;
@@ -295,20 +295,20 @@ static void serve(rs_machine *machine, const struct epoll_event *event) {
     rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
     epoll_descriptor *known = known_of(descriptor);
     known->events = 0;
-    uint32_t events = event->events, blocked = 0, told = events;
-    uint32_t certain = known->registration == (uint32_t)(event->data.u64 >> 32) ? told : 0;
+    uint32_t events = event->events, blocked = 0, reported = events;
+    uint32_t certain = known->registration == (uint32_t)(event->data.u64 >> 32) ? reported : 0;
     if (events & (EPOLLERR | EPOLLHUP)) events |= EPOLLIN | EPOLLOUT;
     for (uint32_t link = descriptor->first; link && (events & ~blocked);) {
         rs_op *op = rs_op_at(machine->ops, link - 1);
         link = op->next;
         uint32_t interest = events_of(op);
         if (op->offloaded || !(interest & events & ~blocked)) continue;
-        if (complete_as_told(machine, op, certain)) continue;
-        certain = 0; /* for those behind one that takes what was told of */
+        if (complete_as_reported(machine, op, certain)) continue;
+        certain = 0; /* not for those behind one that takes what was reported */
         if (advance(machine, op)) continue;
         if (rs_op_kinds[op->request.kind].side == RS_SIDE_MASK) continue;
-        /* An error or a hang-up that this op does not end with is told for ever. */
-        if (rs_retry_fits(op) || !(interest & told)) rs_retry_later(machine, &state->retry, op);
+        /* epoll reports an error or a hang-up for ever if this op does not end with it. */
+        if (rs_retry_fits(op) || !(interest & reported)) rs_retry_later(machine, &state->retry, op);
         else blocked |= interest;
     }
     uint32_t rest = wanted(machine, fd);
@@ -406,7 +406,7 @@ static void look_for_rest(rs_machine *machine) {
     }
 }
 
-/* No call tells of readiness any more. Nothing is in the kernel, so whoever waits for it can go. */
+/* No call reports readiness any more. The kernel has no op of ours, so all that wait for it can end. */
 static void do_without_kernel(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
     rs_note_lost(machine, "epoll_wait", state->lost);

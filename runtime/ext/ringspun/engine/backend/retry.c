@@ -5,7 +5,7 @@
 /* Trying once a millisecond costs nothing beside what keeps that listener so busy. */
 #define AGAIN_NS 1000000
 
-/* Readiness tells of the socket's own room, and not of the receiver's. */
+/* A socket is ready to be written to when it has room itself, whatever room the receiver has: unix(7). */
 static bool sends_to_path(const rs_request *request) {
     const struct msghdr *header = request->message.header;
     return header->msg_name && ((const struct sockaddr *)header->msg_name)->sa_family == AF_UNIX;

@@ -31,7 +31,7 @@ typedef struct rs_backend {
     const char *name;
     const struct rs_platform *platform; /* what its descriptors belong to (ops/platform.h) */
     bool hints;                 /* an op costs less than a try in vain: what is known of a descriptor may save the try */
-    bool simulated;             /* nothing but its own events, of which backend_deadline_ns tells, can complete an op */
+    bool simulated;             /* only its own events complete an op, the next at backend_deadline_ns */
     int64_t (*coarse_clock)(void); /* rs_clock_ns as it last ticked, for a fraction of the price */
     int (*open)(struct rs_machine *machine);
     void (*close)(struct rs_machine *machine);

@@ -1,7 +1,7 @@
 /* deadlock: nothing is ready, and nothing that the machine knows of can make anything so. Owned by the machine's thread.
  *
  * What breaks one, each step only where the one before has made nobody ready:
- *  1. The root is told (rs_driver.on_deadlock). Its scopes then cancel the rest, and its ensure blocks run.
+ *  1. The driver raises it in the root (rs_driver.on_deadlock). Its scopes then cancel the rest, and its ensure blocks run.
  *  2. All others are cancelled, shielded or not: what a shield protects is a wait without end now, for which nothing will ever come.
  *  3. The root's own wait ends by an interrupt, shielded or not.
  */

@@ -421,7 +421,7 @@ static void harvest(rs_machine *machine) {
     machine->coarse_ns = coarse_now(machine);
     machine->resumes_since_poll = 0;
     machine->metrics.polls++;
-    /* Before any look, so that nothing that came in time is told after its deadline, however long a busy computer keeps us. */
+    /* Before any look, so that what came in time wins over its deadline, however long a busy computer keeps us. */
     bool timed = machine->timers.len > 0;
     if (timed) machine->polled_at_ns = rs_now(machine);
     take_messages(machine);

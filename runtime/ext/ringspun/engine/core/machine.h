@@ -65,7 +65,7 @@ typedef struct rs_machine {
     rs_strands strands;
     rs_timers timers;
     uint32_t scopes_open;       /* beside those of the strands themselves */
-    rs_timer reminder;          /* the driver's: is no hope for a machine that has no other */
+    rs_timer reminder;          /* the driver's: a machine that has no other timer does not wait for it */
     const rs_part *const *parts; /* up to a NULL */
     const rs_part *on_message[RS_MESSAGE_KINDS]; /* of these, who takes a message of that kind; NULL: core, or the driver */
     const rs_part *ends_wait[RS_WAIT_KINDS];     /* and who ends a wait of that kind; NULL: it is over at once */
@@ -79,8 +79,8 @@ typedef struct rs_machine {
     struct rs_write_queues *write_queues;
     uint32_t in_flight;         /* ops that the backend, or a worker, has */
     uint32_t unawaited;         /* of these, those that wake nobody unless a part says so (rs_part.may_wake) */
-    rs_links tick_ends;         /* rs_tick_end: called before that */
     rs_links gathered;          /* for the backend, until the next look */
+    rs_links tick_ends;         /* rs_tick_end: what is called before those are handed over */
     rs_list closers;            /* strands that wait for the last op on a descriptor they close */
     rs_inbox inbox;
     rs_message *taken;          /* out of the inbox and not yet dealt with: their payloads are still ours to keep alive */
@@ -94,10 +94,10 @@ typedef struct rs_machine {
     rs_turn turn;               /* of the strand that runs */
     uint32_t resumes_since_poll;
     int64_t coarse_ns;          /* when the present turn began, by the coarse clock, if a look may wake anybody */
-    int64_t polled_at_ns;       /* while it polls: what has come by then shall come before times that are due by then */
+    int64_t polled_at_ns;       /* when its present poll began: ops that have completed by then win over times that are due by then */
     int64_t backend_deadline_ns; /* when the backend itself next has something to do; RS_NEVER */
-    uint32_t soon;              /* how often what it waited for came soon of late; see rs_sleep */
-    uint8_t deadlock_steps;     /* taken against the present one, without effect */
+    uint32_t soon;              /* how often of late what it waited for came within busy_poll_ns (rs_sleep) */
+    uint8_t deadlock_steps;     /* of rs_break_deadlock, taken against the present deadlock without effect */
     bool attention;             /* poll before the next resume */
     bool wakes_first;           /* who becomes ready goes ahead of the others */
     _Atomic bool sleeping;
@@ -131,9 +131,9 @@ void rs_machine_drive(rs_machine *machine, const rs_driver *driver, void *user, 
 /* Whether strands note from now on when they park (rs_strand.parked_at_ns), which costs a look at the clock each time. */
 void rs_machine_note_parks(rs_machine *machine, bool notes);
 
-/* For a thread that ends and has not closed its machine, in any state that that may be in: closes the machine's own descriptors and
- * those that it has accepted ahead. No op in flight touches memory any more, but for those in doubt. All that may still be done with
- * the machine is rs_machine_close, on any thread. */
+/* The machine's thread ends without having closed it, in whatever state the machine is: closes its own descriptors and the
+ * connections that it has accepted ahead. Afterwards no op in flight touches memory, but for those in doubt, and only
+ * rs_machine_close may be called, on any thread. */
 void rs_machine_leave(rs_machine *machine);
 
 /* No op is in flight but those that their strands have left (rs_ops_are_over). */
@@ -141,7 +141,7 @@ void rs_machine_close(rs_machine *machine);
 int rs_machine_forked(rs_machine *machine);
 
 /* The process was forked while the loop ran on the stack of a parked strand, in a signal handler: that strand is the survivor, and
- * runs; and when all has been told (rs_machine_forked) its wait ends by an interrupt, for what it waited for is the parent's. */
+ * runs; and after rs_machine_forked its wait ends by an interrupt, for what it waited for is the parent's. */
 void rs_survive_fork(rs_machine *machine, rs_strand *survivor);
 void rs_end_wait_of_survivor(rs_machine *machine);
 
@@ -219,13 +219,13 @@ static inline void rs_take_interrupt(rs_strand *strand) {
     strand->interrupts--;
 }
 
-/* The ticket of the next park, for whoever is told of it before; and where no park has taken it, it is void. */
+/* The ticket of the next park, for whoever needs it before. Where no park has taken it, it is made void. */
 static inline uint64_t rs_next_ticket(const rs_machine *machine) { return machine->last_ticket + 1; }
 static inline void rs_void_ticket(rs_machine *machine, uint64_t ticket) {
     if (machine->last_ticket < ticket) machine->last_ticket = ticket;
 }
 
-/* Another thread will send one RS_MESSAGE_WAKE; or will not after all. Until then the machine may hope. */
+/* Another thread will send one RS_MESSAGE_WAKE; or will not after all. Until then the machine is not in a deadlock. */
 static inline void rs_expect_waker(rs_machine *machine) { machine->wakers++; }
 static inline void rs_drop_waker(rs_machine *machine) {
     RS_ASSERT(machine->wakers > 0);
@@ -249,14 +249,14 @@ void rs_yield(rs_machine *machine);
 /* The running strand has computed for more than some milliseconds, and a look may wake somebody. Costs a few nanoseconds. */
 bool rs_turn_is_long(rs_machine *machine);
 
-/* The running strand was displaced by a switch that the engine did not order; `strand` runs now. The displaced one goes
- * to the head of the run queue, so that it goes on as soon as `strand` parks. */
+/* A switch that the engine did not order has displaced the running strand. It goes to the head of the run queue, so that it goes on
+ * as soon as the strand that runs in its place parks. */
 void rs_displaced(rs_machine *machine);
 
-/* Something to raise waits for this strand: its park ends now if it may, else the next one is refused. */
+/* The driver holds something to raise in this strand: its park ends now if it may, else the next one is refused. */
 void rs_interrupt(rs_machine *machine, rs_strand *strand);
-/* The same for one that is to unwind at once: it runs next, and where it was to go on from a wait that takes nothing (a time, its
- * next turn, an evaluation, readiness), it does not. */
+/* The same for a strand that is to unwind at once: it runs next. If it was about to go on from a wait that takes nothing (a time,
+ * its next turn, an evaluation, readiness), that wait ends by the interrupt instead. */
 void rs_interrupt_first(rs_machine *machine, rs_strand *strand);
 void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind);
 

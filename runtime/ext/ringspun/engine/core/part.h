@@ -27,8 +27,8 @@ typedef struct rs_part {
     rs_message_kind message;
     void (*on_message)(struct rs_machine *machine, const rs_message *message);
 
-    /* Waits of that kind, which nothing ends at once: asks for the end, which tells the strand. And whether it takes nothing: a strand
-     * that has just been sent on from one may be told of an interrupt in the place of its result. */
+    /* Waits of that kind, which nothing ends at once: asks for the end, which wakes the strand. And whether it takes nothing: a strand
+     * that has just been woken from one may get an interrupt in the place of its result. */
     rs_wait_kind wait;
     void (*interrupt)(struct rs_machine *machine, rs_strand *strand, rs_wake_kind kind);
     bool (*takes_nothing)(const struct rs_machine *machine, const rs_strand *strand);

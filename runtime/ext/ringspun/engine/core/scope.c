@@ -56,8 +56,8 @@ static void move_to(rs_machine *machine, rs_scope *scope, rs_scope *above) {
 }
 
 /* The scopes inside, and the strands spawned into it, belong to the one above from now on: what a shield of this one hid
- * meets them, and its own cancellation does not stay with its owner, whose code leaves it. A strand that it told to end is
- * to end. */
+ * meets them, and its own cancellation does not stay with its owner, whose code leaves it. A strand that it has cancelled
+ * stays cancelled. */
 static void move_up(rs_machine *machine, rs_scope *scope) {
     rs_scope *above = scope->parent;
     if (above) above->live += scope->live;

@@ -40,7 +40,7 @@ typedef struct rs_scope {
     bool armed;                 /* its deadline and those above it are set */
     bool closed;
     bool aside;                 /* its stack is suspended: it does not govern what its owner runs */
-    bool once;                  /* the driver takes its cancellation back when its owner has been told */
+    bool once;                  /* the driver takes its cancellation back when its owner has met it */
     rs_list waiters;            /* its owner, waiting for live to reach 0 */
 } rs_scope;
 
@@ -53,8 +53,8 @@ typedef struct rs_scope {
 void rs_scope_open(struct rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);
 void rs_scope_close(struct rs_machine *machine, rs_scope *scope);
 
-/* Puts the open scopes of the running strand in the order in which they govern what it runs now, as the driver tells the
- * stacks (rs_driver.stack). Only for a strand that has scopes open on more than its first stack (`stacked`). */
+/* Puts the open scopes of the running strand in the order in which they govern what it runs now, by the stacks that the
+ * driver names (rs_driver.stack). Only for a strand that has scopes open on more than its first stack (`stacked`). */
 void rs_scope_follow(struct rs_machine *machine);
 
 /* A strand ends. */
@@ -63,12 +63,12 @@ void rs_scope_close_all(struct rs_machine *machine, struct rs_strand *strand);
 /* In a forked child: of a strand that stayed behind. Whoever finds its scopes finds them closed. */
 void rs_scope_forget_all(struct rs_strand *strand);
 
-/* Its cancellation is for the driver to take back when its owner has been told of it. */
+/* The driver takes its cancellation back when its owner has met it. */
 static inline void rs_scope_tell_once(rs_scope *scope) { scope->once = true; }
 
 void rs_scope_cancel(struct rs_machine *machine, rs_scope *scope, rs_cancel_cause cause);
 
-/* Takes its own cancellation, and its deadline, back: what has been told of it is told, what comes after is not concerned. */
+/* Takes its own cancellation, and its deadline, back: who has met it has met it, and no later wait does. */
 void rs_scope_forgive(struct rs_machine *machine, rs_scope *scope);
 void rs_scope_set_deadline(struct rs_machine *machine, rs_scope *scope, int64_t deadline_ns);
 

@@ -103,7 +103,7 @@ void rs_channel_waiter_free(rs_channel_waiter *waiter);
 void rs_channel_sleep(rs_channel_waiter *waiter, int64_t deadline_ns);
 void rs_channel_interrupt(rs_channel_waiter *waiter);
 
-/* For a watch of a selector, with which it goes. It tells when there may be something, once it has looked in vain. */
+/* For a watch of a selector, with which it goes. It becomes ready when there may be something, once it has looked in vain. */
 rs_channel_observer *rs_channel_observe(rs_channel *channel, struct rs_watch *watch, bool for_places);
 rs_channel_answer rs_channel_look(rs_channel_observer *observer, uint64_t *value);
 void rs_channel_forget(rs_channel_observer *observer);

@@ -220,7 +220,7 @@ static bool wait_for_ops(const rs_machine *machine) {
     return false;
 }
 
-/* The ops have stayed behind, and what their ends would have told has to be looked for. */
+/* The ops belong to the parent. Whether their descriptors are ready has to be looked up again, so every watch is ready to be looked at. */
 static void forked(rs_machine *machine, const rs_strand *survivor) {
     (void)survivor;
     rs_ungather(machine, &machine->selectors->unseen);

@@ -1,4 +1,4 @@
-/* descriptor_kinds: what a number refers to right now, as Linux tells it. System calls only; no state of its own. */
+/* descriptor_kinds: what a number refers to right now, as Linux has it. System calls only; no state of its own. */
 #ifndef RINGSPUN_DESCRIPTOR_KINDS_H
 #define RINGSPUN_DESCRIPTOR_KINDS_H
 

@@ -148,7 +148,7 @@ static int64_t attempt_read(rs_machine *machine, const rs_request *request) {
     if (result != -EOPNOTSUPP && !is_refused(result)) return result; /* a sandbox may not know it */
     if (!file) kind = rs_descriptor_classify(request->fd);
     if (kind == RS_FD_STREAM) return plain_read(request->fd, &t);
-    /* Of what is not open preadv2 has said so; of this a sandbox does not let fstat(2) tell. */
+    /* preadv2 has answered EBADF for what is not open, so here a sandbox forbids fstat(2). */
     bool hidden = kind == RS_FD_UNKNOWN;
     bool waits_not = hidden || kind == RS_FD_BLOCKING || kind == RS_FD_MEMORY ||
                      (kind == RS_FD_FILE_LOCAL && rs_descriptor_is_virtual(request->fd));

@@ -9,7 +9,7 @@
 rs_splice_sort rs_splice_sort_of(rs_machine *machine, int fd) {
     if (rs_is_simulated(machine) || rs_descriptor_kind(machine->descriptors, fd) == RS_FD_STREAM) return RS_SPLICE_AT_ONCE;
     struct stat st;
-    if (fstat(fd, &st) != 0 || S_ISFIFO(st.st_mode)) return RS_SPLICE_AT_ONCE; /* if only to be told what is wrong */
+    if (fstat(fd, &st) != 0 || S_ISFIFO(st.st_mode)) return RS_SPLICE_AT_ONCE; /* the call itself says what is wrong */
     if (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode)) return RS_SPLICE_FILE;
     int flags = fcntl(fd, F_GETFL);
     return flags >= 0 && (flags & O_NONBLOCK) ? RS_SPLICE_AT_ONCE : RS_SPLICE_BLOCKING;

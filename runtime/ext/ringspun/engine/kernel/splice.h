@@ -16,7 +16,7 @@
 typedef enum {
     RS_SPLICE_AT_ONCE,          /* a pipe, or a non-blocking socket */
     RS_SPLICE_FILE,
-    RS_SPLICE_BLOCKING          /* neither: a splice to it would wait, whatever it is told */
+    RS_SPLICE_BLOCKING          /* neither: a splice to it would wait, whatever its flags say */
 } rs_splice_sort;
 
 /* System calls where the descriptor is not the machine's own. */

@@ -35,7 +35,7 @@ typedef struct {
     uint32_t last;
     uint32_t generation;        /* counts up when the number is closed through the machine */
     uint32_t targeted;          /* ops in flight that have it as their target, and hang in another's list */
-    int32_t owed_error;         /* -errno that the next read is told; 0: none */
+    int32_t owed_error;         /* -errno with which the next read ends; 0: none */
     uint64_t owed_by;           /* what the number meant then */
     _Alignas(8) char of_backend[24]; /* a struct of the backend's, in its own file; outlives a close */
 } rs_descriptor;
@@ -108,7 +108,7 @@ static inline void rs_descriptor_was_read(rs_descriptors *descriptors, int fd, u
 void rs_descriptor_add(rs_descriptors *descriptors, rs_ops *ops, rs_op *op);
 void rs_descriptor_remove(rs_descriptors *descriptors, rs_ops *ops, rs_op *op);
 
-/* No read is told of an error any more. */
+/* The next read does not end with the owed error any more. */
 static inline void rs_descriptor_forgive(rs_descriptors *descriptors, rs_descriptor *descriptor) {
     if (descriptor->owed_error) descriptors->owing--;
     descriptor->owed_error = 0;

@@ -24,7 +24,7 @@ struct rs_job;
 /* Who has an op: the strand that waits for it, a write queue, nobody any more. Its functions find the owner itself in the op's
  * `context`, but for a strand. */
 typedef struct rs_op_owner {
-    bool keeps;                 /* it gives the op back itself; else that is freed when its end has been told */
+    bool keeps;                 /* it gives the op back itself; else the op is freed when it has completed */
     /* The op has ended. */
     void (*ended)(struct rs_machine *machine, struct rs_op *op, int64_t result);
     /* Whether others have closed the descriptor, so that its number may mean something else. NULL: the op's `identity` says it. */

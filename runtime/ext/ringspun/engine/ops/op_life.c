@@ -31,8 +31,8 @@ static bool asks_for_nothing(const rs_request *request) {
 
 static uint64_t meaning_of(const rs_machine *machine, int fd) { return rs_platform_of(machine)->identity(machine, fd); }
 
-/* Of a socket, and not of what it is told when its number means something else by now. */
-static bool is_told_once(const rs_machine *machine, const rs_request *request, int64_t error) {
+/* The kernel reports an error of a socket once. Not if the number means something else by now. */
+static bool is_reported_once(const rs_machine *machine, const rs_request *request, int64_t error) {
     bool from_kernel = error > RS_NO_MEMORY && error != -EAGAIN && error != -ECANCELED && error != -EBADF;
     if (!from_kernel || !reads_data(request) || (uint32_t)request->fd >= machine->descriptors->capacity) return false;
     return rs_platform_of(machine)->is_socket(machine, request->fd);
@@ -40,7 +40,7 @@ static bool is_told_once(const rs_machine *machine, const rs_request *request, i
 
 void rs_descriptor_owe(rs_machine *machine, const rs_request *request, uint64_t identity, int64_t error) {
     RS_ASSERT(error < 0);
-    if (!is_told_once(machine, request, error)) return;
+    if (!is_reported_once(machine, request, error)) return;
     rs_descriptor *descriptor = &machine->descriptors->table[request->fd];
     rs_descriptor_forgive(machine->descriptors, descriptor);
     descriptor->owed_by = meaning_of(machine, request->fd);
@@ -136,7 +136,7 @@ static void discard_made(rs_machine *machine, rs_op *op, int64_t result) {
 }
 
 static void strand_op_ended(rs_machine *machine, rs_op *op, int64_t result) {
-    /* What has moved has moved: an error or a cancellation after the first byte is told by the next call. */
+    /* Bytes have moved, so the op succeeds with them. The next read reports an error that came after the first byte. */
     if (result < 0 && op->request.done > 0) {
         if (!op->closing) rs_descriptor_owe(machine, &op->request, op->identity, result);
         result = (int64_t)op->request.done;
@@ -292,7 +292,7 @@ void rs_op_cancel(rs_machine *machine, rs_op *op, rs_wake_kind kind) {
     machine->backend->cancel(machine, op);
 }
 
-/* Its descriptor is being closed, which its strand is told in the place of a cancellation that came before. */
+/* Its descriptor is being closed: the strand gets -EBADF, also in the place of a cancellation that came before. */
 static void end_op(rs_machine *machine, rs_op *op) {
     RS_ASSERT(op->state == RS_OP_SUBMITTED);
     bool asked = was_asked_to_end(op);
@@ -346,7 +346,7 @@ static bool op_takes_nothing(const rs_machine *machine, const rs_strand *strand)
 static void interrupt_op(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
     rs_op *op = rs_op_at(machine->ops, strand->op);
     RS_ASSERT(op->strand == rs_strand_id(strand));
-    /* Who is to unwind at once is not told of a timeout that is on its way out (rs_interrupt_first). */
+    /* A strand that is to unwind at once gets the interrupt in the place of a timeout that has cancelled the op (rs_interrupt_first). */
     bool first = machine->wakes_first && kind == RS_WAKE_INTERRUPT && op->cancel == RS_WAKE_TIMEOUT;
     if (first && op_takes_nothing(machine, strand)) op->cancel = RS_WAKE_INTERRUPT;
     rs_op_cancel(machine, op, kind);

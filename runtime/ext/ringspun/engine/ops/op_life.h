@@ -17,8 +17,8 @@ extern const rs_part rs_ops_part;
 /* Tries the request without waiting; -EAGAIN: it must wait (rs_op_start). */
 int64_t rs_try(rs_machine *machine, const rs_request *request);
 
-/* The request has ended by that error after its first bytes, which are its answer. The kernel tells an error of a socket once: the
- * next read is told it, if the number still means the same. `identity`: what it meant at first; 0: what it means now. */
+/* The request has ended by that error after its first bytes, which are its answer. The kernel reports an error of a socket once: the
+ * next read ends with it, if the number still means the same. `identity`: what it meant at first; 0: what it means now. */
 void rs_descriptor_owe(rs_machine *machine, const rs_request *request, uint64_t identity, int64_t error);
 
 /* Parks the running strand for the request, and takes over what it owns. NULL: refused (machine->refusal says why), nothing
@@ -42,7 +42,7 @@ void rs_op_launch(rs_machine *machine, rs_op *op);
 /* What a request has made is the machine's own. */
 void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t fd);
 
-/* Asks an op in flight to end, if nobody has yet; its strand is told so (`kind`) when it ends by that. It may have ended when this
+/* Asks an op in flight to end, if nobody has yet; its strand wakes with `kind` when it ends by that. It may have ended when this
  * returns. */
 void rs_op_cancel(rs_machine *machine, rs_op *op, rs_wake_kind kind);
 

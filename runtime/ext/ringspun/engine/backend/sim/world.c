@@ -50,7 +50,7 @@ void sim_object_release(sim_world *world, sim_object *object) {
         object->peer = NULL;
         peer->peer = NULL;
         peer->in.ended = true;
-        /* Bytes that were never read: Linux tells the sender. */
+        /* Bytes that were never read: on Linux the sender gets ECONNRESET. */
         if (object->kind == SIM_SOCKET && object->in.len > 0) peer->error = ECONNRESET;
         sim_world_changed(world, peer);
     }

@@ -44,7 +44,7 @@ typedef struct sim_object {
     uint8_t state;              /* of a socket */
     bool read_shut;
     bool write_shut;
-    int32_t error;              /* told once, to the next read */
+    int32_t error;              /* the next read ends with it, once */
     uint32_t refs;
     sim_stream in;
     struct sim_object *peer;    /* where writes go; NULL: nobody reads there */

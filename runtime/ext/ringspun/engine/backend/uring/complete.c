@@ -31,7 +31,7 @@ bool uring_try_again(rs_machine *machine, rs_op *op) {
     return proceed(machine, op, rs_op_calls[op->request.kind].attempt(machine, &op->request));
 }
 
-/* A thread of the kernel's was interrupted: by our cancellation, or for reasons of its own. Some calls tell it in numbers
+/* A thread of the kernel's was interrupted: by our cancellation, or for reasons of its own. Some calls answer it by numbers
  * that no program should see (ERESTARTSYS and those after it). */
 static bool was_interrupted(int64_t result) { return result == -EINTR || (result <= -512 && result >= -516); }
 

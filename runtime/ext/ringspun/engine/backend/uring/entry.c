@@ -190,7 +190,7 @@ rs_fd_kind uring_kind_now(rs_machine *machine, const rs_op *op) {
 }
 
 /* A terminal, or a pipe that others keep blocking: when it is ready the kernel transfers as the plain call would, on our
- * thread, and waits there when somebody was faster or the room does not do. So it only tells of readiness.
+ * thread, and waits there when somebody was faster or the room does not do. So it only polls.
  *
  * So it does for a send that has no room: when the kernel finds none after all, it may give it to a thread of its own, which
  * waits there for as long as it takes.

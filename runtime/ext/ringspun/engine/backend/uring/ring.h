@@ -54,7 +54,7 @@ void uring_ring_close(uring_ring *ring);
 /* Which opcodes the kernel knows: 0 or -errno. */
 int uring_ring_probe(uring_ring *ring, bool supported[URING_OP_LAST + 1]);
 
-/* Whether a receive from a Unix socket tells of bytes that it leaves there, as the kernel does since 6.17. For a ring that is
+/* Whether a receive from a Unix socket reports bytes that it leaves there, as the kernel does since 6.17. For a ring that is
  * not used yet. */
 bool uring_ring_reports_more(uring_ring *ring);
 

@@ -178,7 +178,7 @@ static void give_up_side(rs_machine *machine, rs_op *op) {
 
 void uring_finish(rs_machine *machine, rs_op *op, int64_t result) {
     RS_ASSERT(op->state == RS_OP_SUBMITTED && !op->offloaded && !rs_retry_has(op));
-    /* Readiness takes nothing, so whoever ended the wait was first, however late the kernel is told. */
+    /* A poll takes nothing. So a cancellation that came first wins, also when the kernel learns of it too late. */
     if (op->request.kind == RS_OP_POLL && uring_is_unwanted(op)) result = -ECANCELED;
     result = rs_request_total(&op->request, result);
     if (uring_of(op)->has_side) give_up_side(machine, op);
@@ -446,7 +446,7 @@ static void look(rs_machine *machine) {
     complete_backlog(machine);
 }
 
-/* Times are due, and the kernel may have more that came before them: it gives a few at a time, and of what was told, some were
+/* Times are due, and the kernel may have more that came before them: it gives a few at a time, and of what has completed, some were
  * asked for anew. Those for whom there is always more do not keep us here for ever. */
 static void look_for_rest(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
@@ -465,7 +465,7 @@ static bool may_still_move(const rs_op *op) {
     return is_in_kernel(op) && !uring_of(op)->for_readiness && op->request.kind != RS_OP_POLL;
 }
 
-/* io_uring_enter was refused for good. What has come is told; the others end, and leave their memory to a kernel that may
+/* io_uring_enter was refused for good. What has completed is served; the others end, and leave their memory to a kernel that may
  * still be at it. Closing the ring cancels them, at a time of which nobody hears. */
 static void do_without_kernel(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
