@@ -56,7 +56,7 @@ typedef struct rsb_machine {
     struct rsb_outside_wait *outside_waits; /* in a simulation, for what is in the real world */
     VALUE spare[RSB_SPARE_MAX]; /* handles of strands that nobody has seen */
     uint32_t spare_len;
-    char *scratch;              /* where bytes come that are handed over before anything else happens; NULL: not needed yet */
+    char *scratch;              /* for bytes that are copied on before anything else runs; NULL: not needed yet */
 } rsb_machine;
 
 typedef struct rsb_strand {
@@ -73,7 +73,7 @@ typedef struct rsb_strand {
     VALUE storage;
     VALUE supervisor;           /* the Ringspun::Scope it was spun into, or nil */
     VALUE spawned_at;
-    struct rsb_closing *closing; /* the object that it has closed, as far as it has come; NULL: none */
+    struct rsb_closing *closing; /* the object that it is closing, and how far that has come; NULL: none */
     struct rsb_selection *selection; /* the IO.select in which it waits, or NULL */
     VALUE blocker;              /* what a block-like hook waits for, or nil */
     const char *extension_waits_for; /* what an extension has it wait for, in words */
@@ -116,8 +116,8 @@ extern uint32_t rsb_forks;
 
 void rsb_init_api(void);
 
-/* A strand that waits keeps its stack, and one page less of it is worth a call: what is not below every wait, or seldom called,
- * is kept out of the frames of what is. */
+/* Keeps a function out of line. A strand that waits keeps its stack, and a page less of it is worth a call: so what is seldom
+ * called has a frame of its own. */
 #define RSB_APART __attribute__((noinline))
 
 #endif

@@ -9,16 +9,16 @@
 
 extern VALUE rsb_cMachine, rsb_cStrand, rsb_cScope;
 
-/* What the engine asks of the binding, and tells it. Rooms above `core` put in what is theirs when the extension is loaded. */
+/* The functions that the engine calls. Rooms above `core` put in theirs when the extension is loaded. */
 extern rs_driver rsb_driver;
 
-/* What a strand does that has been made for something else than a block. */
+/* What a strand runs that has no block. */
 typedef struct rsb_work {
-    /* True: it was killed, with that state of rb_protect. */
+    /* True: it was killed, and `state` is that of rb_protect. */
     bool (*run)(rsb_machine *machine, rsb_strand *strand, int *state);
-    /* The strand has no stack: all that it was to do ends with that error. */
+    /* There is no stack for the strand: all that it was to do ends with that error. */
     void (*fail)(rsb_machine *machine, rsb_strand *strand, VALUE error);
-    /* The strand is about to wait, and has a batch: the rest of it goes on without the strand. */
+    /* The strand is about to wait and has a batch: another strand takes the rest of the batch. */
     void (*hand_over)(rsb_machine *machine, rsb_strand *strand);
 } rsb_work;
 
@@ -30,7 +30,7 @@ typedef struct rsb_scope {
     VALUE suppressed;
     VALUE foreign;              /* the Cancelled that its block ended with while nobody had cancelled it, or nil */
     VALUE deadline;             /* seconds, as it was asked for last */
-    VALUE on_error;             /* who is told when a strand of it fails, or nil */
+    VALUE on_error;             /* called when a strand of it fails, or nil */
     uint32_t fork_count;        /* as it was when the scope was opened */
     bool open;
     bool returned;              /* the block, normally */
@@ -42,7 +42,7 @@ typedef struct rsb_scope {
 
 /* --- machine.c --- */
 
-rsb_machine *rsb_current(void);                 /* this thread's machine, made on first use; ready for a wait */
+rsb_machine *rsb_current(void);                 /* this thread's machine, made on first use; its strand may wait now */
 rsb_machine *rsb_machine_of(VALUE self);        /* checked: right thread, open, able to run now */
 rsb_machine *rsb_machine_any_thread(VALUE self);
 
@@ -68,7 +68,7 @@ void rsb_after_fork(rsb_machine *machine);
 static inline bool rsb_between_strands(const rsb_machine *machine) {
     return machine->engine.running == RS_NO_INDEX || machine->engine.runs->wait != RS_WAIT_NONE;
 }
-/* For what may be asked at any time: in a forked child the machine first forgets what did not come along. */
+/* Before a machine is asked for something outside of a wait: in a forked child it first forgets the strands of the parent. */
 static inline void rsb_notice_fork(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_forks != machine->fork_count) && machine->open && rsb_existing() == machine) rsb_after_fork(machine);
 }
@@ -76,35 +76,35 @@ NORETURN(void rsb_end_of_child(rsb_machine *machine));
 
 /* --- time.c --- */
 
-/* A number of seconds, not negative, or a UsageError that names `what`. More than there can be is RS_NEVER. */
+/* Raises a UsageError that names `what` unless it is a number of seconds that is not negative. What has no room is RS_NEVER. */
 int64_t rsb_seconds_to_ns(VALUE seconds, const char *what);
-/* The same, where less than nothing is nothing. */
+/* The same, but a negative number is 0. */
 int64_t rsb_seconds_left_ns(VALUE seconds, const char *what);
 /* As Kernel#sleep and its kin take it, with their errors. */
 int64_t rsb_interval_ns(VALUE seconds);
-/* As Thread#join, Queue#pop and Timeout.timeout see it: a negative one is none, and nil or an infinite one is no limit. */
+/* As Thread#join, Queue#pop and Timeout.timeout take it: a negative number is 0; nil and infinity are no limit. */
 int64_t rsb_limit_ns(VALUE seconds);
 /* nil: no limit. */
 int64_t rsb_timeout_ns(VALUE seconds);
 
-/* So much from now on; NULL: on a thread without a machine. */
+/* Now and so much; `machine` is NULL on a thread that has none. */
 static inline int64_t rsb_deadline_after(rsb_machine *machine, int64_t delay_ns) {
     if (delay_ns == RS_NEVER) return RS_NEVER;
     return rs_deadline_after(machine ? rs_now(&machine->engine) : rs_clock_ns(), delay_ns);
 }
-/* Never, for nil. */
+/* nil: never. */
 int64_t rsb_deadline(rsb_machine *machine, VALUE seconds, const char *what);
-/* That of `timeout:`, among others; and of a method that takes nothing else. */
+/* The deadline of the option `timeout:`, of an options Hash; and of the arguments of a method that takes no other option. */
 int64_t rsb_timeout_deadline(rsb_machine *machine, VALUE options);
 int64_t rsb_timeout_given(rsb_machine *machine, int argc, VALUE *argv);
 static inline int64_t rsb_timeout_argument(rsb_machine *machine, int argc, VALUE *argv) {
     return RS_LIKELY(argc == 0) ? RS_NEVER : rsb_timeout_given(machine, argc, argv);
 }
 
-/* How it ended: RS_WAKE_TIMEOUT, or by what the second then raises. */
+/* Answers how the sleep ended. The second raises what has ended it other than the time (RS_WAKE_TIMEOUT). */
 rs_wake_kind rsb_sleep(rsb_machine *machine, int64_t deadline_ns);
 void rsb_slept(rsb_machine *machine, rs_wake_kind kind);
-/* Both in one; and for so long, where nothing is until the next turn. */
+/* Both in one. And for so long; 0 is until the next turn. */
 static inline void rsb_sleep_until(rsb_machine *machine, int64_t deadline_ns) {
     rsb_slept(machine, rsb_sleep(machine, deadline_ns));
 }
@@ -131,14 +131,14 @@ rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t 
 void rsb_yield(rsb_machine *machine);
 /* As a wait that Evaluation#resume! may end: it keeps its turn. */
 void rsb_yield_resumable(rsb_machine *machine);
-/* The same also in a scope that is cancelled: it raises only what was raised for the strand itself, after the turn of the
- * others. */
+/* The same also in a cancelled scope, whose cancellation it does not raise: only what was raised for the strand itself, after the
+ * others have had their turn. */
 void rsb_give_way(rsb_machine *machine);
 
 /* Evaluation#resume! may end the wait with that ticket. */
 static inline void rsb_mark_resumable(rsb_strand *strand, uint64_t ticket) {
     strand->resumable = ticket;
-    strand->resumed = false; /* that of a wait which was cancelled all the same */
+    strand->resumed = false; /* left by an earlier wait that was cancelled all the same */
 }
 
 /* After rs_spawn_first: runs that strand until it waits. */
@@ -155,15 +155,15 @@ typedef struct {
     uint32_t flags;             /* RS_PARK_ */
     bool answers_close;         /* -EBADF when the descriptor is closed meanwhile, for the caller to look at; else that raises */
     int64_t deadline_ns;        /* then the answer is RSB_TIME_IS_UP */
-    void (*take)(const rs_op *op, void *argument); /* sees the op at its end, before its memory goes; must not raise */
+    void (*take)(const rs_op *op, void *argument); /* sees the completed op before its memory is freed; must not raise */
     void *argument;
-    void *answer;               /* gets a copy of the start of what the op owns, which the kernel has filled */
+    void *answer;               /* gets a copy of the first `answer_size` bytes of what the op owns */
     size_t answer_size;
 } rsb_op_wait;
 
 /* Parks for the request, which must not have been done inline. Raises what cancels or interrupts the strand. */
 int64_t rsb_perform(rsb_machine *machine, rs_request *request, const rsb_op_wait *wait);
-/* Where the turn ends with that (engine/core/turn.h), the others run. */
+/* Counts one more op of this turn; the others run if the turn ends with it (engine/core/turn.h). */
 static inline void rsb_after_inline(rsb_machine *machine) {
     if (RS_UNLIKELY(rs_turn_ends(&machine->engine))) rsb_yield(machine);
 }
@@ -177,30 +177,30 @@ static inline void rsb_before_lock(rsb_machine *machine) {
 /* --- raise.c --- */
 
 void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
-/* Raises what would keep the running strand from waiting, if anything would. */
+/* Raises what would refuse a wait of the running strand (rs_refusal), if anything does. */
 void rsb_raise_refusal(rsb_machine *machine);
 void rsb_leave_hook(rsb_machine *machine);
-/* The strand runs before others that are ready, where its wait ends with that. */
+/* The same, and if that ends the wait of the strand, it runs before others that are ready. */
 void rsb_deliver_first(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 
 /* --- mailbox.c --- */
 
-/* From any thread: rsb_interrupt_hook, unless the strand has left by then the hook in which it is now. */
+/* From any thread: rsb_interrupt_hook for the hook that the strand is in now; nothing if it has left that by then. */
 void rsb_tell_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 /* The same for what stands for the call of a hook, and answers `alive?` and `raise`. */
 void rsb_tell_call(rsb_machine *machine, VALUE call, VALUE exception);
 
 /* --- strand.c --- */
 
-/* For whoever spins: gems that need to know of strands may have been loaded since. */
+/* Before a strand is spun: gems that need to know of strands may have been loaded since the last one. */
 void rsb_notice_features(rsb_machine *machine);
 rsb_strand *rsb_strand_get(VALUE object);
 /* Of an object that is known to be one. */
 static inline rsb_strand *rsb_strand_data(VALUE object) { return RTYPEDDATA_GET_DATA(object); }
-/* One that no program has seen, for a strand that begins runs of concurrent procs. */
+/* A Strand object that no program has seen, for a strand that begins runs of concurrent procs. */
 VALUE rsb_strand_handle(rsb_machine *machine);
 NORETURN(void rsb_fail_strand_limit(rsb_machine *machine));
-/* A kill has ended what it ran. True for a Thread#kill, of which the fiber must die. */
+/* A kill has ended the strand. True for a Thread#kill: its fiber must end with it. */
 bool rsb_end_killed(rsb_strand *strand);
 void rsb_tell_root(rsb_machine *machine, VALUE error);
 
@@ -220,7 +220,7 @@ static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(
 
 /* --- scope.c --- */
 
-/* One that has not ended, and its machine; or raises. */
+/* The scope, which is open, and its machine; else raises. */
 rsb_scope *rsb_scope_get_open(VALUE self, rsb_machine **machine);
 
 /* As long as something of the strand's lies on the stack of a fiber other than its own. */
@@ -233,8 +233,7 @@ NORETURN(void rsb_fail(int64_t result, const char *what, int fd));
 
 /* --- memory.c --- */
 
-/* These raise NoMemoryError where there is none. To be given back by free, and if something raises before it is, by an
- * ensure. */
+/* These raise NoMemoryError where there is no memory. The caller frees it, also when something raises before (rb_ensure). */
 NORETURN(void rsb_fail_memory(void));
 /* malloc has refused so many bytes: collects, in the hope that it does not next time. */
 void rsb_collect_for(size_t size);
@@ -253,16 +252,16 @@ bool rsb_descriptors_left(void);
 
 /* --- values.c --- */
 
-/* For messages: of whatever it is, and not too long. */
+/* `inspect` for messages: of any object, also one without that method, and cut where it is long. */
 VALUE rsb_inspect(VALUE object);
 
-/* An Integer between the two, or a UsageError that names `what`. */
+/* Raises a UsageError that names `what` unless it is an Integer from min to max. */
 int64_t rsb_integer(VALUE value, int64_t min, int64_t max, const char *what);
 
 /* rb_get_kwargs for options that are all optional, and `given` is Qundef: quicker, the first of the names most of all. */
 void rsb_options(VALUE options, int count, const ID *names, VALUE *given);
 
-/* First of all, so that nothing has been done when the block is missing. */
+/* Raises unless a block was given. Called first, so that nothing has been done by then. */
 void rsb_need_block(const char *method);
 
 /* `timeout:` out of an options hash, or nil. */

@@ -30,7 +30,7 @@ void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 /* Ends the hook that the strand is in by that exception, at the wait in it, the present one or the next. One that comes too late
  * for that hook is forgotten: a strand that leaves one says so. */
 void rsb_interrupt_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception);
-/* True when a strand has caught a Thread#kill and ends without another wait: its fiber must die of it. */
+/* True when a strand has caught a Thread#kill and ends without another wait: its fiber must end with that kill. */
 bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state);
 void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int state);
 
@@ -48,7 +48,7 @@ void rsb_on_message(rs_machine *engine, const rs_message *message);
 
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);
 VALUE rsb_strand_show(rsb_strand *strand);
-/* A strand of the binding's own, which is to begin later; where there can be none then, that answers false. */
+/* A strand of the binding's own that begins later. The second answers false when there can be none then. */
 VALUE rsb_strand_prepare(rsb_machine *machine, VALUE body);
 bool rsb_strand_begin_next(rsb_machine *machine, rsb_strand *strand);
 /* An error that ends the program, and not just a strand. */
@@ -67,7 +67,7 @@ void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, boo
 /* Told at once, for a scope's `on_error:`. */
 void rsb_unread_tell(rsb_machine *machine, VALUE strand, VALUE error, VALUE handler);
 void rsb_unread_read(rsb_machine *machine, VALUE strand);
-/* The engine's reminder: some may be due. */
+/* The engine's reminder has fired: some errors may be due to be reported. */
 void rsb_unread_due(rs_machine *engine);
 void rsb_unread_forked(rsb_machine *machine);
 bool rsb_has_unread(const rsb_machine *machine);
