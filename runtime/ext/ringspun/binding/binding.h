@@ -56,6 +56,7 @@ typedef struct rsb_machine {
     struct rsb_outside_wait *outside_waits; /* in a simulation, for what is in the real world */
     VALUE spare[RSB_SPARE_MAX]; /* handles of strands that nobody has seen */
     uint32_t spare_len;
+    bool looked_for_signals;    /* before the present deadlock */
     char *scratch;              /* for bytes that are copied on before anything else runs; NULL: not needed yet */
 } rsb_machine;
 

@@ -109,6 +109,13 @@ static bool ractor_may_wake_us(rs_machine *engine) {
     return state || count != INT2FIX(1);
 }
 
+/* A signal may have come that CRuby has not handed to this thread yet, for which it has a thread of its own. So before a deadlock
+ * the machine sleeps once more, for a moment. */
+static bool signal_may_come(rsb_machine *machine) {
+    machine->looked_for_signals = !machine->looked_for_signals && !rs_is_simulated(&machine->engine);
+    return machine->looked_for_signals;
+}
+
 /* Of all that a simulated strand can wait for only the end of a thread and what is outside are not in its world. As with
  * Kernel#sleep, who sleeps without an end waits for a signal handler. */
 bool rsb_others_may_wake(rs_machine *engine) {
@@ -118,9 +125,10 @@ bool rsb_others_may_wake(rs_machine *engine) {
     if (rs_somebody_waits(engine, RS_WAIT_SLEEP)) return true;
     int state = 0;
     VALUE threads = rb_protect(list_threads, Qnil, &state);
-    if (!state) return one_may_wake_us(threads) || ractor_may_wake_us(engine);
-    rb_set_errinfo(Qnil);
-    return true;
+    bool others = state || one_may_wake_us(threads) || ractor_may_wake_us(engine);
+    if (state) rb_set_errinfo(Qnil);
+    if (others) machine->looked_for_signals = false;
+    return others || signal_may_come(machine);
 }
 
 static VALUE deadlock_error(VALUE self) {
@@ -139,12 +147,15 @@ void rsb_on_deadlock(rs_machine *engine, rs_strand *root) {
     rsb_deliver(machine, root->user, error);
 }
 
-/* While only another thread can wake this one: how long until a look whether there still is one. */
+/* While only another thread can wake this one: how long until a look whether there still is one; and where none can, how long a
+ * signal may be on its way. */
 #define OTHERS_LOOK_NS 1000000000
+#define SIGNAL_LOOK_NS 10000000
 
 /* Or until the engine's reminder, which is no hope by itself. */
 static int64_t next_look_ns(rsb_machine *machine) {
-    int64_t look_ns = rs_now(&machine->engine) + OTHERS_LOOK_NS, reminder_ns = rs_timers_earliest(&machine->engine.timers);
+    int64_t delay_ns = machine->looked_for_signals ? SIGNAL_LOOK_NS : OTHERS_LOOK_NS;
+    int64_t look_ns = rs_now(&machine->engine) + delay_ns, reminder_ns = rs_timers_earliest(&machine->engine.timers);
     return reminder_ns < look_ns ? reminder_ns : look_ns;
 }
 
@@ -187,8 +198,12 @@ static void wait_for_others(rsb_machine *machine, rs_strand *here) {
 
 void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision) {
     if (RS_UNLIKELY(rs_strands_live(&machine->engine.strands) == 0)) rsb_end_of_child(machine);
-    if (decision.verdict == RS_SLEEP) sleep_interruptible(machine, here, decision.deadline_ns);
-    else if (!rs_break_deadlock(&machine->engine)) wait_for_others(machine, here);
+    if (decision.verdict == RS_SLEEP) {
+        machine->looked_for_signals = false;
+        sleep_interruptible(machine, here, decision.deadline_ns);
+    } else if (!rs_break_deadlock(&machine->engine)) {
+        wait_for_others(machine, here);
+    }
 }
 
 void rsb_init_idle(void) { id_list = rb_intern("list"); }
