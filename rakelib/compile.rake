@@ -2,12 +2,13 @@
 
 require "rake/extensiontask"
 
-EXTENSION_DIR = "runtime/ext/ringspun"
+# The C extensions: the folder of the sources of each, and where its library goes.
+EXTENSIONS = {
+  "native" => %w[runtime/ext/ringspun runtime/lib/ringspun],
+  "postgres_native" => %w[postgres/ext/ringspun_postgres postgres/lib/ringspun]
+}.freeze
+EXTENSION_DIR = EXTENSIONS.fetch("native").first
 EXTENSION_SOURCES = FileList["#{EXTENSION_DIR}/**/*.{c,h}"]
-
-# mkmf fixes the list of sources and the flags when the Makefile is written. This file changes exactly when
-# one of them does, so the Makefile is written again then and not at every edit.
-EXTENSION_PLAN = "tmp/extension_plan-#{RUBY_VERSION}"
 
 def write_if_changed(path, content)
   return if File.exist?(path) && File.read(path) == content
@@ -16,18 +17,27 @@ def write_if_changed(path, content)
   File.write(path, content)
 end
 
-flags = ENV.slice("RINGSPUN_SANITIZE", "RINGSPUN_WERROR", "RINGSPUN_CHECKED").map { |pair| pair.join("=") }
-write_if_changed(EXTENSION_PLAN, [*EXTENSION_SOURCES.grep(/\.c\z/).sort, *flags].join("\n"))
+extension_flags = ENV.slice("RINGSPUN_SANITIZE", "RINGSPUN_WERROR", "RINGSPUN_CHECKED").map { |pair| pair.join("=") }
 
-# The library goes to a folder per Ruby, so that several Rubies' builds live beside each other in one tree.
-extension = Rake::ExtensionTask.new("native") do |ext|
-  ext.ext_dir = EXTENSION_DIR
-  ext.lib_dir = "runtime/lib/ringspun/#{RUBY_VERSION[/\d+\.\d+/]}"
-  ext.source_pattern = "**/*.{c,h}"
-end
+# Where the objects of each lie.
+EXTENSION_BUILDS = EXTENSIONS.map do |name, (sources, library)|
+  # mkmf fixes the list of sources and the flags when the Makefile is written. This file changes exactly when
+  # one of them does, so the Makefile is written again then and not at every edit.
+  plan = "tmp/extension_plan-#{name}-#{RUBY_VERSION}"
+  write_if_changed(plan, [*FileList["#{sources}/**/*.c"].sort, *extension_flags].join("\n"))
 
-EXTENSION_BUILD = "tmp/#{extension.platform}/native/#{RUBY_VERSION}".freeze
-file "#{EXTENSION_BUILD}/Makefile" => EXTENSION_PLAN
+  # The library goes to a folder per Ruby, so that several Rubies' builds live beside each other in one tree.
+  extension = Rake::ExtensionTask.new(name) do |ext|
+    ext.ext_dir = sources
+    ext.lib_dir = "#{library}/#{RUBY_VERSION[/\d+\.\d+/]}"
+    ext.source_pattern = "**/*.{c,h}"
+  end
+  "tmp/#{extension.platform}/#{name}/#{RUBY_VERSION}".tap { |build| file "#{build}/Makefile" => plan }
+end.freeze
+
+# The C API, by which the second is built on the first.
+file "#{EXTENSION_BUILDS.last}/Makefile" => "#{EXTENSION_DIR}/ringspun.h"
+task "compile:postgres_native" => "compile:native"
 
 # Two rake processes in one tree must not write the same objects.
 compile_lock = File.open(mkdir_p("tmp", verbose: false).first + "/compile.lock", File::CREAT | File::RDWR)

@@ -5,6 +5,7 @@
 TIDY_TESTS = FileList["runtime/test/house/{tidy,seam}_test.rb", "jobs/test/house/rooms_test.rb"].sort
 RUNTIME_TESTS = (FileList["runtime/test/**/*_test.rb"] - TIDY_TESTS).sort
 JOBS_TESTS = (FileList["jobs/test/**/*_test.rb"] - TIDY_TESTS).sort
+POSTGRES_TESTS = FileList["postgres/test/**/*_test.rb"].sort
 BENCH_TESTS = FileList["bench/test/**/*_test.rb"].sort
 TORTURES = FileList["runtime/test/**/*_torture.rb"].sort
 
@@ -37,13 +38,19 @@ end
 desc "The tree's own rules: who may know whom, who may assign what, sizes, blanks"
 test_passes(:tidy) { [test_pass("tidy", TIDY_TESTS)] }
 
-desc "The binding without a warning of the compiler or of Ruby's headers, which deprecate what a later Ruby will not have"
-test_passes(:werror, :compile) { [pass("warnings", "make", "--no-print-directory", "-C", EXTENSION_BUILD, "warnings")] }
+desc "The extensions without a warning of the compiler or of Ruby's headers, which deprecate what a later Ruby will not have"
+test_passes(:werror, :compile) do
+  EXTENSION_BUILDS.map do |build|
+    pass("warnings, #{build.split("/")[-2]}", "make", "--no-print-directory", "-C", build, "warnings")
+  end
+end
 
-desc "The Ruby tests of the runtime, the jobs and the bench"
+desc "The Ruby tests of the runtime, the jobs, the Postgres client and the bench"
 test_passes(:ruby, :compile) do
   # Apart, because the runtime's test helper watches every test of its process.
-  [*runtime_passes("the runtime"), test_pass("the jobs", for_this_ruby(JOBS_TESTS)), test_pass("the bench", BENCH_TESTS)]
+  [*runtime_passes("the runtime"), test_pass("the jobs", for_this_ruby(JOBS_TESTS)),
+   test_pass("Postgres", for_this_ruby(POSTGRES_TESTS)),
+   test_pass("the bench", BENCH_TESTS)]
 end
 
 desc "The Ruby tests of the runtime on epoll, for hosts where the ones before ran on io_uring"

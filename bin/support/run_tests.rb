@@ -7,7 +7,7 @@ require "bundler/setup"
 ENV.delete("BUNDLER_SETUP")
 
 root = File.expand_path("../..", __dir__)
-%w[jobs/test jobs/lib runtime/test runtime/lib].each { |folder| $LOAD_PATH.unshift(File.join(root, folder)) }
+%w[postgres jobs runtime].product(%w[test lib]) { |gem, folder| $LOAD_PATH.unshift(File.join(root, gem, folder)) }
 
 files = ARGV.select { |argument| argument.end_with?(".rb") }
 ARGV.replace(ARGV - files)

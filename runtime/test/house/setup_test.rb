@@ -51,6 +51,7 @@ class SetupTest < Minitest::Test
   def test_a_change_makes_it_do_again_what_depends_on_it
     run_setup
     { "runtime/ext/ringspun/extconf.rb" => ["exec rake compile"],
+      "postgres/ext/ringspun_postgres/extconf.rb" => ["exec rake compile"],
       "Gemfile.lock" => ["install --quiet"] }.each do |name, expected|
       before = calls.size
       File.write(in_copy(name), "\n", mode: "a")
@@ -61,13 +62,15 @@ class SetupTest < Minitest::Test
 
   def test_a_library_that_was_built_again_and_is_the_same_is_left_as_it_is
     run_setup
-    library = in_copy("runtime/lib/ringspun/#{RUBY_VERSION[/\d+\.\d+/]}/native.so")
-    before = calls.size
-    FileUtils.touch(library, mtime: Time.now + 60)
-    assert_quiet("", *run_setup("--quiet"))
-    File.write(library, "another")
-    run_setup("--quiet")
-    assert_equal ["exec rake compile"], calls.drop(before)
+    %w[runtime/lib/ringspun/%s/native.so postgres/lib/ringspun/%s/postgres_native.so].each do |name|
+      library = in_copy(format(name, RUBY_VERSION[/\d+\.\d+/]))
+      before = calls.size
+      FileUtils.touch(library, mtime: Time.now + 60)
+      assert_quiet("", *run_setup("--quiet"))
+      File.write(library, "another")
+      run_setup("--quiet")
+      assert_equal ["exec rake compile"], calls.drop(before), name
+    end
   end
 
   private

@@ -9,8 +9,8 @@ require "tmpdir"
 # write down what they are asked for in `calls` instead of doing it.
 module SetupCopy
   ROOT = File.expand_path("../../..", __dir__)
-  NEEDED = %w[bin Gemfile Gemfile.lock runtime/ringspun.gemspec jobs/ringspun-jobs.gemspec runtime/lib/ringspun/version.rb
-              runtime/ext rakelib/compile.rake].freeze
+  NEEDED = %w[bin Gemfile Gemfile.lock runtime/ringspun.gemspec jobs/ringspun-jobs.gemspec postgres/ringspun-postgres.gemspec
+              runtime/lib/ringspun/version.rb runtime/ext postgres/ext rakelib/compile.rake].freeze
 
   # What the scripts use of every system.
   TOOLS = %w[bash sh env basename cat chmod cmp cp cut dirname find flock grep head install ln mkdir mktemp nproc realpath rm sed
@@ -26,7 +26,11 @@ module SetupCopy
     case "$*" in
       *rbconfig*) printf 'VERSION\tPATH' && exit ;;
       *install*) mkdir -p "ROOT/vendor/bundle" ;;
-      *rake\ compile*) mkdir -p ROOT/runtime/lib/ringspun/SERIES && touch ROOT/runtime/lib/ringspun/SERIES/native.so ;;
+      *rake\ compile*)
+        for library in runtime/lib/ringspun/SERIES/native.so postgres/lib/ringspun/SERIES/postgres_native.so; do
+          mkdir -p "ROOT/${library%/*}" && touch "ROOT/$library"
+        done
+        ;;
     esac
     while [ $# -gt 0 ] && [ "$1" != -- ]; do first=${first:-$1} && shift; done
     [ $# -gt 0 ] && shift || set -- "${first##*/}"

@@ -1,0 +1,21 @@
+/* postgres: what the files of the extension share. Everything here runs with the GVL held. */
+#ifndef RINGSPUN_PG_POSTGRES_H
+#define RINGSPUN_PG_POSTGRES_H
+
+#include "client/types.h"
+#include "codec/message.h"
+#include "codec/replies.h"
+#include "codec/request.h"
+
+#include <ringspun.h>
+#include <ruby/encoding.h>
+
+extern const ringspun_api *ringspun;
+extern VALUE rpg_mPostgres, rpg_eProtocol, rpg_eUsage, rpg_eTimeout;
+
+void rpg_init_messages(void);
+void rpg_init_columns(void);
+void rpg_init_result(void);
+void rpg_init_lane(void);
+
+#endif

@@ -1,0 +1,22 @@
+/* result: what a statement has answered: Ringspun::Postgres::Result. Its rows are decoded when somebody asks for them. */
+#ifndef RINGSPUN_PG_RESULT_H
+#define RINGSPUN_PG_RESULT_H
+
+#include "client/columns.h"
+#include "client/rows.h"
+
+/* Of a CommandComplete, cut where it is longer. */
+#define RPG_TAG_MAX 64
+
+typedef struct {
+    VALUE columns;              /* nil: it has none */
+    rpg_rows rows;
+    bool binary;                /* in the formats that the columns are asked for in, and not all as text */
+    uint8_t tag_len;
+    char tag[RPG_TAG_MAX];
+} rpg_result;
+
+/* An empty one, for who fills it in. */
+VALUE rpg_result_new(rpg_result **result);
+
+#endif

@@ -1,0 +1,66 @@
+#include "client/statement.h"
+
+#include <stdlib.h>
+
+static VALUE cStatement;
+
+static void statement_mark(void *data) {
+    rb_gc_mark(((rpg_statement *)data)->sql);
+    rb_gc_mark(((rpg_statement *)data)->columns);
+}
+
+static void statement_free(void *data) {
+    free(((rpg_statement *)data)->description);
+    xfree(data);
+}
+
+static size_t statement_size(const void *data) { return sizeof(rpg_statement) + ((const rpg_statement *)data)->description_len; }
+
+static const rb_data_type_t statement_type = {
+    .wrap_struct_name = "Ringspun::Postgres::Statement",
+    .function = {.dmark = statement_mark, .dfree = statement_free, .dsize = statement_size},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+VALUE rpg_statement_new(VALUE sql) {
+    rpg_statement *statement;
+    VALUE self = TypedData_Make_Struct(cStatement, rpg_statement, &statement_type, statement);
+    statement->columns = Qnil;
+    statement->sql = sql;
+    return self;
+}
+
+rpg_statement *rpg_statement_get(VALUE self) { return rb_check_typeddata(self, &statement_type); }
+
+static bool is_known(const rpg_statement *statement, rpg_span description) {
+    if (statement->description_len != description.len) return false;
+    return description.len == 0 || memcmp(statement->description, description.bytes, description.len) == 0;
+}
+
+bool rpg_statement_describe(rpg_statement *statement, rpg_span description) {
+    bool first = !statement->described;
+    statement->described = true;
+    if (!first && is_known(statement, description)) return true;
+    uint8_t *copy = description.len > 0 ? malloc(description.len) : NULL;
+    if (copy) memcpy(copy, description.bytes, description.len);
+    if (!copy && description.len > 0) statement->described = false; /* whoever needs it asks again */
+    free(statement->description);
+    statement->description = copy;
+    statement->description_len = copy ? description.len : 0;
+    statement->columns = Qnil;
+    return first;
+}
+
+VALUE rpg_statement_columns(rpg_statement *statement) {
+    if (NIL_P(statement->columns) && statement->description) {
+        rpg_span description = {statement->description, statement->description_len};
+        statement->columns = rpg_columns_new(description);
+    }
+    return statement->columns;
+}
+
+void rpg_init_statement(void) {
+    cStatement = rb_define_class_under(rpg_mPostgres, "Statement", rb_cObject);
+    rb_undef_alloc_func(cStatement);
+    rb_global_variable(&cStatement);
+}

@@ -1,0 +1,35 @@
+/* statement: what a connection knows of one SQL text: Ringspun::Postgres::Statement. Owned by the lane.
+ *
+ * The first use is the unnamed one; the second gives it a name, by which all later ones call it. What columns it has is known when
+ * the first description of it has come, and then they are asked for as binary where that pays.
+ */
+#ifndef RINGSPUN_PG_STATEMENT_H
+#define RINGSPUN_PG_STATEMENT_H
+
+#include "client/columns.h"
+
+#define RPG_NAME_MAX 40
+
+typedef struct {
+    VALUE sql;
+    VALUE columns;              /* made of the description when somebody needs them; nil: not yet, or there are none */
+    uint8_t *description;       /* the body of the last RowDescription; NULL: none has come, or there are no columns */
+    size_t description_len;
+    bool described;
+    bool used;
+    uint8_t name_len;           /* 0: it has none yet */
+    char name[RPG_NAME_MAX];
+} rpg_statement;
+
+VALUE rpg_statement_new(VALUE sql);
+rpg_statement *rpg_statement_get(VALUE self);
+
+/* A RowDescription has come, or that there is none (no bytes). True: nothing else was known before. False: it has changed. */
+bool rpg_statement_describe(rpg_statement *statement, rpg_span description);
+
+/* nil: none, or not known yet. May raise. */
+VALUE rpg_statement_columns(rpg_statement *statement);
+
+void rpg_init_statement(void);
+
+#endif

@@ -1,0 +1,32 @@
+/* types: what Ruby object a value of the server becomes, by the OID of its type and the format that it comes in. No state.
+ *
+ * Decoders read a value of any bytes and any length: what is not as the type has it is a ProtocolError. They may raise, and those of
+ * some types run Ruby code; so values are decoded by the strand that they are for, and not by the one that reads for others. What
+ * they answer is the same in either format, for the first use of a statement has all as text.
+ */
+#ifndef RINGSPUN_PG_TYPES_H
+#define RINGSPUN_PG_TYPES_H
+
+#include "codec/message.h"
+
+#include <ruby.h>
+
+typedef struct {
+    uint32_t oid;
+    uint32_t element;           /* an array, of that; 0: none */
+    VALUE (*text)(rpg_span value);
+    VALUE (*binary)(rpg_span value); /* NULL: it is asked for as text */
+} rpg_type;
+
+/* Of an OID that is not known: text, as a String. */
+const rpg_type *rpg_type_of(uint32_t oid);
+
+/* Whether it is asked for as binary, where its columns are known. */
+bool rpg_type_is_binary(const rpg_type *type);
+
+/* `binary`: each type in the format that it is asked for in; else all as text. */
+VALUE rpg_decode(const rpg_type *type, bool binary, rpg_span value);
+
+void rpg_init_types(void);
+
+#endif

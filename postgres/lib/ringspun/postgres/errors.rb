@@ -1,0 +1,128 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Postgres
+    # What a client of Postgres raises beside {Ringspun::UsageError} and {Ringspun::TimeoutError}.
+    #
+    # @since 0.1.0
+    class Error < Ringspun::Error; end
+
+    # The server, or whoever answers in its place, has sent what the protocol does not allow. The connection is closed.
+    #
+    # @since 0.1.0
+    class ProtocolError < Error; end
+
+    # There is no connection: nobody listens, or who does refuses.
+    #
+    # @since 0.1.0
+    class ConnectError < Error; end
+
+    # The connection has ended under a statement.
+    #
+    # @since 0.1.0
+    class ConnectionLost < Error
+      def initialize(message, in_doubt:)
+        super(message)
+        @in_doubt = in_doubt
+      end
+
+      # @return [Boolean] the statement was sent, and may have been executed
+      # @since 0.1.0
+      def in_doubt? = @in_doubt
+    end
+
+    # What the server says of a statement. Its class is that of its SQLSTATE: {UniqueViolation} for 23505, and where a code has
+    # none of its own, that of the first two digits.
+    #
+    # @since 0.1.0
+    class ServerError < Error
+      # The fields of an error, by their letters in the protocol:
+      # https://www.postgresql.org/docs/17/protocol-error-fields.html
+      FIELDS = {
+        severity: "V", sqlstate: "C", primary: "M", detail: "D", hint: "H", position: "P", internal_position: "p",
+        internal_query: "q", context: "W", schema: "s", table: "t", column: "c", data_type: "d", constraint: "n", file: "F",
+        line: "L", routine: "R"
+      }.freeze
+      private_constant :FIELDS
+
+      # @return [String, nil] the statement
+      attr_reader :sql
+
+      # @!attribute [r] sqlstate
+      #   @return [String] five letters and digits
+      # @!attribute [r] constraint
+      #   @return [String, nil] the name of what was violated; the others are as the server's documentation has them
+      FIELDS.each { |name, letter| define_method(name) { @fields[letter] } }
+
+      # @api private
+      def initialize(fields, sql = nil)
+        @fields = fields.freeze
+        @sql = sql
+        super(explain)
+      end
+
+      # @return [Hash{Symbol => String}] all fields that it has
+      # @since 0.1.0
+      def fields = FIELDS.filter_map { |name, letter| [name, @fields[letter]] if @fields[letter] }.to_h
+
+      private
+
+      def explain
+        lines = ["#{primary} (#{sqlstate})", *pointed_at]
+        lines << "DETAIL: #{detail}" if detail
+        lines << "HINT: #{hint}" if hint
+        lines.join("\n")
+      end
+
+      # The line of the statement that is meant, and a caret below the place.
+      def pointed_at
+        at = Integer(position || "0", exception: false)
+        return [] unless sql && at&.positive?
+
+        before = sql[0, at - 1].to_s
+        line = before.count("\n")
+        indent = before[/[^\n]*\z/].gsub(/[^\t]/, " ")
+        [sql.lines.fetch(line, "").chomp, "#{indent}^"]
+      end
+    end
+
+    # By the first two digits of the SQLSTATE, and by all five:
+    # https://www.postgresql.org/docs/17/errcodes-appendix.html
+    STATES = {
+      "08" => :ConnectionException, "0A" => :FeatureNotSupported, "21" => :CardinalityViolation, "22" => :DataException,
+      "22001" => :StringDataRightTruncation, "22003" => :NumericValueOutOfRange, "22007" => :InvalidDatetimeFormat,
+      "22012" => :DivisionByZero, "22P02" => :InvalidTextRepresentation, "23" => :IntegrityConstraintViolation,
+      "23502" => :NotNullViolation, "23503" => :ForeignKeyViolation, "23505" => :UniqueViolation, "23514" => :CheckViolation,
+      "23P01" => :ExclusionViolation, "25" => :InvalidTransactionState, "25006" => :ReadOnlyTransaction,
+      "25P02" => :InFailedTransaction, "26000" => :InvalidStatementName, "28" => :InvalidAuthorization,
+      "28P01" => :InvalidPassword,
+      "40" => :TransactionRollback, "40001" => :SerializationFailure, "40P01" => :DeadlockDetected,
+      "42" => :SyntaxErrorOrAccessRuleViolation, "42501" => :InsufficientPrivilege, "42601" => :SyntaxError,
+      "42703" => :UndefinedColumn, "42804" => :DatatypeMismatch, "42883" => :UndefinedFunction, "42P01" => :UndefinedTable,
+      "42P05" => :DuplicateStatement, "42P07" => :DuplicateTable, "53" => :InsufficientResources, "53300" => :TooManyConnections,
+      "55" => :ObjectNotInPrerequisiteState, "55P03" => :LockNotAvailable, "57" => :OperatorIntervention,
+      "57014" => :QueryCanceled,
+      "57P01" => :AdminShutdown, "57P03" => :CannotConnectNow, "58" => :SystemError, "XX" => :InternalError
+    }.freeze
+    private_constant :STATES
+
+    # Each class is below that of its first two digits.
+    BY_STATE = STATES.each_with_object({}) do |(state, name), classes|
+      classes[state] = const_set(name, Class.new(classes.fetch(state[0, 2], ServerError)))
+    end.freeze
+    private_constant :BY_STATE
+
+    class << self
+      # @api private
+      # @param body [String] of an ErrorResponse
+      def error_of(body, sql = nil)
+        fields = body.force_encoding(Encoding::UTF_8).split("\0").to_h { |field| [field[0], field[1..]] }
+        state = fields["C"].to_s
+        BY_STATE.fetch(state) { BY_STATE.fetch(state[0, 2], ServerError) }.new(fields, sql)
+      end
+
+      # @api private
+      def lost(why, in_doubt) = ConnectionLost.new("the connection is lost: #{why}", in_doubt:)
+    end
+  end
+end

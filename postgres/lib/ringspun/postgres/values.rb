@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+require "bigdecimal"
+require "date"
+require "ipaddr"
+require "json"
+
+module Ringspun
+  module Postgres
+    # A span of time as Postgres has it: months and days have no fixed length.
+    #
+    # @since 0.1.0
+    Interval = Data.define(:months, :days, :microseconds) do
+      # @return [String] as ISO 8601 has it, which Postgres reads
+      def to_s = "P#{months}M#{days}DT#{format("%.6f", microseconds.to_r / 1_000_000)}S"
+    end
+
+    # What values of the server become for which Ruby code is needed; the others are decoded in C.
+    #
+    # @api private
+    module Values
+      ISO = /\AP(?:(?<years>-?\d+)Y)?(?:(?<months>-?\d+)M)?(?:(?<days>-?\d+)D)?
+             (?:T(?:(?<hours>-?\d+)H)?(?:(?<minutes>-?\d+)M)?(?:(?<seconds>-?\d+(?:\.\d{1,6})?)S)?)?\z/x
+      private_constant :ISO
+
+      module_function
+
+      def decimal(text) = BigDecimal(text)
+      def json(text) = JSON.parse(text, max_nesting: false)
+      def address(text) = IPAddr.new(text)
+      def interval_of(months, days, microseconds) = Interval.new(months:, days:, microseconds:)
+
+      # In the style iso_8601, which is asked for when a connection begins.
+      def interval(text)
+        found = ISO.match(text) or raise ProtocolError, "no interval in the style iso_8601: #{text}"
+        seconds = (found[:hours].to_i * 3600) + (found[:minutes].to_i * 60) + found[:seconds].to_r
+        interval_of((found[:years].to_i * 12) + found[:months].to_i, found[:days].to_i, (seconds * 1_000_000).to_i)
+      end
+    end
+    private_constant :Values
+
+    # Parameters: the text of an object of Ruby's, for the server to read.
+    #
+    # @api private
+    module Texts
+      class << self
+        # @param value [Object]
+        # @param place [Integer] which parameter it is, from 1 on
+        # @return [String]
+        # @raise [UsageError]
+        def of(value, place)
+          case value
+          when Integer, Symbol, Interval then value.to_s
+          when Float then float(value)
+          when BigDecimal then value.to_s("F")
+          when Time, DateTime then value.to_time.utc.strftime("%Y-%m-%d %H:%M:%S.%6N+00")
+          when Date then value.iso8601
+          when Array then array(value, place)
+          when Hash then JSON.generate(value)
+          when IPAddr then "#{value}/#{value.prefix}"
+          else refuse(value, place)
+          end
+        end
+
+        private
+
+        def float(value) = value.infinite? ? "#{"-" if value.negative?}Infinity" : value.to_s
+
+        def array(values, place) = "{#{values.map { |value| element(value, place) }.join(",")}}"
+
+        def element(value, place)
+          case value
+          when nil then "NULL"
+          when true then "t"
+          when false then "f"
+          when Array then array(value, place)
+          when String then quote(value.encoding == Encoding::BINARY ? "\\x#{value.unpack1("H*")}" : value)
+          else quote(of(value, place))
+          end
+        end
+
+        def quote(text) = "\"#{text.gsub(/["\\]/) { |character| "\\#{character}" }}\""
+
+        def refuse(value, place)
+          raise UsageError, "parameter #{place} is of #{value.class}, of which Postgres has no type; give nil, true, false, " \
+                            "a String, Symbol, Integer, Float, BigDecimal, Time, Date, Array, Hash (json), IPAddr or Interval"
+        end
+      end
+    end
+    private_constant :Texts
+
+    # @api private
+    def self.encode(value, place) = Texts.of(value, place)
+  end
+end

@@ -1,0 +1,92 @@
+# frozen_string_literal: true
+
+require "postgres_helper"
+
+# What a value of the server becomes. Each statement is sent three times: the first use has all as text, the third what pays as
+# binary, and who asks must not see which it was.
+class PostgresTypesTest < Minitest::Test
+  include OnLane
+
+  Interval = Ringspun::Postgres::Interval
+
+  VALUES = {
+    "true" => true, "false" => false, "null::int" => nil,
+    "1::int2" => 1, "(-2147483648)::int4" => -2_147_483_648, "9223372036854775807::int8" => 9_223_372_036_854_775_807,
+    "4294967295::oid" => 4_294_967_295,
+    "1.5::float8" => 1.5, "'-Infinity'::float8" => -Float::INFINITY, "1.1::float4" => 1.1,
+    "1.50::numeric" => BigDecimal("1.5"), "'Infinity'::numeric" => BigDecimal("Infinity"),
+    "'é'::text" => "é", "'ab'::varchar" => "ab", "'ab'::char(3)" => "ab ", "'x'::name" => "x",
+    "'\\x00ff'::bytea" => "\x00\xFF".b, "''::bytea" => "".b,
+    "'2024-02-29 23:59:59.123456+05:30'::timestamptz" => Time.utc(2024, 2, 29, 18, 29, 59.123456r),
+    "'1969-12-31 23:59:59.5'::timestamp" => Time.utc(1969, 12, 31, 23, 59, 59.5r),
+    "'infinity'::timestamp" => Float::INFINITY, "'-infinity'::timestamptz" => -Float::INFINITY,
+    "date '2026-11-25'" => Date.new(2026, 11, 25), "'0044-03-15 BC'::date" => Date.new(-43, 3, 15, Date::GREGORIAN),
+    "interval '1 year 2 mons -3 days 04:05:06.7'" => Interval.new(months: 14, days: -3, microseconds: 14_706_700_000),
+    "interval '0'" => Interval.new(months: 0, days: 0, microseconds: 0),
+    "'{\"a\":[1,null]}'::jsonb" => { "a" => [1, nil] }, "'\"x\"'::json" => "x", "'null'::jsonb" => nil,
+    "'123e4567-e89b-12d3-a456-426614174000'::uuid" => "123e4567-e89b-12d3-a456-426614174000",
+    "inet '10.0.0.1'" => IPAddr.new("10.0.0.1"), "cidr '10.0.0.0/8'" => IPAddr.new("10.0.0.0/8"),
+    "array[1,null,3]" => [1, nil, 3], "'{}'::text[]" => [], "'{{1,2},{3,4}}'::int8[]" => [[1, 2], [3, 4]],
+    "'[0:1]={5,6}'::int[]" => [5, 6],
+    "array['a\"b','NULL','x,y','', '\\{']" => ["a\"b", "NULL", "x,y", "", "\\{"],
+    "array['2000-01-01 00:00:00+00'::timestamptz]" => [Time.utc(2000)], "array['\\x01'::bytea]" => ["\x01".b],
+    "int4range(1, 3)" => "[1,3)", "row(1, 'a')" => "(1,a)"
+  }.freeze
+
+  VALUES.each_with_index do |(sql, value), index|
+    define_method("test_#{index}_#{sql.tr("^a-z0-9", "_")}") do
+      on_lane do |lane|
+        found = Array.new(3) { lane.query("select #{sql}", [], nil).rows.dig(0, 0) }
+        value.nil? ? assert_equal([nil] * 3, found) : assert_equal([value] * 3, found)
+        assert_equal [value.class] * 3, found.map(&:class)
+      end
+    end
+  end
+
+  def test_a_numeric_that_is_no_number
+    on_lane { |lane| 3.times { assert_predicate lane.query("select 'NaN'::numeric", [], nil).rows.dig(0, 0), :nan? } }
+  end
+
+  def test_a_float_that_is_no_number
+    on_lane { |lane| 3.times { assert_predicate lane.query("select 'NaN'::float8", [], nil).rows.dig(0, 0), :nan? } }
+  end
+
+  def test_text_has_an_encoding_and_bytes_have_none
+    on_lane do |lane|
+      3.times do
+        text, bytes = lane.query("select 'é', '\\xe9'::bytea", [], nil).rows.first
+        assert_equal [Encoding::UTF_8, Encoding::BINARY], [text.encoding, bytes.encoding]
+      end
+    end
+  end
+
+  PARAMETERS = {
+    [nil, "text"] => nil, [true, "bool"] => true, [41, "int4"] => 41, [2**62, "int8"] => 2**62, [1.5, "float8"] => 1.5,
+    [-Float::INFINITY, "float8"] => -Float::INFINITY, [BigDecimal("12.50"), "numeric"] => BigDecimal("12.5"),
+    [:name, "text"] => "name", ["é", "text"] => "é", ["\x00\xFF".b, "bytea"] => "\x00\xFF".b, ["", "text"] => "",
+    [Time.utc(2024, 2, 29, 1, 2, 3.5r), "timestamptz"] => Time.utc(2024, 2, 29, 1, 2, 3.5r),
+    [Date.new(2000, 1, 2), "date"] => Date.new(2000, 1, 2),
+    [[1, nil, 3], "int[]"] => [1, nil, 3], [["a\"b\\", "", nil, "NULL"], "text[]"] => ["a\"b\\", "", nil, "NULL"],
+    [[[1, 2], [3, 4]], "int[]"] => [[1, 2], [3, 4]], [[], "int[]"] => [], [["\x00".b], "bytea[]"] => ["\x00".b],
+    [{ "a" => [1, nil] }, "jsonb"] => { "a" => [1, nil] }, [IPAddr.new("10.0.0.0/8"), "cidr"] => IPAddr.new("10.0.0.0/8"),
+    [Ringspun::Postgres::Interval.new(months: -1, days: 2, microseconds: -3), "interval"] =>
+      Ringspun::Postgres::Interval.new(months: -1, days: 2, microseconds: -3)
+  }.freeze
+
+  PARAMETERS.each_with_index do |((value, type), expected), index|
+    define_method("test_parameter_#{index}_#{type.tr("^a-z0-9", "_")}") do
+      on_lane do |lane|
+        found = Array.new(3) { lane.query("select $1::#{type}", [value], nil).rows.dig(0, 0) }
+        expected.nil? ? assert_equal([nil] * 3, found) : assert_equal([expected] * 3, found)
+      end
+    end
+  end
+
+  def test_a_parameter_of_no_type_is_refused_before_a_byte_is_sent
+    on_lane do |lane|
+      error = assert_raises(Ringspun::UsageError) { lane.query("select $1, $2", [1, Object.new], nil) }
+      assert_match(/parameter 2 is of Object/, error.message)
+      assert_equal [[1]], lane.query("select 1", [], nil).rows
+    end
+  end
+end
