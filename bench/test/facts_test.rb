@@ -5,7 +5,7 @@ require_relative "test_helper"
 class BenchTest::FactsTest < Minitest::Test
   def test_what_the_reader_must_know_is_there
     facts = Bench::Facts.new.to_h
-    %i[cpu cores kernel ruby compiler async ringspun sidekiq redis-server vm.max_map_count].each do |name|
+    %i[cpu cores kernel ruby compiler async ringspun sidekiq redis-server pg postgres vm.max_map_count].each do |name|
       refute_empty facts.fetch(name).to_s, name
     end
   end

@@ -34,6 +34,26 @@ class BenchTest::SamplerTest < Minitest::Test
     assert_equal "not on this machine", sample("unable")["unavailable"]
   end
 
+  def test_the_parent_prepares_each_size_and_that_of_its_warm_up
+    prepared = []
+    table = BenchTest.table do
+      warm_up rows: 1
+      beforehand { |rows:| prepared << rows }
+      floor("stream.c") { |**| ["pipe", 1, 1, 1] }
+    end
+    sample = Bench::Sampler.new.sample(table, table.floor, { rows: 5 })
+    assert sample["real"] || sample["unavailable"], sample["failed"]
+    assert_equal [5, 1], prepared
+  end
+
+  def test_what_the_parent_cannot_prepare_is_a_remark
+    table = BenchTest.table do
+      beforehand { |**| raise Bench::Unavailable, "no server" }
+      floor("stream.c") { |**| [] }
+    end
+    assert_equal({ "unavailable" => "no server" }, Bench::Sampler.new.sample(table, table.floor, {}))
+  end
+
   # The fixture has a Ringspun whose machines are refused, as a host may do.
   def test_a_backend_that_the_host_refuses_is_a_remark
     assert_equal({ "unavailable" => "no uring here" }, sample_refused("ringspun"))
@@ -72,7 +92,7 @@ class BenchTest::SamplerTest < Minitest::Test
   end
 
   def test_the_probe_names_each_library
-    assert_equal %w[async concurrently eventmachine io-event io-stream ringspun sidekiq], Bench::Sampler.new.probe.keys.sort
+    assert_equal %w[async concurrently eventmachine io-event io-stream pg ringspun sidekiq], Bench::Sampler.new.probe.keys.sort
   end
 
   private

@@ -5,18 +5,20 @@ require_relative "test_helper"
 class BenchTest::TablesTest < Minitest::Test
   OF_CONCURRENT_PROCS = %w[call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations].freeze
 
+  OF_POSTGRES = %w[pg_small].freeze
+
   OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting].freeze
 
   def test_all_tables_are_there_in_the_order_of_the_report
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn beside_cpu
                     parked echo armed accept files timers ticker idle batch call_methods calls_awaiting wait_methods
-                    call_methods_waiting waiting_evaluations http tls tls_echo keep_alive pg lines idle_streams splice_forwarder
-                    jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting],
+                    call_methods_waiting waiting_evaluations http tls tls_echo keep_alive pg pg_small lines idle_streams
+                    splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting],
                  BenchTest.tables.map(&:name)
   end
 
   def test_every_table_has_all_contenders_and_says_what_it_does
-    (BenchTest.tables - of_concurrent_procs - of_jobs).each do |table|
+    (BenchTest.tables - of_concurrent_procs - of_jobs - of_postgres).each do |table|
       peers = table.name == "batch" ? [] : %w[threads async]
       peers << "io-stream" if %w[echo lines idle_streams].include?(table.name)
       peers << "eventmachine" if table.name == "echo"
@@ -76,6 +78,17 @@ class BenchTest::TablesTest < Minitest::Test
     end
   end
 
+  def test_postgres_is_asked_by_the_gem_pg_in_each_way_and_by_libpq_alone
+    { "pg_small" => ["pg", "threads", "async", "em-pg-client", "ringspun fs", "libpq pipelined", "libpq"] }
+      .each do |name, contenders|
+      table = of_postgres.find { |candidate| candidate.name == name }
+      assert_equal contenders, table.contenders.map(&:name)
+      assert_equal contenders.grep_v(/\A(?:ringspun|libpq)/), table.peers.map(&:name)
+      assert_includes table.columns, :backend_ns
+      refute_empty table.about, name
+    end
+  end
+
   def test_the_numbers_of_callers_are_those_of_the_seed
     enqueue, seed = of_jobs.first(2)
     assert_equal %w[1 6 12 24 48], seed.rows.map(&:label)
@@ -86,7 +99,7 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_uring_promises_no_more_than_a_tenth_above_epoll_everywhere
     stricter = %w[armed accept]
-    BenchTest.tables.reject { |table| table.name == "jobs_seed" }.each do |table|
+    (BenchTest.tables - of_postgres).reject { |table| table.name == "jobs_seed" }.each do |table|
       promise = /\A(?:total|cpu_ns) <= #{stricter.include?(table.name) ? 0.8 : 1.1} x ringspun epoll(?: at armed)?\z/
       assert_equal 1, table.targets.map(&:sentence).grep(promise).size, table.name
     end
@@ -100,6 +113,16 @@ class BenchTest::TablesTest < Minitest::Test
   def test_the_promised_tables_show_system_calls
     assert_equal(%w[pipe socketpair timeout echo armed files batch],
                  BenchTest.tables.select { |table| table.syscalls && table.columns.include?(:syscalls) }.map(&:name))
+  end
+
+  def test_a_folder_of_its_name_adds_contenders_to_a_table
+    Dir.mktmpdir do |directory|
+      Dir.mkdir(File.join(directory, "usual"))
+      File.write(File.join(directory, "usual/more.rb"), %(contender("ringspun") {}\ntargets "real <= 1.0 x threads"\n))
+      table = Bench::Table.declare("usual", File.join(directory, "usual.rb")) { contender("threads") {} }
+      assert_equal ["threads", "ringspun", "ringspun epoll", "ringspun sqpoll"], table.contenders.map(&:name)
+      assert_equal ["real <= 1.0 x threads"], table.targets.map(&:sentence)
+    end
   end
 
   # Real children, with the sizes of the warm-up: whether the work is done, not how fast.
@@ -116,6 +139,7 @@ class BenchTest::TablesTest < Minitest::Test
   private
 
   def of_jobs = BenchTest.tables.select { |table| OF_JOBS.include?(table.name) }
+  def of_postgres = BenchTest.tables.select { |table| OF_POSTGRES.include?(table.name) }
   def of_concurrent_procs = BenchTest.tables.select { |table| OF_CONCURRENT_PROCS.include?(table.name) }
 
   # Two at a time: most of it is the start of children.

@@ -61,6 +61,7 @@ module Bench
         async: version("async") { "#{Async::VERSION}, #{IO::Event::Selector.default.name} selector" },
         "io-event": version("io/event") { IO::Event::VERSION },
         "io-stream": version("io/stream") { IO::Stream::VERSION },
+        pg: version("pg") { "#{PG::VERSION}, libpq #{PG.library_version / 10_000}.#{PG.library_version % 10_000}" },
         eventmachine: version("eventmachine") { "#{EventMachine::VERSION}, #{EventMachine.library_type}" },
         # Before the next one: then Ruby 3.3 does not find its own `fiber` any more, which has that name as well.
         sidekiq: version("sidekiq") { Sidekiq::VERSION },

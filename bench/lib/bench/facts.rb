@@ -3,6 +3,8 @@
 require "etc"
 require "open3"
 
+require File.join(Bench::ROOT, "runtime/test/support/servers")
+
 module Bench
   # What a reader must know of the machine to judge the numbers.
   class Facts
@@ -12,7 +14,7 @@ module Bench
 
     def to_h
       @to_h ||= { cpu:, cores: Etc.nprocessors, kernel: Etc.uname.values_at(:sysname, :release).join(" "),
-                  ruby: RUBY_DESCRIPTION, compiler:, **libraries, "redis-server": redis_server,
+                  ruby: RUBY_DESCRIPTION, compiler:, **libraries, "redis-server": redis_server, postgres:,
                   "vm.max_map_count": read("/proc/sys/vm/max_map_count"),
                   "files in": filesystem, "load average": load_average.join(" ") }
     end
@@ -42,6 +44,12 @@ module Bench
     def redis_server
       Open3.capture2e("redis-server", "--version").first[/v=(\S+)/, 1] || "unknown"
     rescue Errno::ENOENT
+      "none"
+    end
+
+    def postgres
+      Open3.capture2e(Servers.program("postgres"), "--version").first[/\d+(?:\.\d+)*/] || "unknown"
+    rescue RuntimeError
       "none"
     end
 

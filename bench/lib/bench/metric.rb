@@ -43,6 +43,7 @@ module Bench
       [:real, "real", "s", "(%10.6f)", ->(sample) { sample["real"] }],
       [:real_ns, "real ns/op", "ns", "%.1f", ->(sample) { per_operation.(sample, sample["real"]) }],
       [:cpu_ns, "cpu ns/op", "ns", "%.1f", ->(sample) { per_operation.(sample, total.(sample)) }],
+      [:backend_ns, "backend ns/op", "ns", "%.1f", ->(sample) { each.(sample, note.("backend").(sample)&.*(1e9)) }],
       [:rate, "op/s", "op/s", "%.0f", ->(sample) { rate.(sample, sample["real"]) }],
       [:gc_rate, "GC on op/s", "op/s", "%.0f", ->(sample) { rate.(sample, note.("gc_real").(sample)) }],
       [:objects, "objects/op", "objects", "%.2f", ->(sample) { each.(sample, note.("allocated").(sample)) }],

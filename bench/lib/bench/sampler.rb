@@ -31,6 +31,7 @@ module Bench
     end
 
     def sample(table, contender, size)
+      table.prepare(size)
       command = command(table, contender, size)
       Workspace.settle(table.bytes_of(size)) if table.writes_files?
       judge(table, contender, size, answer_of(*command, libraries: contender.on_ruby_4? ? NO_LIBRARIES : LIBRARIES))

@@ -36,6 +36,7 @@ module Bench
   def self.on(backend, name) = backend == MAIN_BACKEND ? name : "#{name} #{backend}"
 
   PEER_URING_MACHINE = File.join(ROOT, "bench/peers/uringmachine")
+  PEER_EM_PG_CLIENT = File.join(ROOT, "bench/peers/em_pg_client")
 
   # Raised by a contender that cannot run here, with the reason that the report prints.
   class Unavailable < StandardError; end
@@ -71,7 +72,11 @@ module Bench
     attr_reader :name, :title, :about, :contenders, :targets, :columns, :syscalls, :against_floor, :against_peer, :form
 
     def self.declare(name, file, &declaration)
-      new(name, file).tap { |table| Builder.new(table).instance_exec(&declaration) }
+      new(name, file).tap do |table|
+        builder = Builder.new(table)
+        builder.instance_exec(&declaration)
+        Dir[File.join(file.delete_suffix(".rb"), "*.rb")].sort.each { |more| builder.instance_eval(File.read(more), more) }
+      end
     end
 
     def initialize(name, file)
@@ -90,6 +95,7 @@ module Bench
       @against_floor = :total
       @against_peer = %i[real total]
       @bytes_written = nil
+      @beforehand = ->(**) {}
       @form = :columns
     end
 
@@ -108,6 +114,9 @@ module Bench
 
     def writes_files? = !@bytes_written.nil?
     def bytes_of(size) = @bytes_written.call(**size)
+
+    # In the parent, before a sample of that size and its warm-up.
+    def prepare(size) = [size, warm_up_size(size)].uniq.each { |chosen| @beforehand.call(**chosen) }
 
     # The first metric that peers are compared by is the one a chart can show.
     def headline = @against_peer.first
@@ -161,6 +170,9 @@ module Bench
 
       # Each sample writes that many bytes to files; see Workspace.settle.
       def writes_files(&bytes) = set(:bytes_written, bytes)
+
+      # What the samples share, such as a server that takes long to start: called in the parent before each of them.
+      def beforehand(&block) = set(:beforehand, block)
 
       # System calls per operation, counted with strace as the difference between two sizes. `varied` names the size
       # key in which they differ, `fixed` are others that are smaller there, because tracing is slow. The block says how
@@ -225,7 +237,7 @@ module Bench
   ORDER = %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn beside_cpu parked
              echo armed accept files timers ticker idle batch
              call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations
-             http tls tls_echo keep_alive pg lines idle_streams splice_forwarder
+             http tls tls_echo keep_alive pg pg_small lines idle_streams splice_forwarder
              jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting].freeze
 
   @tables = []

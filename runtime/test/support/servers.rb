@@ -114,13 +114,14 @@ class Servers
   end
 
   class << self
-    def postgres
-      start(:postgres) do |server|
+    # @param more [Hash{Symbol => Object}] settings of the server
+    def postgres(name = :postgres, **more)
+      start(name) do |server|
         data = File.join(server.folder, "data")
         server.prepare(program("initdb"), "--pgdata=#{data}", "--username=ringspun", "--auth=trust", "--encoding=UTF8",
                        "--locale=C", "--no-sync")
         settings = { listen_addresses: "", unix_socket_directories: server.folder, fsync: "off", full_page_writes: "off",
-                     max_connections: 200, shared_buffers: "16MB" }.map { |name, value| "--#{name}=#{value}" }
+                     max_connections: 200, shared_buffers: "16MB", **more }.map { |setting, value| "--#{setting}=#{value}" }
         server.run(program("postgres"), "-D", data, *settings, signal: "INT")
       end
     end

@@ -1,0 +1,65 @@
+# frozen_string_literal: true
+
+require File.join(Bench::ROOT, "runtime/test/support/servers")
+
+module Bench
+  # A private cluster on a Unix socket, gone with the process that started it. Its start takes longer than most samples, so the
+  # parent starts one for all of them, and children find it in their environment.
+  class PostgresServer
+    FOLDER = "BENCH_POSTGRES"
+
+    # All tables fit into the cache, and are small enough against it to stay there when they are read as a whole. Workers, a
+    # vacuum or a compilation beside a sample would weigh on some samples only.
+    SETTINGS = { max_connections: 400, shared_buffers: "640MB", wal_level: "minimal", max_wal_senders: 0, autovacuum: "off",
+                 max_parallel_workers_per_gather: 0, jit: "off", synchronize_seqscans: "off" }.freeze
+
+    MUTEX = Mutex.new
+
+    # The one that this process or its parent has started.
+    def self.start
+      MUTEX.synchronize do
+        ENV[FOLDER] ||= Servers.postgres(:"bench-postgres", **SETTINGS).folder
+        @start ||= new(ENV.fetch(FOLDER))
+      end
+    rescue RuntimeError => error
+      raise Unavailable, error.message
+    end
+
+    attr_reader :folder
+
+    def initialize(folder)
+      @folder = folder
+    end
+
+    # For libpq and what is built on it.
+    def options = { host: @folder, user: "ringspun", dbname: "postgres" }
+
+    # The region, and beside it what the backends need for it.
+    def measure(meter, &)
+      before = backend_seconds
+      meter.measure(&).tap { meter.note(:backend, backend_seconds - before) }
+    end
+
+    # CPU time of all children of the postmaster so far, the ended ones included.
+    def backend_seconds
+      postmaster = File.read(File.join(@folder, "data/postmaster.pid")).to_i
+      ended_seconds(postmaster) + children(postmaster).sum { |pid| running_nanoseconds(pid) } / 1e9
+    end
+
+    private
+
+    # cutime and cstime. The second field may contain blanks, the others do not. See proc_pid_stat(5).
+    def ended_seconds(pid)
+      File.read("/proc/#{pid}/stat").rpartition(")").last.split[13, 2].sum(&:to_i) / Etc.sysconf(Etc::SC_CLK_TCK).to_f
+    end
+
+    def children(pid) = File.read("/proc/#{pid}/task/#{pid}/children").split
+
+    # The scheduler's own count: `stat` has ticks of 10 ms, too coarse for a sum over many backends.
+    def running_nanoseconds(pid)
+      File.read("/proc/#{pid}/schedstat").to_i
+    rescue SystemCallError
+      0 # it has ended meanwhile
+    end
+  end
+end
