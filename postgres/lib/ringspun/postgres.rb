@@ -1,7 +1,10 @@
 # frozen_string_literal: true
 
 require "ringspun"
+require_relative "postgres/cancel_request"
 require_relative "postgres/errors"
+require_relative "postgres/options"
+require_relative "postgres/startup"
 require_relative "postgres/values"
 
 module Ringspun

@@ -1,0 +1,52 @@
+# frozen_string_literal: true
+
+require_relative "startup"
+
+module Ringspun
+  module Postgres
+    # Asks a server to cancel what one of its connections is at, by another connection.
+    # https://www.postgresql.org/docs/17/protocol-flow.html#PROTOCOL-FLOW-CANCELING-REQUESTS
+    #
+    # @api private
+    module CancelRequest
+      CODE = 80_877_102
+      private_constant :CODE
+
+      # Returns when the server has taken note: whether there was something to cancel it does not say.
+      #
+      # May switch strands.
+      #
+      # @param options [Options] by which the session was begun
+      # @param session [Startup::Session]
+      # @return [Boolean] false: it has named no key by which it could be asked
+      # @raise [ConnectError, ProtocolError, TimeoutError, UsageError]
+      def self.send(options, session)
+        return false unless session.key
+
+        Startup.const_get(:Failures).within(options.connect_timeout, session.host) do
+          ask(options, session, [16 + session.key.bytesize - 4, CODE, session.process].pack("N3") << session.key)
+        end
+        true
+      end
+
+      # In the clear only what has been in the clear before.
+      def self.ask(options, session, request)
+        transport = Startup.const_get(:Transport)
+        opened = transport.open(options, session.host, encrypted: session.encrypted, required: session.encrypted)
+        opened.stream.write(request)
+        wait_for_end(opened.stream)
+      ensure
+        transport.give_up(opened.stream) if opened
+      end
+      private_class_method :ask
+
+      def self.wait_for_end(stream)
+        stream.read_partial(1)
+      rescue TLSError, Errno::ECONNRESET, Errno::EPIPE
+        nil # it has ended, and that is all it says
+      end
+      private_class_method :wait_for_end
+    end
+    private_constant :CancelRequest
+  end
+end

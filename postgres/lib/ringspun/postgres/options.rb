@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+require_relative "options/checks"
+require_relative "options/encryption"
+require_relative "options/files"
+require_relative "options/host"
+require_relative "options/keywords"
+require_relative "options/uri"
+
+module Ringspun
+  module Postgres
+    # Where to connect, as whom, and how. Of what is said twice counts the first: a keyword, the URI, the service file, PG* in the
+    # environment, a default. What has a name of libpq's means what it means there:
+    # https://www.postgresql.org/docs/17/libpq-connect.html#LIBPQ-PARAMKEYWORDS
+    #
+    # It differs in three: `connect_timeout` is 30 seconds unless told, `allow_cleartext` has to be set for a password in clear
+    # text over TCP, and `protocol` says which version is asked for.
+    #
+    # @api private
+    class Options
+      CONNECT_SECONDS = 30.0
+      private_constant :CONNECT_SECONDS
+
+      # @return [Array<Host>] as they were given
+      attr_reader :hosts
+
+      # @return [String]
+      attr_reader :user
+
+      # @return [Encryption]
+      attr_reader :encryption
+
+      # Reads files, and sends nothing.
+      #
+      # @param source [String, nil] a URI: postgres://user@host:port/database?option=value
+      # @param env [#[]] the environment
+      # @param keywords by their names of libpq
+      # @raise [UsageError] names the option that is wrong, and what it takes
+      def initialize(source = nil, env: ENV, **keywords)
+        @env = env
+        @files = Files.new(env)
+        given = Uri.read(source).merge(Keywords.read(keywords))
+        Keywords.check_names(given)
+        @values = values_of(given)
+        Checks.new(self).call
+        @user = self["user"] || system_user
+        @hosts = Host.list(self)
+        @encryption = Encryption.new(self, @files)
+      end
+
+      # @param name [String] one of {Keywords::ALL}
+      # @return [String, nil] never an empty one
+      def [](name) = @values[name]
+
+      def database = self["dbname"] || user
+
+      # @param host [Host]
+      # @return [String, nil] for that host; the file of passwords is read each time
+      def password(host) = self["password"] || @files.password(self, host)
+
+      # @return [Float, nil] seconds that each host has; nil: as long as it takes
+      def connect_timeout
+        seconds = self["connect_timeout"] ? Float(self["connect_timeout"]) : CONNECT_SECONDS
+        seconds if seconds.positive?
+      end
+
+      def allow_cleartext? = flag?("allow_cleartext", false)
+
+      def flag?(name, default) = self[name] ? %w[1 true].include?(self[name]) : default
+
+      # @return [Integer] the version of the protocol that is asked for
+      def protocol = self["protocol"] == "3.2" ? 0x30002 : 0x30000
+
+      # Never shows a password.
+      #
+      # @return [String]
+      def inspect = "#<#{self.class} #{hosts.join(",")} user=#{user} dbname=#{database} sslmode=#{encryption.mode}>"
+      alias to_s inspect
+
+      # Of this alone `pp` and what prints variables knows.
+      def pretty_print(printer) = printer.text(inspect)
+
+      private
+
+      def values_of(given)
+        variables = Keywords::ALL.filter_map { |name, variable| [name, @env[variable]] if variable && @env[variable] }.to_h
+        service = given["service"] || variables["service"]
+        of_service = service.to_s.empty? ? {} : @files.service(service, given["servicefile"] || variables["servicefile"])
+        Keywords.check_names(of_service, "the service #{service}: ")
+        [variables, of_service, given].map { |values| values.reject { |_, text| text.empty? } }.reduce(:merge).freeze
+      end
+
+      def system_user
+        Etc.getpwuid(Process.euid)&.name || raise(UsageError, "user: say which; the system knows no name for this process")
+      rescue ArgumentError
+        raise UsageError, "user: say which; the system knows no name for this process"
+      end
+    end
+    private_constant :Options
+  end
+end

@@ -1,0 +1,84 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Postgres
+    class Options
+      # The names of options, and their values as text.
+      #
+      # @api private
+      module Keywords
+        # By its name in a URI the variable of the environment that an option has.
+        # https://www.postgresql.org/docs/17/libpq-envars.html
+        ALL = {
+          "host" => "PGHOST", "hostaddr" => "PGHOSTADDR", "port" => "PGPORT", "dbname" => "PGDATABASE", "user" => "PGUSER",
+          "password" => "PGPASSWORD", "passfile" => "PGPASSFILE", "require_auth" => "PGREQUIREAUTH",
+          "channel_binding" => "PGCHANNELBINDING", "allow_cleartext" => nil, "protocol" => nil,
+          "connect_timeout" => "PGCONNECT_TIMEOUT", "client_encoding" => "PGCLIENTENCODING", "options" => "PGOPTIONS",
+          "application_name" => "PGAPPNAME", "fallback_application_name" => nil,
+          "keepalives" => nil, "keepalives_idle" => nil, "keepalives_interval" => nil, "keepalives_count" => nil,
+          "tcp_user_timeout" => nil, "requirepeer" => "PGREQUIREPEER",
+          "sslmode" => "PGSSLMODE", "sslnegotiation" => "PGSSLNEGOTIATION", "sslrootcert" => "PGSSLROOTCERT",
+          "sslcert" => "PGSSLCERT", "sslkey" => "PGSSLKEY", "sslpassword" => nil,
+          "ssl_min_protocol_version" => "PGSSLMINPROTOCOLVERSION", "ssl_max_protocol_version" => "PGSSLMAXPROTOCOLVERSION",
+          "gssencmode" => "PGGSSENCMODE", "target_session_attrs" => "PGTARGETSESSIONATTRS",
+          "load_balance_hosts" => "PGLOADBALANCEHOSTS", "service" => "PGSERVICE", "servicefile" => "PGSERVICEFILE"
+        }.freeze
+
+        # What libpq has and this has not: to leave out a check that somebody has asked for would be worse than to refuse.
+        UNSUPPORTED = %w[
+          gssdelegation gsslib krbsrvname max_protocol_version min_protocol_version oauth_client_id oauth_client_secret
+          oauth_issuer oauth_scope replication requiressl scram_client_key scram_server_key sslcertmode sslcompression
+          sslcrl sslcrldir sslkeylogfile sslsni
+        ].freeze
+
+        # Of these there may be several.
+        LISTS = %w[host hostaddr port].freeze
+        SECRETS = %w[password sslpassword].freeze
+        private_constant :UNSUPPORTED, :LISTS, :SECRETS
+
+        class << self
+          # @param keywords [Hash{Symbol => Object}]
+          # @return [Hash{String => String}]
+          def read(keywords)
+            keywords.to_h { |name, value| [name.to_s, value] }.compact.to_h { |name, value| [name, text(name, value)] }
+          end
+
+          # @param from [String] begins the message
+          def check_names(values, from = "")
+            name = values.keys.find { |key| !ALL.key?(key) } or return
+            what = UNSUPPORTED.include?(name) ? "libpq's option #{name} is not supported" : "there is no option #{name}"
+            raise UsageError, "#{from}#{what}#{nearest(name)}; there are #{names}"
+          end
+
+          # @return [String] as a message shows it
+          def shown(name, value) = SECRETS.include?(name) ? "something else" : value.inspect
+
+          private
+
+          def text(name, value)
+            case value
+            when String, Symbol, Integer, Float, true, false then value.to_s
+            when Array then LISTS.include?(name) ? value.join(",") : wrong(name, value)
+            else wrong(name, value)
+            end
+          end
+
+          def wrong(name, value)
+            several = ", or an Array of them" if LISTS.include?(name)
+            raise UsageError, "#{name}: expected text, a number or a Boolean#{several}, got #{shown(name, value)}"
+          end
+
+          def names = ALL.keys.join(", ")
+
+          def nearest(name)
+            return unless defined?(DidYouMean::SpellChecker)
+
+            found = DidYouMean::SpellChecker.new(dictionary: ALL.keys).correct(name).first
+            ", did you mean #{found}?" if found
+          end
+        end
+      end
+      private_constant :Keywords
+    end
+  end
+end

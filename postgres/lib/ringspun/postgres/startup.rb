@@ -1,0 +1,116 @@
+# frozen_string_literal: true
+
+require "socket"
+require_relative "startup/authentication"
+require_relative "startup/failures"
+require_relative "startup/greeting"
+require_relative "startup/keepalive"
+require_relative "startup/server_role"
+require_relative "startup/transport"
+
+module Ringspun
+  module Postgres
+    # The beginning of a connection, up to where it takes statements: which of several hosts it is, TLS, who we are, and the
+    # server's settings.
+    #
+    # @api private
+    class Startup
+      # A connection that is ready.
+      #
+      # @!attribute [r] stream
+      #   @return [Stream] nothing of which has been read after the first ReadyForQuery
+      # @!attribute [r] host
+      #   @return [Options::Host] with the address that it has come to
+      # @!attribute [r] encrypted
+      #   @return [Boolean]
+      # @!attribute [r] settings
+      #   @return [Hash{String => String}] what the server has said of itself: server_version, TimeZone, ...
+      # @!attribute [r] process
+      #   @return [Integer, nil] that of the server; nil: it cannot be asked to cancel
+      # @!attribute [r] key
+      #   @return [String, nil] which must be known to cancel
+      # @!attribute [r] version
+      #   @return [Integer] of the protocol
+      # @!attribute [r] status
+      #   @return [String] "I": no transaction is open
+      Session = Data.define(:stream, :host, :encrypted, :settings, :process, :key, :version, :status) do
+        # Without the key, by which anybody could cancel.
+        def inspect = "#<#{self.class} #{host} process=#{process}#{" TLS" if encrypted}>"
+        alias_method :to_s, :inspect
+      end
+
+      # May switch strands.
+      #
+      # @param options [Options]
+      # @return [Session]
+      # @raise [ConnectError] no host is there, or what is there refuses; says why of each
+      # @raise [ServerError] the server refuses, as by {InvalidPassword}
+      # @raise [ProtocolError] what answers is no Postgres, or a broken one
+      # @raise [TimeoutError] the only host has not answered within `connect_timeout`
+      # @raise [UsageError] a file that the options name cannot be read
+      def self.connect(options) = new(options).connect
+
+      def initialize(options)
+        @options = options
+        @role = ServerRole.new(options["target_session_attrs"] || "any")
+        @failures = []
+      end
+
+      def connect
+        @role.passes.each do |role|
+          hosts.each { |host| try(host, role)&.then { |session| return session } }
+        end
+        raise_failures
+      end
+
+      private
+
+      def hosts = @options["load_balance_hosts"] == "random" ? @options.hosts.shuffle : @options.hosts
+
+      # Another host may do better. One that has said whom it does not let in has spoken for all.
+      def try(host, role)
+        Failures.within(@options.connect_timeout, host) { admit(host, role) }
+      rescue ConnectError, TimeoutError, CannotConnectNow => error
+        @failures << error
+        nil
+      end
+
+      def admit(host, role)
+        session = begin_on(host)
+        return session if role.call(session)
+
+        raise ConnectError, "the server is not #{@role.wanted}, as target_session_attrs has it"
+      rescue Exception
+        session&.then { |one| Transport.give_up(one.stream) }
+        raise
+      end
+
+      # With TLS and without, as sslmode has it.
+      def begin_on(host)
+        attempts = @options.encryption.attempts(host)
+        begin
+          begin_with(host, attempts.shift)
+        rescue HandshakeError, InvalidAuthorization => error
+          raise if attempts.empty? || error.is_a?(InvalidPassword)
+
+          retry
+        end
+      end
+
+      def begin_with(host, encrypted)
+        transport = Transport.open(@options, host, encrypted:, required: @options.encryption.required?)
+        Greeting.new(@options, transport).call
+      rescue Exception
+        transport&.then { |one| Transport.give_up(one.stream) }
+        raise
+      end
+
+      def raise_failures
+        raise @failures.first if @failures.one?
+
+        raise ConnectError, @failures.map(&:message).uniq.join("; ")
+      end
+    end
+    private_constant :Startup
+  end
+end
