@@ -1,4 +1,4 @@
-/* by_hand: a machine in which the test itself plays every strand, on a simulated kernel without faults. Include after
+/* by_hand: a machine in which the test itself plays every strand, on a simulated kernel, mostly without faults. Include after
  * test.h. */
 #ifndef RINGSPUN_BY_HAND_H
 #define RINGSPUN_BY_HAND_H
@@ -13,13 +13,15 @@ static rs_rooms rooms;
 static uint64_t root_ticket;
 
 /* A machine whose root waits, so that the test can be any other strand. */
-static inline void begin(void) {
+static inline void begin_with(const rs_sim_faults *faults) {
     machine = rs_alloc(sizeof(*machine));
     rs_options options = rs_default_options();
-    options.faults = &no_faults;
+    options.faults = faults;
     RS_ASSERT(rs_machine_open(machine, &rooms, &rs_backend_sim, &options) == 0);
     root_ticket = rs_park_begin(machine, RS_WAIT_SUSPEND, RS_PARK_SHIELDED, RS_NEVER);
 }
+
+static inline void begin(void) { begin_with(&no_faults); }
 
 static inline rs_scope *root_scope(void) { return &rs_strand_at(&machine->strands, 0)->own; }
 

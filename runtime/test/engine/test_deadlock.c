@@ -16,9 +16,9 @@ static void raise_in_root(rs_machine *m, rs_strand *root) {
 static bool others_may_wake(rs_machine *m) { return m == machine && others_are_there; }
 
 /* A machine whose root waits, for whatever it is, and is told of deadlocks. */
-static void begin_told(uint32_t flags) {
+static void begin_told_with(const rs_sim_faults *faults, uint32_t flags) {
     static const rs_driver driver = {.others_may_wake = others_may_wake, .on_deadlock = raise_in_root};
-    begin();
+    begin_with(faults);
     CHECK(rs_wake(machine, machine->root, root_ticket, RS_WAKE_VALUE, 0));
     CHECK(next() == rs_root(machine));
     park_end();
@@ -27,6 +27,8 @@ static void begin_told(uint32_t flags) {
     times_told = 0;
     others_are_there = false;
 }
+
+static void begin_told(uint32_t flags) { begin_told_with(&no_faults, flags); }
 
 static rs_strand *waiter(uint32_t flags) {
     rs_strand *strand = spawn();
@@ -165,6 +167,39 @@ TEST(an_op_that_will_never_end_is_cancelled) {
     rs_op_end(machine, op);
     rs_finish(machine);
     root_ticket = rs_root(machine)->ticket;
+    end();
+}
+
+/* The step that has cancelled the op looks as if it had been in vain. */
+TEST(after_an_op_that_ended_late_the_next_deadlock_begins_with_the_root_again) {
+    int pair[2];
+    char byte;
+    const rs_sim_faults late = {.late_cancel = 1000, .delay_max_ns = MS};
+    begin_told_with(&late, RS_PARK_SHIELDED);
+    CHECK(rs_wake(machine, machine->root, rs_root(machine)->ticket, RS_WAKE_VALUE, 0));
+    CHECK(next() == rs_root(machine));
+    park_end();
+    rs_op *op = ask(request_pipe(pair));
+    CHECK(next_ever() == rs_root(machine));
+    park_end();
+    rs_op_end(machine, op);
+    rs_request request = request_read(pair[0], &byte, 1);
+    op = rs_op_start(machine, &request, 0, RS_NEVER);
+    CHECK(next_ever() == NULL);
+    CHECK(rs_break_deadlock(machine));
+    CHECK_EQUAL(0, machine->strands.run_len);
+    CHECK(next_ever() == rs_root(machine));
+    CHECK_EQUAL(RS_WAKE_INTERRUPT, park_end());
+    rs_op_end(machine, op);
+    rs_take_interrupt(rs_root(machine));
+    root_ticket = park(0, RS_NEVER);
+    rs_strand *other = waiter(0);
+    CHECK(next_ever() == NULL);
+    CHECK(rs_break_deadlock(machine));
+    CHECK_EQUAL(2, times_told);
+    CHECK_EQUAL(RS_STRAND_PARKED, other->state);
+    check_root_goes_on(RS_WAKE_INTERRUPT);
+    wake_and_finish(other);
     end();
 }
 

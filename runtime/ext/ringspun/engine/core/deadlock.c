@@ -16,6 +16,14 @@ static void cancel_all_but_root(rs_machine *machine) {
     }
 }
 
+#define LAST_STEP 2
+
+/* Where a strand has run since the last step, that step was not in vain, even if an op that it cancelled ended only later. */
+static void begin_unless_the_same(rs_machine *machine) {
+    if (machine->deadlock_resumes != machine->metrics.resumes) machine->deadlock_steps = 0;
+    machine->deadlock_resumes = machine->metrics.resumes;
+}
+
 static void take_step(rs_machine *machine, rs_strand *root) {
     RS_ASSERT(root->state == RS_STRAND_PARKED);
     switch (machine->deadlock_steps) {
@@ -33,7 +41,8 @@ bool rs_break_deadlock(rs_machine *machine) {
     if (!rs_inbox_empty(&machine->inbox)) return true; /* the last of them may have left something */
     rs_strand *root = rs_root(machine);
     RS_ASSERT(root != NULL);
+    begin_unless_the_same(machine);
     take_step(machine, root);
-    machine->deadlock_steps = machine->strands.run_len == 0 ? machine->deadlock_steps + 1 : 0;
+    if (machine->deadlock_steps < LAST_STEP) machine->deadlock_steps++;
     return true;
 }

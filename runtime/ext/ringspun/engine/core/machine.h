@@ -96,6 +96,7 @@ typedef struct rs_machine {
     int64_t coarse_ns;          /* when the present turn began, by the coarse clock, if a look may wake anybody */
     int64_t polled_at_ns;       /* when its present poll began: ops that have completed by then win over times that are due by then */
     int64_t backend_deadline_ns; /* when the backend itself next has something to do; RS_NEVER */
+    uint64_t deadlock_resumes;  /* metrics.resumes at the last step of rs_break_deadlock */
     uint32_t soon;              /* how often of late what it waited for came within busy_poll_ns (rs_sleep) */
     uint8_t deadlock_steps;     /* of rs_break_deadlock, taken against the present deadlock without effect */
     bool attention;             /* poll before the next resume */
