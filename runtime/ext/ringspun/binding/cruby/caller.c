@@ -8,7 +8,7 @@ static bool is(VALUE string, const char *text) {
            memcmp(RSTRING_PTR(string), text, strlen(text)) == 0;
 }
 
-/* As far as the way of an override to its `super` may go. */
+/* Frames between an override and its `super`: more than that are not looked at. */
 #define FRAMES_MAX 64
 
 static bool is_c(VALUE frame) { return is(rb_profile_frame_absolute_path(frame), "<cfunc>"); }
@@ -18,8 +18,8 @@ static bool is_of(VALUE frame, VALUE method) {
     return !NIL_P(name) && rb_str_equal(name, method);
 }
 
-/* Of overrides, each of which may call `super` from a block, and the block from wherever it likes: a block has its method's name
- * here. So the one that is looked for is the outermost, unless an IO is seen to call it. */
+/* Each override may call `super` from a block, and any method may call that block. A frame of a block has the name of its method
+ * here. So the caller wanted is that of the outermost frame with the name of the hook, or the first of them that an IO called. */
 RSB_APART static bool overrides_are_called_from_c(void) {
     VALUE frames[FRAMES_MAX];
     int lines[FRAMES_MAX];
@@ -40,8 +40,8 @@ static bool may_be_override(VALUE frame) {
     return !NIL_P(name) && RSTRING_LEN(name) > 3 && memcmp(RSTRING_PTR(name), "io_", 3) == 0;
 }
 
-/* Most often not its name: to make that takes a deeper stack than anything else here, and a strand that waits would keep a page
- * for it. */
+/* Most often without the name of a method: to make one takes a deeper stack than anything else here, and a strand that waits
+ * would keep a page for it. */
 bool rsb_called_from_c(void) {
     VALUE frames[2];
     int lines[2];
@@ -52,7 +52,7 @@ bool rsb_called_from_c(void) {
 bool rsb_called_by(const char *class_path, const char *method) {
     VALUE frames[FRAMES_MAX];
     int lines[FRAMES_MAX];
-    /* Most often there are no overrides, and the stack may be deep. */
+    /* First just two frames: most often there are no overrides, and the backtrace may be long. */
     for (int most = 2, seen = 1; seen < FRAMES_MAX; seen = most, most = FRAMES_MAX) {
         int count = rb_profile_frames(0, most, frames, lines);
         for (int i = seen; i < count; i++) {
@@ -68,11 +68,11 @@ bool rsb_called_from_io_close(void) {
     return rsb_called_by("IO", "close") || rsb_called_by("IO", "close_read") || rsb_called_by("IO", "close_write");
 }
 
-/* While a hook writes what an IO has kept for itself, others may put more there, and CRuby would take that for written. When it
- * waits by itself it looks again at what there is. But syswrite does not wait. */
+/* While a hook writes the buffer of an IO, others may add to that buffer, and CRuby would take what they add for written. If
+ * CRuby waits by itself, it looks at the buffer again afterwards. syswrite never does: it raises instead of waiting. */
 bool rsb_waits_itself(VALUE io) { return !(rb_io_mode(io) & FMODE_SYNC) && !rsb_called_by("IO", "syswrite"); }
 
-/* What has called the hook itself, with no override between; nil: there is none. */
+/* The frame that called the hook, if no override is between; nil: there is none. */
 static VALUE direct_caller(void) {
     VALUE frames[2];
     int lines[2];

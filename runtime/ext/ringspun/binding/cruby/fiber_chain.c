@@ -1,9 +1,10 @@
-/* fiber_chain: which fiber resumed which, because a scope governs what runs inside its block and nothing else: while the
- * fiber that opened it is suspended in the middle, as the fiber of an Enumerator is between two items, it has no say.
+/* fiber_chain: which fiber resumed which. A scope applies only to what runs inside its block: not while the fiber that opened it
+ * is suspended, as the fiber of an Enumerator is between two items.
  *
- * Ruby has no call that tells. A fiber's data holds a pointer to that of the fiber that resumed it, and goes back to when it
- * yields; where, is found once, by trying. A fiber that was switched to by Fiber#transfer was resumed by none and counts as
- * the strand's first. Should the place not be found, all of them do, and an open scope governs all of its strand.
+ * Ruby has no method for that. CRuby keeps in each fiber's struct a pointer to that of the fiber that resumed it, and clears it
+ * when the fiber yields (`prev` of rb_fiber_struct, cont.c). Its offset is found once, by experiment. A fiber that was entered by
+ * Fiber#transfer has no resumer and counts as the strand's first. If the offset is not found, every fiber counts so, and an open
+ * scope applies to all fibers of its strand.
  */
 #include "cruby.h"
 #include "words.h"
@@ -39,8 +40,8 @@ bool rsb_on_thread_stack(void) {
 /* --- finding it --- */
 
 typedef struct {
-    const void *outer;          /* who resumes it */
-    bool known;                 /* the candidate has been chosen already */
+    const void *outer;          /* the data of the fiber that resumes it */
+    bool known;                 /* `resumer_at` has been chosen already */
     bool found;
 } trial;
 
@@ -64,7 +65,7 @@ static VALUE look(RB_BLOCK_CALL_FUNC_ARGLIST(first, argument)) {
     return Qnil;
 }
 
-/* Resumes that fiber; false when what it saw contradicts what is known. */
+/* Resumes that fiber; false if what it finds contradicts `resumer_at`. */
 static bool resume_and_ask(VALUE fiber, trial *one) {
     VALUE here = rb_fiber_current();
     one->outer = RTYPEDDATA_GET_DATA(here);
@@ -77,8 +78,8 @@ static VALUE resume_from_inside(RB_BLOCK_CALL_FUNC_ARGLIST(fiber, argument)) {
     return resume_and_ask(fiber, (trial *)argument) ? Qtrue : Qfalse;
 }
 
-/* Runs on a thread made for it. One fiber is resumed twice, by different fibers: the word must name the one, then nobody,
- * then the other, then nobody. */
+/* Runs on a thread of its own. Two fibers resume the same fiber, one after the other: the word must point to the first, be NULL
+ * after the yield, point to the second, and be NULL again. */
 static VALUE find_resumer(void *unused) {
     trial one = {0};
     VALUE fiber = rb_fiber_new(look, (VALUE)&one);

@@ -1,8 +1,8 @@
-/* fiber_new: fibers that run a function of ours, with the machine of their thread.
+/* fiber_new: makes fibers that run a C function.
  *
- * Not by rb_fiber_new: what it wraps the function in remembers the Ruby frame from which it was called, as the place of $~ and
- * $_, and CRuby looks there again when the function makes a fiber in its turn, though the frame may be long gone by then, with
- * the stack that it was on. So the wrapping is done once, on a thread that has no Ruby frame, and used for every fiber.
+ * Not by rb_fiber_new: it makes a Proc of the function, and that Proc keeps a pointer to the Ruby frame of its caller, as the
+ * place of $~ and $_ (`svar_lep` of vm_ifunc, vm.c). CRuby follows that pointer when the function makes a fiber itself, and the
+ * frame and its stack may be gone by then. So the Proc is made once, on a thread that has no Ruby frame, and used for all fibers.
  */
 #include "cruby.h"
 

@@ -1,5 +1,5 @@
-/* fiber_reset: a fiber that ran one strand is made as new for the next: no storage, no fiber-locals, no $! and $~. One with
- * instance variables ends with its strand: they are how libraries keep state of their own for a fiber.
+/* fiber_reset: clears a fiber that has run one strand for the next one: its storage, its fiber-locals and $!. A fiber with
+ * instance variables ends with its strand, because libraries keep state for a fiber in them.
  */
 #include "cruby.h"
 #include "stock_mutex.h"
@@ -28,7 +28,7 @@ typedef struct {
     bool storage;
 } changes;
 
-/* The one word that was nothing and is something now; RSB_NOT_FOUND where there are none or several. */
+/* The offset of the one word that was empty and is set now; RSB_NOT_FOUND: there is none, or several. */
 static size_t find_change(const changes *c) {
     size_t found = RSB_NOT_FOUND;
     for (size_t offset = 0; offset + sizeof(VALUE) <= c->size; offset += sizeof(VALUE)) {
@@ -42,7 +42,7 @@ static size_t find_change(const changes *c) {
     return found;
 }
 
-/* In a fiber made for it, twice: what changes by chance is not at the same place again. */
+/* Runs in two new fibers, one after the other: a word that changes by chance is not at the same offset in both. */
 static VALUE find_keeps(RB_BLOCK_CALL_FUNC_ARGLIST(first, found_pointer)) {
     size_t *found = (size_t *)found_pointer;
     VALUE thread = rb_thread_current(), fiber = rb_fiber_current();
@@ -69,7 +69,6 @@ static void look_for_keeps(void) {
 
 static bool is_nothing(VALUE storage) { return storage == Qnil || storage == 0; }
 
-/* Nothing to reset. */
 static bool keeps_nothing(VALUE fiber) {
     if (storage_at == RSB_NOT_FOUND || locals_at == RSB_NOT_FOUND) return false;
     const void *data = RTYPEDDATA_GET_DATA(fiber);
@@ -100,8 +99,8 @@ static VALUE reset(VALUE unused) {
     for (long i = 0; i < RARRAY_LEN(locals); i++) {
         rb_thread_local_aset(thread, rb_sym2id(RARRAY_AREF(locals, i)), Qnil);
     }
-    /* Not $~ and $_: they belong to Ruby frames, and this fiber has none left. To set them here would write through the
-     * frame that was running when the fiber was made, which is long gone. */
+    /* Not $~ and $_: they belong to Ruby frames, of which this fiber has none left. Setting them would write to the frame that
+     * made the fiber, which may be gone. */
     rb_set_errinfo(Qnil);
     return Qnil;
 }
@@ -116,8 +115,8 @@ static int is_set(ID name, VALUE value, st_data_t found) {
     return NIL_P(value) ? ST_CONTINUE : ST_STOP;
 }
 
-/* In instance variables. The gem async gives every fiber one, which is nil for all but its own. (Their count, for a flag that
- * tells of them is not in every Ruby.) */
+/* An instance variable that is not nil. The gem async gives one to every fiber, and leaves it nil in fibers that are not its own.
+ * Their count is asked first: most fibers have none, and not every Ruby has a flag for that. */
 static bool has_state_of_its_own(VALUE fiber) {
     bool found = false;
     if (RB_LIKELY(rb_ivar_count(fiber) == 0)) return false;

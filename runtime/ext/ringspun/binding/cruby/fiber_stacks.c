@@ -1,9 +1,10 @@
-/* fiber_stacks: strands of several ractors take stacks one after the other.
+/* fiber_stacks: a lock under which strands of several ractors take their stacks.
  *
- * CRuby keeps the stacks of all fibers in one list. A fiber takes its own at the first switch to it; a collection gives it back
- * when it sweeps. Before 4.0 (ruby/ruby#13466) ractors do so without a lock, and two fibers may get the same stack. So ours are
- * taken under a lock, and not while a sweep goes on: none can begin, because a collection first stops all ractors, and between
- * the lock and the switch there is nothing where this one would stop. Fibers that a program makes by itself have no such help.
+ * CRuby keeps the free stacks of all fibers in one list (fiber_pool in cont.c). A fiber takes its stack at the first switch to
+ * it. The garbage collector puts it back while it sweeps. Before 4.0 (ruby/ruby#13466) ractors do both without a lock, and two
+ * fibers may get the same stack. So a strand's fiber takes its stack under this lock, and not during a sweep. No sweep can begin
+ * meanwhile: a collection first stops all ractors, and this one does not stop between the lock and the switch. Fibers that the
+ * program makes itself are not protected.
  */
 #include "cruby.h"
 
@@ -22,7 +23,8 @@ static void *give_way(void *unused) {
     return NULL;
 }
 
-/* Whoever has the lock may wait for us, because of a collection: to intern something is to take part in it, and raises nothing. */
+/* The owner of the lock may wait in a collection for this ractor to stop. To intern a name takes the VM lock, where a ractor
+ * stops for a collection (vm_sync.c), and raises nothing. */
 static void take_lock(void) {
     while (pthread_mutex_trylock(&taking) != 0) {
         rb_nogvl(give_way, NULL, NULL, NULL, RB_NOGVL_INTR_FAIL);

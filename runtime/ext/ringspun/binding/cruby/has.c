@@ -1,3 +1,4 @@
+/* has: the part of has.h that is not inline. */
 #include "cruby.h"
 
 #include <ruby/io/buffer.h>

@@ -1,6 +1,6 @@
-/* has: what this Ruby has and others have not, and what follows from it. Nothing else in the binding may tell one Ruby from
- * another, and nothing at all asks for a version number: extconf.rb asks the headers (HAVE_...), and what is left they say here.
- * What is to be looked at for a new Ruby stands in docs/07-internals.md, "A new Ruby". */
+/* has: what this Ruby has and others have not. No other file of the binding asks that, and none asks for the version of Ruby:
+ * extconf.rb looks for functions (HAVE_...), and the rest is found out here. For a new Ruby read "A new Ruby" in
+ * docs/07-internals.md. */
 #ifndef RINGSPUN_CRUBY_HAS_H
 #define RINGSPUN_CRUBY_HAS_H
 
@@ -19,20 +19,20 @@ static inline bool rsb_lock_native_thread(void) {
 #endif
 }
 
-/* Of CRuby's, but in none of its headers. */
+/* Exported by CRuby (thread.c), but declared in none of its headers. */
 int ruby_thread_has_gvl_p(void);
 static inline bool rsb_has_gvl(void) { return ruby_thread_has_gvl_p() != 0; }
 
-/* What CRuby keeps in errinfo while a Fiber#kill unwinds; any other number there is a Thread#kill. */
+/* errinfo while a Fiber#kill unwinds: RUBY_FATAL_FIBER_KILLED of CRuby's internal/thread.h. Any other Integer: Thread#kill. */
 #define RSB_FIBER_KILLED INT2FIX(2)
 
-/* The order in which CRuby gives io_read and its kin the last two arguments is all that this number is asked for: no header and
- * no method tells it. From 4 on it is (offset, length), and `length` is the most (ruby/ruby#18483). */
+/* The last two arguments of the hooks io_read, io_write, io_pread and io_pwrite: (length, offset) before version 4 of the hooks,
+ * (offset, length) from then on, where `length` is a maximum (ruby/ruby#18483). Nothing but the version says so. */
 static inline bool rsb_hooks_take_offset_first(void) { return RUBY_FIBER_SCHEDULER_VERSION >= 4; }
 
-/* What CRuby says about IO::Buffer once in a process, where it says so for the buffers of the hooks too (4.0), is said to nobody:
- * no program has asked for those. Only by the call with which CRuby makes them, so that elsewhere a program's own first buffer
- * is warned about as always. */
+/* CRuby warns once a process that IO::Buffer is experimental, in 4.0 also when it makes a buffer for a hook. A program that uses
+ * none itself should not see that warning. So the first buffer is made here, with warnings off, by rb_io_buffer_new as in the
+ * hooks: a Ruby that does not warn there still warns about the program's own first buffer. */
 void rsb_make_first_buffer(void);
 
 #endif

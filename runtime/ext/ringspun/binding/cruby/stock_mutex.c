@@ -1,9 +1,11 @@
-/* stock_mutex: a stock Mutex that a strand left locked is owned by its fiber, so such a fiber must end. It must not be collected
- * before the mutex, either: CRuby frees a locked mutex by what the fiber's memory says (seen on 3.3), whatever that holds by then.
+/* stock_mutex: finds out whether a fiber holds a Mutex of Ruby's. The fiber owns the mutexes that its strand left locked, so such
+ * a fiber must end with the strand. Nor may it be collected before the mutex: when CRuby 3.3 frees a locked mutex, it reads the
+ * thread in the owner's struct (mutex_free in thread_sync.c).
  *
- * The list of locked mutexes hangs in the thread's data, and each names its fiber, by a pointer (3.3, 3.4) or by a number that the
- * fiber has (4.0), and the next one. Where all that is, is found once, by having two fibers lock one each and looking which words
- * change, and to what. Without the names no fiber is used again while any mutex is locked; without the list, none at all.
+ * CRuby keeps a list of locked mutexes in the thread (`keeping_mutexes`). Each mutex names its fiber, by a pointer (3.3, 3.4) or
+ * by the fiber's serial number (4.0), and points to the next mutex. The offsets of all these are found once: two fibers lock one
+ * mutex each, and the words that change show them. If the names are not found, no fiber is used again while any mutex is locked;
+ * if the list is not found, no fiber is ever used again.
  */
 #include "stock_mutex.h"
 #include "words.h"
@@ -14,7 +16,7 @@ static ID id_owners;
 static size_t list_at = RSB_NOT_FOUND;  /* in a thread's data: its last locked mutex */
 static size_t owner_at = RSB_NOT_FOUND; /* in a mutex's data: the name of the fiber */
 static size_t name_at = RSB_NOT_FOUND;  /* in a fiber's data: that name */
-static size_t next_at = RSB_NOT_FOUND;  /* in a mutex's data: the one that was locked before */
+static size_t next_at = RSB_NOT_FOUND;  /* in a mutex's data: the mutex that was locked before it */
 
 static rsb_block block_of(VALUE object) {
     void *data = RTYPEDDATA_GET_DATA(object);
@@ -24,7 +26,7 @@ static rsb_block block_of(VALUE object) {
 static void *owner_in(VALUE mutex) { return rsb_word_at(RTYPEDDATA_GET_DATA(mutex), owner_at); }
 static void *name_of(VALUE fiber) { return rsb_word_at(RTYPEDDATA_GET_DATA(fiber), name_at); }
 
-/* Resumed once to lock, and once more when it has been looked for. Answers whether what was found holds while it runs, too. */
+/* Resumed once to lock, and again after the search. Answers whether the offsets found are also right while the fiber runs. */
 static VALUE lock_one(RB_BLOCK_CALL_FUNC_ARGLIST(mutex, unused)) {
     rb_mutex_lock(mutex);
     rb_fiber_yield(0, NULL);
@@ -39,7 +41,7 @@ static void find_names(const VALUE *fibers, const VALUE *mutexes) {
     if (!rsb_find_names(&pairs, &owner_at, &name_at)) owner_at = name_at = RSB_NOT_FOUND;
 }
 
-/* Runs on a thread made for it, whose data is known to be a block of its own. */
+/* Runs on a thread of its own, so that the list begins empty and its data is a block of malloc's. */
 static VALUE find(void *unused) {
     VALUE thread = rb_thread_current();
     VALUE mutexes[3] = {rb_mutex_new(), rb_mutex_new(), rb_mutex_new()};
@@ -73,7 +75,7 @@ bool rsb_holds_stock_mutex(VALUE thread, VALUE fiber) {
     return false;
 }
 
-/* With the thread, at whose end CRuby unlocks what it holds. Those that hold none any more are let go. */
+/* Kept by the thread, at whose end CRuby unlocks its mutexes. Fibers that hold none any more are dropped from the list. */
 void rsb_keep_with_stock_mutex(VALUE fiber) {
     if (list_at == RSB_NOT_FOUND) return;
     VALUE thread = rb_thread_current();

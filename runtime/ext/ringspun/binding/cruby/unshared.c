@@ -14,7 +14,7 @@ void rsb_unshare(rsb_unshared *one, int fd) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static int take_out(rsb_unshared *one) {
     int fd = one->fd;
     rs_links_remove(&all, &one->link);

@@ -1,6 +1,6 @@
-/* unshared: descriptors that a forked child must not have: who uses its copy takes something away from the parent, whose strand
- * knows nothing of it, and in the child there is nobody who would close it. The child closes all of them, those of other threads
- * as well, at once: it may never use its machine. */
+/* unshared: descriptors that a forked child must not keep. If the child read from its copy, those bytes would be lost to the
+ * parent; and no strand of the child would ever close it. The child closes them right after fork(2), those of other threads too,
+ * because it may never use its machine. */
 #ifndef RINGSPUN_BINDING_UNSHARED_H
 #define RINGSPUN_BINDING_UNSHARED_H
 
@@ -11,10 +11,10 @@ typedef struct rsb_unshared {
     int fd;                     /* -1: closed, or given away */
 } rsb_unshared;
 
-/* Stays where it is until it is left. */
+/* `one` must stay at its address until rsb_unshared_leave. */
 void rsb_unshare(rsb_unshared *one, int fd);
 
-/* The descriptor is the caller's to close from now on. -1: it was left already, or this is a child's. */
+/* Returns the descriptor, which the caller closes. -1: this was called before, or the child has closed it. */
 int rsb_unshared_leave(rsb_unshared *one);
 
 /* Around fork(2); the second in the parent, the third in the child. */

@@ -1,5 +1,5 @@
-/* words: looking for what CRuby keeps to itself, in copies of its memory and by trying, never by a layout that was read somewhere.
- * Plain C; whoever calls holds the GVL, and says how far a block goes. */
+/* words: finds fields in CRuby's own structs by experiment: by what changes there, and not by a layout read in its source. Plain
+ * C. The caller holds the GVL and knows the size of each block. */
 #ifndef RINGSPUN_CRUBY_WORDS_H
 #define RINGSPUN_CRUBY_WORDS_H
 
@@ -16,7 +16,7 @@ static inline void *rsb_word_at(const void *data, size_t offset) {
     return word;
 }
 
-/* Where the block holds that word, and did not in `before`, if that is given. */
+/* The offset of that word in the block. With `before`, an earlier copy: where the word is new. */
 static inline size_t rsb_find_word(const void *data, size_t size, const void *wanted, const void *before) {
     for (size_t offset = 0; offset + sizeof(void *) <= size; offset += sizeof(void *)) {
         if (rsb_word_at(data, offset) == wanted && (!before || rsb_word_at(before, offset) != wanted)) return offset;
@@ -29,7 +29,7 @@ typedef struct {
     size_t size;
 } rsb_block;
 
-/* Two things, and who owns each of them. */
+/* Two things (mutexes), and the owner (fiber) of each. */
 typedef struct {
     rsb_block things[2], owners[2];
     rsb_block unowned;          /* a third thing, which nobody owns */
@@ -37,8 +37,8 @@ typedef struct {
 
 static inline size_t rsb_smaller(rsb_block one, rsb_block other) { return one.size < other.size ? one.size : other.size; }
 
-/* A thing names its owner by some word that differs from owner to owner, is nothing where there is none, and stands in the
- * owner's own data as well, always at the same place: a pointer to that data, or a number that was given to it. */
+/* Finds the word by which a thing names its owner, and the same word in the owner: a pointer, or a serial number. It differs
+ * between the two owners, is 0 in a thing without an owner, and has the same offset in both pairs. */
 static inline bool rsb_find_names(const rsb_owned *pairs, size_t *in_thing, size_t *in_owner) {
     size_t thing_size = rsb_smaller(pairs->unowned, pairs->things[0]);
     if (pairs->things[1].size < thing_size) thing_size = pairs->things[1].size;
