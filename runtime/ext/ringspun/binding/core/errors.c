@@ -1,3 +1,4 @@
+/* errors: the tree of Ringspun::Error, and the error that the result of an op becomes. */
 #include "inner.h"
 
 #include <errno.h>

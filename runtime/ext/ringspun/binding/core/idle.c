@@ -1,4 +1,4 @@
-/* idle: what the loop does while no strand is ready: it sleeps, notices what is raised meanwhile, and ends a deadlock. */
+/* idle: what the loop does while no strand is ready: it sleeps, takes interrupts of the thread, and ends a deadlock. */
 #include "inner.h"
 #include "engine/core/deadlock.h"
 
@@ -24,7 +24,7 @@ static VALUE check_interrupts(VALUE unused) {
     return Qnil;
 }
 
-/* True when something was raised, for whoever it is. */
+/* Runs signal handlers and takes what is raised for the thread; true if something was. */
 static bool take_interrupts(rsb_machine *machine, rs_strand *here) {
     int state = 0;
     rb_protect(check_interrupts, Qnil, &state);
@@ -32,8 +32,8 @@ static bool take_interrupts(rsb_machine *machine, rs_strand *here) {
     return state;
 }
 
-/* A signal handler has forked while the machine slept: of the child's strands only the one whose stack the loop ran on exists,
- * and what it waited for stayed in the parent. */
+/* A signal handler has forked while the machine slept. Only the strand on whose stack the loop ran exists in the child, and what
+ * it waited for stayed in the parent. */
 static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
     if (!here) rsb_end_of_child(machine);
     rsb_strand *strand = here->user;
@@ -45,8 +45,8 @@ static void forked_in_loop(rsb_machine *machine, rs_strand *here) {
     rs_end_wait_of_survivor(&machine->engine);
 }
 
-/* Since it was decided to sleep until then: by a signal handler that has just run, raised nothing, and woke or cancelled
- * somebody. */
+/* True if there is work again: a signal handler that raised nothing may have woken or cancelled a strand, after the decision to
+ * sleep until then. */
 static bool has_work(rs_machine *engine, int64_t deadline_ns) {
     bool due = rs_timers_earliest(&engine->timers) < deadline_ns;
     return due || engine->strands.run_len > 0 || engine->attention || rs_has_gathered(engine);
@@ -54,7 +54,7 @@ static bool has_work(rs_machine *engine, int64_t deadline_ns) {
 
 static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t deadline_ns) {
     sleep_request request = {machine, deadline_ns};
-    /* Those that a mask keeps for the next wait: this is it. */
+    /* Thread.handle_interrupt(... => :on_blocking) keeps interrupts until the thread blocks, which it does here. */
     if (take_interrupts(machine, here) || rsb_forks != machine->fork_count) return;
     if (has_work(&machine->engine, deadline_ns)) return;
     if (rs_is_simulated(&machine->engine)) {
@@ -89,7 +89,7 @@ static bool one_may_wake_us(VALUE threads) {
     return false;
 }
 
-/* Of all that a strand can wait for only a channel's values come out of another ractor. */
+/* Only the values of a channel can come from another ractor. A select may wait for a channel too. */
 static bool waits_for_channel(rs_machine *engine) {
     if (rs_somebody_waits(engine, RS_WAIT_CHANNEL)) return true;
     RS_EACH_STRAND(&engine->strands, strand) {
@@ -109,15 +109,15 @@ static bool ractor_may_wake_us(rs_machine *engine) {
     return state || count != INT2FIX(1);
 }
 
-/* A signal may have come that CRuby has not handed to this thread yet, for which it has a thread of its own. So before a deadlock
- * the machine sleeps once more, for a moment. */
+/* A signal may have arrived that CRuby's timer thread has not passed on to this thread yet. So the machine sleeps once more, for
+ * SIGNAL_LOOK_NS, before it calls this a deadlock. */
 static bool signal_may_come(rsb_machine *machine) {
     machine->looked_for_signals = !machine->looked_for_signals && !rs_is_simulated(&machine->engine);
     return machine->looked_for_signals;
 }
 
-/* Of all that a simulated strand can wait for only the end of a thread and what is outside are not in its world. As with
- * Kernel#sleep, who sleeps without an end waits for a signal handler. */
+/* Whether something outside of the machine may wake a strand. In a simulation only the end of a real thread and an outside wait
+ * are that. A strand that sleeps without a limit waits for a signal handler, as in Kernel#sleep. */
 bool rsb_others_may_wake(rs_machine *engine) {
     rsb_machine *machine = engine->user;
     if (machine->outside_waits) return true;
@@ -147,12 +147,12 @@ void rsb_on_deadlock(rs_machine *engine, rs_strand *root) {
     rsb_deliver(machine, root->user, error);
 }
 
-/* While only another thread can wake this one: how long until a look whether there still is one; and where none can, how long a
- * signal may be on its way. */
+/* How long the machine sleeps while only another thread can wake it, before it looks whether that thread still exists; and if
+ * there is none, how long it waits for a signal. */
 #define OTHERS_LOOK_NS 1000000000
 #define SIGNAL_LOOK_NS 10000000
 
-/* Or until the engine's reminder, which is no hope by itself. */
+/* Not beyond the engine's reminder: it is due then, although it is nothing that could wake a strand. */
 static int64_t next_look_ns(rsb_machine *machine) {
     int64_t delay_ns = machine->looked_for_signals ? SIGNAL_LOOK_NS : OTHERS_LOOK_NS;
     int64_t look_ns = rs_now(&machine->engine) + delay_ns, reminder_ns = rs_timers_earliest(&machine->engine.timers);
@@ -168,7 +168,7 @@ static void *pause_without_gvl(void *unused) {
 
 static VALUE is_alive(VALUE thread) { return rb_funcall(thread, rb_intern("alive?"), 0); }
 
-/* The only unblock that there will be may have come while the thread still lived. */
+/* CRuby unblocks the joiners of a thread once, and the thread may still have been alive when they looked. */
 static void wake_joiners(rsb_machine *machine) {
     RS_EACH_STRAND(&machine->engine.strands, strand) {
         if (!joins_thread(strand)) continue;
@@ -179,7 +179,7 @@ static void wake_joiners(rsb_machine *machine) {
     }
 }
 
-/* A thread that a simulated strand joins takes real time, and no virtual time; so does what is outside. */
+/* A thread that a simulated strand joins, and an outside wait, take real time and no virtual time. */
 static void let_threads_run(rsb_machine *machine, rs_strand *here) {
     rb_nogvl(pause_without_gvl, NULL, RUBY_UBF_IO, NULL, RB_NOGVL_INTR_FAIL);
     if (take_interrupts(machine, here)) return;

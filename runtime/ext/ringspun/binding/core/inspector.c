@@ -1,8 +1,8 @@
-/* inspector: what Ringspun::Inspector cannot see from Ruby, and Ringspun::Inspector::Lookout, which notices that a strand holds
- * the thread.
+/* inspector: what Ringspun::Inspector cannot see from Ruby, and Ringspun::Inspector::Lookout, which finds strands that hold the
+ * thread for too long (stalls).
  *
- * A lookout waits on a thread of its own and looks without the GVL, for the strand that it is there for may hold just that. So
- * it reads a few numbers of a machine that may be running, and follows no pointers; with the GVL it makes sure.
+ * A lookout waits on a thread of its own. It looks without the GVL, because the stalling strand may hold the GVL. So it reads
+ * only a few numbers of a machine that may be running, and follows no pointers; once it has the GVL it checks what it saw.
  */
 #include "inner.h"
 
@@ -86,7 +86,7 @@ static VALUE machine_strand_states(VALUE self) {
     return hash;
 }
 
-/* The open ones of this ractor. Another's objects must not be touched. */
+/* The open machines of this ractor. Another ractor's objects must not be touched. */
 static VALUE machine_all(VALUE class) {
     VALUE threads = rb_funcall(rb_cThread, id_list, 0), machines = rb_ary_new();
     for (long i = 0; i < RARRAY_LEN(threads); i++) {
@@ -98,26 +98,26 @@ static VALUE machine_all(VALUE class) {
 
 /* --- a lookout --- */
 
-/* Looks in a limit: a strand is found at the latest when it has held the thread for so much longer. */
+/* Looks per limit: a stall is found at the latest limit / LOOKS after it has lasted for the limit. */
 #define LOOKS 4
 #define INTERVAL_MIN_NS 1000000
 #define INTERVAL_MAX_NS 1000000000
 
 typedef struct {
     VALUE machine_object;
-    VALUE thread;               /* that waits here; nil: not known yet */
+    VALUE thread;               /* the one that calls #wait; nil: not known yet */
     rsb_machine *machine;
     int64_t limit_ns;
     pthread_mutex_t lock;       /* of `stopped` and `nudged` */
     pthread_cond_t changed;
     bool stopped;
-    bool nudged;                /* by CRuby: something is to be raised in this thread */
-    bool in_turn;               /* when it looked last: in that one, of this strand */
-    bool told;                  /* of this turn */
+    bool nudged;                /* by CRuby: an interrupt for this thread is pending */
+    bool in_turn;               /* the last look saw a turn: number `turn`, of `strand` */
+    bool told;                  /* that turn was reported */
     uint64_t turn;
     uint64_t spawned;
     uint32_t strand;
-    int64_t since_ns;           /* when it saw that turn first */
+    int64_t since_ns;           /* when it first saw that turn */
 } lookout;
 
 static void lookout_mark(void *data) {
@@ -157,8 +157,8 @@ static VALUE lookout_new(VALUE class, VALUE machine, VALUE limit) {
 
 static bool is_over(const rsb_machine *machine) { return !PEEK(machine->open) || machine->thread_ended; }
 
-/* A strand that is alone on its machine, as the root is outside of a run, holds up nobody. Every turn has a number of its own,
- * so who is seen in one twice has held the thread in between. */
+/* Every turn has a number of its own, so a strand seen twice in the same turn has held the thread in between. A strand that is
+ * the only one of its machine, as the root is outside of a run, holds up nobody. */
 static bool sees_same_turn(lookout *out) {
     const rs_machine *engine = &out->machine->engine;
     uint32_t strand = PEEK(engine->running); /* first: a turn is counted before it begins */
@@ -204,7 +204,7 @@ static void nudge(void *argument) {
     pthread_mutex_unlock(&out->lock);
 }
 
-/* Whose turn it was, if it has not ended since; NULL: there is no telling. */
+/* The strand that had that turn. NULL: it has ended, or may have, since. */
 static rsb_strand *strand_of_turn(const lookout *out) {
     const rs_machine *engine = &out->machine->engine;
     if (!out->machine->open || engine->metrics.strands_spawned != out->spawned) return NULL;
@@ -212,8 +212,8 @@ static rsb_strand *strand_of_turn(const lookout *out) {
     return strand->state == RS_STRAND_FREE ? NULL : strand->user;
 }
 
-/* [strand, seconds, backtrace, whether it still holds the thread]. After a call into C that held the GVL it may be waiting by
- * now; then the backtrace is that of its wait. */
+/* [strand, seconds, backtrace, whether it still holds the thread]. If it held the GVL in C code, it may be parked by the time
+ * that this thread has the GVL; then the backtrace is that of the park. */
 static VALUE stall(lookout *out) {
     double seconds = (double)(rs_clock_ns() - out->since_ns) / 1e9;
     rsb_strand *strand = strand_of_turn(out);
@@ -224,12 +224,13 @@ static VALUE stall(lookout *out) {
     return rb_ary_new_from_args(4, shown, rb_float_new(seconds), backtrace, lasts ? Qtrue : Qfalse);
 }
 
-/* While it waits here, no machine hopes to be woken by it. What it tells others may well wake one, and so may its end. */
+/* While the thread waits here it wakes no strand, so a machine does not count it before it raises a DeadlockError. After a wait,
+ * and at its end, it may wake one. */
 static void only_looks(const lookout *out, bool so) {
     if (!NIL_P(out->thread)) rb_ivar_set(out->thread, rsb_id_only_looks, so && !out->stopped ? Qtrue : Qfalse);
 }
 
-/* That which will #wait, before it does. */
+/* Sets the thread that will call #wait, before it does. */
 static VALUE lookout_set_thread(VALUE self, VALUE thread) {
     lookout *out = get(self);
     out->thread = thread;

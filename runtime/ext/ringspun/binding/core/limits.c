@@ -1,4 +1,4 @@
-/* limits: which limit of the system's it was that something has met, as the system says it at that moment. */
+/* limits: finds out which limit of the system has made something fail, by the system's present numbers. */
 #include "inner.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The number that a file of /proc begins with; 0: it cannot be read. */
+/* The number at the start of a file of proc(5); 0: it cannot be read. */
 unsigned long long rsb_proc_number(const char *path) {
     char text[32] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -37,7 +37,7 @@ static unsigned long long size_in(VALUE sizes, const char *name) {
     return RB_INTEGER_TYPE_P(size) ? NUM2ULL(size) : MIB / 2;
 }
 
-/* A Ruby need not say it. */
+/* Not every Ruby has RubyVM::DEFAULT_PARAMS. */
 static unsigned long long stack_size(void) {
     VALUE vm = rb_path2class("RubyVM");
     ID name = rb_intern("DEFAULT_PARAMS");
@@ -45,10 +45,11 @@ static unsigned long long stack_size(void) {
     return size_in(sizes, "fiber_machine_stack_size") + size_in(sizes, "fiber_vm_stack_size");
 }
 
-/* CRuby halves how many stacks it asks for at once until there is room, and asks for no fewer than two or three. */
+/* CRuby maps many stacks at once, and half as many whenever that fails, down to two or three (fiber_pool_allocate_memory in
+ * cont.c). */
 #define STACKS_AT_ONCE 3ull
 
-/* Where it cannot make one of them a guard page, it gives back all that it has asked for at once, with two mappings each. */
+/* If CRuby cannot make a guard page for one of them, it unmaps all stacks that it has mapped at once, with two mappings each. */
 #define MAPPINGS_AT_ONCE (2 * 1024ull)
 
 VALUE rsb_stack_limit(void) {

@@ -1,4 +1,4 @@
-/* machine: Ringspun::Machine, one per thread: its making and end, and everything that is not I/O. */
+/* machine: Ringspun::Machine, one per thread: how it is made, marked, forked and closed, and what it tells about itself. */
 #include "inner.h"
 
 #include <ruby/ractor.h>
@@ -56,7 +56,7 @@ static void machine_mark(void *data) {
     mark_messages(machine->engine.taken);
 }
 
-/* True when nobody is left who will wake it. */
+/* No other thread may wake the machine from now on. True if none is about to do so. */
 static bool close_to_wakers(rsb_machine *machine) {
     pthread_mutex_lock(&machine->wake_lock);
     machine->wakeable = false;
@@ -65,13 +65,13 @@ static bool close_to_wakers(rsb_machine *machine) {
     return last;
 }
 
-/* With a worker still inside a system call, or a waker out, its memory must stay: better lost than written over. So must that
- * of a machine whose threads stayed behind in the parent process. */
+/* The memory is leaked if it may still be used: by a worker inside a system call, by a waker that has not fired, or, in a forked
+ * child, by threads of the parent. */
 static void machine_free(void *data) {
     rsb_machine *machine = data;
     if (machine->open && (machine->engine.outside > 0 || machine->fork_count != rsb_forks)) return;
     close_to_wakers(machine);
-    if (machine->open) rs_machine_close(&machine->engine); /* deals with the wakes that have arrived */
+    if (machine->open) rs_machine_close(&machine->engine); /* takes the wakes that have arrived */
     free(machine->scratch);
     rsb_runners_free(&machine->runners);
     RSB_EACH_PART(free, machine);
@@ -115,23 +115,21 @@ static VALUE machine_allocate(VALUE class) {
  *
  * @param backend [Symbol, nil] :uring, :epoll or :sim; nil takes what RINGSPUN_BACKEND names, else :uring
  *   where the host has io_uring, else :epoll; {#backend} says which, and why
- * @param entries [Integer] :uring only: how many operations the ring takes in one go, 1 to 32768
- * @param sqpoll [Boolean, Numeric, Hash] :uring only: a thread of the kernel's watches the ring, so that handing operations over
- *   costs no system call but, while it watches, a processor. A number, or `idle:`, is after how many seconds without work it
- *   goes to sleep; `cpu:` is the processor that it keeps to
- * @param busy_poll [Numeric, false, nil] for so many seconds, at most 0.01, the machine looks for what it waits for before it
- *   sleeps, where that has come so soon of late; false or 0: never; nil: 50 microseconds, and never on the only processor
- * @param file_io [Symbol] :inline tries small file operations at once, :offload hands all to worker threads
- * @param workers_max [Integer] worker threads for what cannot be polled: ours, and as many of the kernel's for files on io_uring
- * @param strands_max [Integer] how many strands may live at once
- * @param seed [Integer] :sim only: where every random draw comes from
- * @param faults [Boolean, Hash{Symbol => Float}] :sim only: see {Simulation.run}
- * @param trace [Boolean] keep a trace and its hash
- * @param on_error [#call, nil] who is told, with the error and its strand, of errors that nobody joins, where a run has nobody of
- *   its own for that; see {Ringspun.run}; nil: a warning
- * @raise [UsageError] when the thread has an open machine, or for an unknown option
- * @raise [UnsupportedError] when :uring was asked for and this host forbids io_uring or has none
- * @since 0.1.0
+ * @param entries [Integer] :uring only: the size of the submission queue, 1 to 32768 operations @param sqpoll [Boolean, Numeric,
+ * Hash] :uring only: a kernel thread polls the submission queue (IORING_SETUP_SQPOLL of
+ *   io_uring_setup(2)). Submitting then costs no system call, but the thread occupies a processor while it polls. A number, or
+ *   `idle:`, is the seconds without work after which it sleeps; `cpu:` is the processor that it is pinned to
+ * @param busy_poll [Numeric, false, nil] seconds, at most 0.01, for which the machine polls before it sleeps, if events have
+ * lately
+ *   come that soon; false or 0: never; nil: 50 microseconds, and never if there is only one processor
+ * @param file_io [Symbol] :inline tries small file operations at once, :offload gives all to worker threads @param workers_max
+ * [Integer] worker threads for what cannot be polled: ours, and as many of the kernel's for files on io_uring @param strands_max
+ * [Integer] how many strands may live at once @param seed [Integer] :sim only: the seed of all random draws @param faults
+ * [Boolean, Hash{Symbol => Float}] :sim only: see {Simulation.run} @param trace [Boolean] keep a trace and its hash @param
+ * on_error [#call, nil] called with the error and its strand for errors that nobody joins, unless the run has an
+ *   `on_error:` of its own; see {Ringspun.run}; nil: a warning
+ * @raise [UsageError] when the thread has an open machine, or for an unknown option @raise [UnsupportedError] when :uring was
+ * asked for and this host forbids io_uring or has none @since 0.1.0
  */
 static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     VALUE options;
@@ -145,8 +143,9 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     rsb_report_all_unread(false);
     bool main_ractor = in_main_ractor();
     if (!main_ractor) rsb_share_stacks();
-    /* A fiber that goes on in another native thread than it was left in may find CRuby's own thread-local variables of the old
-     * one (ruby/ruby#17802), and io_uring ends the ops of a native thread that ends. */
+    /* A fiber that is resumed on another native thread may see thread-local variables of CRuby's on the old one
+     * (ruby/ruby#17802). And the kernel cancels the io_uring requests of a thread that ends (io_uring_files_cancel in do_exit,
+     * kernel/exit.c). */
     machine->thread_moves = (threads_move || !main_ractor) && !rsb_lock_native_thread();
     machine->thread = rb_thread_current();
     machine->unread = rb_hash_new();
@@ -179,7 +178,7 @@ rsb_machine *rsb_existing_of_moving_thread(void) {
     return rb_internal_thread_specific_get(rb_thread_current(), machine_key);
 }
 
-/* The native thread may serve another Ruby thread next. */
+/* Runs on the native thread of the Ruby thread that ends. It may run another Ruby thread next. */
 static void thread_exits(rb_event_flag_t event, const rb_internal_thread_event_data_t *data, void *unused) {
     rsb_machine *machine = rb_internal_thread_specific_get(data->thread, machine_key);
     if (machine) {
@@ -215,7 +214,7 @@ rsb_machine *rsb_machine_of(VALUE self) {
 rsb_machine *rsb_current(void) {
     rsb_machine *machine = rsb_existing();
     if (RS_UNLIKELY(!machine)) {
-        rb_funcall(rsb_cMachine, rb_intern("new"), 0); /* and not by a function that passes on our caller's block */
+        rb_funcall(rsb_cMachine, rb_intern("new"), 0); /* not rb_class_new_instance: it passes on the caller's block */
         machine = rsb_existing();
     }
     check(machine);
@@ -243,7 +242,7 @@ VALUE rsb_refuse_copy(VALUE self, VALUE original) {
 static VALUE machine_current(VALUE class) {
     rsb_machine *machine = rsb_existing();
     if (RS_UNLIKELY(!machine)) return rsb_current()->self;
-    rsb_notice_fork(machine); /* no more checks: a signal handler asks for it in order to #schedule */
+    rsb_notice_fork(machine); /* and not check(): a signal handler calls this to use #schedule */
     return machine->self;
 }
 
@@ -254,13 +253,13 @@ static VALUE machine_current_p(VALUE class) { return rsb_existing() ? Qtrue : Qf
 /* --- fork --- */
 
 void rsb_after_fork(rsb_machine *machine) {
-    /* A signal handler has forked; the loop notices when it goes on (rsb_forked_in_loop). */
+    /* A signal handler has forked while the machine slept: the loop deals with it when it goes on (forked_in_loop in idle.c). */
     if (machine->engine.running == RS_NO_INDEX) return;
     rs_strand *survivor = rs_running(&machine->engine);
-    pthread_mutex_init(&machine->wake_lock, NULL); /* one of the parent's threads may have held it */
+    pthread_mutex_init(&machine->wake_lock, NULL); /* a thread of the parent may have held it at the fork */
     RSB_EACH_PART(forked, machine, survivor->user);
     int error = rs_machine_forked(&machine->engine);
-    /* So will the next one who uses it, or it works then. */
+    /* `fork_count` is not set yet, so the next use of the machine tries again. */
     if (error) rsb_fail_to_open(machine, error, "no machine in the forked child");
     machine->fork_count = rsb_forks;
     machine->spin_scope = &survivor->own;
@@ -276,7 +275,7 @@ static VALUE end_child(VALUE self) {
     return rb_funcall(self, rb_intern("end_child"), 2, machine->child_error, failed);
 }
 
-/* In a child, the one strand that was left has ended, and those that it spun: there is nothing to go back to. */
+/* In a forked child all strands have ended. The root was a strand of the parent, so there is no code to return to. */
 void rsb_end_of_child(rsb_machine *machine) {
     int state = 0;
     rb_protect(end_child, machine->self, &state);
@@ -297,12 +296,12 @@ static VALUE machine_yield(VALUE self) {
 
 /* --- strands --- */
 
-/* Starts a strand: the block runs when the others that are ready have had their turn. It belongs to the surrounding
- * Ringspun.run, which waits for it; an error that nobody joins is told a second after its end, or at the run's (see
- * {Ringspun.run}). For children whose errors matter to each other use a scope.
+/* Starts a strand: the block runs after the strands that are ready have had their turn. The strand belongs to the surrounding
+ * Ringspun.run, which waits for it. An error that nobody joins is reported a second after the strand's end, or when the run ends
+ * (see {Ringspun.run}). If an error of one strand should cancel the others, use a scope.
  *
  * @return [Strand]
- * @raise [LimitError] when strands_max are alive
+ * @raise [LimitError] when strands_max are alive already
  * @since 0.1.0
  */
 static VALUE machine_spin(VALUE self) {
@@ -317,7 +316,7 @@ static VALUE machine_running(VALUE self) { return rsb_strand_show(rsb_running(rs
 
 /* --- end --- */
 
-/* Whether nothing can run before something comes from outside. */
+/* True if nothing can run before an event from outside of the machine. */
 static VALUE machine_asleep_p(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     return machine->engine.running == RS_NO_INDEX && machine->engine.strands.run_len == 0 ? Qtrue : Qfalse;
@@ -357,7 +356,7 @@ static VALUE machine_close_engine(VALUE self) {
     machine->maker = Qnil;
     set_existing(NULL, machine->thread);
     rb_ivar_set(machine->thread, id_machine, Qnil);
-    /* What waited for the next wait has waited in vain: there is none. */
+    /* What was to be raised at the root's next wait is raised now: there will be no wait. */
     if (!NIL_P(raises) && RARRAY_LEN(raises) > 0) rb_exc_raise(RARRAY_AREF(raises, 0));
     return Qnil;
 }
@@ -370,7 +369,7 @@ static void put(VALUE hash, const char *name, uint64_t value) {
     rb_hash_aset(hash, ID2SYM(rb_intern(name)), ULL2NUM(value));
 }
 
-/* What the machine has done and holds, counted since it was made.
+/* Counters of the machine, since it was made, and present numbers.
  *
  * @return [Hash{Symbol => Integer}]
  * @since 0.1.0 */

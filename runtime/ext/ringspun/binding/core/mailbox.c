@@ -1,19 +1,19 @@
-/* mailbox: what one strand, or another thread, sends to a strand: a value, an exception, or that it shall end. And to a machine, that
- * the call of a hook shall end. */
+/* mailbox: what a strand or another thread sends to a strand: a value, an exception, or a termination. And what a thread sends to
+ * a machine in order to end the call of a hook. */
 #include "inner.h"
 
 static ID id_alive_p, id_raise;
 
 static bool has_messages(const rsb_strand *strand) { return !NIL_P(strand->messages) && RARRAY_LEN(strand->messages) > 0; }
 
-/* Parks the calling strand until somebody calls {#schedule} for it, and returns what was scheduled. What was scheduled
- * before is returned at once, in order.
+/* Parks the calling strand until {#schedule} is called for it, and returns the value that was scheduled. Values that were
+ * scheduled before are returned at once, in order.
  *
  * May switch strands.
  *
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [Object]
- * @raise [TimeoutError]
+ * @raise [TimeoutError] when nothing was scheduled in time
  * @since 0.1.0
  */
 static VALUE machine_park(int argc, VALUE *argv, VALUE self) {
@@ -26,7 +26,7 @@ static VALUE machine_park(int argc, VALUE *argv, VALUE self) {
         rsb_raise_wake(machine, rs_refusal(&machine->engine, 0));
     } else {
         rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SUSPEND, 0, deadline_ns, NULL, 0, NULL);
-        bool late = kind == RS_WAKE_TIMEOUT && has_messages(strand); /* it came while this was ready and had no turn yet */
+        bool late = kind == RS_WAKE_TIMEOUT && has_messages(strand); /* it came after the timeout and before this strand's turn */
         if (kind != RS_WAKE_VALUE && !late) rsb_raise_wake(machine, kind);
     }
     return rb_ary_shift(strand->messages);
@@ -34,7 +34,7 @@ static VALUE machine_park(int argc, VALUE *argv, VALUE self) {
 
 typedef enum { SCHEDULE_VALUE, SCHEDULE_EXCEPTION, TERMINATE, INTERRUPT_HOOK, RAISE_IN_CALL } message_purpose;
 
-/* The strand, or the machine, and the payload travel as one array: a sent message is the only thing that keeps them alive. */
+/* Receiver and payload are sent as one Array: while the message is under way nothing else may keep them alive. */
 static void post(rsb_machine *machine, VALUE receiver, message_purpose purpose, VALUE payload) {
     VALUE pair = rb_assoc_new(receiver, payload);
     rs_message *message = rsb_alloc(sizeof(*message));
@@ -49,8 +49,8 @@ static VALUE raise_in_call(RB_BLOCK_CALL_FUNC_ARGLIST(first, call_and_exception)
     return Qnil;
 }
 
-/* In a strand, for `raise` switches to the fiber of the call. It runs next and not at once: CRuby is in the midst of a list of such
- * calls, and each switch could change that. Where there can be no strand now, it is tried again with the next look. */
+/* In a strand of its own, because `raise` switches to the fiber of the call. That strand runs next and not at once: CRuby walks a
+ * list of such calls, which a switch could change. If no strand can be made now, the message is posted again. */
 static void begin_raise(rsb_machine *machine, VALUE call_and_exception) {
     VALUE object = rsb_strand_prepare(machine, rb_proc_new(raise_in_call, call_and_exception));
     rsb_strand *strand = rsb_strand_data(object);
@@ -90,7 +90,7 @@ static VALUE apply_message(VALUE argument) {
     return Qnil;
 }
 
-/* In the loop, which nothing must leave: without memory for it the message is lost, and not the machine. */
+/* Runs in the loop, which no exception may leave. Without memory the message is lost. */
 void rsb_on_message(rs_machine *engine, const rs_message *message) {
     int state = 0;
     rb_protect(apply_message, (VALUE)message, &state);
@@ -100,7 +100,7 @@ void rsb_on_message(rs_machine *engine, const rs_message *message) {
 static void tell(rsb_machine *machine, VALUE strand_object, message_purpose purpose, VALUE payload) {
     if (!machine->open) rb_raise(rsb_eClosed, "the strand's machine is closed; what it ran has ended");
     if (rsb_existing() == machine) {
-        /* No more checks: a signal handler may call this while the machine sleeps and no strand runs. */
+        /* Not by rsb_machine_of: a signal handler may call this while the machine sleeps and no strand runs. */
         apply(machine, rsb_strand_get(strand_object), purpose, payload);
         return;
     }
@@ -123,9 +123,8 @@ static rsb_strand *target_of(rsb_machine *machine, VALUE object) {
     return strand;
 }
 
-/* Hands a value to a strand: its {#park} returns it, the present one or the next. An exception is raised in the strand
- * instead, at its present or next wait. May be called from any thread and from a
- * signal handler; never waits.
+/* Sends a value to a strand: its present or next {#park} returns it. An exception is raised in the strand instead, at its present
+ * or next wait. May be called from any thread and from a signal handler; never waits.
  *
  * @param strand [Strand]
  * @param value [Object, Exception]
@@ -144,8 +143,7 @@ static VALUE machine_schedule(int argc, VALUE *argv, VALUE self) {
 }
 
 /* Cancels a strand: its present wait ends and every later one is refused, so that it unwinds through its ensure blocks.
- * Join it to wait for its end. May be called from any thread and from a
- * signal handler; never waits.
+ * Join it to wait for its end. May be called from any thread and from a signal handler; never waits.
  *
  * @param strand [Strand]
  * @return [Boolean] false when the strand has ended

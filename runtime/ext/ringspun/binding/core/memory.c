@@ -1,4 +1,4 @@
-/* memory: what this room takes from malloc. Without any of it whoever asks gets a NoMemoryError, as for all that CRuby takes. */
+/* memory: malloc for the binding. If there is no memory these raise a NoMemoryError, as CRuby's own functions do. */
 #include "core.h"
 
 #include <stdlib.h>

@@ -1,16 +1,16 @@
-/* options: what Machine.new may be given, and the backend that comes of it. */
+/* options: reads the options of Machine.new, and opens the engine with the backend that they choose. */
 #include "inner.h"
 
 #include <string.h>
 
 static const rs_backend *const backends[] = {&rs_backend_uring, &rs_backend_epoll, &rs_backend_sim};
 
-/* NULL: none in particular. */
+/* NULL: neither the option nor RINGSPUN_BACKEND names one. */
 static const rs_backend *wanted_backend(VALUE name) {
     if (!NIL_P(name) && !SYMBOL_P(name) && !RB_TYPE_P(name, T_STRING)) {
         rb_raise(rsb_eUsage, "backend: expected :uring, :epoll or :sim, got %" PRIsVALUE, rsb_inspect(name));
     }
-    /* Not getenv: another ractor may change the environment meanwhile. */
+    /* Not getenv(3): another ractor may change the environment meanwhile. */
     VALUE environment = rb_const_get(rb_cObject, rb_intern("ENV"));
     if (NIL_P(name)) name = rb_funcall(environment, rb_intern("[]"), 1, rb_str_new_cstr("RINGSPUN_BACKEND"));
     const char *wanted = NIL_P(name) ? "" : rb_id2name(rb_to_id(name));
@@ -30,7 +30,7 @@ void rsb_fail_to_open(rsb_machine *machine, int error, const char *what) {
     rb_syserr_fail_str(-error, *why ? rb_sprintf("%s: %s", what, why) : rb_str_new_cstr(what));
 }
 
-/* Anything that keeps a ring from being made is a reason to go on without. */
+/* If io_uring cannot be opened, for whatever reason, epoll is taken. */
 static int open_best(rsb_machine *machine, const rs_options *options) {
     tell_reason(machine, "the best that opens", "");
     if (rs_machine_open(&machine->engine, &machine->rooms, &rs_backend_uring, options) == 0) return 0;

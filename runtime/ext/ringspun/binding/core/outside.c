@@ -1,12 +1,12 @@
-/* outside: what a simulated strand waits for in the real world: an IO of the system, or a child process. Neither has an op, so the
- * loop looks (idle.c): before each jump of virtual time, so that what another strand has written is read at its time, and again and
- * again while nothing else can happen.
+/* outside: waits of simulated strands for something real: a real IO, or a child process. They have no op, so the loop polls them
+ * (idle.c): before each jump of virtual time, so that a strand reads what another has written before virtual time goes on, and
+ * repeatedly while nothing else can happen.
  */
 #include "core.h"
 
 #include <errno.h>
 
-/* An end or an error is news for whoever reads or writes; of exceptional conditions it is none. */
+/* An end or an error makes a descriptor ready for a reader or writer, but not for one that waits for POLLPRI only. */
 static bool descriptor_is_ready(const struct pollfd *descriptor) {
     if (descriptor->revents & (descriptor->events | POLLNVAL)) return true;
     return descriptor->revents && descriptor->events != POLLPRI;

@@ -1,4 +1,5 @@
-/* outside: see outside.c. A wait lies on the stack of its strand, and is in the machine's list as long as that is parked. */
+/* outside: waits of simulated strands for something real; see outside.c. A wait lies on the stack of its strand, and is in the
+ * machine's list while the strand is parked. */
 #ifndef RINGSPUN_OUTSIDE_H
 #define RINGSPUN_OUTSIDE_H
 
@@ -17,10 +18,10 @@ typedef struct rsb_outside_wait {
     int options;
 } rsb_outside_wait;
 
-/* Parks; it may come back too early, and whoever was woken beside may have taken what there was. Raises what cancels or interrupts
- * the strand. */
+/* Parks until one of the descriptors is ready or the child has changed. The caller looks again: a wake may be spurious, or
+ * another strand may have been faster. Raises what cancels or interrupts the strand. */
 void rsb_wait_outside(rsb_machine *machine, rsb_outside_wait *wait);
-/* Makes ready the strands for which something has come; false: none. */
+/* Wakes the strands whose wait is over; false: none. */
 bool rsb_wake_outside(rsb_machine *machine);
 
 #endif

@@ -1,6 +1,6 @@
-/* part: what a room above `core` has with every machine: memory to mark and to free, waits to end. A room registers it once, when
- * the extension is loaded, and from then on it only is read. What came last is asked first. All hooks are optional; they run on the
- * machine's thread, `mark` and `free` wherever the collector runs. */
+/* part: what a room above `core` keeps for each machine, and the hooks by which `core` calls that room. A room registers its part
+ * once, when the extension is loaded; later nobody changes it. The part registered last is called first. All hooks are optional.
+ * They run on the machine's thread, except `mark` and `free`, which run wherever the garbage collector does. */
 #ifndef RINGSPUN_PART_H
 #define RINGSPUN_PART_H
 
@@ -8,19 +8,19 @@
 
 typedef struct rsb_part {
     const struct rsb_part *next;
-    size_t data_size;           /* of what it keeps with each machine, zeroed at first: rsb_part_data */
-    size_t data_at;             /* set when it is registered */
+    size_t data_size;           /* bytes that it keeps for each machine, zero at first: rsb_part_data */
+    size_t data_at;             /* their offset; set when it is registered */
     void (*mark)(rsb_machine *machine);
-    /* In a child, before the engine forgets the strands that have not come along; perhaps more than once. */
+    /* In a forked child, before the engine forgets the parent's other strands. May be called more than once. */
     void (*forked)(rsb_machine *machine, rsb_strand *survivor);
-    /* The strand ends, and has left suspended frames or locks. */
+    /* The strand ends and still has frames or locks. */
     void (*strand_ends)(rsb_machine *machine, rsb_strand *strand);
-    /* Whether a strand waits for the descriptor without an op on it, and the end of such waits. */
+    /* Whether a strand waits for the descriptor without an op on it; the second ends such waits, because it will be closed. */
     bool (*waits_for)(const rsb_machine *machine, int fd);
     void (*closing)(rsb_machine *machine, int fd);
-    /* Raises where the root may not close the machine now. */
+    /* Raises if the root may not close the machine now. */
     void (*check_closable)(const rsb_machine *machine, const rsb_strand *root);
-    void (*ends)(rsb_machine *machine);     /* before it closes; may wait */
+    void (*ends)(rsb_machine *machine);     /* before the machine closes; may wait */
     void (*free)(rsb_machine *machine);
 } rsb_part;
 
@@ -28,7 +28,7 @@ extern const rsb_part *rsb_parts;
 
 void rsb_register_part(rsb_part *part);
 
-/* Of a machine with what all parts keep, which lies behind it. */
+/* The size of a machine together with the data of all parts, which lies behind it. */
 extern size_t rsb_machine_bytes;
 static inline void *rsb_part_data(const rsb_machine *machine, const rsb_part *part) {
     RS_ASSERT(part->data_at >= sizeof(*machine));

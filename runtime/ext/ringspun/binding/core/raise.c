@@ -1,4 +1,4 @@
-/* raise: what a wait that did not end with its value raises, and for whom it is. */
+/* raise: what a wait raises that ended without its value, and in which strand interrupts of the thread are raised. */
 #include "inner.h"
 
 rsb_strand *rsb_root_of(rsb_machine *machine) {
@@ -8,14 +8,15 @@ rsb_strand *rsb_root_of(rsb_machine *machine) {
 
 static bool is_thread_kill(VALUE info) { return RB_FIXNUM_P(info) && info != RSB_FIBER_KILLED; }
 
-/* Some rescue has overwritten what CRuby would unwind a Thread#kill by; the next best is an error that ends the root. */
+/* A rescue has overwritten the errinfo by which CRuby unwinds a Thread#kill. So an error in the root ends the thread instead. */
 static void tell_root_of_kill(rsb_machine *machine, rsb_strand *strand) {
     rsb_strand *root = rsb_root_of(machine);
     if (root && root != strand) rsb_deliver(machine, root, rb_exc_new_cstr(rsb_eCancelled, "the thread was killed"));
 }
 
-/* CRuby unwinds a kill by a number in errinfo, which every fiber has of its own and no call can set. Where it is gone,
- * killing the fiber that runs comes to the same. A throw, out of a signal handler, goes the same way, and is over then. */
+/* CRuby unwinds a kill by a number in errinfo (internal/thread.h). Each fiber has an errinfo of its own, and the C API cannot set
+ * it to a number. If it was overwritten, Fiber#kill of the running fiber has the same effect. A throw out of a signal handler is
+ * raised here too, but only once. */
 NORETURN(static void raise_kill(rsb_machine *machine, rsb_strand *strand));
 static void raise_kill(rsb_machine *machine, rsb_strand *strand) {
     VALUE info = strand->kill;
@@ -23,13 +24,14 @@ static void raise_kill(rsb_machine *machine, rsb_strand *strand) {
     if (!RB_FIXNUM_P(info)) strand->kill = 0;
     if (rb_errinfo() == info) rb_jump_tag(strand->kill_state);
     if (is_thread_kill(info)) tell_root_of_kill(machine, strand);
-    /* Not the first fiber of a thread: CRuby aborts when it joins one that has died of that. */
+    /* Not the first fiber of a thread: Thread#join aborts the process for a thread that ended by Fiber#kill (rb_bug in
+     * thread_join, thread.c). */
     if (rb_fiber_current() != machine->root_fiber && !rsb_on_thread_stack()) rb_funcall(rb_fiber_current(), rb_intern("kill"), 0);
-    rb_raise(rsb_eCancelled, "killed"); /* it was killed before and goes on in an ensure block */
+    rb_raise(rsb_eCancelled, "killed"); /* the fiber was killed before and runs an ensure block */
 }
 
-/* What cancels the running strand is the outermost of the scopes around it that are cancelled. Where that is one that raises its
- * own once, it has done with that. */
+/* The outermost cancelled scope around the running strand cancels it. If that scope raises an error of its own, once, this raises
+ * it and takes the cancellation back. */
 static void raise_once(rsb_machine *machine) {
     rs_strand *me = rs_running(&machine->engine);
     rs_scope *cancelling = NULL;
@@ -106,7 +108,7 @@ void rsb_leave_hook(rsb_machine *machine) {
     if (RS_UNLIKELY(strand->hook_error)) forget_hook_error(machine, strand);
 }
 
-/* Once: CRuby repeats a Fiber#kill at every later switch to that fiber. */
+/* Only once: CRuby repeats a Fiber#kill at every later switch to that fiber (fiber_check_killed in cont.c). */
 void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int state) {
     if (strand->kill && !strand->kill_pending) {
         rb_set_errinfo(Qnil);
@@ -129,9 +131,9 @@ bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state) {
     return false;
 }
 
-/* Something was raised in the loop by nobody's wish here: a signal or Thread#raise is for the root. A Thread#kill unwinds where
- * it was caught, because it cannot be raised anywhere else: `here`, or the runner (NULL), whose fiber dies of it, and CRuby
- * then kills the thread's root fiber. */
+/* The loop has caught an interrupt of the thread. An exception, of a signal or Thread#raise, is raised in the root. A Thread#kill
+ * can only be raised where it was caught: in `here`, or in the runner (NULL), whose fiber ends with it; CRuby then kills the
+ * thread's root fiber. */
 void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state) {
     rsb_strand *root = rsb_root_of(machine);
     VALUE exception = rb_errinfo();

@@ -3,15 +3,15 @@
 #include <string.h>
 
 #define CAPACITY_FIRST 128
-/* Fewer are not worth a collection's while. */
+/* A pool of fewer is not worth shrinking. */
 #define KEPT_MIN 128
 #define COLLECTIONS_A_PERIOD 16
-/* Each holds two of the 65,530 mappings that a process has by default. */
+/* Each holds two memory mappings, of 65,530 by default (max_map_count in Documentation/admin-guide/sysctl/vm.rst of Linux). */
 #define LET_GO_MAX 4096
 
 static bool short_of_stacks;
 
-static VALUE major_count = Qundef; /* what GC.stat calls the major collections; Qundef: nothing, with a collector of others */
+static VALUE major_count = Qundef; /* the key of GC.stat for major collections; Qundef: this garbage collector has none */
 
 bool rsb_runners_make_room(rsb_runners *runners) {
     uint32_t capacity = runners->capacity ? runners->capacity * 2 : CAPACITY_FIRST;
@@ -56,10 +56,10 @@ void rsb_runners_mark(rsb_runners *runners) {
     for (uint32_t i = 0; i < runners->len; i++) rb_gc_mark(runners->fibers[i]);
 }
 
-/* True when it was off, where rb_gc_start does nothing. */
+/* True if it was disabled; rb_gc_start does nothing then. */
 static bool turn_collector_on(void) { return RTEST(rb_gc_enable()); }
 
-/* Where it is on, it comes by itself, or when there is no stack left. */
+/* If the collector is enabled, nothing is done here: it runs by itself, or when there is no stack left. */
 void rsb_runners_let_go(rsb_runners *runners) {
     if (RS_LIKELY(++runners->let_go < LET_GO_MAX)) return;
     runners->let_go = 0;

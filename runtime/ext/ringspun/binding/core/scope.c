@@ -1,9 +1,9 @@
 /* scope: Ringspun::Scope, structured concurrency.
  *
- * How a scope ends, in order: its block ends; if it ended by anything but returning, the children are cancelled; the
- * owner waits for them, shielded once it has been interrupted itself; then the outcome is decided. The first error of
- * the block or a child is raised, errors that came after it are its `suppressed`. A cancellation is absorbed by the
- * scope that it came from and by no other; one that came from no scope around it goes through.
+ * How a scope ends, in order. Its block ends. If the block did not return normally, the children are cancelled. The owner waits
+ * for the children; once it has been interrupted, it waits shielded. Then the scope raises the first error of the block or of a
+ * child; later errors are its `suppressed`. Only the scope that was cancelled absorbs its cancellation. A Cancelled that came
+ * from no scope around passes through.
  */
 #include "inner.h"
 
@@ -20,7 +20,7 @@ static void scope_mark(void *data) {
     rb_gc_mark(scope->on_error);
 }
 
-/* Not embeddable: the engine keeps its address. */
+/* Not RUBY_TYPED_EMBEDDABLE: the engine keeps the struct's address. */
 static const rb_data_type_t scope_type = {
     .wrap_struct_name = "Ringspun::Scope",
     .function = {.dmark = scope_mark, .dfree = RUBY_DEFAULT_FREE},
@@ -51,7 +51,7 @@ void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, 
     rs_scope_open(&machine->engine, scope, deadline_ns, shield);
 }
 
-/* An entry for each open scope: the fiber closes one of its own, whichever. */
+/* scope_fibers has one entry per open scope. A fiber that closes one of its scopes removes any one of its entries. */
 void rsb_scope_close(rsb_machine *machine, rs_scope *scope) {
     if (scope->closed) return;
     rsb_strand *owner = rs_strand_at(&machine->engine.strands, scope->owner)->user;
@@ -77,7 +77,7 @@ rsb_scope *rsb_scope_get_open(VALUE self, rsb_machine **machine) {
     rsb_scope *scope = get(self);
     if (!scope->open || scope->engine.closed) raise_ended(scope);
     *machine = rsb_machine_of(scope->machine);
-    if (RS_UNLIKELY(scope->engine.closed)) raise_ended(scope); /* in a forked child that has noticed just now */
+    if (RS_UNLIKELY(scope->engine.closed)) raise_ended(scope); /* rsb_machine_of has just noticed a fork */
     return scope;
 }
 
@@ -102,7 +102,7 @@ bool rsb_scope_child_ended(rsb_machine *machine, VALUE self, const rsb_strand *c
     return true;
 }
 
-/* Returns what interrupted the owner while it waited, or RS_WAKE_VALUE. */
+/* Returns what ended a wait of the owner before the children had ended, or RS_WAKE_VALUE. */
 static rs_wake_kind wait_for_children(rsb_machine *machine, rsb_scope *scope) {
     rs_wake_kind interrupted = RS_WAKE_VALUE;
     uint32_t flags = 0;
@@ -116,7 +116,7 @@ static rs_wake_kind wait_for_children(rsb_machine *machine, rsb_scope *scope) {
     return interrupted;
 }
 
-/* What was scheduled for the owner counts as an error of its block. A kill stays pending until the scope is closed. */
+/* An exception raised for the owner counts as an error of its block. A kill stays pending until the scope is closed. */
 static void take_interrupt(rsb_machine *machine, rsb_scope *scope) {
     rsb_strand *owner = rsb_running(machine);
     if (owner->kill_pending) {
@@ -133,8 +133,8 @@ static VALUE run_block(VALUE self) {
     return value;
 }
 
-/* The block ended by anything but returning. A Cancelled that came while nobody had cancelled this scope is not its own:
- * somebody raised it, or the block ran as part of another strand. */
+/* The block did not return normally. If this scope is not cancelled, a Cancelled is not its own: the program raised it, or the
+ * block ran as part of another strand. */
 static void block_failed(rsb_machine *machine, rsb_scope *scope) {
     VALUE error = rb_errinfo();
     if (rsb_is_exception(error)) {
@@ -156,9 +156,9 @@ static VALUE settle_children(VALUE self) {
     return Qnil;
 }
 
-/* An ensure block, because a `break` or `throw` through here must still know where it goes after strands were switched.
- * The scope is closed whatever happens, for its memory goes: when the stack is too deep to wait for the children, they are
- * cancelled and belong to the scope above. */
+/* Runs in an ensure, because a `break` or `throw` through here must keep its destination while strands are switched. The scope is
+ * closed in any case, because its memory may be freed: if the stack is too deep to wait for the children, they are cancelled and
+ * the scope above owns them. */
 static VALUE settle(VALUE self) {
     rsb_scope *scope = get(self);
     rsb_machine *machine = rsb_machine_any_thread(scope->machine);
@@ -198,18 +198,18 @@ static VALUE outcome(rsb_machine *machine, rsb_scope *scope, VALUE value, int st
     return scope->cancelled ? Qnil : value;
 }
 
-/* Runs the block in a scope: strands spun into it have ended when this returns. The first error, of the block or of a
+/* Runs the block in a scope. All strands spun into the scope have ended when this returns. The first error, of the block or of a
  * strand, cancels the rest and is raised; {Ringspun.suppressed} lists the others.
  *
  * May switch strands.
  *
- * @param deadline [Numeric, nil] seconds from now; when they have passed, everything inside is cancelled
- * @param shield [Boolean] cancellations from outside wait until the scope has ended
- * @param on_error [#call, nil] is given the error and the strand as soon as a strand of this scope fails, before the others
- *   have unwound; the scope fails with it all the same. What it raises itself is reported by a warning
+ * @param deadline [Numeric, nil] seconds from now; then everything inside is cancelled; nil: none
+ * @param shield [Boolean] cancellations from outside take effect only after the scope has ended
+ * @param on_error [#call, nil] called with the error and the strand as soon as a strand of this scope fails, before the others
+ *   have unwound; the scope raises the error all the same. An error of the call itself is reported by a warning
  * @yieldparam scope [Scope]
- * @return [Object] the block's value; nil when {Scope#cancel} cut it short
- * @raise [TimeoutError] when the deadline cut something short
+ * @return [Object] the block's value; nil when {Scope#cancel} has cancelled the block
+ * @raise [TimeoutError] when the deadline has cancelled the block or a strand
  * @since 0.1.0
  */
 static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
@@ -260,7 +260,7 @@ static VALUE scope_spin(VALUE self) {
     return rsb_strand_new(machine, &scope->engine, self, rb_block_proc());
 }
 
-/* Cancels everything inside: waits end, later ones are refused, until the scope has ended.
+/* Cancels the block and all strands of the scope: their waits end, and later waits are refused until the scope has ended.
  *
  * @return [nil]
  * @since 0.1.0 */
@@ -278,7 +278,7 @@ static VALUE scope_cancel(VALUE self) {
     return Qnil;
 }
 
-/* Moves the deadline.
+/* Sets the deadline anew.
  *
  * @param seconds [Numeric, nil] seconds from now; nil: no deadline
  * @raise [UsageError] when it has passed already
@@ -294,7 +294,7 @@ static VALUE scope_set_deadline(VALUE self, VALUE seconds) {
     return seconds;
 }
 
-/* Puts the deadline off by that many seconds.
+/* Moves the deadline by that many seconds, to a later time.
  *
  * @param seconds [Numeric]
  * @return [nil]
@@ -313,9 +313,9 @@ static VALUE scope_extend(VALUE self, VALUE seconds) {
     return Qnil;
 }
 
-/* Seconds that are left until the deadline; nil when there is none.
+/* The time until the deadline.
  *
- * @return [Float, nil]
+ * @return [Float, nil] seconds, 0.0 when it has passed; nil: there is no deadline
  * @since 0.1.0 */
 static VALUE scope_remaining(VALUE self) {
     rsb_machine *machine;
@@ -325,11 +325,11 @@ static VALUE scope_remaining(VALUE self) {
     return rb_float_new(left_ns > 0 ? (double)left_ns / 1e9 : 0.0);
 }
 
-/* @return [Boolean] true once it was cancelled, by a call, an error or its deadline, or from outside
+/* @return [Boolean] true once the scope was cancelled: by {#cancel}, an error, its deadline, or from outside
  * @since 0.1.0 */
 static VALUE scope_cancelled_p(VALUE self) { return get(self)->engine.effective || get(self)->engine.cause ? Qtrue : Qfalse; }
 
-/* @return [Integer] strands spun into it that have not ended
+/* @return [Integer] how many of its strands have not ended
  * @since 0.1.0 */
 static VALUE scope_size(VALUE self) {
     rsb_scope *scope = get(self);

@@ -1,4 +1,4 @@
-/* simulation: what only a simulated machine has. */
+/* simulation: options and methods that only a simulated machine has, and its clock and trace, which all machines have. */
 #include "inner.h"
 
 static const struct {
@@ -84,7 +84,7 @@ static rsb_machine *simulated(VALUE self) {
  * @since 0.1.0 */
 static VALUE machine_now(VALUE self) { return rb_float_new((double)rs_now(&rsb_machine_of(self)->engine) / 1e9); }
 
-/* @return [Integer] hash over everything the machine has done so far; equal for equal seeds. 0 without `trace: true`
+/* @return [Integer] a hash of all events of the trace so far; equal for equal seeds in a simulation. 0 without `trace: true`
  * @since 0.1.0 */
 static VALUE machine_trace_hash(VALUE self) { return ULL2NUM(rsb_machine_any_thread(self)->engine.trace.hash); }
 

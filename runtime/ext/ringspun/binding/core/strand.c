@@ -1,4 +1,4 @@
-/* strand: Ringspun::Strand, the handle to a strand, and the way a strand runs and ends. */
+/* strand: Ringspun::Strand, the handle to a strand, and how a strand is made, runs, ends and is joined. */
 #include "engine/flow/accept_queue.h"
 #include "inner.h"
 
@@ -25,7 +25,7 @@ static void strand_mark(void *data) {
     rb_gc_mark(strand->evaluation);
     rb_gc_mark(strand->resume_value);
     if (strand->kill) rb_gc_mark(strand->kill);
-    if (strand->hook_error) rb_gc_mark(strand->hook_error); /* compared with those of `raises`, and so must not move */
+    if (strand->hook_error) rb_gc_mark(strand->hook_error); /* pinned: it is compared with the entries of `raises` */
 }
 
 static const rb_data_type_t strand_type = {
@@ -73,8 +73,8 @@ VALUE rsb_strand_prepare(rsb_machine *machine, VALUE body) {
     return object;
 }
 
-/* Active Record may be among what was loaded since the last strand was spun. One length is compared, for a spin is to cost nothing
- * more where nothing was. */
+/* Active Record may have been loaded since the last strand was spun. Comparing one length is all that this costs a spin
+ * otherwise. */
 void rsb_notice_features(rsb_machine *machine) {
     long count = RARRAY_LEN(loaded_features);
     if (RS_LIKELY(count == machine->features_seen)) return;
@@ -109,7 +109,7 @@ static rs_strand *begin(rsb_machine *machine, rsb_strand *strand, rs_strand *eng
 bool rsb_strand_begin_next(rsb_machine *machine, rsb_strand *strand) {
     rs_strand *root = rs_root(&machine->engine);
     rs_scope *scope = machine->spin_scope;
-    if (scope->closed) scope = root ? &root->own : NULL; /* the run is about to end */
+    if (scope->closed) scope = root ? &root->own : NULL; /* the run is ending */
     rs_strand *engine = rs_spawn_next(&machine->engine, scope, strand);
     return engine && begin(machine, strand, engine);
 }
@@ -120,7 +120,7 @@ VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VA
     return strand->self;
 }
 
-/* In that fiber, or where it is nil in one that others have left. */
+/* Makes a strand and runs it until its first wait: on that fiber, or if it is nil, on a runner. */
 static VALUE run_at_once(rsb_machine *machine, rs_scope *scope, VALUE fiber, bool certain, VALUE body) {
     rs_strand *me = rs_running(&machine->engine);
     rsb_strand *strand = make(machine, Qnil, body);
@@ -130,7 +130,7 @@ static VALUE run_at_once(rsb_machine *machine, rs_scope *scope, VALUE fiber, boo
     strand->own_fiber = !NIL_P(fiber);
     rs_strand *engine = begin(machine, strand, rs_spawn_first(&machine->engine, scope, strand));
     rsb_run_first(machine, me, engine);
-    /* Without a stack it has not run at all, and who calls is to know. */
+    /* There was no stack for it, so it has not run at all: raises its error in the caller. */
     if (RS_UNLIKELY(!strand->started && strand->done)) rsb_strand_result(machine, strand);
     RB_GC_GUARD(self);
     return self;
@@ -154,7 +154,7 @@ VALUE rsb_strand_root(rsb_machine *machine, const rs_strand *engine) {
     return object;
 }
 
-/* exit, a signal or anything else that is not a StandardError ends the program, not just a strand that nobody watches. */
+/* exit, a signal, and most other errors that are no StandardError end the program and not just the strand. */
 bool rsb_concerns_root(VALUE error) {
     return !rb_obj_is_kind_of(error, rb_eStandardError) && !rb_obj_is_kind_of(error, rb_eScriptError) &&
            !rb_obj_is_kind_of(error, rb_eNoMemError) && !rb_obj_is_kind_of(error, rb_eSysStackError);
@@ -165,8 +165,8 @@ void rsb_tell_root(rsb_machine *machine, VALUE error) {
     if (root) rsb_deliver(machine, root, error);
 }
 
-/* Whether the program may have its handle. It has none of a strand of Fiber.schedule; outside of a run the scheduler's end raises
- * what such a one has failed with. */
+/* Whether the program may have the strand's handle, and join it. It has none of a strand of Fiber.schedule. Outside of a run the
+ * closing scheduler raises the error of such a strand. */
 static bool is_held(const rsb_machine *machine, const rsb_strand *strand) {
     const rs_strand *root = rs_root(&machine->engine);
     bool in_run = root && machine->spin_scope != &root->own;
@@ -201,7 +201,7 @@ RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
     if (RS_UNLIKELY(!told)) rsb_unread_keep(machine, strand, false, true);
 }
 
-/* The running strand ends without having run. */
+/* The running strand ends without having run, or cannot go on. */
 void rsb_strand_fail(rsb_machine *machine, rs_strand *engine, VALUE error) {
     rsb_strand *strand = engine->user;
     if (strand->batch) strand->work->fail(machine, strand, error);
@@ -216,7 +216,7 @@ static VALUE call_body(VALUE data) {
     return rb_proc_call_with_block(strand->body, 0, NULL, Qnil);
 }
 
-/* Cancelled before its first step: the block never runs. */
+/* True if it was cancelled or interrupted before its first turn: the block never runs. */
 RSB_APART static bool refused(rsb_machine *machine, rsb_strand *strand) {
     rs_wake_kind kind = strand->certain ? RS_WAKE_VALUE : rs_refusal(&machine->engine, 0);
     if (kind == RS_WAKE_VALUE) return false;
@@ -225,7 +225,6 @@ RSB_APART static bool refused(rsb_machine *machine, rsb_strand *strand) {
     return true;
 }
 
-/* True for a Thread#kill, of which the fiber must die. */
 bool rsb_end_killed(rsb_strand *strand) {
     strand->cancelled = true;
     strand->used_fiber = true;
@@ -234,7 +233,7 @@ bool rsb_end_killed(rsb_strand *strand) {
     return false;
 }
 
-/* The handle of a strand that has ended, for another. */
+/* Keeps the handle of a strand that has ended for a later strand: the program has never seen it. */
 static void use_again(rsb_machine *machine, rsb_strand *strand) {
     VALUE self = strand->self;
     RS_ASSERT(strand->done && !strand->shown);
@@ -304,7 +303,7 @@ VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand) {
 
 /* --- waiting for several --- */
 
-/* The first error is raised; the others go with it. */
+/* The first error will be raised; the others become its suppressed errors. */
 static void tell_other_errors(rsb_machine *machine, VALUE strands) {
     VALUE first = Qnil, others = Qnil;
     for (long i = 0; i < RARRAY_LEN(strands); i++) {
@@ -329,7 +328,7 @@ static VALUE wait_for_each(VALUE strands) {
     return Qnil;
 }
 
-/* They are waited for one after the other, and all the time by somebody. */
+/* The caller waits for the strands one after the other, but all of them count as awaited during the whole wait. */
 static void count_awaiter(VALUE strands, int more) {
     for (long i = 0; i < RARRAY_LEN(strands); i++) rsb_strand_data(RARRAY_AREF(strands, i))->awaiters += more;
 }
@@ -339,7 +338,7 @@ static VALUE wait_ends(VALUE strands) {
     return Qnil;
 }
 
-/* A copy: the caller's may be changed while this waits. */
+/* Copies the Array: the program may change its own during the wait. */
 static VALUE strands_of(int argc, VALUE *argv, VALUE machine) {
     bool list = argc == 1 && RB_TYPE_P(argv[0], T_ARRAY);
     VALUE strands = list ? rb_ary_dup(argv[0]) : rb_ary_new_from_values(argc, argv);
@@ -350,8 +349,8 @@ static VALUE strands_of(int argc, VALUE *argv, VALUE machine) {
     return strands;
 }
 
-/* Waits for all of them; raises the error of the first that has one, in the order given. {Ringspun.suppressed} lists those
- * of the others.
+/* Waits for all the strands. Raises the error of the first that has one, in the order given; {Ringspun.suppressed} lists the
+ * errors of the others.
  *
  * May switch strands.
  *
@@ -437,7 +436,7 @@ static VALUE strand_join(VALUE self) {
     return self;
 }
 
-/* NULL when it has ended, or has not come along to this process. */
+/* NULL: it has ended, or runs in the parent process. */
 static rs_strand *engine_of(rsb_strand *strand) {
     if (strand->done) return NULL;
     rsb_machine *machine = rsb_machine_any_thread(strand->machine);
@@ -453,7 +452,7 @@ bool rsb_is_alive(rsb_strand *strand) { return engine_of(strand) != NULL; }
  * @since 0.1.0 */
 static VALUE strand_alive_p(VALUE self) { return rsb_is_alive(rsb_strand_get(self)) ? Qtrue : Qfalse; }
 
-/* The error that the strand ended with. Reading it counts as taking note of it: it is not reported any more.
+/* The error that the strand ended with. Once it was read here, it is not reported any more.
  *
  * @return [Exception, nil]
  * @since 0.1.0 */
@@ -491,7 +490,7 @@ bool rsb_is_hidden(VALUE object) { return !RB_SPECIAL_CONST_P(object) && RBASIC_
 
 bool rsb_is_thread(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, rb_cThread); }
 
-/* CRuby names the lock, the queue or the thread; of a Mutex#sleep nobody says whose. */
+/* CRuby passes the lock, the queue or the thread to the hook `block`. For Mutex#sleep it does not say which Mutex. */
 static VALUE blocker_name(VALUE blocker) {
     if (NIL_P(blocker)) return rb_str_new_cstr("a ConditionVariable, or a time to pass");
     if (rsb_is_hidden(blocker)) return rb_str_new_cstr("a file that another strand or thread loads");
@@ -500,9 +499,9 @@ static VALUE blocker_name(VALUE blocker) {
     return rb_sprintf("a %" PRIsVALUE, rb_obj_class(blocker));
 }
 
-/* What the strand waits for, in words; nil when it does not wait.
+/* What the strand waits for, in words.
  *
- * @return [String, nil]
+ * @return [String, nil] nil when it does not wait
  * @since 0.1.0 */
 static VALUE strand_waits_for(VALUE self) {
     static const char *const list_names[RSB_FOR_KINDS] = {
@@ -523,16 +522,16 @@ static VALUE strand_waits_for(VALUE self) {
     return request_name(&rs_op_at(machine->ops, engine->op)->request);
 }
 
-/* Where it was spun: known when {Machine#locate=} was true then.
+/* Where the strand was spun.
  *
- * @return [Thread::Backtrace::Location, nil]
+ * @return [Thread::Backtrace::Location, nil] nil unless {Machine#locate=} was true then
  * @since 0.1.0 */
 static VALUE strand_spawned_at(VALUE self) { return rsb_strand_get(self)->spawned_at; }
 
 void rsb_init_strand(void) {
     rsb_cStrand = rb_define_class_under(rsb_mRingspun, "Strand", rb_cObject);
     rb_undef_alloc_func(rsb_cStrand);
-    loaded_features = rb_gv_get("$LOADED_FEATURES"); /* the same Array as long as Ruby runs */
+    loaded_features = rb_gv_get("$LOADED_FEATURES"); /* always the same Array */
     rb_global_variable(&loaded_features);
     mIsolation = rb_define_module_under(rsb_mRingspun, "Isolation");
     rb_define_method(rsb_cMachine, "await", machine_await, -1);

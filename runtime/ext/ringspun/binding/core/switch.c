@@ -1,10 +1,9 @@
-/* switch: the only place that changes fibers.
+/* switch: the only file that switches fibers.
  *
- * There is no loop fiber. Whoever parks runs the loop on its own stack (rsb_park) and transfers straight to the next
- * strand. Park is a loop because a fiber can be switched in without its turn: by Fiber#raise, #kill, #resume from
- * somewhere else, or by CRuby when another fiber ends. Every transfer is protected, because CRuby checks interrupts at
- * a switch: what arrives then is meant for the thread and goes to the root strand, and the strand that was switched in
- * keeps its own wake.
+ * There is no fiber for the loop. A strand that parks runs the loop on its own stack (`park`) and transfers directly to the next
+ * strand. `park` is itself a loop, because a fiber can be switched to out of turn: by Fiber#raise, #kill or #resume of others, or
+ * by CRuby when another fiber ends. Every transfer is protected, because CRuby checks interrupts at a switch (fiber_switch in
+ * cont.c): those are for the thread and are raised in the root strand, and the strand that was switched to keeps its own wake.
  */
 #include "inner.h"
 
@@ -18,7 +17,7 @@ static VALUE fiber_error;
 
 static VALUE transfer(VALUE fiber) { return rb_fiber_transfer(fiber, 0, NULL); }
 
-/* What they run, as rsb_fiber_new takes it. */
+/* What the three kinds of fibers run, for rsb_fiber_new. */
 static VALUE runner_body, maker_body, own_body;
 
 static VALUE stackless_error(VALUE cause) {
@@ -26,10 +25,10 @@ static VALUE stackless_error(VALUE cause) {
                           "strands wait at once, for example with a Ringspun::Semaphore", cause, rsb_stack_limit()));
 }
 
-/* When the process is out of stacks, CRuby takes tens of milliseconds to find out: not for every strand in the queue. */
+/* Without stacks CRuby takes tens of milliseconds to fail. So for this long the next strands fail without a try. */
 #define STACKLESS_FOR_NS 100000000
 
-/* CRuby makes a fiber's stack at the first switch to it, so that is where the lack of one shows. */
+/* CRuby makes a fiber's stack at the first switch to it (fiber_prepare_stack in cont.c), so the lack of one shows there. */
 static void fail_stackless(rsb_machine *machine, rs_strand *strand) {
     int state = 0;
     VALUE error = rb_protect(stackless_error, rb_errinfo(), &state);
@@ -40,8 +39,8 @@ static void fail_stackless(rsb_machine *machine, rs_strand *strand) {
     rsb_strand_fail(machine, strand, error);
 }
 
-/* Making a fiber takes a deeper stack than most waits, and whoever waits keeps the pages that its stack has ever had. So that is
- * done by a fiber of its own. Qundef: there can be none. */
+/* Making a fiber takes a deeper stack than most waits, and a parked strand keeps all pages that its stack has ever touched. So a
+ * fiber of its own, the maker, makes the fibers. Qundef: there can be none. */
 static VALUE maker_of(rsb_machine *machine) {
     if (RS_LIKELY(!NIL_P(machine->maker) && RTEST(rb_fiber_alive_p(machine->maker)))) return machine->maker;
     int state = 0;
@@ -54,7 +53,8 @@ static VALUE maker_of(rsb_machine *machine) {
     return machine->maker = maker;
 }
 
-/* A fiber for a strand that has none yet; Qundef when there can be none, and the strand has failed. */
+/* A fiber for a strand that has none yet: an idle runner, the maker, which will make one, or a new runner. Qundef: there can be
+ * none, and the strand has failed. */
 static VALUE take_runner(rsb_machine *machine, rs_strand *strand, VALUE here) {
     if (machine->runners.len > 0) return machine->idle_taken = rsb_runners_take(&machine->runners);
     if (here != machine->maker) {
@@ -76,8 +76,8 @@ static VALUE take_runner(rsb_machine *machine, rs_strand *strand, VALUE here) {
     return Qundef;
 }
 
-/* CRuby gives the stack of a fiber that was transferred to and has ended back when it collects it, and does not collect for
- * want of stacks. False: that was tried for this strand already. */
+/* When a fiber ends that was transferred to, CRuby keeps its stack until the fiber is collected (fiber_switch in cont.c frees it
+ * only after a resume), and no lack of stacks makes it collect. False: this was tried for this strand already. */
 static bool try_again_after_gc(rsb_machine *machine, rs_strand *strand) {
     if (machine->collected_for == rs_strand_id(strand)) return false;
     machine->collected_for = rs_strand_id(strand);
@@ -87,8 +87,8 @@ static bool try_again_after_gc(rsb_machine *machine, rs_strand *strand) {
     return true;
 }
 
-/* The switch to that strand failed: it did not take place, or came back because its fiber is dead. (Its own: the inner fiber
- * that was switched to may well have ended, and then the strand has switched to us.) */
+/* The switch to that strand has failed. True if the strand cannot run: its fiber got no stack, or has ended. Only its home fiber
+ * counts: if another fiber of it has ended, the strand itself has switched to us. */
 static bool cannot_run(rsb_machine *machine, rs_strand *strand) {
     if (machine->engine.running != strand->index) return false;
     rsb_strand *target = strand->user;
@@ -103,7 +103,7 @@ static bool cannot_run(rsb_machine *machine, rs_strand *strand) {
     return true;
 }
 
-/* Somebody's code switched to us, and the strand that ran it is left in the middle of that call. */
+/* The program has switched to us, by Fiber#raise or the like, and the strand that ran is suspended in the middle of that call. */
 static void note_displaced(rsb_machine *machine) {
     if (RS_LIKELY(machine->engine.running == RS_NO_INDEX)) return;
     ((rsb_strand *)rs_running(&machine->engine)->user)->displaced = true;
@@ -111,8 +111,8 @@ static void note_displaced(rsb_machine *machine) {
 
 static VALUE transfer_checked(VALUE fiber) { return rb_funcallv(fiber, id_transfer, 0, NULL); }
 
-/* Which fiber it was that made the call nobody tells: the one that waited last, or the strand's own. Of a fiber that cannot
- * have been it, because it has ended, yielded or resumed another, Fiber#transfer says so, unlike the call of the C API. */
+/* Nothing says which fiber of the strand made that call: the one that waited last, or its home. Fiber#transfer raises for a fiber
+ * that cannot have made it, because it has ended, yielded or resumed another; rb_fiber_transfer would not. */
 static int return_to_displaced(rsb_machine *machine, rs_strand *strand, VALUE here) {
     rsb_strand *target = strand->user;
     VALUE fibers[2] = {target->fiber, target->home};
@@ -138,8 +138,8 @@ static VALUE first_fiber(rsb_machine *machine, rs_strand *strand, VALUE here) {
     return target->fiber;
 }
 
-/* Gives the thread to that strand; returns when this fiber is switched in again, for whatever reason. Non-zero: the state
- * of rb_protect. */
+/* Switches to that strand; returns when this fiber is switched to again, for whatever reason. Non-zero: the state of
+ * rb_protect. */
 static inline int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here) {
     rsb_strand *target = strand->user;
     if (RS_UNLIKELY(target->displaced)) return return_to_displaced(machine, strand, here);
@@ -148,11 +148,11 @@ static inline int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here)
     int state = 0;
     rb_protect(transfer, fiber, &state);
     if (RS_LIKELY(!state)) return 0;
-    rsb_stacks_unlock(machine); /* it did not even begin */
+    rsb_stacks_unlock(machine); /* a fiber that did not begin has not done so */
     return cannot_run(machine, strand) ? 0 : state;
 }
 
-/* One turn of the loop for a fiber that has nothing to run: the strand to run, or NULL to look again. */
+/* One iteration of the loop: returns the strand to run, or NULL to try again. */
 static inline rs_strand *turn(rsb_machine *machine, rs_strand *here) {
     rs_decision decision = rs_next(&machine->engine);
     if (RS_LIKELY(decision.verdict == RS_RUN)) return decision.strand;
@@ -160,15 +160,15 @@ static inline rs_strand *turn(rsb_machine *machine, rs_strand *here) {
     return NULL;
 }
 
-/* As a rule it was taken out of the list in order to run. */
+/* Most often take_runner has taken the fiber out of the pool, so that there is nothing to remove. */
 static void leave_idle(rsb_machine *machine, VALUE fiber) {
     VALUE taken = machine->idle_taken;
     machine->idle_taken = 0;
     if (RS_UNLIKELY(taken != fiber)) rsb_runners_remove(&machine->runners, fiber);
 }
 
-/* The runner has nothing of its own: waits in the idle list for a strand. False: it was killed meanwhile, which CRuby repeats
- * at every switch to it, so it must not be used again. It waits outside of the list then, until it is collected. */
+/* A runner without a strand switches to the next strand, and waits in the pool for one of its own. False: it was killed
+ * meanwhile. CRuby repeats that at every switch to it, so it runs no strand any more and stays out of the pool. */
 RSB_APART static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bool usable) {
     if (RS_LIKELY(usable)) rsb_runners_put(&machine->runners, here);
     int state = switch_to(machine, next, here);
@@ -178,25 +178,27 @@ RSB_APART static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bo
         if (state) rsb_caught_in_loop(machine, NULL, state);
         return usable;
     }
-    /* What was raised here was meant for a strand that has ended. */
+    /* The program has raised in a fiber whose strand has ended. */
     note_displaced(machine);
     bool killed = state && rb_errinfo() == RSB_FIBER_KILLED;
     rb_set_errinfo(Qnil);
     return usable && !killed;
 }
 
-/* CRuby goes on with the root's fiber when a runner ends. That is right while its park loop takes over there, and not while it
- * is in the middle of a transfer to some other fiber. Nor with several ractors: CRuby 3.4 gives the stack back at once then. */
+/* Whether this fiber may end. CRuby switches to the thread's root fiber then, and to the innermost fiber that it has resumed
+ * (return_fiber in cont.c). That is right if the root strand is parked on that fiber, because its park loop goes on there, and
+ * wrong if the root was displaced or is parked elsewhere. With several ractors no fiber ends: CRuby 3.4 gives its stack back at
+ * once then. */
 RSB_APART static bool may_end(rsb_machine *machine) {
     if (RS_UNLIKELY(rsb_stacks_are_shared())) return false;
     rs_strand *root = rs_root(&machine->engine);
-    if (!root) return false; /* a forked child, whose root has ended: here is where its end is noticed (rsb_without_strand) */
+    if (!root) return false; /* in a forked child the root has ended: this fiber must end the child (rsb_without_strand) */
     bool parked = root->state == RS_STRAND_PARKED || root->state == RS_STRAND_READY;
     rsb_strand *handle = root->user;
     return parked && !handle->displaced && handle->fiber == machine->root_fiber;
 }
 
-/* Ends when its fiber cannot be used again, or there is no memory to keep it. */
+/* The body of runners. Returns if the fiber cannot be used again, or there is no memory to keep it in the pool. */
 static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
     rsb_machine *machine = rsb_existing();
     rsb_stacks_unlock(machine);
@@ -221,7 +223,7 @@ static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
     }
 }
 
-/* Runs no strand, and gives way to those that need a fiber with one that it has made. */
+/* The body of the maker. It runs no strand: it makes a fiber for each strand that needs one, and switches to it. */
 static VALUE maker_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
     rsb_machine *machine = rsb_existing();
     rsb_stacks_unlock(machine);
@@ -236,12 +238,13 @@ static VALUE maker_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
 
 /* --- parking --- */
 
-/* CRuby raises it again by itself where the hook has done its work by now: a second one would meet a later wait. */
+/* True if the strand that ends hooks (begin_raise in mailbox.c) has raised this. If the hook has returned meanwhile, CRuby raises
+ * it again by itself, and a second one would end a later wait. */
 static bool is_end_of_hook(rsb_machine *machine) {
     return machine->engine.running != RS_NO_INDEX && rsb_running(machine)->ends_hook;
 }
 
-/* Switched in: with our turn, or by somebody who does not know of turns (then what was raised here is meant for us). */
+/* This fiber was switched to: in our turn, or out of turn by Fiber#raise and the like; then the exception is for this strand. */
 static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
     if (RS_LIKELY(!state)) return;
     VALUE exception = rb_errinfo();
@@ -258,7 +261,7 @@ static void after_switch(rsb_machine *machine, rs_strand *me, int state) {
     }
 }
 
-/* Where the loop goes on: `next` runs, or whoever is found. */
+/* Parks the running strand: `next` runs; NULL: the strand that the loop finds. */
 static inline rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, rs_strand *next, int64_t *result) {
     rs_machine *engine = &machine->engine;
     VALUE here = rb_fiber_current();
@@ -336,7 +339,7 @@ static inline rs_wake_kind wait_until(rsb_machine *machine, rs_wait_kind wait, u
     if (rs_park_begin(engine, wait, flags, deadline_ns) == 0) return engine->refusal;
     if (list) rs_list_append(engine, list, me, tag);
     rs_wake_kind kind = park(machine, me, result);
-    /* What it waited for has ended because the thread is being killed: that, and not how it ended, is the news. */
+    /* A kill of the thread ended the strands that it waited for, so the kill is raised and not their outcome. */
     bool for_strands = wait == RS_WAIT_JOIN || wait == RS_WAIT_SCOPE;
     return RS_UNLIKELY(for_strands && ((rsb_strand *)me->user)->kill_pending) ? RS_WAKE_INTERRUPT : kind;
 }
@@ -363,7 +366,7 @@ static inline void yield(rsb_machine *machine, bool resumable) {
     rs_yield(engine);
     if (resumable) rsb_mark_resumable(me->user, me->ticket);
     park(machine, me, NULL);
-    /* Raised at this wait, which takes nothing, and not only at the next one. */
+    /* What came during the yield is raised here, and not only at the next wait: a yield has no result that would be lost. */
     if (RS_UNLIKELY(me->interrupts > 0 || me->scope->effective)) rsb_raise_wake(machine, rs_refusal(engine, 0));
 }
 
@@ -373,7 +376,7 @@ static inline void check_stack(const rs_request *request) {
     rsb_check_stack();
 }
 
-/* The kernel's errors are the caller's to tell; these it might take for one of those. */
+/* These raise here. Errors of the kernel are for the caller, who might take these two for one of them. */
 static bool is_no_answer(int64_t result) { return result == RS_NO_MEMORY || result == RS_LOST; }
 
 int64_t rsb_perform(rsb_machine *machine, rs_request *request, const rsb_op_wait *wait) {

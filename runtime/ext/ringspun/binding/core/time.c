@@ -1,4 +1,4 @@
-/* time: numbers of seconds as programs give them, and the deadlines that they mean; sleeping, and running a block, until one. */
+/* time: converts seconds to nanoseconds and deadlines, sleeps until a deadline, and runs a block until one. */
 #include "inner.h"
 
 #include <math.h>
@@ -98,7 +98,7 @@ static VALUE machine_sleep(int argc, VALUE *argv, VALUE self) {
 
 /* --- running until --- */
 
-/* Runs the body in that scope, which is open, and closes it. */
+/* Runs the body in that open scope, and closes the scope. */
 static inline VALUE run_in(rsb_machine *machine, rs_scope *scope, VALUE (*body)(VALUE), VALUE argument, int *state, bool *answers) {
     VALUE value = rb_protect(body, argument, state);
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
@@ -136,14 +136,14 @@ VALUE rsb_until_raised(rsb_machine *machine, int64_t deadline_ns, const VALUE *r
     return value;
 }
 
-/* Runs the block; when it waits past that many seconds, its waits are cancelled until it has unwound, and the error is
- * raised here, never inside a later wait. A block that ends without waiting too long costs no system call.
+/* Runs the block. If it still waits after that many seconds, its waits are cancelled until it has unwound, and the error is
+ * raised here, never inside a later wait. A block that ends in time costs no system call.
  *
  * May switch strands if the block does.
  *
  * @param seconds [Numeric, nil] nil: no limit
  * @return [Object] the block's value
- * @raise [TimeoutError]
+ * @raise [TimeoutError] when the time has passed and a wait of the block was cancelled
  * @since 0.1.0
  */
 static VALUE machine_timeout(VALUE self, VALUE seconds) {

@@ -1,22 +1,22 @@
-/* unread: errors that strands have ended with and that nobody has read yet, until somebody does or they are told.
+/* unread: errors of strands that nobody has read. Each is kept until it is read or reported.
  *
- * A strand's error is told at most once, apart from what a scope's `on_error:` is told: a second after its strand's end, at once
- * where the program has no handle to join, or when the run, the machine or the program ends. Who joins the strand later gets it
- * raised all the same.
+ * A strand's error is reported at most once, besides the call of a scope's `on_error:`. It is due a second after the strand's
+ * end, at once if the program has no handle to join, or when the run, the machine or the program ends. If the strand is joined
+ * later, the error is raised all the same.
  *
- * The reminder is a timer of the engine's that neither keeps a machine from ending nor counts as hope in a deadlock. What is
- * due is told by a strand of its own, the teller, for whoever is told may wait. It is made beforehand: in the loop, where the
- * reminder fires, nothing may be allocated. */
+ * The reminder is a timer of the engine. It does not keep a machine from ending, and does not count as a possible wake in a
+ * deadlock. A strand of its own, the teller, reports what is due, because an `on_error:` may wait. The teller is made beforehand,
+ * because nothing may be allocated in the loop, where the reminder fires. */
 #include "inner.h"
 
 #include <ruby/ractor.h>
 
-/* A program that never joins would pile them up: past this many the old ones are told at once, and kept no more. */
+/* A bound for programs that never join: if there are this many, all of them are reported at once and no longer kept. */
 #define UNREAD_MAX 64
 #define TOLD_AFTER_NS 1000000000
 
-/* Machines that have, or had, such errors. Kept alive until they are told: a thread may end and leave its machine behind. A
- * Hash in every ractor, for none may touch another's. */
+/* Machines that have or had such errors. They are kept alive until those are reported, because a thread may end without closing
+ * its machine. One Hash per ractor, because none may touch another's objects. */
 static rb_ractor_local_key_t with_unread_key;
 
 static VALUE with_unread(void) {
@@ -34,8 +34,8 @@ static bool has_any(const rsb_machine *machine) {
 typedef struct {
     rsb_machine *machine;
     int64_t now_ns;             /* RS_NEVER: all are due */
-    int64_t next_ns;            /* when the first of the others is */
-    bool take;                  /* those that are due go to `to_tell` */
+    int64_t next_ns;            /* when the first of the others is due */
+    bool take;                  /* move those that are due to `to_tell` */
 } due_search;
 
 static int look_at(VALUE object, VALUE error, VALUE argument) {
@@ -44,7 +44,7 @@ static int look_at(VALUE object, VALUE error, VALUE argument) {
     if (strand->told) return ST_CONTINUE;
     int64_t due_ns = strand->told_at_ns;
     bool all = search->now_ns == RS_NEVER;
-    /* Somebody waits for several, this one among them. */
+    /* A strand waits for several strands, this one among them, and may read its error yet. */
     if (strand->awaiters > 0 && !all && due_ns <= search->now_ns) due_ns = search->now_ns + TOLD_AFTER_NS;
     if (all || due_ns <= search->now_ns) {
         if (search->take) {
@@ -81,7 +81,8 @@ static VALUE tell_due(VALUE machine) { return rb_funcall(machine, rb_intern("tel
 
 static VALUE run_teller(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine));
 
-/* There is one at a time, and it may be at work. One that was cancelled before its first turn has told nobody. */
+/* There is one teller at a time, and it may be running. A teller that was cancelled before its first turn has ended without a
+ * report, and is replaced. */
 static void prepare_teller(rsb_machine *machine) {
     bool begun = machine->teller_begun && !NIL_P(machine->teller);
     if (!NIL_P(machine->teller) && !(begun && rsb_strand_data(machine->teller)->done)) return;
@@ -89,7 +90,7 @@ static void prepare_teller(rsb_machine *machine) {
     machine->teller_begun = false;
 }
 
-/* Where there can be no strand now, it is tried again. Allocates nothing. */
+/* If there can be no strand now, the reminder tries again. Allocates nothing. */
 static void begin_teller(rsb_machine *machine) {
     if (NIL_P(machine->teller) || machine->teller_begun) return;
     machine->teller_begun = rsb_strand_begin_next(machine, rsb_strand_data(machine->teller));
@@ -166,7 +167,7 @@ void rsb_unread_forked(rsb_machine *machine) {
 
 /* --- telling them --- */
 
-/* The next to be told, of those that are due or of all: its strand, its error, and a scope's `on_error:`; nil: none. */
+/* The next error to report, of those that are due or of all: [strand, error, a scope's `on_error:` or nil]. nil: none. */
 static VALUE machine_next_unread(VALUE self, VALUE all) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     if (RTEST(all)) take_all(machine);
@@ -179,7 +180,7 @@ static VALUE machine_next_unread(VALUE self, VALUE all) {
     return Qnil;
 }
 
-/* Whoever was to be told of it was not: it is said at the end, by a warning. */
+/* Something ended the report of this error before it was complete: a warning reports it at the end. */
 static VALUE machine_keep_untold(VALUE self, VALUE strand, VALUE error) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     note_machine(machine);
@@ -207,7 +208,7 @@ void rsb_report_all_unread(bool all) {
         rsb_machine *machine = rsb_machine_any_thread(object);
         rsb_notice_fork(machine);
         if (machine->fork_count != rsb_forks) {
-            rb_hash_delete(unread, object); /* the parent's other threads, and the parent's to tell */
+            rb_hash_delete(unread, object); /* of another thread of the parent, which reports it */
             continue;
         }
         if (!all && !rsb_is_gone(machine) && has_any(machine)) continue;

@@ -1,5 +1,5 @@
-/* values: what callers pass to methods of any room, checked: blocks, options, numbers. Whatever is wrong is a UsageError that
- * says what would be right. */
+/* values: checks what callers pass to methods: blocks, options, numbers. A wrong one raises a UsageError that says what is
+ * expected. */
 #include "core.h"
 
 #define INSPECT_MAX 200
@@ -16,7 +16,7 @@ void rsb_options(VALUE options, int count, const ID *names, VALUE *given) {
         given[i] = rb_hash_lookup2(options, ID2SYM(names[i]), Qundef);
         found += given[i] != Qundef;
     }
-    if (RS_UNLIKELY(found < RHASH_SIZE(options))) rb_get_kwargs(options, names, 0, count, given); /* which says what is unknown */
+    if (RS_UNLIKELY(found < RHASH_SIZE(options))) rb_get_kwargs(options, names, 0, count, given); /* raises and names the unknown */
 }
 
 VALUE rsb_timeout_option(VALUE options) {
