@@ -120,6 +120,58 @@ class EvaluationFastestTest < Minitest::Test
     assert_operator machine.now - before, :>=, 0.004
   end
 
+  # --- one call after the other, and beside each other ---
+
+  def selectors = ObjectSpace.each_object(Ringspun::Selector).count
+
+  def selectors_made
+    GC.disable
+    before = selectors
+    yield
+    selectors - before
+  ensure
+    GC.enable
+  end
+
+  def test_no_call_makes_a_selector_where_one_was_left
+    all = Array.new(5) { waiting }
+    fastest(*all, within: 0, timeout_result: nil)
+    made = selectors_made { 3.times { |i| fastest(*all.first(2 + i), within: 0, timeout_result: nil) } }
+    assert_equal 0, made
+    end_all(*all)
+  end
+
+  def test_calls_that_overlap_have_a_selector_each
+    pairs = Array.new(4) { Array.new(2) { waiting } }
+    2.times do
+      waiters = pairs.map { |pair| begun { fastest(*pair) } }
+      [2, 0, 3, 1].each { |i| pairs[i][1].conclude_to(i) }
+      assert_equal pairs.map(&:last), waiters.map(&:await_result)
+      pairs.each { |pair| pair[1] = waiting }
+    end
+    end_all(*pairs.flatten)
+  end
+
+  def test_collections_between_calls_and_during_one
+    3.times do
+      pair = Array.new(2) { waiting }
+      waiter = begun { fastest(*pair) }
+      GC.start
+      pair[1].conclude_to(1)
+      assert_same pair[1], waiter.await_result
+      end_all pair[0]
+      GC.start
+    end
+  end
+
+  def test_a_call_with_more_than_are_kept
+    all = Array.new(100) { waiting }
+    2.times { assert_nil fastest(*all, within: 0, timeout_result: nil) }
+    all[50].conclude_to(1)
+    assert_same all[50], fastest(*all)
+    end_all(*all)
+  end
+
   # --- with a limit ---
 
   def test_a_timeout

@@ -37,6 +37,21 @@ class EvaluationForkTest < Minitest::Test
     end
   end
 
+  # The strand that waits stays in the parent, with what its wait has borrowed.
+  def test_beside_one_that_awaits_the_fastest
+    pair = Array.new(2) { waiting }
+    waiter = begun { Ringspun.await_fastest(*pair) }
+    assert_in_child do
+      use_it
+      GC.start
+      use_it
+    end
+    pair[1].conclude_to(1)
+    assert_same pair[1], waiter.await_result
+    assert_in_child { use_it }
+    end_all(*pair)
+  end
+
   def test_current_is_the_same_one_in_the_child
     conproc do
       mine = current

@@ -14,10 +14,15 @@ static void evaluation_mark(void *data) {
     rb_gc_mark(evaluation->data);
 }
 
+static void drop_source(rsb_evaluation *evaluation) {
+    rs_source_drop(evaluation->watched);
+    free(evaluation->watched);
+    evaluation->watched = NULL;
+}
+
 /* Its memory is the object's. */
 static void evaluation_free(void *data) {
-    rs_source *watched = ((rsb_evaluation *)data)->watched;
-    if (RS_UNLIKELY(watched != NULL)) rs_source_drop(watched), free(watched);
+    if (RS_UNLIKELY(((rsb_evaluation *)data)->watched != NULL)) drop_source(data);
 }
 
 /* Whoever waits for it has it on the stack, so it does not move while there are waiters. */
@@ -62,7 +67,9 @@ VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_eval
 
 void rsb_evaluation_tell(rsb_machine *machine, rsb_evaluation *evaluation) {
     if (evaluation->waiters.len > 0) rs_list_wake_all(&machine->engine, &evaluation->waiters, 0);
-    if (RS_UNLIKELY(evaluation->watched != NULL)) rs_source_ready(evaluation->watched);
+    if (RS_LIKELY(!evaluation->watched)) return;
+    rs_source_ready(evaluation->watched);
+    drop_source(evaluation); /* the result stays, so there will be no other news */
 }
 
 VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame) {
@@ -285,7 +292,7 @@ static VALUE module_wait(VALUE module, VALUE seconds) {
 
 typedef struct {
     rsb_machine *machine;
-    VALUE selector;
+    rs_selector *selector;
     int count;
     const VALUE *evaluations;
     rsb_limit limit;
@@ -294,9 +301,10 @@ typedef struct {
 /* None is concluded by now: what is ready afterwards, is so in the order in which they were. */
 static VALUE await_first(VALUE argument) {
     fastest_call *call = (fastest_call *)argument;
-    rs_selector *selector = rsb_selector_engine(call->selector);
-    for (int i = 0; i < call->count; i++) rsb_selector_add_result(call->selector, call->evaluations[i]);
-    for (rs_watch *watch; (watch = rs_selector_next(selector));) rs_watch_idle(watch);
+    rs_selector *selector = call->selector;
+    for (int i = 0; i < call->count; i++) {
+        rsb_selector_watch(selector, call->evaluations[i], rsb_evaluation_source(rsb_evaluation_data(call->evaluations[i])));
+    }
     VALUE value;
     if (park(call->machine, &call->limit, &selector->waiters, &value)) return value;
     rs_watch *first = rs_selector_next(selector);
@@ -304,7 +312,8 @@ static VALUE await_first(VALUE argument) {
 }
 
 static VALUE end_await_first(VALUE argument) {
-    rsb_selector_leave(((fastest_call *)argument)->selector);
+    fastest_call *call = (fastest_call *)argument;
+    rsb_selector_give_back(call->machine, call->selector);
     return Qnil;
 }
 
@@ -336,9 +345,10 @@ static VALUE module_await_fastest(int argc, VALUE *argv, VALUE module) {
         if (NIL_P(fastest) && evaluation->state == RSB_CONCLUDED) fastest = argv[i];
     }
     if (!NIL_P(fastest)) return fastest;
-    call.selector = rsb_selector_open(call.machine);
+    VALUE selector;
+    call.selector = rsb_selector_borrow(call.machine, &selector);
     VALUE answer = rb_ensure(await_first, (VALUE)&call, end_await_first, (VALUE)&call);
-    RB_GC_GUARD(call.selector);
+    RB_GC_GUARD(selector);
     return answer;
 }
 

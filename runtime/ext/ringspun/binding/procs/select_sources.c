@@ -4,16 +4,20 @@
 
 static bool is_evaluation(VALUE object) { return RTEST(rb_obj_is_kind_of(object, rsb_cEvaluation)); }
 
-static rs_source *evaluation_source(VALUE self) {
-    rsb_evaluation *evaluation = rsb_evaluation_data(self);
-    if (evaluation->state == RSB_CONCLUDED) return NULL; /* its machine may be any */
-    rsb_evaluation_machine(evaluation);
-    if (evaluation->state == RSB_OF_STRAND) rb_raise(rsb_eUsage, "the evaluation of a strand is never concluded; give the strand");
+rs_source *rsb_evaluation_source(rsb_evaluation *evaluation) {
     if (!evaluation->watched) {
         evaluation->watched = rsb_alloc(sizeof(rs_source));
         rs_source_init(evaluation->watched);
     }
     return evaluation->watched;
+}
+
+static rs_source *evaluation_source(VALUE self) {
+    rsb_evaluation *evaluation = rsb_evaluation_data(self);
+    if (evaluation->state == RSB_CONCLUDED) return NULL; /* its machine may be any */
+    rsb_evaluation_machine(evaluation);
+    if (evaluation->state == RSB_OF_STRAND) rb_raise(rsb_eUsage, "the evaluation of a strand is never concluded; give the strand");
+    return rsb_evaluation_source(evaluation);
 }
 
 static bool evaluation_look(VALUE self, VALUE *result) {

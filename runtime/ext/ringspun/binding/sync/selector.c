@@ -21,12 +21,12 @@ static void selector_mark(void *data) {
 }
 
 static void free_branches(rsb_selector *s) {
-    for (long i = 0; i < s->len; i++) free(s->branches[i]);
+    for (long i = 0; i < s->made; i++) free(s->branches[i]);
     free(s->branches);
     free(s->left);
     s->branches = NULL;
     s->left = NULL;
-    s->len = s->capacity = 0;
+    s->len = s->made = s->capacity = 0;
 }
 
 static void selector_free(void *data) {
@@ -43,7 +43,7 @@ static void selector_compact(void *data) {
 
 static size_t selector_size(const void *data) {
     const rsb_selector *s = data;
-    return sizeof(*s) + (size_t)s->capacity * sizeof(*s->branches) + (size_t)s->len * sizeof(rsb_branch);
+    return sizeof(*s) + (size_t)s->capacity * sizeof(*s->branches) + (size_t)s->made * sizeof(rsb_branch);
 }
 
 static const rb_data_type_t selector_type = {
@@ -102,6 +102,25 @@ static rs_source *source_of(rsb_branch *b) {
     }
 }
 
+static rsb_branch *take_branch(rsb_selector *s) {
+    if (s->len < s->made) return s->branches[s->len++];
+    if (s->made == s->capacity) {
+        long capacity = s->capacity ? s->capacity * 2 : 8;
+        s->branches = rsb_realloc(s->branches, sizeof(rsb_branch *) * (size_t)capacity);
+        s->capacity = capacity;
+    }
+    s->branches[s->made] = rsb_alloc(sizeof(rsb_branch));
+    s->made++;
+    return s->branches[s->len++];
+}
+
+static rsb_branch *place(rsb_selector *s, const rsb_branch *given, rs_source *watched) {
+    rsb_branch *b = take_branch(s);
+    memcpy(b, given, sizeof(*b));
+    rs_watch_open(&s->engine, &b->watch, watched);
+    return b;
+}
+
 static VALUE add(rsb_selector *s, rsb_branch_kind kind, VALUE source, VALUE item, VALUE block) {
     rsb_branch given = {.source = source, .item = item, .block = block, .kind = kind, .at = s->len};
     if (kind == RESULT) given.result = rsb_result_kind_of(source);
@@ -111,15 +130,7 @@ static VALUE add(rsb_selector *s, rsb_branch_kind kind, VALUE source, VALUE item
         given.generation = rs_descriptor_generation(machine->engine.descriptors, fd);
     }
     rs_source *watched = source_of(&given); /* which may raise: nothing has been done yet */
-    if (s->len == s->capacity) {
-        int capacity = s->capacity ? s->capacity * 2 : 8;
-        s->branches = rsb_realloc(s->branches, sizeof(rsb_branch *) * (size_t)capacity);
-        s->capacity = capacity;
-    }
-    rsb_branch *b = rsb_alloc(sizeof(*b));
-    memcpy(b, &given, sizeof(*b));
-    s->branches[s->len++] = b;
-    rs_watch_open(&s->engine, &b->watch, watched);
+    rsb_branch *b = place(s, &given, watched);
     if (kind == POP_CHANNEL || kind == PUSH_CHANNEL) rsb_channel_observe(source, &b->watch, kind == PUSH_CHANNEL);
     return s->self;
 }
@@ -268,18 +279,30 @@ void rsb_selector_add(rsb_selector *s, VALUE source) {
     else add_readable(s, source, Qnil);
 }
 
-static void remove_branch(rsb_selector *s, rsb_branch *b) {
+#define SPARE_BRANCHES 8
+
+/* Its place becomes the first of the unused ones. */
+static void unuse(rsb_selector *s, rsb_branch *b) {
     rsb_branch *last = s->branches[--s->len];
     s->branches[b->at] = last;
     last->at = b->at;
-    bool served = s->engine.served == &b->watch;
-    rs_watch_close(&b->watch);
-    if (!served) {
-        free(b);
-        return;
-    }
+    s->branches[s->len] = b;
+}
+
+/* Something is on its way through it, which the strand takes when it runs. */
+static void leave_served(rsb_selector *s, rsb_branch *b) {
+    unuse(s, b);
+    s->branches[s->len] = s->branches[--s->made];
     free(s->left); /* of a strand of the parent process */
     s->left = b;
+}
+
+static void remove_branch(rsb_selector *s, rsb_branch *b) {
+    bool served = s->engine.served == &b->watch;
+    rs_watch_close(&b->watch);
+    if (served) leave_served(s, b);
+    else unuse(s, b);
+    if (s->made - s->len > SPARE_BRANCHES) free(s->branches[--s->made]);
 }
 
 /* Forgets all branches on that source. What is on its way already still arrives.
@@ -316,23 +339,13 @@ void rsb_selector_close(rsb_selector *s) {
     if (s->closed) return;
     s->closed = true;
     rs_selector_close(&s->engine);
-    /* Something may be on its way through one of them. */
     rsb_branch *served = (rsb_branch *)s->engine.served;
-    for (long i = 0; served && !s->left && i < s->len; i++) {
-        if (s->branches[i] != served) continue;
-        s->left = served;
-        s->branches[i] = s->branches[--s->len];
-    }
+    if (served && served != s->left) leave_served(s, served);
     rsb_branch *left = s->left;
     s->left = NULL;
     free_branches(s);
     s->left = left;
 }
-
-VALUE rsb_selector_open(rsb_machine *machine) { return rsb_selector_new(machine)->self; }
-void rsb_selector_leave(VALUE self) { rsb_selector_close(peek(self)); }
-rs_selector *rsb_selector_engine(VALUE self) { return &peek(self)->engine; }
-void rsb_selector_add_result(VALUE self, VALUE source) { add(peek(self), RESULT, source, Qnil, Qnil); }
 
 /* Leaves all its sources. A strand that waits in it gets a ClosedError.
  *
@@ -358,13 +371,49 @@ static VALUE selector_closed_p(VALUE self) {
  * @since 0.1.0 */
 static VALUE selector_size_of(VALUE self) { return LONG2NUM(peek(self)->len); }
 
+/* --- those that are borrowed --- */
+
+static void mark_spare(rsb_machine *machine);
+static void end_selectors(rsb_machine *machine);
+static rsb_part part = {.data_size = sizeof(rsb_selector *), .mark = mark_spare, .ends = end_selectors};
+
+/* The one that nobody has; NULL: none. */
+static rsb_selector **spare_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
+
+static void mark_spare(rsb_machine *machine) {
+    const rsb_selector *spare = *spare_of(machine);
+    if (spare) rb_gc_mark(spare->self);
+}
+
+rs_selector *rsb_selector_borrow(rsb_machine *machine, VALUE *self) {
+    rsb_selector **spare = spare_of(machine), *s = *spare;
+    *spare = NULL;
+    if (RS_UNLIKELY(!s || s->closed)) s = rsb_selector_new(machine);
+    *self = s->self;
+    return &s->engine;
+}
+
+void rsb_selector_watch(rs_selector *selector, VALUE object, rs_source *source) {
+    rsb_selector *s = (rsb_selector *)selector;
+    rsb_branch given = {.source = object, .item = Qnil, .block = Qnil, .kind = RESULT, .at = s->len};
+    rs_watch_idle(&place(s, &given, source)->watch);
+}
+
+#define SPARE_CAPACITY_MAX 64
+
+void rsb_selector_give_back(rsb_machine *machine, rs_selector *selector) {
+    rsb_selector **spare = spare_of(machine), *s = (rsb_selector *)selector;
+    if (*spare || s->capacity > SPARE_CAPACITY_MAX) rsb_selector_close(s);
+    if (s->closed) return;
+    while (s->len > 0) remove_branch(s, s->branches[s->len - 1]);
+    *spare = s;
+}
+
 static void end_selectors(rsb_machine *machine) {
     rs_machine *engine = &machine->engine;
     for (rs_selector *any; (any = rs_selectors_any(engine));) rsb_selector_close((rsb_selector *)any);
     while (rs_end_orphan_ops(engine) > 0) rsb_yield(machine);
 }
-
-static rsb_part part = {.ends = end_selectors};
 
 /* Document-class: Ringspun::Selector
  *

@@ -30,8 +30,8 @@ typedef struct {
     rs_selector engine;
     VALUE self;
     VALUE machine;
-    rsb_branch **branches;
-    long len, capacity;
+    rsb_branch **branches;      /* behind the first `len`, a few whose memory the next ones take */
+    long len, made, capacity;
     rsb_branch *left;           /* it has been deleted while something was on its way through it */
     VALUE after;                /* block or nil */
     VALUE otherwise;            /* block or nil */

@@ -20,12 +20,11 @@ const rsb_result_kind *rsb_result_kind_of(VALUE object); /* NULL: it has none */
 
 /* --- selector.c --- */
 
-/* One that the program does not see, for a wait in the engine's list of it. */
-VALUE rsb_selector_open(rsb_machine *machine);
-void rsb_selector_leave(VALUE self);
-rs_selector *rsb_selector_engine(VALUE self);
-/* Of one that is known to have a result. */
-void rsb_selector_add_result(VALUE self, VALUE source);
+/* One that the program does not see, for a wait in its list; the caller's alone until it is given back. `self` keeps it alive. */
+rs_selector *rsb_selector_borrow(rsb_machine *machine, VALUE *self);
+void rsb_selector_give_back(rsb_machine *machine, rs_selector *selector);
+/* That object's source, which has nothing yet. */
+void rsb_selector_watch(rs_selector *selector, VALUE object, rs_source *source);
 VALUE rsb_watch_source(const rs_watch *watch);
 
 void rsb_init_sync(void);
