@@ -23,11 +23,12 @@ need_servers() {
     while read -r line; do
       [[ $line =~ ^([^:]+)/[^:]+:.*\"([^\"]+)\"$ ]] || continue
       [[ ${BASH_REMATCH[2]} != *support/servers ]] || return 0
-      for folder in "${BASH_REMATCH[1]}" "$root"/{runtime/test,jobs/test,bench/test,bench/lib}; do
+      for folder in "${BASH_REMATCH[1]}" "$root"/{runtime/test,jobs/test,postgres/test,bench/test,bench/lib}; do
         file="$folder/${BASH_REMATCH[2]}.rb"
-        [[ -z ${seen[$file]:-} && -f $file ]] || continue
+        [[ -f $file ]] || continue
+        [[ -n ${seen[$file]:-} ]] || next+=("$file")
         seen[$file]=yes
-        next+=("$file")
+        break
       done
     done < <(grep -HoE '\brequire(_relative)?\b[^"]*"[^"]+"' "${level[@]}")
     level=("${next[@]}")

@@ -3,7 +3,8 @@
 require "etc"
 require "open3"
 
-require File.join(Bench::ROOT, "runtime/test/support/servers")
+# It says where a server is, and none is started here.
+autoload :Servers, File.join(Bench::ROOT, "runtime/test/support/servers")
 
 module Bench
   # What a reader must know of the machine to judge the numbers.

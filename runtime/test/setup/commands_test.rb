@@ -13,14 +13,15 @@ class SetupCommandsTest < Minitest::Test
   # Whose tests start a server: by what they include, by a program that they run.
   STARTING = %w[runtime/test/stock/redis_test.rb runtime/test/stock/postgres_test.rb runtime/test/house/examples_test.rb
                 runtime/test/house/docs_test.rb jobs/test/storage/redis_test.rb jobs/test/house/support_test.rb
-                jobs/test/torture/fault_run_test.rb jobs/test/interop/web_test.rb bench/test/jobs_test.rb].freeze
+                jobs/test/torture/fault_run_test.rb jobs/test/interop/web_test.rb postgres/test/types_test.rb
+                bench/test/jobs_test.rb].freeze
   STARTING_NONE = %w[runtime/test/house/tidy_test.rb runtime/test/machine/signal_test.rb runtime/test/setup/commands_test.rb
                      jobs/test/entry/arguments_test.rb jobs/test/storage/memory_test.rb bench/test/options_test.rb].freeze
 
   def setup
     super
     fake_ruby("path/ruby")
-    %w[runtime/test jobs/test bench].each do |name|
+    %w[runtime/test jobs/test postgres/test bench].each do |name|
       FileUtils.mkdir_p(File.dirname(in_copy(name)))
       FileUtils.ln_s(File.join(ROOT, name), in_copy(name))
     end
@@ -63,10 +64,13 @@ class SetupCommandsTest < Minitest::Test
     end
   end
 
+  # By what they are known.
+  SUSPICIOUS = /\bServers\b|RedisCase|AofRedis|InteropCase|RedisServer|PostgresServer|\bOn(Lane|Pool)\b/
+
   # The list above, and what decides, must know of the next one.
   def test_no_test_file_starts_a_server_unseen
-    suspects = Dir[File.join(ROOT, "{runtime,jobs,bench}/test/**/*_test.rb")].select do |path|
-      path != __FILE__ && File.read(path).match?(/\bServers\b|RedisCase|AofRedis|InteropCase|RedisServer/)
+    suspects = Dir[File.join(ROOT, "{runtime,jobs,postgres,bench}/test/**/*_test.rb")].select do |path|
+      path != __FILE__ && File.read(path).match?(SUSPICIOUS)
     end
     unseen, = Open3.capture2("bash", "-c", <<~'SH', "bash", ROOT, *suspects)
       source "$1/bin/support/common.sh" && source "$1/bin/support/servers.sh"
