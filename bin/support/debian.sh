@@ -59,17 +59,22 @@ debian_say_packages() {
 # Debian starts what it installs as a service, now and at every boot. The tests start servers of their own, and nobody has
 # asked for another. A policy (see invoke-rc.d(8)) that the system has already stays as it is. Packages enable their services
 # where no systemd runs too, by deb-systemd-helper(1p) and update-rc.d(8); so that is how they are disabled.
+#
+# A service that was there before is its owner's: then it is `postgresql-17` that is missing, and not `postgresql`.
 debian_leave_services() {
   services=()
+  debian_leave_no_database "$@"
   local service disabled=
-  for service in redis-server postgresql; do
-    [[ " $* " != *" $service "* ]] || disabled+=" $service"
+  for service in redis-server postgresql pgbouncer; do
+    [[ " $* " != *" $service "* ]] || debian_has_service "$service" || disabled+=" $service"
   done
   [[ -n $disabled ]] || return 0
 
-  cat >"$apt_dir/policy-rc.d" <<'POLICY'
+  cat >"$apt_dir/policy-rc.d" <<POLICY
 #!/bin/sh
-case "$*" in *redis-server* | *postgresql*) exit 101 ;; esac
+for service in$disabled; do
+  case "\$*" in *\$service*) exit 101 ;; esac
+done
 POLICY
   cat >"$apt_dir/disable" <<DISABLE
 for service in$disabled; do
@@ -80,12 +85,17 @@ done >/dev/null 2>&1
 true
 DISABLE
   local policy=/usr/sbin/policy-rc.d
-  services=(-o DPkg::Pre-Invoke::="test -e $policy || install -m 755 $apt_dir/policy-rc.d $policy"
+  services+=(-o DPkg::Pre-Invoke::="test -e $policy || install -m 755 $apt_dir/policy-rc.d $policy"
     -o DPkg::Post-Invoke::="! cmp -s $apt_dir/policy-rc.d $policy || rm $policy"
     -o DPkg::Post-Invoke::="sh $apt_dir/disable")
+}
 
-  # PostgreSQL's package makes a database, unless it is told not to.
-  [[ $disabled == *postgresql* ]] || return 0
+# An older PgBouncer is missing as well, and may be in use.
+debian_has_service() { [[ $1 == pgbouncer ]] && PATH=$PATH:$sbin command -v pgbouncer >/dev/null; }
+
+# PostgreSQL's packages make a database, unless they are told not to.
+debian_leave_no_database() {
+  [[ " $*" == *" postgresql"* ]] || return 0
   local no_database=/etc/postgresql-common/createcluster.d/ringspun-setup.conf
   printf 'create_main_cluster = false\n' >"$apt_dir/no-database"
   services+=(-o DPkg::Pre-Invoke::="install -D -m 644 $apt_dir/no-database $no_database"
@@ -115,10 +125,10 @@ debian_update() {
 
 debian_choose_suite() {
   local matrix=
-  [[ " $* " != *" ruby3.4 "* ]] || matrix=yes
+  [[ " $* " != *" ruby3.4 "* ]] || matrix=ruby
 
   # For the matrix too: what experimental builds on, its libc above all, is in Debian 13 and not in 12.
-  if [[ -n $matrix || " $* " == *" ruby "* ]] && ! debian_has_ruby; then
+  if debian_lacks ruby 1:3.3 $matrix "$@" || debian_lacks postgresql-17 17 "$@" || debian_lacks pgbouncer 1.21 "$@"; then
     debian_add_suite trixie n=trixie 100
     from=(-t trixie)
   fi
@@ -127,12 +137,13 @@ debian_choose_suite() {
   [[ -z $matrix ]] || debian_add_suite experimental a=experimental 1 "Check-Valid-Until: no"
 }
 
-# Whether the system's own suites carry a Ruby 3.3. Asks apt and not /etc/os-release, which says 13 on a Debian 12
-# that took some packages from there.
-debian_has_ruby() {
+# debian_lacks PACKAGE VERSION WANTED...: whether it is wanted, and the system's own suites carry none as new. Asks apt and not
+# /etc/os-release, which says 13 on a Debian 12 that took some packages from there.
+debian_lacks() {
+  [[ " ${*:3} " == *" $1 "* ]] || return 1
   local candidate
-  candidate=$(LC_ALL=C apt-cache "${apt_options[@]}" policy ruby | sed -n 's/^ *Candidate: //p')
-  dpkg --compare-versions "${candidate:-0}" ge 1:3.3
+  candidate=$(LC_ALL=C apt-cache "${apt_options[@]}" policy "$1" | sed -n 's/^ *Candidate: \([0-9]\)/\1/p')
+  ! dpkg --compare-versions "${candidate:-0}" ge "$2"
 }
 
 debian_is_debian() { [[ $(apt-cache "${apt_options[@]}" policy) =~ n=(bookworm|trixie) ]]; }

@@ -9,10 +9,46 @@ missing_servers() {
   command -v initdb >/dev/null || compgen -G "$postgresql_folder/*/bin/initdb" >/dev/null || printf 'postgresql\n'
 }
 
+# The folder with Debian's PgBouncer is not on everybody's PATH either.
+sbin=${RINGSPUN_SBIN:-/usr/sbin}
+
+# Where apt finds its suites.
+apt_folder=${RINGSPUN_APT:-/etc/apt}
+
+# missing_matrix_servers: what the tests of Postgres run on as well. PostgreSQL 15 is in Debian 12 and 17 in Debian 13, which
+# Debian 12 can install beside it. Other systems have one version, whichever it is, and do without.
+missing_matrix_servers() {
+  local twelve=
+  ! has_suite bookworm || twelve=yes
+  [[ -n $twelve ]] || has_suite trixie || return 0
+  [[ -z $twelve ]] || has_postgresql 15 || printf 'postgresql-15\n'
+  has_postgresql 17 || printf 'postgresql-17\n'
+  has_pgbouncer || printf 'pgbouncer\n'
+}
+
+# By the source lists, for the lists of packages may not have been fetched, and os-release says 13 on a Debian 12 that took
+# some packages from there.
+has_suite() {
+  grep -qsE "^[^#]*[[:space:]]$1([[:space:]]|\$)" "$apt_folder"/sources.list "$apt_folder"/sources.list.d/*
+}
+
+# has_postgresql MAJOR
+has_postgresql() {
+  [[ -e $postgresql_folder/$1/bin/initdb || $(initdb --version 2>/dev/null) == *" $1."* ]]
+}
+
+# One that knows of prepared statements in transaction mode: from 1.21 on.
+has_pgbouncer() {
+  local version
+  version=$(PATH=$PATH:$sbin pgbouncer --version 2>/dev/null | sed -n 's/^PgBouncer //p')
+  [[ -n $version && $(printf '%s\n' 1.21 "$version" | sort -V | head -n 1) == 1.21 ]]
+}
+
 absolute() { if [[ $1 == /* ]]; then printf '%s' "$1"; else printf '%s/%s' "$PWD" "$1"; fi; }
 
 # need_servers ARGUMENT...: whether one of these test files starts a server. Such a file requires support/servers, itself or by
-# what it requires of this tree. This reads the lines that say `require`, because there may be no Ruby yet that could.
+# what it requires of this tree; the first folder that has a file of that name counts, as for Ruby. This reads the lines that say
+# `require`, because there may be no Ruby yet that could.
 need_servers() {
   local level=() next file line folder
   local -A seen=()

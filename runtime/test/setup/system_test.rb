@@ -86,6 +86,62 @@ class SetupSystemTest < Minitest::Test
     assert_empty installed
   end
 
+  def test_the_matrix_wants_both_versions_of_postgresql_and_a_pgbouncer_on_debian_12
+    fake_ruby("path/ruby3.4", "3.4.1")
+    on_debian "bookworm bookworm-updates"
+    run_setup
+    assert_empty installed
+    2.times do
+      _, err, status = run_setup("--matrix")
+      assert_predicate status, :success?, err
+    end
+    assert_equal ["-t trixie postgresql-15 postgresql-17 pgbouncer"], installed
+    run_setup("--matrix", "--no-servers")
+    assert_equal 1, installed.size
+  end
+
+  def test_debian_13_has_one_version_of_postgresql_and_both_of_its_own
+    fake_ruby("path/ruby3.4", "3.4.1")
+    on_debian "trixie"
+    program("path/dpkg", "exit 0")
+    2.times { assert_predicate run_setup("--matrix").last, :success? }
+    assert_equal ["postgresql-17 pgbouncer"], installed
+  end
+
+  def test_the_matrix_does_without_where_these_are_not_to_be_had
+    fake_ruby("path/ruby3.4", "3.4.1")
+    ["ID=fedora", "ID=alpine", "ID=ubuntu\nID_LIKE=debian"].each do |system|
+      on system
+      on_debian "noble", file: "sources.list.d/own.list",
+                         text: "deb https://example.org cloud-bookworm main\n# deb x trixie main\n"
+      _, err, status = run_setup("--matrix")
+      assert_predicate status, :success?, err
+    end
+    assert_empty installed
+  end
+
+  # Who has a PostgreSQL may have it as a service.
+  def test_a_second_postgresql_makes_no_database_and_leaves_the_service_of_the_first
+    fake_ruby("path/ruby3.4", "3.4.1")
+    on_debian "bookworm", file: "sources.list", text: "deb http://deb.debian.org/debian bookworm main\n"
+    program("path/apt-get", <<~SH + SetupCopy::FAKES.fetch("apt-get"))
+      case "$*" in *" -y "*) echo "$*" >ROOT/apt-options ;; esac
+    SH
+    run_setup("--matrix")
+    assert_includes File.read(in_copy("apt-options")), "createcluster.d/ringspun-setup.conf"
+    assert_includes calls, "update-rc.d pgbouncer disable"
+    refute_includes calls, "update-rc.d postgresql disable"
+  end
+
+  def test_an_older_pgbouncer_is_missing_and_its_service_left_as_it_is
+    fake_ruby("path/ruby3.4", "3.4.1")
+    on_debian "trixie"
+    program("sbin/pgbouncer", "echo PgBouncer 1.18.0")
+    run_setup("--matrix")
+    assert_equal ["-t trixie postgresql-17 pgbouncer"], installed
+    refute_includes calls, "update-rc.d pgbouncer disable"
+  end
+
   def test_at_a_terminal_it_asks_once_and_before_anything_else
     remove "ruby", *COMPILERS, "redis-server"
     seen, success = run_at_terminal("n")
@@ -305,5 +361,13 @@ class SetupSystemTest < Minitest::Test
     _, err, status = run_setup("--no-servers")
     assert_predicate status, :success?, err
     assert_empty installed
+  end
+
+  private
+
+  # In one of apt's two forms.
+  def on_debian(suites, file: "sources.list.d/debian.sources", text: "Types: deb\nSuites: #{suites}\n")
+    FileUtils.mkdir_p(in_copy("apt/sources.list.d"))
+    File.write(in_copy("apt/#{file}"), text)
   end
 end

@@ -47,6 +47,7 @@ module SetupCopy
       esac
       echo "apt-get install ${*##* install }" >>ROOT/calls
       for word in ${*##* install }; do
+        case $word in postgresql-*) mkdir -p "ROOT/postgresql/${word#*-}/bin" && : >"ROOT/postgresql/${word#*-}/bin/initdb" ;; esac
         for file in "ROOT/packages/$word" "ROOT/packages/$word"/*; do [ ! -f "$file" ] || cp "$file" ROOT/path/; done
       done
       for word in "$@"; do
@@ -83,6 +84,7 @@ module SetupCopy
     { "gcc-aarch64-linux-gnu" => "aarch64-linux-gnu-gcc", "qemu-user" => "qemu-aarch64" }.each do |name, contents|
       program("packages/#{name}/#{contents}", "exit 0")
     end
+    program("packages/pgbouncer", "echo PgBouncer 1.24.1")
     fake_ruby("packages/ruby")
     fake_ruby("packages/ruby3.4", "3.4.1")
     plan "cat ROOT/simulated"
@@ -133,7 +135,7 @@ module SetupCopy
   # Of the environment nothing comes along. From elsewhere, as it may be.
   def environment(env)
     { "PATH" => in_copy("path"), "HOME" => in_copy("home"), "RINGSPUN_OS_RELEASE" => in_copy("os-release"),
-      "RINGSPUN_POSTGRESQL" => in_copy("postgresql"),
+      "RINGSPUN_POSTGRESQL" => in_copy("postgresql"), "RINGSPUN_SBIN" => in_copy("sbin"), "RINGSPUN_APT" => in_copy("apt"),
       **env.transform_keys(&:to_s) }
   end
 
