@@ -53,6 +53,30 @@ test_passes(:ruby, :compile) do
    test_pass("the bench", BENCH_TESTS)]
 end
 
+# By what it is known on which servers beside the default one a file of Postgres tests is to run: `all` of
+# Servers::POSTGRES_VARIANTS, or those that it names.
+ON_SERVERS = /^# servers: (.+)$/
+
+def runs_on?(server, path) = ["all", server].intersect?(File.read(path)[ON_SERVERS, 1].to_s.split(", "))
+
+# A pass for each of these, where all that it needs is here.
+def server_passes(servers)
+  files = some(POSTGRES_TESTS.select { |path| File.read(path).match?(ON_SERVERS) })
+  servers.filter_map do |server|
+    chosen, others = files.partition { |path| runs_on?(server, path) }
+    puts "Not on #{server}, by their own word: #{others.join(" ")}" if others.any?
+    test_pass("Postgres on #{server}", chosen, { "RINGSPUN_POSTGRES" => server }) if chosen.any?
+  end
+end
+
+desc "The tests of Postgres that say `servers: all` on PostgreSQL 15 and 17, and through PgBouncer with and without statements"
+test_passes(:servers, :compile) do
+  require_relative "../runtime/test/support/servers"
+  here, missing = Servers::POSTGRES_VARIANTS.keys.partition { |server| Servers.postgres_here?(server) }
+  puts "Nothing runs on #{missing.join(", ")}: there is none here, and bin/setup --matrix has found none." if missing.any?
+  server_passes(here)
+end
+
 desc "The Ruby tests of the runtime on epoll, for hosts where the ones before ran on io_uring"
 test_passes(:epoll, :compile) do
   # With nothing of what has no backend, or one of its own: the others have done that.

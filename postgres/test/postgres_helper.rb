@@ -13,7 +13,7 @@ module OnLane
   # Runs the block in a strand, with a lane.
   def on_lane
     Ringspun.run do |machine|
-      stream = Ringspun.connect_unix("#{Servers.postgres.folder}/.s.PGSQL.5432")
+      stream = Ringspun.connect_unix("#{Servers.postgres_endpoint.folder}/.s.PGSQL.5432")
       begin_connection(stream)
       yield Postgres.const_get(:Lane).new(stream, "rs"), machine
     ensure

@@ -2,6 +2,9 @@
 
 require "postgres_helper"
 
+# servers: 15, 17, pgbouncer-100
+# On `pgbouncer` a lane's names of statements are another connection's: 42P05 and 26000, after which it does not send it again.
+
 # What a value of the server becomes. Each statement is sent three times: the first use has all as text, the third what pays as
 # binary, and who asks must not see which it was.
 class PostgresTypesTest < Minitest::Test

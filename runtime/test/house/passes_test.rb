@@ -28,17 +28,22 @@ class PassesTest < Minitest::Test
   # The list at the end, without seconds, in alphabetical order.
   def listed(lines) = lines.filter_map { |line| line[/\A *\d+\.\d s  (.*)/, 1] }.sort
 
-  # Which test files `rake test:ruby` would run.
-  def files_of_passes(matrix)
-    answer = ruby_child(<<~'RUBY', ROOT, env: { "MATRIX" => matrix, "RUBYOPT" => "-rbundler/setup" })
+  # What it prints that has the tasks.
+  def with_rake(code, env = {})
+    answer = ruby_child(<<~RUBY, ROOT, env: { "RUBYOPT" => "-rbundler/setup", **env })
       Dir.chdir(ARGV.fetch(0))
       require "rake"
       Rake.application.init("rake", [])
       Rake.application.load_rakefile
-      puts TEST_PASSES.fetch(:ruby).call.flat_map(&:command).grep(/_test\.rb\z/)
+      #{code}
     RUBY
     assert_equal ["", true], [answer.err, answer.status.success?]
-    answer.out.lines(chomp: true).sort
+    answer.out.lines(chomp: true)
+  end
+
+  # Which test files `rake test:ruby` would run.
+  def files_of_passes(matrix)
+    with_rake("puts TEST_PASSES.fetch(:ruby).call.flat_map(&:command).grep(/_test\\.rb\\z/)", { "MATRIX" => matrix }).sort
   end
 
   # What becomes of such a task when its patterns match no file.
@@ -150,6 +155,21 @@ class PassesTest < Minitest::Test
     assert_empty again - all
     assert_includes left_out, "jobs/test/worker/storm_test.rb"
     assert_equal all.select { |path| File.foreach(File.join(ROOT, path)).include?("# rubies: one\n") }, left_out
+  end
+
+  def test_a_server_has_a_pass_of_the_files_that_name_it
+    lines = with_rake(<<~'RUBY')
+      texts = { "all_test.rb" => "# servers: all", "some_test.rb" => "# servers: 15, 17", "other_test.rb" => "# servers: 17" }
+      POSTGRES_TESTS.clear.push(*texts.keys, "none_test.rb")
+      File.define_singleton_method(:read) { |path| texts.fetch(path, "#") }
+      server_passes(%w[15 17 pgbouncer]).each { |pass| puts [pass.name, pass.env, *pass.command.grep(/_test\.rb/)].join(" ") }
+    RUBY
+    assert_equal [
+      "Not on 15, by their own word: other_test.rb", "Not on pgbouncer, by their own word: some_test.rb other_test.rb",
+      'Postgres on 15 {"RINGSPUN_POSTGRES"=>"15"} all_test.rb some_test.rb',
+      'Postgres on 17 {"RINGSPUN_POSTGRES"=>"17"} all_test.rb some_test.rb other_test.rb',
+      'Postgres on pgbouncer {"RINGSPUN_POSTGRES"=>"pgbouncer"} all_test.rb'
+    ], lines.map { |line| line.gsub(" => ", "=>") }
   end
 
   def test_jobs

@@ -26,4 +26,41 @@ class ServersTest < Minitest::Test
       assert_equal ["+PONG", false], [pong, File.exist?(folder)]
     end
   end
+
+  STATEMENTS = <<~'RUBY'
+    require "minitest"
+    require "pg"
+    require "support/servers"
+    connection = PG.connect(Servers.postgres_url)
+    puts Servers.postgres_endpoint.folder, Servers.postgres.folder, connection.server_version / 10_000
+    connection.prepare("one", "select 1")
+    puts Array.new(3) { connection.exec_prepared("one").getvalue(0, 0) rescue $!.result.error_field(PG::PG_DIAG_SQLSTATE) }.uniq
+    $stdout.flush
+    Process.kill(:KILL, Process.pid)
+  RUBY
+
+  # Those of them that are here: bin/setup --matrix brings all that the system has.
+  Servers::POSTGRES_VARIANTS.each_key.select { |name| Servers.postgres_here?(name) }.each do |name|
+    define_method("test_what_is_asked_for_by_#{name}") do
+      answer = ruby_child(STATEMENTS, env: { "RUBYOPT" => "-rbundler/setup", "RINGSPUN_POSTGRES" => name })
+      endpoint, server, version, *found = answer.out.lines(chomp: true)
+      assert_equal ["", [name == "pgbouncer" ? "26000" : "1"]], [answer.err, found]
+      assert_empty([endpoint, server].select { |path| File.exist?(path) })
+      assert_equal name, endpoint == server ? version : endpoint[/pgbouncer(-100)?(?=-)/]
+    end
+  end
+
+  # A name that nobody knows would be a pass that nobody runs.
+  def test_test_files_name_servers_that_there_are
+    texts = Dir[File.join(__dir__, "../../../postgres/test/**/*_test.rb")].map { |path| File.read(path) }
+    named = texts.flat_map { |text| text.scan(/^# servers: (.+)$/) }.flatten.flat_map { |list| list.split(", ") }
+    refute_empty named
+    assert_empty named - ["all", *Servers::POSTGRES_VARIANTS.keys]
+  end
+
+  def test_a_version_that_is_not_here_leaves_no_folder
+    before = Dir[File.join(Dir.tmpdir, "ringspun-postgres-9-*")]
+    assert_match(/initdb 9 is missing/, assert_raises(RuntimeError) { Servers.postgres(version: "9") }.message)
+    assert_equal before, Dir[File.join(Dir.tmpdir, "ringspun-postgres-9-*")]
+  end
 end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "etc"
+require "fileutils"
 require "io/nonblock"
 require "socket"
 require "tmpdir"
@@ -38,12 +39,18 @@ class Servers
       @running.clear
     end
 
-    # A program that Debian may keep off PATH. Where there is no Redis there may be a Valkey, for us the same.
-    def program(name)
-      folders = [*ENV["PATH"].split(":"), *Dir["/usr/lib/postgresql/*/bin"].sort_by { |folder| -folder[/\d+/].to_i }]
+    def program(name) = programs(name).first || raise("#{name} is missing: run bin/setup")
+
+    private
+
+    # Debian may keep them off PATH. Where there is no Redis there may be a Valkey, for us the same.
+    def programs(name)
+      folders = [*ENV["PATH"].split(":"), *Dir["/usr/lib/postgresql/*/bin"].sort_by { |folder| -folder[/\d+/].to_i }, "/usr/sbin"]
       [name, name.sub(/\Aredis-/, "valkey-")].product(folders).map { |file, folder| File.join(folder, file) }
-                                             .find { |path| File.executable?(path) } || raise("#{name} is missing: run bin/setup")
+                                             .select { |path| File.executable?(path) }
     end
+
+    def version_of(program) = Gem::Version.new(IO.popen([program, "--version"], &:read)[/\d[\d.]*/])
   end
 
   defined?(Minitest) ? Minitest.after_run { stop } : at_exit { stop }
@@ -56,6 +63,10 @@ class Servers
     File.chown(user.uid, user.gid, @folder)
     yield self
     wait_until_ready
+  rescue StandardError
+    stop
+    FileUtils.rm_rf(@folder)
+    raise
   end
 
   # Runs a program to its end, as the server's user.
@@ -78,6 +89,8 @@ class Servers
 
   # Returns when it is gone.
   def stop
+    return unless @line
+
     @line.close_write
     @line.read
     @line.close
@@ -99,34 +112,81 @@ class Servers
     ["setpriv", *options, *command]
   end
 
-  # Of both servers only the log tells.
+  # Of all servers only the log tells.
   def wait_until_ready
     log = File.join(@folder, "log")
     give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + START_SECONDS
-    until File.exist?(log) && File.read(log).match?(/ready to accept connections/i)
+    until File.exist?(log) && File.read(log).match?(/ready to accept connections|process up/i)
       raise "not ready:\n#{File.read(log) if File.exist?(log)}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
 
       sleep 0.01
     end
-  rescue StandardError
-    stop
-    raise
   end
 
+  # What the tests of Postgres may run on, by RINGSPUN_POSTGRES: a major version, or PgBouncer before the newest server, which
+  # keeps track of so many prepared statements a connection.
+  POSTGRES_VARIANTS = { "15" => nil, "17" => nil, "pgbouncer" => 0, "pgbouncer-100" => 100 }.freeze
+
+  # The first that knows of prepared statements in transaction mode.
+  PGBOUNCER_LEAST = Gem::Version.new("1.21")
+
   class << self
+    # @param version [String, nil] a major one; without it the newest that is here, or that of RINGSPUN_POSTGRES
     # @param more [Hash{Symbol => Object}] settings of the server
-    def postgres(name = :postgres, **more)
-      start(name) do |server|
+    def postgres(name = :postgres, version: chosen_version, **more)
+      start([name, *version].join("-")) do |server|
         data = File.join(server.folder, "data")
-        server.prepare(program("initdb"), "--pgdata=#{data}", "--username=ringspun", "--auth=trust", "--encoding=UTF8",
-                       "--locale=C", "--no-sync")
+        server.prepare(postgres_program("initdb", version), "--pgdata=#{data}", "--username=ringspun", "--auth=trust",
+                       "--encoding=UTF8", "--locale=C", "--no-sync")
         settings = { listen_addresses: "", unix_socket_directories: server.folder, fsync: "off", full_page_writes: "off",
                      max_connections: 200, shared_buffers: "16MB", **more }.map { |setting, value| "--#{setting}=#{value}" }
-        server.run(program("postgres"), "-D", data, *settings, signal: "INT")
+        server.run(postgres_program("postgres", version), "-D", data, *settings, signal: "INT")
       end
     end
 
-    def postgres_url = "postgres:///postgres?user=ringspun&host=#{postgres.folder}"
+    def postgres_program(name, version = chosen_version)
+      programs(name).find { |path| version.nil? || version_of(path).segments.first.to_s == version } ||
+        raise("#{name} #{version} is missing: run bin/setup#{" --matrix" if version}")
+    end
+
+    # In transaction mode, before the newest server. It uses a connection for one transaction only, so that no two of a client are
+    # ever on the same.
+    #
+    # @param max_prepared_statements [Integer] 0: it has no idea of them
+    def pgbouncer(max_prepared_statements:)
+      start("pgbouncer-#{max_prepared_statements}") do |server|
+        File.write(File.join(server.folder, "users"), '"ringspun" ""')
+        File.write(config = File.join(server.folder, "pgbouncer.ini"), <<~INI)
+          [databases]
+          * = host=#{postgres.folder} port=5432
+          [pgbouncer]
+          unix_socket_dir = #{server.folder}
+          listen_port = 5432
+          auth_type = trust
+          auth_file = #{server.folder}/users
+          pool_mode = transaction
+          server_lifetime = 0
+          max_prepared_statements = #{max_prepared_statements}
+        INI
+        server.run(program("pgbouncer"), config, signal: "QUIT") # TERM has waited for clients since 1.23
+      end
+    end
+
+    # Where clients connect: the server, or what RINGSPUN_POSTGRES has put before it.
+    def postgres_endpoint
+      statements = POSTGRES_VARIANTS.fetch(chosen_postgres) if chosen_postgres
+      statements ? pgbouncer(max_prepared_statements: statements) : postgres
+    end
+
+    # @param name [String] of POSTGRES_VARIANTS
+    # @return [Boolean] its programs are here
+    def postgres_here?(name)
+      return programs("pgbouncer").any? { |path| version_of(path) >= PGBOUNCER_LEAST } if POSTGRES_VARIANTS.fetch(name)
+
+      programs("postgres").any? { |path| version_of(path).segments.first.to_s == name }
+    end
+
+    def postgres_url = "postgres:///postgres?user=ringspun&host=#{postgres_endpoint.folder}"
 
     def redis
       start(:redis) do |server|
@@ -134,17 +194,22 @@ class Servers
                    "--save", "", "--appendonly", "no", "--dir", server.folder, signal: "TERM")
       end
     end
+
+    private
+
+    def chosen_postgres = ENV.fetch("RINGSPUN_POSTGRES", nil)
+    def chosen_version = chosen_postgres&.[](/\A\d+\z/)
   end
 
   # Starts it before the descriptors are counted: the server's is no test's.
   module Postgres
     def before_setup
-      Servers.postgres
+      Servers.postgres_endpoint
       super
     end
 
     # For libpq and what is built on it.
-    def postgres_options = { host: Servers.postgres.folder, user: "ringspun", dbname: "postgres" }
+    def postgres_options = { host: Servers.postgres_endpoint.folder, user: "ringspun", dbname: "postgres" }
   end
 
   # As for Postgres.
