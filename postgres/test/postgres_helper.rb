@@ -4,37 +4,63 @@ require "test_helper"
 require "support/servers"
 require "ringspun/postgres"
 
-# A connection of its own to a real server, for tests of what a client is made of.
-module OnLane
+# Included beside OnPool by what begins transactions: behind a pooler that knows no statements of clients, a name that was given
+# on another connection of its ends them.
+module NoNames
+  def pool_options = ENV["RINGSPUN_POSTGRES"] == "pgbouncer" ? { statement_cache: 0 } : {}
+end
+
+# Tests that have a pool to a real server.
+module OnPool
   include Servers::Postgres
 
   Postgres = Ringspun::Postgres
 
-  # Runs the block in a strand, with a lane.
-  def on_lane
+  # @return [Object] of the block, which runs in a strand
+  def on_pool(**options)
     Ringspun.run do |machine|
-      stream = Ringspun.connect_unix("#{Servers.postgres_endpoint.folder}/.s.PGSQL.5432")
-      begin_connection(stream)
-      yield Postgres.const_get(:Lane).new(stream, "rs"), machine
+      pool = pool(**options)
+      yield pool, machine
     ensure
-      stream&.close
+      pool&.close
     end
   end
 
-  private
+  def pool(**) = Postgres::Pool.new(Servers.postgres_url, **pool_options, **)
 
-  SETTINGS = { user: "ringspun", database: "postgres", client_encoding: "UTF8", datestyle: "ISO",
-               intervalstyle: "iso_8601" }.freeze
-  private_constant :SETTINGS
+  def pool_options = {}
 
-  def begin_connection(stream)
-    body = "#{[196_608].pack("N")}#{SETTINGS.map { |name, value| "#{name}\0#{value}\0" }.join}\0"
-    stream.write([body.bytesize + 4].pack("N") + body)
-    messages = Postgres.const_get(:Messages).new(stream)
-    loop do
-      type, text = messages.next(nil)
-      raise text if type == "E"
-      break if type == "Z"
+  # Of a connection of its own, so that it sees what others do.
+  def look
+    Ringspun.run do
+      other = Postgres.connect(Servers.postgres_url)
+      yield other
+    ensure
+      other&.close
     end
+  end
+
+  # A table of its own for the test, with a row for each number.
+  def with_table(pool, *numbers)
+    name = "t_#{SecureRandom.hex(6)}"
+    pool.execute("create table #{name} (id int primary key, text text)")
+    numbers.each { |number| pool.execute("insert into #{name} values ($1, $2)", number, number.to_s) }
+    yield name
+  ensure
+    pool.execute("drop table if exists #{name}")
+  end
+
+  def ids(client, table) = client.query("select id from #{table} order by id").rows.flatten
+
+  # What the server runs for others of our kind, but for what waits for a client.
+  def running(client)
+    client.query("select query from pg_stat_activity " \
+                 "where state = 'active' and pid <> pg_backend_pid() and backend_type = 'client backend'").rows.flatten
+  end
+
+  # Waits for another strand, or the server, without a guess how long that takes.
+  def await(machine)
+    machine.sleep(0.001) until (found = yield)
+    found
   end
 end

@@ -2,13 +2,12 @@
 
 require "postgres_helper"
 
-# servers: 15, 17, pgbouncer-100
-# On `pgbouncer` a lane's names of statements are another connection's: 42P05 and 26000, after which it does not send it again.
+# servers: all
 
 # What a value of the server becomes. Each statement is sent three times: the first use has all as text, the third what pays as
 # binary, and who asks must not see which it was.
 class PostgresTypesTest < Minitest::Test
-  include OnLane
+  include OnPool
 
   Interval = Ringspun::Postgres::Interval
 
@@ -38,8 +37,8 @@ class PostgresTypesTest < Minitest::Test
 
   VALUES.each_with_index do |(sql, value), index|
     define_method("test_#{index}_#{sql.tr("^a-z0-9", "_")}") do
-      on_lane do |lane|
-        found = Array.new(3) { lane.query("select #{sql}", [], nil).rows.dig(0, 0) }
+      on_pool do |pool|
+        found = Array.new(3) { pool.query("select #{sql}").rows.dig(0, 0) }
         value.nil? ? assert_equal([nil] * 3, found) : assert_equal([value] * 3, found)
         assert_equal [value.class] * 3, found.map(&:class)
       end
@@ -47,17 +46,17 @@ class PostgresTypesTest < Minitest::Test
   end
 
   def test_a_numeric_that_is_no_number
-    on_lane { |lane| 3.times { assert_predicate lane.query("select 'NaN'::numeric", [], nil).rows.dig(0, 0), :nan? } }
+    on_pool { |pool| 3.times { assert_predicate pool.query("select 'NaN'::numeric").rows.dig(0, 0), :nan? } }
   end
 
   def test_a_float_that_is_no_number
-    on_lane { |lane| 3.times { assert_predicate lane.query("select 'NaN'::float8", [], nil).rows.dig(0, 0), :nan? } }
+    on_pool { |pool| 3.times { assert_predicate pool.query("select 'NaN'::float8").rows.dig(0, 0), :nan? } }
   end
 
   def test_text_has_an_encoding_and_bytes_have_none
-    on_lane do |lane|
+    on_pool do |pool|
       3.times do
-        text, bytes = lane.query("select 'é', '\\xe9'::bytea", [], nil).rows.first
+        text, bytes = pool.query("select 'é', '\\xe9'::bytea").rows.first
         assert_equal [Encoding::UTF_8, Encoding::BINARY], [text.encoding, bytes.encoding]
       end
     end
@@ -78,18 +77,18 @@ class PostgresTypesTest < Minitest::Test
 
   PARAMETERS.each_with_index do |((value, type), expected), index|
     define_method("test_parameter_#{index}_#{type.tr("^a-z0-9", "_")}") do
-      on_lane do |lane|
-        found = Array.new(3) { lane.query("select $1::#{type}", [value], nil).rows.dig(0, 0) }
+      on_pool do |pool|
+        found = Array.new(3) { pool.query("select $1::#{type}", value).rows.dig(0, 0) }
         expected.nil? ? assert_equal([nil] * 3, found) : assert_equal([expected] * 3, found)
       end
     end
   end
 
   def test_a_parameter_of_no_type_is_refused_before_a_byte_is_sent
-    on_lane do |lane|
-      error = assert_raises(Ringspun::UsageError) { lane.query("select $1, $2", [1, Object.new], nil) }
+    on_pool do |pool|
+      error = assert_raises(Ringspun::UsageError) { pool.query("select $1, $2", 1, Object.new) }
       assert_match(/parameter 2 is of Object/, error.message)
-      assert_equal [[1]], lane.query("select 1", [], nil).rows
+      assert_equal [[1]], pool.query("select 1").rows
     end
   end
 end

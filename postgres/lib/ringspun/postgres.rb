@@ -13,5 +13,23 @@ module Ringspun
     # As of the runtime's own extension: a checkout has one per Ruby, an installed gem just its own.
     built = File.expand_path("#{RUBY_VERSION[/\d+\.\d+/]}/postgres_native.so", __dir__)
     require File.exist?(built) ? built : "ringspun/postgres_native"
+
+    # A client with one shared connection a machine. See {Pool}, of which this is one.
+    #
+    # @param source [String, nil] a URI
+    # @param options as for {Pool#initialize}
+    # @return [Client]
+    # @raise [UsageError]
+    # @since 0.1.0
+    def self.connect(source = nil, **options) = Pool.new(source, lanes: 1, **options)
   end
 end
+
+require_relative "postgres/lane"
+require_relative "postgres/canceller"
+require_relative "postgres/lanes"
+require_relative "postgres/connections"
+require_relative "postgres/client"
+require_relative "postgres/session"
+require_relative "postgres/courier"
+require_relative "postgres/pool"

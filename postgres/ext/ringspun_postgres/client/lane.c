@@ -1,57 +1,25 @@
 #include "client/lane.h"
 #include "client/params.h"
 
+#include <poll.h>
+#include <ruby/io.h>
 #include <stdlib.h>
 
-/* So many bytes of rows in one look are worth the block that they lie in; fewer are copied. */
-#define BLOCK_WORTH 8192u
+#define MILLISECOND INT64_C(1000000)
+
+/* A statement that takes longer on average holds up others, and goes to a connection of its own. */
+#define SLOW_MEAN (5 * MILLISECOND)
+
+/* Behind a statement that has been at the head for so long nobody waits. */
+#define HEAD_MAX (1000 * MILLISECOND)
+
+/* A connection that was quiet for so long may be dead: a router has forgotten it, or the server has ended it. */
+#define QUIET_LOOK (10 * MILLISECOND)
+#define QUIET_MAX (1000 * MILLISECOND)
 
 static VALUE cLane;
-static ID id_error_of, id_lost;
-
-/* --- requests --- */
-
-static void append(rpg_requests *list, rpg_request *request) {
-    request->next = NULL;
-    if (list->last) list->last->next = request;
-    else list->first = request;
-    list->last = request;
-    list->len++;
-}
-
-static rpg_request *take_first(rpg_requests *list) {
-    rpg_request *first = list->first;
-    list->first = first->next;
-    if (!list->first) list->last = NULL;
-    list->len--;
-    return first;
-}
-
-static void take_out(rpg_requests *list, rpg_request *request) {
-    rpg_request *previous = NULL;
-    for (rpg_request *each = list->first; each != request; each = each->next) previous = each;
-    if (previous) previous->next = request->next;
-    else list->first = request->next;
-    if (list->last == request) list->last = previous;
-    list->len--;
-}
-
-static void free_request(rpg_request *request) {
-    rpg_rows_free(&request->rows);
-    free(request->error);
-    free(request);
-}
-
-static void free_requests(rpg_requests *list) {
-    while (list->first) free_request(take_first(list));
-}
-
-static void mark_requests(const rpg_requests *list) {
-    for (const rpg_request *each = list->first; each; each = each->next) {
-        rb_gc_mark(each->statement);
-        rb_gc_mark(each->formats);
-    }
-}
+static ID id_error_of, id_lost, id_orphaned;
+static VALUE sym_lost, sym_held, sym_slow, sym_stuck, sym_quiet, sym_session;
 
 /* --- the object --- */
 
@@ -59,17 +27,18 @@ static void lane_mark(void *data) {
     const rpg_lane *lane = data;
     rb_gc_mark(lane->stream);
     rb_gc_mark(lane->statements);
-    mark_requests(&lane->outbox);
-    mark_requests(&lane->sent);
+    rpg_requests_mark(&lane->outbox);
+    rpg_requests_mark(&lane->sent);
 }
 
 static void lane_free(void *data) {
     rpg_lane *lane = data;
-    free_requests(&lane->outbox);
-    free_requests(&lane->sent);
+    rpg_requests_free(&lane->outbox);
+    rpg_requests_free(&lane->sent);
     rpg_replies_free(&lane->replies);
-    rpg_out_free(&lane->params);
+    rpg_out_free(&lane->scratch);
     rpg_out_free(&lane->flight);
+    rpg_out_free(&lane->closes);
     free(lane->runs);
     xfree(lane);
 }
@@ -82,278 +51,48 @@ static const rb_data_type_t lane_type = {
 
 static rpg_lane *get(VALUE self) { return rb_check_typeddata(self, &lane_type); }
 
-static VALUE lane_new(VALUE class, VALUE stream, VALUE prefix) {
+static int descriptor_of(VALUE stream) {
+    VALUE io = rb_check_convert_type(rb_funcall(stream, rb_intern("to_io"), 0), T_FILE, "IO", "to_io");
+    return NIL_P(io) ? -1 : rb_io_descriptor(io);
+}
+
+/* @param stream [Stream] of a connection that is ready
+ * @param prefix [String] of the names of its statements
+ * @param cache [Integer] how many statements it knows at most; 0: it gives no names
+ * @param shared [Boolean] whether strands use it that do not know of each other */
+static VALUE lane_new(VALUE class, VALUE stream, VALUE prefix, VALUE cache, VALUE shared) {
     rpg_lane *lane;
     VALUE self = TypedData_Make_Struct(class, rpg_lane, &lane_type, lane);
     lane->self = self;
     lane->stream = stream;
+    lane->statements = Qnil;
     lane->statements = rb_hash_new();
+    lane->fd = descriptor_of(stream);
+    lane->status = 'I';
+    lane->fastest = INT64_MAX;
+    lane->names = true;
+    lane->cache = NUM2UINT(cache);
+    lane->shared = RTEST(shared);
+    lane->quiet_since = ringspun->now();
     snprintf(lane->prefix, sizeof(lane->prefix), "%s", StringValueCStr(prefix));
     return self;
 }
 
-/* --- the end of requests --- */
+/* --- failures --- */
 
-static void finish(rpg_request *request, rpg_end_kind end) {
-    request->done = true;
-    request->end = (uint8_t)end;
-    if (request->abandoned) free_request(request);
-    else if (request->parked) ringspun->wake_here(request->waker, 0);
+/* The error of a request, which is freed. */
+static VALUE failure_of(const rpg_lane *lane, rpg_request *request) {
+    VALUE sql = NIL_P(request->statement) ? Qnil : rpg_statement_get(request->statement)->sql, body = Qnil;
+    bool known = request->error, sent = request->sent;
+    if (known) body = rb_str_new((const char *)request->error, (long)request->error_len);
+    rpg_request_free(request);
+    if (lane->lost[0]) return rb_funcall(rpg_mPostgres, id_lost, 2, rb_utf8_str_new_cstr(lane->lost), sent ? Qtrue : Qfalse);
+    if (!known) rb_memerror();
+    return rb_funcall(rpg_mPostgres, id_error_of, 2, body, sql);
 }
 
-static rpg_request *first_parked(const rpg_requests *list) {
-    rpg_request *each = list->first;
-    while (each && !each->parked) each = each->next;
-    return each;
-}
-
-/* The one whose reply comes next, of those who wait, reads from now on. */
-static void pass_on(rpg_lane *lane) {
-    lane->reader = NULL;
-    const rpg_request *next = first_parked(&lane->sent);
-    if (!next) next = first_parked(&lane->outbox);
-    if (next) ringspun->wake_here(next->waker, 0);
-}
-
-/* Nothing more will come: who waits is told, and no other statement is taken. */
-static void lose(rpg_lane *lane, const char *why) {
-    if (lane->lost[0]) return;
-    snprintf(lane->lost, sizeof(lane->lost), "%s", why);
-    while (lane->outbox.first) finish(take_first(&lane->outbox), RPG_ENDED_SKIPPED);
-    while (lane->sent.first) finish(take_first(&lane->sent), RPG_ENDED_SKIPPED);
-    rpg_replies_free(&lane->replies);
-}
-
-/* Its owner waits no more. */
-static void leave(void *data) {
-    rpg_request *request = data;
-    request->parked = false;
-    if (request->done) {
-        free_request(request);
-    } else if (request->sent) {
-        request->abandoned = true;
-        rpg_rows_free(&request->rows);
-    } else {
-        take_out(&request->lane->outbox, request);
-        free_request(request);
-    }
-}
-
-/* --- a flight --- */
-
-static rpg_span span_of(VALUE string) { return (rpg_span){(const uint8_t *)RSTRING_PTR(string), (size_t)RSTRING_LEN(string)}; }
-
-static rpg_span name_of(const rpg_statement *statement) { return (rpg_span){(const uint8_t *)statement->name, statement->name_len}; }
-
-static void give_name(rpg_lane *lane, rpg_statement *statement) {
-    statement->name_len = (uint8_t)snprintf(statement->name, sizeof(statement->name), "%s_%u", lane->prefix, ++lane->names);
-}
-
-static void put_formats(rpg_out *out, VALUE formats) {
-    if (NIL_P(formats)) {
-        rpg_put_u16(out, 0);
-        return;
-    }
-    const rpg_columns *columns = rpg_columns_get(formats);
-    rpg_put_u16(out, columns->count);
-    for (uint16_t i = 0; i < columns->count; i++) rpg_put_u16(out, rpg_type_is_binary(columns->types[i]));
-}
-
-static void put_bind(rpg_lane *lane, const rpg_statement *statement, const rpg_request *request) {
-    rpg_out *out = &lane->flight;
-    size_t begun = rpg_begin(out, 'B');
-    rpg_put_u8(out, 0); /* the unnamed portal */
-    rpg_put_text(out, statement->name, statement->name_len);
-    rpg_put_bytes(out, lane->params.bytes + request->params, request->params_len);
-    put_formats(out, request->formats);
-    rpg_end(out, begun);
-}
-
-static uint16_t put_parse(rpg_lane *lane, rpg_statement *statement) {
-    if (statement->used && statement->name_len > 0) return 0;
-    if (statement->used) give_name(lane, statement);
-    statement->used = true;
-    rpg_put_parse(&lane->flight, name_of(statement), span_of(statement->sql), NULL, 0);
-    rpg_put_describe(&lane->flight, 'S', name_of(statement));
-    return RPG_STEP_PARSE | RPG_STEP_DESCRIBE;
-}
-
-static void put_request(rpg_lane *lane, rpg_request *request) {
-    rpg_statement *statement = rpg_statement_get(request->statement);
-    request->formats = statement->columns;
-    uint16_t steps = put_parse(lane, statement);
-    request->parses = steps != 0;
-    put_bind(lane, statement, request);
-    rpg_put_execute(&lane->flight, (rpg_span){(const uint8_t *)"", 0}, 0);
-    rpg_put_sync(&lane->flight);
-    steps |= RPG_STEP_BIND | RPG_STEP_EXECUTE | RPG_STEP_SYNC;
-    if (!rpg_replies_expect(&lane->replies, steps, request)) lane->flight.state = RPG_OUT_NO_MEMORY;
-}
-
-/* At the end of the tick: all that lie in the outbox. */
-static void take_off(VALUE self) {
-    rpg_lane *lane = get(self);
-    lane->flight_asked = false;
-    while (lane->outbox.first) {
-        rpg_request *request = take_first(&lane->outbox);
-        append(&lane->sent, request);
-        request->sent = true;
-        put_request(lane, request);
-    }
-    bool fine = lane->flight.state == RPG_OUT_FINE && ringspun->stream_put(lane->stream, lane->flight.bytes, lane->flight.len);
-    rpg_out_cut(&lane->flight, 0);
-    rpg_out_cut(&lane->params, 0);
-    if (!fine) lose(lane, "the statements could not be sent");
-}
-
-/* --- what comes --- */
-
-/* The server knows nothing of what it could not parse. */
-static void forget_name(rpg_statement *statement) {
-    statement->used = false;
-    statement->name_len = 0;
-}
-
-static void take_error(rpg_request *request, const rpg_message *message) {
-    if (request->parses) forget_name(rpg_statement_get(request->statement));
-    if (request->abandoned || request->error) return;
-    request->error = malloc(message->len);
-    if (!request->error) return;
-    memcpy(request->error, message->body, message->len);
-    request->error_len = message->len;
-}
-
-static void take_tag(rpg_request *request, const rpg_message *message) {
-    rpg_span tag;
-    if (!rpg_read_complete(message, &tag)) return;
-    request->tag_len = (uint8_t)(tag.len < RPG_TAG_MAX ? tag.len : RPG_TAG_MAX);
-    memcpy(request->tag, tag.bytes, request->tag_len);
-}
-
-static void take_columns(rpg_request *request, rpg_span description) {
-    bool same = rpg_statement_describe(rpg_statement_get(request->statement), description);
-    if (!same && !NIL_P(request->formats)) request->again = true;
-}
-
-/* False: no memory. */
-static bool take_row(rpg_lane *lane, rpg_request *request, size_t from, size_t to) {
-    rpg_run_of_rows *last = lane->runs_len > 0 ? &lane->runs[lane->runs_len - 1] : NULL;
-    if (request->abandoned) return true;
-    lane->runs_bytes += to - from;
-    if (last && last->request == request) {
-        last->to = to;
-        last->count++;
-        return true;
-    }
-    if (lane->runs_len == lane->runs_capacity) {
-        uint32_t capacity = lane->runs_capacity ? lane->runs_capacity * 2 : 16;
-        rpg_run_of_rows *runs = realloc(lane->runs, sizeof(*runs) * capacity);
-        if (!runs) return false;
-        lane->runs = runs;
-        lane->runs_capacity = capacity;
-    }
-    lane->runs[lane->runs_len++] = (rpg_run_of_rows){request, from, to, 1};
-    return true;
-}
-
-typedef enum { TAKEN, NO_MEMORY, WRONG } taken;
-
-static taken take_message(rpg_lane *lane, const rpg_message *message, size_t from, size_t to) {
-    rpg_event event = rpg_replies_take(&lane->replies, message);
-    rpg_request *request = event.tag;
-    switch (event.kind) {
-    case RPG_EVENT_ROW: return take_row(lane, request, from, to) ? TAKEN : NO_MEMORY;
-    case RPG_EVENT_COMPLETE: take_tag(request, message); return TAKEN;
-    case RPG_EVENT_COLUMNS: take_columns(request, (rpg_span){message->body, message->len}); return TAKEN;
-    case RPG_EVENT_NO_COLUMNS: take_columns(request, (rpg_span){NULL, 0}); return TAKEN;
-    case RPG_EVENT_READY: return rpg_read_ready(message, &lane->status) ? TAKEN : WRONG;
-    case RPG_EVENT_ERROR:
-        if (request) take_error(request, message);
-        return TAKEN;
-    case RPG_EVENT_STEP:
-        if (message->type == RPG_PARSED) request->parses = false;
-        return TAKEN;
-    case RPG_EVENT_PARAMETERS:
-    case RPG_EVENT_EMPTY:
-    case RPG_EVENT_ASIDE: return TAKEN;
-    default: return WRONG;
-    }
-}
-
-static bool keep_copies(rpg_lane *lane, const uint8_t *bytes) {
-    bool fine = true;
-    for (uint32_t i = 0; i < lane->runs_len && fine; i++) {
-        const rpg_run_of_rows *run = &lane->runs[i];
-        fine = rpg_rows_copy(&run->request->rows, (rpg_span){bytes + run->from, run->to - run->from}, run->count);
-    }
-    return fine;
-}
-
-/* With all that was looked at. */
-static bool keep_block(rpg_lane *lane, size_t len) {
-    size_t start, capacity;
-    void *memory = ringspun->stream_take(lane->stream, len, &start, &capacity);
-    rpg_block *block = rpg_block_new(memory, ringspun->block_free);
-    if (!block) {
-        ringspun->block_free(memory);
-        return false;
-    }
-    bool fine = true;
-    for (uint32_t i = 0; i < lane->runs_len && fine; i++) {
-        const rpg_run_of_rows *run = &lane->runs[i];
-        rpg_span rows = {(const uint8_t *)memory + start + run->from, run->to - run->from};
-        fine = rpg_rows_add(&run->request->rows, block, rows, run->count);
-    }
-    rpg_block_drop(block);
-    return fine;
-}
-
-/* The rows of this look become those of their requests, and what was looked at is gone. */
-static bool keep_rows(rpg_lane *lane, const uint8_t *bytes, size_t len) {
-    bool fine;
-    if (lane->runs_bytes >= BLOCK_WORTH) {
-        fine = keep_block(lane, len);
-    } else {
-        fine = keep_copies(lane, bytes);
-        ringspun->stream_drop(lane->stream, len);
-    }
-    lane->runs_len = 0;
-    lane->runs_bytes = 0;
-    return fine;
-}
-
-/* Those that have ended in this look, whose rows are theirs by now. `ended`: how many, oldest first. */
-static void finish_ended(rpg_lane *lane, const uint8_t *ends, uint32_t ended) {
-    for (uint32_t i = 0; i < ended && lane->sent.first; i++) finish(take_first(&lane->sent), (rpg_end_kind)ends[i]);
-}
-
-#define ENDED_MAX 256
-
-/* All that has come, as far as it is whole, or as many requests as end in it at most. True: there was something. */
-static bool serve(rpg_lane *lane) {
-    const char *chars;
-    size_t len, at = 0, needed;
-    uint8_t ends[ENDED_MAX];
-    uint32_t ended = 0;
-    rpg_message message;
-    rpg_found found = RPG_PART;
-    taken how = TAKEN;
-    ringspun->stream_peek(lane->stream, &chars, &len);
-    const uint8_t *bytes = (const uint8_t *)chars;
-    while (ended < ENDED_MAX && how == TAKEN &&
-           (found = rpg_message_next(bytes + at, len - at, &message, &needed)) == RPG_WHOLE) {
-        how = take_message(lane, &message, at, at + needed);
-        at += needed;
-        void *tag;
-        rpg_end_kind end;
-        while (ended < ENDED_MAX && rpg_replies_next_ended(&lane->replies, &tag, &end)) ends[ended++] = (uint8_t)end;
-    }
-    if (at > 0 && !keep_rows(lane, bytes, at)) how = NO_MEMORY;
-    finish_ended(lane, ends, ended);
-    if (how == NO_MEMORY) lose(lane, "there was no memory for what the server sent");
-    else if (how == WRONG || found == RPG_WRONG) lose(lane, "the server sent what is no answer to what was asked");
-    return at > 0;
-}
+NORETURN(static void fail(const rpg_lane *lane, rpg_request *request));
+static void fail(const rpg_lane *lane, rpg_request *request) { rb_exc_raise(failure_of(lane, request)); }
 
 /* --- waiting --- */
 
@@ -365,14 +104,25 @@ typedef struct {
 
 static VALUE read_for(VALUE argument) {
     const reading *r = (const reading *)argument;
-    while (serve(r->lane)) {
-        if (r->request->done) return Qnil;
-    }
-    while (!r->request->done) {
-        if (!ringspun->stream_more(r->lane->stream, r->deadline)) lose(r->lane, "the server has closed the connection");
-        else while (serve(r->lane)) {}
+    while (!rpg_is_served(r->request) && rpg_serve(r->lane)) {}
+    while (!rpg_is_served(r->request)) {
+        if (!ringspun->stream_more(r->lane->stream, r->deadline)) rpg_lose(r->lane, "the server has closed the connection");
+        else while (!rpg_is_served(r->request) && rpg_serve(r->lane)) {}
     }
     return Qnil;
+}
+
+static bool ends_connection(VALUE error) {
+    return rb_obj_is_kind_of(error, rb_eSystemCallError) || rb_obj_is_kind_of(error, rpg_eClosed) ||
+           rb_obj_is_kind_of(error, rpg_eTLS);
+}
+
+/* A pooler that drops what comes behind the first statement is never seen to answer several. */
+NORETURN(static void fail_late(const rpg_lane *lane));
+static void fail_late(const rpg_lane *lane) {
+    bool suspicious = lane->shared && !lane->pipelines && lane->sent.len > 1;
+    rb_raise(rpg_eTimeout, "the server has not answered before the deadline; the statement is cancelled%s",
+             suspicious ? ". Where a pooler stands before the server, it may lose statements that come together: try pipelining: false" : "");
 }
 
 static void read_as_reader(rpg_lane *lane, rpg_request *request, int64_t deadline) {
@@ -380,15 +130,19 @@ static void read_as_reader(rpg_lane *lane, rpg_request *request, int64_t deadlin
     int state = 0;
     lane->reader = request;
     rb_protect(read_for, (VALUE)&r, &state);
-    pass_on(lane);
+    rpg_pass_on(lane);
     if (!state) return;
     VALUE error = rb_errinfo();
-    if (rb_obj_is_kind_of(error, rb_eSystemCallError)) {
+    if (ends_connection(error)) {
         rb_set_errinfo(Qnil);
-        lose(lane, RSTRING_PTR(rb_obj_as_string(error)));
+        rpg_lose(lane, RSTRING_PTR(rb_obj_as_string(error)));
         return;
     }
-    leave(request);
+    rpg_leave(request);
+    if (deadline != RINGSPUN_NEVER && rb_obj_is_kind_of(error, rpg_eTimeout) && ringspun->now() >= deadline) {
+        rb_set_errinfo(Qnil);
+        fail_late(lane);
+    }
     rb_jump_tag(state);
 }
 
@@ -398,100 +152,435 @@ static void keep_waker(ringspun_waker waker, void *data) {
     request->parked = true;
 }
 
+/* When this raises the request is gone. */
 static void wait_for(rpg_lane *lane, rpg_request *request, int64_t deadline) {
-    while (!request->done) {
-        if (!lane->reader) {
-            read_as_reader(lane, request, deadline);
-        } else if (ringspun->park_or(deadline, "a reply of Postgres", keep_waker, leave, request, NULL)) {
-            request->parked = false;
-        } else {
-            rb_raise(rpg_eTimeout, "the statement: the deadline has passed");
-        }
+    while (!rpg_is_served(request)) {
+        if (!lane->reader) read_as_reader(lane, request, deadline);
+        else if (ringspun->park_or(deadline, "an answer of Postgres", keep_waker, rpg_leave, request, NULL)) request->parked = false;
+        else fail_late(lane);
     }
 }
 
-/* --- statements --- */
-
-static VALUE statement_of(rpg_lane *lane, VALUE sql) {
-    VALUE statement = rb_hash_lookup(lane->statements, sql);
-    if (!NIL_P(statement)) return statement;
-    sql = rb_str_new_frozen(sql);
-    statement = rpg_statement_new(sql);
-    rb_hash_aset(lane->statements, sql, statement);
-    return statement;
-}
+/* --- requests --- */
 
 static rpg_request *new_request(rpg_lane *lane, VALUE statement, VALUE params) {
-    size_t before = lane->params.len;
-    rpg_put_params(&lane->params, params);
-    rpg_request *request = lane->params.state == RPG_OUT_FINE ? calloc(1, sizeof(*request)) : NULL;
-    if (!request) {
-        bool too_long = lane->params.state == RPG_OUT_TOO_LONG;
-        rpg_out_cut(&lane->params, before);
-        if (too_long) rb_raise(rpg_eUsage, "a parameter has at most 2147483647 bytes");
-        rb_memerror();
+    rpg_put_params(&lane->scratch, params);
+    bool too_long = lane->scratch.state == RPG_OUT_TOO_LONG;
+    rpg_request *request = NULL;
+    if (lane->scratch.state == RPG_OUT_FINE) {
+        request = rpg_request_new(lane, statement, (rpg_span){lane->scratch.bytes, lane->scratch.len});
     }
-    *request = (rpg_request){.lane = lane, .statement = statement, .formats = Qnil, .params = before,
-                             .params_len = lane->params.len - before};
+    rpg_out_cut(&lane->scratch, 0);
+    if (too_long) rb_raise(rpg_eUsage, "a parameter has at most 2147483647 bytes");
+    if (!request) rb_memerror();
     return request;
 }
 
-NORETURN(static void fail_lost(const rpg_lane *lane, bool in_doubt));
-static void fail_lost(const rpg_lane *lane, bool in_doubt) {
-    rb_exc_raise(rb_funcall(rpg_mPostgres, id_lost, 2, rb_utf8_str_new_cstr(lane->lost), in_doubt ? Qtrue : Qfalse));
+/* Before one is added: with nothing else under way it is at the head as soon as it is sent. */
+static void note_head(rpg_lane *lane) {
+    if (lane->sent.len == 0 && lane->outbox.len == 0) lane->head_since = ringspun->now();
 }
 
-NORETURN(static void fail(rpg_request *request));
-static void fail(rpg_request *request) {
-    rpg_lane *lane = request->lane;
-    VALUE sql = rpg_statement_get(request->statement)->sql, body = Qnil;
-    bool told = request->error, sent = request->sent;
-    if (told) body = rb_str_new((const char *)request->error, (long)request->error_len);
-    free_request(request);
-    if (!told) fail_lost(lane, sent);
-    rb_exc_raise(rb_funcall(rpg_mPostgres, id_error_of, 2, body, sql));
+static void submit(rpg_lane *lane, rpg_request *request) {
+    if (lane->lost[0]) {
+        request->done = true;
+        request->end = RPG_ENDED_SKIPPED;
+        return;
+    }
+    note_head(lane);
+    rpg_requests_append(&lane->outbox, request);
+    rpg_ask_flight(lane);
 }
 
-static VALUE result_of(rpg_request *request) {
+/* It has no statement, and leaves at once. */
+static rpg_request *submit_empty(rpg_lane *lane) {
+    rpg_request *request = rpg_request_new(lane, Qnil, (rpg_span){NULL, 0});
+    if (!request) rb_memerror();
+    request->passes = true;
+    rpg_requests_prepend(&lane->outbox, request);
+    rpg_ask_flight(lane);
+    return request;
+}
+
+static VALUE result_of(rpg_request *request, bool last) {
     rpg_result *result;
-    VALUE self = rpg_result_new(&result);
-    result->binary = !NIL_P(request->formats);
+    VALUE self = rpg_result_new(&result), statement = request->statement, formats = request->formats;
+    result->binary = !NIL_P(formats);
     result->tag_len = request->tag_len;
     memcpy(result->tag, request->tag, request->tag_len);
     rpg_rows_move(&result->rows, &request->rows);
-    VALUE statement = request->statement, formats = request->formats;
-    free_request(request);
+    if (last) rpg_request_free(request);
     result->columns = NIL_P(formats) ? rpg_statement_columns(rpg_statement_get(statement)) : formats;
     RB_GC_GUARD(statement);
+    RB_GC_GUARD(formats);
     return self;
 }
 
-static VALUE lane_query(VALUE self, VALUE sql, VALUE params, VALUE seconds) {
+/* --- whether a statement may come --- */
+
+static bool is_readable(int fd) {
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    return fd >= 0 && poll(&one, 1, 0) > 0;
+}
+
+/* A connection that nobody reads from and that has something to read has mostly ended. */
+static bool is_quiet(const rpg_lane *lane, int64_t now) {
+    if (lane->sent.len > 0 || lane->outbox.len > 0 || now - lane->quiet_since < QUIET_LOOK) return false;
+    return now - lane->quiet_since > QUIET_MAX || is_readable(lane->fd);
+}
+
+static VALUE why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
+    if (lane->lost[0]) return sym_lost;
+    if (!lane->shared) return Qnil;
+    if (lane->held) return sym_held;
+    if (statement->of_session) return sym_session;
+    int64_t now = ringspun->now();
+    if (is_quiet(lane, now)) return sym_quiet;
+    if (forced) return Qnil;
+    if (lane->sent.len > 0 && now - lane->head_since > HEAD_MAX) return sym_stuck;
+    if (statement->mean <= SLOW_MEAN) return Qnil;
+    statement->mean -= statement->mean / 64; /* now and then it may show that it has become faster */
+    return sym_slow;
+}
+
+/* --- retries --- */
+
+/* What the server has not executed because of what we believed of its statements. */
+static bool is_misunderstood(rpg_lane *lane, const rpg_request *request) {
+    rpg_statement *statement = rpg_statement_get(request->statement);
+    bool unknown = rpg_request_failed_by(request, "26000") || rpg_request_failed_by(request, "42P05");
+    bool outdated = rpg_request_failed_by(request, "0A000") && statement->name_len > 0;
+    if (!unknown && !outdated) return false;
+    if (unknown && statement->name_len > 0) lane->names = false; /* a pooler has changed servers behind our back */
+    rpg_statement_forget_name(statement);
+    return lane->status == 'I';
+}
+
+static void check_sql(VALUE sql) {
+    if (!RB_TYPE_P(sql, T_STRING)) rb_raise(rpg_eUsage, "expected a statement, a String, got %" PRIsVALUE, rb_obj_class(sql));
+    if (memchr(RSTRING_PTR(sql), 0, (size_t)RSTRING_LEN(sql))) rb_raise(rpg_eUsage, "a statement has no NUL in it");
+}
+
+static VALUE statement_of(rpg_lane *lane, VALUE sql) {
+    check_sql(sql);
+    VALUE statement = rpg_lane_statement(lane, sql);
+    if (rpg_statement_get(statement)->copies) rb_raise(rpg_eUsage, "COPY is not supported");
+    return statement;
+}
+
+/* --- methods --- */
+
+/* Sends one statement and waits for its result. May switch strands.
+ *
+ * @param params [Array] what rpg_encode_params takes
+ * @param prepared [Boolean] whether its first use names it
+ * @param forced [Boolean] whether it comes also to where it may hold up others, or be held up
+ * @return [Result, Symbol] the Symbol says why it was not taken */
+static VALUE lane_query(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALUE prepared, VALUE forced) {
     rpg_lane *lane = get(self);
     int64_t deadline = ringspun->deadline(seconds);
-    Check_Type(sql, T_STRING);
-    Check_Type(params, T_ARRAY);
+    VALUE statement = statement_of(lane, sql);
     params = rpg_encode_params(params);
-    if (lane->lost[0]) fail_lost(lane, false);
-    rpg_request *request = new_request(lane, statement_of(lane, sql), params);
-    append(&lane->outbox, request);
-    if (!lane->flight_asked) lane->flight_asked = ringspun->at_tick_end(take_off, self);
-    if (!lane->flight_asked) lose(lane, "there was no memory for the statement");
-    wait_for(lane, request, deadline);
-    VALUE statement = request->statement;
-    if (request->end != RPG_ENDED_WELL) fail(request);
-    VALUE result = result_of(request);
+    VALUE refused = why_not(lane, rpg_statement_get(statement), RTEST(forced));
+    if (!NIL_P(refused)) return refused;
+    for (bool again = false;; again = true) {
+        rpg_request *request = new_request(lane, statement, params);
+        request->prepared = RTEST(prepared);
+        submit(lane, request);
+        wait_for(lane, request, deadline);
+        if (RB_UNLIKELY(rpg_is_orphaned(lane))) rb_funcall(self, id_orphaned, 0);
+        if (RB_LIKELY(request->end == RPG_ENDED_WELL)) {
+            VALUE result = result_of(request, true);
+            RB_GC_GUARD(statement);
+            RB_GC_GUARD(params);
+            return result;
+        }
+        if (lane->lost[0] && !request->sent) {
+            rpg_request_free(request);
+            return sym_lost;
+        }
+        if (again || !is_misunderstood(lane, request)) fail(lane, request);
+        rpg_request_free(request);
+    }
+}
+
+static void submit_batch(rpg_lane *lane, rpg_request **parts, uint32_t len) {
+    note_head(lane);
+    for (uint32_t i = 0; i < len; i++) {
+        parts[i]->syncs = i + 1 == len;
+        parts[i]->continues = i > 0;
+        rpg_requests_append(&lane->outbox, parts[i]);
+    }
+    parts[len - 1]->parts = parts;
+    parts[len - 1]->parts_len = len;
+    rpg_ask_flight(lane);
+}
+
+static void free_parts(rpg_request **parts, uint32_t len) {
+    for (uint32_t i = 0; i < len; i++) rpg_request_free(parts[i]);
+}
+
+typedef struct {
+    rpg_lane *lane;
+    VALUE statements;           /* Array of Statements, and of their parameters */
+    VALUE params;
+    rpg_request **parts;
+    uint32_t len;
+} building;
+
+static VALUE build_parts(VALUE argument) {
+    building *b = (building *)argument;
+    for (long i = 0; i < RARRAY_LEN(b->statements); i++) {
+        b->parts[i] = new_request(b->lane, RARRAY_AREF(b->statements, i), RARRAY_AREF(b->params, i));
+        b->len++;
+    }
+    return Qnil;
+}
+
+static rpg_request **new_parts(rpg_lane *lane, VALUE statements, VALUE params) {
+    rpg_request **parts = calloc((size_t)RARRAY_LEN(statements), sizeof(*parts));
+    building b = {lane, statements, params, parts, 0};
+    int state = 0;
+    if (!parts) rb_memerror();
+    rb_protect(build_parts, (VALUE)&b, &state);
+    if (!state) return parts;
+    free_parts(parts, b.len);
+    free(parts);
+    rb_jump_tag(state);
+}
+
+/* The error of the first that has one. */
+static void fail_batch(const rpg_lane *lane, rpg_request **parts, uint32_t len) {
+    uint32_t failed = 0;
+    while (failed + 1 < len && parts[failed]->end == RPG_ENDED_WELL) failed++;
+    rpg_request *request = parts[failed];
+    for (uint32_t i = 0; i < len; i++) {
+        if (i != failed) rpg_request_free(parts[i]);
+    }
+    free(parts);
+    request->parts = NULL;
+    fail(lane, request);
+}
+
+/* Sends several statements with one Sync, of which all take effect or none. May switch strands.
+ *
+ * @return [Array<Result>, Symbol] */
+static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds) {
+    rpg_lane *lane = get(self);
+    int64_t deadline = ringspun->deadline(seconds);
+    uint32_t len = (uint32_t)RARRAY_LEN(sqls);
+    VALUE statements = rb_ary_new_capa((long)len), encoded = rb_ary_new_capa((long)len), refused = Qnil;
+    for (uint32_t i = 0; i < len; i++) {
+        VALUE statement = statement_of(lane, RARRAY_AREF(sqls, i));
+        rb_ary_push(statements, statement);
+        rb_ary_push(encoded, rpg_encode_params(RARRAY_AREF(params, i)));
+        if (NIL_P(refused)) refused = why_not(lane, rpg_statement_get(statement), true);
+    }
+    if (!NIL_P(refused)) return refused;
+    rpg_request **parts = new_parts(lane, statements, encoded);
+    submit_batch(lane, parts, len);
+    wait_for(lane, parts[len - 1], deadline);
+    if (RB_UNLIKELY(rpg_is_orphaned(lane))) rb_funcall(self, id_orphaned, 0);
+    if (lane->lost[0] && !parts[0]->sent) {
+        parts[len - 1]->parts = NULL;
+        free_parts(parts, len);
+        free(parts);
+        return sym_lost;
+    }
+    parts[len - 1]->parts = NULL;
+    if (parts[len - 1]->end != RPG_ENDED_WELL) fail_batch(lane, parts, len);
+    VALUE results = rb_ary_new_capa((long)len);
+    for (uint32_t i = 0; i < len; i++) rb_ary_push(results, result_of(parts[i], true));
+    free(parts);
+    RB_GC_GUARD(statements);
+    RB_GC_GUARD(encoded);
+    return results;
+}
+
+/* --- streams of rows --- */
+
+/* The next leg of that one, in its place. */
+static void submit_leg(rpg_lane *lane, const rpg_request *before, rpg_leg leg) {
+    rpg_request *next = rpg_request_new(lane, before->statement, (rpg_span){NULL, 0});
+    if (!next) rb_memerror();
+    next->formats = before->formats;
+    next->leg = (uint8_t)leg;
+    lane->leg = next;
+    submit(lane, next);
+}
+
+/* Sends a statement whose rows are taken as they come. On a lane of one user.
+ *
+ * @return [nil, Symbol] */
+static VALUE lane_begin_stream(VALUE self, VALUE sql, VALUE params, VALUE prepared) {
+    rpg_lane *lane = get(self);
+    VALUE statement = statement_of(lane, sql);
+    if (lane->leg) rb_raise(rpg_eUsage, "this session is in the midst of a stream; a second one needs a session of its own");
+    params = rpg_encode_params(params);
+    VALUE refused = why_not(lane, rpg_statement_get(statement), true);
+    if (!NIL_P(refused)) return refused;
+    rpg_request *request = new_request(lane, statement, params);
+    request->prepared = RTEST(prepared);
+    request->leg = RPG_FIRST_LEG;
+    lane->leg = request;
+    submit(lane, request);
     RB_GC_GUARD(statement);
-    RB_GC_GUARD(self);
+    RB_GC_GUARD(params);
+    return Qnil;
+}
+
+/* The server makes the next rows while the caller is busy with these. */
+static VALUE take_rows(rpg_lane *lane, rpg_request *request) {
+    bool ended = request->done && request->end == RPG_ENDED_WELL && request->suspended;
+    VALUE result = result_of(request, false);
+    if (ended) {
+        submit_leg(lane, request, RPG_NEXT_LEG);
+        rpg_request_free(request);
+    }
     return result;
+}
+
+/* What is left of it is the Sync, also where a leg has failed. */
+static void end_legs(rpg_lane *lane, rpg_request *request, int64_t deadline) {
+    submit_leg(lane, request, RPG_LAST_LEG);
+    VALUE failure = Qnil;
+    if (request->end == RPG_ENDED_WELL) rpg_request_free(request);
+    else failure = failure_of(lane, request);
+    wait_for(lane, lane->leg, deadline);
+    request = lane->leg;
+    lane->leg = NULL;
+    if (NIL_P(failure) && request->end != RPG_ENDED_WELL) fail(lane, request);
+    rpg_request_free(request);
+    if (!NIL_P(failure)) rb_exc_raise(failure);
+}
+
+/* Waits for rows of it. May switch strands.
+ *
+ * @return [Result, nil] those that have come; nil: that was all */
+static VALUE lane_next_rows(VALUE self, VALUE seconds) {
+    rpg_lane *lane = get(self);
+    int64_t deadline = ringspun->deadline(seconds);
+    while (lane->leg) {
+        rpg_request *request = lane->leg;
+        wait_for(lane, request, deadline);
+        if (request->rows.count > 0) return take_rows(lane, request);
+        if (request->end == RPG_ENDED_WELL && request->suspended) {
+            submit_leg(lane, request, RPG_NEXT_LEG);
+            rpg_request_free(request);
+        } else {
+            end_legs(lane, request, deadline);
+        }
+    }
+    return Qnil;
+}
+
+/* Nobody wants the rest. The Sync is sent all the same. */
+static VALUE lane_end_stream(VALUE self) {
+    rpg_lane *lane = get(self);
+    rpg_request *request = lane->leg;
+    if (!request) return Qnil;
+    bool begun = request->sent || request->leg == RPG_NEXT_LEG;
+    if (begun && request->leg != RPG_LAST_LEG) {
+        submit_leg(lane, request, RPG_LAST_LEG);
+        rpg_leave(request);
+        request = lane->leg;
+    }
+    rpg_leave(request);
+    return Qnil;
+}
+
+/* Waits until all that was sent is answered. Also a lane that is held takes this. May switch strands.
+ *
+ * @return [Boolean] false: the connection has ended */
+static VALUE lane_ping(VALUE self, VALUE seconds) {
+    rpg_lane *lane = get(self);
+    int64_t deadline = ringspun->deadline(seconds);
+    if (lane->lost[0]) return Qfalse;
+    rpg_request *request = submit_empty(lane);
+    wait_for(lane, request, deadline);
+    rpg_request_free(request);
+    return lane->lost[0] ? Qfalse : Qtrue;
+}
+
+static VALUE lane_hold(VALUE self) {
+    get(self)->held = true;
+    return Qnil;
+}
+
+static VALUE lane_resume(VALUE self) {
+    get(self)->held = false;
+    rpg_ask_flight(get(self));
+    return Qnil;
+}
+
+/* Ends it. What was sent is in doubt. */
+static VALUE lane_lose(VALUE self, VALUE why) {
+    rpg_lose(get(self), StringValueCStr(why));
+    return Qnil;
+}
+
+static VALUE lane_is_orphaned(VALUE self) { return rpg_is_orphaned(get(self)) ? Qtrue : Qfalse; }
+
+static VALUE lane_is_held(VALUE self) { return get(self)->held ? Qtrue : Qfalse; }
+
+static VALUE lane_is_lost(VALUE self) { return get(self)->lost[0] ? Qtrue : Qfalse; }
+
+/* @return [String, nil] why it has ended */
+static VALUE lane_loss(VALUE self) { return get(self)->lost[0] ? rb_utf8_str_new_cstr(get(self)->lost) : Qnil; }
+
+/* @return [Integer] statements that wait for an answer, or to be sent */
+static VALUE lane_pending(VALUE self) { return UINT2NUM(get(self)->sent.len + get(self)->outbox.len); }
+
+/* @return [String] I: idle, T: in a transaction, E: in one that has failed */
+static VALUE lane_status(VALUE self) { return rb_str_new((const char *)&get(self)->status, 1); }
+
+/* @return [Float] seconds since the server last said something */
+static VALUE lane_quiet_for(VALUE self) { return DBL2NUM((double)(ringspun->now() - get(self)->quiet_since) / 1e9); }
+
+/* @return [Boolean] whether a statement has changed the session, since this was last asked for */
+static VALUE lane_take_left_state(VALUE self) {
+    bool left = get(self)->left_state;
+    get(self)->left_state = false;
+    return left ? Qtrue : Qfalse;
+}
+
+/* The server has forgotten all statements. */
+static VALUE lane_forget_statements(VALUE self) {
+    rb_hash_clear(get(self)->statements);
+    rpg_out_cut(&get(self)->closes, 0);
+    return Qnil;
 }
 
 void rpg_init_lane(void) {
     id_error_of = rb_intern("error_of");
     id_lost = rb_intern("lost");
+    id_orphaned = rb_intern("orphaned");
+    sym_lost = ID2SYM(rb_intern("lost"));
+    sym_held = ID2SYM(rb_intern("held"));
+    sym_slow = ID2SYM(rb_intern("slow"));
+    sym_stuck = ID2SYM(rb_intern("stuck"));
+    sym_quiet = ID2SYM(rb_intern("quiet"));
+    sym_session = ID2SYM(rb_intern("session"));
     cLane = rb_define_class_under(rpg_mPostgres, "Lane", rb_cObject);
     rb_undef_alloc_func(cLane);
-    rb_define_singleton_method(cLane, "new", lane_new, 2);
-    rb_define_method(cLane, "query", lane_query, 3);
+    rb_define_singleton_method(cLane, "new", lane_new, 4);
+    rb_define_method(cLane, "query", lane_query, 5);
+    rb_define_method(cLane, "batch", lane_batch, 3);
+    rb_define_method(cLane, "begin_stream", lane_begin_stream, 3);
+    rb_define_method(cLane, "next_rows", lane_next_rows, 1);
+    rb_define_method(cLane, "end_stream", lane_end_stream, 0);
+    rb_define_method(cLane, "ping", lane_ping, 1);
+    rb_define_method(cLane, "hold", lane_hold, 0);
+    rb_define_method(cLane, "resume", lane_resume, 0);
+    rb_define_method(cLane, "lose", lane_lose, 1);
+    rb_define_method(cLane, "orphaned?", lane_is_orphaned, 0);
+    rb_define_method(cLane, "held?", lane_is_held, 0);
+    rb_define_method(cLane, "lost?", lane_is_lost, 0);
+    rb_define_method(cLane, "loss", lane_loss, 0);
+    rb_define_method(cLane, "pending", lane_pending, 0);
+    rb_define_method(cLane, "status", lane_status, 0);
+    rb_define_method(cLane, "quiet_for", lane_quiet_for, 0);
+    rb_define_method(cLane, "take_left_state", lane_take_left_state, 0);
+    rb_define_method(cLane, "forget_statements", lane_forget_statements, 0);
     rb_global_variable(&cLane);
 }

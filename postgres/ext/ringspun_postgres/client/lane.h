@@ -1,48 +1,17 @@
-/* lane: one connection that any number of strands share for statements of which each stands alone: Ringspun::Postgres::Lane. Owned
- * by the machine of its stream.
+/* lane: one connection that any number of strands share for statements of which each stands alone, or that one session has for
+ * itself: Ringspun::Postgres::Lane. Owned by the machine of its stream.
  *
  * A statement lies in the lane's outbox until the tick ends; then all that lie there go out in one flight, each with a Sync of its
  * own, so that the failure of one is nobody else's. Replies come in the same order.
  *
  * There is no strand that reads. Of those who wait, one is the reader: whoever finds that there is none. It takes what has come,
  * for all, wakes those who have their reply, and goes on until it has its own; then, and when it is cancelled, the next one reads.
- *
- * A request goes OUTBOX -> SENT -> done. Whoever waits for it may leave: out of the outbox it is taken, and of one that was sent
- * the reply is dropped when it comes.
  */
 #ifndef RINGSPUN_PG_LANE_H
 #define RINGSPUN_PG_LANE_H
 
-#include "client/result.h"
+#include "client/request.h"
 #include "client/statement.h"
-
-typedef struct rpg_request {
-    struct rpg_request *next;   /* in the outbox, or of those sent */
-    struct rpg_lane *lane;
-    VALUE statement;
-    VALUE formats;              /* the Columns by which binary ones were asked for, or nil: all as text */
-    ringspun_waker waker;
-    bool parked;
-    bool sent;
-    bool done;
-    bool abandoned;
-    bool parses;                /* it has a Parse, and its answer has not come */
-    bool again;                 /* it is to be sent once more: columns have changed, or the server does not know the name */
-    uint8_t end;                /* rpg_end_kind */
-    uint8_t tag_len;
-    char tag[RPG_TAG_MAX];
-    rpg_rows rows;
-    uint8_t *error;             /* the body of an ErrorResponse, or NULL */
-    size_t error_len;
-    size_t params;              /* where in the lane's `params` its own are, */
-    size_t params_len;          /* and how long */
-} rpg_request;
-
-typedef struct {
-    rpg_request *first;
-    rpg_request *last;
-    uint32_t len;
-} rpg_requests;
 
 /* Rows of one request in what has come at once. */
 typedef struct {
@@ -55,22 +24,67 @@ typedef struct {
 typedef struct rpg_lane {
     VALUE self;
     VALUE stream;
+    int fd;                     /* of the stream; -1: a simulated one */
     VALUE statements;           /* Hash: SQL => Statement */
-    char lost[160];             /* what the connection has ended with; empty: it goes on */
+    char lost[160];             /* why the connection has ended; empty: it has not */
+    char fatal[160];            /* the server has said that it ends, and this */
+    bool shared;                /* by strands that do not know of each other */
+    bool held;                  /* nothing leaves but what passes */
+    bool names;                 /* statements are given names */
+    bool pipelines;             /* several statements under way at once were answered before */
+    bool left_state;            /* a statement was of a kind that changes the session */
+    uint8_t status;             /* of the last ReadyForQuery */
     rpg_replies replies;
     rpg_requests outbox;
     rpg_requests sent;
-    rpg_out params;             /* of those in the outbox */
+    uint32_t live;              /* of those sent, how many a strand waits for */
+    size_t unanswered;          /* bytes of those sent */
+    int64_t head_since;         /* the first of those sent is at the head, */
+    int64_t quiet_since;        /* and the last message came */
+    int64_t fastest;            /* the shortest time at the head so far: what the way to the server takes */
+    rpg_request *leg;           /* of the stream of rows that goes on; NULL: there is none */
+    rpg_out scratch;            /* parameters, while they are encoded */
     rpg_out flight;
+    rpg_out closes;             /* names that the server may forget, each with its NUL */
     bool flight_asked;
     const rpg_request *reader;  /* who reads now; NULL: nobody */
     rpg_run_of_rows *runs;      /* what the present look has found */
     uint32_t runs_len;
     uint32_t runs_capacity;
     size_t runs_bytes;
-    uint8_t status;             /* of the last ReadyForQuery */
-    uint32_t names;             /* given so far */
-    char prefix[12];            /* of the names of its statements */
+    uint32_t cache;             /* statements that it knows at most */
+    uint32_t named;             /* names given so far */
+    char prefix[12];            /* of the names */
 } rpg_lane;
+
+/* --- flight.c: what goes out --- */
+
+/* Has what lies in the outbox sent when the tick ends. */
+void rpg_ask_flight(rpg_lane *lane);
+
+/* The Statement of that SQL; the one that was used longest ago is forgotten for it. May raise. */
+VALUE rpg_lane_statement(rpg_lane *lane, VALUE sql);
+
+/* --- serve.c: what comes in --- */
+
+/* All that has come, as far as it is whole. True: there was something. */
+bool rpg_serve(rpg_lane *lane);
+
+/* Nothing more will come or go: requests end, and no other is taken. */
+void rpg_lose(rpg_lane *lane, const char *why);
+
+/* `leave` of a request for whose end nobody waits any more. */
+void rpg_leave(void *request);
+
+/* The one whose reply comes next, of those who wait, reads from now on. */
+void rpg_pass_on(rpg_lane *lane);
+
+/* What has come is all that its strand waits for. */
+static inline bool rpg_is_served(const rpg_request *request) {
+    return request->done || (request->leg && request->rows.count > 0);
+}
+
+/* The server works for nobody: what it answers next is dropped, and nobody waits for anything behind that. */
+static inline bool rpg_is_orphaned(const rpg_lane *lane) { return lane->sent.len > 0 && lane->live == 0; }
 
 #endif

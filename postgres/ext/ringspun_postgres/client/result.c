@@ -1,4 +1,5 @@
 #include "client/result.h"
+#include "client/row.h"
 
 static VALUE cResult;
 
@@ -25,59 +26,80 @@ VALUE rpg_result_new(rpg_result **result) {
 
 static rpg_result *get(VALUE self) { return rb_check_typeddata(self, &result_type); }
 
-NORETURN(static void fail_row(void));
-static void fail_row(void) { rb_raise(rpg_eProtocol, "the server sent a row that is none, or not one of these columns"); }
+typedef VALUE (*rpg_form)(VALUE columns, bool binary, rpg_block *block, const rpg_message *message);
 
-static rpg_reader begin_row(const rpg_columns *columns, const rpg_message *row) {
-    rpg_reader reader;
-    uint16_t count;
-    if (!rpg_read_row(row, &reader, &count) || count != columns->count) fail_row();
-    return reader;
-}
-
-static VALUE next_value(rpg_reader *reader, const rpg_columns *columns, uint16_t place, bool binary) {
-    rpg_span value;
-    if (RB_UNLIKELY(!rpg_read_value(reader, &value))) fail_row();
-    return value.bytes ? rpg_decode(columns->types[place], binary, value) : Qnil;
-}
-
-static VALUE array_of(const rpg_result *result, const rpg_columns *columns, const rpg_message *row) {
-    rpg_reader reader = begin_row(columns, row);
-    VALUE values = rb_ary_new_capa(columns->count);
-    for (uint16_t i = 0; i < columns->count; i++) rb_ary_push(values, next_value(&reader, columns, i, result->binary));
-    if (!rpg_reader_is_done(&reader)) fail_row();
-    return values;
-}
-
-static VALUE hash_of(const rpg_result *result, const rpg_columns *columns, const rpg_message *row) {
-    rpg_reader reader = begin_row(columns, row);
-    VALUE values = rb_hash_new_capa(columns->count);
-    for (uint16_t i = 0; i < columns->count; i++) {
-        rb_hash_aset(values, RARRAY_AREF(columns->names, i), next_value(&reader, columns, i, result->binary));
-    }
-    if (!rpg_reader_is_done(&reader)) fail_row();
-    return values;
-}
-
-static VALUE all_of(VALUE self, VALUE (*one_of)(const rpg_result *, const rpg_columns *, const rpg_message *)) {
+static VALUE all_of(VALUE self, rpg_form form) {
     rpg_result *result = get(self);
     VALUE rows = rb_ary_new_capa((long)result->rows.count);
     if (NIL_P(result->columns)) return rows;
-    const rpg_columns *columns = rpg_columns_get(result->columns);
     rpg_cursor cursor = {.rows = &result->rows};
     rpg_message row;
-    while (rpg_rows_next(&cursor, &row)) rb_ary_push(rows, one_of(result, columns, &row));
+    while (rpg_rows_next(&cursor, &row)) rb_ary_push(rows, form(result->columns, result->binary, rpg_cursor_block(&cursor), &row));
     RB_GC_GUARD(self);
     return rows;
 }
 
+static VALUE number_of_rows(VALUE self, VALUE arguments, VALUE each) { return ULL2NUM(get(self)->rows.count); }
+
+static VALUE each_as(VALUE self, rpg_form form) {
+    rpg_result *result = get(self);
+    rpg_cursor cursor = {.rows = &result->rows};
+    rpg_message row;
+    while (!NIL_P(result->columns) && rpg_rows_next(&cursor, &row)) {
+        rb_yield(form(result->columns, result->binary, rpg_cursor_block(&cursor), &row));
+    }
+    return self;
+}
+
+/* The rows. Each is decoded when it is asked for a value.
+ *
+ * @yieldparam row [Row]
+ * @return [self, Enumerator] the latter without a block
+ * @since 0.1.0 */
+static VALUE result_each(VALUE self) {
+    RETURN_SIZED_ENUMERATOR(self, 0, 0, number_of_rows);
+    return each_as(self, rpg_row_lazy);
+}
+
+/* The rows as their values.
+ *
+ * @yieldparam row [Array]
+ * @return [self, Enumerator] the latter without a block
+ * @since 0.1.0 */
+static VALUE result_each_array(VALUE self) {
+    RETURN_SIZED_ENUMERATOR(self, 0, 0, number_of_rows);
+    return each_as(self, rpg_row_array);
+}
+
+/* The rows by the names of their columns.
+ *
+ * @yieldparam row [Hash{String => Object}]
+ * @return [self, Enumerator] the latter without a block
+ * @since 0.1.0 */
+static VALUE result_each_hash(VALUE self) {
+    RETURN_SIZED_ENUMERATOR(self, 0, 0, number_of_rows);
+    return each_as(self, rpg_row_hash);
+}
+
 /* @return [Array<Array>] the rows, each as its values
  * @since 0.1.0 */
-static VALUE result_rows(VALUE self) { return all_of(self, array_of); }
+static VALUE result_rows(VALUE self) { return all_of(self, rpg_row_array); }
 
-/* @return [Array<Hash>] the rows, each by the names of its columns
+/* @return [Array<Hash{String => Object}>] the rows, each by the names of its columns
  * @since 0.1.0 */
-static VALUE result_hashes(VALUE self) { return all_of(self, hash_of); }
+static VALUE result_hashes(VALUE self) { return all_of(self, rpg_row_hash); }
+
+/* @return [Object, nil] the first value of the first row; nil: it is NULL, or there is no row
+ * @since 0.1.0 */
+static VALUE result_value(VALUE self) {
+    rpg_result *result = get(self);
+    rpg_cursor cursor = {.rows = &result->rows};
+    rpg_message row;
+    if (NIL_P(result->columns) || !rpg_rows_next(&cursor, &row)) return Qnil;
+    VALUE value = rpg_row_first(result->columns, result->binary, &row);
+    RB_GC_GUARD(self);
+    return value;
+}
 
 /* @return [Array<String>] the names of the columns; empty where there are none
  * @since 0.1.0 */
@@ -113,6 +135,11 @@ static VALUE result_affected(VALUE self) {
 void rpg_init_result(void) {
     cResult = rb_define_class_under(rpg_mPostgres, "Result", rb_cObject);
     rb_undef_alloc_func(cResult);
+    rb_include_module(cResult, rb_mEnumerable);
+    rb_define_method(cResult, "each", result_each, 0);
+    rb_define_method(cResult, "each_array", result_each_array, 0);
+    rb_define_method(cResult, "each_hash", result_each_hash, 0);
+    rb_define_method(cResult, "value", result_value, 0);
     rb_define_method(cResult, "rows", result_rows, 0);
     rb_define_method(cResult, "hashes", result_hashes, 0);
     rb_define_method(cResult, "columns", result_columns, 0);

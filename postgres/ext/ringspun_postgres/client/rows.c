@@ -1,15 +1,20 @@
 #include "client/rows.h"
 
+#include <ruby.h>
 #include <stdlib.h>
 
-rpg_block *rpg_block_new(void *memory, void (*free_memory)(void *memory)) {
+/* The collector is told of it, which else would not know what keeping few small objects costs. */
+rpg_block *rpg_block_new(void *memory, size_t size, void (*free_memory)(void *memory)) {
     rpg_block *block = malloc(sizeof(*block));
-    if (block) *block = (rpg_block){1, memory, free_memory};
+    if (!block) return NULL;
+    *block = (rpg_block){1, size, memory, free_memory};
+    rb_gc_adjust_memory_usage((ssize_t)size);
     return block;
 }
 
 void rpg_block_drop(rpg_block *block) {
     if (--block->refs > 0) return;
+    rb_gc_adjust_memory_usage(-(ssize_t)block->size);
     block->free(block->memory);
     free(block);
 }
@@ -42,7 +47,7 @@ bool rpg_rows_add(rpg_rows *rows, rpg_block *block, rpg_span bytes, uint64_t cou
 
 bool rpg_rows_copy(rpg_rows *rows, rpg_span bytes, uint64_t count) {
     uint8_t *copy = malloc(bytes.len);
-    rpg_block *block = copy ? rpg_block_new(copy, free) : NULL;
+    rpg_block *block = copy ? rpg_block_new(copy, bytes.len, free) : NULL;
     if (!block) {
         free(copy);
         return false;

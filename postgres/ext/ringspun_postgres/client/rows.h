@@ -10,6 +10,7 @@
 
 typedef struct {
     uint32_t refs;
+    size_t size;
     void *memory;
     void (*free)(void *memory);
 } rpg_block;
@@ -29,7 +30,7 @@ typedef struct {
 } rpg_rows;
 
 /* Takes over that memory, which one reference has: the caller's. NULL: no memory, and nothing is taken over. */
-rpg_block *rpg_block_new(void *memory, void (*free)(void *memory));
+rpg_block *rpg_block_new(void *memory, size_t size, void (*free)(void *memory));
 void rpg_block_drop(rpg_block *block);
 
 /* So many rows more, in the block, or a copy of them. False: no memory. */
@@ -52,5 +53,8 @@ typedef struct {
 
 /* False: no more. */
 bool rpg_rows_next(rpg_cursor *cursor, rpg_message *row);
+
+/* Where the last one lies. */
+static inline rpg_block *rpg_cursor_block(const rpg_cursor *cursor) { return cursor->rows->pieces[cursor->piece].block; }
 
 #endif

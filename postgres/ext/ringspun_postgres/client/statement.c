@@ -1,6 +1,8 @@
 #include "client/statement.h"
 
+#include <ctype.h>
 #include <stdlib.h>
+#include <strings.h>
 
 static VALUE cStatement;
 
@@ -22,11 +24,46 @@ static const rb_data_type_t statement_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
+/* The first word, behind blanks and comments; they nest: https://www.postgresql.org/docs/17/sql-syntax-lexical.html */
+static const char *first_word(const char *at, const char *end, size_t *len) {
+    int depth = 0;
+    while (at < end) {
+        bool two = at + 1 < end;
+        if (two && at[0] == '/' && at[1] == '*') depth++, at += 2;
+        else if (depth && two && at[0] == '*' && at[1] == '/') depth--, at += 2;
+        else if (!depth && two && at[0] == '-' && at[1] == '-') while (at < end && *at != '\n') at++;
+        else if (depth || isspace((unsigned char)*at) || *at == ';' || *at == '(') at++;
+        else break;
+    }
+    const char *begin = at;
+    while (at < end && isalpha((unsigned char)*at)) at++;
+    *len = (size_t)(at - begin);
+    return begin;
+}
+
+static bool is_one_of(const char *word, size_t len, const char *const *words) {
+    for (; *words; words++) {
+        if (strlen(*words) == len && strncasecmp(*words, word, len) == 0) return true;
+    }
+    return false;
+}
+
+static void judge(rpg_statement *statement) {
+    static const char *const session[] = {"begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release", "set", "reset",
+                                          "listen", "unlisten", "prepare", "deallocate", "declare", "discard", "load", "lock", NULL};
+    static const char *const copy[] = {"copy", NULL};
+    size_t len;
+    const char *word = first_word(RSTRING_PTR(statement->sql), RSTRING_END(statement->sql), &len);
+    statement->of_session = is_one_of(word, len, session);
+    statement->copies = is_one_of(word, len, copy);
+}
+
 VALUE rpg_statement_new(VALUE sql) {
     rpg_statement *statement;
     VALUE self = TypedData_Make_Struct(cStatement, rpg_statement, &statement_type, statement);
     statement->columns = Qnil;
     statement->sql = sql;
+    judge(statement);
     return self;
 }
 
@@ -37,19 +74,23 @@ static bool is_known(const rpg_statement *statement, rpg_span description) {
     return description.len == 0 || memcmp(statement->description, description.bytes, description.len) == 0;
 }
 
-bool rpg_statement_describe(rpg_statement *statement, rpg_span description) {
-    bool first = !statement->described;
-    statement->described = true;
-    if (!first && is_known(statement, description)) return true;
+void rpg_statement_describe(rpg_statement *statement, rpg_span description) {
+    if (statement->described && is_known(statement, description)) return;
     uint8_t *copy = description.len > 0 ? malloc(description.len) : NULL;
     if (copy) memcpy(copy, description.bytes, description.len);
-    if (!copy && description.len > 0) statement->described = false; /* whoever needs it asks again */
+    statement->described = copy || description.len == 0; /* else whoever needs it asks again */
     free(statement->description);
     statement->description = copy;
     statement->description_len = copy ? description.len : 0;
     statement->columns = Qnil;
-    return first;
 }
+
+void rpg_statement_forget_name(rpg_statement *statement) {
+    statement->used = false;
+    statement->name_len = 0;
+}
+
+void rpg_statement_note_time(rpg_statement *statement, int64_t took) { statement->mean += (took - statement->mean) / 8; }
 
 VALUE rpg_statement_columns(rpg_statement *statement) {
     if (NIL_P(statement->columns) && statement->description) {

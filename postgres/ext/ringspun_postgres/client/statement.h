@@ -15,8 +15,12 @@ typedef struct {
     VALUE columns;              /* made of the description when somebody needs them; nil: not yet, or there are none */
     uint8_t *description;       /* the body of the last RowDescription; NULL: none has come, or there are no columns */
     size_t description_len;
+    int64_t mean;               /* nanoseconds that the server works on it */
     bool described;
     bool used;
+    bool recent;                /* used since the lane last looked for one to forget */
+    bool of_session;            /* begins with a word that only a session has a use for */
+    bool copies;                /* begins with COPY */
     uint8_t name_len;           /* 0: it has none yet */
     char name[RPG_NAME_MAX];
 } rpg_statement;
@@ -24,8 +28,13 @@ typedef struct {
 VALUE rpg_statement_new(VALUE sql);
 rpg_statement *rpg_statement_get(VALUE self);
 
-/* A RowDescription has come, or that there is none (no bytes). True: nothing else was known before. False: it has changed. */
-bool rpg_statement_describe(rpg_statement *statement, rpg_span description);
+/* A RowDescription has come, or that there is none (no bytes). */
+void rpg_statement_describe(rpg_statement *statement, rpg_span description);
+
+/* The server does not know that name. */
+void rpg_statement_forget_name(rpg_statement *statement);
+
+void rpg_statement_note_time(rpg_statement *statement, int64_t took);
 
 /* nil: none, or not known yet. May raise. */
 VALUE rpg_statement_columns(rpg_statement *statement);

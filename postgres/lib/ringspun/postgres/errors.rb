@@ -31,6 +31,21 @@ module Ringspun
       def in_doubt? = @in_doubt
     end
 
+    # All connections of a {Pool} are in use, and none was given back in time.
+    #
+    # @since 0.1.0
+    class PoolTimeoutError < Error; end
+
+    # A statement that changes the session, on a connection that others share.
+    #
+    # @since 0.1.0
+    class UnsafeSessionState < Error; end
+
+    # The server has rolled back a transaction that was to be committed.
+    #
+    # @since 0.1.0
+    class TransactionRolledBack < Error; end
+
     # What the server says of a statement. Its class is that of its SQLSTATE: {UniqueViolation} for 23505, and where a code has
     # none of its own, that of the first two digits.
     #
@@ -120,6 +135,14 @@ module Ringspun
         state = fields["C"].to_s
         BY_STATE.fetch(state) { BY_STATE.fetch(state[0, 2], ServerError) }.new(fields, sql)
       end
+
+      # @api private
+      # @return [Float] seconds on the clock by which the caller's waits are measured
+      def now = Fiber.current_scheduler.is_a?(Scheduler) ? Machine.current.now : Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+      # @api private
+      # Runs the block where a cancellation from outside does not reach it.
+      def shield(seconds, &) = Fiber.current_scheduler.is_a?(Scheduler) ? Ringspun.shield(deadline: seconds, &) : yield
 
       # @api private
       def lost(why, in_doubt) = ConnectionLost.new("the connection is lost: #{why}", in_doubt:)

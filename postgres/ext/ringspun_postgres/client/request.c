@@ -1,0 +1,71 @@
+#include "client/request.h"
+
+#include <stdlib.h>
+
+rpg_request *rpg_request_new(struct rpg_lane *lane, VALUE statement, rpg_span params) {
+    rpg_request *request = malloc(sizeof(*request) + params.len);
+    if (!request) return NULL;
+    *request = (rpg_request){.lane = lane, .statement = statement, .formats = Qnil, .syncs = true, .params_len = params.len};
+    if (params.len > 0) memcpy(request->params, params.bytes, params.len);
+    return request;
+}
+
+void rpg_request_free(rpg_request *request) {
+    rpg_rows_free(&request->rows);
+    free(request->error);
+    free(request->parts);
+    free(request);
+}
+
+void rpg_requests_append(rpg_requests *list, rpg_request *request) {
+    request->next = NULL;
+    if (list->last) list->last->next = request;
+    else list->first = request;
+    list->last = request;
+    list->len++;
+}
+
+void rpg_requests_prepend(rpg_requests *list, rpg_request *request) {
+    request->next = list->first;
+    list->first = request;
+    if (!list->last) list->last = request;
+    list->len++;
+}
+
+rpg_request *rpg_requests_take_first(rpg_requests *list) {
+    rpg_request *first = list->first;
+    list->first = first->next;
+    if (!list->first) list->last = NULL;
+    list->len--;
+    return first;
+}
+
+void rpg_requests_take_out(rpg_requests *list, rpg_request *request) {
+    rpg_request *previous = NULL;
+    for (rpg_request *each = list->first; each != request; each = each->next) previous = each;
+    if (previous) previous->next = request->next;
+    else list->first = request->next;
+    if (list->last == request) list->last = previous;
+    list->len--;
+}
+
+void rpg_requests_free(rpg_requests *list) {
+    while (list->first) rpg_request_free(rpg_requests_take_first(list));
+}
+
+void rpg_requests_mark(const rpg_requests *list) {
+    for (const rpg_request *each = list->first; each; each = each->next) {
+        rb_gc_mark(each->statement);
+        rb_gc_mark(each->formats);
+    }
+}
+
+bool rpg_request_failed_by(const rpg_request *request, const char *sqlstate) {
+    rpg_reader reader = rpg_reader_over(request->error, request->error_len);
+    uint8_t code;
+    rpg_span text;
+    while (request->error && rpg_read_error_field(&reader, &code, &text) && code != 0) {
+        if (code == 'C') return text.len == strlen(sqlstate) && memcmp(text.bytes, sqlstate, text.len) == 0;
+    }
+    return false;
+}

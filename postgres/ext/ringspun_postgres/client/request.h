@@ -1,0 +1,71 @@
+/* request: one statement on its way: what is sent, and what has come of it. Owned by its lane until it is done, then by the strand
+ * that waits for it.
+ *
+ * OUTBOX -> sent -> done. A strand may leave at any time. A request that lies in the outbox is freed then; one that was sent is
+ * abandoned: its reply is dropped when it comes.
+ *
+ * A stream of rows is several as well, one after the other, which it calls its legs: the first executes the statement for so many
+ * rows, others go on from there, and the last is the Sync.
+ *
+ * A batch is several requests with one Sync, which is that of the last. A strand waits for the last, which has all of them in `parts`.
+ */
+#ifndef RINGSPUN_PG_REQUEST_OF_LANE_H
+#define RINGSPUN_PG_REQUEST_OF_LANE_H
+
+#include "client/rows.h"
+#include "client/result.h"
+#include "codec/replies.h"
+
+typedef enum { RPG_NO_LEG, RPG_FIRST_LEG, RPG_NEXT_LEG, RPG_LAST_LEG } rpg_leg;
+
+typedef struct rpg_request {
+    struct rpg_request *next;   /* in the outbox, or of those sent */
+    struct rpg_lane *lane;
+    VALUE statement;            /* nil: an empty query, which only waits for its turn */
+    VALUE formats;              /* the Columns by which binary values were asked for; nil: all as text */
+    ringspun_waker waker;
+    bool parked;
+    bool sent;
+    bool done;
+    bool abandoned;
+    uint8_t leg;                /* rpg_leg; of one with rows its strand takes them as they come */
+    bool suspended;             /* there are more rows */
+    bool parses;                /* it has a Parse that is not answered */
+    bool prepared;              /* the statement has a name from its first use */
+    bool syncs;                 /* it ends with a Sync */
+    bool continues;             /* a batch of which others come before it */
+    bool passes;                /* also a lane that is held */
+    uint8_t end;                /* rpg_end_kind */
+    uint8_t tag_len;
+    char tag[RPG_TAG_MAX];
+    rpg_rows rows;
+    uint8_t *error;             /* the body of an ErrorResponse, or NULL */
+    size_t error_len;
+    struct rpg_request **parts; /* of the last of a batch: all of them, in order */
+    uint32_t parts_len;
+    size_t flight_len;          /* bytes that were sent for it */
+    size_t params_len;
+    uint8_t params[];           /* as a Bind has them */
+} rpg_request;
+
+typedef struct {
+    rpg_request *first;
+    rpg_request *last;
+    uint32_t len;
+} rpg_requests;
+
+/* NULL: no memory. */
+rpg_request *rpg_request_new(struct rpg_lane *lane, VALUE statement, rpg_span params);
+void rpg_request_free(rpg_request *request);
+
+void rpg_requests_append(rpg_requests *list, rpg_request *request);
+void rpg_requests_prepend(rpg_requests *list, rpg_request *request);
+rpg_request *rpg_requests_take_first(rpg_requests *list);
+void rpg_requests_take_out(rpg_requests *list, rpg_request *request);
+void rpg_requests_free(rpg_requests *list);
+void rpg_requests_mark(const rpg_requests *list);
+
+/* Whether its SQLSTATE is that. */
+bool rpg_request_failed_by(const rpg_request *request, const char *sqlstate);
+
+#endif

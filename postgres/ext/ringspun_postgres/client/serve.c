@@ -1,0 +1,276 @@
+#include "client/lane.h"
+
+#include <stdlib.h>
+
+/* So many bytes of rows in one look are worth the block that they lie in; fewer are copied. */
+#define BLOCK_WORTH 8192u
+
+/* Requests that end in one look. */
+#define ENDED_MAX 256u
+
+/* --- the end of requests --- */
+
+static void finish(rpg_request *request, rpg_end_kind end) {
+    request->done = true;
+    request->end = (uint8_t)end;
+    if (request->abandoned) rpg_request_free(request);
+    else if (request->parked) ringspun->wake_here(request->waker, 0);
+}
+
+static rpg_request *first_parked(const rpg_requests *list) {
+    rpg_request *each = list->first;
+    while (each && !each->parked) each = each->next;
+    return each;
+}
+
+void rpg_pass_on(rpg_lane *lane) {
+    lane->reader = NULL;
+    const rpg_request *next = first_parked(&lane->sent);
+    if (!next) next = first_parked(&lane->outbox);
+    if (next) ringspun->wake_here(next->waker, 0);
+}
+
+static void finish_first(rpg_lane *lane, rpg_end_kind end) {
+    rpg_request *request = rpg_requests_take_first(&lane->sent);
+    if (!request->abandoned) lane->live--;
+    lane->unanswered -= request->flight_len;
+    finish(request, end);
+}
+
+void rpg_lose(rpg_lane *lane, const char *why) {
+    if (lane->lost[0]) return;
+    snprintf(lane->lost, sizeof(lane->lost), "%s", lane->fatal[0] ? lane->fatal : why);
+    while (lane->outbox.first) finish(rpg_requests_take_first(&lane->outbox), RPG_ENDED_SKIPPED);
+    while (lane->sent.first) finish_first(lane, RPG_ENDED_SKIPPED);
+    rpg_replies_free(&lane->replies);
+    lane->replies = (rpg_replies){0};
+}
+
+static void leave_one(rpg_request *request) {
+    request->parked = false;
+    if (request->done) {
+        rpg_request_free(request);
+    } else if (request->sent) {
+        request->abandoned = true;
+        request->lane->live--;
+        rpg_rows_free(&request->rows);
+    } else if (request->leg == RPG_LAST_LEG) {
+        request->abandoned = true;
+    } else {
+        rpg_requests_take_out(&request->lane->outbox, request);
+        rpg_request_free(request);
+    }
+}
+
+void rpg_leave(void *data) {
+    rpg_request *request = data;
+    rpg_request **parts = request->parts;
+    uint32_t len = request->parts_len;
+    request->parts = NULL;
+    if (request->lane->leg == request) request->lane->leg = NULL;
+    for (uint32_t i = 0; i + 1 < len; i++) leave_one(parts[i]);
+    leave_one(request);
+    free(parts);
+}
+
+/* --- messages --- */
+
+static bool begins_with(rpg_span text, const char *word) {
+    size_t len = strlen(word);
+    return text.len >= len && memcmp(text.bytes, word, len) == 0;
+}
+
+/* Of an error after which the server ends the connection: its message. */
+static bool note_fatal(rpg_lane *lane, const rpg_message *message) {
+    rpg_reader reader = rpg_reader_over(message->body, message->len);
+    uint8_t code;
+    rpg_span text;
+    bool fatal = false;
+    while (rpg_read_error_field(&reader, &code, &text) && code != 0) {
+        int len = text.len < sizeof(lane->fatal) ? (int)text.len : (int)sizeof(lane->fatal) - 1;
+        if (code == 'V') fatal = begins_with(text, "FATAL") || begins_with(text, "PANIC");
+        if (code == 'M' && fatal) snprintf(lane->fatal, sizeof(lane->fatal), "%.*s", len, (const char *)text.bytes);
+    }
+    return fatal;
+}
+
+static void take_error(rpg_lane *lane, rpg_request *request, const rpg_message *message) {
+    if (note_fatal(lane, message) || !request) return;
+    if (request->parses) rpg_statement_forget_name(rpg_statement_get(request->statement));
+    if (request->abandoned || request->error) return;
+    request->error = malloc(message->len);
+    if (!request->error) return;
+    memcpy(request->error, message->body, message->len);
+    request->error_len = message->len;
+}
+
+/* https://www.postgresql.org/docs/17/protocol-message-formats.html has the tags. */
+static bool changes_session(rpg_span tag) {
+    static const char *const words[] = {"SET", "RESET", "LISTEN", "UNLISTEN", "PREPARE", "DECLARE", "DISCARD", "DEALLOCATE", "LOAD"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        if (begins_with(tag, words[i])) return true;
+    }
+    return false;
+}
+
+static void take_tag(rpg_lane *lane, rpg_request *request, const rpg_message *message) {
+    rpg_span tag;
+    if (!rpg_read_complete(message, &tag)) return;
+    lane->left_state |= changes_session(tag);
+    request->tag_len = (uint8_t)(tag.len < RPG_TAG_MAX ? tag.len : RPG_TAG_MAX);
+    memcpy(request->tag, tag.bytes, request->tag_len);
+}
+
+static void take_columns(rpg_request *request, rpg_span description) {
+    rpg_statement_describe(rpg_statement_get(request->statement), description);
+}
+
+typedef enum { TAKEN, NO_MEMORY, WRONG } taken;
+
+static taken take_row(rpg_lane *lane, rpg_request *request, size_t from, size_t to) {
+    rpg_run_of_rows *last = lane->runs_len > 0 ? &lane->runs[lane->runs_len - 1] : NULL;
+    if (request->abandoned) return TAKEN;
+    lane->runs_bytes += to - from;
+    if (last && last->request == request && last->to == from) {
+        last->to = to;
+        last->count++;
+        return TAKEN;
+    }
+    if (lane->runs_len == lane->runs_capacity) {
+        uint32_t capacity = lane->runs_capacity ? lane->runs_capacity * 2 : 16;
+        rpg_run_of_rows *runs = realloc(lane->runs, sizeof(*runs) * capacity);
+        if (!runs) return NO_MEMORY;
+        lane->runs = runs;
+        lane->runs_capacity = capacity;
+    }
+    lane->runs[lane->runs_len++] = (rpg_run_of_rows){request, from, to, 1};
+    return TAKEN;
+}
+
+static taken take_message(rpg_lane *lane, const rpg_message *message, size_t from, size_t to) {
+    rpg_event event = rpg_replies_take(&lane->replies, message);
+    rpg_request *request = event.tag;
+    switch (event.kind) {
+    case RPG_EVENT_ROW: return take_row(lane, request, from, to);
+    case RPG_EVENT_COMPLETE: take_tag(lane, request, message); return TAKEN;
+    case RPG_EVENT_COLUMNS: take_columns(request, (rpg_span){message->body, message->len}); return TAKEN;
+    case RPG_EVENT_NO_COLUMNS: take_columns(request, (rpg_span){NULL, 0}); return TAKEN;
+    case RPG_EVENT_READY: return rpg_read_ready(message, &lane->status) ? TAKEN : WRONG;
+    case RPG_EVENT_ERROR:
+        take_error(lane, request, message);
+        return TAKEN;
+    case RPG_EVENT_STEP:
+        if (message->type == RPG_PARSED) request->parses = false;
+        return TAKEN;
+    case RPG_EVENT_SUSPENDED: request->suspended = true; return TAKEN;
+    case RPG_EVENT_PARAMETERS:
+    case RPG_EVENT_EMPTY:
+    case RPG_EVENT_ASIDE: return TAKEN;
+    default: return WRONG;
+    }
+}
+
+/* --- rows --- */
+
+static bool keep_copies(rpg_lane *lane, const uint8_t *bytes) {
+    bool fine = true;
+    for (uint32_t i = 0; i < lane->runs_len && fine; i++) {
+        const rpg_run_of_rows *run = &lane->runs[i];
+        fine = rpg_rows_copy(&run->request->rows, (rpg_span){bytes + run->from, run->to - run->from}, run->count);
+    }
+    return fine;
+}
+
+/* With all that was looked at. */
+static bool keep_block(rpg_lane *lane, size_t len) {
+    size_t start, capacity;
+    void *memory = ringspun->stream_take(lane->stream, len, &start, &capacity);
+    rpg_block *block = rpg_block_new(memory, capacity, ringspun->block_free);
+    if (!block) {
+        ringspun->block_free(memory);
+        return false;
+    }
+    bool fine = true;
+    for (uint32_t i = 0; i < lane->runs_len && fine; i++) {
+        const rpg_run_of_rows *run = &lane->runs[i];
+        rpg_span rows = {(const uint8_t *)memory + start + run->from, run->to - run->from};
+        fine = rpg_rows_add(&run->request->rows, block, rows, run->count);
+    }
+    rpg_block_drop(block);
+    return fine;
+}
+
+static void wake_streams(const rpg_lane *lane) {
+    for (uint32_t i = 0; i < lane->runs_len; i++) {
+        const rpg_request *request = lane->runs[i].request;
+        if (request->leg && request->parked) ringspun->wake_here(request->waker, 0);
+    }
+}
+
+/* The rows of this look become those of their requests, and what was looked at is gone. */
+static bool keep_rows(rpg_lane *lane, const uint8_t *bytes, size_t len) {
+    bool fine;
+    if (lane->runs_bytes >= BLOCK_WORTH) {
+        fine = keep_block(lane, len);
+    } else {
+        fine = keep_copies(lane, bytes);
+        ringspun->stream_drop(lane->stream, len);
+    }
+    wake_streams(lane);
+    lane->runs_len = 0;
+    lane->runs_bytes = 0;
+    return fine;
+}
+
+/* --- a look --- */
+
+/* How long the first was at the head. Those that have ended in the same look took no time of their own. */
+static void note_time(rpg_lane *lane) {
+    int64_t now = ringspun->now(), took = now - lane->head_since;
+    lane->quiet_since = lane->head_since = now;
+    const rpg_request *first = lane->sent.first;
+    if (NIL_P(first->statement)) return;
+    if (took < lane->fastest) lane->fastest = took;
+    rpg_statement_note_time(rpg_statement_get(first->statement), took - lane->fastest);
+}
+
+static void finish_ended(rpg_lane *lane, const uint8_t *ends, uint32_t ended) {
+    if (ended == 0) return;
+    note_time(lane);
+    lane->pipelines |= lane->sent.len > 1;
+    for (uint32_t i = 0; i < ended && lane->sent.first; i++) finish_first(lane, (rpg_end_kind)ends[i]);
+    rpg_ask_flight(lane);
+}
+
+/* What another strand has begun on a connection that all share would be everybody's. */
+static void check_session(rpg_lane *lane) {
+    if (!lane->shared) return;
+    if (lane->status != 'I') rpg_lose(lane, "a statement has left a transaction open");
+    else if (lane->left_state) rpg_lose(lane, "a statement has changed the session");
+}
+
+bool rpg_serve(rpg_lane *lane) {
+    const char *chars;
+    size_t len, at = 0, needed;
+    uint8_t ends[ENDED_MAX];
+    uint32_t ended = 0;
+    rpg_message message;
+    rpg_found found = RPG_PART;
+    taken how = TAKEN;
+    ringspun->stream_peek(lane->stream, &chars, &len);
+    const uint8_t *bytes = (const uint8_t *)chars;
+    while (ended < ENDED_MAX && how == TAKEN &&
+           (found = rpg_message_next(bytes + at, len - at, &message, &needed)) == RPG_WHOLE) {
+        how = take_message(lane, &message, at, at + needed);
+        at += needed;
+        void *tag;
+        rpg_end_kind end;
+        while (ended < ENDED_MAX && rpg_replies_next_ended(&lane->replies, &tag, &end)) ends[ended++] = (uint8_t)end;
+    }
+    if (at > 0 && !keep_rows(lane, bytes, at)) how = NO_MEMORY;
+    finish_ended(lane, ends, ended);
+    if (how == NO_MEMORY) rpg_lose(lane, "there was no memory for what the server sent");
+    else if (how == WRONG || found == RPG_WRONG) rpg_lose(lane, "the server sent what is no answer to what was asked");
+    else check_session(lane);
+    return at > 0;
+}

@@ -1,0 +1,153 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Postgres
+    # What can be asked of Postgres: of a {Pool}, and inside of a {Pool#session} or {Pool#transaction} of the connection that they
+    # have. Parameters are $1, $2, ... in the statement, and given behind it.
+    #
+    # Every method may switch strands. A `timeout:` is in seconds and for the whole call; nil: as long as it takes. A strand that
+    # is cancelled, or whose time is over, leaves at once, and what it has asked for is cancelled on the server.
+    #
+    # All raise {UsageError} for what can be known to be wrong before a byte is sent, {ServerError} with a class per SQLSTATE
+    # for what the server refuses, {ConnectionLost} when the connection ends meanwhile, {ConnectError} when there is none,
+    # {PoolTimeoutError} when all are in use, and {TimeoutError}.
+    #
+    # @since 0.1.0
+    module Client
+      FORMS = { row: :each, array: :each_array, hash: :each_hash }.freeze
+      private_constant :FORMS
+
+      # @param sql [String] one statement
+      # @param params [Array<Object>] nil, true, false, String (bytes where its encoding is BINARY), Symbol, Integer, Float,
+      #   BigDecimal, Time, Date, Array, Hash (json), IPAddr or {Interval}
+      # @param timeout [Numeric, nil] seconds
+      # @param idempotent [Boolean] whether it may be sent again when the connection ends before the answer has come
+      # @return [Result]
+      # @since 0.1.0
+      def query(sql, *params, timeout: nil, idempotent: false) = run(sql, params, timeout, false, idempotent)
+
+      # @return [Row, nil] the first row
+      # @since 0.1.0
+      def query_one(sql, *params, timeout: nil, idempotent: false) = run(sql, params, timeout, false, idempotent).first
+
+      # @return [Object, nil] the first value of the first row
+      # @since 0.1.0
+      def query_value(sql, *params, timeout: nil, idempotent: false) = run(sql, params, timeout, false, idempotent).value
+
+      # @return [Integer] how many rows were inserted, changed, deleted or returned
+      # @since 0.1.0
+      def execute(sql, *params, timeout: nil, idempotent: false) = run(sql, params, timeout, false, idempotent).affected
+
+      # A statement that is used again and again: each connection parses it once, with the first use. Others are parsed twice, and
+      # then known as well. Nothing is sent yet.
+      #
+      # @return [Prepared]
+      # @since 0.1.0
+      def prepare(sql) = Prepared.new(self, sql)
+
+      # Sends several statements at once. All take effect, or none.
+      #
+      # @yieldparam batch [Batch] collects them
+      # @return [Array<Result>] in the order of the statements
+      # @since 0.1.0
+      def batch(timeout: nil)
+        batch = Batch.new
+        yield batch
+        batch.sqls.empty? ? [] : run_batch(batch.sqls, batch.params, timeout)
+      end
+
+      # Gives the rows to the block as they come, on a connection of its own. While the block works no more are read, so that the
+      # server waits for it. The statement is cancelled when the block is left early.
+      #
+      # @param as [:row, :array, :hash] what the block gets
+      # @yieldparam row [Row, Array, Hash{String => Object}]
+      # @return [nil, Enumerator] the latter without a block
+      # @since 0.1.0
+      def stream(sql, *params, timeout: nil, as: :row, &block)
+        form = FORMS[as] or raise UsageError, "as: expected one of #{FORMS.keys.map(&:inspect).join(", ")}, got #{as.inspect}"
+        return to_enum(:stream, sql, *params, timeout:, as:) unless block
+
+        run_stream(sql, params, timeout) { |result| result.__send__(form, &block) }
+        nil
+      end
+
+      # The same methods, each of which returns at once, with an {Evaluation}.
+      #
+      # @return [Async]
+      # @since 0.1.0
+      def async = Async.new(self)
+    end
+
+    # The statements of a {Client#batch}.
+    #
+    # @since 0.1.0
+    class Batch
+      # @api private
+      attr_reader :sqls, :params
+
+      def initialize
+        @sqls = []
+        @params = []
+      end
+
+      # @param (see Client#query)
+      # @return [self]
+      # @since 0.1.0
+      def query(sql, *params)
+        @sqls << sql
+        @params << params
+        self
+      end
+      alias execute query
+    end
+
+    # A statement of {Client#prepare}.
+    #
+    # @since 0.1.0
+    class Prepared
+      # @return [String]
+      # @since 0.1.0
+      attr_reader :sql
+
+      # @api private
+      def initialize(client, sql)
+        @client = client
+        @sql = sql.dup.freeze
+      end
+
+      # As {Client#query}, without the statement.
+      #
+      # @return [Result]
+      # @since 0.1.0
+      def query(*params, timeout: nil, idempotent: false) = @client.__send__(:run, @sql, params, timeout, true, idempotent)
+
+      # @return [Row, nil] the first row
+      # @since 0.1.0
+      def query_one(*, **) = query(*, **).first
+
+      # @return [Object, nil] the first value of the first row
+      # @since 0.1.0
+      def query_value(*, **) = query(*, **).value
+
+      # @return [Integer] how many rows were inserted, changed, deleted or returned
+      # @since 0.1.0
+      def execute(*, **) = query(*, **).affected
+    end
+
+    # The methods of a {Client}, each of which begins and returns an {Evaluation}.
+    #
+    # @since 0.1.0
+    class Async
+      # @api private
+      def initialize(client)
+        @client = client
+      end
+
+      %i[query query_one query_value execute batch stream transaction session].each do |name|
+        define_method(name) do |*arguments, **options, &block|
+          ConcurrentProc.new { @client.__send__(name, *arguments, **options, &block) }.call_detached
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,261 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Postgres
+    # The connections of a process that one user at a time has: for transactions, sessions and streams. A connection belongs to
+    # the machine that has opened it; how many there are is counted over all machines.
+    #
+    # Who waits is served in order. A connection that is given back goes to the first who waits; one of another machine is closed
+    # for it, and the first may open its own.
+    #
+    # @api private
+    class Connections
+      CONNECTING_MAX = 3
+
+      # Seconds for what a connection must do before the next user gets it.
+      SETTLE = 5
+
+      # Who has a connection, since when, and where it was asked for.
+      Holder = Data.define(:who, :since, :where) do
+        def to_s = "#{who} for #{format("%.1f", Postgres.now - since)} s, at #{where}"
+      end
+
+      Waiter = Data.define(:machine, :gate)
+
+      # One that nobody uses.
+      Idle = Data.define(:lane, :machine, :since)
+      private_constant :Idle, :Waiter
+
+      def initialize(pool)
+        @pool = pool
+        @config = pool.config
+        @lock = Thread::Mutex.new
+        @idle = [] # the last that was given back comes last, and is taken first
+        @waiters = []
+        @holders = {}.compare_by_identity
+        @ends = {}.compare_by_identity # when a connection has lived long enough
+        @count = 0
+        @connecting = Channel.new(CONNECTING_MAX)
+        @closed = false
+      end
+
+      # May switch strands.
+      #
+      # @param timeout [Numeric, nil] seconds, of which no more than `checkout_timeout` are spent on waiting for a connection
+      # @param reset [Boolean] the session is made anew afterwards
+      def use(timeout, reset: false)
+        lane = acquire(timeout)
+        yield lane
+      ensure
+        release(lane, reset) if lane
+      end
+
+      # @return [Object, :none] of the block; :none: there is no connection free
+      def try_use
+        lane = acquire_now(Machine.current) or return :none
+        begin
+          yield lane
+        ensure
+          release(lane, false)
+        end
+      end
+
+      # @return [Lane]
+      def acquire(timeout)
+        machine = Machine.current
+        loop do
+          got = take(machine)
+          got = await(got, timeout) if got.is_a?(Waiter)
+          lane = prepare(got) and return hold(lane)
+        end
+      end
+
+      # It may not raise: what fails here closes the connection.
+      def release(lane, reset)
+        @lock.synchronize { @holders.delete(lane) }
+        settle(lane, reset) ? give_back(lane) : give_up(lane)
+      end
+
+      # Nobody gets one any more.
+      def close
+        @lock.synchronize do
+          @closed = true
+          @waiters.each { |waiter| waiter.gate.close }
+        end
+        close_own
+        @lock.synchronize { @idle.each { |idle| abandon(idle) }.clear }
+      end
+
+      # Those of this machine that nobody uses.
+      def close_own
+        machine = Machine.current
+        own = @lock.synchronize {
+          @idle.partition { |idle|
+            idle.machine.equal?(machine)
+          }.tap { |_, others| @idle = others }.first
+        }
+        own.each { |idle| idle.lane.close }
+      end
+
+      def metrics = @lock.synchronize { { connections: @count, idle: @idle.size, waiting: @waiters.size } }
+
+      private
+
+      # --- getting one ---
+
+      # @return [Lane, :permit, Waiter] :permit: to open one
+      def take(machine)
+        @lock.synchronize do
+          raise ClosedError, "the pool is closed" if @closed
+
+          found = @idle.rindex { |each| each.machine.equal?(machine) }
+          next @idle.delete_at(found).lane if found
+          next grant if @count < @config.max
+          next abandon(@idle.shift) && :permit unless @idle.empty?
+
+          Waiter.new(machine, Channel.new(1)).tap { |waiter| @waiters << waiter }
+        end
+      end
+
+      def grant
+        @count += 1
+        :permit
+      end
+
+      def acquire_now(machine)
+        got = take(machine)
+        if got.is_a?(Waiter)
+          @lock.synchronize { @waiters.delete(got) }
+          got = got.gate.try_pop or return
+        end
+        lane = prepare(got) and hold(lane)
+      end
+
+      def await(waiter, timeout)
+        seconds = [timeout, @config.checkout_timeout].compact.min
+        got = waiter.gate.pop(timeout: seconds)
+        got || raise(ClosedError, "the pool is closed")
+      rescue Ringspun::TimeoutError
+        raise PoolTimeoutError, exhausted(seconds)
+      ensure
+        leave(waiter) unless got
+      end
+
+      # What was handed over while it left goes to the next.
+      def leave(waiter)
+        @lock.synchronize { @waiters.delete(waiter) }
+        case got = waiter.gate.try_pop
+        when :permit then forget
+        when Lane then give_back(got)
+        end
+      end
+
+      def exhausted(seconds)
+        holders = @lock.synchronize { @holders.values }
+        "no connection within #{seconds} s: all #{@config.max} are in use (max: #{@config.max}).\n#{holders.join("\n")}"
+      end
+
+      # @param got [Lane, :permit]
+      # @return [Lane, nil] nil: it had died while nobody used it
+      def prepare(got)
+        return open if got == :permit
+        return got if !too_old?(got) && (got.quiet_for < 1 || got.ping(SETTLE))
+
+        give_up(got)
+      rescue Exception
+        got == :permit ? forget : give_up(got)
+        raise
+      end
+
+      def open
+        @connecting.push(true)
+        lane = Lane.open(@config, @pool.canceller, shared: false)
+        @ends[lane] = Postgres.now + (@config.max_lifetime * (0.9 + (rand / 5)))
+        lane
+      ensure
+        @connecting.try_pop
+      end
+
+      def too_old?(lane) = Postgres.now > @ends.fetch(lane)
+
+      def hold(lane)
+        where = caller_locations(3).find { |location| !location.path.start_with?(__dir__) }
+        who = Fiber.current_scheduler ? Machine.current.running.inspect : Thread.current.inspect
+        @lock.synchronize { @holders[lane] = Holder.new(who, Postgres.now, where) }
+        lane
+      end
+
+      # --- giving one back ---
+
+      def settle(lane, reset)
+        return false if lane.lost? || @closed
+
+        clean = !reset && lane.status == "I" && lane.pending.zero? && !lane.take_left_state
+        clean || Ringspun.shield(deadline: SETTLE) { make_clean(lane, reset) }
+      rescue Exception
+        false
+      end
+
+      def make_clean(lane, reset)
+        lane.settle(SETTLE)
+        lane.query("ROLLBACK", [], SETTLE, false, true) unless lane.status == "I"
+        if reset || lane.take_left_state
+          lane.query("DISCARD ALL", [], SETTLE, false, true)
+          lane.forget_statements
+          lane.take_left_state
+        end
+        lane.status == "I"
+      end
+
+      def give_back(lane)
+        machine = Machine.current
+        other = @lock.synchronize do
+          next lane if @closed
+
+          waiter = @waiters.shift
+          if waiter.nil?
+            @idle << Idle.new(lane, machine, Postgres.now)
+            next
+          end
+          next waiter.gate.try_push(lane) && nil if waiter.machine.equal?(machine)
+
+          waiter.gate.try_push(:permit)
+          lane
+        end
+        close_lane(other) if other
+      end
+
+      def give_up(lane)
+        close_lane(lane)
+        forget
+        nil
+      end
+
+      def close_lane(lane)
+        @lock.synchronize { @ends.delete(lane) }
+        lane.close(lane.loss || "it was given up")
+      end
+
+      # A place for one that is gone.
+      def forget
+        @lock.synchronize do
+          waiter = @waiters.shift
+          waiter ? waiter.gate.try_push(:permit) : @count -= 1
+        end
+      end
+
+      # Another machine's: its thread alone may close the stream, and may be busy. The server sees the end of the connection at
+      # once.
+      def abandon(idle)
+        @ends.delete(idle.lane)
+        socket = BasicSocket.for_fd(idle.lane.session.stream.to_io.fileno)
+        socket.autoclose = false
+        socket.shutdown
+        true
+      rescue SystemCallError, IOError
+        true # it had ended
+      end
+    end
+    private_constant :Connections
+  end
+end

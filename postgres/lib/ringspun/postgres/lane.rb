@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+require "securerandom"
+
+module Ringspun
+  module Postgres
+    # A connection. The extension has the rest.
+    #
+    # @api private
+    class Lane
+      TERMINATE = "X\0\0\0\4"
+      private_constant :TERMINATE
+
+      # What {CancelRequest} needs to know of the connection.
+      attr_reader :session
+
+      attr_writer :session, :canceller
+
+      # May switch strands.
+      #
+      # @param config [Config]
+      # @param canceller [Canceller]
+      # @param shared [Boolean]
+      # @return [Lane]
+      def self.open(config, canceller, shared:)
+        session = Startup.connect(config.options)
+        new(session.stream, SecureRandom.alphanumeric(8), config.statement_cache, shared).tap do |lane|
+          lane.session = session
+          lane.canceller = canceller
+        end
+      end
+
+      # The server works for nobody. The extension calls it too.
+      def orphaned = @canceller.cancel(self)
+
+      # Waits until the server has answered all that was sent, for which that is cancelled that nobody wants.
+      def settle(seconds)
+        orphaned if orphaned? && !held?
+        ping(seconds) or raise Postgres.lost(loss, false)
+      end
+
+      # Ends the connection at once. What was sent is in doubt.
+      def close(why = "the client was closed")
+        lose(why)
+        stream = @session.stream
+        stream << TERMINATE unless stream.closed?
+      rescue Ringspun::Error, SystemCallError
+        nil # the server has ended it before
+      ensure
+        stream&.__send__(:close_at_once)
+      end
+    end
+    private_constant :Lane, :Messages, :Columns, :Statement
+  end
+end

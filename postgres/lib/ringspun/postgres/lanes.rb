@@ -1,0 +1,171 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Postgres
+    # The shared connections of one machine, for statements of which each stands alone.
+    #
+    # @api private
+    class Lanes
+      # So many statements under way on the emptiest lane make another one worth its connection.
+      BUSY = 16
+
+      # Seconds until a connection is tried again that could not be made: doubled each time, up to the most, and by chance up to
+      # half as long, so that a server that comes back is not met by all at once.
+      BACK_OFF = 0.05
+      BACK_OFF_MAX = 5.0
+
+      # @param pool [Pool]
+      # @param machine [Machine]
+      def initialize(pool, machine)
+        @pool = pool
+        @machine = machine
+        @lanes = []
+        @opened = Condition.new # one is there, or could not be opened
+        @opening = nil
+        @failure = nil
+        @failures = 0
+      end
+
+      # May switch strands.
+      #
+      # @return [Result]
+      def query(sql, params, timeout, prepared, idempotent)
+        return alone(timeout) { |lane, left| lane.query(sql, params, left, prepared, true) } unless @pool.config.pipelining
+
+        lane = pick
+        taken = lane ? lane.query(sql, params, timeout, prepared, false) : :none
+        return taken unless taken.is_a?(Symbol)
+
+        insist(taken, lane, timeout, alone: true) { |other, left, forced| other.query(sql, params, left, prepared, forced) }
+      rescue Ringspun::Error, Cancelled => error
+        lane.orphaned if lane&.orphaned?
+        raise unless idempotent && error.is_a?(ConnectionLost)
+
+        idempotent = false
+        retry
+      rescue Exception
+        lane.orphaned if lane&.orphaned?
+        raise
+      end
+
+      # @return [Array<Result>]
+      def batch(sqls, params, timeout)
+        return alone(timeout) { |lane, left| lane.batch(sqls, params, left) } unless @pool.config.pipelining
+
+        insist(:none, nil, timeout, alone: false) do |lane, left, _|
+          lane.batch(sqls, params, left)
+        rescue Exception
+          lane.orphaned if lane.orphaned?
+          raise
+        end
+      end
+
+      # (see Connections#use)
+      def use(timeout, reset:, &) = @pool.connections.use(timeout, reset:, &)
+
+      # Nothing is open any more.
+      def close
+        @opening&.terminate
+        @lanes.each(&:close).clear
+        @opened.broadcast
+      end
+
+      # @return [Integer] connections
+      def size = @lanes.size
+
+      # @return [Integer] statements under way
+      def pending = @lanes.sum(&:pending)
+
+      private
+
+      def pick
+        lane = @lanes.first
+        return lane if lane.nil? || @pool.config.lanes == 1
+
+        lane = @lanes.min_by(&:pending)
+        open if lane.pending >= BUSY && @lanes.size < @pool.config.lanes
+        lane
+      end
+
+      # Until one has taken the statement, or the time is over.
+      def insist(refused, lane, timeout, alone:)
+        deadline = timeout && (@machine.now + timeout)
+        loop do
+          left = deadline && [deadline - @machine.now, 0].max
+          if alone && %i[slow stuck held].include?(refused)
+            taken = @pool.connections.try_use { |other| yield(other, left, true) }
+            return taken unless taken == :none
+          end
+          lane = settle(refused, lane, left)
+          refused = yield(lane, left, refused == :slow || refused == :stuck)
+          return refused unless refused.is_a?(Symbol)
+        end
+      end
+
+      # @return [Lane] where to try next
+      def settle(refused, lane, left)
+        case refused
+        when :session then refuse_session
+        when :quiet then lane.ping(left) || drop(lane)
+        when :lost then drop(lane)
+        when :held then lane.ping(left) # answered when it has been resumed, or shortly before
+        end
+        pick || await_opened(left)
+      end
+
+      def refuse_session
+        raise UnsafeSessionState, "this statement is for one session, and would be for everybody who shares the connection: " \
+                                  "use transaction { |t| ... } or session { |s| ... }, and the statement inside of it"
+      end
+
+      def drop(lane)
+        lane.close(lane.loss || "it was given up")
+        @lanes.delete(lane)
+        nil
+      end
+
+      # --- opening ---
+
+      def await_opened(left)
+        open
+        @opened.wait(timeout: left)
+        raise @failure.exception(@failure.message) if @failure && @lanes.empty?
+
+        pick || await_opened(left)
+      rescue Ringspun::TimeoutError
+        raise Ringspun::TimeoutError, "no connection to #{@pool.config.options.hosts.join(", ")} before the deadline"
+      end
+
+      def open
+        return if @opening
+
+        @failure = nil
+        @opening = @machine.spin { open_one }
+      end
+
+      def open_one
+        @machine.sleep(back_off) if @failures.positive?
+        @lanes << Lane.open(@pool.config, @pool.canceller, shared: true)
+        @failures = 0
+      rescue Exception => error
+        @failures += 1
+        @failure = error
+        raise unless error.is_a?(StandardError)
+      ensure
+        @opening = nil
+        @opened.broadcast
+      end
+
+      def back_off = [BACK_OFF * (2**(@failures - 1)), BACK_OFF_MAX].min * (1 + (rand / 2))
+
+      # On a connection of its own, as where a pooler cannot take several statements at once.
+      def alone(timeout)
+        @pool.connections.use(timeout) do |lane|
+          taken = yield(lane, timeout)
+          taken.is_a?(Symbol) ? raise(Postgres.lost(lane.loss, false)) : taken
+        end
+      end
+    end
+    private_constant :Lanes
+  end
+end

@@ -1,0 +1,178 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Postgres
+    # Connections to one database, for a whole process: strands of any machine, plain threads and other fiber schedulers. Nothing
+    # connects before the first use.
+    #
+    # Statements that stand alone share a few connections, the lanes of each machine: all that strands ask for in one tick goes
+    # out together. Transactions, sessions and streams have a connection each, of which there are `max` at most.
+    #
+    # @since 0.1.0
+    class Pool
+      include Client
+
+      # @api private
+      attr_reader :config, :canceller, :connections
+
+      # @param source [String, nil] a URI, postgres://user@host:port/database?option=value; nil: as libpq's environment says
+      # @param lanes [Integer] 1 to 4 shared connections a machine
+      # @param max [Integer] connections for one user at a time, over all machines of the process
+      # @param timeout [Numeric, nil] seconds for each call that names none
+      # @param checkout_timeout [Numeric] seconds until {PoolTimeoutError} is raised when all connections are in use
+      # @param max_lifetime [Numeric] seconds after which a connection is not used again, give or take a tenth
+      # @param statement_cache [Integer] statements that a connection knows by name; 0: none
+      # @param pipelining [Boolean] false: one statement at a time on a connection, for poolers that lose what comes behind the
+      #   first
+      # @param options [Hash{Symbol => Object}] what a URI has, by libpq's names: host, port, user, password, sslmode, ...
+      # @raise [UsageError]
+      # @since 0.1.0
+      def initialize(source = nil, lanes: 2, max: 10, timeout: nil, checkout_timeout: 5, max_lifetime: 3600, statement_cache: 256,
+                     pipelining: true, **options)
+        @config = Config.new(options: Options.new(source, **options), lanes:, max:, timeout:, checkout_timeout:, max_lifetime:,
+                             statement_cache:, pipelining:)
+        @beginning = Thread::Mutex.new
+        @closed = false
+        start_anew
+      end
+
+      # Runs the block with a connection of its own. See {Session}.
+      #
+      # @param timeout [Numeric, nil] seconds to wait for one
+      # @yieldparam session [Session]
+      # @return [Object] the block's value
+      # @since 0.1.0
+      def session(timeout: nil)
+        raise UsageError, "session needs a block" unless block_given?
+
+        place.use(timeout, reset: true) { |lane| enter(Session.new(lane)) { |session| yield session } }
+      end
+
+      # Runs the block in a transaction on a connection of its own.
+      #
+      # @param (see Session#transaction)
+      # @yieldparam (see Session#transaction)
+      # @return (see Session#transaction)
+      # @raise (see Session#transaction)
+      # @since 0.1.0
+      def transaction(timeout: nil, **options, &block)
+        place.use(timeout, reset: false) do |lane|
+          enter(Session.new(lane)) { |session| session.transaction(timeout:, **options, &block) }
+        end
+      end
+
+      # Closes all connections. What is under way is in doubt.
+      #
+      # @return [nil]
+      # @since 0.1.0
+      def close
+        @closed = true
+        return unless Process.pid == @pid
+
+        @courier&.close
+        @connections.close
+        @lanes[Machine.current]&.close if Machine.current?
+        nil
+      end
+
+      # @return [Boolean]
+      # @since 0.1.0
+      def closed? = @closed
+
+      # @return [Hash{Symbol => Integer}] `connections` for one user at a time, `idle` of them, callers that are `waiting` for one
+      # @since 0.1.0
+      def metrics = @connections.metrics
+
+      # Never shows a password.
+      #
+      # @return [String]
+      def inspect = "#<#{self.class} #{@config.options.hosts.join(",")} #{@config.options.database}#{" closed" if @closed}>"
+
+      private
+
+      def run(sql, params, timeout, prepared, idempotent)
+        place.query(sql, params, timeout || @config.timeout, prepared, idempotent)
+      end
+
+      def run_batch(sqls, params, timeout) = place.batch(sqls, params, timeout || @config.timeout)
+
+      def run_stream(sql, params, timeout, &block)
+        place.use(timeout, reset: false) do |lane|
+          enter(Session.new(lane)) { |session| session.__send__(:run_stream, sql, params, timeout || @config.timeout, &block) }
+        end
+      end
+
+      def enter(session)
+        yield session
+      ensure
+        session.__send__(:finish)
+      end
+
+      # @return [Lanes, Courier] which serves the caller
+      def place
+        start_anew unless Process.pid == @pid
+        raise ClosedError, "the pool is closed" if @closed
+
+        scheduler = Fiber.current_scheduler
+        return courier unless scheduler.is_a?(Scheduler) || (scheduler.nil? && Thread.current.equal?(Thread.main))
+
+        machine = Machine.current
+        known, lanes = @last
+        return lanes if known.equal?(machine)
+
+        lanes = @beginning.synchronize { @lanes[machine] ||= Lanes.new(self, machine) }
+        @last = [machine, lanes].freeze
+        lanes
+      end
+
+      def courier
+        return @courier if @courier&.alive?
+
+        @beginning.synchronize { @courier&.alive? ? @courier : @courier = Courier.new(self) }
+      end
+
+      # What was open is the parent's, whose sockets a child leaves alone.
+      def start_anew
+        @beginning.synchronize do
+          next if Process.pid == @pid
+
+          @last = @courier = nil
+          @lanes = ObjectSpace::WeakKeyMap.new
+          @canceller = Canceller.new(@config.options)
+          @connections = Connections.new(self)
+          @pid = Process.pid
+        end
+      end
+    end
+
+    # What a {Pool} was made with.
+    #
+    # @api private
+    Config = Data.define(:options, :lanes, :max, :timeout, :checkout_timeout, :max_lifetime, :statement_cache, :pipelining) do
+      def initialize(**)
+        super
+        whole(:lanes, 1..4)
+        whole(:max, 1..)
+        whole(:statement_cache, 0..)
+        %i[checkout_timeout max_lifetime].each { |name| seconds(name) }
+        seconds(:timeout) unless timeout.nil?
+      end
+
+      private
+
+      def whole(name, range)
+        value = public_send(name)
+        return if value.is_a?(Integer) && range.cover?(value)
+
+        wanted = range.end ? "from #{range.begin} to #{range.end}" : "from #{range.begin} on"
+        raise UsageError, "#{name}: expected a whole number #{wanted}, got #{value.inspect}"
+      end
+
+      def seconds(name)
+        value = public_send(name)
+        raise UsageError, "#{name}: expected seconds, got #{value.inspect}" unless value.is_a?(Numeric) && value.positive?
+      end
+    end
+    private_constant :Config
+  end
+end

@@ -1,0 +1,226 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Postgres
+    # One connection, for as long as the block of {Pool#session} runs: for settings, temporary tables, advisory locks and whatever
+    # else a session keeps. Afterwards the session is made anew (DISCARD ALL).
+    #
+    # @since 0.1.0
+    class Session
+      include Client
+
+      # Seconds to wait for the rest of a stream that was left, before it is cancelled.
+      DRAIN = 1
+      private_constant :DRAIN
+
+      # @api private
+      # @param lane [Lane, Courier::Lane]
+      def initialize(lane)
+        @lane = lane
+        @ended = false
+      end
+
+      # Runs the block in a transaction, which is committed when the block returns, and rolled back when it is left in any other
+      # way: by an exception, `throw`, `break`, a cancellation, or the end of its strand.
+      #
+      # @param isolation [:read_committed, :repeatable_read, :serializable, nil] nil: as the server is set
+      # @param read_only [Boolean, nil]
+      # @param deferrable [Boolean, nil]
+      # @param timeout [Numeric, nil] seconds for all of it
+      # @param retry [Integer] how often the block is run again where the server could not serialize it (40001), or has ended a
+      #   deadlock (40P01)
+      # @yieldparam transaction [Transaction]
+      # @return [Object] the block's value
+      # @raise [TransactionRolledBack] the server has rolled back what was to be committed
+      # @since 0.1.0
+      def transaction(isolation: nil, read_only: nil, deferrable: nil, timeout: nil, retry: 0, &block)
+        raise UsageError, "transaction needs a block" unless block
+
+        begin_sql = Transaction.begin_sql(isolation:, read_only:, deferrable:)
+        Transaction.again(@lane, binding.local_variable_get(:retry)) do
+          Transaction.new(@lane).__send__(:enclose, begin_sql, "COMMIT", "ROLLBACK", timeout, &block)
+        end
+      end
+
+      # @return [String]
+      def inspect = "#<#{self.class}#{" ended" if @ended}>"
+
+      private
+
+      def run(sql, params, timeout, prepared, _idempotent)
+        check
+        taken = @lane.query(sql, params, limit(timeout), prepared, true)
+        taken.is_a?(Symbol) ? raise(Postgres.lost(@lane.loss, false)) : taken
+      rescue Exception
+        @lane.orphaned if @lane.orphaned?
+        raise
+      end
+
+      def run_batch(sqls, params, timeout)
+        check
+        taken = @lane.batch(sqls, params, limit(timeout))
+        taken.is_a?(Symbol) ? raise(Postgres.lost(@lane.loss, false)) : taken
+      rescue Exception
+        @lane.orphaned if @lane.orphaned?
+        raise
+      end
+
+      def run_stream(sql, params, timeout)
+        check
+        deadline = timeout && (Postgres.now + timeout)
+        taken = @lane.begin_stream(sql, params, false)
+        raise Postgres.lost(@lane.loss, false) if taken
+
+        begun = asking = true
+        while (rows = @lane.next_rows(limit(deadline && (deadline - Postgres.now))))
+          asking = false
+          yield rows
+          asking = true
+        end
+      ensure
+        leave_stream(asking) if begun
+      end
+
+      # What was asked for ahead is most often on its way, and the transaction, if there is one, goes on.
+      def leave_stream(asking)
+        @lane.end_stream
+        Postgres.shield(DRAIN) { @lane.ping(DRAIN) } unless asking || @lane.lost?
+      rescue Ringspun::Error
+        nil # the server still works on it
+      ensure
+        @lane.orphaned if @lane.orphaned?
+      end
+
+      def limit(timeout) = timeout
+
+      def check
+        raise UsageError, "this #{self.class.name[/\w+\z/].downcase} has ended; use it inside of its block only" if @ended
+      end
+
+      def finish = @ended = true
+    end
+
+    # A transaction, for as long as its block runs. See {Session#transaction}.
+    #
+    # @since 0.1.0
+    class Transaction < Session
+      ISOLATION = { read_committed: "READ COMMITTED", repeatable_read: "REPEATABLE READ", serializable: "SERIALIZABLE" }.freeze
+      private_constant :ISOLATION
+
+      # Seconds before the first retry at most, doubled for each further one.
+      BACK_OFF = 0.01
+
+      # Seconds for a savepoint to be rolled back.
+      ROLL_BACK = 5
+      private_constant :BACK_OFF, :ROLL_BACK
+
+      class << self
+        # @api private
+        def begin_sql(isolation:, read_only:, deferrable:)
+          modes = [isolation && "ISOLATION LEVEL #{level(isolation)}", mode(read_only, "READ ONLY", "READ WRITE"),
+                   mode(deferrable, "DEFERRABLE", "NOT DEFERRABLE")]
+          ["BEGIN", modes.compact.join(", ")].reject(&:empty?).join(" ")
+        end
+
+        # @api private
+        def again(lane, retries)
+          unless retries.is_a?(Integer) && !retries.negative?
+            raise UsageError, "retry: expected how often, from 0 on, got #{retries.inspect}"
+          end
+
+          attempt = 0
+          begin
+            yield
+          rescue SerializationFailure, DeadlockDetected
+            raise if attempt == retries
+
+            lane.query("ROLLBACK", [], nil, false, true)
+            sleep(rand * BACK_OFF * (2**attempt))
+            attempt += 1
+            retry
+          end
+        end
+
+        private
+
+        def level(isolation)
+          ISOLATION[isolation] || raise(UsageError, "isolation: expected one of #{ISOLATION.keys.map(&:inspect).join(", ")}, " \
+                                                    "got #{isolation.inspect}")
+        end
+
+        def mode(wanted, yes, no) = wanted.nil? ? nil : (wanted ? yes : no)
+      end
+
+      # Runs the block in a savepoint: what it has done is taken back when it is left by other than returning, and the transaction
+      # goes on.
+      #
+      # @param join [Boolean] without a savepoint: as a part of this transaction
+      # @param timeout [Numeric, nil] seconds for all of it
+      # @yieldparam transaction [Transaction]
+      # @return [Object] the block's value
+      # @raise [UsageError] for `retry`, `isolation`, ...: they are for the outermost
+      # @since 0.1.0
+      def transaction(join: false, timeout: nil, **others, &block)
+        unless others.empty?
+          raise UsageError, "#{others.keys.join(", ")}: for the outermost transaction only; inside there are " \
+                            "join: and timeout:"
+        end
+        raise UsageError, "transaction needs a block" unless block
+        return yield(self) if join
+
+        name = "ringspun_#{@depth + 1}"
+        inner = self.class.new(@lane, @depth + 1, @deadline)
+        inner.__send__(:enclose, "SAVEPOINT #{name}", "RELEASE #{name}", "ROLLBACK TO #{name}", timeout, &block)
+      end
+
+      # @api private
+      def initialize(lane, depth = 0, deadline = nil)
+        super(lane)
+        @depth = depth
+        @deadline = deadline
+      end
+
+      private
+
+      def enclose(before, after, back, timeout)
+        @deadline = [@deadline, timeout && (Postgres.now + timeout)].compact.min
+        run(before, [], nil, false, false)
+        begun = true
+        value = yield self
+        conclude(after)
+        returned = true
+        value
+      ensure
+        roll_back(back) if begun && !returned
+        finish
+      end
+
+      def conclude(sql)
+        tag = run(sql, [], nil, false, false).tag
+        raise_rolled_back if @depth.zero? && tag == "ROLLBACK"
+      rescue InFailedTransaction
+        raise_rolled_back
+      end
+
+      def raise_rolled_back
+        raise TransactionRolledBack, "what the block has done is rolled back, because one of its statements had failed"
+      end
+
+      # The outermost is rolled back when the connection is given back, which is closed where that fails. So it is here: or the
+      # outer one might commit what is to be taken back.
+      def roll_back(sql)
+        return if @depth.zero? || @lane.lost?
+
+        Postgres.shield(ROLL_BACK) { @lane.query(sql, [], ROLL_BACK, false, true) }
+      rescue Exception
+        @lane.close("a savepoint could not be rolled back")
+      end
+
+      def limit(timeout)
+        return timeout unless @deadline
+
+        [timeout, [@deadline - Postgres.now, 0].max].compact.min
+      end
+    end
+  end
+end
