@@ -28,11 +28,6 @@ $LOAD_PATH.unshift(library)
 require "pg/em/connection_pool"
 
 module Bench
-  # Its pool. With a block, that is given each new client and answers a deferrable.
-  def self.em_pg_pool(size, options = PostgresServer.start.options, &on_connect)
-    PG::EM::ConnectionPool.new(**options, size:, **(on_connect ? { on_connect: ->(client, *) { on_connect.call(client) } } : {}))
-  end
-
   # A fiber in its reactor, whose value another one can await.
   class EventFiber
     # Yields in one of them, and ends the reactor with it.

@@ -1,16 +1,7 @@
 # frozen_string_literal: true
 
+require "bench/libpq_program"
 require "bench/small_statements"
-
-statements = Bench::SmallStatements.method(:new)
-
-# How many connections are shared where not each strand has its own.
-shared = ->(strands) { [strands, 8].min }
-
-floor = lambda do |meter, *arguments|
-  require "bench/libpq_program"
-  Bench::LibpqProgram.measure(meter, Bench::PostgresServer.start.options, *arguments)
-end
 
 Bench.table "pg_small" do
   title "Postgres, small statements"
@@ -31,40 +22,13 @@ Bench.table "pg_small" do
   against_floor :cpu_ns
   against_peer :real_ns, :cpu_ns
 
-  # Nothing but one connection.
-  contender "pg", requires: "pg" do |meter, **size|
-    statements.call(meter, ->(&work) { work.call }, :itself, **size, strands: 1).by_pg(1)
-  end
+  here = ->(&ask) { ask.call(Bench::PostgresServer.start.options) }
+  Bench::SmallStatements.contend(self, here, { "async" => 8, "em-pg-client" => 8, Bench::SCHEDULED => 8 })
 
-  # A thread for each, with a connection of its own.
-  contender "threads", requires: "pg" do |meter, strands:, **size|
-    statements.call(meter, Thread.method(:new), :value, strands:, **size).by_pg(strands)
+  bare "libpq pipelined" do |meter, strands:, statements:|
+    here.call { |options| Bench::LibpqProgram.measure(meter, options, :pipelined, statements, strands) }
   end
-
-  # A task for each.
-  contender "async", requires: "async" do |meter, strands:, **size|
-    require "pg"
-    Sync { |task| statements.call(meter, task.method(:async), :wait, strands:, **size).by_pg(shared.call(strands)) }
+  bare "libpq" do |meter, statements:, **|
+    here.call { |options| Bench::LibpqProgram.measure(meter, options, :sequential, statements) }
   end
-
-  # A fiber for each, and the pool that it comes with.
-  contender "em-pg-client", requires: Bench::PEER_EM_PG_CLIENT do |meter, strands:, **size|
-    Bench::EventFiber.run do
-      pool = Bench.em_pg_pool(shared.call(strands)) { |client| client.prepare_defer("small", Bench::SmallStatements::SQL) }
-      statements.call(meter, Bench::EventFiber.method(:new), :value, strands:, **size).measure do |number, _|
-        pool.exec_prepared("small", [number]) { |result| result.getvalue(0, 0) }
-      end
-    end
-  end
-
-  # A strand for each, and pg by our scheduler.
-  contender "ringspun fs", requires: "ringspun" do |meter, strands:, **size|
-    require "pg"
-    Ringspun.run do |machine|
-      statements.call(meter, machine.method(:spin), :await, strands:, **size).by_pg(shared.call(strands))
-    end
-  end
-
-  bare("libpq pipelined") { |meter, strands:, statements:| floor.call(meter, :pipelined, statements, strands) }
-  bare("libpq") { |meter, statements:, **| floor.call(meter, :sequential, statements) }
 end

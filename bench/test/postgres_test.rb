@@ -3,6 +3,7 @@
 require_relative "test_helper"
 
 require "pg"
+require "bench/delay_proxy"
 require "bench/libpq_program"
 require "bench/meter"
 require "bench/small_statements"
@@ -43,7 +44,7 @@ class BenchTest::PostgresTest < Minitest::Test
     [6, 2].each do |connections|
       meter = Bench::Meter.new
       statements = Bench::SmallStatements.new(meter, Thread.method(:new), :value, strands: 6, statements: 60)
-      assert_equal({ answered: 60 }, statements.by_pg(connections))
+      assert_equal({ answered: 60 }, statements.by_pg(connections, @server.options))
       assert_equal 60, meter.operations
       assert_includes meter.notes, :backend
     end
@@ -63,10 +64,44 @@ class BenchTest::PostgresTest < Minitest::Test
     end
   end
 
+  def test_the_proxy_hands_on_every_byte_in_its_time
+    Bench::DelayProxy.during do |options|
+      sent = Bench.payload(1, 997) * 3_000 # more than sockets and one read of the proxy's hold
+      answers = Array.new(3) { Thread.new { through(options, sent) } }.map(&:value)
+      answers.each do |text, seconds|
+        assert_equal sent + sent, text
+        assert_operator seconds, :>=, Bench::DelayProxy::ROUND_TRIP
+      end
+    end
+  end
+
+  # Or a server would never see that its client is gone.
+  def test_the_proxy_hands_on_the_end
+    Bench::DelayProxy.during do |options|
+      connection = PG.connect(options)
+      pid = connection.backend_pid
+      connection.close
+      PG.connect(options) do |observer|
+        Thread.pass until observer.exec_params("select 1 from pg_stat_activity where pid = $1", [pid]).ntuples.zero?
+      end
+    end
+  end
+
   def test_libpq_wants_a_server
     error = assert_raises(RuntimeError) do
       capture_subprocess_io { Bench::LibpqProgram.measure(@meter, { host: "/no/such/folder" }, :sequential, 1) }
     end
     assert_equal "the floor has ended early", error.message
+  end
+
+  private
+
+  # What the server makes of it, and how long that took.
+  def through(options, text)
+    PG.connect(options) do |connection|
+      began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      answer = connection.exec_params("select $1::text || $1::text", [text]).getvalue(0, 0)
+      [answer, Process.clock_gettime(Process::CLOCK_MONOTONIC) - began]
+    end
   end
 end

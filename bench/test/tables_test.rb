@@ -5,15 +5,15 @@ require_relative "test_helper"
 class BenchTest::TablesTest < Minitest::Test
   OF_CONCURRENT_PROCS = %w[call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations].freeze
 
-  OF_POSTGRES = %w[pg_small].freeze
+  OF_POSTGRES = %w[pg_small pg_away pg_batch].freeze
 
   OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting].freeze
 
   def test_all_tables_are_there_in_the_order_of_the_report
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn beside_cpu
                     parked echo armed accept files timers ticker idle batch call_methods calls_awaiting wait_methods
-                    call_methods_waiting waiting_evaluations http tls tls_echo keep_alive pg pg_small lines idle_streams
-                    splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting],
+                    call_methods_waiting waiting_evaluations http tls tls_echo keep_alive pg pg_small pg_away pg_batch lines
+                    idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting],
                  BenchTest.tables.map(&:name)
   end
 
@@ -79,8 +79,9 @@ class BenchTest::TablesTest < Minitest::Test
   end
 
   def test_postgres_is_asked_by_the_gem_pg_in_each_way_and_by_libpq_alone
-    { "pg_small" => ["pg", "threads", "async", "em-pg-client", "ringspun fs", "libpq pipelined", "libpq"] }
-      .each do |name, contenders|
+    { "pg_small" => ["pg", "threads", "async", "em-pg-client", "ringspun fs", "libpq pipelined", "libpq"],
+      "pg_away" => ["pg", "threads", "async", "async 64", "em-pg-client", "ringspun fs", "libpq pipelined", "libpq 2048"],
+      "pg_batch" => ["pg", "pg pipelined", "libpq"] }.each do |name, contenders|
       table = of_postgres.find { |candidate| candidate.name == name }
       assert_equal contenders, table.contenders.map(&:name)
       assert_equal contenders.grep_v(/\A(?:ringspun|libpq)/), table.peers.map(&:name)

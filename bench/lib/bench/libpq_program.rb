@@ -1,8 +1,6 @@
 # frozen_string_literal: true
 
 require "json"
-require "pg"
-
 require "bench/workspace"
 require "bench/floor_program"
 require "bench/postgres_server"
@@ -17,6 +15,7 @@ module Bench
     #
     # @param options [Hash] of the connection
     def self.measure(meter, options, *arguments)
+      require "pg"
       server = PostgresServer.start
       conninfo = options.map { |name, value| "#{name}=#{value}" }.join(" ")
       command = [FloorProgram.new("libpq.c").path, library, conninfo, *arguments].map(&:to_s)

@@ -34,6 +34,8 @@ module Bench
     # For libpq and what is built on it.
     def options = { host: @folder, user: "ringspun", dbname: "postgres" }
 
+    def socket = File.join(@folder, ".s.PGSQL.5432")
+
     # The region, and beside it what the backends need for it.
     def measure(meter, &)
       before = backend_seconds

@@ -3,10 +3,62 @@
 require "bench/postgres_server"
 
 module Bench
-  # Strands which ask `select $1::int`, prepared, one after the other.
+  # Strands which ask `select $1::int`, prepared, one after the other: who runs in the tables of small statements, and how.
   class SmallStatements
     NAME = "small"
     SQL = "select $1::int"
+
+    IN_THREADS = [Thread.method(:new), :value].freeze
+    ALONE = [->(&work) { work.call }, :itself].freeze
+
+    class << self
+      # Declares all contenders that there are without our own client. `reach` yields the options of a connection; `pools` are
+      # names of contenders with the number of connections that their strands share, unless there are fewer strands.
+      def contend(table, reach, pools, alone: {})
+        # Nothing but one connection.
+        table.contender("pg", requires: "pg", size: alone) do |meter, **size|
+          reach.call { |options| new(meter, *ALONE, **size, strands: 1).by_pg(1, options) }
+        end
+        # A thread for each strand, with a connection of its own.
+        table.contender("threads", requires: "pg") do |meter, strands:, **size|
+          reach.call { |options| new(meter, *IN_THREADS, strands:, **size).by_pg(strands, options) }
+        end
+        pools.each do |name, connections|
+          contend_with_pool(table, name) do |way, meter, **size|
+            reach.call { |options| send(way, meter, [connections, size.fetch(:strands)].min, options, **size) }
+          end
+        end
+      end
+
+      private
+
+      def contend_with_pool(table, name, &)
+        way, library = { "async" => [:in_async, "async"], "em-pg-client" => [:in_em, PEER_EM_PG_CLIENT],
+                         SCHEDULED => [:in_strands, SUBJECT] }.fetch(name.sub(/ \d+\z/, ""))
+        table.contender(name, requires: library) { |meter, **size| yield(way, meter, **size) }
+      end
+
+      # A task for each.
+      def in_async(meter, connections, options, **)
+        Sync { |task| new(meter, task.method(:async), :wait, **).by_pg(connections, options) }
+      end
+
+      # A strand for each, and pg by our scheduler.
+      def in_strands(meter, connections, options, **)
+        Ringspun.run { |machine| new(meter, machine.method(:spin), :await, **).by_pg(connections, options) }
+      end
+
+      # A fiber for each, and the pool that it comes with.
+      def in_em(meter, connections, options, **)
+        EventFiber.run do
+          prepare = ->(client, *) { client.prepare_defer(NAME, SQL) }
+          pool = PG::EM::ConnectionPool.new(**options, size: connections, on_connect: prepare)
+          new(meter, EventFiber.method(:new), :value, **).measure do |number, _|
+            pool.exec_prepared(NAME, [number]) { |result| result.getvalue(0, 0) }
+          end
+        end
+      end
+    end
 
     # @param start [#call] runs a block beside the others
     # @param finish [#to_proc] awaits its value
@@ -20,7 +72,8 @@ module Bench
 
     # By connections of the gem pg: each strand has one of them to itself, or takes one from a pool for each statement where
     # there are fewer.
-    def by_pg(connections, options = PostgresServer.start.options)
+    def by_pg(connections, options)
+      require "pg"
       open = Array.new(connections) { PG.connect(options).tap { |connection| connection.prepare(NAME, SQL) } }
       return measure { |number, strand| ask(open[strand], number) } if connections == @strands
 
