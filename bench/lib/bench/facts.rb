@@ -49,7 +49,7 @@ module Bench
     end
 
     def postgres
-      Open3.capture2e(Servers.program("postgres"), "--version").first[/\d+(?:\.\d+)*/] || "unknown"
+      Open3.capture2e(Servers.postgres_program("postgres"), "--version").first[/\d+(?:\.\d+)*/] || "unknown"
     rescue RuntimeError
       "none"
     end
