@@ -21,7 +21,8 @@ module Ringspun
       #
       # @param ca [String, OpenSSL::X509::Certificate, OpenSSL::X509::Store, Array, nil] whom to trust: PEM or the path of a file
       #   with some, a certificate, several of those, or a store; nil: whom the system trusts
-      # @param verify [Boolean] false: anybody is believed to be whoever he says
+      # @param verify [Boolean, Symbol] false: anybody is believed to be whoever he says; :issuer: everybody is who shows a
+      #   certificate by one of `ca`, whatever host it is for
       # @param cert [String, OpenSSL::X509::Certificate, Array, nil] its own certificate, and those between it and the CA's: PEM,
       #   path or objects
       # @param key [String, OpenSSL::PKey::PKey, nil] the key for it: PEM, path or object

@@ -54,6 +54,23 @@ class TLSHandshakeTest < TLSCase
     end
   end
 
+  # What is inside of one's own network may have a certificate by its authority, and any name.
+  def test_a_certificate_of_an_authority_for_whatever_host
+    trust = { ca: Certificate.authority, verify: :issuer }
+    other = { cert: Certificate.issue(names: "DNS:example.org", issuer: Certificate.authority), key: Certificate.key }
+    on_server(other) do |server, machine|
+      assert_equal("x", connect(server, trust) { |stream| ask(stream, "x") })
+      descriptor = machine.socket(:INET, :STREAM)
+      machine.connect(descriptor, server.address)
+      stream = keep_stream(Ringspun::Stream.new(descriptor)).start_tls(trust)
+      assert_equal "x", ask(stream, "x")
+      stream.close
+    end
+    assert_refused(Ringspun::UntrustedCertificateError, /self-signed/, Certificate.issue, trust)
+    expired = Certificate.issue(issuer: Certificate.authority, days: -3..-1)
+    assert_refused(Ringspun::CertificateExpiredError, /has expired/, expired, trust)
+  end
+
   def test_a_certificate_that_nobody_trusted_has_made
     assert_refused(Ringspun::UntrustedCertificateError, /self-signed.*ca: "ca.pem"/, Certificate.issue, true)
     strange = Certificate.issue(issuer: Certificate.issue(names: nil, common_name: "a stranger"))
@@ -294,7 +311,7 @@ class TLSHandshakeTest < TLSCase
         { ca: "/nowhere" } => %r{ca \(/nowhere\) is neither PEM nor}, { ca: "-----BEGIN nothing" } => /ca holds no certificate/,
         { cert: Certificate.certificate } => /cert: needs key:/,
         { alpn: "h2" } => /alpn is an Array/, { min_version: :SSL3 } => /min_version is one of :TLS1_2, :TLS1_3/,
-        { host: 1 } => /by host:/, 7 => /tls: true, a Hash or/
+        { verify: :peer } => /verify is true, false or :issuer, got :peer/, { host: 1 } => /by host:/, 7 => /tls: true, a Hash or/
       }.each { |tls, message| assert_wrong(message) { Ringspun.connect_tcp("127.0.0.1", 1, tls:) } }
       assert_wrong(/say by host:/) { Ringspun.connect_unix("/nowhere", tls: true) }
     end

@@ -9,16 +9,23 @@ module Ringspun
       COMMON = %i[ca verify cert key alpn min_version].freeze
       VERSIONS = { TLS1_2: OpenSSL::SSL::TLS1_2_VERSION, TLS1_3: OpenSSL::SSL::TLS1_3_VERSION }.freeze
       KEPT = 32
-      private_constant :COMMON, :VERSIONS, :KEPT
+      ANY_NAME = :issuer
+      private_constant :COMMON, :VERSIONS, :KEPT, :ANY_NAME
 
       @clients = {}
 
       class << self
+        # @return [Boolean] it was made to verify a certificate's issuer and nothing else. The library's own `verify_hostname`
+        #   cannot say so: it is false unless somebody has set it.
+        def any_name?(context) = context.instance_variable_get(:@ringspun_any_name)
+
         def client(options)
           check(options)
+          check_verify(options[:verify])
           context = make(options)
           context.verify_mode = verify?(options) ? OpenSSL::SSL::VERIFY_PEER : OpenSSL::SSL::VERIFY_NONE
-          context.verify_hostname = verify?(options)
+          context.verify_hostname = verify?(options) && options[:verify] != ANY_NAME
+          context.instance_variable_set(:@ringspun_any_name, options[:verify] == ANY_NAME)
           context.cert_store = Certificates.store(options[:ca]) if verify?(options)
           context.alpn_protocols = protocols(options) if options[:alpn]
           Sessions.attach(context)
@@ -51,6 +58,12 @@ module Ringspun
           return if unknown.empty?
 
           raise UsageError, "tls: unknown option #{list(unknown)}; there are #{list(COMMON)}"
+        end
+
+        def check_verify(wish)
+          return if [true, false, nil, ANY_NAME].include?(wish)
+
+          raise UsageError, "tls: verify is true, false or #{ANY_NAME.inspect}, got #{wish.inspect}"
         end
 
         def list(names) = names.map(&:inspect).join(", ")

@@ -17,7 +17,8 @@ module Ringspun
         check_host
       end
 
-      def verifies? = (@context.verify_mode & OpenSSL::SSL::VERIFY_PEER).positive?
+      # Whoever verifies a certificate and does not ask whose it is believes everybody who has one: so only where that was said.
+      def checks_name? = (@context.verify_mode & OpenSSL::SSL::VERIFY_PEER).positive? && !Context.any_name?(@context)
 
       # The name that the server is asked for; an address is none (RFC 6066, section 3).
       def server_name = (name if @host && !address?)
@@ -37,7 +38,7 @@ module Ringspun
 
       def check_host
         return if @host.is_a?(String) && !@host.empty?
-        return if @host.nil? && !verifies?
+        return if @host.nil? && !checks_name?
 
         raise UsageError, "tls: say by host: whose certificate the server must show, got #{@host.inspect}"
       end
@@ -113,7 +114,7 @@ module Ringspun
       end
 
       def check_certificate
-        return unless @client.verifies? && @client.host
+        return unless @client.checks_name? && @client.host
         return if OpenSSL::SSL.verify_certificate_identity(@socket.peer_cert, @client.name)
 
         raise wrong_host

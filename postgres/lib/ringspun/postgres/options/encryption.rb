@@ -50,7 +50,6 @@ module Ringspun
         def context
           limits = { alpn: [ALPN], min_version: VERSIONS.fetch(@options["ssl_min_protocol_version"] || "TLSv1.2") }
           context = TLS.client_context(**trust, **identity, **limits)
-          context.verify_hostname = @mode == "verify-full"
           context.max_version = OpenSSL::SSL::TLS1_2_VERSION if @options["ssl_max_protocol_version"] == "TLSv1.2"
           context
         end
@@ -77,7 +76,7 @@ module Ringspun
           return { ca: nil } if system?
           return { verify: false } unless (file = root)
 
-          { ca: read("sslrootcert", file) { |text| OpenSSL::X509::Certificate.load(text) } }
+          { ca: read("sslrootcert", file) { |text| OpenSSL::X509::Certificate.load(text) }, verify: @mode == "verify-full" || :issuer }
         end
 
         def root
