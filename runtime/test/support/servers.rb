@@ -69,10 +69,20 @@ class Servers
     raise
   end
 
+  # A file of the server's own, which it alone may read.
+  #
+  # @return [String] its path
+  def write(name, text)
+    path = File.join(@folder, name)
+    File.write(path, text, perm: 0o600)
+    File.chown(user.uid, user.gid, path)
+    path
+  end
+
   # Runs a program to its end, as the server's user.
-  def prepare(*command)
+  def prepare(*command, input: File::NULL)
     log = File.join(@folder, "prepare.log")
-    pid = spawn(*as_user(command), in: File::NULL, %i[out err] => log, chdir: "/")
+    pid = spawn(*as_user(command), in: input, %i[out err] => log, chdir: "/")
     Process.wait2(pid).last.success? || raise("#{command.join(" ")}:\n#{File.read(log)}")
   end
 
@@ -133,11 +143,14 @@ class Servers
   class << self
     # @param version [String, nil] a major one; without it the newest that is here, or that of RINGSPUN_POSTGRES
     # @param more [Hash{Symbol => Object}] settings of the server
+    # @yieldparam server [Servers] that is about to start
+    # @yieldparam data [String] the folder with its pg_hba.conf
     def postgres(name = :postgres, version: chosen_version, **more)
       start([name, *version].join("-")) do |server|
         data = File.join(server.folder, "data")
         server.prepare(postgres_program("initdb", version), "--pgdata=#{data}", "--username=ringspun", "--auth=trust",
                        "--encoding=UTF8", "--locale=C", "--no-sync")
+        yield server, data if block_given?
         settings = { listen_addresses: "", unix_socket_directories: server.folder, fsync: "off", full_page_writes: "off",
                      max_connections: 200, shared_buffers: "16MB", **more }.map { |setting, value| "--#{setting}=#{value}" }
         server.run(postgres_program("postgres", version), "-D", data, *settings, signal: "INT")
@@ -184,6 +197,12 @@ class Servers
       return programs("pgbouncer").any? { |path| version_of(path) >= PGBOUNCER_LEAST } if POSTGRES_VARIANTS.fetch(name)
 
       programs("postgres").any? { |path| version_of(path).segments.first.to_s == name }
+    end
+
+    # Statements, a line each, for a server that does not run yet.
+    def execute(server, data, statements)
+      server.prepare(postgres_program("postgres"), "--single", "-D", data, "-c", "fsync=off", "postgres",
+                     input: server.write("statements", statements))
     end
 
     def postgres_url = "postgres:///postgres?user=ringspun&host=#{postgres_endpoint.folder}"

@@ -23,20 +23,20 @@ module Ringspun
       def self.send(options, session)
         return false unless session.key
 
-        Startup.const_get(:Failures).within(options.connect_timeout, session.host) do
-          ask(options, session, [16 + session.key.bytesize - 4, CODE, session.process].pack("N3") << session.key)
+        Startup::Failures.within(options.connect_timeout, session.host) do
+          ask(options, session, [12 + session.key.bytesize, CODE, session.process].pack("N3") << session.key)
         end
         true
       end
 
       # In the clear only what has been in the clear before.
       def self.ask(options, session, request)
-        transport = Startup.const_get(:Transport)
-        opened = transport.open(options, session.host, encrypted: session.encrypted, required: session.encrypted)
-        opened.stream.write(request)
-        wait_for_end(opened.stream)
+        encrypted = session.encrypted
+        transport = Startup::Transport.open(options, session.host, encrypted:, required: encrypted)
+        transport.stream.write(request)
+        wait_for_end(transport.stream)
       ensure
-        transport.give_up(opened.stream) if opened
+        Startup::Transport.give_up(transport.stream) if transport
       end
       private_class_method :ask
 

@@ -12,7 +12,7 @@ module Ringspun
         ALPN = "postgresql"
         STRONG = %w[require verify-ca verify-full].freeze
         VERSIONS = { "TLSv1.2" => :TLS1_2, "TLSv1.3" => :TLS1_3 }.freeze
-        private_constant :STRONG, :VERSIONS
+        private_constant :ALPN, :STRONG, :VERSIONS
 
         # @return [String] one of libpq's sslmode
         attr_reader :mode
@@ -42,6 +42,12 @@ module Ringspun
 
         # @return [Boolean] TLS begins with the first byte
         def direct? = @options["sslnegotiation"] == "direct"
+
+        # Older servers name nothing. Where TLS begins at once, one that does not may be of another protocol altogether:
+        # https://alpaca-attack.com
+        #
+        # @param protocol [String, nil] that the server has chosen in the handshake
+        def speaks?(protocol) = protocol == ALPN || (protocol.nil? && !direct?)
 
         # Made anew for each connection, so that a certificate that somebody has renewed is the one which is shown.
         #

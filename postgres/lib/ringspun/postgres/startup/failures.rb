@@ -50,7 +50,6 @@ module Ringspun
           def first_part(error) = error.message[/\A[^;]*/]
         end
       end
-      private_constant :Failures
     end
   end
 end

@@ -42,7 +42,7 @@ module Ringspun
           told ? told == "on" : %w[t on].include?(ask(session)[at])
         end
 
-        # @return [Array<String>] the values of the only row
+        # @return [Array<String>] the values of the only row, none of which is NULL
         def ask(session)
           session.stream.write("Q", [QUESTION.bytesize + 5].pack("N"), QUESTION, "\0")
           messages = Messages.new(session.stream)
@@ -52,9 +52,14 @@ module Ringspun
             case type
             when "D" then row = body
             when "E" then raise Postgres.error_of(body.force_encoding(Encoding::UTF_8).scrub)
-            when "Z" then return row ? row.unpack("x2 l>/a l>/a") : []
+            when "Z" then return row ? values(row) : []
             end
           end
+        end
+
+        def values(row)
+          len = row.unpack1("@2N")
+          [row.byteslice(6, len), row.byteslice(10 + len..)]
         end
       end
       private_constant :ServerRole

@@ -62,15 +62,17 @@ module Ringspun
 
         private
 
+        # The stream's descriptor, for what is only a socket's to say. It remains the stream's.
+        def socket = Socket.for_fd(@stream.to_io.fileno).tap { |socket| socket.autoclose = false }
+
         def set_up
-          socket = @stream.to_io
           @host = @host.with(address: socket.remote_address.ip_address)
           Keepalive.set(socket, @options)
         end
 
         def check_peer
           wanted = @options["requirepeer"] or return
-          uid, = @stream.to_io.getpeereid
+          uid, = socket.getpeereid
           name = Etc.getpwuid(uid)&.name
           raise ConnectError, "the server runs as #{name || uid}, and requirepeer wants #{wanted}" unless name == wanted
         end
@@ -90,18 +92,12 @@ module Ringspun
 
         def shake(context)
           @stream.start_tls(context, host: @host.name, timeout: nil)
-          check_protocol(@stream.tls.alpn_protocol)
-        end
+          chosen = @stream.tls.alpn_protocol
+          return if @options.encryption.speaks?(chosen)
 
-        # Older servers do not choose one. Where TLS begins at once, one that does not may be of another protocol altogether:
-        # https://alpaca-attack.com
-        def check_protocol(chosen)
-          return if chosen == Options::Encryption::ALPN || (chosen.nil? && !@options.encryption.direct?)
-
-          raise ConnectError, "the server speaks #{chosen || "nothing that it names"} (ALPN), and not #{Options::Encryption::ALPN}"
+          raise ConnectError, "the server speaks #{chosen || "nothing that it names"} in TLS (ALPN), and not postgresql"
         end
       end
-      private_constant :Transport
     end
   end
 end
