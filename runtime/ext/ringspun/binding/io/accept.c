@@ -1,4 +1,4 @@
-/* accept: connections, one or one after the other. */
+/* accept: Machine#accept and #accept_each. */
 #include "engine/kernel/platform.h"
 #include "io.h"
 #include "engine/flow/accept_queue.h"
@@ -8,7 +8,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-/* Few enough that none waits long behind a slow block, while another process could have taken it. */
+/* How many connections are accepted ahead. Few, because none should wait long for a slow block if another process could take
+ * it. */
 #define AHEAD 16
 #define AHEAD_MAX 4096
 
@@ -37,10 +38,10 @@ typedef struct {
     VALUE self, io;
     int fd;
     uint32_t generation;
-    rs_accept_queue *queue;          /* NULL: one accept after the other */
+    rs_accept_queue *queue;          /* NULL: each accept is an op of its own */
 } acceptor;
 
-/* The number may be another listener's by now. */
+/* Called after other strands have run: the number may be another listener's by now. */
 static void check_listener(const acceptor *a) { rsb_check_descriptor(a->machine, a->io, a->fd, a->generation, "accept"); }
 
 static VALUE one_after_the_other(VALUE argument) {
@@ -53,9 +54,9 @@ static VALUE one_after_the_other(VALUE argument) {
     return Qnil;
 }
 
-/* Takes a connection only when this strand runs and may go on. To an accept that waits there the kernel gives one at once: one
- * that lasts gets most of them, be its process stopped or just being killed, and one that is cancelled may have got one
- * unseen. */
+/* Waits until the listener is ready, and calls accept(2) only when this strand runs and is not cancelled. The kernel gives a
+ * connection to a waiting IORING_OP_ACCEPT (io_uring_enter(2)) at once, also if its process is stopped or being killed, and a
+ * cancelled one may have accepted a connection. */
 static int64_t accept_when_ready(acceptor *a) {
     rs_request accept = {.kind = RS_OP_ACCEPT, .fd = a->fd};
     for (;;) {
@@ -91,23 +92,24 @@ static void close_accept_queue(rsb_machine *machine, rs_accept_queue *queue) {
     rs_accept_queue_close(&machine->engine, queue);
 }
 
-/* Those of enumerators that nobody goes on with, and that of the strand which closes the machine inside its block. */
+/* Ends the queues that are still open when the machine closes: of suspended enumerators, and of a strand that closes the machine
+ * inside its block. */
 static void end_accept_queues(rsb_machine *machine) {
     for (rs_accept_queue *queue = NULL; (queue = rs_accept_queues_next(&machine->engine, queue));) {
         if (!queue->op) continue;
         stop(machine, queue);
-        queue = NULL; /* others may have come and gone meanwhile */
+        queue = NULL; /* begin again: queues may have been opened and closed meanwhile */
     }
 }
 
-/* Answers when there may be something to take. What comes while the op ends is handed over first, even to a strand that may not
- * wait any more: that is told at its next wait, which may be one of the block's. */
+/* Returns when there may be a connection to take. Connections that come while the op ends are yielded first, even if this strand
+ * is cancelled: its next wait raises that, perhaps one in the block. */
 static void wait_for_more(acceptor *a) {
     rs_machine *engine = &a->machine->engine;
     rs_wake_kind end = rs_refusal(engine, 0);
     if (end == RS_WAKE_VALUE) {
         rs_accept_queue_arm(engine, a->queue);
-        if (!a->queue->op || a->queue->len > 0) return; /* it has ended already, or been fast */
+        if (!a->queue->op || a->queue->len > 0) return; /* the op has completed at once */
         end = wait_in(a->machine, a->queue, 0);
         if (end == RS_WAKE_VALUE) return;
     }
@@ -121,7 +123,7 @@ static int64_t next_connection(acceptor *a) {
         if (fd == -EAGAIN) fd = rs_accept_queue_take_any(&a->machine->engine, a->fd);
         if (RS_LIKELY(fd >= 0)) return fd;
         if (fd != -EAGAIN) {
-            rsb_raise_wake(a->machine, rs_refusal(&a->machine->engine, 0)); /* that came first */
+            rsb_raise_wake(a->machine, rs_refusal(&a->machine->engine, 0)); /* a cancellation comes before the error */
             rsb_fail(fd, "accept", a->fd);
         }
         check_listener(a);
@@ -135,7 +137,7 @@ static VALUE as_they_come(VALUE argument) {
     for (;;) {
         rb_yield(LL2NUM(next_connection(a)));
         rsb_machine_of(a->self);
-        /* What has come is handed over even to a strand that may not wait any more. */
+        /* A cancelled strand does not give way here: it still gets the connections that have come. */
         if (rs_refusal(&a->machine->engine, 0) == RS_WAKE_VALUE) rsb_after_inline(a->machine);
     }
     return Qnil;
@@ -143,7 +145,7 @@ static VALUE as_they_come(VALUE argument) {
 
 static VALUE end_acceptor(VALUE argument) {
     acceptor *a = (acceptor *)argument;
-    if (!a->machine->open) return Qnil; /* its end was the accept queue's as well */
+    if (!a->machine->open) return Qnil; /* the machine has freed the queue */
     rsb_notice_fork(a->machine);
     close_accept_queue(a->machine, a->queue);
     return Qnil;
@@ -158,15 +160,16 @@ static uint32_t ahead_of(VALUE options) {
 
 /* Yields one connection after the other, until the block breaks or the strand is cancelled.
  *
- * On io_uring a few connections are accepted ahead, without a system call for each. Those that the block does not get wait for
- * whoever accepts on that listener next, and are closed with it. Where several processes accept on one socket, `ahead: 0` leaves
- * each connection to one that has time for it: none goes to a process that is busy, stopped or being killed.
+ * On io_uring a few connections are accepted ahead, without a system call for each. Connections that the block does not get are
+ * kept for the next accept on that listener, and closed with the listener. If several processes accept on one socket, `ahead: 0`
+ * gives each connection to a process that is ready for it, and none to one that is busy, stopped or being killed.
  *
  * May switch strands.
  *
  * @param io [Integer, IO] a listening socket
- * @param ahead [Integer] so many connections may be accepted before the block is ready for them
- * @yieldparam descriptor [Integer] the block's to close
+ * @param ahead [Integer] how many connections may be accepted before the block is ready for them
+ * @yieldparam descriptor [Integer] non-blocking and closed on exec; the block closes it
+ * @return [Object] the value of `break`
  * @raise [ClosedError] once the listening socket has been closed
  * @since 0.1.0
  */
@@ -185,8 +188,8 @@ static VALUE machine_accept_each(int argc, VALUE *argv, VALUE self) {
     return rb_ensure(as_they_come, (VALUE)&a, end_acceptor, (VALUE)&a);
 }
 
-/* A listening socket that came from elsewhere, as from the process that has forked this one, and is this machine's to close from
- * now on. Only on its own does a machine accept ahead, and loses nobody when the strand that accepts is cancelled. */
+/* Takes over a listening socket that the machine has not made, as one of the parent process: this machine closes it from now on.
+ * A machine accepts ahead only on its own sockets, where no connection is lost when the accepting strand is cancelled. */
 static VALUE machine_own_listener(VALUE self, VALUE descriptor) {
     rsb_machine *machine = rsb_machine_of(self);
     int fd = rsb_op_fd(machine, descriptor), type = 0, family = 0;

@@ -1,5 +1,5 @@
-/* arguments: what callers pass to the I/O methods, checked before anything is done: numbers, descriptors, paths, buffers.
- * Whatever is wrong here is a UsageError (a closed IO: ClosedError) that says what would be right.
+/* arguments: checks what callers pass to the I/O methods, before anything is done: numbers, descriptors, paths, buffers. A wrong
+ * argument raises a UsageError that says what is expected, a closed IO a ClosedError.
  */
 #include "io.h"
 
@@ -8,14 +8,15 @@
 #include <string.h>
 
 #define DEFAULT_LENGTH 16384
-/* What Linux moves in one call. */
+/* The most that Linux transfers in one call: read(2), NOTES. */
 #define LENGTH_MAX 0x7ffff000
 
-/* Beyond any number that a kernel gives out unless its limits were raised; what the machine knows of a descriptor stands
- * in a table as long as the largest. */
+/* The machine's table of descriptors is as long as the largest number. This is above Linux's default limit of 1048576
+ * (/proc/sys/fs/nr_open in proc(5)). */
 #define DESCRIPTOR_MAX (1 << 22)
 
-/* The flag by which CRuby marks a String as temporarily locked. It tells nobody, so it was looked up. 0: not found. */
+/* The flag of a String that is temporarily locked: STR_TMPLOCK in string.c of CRuby. No header has it, so find_locked_flag looks
+ * for it. 0: not found. */
 static VALUE locked_flag;
 
 /* --- numbers, descriptors, paths --- */
@@ -24,7 +25,7 @@ uint32_t rsb_flags(VALUE value, const char *what) { return (uint32_t)rsb_integer
 
 static VALUE descriptor_of(VALUE io) { return INT2FIX(rb_io_descriptor(io)); }
 
-/* -1: it is closed. */
+/* -1: the IO is closed. */
 static int fd_of_file(VALUE file) {
     int state = 0;
     VALUE fd = rb_protect(descriptor_of, file, &state);
@@ -33,8 +34,8 @@ static int fd_of_file(VALUE file) {
     return -1;
 }
 
-/* Whether the IO of an RS_REQUEST_OF_OBJECT still has its number. It is asked within the loop, so no exception is made for an IO
- * that is closed. (For one of which only one end is closed, one is made and caught.) */
+/* Whether the IO of an RS_REQUEST_OF_OBJECT still has its number. The loop calls this, so a closed IO is noticed without an
+ * exception. (If only one end of the IO is closed, an exception is raised and caught.) */
 static bool op_is_open(const rs_op *op) {
     VALUE io = (VALUE)op->keep;
     return !RTEST(rb_io_closed_p(io)) && fd_of_file(io) == op->request.fd;
@@ -59,10 +60,10 @@ int rsb_fd(VALUE io) {
     return fd;
 }
 
-/* IO.popen and its kin make objects of two descriptors. */
+/* IO.popen and the like make IO objects with two descriptors. */
 VALUE rsb_writing_end(VALUE io) { return RB_INTEGER_TYPE_P(io) ? io : rb_io_get_write_io(io_of(io)); }
 
-/* A number that an IO object stands for may have been closed and opened by it without our knowing. */
+/* The program may have closed the IO object's descriptor, and opened another with the same number, without the machine. */
 int rsb_io_fd(rsb_machine *machine, VALUE io) {
     int fd = rsb_fd(io);
     if (RS_UNLIKELY(!RB_INTEGER_TYPE_P(io)) && rs_is_simulated(&machine->engine)) {
@@ -73,15 +74,15 @@ int rsb_io_fd(rsb_machine *machine, VALUE io) {
     return fd;
 }
 
-/* An object says itself that it is closed. */
+/* For an IO object, rsb_io_fd raises if it is closed. */
 void rsb_check_descriptor(rsb_machine *machine, VALUE io, int fd, uint32_t generation, const char *what) {
     int now = RB_INTEGER_TYPE_P(io) ? fd : rsb_io_fd(machine, io);
     bool same = now == fd && rs_descriptor_generation(machine->engine.descriptors, fd) == generation;
     if (RS_UNLIKELY(!same)) rsb_fail(-EBADF, what, fd);
 }
 
-/* The number is looked up first, because afterwards it may mean a stranger's descriptor. Of an object that is closed already that
- * is told afterwards, for a strand that is told so again and again must not keep the thread. */
+/* The number is looked up before the yield, because afterwards it may mean another descriptor. If the object is closed already,
+ * this raises after the yield: a strand that retries forever must not hold the thread. */
 static int fd_after_others(rsb_machine *machine, VALUE io, VALUE *source) {
     VALUE object = RB_INTEGER_TYPE_P(io) ? io : io_of(io);
     int fd = RB_TYPE_P(object, T_FILE) ? fd_of_file(object) : rsb_fd(object);
@@ -132,8 +133,9 @@ static rsb_target string_target(VALUE string, VALUE length, VALUE at) {
     return (rsb_target){string, RSTRING_PTR(string) + offset, size, offset, true};
 }
 
-/* Somebody made a copy meanwhile, and copies share their bytes until one of them changes: the String now stands elsewhere,
- * and what was read still where it was. Plain malloc, because a collection would free that. */
+/* The program has copied the String during the wait. Copies share their bytes until one is modified (copy on write):
+ * rb_str_modify has moved this String, and what was read is in the old place. Plain malloc, because a garbage collection could
+ * free the old place. */
 static void fill_again(VALUE string, size_t offset, const void *address, size_t bytes) {
     void *copy = memcpy(rsb_alloc(bytes + 1), address, bytes);
     long present = RSTRING_LEN(string);
@@ -145,7 +147,7 @@ static void fill_again(VALUE string, size_t offset, const void *address, size_t 
 void rsb_target_filled(const rsb_target *target, int64_t result) {
     if (!target->string) return;
     VALUE string = target->buffer;
-    /* With MSG_TRUNC a datagram's length is told, however little of it was asked for. */
+    /* With MSG_TRUNC the result is the datagram's whole length: recv(2). */
     size_t bytes = (uint64_t)result > target->length ? target->length : (size_t)result;
     rb_str_modify(string);
     if (RS_UNLIKELY(RSTRING_PTR(string) + target->offset != (char *)target->address)) {
@@ -172,7 +174,7 @@ static VALUE fetch_span(VALUE argument) {
         return Qnil;
     }
     rb_io_buffer_get_bytes_for_writing(s->buffer, &s->base, &s->size);
-    /* There is no other way to ask whether an op has it. */
+    /* There is no other way to find out whether an op has locked the buffer. */
     rb_io_buffer_lock(s->buffer);
     return rb_io_buffer_unlock(s->buffer);
 }
@@ -181,7 +183,7 @@ static span span_of(VALUE buffer, bool write) {
     span s = {.buffer = buffer, .write = write};
     int state = 0;
     rb_protect(fetch_span, (VALUE)&s, &state);
-    /* A read into nothing would look like the end of the stream. */
+    /* A read of 0 bytes would look like the end of the stream. */
     if (!state && !s.base) rb_raise(rsb_eUsage, "this IO::Buffer cannot be used here: it was freed, or never had a size");
     if (!state) return s;
     VALUE error = rb_errinfo();
@@ -206,7 +208,7 @@ static rsb_target buffer_target(VALUE buffer, VALUE length, VALUE at) {
 
 bool rsb_is_buffer(VALUE object) { return rb_obj_is_kind_of(object, rb_cIOBuffer); }
 
-/* A slice's memory is another buffer's, which its lock does not hold. */
+/* A slice uses the memory of another buffer, and locking the slice does not lock that buffer. */
 bool rsb_is_slice(VALUE buffer) {
     return !RTEST(rb_funcall(buffer, rb_intern("internal?"), 0)) && !RTEST(rb_funcall(buffer, rb_intern("mapped?"), 0)) &&
            !RTEST(rb_funcall(buffer, rb_intern("external?"), 0));

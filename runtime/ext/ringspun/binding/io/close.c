@@ -1,4 +1,4 @@
-/* close: the end of a descriptor. What is under way on it ends first, and nothing new begins. */
+/* close: Machine#close and IO#close. No new op begins on the descriptor, the ops on it end, and then it is closed. */
 #include "io.h"
 
 #include <errno.h>
@@ -10,12 +10,13 @@ typedef struct rsb_closing {
     VALUE io;
     int fds[2];
     int count;
-    bool within;                /* IO#close calls us, and not we it */
-    bool closed;                /* the number is given back */
+    bool within;                /* IO#close has called us: go on by super */
+    bool closed;                /* the number is free again */
     int64_t result;
 } closing;
 
-/* From here on nothing begins on it, and who else wants to close it is told: by its turn the number may be a stranger's. */
+/* From here on no op begins on the descriptor. A second close raises: by the time that it could go on, the number may mean
+ * another descriptor. */
 static void begin_closing(closing *c, int fd) {
     if (!rs_descriptor_close_begin(&c->machine->engine, fd)) {
         rb_raise(rsb_eClosed, "close: another strand is closing descriptor %d already", fd);
@@ -47,7 +48,6 @@ static void end_ops_on(rsb_machine *machine, int fd) {
     }
 }
 
-/* What `print` and its kin have put into the IO's own buffer is data of the file for whoever asks for it to be safe. */
 VALUE rsb_flush_own_buffer(VALUE object) {
     VALUE io = rsb_writing_end(object);
     if (RB_TYPE_P(io, T_FILE) && !RTEST(rb_funcall(io, rb_intern("closed?"), 0))) rb_funcall(io, rb_intern("flush"), 0);
@@ -69,7 +69,7 @@ static VALUE close_object(VALUE argument) {
     closing *c = (closing *)argument;
     VALUE writing = rsb_writing_end(c->io);
     bool two = writing != c->io && !RTEST(rb_funcall(writing, rb_intern("closed?"), 0));
-    /* May wait, on the descriptor itself; whatever is wrong then, close tells. */
+    /* May wait for the descriptor. IO#close raises the same error of the system again. */
     int state = 0;
     rb_protect(rsb_flush_own_buffer, writing, &state);
     if (state && rb_obj_is_kind_of(rb_errinfo(), rb_eSystemCallError)) rb_set_errinfo(Qnil);
@@ -83,8 +83,8 @@ static VALUE close_object(VALUE argument) {
     return Qnil;
 }
 
-/* With a descriptor: closes it. Strands that wait on it get a ClosedError first. Without: closes the machine; its strands
- * are cancelled and have a second to unwind.
+/* With a descriptor: closes it; waits of strands for it end first, by a ClosedError. Without: closes the machine; its strands are
+ * cancelled and have a second to unwind.
  *
  * May switch strands.
  *
@@ -145,7 +145,7 @@ static bool is_waited_for(const rsb_machine *machine, int fd) {
     return false;
 }
 
-/* Whether a strand waits for it. One that others are closing already is not looked at: they have told whoever waits. */
+/* Whether a strand waits for the IO. A descriptor that another strand is closing does not count: that strand ends the waits. */
 static bool is_awaited(rsb_machine *machine, VALUE io) {
     if (RTEST(rb_funcall(io, rb_intern("closed?"), 0))) return false;
     VALUE ends[2] = {io, rb_io_get_write_io(io)};
@@ -161,7 +161,7 @@ static bool is_awaited(rsb_machine *machine, VALUE io) {
     return false;
 }
 
-/* Closes the IO, as always, and before that ends the waits for it of this thread's strands, by an IOError.
+/* Closes the IO like the stock method. Before that, waits of this thread's strands for it end by an IOError.
  *
  * May switch strands.
  *

@@ -1,4 +1,4 @@
-/* file: opening, files, pipes, readiness. */
+/* file: Machine#open, #fsync, #statx, #pipe and #poll. */
 #include "io.h"
 
 #include <errno.h>
@@ -34,14 +34,14 @@ static char *path_copy(VALUE path) {
     return memcpy(rsb_alloc((size_t)RSTRING_LEN(path) + 1), RSTRING_PTR(path), (size_t)RSTRING_LEN(path));
 }
 
-/* Opens a file; the descriptor is closed on exec.
+/* Opens a file.
  *
  * May switch strands.
  *
  * @param path [String, Pathname]
  * @param flags [Integer, String] File::WRONLY | ..., or a mode like "w"
- * @param mode [Integer] permissions of a file that is made
- * @return [Integer] descriptor
+ * @param mode [Integer] permissions of a file that is created
+ * @return [Integer] descriptor, closed on exec
  * @raise [SystemCallError]
  * @since 0.1.0
  */
@@ -64,7 +64,7 @@ static VALUE machine_open(int argc, VALUE *argv, VALUE self) {
 
 /* --- files --- */
 
-/* Waits until the file's data has reached the disk, what stands in an IO's own buffer included.
+/* Writes the buffer of an IO object, and waits until the file's data has reached the disk.
  *
  * May switch strands.
  *
@@ -110,9 +110,9 @@ static VALUE statx_hash(const struct statx *st) {
     return hash;
 }
 
-/* What is known of a file: :type (a word of File.ftype's, as a Symbol), :mode, :size, :blocks, :block_size, :links, :uid,
- * :gid, :inode, :accessed_at, :modified_at, :changed_at and, where the filesystem knows, :created_at. A symbolic link is
- * followed, as by File.stat.
+/* The status of a file: :type (a word of File.ftype, as a Symbol), :mode, :size, :blocks, :block_size, :links, :uid, :gid,
+ * :inode, :accessed_at, :modified_at, :changed_at and, if the filesystem has it, :created_at. A symbolic link is followed, as by
+ * File.stat.
  *
  * May switch strands.
  *
@@ -130,7 +130,7 @@ static VALUE machine_statx(VALUE self, VALUE target) {
     if (named) rsb_after_inline(machine);
     int fd = named ? -1 : rsb_op_fd(machine, target);
     size_t path_len = named ? (size_t)RSTRING_LEN(path) : 0;
-    /* One block for the answer and the path: the op owns it, and a view of it stays with us. */
+    /* One block for the answer and the path, which the op owns. */
     struct statx *block = rsb_alloc(sizeof(struct statx) + path_len + 1);
     if (named) memcpy(block + 1, RSTRING_PTR(path), path_len);
     rs_request request = {.kind = RS_OP_STATX, .fd = fd, .owned = block,
@@ -185,13 +185,13 @@ static uint32_t poll_mask(VALUE events) {
     return mask;
 }
 
-/* Waits until a descriptor is ready, or in error (which counts as ready: the next operation will tell).
+/* Waits until a descriptor is ready. An error counts as ready: the next operation raises it.
  *
  * May switch strands.
  *
  * @param io [Integer, IO]
  * @param events [Symbol, Array<Symbol>, Integer] :readable, :writable, :priority, or a mask of IO::READABLE and its kin
- * @return [Integer] mask of what it is ready for: IO::READABLE, IO::PRIORITY, IO::WRITABLE, and POLLERR, POLLHUP
+ * @return [Integer] the mask of ready events: IO::READABLE, IO::PRIORITY, IO::WRITABLE, and POLLERR, POLLHUP of poll(2)
  * @since 0.1.0
  */
 static VALUE machine_poll(VALUE self, VALUE io, VALUE events) {

@@ -1,5 +1,5 @@
-/* inotify: what the kernel tells of a file or a folder, for Ringspun.watch. An object here is one inotify descriptor, which no
- * forked child has: who reads there takes the parent's events away.
+/* inotify: inotify(7) for Ringspun.watch. An object is one inotify descriptor. A forked child closes its copy, because an event
+ * that the child reads is lost to the parent.
  */
 #include "io.h"
 
@@ -34,7 +34,7 @@ static inotify *get(VALUE self) {
     return one;
 }
 
-/* EMFILE says either that the user has no inotify left, or that the process has no descriptor left. */
+/* EMFILE: either the user has too many inotify instances, or the process too many descriptors: inotify_init(2). */
 NORETURN(static void fail_to_open(int error));
 static void fail_to_open(int error) {
     unsigned long long most = rsb_proc_number("/proc/sys/fs/inotify/max_user_instances");
@@ -51,13 +51,13 @@ static VALUE inotify_open(VALUE self) {
     return self;
 }
 
-/* nil when it is closed. */
+/* nil: it is closed. */
 static VALUE inotify_descriptor(VALUE self) {
     int fd = get(self)->fd;
     return fd < 0 ? Qnil : INT2FIX(fd);
 }
 
-/* ENOSPC says that the user has too many watches, over all processes, or that the kernel lacks something for one more. */
+/* ENOSPC: the user has too many watches, in all processes together, or the kernel lacks a resource: inotify_add_watch(2). */
 NORETURN(static void fail_to_add(int error, VALUE name));
 static void fail_to_add(int error, VALUE name) {
     unsigned long long most = error == ENOSPC ? rsb_proc_number("/proc/sys/fs/inotify/max_user_watches") : 0;
@@ -66,7 +66,7 @@ static void fail_to_add(int error, VALUE name) {
              "many, in all processes, as fs.inotify.max_user_watches allows, which is %llu", name, most);
 }
 
-/* The number of a watch on that path. */
+/* Returns the watch descriptor. */
 static VALUE inotify_add(VALUE self, VALUE path, VALUE mask) {
     VALUE name = rsb_path(path);
     int watch = inotify_add_watch(get(self)->fd, RSTRING_PTR(name), NUM2UINT(mask));
@@ -78,7 +78,7 @@ static VALUE inotify_remove(VALUE self, VALUE watch) {
     return inotify_rm_watch(get(self)->fd, NUM2INT(watch)) == 0 ? Qtrue : Qfalse;
 }
 
-/* It is the caller's to close from now on. */
+/* Returns the descriptor, which the caller closes. */
 static VALUE inotify_release(VALUE self) {
     int fd = rsb_unshared_leave(get(self));
     return fd < 0 ? Qnil : INT2FIX(fd);

@@ -1,4 +1,4 @@
-/* io: read and write. */
+/* io: Machine#read, #pread, #write and #pwrite. */
 #include "io.h"
 
 static int64_t file_offset(VALUE offset) { return rsb_integer(offset, 0, INT64_MAX, "file offset"); }
@@ -11,14 +11,14 @@ static VALUE read_into(rsb_machine *machine, rs_request *request, const rsb_targ
     return LL2NUM(bytes);
 }
 
-/* Reads what is there, at most length bytes; waits until there is something.
+/* Reads the bytes that are there, at most length; waits until there are some.
  *
  * May switch strands.
  *
  * @param io [Integer, IO] a descriptor
- * @param buffer [String, IO::Buffer] a String is cut or grown to what was read; an IO::Buffer keeps its size
+ * @param buffer [String, IO::Buffer] a String gets the length of what was read; an IO::Buffer keeps its size
  * @param length [Integer] bytes; default 16384 for a String, what fits for an IO::Buffer
- * @param offset [Integer] where in the buffer
+ * @param offset [Integer] where in the buffer, in bytes
  * @return [Integer] bytes read; 0 at the end of the stream
  * @raise [UsageError, ClosedError, SystemCallError]
  * @since 0.1.0
@@ -31,15 +31,15 @@ static VALUE machine_read(int argc, VALUE *argv, VALUE self) {
     return read_into(machine, &request, &target, "read");
 }
 
-/* Reads at a place of a file.
+/* Reads at an offset of a file.
  *
  * May switch strands.
  *
  * @param io [Integer, IO]
  * @param buffer [String, IO::Buffer]
  * @param from [Integer] offset in the file, in bytes
- * @param length [Integer] bytes
- * @param offset [Integer] where in the buffer
+ * @param length [Integer] bytes; default as for {#read}
+ * @param offset [Integer] where in the buffer, in bytes
  * @return [Integer] bytes read; 0 at the end of the file
  * @since 0.1.0
  */
@@ -58,13 +58,13 @@ static VALUE write_from(rsb_machine *machine, rs_request *request, VALUE buffer,
     return result;
 }
 
-/* Writes all of it.
+/* Writes all bytes of the buffer.
  *
  * May switch strands.
  *
  * @param io [Integer, IO]
  * @param buffer [String, IO::Buffer]
- * @return [Integer] bytes written: all, unless an error or a cancellation came after the first; the next call or wait meets it
+ * @return [Integer] bytes written: all, unless an error or a cancellation came after the first; the next call or wait raises it
  * @raise [UsageError, ClosedError, SystemCallError]
  * @since 0.1.0
  */
@@ -75,12 +75,14 @@ static VALUE machine_write(VALUE self, VALUE io, VALUE buffer) {
     return write_from(machine, &request, buffer, "write");
 }
 
-/* Writes all of it at a place of a file.
+/* Writes all bytes of the buffer at an offset of a file.
  *
  * May switch strands.
  *
+ * @param io [Integer, IO]
+ * @param buffer [String, IO::Buffer]
  * @param from [Integer] offset in the file, in bytes
- * @return [Integer] bytes written
+ * @return [Integer] bytes written, as by {#write}
  * @since 0.1.0
  */
 static VALUE machine_pwrite(VALUE self, VALUE io, VALUE buffer, VALUE from) {

@@ -1,4 +1,4 @@
-/* io: what the files that make requests share. */
+/* io: I/O methods of Ringspun::Machine. The header for this room and the rooms above. */
 #ifndef RINGSPUN_IO_H
 #define RINGSPUN_IO_H
 
@@ -24,17 +24,18 @@ uint32_t rsb_flags(VALUE value, const char *what);
 VALUE rsb_writing_end(VALUE io);
 VALUE rsb_path(VALUE path);
 
-/* Whatever names a descriptor: Integer, IO, anything with to_io. */
+/* The descriptor of an Integer, an IO, or an object with to_io; raises if it is closed. */
 int rsb_fd(VALUE io);
 
-/* The number, as it is now. */
+/* The same for a machine, which forgets what it knew of the descriptor of an IO object: others may have reopened it. */
 int rsb_io_fd(rsb_machine *machine, VALUE io);
 
-/* The same for an op that begins now, after the others have run if the strand's turn is over. They may have closed that
- * descriptor: then it raises. Whatever else they could change is looked at before, and addresses are taken afterwards. */
+/* The same for an op that begins now. If the strand's turn is over, other strands run first; raises if they have closed the
+ * descriptor. The caller checks its arguments before this, and takes addresses after it. */
 int rsb_op_fd(rsb_machine *machine, VALUE io);
 
-/* The same for one that sends a buffer: it becomes one that the others cannot have changed (see rsb_own_source). */
+/* The same for an op that sends a buffer. If other strands run, `source` is replaced first by one that they cannot change
+ * (rsb_own_source). */
 int rsb_op_source_fd(rsb_machine *machine, VALUE io, VALUE *source);
 
 /* Raises unless the number still means the descriptor that it meant at that generation. */
@@ -44,10 +45,11 @@ rsb_target rsb_target_of(VALUE buffer, VALUE length, VALUE at);
 void rsb_target_filled(const rsb_target *target, int64_t result);
 void rsb_source_of(VALUE buffer, rs_transfer *transfer);
 
-/* A source that nobody changes: a frozen view of a String, a copy of a slice. Any other IO::Buffer is sent as it is by then. */
+/* A source that the program cannot change: a frozen String that shares the bytes, or a copy of a slice. Any other IO::Buffer is
+ * returned itself, and may change. */
 VALUE rsb_own_source(VALUE buffer);
 
-/* These raise when it is frozen, read-only, freed, or an op has it. */
+/* These raise if the buffer is frozen, read-only, freed, or in use by an op. */
 void rsb_string_writable(VALUE string);
 void rsb_buffer_check(VALUE buffer);
 
@@ -58,38 +60,38 @@ void rsb_init_arguments(void);
 
 /* --- request.c --- */
 
-/* The machine, for what has no descriptor yet, or works on one in several steps: it may let other strands run. */
+/* The machine, for ops without a descriptor yet and for loops of ops on one. Other strands may run first. */
 rsb_machine *rsb_io_machine(VALUE self);
 
-/* Does the request, waiting if need be, and raises what fails. `buffer` is what its address lies in, or nil;
- * of a vector an Array of those, which the caller has locked. */
+/* Performs the request, waiting if need be; raises what fails. `buffer` is the object in which its address lies, or nil; for a
+ * vector, an Array of objects that the caller has locked. The second goes on until all bytes are moved. */
 int64_t rsb_request(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what);
 int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what);
-/* The rest of one that has moved `done` bytes: they are told whatever becomes of it. */
+/* The rest of a request that has moved `done` bytes already. Returns how many were moved in all; a failure of the rest
+ * does not raise. */
 int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done, VALUE buffer, rsb_direction direction,
                          const char *what);
 int64_t rsb_wait_for(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction);
 
-/* The same for a request whose answer comes in what it owns; an outgoing String must be frozen. */
+/* rsb_wait_for, for a request whose answer comes in the memory that it owns. An outgoing String must be frozen. */
 int64_t rsb_message_wait(rsb_machine *machine, rs_request *request, VALUE buffer, void *answer, size_t answer_size,
                          rsb_direction direction);
 
-/* What the request owns belongs to the caller until it waits: this frees it where it did not. */
+/* For a request that owns memory: performs it, and frees that memory if no op has taken it. */
 int64_t rsb_request_owning(rsb_machine *machine, rs_request *request, const char *what);
 
-/* Raises what the kernel said, and more clearly where the descriptor is open, but not for this. */
+/* Raises the kernel's error. EBADF of an open descriptor becomes a UsageError that says in which mode it is open. */
 NORETURN(void rsb_refused(rsb_machine *machine, int64_t result, const char *what, int fd));
 
-/* As F_GETFL has it; negative: there is none. */
+/* The status flags of F_GETFL, fcntl(2); negative: the descriptor is not open. */
 int rsb_mode_of(rsb_machine *machine, int fd);
 
-/* Asked not to wait, and it would. */
+/* True if the request has MSG_DONTWAIT: -EAGAIN is its answer then. */
 bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request);
 
-/* An op that makes two descriptors. `where` is that of the request's fields which says where they go. */
+/* Performs a request that makes two descriptors. `where` is the field of the request that points to the two. */
 VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, int **where, const char *what);
 
-/* Each of a file. */
 void rsb_init_accept(void);
 void rsb_init_close(void);
 void rsb_init_receive(void);
@@ -102,53 +104,54 @@ void rsb_init_splice(void);
 
 /* --- close.c --- */
 
-/* Hands what stands in an IO's own buffer to the kernel, for who wants its data to be safe. Answers nil. */
+/* Writes the buffer of an IO object to its descriptor. Returns nil. */
 VALUE rsb_flush_own_buffer(VALUE io);
 
-/* Ends what is under way on it, and closes it. */
+/* Ends the ops on the descriptor and closes it. */
 void rsb_close(rsb_machine *machine, VALUE io);
-/* For CRuby, which asks in the midst of closing an IO, when the IO has lost its number already: whatever is raised here, the number
- * is closed. False: CRuby is to close it itself, because that is what this strand waits for, or because it is not open. */
+/* For the hook that CRuby calls while it closes an IO, when the IO has lost its number already: the number is closed even if this
+ * raises. False: CRuby must close it, because the close of this strand has led to the hook, or because it is not open. */
 bool rsb_close_for_ruby(rsb_machine *machine, int fd);
 
-/* In the middle of IO#close, where that waits for a child process: the numbers are free, and may be somebody else's. */
+/* For IO#close that waits for a child process: its descriptors are closed by now, and their numbers may be in use again. */
 void rsb_closed(rsb_machine *machine);
 
 /* --- process.c --- */
 
-/* As waitpid(2) takes it: a pid, -1 for any child, 0 or less than -1 for those of a process group. */
+/* `number` is as in waitpid(2): a pid, -1 for any child, 0 or less than -1 for those of a process group. */
 VALUE rsb_wait_for_child(rsb_machine *machine, int number);
 
-/* The same with options, as WUNTRACED is one. Answers whatever Process::Status.wait does, which may be an error. */
+/* The same with options of waitpid(2), such as WUNTRACED. Returns what Process::Status.wait does, which may stand for an
+ * error. */
 VALUE rsb_wait_for_change(rsb_machine *machine, VALUE pid, int options);
 
 /* --- splice.c --- */
 
-/* Bytes that go from one descriptor to another without coming into the program. */
+/* Moves bytes from one descriptor to another inside the kernel: splice(2), tee(2). */
 typedef struct {
     rsb_machine *machine;
     VALUE from, to;
     rs_request request;
     uint32_t from_generation, to_generation;
-    bool offload;               /* a file is among them */
+    bool offload;               /* one of the two is a file */
     int64_t deadline_ns;
     const char *what;
 } rsb_mover;
 
-/* For descriptors of which the program says that they are open. */
+/* Does not check that the two are open. */
 rsb_mover rsb_mover_of(rsb_machine *machine, uint8_t kind, VALUE from, VALUE to, const char *what);
 
-/* After others have run: raises unless both numbers still mean what they meant. */
+/* Called after other strands have run: raises unless both numbers still mean the same descriptors. */
 void rsb_mover_check(const rsb_mover *mover);
 
-/* False: a splice between those would keep the thread. */
+/* False: a splice between the two could block the thread. */
 bool rsb_mover_fits(const rsb_mover *mover);
 
-/* So many bytes at most. What was moved, 0 at the end, RSB_TIME_IS_UP or -errno; raises what cancels the strand, and a
- * ClosedError when one of the two has been closed while it waited. */
+/* Moves `len` bytes at most. Returns how many, 0 at the end, RSB_TIME_IS_UP or -errno. Raises what cancels the strand, and a
+ * ClosedError if one of the two was closed while it waited. */
 int64_t rsb_move(rsb_mover *mover, uint64_t len);
 
-/* The same, or -EAGAIN when it would wait; for what is no file. */
+/* The same, but -EAGAIN instead of a wait; not for files. */
 int64_t rsb_move_at_once(rsb_mover *mover, uint64_t len);
 
 NORETURN(void rsb_fail_move(const rsb_mover *mover, int64_t result));

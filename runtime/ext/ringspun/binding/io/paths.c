@@ -1,11 +1,11 @@
-/* paths: what changes the names and sizes of files. */
+/* paths: Machine#unlink, #rename, #mkdir, #ftruncate, #fallocate, and a part of Ringspun.copy_file. */
 #include "io.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One path behind the other, in one block that the op owns. */
+/* Copies the paths into one block, which the op owns. */
 static void put_paths(rs_request *request, VALUE path, VALUE other) {
     size_t len = (size_t)RSTRING_LEN(path) + 1, more = NIL_P(other) ? 0 : (size_t)RSTRING_LEN(other) + 1;
     char *block = rsb_alloc(len + more);
@@ -30,7 +30,7 @@ static VALUE change(rsb_machine *machine, rs_request *request, VALUE path, VALUE
     rb_syserr_fail_str((int)-result, NIL_P(other) ? path : rb_sprintf("(%" PRIsVALUE ", %" PRIsVALUE ")", path, other));
 }
 
-/* Takes a file's name away; the file goes with its last name, when nobody has it open.
+/* Removes a name of a file. The file is deleted when it has no name any more and no process has it open.
  *
  * May switch strands.
  *
@@ -44,7 +44,7 @@ static VALUE machine_unlink(VALUE self, VALUE path) {
     return change(machine, &(rs_request){.kind = RS_OP_UNLINK, .fd = -1}, rsb_path(path), Qnil);
 }
 
-/* Gives a file or a folder another name, in one step. A file that has that name is replaced.
+/* Renames a file or a folder, atomically. A file that has the new name is replaced.
  *
  * May switch strands.
  *
@@ -65,7 +65,7 @@ static VALUE machine_rename(VALUE self, VALUE from, VALUE to) {
  * May switch strands.
  *
  * @param path [String, Pathname]
- * @param mode [Integer] permissions, less what the umask takes away
+ * @param mode [Integer] permissions, without the bits of the umask
  * @return [nil]
  * @raise [UnsupportedError] on a simulated machine, which has none
  * @raise [SystemCallError]
@@ -78,7 +78,7 @@ static VALUE machine_mkdir(int argc, VALUE *argv, VALUE self) {
     return change(machine, &(rs_request){.kind = RS_OP_MKDIR, .fd = -1, .path.mode = mode}, rsb_path(argv[0]), Qnil);
 }
 
-/* Cuts a file to that size, or makes it longer by zeros.
+/* Sets the size of a file: cuts it, or extends it by zeros.
  *
  * May switch strands.
  *
@@ -97,13 +97,13 @@ static VALUE machine_ftruncate(VALUE self, VALUE io, VALUE size) {
     return Qnil;
 }
 
-/* Sees to it that there is room on the disk for what will be written there, so that the writes cannot fail for want of it.
+/* Allocates disk space for a part of a file, so that later writes there do not fail for lack of space.
  *
  * May switch strands.
  *
  * @param io [Integer, IO] a file open for writing
  * @param length [Integer] bytes
- * @param offset [Integer] from there on; a file that ends before their end is made longer
+ * @param offset [Integer] where the part begins, in bytes; a file that ends before the end of the part is extended
  * @return [nil]
  * @raise [UnsupportedError] when the filesystem cannot
  * @raise [ClosedError, SystemCallError]
@@ -121,7 +121,8 @@ static VALUE machine_fallocate(int argc, VALUE *argv, VALUE self) {
     return Qnil;
 }
 
-/* For copy_file: a piece from where both are; nil when these files cannot be copied so. */
+/* For copy_file: copies bytes from one file's position to the other's by copy_file_range(2); nil: these files need another
+ * way. */
 static VALUE machine_copy_range(VALUE self, VALUE from, VALUE to, VALUE length) {
     rsb_machine *machine = rsb_machine_of(self);
     rs_request request = {.kind = RS_OP_COPY_RANGE, .fd = rsb_op_fd(machine, from),

@@ -1,4 +1,4 @@
-/* process: waiting for child processes. */
+/* process: Machine#waitid, #pidfd_open, and signals by a pidfd. */
 #include "io.h"
 
 #include <errno.h>
@@ -9,14 +9,14 @@
 
 static VALUE waitid_name;
 
-/* nil when somebody else was faster: then Ruby answers a status of no process. */
+/* nil: another thread or strand has reaped the child before. Ruby answers a status with pid -1 then. */
 static VALUE reap(VALUE pid) {
     VALUE status = rb_funcall(rb_path2class("Process::Status"), rb_intern("wait"), 2, pid, INT2FIX(WNOHANG));
     return NIL_P(status) || NUM2INT(rb_funcall(status, rb_intern("pid"), 0)) < 0 ? Qnil : status;
 }
 
-/* A child that has ended was not ours to reap: raises where that is because a sandbox forbids it, which else would look as if
- * somebody had been faster, for ever. */
+/* Called when a child that has ended could not be reaped. Raises if a sandbox forbids wait4(2): otherwise that would look forever
+ * as if another thread had reaped it. */
 static void check_reaping(void) {
     if (waitpid(getpid(), NULL, WNOHANG) < 0 && errno != ECHILD) rb_syserr_fail(errno, "wait4");
 }
@@ -47,7 +47,7 @@ static VALUE note_lost(VALUE argument, VALUE error) {
 
 static VALUE wait_unless_lost(VALUE call) { return rb_rescue2(wait_pidfd, call, note_lost, call, rsb_eUnsupported, (VALUE)0); }
 
-/* False: a sandbox forbids it, or there is no descriptor left. */
+/* Waits on a pidfd: pidfd_open(2). False: a sandbox forbids it, or there is no descriptor left. */
 static bool wait_for_end(rsb_machine *machine, int pid) {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd < 0 && errno == ESRCH) rb_syserr_fail(ECHILD, "waitid");
@@ -57,11 +57,12 @@ static bool wait_for_end(rsb_machine *machine, int pid) {
     return call.result >= 0;
 }
 
-/* No descriptor tells of any child, or any of a group, nor of what stops and goes on; and a thread that waits for that in the
- * kernel may be gone for ever. So the strand looks again and again, the less often the longer it has waited. */
+/* A pidfd stands for one process and becomes readable when that ends (pidfd_open(2)): there is none for any child, for a process
+ * group, or for children that stop or continue. A worker thread could block in waitid(2) forever. So the strand polls, less often
+ * the longer it has waited. */
 #define LOOK_MIN_NS 500000
 #define LOOK_MAX_NS 50000000
-#define LOOKS_A_WAIT 16         /* it ends so much later than its child, in parts of the whole */
+#define LOOKS_A_WAIT 16         /* the wait lasts at most a 16th longer than the child, beyond LOOK_MIN_NS */
 
 static void look_later(rsb_machine *machine, int64_t *begun_ns) {
     int64_t now_ns = rs_now(&machine->engine);
@@ -92,7 +93,7 @@ static VALUE wait_by_looking(rsb_machine *machine, int number) {
 
 static bool is_refused(int64_t result) { return result == -EPERM || result == -ENOSYS || result == -EACCES; }
 
-/* `number` as waitpid(2) takes it, for where waitid(2) is refused. */
+/* `number` is the same for waitpid(2), which is used if waitid(2) is refused. */
 static VALUE wait_for_one_of(rsb_machine *machine, idtype_t kind, int id, int number) {
     for (int64_t begun_ns = 0;;) {
         rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .wait = {.id_type = (int32_t)kind, .id = id}};
@@ -106,14 +107,14 @@ static VALUE wait_for_one_of(rsb_machine *machine, idtype_t kind, int id, int nu
         if (pid < 0) rb_syserr_fail((int)-pid, "waitid");
         VALUE status = reap(LL2NUM(pid));
         if (!NIL_P(status)) return status;
-        check_reaping(); /* else somebody else who waits for any child was faster */
+        check_reaping(); /* another wait for any child has reaped it, or a sandbox forbids to */
     }
 }
 
 VALUE rsb_wait_for_child(rsb_machine *machine, int number) {
     if (number == -1) return wait_for_one_of(machine, P_ALL, 0, number);
     if (number <= 0) return wait_for_one_of(machine, P_PGID, number == 0 ? getpgrp() : -number, number);
-    /* Of any other process there is a descriptor as well, and no end to wait for. */
+    /* waitid first, because pidfd_open(2) also takes a process that is no child of this one, and could not be reaped. */
     rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .wait = {.id_type = P_PID, .id = number}};
     int64_t ended = rs_try(&machine->engine, &request);
     bool waits = ended == -EAGAIN;
@@ -146,8 +147,8 @@ static VALUE machine_waitid(VALUE self, VALUE pid) {
     return rsb_wait_for_child(machine, number);
 }
 
-/* A descriptor that means this process, whatever its number means later. It is ready to read ({#poll}) when the process has ended,
- * and need not be a child's.
+/* Opens a descriptor for a process, which need not be a child. It stands for that process even if the pid is used again, and is
+ * readable ({#poll}) once the process has ended.
  *
  * May switch strands.
  *

@@ -1,19 +1,19 @@
-/* receive: bytes as they come, as Strings of their own. What waits for bytes holds no memory for them: they come into a buffer of
- * the machine's, one for all when they are there already, and one that the backend has when there are some. */
+/* receive: Machine#read_each and #recv_each. A strand that waits for bytes holds no memory for them. Bytes that are there already
+ * are read into the machine's scratch buffer, others into a buffer that the backend chooses when they arrive. */
 #include "io.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* As much as is handed over in one go. */
+/* The most bytes that are yielded at once. */
 #define CHUNK 16384u
 
 typedef struct {
     rsb_machine *machine;
     uint8_t kind;
     int fd;
-    VALUE chunk;                /* what a wait has brought; nil at the end */
-    int state;                  /* of a failure to make it */
+    VALUE chunk;                /* the bytes that a wait has brought; nil: the end */
+    int state;                  /* of rb_protect, if the String could not be made */
 } receiver;
 
 static VALUE bytes_of(VALUE argument) {
@@ -59,8 +59,8 @@ static VALUE each_chunk(VALUE self, VALUE io, uint8_t kind) {
     return Qnil;
 }
 
-/* Yields what comes, until the end of the stream or until the block breaks. Nothing is taken that is not yielded, and while
- * nothing comes no buffer is held.
+/* Yields the bytes that come, until the end of the stream or until the block breaks. All bytes that are read are yielded. While
+ * nothing comes, no buffer is held.
  *
  * May switch strands.
  *
@@ -72,13 +72,13 @@ static VALUE each_chunk(VALUE self, VALUE io, uint8_t kind) {
  */
 static VALUE machine_read_each(VALUE self, VALUE io) { return each_chunk(self, io, RS_OP_READ); }
 
-/* The same for a connected socket of bytes.
+/* The same for a connected stream socket.
  *
  * May switch strands.
  *
  * @param io [Integer, IO]
  * @yieldparam bytes [String] a new one, binary, of at most 16384 bytes
- * @return [nil] when the other side has ended
+ * @return [nil] at the end of the stream
  * @raise [UsageError, ClosedError, SystemCallError]
  * @since 0.1.0
  */

@@ -1,8 +1,8 @@
-/* request: the way that every request goes.
+/* request: performs the requests of all I/O methods.
  *
- * A method fills an rs_request and hands it over here (rsb_request): it is tried at once with the GVL held, and only when it
- * would wait made into an op, for which the buffer is locked. So a String that the kernel may write into cannot be changed,
- * moved or freed meanwhile, and a call that does not wait locks and allocates nothing.
+ * A method fills an rs_request and calls rsb_request. That tries it at once, with the GVL held. Only if it would wait it becomes
+ * an op, and the buffer is locked. So a String that the kernel may write to cannot be changed, moved or freed, and a call that
+ * does not wait locks and allocates nothing.
  */
 #include "io.h"
 
@@ -12,10 +12,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A strand whose ops all succeed at once never parks: here, or where an op's descriptor is looked up (rsb_op_fd), it lets the
- * others run now and then, and sees that it was cancelled. Before the op and not after it, when bytes have been taken or a
- * descriptor made, for what is raised then would lose them; and before any address is taken, for the others may change the
- * buffer. */
+/* A strand whose ops all succeed at once never parks. So it gives way here, or in rsb_op_fd, when its turn is over, and is
+ * cancelled there. This happens before the op: an exception after it would lose the bytes or the descriptor. And before addresses
+ * are taken, because the others may change the buffer. */
 rsb_machine *rsb_io_machine(VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     rsb_after_inline(machine);
@@ -48,7 +47,7 @@ static int64_t perform_locked(pending *p) {
     return NUM2LL(rb_ensure(perform, (VALUE)p, string ? rb_str_unlocktmp : rb_io_buffer_unlock, p->buffer));
 }
 
-/* A source that others might change while the op waits is replaced by a frozen view, which shares the bytes. */
+/* Replaces a source that other strands might change during the wait by a frozen String that shares the bytes. */
 static VALUE freeze_source(rs_request *request, VALUE string) {
     if (OBJ_FROZEN(string)) return string;
     const char *before = RSTRING_PTR(string);
@@ -57,7 +56,7 @@ static VALUE freeze_source(rs_request *request, VALUE string) {
     return frozen;
 }
 
-/* By way of a String that the op has for itself. */
+/* For a slice: the op uses a String of its own instead. */
 static int64_t perform_apart(rsb_machine *machine, rs_request *request, VALUE slice, rsb_direction direction) {
     void *address = request->transfer.address;
     uint64_t len = request->transfer.len;
@@ -129,9 +128,8 @@ int64_t rsb_request_rest(rsb_machine *machine, rs_request *request, int64_t done
     return result;
 }
 
-/* Writes and sends go on until everything is out, and a receive that is asked to until everything is there, or the end. Cut short
- * by an error or a cancellation after the first byte, they return what has been moved, and the next call or wait meets what cut
- * them. */
+/* Goes on until all bytes are sent, or received up to the end of the stream. An error or a cancellation after the first byte ends
+ * it early: it returns how many bytes were moved, and the next call or wait raises the error or the cancellation. */
 int64_t rsb_request_all(rsb_machine *machine, rs_request *request, VALUE buffer, rsb_direction direction, const char *what) {
     uint64_t total = rs_request_len(request);
     int64_t result = rs_try(&machine->engine, request);

@@ -1,7 +1,7 @@
-/* rights: descriptors that travel through a Unix socket, one at a time.
+/* rights: Machine#send_fd and #recv_fd, which pass one descriptor through a Unix socket (SCM_RIGHTS in unix(7)).
  *
- * What comes is ours from the moment that the kernel has handed it over, cancelled or not: a message that brings anything but one
- * descriptor is refused, and all of them are closed.
+ * This process owns the received descriptors once the kernel has filled in the message, even if the strand is cancelled. If a
+ * message brings more than one, all are closed.
  */
 #include "io.h"
 
@@ -13,10 +13,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* More than one, so that too many are noticed. */
+/* More than one, to notice a message with too many. */
 #define RIGHTS_MAX 8
 
-/* All that the kernel gets or gives, except what is sent, in one block that the op owns. */
+/* The msghdr and all that it points to, except the bytes to send, in one block that the op owns. */
 typedef struct {
     struct msghdr header;
     struct iovec data;
@@ -47,7 +47,7 @@ typedef struct {
     rsb_machine *machine;
     rs_request request;
     VALUE bytes;
-    int own;                    /* what stands for the descriptor while this waits, for that may be closed meanwhile; -1: none */
+    int own;                    /* a duplicate of the descriptor, which may be closed during the wait */
     int64_t result;
 } sending;
 
@@ -57,11 +57,11 @@ static void put_descriptor(message *block, int fd) {
     memcpy(CMSG_DATA(header), &fd, sizeof(fd));
 }
 
-/* Any other sends the bytes, leaves the descriptor out and says nothing of it. */
+/* Other sockets send the bytes and ignore SCM_RIGHTS without an error (__sock_cmsg_send in net/core/sock.c of Linux). */
 static void need_unix_socket(int fd) {
     int domain = AF_UNIX;
     socklen_t size = sizeof(domain);
-    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size); /* what is no socket at all the kernel says itself */
+    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size); /* if it is no socket, sendmsg(2) fails */
     if (domain != AF_UNIX) rb_raise(rsb_eUsage, "send_fd: descriptor %d is no Unix socket, and no other carries descriptors", fd);
 }
 
@@ -76,13 +76,13 @@ static VALUE close_own(VALUE argument) {
     return Qnil;
 }
 
-/* Sends a descriptor through a Unix socket. Who receives it has one of its own, for the same file, pipe or socket.
+/* Sends a descriptor through a Unix socket. The receiver gets a descriptor of its own for the same file, pipe or socket.
  *
  * May switch strands.
  *
  * @param socket [Integer, IO]
- * @param io [Integer, IO] what is sent; it stays open here
- * @param bytes [String] what goes with it, one byte at least
+ * @param io [Integer, IO] the descriptor to send; it stays open here
+ * @param bytes [String] bytes to send with it, at least one
  * @return [Integer] bytes sent
  * @raise [UnsupportedError] on a simulated machine
  * @raise [UsageError, ClosedError, SystemCallError]
@@ -124,7 +124,7 @@ static VALUE machine_send_fd(int argc, VALUE *argv, VALUE self) {
 
 /* --- receiving --- */
 
-/* How many there are; the first of them in `fds`. Closes those from `from` on. */
+/* Returns how many descriptors the message has, and the first in `first`. Closes all but the first `from` of them. */
 static int descriptors_in(const message *answer, int from, int *first) {
     struct msghdr header = answer->header;
     header.msg_control = (void *)answer->control;
@@ -142,7 +142,7 @@ static int descriptors_in(const message *answer, int from, int *first) {
     return count;
 }
 
-/* The kernel says only that it has left it out. */
+/* MSG_CTRUNC says that the kernel has dropped a descriptor, but not why: recv(2), unix(7). */
 NORETURN(static void fail_for_lost(void));
 static void fail_for_lost(void) {
     struct rlimit limit;
@@ -153,15 +153,15 @@ static void fail_for_lost(void) {
              "close some, or raise it (`ulimit -n`)", (unsigned long long)limit.rlim_cur);
 }
 
-/* Receives a descriptor from a Unix socket, and one byte with it. What else was sent with it can be received after that, unless the
- * socket is one of messages.
+/* Receives a descriptor from a Unix socket, and one byte with it. Further bytes can be received after that, unless the socket
+ * keeps message boundaries.
  *
  * May switch strands.
  *
  * @param socket [Integer, IO]
  * @return [Integer, nil] a descriptor, closed on exec; nil at the end of the stream
- * @raise [UsageError] when what came brought none, or more than one; those are closed
- * @raise [LimitError] when there was no number free for it, and it is lost
+ * @raise [UsageError] when the message had no descriptor, or more than one; those are closed
+ * @raise [LimitError] when this process may have no more descriptors; the one sent is lost
  * @raise [UnsupportedError] on a simulated machine
  * @raise [ClosedError, SystemCallError]
  * @since 0.1.0

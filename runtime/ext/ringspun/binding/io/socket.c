@@ -1,4 +1,4 @@
-/* socket: sockets of every family. Addresses are packed as Socket.sockaddr_in packs them, or Addrinfo objects. */
+/* socket: methods for sockets of every family. Addresses are Addrinfo objects, or Strings as of Socket.sockaddr_in. */
 #include "engine/kernel/descriptor_kinds.h"
 #include "io.h"
 
@@ -39,10 +39,11 @@ static int number_of(VALUE object, const named *names, const char *what) {
 
 /* --- addresses --- */
 
-/* The first two letters of a host's name, read as a family, are a larger number. */
+/* The first two letters of a host name, read as a family, give a larger number: so a name is not taken for an address. */
 #define AF_FAMILY_MAX 255
 
-/* The packed String. Runs code of the address's own: before a descriptor is looked up and any other address is taken. */
+/* The packed String. May call to_sockaddr of the program, so callers do this before they look up a descriptor or take the address
+ * of a buffer. */
 static VALUE packed_address(VALUE address) {
     if (!RB_TYPE_P(address, T_STRING)) {
         if (!rb_respond_to(address, rb_intern("to_sockaddr"))) {
@@ -71,14 +72,14 @@ static uint32_t generation_of(rsb_machine *machine, VALUE io) {
     return RB_FIXNUM_P(io) ? rs_descriptor_generation(machine->engine.descriptors, (int)FIX2LONG(io)) : 0;
 }
 
-/* For what has run code of the arguments' own, which may have waited: the number must not have been closed since. */
+/* For methods that have called code of the program, which may have waited: raises if the number was closed meanwhile. */
 static int op_fd_of(rsb_machine *machine, VALUE io, uint32_t generation, const char *what) {
     int fd = rsb_op_fd(machine, io);
     if (RB_FIXNUM_P(io)) rsb_check_descriptor(machine, io, fd, generation, what);
     return fd;
 }
 
-/* As a person would write it. */
+/* The address for error messages. */
 static VALUE address_text(VALUE packed) {
     const struct sockaddr *address = (const struct sockaddr *)RSTRING_PTR(packed);
     socklen_t len = (socklen_t)RSTRING_LEN(packed);
@@ -96,7 +97,7 @@ static VALUE address_text(VALUE packed) {
     return rb_sprintf(address->sa_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-/* A request about an address, which it owns. */
+/* Performs a request with an address, a copy of which it owns. */
 static void request_address(rsb_machine *machine, rs_request *request, VALUE packed, const char *what) {
     size_t len = (size_t)RSTRING_LEN(packed);
     request->owned = memcpy(rsb_alloc(len), RSTRING_PTR(packed), len);
@@ -166,7 +167,7 @@ static VALUE machine_connect(VALUE self, VALUE io, VALUE address) {
     return Qnil;
 }
 
-/* Gives a socket its address.
+/* Binds a socket to an address.
  *
  * May switch strands.
  *
@@ -183,7 +184,7 @@ static VALUE machine_bind(VALUE self, VALUE io, VALUE address) {
     return Qnil;
 }
 
-/* Makes a socket take connections.
+/* Makes a socket listen for connections.
  *
  * May switch strands.
  *
@@ -200,7 +201,7 @@ static VALUE machine_listen(int argc, VALUE *argv, VALUE self) {
     return Qnil;
 }
 
-/* Ends one direction of a connection, or both.
+/* Shuts down one direction of a connection, or both.
  *
  * May switch strands.
  *
@@ -223,6 +224,7 @@ static VALUE machine_shutdown(int argc, VALUE *argv, VALUE self) {
  *
  * May switch strands.
  *
+ * @param io [Integer, IO]
  * @param level [Integer] Socket::SOL_SOCKET ...
  * @param name [Integer] Socket::SO_REUSEADDR ...
  * @param value [Integer, Boolean, String] a String is passed as it is
@@ -250,13 +252,14 @@ static VALUE machine_setsockopt(VALUE self, VALUE io, VALUE level, VALUE name, V
 
 #define OPTION_MAX 256
 
-/* Asks for an option of a socket.
+/* Reads an option of a socket.
  *
  * May switch strands.
  *
+ * @param io [Integer, IO]
  * @param level [Integer]
  * @param name [Integer]
- * @return [Integer, String] an Integer where the option is one, else the bytes
+ * @return [Integer, String] an Integer if the value has the size of an int, else its bytes
  * @since 0.1.0 */
 static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
     rsb_machine *machine = rsb_machine_of(self);
@@ -279,13 +282,14 @@ static VALUE machine_getsockopt(VALUE self, VALUE io, VALUE level, VALUE name) {
 
 /* --- bytes --- */
 
-/* A simulated socket is no other, whoever made it. */
+/* True for a stream socket. All simulated sockets are stream sockets. */
 static bool carries_bytes(const rsb_machine *machine, int fd) {
     return rs_is_simulated(&machine->engine) || rs_descriptor_carries_bytes(machine->engine.descriptors, fd);
 }
 
-/* Asked for by MSG_WAITALL, which kernels take for different things where the call does not wait: from here on the machine does it.
- * Of a message it has no meaning, and who may not wait gets what is there. */
+/* True if the request has MSG_WAITALL. The machine implements that flag itself, because recv(2) with MSG_WAITALL may return less,
+ * and does so if it must not wait. For messages it means nothing, and with MSG_DONTWAIT the caller gets the bytes that are
+ * there. */
 static bool takes_all(rsb_machine *machine, int fd, uint32_t *flags, const char *what) {
     if (RS_LIKELY(!(*flags & MSG_WAITALL))) return false;
     if (*flags & MSG_PEEK) rb_raise(rsb_eUnsupported, "%s: MSG_PEEK and MSG_WAITALL together; use Stream#peek", what);
@@ -293,8 +297,8 @@ static bool takes_all(rsb_machine *machine, int fd, uint32_t *flags, const char 
     return !(*flags & MSG_DONTWAIT) && carries_bytes(machine, fd);
 }
 
-/* Receives what is there, at most length bytes; with MSG_WAITALL, from a socket of bytes, all of them: fewer are the end of the
- * stream, or what came before an error or a cancellation, which the next call or wait meets.
+/* Receives the bytes that are there, at most length. With MSG_WAITALL a stream socket waits for all of them; fewer mean the end
+ * of the stream, or an error or a cancellation, which the next call or wait raises.
  *
  * May switch strands.
  *
@@ -321,14 +325,14 @@ static VALUE machine_recv(int argc, VALUE *argv, VALUE self) {
     return LL2NUM(bytes);
 }
 
-/* Sends all of it.
+/* Sends all bytes of the buffer.
  *
  * May switch strands.
  *
  * @param io [Integer, IO]
  * @param buffer [String, IO::Buffer]
  * @param flags [Integer] Socket::MSG_MORE ...
- * @return [Integer] bytes sent: all, unless a cancellation came after the first (it meets the next wait)
+ * @return [Integer] bytes sent: all, unless an error or a cancellation came after the first; the next call or wait raises it
  * @since 0.1.0
  */
 static VALUE machine_send(int argc, VALUE *argv, VALUE self) {
@@ -347,7 +351,7 @@ static VALUE machine_send(int argc, VALUE *argv, VALUE self) {
 
 #define CONTROL_MAX 1024
 
-/* msghdr and all that it points to except the data, in one block that the op owns. */
+/* The msghdr and all that it points to, except the data, in one block that the op owns. */
 typedef struct {
     struct msghdr header;
     struct iovec data;
@@ -363,7 +367,7 @@ static message *new_message(void *data, size_t len) {
     return block;
 }
 
-/* What was to go to an address names it. */
+/* Raises the error of a message, with the address if it was sent to one. */
 static void check_exchange(rsb_machine *machine, int64_t result, const rs_request *request, const message *answer,
                            const char *what) {
     if (RS_LIKELY(result >= 0)) return;
@@ -399,7 +403,7 @@ static VALUE control_list(const message *answer) {
     return list;
 }
 
-/* Nobody will ever know of the descriptors that came with a message which cannot be handed over. */
+/* Closes the descriptors of a message that cannot be returned to the caller. */
 static void close_received(const message *answer) {
     struct msghdr header = answer->header;
     header.msg_control = (void *)answer->control;
@@ -416,7 +420,7 @@ static void close_received(const message *answer) {
 
 typedef struct {
     const rsb_target *target;
-    VALUE own;                  /* what stood in for a slice, or the target's buffer */
+    VALUE own;                  /* the String used instead of a slice, or the target's buffer */
     const message *answer;
     int64_t bytes;
 } received;
@@ -436,7 +440,7 @@ static VALUE hand_over(VALUE argument) {
     return rb_ary_new_from_args(4, LL2NUM(r->bytes), address, INT2NUM(flags), control_list(r->answer));
 }
 
-/* After a first part, with what came beside it. */
+/* With MSG_WAITALL: receives the rest after recvmsg has returned the first part, its address and its control messages. */
 static int64_t receive_rest(rsb_machine *machine, rs_request *rest, int64_t bytes, VALUE buffer) {
     rs_request next = *rest;
     next.transfer.address = (char *)rest->transfer.address + bytes;
@@ -448,7 +452,7 @@ static int64_t receive_rest(rsb_machine *machine, rs_request *rest, int64_t byte
     return (uint64_t)bytes == rest->transfer.len ? bytes : rsb_request_rest(machine, rest, bytes, buffer, RSB_IN, "recvmsg");
 }
 
-/* Receives one message with what comes beside it. MSG_WAITALL is as for {#recv}.
+/* Receives one message with its address and control messages. MSG_WAITALL is as for {#recv}.
  *
  * May switch strands.
  *
@@ -456,8 +460,8 @@ static int64_t receive_rest(rsb_machine *machine, rs_request *rest, int64_t byte
  * @param buffer [String, IO::Buffer]
  * @param length [Integer] bytes
  * @param flags [Integer]
- * @return [Array(Integer, String, Integer, Array)] bytes, packed address of the sender (empty when connected), flags that
- *   came back (Socket::MSG_TRUNC ...), control messages as [level, type, bytes]; descriptors in them are the caller's
+ * @return [Array(Integer, String, Integer, Array)] bytes, packed address of the sender (empty when connected), flags of the
+ *   message (Socket::MSG_TRUNC ...), control messages as [level, type, bytes]; the caller closes descriptors in them
  * @raise [UnsupportedError] for MSG_PEEK together with MSG_WAITALL
  * @since 0.1.0
  */
@@ -492,7 +496,7 @@ static VALUE machine_recvmsg(int argc, VALUE *argv, VALUE self) {
     return result;
 }
 
-/* The control messages as the kernel wants them, one behind the other. */
+/* The control messages packed as in cmsg(3). */
 static VALUE pack_control(VALUE controls) {
     VALUE list = NIL_P(controls) ? rb_ary_new() : rb_check_array_type(controls);
     if (NIL_P(list)) rb_raise(rsb_eUsage, "control messages: expected an Array or nil, got %" PRIsVALUE, rsb_inspect(controls));
@@ -524,7 +528,7 @@ static VALUE pack_control(VALUE controls) {
  *
  * @param io [Integer, IO]
  * @param buffer [String, IO::Buffer]
- * @param address [Addrinfo, String, nil] where to, for a socket that is not connected
+ * @param address [Addrinfo, String, nil] the receiver, for a socket that is not connected
  * @param flags [Integer]
  * @param controls [Array, nil] control messages as [level, type, bytes]
  * @return [Integer] bytes sent
@@ -535,7 +539,7 @@ static VALUE machine_sendmsg(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine = rsb_machine_of(self);
     VALUE source = rsb_own_source(argv[1]);
     uint32_t generation = generation_of(machine, argv[0]);
-    /* What runs code of the arguments' own comes first: it may close the descriptor and free the buffer. */
+    /* These may call code of the program, which may close the descriptor and free the buffer. So they come first. */
     VALUE control = pack_control(argc > 4 ? argv[4] : Qnil);
     VALUE to = argc > 2 && !NIL_P(argv[2]) ? packed_address(argv[2]) : Qnil;
     rs_request request = {.kind = RS_OP_SENDMSG, .fd = op_fd_of(machine, argv[0], generation, "sendmsg"),

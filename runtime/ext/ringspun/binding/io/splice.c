@@ -1,5 +1,5 @@
-/* splice: bytes between descriptors that never come into the program, one bound after the other. What waits is the readiness of one
- * side (RS_OP_POLL), which takes nothing: cancelled or out of time, nothing is lost. */
+/* splice: Machine#splice and #tee, which move bytes between descriptors inside the kernel. If one would wait, the strand waits
+ * for the readiness of one side (RS_OP_POLL). That takes no bytes, so a cancellation or a timeout loses none. */
 #include "io.h"
 #include "engine/kernel/splice.h"
 
@@ -7,10 +7,11 @@
 #include <fcntl.h>
 #include <poll.h>
 
-/* What one call moves at most, so that others have their turn. */
+/* The most bytes that one system call moves, so that other strands have their turn. */
 #define MOVE_MAX (1u << 20)
 
-/* Both sides say that they are ready, and it would wait all the same: memory is short, or somebody else takes what comes. */
+/* After so many tries in which both sides were ready and it would wait all the same, the strand sleeps: memory is short, or
+ * another reader takes the bytes. */
 #define IDLE_TRIES 3
 #define IDLE_NS 1000000
 
@@ -35,7 +36,7 @@ void rsb_mover_check(const rsb_mover *mover) {
     rsb_check_descriptor(mover->machine, mover->to, mover->request.splice.to_fd, mover->to_generation, mover->what);
 }
 
-/* 1: it waited. 0: it was ready. Else what is wrong. */
+/* 1: it has waited. 0: it was ready. Negative: an error. */
 static int64_t wait_for(rsb_mover *mover, int fd, uint32_t events) {
     rs_request poll = {.kind = RS_OP_POLL, .fd = fd, .poll.events = events};
     int64_t ready = rs_try(&mover->machine->engine, &poll);
@@ -52,7 +53,7 @@ static void pause_a_little(rsb_mover *mover) {
     rsb_mover_check(mover);
 }
 
-/* The kernel does not say which side it is. */
+/* EAGAIN does not say which of the two sides is not ready: splice(2). */
 static int64_t wait_for_both(rsb_mover *mover, int *idle) {
     int64_t first = wait_for(mover, mover->request.fd, POLLIN);
     if (first < 0) return first;
@@ -126,8 +127,8 @@ static VALUE move(VALUE self, VALUE from, VALUE to, VALUE length, uint8_t kind, 
     return LL2NUM(moved);
 }
 
-/* Moves what is there from one descriptor to another, at most so many bytes, without their coming into the program. One of the
- * two is a pipe; waits until there is something, and room for some of it. Cancelled, it has moved nothing.
+/* Moves the bytes that are there from one descriptor to another, at most length, inside the kernel. One of the two is a pipe.
+ * Waits until there are bytes, and room for some of them. If it is cancelled, it has moved nothing.
  *
  * May switch strands.
  *
@@ -145,7 +146,7 @@ static VALUE machine_splice(VALUE self, VALUE from, VALUE to, VALUE length) {
     return move(self, from, to, length, RS_OP_SPLICE, "splice");
 }
 
-/* Copies what is there from one pipe to another, at most so many bytes, and leaves it in the first.
+/* Copies the bytes that are there from one pipe to another, at most length, and leaves them in the first.
  *
  * May switch strands.
  *

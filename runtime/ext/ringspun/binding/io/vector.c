@@ -1,7 +1,7 @@
-/* vector: readv and writev.
+/* vector: Machine#readv and #writev.
  *
- * What a vector's op needs beyond a plain one's: its buffers stay where they are (an Array marks its elements, but lets the
- * collector move them, and the bytes of a short String move with it), and each is locked or frozen.
+ * Each buffer of a vector is locked or frozen during the op, and pinned: an Array keeps its elements alive, but compaction may
+ * move them, and the bytes of a short String move with it.
  */
 #include "io.h"
 
@@ -14,10 +14,10 @@ typedef struct {
     const char *what;
     bool reading;
     VALUE given;                /* the caller's buffers */
-    VALUE buffers;              /* what is read into or written instead: frozen Strings, Strings in the place of slices */
-    VALUE locked;               /* those of them that are */
-    VALUE *pins;                /* the same once more, on the machine stack or where it is scanned like that */
-    struct iovec *parts;        /* the request's: it ends before they go */
+    VALUE buffers;              /* the buffers that the op uses: frozen Strings, and Strings instead of slices */
+    VALUE locked;               /* the locked ones among them */
+    VALUE *pins;                /* the buffers again, in memory that the collector scans conservatively, which pins them */
+    struct iovec *parts;        /* of the request; freed after the op has ended */
 } vector;
 
 /* --- buffers --- */
@@ -30,7 +30,7 @@ static VALUE list_of(VALUE buffers) {
     return rb_ary_dup(list);
 }
 
-/* Somewhere an op may read from or write to for as long as it likes. */
+/* A buffer that an op may use until it ends: the given one, a frozen String, or a String instead of a slice. */
 static VALUE own_buffer(VALUE buffer, bool reading) {
     if (!reading && (RB_TYPE_P(buffer, T_STRING) || rsb_is_buffer(buffer))) return rsb_own_source(buffer);
     if (RB_TYPE_P(buffer, T_STRING)) {
@@ -111,7 +111,7 @@ static VALUE run(VALUE argument) {
     return LL2NUM(rsb_request_all(v->machine, &v->request, v->buffers, RSB_OUT, v->what));
 }
 
-/* Tells the Strings that they have changed, and fills the slices from what stood in for them. */
+/* Marks the Strings as modified, and copies to the slices what was read into the Strings instead. */
 static void hand_out(const vector *v, uint64_t bytes) {
     for (long i = 0; i < RARRAY_LEN(v->given) && bytes > 0; i++) {
         VALUE buffer = RARRAY_AREF(v->given, i), own = RARRAY_AREF(v->buffers, i);
@@ -142,7 +142,8 @@ static VALUE perform(VALUE self, VALUE io, VALUE buffers, rs_op_kind kind, const
     v.locked = rb_ary_new();
     VALUE pins_owner;
     v.pins = ALLOCV_N(VALUE, pins_owner, RARRAY_LEN(v.given));
-    /* What is written is that of the call; what is read into must be writable when the others have run. */
+    /* A write sends the bytes as they are at the call, so its buffers are taken before other strands may run. Buffers to read
+     * into are taken after that, because they must still be writable then. */
     if (!v.reading) take_buffers(&v);
     int fd = rsb_op_fd(machine, v.reading ? io : rsb_writing_end(io));
     if (v.reading) take_buffers(&v);
@@ -156,25 +157,26 @@ static VALUE perform(VALUE self, VALUE io, VALUE buffers, rs_op_kind kind, const
     return result;
 }
 
-/* Reads what is there into several buffers, one after the other; each takes as many bytes as it holds now, and keeps its
- * size.
+/* Reads the bytes that are there into several buffers, one after the other. Each buffer is filled up to its present size, and
+ * keeps it.
  *
  * May switch strands.
  *
  * @param io [Integer, IO]
  * @param buffers [Array<String, IO::Buffer>]
- * @return [Integer] bytes read in all
+ * @return [Integer] bytes read in all; 0 at the end of the stream
  * @since 0.1.0
  */
 static VALUE machine_readv(VALUE self, VALUE io, VALUE buffers) { return perform(self, io, buffers, RS_OP_READV, "readv"); }
 
-/* Writes all of several buffers with as few system calls as possible.
+/* Writes all bytes of several buffers with as few system calls as possible.
  *
  * May switch strands.
  *
  * @param io [Integer, IO]
  * @param buffers [Array<String, IO::Buffer>]
- * @return [Integer] bytes written in all, or until an error, a cancellation or a Machine#close, which the next call or wait meets
+ * @return [Integer] bytes written: all, unless an error, a cancellation or a Machine#close came after the first; the next call or
+ *   wait raises it
  * @since 0.1.0
  */
 static VALUE machine_writev(VALUE self, VALUE io, VALUE buffers) {
