@@ -1,4 +1,4 @@
-/* concurrent_proc: Ringspun::ConcurrentProc and its four ways to be called. */
+/* concurrent_proc: Ringspun::ConcurrentProc and its methods that call it. */
 #include "evaluation.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@ VALUE rsb_cConcurrentProc;
 static ID id_evaluation_class, id_trigger;
 static VALUE sym_error, security_error;
 
-/* Written down where it is another one than the proc's class says. */
+/* The instance variable is set if the proc has another class of evaluations than its own class says. */
 VALUE rsb_evaluation_class(VALUE proc) {
     VALUE class = rb_ivar_count(proc) > 0 ? rb_attr_get(proc, id_evaluation_class) : Qnil;
     if (!NIL_P(class)) return class;
@@ -22,7 +22,6 @@ static VALUE proc_set_evaluation_class(VALUE self, VALUE class) {
     return rb_ivar_set(self, id_evaluation_class, class);
 }
 
-/* What a program cannot mean to end itself by. */
 bool rsb_is_rescueable(VALUE error) {
     return rb_obj_is_kind_of(error, rb_eStandardError) || rb_obj_is_kind_of(error, rb_eScriptError) ||
            rb_obj_is_kind_of(error, security_error) || rb_obj_is_kind_of(error, rb_eSysStackError);
@@ -32,7 +31,7 @@ static VALUE trigger(VALUE pair) {
     return rb_funcall(RARRAY_AREF(pair, 0), id_trigger, 2, sym_error, RARRAY_AREF(pair, 1));
 }
 
-/* A handler's own error must not take the place of the one that it was told of. */
+/* An error of a handler is a warning, so that it does not replace the error that was handled. */
 void rsb_trigger_error(VALUE proc, VALUE error) {
     int state = 0;
     rb_protect(trigger, rb_assoc_new(proc, error), &state);
@@ -59,7 +58,7 @@ static VALUE call_inline(VALUE argument) {
     return rb_proc_call_with_block_kw(call->proc, call->argc, call->argv, call->block, call->keywords);
 }
 
-/* It was concluded from outside and has unwound. Who did that goes on first, and then its caller. */
+/* It was concluded from outside and has unwound. The strand that concluded it goes on first, and then this caller. */
 static VALUE end_concluded(rsb_machine *machine, rsb_frame *frame) {
     VALUE evaluation = frame->evaluation;
     VALUE result = rsb_evaluation_data(evaluation)->result;
@@ -81,7 +80,7 @@ RSB_APART static VALUE end_inline(rsb_machine *machine, rsb_frame *frame, VALUE 
     if (frame->concluded && (!state || rescueable || (cancelled && error == frame->cancels))) {
         if (cancelled) rb_set_errinfo(Qnil);
         if (frame->cancels && frame->strand) return end_concluded(machine, frame);
-        value = rsb_evaluation_data(frame->evaluation)->result; /* by itself, or from further inside */
+        value = rsb_evaluation_data(frame->evaluation)->result; /* the run itself has concluded it, or code that it called */
         rsb_frame_close(machine, frame);
         return rsb_raise_or_return(value);
     }
@@ -98,12 +97,12 @@ RSB_APART static VALUE end_inline(rsb_machine *machine, rsb_frame *frame, VALUE 
     return rsb_raise_or_return(value);
 }
 
-/* Runs the proc now, in the calling strand and on its stack, and returns what it returns. It waits where the proc does.
+/* Runs the proc now, in the calling strand and on its stack, and returns its value.
  *
  * May switch strands.
  *
  * @return [Object] the proc's value
- * @raise [Exception] what it raises, or what its value is when that is an exception
+ * @raise [Exception] what the proc raises, or its value if that is an exception
  * @since 0.1.0
  */
 static VALUE proc_call(int argc, VALUE *argv, VALUE self) {
@@ -115,7 +114,7 @@ static VALUE proc_call(int argc, VALUE *argv, VALUE self) {
     rsb_frame_open(machine, &frame, rb_fiber_current(), self, 0);
     VALUE value = rb_protect(call_inline, (VALUE)&call, &state);
     rsb_notice_fork(machine);
-    RB_GC_GUARD(machine_object); /* closed by now, if this was suspended with its fiber */
+    RB_GC_GUARD(machine_object); /* the machine may be closed by now, if this was suspended with its fiber */
     if (RS_UNLIKELY(state || frame.evaluation)) return end_inline(machine, &frame, value, state);
     rsb_frame_close(machine, &frame);
     return rsb_raise_or_return(value);
@@ -127,7 +126,7 @@ static rsb_start start_of(rsb_machine *machine, int argc, const VALUE *argv, VAL
     return rsb_start_of(machine, self, argc, argv, given_block(), argc > 0 && rb_keyword_given_p());
 }
 
-/* False: it waits, and the value is its evaluation. */
+/* False: the run waits, and `value` is its evaluation. */
 static bool start_now(rsb_machine *machine, int argc, const VALUE *argv, VALUE self, VALUE *value) {
     rsb_start start = start_of(machine, argc, argv, self);
     bool failed = false;
@@ -140,8 +139,8 @@ static bool start_now(rsb_machine *machine, int argc, const VALUE *argv, VALUE s
  *
  * May switch strands.
  *
- * @return [Object, Evaluation] the proc's value; when it waits, the evaluation that goes on
- * @raise [Exception] what it raises before it waits
+ * @return [Object, Evaluation] the proc's value; if it waits, the evaluation of the run that goes on
+ * @raise [Exception] what the proc raises before it waits
  * @since 0.1.0
  */
 static VALUE proc_call_nonblock(int argc, VALUE *argv, VALUE self) {
@@ -149,15 +148,15 @@ static VALUE proc_call_nonblock(int argc, VALUE *argv, VALUE self) {
     return RS_LIKELY(start_now(rsb_current(), argc, argv, self, &value)) ? rsb_raise_or_return(value) : value;
 }
 
-/* {#call} as the gem `concurrently` had it: in a strand of its own, which goes on when its caller is cancelled. It awaits whatever
- * evaluation {#call_nonblock} has answered, the proc's value among them. */
+/* {#call} as in the gem `concurrently`: in a strand of its own, which goes on if the caller is cancelled. It awaits the
+ * evaluation that {#call_nonblock} returns, also one that is the proc's value. */
 static VALUE proc_call_and_await(int argc, VALUE *argv, VALUE self) {
     VALUE value = Qnil;
     start_now(rsb_current(), argc, argv, self, &value);
     return rsb_raise_or_return(rsb_result_of_run(value));
 }
 
-/* Has the proc run in a strand of its own when the others that are ready have had their turn.
+/* Starts a run of the proc in a strand of its own, which begins after the strands that are ready have had their turn.
  *
  * @return [Evaluation]
  * @since 0.1.0
@@ -170,7 +169,7 @@ static VALUE proc_call_detached(int argc, VALUE *argv, VALUE self) {
     return evaluation;
 }
 
-/* Like {#call_detached}, for when nobody wants the evaluation: errors reach the error handlers only.
+/* Like {#call_detached}, without an evaluation: errors reach the error handlers only.
  *
  * @return [nil]
  * @since 0.1.0

@@ -1,4 +1,4 @@
-/* evaluation: Ringspun::Evaluation, the handle to a concurrent proc's run, and how strands wait for it. */
+/* evaluation: Ringspun::Evaluation, the handle to a run of a concurrent proc: awaiting, concluding and resuming it. */
 #include "evaluation.h"
 #include "binding/sync/sync.h"
 
@@ -20,12 +20,12 @@ static void drop_source(rsb_evaluation *evaluation) {
     evaluation->watched = NULL;
 }
 
-/* Its memory is the object's. */
+/* The struct is embedded in the object. */
 static void evaluation_free(void *data) {
     if (RS_UNLIKELY(((rsb_evaluation *)data)->watched != NULL)) drop_source(data);
 }
 
-/* Whoever waits for it has it on the stack, so it does not move while there are waiters. */
+/* Strands that wait for it have it on their stacks, so it does not move while `waiters` are linked. */
 static const rb_data_type_t evaluation_type = {
     .wrap_struct_name = "Ringspun::Evaluation",
     .function = {.dmark = evaluation_mark, .dfree = evaluation_free},
@@ -43,7 +43,7 @@ rsb_evaluation *rsb_evaluation_get(VALUE object) {
     return rsb_evaluation_data(object);
 }
 
-/* A class of the program's may do anything there, and wait. */
+/* A subclass of the program may have an initialize, which may also wait. */
 static VALUE initialize(VALUE self) {
     if (RS_UNLIKELY(rb_obj_class(self) != rsb_cEvaluation)) rb_obj_call_init(self, 0, NULL);
     return self;
@@ -96,8 +96,8 @@ static VALUE current(rsb_machine *machine) {
     return frame ? rsb_evaluation_of_frame(machine, frame) : evaluation_of_strand(machine, strand);
 }
 
-/* The evaluation of the concurrent proc that runs; outside of any, that of the strand, which can wait and be resumed, and has
- * no result.
+/* The evaluation of the running concurrent proc. Outside of one, that of the strand, which can wait and be resumed, but has no
+ * result.
  *
  * @return [Evaluation]
  * @since 0.1.0 */
@@ -106,7 +106,7 @@ static VALUE evaluation_current(VALUE class) { return current(rsb_current()); }
 /* --- waiting --- */
 
 void rsb_resumable(rsb_machine *machine) {
-    rsb_raise_refusal(machine); /* so that the next ticket is that of this wait */
+    rsb_raise_refusal(machine); /* the wait will not be refused now, so the next ticket is its ticket */
     rsb_mark_resumable(rsb_running(machine), machine->engine.last_ticket + 1);
 }
 
@@ -120,7 +120,7 @@ bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value) {
     return kind == RS_WAKE_VALUE || kind == RS_WAKE_TIMEOUT;
 }
 
-/* What is known of it in this process. A child of a fork has only the strand that forked. */
+/* A forked child has only the strand that has forked. */
 rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation) {
     rsb_machine *machine = rsb_machine_of(evaluation->machine);
     if (RS_UNLIKELY(evaluation->fork_count != machine->fork_count)) {
@@ -159,10 +159,9 @@ VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit) {
     rb_raise(class, "evaluation timed out after %" PRIsVALUE " second(s)", limit->within);
 }
 
-/* Waits as an evaluation does: until it is woken through the list, the time is up, or it is resumed. True: it
- * was resumed, with *value. False: the caller looks whether what it waits for is there. That may be so although the time was up:
- * when the machine comes to look late, both are due, and the result was known before the limit had its turn. Raises what
- * interrupts it. */
+/* Waits until the strand is woken through the list, the limit has passed, or Evaluation#resume! is called. True: it was resumed,
+ * with *value. False: the caller looks whether the result is there. It may be there although the limit has passed: if the machine
+ * is late, both are due at once. Raises what interrupts the wait. */
 static bool park(rsb_machine *machine, const rsb_limit *limit, rs_list *list, VALUE *value) {
     int64_t deadline_ns = rsb_limit_end(machine, limit);
     rsb_resumable(machine);
@@ -192,7 +191,7 @@ VALUE rsb_result_of_run(VALUE object) {
     if (evaluation->state == RSB_OF_STRAND) return object;
     if (evaluation->state == RSB_CONCLUDED) return evaluation->result;
     VALUE result = await(rsb_evaluation_machine(evaluation), evaluation, &(rsb_limit){Qnil, Qundef});
-    RB_GC_GUARD(object); /* so that it has not moved */
+    RB_GC_GUARD(object); /* pins it: `evaluation` points into it */
     return result;
 }
 
@@ -207,7 +206,7 @@ static VALUE await_protected(VALUE argument) {
     return await(call->machine, call->evaluation, &call->limit);
 }
 
-/* The block sees a timeout as it sees any other error; what cancels or interrupts the caller it does not. */
+/* The block of await_result is given a timeout like any other error, but not what cancels or interrupts the caller. */
 static VALUE await_or_timeout(await_call *call) {
     int state = 0;
     VALUE result = rb_protect(await_protected, (VALUE)call, &state);
@@ -218,14 +217,14 @@ static VALUE await_or_timeout(await_call *call) {
     return error;
 }
 
-/* Waits until the evaluation is concluded, and returns its result; where that is an exception, raises it. May be called by many,
- * and again.
+/* Waits until the evaluation is concluded, and returns its result; raises it if it is an exception. Any number of strands may
+ * call this, any number of times.
  *
  * May switch strands.
  *
- * @param within [Numeric, nil] seconds; nil: as long as it takes
+ * @param within [Numeric, nil] seconds; nil: no limit
  * @param timeout_result [Object] the result when the time is up; without it a TimeoutError is raised
- * @yieldparam result [Object, Exception] what would be returned or raised; the block's value takes its place
+ * @yieldparam result [Object, Exception] the result, or the error; the block's value replaces it
  * @return [Object]
  * @raise [Evaluation::TimeoutError] when the time is up
  * @raise [Exception] what the concurrent proc raised
@@ -236,17 +235,17 @@ static VALUE evaluation_await_result(int argc, VALUE *argv, VALUE self) {
     /* A result that is known needs no machine: it may be closed by now, or another thread's. */
     if (RS_LIKELY(call.evaluation->state != RSB_CONCLUDED)) call.machine = rsb_evaluation_machine(call.evaluation);
     VALUE result = RS_LIKELY(!rb_block_given_p()) ? await(call.machine, call.evaluation, &call.limit) : await_or_timeout(&call);
-    RB_GC_GUARD(self); /* so that it has not moved */
+    RB_GC_GUARD(self); /* pins it: call.evaluation points into it */
     return rsb_raise_or_return(RS_LIKELY(!rb_block_given_p()) ? result : rb_yield(result));
 }
 
-/* Parks the calling evaluation until somebody calls {Evaluation#resume!} for it.
+/* Parks the calling evaluation until {Evaluation#resume!} is called for it.
  *
  * May switch strands.
  *
- * @param within [Numeric, nil] seconds; nil: as long as it takes
+ * @param within [Numeric, nil] seconds; nil: no limit
  * @param timeout_result [Object] what is returned when the time is up; without it a TimeoutError is raised
- * @return [Object] what it was resumed with
+ * @return [Object] the argument of {Evaluation#resume!}
  * @raise [Evaluation::TimeoutError] when the time is up
  * @since 0.1.0
  */
@@ -267,8 +266,9 @@ static inline VALUE wait_a_turn(rsb_machine *machine) {
  *
  * May switch strands.
  *
- * @param seconds [Numeric] 0 or less: until its next turn
- * @return [true] or what {Evaluation#resume!} says
+ * @param seconds [Numeric] 0 or less: until the next turn
+ * @return [true, Object] true; if {Evaluation#resume!} ended the wait, its argument
+ * @raise [TypeError] when it is no number
  * @since 0.1.0
  */
 static VALUE module_wait(VALUE module, VALUE seconds) {
@@ -298,7 +298,7 @@ typedef struct {
     rsb_limit limit;
 } fastest_call;
 
-/* None is concluded by now: what is ready afterwards, is so in the order in which they were. */
+/* None is concluded at this point, so the selector has those that are concluded later in their order. */
 static VALUE await_first(VALUE argument) {
     fastest_call *call = (fastest_call *)argument;
     rs_selector *selector = call->selector;
@@ -317,14 +317,14 @@ static VALUE end_await_first(VALUE argument) {
     return Qnil;
 }
 
-/* Waits for the first of them to be concluded, and returns that evaluation, whatever its result is.
+/* Waits until the first of the evaluations is concluded, and returns that evaluation, also if its result is an exception.
  *
  * May switch strands.
  *
  * @param first [Evaluation]
  * @param second [Evaluation]
  * @param more [Array<Evaluation>]
- * @param within [Numeric, nil] seconds; nil: as long as it takes
+ * @param within [Numeric, nil] seconds; nil: no limit
  * @param timeout_result [Object] what is returned when the time is up; without it a TimeoutError is raised
  * @return [Evaluation]
  * @raise [Evaluation::TimeoutError] when the time is up
@@ -361,7 +361,7 @@ void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, V
     rsb_evaluation_tell(machine, evaluation);
 }
 
-/* Private; the drop-in `concurrently` says more. */
+/* Private. `require "concurrently/debug"` replaces it by a longer report. */
 static VALUE evaluation_misuse_report(VALUE self, VALUE message) { return message; }
 
 NORETURN(static void fail(VALUE self, const char *message));
@@ -380,8 +380,8 @@ static void unwind(rsb_machine *machine, rsb_evaluation *evaluation) {
     }
 }
 
-/* Concludes the evaluation with a result from outside. One that has not begun never does. One that waits is raised Cancelled there,
- * and this returns when it has unwound through its ensure blocks; those who await the result go on then.
+/* Concludes the evaluation with a result from outside. A run that has not begun never begins. In a run that waits, Cancelled is
+ * raised, and this returns when the run has unwound through its ensure blocks; strands that await the result go on then.
  *
  * May switch strands.
  *
@@ -412,7 +412,7 @@ static VALUE evaluation_conclude_to(VALUE self, VALUE result) {
  * @since 0.1.0 */
 static VALUE evaluation_concluded_p(VALUE self) { return rsb_evaluation_get(self)->state == RSB_CONCLUDED ? Qtrue : Qfalse; }
 
-/* NULL: it does not run here and now. */
+/* The strand that runs it; NULL: none, or it is suspended with a fiber. */
 static rsb_strand *strand_of(rsb_machine *machine, rsb_evaluation *evaluation) {
     if (evaluation->state == RSB_OF_STRAND) {
         rsb_strand *strand = rsb_strand_get(evaluation->strand);
@@ -427,7 +427,7 @@ static bool is_in_resumable_wait(const rsb_strand *strand, const rs_strand *engi
     return engine->ticket == strand->resumable && engine->wait != RS_WAIT_NONE;
 }
 
-/* Nothing has ended its wait but the time, which a value may still come before. */
+/* True if #resume! can still end the wait: nothing has ended it so far, except perhaps its timeout. */
 static bool waits(rsb_machine *machine, rsb_strand *strand) {
     if (!strand || strand == rsb_running(machine) || strand->resumed) return false;
     rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
@@ -440,7 +440,7 @@ static bool waits(rsb_machine *machine, rsb_strand *strand) {
     return cancel == RS_WAKE_VALUE || cancel == RS_WAKE_TIMEOUT;
 }
 
-/* Whether it waits for something that {#resume!} could end: a time, another evaluation, an IO's readiness.
+/* Whether it is in a wait that {#resume!} can end: for a time, another evaluation, or an IO's readiness.
  *
  * @return [Boolean]
  * @since 0.1.0 */
@@ -450,11 +450,11 @@ static VALUE evaluation_waiting_p(VALUE self) {
     return waits(machine, strand_of(machine, evaluation)) ? Qtrue : Qfalse;
 }
 
-/* Ends what the evaluation waits for: the call that waits returns the value.
+/* Ends the wait of the evaluation: the call that waits returns the value.
  *
  * @param value [Object]
  * @return [:resumed]
- * @raise [Evaluation::Error] when it does not wait, or goes on already
+ * @raise [Evaluation::Error] when it does not wait, or its wait has ended already
  * @since 0.1.0
  */
 static VALUE evaluation_resume(int argc, VALUE *argv, VALUE self) {
@@ -472,7 +472,7 @@ static VALUE evaluation_resume(int argc, VALUE *argv, VALUE self) {
     return ID2SYM(rb_intern("resumed"));
 }
 
-/* @return [ConcurrentProc, nil] whose run it is; nil for that of a strand
+/* @return [ConcurrentProc, nil] the proc whose run it is; nil for the evaluation of a strand
  * @since 0.1.0 */
 static VALUE evaluation_proc(VALUE self) { return rsb_evaluation_get(self)->proc; }
 
@@ -490,7 +490,7 @@ void rsb_init_evaluation(void) {
     rb_undef_alloc_func(rsb_cEvaluation);
     rsb_eEvaluation = rb_define_class_under(rsb_cEvaluation, "Error", rsb_eError);
     VALUE timeout_error = rb_define_class_under(rsb_cEvaluation, "TimeoutError", rsb_eEvaluation);
-    (void)timeout_error; /* the reference finds classes by their variables */
+    (void)timeout_error; /* YARD finds a class by the variable that it is assigned to */
     rb_define_const(rsb_cEvaluation, "Cancelled", rsb_eCancelled);
     rb_define_singleton_method(rsb_cEvaluation, "current", evaluation_current, 0);
     rb_define_method(rsb_cEvaluation, "initialize_copy", refuse_copy, 1);

@@ -1,7 +1,7 @@
-/* evaluation: the runs of concurrent procs, as their strands and those who wait for them see them.
+/* evaluation: Ringspun::Evaluation, the handle to a run of a concurrent proc. The header of this room.
  *
- * A run is a frame (frames.h). Only who asks for it gets the object, a Ringspun::Evaluation, and then the two point at each other until
- * the run ends. So a proc that is called, does not wait and is not asked about makes no object at all.
+ * A run is a frame (frames.h). The handle is made when the program first asks for it. From then on frame and handle point to each
+ * other until the run ends. So a call that does not wait makes no object, unless the program asks for its handle.
  *
  * States of an evaluation: STARTS (it has not begun), RUNS, CONCLUDED (its result is known; a run that was concluded from outside
  * may still be unwinding), and OF_STRAND, for what a strand runs outside of any concurrent proc.
@@ -21,9 +21,9 @@ typedef struct rsb_evaluation {
     VALUE result;               /* CONCLUDED */
     VALUE data;                 /* Hash, or nil */
     struct rsb_frame *frame;    /* NULL: it does not run */
-    rs_source *watched;         /* by selectors; NULL: by none so far. Elsewhere, for this moves with the object */
+    rs_source *watched;         /* what selectors wait for; NULL: none does. Allocated apart, because this struct moves */
     rs_list waiters;
-    rs_list unwinders;          /* who concluded it, until its frame is gone */
+    rs_list unwinders;          /* strands that have concluded it and wait for the end of its frame */
     uint32_t fork_count;
     uint8_t state;
 } rsb_evaluation;
@@ -32,8 +32,8 @@ extern VALUE rsb_cEvaluation, rsb_cConcurrentProc, rsb_eEvaluation;
 
 /* How long a wait may last. */
 typedef struct {
-    VALUE within;               /* seconds; nil: for ever */
-    VALUE timeout_result;       /* Qundef: raises */
+    VALUE within;               /* seconds; nil: no limit */
+    VALUE timeout_result;       /* Qundef: a timeout raises */
 } rsb_limit;
 
 /* Of an object that is known to be one. */
@@ -48,18 +48,18 @@ static inline VALUE rsb_raise_or_return(VALUE result) {
 /* evaluation.c */
 int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit);
 VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit);
-/* Before a wait that Evaluation#resume! may end, and after it: true when it was that. */
+/* Called before a wait that Evaluation#resume! may end; the second after it: true if #resume! has ended it. */
 void rsb_resumable(rsb_machine *machine);
 bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value);
 rsb_evaluation *rsb_evaluation_get(VALUE object);
-/* Its machine, when this thread runs it; in a child, what is known of the evaluation there. */
+/* Its machine, which this thread must run. In a forked child, concludes an evaluation that runs in the parent. */
 rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation);
 VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state);
 VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame);
 void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, VALUE result);
-/* Who waits for its result goes on. */
+/* Wakes the strands and selectors that wait for its result. */
 void rsb_evaluation_tell(rsb_machine *machine, rsb_evaluation *evaluation);
-/* Awaits an object that is the evaluation of a run; any other is the result itself. */
+/* Awaits an object that is the evaluation of a run; returns any other object. */
 VALUE rsb_result_of_run(VALUE object);
 /* evaluation_data.c */
 void rsb_init_evaluation_data(void);
@@ -75,23 +75,24 @@ void rsb_init_select_sources(void);
 /* concurrent_proc.c */
 /* The class of the evaluations of that proc's runs. */
 VALUE rsb_evaluation_class(VALUE proc);
-/* What is left to do with a run that has ended by an error: true when it is one that concludes an evaluation. */
+/* True for an error of the program's code; false for one that ends the program, such as exit or a signal. */
 bool rsb_is_rescueable(VALUE error);
+/* Calls the proc's error handlers. */
 void rsb_trigger_error(VALUE proc, VALUE error);
 
 /* start.c */
-/* A run that has not begun: of its proc, with what it was called with. */
+/* A run that has not begun: a proc and the arguments of its call. */
 typedef struct rsb_start {
     VALUE proc;
-    VALUE evaluation;           /* 0: nobody has one */
+    VALUE evaluation;           /* 0: there is no handle */
     VALUE arguments;            /* Array; 0: none */
     VALUE block;                /* or nil */
-    VALUE storage;              /* of the fiber that called; nil or 0: none */
+    VALUE storage;              /* of the calling fiber; nil or 0: none */
     VALUE spawned_at;           /* or nil */
-    bool keywords;              /* the last argument holds some */
+    bool keywords;              /* the last argument is a Hash of keywords */
 } rsb_start;
 
-/* How a run ends that somebody waits for right where it was started. */
+/* How a run has ended, for the strand that started it and is waiting right there. */
 typedef struct rsb_start_answer {
     const rsb_start *start;
     VALUE value;
@@ -99,7 +100,7 @@ typedef struct rsb_start_answer {
     bool failed;
 } rsb_start_answer;
 
-/* Runs that begin one after the other in one strand, as long as none of them waits; then the rest goes to another. */
+/* Runs that begin one after the other in one strand, as long as none of them waits; then another strand takes the rest. */
 typedef struct rsb_batch {
     rs_link link;               /* in the machine's list */
     rs_scope *scope;
@@ -110,13 +111,12 @@ typedef struct rsb_batch {
     rsb_start *starts;
 } rsb_batch;
 
-/* Of a call that is made now. */
 rsb_start rsb_start_of(rsb_machine *machine, VALUE proc, int argc, const VALUE *argv, VALUE block, bool keywords);
 void rsb_start_later(rsb_machine *machine, const rsb_start *start);
-/* Runs it at once, in a strand of its own. True: it has ended, with that value or (`failed`) that error. Else it waits, and the
- * evaluation is the answer. */
+/* Runs it at once, in a strand of its own. True: it has ended, and `answer` is its value, or its error if `failed`. False: it
+ * waits, and `answer` is its evaluation. */
 bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *answer, bool *failed);
-/* A strand of that scope, for its own. */
+/* Starts it later, in a strand of that scope. */
 void rsb_start_in_scope(rsb_machine *machine, rs_scope *scope, VALUE supervisor, const rsb_start *start);
 
 #endif

@@ -1,8 +1,8 @@
-/* evaluation_data: what an evaluation keeps for whoever has it, a Hash that is made when something is stored. */
+/* evaluation_data: the program's own data in an evaluation: a Hash, made when something is stored. */
 #include "evaluation.h"
 
 /* @param key [Object]
- * @return [Object, nil] what was stored under that key
+ * @return [Object, nil] the value stored under that key
  * @since 0.1.0 */
 static VALUE evaluation_aref(VALUE self, VALUE key) {
     VALUE data = rsb_evaluation_get(self)->data;
@@ -10,7 +10,7 @@ static VALUE evaluation_aref(VALUE self, VALUE key) {
 }
 
 /* @param key [Object]
- * @param value [Object] stored for whoever has the evaluation
+ * @param value [Object]
  * @since 0.1.0 */
 static VALUE evaluation_aset(VALUE self, VALUE key, VALUE value) {
     rsb_evaluation *evaluation = rsb_evaluation_get(self);

@@ -2,7 +2,7 @@
 
 static rsb_part part;
 
-/* How many of the machine lie on other fibers than their strand's first. */
+/* How many frames of the machine lie on other fibers than their strand's first. */
 static inline uint32_t *fiber_frames_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
 
 /* --- open, and closed --- */
@@ -25,7 +25,7 @@ static inline void leave(rsb_frame *frame) {
 void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE proc, VALUE evaluation) {
     rsb_strand *strand = rsb_running(machine);
     if (RS_LIKELY(fiber == strand->home || (NIL_P(strand->home) && fiber == machine->root_fiber))) fiber = 0;
-    else rsb_keep_fiber(strand, fiber), ++*fiber_frames_of(machine); /* which the program may let go of */
+    else rsb_keep_fiber(strand, fiber), ++*fiber_frames_of(machine); /* the program may drop that fiber */
     *frame = (rsb_frame){.fiber = fiber, .proc = proc, .evaluation = evaluation};
     enter(frame, strand);
     if (!evaluation) return;
@@ -35,7 +35,8 @@ void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE p
     handle->state = RSB_RUNS;
 }
 
-/* Nobody else shall be raised what was meant for it. False: it has been raised. */
+/* Removes the exception that was to unwind this frame, so that it is not raised in other code of the strand. False: it was
+ * raised. */
 RSB_APART static bool take_back(rsb_machine *machine, rsb_frame *frame) {
     rs_strand *engine = rs_strand_find(&machine->engine.strands, frame->strand->id);
     VALUE raises = frame->strand->raises;
@@ -48,7 +49,6 @@ RSB_APART static bool take_back(rsb_machine *machine, rsb_frame *frame) {
     return false;
 }
 
-/* As of one that was suspended all the time, only the result has changed. */
 void rsb_frame_spare(rsb_machine *machine, rsb_frame *frame) {
     if (!take_back(machine, frame)) return;
     frame->cancels = 0;
@@ -62,7 +62,7 @@ void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
     if (RS_UNLIKELY(!strand)) return;
     leave(frame);
     if (RS_UNLIKELY(frame->fiber != 0)) rsb_let_fiber_go(strand, frame->fiber), --*fiber_frames_of(machine);
-    if (RS_UNLIKELY(frame->cancels)) take_back(machine, frame); /* it has not waited once more */
+    if (RS_UNLIKELY(frame->cancels)) take_back(machine, frame); /* it has ended without another wait */
     if (RS_LIKELY(!frame->evaluation)) return;
     rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
     evaluation->frame = NULL;
@@ -74,7 +74,7 @@ void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
 
 /* --- suspended --- */
 
-/* Or is that fiber, or one that the other has resumed. */
+/* True if `other` is that fiber, or has resumed it, perhaps through further fibers. */
 static bool resumed_by(VALUE fiber, VALUE other) {
     const void *others = RTYPEDDATA_GET_DATA(other);
     for (const void *data = RTYPEDDATA_GET_DATA(fiber); data; data = rsb_outer_stack(data)) {
@@ -104,8 +104,8 @@ static void enter_outside(rsb_frame *frame, rsb_frame *newer) {
     newer->outer = frame;
 }
 
-/* Where its fiber has frames on it, all of them go together, in their order. Those that the strand has begun there itself are
- * further inside. */
+/* Gives all frames on that frame's fiber to the strand, in their order. Frames that the strand has opened on that fiber itself
+ * stay further inside. */
 static void give(rsb_frame *frame, rsb_strand *strand) {
     rsb_strand *former = frame->strand;
     VALUE fiber = frame->fiber;
@@ -123,7 +123,8 @@ static void give(rsb_frame *frame, rsb_strand *strand) {
     }
 }
 
-/* For the engine: takes back first what was to unwind a run that the strand has left suspended since. */
+/* For the engine: whether the strand is to be interrupted in the running fiber. Exceptions that were to unwind a run that is
+ * suspended meanwhile are taken back first. */
 static bool interrupts_here(rs_machine *engine) {
     rsb_machine *machine = engine->user;
     if (RS_LIKELY(*fiber_frames_of(machine) == 0)) return true;
@@ -179,12 +180,12 @@ rsb_frame *rsb_frame_here(rsb_machine *machine) {
         if (!frame) frame = take_over(machine, strand, data);
         if (frame) return frame;
     }
-    rsb_frame *frame = strand->frames; /* in a fiber that was transferred to: nobody knows from where */
+    rsb_frame *frame = strand->frames; /* a fiber entered by Fiber#transfer has no resumer: take the frame on the first fiber */
     while (frame && frame->fiber) frame = frame->outer;
     return frame;
 }
 
-/* Whether the root's code that runs is that of a run. */
+/* Whether the running code of the root strand is inside a run. */
 static bool is_in_frame(const rsb_machine *machine, const rsb_strand *root) {
     VALUE here = rb_fiber_current();
     VALUE first = first_fiber(machine, root);
@@ -201,7 +202,7 @@ static void leave_for_good(rsb_machine *machine, rsb_frame *frame) {
     frame->outer = frame->inner = NULL;
 }
 
-/* The strand has ended, or its machine. */
+/* The strand or its machine has ended: concludes the runs that are suspended in other fibers. */
 static void frames_abandon(rsb_machine *machine, rsb_strand *strand) {
     while (strand->frames) {
         rsb_frame *frame = strand->frames;
@@ -210,15 +211,15 @@ static void frames_abandon(rsb_machine *machine, rsb_strand *strand) {
         rsb_evaluation *evaluation = rsb_evaluation_get(frame->evaluation);
         evaluation->frame = NULL;
         VALUE error = rb_exc_new_cstr(rsb_eTerminated, "the evaluation was suspended with its fiber when its strand ended");
-        if (frame->concluded) rsb_evaluation_tell(machine, evaluation); /* that was left to the end of its run */
+        if (frame->concluded) rsb_evaluation_tell(machine, evaluation); /* the waiters were to be woken at the end of the run */
         else rsb_evaluation_conclude(machine, evaluation, error);
         rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
     }
 }
 
-/* All but those of the strand that has come along. Their fibers may still go on, when their strands are gone. */
+/* Closes the frames of strands of the parent. Their fibers may still be resumed in the child. */
 static void frames_forked(rsb_machine *machine, rsb_strand *survivor) {
-    /* Who has called is the parent's. */
+    /* The strands that wait for these answers are the parent's. */
     for (rsb_frame *frame = survivor->frames; frame; frame = frame->outer) frame->answer = NULL;
     RS_EACH_STRAND(&machine->engine.strands, engine) {
         rsb_strand *strand = engine->user;

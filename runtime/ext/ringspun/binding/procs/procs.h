@@ -1,4 +1,4 @@
-/* procs: concurrent procs and evaluations. No other room uses anything of this one: it registers what they need to know of. */
+/* procs: concurrent procs and evaluations. No other room calls this one: it registers what they need. */
 #ifndef RINGSPUN_PROCS_H
 #define RINGSPUN_PROCS_H
 

@@ -1,4 +1,4 @@
-/* readiness: waiting for an IO as an evaluation does. */
+/* readiness: waits for the readiness of an IO that Evaluation#resume! can end: Ringspun.await_readable and the like. */
 #include "evaluation.h"
 #include "binding/io/io.h"
 
@@ -13,7 +13,7 @@ typedef struct {
     bool poll_first;
 } options;
 
-/* A Hash in braces too, which programs for old Rubies pass on. */
+/* Also takes a Hash that is no keywords, as programs for old Rubies pass it. */
 static options options_of(int argc, const VALUE *argv) {
     VALUE given[3] = {Qundef, Qundef, Qundef};
     if (argc > 0) {
@@ -49,7 +49,7 @@ static VALUE await_argument(int argc, const VALUE *argv, uint32_t events, const 
     return await_ready(&how, events == POLLOUT ? rsb_writing_end(argv[0]) : argv[0], events, what, NULL);
 }
 
-/* As Ruby's own methods of an IO, with IOError for one that is closed, before or meanwhile. */
+/* Like CRuby's methods of an IO: raises IOError if the IO is closed, before or during the wait. */
 static VALUE await_self(int argc, const VALUE *argv, VALUE io, uint32_t events, const char *what) {
     options how = options_of(argc, argv);
     VALUE end = events == POLLOUT ? rb_io_get_write_io(io) : io;
@@ -60,15 +60,15 @@ static VALUE await_self(int argc, const VALUE *argv, VALUE io, uint32_t events, 
     return value;
 }
 
-/* Waits until the IO can be read from without waiting, or has come to its end.
+/* Waits until the IO can be read without waiting, or has ended.
  *
  * May switch strands.
  *
  * @param io [IO, Integer]
- * @param within [Numeric, nil] seconds; nil: as long as it takes
+ * @param within [Numeric, nil] seconds; nil: no limit
  * @param timeout_result [Object] what is returned when the time is up; without it a TimeoutError is raised
- * @param poll_first [Boolean] whether to look first if it is ready, which then takes no turn; false for one that never is
- * @return [true] or what {Evaluation#resume!} says
+ * @param poll_first [Boolean] first poll once, and if it is ready return without a wait; false saves that poll
+ * @return [true, Object] true; if {Evaluation#resume!} ended the wait, its argument
  * @raise [Evaluation::TimeoutError] when the time is up
  * @since 0.1.0
  */
@@ -89,29 +89,29 @@ static VALUE module_await_writable(int argc, VALUE *argv, VALUE module) {
     return await_argument(argc, argv, POLLOUT, "await_writable");
 }
 
-/* {Ringspun.await_readable} of this IO.
+/* {Ringspun.await_readable} of this IO, with its options.
  *
  * May switch strands.
  *
- * @return [true] or what {Evaluation#resume!} says
+ * @return [true, Object] true; if {Evaluation#resume!} ended the wait, its argument
  * @raise [Evaluation::TimeoutError] when the time is up
  * @raise [IOError] when it is closed, or is closed meanwhile
  * @since 0.1.0
  */
 static VALUE io_await_readable(int argc, VALUE *argv, VALUE io) { return await_self(argc, argv, io, POLLIN, "await_readable"); }
 
-/* {Ringspun.await_writable} of this IO.
+/* {Ringspun.await_writable} of this IO, with its options.
  *
  * May switch strands.
  *
- * @return [true] or what {Evaluation#resume!} says
+ * @return [true, Object] true; if {Evaluation#resume!} ended the wait, its argument
  * @raise [Evaluation::TimeoutError] when the time is up
  * @raise [IOError] when it is closed, or is closed meanwhile
  * @since 0.1.0
  */
 static VALUE io_await_writable(int argc, VALUE *argv, VALUE io) { return await_self(argc, argv, io, POLLOUT, "await_writable"); }
 
-/* Before what tries at once: counts that, and lets others run now and then (rsb_after_inline). */
+/* Called before an op that tries at once: counts it, and gives way at the end of the turn (rsb_after_inline). */
 static VALUE module_before_inline(VALUE module) {
     rsb_after_inline(rsb_current());
     return Qnil;

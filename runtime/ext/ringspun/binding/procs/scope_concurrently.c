@@ -1,8 +1,8 @@
-/* scope_concurrently: concurrent procs that belong to a scope. */
+/* scope_concurrently: Scope#concurrently, for concurrent procs that belong to a scope. */
 #include "evaluation.h"
 
-/* Has the block run as a concurrent proc that belongs to this scope: the scope waits for it, and its error cancels the others and
- * is the scope's.
+/* Starts the block as a concurrent proc that belongs to this scope. The scope waits for it. Its error cancels the scope, which
+ * raises it.
  *
  * @param arguments [Array<Object>] for the block
  * @return [Evaluation]

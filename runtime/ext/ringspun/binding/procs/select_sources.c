@@ -1,4 +1,4 @@
-/* select_sources: evaluations as what selectors wait for. Their results stay there for others. */
+/* select_sources: lets selectors wait for evaluations. A selector reads the result and leaves it for others. */
 #include "evaluation.h"
 #include "binding/sync/sync.h"
 
@@ -14,7 +14,7 @@ rs_source *rsb_evaluation_source(rsb_evaluation *evaluation) {
 
 static rs_source *evaluation_source(VALUE self) {
     rsb_evaluation *evaluation = rsb_evaluation_data(self);
-    if (evaluation->state == RSB_CONCLUDED) return NULL; /* its machine may be any */
+    if (evaluation->state == RSB_CONCLUDED) return NULL; /* before rsb_evaluation_machine: any machine may read its result */
     rsb_evaluation_machine(evaluation);
     if (evaluation->state == RSB_OF_STRAND) rb_raise(rsb_eUsage, "the evaluation of a strand is never concluded; give the strand");
     return rsb_evaluation_source(evaluation);

@@ -1,9 +1,9 @@
-/* start: how the runs of concurrent procs begin.
+/* start: begins the runs of concurrent procs.
  *
- * Those that are to begin later are collected: as long as nobody else becomes ready, one strand at the end of the run queue stands
- * for all that were started in a row. It runs them one after the other. One that waits keeps the strand, and the rest of them
- * goes to another, at the head of the queue. So they begin in the order in which everything became ready, and a run that
- * does not wait costs no strand and no switch.
+ * Runs that begin later are collected in a batch: as long as no other strand becomes ready, one strand at the end of the run
+ * queue stands for all runs started in a row. It runs them one after the other. A run that waits keeps the strand, and another
+ * strand, at the head of the run queue, takes the rest. So runs begin in the order of the run queue, and a run that does not wait
+ * needs no strand of its own and no switch.
  */
 #include "evaluation.h"
 
@@ -23,9 +23,8 @@ rsb_start rsb_start_of(rsb_machine *machine, VALUE proc, int argc, const VALUE *
 
 #define STARTS_FIRST 16u
 
-/* Of a machine. */
 typedef struct {
-    rs_links all;               /* of runs that have not begun; the newest first */
+    rs_links all;               /* batches with runs that have not begun, the newest first */
     rsb_batch *spare;
 } machine_batches;
 
@@ -33,7 +32,7 @@ static rsb_part part;
 
 static inline machine_batches *batches_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
 
-/* With room for one start at least, so that taking it cannot fail any more. */
+/* Makes a spare batch with room for at least one start, so that take_batch cannot fail. */
 static void have_spare_batch(machine_batches *batches) {
     if (RS_UNLIKELY(!batches->spare)) batches->spare = rsb_alloc(sizeof(rsb_batch));
     rsb_batch *batch = batches->spare;
@@ -94,7 +93,7 @@ static void batches_free(rsb_machine *machine) {
     batches->spare = NULL;
 }
 
-/* In a child, where none of the strands that would begin them has come along. */
+/* In a forked child the strands that would begin these runs do not exist. */
 static void batches_forked(rsb_machine *machine, rsb_strand *survivor) {
     survivor->batch = NULL;
     batches_free(machine);
@@ -110,13 +109,13 @@ static void add(rsb_batch *batch, const rsb_start *start) {
 
 /* --- strands for them --- */
 
-/* Nobody has seen the handle of a strand that was made for starts, as a rule: then the next one takes it. Not the last one: it is
- * there for who has to hand over, and what that one runs may start others before. */
+/* The program has seldom seen the handle of a strand that was made for starts, so the next strand reuses it. The last spare
+ * handle is left for hand_over. */
 static VALUE take_handle(rsb_machine *machine) {
     return machine->spare_len > 1 ? machine->spare[--machine->spare_len] : rsb_strand_handle(machine);
 }
 
-/* So that handing over, in the middle of a wait, need not allocate. */
+/* Called before a run, so that hand_over has a handle and allocates nothing in the middle of a wait. */
 static void have_spare(rsb_machine *machine) {
     if (RS_LIKELY(machine->spare_len > 0)) return;
     VALUE handle = rsb_strand_handle(machine);
@@ -137,7 +136,7 @@ static void make_worker(rs_strand *engine, rsb_strand *strand, rsb_batch *batch)
     if (batch) batch->worker = strand->id;
 }
 
-/* The batch whose worker is the last in the run queue: what starts now would be the next in any case. */
+/* The batch whose strand is the last in the run queue: a run started now would come right after it anyway. */
 static rsb_batch *open_batch(rsb_machine *machine) {
     rsb_batch *batch = RS_LINKED(batches_of(machine)->all.first, rsb_batch, link);
     if (!batch || batch->at > 0 || batch->scope != machine->spin_scope) return NULL;
@@ -167,7 +166,7 @@ void rsb_start_later(rsb_machine *machine, const rsb_start *start) {
 void rsb_start_in_scope(rsb_machine *machine, rs_scope *scope, VALUE supervisor, const rsb_start *start) {
     rsb_batch *batch = new_batch(machine, scope, supervisor);
     add(batch, start);
-    batch->scope = NULL; /* nothing joins it */
+    batch->scope = NULL; /* open_batch adds no other run to it */
 }
 
 typedef rs_strand *spawn_function(rs_machine *machine, rs_scope *scope, void *user);
@@ -177,13 +176,13 @@ static void hand_over(rsb_machine *machine, rsb_strand *strand, spawn_function *
     RS_ASSERT(batch->at <= batch->len);
     if (batch->at == batch->len) {
         strand->batch = NULL;
-        end_batch(machine, batch); /* its memory would wait as long as the last one does */
+        end_batch(machine, batch); /* and not only when the last run has ended its wait */
         return;
     }
     if (machine->spare_len == 0) return;
     rsb_strand *other = rsb_strand_data(machine->spare[machine->spare_len - 1]);
     rs_strand *engine = spawn(&machine->engine, batch->scope, other);
-    if (!engine) return; /* no room for another: this one goes on with them when it has waited */
+    if (!engine) return; /* no more strands: this one runs the rest after its wait */
     machine->spare_len--;
     make_worker(engine, other, batch);
     strand->batch = NULL;
@@ -198,7 +197,7 @@ typedef struct {
     rsb_frame *frame;
 } run_call;
 
-/* Procs of this class are called by their method #traced_call, which logs; 0: none are. */
+/* Procs of this class are called by their method #traced_call, which logs; 0: none. */
 static VALUE traced_class;
 
 static bool is_traced(VALUE proc) { return RS_UNLIKELY(traced_class != 0) && rb_obj_is_kind_of(proc, traced_class); }
@@ -232,14 +231,15 @@ typedef struct {
     bool killed;
 } outcome;
 
-/* What a forked child ends by whose first strand runs this. What the error handlers have been told of is its status only. */
+/* The error that ends a forked child whose first strand runs this. The error handlers have had a rescueable one, so the child
+ * only ends with status 1. */
 static VALUE child_error(VALUE error) {
     if (!rsb_is_rescueable(error)) return error;
     VALUE status = INT2FIX(1);
     return rb_class_new_instance(1, &status, rb_eSystemExit);
 }
 
-/* Whoever has called it raises that error. */
+/* True if the caller, which waits for the answer, will raise the error. */
 static bool is_told(const rsb_frame *frame) {
     return frame->answer && (!frame->evaluation || rsb_evaluation_get(frame->evaluation)->state != RSB_CONCLUDED);
 }
@@ -266,7 +266,7 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
     return end;
 }
 
-/* Of several that it would begin only this one ends by it. */
+/* Takes one exception raised for the strand: only this run of the batch ends with it. */
 static VALUE take_interrupt(rsb_machine *machine, rsb_strand *strand) {
     if (NIL_P(strand->raises) || RARRAY_LEN(strand->raises) == 0) return terminated();
     rs_take_interrupt(rs_running(&machine->engine));
@@ -296,7 +296,7 @@ static outcome run(rsb_machine *machine, rsb_strand *strand, const rsb_start *st
         frame.answer->value = end.error ? end.error : end.value;
         if (RS_UNLIKELY(frame.evaluation != 0)) {
             frame.answer->value = rsb_evaluation_data(frame.evaluation)->result;
-            frame.answer->failed = false; /* an exception there says so itself */
+            frame.answer->failed = false; /* the caller raises the value if it is an exception */
         }
     }
     rsb_frame_close(machine, &frame);
@@ -322,7 +322,7 @@ static bool batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
         strand->spawned_at = start.spawned_at;
         bool killed = run(machine, strand, &start, NULL, state).killed;
         if (RS_UNLIKELY(killed || strand->used_fiber || !rsb_fiber_reset(machine, strand->home, true))) strand->used_fiber = true;
-        /* One that has computed for long was a turn: who is due by time goes before the next one. */
+        /* A run that has computed for long ends the turn: strands whose timers are due go before the next run. */
         bool turn_over = strand->batch && batch->at < batch->len && rs_turn_is_long(&machine->engine);
         if (RS_LIKELY(!strand->used_fiber && !strand->shown && !strand->frames && !turn_over)) continue;
         if (strand->batch) hand_over(machine, strand, turn_over ? rs_spawn_in_place : rs_spawn_next);
@@ -362,7 +362,7 @@ bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, b
         return true;
     }
     rsb_frame *frame = strand->frames;
-    if (RS_UNLIKELY(!frame)) { /* it has no stack, and never ran */
+    if (RS_UNLIKELY(!frame)) { /* there was no stack for it, so it has not run */
         *value = strand->error;
         *failed = true;
         return true;
