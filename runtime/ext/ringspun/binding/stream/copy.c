@@ -1,7 +1,8 @@
-/* copy: what comes on one stream goes on to another descriptor, and never comes into the program.
+/* copy: Stream#copy_to by splice(2): bytes go from the stream to another descriptor inside the kernel.
  *
- * Two sockets need a pipe between them, and what is in there has left the first and not reached the second. So a copy that is cut
- * short, by whatever, gives that back to the stream: the next who reads finds it (end_copy). Meanwhile nobody else may read.
+ * Between two sockets they go through a pipe. If a copy ends early, bytes in the pipe have left the first socket and not reached
+ * the second. So end_copy puts them back into the stream's buffer, where the next read finds them. No other strand may read
+ * during a copy.
  */
 #include "stream.h"
 
@@ -12,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More than a pipe has by itself, and as much as any user may ask for. Where the kernel has no more to give, it stays as it is. */
+/* Above a pipe's default size of 64 KiB, and below what every user may set (pipe-max-size in pipe(7)). If the kernel refuses, the
+ * pipe keeps its size. */
 #define PIPE_SIZE 262144
 
 typedef struct {
@@ -21,8 +23,8 @@ typedef struct {
     VALUE self, to, timeout;
     int to_fd;
     uint32_t to_generation;
-    VALUE pipe[2];              /* nil: none is needed */
-    rsb_unshared *ends;         /* the same two, for a forked child; NULL: of a simulated pipe */
+    VALUE pipe[2];              /* nil: no pipe is needed */
+    rsb_unshared *ends;         /* of the pipe, which a forked child closes; NULL: a simulated pipe */
     uint64_t wanted, done;
     uint64_t held;              /* bytes in the pipe */
     bool unfit;                 /* these two cannot be spliced */
@@ -33,13 +35,14 @@ static bool is_pipe(rsb_machine *machine, VALUE io) {
     return !rs_is_simulated(&machine->engine) && fstat(rsb_io_fd(machine, io), &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
-/* Each piece has its own time. 0 and more: moved. While this waited at the one side, the other may have been closed. */
+/* Returns how many bytes were moved. Each piece has the whole timeout. Checks both descriptors: one may have been closed while
+ * the other was waited for. */
 static int64_t move(copier *c, rsb_mover *mover, uint64_t len) {
     rsb_mover_check(mover);
     mover->deadline_ns = rsb_stream_deadline(c->machine, c->stream, c->timeout);
     int64_t moved = rsb_move(mover, len);
     if (moved == RSB_TIME_IS_UP) rsb_stream_timed_out(c->stream, c->timeout, mover->what);
-    bool refused = moved == -EPERM || moved == -ENOSYS || moved == -EACCES; /* by a sandbox */
+    bool refused = moved == -EPERM || moved == -ENOSYS || moved == -EACCES; /* a sandbox forbids it */
     if ((moved == -EINVAL && c->done == 0) || refused) {
         c->unfit = true;
         return 0;
@@ -100,7 +103,7 @@ static VALUE copy(VALUE argument) {
     return Qnil;
 }
 
-/* Into memory of the op's own, for the stream may be closed while a simulated kernel takes its time. */
+/* An op reads into memory of its own, because the stream may be closed while a simulated kernel delays the read. */
 static int64_t read_pipe(copier *c, void *bytes, size_t len) {
     rs_request request = {.kind = RS_OP_READ, .fd = FIX2INT(c->pipe[0]),
                           .transfer = {.address = bytes, .len = len, .offset = -1}};
@@ -111,7 +114,7 @@ static int64_t read_pipe(copier *c, void *bytes, size_t len) {
     return rsb_perform(c->machine, &request, &wait);
 }
 
-/* By a signal handler that ran on top of the wait, and this is the child: the bytes are the parent's. */
+/* True in a child that a signal handler has forked during the wait. The bytes are the parent's. */
 static bool was_forked(const copier *c) { return c->ends && c->ends[0].fd < 0; }
 
 static VALUE give_back(VALUE argument) {
@@ -146,7 +149,7 @@ static VALUE make_pipe(VALUE argument) {
     return Qtrue;
 }
 
-/* A sandbox forbids it, or no descriptor is left. */
+/* A sandbox forbids a pipe, or no descriptor is left. */
 static VALUE no_pipe(VALUE unused, VALUE error) { return Qfalse; }
 
 static VALUE close_pipe(VALUE argument) {
@@ -169,7 +172,7 @@ static VALUE end_copy(VALUE argument) {
     return Qnil;
 }
 
-/* For copy_to, when nothing is buffered any more: nil when that is for Ruby to do, by reading and writing. */
+/* For copy_to, when the buffer is empty. Returns how many bytes were moved; nil: copy_to must read and write instead. */
 static VALUE stream_splice_to(VALUE self, VALUE to, VALUE length, VALUE timeout) {
     copier c = {.self = self, .to = rsb_writing_end(to), .timeout = timeout, .pipe = {Qnil, Qnil}};
     c.wanted = NIL_P(length) ? UINT64_MAX : (uint64_t)NUM2ULL(length);
@@ -192,13 +195,14 @@ static VALUE string_of(const rsb_stream *stream, VALUE max) {
     return rb_str_new(len > 0 ? rs_buffer_at(&stream->in) : "", (long)len);
 }
 
-/* A copy of what has come and is not taken yet, at most so many bytes of it. */
+/* A copy of the bytes in the buffer, at most `max`. */
 static VALUE stream_buffered(VALUE self, VALUE max, VALUE timeout) {
     rsb_machine *machine;
     return string_of(rsb_stream_begin_read(self, NIL_P(timeout) ? Qundef : timeout, "copy_to", &machine), max);
 }
 
-/* The same goes on to another stream: how many bytes. It has them or this one has, whatever happens. */
+/* Moves the bytes in the buffer, at most `max`, to another stream; returns how many. Each is in exactly one of the two streams,
+ * also if this raises. */
 static VALUE stream_pass_on(VALUE self, VALUE other, VALUE max, VALUE timeout) {
     rsb_machine *machine;
     rsb_stream *stream = rsb_stream_begin_read(self, NIL_P(timeout) ? Qundef : timeout, "copy_to", &machine);

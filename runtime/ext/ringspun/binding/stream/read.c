@@ -1,4 +1,4 @@
-/* read: what comes in. Every method looks into the buffer first, and asks for more as long as that does not do. */
+/* read: the reading methods of Ringspun::Stream. Each looks into the buffer first, and reads more until there is enough. */
 #include "tls.h"
 
 #include <errno.h>
@@ -6,9 +6,9 @@
 #include <ruby/encoding.h>
 #include <string.h>
 
-/* Less room than this in the buffer is not worth a call. */
+/* Less room than this in the buffer is not worth a system call. */
 #define ROOM_MIN 4096
-/* Whose time is up gets what is there, but not for ever. */
+/* A read past its deadline still takes bytes that are there, up to so many times. */
 #define FILLS_IN_TIME 32
 #define LIMIT 65536
 
@@ -21,10 +21,10 @@ static VALUE string_of(const rsb_stream *stream, const char *bytes, size_t len) 
     return string;
 }
 
-/* In the caller's buffer, if there is one. */
+/* In the caller's String, if there is one. */
 static VALUE string_in(const rsb_stream *stream, VALUE buffer, const char *bytes, size_t len) {
     if (NIL_P(buffer)) return string_of(stream, bytes, len);
-    rb_str_modify(buffer); /* to resize it to the length that it has would leave it shared with others */
+    rb_str_modify(buffer); /* rb_str_resize to the present length would leave its bytes shared */
     rb_str_resize(buffer, (long)len);
     if (len > 0) memcpy(RSTRING_PTR(buffer), bytes, len);
     ENC_CODERANGE_CLEAR(buffer);
@@ -36,7 +36,7 @@ void rsb_stream_drop(rsb_machine *machine, rsb_stream *stream, size_t len) {
     stream->searched = 0;
 }
 
-/* Made before anything is taken, because it may raise. */
+/* Makes the String before it takes the bytes, because that may raise. */
 static VALUE take_into(VALUE buffer, rsb_machine *machine, rsb_stream *stream, size_t len, size_t kept) {
     VALUE string = string_in(stream, buffer, rs_buffer_at(&stream->in), kept);
     rsb_stream_drop(machine, stream, len);
@@ -54,8 +54,8 @@ typedef struct {
     rsb_stream *stream;
     VALUE timeout;
     int64_t deadline_ns;
-    uint32_t fills;             /* so far */
-    bool collected;             /* there was no memory once before */
+    uint32_t fills;             /* calls of fill() so far */
+    bool collected;             /* the garbage collector was run for lack of memory */
     const char *what;
 } reader;
 
@@ -74,7 +74,7 @@ static void fail_busy(const reader *r) {
     rb_raise(rsb_eUsage, "%s: another strand reads from this stream already; let one read, and hand on what comes", r->what);
 }
 
-/* What is there already; -EAGAIN: nothing yet. */
+/* Reads the bytes that are there; -EAGAIN: none. */
 static int64_t try_fill(rsb_machine *machine, rsb_stream *stream, rs_request *request) {
     request->transfer.address = rs_buffer_room(machine->engine.pool, &stream->in, ROOM_MIN);
     if (RS_UNLIKELY(!request->transfer.address)) return RS_NO_MEMORY;
@@ -88,24 +88,24 @@ static int64_t try_fill(rsb_machine *machine, rsb_stream *stream, rs_request *re
 static int64_t wait_to_fill(reader *r, rs_request *request) {
     rsb_raise_refusal(r->machine);
     request->transfer.address = NULL;
-    /* No more than there is room for already: what has come must not be lost for want of memory. */
+    /* No more bytes than there is room for already, because there may be no memory for them when they come. */
     bool all_new = rs_buffer_len(&r->stream->in) == 0;
     if (all_new || request->transfer.len > RS_BUFFER_PIECE) request->transfer.len = RS_BUFFER_PIECE;
     request->options = RS_REQUEST_ANY_BUFFER;
     r->stream->reading = true;
     rsb_op_wait wait = {.answers_close = true, .deadline_ns = r->deadline_ns, .take = take_answer, .argument = r};
     int64_t bytes = rsb_perform(r->machine, request, &wait);
-    rsb_stream_get(r->stream->self, &r->machine); /* closed, when the bytes had come already? */
+    rsb_stream_get(r->stream->self, &r->machine); /* raises if it was closed after the bytes had come */
     return bytes;
 }
 
 static bool is_late(const reader *r) { return r->deadline_ns != RS_NEVER && rs_now(&r->machine->engine) >= r->deadline_ns; }
 
-/* While there always is something, too, the others have their turn, and time passes. */
+/* A reader that never waits, because there are always bytes, gives way at the end of its turn, and meets its deadline. */
 static void give_way(reader *r) {
     rsb_yield(r->machine);
     rsb_stream_get(r->stream->self, &r->machine);
-    r->stream->searched = 0; /* the others may have read, and looked for something else */
+    r->stream->searched = 0; /* other strands may have read, or searched for something else */
     if (r->fills > FILLS_IN_TIME && is_late(r)) rsb_stream_timed_out(r->stream, r->timeout, r->what);
 }
 
@@ -115,10 +115,11 @@ static void end_wait(const rs_op *op, void *argument) {
     r->stream->reading = false;
 }
 
-/* True: there is nothing yet, so far as can be told without asking. Whose time is limited asks, to get what is there. */
+/* True: most likely there are no bytes, so wait before trying. A read with a deadline tries first, to get the bytes that are
+ * there. */
 static bool waits_first(const reader *r) { return r->deadline_ns == RS_NEVER && rsb_tls_may_be_dry(r->stream->tls); }
 
-/* What has been decrypted, or can be; -EAGAIN, and what to wait for, when that is nothing yet. */
+/* Reads decrypted bytes; -EAGAIN with the events to poll for: none. */
 static int64_t try_through(reader *r, uint32_t *events) {
     rs_machine *engine = &r->machine->engine;
     rs_buffer *in = &r->stream->in;
@@ -164,14 +165,14 @@ static void fail_gap(const reader *r) {
              "close the stream", r->what);
 }
 
-/* Nothing is lost by that: bytes are taken from the kernel only when there is room for them. */
+/* Runs the garbage collector, once a read. No bytes are lost: they are read only if there is room for them. */
 static void collect(reader *r) {
     if (r->collected) rsb_fail_memory();
     r->collected = true;
     rsb_collect_for(len_of(r) + ROOM_MIN);
 }
 
-/* Once more from the kernel. False: the other side has ended. */
+/* Reads once more from the descriptor, or gives way. False: the stream has ended. */
 static bool fill(reader *r) {
     rsb_stream *stream = r->stream;
     if (stream->ended) return false;
@@ -194,7 +195,7 @@ static bool fill(reader *r) {
     return false;
 }
 
-/* Until so many bytes are there. False: the other side has ended before that. */
+/* Reads until there are `wanted` bytes. False: the stream has ended before that. */
 static bool fill_to(reader *r, uint64_t wanted) {
     while (len_of(r) < wanted) {
         if (!fill(r)) return false;
@@ -232,7 +233,7 @@ static reader begin(VALUE self, VALUE timeout, const char *what) {
     r.stream = rsb_stream_get(self, &r.machine);
     r.deadline_ns = rsb_stream_deadline(r.machine, r.stream, timeout);
     if (RS_UNLIKELY(r.stream->shaking)) fail_shaking(&r);
-    if (RS_UNLIKELY(r.stream->reading)) fail_busy(&r); /* and not only when there is nothing to take away from it */
+    if (RS_UNLIKELY(r.stream->reading)) fail_busy(&r); /* even if the buffer has enough bytes */
     if (RS_UNLIKELY(r.stream->to_skip > 0)) skip_rest(&r);
     return r;
 }
@@ -283,17 +284,16 @@ static VALUE nothing_in(VALUE buffer) {
     return Qnil;
 }
 
-/* Reads exactly so many bytes, or everything until the other side ends.
+/* Reads exactly length bytes, or all bytes until the end of the stream.
  *
  * May switch strands.
  *
  * @param length [Integer, nil] bytes; nil: until the end
- * @param buffer [String, nil] what is read replaces its bytes, and it is what is returned: for who reads much and would not
- *   make a String each time. At the end it is empty
- * @param timeout [Numeric, nil] seconds
- * @return [String, nil] nil when the stream has ended before the first of them; with no length, an empty one then
- * @raise [EndOfStreamError] when it ends among them; what came is still there
- * @raise [TimeoutError] when the time is up; what came is still there
+ * @param buffer [String, nil] gets the bytes and is returned, instead of a new String; empty at the end of the stream
+ * @param timeout [Numeric, nil] seconds; nil: no limit
+ * @return [String, nil] nil when the stream has ended before the first byte; an empty String then if there is no length
+ * @raise [EndOfStreamError] when it ends after fewer bytes; they can still be read
+ * @raise [TimeoutError] when the time is up; the bytes that came can still be read
  * @raise [UsageError, ClosedError, SystemCallError]
  * @since 0.1.0
  */
@@ -312,13 +312,13 @@ static VALUE stream_read(int argc, VALUE *argv, VALUE self) {
     return take_into(buffer, r.machine, r.stream, wanted, wanted);
 }
 
-/* Reads what is there; waits until there is something.
+/* Reads the bytes that are there; waits until there are some.
  *
  * May switch strands.
  *
- * @param max [Integer] bytes
+ * @param max [Integer, nil] bytes; nil: no limit
  * @param buffer [String, nil] as for {#read}
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [String, nil] nil at the end
  * @raise [UsageError, ClosedError, TimeoutError, SystemCallError]
  * @since 0.1.0
@@ -332,13 +332,13 @@ static VALUE stream_read_partial(int argc, VALUE *argv, VALUE self) {
     return take_into(buffer, r.machine, r.stream, len, len);
 }
 
-/* Looks at what comes next, and leaves it there.
+/* Returns the next bytes and leaves them in the stream.
  *
  * May switch strands.
  *
  * @param length [Integer] bytes that it waits for
- * @param timeout [Numeric, nil] seconds
- * @return [String] so many bytes; fewer when the stream ends before
+ * @param timeout [Numeric, nil] seconds; nil: no limit
+ * @return [String] length bytes; fewer when the stream ends before
  * @raise [UsageError, ClosedError, TimeoutError, SystemCallError]
  * @since 0.1.0
  */
@@ -350,12 +350,12 @@ static VALUE stream_peek(int argc, VALUE *argv, VALUE self) {
     return string_of(r.stream, len > 0 ? rs_buffer_at(&r.stream->in) : "", len);
 }
 
-/* Lets that many bytes go by. One that is cut short by its timeout or a cancellation is finished by whoever reads next.
+/* Reads that many bytes and drops them. If a timeout or a cancellation ends it early, the next read drops the rest.
  *
  * May switch strands.
  *
  * @param length [Integer] bytes
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [nil]
  * @raise [EndOfStreamError] when the stream ends before
  * @raise [UsageError, ClosedError, TimeoutError, SystemCallError]
@@ -369,12 +369,12 @@ static VALUE stream_skip(int argc, VALUE *argv, VALUE self) {
     return Qnil;
 }
 
-/* Waits until there is something to read, or never will be.
+/* Waits until there are bytes to read, or the stream has ended.
  *
  * May switch strands.
  *
- * @param timeout [Numeric, nil] seconds
- * @return [Boolean] whether the stream has ended, and everything is read
+ * @param timeout [Numeric, nil] seconds; nil: no limit
+ * @return [Boolean] true: the stream has ended, and all bytes are read
  * @raise [UsageError, ClosedError, TimeoutError, SystemCallError]
  * @since 0.1.0
  */
@@ -404,7 +404,7 @@ static const char *find(const search *s, const char *bytes, size_t len) {
     return s->mark_len == 1 ? memchr(bytes, s->mark[0], len) : memmem(bytes, len, s->mark, s->mark_len);
 }
 
-/* Bytes before the mark, where it is; -1: the stream has ended without one. */
+/* Reads until the mark is in the buffer. Returns how many bytes are before it; -1: the stream has ended without it. */
 static int64_t fill_to_mark(reader *r, const search *s) {
     for (;;) {
         rsb_stream *stream = r->stream;
@@ -438,22 +438,22 @@ static search line_search(const rsb_stream_options *options) {
     return (search){.mark = "\n", .mark_len = 1, .limit = limit_of(options->named[0]), .chomp = chomp};
 }
 
-/* Where another mark was looked for, the next look is from the start. */
+/* If the last search was for another mark, the next begins at the start of the buffer. */
 static void forget_search(rsb_stream *stream, char mark) {
     if (stream->searched_for == mark) return;
     stream->searched = 0;
     stream->searched_for = mark;
 }
 
-/* Reads a line, up to LF or CRLF, which are left out. A last one without an end counts as well.
+/* Reads a line, without the LF or CRLF at its end. The last line may have no end.
  *
  * May switch strands.
  *
- * @param limit [Integer] bytes that it may have
- * @param chomp [Boolean] false: with what ends it
- * @param timeout [Numeric, nil] seconds
+ * @param limit [Integer] bytes that the line may have
+ * @param chomp [Boolean] false: with LF or CRLF
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [String, nil] nil at the end
- * @raise [LimitError] when it is longer; what came is still there
+ * @raise [LimitError] when it is longer; its bytes can still be read
  * @raise [UsageError, ClosedError, TimeoutError, SystemCallError]
  * @since 0.1.0
  */
@@ -467,16 +467,16 @@ static VALUE stream_read_line(int argc, VALUE *argv, VALUE self) {
     return next_line(&r, &s);
 }
 
-/* Reads up to a mark, which is left out.
+/* Reads up to a delimiter, which is dropped.
  *
  * May switch strands.
  *
  * @param delimiter [String] one byte or more
- * @param limit [Integer] bytes that there may be before it
- * @param timeout [Numeric, nil] seconds
+ * @param limit [Integer] bytes that may come before it
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [String, nil] nil when the stream has ended before the first byte
- * @raise [EndOfStreamError] when it ends without the mark; what came is still there
- * @raise [LimitError] when there are more; what came is still there
+ * @raise [EndOfStreamError] when it ends without the delimiter; the bytes that came can still be read
+ * @raise [LimitError] when there are more; they can still be read
  * @raise [UsageError, ClosedError, TimeoutError, SystemCallError]
  * @since 0.1.0
  */
@@ -505,9 +505,9 @@ static VALUE stream_read_until(int argc, VALUE *argv, VALUE self) {
  *
  * May switch strands.
  *
- * @param limit [Integer] bytes that one may have
- * @param chomp [Boolean] false: with what ends it
- * @param timeout [Numeric, nil] seconds that each may take
+ * @param limit [Integer] bytes that a line may have
+ * @param chomp [Boolean] false: with LF or CRLF
+ * @param timeout [Numeric, nil] seconds for each line; nil: no limit
  * @yieldparam line [String]
  * @return [nil] at the end
  * @raise (see #read_line)
@@ -527,11 +527,11 @@ static VALUE stream_each_line(int argc, VALUE *argv, VALUE self) {
     }
 }
 
-/* Yields what comes, as it comes.
+/* Yields the bytes as they come.
  *
  * May switch strands.
  *
- * @param timeout [Numeric, nil] seconds that each may take
+ * @param timeout [Numeric, nil] seconds for each piece; nil: no limit
  * @yieldparam bytes [String]
  * @return [nil] at the end
  * @raise (see #read_partial)

@@ -1,4 +1,4 @@
-/* stream: Ringspun::Stream as an object: how it is made, what all its methods have in common, and its end. */
+/* stream: Ringspun::Stream as an object: how it is made, marked and closed, and what all its methods share. */
 #include "tls.h"
 
 #include <errno.h>
@@ -20,8 +20,9 @@ static void stream_mark(void *data) {
     if (stream->tls) rsb_tls_mark(stream->tls);
 }
 
-/* A machine that is gone has closed the write queue. One whose thread has ended without closing it is collected in no order
- * with its streams; then, and when the process ends, an op may be in flight, of which a stream is else kept alive. */
+/* write_queue.machine is NULL if the machine was closed. If its thread has ended without closing it, the machine may be freed
+ * before or after its streams. Then, and at the end of the process, an op may be in flight here; otherwise an op keeps its stream
+ * alive. */
 static void stream_free(void *data) {
     rsb_stream *stream = data;
     if (stream->write_queue.machine) {
@@ -72,7 +73,7 @@ rsb_stream *rsb_stream_get(VALUE self, rsb_machine **machine) {
     *machine = rsb_machine_of(stream->machine);
     if (RS_UNLIKELY(stream->fork_count != (*machine)->fork_count)) {
         stream->fork_count = (*machine)->fork_count;
-        stream->reading = false; /* who did has stayed behind in the parent process */
+        stream->reading = false; /* the reading strand is the parent's */
     }
     return stream;
 }
@@ -80,7 +81,7 @@ rsb_stream *rsb_stream_get(VALUE self, rsb_machine **machine) {
 int rsb_stream_fd(rsb_machine *machine, rsb_stream *stream) {
     if (!RB_FIXNUM_P(stream->io) && (!stream->made_io || RTEST(rb_io_closed_p(stream->io)))) return rsb_io_fd(machine, stream->io);
     bool same = rs_descriptor_generation(machine->engine.descriptors, stream->fd) == stream->write_queue.generation;
-    if (RS_UNLIKELY(!same)) rsb_fail(-EBADF, "stream", stream->fd); /* closed by others, and perhaps another's by now */
+    if (RS_UNLIKELY(!same)) rsb_fail(-EBADF, "stream", stream->fd); /* closed without the stream; the number may be in use again */
     return stream->fd;
 }
 
@@ -140,13 +141,14 @@ bool rsb_stream_is_open(const rs_write_queue *queue) {
     return !RTEST(rb_io_closed_p(io)) && rb_io_descriptor(io) == queue->fd;
 }
 
-/* A stream over a descriptor or an IO, which is its own from now on: closed with it, and read or written by nothing else.
+/* A stream over a descriptor or an IO. The stream owns it from now on: it is closed with the stream, and nothing else may read or
+ * write it.
  *
- * @param io [Integer, IO, OpenSSL::SSL::SSLSocket] a socket, a pipe, a terminal or a file; or a TLS connection after its handshake,
- *   of which the other methods are not to be used any more
- * @param timeout [Numeric, nil] seconds that each of its calls may wait, unless it names another; nil: as long as it takes
- * @param high_water [Integer] bytes: while more of them are waiting to leave, who writes waits
- * @param encoding [Encoding, String] of the Strings that it returns
+ * @param io [Integer, IO, OpenSSL::SSL::SSLSocket] a socket, a pipe, a terminal or a file; or a TLS connection after its
+ *   handshake, whose own methods must not be used any more
+ * @param timeout [Numeric, nil] seconds that each call may wait, unless it has a timeout of its own; nil: no limit
+ * @param high_water [Integer] bytes; a write waits while more bytes than that have not left
+ * @param encoding [Encoding, String] of the Strings that it returns; binary by default
  * @raise [UsageError, ClosedError]
  * @since 0.1.0
  */
@@ -159,7 +161,7 @@ static VALUE stream_initialize(int argc, VALUE *argv, VALUE self) {
     if (!NIL_P(stream->machine)) rb_raise(rsb_eUsage, "the stream was initialized already");
     VALUE tls_socket = rsb_is_tls_socket(io) ? io : Qnil;
     if (!NIL_P(tls_socket)) io = rsb_tls_io(machine, tls_socket);
-    /* What has an IO and is none does something with its bytes. */
+    /* No object with to_io: it would do something with the bytes itself. */
     if (!RB_INTEGER_TYPE_P(io) && !RB_TYPE_P(io, T_FILE)) {
         rb_raise(rsb_eUsage, "a stream is over a descriptor or an IO, got %" PRIsVALUE, rsb_inspect(io));
     }
@@ -179,7 +181,7 @@ static VALUE stream_initialize(int argc, VALUE *argv, VALUE self) {
     return self;
 }
 
-/* Sets how many seconds each call may wait from now on, unless it names another; nil: as long as it takes.
+/* Sets how many seconds each call may wait from now on, unless it has a timeout of its own; nil: no limit.
  *
  * @since 0.1.0 */
 static VALUE stream_set_timeout(VALUE self, VALUE seconds) {
@@ -188,14 +190,14 @@ static VALUE stream_set_timeout(VALUE self, VALUE seconds) {
     return seconds;
 }
 
-/* @return [Float, nil] seconds
+/* @return [Float, nil] seconds; nil: no limit
  * @since 0.1.0 */
 static VALUE stream_timeout(VALUE self) {
     int64_t timeout_ns = rsb_stream_peek(self)->timeout_ns;
     return timeout_ns == RS_NEVER ? Qnil : rb_float_new((double)timeout_ns / 1e9);
 }
 
-/* @return [Integer, IO] what it is over */
+/* @return [Integer, IO] the descriptor or the IO of the stream */
 static VALUE stream_over(VALUE self) { return rsb_stream_peek(self)->io; }
 
 static VALUE io_for(rsb_machine *machine, const rsb_stream *stream) {
@@ -209,10 +211,9 @@ static bool is_shown(const rsb_stream *stream) {
     return stream->shown == stream->io || !RTEST(rb_funcall(stream->shown, rb_intern("closed?"), 0));
 }
 
-/* The IO that the stream is over, or one that stands for its descriptor: for IO.select, IO#wait and whatever else wants one, and
- * not to read or write, by which it would take what is the stream's. It is always the same one, is closed with the stream, and
- * does not close the descriptor itself; once it is closed there is a new one. In a run it is ready to read while the stream
- * holds bytes that nobody has taken.
+/* The stream's IO, or one for its descriptor: for IO.select, IO#wait and the like. Reading or writing it would bypass the
+ * stream's buffers. It is always the same object, is closed with the stream, and does not close the descriptor itself; if it was
+ * closed, this makes a new one. In a run it is readable while the stream has bytes in its buffer.
  *
  * @return [IO]
  * @raise [UsageError] when the stream is closed
@@ -239,7 +240,7 @@ bool rsb_stream_holds(const rsb_machine *machine, VALUE io) {
     return !stream->closed && stream->machine == machine->self && rsb_stream_look(self, &fd);
 }
 
-/* It is of no use any more, and its number may soon be a stranger's. */
+/* Closes the IO of #to_io: its number may soon mean another descriptor. */
 static VALUE stop_showing(VALUE argument) {
     rsb_stream *stream = (rsb_stream *)argument;
     VALUE shown = stream->shown;
@@ -271,22 +272,21 @@ static VALUE drain(VALUE argument) {
 
 static VALUE close_descriptor(VALUE argument) {
     end_call *call = (end_call *)argument;
-    rsb_stream_fd(call->machine, call->stream); /* raises when that is somebody else's by now */
+    rsb_stream_fd(call->machine, call->stream); /* raises if it was closed without the stream */
     rsb_close(call->machine, call->stream->io);
     return Qnil;
 }
 
 static void forget_bytes(rsb_machine *machine, rsb_stream *stream) {
-    rsb_write_queue_end_op(machine, &stream->write_queue); /* where closing the descriptor has not, because others had closed it */
+    rsb_write_queue_end_op(machine, &stream->write_queue); /* if others have closed the descriptor, the op is still in flight */
     rs_buffer_clear(machine->engine.pool, &stream->in);
     rs_write_queue_close(&stream->write_queue);
 }
 
-/* After whatever else: what kept the bytes from leaving, if anything did, is the news, and not that closing has failed as
- * well. */
+/* Runs in any case. If the bytes could not leave, that error is raised, and one of closing is not. */
 static VALUE end_stream(VALUE argument) {
     end_call *call = (end_call *)argument;
-    if (call->stream->closed) return Qnil; /* by another strand, meanwhile */
+    if (call->stream->closed) return Qnil; /* another strand has closed it meanwhile */
     call->stream->closed = true;
     int state = 0;
     rb_protect(stop_showing, (VALUE)call->stream, &state);
@@ -296,7 +296,7 @@ static VALUE end_stream(VALUE argument) {
     return Qnil;
 }
 
-/* Its machine is closed already. The numbers of a simulated one mean something else outside of it. */
+/* Closes a stream whose machine is closed. The descriptors of a simulated machine are no real ones. */
 static void close_alone(rsb_machine *machine, rsb_stream *stream) {
     stream->closed = true;
     stop_showing((VALUE)stream);
@@ -305,14 +305,14 @@ static void close_alone(rsb_machine *machine, rsb_stream *stream) {
     else if (stream->write_queue.error != -EBADF && close(stream->fd) < 0 && errno != EINTR) rsb_fail(-errno, "close", stream->fd);
 }
 
-/* Waits until what was written has left, and closes the descriptor. Strands that wait for bytes get a ClosedError, and so does who
- * writes from now on. It is closed as well when it raises.
+/* Waits until the written bytes have left, and closes the descriptor. Strands that wait for bytes, and later writes, get a
+ * ClosedError. The stream is closed also if this raises.
  *
  * May switch strands.
  *
- * @param timeout [Numeric, nil] seconds that what was written has to leave
+ * @param timeout [Numeric, nil] seconds that the bytes have to leave; nil: no limit
  * @return [nil] also when it is closed already
- * @raise [TimeoutError, SystemCallError] when something of what was written has not left, and nobody was told before
+ * @raise [TimeoutError, SystemCallError] when written bytes have not left, unless another call has raised that error before
  * @since 0.1.0
  */
 static VALUE stream_close(int argc, VALUE *argv, VALUE self) {
@@ -334,7 +334,7 @@ static VALUE stream_close(int argc, VALUE *argv, VALUE self) {
     return Qnil;
 }
 
-/* Those of which bytes are on their way. */
+/* Keeps streams alive whose bytes have not left. */
 static void streams_mark(rsb_machine *machine) {
     for (rs_write_queue *queue = NULL; (queue = rs_write_queues_next(&machine->engine, queue));) {
         if (rs_write_queue_len(queue) > 0 || queue->op) rb_gc_mark(((rsb_stream *)queue)->self);

@@ -1,10 +1,10 @@
-/* tls: a stream whose bytes go through the TLS session of an OpenSSL::SSL::SSLSocket, after its handshake.
+/* tls: streams over the TLS session of an OpenSSL::SSL::SSLSocket, after its handshake.
  *
- * What is read and written here goes to libssl itself and not through the object's methods, for three reasons: these tell of a
- * connection that was cut by an error's text alone, if at all; what was written leaves between two strands, where no Ruby code
- * may run; and what comes is decrypted to where it is looked for. The library is the one that made the object: nothing is linked,
- * no header of it is needed, and a program without TLS does not load it. Only calls that never wait are made, so each is done
- * before another strand runs, and one may read while another writes.
+ * Bytes are read and written by libssl itself, and not by the object's methods, for three reasons. Those methods show a truncated
+ * connection only by an error's text, if at all. Written bytes leave between two strands, where no Ruby code may run. And libssl
+ * decrypts directly into the stream's buffer. The library is the one that the object uses: nothing is linked, no header of it is
+ * needed, and a program without TLS does not load it. Only calls that never wait are made, so one strand may read while another
+ * writes.
  */
 #include "tls.h"
 
@@ -15,7 +15,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Of libssl's binary interface, the same in all versions since 1.1.0. */
+/* The binary interface of libssl since 1.1.0: SSL_ERROR_*, SSL_OP_NO_RENEGOTIATION and TLS1_3_VERSION of openssl/ssl.h and
+ * prov_ssl.h, BIO_CTRL_GET_KTLS_SEND and _RECV of bio.h, ERR_LIB_SSL of err.h, SSL_R_UNEXPECTED_EOF_WHILE_READING of sslerr.h. */
 #define ERROR_SSL 1
 #define ERROR_WANT_READ 2
 #define ERROR_WANT_WRITE 3
@@ -28,7 +29,7 @@
 #define REASON_UNEXPECTED_EOF 294
 #define TLS_1_3 0x304
 
-/* A guess that there is nothing is put to the test as often as that. */
+/* Every so many guesses that there are no bytes, a read tests the guess. */
 #define GUESSES 16
 
 typedef struct {
@@ -60,23 +61,23 @@ static const char *const names[] = {
 };
 _Static_assert(sizeof(library) == sizeof(names) / sizeof(names[0]) * sizeof(void (*)(void)), "each function has its name");
 
-/* Looked up by the first stream; whoever does so at the same time finds the same. */
+/* Looked up by the first stream. Another ractor that does so at the same time finds the same functions. */
 static library functions;
 static _Atomic(const library *) found;
 #define LIB (atomic_load_explicit(&found, memory_order_relaxed))
 
 struct rsb_tls {
     VALUE socket;
-    void *ssl;                  /* the socket's own */
-    uint32_t forks;             /* when it was made: a session has one process */
-    int64_t error;              /* the first that was final: nothing may be asked of it any more; 0: none */
-    uint64_t handshake_bytes;   /* that the other side has sent until the session was used here */
-    bool said_end;              /* the other side is told, or will be by what the kernel has */
-    bool answered;              /* something was read here */
-    bool came;                  /* the last read has brought something */
-    bool dry;                   /* and the last one right after such a read nothing */
+    void *ssl;                  /* the SSL of the socket */
+    uint32_t forks;             /* rsb_forks when it was made: only that process may use the session */
+    int64_t error;              /* the first final error: libssl is not called any more; 0: none */
+    uint64_t handshake_bytes;   /* bytes that the other side has sent before the stream used the session */
+    bool said_end;              /* the kernel has our close_notify */
+    bool answered;              /* bytes were read */
+    bool came;                  /* the last read has brought bytes */
+    bool dry;                   /* the last read after such a one has brought none */
     uint8_t guesses;
-    bool truncated;             /* and that one was the end of the connection without the end of the session */
+    bool truncated;             /* `error` was the end of the connection without close_notify */
     char failure[200];
 };
 
@@ -90,7 +91,7 @@ static void find_library(VALUE socket) {
         all[i] = handle ? dlsym(handle, names[i]) : NULL;
         if (!all[i]) rb_raise(rsb_eUnsupported, "TLS: this Ruby's openssl has no %s that can be called from here", names[i]);
     }
-    memcpy(&functions, all, sizeof(functions)); /* the handle stays: so does the library */
+    memcpy(&functions, all, sizeof(functions)); /* the handle is never closed, so the library stays loaded */
     atomic_store_explicit(&found, &functions, memory_order_release);
 }
 
@@ -130,8 +131,8 @@ static int64_t fail_truncated(rsb_tls *tls) {
                      "missing");
 }
 
-/* After a call that has not succeeded: 0 is the end of the session. What the kernel says to who writes is no answer to who reads:
- * the other side may have said why it does not listen any more. */
+/* The result of a call that has failed: 0 is the end of the session. An error of the system is not kept for other calls: after a
+ * failed write, a read may still find an alert in which the other side says why it has closed. */
 static int64_t answer_of(rsb_tls *tls, int result, uint32_t *events) {
     int error = errno, kind = LIB->SSL_get_error(tls->ssl, result);
     if (kind == ERROR_WANT_READ || kind == ERROR_WANT_WRITE) {
@@ -142,7 +143,7 @@ static int64_t answer_of(rsb_tls *tls, int result, uint32_t *events) {
     unsigned long code = LIB->ERR_get_error();
     LIB->ERR_clear_error();
     if (kind == ERROR_SYSCALL) {
-        if (error == 0) return fail_truncated(tls); /* as libssl 1.1 says it */
+        if (error == 0) return fail_truncated(tls); /* before OpenSSL 3.0: SSL_get_error(3) */
         return -error;
     }
     bool of_ssl = (code >> 23 & 0xff) == LIBRARY_SSL;
@@ -151,7 +152,8 @@ static int64_t answer_of(rsb_tls *tls, int result, uint32_t *events) {
     return fail(tls, reason ? reason : "libssl says no reason");
 }
 
-/* The error after which nothing may be asked. What is left of others, by whomever, would be taken for those of the next call. */
+/* Returns the final error, if there is one. Empties the thread's error queue: SSL_get_error(3) would take old errors for those of
+ * the next call. */
 static int64_t begin(rsb_tls *tls) {
     if (RS_UNLIKELY(tls->forks != rsb_forks)) {
         fail(tls, "the session is that of the process that this one was forked from; connect anew");
@@ -182,19 +184,19 @@ bool rsb_tls_may_be_dry(rsb_tls *tls) {
     return !LIB->SSL_has_pending(tls->ssl);
 }
 
-/* What libssl has read from the descriptor already tells no poll of it. */
+/* A poll of the descriptor does not show bytes that libssl has read already. */
 bool rsb_tls_is_empty(rsb_machine *machine, rsb_stream *stream) {
     uint32_t events;
     rs_pool *pool = machine->engine.pool;
     char *room = rs_buffer_room(pool, &stream->in, 4096);
-    if (!room) return false; /* as the read will say */
+    if (!room) return false; /* the read will raise NoMemoryError */
     int64_t bytes = rsb_tls_read(stream->tls, room, stream->in.capacity - stream->in.end, &events);
     if (bytes > 0) rs_buffer_filled(&stream->in, (size_t)bytes);
     else if (rs_buffer_len(&stream->in) == 0) rs_buffer_clear(pool, &stream->in);
     return bytes == -EAGAIN;
 }
 
-/* The write queue's (see there): takes no part of a record of which it has sent only some. */
+/* `pass` of the write queue. libssl does not count a record that it has sent in part: SSL_write(3) is called again for it. */
 static int64_t pass(rs_write_queue *queue, const void *bytes, size_t len, uint32_t *events) {
     rsb_tls *tls = ((rsb_stream *)queue)->tls;
     int64_t error = begin(tls);
@@ -218,14 +220,14 @@ bool rsb_tls_sweep(rsb_tls *tls) {
 bool rsb_tls_has_heard(const rsb_tls *tls) { return LIB->BIO_number_read(LIB->SSL_get_rbio(tls->ssl)) > tls->handshake_bytes; }
 
 int64_t rsb_tls_end(rsb_tls *tls, uint32_t *events) {
-    if (tls->forks != rsb_forks || begin(tls)) return 0; /* which says nothing in the other process's name */
+    if (tls->forks != rsb_forks || begin(tls)) return 0; /* a child sends nothing in the parent's session */
     int result = LIB->SSL_shutdown(tls->ssl);
     if (result < 0) return answer_of(tls, result, events);
     tls->said_end = true;
     return 0;
 }
 
-/* Not what libssl says, which counts what it has not sent yet. */
+/* Not by SSL_get_shutdown: SSL_SENT_SHUTDOWN is also set when close_notify has not left yet: SSL_shutdown(3). */
 bool rsb_tls_has_ended(const rsb_tls *tls) { return tls->said_end; }
 
 void rsb_tls_fail(const rsb_tls *tls, const char *what) {
@@ -255,9 +257,9 @@ static rsb_stream *plain_stream(VALUE self, rsb_machine **machine) {
     return stream;
 }
 
-/* The IO that openssl needs: one of its own for a stream over a number, which closes that from now on. From here to the end of
- * the handshake nobody reads or writes. Bytes that have come before it were sent by nobody knows whom: taken for what comes
- * after it, they would be trusted. */
+/* Returns the IO for the handshake. For a stream over an Integer it makes one, which closes the descriptor from now on. Until the
+ * handshake is over, no strand may read or write. There may be no unread bytes: an attacker could have sent them in clear text,
+ * and they would be taken for bytes of the session. */
 static VALUE stream_begin_tls(VALUE self) {
     rsb_machine *machine;
     rsb_stream *stream = plain_stream(self, &machine);
@@ -285,10 +287,10 @@ static void use(rsb_stream *stream, VALUE socket, void *ssl) {
     tls->forks = rsb_forks;
     tls->handshake_bytes = LIB->BIO_number_read(LIB->SSL_get_rbio(ssl));
     rs_write_queue_through(&stream->write_queue, pass);
-    LIB->SSL_set_options(ssl, OP_NO_RENEGOTIATION); /* which would ask a program's code, between two strands as well */
+    LIB->SSL_set_options(ssl, OP_NO_RENEGOTIATION); /* a renegotiation calls code of the program, also between two strands */
 }
 
-/* Over this session from now on, whose descriptor is the stream's. */
+/* The stream uses this session from now on. Its descriptor is the stream's. */
 static VALUE stream_use_tls(VALUE self, VALUE socket) {
     rsb_machine *machine;
     void *ssl = ssl_of(socket);
@@ -319,7 +321,7 @@ static VALUE stream_tls_socket(VALUE self) {
     return tls ? tls->socket : Qnil;
 }
 
-/* The name that the client has asked for; whether the kernel encrypts what is written, and decrypts what is read. */
+/* The server name that the client has sent (SNI); whether the kernel encrypts written bytes, and decrypts read ones (kTLS). */
 static VALUE stream_tls_facts(VALUE self) {
     const rsb_tls *tls = rsb_stream_peek(self)->tls;
     const char *name = LIB->SSL_get_servername(tls->ssl, 0);

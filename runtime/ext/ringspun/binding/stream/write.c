@@ -1,5 +1,5 @@
-/* write: what goes out. A write puts its bytes into the write queue, from where they leave when the tick ends; who
- * writes faster than the other side reads waits. */
+/* write: the writing methods of Ringspun::Stream. A write puts its bytes into the write queue, from which they leave at the end
+ * of the tick. It waits while more than the high-water mark have not left. */
 #include "tls.h"
 
 #include <errno.h>
@@ -8,10 +8,11 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-/* What was written before the machine closes has so long to leave. */
+/* When the machine closes, written bytes have so long to leave. */
 #define LAST_BYTES_NS 1000000000
 
-/* And tickets for later sessions so long to come; usually it is a round trip. The second comes right after the first. */
+/* When a TLS client closes, session tickets have so long to come: usually one round trip, and the second comes right after the
+ * first. */
 #define TICKETS_NS 5000000000
 #define MORE_TICKETS_NS 20000000
 
@@ -31,14 +32,14 @@ static void check_error(writer *w) {
     rsb_stream_refused(w->machine, w->stream, error, w->what, w->stream->write_queue.fd);
 }
 
-/* Until no more are left of what was put in by now than that: what others put in meanwhile is theirs to wait for, or nobody
- * who is among many would ever be done. */
+/* Waits until at most `most` of the bytes queued now remain. Bytes of later writers do not count, or a strand among many writers
+ * would wait forever. */
 static void wait_until_left(writer *w, size_t most) {
     rs_write_queue *queue = &w->stream->write_queue;
     rs_write_queue_flush(queue);
     for (uint64_t mark = queue->put - most; rs_write_queue_left(queue) < mark;) {
         rs_wake_kind kind = rsb_wait(w->machine, RS_WAIT_LIST, 0, w->deadline_ns, &queue->waiters, RSB_FOR_ROOM, NULL);
-        bool closed = w->closes && w->stream->closed; /* by another strand, which says what there is to say */
+        bool closed = w->closes && w->stream->closed; /* another strand has closed it, and raises its error */
         if (kind == RS_WAKE_TIMEOUT && !closed) rsb_stream_timed_out(w->stream, w->timeout, w->what);
         if (kind != RS_WAKE_VALUE && kind != RS_WAKE_TIMEOUT) rsb_raise_wake(w->machine, kind);
         if (closed) return;
@@ -60,7 +61,7 @@ static writer begin(VALUE self, VALUE timeout, const char *what) {
     return w;
 }
 
-/* For all of them or none. */
+/* Makes room for all bytes, or raises before any is queued. */
 static void reserve(writer *w, size_t bytes) {
     rs_write_queue *queue = &w->stream->write_queue;
     if (RS_LIKELY(rs_write_queue_reserve(queue, bytes))) return;
@@ -84,7 +85,7 @@ bool rsb_stream_try_put(rsb_stream *stream, const void *bytes, size_t len) {
     return rs_write_queue_put(&stream->write_queue, bytes, len) == (int64_t)len;
 }
 
-/* Who writes to somebody that takes as fast as he writes never waits: now and then the others have their turn nevertheless. */
+/* A strand whose peer reads as fast as it writes never waits, so it gives way at the end of its turn. */
 static void give_way(writer *w) {
     if (RS_LIKELY(!rs_turn_ends(&w->machine->engine))) return;
     rsb_yield(w->machine);
@@ -113,7 +114,7 @@ static VALUE options_in(int *argc, const VALUE *argv) {
 static VALUE write_all(int argc, VALUE *argv, VALUE self, const char *what, bool line) {
     VALUE options = options_in(&argc, argv);
     size_t bytes = 0;
-    for (int i = 0; i < argc; i++) argv[i] = string_of(argv[i], what); /* may run a program's code, and what follows must not */
+    for (int i = 0; i < argc; i++) argv[i] = string_of(argv[i], what); /* first: to_str of the program may do anything */
     writer w = begin(self, rsb_stream_options_of(options, 0, NULL).timeout, what);
     for (int i = 0; i < argc; i++) bytes += (size_t)RSTRING_LEN(argv[i]);
     reserve(&w, bytes + line);
@@ -123,35 +124,34 @@ static VALUE write_all(int argc, VALUE *argv, VALUE self, const char *what, bool
     return SIZET2NUM(bytes + line);
 }
 
-/* Writes all of them, one after the other. They leave when the others that are ready have had their turn, together with whatever is
- * written until then. While more than the high-water mark are waiting to leave, it waits; cancelled then or when its time is up,
- * they leave all the same.
+/* Writes the Strings, one after the other. They leave after the strands that are ready have had their turn, together with other
+ * bytes written until then. While more bytes than the high-water mark have not left, it waits. If that wait is cancelled or times
+ * out, the bytes leave all the same.
  *
  * May switch strands.
  *
  * @param strings [Array<String>]
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [Integer] bytes
  * @raise [UsageError, ClosedError, TimeoutError]
- * @raise [SystemCallError] when these, or what was written before, cannot leave
+ * @raise [SystemCallError] when these bytes, or bytes written before, cannot leave
  * @since 0.1.0
  */
 static VALUE stream_write(int argc, VALUE *argv, VALUE self) { return write_all(argc, argv, self, "write", false); }
 
-/* The same, and LF after them.
+/* Like {#write}, with LF after the last String.
  *
  * May switch strands.
  *
  * @param strings [Array<String>]
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [Integer] bytes
  * @raise (see #write)
  * @since 0.1.0
  */
 static VALUE stream_write_line(int argc, VALUE *argv, VALUE self) { return write_all(argc, argv, self, "write_line", true); }
 
-/* Everything has left: says so in the session as well. That it is closed with nobody there any more, or without room for that,
- * is no news. */
+/* Sends close_notify after all bytes have left. In a close, an error of that does not raise: the other side may be gone. */
 static void end_session(writer *w) {
     rsb_stream *stream = w->stream;
     while (!rsb_tls_has_ended(stream->tls)) {
@@ -170,7 +170,7 @@ static void end_session(writer *w) {
     }
 }
 
-/* A reset drops nothing that has arrived there, nor is there one between sockets of this machine's own kind. */
+/* Whether a reset could lose bytes: some have not been acknowledged (SIOCOUTQ in tcp(7)). Unix sockets are not reset so. */
 static bool may_lose(int fd) {
     int domain = AF_UNIX, bytes = 0;
     socklen_t len = sizeof(domain);
@@ -178,8 +178,8 @@ static bool may_lose(int fd) {
     return domain != AF_UNIX && ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
 }
 
-/* To a socket that is closed already, tickets would come too late (rsb_tls_sweep). Who sends none closes, when he hears of the
- * end. */
+/* Waits for session tickets, because those that come after the close reset the connection (rsb_tls_sweep). A server that sends
+ * none closes its side when it has our close_notify. */
 static void await_tickets(writer *w) {
     rsb_stream *stream = w->stream;
     bool told = false, more = false;
@@ -215,7 +215,7 @@ void rsb_write_queue_end_op(rsb_machine *machine, rs_write_queue *queue) {
 }
 
 static void leave_within(rsb_machine *machine, rs_write_queue *queue, int64_t deadline_ns) {
-    VALUE self = ((rsb_stream *)queue)->self; /* which nobody may hold any more when everything has left */
+    VALUE self = ((rsb_stream *)queue)->self; /* nothing else may keep the stream alive once all bytes have left */
     rs_write_queue_flush(queue);
     while (queue->op && rs_now(&machine->engine) < deadline_ns) {
         rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, deadline_ns, &queue->waiters, RSB_FOR_ROOM, NULL);
@@ -225,18 +225,18 @@ static void leave_within(rsb_machine *machine, rs_write_queue *queue, int64_t de
     RB_GC_GUARD(self);
 }
 
-/* What was written has a second to leave. */
+/* Written bytes have LAST_BYTES_NS to leave. */
 static void streams_end(rsb_machine *machine) {
     int64_t deadline_ns = rsb_deadline_after(machine, LAST_BYTES_NS);
     for (rs_write_queue *queue = NULL; (queue = rs_write_queues_next(&machine->engine, queue));) {
         if (rs_write_queue_len(queue) == 0) continue;
         leave_within(machine, queue, deadline_ns);
-        if (rs_write_queue_len(queue) == 0) queue = NULL; /* others may have come and gone meanwhile */
+        if (rs_write_queue_len(queue) == 0) queue = NULL; /* begin again: streams may have been made and closed meanwhile */
     }
 }
 
-/* What was written last in a run, or the program: nobody may ask the backend for anything after it. In a forked child of which
- * the machine has heard nothing it is the parent's. */
+/* Sends what was written last in a run or in the program: the machine may have no further tick. In a forked child that has not
+ * used its machine, those bytes are the parent's. */
 static VALUE machine_flush_streams(VALUE class) {
     rsb_machine *machine = rsb_existing();
     if (machine && machine->fork_count == rsb_forks) rs_flush(&machine->engine);
@@ -252,11 +252,11 @@ static writer begin_flush(int argc, VALUE *argv, VALUE self, const char *what) {
     return w;
 }
 
-/* Waits until the kernel has everything that was written.
+/* Waits until the kernel has all written bytes.
  *
  * May switch strands.
  *
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [self]
  * @raise (see #write)
  * @since 0.1.0
@@ -267,11 +267,12 @@ static VALUE stream_flush(int argc, VALUE *argv, VALUE self) {
     return self;
 }
 
-/* Waits until everything that was written has left, and tells the other side that this was all. Reading goes on.
+/* Waits until all written bytes have left, and closes the writing side: the other side reads the end of the stream. Reading goes
+ * on.
  *
  * May switch strands.
  *
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [nil]
  * @raise [UnsupportedError] when it is no socket
  * @raise (see #write)
