@@ -69,7 +69,7 @@ void rsb_evaluation_tell(rsb_machine *machine, rsb_evaluation *evaluation) {
     if (evaluation->waiters.len > 0) rs_list_wake_all(&machine->engine, &evaluation->waiters, 0);
     if (RS_LIKELY(!evaluation->watched)) return;
     rs_source_ready(evaluation->watched);
-    drop_source(evaluation); /* the result stays, so there will be no other news */
+    drop_source(evaluation); /* the result never changes, so selectors need it no more */
 }
 
 VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame) {

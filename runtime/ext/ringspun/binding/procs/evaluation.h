@@ -68,7 +68,7 @@ void rsb_init_evaluation_data(void);
 void rsb_init_scope_concurrently(void);
 
 /* select_sources.c */
-/* What selectors watch of it, made when it is first asked for; for one that is not concluded. */
+/* Its source for selectors, made by the first call. It must not be concluded. */
 rs_source *rsb_evaluation_source(rsb_evaluation *evaluation);
 void rsb_init_select_sources(void);
 

@@ -1,5 +1,5 @@
-/* channel: Ringspun::Channel, values on their way between machines, threads and ractors. A strand waits in its machine, a thread
- * without one sleeps outside of the GVL.
+/* channel: Ringspun::Channel, a bounded queue between machines, threads and ractors. A strand parks; a thread without a machine
+ * sleeps without the GVL.
  */
 #include "engine/flow/channel.h"
 #include "select.h"
@@ -17,7 +17,7 @@ static size_t channel_size(const void *data) {
     return sizeof(*channel) + channel->allocated * sizeof(uint64_t);
 }
 
-/* Without write barriers: what it keeps is looked at in every collection. */
+/* Without write barriers (no RUBY_TYPED_WB_PROTECTED): every minor collection marks its values too. */
 static const rb_data_type_t channel_type = {
     .wrap_struct_name = "Ringspun::Channel",
     .function = {.dmark = channel_mark, .dfree = channel_free, .dsize = channel_size},
@@ -38,7 +38,7 @@ static rs_channel *get(VALUE self) {
     return channel;
 }
 
-/* The machine of this thread; NULL: it has none, and need not get one. */
+/* The machine of this thread; NULL: none, and none is made. */
 static rsb_machine *here(void) {
     rsb_machine *machine = rsb_existing();
     if (machine) rsb_notice_fork(machine);
@@ -98,7 +98,7 @@ static rs_channel_answer leave(wait_call *call) {
     return answer;
 }
 
-/* What it has been given is its own however the wait ended: a cancellation meets the next one. */
+/* A value that the strand was given is returned even if the wait was cancelled: the next wait raises that. */
 static rs_channel_answer wait_as_strand(wait_call *call) {
     rsb_machine *machine = call->machine;
     rs_machine *engine = &machine->engine;
@@ -107,7 +107,7 @@ static rs_channel_answer wait_as_strand(wait_call *call) {
     rs_channel_answer answer = begin(call, rs_strand_id(rs_running(engine)), ticket);
     if (answer != RS_CHANNEL_WAITS) return answer;
     rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_CHANNEL, 0, call->deadline_ns, NULL);
-    rs_void_ticket(engine, ticket); /* in case it was refused after all */
+    rs_void_ticket(engine, ticket); /* if the wait was refused, no park has used it */
     answer = leave(call);
     if (answer == RS_CHANNEL_WAITS && kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
     return answer;
@@ -136,7 +136,7 @@ static VALUE sleep_in_line(VALUE argument) {
     return Qnil;
 }
 
-/* What interrupts the thread lets nobody take what it was given. */
+/* If an interrupt has ended the sleep, gives back the value or the place that the thread was given. */
 static VALUE end_sleep(VALUE argument) {
     wait_call *call = (wait_call *)argument;
     if (call->left) return Qnil;
@@ -152,7 +152,7 @@ static rs_channel_answer wait_as_thread(wait_call *call) {
     return call->answer;
 }
 
-/* Checked when it waits: what does not may be done by a signal handler as well. */
+/* The machine is checked only before a wait, because a signal handler may push and pop without one. */
 static rs_channel_answer wait_in_line(wait_call *call) {
     if (!call->machine) return wait_as_thread(call);
     rsb_machine_of(call->machine->self);
@@ -167,13 +167,12 @@ static void check_value(VALUE self, VALUE value) {
              "Ractor.make_shareable first", rsb_inspect(value));
 }
 
-/* Puts a value at the end; waits for a place, first come, first served. A strand lets others run meanwhile, a thread without a
- * machine sleeps.
+/* Puts a value at the end; waits for a place, first come, first served. A strand parks, a thread without a machine sleeps.
  *
  * May switch strands.
  *
  * @param value [Object] shareable, when the channel is
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [Channel, nil] self; nil when there was no place in time
  * @raise [ClosedError] also when it is closed meanwhile
  * @raise [UsageError]
@@ -218,11 +217,11 @@ static rs_channel_answer pop(VALUE self, int64_t deadline_ns, VALUE *value) {
     return answer;
 }
 
-/* Takes the first value, waiting for one if need be. A strand lets others run meanwhile, a thread without a machine sleeps.
+/* Takes the first value, waiting for one if need be. A strand parks, a thread without a machine sleeps.
  *
  * May switch strands.
  *
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [Object, nil] nil when the channel is closed and empty, or nothing came in time
  * @raise [UsageError]
  * @since 0.1.0
@@ -236,7 +235,7 @@ static VALUE channel_pop(int argc, VALUE *argv, VALUE self) {
 
 /* Takes the first value, if there is one.
  *
- * @return [Object, nil]
+ * @return [Object, nil] nil when there is none
  * @since 0.1.0
  */
 static VALUE channel_try_pop(VALUE self) {
@@ -263,7 +262,7 @@ static VALUE channel_each(VALUE self) {
 
 /* --- the rest --- */
 
-/* No more pushes; what is inside can still be popped. Who waits to pop gets nil, who waits to push a ClosedError.
+/* Allows no more pushes; values inside can still be popped. Waiting poppers get nil, waiting pushers a ClosedError.
  *
  * @return [Channel] self
  * @since 0.1.0 */
@@ -276,7 +275,7 @@ static VALUE channel_close(VALUE self) {
  * @since 0.1.0 */
 static VALUE channel_closed_p(VALUE self) { return rs_channel_is_closed(get(self)) ? Qtrue : Qfalse; }
 
-/* @return [Boolean] for that moment: others may push and pop at the same time
+/* @return [Boolean] at that moment: others may push and pop at the same time
  * @since 0.1.0 */
 static VALUE channel_empty_p(VALUE self) { return rs_channel_len(get(self)) == 0 ? Qtrue : Qfalse; }
 
@@ -288,8 +287,7 @@ static VALUE channel_size_of(VALUE self) { return UINT2NUM(rs_channel_len(get(se
  * @since 0.1.0 */
 static VALUE channel_capacity(VALUE self) { return UINT2NUM(get(self)->capacity); }
 
-/* @return [Integer] strands and threads that wait, to push or to pop; not those that do in a {Selector}, of which it knows only
- *   that they want to be told
+/* @return [Integer] strands and threads that wait to push or to pop; not those that wait in a {Selector}
  * @since 0.1.0 */
 static VALUE channel_num_waiting(VALUE self) { return UINT2NUM(rs_channel_waiting(get(self))); }
 
@@ -320,9 +318,9 @@ bool rsb_channel_put(const rs_watch *watch, VALUE value) {
 
 /* Document-class: Ringspun::Channel
  *
- * Values on their way between machines on different threads, and threads without one: first in, first out, so many at most. Whoever
- * waits is served in the order in which it came. Between ractors it must be made shareable, by Ractor.make_shareable, and takes
- * what is shareable from then on.
+ * A bounded queue between machines on different threads, and threads without one: first in, first out. Waiting strands and
+ * threads are served in the order in which they came. Between ractors it must be made shareable by Ractor.make_shareable, and
+ * takes only shareable values from then on.
  *
  * @since 0.1.0
  */

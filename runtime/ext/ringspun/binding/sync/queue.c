@@ -1,8 +1,8 @@
-/* queue: Queue and SizedQueue, with the semantics of the stock ones.
+/* queue: Ringspun::Queue and SizedQueue, with the semantics of Ruby's.
  *
- * Hand-over: an item goes from a pusher to the longest-waiting popper in the same step as its wake, and the place that a
- * pop frees goes to the longest-waiting pusher, whose item is taken with it. So an item is never on its way to a strand
- * that does not wait any more, and a cancelled pusher's item was never in the queue. Who waits in a selector is served in its turn.
+ * Hand-over: a pusher gives its item to the popper that has waited longest, in the same step that wakes it. A pop gives the free
+ * place to the pusher that has waited longest, and takes its item into the queue. So an item never goes to a strand that does not
+ * wait any more, and the item of a cancelled pusher was never in the queue. Strands in a selector are served in the same order.
  */
 #include "select.h"
 
@@ -65,7 +65,7 @@ static rsb_queue *get(VALUE self, rsb_machine **machine) {
     return queue;
 }
 
-/* What a waiting strand was handed, or what it wants to hand over, lies in its handle until it runs. */
+/* The item that a waiting strand was given, or wants to push, lies in its handle until it runs. */
 static void set_hand(rs_strand *strand, VALUE item) {
     rsb_strand *handle = strand->user;
     handle->value = item;
@@ -111,8 +111,8 @@ static bool push_now(rsb_machine *machine, rsb_queue *queue, VALUE item) {
     return true;
 }
 
-/* False: it stayed full until the timeout. Whose time is up gets the place that is there by now: when the machine comes to look
- * late, the limit has its turn before the strand that has made room. */
+/* False: it stayed full until the timeout. After the timeout it tries once more: if the machine was late, the timer has fired
+ * before the strand ran that has made room. */
 static bool push_waiting(rsb_machine *machine, rsb_queue *queue, VALUE item, int64_t deadline_ns) {
     int64_t result = CLOSED;
     rs_strand *me = rs_running(&machine->engine);
@@ -133,8 +133,8 @@ static int64_t deadline_of(rsb_machine *machine, VALUE non_block, VALUE options)
 
 /* Puts an item at the end.
  *
- * Queue never waits, and takes nothing but the item. SizedQueue waits for a place, first come, first served, and takes what
- * #pop takes: `non_block`, true: raise instead of waiting; and `timeout:`, seconds or nil.
+ * On a Queue this never waits, and takes only the item. On a SizedQueue it waits for a place, first come, first served, and also
+ * takes `non_block` (true: raise instead of waiting) and `timeout:` (seconds; nil: no limit).
  *
  * May switch strands.
  *
@@ -164,7 +164,7 @@ static VALUE queue_push(int argc, VALUE *argv, VALUE self) {
 
 /* --- popping --- */
 
-/* True when somebody's item has got the free place. */
+/* Gives a free place to the first waiting pusher. True: its item is in the queue. */
 static bool serve_pusher(rsb_machine *machine, rsb_queue *queue) {
     if (is_full(queue)) return false;
     rs_strand *pusher = rs_list_first(&machine->engine, &queue->pushers);
@@ -189,7 +189,7 @@ static VALUE take_first(rsb_machine *machine, rsb_queue *queue) {
     return item;
 }
 
-/* Whose time is up gets what is there, as with a push. */
+/* After the timeout it tries once more, as push_waiting does. */
 static VALUE pop_waiting(rsb_machine *machine, rsb_queue *queue, int64_t deadline_ns) {
     int64_t result = CLOSED;
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->poppers, RSB_FOR_ITEM, &result);
@@ -203,7 +203,7 @@ static VALUE pop_waiting(rsb_machine *machine, rsb_queue *queue, int64_t deadlin
  * May switch strands.
  *
  * @param non_block [Boolean] raise instead of waiting
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [Object, nil] nil when the queue is closed and empty, or nothing came in time
  * @raise [UsageError] with non_block, when the queue is empty
  * @since 0.1.0
@@ -251,7 +251,7 @@ bool rsb_queue_put(VALUE self, VALUE item) {
 
 /* --- the rest --- */
 
-/* No more pushes; what is inside can still be popped. Waiting poppers get nil, waiting pushers a ClosedError.
+/* Allows no more pushes; items inside can still be popped. Waiting poppers get nil, waiting pushers a ClosedError.
  *
  * @return [Queue] self
  * @since 0.1.0 */
@@ -278,7 +278,7 @@ static VALUE queue_empty_p(VALUE self) { return RARRAY_LEN(peek(self)->items) ==
  * @since 0.1.0 */
 static VALUE queue_size(VALUE self) { return LONG2NUM(RARRAY_LEN(peek(self)->items)); }
 
-/* @return [Integer] strands that wait, to push or to pop, also those that do in a {Selector}
+/* @return [Integer] strands that wait to push or to pop, also in a {Selector}
  * @since 0.1.0 */
 static VALUE queue_num_waiting(VALUE self) {
     rsb_queue *queue = peek(self);
@@ -286,7 +286,7 @@ static VALUE queue_num_waiting(VALUE self) {
     return UINT2NUM(queue->poppers.len + queue->pushers.len + selecting);
 }
 
-/* Drops what is inside; waiting pushers get the places.
+/* Drops all items; waiting pushers get the places.
  *
  * @return [Queue] self
  * @since 0.1.0 */
@@ -302,7 +302,7 @@ static void set_max(rsb_queue *queue, VALUE max) {
     queue->max = (long)rsb_integer(max, 1, LONG_MAX, "a sized queue's max");
 }
 
-/* @param items [Enumerable] what is inside at first
+/* @param items [Enumerable] the first items
  * @since 0.1.0 */
 static VALUE queue_initialize(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 0, 1);
@@ -326,8 +326,9 @@ static VALUE sized_initialize(VALUE self, VALUE max) {
  * @since 0.1.0 */
 static VALUE sized_max(VALUE self) { return LONG2NUM(peek(self)->max); }
 
-/* Waiting pushers get the places that this makes.
+/* Sets how many items fit. Waiting pushers get new places.
  *
+ * @param max [Integer] at least 1
  * @since 0.1.0 */
 static VALUE sized_set_max(VALUE self, VALUE max) {
     rsb_machine *machine;

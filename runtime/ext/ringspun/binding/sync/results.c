@@ -1,4 +1,4 @@
-/* results: what selectors wait for that has a result, by kinds that the rooms which know them register. Strands are known here. */
+/* results: the kinds of sources that have a result. Other rooms register theirs; strands are registered here. */
 #include "select.h"
 
 static const rsb_result_kind *kinds;
@@ -31,11 +31,11 @@ static rs_source *strand_source(VALUE self) {
     return &engine->watched;
 }
 
-/* What it ended with, an error as an object. */
+/* The strand's value, or its error as an object. */
 static bool strand_look(VALUE self, VALUE *result) {
     int state = 0;
     rsb_strand *strand = rsb_strand_data(self);
-    if (RS_UNLIKELY(!strand->done)) return strand_source(self), false; /* which raises for one that has stayed in the parent */
+    if (RS_UNLIKELY(!strand->done)) return strand_source(self), false; /* raises for a strand of the parent process */
     *result = rb_protect(result_protected, self, &state);
     if (!state) return true;
     *result = rb_errinfo();

@@ -4,12 +4,13 @@
 
 #include <errno.h>
 
-/* Where it is not ready, an op is under way that will say when. */
+/* True: the descriptor is ready. False: an op waits for it. */
 static bool look_at_descriptor(rsb_machine *machine, rsb_branch *b, int fd) {
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = rsb_branch_events(b)};
     int64_t result = rs_watch_take_result(&b->watch);
-    /* What the op has found may have been read since; where it cannot be asked again, it is believed. One that is being closed is
-     * still open to whoever asks, and takes no op any more. */
+    /* The op's result may be old: what was there may have been read since. So the descriptor is polled again, unless the backend
+     * cannot do that without an op. An error is believed: a descriptor that is being closed still polls as open, but takes no
+     * op. */
     bool refused = result < 0 && result != -ECANCELED;
     if (result == 0 || (rs_tries_first(&machine->engine) && !refused)) result = rs_try(&machine->engine, &request);
     if (result < 0 && result != -EAGAIN && result != -ECANCELED) rsb_fail(result, "select", fd);
@@ -32,7 +33,7 @@ static bool has_bytes(const rsb_branch *b) {
     return rb_io_read_pending(file);
 }
 
-/* True: it was taken, and *value is what a block would be given. */
+/* True: this branch wins, and *value is the argument for its block. */
 static bool look(rsb_machine *machine, rsb_branch *b, VALUE *value) {
     int fd = -1;
     *value = b->source;
@@ -77,12 +78,12 @@ static bool look_at_ready(wait_call *call) {
     for (rs_watch *watch; (watch = rs_selector_next(&s->engine));) {
         rsb_branch *b = (rsb_branch *)watch;
         if (look(call->machine, b, &value)) return win(call, b, value);
-        if (b->kind < STREAM) rs_watch_idle(watch); /* else its op may have ended already */
+        if (b->kind < STREAM) rs_watch_idle(watch); /* look_at_descriptor does that for the others, before it starts an op */
     }
     return false;
 }
 
-/* Handed over in the step of the wake: an item, a place or a permit. */
+/* True: another strand has given this one an item, a place or a permit when it woke it. */
 static bool take_served(wait_call *call) {
     rsb_selector *s = call->s;
     rsb_branch *b = (rsb_branch *)rs_selector_take_served(&s->engine);
@@ -96,7 +97,7 @@ static bool take_served(wait_call *call) {
     return true;
 }
 
-/* Where nothing can be asked without an op, a wait that is over at once is what asks. */
+/* If the backend polls nothing without an op, a wait with a deadline of now lets the ops complete. */
 static bool must_park_to_look(const wait_call *call) {
     return call->machine->engine.unawaited > 0 && !rs_tries_first(&call->machine->engine);
 }
@@ -111,7 +112,7 @@ static VALUE wait_for_one(VALUE argument) {
         int64_t deadline_ns = call->never_waits ? rs_now(&call->machine->engine) : call->deadline_ns;
         rs_wake_kind kind = rsb_wait(call->machine, RS_WAIT_LIST, 0, deadline_ns, &s->engine.waiters, RSB_FOR_SELECT, NULL);
         if (take_served(call)) return Qnil;
-        if (kind == RS_WAKE_TIMEOUT) last = true; /* whose time is up gets what is there */
+        if (kind == RS_WAKE_TIMEOUT) last = true; /* look once more: a source may have become ready at the same time */
         else if (kind != RS_WAKE_VALUE) rsb_raise_wake(call->machine, kind);
         if (s->closed) rb_raise(rsb_eClosed, "the selector was closed meanwhile");
     }
@@ -127,7 +128,7 @@ static VALUE end_wait(VALUE argument) {
 static void wait_in(wait_call *call, int64_t timeout_ns) {
     rsb_selector *s = call->s;
     rs_machine *engine = &call->machine->engine;
-    rsb_before_look(call->machine); /* first, for the others may close it */
+    rsb_before_look(call->machine); /* first: other strands may close the selector */
     if (s->closed) rb_raise(rsb_eClosed, "the selector is closed");
     if (s->waiting && rs_strand_find(&engine->strands, s->waiting)) {
         rb_raise(rsb_eUsage, "another strand waits in this selector already; let each have its own");
@@ -151,7 +152,7 @@ static VALUE call_block(VALUE block, int argc, VALUE *argv) {
     return NIL_P(block) ? Qnil : rb_proc_call_with_block(block, argc, argv, Qnil);
 }
 
-/* The wait is over, and the block may use the selector again. */
+/* Called after the wait, so the block may use the selector again. */
 static VALUE run_branch(const wait_call *call, VALUE after, VALUE otherwise) {
     if (call->outcome == TIMED_OUT) return call_block(after, 0, NULL);
     if (call->outcome == NOTHING) return call_block(otherwise, 0, NULL);
@@ -160,12 +161,12 @@ static VALUE run_branch(const wait_call *call, VALUE after, VALUE otherwise) {
     return call->kind == RESULT ? raise_or_return(value) : value;
 }
 
-/* Waits for the first of the sources, and answers what the block of its branch returns; without a block, what that would have been
- * given. Of several that are ready, each gets its turn.
+/* Waits for the first of the sources, and returns the value of the block of its branch; without a block, the value that a block
+ * would get. If several sources are ready, they win in turn.
  *
  * May switch strands.
  *
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [Object, nil] nil when nothing was ready in that time
  * @raise [UsageError] when there is no source, or another strand waits in it
  * @raise [ClosedError] when a source or the selector is closed
@@ -214,13 +215,13 @@ static VALUE end_select(VALUE argument) {
     return Qnil;
 }
 
-/* Waits for the first of several sources. Exactly one wins; of the others nothing is taken. The block is given a {Selector} to say
- * what to wait for; the block of the branch that wins is called when the wait is over, and this answers its value.
+/* Waits for the first of several sources. Exactly one wins, and nothing is taken from the others. The block gets a {Selector}, to
+ * which it adds the sources. The block of the branch that wins is called after the wait, and this returns its value.
  *
- * Without a block, sources are given as they are: a queue is popped, a stream or an IO is waited for until it can be read from, a
- * semaphore is acquired, of an evaluation or a strand it is the result, which may be an error.
+ * Without a block, the sources are arguments: a queue is popped, a semaphore is acquired, a stream or an IO is waited for until
+ * it is readable, and an evaluation or a strand gives its result, which may be an error.
  *
- * Each call costs as much as there are sources. For a loop, make a {Selector} once.
+ * The cost of each call grows with the number of sources. In a loop, make one {Selector} and use it again.
  *
  * May switch strands.
  *
@@ -228,10 +229,10 @@ static VALUE end_select(VALUE argument) {
  *   @yieldparam on [Selector]
  *   @return [Object]
  * @overload select(*sources, timeout: nil)
- *   @return [Array(Object, Object)] the source, and its item or result; of others true
- * @param timeout [Numeric, nil] seconds
+ *   @return [Array(Object, Object)] the source, and its item or result; true for other sources
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [Object, nil] nil when nothing was ready in that time
- * @raise [UsageError] when there is nothing to wait for, or a source belongs to another machine: between those use a {Channel}
+ * @raise [UsageError] when there is no source, or one belongs to another machine; between machines use a {Channel}
  * @raise [ClosedError]
  * @since 0.1.0
  */

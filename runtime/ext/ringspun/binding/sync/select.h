@@ -1,18 +1,18 @@
-/* select: what selectors and their sources know of each other. A source says where watches of it belong, and answers whether it
- * has something: then it has been taken. Sources of another machine are refused.
+/* select: how selectors use their sources. Each kind of source has a function that returns the list for watches (rs_source), and
+ * one that tries it and takes what it has. Sources of another machine are refused.
  */
 #ifndef RINGSPUN_BINDING_SELECT_H
 #define RINGSPUN_BINDING_SELECT_H
 
 #include "sync.h"
 
-/* What a selector would push, through that watch. */
+/* The item that the branch of that watch pushes. */
 VALUE rsb_watch_item(const rs_watch *watch);
 
 /* queue.c */
 bool rsb_is_queue(VALUE object);
 rs_source *rsb_queue_source(VALUE self, bool for_places);
-bool rsb_queue_take(VALUE self, VALUE *item); /* nil where it is closed and empty */
+bool rsb_queue_take(VALUE self, VALUE *item); /* nil if it is closed and empty */
 bool rsb_queue_put(VALUE self, VALUE item);
 
 /* sync.c */
@@ -23,11 +23,11 @@ bool rsb_semaphore_take(VALUE self);
 /* results.c */
 void rsb_init_results(void);
 
-/* channel.c: they may be any machine's, so the watch has an observer there */
+/* channel.c: a channel belongs to no machine, so the watch has an observer in it */
 bool rsb_is_channel(VALUE object);
 void rsb_channel_observe(VALUE self, rs_watch *watch, bool for_places);
 void rsb_channel_check(VALUE self, VALUE value);
-bool rsb_channel_take(const rs_watch *watch, VALUE *value); /* nil where it is closed and empty */
+bool rsb_channel_take(const rs_watch *watch, VALUE *value); /* nil if it is closed and empty */
 bool rsb_channel_put(const rs_watch *watch, VALUE value);
 
 #endif

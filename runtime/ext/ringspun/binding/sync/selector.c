@@ -129,7 +129,7 @@ static VALUE add(rsb_selector *s, rsb_branch_kind kind, VALUE source, VALUE item
         int fd = rsb_io_fd(machine, source);
         given.generation = rs_descriptor_generation(machine->engine.descriptors, fd);
     }
-    rs_source *watched = source_of(&given); /* which may raise: nothing has been done yet */
+    rs_source *watched = source_of(&given); /* may raise, so it comes before any change */
     rsb_branch *b = place(s, &given, watched);
     if (kind == POP_CHANNEL || kind == PUSH_CHANNEL) rsb_channel_observe(source, &b->watch, kind == PUSH_CHANNEL);
     return s->self;
@@ -140,12 +140,12 @@ static void refuse(const char *method, const char *expected, VALUE got) {
     rb_raise(rsb_eUsage, "%s: expected %s, got %" PRIsVALUE, method, expected, rsb_inspect(got));
 }
 
-/* Takes the first item of a queue. Of one that is closed and empty it is nil, at once.
+/* Adds a branch that takes the first item of a queue. For a queue that is closed and empty, it wins at once with nil.
  *
  * @param queue [Queue, SizedQueue, Channel]
  * @yieldparam item [Object]
  * @return [Selector] self
- * @raise [UsageError] for one of another machine
+ * @raise [UsageError] when the queue belongs to another machine
  * @since 0.1.0
  */
 static VALUE selector_pop(VALUE self, VALUE queue) {
@@ -156,13 +156,14 @@ static VALUE selector_pop(VALUE self, VALUE queue) {
     return add(s, POP, queue, Qnil, block_or_nil());
 }
 
-/* Puts an item at the end of a queue when there is a place. With one that is closed, the wait raises a ClosedError.
+/* Adds a branch that puts an item at the end of a queue when there is a place. If the queue is closed, the wait raises a
+ * ClosedError.
  *
  * @param queue [Queue, SizedQueue, Channel]
- * @param item [Object] the same each time that this wins
+ * @param item [Object] the same each time that this branch wins
  * @yieldparam queue [Queue, SizedQueue, Channel]
  * @return [Selector] self
- * @raise [UsageError] for one of another machine
+ * @raise [UsageError] when the queue belongs to another machine
  * @since 0.1.0
  */
 static VALUE selector_push(VALUE self, VALUE queue, VALUE item) {
@@ -173,12 +174,12 @@ static VALUE selector_push(VALUE self, VALUE queue, VALUE item) {
     return add(s, PUSH, queue, item, block_or_nil());
 }
 
-/* Takes a permit of a semaphore, which whoever has it gives back by {Semaphore#release}.
+/* Adds a branch that takes a permit of a semaphore. The program gives it back by {Semaphore#release}.
  *
  * @param semaphore [Semaphore]
  * @yieldparam semaphore [Semaphore]
  * @return [Selector] self
- * @raise [UsageError] for one of another machine
+ * @raise [UsageError] when the semaphore belongs to another machine
  * @since 0.1.0
  */
 static VALUE selector_acquire(VALUE self, VALUE semaphore) {
@@ -193,13 +194,13 @@ static VALUE add_result(rsb_selector *s, VALUE source, VALUE block) {
     refuse("result", "an evaluation or a strand", source);
 }
 
-/* The result of an evaluation once it is concluded, or of a strand that has ended. It stays there for others. A block is given an
- * error as well as any other result, as that of {Evaluation#await_result} is; without a block an error is raised by the wait.
+/* Adds a branch for the result of an evaluation or a strand. The result stays there for others. A block gets an error like any
+ * other result, as the block of {Evaluation#await_result} does; without a block the wait raises the error.
  *
  * @param source [Evaluation, Strand]
  * @yieldparam result [Object, Exception]
  * @return [Selector] self
- * @raise [UsageError] for one of another machine
+ * @raise [UsageError] when the source belongs to another machine
  * @since 0.1.0
  */
 static VALUE selector_result(VALUE self, VALUE source) {
@@ -211,12 +212,12 @@ static VALUE add_readable(rsb_selector *s, VALUE io, VALUE block) {
     return add(s, rsb_is_stream(io) ? STREAM : READABLE, io, Qnil, block);
 }
 
-/* When a stream or a descriptor can be read from without waiting, or is at its end. Nothing is read.
+/* Adds a branch that wins when a stream or a descriptor can be read without waiting, or has ended. Nothing is read.
  *
  * @param io [Stream, IO, Integer]
  * @yieldparam io [Stream, IO, Integer]
  * @return [Selector] self
- * @raise [UsageError] for one of another machine
+ * @raise [UsageError] when the stream belongs to another machine
  * @raise [ClosedError]
  * @since 0.1.0
  */
@@ -225,9 +226,9 @@ static VALUE selector_readable(VALUE self, VALUE io) {
     return add_readable(rsb_selector_get(self, &machine), io, block_or_nil());
 }
 
-/* When a descriptor can be written to without waiting.
+/* Adds a branch that wins when a descriptor can be written without waiting.
  *
- * @param io [IO, Integer] no stream: those have a buffer of their own, and wait in their `write`
+ * @param io [IO, Integer] no stream, which has a buffer, and waits in its `write`
  * @yieldparam io [IO, Integer]
  * @return [Selector] self
  * @raise [ClosedError, UsageError]
@@ -240,7 +241,8 @@ static VALUE selector_writable(VALUE self, VALUE io) {
     return add(s, WRITABLE, rsb_writing_end(io), Qnil, block_or_nil());
 }
 
-/* When nothing else was ready for that long, from the beginning of each wait. Of several the shortest counts.
+/* Adds a branch that wins when no source was ready for that long, from the beginning of each wait. Of several such branches only
+ * the one with the shortest time counts.
  *
  * @param seconds [Numeric]
  * @return [Selector] self
@@ -257,7 +259,7 @@ static VALUE selector_after(VALUE self, VALUE seconds) {
     return self;
 }
 
-/* When nothing is ready right now: with this a wait never waits.
+/* Adds a branch that wins when no source is ready now. With this branch a wait never parks for long.
  *
  * @return [Selector] self
  * @since 0.1.0
@@ -281,7 +283,7 @@ void rsb_selector_add(rsb_selector *s, VALUE source) {
 
 #define SPARE_BRANCHES 8
 
-/* Its place becomes the first of the unused ones. */
+/* The branch is no longer in use, and becomes the first of the unused ones. */
 static void unuse(rsb_selector *s, rsb_branch *b) {
     rsb_branch *last = s->branches[--s->len];
     s->branches[b->at] = last;
@@ -289,11 +291,11 @@ static void unuse(rsb_selector *s, rsb_branch *b) {
     s->branches[s->len] = b;
 }
 
-/* Something is on its way through it, which the strand takes when it runs. */
+/* Removes a branch that was served. Its strand takes the item, place or permit when it runs. */
 static void leave_served(rsb_selector *s, rsb_branch *b) {
     unuse(s, b);
     s->branches[s->len] = s->branches[--s->made];
-    free(s->left); /* of a strand of the parent process */
+    free(s->left); /* one may be left of a strand of the parent process */
     s->left = b;
 }
 
@@ -305,10 +307,10 @@ static void remove_branch(rsb_selector *s, rsb_branch *b) {
     if (s->made - s->len > SPARE_BRANCHES) free(s->branches[--s->made]);
 }
 
-/* Forgets all branches on that source. What is on its way already still arrives.
+/* Removes all branches on that source. If the waiting strand was given something by one of them, that branch still wins.
  *
- * @param source [Object] what was given to {#pop}, {#readable} or another of its kind
- * @return [Boolean] whether there was one
+ * @param source [Object] the argument of {#pop}, {#readable} or another of these methods
+ * @return [Boolean] whether there was such a branch
  * @since 0.1.0
  */
 static VALUE selector_delete(VALUE self, VALUE source) {
@@ -323,7 +325,7 @@ static VALUE selector_delete(VALUE self, VALUE source) {
 
 /* --- its beginning and end --- */
 
-/* @yieldparam on [Selector] self, for its branches
+/* @yieldparam on [Selector] self, to add branches
  * @since 0.1.0 */
 static VALUE selector_initialize(VALUE self) {
     rsb_selector *s = peek(self);
@@ -367,17 +369,17 @@ static VALUE selector_closed_p(VALUE self) {
     return s->closed || (!NIL_P(s->machine) && !s->engine.machine) ? Qtrue : Qfalse;
 }
 
-/* @return [Integer] its sources
+/* @return [Integer] the number of branches
  * @since 0.1.0 */
 static VALUE selector_size_of(VALUE self) { return LONG2NUM(peek(self)->len); }
 
-/* --- those that are borrowed --- */
+/* --- selectors for one wait --- */
 
 static void mark_spare(rsb_machine *machine);
 static void end_selectors(rsb_machine *machine);
 static rsb_part part = {.data_size = sizeof(rsb_selector *), .mark = mark_spare, .ends = end_selectors};
 
-/* The one that nobody has; NULL: none. */
+/* The spare selector that the machine keeps; NULL: none. */
 static rsb_selector **spare_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
 
 static void mark_spare(rsb_machine *machine) {
@@ -417,8 +419,9 @@ static void end_selectors(rsb_machine *machine) {
 
 /* Document-class: Ringspun::Selector
  *
- * What a strand waits for, the first of several sources at a time. Made once, it may be waited in many times, and each wait costs
- * what has happened since the last one. It belongs to the machine of the thread that made it.
+ * Several sources, of which a strand waits for the first. It may be used for any number of waits. The cost of a wait grows with
+ * the number of events since the last one, and not with that of the sources. It belongs to the machine of the thread that made
+ * it.
  *
  * @since 0.1.0
  */

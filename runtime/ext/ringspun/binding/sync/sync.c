@@ -1,27 +1,27 @@
-/* sync: Mutex, Semaphore, Condition and Barrier, each a wait list and a word or two.
+/* sync: Ringspun::Mutex, Semaphore, Condition and Barrier.
  *
- * Hand-over: whoever frees a thing gives it to the first waiter in the same step as the wake. A waiter that was cancelled
- * or timed out is out of the list by then, so nothing is ever given to somebody who does not wait, and a waiter that was
- * given it keeps it, even when a cancellation arrives before it runs.
+ * Hand-over: a strand that frees a lock or a permit gives it to the first waiter in the same step that wakes it. A waiter that
+ * was cancelled or timed out is not in the list any more, so nothing is given to a strand that does not wait. A waiter keeps what
+ * it was given, even if it is cancelled before it runs.
  */
 #include "select.h"
 
 #include <limits.h>
 
-/* The data under a Mutex, Semaphore, Condition or Barrier. Not embeddable in its object: waiting strands point at the list. It belongs
+/* The data of a Mutex, Semaphore, Condition or Barrier. Not RUBY_TYPED_EMBEDDABLE: waiting strands point to the list. It belongs
  * to the machine that used it first, until that machine is closed. */
 typedef struct {
     VALUE machine;
     rs_list waiters;
     rs_id owner;                /* mutex */
-    rs_source for_permits;      /* semaphore: watches of selectors */
+    rs_source for_permits;      /* semaphore: selectors that wait for a permit */
     long count;                 /* semaphore: free permits */
     long limit;                 /* semaphore: all permits; barrier: parties */
 } rsb_sync;
 
 static VALUE mutex_class, semaphore_class;
 
-/* --- what all have in common --- */
+/* --- all four --- */
 
 static void sync_mark(void *data) { rb_gc_mark(((rsb_sync *)data)->machine); }
 
@@ -43,7 +43,7 @@ static VALUE sync_allocate(VALUE class) {
     return self;
 }
 
-/* Unchecked: Ruby binds these methods to our own classes only, and those allocate nothing else. */
+/* The type is not checked: Ruby binds these methods to these classes only, and they allocate nothing else. */
 static inline rsb_sync *get(VALUE self, rsb_machine **machine) {
     rsb_sync *sync = RTYPEDDATA_GET_DATA(self);
     *machine = rsb_current();
@@ -60,7 +60,7 @@ static inline rsb_sync *get(VALUE self, rsb_machine **machine) {
 
 static rs_id running_id(rsb_machine *machine) { return rs_strand_id(rs_running(&machine->engine)); }
 
-/* A strand that ended without unlocking has given up its lock. */
+/* The lock of a strand that has ended is free. */
 static bool is_locked(rsb_machine *machine, const rsb_sync *mutex) {
     return mutex->owner != RS_NO_ID && rs_strand_find(&machine->engine.strands, mutex->owner) != NULL;
 }
@@ -76,8 +76,8 @@ static bool mutex_take_now(rsb_machine *machine, rsb_sync *mutex, rs_id me) {
     return true;
 }
 
-/* Whose time is up gets what is free by now: when the machine comes to look late, the limit has its turn before the strand that has
- * given it back. */
+/* After the timeout it tries once more: if the machine was late, the timer has fired before the strand ran that has unlocked
+ * it. */
 static void mutex_take(rsb_machine *machine, rsb_sync *mutex, int64_t deadline_ns) {
     rsb_before_lock(machine);
     rs_id me = running_id(machine);
@@ -98,8 +98,8 @@ static void mutex_give(rsb_machine *machine, rsb_sync *mutex) {
     mutex->owner = rs_list_wake_first(&machine->engine, &mutex->waiters, 0);
 }
 
-/* Which ones it held is not written down, for locking must be cheap and ending with a lock is a mistake. Those that matter
- * are found by who waits for them. */
+/* The locks of a strand are only counted, because locking must be cheap and ending with a lock is a bug of the program. This
+ * finds those with waiters through the waiters. */
 static void give_up_locks(rsb_machine *machine, rsb_strand *ended) {
     if (rs_running(&machine->engine)->locks == 0) return;
     rs_id owner = ended->id;
@@ -111,13 +111,13 @@ static void give_up_locks(rsb_machine *machine, rsb_strand *ended) {
     }
 }
 
-/* Takes the lock; strands get it in the order in which they came.
+/* Takes the lock; first come, first served.
  *
  * May switch strands.
  *
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [Mutex] self
- * @raise [TimeoutError]
+ * @raise [TimeoutError] when the time is up
  * @raise [DeadlockError] when the strand holds it already
  * @since 0.1.0
  */
@@ -128,7 +128,9 @@ static VALUE mutex_lock(int argc, VALUE *argv, VALUE self) {
     return self;
 }
 
-/* @return [Boolean] true when the lock was free and is now this strand's
+/* Takes the lock if it is free.
+ *
+ * @return [Boolean] true when this strand has it now
  * @since 0.1.0 */
 static VALUE mutex_try_lock(VALUE self) {
     rsb_machine *machine;
@@ -194,7 +196,7 @@ static VALUE mutex_owned_p(VALUE self) {
 
 /* --- Semaphore --- */
 
-/* Strands may hold it or wait in it. */
+/* A second initialize raises: strands may hold it or wait in it. */
 static void refuse_again(const rsb_sync *sync) {
     if (sync->limit > 0) rb_raise(rsb_eUsage, "it is made already; make a new one for another size");
 }
@@ -225,9 +227,9 @@ static void semaphore_take(rsb_machine *machine, rsb_sync *semaphore, int64_t de
  *
  * May switch strands.
  *
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [Semaphore] self
- * @raise [TimeoutError]
+ * @raise [TimeoutError] when the time is up
  * @since 0.1.0
  */
 static VALUE semaphore_acquire(int argc, VALUE *argv, VALUE self) {
@@ -237,7 +239,7 @@ static VALUE semaphore_acquire(int argc, VALUE *argv, VALUE self) {
     return self;
 }
 
-/* Gives a permit back, to the strand that has waited longest.
+/* Gives a permit back; the strand that has waited longest gets it.
  *
  * @return [Semaphore] self
  * @raise [UsageError] when all permits are back already
@@ -288,7 +290,7 @@ static VALUE semaphore_hold(VALUE self) {
     return rb_ensure(rb_yield, Qundef, semaphore_release, self);
 }
 
-/* @return [Integer] permits that nobody holds
+/* @return [Integer] free permits
  * @since 0.1.0 */
 static VALUE semaphore_available(VALUE self) {
     rsb_machine *machine;
@@ -297,8 +299,9 @@ static VALUE semaphore_available(VALUE self) {
 
 /* --- Condition --- */
 
-/* Not to be refused: the caller's ensure block will unlock it. Only a deadlock is told here, first to all at once: whoever
- * holds the mutex unwinds and hands it over. Told again, this strand is what they wait for, and goes on without it. */
+/* Takes the mutex again in any case, because the caller's ensure block will unlock it. Only the end of a deadlock interrupts this
+ * shielded wait. The first time it cancels all strands, so the one that holds the mutex unwinds and unlocks it. The second time
+ * the others wait for this strand, so it goes on without the mutex. */
 static rs_wake_kind condition_relock(rsb_machine *machine, rsb_sync *mutex, rs_wake_kind kind) {
     rs_id me = running_id(machine);
     for (int told = 0; is_locked(machine, mutex) && mutex->owner != me; told++) {
@@ -310,15 +313,15 @@ static rs_wake_kind condition_relock(rsb_machine *machine, rsb_sync *mutex, rs_w
     return kind;
 }
 
-/* Waits for a {#signal} or {#broadcast}. With a mutex, which the strand must hold: gives it up while waiting and holds it
- * again afterwards, however the wait ends.
+/* Waits for a {#signal} or {#broadcast}. With a mutex, which the strand must hold: unlocks it during the wait and locks it again
+ * afterwards, however the wait ends.
  *
  * May switch strands.
  *
  * @param mutex [Mutex, nil]
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [Condition] self
- * @raise [TimeoutError]
+ * @raise [TimeoutError] when the time is up
  * @since 0.1.0
  */
 static VALUE condition_wait(int argc, VALUE *argv, VALUE self) {
@@ -340,7 +343,7 @@ static VALUE condition_wait(int argc, VALUE *argv, VALUE self) {
 
 /* Wakes the strand that has waited longest.
  *
- * @return [Boolean] false when nobody waited
+ * @return [Boolean] false when no strand waited
  * @since 0.1.0 */
 static VALUE condition_signal(VALUE self) {
     rsb_machine *machine;
@@ -348,7 +351,7 @@ static VALUE condition_signal(VALUE self) {
     return rs_list_wake_first(&machine->engine, &condition->waiters, 0) == RS_NO_ID ? Qfalse : Qtrue;
 }
 
-/* Wakes everybody.
+/* Wakes all waiting strands.
  *
  * @return [Integer] how many waited
  * @since 0.1.0 */
@@ -360,7 +363,7 @@ static VALUE condition_broadcast(VALUE self) {
 
 /* --- Barrier --- */
 
-/* @param parties [Integer] how many strands meet, at least 1
+/* @param parties [Integer] how many strands must wait, at least 1
  * @since 0.1.0 */
 static VALUE barrier_initialize(VALUE self, VALUE parties) {
     rsb_sync *barrier = RTYPEDDATA_GET_DATA(self);
@@ -369,14 +372,14 @@ static VALUE barrier_initialize(VALUE self, VALUE parties) {
     return self;
 }
 
-/* Waits until as many strands wait as the barrier has parties; then all go on, and the barrier can be used again. A
- * strand that is cancelled or times out while waiting does not count any more.
+/* Waits until as many strands wait as the barrier has parties. Then all go on, and the barrier can be used again. A strand whose
+ * wait is cancelled or times out does not count any more.
  *
  * May switch strands.
  *
- * @param timeout [Numeric, nil] seconds
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [Boolean] true for the strand that came last
- * @raise [TimeoutError]
+ * @raise [TimeoutError] when the time is up
  * @since 0.1.0
  */
 static VALUE barrier_wait(int argc, VALUE *argv, VALUE self) {
@@ -392,7 +395,7 @@ static VALUE barrier_wait(int argc, VALUE *argv, VALUE self) {
     return Qfalse;
 }
 
-/* @return [Integer] strands that wait, for a semaphore also those that do in a {Selector}
+/* @return [Integer] strands that wait; for a semaphore also those in a {Selector}
  * @since 0.1.0 */
 static VALUE sync_waiting(VALUE self) {
     rsb_machine *machine;
