@@ -115,21 +115,23 @@ static VALUE machine_allocate(VALUE class) {
  *
  * @param backend [Symbol, nil] :uring, :epoll or :sim; nil takes what RINGSPUN_BACKEND names, else :uring
  *   where the host has io_uring, else :epoll; {#backend} says which, and why
- * @param entries [Integer] :uring only: the size of the submission queue, 1 to 32768 operations @param sqpoll [Boolean, Numeric,
- * Hash] :uring only: a kernel thread polls the submission queue (IORING_SETUP_SQPOLL of
+ * @param entries [Integer] :uring only: the size of the submission queue, 1 to 32768 operations
+ * @param sqpoll [Boolean, Numeric, Hash] :uring only: a kernel thread polls the submission queue (IORING_SETUP_SQPOLL of
  *   io_uring_setup(2)). Submitting then costs no system call, but the thread occupies a processor while it polls. A number, or
  *   `idle:`, is the seconds without work after which it sleeps; `cpu:` is the processor that it is pinned to
- * @param busy_poll [Numeric, false, nil] seconds, at most 0.01, for which the machine polls before it sleeps, if events have
- * lately
- *   come that soon; false or 0: never; nil: 50 microseconds, and never if there is only one processor
- * @param file_io [Symbol] :inline tries small file operations at once, :offload gives all to worker threads @param workers_max
- * [Integer] worker threads for what cannot be polled: ours, and as many of the kernel's for files on io_uring @param strands_max
- * [Integer] how many strands may live at once @param seed [Integer] :sim only: the seed of all random draws @param faults
- * [Boolean, Hash{Symbol => Float}] :sim only: see {Simulation.run} @param trace [Boolean] keep a trace and its hash @param
- * on_error [#call, nil] called with the error and its strand for errors that nobody joins, unless the run has an
+ * @param busy_poll [Numeric, false, nil] seconds, at most 0.01, for which the machine polls before it sleeps, if events
+ *   have lately come that soon; false or 0: never; nil: 50 microseconds, and never if there is only one processor
+ * @param file_io [Symbol] :inline tries small file operations at once, :offload gives all to worker threads
+ * @param workers_max [Integer] worker threads for what cannot be polled: ours, and as many of the kernel's for files on io_uring
+ * @param strands_max [Integer] how many strands may live at once
+ * @param seed [Integer] :sim only: the seed of all random draws
+ * @param faults [Boolean, Hash{Symbol => Float}] :sim only: see {Simulation.run}
+ * @param trace [Boolean] keep a trace and its hash
+ * @param on_error [#call, nil] called with the error and its strand for errors that nobody joins, unless the run has an
  *   `on_error:` of its own; see {Ringspun.run}; nil: a warning
- * @raise [UsageError] when the thread has an open machine, or for an unknown option @raise [UnsupportedError] when :uring was
- * asked for and this host forbids io_uring or has none @since 0.1.0
+ * @raise [UsageError] when the thread has an open machine, or for an unknown option
+ * @raise [UnsupportedError] when :uring was asked for and this host forbids io_uring or has none
+ * @since 0.1.0
  */
 static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     VALUE options;
