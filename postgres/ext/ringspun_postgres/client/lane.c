@@ -51,8 +51,12 @@ static const rb_data_type_t lane_type = {
 
 static rpg_lane *get(VALUE self) { return rb_check_typeddata(self, &lane_type); }
 
+static VALUE io_of(VALUE stream) { return rb_funcall(stream, rb_intern("to_io"), 0); }
+
+static VALUE no_io(VALUE unused, VALUE error) { return Qnil; }
+
 static int descriptor_of(VALUE stream) {
-    VALUE io = rb_check_convert_type(rb_funcall(stream, rb_intern("to_io"), 0), T_FILE, "IO", "to_io");
+    VALUE io = rb_rescue2(io_of, stream, no_io, Qnil, rpg_eUnsupported, (VALUE)0);
     return NIL_P(io) ? -1 : rb_io_descriptor(io);
 }
 

@@ -3,7 +3,7 @@
 #include "client/row.h"
 
 const ringspun_api *ringspun;
-VALUE rpg_mPostgres, rpg_eProtocol, rpg_eUsage, rpg_eTimeout, rpg_eClosed, rpg_eTLS;
+VALUE rpg_mPostgres, rpg_eProtocol, rpg_eUsage, rpg_eTimeout, rpg_eClosed, rpg_eTLS, rpg_eUnsupported;
 
 RUBY_FUNC_EXPORTED void Init_postgres_native(void) {
     ringspun = ringspun_get_api(2);
@@ -13,6 +13,7 @@ RUBY_FUNC_EXPORTED void Init_postgres_native(void) {
     rpg_eTimeout = rb_path2class("Ringspun::TimeoutError");
     rpg_eClosed = rb_path2class("Ringspun::ClosedError");
     rpg_eTLS = rb_path2class("Ringspun::TLSError");
+    rpg_eUnsupported = rb_path2class("Ringspun::UnsupportedError");
     rpg_eProtocol = rb_path2class("Ringspun::Postgres::ProtocolError");
     rpg_init_types();
     rpg_init_messages();

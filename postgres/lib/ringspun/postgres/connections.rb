@@ -134,8 +134,9 @@ module Ringspun
       def await(waiter, timeout)
         seconds = [timeout, @config.checkout_timeout].compact.min
         got = waiter.gate.pop(timeout: seconds)
-        got || raise(ClosedError, "the pool is closed")
-      rescue Ringspun::TimeoutError
+        return got if got
+        raise ClosedError, "the pool is closed" if waiter.gate.closed?
+
         raise PoolTimeoutError, exhausted(seconds)
       ensure
         leave(waiter) unless got
