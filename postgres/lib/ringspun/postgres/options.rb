@@ -66,6 +66,12 @@ module Ringspun
 
       def allow_cleartext? = flag?("allow_cleartext", false)
 
+      # @param way [String] to authenticate, as require_auth names it
+      def allow_auth?(way)
+        names = self["require_auth"]&.split(",") or return true
+        names.first.start_with?("!") ? !names.include?("!#{way}") : names.include?(way)
+      end
+
       def flag?(name, default) = self[name] ? %w[1 true].include?(self[name]) : default
 
       # @return [Integer] the version of the protocol that is asked for

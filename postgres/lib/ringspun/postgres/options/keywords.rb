@@ -13,7 +13,7 @@ module Ringspun
           "host" => "PGHOST", "hostaddr" => "PGHOSTADDR", "port" => "PGPORT", "dbname" => "PGDATABASE", "user" => "PGUSER",
           "password" => "PGPASSWORD", "passfile" => "PGPASSFILE", "require_auth" => "PGREQUIREAUTH",
           "channel_binding" => "PGCHANNELBINDING", "allow_cleartext" => nil, "protocol" => nil,
-          "connect_timeout" => "PGCONNECT_TIMEOUT", "client_encoding" => "PGCLIENTENCODING", "options" => "PGOPTIONS",
+          "connect_timeout" => "PGCONNECT_TIMEOUT", "client_encoding" => nil, "options" => "PGOPTIONS",
           "application_name" => "PGAPPNAME", "fallback_application_name" => nil,
           "keepalives" => nil, "keepalives_idle" => nil, "keepalives_interval" => nil, "keepalives_count" => nil,
           "tcp_user_timeout" => nil, "requirepeer" => "PGREQUIREPEER",

@@ -17,8 +17,7 @@ module Ringspun
         SASL_FINAL = 12
         # By what the server calls them, and by their names in require_auth.
         REQUESTS = { 2 => "krb5", 3 => "password", 5 => "md5", 7 => "gss", 9 => "sspi", 10 => "scram-sha-256" }.freeze
-        NAMES = %w[none password md5 gss sspi scram-sha-256 oauth].freeze
-        private_constant :OK, :SASL_CONTINUE, :SASL_FINAL, :REQUESTS, :NAMES
+        private_constant :OK, :SASL_CONTINUE, :SASL_FINAL, :REQUESTS
 
         # @param options [Options]
         # @param transport [Transport]
@@ -26,7 +25,6 @@ module Ringspun
           @options = options
           @transport = transport
           @binding = options["channel_binding"] || "prefer"
-          @allowed = allowed(options["require_auth"])
           @step = :begun
         end
 
@@ -50,13 +48,6 @@ module Ringspun
 
         private
 
-        def allowed(text)
-          names = text.to_s.split(",")
-          return NAMES if names.empty?
-
-          names.first.start_with?("!") ? NAMES - names.map { |name| name.delete_prefix("!") } : names
-        end
-
         def begin_with(name, rest)
           wrong("asks again who is there") unless @step == :begun
 
@@ -71,7 +62,7 @@ module Ringspun
         end
 
         def permit(name)
-          unless @allowed.include?(name)
+          unless @options.allow_auth?(name)
             asks = name == "none" ? "does not ask who is there" : "asks for #{name}"
             refuse("#{asks}, and require_auth wants #{@options["require_auth"]}")
           end
