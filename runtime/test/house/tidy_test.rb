@@ -223,6 +223,16 @@ class TidyTest < Minitest::Test
     assert_empty offending_lines(ALL, /\t|[ \t]+$/)
   end
 
+  # YARD takes one inside of a line for text.
+  TAG_IN_A_LINE = /^\s*(?:\/?\*|#) .*\S @(?:param|return|raise|yieldparam|yieldreturn|since)\b/
+
+  def test_a_tag_of_the_reference_begins_its_line
+    assert_empty offending_lines(glob("{runtime,jobs,postgres}/{ext,lib}/**/*.{c,h,rb}"), TAG_IN_A_LINE)
+    assert_match TAG_IN_A_LINE, " * @raise [A] when so @raise [B] when not"
+    assert_match TAG_IN_A_LINE, "    # else. @since 0.1.0"
+    refute_match TAG_IN_A_LINE, "    #   @since 0.1.0"
+  end
+
   def test_nothing_is_put_off_in_a_comment
     # In two pieces, for this file is judged as well.
     assert_empty offending_lines(ALL, /\b(#{%w[TO DO].join}|#{%w[FIX ME].join})\b/)
