@@ -8,6 +8,11 @@ FOLDERS = %w[codec client].freeze
 $warnflags = ""
 $CFLAGS << " -std=gnu11 -O3 -g -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter"
 $CFLAGS << " -Werror" if ENV["RINGSPUN_WERROR"]
+if (sanitizer = ENV["RINGSPUN_SANITIZE"])
+  extra = " -fsanitize=#{sanitizer} -fno-omit-frame-pointer"
+  $CFLAGS << extra
+  $DLDFLAGS << extra
+end
 $CPPFLAGS << " -D_GNU_SOURCE -I$(srcdir) -I#{Ringspun.include_dir}"
 
 objects = FOLDERS.to_h do |folder|
@@ -19,6 +24,11 @@ abort "ringspun-postgres: no C source in #{empty.join(", ")} of #{$srcdir}" if e
 
 $objs = objects.values.flatten
 $srcs = []
+
+# In a gem's folder nothing stays but the library, as the runtime's extconf.rb has it.
+for_a_gem = File.realpath($srcdir) == Dir.pwd
+$DLDFLAGS << " -Wl,--strip-debug" if for_a_gem
+
 create_makefile("ringspun/postgres_native")
 
 # mkmf knows one source folder: a pattern rule for each, as the runtime's extconf.rb has it.
@@ -33,4 +43,5 @@ File.open("Makefile", "a") do |makefile|
   end
   makefile.puts "\nwarnings:\n\t$(Q) $(CC) $(INCFLAGS) $(CPPFLAGS) $(CFLAGS) -Werror -fsyntax-only $(wildcard $(srcdir)/*/*.c)"
   makefile.puts "\n$(OBJS): Makefile $(wildcard #{FOLDERS.map { "$(srcdir)/#{_1}/*.h" }.join(" ")})"
+  makefile.puts "\ninstall:\n\t$(Q) $(RM) $(OBJS) $(DLLIB)" if for_a_gem
 end

@@ -13,8 +13,8 @@ class GemsTest < Minitest::Test
   include AnyBackend
 
   ROOT = File.expand_path("../../..", __dir__)
-  GEMS = { "runtime" => "ringspun", "jobs" => "ringspun-jobs" }.freeze
-  COPIED = %w[LICENSE README.md runtime jobs].freeze
+  GEMS = { "runtime" => "ringspun", "jobs" => "ringspun-jobs", "postgres" => "ringspun-postgres" }.freeze
+  COPIED = %w[LICENSE README.md runtime jobs postgres].freeze
 
   PROGRAM = <<~RUBY
     require "ringspun"
@@ -51,11 +51,13 @@ class GemsTest < Minitest::Test
     end
   end
 
-  def test_an_installed_gem_runs_and_carries_no_objects
-    rubygems("install", "--local", "--no-document", built("runtime", "ringspun"))
-    ran, library = run_or_fail(RbConfig.ruby, "-e", PROGRAM).lines(chomp: true)
-    assert_equal "ran", ran
-    assert library.start_with?(@environment["GEM_HOME"]), library
+  # The second extension is built on the header of the first. The other gems that it needs are those of this process.
+  def test_installed_gems_run_and_carry_no_objects
+    @environment["GEM_PATH"] = [@environment["GEM_HOME"], *Gem.path].join(":")
+    %w[runtime postgres].each { |room| rubygems("install", "--local", "--no-document", built(room, GEMS.fetch(room))) }
+    ran, *libraries = run_or_fail(RbConfig.ruby, "-rringspun/postgres", "-e", PROGRAM).lines(chomp: true)
+    assert_equal ["ran", %w[native.so postgres_native.so]], [ran, libraries.map { |path| File.basename(path) }]
+    assert(libraries.all? { |path| path.start_with?(@environment["GEM_HOME"]) }, libraries.join(" "))
 
     installed = Dir[File.join(@environment["GEM_HOME"], "**/*")].grep(/\.s?o\z/)
     assert_empty installed.grep(/\.o\z|#{Regexp.escape("/ext/")}/)
