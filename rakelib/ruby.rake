@@ -118,7 +118,7 @@ test_passes(:rubocop) { [pass("rubocop", "rubocop", "--cache-root", "tmp/rubocop
 
 desc "The signatures"
 test_passes(:rbs) do
-  folders = %w[runtime/sig jobs/sig]
+  folders = %w[runtime/sig jobs/sig postgres/sig]
   empty = folders.select { |folder| FileList["#{folder}/**/*.rbs"].empty? }
   abort "no test ran: there is no signature under #{empty.join(", ")}" if empty.any?
 
@@ -129,5 +129,6 @@ desc "The reference, into tmp/doc"
 task :doc do
   # Quiet, it would not know of warnings either.
   sh "yard", "doc", "--no-progress", "--no-stats", "--db", "tmp/yardoc", "--output-dir", "tmp/doc", "--fail-on-warning",
-     "runtime/lib/**/*.rb", "jobs/lib/**/*.rb", "runtime/ext/ringspun/binding/**/*.c", verbose: false
+     "{runtime,jobs,postgres}/lib/**/*.rb", "runtime/ext/ringspun/binding/**/*.c",
+     "postgres/ext/ringspun_postgres/client/**/*.c", verbose: false
 end

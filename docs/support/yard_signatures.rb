@@ -3,15 +3,22 @@
 require "rbs"
 
 # Loaded by .yardopts. Tells YARD what it cannot read from C: the names of arguments behind an `argv`, and what a class is
-# that no comment stands above. Both are in the signatures, whose truth signatures_test.rb checks.
+# that no comment stands above; and of classes and methods that Ruby makes from a table, that they are there. All of it is in
+# the signatures, whose truth signatures_test.rb checks.
 module YardSignatures
-  PATHS = Dir[File.expand_path("../../{runtime,jobs}/sig/**/*.rbs", __dir__)].sort.freeze
+  PATHS = Dir[File.expand_path("../../{runtime,jobs,postgres}/sig/**/*.rbs", __dir__)].sort.freeze
 
   # "Ringspun::Machine#read" => [["io", nil], ["buffer", nil], ["length", "nil"], ...], as YARD wants parameters.
   PARAMETERS = {}
 
   # "Ringspun::Mutex" => the comment above it.
   COMMENTS = {}
+
+  # "Ringspun::Postgres::UniqueViolation" => "Ringspun::Postgres::IntegrityConstraintViolation"
+  SUPERCLASSES = {}
+
+  # "Ringspun::Postgres::ServerError" => { hint: the comment above it }
+  METHODS = Hash.new { |all, path| all[path] = {} }
 
   # The first overload; a method with several has an @overload for each in its own documentation.
   def self.parameters_of(function)
@@ -31,13 +38,18 @@ module YardSignatures
 
     path = namespace + declaration.name.to_s
     COMMENTS[path] ||= declaration.comment.string if declaration.comment
+    superclass = declaration.super_class if declaration.is_a?(RBS::AST::Declarations::Class)
+    SUPERCLASSES[path] = "#{namespace}#{superclass.name}" if superclass
     return unless declaration.respond_to?(:each_member)
 
     declaration.each_decl { |inner| read(inner, "#{path}::") }
     declaration.each_member { |member| read_member(member, path) }
   end
 
+  INSTANCE = [RBS::AST::Members::AttrReader, RBS::AST::Members::MethodDefinition].freeze
+
   def self.read_member(member, path)
+    METHODS[path][member.name] = member.comment.string if INSTANCE.include?(member.class) && member.comment
     return unless member.is_a?(RBS::AST::Members::MethodDefinition)
 
     PARAMETERS["#{path}#{member.singleton? ? "." : "#"}#{member.name}"] =
@@ -59,6 +71,8 @@ module YardSignatures
 
     # A class that another file of the binding makes, whichever is read first.
     def namespace_for_variable(variable)
+      return YARD::CodeObjects::Proxy.new(:root, "Ringspun::Postgres") if variable == "rpg_mPostgres"
+
       name = variable[/\Arsb_c(\w+)\z/, 1]
       name ? YARD::CodeObjects::Proxy.new(:root, "Ringspun::#{name}") : super
     end
@@ -90,7 +104,18 @@ module YardSignatures
   YARD::Handlers::C::Base.prepend(Handler)
   YARD::Handlers::Ruby::MixinHandler.prepend(Mixins)
 
+  # What YARD has not met, for no line of any file says it so.
+  def self.make(path)
+    made = YARD::Registry.at(path)
+    made ||= YARD::CodeObjects::ClassObject.new(:root, path) { |each| each.superclass = SUPERCLASSES[path] }
+    METHODS.fetch(path, {}).each do |name, comment|
+      method = YARD::Registry.at("#{path}##{name}") || YARD::CodeObjects::MethodObject.new(made, name)
+      method.docstring = comment unless method.has_tag?(:since) # of Data's it says just that there is one
+    end
+  end
+
   YARD::Parser::SourceParser.after_parse_list do
+    (SUPERCLASSES.keys | METHODS.keys).each { |path| make(path) if COMMENTS[path] }
     YARD::Registry.all(:class, :module, :constant).each do |object|
       object.docstring = COMMENTS[object.path] if object.docstring.blank? && COMMENTS[object.path]
     end

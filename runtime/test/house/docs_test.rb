@@ -3,6 +3,7 @@
 require "test_helper"
 require "open3"
 require "socket"
+require "ringspun/postgres"
 require "support/jobs"
 require "support/servers"
 require "tmpdir"
@@ -16,7 +17,7 @@ class DocsTest < Minitest::Test
   ROOT = File.expand_path("../../..", __dir__)
   README = File.join(ROOT, "README.md")
   GUIDES = Dir[File.join(ROOT, "docs/*.md")].sort.freeze
-  PAGES = [README, *Dir[File.join(ROOT, "{runtime,jobs}/README.md")].sort, *GUIDES].freeze
+  PAGES = [README, *Dir[File.join(ROOT, "{runtime,jobs,postgres}/README.md")].sort, *GUIDES].freeze
   MEASUREMENTS = File.join(ROOT, "docs/performance.md")
   # Pages without programs.
   LINKED = [*PAGES, *Dir[File.join(ROOT, "{CONTRIBUTING.md,docs/decisions/*.md,runtime/test/random/README.md}")].sort].freeze
@@ -54,7 +55,8 @@ class DocsTest < Minitest::Test
   end
   NEED_DATABASE = NEEDING["DATABASE_URL"]
   NEED_REDIS = NEEDING["REDIS_URL"]
-  NEED_BUNDLE = [*NEED_DATABASE, *NEED_REDIS, *NEEDING["require \"ringspun/jobs"]].freeze
+  NEED_BUNDLE = [*NEED_DATABASE, *NEED_REDIS, *NEEDING["require \"ringspun/jobs"],
+                 *NEEDING["require \"ringspun/postgres"]].freeze
 
   # A program that takes addresses has three, of a server that answers nobody before all three have asked.
   NEED_ADDRESSES = NEEDING["ARGV.map"]
@@ -258,7 +260,7 @@ class DocsTest < Minitest::Test
   def methods_of(each)
     own = each.public_instance_methods(false).select { |name| each.instance_method(name).original_name == name }
     own -= each.members.flat_map { |name| [name, :"#{name}="] } if each < Struct
-    singleton = each < Struct ? [] : each.singleton_methods(false)
+    singleton = each < Struct || each < Data ? [] : each.singleton_methods(false)
     own.map { |name| "#{each.name}##{name}" } + singleton.map { |name| "#{each.name}.#{name}" }
   end
 end

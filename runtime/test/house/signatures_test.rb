@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "rbs"
+require "ringspun/postgres"
 require "support/jobs"
 require "support/servers"
 require "tmpdir"
@@ -16,7 +17,7 @@ class SignaturesTest < Minitest::Test
   include Servers::Redis
 
   ROOT = File.expand_path("../../..", __dir__)
-  SIGNATURES = Dir[File.join(ROOT, "{runtime,jobs}/sig/**/*.rbs")].sort.freeze
+  SIGNATURES = Dir[File.join(ROOT, "{runtime,jobs,postgres}/sig/**/*.rbs")].sort.freeze
 
   # Inherited, and taking arguments here that they do not take there.
   SAID_AGAIN = { Ringspun::SizedQueue => %i[push enq] }.freeze
@@ -107,16 +108,17 @@ class SignaturesTest < Minitest::Test
   end
 
   # Runs every program with RBS between it and Ringspun. RBS looks at a class when its body ends, so each gets one here. The jobs
-  # are there already, for it takes time to load them.
+  # and the client of Postgres are there already, for it takes time to load them.
   WATCH = <<~'RUBY'
     require "ringspun/jobs"
+    require "ringspun/postgres"
     require "rbs/test/setup"
     def within(space)
       inner = space.constants.map { |name| space.const_get(name) }.grep(Module)
       inner.select { |each| each.name.start_with?("#{space}::") }.flat_map { |each| [each, *within(each)] }
     end
     watched = Ringspun.constants.map { |name| Ringspun.const_get(name) }.grep(Class)
-    watched += [Ringspun::Jobs, *within(Ringspun::Jobs)]
+    watched += [Ringspun::Jobs, Ringspun::Postgres].flat_map { |each| [each, *within(each)] }
     eval watched.map { |each| "#{each.class.name.downcase} #{each}; end" }.join("\n")
     ARGV.slice!(0..).each do |path|
       child = fork { $stdout.reopen(File::NULL) and load(path) }
@@ -142,7 +144,7 @@ class SignaturesTest < Minitest::Test
 
   def environment
     { "RUBYOPT" => "-rbundler/setup", "RBS_TEST_TARGET" => "Ringspun,Ringspun::*", "RBS_TEST_LOGLEVEL" => "error",
-      "RBS_TEST_OPT" => "-I #{ROOT}/runtime/sig -I #{ROOT}/jobs/sig",
+      "RBS_TEST_OPT" => "-I #{ROOT}/runtime/sig -I #{ROOT}/jobs/sig -I #{ROOT}/postgres/sig",
       "DATABASE_URL" => Servers.postgres_url, "REDIS_URL" => "unix://#{redis_path}" }
   end
 
@@ -164,10 +166,10 @@ class SignaturesTest < Minitest::Test
     own.sort - inherited_by(each).keys.intersection(unsaid) - unsaid.select { |name| internal?(each.instance_method(name)) }
   end
 
-  # `inspect` of a Struct class is no more than its name.
+  # `inspect` of a class of Struct or Data is no more than its name.
   def singleton_methods_of(each)
     own = each.singleton_methods(false).sort
-    return own - [:inspect] if each < Struct
+    return own - [:inspect] if each < Struct || each < Data
 
     own - (own - said.fetch(each.name).singleton.keys).select { |name| internal?(each.method(name)) }
   end

@@ -141,6 +141,11 @@ class TidyTest < Minitest::Test
     assert_empty found
   end
 
+  def test_the_codec_of_postgres_calls_nothing_of_the_client
+    rooms = Rooms.new("ringspun_postgres", %w[codec client], texts_in("postgres/ext/ringspun_postgres"))
+    assert_equal [[], {}], [rooms.strangers, rooms.above]
+  end
+
   def test_every_header_of_the_engine_starts_with_its_comment
     silent = glob("runtime/ext/ringspun/engine/**/*.h").reject { |path| File.read(path).match?(%r{\A\s*/[*/]}) }
     assert_empty names(silent), "a header's first comment says who owns what and from which thread it may be called"
@@ -158,10 +163,11 @@ class TidyTest < Minitest::Test
   HAS = "runtime/ext/ringspun/binding/cruby/has.h"
 
   def test_nobody_asks_for_the_version_of_ruby
-    files = glob("{runtime,jobs}/{ext,lib,exe}/**/*.{c,h,rb}") - glob(HAS)
+    files = glob("{runtime,jobs,postgres}/{ext,lib,exe}/**/*.{c,h,rb}") - glob(HAS)
     offences = offending_lines(files, Regexp.union(VERSIONS, FLAGS))
     # Where a checkout keeps a Ruby's build.
-    assert_empty offences.reject { |line| line.start_with?("runtime/lib/ringspun.rb:") }, "ask in #{HAS} for what is wanted"
+    built = %w[runtime/lib/ringspun.rb: postgres/lib/ringspun/postgres.rb:]
+    assert_empty offences.reject { |line| line.start_with?(*built) }, "ask in #{HAS} for what is wanted"
   end
 
   def test_a_flag_of_ruby_s_is_found
@@ -171,7 +177,7 @@ class TidyTest < Minitest::Test
   end
 
   def test_no_test_compares_versions_of_ruby
-    assert_empty offending_lines(glob("{runtime,jobs,bench}/test/**/*.rb"), /RUBY_VERSION\s*([<>=]|\.start_with)/)
+    assert_empty offending_lines(glob("{runtime,jobs,postgres,bench}/test/**/*.rb"), /RUBY_VERSION\s*([<>=]|\.start_with)/)
   end
 
   # On Ruby 3.3 two files of that name in the load path break a later `require "fiber"`.
@@ -182,9 +188,9 @@ class TidyTest < Minitest::Test
   # What every Ruby from 3.3 on has without a gem. Others of Ruby's libraries have become gems (drb with 3.4, logger and fiddle
   # with 4.0), which Bundler hides from a program that does not name them.
   STANDARD = %w[
-    bundler/setup cgi/escape delegate digest digest/sha1 erb etc fileutils io/console io/nonblock io/wait ipaddr json mkmf monitor
-    net/http open-uri open3 openssl optparse pathname prism pty rbconfig rubygems/package securerandom socket stringio tempfile
-    timeout tmpdir uri yaml zlib
+    bundler/setup cgi/escape date delegate digest digest/sha1 erb etc fileutils io/console io/nonblock io/wait ipaddr json mkmf
+    monitor net/http open-uri open3 openssl optparse pathname pp prism pty rbconfig rubygems/package securerandom socket stringio
+    tempfile timeout tmpdir uri yaml zlib
   ].freeze
 
   # What only somebody who has that gem requires: what makes it go with ours, and helpers for tests of a program's own.
@@ -193,7 +199,7 @@ class TidyTest < Minitest::Test
                    "rspec/expectations" => "jobs/lib/ringspun/jobs/rspec.rb" }.freeze
 
   def test_a_gem_names_the_libraries_that_it_requires
-    unnamed = %w[runtime jobs].flat_map do |gem|
+    unnamed = %w[runtime jobs postgres].flat_map do |gem|
       named = gems_of("#{gem}/*.gemspec", /add_dependency "([^"]+)"/)
       required_by("#{gem}/{exe/*,{lib,ext}/**/*.rb}").reject do |path, library|
         library.start_with?("ringspun") || STANDARD.include?(library) || named.include?(gem_of(library)) ||
@@ -209,11 +215,12 @@ class TidyTest < Minitest::Test
            "io/stream" => "io-stream", "rake/extensiontask" => "rake-compiler", "rspec/core" => "rspec-core",
            "rspec/expectations" => "rspec-expectations" }.freeze
   # And a peer that runs on another Ruby, which has gems of its own.
-  OWN = %r{\A(uringmachine|ringspun|concurrently|bench|random|support|torture|test_helper|jobs_helper|api_extension)\b}
+  OWN = %r{\A(uringmachine|ringspun|concurrently|bench|random|support|torture|(test|jobs|postgres)_helper|api_extension)\b}
 
   def test_the_gemfile_names_the_libraries_that_tests_and_tasks_require
     named = gems_of("{Gemfile,*/*.gemspec}", /^\s*(?:gem|spec\.add_dependency) "([^"]+)"/)
-    unnamed = required_by("{{jobs,runtime,bench}/{,lib/**/,peers/,tables/,test/**/},rakelib/,perf/,examples/}*.{rb,rake}")
+    rooms = "{jobs,runtime,postgres,bench}/{,lib/**/,peers/,tables/,test/**/}"
+    unnamed = required_by("{#{rooms},rakelib/,perf/,examples/}*.{rb,rake}")
               .reject { |_, library| library.match?(OWN) || STANDARD.include?(library) || named.include?(gem_of(library)) }
               .reject { |path, library| FOR_USERS_OF[library] == path }
     assert_empty unnamed, "a library that Bundler may hide; name its gem in the Gemfile"
@@ -266,10 +273,11 @@ class TidyTest < Minitest::Test
     found.above.transform_keys { |path| "#{house}/#{path}" }
   end
 
-  # By their names in the house.
-  def texts_of(house)
-    folder = File.join(ROOT, "runtime/ext/ringspun", house)
-    texts = glob("runtime/ext/ringspun/#{house}/**/*.{c,h}").to_h { |path| [path.delete_prefix("#{folder}/"), File.read(path)] }
+  def texts_of(house) = texts_in("runtime/ext/ringspun/#{house}")
+
+  # By their names in the folder.
+  def texts_in(folder)
+    texts = glob("#{folder}/**/*.{c,h}").to_h { |path| [path.delete_prefix("#{ROOT}/#{folder}/"), File.read(path)] }
     refute_empty texts
     texts
   end

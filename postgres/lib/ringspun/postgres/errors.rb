@@ -61,12 +61,10 @@ module Ringspun
       private_constant :FIELDS
 
       # @return [String, nil] the statement
+      # @since 0.1.0
       attr_reader :sql
 
-      # @!attribute [r] sqlstate
-      #   @return [String] five letters and digits
-      # @!attribute [r] constraint
-      #   @return [String, nil] the name of what was violated; the others are as the server's documentation has them
+      # For what each is see the signature.
       FIELDS.each { |name, letter| define_method(name) { @fields[letter] } }
 
       # @api private
