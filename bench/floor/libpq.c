@@ -5,6 +5,10 @@
  *   libpq LIBRARY CONNINFO sequential STATEMENTS          one small statement after the other
  *   libpq LIBRARY CONNINFO pipelined STATEMENTS WINDOW    so many at once, each with a Sync of its own
  *   libpq LIBRARY CONNINFO batches STATEMENTS SIZE        so many behind one Sync, and then the next
+ *   libpq LIBRARY CONNINFO rows HOW TIMES COLUMN SQL      all rows of a query, so often; of each one column is measured, from 1
+ *   libpq LIBRARY CONNINFO resets HOW TIMES ROWS SQL      the first rows of a query, and a new connection; so often
+ *
+ * HOW do rows come? whole: when all are there; single: one by one; chunked: by up to 256.
  *
  * Says {} when it has connected, begins at a byte on its standard input, and stays connected until that ends.
  */
@@ -18,7 +22,7 @@
 #include <unistd.h>
 
 /* What libpq's headers would say. */
-enum { CONNECTION_OK = 0, COMMAND_OK = 1, TUPLES_OK = 2, PIPELINE_SYNC = 10 };
+enum { CONNECTION_OK = 0, COMMAND_OK = 1, TUPLES_OK = 2, SINGLE_TUPLE = 9, PIPELINE_SYNC = 10, TUPLES_CHUNK = 12 };
 
 static struct {
     void *(*PQconnectdb)(const char *conninfo);
@@ -38,6 +42,11 @@ static struct {
     int (*PQconsumeInput)(void *connection);
     int (*PQisBusy)(void *connection);
     void *(*PQgetResult)(void *connection);
+    int (*PQsendQuery)(void *connection, const char *sql);
+    int (*PQsetSingleRowMode)(void *connection);
+    void (*PQreset)(void *connection);
+    int (*PQntuples)(const void *result);
+    int (*PQgetlength)(const void *result, int row, int column);
     int (*PQresultStatus)(const void *result);
     char *(*PQgetvalue)(const void *result, int row, int column);
     void (*PQclear)(void *result);
@@ -46,12 +55,14 @@ static struct {
 static const char *const names[] = {
     "PQconnectdb", "PQfinish", "PQstatus", "PQerrorMessage", "PQsocket", "PQsetnonblocking", "PQprepare", "PQexecPrepared",
     "PQsendQueryPrepared", "PQenterPipelineMode", "PQpipelineSync", "PQflush", "PQconsumeInput", "PQisBusy", "PQgetResult",
-    "PQresultStatus", "PQgetvalue", "PQclear",
+    "PQsendQuery", "PQsetSingleRowMode", "PQreset", "PQntuples", "PQgetlength", "PQresultStatus", "PQgetvalue", "PQclear",
 };
 
+/* Of newer libraries. */
 static int (*send_sync)(void *connection);
+static int (*set_chunked_rows_mode)(void *connection, int rows);
 
-enum { ANSWER_FD = 3, WARM_UP = 256 };
+enum { ANSWER_FD = 3, WARM_UP = 256, CHUNK = 256 };
 
 static void find_library(const char *path)
 {
@@ -71,6 +82,10 @@ static void find_library(const char *path)
     void *quiet = dlsym(handle, "PQsendPipelineSync");
 
     memcpy(&send_sync, quiet ? &quiet : (void **)&pq.PQpipelineSync, sizeof(send_sync));
+
+    void *chunked = dlsym(handle, "PQsetChunkedRowsMode");
+
+    memcpy(&set_chunked_rows_mode, &chunked, sizeof(set_chunked_rows_mode));
 }
 
 static void expect(bool ok, const void *connection)
@@ -204,39 +219,127 @@ static unsigned pipelined(void *connection, unsigned statements, unsigned window
     return progress.right;
 }
 
-static unsigned run(void *connection, const char *mode, unsigned statements, unsigned window)
+/* What is to be done, and what has been. */
+struct work {
+    const char *mode;
+    const char *how;   /* rows come */
+    const char *sql;
+    unsigned times;    /* statements, or queries */
+    unsigned window;   /* of statements */
+    unsigned column;   /* whose length is read */
+    unsigned rows_max; /* of a query */
+    uint64_t answered;
+    uint64_t rows;
+    uint64_t bytes;
+};
+
+static void query(void *connection, const struct work *work)
 {
-    if (strcmp(mode, "sequential") == 0)
-        return sequential(connection, statements);
-    return pipelined(connection, statements, window, strcmp(mode, "batches") == 0 ? window : 1);
+    expect(pq.PQsendQuery(connection, work->sql), connection);
+    if (strcmp(work->how, "single") == 0)
+        expect(pq.PQsetSingleRowMode(connection), connection);
+    if (strcmp(work->how, "chunked") == 0)
+        expect(set_chunked_rows_mode(connection, CHUNK), connection);
+}
+
+/* Takes rows until there are no more, or enough. */
+static void take_rows(void *connection, struct work *work)
+{
+    unsigned taken = 0;
+    void *result;
+
+    while (taken < work->rows_max && (result = pq.PQgetResult(connection))) {
+        int status = pq.PQresultStatus(result);
+        int rows = pq.PQntuples(result);
+
+        expect(status == TUPLES_OK || status == SINGLE_TUPLE || status == TUPLES_CHUNK, connection);
+        for (int row = 0; row < rows && taken < work->rows_max; row++, taken++)
+            work->bytes += (unsigned)pq.PQgetlength(result, row, (int)work->column);
+        pq.PQclear(result);
+    }
+    work->rows += taken;
+}
+
+static bool reads_rows(const struct work *work)
+{
+    return strcmp(work->mode, "rows") == 0 || strcmp(work->mode, "resets") == 0;
+}
+
+static bool is_sequential(const struct work *work)
+{
+    return strcmp(work->mode, "sequential") == 0;
+}
+
+static void run(void *connection, struct work *work)
+{
+    if (is_sequential(work)) {
+        work->answered = sequential(connection, work->times);
+    } else if (!reads_rows(work)) {
+        work->answered = pipelined(connection, work->times, work->window, strcmp(work->mode, "batches") == 0 ? work->window : 1);
+    } else {
+        for (unsigned i = 0; i < work->times; i++) {
+            query(connection, work);
+            take_rows(connection, work);
+            if (strcmp(work->mode, "resets") == 0)
+                pq.PQreset(connection);
+            expect(pq.PQstatus(connection) == CONNECTION_OK, connection);
+        }
+    }
+}
+
+static struct work work_of(int count, char **arguments)
+{
+    struct work work = { .mode = arguments[3], .how = arguments[4], .rows_max = UINT32_MAX };
+
+    if (reads_rows(&work)) {
+        must(count == 8, "HOW, TIMES, COLUMN or ROWS, SQL");
+        work.times = argument(arguments, count, 5);
+        work.sql = arguments[7];
+        if (strcmp(work.mode, "rows") == 0)
+            work.column = argument(arguments, count, 6) - 1;
+        else
+            work.rows_max = argument(arguments, count, 6);
+        if (strcmp(work.how, "chunked") == 0 && !set_chunked_rows_mode)
+            unavailable("libpq is too old for chunks of rows");
+    } else {
+        work.times = argument(arguments, count, 4);
+        work.window = is_sequential(&work) ? 1 : argument(arguments, count, 5);
+    }
+    return work;
+}
+
+static void warm_up(void *connection, const struct work *work)
+{
+    struct work few = *work;
+
+    few.times = reads_rows(work) ? 1 : WARM_UP;
+    run(connection, &few);
 }
 
 int main(int count, char **arguments)
 {
-    if (count < 5)
-        return 2;
+    must(count > 4, "LIBRARY CONNINFO MODE ...");
     find_library(arguments[1]);
 
+    struct work work = work_of(count, arguments);
     void *connection = connect_to(arguments[2]);
-    const char *mode = arguments[3];
-    bool one_by_one = strcmp(mode, "sequential") == 0;
-    unsigned statements = argument(arguments, count, 4);
-    unsigned window = one_by_one ? 1 : argument(arguments, count, 5);
     struct measurement measurement;
     char byte;
 
-    prepare(connection);
-    if (!one_by_one)
+    if (!reads_rows(&work))
+        prepare(connection);
+    if (!reads_rows(&work) && !is_sequential(&work))
         expect(pq.PQenterPipelineMode(connection) && pq.PQsetnonblocking(connection, 1) == 0, connection);
-    run(connection, mode, WARM_UP, window);
+    warm_up(connection, &work);
     must(dprintf(ANSWER_FD, "{}\n") > 0 && read(STDIN_FILENO, &byte, 1) == 1, "begin");
 
     measure_begin(&measurement);
-    unsigned answered = run(connection, mode, statements, window);
+    run(connection, &work);
     measure_end(&measurement);
 
-    measurement.operations = statements;
-    measure_report(&measurement, 1, 0, "answered", answered);
+    measurement.operations = reads_rows(&work) ? work.rows : work.times;
+    measure_report(&measurement, 1, work.bytes, reads_rows(&work) ? "rows" : "answered",
+                   reads_rows(&work) ? work.rows : work.answered);
     must(dprintf(ANSWER_FD, "\n") == 1 && read(STDIN_FILENO, &byte, 1) == 0, "end");
     pq.PQfinish(connection);
     return 0;

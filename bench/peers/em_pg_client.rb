@@ -28,6 +28,18 @@ $LOAD_PATH.unshift(library)
 require "pg/em/connection_pool"
 
 module Bench
+  # The seed's patch: whoever waits for a result holds the reactor.
+  module BlockingResults
+    def fetch_results
+      self.notify_readable = false
+      result = @client.sync_get_last_result
+    rescue StandardError => error
+      @deferrable.fail(error)
+    else
+      @deferrable.succeed(result)
+    end
+  end
+
   # A fiber in its reactor, whose value another one can await.
   class EventFiber
     # Yields in one of them, and ends the reactor with it.

@@ -5,6 +5,12 @@ require_relative "test_helper"
 require "bench/meter"
 
 class BenchTest::MeterTest < Minitest::Test
+  def test_what_is_freed_within_counts_for_the_growth
+    bytes = 32 << 20
+    grown = Bench::Meter.new.growth_at_most { "x" * bytes }
+    assert_operator grown, :>=, bytes
+  end
+
   def test_without_gc_the_reading_has_no_collection_and_counts_objects
     meter = Bench::Meter.new
     collections = meter.measure_without_gc do

@@ -6,6 +6,7 @@ require "pg"
 require "bench/delay_proxy"
 require "bench/libpq_program"
 require "bench/meter"
+require "bench/row_streams"
 require "bench/small_statements"
 
 # What stands around the contenders in the tables of Postgres.
@@ -87,6 +88,47 @@ class BenchTest::PostgresTest < Minitest::Test
     end
   end
 
+  def test_rows_have_the_promised_size_and_order
+    name = @server.resources(300)
+    assert_equal name, Bench::PostgresServer.resources(300)
+    assert_equal name, @server.resources(300), "made once"
+    PG.connect(@server.options) do |connection|
+      rows = connection.exec("select * from #{name} order by cdate").values
+      assert_equal (1..300).map(&:to_s), rows.map(&:first)
+      name_and_body = rows.last.values_at(3, 5).map(&:bytesize)
+      assert_equal [Bench::PostgresServer::NAME_BYTES, Bench::PostgresServer::BODY_BYTES], name_and_body
+    end
+  end
+
+  def test_rows_come_in_each_way_and_leave_the_connection_free
+    sql = "select i, i * 2 from generate_series(1, 600) i" # more than two chunks
+    PG.connect(@server.options) do |connection|
+      %i[by_results by_row by_chunks by_tuple].each do |way|
+        rows = []
+        Bench::RowStreams.public_send(way, connection, sql) { |row| rows << (row.is_a?(Array) ? row : row.values) }
+        assert_equal (1..600).map { |i| [i, i * 2].map(&:to_s) }, rows, way
+      end
+      assert_equal "1", connection.exec("select 1").getvalue(0, 0)
+    end
+  end
+
+  def test_a_stream_ends_with_a_new_connection
+    PG.connect(@server.options) do |connection|
+      pid = connection.backend_pid
+      assert_equal 7, Bench::RowStreams.first_rows(connection, "select generate_series(1, 1000)", 7)
+      refute_equal pid, connection.backend_pid
+    end
+  end
+
+  def test_libpq_takes_rows_in_each_way
+    table = @server.resources(300)
+    %i[whole single chunked].each do |how|
+      taken = libpq(:rows, how, 2, 6, "select * from #{table}")
+      assert_equal({ bytes: 2 * 300 * Bench::PostgresServer::BODY_BYTES, rows: 600 }, taken, how)
+    end
+    assert_equal 21, libpq(:resets, :single, 3, 7, "select * from #{table}")[:rows]
+  end
+
   def test_libpq_wants_a_server
     error = assert_raises(RuntimeError) do
       capture_subprocess_io { Bench::LibpqProgram.measure(@meter, { host: "/no/such/folder" }, :sequential, 1) }
@@ -95,6 +137,8 @@ class BenchTest::PostgresTest < Minitest::Test
   end
 
   private
+
+  def libpq(*arguments) = Bench::LibpqProgram.measure(Bench::Meter.new, @server.options, *arguments)
 
   # What the server makes of it, and how long that took.
   def through(options, text)

@@ -5,15 +5,16 @@ require_relative "test_helper"
 class BenchTest::TablesTest < Minitest::Test
   OF_CONCURRENT_PROCS = %w[call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations].freeze
 
-  OF_POSTGRES = %w[pg_small pg_away pg_batch].freeze
+  OF_POSTGRES = %w[pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory].freeze
 
   OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting].freeze
 
   def test_all_tables_are_there_in_the_order_of_the_report
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn beside_cpu
                     parked echo armed accept files timers ticker idle batch call_methods calls_awaiting wait_methods
-                    call_methods_waiting waiting_evaluations http tls tls_echo keep_alive pg pg_small pg_away pg_batch lines
-                    idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting],
+                    call_methods_waiting waiting_evaluations http tls tls_echo keep_alive
+                    pg pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory
+                    lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting],
                  BenchTest.tables.map(&:name)
   end
 
@@ -81,13 +82,27 @@ class BenchTest::TablesTest < Minitest::Test
   def test_postgres_is_asked_by_the_gem_pg_in_each_way_and_by_libpq_alone
     { "pg_small" => ["pg", "threads", "async", "em-pg-client", "ringspun fs", "libpq pipelined", "libpq"],
       "pg_away" => ["pg", "threads", "async", "async 64", "em-pg-client", "ringspun fs", "libpq pipelined", "libpq 2048"],
-      "pg_batch" => ["pg", "pg pipelined", "libpq"] }.each do |name, contenders|
+      "pg_batch" => ["pg", "pg pipelined", "libpq"],
+      "pg_parallel" => ["blocking", "threads", "async", "em-pg-client", "em-pg-client blocking", "ringspun fs", "libpq"],
+      "pg_streams" => ["threads", "async", "em-pg-client", "ringspun fs", "libpq"],
+      "pg_rows" => ["stream_each_row", "stream_each_row chunked", "stream_each_tuple", "seed's form", "libpq single row",
+                    "libpq chunked"],
+      "pg_memory" => ["PG::Result", "PG::Result#values", "stream_each_row", "stream_each_tuple"] }.each do |name, contenders|
       table = of_postgres.find { |candidate| candidate.name == name }
       assert_equal contenders, table.contenders.map(&:name)
       assert_equal contenders.grep_v(/\A(?:ringspun|libpq)/), table.peers.map(&:name)
-      assert_includes table.columns, :backend_ns
+      refute_empty table.columns & %i[backend backend_ns]
       refute_empty table.about, name
     end
+  end
+
+  def test_the_numbers_of_postgres_are_those_of_the_seed
+    parallel, streams = %w[pg_parallel pg_streams].map { |name| of_postgres.find { |table| table.name == name } }
+    assert_equal %w[90000/1 5000/5 2000/10 1000/20], parallel.rows.map(&:label)
+    assert_equal(parallel.rows.map(&:label), parallel.rows.map { |row| row.size.values_at(:chunk, :connections).join("/") })
+    assert_equal %w[400x1 80x5 40x10 20x20 10x40], streams.rows.map(&:label)
+    assert_equal({ streams: 400, rows: 5_000, table: 80_000, strands: 1 },
+                 streams.size_of(streams.rows.first, streams.contenders.first))
   end
 
   def test_the_numbers_of_callers_are_those_of_the_seed
@@ -108,7 +123,7 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_every_floor_but_that_of_a_free_timeout_exists
     without = BenchTest.tables.reject(&:floor).map(&:name)
-    assert_equal %w[timeout beside_cpu timers ticker tls lines splice_forwarder jobs_seed jobs_work], without
+    assert_equal %w[timeout beside_cpu timers ticker tls pg_memory lines splice_forwarder jobs_seed jobs_work], without
   end
 
   def test_the_promised_tables_show_system_calls

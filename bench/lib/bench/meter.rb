@@ -80,6 +80,14 @@ module Bench
       nil
     end
 
+    # By how many bytes the region grew at most, with garbage that was there before collected.
+    def growth_at_most
+      before = resident_bytes
+      File.write("/proc/self/clear_refs", "5") # the mark begins anew: proc_pid_clear_refs(5)
+      yield
+      Integer(File.read("/proc/self/status")[/^VmHWM:\s+(\d+) kB/, 1]) * 1024 - before
+    end
+
     # Resident bytes. The roll-up is exact; VmRSS may be off by some pages per thread.
     def resident_bytes
       GC.start

@@ -1,5 +1,8 @@
 # frozen_string_literal: true
 
+require "etc"
+require "open3"
+
 require File.join(Bench::ROOT, "runtime/test/support/servers")
 
 module Bench
@@ -36,6 +39,20 @@ module Bench
 
     def socket = File.join(@folder, ".s.PGSQL.5432")
 
+    # A table of so many rows of 1.5 KB, in the order of its index, all of them in the cache. Made where the cluster was started.
+    def resources(rows)
+      MUTEX.synchronize do
+        @resources ||= {}
+        @resources[rows] ||= make_resources(PostgresServer.resources(rows), rows)
+      end
+    end
+
+    # The name of that table.
+    def self.resources(rows) = "resources_#{rows}"
+
+    BODY_BYTES = 1_420
+    NAME_BYTES = 17
+
     # The region, and beside it what the backends need for it.
     def measure(meter, &)
       before = backend_seconds
@@ -49,6 +66,26 @@ module Bench
     end
 
     private
+
+    def make_resources(name, rows)
+      run("create table #{name} as " \
+          "select i as id, timestamptz '2020-01-01' + i * interval '1 minute' as cdate, 'kind ' || i % 7 as kind, " \
+          "'resource ' || lpad(i::text, 8, '0') as name, i * 7 % 1000 as size, " \
+          "substr(repeat(md5(i::text), 45), 1, #{BODY_BYTES}) as body from generate_series(1, #{rows}) i",
+          "create unique index on #{name} (cdate)",
+          "vacuum (freeze, analyze) #{name}",
+          "select sum(length(body)) from #{name}")
+      name
+    end
+
+    # By the client that comes with the server: the parent has no libraries.
+    def run(*commands)
+      program = Servers.postgres_program("psql")
+      command = [program, "-X", "-h", @folder, "-U", "ringspun", "-d", "postgres", "-v", "ON_ERROR_STOP=1",
+                 *commands.flat_map { |sql| ["-c", sql] }]
+      output, status = Open3.capture2e(*command)
+      raise output unless status.success?
+    end
 
     # cutime and cstime. The second field may contain blanks, the others do not. See proc_pid_stat(5).
     def ended_seconds(pid)

@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+require "bench/libpq_program"
+
+# Strands with a connection each take the next chunk until there is none, and keep the rows.
+retrieve = lambda do |meter, start, finish, connect, rows:, chunk:, connections:|
+  server = Bench::PostgresServer.start
+  sql = "select * from #{Bench::PostgresServer.resources(rows)} order by cdate limit $1 offset $2"
+  open = Array.new(connections) { connect.call(server.options) }
+  offsets = rows.step(by: -chunk, to: 1).map { |left| rows - left }
+  kept = []
+  server.measure(meter) do
+    open.map do |connection|
+      start.call do
+        while (offset = offsets.shift)
+          kept[offset, chunk] = connection.exec_params(sql, [chunk, offset]) { |result| result.values }
+        end
+      end
+    end.each(&finish)
+  end
+  { in_order: kept.each_with_index.count { |row, index| row[0] == (index + 1).to_s } }
+ensure
+  open&.each(&:close)
+end
+by_pg = ->(options) { PG.connect(options) }
+by_em = ->(options) { PG::EM::Client.new(options) }
+one_by_one = [->(&work) { work.call }, :itself.to_proc].freeze
+
+Bench.table "pg_parallel" do
+  title "Postgres, a whole table in chunks"
+  about "All 80,000 rows of a table, of 1.5 KB each, by queries with limit and offset, as the seed has it: rows of a chunk, " \
+        "and connections that take the next chunk side by side. `blocking` is pg without anything that would do so, " \
+        "`em-pg-client blocking` that client with the seed's patch. The floor is libpq in C, by one query."
+  size rows: 80_000
+  quick rows: 8_000
+  warm_up rows: 200
+  row "90000/1", chunk: 90_000, connections: 1, quick: false
+  row "5000/5", chunk: 5_000, connections: 5, quick: false
+  row "2000/10", chunk: 2_000, connections: 10
+  row "1000/20", chunk: 1_000, connections: 20, quick: false
+  beforehand { |rows:, **| Bench::PostgresServer.start.resources(rows) }
+  proof { |rows:, **| { in_order: rows } }
+  columns :user, :system, :total, :backend, :real
+
+  contender "blocking", requires: "pg" do |meter, **size|
+    retrieve.call(meter, *one_by_one, by_pg, **size)
+  end
+
+  contender "threads", requires: "pg" do |meter, **size|
+    retrieve.call(meter, Thread.method(:new), :value.to_proc, by_pg, **size)
+  end
+
+  # A task for each connection.
+  contender "async", requires: "async" do |meter, **size|
+    require "pg"
+    Sync { |task| retrieve.call(meter, task.method(:async), :wait.to_proc, by_pg, **size) }
+  end
+
+  # A fiber for each connection.
+  contender "em-pg-client", requires: Bench::PEER_EM_PG_CLIENT do |meter, **size|
+    Bench::EventFiber.run { retrieve.call(meter, Bench::EventFiber.method(:new), :value.to_proc, by_em, **size) }
+  end
+
+  contender "em-pg-client blocking", requires: Bench::PEER_EM_PG_CLIENT do |meter, **size|
+    PG::EM::Client::Watcher.prepend(Bench::BlockingResults)
+    Bench::EventFiber.run { retrieve.call(meter, Bench::EventFiber.method(:new), :value.to_proc, by_em, **size) }
+  end
+
+  # A strand for each connection, and pg by our scheduler.
+  contender "ringspun fs", requires: "ringspun" do |meter, **size|
+    require "pg"
+    Ringspun.run { |machine| retrieve.call(meter, machine.method(:spin), :await.to_proc, by_pg, **size) }
+  end
+
+  bare "libpq" do |meter, rows:, **|
+    sql = "select * from #{Bench::PostgresServer.resources(rows)} order by cdate"
+    taken = Bench::LibpqProgram.measure(meter, Bench::PostgresServer.start.options, :rows, :whole, 1, 1, sql)
+    { in_order: taken.fetch(:rows) }
+  end
+end
