@@ -13,6 +13,13 @@ class PostgresSimulationTest < Minitest::Test
              late_wake: 0.05, scribble: 0.2 }.freeze
   RESETS = { **FAULTS, reset: 0.004 }.freeze
 
+  LOSSES = [Postgres::ConnectionLost, Postgres::ConnectError].freeze
+
+  # What became of transactions, by what they have inserted.
+  Outcomes = Struct.new(:kept, :left, :unknown) do
+    def initialize = super([], [], [])
+  end
+
   # One pool in one simulated world.
   class World
     attr_reader :machine, :random, :server, :pool, :unexpected
@@ -42,9 +49,8 @@ class PostgresSimulationTest < Minitest::Test
     end
 
     # @yield in that many strands, which must all come to their end
-    def strands(count)
-      @strands.concat(Array.new(count) { @machine.spin { yield } })
-    end
+    # @return [Array<Ringspun::Strand>]
+    def strands(count) = Array.new(count) { @machine.spin { yield } }.tap { |strands| @strands.concat(strands) }
 
     def finish
       @strands.each do |strand|
@@ -70,6 +76,67 @@ class PostgresSimulationTest < Minitest::Test
     end
   end
 
+  def test_statements_of_connections_that_end
+    explore(faults: RESETS) do |world|
+      world.strands(6) { 4.times { world.expecting(*LOSSES) { ask(world) } } }
+      world.strands(2) { 2.times { world.expecting(*LOSSES) { end_connection(world) } } }
+    end
+  end
+
+  def test_statements_without_pipelining
+    explore(faults: FAULTS, max: 3, pipelining: false) do |world|
+      world.strands(8) { 3.times { ask(world) } }
+    end
+  end
+
+  def test_evaluations_that_are_concluded
+    explore(faults: FAULTS) do |world|
+      world.strands(8) { 3.times { conclude(world) } }
+    end
+  end
+
+  def test_batches
+    explore(faults: FAULTS) do |world|
+      outcomes = Outcomes.new
+      world.strands(6) { 3.times { world.chance(0.6) ? batch(world, outcomes) : ask(world) } }
+      -> { assert_outcomes(outcomes, world.server.committed) }
+    end
+  end
+
+  def test_transactions_that_are_left
+    explore(faults: FAULTS, max: 3) do |world|
+      outcomes = Outcomes.new
+      world.strands(6) { 3.times { transact(world, outcomes) } }
+      world.strands(2) { 3.times { ask(world) } }
+      -> { assert_outcomes(outcomes, world.server.committed) }
+    end
+  end
+
+  def test_transactions_of_strands_that_are_terminated
+    explore(faults: FAULTS, max: 3) do |world|
+      outcomes = Outcomes.new
+      strands = world.strands(6) { 3.times { transact(world, outcomes) } }
+      strands.sample(3, random: world.random).each { |strand| world.machine.spin { world.pause(0.1) && strand.terminate } }
+      -> { assert_outcomes(outcomes, world.server.committed) }
+    end
+  end
+
+  def test_transactions_of_connections_that_end
+    explore(faults: RESETS, max: 3) do |world|
+      outcomes = Outcomes.new
+      world.strands(6) { 3.times { world.expecting(*LOSSES) { transact(world, outcomes) } } }
+      world.strands(2) { world.expecting(*LOSSES) { end_connection(world) } }
+      -> { assert_outcomes(outcomes, world.server.committed) }
+    end
+  end
+
+  def test_streams_that_are_left
+    explore(60, faults: FAULTS, max: 3) do |world|
+      world.strands(5) { 2.times { stream(world) } }
+      world.strands(2) { 3.times { ask(world) } }
+    end
+  end
+
   def test_a_wait_for_the_pool_that_takes_too_long
     explore(10, faults: FAULTS, max: 1) do |world|
       world.pool.session do
@@ -82,15 +149,16 @@ class PostgresSimulationTest < Minitest::Test
 
   private
 
-  def explore(count = Integer(ENV.fetch("RINGSPUN_SEEDS", "50")), faults:, **options)
+  def explore(count = Integer(ENV.fetch("RINGSPUN_SEEDS", "500")), faults:, **options)
     seed = ENV["RINGSPUN_SEED"]
     (seed ? [Integer(seed)] : count.times).each do |each|
       Ringspun::Simulation.explore(1, from: each, faults:) do |machine|
         before = machine.strands.size
         srand(each) # of the back-off of the pool
         world = World.new(machine, Random.new(each), **options)
-        yield world
+        afterwards = yield world
         world.finish { check(world) }
+        afterwards.call if afterwards.is_a?(Proc)
         assert_equal before, machine.strands.size, Ringspun.inspect_tree
       end
     end
@@ -106,17 +174,127 @@ class PostgresSimulationTest < Minitest::Test
   def ask(world)
     world.pause
     nonce = world.nonce
-    world.expecting do
+    world.expecting(Postgres::PoolTimeoutError) do
       case world.random.rand(5)
       when 0 then assert_equal nonce, world.pool.query_value("echo $1", nonce, timeout: world.timeout)
       when 1 then within(world) { assert_equal nonce, world.pool.query_value("echo $1", nonce) }
       when 2 then assert_equal nonce, world.pool.query_value("work $1, $2", nonce, "0.02", timeout: world.timeout)
       when 3 then assert_rows(nonce, world.pool.query("rows $1, $2", nonce, "3", timeout: world.timeout).rows)
-      when 4
-        error = assert_raises(Postgres::UniqueViolation) { world.pool.query("fail $1, $2", nonce, "23505") }
-        assert_equal nonce, error.primary
+      when 4 then fail_by(world, nonce)
       end
     end
+  end
+
+  def end_connection(world)
+    world.pause(0.05)
+    world.pool.query(%w[die cut].sample(random: world.random), world.nonce)
+    flunk "the connection has ended"
+  end
+
+  # In the midst of it, before, or afterwards.
+  def conclude(world)
+    nonce = world.nonce
+    evaluation = world.pool.async.query_value("echo $1", nonce)
+    world.pause
+    begin
+      evaluation.conclude_to(:concluded) if world.chance(0.5)
+    rescue Ringspun::Evaluation::Error
+      nil # the answer has come before
+    end
+    assert_includes [nonce, :concluded], evaluation.await_result
+  end
+
+  def batch(world, outcomes)
+    world.pause
+    nonces = Array.new(3) { world.nonce }
+    failing = world.chance(0.3)
+    outcome = :unknown
+    world.expecting(Postgres::UniqueViolation) do
+      results = world.pool.batch(timeout: world.timeout) do |batch|
+        nonces.each { |nonce| batch.query("insert $1", nonce).query("echo $1", nonce) }
+        batch.query("fail $1, $2", "", "23505") if failing
+      end
+      refute failing
+      assert_equal nonces, results.filter_map(&:value)
+      outcome = :kept
+    end
+    outcomes[failing ? :left : outcome] << nonces
+  end
+
+  # Leaves it in one of many ways.
+  def transact(world, outcomes)
+    nonces = []
+    outcome = :left
+    world.pause
+    world.expecting(Postgres::UniqueViolation, Postgres::TransactionRolledBack, Postgres::PoolTimeoutError) do
+      catch(:left) do
+        returned = world.pool.transaction(timeout: world.timeout) do |t|
+          work_in(world, t, nonces)
+          case world.random.rand(6)
+          when 0 then throw :left
+          when 1 then break
+          when 2 then t.query("fail $1, $2", "", "23505")
+          end
+          outcome = :unknown # until the commit is answered
+        end
+        outcome = :kept if returned
+      end
+    end
+  ensure
+    outcomes[outcome] << nonces
+  end
+
+  def work_in(world, transaction, nonces)
+    2.times do
+      nonce = world.nonce
+      transaction.execute("insert $1", nonce)
+      nonces << nonce
+      assert_equal nonce, transaction.query_value("echo $1", nonce)
+    end
+    savepoint(world, transaction, nonces) if world.chance(0.4)
+  end
+
+  # In which one is taken back, or kept.
+  def savepoint(world, transaction, nonces)
+    nonce = world.nonce
+    transaction.transaction do |inner|
+      inner.execute("insert $1", nonce)
+      break if world.chance(0.5)
+
+      nonces << nonce
+    end
+  end
+
+  def stream(world)
+    world.pause
+    nonce = world.nonce
+    count = [0, 1, 999, 1000, 1001, 2500].sample(random: world.random)
+    stop = world.chance(0.4) ? world.random.rand(2000) : count
+    seen = 0
+    world.expecting(Postgres::PoolTimeoutError) do
+      world.pool.stream("rows $1, $2", nonce, count.to_s, timeout: world.chance(0.3) ? 0.02 : nil, as: :array) do |row|
+        break if seen == stop
+
+        assert_equal [nonce, seen.to_s], row
+        seen += 1
+        world.pause(0.001) if world.chance(0.001)
+      end
+      assert_equal [count, stop].min, seen
+    end
+  end
+
+  def assert_outcomes(outcomes, committed)
+    assert_empty outcomes.kept.flatten - committed, "lost"
+    assert_empty outcomes.left.flatten & committed, "left"
+    outcomes.unknown.each { |nonces| assert_includes [[], nonces], nonces & committed }
+    assert_equal committed.uniq, committed
+  end
+
+  def fail_by(world, nonce)
+    world.pool.query("fail $1, $2", nonce, "23505")
+    flunk "the statement has failed"
+  rescue Postgres::UniqueViolation => error
+    assert_equal nonce, error.primary
   end
 
   def within(world, &) = world.machine.timeout(world.timeout || 1000, &)

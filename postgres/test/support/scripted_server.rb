@@ -67,6 +67,8 @@ class ScriptedServer
     loop do
       stream = Ringspun::Stream.new(@machine.accept(@listener))
       @strands << @machine.spin { serve(stream) }
+    rescue Errno::ECONNRESET
+      next # it had ended before it was accepted
     end
   end
 

@@ -353,10 +353,21 @@ static rpg_request **new_parts(rpg_lane *lane, VALUE statements, VALUE params) {
     rb_jump_tag(state);
 }
 
-/* The error of the first that has one. */
-static void fail_batch(const rpg_lane *lane, rpg_request **parts, uint32_t len) {
+static void drop_parts(rpg_request **parts, uint32_t len) {
+    parts[len - 1]->parts = NULL;
+    free_parts(parts, len);
+    free(parts);
+}
+
+/* The first that has not ended well, which is the one with the error; `len`: there is none. */
+static uint32_t first_failed(rpg_request **parts, uint32_t len) {
     uint32_t failed = 0;
-    while (failed + 1 < len && parts[failed]->end == RPG_ENDED_WELL) failed++;
+    while (failed < len && parts[failed]->end == RPG_ENDED_WELL) failed++;
+    return failed;
+}
+
+NORETURN(static void fail_batch(const rpg_lane *lane, rpg_request **parts, uint32_t len, uint32_t failed));
+static void fail_batch(const rpg_lane *lane, rpg_request **parts, uint32_t len, uint32_t failed) {
     rpg_request *request = parts[failed];
     for (uint32_t i = 0; i < len; i++) {
         if (i != failed) rpg_request_free(parts[i]);
@@ -364,6 +375,14 @@ static void fail_batch(const rpg_lane *lane, rpg_request **parts, uint32_t len) 
     free(parts);
     request->parts = NULL;
     fail(lane, request);
+}
+
+static VALUE results_of(rpg_request **parts, uint32_t len) {
+    VALUE results = rb_ary_new_capa((long)len);
+    parts[len - 1]->parts = NULL;
+    for (uint32_t i = 0; i < len; i++) rb_ary_push(results, result_of(parts[i], true));
+    free(parts);
+    return results;
 }
 
 /* Sends several statements with one Sync, of which all take effect or none. May switch strands.
@@ -381,24 +400,26 @@ static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds) {
         if (NIL_P(refused)) refused = why_not(lane, rpg_statement_get(statement), true);
     }
     if (!NIL_P(refused)) return refused;
-    rpg_request **parts = new_parts(lane, statements, encoded);
-    submit_batch(lane, parts, len);
-    wait_for(lane, parts[len - 1], deadline);
-    if (RB_UNLIKELY(rpg_is_orphaned(lane))) rb_funcall(self, id_orphaned, 0);
-    if (lane->lost[0] && !parts[0]->sent) {
+    for (bool again = false;; again = true) {
+        rpg_request **parts = new_parts(lane, statements, encoded);
+        submit_batch(lane, parts, len);
+        wait_for(lane, parts[len - 1], deadline);
+        if (RB_UNLIKELY(rpg_is_orphaned(lane))) rb_funcall(self, id_orphaned, 0);
+        uint32_t failed = first_failed(parts, len);
+        if (failed == len) {
+            VALUE results = results_of(parts, len);
+            RB_GC_GUARD(statements);
+            RB_GC_GUARD(encoded);
+            return results;
+        }
+        if (lane->lost[0] && !parts[0]->sent) {
+            drop_parts(parts, len);
+            return sym_lost;
+        }
         parts[len - 1]->parts = NULL;
-        free_parts(parts, len);
-        free(parts);
-        return sym_lost;
+        if (again || !is_misunderstood(lane, parts[failed])) fail_batch(lane, parts, len, failed);
+        drop_parts(parts, len);
     }
-    parts[len - 1]->parts = NULL;
-    if (parts[len - 1]->end != RPG_ENDED_WELL) fail_batch(lane, parts, len);
-    VALUE results = rb_ary_new_capa((long)len);
-    for (uint32_t i = 0; i < len; i++) rb_ary_push(results, result_of(parts[i], true));
-    free(parts);
-    RB_GC_GUARD(statements);
-    RB_GC_GUARD(encoded);
-    return results;
 }
 
 /* --- streams of rows --- */

@@ -11,6 +11,7 @@
 /* --- the end of requests --- */
 
 static void finish(rpg_request *request, rpg_end_kind end) {
+    if (request->parses) rpg_statement_forget_name(rpg_statement_get(request->statement));
     request->done = true;
     request->end = (uint8_t)end;
     if (request->abandoned) rpg_request_free(request);
@@ -96,7 +97,6 @@ static bool note_fatal(rpg_lane *lane, const rpg_message *message) {
 
 static void take_error(rpg_lane *lane, rpg_request *request, const rpg_message *message) {
     if (note_fatal(lane, message) || !request) return;
-    if (request->parses) rpg_statement_forget_name(rpg_statement_get(request->statement));
     if (request->abandoned || request->error) return;
     request->error = malloc(message->len);
     if (!request->error) return;
