@@ -155,6 +155,7 @@ static void take_off(VALUE self) {
     lane->flight_asked = false;
     while (lane->outbox.first && may_leave(lane, lane->outbox.first)) {
         rpg_request *request = rpg_requests_take_first(&lane->outbox);
+        request->behind = lane->sent.len > 0;
         rpg_requests_append(&lane->sent, request);
         request->sent = true;
         if (!request->abandoned) lane->live++;

@@ -90,9 +90,10 @@ static VALUE failure_of(const rpg_lane *lane, rpg_request *request) {
     bool known = request->error, sent = request->sent;
     if (known) body = rb_str_new((const char *)request->error, (long)request->error_len);
     rpg_request_free(request);
+    if (known) return rb_funcall(rpg_mPostgres, id_error_of, 2, body, sql);
+    if (lane->broken && sent) return rb_exc_new_cstr(rpg_eProtocol, lane->lost);
     if (lane->lost[0]) return rb_funcall(rpg_mPostgres, id_lost, 2, rb_utf8_str_new_cstr(lane->lost), sent ? Qtrue : Qfalse);
-    if (!known) rb_memerror();
-    return rb_funcall(rpg_mPostgres, id_error_of, 2, body, sql);
+    rb_memerror();
 }
 
 NORETURN(static void fail(const rpg_lane *lane, rpg_request *request));
@@ -121,10 +122,11 @@ static bool ends_connection(VALUE error) {
            rb_obj_is_kind_of(error, rpg_eTLS);
 }
 
-/* A pooler that drops what comes behind the first statement is never seen to answer several. */
+/* A pooler that drops what comes behind the first statement is never seen to answer the second. */
 NORETURN(static void fail_late(const rpg_lane *lane));
 static void fail_late(const rpg_lane *lane) {
-    bool suspicious = lane->shared && !lane->pipelines && lane->sent.len > 1;
+    const rpg_request *first = lane->sent.first;
+    bool suspicious = lane->shared && !lane->pipelines && first && (first->behind || first->next);
     rb_raise(rpg_eTimeout, "the server has not answered before the deadline; the statement is cancelled%s",
              suspicious ? ". Where a pooler stands before the server, it may lose statements that come together: try pipelining: false" : "");
 }

@@ -28,10 +28,11 @@ typedef struct rpg_lane {
     VALUE statements;           /* Hash: SQL => Statement */
     char lost[160];             /* why the connection has ended; empty: it has not */
     char fatal[160];            /* the server has said that it ends, and this */
+    bool broken;                /* it has ended because the server broke the protocol */
     bool shared;                /* by strands that do not know of each other */
     bool held;                  /* nothing leaves but what passes */
     bool names;                 /* statements are given names */
-    bool pipelines;             /* several statements under way at once were answered before */
+    bool pipelines;             /* a statement that was sent behind others was answered before */
     bool left_state;            /* a statement was of a kind that changes the session */
     uint8_t status;             /* of the last ReadyForQuery */
     rpg_replies replies;

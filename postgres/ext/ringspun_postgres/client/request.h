@@ -26,6 +26,7 @@ typedef struct rpg_request {
     ringspun_waker waker;
     bool parked;
     bool sent;
+    bool behind;                /* when it was sent others were unanswered */
     bool done;
     bool abandoned;
     uint8_t leg;                /* rpg_leg; of one with rows its strand takes them as they come */

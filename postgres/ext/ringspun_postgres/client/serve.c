@@ -237,8 +237,10 @@ static void note_time(rpg_lane *lane) {
 static void finish_ended(rpg_lane *lane, const uint8_t *ends, uint32_t ended) {
     if (ended == 0) return;
     note_time(lane);
-    lane->pipelines |= lane->sent.len > 1;
-    for (uint32_t i = 0; i < ended && lane->sent.first; i++) finish_first(lane, (rpg_end_kind)ends[i]);
+    for (uint32_t i = 0; i < ended && lane->sent.first; i++) {
+        lane->pipelines |= lane->sent.first->behind;
+        finish_first(lane, (rpg_end_kind)ends[i]);
+    }
     rpg_ask_flight(lane);
 }
 
@@ -247,6 +249,12 @@ static void check_session(rpg_lane *lane) {
     if (!lane->shared) return;
     if (lane->status != 'I') rpg_lose(lane, "a statement has left a transaction open");
     else if (lane->left_state) rpg_lose(lane, "a statement has changed the session");
+}
+
+/* Whatever comes next might be taken for the answer to another request. */
+static void break_off(rpg_lane *lane) {
+    lane->broken = !lane->lost[0] && !lane->fatal[0];
+    rpg_lose(lane, "the server sent what is no answer to what was asked");
 }
 
 bool rpg_serve(rpg_lane *lane) {
@@ -265,12 +273,14 @@ bool rpg_serve(rpg_lane *lane) {
         at += needed;
         void *tag;
         rpg_end_kind end;
-        while (ended < ENDED_MAX && rpg_replies_next_ended(&lane->replies, &tag, &end)) ends[ended++] = (uint8_t)end;
+        while (how == TAKEN && ended < ENDED_MAX && rpg_replies_next_ended(&lane->replies, &tag, &end)) {
+            ends[ended++] = (uint8_t)end;
+        }
     }
     if (at > 0 && !keep_rows(lane, bytes, at)) how = NO_MEMORY;
     finish_ended(lane, ends, ended);
     if (how == NO_MEMORY) rpg_lose(lane, "there was no memory for what the server sent");
-    else if (how == WRONG || found == RPG_WRONG) rpg_lose(lane, "the server sent what is no answer to what was asked");
+    else if (how == WRONG || found == RPG_WRONG) break_off(lane);
     else check_session(lane);
     return at > 0;
 }

@@ -9,8 +9,8 @@ module Ringspun
     # is cancelled, or whose time is over, leaves at once, and what it has asked for is cancelled on the server.
     #
     # All raise {UsageError} for what can be known to be wrong before a byte is sent, {ServerError} with a class per SQLSTATE
-    # for what the server refuses, {ConnectionLost} when the connection ends meanwhile, {ConnectError} when there is none,
-    # {PoolTimeoutError} when all are in use, and {TimeoutError}.
+    # for what the server refuses, {ConnectionLost} when the connection ends meanwhile, {ProtocolError} when the server sends
+    # what is no answer, {ConnectError} when there is none, {PoolTimeoutError} when all are in use, and {TimeoutError}.
     #
     # @since 0.1.0
     module Client

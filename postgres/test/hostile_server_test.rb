@@ -1,0 +1,160 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "ringspun/postgres"
+require "tmpdir"
+require "socket"
+
+# Whoever answers in the place of a server, over a real socket: everybody who waits gets an error that says what it is, or the
+# right answer, and never hangs.
+class PostgresHostileServerTest < Minitest::Test
+  Postgres = Ringspun::Postgres
+
+  def self.message(type, body = "") = "#{type}#{[body.bytesize + 4].pack("N")}#{body}".b
+
+  GREETING = [message("R", [0].pack("N")), message("K", [1, 2].pack("NN")), message("Z", "I")].join.freeze
+  DESCRIBED = [message("1"), message("t", [0].pack("n")),
+               message("T", [1, "nonce", 0, 0, 25, -1, -1, 0].pack("nZ*NnNs>l>n")), message("2")].join.freeze
+  ROW = message("D", [1, 5, "right"].pack("nNa*")).freeze
+  ANSWER = [DESCRIBED, ROW, message("C", "SELECT 1\0"), message("Z", "I")].join.freeze
+
+  def test_an_answer_that_is_split_at_every_byte
+    (1...ANSWER.bytesize).each do |at|
+      served_by(answering(ANSWER.byteslice(0, at), ANSWER.byteslice(at..))) do |pool|
+        assert_equal "right", pool.query_value("select 1")
+      end
+    end
+  end
+
+  def test_an_answer_that_ends_at_every_byte
+    (0...ANSWER.bytesize).each do |at|
+      served_by(answering(ANSWER.byteslice(0, at))) { |pool| assert_lost(Postgres::ConnectionLost, pool) }
+    end
+  end
+
+  # Of each message, when the length is one too few, none, negative, or two gigabytes.
+  def test_wrong_lengths
+    each_message(ANSWER) do |at, len|
+      [len - 1, 3, 0, 0x7fffffff, 0xffffffff].each do |wrong|
+        broken = ANSWER.dup.tap { |bytes| bytes[at + 1, 4] = [wrong].pack("N") }
+        served_by(answering(broken, stay: true)) { |pool| assert_lost(Postgres::ProtocolError, pool) }
+      end
+    end
+  end
+
+  def test_messages_that_nobody_knows_or_has_asked_for
+    ["?", "\0", "\xff", "G", "W", "V", "R", "K", "s", "I", "Z"].each do |type|
+      served_by(answering(DESCRIBED + self.class.message(type, "I") + ROW, stay: true)) do |pool|
+        error = assert_raises(Postgres::ProtocolError, Postgres::FeatureNotSupported) { pool.query("select 1", timeout: 60) }
+        refute_nil error.message
+      end
+    end
+  end
+
+  def test_rows_that_are_no_rows
+    ["", [2, 5, "right"].pack("nNa*"), [1, 6, "right"].pack("nNa*"), [1, 4, "right"].pack("nNa*"), [1].pack("n"),
+     [1, 0x7fffffff].pack("nN")].each do |body|
+      row = self.class.message("D", body)
+      served_by(answering(ANSWER.sub(ROW) { row }, stay: true)) do |pool|
+        assert_raises(Postgres::ProtocolError, body.inspect) { pool.query("select 1", timeout: 60).rows }
+      end
+    end
+  end
+
+  # What the next statement would be answered by is not looked at.
+  def test_answers_that_nobody_has_asked_for
+    connections = 0
+    server = lambda do |stream|
+      connections += 1
+      answering(ANSWER + ANSWER.sub("right", "wrong"), stay: true).call(stream)
+    end
+    served_by(server) do |pool|
+      3.times { |done| assert_equal ["right", done + 1], [pool.query_value("select 1"), connections] }
+    end
+  end
+
+  def test_all_who_wait_are_told
+    served_by(answering(DESCRIBED + self.class.message("?"), stay: true)) do |pool, machine|
+      strands = Array.new(20) { |number| machine.spin { pool.query_value("select $1", number) } }
+      strands.each { |strand| assert_raises(Postgres::ProtocolError) { strand.await } }
+    end
+  end
+
+  # What came behind the first statement is lost, and with it the answer that some wait for.
+  def test_a_pooler_that_loses_what_comes_together
+    pooler = lambda do |stream|
+      stream.read_partial(65_536)
+      stream.write(ANSWER)
+      nil while stream.read_partial(65_536)
+    end
+    served_by(pooler) do |pool, machine|
+      errors = Array.new(3) { machine.spin { pool.query_value("select 1", timeout: 0.1) } }.map do |strand|
+        strand.await && nil
+      rescue Ringspun::TimeoutError => error
+        error.message
+      end
+      assert_equal [nil, true, true], [errors[0], *errors[1..].map { |text| text.include?("pipelining: false") }]
+    end
+  end
+
+  private
+
+  # A server that says this when it is asked something, and ends, or stays.
+  def answering(*pieces, stay: false)
+    lambda do |stream|
+      stream.read_partial(65_536)
+      pieces.each do |piece|
+        stream.write(piece)
+        Ringspun::Machine.current.yield
+      end
+      nil while stay && stream.read_partial(65_536)
+    end
+  end
+
+  def served_by(server)
+    Dir.mktmpdir do |folder|
+      Ringspun.run do |machine|
+        listener = UNIXServer.new("#{folder}/.s.PGSQL.5432")
+        accepting = machine.spin { accept(machine, listener, server) }
+        pool = Postgres::Pool.new("postgres://somebody@/some?host=#{folder}&sslmode=disable", lanes: 1)
+        yield pool, machine
+      ensure
+        pool&.close
+        accepting&.terminate
+        listener&.close
+      end
+    end
+  end
+
+  def accept(machine, listener, server)
+    loop do
+      stream = Ringspun::Stream.new(machine.accept(listener))
+      machine.spin { serve(stream, server) }
+    end
+  end
+
+  def serve(stream, server)
+    body = stream.read(stream.read(4).unpack1("N") - 4)
+    return if body.unpack1("N") == 80_877_102 # a CancelRequest
+
+    stream.write(GREETING)
+    server.call(stream)
+  rescue Ringspun::Error, SystemCallError
+    nil # the client has left
+  ensure
+    stream.close
+  end
+
+  def assert_lost(error_class, pool)
+    assert_kind_of error_class, assert_raises(Postgres::Error) { pool.query_value("select 1", timeout: 60) }
+  end
+
+  def each_message(bytes)
+    at = 0
+    while at < bytes.bytesize
+      len = bytes.unpack1("N", offset: at + 1)
+      yield at, len
+      at += len + 1
+    end
+  end
+end
