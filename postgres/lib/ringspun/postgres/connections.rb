@@ -15,8 +15,8 @@ module Ringspun
       # Seconds for what a connection must do before the next user gets it.
       SETTLE = 5
 
-      # Who has a connection, since when, and where it was asked for.
-      Holder = Data.define(:who, :since, :where) do
+      # Who has a connection, where it was asked for, and since when.
+      Holder = Data.define(:who, :where, :since) do
         def to_s = "#{who} for #{format("%.1f", Postgres.now - since)} s, at #{where}"
       end
 
@@ -37,6 +37,12 @@ module Ringspun
         @count = 0
         @connecting = Channel.new(CONNECTING_MAX)
         @closed = false
+      end
+
+      # @return [Array] who asks, and where: for {Holder}
+      def self.asker
+        where = caller_locations(2).find { |location| !location.path.start_with?(__dir__) }
+        [Fiber.current_scheduler ? Machine.current.running.inspect : Thread.current.inspect, where]
       end
 
       # May switch strands.
@@ -60,13 +66,14 @@ module Ringspun
         end
       end
 
+      # @param asker [Array] of {Connections.asker}
       # @return [Lane]
-      def acquire(timeout)
+      def acquire(timeout, asker = Connections.asker)
         machine = Machine.current
         loop do
           got = take(machine)
           got = await(got, timeout) if got.is_a?(Waiter)
-          lane = prepare(got) and return hold(lane)
+          lane = prepare(got) and return hold(lane, asker)
         end
       end
 
@@ -80,7 +87,7 @@ module Ringspun
       def close
         @lock.synchronize do
           @closed = true
-          @waiters.each { |waiter| waiter.gate.close }
+          @waiters.each { |waiter| waiter.gate.close }.clear
         end
         close_own
         @lock.synchronize { @idle.each { |idle| abandon(idle) }.clear }
@@ -128,7 +135,7 @@ module Ringspun
           @lock.synchronize { @waiters.delete(got) }
           got = got.gate.try_pop or return
         end
-        lane = prepare(got) and hold(lane)
+        lane = prepare(got) and hold(lane, Connections.asker)
       end
 
       def await(waiter, timeout)
@@ -179,10 +186,8 @@ module Ringspun
 
       def too_old?(lane) = Postgres.now > @ends.fetch(lane)
 
-      def hold(lane)
-        where = caller_locations(3).find { |location| !location.path.start_with?(__dir__) }
-        who = Fiber.current_scheduler ? Machine.current.running.inspect : Thread.current.inspect
-        @lock.synchronize { @holders[lane] = Holder.new(who, Postgres.now, where) }
+      def hold(lane, asker)
+        @lock.synchronize { @holders[lane] = Holder.new(*asker, Postgres.now) }
         lane
       end
 

@@ -84,7 +84,8 @@ module Ringspun
 
       # (see Connections#use)
       def use(timeout, reset:)
-        lane = call { @pool.connections.acquire(timeout) }
+        asker = Connections.asker
+        lane = call { @pool.connections.acquire(timeout, asker) }
         yield Lane.new(self, lane)
       ensure
         call { @pool.connections.release(lane, reset) } if lane
