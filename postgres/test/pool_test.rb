@@ -2,7 +2,7 @@
 
 require "postgres_helper"
 
-# When all connections for one user at a time are in use.
+# When all connections for one user at a time are in use, and when one is new.
 # servers: all
 class PostgresPoolTest < Minitest::Test
   include OnPool
@@ -34,6 +34,13 @@ class PostgresPoolTest < Minitest::Test
         error = assert_raises(Postgres::PoolTimeoutError) { pool.session(timeout: 0.01) { |_| nil } }
         assert_match HERE, error.message
       end
+    end
+  end
+
+  def test_the_first_statement_of_a_connection_is_cancelled_on_the_server
+    on_pool do |pool, machine|
+      assert_raises(Ringspun::TimeoutError) { pool.query("select pg_sleep(60), 'first'", timeout: 0.5) }
+      look { |other| await(machine) { running(other).grep(/'first'/).empty? } }
     end
   end
 

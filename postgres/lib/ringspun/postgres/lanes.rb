@@ -52,12 +52,7 @@ module Ringspun
       def batch(sqls, params, timeout)
         return alone(timeout) { |lane, left| lane.batch(sqls, params, left) } unless @pool.config.pipelining
 
-        insist(:none, nil, timeout, alone: false) do |lane, left, _|
-          lane.batch(sqls, params, left)
-        rescue Exception
-          lane.orphaned if lane.orphaned?
-          raise
-        end
+        insist(:none, nil, timeout, alone: false) { |lane, left, _| lane.batch(sqls, params, left) }
       end
 
       # (see Connections#use)
@@ -97,9 +92,17 @@ module Ringspun
             return taken unless taken == :none
           end
           lane = settle(refused, lane, left)
-          refused = yield(lane, left, refused == :slow || refused == :stuck)
+          refused = leaving(lane) { yield(lane, left, refused == :slow || refused == :stuck) }
           return refused unless refused.is_a?(Symbol)
         end
+      end
+
+      # What nobody waits for any more is cancelled.
+      def leaving(lane)
+        yield
+      rescue Exception
+        lane.orphaned if lane.orphaned?
+        raise
       end
 
       # @return [Lane] where to try next
