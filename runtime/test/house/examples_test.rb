@@ -47,7 +47,7 @@ class ExamplesTest < Minitest::Test
 
   # The gems above the runtime are the bundle's.
   def run_example(path, *arguments)
-    env = File.read(path).match?(%r{^require "ringspun/jobs"}) ? { "RUBYOPT" => "-rbundler/setup" } : {}
+    env = File.read(path).match?(%r{^require "ringspun/(jobs|postgres)"}) ? { "RUBYOPT" => "-rbundler/setup" } : {}
     ruby_child("$0 = ARGV.shift; load $0", path, *arguments, env: env)
   end
 
