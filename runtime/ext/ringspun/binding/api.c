@@ -1,4 +1,4 @@
-/* api: the functions of ringspun.h. */
+/* api: the functions of ringspun.h, the C API for other extensions. */
 #include "ringspun.h"
 #include "binding/scheduler/scheduler.h"
 #include "binding/stream/stream.h"
@@ -10,8 +10,8 @@ static int64_t api_now(void) { return rs_now(&rsb_current()->engine); }
 
 static int64_t api_deadline(VALUE seconds) { return rsb_deadline(rsb_current(), seconds, "deadline"); }
 
-/* The name of the park that follows, for whoever is to end it. `start` must not wait, so nobody parks in between. A signal handler
- * may run meanwhile, though: without a park the ticket must not become another wait's. */
+/* Makes the waker of the park that follows, and calls `start` with it. `start` must not wait, so no other park takes the ticket.
+ * But a signal handler may run meanwhile: if the park is refused, the ticket is voided, so that no later wait gets it. */
 static void begin_wait(rsb_machine *machine, void (*start)(ringspun_waker waker, void *data), void *data) {
     rs_machine *engine = &machine->engine;
     ringspun_waker waker = {machine, rs_strand_id(rs_running(engine)), rs_next_ticket(engine)};
@@ -61,7 +61,7 @@ static bool api_park_or(int64_t deadline, const char *what, void (*start)(ringsp
     return true;
 }
 
-/* The machine's memory stays until its last waker was woken, but it may be closed by then, on its own thread. */
+/* The machine's memory stays until its last waker was woken, but its thread may have closed it by then. */
 static void api_wake(ringspun_waker waker, int64_t value) {
     rsb_machine *machine = waker.machine;
     rs_message *message = rs_alloc(sizeof(*message));
@@ -76,13 +76,13 @@ static void api_wake(ringspun_waker waker, int64_t value) {
     pthread_mutex_unlock(&machine->wake_lock);
 }
 
-/* Of park_or alone: that of park is counted, until it is woken from wherever. */
+/* Only for wakers of park_or: those of park are counted, and end by api_wake. */
 static void api_wake_here(ringspun_waker waker, int64_t value) {
     rsb_machine *machine = waker.machine;
     if (machine->open) rs_wake(&machine->engine, waker.strand, waker.ticket, RS_WAKE_VALUE, value);
 }
 
-/* The root is the thread's own code, unless a run has it. */
+/* False for the root outside of a run: it is the thread's own code. */
 static bool is_in_run(rsb_machine *machine) {
     if (!rs_is_root(&machine->engine, rs_running(&machine->engine))) return true;
     VALUE scheduler = rb_fiber_scheduler_current();
@@ -95,7 +95,7 @@ static void *api_machine_here(void) {
     return is_in_run(machine) ? machine : NULL;
 }
 
-/* Between strands, too: what is called at one end may ask for the next. */
+/* Also between strands: a call at the end of one tick may ask for one at the next. */
 static bool api_at_tick_end(void (*call)(VALUE object), VALUE object) {
     rsb_machine *machine = rsb_existing();
     if (!machine || !rsb_between_strands(machine)) machine = rsb_current();
@@ -132,7 +132,7 @@ static void api_stream_peek(VALUE self, const char **bytes, size_t *length) {
 
 static bool api_stream_more(VALUE self, int64_t deadline) { return rsb_stream_more(self, deadline, "stream_more"); }
 
-/* Of which `length` bytes are there. */
+/* The stream, which must have received `length` bytes; else raises. */
 static rsb_stream *stream_with(VALUE self, size_t length, rsb_machine **machine) {
     rsb_stream *stream = rsb_stream_get(self, machine);
     if (length > rs_buffer_len(&stream->in)) rb_raise(rsb_eUsage, "the stream has not received so many bytes; see stream_peek");
@@ -174,6 +174,6 @@ static rsb_part part = {.mark = mark_tick_ends};
 
 void rsb_init_api(void) {
     rsb_register_part(&part);
-    /* Where ringspun_get_api of ringspun.h finds the table. */
+    /* ringspun_get_api of ringspun.h reads this. */
     rb_define_const(rsb_mRingspun, "C_API", ULL2NUM((uintptr_t)&api));
 }

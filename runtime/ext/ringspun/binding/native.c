@@ -1,3 +1,4 @@
+/* native: loads the extension: defines its classes, and registers what runs around a fork(2). */
 #include "engine/flow/accept_queue.h"
 #include "binding/procs/procs.h"
 #include "binding/scheduler/scheduler.h"
@@ -15,12 +16,12 @@ static void count_fork(void) {
     rs_channel_forks++;
     rsb_stacks_forked();
     rsb_unshared_forked();
-    /* At once, for the child may never use its machine. */
+    /* Here, because the child may never use its machine. */
     if (rsb_thread_machine && rsb_thread_machine->open) rs_accept_queue_close_copies(&rsb_thread_machine->engine);
 }
 
-/* Every name of which some function makes a symbol at its first call. Two ractors that do so at the same time may get two
- * symbols for one name (CRuby 3.3 and 3.4), so all are made before there is a second ractor. */
+/* Names of which functions make symbols at their first call. Two ractors that make one at the same time may get two different
+ * symbols (seen on CRuby 3.3 and 3.4), so all are made before there is a second ractor. */
 static const char *const symbols[] = {
     "accessed_at", "blockSpecial", "block_size", "busy_polls", "bytes_spliced", "cancel", "cancels", "changed_at",
     "characterSpecial", "complete", "concluded", "cpu", "created_at", "directory", "done", "entries", "epoll", "fault",
@@ -36,8 +37,8 @@ static const char *const symbols[] = {
 __attribute__((visibility("default"))) void Init_native(void);
 
 void Init_native(void) {
-    /* Ractors run our functions at the same time, without a common GVL: what all files of the binding have as globals is set
-     * here, before there can be a second ractor, and only read from then on. */
+    /* Ractors run these functions in parallel, without a common GVL. So all global variables of the binding are set here, before
+     * there is a second ractor, and only read later. */
     rb_ext_ractor_safe(true);
     rsb_mRingspun = rb_define_module("Ringspun");
     rsb_init_errors();

@@ -1,5 +1,5 @@
-/* calls: the hooks for what is done elsewhere, by a child process, by a thread that may block, or by Async's tasks; and for
- * the end of an IO. */
+/* calls: the hooks process_wait, io_close, address_resolve and blocking_operation_wait, and what Ringspun::Offload and
+ * AsyncBridge call. */
 #include "engine/kernel/resolve.h"
 #include "scheduler.h"
 
@@ -24,7 +24,7 @@ static VALUE wait_in_machine(VALUE argument) {
     return rsb_wait_for_child(wait->machine, wait->pid);
 }
 
-/* Process::Status says what went wrong, and its caller raises that. */
+/* The status stands for the error, which CRuby raises. */
 static VALUE failed_status(VALUE pid, VALUE error) {
     return rb_funcall(process_status, id_wait, 2, pid, INT2FIX(WNOHANG));
 }
@@ -39,7 +39,7 @@ static rsb_outside_wait wait_for_change(int pid, int options) {
     return wait;
 }
 
-/* In a simulation, which has no children of its own: others go on meanwhile. */
+/* A simulation waits for real children: other strands go on meanwhile. */
 static VALUE wait_outside(rsb_machine *machine, VALUE pid, int options) {
     rsb_outside_wait wait = wait_for_change(NUM2INT(pid), options);
     VALUE arguments = rb_assoc_new(pid, INT2FIX(options | WNOHANG)), status;
@@ -48,7 +48,7 @@ static VALUE wait_outside(rsb_machine *machine, VALUE pid, int options) {
     return status;
 }
 
-/* Called by Process.wait, Kernel#system and their kin: waits for a child process and reaps it.
+/* Called by Process.wait, Kernel#system and the like: waits for a child process and reaps it.
  *
  * May switch strands.
  *
@@ -73,15 +73,14 @@ static VALUE scheduler_process_wait(VALUE self, VALUE pid, VALUE flags) {
 
 /* --- closing --- */
 
-/* Called by IO#close of newer Rubies, when the IO has lost its descriptor already: closes that. Strands that wait on it get an
- * error first.
+/* Called by IO#close of newer Rubies, when the IO has lost its descriptor already: closes the descriptor. Strands that wait for
+ * it get an error first.
  *
  * May switch strands.
  *
  * @param fd [Integer] a descriptor
- * @return [Boolean] false: it is left to the caller, because it is not open, or this strand is closing it already, or nothing
- *   may park now
- * @raise [SystemCallError] it is closed all the same
+ * @return [Boolean] false: CRuby closes it, because it is not open, or this strand is closing it already, or nothing may park now
+ * @raise [SystemCallError] the descriptor is closed all the same
  * @since 0.1.0
  */
 static VALUE scheduler_io_close(VALUE self, VALUE fd) {
@@ -106,7 +105,7 @@ static VALUE addresses_of(const rs_lookup *lookup) {
 }
 
 typedef struct {
-    rsb_machine *machine;       /* NULL: as the thread's own call */
+    rsb_machine *machine;       /* NULL: by a plain call of this thread */
     rs_lookup *answer;
 } look_up;
 
@@ -128,8 +127,8 @@ static VALUE free_lookup(VALUE lookup) {
     return Qnil;
 }
 
-/* Called where Socket and its kin look up a name: by getaddrinfo(3), on a worker thread. The order is the resolver's; nothing is
- * kept for the next time.
+/* Called when Socket and the like look up a name: calls getaddrinfo(3) on a worker thread. The addresses are in the order of the
+ * resolver, and are not cached.
  *
  * May switch strands.
  *
@@ -141,7 +140,7 @@ static VALUE scheduler_address_resolve(VALUE self, VALUE hostname) {
     rsb_machine *machine = rsb_hook_machine(self);
     if (machine && rs_is_simulated(&machine->engine)) machine = NULL;
     if (machine) rsb_after_inline(machine);
-    /* Only now: others may have changed it. */
+    /* After the yield, because other strands may have changed the String. */
     const char *host = StringValueCStr(hostname);
     if (strlen(host) >= RS_HOST_SIZE) return Qnil;
     look_up call = {machine, rsb_alloc(sizeof(rs_lookup))};
@@ -153,10 +152,10 @@ static VALUE scheduler_address_resolve(VALUE self, VALUE hostname) {
 
 static VALUE call_work(RB_BLOCK_CALL_FUNC_ARGLIST(unused, work)) { return rb_funcall(work, id_call, 0); }
 
-/* Called by C extensions that say that what they are about to do may go to another thread, as Zlib does, and by CRuby itself: it
- * goes to one of those that are there for it. When the strand is cancelled meanwhile, that thread is interrupted, and what it
- * has done then counts. A strand that unwinds, because it was cancelled before, has its work done all the same, as it would
- * without this hook, but for a system call that waits.
+/* Called for blocking work that may run on another thread (RB_NOGVL_OFFLOAD_SAFE in ruby/thread.h), of C extensions such as Zlib
+ * and of CRuby itself. A worker thread of Ringspun does the work. If the strand is cancelled meanwhile, that thread is
+ * interrupted, and the work counts as far as it was done. The work of a strand that was cancelled before, and unwinds, is done
+ * all the same, as without this hook, except for a system call that waits.
  *
  * May switch strands.
  *
@@ -167,7 +166,7 @@ static VALUE call_work(RB_BLOCK_CALL_FUNC_ARGLIST(unused, work)) { return rb_fun
 static VALUE blocking_operation_wait(VALUE self, VALUE work) {
     rsb_machine *machine = rsb_hook_machine(self);
     if (!machine || rs_is_simulated(&machine->engine)) {
-        rsb_blocking(call_work, work); /* or it would call this hook again */
+        rsb_blocking(call_work, work); /* otherwise the work would call this hook again */
     } else if (!RTEST(rb_funcall(rsb_mRingspun, id_lend, 2, work, rsb_called_for_system_call() ? Qtrue : Qfalse))) {
         rsb_raise_refusal(machine);
         rb_raise(rsb_eCancelled, "cancelled: what it waited for was interrupted");
@@ -176,14 +175,15 @@ static VALUE blocking_operation_wait(VALUE self, VALUE work) {
     return Qnil;
 }
 
-/* In the midst of ours of an IO, which CRuby would have another thread do. The number is free as soon as that has closed it, and
- * a strand that gets it before we hear of that would be told that it is being closed. */
+/* True while this strand closes an IO by IO#close. CRuby would let another thread call close(2). Then the number is free before
+ * this strand knows, and a strand that gets the same number would find it marked as closing. */
 static bool is_close(VALUE self) {
     rsb_machine *machine = rsb_hook_machine(self);
     return machine && rsb_running(machine)->closing;
 }
 
-/* CRuby asks every time whether there is that hook, and can do without. A method of that name it would call unasked. */
+/* CRuby asks by respond_to? whether there is the hook blocking_operation_wait, each time, and can do without. If there were a
+ * method of that name it would call it always. */
 static VALUE scheduler_respond_to_missing(VALUE self, VALUE name, VALUE all) {
     if (name != ID2SYM(id_blocking_operation_wait)) return rb_call_super(2, (VALUE[]){name, all});
     return rsb_called_from_copy() || is_close(self) ? Qfalse : Qtrue;
@@ -197,23 +197,22 @@ static VALUE scheduler_method_missing(int argc, VALUE *argv, VALUE self) {
 
 /* --- for Ringspun::Offload --- */
 
-/* Whether the running strand's next wait would raise. */
+/* True if the running strand's next wait would raise. */
 static VALUE is_refused(VALUE self) { return rs_refusal(&rsb_current()->engine, 0) != RS_WAKE_VALUE ? Qtrue : Qfalse; }
 
-/* CRuby leaves the errno of a system call that it was handed. */
+/* After the work, errno is that of its system call. */
 static VALUE is_interrupted_call(VALUE self, VALUE work) {
     errno = 0;
     rb_funcall(work, id_call, 0);
     return errno == EINTR ? Qtrue : Qfalse;
 }
 
-/* A thread that waits for work: nobody need hope that it wakes a strand. */
+/* Marks a thread that waits for work: it wakes no strand, so a deadlock does not wait for it. */
 static VALUE mark_only_looks(VALUE self, VALUE thread, VALUE so) { return rb_ivar_set(thread, rsb_id_only_looks, so); }
 
 /* --- for AsyncBridge --- */
 
-/* Runs the block in a strand of its own, at once, until it waits for the first time. Without `awaited` nothing waits for its
- * end. */
+/* Runs the block in a strand of its own, at once, until its first wait. Without `awaited` no run waits for its end. */
 static VALUE scheduler_begin(VALUE self, VALUE awaited) {
     rsb_machine *machine = rsb_parking_machine(self, "resume");
     return rsb_strand_begin(machine, RTEST(awaited), rb_block_proc());

@@ -1,8 +1,8 @@
-/* io: the hooks by which stock IO objects read, write and wait.
+/* io: the hooks io_wait, io_read, io_write, io_pread and io_pwrite, by which CRuby's IO objects wait and transfer bytes.
  *
- * The memory behind a hook's buffer is CRuby's: the String of a caller, or an IO's own buffer, which another strand may free by
- * closing the IO while we wait. So nothing but a try that does not wait touches it: what a wait has brought lies in a buffer of
- * the machine's and is copied, if the IO is still open, and what a file is to be given to write is copied before.
+ * The memory of a hook's buffer is CRuby's: the String of a caller, or an IO's own buffer, which another strand frees if it
+ * closes the IO during the wait. So only a try that does not wait uses that memory. An op reads into a buffer of the machine,
+ * which is copied if the IO is still open, and bytes to write to a file are copied before.
  */
 #include "engine/kernel/platform.h"
 #include "engine/kernel/descriptor_kinds.h"
@@ -18,18 +18,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What a worker, or the kernel, is given at a time. */
+/* The most bytes of one op. */
 #define PIECE_MAX (1u << 20)
 
 static ID id_sort;
 
 /* --- what an IO is --- */
 
-/* What stands behind an IO's number is looked up once and written down in the IO itself: of the number alone nobody could tell
- * whether it still means the same. One that is frozen is looked up every time. */
+/* The kind of an IO's descriptor is looked up once and kept in an instance variable of the IO, because the same number may later
+ * mean another descriptor. For a frozen IO it is looked up every time. */
 enum { SORT_KIND = 7, SORT_SOCKET = 8, SORT_BYTES = 16, SORT_REPORTS_MORE = 32, SORT_BITS = 6 };
 
-/* A socket says so itself, which takes less of the stack than a look at what it is. */
+/* Tries getsockopt(2) first: that takes less stack than rs_descriptor_classify. */
 RSB_APART static long look_up(rsb_machine *machine, int fd) {
     int type = 0, family = 0;
     socklen_t size = sizeof(int);
@@ -74,7 +74,7 @@ void rsb_fail_closed(void) {
     rb_raise(rb_eIOError, "stream closed in another strand");
 }
 
-/* What only has a `fileno` has none. */
+/* Objects that are no IO and only have a `fileno` have no timeout. */
 static VALUE timeout_of(VALUE io) { return RB_TYPE_P(io, T_FILE) ? rb_io_timeout(io) : Qnil; }
 
 RSB_APART static int64_t io_deadline(rsb_machine *machine, VALUE io) {
@@ -82,7 +82,7 @@ RSB_APART static int64_t io_deadline(rsb_machine *machine, VALUE io) {
     return RS_LIKELY(NIL_P(timeout)) ? RS_NEVER : rsb_interval_end(machine, timeout);
 }
 
-/* --- without a machine that may park, or in a world of its own --- */
+/* --- plain calls: nothing may park, or the machine is simulated --- */
 
 typedef struct {
     uint8_t kind;
@@ -110,7 +110,7 @@ static void *call_outside(void *argument) {
     return NULL;
 }
 
-/* Any other signal may interrupt it, as that of the child which sent the one that is being handled. */
+/* Repeats the call after EINTR: any other signal may have interrupted it. */
 static int64_t outside(outside_call call) {
     int64_t deadline_ns = call.timeout_ms < 0 ? RS_NEVER : rs_clock_ns() + call.timeout_ms * INT64_C(1000000);
     for (;;) {
@@ -124,8 +124,8 @@ static int64_t outside(outside_call call) {
     }
 }
 
-/* In a simulation: others go on meanwhile. A limit would be virtual time, which does not pass while what is outside is waited
- * for. */
+/* For a real IO in a simulation: other strands go on meanwhile. A limit raises, because virtual time does not pass during the
+ * wait. */
 static int64_t poll_simulated(rsb_machine *machine, VALUE io, int fd, short events, int timeout_ms) {
     struct pollfd descriptor = {.fd = fd, .events = events};
     for (;;) {
@@ -147,7 +147,7 @@ static uint32_t mask_of(VALUE events) {
     rb_raise(rsb_eUsage, "io_wait: %u is no mask of events; combine IO::READABLE, IO::PRIORITY and IO::WRITABLE", mask);
 }
 
-/* An error, or the other side's end, is news for whoever waits for anything. */
+/* An error, or the end of the other side, counts as readiness for all the events waited for. */
 static VALUE ready_events(int64_t result, uint32_t mask) {
     uint32_t ready = (uint32_t)result & mask;
     return UINT2NUM(ready ? ready : mask);
@@ -163,7 +163,8 @@ static int milliseconds(VALUE timeout) {
 NORETURN(static void fail_timeout(void));
 static void fail_timeout(void) { rb_raise(rb_eIOTimeoutError, "Blocking operation timed out!"); }
 
-/* Who only waits is told; of a read or a write CRuby would make an error of whatever `errno` is by then. */
+/* The time is up. IO#wait and the like return nil for false. In a read or a write CRuby would raise an error of the present
+ * `errno`, so this raises IO::TimeoutError. */
 static VALUE out_of_time(bool of_io) {
     static const char *const waits[] = {"wait_readable", "wait_writable", "wait", "wait_priority"};
     bool only_waits = !of_io;
@@ -179,7 +180,7 @@ static VALUE out_of_time(bool of_io) {
  * @param io [IO]
  * @param events [Integer] IO::READABLE, IO::PRIORITY and IO::WRITABLE, combined
  * @param timeout [Numeric, nil] seconds; nil: the IO's own timeout
- * @return [Integer, false] the events that it is ready for; false when the time is up
+ * @return [Integer, false] the ready events; false when the time is up
  * @raise [IOError] when the IO is closed meanwhile by {Machine#close}
  * @raise [IO::TimeoutError] when the IO's own time is up, for a read or a write
  * @since 0.1.0
@@ -202,7 +203,7 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
     int64_t result;
     if (timeout == INT2FIX(0)) {
         rsb_before_look(machine);
-        request.fd = fd = rb_io_descriptor(io); /* anew, for the others may have closed it */
+        request.fd = fd = rb_io_descriptor(io); /* again: other strands may have closed it */
         result = rs_try(&machine->engine, &request);
         if (result == -EAGAIN) result = RSB_TIME_IS_UP;
     } else {
@@ -223,18 +224,18 @@ static VALUE scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout
 typedef struct {
     rsb_machine *machine;
     VALUE io, buffer;
-    size_t offset;              /* in the buffer */
-    size_t minimum;             /* goes on until so much is done; 0: once, and without waiting */
+    size_t offset;              /* in the buffer, in bytes */
+    size_t minimum;             /* bytes after which it ends; 0: one call, without waiting */
     size_t most;
     size_t done;
     rs_request request;
-    bool cut;                   /* it asked for less than it was asked for: what is short by that is not short */
-    bool waits;                 /* what it asks for has to be waited for */
+    bool cut;                   /* the op was cut to PIECE_MAX, so its result is no short transfer */
+    bool waits;                 /* it has to wait */
 } transfer;
 
 static bool reads(uint8_t kind) { return kind == RS_OP_READ || kind == RS_OP_PREAD; }
 
-/* Empty for one that was freed. */
+/* The memory of the buffer; size 0 if it was freed. */
 static size_t memory_of(VALUE buffer, char **base, bool *writable) {
     void *address;
     size_t size;
@@ -244,7 +245,7 @@ static size_t memory_of(VALUE buffer, char **base, bool *writable) {
     return size;
 }
 
-/* Takes as much as the buffer has room for, and as was asked for at most. */
+/* Checks the arguments, and bounds `most` by the buffer's size. */
 RSB_APART static void check_call(transfer *t) {
     bool plain = !RB_SPECIAL_CONST_P(t->buffer) && rb_class_of(t->buffer) == rb_cIOBuffer;
     if (RS_UNLIKELY(!plain) && !rsb_is_buffer(t->buffer)) {
@@ -262,7 +263,8 @@ RSB_APART static void check_call(transfer *t) {
     if (t->most > size - t->offset) t->most = size - t->offset;
 }
 
-/* Anew whenever others have run: a caller's own IO::Buffer they may have freed or resized. */
+/* Finds the address again after other strands have run: they may have freed or resized the program's own IO::Buffer. False: it is
+ * too small now. */
 static bool find_memory(transfer *t) {
     char *base;
     bool writable;
@@ -282,14 +284,14 @@ RSB_APART static void check_after_wait(transfer *t) {
     need_memory(t);
 }
 
-/* Without a minimum CRuby wants to know that nothing is there, as read_nonblock does, or waits then by io_wait and asks again.
- * Of what is written in C, nothing that a program calls is for not waiting: it waits here, which is half the work. (Of sysread and
- * syswrite CRuby would make an error.) */
+/* Whether a transfer without a minimum must wait. After -EAGAIN CRuby either returns to the program, as in read_nonblock, or
+ * calls io_wait and the hook again. Methods written in C are never the non-blocking ones, so the hook waits for them at once,
+ * which is half the work. (For sysread and syswrite CRuby would raise -EAGAIN.) */
 static bool must_wait(const transfer *t) {
     return rsb_called_from_c() && !(t->request.kind == RS_OP_WRITE && rsb_waits_itself(t->io));
 }
 
-/* From the buffer in which the op has its bytes. */
+/* Copies the bytes that the op has read, if IO and buffer are still there. */
 static void take_arrival(const rs_op *op, void *argument) {
     transfer *t = argument;
     if (op->result <= 0 || !rsb_is_open_as(t->io, t->request.fd) || !find_memory(t)) return;
@@ -301,7 +303,7 @@ static void cut(transfer *t, rs_request *request) {
     if (t->cut) request->transfer.len = PIECE_MAX;
 }
 
-/* In the call's own request, for the sake of the stack. */
+/* Uses t->request itself, to keep the stack small. */
 static int64_t wait_to_read(transfer *t) {
     t->request.transfer.address = NULL;
     t->request.options = RS_REQUEST_ANY_BUFFER;
@@ -315,7 +317,7 @@ static bool is_file_kind(rs_fd_kind kind) { return kind == RS_FD_FILE_LOCAL || k
 
 static rs_fd_kind kind_of(const transfer *t) { return rs_descriptor_kind(t->machine->engine.descriptors, t->request.fd); }
 
-/* A file's bytes are copied for the op; anything else tells when there is room, and is tried again. */
+/* Writes a copy of the bytes to a file by an op. For other descriptors it waits until there is room; the caller tries again. */
 RSB_APART static int64_t wait_to_write(transfer *t) {
     rs_request request = t->request;
     rsb_op_wait wait = {.answers_close = true, .deadline_ns = io_deadline(t->machine, t->io)};
@@ -336,20 +338,20 @@ static bool waits_for_itself(const transfer *t) { return t->minimum > 0 || is_fi
 static int64_t try_once(transfer *t, bool *may_wait) {
     rs_descriptors *descriptors = t->machine->engine.descriptors;
     *may_wait = waits_for_itself(t);
-    /* Who does not wait wants to know, and not a guess. */
+    /* A call that does not wait needs the kernel's answer, and not the hint that the descriptor is empty (`drained`). */
     bool guess = rs_descriptor_get(descriptors, t->request.fd)->drained && !*may_wait;
     if (guess && !(*may_wait = must_wait(t))) rs_descriptor_may_have(descriptors, t->request.fd);
     return rs_try(&t->machine->engine, &t->request);
 }
 
-/* Answers as a system call would: what was transferred, or -errno. Apart, as is all that need not be on the stack of a strand that
- * waits, which keeps every page it has ever had. */
+/* Returns how many bytes were transferred, or -errno. A function of its own, like all that need not be on the stack of a parked
+ * strand, which keeps every page that it has touched. */
 RSB_APART static int64_t step(transfer *t) {
     bool may_wait;
     need_memory(t);
     int64_t result = try_once(t, &may_wait);
     if (RS_LIKELY(result != -EAGAIN)) return result;
-    /* Reopened as something else? Looking costs nothing beside what a file waits for. */
+    /* The IO may have been reopened as something else. This check costs little compared with the wait for a file. */
     if (is_file_kind(kind_of(t)) && !is_file_kind(rs_descriptor_classify(t->request.fd))) {
         look_at(t->machine, t->io, t->request.fd);
         know(t->machine, t->io, t->request.fd);
@@ -372,8 +374,8 @@ static int64_t wait_to_go_on(transfer *t) {
     return result;
 }
 
-/* Where one system call would have gone on: with the rest of a file, or to what keeps its callers waiting, which is given
- * only so much at a time as it has room for. */
+/* Whether the transfer goes on where one system call would have: with the rest after a cut to PIECE_MAX, or with a write to a
+ * blocking descriptor, which gets only as many bytes at a time as it has room for. */
 static bool goes_on(const transfer *t, size_t transferred) {
     if (t->done == t->most) return false;
     if (t->done < t->minimum) return true;
@@ -405,8 +407,8 @@ static int64_t transfer_all(transfer *t) {
     return (int64_t)t->done;
 }
 
-/* IO#pwrite calls its hook from where the thread has given up the GVL (seen on 3.3 and 3.4). There no strand may park and
- * nothing be allocated: to give it up once more would bend a list of CRuby's into a ring, in which its timer thread never ends. */
+/* IO#pwrite calls its hook without the GVL (seen on CRuby 3.3 and 3.4). So no strand may park and no object be allocated here. To
+ * release the GVL once more would make a cycle in a list of CRuby's, in which its timer thread loops forever. */
 RSB_APART static VALUE write_without_gvl(VALUE io, VALUE buffer, int64_t from) {
     char *base;
     bool writable;
@@ -422,8 +424,8 @@ static outside_call plain_call(transfer *t) {
                           .offset = t->request.transfer.offset + (int64_t)t->done};
 }
 
-/* In a simulation. Where the call itself would wait, it is made when it need not; a pipe that is ready takes PIPE_BUF bytes at
- * once, and perhaps no more. */
+/* For a real IO in a simulation. On a blocking descriptor it polls first, so that the call does not block. A pipe that is ready
+ * to be written takes PIPE_BUF bytes at once, and perhaps no more: pipe(7). */
 RSB_APART static int64_t transfer_simulated(transfer *t) {
     bool blocks = rs_descriptor_classify(t->request.fd) == RS_FD_BLOCKING, waits = blocks;
     short events = reads(t->request.kind) ? POLLIN : POLLOUT;
@@ -445,8 +447,8 @@ static size_t length_of(VALUE number, const char *what) {
     return (size_t)rsb_integer(number, 0, INT64_MAX, what);
 }
 
-/* The two contracts. Up to version 3 of the hooks `length` is the least that is wanted, and 0 means: once, whatever is there.
- * From version 4 on it is the most, and always once. */
+/* What `length` means. Up to version 3 of the hooks it is a minimum; 0: one call. From version 4 on it is a maximum, and always
+ * one call (ruby/ruby#18483). */
 enum { AT_LEAST = 0, AT_MOST = 0x80 };
 
 RSB_APART static VALUE transfer_known(rsb_machine *machine, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset,
@@ -461,7 +463,7 @@ RSB_APART static VALUE transfer_known(rsb_machine *machine, VALUE io, VALUE buff
     return LL2NUM(result);
 }
 
-/* An IO is looked at here, before there is more on the stack. */
+/* The kind of the IO is looked up here, before more is on the stack. */
 static VALUE run(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length, VALUE offset, unsigned what) {
     if ((what & ~AT_MOST) == RS_OP_PWRITE && RS_UNLIKELY(!rsb_has_gvl())) return write_without_gvl(io, buffer, from);
     rsb_machine *machine = rsb_hook_machine(self);
@@ -471,13 +473,13 @@ static VALUE run(VALUE self, VALUE io, VALUE buffer, int64_t from, VALUE length,
 
 static int64_t place_of(VALUE from) { return rsb_integer(from, 0, INT64_MAX, "file offset"); }
 
-/* Called by IO#read and its kin.
+/* Called by IO#read and the like.
  *
  * May switch strands.
  *
  * @param io [IO]
  * @param buffer [IO::Buffer]
- * @param length [Integer] the least to read, in bytes; 0: once, what there is, without waiting
+ * @param length [Integer] the least bytes to read; 0: one read, without waiting
  * @param offset [Integer] in the buffer
  * @return [Integer] bytes; or a negative errno
  * @raise [UsageError] when the buffer does not fit
@@ -488,13 +490,13 @@ static VALUE least_read(VALUE self, VALUE io, VALUE buffer, VALUE length, VALUE 
     return run(self, io, buffer, -1, length, offset, RS_OP_READ | AT_LEAST);
 }
 
-/* Called by IO#write and its kin.
+/* Called by IO#write and the like.
  *
  * May switch strands.
  *
  * @param io [IO]
  * @param buffer [IO::Buffer]
- * @param length [Integer] the least to write, in bytes; 0: once, what there is, without waiting
+ * @param length [Integer] the least bytes to write; 0: one write, without waiting
  * @param offset [Integer] in the buffer
  * @return [Integer] bytes; or a negative errno
  * @raise [UsageError] when the buffer does not fit
@@ -512,7 +514,7 @@ static VALUE least_write(VALUE self, VALUE io, VALUE buffer, VALUE length, VALUE
  * @param io [IO]
  * @param buffer [IO::Buffer]
  * @param from [Integer] offset in the file, in bytes
- * @param length [Integer] the least to read, in bytes; 0: once, what there is, without waiting
+ * @param length [Integer] the least bytes to read; 0: one read, without waiting
  * @param offset [Integer] in the buffer
  * @return [Integer] bytes; or a negative errno
  * @raise [UsageError] when the buffer does not fit
@@ -530,7 +532,7 @@ static VALUE least_pread(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE l
  * @param io [IO]
  * @param buffer [IO::Buffer]
  * @param from [Integer] offset in the file, in bytes
- * @param length [Integer] the least to write, in bytes; 0: once, what there is, without waiting
+ * @param length [Integer] the least bytes to write; 0: one write, without waiting
  * @param offset [Integer] in the buffer
  * @return [Integer] bytes; or a negative errno
  * @raise [UsageError] when the buffer does not fit
@@ -541,7 +543,7 @@ static VALUE least_pwrite(VALUE self, VALUE io, VALUE buffer, VALUE from, VALUE 
     return run(self, io, buffer, place_of(from), length, offset, RS_OP_PWRITE | AT_LEAST);
 }
 
-/* Called by IO#read and its kin.
+/* Called by IO#read and the like.
  *
  * May switch strands.
  *
@@ -558,7 +560,7 @@ static VALUE most_read(VALUE self, VALUE io, VALUE buffer, VALUE offset, VALUE l
     return run(self, io, buffer, -1, length, offset, RS_OP_READ | AT_MOST);
 }
 
-/* Called by IO#write and its kin.
+/* Called by IO#write and the like.
  *
  * May switch strands.
  *

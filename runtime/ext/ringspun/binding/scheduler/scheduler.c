@@ -1,9 +1,9 @@
-/* scheduler: Ringspun::Scheduler, by whose hooks stock Ruby code waits in strands. Here: locks, time, fibers and the end.
+/* scheduler: Ringspun::Scheduler, the fiber scheduler, by whose hooks plain Ruby code waits in strands. Here: the hooks for
+ * locks, time and fibers, and the close.
  *
- * A strand in a block-like hook is found by the fiber that CRuby names when it unblocks it (block_waits). CRuby says so
- * after it has taken the waiter out of the list of the lock, the queue or the thread that it waits for, so an unblock must
- * neither be lost nor meet another wait than its own: from the same thread it is told at once, from another by a message that
- * carries the ticket which that thread saw, with the GVL held.
+ * CRuby calls `unblock` with a fiber; block_waits says which strand waits in that fiber. By then CRuby has removed the waiter
+ * from the list of the lock, the queue or the thread, so an unblock must neither be lost nor end another wait. From the same
+ * thread it takes effect at once. Another thread sends a message with the ticket of the wait, which it reads with the GVL held.
  */
 #include "scheduler.h"
 
@@ -14,17 +14,17 @@ static ID id_blocking, id_set_scheduler, id_scheduler, id_alive_p, id_owner, id_
 static VALUE fiber_class, queue_class, timeout_message;
 
 typedef struct {
-    VALUE machine;              /* that it has served; nil: none yet */
-    bool own;                   /* which was made for it, and is closed with it */
-    bool stays;                 /* a Ringspun.run's, which waits for its strands itself */
+    VALUE machine;              /* the machine that it serves; nil: none yet */
+    bool own;                   /* that machine was made for it, and is closed with it */
+    bool stays;                 /* it belongs to a Ringspun.run, which waits for its strands itself */
     bool closed;
 } rsb_scheduler;
 
-/* Of a machine: who is in a block-like hook. */
+/* Waits of a machine in the hooks `block` and `kernel_sleep`. */
 typedef struct {
-    st_table *blocked;          /* fiber => name of the strand that is in one in it; NULL: none has been yet */
-    struct rsb_plain_wait *plain_waits; /* of signal handlers and finalizers in such hooks between strands, the last one first */
-    VALUE unblocked_fiber;      /* between strands, and at which turn; compared, and not kept alive */
+    st_table *blocked;          /* fiber => id of the strand that waits in it; NULL: none so far */
+    struct rsb_plain_wait *plain_waits; /* of signal handlers and finalizers that run between strands, the last one first */
+    VALUE unblocked_fiber;      /* the fiber last unblocked between strands, at turn `unblocked_at`; not kept alive */
     uint64_t unblocked_at;
 } block_waits;
 
@@ -69,7 +69,7 @@ static rsb_scheduler *get(VALUE self) {
     return scheduler;
 }
 
-/* --- whose machine --- */
+/* --- the machine of a hook --- */
 
 NORETURN(static void fail_elsewhere(void));
 static void fail_elsewhere(void) {
@@ -80,21 +80,22 @@ static bool is_bound(const rsb_scheduler *scheduler) {
     return !NIL_P(scheduler->machine) && !rsb_is_gone(rsb_machine_any_thread(scheduler->machine));
 }
 
-/* On a worker thread: from 3.4 on CRuby has IO.copy_stream done there, which calls the hooks of the strand's scheduler. */
+/* True on a worker thread: from 3.4 on blocking_operation_wait gives it a whole IO.copy_stream, which calls the hooks of the
+ * strand's scheduler there. */
 static bool is_elsewhere(VALUE self) {
     rsb_machine *here = rsb_existing();
     rsb_scheduler *scheduler = get(self);
     return is_bound(scheduler) && (!here || here->self != scheduler->machine) && rb_fiber_scheduler_get() != self;
 }
 
-/* A machine that was closed is followed by another. */
+/* A scheduler whose machine was closed gets another one. */
 static void bind(rsb_scheduler *scheduler, rsb_machine *machine, bool made) {
     if (is_bound(scheduler)) fail_elsewhere();
     scheduler->machine = machine->self;
     scheduler->own = made;
 }
 
-/* This thread's. NULL: this is a thread that it does not serve. */
+/* This thread's machine. NULL: the scheduler serves another thread. */
 static rsb_machine *machine_of(VALUE self) {
     rsb_scheduler *scheduler = RTYPEDDATA_GET_DATA(self); /* unchecked: Ruby calls the hooks on nothing else */
     rsb_machine *machine = rsb_existing();
@@ -138,8 +139,8 @@ static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns
     st_insert(waits->blocked, (st_data_t)fiber, (st_data_t)strand->id);
     strand->blocker = blocker;
     rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, deadline_ns, NULL);
-    /* An IO that is being closed has lost its number already, which only this strand can give back: whoever uses the IO is told to
-     * leave, and the strand waits for that whatever has cancelled it. */
+    /* IO#close has taken the descriptor from the IO already, and only this strand can close it. It waits here until the users of
+     * the IO, which CRuby interrupts, have left. So this wait goes on even if the strand is cancelled. */
     if (RS_UNLIKELY(is_cut(kind)) && rsb_called_from_io_close()) {
         kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, RS_PARK_SHIELDED, deadline_ns, NULL);
     }
@@ -160,8 +161,8 @@ static bool has_ended(VALUE blocker) { return rsb_is_thread(blocker) && !is_live
 static bool is_simulated(const rsb_machine *machine) { return rs_is_simulated(&machine->engine); }
 static bool is_queue(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, queue_class); }
 
-/* CRuby looks at the real clock when this has returned, and where that says that the time is not up it waits for the whole of it
- * again: virtual time would run away by as often as that fits into the real time. */
+/* Raises for a wait with a limit that CRuby would measure by the real clock. After this hook returns, CRuby would find that no
+ * real time has passed, and wait for the whole limit again and again, while virtual time runs away. */
 static void need_virtual_time(rsb_machine *machine, VALUE blocker, int64_t limit_ns) {
     bool waits = limit_ns != RS_NEVER && limit_ns > rs_now(&machine->engine);
     if (waits && is_queue(blocker)) {
@@ -174,13 +175,13 @@ static void need_virtual_time(rsb_machine *machine, VALUE blocker, int64_t limit
              "join without a limit");
 }
 
-/* Thread#join takes an unblock before its thread has ended for its time that is up, while all others look again. But a thread
- * whose unblock waits, in an override of it, says that it lives when it has sent the only unblock that there will be. */
+/* If `block` returns while the thread is alive, Thread#join takes that for a timeout. A thread unblocks its joiners once, and may
+ * still be alive then, if an override of `unblock` waits. So this polls until the thread has ended. */
 #define LOOK_NS 10000000
 
 static bool wait_for_thread(rsb_machine *machine, VALUE thread, int64_t limit_ns) {
     while (is_live_thread(thread)) {
-        /* No virtual time brings its end nearer: it is looked for where nobody else can go on (core/idle.c). */
+        /* In a simulation core/idle.c looks for its end, when no strand can go on: it takes no virtual time. */
         int64_t look_ns = is_simulated(machine) ? RS_NEVER : rsb_deadline_after(machine, LOOK_NS);
         if (!block_until(machine, thread, look_ns < limit_ns ? look_ns : limit_ns) && look_ns >= limit_ns) return false;
     }
@@ -189,7 +190,7 @@ static bool wait_for_thread(rsb_machine *machine, VALUE thread, int64_t limit_ns
 
 /* --- locks, in a signal handler or finalizer between strands --- */
 
-/* On the stack of the fiber in which the machine sleeps or switches. That fiber may itself be blocked, as a strand. */
+/* Lies on the stack of the fiber in which the machine sleeps or switches. The strand of that fiber may be blocked too. */
 typedef struct rsb_plain_wait {
     rsb_machine *machine;
     struct rsb_plain_wait *outer;
@@ -206,7 +207,7 @@ static bool goes_on_waiting(const plain_wait *wait) {
     return rsb_is_thread(wait->blocker) ? is_live_thread(wait->blocker) : !wait->unblocked;
 }
 
-/* No strand can run, so nobody is kept waiting by looking again and again. */
+/* Polls: no strand can run meanwhile anyway. */
 static VALUE pause_until(VALUE argument) {
     plain_wait *wait = (plain_wait *)argument;
     for (int64_t pause_ns = PLAIN_PAUSE_MIN_NS; goes_on_waiting(wait);) {
@@ -225,7 +226,7 @@ static VALUE end_plain_wait(VALUE argument) {
     return Qnil;
 }
 
-/* Another thread may have sent it while CRuby was on its way to the hook. */
+/* Another thread may have called `unblock` before CRuby called this hook. */
 static bool is_unblocked_already(rsb_machine *machine, VALUE fiber) {
     block_waits *waits = waits_of(machine);
     bool now = waits->unblocked_fiber == fiber && waits->unblocked_at == machine->engine.metrics.resumes;
@@ -243,7 +244,7 @@ static VALUE wait_plainly(VALUE self, VALUE blocker, int64_t limit_ns) {
     return rb_ensure(pause_until, (VALUE)&wait, end_plain_wait, (VALUE)&wait);
 }
 
-/* Which of two waits in the same fiber is meant nobody says, and both look again. */
+/* Unblocks all plain waits in that fiber: CRuby does not say which one is meant, and each checks its lock again. */
 static bool end_pauses(rsb_machine *machine, VALUE fiber) {
     bool found = false;
     for (plain_wait *wait = waits_of(machine)->plain_waits; wait; wait = wait->outer) {
@@ -255,12 +256,12 @@ static bool end_pauses(rsb_machine *machine, VALUE fiber) {
     return false;
 }
 
-/* Called by Thread::Mutex, Thread::Queue, Thread#join and their kin: waits for {#unblock}.
+/* Called by Thread::Mutex, Thread::Queue, Thread#join and the like: waits for {#unblock}.
  *
  * May switch strands.
  *
- * @param blocker [Object] what is waited for, for reports
- * @param timeout [Numeric, nil] seconds
+ * @param blocker [Object] the lock, queue or thread, for reports
+ * @param timeout [Numeric, nil] seconds; nil: no limit
  * @return [Boolean] false when the time is up
  * @raise [UnsupportedError] in a simulation, for a queue or a thread with a limit
  * @since 0.1.0
@@ -271,7 +272,7 @@ static VALUE scheduler_block(int argc, VALUE *argv, VALUE self) {
     VALUE timeout = argc > 1 ? argv[1] : Qnil;
     if (RS_UNLIKELY(!machine)) return wait_plainly(self, argv[0], rsb_deadline_after(NULL, rsb_limit_ns(timeout)));
     int64_t limit_ns = rsb_deadline_after(machine, rsb_limit_ns(timeout));
-    if (RS_UNLIKELY(has_ended(argv[0]))) { /* while an override of this has waited */
+    if (RS_UNLIKELY(has_ended(argv[0]))) { /* an override of this hook has waited meanwhile */
         rs_forget_permit(&machine->engine);
         return Qtrue;
     }
@@ -301,7 +302,8 @@ static bool is_overridden(VALUE self, ID hook) {
     return rb_funcall(rb_obj_method(self, ID2SYM(hook)), id_owner, 0) != rsb_cScheduler;
 }
 
-/* The fiber that another thread has stopped in before its first wait is in no note of the strand that runs it. */
+/* The strand that runs in that fiber. A running strand whose first wait is still to come may be in a fiber that its handle does
+ * not name: if no strand is known for the fiber, it is the running one. */
 static rsb_strand *strand_in(rsb_machine *machine, VALUE fiber) {
     rsb_strand *running = machine->engine.running == RS_NO_INDEX ? NULL : rsb_running(machine);
     if (running && (running->home == fiber || running->fiber == fiber)) return running;
@@ -310,8 +312,9 @@ static rsb_strand *strand_in(rsb_machine *machine, VALUE fiber) {
     return rsb_existing() != machine || rb_fiber_current() == fiber ? running : NULL;
 }
 
-/* Before its hook, for which it holds good. A strand that waits otherwise means the hook only where that is overridden, by what
- * waits before it calls ours: elsewhere nobody would take the permit but a later wait, which has nothing to do with it. */
+/* An unblock that comes before the hook `block` is called is kept as a permit for that call. A strand that is in another wait can
+ * only be on its way to the hook if an override of the hook waits first. Otherwise a later, unrelated wait would take the permit,
+ * so none is given. */
 static void permit(rsb_machine *machine, VALUE self, VALUE blocker, VALUE fiber) {
     rsb_strand *handle = strand_in(machine, fiber);
     if (!handle) return;
@@ -321,13 +324,13 @@ static void permit(rsb_machine *machine, VALUE self, VALUE blocker, VALUE fiber)
     rs_permit(strand);
 }
 
-/* What calls {#block} looks again whether it may go on, and the sleep of a Mutex does not: what came for a queue, too late for the
- * wait in which it had timed out, is not for that. */
+/* Callers of {#block} check again whether they may go on; Mutex#sleep does not. So it must not take a permit that came from a
+ * queue, too late for a wait that had timed out. */
 static void forget_permit_by_queue(rsb_machine *machine) {
     if (rsb_running(machine)->permit_by_queue) rs_forget_permit(&machine->engine);
 }
 
-/* Called when what a fiber waits for in {#block} has come about. From any thread; never waits and never switches.
+/* Called when the wait of a fiber in {#block} is over. From any thread; never waits and never switches.
  *
  * @param blocker [Object]
  * @param fiber [Fiber]
@@ -359,7 +362,8 @@ static VALUE scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber) {
 
 /* --- time --- */
 
-/* Any other than Kernel#sleep is that of a Mutex: ConditionVariable#wait, or IO#close that waits for those who use the IO. */
+/* Kernel#sleep and Mutex#sleep (rb_mutex_sleep in thread_sync.c) call the same hook. ConditionVariable#wait, and IO#close while
+ * it waits for the users of the IO, sleep by a Mutex. */
 static bool is_sleep_of_mutex(int argc) { return argc > 0 && !rsb_called_by("Kernel", "sleep"); }
 
 static VALUE sleep_outside(VALUE self, VALUE seconds, int64_t delay_ns, bool of_mutex) {
@@ -369,11 +373,11 @@ static VALUE sleep_outside(VALUE self, VALUE seconds, int64_t delay_ns, bool of_
     return Qtrue;
 }
 
-/* Called by Kernel#sleep and Thread::Mutex#sleep; the latter is ended by {#unblock}.
+/* Called by Kernel#sleep and Thread::Mutex#sleep; {#unblock} ends the latter.
  *
  * May switch strands.
  *
- * @param duration [Numeric, nil] seconds; nil: without end
+ * @param duration [Numeric, nil] seconds; nil: no limit
  * @return [true]
  * @raise [ArgumentError, TypeError] as Kernel#sleep does
  * @since 0.1.0
@@ -393,7 +397,7 @@ static VALUE scheduler_kernel_sleep(int argc, VALUE *argv, VALUE self) {
     return Qtrue;
 }
 
-/* Called by Thread.pass and long computations of newer Rubies: lets the other strands run once.
+/* Called by Thread.pass and by long computations of newer Rubies: lets the other strands run once.
  *
  * May switch strands.
  *
@@ -406,8 +410,8 @@ static VALUE scheduler_yield(VALUE self) {
     return Qnil;
 }
 
-/* Called by Timeout.timeout: runs the block, and raises the exception at the wait inside it during which the time is up, or the
- * next one: once, so that what the block does on its way out may wait. A block that ends in time makes no system call.
+/* Called by Timeout.timeout: runs the block. When the time is up, raises the exception at the block's present wait, or at its
+ * next one; only once, so that its ensure blocks may wait. A block that ends in time makes no system call.
  *
  * May switch strands if the block does.
  *
@@ -422,7 +426,7 @@ static VALUE scheduler_yield(VALUE self) {
 static VALUE scheduler_timeout_after(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 3);
     rsb_need_block("timeout_after");
-    /* Of a limit that it could not keep it must not say nothing. */
+    /* Where nothing may park, the limit could not be kept, so this raises. */
     rsb_machine *machine = rsb_parking_machine(self, "timeout_after");
     VALUE arguments[2] = {argc > 1 ? argv[1] : rsb_eTimeout, argc > 2 ? argv[2] : timeout_message};
     return rsb_until_raised(machine, rsb_deadline_after(machine, rsb_limit_ns(argv[0])), arguments, rb_yield, argv[0]);
@@ -430,9 +434,8 @@ static VALUE scheduler_timeout_after(int argc, VALUE *argv, VALUE self) {
 
 /* --- fibers --- */
 
-/* Called by Fiber.schedule: runs the block in a strand of its own, at once, until it waits for the first time; then the caller
- * goes on. It belongs to the surrounding Ringspun.run, or else to the scheduler, and what is said of errors at {Machine#spin}
- * holds for it.
+/* Called by Fiber.schedule: runs the block in a strand of its own, at once, until its first wait; then the caller goes on. The
+ * strand belongs to the surrounding Ringspun.run, or else to the scheduler. Its errors are reported as those of {Machine#spin}.
  *
  * May switch strands.
  *
@@ -446,9 +449,9 @@ static VALUE scheduler_fiber(VALUE self) {
     return rsb_strand_schedule(machine, rb_block_proc());
 }
 
-/* Called when something is to be raised in a fiber that is in a hook, as by IO#close of newer Rubies in one that reads the IO: at
- * its wait there, the present one or the next. When it leaves the hook before that, it is raised nowhere. From any thread. From
- * 4.1 on Ruby does not name the fiber, but an object that stands for this one call of the hook.
+/* Called to raise an exception in a fiber that is in a hook, as IO#close of newer Rubies does for one that reads the IO. It is
+ * raised at the present or next wait in that hook. If the fiber leaves the hook before that, it is not raised at all. From any
+ * thread. From 4.1 on the target is not the fiber, but an object that stands for that call of the hook (ruby/ruby#18793).
  *
  * @param target [Fiber, #alive?, #raise]
  * @param exception [Exception, Class]
@@ -491,7 +494,7 @@ static int take_unread(VALUE strand, VALUE error, VALUE errors) {
     return ST_CONTINUE;
 }
 
-/* Errors that nobody has joined: here is where somebody looks. */
+/* Raises the errors of strands that nobody has joined. */
 static void raise_unread(rsb_machine *machine) {
     if (RHASH_SIZE(machine->unread) == 0) return;
     VALUE errors = rb_ary_new();
@@ -507,7 +510,7 @@ static void raise_unread(rsb_machine *machine) {
  * May switch strands.
  *
  * @return [nil]
- * @raise [Exception] the error of a strand that ended with one and was not joined; {Ringspun.suppressed} lists those of others
+ * @raise [Exception] the error of a strand that was not joined; {Ringspun.suppressed} lists the errors of others
  * @since 0.1.0
  */
 static VALUE scheduler_run(VALUE self) {
@@ -528,8 +531,8 @@ static VALUE close_machine(VALUE self) {
     return Qnil;
 }
 
-/* Called at the end of the thread or program, or when another scheduler is set: {#run}, and the machine is closed if it was made
- * for this scheduler.
+/* Called at the end of the thread or program, or when another scheduler is set: calls {#run}, and closes the machine if it was
+ * made for this scheduler.
  *
  * May switch strands.
  *
@@ -539,7 +542,7 @@ static VALUE close_machine(VALUE self) {
  */
 static VALUE scheduler_scheduler_close(VALUE self) {
     rsb_scheduler *scheduler = get(self);
-    /* One that was closed before may have been set and used again. */
+    /* `closed` is not asked: a closed scheduler may have been set and used again. */
     if (scheduler->stays || NIL_P(scheduler->machine) || rsb_is_gone(rsb_machine_any_thread(scheduler->machine))) {
         scheduler->closed = true;
         return Qnil;
@@ -547,7 +550,7 @@ static VALUE scheduler_scheduler_close(VALUE self) {
     return rb_ensure(scheduler_run, self, close_machine, self);
 }
 
-/* Ends it as `Fiber.set_scheduler(nil)` does.
+/* Closes the scheduler as `Fiber.set_scheduler(nil)` does.
  *
  * May switch strands.
  *

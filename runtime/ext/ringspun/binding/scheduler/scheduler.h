@@ -1,4 +1,4 @@
-/* scheduler: what the files of the fiber scheduler's hooks share. */
+/* scheduler: Ringspun::Scheduler, the fiber scheduler. What its files share. */
 #ifndef RINGSPUN_SCHEDULER_H
 #define RINGSPUN_SCHEDULER_H
 
@@ -7,21 +7,21 @@
 #include <ruby/fiber/scheduler.h>
 
 /* The machine that serves a hook of this thread. NULL: nothing may park now, because a signal handler or a finalizer has called
- * while the machine switches, or this is a worker thread: what the hook is for is done by a plain call, which blocks the thread. */
+ * the hook while the machine switches, or this is a worker thread. The hook makes a plain call then, which blocks the thread. */
 rsb_machine *rsb_hook_machine(VALUE self);
-/* The same for what only this thread's strands can do: raises where nothing may park, and names `what` there. */
+/* The same for hooks that cannot do without: raises an error with `what` instead of NULL. */
 rsb_machine *rsb_parking_machine(VALUE self, const char *what);
 
-/* When a number of seconds as Kernel#sleep takes it is over, never for nil. */
+/* The deadline after a number of seconds, as Kernel#sleep takes it; nil: RS_NEVER. */
 int64_t rsb_interval_end(rsb_machine *machine, VALUE seconds);
 
-/* Runs the block with the fiber marked as blocking, so that no hook is called. */
+/* Runs the block in Fiber.blocking, so that CRuby calls no hook. */
 VALUE rsb_blocking(rb_block_call_func_t body, VALUE argument);
 
-/* For a strand that waits on what another closes. */
+/* True if the IO still has that descriptor. The second raises an IOError for an IO that another strand has closed. */
 bool rsb_is_open_as(VALUE io, int fd);
 NORETURN(void rsb_fail_closed(void));
-/* In a simulation: what is waited for is outside, where its time does not pass. */
+/* In a simulation: raises for a wait with a limit for something real, because virtual time does not pass meanwhile. */
 NORETURN(void rsb_fail_outside_time(const char *hook));
 
 extern VALUE rsb_cScheduler;

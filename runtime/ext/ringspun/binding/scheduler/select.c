@@ -1,6 +1,6 @@
-/* select: IO.select in a strand. A strand waits for one op, so where none is ready yet it waits for an epoll
- * descriptor, made for this call, that stands for all. Who closes one of them finds no op on it; so the machine has a list of the
- * selections that wait.
+/* select: the hook io_select, for IO.select. If none of the IOs is ready, the strand waits for an epoll descriptor that has all
+ * of them, because a strand waits for one op only. There is no op on the IOs themselves, so the machine keeps a list of waiting
+ * selections for those who close one.
  */
 #include "scheduler.h"
 #include "binding/stream/stream.h"
@@ -16,9 +16,9 @@ typedef struct rsb_selection {
     rsb_machine *machine;
     rsb_strand *strand;
     rs_link link;               /* in the machine's list, while it waits */
-    bool closed;                /* one of the IOs, meanwhile */
-    VALUE lists[3];             /* what was given: to read, to write, for errors; Array or nil */
-    VALUE ios;                  /* the IO behind each, kept alive: of all lists, one after the other */
+    bool closed;                /* one of the IOs was closed meanwhile */
+    VALUE lists[3];             /* the arguments: readables, writables, exceptables; Array or nil */
+    VALUE ios;                  /* the IO of each element of the three lists, in their order */
     struct pollfd *polls;       /* one for each of them */
     long count;
     int epoll;
@@ -27,7 +27,7 @@ typedef struct rsb_selection {
 
 static rsb_part part;
 
-/* Those of the machine that wait. */
+/* The waiting selections of the machine. */
 static rs_links *selections_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
 
 /* --- closing --- */
@@ -58,7 +58,7 @@ static bool is_selected(const rsb_machine *machine, int fd) {
     return false;
 }
 
-/* That number is about to be closed: who waits for it is told. */
+/* That descriptor will be closed: ends the waits of selections that have it. */
 static void selections_closing(rsb_machine *machine, int fd) {
     RS_EACH_LINKED(selections_of(machine), selection, link, s) {
         if (s->closed || !has_descriptor(s, fd)) continue;
@@ -67,7 +67,7 @@ static void selections_closing(rsb_machine *machine, int fd) {
     }
 }
 
-/* Of the others nothing is left, not even the memory. */
+/* In a forked child the other selections lie on stacks that do not exist any more. */
 static void selections_forked(rsb_machine *machine, rsb_strand *survivor) {
     rs_links_forget(selections_of(machine));
     if (survivor->selection) rs_links_prepend(selections_of(machine), &survivor->selection->link);
@@ -99,7 +99,7 @@ static void describe(selection *s) {
     }
 }
 
-/* What stands in an IO's own buffer can be read whatever its descriptor says. */
+/* True if the IO has bytes in its own buffer: it is readable then, whether its descriptor is or not. */
 static bool has_bytes(const selection *s, long at) {
     if (s->polls[at].events != POLLIN) return false;
     if (rsb_stream_holds(s->machine, RARRAY_AREF(s->ios, at))) return true;
@@ -108,18 +108,18 @@ static bool has_bytes(const selection *s, long at) {
     return rb_io_read_pending(file);
 }
 
-/* How many are ready now. */
+/* Polls all once; returns how many are ready. */
 static long look(selection *s) {
     long ready = 0;
     if (poll(s->polls, (nfds_t)s->count, 0) < 0 && errno != EINTR) rb_sys_fail("select(2)");
     for (long at = 0; at < s->count; at++) {
-        /* Closed behind the machine's back, and the number may be a stranger's by now. */
+        /* The IO may have been closed without the machine, and its number may mean another descriptor by now. */
         if (s->epoll >= 0 && s->polls[at].revents && !rsb_is_open_as(RARRAY_AREF(s->ios, at), s->polls[at].fd)) rsb_fail_closed();
         if (s->polls[at].revents & POLLNVAL) rb_syserr_fail(EBADF, "select(2)");
-        /* An end or an error is news for readers and writers; of exceptional conditions it is none. */
+        /* An end or an error is readiness for readers and writers, but no exceptional condition. */
         if (s->polls[at].revents & (POLLHUP | POLLERR)) {
             if (s->polls[at].events != POLLPRI) s->polls[at].revents |= s->polls[at].events;
-            else if (s->epoll >= 0) epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->polls[at].fd, NULL); /* nor will it be */
+            else if (s->epoll >= 0) epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->polls[at].fd, NULL); /* or epoll would report it forever */
         }
         s->polls[at].revents &= s->polls[at].events;
         if (has_bytes(s, at)) s->polls[at].revents = POLLIN;
@@ -142,13 +142,13 @@ static VALUE answer(const selection *s) {
     return result;
 }
 
-/* The same descriptor may stand in several lists, and is one entry with the events of all. A file is always ready, but for
- * exceptional conditions, which it never has. */
+/* A descriptor may be in several lists: epoll has one entry for it, with the events of all. epoll refuses regular files (EPERM in
+ * epoll_ctl(2)): those are always ready, and never have exceptional conditions. */
 static void add_to_epoll(selection *s, long at) {
     int fd = s->polls[at].fd;
     struct epoll_event event = {.events = (uint32_t)s->polls[at].events};
     if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) == 0) return;
-    if (errno == EPERM && event.events == POLLPRI) return; /* else it would be ready, if it were a file: a sandbox says so */
+    if (errno == EPERM && event.events == POLLPRI) return; /* for other events a file would be ready already: a sandbox refuses */
     if (errno != EEXIST) rb_sys_fail("select(2)");
     for (long other = 0; other < at; other++) {
         if (s->polls[other].fd == fd) event.events |= (uint32_t)s->polls[other].events;
@@ -192,7 +192,7 @@ void rsb_fail_outside_time(const char *hook) {
              "virtual; wait without a limit, or use Machine#pipe or #socketpair", hook);
 }
 
-/* In a simulation, whose own descriptors no IO has. */
+/* In a simulation, where all IO objects are real. */
 static VALUE wait_outside(selection *s) {
     if (s->deadline_ns != RS_NEVER) rsb_fail_outside_time("io_select");
     do rsb_wait_outside(s->machine, &(rsb_outside_wait){.polls = s->polls, .count = s->count});
@@ -202,7 +202,7 @@ static VALUE wait_outside(selection *s) {
 
 static VALUE select_from(VALUE argument) {
     selection *s = (selection *)argument;
-    rsb_before_look(s->machine); /* first, for the others may close what is asked for */
+    rsb_before_look(s->machine); /* first: other strands may close the IOs */
     for (int which = 0; which < 3; which++) add_list(s, which);
     describe(s);
     if (look(s) > 0) return answer(s);
@@ -236,15 +236,15 @@ static VALUE select_outside(RB_BLOCK_CALL_FUNC_ARGLIST(fiber, lists)) {
  * @param writables [Array<IO>, nil]
  * @param exceptables [Array<IO>, nil]
  * @param timeout [Numeric, nil] seconds; nil or Float::INFINITY: no limit
- * @return [Array(Array<IO>, Array<IO>, Array<IO>), nil] those that are ready; nil when the time is up
- * @raise [UnsupportedError] in a simulation, where none of the system's is ready and there is a limit
+ * @return [Array(Array<IO>, Array<IO>, Array<IO>), nil] the IOs that are ready; nil when the time is up
+ * @raise [UnsupportedError] in a simulation, when none is ready and there is a limit
  * @since 0.1.0
  */
 static VALUE scheduler_io_select(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 1, 4);
     rsb_machine *machine = rsb_hook_machine(self);
     VALUE timeout = argc > 3 ? argv[3] : Qnil;
-    /* As from 4.0 on without a scheduler, which sees to that before Ruby does. */
+    /* IO.select takes infinity since 4.0 (Feature #20610), but calls the hook before it looks at the timeout. */
     if (RB_FLOAT_TYPE_P(timeout) && isinf(RFLOAT_VALUE(timeout)) && RFLOAT_VALUE(timeout) > 0) timeout = Qnil;
     VALUE lists[4] = {argv[0], argc > 1 ? argv[1] : Qnil, argc > 2 ? argv[2] : Qnil, timeout};
     if (!machine) return rsb_blocking(select_outside, rb_ary_new_from_values(4, lists));
