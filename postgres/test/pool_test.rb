@@ -2,57 +2,249 @@
 
 require "postgres_helper"
 
-# When all connections for one user at a time are in use, and when one is new.
-# servers: all
+# How connections are had, shared, given back and lost.
 class PostgresPoolTest < Minitest::Test
   include OnPool
 
-  HERE = %r{\Ano connection within 0\.01 s: all 1 are in use \(max: 1\)\.
-#<(?<who>[^>]*)> for \d+\.\d s, at .*/pool_test\.rb:\d+:in }
-
-  def exhaust(pool) = pool.session { |_| assert_raises(Postgres::PoolTimeoutError) { pool.session { |_| nil } } }
-
-  def test_the_error_names_the_strand_that_has_it
-    on_pool(max: 1, checkout_timeout: 0.01) do |pool|
-      assert_match HERE, exhaust(pool).message
-      assert_match(/\ARingspun::Strand:/, exhaust(pool).message[HERE, :who])
-      assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics)
-    end
-  end
-
-  def test_the_error_names_the_thread_that_has_it
-    pool = pool(max: 1, checkout_timeout: 0.01)
-    message = Thread.new { exhaust(pool).message }.value
-    assert_match(/\AThread:/, message[HERE, :who], message)
+  def test_nothing_connects_before_the_first_use
+    pool = Postgres::Pool.new("postgres://localhost:1/nowhere", password: "secret")
+    refute_match(/secret/, pool.inspect)
+    assert_match(/localhost:1/, assert_raises(Postgres::ConnectError) { pool.query("select 1") }.message)
+    assert_raises(Postgres::ConnectError) { pool.session {} }
+    assert_equal 0, pool.metrics[:connections]
   ensure
     pool.close
   end
 
-  def test_the_time_of_the_call_counts_where_it_is_shorter
-    on_pool(max: 1) do |pool|
-      pool.session do |_|
-        error = assert_raises(Postgres::PoolTimeoutError) { pool.session(timeout: 0.01) { |_| nil } }
-        assert_match HERE, error.message
+  def test_options_that_are_wrong
+    { { lanes: 5 } => "lanes: expected a whole number from 1 to 4, got 5",
+      { max: 0 } => "max: expected a whole number from 1 on, got 0",
+      { timeout: -1 } => "timeout: expected seconds, got -1",
+      { statement_cache: "x" } => 'statement_cache: expected a whole number from 0 on, got "x"' }.each do |options, message|
+      assert_equal message, assert_raises(Ringspun::UsageError) { pool(**options) }.message
+    end
+    assert_raises(Ringspun::UsageError) { pool(nonsense: 1) }
+  end
+
+  def test_after_its_end_it_is_closed
+    pool = pool()
+    pool.query("select 1")
+    pool.close
+    assert_predicate pool, :closed?
+    assert_raises(Ringspun::ClosedError) { pool.query("select 1") }
+    assert_raises(Ringspun::ClosedError) { pool.session {} }
+    assert_raises(Ringspun::ClosedError) { Thread.new { pool.query("select 1") }.tap { |t| t.report_on_exception = false }.value }
+    pool.close
+  end
+
+  def test_when_all_connections_are_in_use_the_error_names_who_has_them
+    on_pool(max: 1, checkout_timeout: 0.02) do |pool|
+      pool.session do
+        error = assert_raises(Postgres::PoolTimeoutError) { pool.session {} }
+        assert_match(/no connection within 0.02 s: all 1 are in use.*\n#<Ringspun::Strand.*for 0\.\d s, at .*pool_test\.rb:\d+/,
+                     error.message)
       end
+      assert_equal 1, pool.session { |session| session.query_value("select 1") }
     end
   end
 
-  def test_the_first_statement_of_a_connection_is_cancelled_on_the_server
-    on_pool do |pool, machine|
-      assert_raises(Ringspun::TimeoutError) { pool.query("select pg_sleep(60), 'first'", timeout: 0.5) }
-      look { |other| await(machine) { running(other).grep(/'first'/).empty? } }
-    end
-  end
-
-  def test_who_waits_is_told_that_the_pool_is_closed
+  def test_who_waits_is_served_in_order
     on_pool(max: 1) do |pool, machine|
-      waiting = nil
-      pool.session do |_|
-        waiting = machine.spin { assert_raises(Ringspun::ClosedError) { pool.session { |_| nil } } }
-        await(machine) { pool.metrics[:waiting] == 1 }
-        pool.close
+      order = []
+      pool.session do
+        @strands = Array.new(4) { |number| machine.spin { pool.session { order << number } } }
+        await(machine) { pool.metrics[:waiting] == 4 }
       end
-      assert_equal "the pool is closed", waiting.await.message
+      machine.await(@strands)
+      assert_equal [[0, 1, 2, 3], { connections: 1, idle: 1, waiting: 0 }], [order, pool.metrics]
+    end
+  end
+
+  def test_who_stops_waiting_takes_no_place_along
+    on_pool(max: 1) do |pool, machine|
+      pool.session do
+        strands = Array.new(4) { machine.spin { pool.session(timeout: 0.01) {} } }
+        strands.each { |strand| assert_raises(Postgres::PoolTimeoutError) { strand.await } }
+        gone = machine.spin { pool.session {} }
+        await(machine) { pool.metrics[:waiting] == 1 }
+        gone.terminate
+        assert_raises(Ringspun::TerminatedError) { gone.await }
+      end
+      assert_equal [1, { connections: 1, idle: 1, waiting: 0 }], [pool.session { |s| s.query_value("select 1") }, pool.metrics]
+    end
+  end
+
+  def test_machines_share_the_places
+    pool = pool(max: 1)
+    on_machine = -> { Ringspun.run { pool.session { |session| session.query_value("select pg_backend_pid()") } } }
+    first = on_machine.call
+    done = Thread::Queue.new
+    answer = Thread::Queue.new
+    thread = Thread.new do
+      answer << on_machine.call
+      done.pop
+      pool.connections.close_own
+    end
+    second = answer.pop
+    refute_equal first, second
+    assert_equal 1, pool.metrics[:connections]
+    refute_equal second, on_machine.call
+    assert_equal 1, pool.metrics[:connections]
+    done << true
+    thread.join
+  ensure
+    pool.close
+  end
+
+  def test_a_connection_that_has_ended_while_nobody_used_it_is_replaced
+    on_pool(lanes: 1) do |pool, machine|
+      2.times do
+        pids = [pool.query_value("select pg_backend_pid()"), pool.session { |s| s.query_value("select pg_backend_pid()") }]
+        look { |other| pids.each { |pid| other.query("select pg_terminate_backend($1)", pid) } }
+        left = "select count(*) from pg_stat_activity where pid = any($1)"
+        await(machine) { look { |other| other.query_value(left, pids) }.zero? }
+        machine.sleep(0.02) # what is quiet for less is not looked at
+        assert_equal 1, pool.query_value("select 1")
+        machine.sleep(1)
+        assert_equal 2, pool.session { |s| s.query_value("select 2") }
+      end
+    end
+  end
+
+  def test_a_connection_that_has_lived_long_enough_is_replaced
+    on_pool(max_lifetime: 0.001) do |pool, machine|
+      pid = -> { pool.session { |s| s.query_value("select pg_backend_pid()") } }
+      first = pid.call
+      machine.sleep(0.002)
+      refute_equal first, pid.call
+    end
+  end
+
+  def test_statements_under_way_when_the_connection_ends_are_in_doubt
+    on_pool(lanes: 1) do |pool, machine|
+      pid = pool.query_value("select pg_backend_pid()")
+      strands = [60, 0, 0, 0].map { |seconds| machine.spin { pool.query("select pg_sleep($1)", seconds) } }
+      again = machine.spin { pool.query_value("select 7", idempotent: true) }
+      await(machine) { look { |other| running(other) }.any? }
+      look { |other| other.query("select pg_terminate_backend($1)", pid) }
+      strands.each do |strand|
+        error = assert_raises(Postgres::ConnectionLost) { strand.await }
+        assert_match(/terminating connection/, error.message)
+        assert_predicate error, :in_doubt?
+      end
+      assert_equal [7, 8], [again.await, pool.query_value("select 8")]
+    end
+  end
+
+  def test_connections_that_are_ended_by_chance_lose_nobody
+    on_pool(lanes: 2, max: 3) do |pool, machine|
+      random = Random.new(Minitest.seed)
+      over = false
+      murderer = machine.spin { murder(machine, random) { over } }
+      strands = Array.new(50) { |number| machine.spin { Array.new(20) { |turn| answer_or_lost(pool, (number * 20) + turn) } } }
+      answers = machine.await(strands).flatten
+      over = true
+      murderer.await
+      assert_empty(answers.each_with_index.reject { |answer, number| answer == number || answer.is_a?(Ringspun::Error) })
+      assert_equal 1, pool.query_value("select 1", idempotent: true)
+      assert_operator pool.metrics[:connections], :<=, 3
+    end
+  end
+
+  def test_statements_for_one_session_are_refused_where_others_share_it
+    on_pool do |pool|
+      ["begin", "  -- x\n SET a.b = 1", "/* /* x */ */ listen x", "prepare x as select 1", "Commit"].each do |sql|
+        assert_match(/use transaction .* or session/, assert_raises(Postgres::UnsafeSessionState) { pool.query(sql) }.message)
+      end
+      assert_equal 1, pool.query_value("select 1")
+    end
+  end
+
+  def test_a_slow_statement_gets_a_connection_of_its_own
+    on_pool(lanes: 1) do |pool, machine|
+      await(machine) { pool.query("select pg_sleep(0.1)") && pool.metrics[:connections].positive? }
+      assert_equal 1, pool.query_value("select 1")
+    end
+  end
+
+  def test_more_strands_than_may_be_under_way_at_once
+    on_pool(lanes: 2) do |pool, machine|
+      strands = Array.new(2000) { |number| machine.spin { pool.query_value("select $1::int", number) } }
+      assert_equal (0...2000).to_a, machine.await(strands)
+    end
+  end
+
+  def test_more_statements_than_a_connection_knows
+    on_pool(lanes: 1, statement_cache: 4) do |pool|
+      3.times { assert_equal((0...20).to_a, (0...20).map { |number| pool.query_value("select #{number}") }) }
+      assert_operator pool.query_value("select count(*) from pg_prepared_statements"), :<=, 5
+    end
+  end
+
+  def test_a_statement_whose_columns_have_changed
+    on_pool(lanes: 1) do |pool|
+      with_table(pool, 1) do |table|
+        3.times { assert_equal [[1, "1"]], pool.query("select * from #{table}").rows }
+        pool.execute("alter table #{table} add column more int default 5")
+        2.times { assert_equal [[1, "1", 5]], pool.query("select * from #{table}").rows }
+      end
+    end
+  end
+
+  def test_a_forked_child_begins_anew
+    pool = pool()
+    assert_equal 1, pool.query_value("select 1")
+    before = pool.query_value("select pg_backend_pid()")
+    reader, writer = IO.pipe
+    pid = fork do
+      writer.puts(pool.query_value("select pg_backend_pid()"), pool.session { |s| s.query_value("select 2") })
+      exit!(0)
+    end
+    Process.wait(pid)
+    writer.close
+    child, two = reader.read.split.map(&:to_i)
+    refute_equal before, child
+    assert_equal [2, before], [two, pool.query_value("select pg_backend_pid()")]
+  ensure
+    [reader, writer].compact.each(&:close)
+    pool.close
+  end
+
+  def test_what_is_done_in_tasks_of_async
+    require "async"
+    pool = pool()
+    answers = Sync do |task|
+      Array.new(5) { |number| task.async { pool.transaction { |t| t.query_value("select $1::int", number) } } }.map(&:wait)
+    end
+    assert_equal [0, 1, 2, 3, 4], answers
+  ensure
+    pool.close
+  end
+
+  def test_a_pool_keeps_no_run_alive
+    pool = pool()
+    assert_equal(1, Ringspun.run { pool.query_value("select 1") })
+    assert_equal(2, Ringspun.run { pool.query_value("select 2") })
+  ensure
+    pool.close
+  end
+
+  private
+
+  def answer_or_lost(pool, number)
+    pool.query_value("select $1::int", number)
+  rescue Postgres::ConnectionLost, Postgres::ConnectError => error
+    error
+  end
+
+  def murder(machine, random)
+    look do |other|
+      until yield
+        pids = other.query("select pid from pg_stat_activity " \
+                           "where backend_type = 'client backend' and pid <> pg_backend_pid()").rows.flatten
+        other.query("select pg_terminate_backend($1)", pids.sample(random:)) if pids.any?
+        machine.sleep(random.rand * 0.01)
+      end
     end
   end
 end

@@ -194,7 +194,8 @@ static void submit(rpg_lane *lane, rpg_request *request) {
         return;
     }
     note_head(lane);
-    rpg_requests_append(&lane->outbox, request);
+    if (request->leg == RPG_LAST_LEG) rpg_requests_add_passing(&lane->outbox, request);
+    else rpg_requests_append(&lane->outbox, request);
     rpg_ask_flight(lane);
 }
 
@@ -202,8 +203,8 @@ static void submit(rpg_lane *lane, rpg_request *request) {
 static rpg_request *submit_empty(rpg_lane *lane) {
     rpg_request *request = rpg_request_new(lane, Qnil, (rpg_span){NULL, 0});
     if (!request) rb_memerror();
-    request->passes = true;
-    rpg_requests_prepend(&lane->outbox, request);
+    note_head(lane);
+    rpg_requests_add_passing(&lane->outbox, request);
     rpg_ask_flight(lane);
     return request;
 }
@@ -426,14 +427,20 @@ static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds) {
 
 /* --- streams of rows --- */
 
-/* The next leg of that one, in its place. */
-static void submit_leg(rpg_lane *lane, const rpg_request *before, rpg_leg leg) {
-    rpg_request *next = rpg_request_new(lane, before->statement, (rpg_span){NULL, 0});
+static void submit_leg(rpg_lane *lane, VALUE statement, VALUE formats, rpg_leg leg) {
+    rpg_request *next = rpg_request_new(lane, statement, (rpg_span){NULL, 0});
     if (!next) rb_memerror();
-    next->formats = before->formats;
+    next->formats = formats;
     next->leg = (uint8_t)leg;
     lane->leg = next;
+    lane->streams = leg != RPG_LAST_LEG;
     submit(lane, next);
+}
+
+/* In the place of that one. */
+static void submit_next_leg(rpg_lane *lane, rpg_request *before) {
+    submit_leg(lane, before->statement, before->formats, RPG_NEXT_LEG);
+    rpg_request_free(before);
 }
 
 /* Sends a statement whose rows are taken as they come. On a lane of one user.
@@ -450,6 +457,7 @@ static VALUE lane_begin_stream(VALUE self, VALUE sql, VALUE params, VALUE prepar
     request->prepared = RTEST(prepared);
     request->leg = RPG_FIRST_LEG;
     lane->leg = request;
+    lane->streams = true;
     submit(lane, request);
     RB_GC_GUARD(statement);
     RB_GC_GUARD(params);
@@ -460,16 +468,13 @@ static VALUE lane_begin_stream(VALUE self, VALUE sql, VALUE params, VALUE prepar
 static VALUE take_rows(rpg_lane *lane, rpg_request *request) {
     bool ended = request->done && request->end == RPG_ENDED_WELL && request->suspended;
     VALUE result = result_of(request, false);
-    if (ended) {
-        submit_leg(lane, request, RPG_NEXT_LEG);
-        rpg_request_free(request);
-    }
+    if (ended) submit_next_leg(lane, request);
     return result;
 }
 
 /* What is left of it is the Sync, also where a leg has failed. */
 static void end_legs(rpg_lane *lane, rpg_request *request, int64_t deadline) {
-    submit_leg(lane, request, RPG_LAST_LEG);
+    submit_leg(lane, Qnil, Qnil, RPG_LAST_LEG);
     VALUE failure = Qnil;
     if (request->end == RPG_ENDED_WELL) rpg_request_free(request);
     else failure = failure_of(lane, request);
@@ -491,12 +496,8 @@ static VALUE lane_next_rows(VALUE self, VALUE seconds) {
         rpg_request *request = lane->leg;
         wait_for(lane, request, deadline);
         if (request->rows.count > 0) return take_rows(lane, request);
-        if (request->end == RPG_ENDED_WELL && request->suspended) {
-            submit_leg(lane, request, RPG_NEXT_LEG);
-            rpg_request_free(request);
-        } else {
-            end_legs(lane, request, deadline);
-        }
+        if (request->end == RPG_ENDED_WELL && request->suspended) submit_next_leg(lane, request);
+        else end_legs(lane, request, deadline);
     }
     return Qnil;
 }
@@ -504,15 +505,11 @@ static VALUE lane_next_rows(VALUE self, VALUE seconds) {
 /* Nobody wants the rest. The Sync is sent all the same. */
 static VALUE lane_end_stream(VALUE self) {
     rpg_lane *lane = get(self);
-    rpg_request *request = lane->leg;
-    if (!request) return Qnil;
-    bool begun = request->sent || request->leg == RPG_NEXT_LEG;
-    if (begun && request->leg != RPG_LAST_LEG) {
-        submit_leg(lane, request, RPG_LAST_LEG);
-        rpg_leave(request);
-        request = lane->leg;
+    if (lane->leg) rpg_leave(lane->leg);
+    if (lane->streams) {
+        submit_leg(lane, Qnil, Qnil, RPG_LAST_LEG);
+        rpg_leave(lane->leg);
     }
-    rpg_leave(request);
     return Qnil;
 }
 

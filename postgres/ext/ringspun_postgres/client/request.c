@@ -25,10 +25,14 @@ void rpg_requests_append(rpg_requests *list, rpg_request *request) {
     list->len++;
 }
 
-void rpg_requests_prepend(rpg_requests *list, rpg_request *request) {
-    request->next = list->first;
-    list->first = request;
-    if (!list->last) list->last = request;
+void rpg_requests_add_passing(rpg_requests *list, rpg_request *request) {
+    rpg_request *previous = NULL, *next = list->first;
+    for (; next && next->passes; next = next->next) previous = next;
+    request->passes = true;
+    request->next = next;
+    if (previous) previous->next = request;
+    else list->first = request;
+    if (!next) list->last = request;
     list->len++;
 }
 

@@ -35,7 +35,7 @@ typedef struct rpg_request {
     bool prepared;              /* the statement has a name from its first use */
     bool syncs;                 /* it ends with a Sync */
     bool continues;             /* a batch of which others come before it */
-    bool passes;                /* also a lane that is held */
+    bool passes;                /* it leaves before others, and a lane that is held */
     uint8_t end;                /* rpg_end_kind */
     uint8_t tag_len;
     char tag[RPG_TAG_MAX];
@@ -60,7 +60,9 @@ rpg_request *rpg_request_new(struct rpg_lane *lane, VALUE statement, rpg_span pa
 void rpg_request_free(rpg_request *request);
 
 void rpg_requests_append(rpg_requests *list, rpg_request *request);
-void rpg_requests_prepend(rpg_requests *list, rpg_request *request);
+
+/* Behind those at the beginning that pass. */
+void rpg_requests_add_passing(rpg_requests *list, rpg_request *request);
 rpg_request *rpg_requests_take_first(rpg_requests *list);
 void rpg_requests_take_out(rpg_requests *list, rpg_request *request);
 void rpg_requests_free(rpg_requests *list);

@@ -229,8 +229,8 @@ static void note_time(rpg_lane *lane) {
     int64_t now = ringspun->now(), took = now - lane->head_since;
     lane->quiet_since = lane->head_since = now;
     const rpg_request *first = lane->sent.first;
-    if (NIL_P(first->statement)) return;
     if (took < lane->fastest) lane->fastest = took;
+    if (NIL_P(first->statement)) return;
     rpg_statement_note_time(rpg_statement_get(first->statement), took - lane->fastest);
 }
 

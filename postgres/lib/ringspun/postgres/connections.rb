@@ -30,6 +30,7 @@ module Ringspun
         @pool = pool
         @config = pool.config
         @lock = Thread::Mutex.new
+        @abandoned = [] # ended for the sake of others, and still to be closed by their machines
         @idle = [] # the last that was given back comes last, and is taken first
         @waiters = []
         @holders = {}.compare_by_identity
@@ -70,6 +71,7 @@ module Ringspun
       # @return [Lane]
       def acquire(timeout, asker = Connections.asker)
         machine = Machine.current
+        close_abandoned(machine)
         loop do
           got = take(machine)
           got = await(got, timeout) if got.is_a?(Waiter)
@@ -96,12 +98,9 @@ module Ringspun
       # Those of this machine that nobody uses.
       def close_own
         machine = Machine.current
-        own = @lock.synchronize {
-          @idle.partition { |idle|
-            idle.machine.equal?(machine)
-          }.tap { |_, others| @idle = others }.first
-        }
+        own = @lock.synchronize { take_own(@idle, machine) }
         own.each { |idle| idle.lane.close }
+        close_abandoned(machine)
       end
 
       def metrics = @lock.synchronize { { connections: @count, idle: @idle.size, waiting: @waiters.size } }
@@ -184,6 +183,17 @@ module Ringspun
         @connecting.try_pop
       end
 
+      def close_abandoned(machine)
+        return if @abandoned.empty?
+
+        own = @lock.synchronize { take_own(@abandoned, machine) }
+        own.each { |idle| idle.lane.close }
+      end
+
+      def take_own(list, machine)
+        list.select { |idle| idle.machine.equal?(machine) }.each { |idle| list.delete(idle) }
+      end
+
       def too_old?(lane) = Postgres.now > @ends.fetch(lane)
 
       def hold(lane, asker)
@@ -250,16 +260,15 @@ module Ringspun
         end
       end
 
-      # Another machine's: its thread alone may close the stream, and may be busy. The server sees the end of the connection at
-      # once.
+      # Another machine's, whose thread alone may close the stream, and may be busy. The server sees the end at once.
       def abandon(idle)
         @ends.delete(idle.lane)
         socket = BasicSocket.for_fd(idle.lane.session.stream.to_io.fileno)
         socket.autoclose = false
         socket.shutdown
-        true
+        @abandoned << idle
       rescue SystemCallError, IOError
-        true # it had ended
+        @abandoned << idle # it had ended
       end
     end
     private_constant :Connections

@@ -24,10 +24,14 @@ module Ringspun
       # @return [Lane]
       def self.open(config, canceller, shared:)
         session = Startup.connect(config.options)
-        new(session.stream, SecureRandom.alphanumeric(8), config.statement_cache, shared).tap do |lane|
-          lane.session = session
-          lane.canceller = canceller
-        end
+        lane = new(session.stream, SecureRandom.alphanumeric(8), config.statement_cache, shared)
+        lane.session = session
+        lane.canceller = canceller
+        lane.ping(nil) if shared # how long the way to the server takes must be known, to know a slow statement
+        lane
+      rescue Exception
+        lane&.close
+        raise
       end
 
       # The server works for nobody. The extension calls it too.

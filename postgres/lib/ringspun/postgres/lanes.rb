@@ -24,6 +24,7 @@ module Ringspun
         @opening = nil
         @failure = nil
         @failures = 0
+        @closed = false
       end
 
       # May switch strands.
@@ -33,19 +34,15 @@ module Ringspun
         return alone(timeout) { |lane, left| lane.query(sql, params, left, prepared, true) } unless @pool.config.pipelining
 
         lane = pick
-        taken = lane ? lane.query(sql, params, timeout, prepared, false) : :none
+        taken = lane ? leaving(lane) { lane.query(sql, params, timeout, prepared, false) } : :none
         return taken unless taken.is_a?(Symbol)
 
         insist(taken, lane, timeout, alone: true) { |other, left, forced| other.query(sql, params, left, prepared, forced) }
-      rescue Ringspun::Error, Cancelled => error
-        lane.orphaned if lane&.orphaned?
-        raise unless idempotent && error.is_a?(ConnectionLost)
+      rescue ConnectionLost
+        raise unless idempotent
 
         idempotent = false
         retry
-      rescue Exception
-        lane.orphaned if lane&.orphaned?
-        raise
       end
 
       # @return [Array<Result>]
@@ -60,6 +57,7 @@ module Ringspun
 
       # Nothing is open any more.
       def close
+        @closed = true
         @opening&.terminate
         @lanes.each(&:close).clear
         @opened.broadcast
@@ -148,7 +146,10 @@ module Ringspun
 
       def open_one
         @machine.sleep(back_off) if @failures.positive?
-        @lanes << Lane.open(@pool.config, @pool.canceller, shared: true)
+        lane = Lane.open(@pool.config, @pool.canceller, shared: true)
+        return lane.close if @closed
+
+        @lanes << lane
         @failures = 0
       rescue Exception => error
         @failures += 1

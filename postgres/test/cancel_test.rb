@@ -1,0 +1,153 @@
+# frozen_string_literal: true
+
+require "postgres_helper"
+
+# What becomes of a statement that nobody waits for any more, and of those before and behind it.
+# servers: all
+class PostgresCancelTest < Minitest::Test
+  include OnPool
+  include NoNames
+
+  SLEEP = "select pg_sleep(60)"
+
+  def test_a_statement_whose_time_is_over_is_cancelled_on_the_server
+    on_pool(lanes: 1) do |pool, machine|
+      assert_raises(Ringspun::TimeoutError) { pool.query(SLEEP, timeout: 0.01) }
+      assert_equal 1, pool.query_value("select 1")
+      await(machine) { look { |other| running(other) }.empty? }
+    end
+  end
+
+  def test_one_of_a_strand_that_is_cancelled_too
+    on_pool(lanes: 1) do |pool, machine|
+      strand = machine.spin { pool.query(SLEEP) }
+      await(machine) { look { |other| running(other) } == [SLEEP] }
+      strand.terminate
+      assert_raises(Ringspun::TerminatedError) { strand.await }
+      await(machine) { look { |other| running(other) }.empty? }
+      assert_equal 1, pool.query_value("select 1")
+    end
+  end
+
+  def test_an_evaluation_that_is_concluded_too
+    on_pool(lanes: 1) do |pool, machine|
+      evaluation = pool.async.query(SLEEP)
+      await(machine) { look { |other| running(other) } == [SLEEP] }
+      evaluation.conclude_to(:enough)
+      assert_equal :enough, evaluation.await_result
+      await(machine) { look { |other| running(other) }.empty? }
+    end
+  end
+
+  def test_one_of_a_thread_that_is_killed_too
+    pool = pool()
+    thread = Thread.new { pool.query(SLEEP) }
+    sleep 0.001 until look { |other| running(other) } == [SLEEP]
+    thread.kill.join
+    sleep 0.001 until look { |other| running(other) }.empty?
+    assert_equal 1, Thread.new { pool.query_value("select 1") }.value
+  ensure
+    pool.close
+  end
+
+  # pgx #2534, bun #33370: https://github.com/jackc/pgx/issues/2534 https://github.com/oven-sh/bun/issues/33370
+  def test_a_cancellation_meets_no_other_statement
+    on_pool(lanes: 1) do |pool, machine|
+      random = Random.new(Minitest.seed)
+      300.times do |number|
+        begin
+          pool.query("select pg_sleep($1)", 0.001, timeout: random.rand * 0.002)
+        rescue Ringspun::TimeoutError
+          nil
+        end
+        strands = Array.new(3) { |more| machine.spin { pool.query_value("select $1::int", (number * 3) + more) } }
+        assert_equal Array.new(3) { |more| (number * 3) + more }, machine.await(strands)
+      end
+    end
+  end
+
+  def test_one_with_others_behind_it_goes_on_and_they_get_their_answers
+    on_pool(lanes: 1) do |pool, machine|
+      pool.query("select 1")
+      first = machine.spin { pool.query("select pg_sleep(0.1)", timeout: 0.02) }
+      others = Array.new(3) { |number| machine.spin { pool.query_value("select $1::int", number) } }
+      assert_raises(Ringspun::TimeoutError) { first.await }
+      assert_equal [0, 1, 2], machine.await(others)
+    end
+  end
+
+  # More than may be under way at once.
+  def test_one_that_was_not_sent_yet_never_runs
+    on_pool(lanes: 1) do |pool, machine|
+      with_table(pool) do |table|
+        first = machine.spin { pool.query("select pg_sleep(0.05)") }
+        strands = Array.new(300) { |number| machine.spin { pool.execute("insert into #{table} values ($1)", number) } }
+        machine.yield
+        strands.last(20).each(&:terminate).each { |strand| assert_raises(Ringspun::TerminatedError) { strand.await } }
+        machine.await(first, *strands.first(280))
+        assert_equal (0...280).to_a, ids(pool, table)
+      end
+    end
+  end
+
+  def test_a_batch_is_cancelled_as_a_whole
+    on_pool(lanes: 1) do |pool, machine|
+      with_table(pool) do |table|
+        assert_raises(Ringspun::TimeoutError) do
+          pool.batch(timeout: 0.02) do |batch|
+            batch.query("insert into #{table} values (1)")
+            batch.query(SLEEP)
+            batch.query("insert into #{table} values (2)")
+          end
+        end
+        await(machine) { look { |other| running(other) }.empty? }
+        assert_empty ids(pool, table)
+      end
+    end
+  end
+
+  def test_a_stream_that_is_left_while_the_server_works
+    on_pool do |pool, machine|
+      pool.session { |session| session.query("select 1") }
+      sql = "select g, pg_sleep(case when g = 3 then 60 else 0 end) from generate_series(1, 10) g"
+      assert_raises(Ringspun::TimeoutError) { pool.stream(sql, timeout: 0.05) {} }
+      await(machine) { look { |other| running(other) }.empty? }
+      assert_equal 1, pool.metrics[:connections]
+    end
+  end
+
+  def test_a_stream_that_is_left_in_a_transaction_leaves_it_whole
+    on_pool do |pool|
+      with_table(pool) do |table|
+        pool.transaction do |t|
+          t.execute("insert into #{table} values (1)")
+          assert_equal [1, 2], t.stream("select g from generate_series(1, 100000) g", as: :array).first(2).flatten
+          t.execute("insert into #{table} values (2)")
+        end
+        assert_equal [1, 2], ids(pool, table)
+      end
+    end
+  end
+
+  def test_a_thousand_strands_with_deadlines_by_chance
+    on_pool(lanes: 2, max: 5) do |pool, machine|
+      random = Random.new(Minitest.seed)
+      strands = Array.new(1000) do |number|
+        seconds = random.rand * 0.2
+        machine.spin { answer_or_late(pool, number, seconds) }
+      end
+      answers = machine.await(strands)
+      assert_empty(answers.each_with_index.reject { |answer, number| answer == :late || answer == number })
+      await(machine) { look { |other| running(other) }.empty? }
+      assert_equal 1, pool.query_value("select 1")
+    end
+  end
+
+  private
+
+  def answer_or_late(pool, number, seconds)
+    pool.query_value("select $1::int + 0 * length(pg_sleep($2)::text)", number, number % 50 == 0 ? 0.01 : 0, timeout: seconds)
+  rescue Ringspun::TimeoutError
+    :late
+  end
+end

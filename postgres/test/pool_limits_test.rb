@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+require "postgres_helper"
+
+# When all connections for one user at a time are in use, and when one is new.
+# servers: all
+class PostgresPoolLimitsTest < Minitest::Test
+  include OnPool
+
+  HERE = %r{\Ano connection within 0\.01 s: all 1 are in use \(max: 1\)\.
+#<(?<who>[^>]*)> for \d+\.\d s, at .*/pool_limits_test\.rb:\d+:in }
+
+  def exhaust(pool) = pool.session { |_| assert_raises(Postgres::PoolTimeoutError) { pool.session { |_| nil } } }
+
+  def test_the_error_names_the_strand_that_has_it
+    on_pool(max: 1, checkout_timeout: 0.01) do |pool|
+      assert_match HERE, exhaust(pool).message
+      assert_match(/\ARingspun::Strand:/, exhaust(pool).message[HERE, :who])
+      assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics)
+    end
+  end
+
+  def test_the_error_names_the_thread_that_has_it
+    pool = pool(max: 1, checkout_timeout: 0.01)
+    message = Thread.new { exhaust(pool).message }.value
+    assert_match(/\AThread:/, message[HERE, :who], message)
+  ensure
+    pool.close
+  end
+
+  def test_the_time_of_the_call_counts_where_it_is_shorter
+    on_pool(max: 1) do |pool|
+      pool.session do |_|
+        error = assert_raises(Postgres::PoolTimeoutError) { pool.session(timeout: 0.01) { |_| nil } }
+        assert_match HERE, error.message
+      end
+    end
+  end
+
+  def test_the_first_statement_of_a_connection_is_cancelled_on_the_server
+    on_pool do |pool, machine|
+      assert_raises(Ringspun::TimeoutError) { pool.query("select pg_sleep(60), 'first'", timeout: 0.5) }
+      look { |other| await(machine) { running(other).grep(/'first'/).empty? } }
+    end
+  end
+
+  def test_who_waits_is_told_that_the_pool_is_closed
+    on_pool(max: 1) do |pool, machine|
+      waiting = nil
+      pool.session do |_|
+        waiting = machine.spin { assert_raises(Ringspun::ClosedError) { pool.session { |_| nil } } }
+        await(machine) { pool.metrics[:waiting] == 1 }
+        pool.close
+      end
+      assert_equal "the pool is closed", waiting.await.message
+    end
+  end
+end
