@@ -42,8 +42,10 @@ module Ringspun
 
       def self.wait_for_end(stream)
         stream.read_partial(1)
-      rescue TLSError, Errno::ECONNRESET, Errno::EPIPE
-        nil # it has ended, and that is all it says
+      rescue TLSError
+        nil # a server ends this connection without a word
+      rescue Errno::ECONNRESET, Errno::EPIPE => error
+        raise ConnectError, "the request to cancel may not have come to the server, or come later: #{error.message}"
       end
       private_class_method :wait_for_end
     end

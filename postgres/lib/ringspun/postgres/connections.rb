@@ -206,7 +206,8 @@ module Ringspun
       def settle(lane, reset)
         return false if lane.lost? || @closed
 
-        clean = !reset && lane.status == "I" && lane.pending.zero? && !lane.take_left_state
+        reset |= lane.take_left_state
+        clean = !reset && lane.status == "I" && lane.pending.zero?
         clean || Ringspun.shield(deadline: SETTLE) { make_clean(lane, reset) }
       rescue Exception
         false
