@@ -13,6 +13,7 @@ class PostgresHostileServerTest < Minitest::Test
   def self.message(type, body = "") = "#{type}#{[body.bytesize + 4].pack("N")}#{body}".b
 
   GREETING = [message("R", [0].pack("N")), message("K", [1, 2].pack("NN")), message("Z", "I")].join.freeze
+  PONG = [message("I"), message("Z", "I")].join.freeze
   DESCRIBED = [message("1"), message("t", [0].pack("n")),
                message("T", [1, "nonce", 0, 0, 25, -1, -1, 0].pack("nZ*NnNs>l>n")), message("2")].join.freeze
   ROW = message("D", [1, 5, "right"].pack("nNa*")).freeze
@@ -138,6 +139,8 @@ class PostgresHostileServerTest < Minitest::Test
     return if body.unpack1("N") == 80_877_102 # a CancelRequest
 
     stream.write(GREETING)
+    stream.read(6) # the empty query by which a client learns how far away we are
+    stream.write(PONG)
     server.call(stream)
   rescue Ringspun::Error, SystemCallError
     nil # the client has left

@@ -9,6 +9,7 @@ static VALUE cStatement;
 static void statement_mark(void *data) {
     rb_gc_mark(((rpg_statement *)data)->sql);
     rb_gc_mark(((rpg_statement *)data)->columns);
+    rb_gc_mark(((rpg_statement *)data)->older);
 }
 
 static void statement_free(void *data) {
@@ -61,7 +62,7 @@ static void judge(rpg_statement *statement) {
 VALUE rpg_statement_new(VALUE sql) {
     rpg_statement *statement;
     VALUE self = TypedData_Make_Struct(cStatement, rpg_statement, &statement_type, statement);
-    statement->columns = Qnil;
+    statement->columns = statement->older = Qnil;
     statement->sql = sql;
     judge(statement);
     return self;
@@ -74,6 +75,14 @@ static bool is_known(const rpg_statement *statement, rpg_span description) {
     return description.len == 0 || memcmp(statement->description, description.bytes, description.len) == 0;
 }
 
+/* A request that has its answer is known to nobody but its strand, which keeps the statement alive. */
+static void retire_columns(rpg_statement *statement) {
+    if (NIL_P(statement->columns)) return;
+    if (NIL_P(statement->older)) statement->older = rb_ary_new();
+    rb_ary_push(statement->older, statement->columns);
+    statement->columns = Qnil;
+}
+
 void rpg_statement_describe(rpg_statement *statement, rpg_span description) {
     if (statement->described && is_known(statement, description)) return;
     uint8_t *copy = description.len > 0 ? malloc(description.len) : NULL;
@@ -82,7 +91,7 @@ void rpg_statement_describe(rpg_statement *statement, rpg_span description) {
     free(statement->description);
     statement->description = copy;
     statement->description_len = copy ? description.len : 0;
-    statement->columns = Qnil;
+    retire_columns(statement);
 }
 
 void rpg_statement_forget_name(rpg_statement *statement) {

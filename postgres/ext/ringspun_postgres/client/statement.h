@@ -13,6 +13,7 @@
 typedef struct {
     VALUE sql;
     VALUE columns;              /* made of the description when somebody needs them; nil: not yet, or there are none */
+    VALUE older;                /* Array of Columns by which answers may still be under way, or nil */
     uint8_t *description;       /* the body of the last RowDescription; NULL: none has come, or there are no columns */
     size_t description_len;
     int64_t mean;               /* nanoseconds that the server works on it */

@@ -27,7 +27,9 @@ module Ringspun
         lane = new(session.stream, SecureRandom.alphanumeric(8), config.statement_cache, shared)
         lane.session = session
         lane.canceller = canceller
-        lane.ping(nil) if shared # how long the way to the server takes must be known, to know a slow statement
+        # How long the way to the server takes must be known, to know a slow statement.
+        raise Postgres.lost(lane.loss, false) if shared && !lane.ping(nil)
+
         lane
       rescue Exception
         lane&.close

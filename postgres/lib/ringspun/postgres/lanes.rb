@@ -87,7 +87,7 @@ module Ringspun
           left = deadline && [deadline - @machine.now, 0].max
           if alone && %i[slow stuck held].include?(refused)
             taken = @pool.connections.try_use { |other| yield(other, left, true) }
-            return taken unless taken == :none
+            return taken unless taken.is_a?(Symbol)
           end
           lane = settle(refused, lane, left)
           refused = leaving(lane) { yield(lane, left, refused == :slow || refused == :stuck) }
