@@ -83,9 +83,10 @@ test_passes(:epoll, :compile) do
   runtime_passes("the runtime on epoll", { "RINGSPUN_BACKEND" => "epoll", "RINGSPUN_BACKEND_ONLY" => "1" })
 end
 
-desc "The runtime's tests with a collection at every allocation (SHORT=1: the files that say `gc stress: short`)"
+desc "Tests with a collection at every allocation: those that say `gc stress: short`, and without SHORT=1 all of the runtime"
 test_passes(:gc_stress, :compile) do
-  files = ENV["SHORT"] ? RUNTIME_TESTS.select { |path| File.read(path).match?(SHORT_STRESS) } : RUNTIME_TESTS
+  short = (RUNTIME_TESTS + POSTGRES_TESTS).select { |path| File.read(path).match?(SHORT_STRESS) }
+  files = ENV["SHORT"] ? short : RUNTIME_TESTS | short
   some(files).map { |path| test_pass("gc stress, #{path.pathmap("%-1d/%n")}", [path], { "RINGSPUN_GC_STRESS" => "1" }) }
 end
 

@@ -53,13 +53,13 @@ class PassesTest < Minitest::Test
       require "rake"
       Rake.application.init("rake", [])
       Rake.application.load_rakefile
-      [TIDY_TESTS, RUNTIME_TESTS, JOBS_TESTS, TORTURES].each(&:clear)
+      [TIDY_TESTS, RUNTIME_TESTS, JOBS_TESTS, POSTGRES_TESTS, TORTURES].each(&:clear)
       TEST_PASSES.fetch(ARGV.fetch(1).to_sym).call
     RUBY
   end
 
   def test_a_task_without_files_has_failed
-    %w[tidy ruby epoll gc_stress torture].each do |name|
+    %w[tidy ruby servers epoll gc_stress torture].each do |name|
       answer = without_files(name)
       assert_equal ["no test ran: no file matches\n", false], [answer.err, answer.status.success?], name
     end

@@ -29,6 +29,13 @@ static void lane_mark(void *data) {
     rb_gc_mark(lane->statements);
     rpg_requests_mark(&lane->outbox);
     rpg_requests_mark(&lane->sent);
+    if (lane->leg) rpg_request_mark(lane->leg); /* which may be done, and then is in neither */
+}
+
+/* The lane knows where it is itself. */
+static void lane_compact(void *data) {
+    rpg_lane *lane = data;
+    lane->self = rb_gc_location(lane->self);
 }
 
 static void lane_free(void *data) {
@@ -45,7 +52,7 @@ static void lane_free(void *data) {
 
 static const rb_data_type_t lane_type = {
     .wrap_struct_name = "Ringspun::Postgres::Lane",
-    .function = {.dmark = lane_mark, .dfree = lane_free},
+    .function = {.dmark = lane_mark, .dfree = lane_free, .dcompact = lane_compact},
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 

@@ -57,11 +57,13 @@ void rpg_requests_free(rpg_requests *list) {
     while (list->first) rpg_request_free(rpg_requests_take_first(list));
 }
 
+void rpg_request_mark(const rpg_request *request) {
+    rb_gc_mark(request->statement);
+    rb_gc_mark(request->formats);
+}
+
 void rpg_requests_mark(const rpg_requests *list) {
-    for (const rpg_request *each = list->first; each; each = each->next) {
-        rb_gc_mark(each->statement);
-        rb_gc_mark(each->formats);
-    }
+    for (const rpg_request *each = list->first; each; each = each->next) rpg_request_mark(each);
 }
 
 bool rpg_request_failed_by(const rpg_request *request, const char *sqlstate) {

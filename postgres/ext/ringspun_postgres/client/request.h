@@ -58,6 +58,7 @@ typedef struct {
 /* NULL: no memory. */
 rpg_request *rpg_request_new(struct rpg_lane *lane, VALUE statement, rpg_span params);
 void rpg_request_free(rpg_request *request);
+void rpg_request_mark(const rpg_request *request);
 
 void rpg_requests_append(rpg_requests *list, rpg_request *request);
 
