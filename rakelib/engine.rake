@@ -101,12 +101,14 @@ test_passes(:uring_faults, engine_program("plain", URING_FAULTS)) do
   [seeds_pass("io_uring faults", URING_FAULTS, "plain", ENV.fetch("SEEDS", 10_000))]
 end
 
-desc "The engine's tests and simulation under the address and undefined-behaviour sanitizers (SHORT=1: few seeds)"
-test_passes(:sanitize, "engine:sanitized") do
+desc "The engine's tests and simulation under the address and undefined-behaviour sanitizers (SHORT=1: few seeds), and values " \
+     "of Postgres under the first"
+test_passes(:sanitize, "engine:sanitized", "stress:prove") do
   seeds = ENV["SHORT"] ? 300 : ENV.fetch("SEEDS", 10_000)
   [programs_pass("the engine, sanitized", "sanitized"),
    seeds_pass("simulated machines, sanitized", SIMULATION, "sanitized", seeds),
-   seeds_pass("io_uring faults, sanitized", URING_FAULTS, "sanitized", seeds)]
+   seeds_pass("io_uring faults, sanitized", URING_FAULTS, "sanitized", seeds),
+   asan_pass("Postgres under AddressSanitizer", ["postgres/test/types_test.rb"])]
 end
 
 desc "The engine's C tests for aarch64, under an emulator that has no io_uring"

@@ -4,16 +4,15 @@ require "etc"
 require "open3"
 require "rbconfig"
 
-# The long random runs with the Ruby extension under AddressSanitizer. Ruby itself stays as it is: libasan is preloaded, so that
-# its malloc is everybody's, and only our C is instrumented.
+# The long random runs, and tests of Postgres, with the Ruby extensions under AddressSanitizer. Ruby itself stays as it is:
+# libasan is preloaded, so that its malloc is everybody's, and only our C is instrumented.
 
 ASAN_ROOT = File.expand_path("tmp/asan/#{RUBY_VERSION}")
-ASAN_BUILD = "#{ASAN_ROOT}/build"
 ASAN_LOGS = "#{ASAN_ROOT}/logs"
 
-# A runtime/lib of its own: ringspun.rb, of which this has a copy, loads the library that lies beside it.
+# A lib of its own for both gems: ringspun.rb and ringspun/postgres.rb, of which this has copies, load what lies beside them.
 ASAN_LIB = "#{ASAN_ROOT}/lib"
-ASAN_NATIVE = "#{ASAN_LIB}/ringspun/#{RUBY_VERSION[/\d+\.\d+/]}/native.so"
+ASAN_LIBRARIES = EXTENSIONS.keys.map { |name| "#{ASAN_LIB}/ringspun/#{RUBY_VERSION[/\d+\.\d+/]}/#{name}.so" }.freeze
 
 # No red zones on stacks: what leaves a fiber for ever (a switch, a longjmp) does not clean them up, and the next user of that
 # stack would be blamed. Blocks of malloc, where all that outlives a call lies, have them.
@@ -31,12 +30,15 @@ STRESS_BACKENDS = %w[uring epoll].freeze
 # No program runs longer than this at a stretch, so that each is on its way soon and begins anew from another seed.
 STRESS_TURN_SECONDS = 60
 
-# Runs Ruby with the instrumented library. Answers what it printed, reports of the sanitizer about it and its children among
+def asan_env
+  libasan = File.realpath(Open3.capture2("gcc", "-print-file-name=libasan.so").first.strip)
+  { "LD_PRELOAD" => libasan, "ASAN_OPTIONS" => ASAN_OPTIONS.join(":") }
+end
+
+# Runs Ruby with the instrumented libraries. Answers what it printed, reports of the sanitizer about it and its children among
 # that, and its status.
 def asan_ruby(*arguments, env: {}, limit: 60)
-  libasan = File.realpath(Open3.capture2("gcc", "-print-file-name=libasan.so").first.strip)
-  env = { **env, "LD_PRELOAD" => libasan, "ASAN_OPTIONS" => ASAN_OPTIONS.join(":") }
-  Open3.capture2e(env, "timeout", "--kill-after=5", limit.to_s,
+  Open3.capture2e({ **env, **asan_env }, "timeout", "--kill-after=5", limit.to_s,
                   RbConfig.ruby, "-w", "-I#{ASAN_LIB}", "-Iruntime/test", *arguments)
 end
 
@@ -49,12 +51,14 @@ C
 
 # A run that finds nothing because nobody looks must not pass.
 def prove_asan
-  symbols, = Open3.capture2("nm", "--dynamic", "--undefined-only", ASAN_NATIVE)
-  abort "#{ASAN_NATIVE} is not instrumented" unless symbols.include?("__asan_report_store")
+  ASAN_LIBRARIES.each do |library|
+    symbols, = Open3.capture2("nm", "--dynamic", "--undefined-only", library)
+    abort "#{library} is not instrumented" unless symbols.include?("__asan_report_store")
+  end
 
-  maps, status = asan_ruby("-e", 'require "ringspun"; Ringspun.run { puts File.read("/proc/self/maps") }')
-  libraries = maps.scan(%r{/\S*/(?:native|libasan)\.so\S*}).uniq
-  unless status.success? && libraries.include?(ASAN_NATIVE) && libraries.size == 2 && libraries.join.include?("libasan")
+  maps, status = asan_ruby("-e", 'require "ringspun/postgres"; Ringspun.run { puts File.read("/proc/self/maps") }')
+  libraries = maps.scan(%r{/\S*/(?:native|postgres_native|libasan)\.so\S*}).uniq
+  unless status.success? && (ASAN_LIBRARIES - libraries).empty? && libraries.size == 3 && libraries.join.include?("libasan")
     abort "AddressSanitizer is not in force: #{libraries.empty? ? maps : libraries}"
   end
 
@@ -95,41 +99,52 @@ StressRun = Struct.new(:program, :backend, :counts, :failures) do
   end
 end
 
-def build_asan
-  plan = "#{ASAN_BUILD}/plan"
-  wanted = [ASAN_FLAGS, *EXTENSION_SOURCES.grep(/\.c\z/).sort].join("\n")
-  extconf = File.expand_path("#{EXTENSION_DIR}/extconf.rb")
-  chdir(ASAN_BUILD, verbose: false) do
-    unless File.exist?(plan) && File.read(plan) == wanted
+def build_asan(name, sources)
+  wanted = [ASAN_FLAGS, *FileList["#{sources}/**/*.c"].sort].join("\n")
+  extconf = File.expand_path("#{sources}/extconf.rb")
+  chdir(mkdir_p("#{ASAN_ROOT}/#{name}", verbose: false).first, verbose: false) do
+    unless File.exist?("plan") && File.read("plan") == wanted
       sh({ "RINGSPUN_SANITIZE" => ASAN_FLAGS }, RbConfig.ruby, extconf, out: File::NULL, verbose: false)
-      File.write(plan, wanted)
+      File.write("plan", wanted)
     end
     sh "make", "--silent", "-j#{Etc.nprocessors}", out: File::NULL, verbose: false
   end
 end
 
 def install_asan
-  write_if_changed("#{ASAN_LIB}/ringspun.rb", File.read("runtime/lib/ringspun.rb"))
-  FileList["runtime/lib/ringspun/*.rb"].each { |path| ln_sf File.expand_path(path), "#{ASAN_LIB}/ringspun", verbose: false }
-  cp "#{ASAN_BUILD}/native.so", "#{ASAN_NATIVE}.new", verbose: false
-  mv "#{ASAN_NATIVE}.new", ASAN_NATIVE, verbose: false # as a whole: another process may be using the old one
+  { "runtime/lib/ringspun.rb" => "ringspun.rb", "postgres/lib/ringspun/postgres.rb" => "ringspun/postgres.rb" }
+    .each { |from, to| write_if_changed("#{ASAN_LIB}/#{to}", File.read(from)) }
+  FileList["runtime/lib/ringspun/*.rb", "postgres/lib/ringspun/postgres"].each do |path|
+    link = "#{ASAN_LIB}/ringspun/#{File.basename(path)}"
+    ln_s File.expand_path(path), link, verbose: false unless File.symlink?(link)
+  end
+  ASAN_LIBRARIES.each do |library|
+    cp "#{ASAN_ROOT}/#{File.basename(library, ".so")}/#{File.basename(library)}", "#{library}.new", verbose: false
+    mv "#{library}.new", library, verbose: false # as a whole: another process may be using the old one
+  end
 end
 
 namespace :stress do
-  task :build do
-    mkdir_p [ASAN_BUILD, ASAN_LOGS, File.dirname(ASAN_NATIVE)], verbose: false
+  task build: :compile do # whose headers the second extension includes
+    mkdir_p [ASAN_LOGS, File.dirname(ASAN_LIBRARIES.first)], verbose: false
     File.open("#{ASAN_ROOT}/lock", File::CREAT | File::RDWR) do |lock|
       lock.flock(File::LOCK_EX) # two of these must not write the same objects
-      build_asan
+      EXTENSIONS.each { |name, (sources)| build_asan(name, sources) }
       install_asan
     end
   end
+
+  task(prove: :build) { prove_asan }
+end
+
+# Whose libraries are there before those of the tree are looked for.
+def asan_pass(name, files)
+  pass(name, RbConfig.ruby, "-w", "-I#{ASAN_LIB}", "-rringspun/postgres", "bin/support/run_tests.rb", *some(files), env: asan_env)
 end
 
 namespace :test do
   desc "The long random runs under AddressSanitizer on both backends, for MINUTES=30 (ONLY=io, BACKEND=uring: just that)"
-  task stress: "stress:build" do
-    prove_asan
+  task stress: "stress:prove" do
     programs = TORTURES.select { |path| File.basename(path).start_with?(ENV.fetch("ONLY", "")) }
     runs = programs.product(ENV["BACKEND"] ? [ENV["BACKEND"]] : STRESS_BACKENDS).map do |program, backend|
       StressRun.new(program, backend, Hash.new(0), [])
