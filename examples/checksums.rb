@@ -17,6 +17,7 @@
 #   ...  mailer_jobs.rb
 #   ...  pipeline.rb
 #   ...  port_forwarder.rb
+#   ...  postgres.rb
 
 require "digest"
 require "ringspun"

@@ -6,8 +6,8 @@ require "bench/small_statements"
 
 Bench.table "pg_away" do
   title "Postgres, small statements 0.65 ms away"
-  about "As in pg_small, but through a proxy that hands all bytes on half of 0.65 ms later, over TCP. `pg` is one connection " \
-        "and no strand, and asks less often; `threads` have a connection each, `async` 8 for all, those after it 64. The floor " \
+  about "As in pg_small, but through a proxy that hands all bytes on half of 0.65 ms later, over TCP. `pg` is no strand, " \
+        "and asks less often; `threads` have a connection each, `async` 8 for all, those after it 64. The floor " \
         "is libpq in C on one connection, with as many statements at once as there are strands; `libpq 2048` has so many, and " \
         "tells what can pass the proxy."
   size statements: 20_480

@@ -16,6 +16,21 @@ Bench.table "pg_batch" do
   against_floor :cpu_ns
   against_peer :real_ns, :cpu_ns
 
+  contender "ringspun", requires: "ringspun", backends: [Bench::MAIN_BACKEND] do |meter, statements:, batch:|
+    Bench::PostgresServer.client do |client, _|
+      statement = client.prepare(Bench::SmallStatements::SQL)
+      2.times { statement.query(0) }
+      meter.operations = statements
+      answered = Bench::PostgresServer.start.measure(meter) do
+        statements.times.each_slice(batch).sum do |numbers|
+          results = client.batch { |group| numbers.each { |number| group.query(statement.sql, number) } }
+          results.zip(numbers).count { |result, number| result.value == number }
+        end
+      end
+      { answered: }
+    end
+  end
+
   contender "pg", requires: "pg" do |meter, statements:, **|
     Bench::SmallStatements.new(meter, *Bench::SmallStatements::ALONE, strands: 1, statements:)
                           .by_pg(1, Bench::PostgresServer.start.options)

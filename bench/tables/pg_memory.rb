@@ -46,6 +46,27 @@ Bench.table "pg_memory" do
   columns :held, :held_ratio, :cpu_ns, :backend_ns
   against_peer :held_ratio, :cpu_ns
 
+  contender "ringspun", requires: "ringspun", backends: [Bench::MAIN_BACKEND] do |meter, rows:, hold:|
+    table = Bench::PostgresServer.resources(rows)
+    kept = []
+    taken = 0
+    Bench::PostgresServer.client do |client, _|
+      bytes = client.query_value("select sum(length(concat(id, cdate, kind, name, size, body))) from #{table}").to_i
+      held = meter.growth_at_most do
+        Bench::PostgresServer.start.measure(meter) do
+          client.stream("select * from #{table}") do |row|
+            taken += 1
+            kept << row if hold
+          end
+        end
+      end
+      meter.operations = rows
+      meter.note(:held, held)
+      meter.note(:held_ratio, held.fdiv(bytes))
+    end
+    { rows: taken }
+  end
+
   contender "PG::Result", requires: "pg" do |meter, **size|
     weigh.call(meter, **size) { |connection, sql, _| connection.exec(sql).ntuples }
   end

@@ -42,6 +42,27 @@ Bench.table "pg_parallel" do
   proof { |rows:, **| { in_order: rows } }
   columns :user, :system, :total, :backend, :real
 
+  # A strand and a session for each connection.
+  contender "ringspun", requires: "ringspun", backends: [Bench::MAIN_BACKEND] do |meter, rows:, chunk:, connections:|
+    sql = "select * from #{Bench::PostgresServer.resources(rows)} order by cdate limit $1 offset $2"
+    offsets = rows.step(by: -chunk, to: 1).map { |left| rows - left }
+    kept = []
+    Bench::PostgresServer.client(max: connections) do |client, machine|
+      Bench::PostgresServer.start.measure(meter) do
+        machine.await(Array.new(connections) do
+          machine.spin do
+            client.session do |session|
+              while (offset = offsets.shift)
+                kept[offset, chunk] = session.query(sql, chunk, offset).rows
+              end
+            end
+          end
+        end)
+      end
+    end
+    { in_order: kept.each_with_index.count { |row, index| row[0] == index + 1 } }
+  end
+
   contender "blocking", requires: "pg" do |meter, **size|
     retrieve.call(meter, *one_by_one, by_pg, **size)
   end

@@ -45,6 +45,24 @@ Bench.table "pg_rows" do
   against_floor :cpu_ns
   against_peer :cpu_ns, :real_ns
 
+  contender "ringspun", requires: "ringspun", backends: [Bench::MAIN_BACKEND] do |meter, streams:, rows:, table:, column:, whole:,
+                                                                                 **|
+    sql = "select * from #{Bench::PostgresServer.resources(table)} limit #{rows}"
+    taken = bytes = 0
+    meter.operations = streams * rows
+    Bench::PostgresServer.client do |client, _|
+      Bench::PostgresServer.start.measure(meter) do
+        streams.times do
+          client.stream(sql, as: whole ? :array : :row) do |row|
+            taken += 1
+            bytes += row[column].bytesize
+          end
+        end
+      end
+    end
+    { rows: taken, bytes: }
+  end
+
   contender "stream_each_row", requires: "pg" do |meter, **size|
     read.call(meter, :by_row, **size) { |row, column| row[column] }
   end

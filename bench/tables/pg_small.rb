@@ -5,10 +5,10 @@ require "bench/small_statements"
 
 Bench.table "pg_small" do
   title "Postgres, small statements"
-  about "`select $1::int`, prepared, by so many strands over a Unix socket; each asks one after the other. `pg` is one " \
-        "connection and no strand, `threads` have a connection each, the others 8 for all. `backend` is what the server's " \
-        "processes need. The floors are libpq in C on one connection: as many statements at once as there are strands, with a " \
-        "Sync each, and one after the other."
+  about "`select $1::int`, prepared, by so many strands over a Unix socket; each asks one after the other. `ringspun` is one " \
+        "connection for all of them, `pg` one and no strand, `threads` have a connection each, the others 8 for all. `backend` " \
+        "is what the server's processes need. The floors are libpq in C on one connection: as many statements at once as there " \
+        "are strands, with a Sync each, and one after the other."
   size statements: 20_480
   quick statements: 2_560
   warm_up statements: 512

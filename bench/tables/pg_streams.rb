@@ -35,6 +35,22 @@ Bench.table "pg_streams" do
   proof { |streams:, rows:, **| { rows: streams * rows } }
   columns :user, :system, :total, :backend, :real
 
+  # Instead of a reset the server is told that no more is wanted.
+  contender "ringspun", requires: "ringspun", backends: [Bench::MAIN_BACKEND] do |meter, streams:, strands:, rows:, table:|
+    sql = "select * from #{Bench::PostgresServer.resources(table)}"
+    meter.operations = streams * rows
+    Bench::PostgresServer.client(max: strands) do |client, machine|
+      Bench::PostgresServer.start.measure(meter) do
+        started = Array.new(strands) do
+          machine.spin do
+            (streams / strands).times.sum { client.stream(sql, as: :hash).take(rows).size }
+          end
+        end
+        { rows: machine.await(started).sum }
+      end
+    end
+  end
+
   contender "threads", requires: "pg" do |meter, **size|
     stream.call(meter, Thread.method(:new), :value.to_proc, by_pg, **size)
   end

@@ -58,6 +58,21 @@ class PostgresClientTest < Minitest::Test
     assert_equal 'there is no column "c"; there are a, b, a', error.message
   end
 
+  everywhere :a_row_is_seen_compared_and_matched do |client|
+    result = client.query("select 1 as a, 'x' as b")
+    row = result.first
+    assert_equal ["#<Ringspun::Postgres::Row a: 1, b: \"x\">", "#<Ringspun::Postgres::Result SELECT 1 a, b>"],
+                 [row, result].map(&:inspect)
+    assert_equal row, client.query_one("select 1 as a, 'x' as b")
+    refute_equal row, client.query_one("select 2 as a, 'x' as b")
+    case row
+    in { a: Integer => a, b: } then assert_equal [1, "x"], [a, b]
+    end
+    case row
+    in [a, b] then assert_equal [1, "x"], [a, b]
+    end
+  end
+
   everywhere :one_row_and_one_value do |client|
     assert_equal [1, 2], client.query_one("select 1, 2 union all select 3, 4").to_a
     assert_nil client.query_one("select 1 where false")

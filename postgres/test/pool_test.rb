@@ -37,6 +37,15 @@ class PostgresPoolTest < Minitest::Test
     pool.close
   end
 
+  def test_the_time_that_a_pool_gives_each_call_counts_everywhere
+    sql = "select pg_sleep(60)"
+    [->(pool) { pool.query(sql) }, ->(pool) { pool.stream(sql) {} }, ->(pool) { pool.session { |s| s.query(sql) } },
+     ->(pool) { pool.transaction { |t| t.query(sql) } },
+     ->(pool) { pool.transaction { |t| t.transaction { |u| u.batch { |b| b.query(sql) } } } }].each do |call|
+      on_pool(timeout: 0.2) { |pool| assert_raises(Ringspun::TimeoutError) { call.call(pool) } }
+    end
+  end
+
   def test_when_all_connections_are_in_use_the_error_names_who_has_them
     on_pool(max: 1, checkout_timeout: 0.02) do |pool|
       pool.session do

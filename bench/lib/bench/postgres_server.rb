@@ -28,6 +28,17 @@ module Bench
       raise Unavailable, error.message
     end
 
+    # Yields a client of ours in a strand, and the machine.
+    def self.client(options = start.options, **more)
+      require "ringspun/postgres"
+      Ringspun.run do |machine|
+        client = Ringspun::Postgres.connect(**options, **more)
+        yield client, machine
+      ensure
+        client&.close
+      end
+    end
+
     attr_reader :folder
 
     def initialize(folder)

@@ -12,9 +12,13 @@ module Bench
     ALONE = [->(&work) { work.call }, :itself].freeze
 
     class << self
-      # Declares all contenders that there are without our own client. `reach` yields the options of a connection; `pools` are
-      # names of contenders with the number of connections that their strands share, unless there are fewer strands.
+      # Declares all contenders. `reach` yields the options of a connection; `pools` are names of contenders with the number of
+      # connections that their strands share, unless there are fewer strands.
       def contend(table, reach, pools, alone: {})
+        # One connection for all strands.
+        table.contender(SUBJECT, requires: SUBJECT, backends: [MAIN_BACKEND]) do |meter, **size|
+          reach.call { |options| on_lane(meter, options, **size) }
+        end
         # Nothing but one connection.
         table.contender("pg", requires: "pg", size: alone) do |meter, **size|
           reach.call { |options| new(meter, *ALONE, **size, strands: 1).by_pg(1, options) }
@@ -36,6 +40,13 @@ module Bench
         way, library = { "async" => [:in_async, "async"], "em-pg-client" => [:in_em, PEER_EM_PG_CLIENT],
                          SCHEDULED => [:in_strands, SUBJECT] }.fetch(name.sub(/ \d+\z/, ""))
         table.contender(name, requires: library) { |meter, **size| yield(way, meter, **size) }
+      end
+
+      def on_lane(meter, options, **)
+        PostgresServer.client(options) do |client, machine|
+          statement = client.prepare(SQL)
+          new(meter, machine.method(:spin), :await, **).measure { |number, _| statement.query_value(number).to_s }
+        end
       end
 
       # A task for each.

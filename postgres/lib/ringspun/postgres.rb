@@ -25,6 +25,7 @@ module Ringspun
   end
 end
 
+require_relative "postgres/row"
 require_relative "postgres/lane"
 require_relative "postgres/canceller"
 require_relative "postgres/lanes"

@@ -101,6 +101,12 @@ static VALUE result_value(VALUE self) {
     return value;
 }
 
+/* Its rows are not needed any more. Those that were handed out keep what they need. */
+static VALUE result_release(VALUE self) {
+    rpg_rows_free(&get(self)->rows);
+    return Qnil;
+}
+
 /* @return [Array<String>] the names of the columns; empty where there are none
  * @since 0.1.0 */
 static VALUE result_columns(VALUE self) {
@@ -140,6 +146,7 @@ void rpg_init_result(void) {
     rb_define_method(cResult, "each_array", result_each_array, 0);
     rb_define_method(cResult, "each_hash", result_each_hash, 0);
     rb_define_method(cResult, "value", result_value, 0);
+    rb_define_private_method(cResult, "release", result_release, 0);
     rb_define_method(cResult, "rows", result_rows, 0);
     rb_define_method(cResult, "hashes", result_hashes, 0);
     rb_define_method(cResult, "columns", result_columns, 0);

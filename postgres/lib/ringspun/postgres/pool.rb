@@ -18,7 +18,7 @@ module Ringspun
       # @param source [String, nil] a URI, postgres://user@host:port/database?option=value; nil: as libpq's environment says
       # @param lanes [Integer] 1 to 4 shared connections a machine
       # @param max [Integer] connections for one user at a time, over all machines of the process
-      # @param timeout [Numeric, nil] seconds for each call that names none
+      # @param timeout [Numeric, nil] seconds for each call that names none, also of sessions and transactions
       # @param checkout_timeout [Numeric] seconds until {PoolTimeoutError} is raised when all connections are in use
       # @param max_lifetime [Numeric] seconds after which a connection is not used again, give or take a tenth
       # @param statement_cache [Integer] statements that a connection knows by name; 0: none
@@ -45,7 +45,7 @@ module Ringspun
       def session(timeout: nil)
         raise UsageError, "session needs a block" unless block_given?
 
-        place.use(timeout, reset: true) { |lane| enter(Session.new(lane)) { |session| yield session } }
+        place.use(timeout, reset: true) { |lane| enter(Session.new(lane, @config.timeout)) { |session| yield session } }
       end
 
       # Runs the block in a transaction on a connection of its own.
@@ -57,7 +57,7 @@ module Ringspun
       # @since 0.1.0
       def transaction(timeout: nil, **options, &block)
         place.use(timeout, reset: false) do |lane|
-          enter(Session.new(lane)) { |session| session.transaction(timeout:, **options, &block) }
+          enter(Session.new(lane, @config.timeout)) { |session| session.transaction(timeout:, **options, &block) }
         end
       end
 
@@ -98,7 +98,7 @@ module Ringspun
 
       def run_stream(sql, params, timeout, &block)
         place.use(timeout, reset: false) do |lane|
-          enter(Session.new(lane)) { |session| session.__send__(:run_stream, sql, params, timeout || @config.timeout, &block) }
+          enter(Session.new(lane, @config.timeout)) { |session| session.__send__(:run_stream, sql, params, timeout, &block) }
         end
       end
 

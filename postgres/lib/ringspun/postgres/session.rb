@@ -15,8 +15,10 @@ module Ringspun
 
       # @api private
       # @param lane [Lane, Courier::Lane]
-      def initialize(lane)
+      # @param timeout [Numeric, nil] seconds for each call that names none
+      def initialize(lane, timeout)
         @lane = lane
+        @timeout = timeout
         @ended = false
       end
 
@@ -38,7 +40,7 @@ module Ringspun
 
         begin_sql = Transaction.begin_sql(isolation:, read_only:, deferrable:)
         Transaction.again(@lane, binding.local_variable_get(:retry)) do
-          Transaction.new(@lane).__send__(:enclose, begin_sql, "COMMIT", "ROLLBACK", timeout, &block)
+          Transaction.new(@lane, @timeout).__send__(:enclose, begin_sql, "COMMIT", "ROLLBACK", timeout, &block)
         end
       end
 
@@ -67,14 +69,16 @@ module Ringspun
 
       def run_stream(sql, params, timeout)
         check
+        timeout ||= @timeout
         deadline = timeout && (Postgres.now + timeout)
         taken = @lane.begin_stream(sql, params, false)
         raise Postgres.lost(@lane.loss, false) if taken
 
         begun = asking = true
-        while (rows = @lane.next_rows(limit(deadline && (deadline - Postgres.now))))
+        while (rows = @lane.next_rows(limit(deadline && [deadline - Postgres.now, 0].max)))
           asking = false
           yield rows
+          rows.__send__(:release)
           asking = true
         end
       ensure
@@ -91,7 +95,7 @@ module Ringspun
         @lane.orphaned if @lane.orphaned?
       end
 
-      def limit(timeout) = timeout
+      def limit(timeout) = timeout || @timeout
 
       def check
         raise UsageError, "this #{self.class.name[/\w+\z/].downcase} has ended; use it inside of its block only" if @ended
@@ -169,13 +173,13 @@ module Ringspun
         return yield(self) if join
 
         name = "ringspun_#{@depth + 1}"
-        inner = self.class.new(@lane, @depth + 1, @deadline)
+        inner = self.class.new(@lane, @timeout, @depth + 1, @deadline)
         inner.__send__(:enclose, "SAVEPOINT #{name}", "RELEASE #{name}", "ROLLBACK TO #{name}", timeout, &block)
       end
 
       # @api private
-      def initialize(lane, depth = 0, deadline = nil)
-        super(lane)
+      def initialize(lane, timeout, depth = 0, deadline = nil)
+        super(lane, timeout)
         @depth = depth
         @deadline = deadline
       end
@@ -217,9 +221,8 @@ module Ringspun
       end
 
       def limit(timeout)
-        return timeout unless @deadline
-
-        [timeout, [@deadline - Postgres.now, 0].max].compact.min
+        left = @deadline && [@deadline - Postgres.now, 0].max
+        [super, left].compact.min
       end
     end
   end
