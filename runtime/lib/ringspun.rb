@@ -4,12 +4,12 @@ require_relative "ringspun/version"
 
 # Fibers, spun on a ring: strands, scopes and synchronisation on a C engine.
 module Ringspun
-  # A checkout builds one extension per Ruby beside each other; an installed gem has just its own.
+  # A checkout has one extension for each Ruby; an installed gem has only its own.
   built = File.join(__dir__, "ringspun", RUBY_VERSION[/\d+\.\d+/], "native.so")
   begin
     require File.exist?(built) ? built : "ringspun/native"
   rescue LoadError => error
-    raise unless error.path == "ringspun/native" # it is there, and something else is wrong with it
+    raise unless error.path == "ringspun/native" # it was found, and could not be loaded
 
     setup = File.expand_path("../../bin/setup", __dir__)
     advice = File.exist?(setup) ? <<~CLONE : "Build it by `gem pristine ringspun`, with the `gem` of that Ruby."
@@ -22,7 +22,7 @@ module Ringspun
 end
 
 module Ringspun
-  # Where `ringspun.h` lies, the C API for other extensions.
+  # The folder of `ringspun.h`, the C API for other extensions.
   #
   # @return [String]
   # @since 0.1.0

@@ -3,14 +3,14 @@
 require "ringspun"
 
 module Ringspun
-  # What `require "ringspun/async"` adds, so that code which uses the gem async, as `Async {}`, `Sync {}` and async-http do, runs
-  # inside a {Ringspun.run}. Each task of Async's runs in a strand.
+  # Loaded by `require "ringspun/async"`. Code that uses the gem async (`Async {}`, `Sync {}`, async-http) runs inside a
+  # {Ringspun.run} then. Each task of Async runs in a strand.
   #
-  # Async asks `Fiber.scheduler` for all that it needs of a reactor, and keeps its tasks in a tree of which the reactor is the
-  # root. So {Scheduler} answers what a reactor would, and a {Root} stands at the top of the tree. A strand is begun for every
-  # task; it resumes the fiber that Async has made for that task, and ends when that has ended.
+  # Async uses `Fiber.scheduler` as its reactor, and keeps its tasks in a tree with the reactor as its root. So {Scheduler} gets
+  # the methods of a reactor, and a {Root} is the root of the tree. Each task has a strand, which resumes the fiber that Async has
+  # made for the task, and ends with it.
   #
-  # A thread whose scheduler is Async's own is not concerned.
+  # Threads with Async's own scheduler are not affected.
   #
   # @api private
   module AsyncBridge
@@ -22,8 +22,8 @@ module Ringspun
       raise UsageError, "ringspun/async is for the gem async, which is not there; add `gem \"async\"` to the Gemfile"
     end
 
-    # What of it is called here, or has to call us. The last that came is Async::Promise: before it, tasks woke each other by more
-    # than their fibers.
+    # The methods of async that are called here, or must call this. Versions before Async::Promise are not supported: their tasks
+    # wake each other by more than their fibers.
     NEEDED = {
       "Async::Node" => %i[add_child remove_child children finished? transient? traverse print_hierarchy terminate],
       "Async::Scheduler" => %i[resume push raise transfer yield with_timeout load async run],
@@ -35,7 +35,7 @@ module Ringspun
     }.freeze
 
     class << self
-      # @raise [UsageError] when this version of async lacks something
+      # @raise [UsageError] when this version of async lacks one of them
       def check(needed = NEEDED)
         missing = needed.flat_map do |name, methods|
           next name unless Object.const_defined?(name)
@@ -55,7 +55,7 @@ module Ringspun
     end
     check
 
-    # The top of the tree of tasks, which `task.reactor` returns. What is asked of a reactor the scheduler answers.
+    # The root of the tree of tasks, which `task.reactor` returns. It passes the methods of a reactor on to the scheduler.
     class Root < ::Async::Node
       def initialize(scheduler)
         super()
@@ -67,14 +67,14 @@ module Ringspun
         define_method(name) { |*arguments, **options, &block| @scheduler.public_send(name, *arguments, **options, &block) }
       end
 
-      # As a reactor does, and unlike a task: those that are transient as well.
+      # Stops all children, like a reactor and unlike a task also the transient ones.
       def cancel(later = false, **)
         @children&.each { |child| child.stop(later) }
       end
 
       def stop(...) = cancel(...)
 
-      # Called by the child. Not protected, as it is above: a task is no {Root}.
+      # Called by the child. Public, and not protected as in Async::Node, because a task is no {Root}.
       def remove_child(child)
         super
         @scheduler.__send__(:task_left)
@@ -87,19 +87,19 @@ module Ringspun
       def respond_to_missing?(*) = false
     end
 
-    # What a scheduler knows of Async's tasks. A forked child begins anew.
+    # What a scheduler keeps about Async's tasks. A forked child makes a new one.
     class Tasks
       # @return [Root]
       attr_reader :root
-      # @return [Hash{Fiber => Strand}] those of tasks that have begun and not ended
+      # @return [Hash{Fiber => Strand}] the running tasks: their fibers and strands
       attr_reader :strands
-      # @return [Hash{Fiber => Object}] those in {Scheduling#transfer}, and what it will return
+      # @return [Hash{Fiber => Object}] the fibers in {Scheduling#transfer}, and what it will return
       attr_reader :transferred
-      # @return [Hash{Strand => true}] those that no run waits for
+      # @return [Hash{Strand => true}] the strands that no run waits for
       attr_reader :loose
-      # @return [Strand, nil] of the task that has begun last
+      # @return [Strand, nil] the strand of the task that was begun last
       attr_accessor :begun
-      # @return [Fiber, nil] who waits in {Scheduling#end_tasks}
+      # @return [Fiber, nil] the fiber that waits in {Scheduling#end_tasks}
       attr_accessor :ending
 
       def initialize(scheduler)
@@ -114,7 +114,7 @@ module Ringspun
 
       def inherited? = @pid != Process.pid
 
-      # The share of time in which this thread has computed, of about a second.
+      # The share of the last second or so in which this thread has used a processor.
       def load
         at, cpu = clock(:CLOCK_MONOTONIC), clock(:CLOCK_THREAD_CPUTIME_ID)
         @load_at, @load_cpu = at, cpu unless @load_at
@@ -130,7 +130,7 @@ module Ringspun
       def clock(name) = Process.clock_gettime(Process.const_get(name))
     end
 
-    # The deadline of a scope, as Async::Timeout sees its timer.
+    # The deadline of a scope, with the methods of the timer of an Async::Timeout.
     class Deadline
       # @return [Float] on the machine's clock, in seconds
       attr_reader :time
@@ -145,7 +145,7 @@ module Ringspun
       def now = @machine.now
       def cancelled? = @cancelled
 
-      # What is to be done at the time: for who hands it back to {#schedule}, so it need not be called.
+      # The action of the timer. Async::Timeout only passes it back to {#schedule}, so it is never called.
       def block = @cancelled ? nil : self
 
       def cancel!
@@ -161,16 +161,16 @@ module Ringspun
       end
     end
 
-    # For {Scheduler}: what Async asks its own scheduler for.
+    # Methods of Async::Scheduler for {Scheduler}.
     module Scheduling
       %i[children children? finished? traverse print_hierarchy terminate cancel stop].each do |name|
         define_method(name) { |*arguments, **options, &block| tasks.root.public_send(name, *arguments, **options, &block) }
       end
 
-      # Called by each new task that has no other parent.
+      # Called by each new task without another parent.
       def add_child(task) = tasks.root.__send__(:add_child, task)
 
-      # Begins the task of that fiber, or ends the {#transfer} that it is in, and comes back when it waits.
+      # Begins the task of that fiber, or ends its {#transfer}. Returns when the fiber waits.
       #
       # May switch strands.
       def resume(fiber, *arguments)
@@ -195,7 +195,7 @@ module Ringspun
         known.delete(fiber)
       end
 
-      # Resumes the fiber, or what Async gives in its place, when those that are ready have had their turn.
+      # Resumes the fiber, or the object that Async passes instead, after the strands that are ready have had their turn.
       def push(fiber)
         begin_loose do
           give_way
@@ -207,8 +207,8 @@ module Ringspun
         end
       end
 
-      # Raises the exception in a fiber, at its wait: it has left that when this returns, unless the kernel still has to
-      # give back an operation. Without a fiber it is Kernel's, for an override of a hook.
+      # Raises the exception in a fiber, at its wait. The fiber has left the wait when this returns, unless an op is still in
+      # flight. Without a fiber this is Kernel#raise, for overrides of hooks.
       #
       # May switch strands.
       def raise(fiber = nil, *arguments, **)
@@ -222,7 +222,7 @@ module Ringspun
         give_way
       end
 
-      # May switch strands if the block does.
+      # Runs the block with a timeout. May switch strands if the block does.
       #
       # @yieldparam timeout [Async::Timeout]
       def with_timeout(duration, exception = ::Async::TimeoutError, message = "execution expired", &block)
@@ -232,14 +232,14 @@ module Ringspun
         within_scope([seconds, 0].max, exception, message, &block)
       end
 
-      # Begins a task, which is a child of the one that runs, if any.
+      # Begins a task, as a child of the running task, if there is one.
       #
       # May switch strands.
       def async(*arguments, **options, &block)
         ::Async::Task.new(::Async::Task.current? || self, **options, &block).tap { |task| task.run(*arguments) }
       end
 
-      # Fiber.schedule: inside a task it makes another one.
+      # The hook of Fiber.schedule: inside a task it makes a child task.
       def fiber(...) = ::Async::Task.current? ? async(...).fiber : super
 
       # @return [Float] how busy this thread is, from 0.0 to 1.0; 0.0 in a simulation
@@ -262,7 +262,7 @@ module Ringspun
         end
       end
 
-      # Runs the block in a task, and waits until that has ended. What cancels the wait stops the task.
+      # Runs the block in a task, and waits until the task has ended. If the wait is cancelled, the task is stopped.
       #
       # May switch strands.
       def sync(**options, &block)
@@ -279,7 +279,7 @@ module Ringspun
 
       private
 
-      # A deadline that the block may move.
+      # Runs the block in a scope whose deadline it may move.
       def within_scope(seconds, exception, message)
         machine, opened = Machine.current, nil
         machine.scope(deadline: seconds) do |scope|
@@ -303,7 +303,7 @@ module Ringspun
           fiber.resume(*arguments)
         rescue FiberError => e
           Kernel.raise(e) unless fiber.alive?
-          refused = e # there is no stack for it
+          refused = e # there is no stack for the fiber
         ensure
           known.strands.delete(fiber)
         end
@@ -313,7 +313,7 @@ module Ringspun
         Kernel.raise(e)
       end
 
-      # Of a transient task everything is, until Async moves it up in the tree.
+      # No run waits for transient tasks and their descendants, until Async moves those up in the tree.
       def loose?(task) = task.transient? || (task.parent.is_a?(::Async::Task) && loose?(task.parent))
 
       def begin_loose(awaited = false)
@@ -345,7 +345,7 @@ module Ringspun
         task.wait if task.failed? && task.result.is_a?(StandardError)
       end
 
-      # The exception, with its cause and without a backtrace: it gets that where it is raised.
+      # The exception with its cause, and without a backtrace, which it gets when it is raised.
       def exception_of(...)
         Kernel.raise(...)
       rescue Exception => e
@@ -358,7 +358,7 @@ module Ringspun
         unblock(self, ending) if ending
       end
 
-      # As a reactor does at its end: waits for the tasks that are not transient, and stops those that are.
+      # Waits for the tasks that are not transient, and then stops the others, like a reactor at its end.
       def end_tasks
         known, told = tasks, {}.compare_by_identity
         known.ending = Fiber.current
@@ -371,7 +371,7 @@ module Ringspun
         known.ending = nil
       end
 
-      # Each once, so that what it does on its way out may wait. False when there was none to stop.
+      # Stops each task once, so that its ensure blocks may wait. False: there was none to stop.
       def stop_all(root, told)
         left = root.children.to_a.reject { |task| told[task] }
         left.each { |task| told[task] = task.stop || true }
@@ -381,9 +381,9 @@ module Ringspun
 
     Scheduler.prepend(Scheduling)
 
-    # In front of Kernel's.
+    # Included in Object, before Kernel.
     module Blocks
-      # Where no task runs: the task of the block ends before this returns, also when its strand is cancelled.
+      # If no task runs, the block's task has ended when this returns, also if the strand is cancelled.
       def Sync(**, &)
         scheduler = Fiber.scheduler
         return super unless scheduler.is_a?(Scheduler) && !::Async::Task.current?

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 module Ringspun
-  # A proc whose runs can wait for each other: each of its calls says where it runs and who waits for it.
+  # A proc whose runs can wait for each other. Its call methods choose where a run takes place and whether the caller waits.
   #
-  # It is a Proc in all other respects. `yield` and `&` call what it was made of, without an evaluation.
+  # It is a Proc in all other respects. `yield` and `&` call its block without an evaluation.
   class ConcurrentProc
-    # What is called for events; {#cancel} takes it back.
+    # A handler of events, until {#cancel}.
     class Handler
       # @api private
       def initialize(lists, of_class, block)
@@ -16,7 +16,7 @@ module Ringspun
         lists.each { |list| list << self }
       end
 
-      # It is not called any more, for copies of the proc either.
+      # Removes the handler, also from copies of the proc.
       #
       # @return [Handler] self
       # @since 0.1.0
@@ -35,10 +35,10 @@ module Ringspun
       end
     end
 
-    # Handlers of a proc, and, for all that are made of it, of a class.
+    # Handlers of a proc; or of a class, for all its procs.
     module Handlers
-      # Has the block called whenever one of those events is triggered. A run that ends by an error triggers :error, with the
-      # error: first for the class, then for the proc. A handler of a class runs as if it were a method of the proc.
+      # Calls the block whenever one of the events is triggered. A run that ends with an error triggers :error, with the error:
+      # first for the class, then for the proc. In a handler of a class, `self` is the proc.
       #
       # @param events [Array<Symbol>]
       # @yieldparam error [Exception]
@@ -56,7 +56,7 @@ module Ringspun
 
       def handlers(event) = @handlers ? @handlers.fetch(event, []).reject(&:cancelled?) : []
 
-      # A copy begins with the same handlers, in lists of its own.
+      # A copy has the same handlers, in lists of its own.
       def initialize_copy(original)
         super
         @handlers = @handlers&.transform_values(&:dup)
@@ -66,7 +66,7 @@ module Ringspun
     include Handlers
     extend Handlers
 
-    # @param evaluation_class [Class] of the evaluations of its runs: Evaluation, or a subclass whose `initialize` takes nothing
+    # @param evaluation_class [Class] the class of its evaluations: Evaluation, or a subclass whose `initialize` takes no arguments
     # @raise [UsageError] for any other class
     # @since 0.1.0
     def initialize(evaluation_class = nil)
@@ -76,8 +76,8 @@ module Ringspun
     # Calls the handlers of that event.
     #
     # @param event [Symbol]
-    # @param arguments [Array<Object>] what they are given
-    # @return [Boolean] whether there was one
+    # @param arguments [Array<Object>] the arguments of the handlers
+    # @return [Boolean] whether there was a handler
     # @since 0.1.0
     def trigger(event, *arguments)
       called = self.class.__send__(:all_handlers, event) + handlers(event)
@@ -86,7 +86,7 @@ module Ringspun
     end
 
     class << self
-      # @yield what it is made of
+      # @yield the code of the proc
       # @return [ConcurrentProc]
       # @raise [UsageError] without a block
       # @since 0.1.0
@@ -96,8 +96,7 @@ module Ringspun
         super
       end
 
-      # Where the errors that end runs are written to: an IO, a Logger, or nil for nowhere; $stderr unless told otherwise. Of a
-      # subclass, where those of its procs are.
+      # Sets the log of errors that end runs: an IO, a Logger, or nil for none; $stderr by default. On a subclass, for its procs.
       #
       # @param output [IO, Logger, nil, false]
       # @raise [UsageError] for anything else
@@ -106,7 +105,7 @@ module Ringspun
         @error_log = output ? [writer_to(output)] : []
       end
 
-      # What is written of an error. A subclass may say it in another way.
+      # The log message for an error. A subclass may override it.
       #
       # @param concurrent_proc [ConcurrentProc]
       # @param error [Exception]
@@ -119,10 +118,10 @@ module Ringspun
 
       private
 
-      # Of the evaluations of its runs, where none was asked for.
+      # The class of evaluations by default.
       def evaluation_class = Evaluation
 
-      # What is called for that event: the handlers of the classes, from the first one down, and before them who writes errors.
+      # The handlers for that event: the error log, and then those of the classes, the superclass first.
       def all_handlers(event) = (event == :error ? error_log : []) + inherited_handlers(event)
 
       def error_log = @error_log || superclass.__send__(:error_log)
@@ -140,18 +139,20 @@ module Ringspun
       end
     end
 
-    # Whatever it is then: a program may have put another in its place.
+    # Looks up $stderr at each error, because the program may replace it.
     self.error_log_output = Object.new.tap { |stderr| def stderr.puts(message) = $stderr.puts(message) }
   end
 
   class << self
-    # @param evaluation_class [Class] of the evaluations of its runs: Evaluation, or a subclass whose `initialize` takes nothing
+    # @param evaluation_class [Class] the class of its evaluations: Evaluation, or a subclass whose `initialize` takes no arguments
+    # @yield the code of the proc
     # @return [ConcurrentProc]
     # @raise [UsageError] without a block
     # @since 0.1.0
     def concurrent_proc(evaluation_class = nil, &block) = ConcurrentProc.new(evaluation_class, &block)
 
-    # Has the block run when the others that are ready have had their turn. See {ConcurrentProc#call_detached}.
+    # Starts a run of the block, which begins after the strands that are ready have had their turn. See
+    # {ConcurrentProc#call_detached}.
     #
     # @return [Evaluation]
     # @raise [UsageError] without a block

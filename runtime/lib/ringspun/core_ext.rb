@@ -3,5 +3,5 @@
 require "ringspun"
 
 Kernel.include(Ringspun::KernelMethods)
-# In front of IO's own methods, because of #close.
+# Prepended, because IOMethods overrides IO#close and IO#pwrite.
 IO.prepend(Ringspun::IOMethods)

@@ -2,8 +2,8 @@
 
 # The methods that `require "ringspun/core_ext"` adds, in modules that nothing includes before that.
 module Ringspun
-  # What `require "ringspun/core_ext"` adds to Kernel, privately: `concurrently`, `concurrent_proc`, `wait`, `await_resume!` and
-  # `await_fastest`, the same as those of {Ringspun}.
+  # The private methods that `require "ringspun/core_ext"` adds to Kernel: `concurrently`, `concurrent_proc`, `wait`,
+  # `await_resume!` and `await_fastest`, the same as those of {Ringspun}.
   module KernelMethods
     private
 
@@ -12,18 +12,18 @@ module Ringspun
     def concurrent_proc(*, &) = Ringspun.concurrent_proc(*, &)
   end
 
-  # What `require "ringspun/core_ext"` adds to IO.
+  # The methods that `require "ringspun/core_ext"` adds to IO.
   module IOMethods
     READ = ConcurrentProc.new { |io, maxlen, outbuf| io.await_read(maxlen, outbuf) }
     WRITE = ConcurrentProc.new { |io, string| io.await_written(string) }
     private_constant :READ, :WRITE
 
-    # Reads what there is, and waits for it where nothing is.
+    # Reads the bytes that are there; waits until there are some.
     #
     # May switch strands.
     #
     # @param maxlen [Integer] bytes, at most
-    # @param outbuf [String, nil] takes what is read
+    # @param outbuf [String, nil] gets the bytes
     # @return [String]
     # @raise [EOFError] at the end
     # @since 0.1.0
@@ -37,18 +37,20 @@ module Ringspun
       end
     end
 
-    # {#await_read} in a run of its own.
+    # Calls {#await_read} as a concurrent proc.
     #
+    # @param maxlen [Integer] bytes, at most
+    # @param outbuf [String, nil] gets the bytes
     # @return [Evaluation]
     # @since 0.1.0
     def concurrently_read(maxlen, outbuf = nil) = READ.call_detached(self, maxlen, outbuf)
 
-    # Writes as much as there is room for, and waits for that where there is none.
+    # Writes as many bytes as there is room for; waits until there is room.
     #
     # May switch strands.
     #
     # @param string [String]
-    # @return [Integer] bytes that this one write has taken
+    # @return [Integer] bytes written
     # @since 0.1.0
     def await_written(string)
       loop do
@@ -60,13 +62,15 @@ module Ringspun
       end
     end
 
-    # {#await_written} in a run of its own.
+    # Calls {#await_written} as a concurrent proc.
     #
+    # @param string [String]
     # @return [Evaluation]
     # @since 0.1.0
     def concurrently_write(string) = WRITE.call_detached(self, string)
 
-    # Ruby's own, past the fiber scheduler: with any, it crashes Ruby 3.3 and 3.4 when another thread makes objects meanwhile.
+    # IO#pwrite without the fiber scheduler. With any scheduler it crashes Ruby 3.3 and 3.4 if another thread makes objects
+    # meanwhile.
     #
     # @param object [#to_s]
     # @param offset [Integer] in the file, in bytes

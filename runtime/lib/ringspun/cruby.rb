@@ -1,20 +1,20 @@
 # frozen_string_literal: true
 
 module Ringspun
-  # What has to be done differently for one CRuby than for another, as far as that can be done in Ruby. Nothing here asks for a
-  # version. What is done in C lies in ext/ringspun/binding/cruby.
+  # What depends on the version of CRuby, as far as it can be done in Ruby. Nothing here asks for the version. The part in C is
+  # in ext/ringspun/binding/cruby.
   #
   # @api private
   module CRuby
-    # From 4.0 on a forked child has no fiber scheduler, and what goes on in it is a blocking fiber, in which no hook is
-    # called. So the fiber that forks is made a blocking one for that time, in parent and child, and the scheduler is set
-    # anew. Ruby calls `_fork` for every fork but that of `daemon`, and asks libraries to extend it.
+    # From 4.0 on a forked child has no fiber scheduler, and its fiber is a blocking one, in which no hook is called. So the fiber
+    # is made blocking during the fork, in parent and child, and the scheduler is set again. Ruby calls Process._fork for every
+    # fork except that of Process.daemon; its documentation asks libraries to override it.
     module Forks
       def _fork = CRuby.with_scheduler { super }
       def daemon(...) = CRuby.with_scheduler { super }
     end
 
-    # The scheduler, if it is one of ours, is the thread's after the block as well, in whatever process.
+    # Keeps the thread's scheduler, if it is a Ringspun::Scheduler, over a fork in the block, in parent and child.
     def self.with_scheduler(&block)
       scheduler = Fiber.scheduler
       return yield unless scheduler.is_a?(Scheduler)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Ringspun
-  # Errors that came after the one that a scope raised.
+  # Extends an error that a scope has raised by the errors that came after it.
   module Suppressed
     # @return [Array<Exception>] in the order in which they came
     # @since 0.1.0
@@ -15,38 +15,38 @@ module Ringspun
   end
   private_constant :Suppressed
 
-  # What TLS is about: the handshake, the session, its end.
+  # An error of TLS: of the handshake, the session or its end.
   class TLSError < Error; end
 
-  # There is no session, and the connection is closed.
+  # The handshake has failed. There is no session, and the connection is closed.
   class HandshakeError < TLSError; end
 
-  # Because the other side does not want to: the message says what it has said.
+  # The other side has refused the handshake, by the alert in the message.
   class HandshakeRefusedError < HandshakeError; end
 
-  # Because the other side's certificate is not good.
+  # The other side's certificate is not valid.
   class CertificateError < HandshakeError; end
 
-  # It is another's than that of the host that was to be connected to.
+  # The certificate is for another host than the one connected to.
   class WrongHostError < CertificateError; end
 
-  # It is valid no more, or not yet.
+  # The certificate has expired, or is not valid yet.
   class CertificateExpiredError < CertificateError; end
 
-  # It is by nobody who is trusted.
+  # The certificate is not signed by a trusted authority.
   class UntrustedCertificateError < CertificateError; end
 
-  # Something is wrong in the middle of a session: bytes that were changed on their way, or the other side gives it up.
+  # A session has failed: bytes were changed on their way, or the other side has ended it by an alert.
   class TLSSessionError < TLSError; end
 
-  # The connection has ended, but the other side has not said so: perhaps somebody has cut it, and what came last is missing.
+  # The connection has ended without close_notify: an attacker may have cut it, and the last bytes may be missing.
   class TruncatedStreamError < TLSError; end
 
-  # Bytes came in clear text before a handshake that is to begin in the middle of a stream: anybody may have put them there.
+  # Bytes came in clear text before a handshake in the middle of a stream. An attacker may have sent them.
   class EarlyBytesError < TLSError; end
 
   class << self
-    # Errors that came after this one in the scope that raised it.
+    # The errors that came after this one, in the scope that has raised it.
     #
     # @param error [Exception]
     # @return [Array<Exception>]

@@ -2,15 +2,15 @@
 
 module Ringspun
   class Machine
-    # Copies a file's contents and permissions, in the kernel where it can. The copy is made beside its place and put there when
-    # it is whole: until then, and for good when this is cancelled or fails, what was there stays.
+    # Copies a file's contents and permissions, inside the kernel if it can. The copy is written to a temporary file beside `to`,
+    # and renamed when it is complete. If this is cancelled or fails, `to` is not changed.
     #
     # May switch strands.
     #
     # @param from [String, Pathname] a file, or a link to one
     # @param to [String, Pathname] the copy's path; a file or link that is there is replaced
     # @return [Integer] bytes
-    # @raise [UsageError] when the first is no file, or one of the two is no path
+    # @raise [UsageError] when `from` is no file, or one of the two is no path
     # @raise [SystemCallError]
     # @since 0.1.0
     def copy_file(from, to) = FileCopy.new(self, from, to).call
@@ -19,7 +19,7 @@ module Ringspun
     #
     # @api private
     class FileCopy
-      # So much is copied in one go, which no cancellation ends.
+      # The most bytes of one copy, which a cancellation does not interrupt.
       PIECE = 8 << 20
       BUFFER = 1 << 20
       private_constant :PIECE, :BUFFER
@@ -48,7 +48,7 @@ module Ringspun
 
       private
 
-      # Cancelled, a thread could make it when nobody knows of it any more.
+      # In a shield: if the wait were cancelled, a worker thread could still make the file later.
       def make_part
         @machine.scope(shield: true) { @machine.open(@part, File::WRONLY | File::CREAT | File::EXCL, 0o600) }
       end
@@ -69,7 +69,8 @@ module Ringspun
         end
       end
 
-      # All of it where these two filesystems cannot do that, and what has a size of 0, as everything under /proc.
+      # Reads and writes the rest: everything, if these filesystems cannot copy, and files with a size of 0, such as those of
+      # /proc.
       def copy_rest
         buffer = String.new(capacity: BUFFER)
         while (left = @machine.read(@source, buffer, BUFFER)).positive?

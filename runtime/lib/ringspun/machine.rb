@@ -5,14 +5,14 @@ module Ringspun
   class Machine
     OPTIONS = %i[backend entries sqpoll busy_poll file_io workers_max strands_max seed faults trace on_error].freeze
     LIBRARY = "#{__dir__}/".freeze
-    # Of these a strand ends; any other exception concerns the program.
+    # Errors that end a strand; any other exception ends the program.
     ORDINARY = [StandardError, ScriptError, NoMemoryError, SystemStackError].freeze
     private_constant :OPTIONS, :LIBRARY, :ORDINARY
 
     # How long {#close} waits for cancelled strands to unwind, in seconds.
     CLOSE_GRACE = 1.0
 
-    # Which backend runs, and why not a better one.
+    # The backend of a machine, and why it was chosen.
     #
     # @!attribute name [Symbol, nil] :uring, :epoll or :sim; nil once the machine is closed
     # @!attribute reason [String]
@@ -26,8 +26,8 @@ module Ringspun
     # @since 0.1.0
     def backend = Backend.new(backend_name, backend_reason).freeze
 
-    # Runs the block every so many seconds, in this strand, until it breaks or is cancelled. The schedule does not drift: a
-    # run that takes long makes the next wait shorter, and runs that were missed are left out.
+    # Runs the block every `interval` seconds, in this strand, until it breaks or is cancelled. The schedule does not drift: after
+    # a long run the next wait is shorter, and missed runs are left out.
     #
     # May switch strands.
     #
@@ -43,7 +43,7 @@ module Ringspun
       end
 
       due = now + interval
-      while true # not `loop`, which would take a StopIteration of the block for its own end
+      while true # not `loop`, which ends when the block raises StopIteration
         sleep([due - now, 0].max)
         yield
         due += interval
@@ -59,7 +59,7 @@ module Ringspun
       "#<#{self.class} #{backend_name} strands=#{metrics[:strands_live]}>"
     end
 
-    # What every strand waits for, one a line, as {Inspector#tree} says it.
+    # All strands and what they wait for, one a line, as in {Inspector#tree}.
     #
     # @return [String]
     # @since 0.1.0
@@ -86,7 +86,7 @@ module Ringspun
       raise UsageError, "on_error: must be something to call with an error and its strand, got #{handler.inspect}"
     end
 
-    # Until the block ends; nil: whoever it was before.
+    # Sets the handler while the block runs; nil: the one before.
     def with_on_error(handler)
       before = @on_error
       @on_error = handler || before
@@ -115,7 +115,7 @@ module Ringspun
 
     def watches = @watches ||= []
 
-    # Where the program has called what spins a strand. The first place is that of the method in C, which names itself.
+    # The place in the program from which a strand was spun. The first location is that of the C method.
     def place_of_call
       own = true
       Thread.each_caller_location do |place|
@@ -125,7 +125,7 @@ module Ringspun
       end
     end
 
-    # What is raised here and is not how the strand ended is meant for the root: its turn comes when the machine is closed.
+    # An exception raised here that is not the strand's own is for the root, and is raised after the machine is closed.
     def wait_for_end(strand, held_back)
       strand.join
     rescue Cancelled
@@ -146,7 +146,7 @@ module Ringspun
       raise errors.first
     end
 
-    # Ends a forked child whose strand has ended: as a program ends with that error, but without its at_exit blocks, which
+    # Ends a forked child whose strands have ended, like a program that ends with that error, but without at_exit blocks: those
     # are the parent's.
     def end_child(error, failed)
       [$stdout, $stderr].each(&:flush)
@@ -164,14 +164,15 @@ module Ringspun
       "nothing runs and nothing can wake anybody:\n#{describe_strands}"
     end
 
-    # In a strand of its own: those that are due.
+    # Reports the errors that are due. Runs in a strand of its own.
     def tell_unread
       while (entry = next_unread(false))
         tell_error(*entry)
       end
     end
 
-    # At an end: all of them. What a handler raises that is no ordinary error is raised when all are told.
+    # Reports all errors, at the end of a run, a machine or the program. If a handler raises an error that is not ORDINARY, it is
+    # raised after all are reported.
     def report_unread_errors
       held_back = []
       while (entry = next_unread(true))
@@ -186,13 +187,13 @@ module Ringspun
       raise_first(held_back)
     end
 
-    # @param handler [#call, false, nil] false: nobody but standard error; nil: whoever the run or the machine has for it
+    # @param handler [#call, false, nil] false: a warning; nil: the `on_error:` of the run or the machine, else a warning
     def tell_error(strand, error, handler = nil)
       told = false
       handler = @on_error if handler.nil?
       handler ? hand_over(handler, strand, error) : warn_of(strand, error)
       told = true
-    rescue *ORDINARY # standard error is closed, for example
+    rescue *ORDINARY # if $stderr is closed, for example
       told = true
     ensure
       keep_untold(strand, error) unless told

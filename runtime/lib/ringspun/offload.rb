@@ -1,18 +1,18 @@
 # frozen_string_literal: true
 
 module Ringspun
-  # Threads for what can only block: C extensions that wait without telling Ruby's fiber scheduler. They start when there is work
-  # for them and end when there has been none for a while.
+  # A pool of threads for calls that block the thread, as in C extensions that do not use Ruby's fiber scheduler. Threads start
+  # when there is work, and end after IDLE_SECONDS without.
   #
   # @api private
   class Offload
     IDLE_SECONDS = 10
 
-    # How often a strand looks whether it has been cancelled.
+    # How often a waiting strand looks whether it was cancelled.
     LOOK_SECONDS = (0.002..0.05)
     private_constant :IDLE_SECONDS, :LOOK_SECONDS
 
-    # What one strand waits for while a thread does it.
+    # A block that a thread runs while a strand waits for it.
     class Job
       def initialize(block)
         @block = block
@@ -24,21 +24,21 @@ module Ringspun
 
       def ended? = @ended
 
-      # Whether its thread can do more of them.
+      # @return [Boolean] whether the thread can run more jobs
       def run
         return true unless begin?
 
         begin
           @value = work
-        rescue Exception => e # whatever it is, it is the caller's
+        rescue Exception => e # any exception is raised in the calling strand
           @error = e
         ensure
-          finish # even where the block ends its thread
+          finish # also if the block ends its thread
         end
         true
       end
 
-      # Without having been run.
+      # Ends it without running it.
       def fail(error)
         @error = error
         finish
@@ -69,24 +69,24 @@ module Ringspun
       end
     end
 
-    # What may use memory of the strand's, and can be interrupted.
+    # A job that may use memory of the strand, and so is interrupted when the strand is cancelled.
     class Loan < Job
-      # Raised in the thread.
+      # Raised in the thread to interrupt the job.
       Recall = Class.new(Exception) # rubocop:disable Lint/InheritException -- no rescue of the block's is meant for it
 
-      # @param system_call [Boolean] it ends by being interrupted alone; an exception could lose the descriptor that it has made
+      # @param system_call [Boolean] it ends by EINTR; an exception could lose the descriptor that it has made
       def initialize(block, system_call)
         super(block)
         @system_call = system_call
         @recalled = @cut = false
       end
 
-      # Whether it has ended without having been done, because it was recalled.
+      # @return [Boolean] whether it was recalled before it was done
       def cut? = @cut
 
       def run = super && !@recalled
 
-      # To be called again, until it has ended: what is interrupted may have been about to wait.
+      # Interrupts the job. Called again until it has ended, because an interrupt may come just before the system call waits.
       def recall
         @lock.synchronize do
           next if @ended || (@recalled && !@system_call)
@@ -95,7 +95,7 @@ module Ringspun
           @thread&.raise(Recall)
           next if @thread || @system_call
 
-          # It has not begun, and will not.
+          # It has not begun, and never will.
           @cut = @ended = true
         end
       end
@@ -115,7 +115,7 @@ module Ringspun
       end
     end
 
-    # One thread, and where it finds its next job.
+    # One thread of the pool, and the queue with its next job.
     class Worker
       def initialize(pool, job)
         @pool = pool
@@ -129,10 +129,10 @@ module Ringspun
         @jobs << job
       end
 
-      # For the pool, under its lock: from now on nobody need hope that this thread wakes a strand.
+      # Called under the pool's lock. From now on this thread wakes no strand, so a deadlock does not wait for it.
       def rest = Ringspun.__send__(:only_looks, Thread.current, true)
 
-      # @param seconds [Numeric] how long to wait for it
+      # @param seconds [Numeric] how long to wait for a job
       # @return [Job, nil]
       def take(seconds) = @jobs.pop(timeout: seconds)
 
@@ -143,7 +143,7 @@ module Ringspun
           job = @pool.next_job(self) while job&.run
         end
       rescue Loan::Recall
-        nil # it came when the job had ended
+        nil # it came after the job had ended
       ensure
         @pool.left(self)
       end
@@ -151,10 +151,10 @@ module Ringspun
     private_constant :Job, :Loan, :Worker
 
     class << self
-      # @return [Offload] for {Ringspun.offload}: this process's, or rather this ractor's
+      # @return [Offload] the pool of {Ringspun.offload}, one for each ractor of a process
       def current = of(:ringspun_offload) { |before| new(before&.limit || 8) }
 
-      # For what may well wait for others, who must not wait for it to begin.
+      # A pool without a limit, for work that may wait for other work: with a limit, that other work might never begin.
       #
       # @return [Offload]
       def unlimited = of(:ringspun_offload_unlimited) { new(Float::INFINITY) }
@@ -196,8 +196,9 @@ module Ringspun
       job.value
     end
 
-    # Runs work that may use memory of the strand's: not beyond this call, however that ends. Where the strand is cancelled, it is
-    # interrupted. Where it unwinds, only a system call is: what does not wait, as closing a file, comes to its end anyway.
+    # Runs work that may use memory of the strand. The work has ended when this returns or raises. If the strand is cancelled, the
+    # work is interrupted. If the strand unwinds already, only a system call is: other work, such as closing a file, runs to its
+    # end.
     #
     # @return [Boolean] false when it was not done
     def lend(work, system_call)
@@ -220,7 +221,7 @@ module Ringspun
 
     # --- for workers ---
 
-    # @return [Job, nil] nil when there has been none for so long that the worker is to end
+    # @return [Job, nil] nil: there was none for IDLE_SECONDS, and the worker must end
     def next_job(worker)
       job = @lock.synchronize do
         next @waiting.shift unless @waiting.empty?
@@ -232,7 +233,7 @@ module Ringspun
       job || worker.take(IDLE_SECONDS) || @lock.synchronize { worker.take(0) unless @idle.delete(worker) }
     end
 
-    # The thread ends, for whatever reason. What it was given and has not begun is another's.
+    # The thread ends. Another one gets the job that it was given and has not begun.
     def left(worker)
       @lock.synchronize do
         @workers -= 1
@@ -245,7 +246,7 @@ module Ringspun
 
     private
 
-    # A shield keeps what is to be raised from being lost where the work is done before it can be interrupted.
+    # Waits in a shield: if the work is done before it can be interrupted, the cancellation stays pending and is not lost.
     def look_after(loan, spared)
       seconds = LOOK_SECONDS.min
       until loan.ended?
@@ -265,7 +266,7 @@ module Ringspun
       end
     end
 
-    # There CRuby allows no lock, and so nobody to wait for.
+    # In a signal handler CRuby refuses to lock a Mutex (rb_mutex_lock in thread_sync.c), so a strand cannot wait there.
     def in_signal_handler?
       @lock.synchronize { false }
     rescue ThreadError
@@ -286,7 +287,7 @@ module Ringspun
     def serve_waiting
       start(@waiting.shift) while @workers < @limit && !@waiting.empty?
     rescue ThreadError => e
-      # Those that there are come to it, if they come to an end.
+      # No more threads: the present ones take the jobs, if there are any and their number is limited.
       @waiting.shift.fail(e) while !@waiting.empty? && (@workers.zero? || @limit.infinite?)
     end
 
@@ -303,10 +304,10 @@ module Ringspun
   private_constant :Offload
 
   class << self
-    # Runs the block on a thread of a small pool, while this strand waits and others run: for calls that block the thread, as C
-    # extensions do that know nothing of fiber schedulers. The block runs to its end; a cancellation meets the strand's next
-    # wait. Outside of {Ringspun.run}, where nobody else would run, it is simply called; and so it is in a {Simulation}, where
-    # no thread of the outside world may decide what comes first.
+    # Runs the block on a thread of a small pool, while this strand waits and others run: for calls that block the thread, as in C
+    # extensions that do not use the fiber scheduler. The block runs to its end; a cancellation is raised at the strand's next
+    # wait. Outside of {Ringspun.run} the block is called directly, because no other strand would run. So it is in a {Simulation},
+    # where no real thread may decide the order of events.
     #
     # May switch strands.
     #
@@ -321,7 +322,7 @@ module Ringspun
       Offload.current.call(&block)
     end
 
-    # @return [Integer] how many blocks {offload} runs at once; others wait for their turn
+    # @return [Integer] how many blocks {offload} runs at once; further ones wait
     # @since 0.1.0
     def offload_limit = Offload.current.limit
 

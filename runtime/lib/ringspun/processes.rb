@@ -2,15 +2,15 @@
 
 module Ringspun
   class << self
-    # Waits until a process has ended. It need not be a child; one that is, is reaped.
+    # Waits until a process has ended. It need not be a child; a child is reaped.
     #
     # May switch strands.
     #
     # @param pid [Integer]
-    # @param timeout [Numeric, nil] seconds
-    # @return [Process::Status, nil] nil when it was no child of this process: only its parent is told how it ended
+    # @param timeout [Numeric, nil] seconds; nil: no limit
+    # @return [Process::Status, nil] nil for a process that is no child: only its parent gets its status
     # @raise [Errno::ESRCH] when there is no such process
-    # @raise [Errno::ECHILD] when it is no child, and there can be no descriptor for it (see {Machine#pidfd_open})
+    # @raise [Errno::ECHILD] when it is no child, and no descriptor can be opened for it (see {Machine#pidfd_open})
     # @raise [TimeoutError, UsageError, UnsupportedError, SystemCallError]
     # @since 0.1.0
     def wait_process(pid, timeout: nil)
@@ -25,7 +25,7 @@ module Ringspun
 
     private
 
-    # nil where a sandbox forbids it or no descriptor is left: a child can be waited for all the same.
+    # nil: a sandbox forbids a pidfd, or no descriptor is left. A child can be waited for without.
     def await_by_pidfd(machine, pid)
       pidfd = machine.pidfd_open(pid)
       begin
@@ -41,7 +41,7 @@ module Ringspun
   end
 
   class Machine
-    # Sends a signal to the process that a descriptor of {#pidfd_open} means, and to no other that has got its number since.
+    # Sends a signal to the process of a descriptor of {#pidfd_open}, and never to a later process with the same pid.
     #
     # May switch strands.
     #

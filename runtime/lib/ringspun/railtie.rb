@@ -4,14 +4,14 @@ require "ringspun"
 require "rails/railtie"
 
 module Ringspun
-  # Rails keeps what belongs to a request, as database connections do, by fiber and not by thread, so that strands do not share
-  # it. An application that has set `config.active_support.isolation_level` itself keeps that.
+  # Makes Rails keep the state of a request, such as its database connection, by fiber and not by thread, so that strands do not
+  # share it. If the application sets `config.active_support.isolation_level`, that value stays.
   #
-  # Loaded by `require "ringspun"` where Rails is loaded already; elsewhere by `require "ringspun/railtie"`.
+  # `require "ringspun"` loads this if Rails is loaded already; otherwise `require "ringspun/railtie"` does.
   #
   # @since 0.1.0
   class Railtie < ::Rails::Railtie
-    # Before Active Support reads it, which it does when all are initialized.
+    # Before Active Support's own initializer reads it.
     initializer "ringspun.isolation_level", before: "active_support.isolation_level" do |app|
       app.config.active_support.isolation_level ||= :fiber
     end

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
 module Ringspun
-  # For `using Ringspun::Refinements`: what collections do with evaluations.
+  # For `using Ringspun::Refinements`: methods of collections.
   module Refinements
     refine Enumerable do
-      # Maps the elements in strands of their own, at most `limit` of them at once: the next element is asked for when there is
-      # room. The first error cancels the others and is raised.
+      # Maps each element in a strand of its own, at most `limit` at once. The next element is fetched when one of them has ended.
+      # The first error cancels the others and is raised.
       #
       # May switch strands.
       #
-      # @param limit [Integer]
+      # @param limit [Integer] strands at once
       # @yieldparam element [Object]
       # @return [Array<Object>] in the order of the elements
       # @since 0.1.0
@@ -26,7 +26,7 @@ module Ringspun
             ensure
               room.release
             end
-            room.acquire # before the next one is asked for
+            room.acquire # before the next element is fetched
           end
         end
         results
@@ -38,10 +38,10 @@ module Ringspun
       #
       # May switch strands.
       #
-      # @param within [Numeric, nil] seconds for all together; nil: as long as it takes
+      # @param within [Numeric, nil] seconds for all together; nil: no limit
       # @return [Array<Object>] their results, in their order
       # @raise [TimeoutError] when the time is up
-      # @raise [Exception] the result of the first, in their order, that is one
+      # @raise [Exception] the first result, in their order, that is an exception
       # @since 0.1.0
       def await_all(within: nil) = Machine.current.timeout(within) { map(&:await_result) }
 
@@ -49,10 +49,10 @@ module Ringspun
       #
       # May switch strands.
       #
-      # @param within [Numeric, nil] seconds; nil: as long as it takes
+      # @param within [Numeric, nil] seconds; nil: no limit
       # @return [Object] its result
       # @raise [Evaluation::TimeoutError] when the time is up
-      # @raise [Exception] its result, when that is one
+      # @raise [Exception] its result, if that is an exception
       # @since 0.1.0
       def await_any(within: nil)
         raise UsageError, "await_any: there is no evaluation to wait for" if empty?

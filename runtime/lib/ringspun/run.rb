@@ -2,26 +2,26 @@
 
 module Ringspun
   class << self
-    # Runs the block in a strand of this thread's machine and returns its value when it and every strand spun meanwhile has
-    # ended. An error of the block cancels the others. Inside another run it simply is a scope.
+    # Runs the block in a strand of this thread's machine. Returns the block's value after the block and all strands spun
+    # meanwhile have ended. An error of the block cancels the others. Inside another run this is a scope.
     #
-    # On the main thread (of the main ractor), where no handler of the program's own stands, the first INT or TERM cancels the
-    # run, so that `ensure` blocks run, and is then raised from here; the second is raised at once, in whatever runs. Where
-    # nothing runs any more, because all that is left are waits under a shield, the second ends the process.
+    # On the main thread (of the main ractor), unless the program has a handler of its own, the first INT or TERM cancels the run,
+    # so that `ensure` blocks run, and is then raised from here. The second is raised at once, in the code that runs. If no strand
+    # can run any more, because all wait in a shield, the second ends the process.
     #
-    # With options of {Machine#initialize} the machine is made for this run, and closed when it ends.
+    # With options of {Machine#initialize} a machine is made for this run, and closed at its end.
     #
     # May switch strands.
     #
-    # @param on_error [#call, nil] is given the error and the strand where a strand ends with an error that nobody joins: a
-    #   second after its end, at once where nobody has its handle, or at the end of the run. It is called in a strand of its own
-    #   and may wait. What it raises itself is reported by a warning. nil: what the machine has for it, else a warning. Inside
-    #   another run: see {Machine#scope}
+    # @param on_error [#call, nil] called with the error and the strand for errors that nobody joins: a second after the strand's
+    #   end, at once if the program has no handle of it, or at the end of the run. It is called in a strand of its own and may
+    #   wait. Its own errors are reported by a warning. nil: the machine's `on_error:`, else a warning. Inside another run: see
+    #   {Machine#scope}
     # @param options [Hash{Symbol => Object}] as for {Machine#initialize}
     # @yieldparam machine [Machine]
     # @return [Object] the block's value
     # @raise [Exception] what the block raised
-    # @raise [UsageError] for an unknown option, and for options where the thread has its machine already
+    # @raise [UsageError] for an unknown option, and for options if the thread has a machine already
     # @since 0.1.0
     def run(on_error: nil, **options)
       raise UsageError, "Ringspun.run needs a block" unless block_given?
@@ -39,18 +39,19 @@ module Ringspun
     #
     # May switch strands.
     #
-    # @param deadline [Numeric, nil] seconds from now
-    # @param on_error [#call, nil] is given the error and the strand as soon as a strand of this scope fails
-    # @return [Object] the block's value; nil when {Scope#cancel} cut it short
+    # @param deadline [Numeric, nil] seconds from now; nil: none
+    # @param on_error [#call, nil] called with the error and the strand as soon as a strand of this scope fails
+    # @return [Object] the block's value; nil when {Scope#cancel} has cancelled the block
     # @since 0.1.0
     def scope(deadline: nil, on_error: nil, &block) = Machine.current.scope(deadline: deadline, on_error: on_error, &block)
 
-    # Runs the block protected from cancellations from outside, which are raised at the next wait after it. Give it a
-    # deadline where its end is not certain.
+    # Runs the block protected from cancellations from outside. They are raised at the next wait after it. Give it a deadline if
+    # its end is not certain.
     #
     # May switch strands.
     #
-    # @return [Object] the block's value; nil when {Scope#cancel} cut it short
+    # @param deadline [Numeric, nil] seconds from now; nil: none
+    # @return [Object] the block's value; nil when {Scope#cancel} has cancelled the block
     # @since 0.1.0
     def shield(deadline: nil, &block) = Machine.current.scope(deadline: deadline, shield: true, &block)
 
@@ -60,7 +61,7 @@ module Ringspun
     # @since 0.1.0
     def spin(&block) = Machine.current.spin(&block)
 
-    # @return [Machine::Backend] which backend this thread's machine runs on, and why not a better one
+    # @return [Machine::Backend] the backend of this thread's machine, and why it was chosen
     # @since 0.1.0
     def backend = Machine.current.backend
 
@@ -128,7 +129,7 @@ module Ringspun
       end_tasks
     end
 
-    # Beside the strands of the run.
+    # Ends what runs beside the strands of the run: Async's tasks, unsent bytes, unread errors.
     def end_tasks
       scheduler = Fiber.scheduler
       scheduler.__send__(:end_tasks) if scheduler.is_a?(Scheduler)
@@ -141,7 +142,7 @@ module Ringspun
 
     def exception_of(signal) = signal == "INT" ? Interrupt.new("") : SignalException.new("SIG#{signal}")
 
-    # One of the program's own stays.
+    # A Ringspun::Scheduler of the program stays.
     def with_scheduler
       present = Fiber.scheduler
       return yield if present.is_a?(Scheduler)
@@ -158,7 +159,8 @@ module Ringspun
       end
     end
 
-    # The handler of a program stays: `trap` tells what stood there only by replacing it. Every ractor has a Thread.main.
+    # Handlers of the program stay. They must be replaced first, because only the return value of `trap` shows the handler before.
+    # Every ractor has a Thread.main.
     def with_signals
       return yield unless @signals && Thread.current == Thread.main && Ractor.current == Ractor.main
 
@@ -174,13 +176,13 @@ module Ringspun
     def handle(name)
       raise exception_of(name) if Process.pid != @pid # a forked child inherits the handler, not the run
 
-      # All was cancelled before and nobody became ready by it: no strand, the root included, can be reached by an exception.
+      # All strands were cancelled before and none became ready: no exception can reach any of them, not even the root.
       end_process(name) if @signal && @machine.__send__(:asleep?)
       raise exception_of(name) if @signal || !@scope
 
       @signal = name
       @scope.cancel
-      # The strand that runs may be waiting for one, and this whole machine with it.
+      # The running strand may be waiting for a simulation, and the whole machine with it.
       Simulation.__send__(:cancel_of, Thread.current)
     end
 
@@ -191,8 +193,7 @@ module Ringspun
   end
   private_constant :Run
 
-  # A program that uses its machine without a run has no other end at which errors that nobody joined can be told,
-  # and what was written last handed over.
+  # For programs that use a machine without a run: sends the last written bytes, and reports errors that nobody joined.
   at_exit do
     Machine.__send__(:flush_streams)
     Machine.__send__(:report_unread_errors)

@@ -2,11 +2,11 @@
 
 module Ringspun
   class Scheduler
-    # What is said where the gem async asks for something that its own scheduler has, and ours has not.
+    # The answers to methods of Async::Scheduler that this scheduler does not have.
     module Unanswered
       private
 
-      # With the bridge `raise` is a method of the scheduler's, for a fiber.
+      # Kernel.raise: with the bridge, `raise` is a method of the scheduler, for a fiber.
       #
       # @raise [UsageError] for the names of methods of Async::Scheduler
       # @return [nil] for others
@@ -28,16 +28,16 @@ module Ringspun
 
     private
 
-    # At the end of a run: what goes on beside its strands. See AsyncBridge.
+    # Called at the end of a run. AsyncBridge ends the tasks of Async here.
     def end_tasks = nil
   end
 
-  # Active Record lends a connection to a thread, unless it is told to lend it to a fiber: strands of one thread would use the
-  # same connection at the same time. That is said once, at the first query in a strand.
+  # Warns once, at the first query in a strand, if Active Record has a connection for each thread. The strands of a thread would
+  # use the same connection at the same time. With `isolation_level = :fiber` each strand has its own.
   module Isolation
     class << self
-      # Called where a strand is spun and files have been loaded since the one before: Active Support may be among them. It cannot
-      # be used outside of the main ractor.
+      # Called when a strand is spun after files were loaded: Active Support may be among them. It cannot be used outside of the
+      # main ractor.
       def watch
         return if @watches || !defined?(::ActiveSupport::IsolatedExecutionState) || !::ActiveSupport.respond_to?(:on_load)
         return unless Ractor.current == Ractor.main

@@ -2,18 +2,18 @@
 
 module Ringspun
   class << self
-    # Yields those signals as they come, until the block breaks. Meanwhile they have no other effect; what Ringspun.run does on
-    # INT and TERM, and a program's own handlers, are there again afterwards.
+    # Yields the signals as they come, until the block breaks. Meanwhile they have no other effect. Afterwards the handlers of
+    # Ringspun.run and of the program work again.
     #
-    # Each one that reaches Ruby is yielded. The kernel keeps but one of each kind for a process that has not taken it yet, so of
-    # many at once some may be one.
+    # Each signal that reaches Ruby is yielded. The kernel does not queue standard signals: of several pending ones of the same
+    # kind a process gets one (signal(7)).
     #
     # May switch strands.
     #
     # @param names [Array<Symbol, String, Integer>] :HUP, "SIGHUP", 1
     # @yieldparam name [Symbol] without SIG
-    # @return [nil, Signals] without a block, the signals: close them
-    # @raise [UsageError] for those that nobody can trap, or that Ruby has for itself
+    # @return [nil, Signals] without a block, the signals, which the caller must close
+    # @raise [UsageError] for signals that cannot be trapped, or that Ruby reserves
     # @raise [UnsupportedError] on a simulated machine
     # @since 0.1.0
     def signals(*names, &block)
@@ -28,12 +28,12 @@ module Ringspun
     end
   end
 
-  # Signals that come to strands. See {Ringspun.signals}. Where several wait for the same, each gets it.
+  # Signals for strands. See {Ringspun.signals}. If several Signals have the same signal, each gets it.
   class Signals
-    # KILL and STOP nobody can trap; the others are Ruby's.
+    # KILL and STOP cannot be trapped; Ruby reserves the others.
     RESERVED = %w[EXIT KILL STOP SEGV BUS ILL FPE VTALRM].freeze
 
-    # Who waits for a signal, what to do on it, and what stood there before.
+    # The Signals that wait for a signal, their handler, and the handler before.
     Trap = Struct.new(:before, :handler, :waiting)
     private_constant :RESERVED, :Trap
 
@@ -60,12 +60,12 @@ module Ringspun
           left = entry.waiting.reject { |one| one.equal?(signals) }.freeze
           next entry.waiting = left unless left.empty?
 
-          restore(name, entry) # first, so that none comes to nobody
+          restore(name, entry) # first: a signal that comes now is handled
           @traps.delete(name)
         end
       end
 
-      # In a handler, where no lock may be taken: what it looks at is never changed in place.
+      # Runs in a signal handler, where no lock may be taken. So the entries that it reads are never changed in place.
       def deliver(name)
         entry = @traps[name] or return
         here, elsewhere = entry.waiting.partition(&:here?)
@@ -73,14 +73,15 @@ module Ringspun
         pass_on(name, entry) if here.empty? && !elsewhere.empty?
       end
 
-      # A forked child has inherited the handler, and not those who wait.
+      # In a forked child, which has inherited the handler and not the waiting strands: restores the handler before, and sends the
+      # signal again.
       def pass_on(name, entry)
         @traps.delete(name)
         restore(name, entry)
         Process.kill(name, Process.pid)
       end
 
-      # Unless somebody has put one of his own there. Ruby cannot tell what stood there if that was no handler of its own.
+      # Does nothing if the program has set another handler since. `before` is nil if the handler was not set by Ruby.
       def restore(name, entry)
         now = trap(name, entry.before || "SYSTEM_DEFAULT")
         trap(name, now) unless now.equal?(entry.handler)
@@ -105,11 +106,11 @@ module Ringspun
       close if @bell && !subscribed
     end
 
-    # Yields one after the other.
+    # Yields the signals, one after the other.
     #
     # May switch strands.
     #
-    # @param timeout [Numeric, nil] seconds that each may take
+    # @param timeout [Numeric, nil] seconds for each signal; nil: no limit
     # @yieldparam name [Symbol]
     # @raise (see #next_signal)
     # @since 0.1.0
@@ -119,14 +120,14 @@ module Ringspun
       yield next_signal(timeout: timeout) until closed?
     end
 
-    # Waits for the next one. Cancelled or out of time, it has lost none. Of several strands that wait each gets another one.
+    # Waits for the next signal. A cancellation or a timeout loses none. If several strands wait, each gets another signal.
     #
     # May switch strands.
     #
-    # @param timeout [Numeric, nil] seconds
+    # @param timeout [Numeric, nil] seconds; nil: no limit
     # @return [Symbol]
-    # @raise [TimeoutError]
-    # @raise [ClosedError] once they are closed, and in a forked child
+    # @raise [TimeoutError] when the time is up
+    # @raise [ClosedError] after {#close}, and in a forked child
     # @since 0.1.0
     def next_signal(timeout: nil)
       reader
@@ -134,11 +135,11 @@ module Ringspun
       @came.shift
     end
 
-    # What stood there before stands there again. A strand that waits gets a ClosedError.
+    # Restores the handlers before. A strand that waits gets a ClosedError.
     #
     # May switch strands.
     #
-    # @return [nil] also when they are closed already
+    # @return [nil] also when this was called before
     # @since 0.1.0
     def close
       return unless @reader
@@ -153,7 +154,7 @@ module Ringspun
     # @since 0.1.0
     def closed? = @reader.nil? || !here?
 
-    # @return [Boolean] whether this is the process in which they are waited for
+    # @return [Boolean] whether this is the process that made it
     # @api private
     def here? = @pid == Process.pid
 
@@ -169,12 +170,12 @@ module Ringspun
       @reader
     end
 
-    # One listens for all: what one has heard another may have taken.
+    # One strand at a time reads the pipe. Its signal may have been taken by another strand when it has read.
     def wait
       @turn.synchronize { @machine.read(reader, +"", 1) while @came.empty? }
     end
 
-    # A pipe that is full has rung often enough.
+    # If the pipe is full, the byte is not needed: the reader will wake anyway.
     def came(name)
       return unless @reader
 

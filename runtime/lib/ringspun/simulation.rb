@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
 module Ringspun
-  # Runs a program in a world of its own: time is virtual, pipes, sockets and files live in memory, and everything that a
-  # kernel decides is drawn from a seed. One seed is one run, to the last switch.
+  # Runs a program on a simulated kernel: time is virtual, pipes, sockets and files are in memory, and every decision of the
+  # kernel is drawn from a seed. The same seed gives the same run, to the last switch.
   #
   #   result = Ringspun::Simulation.run(seed: 42) { |machine| machine.sleep(3600); machine.now }
   class Simulation
-    # What can go wrong, as keys for `faults:`.
+    # The names of faults, as keys for `faults:`.
     FAULTS = Machine::SIMULATED_FAULTS
 
-    # What a run came to.
+    # The result of a run.
     #
     # @!attribute value [Object] the block's
     # @!attribute seed [Integer]
@@ -19,17 +19,17 @@ module Ringspun
     # @!attribute trace [Array] the last events: [seconds, what, subject, detail]
     Result = Struct.new(:value, :seed, :trace_hash, :elapsed, :open_descriptors, :trace, keyword_init: true)
 
-    # Runs the block as {Ringspun.run} does, on a simulated machine and a thread of its own. The caller waits for that as by
-    # Thread#value: the strands of its own machine stand still meanwhile. What interrupts the caller ends the simulation, and
-    # the caller goes on when the simulated strands have unwound; the signal that cancels a surrounding {Ringspun.run}
-    # cancels the simulation with it.
+    # Runs the block like {Ringspun.run}, on a simulated machine and a thread of its own. The calling thread waits for it, as in
+    # Thread#value: other strands of its machine do not run meanwhile. An exception raised in the calling thread ends the
+    # simulation, and is raised after the simulated strands have unwound. A signal that cancels a surrounding {Ringspun.run}
+    # cancels the simulation too.
     #
     # @param seed [Integer] 64 bits
-    # @param faults [Boolean, Hash{Symbol => Float}] false: none, true: a mix that every program must stand, or
-    #   probabilities between 0.0 and 1.0, and :delay_max in seconds
+    # @param faults [Boolean, Hash{Symbol => Float}] false: none; true: a mix that every program must survive; or probabilities
+    #   between 0.0 and 1.0, and :delay_max in seconds
     # @yieldparam machine [Machine]
     # @return [Result]
-    # @raise [DeadlockError] when nothing can go on; the message names every strand and what it waits for
+    # @raise [DeadlockError] when no strand can go on; the message names every strand and what it waits for
     # @raise [Exception] what the block raised
     # @since 0.1.0
     def self.run(seed: 0, faults: true, &block)
@@ -40,13 +40,14 @@ module Ringspun
       new(seed, faults).call(&block)
     end
 
-    # Tries one seed after the other and stops at the first that fails. As with {.run}, the strands of the caller's own
-    # machine stand still meanwhile.
+    # Runs the block with one seed after the other, and stops at the first that fails. As in {.run}, other strands of the caller's
+    # machine do not run meanwhile.
     #
-    # @param count [Integer] how many
+    # @param count [Integer] how many seeds
     # @param from [Integer] the first seed
+    # @param faults [Boolean, Hash{Symbol => Float}] as for {.run}
     # @return [Integer] how many were run
-    # @raise [Exception] what the failing seed raised; its message names the seed
+    # @raise [Exception] the error of the failing seed; its message names the seed
     # @since 0.1.0
     def self.explore(count, from: 0, faults: true, &block)
       raise UsageError, "Simulation.explore needs a block" unless block
@@ -64,14 +65,14 @@ module Ringspun
       count
     end
 
-    # Not a method made of a block: the error may leave the ractor, and the block cannot.
+    # A module, and not a singleton method made of a block: the error may be passed to another ractor, which a block cannot.
     module Reworded
       # @api private
       def message = @reworded
     end
     private_constant :Reworded
 
-    # A copy, for the error may be frozen, and one that says so even where its class has a message of its own.
+    # A copy of the error with that message. A copy, because the error may be frozen. Extended, if its class overrides `message`.
     def self.with_message(error, text)
       copy = error.clone(freeze: false).exception(text)
       copy.extend(Reworded).instance_variable_set(:@reworded, text) unless copy.message == text
@@ -79,7 +80,7 @@ module Ringspun
     end
     private_class_method :with_message
 
-    # Cancels the simulation that this thread waits for, if it does. From a signal handler, too.
+    # Cancels the simulation that this thread waits for, if there is one. May be called from a signal handler.
     #
     # @api private
     def self.cancel_of(thread) = thread.thread_variable_get(:ringspun_simulation)&.__send__(:cancel)
@@ -92,7 +93,7 @@ module Ringspun
       @done = Thread::Queue.new
     end
 
-    # A thread of its own, so that the simulation stands beside whatever machine the caller's thread has.
+    # Runs it on a thread of its own, because the caller's thread may have a machine already.
     #
     # @api private
     def call(&block) = Fiber.blocking { run_beside(&block) }
@@ -123,13 +124,13 @@ module Ringspun
 
     def cancellation = Cancelled.new("cancelled: the run around this simulation was")
 
-    # A run that was cancelled before leaves no time for a simulation: the next one of an exploration, for example.
+    # Raises if the surrounding run was cancelled before, for example between two seeds of {.explore}.
     def check_cancelled
       raise cancellation if @cancelled || Thread.current.thread_variable_get(:ringspun_run)&.signalled?
     end
 
-    # Interrupted, the thread may be anywhere, even before its first step. CRuby must not be asked to join one that was
-    # killed: where the kill met a fiber first, it takes what that left for a bug of its own.
+    # After an interrupt the thread may be anywhere, even before its first step. A killed thread must not be joined: if a fiber
+    # was killed first, Thread#join aborts the process (rb_bug in thread_join, thread.c of CRuby).
     def unwind
       return unless @thread
       return @thread.join if @ended

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 module Ringspun
-  # The file of a Unix socket, which stays when the socket is closed.
+  # The file of a Unix socket, which is not removed when the socket is closed.
   #
   # @api private
   class SocketFile
-    # nil where the socket has none.
+    # @return [SocketFile, nil] nil: the socket has none
     def self.of(address)
       return unless address.unix?
 
@@ -19,7 +19,7 @@ module Ringspun
       @identity = identity
     end
 
-    # Unless it is another socket's by now, or this is a process that was forked from the owner's.
+    # Removes the file, unless it belongs to another socket by now, or this is a forked child of the owner.
     def remove
       File.unlink(@path) if Process.pid == @owner && identity == @identity
     rescue SystemCallError
