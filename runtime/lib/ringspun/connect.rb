@@ -4,25 +4,25 @@ require "socket"
 
 module Ringspun
   class << self
-    # A stream to that host and port. Where a name has several addresses they are tried one after the other, IPv6 and IPv4 in
-    # turn, the next one as soon as one has failed or takes longer than `attempt_delay`; the first that answers wins, and the
-    # others are given up.
+    # Connects to a host and port. If the name has several addresses, they are tried one after the other, IPv6 and IPv4 in turn.
+    # The next one is tried as soon as one has failed or takes longer than `attempt_delay`. The first connection wins, and the
+    # other attempts are cancelled.
     #
     # May switch strands.
     #
     # @param host [String] a name or an address
     # @param port [Integer, String] a number or the name of a service
-    # @param connect_timeout [Numeric, nil] seconds for all of it, the look-up of the name included
-    # @param attempt_delay [Numeric] seconds that an address has before the next one is tried as well
-    # @param tls [true, Hash, OpenSSL::SSL::SSLContext, nil] see {TLS.client_context}; in the Hash also `host:`, if the server's
-    #   certificate is for another name than that; nil: in clear text
+    # @param connect_timeout [Numeric, nil] seconds for everything, the look-up of the name included; nil: no limit
+    # @param attempt_delay [Numeric] seconds after which the next address is tried as well
+    # @param tls [true, Hash, OpenSSL::SSL::SSLContext, nil] see {TLS.client_context}; the Hash also takes `host:`, if the server's
+    #   certificate is for another name; nil: clear text
     # @param options those of {Stream#initialize}
     # @yieldparam stream [Stream] closed after the block
     # @return [Stream, Object] the stream; with a block, its value
-    # @raise [HandshakeError] when there is no TLS session
+    # @raise [HandshakeError] when the TLS handshake fails
     # @raise [TimeoutError] when there is no connection in time, the TLS handshake included
-    # @raise [SystemCallError] what the last address answered, when none can be connected to
-    # @raise [SocketError] when the name means nothing
+    # @raise [SystemCallError] when no address can be connected to: the last error
+    # @raise [SocketError] when the name cannot be resolved
     # @since 0.1.0
     # @see https://www.rfc-editor.org/rfc/rfc8305 RFC 8305
     def connect_tcp(host, port, tls: nil, connect_timeout: 30, attempt_delay: HappyEyeballs::ATTEMPT_DELAY, **options, &block)
@@ -36,13 +36,13 @@ module Ringspun
       block ? stream.__send__(:lend, &block) : stream
     end
 
-    # A stream to that Unix socket.
+    # Connects to a Unix socket.
     #
     # May switch strands.
     #
     # @param path [String]
-    # @param tls [Hash, OpenSSL::SSL::SSLContext, nil] see {TLS.client_context}, and `host:` whose certificate it must show
-    # @param connect_timeout [Numeric, nil] seconds
+    # @param tls [Hash, OpenSSL::SSL::SSLContext, nil] see {TLS.client_context}; `host:` is the name in the server's certificate
+    # @param connect_timeout [Numeric, nil] seconds; nil: no limit
     # @param options those of {Stream#initialize}
     # @yieldparam stream [Stream] closed after the block
     # @return [Stream, Object] the stream; with a block, its value
@@ -60,7 +60,7 @@ module Ringspun
     end
   end
 
-  # What connecting and listening share.
+  # Shared by connecting and listening.
   #
   # @api private
   module Net
@@ -75,7 +75,7 @@ module Ringspun
         end
       end
 
-      # What the system answers, or the other side in the TLS handshake, names what it was about, unless it does already.
+      # Adds the address to the message of an error of the system or of the handshake, unless the message has it.
       def naming(what, where)
         yield
       rescue SystemCallError, SocketError, HandshakeError => error
@@ -84,7 +84,7 @@ module Ringspun
         raise error.exception("#{error.message} (#{what} #{where})"), cause: error.cause
       end
 
-      # An address of IPv6 has colons of its own, and a Unix socket without a file a NUL before its name.
+      # Brackets an IPv6 address, which has colons, and replaces the NUL before the name of an abstract Unix socket.
       def place(host, port = nil)
         return host.to_s.sub("\0", "@") unless port
 
@@ -97,13 +97,14 @@ module Ringspun
         raise UsageError, "#{what}: expected the path of a socket, got #{path.inspect}: #{error.message}"
       end
 
-      # In a strand of Ringspun.run Ruby asks our scheduler, which has a worker look it up; elsewhere it would hold the thread.
+      # With a fiber scheduler, its hook address_resolve looks the name up on a worker thread. Without one the look-up would block
+      # the thread, so it is offloaded.
       def look_up(host, port, flags = 0)
         look = -> { Addrinfo.getaddrinfo(host, port, nil, :STREAM, nil, flags) }
         Fiber.current_scheduler ? look.call : Ringspun.offload(&look)
       end
 
-      # A connected socket's descriptor.
+      # @return [Integer] the descriptor of a connected socket
       def connect(machine, address)
         descriptor = machine.socket(address.afamily, :STREAM)
         machine.connect(descriptor, address)
@@ -119,7 +120,7 @@ module Ringspun
         stream ? (stream.close unless begun) : machine.close(descriptor)
       end
 
-      # Small messages leave at once: a stream has joined already what belongs together.
+      # TCP_NODELAY: small messages leave at once, because the stream's write queue has joined them already.
       def without_delay(machine, descriptor, address)
         machine.setsockopt(descriptor, ::Socket::IPPROTO_TCP, ::Socket::TCP_NODELAY, true) if address.ip?
       end
@@ -152,13 +153,13 @@ module Ringspun
       end
       connected = @winner
     ensure
-      @answers.push(@winner) if @winner && !connected # cancelled while it waited for the others' end
+      @answers.push(@winner) if @winner && !connected # it was cancelled while it waited for the end of the others
       close_all
     end
 
     private
 
-    # Families one after the other, the first one that the resolver named first (section 4).
+    # The families in turn, beginning with that of the resolver's first address (RFC 8305, section 4).
     def in_turn(addresses)
       first, *others = addresses.group_by(&:afamily).values
       first.flat_map.with_index { |address, at| [address, *others.filter_map { |other| other[at] }] } |
@@ -190,7 +191,7 @@ module Ringspun
       Net.connect(@machine, address).tap { |descriptor| Net.without_delay(@machine, descriptor, address) }
     end
 
-    # Those that were connected as well, too late.
+    # Closes connections that came too late.
     def close_all
       until @answers.empty?
         answer = @answers.pop

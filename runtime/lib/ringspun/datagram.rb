@@ -5,17 +5,17 @@ require_relative "socket_file"
 
 module Ringspun
   class << self
-    # A UDP socket: bound to an address of this machine's, connected to another's, or both.
+    # Makes a UDP socket: bound to a local address, connected to a remote one, or both.
     #
     # May switch strands.
     #
-    # @param host [String, nil] an address or a name, as "127.0.0.1"; "0.0.0.0" and "::" are all of this machine's; nil: the
-    #   kernel chooses, for one that is connected
-    # @param port [Integer, String] 0: one that is free, see {Datagram#port}
-    # @param connect [Array(String, Integer), Addrinfo, nil] whom it sends to, and alone receives from
+    # @param host [String, nil] a local address or name, such as "127.0.0.1"; "0.0.0.0" and "::" are all local addresses; nil: the
+    #   kernel chooses, for a connected socket
+    # @param port [Integer, String] 0: a free one, see {Datagram#port}
+    # @param connect [Array(String, Integer), Addrinfo, nil] the only peer that it sends to and receives from
     # @param broadcast [Boolean] whether it may send to broadcast addresses
-    # @param reuse_port [Boolean] other processes may be bound there as well; the kernel shares out what comes
-    # @param timeout [Numeric, nil] seconds that each of its calls may wait, unless it names another; nil: as long as it takes
+    # @param reuse_port [Boolean] other processes may bind the same port; the kernel distributes the datagrams
+    # @param timeout [Numeric, nil] seconds that each call may wait, unless it has a timeout of its own; nil: no limit
     # @yieldparam socket [Datagram] closed after the block
     # @return [Datagram, Object] the socket; with a block, its value
     # @raise [UsageError, SystemCallError, SocketError]
@@ -28,13 +28,13 @@ module Ringspun
       Datagram.__send__(:make, own, peer, timeout, { SO_BROADCAST: broadcast, SO_REUSEPORT: reuse_port }, &block)
     end
 
-    # The same on Unix sockets. The file of one that is bound is removed when it is closed.
+    # Makes a Unix datagram socket. If it is bound, its file is removed when it is closed.
     #
     # May switch strands.
     #
-    # @param path [String, Pathname, nil] where others send to it; nil: nobody can
-    # @param connect [String, Pathname, nil] the path of whom it sends to
-    # @param timeout [Numeric, nil] seconds that each of its calls may wait, unless it names another; nil: as long as it takes
+    # @param path [String, Pathname, nil] its own path; nil: others cannot send to it
+    # @param connect [String, Pathname, nil] the path of its peer
+    # @param timeout [Numeric, nil] seconds that each call may wait, unless it has a timeout of its own; nil: no limit
     # @yieldparam socket [Datagram] closed after the block
     # @return [Datagram, Object] the socket; with a block, its value
     # @raise [UsageError, SystemCallError]
@@ -47,11 +47,11 @@ module Ringspun
     end
   end
 
-  # Messages that arrive whole or not at all, in any order. See {Ringspun.datagram}, {Ringspun.datagram_unix}.
+  # A datagram socket. See {Ringspun.datagram}, {Ringspun.datagram_unix}. Messages arrive whole or not at all, in any order.
   #
-  # Any number of strands may send and receive. A cancelled or timed-out {#recv} has taken nothing.
+  # Any number of strands may send and receive. If {#recv} is cancelled or times out, no message is lost.
   class Datagram
-    # As long as one can be over IP.
+    # The longest datagram over IP, in bytes.
     LONGEST = 65_535
 
     class << self
@@ -87,7 +87,7 @@ module Ringspun
       end
     end
 
-    # @return [Numeric, nil] seconds that each call may wait, unless it names another
+    # @return [Numeric, nil] seconds that each call may wait, unless it has a timeout of its own; nil: no limit
     # @since 0.1.0
     attr_reader :timeout
 
@@ -99,7 +99,7 @@ module Ringspun
       @descriptor = machine.socket(family, :DGRAM)
     end
 
-    # @param seconds [Numeric, nil] that each call may wait from now on, unless it names another; nil: as long as it takes
+    # @param seconds [Numeric, nil] that each call may wait from now on, unless it has a timeout of its own; nil: no limit
     # @since 0.1.0
     def timeout=(seconds)
       unless seconds.nil? || (seconds.is_a?(Numeric) && !seconds.negative?)
@@ -114,13 +114,13 @@ module Ringspun
     # May switch strands.
     #
     # @param bytes [String] may be empty
-    # @param host [Addrinfo, String, Pathname, nil] where to: an address or a name; a path for a Unix socket; nil: to whom
-    #   it is connected
-    # @param port [Integer, String, nil] beside a name; a name is looked up for every datagram, an Addrinfo is not
-    # @param timeout [Numeric, nil] seconds
+    # @param host [Addrinfo, String, Pathname, nil] the receiver: an address or a name; a path for a Unix socket; nil: the peer of
+    #   {Ringspun.datagram}'s `connect:`
+    # @param port [Integer, String, nil] for a name or address; a name is looked up for every datagram, an Addrinfo is not
+    # @param timeout [Numeric, nil] seconds; nil: no limit
     # @return [Integer] bytes
     # @raise [Errno::EMSGSIZE] when it is too long
-    # @raise [Errno::ECONNREFUSED] where it is connected: nobody was there for one that was sent before
+    # @raise [Errno::ECONNREFUSED] on a connected socket: the peer has refused an earlier datagram
     # @raise [TimeoutError, UsageError, ClosedError, SystemCallError, SocketError]
     # @since 0.1.0
     def send(bytes, host = nil, port = nil, timeout: @timeout)
@@ -134,10 +134,10 @@ module Ringspun
     # May switch strands.
     #
     # @param max [Integer] bytes
-    # @param timeout [Numeric, nil] seconds
-    # @return [Array(String, Addrinfo)] the bytes, and who has sent them; nil for a Unix socket that has no path
-    # @raise [LimitError] when it is longer; it is gone then
-    # @raise [Errno::ECONNREFUSED] where it is connected: nobody was there for one that was sent before
+    # @param timeout [Numeric, nil] seconds; nil: no limit
+    # @return [Array(String, Addrinfo)] the bytes and the sender; nil for a Unix socket without a path
+    # @raise [LimitError] when the datagram is longer; it is lost then
+    # @raise [Errno::ECONNREFUSED] on a connected socket: the peer has refused an earlier datagram
     # @raise [TimeoutError, UsageError, ClosedError, SystemCallError]
     # @since 0.1.0
     def recv(max = LONGEST, timeout: @timeout)
@@ -152,12 +152,12 @@ module Ringspun
       @buffer = buffer
     end
 
-    # Yields one datagram after the other, until it is closed in the block or the block breaks.
+    # Yields one datagram after the other, until the block closes the socket or breaks.
     #
     # May switch strands.
     #
-    # @param max [Integer] bytes that one may have
-    # @param timeout [Numeric, nil] seconds that each may take
+    # @param max [Integer] bytes that a datagram may have
+    # @param timeout [Numeric, nil] seconds for each datagram; nil: no limit
     # @yieldparam bytes [String]
     # @yieldparam from [Addrinfo, nil]
     # @return [nil]
@@ -169,7 +169,7 @@ module Ringspun
       yield(*recv(max, timeout: timeout)) until closed?
     end
 
-    # @return [Addrinfo] its own
+    # @return [Addrinfo] its local address
     # @since 0.1.0
     def address
       socket = ::Socket.for_fd(descriptor)
@@ -181,7 +181,7 @@ module Ringspun
     # @since 0.1.0
     def port = address.ip_port
 
-    # Closes it. Strands that wait for a datagram get a ClosedError.
+    # Closes the socket. Strands that wait for a datagram get a ClosedError.
     #
     # May switch strands.
     #
@@ -201,8 +201,8 @@ module Ringspun
     # @since 0.1.0
     def closed? = @descriptor.nil?
 
-    # For IO.select, IO#wait, and what the machine's methods can do with an IO. It is always the same one, is closed with the
-    # socket, and does not close the descriptor itself; once it is closed there is a new one.
+    # An IO for the descriptor: for IO.select, IO#wait and methods of the machine. It is always the same object, is closed with
+    # the socket, and does not close the descriptor itself; if it was closed, this makes a new one.
     #
     # @return [IO]
     # @raise [UsageError] when the socket is closed
@@ -249,7 +249,7 @@ module Ringspun
       Datagram.__send__(:look_up, host, port, @family)
     end
 
-    # The same for one after the other, where no two strands receive at a time.
+    # One buffer, which is used again. If several strands receive at once, the others make their own.
     def take_buffer
       buffer, @buffer = @buffer, nil
       buffer || String.new(capacity: LONGEST)

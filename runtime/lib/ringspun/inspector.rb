@@ -4,26 +4,26 @@ require_relative "inspector/prometheus"
 require_relative "inspector/watch"
 
 module Ringspun
-  # Shows what a machine's strands are doing: as a tree, as numbers, and when one of them holds the thread. All of it may be
-  # asked from any thread, and from a signal handler.
+  # Shows what a machine's strands are doing: as a tree, as metrics, and by a watch for strands that hold the thread. Its methods
+  # may be called from any thread, and from a signal handler.
   #
-  #   machine.locate = true # from then on, strands know where they were spun and since when they wait
+  #   machine.locate = true # from now on, record where strands are spun and since when they wait
   #   puts Ringspun::Inspector.new(machine).tree
   class Inspector
-    # Deeper trees are printed as if they were no deeper.
+    # Deeper strands are indented like those of this depth.
     INDENT_MAX = 40
 
     private_constant :Lookout, :INDENT_MAX
 
     class << self
-      # The metrics of every open machine of this process, or rather of this ractor, whose threads they belong to.
+      # The metrics of all open machines of this ractor.
       #
       # @return [String] in the text format of Prometheus
       # @since 0.1.0
       def prometheus = Prometheus.text(Machine.__send__(:all).map { |machine| new(machine) })
 
       # Prints {Ringspun.inspect_tree} to `$stderr` whenever this process gets that signal, whether the machines sleep or run.
-      # For the main ractor, as all signals are.
+      # Only in the main ractor, which handles all signals.
       #
       # @param signal [String, Symbol, Integer] such as "USR2"
       # @return [nil]
@@ -39,10 +39,10 @@ module Ringspun
         nil
       end
 
-      # Gives the signal back to what was there before {.trap}. A handler that came later stays.
+      # Restores the handler before {.trap}. A handler that was set later stays.
       #
       # @param signal [String, Symbol, Integer]
-      # @return [Boolean] false when there was nothing to give back
+      # @return [Boolean] whether the handler was restored
       # @raise [UsageError] when there is no such signal
       # @since 0.1.0
       def untrap(signal)
@@ -64,7 +64,7 @@ module Ringspun
 
       private
 
-      # No constant, for other ractors may not read one that changes.
+      # Not a constant: other ractors may not read a constant with a mutable value.
       def traps = @traps ||= {}
 
       def name_of(signal)
@@ -86,7 +86,7 @@ module Ringspun
         raise UsageError, "SIG#{name} cannot be trapped (#{e.message}); \"USR2\" can"
       end
 
-      # Blocking, for what was interrupted must not wait here; and what cannot be printed is no concern of the program's.
+      # In Fiber.blocking, because the interrupted strand must not park here. Errors of the output are ignored.
       def print_tree
         Fiber.blocking { $stderr.write(Ringspun.inspect_tree) }
       rescue SystemCallError, IOError
@@ -98,8 +98,8 @@ module Ringspun
     # @since 0.1.0
     attr_reader :machine
 
-    # @param machine [Machine] this thread's, unless told otherwise
-    # @raise [UsageError] when it is none
+    # @param machine [Machine] this thread's by default
+    # @raise [UsageError] for any other object
     # @since 0.1.0
     def initialize(machine = Machine.current)
       raise UsageError, "expected a Ringspun::Machine, got #{machine.class}: #{machine.inspect}" unless machine.is_a?(Machine)
@@ -107,14 +107,14 @@ module Ringspun
       @machine = machine
     end
 
-    # Every strand, each below the one that owns the scope which it belongs to: where it was spun, what it waits for and for how
-    # long it has. Places and times are there if {Machine#locate=} was true in time.
+    # All strands, each below the owner of its scope: where it was spun, what it waits for and for how long. Places and times are
+    # known if {Machine#locate=} was true in time.
     #
     # @return [String] one line for the machine, and one a strand
     # @since 0.1.0
     def tree = [title, *lines].map { |line| "#{line}\n" }.join
 
-    # {Machine#metrics}, and beside them the backend and how many strands are in which state.
+    # {Machine#metrics}, the backend, and the number of strands by state.
     #
     # @return [Hash{Symbol => Object}] :backend is a Symbol, nil once the machine is closed; :strands a Hash of :new, :ready,
     #   :running and :parked; the others are Integers
@@ -125,14 +125,14 @@ module Ringspun
     # @since 0.1.0
     def prometheus = Prometheus.text([self])
 
-    # Starts a thread that tells of every strand which holds the machine's thread longer than the limit, once each time: while
-    # it does, no other strand runs. The thread looks four times in a limit and needs no turn of the machine for it, nor Ruby's
-    # lock. It ends by {Watch#stop}, and with the machine. A forked child has none.
+    # Starts a thread that reports every strand that holds the machine's thread longer than the limit, once each time. No other
+    # strand runs meanwhile. The thread looks four times per limit, and needs neither a turn of the machine nor the GVL. It ends
+    # by {Watch#stop}, and with the machine. A forked child does not have it.
     #
     # @param limit [Numeric] seconds
-    # @param to [Logger, IO, #call] gets a warning, a text, or the {Stall}
+    # @param to [Logger, IO, #call] gets a warning, a line, or the {Stall}
     # @return [Watch]
-    # @raise [UsageError] when the machine is closed, or one of the arguments will not do
+    # @raise [UsageError] when the machine is closed, or an argument is invalid
     # @since 0.1.0
     def watch(limit: 0.1, to: $stderr)
       raise UsageError, "this machine is closed; watch Machine.current" if @machine.closed?
@@ -163,7 +163,7 @@ module Ringspun
       lines
     end
 
-    # With their owners. On another thread than the machine's, some may end meanwhile.
+    # The strands with their owners. On another thread than the machine's, some may end meanwhile.
     def strands
       pairs = @machine.strands.map { |strand| [strand, strand.owner] }.select { |strand, _| strand.alive? }
       listed = pairs.to_h.compare_by_identity
@@ -184,7 +184,7 @@ module Ringspun
     end
   end
 
-  # The {Inspector#tree} of every open machine of this process, or rather of this ractor.
+  # The {Inspector#tree} of all open machines of this ractor.
   #
   # @return [String]
   # @since 0.1.0

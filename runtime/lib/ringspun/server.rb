@@ -5,15 +5,15 @@ require_relative "socket_file"
 
 module Ringspun
   class << self
-    # Listens on that address, and runs the block for each connection in a strand of its own, until the server is stopped or
-    # the run that it was made in is cancelled. Returns at once.
+    # Listens on a TCP address, and runs the block for each connection in a strand of its own, until the server is stopped or the
+    # surrounding run is cancelled. Returns at once.
     #
     # May switch strands.
     #
-    # @param host [String] an address or a name, as "127.0.0.1"; "0.0.0.0" and "::" are all of this machine's
-    # @param port [Integer, String] 0: one that is free, see {Server#port}
-    # @param backlog [Integer] connections that the kernel keeps until they are accepted
-    # @param reuse_port [Boolean] other processes may listen there as well; the kernel shares out the connections
+    # @param host [String] an address or a name, such as "127.0.0.1"; "0.0.0.0" and "::" are all local addresses
+    # @param port [Integer, String] 0: a free one, see {Server#port}
+    # @param backlog [Integer] how many connections may wait in the kernel to be accepted
+    # @param reuse_port [Boolean] other processes may listen on the same port; the kernel distributes the connections
     # @param options those of {Server#initialize}
     # @yieldparam stream [Stream] closed after the block
     # @return [Server]
@@ -29,13 +29,14 @@ module Ringspun
       Server.new(listener, **options, &block)
     end
 
-    # The same on a Unix socket. Its file is removed when the server stops; one that nobody listens on any more is replaced.
+    # Listens on a Unix socket. Its file is removed when the server stops. A file left by a socket that no process listens on is
+    # replaced.
     #
     # May switch strands.
     #
     # @param path [String]
-    # @param backlog [Integer] connections that the kernel keeps until they are accepted
-    # @param mode [Integer, nil] permissions of the file; nil: as the umask says
+    # @param backlog [Integer] how many connections may wait in the kernel to be accepted
+    # @param mode [Integer, nil] permissions of the file; nil: by the umask
     # @param options those of {Server#initialize}
     # @yieldparam stream [Stream] closed after the block
     # @return [Server]
@@ -49,11 +50,11 @@ module Ringspun
     end
   end
 
-  # A listening socket: how it is made, and its end.
+  # A listening socket: how it is made and closed.
   #
   # @api private
   class Listener
-    # Where other processes accept as well, none is accepted ahead; else as many as the machine likes.
+    # `ahead`: options for Machine#accept_each. If other processes accept on the socket too, none is accepted ahead.
     attr_reader :machine, :descriptor, :address, :ahead
 
     def self.tcp(machine, address, backlog, reuse_port)
@@ -74,7 +75,7 @@ module Ringspun
       end
     end
 
-    # Nobody listens on what refuses a connection.
+    # Replaces the file of a socket that refuses connections: no process listens on it.
     def self.bind_unix(machine, descriptor, address)
       machine.bind(descriptor, address)
     rescue Errno::EADDRINUSE
@@ -92,7 +93,7 @@ module Ringspun
     end
     private_class_method :bind_unix, :left_over?
 
-    # Of a socket that another process listens on as well: the file of a Unix socket is not ours to remove.
+    # A listener on a socket of another process, which removes the file of a Unix socket.
     def self.shared(machine, descriptor)
       machine.__send__(:own_listener, descriptor)
       new(machine, nil, descriptor)
@@ -110,7 +111,7 @@ module Ringspun
       machine.close(@descriptor) if @descriptor && !made
     end
 
-    # A connection that waits in a socket which others have, too; nil when there is none, or it is not to be had.
+    # Accepts a connection on a socket that other processes have too; nil: there is none, or an error.
     def take
       return if @ahead.empty? || !@descriptor
 
@@ -141,17 +142,17 @@ module Ringspun
 
   # Accepts connections and runs a block for each, in a strand of its own. See {Ringspun.listen_tcp}, {Ringspun.listen_unix}.
   #
-  # What goes wrong in one connection ends that connection. That a peer went away, sent too much or nothing in time is no news;
-  # any other error is told to `on_error`. When descriptors or memory run out, it accepts none for a while and goes on.
+  # An error in a connection ends that connection. Errors caused by the peer (it has gone, or sent too much, or nothing in time)
+  # are ignored; all others go to `on_error`. If descriptors or memory run out, the server pauses, and then accepts again.
   class Server
-    # What the other side or the time has done.
+    # Errors caused by the peer.
     PEERS_FAULTS = [Errno::ECONNRESET, Errno::EPIPE, Errno::ETIMEDOUT, EndOfStreamError, TimeoutError, LimitError,
                     TruncatedStreamError, TLSSessionError].freeze
 
-    # What accept(2) says when there is no room for one more: none is lost, they wait in the kernel.
+    # Errors of accept(2) for lack of descriptors or memory. The connections wait in the kernel.
     EXHAUSTED = [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM].freeze
 
-    # That one was gone before it was accepted.
+    # Errors of accept(2) for a connection that has failed before it was accepted.
     PASSED = [Errno::ECONNABORTED, Errno::EPROTO, Errno::ENETDOWN, Errno::EHOSTUNREACH, Errno::ENETUNREACH].freeze
 
     PAUSES = (0.01..1.0)
@@ -159,12 +160,13 @@ module Ringspun
     private_constant :PEERS_FAULTS, :EXHAUSTED, :PASSED, :PAUSES, :CLOSE_SECONDS
 
     # @param listener [Listener]
-    # @param max_connections [Integer] while there are so many, the next ones wait in the kernel
-    # @param first_byte [Numeric, nil] seconds in which a connection must send something; nil for protocols in which the server
-    #   speaks first
-    # @param tls [Hash, OpenSSL::SSL::SSLContext, nil] see {TLS.server_context}; the handshake has the same time as the first
-    #   byte, or 30 seconds; nil: in clear text
-    # @param on_error [#call, nil] told error and stream; nil: the run or the machine tells whom it has for errors, or warns
+    # @param max_connections [Integer] while there are so many, further ones wait in the kernel
+    # @param first_byte [Numeric, nil] seconds in which the client must send its first byte; nil: no limit, for protocols in which
+    #   the server sends first
+    # @param tls [Hash, OpenSSL::SSL::SSLContext, nil] see {TLS.server_context}; the handshake may take as long as the first byte,
+    #   or 30 seconds; nil: clear text
+    # @param on_error [#call, nil] called with the error and the stream; nil: the `on_error:` of the run or the machine, else a
+    #   warning
     # @param stream_options those of {Stream#initialize}
     # @api private
     def initialize(listener, max_connections: 10_000, first_byte: 30, tls: nil, on_error: nil, **stream_options, &block)
@@ -175,7 +177,7 @@ module Ringspun
       @tls = tls && TLS.__send__(:server, tls)
       @on_error = on_error || method(:tell)
       @stream_options = stream_options
-      Stream.new(listener.descriptor, **stream_options) # what is wrong with them is told here and not to the first connection
+      Stream.new(listener.descriptor, **stream_options) # raises for wrong options here, and not for the first connection
       @block = block
       @strands = {}
       @change = Condition.new
@@ -188,7 +190,7 @@ module Ringspun
       give_up unless begun
     end
 
-    # @return [Addrinfo] where it listens
+    # @return [Addrinfo] the address that it listens on
     # @since 0.1.0
     def address = @listener.address
 
@@ -196,21 +198,21 @@ module Ringspun
     # @since 0.1.0
     def port = address.ip_port
 
-    # @return [Integer] connections now
+    # @return [Integer] open connections
     # @since 0.1.0
     def connections = @strands.size
 
-    # For blocks that serve one request after the other: whether this one should be the last.
+    # For blocks that serve several requests: whether the present one should be the last.
     #
     # @return [Boolean] whether {#stop} was called
     # @since 0.1.0
     def stopping? = @stopping
 
-    # Stops listening, and waits until the connections have ended. Those that have not in time are cancelled.
+    # Stops listening, and waits until the connections have ended. After `within` seconds the others are cancelled.
     #
     # May switch strands.
     #
-    # @param within [Numeric, nil] seconds for the connections; nil: as long as they take
+    # @param within [Numeric, nil] seconds for the connections; nil: no limit
     # @return [Integer] how many were cancelled
     # @since 0.1.0
     def stop(within: 10)
@@ -222,7 +224,7 @@ module Ringspun
       cancel_all
     end
 
-    # The first half of {#stop}: those who connect from now on come to others who listen there, if any.
+    # The first half of {#stop}: later connections go to other processes that listen there, if there are any.
     #
     # May switch strands.
     #
@@ -249,13 +251,13 @@ module Ringspun
 
     private
 
-    # It was cancelled or killed before anybody had it.
+    # Ends it when `initialize` is cancelled or fails.
     def give_up
       @machine.terminate(@strand) if @strand
       @listener.close
     end
 
-    # A strand that is cancelled before it has begun closes nothing.
+    # Lets the strand begin: if it is cancelled before, its ensure block does not close the listener.
     def begin_serving
       @machine.yield
       @listener.close unless @strand.alive?
@@ -274,7 +276,7 @@ module Ringspun
       @strands.size.tap { join_all }
     end
 
-    # One that was cancelled before it ran has not closed its stream.
+    # Closes the streams: a strand that was cancelled before it ran has not done so.
     def join_all
       @strands.to_a.each do |strand, stream|
         end_of(strand)
@@ -315,22 +317,22 @@ module Ringspun
       stream ? stream.close : descriptor && @machine.close(descriptor)
     end
 
-    # Whoever waits in a shared socket when the last one closes it is reset.
+    # Serves the connections that still wait in a shared socket: when the last process closes it, the kernel resets them.
     def take_rest
       while @strands.size < @max_connections && (descriptor = @listener.take)
         begin_strand(Stream.new(descriptor, **@stream_options))
       end
     end
 
-    # Before the next one is accepted, which another process might have room for. What has been accepted ahead is served, also
-    # when {#stop} has cancelled the strand that accepts.
+    # Waits before the next accept, because another process might have room for that connection. Connections that were accepted
+    # ahead are served, also if {#stop} has cancelled this strand.
     def wait_for_room
       @change.wait while @strands.size >= @max_connections
     rescue Cancelled
       raise unless @stopping
     end
 
-    # It is counted before it runs, and before anything here can be cancelled.
+    # The connection is counted before its strand runs, and before this one waits.
     def begin_strand(stream)
       strand = @machine.spin { attend(stream, strand) }
       @strands[strand] = stream
@@ -354,7 +356,7 @@ module Ringspun
       close(stream)
     end
 
-    # That there is no TLS session is the peer's doing as well, but not when the block has such an error with somebody else.
+    # A failed handshake is the peer's fault, and ignored here. A HandshakeError of the block is not: it concerns another peer.
     def begun?(stream)
       deadline = @first_byte && (now + @first_byte)
       stream.accept_tls(@tls, timeout: @first_byte || TLS::HANDSHAKE_SECONDS) if @tls

@@ -2,7 +2,7 @@
 
 module Ringspun
   class Stream
-    # A stream for the block, closed after it. Where an error ends the block, what has not left by then is not waited for.
+    # Makes a stream for the block, and closes it after that. If the block raises, written bytes that have not left are dropped.
     #
     # May switch strands.
     #
@@ -15,17 +15,17 @@ module Ringspun
     # @since 0.1.0
     def self.open(io, **options, &) = new(io, **options).__send__(:lend, &)
 
-    # Begins TLS as the client, on a connection that has been in clear text so far (STARTTLS and the like). What the protocol says
-    # before it is to be read, and no more: bytes that come before their time are refused. When it fails the stream is closed.
+    # Begins TLS as the client, on a connection in clear text (STARTTLS and the like). All bytes of the clear-text protocol must
+    # have been read: unread bytes are refused. If the handshake fails, the stream is closed.
     #
     # May switch strands.
     #
     # @param tls [true, Hash, OpenSSL::SSL::SSLContext] see {TLS.client_context}
-    # @param host [String, nil] whose certificate the server must show; nil: as `tls` says
-    # @param timeout [Numeric, nil] seconds for the handshake
+    # @param host [String, nil] the name in the server's certificate; nil: that of `tls`
+    # @param timeout [Numeric, nil] seconds for the handshake; nil: no limit
     # @return [self]
-    # @raise [EarlyBytesError] bytes that nobody has read have come already
-    # @raise [CertificateError] the server cannot show that it is that host
+    # @raise [EarlyBytesError] when there are unread bytes
+    # @raise [CertificateError] when the server's certificate is not valid for that host
     # @raise [HandshakeError]
     # @raise [UsageError, ClosedError, TimeoutError, SystemCallError]
     # @since 0.1.0
@@ -33,12 +33,12 @@ module Ringspun
       begin_client(TLS.__send__(:client, tls, host), timeout)
     end
 
-    # The same as the server.
+    # Begins TLS as the server. See {#start_tls}.
     #
     # May switch strands.
     #
     # @param tls [Hash, OpenSSL::SSL::SSLContext] see {TLS.server_context}
-    # @param timeout [Numeric, nil] seconds for the handshake
+    # @param timeout [Numeric, nil] seconds for the handshake; nil: no limit
     # @return [self]
     # @raise (see #start_tls)
     # @since 0.1.0
@@ -46,14 +46,14 @@ module Ringspun
       shake(TLS.__send__(:server, tls), timeout, "accept_tls") { |handshake| handshake.accept }
     end
 
-    # @return [TLS::Connection, nil] what the handshake has come to; nil without TLS
+    # @return [TLS::Connection, nil] the result of the handshake; nil without TLS
     # @since 0.1.0
     def tls
       socket = tls_socket
       @tls ||= TLS::Connection.new(socket, *tls_facts) if socket
     end
 
-    # Writes it, for several in a row.
+    # Writes a String, and returns the stream for the next one.
     #
     # May switch strands.
     #
@@ -66,7 +66,7 @@ module Ringspun
       self
     end
 
-    # @return [String] the class, and what it is over
+    # @return [String] the class, and the descriptor or IO
     # @since 0.1.0
     def inspect
       return "#<#{self.class} (closed)>" if closed?
@@ -74,18 +74,18 @@ module Ringspun
       "#<#{self.class} over #{"#{tls.version} on " if tls}#{over.inspect}>"
     end
 
-    # Passes on what comes to another stream or descriptor, until this one ends or so many bytes have gone. First goes what this
-    # stream has buffered and, to a stream, what was written there; nobody else should write there meanwhile. Where the kernel
-    # can, the bytes never come into the program (splice(2)).
+    # Copies the bytes of this stream to another stream or descriptor, until this one ends or `length` bytes were copied. The
+    # bytes in this stream's buffer go first, after those written to the other stream before. No other strand should write there
+    # meanwhile. If the kernel can, it moves the bytes itself (splice(2)).
     #
-    # Cut short by a cancellation, a timeout or an error, it leaves the rest in this stream, for the next who reads or copies.
+    # If a cancellation, a timeout or an error ends it early, the rest stays in this stream for the next read or copy.
     #
     # May switch strands.
     #
     # @param other [Stream, Integer, IO]
     # @param length [Integer, nil] bytes; nil: all until the end
-    # @param timeout [Numeric, nil] seconds in which something must come, or be taken; unless told, the stream's own
-    # @return [Integer] bytes that were passed on; fewer than `length` when the stream has ended
+    # @param timeout [Numeric, nil] seconds without progress; nil: the stream's own
+    # @return [Integer] bytes copied; fewer than `length` when the stream has ended
     # @raise [UsageError, ClosedError, TimeoutError, SystemCallError]
     # @since 0.1.0
     def copy_to(other, length = nil, timeout: nil)
@@ -116,7 +116,7 @@ module Ringspun
           flush
           return @done if all?
 
-          # Nothing is spliced as well when somebody has peeked meanwhile, so that some is buffered again.
+          # 0 may also mean that another strand has called peek, and the buffer has bytes again.
           spliced = splice or break
           count(spliced)
           return @done if all? || @stream.eof?(**@limits)
@@ -136,7 +136,7 @@ module Ringspun
         bytes
       end
 
-      # What is buffered. Taken only when the other side has it.
+      # Passes on the buffered bytes. They are removed only after the other side has them.
       def hand_on = count(@other.is_a?(Stream) ? to_stream : to_descriptor)
 
       def to_stream
@@ -170,7 +170,7 @@ module Ringspun
     end
     private_constant :Copy
 
-    # What a stream has instead of a method of IO's, which does something else in detail.
+    # Methods of IO that a stream does not have, and those that it has instead, which differ in detail.
     INSTEAD = {
       puts: "write_line, which adds a line's end to each", print: "write", printf: "write(format(...))",
       putc: "write", syswrite: "write", write_nonblock: "write, which waits until there is room",
@@ -181,13 +181,13 @@ module Ringspun
     }.freeze
     private_constant :INSTEAD
 
-    # What a handshake is refused with; the stream is what it was.
+    # Errors of a handshake that has not begun: the stream is not closed.
     NOT_BEGUN = [EarlyBytesError, UsageError, UnsupportedError].freeze
     private_constant :NOT_BEGUN
 
     private
 
-    # Kernel's own, as `puts`, come here as well, for they are private.
+    # Methods of Kernel such as `puts` come here too, because they are private.
     def method_missing(name, *)
       instead = INSTEAD[name] or super
       raise NoMethodError.new("undefined method '#{name}' for an instance of #{self.class}: a stream has #{instead}", name,
@@ -228,7 +228,7 @@ module Ringspun
     def close_at_once
       close(timeout: 0)
     rescue Error, SystemCallError
-      nil # the block's error is the one that counts
+      nil # the block's error is raised
     end
   end
 end

@@ -1,32 +1,31 @@
 # frozen_string_literal: true
 
 module Ringspun
-  # TLS for streams, with Ruby's openssl, which is loaded when it is first asked for. Where a method takes `tls:` that is
+  # TLS for streams, by Ruby's openssl, which is loaded at the first use. The option `tls:` of methods is
   #
-  # - `true`: a client that trusts whom the system trusts;
+  # - `true`: a client that trusts the system's certificate authorities;
   # - a Hash with the options of {client_context} or {server_context};
-  # - an `OpenSSL::SSL::SSLContext`, which is used as it is: a client's believes everybody, unless its `set_params` was called or
-  #   its `verify_mode` set. Where it verifies, the name is checked as well.
+  # - an `OpenSSL::SSL::SSLContext`, which is used as it is. A client's context verifies nothing, unless its `set_params` was called
+  #   or its `verify_mode` set. If it verifies, the name is checked too.
   #
   # @example
   #   Ringspun.connect_tcp("example.org", 443, tls: true) { |stream| stream.write("...") }
   #   Ringspun.listen_tcp("0.0.0.0", 443, tls: { cert: "server.pem", key: "server.key" }) { |stream| stream.read_line }
   module TLS
-    # Seconds that a handshake has where nothing else bounds it: the side that waits for the other must not wait for ever.
+    # Seconds for a handshake without another limit: neither side must wait forever for the other.
     HANDSHAKE_SECONDS = 30
 
     class << self
-      # What a client trusts, and what it offers. Sessions are resumed: those of the servers connected to last are kept with the
-      # context, so make it once.
+      # Makes the context of a client. It keeps the sessions of the servers connected to last, and resumes them, so make it once.
       #
-      # @param ca [String, OpenSSL::X509::Certificate, OpenSSL::X509::Store, Array, nil] whom to trust: PEM or the path of a file
-      #   with some, a certificate, several of those, or a store; nil: whom the system trusts
-      # @param verify [Boolean, Symbol] false: anybody is believed to be whoever he says; :issuer: everybody is who shows a
-      #   certificate by one of `ca`, whatever host it is for
-      # @param cert [String, OpenSSL::X509::Certificate, Array, nil] its own certificate, and those between it and the CA's: PEM,
-      #   path or objects
-      # @param key [String, OpenSSL::PKey::PKey, nil] the key for it: PEM, path or object
-      # @param alpn [Array<String>, nil] protocols that it speaks, the best first, as `["h2", "http/1.1"]`
+      # @param ca [String, OpenSSL::X509::Certificate, OpenSSL::X509::Store, Array, nil] trusted authorities: PEM, the path of a PEM
+      #   file, a certificate, an Array of those, or a store; nil: those of the system
+      # @param verify [Boolean, Symbol] false: the server's certificate is not verified; :issuer: it must be signed by one of `ca`,
+      #   but may be for any host
+      # @param cert [String, OpenSSL::X509::Certificate, Array, nil] its own certificate, and intermediate ones: PEM, path or
+      #   objects
+      # @param key [String, OpenSSL::PKey::PKey, nil] the private key of `cert`: PEM, path or object
+      # @param alpn [Array<String>, nil] its protocols, the best first, such as `["h2", "http/1.1"]`
       # @param min_version [Symbol] :TLS1_2 or :TLS1_3
       # @return [OpenSSL::SSL::SSLContext]
       # @raise [UsageError]
@@ -36,17 +35,16 @@ module Ringspun
         Context.client({ ca:, verify:, cert:, key:, alpn:, min_version: })
       end
 
-      # What a server shows, and whom it lets in.
+      # Makes the context of a server.
       #
-      # @param cert [String, OpenSSL::X509::Certificate, Array] its certificate, and those between it and the CA's: PEM, path or
-      #   objects
-      # @param key [String, OpenSSL::PKey::PKey] the key for it: PEM, path or object
-      # @param ca [String, OpenSSL::X509::Certificate, OpenSSL::X509::Store, Array, nil] clients must show a certificate by one of
-      #   these
-      # @param verify [Boolean, nil] false: a client may also show none
-      # @param alpn [Array<String>, nil] protocols that it speaks, the best first; a client that offers none of them is refused
+      # @param cert [String, OpenSSL::X509::Certificate, Array] its certificate, and intermediate ones: PEM, path or objects
+      # @param key [String, OpenSSL::PKey::PKey] the private key of `cert`: PEM, path or object
+      # @param ca [String, OpenSSL::X509::Certificate, OpenSSL::X509::Store, Array, nil] clients need a certificate signed by one of
+      #   these; nil: they need none
+      # @param verify [Boolean, nil] false: a client may also have none
+      # @param alpn [Array<String>, nil] its protocols, the best first; a client that offers none of them is refused
       # @param min_version [Symbol] :TLS1_2 or :TLS1_3
-      # @return [OpenSSL::SSL::SSLContext] one that may still be changed, as by `servername_cb=` for several names; its first
+      # @return [OpenSSL::SSL::SSLContext] it may still be changed, for example by `servername_cb=` for several names; its first
       #   connection freezes it
       # @raise [UsageError]
       # @since 0.1.0
@@ -57,7 +55,7 @@ module Ringspun
 
       private
 
-      # Without a switch: to another strand Ruby would say that a file which is being loaded is loaded.
+      # In Fiber.blocking, without a switch: while a strand loads a file, `require` of it returns in other strands of the thread.
       def load
         return if defined?(Sessions)
 
@@ -87,7 +85,7 @@ module Ringspun
       def shake(machine, io, context) = yield(Handshake.new(machine, io, context))
     end
 
-    # What a handshake has come to. See {Stream#tls}.
+    # The result of a handshake. See {Stream#tls}.
     class Connection
       # @api private
       def initialize(socket, server_name, kernel_sends, kernel_receives)
@@ -105,11 +103,11 @@ module Ringspun
       # @since 0.1.0
       def cipher = @socket.cipher.first
 
-      # @return [String, nil] what both sides speak; nil where one of them has named nothing
+      # @return [String, nil] the protocol agreed on (ALPN); nil when one side has named none
       # @since 0.1.0
       def alpn_protocol = @socket.alpn_protocol
 
-      # @return [String, nil] the name that the client has asked for (SNI)
+      # @return [String, nil] the server name that the client has sent (SNI)
       # @since 0.1.0
       attr_reader :server_name
 
@@ -117,7 +115,7 @@ module Ringspun
       # @since 0.1.0
       def peer_certificate = @socket.peer_cert
 
-      # @return [Boolean] whether the handshake was a short one, with what both knew from a former connection
+      # @return [Boolean] whether a session of an earlier connection was resumed
       # @since 0.1.0
       def session_reused? = @socket.session_reused?
 
@@ -129,7 +127,7 @@ module Ringspun
       # @since 0.1.0
       def kernel_receives? = @kernel_receives
 
-      # @return [String] how it is encrypted; nothing that is secret
+      # @return [String] version, cipher and protocol; no secrets
       # @since 0.1.0
       def inspect
         alpn = " for #{alpn_protocol}" if alpn_protocol

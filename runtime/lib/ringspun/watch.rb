@@ -2,19 +2,19 @@
 
 module Ringspun
   class << self
-    # Yields what happens to a file, or to a folder and the files in it, until that itself is deleted or moved away, or the block
-    # breaks. See {Watch::Event} for what is told.
+    # Yields the events of a file, or of a folder and the files in it, until it is deleted or moved away, or the block breaks. See
+    # {Watch::Event}.
     #
     # May switch strands.
     #
     # @param path [String, Pathname]
-    # @param kinds [Array<Symbol>] :created, :modified, :deleted, :moved, :attributes, which are those of one that names none, and
-    #   :written (closed by who could write), :opened, :closed, :read; :overflow and :unmounted are always told
-    # @param recursive [Boolean] whether folders in it, and those to come, are watched as well
+    # @param kinds [Array<Symbol>] :created, :modified, :deleted, :moved, :attributes, which are the default, and :written (closed
+    #   after it was open for writing), :opened, :closed, :read; :overflow and :unmounted are always yielded
+    # @param recursive [Boolean] whether folders in it, also later ones, are watched too
     # @yieldparam event [Watch::Event]
-    # @return [nil, Watch] nil; without a block, the watch
+    # @return [nil, Watch] nil; without a block, the watch, which the caller must close
     # @raise [UsageError, UnsupportedError, SystemCallError]
-    # @raise [LimitError] when the system has no more watches
+    # @raise [LimitError] when the system allows no more watches
     # @since 0.1.0
     # @see https://man7.org/linux/man-pages/man7/inotify.7.html
     def watch(path, *kinds, recursive: false, &block)
@@ -29,24 +29,23 @@ module Ringspun
     end
   end
 
-  # What happens to a file, or in a folder. See {Ringspun.watch}.
+  # The events of a file or a folder. See {Ringspun.watch}.
   #
-  # The kernel keeps as many events as fs.inotify.max_queued_events says. Who takes them too slowly is told by one of the kind
-  # :overflow that some are missing, and has to look for himself what has changed.
+  # The kernel keeps fs.inotify.max_queued_events events (inotify(7)). If they are not read in time, further ones are lost, and an
+  # event of the kind :overflow says so. The program must look for changes itself then.
   class Watch
     # One event.
     class Event
-      # @return [Symbol] :created, :modified, :deleted, :moved, :attributes, :written, :opened, :closed, :read, :overflow (some
-      #   are missing) or :unmounted
+      # @return [Symbol] :created, :modified, :deleted, :moved, :attributes, :written, :opened, :closed, :read, :overflow (events
+      #   are lost) or :unmounted
       # @since 0.1.0
       attr_reader :kind
 
-      # @return [String, nil] of what it is about, under the path that is watched; of a move its target, nil when that is not
-      #   watched
+      # @return [String, nil] the path of the file or folder; for a move the new path, nil when that is not watched
       # @since 0.1.0
       attr_reader :path
 
-      # @return [String, nil] of a move, where it was; nil when that is not watched
+      # @return [String, nil] for a move the old path, nil when that is not watched
       # @since 0.1.0
       attr_reader :from
 
@@ -59,7 +58,7 @@ module Ringspun
         freeze
       end
 
-      # @return [Boolean] whether it is about a folder
+      # @return [Boolean] whether it is an event of a folder
       # @since 0.1.0
       def directory? = @directory
 
@@ -88,7 +87,7 @@ module Ringspun
     NO_LINKS = 0x2000000
     FOLDER = 0x40000000
 
-    # The two halves of a move come one behind the other, but not always in one piece.
+    # How long to wait for the second event of a move: the two are not always read together (inotify(7)).
     PAIR_SECONDS = 0.01
     ROOM = 65_536
     HEADER = 16
@@ -96,7 +95,7 @@ module Ringspun
     private_constant :Inotify, :MASKS, :CHANGES, :MOVED_FROM, :MOVED_TO, :DELETED_ITSELF, :MOVED_ITSELF, :UNMOUNTED, :OVERFLOW,
                      :IGNORED, :ONLY_FOLDERS, :NO_LINKS, :FOLDER, :PAIR_SECONDS, :ROOM, :HEADER, :Raw
 
-    # @return [String] what is watched
+    # @return [String] the path that is watched
     # @since 0.1.0
     attr_reader :path
 
@@ -113,18 +112,18 @@ module Ringspun
       @found = {}
       @raw = []
       @events = []
-      @turn = Ringspun::Mutex.new # one fetches for all, and has both halves of a move
+      @turn = Ringspun::Mutex.new # one strand at a time reads, so that it gets both events of a move
       @ended = false
       open
     rescue TypeError, ArgumentError => error
       raise UsageError, "watch: expected a path (String or Pathname): #{error.message}"
     end
 
-    # Yields one event after the other, until what is watched is deleted or moved away.
+    # Yields one event after the other, until the watched file or folder is deleted or moved away.
     #
     # May switch strands.
     #
-    # @param timeout [Numeric, nil] seconds that each may take
+    # @param timeout [Numeric, nil] seconds for each event; nil: no limit
     # @yieldparam event [Event]
     # @return [nil]
     # @raise (see #next_event)
@@ -137,14 +136,14 @@ module Ringspun
       end
     end
 
-    # Waits for the next event. Cancelled or out of time, it has lost none. Of several strands that wait each gets another one.
+    # Waits for the next event. A cancellation or a timeout loses none. If several strands wait, each gets another event.
     #
     # May switch strands.
     #
-    # @param timeout [Numeric, nil] seconds
-    # @return [Event, nil] nil when what is watched is deleted or moved away, which the event before has said
+    # @param timeout [Numeric, nil] seconds; nil: no limit
+    # @return [Event, nil] nil after the event that the watched file or folder was deleted or moved away
     # @raise [TimeoutError, LimitError]
-    # @raise [ClosedError] once it is closed, and in a forked child
+    # @raise [ClosedError] after {#close}, and in a forked child
     # @since 0.1.0
     def next_event(timeout: nil)
       descriptor
@@ -154,7 +153,7 @@ module Ringspun
       @events.shift
     end
 
-    # Ends it. A strand that waits for an event gets a ClosedError.
+    # Closes the watch. A strand that waits for an event gets a ClosedError.
     #
     # May switch strands.
     #
@@ -186,7 +185,7 @@ module Ringspun
       raise UsageError, "watch: unknown kind #{unknown.first.inspect}; known are #{MASKS.keys.map(&:inspect).join(", ")}"
     end
 
-    # Its own end is always asked for, and in a tree what is needed to follow it.
+    # Also asks for the events of its own deletion and move, and in a tree for those needed to follow new folders.
     def mask
       asked = @kinds.reduce(0) { |bits, kind| bits | MASKS[kind] }
       asked |= MASKS[:created] | MASKS[:deleted] | MASKS[:moved] if @recursive
@@ -247,7 +246,7 @@ module Ringspun
       end
     end
 
-    # Closed by who could write is :written, and :closed as well.
+    # An event may be of several kinds: a :written file is also :closed.
     def kinds_of(mask) = MASKS.filter_map { |kind, bits| kind if mask.anybits?(bits) }
 
     def translate_plain(kind, path, directory)
@@ -258,7 +257,7 @@ module Ringspun
       follow(path) if kind == :created && directory
     end
 
-    # A folder in a tree is told of by the one that it is in.
+    # Only for the root: the other folders of a tree are reported by the watch of their parent.
     def translate_itself(raw)
       return forget(raw) unless raw.watch == @root
 
@@ -317,7 +316,7 @@ module Ringspun
       under(from).each { |watch, known| @paths[watch] = to + known.delete_prefix(from) }
     end
 
-    # What was made in there before it was watched is told as well, and once.
+    # Watches a new folder. Files made in it before that are reported too, and only once (`@found`).
     def follow(folder)
       return unless @recursive
 

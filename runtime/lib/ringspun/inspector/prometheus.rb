@@ -6,7 +6,7 @@ module Ringspun
     #
     # @api private
     module Prometheus
-      # What {Machine#metrics} counts from the making of the machine on.
+      # The counters of {Machine#metrics}, which grow from the making of the machine on.
       COUNTERS = {
         strands_spawned: "Strands that were started.",
         resumes: "Turns that strands were given.",
@@ -26,7 +26,7 @@ module Ringspun
         system_calls: "System calls of the backend."
       }.freeze
 
-      # And what it holds now, or at most held.
+      # The present numbers of {Machine#metrics}, and maxima.
       GAUGES = {
         strands_live: "Strands that have not ended, the root included.",
         run_queue: "Strands that are ready to run.",
@@ -58,7 +58,7 @@ module Ringspun
           family("strands", "gauge", "Strands by what they do.", samples)
         end
 
-        # A name may stand in one place of the text only, so the machines come inside it.
+        # All samples of a name must be together in the text, so the machines are labels of one family.
         def family(name, type, help, samples)
           lines = samples.map do |labels, value|
             "ringspun_#{name}{#{labels.map { |label, text| "#{label}=\"#{escape(text)}\"" }.join(",")}} #{value}\n"
@@ -66,7 +66,7 @@ module Ringspun
           "# HELP ringspun_#{name} #{help}\n# TYPE ringspun_#{name} #{type}\n#{lines.join}"
         end
 
-        # The number tells machines apart whose threads have no names, or the same.
+        # The object id distinguishes machines whose threads have no name, or the same.
         def labels_of(machine)
           name = machine.__send__(:thread)&.name
           { backend: machine.backend.name || "closed", machine: machine.object_id, **(name ? { thread: name } : {}) }

@@ -2,12 +2,12 @@
 
 module Ringspun
   class Inspector
-    # A strand that held the thread.
+    # A strand that held the thread for too long.
     #
-    # @!attribute strand [Strand, nil] nil when it had ended before its name could be taken
-    # @!attribute seconds [Float] for so long it had when it was noticed, or longer
+    # @!attribute strand [Strand, nil] nil when it had ended before it could be identified
+    # @!attribute seconds [Float] how long it had held the thread when it was noticed, at least
     # @!attribute backtrace [Array<String>] where it was then; empty when that is not known
-    # @!attribute lasts [Boolean] false when it had gone on by then, and the backtrace is that of what it did next
+    # @!attribute lasts [Boolean] false when it did not hold the thread any more; the backtrace is that of its next wait then
     Stall = Struct.new(:strand, :seconds, :backtrace, :lasts) do
       # @return [String]
       # @since 0.1.0
@@ -31,7 +31,7 @@ module Ringspun
       end
     end
 
-    # A thread that tells of strands which hold a machine's thread. {Inspector#watch} starts one.
+    # A thread that reports strands that hold a machine's thread for too long. {Inspector#watch} starts one.
     class Watch
       # @return [Float] seconds
       # @since 0.1.0
@@ -47,7 +47,7 @@ module Ringspun
         @thread.report_on_exception = false
       end
 
-      # Ends the thread, which finishes what it is about to tell. Waits for that.
+      # Ends the thread, and waits for that. A report in progress is completed.
       #
       # May switch strands.
       #
@@ -65,7 +65,7 @@ module Ringspun
 
       private
 
-      # In a forked child, where there is no thread, the lookout's lock may be held for ever.
+      # Not in a forked child: it does not have the thread, and the lookout's lock may be locked forever.
       def end_soon = @thread.alive? && @lookout.stop
 
       def check_limit(limit)
@@ -91,7 +91,7 @@ module Ringspun
 
       def tell(stall)
         @tell.call(stall)
-      rescue StandardError => e # of this stall, and not for the next
+      rescue StandardError => e # later stalls are still reported to `to`
         Kernel.warn("#{stall}\nringspun: this could not be told as asked for: #{e.full_message(highlight: false)}")
       end
     end

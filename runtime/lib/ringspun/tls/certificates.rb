@@ -2,12 +2,12 @@
 
 module Ringspun
   module TLS
-    # Certificates and keys out of whatever a program has them in.
+    # Reads certificates and keys: PEM, files or objects.
     #
     # @api private
     module Certificates
       PEM = "-----BEGIN "
-      # What may be a key without its frame is not put into a message.
+      # A String that may be a key without its PEM header is never put into a message.
       PATH = %r{\A(?=[[:print:]]{1,255}\z)(?:~?|\.{1,2})(?:/[^"'\\=:,;]*|[\w.@-]+(?:/[\w.@ -]+)*\.(?:pem|key|crt|cer|der|p8))\z}i
       CODED = /[A-Za-z0-9+_=-]{40}/
       private_constant :PEM, :PATH, :CODED
@@ -36,7 +36,7 @@ module Ringspun
                             "(#{error.message}); pass one with a password as an object: OpenSSL::PKey.read(pem, password)"
         end
 
-        # Whom to trust; nil: whom the system does.
+        # The trusted authorities; nil: those of the system.
         def store(what)
           return what if what.is_a?(OpenSSL::X509::Store)
           return OpenSSL::X509::Store.new.tap(&:set_default_paths) unless what
@@ -44,7 +44,7 @@ module Ringspun
           OpenSSL::X509::Store.new.tap { |store| all(what, "ca").uniq(&:to_der).each { |one| store.add_cert(one) } }
         end
 
-        # The option's name, with the path of the file where it was given one.
+        # The option's name, with the paths if its value has any.
         def label(what, name)
           paths = Array(what).grep(String).select { |one| path?(one) }
           paths.empty? ? name : "#{name} (#{paths.join(", ")})"
@@ -70,7 +70,7 @@ module Ringspun
 
         def strerror(error) = error.message.split(" @ ").first.split(" - ").first
 
-        # A key without its frame must not be said, in whichever form somebody has put it into the environment.
+        # Whether the String looks like a path. One that may be a key without its PEM header does not, in any encoding.
         def path?(string)
           text = string.dup.force_encoding(Encoding::UTF_8)
           text.valid_encoding? && text.match?(PATH) && !text.match?(CODED) && !text.include?(PEM)

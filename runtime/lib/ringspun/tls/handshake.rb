@@ -4,7 +4,7 @@ require "ipaddr"
 
 module Ringspun
   module TLS
-    # What a client needs to know before it connects: so that what is wrong with it is told before.
+    # The options of a client, checked before it connects.
     #
     # @api private
     class Client
@@ -17,13 +17,14 @@ module Ringspun
         check_host
       end
 
-      # Whoever verifies a certificate and does not ask whose it is believes everybody who has one: so only where that was said.
+      # Whether the name in the certificate is checked. Without that, anyone with a certificate of a trusted authority is
+      # accepted, so it is left out only for `verify: :issuer`.
       def checks_name? = (@context.verify_mode & OpenSSL::SSL::VERIFY_PEER).positive? && !Context.any_name?(@context)
 
-      # The name that the server is asked for; an address is none (RFC 6066, section 3).
+      # The name for SNI; nil for an address (RFC 6066, section 3).
       def server_name = (name if @host && !address?)
 
-      # What a certificate is for has no dot at its end.
+      # Names in certificates have no dot at their end.
       def name = @host.delete_suffix(".")
 
       private
@@ -52,7 +53,7 @@ module Ringspun
     end
     private_constant :Client
 
-    # The beginning of a session, on either side.
+    # The handshake of a session, as the client or the server.
     #
     # @api private
     class Handshake
@@ -67,7 +68,7 @@ module Ringspun
 
       def initialize(machine, io, context)
         @machine = machine
-        @descriptor = io.fileno # of an object the machine would have to ask each time what it stands for
+        @descriptor = io.fileno # for an IO object the machine would look up the descriptor at each poll
         @socket = OpenSSL::SSL::SSLSocket.new(io, context)
       end
 
@@ -78,7 +79,7 @@ module Ringspun
         resume(port)
         shake(:connect_nonblock)
         check_certificate
-        sessions&.keep(peer, @socket.session) if @socket.session_reused? && @socket.ssl_version == "TLSv1.2" # no new one comes
+        sessions&.keep(peer, @socket.session) if @socket.session_reused? && @socket.ssl_version == "TLSv1.2" # there is no new one
         @socket
       end
 
@@ -153,7 +154,7 @@ module Ringspun
                            "or say which you expect as tls: {host: \"...\"}")
       end
 
-      # Those that it is for; OpenSSL tells it only after the handshake.
+      # The names in the certificate. OpenSSL has it only after the handshake.
       def names
         certificate = @socket.peer_cert or return
         names = certificate.extensions.find { |extension| extension.oid == "subjectAltName" }
@@ -171,7 +172,7 @@ module Ringspun
         end
       end
 
-      # OpenSSL's own words, without where in its code they were said.
+      # OpenSSL's message, without the place in its code.
       def reason(error) = error.message[/state=[^:]*: (.*)/, 1] || error.message
     end
     private_constant :Handshake

@@ -2,13 +2,13 @@
 
 module Ringspun
   module TLS
-    # Sessions of a client's context that may be resumed, by peer: of as many as were connected to last. Without a lock: whatever
-    # another thread sees in the middle of a call, the worst is a handshake that is not a short one.
+    # The sessions of a client's context, for the PEERS peers connected to last. It has no lock: the worst that can happen between
+    # threads is a handshake that resumes no session.
     #
     # @api private
     class Sessions
       PEERS = 256
-      # Of one peer: a server sends two, for connections that are made at the same time.
+      # Sessions kept for a peer: OpenSSL's servers send two (SSL_CTX_set_num_tickets(3)), for connections made at the same time.
       EACH = 4
       private_constant :PEERS, :EACH
 
@@ -24,7 +24,7 @@ module Ringspun
         context.session_new_cb = ->((socket, session)) { keep(socket.instance_variable_get(:@ringspun_peer), session) }
       end
 
-      # One is used once: who listens would know by it that two connections are the same client's (RFC 8446, appendix C.4).
+      # A session is used once, because an eavesdropper could link two connections by it (RFC 8446, appendix C.4).
       def take(peer)
         kept = @peers[peer]
         kept&.pop
