@@ -2,38 +2,38 @@
 
 require "ringspun/core_ext"
 
-# For programs that were written for the gem `concurrently`: its names, on Ringspun. In a Gemfile the line `gem "concurrently"`
-# becomes `gem "ringspun", require: "concurrently"`.
+# The API of the gem `concurrently`, on Ringspun, for programs that were written for it. In a Gemfile the line
+# `gem "concurrently"` becomes `gem "ringspun", require: "concurrently"`.
 module Concurrently
-  # Of the gem whose names these are; programs ask for it to know what there is.
+  # The version of the gem whose API this is, for programs that check it.
   VERSION = "1.2.0"
   Error = Ringspun::Error
   Evaluation = Ringspun::Evaluation
 
-  # What may be given to waits. Programs for the gem hand on Hashes with keys for others.
+  # The options of waits. The gem ignores other keys, and its programs pass them.
   module Limit
     def self.of(options, *more)
       return options unless options.is_a?(Hash)
 
       known = options.slice(:within, :timeout_result, *more)
       known[:within] ||= nil
-      known.delete(:timeout_result) if Evaluation::TimeoutError.equal?(known[:timeout_result]) # which is to raise one
+      known.delete(:timeout_result) if Evaluation::TimeoutError.equal?(known[:timeout_result]) # so that it is raised
       known
     end
   end
   private_constant :Limit
 
-  # As the gem's: {#call} runs in a strand of its own, which goes on when its caller is cancelled.
+  # As in the gem, {#call} runs in a strand of its own, which goes on when its caller is cancelled.
   class Proc < Ringspun::ConcurrentProc
     # The evaluations of its runs.
     class Evaluation < Concurrently::Evaluation
-      # What concludes an evaluation, and nothing else does.
+      # The errors that conclude an evaluation. No others do.
       module RescueableError
         # @api private
         def self.===(error) = [StandardError, ScriptError, SecurityError, SystemStackError].any? { |kind| error.is_a?(kind) }
       end
 
-      # {Ringspun::Evaluation#await_result}, which knows no other keys than its own.
+      # {Ringspun::Evaluation#await_result}, but other keys are ignored.
       #
       # May switch strands.
       #
@@ -45,9 +45,9 @@ module Concurrently
       def await_result(limit = nil, &) = limit ? super(Limit.of(limit), &) : super(&)
     end
 
-    # What the gem's procs and their class can do with handlers besides `on`.
+    # Methods for handlers that procs and their class have in the gem, besides `on`.
     module Callbacks
-      # Like `on`, for the next time only.
+      # Like `on`, but the handler is called once.
       #
       # @param events [Array<Symbol>]
       # @yieldparam error [Exception]
@@ -73,10 +73,10 @@ module Concurrently
     def self.evaluation_class = Evaluation
     private_class_method :evaluation_class
 
-    # Where the errors that end runs are written to; see {Ringspun::ConcurrentProc.error_log_output=}.
+    # Sets where the errors that end runs are written; see {Ringspun::ConcurrentProc.error_log_output=}.
     #
     # @param output [IO, Logger, nil, false]
-    # @raise [Error] for anything else, in the gem's words
+    # @raise [Error] for anything else, with the gem's message
     # @since 0.1.0
     def self.error_log_output=(output)
       super
@@ -84,7 +84,7 @@ module Concurrently
       raise Error, "output no logger or IO", cause: nil
     end
 
-    # What is written of an error, in the gem's words.
+    # The text that the gem writes for an error.
     #
     # @param concurrent_proc [Ringspun::ConcurrentProc]
     # @param error [Exception]
@@ -106,7 +106,7 @@ module Concurrently
     # Calls the handlers of that event.
     #
     # @param event [Symbol]
-    # @param arguments [Array<Object>] what they are given
+    # @param arguments [Array<Object>] passed to the handlers
     # @return [:triggered]
     # @since 0.1.0
     def trigger(event, *arguments)
@@ -115,7 +115,7 @@ module Concurrently
     end
   end
 
-  # The loop of this thread.
+  # The event loop of a thread, as far as programs use the gem's.
   class EventLoop
     # @return [EventLoop] this thread's
     # @since 0.1.0
@@ -130,8 +130,8 @@ module Concurrently
       @started = now
     end
 
-    # Begins afresh: sets the clock back, and cancels whatever runs besides its caller, which unwinds through its `ensure`
-    # blocks. An evaluation, and a block of Ringspun.run, can only set the clock back. After a fork nothing has to be done.
+    # Sets the clock back to zero, and cancels all other strands, which run their `ensure` blocks. Called in an evaluation or in a
+    # block of Ringspun.run, it only sets the clock back. After a fork no call is needed.
     #
     # May switch strands.
     #
@@ -159,7 +159,7 @@ module Concurrently
     end
   end
 
-  # What the methods of Kernel make here.
+  # The methods of Kernel, as in the gem.
   module KernelMethods
     private
 
@@ -174,24 +174,24 @@ module Concurrently
     end
   end
 
-  # The same for those of IO.
+  # The methods of IO, as in the gem.
   module IOMethods
-    # What {#concurrently_read} calls: `IO::READ_PROC`.
+    # The proc that {#concurrently_read} calls: `IO::READ_PROC`.
     READ_PROC = Proc.new { |io, maxlen, outbuf| io.await_read(maxlen, outbuf) }
-    # What {#concurrently_write} calls: `IO::WRITE_PROC`.
+    # The proc that {#concurrently_write} calls: `IO::WRITE_PROC`.
     WRITE_PROC = Proc.new { |io, string| io.await_written(string) }
 
-    # Waits until the IO can be read from without waiting, or has come to its end.
+    # Waits until the IO is readable or at its end.
     #
     # May switch strands.
     #
     # @param limit [Hash, nil] `within:`, `timeout_result:`, `poll_first:`; other keys are ignored
-    # @return [true] or what {Evaluation#resume!} says
+    # @return [true, Object] true, or the value given to {Evaluation#resume!}
     # @raise [Evaluation::TimeoutError] when the time is up
     # @since 0.1.0
     def await_readable(limit = nil) = limit ? super(Limit.of(limit, :poll_first)) : super()
 
-    # Waits until the IO can be written to without waiting.
+    # Waits until the IO is writable.
     #
     # May switch strands.
     #
@@ -204,7 +204,7 @@ module Concurrently
     # `await_read` in a run of its own.
     #
     # @param maxlen [Integer] bytes, at most
-    # @param outbuf [String, nil] takes what is read
+    # @param outbuf [String, nil] the buffer that is read into
     # @return [Proc::Evaluation]
     # @since 0.1.0
     def concurrently_read(maxlen, outbuf = nil) = READ_PROC.call_detached(self, maxlen, outbuf)
@@ -217,7 +217,7 @@ module Concurrently
     def concurrently_write(string) = WRITE_PROC.call_detached(self, string)
   end
 
-  # By these words programs know that nothing can go on.
+  # The gem's message for a deadlock, which programs look for.
   module DeadlockReport
     private
 
@@ -226,12 +226,12 @@ module Concurrently
     end
   end
 
-  # How to find out how an evaluation came to where it is, as the gem says it.
+  # The gem's advice on how to debug the misuse of an evaluation.
   module MisuseReport
     private
 
     def misuse_report(message)
-      return super unless proc.nil? || proc.is_a?(Proc) # Debug knows no others
+      return super unless proc.nil? || proc.is_a?(Proc) # Debug logs only these
 
       <<~TEXT
         #{message}

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Concurrently
-  # Logs where the evaluations of {Concurrently::Proc}s begin, wait, go on and end, in the order in which that happens:
+  # Logs where the evaluations of {Concurrently::Proc}s begin, wait, resume and end, in this order:
   #
   #     .---- BEGIN 2s main.rb:4
   #     '-> SUSPEND 2s main.rb:6:in `block in <main>'
@@ -9,21 +9,21 @@ module Concurrently
   #     .--- RESUME 2s main.rb:6:in `block in <main>'
   #     '-----> END 2s main.rb:4
   #
-  # An evaluation ends by END, by CANCEL when it was cancelled, or by ERROR. It costs nothing before it is enabled.
+  # The last line of an evaluation is END, CANCEL if it was cancelled, or ERROR. Debug costs nothing until it is enabled.
   module Debug
     LIBRARY = "#{File.expand_path("..", __dir__)}/".freeze
     private_constant :LIBRARY
 
-    @begun = {}.compare_by_identity # evaluations that are logged => where their proc stands
-    @waiters = {}.compare_by_identity # evaluations => those that wait for their result
-    @callers = {}.compare_by_identity # evaluations that have not waited yet => who called them, and where
+    @begun = {}.compare_by_identity # logged evaluation => source location of its proc
+    @waiters = {}.compare_by_identity # evaluation => the evaluations that wait for its result
+    @callers = {}.compare_by_identity # evaluation that has not waited yet => the evaluation that called it, and where
 
     class << self
       # Logs from now on, at the level `debug`.
       #
-      # @param logger [Logger, nil] nil: no more
-      # @param filter [Array<String>, false] parts of paths: of a backtrace, the first place with one of them is logged, and
-      #   nothing of an evaluation whose proc stands at no such place
+      # @param logger [Logger, nil] nil: stops to log
+      # @param filter [Array<String>, false] parts of paths: the first line of a backtrace that contains one is logged; an
+      #   evaluation is logged only if the source location of its proc contains one
       # @return [true]
       # @since 0.1.0
       def enable(logger, filter = false)
@@ -53,7 +53,7 @@ module Concurrently
         @callers.delete(evaluation)
       end
 
-      # The evaluation that runs is about to do something that others run meanwhile.
+      # Logs a wait of the current evaluation, around the block.
       #
       # @api private
       def suspended(places)
@@ -65,7 +65,7 @@ module Concurrently
         log_if_begun(".--- RESUME", evaluation, places)
       end
 
-      # {suspended}, by Proc#call.
+      # {suspended}, for Proc#call.
       #
       # @api private
       def calls(places, &)
@@ -73,7 +73,7 @@ module Concurrently
         suspended(places, &)
       end
 
-      # {suspended}, for the result of one of those.
+      # {suspended}, while it waits for the result of one of the evaluations.
       #
       # @api private
       def waits_for(evaluations, places, &)
@@ -107,7 +107,7 @@ module Concurrently
         Evaluation.prepend(Awaits)
       end
 
-      # In the gem that is where one call ends and another begins.
+      # In the gem, Proc#call returns to its caller at the first wait of the proc, and the caller then waits for the result.
       def let_caller_wait(caller = nil, places = nil)
         return unless caller
 
@@ -139,7 +139,7 @@ module Concurrently
       def shown?(place) = @filter ? @filter.any? { |part| place.include?(part) } : !place.start_with?(LIBRARY)
     end
 
-    # Runs of procs.
+    # Prepended to Proc: logs runs.
     module Runs
       CALL = ::Proc.instance_method(:call)
       private_constant :CALL
@@ -153,7 +153,7 @@ module Concurrently
       end
     end
 
-    # Waits for a time, for {Evaluation#resume!}, for the first of several.
+    # Prepended to KernelMethods: logs waits for a time, for {Evaluation#resume!}, and for the first of several evaluations.
     module Waits
       private
 
@@ -167,13 +167,13 @@ module Concurrently
       end
     end
 
-    # Waits for an IO; as in the gem, every one of them lets others run, so that what is logged is so.
+    # Prepended to IOMethods: logs waits for an IO. As in the gem, each of them switches strands, as the log says.
     module IOWaits
       def await_readable(limit = nil) = Debug.suspended(caller) { super(**(limit || {}), poll_first: false) }
       def await_writable(limit = nil) = Debug.suspended(caller) { super(**(limit || {}), poll_first: false) }
     end
 
-    # Waits for an evaluation, and what ends waits.
+    # Prepended to Evaluation: logs waits for a result, and the calls that end waits.
     module Awaits
       def await_result(*limit)
         return super if concluded?

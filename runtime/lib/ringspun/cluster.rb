@@ -9,53 +9,54 @@ require_relative "cluster/worker"
 require_relative "cluster/worker_process"
 
 module Ringspun
-  # A cluster has not ended as it should: workers had to be killed, failed at the end, or never came up.
+  # Raised at the end of a cluster whose workers had to be killed, failed while they ended, or never became ready.
   class ClusterError < Error
   end
 
-  # A program on all processors: workers, each a process with a machine of its own, that share listening sockets.
+  # Prefork server: workers, each a process with a machine of its own, accept from shared listening sockets.
   #
   #   Ringspun::Cluster.run(workers: :cores, listen: ["0.0.0.0", 8080]) do |worker|
   #     worker.serve { |stream| stream.each_line { |line| stream.write_line(line) } }
   #   end
   #
-  # The process that calls {run} is their parent. It opens the sockets, forks the workers, replaces those that die or hang, and
-  # has no machine of its own. What its signals mean:
+  # The process that calls {run} is their parent. It opens the sockets, forks the workers, and replaces workers that die or hang.
+  # It has no machine of its own. Its signals:
   #
-  # - TERM, INT: every worker drains, and {run} returns. A second one kills at once what is left.
-  # - HUP: a new worker comes up for each, one after the other, and the old one drains.
+  # - TERM, INT: every worker drains, and {run} returns. A second one kills the workers that are left.
+  # - HUP: the workers are replaced, one after the other. The old worker drains when the new one is ready.
   #
-  # A worker that gets a TERM itself drains and is replaced. INT and HUP are left to the parent, for Ctrl-C and a hang-up reach
-  # all of them. When the parent has been killed, its workers drain.
+  # A worker that gets a TERM itself drains and is replaced. Workers ignore INT and HUP: the terminal sends these to the whole
+  # process group, and the parent acts on them. When the parent dies, its workers drain.
   module Cluster
     class << self
-      # Runs the block in each worker, in a strand of its machine, as {Ringspun.run} does, until the cluster is told to end. What
-      # the block raises ends that worker, and one that has ended is replaced, whatever the reason: at once when it has lived for
+      # Runs the block in each worker, in a strand of its machine, as {Ringspun.run} does, until a signal ends the cluster. An
+      # exception of the block ends that worker. Every worker that ends is replaced: at once if it was ready and has lived for
       # `settle` seconds, else after a pause that doubles each time.
       #
       # Only on the main thread, and outside of {Ringspun.run}. A worker runs none of the program's `at_exit` blocks.
       #
-      # @param workers [Integer, Symbol] how many; :cores: as many as there are processors
-      # @param listen [Array(String, Integer), String, Hash, nil] a host and a port, or the path of a Unix socket, or several of
-      #   these by their names, see {Worker#serve}
+      # @param workers [Integer, Symbol] number of workers; :cores: one for each processor
+      # @param listen [Array(String, Integer), String, Hash, nil] a host and a port, the path of a Unix socket, or a Hash of names
+      #   and these, see {Worker#serve}
       # @param backlog [Integer] connections that the kernel keeps for each socket until a worker accepts them
       # @param mode [Integer, nil] permissions of the Unix sockets' files; nil: as the umask says
-      # @param drain [Numeric, nil] seconds that a worker has to end what it has begun; nil: as long as it takes
-      # @param grace [Numeric] seconds until one is killed that has been cancelled after `drain`
-      # @param boot [Numeric, nil] seconds in which a worker must be ready; one that is not is killed and replaced
-      # @param heartbeat [Numeric, nil] seconds without a turn of its loop after which a worker hangs: it says where, if it still
-      #   can, and is killed and replaced
-      # @param settle [Numeric] seconds after which the death of a worker is no failed start
-      # @param backoff [Range] seconds: the first pause before a failed start is tried again, and the longest
-      # @param before_fork [#call, nil] called in the parent with the index of the worker that is about to be forked
+      # @param drain [Numeric, nil] seconds a worker has to finish its work after it was asked to end; then the rest is cancelled;
+      #   nil: no limit
+      # @param grace [Numeric] seconds after `drain` until a worker that still runs is killed
+      # @param boot [Numeric, nil] seconds until a worker must be ready, or it is killed and replaced; nil: no limit
+      # @param heartbeat [Numeric, nil] seconds without a turn of its loop after which a worker counts as hung: it writes its
+      #   backtrace, if it can, and is killed and replaced; nil: no limit
+      # @param settle [Numeric] seconds: a worker that ends earlier counts as a failed start
+      # @param backoff [Range] seconds: the first and the longest pause before a failed start is tried again
+      # @param before_fork [#call, nil] called in the parent before each fork, with the worker's index
       # @param after_fork [#call, nil] called in each worker with its {Worker}, before the block
-      # @param on_worker_end [#call, nil] called in the parent with index, pid and Process::Status (nil where somebody else
-      #   has waited for the process)
-      # @param on_reload [#call, nil] called in the parent after a HUP; when it raises, nothing is reloaded
-      # @param logger [IO, Logger, nil] what is told of workers, a line each; nil: nobody
+      # @param on_worker_end [#call, nil] called in the parent with index, pid and Process::Status (nil if other code in the
+      #   parent has waited for the process)
+      # @param on_reload [#call, nil] called in the parent after a HUP; if it raises, nothing is reloaded
+      # @param logger [IO, Logger, nil] gets a line for each event; nil: no log
       # @yieldparam worker [Worker]
       # @return [nil] when all workers have drained
-      # @raise [ClusterError] when some had to be killed or failed at the end, or never came up
+      # @raise [ClusterError] when workers had to be killed, failed while they ended, or never became ready
       # @raise [UsageError, SystemCallError, SocketError]
       # @since 0.1.0
       def run(workers: :cores, listen: nil, backlog: 1024, mode: nil, drain: 30, grace: 5, boot: 60, heartbeat: 60, settle: 10,

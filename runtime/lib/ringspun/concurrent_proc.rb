@@ -66,7 +66,8 @@ module Ringspun
     include Handlers
     extend Handlers
 
-    # @param evaluation_class [Class] the class of its evaluations: Evaluation, or a subclass whose `initialize` takes no arguments
+    # @param evaluation_class [Class] the class of its evaluations: Evaluation, or a subclass whose `initialize` takes no
+    #   arguments
     # @raise [UsageError] for any other class
     # @since 0.1.0
     def initialize(evaluation_class = nil)
@@ -144,7 +145,8 @@ module Ringspun
   end
 
   class << self
-    # @param evaluation_class [Class] the class of its evaluations: Evaluation, or a subclass whose `initialize` takes no arguments
+    # @param evaluation_class [Class] the class of its evaluations: Evaluation, or a subclass whose `initialize` takes no
+    #   arguments
     # @yield the code of the proc
     # @return [ConcurrentProc]
     # @raise [UsageError] without a block

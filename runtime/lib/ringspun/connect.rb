@@ -14,8 +14,8 @@ module Ringspun
     # @param port [Integer, String] a number or the name of a service
     # @param connect_timeout [Numeric, nil] seconds for everything, the look-up of the name included; nil: no limit
     # @param attempt_delay [Numeric] seconds after which the next address is tried as well
-    # @param tls [true, Hash, OpenSSL::SSL::SSLContext, nil] see {TLS.client_context}; the Hash also takes `host:`, if the server's
-    #   certificate is for another name; nil: clear text
+    # @param tls [true, Hash, OpenSSL::SSL::SSLContext, nil] see {TLS.client_context}; the Hash also takes `host:`, if the
+    #   server's certificate is for another name; nil: clear text
     # @param options those of {Stream#initialize}
     # @yieldparam stream [Stream] closed after the block
     # @return [Stream, Object] the stream; with a block, its value

@@ -5,8 +5,8 @@ module Ringspun
   #
   # - `true`: a client that trusts the system's certificate authorities;
   # - a Hash with the options of {client_context} or {server_context};
-  # - an `OpenSSL::SSL::SSLContext`, which is used as it is. A client's context verifies nothing, unless its `set_params` was called
-  #   or its `verify_mode` set. If it verifies, the name is checked too.
+  # - an `OpenSSL::SSL::SSLContext`, which is used as it is. A client's context verifies nothing, unless its `set_params` was
+  #   called or its `verify_mode` set. If it verifies, the name is checked too.
   #
   # @example
   #   Ringspun.connect_tcp("example.org", 443, tls: true) { |stream| stream.write("...") }
@@ -18,10 +18,10 @@ module Ringspun
     class << self
       # Makes the context of a client. It keeps the sessions of the servers connected to last, and resumes them, so make it once.
       #
-      # @param ca [String, OpenSSL::X509::Certificate, OpenSSL::X509::Store, Array, nil] trusted authorities: PEM, the path of a PEM
-      #   file, a certificate, an Array of those, or a store; nil: those of the system
-      # @param verify [Boolean, Symbol] false: the server's certificate is not verified; :issuer: it must be signed by one of `ca`,
-      #   but may be for any host
+      # @param ca [String, OpenSSL::X509::Certificate, OpenSSL::X509::Store, Array, nil] trusted authorities: PEM, the path of a
+      #   PEM file, a certificate, an Array of those, or a store; nil: those of the system
+      # @param verify [Boolean, Symbol] false: the server's certificate is not verified; :issuer: it must be signed by one of
+      #   `ca`, but may be for any host
       # @param cert [String, OpenSSL::X509::Certificate, Array, nil] its own certificate, and intermediate ones: PEM, path or
       #   objects
       # @param key [String, OpenSSL::PKey::PKey, nil] the private key of `cert`: PEM, path or object
@@ -39,8 +39,8 @@ module Ringspun
       #
       # @param cert [String, OpenSSL::X509::Certificate, Array] its certificate, and intermediate ones: PEM, path or objects
       # @param key [String, OpenSSL::PKey::PKey] the private key of `cert`: PEM, path or object
-      # @param ca [String, OpenSSL::X509::Certificate, OpenSSL::X509::Store, Array, nil] clients need a certificate signed by one of
-      #   these; nil: they need none
+      # @param ca [String, OpenSSL::X509::Certificate, OpenSSL::X509::Store, Array, nil] clients need a certificate signed by one
+      #   of these; nil: they need none
       # @param verify [Boolean, nil] false: a client may also have none
       # @param alpn [Array<String>, nil] its protocols, the best first; a client that offers none of them is refused
       # @param min_version [Symbol] :TLS1_2 or :TLS1_3

@@ -2,7 +2,7 @@
 
 module Ringspun
   module Cluster
-    # What a cluster says of itself: a line for each event, with names and values.
+    # The log of a cluster: a line of names and values for each event.
     #
     # @api private
     class Log
@@ -20,7 +20,7 @@ module Ringspun
 
       private
 
-      # A log that fails ends neither a worker nor its parent.
+      # A log that fails must end neither a worker nor the parent.
       def say(severity, event, values)
         line = "ringspun.cluster event=#{event}#{values.map { |name, value| " #{name}=#{text_of(value)}" }.join}"
         if @target.respond_to?(severity)

@@ -2,7 +2,7 @@
 
 module Ringspun
   module Cluster
-    # The options of {Cluster.run}, looked at before anything is opened or forked.
+    # The options of {Cluster.run}, checked before anything is opened or forked.
     #
     # @api private
     class Settings

@@ -2,7 +2,7 @@
 
 module Ringspun
   module Cluster
-    # The place of one worker: who has it, who is to have it next, and when the next one may be started.
+    # One of the cluster's worker indices: its process, during a reload the successor, and the time of the next start.
     #
     # @api private
     class Slot
@@ -21,13 +21,13 @@ module Ringspun
         @due = nil
       end
 
-      # One that is ready, now or ever.
+      # Called when a process of the slot is ready.
       def came_up = @came_up = true
 
-      # Whether all that were started here have failed.
+      # Whether every start has failed.
       def never_came_up? = !@came_up && @failed
 
-      # True when that changes the pause.
+      # Schedules a start after a longer pause. True if the pause has changed, false once it is the longest.
       def failed(now)
         before = @pause
         @failed = true
@@ -41,7 +41,7 @@ module Ringspun
         @due = now
       end
 
-      # Nobody is here, nor coming.
+      # When the next start is due; nil while the slot has a process.
       def next_start = (@due unless @process || @successor)
 
       def due?(now) = next_start&.<=(now)

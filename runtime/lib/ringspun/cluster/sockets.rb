@@ -6,7 +6,8 @@ require_relative "../socket_file"
 
 module Ringspun
   module Cluster
-    # The listening sockets that all workers share. They are the parent's: connections that wait in one outlive every worker.
+    # The listening sockets that all workers share. The parent keeps them open, so that connections in their backlogs survive
+    # when workers die.
     #
     # @api private
     class Sockets
@@ -31,7 +32,7 @@ module Ringspun
         end
 
         places_of(listen).each { |name, place| @sockets[name] = listen_at(place) }
-        @addresses = @sockets.transform_values(&:local_address) # a worker asks for it when its server has closed the socket, too
+        @addresses = @sockets.transform_values(&:local_address) # also known after a worker's server has closed the socket
       ensure
         close unless @addresses
       end
@@ -42,7 +43,7 @@ module Ringspun
 
       def address(name) = @addresses[name_of(name)]
 
-      # The descriptor, to be closed by a worker's server and by nobody else.
+      # The descriptor, which from now on belongs to the worker's server.
       def take(name)
         name = name_of(name)
         raise UsageError, "the socket #{name.inspect} is served already" if @taken.include?(name)
@@ -59,7 +60,7 @@ module Ringspun
 
       private
 
-      # The only one needs not be named.
+      # nil is the name of the only socket.
       def name_of(name)
         return name if @sockets.key?(name)
         return names.first if name.nil? && names.size == 1
@@ -105,7 +106,7 @@ module Ringspun
         end
       end
 
-      # Several processes accept there: who comes too late must not wait in accept(2).
+      # Nonblocking, since several processes accept: one that finds the backlog empty must get EAGAIN and not block in accept(2).
       def listening(address)
         socket = ::Socket.new(address.afamily, :STREAM)
         yield socket
@@ -116,7 +117,7 @@ module Ringspun
         socket&.close unless listens
       end
 
-      # A file that nobody listens on is replaced.
+      # A socket file on which no process listens is replaced: connect(2) then fails with ECONNREFUSED, see unix(7).
       def bind_unix(socket, address)
         socket.bind(address)
       rescue Errno::EADDRINUSE

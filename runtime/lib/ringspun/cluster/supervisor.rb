@@ -5,19 +5,19 @@ require_relative "traps"
 
 module Ringspun
   module Cluster
-    # The parent of the workers. It has no machine, so that none is open when it forks, and no thread: a loop waits for signals
-    # and for what workers write, and does what is due.
+    # The parent of the workers: a loop that waits for signals and for bytes from workers, starts workers and enforces deadlines.
+    # It has no machine, so that none is open when it forks, and starts no thread.
     #
-    # A slot has one process, and while it is reloaded a second one that is coming up. `leaving` are those that have lost their
-    # slot. Only our own children are waited for, by pid, and each is reaped once, whoever tells of its end.
+    # A slot has one process, and during a reload a second one, its successor. `@leaving` are processes that have lost their slot
+    # and drain. The parent waits only for its workers, by pid: other children belong to the program.
     #
     # @api private
     class Supervisor
-      # How often it looks up at the least, so that it notices a standstill of itself.
+      # The longest wait of the loop, so that it notices when the parent itself was stopped.
       LOOK_SECONDS = 1
 
-      # More than that between two looks, and everything may have stood still, as after Ctrl-Z: nobody is to blame for what has
-      # not happened meanwhile.
+      # After a longer time between two turns of the loop, the workers were perhaps stopped as well, as by Ctrl-Z: that time does
+      # not count for their deadlines.
       STANDSTILL_SECONDS = 2
 
       def initialize(settings, sockets, block)
@@ -67,7 +67,7 @@ module Ringspun
         processes.each(&:destroy)
       end
 
-      # Until it was told to end, and all have.
+      # Returns after a signal to end, when all workers have ended.
       def supervise
         loop do
           @traps.taken.each { |signal| obey(signal) }
@@ -94,7 +94,7 @@ module Ringspun
         end
       end
 
-      # Nobody would serve those who still came to sockets that only the parent has.
+      # Closes the sockets first: the parent accepts nothing, and clients would wait in the backlog.
       def dismiss_all
         @stopping = true
         @sockets.close
@@ -125,7 +125,7 @@ module Ringspun
         nil
       end
 
-      # In the child. Nothing of the parent's is run there, also when this fails.
+      # Runs in the child. exit! keeps it from ever going on with the parent's code, even after an exception.
       def become_worker(slot, *pipes)
         processes.each(&:close)
         told = @traps.end_in_child
@@ -145,7 +145,7 @@ module Ringspun
         @log.error(:not_reloaded, error:)
       end
 
-      # A slot after the other: the old worker goes when the new one is ready, so that there is always somebody who accepts.
+      # Reloads one slot at a time. The old worker leaves when the new one is ready, so that connections are always accepted.
       def reload(slot)
         if slot.successor.nil?
           slot.successor = start(slot)
@@ -179,7 +179,7 @@ module Ringspun
       end
 
       def bury(process)
-        hear(process) if process.status # what it has written before
+        hear(process) if process.status # reads what it wrote before it ended
         process.close
         slot = process.slot
         if @leaving.delete(process) then tell_end_of(process)
@@ -199,7 +199,7 @@ module Ringspun
         slot.failed(now) unless slot.process || @stopping
       end
 
-      # One that fails again and again is told of when the pause gets longer.
+      # Repeated failures are logged only when the pause gets longer.
       def replace(slot, process)
         if well?(process)
           slot.restart(now)
@@ -224,7 +224,7 @@ module Ringspun
 
       # --- time ---
 
-      # What is due is judged as of now, but after everybody was heard.
+      # Reads what the workers have written before it enforces deadlines: a beat may have come while the loop waited.
       def wait
         heard = @traps.wait(processes.filter_map(&:status), [next_time - now, 0].max)
         time = now
@@ -261,7 +261,7 @@ module Ringspun
         give_slot_away(process) if process.leaving? && !leaving
       end
 
-      # It was told to end, and not by us.
+      # Called for a worker that drains although the parent has not asked it to: it got a TERM from elsewhere.
       def give_slot_away(process)
         slot = process.slot
         return unless slot.process.equal?(process)

@@ -2,8 +2,8 @@
 
 module Ringspun
   module Cluster
-    # The parent's signals. A handler notes one and writes a byte into a pipe that the loop waits for, so that none is missed
-    # between a look and a sleep.
+    # The parent's signal handlers. A handler stores the signal and writes a byte into a pipe on which the loop waits (self-pipe),
+    # so that no signal is missed between the check and the wait.
     #
     # @api private
     class Traps
@@ -16,7 +16,7 @@ module Ringspun
         traps&.close
       end
 
-      # What Ruby does where nobody has set a handler.
+      # Does what Ruby does for a signal without a handler: raises.
       def self.end_other(name) = raise(name == "INT" ? Interrupt.new("") : SignalException.new("SIG#{name}"))
 
       def initialize
@@ -28,17 +28,18 @@ module Ringspun
         @before["CHLD"] = trap("CHLD") { |number| child_ended(number) }
       end
 
-      # Those that have come since.
+      # The signals since the last call.
       def taken = Array.new(@told.size) { @told.shift }
 
-      # @return [Array<IO>] those of the IOs that can be read
+      # @return [Array<IO>] the IOs that are readable
       def wait(ios, seconds)
         ready, = IO.select([@reader, *ios], nil, nil, seconds)
         nil while @reader.read_nonblock(4096, exception: false).is_a?(String)
         ready || []
       end
 
-      # While the block forks a worker. Its signals are noted until it has handlers; those of other children are their own.
+      # The block forks a worker. The worker inherits these handlers (signal(7)), which store its signals until it has its own. In
+      # any other child they do what Ruby does without a handler.
       def forking
         @forking = true
         yield
@@ -46,9 +47,9 @@ module Ringspun
         @forking = false
       end
 
-      # Before the worker sets its own. Until then a signal to it came to the parent's handlers.
+      # Called in the worker, before it sets its own handlers.
       #
-      # @return [Array<String>] the names of those that have come
+      # @return [Array<String>] the signals that the worker has got since the fork
       def end_in_child
         [@reader, @writer].each(&:close)
         put_back("CHLD")
@@ -62,7 +63,7 @@ module Ringspun
 
       private
 
-      # In a child that has just been forked, the pipe is the parent's.
+      # A forked child must not write: it shares the parent's pipe.
       def tell(name)
         unless Process.pid == @pid
           return @forking ? @told_in_child << name : Traps.end_other(name)
@@ -80,7 +81,7 @@ module Ringspun
         before.call(number) if before.respond_to?(:call)
       end
 
-      # nil: of a handler that is not Ruby's.
+      # trap returns nil for a handler that was not set by Ruby.
       def put_back(name) = trap(name, @before[name] || "SYSTEM_DEFAULT")
     end
   end

@@ -2,13 +2,13 @@
 
 module Ringspun
   module Cluster
-    # What a worker knows of its cluster. Given to the block of {Cluster.run}.
+    # A worker of a cluster, in its own process. The block of {Cluster.run} gets it.
     class Worker
-      # At most so many seconds between two beats.
+      # The longest time between two beats.
       BEAT_SECONDS = 5
       private_constant :BEAT_SECONDS
 
-      # @return [Integer] from 0; that of a worker which has been replaced is its successor's
+      # @return [Integer] from 0; a worker's successor gets the same index
       # @since 0.1.0
       attr_reader :index
 
@@ -16,7 +16,7 @@ module Ringspun
       # @since 0.1.0
       attr_reader :pid
 
-      # @return [Integer] how many with this index there were before
+      # @return [Integer] number of starts with this index before this one
       # @since 0.1.0
       attr_reader :restarts
 
@@ -33,12 +33,11 @@ module Ringspun
       end
 
       # Accepts connections on a socket that the workers share, and runs the block for each, as {Ringspun.listen_tcp} does. Each
-      # connection goes to one of the workers. The server is stopped, with the time that the cluster's `drain` leaves it, when the
-      # worker is told to end.
+      # connection goes to one of the workers. When the worker drains, the server is stopped, within the cluster's `drain`.
       #
       # May switch strands.
       #
-      # @param name [Object] of the socket, where `listen:` names several
+      # @param name [Object] the socket's name in `listen:`; nil: the only socket
       # @param options those of {Server#initialize}
       # @yieldparam stream [Stream] closed after the block
       # @return [Server]
@@ -54,14 +53,14 @@ module Ringspun
         server
       end
 
-      # @param name [Object] of the socket, where `listen:` names several
-      # @return [Addrinfo] where the workers listen
+      # @param name [Object] the socket's name in `listen:`; nil: the only socket
+      # @return [Addrinfo] the address of the socket
       # @raise [UsageError]
       # @since 0.1.0
       def address(name = nil) = @sockets.address(name)
 
-      # Says that this worker does its work, so that the one which it replaces may go. It says so by itself when all sockets of
-      # the cluster are served, or if there are none, when the block begins.
+      # Tells the parent that this worker is ready: a worker that it replaces may drain. A worker does so by itself when it serves
+      # all sockets of the cluster, or, if there are none, when the block begins.
       #
       # May switch strands.
       #
@@ -74,17 +73,17 @@ module Ringspun
         tell(WorkerProcess::READY)
       end
 
-      # @return [Boolean] whether it has said so
+      # @return [Boolean] whether it has told the parent so
       # @since 0.1.0
       def ready? = @ready
 
-      # For blocks that do one piece of work after the other: whether this one should be the last.
+      # For a block that works in a loop, which should then end.
       #
-      # @return [Boolean] whether the worker has been told to end
+      # @return [Boolean] whether the worker has been asked to end
       # @since 0.1.0
       def stopping? = @stopping
 
-      # Waits until the worker is told to end.
+      # Waits until the worker is asked to end.
       #
       # May switch strands.
       #
@@ -100,7 +99,7 @@ module Ringspun
 
       private
 
-      # The worker's whole life. Its exit status.
+      # Runs the worker to its end. Returns its exit status.
       def work(told, &block)
         @machine = Machine.current
         @change = Condition.new
@@ -120,7 +119,7 @@ module Ringspun
         1
       end
 
-      # Run once for all that the program does here; the strands that attend to the cluster outlive it.
+      # Runs the program's code. The strands that speak with the parent outlive it.
       def live(&block)
         @run.call do
           @settings.after_fork&.call(self)
@@ -136,7 +135,8 @@ module Ringspun
 
       # --- signals ---
 
-      # Handlers may not wait, nor write to a log.
+      # The handler of TERM only writes a byte: in a handler Mutex#lock raises ThreadError (CRuby's thread_sync.c), so it could
+      # not log.
       def take_signals(told)
         @told, writer = IO.pipe
         handle("TERM") { writer.write_nonblock("t", exception: false) }
@@ -145,10 +145,10 @@ module Ringspun
         writer.write_nonblock("t") if told.include?("TERM")
       end
 
-      # A process that the block forks has these handlers too, and is no worker.
+      # A process that the block forks inherits these handlers, and is no worker.
       def handle(name) = trap(name) { Process.pid == @pid ? yield : Traps.end_other(name) }
 
-      # This is where the loop hangs, if that is in Ruby.
+      # Writes where the loop hangs. CRuby runs handlers only between Ruby instructions: a loop that hangs in C writes nothing.
       def end_hung
         place = caller(2).map { |line| "\tfrom #{line}\n" }
         $stderr.write("ringspun.cluster event=hung worker=#{@index} pid=#{@pid}\n", *place, Ringspun.inspect_tree)
@@ -167,8 +167,9 @@ module Ringspun
         services.spin { @machine.periodically(interval) { tell(WorkerProcess::BEAT) } }
       end
 
-      # When the block is told, nothing connects here any more: it may be that then one is started in this one's place. What has
-      # begun here is said to have ended, although with the last connection all that the program does may be over.
+      # Waits for a byte, which asks the worker to drain, or for the end of the pipe, which means that the parent has died. Stops
+      # to listen before it yields: the block tells the parent, which may then start another worker. The shield lets the drain
+      # write its log: when the last connection ends, the program may end too, and this strand is cancelled.
       def drain_when_told(io)
         bytes = @machine.read(io.fileno, +"", 1)
         @settings.log.warn(:orphaned, worker: @index, pid: @pid) if bytes.zero?
@@ -182,7 +183,7 @@ module Ringspun
         end
       end
 
-      # A parent that is gone hears nothing.
+      # Ignores that the parent has died.
       def tell(byte)
         @machine.write(@status.fileno, byte)
         nil
@@ -190,7 +191,7 @@ module Ringspun
         nil
       end
 
-      # Servers first, then the block; what else it has spun is cancelled.
+      # Stops the servers, then waits for the block, then cancels all strands that are left.
       def drain
         @change.broadcast
         @ends = @settings.drain && (now + @settings.drain)

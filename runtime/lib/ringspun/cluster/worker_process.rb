@@ -2,12 +2,12 @@
 
 module Ringspun
   module Cluster
-    # A worker as its parent sees it: a process, and two pipes.
+    # A worker as its parent sees it: a process and two pipes.
     #
-    # The parent writes a byte into `control` to have it drain, and the end of that pipe says that there is no parent any more.
-    # The worker writes into `status` that it is ready, that its loop turns, and that it drains.
+    # The parent writes a byte into `control` to have the worker drain; the end of that pipe tells the worker that the parent has
+    # died. The worker writes a byte into `status` when it is ready, for each beat, and when it drains.
     #
-    # A pid is the worker's until the parent has reaped it, so it can be signalled without a pidfd as long as it is here.
+    # A child that has ended keeps its pid until it is waited for (wait(2)), so the parent may signal it by its pid.
     #
     # @api private
     class WorkerProcess
@@ -15,13 +15,13 @@ module Ringspun
       BEAT = "b"
       DRAINING = "d"
 
-      # After that long a worker that hangs has said where, or cannot.
+      # The time that a hung worker has, after the ABRT, to write its backtrace.
       ABORT_SECONDS = 2
 
-      # @return [Process::Status, nil] nil as well when somebody else has waited for it
+      # @return [Process::Status, nil] nil while it runs, and if other code has waited for it
       attr_reader :exit_status
 
-      # @return [Symbol, nil] what it was signalled for
+      # @return [Symbol, nil] why it was killed
       attr_reader :reason
 
       attr_reader :slot, :pid, :status
@@ -36,7 +36,7 @@ module Ringspun
         control, @control = IO.pipe
         @status, status = IO.pipe
         @pid = fork do
-          close # or the worker itself would keep the pipe from ending
+          close # the parent's ends: with these open, the worker would never read the end of `control`, see pipe(7)
           yield control, status
         end
       rescue Exception => error
@@ -52,10 +52,10 @@ module Ringspun
       def success? = @exit_status.nil? || @exit_status.success?
       def age(now) = now - @born
 
-      # In another worker, and when it has ended.
+      # Called in the parent when it has ended, and in every worker forked later.
       def close = [@control, @status].each { |io| io&.close }
 
-      # What it has written. False: it writes no more.
+      # Reads what the worker has written.
       def hear(now)
         said = @status.read_nonblock(4096, exception: false)
         return end_of_status if said.nil?
@@ -67,31 +67,31 @@ module Ringspun
         true
       end
 
-      # Has it drain.
+      # Asks the worker to drain.
       def dismiss(now)
         return if @leaving
 
         expect_end(now)
         @control.write_nonblock("s")
       rescue Errno::EPIPE
-        nil # it has ended
+        nil # the worker has ended
       end
 
-      # The parent itself has not run for some of these seconds, and perhaps nobody has.
+      # Moves the deadlines by these seconds, in which the parent did not run, and perhaps no process did.
       def forgive(seconds, now)
         @heard = [@heard + seconds, now].min
         @born += seconds unless @ready
         @kill_at += seconds if @kill_at
       end
 
-      # When there is something to do about it.
+      # When {enforce} has something to do next.
       def deadline
         return if @killed
 
         [@kill_at, boot_end, next_beat].compact.min
       end
 
-      # True when it has been signalled.
+      # Signals a worker whose deadline has passed; true if it did.
       def enforce(now)
         return if @killed
 
@@ -110,7 +110,7 @@ module Ringspun
         @reason = reason
       end
 
-      # True when it has ended.
+      # True if the worker has ended.
       def reap
         _, @exit_status = Process.wait2(@pid, Process::WNOHANG)
         @exit_status
@@ -118,7 +118,7 @@ module Ringspun
         true
       end
 
-      # @return [Integer, String, Symbol] how it has ended
+      # @return [Integer, String, Symbol] exit code, name of the signal, or :unknown
       def fate
         return :unknown unless @exit_status
 
@@ -135,7 +135,7 @@ module Ringspun
 
       private
 
-      # What somebody has put around Process._fork has raised there. It must not go on as a second parent.
+      # Code around Process._fork has raised in the child, which must not go on as a second parent.
       def give_up_child(error)
         @settings.log.error(:failed, worker: index, pid: Process.pid, error:)
       ensure

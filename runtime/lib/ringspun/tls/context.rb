@@ -16,8 +16,8 @@ module Ringspun
       @clients = {}
 
       class << self
-        # @return [Boolean] whether it was made to verify only the issuer of a certificate. `verify_hostname` does not show that: it
-        #   is false in every context where it was not set.
+        # @return [Boolean] whether it was made to verify only the issuer of a certificate. `verify_hostname` does not show that:
+        #   it is false in every context where it was not set.
         def any_name?(context) = context.instance_variable_get(:@ringspun_any_name)
 
         def client(options)
@@ -107,7 +107,7 @@ module Ringspun
           context.verify_mode |= OpenSSL::SSL::VERIFY_FAIL_IF_NO_PEER_CERT if verify?(options)
           context.cert_store = Certificates.store(options[:ca])
           context.client_ca = Certificates.all(options[:ca], "ca") unless options[:ca].is_a?(OpenSSL::X509::Store)
-          context.session_id_context = "ringspun" # needed to resume sessions of verified clients: SSL_CTX_set_session_id_context(3)
+          context.session_id_context = "ringspun" # or sessions of verified clients fail: SSL_CTX_set_session_id_context(3)
         end
 
         def protocols(options)
