@@ -89,7 +89,7 @@ static bool note_fatal(rpg_lane *lane, const rpg_message *message) {
     bool fatal = false;
     while (rpg_read_error_field(&reader, &code, &text) && code != 0) {
         int len = text.len < sizeof(lane->fatal) ? (int)text.len : (int)sizeof(lane->fatal) - 1;
-        if (code == 'V') fatal = begins_with(text, "FATAL") || begins_with(text, "PANIC");
+        if (code == 'S' || code == 'V') fatal |= begins_with(text, "FATAL") || begins_with(text, "PANIC"); /* a pooler has no V */
         if (code == 'M' && fatal) snprintf(lane->fatal, sizeof(lane->fatal), "%.*s", len, (const char *)text.bytes);
     }
     return fatal;
