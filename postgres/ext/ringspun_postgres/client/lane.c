@@ -264,6 +264,7 @@ static bool is_misunderstood(rpg_lane *lane, const rpg_request *request) {
     rpg_statement *statement = rpg_statement_get(request->statement);
     bool unknown = rpg_request_failed_by(request, "26000") || rpg_request_failed_by(request, "42P05");
     bool outdated = rpg_request_failed_by(request, "0A000") && statement->name_len > 0;
+    outdated |= rpg_request_failed_by(request, "08P01") && !NIL_P(request->formats); /* behind a pooler: formats of other columns */
     if (!unknown && !outdated) return false;
     if (unknown && statement->name_len > 0) lane->names = false; /* a pooler has changed servers behind our back */
     rpg_statement_forget_name(statement);
