@@ -63,12 +63,6 @@ module Ringspun
         @opened.broadcast
       end
 
-      # @return [Integer] connections
-      def size = @lanes.size
-
-      # @return [Integer] statements under way
-      def pending = @lanes.sum(&:pending)
-
       private
 
       def pick

@@ -50,17 +50,14 @@ module Ringspun
       private
 
       def run(sql, params, timeout, prepared, _idempotent)
-        check
-        taken = @lane.query(sql, params, limit(timeout), prepared, true)
-        taken.is_a?(Symbol) ? raise(Postgres.lost(@lane.loss, false)) : taken
-      rescue Exception
-        @lane.orphaned if @lane.orphaned?
-        raise
+        ask { @lane.query(sql, params, limit(timeout), prepared, true) }
       end
 
-      def run_batch(sqls, params, timeout)
+      def run_batch(sqls, params, timeout) = ask { @lane.batch(sqls, params, limit(timeout)) }
+
+      def ask
         check
-        taken = @lane.batch(sqls, params, limit(timeout))
+        taken = yield
         taken.is_a?(Symbol) ? raise(Postgres.lost(@lane.loss, false)) : taken
       rescue Exception
         @lane.orphaned if @lane.orphaned?
