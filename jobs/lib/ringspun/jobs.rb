@@ -3,8 +3,8 @@
 require "ringspun"
 
 module Ringspun
-  # Background jobs: enqueued from anywhere, run thousands at once in the strands of a worker process, on the Redis and the wire
-  # format of Sidekiq and Exq.
+  # Background jobs in Redis, in the wire format of Sidekiq and Exq: enqueued from anywhere, and run thousands at once in the
+  # strands of a worker process.
   module Jobs
   end
 end

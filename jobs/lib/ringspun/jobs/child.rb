@@ -2,18 +2,18 @@
 
 module Ringspun
   module Jobs
-    # A process that was forked, with a lifeline: a pipe whose other end only this process holds. So its end tells the child that
-    # nobody watches it any more, however that has come about.
+    # A forked child process with a lifeline: a pipe whose write end only this process holds. However this process ends, the child
+    # then reads the end of file.
     #
-    # It is forked on a thread of its own. That is the child's main thread then, and has neither a machine nor a scheduler, so
-    # the child begins as a program does, and makes its own of both. It runs none of the program's `at_exit` blocks.
+    # A thread of its own forks the child. That thread is the child's main thread then, and has neither a machine nor a scheduler,
+    # so the child begins as a program does. It runs none of the program's `at_exit` blocks.
     #
     # @api private
     class Child
       @lifelines = {}
 
       class << self
-        # The ends that this process holds. A child of its own must not hold them as well.
+        # The write ends that this process holds. A child closes its copies, or they would keep its siblings from the end of file.
         attr_reader :lifelines
 
         def forget_lifelines
@@ -28,11 +28,11 @@ module Ringspun
       # May switch strands, but cannot be cancelled.
       #
       # @yield in the child, whose status is the block's value
-      # @yieldparam lifeline [IO] the end of which says that the parent is gone
+      # @yieldparam lifeline [IO] which is at its end when the parent is gone
       # @yieldreturn [Integer]
       def initialize(&block)
         lifeline, @lifeline = IO.pipe
-        Child.lifelines[@lifeline] = true # its own is among those that the child forgets
+        Child.lifelines[@lifeline] = true # before the fork, for the child closes its copy of this one as well
         thread = Thread.new { fork { Child.__send__(:become, lifeline, block) } }
         thread.report_on_exception = false
         @pid = Ringspun.shield { thread.value }
@@ -41,7 +41,7 @@ module Ringspun
         lifeline&.close
       end
 
-      # Waits until it has ended. May switch strands.
+      # Waits until the child has ended. May switch strands.
       #
       # @return [Process::Status, nil] nil when somebody else has waited for it
       def wait
@@ -57,21 +57,21 @@ module Ringspun
         release if @waited
       end
 
-      # Its pid is its own until somebody has waited for it.
+      # Until somebody has waited for the child, no other process gets its pid.
       def signal(name)
         Process.kill(name, @pid) unless @waited
       rescue Errno::ESRCH
         nil
       end
 
-      # Tells it something, unless it does not listen.
+      # Writes to the child; what does not fit into the pipe, or finds it closed, is lost.
       def tell(text)
         @lifeline.write_nonblock(text, exception: false)
       rescue IOError, Errno::EPIPE
         nil
       end
 
-      # Has it end: by a TERM, and after so many seconds by a KILL. Returns when it is gone. May switch strands.
+      # Ends the child by a TERM, and after so many seconds by a KILL. Returns when it has ended. May switch strands.
       def finish(seconds)
         signal(:TERM)
         Machine.current.timeout(seconds) { wait }
@@ -80,14 +80,16 @@ module Ringspun
         wait
       end
 
-      # @return [Boolean] by a SIGSTOP or a debugger
+      # The state: https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
+      #
+      # @return [Boolean] whether a SIGSTOP or a debugger has stopped it
       def stopped?
         %w[T t].include?(File.read("/proc/#{@pid}/stat")[/\) (\w)/, 1])
       rescue SystemCallError
         false
       end
 
-      # @return [String] how it has ended
+      # @return [String] how a child has ended
       def self.fate(status)
         return "ended unseen" unless status
 

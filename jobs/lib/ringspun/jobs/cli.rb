@@ -11,18 +11,18 @@ require_relative "launcher/worker_process"
 
 module Ringspun
   module Jobs
-    # The executable `ringspun-jobs`. What it is told on the command line comes before what the program says by
-    # {Jobs.configure}, that before the configuration file, and that before what the settings are by themselves.
+    # The executable `ringspun-jobs`. The command line wins over {Jobs.configure}, that over the configuration file, and that over
+    # the defaults.
     class CLI
-      # Ended as it should: told to, and every job has ended or is back in its queue; or a command was carried out.
+      # It was told to end, and every job has ended or is back in its queue; or a command was carried out.
       SUCCESS = 0
       # Something had to be killed, or failed.
       FAILURE = 1
-      # Told something that cannot be.
+      # An option or the configuration is wrong.
       USAGE = 64
 
       # @param arguments [Array<String>] the command line
-      # @param output [IO] for what is asked for, as by --help
+      # @param output [IO] for answers, such as the one to --help
       # @param errors [IO]
       # @since 0.1.0
       def initialize(arguments, output: $stdout, errors: $stderr)
@@ -34,7 +34,7 @@ module Ringspun
       # Runs workers until they are told to end; or carries out a command, such as to pause a queue.
       #
       # @return [Integer] the exit status: {SUCCESS}, {FAILURE} or {USAGE}
-      # @raise [Exception] what the program raises that is loaded
+      # @raise [Exception] what the program raises while it is loaded
       # @since 0.1.0
       def run
         arguments = Arguments.new(@arguments)
@@ -60,13 +60,13 @@ module Ringspun
         SUCCESS
       end
 
-      # The file is read before the program is, which may change what it says.
+      # The file is read before the program is loaded, for the program may change its settings.
       def settle(arguments)
         environment = arguments.environment || ENV["RAILS_ENV"] || ENV["RACK_ENV"] || "development"
         file = File.new(arguments.file, environment)
         Jobs.configure { |config| config.update(file.settings) }
         program = arguments.program || file.program
-        # A command needs the program only for what it may say of the storage.
+        # A command needs the program only because that may configure the storage.
         Program.new(program, environment).load if !arguments.command || program || Program.rails?
         Jobs.configure { |config| config.update(arguments.settings(config)).check }
       end
@@ -83,7 +83,7 @@ module Ringspun
         config.logger = Log.open(path: config.log, format: config.log_format, level: config.log_level)
       end
 
-      # What the settings say of the storage is looked at here, where its complaint is one line.
+      # Makes the storage here, where an error in its settings is printed in one line.
       def serve(config, log)
         Jobs.storage
         return WorkerProcess.new(config, log).run ? SUCCESS : FAILURE if config.processes == 1

@@ -2,7 +2,7 @@
 
 module Ringspun
   module Jobs
-    # What a program says about its jobs, once, before it uses them.
+    # The settings of a program, which it makes once, before its first job.
     #
     #   Ringspun::Jobs.configure do |config|
     #     config.redis = { url: "redis://localhost:6379/1" }
@@ -14,13 +14,13 @@ module Ringspun
       private_constant :DAY, :STRATEGIES
 
       class << self
-        # @return [Hash{Symbol => Proc}] every setting's name, and what checks a value
+        # @return [Hash{Symbol => Proc}] every setting's name, and the check of its values
         # @api private
         def settings = @settings ||= {}
 
         private
 
-        # The check answers the value as it is kept, or nil when it cannot be.
+        # The check returns the value in the form that is kept, or nil when it is wrong.
         def setting(name, default, expected, &check)
           settings[name] = check
           define_method(name) { instance_variable_defined?(:"@#{name}") ? instance_variable_get(:"@#{name}") : default }
@@ -50,11 +50,13 @@ module Ringspun
       #   @since 0.1.0
       setting(:redis, {}.freeze, "a Hash of what RedisClient.config takes") { |value| value.dup.freeze if value.is_a?(Hash) }
       # @!attribute [rw] namespace
-      #   @return [String] what stands before the name of each key, with a colon; "" as Sidekiq, "exq" as Exq by itself
+      #   @return [String] the prefix of each key, which a colon follows; "" as in Sidekiq. Exq's default is "exq":
+      #     https://hexdocs.pm/exq/readme.html
       #   @since 0.1.0
       setting(:namespace, "", "a String") { |value| value.dup.freeze if value.is_a?(String) }
       # @!attribute [rw] milliseconds
-      #   @return [Boolean] write times as Sidekiq 8 does, which Exq cannot read
+      #   @return [Boolean] write times as Sidekiq 8 does, which Exq cannot read:
+      #     https://github.com/sidekiq/sidekiq/blob/main/Changes.md (8.0.0)
       #   @since 0.1.0
       flag(:milliseconds, false)
 
@@ -74,7 +76,8 @@ module Ringspun
       seconds(:pool_timeout, 5)
 
       # @!attribute [rw] queues
-      #   @return [Hash{String => Integer}] what a worker serves, with weights; an Array is strict: the first that has jobs
+      #   @return [Hash{String => Integer}] the queues that a worker serves, and their weights; an Array is strict: the first that
+      #     has jobs is served
       #   @since 0.1.0
       setting(:queues, { "default" => 1 }.freeze, "an Array of names, or a Hash of names and weights") { |all| queues_of(all) }
       # @!attribute [rw] limits
@@ -92,7 +95,7 @@ module Ringspun
       #   @since 0.1.0
       count(:processes, 1)
       # @!attribute [rw] timeout
-      #   @return [Numeric] seconds that running jobs have to end when the worker is to
+      #   @return [Numeric] seconds for running jobs to end when the worker is stopped
       #   @since 0.1.0
       seconds(:timeout, 25)
 
@@ -125,42 +128,42 @@ module Ringspun
       #   @since 0.1.0
       seconds(:beat, 3)
       # @!attribute [rw] recover_exq
-      #   @return [Boolean] take over what nodes of Exq's have left that are gone
+      #   @return [Boolean] take over what nodes of Exq that are gone had in flight
       #   @since 0.1.0
       flag(:recover_exq, false)
       # @!attribute [rw] log
-      #   @return [String] the file that a worker tells of jobs in; "-" is the standard output
+      #   @return [String] the log file of a worker; "-" is the standard output
       #   @since 0.1.0
       setting(:log, "-", "the name of a file, or -") { |value| value if value.is_a?(String) && !value.empty? }
       # @!attribute [rw] log_format
-      #   @return [String] of its lines: "text" or "json"
+      #   @return [String] the format of its lines: "text" or "json"
       #   @since 0.1.0
       setting(:log_format, "text", "text or json") { |value| value.to_s if %w[text json].include?(value.to_s) }
       # @!attribute [rw] log_level
-      #   @return [String] the least that is told: "debug", "info", "warn" or "error"
+      #   @return [String] the lowest level that is logged: "debug", "info", "warn" or "error"
       #   @since 0.1.0
       setting(:log_level, "info", "debug, info, warn or error") do |value|
         value.to_s if %w[debug info warn error].include?(value.to_s)
       end
       # @!attribute [rw] logger
-      #   @return [Logger, nil] what is told of jobs; nil: one that writes to {#log}
+      #   @return [Logger, nil] which logs what workers do; nil: one that writes to {#log}
       #   @since 0.1.0
       setting(:logger, nil, "a Logger") { |value| value if value.respond_to?(:info) }
 
-      # What a job's process has come to.
+      # How the process of a job has ended.
       #
       # - `kind`: :taken_over (its node is gone, and it runs again) or :died (with the child in which it ran in quarantine)
       # - `fate`: how the child has ended, such as "SIGKILL"; nil for one that was taken over
-      # - `queue`, `node`: from which, and whose it was
+      # - `queue`, `node`: the queue that the job was fetched from, and the node that had it in flight
       ProcessDeath = Struct.new(:kind, :fate, :queue, :node)
 
-      # Has a block called for each job that was taken over from a dead process, or died with its child, in the worker that has
-      # seen it. What the block raises is told in the log. While it waits, that worker takes over nothing else; jobs go on.
+      # Sets a block that is called for each job that was taken over from a dead process, or died with its child, in the worker
+      # that has seen it. What the block raises is logged. While it waits, that worker takes over nothing else; jobs go on.
       #
-      # Of a job that was taken over nobody hears when the storage's answer was lost, or when the worker that has taken it over
-      # dies at once.
+      # The block misses a job that was taken over if the storage's answer was lost, or if the worker that has taken it over dies
+      # at once.
       #
-      # @yieldparam job [Hash{String => Object}] empty if it is no job
+      # @yieldparam job [Hash{String => Object}] empty if the entry is malformed
       # @yieldparam death [ProcessDeath]
       # @return [nil]
       # @since 0.1.0
@@ -181,7 +184,7 @@ module Ringspun
       # @since 0.1.0
       def server_middleware = @server_middleware ||= Chain.new
 
-      # Every worker serves the quarantine, as it must be served: among the others a job could take them with it.
+      # The quarantine cannot be among them: every worker serves it, and runs its jobs in other processes.
       def self.queues_of(value)
         names = value.is_a?(Hash) ? value.keys : Array(value)
         names = names.map(&:to_s)
@@ -198,7 +201,7 @@ module Ringspun
       end
       private_class_method :queues_of, :numbers_of
 
-      # What settings say of each other.
+      # Checks settings against each other.
       #
       # @return [Config] self
       # @raise [ConfigError]
@@ -209,11 +212,11 @@ module Ringspun
         raise ConfigError, "beat must be at most half of lease, or one late heartbeat costs it: they are #{beat} s and #{lease} s"
       end
 
-      # Sets everything in a Hash, such as a YAML file's.
+      # Sets all settings of a Hash, such as that of a YAML file.
       #
       # @param values [Hash{String, Symbol => Object}]
       # @return [Config] self
-      # @raise [ConfigError] which names what is unknown
+      # @raise [ConfigError] which names an unknown setting, or a wrong value
       # @since 0.1.0
       def update(values)
         values.each do |name, value|

@@ -9,23 +9,23 @@ require_relative "enqueuer/pools"
 
 module Ringspun
   module Jobs
-    # Brings jobs into the storage, for any number of strands and threads at once. The strategies:
+    # Stores the jobs of any number of strands and threads at once. The strategies:
     #
     # - `:group_commit`: what callers want to push at the same time goes in one batch. Each waits until its job is stored.
     # - `:single`: one connection, which callers use one after the other.
     # - `:named_pool`: `pool_size` connections; each caller waits for one that is chosen at random.
     # - `:pool`: `pool_size` connections; each caller takes one that is free. They are served in order.
     #
-    # In the strands of {Ringspun.run} a batch is what all strands have pushed that were ready to run. Elsewhere one thread sends
-    # the batches of all threads; one that is alone sends its jobs itself.
+    # In {Ringspun.run} a batch has what all strands have pushed that were ready to run; a strand that is the only one sends its
+    # job itself. Elsewhere one thread sends the batches of all threads.
     #
-    # **Cancellation** of a caller by group commit: until its batch is sent, a caller that is cancelled, or whose time is up,
-    # takes its job out again. Afterwards it leaves all the same, and does not learn whether its job is stored, which it most
-    # likely will be. By the others, and in a batch of its own, a call that is cut short closes its connection, and its job may be
-    # stored or not.
+    # **Cancellation** of a caller in group commit: until its batch is sent, a caller that is cancelled, or whose time is up,
+    # takes its job out again. Later it leaves as well, and does not learn whether its job is stored, as it most likely is. With
+    # the other strategies, and in a batch of its own, a call that is cut short closes its connection, and its job may be stored
+    # or not.
     #
-    # A caller waits for its answer, so its jobs are stored in the order in which it has pushed them, and there is never more
-    # under way than there are callers.
+    # A caller waits for its answer, so its jobs are stored in the order in which it has pushed them, and there are never more
+    # jobs under way than callers.
     class Enqueuer
       STRATEGIES = { group_commit: GroupCommit, single: Single, named_pool: NamedPool, pool: Pool }.freeze
       private_constant :STRATEGIES
@@ -62,7 +62,7 @@ module Ringspun
       #
       # @param push [Storage::Push]
       # @return [String, nil] its jid; nil when another job holds its lock
-      # @raise [UnavailableError] the storage cannot be reached, by several attempts; the job is not stored
+      # @raise [UnavailableError] several attempts have not reached the storage; the job is not stored
       # @raise [UnknownOutcomeError] no answer came; the job may be stored
       # @raise [StorageError] the storage has refused
       # @raise [PoolTimeoutError]
@@ -95,7 +95,8 @@ module Ringspun
         end
       end
 
-      # Waits until what is under way is answered, and closes connections and the thread. The storage is the caller's.
+      # Waits until all jobs under way are answered, ends the thread, and closes the enqueuer's own connections. The storage stays
+      # open.
       #
       # May switch strands.
       #
@@ -113,7 +114,8 @@ module Ringspun
 
       private
 
-      # In a signal handler CRuby allows no lock. And it runs between any two instructions, be they of this enqueuer.
+      # CRuby allows no lock in a signal handler, which may also have interrupted this enqueuer:
+      # https://docs.ruby-lang.org/en/master/signals_rdoc.html
       def refuse_what_cannot_be
         @probe.lock.unlock
         raise ClosedError, "this enqueuer is closed" if @closed
@@ -121,7 +123,7 @@ module Ringspun
         raise UsageError, "a signal handler cannot enqueue; let it wake a strand or a thread that does"
       end
 
-      # Several callers may get the same error, and each its own backtrace.
+      # Several callers may get the same error, each with its own backtrace.
       def raise_copy(error)
         raise error.is_a?(Error) ? error.class.new(error.message) : error, cause: error
       end

@@ -2,39 +2,39 @@
 
 module Ringspun
   module Jobs
-    # Everything that this gem raises.
+    # The superclass of this gem's errors.
     class Error < Ringspun::Error; end
 
-    # An option, a configuration file or an argument of the command line says something that cannot be.
+    # An option, the configuration file or the command line is wrong.
     class ConfigError < Error; end
 
-    # What was to be enqueued is no job: its arguments do not survive JSON, or its options make no sense.
+    # A job that cannot be enqueued: its arguments do not survive JSON, or its options are wrong.
     class InvalidJobError < Error; end
 
-    # An entry of the storage is no job: no JSON, or without a class, arguments or a jid.
+    # An entry of the storage is no job: it is no JSON, or has no class, arguments or jid.
     class MalformedEntryError < Error; end
 
     # The storage cannot be reached. Nothing was sent, so nothing has happened.
     class UnavailableError < Error; end
 
-    # The storage does not let this program in: its user or password is wrong or missing, or it may not even connect. Nothing has
-    # happened. That it may connect, and not do what jobs need, is a {StorageError}.
+    # The storage refuses this program: its user or password is wrong or missing, or it may not connect. Nothing has happened. If
+    # the program may connect, but not do what jobs need, a {StorageError} says so.
     class AccessError < UnavailableError; end
 
-    # A job was sent and no answer came back: it may be enqueued, or not. Enqueue it again only if it may run twice, or with
+    # Something was sent and no answer came back: it may be done or not. Enqueue a job again only if it may run twice, or with
     # `unique_for:` and `unique_until: :expiry`, which make that safe.
     class UnknownOutcomeError < Error; end
 
-    # The storage has refused: it is out of memory, read-only, of the wrong type.
+    # The storage has refused: it is out of memory or read-only, or a key has the wrong type.
     class StorageError < Error; end
 
     # No connection of the pool was free in time.
     class PoolTimeoutError < Error; end
 
-    # Of many jobs some are stored and some are not.
+    # Of several jobs some are stored and some are not.
     class BulkError < Error
       # @return [Array<String, Error, nil>] for each job, in order, its jid; nil when its lock was held or a middleware has
-      #   stopped it; or why it is not stored. Those at the end that are missing have not been tried.
+      #   stopped it; or the error that kept it from being stored. Those that are missing at the end have not been tried.
       # @since 0.1.0
       attr_reader :results
 

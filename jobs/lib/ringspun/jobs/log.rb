@@ -6,18 +6,18 @@ require_relative "log/lines"
 
 module Ringspun
   module Jobs
-    # What is told of jobs: a line when one has ended, a debug line when it starts, and what happens around them, each with names
+    # The log of a worker: a line when a job has ended, a debug line when it starts, and what happens around jobs, each with names
     # and values.
     #
     #   2026-11-22T20:00:00.000Z INFO pid=4711 jid=b4a577edbccf1d805744efa9 class=MailJob queue=default elapsed=0.012 done
     #
-    # Behind it stands a Logger. One that {open} has made gets whole lines, which costs least; any other gets them as messages,
-    # without time and pid, and writes them as it does.
+    # It writes by a Logger. One that {open} has made gets whole lines, which costs least; any other gets messages without time
+    # and pid, and formats them itself.
     class Log
-      # How bad it is, the least first.
+      # The lowest first.
       LEVELS = %i[debug info warn error fatal].freeze
 
-      # A Logger of our lines, whose own methods can be used by jobs.
+      # A Logger that writes lines of ours, and whose own methods jobs can call.
       #
       # @api private
       class Front < ::Logger
@@ -33,8 +33,8 @@ module Ringspun
 
       # @param path [String] a file; "-" is the standard output
       # @param format [String] "text" or "json"
-      # @param level [String] the least that is told: one of {LEVELS}
-      # @return [Logger] which writes them in turns of the loop, see {Device}
+      # @param level [String] the lowest that is logged: one of {LEVELS}
+      # @return [Logger] which writes the lines of many strands at once, see {Device}
       # @raise [ConfigError] when the file cannot be opened
       # @since 0.1.0
       def self.open(path: "-", format: "text", level: "info")
@@ -66,7 +66,7 @@ module Ringspun
       end
 
       # @param job [Hash]
-      # @param seconds [Float] that it has taken
+      # @param seconds [Float] that the job has taken
       # @since 0.1.0
       def done(job, seconds)
         return unless @logger.info?
@@ -77,8 +77,8 @@ module Ringspun
 
       # @param job [Hash]
       # @param error [Exception]
-      # @param seconds [Float] that it has taken
-      # @param what [String] becomes of it: "retry in 20 s"
+      # @param seconds [Float] that the job has taken
+      # @param what [String] what becomes of it, such as "retry in 20 s"
       # @since 0.1.0
       def failed(job, error, seconds, what)
         return unless @logger.warn?
@@ -91,7 +91,7 @@ module Ringspun
         tell(:warn, "failed: #{what}", fields)
       end
 
-      # Anything else.
+      # Logs anything else.
       #
       # @param level [Symbol] one of {LEVELS}
       # @param text [String]
@@ -101,7 +101,7 @@ module Ringspun
         tell(level, text, fields) if @logger.public_send(:"#{level}?")
       end
 
-      # What was told is written when this returns. May switch strands.
+      # All lines so far are written when this returns. May switch strands.
       #
       # @since 0.1.0
       def flush = @front&.device&.flush
@@ -111,7 +111,7 @@ module Ringspun
       # @since 0.1.0
       def reopen
         @front ? @front.device.reopen : (@logger.reopen if @logger.respond_to?(:reopen))
-      rescue StandardError => error # who has asked for that is a signal
+      rescue StandardError => error # a signal has asked for it, so nobody else hears
         event(:error, "the log stays as it is: #{error.message}")
       end
 
@@ -125,7 +125,7 @@ module Ringspun
         end
       end
 
-      # A line that cannot be told ends nothing: who tells it is the worker itself.
+      # A line that cannot be logged must not end the worker, which logs it.
       def surely
         yield
       rescue StandardError => error
@@ -133,7 +133,7 @@ module Ringspun
         @lost = true
       end
 
-      # A message is the job's own code, and may raise.
+      # An error's `message` may be the job's own code, and raise.
       def message_of(error)
         Lines.utf8(error.message.to_s)[0, 1000]
       rescue StandardError => another

@@ -4,19 +4,19 @@ require_relative "child"
 
 module Ringspun
   module Jobs
-    # Runs jobs isolated from the process that asks for it, in a child that is forked for them. A job that ends its process takes
-    # only the other jobs of that child with it, and who asks can see which have not ended.
+    # Runs jobs in a child process that is forked for them. A job that ends its process takes only the other jobs of that child
+    # with it, and the caller sees which have not ended.
     #
     #   group = quarantine.group(members) { |member| perform(member) }
     #   ending = group.run { |member, value| puts "#{member} has ended" }
     #   warn "the child has ended: #{ending.fate}" if ending.died?
     #
-    # The child has the program as it was loaded, and a machine of its own, with a strand for each job. Of what the parent has
-    # connected it may use nothing, so the block makes its own connections. What the block answers has to survive Marshal;
-    # {portable} makes that of an error.
+    # The child has the program as it was loaded, and a machine of its own, with a strand for each job. It must not use the
+    # parent's connections, so the block makes its own. The block's value has to survive Marshal; {portable} turns an error into
+    # a value that does.
     #
-    # The child ends with its parent. When the strand that waits for it is cancelled, the child gets a TERM, which cancels what
-    # it runs so that `ensure` blocks run, and some seconds later a KILL.
+    # The child ends with its parent. When the strand that waits for the child is cancelled, the child gets a TERM, which cancels
+    # its jobs so that their `ensure` blocks run, and some seconds later a KILL.
     #
     # @since 0.1.0
     class Quarantine
@@ -24,7 +24,7 @@ module Ringspun
       GRACE = 5
       private_constant :GRACE
 
-      # An error on its way to another process, where it arrives as itself; or, if its class was only loaded here, as one that
+      # An error on its way to another process. It arrives as itself, or, if that process has not loaded its class, as one that
       # looks like it.
       Carried = Struct.new(:error) do
         def self._load(bytes)
@@ -38,8 +38,7 @@ module Ringspun
       end
       private_constant :Carried
 
-      # An error as it can be handed over: itself, or if it has something in it that no other process can have, one that looks
-      # like it.
+      # Makes an error fit for another process: the error itself, or, if Marshal cannot dump it, one that looks like it.
       #
       # @param error [Exception]
       # @return [Object] which Marshal loads as an Exception
@@ -61,7 +60,7 @@ module Ringspun
 
       # @param log [Log, nil] which the child writes to as well
       # @param grace [Numeric] seconds between TERM and KILL
-      # @param processes [Integer] how many of this program share the computer's cores and memory
+      # @param processes [Integer] how many processes of this program share the computer's cores and memory
       # @since 0.1.0
       def initialize(log: nil, grace: GRACE, processes: 1)
         @log = log
@@ -69,9 +68,10 @@ module Ringspun
         @capacity = Capacity.new(processes)
       end
 
-      # Jobs that shall share a child.
+      # Makes a group of jobs that share a child.
       #
-      # @param members [Array<#ask>] what stands for each job; `ask` hears why it is cancelled, in the child, see {Group#cancel}
+      # @param members [Array<#ask>] one for each job; in the child, `ask` is called with the reason for a cancellation, see
+      #   {Group#cancel}
       # @param title [String] what `ps` shows of the child
       # @yieldparam member [Object] in the child, in a strand of its own
       # @return [Group]
@@ -80,12 +80,12 @@ module Ringspun
         Group.new(members, title:, log: @log, grace: @grace, &block)
       end
 
-      # @param used [Integer] how many there are
-      # @return [Integer] how many children there may be by the memory and the cores of the computer; 2 or more
+      # @param used [Integer] how many children there are
+      # @return [Integer] how many the computer's memory and cores allow; 2 or more
       # @since 0.1.0
       def places(used) = @capacity.places(used)
 
-      # @return [Integer] how many children may be young, so that each has a core to begin with
+      # @return [Integer] how many children may be young at once, so that each has a core to begin with
       # @since 0.1.0
       def places_for_young = @capacity.cores
     end

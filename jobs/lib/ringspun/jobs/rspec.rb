@@ -7,14 +7,14 @@ require_relative "testing/query"
 module Ringspun
   module Jobs
     module Testing
-      # For RSpec's examples, each of which begins without jobs.
+      # Matchers for RSpec. Each example begins without jobs.
       module Matchers
         # Matches when such a job was enqueued: by a block, or by the example so far.
         #
         #   expect { order.ship }.to have_enqueued(Mail).with("a@example.org", /shipped/).on("mail").in(60)
         #   expect(Mail).to have_enqueued.twice
         #
-        # @param job_class [Class, String, nil] where it is not what is expected to
+        # @param job_class [Class, String, nil] nil if `expect` has it
         # @return [HaveEnqueued]
         # @since 0.1.0
         def have_enqueued(job_class = nil) = HaveEnqueued.new(job_class)
@@ -31,7 +31,7 @@ module Ringspun
           @count = nil
         end
 
-        # @param arguments [Array<Object>] as they are, or matchers
+        # @param arguments [Array<Object>] values or matchers
         # @return [HaveEnqueued] self, as each of these
         # @since 0.1.0
         def with(*arguments) = want(:args, arguments)
@@ -61,7 +61,7 @@ module Ringspun
         # @since 0.1.0
         def twice = exactly(2)
 
-        # Reads well behind {#exactly}.
+        # Does nothing; for `exactly(2).times`.
         #
         # @since 0.1.0
         def times = self

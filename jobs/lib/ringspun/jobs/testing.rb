@@ -4,18 +4,19 @@ require "ringspun/jobs"
 
 module Ringspun
   module Jobs
-    # For a program's own tests: jobs are not stored, but kept here, or run at once. To require this file switches to {fake!}.
+    # For a program's own tests: jobs are not stored, but kept here, or run at once. This file switches to {fake!} when it is
+    # required.
     #
     #   require "ringspun/jobs/testing"
     #   Mail.perform_async("a@example.org")
     #   Mail.jobs.size # => 1
     #   Mail.drain     # runs it
     #
-    # Each mode may be set for good, or for a block. A block's mode holds, until the block ends, for the strand or thread that has
-    # called it, and for all strands, threads and runs that are started in it. Others have the mode that was set for good.
+    # A mode is set for good, or for a block. A block's mode holds, until the block ends, for the strand or thread that has called
+    # it, and for all strands, threads and runs that are started in it. Others have the mode that was set for good.
     #
-    # Client middleware is called in each mode; server middleware where a job is run. What is run gets its arguments as they come
-    # out of JSON.
+    # Client middleware is called in each mode, server middleware where a job is run. A job that is run gets its arguments as they
+    # come out of JSON.
     module Testing
       # A job that was enqueued. `at`, seconds since the epoch, or `delay`, seconds; `now` is when it was enqueued.
       Record = Struct.new(:job, :at, :delay, :now, :lock) do
@@ -50,7 +51,7 @@ module Ringspun
         end
       end
 
-      # For the process: whose client it is.
+      # Makes the methods that enqueue use the mode's own client.
       #
       # @api private
       module Intercepting
@@ -61,7 +62,7 @@ module Ringspun
         end
       end
 
-      # For classes of jobs.
+      # Methods that each class of jobs gets.
       module ClassMethods
         # @return [Array<Hash{String => Object}>] the jobs of this class that were enqueued, with "at" where they were to wait
         # @since 0.1.0
@@ -88,7 +89,7 @@ module Ringspun
       @lock = Thread::Mutex.new
       @records = []
 
-      # The mode of a block. What was started in it knows of it as well, and may go on when it has ended.
+      # The mode of a block. Strands and threads that were started in the block have it as well, and may outlive the block.
       Block = Struct.new(:mode, :around, :over) do
         # @return [Block, nil] the innermost that has not ended
         def lasting = over ? around&.lasting : self
@@ -98,12 +99,12 @@ module Ringspun
       class << self
         # Keeps jobs here. May switch strands, where the block does.
         #
-        # @yield for which it is to hold; without it, for good
+        # @yield the block for which it holds; without one it holds for good
         # @return [Object] the block's value
         # @since 0.1.0
         def fake!(&) = switch(:fake, &)
 
-        # Runs jobs at once, in the caller, which gets what they raise. Those that are to wait do not wait. See {fake!}.
+        # Runs jobs at once, in the caller, which gets what they raise. Scheduled jobs do not wait. See {fake!}.
         #
         # @since 0.1.0
         def inline!(&) = switch(:inline, &)
@@ -113,7 +114,7 @@ module Ringspun
         # @since 0.1.0
         def real!(&) = switch(:real, &)
 
-        # @return [Symbol] :fake, :inline or :real: what holds for the caller
+        # @return [Symbol] the caller's mode: :fake, :inline or :real
         # @since 0.1.0
         def mode = Fiber[:ringspun_jobs_testing]&.lasting&.mode || @mode
 
@@ -156,7 +157,8 @@ module Ringspun
 
         private
 
-        # Storage of a fiber is what all that it starts gets a copy of.
+        # Fibers and threads inherit the storage of the fiber that starts them:
+        # https://docs.ruby-lang.org/en/master/Fiber.html#method-c-5B-5D
         def switch(mode)
           return @mode = mode unless block_given?
 
@@ -174,7 +176,7 @@ module Ringspun
           Record.new(Wire.parse(push.entry), push.at, push.delay, Process.clock_gettime(Process::CLOCK_REALTIME), push.lock)
         end
 
-        # @return [Record, nil] nil when one with its lock is kept already
+        # @return [Record, nil] nil when a job with the same lock is kept already
         def keep(push)
           record = record_of(push)
           @lock.synchronize do
@@ -199,7 +201,7 @@ module Ringspun
           nil
         end
 
-        # @return [Record, nil] the job's, if it has snoozed and is kept
+        # @return [Record, nil] that of a job that has snoozed and so is kept
         def run(record)
           job = record.job
           instance = instance_of(job)

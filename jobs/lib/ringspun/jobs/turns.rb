@@ -2,8 +2,8 @@
 
 module Ringspun
   module Jobs
-    # Lends each of some things to one caller at a time, strand or thread, in the order in which they come. What is given back
-    # is handed to the next of them: whoever has brought it and wants it again at once would else be the first to take it.
+    # Lends each of some things to one caller at a time, strand or thread, in the order in which they come. A thing that comes
+    # back is handed to the next caller: else a caller that gives it back and wants it again at once would always be first.
     #
     # @api private
     class Turns
@@ -14,8 +14,8 @@ module Ringspun
       def initialize(things)
         @lock = Thread::Mutex.new
         @free = things.dup
-        @gates = [] # of those who wait, the first one first
-        @lent = {}.compare_by_identity # by the gates of those who have them
+        @gates = [] # of the callers that wait, the first one first
+        @lent = {}.compare_by_identity # gate of the caller => its thing
       end
 
       # May switch strands.
@@ -33,7 +33,7 @@ module Ringspun
           left = leave(gate)
         end
       ensure
-        leave(gate) unless left # a thread is killed once, and that was as it began to leave
+        leave(gate) unless left # the thread was killed as it began to leave, which happens only once
       end
 
       private
@@ -45,8 +45,8 @@ module Ringspun
         end
       end
 
-      # A caller may go wherever it is: by an exception, or without one when its thread is killed. So what it has is written
-      # down here, by whoever hands it over, and can be given back from any point.
+      # A caller may be ended anywhere: by an exception, or without one when its thread is killed. So whoever hands a thing over
+      # notes it in @lent, and the caller can give it back from any point.
       def leave(gate)
         Thread.handle_interrupt(Object => :never) do
           locked do
@@ -65,7 +65,7 @@ module Ringspun
         end
       end
 
-      # For a few instructions, so nobody waits here for other strands, and no strand that is cancelled is refused.
+      # Without a switch of strands: the lock is held for a few instructions only, and a strand that is cancelled could not wait.
       def locked(&) = Fiber.blocking { @lock.synchronize(&) }
     end
     private_constant :Turns

@@ -11,10 +11,10 @@ module Ringspun
     #   trap("TERM") { worker.stop }
     #   worker.run
     #
-    # What a job has come to is told to the storage before its place is free again. A job is in flight until then, and whatever
-    # happens to this process meanwhile, another one takes it over.
+    # The storage gets the outcome of a job before the job's place is free again. Until then the job is in flight: if this process
+    # dies, another one takes it over.
     class Worker
-      # Tells all workers to cancel a job, if it runs. They hear of it within {Config#beat} seconds. May switch strands.
+      # Sends all workers a message to cancel a job, if it runs. They get it within {Config#beat} seconds. May switch strands.
       #
       # @param jid [String]
       # @param storage [Storage]
@@ -26,19 +26,19 @@ module Ringspun
         nil
       end
 
-      # Seconds that cancelled jobs have for their ensure blocks.
+      # Seconds for the `ensure` blocks of cancelled jobs.
       GRACE_SECONDS = 5.0
       # Seconds between tries to end waits at queues.
       ROUSE_SECONDS = 0.01
-      # Seconds that it may take to say goodbye.
+      # Seconds that a worker may take to leave.
       FAREWELL_SECONDS = 5.0
       private_constant :GRACE_SECONDS, :ROUSE_SECONDS, :FAREWELL_SECONDS
 
-      # @return [String] who this worker is: host:pid:nonce
+      # @return [String] this worker's name in the storage: host:pid:nonce
       # @since 0.1.0
       attr_reader :node
 
-      # @return [String] of this process
+      # @return [String] a name for a worker in this process
       # @since 0.1.0
       def self.new_node = "#{Socket.gethostname}:#{Process.pid}:#{SecureRandom.hex(6)}"
 
@@ -47,7 +47,7 @@ module Ringspun
       # @param node [String]
       # @param logger [Logger, nil] nil: the config's, or else the standard output
       # @param beats [Boolean] false: somebody else extends this node's lease
-      # @param quarantine [Quarantine, nil] which makes processes for jobs from the quarantine; nil: leaves those to others
+      # @param quarantine [Quarantine, nil] which makes processes for jobs from the quarantine; nil: leaves those jobs to others
       # @param random [Random]
       # @since 0.1.0
       def initialize(config, storage:, node: Worker.new_node, logger: nil, beats: true, quarantine: nil, random: Random)
@@ -64,7 +64,7 @@ module Ringspun
         @runs = Runs.new(@performer, @retrying, @log)
       end
 
-      # Runs jobs until it is stopped and those that run have ended. Inside {Ringspun.run} it simply is a part of that.
+      # Runs jobs until the worker is stopped and its jobs have ended. Inside {Ringspun.run} it uses the same machine.
       #
       # May switch strands.
       #
@@ -79,8 +79,9 @@ module Ringspun
         nil
       end
 
-      # Fetches no more jobs, lets those that run end for as long as {Config#timeout} says, cancels the others and puts them back
-      # in front of their queues. Then {#run} returns. Never waits; may be called from other threads and from signal handlers.
+      # Stops the worker: it fetches no more jobs, gives those that run {Config#timeout} seconds to end, cancels the others and
+      # puts them back in front of their queues. Then {#run} returns. Never waits; may be called from other threads and from
+      # signal handlers.
       #
       # @return [nil]
       # @since 0.1.0
@@ -89,8 +90,7 @@ module Ringspun
         tell(nil)
       end
 
-      # As {#stop}, but waits for no job any more: those that run are cancelled now. Never waits; may be called from other threads
-      # and from signal handlers.
+      # As {#stop}, but cancels the jobs that run now. Never waits; may be called from other threads and from signal handlers.
       #
       # @return [nil]
       # @since 0.1.0
@@ -99,7 +99,8 @@ module Ringspun
         stop
       end
 
-      # Fetches no more jobs; those that run go on. Never waits; may be called from other threads and from signal handlers.
+      # Makes the worker fetch no more jobs; those that run go on. Never waits; may be called from other threads and from signal
+      # handlers.
       #
       # @return [nil]
       # @since 0.1.0
@@ -112,8 +113,8 @@ module Ringspun
       # @since 0.1.0
       def quiet? = @quiet == true || @stop == true
 
-      # Cancels a job that runs here: its wait ends, its ensure blocks run, and it is done with. May be called from other threads
-      # and from signal handlers.
+      # Cancels a job that runs here: its wait ends, its `ensure` blocks run, and it is not run again. May be called from other
+      # threads and from signal handlers.
       #
       # @param jid [String]
       # @return [nil]
@@ -136,7 +137,7 @@ module Ringspun
         tell(-> { @fetcher&.look })
       end
 
-      # Serves a queue no more. What it has fetched it runs. May be called from other threads and from signal handlers.
+      # Stops serving a queue; jobs that were fetched run. May be called from other threads and from signal handlers.
       #
       # @param queue [String]
       # @return [nil]
@@ -158,16 +159,16 @@ module Ringspun
       # @since 0.1.0
       def running = @runs.running
 
-      # @return [Hash{Symbol => Integer}] how many runs have ended, by what they have come to
+      # @return [Hash{Symbol => Integer}] how many runs have ended, by the kind of their outcome
       # @since 0.1.0
       def counts = @runs.counts
 
-      # Gives back what is in flight, all but the job that holds the thread, when the loop turns no more: for that one only others
-      # can do anything. On another thread than the loop's, and the process ends next.
+      # For a loop that no longer runs: gives back all jobs in flight but the one that holds the thread, which others take over
+      # when the lease has run out. Called on another thread, before the process ends.
       #
       # @api private
       def abandon
-        @isolation&.abandon # or what is given back would still run there
+        @isolation&.abandon # or jobs that are given back would still run in children
         connection = @storage.connect
         end_waits_elsewhere(connection)
         @acker&.tell_elsewhere(@runs.abandon(@storage.in_flight(@node, connection: connection)), connection)
@@ -245,7 +246,7 @@ module Ringspun
 
       def waiting? = @fetcher.waiting? || @isolation&.waiting?
 
-      # One that is only on its way to the storage has to be told again.
+      # Again and again, for a wait that is still on its way to the storage cannot be ended yet.
       def end_waits
         while waiting?
           @backoff.attempt(:rouse) { @storage.rouse(@node) }
@@ -254,7 +255,7 @@ module Ringspun
         @log.event(:info, "no more jobs are fetched", node: @node) unless @stop
       end
 
-      # Like {#end_waits} when the loop turns no more: or a wait of this worker's own takes what is given back.
+      # Like {#end_waits}, for a loop that no longer runs: a wait of this worker must not take what is given back.
       def end_waits_elsewhere(connection)
         @storage.rouse(@node, connection: connection)
       rescue StandardError => error
@@ -286,7 +287,7 @@ module Ringspun
         end
       end
 
-      # Whatever this process has still in flight goes back.
+      # Gives back what this process still has in flight.
       def leave
         Ringspun.shield(deadline: FAREWELL_SECONDS) do
           @heartbeat&.stop
@@ -301,17 +302,17 @@ module Ringspun
         @log.event(:error, "what is in flight stays until the lease runs out: #{error.message}", node: @node)
       end
 
-      # What other threads and signal handlers want: the main strand does it. Before it runs there is none.
+      # Orders from other threads and signal handlers: the main strand carries them out. Before {#run} there is none.
       def tell(order)
         @main ? @machine.schedule(@main, order) : order&.call
         nil
-      rescue ClosedError # it has ended meanwhile
+      rescue ClosedError # the machine has ended meanwhile
         nil
       end
 
       def obey(order) = order&.call
 
-      # The quarantine has places of its own, which may be taken.
+      # Orphans from the quarantine go back: its places may all be taken.
       def found(orphans)
         @log.event(:warn, "#{orphans.size} jobs were in flight here without an answer that says so", node: @node)
         quarantined, others = orphans.partition { |fetched| fetched.queue == Storage::QUARANTINE }
@@ -327,8 +328,8 @@ module Ringspun
     end
 
     class << self
-      # Cancels a job, wherever it runs: its wait ends, its ensure blocks run, and it is done with. Workers hear of it within
-      # {Config#beat} seconds. May switch strands.
+      # Cancels a job, wherever it runs: its wait ends, its `ensure` blocks run, and it is not run again. Workers get the message
+      # within {Config#beat} seconds. May switch strands.
       #
       # @param jid [String]
       # @return [nil]

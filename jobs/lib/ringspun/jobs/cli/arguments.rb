@@ -54,7 +54,7 @@ module Ringspun
         # @return [String, nil] what to print instead of running anything
         attr_reader :answer
 
-        # @return [String, nil] what to do instead of running jobs, one of {Commands::NAMES}
+        # @return [String, nil] the command to carry out instead of running jobs, one of {Commands::NAMES}
         attr_reader :command
 
         # @return [Array<String>] the queues for it
@@ -81,7 +81,7 @@ module Ringspun
           all
         end
 
-        # @return [Boolean] whether anything is said of the log
+        # @return [Boolean] whether an option of the log is given
         def log? = @settings.each_key.any? { |name| name.start_with?("log") }
 
         private

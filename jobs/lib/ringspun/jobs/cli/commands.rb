@@ -3,11 +3,11 @@
 module Ringspun
   module Jobs
     class CLI
-      # What the executable does instead of running jobs: it tells the workers of a storage something, or asks how things are.
+      # The commands of the executable: they pause and resume queues, or print what waits and what runs.
       #
       # @api private
       class Commands
-        # Each with whether it needs the names of queues.
+        # Each with whether it takes the names of queues.
         NAMES = { "pause" => true, "resume" => true, "status" => false }.freeze
 
         # @param storage [Storage]
@@ -34,7 +34,7 @@ module Ringspun
 
         private
 
-        # A name that nobody has used is more often a slip than meant.
+        # A queue that nobody has used is more often a typing error than meant.
         def pause(queue)
           @storage.pause(queue)
           known = @storage.stats[:queues].key?(queue)
@@ -81,7 +81,7 @@ module Ringspun
           texts.map { |text| cells.last.is_a?(Integer) ? text.rjust(width) : text.ljust(width) }
         end
 
-        # Names in the storage are anybody's, and a terminal obeys some characters.
+        # Anybody may write names into the storage, and a terminal obeys control characters.
         def say(line) = @output.puts(line.gsub(/[^[:print:]]/, "?").rstrip)
       end
       private_constant :Commands

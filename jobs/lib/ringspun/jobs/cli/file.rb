@@ -6,8 +6,8 @@ require "yaml"
 module Ringspun
   module Jobs
     class CLI
-      # The configuration file: YAML, with ERB in it. Its keys are the settings of {Config}, and `require`. What stands in the
-      # section of the environment comes before what stands outside of all sections.
+      # The configuration file: YAML, with ERB in it. Its keys are the settings of {Config}, and `require`. The section of the
+      # environment wins over what stands outside of all sections.
       #
       # @api private
       class File
@@ -17,10 +17,10 @@ module Ringspun
         # @return [Hash{String => Object}]
         attr_reader :settings
 
-        # @return [String, nil] what is to be loaded
+        # @return [String, nil] the program to load
         attr_reader :program
 
-        # @param path [String, nil] nil: the first of {PLACES} that there is
+        # @param path [String, nil] nil: the first of {PLACES} that exists
         # @param environment [String]
         # @raise [ConfigError]
         def initialize(path, environment)
@@ -45,7 +45,7 @@ module Ringspun
           refuse("has ERB that raises #{error.class}: #{error.message}")
         end
 
-        # Keys may be written as Symbols, as they often are.
+        # Keys may be Symbols, as in Sidekiq's file: https://github.com/sidekiq/sidekiq/wiki/Advanced-Options
         def plain(value)
           case value
           when Hash then value.to_h { |name, each| [name.to_s, plain(each)] }
@@ -66,7 +66,7 @@ module Ringspun
           values
         end
 
-        # One that is empty can only be told by its name.
+        # An empty section can be recognised only by its name.
         def section?(name, value, environment)
           !known?(name) && (value.is_a?(Hash) || (value.nil? && [environment, *ENVIRONMENTS].include?(name)))
         end

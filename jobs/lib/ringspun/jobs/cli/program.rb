@@ -3,7 +3,7 @@
 module Ringspun
   module Jobs
     class CLI
-      # What is to be loaded, so that there are jobs to run: a Ruby file, a library, or a Rails app.
+      # The program that defines the jobs: a Ruby file, a library, or a Rails app.
       #
       # @api private
       class Program
@@ -22,7 +22,7 @@ module Ringspun
         end
 
         # @raise [ConfigError] when there is no such program
-        # @raise [Exception] what it raises itself
+        # @raise [Exception] what the program raises
         def load
           ENV["RAILS_ENV"] = ENV["RACK_ENV"] = @environment
           path = path_of_file
@@ -41,7 +41,7 @@ module Ringspun
           ::File.file?(path) ? path : refuse("the folder #{@name} has no #{RAILS}; name the file that has the jobs by -r")
         end
 
-        # By its full path, so that what requires it again does not load it twice.
+        # The full path, so that another `require` of the file does not load it twice.
         def full(name)
           path = ::File.realpath(name)
           path.end_with?(".rb") ? path : refuse("#{name} is no Ruby file")
@@ -61,11 +61,12 @@ module Ringspun
       end
       private_constant :Program
 
-      # What jobs in strands need of a Rails app: its state is a strand's and not the thread's, and each job is a unit of work.
+      # Sets up a Rails app for jobs in strands: its state belongs to the strand instead of the thread, and its executor wraps
+      # each job: https://guides.rubyonrails.org/threading_and_code_execution.html
       #
       # @api private
       module Rails
-        # Gives back what the job has used, such as its connection to the database.
+        # Gives back what the job has used, such as its database connection.
         class Executor
           def initialize(app) = @app = app
           def call(_instance, _job, _queue, &) = @app.executor.wrap(&)

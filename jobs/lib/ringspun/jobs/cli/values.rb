@@ -3,10 +3,10 @@
 module Ringspun
   module Jobs
     class CLI
-      # Values as command line and file write them, in the form that {Config} takes.
+      # Turns values of the command line and the file into the form that {Config} takes.
       class << self
         # @param words [Array] "critical,5", "default", ["critical", 5]
-        # @return [Array<String>, Hash{String => Integer}] strict without any weight
+        # @return [Array<String>, Hash{String => Integer}] an Array, which is strict, where no weight is given
         # @raise [ConfigError]
         # @api private
         def queues_of(words)
@@ -27,7 +27,8 @@ module Ringspun
         end
 
         # @param url [String]
-        # @param options [Hash{Symbol => Object}] what else is known of it, such as a password
+        # @param options [Hash{Symbol => Object}] the settings so far; those that do not say where the server is stay, such as a
+        #   password
         # @return [Hash{Symbol => Object}]
         # @api private
         def redis_at(url, options) = options.except(:host, :port, :path, :db, :sentinels, :name, :role).merge(url:)

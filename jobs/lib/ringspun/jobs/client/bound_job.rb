@@ -2,7 +2,8 @@
 
 module Ringspun
   module Jobs
-    # A job's class, or the name of one that only others know, with options: {Job::ClassMethods#set} and {Jobs.set} make them.
+    # A job's class with options, or just the class's name if only other programs have it. {Job::ClassMethods#set} and {Jobs.set}
+    # make them.
     class BoundJob
       # @param job_class [Class, String]
       # @param options (see Job::ClassMethods#set)

@@ -2,13 +2,13 @@
 
 module Ringspun
   module Jobs
-    # The way of a job from its arguments to the enqueuer: what cannot be is refused, middleware is called, the entry is made.
+    # Takes a job from its arguments to the enqueuer: checks them, calls the middleware, and makes the entry.
     #
     # @api private
     class Client
-      # Jobs that one call of the storage takes at most.
+      # At most so many jobs go in one call of the storage.
       BULK = 1000
-      # Or so many bytes: others must wait for them.
+      # And no more once they have so many bytes: other clients of the storage wait meanwhile.
       BULK_BYTES = 4 * 1024 * 1024
 
       # @param enqueuer [#push, #push_all]
@@ -47,7 +47,7 @@ module Ringspun
       rescue Error => error
         raise if error.is_a?(BulkError) || answers.none?
 
-        # With one that is no job those before it in its batch are not stored either.
+        # An invalid job keeps those before it in its batch from being stored.
         batch << nil if error.is_a?(InvalidJobError)
         raise BulkError.new(answers + Array.new(batch.size, error))
       end
@@ -75,7 +75,7 @@ module Ringspun
         yield unless batch.empty?
       end
 
-      # What middleware has stopped has no push.
+      # A job that middleware has stopped has no push, and nil as its answer.
       def stored(pushes)
         sent = pushes.compact
         answers = @enqueuer.push_all(sent)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Ringspun
-  # What a process has one of, and how it enqueues by it.
+  # The config, storage and enqueuer of a process, and the methods that enqueue by them.
   module Jobs
     @building = Thread::Mutex.new
 
@@ -10,7 +10,7 @@ module Ringspun
       # @since 0.1.0
       def config = @config ||= Config.new
 
-      # Changes the settings. What was made from those that there were is closed, and made anew when it is next used.
+      # Changes the settings. Closes what was made from the old ones; it is made anew when it is next used.
       #
       # May switch strands.
       #
@@ -23,7 +23,7 @@ module Ringspun
         config
       end
 
-      # What this process's jobs are kept in: what was set, or else Redis as the settings say.
+      # The storage of this process's jobs: the one that was set, or else Redis as the settings say.
       #
       # @return [Storage]
       # @since 0.1.0
@@ -53,7 +53,7 @@ module Ringspun
 
       # Enqueues a job. May switch strands.
       #
-      # @param job_class [Class, String] the name of a class that only others can run is enough
+      # @param job_class [Class, String] the name is enough if only other programs have the class
       # @param arguments [Array<Object>]
       # @return (see Job::ClassMethods#perform_async)
       # @raise (see Job::ClassMethods#perform_async)
@@ -100,7 +100,7 @@ module Ringspun
         end
       end
 
-      # Options for jobs of a class that only others can run. See {Job::ClassMethods#set}.
+      # Options for jobs of a class that only other programs have. See {Job::ClassMethods#set}.
       #
       # @param job_class [String, Class]
       # @return [BoundJob]
@@ -108,7 +108,8 @@ module Ringspun
       # @since 0.1.0
       def set(job_class, **options) = BoundJob.new(job_class, **options)
 
-      # Waits until what is being enqueued is answered, and closes connections. They are made anew when they are next used.
+      # Waits until all jobs that are being enqueued are answered, and closes connections. They are made anew when they are next
+      # used.
       #
       # May switch strands.
       #
@@ -141,5 +142,5 @@ module Ringspun
   end
 end
 
-# Threads that wait for their answers would be killed before it comes.
+# Ruby kills the other threads when it ends: the jobs that they enqueue are stored first.
 at_exit { Ringspun::Jobs.close }

@@ -20,21 +20,21 @@ module Ringspun
         job_class.extend(ClassMethods)
       end
 
-      # What a job's class says, and how its jobs are enqueued. All of what it says is inherited.
+      # Sets the options of a class of jobs, which subclasses inherit, and enqueues its jobs.
       module ClassMethods
-        # Says what holds for all jobs of the class, unless one is enqueued with something else by {#set}.
+        # Sets the options of all jobs of the class; {#set} changes them for single jobs.
         #
-        # @option values [String, Symbol] :queue by itself "default"
-        # @option values [Boolean, Integer] :retry whether a job that fails is tried again, or how often; by itself true, which is
+        # @option values [String, Symbol] :queue the default is "default"
+        # @option values [Boolean, Integer] :retry whether a job that fails is tried again, or how often; the default is true:
         #   {Config#retries} times
-        # @option values [String, Symbol] :retry_queue into which it then goes; by itself the same
+        # @option values [String, Symbol] :retry_queue the queue for its further tries; the default is the same queue
         # @option values [Numeric] :retry_for seconds after its first failure from when on it is not tried again
-        # @option values [Boolean] :dead whether a job that is not tried again is kept among the dead; by itself true
+        # @option values [Boolean] :dead whether a job that is not tried again is kept among the dead; the default is true
         # @option values [Boolean, Integer] :backtrace whether a job that has failed keeps the error's backtrace, or how many
         #   lines of it
         # @option values [Numeric, nil] :unique_for seconds for which no second job with the same arguments may be in the same
         #   queue
-        # @option values [Symbol, String] :unique_until what ends that earlier: :success, :start, or only :expiry
+        # @option values [Symbol, String] :unique_until what ends that earlier: :success, the default, :start, or only :expiry
         # @option values [Array<String>] :tags what dashboards show beside the job
         # @return [Hash{Symbol => Object}] {#options}
         # @raise [InvalidJobError] which names what is wrong
@@ -45,31 +45,32 @@ module Ringspun
           options
         end
 
-        # @return [Hash{Symbol => Object}] what {#job_options} has said, here and in what this inherits from
+        # @return [Hash{Symbol => Object}] the options of this class, those that it inherits included
         # @since 0.1.0
         def options
           @options ||= (superclass.respond_to?(:job_options) ? superclass.options : Options::DEFAULTS).merge(own_options).freeze
         end
 
-        # Says how long a job that has failed waits until it is tried again.
+        # Sets how long a job that has failed waits until it is tried again.
         #
-        # @yieldparam count [Integer] how many times it had been tried again before
+        # @yieldparam count [Integer] how many times it had failed before
         # @yieldparam error [Exception]
         # @yieldparam job [Hash] with String keys
-        # @yieldreturn [Numeric, Symbol, nil] seconds; :dead, and it is not tried again; :discard, and it is forgotten; nil: as by
-        #   itself
-        # @return [Proc, nil] without a block: what was said, here or in what this inherits from
+        # @yieldreturn [Numeric, Symbol, nil] seconds; :dead, and it is not tried again; :discard, and it is forgotten; nil: the
+        #   default
+        # @return [Proc, nil] without a block: the one that was set here, or is inherited
         # @since 0.1.0
         def retry_in(&block)
           @retry_in = block if block
           @retry_in || (superclass.retry_in if superclass.respond_to?(:retry_in))
         end
 
-        # Says what is to be done when a job has failed and is not tried again any more.
+        # Sets a block that is called when a job has failed and is not tried again any more.
         #
         # @yieldparam job [Hash] with String keys
         # @yieldparam error [Exception]
-        # @return [Proc, nil] without a block: what was said, here or in what this inherits from
+        # @yieldreturn [Object] :discard: the job is forgotten instead of kept among the dead
+        # @return [Proc, nil] without a block: the one that was set here, or is inherited
         # @since 0.1.0
         def retries_exhausted(&block)
           @retries_exhausted = block if block
@@ -78,7 +79,7 @@ module Ringspun
 
         # Enqueues a job. May switch strands.
         #
-        # @param arguments [Array<Object>] for `perform`: what JSON knows, and no Symbols
+        # @param arguments [Array<Object>] for `perform`: values that JSON has, and no Symbols
         # @return [String, nil] its jid; nil when another job holds its lock, or a middleware has stopped it
         # @raise [InvalidJobError] which says where the arguments do not survive JSON
         # @raise (see Enqueuer#push)
@@ -114,14 +115,13 @@ module Ringspun
         # @since 0.1.0
         def perform_bulk(all) = BoundJob.new(self).perform_bulk(all)
 
-        # Options for single jobs, which go before those of the class.
+        # Options for single jobs, which win over those of the class.
         #
         #   Mail.set(queue: "slow", in: 60).perform_async("a@example.org", "Hello")
         #
         # It takes what {#job_options} takes, and:
         #
-        # @option options [String] :unique_token what jobs have in common that may not be there twice; by itself their class,
-        #   queue and arguments
+        # @option options [String] :unique_token the name of the job's unique lock; by default made of class, queue and arguments
         # @option options [Numeric] :in seconds, as {#perform_in}
         # @option options [Time, Numeric] :at as {#perform_at}
         # @return [BoundJob]
@@ -141,21 +141,21 @@ module Ringspun
         def own_options = @own_options || {}.freeze
       end
 
-      # @return [String, nil] who this job is; nil outside of a worker
+      # @return [String, nil] the job's id; nil outside of a worker
       # @since 0.1.0
       attr_reader :jid
 
       # Ends this run; the job runs again after so many seconds, which does not count as a failure.
       #
       # @param seconds [Numeric]
-      # @raise [Snooze] which the worker understands, and no `rescue => error` takes
+      # @raise [Snooze] which the worker handles, and no `rescue => error` takes
       # @raise [InvalidJobError] when that is no number of seconds
       # @since 0.1.0
       def snooze(seconds)
         raise Snooze, Options.seconds(:snooze, seconds)
       end
 
-      # Whether somebody has cancelled this job. A wait is ended by that; a job that computes must ask.
+      # Whether somebody has cancelled this job. A cancellation ends a wait; a job that computes must ask.
       #
       # @return [Boolean]
       # @since 0.1.0

@@ -2,7 +2,7 @@
 
 module Ringspun
   module Jobs
-    # What can be said of a job beside its class and its arguments: checks it.
+    # Checks the options of jobs.
     #
     # @api private
     module Options
@@ -11,8 +11,8 @@ module Ringspun
       module_function
 
       # @param values [Hash{Symbol => Object}]
-      # @param known [Hash{Symbol => Symbol}] the options that there are, and which method checks a value
-      # @return [Hash{Symbol => Object}] as they are kept
+      # @param known [Hash{Symbol => Symbol}] the options that there are, and the method that checks a value of each
+      # @return [Hash{Symbol => Object}] as {Template} takes them
       # @raise [InvalidJobError] which lists the options that there are
       def check(values, known = CLASS)
         values.to_h do |name, value|
@@ -54,7 +54,7 @@ module Ringspun
         refuse(name, value, "true, false or how often")
       end
 
-      # nil takes away what the class says.
+      # nil removes the class's option.
       def unique_for(name, value) = value.nil? ? nil : span(name, value)
 
       def unique_until(name, value)
@@ -83,7 +83,7 @@ module Ringspun
         known ? value.map { |each| each.to_s.freeze }.freeze : refuse(name, value, "an Array of Strings")
       end
 
-      # A Time, an ActiveSupport::Duration and their kin are numbers as well.
+      # A Time or an ActiveSupport::Duration counts as a number as well.
       def number_of(value)
         value.to_f if value.is_a?(Numeric) ? value.real? : value.respond_to?(:to_f) && !value.is_a?(String) && !value.nil?
       end

@@ -5,12 +5,12 @@ require "json"
 
 module Ringspun
   module Jobs
-    # What the jobs of a class have in common when they are enqueued with the same options, ready as JSON text, so that for a job
-    # only the rest of its entry must be made.
+    # The fields that all jobs of a class with the same options share, as JSON text. So a job's entry needs only the rest to be
+    # generated.
     #
     # @api private
     class Template
-      # @return [Class, String] what the caller has named
+      # @return [Class, String] as the caller has given it
       attr_reader :job_class
       # @return [String]
       attr_reader :queue
@@ -28,13 +28,13 @@ module Ringspun
         @prefix = "#{JSON.generate(fields)[0..-2]},\"jid\":\"".freeze
       end
 
-      # What is due need not wait for somebody to look.
+      # A job that is due goes to its queue at once, and not to the schedule, where it would wait for a poller.
       #
       # @param seconds [Float, nil]
       # @return [Float, nil]
       def self.delay(seconds) = seconds&.positive? ? seconds : nil
 
-      # A job with its fields, for middleware to look at and to change.
+      # A job as a Hash, which middleware may change.
       #
       # @param arguments [Array]
       # @return [Hash{String => Object}]
@@ -43,7 +43,7 @@ module Ringspun
         fields.merge("args" => arguments, "jid" => Ids.jid, "created_at" => Wire.time(time, milliseconds: milliseconds))
       end
 
-      # @param arguments [Array] which JSON can tell
+      # @param arguments [Array] that have passed {Arguments.check}
       # @param at [Float, nil] see {Storage::Push}
       # @param delay [Float, nil]
       # @return [Storage::Push]
@@ -52,7 +52,7 @@ module Ringspun
 
         jid = Ids.jid
         now = Ids.now(milliseconds)
-        # What waits for its time is not in its queue yet; who puts it there says when.
+        # A scheduled job gets its enqueued_at when it is moved to its queue.
         enqueued = "\",\"enqueued_at\":#{now}" unless at || delay
         entry = "#{@prefix}#{jid}#{enqueued || '"'},\"created_at\":#{now},\"args\":#{JSON.generate(arguments)}}"
         Storage::Push.new(@queue, entry, jid, at, delay)
@@ -94,7 +94,7 @@ module Ringspun
         @job_class.name || raise(InvalidJobError, "#{@job_class.inspect} has no name by which a worker could find it")
       end
 
-      # The same for Hashes with the same pairs, in whichever order.
+      # Hashes with the same pairs have the same token, in whichever order.
       def token_of(job)
         Digest::SHA256.hexdigest(JSON.generate([job["class"], job["queue"], sorted(job["args"])]))
       end

@@ -3,8 +3,8 @@
 module Ringspun
   module Jobs
     class Enqueuer
-      # Jobs that are stored by one call of the storage, and who waits for that. At first it is open: callers put their jobs in,
-      # and take them out when they are cancelled. Then it is taken, and then answered.
+      # Jobs that one call of the storage stores, and the callers that wait for it. A batch is open first: callers add their jobs,
+      # and remove them when they are cancelled. Then it is taken, and at last answered.
       #
       # @api private
       class Batch
@@ -14,15 +14,15 @@ module Ringspun
 
         # @return [Array<Storage::Push, nil>]
         attr_reader :pushes
-        # @return [Array<Object, nil>] who waits, beside their jobs
+        # @return [Array<Object, nil>] the callers that wait, each at the place of its job
         attr_reader :waiting
-        # @return [Object] who sees to it that it is sent
+        # @return [Object] the caller that sees to it that the batch is sent
         attr_accessor :leader
         # @return [Strand] that sends it
         attr_accessor :flight
 
         # @param leader [Object, nil]
-        # @param pushes [Array<Storage::Push>] all of one caller, who waits as the only one
+        # @param pushes [Array<Storage::Push>] those of the only caller
         def initialize(leader = nil, pushes = [])
           @leader = leader
           @pushes = pushes
@@ -32,7 +32,7 @@ module Ringspun
           @settled = @taken = @answered = @gaps = false
         end
 
-        # @return [Integer] its place
+        # @return [Integer] the place of the push
         def add(push, who)
           place = @pushes.size
           @pushes << push
@@ -46,12 +46,12 @@ module Ringspun
         def settled? = @settled
         def answered? = @answered
 
-        # All who were ready when it was opened have come.
+        # All strands that were ready when the batch was opened have run since.
         def settle = @settled = true
 
-        # A caller does not wait any more.
+        # A caller stops waiting.
         #
-        # @param place [Integer, nil] nil: all of it is that caller's
+        # @param place [Integer, nil] nil: the whole batch is that caller's
         def leave(place)
           @waiting[place || 0] = nil
           return if @taken
@@ -80,7 +80,7 @@ module Ringspun
           @answered = true
         end
 
-        # @param place [Integer, nil] nil: of all
+        # @param place [Integer, nil] nil: of the whole batch
         # @return [nil, String, Exception, Array]
         def answer_at(place) = place && @answers.is_a?(Array) ? @answers[place] : @answers
       end

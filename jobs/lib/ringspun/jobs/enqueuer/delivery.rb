@@ -3,15 +3,15 @@
 module Ringspun
   module Jobs
     class Enqueuer
-      # Brings a batch into the storage, and again what may be sent again: that of which the storage says that nothing has
-      # happened, and pushes with a lock, which the storage knows again, even when their jobs have run by then. Of the others that
-      # had no answer nobody knows, and to store them twice would be worse.
+      # Stores a batch, and tries those pushes again that may be sent twice: where nothing was done, and where a push has a lock,
+      # for the storage recognises it even after its job has run. Other pushes without an answer may be stored already, and to
+      # store a job twice would be worse.
       #
       # @api private
       class Delivery
         # Seconds before each further attempt.
         PAUSES = [0.05, 0.2, 0.5].freeze
-        # After so many the storage may soon know nothing of the first attempt any more.
+        # No further attempt after so many seconds: the storage could have forgotten the first one when it arrives.
         KNOWN_SECONDS = Storage::AGAIN_SECONDS / 2
 
         # @return [Storage]
@@ -57,7 +57,7 @@ module Ringspun
 
         def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-        # Whatever goes wrong now, what an earlier attempt has done is as unknown as before.
+        # An error of a later attempt does not tell what an earlier one has done: that stays unknown.
         def update(answers, places, later)
           places.each_with_index do |place, index|
             answer = later.is_a?(Array) ? later[index] : later

@@ -3,7 +3,7 @@
 module Ringspun
   module Jobs
     class Enqueuer
-      # Tells callers in strands from others, and a forked child from its parent.
+      # Sends callers in strands to the {Strands} of their machine, others to {Threads}, and begins anew in a forked child.
       #
       # @api private
       class GroupCommit
@@ -33,12 +33,12 @@ module Ringspun
           strands_of(machine).push_all(machine, pushes)
         end
 
-        # Flights end by themselves.
+        # The strands that send batches end by themselves.
         def close = Process.pid == @pid && @threads.close
 
         private
 
-        # Most often it is the one that it was the last time.
+        # Most calls come from the machine of the call before.
         def strands_of(machine)
           known, strands = @last
           return strands if known.equal?(machine)
@@ -48,8 +48,8 @@ module Ringspun
           strands
         end
 
-        # What was under way is the parent's. Several threads of a child may come here at once; none may go on with what is the
-        # parent's, whose thread is not there.
+        # Drops what is under way in a forked child: the parent sends it, and the parent's thread does not exist here. Several
+        # threads of the child may come here at once, so there is a lock.
         def start_anew
           @beginning.synchronize do
             next if Process.pid == @pid

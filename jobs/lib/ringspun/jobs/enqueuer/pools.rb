@@ -3,7 +3,7 @@
 module Ringspun
   module Jobs
     class Enqueuer
-      # What the strategies with connections of their own share. Each call of the storage has one job, or one caller's jobs.
+      # A strategy with connections of its own. Each call of the storage has the job or the jobs of one caller.
       #
       # @api private
       class Pooled
@@ -39,7 +39,7 @@ module Ringspun
 
         private
 
-        # Several threads of a forked child may come here at once; none may go on with the connections of its parent.
+        # In a forked child, which must not use its parent's connections. Several of its threads may come here at once.
         def connect_anew
           @beginning.synchronize do
             next if Process.pid == @pid
@@ -54,7 +54,7 @@ module Ringspun
         end
       end
 
-      # A number of connections, one of which is chosen by chance.
+      # Some connections; each call takes one at random.
       #
       # @api private
       class NamedPool < Pooled

@@ -3,16 +3,16 @@
 module Ringspun
   module Jobs
     class Enqueuer
-      # Group commit for the strands of one machine. Who opens a batch leads it: when all who are ready have put theirs in, he
-      # starts a flight for it, which is a strand that sends what is there when its turn comes. If nobody has come, he sends it
-      # himself: a job that is cut short then is nobody else's.
+      # Group commit for the strands of one machine. The caller that opens a batch leads it. When all ready strands have run and
+      # added their jobs, the leader starts a flight: a strand that sends the batch as it is when that strand runs. If no other
+      # caller has come, the leader sends the batch itself, so that a cancellation cuts only its own job short.
       #
-      # At most two are in the air at once, and the second takes off only when more callers wait for it than for the first, or
-      # when it is full. Callers who come again and again would else stay two halves for ever, and the server do everything
-      # twice: where each call is an fsync, one flight with all of them brings twice as many jobs.
+      # At most two flights are under way at once. The second starts only when more callers wait for it than for the first, or
+      # when its batch is full. Else callers that push again and again would stay in two halves for ever, and the server would do
+      # everything twice: where each call is an fsync, one flight for all of them stores twice as many jobs.
       #
-      # A flight is nobody's: it is shielded from the cancellation of any caller. But one that has not begun may be cancelled with
-      # the whole run. Its leader, who must be in a shield to be waiting still, then sends the batch himself. When a leader
+      # A flight belongs to no caller: a shield keeps their cancellations from it. But one that has not begun may be cancelled
+      # with the whole run. Its leader, which can be waiting still only in a shield, then sends the batch itself. When a leader
       # leaves, another caller leads.
       #
       # @api private
@@ -22,9 +22,9 @@ module Ringspun
         def initialize(delivery)
           @delivery = delivery
           @open = nil
-          @grounded = [] # batches that wait for a flight to land, or for more callers
+          @grounded = [] # batches that wait for a flight to end, or for more callers
           @flights = 0
-          @aloft = 0 # callers who wait for them
+          @aloft = 0 # callers that wait for the flights
         end
 
         # May switch strands.
@@ -72,7 +72,7 @@ module Ringspun
           elsif @flights.zero? || (@flights < FLIGHTS_MAX && worth_it?(batch))
             batch.flight = machine.spin { fly(machine, batch) }
             @flights += 1
-            @grounded.delete(batch) # where its leader is a new one, whom nobody has called
+            @grounded.delete(batch) # if its leader is a new one, which nobody has called
             join(machine, batch)
           else
             @grounded << batch unless @grounded.include?(batch)
@@ -82,7 +82,7 @@ module Ringspun
 
         def worth_it?(batch) = batch.full? || batch.waiting.size > @aloft
 
-        # Once: afterwards its leader has started a flight, or waits for one to land.
+        # Once for each batch: then its leader has started a flight, or waits until one ends.
         def call_leader(machine, batch)
           return if batch.flight || !worth_it?(batch) || !@grounded.delete(batch)
 
@@ -108,7 +108,7 @@ module Ringspun
         end
 
         def fly(machine, batch)
-          return if batch.taken? # by a leader who has left
+          return if batch.taken? # by a leader that has left
 
           @open = nil if @open.equal?(batch)
           send_batch(batch)
@@ -121,11 +121,11 @@ module Ringspun
           @aloft += batch.waiting.size
           batch.answer(pushes.empty? ? nil : Ringspun.shield { @delivery.deliver(pushes) })
         ensure
-          # Not even a shield holds off all that can be raised.
+          # A shield holds off cancellations, but not everything that can be raised.
           batch.answer(UnknownOutcomeError.new("the call of the storage was cut short")) unless batch.answered?
         end
 
-        # The leader has waited for the flight itself.
+        # The leader is not woken: it joins the flight.
         def land(machine, batch)
           @aloft -= batch.waiting.size
           batch.waiting.each { |strand| machine.schedule(strand) unless strand.nil? || strand.equal?(batch.leader) }
@@ -145,8 +145,8 @@ module Ringspun
           batch.leader ? machine.schedule(batch.leader) : drop(machine, batch)
         end
 
-        # Nobody is left in it. Its flight may have been cancelled before it began, so it cannot be the one to say that it has
-        # ended. Its leader may have been called, and not have come.
+        # Nobody waits for the batch any more. Its flight may have been cancelled before it began, and then does not count itself
+        # off. Its leader may have been called and not have run since, so the next one is called.
         def drop(machine, batch)
           @open = nil if @open.equal?(batch)
           @grounded.delete(batch)

@@ -3,15 +3,17 @@
 module Ringspun
   module Jobs
     class Enqueuer
-      # Group commit for all that are not in the strands of a run: one thread sends their batches, one after the other. So a
-      # caller that is interrupted interrupts nobody else's job. While a batch is under way others put their jobs in the next.
+      # Group commit for callers that are not in the strands of a run: one thread sends their batches, one after the other. So a
+      # caller that is interrupted interrupts nobody else's job. While a batch is under way, others add their jobs to the next
+      # one.
       #
-      # The thread starts when there is something to send. It may be killed at any time, and whoever waits is answered all the
-      # same: but for where it waits or sends, what interrupts it comes later.
+      # The thread starts when there is something to send. It may be killed at any time, and all callers are answered
+      # nevertheless: an interrupt takes effect only where the thread waits or sends. See
+      # https://docs.ruby-lang.org/en/master/Thread.html#method-c-handle_interrupt
       #
       # @api private
       class Threads
-        # Seconds that {#close} waits for what is under way, whose calls all have time limits of their own.
+        # Seconds that {#close} waits for batches under way, whose calls all have time limits of their own.
         CLOSE_GRACE = 30
 
         LATER = { Object => :never }.freeze
@@ -19,7 +21,7 @@ module Ringspun
         AT_ONCE = { Object => :immediate }.freeze
         private_constant :LATER, :WHILE_IT_WAITS, :AT_ONCE
 
-        # Whoever waits for the batch waits for its gate to close.
+        # A batch with a gate, for whose end its callers wait.
         class Parcel < Batch
           # @return [Thread::Queue]
           attr_reader :gate
@@ -63,7 +65,7 @@ module Ringspun
           wait(@lock.synchronize { begin_with(Parcel.new(pushes)) }, nil)
         end
 
-        # Waits for what was put in. May switch strands.
+        # Waits for the jobs that were pushed before. May switch strands.
         def close
           thread = @lock.synchronize do
             @parcels << nil if @thread
@@ -88,9 +90,9 @@ module Ringspun
         end
 
         def start
-          thread = Thread.handle_interrupt(LATER) { Thread.new { work } } # which begins as it was made
+          thread = Thread.handle_interrupt(LATER) { Thread.new { work } } # a thread inherits the mask of its maker
           thread.name = "ringspun enqueuer"
-          thread.report_on_exception = false # its callers are told
+          thread.report_on_exception = false # its callers get the error
           thread
         end
 
@@ -123,7 +125,7 @@ module Ringspun
           UnknownOutcomeError.new("the thread that enqueues was killed before it had an answer")
         end
 
-        # For what is still there when the thread is killed.
+        # Answers what is left when the thread is killed.
         def give_up
           @thread = @open = nil
           until @parcels.empty?

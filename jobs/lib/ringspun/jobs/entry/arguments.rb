@@ -2,11 +2,12 @@
 
 module Ringspun
   module Jobs
-    # Whether arguments come back from JSON as what they were. Every job that is enqueued goes through here.
+    # Checks that arguments survive JSON as they are. Every job that is enqueued goes through here.
     #
     # @api private
     module Arguments
-      # How deep JSON may be nested, for whoever reads it, less the job and its arguments themselves.
+      # Ruby's JSON reads 100 levels, of which the job and its arguments are two:
+      # https://docs.ruby-lang.org/en/master/JSON.html (max_nesting)
       DEPTH_MAX = 98
 
       NUMBER_OR_NOTHING = 0
@@ -23,7 +24,7 @@ module Ringspun
       module_function
 
       # @param arguments [Array]
-      # @raise [InvalidJobError] which says where they do not
+      # @raise [InvalidJobError] which names the first place that does not survive
       def check(arguments)
         return if array?(arguments, 0)
 
@@ -32,7 +33,7 @@ module Ringspun
         complain(arguments, "args", 0)
       end
 
-      # The three that follow are written for speed: a job's arguments are checked in less time than JSON takes for them.
+      # The three methods that follow are written for speed: to check arguments takes less time than to generate their JSON.
       def array?(array, depth)
         return false if depth > DEPTH_MAX || array.class != Array
 
@@ -68,7 +69,7 @@ module Ringspun
 
       def string?(value) = value.ascii_only? || (value.encoding == UTF_8 && value.valid_encoding?)
 
-      # --- what is wrong, once it is known that something is ---
+      # --- finding out what is wrong ---
 
       def complain(value, path, depth)
         refuse(path, "is nested more deeply than #{DEPTH_MAX} times, or contains itself") if depth > DEPTH_MAX

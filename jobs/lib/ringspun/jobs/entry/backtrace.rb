@@ -5,9 +5,10 @@ require "zlib"
 
 module Ringspun
   module Jobs
-    # Backtraces as they stand in entries: a JSON array of lines, deflated, in Base64, which is how Sidekiq has them.
+    # Backtraces in entries, in Sidekiq's form: a JSON array of lines, deflated, in Base64. See compress_backtrace in
+    # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/job_retry.rb
     module Backtrace
-      # What a text may inflate to: a kilobyte that says it is a gigabyte shall not be believed.
+      # At most so many bytes are inflated: a kilobyte could become a megabyte.
       BYTES_MAX = 256 * 1024
 
       module_function
@@ -17,7 +18,7 @@ module Ringspun
       # @since 0.1.0
       def dump(lines) = [Zlib::Deflate.deflate(JSON.generate(lines.map(&:scrub)))].pack("m0")
 
-      # @param value [String, Array, nil] of an entry; who does not deflate writes an Array
+      # @param value [String, Array, nil] the field of an entry; an Array if its writer has not deflated it
       # @return [Array<String>, nil] nil when it cannot be read, or is longer than {BYTES_MAX}
       # @since 0.1.0
       def load(value)

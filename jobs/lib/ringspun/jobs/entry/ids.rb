@@ -4,11 +4,11 @@ require "securerandom"
 
 module Ringspun
   module Jobs
-    # What is new in each job: who it is and when it was made.
+    # The jids of jobs, and the times at which they are made.
     #
     # @api private
     module Ids
-      # So many jids are made from one read of the kernel's random bytes.
+      # So many jids are made of one read of random bytes.
       BATCH = 256
       FORM = ("H24" * BATCH).freeze
 
@@ -17,8 +17,8 @@ module Ringspun
       @seconds = @milliseconds = [0, ""].freeze
 
       class << self
-        # 24 hexadecimal digits that nobody else has, other threads and forked children included: a pop from an Array gives its
-        # item to one of them only.
+        # 24 hexadecimal digits that no other job has. Threads share the Array, and each item is popped by one of them only; a
+        # forked child makes its own.
         #
         # @return [String]
         def jid
@@ -27,7 +27,7 @@ module Ringspun
           @jids.pop || fresh
         end
 
-        # The present as JSON text, in milliseconds: it is the same for many jobs, and to print a Float takes longer.
+        # The time as JSON text. Jobs of the same millisecond share one text: to print a Float takes longer than to compare.
         #
         # @param milliseconds [Boolean] see {Config#milliseconds}
         # @return [String]
@@ -37,12 +37,13 @@ module Ringspun
           return text if known == time
 
           text = text_of(time, milliseconds)
-          # One write each, for other threads read them.
+          # Time and text in one write each, for other threads read them.
           milliseconds ? @milliseconds = [time, text.freeze].freeze : @seconds = [time, text.freeze].freeze
           text
         end
 
-        # As JSON writes it again: Sidekiq looks for an entry by what it writes itself.
+        # As JSON generates it: Sidekiq finds an entry by generating it again, see SortedEntry#reschedule in
+        # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/api.rb
         #
         # @param time [Integer] milliseconds
         # @return [String]

@@ -6,16 +6,16 @@ require "securerandom"
 
 module Ringspun
   module Jobs
-    # The form in which jobs stand in the storage, which Sidekiq and Exq share: an *entry* is the JSON text, a *job* the Hash that
-    # it stands for, with String keys. Unknown fields are kept. An entry that was fetched is never made anew from its job, for it
-    # is acknowledged by its bytes.
+    # The form of jobs in the storage, which Sidekiq and Exq share (https://github.com/sidekiq/sidekiq/wiki/Job-Format): an
+    # *entry* is the JSON text, a *job* the Hash that it stands for, with String keys. Unknown fields are kept. An entry that was
+    # fetched is never generated again from its job, for it is acknowledged by its bytes.
     #
-    # Of two fields of the same name the last one counts, whichever version of JSON there is.
+    # Of two fields with the same name the last one counts, in every version of the gem json.
     module Wire
-      # Since when a number must be in milliseconds to be a time at all: seconds would be in the year 5138.
+      # A time from this number on is in milliseconds: in seconds it would be in the year 5138.
       MILLISECONDS_FROM = 100_000_000_000
 
-      # A number that is too large for a Float. JSON has no word for Infinity, so it is written as it was read.
+      # A number that is too large for a Float. JSON has no Infinity, so the number is written as it was read.
       class Huge < DelegateClass(Float)
         # @param text [String] of a number with a fraction part or an exponent
         # @return [Float, Huge]
@@ -41,15 +41,15 @@ module Ringspun
       # @since 0.1.0
       def parse(entry) = job_of { JSON.parse(entry, allow_duplicate_key: true) }
 
-      # The same, for one that is to be written anew.
+      # The same, for an entry that is to be written anew.
       #
       # @param entry [String]
-      # @return [Hash] which {dump} can write, whatever numbers it has
+      # @return [Hash] which {dump} can write, even if it has numbers that are too large
       # @raise [MalformedEntryError]
       # @api private
       def parse_to_change(entry) = job_of { value(entry) }
 
-      # Any value. What {dump} writes of it has the numbers that it has had.
+      # Parses any JSON value. {dump} writes its numbers as they were.
       #
       # @param text [String]
       # @return [Object]
@@ -62,8 +62,9 @@ module Ringspun
       # @since 0.1.0
       def dump(job) = JSON.generate(job)
 
-      # What is no job, with what is wrong with it, as it stands among the dead. What is no JSON at all stays as it is. Any other
-      # value becomes part of an object, for at others the pages of Sidekiq break.
+      # A malformed entry with what is wrong with it, for the dead. What is no JSON stays as it is. A JSON value that is no object
+      # becomes the arguments of one, for Sidekiq's pages show only objects, see JobRecord in
+      # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/api.rb
       #
       # @param entry [String]
       # @param error [Exception]
@@ -78,16 +79,17 @@ module Ringspun
         entry
       end
 
-      # A time as all readers take it: seconds with a fraction part. Sidekiq takes a whole number for milliseconds, Exq takes all
-      # numbers for seconds.
+      # A time that all readers understand: seconds with a fraction part. Sidekiq takes an integer for milliseconds (api.rb,
+      # time_from_timestamp), Exq takes all numbers for seconds:
+      # https://github.com/akira/exq/blob/master/lib/exq/support/time.ex
       #
       # @param seconds [Numeric] since the epoch
-      # @param milliseconds [Boolean] in Sidekiq 8's form, which Exq cannot read
+      # @param milliseconds [Boolean] in the form of Sidekiq 8, which Exq cannot read
       # @return [Float, Integer]
       # @since 0.1.0
       def time(seconds, milliseconds: false) = milliseconds ? (seconds * 1000).round : seconds.to_f
 
-      # Reads a time in any of the forms.
+      # Reads a time of either form.
       #
       # @param value [Numeric, nil]
       # @return [Float, nil] seconds since the epoch

@@ -2,21 +2,21 @@
 
 module Ringspun
   module Jobs
-    # The child's end of what its supervisor holds it by. While the supervisor beats for this node, it says so there; when it has
-    # been silent for too long, be it frozen or without a connection, or is gone, this process beats for itself, so that no job
-    # runs here that others take over.
+    # A worker process's end of its lifeline. The supervisor extends the lease of this node, and says so on the lifeline. If it is
+    # silent for too long, frozen or without a connection, or is gone, this process extends its lease itself, so that others do
+    # not take over jobs that run here.
     #
-    # On a thread and a connection of its own, so that a job which computes is not in the way.
+    # It has a thread and a connection of its own, so that a job which computes cannot delay it.
     #
     # @api private
     class Lifeline
-      # What the supervisor writes: that it beats, and that running jobs shall be cancelled.
+      # What the supervisor writes: a heartbeat, and the order to cancel running jobs.
       BEAT = "b"
       HURRY = "h"
 
       # @param line [IO] see {Child}
       # @param node [String]
-      # @param hurry [#call] when running jobs shall be cancelled
+      # @param hurry [#call] is called to cancel running jobs
       # @yield when the supervisor is gone
       def initialize(line, node, config, storage, log, hurry:, &gone)
         @line = line
@@ -43,7 +43,7 @@ module Ringspun
 
       private
 
-      # Until there is no supervisor any more.
+      # Returns when the supervisor is gone.
       def heed
         loop do
           next beat if @line.wait_readable(@config.lease / 2.0).nil?

@@ -7,28 +7,28 @@ require_relative "worker_process"
 
 module Ringspun
   module Jobs
-    # The parent of several worker processes. It runs no jobs, so nothing is ever in the way of what it does: beat for its
-    # children, replace those that die, and hand signals down. A child that is stopped, as by a SIGSTOP, it does not beat for:
-    # others then take over what that one has in flight.
+    # The parent of several worker processes. It runs no jobs, so nothing delays its work: it extends the leases of its children,
+    # replaces those that die, and passes signals on. It does not extend the lease of a child that is stopped, as by a SIGSTOP:
+    # others then take over what that child has in flight.
     #
-    # What the program has loaded before is shared by all of them until somebody writes to it.
+    # All of them share the memory of the program that was loaded before, until one writes to it.
     #
     # @api private
     class Supervisor
-      # Who has lived for so many seconds is replaced at once, else after a pause that doubles each time.
+      # A child that has lived for so many seconds is replaced at once, others after a pause that doubles each time.
       SETTLED = 10
       PAUSES = (0.5..30)
 
-      # Seconds after which a child that was told to end is killed, on top of the drain's own: it has limits itself, and must
-      # come to give back what it has in flight.
+      # Seconds, on top of the drain's own, after which a child that was told to end is killed: its own limits come first, so that
+      # it can give back what it has in flight.
       GRACE = WorkerProcess::GRACE + WorkerProcess::GIVING_BACK_SECONDS + 1
 
-      # Shorter than any round trip: what a dead child had in flight need not wait for its lease.
+      # A lease this short ends at once: what a dead child had in flight need not wait for the child's own lease.
       OVER = 0.001
 
       SIGNALS = %i[TERM INT TSTP USR2 TTIN].freeze
 
-      # A process, and the node that it is.
+      # A child, and its node.
       Member = Struct.new(:child, :node, :stopped) do
         def pid = child.pid
       end
@@ -43,13 +43,13 @@ module Ringspun
         @stop_wanted = Condition.new
         @leases = Mutex.new
         @clean = true
-        @ends = 0 # how often it was told to end
+        @ends = 0 # how many times it was told to end
         @deadlines = []
       end
 
-      # Until it is told to end and all children have. May switch strands.
+      # Returns when it was told to end and all children have ended. May switch strands.
       #
-      # @return [Boolean] whether all of them have ended as they should
+      # @return [Boolean] whether all of them have ended well
       def run
         Process.setproctitle("ringspun-jobs #{VERSION} supervisor of #{@config.processes}")
         Ringspun.run do |machine|
@@ -110,8 +110,8 @@ module Ringspun
         @log.event(level, "a process has ended", index:, child: member.pid, status: Child.fate(status))
       end
 
-      # Not before a beat that is under way has ended, which may extend its lease once more. One that has ended well has said so
-      # itself, and may have been beaten for since.
+      # Waits for a heartbeat under way, which may extend the lease once more. A child that has ended well has left itself, but a
+      # heartbeat may have registered its node again since.
       def take_leave(member, status)
         @leases.synchronize do
           status&.success? ? Jobs.storage.leave(member.node) : Jobs.storage.extend([member.node], OVER)
@@ -185,7 +185,8 @@ module Ringspun
         kill_after(@config.timeout + GRACE)
       end
 
-      # By the lifeline: a second TERM is no more than the first where a service manager sends it to all processes.
+      # By the lifeline, for a second TERM would not do: a service manager may send the first to all processes, and the child then
+      # gets two.
       def hurry
         @log.event(:warn, "told twice to end: running jobs are cancelled")
         @members.each { |member| member.child.tell(Lifeline::HURRY) }

@@ -4,15 +4,15 @@ require_relative "lifeline"
 
 module Ringspun
   module Jobs
-    # A process that runs one worker until it is told to end. With a lifeline it is the child of a {Supervisor}, which beats for
-    # it and tells it what signals there are.
+    # A process that runs one worker until it is told to end. With a lifeline it is the child of a {Supervisor}, which extends its
+    # lease and passes signals on.
     #
     # @api private
     class WorkerProcess
-      # Seconds after the drain's own, or after the second signal, in which the worker cancels what is left, gives it back and
-      # says goodbye.
+      # Seconds, after the drain's own or after the second signal, in which the worker cancels what is left, gives it back and
+      # leaves.
       GRACE = 12
-      # And to give back what is in flight, where the storage does not answer.
+      # And then, if the worker has not ended, so many to give back what is in flight.
       GIVING_BACK_SECONDS = 8
 
       TITLE_SECONDS = 1
@@ -21,19 +21,19 @@ module Ringspun
       # @param log [Log]
       # @param node [String]
       # @param lifeline [IO, nil]
-      # @param quiet [Boolean] fetch nothing
+      # @param quiet [Boolean] whether it is to fetch nothing
       def initialize(config, log, node: Worker.new_node, lifeline: nil, quiet: false)
         @config = config
         @log = log
         @node = node
         @lifeline = lifeline
-        @ends = 0 # how often it was told to end
+        @ends = 0 # how many times it was told to end
         @worker = Worker.new(config, storage: Jobs.storage, node:, logger: log.logger, beats: lifeline.nil?,
                                      quarantine: Quarantine.new(log:, processes: config.processes))
         @worker.quiet if quiet
       end
 
-      # @return [Boolean] whether it has ended as it should
+      # @return [Boolean] whether it has ended well
       def run
         entitle
         Inspector.trap("TTIN")
@@ -45,7 +45,7 @@ module Ringspun
 
       private
 
-      # Ctrl-C reaches all processes of a terminal; the supervisor says what it means.
+      # Ignores Ctrl-C, which reaches all processes of a terminal: the supervisor decides what it means.
       def watch_lifeline
         trap("INT", "IGNORE")
         Lifeline.new(@lifeline, @node, @config, Jobs.storage, @log, hurry: -> { hurry }) do
@@ -54,8 +54,8 @@ module Ringspun
         end.watch
       end
 
-      # On a thread: a job that computes holds up the loop, and with it every strand. Where a signal reaches all processes at
-      # once, as a service manager's does, the supervisor's own comes on top; so it has other means for the second and third.
+      # On a thread, for a job that computes holds up the loop, and with it every strand. A child takes a second TERM for the
+      # first: a service manager may send one to all processes, and the supervisor sends its own.
       def listen
         signals = Thread::Queue.new
         [*ends, :TSTP, :USR2].each do |name|
@@ -79,7 +79,7 @@ module Ringspun
 
       def ends = @lifeline ? %i[TERM] : %i[TERM INT]
 
-      # What is in flight others take over.
+      # Others take over what is in flight.
       def leave_at_once = exit!(false)
 
       def obey(name)
@@ -95,7 +95,7 @@ module Ringspun
         end_worker
       end
 
-      # The worker's own limit is the loop's, too.
+      # The worker's own limit needs a loop that runs; this one does not.
       def end_worker
         @worker.stop
         exit_after(@config.timeout + GRACE)

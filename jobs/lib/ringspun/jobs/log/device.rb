@@ -3,18 +3,17 @@
 module Ringspun
   module Jobs
     class Log
-      # What lines are written to. In a strand a line only goes to a buffer, and the first one spins a strand that writes them all
-      # once the others have had their turn: one system call for the lines of a turn of the loop. Everywhere else, as on a thread
-      # without a machine, a line is written at once. Lines of one process are in order, and never torn.
-      #
-      # The device of a Logger, so it has `write` and `close`.
+      # The device of a Logger. In a strand a line only goes to a buffer. The first line spins a strand that writes them all after
+      # the other ready strands have run: one system call for the lines of all of them. Elsewhere, as on a thread without a
+      # machine, a line is written at once. Lines of one process are in order, and never torn.
       #
       # @api private
       class Device
-        # From so many bytes on who writes a line has to wait until they are out.
+        # From so many bytes on a writer waits until the buffer is written.
         FULL_BYTES = 256 * 1024
 
-        # What is written into a pipe in one go stays together up to so many bytes, whoever else writes there.
+        # The kernel does not tear a write of up to so many bytes into a pipe, PIPE_BUF:
+        # https://man7.org/linux/man-pages/man7/pipe.7.html
         PIPE_BYTES = 4096
 
         def initialize(path)
@@ -58,7 +57,7 @@ module Ringspun
 
         private
 
-        # A strand that waits for the lock may find that its lines are out.
+        # The buffer may be empty: another strand has written it while this one waited for the lock.
         def write_out
           until @buffer.empty?
             lines, @buffer = @buffer, +""
@@ -67,7 +66,7 @@ module Ringspun
             lines.each_line.slice_when(&longer_than(PIPE_BYTES)).each { |some| write_whole(some.join) }
           end
         rescue SystemCallError, IOError => error
-          # A log that cannot be written ends no job.
+          # A log that cannot be written must end no job.
           warn_once("ringspun-jobs: the log cannot be written: #{error.message}")
         end
 
@@ -76,7 +75,7 @@ module Ringspun
           @io.flush
         end
 
-        # Where a piece of so many bytes has to end.
+        # A block that is true where a piece of at most so many bytes has to end.
         def longer_than(bytes)
           size = 0
           lambda do |line, following|
@@ -95,7 +94,7 @@ module Ringspun
           warn text
         end
 
-        # A strand that another one could follow: a machine that runs.
+        # The machine of this thread, if it runs and can take another strand.
         def machine_here
           return unless Thread.current.thread_variable_get(:ringspun_run)
 
@@ -103,7 +102,7 @@ module Ringspun
           machine unless machine.closed?
         end
 
-        # In a forked child: what its parent has not written yet the parent will write.
+        # In a forked child: the parent writes what is in its buffer.
         def forget_parents
           @pid = Process.pid
           @buffer = +""

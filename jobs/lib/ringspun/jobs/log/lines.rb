@@ -5,15 +5,15 @@ require "json"
 module Ringspun
   module Jobs
     class Log
-      # How a line looks. Also the formatter of a Logger, for what jobs themselves have to say.
+      # The form of a line. Also the formatter of a Logger, for lines of the jobs themselves.
       #
       # @api private
       class Lines
-        # Encodings of those who have not said what theirs is: most likely it is ours.
+        # Encodings of text whose own encoding is not known: most likely it is UTF-8.
         UNTOLD = [Encoding::UTF_8, Encoding::BINARY, Encoding::US_ASCII].freeze
         private_constant :UNTOLD
 
-        # Of whatever a job, an error or an entry brings. Lines of different encodings could not be put together.
+        # Converts what a job, an error or an entry brings. Text in different encodings could not be joined.
         #
         # @param text [String]
         # @return [String] in valid UTF-8
@@ -29,7 +29,7 @@ module Ringspun
           @second = nil
         end
 
-        # What a Logger calls.
+        # Called by a Logger.
         def call(severity, _time, _program, message)
           text = case message
                  when String then message
@@ -41,7 +41,7 @@ module Ringspun
 
         private
 
-        # Most lines of a second have all but three digits in common.
+        # All lines of a second share the text up to the milliseconds.
         def time
           second, millisecond = Process.clock_gettime(Process::CLOCK_REALTIME, :millisecond).divmod(1000)
           unless second == @second
@@ -61,13 +61,13 @@ module Ringspun
       class TextLines < Lines
         def self.message(text, fields) = "#{fields.map { |name, value| "#{name}=#{shown(value)} " }.join}#{text}"
 
-        # As it is, unless a reader could not tell where it ends.
+        # Quoted only if a reader could not tell where the value ends.
         def self.shown(value)
           text = Lines.utf8(value.is_a?(String) ? value : value.to_s)
           text.empty? || text.match?(/[ "[:cntrl:]]/) ? text.inspect : text
         end
 
-        # Names that are shown again and again, up to so many.
+        # At most so many names of classes and queues are kept as they are shown.
         KNOWN_MAX = 1000
         private_constant :KNOWN_MAX
 
@@ -82,7 +82,7 @@ module Ringspun
           line << Lines.utf8(text) << "\n"
         end
 
-        # There are as many of these as jobs: without a Hash, and in one piece.
+        # There is one for each job, so it is built without a Hash, in one string.
         def done(job, seconds)
           second, millisecond = (seconds * 1000).round.divmod(1000)
           "#{time} INFO pid=#{Process.pid} jid=#{TextLines.shown(job["jid"])} class=#{known(job["wrapped"] || job["class"])} " \

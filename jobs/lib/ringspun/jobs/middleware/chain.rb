@@ -16,7 +16,8 @@ module Ringspun
     # A client middleware is called with the job's class (or its name), the job and its queue; one that does not yield stops
     # the job. A server middleware is called with the job's instance, the job and its queue.
     #
-    # A class is made anew for each call, with what was added beside it; anything else that has a method `call` is used as it is.
+    # A class is instantiated for each call, with the arguments it was added with. Any other object with a method `call` is used
+    # as it is.
     class Chain
       include Enumerable
 
@@ -29,7 +30,7 @@ module Ringspun
         @links = [].freeze
       end
 
-      # Puts it innermost. One that is in the chain already is moved there.
+      # Adds a middleware as the innermost. One that is in the chain already is moved there.
       #
       # @param middleware [Class, #call]
       # @param arguments [Array<Object>] for the `new` of a class
@@ -41,7 +42,7 @@ module Ringspun
         change { without(middleware).push(link) }
       end
 
-      # Puts it outermost. See {#add}.
+      # Adds a middleware as the outermost. See {#add}.
       #
       # @return [Chain] self
       # @since 0.1.0
@@ -82,7 +83,7 @@ module Ringspun
       #
       # May switch strands, where one of them does.
       #
-      # @return [Object] what the outermost returns; without any, the block's value
+      # @return [Object] what the outermost returns; in an empty chain, the block's value
       # @since 0.1.0
       def invoke(*arguments, &)
         links = @links
@@ -91,7 +92,7 @@ module Ringspun
 
       private
 
-      # Who is being called through the links goes on with those that there were.
+      # A new Array, for calls under way go on with the old one.
       def change
         @links = yield.freeze
         self

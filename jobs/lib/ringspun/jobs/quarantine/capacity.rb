@@ -5,7 +5,7 @@ require "etc"
 module Ringspun
   module Jobs
     class Quarantine
-      # How many children the computer can bear.
+      # How many children the computer has room for.
       #
       # @api private
       class Capacity
@@ -13,25 +13,27 @@ module Ringspun
         CHILDREN_A_CORE = 8
         # With one place, a job that never ends would hold the only one.
         LEAST = 2
-        # Of the memory that is available, children may have this share.
+        # The share of the available memory that children may have.
         MEMORY_SHARE = 0.5
         KILOBYTE = 1024
-        # The limit, what is used, and the name of what is cached.
+        # The files of a control group for the limit and the use, and the line of memory.stat for cached files. Version 2:
+        # https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files and 1:
+        # https://docs.kernel.org/admin-guide/cgroup-v1/memory.html
         VERSION_2 = %w[memory.max memory.current inactive_file].freeze
         VERSION_1 = %w[memory.limit_in_bytes memory.usage_in_bytes total_inactive_file].freeze
 
         # @param processes [Integer] how many share the computer
-        # @param folder [String] where the kernel tells of memory
+        # @param folder [String] which has the kernel's proc and sys
         def initialize(processes, folder: "/")
           @processes = processes
           @folder = folder
         end
 
-        # @return [Integer] for this process; 1 or more
+        # @return [Integer] this process's share of the cores; 1 or more
         def cores = [Etc.nprocessors / @processes, 1].max
 
-        # @param used [Integer] children that there are
-        # @return [Integer] children that there may be
+        # @param used [Integer] how many children there are
+        # @return [Integer] how many there may be
         def places(used)
           by_cores = CHILDREN_A_CORE * Etc.nprocessors / @processes
           [by_cores, used + more_by_memory].min.floor.clamp(LEAST..)
@@ -39,20 +41,20 @@ module Ringspun
 
         private
 
-        # A child shares its parent's memory until it writes to it, so a copy of all of that is the most that it begins with.
+        # A child shares its parent's memory until one of them writes to it, so it begins with a copy of all of it at most.
         def more_by_memory
           own = Integer(read("proc/self/statm").split[1]) * Etc.sysconf(Etc::SC_PAGESIZE)
           [system_bytes, group_bytes].compact.min * MEMORY_SHARE / @processes / own
-        rescue SystemCallError, ArgumentError, TypeError # a kernel that does not tell bounds nothing
+        rescue SystemCallError, ArgumentError, TypeError # a kernel that does not say sets no limit
           Float::INFINITY
         end
 
         def system_bytes = Integer(read("proc/meminfo")[/^MemAvailable:\s+(\d+)/, 1]) * KILOBYTE
 
-        # Of the control groups that the process is in, where one has a limit: a container's, a service's.
+        # What is left in the control groups of the process that have a limit, such as a container's or a service's.
         def group_bytes = groups.filter_map { |folder, names| left_in(folder, names) }.min
 
-        # Its own and those around it, as in cgroups(7).
+        # The process's own and those around it: https://man7.org/linux/man-pages/man7/cgroups.7.html
         def groups
           read("proc/self/cgroup").lines(chomp: true).flat_map do |line|
             _, controllers, path = line.split(":", 3)
@@ -66,17 +68,17 @@ module Ringspun
           []
         end
 
-        # What it has cached of files it can give back.
+        # The kernel can take back the memory of cached files.
         def left_in(folder, names)
           limit, used, cached = names
           most = Integer(read(File.join(folder, limit)))
           back = Integer(read(File.join(folder, "memory.stat"))[/^#{cached} (\d+)/, 1])
           [most - Integer(read(File.join(folder, used))) + back, 0].max
-        rescue SystemCallError, ArgumentError, TypeError # none: "max"
+        rescue SystemCallError, ArgumentError, TypeError # "max", which is no limit
           nil
         end
 
-        # In place: what others do while a strand waits would make its count a wrong one.
+        # Without a switch: other strands could change what is counted.
         def read(path) = Fiber.blocking { File.read(File.join(@folder, path)) }
       end
       private_constant :Capacity

@@ -5,26 +5,26 @@ require_relative "group_process"
 module Ringspun
   module Jobs
     class Quarantine
-      # Jobs that share a child, as their parent sees them: it starts the child, hears of each job that has ended, and ends the
-      # child when one of its jobs holds up the others and cannot be cut short.
+      # The parent's side of jobs that share a child: starts the child, yields each job that has ended, and ends the child when
+      # one of its jobs holds up the others and cannot be cut short.
       #
-      # The child tells by two pipes. `results` has what jobs have come to. `notes` has short lines: a sign of life twice a
-      # second, which job begins, which holds the thread, and that the child got a TERM.
+      # The child writes to two pipes. `results` gets the results of jobs. `notes` gets short lines: a heartbeat twice a second,
+      # which job begins, which one holds the thread, and that the child got a TERM.
       class Group
-        # How the child has ended. `fate`: "SIGKILL", "exit 3". `told`: by a TERM, which may have been for all processes of the
-        # program. `broken_up`: its parent has ended it, and no job has. `held`: the member for which it did that.
+        # How the child has ended. `fate`: "SIGKILL", "exit 3". `told`: by a TERM, which may have been sent to all processes of
+        # the program. `broken_up`: by its parent, and not by a job. `held`: the member because of which the parent did that.
         Ending = Struct.new(:fate, :told, :broken_up, :held) do
-          # @return [Boolean] whether the child or one of its jobs has ended it, before all jobs had ended
+          # @return [Boolean] false: its parent has ended the child, and no job has
           # @since 0.1.0
           def died? = !broken_up
         end
 
-        # What a job comes to that holds up the others and was cut short.
+        # The result of a job that held up the others and was cut short.
         HELD = :held
 
-        # Of a child that says nothing, something holds Ruby's lock.
+        # In a child that has been silent for so many seconds, something holds Ruby's lock (the GVL).
         SILENT_SECONDS = 2.5
-        # Seconds for `ensure` blocks of those who are held up.
+        # Seconds for the `ensure` blocks of the jobs that are held up.
         BREAK_UP_SECONDS = 0.5
         READ_BYTES = 65_536
         LENGTH_BYTES = 4
@@ -42,12 +42,12 @@ module Ringspun
           @orders = [] # before there is a child
         end
 
-        # Starts the child and returns when that has ended. Runs once. May switch strands.
+        # Starts the child, and returns when it has ended. May be called once. May switch strands.
         #
         # @yieldparam member [Object] which has ended
-        # @yieldparam value [Object] what the block has answered for it; nil: it was cancelled before it had begun; {HELD}
+        # @yieldparam value [Object] the block's value for it; nil: it was cancelled; or {HELD}
         # @return [Ending]
-        # @raise [SystemCallError] when there can be no other process
+        # @raise [SystemCallError] when no process can be forked
         # @since 0.1.0
         def run(&ended)
           @ended = ended
@@ -63,10 +63,10 @@ module Ringspun
           [*results, *notes].each(&:close)
         end
 
-        # Cancels one of the jobs, whose end is told as that of any other. Never waits.
+        # Cancels one of the jobs, whose end is yielded as that of any other. Never waits.
         #
         # @param member [Object]
-        # @param why [Symbol] which its `ask` hears, in the child
+        # @param why [Symbol] the argument for the member's `ask`, in the child
         # @return [nil]
         # @since 0.1.0
         def cancel(member, why)
@@ -75,7 +75,7 @@ module Ringspun
           nil
         end
 
-        # Ends the child at once: one of the jobs does not end when it is cancelled.
+        # Ends the child at once, for a job that does not end when it is cancelled.
         #
         # @return [nil]
         # @since 0.1.0
@@ -94,8 +94,8 @@ module Ringspun
           end
         end
 
-        # What the child has written can be read when it has ended. The end of a pipe does not tell of that: the child may have
-        # processes of its own, which have the pipe as well.
+        # Waits for the child itself, and then reads what it has written. The pipes may not be at their end: processes that the
+        # child has started may hold them open.
         def follow(results, notes)
           text = +""
           fate = nil
@@ -110,7 +110,7 @@ module Ringspun
           fate
         end
 
-        # What switches strands after the scope is cancelled would end with it, such as the loading of a value.
+        # In a shield: once the scope is cancelled, a switch of strands in the block, as while a value is loaded, would end it.
         def read(pipe)
           loop do
             more = pipe.readpartial(READ_BYTES)
@@ -128,7 +128,7 @@ module Ringspun
           text
         end
 
-        # Whatever is whole of what has come.
+        # Takes the results that have come as a whole.
         def take(text)
           while text.bytesize >= LENGTH_BYTES
             length = text.unpack1("N")
@@ -169,7 +169,7 @@ module Ringspun
           nil
         end
 
-        # Who holds the thread holds up all others of its child. One that is the last holds up nobody.
+        # A job that holds the thread holds up all others of its child. The last one holds up nobody.
         def held_up(member)
           return if @left.size < 2
 

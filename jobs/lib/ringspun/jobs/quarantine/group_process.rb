@@ -3,33 +3,34 @@
 module Ringspun
   module Jobs
     class Quarantine
-      # The child's side of a {Group}: runs each job in a strand and tells the parent what they come to. The parent holds it by a
-      # lifeline, by which it also says which job to cancel.
+      # The child's side of a {Group}: runs each job in a strand and writes its result to the parent. By the lifeline the parent
+      # also says which job to cancel.
       #
       # @api private
       class GroupProcess
-        # Ctrl-C and Ctrl-Z reach all processes of a terminal, and the others concern the parent.
+        # Ctrl-C and Ctrl-Z reach all processes of a terminal; the other signals are for the parent.
         IGNORED = %w[INT TSTP TTIN USR1 USR2].freeze
 
-        # A job holds the thread beside others for so many seconds, and then computes for as many more: it is cut short. By the
-        # clock alone a job of a busy computer would be, which has hardly run.
+        # A job that holds the thread beside others for so many seconds, and then computes for as many more, is cut short. By the
+        # clock alone a job on a busy computer would be, although it has hardly run.
         HELD_SECONDS = 0.5
-        # Or it waits for something there for so many more.
+        # Or if it then sleeps in the kernel for so many more.
         WAITING_SECONDS = 2
-        # Seconds for `ensure` blocks of one that was cut short.
+        # Seconds for the `ensure` blocks of a job that was cut short.
         CUT_SECONDS = 0.5
         LOOK_SECONDS = 0.05
         BEAT_SECONDS = 0.5
-        # Interrupts the thread, as in Go: nobody else uses it, and a process that a job starts ignores it.
+        # The signal that interrupts the thread. Hardly anything else uses it, and its default is to be ignored. Go's runtime uses
+        # it for the same reasons: https://go.dev/src/runtime/signal_unix.go (sigPreempt)
         INTERRUPT = "URG"
 
-        # What notes begin with.
+        # The first characters of notes.
         BEAT = "."
         BEGUN = "b"
         HELD = "h"
         TOLD = "t"
 
-        # What the parent writes to cancel a job.
+        # The line that the parent writes to cancel a job.
         def self.order(index, why) = "#{index} #{why}\n"
 
         def initialize(members, lifeline, results, notes, log:, title:, &perform)
@@ -47,7 +48,7 @@ module Ringspun
           @cut = {}
         end
 
-        # As a program that was started for this.
+        # Runs in the child as its whole program.
         #
         # @return [Integer] the exit status
         def run
@@ -94,7 +95,7 @@ module Ringspun
           @performing.delete(index)
         end
 
-        # All are when this process is told to end, and then none of them has come to anything.
+        # When this process is told to end all jobs are cancelled, and none has a result.
         def cancelled(index, error)
           return if @told
           return tell(index, nil) if @asked.key?(index)
@@ -108,7 +109,7 @@ module Ringspun
           @machine.schedule(@main) if @left.zero? || @error
         end
 
-        # The log first: what ends this process next may be another job. The strand may be cancelled by now.
+        # The log first, for another job may end this process next. In a shield, for the strand may be cancelled by now.
         def tell(index, value)
           text = Marshal.dump([index, value])
           Ringspun.shield do
@@ -117,18 +118,18 @@ module Ringspun
           end
         end
 
-        # In one piece, and without a switch: the one that was noted last is the one that runs. If the parent does not read them
-        # in time, one is missing.
+        # In one piece, and without a switch, so that the job that was noted last is the one that runs. A note that finds the pipe
+        # full is lost.
         def note(text)
           @notes.write_nonblock("#{text}\n", exception: false)
         rescue Errno::EPIPE
           nil
         end
 
-        # --- one that holds the thread ---
+        # --- a job that holds the thread ---
 
-        # On a thread of the watch's. What does not end when it is cut short only a KILL ends, as what computes in C does.
-        # Of a strand that is no job's it is not known whom to blame.
+        # Runs on the inspector's thread. A job that does not end when it is cut short, as one that computes in C, is ended by a
+        # KILL. If the strand belongs to no job, nobody knows which job to blame.
         def held(stall)
           strand = stall.strand
           resumes = count_resumes
@@ -142,13 +143,13 @@ module Ringspun
           @holder = nil
         end
 
-        # A job may have spun the strand, or one that has.
+        # The strand may be one that a job has spun, or one that such a strand has spun.
         def job_of(strand)
           strand = strand.owner until strand.nil? || (index = @strands.index(strand))
           index
         end
 
-        # Until it has computed, or waited, for so many seconds more. false: it has gone on.
+        # @return [Boolean] true when it has held the thread for so many seconds more; false as soon as it has switched
         def holds_on?(strand, resumes, computing:, waiting:)
           computed = cpu_time
           waited = 0
@@ -163,24 +164,26 @@ module Ringspun
 
         def count_resumes = @machine.metrics[:resumes]
 
-        # Of the main thread: its clock as pthread_getcpuclockid(3) makes it of the thread's number, which is the process's.
-        # Where a sandbox refuses that, the clock has to do.
+        # The CPU time of the main thread, whose number is the process's. Ruby cannot ask for the id of that clock, so it is made
+        # here: https://man7.org/linux/man-pages/man3/pthread_getcpuclockid.3.html Where a sandbox refuses the clock, real time
+        # has to do.
         def cpu_time
           Process.clock_gettime((~@pid << 3) | 6)
         rescue SystemCallError
           Process.clock_gettime(Process::CLOCK_MONOTONIC)
         end
 
-        # The main thread; not known where there is no /proc.
+        # Whether the main thread sleeps in the kernel. Without /proc nobody knows.
         def asleep?
           File.read("/proc/#{@pid}/task/#{@pid}/stat").match?(/\) [SD]/)
         rescue SystemCallError
           false
         end
 
-        # In a signal handler, and so in the midst of what holds the thread. Not of what only tells how a job has ended.
+        # Runs in a signal handler, and so interrupts what holds the thread; but only a job itself, not the code that writes its
+        # result.
         def cut_short
-          index, strand = @holder # which the watch may take back meanwhile
+          index, strand = @holder # which the inspector's thread may have reset
           return unless index && @performing[index] && strand.equal?(running)
 
           @cut[index] = true
@@ -194,10 +197,10 @@ module Ringspun
           nil
         end
 
-        # --- what others want ---
+        # --- orders ---
 
-        # Others run the jobs anew when the parent is gone, so they must not go on. Nothing that a job does can be in the way of
-        # a KILL.
+        # When the parent is gone others run the jobs anew, so this process must not go on. It ends by a KILL, which no job can
+        # delay.
         def heed
           loop do
             if @lifeline.wait_readable(BEAT_SECONDS)
@@ -230,7 +233,7 @@ module Ringspun
           @machine&.schedule(@main, -> { cut_all })
         end
 
-        # A process that a job has forked has this handler as well.
+        # A process that a job has forked inherits the handler. There the signal does what it does by default.
         def pass_on_end
           trap("TERM", "DEFAULT")
           Process.kill(:TERM, Process.pid)

@@ -3,8 +3,8 @@
 module Ringspun
   module Jobs
     class Storage
-      # The memory of this process, for tests and for trying things out: what is in it ends with the process. Strands and threads
-      # share it. There are no connections, so `connection:` means nothing to it.
+      # A storage in the memory of this process, for tests and for trying things out. Strands and threads share it. It has no
+      # connections, and ignores `connection:`.
       class Memory < Storage
       end
     end
@@ -36,7 +36,7 @@ module Ringspun
           @lists = {} # node => queue => entries in flight, the oldest last
           @leases = {} # node => when its lease ends
           @locks = {} # token => [jid, when it ends]
-          @pushed = {} # jid => until when it is known
+          @pushed = {} # jid => when it is forgotten
           @paused = {}
           @recovered = Hash.new(0)
           @trials = {} # jid => trials, and which run was counted last
@@ -78,7 +78,7 @@ module Ringspun
 
         # (see Storage#wait)
         def wait(node, queue, seconds, connection: nil)
-          bell = Channel.new(1) # whose time is the machine's, also where that is a simulated one
+          bell = Channel.new(1) # its timeouts go by the machine's clock, a simulated one included
           @bells[bell] = node
           give_up = now + seconds
           loop do
@@ -206,7 +206,7 @@ module Ringspun
           @waiting[queue].shift&.push(:look)
         end
 
-        # Into the queue that the entry names; false: it names none, for it is no job.
+        # @return [Boolean] false: the entry is no job, so there is no queue for it
         def enqueue(entry)
           job = job_of(entry) or return false
           unless job.key?("enqueued_at")
@@ -217,7 +217,7 @@ module Ringspun
           true
         end
 
-        # What is no job.
+        # Puts an entry that is no job among the dead.
         def bury(entry)
           fault = begin
             Wire.parse(entry)

@@ -7,11 +7,11 @@ module Ringspun
     class Storage
       # Redis, or Valkey, from version 7 on.
       class Redis < Storage
-        # How many connections it has of its own; those that wait at the server are more.
+        # How many connections of its own it has at most, beside those that wait at the server.
         CONNECTIONS = 8
 
-        # What one wait at the server lasts at most, in seconds: a process that is frozen leaves nothing waiting that could be
-        # done in its name when its lease has run out.
+        # Seconds that one wait at the server lasts at most. So a process that is frozen leaves no wait behind that could take a
+        # job in its name after its lease has run out.
         WAIT_SECONDS = 2
 
         # The server is out of memory.
@@ -41,12 +41,12 @@ module Ringspun
         include Admin
         include Locks
 
-        # Options that nobody else decides: we know ourselves what may be sent again, and the answers of protocol 3.
+        # Options that the caller cannot set: this class decides what may be sent again, and reads the answers of protocol 3.
         OURS = { driver: Driver, command_builder: Driver::AsTheyAre, protocol: 3, reconnect_attempts: 0 }.freeze
         private_constant :OURS
 
-        # @param options [Hash] what RedisClient.config takes, or, with :sentinels, RedisClient.sentinel; what it says of the
-        #   driver, the protocol and reconnecting is passed over
+        # @param options [Hash] what RedisClient.config takes, or, with :sentinels, RedisClient.sentinel; the driver, the protocol
+        #   and reconnecting in it are ignored
         # @param namespace [String] see {Config#namespace}
         # @param milliseconds [Boolean] see {Config#milliseconds}
         # @raise [ConfigError]
@@ -60,8 +60,8 @@ module Ringspun
           @pool = Pool.new(CONNECTIONS) { connect }
         end
 
-        # A connection for the caller's own use, which verbs take as `connection:`. It is for one strand or thread at a time and
-        # connects when it is first used; the caller closes it.
+        # Makes a connection for the caller's own use, which verbs take as `connection:`. One strand or thread may use it at a
+        # time. It connects when it is first used; the caller closes it.
         #
         # @return [Connection]
         # @since 0.1.0
@@ -90,14 +90,14 @@ module Ringspun
 
         # (see Storage#wait)
         def wait(node, queue, seconds, connection: nil)
-          # What is there at once, and zero means for ever.
+          # A timeout of zero would wait for ever: https://redis.io/docs/latest/commands/blmove/
           return fetch(node, [queue], 1, connection: connection).first unless seconds.positive?
 
           seconds = [seconds, WAIT_SECONDS].min
-          # As a whole and in one go with the move, so that there is no moment when the list has a job and nobody knows of it.
+          # Sent as a whole, and together with the move: the node and the list must be registered before the list has a job.
           register = Script.whole(Script[:register].command(@prefix, node, queue))
           move = ["BLMOVE", key("queue:#{queue}"), backup(node, queue), "RIGHT", "LEFT", seconds]
-          # Who may not name itself cannot be roused, and waits all the same.
+          # If the ACL refuses CLIENT SETNAME, {#rouse} cannot find this wait, which works nevertheless.
           name = ["CLIENT", "SETNAME", waiter(node)]
           replies = use(connection, waits: true) { |one| one.exchange([name, register, move], blocking: seconds) }.drop(1)
           return look(node, queue, seconds, connection) if replies.last.is_a?(FullError)
@@ -155,7 +155,7 @@ module Ringspun
 
         private
 
-        # A name of a connection has no blanks.
+        # The name of a connection must not have blanks: https://redis.io/docs/latest/commands/client-setname/
         def waiter(node) = "ringspun:waits:#{node.gsub(/[^!-~]/, "_")}"
 
         def key(name) = "#{@prefix}#{name}"
@@ -166,7 +166,7 @@ module Ringspun
 
         def use(connection, waits: false, &) = connection ? yield(connection) : @pool.lend(waits: waits, &)
 
-        # `again`: what may be done twice is tried again where the answer was lost.
+        # @param again [Boolean] whether the command may be done twice, and so is sent again when its answer was lost
         def call(connection, command, again: false)
           use(connection) { |one| again ? repeat(one, [command]).first : one.call(*command) }
         end
@@ -179,7 +179,7 @@ module Ringspun
 
         def all(replies) = replies.each { |reply| raise reply if reply.is_a?(Error) }
 
-        # What has come is in flight here, whatever was refused the moment before: nobody else would ever know of it.
+        # A job that has come is in flight here, even if the server has refused to register the list: nobody else could find it.
         def moved(queue, register, registered, entry, connection)
           all([entry || registered, entry])
           return unless entry
@@ -190,11 +190,12 @@ module Ringspun
 
         def register_again(register, connection)
           call(connection, register, again: true)
-        rescue Error # what this process knows of it can still be done
+        rescue Error # this process has the job, and can run it
           nil
         end
 
-        # Where memory is full the server refuses to wait, although a move needs none; the script may do it.
+        # Out of memory, the server refuses BLMOVE, which has the flag DENYOOM, although a move needs no memory. A script may
+        # move. https://redis.io/docs/latest/develop/reference/errors/common/oom/
         def look(node, queue, seconds, connection)
           fetch(node, [queue], 1, connection: connection).first || (sleep(seconds) && nil)
         end

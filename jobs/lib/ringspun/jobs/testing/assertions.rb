@@ -18,12 +18,12 @@ module Ringspun
         #   assert_enqueued(Mail, args: ["a@example.org", String], in: 60) { order.ship }
         #
         # @param job_class [Class, String]
-        # @param args [Array, nil] its arguments, each of which `===` must hold for
+        # @param args [Array, nil] what `===` compares with its arguments, one by one
         # @param queue [String, Symbol, nil]
         # @param at [Time, Numeric, nil] when it is to run
         # @param in [Numeric, nil] after how many seconds
         # @param count [Integer, nil] how many; nil: at least one
-        # @yield only jobs that are enqueued meanwhile count; without it, all of the test's
+        # @yield only jobs that are enqueued meanwhile count; without a block, all jobs of the test
         # @return [Array<Hash{String => Object}>] those jobs
         # @raise [UsageError] in another mode than {Testing.fake!}
         # @since 0.1.0

@@ -5,11 +5,11 @@ require_relative "../testing"
 module Ringspun
   module Jobs
     module Testing
-      # Which jobs a test looks for among those that were enqueued.
+      # The jobs that a test looks for among those that were enqueued.
       #
       # @api private
       class Query
-        # Seconds by which a time may differ that was reckoned from another clock reading than the job's.
+        # Seconds by which a time may differ if test and job have read the clock one after the other.
         NEAR = 1.0
         EXACTLY = 0.001
 

@@ -3,18 +3,19 @@
 module Ringspun
   module Jobs
     class Worker
-      # Tells the storage what runs have come to, as many at a time as there are when it gets its turn. What it cannot tell it
-      # goes on telling for as long as the worker lives: until then the run keeps its place.
+      # Sends the outcomes of runs to the storage, in batches of all that have ended meanwhile. It tries again for as long as the
+      # worker lives, and until the storage has an outcome its run keeps its place.
       #
       # @api private
       class Acker
         BATCH_MAX = 500
-        # A server takes a gigabyte at most, and does nothing else meanwhile.
+        # Redis reads a gigabyte at most (https://redis.io/docs/latest/develop/reference/clients/, query buffer), and serves
+        # nobody else while it runs a script.
         BYTES_MAX = 4 * 1024 * 1024
 
         # @param scope [Scope] which owns the strands that this starts
         # @yieldparam run [Run]
-        # @yieldparam taken_away [Boolean] it was not in flight here any more
+        # @yieldparam taken_away [Boolean] whether it was not in flight here any more
         def initialize(scope, storage, node, backoff, &settled)
           @scope = scope
           @storage = storage
@@ -33,7 +34,7 @@ module Ringspun
           @changed.signal
         end
 
-        # Until it is closed and all is told. May switch strands.
+        # Returns when it is closed and the storage has all outcomes. May switch strands.
         def work
           until @closed && @pending.empty? && @apart.zero?
             next @changed.wait if @pending.empty?
@@ -42,7 +43,7 @@ module Ringspun
           end
         end
 
-        # Once, whether it is heard or not: the worker ends. May switch strands.
+        # Tries once, for the worker ends. May switch strands.
         #
         # @param runs [Array<Run>] that have ended and are not settled
         def tell_once(runs)
@@ -52,7 +53,7 @@ module Ringspun
           end
         end
 
-        # The same on any thread, and nobody hears what has come of it.
+        # The same on any thread; the answers are ignored.
         def tell_elsewhere(runs, connection)
           in_turn(runs).each do |verb, some|
             @storage.public_send(verb, @node, some.map { |run| run.outcome.change }, connection: connection) if some.any?
@@ -64,7 +65,7 @@ module Ringspun
           @changed.broadcast
         end
 
-        # @return [Integer] what waits to be told
+        # @return [Integer] how many runs wait to be sent
         def size = @pending.size
 
         private
@@ -82,7 +83,7 @@ module Ringspun
           in_turn(runs).each { |verb, some| send_off(verb, some) }
         end
 
-        # Those that go back in front of their queues go last in, first out.
+        # The youngest go back in front of their queues first, so that the oldest come out first.
         def in_turn(runs)
           acks, failures = runs.partition { |run| run.outcome.change.is_a?(Storage::Ack) }
           { ack: acks, fail: failures.sort_by { |run| -run.number } }
@@ -100,11 +101,11 @@ module Ringspun
           end
           return runs.each { |run| send_apart(verb, run) } unless answers
 
-          # After an answer that was lost, it may be the first try that has taken it.
+          # If an answer was lost, an earlier try may have taken the job out of what is in flight, and nobody else has it.
           runs.zip(answers) { |run, answer| @settled.call(run, !answer && !lost) }
         end
 
-        # One that is refused for good, as one that is too large is, must not hold up the others.
+        # A run that is refused for good, such as one that is too large, must not hold up the others.
         def send_apart(verb, run)
           @apart += 1
           @scope.spin do

@@ -5,7 +5,7 @@ require "socket"
 module Ringspun
   module Jobs
     class Worker
-      # What dashboards show of a worker.
+      # What dashboards show of a worker, see {Storage#announce}.
       #
       # @api private
       class Announcement
@@ -28,7 +28,7 @@ module Ringspun
             "labels" => [], "busy" => @runs.size, "version" => VERSION, "quiet" => quiet, "embedded" => false }
         end
 
-        # @return [Array<Array>] of the jobs that run
+        # @return [Array<Array>] the jobs that run
         def work = @runs.running.map { |run| [run.number.to_s(36), run.queue, run.shown, run.began_at] }
       end
       private_constant :Announcement

@@ -3,17 +3,16 @@
 module Ringspun
   module Jobs
     class Worker
-      # Tries again what the storage has refused or not answered, after pauses that grow. Logs once a minute that it is so, not a
-      # thousand times.
+      # Calls the storage again after an error, with growing pauses. Logs the error once a minute instead of each time.
       #
       # @api private
       class Backoff
         FIRST_PAUSE = 0.05
         LONGEST_PAUSE = 1.0
-        # Seconds after which what still lasts is told again.
+        # Seconds after which an error that lasts is logged again.
         AGAIN_SECONDS = 60
 
-        # What goes by when the storage can be reached again; everything else is an answer of its own.
+        # The errors that end when the storage can be reached again. All others are its answer to this call.
         AWAY = [UnavailableError, UnknownOutcomeError].freeze
 
         def initialize(machine, log, random: Random)
@@ -21,16 +20,16 @@ module Ringspun
           @log = log
           @random = random
           @away = {}
-          @complaints = {} # since it was last there
+          @complaints = {} # those since the storage was last reached
           @refused = {}
-          @told_at = {} # what was told, and when
+          @told_at = {} # complaint => when it was last logged
         end
 
         # Calls the block until it raises nothing. May switch strands.
         #
-        # @param what [Symbol] is tried, for the log
-        # @param till [#call] true: it may give up, and answers nil
-        # @yieldparam error [Exception, nil] the last time's
+        # @param what [Symbol] the name of the call, for the log
+        # @param till [#call] returns true when it may give up; it returns nil then
+        # @yieldparam error [Exception, nil] that of the try before
         # @return [Object] the block's value
         def persist(what, till: nil)
           pause = FIRST_PAUSE
@@ -50,7 +49,7 @@ module Ringspun
 
         # Calls the block once. May switch strands.
         #
-        # @return [Object, nil] the block's value; nil when it has raised, after a pause
+        # @return [Object, nil] the block's value; nil, after a pause, when it has raised
         def attempt(what)
           value = yield
           over(what)
@@ -60,7 +59,7 @@ module Ringspun
           nil
         end
 
-        # After an error. May switch strands.
+        # Logs an error, and sleeps. May switch strands.
         def pause(what, error)
           begins(what, error)
           @machine.sleep(LONGEST_PAUSE * (0.5 + (@random.rand / 2)))
@@ -92,7 +91,7 @@ module Ringspun
           @log.event(:info, "the storage is back")
         end
 
-        # It is back when all can do what they could not.
+        # The storage is back when every call that failed works again.
         def over(what)
           return if @away.empty? && @refused.empty?
 

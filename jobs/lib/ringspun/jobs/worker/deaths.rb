@@ -3,7 +3,7 @@
 module Ringspun
   module Jobs
     class Worker
-      # Tells the program's hook of jobs whose process has died, see {Config#on_process_death}.
+      # Calls the program's hook for jobs whose process has died, see {Config#on_process_death}.
       #
       # @api private
       class Deaths
@@ -19,7 +19,7 @@ module Ringspun
           @config.process_death&.call(job, Config::ProcessDeath.new(kind, fate, queue, node))
         rescue Cancelled
           raise
-        rescue Exception => error # the hook is code of the program's, and must not end the worker
+        rescue Exception => error # the hook is the program's code, and must not end the worker
           @log.event(:error, "on_process_death raises", jid: job["jid"], error: error.class.name,
                                                         message: Retrying.message_of(error))
         end

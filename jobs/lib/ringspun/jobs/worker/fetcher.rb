@@ -3,24 +3,24 @@
 module Ringspun
   module Jobs
     class Worker
-      # Gets jobs for the places that are free, and never more: many at once as long as there are some, and from then on it waits
-      # at each queue. A wait holds one of the free places, for it may bring a job at any time.
+      # Fetches jobs for the free places, and never more: many at once as long as queues have some, and then it waits at each
+      # queue. A wait takes one of the free places, for it may bring a job at any time.
       #
-      # It waits at no queue that is paused or has a limit, for waits look at neither. Those are looked at now and then.
+      # It does not wait at queues that are paused or have a limit, for waits ignore both. It polls those.
       #
       # @api private
       class Fetcher
-        # So that the first of many run while the next are fetched.
+        # At most so many in one call, so that the first run while the next are fetched.
         BURST_MAX = 256
-        # Seconds between looks at queues at which nobody waits.
+        # Seconds between polls of queues at which nobody waits.
         LOOK_SECONDS = 0.5
         # The same, where there are fewer free places than queues to wait at.
         LOOK_SOON_SECONDS = 0.1
         # Seconds that one wait lasts.
         WAIT_SECONDS = 2
 
-        # @param intake [Intake] says whether it may fetch, and hears of the end of waits
-        # @param runs [Runs] starts what has been fetched
+        # @param intake [Intake] says whether it may fetch, and is told of the end of waits
+        # @param runs [Runs] starts the jobs that were fetched
         # @param scope [Scope] which owns the strands that wait
         def initialize(intake, runs, scope, storage, config, queue_order, backoff, orphans)
           @intake = intake
@@ -40,7 +40,7 @@ module Ringspun
           @fetching = @closed = false
         end
 
-        # Until it is closed. May switch strands.
+        # Returns when it is closed. May switch strands.
         def work
           refresh_paused
           until @closed
@@ -59,13 +59,13 @@ module Ringspun
           @changed.signal if @look || @waits.size < @queue_order.names.size
         end
 
-        # Something may be there: a queue that was paused goes on, one is new.
+        # There may be jobs: a queue that was paused goes on, or one is new.
         def look
           @look = true
           @changed.signal
         end
 
-        # These are in flight here already, and have no place yet.
+        # Takes jobs that are in flight here already, and have no place yet.
         #
         # @param fetched [Array<Storage::Fetched>]
         def found(fetched)
@@ -76,14 +76,14 @@ module Ringspun
         # @return [Array<Storage::Fetched>]
         def waiting_for_places = @found
 
-        # No more jobs. Those that waits bring yet go back.
+        # Fetches no more jobs. Those that waits still bring go back.
         def close
           @closed = true
           @runs.give_back(@found.shift) until @found.empty?
           @changed.broadcast
         end
 
-        # @return [Boolean] whether a wait or a fetch may bring one yet
+        # @return [Boolean] whether a wait or a fetch may still bring a job
         def waiting? = @fetching || @waits.any?
 
         private
@@ -96,7 +96,7 @@ module Ringspun
           @look = count == max if count
         end
 
-        # Its answer may come when the worker is to end.
+        # It may be closed before the answer comes.
         def fetch_many(max)
           @fetching = true
           fetched = @storage.fetch(@intake.node, @queue_order.draw, max, limits: @limits)
@@ -110,7 +110,7 @@ module Ringspun
           @found.shift(free).each { |one| @runs.start(one) }
         end
 
-        # There are never more waits than free places, so with few places nobody waits.
+        # With fewer free places than idle queues nobody waits, for each wait takes a place.
         def wait_at_queues
           idle = waitable - @waits.keys
           @short = free_places < idle.size

@@ -6,18 +6,19 @@ require "json"
 module Ringspun
   module Jobs
     class Worker
-      # Says that this worker lives, shows what it does, and hears what it is told. On a thread and a connection of its own, so
-      # that a job that computes for a minute costs nobody's lease; on a simulated machine, which has no threads, in a strand.
+      # Extends this worker's lease, announces what it does, and reads its messages. It has a thread and a connection of its own,
+      # so that a job that computes for a minute does not cost the lease. On a simulated machine, which has no threads, it has a
+      # strand.
       #
       # @api private
       class Heartbeat
         ANNOUNCE_SECONDS = 5
 
-        # @param worker [Worker] which obeys messages
+        # @param worker [Worker] which carries out messages
         # @param lease [Lease]
         # @param announcement [Announcement]
-        # @param runs [Runs] counts what the storage does not
-        # @yield when the lease had run out, and lasts again
+        # @param runs [Runs] which count dropped jobs, as the storage does not
+        # @yield when the lease is extended after it had run out
         def initialize(worker, lease, announcement, runs, machine, storage, config, log, &leased_again)
           @worker = worker
           @lease = lease
@@ -31,17 +32,17 @@ module Ringspun
           @announced_at = @told = nil
         end
 
-        # @param scope [Scope] which owns the strand, if it is one
+        # @param scope [Scope] which owns the strand, if there is one
         def start(scope)
           @stop = Channel.new(1)
           @runner = @machine.backend.name == :sim ? scope.spin { work(nil) } : Thread.new { work_on_thread }
         end
 
-        # Returns when it has ended. May switch strands.
+        # Returns when the thread has ended. May switch strands.
         def stop
           @stop&.close
           @runner&.join
-        rescue TerminatedError # with the whole worker
+        rescue TerminatedError # the strand was terminated with the whole worker
           nil
         end
 
@@ -75,7 +76,7 @@ module Ringspun
           fails(error)
         end
 
-        # Once a minute, and when it begins to matter.
+        # Logs it once a minute, and when the lease has run out.
         def fails(error)
           leased = @lease.lasts?
           return if @told && @told.last == leased && @lease.now - @told.first < Backoff::AGAIN_SECONDS
@@ -93,7 +94,7 @@ module Ringspun
           @log.event(:warn, "this worker's lease had run out; others may run what it had in flight", node: @worker.node)
         end
 
-        # Who has told it to fetch no more looks whether it heard.
+        # Announces a change of `quiet` at once, for whoever has asked for it looks at the dashboard.
         def changed? = @announced_at.nil? || @announced_quiet != @worker.quiet?
 
         def announce(connection)
@@ -105,10 +106,11 @@ module Ringspun
           @announced_quiet = quiet
         end
 
-        # Of memory.
+        # The resident memory: https://man7.org/linux/man-pages/man5/proc_pid_statm.5.html
         def kilobytes = File.read("/proc/self/statm").split[1].to_i * Etc.sysconf(Etc::SC_PAGESIZE) / 1024
 
-        # Names of signals, as Sidekiq's dashboard sends them, and cancellations. What else there may be is not ours.
+        # Messages are names of signals, as Sidekiq's dashboard sends them, and cancellations. Others are ignored. See
+        # Process#signal in https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/api.rb
         def obey(message)
           case message
           when "TERM" then @worker.stop

@@ -3,8 +3,8 @@
 module Ringspun
   module Jobs
     class Worker
-      # What those who fetch need of their worker: whose the jobs are, whether more may be fetched, and who waits for the last
-      # fetch.
+      # What {Fetcher} and {Isolation} need of their worker: the node that fetches, whether more may be fetched, and a call for
+      # the end of a fetch.
       #
       # @api private
       class Intake
@@ -24,7 +24,7 @@ module Ringspun
         # @return [Boolean] whether more jobs may be fetched
         def open? = !@quiet.call && @lease.lasts?
 
-        # A fetch or a wait has ended. Never waits.
+        # Called when a fetch or a wait has ended. Never waits.
         def ended = @ended.call
       end
       private_constant :Intake

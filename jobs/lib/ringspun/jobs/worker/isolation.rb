@@ -5,45 +5,45 @@ require_relative "suspect"
 module Ringspun
   module Jobs
     class Worker
-      # Runs jobs from the quarantine, of which any may end the process that it runs in. They share children, which a
-      # {Jobs::Quarantine} makes. When a child dies its jobs are split in halves, which run anew, and so on; a job that was
-      # isolated in a child that died has ended it. How often, the storage counts, and apart from that how often a worker has
-      # died while the job ran isolated.
+      # Runs jobs from the quarantine, each of which may end the process that it runs in. They share children, which a
+      # {Jobs::Quarantine} makes. When a child dies its jobs run anew in two halves, and so on, until one is isolated: if its
+      # child dies as well, that job has ended it. The storage counts how often, and how often a worker has died while the job ran
+      # isolated.
       #
-      # A group is some suspects that run, or shall run, in one child.
+      # A group is an Array of suspects that run, or are to run, in one child.
       #
       # @api private
       class Isolation
         WAIT_SECONDS = 2
-        # Seconds that a worker may need to hear of a signal that its child has heard of.
+        # Seconds after its child has got a signal in which a worker may get the same one.
         TOLD_SECONDS = 1
-        # Seconds between looks whether a pause is over.
+        # Seconds between looks whether the quarantine is still paused.
         LOOK_SECONDS = 0.5
         # A child that has run for so many seconds no longer delays the next.
         YOUNG_SECONDS = 2
-        # A wait for what rounding leaves over would end at once, again and again.
+        # The shortest pause. One that only rounding has left over would end at once, again and again.
         LEAST_SECONDS = 0.001
-        # Seconds without a free place after which that is told, and told again.
+        # Seconds without a free place after which that is logged, each time.
         FULL_SECONDS = 60
-        # How many may share a child, by how often a worker has taken them and died: a job that ends its worker must be isolated
-        # in the end as well.
+        # How many jobs may share a child in the first, second and third try; then they are isolated. A job that ends its worker
+        # must be isolated in the end as well.
         SHARE = [200, 25, 3].freeze
 
-        # The process in which a job was isolated has ended, so often that it will not run again.
+        # The process in which a job ran isolated has ended, so often that the job will not run again.
         class DiedError < Error; end
-        # A worker has ended while it ran a job isolated, so often that it will not run again.
+        # Workers have ended while they ran a job isolated, so often that the job will not run again.
         class WorkerDiedError < Error; end
 
         # A group that runs, and since when.
         Running = Struct.new(:group, :since)
 
-        # @param intake [Intake] says whether it may fetch, and hears of the end of waits
-        # @param runs [Runs] starts what has been fetched
+        # @param intake [Intake] says whether it may fetch, and is told of the end of waits
+        # @param runs [Runs] starts the jobs that were fetched
         # @param scope [Scope] which owns the strands that this starts
         # @param runner [Jobs::Quarantine]
         # @param performer [Performer] which runs a job in a child
         # @param retrying [Retrying] which gives up jobs
-        # @param deaths [Deaths] hears of those whose child has died
+        # @param deaths [Deaths] is told of jobs whose child has died
         def initialize(intake, runs, machine, scope, storage, config, log, backoff, orphans, runner,
                        performer:, retrying:, deaths:)
           @intake = intake
@@ -65,7 +65,7 @@ module Ringspun
           @closed = @fetching = false
         end
 
-        # Until it is closed. May switch strands.
+        # Returns when it is closed. May switch strands.
         def work
           until @closed
             start(@waiting.shift) while place? && @waiting.any?
@@ -75,20 +75,20 @@ module Ringspun
           end
         end
 
-        # It may fetch again.
+        # Looks again whether it may fetch.
         def look = @changed.signal
 
-        # No more are fetched, and those that have not begun go back.
+        # Fetches no more jobs, and gives back those that have not begun.
         def close
           @closed = true
           give_back(@waiting.shift) until @waiting.empty?
           @changed.broadcast
         end
 
-        # Ends all children at once, from any thread: what runs there goes back to others.
+        # Ends all children at once, for their jobs are given back. May be called from any thread.
         def abandon = @running.each { |one| one.group.each { |suspect| suspect.group&.break_up } }
 
-        # @return [Boolean] whether a wait or a fetch may bring one yet
+        # @return [Boolean] whether a wait or a fetch may still bring a job
         def waiting? = @fetching
 
         private
@@ -115,7 +115,7 @@ module Ringspun
         def paused? = @backoff.attempt(:paused) { @storage.paused.include?(Storage::QUARANTINE) }
 
         def fetch_first
-          return [] if @closed # who ends waits has seen none here
+          return [] if @closed # {Worker#end_waits} has seen no wait here
 
           fetched = @storage.wait(@intake.node, Storage::QUARANTINE, WAIT_SECONDS) or return []
           return [*@runs.start_quarantined(fetched)] unless @closed || paused?
@@ -129,7 +129,7 @@ module Ringspun
           @storage.fetch(@intake.node, [Storage::QUARANTINE], count).filter_map { |fetched| @runs.start_quarantined(fetched) }
         end
 
-        # Into groups, by what is known of each.
+        # Puts suspects into groups, by the counts of each.
         def sort(suspects)
           known = begin_runs(suspects)
           groups = known.group_by { |suspect| share_of(suspect.trials) }.sort.reverse
@@ -150,7 +150,7 @@ module Ringspun
           all = @backoff.persist(:begin_quarantined) { @storage.begin_quarantined(@intake.node, runs, isolated: isolated) }
           suspects.zip(all) { |suspect, trials| suspect.trials = trials }
           known, lost = suspects.partition(&:trials)
-          give_back(lost) # which is in vain, and so is told
+          give_back(lost) # which fails, and so is logged as taken away
           known
         end
 
@@ -167,7 +167,7 @@ module Ringspun
 
         def age(running) = @machine.now - running.since
 
-        # Until something changes, or one is young no more.
+        # Waits until something changes, or a child is no longer young.
         def pause
           left = @running.map { |one| YOUNG_SECONDS - age(one) }.select(&:positive?)
           @changed.wait(timeout: [*left, FULL_SECONDS].min.clamp(LEAST_SECONDS..))
@@ -175,7 +175,7 @@ module Ringspun
           nil
         end
 
-        # A child may run for as long as it likes; but as many as there are places hold up all that come after them.
+        # A child may run for as long as it likes; but when all places are taken, those hold up all jobs that come later.
         def tell_of_no_place
           last = @running.last
           return if last.nil? || [last.since, *@told_at].max > @machine.now - FULL_SECONDS || place?
@@ -208,11 +208,11 @@ module Ringspun
         rescue SystemCallError, ThreadError => error # no process can be made now
           @backoff.pause(:fork, error)
           wait_again([suspects])
-        rescue StandardError => error # of ours; no job must be lost by that
+        rescue StandardError => error # a fault of this library, by which no job must be lost
           suspects.one? ? suspects.first.answer(@retrying.last_resort(suspects.first.fetched, error)) : give_back(suspects)
         end
 
-        # What may end the worker is counted before it runs.
+        # Counts an isolated run before it begins, for it may end the worker.
         def begin_isolated(suspect)
           begin_runs([suspect], isolated: true)
           return if suspect.gone?
@@ -238,7 +238,7 @@ module Ringspun
           end
         end
 
-        # One that was cut short. Its child goes on with the others.
+        # Takes a job that was cut short out of its group. Its child goes on with the others.
         def isolate(suspect)
           suspect.group = nil
           return suspect.answer(nil) if suspect.given_up?
@@ -249,7 +249,7 @@ module Ringspun
           @changed.signal
         end
 
-        # It delays no more of the others.
+        # Puts it behind the others, so that it delays none of them again.
         def come_last(suspect)
           @closed ? give_back([suspect]) : @waiting.push([suspect])
         end
@@ -260,7 +260,7 @@ module Ringspun
           suspects.first.run.then { |run| "#{run.class_name} #{run.jid}" }
         end
 
-        # On the child's machine.
+        # Runs in the child.
         def perform(run)
           machine = Machine.current
           began = machine.now
@@ -271,7 +271,7 @@ module Ringspun
           outcome
         end
 
-        # What becomes of those that have not ended.
+        # Decides what becomes of the jobs that have not ended.
         #
         # @param isolated [Boolean] from the child's start on
         def follow(left, ending, isolated)
@@ -282,7 +282,7 @@ module Ringspun
           end
         end
 
-        # Who is told may take its time, and nobody waits for that.
+        # The hook may take its time, so a strand of its own calls it.
         def have_died(suspects, fate, isolated)
           if isolated
             died(suspects.first, fate)
@@ -293,12 +293,12 @@ module Ringspun
           @scope.spin { tell_deaths(suspects, fate) }
         end
 
-        # Ahead of the others; where none begins any more they go back.
+        # Puts groups ahead of the others; or gives them back, when no group begins any more.
         def wait_again(groups)
           @closed ? groups.each { |group| give_back(group) } : @waiting.unshift(*groups)
         end
 
-        # A signal that reaches all processes at once is no fault of a job's. It may be on its way to this one still.
+        # A signal to all processes is no fault of a job's. It may still be on its way to this process.
         def told_to_end?(ending)
           return false if ending.broken_up || !ending.told
 
@@ -306,7 +306,7 @@ module Ringspun
           @closed
         end
 
-        # One that could not be cut short has had its child ended.
+        # Separates a job that could not be cut short, so that its child was ended, from the others.
         def separate(left, held)
           others = left.reject { |suspect| suspect.equal?(held) }
           @log.event(:warn, "a job holds up the others of its child, which run anew", jobs: others.size, jid: held&.run&.jid)

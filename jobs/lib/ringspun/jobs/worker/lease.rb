@@ -3,14 +3,14 @@
 module Ringspun
   module Jobs
     class Worker
-      # Whether this worker's lease lasts, as far as it knows, see {Storage#extend}. A process that was frozen must not fetch
-      # before it has extended its lease: what it would have in flight then could be taken for a dead one's.
+      # Whether this worker's lease lasts, by its own clock, see {Storage#extend}. A process that was frozen must not fetch before
+      # it has extended its lease: others could take over at once what it has fetched.
       #
       # @api private
       class Lease
         # @param machine [Machine]
         # @param seconds [Numeric]
-        # @param extended_here [Boolean] false: a supervisor does that, and knows best
+        # @param extended_here [Boolean] false: a supervisor extends it, and the lease counts as lasting here
         def initialize(machine, seconds, extended_here:)
           @machine = machine
           @seconds = seconds
@@ -25,13 +25,13 @@ module Ringspun
         # @return [Boolean] false: it has run out
         def lasts? = !@extended_here || now - @began_at < @seconds
 
-        # @param asked_at [Float] by {#now}, when the storage was asked: it may have extended it that early
-        # @return [Boolean] whether it had lasted until then
+        # @param asked_at [Float] by {#now}, when the storage was asked: it may have extended the lease as early as that
+        # @return [Boolean] whether the lease had lasted until now
         def extended(asked_at)
           lasts?.tap { @began_at = asked_at }
         end
 
-        # A lease also runs out while the computer is suspended, when CLOCK_MONOTONIC, the machine's clock, stands:
+        # A lease also runs out while the computer is suspended. CLOCK_MONOTONIC, the machine's clock, stands still then:
         # https://man7.org/linux/man-pages/man2/clock_getres.2.html
         def now = @simulated ? @machine.now : Process.clock_gettime(Process::CLOCK_BOOTTIME)
       end

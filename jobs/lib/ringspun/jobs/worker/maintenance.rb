@@ -3,11 +3,12 @@
 module Ringspun
   module Jobs
     class Worker
-      # What any worker does for all, each in a strand of its own: {Poller}, {Recovery}, {ExqRecovery} and {Pruner}.
+      # Work that every worker does for all of them, each kind in a strand of its own: {Poller}, {Recovery}, {ExqRecovery} and
+      # {Pruner}.
       #
       # @api private
       class Maintenance
-        # @param deaths [Deaths] hears of each job that is taken over
+        # @param deaths [Deaths] is told of each job that is taken over
         # @return [Array<Maintenance>]
         def self.parts(storage, config, backoff, log, deaths, random:)
           common = [storage, config, backoff, log]
@@ -15,7 +16,7 @@ module Ringspun
            *(ExqRecovery.new(*common, random:, deaths:) if config.recover_exq)]
         end
 
-        # @param random [Random] several processes that were started at once should not all look at once for ever
+        # @param random [Random] for jitter: processes that were started together should not call the storage together for ever
         def initialize(storage, config, backoff, log, random:)
           @storage = storage
           @config = config
@@ -26,7 +27,7 @@ module Ringspun
           @closed = false
         end
 
-        # Until it is closed. May switch strands.
+        # Returns when it is closed. May switch strands.
         def work
           nap(round) until @closed
         end
@@ -38,7 +39,7 @@ module Ringspun
 
         private
 
-        # What is done each time.
+        # Does its work once.
         #
         # @return [Numeric] seconds until the next
         def round = raise(NotImplementedError)

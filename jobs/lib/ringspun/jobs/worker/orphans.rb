@@ -3,23 +3,25 @@
 module Ringspun
   module Jobs
     class Worker
-      # Finds the jobs that this worker has in flight and does not know of: the answer to a fetch or a wait was lost on its way,
-      # or the storage was restarted and does not remember the acknowledgements of its last second.
-      # It compares what the storage says is in flight here with all runs that there were meanwhile, and with what the fetches
-      # have brought that were under way then.
+      # Finds the jobs that this worker has in flight and does not know of: the answer to a fetch or a wait was lost, or the
+      # storage was restarted and has lost the acknowledgements of its last second, as with appendfsync everysec:
+      # https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/
+      #
+      # It compares what the storage says is in flight here with the runs that there were meanwhile, and with the jobs of all
+      # fetches that were under way then.
       #
       # @api private
       class Orphans
-        # Seconds after an answer was lost. The command itself may be late.
+        # Seconds after a lost answer at which to look. The command itself may be late.
         LOOKS = [1, 5, 15, 40].freeze
-        # A wait for what rounding leaves over would end at once, again and again.
+        # The shortest pause. One that only rounding has left over would end at once, again and again.
         LEAST_SECONDS = 0.001
-        # Seconds between looks without any such reason.
+        # Seconds between looks without a lost answer.
         LOOK_SECONDS = 60
-        # A look that has to read much is rarer.
+        # And a second more for so many bytes in flight, for each look reads them all.
         BYTES_A_SECOND = 100_000
 
-        # @yieldreturn [Array<Storage::Fetched>] what is known
+        # @yieldreturn [Array<Storage::Fetched>] the jobs in flight that the worker knows
         def initialize(machine, storage, node, backoff, &known)
           @machine = machine
           @storage = storage
@@ -34,7 +36,7 @@ module Ringspun
           @closed = false
         end
 
-        # Calls the block, which fetches and starts what it has fetched. May switch strands.
+        # Calls the block, which fetches jobs and starts them. May switch strands.
         #
         # @return [Object] the block's value
         def watch
@@ -50,10 +52,10 @@ module Ringspun
           @ended.broadcast
         end
 
-        # One has come.
+        # A job has been fetched.
         def came(fetched) = @seen&.push(fetched)
 
-        # Until it is closed. May switch strands.
+        # Returns when it is closed. May switch strands.
         #
         # @yieldparam orphans [Array<Storage::Fetched>]
         def work

@@ -3,14 +3,14 @@
 module Ringspun
   module Jobs
     class Worker
-      # What a run has come to.
+      # How a run has ended.
       #
-      # - `change`: what the storage is to be told, a {Storage::Ack} or {Storage::Failure}
-      # - `kind`: :done, :retry, :dead, :dropped (failed, and nobody wants it kept), :malformed, :snoozed, :cancelled, :returned
+      # - `change`: what the storage is to do, a {Storage::Ack} or {Storage::Failure}
+      # - `kind`: :done, :retry, :dead, :dropped (failed, and not kept), :malformed, :snoozed, :cancelled, :returned
       #   (to its queue, for the worker ends) or :died (with the process in which it ran isolated; it runs again)
       # - `error`: the Exception, if it has failed
-      # - `text`: what becomes of it, for the log
-      # - `seconds`: how long it has run
+      # - `text`: what becomes of the job, for the log
+      # - `seconds`: how long the run has taken
       #
       # @api private
       Outcome = Struct.new(:change, :kind, :error, :text, :seconds) do

@@ -3,33 +3,33 @@
 module Ringspun
   module Jobs
     class Worker
-      # Runs one job where it is called, and says what it has come to.
+      # Runs one job in the strand that calls it, and returns its outcome.
       #
       # @api private
       class Performer
-        # A constant's name. Anything else is not even looked for.
+        # The name of a constant. Nothing else is looked up.
         CLASS_NAME = /\A[A-Z]\w*(::[A-Z]\w*)*\z/
 
         # The class that an entry names is no job of this program.
         class UnknownClassError < Error; end
 
-        # @param storage [Storage] which gives locks back
+        # @param storage [Storage] which releases locks
         def initialize(config, storage:, retrying:)
           @config = config
           @storage = storage
           @retrying = retrying
         end
 
-        # @return [Backoff] by which runs try again what they cannot do without
+        # @return [Backoff] by which runs call the storage
         attr_writer :backoff
 
         # May switch strands.
         #
         # @param fetched [Storage::Fetched]
         # @param job [Hash]
-        # @param run [Run, nil] by which somebody may have asked it to end
+        # @param run [Run, nil] which knows whether somebody has asked the job to end
         # @return [Outcome]
-        # @raise [Cancelled] when it was cancelled and nobody has asked for that by the run
+        # @raise [Cancelled] when the job was cancelled and nobody has asked for that by the run
         def call(fetched, job, run = nil)
           klass = nil
           release(job, run) if job["unique_until"] == "start"
@@ -66,8 +66,8 @@ module Ringspun
           chain.invoke(instance, job, queue) { instance.perform(*job["args"]) }
         end
 
-        # What an entry names may come from anywhere, so no constant but a job's own class is ever called. Only the first job of a
-        # class meets the regular expression, whose matcher takes 8 KB of stack: each job that waits would keep them.
+        # Anybody may have written the entry, so nothing but a class of jobs is ever called. Only the first job of a class is
+        # matched with the regular expression: the matcher takes 8 KB of stack, which each job that waits would keep.
         def class_of(name)
           klass = Object.const_get(name) if names.key?(name) || name.match?(CLASS_NAME)
           if klass.is_a?(Class) && klass <= Job
@@ -82,7 +82,7 @@ module Ringspun
           raise UnknownClassError, "there is no class #{name}; has the program that defines it been required?"
         end
 
-        # Those of job's classes.
+        # The names of classes of jobs that were looked up.
         def names = @names ||= {}
 
         def snoozed(fetched, seconds)
@@ -93,7 +93,7 @@ module Ringspun
           Outcome.new(change, :snoozed, nil, "again in #{seconds.round} s")
         end
 
-        # Libraries wrap what they are interrupted by.
+        # Libraries wrap the exception that interrupts them.
         def by_cancellation?(error)
           seen = []
           while error && !seen.include?(error)
@@ -105,7 +105,7 @@ module Ringspun
           false
         end
 
-        # It is no failure of the job's that the storage is away.
+        # Tries again while the storage is away, for that is no failure of the job.
         def release(job, run)
           token = job["unique_token"]
           return unless token.is_a?(String)

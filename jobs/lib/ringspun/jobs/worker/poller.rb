@@ -3,14 +3,15 @@
 module Ringspun
   module Jobs
     class Worker
-      # Puts jobs whose time has come into their queues.
+      # Moves jobs that are due into their queues.
       #
       # @api private
       class Poller < Maintenance
         PAGE = 100
-        # Another process may add an earlier one meanwhile.
+        # Polls at least this often, for another process may add an earlier job.
         POLL_SECONDS = 2.0
-        # Two clocks are compared: a wait that ends a moment too early must not become a thousand of them.
+        # The shortest pause: the storage's clock differs from this one, and a pause that ends too early must not become a
+        # thousand.
         LEAST_SECONDS = 0.001
         # Characters of an entry that the log shows.
         SHOWN_LENGTH = 200

@@ -3,7 +3,7 @@
 module Ringspun
   module Jobs
     class Worker
-      # In which order queues are looked at: always the same, or drawn anew each time, by weight.
+      # The order in which queues are asked for jobs: always the same, or drawn each time by weight.
       #
       # @api private
       class QueueOrder
@@ -20,8 +20,9 @@ module Ringspun
         # @return [Array<String>]
         def names = @weights.keys
 
-        # Each queue comes first as often as its weight says, second of those that are left, and so on: each draws the time
-        # of its next event in a stream of events that many times as dense.
+        # A weighted shuffle: each queue comes first with a probability in proportion to its weight, of the others each comes
+        # second so, and so on. Each queue draws an exponential variate with its weight as the rate:
+        # https://doi.org/10.1016/j.ipl.2005.11.003
         #
         # @return [Array<String>]
         def draw
@@ -30,7 +31,7 @@ module Ringspun
           @weights.sort_by { |_name, weight| -Math.log(1.0 - @random.rand) / weight }.map(&:first)
         end
 
-        # A strict order has it last.
+        # A strict order gets the new queue last.
         def add(name, weight)
           @weights = @weights.merge(name => weight)
         end

@@ -10,13 +10,13 @@ module Ringspun
         PAGE = 100
         RECOVER_SECONDS = 2.0
 
-        # @param deaths [Deaths] hears of each job that is taken over
+        # @param deaths [Deaths] is told of each job that is taken over
         def initialize(*, deaths:, **)
           super(*, **)
           @deaths = deaths
         end
 
-        # Until it is closed. May switch strands.
+        # Returns when it is closed. May switch strands.
         def work
           let_others_beat
           super
@@ -34,14 +34,14 @@ module Ringspun
           pause_after(recovered, RECOVER_SECONDS)
         end
 
-        # When the storage was away for a while the leases of all nodes have run out. Whoever lives must have the time to extend
-        # its own first, or all that runs would run again, in quarantine.
+        # When the storage was away for a while, the leases of all nodes have run out. Living nodes get the time to extend theirs
+        # first, or all jobs that run would run again, in quarantine.
         def let_others_beat
           nil until @closed || @backoff.attempt(:recover) { @storage.time }
           nap(2 * @config.beat)
         end
 
-        # @return [Numeric] seconds: none after a whole page, for there may be another
+        # @return [Numeric] seconds: 0 after a full page, for there may be another
         def pause_after(recovered, seconds)
           recovered.each { |one| tell(one) }
           recovered.size == PAGE ? 0 : jittered(seconds)
@@ -60,11 +60,11 @@ module Ringspun
         end
       end
 
-      # The same for nodes of Exq's, which have no leases.
+      # The same for nodes of Exq, which have no leases.
       #
       # @api private
       class ExqRecovery < Recovery
-        # The storage looks at each of its keys for that.
+        # Rarer, for the storage scans all its keys for it.
         RECOVER_SECONDS = 30.0
 
         private

@@ -3,18 +3,21 @@
 module Ringspun
   module Jobs
     class Worker
-      # What becomes of a job that has failed, and what is written into its entry.
+      # Decides what becomes of a job that has failed, and writes its failure into its entry, in Sidekiq's fields:
+      # https://github.com/sidekiq/sidekiq/wiki/Job-Format
       #
       # @api private
       class Retrying
-        # Sidekiq's fields have no limit of their own.
+        # Characters of an error's message that are kept, as by Sidekiq, see exception_message in
+        # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/job_retry.rb
         MESSAGE_MAX = 10_000
 
-        # What Exq calls the error of a dead job. Of one that it tries again it names none.
+        # The error class that Exq writes into a dead job. It writes none into a job that it tries again, see retry_job and
+        # fail_job in https://github.com/akira/exq/blob/master/lib/exq/redis/job_queue.ex
         EXQ_ERROR = "ExqGenericError"
 
-        # @param log [Log] which hears of back-offs and hooks that raise themselves
-        # @param clock [#call] seconds since the epoch, for what people read: nothing is decided by it but `retry_for`
+        # @param log [Log] for hooks that raise
+        # @param clock [#call] returns seconds since the epoch, for people to read; only `retry_for` depends on it
         def initialize(config, log:, random: Random, clock: -> { Process.clock_gettime(Process::CLOCK_REALTIME) })
           @config = config
           @log = log
@@ -24,7 +27,7 @@ module Ringspun
 
         # @param fetched [Storage::Fetched]
         # @param error [Exception]
-        # @param klass [Class, nil] nil where there is none of that name
+        # @param klass [Class, nil] nil if there is no class of that name
         # @return [Outcome]
         def call(fetched, error, klass: nil)
           job = Wire.parse_to_change(fetched.entry) # anew, for the job may have changed its arguments
@@ -37,28 +40,28 @@ module Ringspun
           again(fetched, job, error, klass, count)
         end
 
-        # @return [Outcome] of what is no job
+        # @return [Outcome] of an entry that is no job
         def malformed(fetched, error)
           entry = Wire.blamed(fetched.entry, error, Wire.time(@clock.call, milliseconds: @config.milliseconds))
           change = Storage::Failure.new(fetched.queue, fetched.entry, nil, :dead, entry)
           Outcome.new(change, :malformed, error, "dead")
         end
 
-        # @return [Outcome] of a job that is not tried again, however often it may be
+        # @return [Outcome] of a job that is not tried again, whatever its options say
         def give_up(fetched, error, klass: nil)
           job = Wire.parse_to_change(fetched.entry)
           record(job, error, Retrying.failures(job), fetched.queue)
           exhausted(fetched, job, error, klass)
         end
 
-        # @return [Outcome] of an entry that cannot be written anew
+        # @return [Outcome] of an entry that cannot be changed
         def last_resort(fetched, error)
           Outcome.new(Storage::Failure.new(fetched.queue, fetched.entry, nil, :dead, fetched.entry), :dead, error,
                       "dead, as it was")
         end
 
-        # How often the job has failed before. Sidekiq counts from 0, and Exq from 1; of these two only Sidekiq says of a job
-        # that waits for its next time what the error was.
+        # How often the job has failed before. In retry_count Sidekiq counts from 0, and Exq from 1. A job that waits for its next
+        # try has an error_class only if Sidekiq has written it, see {EXQ_ERROR}.
         #
         # @return [Integer]
         def self.failures(job)
@@ -68,8 +71,8 @@ module Ringspun
           [nil, EXQ_ERROR].include?(job["error_class"]) ? count : count + 1
         end
 
-        # The lock that goes when the job is done with, one way or another. A lock until :start is gone by then, one until
-        # :expiry stays.
+        # The lock to release when the job has ended, well or not. A lock until :start is released before, one until :expiry
+        # stays.
         #
         # @return [String, nil]
         def self.lock_of(job)
@@ -77,13 +80,13 @@ module Ringspun
           token if token.is_a?(String) && [nil, "success"].include?(job["unique_until"])
         end
 
-        # Into which queue a job belongs. One that names none belongs where it was found; but those in the quarantine have come
-        # from elsewhere.
+        # The queue that a job belongs to. A job that names none belongs to the queue where it was found. But those in the
+        # quarantine have come from other queues.
         #
         # @return [String]
         def self.queue_of(job, queue) = job["queue"] || (queue == Storage::QUARANTINE ? "default" : queue)
 
-        # A message is code of the job's, and may raise.
+        # An error's `message` may be the job's own code, and raise.
         def self.message_of(error)
           error.message.to_s.dup.force_encoding(Encoding::UTF_8).scrub[0, MESSAGE_MAX]
         rescue StandardError => another
@@ -92,7 +95,7 @@ module Ringspun
 
         private
 
-        # nil: never again, and never dead either.
+        # @return [Integer, nil] how many retries; nil: none, and the job is not kept among the dead either
         def allowed_of(job, klass)
           wanted = job["retry"]
           wanted = klass.options[:retry] if wanted.nil? && klass.respond_to?(:options)
@@ -117,7 +120,7 @@ module Ringspun
           keep_backtrace(job, error)
           job["queue"] = job["retry_queue"] if job["retry_queue"].is_a?(String)
           job["queue"] = Retrying.queue_of(job, queue)
-          # Who puts it into its queue again says when.
+          # It gets a new enqueued_at when it is moved to its queue again.
           job.delete("enqueued_at")
           job.delete("at")
         end
@@ -149,8 +152,8 @@ module Ringspun
           (count**4) + 15 + (@random.rand(10) * (count + 1))
         end
 
-        # A hook is code of the program's. What it raises is told, and it has said nothing then; that it waits in a strand that is
-        # cancelled is no exception.
+        # Calls a hook, which is the program's code. What it raises is logged, and counts as nil. That holds for a {Cancelled}
+        # too, which a hook gets that waits in a cancelled strand.
         def hook(klass, name, complaint)
           block = klass.public_send(name) if klass.respond_to?(name)
           yield block if block

@@ -5,7 +5,7 @@ module Ringspun
     class Worker
       # A job that this worker has in flight.
       class Run
-        # Longer entries are shown without what makes them long: a thousand of them go to the storage every few seconds.
+        # Longer entries are shown without their arguments: a thousand of them go to the storage every few seconds.
         SHOWN_BYTES = 4096
         SHOWN = %w[class wrapped queue jid retry created_at enqueued_at].freeze
         private_constant :SHOWN_BYTES, :SHOWN
@@ -18,15 +18,15 @@ module Ringspun
         # @since 0.1.0
         attr_reader :job
 
-        # @return [Integer] which run of this worker it is
+        # @return [Integer] the number of the run; each run of a worker has its own
         # @since 0.1.0
         attr_reader :number
 
-        # @return [Float] seconds since the epoch
+        # @return [Float] when it began, in seconds since the epoch
         # @since 0.1.0
         attr_reader :began_at
 
-        # @return [Symbol, nil] what it was told to end for, :cancel or :return
+        # @return [Symbol, nil] why it was asked to end: :cancel or :return
         # @api private
         attr_reader :asked
 
@@ -61,11 +61,11 @@ module Ringspun
         # @api private
         def quarantined? = queue == Storage::QUARANTINE
 
-        # @return [String, nil] what runs
+        # @return [String, nil] the name of the job's class
         # @since 0.1.0
         def class_name = @job && @job["class"]
 
-        # The first who asks says why.
+        # Notes why the run is to end. The first reason counts.
         #
         # @api private
         def ask(why)

@@ -3,12 +3,12 @@
 module Ringspun
   module Jobs
     class Worker
-      # The jobs that this worker has in flight: each is a {Run} from when it was fetched until the storage knows what it has come
-      # to. Starts them, ends them early, and counts what they come to.
+      # The jobs that this worker has in flight: each is a {Run} from when it was fetched until the storage has its outcome.
+      # Starts runs, ends them early, and counts their outcomes.
       #
       # @api private
       class Runs
-        # @return [Hash{Symbol => Integer}] how many have ended, by what they have come to
+        # @return [Hash{Symbol => Integer}] how many have ended, by the kind of their outcome
         attr_reader :counts
 
         # @param performer [Performer]
@@ -26,8 +26,8 @@ module Ringspun
         end
 
         # @param scope [Scope] which owns the strands of jobs
-        # @param acker [Acker] tells the storage what they have come to
-        # @param orphans [Orphans] hears of each that was fetched
+        # @param acker [Acker] sends outcomes to the storage
+        # @param orphans [Orphans] is told of each job that was fetched
         # @return [nil]
         def set_out(machine, scope, acker, orphans)
           @machine = machine
@@ -37,7 +37,7 @@ module Ringspun
           nil
         end
 
-        # --- what there is ---
+        # --- which there are ---
 
         def size = @all.size
         def empty? = @all.empty?
@@ -51,12 +51,12 @@ module Ringspun
         # @return [Array<Storage::Fetched>]
         def fetched = to_a.map(&:fetched)
 
-        # Jobs from the quarantine run elsewhere.
+        # Jobs from the quarantine take no place, for they run in children.
         #
         # @return [Integer] how many of so many places are free
         def free_places(places) = places - size + @quarantined
 
-        # Adds those that were dropped since the last time to what has failed.
+        # Adds the jobs that were dropped since the last call to the storage's count of failures.
         #
         # @param connection [Object, nil] of the storage
         def count_dropped(storage, connection = nil)
@@ -92,25 +92,25 @@ module Ringspun
         def end_early(run, why)
           return unless run.strand
 
-          fresh = run.strand.state == :new # and so it never runs
+          fresh = run.strand.state == :new # then it never runs
           run.ask(why)
           @machine.terminate(run.strand)
           finish(run, @performer.ended_early(run.fetched, run.job, why)) if fresh
         end
 
-        # The storage knows what it has come to.
+        # Called when the storage has the outcome of a run.
         #
-        # @param taken_away [Boolean] it was not in flight here any more
+        # @param taken_away [Boolean] whether it was not in flight here any more
         def settle(run, taken_away)
           @all.delete(run)
           @quarantined -= 1 if run.quarantined?
           record(run, taken_away)
         end
 
-        # Gives back all but the one that holds the thread, where the loop turns no more.
+        # For a loop that no longer runs: gives back all but the run that holds the thread.
         #
         # @param in_flight [Array<Storage::Fetched>] what the storage says is in flight here
-        # @return [Array<Run>] to be told to the storage
+        # @return [Array<Run>] whose outcomes the storage is to get
         def abandon(in_flight)
           unread = unread(in_flight)
           runs = to_a.reject { |run| run.strand&.state == :running }
@@ -120,7 +120,7 @@ module Ringspun
 
         private
 
-        # What waits and fetches have brought since the loop turned last.
+        # Jobs that waits and fetches have brought since the loop last ran.
         def unread(in_flight)
           known = fetched.tally
           jobs = in_flight.reject { |one| known[one].to_i.positive? && known[one] -= 1 }
@@ -145,7 +145,7 @@ module Ringspun
           run
         end
 
-        # Nothing here waits: the strand may be cancelled.
+        # Nothing here may wait, for the strand may be cancelled.
         def perform(run)
           began = @machine.now
           @log.started(run.job)
@@ -154,7 +154,7 @@ module Ringspun
           rescue Cancelled => error
             stopped_from_outside(run, error)
           end
-        rescue Exception => error # of ours; its place and its entry must not be lost by that
+        rescue Exception => error # a fault of this library, by which neither place nor entry must be lost
           outcome = @retrying.last_resort(run.fetched, error)
         ensure
           if outcome
@@ -163,7 +163,8 @@ module Ringspun
           end
         end
 
-        # Together with the whole worker a job ends as it does when that is stopped. One that has cancelled itself has failed.
+        # A job that is cancelled with the whole worker ends as when the worker is stopped. A job that has cancelled itself has
+        # failed.
         def stopped_from_outside(run, error)
           return @performer.ended_early(run.fetched, run.job, run.asked || :return) if run.asked || @scope.cancelled?
 
@@ -185,7 +186,7 @@ module Ringspun
           @counts[outcome.kind] += 1
           @dropped += 1 if outcome.kind == :dropped
           report(run, outcome)
-        rescue StandardError => error # what an error says of itself is the job's code
+        rescue StandardError => error # the methods of an error may be the job's own code
           @log.event(:error, "the end of a run cannot be told", jid: run.jid, error: error.class.name)
         end
 

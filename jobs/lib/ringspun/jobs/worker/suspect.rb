@@ -3,12 +3,12 @@
 module Ringspun
   module Jobs
     class Worker
-      # A job from the quarantine that this worker has in flight. The strand of its run waits here until it has an outcome,
-      # wherever and however often it runs meanwhile.
+      # A job from the quarantine that this worker has in flight. The strand of its run waits here until there is an outcome, in
+      # however many children the job runs meanwhile.
       #
       # @api private
       class Suspect
-        # Seconds in which a job that is cancelled has to end; then its child does.
+        # Seconds in which a cancelled job has to end, before its child is ended.
         CANCEL_SECONDS = 3
 
         # @return [Run]
@@ -17,7 +17,7 @@ module Ringspun
         # @return [Storage::Trials, nil]
         attr_accessor :trials
 
-        # @return [Jobs::Quarantine::Group, nil] the child that runs it
+        # @return [Jobs::Quarantine::Group, nil] the group whose child runs it
         attr_accessor :group
 
         # @param run [Run]
@@ -38,7 +38,7 @@ module Ringspun
         # @return [Boolean] whether its run is cancelled
         def given_up? = @given_up
 
-        # @param outcome [Outcome, nil] nil: it was cancelled, and so has none
+        # @param outcome [Outcome, nil] nil: it was cancelled, and has none
         def answer(outcome)
           return if gone?
 
@@ -46,7 +46,7 @@ module Ringspun
           @answers.push(outcome)
         end
 
-        # In the strand of its run. May switch strands.
+        # Waits for the outcome, in the strand of its run. May switch strands.
         #
         # @return [Outcome]
         # @raise [Cancelled] when it has none
@@ -64,7 +64,7 @@ module Ringspun
 
         private
 
-        # Until its child is gone, or it has ended in there: it must not run when others may have it.
+        # Waits until it has ended in its child, or the child has ended: it must not run on when others may have it.
         def outcome_of_cancelled
           @group.cancel(self, @run.asked || :return)
           Machine.current.timeout(CANCEL_SECONDS) { @answers.pop }

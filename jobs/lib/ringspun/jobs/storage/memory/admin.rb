@@ -4,7 +4,7 @@ module Ringspun
   module Jobs
     class Storage
       class Memory < Storage
-        # The verbs by which people look into the storage, and change what is there.
+        # The verbs for administration: they look into the storage, and change what is there.
         #
         # @api private
         module Admin

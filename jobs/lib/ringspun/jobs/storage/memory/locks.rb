@@ -4,7 +4,7 @@ module Ringspun
   module Jobs
     class Storage
       class Memory < Storage
-        # Locks, which a job or a program holds for so long.
+        # Unique locks, which expire.
         #
         # @api private
         module Locks
@@ -24,7 +24,7 @@ module Ringspun
 
           private
 
-          # nil: it is jid's from now on.
+          # @return [String, nil] the jid that holds the lock already; nil: the lock is taken for `jid`
           def hold(token, jid, seconds)
             holder, ends = @locks[token]
             return holder if holder && ends > now

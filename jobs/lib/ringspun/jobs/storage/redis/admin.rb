@@ -4,7 +4,7 @@ module Ringspun
   module Jobs
     class Storage
       class Redis < Storage
-        # The verbs by which people look into the storage, and change what is there.
+        # The verbs for administration: they look into the storage, and change what is there.
         #
         # @api private
         module Admin
@@ -77,10 +77,10 @@ module Ringspun
             policy = call(connection, %w[INFO memory], again: true)[/^maxmemory_policy:(\S+)/, 1]
             return [] if [nil, "noeviction"].include?(policy)
 
-            # Of jobs none has a time at which it expires.
+            # No job expires, so a volatile policy evicts other keys: https://redis.io/docs/latest/develop/reference/eviction/
             what = policy.start_with?("volatile") ? "leases, so that living workers are taken for dead, and unique locks" : "jobs"
             ["Redis deletes #{what} when its memory is full: its maxmemory-policy is #{policy}; set it to noeviction"]
-          rescue StorageError # who asks may not
+          rescue StorageError # the ACL refuses INFO
             []
           end
 

@@ -4,8 +4,9 @@ module Ringspun
   module Jobs
     class Storage
       class Redis < Storage
-        # The pushes of one call, as the fewest commands that do it: one for all jobs of a queue. Only where the server's clock or
-        # a lock is needed a script does it, job by job, and then for all of that queue, whose order is to stay.
+        # The pushes of one call, in as few commands as possible: one LPUSH for all jobs of a queue. A job that needs the server's
+        # clock or a lock is pushed by a script. If it is due at once, the script pushes all jobs of its queue, to keep their
+        # order.
         #
         # @api private
         class Batch
@@ -36,7 +37,7 @@ module Ringspun
           end
 
           # @param replies [Array] one for each command
-          # @return [Array, nil] as {Storage#push} answers
+          # @return [Array, nil] as {Storage#push} returns
           def outcomes(replies)
             scripted = replies.last if @script && replies.last.is_a?(Array)
             return if replies.none?(Error) && (scripted.nil? || scripted.all?(""))

@@ -4,20 +4,21 @@ module Ringspun
   module Jobs
     class Storage
       class Redis < Storage
-        # One connection to the server, for one strand or thread at a time. It connects when it is first used, and anew after it
-        # was lost. After a fork the child's makes a connection of its own.
+        # One connection to the server, for one strand or thread at a time. It connects when it is first used, and again after it
+        # was lost. In a forked child it makes a connection of its own.
         #
         # @api private
         class Connection
-          # After so many seconds without use we ask whether the server still knows us: it, or what stands between, may have
-          # closed the connection meanwhile, and what is sent then has an unknown outcome that it need not have.
+          # After so many seconds without use a PING comes first: the server, or something between, may have closed the
+          # connection, and then a command would have an unknown outcome without need.
           IDLE_SECONDS = 5
 
-          # Errors of the server that say: not now, and nothing has been done.
+          # Errors by which the server says: not now, and nothing has been done. For these and those below see
+          # https://redis.io/docs/latest/develop/reference/errors/common/
           AWAY = /\A(?:LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)\b/
 
-          # Errors of the server that say: not you. Who connects gets them; whoever may do one thing and not another has got
-          # further.
+          # Errors by which the server refuses a connection. A user that may connect, but not run a command, gets NOPERM as the
+          # reply to that command.
           NO_ACCESS = /\A(?:WRONGPASS|NOAUTH|NOPERM|ERR AUTH|ERR invalid password|ERR Client sent AUTH)/
 
           # @param config [RedisClient::Config, RedisClient::SentinelConfig]
@@ -28,11 +29,11 @@ module Ringspun
             @used_at = nil
           end
 
-          # Sends commands in one go. May switch strands.
+          # Sends commands in one pipeline. May switch strands.
           #
           # @param commands [Array<Array>]
           # @param blocking [Float, nil] seconds that the last command may wait at the server
-          # @return [Array] a reply for each; an {Error} of ours where the server has refused
+          # @return [Array] a reply for each; an {Error} where the server has refused
           # @raise [UnavailableError] nothing was sent
           # @raise [UnknownOutcomeError] not all replies came
           def exchange(commands, blocking: nil)
@@ -65,7 +66,7 @@ module Ringspun
 
           private
 
-          # What goes wrong now is this command's alone: the others have been done.
+          # An error now is the reply to this command alone: the others have been done.
           def again_as_a_whole(command)
             exchange([Script.whole(command)]).first
           rescue UnavailableError, UnknownOutcomeError => error
@@ -85,16 +86,16 @@ module Ringspun
             replies
           rescue ::RedisClient::Error, SystemCallError, SocketError => error
             close
-            # The sentinels have not been asked yet who is the master now.
+            # The master may have moved. Its sentinels are asked only when a new connection is made.
             return transmit(commands, blocking, again: false) if again && !sent
 
             raise lost(error, sent), cause: error
-          rescue Exception # which has cut the wait for a reply short: the next one must not be taken for it
+          rescue Exception # the reply is still to come, and the next command must not take it for its own
             close
             raise
           end
 
-          # If there is no answer the client forgets its connection, and makes the next one.
+          # Without an answer the client drops its connection, and makes another one for the next command.
           def greet
             @client.call_once("PING")
           rescue ::RedisClient::Error
@@ -111,7 +112,7 @@ module Ringspun
           end
 
           def refusal(error)
-            # It was the master, and is none any more.
+            # The server was the master, and has become a replica.
             close if error.is_a?(::RedisClient::ReadOnlyError)
             return UnavailableError.new("Redis is not there yet: #{error.message}") if error.message.match?(AWAY)
 

@@ -4,7 +4,7 @@ module Ringspun
   module Jobs
     class Storage
       class Redis < Storage
-        # Locks, which a job or a program holds for so long.
+        # Unique locks, which expire.
         #
         # @api private
         module Locks

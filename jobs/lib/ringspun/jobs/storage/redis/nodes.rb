@@ -10,9 +10,9 @@ module Ringspun
         #
         # @api private
         module Nodes
-          # Messages that are read at a time.
+          # So many messages are read in one call.
           SIGNALS_MAX = 100
-          # Keys that the server looks at before it does something else.
+          # So many keys the server scans before it serves others: https://redis.io/docs/latest/commands/scan/
           SCAN_COUNT = 1000
 
           # (see Storage#extend)
@@ -94,7 +94,7 @@ module Ringspun
 
           private
 
-          # Each once, although the server may name one twice.
+          # Each key once, although SCAN may return a key several times.
           def keys(pattern, connection)
             found = []
             cursor = "0"
@@ -105,18 +105,20 @@ module Ringspun
             end
           end
 
-          # Without a namespace Exq has a colon in front, and for some keys looks only there.
+          # Without a namespace Exq puts a colon in front of some keys, see nodes_key and node_info_key in
+          # https://github.com/akira/exq/blob/master/lib/exq/redis/job_stat.ex
           def homes = @prefix.empty? ? ["", ":"] : [@prefix]
 
-          # The server may not have heard yet that nobody is at the other end any more. What such a wait got after its node has
-          # left nobody would look for.
+          # The server may not know yet that a client of this node is gone. If its wait got a job after the node has left, nobody
+          # would look for that job.
           def end_waits(node, connection)
             rouse(node, connection: connection)
-          rescue StorageError # who may not do that has waited until all had an answer
+          rescue StorageError # the ACL refuses it; then the worker has waited until all waits had their answers
             nil
           end
 
-          # Sidekiq's fields and Exq's in one.
+          # The fields of Sidekiq (queue, payload, run_at) and those of Exq (pid, host, and the same three):
+          # https://github.com/akira/exq/blob/master/lib/exq/support/process.ex
           def shown_job(node, slot, queue, entry, began)
             JSON.generate("queue" => queue, "payload" => entry, "run_at" => began.to_f, "pid" => slot.to_s, "host" => node)
           end

@@ -4,8 +4,8 @@ module Ringspun
   module Jobs
     class Storage
       class Redis < Storage
-        # The storage's own connections, for strands and threads: each is lent to one of them at a time. Who finds all of them
-        # lent waits for its turn.
+        # The storage's own connections. Each is lent to one strand or thread at a time. A caller that finds all of them lent
+        # waits until one is back.
         #
         # @api private
         class Pool
@@ -19,8 +19,8 @@ module Ringspun
 
           # May switch strands.
           #
-          # @param waits [Boolean] it is for a wait at the server: it does not count, or such waits would hold up all others. For
-          #   them there are as many connections as there ever were waits at the same time.
+          # @param waits [Boolean] whether it is for a wait at the server. Such connections do not count, or waits would hold up
+          #   all others: there are as many as there ever were waits at the same time.
           # @yieldparam connection [Connection]
           # @return [Object] the block's value
           def lend(waits: false, &)
@@ -42,7 +42,7 @@ module Ringspun
 
           private
 
-          # What the parent of this process has lent and never takes back is lost to the child; so it begins anew.
+          # Also in a forked child: what its parent had lent never comes back there, so the child begins anew.
           def open
             forget
             @turns = Turns.new(Array.new(@size, true))
@@ -54,7 +54,7 @@ module Ringspun
             @waits = []
           end
 
-          # The one that was used last, so that few are in use where few are needed.
+          # Lends the connection that was used last, so that few are used where few are needed.
           def hand_over(idle)
             connection = idle.pop || @connect.call
             yield connection

@@ -6,10 +6,11 @@ module Ringspun
   module Jobs
     class Storage
       class Redis < Storage
-        # A script that the server runs at one go. It is sent by its digest, and as a whole to a server that does not know it yet:
-        # https://redis.io/docs/latest/develop/programmability/eval-intro/
+        # A Lua script, which the server runs atomically. It is sent by its digest, and as a whole to a server that does not know
+        # it yet: https://redis.io/docs/latest/develop/programmability/eval-intro/
         #
-        # A first line "-- with: a b" puts shared/a.lua and shared/b.lua in front of it. Comments are not sent.
+        # A first line "-- with: a b" puts shared/a.lua and shared/b.lua in front of it. Lines that begin with a comment are not
+        # sent.
         #
         # @api private
         class Script
@@ -28,7 +29,7 @@ module Ringspun
           # @return [Array] a command
           def command(*arguments) = ["EVALSHA", @digest, "0", *arguments]
 
-          # @return [Array] the command again, for a server that has answered that it has no such script
+          # @return [Array] the command with the whole script, for a server that does not know the digest
           def whole(command) = ["EVAL", @text, *command.drop(2)]
 
           NAMES = Dir.glob("*.lua", base: FOLDER).map { |file| File.basename(file, ".lua").to_sym }.freeze

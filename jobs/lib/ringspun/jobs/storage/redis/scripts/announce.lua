@@ -1,6 +1,9 @@
 -- with: keys clock
--- Shows a node to dashboards. ARGV: the namespace's prefix, the node, how many fields, those with their values, then two for each
--- job that runs: its slot, and what is shown of it.
+-- Shows a node to dashboards, in the keys of Sidekiq and Exq, for as long as they do:
+-- https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/launcher.rb (beat)
+-- https://github.com/akira/exq/blob/master/lib/exq/redis/job_stat.ex (node_ping)
+-- ARGV: the namespace's prefix, the node, how many fields, each with its value, then two for each job that runs: its slot, and
+-- what is shown of it.
 local node, fields = ARGV[2], tonumber(ARGV[3])
 local _, score = clock()
 local first = 4 + 2 * fields

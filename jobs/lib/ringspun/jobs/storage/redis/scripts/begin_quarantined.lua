@@ -1,7 +1,7 @@
 -- with: keys trials
--- Counts runs that begin. ARGV: the namespace's prefix, the node, "1" if they are isolated, then four for each: queue, entry, jid
--- and which run of the node's it is. Answers for each how often it was tried, was isolated and has died; nothing if it is not in
--- flight there.
+-- Counts runs that begin. A run that is sent again, because the first answer was lost, counts once.
+-- ARGV: the namespace's prefix, the node, "1" if they are isolated, then four for each: queue, entry, jid and the number of the
+-- node's run. Returns for each its tries, how often it was isolated, and its deaths; nothing if it is not in flight there.
 local node, isolated = ARGV[2], ARGV[3] == '1'
 local answers = {}
 begin_writing()
@@ -11,7 +11,6 @@ for i = 4, #ARGV, 4 do
   local answer = {}
   if redis.call('LPOS', backup(node, queue), entry, 'RANK', -1) then
     local trials = trials_of(jid)
-    -- One that is told twice, because the first answer was lost, has begun once.
     if trials.run ~= run then
       local name = isolated and 'isolated' or 'tries'
       trials[name] = trials[name] + 1

@@ -1,10 +1,10 @@
 -- with: keys clock count jobs trials
--- Takes jobs out of a node's lists and, if they were there, puts them where they go. ARGV: the namespace's prefix, the node,
--- then seven for each: queue, entry, jid, its lock or nothing, where it goes to (nothing, "retry", "schedule", "dead" or a
--- queue's key), the new entry, seconds from now on; or for a queue 1 if the job has ended its process. Answers 1 for each that
--- was there, and else 0.
+-- Takes jobs out of a node's lists and, if they were there, puts them where they go.
+-- ARGV: the namespace's prefix, the node, then seven for each: queue, entry, jid, its lock or "", where it goes to ("", "retry",
+-- "schedule", "dead" or a queue's key), the new entry, seconds from now on; or for a queue 1 if the job has ended its process.
+-- Returns 1 for each that was there, and else 0.
 --
--- What cannot be put where it goes stays in the list, and is the whole call's error when all others are done.
+-- A job that cannot be put where it goes stays in the list, and its error is the whole call's, after all others are done.
 local node = ARGV[2]
 local now, score = clock()
 local processed, failed, gone = 0, 0, {}
@@ -26,8 +26,9 @@ local function put(to, entry, delay)
   refused = answer.err
 end
 
--- The oldest are at the right, and most often among the first to be done. But where most of a node's jobs wait for long, those
--- that are done are among the newest.
+-- The oldest jobs are at the right of the list, and most often among the first to be done. But where most of a node's jobs wait
+-- for long, those that are done are among the newest. LREM from the end where the entry is compares fewest:
+-- https://redis.io/docs/latest/commands/lrem/
 local function take(list, entry)
   local oldest = redis.call('LPOS', list, entry, 'RANK', -1, 'MAXLEN', 32)
   local newest = not oldest and redis.call('LPOS', list, entry, 'MAXLEN', math.floor(redis.call('LLEN', list) / 8))

@@ -1,19 +1,21 @@
 -- with: keys clock jobs enqueue
--- Moves what is due into its queue. ARGV: the namespace's prefix, how many at most, 1 to write times in milliseconds. Answers
--- how many were moved, the seconds until the next is due or nothing, and two for each that is no job and so is dead: the entry
--- and what is wrong with it.
+-- Moves jobs that are due into their queues.
+-- ARGV: the namespace's prefix, how many at most, 1 to write times in milliseconds.
+-- Returns how many were moved, the seconds until the next is due or nothing, and two for each that is no job and so is dead: the
+-- entry and what is wrong with it.
 local room = tonumber(ARGV[2])
 local now, score, stamp = clock(ARGV[3])
 local moved, wait, dead = 0, nil, {}
 begin_writing()
 
--- What JSON has no form for (NaN, 1e999) can be read here, and not be written.
+-- cjson reads NaN and 1e999, and refuses to write them:
+-- https://redis.io/docs/latest/develop/programmability/lua-api/#cjson-library
 local function shown(value)
   local known, text = pcall(cjson.encode, value)
   return string.sub(known and text or tostring(value), 1, 100)
 end
 
--- In the words of Wire.parse.
+-- What is wrong, in the words of Wire.parse.
 local function fault_of(entry, job)
   if type(job) ~= 'table' or not string.find(entry, '^%s*{') then return 'the entry is no JSON object' end
   for field, wanted in pairs({ class = 'string', args = 'table', jid = 'string', queue = 'string' }) do
@@ -32,7 +34,7 @@ local function end_of_string(text, from)
   return at
 end
 
--- Of an object, each with its name, as it is written.
+-- The members of an object, each with its name, as they are written.
 local function members(text)
   local all, depth, from, at = {}, 0, 0, 0
   while true do
@@ -62,8 +64,8 @@ local function without(text, fields)
   return '{' .. table.concat(left, ',') .. '}'
 end
 
--- As it stands among the dead, see Wire.blamed, and what is wrong with it. Its bytes stay as they are, but for what it has said
--- before of why it has failed: no reader likes a name twice.
+-- Returns the entry as it is kept among the dead, see Wire.blamed, and what is wrong with it. Its bytes stay as they are, but for
+-- an earlier error in it: readers differ about two members of the same name.
 local function bury(entry)
   local read, job = pcall(cjson.decode, entry)
   if not read then return entry, 'the entry is no JSON' end

@@ -1,8 +1,10 @@
 -- with: keys clock
--- Puts what a dead node of Exq's has in flight back in front of its queue. ARGV: the namespace's prefix, the node, the queue, how
--- many at most, seconds that it has to be silent. Answers the entries.
+-- Puts what a dead node of Exq has in flight back in front of its queue.
+-- ARGV: the namespace's prefix, the node, the queue, how many at most, seconds that the node has to be silent.
+-- Returns the entries.
 --
--- A node of Exq's shows itself every few seconds, for a minute; one that has only just started perhaps not yet.
+-- Every few seconds a node of Exq sets a key that lasts for a minute; a node that has only just started has perhaps none yet:
+-- https://github.com/akira/exq/blob/master/lib/exq/redis/job_stat.ex (node_ping)
 local node, queue, room, silent = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local list, seen = backup(node, queue), key('ringspun:silent:' .. node)
 local moved, now = {}, clock()
@@ -12,7 +14,7 @@ if redis.call('EXISTS', unpack(keys_of_exq(node))) > 0 then
   redis.call('DEL', seen)
   return moved
 end
--- Who is looked at no more has emptied its list itself.
+-- The note of the silence expires: a node whose list is empty is not looked at again.
 redis.call('SET', seen, string.format('%.6f', now), 'NX', 'EX', math.ceil(silent * 5) + 60)
 if now - redis.call('GET', seen) < silent then return moved end
 while #moved < room do

@@ -1,9 +1,10 @@
 -- with: keys
--- Registers nodes and extends their leases. ARGV: the namespace's prefix, milliseconds, which call it is, then two for each node:
--- its name, and "1" where the caller has extended its lease before. Answers 0 for each whose lease had run out, and else 1.
+-- Registers nodes and extends their leases.
+-- ARGV: the namespace's prefix, milliseconds, the name of this call, then two for each node: its name, and "1" if the caller has
+-- extended its lease before. Returns 0 for each whose lease had run out, and else 1.
 --
--- A lease's value is by which call it was extended, and what the answer was. A call that is sent again, because there was no
--- answer, gets that.
+-- The value of a lease is the call that has extended it, and the answer to that. A call that is sent again, because the answer
+-- was lost, gets the same answer.
 local lasts, call = ARGV[2], ARGV[3]
 local answers = {}
 for i = 4, #ARGV, 2 do

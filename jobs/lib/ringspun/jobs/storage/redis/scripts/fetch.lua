@@ -1,8 +1,10 @@
 -- with: keys
--- Moves jobs from queues into a node's lists. ARGV: the namespace's prefix, the node, how many at most, then two for each queue:
--- its name and how many may be in flight at all nodes, or nothing. Answers a list for each queue, the oldest job first.
+-- Moves jobs from queues into a node's lists.
+-- ARGV: the namespace's prefix, the node, how many at most, then two for each queue: its name and how many of its jobs may be in
+-- flight at all nodes together, or "". Returns a list for each queue, the oldest job first.
 --
--- A job is in its new list before it leaves the old one: a command that fails in between leaves two, never none.
+-- A job is put into the new list before it leaves the old one: if a command fails in between, the job is there twice, and not
+-- lost. Redis does not roll back: https://redis.io/docs/latest/develop/using-commands/transactions/
 local node, room = ARGV[2], tonumber(ARGV[3])
 local lists = lists_of(node)
 local nodes

@@ -1,5 +1,6 @@
 -- with: keys jobs
--- Gives back what a node has in flight and forgets the node. ARGV: the namespace's prefix, the node, the quarantine.
+-- Puts what a node has in flight back in front of its queues, and forgets the node.
+-- ARGV: the namespace's prefix, the node, the quarantine.
 local node, quarantine = ARGV[2], ARGV[3]
 local lists = lists_of(node)
 begin_writing(node)

@@ -1,8 +1,10 @@
 -- with: keys clock
--- Pushes that need the server's clock or a lock. ARGV: the namespace's prefix, milliseconds within which a push with a lock may
--- be sent again, then six for each push: queue, entry, jid, the time it is for ("@" and seconds since the epoch, "+" and seconds
--- from now on, or nothing), the lock, milliseconds to hold it from that time on.
--- Answers one for each: "" (stored), "=" and who holds its lock, "!" and why it could not be stored.
+-- Stores jobs that need the server's clock or a lock. A push with a lock that is sent again may find that its job has run and
+-- released the lock, so its jid is kept for a while.
+-- ARGV: the namespace's prefix, milliseconds within which a push with a lock may be sent again, then six for each push: queue,
+-- entry, jid, when it is due ("@" and seconds since the epoch, "+" and seconds from now on, or ""), the lock or "", milliseconds
+-- to hold it after it is due.
+-- Returns for each: "" (stored), "=" and the jid that holds its lock, or "!" and why it could not be stored.
 local again = ARGV[2]
 local now = clock()
 local answers = {}
@@ -31,7 +33,6 @@ for i = 3, #ARGV, 6 do
   local queue, entry, jid, at = ARGV[i], ARGV[i + 1], ARGV[i + 2], time_of(ARGV[i + 3])
   local lock, lasts = ARGV[i + 4], ARGV[i + 5]
   local held = lock ~= '' and lock_key(lock)
-  -- A push that is sent again may find that its job has run meanwhile and given its lock back.
   local before = held and key('ringspun:pushed:' .. jid)
   local known = before and redis.call('EXISTS', before) == 1
   local taken = held and not known and redis.pcall('SET', held, jid, 'NX', 'PX', until_then(at, lasts))

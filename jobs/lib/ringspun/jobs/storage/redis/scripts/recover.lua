@@ -1,14 +1,14 @@
 -- with: keys clock jobs
--- Takes what is in flight at nodes without a lease and puts it where others get it. ARGV: the namespace's prefix, how many jobs
--- at most, the quarantine, milliseconds after which a node without jobs is forgotten. Answers four for each job: node, queue,
--- entry, where it went.
+-- Moves what is in flight at nodes without a lease into the quarantine; entries that are no jobs go back to their queues.
+-- ARGV: the namespace's prefix, how many jobs at most, the quarantine, milliseconds after which such a node without jobs is
+-- forgotten. Returns four for each job: node, queue, entry, where it went.
 local room, quarantine, stays = tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local now = clock()
 local nodes, recovered, gone = key('ringspun:nodes'), key('ringspun:recovered'), key('ringspun:gone')
 local moved = {}
 begin_writing()
 
--- Of a job that names no queue, where else would it stand that it belongs here? Its bytes stay as they are otherwise.
+-- Adds the queue to a job that names none, for in the quarantine nothing else says where it belongs. Its other bytes stay.
 local function told(entry, queue)
   if cjson.decode(entry)['queue'] ~= nil then return entry end
   local _, brace = string.find(entry, '^%s*{')
@@ -43,7 +43,7 @@ local function empty(node, queue)
   return false
 end
 
--- A command of that node's may be on its way still, and put something into its lists when it comes.
+-- Not at once: a late command of the node may still put something into its lists.
 local function forget(node)
   local since = redis.call('HGET', gone, node)
   if not since then

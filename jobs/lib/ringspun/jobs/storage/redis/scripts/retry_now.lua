@@ -1,6 +1,7 @@
 -- with: keys clock jobs enqueue
--- Moves entries from a set into their queues. ARGV: the namespace's prefix, 1 to write times in milliseconds, the set, then the
--- entries. Answers 1 for each that was moved, and else 0.
+-- Moves entries from a set into their queues.
+-- ARGV: the namespace's prefix, 1 to write times in milliseconds, the set, then the entries.
+-- Returns 1 for each that was moved, and else 0.
 local set = key(ARGV[3])
 local _, _, stamp = clock(ARGV[2])
 local answers = {}

@@ -1,6 +1,6 @@
 -- with: keys
--- ARGV: the namespace's prefix. Answers processed, failed, enqueued, scheduled, retries, dead, in flight, nodes, and a list with
--- two for each queue: its name and size.
+-- Counts everything. ARGV: the namespace's prefix. Returns processed, failed, enqueued, scheduled, retries, dead, in flight,
+-- nodes, and a list with two for each queue: its name and size.
 local enqueued, flying, queues = 0, 0, {}
 for _, queue in ipairs(redis.call('SMEMBERS', key('queues'))) do
   local size = redis.call('LLEN', queue_key(queue))

@@ -1,4 +1,5 @@
--- The server's clock: the seconds as a number and as a score, and as the time in an entry, which is in milliseconds for "1".
+-- The server's time: seconds as a number, as a score, and as the text for an entry, which is in milliseconds if the argument is
+-- "1".
 local function clock(milliseconds)
   local time = redis.call('TIME')
   local now = time[1] + time[2] / 1000000

@@ -1,4 +1,6 @@
--- The day and the second of a time in UTC, for there is no os.date. Years begin in March, so that the leap day is the last.
+-- The day and the second of a time in UTC, as text. Scripts have no os.date:
+-- https://redis.io/docs/latest/develop/programmability/lua-api/#os-library Years begin in March here, so that the leap day is the
+-- last: https://howardhinnant.github.io/date_algorithms.html#civil_from_days
 local function written(seconds)
   local days, rest = math.floor(seconds / 86400) + 719468, seconds % 86400
   local era = math.floor(days / 146097)
@@ -14,7 +16,9 @@ local function written(seconds)
   return date, string.format('%s %02d:%02d:%02dZ', date, math.floor(rest / 3600), math.floor(rest / 60) % 60, rest % 60)
 end
 
--- Counts in total, for the day (Sidekiq's and Exq's) and for the second (Exq's).
+-- Counts in total, for the day (as Sidekiq and Exq do) and for the second (as Exq does):
+-- https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/launcher.rb (flush_stats)
+-- https://github.com/akira/exq/blob/master/lib/exq/redis/job_stat.ex (record_processed_commands)
 local function count(name, by)
   if by == 0 then return end
   local date, second = written(tonumber(redis.call('TIME')[1]))

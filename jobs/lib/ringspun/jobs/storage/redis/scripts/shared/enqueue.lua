@@ -1,5 +1,5 @@
--- Puts an entry into the queue that it names, with the time if it has none; its bytes stay as they are. nil: it is no job, or
--- what has the queue's name is no queue.
+-- Puts an entry into the queue that it names, and adds the time if it has none; its other bytes stay. Returns nil if it is no
+-- job, or if the key of the queue has another type.
 local function enqueue(entry, stamp)
   local job = job_of(entry)
   if not job then return nil end

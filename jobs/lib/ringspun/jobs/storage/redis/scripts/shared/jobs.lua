@@ -1,5 +1,6 @@
--- What an entry is: its job, or nil if it is none. For looking at only; cjson would write an empty array as an object, which
--- is why the arguments may be one here. Whoever runs the job knows better.
+-- The job of an entry; nil if it is no job. Only for reading: cjson would write an empty array as an object. It cannot tell the
+-- two apart either, so an object as the arguments passes here, and the worker refuses it later.
+-- https://redis.io/docs/latest/develop/programmability/lua-api/#cjson-library
 local function job_of(entry)
   local read, job = pcall(cjson.decode, entry)
   if not read or type(job) ~= 'table' or not string.find(entry, '^%s*{') then return nil end

@@ -1,4 +1,4 @@
--- What is known of a job from the quarantine, see Storage::Trials, and the run that was counted last.
+-- The counts of a job from the quarantine, see Storage::Trials, and the run that was counted last.
 local function trials_of(jid)
   local kept = redis.call('HGET', key('ringspun:alone'), jid) or ''
   local tries, isolated, deaths, run = string.match(kept, '^(%d+) (%d+) (%d+) (.*)$')
