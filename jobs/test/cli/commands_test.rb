@@ -65,7 +65,7 @@ class CommandsTest < RedisCase
   end
 
   def test_orders_that_make_no_sense
-    assert_equal 'what is "puase"? --help lists the options, and pause, resume, status', refused("puase", "reports")
+    assert_equal 'unknown command "puase"; --help lists the options, and pause, resume, status', refused("puase", "reports")
     assert_equal "pause needs the names of queues", refused("pause")
     assert_equal "resume needs the names of queues", refused("resume", "")
     assert_equal 'status takes no names, got "reports"', refused("status", "reports")

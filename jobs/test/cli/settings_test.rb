@@ -80,7 +80,7 @@ class SettingsTest < Minitest::Test
     refused(/invalid option: --wat; --help lists/) { arguments("--wat") }
     refused(/invalid argument: -c many/) { arguments("-c", "many") }
     refused(/missing argument: -r/) { arguments("-r") }
-    refused(/what is "app.rb"\? --help lists/) { arguments("app.rb") }
+    refused(/unknown command "app.rb"; --help lists/) { arguments("app.rb") }
   end
 
   def test_help_and_version
@@ -242,7 +242,7 @@ class SettingsTest < Minitest::Test
     write("app.rb", "")
     write("late.yml", "lease: 1.5\nbeat: 1")
     { %w[--wat] => /invalid option: --wat/, %w[-r app.rb -c 0] => /concurrency must be an integer, 1 or more, got 0/,
-      %w[-r app.rb --redis http://x] => /redis is not as RedisClient takes it/,
+      %w[-r app.rb --redis http://x] => /RedisClient refuses the setting redis/,
       %w[-r app.rb --log /nowhere/log] => %r{the log /nowhere/log cannot be opened},
       %w[-r app.rb -C late.yml] => /beat must be at most half of lease, .* they are 1 s and 1.5 s/,
       %w[-r app.rb --log-format xml] => /log_format must be text or json, got "xml"/ }.each do |words, pattern|

@@ -118,7 +118,7 @@ class RedisOptionsTest < RedisCase
 
   def test_what_nobody_knows
     error = assert_raises(Jobs::ConfigError) { Storage::Redis.new({ hots: "localhost" }) }
-    assert_match(/redis is not as RedisClient takes it: unknown keyword: :hots/, error.message)
+    assert_match(/RedisClient refuses the setting redis: unknown keyword: :hots/, error.message)
     [{ url: "http://localhost" }, { url: "not an url" }, { db: "first" }, { host: "a", port: "b" }].each do |options|
       assert_raises(Jobs::ConfigError, options.inspect) { Storage::Redis.new(options) }
     end

@@ -62,7 +62,7 @@ class MatchersTest < Minitest::Test
     failed = answer.out.scan(/^rspec .* # (.*)$/).flatten
     assert_equal 8, failed.grep(/FAILS/).size, answer.out
     ["expected a job Mail, args: [2], found 0; these were enqueued:", "  Mail, args: [1], queue: \"default\"",
-     "expected 2 jobs Mail, found 1", "expected no job Mail, found 1", "leave out how many", "name the class of jobs once",
+     "expected 2 jobs Mail, found 1", "expected no job Mail, found 1", "takes no count", "name the class of jobs once",
      "jobs are kept only in the mode fake!, and this is inline!"].each { |line| assert_includes answer.out, line }
   end
 

@@ -53,7 +53,7 @@ module Ringspun
       attr_reader :seconds
 
       def initialize(seconds)
-        super("the job sleeps for #{seconds} s; only a worker understands that")
+        super("the job snoozes for #{seconds} s, which only a worker can handle")
         @seconds = seconds
       end
     end

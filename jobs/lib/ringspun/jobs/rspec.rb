@@ -79,7 +79,7 @@ module Ringspun
 
         # @api private
         def does_not_match?(actual)
-          raise UsageError, "not_to have_enqueued: none is none, leave out how many" if @count
+          raise UsageError, "not_to have_enqueued takes no count: it expects no job at all" if @count
 
           !matches?(actual)
         end

@@ -27,9 +27,8 @@ module Ringspun
             ringspun-jobs -C config/jobs.yml -e production --log log/jobs.log --log-format json
             ringspun-jobs pause reports --redis redis://localhost:6379/1
 
-          Queues with weights are each asked first as often as their weights say; without any weight, the first
-          one that has jobs is served. What stands here comes before what the program says by
-          Ringspun::Jobs.configure, and that before the configuration file.
+          A queue with a weight is asked first as often as its weight says; without any weight, the first queue
+          that has jobs is served. Options win over Ringspun::Jobs.configure, and that over the configuration file.
 
           Signals:
             TERM, INT   no more jobs are fetched, those that run may end, and so does the process; again: they are
@@ -88,7 +87,8 @@ module Ringspun
 
         def check_command
           unless Commands::NAMES.key?(@command)
-            raise ConfigError, "what is #{@command.inspect}? --help lists the options, and #{Commands::NAMES.keys.join(", ")}"
+            raise ConfigError,
+                  "unknown command #{@command.inspect}; --help lists the options, and #{Commands::NAMES.keys.join(", ")}"
           end
 
           if Commands::NAMES[@command]
@@ -113,10 +113,10 @@ module Ringspun
           options.on("-e", "--environment NAME", "such as production; section of the file, RAILS_ENV") do |value|
             @environment = value
           end
-          options.on("-C", "--config FILE", "YAML; unless told #{File::PLACES.first}", "or #{File::PLACES.last}") do |value|
+          options.on("-C", "--config FILE", "YAML; by default #{File::PLACES.first}", "or #{File::PLACES.last}") do |value|
             @file = value
           end
-          options.on("-q", "--queue NAME[,WEIGHT]", "may be given several times; unless told default") do |value|
+          options.on("-q", "--queue NAME[,WEIGHT]", "may be given several times; the default is default") do |value|
             @queues << value
           end
         end
@@ -130,7 +130,7 @@ module Ringspun
         def where_to(options)
           options.on("--redis URL", "redis://host:port/db, rediss://..., unix:///path") { |value| @redis = value }
           set(options, "--namespace NAME", String, "before the name of each key")
-          set(options, "--log FILE", String, "unless told - , the standard output")
+          set(options, "--log FILE", String, "by default - , the standard output")
           set(options, "--log-format FORMAT", String, "text or json")
           set(options, "--log-level LEVEL", String, "debug, info, warn, error")
           options.on("-V", "--version", "prints it") { @answer = "ringspun-jobs #{VERSION}" }

@@ -100,7 +100,7 @@ module Ringspun
         Options.queue("a middleware's queue", job["queue"])
         Options.unique_for("a middleware's unique_for", job["unique_for"])
       rescue MalformedEntryError => error
-        raise InvalidJobError, "a middleware has made this no job: #{error.message}"
+        raise InvalidJobError, "a middleware has made the job invalid: #{error.message}"
       end
     end
     private_constant :Client

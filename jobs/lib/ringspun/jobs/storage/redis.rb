@@ -213,7 +213,7 @@ module Ringspun
           options[:url] ||= ENV["REDIS_URL"] unless options.key?(:host) || options.key?(:path) || !ENV["REDIS_URL"]
           ::RedisClient.config(**options)
         rescue ArgumentError, URI::InvalidURIError => error
-          raise ConfigError, "redis is not as RedisClient takes it: #{error.message}"
+          raise ConfigError, "RedisClient refuses the setting redis: #{error.message}"
         end
       end
     end

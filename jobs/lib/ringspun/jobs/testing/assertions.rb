@@ -42,7 +42,7 @@ module Ringspun
         #
         # @since 0.1.0
         def refute_enqueued(job_class, **wanted, &)
-          raise ArgumentError, "refute_enqueued: none is none, there is no count" if wanted.key?(:count)
+          raise ArgumentError, "refute_enqueued takes no count: it expects no job at all" if wanted.key?(:count)
 
           assert_enqueued(job_class, **wanted, count: 0, &)
         end
