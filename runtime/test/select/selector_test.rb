@@ -272,6 +272,29 @@ class SelectorTest < SelectCase
     assert_child "", "5.times { Thread.new { Ringspun::Selector.new { |on| on.pop(Ringspun::Queue.new) } }.join; GC.start }"
   end
 
+  # A malloc that overwrites what is freed: https://sourceware.org/glibc/manual/latest/html_node/Memory-Allocation-Tunables.html
+  OVERWRITES_FREED = { "GLIBC_TUNABLES" => "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0" }.freeze
+
+  # In the child the selector has a branch that was deleted when it had an item for a strand of the parent, and another one that
+  # has an item for a strand of the child.
+  def test_a_forked_child_closes_a_selector_by_which_an_item_is_on_its_way
+    assert_child "[:child, 2]\n[:parent, 1]\n", <<~RUBY, env: OVERWRITES_FREED
+      deleted, queue = Ringspun::Queue.new, Ringspun::Queue.new
+      selector = Ringspun::Selector.new { |on| on.pop(deleted) { |item| [:parent, item] } }
+      waiter = machine.spin { selector.wait }
+      machine.yield
+      deleted.push(1)
+      selector.delete(deleted)
+      child = fork do
+        selector.pop(queue) { |item| [:child, item] }
+        machine.spin { queue.push(2) && selector.close }
+        p selector.wait
+      end
+      Process.wait(child)
+      p waiter.await
+    RUBY
+  end
+
   # --- at random ---
 
   # Each item once, whoever takes it, and who is cancelled takes none.
