@@ -68,10 +68,38 @@ class QuarantineTest < Minitest::Test
     began, gate = Array.new(2) { Thread::Queue.new }
     child = Class.new(Ringspun::Jobs.const_get(:Child))
     child.define_method(:fork) { |&block| (began << true) && gate.pop.then { super(&block) } }
-    thread = Thread.new { child.new { sleep } }
+    thread = Thread.new { child.new { |lifeline| lifeline.read.size } }
     began.pop
     thread.kill.join
     assert_empty(Ringspun::Jobs.const_get(:Child).lifelines)
+    gate.close
+  end
+
+  # For children, Thread.new fails after so many calls.
+  def with_threads(number)
+    limited = Class.new(Thread)
+    limited.define_singleton_method(:new) do |&block|
+      (number -= 1).negative? ? raise(ThreadError, "can't create Thread: Resource temporarily unavailable") : Thread.new(&block)
+    end
+    Ringspun::Jobs.const_get(:Child).const_set(:Thread, limited)
+    yield
+  ensure
+    Ringspun::Jobs.const_get(:Child).__send__(:remove_const, :Thread)
+  end
+
+  def test_when_no_process_can_be_made
+    child = Class.new(Ringspun::Jobs.const_get(:Child)) { define_method(:fork) { raise Errno::EAGAIN, "fork(2)" } }
+    assert_match(/fork\(2\)/, with_threads(1) { assert_raises(Errno::EAGAIN) { child.new { 0 } } }.message)
+    assert_match(/create Thread/, with_threads(0) { assert_raises(Errno::EAGAIN) { child.new { 0 } } }.message)
+  end
+
+  def test_a_thread_that_is_killed_as_it_forks_when_no_other_can_be_made
+    began, gate = Array.new(2) { Thread::Queue.new }
+    child = Class.new(Ringspun::Jobs.const_get(:Child))
+    child.define_method(:fork) { (began << true) && gate.pop.then { raise Errno::EAGAIN } }
+    thread = Thread.new { child.new { 0 } }
+    began.pop
+    with_threads(0) { thread.kill.join }
     gate.close
   end
 

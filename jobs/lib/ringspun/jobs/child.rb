@@ -30,12 +30,17 @@ module Ringspun
       # @yield in the child, whose status is the block's value
       # @yieldparam lifeline [IO] which is at its end when the parent is gone
       # @yieldreturn [Integer]
+      # @raise [SystemCallError] when no process can be made
       def initialize(&block)
         lifeline, @lifeline = IO.pipe
         Child.lifelines[@lifeline] = true # before the fork, for the child closes its copy of this one as well
-        thread = Thread.new { fork { Child.__send__(:become, lifeline, block) } }
-        thread.report_on_exception = false
+        thread = Thread.new do
+          Thread.current.report_on_exception = false # who waits for it gets the error
+          fork { Child.__send__(:become, lifeline, block) }
+        end
         @pid = Ringspun.shield { thread.value }
+      rescue ThreadError => error # no thread can be made, as when there are too many processes
+        raise Errno::EAGAIN, error.message
       ensure
         forsake(thread) unless @pid
         lifeline&.close
@@ -114,17 +119,20 @@ module Ringspun
 
       private
 
-      # Who wanted the child is killed. It may be forked yet, and then nobody else ends it and waits for it.
+      # The thread that wanted the child was killed, or the fork has failed. If it was killed, the child may still be forked, and
+      # another thread ends it and waits for it.
       def forsake(thread)
         release
-        return unless thread
+        return if thread.nil? || thread.status.nil? # nil: it has raised
 
         Thread.new do
-          Thread.current.report_on_exception = false # there is none
+          Thread.current.report_on_exception = false # nobody waits for the error of a fork
           pid = thread.value
           Process.kill(:KILL, pid)
           Process.wait(pid)
         end
+      rescue ThreadError # then the child ends by its lifeline, and is a zombie until this process ends
+        nil
       end
 
       def release

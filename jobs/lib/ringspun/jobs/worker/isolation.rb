@@ -205,7 +205,7 @@ module Ringspun
 
           ending = run_child(suspects)
           follow(suspects.reject(&:gone?), ending, isolated)
-        rescue SystemCallError, ThreadError => error # no process can be made now
+        rescue SystemCallError => error # no process can be made now
           @backoff.pause(:fork, error)
           wait_again([suspects])
         rescue StandardError => error # a fault of this library, by which no job must be lost
