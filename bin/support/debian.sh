@@ -85,9 +85,9 @@ done >/dev/null 2>&1
 true
 DISABLE
   local policy=/usr/sbin/policy-rc.d
-  services+=(-o DPkg::Pre-Invoke::="test -e $policy || install -m 755 $apt_dir/policy-rc.d $policy"
-    -o DPkg::Post-Invoke::="! cmp -s $apt_dir/policy-rc.d $policy || rm $policy"
-    -o DPkg::Post-Invoke::="sh $apt_dir/disable")
+  services+=(-o DPkg::Pre-Invoke::="test -e $policy || install -m 755 $apt_dir_quoted/policy-rc.d $policy"
+    -o DPkg::Post-Invoke::="! cmp -s $apt_dir_quoted/policy-rc.d $policy || rm $policy"
+    -o DPkg::Post-Invoke::="sh $apt_dir_quoted/disable")
 }
 
 # An older PgBouncer is missing as well, and may be in use.
@@ -98,12 +98,13 @@ debian_leave_no_database() {
   [[ " $*" == *" postgresql"* ]] || return 0
   local no_database=/etc/postgresql-common/createcluster.d/ringspun-setup.conf
   printf 'create_main_cluster = false\n' >"$apt_dir/no-database"
-  services+=(-o DPkg::Pre-Invoke::="install -D -m 644 $apt_dir/no-database $no_database"
+  services+=(-o DPkg::Pre-Invoke::="install -D -m 644 $apt_dir_quoted/no-database $no_database"
     -o DPkg::Post-Invoke::="rm -f $no_database")
 }
 
 debian_prepare() {
   apt_dir=$(mktemp -d)
+  apt_dir_quoted=$(printf '%q' "$apt_dir") # for commands that apt gives to a shell
   trap 'rm -rf "$apt_dir"' EXIT
   mkdir -p "$apt_dir"/{lists/partial,sources.list.d}
   chmod -R 755 "$apt_dir" # apt downloads as a user of its own, who must be able to come in

@@ -193,6 +193,15 @@ class SetupSystemTest < Minitest::Test
     assert_includes calls, "systemctl disable redis-server.service"
   end
 
+  def test_a_temporary_folder_with_a_blank_in_its_name
+    FileUtils.mkdir_p(in_copy("a folder"))
+    remove "redis-server"
+    _, err, status = run_setup(TMPDIR: in_copy("a folder"))
+    assert_predicate status, :success?, err
+    assert_includes calls, "update-rc.d redis-server disable"
+    assert_empty Dir.children(in_copy("a folder"))
+  end
+
   # Its package makes a database unless it is told not to; its programs are not on PATH afterwards.
   def test_postgresql_is_installed_without_a_database_and_disabled
     remove "initdb"
