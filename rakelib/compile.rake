@@ -32,7 +32,9 @@ EXTENSION_BUILDS = EXTENSIONS.map do |name, (sources, library)|
     ext.lib_dir = "#{library}/#{RUBY_VERSION[/\d+\.\d+/]}"
     ext.source_pattern = "**/*.{c,h}"
   end
-  "tmp/#{extension.platform}/#{name}/#{RUBY_VERSION}".tap { |build| file "#{build}/Makefile" => plan }
+  "tmp/#{extension.platform}/#{name}/#{RUBY_VERSION}".tap do |build|
+    file "#{build}/Makefile" => [plan, "#{EXTENSION_DIR}/rooms_makefile.rb"]
+  end
 end.freeze
 
 # The C API, by which the second is built on the first.
