@@ -1,8 +1,7 @@
 # frozen_string_literal: true
 
-# One sample of one contender, in a process of its own: neither the garbage of another contender nor a scheduler
-# that it left behind may weigh on this one. Started by Bench::Sampler only; the answer goes to descriptor 3,
-# because a contender is free to print.
+# One sample of one contender, in a process of its own, so that neither the garbage nor the scheduler of another one affects it.
+# Bench::Sampler starts it. The answer goes to descriptor 3, for a contender may print.
 #
 #   ruby child.rb sample TABLE_FILE CONTENDER SIZE_AS_JSON WARM_UP_SIZE_AS_JSON
 #   ruby child.rb probe

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# The command by which the gem `concurrently` measures itself, for what the bench has in its place; and the one for the other
-# seed whose form the bench keeps, jobs_seed.
+# The task by which the gem `concurrently` measures itself, for the tables that have replaced it, and for the table jobs_seed,
+# which keeps the form of its seed as well.
 
 desc "Tables of the bench by the names of their seeds: call_methods, wait_methods, call_methods_waiting, jobs_seed"
 task :benchmark, [:table] do |_, arguments|

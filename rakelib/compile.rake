@@ -2,7 +2,7 @@
 
 require "rake/extensiontask"
 
-# The C extensions: the folder of the sources of each, and where its library goes.
+# The C extensions: the folder of the sources, and the folder of the library.
 EXTENSIONS = {
   "native" => %w[runtime/ext/ringspun runtime/lib/ringspun],
   "postgres_native" => %w[postgres/ext/ringspun_postgres postgres/lib/ringspun]
@@ -19,14 +19,14 @@ end
 
 extension_flags = ENV.slice("RINGSPUN_SANITIZE", "RINGSPUN_WERROR", "RINGSPUN_CHECKED").map { |pair| pair.join("=") }
 
-# Where the objects of each lie.
+# The folders of the objects.
 EXTENSION_BUILDS = EXTENSIONS.map do |name, (sources, library)|
-  # mkmf fixes the list of sources and the flags when the Makefile is written. This file changes exactly when
-  # one of them does, so the Makefile is written again then and not at every edit.
+  # mkmf fixes the sources and the flags when it writes the Makefile. This file changes exactly when one of them does, so that the
+  # Makefile is written again then, and not at every edit.
   plan = "tmp/extension_plan-#{name}-#{RUBY_VERSION}"
   write_if_changed(plan, [*FileList["#{sources}/**/*.c"].sort, *extension_flags].join("\n"))
 
-  # The library goes to a folder per Ruby, so that several Rubies' builds live beside each other in one tree.
+  # The library goes into a folder per Ruby, so that one tree can have the builds of several Rubies.
   extension = Rake::ExtensionTask.new(name) do |ext|
     ext.ext_dir = sources
     ext.lib_dir = "#{library}/#{RUBY_VERSION[/\d+\.\d+/]}"
@@ -37,7 +37,7 @@ EXTENSION_BUILDS = EXTENSIONS.map do |name, (sources, library)|
   end
 end.freeze
 
-# The C API, by which the second is built on the first.
+# The second extension is built on the first, by its C API.
 file "#{EXTENSION_BUILDS.last}/Makefile" => "#{EXTENSION_DIR}/ringspun.h"
 task "compile:postgres_native" => "compile:native"
 

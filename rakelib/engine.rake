@@ -7,7 +7,7 @@ require "rake/clean"
 # and ends with non-zero when M is not 0.
 
 ENGINE_TESTS = FileList["runtime/test/engine/test_*.c"].sort
-# Beside the tests stand what they share (driver, scenes): linked into each of them, like the engine.
+# What the tests share (driver, scenes) is linked into each of them, like the engine.
 ENGINE_SOURCES = (FileList["#{EXTENSION_DIR}/engine/**/*.c", "runtime/test/engine/*.c"] - ENGINE_TESTS).sort
 ENGINE_HEADERS = FileList["#{EXTENSION_DIR}/engine/**/*.h", "runtime/test/engine/*.h"]
 SIMULATION = "runtime/test/engine/test_simulation.c"
@@ -16,12 +16,12 @@ URING_FAULTS = "runtime/test/engine/test_uring_faults.c"
 ENGINE_FLAGS = %W[
   -std=c11 -D_GNU_SOURCE -DRS_CHECKED -Wall -Wextra -Werror -O1 -g -pthread -I#{EXTENSION_DIR} -I#{EXTENSION_DIR}/engine
 ].freeze
-# What compiles it, with which flags beside those above, and what its programs are run by.
+# The compiler, its flags beside those above, and the command that runs the programs.
 EngineBuild = Data.define(:compiler, :flags, :runner)
 ENGINE_BUILDS = {
   "plain" => EngineBuild.new("gcc", [], []),
   "sanitized" => EngineBuild.new("gcc", %w[-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer], []),
-  # The folder is where Debian's and Arch's packages have the C library of that processor.
+  # In this folder Debian and Arch install the C library for that processor.
   "aarch64" => EngineBuild.new("aarch64-linux-gnu-gcc", %w[-DTEST_EMULATED], %w[qemu-aarch64 -L /usr/aarch64-linux-gnu])
 }.freeze
 
@@ -50,8 +50,8 @@ ENGINE_BUILDS.each do |build, made|
   multitask "engine:#{build}" => ENGINE_TESTS.map { |source| engine_program(build, source) }
 end
 
-# Runs one program and answers how many tests passed and how many it has left out; nil is a failure, already reported. A program
-# that says nothing has tested nothing, and one that hangs is ended.
+# Runs one program, and returns how many tests it has passed and left out; nil after a failure, which it reports. A program
+# without a result has failed, and so has one that hangs, which is killed.
 def run_engine_program(*command, limit: 300)
   output, status = Open3.capture2e("timeout", "--kill-after=5", limit.to_s, *command)
   passed, failed = output.scan(/^(\d+) passed, (\d+) failed$/).last&.map(&:to_i)
@@ -74,14 +74,14 @@ def run_engine_programs(build)
   puts "engine: #{left_out} tests left out, for an emulator lacks what they need" if left_out.positive?
 end
 
-# A program that takes seeds, with SEEDS of them or the one of SEED.
+# A pass for a program that takes seeds: SEEDS of them, or the one of SEED.
 def seeds_pass(name, source, build, seeds)
   abort "no test ran: there is no #{source}" unless ENGINE_TESTS.include?(source)
 
   pass(name, *engine_command(build, source), *(ENV["SEED"] ? ["--seed", ENV["SEED"]] : ["--seeds", seeds]))
 end
 
-# A rake of its own for all programs of a build, which counts what they have done.
+# A pass for all programs of a build, in a rake of its own, which counts the tests.
 def programs_pass(name, build) = pass(name, RbConfig.ruby, Gem.bin_path("rake", "rake"), "engine:run_#{build}")
 
 ENGINE_BUILDS.each_key do |build|

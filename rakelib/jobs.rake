@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Habits of the jobs.
+# Tasks of the jobs.
 
 namespace :jobs do
   desc "Kills, freezes, cuts and spoils all that jobs rest on, for SECONDS=60 (SEED=n: these faults again); none may be lost"

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What the Postgres client knows of the protocol: C that needs neither Ruby nor Ringspun, and so do its tests.
+# The codec of the Postgres client. It is C that needs neither Ruby nor Ringspun, and neither do its tests.
 
 require "rake/clean"
 

@@ -9,22 +9,23 @@ POSTGRES_TESTS = FileList["postgres/test/**/*_test.rb"].sort
 BENCH_TESTS = FileList["bench/test/**/*_test.rb"].sort
 TORTURES = FileList["runtime/test/**/*_torture.rb"].sort
 
-# A test says in a comment of its own that it belongs to the short form: the choice is made where it can be judged.
+# The comment by which a test file says that it belongs to the short form.
 SHORT_STRESS = /^# gc stress: short$/
 
-# And by what those files are known for which one Ruby is enough: they are about scripts, or run many seeds of plain Ruby. With
-# MATRIX=1 they are left out, for `rake test` has run them.
+# The comment of files for which one Ruby is enough: they are about scripts, or run many seeds of plain Ruby. With MATRIX=1 they
+# are left out, for `rake test` has run them.
 ONE_RUBY = /^# rubies: one$/
 
 def for_this_ruby(files) = ENV["MATRIX"] == "1" ? files.reject { |path| File.read(path).match?(ONE_RUBY) } : files
 
-# A pattern that matches no file any more must not look like tests that have passed.
+# A pattern that no longer matches any file must not look like tests that have passed.
 def some(files) = files.empty? ? abort("no test ran: no file matches") : files
 
 def test_pass(name, files, env = {}) = pass(name, RbConfig.ruby, "-w", "bin/support/run_tests.rb", *some(files), env:)
 
-# By what it is known which files a process of their own has. `collections` are tests that collect at every allocation: what that
-# takes grows with all that others have left behind. `crowds` leave most, stacks of strands, and each fork copies it.
+# The comment of files that have a process of their own, by the name of the pass. `collections` are tests that collect at every
+# allocation, which takes longer the more objects others have left. `crowds` leave most, stacks of strands, which each fork
+# copies.
 OWN_PASS = /^# pass: (\w+)$/
 
 def runtime_passes(name, env = {})
@@ -47,19 +48,19 @@ end
 
 desc "The Ruby tests of the runtime, the jobs, the Postgres client and the bench"
 test_passes(:ruby, :compile) do
-  # Apart, because the runtime's test helper watches every test of its process.
+  # In passes of their own, for the runtime's test helper watches every test of its process.
   [*runtime_passes("the runtime"), test_pass("the jobs", for_this_ruby(JOBS_TESTS)),
    test_pass("Postgres", for_this_ruby(POSTGRES_TESTS)),
    test_pass("the bench", BENCH_TESTS)]
 end
 
-# By what it is known on which servers beside the default one a file of Postgres tests is to run: `all` of
+# The comment by which a file of Postgres tests says on which servers it runs beside the default one: `all` of
 # Servers::POSTGRES_VARIANTS, or those that it names.
 ON_SERVERS = /^# servers: (.+)$/
 
 def runs_on?(server, path) = ["all", server].intersect?(File.read(path)[ON_SERVERS, 1].to_s.split(", "))
 
-# A pass for each of these, where all that it needs is here.
+# A pass for each of these servers.
 def server_passes(servers)
   files = some(POSTGRES_TESTS.select { |path| File.read(path).match?(ON_SERVERS) })
   servers.filter_map do |server|
@@ -79,7 +80,7 @@ end
 
 desc "The Ruby tests of the runtime on epoll, for hosts where the ones before ran on io_uring"
 test_passes(:epoll, :compile) do
-  # With nothing of what has no backend, or one of its own: the others have done that.
+  # Without tests that use no backend, or one of their own: the passes before have run them.
   runtime_passes("the runtime on epoll", { "RINGSPUN_BACKEND" => "epoll", "RINGSPUN_BACKEND_ONLY" => "1" })
 end
 
@@ -128,7 +129,7 @@ end
 
 desc "The reference, into tmp/doc"
 task :doc do
-  # Quiet, it would not know of warnings either.
+  # Not with --quiet, for then --fail-on-warning has no effect.
   sh "yard", "doc", "--no-progress", "--no-stats", "--db", "tmp/yardoc", "--output-dir", "tmp/doc", "--fail-on-warning",
      "{runtime,jobs,postgres}/lib/**/*.rb", "runtime/ext/ringspun/binding/**/*.c",
      "postgres/ext/ringspun_postgres/client/**/*.c", verbose: false

@@ -4,22 +4,22 @@ require "etc"
 require "open3"
 require "rbconfig"
 
-# The long random runs, and tests of Postgres, with the Ruby extensions under AddressSanitizer. Ruby itself stays as it is:
-# libasan is preloaded, so that its malloc is everybody's, and only our C is instrumented.
+# The long random runs, and tests of Postgres, with the extensions under AddressSanitizer. Only our C is instrumented, and not
+# Ruby; but libasan is preloaded, so that Ruby uses its malloc as well.
 
 ASAN_ROOT = File.expand_path("tmp/asan/#{RUBY_VERSION}")
 ASAN_LOGS = "#{ASAN_ROOT}/logs"
 
-# A lib of its own for both gems: ringspun.rb and ringspun/postgres.rb, of which this has copies, load what lies beside them.
+# A lib folder for both gems. It has copies of ringspun.rb and ringspun/postgres.rb, which load the libraries beside them.
 ASAN_LIB = "#{ASAN_ROOT}/lib"
 ASAN_LIBRARIES = EXTENSIONS.keys.map { |name| "#{ASAN_LIB}/ringspun/#{RUBY_VERSION[/\d+\.\d+/]}/#{name}.so" }.freeze
 
-# No red zones on stacks: what leaves a fiber for ever (a switch, a longjmp) does not clean them up, and the next user of that
-# stack would be blamed. Blocks of malloc, where all that outlives a call lies, have them.
+# No red zones on stacks: a fiber that is left for ever by a switch or a longjmp does not clean them up, and the next user of the
+# stack would be blamed. Blocks of malloc, which have all that outlives a call, have red zones.
 ASAN_FLAGS = "address --param asan-stack=0"
 
-# Ruby frees next to nothing at its end, so a search for leaks would tell of Ruby. Ruby's own handler of SIGSEGV stays: its
-# compaction needs it. So does the stack that it runs on.
+# No search for leaks, for Ruby frees next to nothing when it ends. Ruby's handler of SIGSEGV and the stack for it stay, for
+# compaction needs them.
 ASAN_OPTIONS = %w[
   detect_leaks=0 detect_stack_use_after_return=0 use_sigaltstack=0 halt_on_error=1 abort_on_error=0 exitcode=99
 ].freeze
@@ -27,7 +27,7 @@ ASAN_FINDING = /ERROR: AddressSanitizer|AddressSanitizer CHECK failed/
 
 STRESS_BACKENDS = %w[uring epoll].freeze
 
-# No program runs longer than this at a stretch, so that each is on its way soon and begins anew from another seed.
+# A program runs for so long at a time, so that all of them begin soon, and often, each time with another seed.
 STRESS_TURN_SECONDS = 60
 
 def asan_env
@@ -35,8 +35,8 @@ def asan_env
   { "LD_PRELOAD" => libasan, "ASAN_OPTIONS" => ASAN_OPTIONS.join(":") }
 end
 
-# Runs Ruby with the instrumented libraries. Answers what it printed, reports of the sanitizer about it and its children among
-# that, and its status.
+# Runs Ruby with the instrumented libraries. Returns its output, with reports of the sanitizer about it and its children, and its
+# status.
 def asan_ruby(*arguments, env: {}, limit: 60)
   Open3.capture2e({ **env, **asan_env }, "timeout", "--kill-after=5", limit.to_s,
                   RbConfig.ruby, "-w", "-I#{ASAN_LIB}", "-Iruntime/test", *arguments)
@@ -49,7 +49,7 @@ OVERRUN = <<~C
   void Init_overrun(void) { char copy[17], *block = malloc(16); memcpy(copy, block, 17); }
 C
 
-# A run that finds nothing because nobody looks must not pass.
+# Checks that AddressSanitizer is in force: else each run would pass.
 def prove_asan
   ASAN_LIBRARIES.each do |library|
     symbols, = Open3.capture2("nm", "--dynamic", "--undefined-only", library)
@@ -82,7 +82,7 @@ StressRun = Struct.new(:program, :backend, :counts, :failures) do
                                })
     counted = output[/^torture on #{backend}: (.*)$/, 1].to_s.scan(/(\d+) (\w+)/)
     counted.each { |count, what| counts[what] += Integer(count) }
-    # A report about a child counts as well, whatever its parent makes of its end.
+    # A report about a child counts as well, whatever the parent's status.
     fail_with(output, status) if !status.success? || output.match?(ASAN_FINDING) || counted.empty?
   end
 
@@ -137,7 +137,7 @@ namespace :stress do
   task(prove: :build) { prove_asan }
 end
 
-# Whose libraries are there before those of the tree are looked for.
+# A pass that loads the instrumented libraries before those of the tree are found.
 def asan_pass(name, files)
   pass(name, RbConfig.ruby, "-w", "-I#{ASAN_LIB}", "-rringspun/postgres", "bin/support/run_tests.rb", *some(files), env: asan_env)
 end

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# The gem `concurrently` 1.2.0, which our drop-in takes the name of. The last release is from before Ruby 3, where a method no
-# longer hands its block to a `Proc.new` within it: these two do it in so many words, and nothing else is changed.
+# The gem `concurrently` 1.2.0, whose name our drop-in has. Its last release is older than Ruby 3, in which `Proc.new` without a
+# block no longer takes that of the method: two methods pass it explicitly here, and nothing else is changed.
 #
-# Beside Ringspun in one load path, `require "concurrently"` finds whichever comes first. So the gem's own folder is put there,
-# and what has been loaded is looked at: a bench of the drop-in against itself would be a fine result.
+# `require "concurrently"` finds the gem or our drop-in, whichever comes first in the load path. So the gem's folder is put first,
+# and the loaded file is checked: else the bench might measure the drop-in against itself.
 
 raise "the gem concurrently and Ringspun do not go together in one process" if defined?(Ringspun::Machine)
 

@@ -4,9 +4,9 @@ require "open3"
 require "rbconfig"
 require "bench/workspace"
 
-# The gem `em-pg-client` 0.3.4 on today's pg and EventMachine, on which it runs unchanged. It asks for EventMachine 1.0, though,
-# which does not go together with the one that the Gemfile has: so it is not in there, but is installed without what it depends
-# on, once, beside what the bench compiles.
+# The gem `em-pg-client` 0.3.4, which runs unchanged on today's pg and EventMachine. But it requires EventMachine 1.0, and the
+# Gemfile has a newer one. So it is not in the Gemfile, but is installed once without its dependencies, beside what the bench
+# compiles.
 
 version = "0.3.4"
 folder = File.join(Bench::Workspace.build_directory, "gems")
@@ -28,7 +28,7 @@ $LOAD_PATH.unshift(library)
 require "pg/em/connection_pool"
 
 module Bench
-  # The seed's patch: whoever waits for a result holds the reactor.
+  # The seed's patch: a wait for a result blocks the reactor.
   module BlockingResults
     def fetch_results
       self.notify_readable = false
@@ -42,7 +42,7 @@ module Bench
 
   # A fiber in its reactor, whose value another one can await.
   class EventFiber
-    # Yields in one of them, and ends the reactor with it.
+    # Runs the block in such a fiber, and ends the reactor after it.
     def self.run
       value = nil
       EM.epoll

@@ -3,7 +3,7 @@
 require "socket"
 require "bench/clients"
 
-# From the first ticket to the clients until the last connection is closed.
+# The region: from the clients' first ticket until the last connection is closed.
 storm = lambda do |meter, connections, port, &accept|
   accepted = 0
   Bench::Clients.storm(port, connections) do |clients|

@@ -2,10 +2,10 @@
 
 require "socket"
 
-# Long enough for everybody to wait again, in the kernel, before the next messages are sent.
+# Long enough for all readers to wait in the kernel again before the next messages are sent.
 pause = 0.001
 
-# One sends in rounds, and lets time pass until all of a round have arrived.
+# Sends in rounds, and sleeps until all messages of a round have arrived.
 send_rounds = lambda do |tally, sockets, rounds, sleep, &send|
   rounds.times do |round|
     loop do
@@ -53,7 +53,7 @@ Bench.table "armed" do
   against_peer :cpu_ns
   syscalls(:rounds, few: 2, many: 5) { |sockets:, rounds:, **| sockets * rounds }
 
-  # A thread for each socket. Fewer rounds, because each message is a switch of the kernel.
+  # A thread for each socket. Fewer rounds, because for each message the kernel switches threads.
   contender "threads", size: { rounds: 20 } do |meter, sockets:, rounds:, bytes:|
     stock.call(meter, sockets, rounds, bytes, Thread.method(:new), :join)
   end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# A Ruby thread that never waits, as a request that computes something does. It holds Ruby's global lock for its
-# whole time slice, and every library that gives the lock up around a system call waits for that slice.
+# Beside a Ruby thread that never waits, like a request that computes. It holds Ruby's global lock for its whole time slice, and a
+# library that releases the lock around a system call waits for the end of that slice.
 beside_a_busy_thread = lambda do |busy, &work|
   next work.call unless busy
 
@@ -17,7 +17,7 @@ ensure
   thread&.join
 end
 
-# `start` runs a block beside the others, and `finish` awaits it. Sends until the time is over and counts what has
+# `start` runs a block beside the others, and `finish` awaits it. Sends until the time is over, and counts what has
 # arrived.
 stock = lambda do |meter, seconds, bytes, start, finish|
   reader, writer = IO.pipe
@@ -62,7 +62,7 @@ Bench.table "beside_cpu" do
     beside_a_busy_thread.call(busy) { stock.call(meter, seconds, bytes, Thread.method(:new), :join) }
   end
 
-  # A task for each. The scheduler lives in this thread; the busy one has none.
+  # A task for each. The scheduler runs in this thread; the busy one has none.
   contender "async", requires: "async" do |meter, seconds:, bytes:, busy:|
     beside_a_busy_thread.call(busy) do
       Sync { |task| stock.call(meter, seconds, bytes, task.method(:async), :wait) }

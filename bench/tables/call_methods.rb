@@ -2,7 +2,7 @@
 
 require "bench/concurrent_procs"
 
-# As the seeds have them, in batches and each on its own.
+# As in the seeds, in batches and one by one.
 calls = {
   "call" => ->(test, batch, count) { (count / batch.size).times { batch.each { test.call } } },
   "call_nonblock" => ->(test, batch, count) { (count / batch.size).times { batch.each { test.call_nonblock } } },
@@ -33,7 +33,7 @@ Bench.table "call_methods" do
   quick batches: 40
   warm_up batches: 10
   calls.each_key do |call|
-    # Each that is scheduled by the peer has a fiber, which it can use for nothing else until it has run.
+    # The peer gives each scheduled call a fiber, which it cannot use again until the call has run.
     size = call.match?(/unbatched call_[da]/) ? { batches: 100 } : {}
     row call, call:, quick: call == "call", **size
   end
@@ -45,7 +45,7 @@ Bench.table "call_methods" do
   body = lambda do |meter, test, ran, call, batches, scale|
     batch = Array.new(Bench::ConcurrentProcs::BATCH)
     count = batches * scale * batch.size
-    # The peer's pool of fibers as it is at first: otherwise it would hold those of the region before.
+    # Resets the peer's pool of fibers, which would hold those of the region before.
     before = call.start_with?("unbatched") && defined?(Concurrently) ? -> { Concurrently::EventLoop.current.reinitialize! } : -> {}
     Bench::ConcurrentProcs.measure(meter, count, ran, before:) { calls.fetch(call).call(test, batch, count) }
   end

@@ -2,7 +2,7 @@
 
 require "bench/concurrent_procs"
 
-# As the seed has them. Whether the proc waits is another matter.
+# As in the seed. The rows say whether the proc waits.
 forms = {
   "call" => ->(test, batch, batches) { batches.times { batch.each { test.call } } },
   "call_nonblock" => ->(test, batch, batches) { batches.times { batch.each { test.call_nonblock } } },

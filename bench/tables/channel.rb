@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Pushes or pops so many from either end of whatever holds them.
+# Push or pop so many items, for any kind of queue or channel.
 produce = ->(channel, items) { items.times { |item| channel.push(item) } }
 consume = lambda do |channel, items|
   sum = 0
@@ -8,7 +8,7 @@ consume = lambda do |channel, items|
   sum
 end
 
-# A Thread::SizedQueue between two threads, each of which does its part inside `run`.
+# Between two threads, each of which does its part inside `run`.
 between = lambda do |channel, items, run|
   producer = Thread.new { run.call { produce.call(channel, items) } }
   consumer = Thread.new { run.call { consume.call(channel, items) } }

@@ -2,8 +2,8 @@
 
 require "socket"
 
-# The stock classes, which threads and Async's scheduler share. The echo ends with its last message, so that it needs no
-# end of the stream.
+# The stock classes, which threads and Async's scheduler share. The echo ends after its last message, and needs no end of the
+# stream.
 stock_connection = lambda do |connection, trips, bytes, start|
   near, far = UNIXSocket.pair
   payload = Bench.payload(connection, bytes)
@@ -41,7 +41,7 @@ Bench.table "echo" do
   against_peer :cpu_ns, :real_ns
   syscalls(:trips, few: 1_000, many: 2_000) { |connections:, trips:, **| trips / connections * connections }
 
-  # A thread for each end. Fewer trips, because each is two switches of the kernel.
+  # A thread for each end. Fewer trips, because for each the kernel switches threads twice.
   contender "threads", size: { trips: 32_000 } do |meter, connections:, trips:, bytes:|
     trips /= connections
     meter.operations = trips * connections
@@ -91,7 +91,7 @@ Bench.table "echo" do
     end
   end
 
-  # A handler for each end, called with what has come. A payload arrives in one piece.
+  # A handler for each end, called with the bytes that have come. A payload arrives in one piece.
   contender "eventmachine", requires: "eventmachine" do |meter, connections:, trips:, bytes:|
     trips /= connections
     meter.operations = trips * connections

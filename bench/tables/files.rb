@@ -3,10 +3,10 @@
 block_bytes = 4096
 path_of = ->(meter, file) { File.join(meter.scratch, file.to_s) }
 
-# Which blocks each strand reads: all of them once, in no order.
+# The blocks that each strand reads: all of them once, in random order.
 shares_of = ->(strands, reads) { (0...strands * reads).to_a.shuffle(random: Random.new(42)).each_slice(reads).to_a }
 
-# Each block begins with its number, so that the sum over all tells that each was read once.
+# Each block begins with its number, so that the sum proves that each was read once.
 write_files = lambda do |meter, files, blocks|
   files.times do |file|
     first = file * blocks / files
@@ -18,7 +18,7 @@ write_files = lambda do |meter, files, blocks|
   end
 end
 
-# Into the page cache, or out of it; of a mix every other file.
+# Puts files into the page cache, or out of it; for "mix" every other file.
 prepare = lambda do |ios, state|
   ios.each_with_index do |io, index|
     io.advise(:random)
@@ -26,7 +26,7 @@ prepare = lambda do |ios, state|
   end
 end
 
-# Where the kernel counts, what it had to fetch proves that the files were cold.
+# If the kernel counts the bytes that it reads from devices, they prove that the files were cold.
 measure = lambda do |meter, state, blocks, passes, &work|
   fetched = meter.bytes_fetched
   sum = meter.measure(&work)

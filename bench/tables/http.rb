@@ -6,7 +6,7 @@ require "bench/http_server"
 
 latency = 0.02
 
-# Whatever runs them, the same requests: real Net::HTTP, a connection each.
+# The same requests for all contenders: Net::HTTP, with a connection each.
 ask = ->(port) { Net::HTTP.get("127.0.0.1", "/", port) == "hello" }
 
 # `start` runs a block beside the others, `finish` awaits its value.

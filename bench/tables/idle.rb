@@ -52,8 +52,8 @@ Bench.table "idle" do
   against_floor :cpu_ns
   against_peer :cpu_ns, :real_ns
 
-  # A thread for each. Fewer trips, because each is two switches of the kernel, and fewer idle ones: 10,000 take long to
-  # start, and one weighs the same.
+  # A thread for each. Fewer trips, because for each the kernel switches threads twice, and fewer idle threads: 10,000 take
+  # long to start, and each takes the same memory.
   contender "threads", size: { trips: 500, idle: 1_000 } do |meter, idle:, beside:, pairs:, trips:, bytes:|
     meter.operations = pairs * trips
     stock.call(meter, beside ? idle : 0, pairs, trips, bytes, Thread.method(:new), :value)

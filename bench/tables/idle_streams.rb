@@ -5,7 +5,7 @@ require "tmpdir"
 require "bench/clients"
 
 # A process that opens so many connections, and then sends on one after the other of them, far apart, and waits for the answer.
-# Yields the path to listen at, and what it says: nil when told to `connect`, `talk`; how many answers were right when read.
+# It obeys the orders `connect` and `talk`; `news` has how many answers were right.
 Talker = Data.define(:path, :orders, :news) do
   def self.with(idle, trips, bytes)
     Dir.mktmpdir do |dir|
@@ -28,7 +28,7 @@ Talker = Data.define(:path, :orders, :news) do
     end
   end
 
-  # UNIXSocket.new takes one that finds the backlog full for connected.
+  # Not by UNIXSocket.new, which takes a connection that finds the backlog full for connected.
   def self.connect(path)
     socket = Socket.new(:UNIX, :STREAM)
     begin
@@ -49,7 +49,7 @@ Talker = Data.define(:path, :orders, :news) do
     end
   end
 
-  # The contender has begun to accept, and `settle` returns when all that are connected wait.
+  # Called when the contender has begun to accept. `settle` returns when all connections wait.
   def run(meter, idle, trips, settle)
     meter.operations = trips
     meter.note(:idle, idle)
@@ -75,7 +75,7 @@ ensure
   io.close
 end
 
-# `start` runs a block beside the others, `finish` awaits its end, `wrap` makes of a socket what is read from.
+# `start` runs a block beside the others, `finish` awaits its end, `wrap` makes the object to read from of a socket.
 stock = lambda do |meter, talker, idle, trips, start, finish, wrap = :itself.to_proc|
   server = UNIXServer.new(talker.path)
   server.listen(Bench::Clients::BACKLOG)
@@ -108,7 +108,7 @@ Bench.table "idle_streams" do
   against_floor :rss_per_idle
   against_peer :cpu_ns, :real_ns
 
-  # A thread for each. Fewer of them: 10,000 take long to start, and one weighs the same.
+  # A thread for each. Fewer of them: 10,000 take long to start, and each takes the same memory.
   contender "threads" do |meter, idle:, trips:, bytes:|
     idle = [idle, 1_000].min
     Talker.with(idle, trips, bytes) { |talker| stock.call(meter, talker, idle, trips, Thread.method(:new), :join) }

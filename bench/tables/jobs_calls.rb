@@ -6,7 +6,7 @@ require "bench/working"
 
 latency = 0.1
 
-# From the beginning of the first job to the end of the last.
+# The region: from the beginning of the first job to the end of the last.
 run = lambda do |meter, library, concurrency, calls, backend = nil|
   next if calls.zero? # a worker is a process of its own, which nothing here warms up
 
@@ -49,7 +49,7 @@ Bench.table "jobs_calls" do
     end
   end
 
-  # One in twenty of them, because they take their time: a process that has slept for long is slower than one that has not.
+  # Every twentieth of them, for they take long, and a process that has slept for long is slower.
   bare "one by one" do |meter, calls:|
     next if calls.zero?
 

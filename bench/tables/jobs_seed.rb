@@ -5,7 +5,7 @@ require "bench/enqueuing"
 scenarios = { "default enqueuer" => :single, "named enqueuer" => :named_pool, "pool enqueuer" => :pool,
               "group commit" => :group_commit }
 
-# What Benchee tells of the times that calls took.
+# Benchee's statistics of the times of calls.
 describe = lambda do |meter, times|
   average = times.sum.fdiv(times.size)
   deviation = Math.sqrt(times.sum { |time| (time - average)**2 } / times.size) / average

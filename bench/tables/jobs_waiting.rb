@@ -2,7 +2,7 @@
 
 require "bench/working"
 
-# What each of so many jobs weighs that wait, in a worker that has had something to do before.
+# The memory of each of so many jobs that wait, in a worker that has run others before.
 weigh = lambda do |meter, jobs, backend|
   next if jobs.zero? # a worker is a process of its own, which nothing here warms up
 

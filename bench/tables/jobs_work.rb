@@ -2,7 +2,8 @@
 
 require "bench/working"
 
-# From the end of the first tenth of the jobs to that of the ninth: all that a job takes is in there, whenever it is done.
+# The region: from the end of the first tenth of the jobs to that of the ninth. So all work for a job counts, also what comes
+# after its end.
 drain = lambda do |meter, library, concurrency, jobs, backend = nil|
   next if jobs.zero? # a worker is a process of its own, which nothing here warms up
 
@@ -28,7 +29,7 @@ Bench.table "jobs_work" do
   columns :rate, :real_ns, :cpu_ns
   against_peer :real_ns, :cpu_ns
 
-  # What concurrency is best for it depends on the machine.
+  # The best concurrency for it depends on the machine.
   [5, 10, 25].each do |threads|
     contender "sidekiq #{threads}", requires: "sidekiq" do |meter, jobs:|
       drain.call(meter, :sidekiq, threads, jobs)

@@ -6,7 +6,7 @@ require "bench/clients"
 answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 request = "GET / HTTP/1.1\r\nHost: bench\r\n\r\n"
 
-# A connection of a server that keeps them alive: true when it ended by a reset, as the idle ones do.
+# Serves a connection that is kept alive. Returns true if a reset has ended it, as it ends the idle ones.
 serve = lambda do |socket|
   socket.write(answer) if socket.gets("\r\n\r\n") until socket.eof?
   false
@@ -64,7 +64,7 @@ Bench.table "keep_alive" do
   against_floor :rss_per_idle
   against_peer :cpu_ns, :real_ns
 
-  # A thread for each. Fewer idle ones: 10,000 take long to start, and one weighs the same.
+  # A thread for each. Fewer idle ones: 10,000 take long to start, and each takes the same memory.
   contender "threads", size: { idle: 1_000 } do |meter, idle:, requests:|
     stock.call(meter, idle, requests, Thread.method(:new), :value)
   end

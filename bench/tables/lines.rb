@@ -18,7 +18,7 @@ ensure
   Process.wait(sender)
 end
 
-# What IO and its like have.
+# By the methods of IO, which its like have too.
 read_lines = lambda do |meter, lines, io|
   meter.operations = lines
   meter.measure do
@@ -54,7 +54,7 @@ Bench.table "lines" do
     Sync { stock.call(meter, lines, bytes) }
   end
 
-  # io-stream, which Async's own protocols are written on.
+  # io-stream, on which Async's own protocols are built.
   contender "io-stream", requires: File.join(Bench::ROOT, "bench/peers/io_stream") do |meter, lines:, bytes:|
     with_lines.call(lines, bytes) do |socket|
       Sync { read_lines.call(meter, lines, IO::Stream::Buffered.wrap(socket)) }

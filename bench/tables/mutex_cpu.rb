@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# A line of a log and a pattern that has to look at all of it: more than a microsecond, as a small unit of real work
-# is. With a cheaper match the table would measure the loop. And what UringMachine's own script matches (1.0.6).
+# A line of a log, and a pattern that has to look at all of it. A match takes more than a microsecond, like a small unit of real
+# work; with a cheaper one the table would measure the loop. And the text and pattern of UringMachine's own script (1.0.6).
 line_of_log = '203.0.113.7 - - [21/Nov/2026:20:56:01 +0000] "GET /articles/42/comments?page=3&order=newest HTTP/1.1" 200 ' \
               '5316 "https://example.org/articles/42" "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"'
 line_pattern = %r{\A\S+ \S+ \S+ \[[^\]]+\] "(?:GET|POST) [^ ?]+(?:\?\S*)? HTTP/1\.[01]" [1-5]\d\d \d+ "[^"]*" ".*\bFirefox/\d+}
@@ -39,8 +39,8 @@ Bench.table "mutex_cpu" do
     end
   end
 
-  # A task for each worker. The stock Mutex is the lock that Async's guide to thread safety shows, and half the
-  # price of Async::Semaphore.
+  # A task for each worker. The stock Mutex is the lock in Async's guide to thread safety, and costs half of Async::Semaphore:
+  # https://socketry.github.io/async/guides/thread-safety/
   contender "async", requires: "async" do |meter, groups:, workers:, matches:, text:|
     line, pattern = texts.fetch(text)
     meter.measure do

@@ -3,8 +3,8 @@
 path_of = ->(meter, round, group, device) { device || File.join(meter.scratch, "#{round}-#{group}") }
 payloads_of = ->(workers, bytes) { Array.new(workers) { |worker| Bench.payload(worker, bytes) } }
 
-# Reads everything back: a chunk counts when it is one worker's whole payload, so that a torn or lost write shows.
-# Outside the measured region. Of a device nothing comes back.
+# Reads everything back, after the region: a chunk counts if it is one worker's whole payload, so that a torn or lost write shows.
+# A device returns nothing.
 proof_of = lambda do |meter, payloads, bytes, rounds, groups, device|
   next { bytes: 0, chunks: 0 } if device
 
@@ -21,7 +21,7 @@ proof_of = lambda do |meter, payloads, bytes, rounds, groups, device|
   { bytes: found.sum { |chunk, times| chunk.bytesize * times }, chunks: found.values_at(*payloads).sum(&:to_i) }
 end
 
-# The stock classes, which threads and Async's scheduler share. `syswrite` is the stock call for one system call per
+# The stock classes, which threads and Async's scheduler share. `syswrite` is the stock method that makes one system call per
 # chunk, and cheaper than `write` with sync on.
 stock_group = lambda do |path, payloads, writes, start|
   mutex = Mutex.new
@@ -64,7 +64,7 @@ Bench.table "mutex_io" do
     proof_of.call(meter, payloads, bytes, rounds, groups, device)
   end
 
-  # A task for each worker, a stock Mutex for each group, the lock that Async's guide to thread safety shows.
+  # A task for each worker, a stock Mutex for each group, the lock in Async's guide to thread safety.
   contender "async", requires: "async" do |meter, groups:, workers:, writes:, bytes:, rounds:, repeat:, device:|
     rounds *= repeat
     payloads = payloads_of.call(workers, bytes)

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# Each parked fiber needs two mappings, its stack and the guard page below it, so the default limit of 65,530 leaves
-# room for some 32,700. As many strands as the limit has mappings are certain to meet it.
+# Each parked fiber needs two mappings, its stack and the guard page below it, so the default limit of 65,530 mappings allows
+# about 32,700. As many strands as mappings are certain to reach the limit.
 limit = File.readable?("/proc/sys/vm/max_map_count") ? File.read("/proc/sys/vm/max_map_count").to_i : 65_530
 
-# Starts `count` of something that parks, and asks what one weighs. `park` starts one, `settle` lets all that were
-# started reach their wait, `release` lets them end and answers how many did.
+# Starts `count` of something that parks, and notes the memory of one. `park` starts one, `settle` lets all reach their wait,
+# `release` lets them end and returns how many did.
 #
-# A start beyond the limit has to raise, to name the limit, and to leave what was parked before alive.
+# A start beyond the limit has to raise an error that names the limit, and must not end those that are parked.
 weigh = lambda do |meter, count, park:, release:, settle: -> {}|
   before = meter.resident_bytes
   parked = 0
@@ -47,8 +47,8 @@ Bench.table "parked" do
   against_floor :rss_per_strand
   against_peer :rss_per_strand
 
-  # Threads which wait for a queue that nobody fills. Fewer of them: 30,000 take over a minute to start, and one
-  # weighs the same.
+  # Threads which wait for a queue that nobody fills. Fewer of them: 30,000 take over a minute to start, and each takes the
+  # same memory.
   contender "threads", size: { strands: 2_000 } do |meter, strands:, **|
     gate = Thread::Queue.new
     threads = []
@@ -89,8 +89,8 @@ Bench.table "parked" do
     end
   end
 
-  # Strands which wait for a Ringspun::Queue that nobody fills. The yield lets each reach its wait before the next is
-  # spun: a strand gets its stack when it starts, so that is when it fails past the limit.
+  # Strands which wait for a Ringspun::Queue that nobody fills. The yield lets each reach its wait before the next is spun: a
+  # strand gets its stack when it starts, and fails then if it is beyond the limit.
   contender "ringspun", requires: "ringspun" do |meter, strands:, **|
     gate = Ringspun::Queue.new
     Ringspun.run do |machine|
@@ -104,7 +104,7 @@ Bench.table "parked" do
         machine.yield
         raise spun.pop.error if spun.last.error
       end
-      # Bounded: a strand that never starts shall be a wrong result, and not a bench that hangs.
+      # So often at most: a strand that never starts must be a wrong result, and not a bench that hangs.
       settle = -> { 1_000.times { machine.yield if waiting < spun.size } }
       weigh.call(meter, strands, park:, settle:,
                                  release: lambda {

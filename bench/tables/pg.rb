@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The gem and a server of the tests' own: a private cluster on a Unix socket, gone with the process.
+# The gem pg, and a private cluster on a Unix socket, which ends with the process.
 connect = lambda do
   require "pg"
   require File.join(Bench::ROOT, "runtime/test/support/servers")

@@ -2,7 +2,7 @@
 
 require "bench/row_streams"
 
-# What the process grows by, at most. The block is given a connection and a query.
+# Notes by how much the process grows at most. The block gets a connection and a query.
 weigh = lambda do |meter, rows:, hold:, **, &take|
   server = Bench::PostgresServer.start
   table = Bench::PostgresServer.resources(rows)

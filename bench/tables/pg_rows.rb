@@ -5,7 +5,7 @@ require "bench/row_streams"
 
 names = %w[id cdate kind name size body]
 
-# Reads one field of each row, which the block takes from what it is given for a row.
+# Reads one field of each row, which the block takes from the row.
 read = lambda do |meter, way, streams:, rows:, table:, column:, **, &field|
   server = Bench::PostgresServer.start
   connection = PG.connect(server.options)

@@ -35,7 +35,7 @@ Bench.table "pg_streams" do
   proof { |streams:, rows:, **| { rows: streams * rows } }
   columns :user, :system, :total, :backend, :real
 
-  # Instead of a reset the server is told that no more is wanted.
+  # Cancels the statement, instead of a reset of the connection.
   contender "ringspun", requires: "ringspun", backends: [Bench::MAIN_BACKEND] do |meter, streams:, strands:, rows:, table:|
     sql = "select * from #{Bench::PostgresServer.resources(table)}"
     meter.operations = streams * rows
@@ -61,7 +61,7 @@ Bench.table "pg_streams" do
     Sync { |task| stream.call(meter, task.method(:async), :wait.to_proc, by_pg, **size) }
   end
 
-  # A fiber for each, as the seed has it.
+  # A fiber for each, as in the seed.
   contender "em-pg-client", requires: Bench::PEER_EM_PG_CLIENT do |meter, **size|
     connect = ->(options) { PG::EM::Client.new(options) }
     Bench::EventFiber.run { stream.call(meter, Bench::EventFiber.method(:new), :value.to_proc, connect, **size) }

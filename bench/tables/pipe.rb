@@ -1,8 +1,7 @@
 # frozen_string_literal: true
 
-# The stock classes, which threads and Async's scheduler share. `write` on a pipe is unbuffered (an IO.pipe's
-# writer has sync on), and `readpartial` into a reused buffer is the cheapest stock read that a scheduler serves:
-# `sysread` raises EAGAIN under one.
+# The stock classes, which threads and Async's scheduler share. `write` on a pipe is unbuffered (the writer of IO.pipe has sync
+# on), and `readpartial` into a reused buffer is the cheapest stock read that waits in a scheduler: `sysread` raises EAGAIN.
 stock_group = lambda do |group, chunks, bytes, tally, start|
   reader, writer = IO.pipe
   payload = Bench.payload(group, bytes)
@@ -49,8 +48,8 @@ Bench.table "pipe" do
     proof_of.call(tally)
   end
 
-  # `Sync` at the root and tasks below it, as Async's guide to best practices asks; the scheduler serves the
-  # stock classes' hooks with the selector that io-event chooses for this machine.
+  # `Sync` at the root and tasks below it, as in Async's guide (https://socketry.github.io/async/guides/best-practices/); its
+  # scheduler uses the selector that io-event chooses for this machine.
   contender "async", requires: "async" do |meter, groups:, chunks:, bytes:|
     tally = []
     meter.measure do

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What every contender runs, on a queue of its own kind. The items are numbers, so that their sum proves that each
-# was delivered once.
+# The work of all contenders, on a queue of their own kind. The items are numbers, so that their sum proves that each was
+# delivered once.
 produce = ->(queue, items) { items.times { |item| queue.push(item) } }
 consume = lambda do |queue, items|
   sum = 0
@@ -36,7 +36,7 @@ Bench.table "queue" do
     meter.measure { { sum: stock.call(groups, producers, consumers, items, Thread.method(:new), :value) } }
   end
 
-  # A task for each, over the stock Queue: Async::Queue delegates to it, and is slower by the delegation.
+  # A task for each, over the stock Queue: Async::Queue delegates to it, and so is slower.
   contender "async", requires: "async" do |meter, groups:, producers:, consumers:, items:|
     meter.measure do
       Sync { |task| { sum: stock.call(groups, producers, consumers, items, task.method(:async), :wait) } }

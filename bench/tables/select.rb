@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# One source after the other is given an item, and the next one when that has been taken.
+# Puts an item into one source after the other, each after the one before was taken.
 feed = lambda do |queues, taken, items|
   items.times do |item|
     queues[item % queues.size].push(item)
@@ -8,8 +8,8 @@ feed = lambda do |queues, taken, items|
   end
 end
 
-# Without a select: for each source a thread, task or strand that hands on what comes, into one queue. `start` runs a block beside
-# the others.
+# Without a select: for each source a thread, task or strand that moves its items into one queue. `start` runs a block beside the
+# others.
 relay = lambda do |sources, items, start|
   queues, sink, taken = Array.new(sources) { Thread::Queue.new }, Thread::Queue.new, Thread::Queue.new
   relays = queues.each_with_index.map do |queue, i|

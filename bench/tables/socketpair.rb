@@ -2,8 +2,8 @@
 
 require "socket"
 
-# The stock classes, which threads and Async's scheduler share: `send` and `recv` go straight to the system calls
-# of the same name, without the buffering of IO.
+# The stock classes, which threads and Async's scheduler share: `send` and `recv` make the system calls of the same name, without
+# the buffering of IO.
 stock_group = lambda do |group, chunks, bytes, fresh, tally, start|
   reader, writer = UNIXSocket.pair
   payload = Bench.payload(group, bytes)
@@ -50,7 +50,7 @@ Bench.table "socketpair" do
     proof_of.call(tally)
   end
 
-  # `Sync` at the root and tasks below it, as Async's guide to best practices asks.
+  # `Sync` at the root and tasks below it, as in Async's guide: https://socketry.github.io/async/guides/best-practices/
   contender "async", requires: "async" do |meter, groups:, chunks:, bytes:, fresh:|
     tally = []
     meter.measure do

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Operations are spawned one after the other, each awaited before the next: what a server does for a request, and
-# what must not leave a trace in the process.
+# Spawns operations one after the other, and awaits each before the next, as a server does for a request. The process must not
+# grow by it.
 sequence = lambda do |meter, count, start, finish|
   sum = 0
   mappings = meter.mappings
@@ -16,7 +16,7 @@ Bench.table "spawn" do
   about "100,000 times and more: spawn, run an empty block, await it. `mappings +` is by how many lines /proc/self/maps grew."
   size count: 100_000
   quick count: 4_000
-  # Enough that what is kept for reuse has been made when the region begins.
+  # Enough to fill the pools of what is used again before the region begins.
   warm_up count: 10_000
   proof { |count:| { sum: count } }
   columns :real_ns, :cpu_ns, :rate, :maps_growth
@@ -47,7 +47,7 @@ Bench.table "spawn" do
     Ringspun.run { |machine| sequence.call(meter, count, machine.method(:spin), :await) }
   end
 
-  # A fiber that is made, resumed once and dropped: what a scheduler without reuse is built on.
+  # A fiber that is made, resumed once and dropped: the least for a scheduler that does not use fibers again.
   bare "bare fiber" do |meter, count:|
     sequence.call(meter, count, Fiber.method(:new), :resume)
   end

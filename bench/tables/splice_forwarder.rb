@@ -2,7 +2,7 @@
 
 require "socket"
 
-# In a process of its own, a thread for each of its sockets; it succeeds when they all say so.
+# Runs the block in a process of its own, in a thread for each of its sockets. It succeeds if all blocks return true.
 beside = lambda do |own, others, &work|
   fork do
     others.each(&:close)
@@ -10,8 +10,8 @@ beside = lambda do |own, others, &work|
   end
 end
 
-# TCP connections from a process that sends, and to one that takes everything. Yields the pairs of sockets that are to be
-# forwarded, and sees to it that all bytes have come.
+# TCP connections from a process that sends, and to one that takes everything. Yields the pairs of sockets between which to
+# forward, and checks that all bytes have come.
 with_ends = lambda do |connections, bytes, &block|
   server = TCPServer.new("127.0.0.1", 0)
   connect = ->(_) { [TCPSocket.new("127.0.0.1", server.addr[1]), server.accept] }
@@ -60,7 +60,7 @@ Bench.table "splice_forwarder" do
   columns :real_ns, :cpu_ns, :rate, :copied
   against_peer :cpu_ns, :real_ns
 
-  # IO.copy_stream, which reads and writes where neither is a file.
+  # IO.copy_stream, which reads and writes if neither end is a file.
   contender "threads" do |meter, connections:, bytes:|
     stock.call(meter, connections, bytes, Thread.method(:new), :value)
   end

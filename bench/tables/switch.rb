@@ -12,7 +12,7 @@ Bench.table "switch" do
   against_floor :cpu_ns
   against_peer :real_ns, :cpu_ns
 
-  # Two threads and Thread.pass, the stock way to give way. Fewer, because each is a switch of the kernel.
+  # Two threads and Thread.pass, the stock method to yield. Fewer, because each time the kernel switches threads.
   contender "threads", size: { yields: 20_000 } do |meter, yields:|
     count = 0
     meter.measure do

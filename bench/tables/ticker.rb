@@ -5,7 +5,7 @@ compute_until = lambda do |meter, time|
   turns += 1 while meter.now < time
 end
 
-# What the others do beside the ticker: each computes in slices, and gives way after each.
+# The work beside the ticker: each of the others computes in slices, and yields after each slice.
 others_of = lambda do |meter, beside:, slice:, seconds:, many:|
   slices = (seconds / slice / (beside == "begin" ? 1 : many)).ceil
   polled, = IO.pipe
@@ -19,7 +19,7 @@ others_of = lambda do |meter, beside:, slice:, seconds:, many:|
   [many, body]
 end
 
-# How late every tick was for the one before it, with the stock sleep. `start` runs a block beside the others.
+# How late each tick came after the one before, with the stock sleep. `start` runs a block beside the others.
 ticks_beside = lambda do |meter, period:, start:, finish:, **others|
   many, body = others_of.call(meter, **others)
   done = false

@@ -13,7 +13,7 @@ Bench.table "timeout" do
   against_peer :real_ns, :cpu_ns
   syscalls :blocks, few: 1_000, many: 11_000
 
-  # Timeout.timeout of the standard library, which hands each deadline to a thread of its own.
+  # Timeout.timeout of the standard library, which gives each deadline to its own thread.
   contender "threads" do |meter, blocks:|
     done = 0
     meter.measure { blocks.times { Timeout.timeout(1.0) { done += 1 } } }
@@ -21,7 +21,7 @@ Bench.table "timeout" do
     { done: }
   end
 
-  # Task#with_timeout, as Async's guide to best practices asks.
+  # Task#with_timeout, as in Async's guide to best practices.
   contender "async", requires: "async" do |meter, blocks:|
     done = 0
     Sync do |task|

@@ -2,7 +2,7 @@
 
 require "bench/tls_clients"
 
-# Sockets of the stock library: accepts them all one by one, then serves each beside the others.
+# The stock library's sockets: accepts all of them one by one, then serves each beside the others.
 stock = lambda do |meter, connections, trips, bytes, start, finish|
   meter.operations = trips * connections
   Bench::TlsClients.during(connections, trips, bytes) do |listener, go|
@@ -51,9 +51,9 @@ Bench.table "tls_echo" do
     Ringspun.run { |machine| stock.call(meter, connections, trips, bytes, machine.method(:spin), :await) }
   end
 
-  # A strand for each connection, and streams. Its messages are new Strings, where the stock library has one that it uses again:
-  # so each is emptied when it is written, and its memory goes back at once instead of with the next collection. A program that
-  # does not do so takes about a third more CPU a message here: some 1.6 to 1.8 times the floor's, where this one has 1.1 to 1.5.
+  # A strand for each connection, and streams. Each message is a new String, where the stock library reads into one String again
+  # and again. So each is cleared when it is written, which frees its memory at once instead of at the next collection. Without
+  # that a message takes about a third more CPU here: 1.6 to 1.8 times the floor's instead of 1.1 to 1.5.
   contender "ringspun", requires: "ringspun" do |meter, connections:, trips:, bytes:|
     meter.operations = trips * connections
     Bench::TlsClients.during(connections, trips, bytes) do |listener, go|

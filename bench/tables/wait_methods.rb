@@ -4,7 +4,7 @@ require "bench/concurrent_procs"
 
 backend = "through the backend"
 
-# Pipes that are ready, as the seed has them, or nothing.
+# Yields pipes that are ready, as in the seed; or nothing, for `wait 0`.
 with_batch = lambda do |form, &block|
   next block.call(Array.new(Bench::ConcurrentProcs::BATCH)) if form == "wait 0"
 
@@ -16,7 +16,7 @@ with_batch = lambda do |form, &block|
   end
 end
 
-# Operations in batches, of a proc that is given what is in the batch.
+# Calls a proc in batches, with each item of the batch.
 run = lambda do |meter, form, batches, ran, test|
   with_batch.call(form) do |batch|
     Bench::ConcurrentProcs.measure(meter, batches * batch.size, ran) do
@@ -49,7 +49,7 @@ Bench.table "wait_methods" do
 
   Bench::ConcurrentProcs.contend(self, scale: 5) do |meter, form:, batches:, scale:|
     ran = 0
-    # The peer has no such word, and would make a Hash of it.
+    # The peer has no backends.
     form = form.delete_suffix(" #{backend}") unless defined?(Ringspun::Machine)
     test = {
       "wait 0" => proc { ran += 1 if wait 0 },

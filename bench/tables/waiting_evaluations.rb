@@ -2,7 +2,7 @@
 
 require "bench/concurrent_procs"
 
-# Notes what one of so many weighs; the block starts them all and lets them reach their wait.
+# Notes the memory of one of so many. The block starts them all, and lets them reach their wait.
 weigh = lambda do |meter, evaluations, &start|
   before = meter.resident_bytes
   started = start.call
@@ -44,7 +44,7 @@ Bench.table "waiting_evaluations" do
     end
     resume = -> { started.first(active).each { |evaluation| evaluation.resume!(true) } }
     proof = Bench::ConcurrentProcs.measure(meter, count, -> { ran }, before: resume) do
-      # The root gives way as often as each of them, which is not counted.
+      # The root yields as often as each of them; its own switches are not counted.
       turns.times { wait 0 }
     end
     started.each { |evaluation| evaluation.resume!(false) }

@@ -1,15 +1,15 @@
-# Sourced by every script of bin/. Sets `root`, a clean environment, and the few verbs that all of them use.
+# Sourced by every script of bin/. Sets `root`, a clean environment, and the functions that all of them use.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 state="$root/tmp/setup"
 
-# A caller inside another project's `bundle exec`, or with options of its own in RUBYOPT, must not decide which gems
-# we load. What says how to reach the registry (mirrors, certificates, proxies) stays.
+# A `bundle exec` of another project, or RUBYOPT, must not decide which gems are loaded. Settings for the registry (mirrors,
+# certificates, proxies) stay.
 unset RUBYOPT RUBYLIB BUNDLER_SETUP BUNDLER_VERSION BUNDLE_APP_CONFIG BUNDLE_BIN_PATH BUNDLE_PATH BUNDLE_PATH__SYSTEM \
   BUNDLE_WITHOUT BUNDLE_WITH BUNDLE_ONLY BUNDLE_FROZEN BUNDLE_DEPLOYMENT BUNDLE_LOCKFILE BUNDLE_SYSTEM_BINDIR
 export BUNDLE_GEMFILE="$root/Gemfile"
 
-# Ruby reads files in the encoding of the locale, and without one (a container, cron) in ASCII.
+# Ruby reads files in the encoding of the locale; without a locale (in a container, by cron) that is ASCII.
 case ${LC_ALL:-${LC_CTYPE:-${LANG:-}}} in *[Uu][Tt][Ff]8* | *[Uu][Tt][Ff]-8*) ;; *) export LC_ALL=C.UTF-8 ;; esac
 
 say() { printf '%s\n' "$*" >&2; }
@@ -22,14 +22,14 @@ die() {
 # usage SCRIPT: the comment at the top of a script is its help, so that the two cannot differ.
 usage() { sed -n '2,/^$/ s/^# \{0,1\}//p' "$1"; }
 
-# bundler RUBY ARGUMENT...: Bundler under that very Ruby. A `bundle` on PATH belongs to whichever Ruby installed it.
+# bundler RUBY ARGUMENT...: Bundler under that Ruby. A `bundle` on PATH may belong to another one.
 bundler() {
   local ruby=$1
   shift
   "$ruby" -e 'gem "bundler"; load Gem.bin_path("bundler", "bundle")' -- "$@"
 }
 
-# for_setup ARGUMENT...: those that are meant for bin/setup go to `setup`, the others to `rest`.
+# for_setup ARGUMENT...: puts those for bin/setup into `setup`, and the others into `rest`.
 for_setup() {
   setup=(--quiet) rest=()
   local argument
@@ -44,5 +44,5 @@ for_setup() {
 # asks_for_help ARGUMENT...: which a script of bin/ can answer before there is a Ruby.
 asks_for_help() { [[ " $* " == *" --help "* || " $* " == *" -h "* ]]; }
 
-# chosen_ruby NAME: what bin/setup wrote down (`ruby`, `ruby-matrix` or `ruby-4`).
+# chosen_ruby NAME: the path that bin/setup has recorded (`ruby`, `ruby-matrix` or `ruby-4`).
 chosen_ruby() { cat "$state/$1"; }

@@ -1,6 +1,6 @@
 # Sourced by bin/setup: what builds the engine's tests for aarch64, and runs them on another processor.
 
-# Nobody emulates the processor that is there: all other tests say as much and more.
+# On aarch64 itself nothing is emulated, for there all tests run on it.
 is_aarch64() { [[ $HOSTTYPE == aarch64 ]]; }
 
 # As Debian's package names.
@@ -10,7 +10,7 @@ lacking_cross_tools() {
   command -v qemu-aarch64 >/dev/null || printf 'qemu-user\n'
 }
 
-# Of these, what can be had here. Fedora and Alpine have cross compilers without a C library.
+# Those that this system has as packages. Fedora and Alpine have cross compilers without a C library.
 missing_cross_tools() {
   is_aarch64 || case $(package_installer) in apt | pacman) lacking_cross_tools ;; esac
 }

@@ -4,7 +4,7 @@
 # a system's source list changes what every later `apt upgrade` does. So the source list, the pin and the package
 # lists of this transaction live in a temporary directory, and the system's own are only read.
 
-# debian_install PACKAGE...: plain package names. Which suite they come from is found out here.
+# debian_install PACKAGE...: names without a suite, which is chosen here.
 debian_install() {
   debian_prepare
   debian_choose_suite "$@"
@@ -17,7 +17,7 @@ debian_install() {
   rm -rf "$apt_dir"
 }
 
-# Sets `simulated` to what apt would do. On a Debian 12 that has its libc from Debian 13, by an earlier set-up perhaps, some
+# Sets `simulated` to what apt would do. A Debian 12 may have its libc from Debian 13, perhaps by an earlier setup; then some
 # packages can only come from there too.
 debian_simulate() {
   simulated=$("${apt_get[@]}" -s install "${from[@]}" "$@" 2>&1) && return
@@ -30,7 +30,7 @@ debian_simulate() {
   die "apt finds no way to install $*; see above."
 }
 
-# The transaction, what a person may mind first: what goes, what changes, what comes.
+# Prints the transaction, removals first, then upgrades, then new packages.
 debian_say_plan() {
   local line removed=() upgraded=() new=()
   while read -r line; do
@@ -56,11 +56,11 @@ debian_say_packages() {
   printf '    %s\n' "$@" >&2
 }
 
-# Debian starts what it installs as a service, now and at every boot. The tests start servers of their own, and nobody has
-# asked for another. A policy (see invoke-rc.d(8)) that the system has already stays as it is. Packages enable their services
-# where no systemd runs too, by deb-systemd-helper(1p) and update-rc.d(8); so that is how they are disabled.
+# Debian starts a server that it installs as a service, now and at every boot. The tests start their own, so it must not. A policy
+# that the system has already stays as it is (https://manpages.debian.org/invoke-rc.d). Packages enable their services even where
+# no systemd runs, by deb-systemd-helper and update-rc.d, so these disable them.
 #
-# A service that was there before is its owner's: then it is `postgresql-17` that is missing, and not `postgresql`.
+# A service that was there before is left alone: then `postgresql-17` is missing, and not `postgresql`.
 debian_leave_services() {
   services=()
   debian_leave_no_database "$@"
@@ -90,7 +90,7 @@ DISABLE
     -o DPkg::Post-Invoke::="sh $apt_dir_quoted/disable")
 }
 
-# An older PgBouncer is missing as well, and may be in use.
+# An older PgBouncer counts as missing, and may be in use.
 debian_has_service() { [[ $1 == pgbouncer ]] && PATH=$PATH:$sbin command -v pgbouncer >/dev/null; }
 
 # PostgreSQL's packages make a database, unless they are told not to.
@@ -107,13 +107,13 @@ debian_prepare() {
   apt_dir_quoted=$(printf '%q' "$apt_dir") # for commands that apt gives to a shell
   trap 'rm -rf "$apt_dir"' EXIT
   mkdir -p "$apt_dir"/{lists/partial,sources.list.d}
-  chmod -R 755 "$apt_dir" # apt downloads as a user of its own, who must be able to come in
+  chmod -R 755 "$apt_dir" # apt downloads as a user of its own, which needs access
   cp /etc/apt/sources.list.d/* "$apt_dir/sources.list.d/" 2>/dev/null || true
   cat /etc/apt/preferences >"$apt_dir/preferences" 2>/dev/null || true
 
   apt_options=(-o Dir::Etc::SourceParts="$apt_dir/sources.list.d" -o Dir::Etc::Preferences="$apt_dir/preferences"
     -o Dir::State::Lists="$apt_dir/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
-  # A system that has just begun may be at its own updates.
+  # Waits for the lock, for a system that has just started may be installing its own updates.
   apt_get=(apt-get --no-install-recommends -o DPkg::Lock::Timeout=300 "${apt_options[@]}")
   from=() # the suite to prefer, as an option of apt-get
   suites=() # what was added to the system's own
@@ -128,18 +128,18 @@ debian_choose_suite() {
   local matrix=
   [[ " $* " != *" ruby3.4 "* ]] || matrix=ruby
 
-  # For the matrix too: what experimental builds on, its libc above all, is in Debian 13 and not in 12.
+  # For the matrix too: packages of experimental depend on those of Debian 13, above all on its libc.
   if debian_lacks ruby 1:3.3 $matrix "$@" || debian_lacks postgresql-17 17 "$@" || debian_lacks pgbouncer 1.21 "$@"; then
     debian_add_suite trixie n=trixie 100
     from=(-t trixie)
   fi
-  # Only what no other suite has comes from here, by the priority. Release files of this suite are often past their date, and
-  # apt would refuse them.
+  # By its priority only packages that no other suite has come from here. Its Release files have often expired, and apt would
+  # refuse them.
   [[ -z $matrix ]] || debian_add_suite experimental a=experimental 1 "Check-Valid-Until: no"
 }
 
-# debian_lacks PACKAGE VERSION WANTED...: whether it is wanted, and the system's own suites carry none as new. Asks apt and not
-# /etc/os-release, which says 13 on a Debian 12 that took some packages from there.
+# debian_lacks PACKAGE VERSION WANTED...: whether the package is wanted, and the system's own suites have none as new. Asks apt
+# and not /etc/os-release, which says 13 on a Debian 12 that has some packages from there.
 debian_lacks() {
   [[ " ${*:3} " == *" $1 "* ]] || return 1
   local candidate

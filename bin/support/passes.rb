@@ -3,9 +3,9 @@
 require "etc"
 require "tempfile"
 
-# Runs passes beside each other, JOBS at a time (without it as many as there are processors). A pass is a command that minds no
-# neighbour. What it prints comes in one piece when it has ended, and what failed comes again after all others, where a person
-# looks for it. All run, whatever fails: the second failure may be what explains the first. One alone prints as it goes.
+# Runs passes beside each other, JOBS at a time (by default as many as there are processors). A pass is a command that can run
+# beside others. Its output is printed in one piece when it has ended, and that of failed ones again at the end, where a person
+# looks. All run, whatever fails: the second failure may explain the first. A single pass prints as it goes.
 class Passes
   Pass = Data.define(:name, :command, :env)
 
@@ -56,7 +56,7 @@ class Passes
     began = now
     return Ended.new(pass:, output: "", status: wait(spawn(pass.env, *pass.command)), seconds: now - began) if @alone
 
-    # Into a file, because what a pass leaves running may hold a pipe open for ever.
+    # Into a file, because a process that a pass leaves running could hold a pipe open for ever.
     Tempfile.create("pass") do |output|
       status = wait(spawn(pass.env, *pass.command, in: File::NULL, %i[out err] => output))
       Ended.new(pass:, output: File.read(output.path), status:, seconds: now - began)
@@ -88,7 +88,7 @@ class Passes
     @out.flush
   end
 
-  # Somebody has interrupted us. Ctrl-C has told the passes as well, a signal to this process alone has not.
+  # After an interrupt. Ctrl-C reaches the passes as well; a signal to this process alone does not.
   def stop(workers)
     @waiting.clear
     @lock.synchronize { @running.each { |pid| interrupt(pid) } }

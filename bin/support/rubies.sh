@@ -1,6 +1,6 @@
-# Sourced by bin/setup: which Rubies are on this machine, and which of them can build the extension.
+# Sourced by bin/setup: finds the Rubies on this machine that can build the extension.
 
-# Prints "version<TAB>path" when the Ruby is usable. Headers and Bundler are parts that distributions package apart.
+# Prints "version<TAB>path" if the Ruby has headers and Bundler, which distributions package apart.
 describe_ruby='
   require "rbconfig"
   config = RbConfig::CONFIG
@@ -10,9 +10,9 @@ describe_ruby='
   print RUBY_VERSION, "\t", RbConfig.ruby
 '
 
-# ruby_candidates SERIES: what was named; then `ruby`, which is what the user chose by PATH or by a shim of rbenv, asdf or mise;
-# then ruby3.3, ruby3.4 and so on by version. A shim may stand for a Ruby too old, or for none, where its version manager has
-# a newer one, so what version managers have installed comes last.
+# ruby_candidates SERIES: the one that was named; then `ruby`, which the user has chosen by PATH or by a shim of rbenv, asdf or
+# mise; then ruby3.3, ruby3.4 and so on by version. A shim may stand for an old Ruby, or for none, although its version manager
+# has a newer one; so those of version managers come last.
 ruby_candidates() {
   local folder
   [[ $1 != 4 || -z ${RINGSPUN_RUBY_4:-} ]] || printf '%s\n' "$RINGSPUN_RUBY_4"
@@ -28,14 +28,14 @@ ruby_candidates() {
 find_ruby() {
   local candidate found
   while read -r candidate; do
-    # Its errors are about versions that nobody has chosen, and a shim may want to read.
+    # Without its errors, which are about versions that nobody has chosen; and without input, for a shim may read.
     found=$("$candidate" -e "$describe_ruby" 2>/dev/null </dev/null) || continue
     [[ $found == "${1:-}"* ]] && printf '%s\n' "$found" && return
   done < <(ruby_candidates "${1:-}")
   return 1
 }
 
-# What the environment names must be what it says: another Ruby in its place would be a surprise.
+# A Ruby that the environment names must fit: another one instead would be a surprise.
 check_named_rubies() {
   check_named_ruby RINGSPUN_RUBY "" "Ruby 3.3 or later"
   [[ -z $matrix ]] || check_named_ruby RINGSPUN_RUBY_4 4 "Ruby 4"
@@ -47,12 +47,12 @@ check_named_ruby() {
   [[ $("${!1}" -e "$describe_ruby" 2>/dev/null </dev/null) == "$2"?* ]] || die "$1=${!1} is not a $3 with its headers and Bundler."
 }
 
-# What a build needs beside Ruby, as Debian's package names.
+# What a build needs beside Ruby, by Debian's package names.
 missing_tools() {
   command -v gcc >/dev/null || printf 'gcc\n'
   command -v g++ >/dev/null || printf 'g++\n' # for the gem eventmachine, a peer in the bench
   command -v make >/dev/null || printf 'make\n'
   gcc -E - <<<'#include <stdio.h>' >/dev/null 2>&1 || printf 'libc6-dev\n'
-  # A Debian without the recommended packages has none, and the gem registry then cannot be trusted.
+  # A Debian without recommended packages has none, and cannot verify the gem registry.
   [[ ! -e /etc/debian_version || -e /etc/ssl/certs/ca-certificates.crt ]] || printf 'ca-certificates\n'
 }

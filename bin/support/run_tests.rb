@@ -3,7 +3,7 @@
 # Runs the named Minitest files in one process. Options (-n, --seed, -v) go to Minitest.
 
 require "bundler/setup"
-# By this a newer RubyGems has every child load Bundler, also one whose test takes it out of RUBYOPT.
+# A newer RubyGems would load Bundler by this in every child, also if a test has removed it from RUBYOPT.
 ENV.delete("BUNDLER_SETUP")
 
 root = File.expand_path("../..", __dir__)
@@ -15,5 +15,5 @@ ARGV.replace(ARGV - files)
 require "minitest/autorun"
 files.each { |file| require File.expand_path(file) }
 
-# Minitest calls a run without a single test a success.
+# For Minitest a run without any test is a success.
 abort "no test ran" if Minitest::Runnable.runnables.all? { |test_class| test_class.methods_matching(/\Atest_/).empty? }

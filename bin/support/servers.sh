@@ -1,22 +1,22 @@
 # Sourced by bin/setup and bin/test: the servers that tests start for themselves, on sockets in a temporary folder.
 
-# Debian keeps PostgreSQL's own programs off PATH, here. The tests have a folder of their own.
+# Debian has PostgreSQL's programs here, and not on PATH. The tests of bin/setup have another folder.
 postgresql_folder=${RINGSPUN_POSTGRESQL:-/usr/lib/postgresql}
 
-# As Debian's package names.
+# By Debian's package names.
 missing_servers() {
   command -v redis-server >/dev/null || command -v valkey-server >/dev/null || printf 'redis-server\n'
   command -v initdb >/dev/null || compgen -G "$postgresql_folder/*/bin/initdb" >/dev/null || printf 'postgresql\n'
 }
 
-# The folder with Debian's PgBouncer is not on everybody's PATH either.
+# Debian has PgBouncer here, which is not on every user's PATH.
 sbin=${RINGSPUN_SBIN:-/usr/sbin}
 
-# Where apt finds its suites.
+# The folder with apt's sources.
 apt_folder=${RINGSPUN_APT:-/etc/apt}
 
-# missing_matrix_servers: what the tests of Postgres run on as well. PostgreSQL 15 is in Debian 12 and 17 in Debian 13, which
-# Debian 12 can install beside it. Other systems have one version, whichever it is, and do without.
+# missing_matrix_servers: the other servers for tests of Postgres. PostgreSQL 15 is in Debian 12, and 17 in Debian 13, from which
+# Debian 12 can install it. Other systems have one version, and do without the others.
 missing_matrix_servers() {
   local twelve=
   ! has_suite bookworm || twelve=yes
@@ -26,8 +26,8 @@ missing_matrix_servers() {
   has_pgbouncer || printf 'pgbouncer\n'
 }
 
-# By the source lists, for the lists of packages may not have been fetched, and os-release says 13 on a Debian 12 that took
-# some packages from there.
+# Reads apt's sources, for package lists may not have been fetched, and os-release says 13 on a Debian 12 that has some packages
+# from there.
 has_suite() {
   grep -qsE "^[^#]*[[:space:]]$1([[:space:]]|\$)" "$apt_folder"/sources.list "$apt_folder"/sources.list.d/*
 }
@@ -37,7 +37,7 @@ has_postgresql() {
   [[ -e $postgresql_folder/$1/bin/initdb || $(initdb --version 2>/dev/null) == *" $1."* ]]
 }
 
-# One that knows of prepared statements in transaction mode: from 1.21 on.
+# From 1.21 on, which has prepared statements in transaction mode: https://www.pgbouncer.org/changelog.html
 has_pgbouncer() {
   local version
   version=$(PATH=$PATH:$sbin pgbouncer --version 2>/dev/null | sed -n 's/^PgBouncer //p')
@@ -47,8 +47,8 @@ has_pgbouncer() {
 absolute() { if [[ $1 == /* ]]; then printf '%s' "$1"; else printf '%s/%s' "$PWD" "$1"; fi; }
 
 # need_servers ARGUMENT...: whether one of these test files starts a server. Such a file requires support/servers, itself or by
-# what it requires of this tree; the first folder that has a file of that name counts, as for Ruby. This reads the lines that say
-# `require`, because there may be no Ruby yet that could.
+# another file of this tree; the first folder with a file of that name counts, as for Ruby. This reads the `require` lines itself,
+# because there may be no Ruby yet.
 need_servers() {
   local level=() next file line folder
   local -A seen=()

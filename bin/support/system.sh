@@ -1,12 +1,12 @@
-# Sourced by bin/setup: what to do about packages that the system lacks. All of them have Debian's names here. Debian and what
-# is made from it get them by apt; for other systems there is the line to type.
+# Sourced by bin/setup: installs packages that the system lacks, all by Debian's names. Debian and its derivatives get them by
+# apt; for other systems it prints the line to type.
 
 source "$root/bin/support/debian.sh"
 
-# What this system is, by os-release(5). The tests have some of their own.
+# Says what this system is: https://man7.org/linux/man-pages/man5/os-release.5.html The tests of bin/setup have others.
 os_release=${RINGSPUN_OS_RELEASE:-/etc/os-release}
 
-# install_packages PACKAGE...: returns with these installed, or not at all.
+# install_packages PACKAGE...: installs these, or ends the script.
 install_packages() {
   local installer
   installer=$(package_installer)
@@ -17,7 +17,7 @@ install_packages() {
   fi
 }
 
-# The program that installs packages here. The first of ID and ID_LIKE that is known says so.
+# The program that installs packages here, by the first of ID and ID_LIKE that is known.
 package_installer() {
   local id
   for id in $(. "$os_release" 2>/dev/null && printf '%s %s' "${ID:-}" "${ID_LIKE:-}"); do
@@ -57,10 +57,10 @@ what_to_type() {
   [[ " $* " != *" ruby3.4 "* ]] || echo "Install a Ruby 3.4 by rbenv, asdf or mise: bin/setup finds it."
 }
 
-# Of Red Hat's systems; a large one of Fedora, which counts otherwise, and where none is named.
+# The version of Red Hat's systems; a large number for Fedora, which counts otherwise, and where none is named.
 red_hat_version() { (. "$os_release" && [[ ${ID:-} != fedora && ${VERSION_ID:-} =~ ^[0-9] ]] && printf '%s' "${VERSION_ID%%.*}") || printf '99'; }
 
-# name_for INSTALLER PACKAGE: what it is called there; nothing where it is a part of another, or not packaged.
+# name_for INSTALLER PACKAGE: its name there; nothing if it is a part of another package, or not packaged.
 name_for() {
   case "$1 $2" in
     *\ ruby3.4*) ;;

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
 module Bench
-  # The report of a table whose seed was measured with Benchee, in the words and columns of that: for each row a head with its
-  # settings, what a call takes, and by how much the others are slower than the fastest. As there, `ips` is what one caller
-  # reaches.
+  # The report of a table whose seed was measured with Benchee (https://github.com/bencheeorg/benchee), in Benchee's words and
+  # columns: for each row a head with its settings, the time of a call, and by how much the others are slower than the fastest.
+  # `ips` is the rate of one caller, as in Benchee.
   #
   # Each sample has notes: average, median and p99 in nanoseconds, and deviation as a share of the average.
   class BencheeForm
@@ -15,7 +15,7 @@ module Bench
       def ips = 1e9 / average
     end
 
-    # What measured it.
+    # The head of the report: what it was measured on.
     def self.system(facts)
       { "Operating System" => facts[:kernel], "CPU Information" => facts[:cpu], "Number of Available Cores" => facts[:cores],
         "Available memory" => memory, "Ruby" => RUBY_VERSION, "Redis" => facts[:"redis-server"] }
@@ -30,7 +30,7 @@ module Bench
 
     private_class_method :memory
 
-    # @param system [Hash{String => Object}] what stands above the settings
+    # @param system [Hash{String => Object}] the lines above the settings
     def initialize(result, system)
       @result = result
       @system = system
@@ -105,7 +105,7 @@ module Bench
       name.ljust(width) + cells.zip(HEADERS.values).map { |cell, room| cell.rjust(room) }.join
     end
 
-    # One for the whole column: in which most of its values would stand, and the larger of two of which that is true.
+    # One unit for the whole column: the one that suits most of its values, the larger one on a tie.
     def unit(units, values)
       own = values.map { |value| units.select { |_, scale| value >= scale }.keys.last || units.keys.first }
       own.tally.max_by { |name, count| [count, units.fetch(name)] }.first
@@ -113,7 +113,7 @@ module Bench
 
     def in_unit(value, units, name)
       scaled = value / units.fetch(name)
-      # What would be next to nothing gets more digits.
+      # A small value gets more digits.
       text = format(scaled.abs < 0.1 ? "%.4f" : "%.2f", scaled)
       "#{text} #{name}".strip
     end

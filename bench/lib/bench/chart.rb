@@ -6,7 +6,7 @@ module Bench
   # A horizontal bar chart as SVG. Tables differ by orders of magnitude, so every row has a scale of its own: its
   # longest bar is the slowest contender, and each bar carries its number.
   class Chart
-    # Whoever has no colour is not drawn.
+    # A contender without a colour is not drawn.
     COLOURS = { "threads" => "#9aa5b1", "async" => "#e0a458", "uringmachine" => "#b07aa1",
                 ConcurrentProcs::PEER => "#b5651d", SUBJECT => "#2a7de1",
                 Bench.subject_on("epoll") => "#8fbcee", DROP_IN => "#5aa9a3", "engine" => "#1b4f91", "floor" => "#3c4858" }.freeze

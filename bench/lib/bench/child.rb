@@ -9,7 +9,7 @@ require "bench/meter"
 require "bench/payload"
 
 module Bench
-  # What runs inside bench/child.rb: a sample, or a probe of which libraries there are.
+  # What bench/child.rb runs: a sample, or a probe for the libraries that are installed.
   class Child
     def initialize(arguments)
       @arguments = arguments
@@ -28,10 +28,10 @@ module Bench
 
     private
 
-    # The file and line alone: a folder's name is of no use in a report that is shown around.
+    # File and line without the folder, which does not belong in a report that others read.
     def place(error) = error.backtrace&.first.to_s[%r{[^/]+:\d+}]
 
-    # Some tables want more descriptors than the soft limit of 1,024 that is usual; the hard one is there to be used.
+    # Raises the soft limit of descriptors, mostly 1,024, to the hard one: some tables need more.
     def sample(table_file, contender_name, size, warm_up)
       require table_file
       contender = Bench.tables.last.contender(contender_name)
@@ -47,7 +47,7 @@ module Bench
       { **meter.reading, operations: meter.operations, notes: meter.notes, proof: }
     end
 
-    # What Ringspun.run then takes. A host that refuses a backend is no fault of ours.
+    # Opens the machine that Ringspun.run then uses. A backend that the host refuses makes the sample unavailable, not failed.
     def open_machine(backend)
       Ringspun::Machine.new(**BACKENDS.fetch(backend))
     rescue Ringspun::Error => error
@@ -63,15 +63,15 @@ module Bench
         "io-stream": version("io/stream") { IO::Stream::VERSION },
         pg: version("pg") { "#{PG::VERSION}, libpq #{PG.library_version / 10_000}.#{PG.library_version % 10_000}" },
         eventmachine: version("eventmachine") { "#{EventMachine::VERSION}, #{EventMachine.library_type}" },
-        # Before the next one: then Ruby 3.3 does not find its own `fiber` any more, which has that name as well.
+        # Before the gem concurrently, which has a file `fiber` as well: after it Ruby 3.3 does not find its own.
         sidekiq: version("sidekiq") { Sidekiq::VERSION },
-        # Before Ringspun, with which it does not go together.
+        # Before Ringspun, for both define the same names.
         concurrently: version(File.join(ROOT, "bench/peers/concurrently")) { Concurrently::VERSION },
         ringspun: version("ringspun") { Ringspun::VERSION }
       }
     end
 
-    # Whatever is wrong with one library must not hide the others' versions.
+    # An error in one library must not hide the versions of the others.
     def version(library)
       require library
       yield

@@ -6,17 +6,17 @@ require "bench/workspace"
 require "bench/floor_program"
 
 module Bench
-  # The other side of a contender's connections: bench/floor/connections.c in processes of its own, so that it is faster
-  # than any contender and what it costs is not counted.
+  # The clients of a contender: bench/floor/connections.c in processes of its own, so that they are faster than any contender and
+  # their cost is not counted.
   class Clients
     LOOPBACK = Addrinfo.tcp("127.0.0.1", 0)
     BACKLOG = 1024
 
-    # What connections.c says: connections for each ticket, and how many tickets are under way.
+    # The same as in connections.c: connections for each ticket, and tickets under way.
     TICKET = 128
     TICKETS = 4
 
-    # Yields clients which connect `count` times, a number of whole tickets, and are gone at once.
+    # Yields clients which connect `count` times, a multiple of TICKET, and close each connection at once.
     def self.storm(port, count, &) = new(count, "storm", port).with(&)
 
     # Yields a client which connects `count` times and keeps the connections until the block ends.
@@ -25,12 +25,12 @@ module Bench
     # Descriptors for everything but the idle connections.
     RESERVED = 500
 
-    # What the limit of descriptors leaves room for; the parent's as well as that of the clients, who hold the other ends.
+    # As many idle connections as the limit of descriptors allows, in this process and in the clients, which hold the other ends.
     def self.affordable(idle) = [idle, Process.getrlimit(:NOFILE).first - RESERVED].min
 
-    # Yields while so many connections wait, which are opened from outside, and asks what one weighs. `accept` takes one and
-    # waits on it in a strand, `settle` lets all reach their wait, `ended` answers how many have seen the end: a reset, with
-    # which their clients leave no port behind.
+    # Yields while so many connections from clients wait, and notes the memory of one. `accept` takes one and waits on it in a
+    # strand, `settle` lets all reach their wait, `ended` returns how many have seen the end: a reset, for a close would leave the
+    # clients' ports in TIME_WAIT.
     def self.among_idle(meter, idle, port, accept, settle, ended)
       idle = affordable(idle)
       meter.note(:idle, idle)
@@ -54,7 +54,7 @@ module Bench
       proof
     end
 
-    # Where the socket with that number listens.
+    # The port of a listening socket, by its descriptor.
     def self.port_of(descriptor)
       Socket.for_fd(descriptor).tap { |socket| socket.autoclose = false }.local_address.ip_port
     end
@@ -72,7 +72,7 @@ module Bench
 
     def start = grant(TICKETS)
 
-    # To be called when so many have been accepted: for the last of each ticket, others may come.
+    # Called with the number of accepted connections: after each whole ticket it grants another one.
     def go_on(accepted) = (accepted % TICKET).zero? && grant(1)
 
     private

@@ -36,7 +36,7 @@ module Bench
       end
     end
 
-    # How far the samples of the metric that is judged lie apart.
+    # The spread of the samples, in the metric that is judged.
     def spread
       metric = @table.headline
       [Column.new("spread", ->(row, contender) { percent(row.spread(contender, metric)) })]

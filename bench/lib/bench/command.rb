@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Bench
-  # The command line: 0 when every contender delivered, 1 when one failed, 2 when the options make no sense.
-  # A missed target is not a failure: it depends on the machine, and --full lists it.
+  # The command line. Exit status: 0 when every contender delivered, 1 when one failed, 2 when the options are wrong.
+  # A missed target is no failure, for it depends on the machine; --full lists it.
   class Command
     def initialize(arguments, out:, err:)
       @arguments = arguments
@@ -61,7 +61,7 @@ module Bench
                              sampler: Sampler.new(time_limit:), progress: method(:progress))
     end
 
-    # On a terminal only: in a file the line would be noise.
+    # Only on a terminal, for in a file the line would be noise.
     def progress(text)
       @err.print "\r\e[K#{text}" if @err.tty?
     end

@@ -1,25 +1,25 @@
 # frozen_string_literal: true
 
 module Bench
-  # Who runs in the tables of concurrent procs, and how. All have the same names in Kernel and IO, so a table has one block for
-  # all: what is called is the one difference between them.
+  # The contenders of the tables of concurrent procs. All have the same names in Kernel and IO, so a table has one block for all
+  # of them: they differ only in the library that is called.
   module ConcurrentProcs
     PEER = "concurrently"
     BATCH = 100
 
-    # A background proc may need another turn after the region. Bounded: one that never runs shall be a wrong result, and not
-    # a bench that hangs.
+    # A background proc may need to wait for others after the region. So often at most: one that never runs must be a wrong
+    # result, and not a bench that hangs.
     TURNS = 100
 
     module_function
 
-    # Declares all but the floor. `scale` is by how much more often ours run than the peer, which takes as long as that.
+    # Declares all but the floor. Ours run `scale` times as often as the peer, so that both take about as long.
     def contend(table, scale:, &body)
-      # As its guides tell: at the root, without anything around it.
+      # As its guides do it: at the root, with nothing around it.
       table.contender(PEER, requires: File.join(ROOT, "bench/peers/concurrently"), size: { scale: 1 }) do |meter, **size|
         body.call(meter, **size)
       end
-      # A thread of the kernel's that submits has nothing to do here.
+      # Not on sqpoll: a thread of the kernel's that submits has nothing to do here.
       table.contender(SUBJECT, requires: "ringspun/core_ext", size: { scale: }, backends: %w[uring epoll]) do |meter, **size|
         raise "this is not Ringspun alone" if defined?(Concurrently)
 
@@ -33,8 +33,8 @@ module Bench
       end
     end
 
-    # Runs the region for so many operations with the collector on, and then with it off, which is the reading: a region on a
-    # heap that grew without collections would meet none. Answers how often the proc has run, which is what `ran` says.
+    # Runs the region for so many operations with the collector on, and then with it off for the reading. In this order, for on a
+    # heap that has grown without collections the first would meet none. Returns how often the proc has run, by `ran`.
     def measure(meter, count, ran, before: -> {}, &region)
       meter.operations = count
       %i[time_with_gc measure_without_gc].each.with_index(1) do |way, round|
@@ -45,7 +45,7 @@ module Bench
       { ran: ran.call }
     end
 
-    # How often it has run then. For the proof.
+    # How often the proc has run after both. For the proof.
     def runs_of(count) = 2 * count
 
     def settle(ran, expected)

@@ -3,12 +3,12 @@
 require "bench/redis_server"
 
 module Bench
-  # Callers which enqueue one job after the other into a private Redis. All enqueue the same: HardJob, which bench/jobs has for
-  # each library under that name, with arguments that make an entry of 217 bytes in its form.
+  # Callers which enqueue one job after the other into a private Redis. All enqueue HardJob, which bench/jobs defines for each
+  # library, with arguments that make an entry of 217 bytes in its form.
   class Enqueuing
     BYTES = 217
 
-    # What a time with fewer digits makes of it.
+    # A time with fewer digits makes an entry a little shorter.
     NEARLY = (BYTES - 4..BYTES + 4)
 
     # `start` runs a block beside the others, `finish` awaits its value.
@@ -19,10 +19,10 @@ module Bench
       @server.empty
     end
 
-    # What each call took, in nanoseconds, where the region was `timed`.
+    # The time of each call in nanoseconds, if the region was `timed`.
     attr_reader :times
 
-    # The region: so many callers for so long, each with one call after the other. Answers the proof.
+    # The region: so many callers for so long, each with one call after the other. Returns the proof.
     def measure(meter, callers:, seconds:, bulk: 1, timed: false)
       arguments = fitting_arguments
       all = Array.new(bulk, arguments)
@@ -34,7 +34,7 @@ module Bench
       proof(calls * bulk)
     end
 
-    # Arguments that make an entry of the promised size, for which one is looked at.
+    # Arguments that make an entry of the promised size, found by enqueuing one.
     def fitting_arguments(text = "")
       arguments = [1_021, text, { "urgent" => true }]
       return arguments unless text.empty?
@@ -62,7 +62,7 @@ module Bench
       Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - began
     end
 
-    # How many calls all callers have made.
+    # Returns how many calls all callers have made.
     def run(callers, seconds, call)
       over = false
       clock = @start.call do

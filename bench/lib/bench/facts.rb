@@ -3,7 +3,7 @@
 require "etc"
 require "open3"
 
-# It says where a server is, and none is started here.
+# Only to find the servers' programs; none is started here.
 autoload :Servers, File.join(Bench::ROOT, "runtime/test/support/servers")
 
 module Bench
@@ -20,8 +20,8 @@ module Bench
                   "files in": filesystem, "load average": load_average.join(" ") }
     end
 
-    # nil, or why the numbers deserve no trust. Before the run the machine should be idle; after it the bench's own
-    # load is in the average, which is hardly more than one core.
+    # nil, or why the numbers cannot be trusted. Before the run the machine should be idle; after it the load average includes the
+    # bench's own load, of hardly more than one core.
     def warning(after: false)
       load = load_average.first
       return nil if load <= Etc.nprocessors * 0.5 + (after ? 1 : 0)
@@ -59,7 +59,7 @@ module Bench
       answer["failed"] ? { libraries: answer["failed"] } : answer.transform_keys(&:to_sym)
     end
 
-    # The type only: a path would tell the world about the author's folders.
+    # Only the type: a path would publish names of the author's folders.
     def filesystem = Workspace.filesystem(Workspace.directory)
 
     def load_average = read("/proc/loadavg").split.first(3).map(&:to_f)

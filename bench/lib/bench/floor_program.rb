@@ -4,8 +4,8 @@ require "open3"
 require "fileutils"
 
 module Bench
-  # A floor in C: compiled when its source is newer than the program, with nothing but a C compiler. One that is called
-  # engine_something has Ringspun's engine in it.
+  # A floor in C, which needs nothing but a C compiler. It is compiled when its source is newer than the program. One with a name
+  # engine_something is linked with Ringspun's engine.
   class FloorProgram
     DIRECTORY = File.join(ROOT, "bench/floor")
     ENGINE = File.join(ROOT, "runtime/ext/ringspun/engine")
@@ -19,7 +19,7 @@ module Bench
       @binary = File.join(build_directory, File.basename(name, ".c"))
     end
 
-    # Path of the program, compiled if it must be. Raises Unavailable with the compiler's first complaint.
+    # The path of the program, which is compiled if it must be. Raises Unavailable with the compiler's first error.
     def path
       compile unless fresh?
       @binary
@@ -34,7 +34,7 @@ module Bench
 
     def compile
       sources = [@source, *SHARED.grep(/\.c\z/), *@engine]
-      # Under a name of its own until it is whole: somebody else may be about to run it.
+      # Under a name of its own until it is whole, for another process may be about to run it.
       fresh = "#{@binary}.#{Process.pid}.#{Thread.current.object_id}"
       output, status = Open3.capture2e(compiler, *FLAGS, "-o", fresh, *sources)
       raise Unavailable, "the floor does not compile: #{output.lines.grep(/error/).first&.chomp}" unless status.success?

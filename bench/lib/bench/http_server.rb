@@ -4,8 +4,8 @@ require "bench/workspace"
 require "bench/floor_program"
 
 module Bench
-  # A server that answers after a latency, as a service elsewhere does: bench/floor/http_server.c in a process of its own, so that
-  # it is faster than any contender and what it costs is not counted.
+  # A server that answers after a latency, as a remote service does: bench/floor/http_server.c in a process of its own, so that it
+  # is faster than any contender and its cost is not counted.
   class HttpServer
     # Yields the port.
     #

@@ -6,12 +6,12 @@ require "bench/floor_program"
 require "bench/postgres_server"
 
 module Bench
-  # The floors of the tables of Postgres: bench/floor/libpq.c, with the very library that the gem `pg` has loaded, so that both
-  # differ in nothing but Ruby. It waits before and after its region, so that what the backends need is read around it alone.
+  # The floors of the tables of Postgres: bench/floor/libpq.c, with the same library that the gem `pg` has loaded, so that the two
+  # differ only by Ruby. It waits before and after its region, so that the backends' CPU time is read around the region alone.
   module LibpqProgram
     ANSWER = { 3 => %i[child out] }.freeze
 
-    # Answers the proof.
+    # Returns the proof.
     #
     # @param options [Hash] of the connection
     def self.measure(meter, options, *arguments)

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
 module Bench
-  # The table of docs/performance.md: one line per row, the headline metric of each contender, and what the floor says. A column
-  # without a number is left out, and so is our own on a ring that few machines should run: a reader wants it narrow.
+  # The table of docs/performance.md: one line per row, with the headline metric of each contender and of the floor. To keep it
+  # narrow, a column without numbers is left out, and so is ours on sqpoll, which few machines should use.
   class MarkdownReport
     CONTENDERS = ["threads", "async", *URING_MACHINE_RINGS.keys, URING_MACHINE_FS, ConcurrentProcs::PEER, "sidekiq",
                   SUBJECT, Bench.subject_on("epoll"), SCHEDULED, DROP_IN, "floor"].freeze
     RATIOS = ["to the floor", "to the best peer"].freeze
 
-    # A page that has these marks keeps what stands around them.
+    # In a page that has these marks only the text between them is replaced.
     BETWEEN = /(?<=^<!-- bench:table -->\n).*(?=^<!-- \/bench:table -->$)/m
 
     def self.marked?(page) = page.match?(BETWEEN)
@@ -30,7 +30,7 @@ module Bench
 
     private
 
-    # A table that has a form of its own tells nothing in this one.
+    # Without the tables that have a form of their own.
     def results = @results.select { |result| result.table.form == :columns }
 
     def names

@@ -3,8 +3,7 @@
 require "tmpdir"
 
 module Bench
-  # Lives in the child. A contender prepares its work, then calls `measure` exactly once around the region that
-  # counts.
+  # Measures, in the child. A contender prepares its work, then calls `measure` exactly once around the region that counts.
   class Meter
     attr_reader :reading, :notes
     attr_writer :operations
@@ -13,10 +12,10 @@ module Bench
       @notes = {}
     end
 
-    # Every contender starts the region with a collected heap; what it allocates within is its own cost.
+    # Every contender starts the region with a collected heap; what it allocates inside is its own cost.
     #
-    # A scenario too short for the clocks is run `rounds` times; the block gets the number of the round, and the
-    # reading is that of one.
+    # A region too short for the clocks is run `rounds` times: the block gets the number of the round, and the reading is that of
+    # one round.
     def measure(rounds: 1)
       raise "measure called twice" if @reading
 
@@ -32,21 +31,21 @@ module Bench
       value
     end
 
-    # A reading in place of `measure`, for what another program has done and counted.
+    # Takes a reading instead of `measure`, for work that another program has done and measured.
     def take(user:, system:, real:)
       raise "measure called twice" if @reading
 
       @reading = { user:, system:, real: }
     end
 
-    # For a column beside the reading: the region as it is in a program, with what the collector takes.
+    # For a column beside the reading: the region as in a program, garbage collections included.
     def time_with_gc
       GC.start
       clock = now
       yield.tap { note(:gc_real, now - clock) }
     end
 
-    # `measure` without the collector, and the objects that were made meanwhile.
+    # `measure` without the collector; also counts the objects that are made.
     def measure_without_gc(&)
       GC.disable
       allocated = GC.stat(:total_allocated_objects)
@@ -63,32 +62,35 @@ module Bench
       @notes[name] = value
     end
 
-    # A directory for files, on a filesystem that is a real one where there is any; removed by the parent. Each
-    # meter has its own, because a file system may treat a file that the warm-up has left unlike a new one: ext4
-    # flushes a file which was truncated when it is closed.
+    # A directory for files, if possible not on a memory filesystem; the parent removes it. Each meter has its own, because a
+    # filesystem may treat a file of the warm-up unlike a new one: ext4 flushes a truncated file when it is closed, see
+    # auto_da_alloc in https://docs.kernel.org/admin-guide/ext4.html
     def scratch = @scratch ||= Dir.mktmpdir(nil, ENV.fetch("BENCH_SCRATCH"))
 
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-    # Mappings of this process. Each fiber stack costs two, and the kernel allows vm.max_map_count of them.
+    # Mappings of this process. Each fiber's stack takes two, and the kernel allows vm.max_map_count of them:
+    # https://docs.kernel.org/admin-guide/sysctl/vm.html#max-map-count
     def mappings = File.foreach("/proc/self/maps").count
 
-    # What the block layer had to fetch for this process so far; nil where the kernel does not count it.
+    # Bytes that were read from block devices for this process so far; nil where the kernel does not count them:
+    # https://man7.org/linux/man-pages/man5/proc_pid_io.5.html
     def bytes_fetched
       File.read("/proc/self/io")[/^read_bytes: (\d+)/, 1]&.to_i
     rescue SystemCallError
       nil
     end
 
-    # By how many bytes the region grew at most, with garbage that was there before collected.
+    # By how many bytes the process grew at most in the block, which begins with a collected heap.
     def growth_at_most
       before = resident_bytes
-      File.write("/proc/self/clear_refs", "5") # the mark begins anew: proc_pid_clear_refs(5)
+      File.write("/proc/self/clear_refs", "5") # resets the peak: https://man7.org/linux/man-pages/man5/proc_pid_clear_refs.5.html
       yield
       Integer(File.read("/proc/self/status")[/^VmHWM:\s+(\d+) kB/, 1]) * 1024 - before
     end
 
-    # Resident bytes. The roll-up is exact; VmRSS may be off by some pages per thread.
+    # Resident bytes. smaps_rollup is exact; VmRSS may be off by some pages per thread:
+    # https://man7.org/linux/man-pages/man5/proc_pid_status.5.html
     def resident_bytes
       GC.start
       rollup = File.read("/proc/self/smaps_rollup")

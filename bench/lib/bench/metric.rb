@@ -16,7 +16,7 @@ module Bench
       "#{value.abs < 1 ? show(value) : Metric.thousands(value.round)} #{unit}".strip
     end
 
-    # Three digits and the unit that makes them readable.
+    # Three digits, and the unit that suits them.
     def self.duration(seconds)
       scale, unit = [[1.0, "s"], [1e3, "ms"], [1e6, "µs"]].find { |factor, _| seconds * factor >= 1 } || [1e9, "ns"]
       scaled = seconds * scale

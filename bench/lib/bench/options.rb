@@ -3,14 +3,14 @@
 require "optparse"
 
 module Bench
-  # What the user asked for. Everything that can be wrong about it is found before the first sample runs: a bench
-  # that fails after ten minutes because a folder is missing has wasted them.
+  # The options. Everything wrong with them is found before the first sample runs: a bench that fails after ten minutes because a
+  # folder is missing has wasted them.
   class Options
     class Invalid < StandardError; end
 
     SAMPLES = { quick: 1, default: 3, full: 5 }.freeze
 
-    # --quick has no time for the one that few machines should run.
+    # Without sqpoll, which few machines should use.
     QUICK_BACKENDS = %w[uring epoll].freeze
 
     attr_reader :mode, :only, :json, :markdown, :chart, :action, :seed
@@ -101,7 +101,7 @@ module Bench
       raise Invalid, "no backend is called #{name.inspect}; there are: #{BACKENDS.keys.join(", ")}"
     end
 
-    # In a page it takes the place of all rows that are there.
+    # The table in a page is replaced as a whole, so all rows must be measured.
     def check_whole_table
       return if @only == @table_names || !@markdown || !File.exist?(@markdown)
       return unless MarkdownReport.marked?(File.read(@markdown))

@@ -6,19 +6,20 @@ require "open3"
 require File.join(Bench::ROOT, "runtime/test/support/servers")
 
 module Bench
-  # A private cluster on a Unix socket, gone with the process that started it. Its start takes longer than most samples, so the
-  # parent starts one for all of them, and children find it in their environment.
+  # A private PostgreSQL cluster on a Unix socket, which ends with the process that started it. Its start takes longer than most
+  # samples, so the parent starts one for all of them, and children find it by their environment.
   class PostgresServer
     FOLDER = "BENCH_POSTGRES"
 
-    # All tables fit into the cache, and are small enough against it to stay there when they are read as a whole. Workers, a
-    # vacuum or a compilation beside a sample would weigh on some samples only.
+    # All tables fit into the cache, and are small enough to stay there when they are read as a whole: less than a quarter of it
+    # each, see https://www.postgresql.org/docs/17/runtime-config-query.html. Parallel workers, a vacuum or a compilation beside a
+    # sample would slow some samples only.
     SETTINGS = { max_connections: 400, shared_buffers: "640MB", wal_level: "minimal", max_wal_senders: 0, autovacuum: "off",
                  max_parallel_workers_per_gather: 0, jit: "off", synchronize_seqscans: "off" }.freeze
 
     MUTEX = Mutex.new
 
-    # The one that this process or its parent has started.
+    # Returns the cluster that this process or its parent has started, and starts one if there is none.
     def self.start
       MUTEX.synchronize do
         ENV[FOLDER] ||= Servers.postgres(:"bench-postgres", **SETTINGS).folder
@@ -45,12 +46,13 @@ module Bench
       @folder = folder
     end
 
-    # For libpq and what is built on it.
+    # The options of a connection, for libpq and the gem pg.
     def options = { host: @folder, user: "ringspun", dbname: "postgres" }
 
     def socket = File.join(@folder, ".s.PGSQL.5432")
 
-    # A table of so many rows of 1.5 KB, in the order of its index, all of them in the cache. Made where the cluster was started.
+    # Makes a table of so many rows of 1.5 KB, in the order of its index and in the cache. Called in the process that has started
+    # the cluster.
     def resources(rows)
       MUTEX.synchronize do
         @resources ||= {}
@@ -64,13 +66,13 @@ module Bench
     BODY_BYTES = 1_420
     NAME_BYTES = 17
 
-    # The region, and beside it what the backends need for it.
+    # Measures the region, and notes the CPU time of the backends for it.
     def measure(meter, &)
       before = backend_seconds
       meter.measure(&).tap { meter.note(:backend, backend_seconds - before) }
     end
 
-    # CPU time of all children of the postmaster so far, the ended ones included.
+    # CPU time of all children of the postmaster so far, those that have ended included.
     def backend_seconds
       postmaster = File.read(File.join(@folder, "data/postmaster.pid")).to_i
       ended_seconds(postmaster) + children(postmaster).sum { |pid| running_nanoseconds(pid) } / 1e9
@@ -89,7 +91,7 @@ module Bench
       name
     end
 
-    # By the client that comes with the server: the parent has no libraries.
+    # By the server's own client, psql, for the parent loads no library.
     def run(*commands)
       program = Servers.postgres_program("psql")
       command = [program, "-X", "-h", @folder, "-U", "ringspun", "-d", "postgres", "-v", "ON_ERROR_STOP=1",
@@ -98,14 +100,15 @@ module Bench
       raise output unless status.success?
     end
 
-    # cutime and cstime. The second field may contain blanks, the others do not. See proc_pid_stat(5).
+    # cutime and cstime. Only the second field may contain blanks: https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
     def ended_seconds(pid)
       File.read("/proc/#{pid}/stat").rpartition(")").last.split[13, 2].sum(&:to_i) / Etc.sysconf(Etc::SC_CLK_TCK).to_f
     end
 
     def children(pid) = File.read("/proc/#{pid}/task/#{pid}/children").split
 
-    # The scheduler's own count: `stat` has ticks of 10 ms, too coarse for a sum over many backends.
+    # By schedstat, for `stat` has ticks of 10 ms, too coarse for a sum over many backends:
+    # https://docs.kernel.org/scheduler/sched-stats.html
     def running_nanoseconds(pid)
       File.read("/proc/#{pid}/schedstat").to_i
     rescue SystemCallError

@@ -5,12 +5,13 @@ require "socket"
 require File.join(Bench::ROOT, "runtime/test/support/servers")
 
 module Bench
-  # A private Redis on a TCP port of the loopback, as one elsewhere is reached; gone with the process that started it. The one
-  # table that is about it has every write on the disk before it is answered.
+  # A private Redis on a TCP port of the loopback, as a remote one is reached. It ends with the process that started it. In the
+  # table about fsync every write is on the disk before it is answered:
+  # https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/
   class RedisServer
     FSYNC = { "no" => %w[--appendonly no], "always" => %w[--appendonly yes --appendfsync always] }.freeze
 
-    # Below the ports that the kernel gives to clients, so that none of them takes it before the server does.
+    # Below the ports that the kernel gives to clients, so that no client takes the port before the server does.
     PORTS = (12_000...30_000)
 
     class << self
@@ -43,7 +44,8 @@ module Bench
 
     def url = "redis://127.0.0.1:#{@port}"
 
-    # Without any client library, so that none is warmed up by this. A text, a number, nil or an Array of them.
+    # Sends a command without any client library, so that none is warmed up by it. Returns a text, a number, nil or an Array of
+    # them.
     def ask(*command)
       parts = command.map(&:to_s)
       connection.write("*#{parts.size}\r\n", *parts.map { |part| "$#{part.bytesize}\r\n#{part}\r\n" })

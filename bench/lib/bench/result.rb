@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Bench
-  # All samples of one table, and what follows from them.
+  # All samples of one table, and the values computed from them.
   class Result
     attr_reader :table, :rows
 
@@ -29,7 +29,7 @@ module Bench
     def add(contender, sample) = @samples.fetch(contender.name) << sample
     def samples(contender) = @samples.fetch(contender.name)
 
-    # nil when there are numbers, else why there are none: "FAILED ..." or "n/a (...)".
+    # nil if there are numbers, else why there are none: "FAILED ..." or "n/a (...)".
     def remark(contender)
       failed = samples(contender).find { |sample| sample["failed"] }
       return "FAILED: #{failed["failed"]}" if failed
@@ -43,7 +43,7 @@ module Bench
             .map { |contender| "#{[@table.name, label, contender.name].uniq.join(" ")} #{remark(contender)}" }
     end
 
-    # Median of a metric. `name` is a contender's name, "floor" or "best peer".
+    # The median of a metric. `name` is a contender's name, "floor" or "best peer".
     def value(name, metric)
       case name
       when "floor" then @table.floor && median(@table.floor, metric)
@@ -64,7 +64,7 @@ module Bench
       Statistics.spread(values) if values
     end
 
-    # Cost of a contender as a multiple of the floor's, and of the best peer's. nil where there is none.
+    # The cost of a contender as a multiple of the floor's, and of the best peer's; nil if there is none.
     def floor_ratio(contender, metric) = ratio(median(contender, metric), value("floor", metric))
     def peer_ratio(contender, metric) = ratio(median(contender, metric), best_peer(metric))
 

@@ -9,7 +9,7 @@ module Bench
 
     module_function
 
-    # As the seed has it: each row is a result of its own, and a Hash.
+    # As the seed does it: each row is a result of its own, and a Hash.
     def by_results(connection, sql)
       begin_query(connection, sql)
       while (result = connection.get_result)
@@ -26,7 +26,7 @@ module Bench
       connection.get_result
     end
 
-    # Arrays, of which the library hands over some at once.
+    # Arrays, of which the library returns some at once.
     def by_chunks(connection, sql, &)
       connection.send_query(sql)
       connection.set_chunked_rows_mode(CHUNK)
@@ -34,14 +34,14 @@ module Bench
       connection.get_result
     end
 
-    # A PG::Tuple makes a field when it is asked for it.
+    # PG::Tuples, which decode a field when it is asked for.
     def by_tuple(connection, sql, &)
       begin_query(connection, sql)
       connection.get_result.stream_each_tuple(&)
       connection.get_result
     end
 
-    # The first rows, as the seed has it. The new connection ends the query.
+    # The first rows, as the seed does it: a reset of the connection ends the query.
     def first_rows(connection, sql, most)
       rows = 0
       begin_query(connection, sql)

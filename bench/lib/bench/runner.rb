@@ -1,10 +1,9 @@
 # frozen_string_literal: true
 
 module Bench
-  # Runs a table: round after round, and in each round every contender of every row once, in an order shuffled
-  # anew. What changes slowly on the machine (its clock, its neighbours) then meets all contenders alike, instead
-  # of the one that had its turn at that moment. The contenders of one row follow each other, because it is they
-  # that ratios are made of.
+  # Runs a table: in each round every contender of every row once, in a new random order. So slow changes of the machine (its
+  # clock rate, its neighbours) affect all contenders alike. The contenders of one row follow each other, for ratios are made of
+  # them.
   class Runner
     def initialize(samples:, quick:, seed:, sampler: Sampler.new, syscalls: Syscalls.new, progress: ->(_) {})
       @samples = samples
@@ -32,7 +31,7 @@ module Bench
     end
 
     def take(table, row, contender, round)
-      # A missing library is missing in every round, and what failed once is a failure whatever follows.
+      # A missing library is missing in every round, and one failure is enough.
       return if row.remark(contender)
 
       @progress.call("#{table.name} #{row.label} #{contender.name}, round #{round + 1} of #{@samples}")
@@ -43,8 +42,7 @@ module Bench
     def sample(table, row, contender, round)
       size = table.size_of(row.row, contender, quick: @quick)
       answer = @sampler.sample(table, contender, size)
-      # The count of system calls does not vary as times do, and tracing is slow: once is enough, and once is too much for
-      # --quick.
+      # The count of system calls hardly varies, and tracing is slow: once is enough, and too much for --quick.
       if table.syscalls && round.zero? && !@quick && answer.key?("real")
         answer["syscalls"] = @syscalls.per_operation(table, contender, size)
       end

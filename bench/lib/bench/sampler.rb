@@ -10,18 +10,18 @@ module Bench
   class Sampler
     CHILD = File.join(ROOT, "bench/child.rb")
 
-    # Far above what any contender needs. A contender that hangs must not hang the bench.
+    # Far more than any contender needs. A contender that hangs must not hang the bench.
     TIME_LIMIT = 120.0
     QUICK_TIME_LIMIT = 30.0
 
-    # Children find what this process has found, without Bundler: it would be most of the time of a small sample.
+    # Children get the load path of this process instead of Bundler, which would take most of the time of a small sample.
     LIBRARIES = {
       "RUBYLIB" => $LOAD_PATH.join(File::PATH_SEPARATOR),
       "RUBYOPT" => ENV["RUBYOPT"]&.split&.grep_v(%r{\A-r\S*bundler/setup\z})&.join(" "),
-      "BUNDLER_SETUP" => nil # a RubyGems of Debian's loads what this names
+      "BUNDLER_SETUP" => nil # RubyGems loads the file that this names
     }.freeze
 
-    # Another Ruby has gems of its own.
+    # For another Ruby, which has gems of its own.
     NO_LIBRARIES = %w[RUBYLIB RUBYOPT GEM_HOME GEM_PATH BUNDLE_GEMFILE BUNDLER_SETUP].to_h { |name| [name, nil] }.freeze
     RUBY_4 = "RINGSPUN_RUBY_4"
 
@@ -39,7 +39,7 @@ module Bench
       { "unavailable" => error.message }
     end
 
-    # Which libraries the children will see: name => version.
+    # The libraries that children find: name => version.
     def probe
       answer_of(RbConfig.ruby, CHILD, "probe")
     end
@@ -76,7 +76,7 @@ module Bench
 
     def run(command, libraries, scratch, errors)
       reader, writer = IO.pipe
-      # A process group of its own lets the time limit end whatever the child may have started.
+      # In a process group of its own, so that the time limit ends what the child has started as well.
       pid = Process.spawn({ **libraries, "BENCH_SCRATCH" => scratch }, *command,
                           3 => writer, in: File::NULL, out: errors, err: errors, pgroup: true)
       writer.close
@@ -115,7 +115,7 @@ module Bench
       status.signaled? ? "killed by signal #{Signal.signame(status.termsig)}" : "exit #{status.exitstatus}"
     end
 
-    # Exceptions are in the answer; what ends here is a crash, whose report is long, or a floor's single line.
+    # Exceptions are in the answer. Here end a crash, whose report is long, and a floor's single line.
     def last_words(errors)
       errors.rewind
       lines = errors.readlines.map(&:strip).reject(&:empty?)

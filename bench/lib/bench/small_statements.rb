@@ -3,7 +3,7 @@
 require "bench/postgres_server"
 
 module Bench
-  # Strands which ask `select $1::int`, prepared, one after the other: who runs in the tables of small statements, and how.
+  # The contenders of the tables of small statements: strands which ask `select $1::int`, prepared, one after the other.
   class SmallStatements
     NAME = "small"
     SQL = "select $1::int"
@@ -12,14 +12,14 @@ module Bench
     ALONE = [->(&work) { work.call }, :itself].freeze
 
     class << self
-      # Declares all contenders. `reach` yields the options of a connection; `pools` are names of contenders with the number of
+      # Declares all contenders. `reach` yields the options of a connection. `pools` has names of contenders and the numbers of
       # connections that their strands share, unless there are fewer strands.
       def contend(table, reach, pools, alone: {})
         # One connection for all strands.
         table.contender(SUBJECT, requires: SUBJECT, backends: [MAIN_BACKEND]) do |meter, **size|
           reach.call { |options| on_lane(meter, options, **size) }
         end
-        # Nothing but one connection.
+        # One connection, and nothing beside it.
         table.contender("pg", requires: "pg", size: alone) do |meter, **size|
           reach.call { |options| new(meter, *ALONE, **size, strands: 1).by_pg(1, options) }
         end
@@ -59,7 +59,7 @@ module Bench
         Ringspun.run { |machine| new(meter, machine.method(:spin), :await, **).by_pg(connections, options) }
       end
 
-      # A fiber for each, and the pool that it comes with.
+      # A fiber for each, and the client's own pool.
       def in_em(meter, connections, options, **)
         EventFiber.run do
           prepare = ->(client, *) { client.prepare_defer(NAME, SQL) }
@@ -81,8 +81,8 @@ module Bench
       @each = statements / strands
     end
 
-    # By connections of the gem pg: each strand has one of them to itself, or takes one from a pool for each statement where
-    # there are fewer.
+    # By connections of the gem pg. Each strand has a connection to itself; if there are fewer connections, it takes one from a
+    # pool for each statement.
     def by_pg(connections, options)
       require "pg"
       open = Array.new(connections) { PG.connect(options).tap { |connection| connection.prepare(NAME, SQL) } }
@@ -97,7 +97,7 @@ module Bench
       open&.each(&:close)
     end
 
-    # The block answers what the server does, as text, when it is asked that number by that strand. Answers the proof.
+    # The block asks the server for a number, in a strand, and returns the answer as text. Returns the proof.
     def measure
       @meter.operations = @each * @strands
       PostgresServer.start.measure(@meter) do

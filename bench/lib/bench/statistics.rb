@@ -13,7 +13,7 @@ module Bench
       sorted.size.odd? ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2.0
     end
 
-    # (largest - smallest) / median: how far the samples lie apart. nil where one sample says nothing.
+    # (largest - smallest) / median: how far the samples lie apart. nil for one sample.
     def spread(values)
       return nil if values.size < 2
 

@@ -3,17 +3,17 @@
 require "tempfile"
 
 module Bench
-  # System calls per operation, counted by strace. Two sizes are run, and the difference is what the operations
-  # cost: start, warm-up and exit are the same in both.
+  # System calls per operation, counted by strace. Two sizes are run, and the difference is the operations' share: start, warm-up
+  # and exit are the same in both.
   class Syscalls
     def self.available?
       return @available unless @available.nil?
 
-      # It may be installed and still not be allowed to trace.
+      # strace may be installed and not be allowed to trace.
       @available = system("strace", "-c", "true", out: File::NULL, err: File::NULL) || false
     end
 
-    # Calls per operation as a Float, or nil where they cannot be counted.
+    # Calls per operation as a Float; nil if they cannot be counted.
     def per_operation(table, contender, size)
       return nil unless self.class.available?
 

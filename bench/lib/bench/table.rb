@@ -3,10 +3,10 @@
 module Bench
   ROOT = File.expand_path("../../..", __dir__)
 
-  # The contender which the targets speak of. Its absence is a failure, that of a peer is only a remark.
+  # The contender that targets are about. Its absence is a failure, that of a peer only a remark.
   SUBJECT = "ringspun"
 
-  # What Ringspun runs on: name => what Machine.new is given. The first is the subject, the others stand beside it.
+  # The backends of Ringspun: name => options of Machine.new. The first is the subject, the others stand beside it.
   BACKENDS = { "uring" => { backend: :uring }, "epoll" => { backend: :epoll },
                "sqpoll" => { backend: :uring, sqpoll: true } }.freeze
   MAIN_BACKEND = BACKENDS.keys.first
@@ -17,37 +17,37 @@ module Bench
   # Ringspun::Stream in place of the machine's own calls.
   STREAMS = "#{SUBJECT} streams"
 
-  # What is loaded in the place of the gem `concurrently`.
+  # Ours in place of the gem `concurrently`.
   DROP_IN = "drop-in"
 
-  # On the main backend only, where a table does not say otherwise.
+  # Contenders that run only on the main backend, unless a table says otherwise.
   VARIANTS = [SCHEDULED, STREAMS, DROP_IN].freeze
 
-  # Wants a newer Ruby than the rest of the bench: that of RINGSPUN_RUBY_4.
+  # Needs a newer Ruby than the rest of the bench, that of RINGSPUN_RUBY_4.
   URING_MACHINE = "uringmachine"
   URING_MACHINE_FS = "#{URING_MACHINE} fs"
 
-  # As its own scripts make them.
+  # The rings as in its own scripts.
   URING_MACHINE_RINGS = { URING_MACHINE => { size: 16_384 }, "#{URING_MACHINE} sqpoll" => { sqpoll: true } }.freeze
 
   def self.subject_on(backend) = on(backend, SUBJECT)
 
-  # The name of one of ours on that backend.
+  # The name of a contender of ours on a backend.
   def self.on(backend, name) = backend == MAIN_BACKEND ? name : "#{name} #{backend}"
 
   PEER_URING_MACHINE = File.join(ROOT, "bench/peers/uringmachine")
   PEER_EM_PG_CLIENT = File.join(ROOT, "bench/peers/em_pg_client")
 
-  # Raised by a contender that cannot run here, with the reason that the report prints.
+  # Raised by a contender that cannot run here; the report prints the message.
   class Unavailable < StandardError; end
 
-  # One row of a table: a label and the sizes in which it differs from the table's own.
+  # One row of a table: a label, and the sizes that differ from the table's own.
   Row = Data.define(:label, :size, :skipped, :quick) do
-    # A row that not everyone runs is for the full report and for a target, not for a chart of contenders.
+    # A row that some contenders skip is for the full report and for targets, not for the chart.
     def comparison? = skipped.empty?
   end
 
-  # Who runs: either `body`, a block called with a Meter and the sizes as keywords, or `program`, a C file of
+  # A contender: either `body`, a block that is called with a Meter and the sizes as keywords, or `program`, a C file of
   # bench/floor with `arguments` made from the sizes.
   #
   # role is :floor (what no library can beat), :peer (what users have today), :subject, :variant (ours in another form, which is
@@ -59,14 +59,13 @@ module Bench
 
     def on_ruby_4? = name.start_with?(URING_MACHINE)
 
-    # What a row may skip: Ringspun on all backends at once.
+    # The name by which a row skips it: Ringspun on all backends at once.
     def declared_as = (backend ? SUBJECT : name).to_sym
   end
 
-  # What a table file declares. It holds no result and runs nothing, so that both the parent and each child can
-  # load it.
+  # The declaration in a table file. It holds no result and runs nothing, so both the parent and each child can load it.
   class Table
-    # Where it is declared: what a child has to load.
+    # The file that declares it, which a child has to load.
     attr_reader :file
 
     attr_reader :name, :title, :about, :contenders, :targets, :columns, :syscalls, :against_floor, :against_peer, :form
@@ -104,7 +103,7 @@ module Bench
     def peers = @contenders.select(&:peer?)
     def contender(name) = @contenders.find { |contender| contender.name == name }
 
-    # The same table with Ringspun on these backends only, and without the rows that --quick leaves out.
+    # The same table with Ringspun on these backends only, and for --quick without some rows.
     def narrowed(backends:, quick: false)
       dup.tap { |table| table.narrow(backends, quick) }
     end
@@ -118,18 +117,18 @@ module Bench
     # In the parent, before a sample of that size and its warm-up.
     def prepare(size) = [size, warm_up_size(size)].uniq.each { |chosen| @beforehand.call(**chosen) }
 
-    # The first metric that peers are compared by is the one a chart can show.
+    # The metric of the chart: the first by which peers are compared.
     def headline = @against_peer.first
 
     def size_of(row, contender, quick: false)
       @size.merge(row.size, contender.size, quick ? @quick : {})
     end
 
-    # The warm-up is the same block on a small size: methods, caches and the allocator have then seen the work.
+    # The warm-up is the same block on a small size, for method caches and the allocator.
     def warm_up_size(size) = size.merge(@warm_up)
 
-    # Answers what is wrong with a contender's proof of work, or nil. An expected value may be anything that
-    # answers to ===, because what a run of a fixed duration delivers is not known beforehand.
+    # Returns what is wrong with a contender's proof of work, or nil. Expected values are compared by ===, because the result of a
+    # run of a fixed duration is not known beforehand.
     def complaint(size, proof)
       @proof.call(**size).each do |key, expected|
         actual = proof[key.to_s]
@@ -145,7 +144,7 @@ module Bench
       @rows = @rows.select(&:quick) if quick
     end
 
-    # The words a table file is written in.
+    # The methods that a table file calls.
     class Builder
       def initialize(table)
         @table = table
@@ -155,7 +154,7 @@ module Bench
       def about(text) = set(:about, text)
       def size(**size) = set(:size, size)
 
-      # Overrides for --quick, where only the order of magnitude counts.
+      # Smaller sizes for --quick, where only the order of magnitude counts.
       def quick(**size) = set(:quick, size)
       def warm_up(**size) = set(:warm_up, size)
 
@@ -171,17 +170,17 @@ module Bench
       # Each sample writes that many bytes to files; see Workspace.settle.
       def writes_files(&bytes) = set(:bytes_written, bytes)
 
-      # What the samples share, such as a server that takes long to start: called in the parent before each of them.
+      # Prepares what the samples share, such as a server that takes long to start. Called in the parent before each sample.
       def beforehand(&block) = set(:beforehand, block)
 
-      # System calls per operation, counted with strace as the difference between two sizes. `varied` names the size
-      # key in which they differ, `fixed` are others that are smaller there, because tracing is slow. The block says how
-      # many operations a size makes; without it they are as many as the size key says.
+      # Counts system calls per operation, by strace, as the difference between two sizes. The sizes differ in the key `varied`;
+      # `fixed` are other keys that are smaller there, because tracing is slow. The block returns how many operations a size
+      # makes; without it the key's value counts.
       def syscalls(varied, few:, many:, **fixed, &operations)
         set(:syscalls, { varied:, few:, many:, fixed:, operations: operations || ->(**size) { size.fetch(varied) } })
       end
 
-      # One of a family of rows that tells little more than its neighbours may stay out of --quick.
+      # `quick: false` leaves a row that says little more than its neighbours out of --quick.
       def row(label, skipped: {}, quick: true, **size)
         rows = @table.instance_variable_get(:@rows)
         rows << Row.new(label:, size:, skipped:, quick:)
@@ -213,10 +212,10 @@ module Bench
       # A floor written in C, bench/floor/`program`; the block makes its arguments from the sizes.
       def floor(program, &arguments) = add(name: "floor", role: :floor, program:, arguments:)
 
-      # A part of ours without Ruby, in C as well.
+      # A part of ours without Ruby, also in C.
       def variant(name, program, &arguments) = add(name:, role: :variant, program:, arguments:)
 
-      # Ours in a way that needs no backend to be chosen.
+      # Ours, where no backend is to be chosen.
       def beside(name, requires: nil, size: {}, &body) = add(name:, role: :variant, requires:, size:, body:)
 
       def reference(name, requires: nil, size: {}, &body) = add(name:, role: :reference, requires:, size:, body:)

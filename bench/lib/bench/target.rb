@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Bench
-  # One promise of a table, written as the sentence that the report prints and checked as it stands:
+  # A promise of a table, written as the sentence that the report prints:
   #
   #   total <= 2.2 x floor               a ratio to another contender
   #   rss_per_strand <= floor + 2048     a distance to it
@@ -9,9 +9,9 @@ module Bench
   #   total/floor flat within 25%        the ratio over all rows: largest / smallest
   #   cpu_ns flat within 100%            the number itself over all rows
   #
-  # `at ROW` restricts it to one row, and `at ROW and ROW` to two; without it every row has to hold. `floor` is the table's
-  # floor, whatever its name; `best peer` is the peer with the least of that metric. It speaks of Ringspun, on the main
-  # backend, unless another contender's name and a colon stand before it: `engine: cpu_ns <= floor + 100`.
+  # `at ROW` restricts it to one row, and `at ROW and ROW` to two; without it, it must hold in every row. `floor` is the table's
+  # floor, whatever its name; `best peer` is the peer with the lowest value. It is about Ringspun on the main backend, unless
+  # another contender's name and a colon come first: `engine: cpu_ns <= floor + 100`.
   class Target
     Verdict = Data.define(:sentence, :met, :measured)
 
@@ -42,7 +42,7 @@ module Bench
       @kind = kind == :ratio && !@other ? :number : kind
     end
 
-    # `result` answers rows, each of which answers label and value(contender, metric); see Bench::Result.
+    # `result` has rows, each with label and value(contender, metric); see Bench::Result.
     def check(result)
       measured = rows_of(result).map { |row| row && measure(row) }
       if measured.include?(nil)
@@ -54,7 +54,7 @@ module Bench
 
     private
 
-    # nil for one that was left out of this run.
+    # With nil for a row that was left out of this run.
     def rows_of(result)
       @rows ? @rows.map { |label| result.rows.find { |row| row.label == label } } : result.rows
     end

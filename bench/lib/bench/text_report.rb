@@ -8,7 +8,7 @@ module Bench
     BACKENDS_IN_WORDS = { "uring" => "io_uring", "epoll" => "epoll",
                           "sqpoll" => "io_uring with a thread of the kernel's that submits" }.freeze
 
-    # What a table may have its rows shown in.
+    # The forms in which a table's rows may be shown.
     FORMS = { columns: :in_columns, benchee: :as_benchee }.freeze
 
     def initialize(out)

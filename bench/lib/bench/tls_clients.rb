@@ -7,14 +7,13 @@ require "bench/workspace"
 require "bench/floor_program"
 
 module Bench
-  # The other side of the contenders of `tls_echo`: bench/floor/tls_messages.c in a process of its own, so that what it costs is
-  # not counted; and the certificate that all show.
+  # The clients in `tls_echo`: bench/floor/tls_messages.c in a process of its own, so that their cost is not counted; and the
+  # certificate of all contenders.
   module TlsClients
     PROGRAM = "tls_messages.c"
 
     class << self
-      # Yields the listener, and a function that lets the clients begin. Answers how many messages came back to them as they
-      # were sent.
+      # Yields the listener, and a function that lets the clients begin. Returns how many messages came back as they were sent.
       def during(connections, trips, bytes)
         listener = TCPServer.new("127.0.0.1", 0)
         arguments = ["talk", listener.addr[1], connections, trips, bytes]
@@ -28,7 +27,7 @@ module Bench
 
       def context = OpenSSL::SSL::SSLContext.new.tap { |context| context.add_certificate(certificate, key) }
 
-      # For the floor: both in one file.
+      # Key and certificate in one file, for the floor.
       def pem = File.join(Workspace.build_directory, "tls_messages.pem").tap { |path| write(path) unless File.exist?(path) }
 
       private

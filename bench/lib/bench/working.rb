@@ -6,10 +6,10 @@ require "securerandom"
 require "bench/enqueuing"
 
 module Bench
-  # One worker process of a library, on a private Redis into which we write its jobs: the bytes are the same for all, and no
-  # library is needed here. Its log goes into a file.
+  # A worker process of a library, on a private Redis. The jobs are written without any library, so that their bytes are the same
+  # for all. The worker's log goes into a file.
   class Working
-    # Ends it when we are gone, however that comes.
+    # Ends the worker with this process: https://man7.org/linux/man-pages/man1/setpriv.1.html
     ALONE = %w[setpriv --pdeathsig KILL].freeze
     SECONDS = 60
 
@@ -19,7 +19,7 @@ module Bench
       ringspun: [File.join(ROOT, "jobs/exe/ringspun-jobs")]
     }.freeze
 
-    # @param moments [Array<String>] at which it tells something; see Jobs::Tally
+    # @param moments [Array<String>] at which it reports; see Jobs::Tally
     def initialize(meter, library, concurrency, moments, weigh: false, backend: nil)
       @server = RedisServer.start
       @server.empty
@@ -33,7 +33,7 @@ module Bench
                        "BENCH_WEIGH" => ("1" if weigh), "RINGSPUN_BACKEND" => backend }
     end
 
-    # In the form that all of them read.
+    # Writes jobs in the form that all libraries read.
     def enqueue(job_class, arguments, count)
       @server.ask("SADD", "queues", "default")
       count.times.each_slice(1_000) do |slice|
@@ -41,7 +41,7 @@ module Bench
       end
     end
 
-    # Yields while it works.
+    # Yields while the worker works.
     def run
       @tally = File.open(@pipe, "r+")
       @pid = spawn(@environment, *@command, %i[out err] => log, chdir: @folder)
@@ -51,7 +51,7 @@ module Bench
       @tally&.close
     end
 
-    # Answers what it tells at the next moment: a Hash with clock, user, system and perhaps rss.
+    # Waits for the next moment, and returns its report: a Hash with clock, user, system and perhaps rss.
     def news
       give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + SECONDS
       until @tally.wait_readable(0.1)
@@ -63,8 +63,8 @@ module Bench
       JSON.parse(@tally.gets, symbolize_names: true)
     end
 
-    # Lets ours end in its own way, which acknowledges what it has done; Sidekiq's has nothing more to do, and takes seconds for
-    # that. Answers the jobs that it has left, in the queue or in flight.
+    # Ends the worker: ours by a TERM, for it acknowledges what it has done. Sidekiq has nothing more to do, but would take
+    # seconds. Returns the jobs that are left, in the queue or in flight.
     def finish
       stop(@library == :sidekiq ? :KILL : :TERM)
       lists = @server.ask("KEYS", "queue:*")

@@ -3,8 +3,8 @@
 require "tmpdir"
 
 module Bench
-  # Where samples put their files. A memory filesystem would measure something else than the table says, so where
-  # /tmp is one and the user did not insist with TMPDIR, another place is taken.
+  # The folders for the files of samples. Not on a memory filesystem, unless TMPDIR names one: there a table would measure
+  # something else than it says.
   module Workspace
     MEMORY = %w[tmpfs ramfs].freeze
 
@@ -17,17 +17,17 @@ module Bench
       places.find { |place| File.writable?(place) && !MEMORY.include?(filesystem(place)) } || Dir.tmpdir
     end
 
-    # What we compile stays here, out of version control.
+    # The folder for what the bench compiles, out of version control.
     def build_directory
       File.join(ROOT, "tmp/bench").tap { |path| FileUtils.mkdir_p(path) }
     end
 
-    # Yields a fresh directory and removes it.
+    # Yields a new directory, and removes it.
     def with_scratch(&) = Dir.mktmpdir("ringspun-bench-", directory, &)
 
-    # Waits until the filesystem has written out what earlier samples left to it. Its journal would do so in the
-    # middle of a later sample, which then takes up to twice its time. Then uses as much memory for pages of files as
-    # the sample will: the host of a virtual machine takes what is free away, and whoever comes first would pay for it.
+    # Waits until the filesystem has written what earlier samples have left. Its journal would do so in the middle of a later
+    # sample, which then takes up to twice its time. Then fills as much of the page cache as the sample will: the host of a
+    # virtual machine takes free memory away, and the first sample would pay for its return.
     def settle(bytes)
       system("sync", "-f", directory, out: File::NULL, err: File::NULL)
       with_scratch do |scratch|
@@ -40,7 +40,7 @@ module Bench
     def filesystem(path)
       real = File.realpath(path)
       mounts = File.readlines("/proc/self/mounts").map { |line| line.split[1, 2] }
-      # The last of several mounts on one point hides the others.
+      # The last of several mounts at one point hides the others.
       mounts.reverse.select { |point, _| inside?(real, point) }.max_by { |point, _| point.size }&.last || "unknown"
     rescue SystemCallError
       "unknown"

@@ -2,7 +2,7 @@
 
 require "bench/jobs/tally"
 
-# The jobs of the tables, for the library whose module JOB is: what is enqueued, and what the workers run.
+# The jobs of the tables, for the library whose module is JOB.
 
 # Does nothing.
 class HardJob
@@ -11,7 +11,7 @@ class HardJob
   def perform(*) = Bench::Jobs::Tally.done
 end
 
-# Asks a server that takes its time.
+# Asks a server that answers late.
 class CallJob
   include JOB
 

@@ -2,7 +2,8 @@
 
 module Bench
   module Jobs
-    # Redis's own client for measuring: an event loop in C that makes nothing and reads nothing, one LPUSH to a call.
+    # Redis's own benchmark: an event loop in C that sends the same bytes again and again, one LPUSH a call.
+    # https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/
     class RedisBenchmark
       COLUMNS = %w[rps p99_latency_ms].freeze
 

@@ -9,7 +9,7 @@ require "bench/jobs/classes"
 
 module Bench
   module Jobs
-    # The three ways of the seed, whose pools are as large as there are cores, and group commit.
+    # The three strategies of the seed, with pools as large as there are cores, and group commit.
     class Ringspun
       def self.connect(server, strategy: :group_commit, **)
         ::Ringspun::Jobs.configure do |config|

@@ -8,7 +8,7 @@ require "bench/jobs/classes"
 
 module Bench
   module Jobs
-    # As its guides tell: its own client, with as many connections as there are threads.
+    # Its own client, with as many connections as threads: https://github.com/sidekiq/sidekiq/wiki/Using-Redis
     class Sidekiq
       def self.connect(server, size:, **)
         ::Sidekiq.configure_client do |config|

@@ -4,16 +4,15 @@ require "json"
 
 module Bench
   module Jobs
-    # Lives in the worker, of whatever library, and is told by the jobs. At the moments that it was asked for it tells the bench
-    # what the clocks say: BENCH_MOMENTS has them, as "begun 1,done 2000", and BENCH_TALLY is the pipe. With BENCH_WEIGH also what
-    # the process weighs then.
+    # Counts jobs in the worker of any library, which the jobs call. At the moments in BENCH_MOMENTS, such as "begun 1,done 2000",
+    # it writes the clocks into the pipe BENCH_TALLY, and with BENCH_WEIGH the memory of the process.
     module Tally
       @moments = ENV.fetch("BENCH_MOMENTS", "").split(",")
       @pipe = ENV.fetch("BENCH_TALLY", nil)
       @begun = @done = 0
 
       class << self
-        # Threads may do this at once: each gets a number of its own, as nothing switches between the sum and its value.
+        # Threads may call it at once: each gets a number of its own, for no thread switches between the addition and its value.
         def begun
           number = (@begun += 1)
           tell("begun #{number}") if of_interest.include?(number)
@@ -26,7 +25,7 @@ module Bench
 
         private
 
-        # So that a job that is none of them pays for nothing but looking.
+        # So that all other jobs pay only for a look-up.
         def of_interest = @of_interest ||= @moments.to_h { |moment| [moment[/\d+/].to_i, true] }
 
         def tell(moment)
