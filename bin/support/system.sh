@@ -3,7 +3,7 @@
 
 source "$root/bin/support/debian.sh"
 
-# Says what this system is: https://man7.org/linux/man-pages/man5/os-release.5.html The tests of bin/setup have others.
+# Says what this system is; the tests of bin/setup have others: https://man7.org/linux/man-pages/man5/os-release.5.html
 os_release=${RINGSPUN_OS_RELEASE:-/etc/os-release}
 
 # install_packages PACKAGE...: installs these, or ends the script.

@@ -11,9 +11,10 @@ module Bench
   class PostgresServer
     FOLDER = "BENCH_POSTGRES"
 
-    # All tables fit into the cache, and are small enough to stay there when they are read as a whole: less than a quarter of it
-    # each, see https://www.postgresql.org/docs/17/runtime-config-query.html. Parallel workers, a vacuum or a compilation beside a
-    # sample would slow some samples only.
+    # All tables fit into the cache, and are small enough to stay there when they are read as a whole: PostgreSQL reads a table
+    # through a small ring of buffers from a quarter of the cache on, see
+    # https://github.com/postgres/postgres/blob/REL_17_STABLE/src/backend/storage/buffer/README
+    # Parallel workers, a vacuum or a compilation beside a sample would slow some samples only.
     SETTINGS = { max_connections: 400, shared_buffers: "640MB", wal_level: "minimal", max_wal_senders: 0, autovacuum: "off",
                  max_parallel_workers_per_gather: 0, jit: "off", synchronize_seqscans: "off" }.freeze
 

@@ -9,7 +9,7 @@ module Ringspun
     #
     #   group = quarantine.group(members) { |member| perform(member) }
     #   ending = group.run { |member, value| puts "#{member} has ended" }
-    #   warn "the child has ended: #{ending.fate}" if ending.died?
+    #   puts "the child has ended: #{ending.fate}"
     #
     # The child has the program as it was loaded, and a machine of its own, with a strand for each job. It must not use the
     # parent's connections, so the block makes its own. The block's value has to survive Marshal; {portable} turns an error into

@@ -164,9 +164,9 @@ module Ringspun
 
         def count_resumes = @machine.metrics[:resumes]
 
-        # The CPU time of the main thread, whose number is the process's. Ruby cannot ask for the id of that clock, so it is made
-        # here: https://man7.org/linux/man-pages/man3/pthread_getcpuclockid.3.html Where a sandbox refuses the clock, real time
-        # has to do.
+        # The CPU time of the main thread, whose number is the process's. Where a sandbox refuses the clock, real time has to do.
+        # Ruby cannot ask for the id of the clock, so it is made here, as in
+        # https://man7.org/linux/man-pages/man3/pthread_getcpuclockid.3.html
         def cpu_time
           Process.clock_gettime((~@pid << 3) | 6)
         rescue SystemCallError

@@ -1,6 +1,6 @@
--- The day and the second of a time in UTC, as text. Scripts have no os.date:
--- https://redis.io/docs/latest/develop/programmability/lua-api/#os-library Years begin in March here, so that the leap day is the
--- last: https://howardhinnant.github.io/date_algorithms.html#civil_from_days
+-- The day and the second of a time in UTC, as text. Years begin in March here, so that the leap day is the last:
+-- https://howardhinnant.github.io/date_algorithms.html#civil_from_days
+-- Scripts have no os.date: https://redis.io/docs/latest/develop/programmability/lua-api/#os-library
 local function written(seconds)
   local days, rest = math.floor(seconds / 86400) + 719468, seconds % 86400
   local era = math.floor(days / 146097)
