@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "bench/delay_proxy"
-require "bench/libpq_program"
 require "bench/small_statements"
 
 Bench.table "pg_away" do
@@ -14,22 +13,16 @@ Bench.table "pg_away" do
   quick statements: 512
   warm_up statements: 256
   row "1 strand", strands: 1, statements: 1_024, quick: false
-  row "64 strands", strands: 64
-  row "256 strands", strands: 256, quick: false
-  beforehand { |**| Bench::PostgresServer.start }
-  proof { |statements:, **| { answered: statements } }
-  columns :real_ns, :cpu_ns, :backend_ns, :rate
   against_floor :real_ns
-  against_peer :real_ns, :cpu_ns
 
   away = Bench::DelayProxy.method(:during)
   pools = { "async" => 8, "async 64" => 64, "em-pg-client" => 64, Bench::SCHEDULED => 64 }
   Bench::SmallStatements.contend(self, away, pools, alone: { statements: 1_024 })
 
-  bare "libpq pipelined" do |meter, strands:, statements:|
-    away.call { |options| Bench::LibpqProgram.measure(meter, options, :pipelined, statements, strands) }
-  end
   reference "libpq 2048", requires: "pg", size: { statements: 102_400 } do |meter, statements:, **|
     away.call { |options| Bench::LibpqProgram.measure(meter, options, :pipelined, statements, 2_048) }
   end
+
+  targets "rate >= 33 x pg at 64 strands", "rate >= 48 x pg at 256 strands",
+          "rate >= 1.9 x async 64 at 64 strands", "rate >= 3 x async 64 at 256 strands"
 end

@@ -62,4 +62,6 @@ Bench.table "pg_batch" do
   bare "libpq" do |meter, statements:, batch:|
     Bench::LibpqProgram.measure(meter, Bench::PostgresServer.start.options, :batches, statements, batch)
   end
+
+  targets "rate >= 7 x pg", "cpu_ns <= 0.06 x pg"
 end

@@ -80,8 +80,10 @@ class BenchTest::TablesTest < Minitest::Test
   end
 
   def test_postgres_is_asked_by_our_client_by_the_gem_pg_in_each_way_and_by_libpq_alone
-    { "pg_small" => ["pg", "threads", "async", "em-pg-client", "ringspun fs", "libpq pipelined", "libpq"],
-      "pg_away" => ["pg", "threads", "async", "async 64", "em-pg-client", "ringspun fs", "libpq pipelined", "libpq 2048"],
+    { "pg_small" => ["no busy_poll", "courier", "pg", "threads", "async", "em-pg-client", "ringspun fs", "libpq pipelined",
+                     "libpq"],
+      "pg_away" => ["no busy_poll", "courier", "pg", "threads", "async", "async 64", "em-pg-client", "ringspun fs",
+                    "libpq pipelined", "libpq 2048"],
       "pg_batch" => ["pg", "pg pipelined", "libpq"],
       "pg_parallel" => ["blocking", "threads", "async", "em-pg-client", "em-pg-client blocking", "ringspun fs", "libpq"],
       "pg_streams" => ["threads", "async", "em-pg-client", "ringspun fs", "libpq"],
@@ -91,7 +93,7 @@ class BenchTest::TablesTest < Minitest::Test
       table = of_postgres.find { |candidate| candidate.name == name }
       contenders = ["ringspun", *contenders]
       assert_equal contenders, table.contenders.map(&:name)
-      assert_equal contenders.grep_v(/\A(?:ringspun|libpq)/), table.peers.map(&:name)
+      assert_equal contenders.grep_v(/\A(?:ringspun|no busy_poll|courier|libpq)/), table.peers.map(&:name)
       refute_empty table.columns & %i[backend backend_ns]
       refute_empty table.about, name
     end

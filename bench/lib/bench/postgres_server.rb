@@ -30,10 +30,10 @@ module Bench
       raise Unavailable, error.message
     end
 
-    # Yields a client of ours in a strand, and the machine.
-    def self.client(options = start.options, **more)
+    # Yields a client of ours in a strand, and the machine, which may have options of its own.
+    def self.client(options = start.options, machine: {}, **more)
       require "ringspun/postgres"
-      Ringspun.run do |machine|
+      Ringspun.run(**machine) do |machine|
         client = Ringspun::Postgres.connect(**options, **more)
         yield client, machine
       ensure

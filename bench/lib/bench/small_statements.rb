@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "bench/libpq_program"
 require "bench/postgres_server"
 
 module Bench
@@ -12,13 +13,12 @@ module Bench
     ALONE = [->(&work) { work.call }, :itself].freeze
 
     class << self
-      # Declares all contenders. `reach` yields the options of a connection. `pools` has names of contenders and the numbers of
-      # connections that their strands share, unless there are fewer strands.
+      # Declares what both tables have: rows, contenders and the floor. `reach` yields the options of a connection. `pools` has
+      # names of contenders and the numbers of connections that their strands share, unless there are fewer strands. `alone` is
+      # the size for the contender that is no strand.
       def contend(table, reach, pools, alone: {})
-        # One connection for all strands.
-        table.contender(SUBJECT, requires: SUBJECT, backends: [MAIN_BACKEND]) do |meter, **size|
-          reach.call { |options| on_lane(meter, options, **size) }
-        end
+        frame(table)
+        contend_by_us(table, reach)
         # One connection, and nothing beside it.
         table.contender("pg", requires: "pg", size: alone) do |meter, **size|
           reach.call { |options| new(meter, *ALONE, **size, strands: 1).by_pg(1, options) }
@@ -32,9 +32,34 @@ module Bench
             reach.call { |options| send(way, meter, [connections, size.fetch(:strands)].min, options, **size) }
           end
         end
+        table.bare("libpq pipelined") do |meter, strands:, statements:|
+          reach.call { |options| LibpqProgram.measure(meter, options, :pipelined, statements, strands) }
+        end
       end
 
       private
+
+      def frame(table)
+        table.row "64 strands", strands: 64
+        table.row "256 strands", strands: 256, quick: false
+        table.beforehand { |**| PostgresServer.start }
+        table.proof { |statements:, **| { answered: statements } }
+        table.columns :real_ns, :cpu_ns, :backend_ns, :rate
+        table.against_peer :real_ns, :cpu_ns
+      end
+
+      # One connection for all strands, or for plain threads.
+      def contend_by_us(table, reach)
+        table.contender(SUBJECT, requires: SUBJECT, backends: [MAIN_BACKEND]) do |meter, **size|
+          reach.call { |options| on_lane(meter, options, **size) }
+        end
+        table.beside("no busy_poll", requires: SUBJECT) do |meter, **size|
+          reach.call { |options| on_lane(meter, options, machine: { busy_poll: false }, **size) }
+        end
+        table.beside("courier", requires: SUBJECT) do |meter, **size|
+          reach.call { |options| by_courier(meter, options, **size) }
+        end
+      end
 
       def contend_with_pool(table, name, &)
         way, library = { "async" => [:in_async, "async"], "em-pg-client" => [:in_em, PEER_EM_PG_CLIENT],
@@ -42,12 +67,24 @@ module Bench
         table.contender(name, requires: library) { |meter, **size| yield(way, meter, **size) }
       end
 
-      def on_lane(meter, options, **)
-        PostgresServer.client(options) do |client, machine|
-          statement = client.prepare(SQL)
+      def on_lane(meter, options, machine: {}, **)
+        PostgresServer.client(options, machine:) do |client, machine|
+          statement = known(client)
           new(meter, machine.method(:spin), :await, **).measure { |number, _| statement.query_value(number).to_s }
         end
       end
+
+      def by_courier(meter, options, **)
+        require "ringspun/postgres"
+        client = Ringspun::Postgres.connect(**options)
+        statement = Thread.new { known(client) }.value
+        new(meter, *IN_THREADS, **).measure { |number, _| statement.query_value(number).to_s }
+      ensure
+        client&.close
+      end
+
+      # The connection is there, and knows the statement by name, and what it answers.
+      def known(client) = client.prepare(SQL).tap { |statement| 2.times { statement.query(0) } }
 
       # A task for each.
       def in_async(meter, connections, options, **)
