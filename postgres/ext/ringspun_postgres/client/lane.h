@@ -3,9 +3,6 @@
  *
  * A statement lies in the lane's outbox until the tick ends; then all that lie there go out in one flight, each with a Sync of its
  * own, so that the failure of one is nobody else's. Replies come in the same order.
- *
- * There is no strand that reads. Of those who wait, one is the reader: whoever finds that there is none. It takes what has come,
- * for all, wakes those who have their reply, and goes on until it has its own; then, and when it is cancelled, the next one reads.
  */
 #ifndef RINGSPUN_PG_LANE_H
 #define RINGSPUN_PG_LANE_H
@@ -58,6 +55,12 @@ typedef struct rpg_lane {
     uint32_t named;             /* names given so far */
     char prefix[12];            /* of the names */
 } rpg_lane;
+
+rpg_lane *rpg_lane_get(VALUE self);
+
+/* Methods of the class. */
+void rpg_init_batch(VALUE cLane);
+void rpg_init_stream(VALUE cLane);
 
 /* --- flight.c: what goes out --- */
 

@@ -1,0 +1,216 @@
+#include "client/ask.h"
+#include "client/params.h"
+
+#include <poll.h>
+
+#define MILLISECOND INT64_C(1000000)
+
+/* A statement that takes longer on average holds up others, and goes to a connection of its own. */
+#define SLOW_MEAN (5 * MILLISECOND)
+
+/* Behind a statement that has been at the head for so long nobody waits. */
+#define HEAD_MAX (1000 * MILLISECOND)
+
+/* A connection that was quiet for so long may be dead: a router has forgotten it, or the server has ended it. */
+#define QUIET_LOOK (10 * MILLISECOND)
+#define QUIET_MAX (1000 * MILLISECOND)
+
+VALUE rpg_sym_lost;
+static ID id_error_of, id_lost, id_orphaned;
+static VALUE sym_held, sym_slow, sym_stuck, sym_quiet, sym_session;
+
+/* --- statements --- */
+
+static void check_sql(VALUE sql) {
+    if (!RB_TYPE_P(sql, T_STRING)) rb_raise(rpg_eUsage, "expected a statement, a String, got %" PRIsVALUE, rb_obj_class(sql));
+    if (memchr(RSTRING_PTR(sql), 0, (size_t)RSTRING_LEN(sql))) rb_raise(rpg_eUsage, "a statement has no NUL in it");
+}
+
+VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql) {
+    check_sql(sql);
+    VALUE statement = rpg_lane_statement(lane, sql);
+    if (rpg_statement_get(statement)->copies) rb_raise(rpg_eUsage, "COPY is not supported");
+    return statement;
+}
+
+/* --- whether one may come --- */
+
+static bool is_readable(int fd) {
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    return fd >= 0 && poll(&one, 1, 0) > 0;
+}
+
+/* A connection that nobody reads from and that has something to read has mostly ended. */
+static bool is_quiet(const rpg_lane *lane, int64_t now) {
+    if (lane->sent.len > 0 || lane->outbox.len > 0 || now - lane->quiet_since < QUIET_LOOK) return false;
+    return now - lane->quiet_since > QUIET_MAX || is_readable(lane->fd);
+}
+
+VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
+    if (lane->lost[0]) return rpg_sym_lost;
+    if (!lane->shared) return Qnil;
+    if (lane->held) return sym_held;
+    if (statement->of_session) return sym_session;
+    int64_t now = ringspun->now();
+    if (is_quiet(lane, now)) return sym_quiet;
+    if (forced) return Qnil;
+    if (lane->sent.len > 0 && now - lane->head_since > HEAD_MAX) return sym_stuck;
+    if (statement->mean <= SLOW_MEAN) return Qnil;
+    statement->mean -= statement->mean / 64; /* now and then it may show that it has become faster */
+    return sym_slow;
+}
+
+/* --- requests --- */
+
+rpg_request *rpg_ask_request(rpg_lane *lane, VALUE statement, VALUE params) {
+    rpg_put_params(&lane->scratch, params);
+    bool too_long = lane->scratch.state == RPG_OUT_TOO_LONG;
+    rpg_request *request = NULL;
+    if (lane->scratch.state == RPG_OUT_FINE) {
+        request = rpg_request_new(lane, statement, (rpg_span){lane->scratch.bytes, lane->scratch.len});
+    }
+    rpg_out_cut(&lane->scratch, 0);
+    if (too_long) rb_raise(rpg_eUsage, "a parameter has at most 2147483647 bytes");
+    if (!request) rb_memerror();
+    return request;
+}
+
+void rpg_note_head(rpg_lane *lane) {
+    if (lane->sent.len == 0 && lane->outbox.len == 0) lane->head_since = ringspun->now();
+}
+
+void rpg_submit(rpg_lane *lane, rpg_request *request) {
+    if (lane->lost[0]) {
+        request->done = true;
+        request->end = RPG_ENDED_SKIPPED;
+        return;
+    }
+    rpg_note_head(lane);
+    if (request->leg == RPG_LAST_LEG) rpg_requests_add_passing(&lane->outbox, request);
+    else rpg_requests_append(&lane->outbox, request);
+    rpg_ask_flight(lane);
+}
+
+/* --- waiting --- */
+
+typedef struct {
+    rpg_lane *lane;
+    rpg_request *request;
+    int64_t deadline;
+} reading;
+
+static VALUE read_for(VALUE argument) {
+    const reading *r = (const reading *)argument;
+    while (!rpg_is_served(r->request) && rpg_serve(r->lane)) {}
+    while (!rpg_is_served(r->request)) {
+        if (!ringspun->stream_more(r->lane->stream, r->deadline)) rpg_lose(r->lane, "the server has closed the connection");
+        else while (!rpg_is_served(r->request) && rpg_serve(r->lane)) {}
+    }
+    return Qnil;
+}
+
+static bool ends_connection(VALUE error) {
+    return rb_obj_is_kind_of(error, rb_eSystemCallError) || rb_obj_is_kind_of(error, rpg_eClosed) ||
+           rb_obj_is_kind_of(error, rpg_eTLS);
+}
+
+/* A pooler that drops what comes behind the first statement is never seen to answer the second. */
+NORETURN(static void fail_late(const rpg_lane *lane));
+static void fail_late(const rpg_lane *lane) {
+    const rpg_request *first = lane->sent.first;
+    bool suspicious = lane->shared && !lane->pipelines && first && (first->behind || first->next);
+    rb_raise(rpg_eTimeout, "the server has not answered before the deadline; the statement is cancelled%s",
+             suspicious ? ". Where a pooler stands before the server, it may lose statements that come together: try pipelining: false" : "");
+}
+
+static void read_as_reader(rpg_lane *lane, rpg_request *request, int64_t deadline) {
+    reading r = {lane, request, deadline};
+    int state = 0;
+    lane->reader = request;
+    rb_protect(read_for, (VALUE)&r, &state);
+    rpg_pass_on(lane);
+    if (!state) return;
+    VALUE error = rb_errinfo();
+    if (ends_connection(error)) {
+        rb_set_errinfo(Qnil);
+        rpg_lose(lane, RSTRING_PTR(rb_obj_as_string(error)));
+        return;
+    }
+    rpg_leave(request);
+    if (deadline != RINGSPUN_NEVER && rb_obj_is_kind_of(error, rpg_eTimeout) && ringspun->now() >= deadline) {
+        rb_set_errinfo(Qnil);
+        fail_late(lane);
+    }
+    rb_jump_tag(state);
+}
+
+static void keep_waker(ringspun_waker waker, void *data) {
+    rpg_request *request = data;
+    request->waker = waker;
+    request->parked = true;
+}
+
+void rpg_wait_for(rpg_lane *lane, rpg_request *request, int64_t deadline) {
+    while (!rpg_is_served(request)) {
+        if (!lane->reader) read_as_reader(lane, request, deadline);
+        else if (ringspun->park_or(deadline, "an answer of Postgres", keep_waker, rpg_leave, request, NULL)) request->parked = false;
+        else fail_late(lane);
+    }
+}
+
+void rpg_wait_among_others(rpg_lane *lane, rpg_request *request, int64_t deadline) {
+    rpg_wait_for(lane, request, deadline);
+    if (RB_UNLIKELY(rpg_is_orphaned(lane))) rb_funcall(lane->self, id_orphaned, 0);
+}
+
+/* --- what has come of it --- */
+
+VALUE rpg_result_of(rpg_request *request, bool last) {
+    rpg_result *result;
+    VALUE self = rpg_result_new(&result), statement = request->statement, formats = request->formats;
+    result->binary = !NIL_P(formats);
+    result->tag_len = request->tag_len;
+    memcpy(result->tag, request->tag, request->tag_len);
+    rpg_rows_move(&result->rows, &request->rows);
+    if (last) rpg_request_free(request);
+    result->columns = NIL_P(formats) ? rpg_statement_columns(rpg_statement_get(statement)) : formats;
+    RB_GC_GUARD(statement);
+    RB_GC_GUARD(formats);
+    return self;
+}
+
+VALUE rpg_failure_of(const rpg_lane *lane, rpg_request *request) {
+    VALUE sql = NIL_P(request->statement) ? Qnil : rpg_statement_get(request->statement)->sql, body = Qnil;
+    bool known = request->error, sent = request->sent;
+    if (known) body = rb_str_new((const char *)request->error, (long)request->error_len);
+    rpg_request_free(request);
+    if (known) return rb_funcall(rpg_mPostgres, id_error_of, 2, body, sql);
+    if (lane->broken && sent) return rb_exc_new_cstr(rpg_eProtocol, lane->lost);
+    if (lane->lost[0]) return rb_funcall(rpg_mPostgres, id_lost, 2, rb_utf8_str_new_cstr(lane->lost), sent ? Qtrue : Qfalse);
+    rb_memerror();
+}
+
+void rpg_fail(const rpg_lane *lane, rpg_request *request) { rb_exc_raise(rpg_failure_of(lane, request)); }
+
+bool rpg_is_misunderstood(rpg_lane *lane, const rpg_request *request) {
+    rpg_statement *statement = rpg_statement_get(request->statement);
+    bool unknown = rpg_request_failed_by(request, "26000") || rpg_request_failed_by(request, "42P05");
+    bool outdated = rpg_request_failed_by(request, "0A000") && statement->name_len > 0;
+    outdated |= rpg_request_failed_by(request, "08P01") && !NIL_P(request->formats); /* behind a pooler: formats of other columns */
+    if (!unknown && !outdated) return false;
+    if (unknown && statement->name_len > 0) lane->names = false; /* a pooler has changed servers behind our back */
+    rpg_statement_forget_name(statement);
+    return lane->status == 'I';
+}
+
+void rpg_init_ask(void) {
+    id_error_of = rb_intern("error_of");
+    id_lost = rb_intern("lost");
+    id_orphaned = rb_intern("orphaned");
+    rpg_sym_lost = ID2SYM(rb_intern("lost"));
+    sym_held = ID2SYM(rb_intern("held"));
+    sym_slow = ID2SYM(rb_intern("slow"));
+    sym_stuck = ID2SYM(rb_intern("stuck"));
+    sym_quiet = ID2SYM(rb_intern("quiet"));
+    sym_session = ID2SYM(rb_intern("session"));
+}

@@ -1,0 +1,48 @@
+/* ask: what a strand does that wants something of a lane: it makes a request of a statement, waits for its end, and makes of it a
+ * result or an error.
+ *
+ * There is no strand that reads. Of those who wait, one is the reader: whoever finds that there is none. It takes what has come,
+ * for all, wakes those who have their reply, and goes on until it has its own; then, and when it is cancelled, the next one reads.
+ */
+#ifndef RINGSPUN_PG_ASK_H
+#define RINGSPUN_PG_ASK_H
+
+#include "client/lane.h"
+
+/* What a method answers when the lane has ended before the statement was sent. */
+extern VALUE rpg_sym_lost;
+
+/* The Statement of that SQL. Raises UsageError for what is none. */
+VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql);
+
+/* Whether it may come: nil, or the Symbol that says why not. `forced`: also to where it may hold up others, or be held up. */
+VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced);
+
+/* Of parameters that are encoded. */
+rpg_request *rpg_ask_request(rpg_lane *lane, VALUE statement, VALUE params);
+
+/* Before one is added: with nothing else under way it is at the head as soon as it is sent. */
+void rpg_note_head(rpg_lane *lane);
+
+/* Into the outbox, which leaves when the tick ends. */
+void rpg_submit(rpg_lane *lane, rpg_request *request);
+
+/* Until it is served. When this raises the request is gone. May switch strands. */
+void rpg_wait_for(rpg_lane *lane, rpg_request *request, int64_t deadline);
+
+/* The same. When it has its answer, what nobody waits for any more is cancelled. */
+void rpg_wait_among_others(rpg_lane *lane, rpg_request *request, int64_t deadline);
+
+/* `last`: the request is freed. */
+VALUE rpg_result_of(rpg_request *request, bool last);
+
+/* The error of a request, which is freed. */
+VALUE rpg_failure_of(const rpg_lane *lane, rpg_request *request);
+NORETURN(void rpg_fail(const rpg_lane *lane, rpg_request *request));
+
+/* What the server has not executed because of what we believed of its statements, and may be sent again. */
+bool rpg_is_misunderstood(rpg_lane *lane, const rpg_request *request);
+
+void rpg_init_ask(void);
+
+#endif

@@ -1,0 +1,95 @@
+/* stream: rows that are taken as they come: Lane#begin_stream and what follows it. */
+#include "client/ask.h"
+#include "client/params.h"
+
+static void submit_leg(rpg_lane *lane, VALUE statement, VALUE formats, rpg_leg leg) {
+    rpg_request *next = rpg_request_new(lane, statement, (rpg_span){NULL, 0});
+    if (!next) rb_memerror();
+    next->formats = formats;
+    next->leg = (uint8_t)leg;
+    lane->leg = next;
+    lane->streams = leg != RPG_LAST_LEG;
+    rpg_submit(lane, next);
+}
+
+/* In the place of that one. */
+static void submit_next_leg(rpg_lane *lane, rpg_request *before) {
+    submit_leg(lane, before->statement, before->formats, RPG_NEXT_LEG);
+    rpg_request_free(before);
+}
+
+/* Sends a statement whose rows are taken as they come. On a lane of one user.
+ *
+ * @return [nil, Symbol] */
+static VALUE lane_begin_stream(VALUE self, VALUE sql, VALUE params, VALUE prepared) {
+    rpg_lane *lane = rpg_lane_get(self);
+    VALUE statement = rpg_ask_statement(lane, sql);
+    if (lane->leg) rb_raise(rpg_eUsage, "this session is in the midst of a stream; a second one needs a session of its own");
+    params = rpg_encode_params(params);
+    VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), true);
+    if (!NIL_P(refused)) return refused;
+    rpg_request *request = rpg_ask_request(lane, statement, params);
+    request->prepared = RTEST(prepared);
+    request->leg = RPG_FIRST_LEG;
+    lane->leg = request;
+    lane->streams = true;
+    rpg_submit(lane, request);
+    RB_GC_GUARD(statement);
+    RB_GC_GUARD(params);
+    return Qnil;
+}
+
+/* The server makes the next rows while the caller is busy with these. */
+static VALUE take_rows(rpg_lane *lane, rpg_request *request) {
+    bool ended = request->done && request->end == RPG_ENDED_WELL && request->suspended;
+    VALUE result = rpg_result_of(request, false);
+    if (ended) submit_next_leg(lane, request);
+    return result;
+}
+
+/* What is left of it is the Sync, also where a leg has failed. */
+static void end_legs(rpg_lane *lane, rpg_request *request, int64_t deadline) {
+    submit_leg(lane, Qnil, Qnil, RPG_LAST_LEG);
+    VALUE failure = Qnil;
+    if (request->end == RPG_ENDED_WELL) rpg_request_free(request);
+    else failure = rpg_failure_of(lane, request);
+    rpg_wait_for(lane, lane->leg, deadline);
+    request = lane->leg;
+    lane->leg = NULL;
+    if (NIL_P(failure) && request->end != RPG_ENDED_WELL) rpg_fail(lane, request);
+    rpg_request_free(request);
+    if (!NIL_P(failure)) rb_exc_raise(failure);
+}
+
+/* Waits for rows of it. May switch strands.
+ *
+ * @return [Result, nil] those that have come; nil: that was all */
+static VALUE lane_next_rows(VALUE self, VALUE seconds) {
+    rpg_lane *lane = rpg_lane_get(self);
+    int64_t deadline = ringspun->deadline(seconds);
+    while (lane->leg) {
+        rpg_request *request = lane->leg;
+        rpg_wait_for(lane, request, deadline);
+        if (request->rows.count > 0) return take_rows(lane, request);
+        if (request->end == RPG_ENDED_WELL && request->suspended) submit_next_leg(lane, request);
+        else end_legs(lane, request, deadline);
+    }
+    return Qnil;
+}
+
+/* Nobody wants the rest. The Sync is sent all the same. */
+static VALUE lane_end_stream(VALUE self) {
+    rpg_lane *lane = rpg_lane_get(self);
+    if (lane->leg) rpg_leave(lane->leg);
+    if (lane->streams) {
+        submit_leg(lane, Qnil, Qnil, RPG_LAST_LEG);
+        rpg_leave(lane->leg);
+    }
+    return Qnil;
+}
+
+void rpg_init_stream(VALUE cLane) {
+    rb_define_method(cLane, "begin_stream", lane_begin_stream, 3);
+    rb_define_method(cLane, "next_rows", lane_next_rows, 1);
+    rb_define_method(cLane, "end_stream", lane_end_stream, 0);
+}
