@@ -92,7 +92,6 @@ class PostgresPoolTest < Minitest::Test
     thread = Thread.new do
       answer << on_machine.call
       done.pop
-      pool.connections.close_own
     end
     second = answer.pop
     refute_equal first, second
@@ -103,6 +102,70 @@ class PostgresPoolTest < Minitest::Test
     thread.join
   ensure
     pool.close
+  end
+
+  def test_close_ends_connections_of_other_threads_that_nobody_uses
+    before = sockets
+    pool = pool()
+    ready, closed = Array.new(2) { Thread::Queue.new }
+    thread = Thread.new do
+      Ringspun.run do
+        pool.query("select 1")
+        pool.session { |session| session.query("select 1") }
+        ready << sockets
+        closed.pop
+        assert_raises(Ringspun::ClosedError) { pool.query("select 1") }
+      end
+    end
+    assert_equal before + 2, ready.pop
+    pool.close
+    assert_equal before, sockets
+  ensure
+    closed << true
+    thread.join
+  end
+
+  def test_close_ends_what_strands_of_other_threads_wait_for
+    pool = pool(lanes: 1)
+    asking = Thread::Queue.new
+    thread = Thread.new do
+      Ringspun.run do |machine|
+        pool.query("select 1")
+        strands = Array.new(3) { machine.spin { pool.query("select pg_sleep(60)") } }
+        asking << true
+        strands.map { |strand| assert_raises(Postgres::ConnectionLost) { strand.await } }
+      end
+    end
+    asking.pop
+    look { |other| Thread.pass until running(other).any? }
+    pool.close
+    thread.value.each do |error|
+      assert_equal [true, "the connection is lost: the client was closed"], [error.in_doubt?, error.message]
+    end
+  end
+
+  def test_connections_of_threads_that_have_ended_are_closed
+    before = sockets
+    pool = pool(lanes: 1)
+    3.times { Thread.new { Ringspun.run { pool.query("select 1") } }.join }
+    assert_equal before + 1, sockets # the next thread closes those of the last
+    pool.close
+    assert_equal before, sockets
+  end
+
+  def test_close_while_the_first_connection_begins
+    server = TCPServer.new("127.0.0.1", 0)
+    Ringspun.run do |machine|
+      pool = Postgres::Pool.new("postgres://127.0.0.1:#{server.local_address.ip_port}/nowhere")
+      strand = machine.spin { pool.query("select 1") }
+      peer = server.accept
+      pool.close
+      assert_raises(Ringspun::ClosedError) { strand.await }
+    ensure
+      peer&.close
+    end
+  ensure
+    server.close
   end
 
   def test_a_connection_that_has_ended_while_nobody_used_it_is_replaced
@@ -229,6 +292,8 @@ class PostgresPoolTest < Minitest::Test
   end
 
   private
+
+  def sockets = Leaks.descriptors.fetch("socket", 0)
 
   def answer_or_lost(pool, number)
     pool.query_value("select $1::int", number)

@@ -3,6 +3,8 @@
 
 #include <ruby/io.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static VALUE cLane;
 
@@ -143,9 +145,36 @@ static VALUE lane_resume(VALUE self) {
     return Qnil;
 }
 
-/* Ends it. What was sent is in doubt. */
+/* Ends it. What was sent is in doubt.
+ *
+ * @return [Boolean] false: somebody has closed the stream, or is about to; true: it is the caller's to close */
 static VALUE lane_lose(VALUE self, VALUE why) {
-    rpg_lose(rpg_lane_get(self), StringValueCStr(why));
+    rpg_lane *lane = rpg_lane_get(self);
+    if (lane->let_go) return Qfalse;
+    lane->let_go = true;
+    rpg_lose(lane, StringValueCStr(why));
+    return Qtrue;
+}
+
+static bool is_idle(const rpg_lane *lane) { return lane->sent.len == 0 && lane->outbox.len == 0 && !lane->reader; }
+
+/* Ends it from another thread than that of the stream's machine. The stream is that machine's, so where a strand waits for an
+ * answer, it hears of the end and closes the stream. Where nobody does, or the machine is gone, nobody will use it again, and the
+ * descriptor can be closed at once.
+ *
+ * @param gone [Boolean] whether the machine is */
+static VALUE lane_abandon(VALUE self, VALUE why, VALUE gone) {
+    rpg_lane *lane = rpg_lane_get(self);
+    if (lane->let_go || lane->fd < 0) return Qnil;
+    snprintf(lane->fatal, sizeof(lane->fatal), "%s", StringValueCStr(why));
+    if (RTEST(gone) || is_idle(lane)) {
+        lane->let_go = true;
+        rpg_lose(lane, lane->fatal);
+        close(lane->fd);
+        lane->fd = -1;
+    } else {
+        shutdown(lane->fd, SHUT_RDWR);
+    }
     return Qnil;
 }
 
@@ -191,6 +220,7 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "hold", lane_hold, 0);
     rb_define_method(cLane, "resume", lane_resume, 0);
     rb_define_method(cLane, "lose", lane_lose, 1);
+    rb_define_method(cLane, "abandon", lane_abandon, 2);
     rb_define_method(cLane, "orphaned?", lane_is_orphaned, 0);
     rb_define_method(cLane, "held?", lane_is_held, 0);
     rb_define_method(cLane, "lost?", lane_is_lost, 0);

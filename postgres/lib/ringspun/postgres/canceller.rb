@@ -38,7 +38,7 @@ module Ringspun
       def run(lane)
         Ringspun.shield(deadline: SECONDS) do
           take_place { CancelRequest.send(@options, lane.session) }
-          lane.ping(nil)
+          lane.ping(nil) || lane.close
         end
       rescue Error, Ringspun::Error, SystemCallError => error
         lane.close("a statement could not be cancelled: #{error.message}")

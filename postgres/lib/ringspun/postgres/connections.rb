@@ -30,7 +30,6 @@ module Ringspun
         @pool = pool
         @config = pool.config
         @lock = Thread::Mutex.new
-        @abandoned = [] # ended for the sake of others, and still to be closed by their machines
         @idle = [] # the last that was given back comes last, and is taken first
         @waiters = []
         @holders = {}.compare_by_identity
@@ -71,7 +70,6 @@ module Ringspun
       # @return [Lane]
       def acquire(timeout, asker = Connections.asker)
         machine = Machine.current
-        close_abandoned(machine)
         loop do
           got = take(machine)
           got = await(got, timeout) if got.is_a?(Waiter)
@@ -98,9 +96,11 @@ module Ringspun
       # Those of this machine that nobody uses.
       def close_own
         machine = Machine.current
-        own = @lock.synchronize { take_own(@idle, machine) }
+        own = @lock.synchronize do
+          mine, @idle = @idle.partition { |idle| idle.machine.equal?(machine) }
+          mine
+        end
         own.each { |idle| idle.lane.close }
-        close_abandoned(machine)
       end
 
       def metrics = @lock.synchronize { { connections: @count, idle: @idle.size, waiting: @waiters.size } }
@@ -117,7 +117,7 @@ module Ringspun
           found = @idle.rindex { |each| each.machine.equal?(machine) }
           next @idle.delete_at(found).lane if found
           next grant if @count < @config.max
-          next abandon(@idle.shift) && :permit unless @idle.empty?
+          next abandon(@idle.shift) unless @idle.empty?
 
           Waiter.new(machine, Channel.new(1)).tap { |waiter| @waiters << waiter }
         end
@@ -181,17 +181,6 @@ module Ringspun
         lane
       ensure
         @connecting.try_pop
-      end
-
-      def close_abandoned(machine)
-        return if @abandoned.empty?
-
-        own = @lock.synchronize { take_own(@abandoned, machine) }
-        own.each { |idle| idle.lane.close }
-      end
-
-      def take_own(list, machine)
-        list.select { |idle| idle.machine.equal?(machine) }.each { |idle| list.delete(idle) }
       end
 
       def too_old?(lane) = Postgres.now > @ends.fetch(lane)
@@ -261,15 +250,13 @@ module Ringspun
         end
       end
 
-      # Another machine's, whose thread alone may close the stream, and may be busy. The server sees the end at once.
+      # Another machine's.
+      #
+      # @return [:permit] to open one in its place
       def abandon(idle)
         @ends.delete(idle.lane)
-        socket = BasicSocket.for_fd(idle.lane.session.stream.to_io.fileno)
-        socket.autoclose = false
-        socket.shutdown
-        @abandoned << idle
-      rescue SystemCallError, IOError
-        @abandoned << idle # it had ended
+        idle.lane.close
+        :permit
       end
     end
     private_constant :Connections

@@ -14,7 +14,7 @@ module Ringspun
       # What {CancelRequest} needs to know of the connection.
       attr_reader :session
 
-      attr_writer :session, :canceller
+      attr_writer :session, :canceller, :machine, :thread
 
       # May switch strands.
       #
@@ -27,6 +27,8 @@ module Ringspun
         lane = new(session.stream, SecureRandom.alphanumeric(8), config.statement_cache, shared)
         lane.session = session
         lane.canceller = canceller
+        lane.machine = Machine.current
+        lane.thread = Thread.current
         # How long the way to the server takes must be known, to know a slow statement.
         raise Postgres.lost(lane.loss, false) if shared && !lane.ping(nil)
 
@@ -45,9 +47,11 @@ module Ringspun
         ping(seconds) or raise Postgres.lost(loss, false)
       end
 
-      # Ends the connection at once. What was sent is in doubt.
+      # Ends the connection at once. What was sent is in doubt. From any thread.
       def close(why = "the client was closed")
-        lose(why)
+        return abandon(why, gone?) unless Machine.current? && Machine.current.equal?(@machine)
+        return unless lose(why)
+
         stream = @session.stream
         stream << TERMINATE unless stream.closed?
       rescue Ringspun::Error, SystemCallError
@@ -55,6 +59,9 @@ module Ringspun
       ensure
         stream&.__send__(:close_at_once)
       end
+
+      # Whether its machine has ended, or the thread.
+      def gone? = @machine.closed? || !@thread.alive?
     end
     private_constant :Lane, :Messages, :Columns, :Statement
   end

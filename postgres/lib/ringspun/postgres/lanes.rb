@@ -19,6 +19,7 @@ module Ringspun
       def initialize(pool, machine)
         @pool = pool
         @machine = machine
+        @thread = Thread.current
         @lanes = []
         @opened = Condition.new # one is there, or could not be opened
         @opening = nil
@@ -55,13 +56,18 @@ module Ringspun
       # (see Connections#use)
       def use(timeout, reset:, &) = @pool.connections.use(timeout, reset:, &)
 
-      # Nothing is open any more.
+      # Nothing is open any more. From any thread.
+      #
+      # @return [true]
       def close
         @closed = true
-        @opening&.terminate
-        @lanes.each(&:close).clear
-        @opened.broadcast
+        @lanes.dup.each(&:close)
+        @opening&.terminate unless gone?
+        true
       end
+
+      # Whether the machine has ended, or its thread.
+      def gone? = @machine.closed? || !@thread.alive?
 
       private
 
@@ -94,6 +100,7 @@ module Ringspun
         yield
       rescue Exception
         lane.orphaned if lane.orphaned?
+        drop(lane) if @closed
         raise
       end
 
@@ -122,14 +129,18 @@ module Ringspun
       # --- opening ---
 
       def await_opened(left)
+        check_open
         open
         @opened.wait(timeout: left)
+        check_open
         raise @failure.exception(@failure.message) if @failure && @lanes.empty?
 
         pick || await_opened(left)
       rescue Ringspun::TimeoutError
         raise Ringspun::TimeoutError, "no connection to #{@pool.config.options.hosts.join(", ")} before the deadline"
       end
+
+      def check_open = @closed && raise(ClosedError, "the pool is closed")
 
       def open
         return if @opening
@@ -141,9 +152,9 @@ module Ringspun
       def open_one
         @machine.sleep(back_off) if @failures.positive?
         lane = Lane.open(@pool.config, @pool.canceller, shared: true)
+        @lanes << lane
         return lane.close if @closed
 
-        @lanes << lane
         @failures = 0
       rescue Exception => error
         @failures += 1

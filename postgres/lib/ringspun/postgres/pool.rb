@@ -71,7 +71,7 @@ module Ringspun
 
         @courier&.close
         @connections.close
-        @lanes[Machine.current]&.close if Machine.current?
+        @beginning.synchronize { @lanes.values }.each(&:close)
         nil
       end
 
@@ -120,9 +120,17 @@ module Ringspun
         known, lanes = @last
         return lanes if known.equal?(machine)
 
-        lanes = @beginning.synchronize { @lanes[machine] ||= Lanes.new(self, machine) }
+        lanes = @beginning.synchronize { @lanes[machine] || add_lanes(machine) }
         @last = [machine, lanes].freeze
         lanes
+      end
+
+      # Those of machines that have ended are closed now: nothing tells of the end of a machine.
+      def add_lanes(machine)
+        raise ClosedError, "the pool is closed" if @closed
+
+        @lanes.delete_if { |_, lanes| lanes.gone? && lanes.close }
+        @lanes[machine] = Lanes.new(self, machine)
       end
 
       def courier
@@ -137,7 +145,7 @@ module Ringspun
           next if Process.pid == @pid
 
           @last = @courier = nil
-          @lanes = ObjectSpace::WeakKeyMap.new
+          @lanes = {}.compare_by_identity # of each machine
           @canceller = Canceller.new(@config.options)
           @connections = Connections.new(self)
           @pid = Process.pid
