@@ -178,3 +178,31 @@ TEST(what_the_caller_moved_before_counts_on) {
 }
 
 int main(int argc, char **argv) { return test_main(argc, argv); }
+
+/* --- what is called when the tick ends --- */
+
+static rs_links tick_ends;
+static uintptr_t called, due;
+
+static void add_up(uintptr_t data) { due += data; }
+
+static void look_what_is_due(uintptr_t data) {
+    static const uintptr_t expected[] = {[1] = 2 + 3, [2] = 3 + 4, [3] = 4, [4] = 0};
+    called = called * 10 + data;
+    due = 0;
+    rs_tick_ends_visit(&tick_ends, add_up);
+    CHECK_EQUAL(expected[data], due);
+    if (data == 1) CHECK(rs_tick_ends_add(&tick_ends, look_what_is_due, 4));
+}
+
+TEST(what_is_still_to_be_called_is_visited_meanwhile) {
+    tick_ends = (rs_links){0};
+    called = 0;
+    for (uintptr_t data = 1; data <= 3; data++) CHECK(rs_tick_ends_add(&tick_ends, look_what_is_due, data));
+    rs_tick_ends_call(&tick_ends);
+    CHECK_EQUAL(123, called);
+    rs_tick_ends_call(&tick_ends);
+    CHECK_EQUAL(1234, called);
+    rs_tick_ends_call(&tick_ends);
+    CHECK_EQUAL(1234, called);
+}

@@ -11,12 +11,14 @@ bool rs_tick_ends_add(rs_links *ends, void (*call)(uintptr_t data), uintptr_t da
     return true;
 }
 
-/* Those that are asked for by a call are for the next end. */
+/* Those that are asked for by a call are for the next end. Those that are still due stay in the list, where they are visited. */
 void rs_tick_ends_call(rs_links *ends) {
-    rs_links due = *ends;
-    *ends = (rs_links){0};
-    RS_EACH_LINKED(&due, rs_tick_end, link, end) {
+    const rs_link *last = ends->last;
+    for (bool more = last != NULL; more && ends->first;) {
+        rs_tick_end *end = RS_LINKED(ends->first, rs_tick_end, link);
         rs_tick_end called = *end;
+        more = &end->link != last;
+        rs_links_remove(ends, &end->link);
         free(end);
         called.call(called.data);
     }
