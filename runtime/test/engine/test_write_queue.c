@@ -6,7 +6,10 @@
 #include "subjects.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #define MANY 400000
@@ -265,6 +268,36 @@ OVER_BACKENDS(the_first_error_is_final) {
     end_write_queue(&d, &queue);
     close_all(&d, pair, 1);
     CHECK_EQUAL(0, scene_end(&d));
+}
+
+static bool is_epoll(const subject *subject) { return subject->backend == &rs_backend_epoll; }
+
+/* Of more than is tried at once: a worker hears of it between two of its calls. */
+OVER(a_file_that_takes_a_part_and_no_more_fails_the_queue, is_epoll) {
+    driver d;
+    rs_write_queue queue;
+    const char *folder = subject_folder(), *file = subject_path(folder, "file");
+    struct rlimit before;
+    CHECK_EQUAL(0, getrlimit(RLIMIT_FSIZE, &before));
+    signal(SIGXFSZ, SIG_IGN);
+    subject_open(&d, subject);
+    int fd = (int)scene_ask(&d, request_open(file, O_WRONLY | O_CREAT));
+    CHECK_EQUAL(0, setrlimit(RLIMIT_FSIZE, &(struct rlimit){MANY / 2, before.rlim_max}));
+    rs_write_queue_open(&d.machine, &queue, RS_OP_WRITE, fd);
+    char *bytes = pattern(MANY);
+    rs_write_queue_put(&queue, bytes, MANY);
+    drainer drainer = {0};
+    drain(&d, &drainer, &queue);
+    driver_run(&d);
+    CHECK_EQUAL(0, setrlimit(RLIMIT_FSIZE, &before));
+    CHECK_EQUAL(-EFBIG, drainer.error);
+    CHECK_EQUAL(-EFBIG, rs_write_queue_put(&queue, bytes, 1));
+    free(bytes);
+    end_write_queue(&d, &queue);
+    close_all(&d, &fd, 1);
+    CHECK_EQUAL(0, scene_end(&d));
+    unlink(file);
+    rmdir(folder);
 }
 
 OVER_BACKENDS(who_closes_the_descriptor_ends_what_is_on_its_way) {

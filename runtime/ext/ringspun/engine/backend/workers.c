@@ -61,14 +61,14 @@ static int64_t perform(rs_request *request) {
     int64_t result;
     do result = execute(request);
     while (rs_request_goes_on(request, result));
-    /* The op itself does not know what its copy has moved. */
-    return result < 0 && request->done > 0 ? (int64_t)request->done : rs_request_total(request, result);
+    return rs_request_total(request, result);
 }
 
 static void answer(rs_workers *workers, job *mine, int64_t result) {
     RS_ASSERT(mine->answer != NULL && mine->op->state == RS_OP_SUBMITTED);
     rs_message *message = mine->answer;
     mine->answer = NULL;
+    mine->op->request.done = mine->request.done;
     *message = (rs_message){.kind = RS_MESSAGE_COMPLETE, .name = rs_op_id(mine->op), .value = result};
     rs_send(workers->machine, message);
 }
