@@ -22,6 +22,54 @@ static void open_machine(driver *d) {
     scene_begin();
 }
 
+/* In the place of the system's: a disk that hangs for as long as it is held. */
+static _Atomic bool disk_hangs;
+static _Atomic int syncs;
+
+int fsync(int fd) {
+    syncs++;
+    while (disk_hangs) usleep(100);
+    return (int)syscall(SYS_fsync, fd);
+}
+
+/* Closes the descriptor while a worker is at it, and cancels its strand after that. */
+typedef struct {
+    task task;
+    caller *target;
+    int fd;
+} late_canceller;
+
+static void late_canceller_step(task *task) {
+    late_canceller *self = (late_canceller *)task;
+    TASK_BEGIN(task);
+    while (syncs == 0) TASK_WAIT(task, task_sleep(task, MS));
+    CHECK_EQUAL(1, rs_descriptor_closing(&task->driver->machine, self->fd));
+    rs_scope_cancel(&task->driver->machine, &self->target->task.strand->own, RS_CANCELLED_BY_CALL);
+    CHECK_EQUAL(RS_STRAND_READY, self->target->task.strand->state);
+    disk_hangs = false;
+    TASK_END(task);
+}
+
+TEST(who_waits_for_a_disk_that_hangs_is_cancelled_although_its_descriptor_is_being_closed) {
+    driver d;
+    const char *folder = subject_folder(), *file = subject_path(folder, "file");
+    open_machine(&d);
+    int fd = (int)scene_ask(&d, request_open(file, O_RDWR | O_CREAT));
+    disk_hangs = true;
+    syncs = 0;
+    caller syncer = {0};
+    late_canceller canceller = {.target = &syncer, .fd = fd};
+    scene_call(&d, &syncer, request_fsync(fd), 0, 0);
+    driver_spawn(&d, NULL, &canceller.task, late_canceller_step);
+    driver_run(&d);
+    CHECK_EQUAL(RS_WAKE_CANCEL, syncer.wake);
+    subject_rest(&d);
+    close_all(&d, &fd, 1);
+    CHECK_EQUAL(0, scene_end(&d));
+    unlink(file);
+    rmdir(folder);
+}
+
 /* The strand has been sent on, and before it runs the worker is done: still nobody takes the descriptor. */
 typedef struct {
     task task;

@@ -287,7 +287,7 @@ void rs_descriptor_close_end(rs_machine *machine, int fd) {
 
 void rs_op_cancel(rs_machine *machine, rs_op *op, rs_wake_kind kind) {
     RS_ASSERT(op->state == RS_OP_SUBMITTED && kind != RS_WAKE_VALUE);
-    if (was_asked_to_end(op)) return;
+    if (op->cancel != RS_WAKE_VALUE || (op->closing && !rs_op_may_be_left(op))) return;
     op->cancel = (uint8_t)kind;
     machine->backend->cancel(machine, op);
 }

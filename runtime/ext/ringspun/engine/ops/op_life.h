@@ -43,7 +43,7 @@ void rs_op_launch(rs_machine *machine, rs_op *op);
 void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t fd);
 
 /* Asks an op in flight to end, if nobody has yet; its strand wakes with `kind` when it ends by that. It may have ended when this
- * returns. */
+ * returns. One that may be left is left, also where its descriptor is being closed and it has been asked before. */
 void rs_op_cancel(rs_machine *machine, rs_op *op, rs_wake_kind kind);
 
 /* For backends, after an answer to a try: where it was short, and RS_REQUEST_ALL wants the rest, tries on. The last answer; -EAGAIN:

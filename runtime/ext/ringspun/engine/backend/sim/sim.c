@@ -35,7 +35,6 @@ typedef struct sim_life {
     uint8_t phase;
     uint8_t faults;
     bool waiting;               /* in its object's list */
-    bool asked_to_end;
     bool cancelled;             /* and it will, unless something else comes first */
     bool left;                  /* its strand has been sent on: nobody takes the result */
 } sim_life;
@@ -366,8 +365,7 @@ static void sim_arm(rs_machine *machine, rs_op *op) {
 static void sim_cancel(rs_machine *machine, rs_op *op) {
     sim_life *life = *sim_of(op);
     const rs_sim_faults *faults = &state_of(machine)->faults;
-    RS_ASSERT(!life->asked_to_end);
-    life->asked_to_end = true;
+    RS_ASSERT(!life->left);
     if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE && state_of(machine)->left < RS_OPS_LEFT_MAX) {
         life->left = true;
         state_of(machine)->left++;
