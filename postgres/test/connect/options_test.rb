@@ -53,6 +53,19 @@ class OptionsTest < Minitest::Test
     assert_wrong(/option sslmode: expected sslmode=value/) { options("postgres://db?sslmode") }
   end
 
+  def test_a_password_that_is_not_encoded_is_not_shown
+    ["hu/sh", "hu?sh", "hu@sh", "hu:sh", "hu#sh", "hu%sh", "hu[sh", "hu&sh", "12/sh", "12?sh", "12?sh&x=1"].each do |password|
+      ["db/shop", "db", "one,two/shop"].each do |rest|
+        shown = begin
+          options("postgres://me:#{password}@#{rest}").inspect
+        rescue Ringspun::UsageError => error
+          error.message
+        end
+        refute_match(/hu|sh(?!op)|12/, shown)
+      end
+    end
+  end
+
   # --- keywords ---
 
   def test_keywords
@@ -81,6 +94,8 @@ class OptionsTest < Minitest::Test
     message = /there is no option hots, did you mean host\?; there are host, hostaddr, .*servicefile\z/
     assert_wrong(message) { options(nil, hots: "db") }
     assert_wrong(/there is no option zzz; there are/) { options("postgres://db?zzz=1") }
+    assert_wrong(/lanes is an option of Pool.new, and is given there; there are/) { options("postgres://db?lanes=1") }
+    assert_wrong(/there is no option lane, did you mean lanes\?/) { options(nil, lane: 1) }
     assert_wrong(/option sslcrl is not supported/) { options(nil, sslcrl: "crl.pem") }
   end
 

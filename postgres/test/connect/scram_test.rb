@@ -24,6 +24,13 @@ class ScramTest < Minitest::Test
     assert_nil scram.verify("v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
   end
 
+  def test_the_password_is_never_shown
+    assert_equal "#<Ringspun::Postgres::Scram SCRAM-SHA-256>", scram("pencil").inspect
+    authentication = Ringspun::Postgres.const_get(:Startup).const_get(:Authentication)
+    options = Ringspun::Postgres.const_get(:Options).new("postgres://me:pencil@db")
+    refute_includes authentication.new(options, nil).inspect, "pencil"
+  end
+
   def test_a_server_that_does_not_know_the_password
     scram = scram("pencil")
     scram.final(SERVER_FIRST)

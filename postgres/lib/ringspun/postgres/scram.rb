@@ -57,6 +57,9 @@ module Ringspun
         @bare = "n=,r=#{nonce}" # Postgres knows the user from the startup message
       end
 
+      # Without the password.
+      def inspect = "#<#{self.class} #{@mechanism}>"
+
       # @return [Boolean] the password's proof is bound to the connection
       def plus? = @mechanism == PLUS
 

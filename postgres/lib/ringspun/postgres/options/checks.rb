@@ -29,7 +29,7 @@ module Ringspun
           Keywords::ALL.each_key { |name| check_text(name) }
           ONE_OF.each { |name, values| expect(name, "one of #{values.join(", ")}") { |text| values.include?(text) } }
           COUNTS.each { |name| expect(name, "a number from 0 to 2147483647") { |text| count?(text) } }
-          expect("connect_timeout", "seconds") { |text| Float(text, exception: false)&.finite? }
+          expect("connect_timeout", "seconds") { |text| Float(text, exception: false)&.finite? && !text.include?("_") }
           expect("client_encoding", "UTF8, which is all there is") { |text| text.match?(/\A(?:utf-?8|unicode|auto)\z/i) }
           expect("gssencmode", "disable or prefer, for GSS is not supported") { |text| %w[disable prefer].include?(text) }
           check_methods
@@ -51,7 +51,7 @@ module Ringspun
           end
         end
 
-        def count?(text) = Integer(text, 10, exception: false)&.between?(0, 0x7fffffff)
+        def count?(text) = text.match?(/\A\d+\z/) && Integer(text, 10) <= 0x7fffffff
 
         def expect(name, what)
           text = @options[name]

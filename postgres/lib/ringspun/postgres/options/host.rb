@@ -65,8 +65,8 @@ module Ringspun
           def port_of(text)
             return PORT if text.to_s.empty?
 
-            number = Integer(text, 10, exception: false)
-            raise UsageError, "port: expected a number from 1 to 65535, got #{text.inspect}" unless number&.between?(1, 65_535)
+            number = text.match?(/\A\d+\z/) ? Integer(text, 10) : 0
+            raise UsageError, "port: expected a number from 1 to 65535, got #{text.inspect}" unless number.between?(1, 65_535)
 
             number
           end

@@ -31,10 +31,13 @@ module Ringspun
           sslcrl sslcrldir sslkeylogfile sslsni
         ].freeze
 
+        # Those of {Pool#initialize}, which are no business of libpq's.
+        POOL = %w[lanes max timeout checkout_timeout max_lifetime statement_cache pipelining].freeze
+
         # Of these there may be several.
         LISTS = %w[host hostaddr port].freeze
         SECRETS = %w[password sslpassword].freeze
-        private_constant :UNSUPPORTED, :LISTS, :SECRETS
+        private_constant :UNSUPPORTED, :POOL, :LISTS, :SECRETS
 
         class << self
           # @param keywords [Hash{Symbol => Object}]
@@ -46,8 +49,7 @@ module Ringspun
           # @param from [String] begins the message
           def check_names(values, from = "")
             name = values.keys.find { |key| !ALL.key?(key) } or return
-            what = UNSUPPORTED.include?(name) ? "libpq's option #{name} is not supported" : "there is no option #{name}"
-            raise UsageError, "#{from}#{what}#{nearest(name)}; there are #{names}"
+            raise UsageError, "#{from}#{what_is_wrong(name)}; there are #{ALL.keys.join(", ")}"
           end
 
           # @return [String] as a message shows it
@@ -68,12 +70,17 @@ module Ringspun
             raise UsageError, "#{name}: expected text, a number or a Boolean#{several}, got #{shown(name, value)}"
           end
 
-          def names = ALL.keys.join(", ")
+          def what_is_wrong(name)
+            return "libpq's option #{name} is not supported" if UNSUPPORTED.include?(name)
+            return "#{name} is an option of Pool.new, and is given there" if POOL.include?(name)
+
+            "there is no option #{name}#{nearest(name)}"
+          end
 
           def nearest(name)
             return unless defined?(DidYouMean::SpellChecker)
 
-            found = DidYouMean::SpellChecker.new(dictionary: ALL.keys).correct(name).first
+            found = DidYouMean::SpellChecker.new(dictionary: ALL.keys + POOL).correct(name).first
             ", did you mean #{found}?" if found
           end
         end

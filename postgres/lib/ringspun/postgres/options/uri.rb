@@ -4,14 +4,16 @@ module Ringspun
   module Postgres
     class Options
       # A URI taken apart: https://www.postgresql.org/docs/17/libpq-connect.html#LIBPQ-CONNSTRING-URIS
-      # Not with Ruby's own: that takes a list of hosts and an encoded path for none. What is wrong is not shown, for there may be
-      # a password in it.
+      # Not with Ruby's own: that takes a list of hosts and an encoded path for none.
+      #
+      # What is wrong is not shown, for there may be a password in it. One with a / in it would end there, and what comes behind
+      # would be the database: so an @ in that is encoded, and a port has digits only.
       #
       # @api private
       module Uri
-        WHOLE = %r{\Apostgres(?:ql)?://(?:(?<user>[^:@/]*)(?::(?<password>[^@/]*))?@)?(?<places>[^/?]*)(?:/(?<dbname>[^?]*))?
+        WHOLE = %r{\Apostgres(?:ql)?://(?:(?<user>[^:@/]*)(?::(?<password>[^@/]*))?@)?(?<places>[^/?]*)(?:/(?<dbname>[^?@]*))?
                    (?:\?(?<options>.*))?\z}mx
-        PLACE = /\A(?<host>\[[^\[\]@]*\]|[^:\[\]@]*)(?::(?<port>[^:@]*))?\z/
+        PLACE = /\A(?<host>\[[^\[\]@]*\]|[^:\[\]@]*)(?::(?<port>\d*))?\z/
         FORM = "postgres://user:password@host:port/database?option=value, with what is not a letter or digit as %20"
         private_constant :WHOLE, :PLACE, :FORM
 
@@ -46,6 +48,7 @@ module Ringspun
           def options(text)
             text.split("&", -1).reject(&:empty?).to_h do |option|
               name, value, more = option.split("=", -1).map { |part| decode(part) }
+              fail_form unless name.match?(/\A\w+\z/) && (value || Keywords::ALL.key?(name))
               raise UsageError, "the URI's option #{name}: expected #{name}=value" if value.nil? || more
 
               name == "ssl" && value == "true" ? %w[sslmode require] : [name, value] # as JDBC has it, and libpq takes

@@ -28,6 +28,9 @@ module Ringspun
           @step = :begun
         end
 
+        # Without the password.
+        def inspect = "#<#{self.class} #{@step}>"
+
         # @return [Boolean] the server knows who we are
         def done? = @step == :done
 
