@@ -99,6 +99,26 @@ class PostgresClientTest < Minitest::Test
     assert_equal [[8], 10, 1], [statement.query(4).rows.first, statement.query_one(5)[:double], statement.execute(6)]
   end
 
+  everywhere :a_prepared_statement_that_is_streamed do |client|
+    statement = client.prepare("select g from generate_series(1, $1::int) g")
+    rows = []
+    assert_nil statement.stream(2000, as: :array) { |row| rows << row }
+    assert_equal((1..2000).map { |number| [number] }, rows)
+    assert_equal [{ "g" => 1 }, { "g" => 2 }], statement.stream(2, as: :hash).to_a
+    assert_raises(Ringspun::UsageError) { statement.stream(2, as: :struct) }
+  end
+
+  def test_a_prepared_statement_begins_evaluations
+    on_pool do |pool|
+      [pool.prepare("select $1::int as n").async, pool.async.prepare("select $1::int as n")].each do |statement|
+        assert_equal "select $1::int as n", statement.sql
+        begun = [statement.query(1), statement.query_one(2), statement.query_value(3), statement.execute(4),
+                 statement.stream(5, as: :array) { |row| assert_equal [5], row }].map(&:await_result)
+        assert_equal [[[1]], [2], 3, 1, nil], [begun[0].rows, begun[1].to_a, *begun[2..]]
+      end
+    end
+  end
+
   everywhere :a_batch do |client|
     results = client.batch { |batch| 3.times { |number| batch.query("select $1::int", number) } }
     assert_equal [0, 1, 2], results.map(&:value)
@@ -129,7 +149,10 @@ class PostgresClientTest < Minitest::Test
       -> { client.query("select 1\0") } => /no NUL/,
       -> { client.query("copy t to stdout") } => /COPY is not supported/,
       -> { client.query("select $1", Object.new) } => /parameter 1 is of Object/,
-      -> { client.query("select 1", timeout: "x") } => /x/,
+      -> { client.query("select 1", timeout: "x") } => /timeout: expected seconds, got "x"/,
+      -> { client.batch(timeout: Float::NAN) { |batch| batch.query("select 1") } } => /timeout: expected seconds, got NaN/,
+      -> { client.stream("select 1", timeout: -1) {} } => /timeout: expected seconds, got -1/,
+      -> { client.prepare("copy t to stdout") } => /COPY is not supported/,
       -> { client.stream("select 1", as: :struct) {} } => /as: expected one of :row, :array, :hash, got :struct/ }
       .each { |call, message| assert_match message, assert_raises(Ringspun::UsageError, &call).message }
     assert_equal 1, client.query_value("select 1")

@@ -16,10 +16,30 @@ class PostgresPoolTest < Minitest::Test
     pool.close
   end
 
+  def test_what_is_wrong_is_said_before_anything_connects
+    [{}, { pipelining: false }].each do |options|
+      pool = Postgres::Pool.new("postgres://localhost:1/nowhere", **options)
+      WRONG.each { |call| assert_raises(Ringspun::UsageError) { call.call(pool) } }
+      Thread.new { WRONG.each { |call| assert_raises(Ringspun::UsageError) { call.call(pool) } } }.join
+    ensure
+      pool.close
+    end
+  end
+
+  WRONG = [->(pool) { pool.query(nil) }, ->(pool) { pool.query("copy t to stdout") },
+           ->(pool) { pool.query("select $1", Object.new) },
+           ->(pool) { pool.batch { |batch| batch.query("select 1").query("select $1", Object.new) } },
+           ->(pool) { pool.stream("select $1", Object.new) {} }, ->(pool) { pool.query("select 1", timeout: 1i) },
+           ->(pool) { pool.session(timeout: "x") {} }, ->(pool) { pool.transaction(timeout: -1) {} },
+           ->(pool) { pool.transaction(isolation: :none) {} }, ->(pool) { pool.transaction(retry: -1) {} },
+           ->(pool) { pool.transaction(read_only: "no") {} }, lambda(&:transaction)].freeze
+  private_constant :WRONG
+
   def test_options_that_are_wrong
     { { lanes: 5 } => "lanes: expected a whole number from 1 to 4, got 5",
       { max: 0 } => "max: expected a whole number from 1 on, got 0",
       { timeout: -1 } => "timeout: expected seconds, got -1",
+      { timeout: 0 } => "timeout: expected seconds, and more than 0, got 0",
       { statement_cache: "x" } => 'statement_cache: expected a whole number from 0 on, got "x"' }.each do |options, message|
       assert_equal message, assert_raises(Ringspun::UsageError) { pool(**options) }.message
     end

@@ -26,11 +26,20 @@ static void check_sql(VALUE sql) {
     if (memchr(RSTRING_PTR(sql), 0, (size_t)RSTRING_LEN(sql))) rb_raise(rpg_eUsage, "a statement has no NUL in it");
 }
 
-VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql) {
-    check_sql(sql);
-    VALUE statement = rpg_lane_statement(lane, sql);
+static VALUE refuse_copy(VALUE statement) {
     if (rpg_statement_get(statement)->copies) rb_raise(rpg_eUsage, "COPY is not supported");
     return statement;
+}
+
+VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql) {
+    check_sql(sql);
+    return refuse_copy(rpg_lane_statement(lane, sql));
+}
+
+void rpg_ask_check(VALUE sql, VALUE params) {
+    check_sql(sql);
+    refuse_copy(rpg_statement_new(sql));
+    rpg_encode_params(params);
 }
 
 /* --- whether one may come --- */

@@ -88,6 +88,13 @@ static rpg_request *submit_empty(rpg_lane *lane) {
     return request;
 }
 
+/* Raises UsageError for what can be known to be wrong without a connection. */
+static VALUE lane_check(VALUE class, VALUE sql, VALUE params) {
+    (void)class;
+    rpg_ask_check(sql, params);
+    return Qnil;
+}
+
 /* Sends one statement and waits for its result. May switch strands.
  *
  * @param params [Array] what rpg_encode_params takes
@@ -215,6 +222,7 @@ void rpg_init_lane(void) {
     cLane = rb_define_class_under(rpg_mPostgres, "Lane", rb_cObject);
     rb_undef_alloc_func(cLane);
     rb_define_singleton_method(cLane, "new", lane_new, 4);
+    rb_define_singleton_method(cLane, "check", lane_check, 2);
     rb_define_method(cLane, "query", lane_query, 5);
     rb_define_method(cLane, "ping", lane_ping, 1);
     rb_define_method(cLane, "hold", lane_hold, 0);

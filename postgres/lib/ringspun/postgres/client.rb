@@ -64,10 +64,10 @@ module Ringspun
       # @return [nil, Enumerator] the latter without a block
       # @since 0.1.0
       def stream(sql, *params, timeout: nil, as: :row, &block)
-        form = FORMS[as] or raise UsageError, "as: expected one of #{FORMS.keys.map(&:inspect).join(", ")}, got #{as.inspect}"
+        form = form_of(as)
         return to_enum(:stream, sql, *params, timeout:, as:) unless block
 
-        run_stream(sql, params, timeout) { |result| result.__send__(form, &block) }
+        run_stream(sql, params, timeout, false) { |result| result.__send__(form, &block) }
         nil
       end
 
@@ -76,6 +76,12 @@ module Ringspun
       # @return [Async]
       # @since 0.1.0
       def async = Async.new(self)
+
+      private
+
+      def form_of(as)
+        FORMS[as] or raise UsageError, "as: expected one of #{FORMS.keys.map(&:inspect).join(", ")}, got #{as.inspect}"
+      end
     end
 
     # The statements of a {Client#batch}.
@@ -111,6 +117,7 @@ module Ringspun
 
       # @api private
       def initialize(client, sql)
+        Lane.check(sql, [])
         @client = client
         @sql = sql.dup.freeze
       end
@@ -132,22 +139,78 @@ module Ringspun
       # @return [Integer] how many rows were inserted, changed, deleted or returned
       # @since 0.1.0
       def execute(*, **) = query(*, **).affected
+
+      # As {Client#stream}, without the statement.
+      #
+      # @param as [:row, :array, :hash] what the block gets
+      # @yieldparam row [Row, Array, Hash{String => Object}]
+      # @return [nil, Enumerator] the latter without a block
+      # @since 0.1.0
+      def stream(*params, timeout: nil, as: :row, &block)
+        form = @client.__send__(:form_of, as)
+        return to_enum(:stream, *params, timeout:, as:) unless block
+
+        @client.__send__(:run_stream, @sql, params, timeout, true) { |result| result.__send__(form, &block) }
+        nil
+      end
+
+      # The same methods, each of which returns at once, with an {Evaluation}.
+      #
+      # @return [AsyncPrepared]
+      # @since 0.1.0
+      def async = AsyncPrepared.new(self)
     end
+
+    # Defines methods which begin those of another object, and return an {Evaluation} each.
+    #
+    # @api private
+    module Beginning
+      def begins(*names)
+        names.each do |name|
+          define_method(name) do |*arguments, **options, &block|
+            ConcurrentProc.new { @client.__send__(name, *arguments, **options, &block) }.call_detached
+          end
+        end
+      end
+    end
+    private_constant :Beginning
 
     # The methods of a {Client}, each of which begins and returns an {Evaluation}.
     #
     # @since 0.1.0
     class Async
+      extend Beginning
+
       # @api private
       def initialize(client)
         @client = client
       end
 
-      %i[query query_one query_value execute batch stream transaction session].each do |name|
-        define_method(name) do |*arguments, **options, &block|
-          ConcurrentProc.new { @client.__send__(name, *arguments, **options, &block) }.call_detached
-        end
+      begins :query, :query_one, :query_value, :execute, :batch, :stream, :transaction, :session
+
+      # A statement whose methods return an {Evaluation} each. See {Client#prepare}.
+      #
+      # @return [AsyncPrepared]
+      # @since 0.1.0
+      def prepare(sql) = @client.prepare(sql).async
+    end
+
+    # The methods of a {Prepared}, each of which begins and returns an {Evaluation}.
+    #
+    # @since 0.1.0
+    class AsyncPrepared
+      extend Beginning
+
+      # @api private
+      def initialize(prepared)
+        @client = prepared
       end
+
+      begins :query, :query_one, :query_value, :execute, :stream
+
+      # @return [String]
+      # @since 0.1.0
+      def sql = @client.sql
     end
   end
 end

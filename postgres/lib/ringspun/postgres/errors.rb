@@ -139,6 +139,16 @@ module Ringspun
       def now = Fiber.current_scheduler.is_a?(Scheduler) ? Machine.current.now : Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
       # @api private
+      # @param name [String, Symbol] of the option that has them
+      # @return [Numeric] the same
+      # @raise [UsageError]
+      def seconds(name, value)
+        return value if value.is_a?(Numeric) && value.real? && value >= 0 # nothing compares with NaN
+
+        raise UsageError, "#{name}: expected seconds, got #{value.inspect}"
+      end
+
+      # @api private
       # Runs the block where a cancellation from outside does not reach it.
       def shield(seconds, &) = Fiber.current_scheduler.is_a?(Scheduler) ? Ringspun.shield(deadline: seconds, &) : yield
 

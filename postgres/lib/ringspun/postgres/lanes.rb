@@ -32,9 +32,13 @@ module Ringspun
       #
       # @return [Result]
       def query(sql, params, timeout, prepared, idempotent)
-        return alone(timeout) { |lane, left| lane.query(sql, params, left, prepared, true) } unless @pool.config.pipelining
+        unless @pool.config.pipelining
+          Lane.check(sql, params)
+          return alone(timeout) { |lane, left| lane.query(sql, params, left, prepared, true) }
+        end
 
         lane = pick
+        Lane.check(sql, params) unless lane
         taken = lane ? leaving(lane) { lane.query(sql, params, timeout, prepared, false) } : :none
         return taken unless taken.is_a?(Symbol)
 
@@ -48,6 +52,7 @@ module Ringspun
 
       # @return [Array<Result>]
       def batch(sqls, params, timeout)
+        sqls.zip(params) { |sql, values| Lane.check(sql, values) } if @lanes.empty?
         return alone(timeout) { |lane, left| lane.batch(sqls, params, left) } unless @pool.config.pipelining
 
         insist(:none, nil, timeout, alone: false) { |lane, left, _| lane.batch(sqls, params, left) }

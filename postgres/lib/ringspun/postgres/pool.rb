@@ -45,7 +45,7 @@ module Ringspun
       def session(timeout: nil)
         raise UsageError, "session needs a block" unless block_given?
 
-        place.use(timeout, reset: true) { |lane| enter(Session.new(lane, @config.timeout)) { |session| yield session } }
+        own(timeout, reset: true) { |session, _| yield session }
       end
 
       # Runs the block in a transaction on a connection of its own.
@@ -56,9 +56,8 @@ module Ringspun
       # @raise (see Session#transaction)
       # @since 0.1.0
       def transaction(timeout: nil, **options, &block)
-        place.use(timeout, reset: false) do |lane|
-          enter(Session.new(lane, @config.timeout)) { |session| session.transaction(timeout:, **options, &block) }
-        end
+        Transaction.check(**options, &block)
+        own(timeout) { |session, left| session.transaction(timeout: left, **options, &block) }
       end
 
       # Closes all connections. What is under way is in doubt.
@@ -90,22 +89,27 @@ module Ringspun
 
       private
 
-      def run(sql, params, timeout, prepared, idempotent)
-        place.query(sql, params, timeout || @config.timeout, prepared, idempotent)
+      def run(sql, params, timeout, prepared, idempotent) = place.query(sql, params, limit(timeout), prepared, idempotent)
+
+      def run_batch(sqls, params, timeout) = place.batch(sqls, params, limit(timeout))
+
+      def run_stream(sql, params, timeout, prepared, &block)
+        Lane.check(sql, params)
+        own(limit(timeout)) { |session, left| session.__send__(:run_stream, sql, params, left, prepared, &block) }
       end
 
-      def run_batch(sqls, params, timeout) = place.batch(sqls, params, timeout || @config.timeout)
+      def limit(timeout) = timeout ? Postgres.seconds("timeout", timeout) : @config.timeout
 
-      def run_stream(sql, params, timeout, &block)
-        place.use(timeout, reset: false) do |lane|
-          enter(Session.new(lane, @config.timeout)) { |session| session.__send__(:run_stream, sql, params, timeout, &block) }
+      # @yieldparam session [Session] on a connection of its own
+      # @yieldparam left [Float, nil] seconds of the timeout
+      def own(timeout, reset: false)
+        deadline = timeout && (Postgres.now + Postgres.seconds("timeout", timeout))
+        place.use(timeout, reset:) do |lane|
+          session = Session.new(lane, @config.timeout)
+          yield session, deadline && [deadline - Postgres.now, 0].max
+        ensure
+          session&.__send__(:finish)
         end
-      end
-
-      def enter(session)
-        yield session
-      ensure
-        session.__send__(:finish)
       end
 
       # @return [Lanes, Courier] which serves the caller
@@ -177,8 +181,7 @@ module Ringspun
       end
 
       def seconds(name)
-        value = public_send(name)
-        raise UsageError, "#{name}: expected seconds, got #{value.inspect}" unless value.is_a?(Numeric) && value.positive?
+        raise UsageError, "#{name}: expected seconds, and more than 0, got 0" if Postgres.seconds(name, public_send(name)).zero?
       end
     end
     private_constant :Config

@@ -36,10 +36,10 @@ module Ringspun
       # @raise [TransactionRolledBack] the server has rolled back what was to be committed
       # @since 0.1.0
       def transaction(isolation: nil, read_only: nil, deferrable: nil, timeout: nil, retry: 0, &block)
-        raise UsageError, "transaction needs a block" unless block
-
+        again = binding.local_variable_get(:retry)
+        Transaction.check(isolation:, read_only:, deferrable:, retry: again, &block)
         begin_sql = Transaction.begin_sql(isolation:, read_only:, deferrable:)
-        Transaction.again(@lane, binding.local_variable_get(:retry)) do
+        Transaction.again(@lane, again) do
           Transaction.new(@lane, @timeout).__send__(:enclose, begin_sql, "COMMIT", "ROLLBACK", timeout, &block)
         end
       end
@@ -64,11 +64,11 @@ module Ringspun
         raise
       end
 
-      def run_stream(sql, params, timeout)
+      def run_stream(sql, params, timeout, prepared)
         check
-        timeout ||= @timeout
+        timeout = limit(timeout)
         deadline = timeout && (Postgres.now + timeout)
-        taken = @lane.begin_stream(sql, params, false)
+        taken = @lane.begin_stream(sql, params, prepared)
         raise Postgres.lost(@lane.loss, false) if taken
 
         begun = asking = true
@@ -92,7 +92,7 @@ module Ringspun
         @lane.orphaned if @lane.orphaned?
       end
 
-      def limit(timeout) = timeout || @timeout
+      def limit(timeout) = timeout ? Postgres.seconds("timeout", timeout) : @timeout
 
       def check
         raise UsageError, "this #{self.class.name[/\w+\z/].downcase} has ended; use it inside of its block only" if @ended
@@ -117,18 +117,27 @@ module Ringspun
 
       class << self
         # @api private
+        # @raise [UsageError]
+        def check(isolation: nil, read_only: nil, deferrable: nil, retry: 0, &block)
+          raise UsageError, "transaction needs a block" unless block
+
+          begin_sql(isolation:, read_only:, deferrable:)
+          retries = binding.local_variable_get(:retry)
+          return if retries.is_a?(Integer) && !retries.negative?
+
+          raise UsageError, "retry: expected how often, from 0 on, got #{retries.inspect}"
+        end
+
+        # @api private
         def begin_sql(isolation:, read_only:, deferrable:)
-          modes = [isolation && "ISOLATION LEVEL #{level(isolation)}", mode(read_only, "READ ONLY", "READ WRITE"),
-                   mode(deferrable, "DEFERRABLE", "NOT DEFERRABLE")]
+          modes = [isolation && "ISOLATION LEVEL #{level(isolation)}",
+                   mode("read_only", read_only, "READ ONLY", "READ WRITE"),
+                   mode("deferrable", deferrable, "DEFERRABLE", "NOT DEFERRABLE")]
           ["BEGIN", modes.compact.join(", ")].reject(&:empty?).join(" ")
         end
 
         # @api private
         def again(lane, retries)
-          unless retries.is_a?(Integer) && !retries.negative?
-            raise UsageError, "retry: expected how often, from 0 on, got #{retries.inspect}"
-          end
-
           attempt = 0
           begin
             yield
@@ -149,7 +158,11 @@ module Ringspun
                                                     "got #{isolation.inspect}")
         end
 
-        def mode(wanted, yes, no) = wanted.nil? ? nil : (wanted ? yes : no)
+        def mode(name, wanted, yes, no)
+          { nil => nil, true => yes, false => no }.fetch(wanted) do
+            raise UsageError, "#{name}: expected true, false or nil, got #{wanted.inspect}"
+          end
+        end
       end
 
       # Runs the block in a savepoint: what it has done is taken back when it is left by other than returning, and the transaction
@@ -184,7 +197,7 @@ module Ringspun
       private
 
       def enclose(before, after, back, timeout)
-        @deadline = [@deadline, timeout && (Postgres.now + timeout)].compact.min
+        @deadline = [@deadline, timeout && (Postgres.now + Postgres.seconds("timeout", timeout))].compact.min
         run(before, [], nil, false, false)
         begun = true
         value = yield self
