@@ -200,6 +200,32 @@ class ConditionTest < SyncTest
     assert_raises(Ringspun::UsageError) { @condition.wait(5) }
   end
 
+  def wait_at(depth) = depth.zero? ? @condition.wait(@mutex) : catch { wait_at(depth - 1) }
+
+  def lower(frames, depth) = frames.zero? ? wait_at(depth) : [1].each_entry { return lower(frames - 1, depth) }
+
+  def too_deep?(frames, depth)
+    strand = machine.spin do
+      @mutex.lock
+      lower(frames, depth) && false
+    rescue SystemStackError
+      true
+    ensure
+      @seen << @mutex.owned?
+      @mutex.unlock if @mutex.owned?
+    end
+    machine.yield
+    @condition.signal
+    strand.await
+  end
+
+  def test_a_wait_too_deep_in_the_stack_keeps_the_mutex
+    20.times do |frames| # of another size than those of `catch`, so that the last one ends here and there
+      assert((1..1 << 16).bsearch { |depth| too_deep?(frames, depth) }, "no end of the stack found")
+    end
+    assert_equal [true], @seen.uniq
+  end
+
   def test_a_cancelled_wait_has_the_mutex_again
     strand = parked do
       @mutex.synchronize do

@@ -127,7 +127,8 @@ rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, i
                       uint64_t tag, int64_t *result);
 /* In two steps, for who has something to undo after the wait: only the first raises. */
 void rsb_check_stack(void);
-rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, int64_t *result);
+rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
+                              uint64_t tag, int64_t *result);
 void rsb_yield(rsb_machine *machine);
 /* As a wait that Evaluation#resume! may end: it keeps its turn. */
 void rsb_yield_resumable(rsb_machine *machine);

@@ -354,8 +354,9 @@ void rsb_check_stack(void) {
     if (RS_UNLIKELY(ruby_stack_check())) too_deep();
 }
 
-rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, int64_t *result) {
-    return wait_until(machine, wait, flags, deadline_ns, NULL, 0, result);
+rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
+                              uint64_t tag, int64_t *result) {
+    return wait_until(machine, wait, flags, deadline_ns, list, tag, result);
 }
 
 static inline void yield(rsb_machine *machine, bool resumable) {

@@ -116,8 +116,9 @@ static bool push_now(rsb_machine *machine, rsb_queue *queue, VALUE item) {
 static bool push_waiting(rsb_machine *machine, rsb_queue *queue, VALUE item, int64_t deadline_ns) {
     int64_t result = CLOSED;
     rs_strand *me = rs_running(&machine->engine);
+    rsb_check_stack();
     set_hand(me, item);
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->pushers, RSB_FOR_PLACE, &result);
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->pushers, RSB_FOR_PLACE, &result);
     take_hand(me->user);
     if (kind == RS_WAKE_TIMEOUT) return !queue->closed && push_now(machine, queue, item);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);

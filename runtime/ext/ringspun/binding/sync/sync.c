@@ -334,8 +334,9 @@ static VALUE condition_wait(int argc, VALUE *argv, VALUE self) {
         rb_raise(rsb_eUsage, "expected a Ringspun::Mutex, got %" PRIsVALUE, rb_obj_class(mutex_object));
     }
     rsb_sync *mutex = NIL_P(mutex_object) ? NULL : get(mutex_object, &machine);
-    if (mutex) mutex_give(machine, mutex);
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &condition->waiters, RSB_FOR_CONDITION, NULL);
+    rsb_check_stack();
+    if (mutex) mutex_give(machine, mutex); /* from here on nothing may raise until the mutex is locked again */
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_LIST, 0, deadline_ns, &condition->waiters, RSB_FOR_CONDITION, NULL);
     if (mutex) kind = condition_relock(machine, mutex, kind);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     return self;
