@@ -189,8 +189,8 @@ class TidyTest < Minitest::Test
   # with 4.0), which Bundler hides from a program that does not name them.
   STANDARD = %w[
     bundler/setup cgi/escape date delegate digest digest/sha1 erb etc fileutils io/console io/nonblock io/wait ipaddr json mkmf
-    monitor net/http open-uri open3 openssl optparse pathname pp prism pty rbconfig rubygems/package securerandom socket stringio
-    tempfile timeout tmpdir uri yaml zlib
+    monitor net/http objspace open-uri open3 openssl optparse pathname pp prism pty rbconfig rubygems/package securerandom socket
+    stringio tempfile timeout tmpdir uri yaml zlib
   ].freeze
 
   # What only somebody who has that gem requires: what makes it go with ours, and helpers for tests of a program's own.

@@ -24,6 +24,23 @@ class MachineTest < Minitest::Test
     assert_match(/Machine\.current/, error.message)
   end
 
+  def test_one_that_was_never_opened
+    assert_child "Ringspun::ClosedError\n", <<~RUBY
+      require "objspace"
+      Ringspun::Machine.current
+      begin
+        Ringspun::Machine.new
+      rescue Ringspun::UsageError
+        ObjectSpace.memsize_of_all
+      end
+      begin
+        Ringspun::Machine.allocate.metrics
+      rescue Ringspun::Error => error
+        puts error.class
+      end
+    RUBY
+  end
+
   def test_after_close_there_can_be_a_new_one
     on_thread do
       first = Ringspun::Machine.new

@@ -40,6 +40,17 @@ class UnreadTest < Minitest::Test
 
   # --- when ---
 
+  def test_one_that_is_joined_after_the_collector_has_moved_it
+    on_thread do
+      Ringspun.run(on_error: note) do
+        strands = Array.new(50) { |i| failed(i.to_s) }
+        GC.verify_compaction_references(toward: :empty, expand_heap: true)
+        strands.each { |strand| assert_raises(Failure) { strand.join } }
+      end
+    end
+    assert_empty messages
+  end
+
   def test_it_is_told_while_the_run_goes_on
     strand = nil
     err = reported do

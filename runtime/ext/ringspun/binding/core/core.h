@@ -24,7 +24,6 @@ typedef struct rsb_work {
 
 typedef struct rsb_scope {
     rs_scope engine;
-    VALUE self;
     VALUE machine;
     VALUE first_error;
     VALUE suppressed;

@@ -78,16 +78,26 @@ static void machine_free(void *data) {
     if (close_to_wakers(machine)) xfree(machine);
 }
 
+/* False of an object whose `initialize` has raised or was never called: there is no engine in it. */
+static bool was_opened(const rsb_machine *machine) { return machine->engine.ops != NULL; }
+
 static size_t machine_size(const void *data) {
     const rsb_machine *machine = data;
     const rs_machine *engine = &machine->engine;
+    if (!was_opened(machine)) return rsb_machine_bytes;
     return rsb_machine_bytes + machine->runners.capacity * sizeof(VALUE) + rs_slab_len(&engine->strands.slab) * sizeof(rs_strand) +
            rs_slab_len(&engine->ops->slab) * sizeof(rs_op);
 }
 
+/* While it is open its thread pins it. */
+static void machine_compact(void *data) {
+    rsb_machine *machine = data;
+    machine->self = rb_gc_location(machine->self);
+}
+
 static const rb_data_type_t machine_type = {
     .wrap_struct_name = "Ringspun::Machine",
-    .function = {.dmark = machine_mark, .dfree = machine_free, .dsize = machine_size},
+    .function = {.dmark = machine_mark, .dfree = machine_free, .dsize = machine_size, .dcompact = machine_compact},
 };
 
 /* --- making one --- */
@@ -377,6 +387,7 @@ static void put(VALUE hash, const char *name, uint64_t value) {
  * @since 0.1.0 */
 static VALUE machine_metrics(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
+    if (!was_opened(machine)) rb_raise(rsb_eClosed, "this machine was never opened; Machine.current makes one");
     rsb_notice_fork(machine);
     const rs_machine *engine = &machine->engine;
     const rs_metrics *metrics = &engine->metrics;

@@ -224,7 +224,6 @@ static VALUE machine_scope(int argc, VALUE *argv, VALUE self) {
     int64_t deadline_ns = rsb_deadline(machine, deadline, "deadline");
     rsb_scope *scope;
     VALUE object = TypedData_Make_Struct(rsb_cScope, rsb_scope, &scope_type, scope);
-    scope->self = object;
     scope->machine = self;
     scope->first_error = scope->suppressed = scope->foreign = Qnil;
     scope->deadline = deadline;

@@ -28,9 +28,15 @@ static void strand_mark(void *data) {
     if (strand->hook_error) rb_gc_mark(strand->hook_error); /* pinned: it is compared with the entries of `raises` */
 }
 
+/* While it runs its machine pins it. One that has ended may move. */
+static void strand_compact(void *data) {
+    rsb_strand *strand = data;
+    strand->self = rb_gc_location(strand->self);
+}
+
 static const rb_data_type_t strand_type = {
     .wrap_struct_name = "Ringspun::Strand",
-    .function = {.dmark = strand_mark, .dfree = RUBY_DEFAULT_FREE},
+    .function = {.dmark = strand_mark, .dfree = RUBY_DEFAULT_FREE, .dcompact = strand_compact},
     .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_EMBEDDABLE,
 };
 

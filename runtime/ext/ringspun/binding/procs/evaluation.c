@@ -52,7 +52,6 @@ static VALUE initialize(VALUE self) {
 static VALUE make(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state) {
     rsb_evaluation *evaluation;
     VALUE self = TypedData_Make_Struct(class, rsb_evaluation, &evaluation_type, evaluation);
-    evaluation->self = self;
     evaluation->machine = machine->self;
     evaluation->proc = proc;
     evaluation->strand = evaluation->result = evaluation->data = Qnil;

@@ -14,7 +14,6 @@
 typedef enum { RSB_STARTS, RSB_RUNS, RSB_CONCLUDED, RSB_OF_STRAND } rsb_evaluation_state;
 
 typedef struct rsb_evaluation {
-    VALUE self;
     VALUE machine;
     VALUE proc;
     VALUE strand;               /* OF_STRAND */
