@@ -49,7 +49,7 @@ module Ringspun
           next beat if @line.wait_readable(@config.lease / 2.0).nil?
 
           told = @line.read_nonblock(4096, exception: false) or return
-          @hurry.call if told.include?(HURRY)
+          @hurry.call if told != :wait_readable && told.include?(HURRY)
         end
       end
 
