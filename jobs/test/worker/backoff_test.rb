@@ -86,6 +86,51 @@ class WorkerBackoffTest < Minitest::Test
     end
   end
 
+  # As Redis does: that one cannot be moved and stays in flight, all others are moved.
+  def refuse_to_fail(jid)
+    real = storage.__getobj__
+    storage.define_singleton_method(:fail) do |node, failures, **|
+      bad, others = failures.partition { |failure| failure.jid == jid }
+      answers = real.fail(node, others)
+      bad.any? ? raise(Refused, "too large") : answers
+    end
+  end
+
+  def test_failures_that_were_moved_beside_one_that_was_refused
+    gate = Ringspun::Queue.new
+    on("fail") { gate.pop || raise("no") }
+    with_worker do
+      refuse_to_fail("1")
+      3.times { |number| push("fail", jid: number.to_s, retry: 0) }
+      yield_slowly { worker.running.size == 3 }
+      gate.close
+      yield_slowly { worker.counts.values.sum == 2 }
+      assert_equal [{ dead: 2 }, 0], [worker.counts, told(/taken away/)]
+      storage.singleton_class.remove_method(:fail)
+      until_done
+      assert_equal [{ dead: 3 }, 3], [worker.counts, dead.size]
+    end
+  end
+
+  def test_an_answer_that_does_not_come_before_the_worker_ends
+    with_worker(timeout: 1) do
+      storage.slow(:ack, 1000)
+      push("note", 1)
+      yield_slowly { storage.calls[:ack].any? }
+    end
+    assert_equal [{ done: 1 }, 0, 2], [worker.counts, told(/taken away/), storage.calls[:ack].size]
+  end
+
+  def test_jobs_that_were_dropped_while_the_storage_was_away
+    on("fail") { raise "no" }
+    with_worker do
+      storage.refuse(:counters, 3)
+      push("fail", retry: false)
+      yield_slowly { storage.calls[:counters].size == 4 }
+      assert_equal [{ dropped: 1 }, 1], [worker.counts, storage.stats[:failed]]
+    end
+  end
+
   # No error of a storage's, and so a fault of ours.
   def test_a_part_that_fails_ends_the_worker
     error = nil

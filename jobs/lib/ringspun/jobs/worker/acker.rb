@@ -47,9 +47,10 @@ module Ringspun
         #
         # @param runs [Array<Run>] that have ended and are not settled
         def tell_once(runs)
+          unsent = @pending.to_set # of others an answer may have been lost
           in_turn(runs).each do |verb, some|
             answers = @storage.public_send(verb, @node, some.map { |run| run.outcome.change }) if some.any?
-            some.zip(answers) { |run, answer| @settled.call(run, !answer) } if answers
+            some.zip(answers) { |run, answer| @settled.call(run, !answer && unsent.include?(run)) } if answers
           end
         end
 
@@ -89,10 +90,10 @@ module Ringspun
           { ack: acks, fail: failures.sort_by { |run| -run.number } }
         end
 
-        def send_off(verb, runs)
+        # @param lost [Boolean] whether an earlier try may have done it without an answer
+        def send_off(verb, runs, lost: false)
           return if runs.empty?
 
-          lost = false
           answers = @backoff.persist(verb) do |error|
             lost ||= error.is_a?(UnknownOutcomeError)
             next if error.is_a?(StorageError) && runs.size > 1
@@ -105,11 +106,12 @@ module Ringspun
           runs.zip(answers) { |run, answer| @settled.call(run, !answer && !lost) }
         end
 
-        # A run that is refused for good, such as one that is too large, must not hold up the others.
+        # A run that is refused for good, such as one that is too large, must not hold up the others. Those have been done,
+        # without an answer.
         def send_apart(verb, run)
           @apart += 1
           @scope.spin do
-            send_off(verb, [run])
+            send_off(verb, [run], lost: true)
           ensure
             @apart -= 1
             @changed.signal

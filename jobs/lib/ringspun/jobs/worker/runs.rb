@@ -62,6 +62,9 @@ module Ringspun
         def count_dropped(storage, connection = nil)
           dropped, @dropped = @dropped, 0
           storage.counters(failed: dropped, connection: connection) if dropped.positive?
+        rescue UnavailableError # nothing was counted
+          @dropped += dropped
+          raise
         end
 
         # --- how they begin ---
