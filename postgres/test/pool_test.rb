@@ -46,6 +46,21 @@ class PostgresPoolTest < Minitest::Test
     assert_raises(Ringspun::UsageError) { pool(nonsense: 1) }
   end
 
+  def test_poolers_that_lose_statements_are_known_by_their_hosts
+    supavisor = "postgres://me@aws-0-eu-central-1.pooler.supabase.com"
+    said = /to aws-0.*pooler.supabase.com:6543 one at a time/
+    pool = nil
+    assert_output("", said) { pool = Postgres::Pool.new("#{supavisor}:6543/shop") }
+    refute pool.config.pipelining
+    [["#{supavisor}:5432/shop", {}, true], ["postgres://pooler.supabase.com.example:6543/shop", {}, true],
+     ["#{supavisor}:6543/shop", { pipelining: true }, true], ["#{supavisor}:6543/shop", { pipelining: false }, false]]
+      .each do |source, options, expected|
+        assert_output("", "") { pool = Postgres::Pool.new(source, **options) }
+        assert_equal expected, pool.config.pipelining
+      end
+    assert_raises(Ringspun::UsageError) { Postgres::Pool.new("postgres://db", pipelining: "no") }
+  end
+
   def test_after_its_end_it_is_closed
     pool = pool()
     pool.query("select 1")
@@ -162,6 +177,7 @@ class PostgresPoolTest < Minitest::Test
     thread.value.each do |error|
       assert_equal [true, "the connection is lost: the client was closed"], [error.in_doubt?, error.message]
     end
+    look { |other| end_others(other) } # of the server, which does not see yet that nobody is there
   end
 
   def test_connections_of_threads_that_have_ended_are_closed

@@ -58,6 +58,12 @@ module OnPool
                  "where state = 'active' and pid <> pg_backend_pid() and backend_type = 'client backend'").rows.flatten
   end
 
+  # Ends what the server runs for others of our kind.
+  def end_others(client)
+    client.query("select pg_terminate_backend(pid) from pg_stat_activity " \
+                 "where state = 'active' and pid <> pg_backend_pid() and backend_type = 'client backend'")
+  end
+
   # Waits for another strand, or the server, without a guess how long that takes.
   def await(machine)
     machine.sleep(0.001) until (found = yield)

@@ -4,6 +4,7 @@ require "ringspun"
 require_relative "postgres/cancel_request"
 require_relative "postgres/errors"
 require_relative "postgres/options"
+require_relative "postgres/poolers"
 require_relative "postgres/startup"
 require_relative "postgres/values"
 

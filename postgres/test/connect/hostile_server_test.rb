@@ -115,17 +115,19 @@ class HostileServerTest < ScriptedCase
 
   def test_a_server_that_knows_an_older_version
     script = after_startup { |client| client.say(version(0x30000), GOOD) && client.wait }
-    assert_connects(script, protocol: "3.2") { |session| assert_equal 0x30000, session.version }
+    assert_connects(script, max_protocol_version: "3.2") { |session| assert_equal 0x30000, session.version }
     assert_server(ProtocolError, BROKEN, script)
+    assert_server(Postgres::ConnectError, /older than min_protocol_version/, script, min_protocol_version: "3.2",
+                                                                                     max_protocol_version: "3.2")
   end
 
   def test_versions_that_cannot_be
     { version(0x30000) * 2 => /a second offer/, version(0x30002) => /an offer/, version(0x30003) => /an offer/,
       version(0x30001) => /version 3.1/, version(0x20000) => /an offer/, version(0x30000, "_pq_.x") => /an offer/,
       Client.message("v", "") => /an offer/, Client.message("v", "\0\3\0\0\0\0\0\0x") => /an offer/ }.each do |said, message|
-      assert_said(said, message, protocol: "3.2")
+      assert_said(said, message, max_protocol_version: "3.2")
     end
-    assert_said(Client::OK + version(0x30000), /message "v" while the connection began/, protocol: "3.2")
+    assert_said(Client::OK + version(0x30000), /message "v" while the connection began/, max_protocol_version: "3.2")
   end
 
   # --- who is there ---

@@ -96,13 +96,15 @@ class OptionsTest < Minitest::Test
     assert_wrong(/there is no option zzz; there are/) { options("postgres://db?zzz=1") }
     assert_wrong(/lanes is an option of Pool.new, and is given there; there are/) { options("postgres://db?lanes=1") }
     assert_wrong(/there is no option lane, did you mean lanes\?/) { options(nil, lane: 1) }
-    assert_wrong(/option sslcrl is not supported/) { options(nil, sslcrl: "crl.pem") }
+    assert_wrong(/option sslkeylogfile is not supported/) { options(nil, sslkeylogfile: "keys") }
   end
 
   def test_a_wrong_value
-    { sslmode: "on", sslnegotiation: "indirect", target_session_attrs: "slave", channel_binding: "yes", protocol: "2.0",
+    { sslmode: "on", sslnegotiation: "indirect", target_session_attrs: "slave", channel_binding: "yes",
+      min_protocol_version: "2.0", max_protocol_version: "3.1", sslcertmode: "require", sslsni: "0", sslcompression: "zlib",
       load_balance_hosts: "yes", connect_timeout: "soon", client_encoding: "LATIN1", gssencmode: "require", keepalives: "maybe",
-      keepalives_idle: "-1", port: "65536", hostaddr: "db", require_auth: "md5,!password", allow_cleartext: "maybe",
+      keepalives_idle: "-1", keepalives_count: "1_0", port: "65536", hostaddr: "db", require_auth: "md5,!password",
+      allow_cleartext: "maybe",
       ssl_min_protocol_version: "TLSv1", user: "me\0database\0template1", host: { a: 1 }, dbname: %w[a b] }.each do |name, value|
       assert_wrong(/\A#{name}: expected .*, got /) { options(nil, name => value) }
     end
@@ -119,6 +121,43 @@ class OptionsTest < Minitest::Test
     [options.inspect, options.to_s, PP.pp(options, +"")].each do |text|
       assert_includes text, "db:5432 user=me dbname=me sslmode=prefer"
       refute_includes text, "hush"
+    end
+  end
+
+  # --- what libpq has by its variables ---
+
+  def test_variables
+    { "PGSSLCERTMODE" => "sslcertmode", "PGMAXPROTOCOLVERSION" => "max_protocol_version", "PGGSSENCMODE" => "gssencmode",
+      "PGSSLSNI" => "sslsni" }.each do |variable, name|
+      error = assert_wrong(/\A#{name}: expected/) { OPTIONS.new("postgres://db", env: @env.merge(variable => "nonsense")) }
+      refute_includes error.message, "no option"
+    end
+  end
+
+  def test_tls_as_it_was_asked_for_of_old
+    env("PGREQUIRESSL" => "1")
+    assert_equal "require", options("postgres://db").encryption.mode
+    assert_equal "disable", options("postgres://db?sslmode=disable").encryption.mode
+    env("PGREQUIRESSL" => "0")
+    assert_equal "prefer", options("postgres://db").encryption.mode
+  end
+
+  def test_settings_that_each_session_begins_with
+    assert_empty options("postgres://db").session_settings
+    env("PGDATESTYLE" => "German, DMY", "PGTZ" => "Asia/Tokyo", "PGGEQO" => "off")
+    assert_equal({ "DateStyle" => "ISO, DMY", "TimeZone" => "Asia/Tokyo", "geqo" => "off" },
+                 options("postgres://db").session_settings)
+    env("PGDATESTYLE" => "SQL", "PGTZ" => "default", "PGGEQO" => "")
+    assert_empty options("postgres://db").session_settings
+  end
+
+  def test_versions_of_the_protocol
+    { {} => [0x30000, 0x30000], { max_protocol_version: "3.2" } => [0x30000, 0x30002],
+      { min_protocol_version: "3.2", max_protocol_version: "latest" } => [0x30002, 0x30002] }.each do |keywords, versions|
+      assert_equal versions, options(nil, **keywords).then { |options| [options.min_version, options.max_version] }
+    end
+    assert_wrong(/min_protocol_version: expected no more than max_protocol_version, which is 3.0 unless told, got 3.2/) do
+      options(nil, min_protocol_version: "3.2")
     end
   end
 
@@ -237,6 +276,18 @@ class OptionsTest < Minitest::Test
     context(sslkey: "#{@home}/locked", sslpassword: "hush")
     assert_wrong(/sslkey: .*locked cannot be read/) { context(sslkey: "#{@home}/locked", sslpassword: "no") }
     assert_wrong(/sslcert: nowhere.crt cannot be read \(No such file or directory/) { context(sslcert: "nowhere.crt") }
+  end
+
+  def test_a_certificate_that_is_not_shown
+    context = context(sslcert: "nowhere.crt", sslcertmode: "disable")
+    assert_nil context.cert
+  end
+
+  def test_what_is_revoked_is_only_known_of_whom_somebody_trusts
+    assert_wrong(/sslcrl: goes with sslrootcert/) { options(nil, sslcrl: "root.crl") }
+    File.write("#{@home}/root.crt", Certificate.certificate.to_pem)
+    assert_wrong(/sslcrldir: .*nowhere is no folder/) { options(nil, sslrootcert: "#{@home}/root.crt", sslcrldir: "nowhere") }
+    assert_wrong(/sslcrl: nowhere cannot be read/) { context(sslrootcert: "#{@home}/root.crt", sslcrl: "nowhere") }
   end
 
   def test_what_does_not_go_with_each_other

@@ -30,7 +30,7 @@ class StartupTest < ConnectCase
 
   # Which servers know from 18 on, and those before say that they do not.
   def test_a_newer_version_of_the_protocol
-    on_session(**secured_unix, user: "trusted", protocol: "3.2") do |session|
+    on_session(**secured_unix, user: "trusted", max_protocol_version: "3.2") do |session|
       assert_equal server_version(session) >= 18 ? [0x30002, 32] : [0x30000, 4], [session.version, session.key.bytesize]
     end
   end

@@ -31,6 +31,18 @@ class ConnectTLSTest < ScriptedCase
     %w[verify-ca verify-full].each { |sslmode| assert_untrusted(/of localhost has expired/, expired, sslmode:) }
   end
 
+  def test_a_certificate_that_is_revoked
+    revoked, good = Array.new(2) { Certificate.issue(issuer: Certificate.authority) }
+    File.write("#{@home}/root.crl", Certificate.revoke(revoked).to_pem)
+    FileUtils.cp("#{@home}/root.crl", "#{@home}/#{Certificate.authority.subject.hash.to_s(16).rjust(8, "0")}.r0")
+    [{ sslcrl: "#{@home}/root.crl" }, { sslcrldir: @home }].each do |given|
+      assert_untrusted(/revoked/, revoked, sslmode: "verify-full", **given)
+      on_server(tls({ cert: good, key: Certificate.key }) { |client| welcome(client) }) do |where|
+        with_session(**where, **trust, sslmode: "verify-full", **given) { |session| assert session.encrypted }
+      end
+    end
+  end
+
   # Also where nobody has asked for it: there is a file of whom to trust.
   def test_a_certificate_that_nobody_trusted_has_made
     stranger = Certificate.issue(issuer: Certificate.issue(names: nil, common_name: "a stranger"))
@@ -127,7 +139,7 @@ class ConnectTLSTest < ScriptedCase
       client.say(Client::OK, Client.message("K", "\0\0\0\7#{key}"), Client::READY)
       client.wait
     end
-    direct = { sslmode: "require", sslnegotiation: "direct", protocol: "3.2" }
+    direct = { sslmode: "require", sslnegotiation: "direct", max_protocol_version: "3.2" }
     on_server(script, tls: { **IDENTITY, alpn: ["postgresql"] }) do |where|
       with_session(**where, **direct) { |session| assert CANCEL.send(options(**where, **direct), session) }
     end

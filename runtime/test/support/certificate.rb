@@ -29,9 +29,27 @@ module Certificate
       extend_and_sign(certificate, issuer, names)
     end
 
+    # What the authority says of those that it takes back.
+    def revoke(*certificates)
+      list = OpenSSL::X509::CRL.new
+      list.version = 1
+      list.issuer = authority.subject
+      list.last_update = Time.now - DAY
+      list.next_update = Time.now + DAY
+      certificates.each { |certificate| list.add_revoked(revoked(certificate)) }
+      list.sign(key, "SHA256")
+    end
+
     def authority = @authority ||= issue(names: nil, common_name: "authority")
 
     private
+
+    def revoked(certificate)
+      OpenSSL::X509::Revoked.new.tap do |revoked|
+        revoked.serial = certificate.serial
+        revoked.time = Time.now - DAY
+      end
+    end
 
     def extend_and_sign(certificate, issuer, names)
       factory = OpenSSL::X509::ExtensionFactory.new(issuer || certificate, certificate)

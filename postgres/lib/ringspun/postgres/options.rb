@@ -13,13 +13,17 @@ module Ringspun
     # environment, a default. What has a name of libpq's means what it means there:
     # https://www.postgresql.org/docs/17/libpq-connect.html#LIBPQ-PARAMKEYWORDS
     #
-    # It differs in three: `connect_timeout` is 30 seconds unless told, `allow_cleartext` has to be set for a password in clear
-    # text over TCP, and `protocol` says which version is asked for.
+    # It differs in two: `connect_timeout` is 30 seconds unless told, and `allow_cleartext` has to be set for a password in clear
+    # text over TCP.
     #
     # @api private
     class Options
       CONNECT_SECONDS = 30.0
-      private_constant :CONNECT_SECONDS
+      VERSIONS = { nil => 0x30000, "3.0" => 0x30000, "3.2" => 0x30002, "latest" => 0x30002 }.freeze
+
+      # https://www.postgresql.org/docs/17/datatype-datetime.html#DATATYPE-DATETIME-OUTPUT2-TABLE
+      DATE_ORDER = /\b(?:ymd|dmy|mdy|us|(?:non)?euro\w*)\b/i
+      private_constant :CONNECT_SECONDS, :VERSIONS, :DATE_ORDER
 
       # @return [Array<Host>] as they were given
       attr_reader :hosts
@@ -75,7 +79,20 @@ module Ringspun
       def flag?(name, default) = self[name] ? %w[1 true].include?(self[name]) : default
 
       # @return [Integer] the version of the protocol that is asked for
-      def protocol = self["protocol"] == "3.2" ? 0x30002 : 0x30000
+      def max_version = version("max_protocol_version")
+
+      # @return [Integer] that which will do
+      def min_version = version("min_protocol_version")
+
+      # What libpq has each session begin with. How values are written must stay as the decoders know it: of PGDATESTYLE that is
+      # all but the order in which the server reads a date.
+      #
+      # @return [Hash{String => String}] settings of the server
+      def session_settings
+        order = @env["PGDATESTYLE"]&.slice(DATE_ORDER)
+        { "DateStyle" => order && "ISO, #{order}", "TimeZone" => @env["PGTZ"], "geqo" => @env["PGGEQO"] }
+          .reject { |_, text| text.nil? || text.empty? || text == "default" }
+      end
 
       # Never shows a password.
       #
@@ -90,11 +107,14 @@ module Ringspun
 
       def values_of(given)
         variables = Keywords::ALL.filter_map { |name, variable| [name, @env[variable]] if variable && @env[variable] }.to_h
+        variables["sslmode"] ||= "require" if @env["PGREQUIRESSL"]&.start_with?("1") # of old, as libpq has it
         service = given["service"] || variables["service"]
         of_service = service.to_s.empty? ? {} : @files.service(service, given["servicefile"] || variables["servicefile"])
         Keywords.check_names(of_service, "the service #{service}: ")
         [variables, of_service, given].map { |values| values.reject { |_, text| text.empty? } }.reduce(:merge).freeze
       end
+
+      def version(name) = VERSIONS.fetch(self[name])
 
       def system_user
         Etc.getpwuid(Process.euid)&.name || raise(UsageError, "user: say which; the system knows no name for this process")

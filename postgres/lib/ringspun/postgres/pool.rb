@@ -22,13 +22,13 @@ module Ringspun
       # @param checkout_timeout [Numeric] seconds until {PoolTimeoutError} is raised when all connections are in use
       # @param max_lifetime [Numeric] seconds after which a connection is not used again, give or take a tenth
       # @param statement_cache [Integer] statements that a connection knows by name; 0: none
-      # @param pipelining [Boolean] false: one statement at a time on a connection, for poolers that lose what comes behind the
-      #   first
+      # @param pipelining [Boolean, nil] false: one statement at a time on a connection, for poolers that lose what comes behind
+      #   the first; nil: so it is for hosts that are known to, and a warning says so
       # @param options [Hash{Symbol => Object}] what a URI has, by libpq's names: host, port, user, password, sslmode, ...
       # @raise [UsageError]
       # @since 0.1.0
       def initialize(source = nil, lanes: 2, max: 10, timeout: nil, checkout_timeout: 5, max_lifetime: 3600, statement_cache: 256,
-                     pipelining: true, **options)
+                     pipelining: nil, **options)
         @config = Config.new(options: Options.new(source, **options), lanes:, max:, timeout:, checkout_timeout:, max_lifetime:,
                              statement_cache:, pipelining:)
         @beginning = Thread::Mutex.new
@@ -161,8 +161,12 @@ module Ringspun
     #
     # @api private
     Config = Data.define(:options, :lanes, :max, :timeout, :checkout_timeout, :max_lifetime, :statement_cache, :pipelining) do
-      def initialize(**)
-        super
+      def initialize(options:, pipelining:, **)
+        unless [true, false, nil].include?(pipelining)
+          raise UsageError, "pipelining: expected true, false or nil, got #{pipelining.inspect}"
+        end
+
+        super(options:, pipelining: pipelining.nil? ? Poolers.pipelining?(options) : pipelining, **)
         whole(:lanes, 1..4)
         whole(:max, 1..)
         whole(:statement_cache, 0..)

@@ -134,6 +134,7 @@ module Ringspun
         when *EXPIRED then CertificateExpiredError.new(expired)
         when *UNTRUSTED then UntrustedCertificateError.new(untrusted)
         when *WRONG_HOST then wrong_host
+        when OpenSSL::X509::V_ERR_CERT_REVOKED then CertificateError.new("#{whose} is revoked")
         else CertificateError.new("#{whose} cannot be verified: #{@socket.context.cert_store&.error_string || "error #{code}"}")
         end
       end

@@ -8,17 +8,19 @@ module Ringspun
       # @api private
       class Checks
         FLAGS = %w[0 1 true false].freeze
+        VERSIONS = %w[3.0 3.2 latest].freeze
         TLS_VERSIONS = %w[TLSv1.2 TLSv1.3].freeze
         ONE_OF = {
           "sslmode" => %w[disable allow prefer require verify-ca verify-full], "sslnegotiation" => %w[postgres direct],
           "target_session_attrs" => %w[any read-write read-only primary standby prefer-standby],
-          "channel_binding" => %w[disable prefer require], "load_balance_hosts" => %w[disable random], "protocol" => %w[3.0 3.2],
+          "channel_binding" => %w[disable prefer require], "load_balance_hosts" => %w[disable random],
+          "min_protocol_version" => VERSIONS, "max_protocol_version" => VERSIONS, "sslcompression" => %w[0 1],
           "ssl_min_protocol_version" => TLS_VERSIONS, "ssl_max_protocol_version" => TLS_VERSIONS,
           "allow_cleartext" => FLAGS, "keepalives" => FLAGS
         }.freeze
         COUNTS = %w[keepalives_idle keepalives_interval keepalives_count tcp_user_timeout].freeze
         METHODS = %w[password md5 gss sspi scram-sha-256 oauth none].freeze
-        private_constant :FLAGS, :TLS_VERSIONS, :ONE_OF, :COUNTS, :METHODS
+        private_constant :FLAGS, :VERSIONS, :TLS_VERSIONS, :ONE_OF, :COUNTS, :METHODS
 
         def initialize(options)
           @options = options
@@ -32,7 +34,12 @@ module Ringspun
           expect("connect_timeout", "seconds") { |text| Float(text, exception: false)&.finite? && !text.include?("_") }
           expect("client_encoding", "UTF8, which is all there is") { |text| text.match?(/\A(?:utf-?8|unicode|auto)\z/i) }
           expect("gssencmode", "disable or prefer, for GSS is not supported") { |text| %w[disable prefer].include?(text) }
+          expect("sslcertmode", "allow or disable; whether the server asks for a certificate is not known") do |text|
+            %w[allow disable].include?(text)
+          end
+          expect("sslsni", "1, for without it there is no name to verify") { |text| text == "1" }
           check_methods
+          check_versions
         end
 
         private
@@ -49,6 +56,13 @@ module Ringspun
             names = text.split(",", -1)
             names.all? { |name| METHODS.include?(name.delete_prefix("!")) } && [0, names.size].include?(names.grep(/\A!/).size)
           end
+        end
+
+        def check_versions
+          return if @options.min_version <= @options.max_version
+
+          raise UsageError, "min_protocol_version: expected no more than max_protocol_version, which is " \
+                            "#{@options["max_protocol_version"] || "3.0 unless told"}, got #{@options["min_protocol_version"]}"
         end
 
         def count?(text) = text.match?(/\A\d+\z/) && Integer(text, 10) <= 0x7fffffff

@@ -73,16 +73,38 @@ module Ringspun
             fail_with("ssl_max_protocol_version: TLSv1.2 is less than ssl_min_protocol_version")
           end
           root if @mode.start_with?("verify") && !system?
+          check_revocation
+        end
+
+        def check_revocation
+          given = %w[sslcrl sslcrldir].find { |name| @options[name] }
+          return if given.nil? || @mode == "disable"
+
+          fail_with("#{given}: goes with sslrootcert, for without it no certificate is looked at") unless system? || root
+          folder = @options["sslcrldir"]
+          fail_with("sslcrldir: #{folder} is no folder") if folder && !File.directory?(folder)
         end
 
         def system? = @options["sslrootcert"] == "system"
 
         # Where there is a file of authorities it counts in every mode that ends in TLS, as for libpq.
         def trust
-          return { ca: nil } if system?
+          return { ca: revoking(OpenSSL::X509::Store.new.tap(&:set_default_paths)) } if system?
           return { verify: false } unless (file = root)
 
-          { ca: read("sslrootcert", file) { |text| OpenSSL::X509::Certificate.load(text) }, verify: @mode == "verify-full" || :issuer }
+          store = OpenSSL::X509::Store.new
+          read("sslrootcert", file) { |text| OpenSSL::X509::Certificate.load(text) }.uniq(&:to_der).each { |one| store.add_cert(one) }
+          { ca: revoking(store), verify: @mode == "verify-full" || :issuer }
+        end
+
+        # As for libpq, each authority up to the root must have said which certificates it has revoked, once somebody asks.
+        def revoking(store)
+          file = own("sslcrl", "root.crl")
+          folder = @options["sslcrldir"]
+          read("sslcrl", file) { store.add_file(file) } if file
+          folder && store.add_path(folder)
+          store.flags = OpenSSL::X509::V_FLAG_CRL_CHECK | OpenSSL::X509::V_FLAG_CRL_CHECK_ALL if file || folder
+          store
         end
 
         def root
@@ -95,7 +117,9 @@ module Ringspun
         end
 
         def identity
-          file = own("sslcert", "postgresql.crt") or return {}
+          file = own("sslcert", "postgresql.crt") if @options["sslcertmode"] != "disable"
+          return {} unless file
+
           key = own("sslkey", "postgresql.key") or fail_with("sslkey: there is none for the certificate #{file}")
           check_permissions(key)
           { cert: read("sslcert", file) { |text| OpenSSL::X509::Certificate.load(text) },

@@ -12,13 +12,15 @@ module Ringspun
         ALL = {
           "host" => "PGHOST", "hostaddr" => "PGHOSTADDR", "port" => "PGPORT", "dbname" => "PGDATABASE", "user" => "PGUSER",
           "password" => "PGPASSWORD", "passfile" => "PGPASSFILE", "require_auth" => "PGREQUIREAUTH",
-          "channel_binding" => "PGCHANNELBINDING", "allow_cleartext" => nil, "protocol" => nil,
+          "channel_binding" => "PGCHANNELBINDING", "allow_cleartext" => nil,
+          "min_protocol_version" => "PGMINPROTOCOLVERSION", "max_protocol_version" => "PGMAXPROTOCOLVERSION",
           "connect_timeout" => "PGCONNECT_TIMEOUT", "client_encoding" => nil, "options" => "PGOPTIONS",
           "application_name" => "PGAPPNAME", "fallback_application_name" => nil,
           "keepalives" => nil, "keepalives_idle" => nil, "keepalives_interval" => nil, "keepalives_count" => nil,
           "tcp_user_timeout" => nil, "requirepeer" => "PGREQUIREPEER",
           "sslmode" => "PGSSLMODE", "sslnegotiation" => "PGSSLNEGOTIATION", "sslrootcert" => "PGSSLROOTCERT",
-          "sslcert" => "PGSSLCERT", "sslkey" => "PGSSLKEY", "sslpassword" => nil,
+          "sslcrl" => "PGSSLCRL", "sslcrldir" => "PGSSLCRLDIR", "sslcert" => "PGSSLCERT", "sslkey" => "PGSSLKEY",
+          "sslpassword" => nil, "sslcertmode" => "PGSSLCERTMODE", "sslsni" => "PGSSLSNI", "sslcompression" => "PGSSLCOMPRESSION",
           "ssl_min_protocol_version" => "PGSSLMINPROTOCOLVERSION", "ssl_max_protocol_version" => "PGSSLMAXPROTOCOLVERSION",
           "gssencmode" => "PGGSSENCMODE", "target_session_attrs" => "PGTARGETSESSIONATTRS",
           "load_balance_hosts" => "PGLOADBALANCEHOSTS", "service" => "PGSERVICE", "servicefile" => "PGSERVICEFILE"
@@ -26,9 +28,8 @@ module Ringspun
 
         # What libpq has and this has not: to leave out a check that somebody has asked for would be worse than to refuse.
         UNSUPPORTED = %w[
-          gssdelegation gsslib krbsrvname max_protocol_version min_protocol_version oauth_client_id oauth_client_secret
-          oauth_issuer oauth_scope replication requiressl scram_client_key scram_server_key sslcertmode sslcompression
-          sslcrl sslcrldir sslkeylogfile sslsni
+          gssdelegation gsslib krbsrvname oauth_client_id oauth_client_secret oauth_issuer oauth_scope replication requiressl
+          scram_client_key scram_server_key sslkeylogfile
         ].freeze
 
         # Those of {Pool#initialize}, which are no business of libpq's.

@@ -25,7 +25,7 @@ module Ringspun
           @stream = transport.stream
           @messages = Messages.new(@stream)
           @authentication = Authentication.new(options, transport)
-          @version = options.protocol
+          @version = options.max_version
           @settings = {}
           @process = @key = nil
         end
@@ -47,7 +47,7 @@ module Ringspun
         private
 
         def send_startup
-          parameters = { "user" => @options.user, "database" => @options.database, **SETTINGS,
+          parameters = { "user" => @options.user, "database" => @options.database, **SETTINGS, **@options.session_settings,
                          "application_name" => @options["application_name"] || @options["fallback_application_name"],
                          "options" => @options["options"] }.compact
           body = [@version].pack("N") << parameters.flatten.map { |text| "#{text}\0".b }.join << "\0"
@@ -99,6 +99,8 @@ module Ringspun
           newest, count = body.unpack("NN")
           wrong("an offer of a version") unless body.bytesize == 8 && count.zero? && newest.between?(0x30000, @version - 1)
           wrong("version 3.1, which there never was") if newest == 0x30001
+
+          raise ConnectError, "the server's protocol is older than min_protocol_version" if newest < @options.min_version
 
           @version = newest
         end
