@@ -51,7 +51,7 @@ typedef struct rs_op {
     uintptr_t keep;             /* the driver's object behind the request's addresses */
     uint32_t next;              /* of those on the same descriptor: index + 1 */
     uint32_t previous;
-    _Alignas(8) char of_backend[16]; /* a struct of the backend's, in its own header; zero when the op is taken */
+    _Alignas(8) char of_backend[24]; /* a struct of the backend's, in its own header; zero when the op is taken */
     const rs_op_owner *owner;
     void *context;              /* the owner's */
     rs_link link;               /* in rs_ops.targeted, where it has a target; else the owner's */

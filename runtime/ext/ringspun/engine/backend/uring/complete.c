@@ -131,6 +131,7 @@ void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
         uring_finish(machine, op, result > 0 && !only_ready ? result : lost);
         return;
     }
+    if (RS_UNLIKELY(is_short)) uring_correct_position(op, result);
     if (cqe->flags & URING_CQE_BUFFER) result = take_buffer(machine, op, cqe);
     if (judge(machine, op, &result)) {
         note_rest(machine, op, result, cqe->flags);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* What one entry can ask for, and more than any transfer moves at once. */
 #define LEN_MAX 0x7ffff000u
@@ -189,6 +190,11 @@ rs_fd_kind uring_kind_now(rs_machine *machine, const rs_op *op) {
     return kind == RS_FD_UNKNOWN ? rs_descriptor_classify(op->request.fd) : kind;
 }
 
+static int64_t offset_of(const rs_request *request) {
+    bool vector = rs_request_traits(request)->memory == RS_MEMORY_VECTOR;
+    return vector ? request->vector.offset : request->transfer.offset;
+}
+
 /* A terminal, or a pipe that others keep blocking: when it is ready the kernel transfers as the plain call would, on our
  * thread, and waits there when somebody was faster or the room does not do. So it only polls.
  *
@@ -215,6 +221,7 @@ void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first) {
     way->for_readiness = kind == RS_FD_BLOCKING;
     way->by_recv = kind == RS_FD_STREAM && is_for_socket(machine, &op->request);
     way->poll_first = way->by_recv && poll_first;
+    way->moves_position = file && rs_request_traits(&op->request)->side == RS_SIDE_WRITE && offset_of(&op->request) < 0;
     way->by_worker = file && (machine->options.offload_files || rs_request_len(&op->request) > COPY_MAX);
 }
 
@@ -223,9 +230,15 @@ static uint32_t readiness_of(const rs_op *op) {
     return rs_op_kinds[op->request.kind].side == RS_SIDE_WRITE ? POLLOUT : POLLIN;
 }
 
-void uring_fill(uring_sqe *sqe, const rs_op *op) {
-    const uring_call *call = &calls[op->request.kind];
+void uring_correct_position(const rs_op *op, int64_t written) {
     const uring_op *way = uring_of(op);
+    if (!way->moves_position || written <= 0 || way->position < 0) return;
+    if (lseek(op->request.fd, 0, SEEK_CUR) == way->position) lseek(op->request.fd, way->position + written, SEEK_SET);
+}
+
+void uring_fill(uring_sqe *sqe, rs_op *op) {
+    const uring_call *call = &calls[op->request.kind];
+    uring_op *way = uring_of(op);
     sqe->user_data = rs_op_id(op);
     sqe->fd = op->request.fd;
     if (way->for_readiness) {
@@ -233,6 +246,7 @@ void uring_fill(uring_sqe *sqe, const rs_op *op) {
         sqe->op_flags = readiness_of(op);
         return;
     }
+    if (way->moves_position) way->position = lseek(op->request.fd, 0, SEEK_CUR);
     if (way->by_worker) sqe->flags = URING_SQE_ASYNC;
     if (way->from_pool) {
         sqe->flags |= URING_SQE_BUFFER_SELECT;

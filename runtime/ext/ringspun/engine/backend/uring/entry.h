@@ -17,12 +17,14 @@ typedef struct {
     bool by_recv : 1;           /* a read, by what sockets have for it */
     bool poll_first : 1;        /* without a first try, for we have just had ours */
     bool from_pool : 1;         /* into whichever buffer the kernel takes when bytes have come */
+    bool moves_position : 1;    /* a write to a file, at the descriptor's own position */
     /* Where it is. None of these: in the kernel. */
     bool waits_for_entry : 1;   /* in `line`: the ring was full, or it is handed over with others */
     bool waits_behind : 1;      /* another op on the same side of the descriptor came before */
     bool has_side : 1;          /* of its descriptor: those that come later wait behind it */
     bool cancel_waits_for_entry : 1;
     bool cancel_missed : 1;     /* in `missed` */
+    int64_t position;           /* moves_position: where it was before */
 } uring_op;
 
 _Static_assert(sizeof(uring_op) <= sizeof(((rs_op *)0)->of_backend), "an op has room for it");
@@ -38,6 +40,10 @@ void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first);
 rs_fd_kind uring_kind_now(rs_machine *machine, const rs_op *op);
 
 /* Into a cleared entry. */
-void uring_fill(uring_sqe *sqe, const rs_op *op);
+void uring_fill(uring_sqe *sqe, rs_op *op);
+
+/* The kernel has written a part, because of an error, with which the next write ends. It may have left the position where it was,
+ * and then the rest would be written over the part. */
+void uring_correct_position(const rs_op *op, int64_t written);
 
 #endif
