@@ -249,6 +249,45 @@ OVER_KERNELS_NOT_EMULATED(a_forked_machine_forgets_the_others) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
+/* What the parent had not taken yet has come along all the same. */
+OVER_KERNELS_NOT_EMULATED(a_forked_machine_closes_descriptors_that_were_made_for_the_parent) {
+    driver d;
+    const char *folder = subject_folder(), *path = subject_fifo(folder);
+    subject_open(&d, subject);
+    int before = scene_open_descriptors();
+    caller opener = {0};
+    scene_call(&d, &opener, request_open(path, O_RDONLY), 0, 0);
+    driver_park_root(&d);
+    driver_step(&d);
+    driver_unpark_root(&d);
+    int other_end = open(path, O_RDWR | O_CLOEXEC);
+    if (is_uring(subject)) {
+        while (!d.machine.backend->peek(&d.machine)) usleep(100);
+    } else {
+        while (rs_inbox_empty(&d.machine.inbox)) usleep(100);
+    }
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        test_failures = 0;
+        CHECK_EQUAL(0, rs_machine_forked(&d.machine));
+        close(other_end);
+        CHECK_EQUAL(before, scene_open_descriptors());
+        fflush(stdout);
+        _exit(test_failures > 0);
+    }
+    int status;
+    CHECK_EQUAL(child, waitpid(child, &status, 0));
+    CHECK_EQUAL(0, status);
+    CHECK_EQUAL(RS_RUN, driver_run(&d));
+    CHECK(opener.result >= 0);
+    close(other_end);
+    close_all(&d, (int[]){(int)opener.result}, 1);
+    CHECK_EQUAL(before, scene_open_descriptors());
+    CHECK_EQUAL(0, scene_end(&d));
+    subject_remove_fifo(folder, path);
+}
+
 /* --- what comes soon is waited for awake --- */
 
 #define SOON_TURNS 8

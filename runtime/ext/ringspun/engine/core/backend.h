@@ -17,7 +17,7 @@
  *   leave   the machine's thread ends and it was not closed: no op in flight may touch memory any more when this returns, but for
  *           those that are in doubt, and no descriptor of its own is left open. Only close follows, from another thread. NULL: nothing to do
  *   forked  in a child process: gives back what is inherited, without touching what the parent still uses, and starts
- *           afresh
+ *           afresh. The ops are still those of the parent, and none is completed
  */
 #ifndef RINGSPUN_BACKEND_H
 #define RINGSPUN_BACKEND_H

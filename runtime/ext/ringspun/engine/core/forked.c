@@ -50,25 +50,33 @@ static void cut_scopes(rs_machine *machine, rs_strand *survivor) {
     }
 }
 
-int rs_machine_forked(rs_machine *machine) {
-    rs_strand *survivor = rs_running(machine);
+static void forget_messages(rs_machine *machine) {
     for (rs_message *message = rs_inbox_take(&machine->inbox); message;) {
         rs_message *next = message->next;
+        const rs_part *part = machine->on_message[message->kind];
+        if (part && part->forget_message) part->forget_message(machine, message);
         free(message);
         message = next;
     }
+}
+
+int rs_machine_forked(rs_machine *machine) {
+    rs_strand *survivor = rs_running(machine);
+    forget_messages(machine);
     machine->root = rs_strand_id(survivor);
     forget_strands(machine, survivor);
     cut_scopes(machine, survivor);
     machine->closers = (rs_list){0};
     machine->in_flight = machine->unawaited = machine->outside = machine->wakers = 0;
     rs_tick_ends_forget(&machine->tick_ends);
+    atomic_store(&machine->sleeping, false);
+    machine->backend_deadline_ns = RS_NEVER;
+    /* Before the ops are forgotten, of which it may have results. */
+    int error = machine->backend->forked(machine);
     RS_EACH_PART(machine, part) {
         if (part->forked) part->forked(machine, survivor);
     }
-    atomic_store(&machine->sleeping, false);
-    machine->backend_deadline_ns = RS_NEVER;
-    return machine->backend->forked(machine);
+    return error;
 }
 
 void rs_survive_fork(rs_machine *machine, rs_strand *survivor) {

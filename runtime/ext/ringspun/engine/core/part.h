@@ -26,6 +26,8 @@ typedef struct rs_part {
     /* Messages of that kind, which no other part takes. */
     rs_message_kind message;
     void (*on_message)(struct rs_machine *machine, const rs_message *message);
+    /* In a child process, before anything is forgotten: one that came before the fork, and that the parent takes. */
+    void (*forget_message)(struct rs_machine *machine, const rs_message *message);
 
     /* Waits of that kind, which nothing ends at once: asks for the end, which wakes the strand. And whether it takes nothing: a strand
      * that has just been woken from one may get an interrupt in the place of its result. */
@@ -33,7 +35,7 @@ typedef struct rs_part {
     void (*interrupt)(struct rs_machine *machine, rs_strand *strand, rs_wake_kind kind);
     bool (*takes_nothing)(const struct rs_machine *machine, const rs_strand *strand);
 
-    /* In a child process, in the order of the list: the strands but one have been forgotten, and the backend is still the parent's. */
+    /* In a child process, in the order of the list: the strands but one have been forgotten, and the backend is the child's own. */
     void (*forked)(struct rs_machine *machine, const rs_strand *survivor);
 
     /* The machine, or its thread, ends, in the order of the list: no other thread says anything to it any more. May come twice. */

@@ -338,6 +338,12 @@ static void on_complete(rs_machine *machine, const rs_message *message) {
     rs_op_complete(machine, op, message->value);
 }
 
+/* The descriptor that it is has come along, and nobody here takes it. */
+static void forget_answer(rs_machine *machine, const rs_message *message) {
+    rs_op *op = rs_op_find(machine->ops, message->name);
+    if (op) discard_made(machine, op, message->value);
+}
+
 static bool op_takes_nothing(const rs_machine *machine, const rs_strand *strand) {
     RS_ASSERT(strand->wait == RS_WAIT_OP && strand->op != RS_NO_INDEX);
     return rs_op_at(machine->ops, strand->op)->request.kind == RS_OP_POLL;
@@ -370,6 +376,7 @@ bool rs_ops_are_over(const rs_machine *machine) {
 }
 
 const rs_part rs_ops_part = {
-    .open = open_ops, .message = RS_MESSAGE_COMPLETE, .on_message = on_complete, .wait = RS_WAIT_OP, .interrupt = interrupt_op,
+    .open = open_ops, .message = RS_MESSAGE_COMPLETE, .on_message = on_complete, .forget_message = forget_answer,
+    .wait = RS_WAIT_OP, .interrupt = interrupt_op,
     .takes_nothing = op_takes_nothing, .forked = forget_ops, .close = close_ops,
 };

@@ -565,18 +565,23 @@ static void uring_wait(rs_machine *machine, int64_t deadline_ns) {
 
 static void uring_wake(rs_machine *machine) { rs_wake_ring(uring_state_of(machine)->wake); }
 
-/* Every op in the kernel has a completion, so it is enough to wait for those. */
-static uint32_t left_in_kernel(rs_machine *machine) {
+/* Nobody takes what they have made. */
+static void drop_backlog(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
-    uint32_t count = 0;
     for (; state->backlog_served < state->backlog_len; state->backlog_served++) {
         uring_cqe cqe = state->backlog[state->backlog_served];
         rs_op *op = rs_op_find(machine->ops, cqe.user_data);
         if (!op) continue;
         bool made = rs_op_kinds[op->request.kind].effect == RS_EFFECT_DESCRIPTOR && !uring_of(op)->for_readiness;
-        if (made && cqe.result >= 0) close(cqe.result); /* nobody takes it */
+        if (made && cqe.result >= 0) close(cqe.result);
         if (!(cqe.flags & URING_CQE_MORE)) *uring_of(op) = (uring_op){.waits_for_entry = true};
     }
+}
+
+/* Every op in the kernel has a completion, so it is enough to wait for those. */
+static uint32_t left_in_kernel(rs_machine *machine) {
+    uint32_t count = 0;
+    drop_backlog(machine);
     RS_EACH_OP(machine->ops, op) count += is_in_kernel(op);
     return count;
 }
@@ -618,6 +623,7 @@ static void uring_leave(rs_machine *machine) {
 static int uring_forked(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
     close_ring(state);
+    drop_backlog(machine);
     state->backlog_len = state->backlog_served = 0;
     state->line.len = 0;
     state->retry = (rs_retry){0};
