@@ -30,7 +30,7 @@ static const char *const symbols[] = {
     "park", "parked", "polls", "readable", "ready", "resumed", "resumes", "run", "run_queue", "run_queue_max", "running", "sim",
     "sleeps", "socket", "spawn", "sqpoll", "strands_spawned", "stream_buffers", "system_calls", "timer", "timers", "timers_fired",
     "to_sockaddr", "traced_call", "unknown", "uring", "user", "wake", "wake dropped", "wakes", "wakes_dropped", "writable",
-    /* stream_tls */
+    /* stream/tls.c */
     "@rbuffer", "EarlyBytesError", "Socket", "TLSSessionError", "TruncatedStreamError", "flush", "for_fd", "to_io",
 };
 

@@ -179,8 +179,9 @@ static inline void rsb_before_lock(rsb_machine *machine) {
 void rsb_raise_wake(rsb_machine *machine, rs_wake_kind kind);
 /* Raises what would refuse a wait of the running strand (rs_refusal), if anything does. */
 void rsb_raise_refusal(rsb_machine *machine);
+/* Leaves the hook: what was meant to end it is forgotten (`hook_error`). */
 void rsb_leave_hook(rsb_machine *machine);
-/* The same, and if that ends the wait of the strand, it runs before others that are ready. */
+/* As `rsb_deliver`; a strand whose wait that ends runs before others that are ready. */
 void rsb_deliver_first(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 
 /* --- mailbox.c --- */
@@ -230,6 +231,10 @@ void rsb_let_fiber_go(rsb_strand *strand, VALUE fiber);
 /* --- errors.c --- */
 
 NORETURN(void rsb_fail(int64_t result, const char *what, int fd));
+/* For errinfo, where `break`, `throw` and a kill leave what is no object at all: asking that for its class would crash. */
+static inline bool rsb_is_exception(VALUE info) {
+    return !RB_SPECIAL_CONST_P(info) && RB_BUILTIN_TYPE(info) != RUBY_T_IMEMO && rb_obj_is_kind_of(info, rb_eException);
+}
 
 /* --- memory.c --- */
 
@@ -239,10 +244,6 @@ NORETURN(void rsb_fail_memory(void));
 void rsb_collect_for(size_t size);
 void *rsb_alloc(size_t size);
 void *rsb_realloc(void *old, size_t size);
-/* For errinfo, where `break`, `throw` and a kill leave what is no object at all: asking that for its class would crash. */
-static inline bool rsb_is_exception(VALUE info) {
-    return !RB_SPECIAL_CONST_P(info) && RB_BUILTIN_TYPE(info) != RUBY_T_IMEMO && rb_obj_is_kind_of(info, rb_eException);
-}
 
 /* --- limits.c --- */
 

@@ -71,7 +71,7 @@ void rsb_unread_read(rsb_machine *machine, VALUE strand);
 void rsb_unread_due(rs_machine *engine);
 void rsb_unread_forked(rsb_machine *machine);
 bool rsb_has_unread(const rsb_machine *machine);
-/* Of the strand that tells errors: its own is nobody's to join. */
+/* Whether it is the strand that reports errors. Nobody can join it to read its own. */
 bool rsb_is_teller(const rsb_machine *machine, const rsb_strand *strand);
 void rsb_teller_failed(rsb_machine *machine);
 /* All of them, at an end; and those of machines of this ractor whose threads have ended, or at the program's end, of all of

@@ -212,5 +212,5 @@ void rsb_init_file(void) {
     rb_define_method(rsb_cMachine, "statx", machine_statx, 1);
     rb_define_method(rsb_cMachine, "pipe", machine_pipe, 0);
     rb_define_method(rsb_cMachine, "poll", machine_poll, 2);
-    rsb_init_child();
+    rsb_init_process();
 }

@@ -97,7 +97,7 @@ void rsb_init_close(void);
 void rsb_init_receive(void);
 void rsb_init_vector(void);
 void rsb_init_file(void);
-void rsb_init_child(void);
+void rsb_init_process(void);
 void rsb_init_paths(void);
 void rsb_init_rights(void);
 void rsb_init_splice(void);

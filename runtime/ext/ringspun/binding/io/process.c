@@ -178,7 +178,7 @@ static VALUE machine_signal_by_pidfd(VALUE self, VALUE pidfd, VALUE signal) {
     rsb_fail(-errno, "pidfd_send_signal", fd);
 }
 
-void rsb_init_child(void) {
+void rsb_init_process(void) {
     waitid_name = rb_obj_freeze(rb_str_new_cstr("waitid"));
     rb_gc_register_address(&waitid_name);
     rb_define_method(rsb_cMachine, "waitid", machine_waitid, 1);

@@ -1,4 +1,4 @@
-/* evaluation: Ringspun::Evaluation, the handle to a run of a concurrent proc. The header of this room.
+/* evaluation: Ringspun::Evaluation, the handle to a run of a concurrent proc. What the files of this room share.
  *
  * A run is a frame (frames.h). The handle is made when the program first asks for it. From then on frame and handle point to each
  * other until the run ends. So a call that does not wait makes no object, unless the program asks for its handle.
