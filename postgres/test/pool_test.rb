@@ -204,6 +204,26 @@ class PostgresPoolTest < Minitest::Test
     server.close
   end
 
+  def test_the_time_of_a_call_ends_a_connection_that_is_never_opened
+    server = TCPServer.new("127.0.0.1", 0)
+    pool = Postgres::Pool.new("postgres://127.0.0.1:#{server.local_address.ip_port}/nowhere?sslmode=disable&connect_timeout=0")
+    HANGING.each do |call|
+      in_thread = -> { Thread.new { call.call(pool) }.tap { |thread| thread.report_on_exception = false }.value }
+      [-> { Ringspun.run { call.call(pool) } }, in_thread].each do |place|
+        error = assert_raises(Ringspun::TimeoutError, &place)
+        assert_match(/\Ano connection to 127.0.0.1:\d+ before the deadline/, error.message)
+      end
+    end
+    assert_equal({ connections: 0, idle: 0, waiting: 0 }, pool.metrics)
+  ensure
+    pool&.close
+    server.close
+  end
+
+  HANGING = [->(pool) { pool.session(timeout: 0.01) {} }, ->(pool) { pool.transaction(timeout: 0.01) {} },
+             ->(pool) { pool.stream("select 1", timeout: 0.01) {} }].freeze
+  private_constant :HANGING
+
   def test_a_connection_that_has_ended_while_nobody_used_it_is_replaced
     on_pool(lanes: 1) do |pool, machine|
       2.times do

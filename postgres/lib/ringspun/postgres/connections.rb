@@ -47,7 +47,8 @@ module Ringspun
 
       # May switch strands.
       #
-      # @param timeout [Numeric, nil] seconds, of which no more than `checkout_timeout` are spent on waiting for a connection
+      # @param timeout [Numeric, nil] seconds until there is one, of which no more than `checkout_timeout` are spent on waiting
+      #   for a connection that others have
       # @param reset [Boolean] the session is made anew afterwards
       def use(timeout, reset: false)
         lane = acquire(timeout)
@@ -56,9 +57,10 @@ module Ringspun
         release(lane, reset) if lane
       end
 
+      # @param left [Numeric, nil] seconds to open one
       # @return [Object, :none] of the block; :none: there is no connection free
-      def try_use
-        lane = acquire_now(Machine.current) or return :none
+      def try_use(left)
+        lane = acquire_now(Machine.current, left) or return :none
         begin
           yield lane
         ensure
@@ -70,10 +72,11 @@ module Ringspun
       # @return [Lane]
       def acquire(timeout, asker = Connections.asker)
         machine = Machine.current
+        deadline = timeout && (machine.now + timeout)
         loop do
           got = take(machine)
-          got = await(got, timeout) if got.is_a?(Waiter)
-          lane = prepare(got) and return hold(lane, asker)
+          got = await(got, timeout, left(deadline)) if got.is_a?(Waiter)
+          lane = prepare(got, left(deadline)) and return hold(lane, asker)
         end
       end
 
@@ -128,18 +131,20 @@ module Ringspun
         :permit
       end
 
-      def acquire_now(machine)
+      def left(deadline) = deadline && [deadline - Machine.current.now, 0].max
+
+      def acquire_now(machine, left)
         got = take(machine)
         if got.is_a?(Waiter)
           @lock.synchronize { @waiters.delete(got) }
           got = got.gate.try_pop or return
         end
-        lane = prepare(got) and hold(lane, Connections.asker)
+        lane = prepare(got, left) and hold(lane, Connections.asker)
       end
 
-      def await(waiter, timeout)
+      def await(waiter, timeout, left)
         seconds = [timeout, @config.checkout_timeout].compact.min
-        got = waiter.gate.pop(timeout: seconds)
+        got = waiter.gate.pop(timeout: [left, seconds].compact.min)
         return got if got
         raise ClosedError, "the pool is closed" if waiter.gate.closed?
 
@@ -164,9 +169,9 @@ module Ringspun
 
       # @param got [Lane, :permit]
       # @return [Lane, nil] nil: it had died while nobody used it
-      def prepare(got)
-        return open if got == :permit
-        return got if !too_old?(got) && (got.quiet_for < 1 || got.ping(SETTLE))
+      def prepare(got, left)
+        return open_within(left) if got == :permit
+        return got if !too_old?(got) && (got.quiet_for < 1 || got.ping([left, SETTLE].compact.min))
 
         give_up(got)
       rescue Exception
@@ -174,13 +179,27 @@ module Ringspun
         raise
       end
 
+      def open_within(left)
+        return open unless left
+
+        deadline = Machine.current.now + left
+        begin
+          Machine.current.timeout(left) { open }
+        rescue Ringspun::TimeoutError
+          raise if Machine.current.now < deadline
+
+          raise Ringspun::TimeoutError, "no connection to #{@config.options.hosts.join(", ")} before the deadline"
+        end
+      end
+
       def open
         @connecting.push(true)
+        begun = true
         lane = Lane.open(@config, @pool.canceller, shared: false)
         @ends[lane] = Postgres.now + (@config.max_lifetime * (0.9 + (rand / 5)))
         lane
       ensure
-        @connecting.try_pop
+        @connecting.try_pop if begun
       end
 
       def too_old?(lane) = Postgres.now > @ends.fetch(lane)

@@ -91,7 +91,7 @@ module Ringspun
         loop do
           left = deadline && [deadline - @machine.now, 0].max
           if alone && %i[slow stuck held].include?(refused)
-            taken = @pool.connections.try_use { |other| yield(other, left, true) }
+            taken = @pool.connections.try_use(left) { |other| yield(other, left, true) }
             return taken unless taken.is_a?(Symbol)
           end
           lane = settle(refused, lane, left)
