@@ -254,7 +254,7 @@ static void epoll_arm(rs_machine *machine, rs_op *op) {
 }
 
 static void epoll_cancel(rs_machine *machine, rs_op *op) {
-    RS_ASSERT(op->state == RS_OP_SUBMITTED && (op->cancel != RS_WAKE_VALUE || op->closing));
+    RS_ASSERT(op->state == RS_OP_SUBMITTED && rs_op_is_unwanted(op));
     epoll_state *state = machine->backend_state;
     if (!op->offloaded) {
         rs_retry_forget(machine, &state->retry, op);

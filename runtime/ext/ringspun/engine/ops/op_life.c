@@ -225,8 +225,6 @@ void rs_op_launch(rs_machine *machine, rs_op *op) {
     machine->backend->arm(machine, op);
 }
 
-static bool was_asked_to_end(const rs_op *op) { return op->cancel != RS_WAKE_VALUE || op->closing; }
-
 /* Somebody who takes as fast as we give could keep us here for ever, so an op goes on for as long as a strand may: about 100 us. */
 #define BYTES_AT_ONCE 262144u
 #define TRIES_AT_ONCE 64
@@ -236,7 +234,7 @@ int64_t rs_op_go_on(rs_machine *machine, rs_op *op, int64_t result) {
     rs_request *request = &op->request;
     uint64_t until = request->done + BYTES_AT_ONCE;
     for (int tries = 1; rs_request_goes_on(request, result); tries++) {
-        if (was_asked_to_end(op)) return -ECANCELED;
+        if (rs_op_is_unwanted(op)) return -ECANCELED;
         if (tries == TRIES_AT_ONCE || request->done >= until) return -EAGAIN;
         result = rs_platform_of(machine)->calls[request->kind].attempt(machine, request);
     }
@@ -292,10 +290,10 @@ void rs_op_cancel(rs_machine *machine, rs_op *op, rs_wake_kind kind) {
     machine->backend->cancel(machine, op);
 }
 
-/* Its descriptor is being closed: the strand gets -EBADF, also in the place of a cancellation that came before. */
+/* Its descriptor is being closed: the strand gets -EBADF, unless it was cancelled before. */
 static void end_op(rs_machine *machine, rs_op *op) {
     RS_ASSERT(op->state == RS_OP_SUBMITTED);
-    bool asked = was_asked_to_end(op);
+    bool asked = rs_op_is_unwanted(op);
     op->closing = true;
     if (!asked) machine->backend->cancel(machine, op);
 }

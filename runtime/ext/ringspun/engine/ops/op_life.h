@@ -46,6 +46,9 @@ void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t 
  * returns. One that may be left is left, also where its descriptor is being closed and it has been asked before. */
 void rs_op_cancel(rs_machine *machine, rs_op *op, rs_wake_kind kind);
 
+/* Somebody has asked for its end, or closes its descriptor. */
+static inline bool rs_op_is_unwanted(const rs_op *op) { return op->cancel != RS_WAKE_VALUE || op->closing; }
+
 /* For backends, after an answer to a try: where it was short, and RS_REQUEST_ALL wants the rest, tries on. The last answer; -EAGAIN:
  * it would wait, or others are to be served now. */
 int64_t rs_op_go_on(rs_machine *machine, rs_op *op, int64_t result);
@@ -65,8 +68,8 @@ bool rs_ops_are_over(const rs_machine *machine);
 bool rs_descriptor_close_begin(rs_machine *machine, int fd);
 void rs_descriptor_close_end(rs_machine *machine, int fd);
 
-/* Cancels every op on a descriptor that is about to be closed (their strands see -EBADF) and returns how many are still
- * in flight: wait in machine->closers and ask again while there are any. */
+/* Cancels every op on a descriptor that is about to be closed (their strands see -EBADF, unless they were cancelled before)
+ * and returns how many are still in flight: wait in machine->closers and ask again while there are any. */
 uint32_t rs_descriptor_closing(rs_machine *machine, int fd);
 
 #endif

@@ -18,7 +18,7 @@ static bool do_without_pool(rs_op *op, int64_t *result) {
 /* With the answer of the kernel, or of a try of our own. False: the op goes on waiting. */
 static bool proceed(rs_machine *machine, rs_op *op, int64_t result) {
     result = rs_op_go_on(machine, op, result);
-    if (result == -EAGAIN && !uring_is_unwanted(op)) return false;
+    if (result == -EAGAIN && !rs_op_is_unwanted(op)) return false;
     uring_finish(machine, op, result == -EAGAIN ? -ECANCELED : result);
     return true;
 }
@@ -41,7 +41,7 @@ static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
     uring_op *way = uring_of(op);
     if (was_interrupted(*result)) {
         *result = -ECANCELED;
-        return uring_is_unwanted(op);
+        return rs_op_is_unwanted(op);
     }
     if (way->for_readiness) {
         if (*result >= 0) *result = rs_op_calls[op->request.kind].attempt(machine, &op->request);
@@ -77,7 +77,7 @@ static void note_rest(rs_machine *machine, const rs_op *op, int64_t result, uint
 }
 
 static void complete_lasting(rs_machine *machine, rs_op *op, int64_t result, uint32_t flags) {
-    bool unwanted = uring_is_unwanted(op), goes_on = was_interrupted(result) || result == -EAGAIN;
+    bool unwanted = rs_op_is_unwanted(op), goes_on = was_interrupted(result) || result == -EAGAIN;
     if (result >= 0) op->owner->brought(machine, op, result);
     if (flags & URING_CQE_MORE) return;
     if (goes_on && !unwanted) uring_submit(machine, op);
@@ -127,7 +127,7 @@ void uring_complete(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
     }
     bool only_ready = uring_of(op)->for_readiness;
     if ((only_ready || is_short) && rs_op_lost_descriptor(machine, op)) {
-        int64_t lost = uring_is_unwanted(op) ? -ECANCELED : -EBADF;
+        int64_t lost = rs_op_is_unwanted(op) ? -ECANCELED : -EBADF;
         uring_finish(machine, op, result > 0 && !only_ready ? result : lost);
         return;
     }

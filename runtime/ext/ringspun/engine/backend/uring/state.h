@@ -48,8 +48,6 @@ typedef struct {
 
 static inline uring_state *uring_state_of(rs_machine *machine) { return machine->backend_state; }
 
-static inline bool uring_is_unwanted(const rs_op *op) { return op->cancel != RS_WAKE_VALUE || op->closing; }
-
 /* Into the ring, or in line for a free entry. */
 void uring_submit(rs_machine *machine, rs_op *op);
 

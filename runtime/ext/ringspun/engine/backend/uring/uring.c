@@ -179,7 +179,7 @@ static void give_up_side(rs_machine *machine, rs_op *op) {
 void uring_finish(rs_machine *machine, rs_op *op, int64_t result) {
     RS_ASSERT(op->state == RS_OP_SUBMITTED && !op->offloaded && !rs_retry_has(op));
     /* A poll takes nothing. So a cancellation that came first wins, also when the kernel learns of it too late. */
-    if (op->request.kind == RS_OP_POLL && uring_is_unwanted(op)) result = -ECANCELED;
+    if (op->request.kind == RS_OP_POLL && rs_op_is_unwanted(op)) result = -ECANCELED;
     result = rs_request_total(&op->request, result);
     if (uring_of(op)->has_side) give_up_side(machine, op);
     rs_op_complete(machine, op, result);
@@ -323,7 +323,7 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
 
 static void uring_cancel(rs_machine *machine, rs_op *op) {
     uring_state *state = uring_state_of(machine);
-    RS_ASSERT(op->state == RS_OP_SUBMITTED && uring_is_unwanted(op));
+    RS_ASSERT(op->state == RS_OP_SUBMITTED && rs_op_is_unwanted(op));
     if (op->offloaded) {
         rs_workers_cancel(state->workers, op);
         return;
@@ -359,7 +359,7 @@ static bool serve(rs_machine *machine, rs_op *op) {
         own->cancel_waits_for_entry = false;
         uring_cancel(machine, op);
     } else if (own->waits_for_entry) {
-        bool unwanted = uring_is_unwanted(op);
+        bool unwanted = rs_op_is_unwanted(op);
         if (unwanted || lost_object(machine, op)) uring_finish(machine, op, unwanted ? -ECANCELED : -EBADF);
         else if (fill_entry(machine, op)) own->waits_for_entry = false;
         else return false;
@@ -479,7 +479,7 @@ static void do_without_kernel(rs_machine *machine) {
     RS_EACH_OP(machine->ops, op) {
         if (!is_nobodys(op)) continue;
         op->in_doubt = may_still_move(op);
-        uring_finish(machine, op, uring_is_unwanted(op) ? -ECANCELED : RS_LOST);
+        uring_finish(machine, op, rs_op_is_unwanted(op) ? -ECANCELED : RS_LOST);
     }
     state->next_on_side.len = state->line.len = state->missed.len = 0;
     state->cancel_again_ns = 0;
