@@ -1,6 +1,6 @@
-/* workers: a few threads for what epoll cannot do (regular files, fsync, an open that waits for its peer). The pool is
- * owned by the machine's thread; its threads have a copy of the request, and answer through the inbox. Of the op they
- * know the name, and that none of them is at it any more (rs_op.job).
+/* workers: a few threads for what the backend cannot do: epoll no regular files, no fsync and no open that waits for its peer,
+ * and io_uring what its kernel does not know. The pool is owned by the machine's thread; its threads have a copy of the
+ * request, and answer through the inbox. Of the op they know the name, and that none of them is at it any more (rs_op.job).
  *
  * Threads start when there is work for them, up to a limit, and block all signals. A thread may stay in a system call for
  * ever (an open of a FIFO whose other side never comes). When its strand gives that up the thread does not count any more,

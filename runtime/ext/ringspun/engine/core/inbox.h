@@ -14,7 +14,7 @@ typedef enum {
     RS_MESSAGE_COMPLETE,  /* name: op id, value: its result */
     RS_MESSAGE_WAKE,      /* name: strand id, payload: ticket, value: the result of its wait */
     RS_MESSAGE_UNBLOCK,   /* name: strand id, payload: ticket */
-    RS_MESSAGE_NUDGE,     /* the same of somebody whom the machine has not counted on */
+    RS_MESSAGE_NUDGE,     /* as WAKE, of somebody whom the machine has not counted on */
     RS_MESSAGE_READY,     /* payload: an observer of a channel, for its watch */
     RS_MESSAGE_USER,      /* for the binding: name and payload are its own */
     RS_MESSAGE_KINDS

@@ -45,7 +45,7 @@ rs_strand *rs_strands_next(const rs_strands *strands, const rs_strand *strand) {
     return NULL;
 }
 
-/* Of those in the run queue each is new, ready, or (displaced, or yielding) about to be. */
+/* Of those in the run queue each is new or ready. */
 static inline void push(rs_strands *strands, rs_run_queue *queue, rs_strand *strand) {
     RS_ASSERT(!strand->queued);
     RS_CHECK(strand->state == RS_STRAND_NEW || strand->state == RS_STRAND_READY);

@@ -1,6 +1,7 @@
 /* strand: the table of strands and the run queue. Owned by the machine's thread.
  *
- * States:  FREE -> NEW -> RUNNING <-> PARKED -> READY -> RUNNING ... -> FREE (its index with the next generation)
+ * States:  FREE -> NEW -> RUNNING -> PARKED -> READY -> RUNNING ...; RUNNING -> READY by a yield, or
+ *          displaced; FREE from any of them (its index with the next generation)
  *
  * The central invariant: every park takes a fresh ticket, and exactly one wake that shows this ticket is accepted. Any
  * other is dropped and counted. There is one run-queue link per strand, so a double resume cannot even be written down.

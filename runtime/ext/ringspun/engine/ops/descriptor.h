@@ -77,7 +77,7 @@ static inline uint32_t rs_descriptor_generation(const rs_descriptors *descriptor
     return (uint32_t)fd < descriptors->capacity ? descriptors->table[fd].generation : 0;
 }
 
-/* The machine's own, just made. Without memory for an entry it is looked up every time, as others' are. */
+/* One that the machine has just made, or has just looked up. Without memory for an entry it is looked up every time. */
 static inline void rs_descriptor_note(rs_descriptors *descriptors, int fd, rs_fd_kind kind, bool socket) {
     if (!rs_descriptors_reserve(descriptors, fd)) return;
     rs_descriptor *descriptor = rs_descriptor_get(descriptors, fd);

@@ -45,7 +45,7 @@ typedef struct {
     uint8_t memory;
     uint8_t makes;
     bool takes_stream;          /* bytes out of a stream, in their order, unless flags say otherwise */
-    bool never_waits;           /* no backend gets it: the first try is the answer */
+    bool never_waits;           /* the first try is the answer; only the simulation gets it */
 } rs_op_traits;
 
 extern const rs_op_traits rs_op_kinds[RS_OP_KINDS];

@@ -196,7 +196,7 @@ static void scribble(rs_machine *machine, const sim_life *life, uint64_t filled)
     for (uint64_t i = from; i < len && i < from + SCRIBBLE_MAX; i++) bytes[i] = (uint8_t)(draw >> (i % 8 * 8));
 }
 
-/* As often as it takes for RS_REQUEST_ALL, which is for plain buffers only. */
+/* As often as it takes for RS_REQUEST_ALL. */
 static int64_t transfer(rs_machine *machine, sim_life *life, uint64_t *last) {
     sim_state *state = state_of(machine);
     rs_request *request = &life->op->request;
