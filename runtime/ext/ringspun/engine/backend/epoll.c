@@ -45,6 +45,7 @@ typedef struct {
 
 /* glibc's epoll_wait is a call of its own on some processors. */
 static int wait_milliseconds(epoll_state *state, int ms) {
+    RS_CHECK(ms >= -1);
     if (RS_LIKELY(!state->only_pwait)) {
         int count = epoll_wait(state->epoll, state->events, EVENTS_PER_WAIT, ms);
         if (count >= 0 || !rs_is_lost(-errno)) return count;
@@ -62,6 +63,7 @@ static void close_descriptors(epoll_state *state) {
 
 /* 0, or -errno with `refused` the call. A filter may let everything be made and forbid the wait. */
 static int make_descriptors(epoll_state *state, const char **refused) {
+    RS_ASSERT(state->epoll < 0 && state->wake < 0);
     *refused = "epoll_create1";
     state->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (state->epoll < 0) return -errno;
@@ -112,6 +114,7 @@ static void epoll_close(rs_machine *machine) {
 }
 
 static uint32_t events_of(const rs_op *op) {
+    RS_CHECK(op->state == RS_OP_SUBMITTED);
     if (rs_retry_has(op)) return 0;
     /* The errors that this takes, and not the data of those behind it. */
     if (op->request.kind == RS_OP_RECVMSG && op->request.message.flags & MSG_ERRQUEUE) return EPOLLERR;
@@ -176,6 +179,7 @@ static int ask(rs_machine *machine, int fd, uint32_t events) {
 
 /* While epoll finds the number registered it means what it meant then, so it is looked up once for all ops. */
 static void note_identity(rs_machine *machine, rs_op *op) {
+    RS_CHECK(known_at(machine, op->request.fd)->registered);
     int fd = op->request.fd;
     uint8_t side = rs_op_kinds[op->request.kind].side;
     if ((side != RS_SIDE_READ && side != RS_SIDE_WRITE) || op->owner->is_gone) return;
@@ -190,6 +194,7 @@ static uint32_t wanted(rs_machine *machine, int fd) {
     uint32_t events = 0;
     for (uint32_t link = rs_descriptor_get(machine->descriptors, fd)->first; link;) {
         rs_op *op = rs_op_at(machine->ops, link - 1);
+        RS_CHECK(op->request.fd == fd);
         if (!op->offloaded) events |= events_of(op);
         link = op->next;
     }
@@ -216,6 +221,7 @@ static bool may_wait(int fd) {
 }
 
 static void enregister(rs_machine *machine, rs_op *op) {
+    RS_CHECK(op->request.fd >= 0 && !op->offloaded);
     epoll_state *state = machine->backend_state;
     /* What was asked for before is asked for again, not counted again: many may wait here. At worst one event comes for
      * somebody who has gone. */
@@ -240,6 +246,7 @@ static void enregister(rs_machine *machine, rs_op *op) {
 }
 
 static void epoll_arm(rs_machine *machine, rs_op *op) {
+    RS_CHECK(op->state == RS_OP_SUBMITTED && !op->offloaded);
     epoll_state *state = machine->backend_state;
     if (RS_UNLIKELY(state->lost) ? rs_op_does_without(machine, op) : needs_worker(machine, op)) {
         rs_workers_submit(state->workers, op);
@@ -292,6 +299,7 @@ static bool complete_as_reported(rs_machine *machine, rs_op *op, uint32_t report
 static void serve(rs_machine *machine, const struct epoll_event *event) {
     epoll_state *state = machine->backend_state;
     int fd = (int)(uint32_t)event->data.u64;
+    RS_ASSERT((uint32_t)fd < machine->descriptors->capacity); /* it was registered for an op */
     rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
     epoll_descriptor *known = known_of(descriptor);
     known->events = 0;
@@ -302,6 +310,7 @@ static void serve(rs_machine *machine, const struct epoll_event *event) {
         rs_op *op = rs_op_at(machine->ops, link - 1);
         link = op->next;
         uint32_t interest = events_of(op);
+        RS_CHECK(op->request.fd == fd);
         if (op->offloaded || !(interest & events & ~blocked)) continue;
         if (complete_as_reported(machine, op, certain)) continue;
         certain = 0; /* not for those behind one that takes what was reported */
@@ -333,6 +342,7 @@ static bool is_alone(rs_machine *machine, const rs_op *op) {
 
 /* One by itself costs a call less if it is registered without a look. */
 static void serve_polled(rs_machine *machine, rs_op **ops, struct pollfd *descriptors, uint32_t count) {
+    RS_ASSERT(count > 0 && count <= POLLED_AT_ONCE);
     if (count == 1) {
         enregister(machine, ops[0]);
         return;
@@ -355,6 +365,7 @@ static void serve_line(rs_machine *machine) {
         rs_op *op = rs_op_find(machine->ops, line->names[i]);
         if (op && !machine->driver.is_open(op)) rs_op_complete(machine, op, -EBADF);
         else if (op) {
+            RS_CHECK(!op->offloaded && (op->request.options & RS_REQUEST_OF_OBJECT));
             ops[count] = op;
             descriptors[count++] = (struct pollfd){.fd = op->request.fd, .events = (short)events_of(op)};
         }
@@ -367,6 +378,7 @@ static void serve_line(rs_machine *machine) {
 
 /* Another of the calls that wait may be left. */
 static void note_lost(epoll_state *state, rs_fruitless *fruitless, int error) {
+    RS_ASSERT(error < 0);
     bool *next = !state->only_milliseconds ? &state->only_milliseconds : !state->only_pwait ? &state->only_pwait : NULL;
     if (!next) state->lost = error;
     else *next = true;
@@ -374,6 +386,7 @@ static void note_lost(epoll_state *state, rs_fruitless *fruitless, int error) {
 }
 
 static void note_answer(epoll_state *state, rs_fruitless *fruitless, int count) {
+    RS_CHECK(count <= EVENTS_PER_WAIT);
     int error = count < 0 ? -errno : 0;
     if (RS_UNLIKELY(rs_is_lost_by_now(fruitless, error))) note_lost(state, fruitless, error);
     state->ready = count > 0 ? count : 0;
@@ -382,6 +395,7 @@ static void note_answer(epoll_state *state, rs_fruitless *fruitless, int count) 
 static int fetch(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
     if (RS_UNLIKELY(state->lost)) return 0;
+    RS_CHECK(state->ready == 0 || machine->in_flight == 0); /* else events would be lost */
     machine->metrics.system_calls++;
     note_answer(state, &state->looks, wait_milliseconds(state, 0));
     return state->ready;
@@ -409,6 +423,7 @@ static void look_for_rest(rs_machine *machine) {
 /* No call reports readiness any more. The kernel has no op of ours, so all that wait for it can end. */
 static void do_without_kernel(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
+    RS_CHECK(state->ready == 0);
     rs_note_lost(machine, "epoll_wait", state->lost);
     RS_EACH_OP(machine->ops, op) {
         if (op->state == RS_OP_SUBMITTED && !op->offloaded && !rs_retry_has(op)) rs_op_complete(machine, op, RS_LOST);
@@ -439,6 +454,7 @@ static bool epoll_peek(rs_machine *machine) {
 }
 
 static int wait_until(epoll_state *state, int64_t delay_ns) {
+    RS_CHECK(delay_ns > 0);
     struct timespec delay = {.tv_sec = delay_ns / 1000000000, .tv_nsec = delay_ns % 1000000000};
     struct timespec *limit = delay_ns == RS_NEVER ? NULL : &delay;
 #ifdef SYS_epoll_pwait2
@@ -468,6 +484,7 @@ static void epoll_wait_verb(rs_machine *machine, int64_t deadline_ns) {
         rs_sleep_without(state->wake, delay_ns);
         return;
     }
+    RS_CHECK(state->ready == 0 || machine->in_flight == 0);
     machine->metrics.system_calls++;
     note_answer(state, &state->waits, wait_until(state, delay_ns));
     rs_nap_if_fruitless(&state->waits, state->wake, delay_ns);

@@ -41,17 +41,20 @@ bool rs_is_lost_by_now(rs_fruitless *fruitless, int64_t answer) {
 }
 
 void rs_nap_if_fruitless(rs_fruitless *fruitless, int wake, int64_t delay_ns) {
+    RS_CHECK(delay_ns >= 0);
     if (RS_LIKELY(fruitless->count <= FRUITLESS_MAX)) return;
     rs_sleep_without(wake, delay_ns < NAP_NS ? delay_ns : NAP_NS);
     fruitless->at_ns = rs_clock_ns();
 }
 
 void rs_note_lost(rs_machine *machine, const char *call, int64_t answer) {
+    RS_ASSERT(answer < 0);
     snprintf(machine->refusal_text, sizeof(machine->refusal_text), "%s was answered %s", call, strerror((int)-answer));
 }
 
 /* A file that others opened is looked at, as that is all that can be asked about it. */
 bool rs_op_does_without(rs_machine *machine, rs_op *op) {
+    RS_CHECK(op->state == RS_OP_SUBMITTED);
     if (!rs_op_calls[op->request.kind].execute) return false;
     if (rs_op_kinds[op->request.kind].side == RS_SIDE_NONE) return true;
     rs_fd_kind kind = rs_descriptor_kind(machine->descriptors, op->request.fd);
@@ -63,6 +66,7 @@ bool rs_op_does_without(rs_machine *machine, rs_op *op) {
 #define LOOK_NS 10000000
 
 void rs_sleep_without(int wake, int64_t delay_ns) {
+    RS_ASSERT(delay_ns >= 0);
     struct timespec delay = {.tv_sec = delay_ns / 1000000000, .tv_nsec = delay_ns % 1000000000};
     struct pollfd descriptor = {.fd = wake, .events = POLLIN};
     int count = ppoll(&descriptor, 1, delay_ns == RS_NEVER ? NULL : &delay, NULL);

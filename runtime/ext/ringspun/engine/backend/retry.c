@@ -8,6 +8,7 @@
 /* A socket is ready to be written to when it has room itself, whatever room the receiver has: unix(7). */
 static bool sends_to_path(const rs_request *request) {
     const struct msghdr *header = request->message.header;
+    RS_CHECK(header != NULL);
     return header->msg_name && ((const struct sockaddr *)header->msg_name)->sa_family == AF_UNIX;
 }
 
@@ -34,6 +35,7 @@ void rs_retry_forget(rs_machine *machine, rs_retry *retry, rs_op *op) {
     uint32_t after = rs_retry_place_of(op)->next;
     rs_op *before = NULL;
     for (uint32_t link = retry->first; link != op->index + 1; link = rs_retry_place_of(before)->next) {
+        RS_ASSERT(link != 0);
         before = rs_op_at(machine->ops, link - 1);
     }
     if (before) rs_retry_place_of(before)->next = after;
@@ -43,12 +45,14 @@ void rs_retry_forget(rs_machine *machine, rs_retry *retry, rs_op *op) {
 }
 
 void rs_retry_serve(rs_machine *machine, rs_retry *retry, bool (*again)(rs_machine *machine, rs_op *op)) {
+    RS_CHECK(retry->first == 0 || machine->backend_deadline_ns != RS_NEVER);
     if (RS_LIKELY(retry->first == 0) || rs_now(machine) < machine->backend_deadline_ns) return;
     uint32_t link = retry->first;
     retry->first = 0;
     machine->backend_deadline_ns = RS_NEVER;
     while (link) {
         rs_op *op = rs_op_at(machine->ops, link - 1);
+        RS_ASSERT(op->state == RS_OP_SUBMITTED && rs_retry_has(op));
         link = rs_retry_place_of(op)->next;
         *rs_retry_place_of(op) = (rs_retry_place){0};
         if (!again(machine, op)) rs_retry_later(machine, retry, op);

@@ -36,6 +36,7 @@ struct rs_workers {
 };
 
 rs_workers *rs_workers_new(rs_machine *machine, uint32_t limit) {
+    RS_ASSERT(machine != NULL);
     rs_workers *workers = rs_alloc(sizeof(*workers));
     workers->machine = machine;
     workers->limit = limit ? limit : 1;
@@ -46,6 +47,7 @@ rs_workers *rs_workers_new(rs_machine *machine, uint32_t limit) {
 }
 
 static void destroy(rs_workers *workers) {
+    RS_ASSERT(workers->ending && workers->threads == 0 && rs_links_empty(&workers->running));
     pthread_mutex_destroy(&workers->lock);
     pthread_cond_destroy(&workers->work);
     pthread_cond_destroy(&workers->gone);
@@ -58,6 +60,7 @@ static job *first_of(const rs_links *list) { return RS_LINKED(list->first, job, 
 
 static int64_t perform(rs_request *request) {
     int64_t (*execute)(const rs_request *) = rs_op_calls[request->kind].execute;
+    RS_ASSERT(execute != NULL);
     int64_t result;
     do result = execute(request);
     while (rs_request_goes_on(request, result));
@@ -82,6 +85,7 @@ static void free_job(job *mine) {
 static job *take_job(rs_workers *workers) {
     job *mine = first_of(&workers->line);
     if (!mine) return NULL;
+    RS_ASSERT(workers->waiting > 0 && workers->busy < workers->threads && !mine->runs);
     rs_links_remove(&workers->line, &mine->link);
     rs_links_append(&workers->running, &mine->link);
     mine->runs = true;
@@ -91,6 +95,7 @@ static job *take_job(rs_workers *workers) {
 }
 
 static void finish_job(rs_workers *workers, job *mine, int64_t result) {
+    RS_ASSERT(mine->runs && workers->busy > 0 && workers->left <= workers->busy);
     rs_links_remove(&workers->running, &mine->link);
     workers->busy--;
     if (mine->left) workers->left--;
@@ -122,6 +127,7 @@ static void *work(void *argument) {
         pthread_mutex_lock(&workers->lock);
         finish_job(workers, mine, result);
     }
+    RS_ASSERT(workers->threads > workers->busy);
     workers->threads--;
     /* The machine has gone without us, and nobody is left behind us. */
     bool last = workers->ending && !workers->machine && workers->threads == 0;
@@ -150,17 +156,20 @@ static bool start_thread(rs_workers *workers) {
 /* Sees that somebody will come for the jobs in line. False: there is no thread at all and none can be made. An idle thread
  * counts as idle until it has run, so two jobs in a row must not both rely on the same one. */
 static bool provide_hands(rs_workers *workers) {
+    RS_ASSERT(workers->waiting > 0 && workers->threads >= workers->left);
     if (workers->idle >= workers->waiting || workers->threads - workers->left >= workers->limit) return true;
     return start_thread(workers) || workers->threads > workers->left;
 }
 
 static void put_in_line(rs_workers *workers, job *mine) {
+    RS_ASSERT(!mine->runs && mine->op->job == NULL);
     rs_links_append(&workers->line, &mine->link);
     mine->op->job = mine;
     workers->waiting++;
 }
 
 static void take_out_of_line(rs_workers *workers, job *mine) {
+    RS_ASSERT(workers->waiting > 0 && mine->op->job == mine && !mine->runs);
     rs_links_remove(&workers->line, &mine->link);
     mine->op->job = NULL;
     workers->waiting--;
@@ -206,11 +215,13 @@ static bool withdraw(rs_workers *workers, rs_op *op) {
     pthread_mutex_unlock(&workers->lock);
     if (!in_line) return false;
     free_job(mine);
+    RS_ASSERT(workers->machine->outside > 0);
     workers->machine->outside--;
     return true;
 }
 
 static void leave(rs_workers *workers, rs_op *op) {
+    RS_CHECK(rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE);
     pthread_mutex_lock(&workers->lock);
     job *mine = op->job;
     if (mine && !mine->left && workers->left < RS_WORKERS_LEFT_MAX) {
@@ -222,6 +233,7 @@ static void leave(rs_workers *workers, rs_op *op) {
 }
 
 void rs_workers_cancel(rs_workers *workers, rs_op *op) {
+    RS_ASSERT(op->state == RS_OP_SUBMITTED && op->offloaded);
     rs_machine *machine = workers->machine;
     if (withdraw(workers, op)) {
         rs_op_complete(machine, op, -ECANCELED);
@@ -232,6 +244,7 @@ void rs_workers_cancel(rs_workers *workers, rs_op *op) {
 }
 
 void rs_workers_tend(rs_workers *workers) {
+    RS_CHECK(!workers->ending);
     if (RS_LIKELY(!workers->short_of_hands)) return;
     workers->short_of_hands = false;
     pthread_mutex_lock(&workers->lock);
@@ -251,6 +264,7 @@ void rs_workers_free(rs_workers *workers) {
         each->owned = each->op->request.owned;
         each->op->request.owned = NULL;
     }
+    RS_CHECK(rs_links_empty(&workers->line) && workers->waiting == 0);
     workers->machine = NULL;
     bool last = workers->threads == 0;
     pthread_mutex_unlock(&workers->lock);
@@ -264,6 +278,7 @@ void rs_workers_leave(rs_workers *workers) {
         job *mine = first_of(&workers->line);
         take_out_of_line(workers, mine);
         free_job(mine);
+        RS_ASSERT(workers->machine->outside > 0);
         workers->machine->outside--;
     }
     pthread_cond_broadcast(&workers->work);

@@ -35,7 +35,7 @@ _Noreturn void rs_panic(const char *file, int line, const char *what);
 #ifdef RS_CHECKED
 #define RS_CHECK(x) RS_ASSERT(x)
 #else
-#define RS_CHECK(x) ((void)sizeof(x))
+#define RS_CHECK(x) ((void)sizeof(!(x)))
 #endif
 
 /* Small memory that the engine cannot do without; panics when there is none, so no caller carries a half-grown table. */

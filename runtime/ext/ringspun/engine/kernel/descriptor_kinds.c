@@ -9,6 +9,7 @@
 
 /* Magic numbers from statfs(2); these may make a small write wait for another machine or process. */
 static bool is_remote(int fd) {
+    RS_CHECK(fd >= 0);
     struct statfs fs;
     if (fstatfs(fd, &fs) != 0) return true;
     switch ((uint32_t)fs.f_type) {
@@ -33,6 +34,7 @@ static bool is_memory(dev_t device) {
 }
 
 bool rs_descriptor_is_virtual(int fd) {
+    RS_CHECK(fd >= 0);
     struct statfs fs;
     if (fstatfs(fd, &fs) != 0) return false;
     switch ((uint32_t)fs.f_type) {
@@ -61,6 +63,7 @@ rs_fd_kind rs_descriptor_classify(int fd) {
 /* Of a connection that somebody else's listener has brought nothing is known. */
 static bool is_known_for_bytes(const rs_descriptors *descriptors, int fd) {
     if (rs_descriptor_kind(descriptors, fd) != RS_FD_STREAM) return false;
+    RS_CHECK(!descriptors->table[fd].bytes || descriptors->table[fd].socket);
     return !descriptors->table[fd].socket || descriptors->table[fd].bytes;
 }
 
@@ -73,11 +76,13 @@ bool rs_descriptor_carries_bytes(const rs_descriptors *descriptors, int fd) {
 }
 
 bool rs_descriptor_is_socket(int fd) {
+    RS_CHECK(fd >= 0);
     struct stat st;
     return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
 uint64_t rs_descriptor_identity(int fd) {
+    RS_CHECK(fd >= 0);
     struct stat st;
     if (fstat(fd, &st) != 0) return 0;
     uint64_t identity = (uint64_t)st.st_ino ^ ((uint64_t)st.st_dev << 40);

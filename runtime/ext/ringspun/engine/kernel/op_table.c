@@ -51,6 +51,7 @@ static int64_t look(struct pollfd *descriptor) {
  * ask, a call that waits keeps the thread; one that is never made, because nothing says that it will not wait, keeps its
  * strand for ever. */
 static bool ready(int fd, short events) {
+    RS_CHECK(events == POLLIN || events == POLLOUT);
     struct pollfd descriptor = {.fd = fd, .events = events};
     int64_t result = look(&descriptor);
     return result > 0 || is_refused(result);
@@ -64,6 +65,7 @@ typedef struct {
 } transfer;
 
 static transfer transfer_of(const rs_request *request, struct iovec *single) {
+    RS_CHECK(rs_request_traits(request)->moves == RS_MOVES_MEMORY);
     if (rs_request_traits(request)->memory == RS_MEMORY_VECTOR) {
         const rs_vector *vector = &request->vector;
         return (transfer){vector->parts, (int)vector->count, vector->offset, rs_vector_len(vector)};
@@ -91,6 +93,7 @@ static int64_t plain_write(int fd, const transfer *t) {
 
 /* Unlike a plain read, these do not wait, even where the number is not what we think. */
 static int64_t socket_read(int fd, const transfer *t) {
+    RS_CHECK(t->bytes > 0 && t->offset < 0);
     struct msghdr header = {.msg_iov = (struct iovec *)t->parts, .msg_iovlen = (size_t)t->count};
     int64_t result;
     if (t->count == 1) RETRY(result, recv(fd, t->parts->iov_base, t->parts->iov_len, MSG_DONTWAIT));
@@ -99,6 +102,7 @@ static int64_t socket_read(int fd, const transfer *t) {
 }
 
 static int64_t socket_write(int fd, const transfer *t) {
+    RS_CHECK(t->bytes > 0 && t->offset < 0);
     struct msghdr header = {.msg_iov = (struct iovec *)t->parts, .msg_iovlen = (size_t)t->count};
     int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
     int64_t result;
@@ -113,6 +117,7 @@ static transfer bounded(const rs_machine *machine, int fd, const transfer *t, st
     if (RS_LIKELY(t->bytes <= ONE_CALL_MAX) || !rs_descriptor_carries_bytes(machine->descriptors, fd)) return *t;
     transfer part = {t->parts, 0, t->offset, 0};
     while (part.bytes + t->parts[part.count].iov_len <= ONE_CALL_MAX) part.bytes += t->parts[part.count++].iov_len;
+    RS_CHECK(part.count < t->count);
     if (part.count >= COPIES) return part;
     memcpy(copies, t->parts, sizeof(struct iovec) * (size_t)(part.count + 1));
     copies[part.count++].iov_len = ONE_CALL_MAX - part.bytes;
@@ -121,6 +126,7 @@ static transfer bounded(const rs_machine *machine, int fd, const transfer *t, st
 
 /* -ENOTSOCK: it is our socket no more, and the hint is gone. */
 static inline int64_t try_stream(rs_machine *machine, int fd, const transfer *t, bool writes) {
+    RS_CHECK(rs_descriptor_kind(machine->descriptors, fd) == RS_FD_STREAM);
     rs_descriptor *descriptor = &machine->descriptors->table[fd];
     /* Nothing to transfer never waits, and a place in a stream is refused; recv(2) answers neither as read(2) does. */
     if (!descriptor->socket || t->bytes == 0 || t->offset >= 0) return writes ? plain_write(fd, t) : plain_read(fd, t);
@@ -130,6 +136,7 @@ static inline int64_t try_stream(rs_machine *machine, int fd, const transfer *t,
 }
 
 static int64_t attempt_read(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(rs_request_traits(request)->side == RS_SIDE_READ);
     struct iovec single;
     transfer t = transfer_of(request, &single);
     int64_t result;
@@ -158,6 +165,7 @@ static int64_t attempt_read(rs_machine *machine, const rs_request *request) {
 /* Buffered writes cannot be tried without waiting (no NOWAIT on ext4 and tmpfs), but on a local filesystem a small one
  * is a copy into the page cache. */
 static int64_t write_file(rs_machine *machine, const rs_request *request, const transfer *t, rs_fd_kind kind) {
+    RS_CHECK(is_file(kind) || kind == RS_FD_MEMORY);
     bool at_once = kind == RS_FD_FILE_LOCAL && t->bytes <= INLINE_FILE_MAX && !machine->options.offload_files;
     if (!at_once && kind != RS_FD_MEMORY) return -EAGAIN;
     machine->metrics.file_writes_inline += is_file(kind);
@@ -168,6 +176,7 @@ static int64_t write_file(rs_machine *machine, const rs_request *request, const 
 /* A terminal is ready from 256 bytes of room on, but asks again before every byte that it processes, and the piece before
  * that may have taken all of the room. */
 static size_t terminal_step(const struct termios *terminal, const struct iovec *part) {
+    RS_CHECK(part->iov_len > 0);
     const uint8_t *bytes = part->iov_base;
     size_t most = part->iov_len < TERMINAL_ROOM ? part->iov_len : TERMINAL_ROOM, plain = 0;
     if (!(terminal->c_oflag & OPOST)) return most;
@@ -181,6 +190,7 @@ static int64_t write_blocking(const rs_request *request, const transfer *t) {
     if (!ready(request->fd, POLLOUT)) return -EAGAIN;
     const struct iovec *part = t->parts;
     while (part->iov_len == 0) part++;
+    RS_CHECK(part < t->parts + t->count);
     struct iovec first = *part;
     struct termios terminal;
     if (first.iov_len > PIPE_BUF) first.iov_len = PIPE_BUF;
@@ -192,6 +202,7 @@ static int64_t write_blocking(const rs_request *request, const transfer *t) {
 /* The kernel itself is asked not to wait, which it can on pipes and sockets, whoever made them and in whatever mode they are.
  * -EOPNOTSUPP: not on this. A sandbox may refuse the call itself. */
 static int64_t write_without_waiting(int fd, const transfer *t) {
+    RS_CHECK(t->bytes > 0 && t->bytes <= ONE_CALL_MAX);
     int64_t result;
     RETRY(result, pwritev2(fd, t->parts, t->count, t->offset, RWF_NOWAIT));
     return result == -ENOSYS || result == -EPERM ? -EOPNOTSUPP : result;
@@ -200,6 +211,7 @@ static int64_t write_without_waiting(int fd, const transfer *t) {
 static bool is_written_like_file(rs_fd_kind kind) { return is_file(kind) || kind == RS_FD_MEMORY; }
 
 static int64_t attempt_write(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(rs_request_traits(request)->side == RS_SIDE_WRITE);
     struct iovec single;
     transfer t = transfer_of(request, &single);
     struct iovec copies[COPIES];
@@ -229,18 +241,21 @@ static int64_t attempt_write(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t execute_read(const rs_request *request) {
+    RS_ASSERT(rs_request_traits(request)->side == RS_SIDE_READ);
     struct iovec single;
     transfer t = transfer_of(request, &single);
     return plain_read(request->fd, &t);
 }
 
 static int64_t execute_write(const rs_request *request) {
+    RS_ASSERT(rs_request_traits(request)->side == RS_SIDE_WRITE);
     struct iovec single;
     transfer t = transfer_of(request, &single);
     return plain_write(request->fd, &t);
 }
 
 static int64_t attempt_recv(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(rs_request_traits(request)->memory == RS_MEMORY_BUFFER);
     (void)machine;
     int64_t result;
     const rs_transfer *asked = &request->transfer;
@@ -249,6 +264,7 @@ static int64_t attempt_recv(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t attempt_send(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(rs_request_traits(request)->memory == RS_MEMORY_BUFFER);
     int64_t result;
     int flags = (int)request->transfer.flags | MSG_DONTWAIT | MSG_NOSIGNAL;
     size_t len = request->transfer.len;
@@ -258,6 +274,7 @@ static int64_t attempt_send(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t attempt_recvmsg(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(request->message.header != NULL);
     (void)machine;
     int64_t result;
     RETRY(result, recvmsg(request->fd, request->message.header, (int)request->message.flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
@@ -265,6 +282,7 @@ static int64_t attempt_recvmsg(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t attempt_sendmsg(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(request->message.header != NULL);
     (void)machine;
     int64_t result;
     RETRY(result, sendmsg(request->fd, request->message.header, (int)request->message.flags | MSG_DONTWAIT | MSG_NOSIGNAL));
@@ -291,6 +309,7 @@ static int64_t attempt_accept(rs_machine *machine, const rs_request *request) {
  * A connect knows no flag for not waiting, and a thread that waits in it cannot be called back, so a blocking socket is made
  * non-blocking for just this call. Nobody else can do anything with it before it is connected. */
 static int64_t attempt_connect(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(request->address.bytes != NULL || request->address.len == 0);
     (void)machine;
     int flags = fcntl(request->fd, F_GETFL);
     if (flags < 0) return -errno;
@@ -311,6 +330,7 @@ static int64_t attempt_poll(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t execute_open(const rs_request *request) {
+    RS_ASSERT(request->open.path != NULL);
     int64_t result;
     RETRY(result, open(request->open.path, (int)request->open.flags | O_CLOEXEC, request->open.mode));
     return result;
@@ -347,6 +367,7 @@ static int64_t execute_fsync(const rs_request *request) {
 }
 
 static int64_t execute_statx(const rs_request *request) {
+    RS_ASSERT(request->statx.answer != NULL);
     int64_t result;
     const rs_statx_request *asked = &request->statx;
     int fd = request->fd < 0 ? AT_FDCWD : request->fd;
@@ -375,8 +396,8 @@ static int64_t attempt_waitid(rs_machine *machine, const rs_request *request) {
 static int64_t execute_waitid(const rs_request *request) { return wait_for_child(request, 0); }
 
 static int64_t attempt_wait_on_worker(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(rs_op_calls[request->kind].execute != NULL);
     (void)machine;
-    (void)request;
     return -EAGAIN;
 }
 
@@ -389,6 +410,7 @@ static int64_t attempt_socket(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t attempt_bind(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(request->address.bytes != NULL || request->address.len == 0);
     (void)machine;
     int64_t result;
     RETRY(result, bind(request->fd, request->address.bytes, request->address.len));
@@ -410,6 +432,7 @@ static int64_t attempt_shutdown(rs_machine *machine, const rs_request *request) 
 }
 
 static int64_t attempt_setsockopt(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(request->option.value != NULL || request->option.len == 0);
     (void)machine;
     int64_t result;
     const rs_option_request *option = &request->option;
@@ -418,6 +441,7 @@ static int64_t attempt_setsockopt(rs_machine *machine, const rs_request *request
 }
 
 static int64_t attempt_getsockopt(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(request->option.value != NULL || request->option.len == 0);
     (void)machine;
     const rs_option_request *option = &request->option;
     socklen_t len = option->len;
@@ -431,6 +455,7 @@ static void note_stream(rs_machine *machine, int fd, bool socket) {
 }
 
 static int64_t attempt_pipe(rs_machine *machine, const rs_request *request) {
+    RS_ASSERT(request->pipe.pair != NULL);
     int *pair = request->pipe.pair;
     int64_t result;
     RETRY(result, pipe2(pair, O_CLOEXEC | O_NONBLOCK));
@@ -439,6 +464,7 @@ static int64_t attempt_pipe(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t attempt_socketpair(rs_machine *machine, const rs_request *request) {
+    RS_ASSERT(request->socket.pair != NULL);
     const rs_socket_request *asked = &request->socket;
     int64_t result;
     RETRY(result, socketpair(asked->family, asked->type | SOCK_CLOEXEC | SOCK_NONBLOCK, asked->protocol, asked->pair));

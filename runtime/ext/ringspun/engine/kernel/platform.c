@@ -12,6 +12,7 @@ _Static_assert(RS_POLL_IN == POLLIN, "the engine's word is the kernel's");
 void rs_socket_made(rs_machine *machine, int fd, int family, int type) {
     if (!rs_descriptors_reserve(machine->descriptors, fd)) return;
     rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, fd);
+    RS_CHECK(descriptor->kind == RS_FD_STREAM && descriptor->socket);
     bool tcp = family == AF_INET || family == AF_INET6;
     descriptor->bytes = (type & RS_SOCK_TYPE) == SOCK_STREAM;
     descriptor->reports_more = descriptor->bytes && (tcp || (family == AF_UNIX && machine->descriptors->unix_reports_more));
@@ -19,6 +20,7 @@ void rs_socket_made(rs_machine *machine, int fd, int family, int type) {
 
 static void note_made(rs_machine *machine, const rs_request *request, int fd) {
     uint8_t makes = rs_request_traits(request)->makes;
+    RS_CHECK(makes != RS_MAKES_NOTHING && makes != RS_MAKES_PAIR);
     bool file = makes == RS_MAKES_FILE;
     rs_descriptor_note(machine->descriptors, fd, file ? rs_descriptor_classify(fd) : RS_FD_STREAM, !file);
     if (makes == RS_MAKES_ACCEPTED) rs_descriptor_copy_sort(machine->descriptors, fd, request->fd);
@@ -26,6 +28,7 @@ static void note_made(rs_machine *machine, const rs_request *request, int fd) {
 }
 
 static void discard(rs_machine *machine, int fd) {
+    RS_ASSERT(fd >= 0);
     (void)machine;
     close(fd);
 }

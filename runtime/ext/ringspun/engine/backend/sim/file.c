@@ -10,6 +10,7 @@
 #define LARGE 1048576
 
 static void free_file(sim_file *file) {
+    RS_ASSERT(file->size <= file->capacity);
     free(file->path);
     free(file->bytes);
     free(file);
@@ -24,6 +25,7 @@ void sim_files_free(sim_world *world) {
 }
 
 void sim_file_closed(sim_file *file) {
+    RS_ASSERT(file->opened > 0);
     if (--file->opened == 0 && file->unlinked) free_file(file);
 }
 
@@ -35,6 +37,7 @@ static sim_file *find(const sim_world *world, const char *path) {
 }
 
 static sim_file *create(sim_world *world, const char *path) {
+    RS_ASSERT(!find(world, path));
     char *name = rs_try_alloc(strlen(path) + 1);
     if (!name) return NULL;
     sim_file *file = rs_alloc(sizeof(*file));
@@ -82,6 +85,7 @@ int64_t sim_file_statx(const sim_world *world, const sim_object *object, const r
 
 /* An offset of -1 is the descriptor's own position, which then moves. */
 int64_t sim_file_read(sim_object *object, int64_t offset, void *bytes, uint64_t len) {
+    RS_ASSERT(object->kind == SIM_FILE && object->file->opened > 0);
     if ((object->open_flags & O_ACCMODE) == O_WRONLY) return -EBADF;
     const sim_file *file = object->file;
     int64_t from = offset >= 0 ? offset : object->position;
@@ -95,6 +99,7 @@ int64_t sim_file_read(sim_object *object, int64_t offset, void *bytes, uint64_t 
 
 /* False: there is no room for it, as on a disk. */
 static bool grow(sim_file *file, int64_t size) {
+    RS_ASSERT(size <= SIM_FILE_MAX);
     if (size <= file->capacity) return true;
     int64_t capacity = file->capacity ? file->capacity : 512;
     while (capacity < size) capacity += capacity < LARGE ? capacity : capacity / 4;
@@ -106,6 +111,7 @@ static bool grow(sim_file *file, int64_t size) {
 }
 
 int64_t sim_file_write(sim_object *object, int64_t offset, const void *bytes, uint64_t len) {
+    RS_ASSERT(object->kind == SIM_FILE && object->file->opened > 0);
     if ((object->open_flags & O_ACCMODE) == O_RDONLY) return -EBADF;
     sim_file *file = object->file;
     int64_t from = offset >= 0 ? offset : object->position;
@@ -128,6 +134,7 @@ int64_t sim_file_unlink(sim_world *world, const char *path) {
         sim_file *file = *link;
         if (strcmp(file->path, path) != 0) continue;
         *link = file->next;
+        RS_ASSERT(!file->unlinked);
         file->unlinked = true;
         if (file->opened == 0) free_file(file);
         return 0;
@@ -159,6 +166,7 @@ int64_t sim_file_resize(sim_object *object, int64_t size) {
     sim_file *file = object->file;
     if (!grow(file, size)) return -ENOSPC;
     if (size > file->size) memset(file->bytes + file->size, 0, (size_t)(size - file->size));
+    RS_ASSERT(size <= file->capacity);
     file->size = size;
     return 0;
 }

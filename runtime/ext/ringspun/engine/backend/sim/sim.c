@@ -114,12 +114,14 @@ static bool strikes(rs_machine *machine, uint16_t per_mille, int fault, uint64_t
 }
 
 static int64_t some_ns(rs_machine *machine, int64_t max_ns) {
+    RS_CHECK(max_ns >= 0);
     return max_ns > 0 ? 1 + (int64_t)(rs_sim_random(machine) % (uint64_t)max_ns) : 1;
 }
 
 /* --- the lives of ops --- */
 
 static void schedule(rs_machine *machine, sim_life *life, int phase, int64_t delay_ns) {
+    RS_ASSERT(delay_ns >= 0 && phase >= PHASE_TRY && phase <= PHASE_DONE);
     sim_state *state = state_of(machine);
     life->phase = (uint8_t)phase;
     rs_timer_set(&state->events, &life->timer, rs_deadline_after(state->now_ns, delay_ns));
@@ -127,6 +129,7 @@ static void schedule(rs_machine *machine, sim_life *life, int phase, int64_t del
 
 static void enter_list(sim_life *life) {
     if (life->waiting) return;
+    RS_ASSERT(life->object != NULL && life->phase == PHASE_WAITING);
     life->waiting = true;
     rs_links_append(&life->object->waiters, &life->of_object);
 }
@@ -143,6 +146,7 @@ static sim_life **sim_of(rs_op *op) { return (void *)op->of_backend; }
 _Static_assert(sizeof(sim_life *) <= sizeof(((rs_op *)0)->of_backend), "a pointer fits");
 
 static sim_life *new_life(sim_state *state, rs_op *op) {
+    RS_ASSERT(*sim_of(op) == NULL);
     sim_life *life = rs_alloc(sizeof(*life));
     rs_timer_init(&life->timer, RS_TIMER_PARK);
     life->op = op;
@@ -154,6 +158,7 @@ static sim_life *new_life(sim_state *state, rs_op *op) {
 }
 
 static void free_life(sim_state *state, sim_life *life) {
+    RS_ASSERT(life->object != NULL || !life->waiting);
     rs_timer_clear(&state->events, &life->timer);
     if (life->object) {
         leave_list(life);
@@ -166,9 +171,9 @@ static void free_life(sim_state *state, sim_life *life) {
 }
 
 static void finish(rs_machine *machine, sim_life *life, int64_t result) {
-    RS_CHECK(life->op->state == RS_OP_SUBMITTED);
     rs_op *op = life->op;
     sim_state *state = state_of(machine);
+    RS_ASSERT(op->state == RS_OP_SUBMITTED && *sim_of(op) == life && state->left >= life->left);
     if (life->left) state->left--;
     life->result = result;
     free_life(state, life);
@@ -207,6 +212,7 @@ static int64_t transfer(rs_machine *machine, sim_life *life, uint64_t *last) {
         }
         int64_t result = sim_world_attempt(&state->world, life->object, request, limit);
         *last = result > 0 ? (uint64_t)result : 0;
+        RS_CHECK(result <= 0 || rs_request_traits(request)->effect != RS_EFFECT_DATA || *last <= len);
         if (!rs_request_goes_on(request, result)) return rs_request_total(request, result);
     }
 }
@@ -250,6 +256,7 @@ static bool must_not_wait(const rs_request *request) {
 
 /* One try. False: it goes on waiting at its object. */
 static bool proceed(rs_machine *machine, sim_life *life) {
+    RS_ASSERT(life->phase != PHASE_DONE);
     if (struck(machine, life)) return true;
     uint64_t last;
     int64_t result = transfer(machine, life, &last);
@@ -277,6 +284,7 @@ static void serve(rs_machine *machine, sim_object *object) {
     uint32_t blocked = 0;
     RS_EACH_LINKED(&object->waiters, sim_life, of_object, life) {
         uint32_t side = rs_op_kinds[life->op->request.kind].side;
+        RS_ASSERT(life->object == object && life->waiting);
         if (!(blocked & (1u << side)) && !proceed(machine, life) && side != RS_SIDE_MASK) blocked |= 1u << side;
     }
 }
@@ -327,6 +335,7 @@ static void sim_close(rs_machine *machine) {
 }
 
 static int64_t perform(rs_machine *machine, rs_op *op) {
+    RS_CHECK(rs_request_traits(&op->request)->never_waits);
     sim_state *state = state_of(machine);
     bool makes = rs_request_traits(&op->request)->makes != RS_MAKES_NOTHING;
     if (makes && strikes(machine, state->faults.open_failure, FAULT_OPEN_FAILURE, rs_op_id(op))) return -EMFILE;
@@ -334,6 +343,7 @@ static int64_t perform(rs_machine *machine, rs_op *op) {
 }
 
 static void sim_arm(rs_machine *machine, rs_op *op) {
+    RS_ASSERT(op->state == RS_OP_SUBMITTED && !op->offloaded);
     sim_state *state = state_of(machine);
     const rs_sim_faults *faults = &state->faults;
     if (!rs_op_lend(op)) {
@@ -365,7 +375,7 @@ static void sim_arm(rs_machine *machine, rs_op *op) {
 static void sim_cancel(rs_machine *machine, rs_op *op) {
     sim_life *life = *sim_of(op);
     const rs_sim_faults *faults = &state_of(machine)->faults;
-    RS_ASSERT(!life->left);
+    RS_ASSERT(op->state == RS_OP_SUBMITTED && life != NULL && life->op == op && !life->left);
     if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE && state_of(machine)->left < RS_OPS_LEFT_MAX) {
         life->left = true;
         state_of(machine)->left++;
@@ -389,6 +399,7 @@ static void sim_cancel(rs_machine *machine, rs_op *op) {
 }
 
 static void fire(rs_machine *machine, sim_life *life) {
+    RS_ASSERT(life->phase != PHASE_WAITING || life->cancelled);
     if (life->phase == PHASE_DONE) {
         finish(machine, life, life->result);
     } else if (life->cancelled && (life->phase == PHASE_WAITING || rs_sim_random(machine) % 2)) {

@@ -17,12 +17,14 @@ static sim_object *bound_to(const sim_world *world, const void *address, uint32_
 }
 
 static void join(sim_object *one, sim_object *other) {
+    RS_ASSERT(!one->peer && !other->peer && one != other);
     one->state = other->state = SIM_CONNECTED;
     one->peer = other;
     other->peer = one;
 }
 
 static void queue(sim_object *listener, sim_object *socket) {
+    RS_ASSERT(listener->state == SIM_LISTENING && !socket->pending_next);
     if (listener->pending_last) listener->pending_last->pending_next = socket;
     else listener->pending_first = socket;
     listener->pending_last = socket;
@@ -32,6 +34,7 @@ static void queue(sim_object *listener, sim_object *socket) {
 static sim_object *dequeue(sim_object *listener) {
     sim_object *socket = listener->pending_first;
     if (!socket) return NULL;
+    RS_ASSERT(listener->pending_len > 0);
     listener->pending_first = socket->pending_next;
     if (!listener->pending_first) listener->pending_last = NULL;
     socket->pending_next = NULL;
@@ -50,6 +53,7 @@ static void retry_connects(sim_world *world) {
 
 static void set_connecting(sim_world *world, sim_object *socket, bool connecting) {
     if ((socket->state == SIM_CONNECTING) == connecting) return;
+    RS_ASSERT(connecting ? socket->state == SIM_FRESH : world->connecting > 0);
     socket->state = connecting ? SIM_CONNECTING : SIM_FRESH;
     world->connecting += connecting ? 1 : UINT32_MAX;
 }
@@ -111,6 +115,7 @@ static int64_t new_pair(sim_world *world, const rs_request *request) {
 }
 
 static int64_t bind_to(sim_world *world, sim_object *socket, const rs_request *request) {
+    RS_ASSERT(socket->kind == SIM_SOCKET);
     if (socket->address || socket->state != SIM_FRESH) return -EINVAL;
     if (bound_to(world, request->address.bytes, request->address.len)) return -EADDRINUSE;
     const rs_socket_address *asked = &request->address;
@@ -142,6 +147,7 @@ static int64_t shut(sim_world *world, sim_object *socket, const rs_request *requ
 }
 
 static int64_t get_option(sim_object *socket, const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_GETSOCKOPT);
     const rs_option_request *option = &request->option;
     if (option->level != SOL_SOCKET) return -ENOPROTOOPT;
     int value = 0;
@@ -174,6 +180,7 @@ int64_t sim_socket_perform(sim_world *world, const rs_request *request) {
 }
 
 void sim_socket_gone(sim_world *world, sim_object *socket) {
+    RS_ASSERT(socket->refs == 0 && socket->peer == NULL);
     if (socket->state == SIM_CONNECTING) set_connecting(world, socket, false);
     for (sim_object *pending; (pending = dequeue(socket));) {
         if (pending->peer) sim_world_reset(world, pending);
@@ -185,6 +192,7 @@ void sim_socket_gone(sim_world *world, sim_object *socket) {
 }
 
 void sim_world_reset(sim_world *world, sim_object *socket) {
+    RS_ASSERT(socket->kind == SIM_SOCKET && (!socket->peer || socket->peer->peer == socket));
     sim_object *peer = socket->peer;
     sim_object *ends[2] = {socket, peer};
     for (int i = 0; i < 2; i++) {

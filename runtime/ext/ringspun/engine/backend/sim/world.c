@@ -11,6 +11,7 @@
 /* --- objects and descriptors --- */
 
 sim_object *sim_world_new_object(sim_object_kind kind) {
+    RS_ASSERT(kind <= SIM_FILE);
     sim_object *object = rs_alloc(sizeof(*object));
     object->kind = (uint8_t)kind;
     object->refs = 1;
@@ -23,6 +24,7 @@ void sim_object_hold(sim_object *object) {
 }
 
 void sim_world_changed(sim_world *world, sim_object *object) {
+    RS_ASSERT(object->refs > 0);
     if (object->changed || rs_links_empty(&object->waiters)) return;
     object->changed = true;
     sim_object_hold(object);
@@ -34,6 +36,7 @@ void sim_world_changed(sim_world *world, sim_object *object) {
 sim_object *sim_world_next_changed(sim_world *world) {
     sim_object *object = world->changed_first;
     if (!object) return NULL;
+    RS_ASSERT(object->changed && object->refs > 0);
     world->changed_first = object->changed_next;
     if (!world->changed_first) world->changed_last = NULL;
     object->changed_next = NULL;
@@ -66,6 +69,7 @@ sim_object *sim_world_find(const sim_world *world, int fd) {
 }
 
 int64_t sim_world_install(sim_world *world, sim_object *object) {
+    RS_ASSERT(object != NULL && world->open < SIM_DESCRIPTORS_MAX);
     uint32_t slot = world->lowest_free;
     while (slot < world->table_len && world->table[slot]) slot++;
     if (slot == world->table_len) {
@@ -85,6 +89,7 @@ int64_t sim_world_close(sim_world *world, int fd) {
     sim_object *object = sim_world_find(world, fd);
     if (!object) return -EBADF;
     uint32_t slot = (uint32_t)(fd - SIM_DESCRIPTOR_FIRST);
+    RS_ASSERT(world->open > 0);
     world->table[slot] = NULL;
     if (slot < world->lowest_free) world->lowest_free = slot;
     world->open--;
@@ -116,9 +121,13 @@ static int64_t new_pipe(sim_world *world, const rs_request *request) {
 
 /* --- bytes on their way --- */
 
-static uint32_t stream_room(const sim_stream *stream) { return SIM_STREAM_CAPACITY - stream->len; }
+static uint32_t stream_room(const sim_stream *stream) {
+    RS_ASSERT(stream->len <= SIM_STREAM_CAPACITY);
+    return SIM_STREAM_CAPACITY - stream->len;
+}
 
 static void stream_grow(sim_stream *stream, uint32_t len) {
+    RS_ASSERT(len <= SIM_STREAM_CAPACITY);
     if (len <= stream->capacity) return;
     uint32_t capacity = stream->capacity ? stream->capacity : 256;
     while (capacity < len) capacity *= 2;
@@ -224,6 +233,7 @@ static int64_t read_stream(sim_world *world, sim_object *object, const transfer 
         stream_look(in, done, t->parts[i].iov_base, step);
         done += step;
     }
+    RS_ASSERT(done == total);
     if (peek) return total;
     stream_drop(in, total);
     if (object->peer) sim_world_changed(world, object->peer);
@@ -245,15 +255,18 @@ static int64_t write_stream(sim_world *world, sim_object *object, const transfer
         stream_put(&peer->in, t->parts[i].iov_base, step);
         done += step;
     }
+    RS_ASSERT(done == total);
     sim_world_changed(world, peer);
     return total;
 }
 
 static int64_t offset_of(const rs_request *request) {
+    RS_CHECK(rs_request_traits(request)->moves == RS_MOVES_MEMORY);
     return rs_request_traits(request)->memory == RS_MEMORY_VECTOR ? request->vector.offset : request->transfer.offset;
 }
 
 static int64_t transfer_file(sim_object *object, const rs_request *request, const transfer *t, bool write) {
+    RS_ASSERT(object->kind == SIM_FILE);
     uint64_t done = 0;
     int64_t offset = offset_of(request);
     if (t->bytes == 0) {
@@ -319,6 +332,7 @@ static int64_t room_in(const sim_object *object) {
 }
 
 static int64_t look(sim_object *pipe, void *bytes, uint64_t len) {
+    RS_ASSERT(pipe->kind == SIM_PIPE_READER);
     struct iovec part = {.iov_base = bytes, .iov_len = len};
     return read_stream(NULL, pipe, &(transfer){&part, 1, len}, true);
 }
@@ -356,6 +370,7 @@ static int64_t move_bytes(sim_world *world, sim_object *from, const rs_request *
 /* --- readiness --- */
 
 static uint32_t socket_readiness(const sim_object *socket) {
+    RS_CHECK(socket->kind == SIM_SOCKET);
     if (socket->state == SIM_LISTENING) return socket->pending_len > 0 ? POLLIN | POLLRDNORM : 0;
     if (socket->state != SIM_CONNECTED) return POLLOUT | POLLWRNORM | POLLHUP;
     bool ended = socket->in.ended || socket->read_shut;
@@ -382,6 +397,7 @@ static uint32_t readiness(const sim_object *object) {
 }
 
 static int64_t poll_object(const sim_object *object, const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_POLL);
     uint32_t events = readiness(object) & (request->poll.events | POLLERR | POLLHUP);
     return events ? (int64_t)events : -EAGAIN;
 }
@@ -411,6 +427,7 @@ int64_t sim_world_attempt(sim_world *world, sim_object *object, const rs_request
 }
 
 int64_t sim_world_perform(sim_world *world, const rs_request *request) {
+    RS_CHECK(rs_request_traits(request)->never_waits);
     switch (request->kind) {
     case RS_OP_CLOSE: return sim_world_close(world, request->fd);
     case RS_OP_PIPE: return new_pipe(world, request);

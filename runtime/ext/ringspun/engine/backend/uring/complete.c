@@ -17,6 +17,7 @@ static bool do_without_pool(rs_op *op, int64_t *result) {
 
 /* With the answer of the kernel, or of a try of our own. False: the op goes on waiting. */
 static bool proceed(rs_machine *machine, rs_op *op, int64_t result) {
+    RS_CHECK(!rs_op_lasts(op));
     result = rs_op_go_on(machine, op, result);
     if (result == -EAGAIN && !rs_op_is_unwanted(op)) return false;
     uring_finish(machine, op, result == -EAGAIN ? -ECANCELED : result);
@@ -24,6 +25,7 @@ static bool proceed(rs_machine *machine, rs_op *op, int64_t result) {
 }
 
 bool uring_try_again(rs_machine *machine, rs_op *op) {
+    RS_CHECK(op->state == RS_OP_SUBMITTED && !op->offloaded && !uring_of(op)->waits_for_entry);
     if (rs_op_lost_descriptor(machine, op)) {
         uring_finish(machine, op, -EBADF);
         return true;
@@ -37,6 +39,7 @@ static bool was_interrupted(int64_t result) { return result == -EINTR || (result
 
 /* Done with the entry that the ring had. True: its result is for proceed; false: the same is to be asked again. */
 static bool judge(rs_machine *machine, rs_op *op, int64_t *result) {
+    RS_CHECK(!uring_of(op)->waits_for_entry && !uring_of(op)->waits_behind);
     uint8_t side = rs_op_kinds[op->request.kind].side;
     uring_op *way = uring_of(op);
     if (was_interrupted(*result)) {
@@ -69,6 +72,7 @@ static bool is_reported_by_socket(const rs_op *op) {
 }
 
 static void note_rest(rs_machine *machine, const rs_op *op, int64_t result, uint32_t flags) {
+    RS_CHECK(op->request.fd < 0 || (uint32_t)op->request.fd < machine->descriptors->capacity);
     if (!rs_request_takes_stream(&op->request)) return;
     rs_descriptor *descriptor = &machine->descriptors->table[op->request.fd];
     rs_descriptor_was_read(machine->descriptors, op->request.fd, op->request.transfer.len, result);
@@ -87,6 +91,7 @@ static void complete_lasting(rs_machine *machine, rs_op *op, int64_t result, uin
 /* The end of a buffer shall not be where a message is cut in two: what is left of it is there already. Asked for only where there
  * are bytes, so that it is no error that is taken away here. */
 static int64_t take_rest(rs_machine *machine, rs_op *op, void *bytes, int64_t result) {
+    RS_CHECK(result > 0 && (uint64_t)result < op->request.transfer.len);
     int left = 0;
     if (ioctl(op->request.fd, FIONREAD, &left) != 0 || left <= 0) return result;
     rs_request rest = op->request;
@@ -102,6 +107,7 @@ static int64_t take_rest(rs_machine *machine, rs_op *op, void *bytes, int64_t re
 }
 
 static int64_t take_buffer(rs_machine *machine, rs_op *op, const uring_cqe *cqe) {
+    RS_ASSERT(uring_of(op)->from_pool && cqe->result <= (int32_t)URING_POOL_BUFFER);
     uring_pool *pool = uring_state_of(machine)->pool;
     void *bytes = uring_pool_take(pool, cqe);
     if (cqe->result <= 0) {

@@ -34,18 +34,21 @@ static void put_bytes(uring_sqe *sqe, const void *address, uint64_t len) {
 }
 
 static void fill_transfer(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(rs_request_traits(&op->request)->memory == RS_MEMORY_BUFFER);
     const rs_transfer *transfer = &op->request.transfer;
     put_bytes(sqe, transfer->address, transfer->len);
     sqe->offset = (uint64_t)transfer->offset;
 }
 
 static void fill_vector(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(rs_request_traits(&op->request)->memory == RS_MEMORY_VECTOR);
     const rs_vector *vector = &op->request.vector;
     put_bytes(sqe, vector->parts, vector->count);
     sqe->offset = (uint64_t)vector->offset;
 }
 
 static void fill_recv(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(rs_request_traits(&op->request)->memory == RS_MEMORY_BUFFER);
     const rs_transfer *transfer = &op->request.transfer;
     put_bytes(sqe, transfer->address, transfer->len);
     sqe->op_flags = transfer->flags;
@@ -58,11 +61,13 @@ static void fill_send(uring_sqe *sqe, const rs_op *op) {
 
 static void fill_message(uring_sqe *sqe, const rs_op *op) {
     const rs_message_transfer *message = &op->request.message;
+    RS_CHECK(message->header != NULL);
     put_bytes(sqe, message->header, 1);
     sqe->op_flags = message->flags | (op->request.kind == RS_OP_SENDMSG ? MSG_NOSIGNAL : MSG_CMSG_CLOEXEC);
 }
 
 static void fill_accept(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(op->request.kind == RS_OP_ACCEPT);
     sqe->op_flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
     if (rs_op_lasts(op)) sqe->priority = URING_ACCEPT_MULTISHOT;
 }
@@ -72,7 +77,10 @@ static void fill_connect(uring_sqe *sqe, const rs_op *op) {
     sqe->offset = op->request.address.len;
 }
 
-static void fill_poll(uring_sqe *sqe, const rs_op *op) { sqe->op_flags = op->request.poll.events; }
+static void fill_poll(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(op->request.kind == RS_OP_POLL);
+    sqe->op_flags = op->request.poll.events;
+}
 
 /* A poll of the kernel's is not woken for POLLPRI alone, which it leaves out when it compares (IO_ASYNC_POLL_COMMON), and answers it
  * when bytes have come that are not urgent. Sockets are woken for POLLRDBAND at the same time.
@@ -80,6 +88,7 @@ static void fill_poll(uring_sqe *sqe, const rs_op *op) { sqe->op_flags = op->req
 static bool waits_for_priority(const rs_op *op) { return op->request.kind == RS_OP_POLL && (op->request.poll.events & POLLPRI); }
 
 static void fill_open(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(op->request.open.path != NULL);
     const rs_open_request *open = &op->request.open;
     sqe->fd = AT_FDCWD;
     sqe->address = pointer(open->path);
@@ -92,6 +101,7 @@ static void fill_fsync(uring_sqe *sqe, const rs_op *op) {
 }
 
 static void fill_statx(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(op->request.statx.answer != NULL);
     const rs_statx_request *statx = &op->request.statx;
     if (op->request.fd < 0) sqe->fd = AT_FDCWD;
     sqe->address = pointer(statx->path ? statx->path : "");
@@ -101,6 +111,7 @@ static void fill_statx(uring_sqe *sqe, const rs_op *op) {
 }
 
 static void fill_wait(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(op->request.wait.info != NULL && op->request.wait.info == op->request.owned);
     const rs_wait_request *wait = &op->request.wait;
     sqe->fd = wait->id;
     sqe->len = (uint32_t)wait->id_type;
@@ -109,6 +120,7 @@ static void fill_wait(uring_sqe *sqe, const rs_op *op) {
 }
 
 static void fill_splice(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(rs_request_has_target(&op->request) && op->request.fd >= 0);
     const rs_splice_transfer *splice = &op->request.splice;
     put_bytes(sqe, NULL, splice->len);
     sqe->fd = splice->to_fd;
@@ -118,11 +130,13 @@ static void fill_splice(uring_sqe *sqe, const rs_op *op) {
 }
 
 static void fill_unlink(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(op->request.path.path != NULL);
     sqe->fd = AT_FDCWD;
     sqe->address = pointer(op->request.path.path);
 }
 
 static void fill_rename(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(op->request.path.to != NULL);
     fill_unlink(sqe, op);
     sqe->offset = pointer(op->request.path.to);
     sqe->len = (uint32_t)AT_FDCWD;
@@ -168,7 +182,10 @@ static const uring_call calls[RS_OP_KINDS] = {
     [RS_OP_FALLOCATE] = {URING_OP_FALLOCATE, true, fill_fallocate},
 };
 
-uint8_t uring_opcode(uint32_t kind) { return calls[kind].opcode; }
+uint8_t uring_opcode(uint32_t kind) {
+    RS_CHECK(kind < RS_OP_KINDS);
+    return calls[kind].opcode;
+}
 
 /* --- how the kernel is asked --- */
 
@@ -177,6 +194,7 @@ static bool is_for_socket(rs_machine *machine, const rs_request *request) {
     const rs_op_traits *traits = rs_request_traits(request);
     bool plain = traits->moves == RS_MOVES_MEMORY && traits->memory == RS_MEMORY_BUFFER;
     if (!plain || request->transfer.len == 0 || request->transfer.offset >= 0) return false;
+    RS_CHECK((uint32_t)request->fd < machine->descriptors->capacity);
     return machine->descriptors->table[request->fd].socket;
 }
 
@@ -186,6 +204,7 @@ static bool sends(rs_machine *machine, const rs_op *op) {
 }
 
 rs_fd_kind uring_kind_now(rs_machine *machine, const rs_op *op) {
+    RS_CHECK(op->request.fd >= 0);
     rs_fd_kind kind = rs_descriptor_kind(machine->descriptors, op->request.fd);
     return kind == RS_FD_UNKNOWN ? rs_descriptor_classify(op->request.fd) : kind;
 }
@@ -204,6 +223,7 @@ static int64_t offset_of(const rs_request *request) {
  * A file that lies in the page cache would be copied on our thread, however large. */
 void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first) {
     uring_op *way = uring_of(op);
+    RS_CHECK(calls[op->request.kind].fill != NULL && !way->for_readiness && !way->by_worker && !way->from_pool);
     if (calls[op->request.kind].by_worker) {
         way->by_worker = true;
         return;
@@ -226,6 +246,7 @@ void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first) {
 }
 
 static uint32_t readiness_of(const rs_op *op) {
+    RS_CHECK(rs_op_kinds[op->request.kind].side != RS_SIDE_NONE);
     if (op->request.kind == RS_OP_POLL) return op->request.poll.events | POLLRDBAND;
     return rs_op_kinds[op->request.kind].side == RS_SIDE_WRITE ? POLLOUT : POLLIN;
 }
@@ -237,6 +258,7 @@ void uring_correct_position(const rs_op *op, int64_t written) {
 }
 
 void uring_fill(uring_sqe *sqe, rs_op *op) {
+    RS_CHECK(op->state == RS_OP_SUBMITTED && sqe->opcode == URING_OP_NOP);
     const uring_call *call = &calls[op->request.kind];
     uring_op *way = uring_of(op);
     sqe->user_data = rs_op_id(op);

@@ -46,6 +46,7 @@ static const uint32_t ladder[] = {
 };
 
 static int set_up(uring_ring *ring, uint32_t entries, uint32_t flags, const uring_wishes *wishes, uring_params *params) {
+    RS_ASSERT(entries > 0);
     flags |= URING_SETUP_CLAMP | URING_SETUP_CQSIZE;
     *params = (uring_params){.cq_entries = entries * COMPLETIONS_PER_ENTRY};
     if (wishes->polled) {
@@ -77,6 +78,7 @@ static int climb_down(uring_ring *ring, const uring_wishes *wishes, uring_params
 }
 
 static int map(uring_ring *ring, const uring_params *params) {
+    RS_ASSERT(ring->fd >= 0 && params->sq_entries > 0 && params->cq_entries >= params->sq_entries);
     size_t sq = params->sq.array + params->sq_entries * sizeof(uint32_t);
     size_t cq = params->cq.cqes + params->cq_entries * sizeof(uring_cqe);
     ring->rings_size = sq > cq ? sq : cq;
@@ -91,7 +93,10 @@ static int map(uring_ring *ring, const uring_params *params) {
     return error;
 }
 
+static bool is_power_of_two(uint32_t number) { return number > 0 && (number & (number - 1)) == 0; }
+
 static void find_fields(uring_ring *ring, const uring_params *params) {
+    RS_ASSERT(is_power_of_two(params->sq_entries) && is_power_of_two(params->cq_entries));
     char *base = ring->rings;
     ring->sq_head = (_Atomic uint32_t *)(base + params->sq.head);
     ring->sq_tail = (_Atomic uint32_t *)(base + params->sq.tail);
@@ -113,7 +118,9 @@ static void find_fields(uring_ring *ring, const uring_params *params) {
 
 /* One entry by itself, and its completion. */
 static int ask(uring_ring *ring, const uring_sqe *entry, uring_cqe *cqe) {
-    *uring_ring_next(ring) = *entry;
+    uring_sqe *sqe = uring_ring_next(ring);
+    RS_ASSERT(sqe != NULL);
+    *sqe = *entry;
     int error = uring_ring_wait(ring, RS_NEVER), interruptions = 0;
     while ((error == -EINTR && ++interruptions < INTERRUPTIONS_MAX) || (error == 0 && !uring_ring_has_completions(ring))) {
         error = uring_ring_wait(ring, RS_NEVER);
@@ -133,6 +140,7 @@ int uring_ring_probe(uring_ring *ring, bool supported[URING_OP_LAST + 1]) {
     uring_probe *answer = rs_alloc(sizeof(*answer));
     int error = ring->system->enregister(ring->fd, URING_REGISTER_PROBE, answer, 256);
     for (uint32_t i = 0; error == 0 && i < answer->ops_len && i <= URING_OP_LAST; i++) {
+        RS_ASSERT(answer->ops[i].opcode <= URING_OP_LAST);
         supported[answer->ops[i].opcode] = answer->ops[i].flags & URING_PROBE_SUPPORTED;
     }
     free(answer);
@@ -151,6 +159,7 @@ bool uring_ring_reports_more(uring_ring *ring) {
 }
 
 static int refuse(int error, const char *call, char *why, size_t why_size) {
+    RS_ASSERT(error < 0);
     const char *hint = "";
     if (error == -ENOSYS) hint = ": this kernel has none, or a filter says so";
     if (error == -EPERM || error == -EACCES) hint = ": a seccomp filter or kernel.io_uring_disabled forbids it";
@@ -186,6 +195,7 @@ int uring_ring_open(uring_ring *ring, const uring_system *system, const uring_wi
 }
 
 void uring_ring_close(uring_ring *ring) {
+    RS_ASSERT(ring->fd >= 0);
     munmap(ring->sqes, ring->sqes_size);
     munmap(ring->rings, ring->rings_size);
     close(ring->fd);
@@ -194,6 +204,7 @@ void uring_ring_close(uring_ring *ring) {
 /* --- use --- */
 
 uring_sqe *uring_ring_next(uring_ring *ring) {
+    RS_CHECK(uring_ring_pending(ring) <= ring->sq_entries);
     if (uring_ring_pending(ring) >= ring->sq_entries) return NULL;
     uring_sqe *sqe = &ring->sqes[ring->sq_filled & ring->sq_mask];
     ring->sq_filled++;
@@ -225,6 +236,7 @@ static bool holds_back(const uring_ring *ring, uint32_t flags) {
 }
 
 static int enter(uring_ring *ring, uint32_t submit, uint32_t wait_for, uint32_t flags, const void *argument, size_t size) {
+    RS_CHECK(submit <= ring->sq_entries);
     RS_ASSERT(ring->fd >= 0);
     ++*ring->system_calls;
     int result = ring->system->enter(ring->fd, submit, wait_for, flags, argument, size);
@@ -273,6 +285,7 @@ int uring_ring_make_room(uring_ring *ring) {
 }
 
 int uring_ring_wait(uring_ring *ring, int64_t delay_ns) {
+    RS_CHECK(delay_ns > 0);
     uint32_t submit = show(ring), flags = URING_ENTER_GETEVENTS | URING_ENTER_EXT_ARG;
     if (is_polled(ring)) flags |= wake_up(ring);
     uring_timespec delay = {.tv_sec = delay_ns / 1000000000, .tv_nsec = delay_ns % 1000000000};

@@ -43,12 +43,14 @@ static void limit_workers(rs_machine *machine, uring_state *state) {
 }
 
 static int refuse(rs_machine *machine, uring_state *state, int error, const char *call) {
+    RS_ASSERT(error < 0);
     uring_ring_close(&state->ring);
     snprintf(machine->refusal_text, sizeof(machine->refusal_text), "%s was answered %s", call, strerror(-error));
     return error;
 }
 
 static int open_ring(rs_machine *machine, uring_state *state) {
+    RS_ASSERT(!state->is_open);
     const rs_options *options = &machine->options;
     uring_wishes wishes = {.entries = options->ring_entries, .may_move = options->threads_move, .polled = options->sqpoll,
                            .poll_idle_ms = options->sqpoll_idle_ms, .poll_cpu = options->sqpoll_cpu,
@@ -134,6 +136,7 @@ static void fetch(uring_state *state) {
 static void ask(uring_state *state, int (*call)(uring_ring *ring)) {
     for (int tries = 0; tries < 2 && !state->lost; tries++) {
         int answer = call(&state->ring);
+        RS_CHECK(answer <= 0);
         if (RS_UNLIKELY(rs_is_lost_by_now(&state->looks, answer))) state->lost = answer;
         if (RS_LIKELY(answer != -EBUSY)) return;
         fetch(state);
@@ -146,6 +149,7 @@ static void hand_over(uring_state *state) { ask(state, uring_ring_hand_over); }
 
 static uring_sqe *next_entry(uring_state *state) {
     if (RS_UNLIKELY(state->lost)) return NULL;
+    RS_CHECK(state->is_open);
     uring_sqe *sqe = uring_ring_next(&state->ring);
     if (RS_LIKELY(sqe != NULL)) return sqe;
     flush(state);
@@ -161,6 +165,7 @@ static uring_descriptor *known_of(rs_descriptor *descriptor) { return (void *)de
 static void give_up_side(rs_machine *machine, rs_op *op) {
     uring_state *state = uring_state_of(machine);
     uint32_t side = rs_op_kinds[op->request.kind].side;
+    RS_CHECK(side == RS_SIDE_READ || side == RS_SIDE_WRITE);
     for (uint32_t link = op->next; link;) {
         rs_op *other = rs_op_at(machine->ops, link - 1);
         link = other->next;
@@ -190,6 +195,7 @@ static bool is_own(rs_machine *machine, int fd) {
 }
 
 static bool fill_entry(rs_machine *machine, rs_op *op) {
+    RS_CHECK(!uring_of(op)->waits_behind && !rs_retry_has(op));
     uring_sqe *sqe = next_entry(uring_state_of(machine));
     if (RS_UNLIKELY(!sqe)) return false;
     uring_fill(sqe, op);
@@ -230,11 +236,13 @@ static void ask_for_side(rs_machine *machine, rs_descriptor *descriptor) {
     for (uint32_t link = descriptor->first; link;) {
         rs_op *op = rs_op_at(machine->ops, link - 1);
         link = op->next;
+        RS_CHECK(op->state == RS_OP_SUBMITTED);
         if (rs_op_lasts(op) && op->cancel == RS_WAKE_VALUE) op->owner->give_way(machine, op);
     }
 }
 
 static bool must_wait_behind(rs_machine *machine, rs_op *op) {
+    RS_CHECK(!uring_of(op)->waits_behind && !uring_of(op)->has_side);
     uint32_t side = side_of(machine, op);
     if (side == RS_SIDE_NONE) return false;
     rs_descriptor *descriptor = rs_descriptor_get(machine->descriptors, op->request.fd);
@@ -248,6 +256,7 @@ static bool must_wait_behind(rs_machine *machine, rs_op *op) {
 }
 
 static bool has_pool(uring_state *state) {
+    RS_CHECK(!(state->pool && state->no_pool));
     if (!state->pool && !state->no_pool) {
         state->pool = uring_pool_open(&state->ring);
         state->no_pool = !state->pool;
@@ -264,6 +273,7 @@ static bool may_come_in_parts(rs_machine *machine, const rs_op *op) {
 
 /* A stream, for anything else has its bytes at once and needs a place for them. False: there is no memory for that. */
 static bool choose_buffer(rs_machine *machine, rs_op *op) {
+    RS_CHECK(op->request.transfer.address == NULL);
     uring_op *way = uring_of(op);
     bool waits = !way->for_readiness && !way->by_worker;
     bool fits = waits && uring_kind_now(machine, op) == RS_FD_STREAM && may_come_in_parts(machine, op);
@@ -273,6 +283,7 @@ static bool choose_buffer(rs_machine *machine, rs_op *op) {
 }
 
 static void uring_release(rs_machine *machine, rs_op *op) {
+    RS_CHECK(op->state == RS_OP_TERMINAL && (op->request.options & RS_REQUEST_ANY_BUFFER));
     uring_state *state = uring_state_of(machine);
     if (state->pool) uring_pool_give_back(state->pool, op->request.transfer.address);
 }
@@ -287,6 +298,7 @@ static bool reserve_lines(rs_machine *machine) {
 
 /* Its end comes with the next poll, if not by a worker. */
 static void arm_without_kernel(rs_machine *machine, rs_op *op) {
+    RS_CHECK(uring_state_of(machine)->lost);
     uring_of(op)->waits_for_entry = true;
     machine->attention = true;
     if (rs_op_does_without(machine, op)) rs_workers_submit(uring_state_of(machine)->workers, op);
@@ -354,6 +366,7 @@ static bool lost_object(rs_machine *machine, const rs_op *op) {
 
 /* False: the ring is full again. An op that nobody wants any more never gets there. */
 static bool serve(rs_machine *machine, rs_op *op) {
+    RS_CHECK(op->state == RS_OP_SUBMITTED && !uring_of(op)->waits_behind);
     uring_op *own = uring_of(op);
     if (own->cancel_waits_for_entry) {
         own->cancel_waits_for_entry = false;
@@ -383,6 +396,7 @@ static void serve_next_on_side(rs_machine *machine) {
     for (uint32_t i = 0; i < next->len; i++) {
         rs_op *op = rs_op_find(machine->ops, next->names[i]);
         if (!op || !uring_of(op)->waits_behind) continue;
+        RS_CHECK(uring_of(op)->has_side);
         uring_of(op)->waits_behind = false;
         bool ask = rs_op_lasts(op) || uring_of(op)->from_pool || (op->request.options & RS_REQUEST_OF_OBJECT);
         if (ask || !uring_try_again(machine, op)) uring_submit(machine, op);
@@ -402,6 +416,7 @@ static bool is_in_kernel(const rs_op *op) {
 
 static void note_cancel(rs_machine *machine, rs_op *op, int32_t result) {
     if (result >= 0 || !op || !is_in_kernel(op)) return;
+    RS_CHECK(rs_op_is_unwanted(op));
     uring_state *state = uring_state_of(machine);
     if (!uring_of(op)->cancel_missed) rs_op_line_put(&state->missed, op);
     uring_of(op)->cancel_missed = true;
@@ -416,6 +431,7 @@ static void cancel_again(rs_machine *machine) {
         for (uint32_t i = 0; i < state->missed.len; i++) {
             rs_op *op = rs_op_find(machine->ops, state->missed.names[i]);
             if (!op) continue;
+            RS_CHECK(uring_of(op)->cancel_missed);
             uring_of(op)->cancel_missed = false;
             if (is_in_kernel(op)) uring_cancel(machine, op);
         }
@@ -430,6 +446,7 @@ static void complete_backlog(rs_machine *machine) {
     /* What comes meanwhile may move the backlog, and is completed as well. */
     while (state->backlog_served < state->backlog_len) {
         uring_cqe cqe = state->backlog[state->backlog_served++];
+        RS_CHECK(cqe.user_data != NAME_IGNORED && cqe.user_data != NAME_WAKE);
         bool of_cancel = cqe.user_data & NAME_CANCEL;
         rs_op *op = rs_op_find(machine->ops, cqe.user_data & ~NAME_CANCEL);
         if (of_cancel) note_cancel(machine, op, cqe.result);
@@ -476,6 +493,7 @@ static void do_without_kernel(rs_machine *machine) {
         uring_ring_close(&state->ring);
         state->is_open = false;
     }
+    RS_ASSERT(state->lost < 0 && !state->is_open);
     RS_EACH_OP(machine->ops, op) {
         if (!is_nobodys(op)) continue;
         op->in_doubt = may_still_move(op);
@@ -505,6 +523,7 @@ static void uring_poll(rs_machine *machine) {
 }
 
 static bool arm_wake(uring_state *state) {
+    RS_CHECK(!state->wake_armed && state->wake >= 0);
     uring_sqe *sqe = next_entry(state);
     if (!sqe) return false;
     sqe->opcode = URING_OP_POLL_ADD;
@@ -519,6 +538,7 @@ static bool arm_wake(uring_state *state) {
 /* No op, so nobody will poll for what came late. */
 static void forget_late(rs_machine *machine, uring_state *state) {
     if (machine->in_flight > 0) return;
+    RS_CHECK(state->retry.first == 0);
     state->backlog_len = state->backlog_served = 0;
     state->line.len = state->missed.len = 0;
     state->cancel_again_ns = 0;
@@ -591,6 +611,7 @@ static uint32_t left_in_kernel(rs_machine *machine) {
 #define LEAVE_STEP_NS 5000000
 
 static void cancel_all(uring_state *state) {
+    RS_CHECK(state->is_open);
     uring_sqe *sqe = next_entry(state);
     if (sqe) *sqe = (uring_sqe){.opcode = URING_OP_ASYNC_CANCEL, .fd = -1, .op_flags = URING_CANCEL_ALL | URING_CANCEL_ANY};
     int answer = uring_ring_wait(&state->ring, LEAVE_STEP_NS);
