@@ -3,6 +3,7 @@
 #include "core/machine.h"
 
 bool rs_somebody_waits(const rs_machine *machine, rs_wait_kind wait) {
+    RS_CHECK(wait > RS_WAIT_NONE && wait < RS_WAIT_KINDS);
     RS_EACH_STRAND(&machine->strands, strand) {
         if (strand->state == RS_STRAND_PARKED && strand->wait == wait) return true;
     }

@@ -15,10 +15,12 @@ static void forget_strands(rs_machine *machine, rs_strand *survivor) {
         rs_scope_forget_all(strand);
         rs_strand_release(&machine->strands, strand);
     }
+    RS_ASSERT(rs_strands_live(&machine->strands) == 1 && !survivor->queued);
     survivor->joiners = (rs_list){0};
 }
 
 static void cut_scope(rs_scope *scope, rs_scope *parent) {
+    RS_CHECK(!scope->closed);
     scope->parent = parent;
     scope->children = (rs_links){0};
     scope->live = 0;
@@ -80,6 +82,7 @@ int rs_machine_forked(rs_machine *machine) {
 }
 
 void rs_survive_fork(rs_machine *machine, rs_strand *survivor) {
+    RS_ASSERT(survivor->state != RS_STRAND_FREE);
     survivor->state = RS_STRAND_RUNNING;
     machine->running = survivor->index;
     machine->runs = survivor;
@@ -87,6 +90,7 @@ void rs_survive_fork(rs_machine *machine, rs_strand *survivor) {
 
 void rs_end_wait_of_survivor(rs_machine *machine) {
     rs_strand *survivor = rs_running(machine);
+    RS_ASSERT(survivor->wait != RS_WAIT_NONE);
     survivor->wake = RS_WAKE_INTERRUPT;
     survivor->interrupts++;
     rs_displaced(machine);

@@ -21,6 +21,7 @@ bool rs_reserve_timer(rs_machine *machine) {
 static bool start_root(rs_machine *machine) {
     rs_strand *root = rs_strand_take(&machine->strands);
     if (!root || !rs_reserve_timer(machine)) return false;
+    RS_ASSERT(root->index == 0);
     rs_scope_attach(&root->own, NULL, root->index);
     root->scope = &root->own;
     rs_strand_become(root, RS_STRAND_RUNNING);
@@ -226,6 +227,7 @@ static inline void run_now(rs_machine *machine, rs_strand *strand) {
 
 static rs_strand *begin_yield(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
+    RS_CHECK(strand->state == RS_STRAND_RUNNING);
     strand->wait = RS_WAIT_YIELD;
     strand->ticket = ++machine->last_ticket;
     machine->running = RS_NO_INDEX;
@@ -279,12 +281,14 @@ void rs_interrupt(rs_machine *machine, rs_strand *strand) {
 }
 
 static bool takes_nothing(const rs_machine *machine, const rs_strand *strand) {
+    RS_CHECK(strand->state == RS_STRAND_READY);
     const rs_part *part = machine->ends_wait[strand->wait];
     if (part) return part->takes_nothing(machine, strand);
     return strand->wait == RS_WAIT_SLEEP || strand->wait == RS_WAIT_YIELD || strand->wait == RS_WAIT_EVALUATION;
 }
 
 void rs_interrupt_first(rs_machine *machine, rs_strand *strand) {
+    RS_CHECK(strand->state != RS_STRAND_FREE && !machine->wakes_first);
     bool shielded = strand->shield_depth > 0 || (strand->park_flags & RS_PARK_SHIELDED);
     bool ready = strand->state == RS_STRAND_READY;
     if (ready && !shielded && takes_nothing(machine, strand)) strand->wake = RS_WAKE_INTERRUPT;
@@ -294,6 +298,7 @@ void rs_interrupt_first(rs_machine *machine, rs_strand *strand) {
 }
 
 void rs_list_wake_all_first(rs_machine *machine, rs_list *list) {
+    RS_CHECK(!machine->wakes_first);
     machine->wakes_first = true;
     while (list->tail) { /* the last one first, for the next one goes ahead of it */
         rs_strand *last = rs_strand_at(&machine->strands, list->tail - 1);
@@ -371,6 +376,7 @@ static void take_message(rs_machine *machine, const rs_message *message) {
 
 static void take_messages(rs_machine *machine) {
     if (RS_LIKELY(rs_inbox_empty(&machine->inbox))) return;
+    RS_ASSERT(machine->taken == NULL);
     machine->taken = rs_inbox_take(&machine->inbox);
     while (machine->taken) {
         rs_message *message = machine->taken;
@@ -409,7 +415,10 @@ void rs_machine_close(rs_machine *machine) {
 
 void rs_flush(rs_machine *machine) {
     if (RS_UNLIKELY(!rs_links_empty(&machine->tick_ends))) rs_tick_ends_call(&machine->tick_ends);
-    for (rs_gathered *next; (next = RS_LINKED(machine->gathered.first, rs_gathered, link));) next->flush(machine, next);
+    for (rs_gathered *next; (next = RS_LINKED(machine->gathered.first, rs_gathered, link));) {
+        RS_CHECK(next->listed);
+        next->flush(machine, next);
+    }
 }
 
 static inline int64_t coarse_now(rs_machine *machine) {
@@ -417,6 +426,7 @@ static inline int64_t coarse_now(rs_machine *machine) {
 }
 
 static void harvest(rs_machine *machine) {
+    RS_CHECK(machine->running == RS_NO_INDEX);
     machine->attention = false;
     machine->coarse_ns = coarse_now(machine);
     machine->resumes_since_poll = 0;
@@ -458,12 +468,14 @@ bool rs_turn_is_long(rs_machine *machine) {
 }
 
 static inline rs_decision run_next(rs_machine *machine) {
+    RS_CHECK(machine->strands.run_len > 0);
     rs_strand *strand = rs_run_pop(&machine->strands);
     run_now(machine, strand);
     return (rs_decision){.verdict = RS_RUN, .strand = strand};
 }
 
 static bool ops_may_wake(const rs_machine *machine) {
+    RS_ASSERT(machine->in_flight >= machine->unawaited);
     if (rs_is_simulated(machine) || machine->in_flight == 0) return false;
     if (machine->in_flight > machine->unawaited) return true;
     RS_EACH_PART(machine, part) {
@@ -473,6 +485,7 @@ static bool ops_may_wake(const rs_machine *machine) {
 }
 
 static rs_decision nothing_to_run(rs_machine *machine) {
+    RS_CHECK(machine->strands.run_len == 0 && machine->strands.woken_len == 0);
     int64_t deadline_ns = rs_timers_earliest(&machine->timers);
     if (machine->backend_deadline_ns < deadline_ns) deadline_ns = machine->backend_deadline_ns;
     bool timed = machine->timers.len > rs_timer_is_set(&machine->reminder) || machine->backend_deadline_ns != RS_NEVER;
@@ -490,6 +503,7 @@ rs_decision rs_next(rs_machine *machine) {
 }
 
 static void sleep_now(rs_machine *machine, int64_t deadline_ns) {
+    RS_CHECK(!atomic_load(&machine->sleeping));
     machine->metrics.sleeps++;
     atomic_store(&machine->sleeping, true);
     /* A sender pushes first and looks at `sleeping` second; we do it the other way round, so one of us sees the other. */

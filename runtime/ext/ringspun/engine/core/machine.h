@@ -159,6 +159,7 @@ static inline int64_t rs_now(rs_machine *machine) {
 
 static inline rs_strand *rs_running(const rs_machine *machine) {
     RS_ASSERT(machine->running != RS_NO_INDEX);
+    RS_CHECK(machine->runs->index == machine->running);
     return machine->runs;
 }
 
@@ -177,6 +178,7 @@ static inline void rs_trace_if(rs_machine *machine, rs_trace_kind kind, uint64_t
 
 static inline void rs_gather(rs_machine *machine, rs_gathered *gathered) {
     if (gathered->listed) return;
+    RS_CHECK(gathered->flush != NULL);
     gathered->listed = true;
     rs_links_prepend(&machine->gathered, &gathered->link);
 }

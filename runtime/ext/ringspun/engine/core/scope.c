@@ -26,6 +26,7 @@ static rs_scope *first_child(const rs_scope *scope) { return RS_LINKED(scope->ch
 /* A cancellation goes down the tree, and is taken back where the scope that it came from is gone. Pre-order walk without
  * recursion: scopes nest as deep as the user's program does. */
 static void spread(rs_machine *machine, rs_scope *top) {
+    RS_CHECK(!top->closed);
     rs_scope *scope = top;
     for (;;) {
         bool effective = is_cancelled(scope);
@@ -80,6 +81,7 @@ void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bo
     machine->scopes_open++;
     rs_strand *strand = rs_running(machine);
     if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
+    RS_ASSERT(!strand->scope->closed);
     rs_scope_attach(scope, strand->scope, strand->index);
     scope->deadline_ns = deadline_ns;
     scope->stack = machine->driver.stack ? machine->driver.stack(machine) : NULL;
@@ -142,6 +144,7 @@ static void put_in_order(rs_machine *machine, rs_strand *strand, rs_scope *outer
             move_to(machine, scope, above);
             moved = true;
         }
+        RS_CHECK(!scope->aside && !scope->closed);
         if (scope->shield) strand->shield_depth++;
         above = scope;
     }
@@ -196,6 +199,7 @@ void rs_scope_set_deadline(rs_machine *machine, rs_scope *scope, int64_t deadlin
 
 void rs_scope_arm(rs_machine *machine, rs_scope *scope) {
     for (; scope && !scope->armed; scope = scope->parent) {
+        RS_CHECK(!scope->closed);
         scope->armed = true;
         if (scope->cause != RS_NOT_CANCELLED || scope->deadline_ns == RS_NEVER) continue;
         if (scope->deadline_ns <= rs_now(machine)) rs_scope_cancel(machine, scope, RS_CANCELLED_BY_DEADLINE);

@@ -15,10 +15,12 @@ void rs_slab_free(rs_slab *slab) {
 }
 
 static rs_slot *slot_at(const rs_slab *slab, uint32_t index) {
+    RS_CHECK(index < rs_slab_len(slab));
     return (rs_slot *)((char *)slab->chunks[index / RS_SLAB_CHUNK] + slab->size * (index % RS_SLAB_CHUNK));
 }
 
 static bool add_chunk(rs_slab *slab) {
+    RS_ASSERT(slab->first_free == RS_NO_INDEX && slab->used == rs_slab_len(slab));
     if (slab->chunk_count == slab->chunk_capacity) {
         uint32_t capacity = slab->chunk_capacity ? slab->chunk_capacity * 2 : 4;
         void **chunks = rs_try_realloc(slab->chunks, sizeof(void *) * capacity);
@@ -38,6 +40,7 @@ static bool add_chunk(rs_slab *slab) {
 }
 
 bool rs_slab_reserve(rs_slab *slab) {
+    RS_CHECK(slab->used <= rs_slab_len(slab));
     if (slab->used >= slab->limit) return false;
     return RS_LIKELY(slab->first_free != RS_NO_INDEX) || add_chunk(slab);
 }
@@ -58,6 +61,7 @@ void *rs_slab_take(rs_slab *slab) {
 void rs_slab_give(rs_slab *slab, void *slot) {
     rs_slot *mine = slot;
     RS_ASSERT(slab->used > 0 && mine->index < rs_slab_len(slab));
+    RS_CHECK(slot_at(slab, mine->index) == mine);
     mine->next_free = slab->first_free;
     slab->first_free = mine->index;
     slab->used--;

@@ -24,6 +24,7 @@ static inline bool rs_source_is_watched(const rs_source *source) { return !rs_li
 
 /* No source: it stays without one. */
 static inline void rs_watcher_init(rs_watcher *watcher, rs_source *source, void (*ready)(rs_watcher *watcher)) {
+    RS_CHECK(ready != NULL);
     *watcher = (rs_watcher){.source = source, .ready = ready};
     if (source) rs_links_prepend(&source->watchers, &watcher->link);
 }
@@ -35,7 +36,10 @@ static inline void rs_watcher_leave(rs_watcher *watcher) {
 
 /* It may have something now. No watcher leaves in there. */
 static inline void rs_source_ready(rs_source *source) {
-    RS_EACH_LINKED(&source->watchers, rs_watcher, link, watcher) watcher->ready(watcher);
+    RS_EACH_LINKED(&source->watchers, rs_watcher, link, watcher) {
+        RS_CHECK(watcher->source == source);
+        watcher->ready(watcher);
+    }
 }
 
 /* It is going, and its watchers stay without one. Calls nothing. */

@@ -131,6 +131,7 @@ rs_strand *rs_run_last(const rs_strands *strands) {
     for (int i = 0; i < 2; i++) {
         if (tails[i] == RS_NO_INDEX) continue;
         rs_strand *strand = rs_strand_at(strands, tails[i]);
+        RS_CHECK(strand->queued && strand->run_next == RS_NO_INDEX);
         if (strand->ready_order == strands->last_order) return strand;
     }
     return NULL;

@@ -86,6 +86,7 @@ rs_strand *rs_strand_take(rs_strands *strands);
 void rs_strand_release(rs_strands *strands, rs_strand *strand);
 
 static inline rs_strand *rs_strand_at(const rs_strands *strands, uint32_t index) {
+    RS_CHECK(index < rs_slab_len(&strands->slab));
     return RS_SLAB_AT(&strands->slab, rs_strand, index);
 }
 
@@ -133,7 +134,10 @@ rs_strand *rs_run_last(const rs_strands *strands);
 
 /* A new strand waits for its first turn, and has it. */
 static inline void rs_strand_awaits_turn(rs_strand *strand) { strand->wait = RS_WAIT_YIELD; }
-static inline void rs_strand_began(rs_strand *strand) { strand->wait = RS_WAIT_NONE; }
+static inline void rs_strand_began(rs_strand *strand) {
+    RS_CHECK(strand->state == RS_STRAND_RUNNING);
+    strand->wait = RS_WAIT_NONE;
+}
 
 /* It holds one more lock, and one less. */
 static inline void rs_lock_taken(rs_strand *strand) { strand->locks++; }

@@ -48,6 +48,7 @@ void rs_timers_free(rs_timers *timers) {
 static uint32_t larger(const rs_timers *timers) { return timers->capacity ? timers->capacity * 2 : 64; }
 
 bool rs_timers_reserve(rs_timers *timers, uint32_t count) {
+    RS_CHECK(timers->len <= timers->capacity);
     while (timers->capacity < count) {
         rs_timer **heap = rs_try_realloc(timers->heap, sizeof(rs_timer *) * larger(timers));
         if (!heap) return false;

@@ -36,6 +36,7 @@ void rs_timer_clear(rs_timers *timers, rs_timer *timer);
 static inline bool rs_timer_is_set(const rs_timer *timer) { return timer->position != RS_NO_INDEX; }
 
 static inline int64_t rs_timers_earliest(const rs_timers *timers) {
+    RS_CHECK(timers->len == 0 || timers->heap[0]->position == 0);
     return timers->len == 0 ? RS_NEVER : timers->heap[0]->deadline_ns;
 }
 

@@ -17,6 +17,7 @@ static inline uint64_t mix(uint64_t hash, uint64_t word) {
 }
 
 void rs_trace_record(rs_trace *trace, int64_t at_ns, rs_trace_kind kind, uint64_t subject, int64_t detail) {
+    RS_CHECK(kind >= RS_TRACE_SPAWN && kind <= RS_TRACE_USER);
     trace->ring[trace->count++ % RS_TRACE_RING] =
         (rs_trace_event){.at_ns = at_ns, .subject = subject, .detail = detail, .kind = kind};
     uint64_t hash = mix(trace->hash, (uint64_t)kind);

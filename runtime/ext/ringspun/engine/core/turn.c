@@ -9,6 +9,7 @@
 #define FILE_STREAK_NS 100000
 
 static bool is_enough(rs_turn *turn) {
+    RS_CHECK(turn->ops > 0);
     bool quiet = turn->quiet_writes >= turn->ops - 1;
     if (!quiet || turn->ops > FILE_STREAK_MAX) return true;
     if (turn->timed_from_ns == 0) turn->timed_from_ns = rs_clock_ns();

@@ -29,6 +29,7 @@ static void free_accept_queue(rs_machine *machine, rs_accept_queue *queue) {
 }
 
 int64_t rs_accept_queue_take(rs_accept_queue *queue) {
+    RS_CHECK(queue->first + queue->len <= queue->capacity);
     if (queue->len > 0) {
         queue->len--;
         return queue->results[queue->first++];
@@ -40,6 +41,7 @@ int64_t rs_accept_queue_take(rs_accept_queue *queue) {
 }
 
 static bool make_room(rs_accept_queue *queue) {
+    RS_CHECK(queue->first + queue->len <= queue->capacity);
     if (queue->first + queue->len < queue->capacity) return true;
     if (queue->len > 0) memmove(queue->results, queue->results + queue->first, sizeof(int64_t) * queue->len);
     queue->first = 0;
@@ -79,6 +81,7 @@ static void ended(rs_machine *machine, rs_op *op, int64_t result) {
 /* It would keep the turn, and with it all that comes. One that has just come itself ends here. */
 static void give_way(rs_machine *machine, rs_op *op) {
     rs_accept_queue *queue = op->context;
+    RS_ASSERT(queue->op == rs_op_id(op));
     queue->shared = true;
     rs_accept_queue_stop(machine, queue);
 }
@@ -101,13 +104,16 @@ void rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
 
 bool rs_accept_queue_stop(rs_machine *machine, rs_accept_queue *queue) {
     if (!queue->op) return false;
-    rs_op_cancel(machine, rs_op_find(machine->ops, queue->op), RS_WAKE_CANCEL);
+    rs_op *op = rs_op_find(machine->ops, queue->op);
+    RS_ASSERT(op != NULL && op->context == queue);
+    rs_op_cancel(machine, op, RS_WAKE_CANCEL);
     return queue->op != 0;
 }
 
 static void drop_results(rs_machine *machine, rs_accept_queue *queue) {
     while (queue->len > 0) {
         int fd = (int)rs_accept_queue_take(queue);
+        RS_ASSERT(fd >= 0);
         rs_descriptor_forget(machine->descriptors, fd);
         rs_platform_of(machine)->discard(machine, fd);
     }
@@ -131,6 +137,7 @@ int64_t rs_accept_queue_take_any(rs_machine *machine, int fd) {
     RS_EACH_ACCEPT_QUEUE(machine, queue) {
         if (queue->len == 0 || !is_of(machine, queue, fd)) continue;
         int64_t result = rs_accept_queue_take(queue);
+        RS_CHECK(result >= 0);
         if (queue->left && queue->len == 0) free_accept_queue(machine, queue);
         return result;
     }
@@ -146,6 +153,7 @@ bool rs_accept_queue_has(const rs_machine *machine, int fd) {
 
 /* As if it were in the kernel's queue. */
 static int64_t take_kept(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(machine->accept_queues->len > 0);
     if (request->kind == RS_OP_ACCEPT) return rs_accept_queue_take_any(machine, request->fd);
     bool readable = request->kind == RS_OP_POLL && (request->poll.events & RS_POLL_IN) && rs_accept_queue_has(machine, request->fd);
     return readable ? RS_POLL_IN : -EAGAIN;

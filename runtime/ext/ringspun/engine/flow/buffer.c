@@ -13,7 +13,7 @@ static char *take(rs_pool *pool, size_t capacity) {
 }
 
 static void give_back(rs_pool *pool, char *bytes, size_t capacity) {
-    RS_ASSERT(pool->lent > 0);
+    RS_ASSERT(pool->lent > 0 && bytes != NULL);
     pool->lent--;
     if (capacity == RS_BUFFER_PIECE && pool->len < RS_POOL_MAX) pool->pieces[pool->len++] = bytes;
     else free(bytes);
@@ -48,6 +48,7 @@ static bool extend(rs_buffer *buffer, size_t capacity) {
 
 /* To memory in which so many bytes have room. False: there is none. */
 static bool grow(rs_pool *pool, rs_buffer *buffer, size_t wanted) {
+    RS_CHECK(wanted > rs_buffer_len(buffer));
     size_t len = rs_buffer_len(buffer), capacity = capacity_for(wanted);
     if (buffer->capacity > RS_BUFFER_PIECE) return extend(buffer, capacity);
     char *bytes = take(pool, capacity);
@@ -71,6 +72,7 @@ char *rs_buffer_room(rs_pool *pool, rs_buffer *buffer, size_t len) {
 
 bool rs_buffer_put(rs_pool *pool, rs_buffer *buffer, const void *bytes, size_t len) {
     if (len == 0) return true;
+    RS_CHECK(bytes != NULL);
     char *room = rs_buffer_room(pool, buffer, len);
     if (!room) return false;
     memcpy(room, bytes, len);
@@ -79,6 +81,7 @@ bool rs_buffer_put(rs_pool *pool, rs_buffer *buffer, const void *bytes, size_t l
 }
 
 void rs_buffer_clear(rs_pool *pool, rs_buffer *buffer) {
+    RS_CHECK(buffer->bytes || (buffer->end == 0 && buffer->capacity == 0));
     if (buffer->bytes) give_back(pool, buffer->bytes, buffer->capacity);
     *buffer = (rs_buffer){0};
 }

@@ -29,7 +29,11 @@ typedef struct {
     size_t capacity;
 } rs_buffer;
 
-static inline size_t rs_buffer_len(const rs_buffer *buffer) { return buffer->end - buffer->start; }
+static inline size_t rs_buffer_len(const rs_buffer *buffer) {
+    RS_CHECK(buffer->start <= buffer->end);
+    return buffer->end - buffer->start;
+}
+
 static inline char *rs_buffer_at(const rs_buffer *buffer) { return buffer->bytes + buffer->start; }
 
 /* Makes room for that many bytes at the end, and answers where. What was there may move. NULL: there is no memory for so many,

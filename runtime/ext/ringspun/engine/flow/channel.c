@@ -64,11 +64,15 @@ static void append(rs_channel_line *line, rs_channel_waiter *waiter) {
 }
 
 static void take_out(rs_channel_line *line, rs_channel_waiter *waiter) {
+    RS_ASSERT(line->len > 0);
     rs_links_remove(&line->waiters, &waiter->link);
     line->len--;
 }
 
-static rs_channel_waiter *first_of(const rs_channel_line *line) { return RS_LINKED(line->waiters.first, rs_channel_waiter, link); }
+static rs_channel_waiter *first_of(const rs_channel_line *line) {
+    RS_CHECK((line->len == 0) == rs_links_empty(&line->waiters));
+    return RS_LINKED(line->waiters.first, rs_channel_waiter, link);
+}
 
 static rs_channel_line *line_of(rs_channel *channel, const rs_channel_waiter *waiter) {
     if (waiter->state == RS_WAITER_POPS) return &channel->poppers;
@@ -88,6 +92,7 @@ static void wake(rs_machine *here, rs_channel_waiter *waiter) {
 }
 
 static void end_wait(rs_channel *channel, rs_machine *here, rs_channel_waiter *waiter, rs_waiter_state state) {
+    RS_ASSERT(waiter->channel == channel && state > RS_WAITER_PUSHES);
     take_out(line_of(channel, waiter), waiter);
     waiter->state = (uint8_t)state;
     waiter->order = ++channel->given;
@@ -98,6 +103,7 @@ static void end_wait(rs_channel *channel, rs_machine *here, rs_channel_waiter *w
 
 static void notify_observers(rs_channel *channel, rs_machine *here, bool for_places) {
     RS_EACH_LINKED(&channel->observers, rs_channel_observer, link, observer) {
+        RS_CHECK(observer->in_line && observer->channel == channel);
         if (observer->for_places != for_places || observer->notified) continue;
         if (observer->machine == here) {
             rs_watch_ready(observer->watch);
@@ -112,6 +118,7 @@ static void notify_observers(rs_channel *channel, rs_machine *here, bool for_pla
 
 /* For one value more, whether it is kept here or given back some day by whom it is on its way to. */
 static bool make_room(rs_channel *channel) {
+    RS_CHECK(channel->len <= channel->allocated);
     if (channel->len + channel->on_their_way < channel->allocated) return true;
     uint32_t allocated = channel->allocated ? channel->allocated * 2 : 8;
     uint64_t *values = rs_try_alloc(sizeof(uint64_t) * allocated);
@@ -137,6 +144,7 @@ static void put_first(rs_channel *channel, uint64_t value) {
 }
 
 static uint64_t take_first(rs_channel *channel) {
+    RS_ASSERT(channel->len > 0);
     uint64_t value = channel->values[channel->first];
     channel->first = (channel->first + 1) % channel->allocated;
     channel->len--;
@@ -164,6 +172,7 @@ static rs_channel_waiter *first_in(rs_channel *channel, rs_machine *here, rs_cha
 static bool give_to_popper(rs_channel *channel, rs_machine *here, uint64_t value) {
     rs_channel_waiter *popper = first_in(channel, here, &channel->poppers);
     if (!popper) return false;
+    RS_CHECK(channel->len == 0); /* else it would have taken that */
     popper->value = value;
     end_wait(channel, here, popper, RS_WAITER_POPPED);
     return true;
@@ -179,6 +188,7 @@ static void serve_pushers(rs_channel *channel, rs_machine *here) {
 }
 
 static void stand_in_line(rs_channel *channel, rs_channel_waiter *waiter, rs_waiter_state state) {
+    RS_ASSERT(waiter->channel == NULL);
     waiter->channel = channel;
     waiter->state = (uint8_t)state;
     channel->references++;
@@ -189,6 +199,7 @@ static void stand_in_line(rs_channel *channel, rs_channel_waiter *waiter, rs_wai
 }
 
 static rs_channel_answer push(rs_channel *channel, rs_machine *here, uint64_t value, rs_channel_waiter *waiter) {
+    RS_CHECK(channel->capacity > 0);
     if (channel->closed) return RS_CHANNEL_CLOSED;
     if (RS_UNLIKELY(!make_room(channel))) return RS_CHANNEL_NO_MEMORY;
     if (give_to_popper(channel, here, value)) return RS_CHANNEL_DONE;
@@ -204,6 +215,7 @@ static rs_channel_answer push(rs_channel *channel, rs_machine *here, uint64_t va
 }
 
 static rs_channel_answer pop(rs_channel *channel, rs_machine *here, uint64_t *value, rs_channel_waiter *waiter) {
+    RS_CHECK(channel->len == 0 || channel->poppers.len == 0);
     if (channel->len > 0) {
         *value = take_first(channel);
         serve_pushers(channel, here);
@@ -247,6 +259,7 @@ static void end_poppers_at_the_end(rs_channel *channel, rs_machine *here) {
 static void leave_served(rs_channel *channel, rs_machine *here, rs_channel_waiter *waiter, bool takes) {
     take_out(&channel->served, waiter);
     if (waiter->state != RS_WAITER_POPPED) return;
+    RS_ASSERT(channel->on_their_way > 0);
     channel->on_their_way--;
     if (!takes) give_back(channel, here, waiter->value);
     end_poppers_at_the_end(channel, here);
@@ -320,6 +333,7 @@ static bool is_in_line(const rs_channel_waiter *waiter) {
 }
 
 static rs_waiter_state leave(rs_channel_waiter *waiter, bool takes) {
+    RS_ASSERT(waiter->channel != NULL);
     rs_channel *channel = waiter->channel;
     lock(channel);
     if (RS_LIKELY(waiter->forks == rs_channel_forks)) { /* else its machine has forgotten it as well */
@@ -342,6 +356,7 @@ rs_channel_answer rs_channel_leave(rs_channel_waiter *waiter, uint64_t *value) {
 void rs_channel_refuse(rs_channel_waiter *waiter) { leave(waiter, false); }
 
 void rs_channel_sleep(rs_channel_waiter *waiter, int64_t deadline_ns) {
+    RS_ASSERT(waiter->machine == NULL);
     struct timespec until = {.tv_sec = deadline_ns / 1000000000, .tv_nsec = deadline_ns % 1000000000};
     lock(waiter->channel);
     int error = 0;
@@ -354,6 +369,7 @@ void rs_channel_sleep(rs_channel_waiter *waiter, int64_t deadline_ns) {
 }
 
 void rs_channel_interrupt(rs_channel_waiter *waiter) {
+    RS_ASSERT(waiter->machine == NULL);
     lock(waiter->channel);
     waiter->interrupted = true;
     pthread_cond_signal(&waiter->changed);
@@ -394,6 +410,7 @@ static void end_waiters(rs_machine *machine) {
 /* --- observers --- */
 
 rs_channel_observer *rs_channel_observe(rs_channel *channel, rs_watch *watch, bool for_places) {
+    RS_ASSERT(watch->observer == NULL);
     rs_channel_observer *observer = rs_alloc(sizeof(*observer));
     *observer = (rs_channel_observer){.channel = channel, .machine = watch->selector->machine, .watch = watch,
                                       .for_places = for_places};
@@ -411,6 +428,7 @@ static void stand_by(rs_channel *channel, rs_channel_observer *observer) {
 }
 
 rs_channel_answer rs_channel_look(rs_channel_observer *observer, uint64_t *value) {
+    RS_ASSERT(observer->channel != NULL && observer->watch != NULL);
     rs_channel *channel = observer->channel;
     lock(channel);
     rs_channel_answer answer = observer->for_places ? push(channel, observer->machine, *value, NULL)
@@ -421,6 +439,7 @@ rs_channel_answer rs_channel_look(rs_channel_observer *observer, uint64_t *value
 }
 
 void rs_channel_forget(rs_channel_observer *observer) {
+    RS_ASSERT(observer->channel != NULL);
     rs_channel *channel = observer->channel;
     lock(channel);
     if (observer->in_line) rs_links_remove(&channel->observers, &observer->link);
@@ -435,13 +454,14 @@ void rs_channel_forget(rs_channel_observer *observer) {
 /* --- the part --- */
 
 static void on_ready(rs_machine *machine, const rs_message *message) {
-    (void)machine;
     rs_channel_observer *observer = (rs_channel_observer *)message->payload;
+    RS_ASSERT(observer->machine == machine);
     if (!observer->channel) {
         free(observer);
         return;
     }
     lock(observer->channel);
+    RS_CHECK(observer->notified);
     observer->notified = false;
     unlock(observer->channel);
     rs_watch_ready(observer->watch);

@@ -34,6 +34,7 @@ void rs_watch_ready(rs_watch *watch) {
 }
 
 rs_watch *rs_selector_next(rs_selector *selector) {
+    RS_CHECK((selector->ready_len == 0) == rs_links_empty(&selector->ready));
     rs_watch *watch = RS_LINKED(selector->ready.first, rs_watch, of_ready);
     if (selector->ready_len < 2) return watch;
     rs_watch_idle(watch);
@@ -44,6 +45,7 @@ rs_watch *rs_selector_next(rs_selector *selector) {
 void rs_selector_shuffle(rs_selector *selector) {
     if (selector->ready_len < 2) return;
     uint64_t *random = &selector->machine->selectors->random;
+    RS_CHECK(*random != 0);
     *random ^= *random << 13;
     *random ^= *random >> 7;
     *random ^= *random << 17;
@@ -63,6 +65,7 @@ void rs_watch_open(rs_selector *selector, rs_watch *watch, rs_source *source) {
 static rs_watch *newest_watch(const rs_selector *selector) { return RS_LINKED(selector->watches.first, rs_watch, of_selector); }
 
 static void orphan_ended(rs_machine *machine, rs_op *op, int64_t result) {
+    RS_CHECK(op->owner->ended == orphan_ended);
     (void)result;
     rs_links_remove(&machine->selectors->orphans, &op->link);
 }
@@ -83,6 +86,7 @@ static rs_op *disown_op(rs_machine *machine, rs_watch *watch) {
 }
 
 static void leave_selector(rs_watch *watch) {
+    RS_CHECK(watch->selector->machine != NULL);
     rs_watch_idle(watch);
     rs_watcher_leave(&watch->watcher);
     if (watch->observer) rs_channel_forget(watch->observer);
@@ -106,6 +110,7 @@ static void leave_machine(rs_selector *selector) {
 void rs_selector_close(rs_selector *selector) {
     if (!selector->machine) return;
     for (rs_watch *watch; (watch = newest_watch(selector));) rs_watch_close(watch);
+    RS_ASSERT(selector->ops == 0);
     rs_list_wake_all(selector->machine, &selector->waiters, 0);
     leave_machine(selector);
 }
@@ -123,6 +128,7 @@ uint32_t rs_end_orphan_ops(rs_machine *machine) {
     uint32_t left = 0;
     rs_ungather(machine, &machine->selectors->unseen);
     RS_EACH_LINKED(&machine->selectors->orphans, rs_op, link, op) {
+        RS_ASSERT(op->owner == &orphan_owner);
         rs_op_cancel(machine, op, RS_WAKE_CANCEL);
         if (op->state == RS_OP_SUBMITTED) left++;
     }
@@ -142,6 +148,7 @@ static void watch_ended(rs_machine *machine, rs_op *op, int64_t result) {
 static const rs_op_owner watch_owner = {.ended = watch_ended};
 
 bool rs_watch_arm(rs_watch *watch, int fd, uint32_t events) {
+    RS_CHECK(watch->selector->machine != NULL && (!watch->op || watch->selector->ops > 0));
     if (watch->op) return true;
     rs_machine *machine = watch->selector->machine;
     if (machine->unawaited >= RS_WATCH_OPS_MAX) return false;
@@ -162,6 +169,7 @@ bool rs_watch_arm(rs_watch *watch, int fd, uint32_t events) {
 }
 
 rs_strand *rs_watch_strand(const rs_watch *watch) {
+    RS_CHECK(watch->selector->waiters.len <= 1);
     return rs_list_first(watch->selector->machine, &watch->selector->waiters);
 }
 
@@ -201,6 +209,7 @@ void rs_watch_serve(rs_watch *watch) {
 /* --- the part --- */
 
 static void flush_orphans(rs_machine *machine, rs_gathered *gathered) {
+    RS_CHECK(gathered == &machine->selectors->unseen);
     (void)gathered;
     rs_end_orphan_ops(machine);
 }

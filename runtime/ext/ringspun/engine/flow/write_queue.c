@@ -16,6 +16,7 @@ void rs_write_queue_open(rs_machine *machine, rs_write_queue *queue, uint8_t kin
 }
 
 static void drop_bytes(rs_write_queue *queue) {
+    RS_CHECK(!queue->op);
     rs_ungather(queue->machine, &queue->gathered);
     rs_buffer_clear(queue->machine->pool, &queue->filling);
     rs_buffer_clear(queue->machine->pool, &queue->sending);
@@ -33,7 +34,9 @@ void rs_write_queue_close(rs_write_queue *queue) {
 
 /* The kernel may still read what the op sends, so that memory goes with the op. */
 static void leave_sending(rs_write_queue *queue, rs_op *op) {
+    RS_CHECK(op->context == queue || rs_op_is_orphan(op));
     char *bytes = rs_buffer_release(queue->machine->pool, &queue->sending);
+    RS_CHECK(op->request.owned == NULL);
     if (bytes) op->request.owned = bytes;
 }
 
@@ -42,6 +45,7 @@ static void leave_op(rs_write_queue *queue) {
     rs_op *op = rs_op_find(machine->ops, queue->op);
     queue->op = 0;
     if (!op) return;
+    RS_ASSERT(op->context == queue);
     rs_op_orphan(op);
     leave_sending(queue, op);
 }
@@ -61,6 +65,7 @@ static void fail(rs_write_queue *queue, int64_t error) {
 }
 
 static void gather(rs_write_queue *queue) {
+    RS_CHECK(queue->machine != NULL && queue->error == 0);
     if (!queue->op && rs_write_queue_len(queue) > 0) rs_gather(queue->machine, &queue->gathered);
 }
 
@@ -79,11 +84,13 @@ int64_t rs_write_queue_put(rs_write_queue *queue, const void *bytes, size_t len)
 }
 
 static rs_request request_of(const rs_write_queue *queue) {
+    RS_CHECK(rs_buffer_len(&queue->filling) == 0 || queue->pass);
     rs_transfer rest = {.address = rs_buffer_at(&queue->sending), .len = rs_buffer_len(&queue->sending), .offset = -1};
     return (rs_request){.kind = queue->kind, .fd = queue->fd, .transfer = rest};
 }
 
 static bool was_closed_here(const rs_write_queue *queue) {
+    RS_CHECK(queue->machine != NULL);
     return rs_descriptor_generation(queue->machine->descriptors, queue->fd) != queue->generation;
 }
 
@@ -173,7 +180,9 @@ void rs_write_queue_flush(rs_write_queue *queue) {
 
 bool rs_write_queue_stop(rs_write_queue *queue) {
     if (!queue->op) return false;
-    rs_op_cancel(queue->machine, rs_op_find(queue->machine->ops, queue->op), RS_WAKE_CANCEL);
+    rs_op *op = rs_op_find(queue->machine->ops, queue->op);
+    RS_ASSERT(op != NULL && op->context == queue);
+    rs_op_cancel(queue->machine, op, RS_WAKE_CANCEL);
     return queue->op != 0;
 }
 

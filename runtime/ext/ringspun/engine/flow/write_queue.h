@@ -78,7 +78,10 @@ static inline size_t rs_write_queue_len(const rs_write_queue *queue) {
 }
 
 /* Of all that were put in, those that the kernel has, or never will. */
-static inline uint64_t rs_write_queue_left(const rs_write_queue *queue) { return queue->put - rs_write_queue_len(queue); }
+static inline uint64_t rs_write_queue_left(const rs_write_queue *queue) {
+    RS_CHECK(rs_write_queue_len(queue) <= queue->put);
+    return queue->put - rs_write_queue_len(queue);
+}
 
 /* The number may mean something else by now, when others have closed what it meant: nothing more may be tried on it. */
 bool rs_write_queue_is_gone(const rs_write_queue *queue);

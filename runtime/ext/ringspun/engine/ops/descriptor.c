@@ -43,6 +43,7 @@ void rs_descriptor_remove(rs_descriptors *descriptors, rs_ops *ops, rs_op *op) {
 }
 
 void rs_descriptor_restore(rs_descriptors *descriptors, int fd, rs_fd_kind kind, bool socket, bool bytes, bool reports_more) {
+    RS_CHECK(!bytes || socket);
     rs_descriptor *descriptor = rs_descriptor_get(descriptors, fd);
     descriptor->kind = (uint8_t)kind;
     descriptor->socket = socket;

@@ -79,6 +79,7 @@ static inline uint32_t rs_descriptor_generation(const rs_descriptors *descriptor
 
 /* One that the machine has just made, or has just looked up. Without memory for an entry it is looked up every time. */
 static inline void rs_descriptor_note(rs_descriptors *descriptors, int fd, rs_fd_kind kind, bool socket) {
+    RS_CHECK(!socket || kind == RS_FD_STREAM);
     if (!rs_descriptors_reserve(descriptors, fd)) return;
     rs_descriptor *descriptor = rs_descriptor_get(descriptors, fd);
     descriptor->kind = (uint8_t)kind;
@@ -110,6 +111,7 @@ void rs_descriptor_remove(rs_descriptors *descriptors, rs_ops *ops, rs_op *op);
 
 /* The next read does not end with the owed error any more. */
 static inline void rs_descriptor_forgive(rs_descriptors *descriptors, rs_descriptor *descriptor) {
+    RS_ASSERT(!descriptor->owed_error || descriptors->owing > 0);
     if (descriptor->owed_error) descriptors->owing--;
     descriptor->owed_error = 0;
 }

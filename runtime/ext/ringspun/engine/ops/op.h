@@ -66,9 +66,15 @@ static inline void rs_op_become(rs_op *op, rs_op_state state) {
 }
 
 /* It brings one result after the other. */
-static inline bool rs_op_lasts(const rs_op *op) { return op->owner->brought != NULL; }
+static inline bool rs_op_lasts(const rs_op *op) {
+    RS_CHECK(op->owner != NULL);
+    return op->owner->brought != NULL;
+}
 
-static inline bool rs_op_owner_is_gone(const rs_op *op) { return op->owner->is_gone && op->owner->is_gone(op); }
+static inline bool rs_op_owner_is_gone(const rs_op *op) {
+    RS_CHECK(op->owner != NULL);
+    return op->owner->is_gone && op->owner->is_gone(op);
+}
 
 /* Ops that nobody waits for may be under way beside those of the strands and the workers. */
 #define RS_OPS_LEFT_MAX 64u
@@ -89,6 +95,7 @@ rs_op *rs_op_take(rs_ops *ops, const rs_request *request);
 void rs_op_release(rs_ops *ops, rs_op *op);
 
 static inline rs_op *rs_op_at(const rs_ops *ops, uint32_t index) {
+    RS_CHECK(index < rs_slab_len(&ops->slab));
     return RS_SLAB_AT(&ops->slab, rs_op, index);
 }
 
@@ -102,6 +109,7 @@ rs_op *rs_ops_next(const rs_ops *ops, const rs_op *op);
 static inline bool rs_op_lend(rs_op *op) {
     rs_transfer *transfer = &op->request.transfer;
     if (!(op->request.options & RS_REQUEST_ANY_BUFFER) || transfer->address) return true;
+    RS_ASSERT(op->request.owned == NULL);
     transfer->address = op->request.owned = rs_try_alloc(transfer->len);
     return transfer->address != NULL;
 }

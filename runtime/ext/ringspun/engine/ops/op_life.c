@@ -113,6 +113,7 @@ static bool names_no_descriptor(const rs_request *request) {
 }
 
 static bool is_being_closed(rs_machine *machine, const rs_request *request) {
+    RS_CHECK((uint32_t)request->fd < machine->descriptors->capacity);
     const rs_descriptor *table = machine->descriptors->table;
     if (rs_request_has_target(request) && table[request->splice.to_fd].closing) return true;
     return table[request->fd].closing && request->kind != RS_OP_CLOSE;
@@ -120,6 +121,7 @@ static bool is_being_closed(rs_machine *machine, const rs_request *request) {
 
 /* Of those that others may close without our hearing of it. */
 void rs_op_goes_by_number(rs_machine *machine, rs_op *op) {
+    RS_CHECK(op->state == RS_OP_SUBMITTED && op->owner != NULL);
     int fd = op->request.fd;
     if (op->owner->is_gone || op->identity || fd < 0) return;
     if (rs_descriptor_kind(machine->descriptors, fd) == RS_FD_UNKNOWN) op->identity = meaning_of(machine, fd);
@@ -173,7 +175,7 @@ rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park
     uint64_t ticket = rs_park_begin(machine, RS_WAIT_OP, park_flags, deadline_ns);
     if (ticket == 0) return NULL;
     rs_op *op = rs_op_take(machine->ops, request);
-    RS_ASSERT(op != NULL);
+    RS_ASSERT(op != NULL); /* it was reserved */
     op->owner = &strand_owner;
     op->strand = rs_strand_id(strand);
     op->ticket = ticket;
@@ -278,6 +280,7 @@ bool rs_descriptor_close_begin(rs_machine *machine, int fd) {
 void rs_descriptor_close_end(rs_machine *machine, int fd) {
     if ((uint32_t)fd >= machine->descriptors->capacity) return;
     RS_CHECK(machine->descriptors->table[fd].first == 0 && machine->descriptors->table[fd].targeted == 0);
+    RS_CHECK(machine->descriptors->table[fd].closing);
     /* Once more, for what has looked at it since. */
     machine->descriptors->table[fd].closing = false;
     machine->descriptors->table[fd].generation++;
@@ -301,6 +304,7 @@ static void end_op(rs_machine *machine, rs_op *op) {
 /* Those with a target are few and end soon, so they are looked for among themselves. */
 static void end_ops_to(rs_machine *machine, int fd) {
     RS_EACH_LINKED(&machine->ops->targeted, rs_op, link, op) {
+        RS_CHECK(rs_request_has_target(&op->request));
         if (op->request.splice.to_fd == fd) end_op(machine, op);
     }
 }
@@ -311,6 +315,7 @@ uint32_t rs_descriptor_closing(rs_machine *machine, int fd) {
     while (link) {
         rs_op *op = rs_op_at(machine->ops, link - 1);
         link = op->next;
+        RS_CHECK(op->request.fd == fd);
         end_op(machine, op);
     }
     if (RS_UNLIKELY(machine->descriptors->table[fd].targeted > 0)) end_ops_to(machine, fd);
@@ -348,6 +353,7 @@ static bool op_takes_nothing(const rs_machine *machine, const rs_strand *strand)
 }
 
 static void interrupt_op(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
+    RS_CHECK(strand->state == RS_STRAND_PARKED && strand->wait == RS_WAIT_OP);
     rs_op *op = rs_op_at(machine->ops, strand->op);
     RS_ASSERT(op->strand == rs_strand_id(strand));
     /* A strand that is to unwind at once gets the interrupt in the place of a timeout that has cancelled the op (rs_interrupt_first). */

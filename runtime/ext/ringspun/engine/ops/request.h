@@ -144,7 +144,10 @@ _Static_assert(sizeof(rs_request) <= 64, "a request fits into one line of the ca
 /* The type of a socket, beside the flags that socket(2) has in the same word. */
 #define RS_SOCK_TYPE 0xfu
 
-static inline const rs_op_traits *rs_request_traits(const rs_request *request) { return &rs_op_kinds[request->kind]; }
+static inline const rs_op_traits *rs_request_traits(const rs_request *request) {
+    RS_CHECK(request->kind < RS_OP_KINDS);
+    return &rs_op_kinds[request->kind];
+}
 
 static inline bool rs_request_takes_stream(const rs_request *request) {
     return rs_request_traits(request)->takes_stream && request->transfer.flags == 0;
@@ -197,6 +200,7 @@ static inline void rs_request_advance(rs_request *request, uint64_t bytes) {
 /* After a try. True: it was short, and RS_REQUEST_ALL wants the rest, for which the request is now. */
 static inline bool rs_request_goes_on(rs_request *request, int64_t result) {
     if (result <= 0 || !(request->options & RS_REQUEST_ALL)) return false;
+    RS_CHECK(rs_request_traits(request)->memory == RS_MEMORY_BUFFER || rs_request_traits(request)->memory == RS_MEMORY_VECTOR);
     if ((uint64_t)result >= rs_request_len(request)) return false;
     rs_request_advance(request, (uint64_t)result);
     return true;
