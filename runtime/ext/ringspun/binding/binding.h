@@ -18,11 +18,11 @@
 
 /* See core/runners.h. */
 typedef struct rsb_runners {
-    VALUE *fibers;              /* who came last is taken first */
+    VALUE *fibers;              /* the last one is taken first */
     uint32_t len, capacity;
-    uint32_t unneeded;          /* so many, the first ones, since the period began */
-    size_t collections, major_collections; /* as many as there had been then */
-    uint32_t let_go;            /* fibers that no strand will use again, since the last collection */
+    uint32_t unneeded;          /* so many, the first ones, were not taken since the period began */
+    size_t collections, major_collections; /* how many there had been when the period began */
+    uint32_t let_go;            /* fibers since the last collection that no strand will use again */
 } rsb_runners;
 
 typedef struct rsb_machine {
@@ -32,32 +32,32 @@ typedef struct rsb_machine {
     VALUE thread;
     rsb_runners runners;        /* runner fibers that wait for a strand */
     VALUE idle_taken;           /* the one that was taken out of `runners` last, until it runs; 0: none */
-    VALUE maker;                /* the fiber that makes them, or nil */
+    VALUE maker;                /* the fiber that makes runners, or nil */
     uint32_t fork_count;        /* as it was when the machine last looked */
     bool open;
     bool thread_moves;          /* from one native thread to another */
-    bool takes_stack;           /* has the lock of fiber_stacks */
+    bool takes_stack;           /* it holds the lock of fiber_stacks */
     _Atomic bool thread_ended;  /* nobody can run it any more */
     bool locate;                /* record where strands are spun, and when they begin to wait */
     long features_seen;         /* how many files Ruby had loaded when a strand was spun last */
     VALUE root_fiber;           /* the thread's first: CRuby goes on there when a runner ends; nil: not known */
     rs_scope *spin_scope;       /* where Machine#spin puts strands: Ringspun.run's, else the root's own */
     VALUE unread;               /* Hash, bounded: strand => error that nobody has read */
-    VALUE to_tell;              /* Array of [strand, error, handler or nil]: those that are due */
-    VALUE teller;               /* the strand that tells them, or will; or nil */
+    VALUE to_tell;              /* Array of [strand, error, handler or nil]: errors that are due */
+    VALUE teller;               /* the strand that tells them, or is about to; or nil */
     bool teller_begun;
     VALUE child_error;          /* in a forked child: what its first strand ended with, or nil */
     VALUE stackless_error;      /* what the last strand without a stack failed with */
     int64_t stackless_until_ns;
     rs_id collected_for;        /* the strand for whose stack garbage was collected last */
-    pthread_mutex_t wake_lock;  /* of `wakeable`, and so that nobody sends to what is being closed */
+    pthread_mutex_t wake_lock;  /* guards `wakeable`: nobody sends to a machine that is being closed */
     bool wakeable;
     char backend_reason[200];
-    struct rsb_outside_wait *outside_waits; /* in a simulation, for what is in the real world */
+    struct rsb_outside_wait *outside_waits; /* in a simulation: waits for something real */
     VALUE spare[RSB_SPARE_MAX]; /* handles of strands that nobody has seen */
     uint32_t spare_len;
-    bool looked_for_signals;    /* before the present deadlock */
-    char *scratch;              /* for bytes that are copied on before anything else runs; NULL: not needed yet */
+    bool looked_for_signals;    /* for one more moment, before the present deadlock counts as one */
+    char *scratch;              /* for bytes that are copied on before another strand runs; NULL: not needed yet */
 } rsb_machine;
 
 typedef struct rsb_strand {
@@ -78,34 +78,34 @@ typedef struct rsb_strand {
     struct rsb_selection *selection; /* the IO.select in which it waits, or NULL */
     VALUE blocker;              /* what a block-like hook waits for, or nil */
     const char *extension_waits_for; /* what an extension has it wait for, in words */
-    VALUE evaluation;           /* its own, for what it runs outside of concurrent procs; 0: nobody has asked for it */
+    VALUE evaluation;           /* the strand's own, for code outside of concurrent procs; 0: nobody has asked for it */
     VALUE resume_value;
     uint64_t resumable;         /* the ticket of a wait that Evaluation#resume! may end */
     struct rsb_frame *frames;   /* the runs of concurrent procs that it is in, the newest first */
     const struct rsb_work *work; /* what it does where it has no block */
-    struct rsb_batch *batch;    /* of runs that it is to begin, or NULL */
-    struct rsb_start_answer *answer; /* to who waits for the one that it is to begin, or NULL */
+    struct rsb_batch *batch;    /* the runs that it is to begin, or NULL */
+    struct rsb_start_answer *answer; /* for the strand that waits until this one has begun its run, or NULL */
     rs_id id;
-    VALUE hook_error;           /* that of `raises` which is for the hook that it is in, and for nothing later; 0: none */
-    uint32_t hooks_left;        /* how often it has left one */
+    VALUE hook_error;           /* the one of `raises` that only the scheduler hook that it is in may raise; 0: none */
+    uint32_t hooks_left;        /* how often it has left a hook */
     VALUE kill;                 /* errinfo of a kill, or of a throw, that was caught at a switch; 0: none */
-    int64_t told_at_ns;         /* when its error is told, if nobody has read it by then */
-    uint32_t awaiters;          /* who wait for several strands, this one among them */
+    int64_t told_at_ns;         /* when its error is told if nobody has read it by then */
+    uint32_t awaiters;          /* strands that wait for several, this one among them */
     int kill_state;             /* its rb_protect state */
     bool displaced;             /* it was left in the middle of a Fiber#raise or the like: `fiber` may be out of date */
-    bool urgent;                /* something was raised by or for the thread, which does not wait for the next wait */
-    bool kill_pending;          /* it has not been raised again at a wait of ours yet */
+    bool urgent;                /* something was raised for the thread, to be raised here before the next wait */
+    bool kill_pending;          /* `kill` has not been raised at a wait of ours yet */
     bool started;
     bool done;
     bool cancelled;             /* it ended by a cancellation */
-    bool permit_by_queue;       /* that of the engine's strand, if it has one, comes from a Thread::Queue */
+    bool permit_by_queue;       /* the permit of the engine's strand, if it has one, comes from a Thread::Queue */
     bool used_fiber;            /* its fiber cannot be given to another strand */
-    bool certain;               /* its block is called even when it is cancelled, and meets that at its first wait */
-    bool ends_hook;             /* what it raises in another strand's fiber is for the hook in there, and for nothing later */
-    bool own_fiber;             /* `fiber` has been made for it, and ends with it */
+    bool certain;               /* its block is called even when it is cancelled; the cancellation is raised at its first wait */
+    bool ends_hook;             /* what it raises in another strand's fiber is only for the scheduler hook in there */
+    bool own_fiber;             /* `fiber` was made for this strand, and ends with it */
     bool shown;                 /* its handle has been given to the program */
-    bool told;                  /* its error */
-    bool read;
+    bool told;                  /* its error was told */
+    bool read;                  /* its error was read */
     bool resumed;               /* Evaluation#resume! has ended its wait, with `resume_value` */
 } rsb_strand;
 
@@ -117,7 +117,7 @@ extern uint32_t rsb_forks;
 
 void rsb_init_api(void);
 
-/* Keeps a function out of line. A strand that waits keeps its stack, and a page less of it is worth a call: so what is seldom
+/* Keeps a function out of line. A strand that waits keeps its stack, so the frames below a wait should be small: what is seldom
  * called has a frame of its own. */
 #define RSB_APART __attribute__((noinline))
 

@@ -1,5 +1,5 @@
-/* core: machines, strands and scopes as objects; switching, waiting, sleeping, raising; what is checked of what callers pass. What
- * other rooms may use of this one. */
+/* core: machines, strands and scopes as objects; switching, waiting, sleeping, raising; checks of arguments. This is what other
+ * rooms may use of it. What only its own files share is in inner.h. */
 #ifndef RINGSPUN_BINDING_CORE_H
 #define RINGSPUN_BINDING_CORE_H
 
@@ -12,11 +12,11 @@ extern VALUE rsb_cMachine, rsb_cStrand, rsb_cScope;
 /* The functions that the engine calls. Rooms above `core` put in theirs when the extension is loaded. */
 extern rs_driver rsb_driver;
 
-/* What a strand runs that has no block. */
+/* What a strand without a block runs. */
 typedef struct rsb_work {
     /* True: it was killed, and `state` is that of rb_protect. */
     bool (*run)(rsb_machine *machine, rsb_strand *strand, int *state);
-    /* There is no stack for the strand: all that it was to do ends with that error. */
+    /* No stack could be made for the strand: its work ends with that error. */
     void (*fail)(rsb_machine *machine, rsb_strand *strand, VALUE error);
     /* The strand is about to wait and has a batch: another strand takes the rest of the batch. */
     void (*hand_over)(rsb_machine *machine, rsb_strand *strand);
@@ -27,15 +27,15 @@ typedef struct rsb_scope {
     VALUE machine;
     VALUE first_error;
     VALUE suppressed;
-    VALUE foreign;              /* the Cancelled that its block ended with while nobody had cancelled it, or nil */
+    VALUE foreign;              /* the Cancelled that its block ended with although the scope was not cancelled, or nil */
     VALUE deadline;             /* seconds, as it was asked for last */
     VALUE on_error;             /* called when a strand of it fails, or nil */
     uint32_t fork_count;        /* as it was when the scope was opened */
     bool open;
     bool returned;              /* the block, normally */
     bool cancelled;             /* the block or the wait for the children ended by a cancellation */
-    bool cut_children;          /* a child did */
-    bool answers;               /* that cancellation was this scope's own */
+    bool cut_children;          /* a child ended by a cancellation */
+    bool answers;               /* that cancellation was this scope's own (rs_scope_answers) */
     bool killed;
 } rsb_scope;
 
@@ -75,18 +75,19 @@ NORETURN(void rsb_end_of_child(rsb_machine *machine));
 
 /* --- time.c --- */
 
-/* Raises a UsageError that names `what` unless it is a number of seconds that is not negative. What has no room is RS_NEVER. */
+/* Raises a UsageError that names `what` unless it is a number of seconds that is not negative. RS_NEVER where that is more
+ * nanoseconds than an int64_t holds. */
 int64_t rsb_seconds_to_ns(VALUE seconds, const char *what);
 /* The same, but a negative number is 0. */
 int64_t rsb_seconds_left_ns(VALUE seconds, const char *what);
-/* As Kernel#sleep and its kin take it, with their errors. */
+/* As Kernel#sleep and Mutex#sleep take it, with their errors. */
 int64_t rsb_interval_ns(VALUE seconds);
 /* As Thread#join, Queue#pop and Timeout.timeout take it: a negative number is 0; nil and infinity are no limit. */
 int64_t rsb_limit_ns(VALUE seconds);
 /* nil: no limit. */
 int64_t rsb_timeout_ns(VALUE seconds);
 
-/* Now and so much; `machine` is NULL on a thread that has none. */
+/* The deadline after that delay from now; `machine` is NULL on a thread that has none. */
 static inline int64_t rsb_deadline_after(rsb_machine *machine, int64_t delay_ns) {
     if (delay_ns == RS_NEVER) return RS_NEVER;
     return rs_deadline_after(machine ? rs_now(&machine->engine) : rs_clock_ns(), delay_ns);
@@ -103,10 +104,11 @@ static inline int64_t rsb_timeout_argument(rsb_machine *machine, int argc, VALUE
 /* Answers how the sleep ended. The second raises what has ended it other than the time (RS_WAKE_TIMEOUT). */
 rs_wake_kind rsb_sleep(rsb_machine *machine, int64_t deadline_ns);
 void rsb_slept(rsb_machine *machine, rs_wake_kind kind);
-/* Both in one. And for so long; 0 is until the next turn. */
+/* rsb_sleep and rsb_slept in one. */
 static inline void rsb_sleep_until(rsb_machine *machine, int64_t deadline_ns) {
     rsb_slept(machine, rsb_sleep(machine, deadline_ns));
 }
+/* The same for that long; 0 is a yield. */
 void rsb_sleep_for(rsb_machine *machine, int64_t delay_ns);
 
 /* Runs the body. `late`: the deadline has cancelled it, and the caller is to raise a TimeoutError. */
@@ -116,7 +118,7 @@ VALUE rsb_until_raised(rsb_machine *machine, int64_t deadline_ns, const VALUE *r
 
 /* --- switch.c --- */
 
-/* What a strand in a list waits with: which list it is. */
+/* Which list a strand waits in: the tag of its wait. */
 typedef enum {
     RSB_FOR_NOTHING, RSB_FOR_MUTEX, RSB_FOR_SEMAPHORE, RSB_FOR_CONDITION, RSB_FOR_BARRIER, RSB_FOR_ITEM, RSB_FOR_PLACE,
     RSB_FOR_CLOSE, RSB_FOR_ACCEPT_QUEUE, RSB_FOR_ROOM, RSB_FOR_SELECT, RSB_FOR_KINDS
@@ -124,21 +126,21 @@ typedef enum {
 
 rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
                       uint64_t tag, int64_t *result);
-/* In two steps, for who has something to undo after the wait: only the first raises. */
+/* The same in two steps, for a caller that must clean up after the wait: only rsb_check_stack raises. */
 void rsb_check_stack(void);
 rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
                               uint64_t tag, int64_t *result);
 void rsb_yield(rsb_machine *machine);
-/* As a wait that Evaluation#resume! may end: it keeps its turn. */
+/* The same as a wait that Evaluation#resume! may end; the strand runs no sooner for that. */
 void rsb_yield_resumable(rsb_machine *machine);
-/* The same also in a cancelled scope, whose cancellation it does not raise: only what was raised for the strand itself, after the
- * others have had their turn. */
+/* A yield that a cancelled scope does not refuse. It raises no cancellation, only what was raised for the strand itself, after
+ * the others have had their turn. */
 void rsb_give_way(rsb_machine *machine);
 
 /* Evaluation#resume! may end the wait with that ticket. */
 static inline void rsb_mark_resumable(rsb_strand *strand, uint64_t ticket) {
     strand->resumable = ticket;
-    strand->resumed = false; /* left by an earlier wait that was cancelled all the same */
+    strand->resumed = false; /* an earlier wait may have left it true: it was resumed, and ended by a cancellation */
 }
 
 /* After rs_spawn_first: runs that strand until it waits. */
@@ -147,21 +149,21 @@ void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first);
 /* No errno, for a connection may have timed out by itself (ETIMEDOUT). */
 #define RSB_TIME_IS_UP INT64_MIN
 
-/* How a strand waits for its op. What is left out is 0: it waits without end, and nothing needs to be kept for it. */
+/* How a strand waits for its op. Zeroed: without a deadline, and it keeps no object alive. */
 typedef struct {
     VALUE keep;                 /* what the kernel may touch */
-    VALUE io;                   /* instead: the object whose descriptor it is. Of a stock IO the kernel is given it together with
-                                 * what others wait for; -EBADF also when it was closed before that */
+    VALUE io;                   /* instead of `keep`: the object whose descriptor it is. An op on a stock IO goes to the kernel
+                                 * at the next look, and ends with -EBADF if the IO was closed before that */
     uint32_t flags;             /* RS_PARK_ */
-    bool answers_close;         /* -EBADF when the descriptor is closed meanwhile, for the caller to look at; else that raises */
-    int64_t deadline_ns;        /* then the answer is RSB_TIME_IS_UP */
+    bool answers_close;         /* the answer is -EBADF when the descriptor is closed meanwhile; else that raises */
+    int64_t deadline_ns;        /* the answer is RSB_TIME_IS_UP when it passes */
     void (*take)(const rs_op *op, void *argument); /* sees the completed op before its memory is freed; must not raise */
     void *argument;
     void *answer;               /* gets a copy of the first `answer_size` bytes of what the op owns */
     size_t answer_size;
 } rsb_op_wait;
 
-/* Parks for the request, which must not have been done inline. Raises what cancels or interrupts the strand. */
+/* Parks until the request has been done, after a try in vain (rs_try). Raises what cancels or interrupts the strand. */
 int64_t rsb_perform(rsb_machine *machine, rs_request *request, const rsb_op_wait *wait);
 /* Counts one more op of this turn; the others run if the turn ends with it (engine/core/turn.h). */
 static inline void rsb_after_inline(rsb_machine *machine) {
@@ -186,34 +188,35 @@ void rsb_deliver_first(rsb_machine *machine, rsb_strand *strand, VALUE exception
 
 /* --- mailbox.c --- */
 
-/* From any thread: rsb_interrupt_hook for the hook that the strand is in now; nothing if it has left that by then. */
+/* From any thread: rsb_interrupt_hook for the scheduler hook that the strand is in now. Nothing happens if it has left that hook
+ * when the message comes. */
 void rsb_tell_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception);
-/* The same for what stands for the call of a hook, and answers `alive?` and `raise`. */
+/* The same for an object that stands for the call of a hook; it has `alive?` and `raise`. */
 void rsb_tell_call(rsb_machine *machine, VALUE call, VALUE exception);
 
 /* --- strand.c --- */
 
-/* Before a strand is spun: gems that need to know of strands may have been loaded since the last one. */
+/* Before a strand is spun: since the last one the program may have loaded a gem that must be told of strands. */
 void rsb_notice_features(rsb_machine *machine);
 rsb_strand *rsb_strand_get(VALUE object);
-/* Of an object that is known to be one. */
+/* The same for an object that is known to be a Strand. */
 static inline rsb_strand *rsb_strand_data(VALUE object) { return RTYPEDDATA_GET_DATA(object); }
 /* A Strand object that no program has seen, for a strand that begins runs of concurrent procs. */
 VALUE rsb_strand_handle(rsb_machine *machine);
 NORETURN(void rsb_fail_strand_limit(rsb_machine *machine));
-/* A kill has ended the strand. True for a Thread#kill: its fiber must end with it. */
+/* A kill has ended the strand. True for a Thread#kill: the fiber must end too. */
 bool rsb_end_killed(rsb_strand *strand);
 void rsb_tell_root(rsb_machine *machine, VALUE error);
 
 /* For Fiber.schedule: a strand in a fiber of its own, which has run until its first wait. Returns the fiber. */
 VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body);
-/* As above, in a fiber that others have left, and with its block called in any case; returns the strand. When nobody awaits
- * it, it is in no scope, so that no run waits for its end: who begins it sees to that. */
+/* The same in a fiber out of the pool, and the block is called even when the strand is cancelled; returns the strand. Not
+ * `awaited`: it is in no scope, so no run waits for its end, and the caller must. */
 VALUE rsb_strand_begin(rsb_machine *machine, bool awaited, VALUE body);
 bool rsb_is_alive(rsb_strand *strand);
 bool rsb_is_strand(VALUE object);
 
-/* Of what a strand waits for in a block-like hook. It may have no class: the locks behind `require` and autoload do not. */
+/* For the object that a strand waits for in the hook `block`, which may have no class: the locks of `require` have none. */
 bool rsb_is_hidden(VALUE object);
 bool rsb_is_thread(VALUE object);
 VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand);
@@ -224,7 +227,7 @@ static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(
 /* The scope, which is open, and its machine; else raises. */
 rsb_scope *rsb_scope_get_open(VALUE self, rsb_machine **machine);
 
-/* As long as something of the strand's lies on the stack of a fiber other than its own. */
+/* Keeps a fiber other than the strand's own alive, from when a scope of the strand lies on its stack until that is closed. */
 void rsb_keep_fiber(rsb_strand *strand, VALUE fiber);
 void rsb_let_fiber_go(rsb_strand *strand, VALUE fiber);
 
@@ -238,28 +241,30 @@ static inline bool rsb_is_exception(VALUE info) {
 
 /* --- memory.c --- */
 
-/* These raise NoMemoryError where there is no memory. The caller frees it, also when something raises before (rb_ensure). */
+/* Raises NoMemoryError. */
 NORETURN(void rsb_fail_memory(void));
-/* malloc has refused so many bytes: collects, in the hope that it does not next time. */
+/* malloc has refused that many bytes: runs the garbage collector, after which it may have them. */
 void rsb_collect_for(size_t size);
+/* These raise NoMemoryError where there is no memory. The caller frees it, also when something raises before (rb_ensure). */
 void *rsb_alloc(size_t size);
 void *rsb_realloc(void *old, size_t size);
 
 /* --- limits.c --- */
 
 unsigned long long rsb_proc_number(const char *path);
-/* Whether the process may have one more. */
+/* Whether the process may open another descriptor. */
 bool rsb_descriptors_left(void);
 
 /* --- values.c --- */
 
-/* `inspect` for messages: of any object, also one without that method, and cut where it is long. */
+/* `inspect` for messages: for any object, also one without that method, and cut where it is long. */
 VALUE rsb_inspect(VALUE object);
 
 /* Raises a UsageError that names `what` unless it is an Integer from min to max. */
 int64_t rsb_integer(VALUE value, int64_t min, int64_t max, const char *what);
 
-/* rb_get_kwargs for options that are all optional, and `given` is Qundef: quicker, the first of the names most of all. */
+/* rb_get_kwargs for options that are all optional; the caller has filled `given` with Qundef. Quicker than that, and quickest for
+ * the first of the names. */
 void rsb_options(VALUE options, int count, const ID *names, VALUE *given);
 
 /* Raises unless a block was given. Called first, so that nothing has been done by then. */

@@ -5,7 +5,7 @@
 #include "core.h"
 #include "runners.h"
 
-/* A scope whose deadline raises that (class or exception, message) once, at its owner's wait. */
+/* A scope whose deadline raises that error (class or exception, message) once, at a wait of its owner. */
 typedef struct {
     rs_scope engine;
     const VALUE *raises;
@@ -14,21 +14,21 @@ typedef struct {
 /* --- options.c --- */
 
 void rsb_open_engine(rsb_machine *machine, VALUE options);
-/* Says which system call it was. */
+/* `what` names the system call that failed. */
 NORETURN(void rsb_fail_to_open(rsb_machine *machine, int error, const char *what));
 
 /* --- switch.c --- */
 
-/* For a strand that begins at once. */
+/* A new fiber for a strand that begins at once. */
 VALUE rsb_own_fiber(rsb_machine *machine);
 
 /* --- raise.c --- */
 
-/* What was raised for the thread, and had to wait for the end of a shield or of a run. */
+/* Raises what was raised for the thread while a shield or a run kept it from being raised here. */
 void rsb_raise_pending(rsb_machine *machine);
 void rsb_deliver(rsb_machine *machine, rsb_strand *strand, VALUE exception);
-/* Ends the hook that the strand is in by that exception, at the wait in it, the present one or the next. One that comes too late
- * for that hook is forgotten: a strand that leaves one says so. */
+/* Raises the exception in the scheduler hook that the strand is in, at its present wait or the next. It is forgotten if the
+ * strand leaves the hook before (rsb_leave_hook). */
 void rsb_interrupt_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 /* True when a strand has caught a Thread#kill and ends without another wait: its fiber must end with that kill. */
 bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state);
@@ -36,8 +36,8 @@ void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int 
 
 rsb_strand *rsb_root_of(rsb_machine *machine);
 
-/* Something was raised in the loop by nobody's wish here: for the root, or where it cannot be raised anywhere else, for `here`
- * (NULL: a runner, which does not come back from this then). */
+/* The loop has caught an interrupt of the thread. It is raised in the root, or where only this fiber can raise it, in `here`
+ * (NULL: in a runner; then this does not return). */
 void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state);
 
 /* --- mailbox.c --- */
@@ -48,10 +48,10 @@ void rsb_on_message(rs_machine *engine, const rs_message *message);
 
 VALUE rsb_strand_new(rsb_machine *machine, rs_scope *scope, VALUE supervisor, VALUE body);
 VALUE rsb_strand_show(rsb_strand *strand);
-/* A strand of the binding's own that begins later. The second answers false when there can be none then. */
+/* A strand of the binding's own, which rsb_strand_begin_next starts later. That answers false at the limit of strands. */
 VALUE rsb_strand_prepare(rsb_machine *machine, VALUE body);
 bool rsb_strand_begin_next(rsb_machine *machine, rsb_strand *strand);
-/* An error that ends the program, and not just a strand. */
+/* An error that ends the program and not only the strand. */
 bool rsb_concerns_root(VALUE error);
 /* Runs a NEW strand on this fiber to its end. False: the fiber must not be used again. */
 bool rsb_strand_run(rsb_machine *machine, rs_strand *strand, VALUE fiber);
@@ -61,21 +61,21 @@ void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand);
 
 /* --- unread.c --- */
 
-/* An error that the strand ends with and nobody has read. `awaited`: somebody waits, but may not come to read it. `held`: the
- * program may have its handle, and join it. */
+/* The strand ended with an error that nobody has read. `awaited`: another strand waits for it, but may end before it reads the
+ * error. `held`: the program may have its handle, and join it. */
 void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, bool held);
-/* Told at once, for a scope's `on_error:`. */
+/* Tells an error at once, to a scope's `on_error:`. */
 void rsb_unread_tell(rsb_machine *machine, VALUE strand, VALUE error, VALUE handler);
 void rsb_unread_read(rsb_machine *machine, VALUE strand);
-/* The engine's reminder has fired: some errors may be due to be reported. */
+/* The engine's reminder has fired: errors may be due to be reported. */
 void rsb_unread_due(rs_machine *engine);
 void rsb_unread_forked(rsb_machine *machine);
 bool rsb_has_unread(const rsb_machine *machine);
-/* Whether it is the strand that reports errors. Nobody can join it to read its own. */
+/* Whether it is the strand that reports errors. Nobody can join it to read its own; another strand goes on in its place. */
 bool rsb_is_teller(const rsb_machine *machine, const rsb_strand *strand);
 void rsb_teller_failed(rsb_machine *machine);
-/* All of them, at an end; and those of machines of this ractor whose threads have ended, or at the program's end, of all of
- * them. */
+/* Reports all unread errors of a machine that ends; and those of this ractor's machines whose threads have ended (`all`: of all
+ * its machines, at the program's end). */
 void rsb_report_unread(rsb_machine *machine);
 void rsb_report_all_unread(bool all);
 
@@ -83,21 +83,21 @@ void rsb_report_all_unread(bool all);
 
 bool rsb_others_may_wake(rs_machine *engine);
 void rsb_on_deadlock(rs_machine *engine, rs_strand *root);
-/* Nothing is ready: sleeps, or ends a deadlock. */
+/* No strand is ready: sleeps, or ends a deadlock. */
 void rsb_without_strand(rsb_machine *machine, rs_strand *here, rs_decision decision);
 
 /* --- scope.c --- */
 
-/* False: there is an error, and the scope has ended before it. */
+/* False: the child ended with an error, and the scope had ended before it. */
 bool rsb_scope_child_ended(rsb_machine *machine, VALUE scope, const rsb_strand *child);
 
-/* A scope whose memory may lie on the stack of the fiber that runs: that fiber is kept until it is closed. */
+/* The scope may lie on the stack of the running fiber, which is kept alive until the scope is closed. */
 void rsb_scope_open(rsb_machine *machine, rs_scope *scope, int64_t deadline_ns, bool shield);
 void rsb_scope_close(rsb_machine *machine, rs_scope *scope);
 
 /* --- limits.c --- */
 
-/* In words, which one keeps a fiber's stack from being made; may raise. */
+/* Names the limit that keeps CRuby from making a stack for a fiber; may raise. */
 VALUE rsb_stack_limit(void);
 
 /* --- simulation.c --- */
