@@ -26,14 +26,16 @@ module OnPool
     end
   end
 
-  def pool(**) = Postgres::Pool.new(Servers.postgres_url, **pool_options, **)
+  def pool(**) = Postgres::Pool.new(url, **pool_options, **)
+
+  def url = Servers.postgres_url
 
   def pool_options = {}
 
   # Of a connection of its own, so that it sees what others do.
   def look
     Ringspun.run do
-      other = Postgres.connect(Servers.postgres_url)
+      other = Postgres.connect(url)
       yield other
     ensure
       other&.close

@@ -1,6 +1,7 @@
 #include "client/ask.h"
 #include "client/params.h"
 
+#include <pthread.h>
 #include <ruby/io.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -43,7 +44,25 @@ static const rb_data_type_t lane_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
-rpg_lane *rpg_lane_get(VALUE self) { return rb_check_typeddata(self, &lane_type); }
+static uint32_t forks; /* that have led to this process */
+
+static void count_fork(void) { forks++; }
+
+/* In a forked child the connection is the parent's, and of those who wait only the strand that has forked exists. */
+static void leave_to_parent(rpg_lane *lane) {
+    lane->forks = forks;
+    lane->inherited = true;
+    lane->reader = NULL;
+    for (rpg_request *each = lane->sent.first; each; each = each->next) each->parked = false;
+    for (rpg_request *each = lane->outbox.first; each; each = each->next) each->parked = false;
+    rpg_lose(lane, "it is the connection of the process that this one was forked from");
+}
+
+rpg_lane *rpg_lane_get(VALUE self) {
+    rpg_lane *lane = rb_check_typeddata(self, &lane_type);
+    if (RB_UNLIKELY(lane->forks != forks)) leave_to_parent(lane);
+    return lane;
+}
 
 static VALUE io_of(VALUE stream) { return rb_funcall(stream, rb_intern("to_io"), 0); }
 
@@ -71,6 +90,7 @@ static VALUE lane_new(VALUE class, VALUE stream, VALUE prefix, VALUE cache, VALU
     lane->names = true;
     lane->cache = NUM2UINT(cache);
     lane->shared = RTEST(shared);
+    lane->forks = forks;
     lane->quiet_since = ringspun->now();
     snprintf(lane->prefix, sizeof(lane->prefix), "%s", StringValueCStr(prefix));
     return self;
@@ -187,6 +207,9 @@ static VALUE lane_abandon(VALUE self, VALUE why, VALUE gone) {
 
 static VALUE lane_is_orphaned(VALUE self) { return rpg_is_orphaned(rpg_lane_get(self)) ? Qtrue : Qfalse; }
 
+/* @return [Boolean] whether it is the connection of a process that this one was forked from */
+static VALUE lane_is_inherited(VALUE self) { return rpg_lane_get(self)->inherited ? Qtrue : Qfalse; }
+
 static VALUE lane_is_held(VALUE self) { return rpg_lane_get(self)->held ? Qtrue : Qfalse; }
 
 static VALUE lane_is_lost(VALUE self) { return rpg_lane_get(self)->lost[0] ? Qtrue : Qfalse; }
@@ -219,6 +242,7 @@ static VALUE lane_forget_statements(VALUE self) {
 
 void rpg_init_lane(void) {
     rpg_init_ask();
+    pthread_atfork(NULL, NULL, count_fork);
     cLane = rb_define_class_under(rpg_mPostgres, "Lane", rb_cObject);
     rb_undef_alloc_func(cLane);
     rb_define_singleton_method(cLane, "new", lane_new, 4);
@@ -230,6 +254,7 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "lose", lane_lose, 1);
     rb_define_method(cLane, "abandon", lane_abandon, 2);
     rb_define_method(cLane, "orphaned?", lane_is_orphaned, 0);
+    rb_define_method(cLane, "inherited?", lane_is_inherited, 0);
     rb_define_method(cLane, "held?", lane_is_held, 0);
     rb_define_method(cLane, "lost?", lane_is_lost, 0);
     rb_define_method(cLane, "loss", lane_loss, 0);

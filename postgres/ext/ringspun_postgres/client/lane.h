@@ -22,10 +22,12 @@ typedef struct rpg_lane {
     VALUE self;
     VALUE stream;
     int fd;                     /* of the stream; -1: a simulated one */
+    uint32_t forks;             /* that this process is known to come from */
     VALUE statements;           /* Hash: SQL => Statement */
     char lost[160];             /* why the connection has ended; empty: it has not */
     char fatal[160];            /* the server has said that it ends, and this */
     bool let_go;                /* its stream is closed, or about to be */
+    bool inherited;             /* by a fork: it is the parent's connection */
     bool broken;                /* it has ended because the server broke the protocol */
     bool shared;                /* by strands that do not know of each other */
     bool held;                  /* nothing leaves but what passes */

@@ -60,7 +60,7 @@ module Ringspun
         end
 
         %i[query batch begin_stream next_rows end_stream ping close lost? loss orphaned? orphaned].each do |name|
-          define_method(name) { |*arguments| @courier.call { @lane.__send__(name, *arguments) } }
+          define_method(name) { |*arguments| @courier.ask_of(@lane, name, *arguments) }
         end
       end
       private_constant :Lane
@@ -69,6 +69,7 @@ module Ringspun
       def initialize(pool)
         @pool = pool
         @errands = Thread::Queue.new
+        @pid = Process.pid
         @thread = Thread.new { serve }
         @thread.name = "ringspun-postgres"
       end
@@ -88,8 +89,14 @@ module Ringspun
         lane = call { @pool.connections.acquire(timeout, asker) }
         yield Lane.new(self, lane)
       ensure
-        call { @pool.connections.release(lane, reset) } if lane
+        call { @pool.connections.release(lane, reset) } if lane && here?
       end
+
+      # In a forked child the connection is the parent's, and who would ask does not exist; it need not.
+      def ask_of(lane, name, *) = here? ? call { lane.__send__(name, *) } : lane.__send__(name, *)
+
+      # @return [Boolean] false: it was left behind by a fork
+      def here? = Process.pid == @pid
 
       # Runs the block in a strand of the courier's.
       def call(&)

@@ -47,8 +47,9 @@ module Ringspun
         ping(seconds) or raise Postgres.lost(loss, false)
       end
 
-      # Ends the connection at once. What was sent is in doubt. From any thread.
+      # Ends the connection at once. What was sent is in doubt. From any thread. A forked child leaves the socket alone.
       def close(why = "the client was closed")
+        return lose(why) if inherited?
         return abandon(why, gone?) unless Machine.current? && Machine.current.equal?(@machine)
         return unless lose(why)
 
