@@ -75,4 +75,6 @@ Bench.table "pg_memory" do
   end
   contender("stream_each_row", requires: "pg") { |meter, **size| weigh.call(meter, **size, &streamed.call(:by_row)) }
   contender("stream_each_tuple", requires: "pg") { |meter, **size| weigh.call(meter, **size, &streamed.call(:by_tuple)) }
+
+  targets "held_ratio <= 1.3 at held", "held_ratio <= 0.1 at streamed"
 end

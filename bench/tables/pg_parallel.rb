@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "bench/libpq_program"
+require "bench/side_by_side"
 
 # Strands with a connection each take the next chunk until there is none, and keep the rows.
 retrieve = lambda do |meter, start, finish, connect, rows:, chunk:, connections:|
@@ -22,15 +22,14 @@ retrieve = lambda do |meter, start, finish, connect, rows:, chunk:, connections:
 ensure
   open&.each(&:close)
 end
-by_pg = ->(options) { PG.connect(options) }
-by_em = ->(options) { PG::EM::Client.new(options) }
 one_by_one = [->(&work) { work.call }, :itself.to_proc].freeze
 
 Bench.table "pg_parallel" do
   title "Postgres, a whole table in chunks"
   about "All 80,000 rows of a table, of 1.5 KB each, by queries with limit and offset, as the seed has it: rows of a chunk, " \
-        "and connections that take the next chunk side by side. `blocking` is pg without anything that would do so, " \
-        "`em-pg-client blocking` that client with the seed's patch. The floor is libpq in C, by one query."
+        "and connections that take the next chunk side by side. The seed does it a hundred times on the same connections, so " \
+        "they are made before. `blocking` is pg without anything that would do it side by side, `em-pg-client blocking` that " \
+        "client with the seed's patch. The floor is libpq in C, by one query."
   size rows: 80_000
   quick rows: 8_000
   warm_up rows: 200
@@ -48,54 +47,39 @@ Bench.table "pg_parallel" do
     offsets = rows.step(by: -chunk, to: 1).map { |left| rows - left }
     kept = []
     Bench::PostgresServer.client(max: connections) do |client, machine|
-      Bench::PostgresServer.start.measure(meter) do
-        machine.await(Array.new(connections) do
-          machine.spin do
-            client.session do |session|
-              while (offset = offsets.shift)
-                kept[offset, chunk] = session.query(sql, chunk, offset).rows
-              end
+      ready = Ringspun::Barrier.new(connections + 1)
+      started = Array.new(connections) do
+        machine.spin do
+          client.session do |session|
+            session.query("select 1") # connects
+            ready.wait
+            while (offset = offsets.shift)
+              kept[offset, chunk] = session.query(sql, chunk, offset).rows
             end
           end
-        end)
+        end
       end
+      ready.wait
+      Bench::PostgresServer.start.measure(meter) { machine.await(started) }
     end
     { in_order: kept.each_with_index.count { |row, index| row[0] == index + 1 } }
   end
 
   contender "blocking", requires: "pg" do |meter, **size|
-    retrieve.call(meter, *one_by_one, by_pg, **size)
+    retrieve.call(meter, *one_by_one, Bench::SideBySide::BY_PG, **size)
   end
 
-  contender "threads", requires: "pg" do |meter, **size|
-    retrieve.call(meter, Thread.method(:new), :value.to_proc, by_pg, **size)
-  end
+  Bench::SideBySide.contend(self, &retrieve)
 
-  # A task for each connection.
-  contender "async", requires: "async" do |meter, **size|
-    require "pg"
-    Sync { |task| retrieve.call(meter, task.method(:async), :wait.to_proc, by_pg, **size) }
-  end
-
-  # A fiber for each connection.
-  contender "em-pg-client", requires: Bench::PEER_EM_PG_CLIENT do |meter, **size|
-    Bench::EventFiber.run { retrieve.call(meter, Bench::EventFiber.method(:new), :value.to_proc, by_em, **size) }
-  end
-
-  contender "em-pg-client blocking", requires: Bench::PEER_EM_PG_CLIENT do |meter, **size|
-    PG::EM::Client::Watcher.prepend(Bench::BlockingResults)
-    Bench::EventFiber.run { retrieve.call(meter, Bench::EventFiber.method(:new), :value.to_proc, by_em, **size) }
-  end
-
-  # A strand for each connection, and pg by our scheduler.
-  contender "ringspun fs", requires: "ringspun" do |meter, **size|
-    require "pg"
-    Ringspun.run { |machine| retrieve.call(meter, machine.method(:spin), :await.to_proc, by_pg, **size) }
-  end
+  patch = -> { PG::EM::Client::Watcher.prepend(Bench::BlockingResults) }
+  Bench::SideBySide.contend_in_reactor(self, "em-pg-client blocking", patch, &retrieve)
 
   bare "libpq" do |meter, rows:, **|
     sql = "select * from #{Bench::PostgresServer.resources(rows)} order by cdate"
     taken = Bench::LibpqProgram.measure(meter, Bench::PostgresServer.start.options, :rows, :whole, 1, 1, sql)
     { in_order: taken.fetch(:rows) }
   end
+
+  targets "real <= 1.0 x threads", "total <= 0.7 x threads",
+          "blocking: real >= 1.15 x ringspun at 5000/5 and 2000/10 and 1000/20"
 end

@@ -24,6 +24,22 @@ read = lambda do |meter, way, streams:, rows:, table:, column:, **, &field|
 ensure
   connection&.close
 end
+ours = lambda do |meter, streams:, rows:, table:, column:, whole:, machine: {}, **|
+  sql = "select * from #{Bench::PostgresServer.resources(table)} limit #{rows}"
+  taken = bytes = 0
+  meter.operations = streams * rows
+  Bench::PostgresServer.client(machine:) do |client, _|
+    Bench::PostgresServer.start.measure(meter) do
+      streams.times do
+        client.stream(sql, as: whole ? :array : :row) do |row|
+          taken += 1
+          bytes += row[column].bytesize
+        end
+      end
+    end
+  end
+  { rows: taken, bytes: }
+end
 floor = lambda do |meter, how, streams:, rows:, table:, column:, **|
   sql = "select * from #{Bench::PostgresServer.resources(table)} limit #{rows}"
   Bench::LibpqProgram.measure(meter, Bench::PostgresServer.start.options, :rows, how, streams, column + 1, sql)
@@ -45,22 +61,10 @@ Bench.table "pg_rows" do
   against_floor :cpu_ns
   against_peer :cpu_ns, :real_ns
 
-  contender "ringspun", requires: "ringspun", backends: [Bench::MAIN_BACKEND] do |meter, streams:, rows:, table:, column:, whole:,
-                                                                                 **|
-    sql = "select * from #{Bench::PostgresServer.resources(table)} limit #{rows}"
-    taken = bytes = 0
-    meter.operations = streams * rows
-    Bench::PostgresServer.client do |client, _|
-      Bench::PostgresServer.start.measure(meter) do
-        streams.times do
-          client.stream(sql, as: whole ? :array : :row) do |row|
-            taken += 1
-            bytes += row[column].bytesize
-          end
-        end
-      end
-    end
-    { rows: taken, bytes: }
+  contender("ringspun", requires: "ringspun", backends: [Bench::MAIN_BACKEND]) { |meter, **size| ours.call(meter, **size) }
+  # The machine sleeps as soon as it has nothing to do.
+  beside("no busy_poll", requires: "ringspun") do |meter, **size|
+    ours.call(meter, machine: { busy_poll: false }, **size)
   end
 
   contender "stream_each_row", requires: "pg" do |meter, **size|
@@ -78,4 +82,8 @@ Bench.table "pg_rows" do
 
   bare("libpq single row") { |meter, **size| floor.call(meter, :single, **size) }
   bare("libpq chunked") { |meter, **size| floor.call(meter, :chunked, **size) }
+
+  targets "no busy_poll: cpu_ns <= 0.65 x stream_each_row at arrays", "cpu_ns <= 0.85 x stream_each_row at arrays",
+          "cpu_ns <= 0.5 x seed's form at arrays", "cpu_ns <= 0.4 x stream_each_tuple at one column",
+          "rate >= 0.95 x libpq single row at one column", "rate >= 0.95 x libpq chunked at one column"
 end

@@ -23,6 +23,23 @@ class BenchTest::OptionsTest < Minitest::Test
     assert_equal %w[mutex_io pipe], parse("--only", "mutex_io,pipe,mutex_io").only
   end
 
+  def test_sizes_take_the_place_of_those_of_the_tables
+    assert_empty parse.sizes
+    assert_equal({ streams: 400, rows: 8 }, parse("--size", "streams=400", "--size", "rows=08").sizes)
+    assert_refused(/invalid argument: --size streams/, "--size", "streams")
+    table = BenchTest.tables.find { |candidate| candidate.name == "pg_streams" }
+    table = table.narrowed(backends: [], sizes: { streams: 400, x: 1 })
+    assert_equal({ streams: 400, rows: 500, table: 8_000, strands: 1 },
+                 table.size_of(table.rows.first, table.contenders.first, quick: true))
+  end
+
+  def test_a_size_that_no_table_has_is_refused
+    BenchTest.tables
+    err = StringIO.new
+    assert_equal 2, Bench::Command.new(%w[--only pg_streams --size strams=1], out: StringIO.new, err:).run
+    assert_match(/no table here has a size strams/, err.string)
+  end
+
   def test_backends_are_all_but_the_last_with_quick
     assert_equal %w[uring epoll sqpoll], parse.backends
     assert_equal %w[uring epoll], parse("--quick").backends

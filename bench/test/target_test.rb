@@ -65,6 +65,15 @@ class BenchTest::TargetTest < Minitest::Test
                  result.verdicts.map { |verdict| [verdict.met, verdict.measured] })
   end
 
+  def test_one_row_against_another
+    table = BenchTest.usual_table("total at N=2 <= 1.5 x at N=1", "async: total at N=1 >= 1.5 x at N=2",
+                                  "total at N=2 <= 9 x at N=7")
+    result = BenchTest.result(table, ringspun: 2.0)
+    2.times { result.rows.last.add(table.contender("ringspun"), BenchTest.sample(user: 3.0, system: 0.0)) }
+    assert_equal([[true, "1.50 x"], [false, "1.00 x"], [nil, "a number is missing"]],
+                 result.verdicts.map { |verdict| [verdict.met, verdict.measured] })
+  end
+
   def test_a_contender_with_a_hyphen_is_one
     table = BenchTest.table do
       contender("concurrently") {}

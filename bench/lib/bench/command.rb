@@ -36,11 +36,12 @@ module Bench
     end
 
     def run_tables
+      tables = selected
       facts = Facts.new
       report = TextReport.new(@out)
       report.opening(facts, @options)
       warnings = [facts.warning]
-      results = selected.map { |table| runner.run(table).tap { |result| finish(report, result) } }
+      results = tables.map { |table| runner.run(table).tap { |result| finish(report, result) } }
       report.targets(results) if @options.full?
       failures = results.flat_map(&:failures)
       report.failures(failures)
@@ -51,8 +52,11 @@ module Bench
     end
 
     def selected
-      Bench.tables.select { |table| @options.only.include?(table.name) }
-           .map { |table| table.narrowed(backends: @options.backends, quick: @options.quick?) }
+      chosen = Bench.tables.select { |table| @options.only.include?(table.name) }
+      unknown = @options.sizes.keys - chosen.flat_map(&:sizes)
+      raise Options::Invalid, "no table here has a size #{unknown.first}" if unknown.any?
+
+      chosen.map { |table| table.narrowed(backends: @options.backends, quick: @options.quick?, sizes: @options.sizes) }
     end
 
     def runner

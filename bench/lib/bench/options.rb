@@ -13,7 +13,7 @@ module Bench
     # Without sqpoll, which few machines should use.
     QUICK_BACKENDS = %w[uring epoll].freeze
 
-    attr_reader :mode, :only, :json, :markdown, :chart, :action, :seed
+    attr_reader :mode, :only, :sizes, :json, :markdown, :chart, :action, :seed
 
     def self.parse(arguments, table_names: Bench.tables.map(&:name))
       new(table_names).tap { |options| options.read(arguments) }
@@ -23,6 +23,7 @@ module Bench
       @table_names = table_names
       @mode = :default
       @only = table_names
+      @sizes = {}
       @action = :run
       @seed = Random.new_seed % 1_000_000
     end
@@ -71,6 +72,9 @@ module Bench
       end
       parser.on("--backends NAME[,NAME]", Array, "Ringspun on these only: #{BACKENDS.keys.join(", ")}; default: all, and",
                 "with --quick #{QUICK_BACKENDS.join(" and ")}") { |names| @backends = names.map { |name| backend(name) }.uniq }
+      parser.on("--size NAME=N", /\A(\w+)=(\d+)\z/, "another size, of the tables that have it: streams=400") do |_, *size|
+        @sizes[size.first.to_sym] = Integer(size.last, 10)
+      end
       parser.on("--list", "print the tables and stop") { @action = :list }
     end
 

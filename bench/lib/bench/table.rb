@@ -84,6 +84,7 @@ module Bench
       @title = name
       @about = ""
       @size = {}
+      @asked_size = {}
       @quick = {}
       @warm_up = {}
       @rows = []
@@ -99,13 +100,14 @@ module Bench
     end
 
     def rows = @rows.empty? ? [Row.new(label: @name, size: {}, skipped: {}, quick: true)] : @rows
+    def sizes = @size.keys
     def floor = @contenders.find(&:floor?)
     def peers = @contenders.select(&:peer?)
     def contender(name) = @contenders.find { |contender| contender.name == name }
 
-    # The same table with Ringspun on these backends only, and for --quick without some rows.
-    def narrowed(backends:, quick: false)
-      dup.tap { |table| table.narrow(backends, quick) }
+    # The same table with Ringspun on these backends only, for --quick without some rows, and of another size.
+    def narrowed(backends:, quick: false, sizes: {})
+      dup.tap { |table| table.narrow(backends, quick, sizes) }
     end
 
     # Benchee takes one long sample.
@@ -121,7 +123,7 @@ module Bench
     def headline = @against_peer.first
 
     def size_of(row, contender, quick: false)
-      @size.merge(row.size, contender.size, quick ? @quick : {})
+      @size.merge(row.size, contender.size, quick ? @quick : {}, @asked_size)
     end
 
     # The warm-up is the same block on a small size, for method caches and the allocator.
@@ -139,7 +141,8 @@ module Bench
 
     protected
 
-    def narrow(backends, quick)
+    def narrow(backends, quick, sizes)
+      @asked_size = sizes.slice(*@size.keys)
       @contenders = @contenders.select { |contender| contender.backend.nil? || backends.include?(contender.backend) }
       @rows = @rows.select(&:quick) if quick
     end

@@ -8,6 +8,7 @@ module Bench
   #   rate >= 100_000                    a number
   #   total/floor flat within 25%        the ratio over all rows: largest / smallest
   #   cpu_ns flat within 100%            the number itself over all rows
+  #   real at 10x40 <= 1.1 x at 400x1    a ratio of one row to another
   #
   # `at ROW` restricts it to one row, and `at ROW and ROW` to two; without it, it must hold in every row. `floor` is the table's
   # floor, whatever its name; `best peer` is the peer with the lowest value. It is about Ringspun on the main backend, unless
@@ -20,11 +21,12 @@ module Bench
     PLAIN = /\A#{OF}(?<metric>\w+) (?<relation><=|>=) (?<limit>#{NUMBER})(?: x (?<other>.+?))?(?: at (?<row>.+))?\z/
     OFFSET = /\A#{OF}(?<metric>\w+) (?<relation><=|>=) (?<other>.+?) \+ (?<limit>#{NUMBER})(?: at (?<row>.+))?\z/
     FLAT = %r{\A#{OF}(?<metric>\w+)(?:/(?<other>.+?))? flat within (?<limit>#{NUMBER})%(?: at (?<row>.+))?\z}
+    ACROSS = /\A#{OF}(?<metric>\w+) at (?<row>.+) (?<relation><=|>=) (?<limit>#{NUMBER}) x at (?<base>.+)\z/
 
     attr_reader :sentence
 
     def self.parse(sentence)
-      kind, match = { ratio: PLAIN, offset: OFFSET, flat: FLAT }.lazy
+      kind, match = { ratio: PLAIN, offset: OFFSET, flat: FLAT, across: ACROSS }.lazy
                     .map { |name, pattern| [name, pattern.match(sentence)] }.find(&:last)
       raise ArgumentError, "not a target: #{sentence.inspect}" unless match
 
@@ -38,7 +40,7 @@ module Bench
       @limit = Float(parts[:limit])
       @relation = parts[:relation]&.to_sym
       @other = parts[:other]
-      @rows = parts[:row]&.split(" and ")
+      @rows = parts.values_at(:row, :base).compact.flat_map { |labels| labels.split(" and ") }
       @kind = kind == :ratio && !@other ? :number : kind
     end
 
@@ -49,14 +51,20 @@ module Bench
         return Verdict.new(sentence:, met: nil, measured: "a number is missing")
       end
 
-      @kind == :flat ? flat_verdict(measured) : verdict(measured)
+      case @kind
+      when :flat then flat_verdict(measured)
+      when :across then verdict([measured.first.to_f / measured.last])
+      else verdict(measured)
+      end
     end
 
     private
 
     # With nil for a row that was left out of this run.
     def rows_of(result)
-      @rows ? @rows.map { |label| result.rows.find { |row| row.label == label } } : result.rows
+      return result.rows if @rows.empty?
+
+      @rows.map { |label| result.rows.find { |row| row.label == label } }
     end
 
     def measure(row)
@@ -83,7 +91,7 @@ module Bench
 
     def show(value)
       case @kind
-      when :ratio then format("%.2f x", value)
+      when :ratio, :across then format("%.2f x", value)
       when :offset then format("%+.0f", value)
       else Metric[@metric].brief(value)
       end
