@@ -31,6 +31,17 @@ class PostgresCollectorTest < Minitest::Test
     end
   end
 
+  # By OID they are made with the pool, by name with each connection.
+  def test_what_a_user_decodes
+    decoder = ->(text) { [text] }
+    on_pool(types: { 23 => decoder, "numeric" => ->(text) { "#{text}!" } }) do |pool|
+      sql = "select 1::int, array[1, null]::int[], 1.5::numeric, array[1.5]::numeric[]"
+      [true, false, true].each do |stress|
+        stressed(stress) { assert_equal [["1"], [["1"], nil], "1.5!", ["1.5!"]], pool.query(sql).rows.first }
+      end
+    end
+  end
+
   def test_parameters
     on_pool do |pool|
       sql = "select $1::text, $2::bytea, $3::int[], $4::jsonb, $5::timestamptz, $6::numeric"

@@ -45,6 +45,60 @@ class PostgresTypesTest < Minitest::Test
     end
   end
 
+  # Each as text, for the third use of a statement asks for binary where it can.
+  def test_decoders_of_the_users
+    types = { int4range: ->(text) { [:range, text] }, "numeric" => :to_r.to_proc, 20 => ->(text) { [:int8, text] },
+              869 => :itself.to_proc, "pg_catalog.point" => ->(text) { text.scan(/\d+/) }, "int4[]" => :reverse.to_proc }
+    sql = "select int4range(1, 3) as range, array[0.5, null]::numeric[] as decimals, array[array[7::int8]] as numbers, " \
+          "null::int8 as nothing, inet '10.0.0.1' as address, point(1, 2) as place, array[int4range(1, 2)] as ranges, " \
+          "array[1, 2] as text, 3 as other"
+    expected = { "range" => [:range, "[1,3)"], "decimals" => [0.5r, nil], "numbers" => [[[:int8, "7"]]], "nothing" => nil,
+                 "address" => "10.0.0.1", "place" => %w[1 2], "ranges" => [[:range, "[1,2)"]], "text" => "}2,1{", "other" => 3 }
+    on_pool(types:) do |pool|
+      3.times { assert_equal expected, pool.query(sql).hashes.first }
+      assert_equal [expected.values], pool.query(sql).rows
+      assert_equal expected.to_a, expected.keys.map { |name| [name, pool.query_one(sql)[name]] }
+      streamed = %i[row array hash].map { |as| pool.stream(sql, as:).first }
+      assert_equal [expected.values, expected.values, expected], [streamed[0].to_a, *streamed[1..]]
+      assert_equal [:int8, "1"], pool.transaction { |transaction| transaction.query_value("select 1::int8") }
+      assert_equal [:int8, "1"], Thread.new { pool.query_value("select 1::int8") }.value
+    end
+  end
+
+  def test_a_decoder_of_an_enum_and_its_arrays
+    with_enum do |name|
+      on_pool(types: { name => :to_sym.to_proc }) do |pool|
+        sql = "select 'sad'::#{name}, array['glad', null]::#{name}[]"
+        3.times { assert_equal [:sad, [:glad, nil]], pool.query(sql).rows.first }
+      end
+    end
+  end
+
+  def test_an_error_of_a_decoder_is_for_who_asks
+    on_pool(types: { 20 => ->(text) { raise KeyError, text } }) do |pool|
+      assert_equal "1", assert_raises(KeyError) { pool.query("select 1::int8").rows }.message
+      assert_equal "2", assert_raises(KeyError) { pool.stream("select 2::int8", as: :array) { flunk } }.message
+      assert_equal 3, pool.query_value("select 3")
+    end
+  end
+
+  def test_decoders_that_are_none_are_refused_before_anything_connects
+    { [] => /types: expected a Hash of decoders by OID or name, got \[\]/,
+      { 1.5 => :itself.to_proc } => /the OID or the name of a type, got 1\.5/,
+      { 0 => :itself.to_proc } => /the OID or the name of a type, got 0/,
+      { mood: :to_sym } => /a decoder for mood, which answers to call, got :to_sym/ }.each do |types, message|
+      assert_match message, assert_raises(Ringspun::UsageError) { Postgres.connect("postgres://nowhere.invalid", types:) }.message
+    end
+  end
+
+  def test_a_type_that_the_database_does_not_have_is_named
+    on_pool(types: { "no_such_type" => :itself.to_proc }) do |pool|
+      [-> { pool.query("select 1") }, -> { pool.session { |session| session.query("select 1") } }].each do |use|
+        assert_match(/types: the database has no type no_such_type/, assert_raises(Ringspun::UsageError, &use).message)
+      end
+    end
+  end
+
   def test_a_numeric_that_is_no_number
     on_pool { |pool| 3.times { assert_predicate pool.query("select 'NaN'::numeric").rows.dig(0, 0), :nan? } }
   end
@@ -90,5 +144,15 @@ class PostgresTypesTest < Minitest::Test
       assert_match(/parameter 2 is of Object/, error.message)
       assert_equal [[1]], pool.query("select 1").rows
     end
+  end
+
+  private
+
+  def with_enum
+    name = "mood_#{SecureRandom.hex(6)}"
+    look { |client| client.execute("create type #{name} as enum ('sad', 'glad')") }
+    yield name
+  ensure
+    look { |client| client.execute("drop type if exists #{name}") }
   end
 end

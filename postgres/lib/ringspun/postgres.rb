@@ -27,6 +27,7 @@ module Ringspun
 end
 
 require_relative "postgres/row"
+require_relative "postgres/types"
 require_relative "postgres/lane"
 require_relative "postgres/canceller"
 require_relative "postgres/lanes"

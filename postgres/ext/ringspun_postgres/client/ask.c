@@ -38,7 +38,7 @@ VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql) {
 
 void rpg_ask_check(VALUE sql, VALUE params) {
     check_sql(sql);
-    refuse_copy(rpg_statement_new(sql));
+    refuse_copy(rpg_statement_new(sql, Qnil));
     rpg_encode_params(params);
 }
 

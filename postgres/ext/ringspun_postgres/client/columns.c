@@ -1,4 +1,5 @@
 #include "client/columns.h"
+#include "client/decoders.h"
 
 static VALUE cColumns;
 
@@ -7,6 +8,7 @@ static void columns_mark(void *data) {
     if (!columns) return;
     rb_gc_mark(columns->names);
     rb_gc_mark(columns->places);
+    rb_gc_mark(columns->decoders);
 }
 
 static size_t columns_size(const void *data) {
@@ -29,12 +31,12 @@ static void add_column(rpg_columns *columns, rpg_reader *reader, uint16_t place)
     rpg_column column;
     if (!rpg_read_column(reader, &column)) fail();
     VALUE name = rb_enc_interned_str((const char *)column.name.bytes, (long)column.name.len, rb_utf8_encoding());
-    columns->types[place] = rpg_type_of(column.type);
+    columns->types[place] = rpg_decoders_type(columns->decoders, column.type);
     rb_ary_push(columns->names, name);
     if (NIL_P(rb_hash_lookup(columns->places, name))) rb_hash_aset(columns->places, name, INT2FIX(place));
 }
 
-VALUE rpg_columns_new(rpg_span description) {
+VALUE rpg_columns_new(rpg_span description, VALUE decoders) {
     rpg_reader reader;
     uint16_t count;
     rpg_message message = {RPG_ROW_DESCRIPTION, description.bytes, description.len};
@@ -42,6 +44,7 @@ VALUE rpg_columns_new(rpg_span description) {
     VALUE self = TypedData_Wrap_Struct(cColumns, &columns_type, NULL);
     rpg_columns *columns = ruby_xcalloc(1, sizeof(*columns) + sizeof(*columns->types) * count);
     columns->names = columns->places = Qnil;
+    columns->decoders = decoders;
     RTYPEDDATA_DATA(self) = columns;
     columns->names = rb_ary_new_capa(count);
     columns->places = rb_hash_new();

@@ -7,12 +7,13 @@
 typedef struct {
     VALUE names;                /* Array of frozen Strings, of which equal ones are the same */
     VALUE places;               /* Hash: name => place, the first of that name */
+    VALUE decoders;             /* Decoders or nil: of whom some of the types are */
     uint16_t count;
     const rpg_type *types[];
 } rpg_columns;
 
 /* Of the body of a RowDescription; a ProtocolError where it is none. */
-VALUE rpg_columns_new(rpg_span description);
+VALUE rpg_columns_new(rpg_span description, VALUE decoders);
 const rpg_columns *rpg_columns_get(VALUE self);
 
 #endif

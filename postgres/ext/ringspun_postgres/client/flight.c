@@ -40,7 +40,7 @@ VALUE rpg_lane_statement(rpg_lane *lane, VALUE sql) {
     VALUE statement = rb_hash_lookup(lane->statements, sql);
     if (NIL_P(statement)) {
         sql = rb_str_new_frozen(sql);
-        statement = rpg_statement_new(sql);
+        statement = rpg_statement_new(sql, lane->decoders);
         if (lane->cache == 0) return statement;
         make_room(lane);
         rb_hash_aset(lane->statements, sql, statement);

@@ -15,6 +15,7 @@ static void lane_mark(void *data) {
     const rpg_lane *lane = data;
     rb_gc_mark(lane->stream);
     rb_gc_mark(lane->statements);
+    rb_gc_mark(lane->decoders);
     rpg_requests_mark(&lane->outbox);
     rpg_requests_mark(&lane->sent);
     if (lane->leg) rpg_request_mark(lane->leg); /* which may be done, and then is in neither */
@@ -82,7 +83,7 @@ static VALUE lane_new(VALUE class, VALUE stream, VALUE prefix, VALUE cache, VALU
     VALUE self = TypedData_Make_Struct(class, rpg_lane, &lane_type, lane);
     lane->self = self;
     lane->stream = stream;
-    lane->statements = Qnil;
+    lane->statements = lane->decoders = Qnil;
     lane->statements = rb_hash_new();
     lane->fd = descriptor_of(stream);
     lane->status = 'I';
@@ -233,6 +234,9 @@ static VALUE lane_take_left_state(VALUE self) {
     return left ? Qtrue : Qfalse;
 }
 
+/* For the statements that come from now on. */
+static VALUE lane_set_decoders(VALUE self, VALUE decoders) { return rpg_lane_get(self)->decoders = decoders; }
+
 /* The server has forgotten all statements. */
 static VALUE lane_forget_statements(VALUE self) {
     rb_hash_clear(rpg_lane_get(self)->statements);
@@ -262,6 +266,7 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "status", lane_status, 0);
     rb_define_method(cLane, "quiet_for", lane_quiet_for, 0);
     rb_define_method(cLane, "take_left_state", lane_take_left_state, 0);
+    rb_define_method(cLane, "decoders=", lane_set_decoders, 1);
     rb_define_method(cLane, "forget_statements", lane_forget_statements, 0);
     rb_global_variable(&cLane);
     rpg_init_batch(cLane);

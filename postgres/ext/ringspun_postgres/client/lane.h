@@ -24,6 +24,7 @@ typedef struct rpg_lane {
     int fd;                     /* of the stream; -1: a simulated one */
     uint32_t forks;             /* that this process is known to come from */
     VALUE statements;           /* Hash: SQL => Statement */
+    VALUE decoders;             /* Decoders of the user's, or nil */
     char lost[160];             /* why the connection has ended; empty: it has not */
     char fatal[160];            /* the server has said that it ends, and this */
     bool let_go;                /* its stream is closed, or about to be */

@@ -16,6 +16,7 @@ RUBY_FUNC_EXPORTED void Init_postgres_native(void) {
     rpg_eUnsupported = rb_path2class("Ringspun::UnsupportedError");
     rpg_eProtocol = rb_path2class("Ringspun::Postgres::ProtocolError");
     rpg_init_types();
+    rpg_init_decoders();
     rpg_init_messages();
     rpg_init_columns();
     rpg_init_row();

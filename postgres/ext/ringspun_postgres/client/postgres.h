@@ -15,6 +15,7 @@ extern VALUE rpg_mPostgres, rpg_eProtocol, rpg_eUsage, rpg_eTimeout, rpg_eClosed
 
 void rpg_init_messages(void);
 void rpg_init_columns(void);
+void rpg_init_decoders(void);
 void rpg_init_result(void);
 void rpg_init_lane(void);
 

@@ -8,6 +8,7 @@ static VALUE cStatement;
 
 static void statement_mark(void *data) {
     rb_gc_mark(((rpg_statement *)data)->sql);
+    rb_gc_mark(((rpg_statement *)data)->decoders);
     rb_gc_mark(((rpg_statement *)data)->columns);
     rb_gc_mark(((rpg_statement *)data)->older);
 }
@@ -59,11 +60,12 @@ static void judge(rpg_statement *statement) {
     statement->copies = is_one_of(word, len, copy);
 }
 
-VALUE rpg_statement_new(VALUE sql) {
+VALUE rpg_statement_new(VALUE sql, VALUE decoders) {
     rpg_statement *statement;
     VALUE self = TypedData_Make_Struct(cStatement, rpg_statement, &statement_type, statement);
     statement->columns = statement->older = Qnil;
     statement->sql = sql;
+    statement->decoders = decoders;
     judge(statement);
     return self;
 }
@@ -104,7 +106,7 @@ void rpg_statement_note_time(rpg_statement *statement, int64_t took) { statement
 VALUE rpg_statement_columns(rpg_statement *statement) {
     if (NIL_P(statement->columns) && statement->description) {
         rpg_span description = {statement->description, statement->description_len};
-        statement->columns = rpg_columns_new(description);
+        statement->columns = rpg_columns_new(description, statement->decoders);
     }
     return statement->columns;
 }

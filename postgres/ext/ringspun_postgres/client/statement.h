@@ -12,6 +12,7 @@
 
 typedef struct {
     VALUE sql;
+    VALUE decoders;             /* Decoders or nil, for its columns */
     VALUE columns;              /* made of the description when somebody needs them; nil: not yet, or there are none */
     VALUE older;                /* Array of Columns by which answers may still be under way, or nil */
     uint8_t *description;       /* the body of the last RowDescription; NULL: none has come, or there are no columns */
@@ -26,7 +27,7 @@ typedef struct {
     char name[RPG_NAME_MAX];
 } rpg_statement;
 
-VALUE rpg_statement_new(VALUE sql);
+VALUE rpg_statement_new(VALUE sql, VALUE decoders);
 rpg_statement *rpg_statement_get(VALUE self);
 
 /* A RowDescription has come, or that there is none (no bytes). */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <ruby/util.h>
 
-static ID id_jd, id_decimal, id_json, id_interval, id_interval_of, id_address;
+static ID id_call, id_jd, id_decimal, id_json, id_interval, id_interval_of, id_address;
 static VALUE rpg_cDate, rpg_mValues, gregorian;
 
 NORETURN(static void fail(const char *type, rpg_span value));
@@ -280,50 +280,50 @@ static VALUE interval_of_binary(rpg_span value) {
 /* --- the table --- */
 
 static const rpg_type types[] = {
-    {16, 0, bool_of_text, bool_of_binary},
-    {17, 0, bytes_of_text, bytes_of_binary},
-    {20, 0, integer_of_text, int8_of_binary},
-    {21, 0, integer_of_text, int2_of_binary},
-    {23, 0, integer_of_text, int4_of_binary},
-    {25, 0, text_of, text_of},
-    {26, 0, integer_of_text, oid_of_binary},
-    {114, 0, json_of_text, NULL},
-    {199, 114, NULL, NULL},
-    {650, 0, address_of_text, NULL},
-    {651, 650, NULL, NULL},
-    {700, 0, float_of_text, NULL}, /* 1.1 is 1.1, and not the double that is nearest to the float */
-    {701, 0, float_of_text, float8_of_binary},
-    {869, 0, address_of_text, NULL},
-    {1000, 16, NULL, NULL},
-    {1001, 17, NULL, NULL},
-    {1005, 21, NULL, NULL},
-    {1007, 23, NULL, NULL},
-    {1009, 25, NULL, NULL},
-    {1014, 1042, NULL, NULL},
-    {1015, 1043, NULL, NULL},
-    {1016, 20, NULL, NULL},
-    {1021, 700, NULL, NULL},
-    {1022, 701, NULL, NULL},
-    {1028, 26, NULL, NULL},
-    {1041, 869, NULL, NULL},
-    {1042, 0, text_of, text_of},
-    {1043, 0, text_of, text_of},
-    {1082, 0, date_of_text, date_of_binary},
-    {1114, 0, time_of_text, time_of_binary},
-    {1115, 1114, NULL, NULL},
-    {1182, 1082, NULL, NULL},
-    {1184, 0, time_of_text, time_of_binary},
-    {1185, 1184, NULL, NULL},
-    {1186, 0, interval_of_text, interval_of_binary},
-    {1187, 1186, NULL, NULL},
-    {1231, 1700, NULL, NULL},
-    {1700, 0, decimal_of_text, NULL},
-    {2950, 0, text_of, uuid_of_binary},
-    {2951, 2950, NULL, NULL},
-    {3802, 0, json_of_text, NULL},
-    {3807, 3802, NULL, NULL},
+    {16, 0, bool_of_text, bool_of_binary, 0, NULL},
+    {17, 0, bytes_of_text, bytes_of_binary, 0, NULL},
+    {20, 0, integer_of_text, int8_of_binary, 0, NULL},
+    {21, 0, integer_of_text, int2_of_binary, 0, NULL},
+    {23, 0, integer_of_text, int4_of_binary, 0, NULL},
+    {25, 0, text_of, text_of, 0, NULL},
+    {26, 0, integer_of_text, oid_of_binary, 0, NULL},
+    {114, 0, json_of_text, NULL, 0, NULL},
+    {199, 114, NULL, NULL, 0, NULL},
+    {650, 0, address_of_text, NULL, 0, NULL},
+    {651, 650, NULL, NULL, 0, NULL},
+    {700, 0, float_of_text, NULL, 0, NULL}, /* 1.1 is 1.1, and not the double that is nearest to the float */
+    {701, 0, float_of_text, float8_of_binary, 0, NULL},
+    {869, 0, address_of_text, NULL, 0, NULL},
+    {1000, 16, NULL, NULL, 0, NULL},
+    {1001, 17, NULL, NULL, 0, NULL},
+    {1005, 21, NULL, NULL, 0, NULL},
+    {1007, 23, NULL, NULL, 0, NULL},
+    {1009, 25, NULL, NULL, 0, NULL},
+    {1014, 1042, NULL, NULL, 0, NULL},
+    {1015, 1043, NULL, NULL, 0, NULL},
+    {1016, 20, NULL, NULL, 0, NULL},
+    {1021, 700, NULL, NULL, 0, NULL},
+    {1022, 701, NULL, NULL, 0, NULL},
+    {1028, 26, NULL, NULL, 0, NULL},
+    {1041, 869, NULL, NULL, 0, NULL},
+    {1042, 0, text_of, text_of, 0, NULL},
+    {1043, 0, text_of, text_of, 0, NULL},
+    {1082, 0, date_of_text, date_of_binary, 0, NULL},
+    {1114, 0, time_of_text, time_of_binary, 0, NULL},
+    {1115, 1114, NULL, NULL, 0, NULL},
+    {1182, 1082, NULL, NULL, 0, NULL},
+    {1184, 0, time_of_text, time_of_binary, 0, NULL},
+    {1185, 1184, NULL, NULL, 0, NULL},
+    {1186, 0, interval_of_text, interval_of_binary, 0, NULL},
+    {1187, 1186, NULL, NULL, 0, NULL},
+    {1231, 1700, NULL, NULL, 0, NULL},
+    {1700, 0, decimal_of_text, NULL, 0, NULL},
+    {2950, 0, text_of, uuid_of_binary, 0, NULL},
+    {2951, 2950, NULL, NULL, 0, NULL},
+    {3802, 0, json_of_text, NULL, 0, NULL},
+    {3807, 3802, NULL, NULL, 0, NULL},
 };
-static const rpg_type unknown = {0, 0, text_of, NULL};
+static const rpg_type unknown = {0, 0, text_of, NULL, 0, NULL};
 
 const rpg_type *rpg_type_of(uint32_t oid) {
     size_t low = 0, high = sizeof(types) / sizeof(*types);
@@ -334,6 +334,13 @@ const rpg_type *rpg_type_of(uint32_t oid) {
         else high = middle;
     }
     return &unknown;
+}
+
+uint32_t rpg_array_of(uint32_t oid) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+        if (types[i].element == oid) return types[i].oid;
+    }
+    return 0;
 }
 
 /* --- arrays --- */
@@ -352,7 +359,7 @@ static VALUE element_of(scanner *s, const rpg_type *element, rpg_span whole, VAL
     if (s->bad) fail("array", whole);
     rpg_span value = {(const uint8_t *)RSTRING_PTR(scratch), (size_t)RSTRING_LEN(scratch)};
     if (!quoted && s->at - begin == 4 && is(value, "NULL")) return Qnil;
-    return element->text(value);
+    return rpg_decode(element, false, value);
 }
 
 static VALUE array_at(scanner *s, const rpg_type *element, rpg_span whole, VALUE scratch, int depth) {
@@ -407,17 +414,23 @@ static VALUE array_of_binary(const rpg_type *element, rpg_span value) {
     return array;
 }
 
-bool rpg_type_is_binary(const rpg_type *type) { return (type->element ? rpg_type_of(type->element) : type)->binary != NULL; }
+static const rpg_type *of_what(const rpg_type *array) { return array->decoded ? array->decoded : rpg_type_of(array->element); }
+
+bool rpg_type_is_binary(const rpg_type *type) { return (type->element ? of_what(type) : type)->binary != NULL; }
+
+static VALUE decode_array(const rpg_type *type, bool binary, rpg_span value) {
+    const rpg_type *element = of_what(type);
+    return binary && element->binary ? array_of_binary(element, value) : array_of_text(element, value);
+}
 
 VALUE rpg_decode(const rpg_type *type, bool binary, rpg_span value) {
-    if (RB_UNLIKELY(type->element)) {
-        const rpg_type *element = rpg_type_of(type->element);
-        return binary && element->binary ? array_of_binary(element, value) : array_of_text(element, value);
-    }
-    return (binary && type->binary ? type->binary : type->text)(value);
+    VALUE (*decode)(rpg_span value) = binary && type->binary ? type->binary : type->text;
+    if (RB_LIKELY(decode != NULL)) return decode(value);
+    return type->decoder ? rb_funcall(type->decoder, id_call, 1, utf8(value)) : decode_array(type, binary, value);
 }
 
 void rpg_init_types(void) {
+    id_call = rb_intern("call");
     id_jd = rb_intern("jd");
     id_decimal = rb_intern("decimal");
     id_json = rb_intern("json");

@@ -11,15 +11,20 @@
 
 #include <ruby.h>
 
-typedef struct {
+typedef struct rpg_type {
     uint32_t oid;
     uint32_t element;           /* an array, of that; 0: none */
-    VALUE (*text)(rpg_span value);
+    VALUE (*text)(rpg_span value); /* NULL: an array, or a user's decoder */
     VALUE (*binary)(rpg_span value); /* NULL: it is asked for as text */
+    VALUE decoder;              /* a user's, which is called with the text; 0: none */
+    const struct rpg_type *decoded; /* an array, of that, which has such a decoder; NULL: none */
 } rpg_type;
 
 /* Of an OID that is not known: text, as a String. */
 const rpg_type *rpg_type_of(uint32_t oid);
+
+/* The OID of the array of that; 0: it is not known. */
+uint32_t rpg_array_of(uint32_t oid);
 
 /* Whether it is asked for as binary, where its columns are known. */
 bool rpg_type_is_binary(const rpg_type *type);

@@ -32,6 +32,7 @@ module Ringspun
         # How long the way to the server takes must be known, to know a slow statement.
         raise Postgres.lost(lane.loss, false) if shared && !lane.ping(nil)
 
+        lane.decoders = config.types.decoders(lane)
         lane
       rescue Exception
         lane&.close

@@ -24,13 +24,15 @@ module Ringspun
       # @param statement_cache [Integer] statements that a connection knows by name; 0: none
       # @param pipelining [Boolean, nil] false: one statement at a time on a connection, for poolers that lose what comes behind
       #   the first; nil: so it is for hosts that are known to, and a warning says so
+      # @param types [Hash{Integer, String, Symbol => #call}] what values of some types become, by the OID or the name of the
+      #   type: it is called with the text of a value, in any thread, and also for elements of arrays
       # @param options [Hash{Symbol => Object}] what a URI has, by libpq's names: host, port, user, password, sslmode, ...
       # @raise [UsageError]
       # @since 0.1.0
       def initialize(source = nil, lanes: 2, max: 10, timeout: nil, checkout_timeout: 5, max_lifetime: 3600, statement_cache: 256,
-                     pipelining: nil, **options)
+                     pipelining: nil, types: {}, **options)
         @config = Config.new(options: Options.new(source, **options), lanes:, max:, timeout:, checkout_timeout:, max_lifetime:,
-                             statement_cache:, pipelining:)
+                             statement_cache:, pipelining:, types: Types.new(types))
         @beginning = Thread::Mutex.new
         @closed = false
         start_anew
@@ -160,7 +162,8 @@ module Ringspun
     # What a {Pool} was made with.
     #
     # @api private
-    Config = Data.define(:options, :lanes, :max, :timeout, :checkout_timeout, :max_lifetime, :statement_cache, :pipelining) do
+    Config = Data.define(:options, :lanes, :max, :timeout, :checkout_timeout, :max_lifetime, :statement_cache, :pipelining,
+                         :types) do
       def initialize(options:, pipelining:, **)
         unless [true, false, nil].include?(pipelining)
           raise UsageError, "pipelining: expected true, false or nil, got #{pipelining.inspect}"

@@ -1,0 +1,60 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Postgres
+    # What values of some types become, as a user has said with `types:` of {Pool#initialize}.
+    #
+    # @api private
+    class Types
+      OIDS = (1..0xffff_ffff)
+
+      # Of an array whose elements are not divided by commas, as those of `box`, nobody knows the text.
+      LOOK_UP = "select name, t.oid, case t.typdelim when ',' then t.typarray end " \
+                "from unnest($1::text[]) name left join pg_type t on t.oid = to_regtype(name)"
+      private_constant :OIDS, :LOOK_UP
+
+      # @param types [Hash{Integer, String, Symbol => #call}] by OID or name
+      # @raise [UsageError]
+      def initialize(types)
+        raise UsageError, "types: expected a Hash of decoders by OID or name, got #{types.inspect}" unless types.is_a?(Hash)
+
+        types.each { |type, decoder| check(type, decoder) }
+        @by_oid, @by_name = types.partition { |type, _| type.is_a?(Integer) }.map(&:to_h)
+        @by_name.transform_keys!(&:to_s)
+        @of_all = Decoders.new(@by_oid, {}) if @by_name.empty? && @by_oid.any?
+      end
+
+      # May switch strands, to ask the server for the OIDs of names.
+      #
+      # @param lane [Lane] of which nobody has asked anything yet
+      # @return [Decoders, nil] for its columns
+      # @raise [UsageError] the database has no such type
+      def decoders(lane)
+        return @of_all if @by_name.empty?
+
+        found = look_up(lane)
+        own = found.to_h { |name, oid, _| [oid, @by_name.fetch(name)] }
+        Decoders.new(own.merge(@by_oid), found.to_h { |_, oid, array| [oid, array || 0] })
+      end
+
+      private
+
+      def check(type, decoder)
+        unless type.is_a?(String) || type.is_a?(Symbol) || (type.is_a?(Integer) && OIDS.cover?(type))
+          raise UsageError, "types: expected the OID or the name of a type, got #{type.inspect}"
+        end
+        return if decoder.respond_to?(:call)
+
+        raise UsageError, "types: expected a decoder for #{type}, which answers to call, got #{decoder.inspect}"
+      end
+
+      def look_up(lane)
+        taken = lane.query(LOOK_UP, [@by_name.keys], nil, false, true)
+        raise Postgres.lost(lane.loss, false) if taken.is_a?(Symbol)
+
+        taken.rows.each { |name, oid, _| raise UsageError, "types: the database has no type #{name}" unless oid }
+      end
+    end
+    private_constant :Types, :Decoders
+  end
+end
