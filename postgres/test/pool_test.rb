@@ -139,6 +139,20 @@ class PostgresPoolTest < Minitest::Test
     pool.close
   end
 
+  def test_a_statement_that_is_streamed_and_that_the_server_has_forgotten
+    on_pool do |pool|
+      pool.session do |session|
+        stream = -> { session.stream("select g from generate_series(1, $1) g", 2, as: :array).to_a }
+        3.times { assert_equal [[1], [2]], stream.call }
+        session.execute("deallocate all")
+        2.times { assert_equal [[1], [2]], stream.call }
+        session.transaction do
+          assert_equal [[1], [2]], stream.call
+        end
+      end
+    end
+  end
+
   def test_close_ends_connections_of_other_threads_that_nobody_uses
     before = sockets
     pool = pool()

@@ -61,6 +61,25 @@ static void end_legs(rpg_lane *lane, rpg_request *request, int64_t deadline) {
     if (!NIL_P(failure)) rb_exc_raise(failure);
 }
 
+/* A first leg that the server has not executed because of what we believed of its statement: the Sync, and the same once more. */
+static bool begin_again(rpg_lane *lane, rpg_request *request) {
+    if (request->leg != RPG_FIRST_LEG || request->again || !rpg_is_misunderstood(lane, request)) return false;
+    VALUE statement = request->statement;
+    rpg_request *again = rpg_request_new(lane, statement, (rpg_span){request->params, request->params_len});
+    if (!again) return false;
+    again->prepared = request->prepared;
+    again->leg = RPG_FIRST_LEG;
+    again->again = true;
+    rpg_request_free(request);
+    submit_leg(lane, Qnil, Qnil, RPG_LAST_LEG);
+    rpg_leave(lane->leg);
+    lane->leg = again;
+    lane->streams = true;
+    rpg_submit(lane, again);
+    RB_GC_GUARD(statement);
+    return true;
+}
+
 /* Waits for rows of it. May switch strands.
  *
  * @return [Result, nil] those that have come; nil: that was all */
@@ -72,7 +91,7 @@ static VALUE lane_next_rows(VALUE self, VALUE seconds) {
         rpg_wait_for(lane, request, deadline);
         if (request->rows.count > 0) return take_rows(lane, request);
         if (request->end == RPG_ENDED_WELL && request->suspended) submit_next_leg(lane, request);
-        else end_legs(lane, request, deadline);
+        else if (!begin_again(lane, request)) end_legs(lane, request, deadline);
     }
     return Qnil;
 }
