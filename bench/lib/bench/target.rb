@@ -25,6 +25,9 @@ module Bench
 
     attr_reader :sentence
 
+    # The labels of those that it names.
+    attr_reader :rows
+
     def self.parse(sentence)
       kind, match = { ratio: PLAIN, offset: OFFSET, flat: FLAT, across: ACROSS }.lazy
                     .map { |name, pattern| [name, pattern.match(sentence)] }.find(&:last)
