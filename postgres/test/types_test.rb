@@ -99,6 +99,12 @@ class PostgresTypesTest < Minitest::Test
     end
   end
 
+  def test_a_name_of_a_type_that_is_malformed
+    on_pool(types: { "numeric(" => :itself.to_proc }) do |pool|
+      assert_match(/types: .*numeric\(/, assert_raises(Ringspun::UsageError) { pool.query("select 1") }.message)
+    end
+  end
+
   def test_a_numeric_that_is_no_number
     on_pool { |pool| 3.times { assert_predicate pool.query("select 'NaN'::numeric").rows.dig(0, 0), :nan? } }
   end

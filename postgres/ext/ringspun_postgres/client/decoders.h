@@ -1,4 +1,4 @@
-/* decoders: what a user has values of some types decoded by, and the arrays of these: Ringspun::Postgres::Decoders. Never changes. */
+/* decoders: those that a user gives for some types, and for arrays of these types: Ringspun::Postgres::Decoders. Never changes. */
 #ifndef RINGSPUN_PG_DECODERS_H
 #define RINGSPUN_PG_DECODERS_H
 

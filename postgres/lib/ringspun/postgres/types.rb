@@ -2,16 +2,19 @@
 
 module Ringspun
   module Postgres
-    # What values of some types become, as a user has said with `types:` of {Pool#initialize}.
+    # The decoders that a user gives for some types, with `types:` of {Pool#initialize}.
     #
     # @api private
     class Types
       OIDS = (1..0xffff_ffff)
 
-      # Of an array whose elements are not divided by commas, as those of `box`, nobody knows the text.
+      # Arrays whose elements are not separated by commas, as those of `box`, are left as text.
       LOOK_UP = "select name, t.oid, case t.typdelim when ',' then t.typarray end " \
                 "from unnest($1::text[]) name left join pg_type t on t.oid = to_regtype(name)"
-      private_constant :OIDS, :LOOK_UP
+
+      # Class 42 of https://www.postgresql.org/docs/17/errcodes-appendix.html: syntax errors, and names that are none.
+      MALFORMED = "42"
+      private_constant :OIDS, :LOOK_UP, :MALFORMED
 
       # @param types [Hash{Integer, String, Symbol => #call}] by OID or name
       # @raise [UsageError]
@@ -53,6 +56,10 @@ module Ringspun
         raise Postgres.lost(lane.loss, false) if taken.is_a?(Symbol)
 
         taken.rows.each { |name, oid, _| raise UsageError, "types: the database has no type #{name}" unless oid }
+      rescue ServerError => error
+        raise unless error.sqlstate.start_with?(MALFORMED)
+
+        raise UsageError, "types: one of #{@by_name.keys.join(", ")} is no name of a type: #{error.sqlstate}"
       end
     end
     private_constant :Types, :Decoders
