@@ -94,6 +94,7 @@ class BenchTest::TargetTest < Minitest::Test
 
   def test_nonsense_is_refused_when_the_table_is_loaded
     assert_raises(ArgumentError) { Bench::Target.parse("as fast as possible") }
+    assert_raises(ArgumentError) { Bench::Target.parse("total at N=1 and N=2 <= 1.1 x at N=3") } # of which two is the ratio?
   end
 
   private

@@ -31,9 +31,10 @@ module Bench
     def self.parse(sentence)
       kind, match = { ratio: PLAIN, offset: OFFSET, flat: FLAT, across: ACROSS }.lazy
                     .map { |name, pattern| [name, pattern.match(sentence)] }.find(&:last)
-      raise ArgumentError, "not a target: #{sentence.inspect}" unless match
+      target = new(sentence, kind, match.named_captures.transform_keys(&:to_sym)) if match
+      raise ArgumentError, "not a target: #{sentence.inspect}" if target.nil? || (kind == :across && target.rows.size != 2)
 
-      new(sentence, kind, match.named_captures.transform_keys(&:to_sym))
+      target
     end
 
     def initialize(sentence, kind, parts)
