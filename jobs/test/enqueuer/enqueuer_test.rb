@@ -252,16 +252,16 @@ class EnqueuerTest < Minitest::Test
   end
 
   def test_who_is_interrupted_as_a_connection_is_handed_to_it_gives_that_back
-    turns = Jobs.const_get(:Turns).new(["a"])
+    lender = Jobs.const_get(:Lender).new(["a"])
     thread = nil
-    turns.lend do
-      thread = Thread.new { turns.lend(10, &:itself) }
+    lender.lend do
+      thread = Thread.new { lender.lend(10, &:itself) }
       thread.report_on_exception = false
       Thread.pass until thread.stop?
     end
     thread.raise(IOError) # it has been handed over, and that thread has not gone on yet
     assert_raises(IOError) { thread.value }
-    assert_equal "a", turns.lend(0.01, &:itself)
+    assert_equal "a", lender.lend(0.01, &:itself)
   end
 
   # Which is no exception.
@@ -282,9 +282,9 @@ class EnqueuerTest < Minitest::Test
   end
 
   def test_whose_thread_is_killed_anywhere_gives_back_what_it_has
-    turns = Jobs.const_get(:Turns).new(["a"])
-    check = ->(number) { assert_equal "a", turns.lend(0.01, &:itself), "killed at line #{number}" }
-    assert_operator killed_anywhere("jobs/turns.rb", check:) { turns.lend(10) { Thread.pass } }, :>, 10
+    lender = Jobs.const_get(:Lender).new(["a"])
+    check = ->(number) { assert_equal "a", lender.lend(0.01, &:itself), "killed at line #{number}" }
+    assert_operator killed_anywhere("jobs/lender.rb", check:) { lender.lend(10) { Thread.pass } }, :>, 10
   end
 
   def test_pool_waits_so_long_and_no_longer

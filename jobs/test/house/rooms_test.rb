@@ -9,7 +9,7 @@ class JobsRoomsTest < Minitest::Test
 
   # What an error is, and what is written down of a job; where jobs are kept; how they come in; how they run.
   ROOMS = %w[
-    errors entry middleware turns storage config log enqueuer client child quarantine worker launcher cli testing minitest rspec
+    errors entry middleware lender storage config log enqueuer client child quarantine worker launcher cli testing minitest rspec
   ].freeze
 
   def texts = Dir["#{FOLDER}/**/*.rb"].sort.to_h { |path| [path.delete_prefix("#{FOLDER}/"), File.read(path)] }

@@ -48,7 +48,7 @@ class PoolTest < Minitest::Test
     assert_equal [0, 1, 2], inside
   end
 
-  # The turn has come to it, and it has not gone on yet.
+  # A place has been handed to it, and it has not gone on yet.
   def test_of_two_that_wait_the_one_that_is_woken_is_killed
     gate = Thread::Queue.new.close
     first, second = @pool.lend { Array.new(2) { caller_at(gate) } }
@@ -59,6 +59,6 @@ class PoolTest < Minitest::Test
 
   def test_a_caller_whose_thread_is_killed_anywhere_loses_no_place
     check = ->(number) { assert_lent "killed at line #{number}" }
-    assert_operator killed_anywhere("redis/pool.rb", "jobs/turns.rb", check:) { @pool.lend { Thread.pass } }, :>, 10
+    assert_operator killed_anywhere("redis/pool.rb", "jobs/lender.rb", check:) { @pool.lend { Thread.pass } }, :>, 10
   end
 end

@@ -64,10 +64,10 @@ module Ringspun
 
         def connect
           super
-          @turns = @connections.map { |connection| Turns.new([connection]) }
+          @lenders = @connections.map { |connection| Lender.new([connection]) }
         end
 
-        def with_connection(&) = @turns[@turns.size == 1 ? 0 : rand(@turns.size)].lend(&)
+        def with_connection(&) = @lenders[@lenders.size == 1 ? 0 : rand(@lenders.size)].lend(&)
       end
 
       # @api private
@@ -86,12 +86,12 @@ module Ringspun
 
         def connect
           super
-          @turns = Turns.new(@connections)
+          @lender = Lender.new(@connections)
         end
 
         def with_connection(&)
-          @turns.lend(@timeout, &)
-        rescue Turns::TimeoutError
+          @lender.lend(@timeout, &)
+        rescue Lender::TimeoutError
           raise PoolTimeoutError, "none of #{@size} connections was free within #{@timeout} s; make the pool larger, or take " \
                                   "the strategy :group_commit"
         end

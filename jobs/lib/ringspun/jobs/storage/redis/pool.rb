@@ -27,7 +27,7 @@ module Ringspun
             open if @pid != Process.pid
             return hand_over(@waits, &) if waits
 
-            @turns.lend { hand_over(@idle, &) }
+            @lender.lend { hand_over(@idle, &) }
           end
 
           # Closes those that are not lent, and the others when they come back.
@@ -45,7 +45,7 @@ module Ringspun
           # Also in a forked child: what its parent had lent never comes back there, so the child begins anew.
           def open
             forget
-            @turns = Turns.new(Array.new(@size, true))
+            @lender = Lender.new(Array.new(@size, true))
             @pid = Process.pid
           end
 

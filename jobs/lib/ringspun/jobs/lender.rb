@@ -6,7 +6,7 @@ module Ringspun
     # back is handed to the next caller: else a caller that gives it back and wants it again at once would always be first.
     #
     # @api private
-    class Turns
+    class Lender
       # None was free in time.
       class TimeoutError < Error; end
 
@@ -68,6 +68,6 @@ module Ringspun
       # Without a switch of strands: the lock is held for a few instructions only, and a strand that is cancelled could not wait.
       def locked(&) = Fiber.blocking { @lock.synchronize(&) }
     end
-    private_constant :Turns
+    private_constant :Lender
   end
 end
