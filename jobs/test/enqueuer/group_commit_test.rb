@@ -74,7 +74,7 @@ class GroupCommitTest < Minitest::Test
     end
   end
 
-  def test_two_are_in_the_air_and_the_rest_goes_together
+  def test_two_flights_are_under_way_and_the_rest_goes_together
     Ringspun.run do
       pushers = one_by_one(*%w[a b c d e f g h])
       assert_equal [%w[a], %w[b c]], @storage.calls
@@ -284,23 +284,23 @@ class GroupCommitTest < Minitest::Test
 
   # --- callers that do not wait to the end ---
 
-  # Two are in the air, so that others wait on the ground.
-  def in_the_air
-    flown = one_by_one("x", "y", "z")
+  # Both flights are under way, so that others wait.
+  def both_under_way
+    senders = one_by_one("x", "y", "z")
     assert_equal [%w[x], %w[y z]], @storage.calls
-    flown
+    senders
   end
 
   def test_who_is_cancelled_before_it_is_sent_takes_its_job_out
     %w[a b c].each do |gone|
       setup
       Ringspun.run do
-        flown = in_the_air
+        senders = both_under_way
         pushers = %w[a b c].to_h { |jid| [jid, parked { push(jid) }] }
         machine.terminate(pushers[gone])
         assert_raises(Ringspun::TerminatedError) { pushers[gone].join }
         @storage.open
-        machine.join(*flown, *pushers.except(gone).values)
+        machine.join(*senders, *pushers.except(gone).values)
         assert_equal [%w[x], %w[y z], %w[a b c] - [gone]], @storage.calls
       end
     end
@@ -308,33 +308,33 @@ class GroupCommitTest < Minitest::Test
 
   def test_answers_find_their_callers_when_one_has_left
     Ringspun.run do
-      flown = in_the_air
+      senders = both_under_way
       pushers = %w[a b c d].map { |jid| parked { push(jid) } }
       machine.terminate(pushers[1])
       assert_raises(Ringspun::TerminatedError) { pushers[1].join }
       2.times { @storage.answer }
       @storage.answer([nil, "other", nil])
       assert_equal ["a", nil, "d"], machine.await(*pushers.values_at(0, 2, 3))
-      machine.join(*flown)
+      machine.join(*senders)
     end
   end
 
   def test_nothing_is_sent_when_all_have_left
     Ringspun.run do
-      flown = in_the_air
+      senders = both_under_way
       bulk = [Jobs::Storage::Push.new("q", "x", "c")]
       pushers = [parked { push("a") }, parked { push("b") }, parked { @enqueuer.push_all(bulk) }]
       pushers.each { |pusher| machine.terminate(pusher) }
       pushers.each { |pusher| assert_raises(Ringspun::TerminatedError) { pusher.join } }
       @storage.open
-      machine.join(*flown)
+      machine.join(*senders)
       # Both flights are free again.
       assert_equal %w[d e], machine.await(pusher("d"), pusher("e"))
       assert_equal [%w[x], %w[y z], %w[d e]], @storage.calls
     end
   end
 
-  def test_who_is_cancelled_while_it_is_in_the_air_leaves
+  def test_who_is_cancelled_while_its_job_is_sent_leaves
     Ringspun.run do
       pushers = %w[a b].map { |jid| pusher(jid) }
       calls(1)

@@ -22,9 +22,9 @@ module Ringspun
         def initialize(delivery)
           @delivery = delivery
           @open = nil
-          @grounded = [] # batches that wait for a flight to end, or for more callers
+          @waiting = [] # batches that wait for a flight to end, or for more callers
           @flights = 0
-          @aloft = 0 # callers that wait for the flights
+          @served = 0 # callers whose jobs are in the flights
         end
 
         # May switch strands.
@@ -68,23 +68,23 @@ module Ringspun
             batch.settle
             machine.yield
           elsif @flights.zero? && batch.waiting.size == 1
-            fly_alone(machine, batch)
+            send_alone(machine, batch)
           elsif @flights.zero? || (@flights < FLIGHTS_MAX && worth_it?(batch))
-            batch.flight = machine.spin { fly(machine, batch) }
+            batch.flight = machine.spin { run_flight(machine, batch) }
             @flights += 1
-            @grounded.delete(batch) # if its leader is a new one, which nobody has called
+            @waiting.delete(batch) # if its leader is a new one, which nobody has called
             join(machine, batch)
           else
-            @grounded << batch unless @grounded.include?(batch)
+            @waiting << batch unless @waiting.include?(batch)
             machine.park
           end
         end
 
-        def worth_it?(batch) = batch.full? || batch.waiting.size > @aloft
+        def worth_it?(batch) = batch.full? || batch.waiting.size > @served
 
         # Once for each batch: then its leader has started a flight, or waits until one ends.
         def call_leader(machine, batch)
-          return if batch.flight || !worth_it?(batch) || !@grounded.delete(batch)
+          return if batch.flight || !worth_it?(batch) || !@waiting.delete(batch)
 
           machine.schedule(batch.leader)
         end
@@ -92,33 +92,33 @@ module Ringspun
         def join(machine, batch)
           batch.flight.join
         rescue TerminatedError
-          fly(machine, batch) unless batch.taken?
+          run_flight(machine, batch) unless batch.taken?
         end
 
-        def fly_alone(machine, batch)
+        def send_alone(machine, batch)
           @flights += 1
           @open = nil if @open.equal?(batch)
-          @grounded.delete(batch)
+          @waiting.delete(batch)
           pushes = batch.take
-          @aloft += 1
+          @served += 1
           batch.answer(@delivery.deliver(pushes))
         ensure
           batch.answer(UnknownOutcomeError.new("the call of the storage was cut short")) unless batch.answered?
-          land(machine, batch)
+          end_flight(machine, batch)
         end
 
-        def fly(machine, batch)
+        def run_flight(machine, batch)
           return if batch.taken? # by a leader that has left
 
           @open = nil if @open.equal?(batch)
           send_batch(batch)
         ensure
-          land(machine, batch) if batch.answered?
+          end_flight(machine, batch) if batch.answered?
         end
 
         def send_batch(batch)
           pushes = batch.take
-          @aloft += batch.waiting.size
+          @served += batch.waiting.size
           batch.answer(pushes.empty? ? nil : Ringspun.shield { @delivery.deliver(pushes) })
         ensure
           # A shield holds off cancellations, but not everything that can be raised.
@@ -126,15 +126,15 @@ module Ringspun
         end
 
         # The leader is not woken: it joins the flight.
-        def land(machine, batch)
-          @aloft -= batch.waiting.size
+        def end_flight(machine, batch)
+          @served -= batch.waiting.size
           batch.waiting.each { |strand| machine.schedule(strand) unless strand.nil? || strand.equal?(batch.leader) }
           @flights -= 1
           call_next(machine)
         end
 
         def call_next(machine)
-          machine.schedule(@grounded.shift.leader) unless @grounded.empty?
+          machine.schedule(@waiting.shift.leader) unless @waiting.empty?
         end
 
         def leave(machine, batch, place, strand)
@@ -149,7 +149,7 @@ module Ringspun
         # off. Its leader may have been called and not have run since, so the next one is called.
         def drop(machine, batch)
           @open = nil if @open.equal?(batch)
-          @grounded.delete(batch)
+          @waiting.delete(batch)
           batch.take
           @flights -= 1 if batch.flight
           call_next(machine)

@@ -70,7 +70,7 @@ module Ringspun
               next if @paused[queue]
 
               room = max - fetched.size
-              room = [room, limits[queue] - flying(queue)].min if limits[queue]
+              room = [room, limits[queue] - in_flight_of(queue)].min if limits[queue]
               room.times { fetched << (take(node, queue) || break) }
             end
           end
@@ -173,7 +173,7 @@ module Ringspun
 
         def register(node) = @lists[node] ||= {}
 
-        def flying(queue) = @lists.each_value.sum { |lists| lists[queue] ? lists[queue].size : 0 }
+        def in_flight_of(queue) = @lists.each_value.sum { |lists| lists[queue] ? lists[queue].size : 0 }
 
         def take(node, queue)
           entry = @queues[queue]&.pop or return
