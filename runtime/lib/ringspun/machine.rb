@@ -86,6 +86,18 @@ module Ringspun
       raise UsageError, "on_error: must be something to call with an error and its strand, got #{handler.inspect}"
     end
 
+    # For libraries: runs the block in a strand for which no run waits. Outside of a run as {#spin}.
+    #
+    # May switch strands.
+    #
+    # @param needed [Boolean] the end of the run waits for up to a second until the strand calls what the block gets
+    # @yieldparam done [Proc]
+    # @return [Strand]
+    def spin_beside(needed: false, &block)
+      run = Thread.current.thread_variable_get(:ringspun_run)
+      run ? run.spin_beside(needed, &block) : spin { block.call(-> {}) }
+    end
+
     # Sets the handler while the block runs; nil: the one before.
     def with_on_error(handler)
       before = @on_error

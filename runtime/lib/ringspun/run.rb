@@ -84,6 +84,10 @@ module Ringspun
   class Run
     SIGNALS = %w[INT TERM].freeze
 
+    # How long the end of a run waits for strands beside it that are needed.
+    BESIDE_SECONDS = 1
+    private_constant :BESIDE_SECONDS
+
     # @param signals [Boolean] whether INT and TERM cancel it
     def initialize(machine, signals: true, on_error: nil)
       @machine = machine
@@ -92,6 +96,8 @@ module Ringspun
       @signals = signals
       @pid = Process.pid
       @signal = nil
+      @beside = {}.compare_by_identity # strand => whether the end waits for it
+      @beside_changed = Condition.new
     end
 
     def call(&block)
@@ -106,6 +112,20 @@ module Ringspun
     end
 
     def cancel = @scope&.cancel
+
+    # Runs the block at once in a strand of no scope: the run does not wait for its end, and cancels it at its own.
+    #
+    # @param needed [Boolean] the end of the run waits for up to a second until the strand calls what the block gets
+    # @yieldparam done [Proc]
+    def spin_beside(needed, &block)
+      Fiber.scheduler.__send__(:begin_strand, false) do
+        strand = @machine.running
+        @beside[strand] = needed
+        block.call(-> { leave_beside { @beside[strand] = false } })
+      ensure
+        leave_beside { @beside.delete(strand) }
+      end
+    end
 
     # @return [Boolean] true once a signal has cancelled it
     def signalled? = !@signal.nil?
@@ -129,13 +149,37 @@ module Ringspun
       end_tasks
     end
 
-    # Ends what runs beside the strands of the run: Async's tasks, unsent bytes, unread errors.
+    # Ends what runs beside the strands of the run: Async's tasks, strands of libraries, unsent bytes, unread errors.
     def end_tasks
       scheduler = Fiber.scheduler
       scheduler.__send__(:end_tasks) if scheduler.is_a?(Scheduler)
+      end_beside
     ensure
       Machine.__send__(:flush_streams)
       @machine.__send__(:report_unread_errors)
+    end
+
+    def leave_beside
+      yield
+      @beside_changed.broadcast
+    end
+
+    # In a forked child none of the parent's is alive.
+    def end_beside
+      return if @beside.empty?
+
+      begin
+        @machine.timeout(BESIDE_SECONDS) { @beside_changed.wait while @beside.any? { |strand, needed| needed && strand.alive? } }
+      rescue TimeoutError
+        nil # nobody knows how long it would take
+      end
+      @beside.keys.select(&:alive?).each(&:terminate).each { |strand| join_beside(strand) }
+    end
+
+    def join_beside(strand)
+      strand.join
+    rescue TerminatedError
+      nil
     end
 
     def raise_signal = @signal && raise(exception_of(@signal))

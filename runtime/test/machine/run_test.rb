@@ -51,6 +51,41 @@ class RunTest < Minitest::Test
     strand.join
   end
 
+  def test_it_ends_strands_beside_it_and_waits_for_those_that_are_needed
+    seen = []
+    hold = lambda do |name, **needed|
+      machine.__send__(:spin_beside, **needed) do |done|
+        seen << :"#{name}_runs_at_once"
+        machine.sleep(0.001)
+        done.call
+        machine.sleep
+      ensure
+        seen << name
+      end
+    end
+    Ringspun.run { [hold.call(:needed, needed: true), hold.call(:other)].each { |strand| assert_predicate strand, :alive? } }
+    assert_equal %i[needed_runs_at_once other_runs_at_once needed other], seen
+  end
+
+  def test_it_waits_for_a_strand_beside_it_for_a_second_at_most
+    took = on_thread do
+      machine = Ringspun::Machine.new(backend: :sim, faults: false)
+      before = machine.now
+      Ringspun.run { machine.__send__(:spin_beside, needed: true) { machine.sleep } }
+      machine.now - before
+    end
+    assert_in_delta 1, took, 0.01
+  end
+
+  def test_strands_beside_it_in_a_forked_child
+    Ringspun.run do |machine|
+      strand = machine.__send__(:spin_beside, needed: true) { machine.park }
+      pid = fork { machine.__send__(:spin_beside) { machine.sleep } }
+      assert_predicate Process::Status.wait(pid), :success?
+      machine.schedule(strand)
+    end
+  end
+
   def test_an_error_of_the_block_cancels_the_others_and_is_raised
     seen = []
     error = assert_raises(Failure) do
