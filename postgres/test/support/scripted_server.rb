@@ -63,12 +63,15 @@ class ScriptedServer
     nil
   end
 
+  # In a scope of its own: no run of a client's waits for a server.
   def accept
-    loop do
-      stream = Ringspun::Stream.new(@machine.accept(@listener))
-      @strands << @machine.spin { serve(stream) }
-    rescue Errno::ECONNRESET
-      next # it had ended before it was accepted
+    @machine.scope do |scope|
+      loop do
+        stream = Ringspun::Stream.new(@machine.accept(@listener))
+        @strands << scope.spin { serve(stream) }
+      rescue Errno::ECONNRESET
+        next # it had ended before it was accepted
+      end
     end
   end
 

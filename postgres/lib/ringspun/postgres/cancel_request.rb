@@ -18,13 +18,14 @@ module Ringspun
       #
       # @param options [Options] by which the session was begun
       # @param session [Startup::Session]
+      # @yield when the request has left
       # @return [Boolean] false: it has named no key by which it could be asked
       # @raise [ConnectError, ProtocolError, TimeoutError, UsageError]
-      def self.send(options, session)
+      def self.send(options, session, &)
         return false unless session.key
 
         Startup::Failures.within(options.connect_timeout, session.host) do
-          ask(options, session, [12 + session.key.bytesize, CODE, session.process].pack("N3") << session.key)
+          ask(options, session, [12 + session.key.bytesize, CODE, session.process].pack("N3") << session.key, &)
         end
         true
       end
@@ -34,6 +35,8 @@ module Ringspun
         encrypted = session.encrypted
         transport = Startup::Transport.open(options, session.host, encrypted:, required: encrypted)
         transport.stream.write(request)
+        transport.stream.flush
+        yield if block_given?
         wait_for_end(transport.stream)
       ensure
         Startup::Transport.give_up(transport.stream) if transport

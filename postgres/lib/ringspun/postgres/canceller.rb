@@ -6,7 +6,8 @@ module Ringspun
     # cancellation late, and it ends whatever runs by then. An empty statement behind it absorbs it.
     # https://www.postgresql.org/docs/17/protocol-flow.html#PROTOCOL-FLOW-CANCELING-REQUESTS
     #
-    # It belongs to the pool and not to the strand that has left: a cancellation of the one does not end the other.
+    # It belongs to the pool and not to the strand that has left: a cancellation of the one does not end the other. A run that
+    # ends waits until the requests have left, and for no answer.
     #
     # @api private
     class Canceller
@@ -19,38 +20,71 @@ module Ringspun
       def initialize(options)
         @options = options
         @places = Channel.new(AT_ONCE)
+        @lock = Thread::Mutex.new
+        @strands = {}.compare_by_identity # that are at it => whether the request has left
+        @closed = false
       end
 
       # @param lane [Lane]
       def cancel(lane)
         return if lane.held? || lane.lost?
+        return lane.close if @closed
 
         lane.hold
         if Fiber.current_scheduler
-          Machine.current.spin { run(lane) }
+          Machine.current.__send__(:spin_beside, needed: true) { |done| run_beside(lane, done) }
         else
-          run(lane)
+          Ringspun.shield { run(lane) { nil } }
         end
+      end
+
+      # Requests still leave, and nobody waits for their answers. From any thread.
+      def close
+        @lock.synchronize do
+          @closed = true
+          @strands.select { |_, sent| sent }.keys
+        end.each(&:terminate)
       end
 
       private
 
-      def run(lane)
-        Ringspun.shield(deadline: SECONDS) do
-          take_place { CancelRequest.send(@options, lane.session) }
+      def run_beside(lane, done)
+        strand = Machine.current.running
+        note(strand, false)
+        run(lane) do
+          note(strand, true)
+          done.call
+        end
+      ensure
+        @lock.synchronize { @strands.delete(strand) }
+      end
+
+      def note(strand, sent)
+        @lock.synchronize do
+          @strands[strand] = sent
+          raise ClosedError, "the pool is closed" if sent && @closed
+        end
+      end
+
+      def run(lane, &)
+        Machine.current.timeout(SECONDS) do
+          take_place { CancelRequest.send(@options, lane.session, &) }
           lane.ping(nil) || lane.close
         end
+        cancelled = true
       rescue Error, Ringspun::Error, SystemCallError => error
-        lane.close("a statement could not be cancelled: #{error.message}")
+        why = ": #{error.message}"
       ensure
+        lane.close("a statement could not be cancelled#{why}") unless cancelled
         lane.resume
       end
 
       def take_place
         @places.push(true)
+        taken = true
         yield
       ensure
-        @places.try_pop
+        @places.try_pop if taken
       end
     end
     private_constant :Canceller

@@ -67,7 +67,7 @@ module Ringspun
       def close
         @closed = true
         @lanes.dup.each(&:close)
-        @opening&.terminate unless gone?
+        end_opening unless gone?
         true
       end
 
@@ -151,10 +151,21 @@ module Ringspun
         return if @opening
 
         @failure = nil
-        @opening = @machine.spin { open_one }
+        @machine.__send__(:spin_beside) { open_one }
       end
 
+      # Outside of a run nobody else would let the strand end.
+      def end_opening
+        strand = @opening or return
+        strand.terminate
+        strand.join if Fiber.current_scheduler.nil? && Machine.current? && Machine.current.equal?(@machine)
+      rescue TerminatedError
+        nil
+      end
+
+      # In a strand beside the run, which does not wait for a server that is silent.
       def open_one
+        @opening = @machine.running
         @machine.sleep(back_off) if @failures.positive?
         lane = Lane.open(@pool.config, @pool.canceller, shared: true)
         @lanes << lane

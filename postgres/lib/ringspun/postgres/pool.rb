@@ -73,6 +73,7 @@ module Ringspun
         @courier&.close
         @connections.close
         @beginning.synchronize { @lanes.values }.each(&:close)
+        @canceller.close
         nil
       end
 
