@@ -238,6 +238,20 @@ class PostgresPoolTest < Minitest::Test
              ->(pool) { pool.stream("select 1", timeout: 0.01) {} }].freeze
   private_constant :HANGING
 
+  def test_a_connection_that_takes_too_long_to_open_for_who_has_no_deadline
+    server = TCPServer.new("127.0.0.1", 0)
+    port = server.local_address.ip_port
+    pool = Postgres::Pool.new("postgres://127.0.0.1:#{port}/nowhere?sslmode=disable", connect_timeout: 0.01)
+    ask = [->(db) { db.query("select 1") }, ->(db) { db.batch { |batch| batch.query("select 1") } }, ->(db) { db.session {} }]
+    ask.each do |call|
+      error = assert_raises(Ringspun::TimeoutError) { call.call(pool) }
+      assert_equal "127.0.0.1:#{port}: no connection within 0.01 s", error.message
+    end
+  ensure
+    pool&.close
+    server.close
+  end
+
   def test_a_connection_that_has_ended_while_nobody_used_it_is_replaced
     on_pool(lanes: 1) do |pool, machine|
       2.times do

@@ -136,11 +136,15 @@ module Ringspun
       def await_opened(left)
         check_open
         open
-        @opened.wait(timeout: left)
+        wait_opened(left)
         check_open
         raise @failure.exception(@failure.message) if @failure && @lanes.empty?
 
         pick || await_opened(left)
+      end
+
+      def wait_opened(left)
+        @opened.wait(timeout: left)
       rescue Ringspun::TimeoutError
         raise Ringspun::TimeoutError, "no connection to #{@pool.config.options.hosts.join(", ")} before the deadline"
       end
