@@ -39,7 +39,7 @@ module Ringspun
         # Closes it, whatever has not left.
         def self.give_up(stream)
           stream.close(timeout: 0)
-        rescue Error, SystemCallError
+        rescue Ringspun::Error, SystemCallError
           nil # why it is given up is the news
         end
 
