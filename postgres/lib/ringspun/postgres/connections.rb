@@ -250,10 +250,12 @@ module Ringspun
         close_lane(other) if other
       end
 
+      # Shielded: or who is cancelled meanwhile would take the place along.
       def give_up(lane)
-        close_lane(lane)
-        forget
+        Postgres.shield(SETTLE) { close_lane(lane) }
         nil
+      ensure
+        forget
       end
 
       def close_lane(lane)
