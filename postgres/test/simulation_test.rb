@@ -41,11 +41,18 @@ class PostgresSimulationTest < Minitest::Test
 
     def timeout = chance(0.4) ? @random.rand * 0.02 : nil
 
-    # Of these a strand must expect that they happen.
-    def expecting(*errors)
+    # Terminates so many of the strands, each at some time.
+    def terminate(strands, count)
+      strands.sample(count, random: @random).each { |strand| @machine.spin { pause(0.1) && strand.terminate } }
+    end
+
+    # Of these a strand must expect that they happen, and that its time is over where it has one.
+    def expecting(*errors, timeout: nil)
+      errors.push(Ringspun::TimeoutError, Postgres::PoolTimeoutError) if timeout
       yield
-    rescue Ringspun::TimeoutError, *errors => error
-      error
+      nil
+    rescue *errors
+      nil
     end
 
     # @yield in that many strands, which must all come to their end
@@ -90,15 +97,27 @@ class PostgresSimulationTest < Minitest::Test
   end
 
   def test_evaluations_that_are_concluded
-    explore(faults: FAULTS) do |world|
-      world.strands(8) { 3.times { conclude(world) } }
+    explore(faults: FAULTS, max: 3) do |world|
+      outcomes = Outcomes.new
+      world.strands(8) { 3.times { conclude(world, outcomes) } }
+      -> { assert_outcomes(outcomes, world.server.committed) }
     end
   end
 
   def test_batches
     explore(faults: FAULTS) do |world|
       outcomes = Outcomes.new
-      world.strands(6) { 3.times { world.chance(0.6) ? batch(world, outcomes) : ask(world) } }
+      strands = world.strands(6) { 3.times { world.chance(0.6) ? batch(world, outcomes) : ask(world) } }
+      world.terminate(strands, 1)
+      -> { assert_outcomes(outcomes, world.server.committed) }
+    end
+  end
+
+  def test_batches_of_connections_that_end
+    explore(faults: RESETS) do |world|
+      outcomes = Outcomes.new
+      world.strands(6) { 2.times { world.expecting(*LOSSES) { batch(world, outcomes) } } }
+      world.strands(2) { world.expecting(*LOSSES) { end_connection(world) } }
       -> { assert_outcomes(outcomes, world.server.committed) }
     end
   end
@@ -115,8 +134,7 @@ class PostgresSimulationTest < Minitest::Test
   def test_transactions_of_strands_that_are_terminated
     explore(faults: FAULTS, max: 3) do |world|
       outcomes = Outcomes.new
-      strands = world.strands(6) { 3.times { transact(world, outcomes) } }
-      strands.sample(3, random: world.random).each { |strand| world.machine.spin { world.pause(0.1) && strand.terminate } }
+      world.terminate(world.strands(6) { 3.times { transact(world, outcomes) } }, 3)
       -> { assert_outcomes(outcomes, world.server.committed) }
     end
   end
@@ -131,14 +149,39 @@ class PostgresSimulationTest < Minitest::Test
   end
 
   def test_streams_that_are_left
-    explore(60, faults: FAULTS, max: 3) do |world|
-      world.strands(5) { 2.times { stream(world) } }
+    explore(faults: FAULTS, max: 3) do |world|
+      world.terminate(world.strands(5) { 2.times { stream(world) } }, 2)
       world.strands(2) { 3.times { ask(world) } }
     end
   end
 
+  def test_streams_of_connections_that_end
+    explore(faults: RESETS, max: 3) do |world|
+      world.strands(6) { 2.times { world.expecting(*LOSSES) { stream(world, %w[23505 cut]) } } }
+    end
+  end
+
+  # Nobody waits until the pool's own patience is over: who would, has been forgotten.
+  def test_waits_for_the_pool
+    explore(faults: FAULTS, max: 2, checkout_timeout: 1000, max_lifetime: 0.1) do |world|
+      outcomes = Outcomes.new
+      world.terminate(world.strands(8) { 2.times { use(world, outcomes) } }, 3)
+      -> { assert_outcomes(outcomes, world.server.committed) }
+    end
+  end
+
+  def test_waits_for_a_pool_whose_connections_end_or_do_not_begin
+    explore(faults: RESETS, max: 2, checkout_timeout: 1000) do |world|
+      world.server.refusals = 0.2
+      outcomes = Outcomes.new
+      world.terminate(world.strands(8) { 2.times { world.expecting(*LOSSES) { use(world, outcomes) } } }, 2)
+      world.strands(2) { world.expecting(*LOSSES) { world.pool.session { |session| end_connection(world, session) } } }
+      -> { assert_outcomes(outcomes, world.server.committed) }
+    end
+  end
+
   def test_a_wait_for_the_pool_that_takes_too_long
-    explore(10, faults: FAULTS, max: 1) do |world|
+    explore(faults: FAULTS, max: 1) do |world|
       world.pool.session do
         waiter = world.machine.spin { world.pool.session { flunk "there is but one" } }
         error = assert_raises(Postgres::PoolTimeoutError) { waiter.await }
@@ -174,27 +217,33 @@ class PostgresSimulationTest < Minitest::Test
   def ask(world)
     world.pause
     nonce = world.nonce
-    world.expecting(Postgres::PoolTimeoutError) do
+    timeout = world.timeout
+    world.expecting(timeout:) do
       case world.random.rand(5)
-      when 0 then assert_equal nonce, world.pool.query_value("echo $1", nonce, timeout: world.timeout)
-      when 1 then within(world) { assert_equal nonce, world.pool.query_value("echo $1", nonce) }
-      when 2 then assert_equal nonce, world.pool.query_value("work $1, $2", nonce, "0.02", timeout: world.timeout)
-      when 3 then assert_rows(nonce, world.pool.query("rows $1, $2", nonce, "3", timeout: world.timeout).rows)
+      when 0 then assert_equal nonce, world.pool.query_value("echo $1", nonce, timeout:)
+      when 1 then within(world, timeout) { assert_equal nonce, world.pool.query_value("echo $1", nonce) }
+      when 2 then assert_equal nonce, world.pool.query_value("work $1, $2", nonce, "0.02", timeout:)
+      when 3 then assert_rows(nonce, world.pool.query("rows $1, $2", nonce, "3", timeout:).rows)
       when 4 then fail_by(world, nonce)
       end
     end
   end
 
-  def end_connection(world)
+  def end_connection(world, client = world.pool)
     world.pause(0.05)
-    world.pool.query(%w[die cut].sample(random: world.random), world.nonce)
+    client.query(%w[die cut].sample(random: world.random), world.nonce)
     flunk "the connection has ended"
   end
 
   # In the midst of it, before, or afterwards.
-  def conclude(world)
+  def conclude(world, outcomes)
     nonce = world.nonce
-    evaluation = world.pool.async.query_value("echo $1", nonce)
+    evaluation = case world.random.rand(4)
+                 when 0 then world.pool.async.query_value("echo $1", nonce)
+                 when 1 then Ringspun.concurrently { batch(world, outcomes) || nonce }
+                 when 2 then Ringspun.concurrently { stream(world) || nonce }
+                 else Ringspun.concurrently { transact(world, outcomes) || nonce }
+                 end
     world.pause
     begin
       evaluation.conclude_to(:concluded) if world.chance(0.5)
@@ -204,13 +253,34 @@ class PostgresSimulationTest < Minitest::Test
     assert_includes [nonce, :concluded], evaluation.await_result
   end
 
+  # A connection for one user, for which most have to wait.
+  def use(world, outcomes)
+    case world.random.rand(4)
+    when 0 then transact(world, outcomes)
+    when 1 then stream(world)
+    else hold(world, world.timeout)
+    end
+  end
+
+  def hold(world, timeout)
+    world.pause
+    nonce = world.nonce
+    world.expecting(timeout:) do
+      world.pool.session(timeout:) do |session|
+        assert_equal nonce, session.query_value("echo $1", nonce)
+        world.pause
+      end
+    end
+  end
+
   def batch(world, outcomes)
     world.pause
     nonces = Array.new(3) { world.nonce }
     failing = world.chance(0.3)
-    outcome = :unknown
-    world.expecting(Postgres::UniqueViolation) do
-      results = world.pool.batch(timeout: world.timeout) do |batch|
+    outcome = :unknown # also when its strand is terminated
+    timeout = world.timeout
+    world.expecting(Postgres::UniqueViolation, timeout:) do
+      results = world.pool.batch(timeout:) do |batch|
         nonces.each { |nonce| batch.query("insert $1", nonce).query("echo $1", nonce) }
         batch.query("fail $1, $2", "", "23505") if failing
       end
@@ -218,7 +288,8 @@ class PostgresSimulationTest < Minitest::Test
       assert_equal nonces, results.filter_map(&:value)
       outcome = :kept
     end
-    outcomes[failing ? :left : outcome] << nonces
+  ensure
+    outcomes[failing ? :left : outcome] << nonces if nonces
   end
 
   # Leaves it in one of many ways.
@@ -226,9 +297,10 @@ class PostgresSimulationTest < Minitest::Test
     nonces = []
     outcome = :left
     world.pause
-    world.expecting(Postgres::UniqueViolation, Postgres::TransactionRolledBack, Postgres::PoolTimeoutError) do
+    timeout = world.timeout
+    world.expecting(Postgres::UniqueViolation, Postgres::TransactionRolledBack, timeout:) do
       catch(:left) do
-        returned = world.pool.transaction(timeout: world.timeout) do |t|
+        returned = world.pool.transaction(timeout:) do |t|
           work_in(world, t, nonces)
           case world.random.rand(6)
           when 0 then throw :left
@@ -265,22 +337,29 @@ class PostgresSimulationTest < Minitest::Test
     end
   end
 
-  def stream(world)
+  # With a break, a deadline or an error, or to its end. Few are longer than what the server is asked for at once.
+  def stream(world, failures = %w[23505])
     world.pause
     nonce = world.nonce
-    count = [0, 1, 999, 1000, 1001, 2500].sample(random: world.random)
-    stop = world.chance(0.4) ? world.random.rand(2000) : count
-    seen = 0
-    world.expecting(Postgres::PoolTimeoutError) do
-      world.pool.stream("rows $1, $2", nonce, count.to_s, timeout: world.chance(0.3) ? 0.02 : nil, as: :array) do |row|
-        break if seen == stop
+    count = (world.chance(0.05) ? [999, 1000, 1001, 2500] : [0, 1, 5]).sample(random: world.random)
+    stop = world.chance(0.4) ? world.random.rand(count + 1) : count
+    failure = failures.sample(random: world.random) if world.chance(0.2)
+    timeout = world.random.rand * 0.02 if world.chance(0.3)
+    rows = []
+    world.expecting(timeout:) do
+      world.pool.stream("rows $1, $2, $3", nonce, count.to_s, failure, timeout:, as: :array) do |row|
+        break if rows.size == stop
 
-        assert_equal [nonce, seen.to_s], row
-        seen += 1
-        world.pause(0.001) if world.chance(0.001)
+        rows << row
+        world.pause(0.001) if world.chance(0.05)
       end
-      assert_equal [count, stop].min, seen
+      assert_equal stop, rows.size
     end
+  rescue Postgres::UniqueViolation => error
+    assert_equal [failure, nonce], ["23505", error.primary]
+    nil
+  ensure
+    assert_equal Array.new(rows.size) { |number| [nonce, number.to_s] }, rows if rows
   end
 
   def assert_outcomes(outcomes, committed)
@@ -297,7 +376,7 @@ class PostgresSimulationTest < Minitest::Test
     assert_equal nonce, error.primary
   end
 
-  def within(world, &) = world.machine.timeout(world.timeout || 1000, &)
+  def within(world, timeout, &) = world.machine.timeout(timeout || 1000, &)
 
   def assert_rows(nonce, rows)
     assert_equal Array.new(3) { |number| [nonce, number.to_s] }, rows.map(&:to_a)

@@ -9,7 +9,8 @@ require "socket"
 #
 #   echo $1            the nonce
 #   work $1, $2        the nonce, after so many seconds
-#   rows $1, $2        so many rows of the nonce and a number
+#   rows $1, $2        so many rows of the nonce and a number; behind them, with $3, an error with that SQLSTATE,
+#                      or the connection's end (cut)
 #   fail $1, $2        an error with that SQLSTATE, and the nonce as message
 #   insert $1          remembers the nonce, committed with the transaction
 #   die $1, cut $1     ends the connection, with an error and without
@@ -27,6 +28,9 @@ class ScriptedServer
 
   attr_reader :machine, :random
 
+  # @return [Float] how likely it is that a connection ends before it has begun
+  attr_writer :refusals
+
   def initialize(machine, random, patience: 0.01)
     @machine = machine
     @random = random
@@ -35,6 +39,7 @@ class ScriptedServer
     @backends = []
     @strands = []
     @keys = 0
+    @refusals = 0
     @listener = machine.socket(:UNIX, :STREAM)
     machine.bind(@listener, Addrinfo.unix(ADDRESS))
     machine.listen(@listener)
@@ -100,6 +105,8 @@ class ScriptedServer
   end
 
   def talk(stream)
+    return if @random.rand < @refusals
+
     backend = Backend.new(self, stream, @keys += 1)
     @backends << backend
     backend.run

@@ -17,13 +17,14 @@ class ScriptedServer
     End = Class.new(StandardError)
 
     # A statement that has been executed as far as somebody wanted its rows.
-    Portal = Struct.new(:sql, :params, :rows, :tag)
+    Portal = Struct.new(:sql, :params, :rows, :tag, :failure)
     private_constant :Failure, :End, :Portal
 
     TEXT = 25
+    NULL = 0xffffffff
     TAGS = { "begin" => "BEGIN", "commit" => "COMMIT", "rollback" => "ROLLBACK", "savepoint" => "SAVEPOINT",
              "release" => "RELEASE", "insert" => "INSERT 0 1", "discard" => "DISCARD ALL" }.freeze
-    private_constant :TEXT, :TAGS
+    private_constant :TEXT, :NULL, :TAGS
 
     # @return [Integer] by which a client cancels
     attr_reader :process, :key
@@ -119,6 +120,8 @@ class ScriptedServer
       at = 4 + (2 * formats)
       Array.new(bytes.unpack1("n", offset: at - 2)) do
         len = bytes.unpack1("N", offset: at)
+        next (at += 4) && nil if len == NULL
+
         bytes.byteslice(at + 4, len).tap { at += 4 + len }
       end
     end
@@ -152,9 +155,11 @@ class ScriptedServer
         perform(@portal)
       end
       rows = limit.zero? ? @portal.rows : @portal.rows.shift(limit)
-      rows.each { |row| say("D", [row.size].pack("n") << row.map { |value| [value.bytesize, value].pack("Na*") }.join) }
+      rows.each { |row| say("D", [row.size, *row.flat_map { |value| [value.bytesize, value] }].pack("n#{"Na*" * row.size}")) }
       # https://www.postgresql.org/docs/17/protocol-flow.html: also where the last row was the last of all
       return say("s") if limit.positive? && rows.size == limit
+
+      raise @portal.failure if @portal.failure
 
       say("C", "#{@portal.tag}\0")
     end
@@ -165,8 +170,10 @@ class ScriptedServer
       fail(error.state, error.message)
     end
 
+    # A server sends an error at once: whoever has asked for a Flush alone waits for it.
     def fail(state, message, severity = "ERROR")
       say("E", "S#{severity}\0V#{severity}\0C#{state}\0M#{message}\0\0")
+      flush
       @failed = true
       @status == "I" ? end_transaction(false) : @status = "E"
     end
@@ -205,7 +212,8 @@ class ScriptedServer
       raise Failure.new("25P02", "the transaction has failed") if @status == "E" && !%w[commit rollback].include?(command)
 
       portal.tag = TAGS.fetch(command) { "SELECT" }
-      nonce, argument = portal.params
+      nonce, argument, state = portal.params
+      portal.failure = state == "cut" ? End.new : Failure.new(state, nonce) if state
       case command
       when "echo", "work" then work(argument) && [[nonce]]
       when "rows" then Array.new(argument.to_i) { |number| [nonce, number.to_s] }
@@ -228,10 +236,8 @@ class ScriptedServer
     end
 
     def leave(telling)
-      if telling
-        fail("57P01", "terminating connection due to administrator command", "FATAL")
-        flush
-      end
+      fail("57P01", "terminating connection due to administrator command", "FATAL") if telling
+
       raise End
     end
 
