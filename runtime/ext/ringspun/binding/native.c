@@ -1,24 +1,12 @@
-/* native: loads the extension: defines its classes, and registers what runs around a fork(2). */
-#include "engine/flow/accept_queue.h"
+/* native: loads the extension, and defines its classes. */
 #include "binding/procs/procs.h"
 #include "binding/scheduler/scheduler.h"
 #include "binding/stream/stream.h"
 #include "binding/sync/sync.h"
 
-#include <pthread.h>
 #include <ruby/ractor.h>
 
 VALUE rsb_mRingspun;
-uint32_t rsb_forks;
-
-static void count_fork(void) {
-    rsb_forks++;
-    rs_channel_forks++;
-    rsb_stacks_forked();
-    rsb_unshared_forked();
-    /* Here, because the child may never use its machine. */
-    if (rsb_thread_machine && rsb_thread_machine->open) rs_accept_queue_close_copies(&rsb_thread_machine->engine);
-}
 
 /* Names of which functions make symbols at their first call. Two ractors that make one at the same time may get two different
  * symbols (seen on CRuby 3.3 and 3.4), so all are made before there is a second ractor. */
@@ -56,6 +44,7 @@ void Init_native(void) {
     rsb_init_fiber_reset();
     rsb_init_fiber_chain();
     rsb_init_fiber_stacks();
+    rsb_init_unshared();
     rsb_init_sync();
     rsb_init_queue();
     rsb_init_io();
@@ -74,5 +63,4 @@ void Init_native(void) {
     rsb_init_api();
     rsb_make_first_buffer();
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) rb_intern(symbols[i]);
-    pthread_atfork(rsb_unshared_fork_begins, rsb_unshared_fork_ends, count_fork);
 }

@@ -7,6 +7,7 @@
 
 VALUE rsb_cMachine;
 __thread rsb_machine *rsb_thread_machine;
+uint32_t rsb_forks;
 static bool threads_move;
 static rb_internal_thread_specific_key_t machine_key;
 static ID id_machine;
@@ -264,6 +265,12 @@ static VALUE machine_current_p(VALUE class) { return rsb_existing() ? Qtrue : Qf
 
 /* --- fork --- */
 
+static void child_began(void) {
+    rsb_machine *machine = rsb_thread_machine;
+    rsb_forks++;
+    RSB_EACH_PART(child_began, machine && machine->open ? machine : NULL);
+}
+
 void rsb_after_fork(rsb_machine *machine) {
     /* A signal handler has forked while the machine slept: the loop deals with it when it goes on (forked_in_loop in idle.c). */
     if (machine->engine.running == RS_NO_INDEX) return;
@@ -429,6 +436,7 @@ static VALUE machine_backend_reason(VALUE self) {
 
 void rsb_init_machine(void) {
     machine_key = rb_internal_thread_specific_key_create();
+    pthread_atfork(NULL, NULL, child_began);
     rb_internal_thread_add_event_hook(thread_exits, RUBY_INTERNAL_THREAD_EVENT_EXITED, NULL);
     const char *move = getenv("RUBY_MN_THREADS");
     threads_move = move && strcmp(move, "0") != 0;

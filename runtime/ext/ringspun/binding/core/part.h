@@ -11,6 +11,9 @@ typedef struct rsb_part {
     size_t data_size;           /* bytes that it keeps for each machine, zero at first: rsb_part_data */
     size_t data_at;             /* their offset; set when it is registered */
     void (*mark)(rsb_machine *machine);
+    /* In the child, before fork(2) returns, and because the child may never use its machine (NULL: the thread that has forked has
+     * none). Another thread may have held any lock at the fork, so this calls neither Ruby nor malloc. */
+    void (*child_began)(rsb_machine *machine);
     /* In a forked child, before the engine forgets the parent's other strands. May be called more than once. */
     void (*forked)(rsb_machine *machine, rsb_strand *survivor);
     /* The strand ends and still has frames or locks. */

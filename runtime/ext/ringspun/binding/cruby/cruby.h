@@ -29,7 +29,6 @@ bool rsb_stacks_are_shared(void);
 /* Held from the making of a runner until it runs, or cannot. */
 void rsb_stacks_lock(rsb_machine *machine);
 void rsb_stacks_unlock(rsb_machine *machine);
-void rsb_stacks_forked(void);
 
 /* --- fiber_chain.c --- */
 

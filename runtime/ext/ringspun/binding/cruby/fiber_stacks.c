@@ -49,9 +49,11 @@ void rsb_stacks_unlock(rsb_machine *machine) {
     pthread_mutex_unlock(&taking);
 }
 
-void rsb_stacks_forked(void) { pthread_mutex_init(&taking, NULL); }
+/* A thread of the parent may have held it at the fork. */
+static void renew_lock(void) { pthread_mutex_init(&taking, NULL); }
 
 void rsb_init_fiber_stacks(void) {
+    pthread_atfork(NULL, NULL, renew_lock);
     state_key = ID2SYM(rb_intern("state"));
     sweeping = ID2SYM(rb_intern("sweeping"));
 }

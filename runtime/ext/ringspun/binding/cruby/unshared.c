@@ -29,10 +29,12 @@ int rsb_unshared_leave(rsb_unshared *one) {
     return fd;
 }
 
-void rsb_unshared_fork_begins(void) { pthread_mutex_lock(&lock); }
-void rsb_unshared_fork_ends(void) { pthread_mutex_unlock(&lock); }
+static void fork_begins(void) { pthread_mutex_lock(&lock); }
+static void fork_ends(void) { pthread_mutex_unlock(&lock); }
 
-void rsb_unshared_forked(void) {
+static void child_began(void) {
     RS_EACH_LINKED(&all, rsb_unshared, link, one) close(take_out(one));
     pthread_mutex_unlock(&lock);
 }
+
+void rsb_init_unshared(void) { pthread_atfork(fork_begins, fork_ends, child_began); }

@@ -17,9 +17,6 @@ void rsb_unshare(rsb_unshared *one, int fd);
 /* Returns the descriptor, which the caller closes. -1: this was called before, or the child has closed it. */
 int rsb_unshared_leave(rsb_unshared *one);
 
-/* Around fork(2); the second in the parent, the third in the child. */
-void rsb_unshared_fork_begins(void);
-void rsb_unshared_fork_ends(void);
-void rsb_unshared_forked(void);
+void rsb_init_unshared(void);
 
 #endif

@@ -202,7 +202,11 @@ static VALUE machine_own_listener(VALUE self, VALUE descriptor) {
     return Qnil;
 }
 
-static rsb_part part = {.ends = end_accept_queues};
+static void child_began(rsb_machine *machine) {
+    if (machine) rs_accept_queue_close_copies(&machine->engine);
+}
+
+static rsb_part part = {.child_began = child_began, .ends = end_accept_queues};
 
 void rsb_init_accept(void) {
     rsb_register_part(&part);

@@ -316,6 +316,10 @@ bool rsb_channel_put(const rs_watch *watch, VALUE value) {
     return answer == RS_CHANNEL_DONE;
 }
 
+static void child_began(rsb_machine *machine) { rs_channels_forked(); }
+
+static rsb_part part = {.child_began = child_began};
+
 /* Document-class: Ringspun::Channel
  *
  * A bounded queue between machines on different threads, and threads without one: first in, first out. Waiting strands and
@@ -325,6 +329,7 @@ bool rsb_channel_put(const rs_watch *watch, VALUE value) {
  * @since 0.1.0
  */
 void rsb_init_channel(void) {
+    rsb_register_part(&part);
     VALUE channel = rb_define_class_under(rsb_mRingspun, "Channel", rb_cObject);
     rb_define_alloc_func(channel, channel_allocate);
     rb_define_method(channel, "initialize", channel_initialize, 1);

@@ -7,11 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint32_t rs_channel_forks;
+/* From the process that loaded the engine to this one. */
+static uint32_t forks;
+
+void rs_channels_forked(void) { forks++; }
 
 rs_channel *rs_channel_new(uint32_t capacity) {
     rs_channel *channel = rs_alloc(sizeof(*channel));
-    *channel = (rs_channel){.references = 1, .capacity = capacity, .forks = rs_channel_forks};
+    *channel = (rs_channel){.references = 1, .capacity = capacity, .forks = forks};
     pthread_mutex_init(&channel->lock, NULL);
     return channel;
 }
@@ -21,7 +24,7 @@ rs_channel *rs_channel_new(uint32_t capacity) {
 /* In a child the lock may be held by a thread that is not there, and so may be whoever stands in line. */
 static void forget_parent(rs_channel *channel) {
     pthread_mutex_init(&channel->lock, NULL);
-    channel->forks = rs_channel_forks;
+    channel->forks = forks;
     channel->poppers = channel->pushers = channel->served = (rs_channel_line){0};
     channel->on_their_way = 0;
     RS_EACH_LINKED(&channel->observers, rs_channel_observer, link, observer) observer->in_line = false;
@@ -29,7 +32,7 @@ static void forget_parent(rs_channel *channel) {
 }
 
 static void lock(rs_channel *channel) {
-    if (RS_UNLIKELY(channel->forks != rs_channel_forks)) forget_parent(channel);
+    if (RS_UNLIKELY(channel->forks != forks)) forget_parent(channel);
     pthread_mutex_lock(&channel->lock);
 }
 
@@ -309,7 +312,7 @@ bool rs_channel_is_closed(rs_channel *channel) {
 
 rs_channel_waiter *rs_channel_waiter_new(rs_machine *machine, rs_id strand, uint64_t ticket) {
     rs_channel_waiter *waiter = rs_alloc(sizeof(*waiter));
-    *waiter = (rs_channel_waiter){.machine = machine, .strand = strand, .ticket = ticket, .forks = rs_channel_forks};
+    *waiter = (rs_channel_waiter){.machine = machine, .strand = strand, .ticket = ticket, .forks = forks};
     if (machine) return waiter;
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -320,7 +323,7 @@ rs_channel_waiter *rs_channel_waiter_new(rs_machine *machine, rs_id strand, uint
 }
 
 void rs_channel_waiter_free(rs_channel_waiter *waiter) {
-    if (!waiter->machine && waiter->forks == rs_channel_forks) pthread_cond_destroy(&waiter->changed);
+    if (!waiter->machine && waiter->forks == forks) pthread_cond_destroy(&waiter->changed);
     free(waiter);
 }
 
@@ -336,7 +339,7 @@ static rs_waiter_state leave(rs_channel_waiter *waiter, bool takes) {
     RS_ASSERT(waiter->channel != NULL);
     rs_channel *channel = waiter->channel;
     lock(channel);
-    if (RS_LIKELY(waiter->forks == rs_channel_forks)) { /* else its machine has forgotten it as well */
+    if (RS_LIKELY(waiter->forks == forks)) { /* else its machine has forgotten it as well */
         if (is_in_line(waiter)) take_out(line_of(channel, waiter), waiter);
         else leave_served(channel, waiter->machine, waiter, takes);
         leave_machine(waiter);

@@ -74,8 +74,8 @@ typedef struct rs_channel {
     bool closed;
 } rs_channel;
 
-/* Counted up in every child process, before anything there uses a channel. */
-extern uint32_t rs_channel_forks;
+/* Called in every child process, before anything there uses a channel. */
+void rs_channels_forked(void);
 
 rs_channel *rs_channel_new(uint32_t capacity);
 /* Of one that was made with 0, and is not in use yet. */
