@@ -26,7 +26,7 @@ static bool api_park(int64_t deadline, void (*start)(ringspun_waker waker, void 
     begin_wait(machine, start, data);
     rsb_running(machine)->extension_waits_for = NULL;
     int64_t result = 0;
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_WAKER, 0, deadline, NULL, 0, &result);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_WAKER, 0, deadline, NULL, NULL, &result);
     if (kind == RS_WAKE_TIMEOUT) return false;
     rsb_raise_wake(machine, kind);
     if (value) *value = result;
@@ -53,7 +53,7 @@ static bool api_park_or(int64_t deadline, const char *what, void (*start)(ringsp
     begin_wait(machine, start, data);
     rsb_running(machine)->extension_waits_for = what;
     int64_t result = 0;
-    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_WAKER, 0, deadline, NULL, 0, &result);
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_WAKER, 0, deadline, NULL, NULL, &result);
     if (RS_UNLIKELY(kind != RS_WAKE_VALUE)) given_up(data);
     if (kind == RS_WAKE_TIMEOUT) return false;
     rsb_raise_wake(machine, kind);

@@ -118,18 +118,25 @@ VALUE rsb_until_raised(rsb_machine *machine, int64_t deadline_ns, const VALUE *r
 
 /* --- switch.c --- */
 
-/* Which list a strand waits in: the tag of its wait. */
-typedef enum {
-    RSB_FOR_NOTHING, RSB_FOR_MUTEX, RSB_FOR_SEMAPHORE, RSB_FOR_CONDITION, RSB_FOR_BARRIER, RSB_FOR_ITEM, RSB_FOR_PLACE,
-    RSB_FOR_CLOSE, RSB_FOR_ACCEPT_QUEUE, RSB_FOR_ROOM, RSB_FOR_SELECT, RSB_FOR_KINDS
-} rsb_for;
+/* A kind of list in which strands wait (RS_WAIT_LIST). Each room has those of its own lists. */
+typedef struct rsb_list_kind {
+    const char *what;           /* a strand in it waits for, in words */
+    VALUE (*in_words)(const rs_list *list); /* the same where it depends on the list; else NULL */
+    bool for_ractors;           /* another ractor may have what it waits for */
+} rsb_list_kind;
+
+/* The kind of the list in which the strand waits; NULL: it waits in none of a kind. */
+static inline const rsb_list_kind *rsb_list_kind_of(const rs_strand *strand) {
+    if (strand->state != RS_STRAND_PARKED || strand->wait != RS_WAIT_LIST) return NULL;
+    return (const rsb_list_kind *)(uintptr_t)strand->waiter.tag;
+}
 
 rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
-                      uint64_t tag, int64_t *result);
+                      const rsb_list_kind *kind, int64_t *result);
 /* The same in two steps, for a caller that must clean up after the wait: only rsb_check_stack raises. */
 void rsb_check_stack(void);
 rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
-                              uint64_t tag, int64_t *result);
+                              const rsb_list_kind *kind, int64_t *result);
 void rsb_yield(rsb_machine *machine);
 /* The same as a wait that Evaluation#resume! may end; the strand runs no sooner for that. */
 void rsb_yield_resumable(rsb_machine *machine);
@@ -220,6 +227,8 @@ bool rsb_is_strand(VALUE object);
 bool rsb_is_hidden(VALUE object);
 bool rsb_is_thread(VALUE object);
 VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand);
+/* What a strand waits for that has made the request. */
+VALUE rsb_request_in_words(const rs_request *request);
 static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(&machine->engine)->user; }
 
 /* --- scope.c --- */

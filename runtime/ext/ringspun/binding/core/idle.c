@@ -89,12 +89,12 @@ static bool one_may_wake_us(VALUE threads) {
     return false;
 }
 
-/* Only the values of a channel can come from another ractor. A select may wait for a channel too. */
-static bool waits_for_channel(rs_machine *engine) {
+/* Only the values of a channel can come from another ractor. */
+static bool one_waits_for_ractors(rs_machine *engine) {
     if (rs_somebody_waits(engine, RS_WAIT_CHANNEL)) return true;
     RS_EACH_STRAND(&engine->strands, strand) {
-        bool in_list = strand->state == RS_STRAND_PARKED && strand->wait == RS_WAIT_LIST;
-        if (in_list && strand->waiter.tag == RSB_FOR_SELECT) return true;
+        const rsb_list_kind *kind = rsb_list_kind_of(strand);
+        if (kind && kind->for_ractors) return true;
     }
     return false;
 }
@@ -102,7 +102,7 @@ static bool waits_for_channel(rs_machine *engine) {
 static VALUE count_ractors(VALUE unused) { return rb_funcall(rb_cRactor, rb_intern("count"), 0); }
 
 static bool ractor_may_wake_us(rs_machine *engine) {
-    if (!waits_for_channel(engine)) return false;
+    if (!one_waits_for_ractors(engine)) return false;
     int state = 0;
     VALUE count = rb_protect(count_ractors, Qnil, &state);
     if (state) rb_set_errinfo(Qnil);

@@ -25,7 +25,7 @@ static VALUE machine_park(int argc, VALUE *argv, VALUE self) {
         rsb_after_inline(machine);
         rsb_raise_wake(machine, rs_refusal(&machine->engine, 0));
     } else {
-        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SUSPEND, 0, deadline_ns, NULL, 0, NULL);
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SUSPEND, 0, deadline_ns, NULL, NULL, NULL);
         bool late = kind == RS_WAKE_TIMEOUT && has_messages(strand); /* it came after the timeout and before this strand's turn */
         if (kind != RS_WAKE_VALUE && !late) rsb_raise_wake(machine, kind);
     }

@@ -42,7 +42,7 @@ void rsb_wait_outside(rsb_machine *machine, rsb_outside_wait *wait) {
     wait->strand = rs_running(&machine->engine);
     wait->next = machine->outside_waits;
     machine->outside_waits = wait;
-    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, RS_NEVER, NULL, 0, NULL);
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, RS_NEVER, NULL, NULL, NULL);
     leave_list(machine, wait);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
 }

@@ -1,5 +1,4 @@
 /* strand: Ringspun::Strand, the handle to a strand, and how a strand is made, runs, ends and is joined. */
-#include "engine/flow/accept_queue.h"
 #include "inner.h"
 
 VALUE rsb_cStrand;
@@ -294,7 +293,7 @@ void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand) {
     if (engine == rs_running(&machine->engine)) {
         rb_raise(rsb_eUsage, "a strand cannot wait for its own end; join it from another one, or just return");
     }
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_JOIN, 0, RS_NEVER, &engine->joiners, 0, NULL);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_JOIN, 0, RS_NEVER, &engine->joiners, NULL, NULL);
     rsb_raise_wake(machine, kind);
 }
 
@@ -483,13 +482,9 @@ static VALUE strand_state(VALUE self) {
     return ID2SYM(rb_intern(names[engine ? engine->state : 0]));
 }
 
-static VALUE request_name(const rs_request *request) {
+VALUE rsb_request_in_words(const rs_request *request) {
     const char *name = rs_op_kinds[request->kind].name;
     return request->fd < 0 ? rb_str_new_cstr(name) : rb_sprintf("%s on descriptor %d", name, request->fd);
-}
-
-static VALUE accept_queue_name(const rs_list *waiters) {
-    return request_name(&((const rs_accept_queue *)((const char *)waiters - offsetof(rs_accept_queue, waiters)))->request);
 }
 
 bool rsb_is_hidden(VALUE object) { return !RB_SPECIAL_CONST_P(object) && RBASIC_CLASS(object) == 0; }
@@ -510,22 +505,16 @@ static VALUE blocker_name(VALUE blocker) {
  * @return [String, nil] nil when it does not wait
  * @since 0.1.0 */
 static VALUE strand_waits_for(VALUE self) {
-    static const char *const list_names[RSB_FOR_KINDS] = {
-        [RSB_FOR_NOTHING] = "a list", [RSB_FOR_MUTEX] = "a Mutex", [RSB_FOR_SEMAPHORE] = "a Semaphore",
-        [RSB_FOR_CONDITION] = "a Condition", [RSB_FOR_BARRIER] = "a Barrier", [RSB_FOR_ITEM] = "an item of a Queue",
-        [RSB_FOR_PLACE] = "a place in a SizedQueue", [RSB_FOR_CLOSE] = "the last op on a descriptor to be closed",
-        [RSB_FOR_ROOM] = "what was written to a Stream to leave", [RSB_FOR_SELECT] = "the first of a select",
-    };
     rsb_strand *strand = rsb_strand_get(self);
     rs_machine *machine = &rsb_machine_any_thread(strand->machine)->engine;
     rs_strand *engine = engine_of(strand);
     if (!engine || engine->state != RS_STRAND_PARKED) return Qnil;
-    if (engine->wait == RS_WAIT_LIST && engine->waiter.tag == RSB_FOR_ACCEPT_QUEUE) return accept_queue_name(engine->waiter.list);
-    if (engine->wait == RS_WAIT_LIST) return rb_str_new_cstr(list_names[engine->waiter.tag]);
+    const rsb_list_kind *kind = rsb_list_kind_of(engine);
+    if (kind) return kind->in_words ? kind->in_words(engine->waiter.list) : rb_str_new_cstr(kind->what);
     if (engine->wait == RS_WAIT_BLOCK) return blocker_name(strand->blocker);
     if (engine->wait == RS_WAIT_WAKER && strand->extension_waits_for) return rb_str_new_cstr(strand->extension_waits_for);
     if (engine->wait != RS_WAIT_OP) return rb_str_new_cstr(rs_wait_name(engine->wait));
-    return request_name(&rs_op_at(machine->ops, engine->op)->request);
+    return rsb_request_in_words(&rs_op_at(machine->ops, engine->op)->request);
 }
 
 /* Where the strand was spun.

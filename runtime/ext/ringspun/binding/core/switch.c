@@ -333,21 +333,22 @@ void rsb_raise_pending(rsb_machine *machine) {
 }
 
 static inline rs_wake_kind wait_until(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
-                                      uint64_t tag, int64_t *result) {
+                                      const rsb_list_kind *kind, int64_t *result) {
     rs_machine *engine = &machine->engine;
     rs_strand *me = rs_running(engine);
     if (rs_park_begin(engine, wait, flags, deadline_ns) == 0) return engine->refusal;
-    if (list) rs_list_append(engine, list, me, tag);
-    rs_wake_kind kind = park(machine, me, result);
+    RS_CHECK((wait == RS_WAIT_LIST) == (kind != NULL));
+    if (list) rs_list_append(engine, list, me, (uintptr_t)kind);
+    rs_wake_kind wake = park(machine, me, result);
     /* A kill of the thread ended the strands that it waited for, so the kill is raised and not their outcome. */
     bool for_strands = wait == RS_WAIT_JOIN || wait == RS_WAIT_SCOPE;
-    return RS_UNLIKELY(for_strands && ((rsb_strand *)me->user)->kill_pending) ? RS_WAKE_INTERRUPT : kind;
+    return RS_UNLIKELY(for_strands && ((rsb_strand *)me->user)->kill_pending) ? RS_WAKE_INTERRUPT : wake;
 }
 
 rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
-                      uint64_t tag, int64_t *result) {
+                      const rsb_list_kind *kind, int64_t *result) {
     if (RS_UNLIKELY(!(flags & RS_PARK_SHIELDED) && ruby_stack_check())) too_deep();
-    return wait_until(machine, wait, flags, deadline_ns, list, tag, result);
+    return wait_until(machine, wait, flags, deadline_ns, list, kind, result);
 }
 
 void rsb_check_stack(void) {
@@ -355,8 +356,8 @@ void rsb_check_stack(void) {
 }
 
 rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
-                              uint64_t tag, int64_t *result) {
-    return wait_until(machine, wait, flags, deadline_ns, list, tag, result);
+                              const rsb_list_kind *kind, int64_t *result) {
+    return wait_until(machine, wait, flags, deadline_ns, list, kind, result);
 }
 
 static inline void yield(rsb_machine *machine, bool resumable) {

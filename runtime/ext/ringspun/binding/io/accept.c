@@ -79,8 +79,15 @@ static VALUE when_ready(VALUE argument) {
     return Qnil;
 }
 
+static VALUE accept_in_words(const rs_list *waiters) {
+    const rs_accept_queue *queue = (const rs_accept_queue *)((const char *)waiters - offsetof(rs_accept_queue, waiters));
+    return rsb_request_in_words(&queue->request);
+}
+
+static const rsb_list_kind for_connection = {.in_words = accept_in_words};
+
 static rs_wake_kind wait_in(rsb_machine *machine, rs_accept_queue *queue, uint32_t flags) {
-    return rsb_wait(machine, RS_WAIT_LIST, flags, RS_NEVER, &queue->waiters, RSB_FOR_ACCEPT_QUEUE, NULL);
+    return rsb_wait(machine, RS_WAIT_LIST, flags, RS_NEVER, &queue->waiters, &for_connection, NULL);
 }
 
 static void stop(rsb_machine *machine, rs_accept_queue *queue) {

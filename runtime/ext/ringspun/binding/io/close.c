@@ -40,11 +40,13 @@ void rsb_closed(rsb_machine *machine) {
     if (strand->closing) end_closing((VALUE)strand->closing);
 }
 
+static const rsb_list_kind for_closing = {.what = "the last op on a descriptor to be closed"};
+
 static void end_ops_on(rsb_machine *machine, int fd) {
     RSB_EACH_PART(closing, machine, fd);
     while (rs_descriptor_closing(&machine->engine, fd) > 0) {
         rs_list *closers = &machine->engine.closers;
-        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, RSB_FOR_CLOSE, NULL);
+        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, &for_closing, NULL);
     }
 }
 

@@ -72,7 +72,7 @@ static void look_later(rsb_machine *machine, int64_t *begun_ns) {
     if (delay_ns > LOOK_MAX_NS) delay_ns = LOOK_MAX_NS;
     rsb_strand *strand = rsb_running(machine);
     strand->blocker = waitid_name;
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_BLOCK, 0, now_ns + delay_ns, NULL, 0, NULL);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_BLOCK, 0, now_ns + delay_ns, NULL, NULL, NULL);
     strand->blocker = Qnil;
     if (kind == RS_WAKE_CANCEL || kind == RS_WAKE_INTERRUPT) rsb_raise_wake(machine, kind);
 }

@@ -164,7 +164,7 @@ VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit) {
 static bool park(rsb_machine *machine, const rsb_limit *limit, rs_list *list, VALUE *value) {
     int64_t deadline_ns = rsb_limit_end(machine, limit);
     rsb_resumable(machine);
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_EVALUATION, 0, deadline_ns, list, 0, NULL);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_EVALUATION, 0, deadline_ns, list, NULL, NULL);
     if (rsb_was_resumed(machine, kind, value)) return true;
     if (RS_UNLIKELY(kind != RS_WAKE_VALUE && kind != RS_WAKE_TIMEOUT)) rsb_raise_wake(machine, kind);
     return false;
@@ -374,7 +374,7 @@ static void unwind(rsb_machine *machine, rsb_evaluation *evaluation) {
     frame->cancels = rb_exc_new_cstr(rsb_eCancelled, "cancelled: its evaluation was concluded");
     rsb_deliver_first(machine, frame->strand, frame->cancels);
     while (evaluation->frame == frame && frame->cancels) {
-        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_EVALUATION, 0, RS_NEVER, &evaluation->unwinders, 0, NULL);
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_EVALUATION, 0, RS_NEVER, &evaluation->unwinders, NULL, NULL);
         if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     }
 }

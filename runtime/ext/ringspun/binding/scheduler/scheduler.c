@@ -138,11 +138,11 @@ static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns
     if (!waits->blocked) waits->blocked = st_init_numtable();
     st_insert(waits->blocked, (st_data_t)fiber, (st_data_t)strand->id);
     strand->blocker = blocker;
-    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, deadline_ns, NULL, 0, NULL);
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, deadline_ns, NULL, NULL, NULL);
     /* IO#close has taken the descriptor from the IO already, and only this strand can close it. It waits here until the users of
      * the IO, which CRuby interrupts, have left. So this wait goes on even if the strand is cancelled. */
     if (RS_UNLIKELY(is_cut(kind)) && rsb_called_from_io_close()) {
-        kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, RS_PARK_SHIELDED, deadline_ns, NULL, 0, NULL);
+        kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, RS_PARK_SHIELDED, deadline_ns, NULL, NULL, NULL);
     }
     strand->blocker = Qnil;
     st_data_t key = (st_data_t)fiber;
@@ -484,7 +484,7 @@ static void wait_for_all(rsb_machine *machine) {
         }
     }
     while (scope->live > 0) {
-        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SCOPE, 0, RS_NEVER, &scope->waiters, 0, NULL);
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SCOPE, 0, RS_NEVER, &scope->waiters, NULL, NULL);
         if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     }
 }

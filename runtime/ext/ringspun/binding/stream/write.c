@@ -32,13 +32,15 @@ static void check_error(writer *w) {
     rsb_stream_refused(w->machine, w->stream, error, w->what, w->stream->write_queue.fd);
 }
 
+static const rsb_list_kind for_departure = {.what = "what was written to a Stream to leave"};
+
 /* Waits until at most `most` of the bytes queued now remain. Bytes of later writers do not count, or a strand among many writers
  * would wait forever. */
 static void wait_until_left(writer *w, size_t most) {
     rs_write_queue *queue = &w->stream->write_queue;
     rs_write_queue_flush(queue);
     for (uint64_t mark = queue->put - most; rs_write_queue_left(queue) < mark;) {
-        rs_wake_kind kind = rsb_wait(w->machine, RS_WAIT_LIST, 0, w->deadline_ns, &queue->waiters, RSB_FOR_ROOM, NULL);
+        rs_wake_kind kind = rsb_wait(w->machine, RS_WAIT_LIST, 0, w->deadline_ns, &queue->waiters, &for_departure, NULL);
         bool closed = w->closes && w->stream->closed; /* another strand has closed it, and raises its error */
         if (kind == RS_WAKE_TIMEOUT && !closed) rsb_stream_timed_out(w->stream, w->timeout, w->what);
         if (kind != RS_WAKE_VALUE && kind != RS_WAKE_TIMEOUT) rsb_raise_wake(w->machine, kind);
@@ -210,7 +212,7 @@ void rsb_stream_drain(rsb_machine *machine, rsb_stream *stream, VALUE timeout) {
 
 void rsb_write_queue_end_op(rsb_machine *machine, rs_write_queue *queue) {
     while (rs_write_queue_stop(queue)) {
-        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &queue->waiters, RSB_FOR_ROOM, NULL);
+        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &queue->waiters, &for_departure, NULL);
     }
 }
 
@@ -218,7 +220,7 @@ static void leave_within(rsb_machine *machine, rs_write_queue *queue, int64_t de
     VALUE self = ((rsb_stream *)queue)->self; /* nothing else may keep the stream alive once all bytes have left */
     rs_write_queue_flush(queue);
     while (queue->op && rs_now(&machine->engine) < deadline_ns) {
-        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, deadline_ns, &queue->waiters, RSB_FOR_ROOM, NULL);
+        rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, deadline_ns, &queue->waiters, &for_departure, NULL);
         rs_write_queue_flush(queue);
     }
     rsb_write_queue_end_op(machine, queue);

@@ -106,7 +106,7 @@ static rs_channel_answer wait_as_strand(wait_call *call) {
     uint64_t ticket = rs_next_ticket(engine);
     rs_channel_answer answer = begin(call, rs_strand_id(rs_running(engine)), ticket);
     if (answer != RS_CHANNEL_WAITS) return answer;
-    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_CHANNEL, 0, call->deadline_ns, NULL, 0, NULL);
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_CHANNEL, 0, call->deadline_ns, NULL, NULL, NULL);
     rs_void_ticket(engine, ticket); /* if the wait was refused, no park has used it */
     answer = leave(call);
     if (answer == RS_CHANNEL_WAITS && kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);

@@ -21,6 +21,8 @@ typedef struct {
 
 enum { CLOSED = 0, SERVED = 1 };
 
+static const rsb_list_kind for_item = {.what = "an item of a Queue"}, for_place = {.what = "a place in a SizedQueue"};
+
 static void queue_mark(void *data) {
     rsb_queue *queue = data;
     rb_gc_mark(queue->machine);
@@ -118,7 +120,7 @@ static bool push_waiting(rsb_machine *machine, rsb_queue *queue, VALUE item, int
     rs_strand *me = rs_running(&machine->engine);
     rsb_check_stack();
     set_hand(me, item);
-    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->pushers, RSB_FOR_PLACE, &result);
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->pushers, &for_place, &result);
     take_hand(me->user);
     if (kind == RS_WAKE_TIMEOUT) return !queue->closed && push_now(machine, queue, item);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
@@ -193,7 +195,7 @@ static VALUE take_first(rsb_machine *machine, rsb_queue *queue) {
 /* After the timeout it tries once more, as push_waiting does. */
 static VALUE pop_waiting(rsb_machine *machine, rsb_queue *queue, int64_t deadline_ns) {
     int64_t result = CLOSED;
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->poppers, RSB_FOR_ITEM, &result);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->poppers, &for_item, &result);
     if (kind == RS_WAKE_TIMEOUT) return RARRAY_LEN(queue->items) > 0 ? take_first(machine, queue) : Qnil;
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     return result == SERVED ? take_hand(rsb_running(machine)) : Qnil;

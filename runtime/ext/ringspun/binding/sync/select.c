@@ -97,6 +97,9 @@ static bool take_served(wait_call *call) {
     return true;
 }
 
+/* One of its sources may be a channel. */
+static const rsb_list_kind for_first = {.what = "the first of a select", .for_ractors = true};
+
 /* If the backend polls nothing without an op, a wait with a deadline of now lets the ops complete. */
 static bool must_park_to_look(const wait_call *call) {
     return call->machine->engine.unawaited > 0 && !rs_tries_first(&call->machine->engine);
@@ -110,7 +113,7 @@ static VALUE wait_for_one(VALUE argument) {
         if (look_at_ready(call)) return Qnil;
         if (last || (call->never_waits && !must_park_to_look(call))) break;
         int64_t deadline_ns = call->never_waits ? rs_now(&call->machine->engine) : call->deadline_ns;
-        rs_wake_kind kind = rsb_wait(call->machine, RS_WAIT_LIST, 0, deadline_ns, &s->engine.waiters, RSB_FOR_SELECT, NULL);
+        rs_wake_kind kind = rsb_wait(call->machine, RS_WAIT_LIST, 0, deadline_ns, &s->engine.waiters, &for_first, NULL);
         if (take_served(call)) return Qnil;
         if (kind == RS_WAKE_TIMEOUT) last = true; /* look once more: a source may have become ready at the same time */
         else if (kind != RS_WAKE_VALUE) rsb_raise_wake(call->machine, kind);

@@ -21,6 +21,9 @@ typedef struct {
 
 static VALUE mutex_class, semaphore_class;
 
+static const rsb_list_kind for_mutex = {.what = "a Mutex"}, for_semaphore = {.what = "a Semaphore"},
+                           for_condition = {.what = "a Condition"}, for_barrier = {.what = "a Barrier"};
+
 /* --- all four --- */
 
 static void sync_mark(void *data) { rb_gc_mark(((rsb_sync *)data)->machine); }
@@ -83,7 +86,7 @@ static void mutex_take(rsb_machine *machine, rsb_sync *mutex, int64_t deadline_n
     rs_id me = running_id(machine);
     if (RS_LIKELY(mutex_take_now(machine, mutex, me))) return;
     if (mutex->owner == me) rb_raise(rsb_eDeadlock, "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &mutex->waiters, RSB_FOR_MUTEX, NULL);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &mutex->waiters, &for_mutex, NULL);
     if (kind == RS_WAKE_TIMEOUT && mutex_take_now(machine, mutex, me)) return;
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     RS_ASSERT(mutex->owner == me);
@@ -104,8 +107,8 @@ static void give_up_locks(rsb_machine *machine, rsb_strand *ended) {
     if (rs_running(&machine->engine)->locks == 0) return;
     rs_id owner = ended->id;
     RS_EACH_STRAND(&machine->engine.strands, strand) {
-        rs_list *list = strand->state == RS_STRAND_PARKED ? strand->waiter.list : NULL;
-        if (!list || strand->waiter.tag != RSB_FOR_MUTEX) continue;
+        if (rsb_list_kind_of(strand) != &for_mutex) continue;
+        rs_list *list = strand->waiter.list;
         rsb_sync *mutex = (rsb_sync *)((char *)list - offsetof(rsb_sync, waiters));
         if (mutex->owner == owner) mutex->owner = rs_list_wake_first(&machine->engine, list, 0);
     }
@@ -218,7 +221,7 @@ static bool semaphore_take_now(rsb_sync *semaphore) {
 
 static void semaphore_take(rsb_machine *machine, rsb_sync *semaphore, int64_t deadline_ns) {
     if (RS_LIKELY(semaphore_take_now(semaphore))) return;
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &semaphore->waiters, RSB_FOR_SEMAPHORE, NULL);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &semaphore->waiters, &for_semaphore, NULL);
     if (kind == RS_WAKE_TIMEOUT && semaphore_take_now(semaphore)) return; /* as with a mutex */
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
 }
@@ -306,7 +309,7 @@ static rs_wake_kind condition_relock(rsb_machine *machine, rsb_sync *mutex, rs_w
     rs_id me = running_id(machine);
     for (int told = 0; is_locked(machine, mutex) && mutex->owner != me; told++) {
         if (told == 2) return RS_WAKE_CANCEL;
-        rs_wake_kind end = rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &mutex->waiters, RSB_FOR_MUTEX, NULL);
+        rs_wake_kind end = rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &mutex->waiters, &for_mutex, NULL);
         if (end != RS_WAKE_VALUE) kind = end;
     }
     mutex_own(machine, mutex, me);
@@ -336,7 +339,7 @@ static VALUE condition_wait(int argc, VALUE *argv, VALUE self) {
     rsb_sync *mutex = NIL_P(mutex_object) ? NULL : get(mutex_object, &machine);
     rsb_check_stack();
     if (mutex) mutex_give(machine, mutex); /* from here on nothing may raise until the mutex is locked again */
-    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_LIST, 0, deadline_ns, &condition->waiters, RSB_FOR_CONDITION, NULL);
+    rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_LIST, 0, deadline_ns, &condition->waiters, &for_condition, NULL);
     if (mutex) kind = condition_relock(machine, mutex, kind);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     return self;
@@ -391,7 +394,7 @@ static VALUE barrier_wait(int argc, VALUE *argv, VALUE self) {
         rs_list_wake_all(&machine->engine, &barrier->waiters, 0);
         return Qtrue;
     }
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &barrier->waiters, RSB_FOR_BARRIER, NULL);
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &barrier->waiters, &for_barrier, NULL);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     return Qfalse;
 }

@@ -23,7 +23,7 @@ typedef struct rs_waiter {
     rs_list *list;
     uint32_t next;
     uint32_t previous;
-    uint64_t tag;               /* what the waiter asks for: permits of a semaphore, and the like */
+    uint64_t tag;               /* the driver's: it stays when the wait is over */
 } rs_waiter;
 
 /* Nobody waits in it any more, in a child whose parent has those who did. */
