@@ -87,6 +87,16 @@ int64_t rsb_limit_ns(VALUE seconds);
 /* nil: no limit. */
 int64_t rsb_timeout_ns(VALUE seconds);
 
+#define RSB_SECOND_NS INT64_C(1000000000)
+#define RSB_MILLISECOND_NS INT64_C(1000000)
+
+/* The way back: a Float of seconds, a struct timespec, and milliseconds as poll(2) takes them: rounded up, RS_NEVER is -1. */
+VALUE rsb_seconds(int64_t ns);
+static inline struct timespec rsb_timespec(int64_t ns) {
+    return (struct timespec){.tv_sec = ns / RSB_SECOND_NS, .tv_nsec = ns % RSB_SECOND_NS};
+}
+int rsb_milliseconds(int64_t ns);
+
 /* The deadline after that delay from now; `machine` is NULL on a thread that has none. */
 static inline int64_t rsb_deadline_after(rsb_machine *machine, int64_t delay_ns) {
     if (delay_ns == RS_NEVER) return RS_NEVER;

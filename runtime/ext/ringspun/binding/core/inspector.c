@@ -39,7 +39,7 @@ static VALUE strand_waited(VALUE self) {
     rsb_machine *machine;
     rs_strand *engine = engine_of(rsb_strand_get(self), &machine);
     if (!engine || engine->state != RS_STRAND_PARKED || engine->parked_at_ns == 0) return Qnil;
-    return rb_float_new((double)(rs_now(&machine->engine) - engine->parked_at_ns) / 1e9);
+    return rsb_seconds(rs_now(&machine->engine) - engine->parked_at_ns);
 }
 
 /* --- machines --- */
@@ -188,8 +188,7 @@ static void *look_without_gvl(void *argument) {
     lookout *out = argument;
     pthread_mutex_lock(&out->lock);
     while (!out->stopped && !out->nudged && !is_over(out->machine) && !sees_stall(out)) {
-        int64_t next_ns = rs_clock_ns() + interval_ns(out);
-        struct timespec until = {.tv_sec = next_ns / 1000000000, .tv_nsec = next_ns % 1000000000};
+        struct timespec until = rsb_timespec(rs_clock_ns() + interval_ns(out));
         pthread_cond_timedwait(&out->changed, &out->lock, &until);
     }
     pthread_mutex_unlock(&out->lock);
@@ -215,13 +214,13 @@ static rsb_strand *strand_of_turn(const lookout *out) {
 /* [strand, seconds, backtrace, whether it still holds the thread]. If it held the GVL in C code, it may be parked by the time
  * that this thread has the GVL; then the backtrace is that of the park. */
 static VALUE stall(lookout *out) {
-    double seconds = (double)(rs_clock_ns() - out->since_ns) / 1e9;
+    VALUE seconds = rsb_seconds(rs_clock_ns() - out->since_ns);
     rsb_strand *strand = strand_of_turn(out);
     bool lasts = sees_same_turn(out);
     VALUE traced = lasts ? out->machine->thread : strand ? strand->fiber : Qnil;
     VALUE backtrace = NIL_P(traced) ? Qnil : rb_funcall(traced, id_backtrace, 0);
     VALUE shown = strand ? rsb_strand_show(strand) : Qnil;
-    return rb_ary_new_from_args(4, shown, rb_float_new(seconds), backtrace, lasts ? Qtrue : Qfalse);
+    return rb_ary_new_from_args(4, shown, seconds, backtrace, lasts ? Qtrue : Qfalse);
 }
 
 /* While the thread waits here it wakes no strand, so a machine does not count it before it raises a DeadlockError. After a wait,

@@ -92,7 +92,7 @@ static void read_sqpoll(rs_options *chosen, VALUE sqpoll) {
                      rsb_inspect(sqpoll));
         }
     }
-    int64_t idle_ms = NIL_P(idle) ? 0 : rsb_seconds_to_ns(idle, "sqpoll: idle") / 1000000;
+    int64_t idle_ms = NIL_P(idle) ? 0 : rsb_seconds_to_ns(idle, "sqpoll: idle") / RSB_MILLISECOND_NS;
     if (!NIL_P(idle) && (idle_ms < 1 || idle_ms > UINT32_MAX)) {
         rb_raise(rsb_eUsage, "sqpoll: the idle time must be at least 0.001 seconds and less than a month, got %" PRIsVALUE,
                  rsb_inspect(idle));

@@ -107,7 +107,7 @@ static rs_wake_kind wait_for_children(rsb_machine *machine, rsb_scope *scope) {
     rs_wake_kind interrupted = RS_WAKE_VALUE;
     uint32_t flags = 0;
     while (scope->engine.live > 0) {
-        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SCOPE, flags, RS_NEVER, &scope->engine.waiters, 0, NULL);
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SCOPE, flags, RS_NEVER, &scope->engine.waiters, NULL, NULL);
         if (kind == RS_WAKE_VALUE) continue;
         interrupted = kind;
         flags = RS_PARK_SHIELDED;
@@ -321,7 +321,7 @@ static VALUE scope_remaining(VALUE self) {
     rsb_scope *scope = rsb_scope_get_open(self, &machine);
     if (scope->engine.deadline_ns == RS_NEVER) return Qnil;
     int64_t left_ns = scope->engine.deadline_ns - rs_now(&machine->engine);
-    return rb_float_new(left_ns > 0 ? (double)left_ns / 1e9 : 0.0);
+    return rsb_seconds(left_ns > 0 ? left_ns : 0);
 }
 
 /* @return [Boolean] true once the scope was cancelled: by {#cancel}, an error, its deadline, or from outside

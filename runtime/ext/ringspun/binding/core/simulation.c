@@ -82,7 +82,7 @@ static rsb_machine *simulated(VALUE self) {
 
 /* @return [Float] seconds on the machine's clock: virtual in a simulation, monotonic otherwise
  * @since 0.1.0 */
-static VALUE machine_now(VALUE self) { return rb_float_new((double)rs_now(&rsb_machine_of(self)->engine) / 1e9); }
+static VALUE machine_now(VALUE self) { return rsb_seconds(rs_now(&rsb_machine_of(self)->engine)); }
 
 /* @return [Integer] a hash of all events of the trace so far; equal for equal seeds in a simulation. 0 without `trace: true`
  * @since 0.1.0 */
@@ -98,7 +98,7 @@ static VALUE machine_trace(VALUE self) {
     uint64_t first = trace->count > RS_TRACE_RING ? trace->count - RS_TRACE_RING : 0;
     for (uint64_t i = first; i < trace->count; i++) {
         const rs_trace_event *event = &trace->ring[i % RS_TRACE_RING];
-        rb_ary_push(list, rb_ary_new_from_args(4, rb_float_new((double)event->at_ns / 1e9),
+        rb_ary_push(list, rb_ary_new_from_args(4, rsb_seconds(event->at_ns),
                                                ID2SYM(rb_intern(rs_trace_kind_name(event->kind))),
                                                ULL2NUM(event->subject), LL2NUM(event->detail)));
     }

@@ -1,6 +1,7 @@
 /* time: converts seconds to nanoseconds and deadlines, sleeps until a deadline, and runs a block until one. */
 #include "inner.h"
 
+#include <limits.h>
 #include <math.h>
 
 /* --- seconds --- */
@@ -8,7 +9,7 @@
 int64_t rsb_seconds_to_ns(VALUE seconds, const char *what) {
     if (RB_FIXNUM_P(seconds) && FIX2LONG(seconds) >= 0) {
         long whole = FIX2LONG(seconds);
-        return whole > RS_NEVER / 1000000000 ? RS_NEVER : whole * 1000000000;
+        return whole > RS_NEVER / RSB_SECOND_NS ? RS_NEVER : whole * RSB_SECOND_NS;
     }
     if (!rb_obj_is_kind_of(seconds, rb_cNumeric)) {
         rb_raise(rsb_eUsage, "%s: expected a number of seconds, got %" PRIsVALUE, what, rsb_inspect(seconds));
@@ -20,7 +21,7 @@ int64_t rsb_seconds_to_ns(VALUE seconds, const char *what) {
     if (isnan(value) || value < 0) {
         rb_raise(rsb_eUsage, "%s: seconds must not be negative, got %" PRIsVALUE, what, rsb_inspect(seconds));
     }
-    return value >= 9.2e9 ? RS_NEVER : (int64_t)(value * 1e9);
+    return value >= 9.2e9 ? RS_NEVER : (int64_t)(value * RSB_SECOND_NS);
 }
 
 int64_t rsb_seconds_left_ns(VALUE seconds, const char *what) {
@@ -30,18 +31,27 @@ int64_t rsb_seconds_left_ns(VALUE seconds, const char *what) {
 
 int64_t rsb_interval_ns(VALUE seconds) {
     struct timespec interval = rb_time_timespec_interval(seconds);
-    if (interval.tv_sec > RS_NEVER / 1000000000 - 1) return RS_NEVER;
-    return (int64_t)interval.tv_sec * 1000000000 + interval.tv_nsec;
+    if (interval.tv_sec > RS_NEVER / RSB_SECOND_NS - 1) return RS_NEVER;
+    return (int64_t)interval.tv_sec * RSB_SECOND_NS + interval.tv_nsec;
 }
 
 int64_t rsb_limit_ns(VALUE seconds) {
     if (NIL_P(seconds)) return RS_NEVER;
     double number = NUM2DBL(seconds);
-    if (number > (double)(RS_NEVER / 1000000000 - 1)) return RS_NEVER;
+    if (number > (double)(RS_NEVER / RSB_SECOND_NS - 1)) return RS_NEVER;
     return number > 0 ? rsb_interval_ns(seconds) : 0;
 }
 
 int64_t rsb_timeout_ns(VALUE seconds) { return NIL_P(seconds) ? RS_NEVER : rsb_seconds_to_ns(seconds, "timeout"); }
+
+VALUE rsb_seconds(int64_t ns) { return rb_float_new((double)ns / RSB_SECOND_NS); }
+
+int rsb_milliseconds(int64_t ns) {
+    if (ns == RS_NEVER) return -1;
+    if (ns <= 0) return 0;
+    int64_t rounded_up = (ns - 1) / RSB_MILLISECOND_NS + 1;
+    return rounded_up < INT_MAX ? (int)rounded_up : INT_MAX;
+}
 
 /* --- deadlines --- */
 
@@ -62,7 +72,7 @@ int64_t rsb_timeout_given(rsb_machine *machine, int argc, VALUE *argv) {
 /* --- sleeping --- */
 
 rs_wake_kind rsb_sleep(rsb_machine *machine, int64_t deadline_ns) {
-    return rsb_wait(machine, RS_WAIT_SLEEP, 0, deadline_ns, NULL, 0, NULL);
+    return rsb_wait(machine, RS_WAIT_SLEEP, 0, deadline_ns, NULL, NULL, NULL);
 }
 
 void rsb_slept(rsb_machine *machine, rs_wake_kind kind) {
@@ -93,7 +103,7 @@ static VALUE machine_sleep(int argc, VALUE *argv, VALUE self) {
         return INT2FIX(0);
     }
     rsb_sleep_until(machine, rs_deadline_after(start_ns, delay_ns));
-    return LL2NUM((rs_now(&machine->engine) - start_ns + 500000000) / 1000000000);
+    return LL2NUM((rs_now(&machine->engine) - start_ns + RSB_SECOND_NS / 2) / RSB_SECOND_NS);
 }
 
 /* --- running until --- */

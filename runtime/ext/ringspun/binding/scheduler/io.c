@@ -112,15 +112,14 @@ static void *call_outside(void *argument) {
 
 /* Repeats the call after EINTR: any other signal may have interrupted it. */
 static int64_t outside(outside_call call) {
-    int64_t deadline_ns = call.timeout_ms < 0 ? RS_NEVER : rs_clock_ns() + call.timeout_ms * INT64_C(1000000);
+    int64_t deadline_ns = call.timeout_ms < 0 ? RS_NEVER : rs_clock_ns() + call.timeout_ms * RSB_MILLISECOND_NS;
     for (;;) {
         call.result = -EINTR;
         rb_nogvl(call_outside, &call, RUBY_UBF_IO, NULL, 0);
         if (call.result != -EINTR) return call.result;
         rb_thread_check_ints();
         if (deadline_ns == RS_NEVER) continue;
-        int64_t left_ns = deadline_ns - rs_clock_ns();
-        call.timeout_ms = left_ns > 0 ? (int)((left_ns + 999999) / 1000000) : 0;
+        call.timeout_ms = rsb_milliseconds(deadline_ns - rs_clock_ns());
     }
 }
 
@@ -153,12 +152,7 @@ static VALUE ready_events(int64_t result, uint32_t mask) {
     return UINT2NUM(ready ? ready : mask);
 }
 
-static int milliseconds(VALUE timeout) {
-    if (NIL_P(timeout)) return -1;
-    struct timespec interval = rb_time_timespec_interval(timeout);
-    if (interval.tv_sec > 1000000) return 1000000000;
-    return (int)(interval.tv_sec * 1000 + (interval.tv_nsec + 999999) / 1000000);
-}
+static int milliseconds(VALUE timeout) { return rsb_milliseconds(NIL_P(timeout) ? RS_NEVER : rsb_interval_ns(timeout)); }
 
 NORETURN(static void fail_timeout(void));
 static void fail_timeout(void) { rb_raise(rb_eIOTimeoutError, "Blocking operation timed out!"); }

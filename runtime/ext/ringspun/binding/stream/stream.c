@@ -126,7 +126,7 @@ int64_t rsb_stream_deadline(rsb_machine *machine, const rsb_stream *stream, VALU
 
 void rsb_stream_timed_out(const rsb_stream *stream, VALUE timeout, const char *what) {
     if (NIL_P(timeout)) rb_raise(rsb_eTimeout, "%s: the deadline has passed", what);
-    VALUE seconds = timeout == Qundef ? rb_float_new((double)stream->timeout_ns / 1e9) : timeout;
+    VALUE seconds = timeout == Qundef ? rsb_seconds(stream->timeout_ns) : timeout;
     rb_raise(rsb_eTimeout, "%s: timed out after %" PRIsVALUE " s", what, seconds);
 }
 
@@ -194,7 +194,7 @@ static VALUE stream_set_timeout(VALUE self, VALUE seconds) {
  * @since 0.1.0 */
 static VALUE stream_timeout(VALUE self) {
     int64_t timeout_ns = rsb_stream_peek(self)->timeout_ns;
-    return timeout_ns == RS_NEVER ? Qnil : rb_float_new((double)timeout_ns / 1e9);
+    return timeout_ns == RS_NEVER ? Qnil : rsb_seconds(timeout_ns);
 }
 
 /* @return [Integer, IO] the descriptor or the IO of the stream */
