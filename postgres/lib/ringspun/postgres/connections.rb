@@ -10,8 +10,6 @@ module Ringspun
     #
     # @api private
     class Connections
-      CONNECTING_MAX = 3
-
       # Seconds for what a connection must do before the next user gets it.
       SETTLE = 5
 
@@ -35,7 +33,6 @@ module Ringspun
         @holders = {}.compare_by_identity
         @ends = {}.compare_by_identity # when a connection has lived long enough
         @count = 0
-        @connecting = Channel.new(CONNECTING_MAX)
         @closed = false
       end
 
@@ -145,6 +142,7 @@ module Ringspun
       def await(waiter, timeout, left)
         seconds = [timeout, @config.checkout_timeout].compact.min
         got = waiter.gate.pop(timeout: [left, seconds].compact.min)
+        raise got.exception(got.message) if got.is_a?(Exception)
         return got if got
         raise ClosedError, "the pool is closed" if waiter.gate.closed?
 
@@ -163,7 +161,8 @@ module Ringspun
       end
 
       def exhausted(seconds)
-        holders = @lock.synchronize { @holders.values }
+        holders, opening = @lock.synchronize { [@holders.values, @count - @holders.size - @idle.size] }
+        holders << "#{opening} being opened or given back#{@pool.opener.last_try}" if opening.positive?
         "no connection within #{seconds} s: all #{@config.max} are in use (max: #{@config.max}).\n#{holders.join("\n")}"
       end
 
@@ -182,24 +181,34 @@ module Ringspun
       def open_within(left)
         return open unless left
 
-        deadline = Machine.current.now + left
+        own = nil
         begin
-          Machine.current.timeout(left) { open }
+          Machine.current.timeout(left) do
+            open
+          rescue Ringspun::TimeoutError => own
+            raise
+          end
         rescue Ringspun::TimeoutError
-          raise if Machine.current.now < deadline
-
-          raise Ringspun::TimeoutError, "no connection to #{@config.options.hosts.join(", ")} before the deadline"
+          raise own || @pool.opener.late
         end
       end
 
       def open
-        @connecting.push(true)
-        begun = true
-        lane = Lane.open(@config, @pool.canceller, shared: false)
+        lane = @pool.opener.call { Lane.open(@config, @pool.canceller, shared: false) }
         @ends[lane] = Postgres.now + (@config.max_lifetime * (0.9 + (rand / 5)))
         lane
-      ensure
-        @connecting.try_pop if begun
+      rescue StandardError => error
+        fail_waiters(error)
+        raise
+      end
+
+      # Where nobody has a connection, nobody will give one back.
+      def fail_waiters(error)
+        @lock.synchronize do
+          next unless @holders.empty?
+
+          @waiters.each { |waiter| waiter.gate.try_push(error) }.clear
+        end
       end
 
       def too_old?(lane) = Postgres.now > @ends.fetch(lane)

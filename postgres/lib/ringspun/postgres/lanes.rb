@@ -9,10 +9,9 @@ module Ringspun
       # So many statements under way on the emptiest lane make another one worth its connection.
       BUSY = 16
 
-      # Seconds until a connection is tried again that could not be made: doubled each time, up to the most, and by chance up to
-      # half as long, so that a server that comes back is not met by all at once.
-      BACK_OFF = 0.05
-      BACK_OFF_MAX = 5.0
+      # One more, for all who wait for it.
+      Opening = Struct.new(:strand, :failure, :ended)
+      private_constant :Opening
 
       # @param pool [Pool]
       # @param machine [Machine]
@@ -23,8 +22,6 @@ module Ringspun
         @lanes = []
         @opened = Condition.new # one is there, or could not be opened
         @opening = nil
-        @failure = nil
-        @failures = 0
         @closed = false
       end
 
@@ -133,59 +130,58 @@ module Ringspun
 
       # --- opening ---
 
+      # @return [Lane]
       def await_opened(left)
-        check_open
-        open
-        wait_opened(left)
-        check_open
-        raise @failure.exception(@failure.message) if @failure && @lanes.empty?
+        deadline = left && (@machine.now + left)
+        loop do
+          opening = open
+          wait_for(opening, deadline)
+          check_open
+          raise opening.failure.exception(opening.failure.message) if opening.failure && @lanes.empty?
 
-        pick || await_opened(left)
+          lane = pick and return lane
+        end
       end
 
-      def wait_opened(left)
-        @opened.wait(timeout: left)
+      def wait_for(opening, deadline)
+        @opened.wait(timeout: deadline && [deadline - @machine.now, 0].max) until opening.ended
       rescue Ringspun::TimeoutError
-        raise Ringspun::TimeoutError, "no connection to #{@pool.config.options.hosts.join(", ")} before the deadline"
+        raise @pool.opener.late
       end
 
       def check_open = @closed && raise(ClosedError, "the pool is closed")
 
+      # @return [Opening] that is under way
       def open
-        return if @opening
+        check_open
+        return @opening if @opening
 
-        @failure = nil
-        @machine.__send__(:spin_beside) { open_one }
+        opening = @opening = Opening.new
+        opening.strand = @machine.__send__(:spin_beside) { open_one(opening) }
+        opening
+      end
+
+      # In a strand beside the run, which does not wait for a server that is silent.
+      def open_one(opening)
+        lane = @pool.opener.call { Lane.open(@pool.config, @pool.canceller, shared: true) }
+        @lanes << lane
+        lane.close if @closed
+      rescue StandardError => error
+        opening.failure = error
+      ensure
+        @opening = nil
+        opening.ended = true
+        @opened.broadcast
       end
 
       # Outside of a run nobody else would let the strand end.
       def end_opening
-        strand = @opening or return
+        strand = @opening&.strand or return
         strand.terminate
         strand.join if Fiber.current_scheduler.nil? && Machine.current? && Machine.current.equal?(@machine)
       rescue TerminatedError
         nil
       end
-
-      # In a strand beside the run, which does not wait for a server that is silent.
-      def open_one
-        @opening = @machine.running
-        @machine.sleep(back_off) if @failures.positive?
-        lane = Lane.open(@pool.config, @pool.canceller, shared: true)
-        @lanes << lane
-        return lane.close if @closed
-
-        @failures = 0
-      rescue Exception => error
-        @failures += 1
-        @failure = error
-        raise unless error.is_a?(StandardError)
-      ensure
-        @opening = nil
-        @opened.broadcast
-      end
-
-      def back_off = [BACK_OFF * (2**(@failures - 1)), BACK_OFF_MAX].min * (1 + (rand / 2))
 
       # On a connection of its own, as where a pooler cannot take several statements at once.
       def alone(timeout)

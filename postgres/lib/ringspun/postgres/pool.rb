@@ -13,7 +13,7 @@ module Ringspun
       include Client
 
       # @api private
-      attr_reader :config, :canceller, :connections
+      attr_reader :config, :canceller, :opener, :connections
 
       # @param source [String, nil] a URI, postgres://user@host:port/database?option=value; nil: as libpq's environment says
       # @param lanes [Integer] 1 to 4 shared connections a machine
@@ -70,6 +70,7 @@ module Ringspun
         @closed = true
         return unless Process.pid == @pid
 
+        @opener.close
         @courier&.close
         @connections.close
         @beginning.synchronize { @lanes.values }.each(&:close)
@@ -154,6 +155,7 @@ module Ringspun
           @last = @courier = nil
           @lanes = {}.compare_by_identity # of each machine
           @canceller = Canceller.new(@config.options)
+          @opener = Opener.new(@config.options)
           @connections = Connections.new(self)
           @pid = Process.pid
         end
