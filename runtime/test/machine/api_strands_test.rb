@@ -59,6 +59,38 @@ class ApiStrandsTest < Minitest::Test
     RUBY
   end
 
+  # The strand that waits is the parent's.
+  def test_a_forked_child_wakes_nobody_of_the_parents_and_waits_itself
+    strand = parked { api.park_here(0, nil) }
+    before = api.given_up
+    status = in_child do
+      api.wake_here(0, 1)
+      machine.sleep(0.001)
+      assert_equal [nil, before + 1], [api.park_here(1, 0.001), api.given_up]
+      own = parked { api.park_here(1, nil) }
+      api.wake_here(1, 5)
+      assert_equal 5, own.await
+    end
+    assert_predicate status, :success?
+    api.wake_here(0, 7)
+    assert_equal [7, before], [strand.await, api.given_up]
+  end
+
+  def test_a_fork_of_the_strand_that_was_woken
+    strand = parked { [api.park_here(0, nil), in_child { machine.sleep(0.001) }.success?] }
+    api.wake_here(0, 3)
+    assert_equal [3, true], strand.await
+  end
+
+  def test_a_wake_after_the_machine_was_closed
+    closed = on_thread do
+      parked { api.park_here(0, nil) }
+      machine.tap(&:close)
+    end
+    api.wake_here(0, 1)
+    assert_predicate closed, :closed?
+  end
+
   # --- at_tick_end ---
 
   def test_it_is_called_once_when_the_tick_ends
@@ -103,6 +135,15 @@ class ApiStrandsTest < Minitest::Test
     assert_equal before + 1, api.tick_ends
   end
 
+  def test_it_is_called_also_when_who_has_asked_is_cancelled
+    before = api.tick_ends
+    strand = parked { api.at_tick_end(0, nil, "", 0, -1) && machine.sleep }
+    machine.terminate(strand)
+    assert_ends_with Ringspun::TerminatedError, strand
+    machine.sleep(0.001)
+    assert_equal before + 1, api.tick_ends
+  end
+
   def test_a_closed_machine_calls_nobody
     before = api.tick_ends
     on_thread { api.at_tick_end(0, nil, "", 0, -1) }
@@ -115,6 +156,11 @@ class ApiStrandsTest < Minitest::Test
     assert_equal true, machine.spin { api.here? }.await
     assert_equal false, Thread.new { api.here? }.value
     assert_equal false, api.here?
+  end
+
+  def test_a_forked_strand_is_here_and_a_closed_machine_is_not
+    assert machine.spin { in_child { assert api.here? }.success? }.await
+    assert_equal(false, on_thread { machine.spin { api.here? }.await && machine.close || api.here? })
   end
 end
 

@@ -66,6 +66,7 @@ module StreamApiTests
       assert_raises(Ringspun::ClosedError) { strand.join }
       assert_raises(Ringspun::ClosedError) { api.stream_more(stream, nil) }
       assert_raises(Ringspun::ClosedError) { api.stream_drop(stream, 0) }
+      assert_raises(Ringspun::ClosedError) { api.stream_take(stream, 0) }
       assert_equal [false, 0, ""], [api.stream_put(stream, "x"), api.stream_unsent(stream), api.stream_peek(stream)]
     end
   end
@@ -121,6 +122,76 @@ module StreamApiTests
     end
   end
 
+  def test_what_a_cancelled_strand_has_put_leaves_all_the_same
+    on_machine do |machine|
+      stream, other = make_streams
+      strand = waiting { api.stream_put(stream, "kept") && machine.sleep }
+      machine.terminate(strand)
+      assert_raises(Ringspun::TerminatedError) { strand.join }
+      assert_equal "kept", other.read(4)
+      stream.flush
+    end
+  end
+
+  # --- in a forked child ---
+
+  def test_what_had_come_is_there_in_a_child_and_in_the_parent
+    on_machine do
+      stream, other = make_stream
+      send_all(other, "hello")
+      assert_equal "hello", stream.peek(5)
+      2.times do |turn|
+        take = lambda do
+          assert_equal "hello", api.stream_peek(stream)
+          api.stream_drop(stream, 1)
+          assert_equal ["ell", "o"], [api.stream_take(stream, 3), api.stream_peek(stream)]
+        end
+        turn.zero? ? assert_in_child(&take) : take.call
+      end
+    end
+  end
+
+  def test_a_child_may_wait_for_more_while_a_strand_of_the_parent_does
+    on_machine do
+      stream, other = make_stream
+      strand = waiting { api.stream_more(stream, nil) }
+      assert_in_child { assert_kind_of child_waits_in_vain, error_of { api.stream_more(stream, 0.001) } }
+      send_all(other, "x")
+      assert strand.await
+      assert_equal "x", api.stream_peek(stream)
+    end
+  end
+
+  # Each process sends what it has put itself.
+  def test_what_was_put_before_the_fork_leaves_once
+    on_machine do
+      stream, other = make_streams
+      assert api.stream_put(stream, "parent")
+      assert_in_child do
+        assert_equal 0, api.stream_unsent(stream)
+        stream.flush
+      end
+      assert_equal 6, api.stream_unsent(stream)
+      stream.flush
+      stream.close_write
+      assert_equal "parent", other.read
+    end
+  end
+
+  def test_what_a_child_puts
+    on_machine do
+      stream, other = make_streams
+      assert_in_child do
+        put = api.stream_put(stream, "child")
+        error = error_of { stream.flush }
+        assert_equal child_puts, [put, error.class, api.stream_unsent(stream)]
+        assert_equal "child", other.read(5) if simulated?
+      end
+      stream.close_write
+      assert_equal told_by_child, other.read
+    end
+  end
+
   # What is gathered at the end of a tick leaves with it, and before anything else is waited for.
   def test_what_is_put_at_the_end_of_a_tick_leaves_with_it
     on_machine do
@@ -139,6 +210,24 @@ module StreamApiTests
       refute api.stream_put(stream, "x")
     end
   end
+
+  private
+
+  # In a simulation no thread can wait for the child's end.
+  def assert_in_child
+    pid = fork do
+      yield
+      leave_child(true)
+    rescue Exception => error
+      warn error.full_message
+      leave_child(false)
+    end
+    assert_predicate Fiber.blocking { Process.wait2(pid).last }, :success?
+  end
+
+  def child_waits_in_vain = Ringspun::TimeoutError
+  def child_puts = [true, NilClass, 0]
+  def told_by_child = "child"
 end
 
 class StreamApiTest < StreamCase
@@ -148,9 +237,21 @@ end
 class TLSStreamApiTest < StreamCase
   include OverTLS
   include StreamApiTests
+
+  private
+
+  # Only the parent may use the session.
+  def child_waits_in_vain = Ringspun::TLSSessionError
+  def child_puts = [true, Ringspun::TLSSessionError, 0]
+  def told_by_child = ""
 end
 
 class SimulatedStreamApiTest < StreamCase
   include Simulated
   include StreamApiTests
+
+  private
+
+  # A child has a world of its own.
+  def told_by_child = ""
 end

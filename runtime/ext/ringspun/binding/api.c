@@ -151,13 +151,29 @@ static void *api_stream_take(VALUE self, size_t length, size_t *start, size_t *c
     return rsb_stream_take_block(machine, stream, length, start, capacity);
 }
 
+static VALUE notice_fork(VALUE machine) {
+    rsb_notice_fork((rsb_machine *)machine);
+    return Qnil;
+}
+
+/* In a forked child, bytes in a write queue are the parent's until the machine has noticed the fork, which drops them. False: it
+ * cannot begin anew. */
+static bool has_noticed_fork(void) {
+    rsb_machine *machine = rsb_existing();
+    if (RS_LIKELY(!machine || machine->fork_count == rsb_forks)) return true;
+    int state = 0;
+    rb_protect(notice_fork, (VALUE)machine, &state);
+    if (state) rb_set_errinfo(Qnil);
+    return !state;
+}
+
 static bool api_stream_put(VALUE self, const void *bytes, size_t length) {
-    return rsb_stream_try_put(rsb_stream_peek(self), bytes, length);
+    return has_noticed_fork() && rsb_stream_try_put(rsb_stream_peek(self), bytes, length);
 }
 
 static size_t api_stream_unsent(VALUE self) {
     const rs_write_queue *queue = &rsb_stream_peek(self)->write_queue;
-    return queue->machine ? rs_write_queue_len(queue) : 0;
+    return has_noticed_fork() && queue->machine ? rs_write_queue_len(queue) : 0;
 }
 
 static const ringspun_api api = {
