@@ -7,6 +7,8 @@ require "postgres_helper"
 class PostgresForkTest < Minitest::Test
   include OnPool
 
+  LANE = Postgres.const_get(:Lane)
+
   def in_a_strand = on_pool { |pool| with_table(pool) { |table| yield pool, table } }
 
   def in_the_main_program
@@ -71,6 +73,19 @@ class PostgresForkTest < Minitest::Test
         assert_equal [7, 1], machine.await(*waiting)
         assert_equal [1], ids(pool, table)
       end
+    end
+  end
+
+  # Not even by what pools end connections of other threads with, which closes the descriptor under its stream.
+  def test_a_connection_of_the_parents_is_not_closed_in_a_child
+    on_pool(lanes: 1) do |pool|
+      backend = pool.query_value("select pg_backend_pid()")
+      assert_child do
+        before = Leaks.descriptors
+        ObjectSpace.each_object(LANE) { |lane| [false, true].each { |gone| lane.abandon("it is not ours", gone) } }
+        assert_equal before, Leaks.descriptors
+      end
+      assert_equal backend, pool.query_value("select pg_backend_pid()")
     end
   end
 

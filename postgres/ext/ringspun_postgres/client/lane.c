@@ -188,12 +188,12 @@ static bool is_idle(const rpg_lane *lane) { return lane->sent.len == 0 && lane->
 
 /* Ends it from another thread than that of the stream's machine. The stream is that machine's, so where a strand waits for an
  * answer, it hears of the end and closes the stream. Where nobody does, or the machine is gone, nobody will use it again, and the
- * descriptor can be closed at once.
+ * descriptor can be closed at once. A forked child leaves the parent's alone.
  *
  * @param gone [Boolean] whether the machine is */
 static VALUE lane_abandon(VALUE self, VALUE why, VALUE gone) {
     rpg_lane *lane = rpg_lane_get(self);
-    if (lane->let_go || lane->fd < 0) return Qnil;
+    if (lane->inherited || lane->let_go || lane->fd < 0) return Qnil;
     snprintf(lane->fatal, sizeof(lane->fatal), "%s", StringValueCStr(why));
     if (RTEST(gone) || is_idle(lane)) {
         lane->let_go = true;
