@@ -3,8 +3,8 @@
 require "test_helper"
 require "open3"
 require "rbconfig"
+require "support/preloaded"
 require "support/strands"
-require "tmpdir"
 
 # Ruby 4, as far as an older one can be made to behave like it: by support/ruby4.rb, and by a library that stands before Ruby's.
 class Ruby4Test < Minitest::Test
@@ -12,19 +12,6 @@ class Ruby4Test < Minitest::Test
 
   ROOT = File.expand_path("../../..", __dir__)
   DOUBLE = File.join(ROOT, "runtime/test/support/ruby4.rb")
-
-  def self.warning_buffer
-    @warning_buffer ||= begin
-      folder = Dir.mktmpdir
-      Minitest.after_run { FileUtils.rm_rf(folder) }
-      headers = RbConfig::CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir").map { |path| "-I#{path}" }
-      File.join(folder, "warning_buffer.so").tap do |library|
-        output, status = Open3.capture2e(RbConfig::CONFIG["CC"].split.first, "-shared", "-fPIC", *headers, "-o", library,
-                                         File.expand_path("warning_buffer.c", __dir__), "-ldl")
-        raise output unless status.success?
-      end
-    end
-  end
 
   # Whole files, with all that they check around each test: that no descriptor is left is half of the matter. Those of a line in
   # one process.
@@ -53,7 +40,9 @@ class Ruby4Test < Minitest::Test
     reads = -> { IO.pipe.then { |reader, writer| Fiber.schedule { writer << "x" * 10 && writer.close }.then { p reader.read(10) } } }
   RUBY
 
-  def buffer_env = { "LD_PRELOAD" => [ENV.fetch("LD_PRELOAD", nil), self.class.warning_buffer].compact.join(":") }
+  HEADERS = RbConfig::CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir").map { |path| "-I#{path}" }.freeze
+
+  def buffer_env = Preloaded.env(File.expand_path("warning_buffer.c", __dir__), *HEADERS)
 
   # With hooks, and not one of ours.
   BARE = <<~'RUBY'

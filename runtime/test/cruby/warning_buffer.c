@@ -1,5 +1,5 @@
 /* Stands before Ruby's own: says once of the buffers that the hooks of a fiber scheduler are given what Ruby 4 says of them. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include <dlfcn.h>
 #include <ruby.h>
 #include <ruby/io/buffer.h>

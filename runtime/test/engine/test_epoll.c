@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 static void open_machine(driver *d) {
@@ -66,6 +67,46 @@ TEST(who_waits_for_a_disk_that_hangs_is_cancelled_although_its_descriptor_is_bei
     subject_rest(&d);
     close_all(&d, &fd, 1);
     CHECK_EQUAL(0, scene_end(&d));
+    unlink(file);
+    rmdir(folder);
+}
+
+static _Atomic int preads;
+
+ssize_t preadv(int fd, const struct iovec *parts, int count, off_t offset) {
+    RS_ASSERT(count == 1);
+    preads++;
+    while (disk_hangs) usleep(100);
+    return pread(fd, parts->iov_base, parts->iov_len, offset);
+}
+
+/* The machine's thread ends meanwhile. Whoever owns the memory must leave it where it is for so long, and no longer. */
+TEST(memory_that_a_worker_reads_into_is_in_use_until_it_has_read) {
+    driver d;
+    char bytes[4] = "";
+    const char *folder = subject_folder(), *file = subject_path(folder, "file");
+    rs_options options = rs_default_options();
+    options.offload_files = true;
+    RS_ASSERT(driver_open(&d, &rs_backend_epoll, &options) == 0);
+    scene_begin();
+    int fd = (int)scene_ask(&d, request_open(file, O_RDWR | O_CREAT));
+    CHECK_EQUAL(3, pwrite(fd, "abc", 3, 0));
+    disk_hangs = true;
+    preads = 0;
+    caller readers[2] = {0};
+    rs_request read = {.kind = RS_OP_PREAD, .fd = fd, .transfer = {.address = bytes, .len = 3}};
+    for (int i = 0; i < 2; i++) scene_call(&d, &readers[i], read, 0, 0);
+    driver_park_root(&d);
+    while (d.machine.strands.run_len > 0) driver_step(&d);
+    while (preads < 2) usleep(100);
+    rs_machine_leave(&d.machine);
+    CHECK(rs_ops_use_memory(&d.machine));
+    disk_hangs = false;
+    while (rs_ops_use_memory(&d.machine)) usleep(100);
+    CHECK(memcmp(bytes, "abc", 3) == 0);
+    while (d.machine.outside > 0) usleep(100);
+    driver_close(&d);
+    close(fd);
     unlink(file);
     rmdir(folder);
 }

@@ -1,11 +1,8 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/preloaded"
 require "support/signals"
-require "fileutils"
-require "open3"
-require "rbconfig"
-require "tmpdir"
 
 # Name look-ups, by a resolver whose answers the tests know: it stands before the C library's in processes of their own.
 class SchedulerResolverTest < Minitest::Test
@@ -15,20 +12,7 @@ class SchedulerResolverTest < Minitest::Test
 
   def setup = GC.stress = false # what runs here runs in other processes
 
-  def self.resolver
-    @resolver ||= begin
-      folder = Dir.mktmpdir
-      Minitest.after_run { FileUtils.rm_rf(folder) }
-      File.join(folder, "resolver.so").tap do |library|
-        compiler = RbConfig::CONFIG["CC"].split.first
-        output, status = Open3.capture2e(compiler, "-Wall", "-Werror", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl")
-        raise output unless status.success?
-      end
-    end
-  end
-
-  # A library that is loaded before all others already, as that of a sanitizer, has to stay the first.
-  def env = { "LD_PRELOAD" => [ENV.fetch("LD_PRELOAD", nil), self.class.resolver].compact.join(":") }
+  def env = Preloaded.env(SOURCE)
 
   def assert_looked_up(expected, code) = assert_child(expected, "require 'socket'\n#{code}", env:)
 

@@ -35,6 +35,8 @@ typedef struct rsb_machine {
     VALUE maker;                /* the fiber that makes runners, or nil */
     uint32_t fork_count;        /* as it was when the machine last looked */
     bool open;
+    rs_link pinned;             /* in the process's list of machines that must stay (core/pinned.c) */
+    bool is_pinned;
     bool thread_moves;          /* from one native thread to another */
     bool takes_stack;           /* it holds the lock of fiber_stacks */
     _Atomic bool thread_ended;  /* nobody can run it any more */

@@ -31,6 +31,7 @@ void Init_native(void) {
     rsb_mRingspun = rb_define_module("Ringspun");
     rsb_init_errors();
     rsb_init_values();
+    rsb_init_pinned();
     rsb_init_machine();
     rsb_init_time();
     rsb_init_mailbox();

@@ -296,6 +296,7 @@ VALUE rsb_timeout_option(VALUE options);
 
 extern ID rsb_id_only_looks; /* an instance variable of threads that will never wake a strand */
 
+void rsb_init_pinned(void);
 void rsb_init_machine(void);
 void rsb_init_time(void);
 void rsb_init_mailbox(void);

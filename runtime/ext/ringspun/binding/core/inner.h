@@ -17,6 +17,13 @@ void rsb_open_engine(rsb_machine *machine, VALUE options);
 /* `what` names the system call that failed. */
 NORETURN(void rsb_fail_to_open(rsb_machine *machine, int error, const char *what));
 
+/* --- pinned.c --- */
+
+/* The machine's thread has ended, or the machine is closed: it stays for as long as its ops use memory of objects. Calls nothing
+ * of Ruby's. */
+void rsb_pin_if_used(rsb_machine *machine);
+void rsb_unpin(rsb_machine *machine);
+
 /* --- switch.c --- */
 
 /* A new fiber for a strand that begins at once. */

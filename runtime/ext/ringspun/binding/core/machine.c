@@ -24,8 +24,11 @@ static void mark_strands(rsb_machine *machine) {
     }
 }
 
+/* False of an object whose `initialize` has raised or was never called: there is no engine in it. */
+static bool was_opened(const rsb_machine *machine) { return machine->engine.ops != NULL; }
+
 static void mark_ops(rsb_machine *machine) {
-    if (!machine->engine.ops || machine->engine.ops->slab.used == 0) return;
+    if (!was_opened(machine) || machine->engine.ops->slab.used == 0) return;
     RS_EACH_OP(machine->engine.ops, op) {
         if (op->keep) rb_gc_mark((VALUE)op->keep);
     }
@@ -50,9 +53,9 @@ static void machine_mark(void *data) {
     rsb_runners_mark(&machine->runners);
     for (uint32_t i = 0; i < machine->spare_len; i++) rb_gc_mark(machine->spare[i]);
     RSB_EACH_PART(mark, machine);
+    mark_ops(machine); /* of a closed machine as well: there may be some in doubt */
     if (!machine->open) return;
     mark_strands(machine);
-    mark_ops(machine);
     mark_messages(atomic_load(&machine->engine.inbox.head));
     mark_messages(machine->engine.taken);
 }
@@ -70,7 +73,9 @@ static bool close_to_wakers(rsb_machine *machine) {
  * child, by threads of the parent. */
 static void machine_free(void *data) {
     rsb_machine *machine = data;
+    rsb_unpin(machine);
     if (machine->open && (machine->engine.outside > 0 || machine->fork_count != rsb_forks)) return;
+    if (was_opened(machine) && rs_ops_use_memory(&machine->engine)) return; /* the program ends */
     close_to_wakers(machine);
     if (machine->open) rs_machine_close(&machine->engine); /* takes the wakes that have arrived */
     free(machine->scratch);
@@ -78,9 +83,6 @@ static void machine_free(void *data) {
     RSB_EACH_PART(free, machine);
     if (close_to_wakers(machine)) xfree(machine);
 }
-
-/* False of an object whose `initialize` has raised or was never called: there is no engine in it. */
-static bool was_opened(const rsb_machine *machine) { return machine->engine.ops != NULL; }
 
 static size_t machine_size(const void *data) {
     const rsb_machine *machine = data;
@@ -200,6 +202,7 @@ static void thread_exits(rb_event_flag_t event, const rb_internal_thread_event_d
         if (machine->open && machine->fork_count == rsb_forks) {
             close_to_wakers(machine);
             rs_machine_leave(&machine->engine);
+            rsb_pin_if_used(machine);
         }
     }
     rsb_thread_machine = NULL;
@@ -370,6 +373,7 @@ static VALUE machine_close_engine(VALUE self) {
     close_to_wakers(machine);
     rs_scope_close_all(&machine->engine, rs_running(&machine->engine));
     rs_machine_close(&machine->engine);
+    rsb_pin_if_used(machine);
     machine->open = false;
     machine->runners.len = machine->runners.unneeded = 0;
     machine->maker = Qnil;

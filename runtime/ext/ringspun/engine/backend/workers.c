@@ -99,8 +99,8 @@ static void finish_job(rs_workers *workers, job *mine, int64_t result) {
     rs_links_remove(&workers->running, &mine->link);
     workers->busy--;
     if (mine->left) workers->left--;
+    if (workers->machine) mine->op->job = NULL;
     if (!workers->ending) {
-        mine->op->job = NULL;
         answer(workers, mine, result);
     } else {
         if (result >= 0 && rs_op_kinds[mine->request.kind].effect == RS_EFFECT_DESCRIPTOR) close((int)result);

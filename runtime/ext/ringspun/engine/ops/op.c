@@ -8,10 +8,12 @@ void rs_ops_init(rs_ops *ops, uint32_t limit) {
 }
 
 void rs_ops_free(rs_ops *ops) {
+    bool in_doubt = false;
     RS_EACH_OP(ops, op) {
-        if (!op->in_doubt) free(op->request.owned);
+        if (op->in_doubt) in_doubt = true;
+        else free(op->request.owned);
     }
-    rs_slab_free(&ops->slab);
+    if (RS_LIKELY(!in_doubt)) rs_slab_free(&ops->slab);
 }
 
 rs_op *rs_op_take(rs_ops *ops, const rs_request *request) {

@@ -43,7 +43,7 @@ typedef struct rs_op {
     uint8_t cancel;             /* rs_wake_kind that asked for it to end; RS_WAKE_VALUE: nobody */
     bool closing;               /* its descriptor is being closed: a cancellation ends it with -EBADF */
     bool offloaded;             /* a worker has it, or will */
-    bool in_doubt;              /* the kernel may still use what it owns: `owned` and the slot are never given back */
+    bool in_doubt;              /* the kernel may still use its memory: `owned`, `keep` and the slot are never given back */
     uint64_t identity;          /* what the number meant at first, for one that goes on by number; 0: it cannot change unseen */
     int64_t result;
     rs_id strand;
@@ -55,7 +55,7 @@ typedef struct rs_op {
     const rs_op_owner *owner;
     void *context;              /* the owner's */
     rs_link link;               /* in rs_ops.targeted, where it has a target; else the owner's */
-    struct rs_job *job;         /* the workers', read and set under their lock; NULL: none of them has it */
+    struct rs_job *_Atomic job; /* the workers', set under their lock; NULL: none of them has it */
 } rs_op;
 
 /* The one place where a state changes, but for a fork. */
@@ -88,6 +88,7 @@ typedef struct rs_ops {
 } rs_ops;
 
 void rs_ops_init(rs_ops *ops, uint32_t limit);
+/* The slab stays where an op in it is in doubt: it says what that one keeps. */
 void rs_ops_free(rs_ops *ops);
 
 /* A FILLED op with a copy of the request; NULL at the limit, and where there is no memory for more (rs_slab_reserve). */

@@ -379,6 +379,13 @@ bool rs_ops_are_over(const rs_machine *machine) {
     return true;
 }
 
+bool rs_ops_use_memory(const rs_machine *machine) {
+    RS_EACH_OP(machine->ops, op) {
+        if (op->in_doubt || (atomic_load(&op->job) && !rs_op_may_be_left(op))) return true;
+    }
+    return false;
+}
+
 const rs_part rs_ops_part = {
     .open = open_ops, .message = RS_MESSAGE_COMPLETE, .on_message = on_complete, .forget_message = forget_answer,
     .wait = RS_WAIT_OP, .interrupt = interrupt_op,

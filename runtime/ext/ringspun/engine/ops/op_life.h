@@ -64,6 +64,10 @@ static inline bool rs_op_may_be_left(const rs_op *op) {
 /* No op is in flight but those that their strands have left: the machine may be closed. */
 bool rs_ops_are_over(const rs_machine *machine);
 
+/* After rs_machine_leave or rs_machine_close, on any thread: a worker in its system call, or the kernel, may still use memory that
+ * an op keeps (rs_op_keep). Once false it stays false. */
+bool rs_ops_use_memory(const rs_machine *machine);
+
 /* Around all that closing a descriptor takes. False: another strand is at it already. */
 bool rs_descriptor_close_begin(rs_machine *machine, int fd);
 void rs_descriptor_close_end(rs_machine *machine, int fd);
