@@ -41,6 +41,31 @@ class WorkerBackoffTest < Minitest::Test
     end
   end
 
+  # A wait that has brought a job may take long to end, as where the log is slow. The next one is counted nevertheless.
+  def test_only_one_strand_waits_at_a_queue
+    lines.define_singleton_method(:info) { |text| text.include?("is back") ? Ringspun::Machine.current.sleep(0.5) : super(text) }
+    with_worker do
+      count_waits
+      storage.refuse(:wait)
+      yield_slowly { storage.calls[:wait].size == 2 }
+      push("note", 1)
+      until_done
+      machine.sleep(5)
+      assert_equal 1, @most_waits
+    end
+  end
+
+  def count_waits
+    waits = @most_waits = 0
+    count = ->(more) { @most_waits = [@most_waits, waits += more].max }
+    storage.define_singleton_method(:wait) do |*arguments|
+      count.call(1)
+      super(*arguments)
+    ensure
+      count.call(-1)
+    end
+  end
+
   def test_an_answer_that_was_lost_to_what_was_done
     on("fail") { raise "no" }
     with_worker do

@@ -122,15 +122,20 @@ module Ringspun
         def wait_at(queue)
           @look = true if @backoff.attempt(:wait) { @orphans.watch { wait_for_one(queue) } }
         ensure
-          @waits.delete(queue)
+          end_wait(queue)
           @changed.signal
           @intake.ended
+        end
+
+        # Only this strand's own. Once it has brought a job, another strand may wait at the queue.
+        def end_wait(queue)
+          @waits.delete(queue) if @waits[queue].equal?(Machine.current.running)
         end
 
         def wait_for_one(queue)
           fetched = @storage.wait(@intake.node, queue, WAIT_SECONDS) or return
           refresh_paused
-          @waits.delete(queue) # its place is the job's from now on
+          end_wait(queue) # its place is the job's from now on
           @closed || !waitable.include?(queue) ? @runs.give_back(fetched) : @runs.start(fetched)
           true
         end
