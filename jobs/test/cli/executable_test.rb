@@ -223,7 +223,7 @@ class ExecutableTest < CommandCase
     File.write(path("strict.rb"), <<~'RUBY')
       require_relative "hasty"
       Ringspun::Jobs::Worker.const_get(:Acker).prepend(Module.new do
-        def tell_elsewhere(*)
+        def send_elsewhere(*)
           children = Dir.glob("/proc/self/task/*/children").flat_map { |path| File.read(path).split }
           sleep(0.01) until children.all? { |pid| File.read("/proc/#{pid}/stat").match?(/\) Z/) }
           super

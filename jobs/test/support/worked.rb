@@ -86,6 +86,9 @@ module Worked
     end
   end
 
+  # The part of the worker that starts and ends runs, once the worker runs.
+  def processor = worker.instance_variable_get(:@manager).instance_variable_get(:@parts)&.processor
+
   # Until nothing is in flight, waits or is due.
   def until_done
     yield_slowly { storage.stats.values_at(:enqueued, :in_flight, :scheduled, :retries).sum.zero? && worker.busy.zero? }

@@ -209,10 +209,7 @@ class WorkerEndingTest < Minitest::Test
   end
 
   def test_one_that_has_not_begun_is_cancelled
-    on("first") do
-      runs = worker.instance_variable_get(:@runs)
-      runs.running.each { |run| runs.end_early(run, :cancel) if run.jid == "second" }
-    end
+    on("first") { processor.cancel("second") }
     @storage = Storage::Memory.new
     push("first", jid: "first")
     push("sleep", 1, jid: "second")

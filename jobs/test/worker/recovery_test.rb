@@ -469,9 +469,8 @@ class WorkerRecoveryTest < Minitest::Test
 
   def test_one_that_is_cancelled_before_it_begins
     with_runner do
-      worker.instance_variable_get(:@runs).define_singleton_method(:start_quarantined) do |fetched|
-        super(fetched).tap { running.each { |run| end_early(run, :cancel) if run.jid == "first" } }
-      end
+      yield_slowly { processor }
+      processor.define_singleton_method(:start_quarantined) { |fetched| super(fetched).tap { cancel("first") } }
       push_entry(note("first"), note("second"), queue: Storage::QUARANTINE)
       until_done
       assert_equal [{ "second" => 1 }, { cancelled: 1, done: 1 }], [@runs, worker.counts]

@@ -39,14 +39,14 @@ module Ringspun
           until @closed && @pending.empty? && @apart.zero?
             next @changed.wait if @pending.empty?
 
-            tell(take)
+            send_batch(take)
           end
         end
 
         # Tries once, for the worker ends. May switch strands.
         #
         # @param runs [Array<Run>] that have ended and are not settled
-        def tell_once(runs)
+        def send_once(runs)
           unsent = @pending.to_set # of others an answer may have been lost
           in_turn(runs).each do |verb, some|
             answers = @storage.public_send(verb, @node, some.map { |run| run.outcome.change }) if some.any?
@@ -55,7 +55,7 @@ module Ringspun
         end
 
         # The same on any thread; the answers are ignored.
-        def tell_elsewhere(runs, connection)
+        def send_elsewhere(runs, connection)
           in_turn(runs).each do |verb, some|
             @storage.public_send(verb, @node, some.map { |run| run.outcome.change }, connection: connection) if some.any?
           end
@@ -80,7 +80,7 @@ module Ringspun
           runs
         end
 
-        def tell(runs)
+        def send_batch(runs)
           in_turn(runs).each { |verb, some| send_off(verb, some) }
         end
 

@@ -1,35 +1,64 @@
 # frozen_string_literal: true
 
+require "etc"
 require "socket"
 
 module Ringspun
   module Jobs
     class Worker
-      # What dashboards show of a worker, see {Storage#announce}.
+      # Announces what a worker does to the storage, for dashboards, see {Storage#announce}: every few seconds, and at once when
+      # the worker has become quiet, for whoever has asked for that looks at the dashboard.
       #
       # @api private
       class Announcement
+        EVERY_SECONDS = 5
+
+        # @param control [Control]
         # @param queue_order [QueueOrder]
-        # @param runs [Runs]
-        def initialize(node, config, queue_order, runs)
+        # @param runs [Runs] which count the jobs that were dropped, as the storage does not
+        # @param lease [Lease] by whose clock time is measured
+        # @param config [Config]
+        def initialize(node, storage, control, queue_order, runs, lease, config)
           @node = node
-          @config = config
+          @storage = storage
+          @control = control
           @queue_order = queue_order
           @runs = runs
+          @lease = lease
+          @config = config
           @started_at = Process.clock_gettime(Process::CLOCK_REALTIME)
         end
 
-        # @param quiet [Boolean]
-        # @return [Hash{String => Object}]
-        def info(quiet:)
+        # @return [Boolean]
+        def due? = @shown_at.nil? || @shown_quiet != @control.quiet? || @lease.now - @shown_at >= EVERY_SECONDS
+
+        # May switch strands.
+        #
+        # @param round_trip [Float] seconds that the storage has last taken for an answer
+        # @param connection [Object, nil] of the storage
+        def show(round_trip, connection)
+          quiet = @control.quiet?
+          info = info(quiet).merge("rtt_us" => (round_trip * 1_000_000).round, "rss" => kilobytes)
+          @storage.announce(@node, info, work, connection: connection)
+          @runs.count_dropped(@storage, connection)
+          @shown_at = @lease.now
+          @shown_quiet = quiet
+        end
+
+        private
+
+        def info(quiet)
           { "hostname" => Socket.gethostname, "pid" => Process.pid, "tag" => "ringspun", "identity" => @node,
             "started_at" => @started_at, "concurrency" => @config.concurrency, "queues" => @queue_order.names,
             "weights" => [@queue_order.weights], "capsules" => { "default" => { "weights" => @queue_order.weights } },
             "labels" => [], "busy" => @runs.size, "version" => VERSION, "quiet" => quiet, "embedded" => false }
         end
 
-        # @return [Array<Array>] the jobs that run
+        # The jobs that run.
         def work = @runs.running.map { |run| [run.number.to_s(36), run.queue, run.shown, run.began_at] }
+
+        # The resident memory: https://man7.org/linux/man-pages/man5/proc_pid_statm.5.html
+        def kilobytes = File.read("/proc/self/statm").split[1].to_i * Etc.sysconf(Etc::SC_PAGESIZE) / 1024
       end
       private_constant :Announcement
     end

@@ -15,7 +15,7 @@ module Ringspun
         # May switch strands, as the hook does.
         #
         # @param job [Hash]
-        def tell(job, kind, queue:, node:, fate: nil)
+        def report(job, kind, queue:, node:, fate: nil)
           @config.process_death&.call(job, Config::ProcessDeath.new(kind, fate, queue, node))
         rescue Cancelled
           raise

@@ -19,31 +19,31 @@ module Ringspun
         # Seconds that one wait lasts.
         WAIT_SECONDS = 2
 
-        # @param intake [Intake] says whether it may fetch, and is told of the end of waits
-        # @param runs [Runs] starts the jobs that were fetched
+        # @param intake [Intake] from which jobs come
+        # @param processor [Processor] starts them
+        # @param runs [Runs] know how many places are free
         # @param scope [Scope] which owns the strands that wait
-        def initialize(intake, runs, scope, storage, config, queue_order, backoff, orphans)
+        # @param config [Config]
+        # @param queue_order [QueueOrder]
+        def initialize(intake, processor, runs, scope, config, queue_order)
           @intake = intake
+          @processor = processor
           @runs = runs
           @scope = scope
-          @storage = storage
-          @queue_order = queue_order
-          @backoff = backoff
-          @orphans = orphans
-          @found = []
           @config = config
+          @queue_order = queue_order
           @limits = config.limits
-          @changed = Condition.new
-          @waits = {}
+          @found = []
+          @waits = {} # queue => the strand that waits there
           @paused = []
+          @changed = Condition.new
           @look = true
-          @fetching = @closed = false
         end
 
         # Returns when it is closed. May switch strands.
         def work
           refresh_paused
-          until @closed
+          until @intake.closed?
             free = free_places
             next take_found(free) if @found.any? && free.positive?
             next fetch(free) if @look && free.positive?
@@ -69,45 +69,34 @@ module Ringspun
         #
         # @param fetched [Array<Storage::Fetched>]
         def found(fetched)
-          @closed ? fetched.each { |one| @runs.give_back(one) } : @found.concat(fetched)
+          @intake.closed? ? fetched.each { |one| @processor.give_back(one) } : @found.concat(fetched)
           @changed.signal
         end
 
         # @return [Array<Storage::Fetched>]
         def waiting_for_places = @found
 
-        # Fetches no more jobs. Those that waits still bring go back.
+        # Called when the intake is closed: gives back what waits for a place. What waits still bring goes back too.
         def close
-          @closed = true
-          @runs.give_back(@found.shift) until @found.empty?
+          @processor.give_back(@found.shift) until @found.empty?
           @changed.broadcast
         end
-
-        # @return [Boolean] whether a wait or a fetch may still bring a job
-        def waiting? = @fetching || @waits.any?
 
         private
 
         def free_places = (@intake.open? ? @runs.free_places(@config.concurrency) : 0) - @waits.size
 
+        # The intake may be closed before the answer comes.
         def fetch(free)
           max = [free, BURST_MAX].min
-          count = @backoff.attempt(:fetch) { @orphans.watch { fetch_many(max) } }
+          count = @intake.fetch(@queue_order.draw, max, limits: @limits) do |fetched|
+            fetched.each { |one| @intake.closed? ? @processor.give_back(one) : @processor.start(one) }.size
+          end
           @look = count == max if count
         end
 
-        # It may be closed before the answer comes.
-        def fetch_many(max)
-          @fetching = true
-          fetched = @storage.fetch(@intake.node, @queue_order.draw, max, limits: @limits)
-          fetched.each { |one| @closed ? @runs.give_back(one) : @runs.start(one) }.size
-        ensure
-          @fetching = false
-          @intake.ended if @closed
-        end
-
         def take_found(free)
-          @found.shift(free).each { |one| @runs.start(one) }
+          @found.shift(free).each { |one| @processor.start(one) }
         end
 
         # With fewer free places than idle queues nobody waits, for each wait takes a place.
@@ -119,25 +108,26 @@ module Ringspun
 
         def waitable = @queue_order.names.reject { |queue| @limits[queue] || @paused.include?(queue) }
 
+        # Its strand may begin late.
         def wait_at(queue)
-          @look = true if @backoff.attempt(:wait) { @orphans.watch { wait_for_one(queue) } }
+          return if @intake.closed?
+
+          @look = true if @intake.wait(queue, WAIT_SECONDS) { |fetched| take(queue, fetched) }
         ensure
           end_wait(queue)
           @changed.signal
-          @intake.ended
+        end
+
+        def take(queue, fetched)
+          refresh_paused
+          end_wait(queue) # its place is the job's from now on
+          @intake.closed? || !waitable.include?(queue) ? @processor.give_back(fetched) : @processor.start(fetched)
+          true
         end
 
         # Only this strand's own. Once it has brought a job, another strand may wait at the queue.
         def end_wait(queue)
           @waits.delete(queue) if @waits[queue].equal?(Machine.current.running)
-        end
-
-        def wait_for_one(queue)
-          fetched = @storage.wait(@intake.node, queue, WAIT_SECONDS) or return
-          refresh_paused
-          end_wait(queue) # its place is the job's from now on
-          @closed || !waitable.include?(queue) ? @runs.give_back(fetched) : @runs.start(fetched)
-          true
         end
 
         def pause
@@ -151,7 +141,7 @@ module Ringspun
         end
 
         def refresh_paused
-          @paused = @backoff.attempt(:fetch) { @storage.paused } || @paused
+          @paused = @intake.paused || @paused
         end
       end
       private_constant :Fetcher

@@ -3,29 +3,83 @@
 module Ringspun
   module Jobs
     class Worker
-      # What {Fetcher} and {Isolation} need of their worker: the node that fetches, whether more may be fetched, and a call for
-      # the end of a fetch.
+      # How jobs come to this worker from the storage: whether any may come, and the fetches and waits for them. {Orphans} watches
+      # each of these, for its answer may be lost. After an error {Backoff} makes a pause.
       #
       # @api private
       class Intake
-        # @return [String]
-        attr_reader :node
-
         # @param lease [Lease]
-        # @param quiet [#call] whether the worker was told to fetch no more
-        # @yield when a fetch or a wait has ended
-        def initialize(node, lease, quiet, &ended)
+        # @param control [Control]
+        # @param backoff [Backoff]
+        # @param orphans [Orphans]
+        def initialize(node, storage, lease, control, backoff, orphans)
           @node = node
+          @storage = storage
           @lease = lease
-          @quiet = quiet
-          @ended = ended
+          @control = control
+          @backoff = backoff
+          @orphans = orphans
+          @under_way = 0
         end
 
-        # @return [Boolean] whether more jobs may be fetched
-        def open? = !@quiet.call && @lease.lasts?
+        # @return [Boolean] whether more jobs may be fetched now
+        def open? = !closed? && @lease.lasts?
 
-        # Called when a fetch or a wait has ended. Never waits.
-        def ended = @ended.call
+        # @return [Boolean] whether no more jobs will be fetched: those that still come are to go back
+        def closed? = @control.quiet?
+
+        # @return [Boolean] whether a fetch or a wait may still bring jobs
+        def under_way? = @under_way.positive?
+
+        # May switch strands.
+        #
+        # @param (see Storage#fetch)
+        # @yieldparam fetched [Array<Storage::Fetched>]
+        # @return [Object, nil] the block's value; nil, after a pause, when the fetch has failed
+        def fetch(queues, max, limits: {})
+          attempt(:fetch) { yield came(@storage.fetch(@node, queues, max, limits: limits)) }
+        end
+
+        # May switch strands.
+        #
+        # @param (see Storage#wait)
+        # @yieldparam fetched [Storage::Fetched]
+        # @return [Object, nil] the block's value; nil when no job has come, or, after a pause, when the wait has failed
+        def wait(queue, seconds)
+          attempt(:wait) do
+            fetched = @storage.wait(@node, queue, seconds)
+            yield came([fetched]).first if fetched
+          end
+        end
+
+        # May switch strands.
+        #
+        # @return [Array<String>, nil] the queues that are paused; nil, after a pause, when the storage does not say
+        def paused = @backoff.attempt(:paused) { @storage.paused }
+
+        # Tries until the storage has counted them. May switch strands.
+        #
+        # @param (see Storage#begin_quarantined)
+        # @return (see Storage#begin_quarantined)
+        def begin_quarantined(runs, isolated:)
+          @backoff.persist(:begin_quarantined) { @storage.begin_quarantined(@node, runs, isolated: isolated) }
+        end
+
+        private
+
+        def attempt(verb, &)
+          @backoff.attempt(verb) { @orphans.watch { count(&) } }
+        end
+
+        def came(fetched) = fetched.each { |one| @orphans.came(one) }
+
+        def count
+          @under_way += 1
+          yield
+        ensure
+          @under_way -= 1
+          @control.wake if closed?
+        end
       end
       private_constant :Intake
     end

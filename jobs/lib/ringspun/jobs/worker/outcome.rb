@@ -14,9 +14,25 @@ module Ringspun
       #
       # @api private
       Outcome = Struct.new(:change, :kind, :error, :text, :seconds) do
-        def processed? = !%i[snoozed returned].include?(kind)
+        # @param job [Hash]
+        def self.done(fetched, job) = new(ack(fetched, job), :done)
 
-        def failed? = !error.nil?
+        # @param why [Symbol] :cancel, or :return
+        def self.ended_early(fetched, job, why)
+          return new(ack(fetched, job), :cancelled) if why == :cancel
+
+          returned(fetched, job["jid"])
+        end
+
+        # @param jid [String, nil]
+        def self.returned(fetched, jid)
+          new(Storage::Failure.new(fetched.queue, fetched.entry, jid, :queue, fetched.entry), :returned)
+        end
+
+        def self.ack(fetched, job)
+          Storage::Ack.new(fetched.queue, fetched.entry, job["jid"], job["unique_token"] && Retrying.lock_of(job))
+        end
+        private_class_method :ack
       end
       private_constant :Outcome
     end

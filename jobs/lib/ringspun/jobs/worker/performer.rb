@@ -13,57 +13,50 @@ module Ringspun
         # The class that an entry names is no job of this program.
         class UnknownClassError < Error; end
 
-        # @param storage [Storage] which releases locks
-        def initialize(config, storage:, retrying:)
-          @config = config
-          @storage = storage
-          @retrying = retrying
-        end
-
         # @return [Backoff] by which runs call the storage
         attr_writer :backoff
 
-        # May switch strands.
-        #
-        # @param fetched [Storage::Fetched]
-        # @param job [Hash]
-        # @param run [Run, nil] which knows whether somebody has asked the job to end
-        # @return [Outcome]
-        # @raise [Cancelled] when the job was cancelled and nobody has asked for that by the run
-        def call(fetched, job, run = nil)
-          klass = nil
-          release(job, run) if job["unique_until"] == "start"
-          klass = class_of(job["class"])
-          perform(klass, job, fetched.queue, run)
-          Outcome.new(Storage::Ack.new(fetched.queue, fetched.entry, job["jid"], lock_of(job)), :done)
-        rescue Snooze => snooze
-          snoozed(fetched, snooze.seconds)
-        rescue Exception => error # the job's SystemExit and NoMemoryError must not end a thousand others
-          return ended_early(fetched, job, run.asked) if run&.asked && by_cancellation?(error)
-          raise if error.is_a?(Cancelled)
-
-          @retrying.call(fetched, error, klass: klass)
+        # @param storage [Storage] which releases locks
+        # @param retrying [Retrying] decides about jobs that fail
+        # @param backoff [Backoff] of the machine; in a child another takes its place
+        def initialize(config, storage, retrying, backoff)
+          @config = config
+          @storage = storage
+          @retrying = retrying
+          @backoff = backoff
         end
 
-        # @param asked [Symbol] :cancel, or :return
-        # @return [Outcome] of a job that was told to end
-        def ended_early(fetched, job, asked)
-          return Outcome.new(Storage::Ack.new(fetched.queue, fetched.entry, job["jid"], lock_of(job)),
-                             :cancelled) if asked == :cancel
+        # May switch strands.
+        #
+        # @param run [Run]
+        # @return [Outcome]
+        # @raise [Cancelled] when the job was cancelled and nobody has asked for that by {Run#ask}
+        def call(run)
+          job = run.job
+          klass = nil
+          release(job) if job["unique_until"] == "start"
+          klass = class_of(job["class"])
+          perform(klass, job, run)
+          Outcome.done(run.fetched, job)
+        rescue Snooze => snooze
+          snoozed(run.fetched, snooze.seconds)
+        rescue Exception => error # the job's SystemExit and NoMemoryError must not end a thousand others
+          return Outcome.ended_early(run.fetched, job, run.asked) if run.asked && by_cancellation?(error)
+          raise if error.is_a?(Cancelled)
 
-          Outcome.new(Storage::Failure.new(fetched.queue, fetched.entry, job["jid"], :queue, fetched.entry), :returned)
+          @retrying.call(run.fetched, error, klass: klass)
         end
 
         private
 
-        def perform(klass, job, queue, run)
+        def perform(klass, job, run)
           instance = klass.new
           instance.jid = job["jid"]
-          run.instance = instance if run
+          run.instance = instance
           chain = @config.server_middleware
           return instance.perform(*job["args"]) if chain.empty?
 
-          chain.invoke(instance, job, queue) { instance.perform(*job["args"]) }
+          chain.invoke(instance, job, run.queue) { instance.perform(*job["args"]) }
         end
 
         # Anybody may have written the entry, so nothing but a class of jobs is ever called. Only the first job of a class is
@@ -106,14 +99,10 @@ module Ringspun
         end
 
         # Tries again while the storage is away, for that is no failure of the job.
-        def release(job, run)
+        def release(job)
           token = job["unique_token"]
-          return unless token.is_a?(String)
-
-          run ? @backoff.persist(:unlock) { @storage.unlock(token, job["jid"]) } : @storage.unlock(token, job["jid"])
+          @backoff.persist(:unlock) { @storage.unlock(token, job["jid"]) } if token.is_a?(String)
         end
-
-        def lock_of(job) = job["unique_token"] && Retrying.lock_of(job)
       end
       private_constant :Performer
     end

@@ -43,11 +43,11 @@ module Ringspun
 
         # @return [Numeric] seconds: 0 after a full page, for there may be another
         def pause_after(recovered, seconds)
-          recovered.each { |one| tell(one) }
+          recovered.each { |one| report(one) }
           recovered.size == PAGE ? 0 : jittered(seconds)
         end
 
-        def tell(recovered)
+        def report(recovered)
           job = begin
             Wire.parse(recovered.entry)
           rescue MalformedEntryError
@@ -56,7 +56,7 @@ module Ringspun
           next_step = recovered.to == :queue ? "back in its queue" : "in quarantine"
           @log.event(:warn, "taken over from a dead process: #{next_step}", jid: job["jid"], class: job["class"],
                                                                             queue: recovered.queue, node: recovered.node)
-          @deaths.tell(job, :taken_over, queue: recovered.queue, node: recovered.node)
+          @deaths.report(job, :taken_over, queue: recovered.queue, node: recovered.node)
         end
       end
 

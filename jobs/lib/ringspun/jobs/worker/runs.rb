@@ -3,20 +3,16 @@
 module Ringspun
   module Jobs
     class Worker
-      # The jobs that this worker has in flight: each is a {Run} from when it was fetched until the storage has its outcome.
-      # Starts runs, ends them early, and counts their outcomes.
+      # The registry of the jobs that this worker has in flight: each is a {Run} from when it was fetched until the storage has
+      # its outcome. Counts and logs outcomes.
       #
       # @api private
       class Runs
         # @return [Hash{Symbol => Integer}] how many have ended, by the kind of their outcome
         attr_reader :counts
 
-        # @param performer [Performer]
-        # @param retrying [Retrying]
         # @param log [Log]
-        def initialize(performer, retrying, log)
-          @performer = performer
-          @retrying = retrying
+        def initialize(log)
           @log = log
           @all = {}.compare_by_identity
           @number = 0
@@ -24,20 +20,6 @@ module Ringspun
           @dropped = 0
           @quarantined = 0
         end
-
-        # @param scope [Scope] which owns the strands of jobs
-        # @param acker [Acker] sends outcomes to the storage
-        # @param orphans [Orphans] is told of each job that was fetched
-        # @return [nil]
-        def set_out(machine, scope, acker, orphans)
-          @machine = machine
-          @scope = scope
-          @acker = acker
-          @orphans = orphans
-          nil
-        end
-
-        # --- which there are ---
 
         def size = @all.size
         def empty? = @all.empty?
@@ -56,53 +38,19 @@ module Ringspun
         # @return [Integer] how many of so many places are free
         def free_places(places) = places - size + @quarantined
 
-        # Adds the jobs that were dropped since the last call to the storage's count of failures.
-        #
-        # @param connection [Object, nil] of the storage
-        def count_dropped(storage, connection = nil)
-          dropped, @dropped = @dropped, 0
-          storage.counters(failed: dropped, connection: connection) if dropped.positive?
-        rescue UnavailableError # nothing was counted
-          @dropped += dropped
-          raise
-        end
-
-        # --- how they begin ---
-
         # @param fetched [Storage::Fetched]
-        def start(fetched)
-          run = admit(fetched) or return
-          run.strand = @scope.spin { perform(run) { @performer.call(fetched, run.job, run) } }
+        # @param job [Hash, nil] nil for an entry that does not run
+        # @return [Run]
+        def add(fetched, job)
+          run = Run.new(fetched, job, @number += 1)
+          @all[run] = true
+          @quarantined += 1 if run.quarantined?
+          run
         end
 
-        # @param fetched [Storage::Fetched] from the quarantine
-        # @return [Suspect, nil] whose outcome is the run's
-        def start_quarantined(fetched)
-          run = admit(fetched) or return
-          suspect = Suspect.new(run)
-          run.strand = @scope.spin { perform(run) { suspect.outcome } }
-          suspect
-        end
-
-        # @param fetched [Storage::Fetched] which shall not run here after all
-        def give_back(fetched)
-          finish(take_in(fetched, nil), @performer.ended_early(fetched, {}, :return))
-        end
-
-        # --- how they end ---
-
-        # @param why [Symbol] :cancel or :return
-        def end_early(run, why)
-          return unless run.strand
-
-          fresh = run.strand.state == :new # then it never runs
-          run.ask(why)
-          @machine.terminate(run.strand)
-          finish(run, @performer.ended_early(run.fetched, run.job, why)) if fresh
-        end
-
-        # Called when the storage has the outcome of a run.
+        # Removes a run, for the storage has its outcome.
         #
+        # @param run [Run]
         # @param taken_away [Boolean] whether it was not in flight here any more
         def settle(run, taken_away)
           @all.delete(run)
@@ -110,15 +58,25 @@ module Ringspun
           record(run, taken_away)
         end
 
-        # For a loop that no longer runs: gives back all but the run that holds the thread.
+        # For a loop that no longer runs: ends all runs but the one that holds the thread, for their jobs go back.
         #
         # @param in_flight [Array<Storage::Fetched>] what the storage says is in flight here
         # @return [Array<Run>] whose outcomes the storage is to get
         def abandon(in_flight)
-          unread = unread(in_flight)
-          runs = to_a.reject { |run| run.strand&.state == :running }
-          runs.each { |run| run.outcome ||= @performer.ended_early(run.fetched, run.job || {}, :return) }
-          runs + unread
+          runs = to_a.reject { |run| run.strand&.state == :running } + unread(in_flight)
+          runs.each { |run| run.outcome ||= Outcome.returned(run.fetched, run.jid) }
+        end
+
+        # Adds the jobs that were dropped since the last call to the storage's count of failures. May switch strands.
+        #
+        # @param connection [Object, nil] of the storage
+        # @raise [UnavailableError] nothing was counted; they stay for the next call
+        def count_dropped(storage, connection = nil)
+          dropped, @dropped = @dropped, 0
+          storage.counters(failed: dropped, connection: connection) if dropped.positive?
+        rescue UnavailableError
+          @dropped += dropped
+          raise
         end
 
         private
@@ -127,70 +85,23 @@ module Ringspun
         def unread(in_flight)
           known = fetched.tally
           jobs = in_flight.reject { |one| known[one].to_i.positive? && known[one] -= 1 }
-          jobs.map.with_index(@number + 1) do |one, number|
-            Run.new(one, nil, number).tap { |run| run.outcome = @performer.ended_early(one, {}, :return) }
-          end
-        end
-
-        def admit(fetched)
-          take_in(fetched, Wire.parse(fetched.entry))
-        rescue MalformedEntryError => error
-          finish(take_in(fetched, nil), @retrying.malformed(fetched, error))
-          nil
-        end
-
-        def take_in(fetched, job)
-          @orphans.came(fetched)
-          job["queue"] ||= fetched.queue if job
-          run = Run.new(fetched, job, @number += 1)
-          @all[run] = true
-          @quarantined += 1 if run.quarantined?
-          run
-        end
-
-        # Nothing here may wait, for the strand may be cancelled.
-        def perform(run)
-          began = @machine.now
-          @log.started(run.job)
-          outcome = begin
-            yield
-          rescue Cancelled => error
-            stopped_from_outside(run, error)
-          end
-        rescue Exception => error # a fault of this library, by which neither place nor entry must be lost
-          outcome = @retrying.last_resort(run.fetched, error)
-        ensure
-          if outcome
-            outcome.seconds ||= @machine.now - began
-            finish(run, outcome)
-          end
-        end
-
-        # A job that is cancelled with the whole worker ends as when the worker is stopped. A job that has cancelled itself has
-        # failed.
-        def stopped_from_outside(run, error)
-          return @performer.ended_early(run.fetched, run.job, run.asked || :return) if run.asked || @scope.cancelled?
-
-          @retrying.call(run.fetched, error)
-        end
-
-        def finish(run, outcome)
-          run.outcome = outcome
-          @acker.push(run)
+          jobs.map.with_index(@number + 1) { |one, number| Run.new(one, nil, number) }
         end
 
         def record(run, taken_away)
+          return taken_away(run) if taken_away
+
           outcome = run.outcome
-          if taken_away
-            @counts[:taken_away] += 1
-            return @log.event(:warn, "taken away: others have run it, or will", jid: run.jid, class: run.class_name,
-                                                                                queue: run.queue)
-          end
           @counts[outcome.kind] += 1
           @dropped += 1 if outcome.kind == :dropped
           report(run, outcome)
         rescue StandardError => error # the methods of an error may be the job's own code
           @log.event(:error, "the end of a run cannot be told", jid: run.jid, error: error.class.name)
+        end
+
+        def taken_away(run)
+          @counts[:taken_away] += 1
+          @log.event(:warn, "taken away: others have run it, or will", jid: run.jid, class: run.class_name, queue: run.queue)
         end
 
         def report(run, outcome)

@@ -46,6 +46,9 @@ module Ringspun
           @answers.push(outcome)
         end
 
+        # Has its job go back to the quarantine.
+        def give_back = answer(Outcome.returned(fetched, @run.jid))
+
         # Waits for the outcome, in the strand of its run. May switch strands.
         #
         # @return [Outcome]

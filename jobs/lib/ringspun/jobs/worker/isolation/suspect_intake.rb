@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Worker
+      class Isolation
+        # How suspects come to this worker: fetches jobs from the quarantine, counts their runs, and says which of them may share
+        # a child.
+        #
+        # @api private
+        class SuspectIntake
+          WAIT_SECONDS = 2
+          # Seconds between looks whether the quarantine is still paused.
+          LOOK_SECONDS = 0.5
+          # How many jobs may share a child in the first, second and third try; then they are isolated. A job that ends its worker
+          # must be isolated in the end as well.
+          SHARE = [200, 25, 3].freeze
+
+          # @param intake [Intake]
+          # @param processor [Processor] makes runs of jobs
+          # @param concurrency [Integer] how many jobs may share a child at most
+          def initialize(intake, processor, concurrency)
+            @intake = intake
+            @processor = processor
+            @concurrency = concurrency
+          end
+
+          # (see Intake#open?)
+          def open? = @intake.open?
+
+          # (see Intake#closed?)
+          def closed? = @intake.closed?
+
+          # Waits for some seconds until there are suspects. May switch strands.
+          #
+          # @yieldparam suspects [Array<Suspect>] that may share a child
+          def fetch(&share)
+            return Machine.current.sleep(LOOK_SECONDS) if paused?
+
+            first = wait or return
+            sort(begin_runs([first, *fetch_more])).each(&share)
+          end
+
+          # Counts runs that begin, and answers suspects whose job was taken away. May switch strands.
+          #
+          # @param suspects [Array<Suspect>]
+          # @param isolated [Boolean]
+          # @return [Array<Suspect>] those that are still in flight here
+          def begin_runs(suspects, isolated: false)
+            runs = suspects.map { |suspect| Storage::Begun.new(suspect.fetched, suspect.run.number) }
+            all = @intake.begin_quarantined(runs, isolated: isolated)
+            suspects.zip(all) { |suspect, trials| suspect.trials = trials }
+            known, lost = suspects.partition(&:trials)
+            lost.each(&:give_back) # which fails, and so is logged as taken away
+            known
+          end
+
+          private
+
+          def paused? = @intake.paused&.include?(Storage::QUARANTINE)
+
+          # @return [Suspect, nil]
+          def wait
+            return if closed?
+
+            @intake.wait(Storage::QUARANTINE, WAIT_SECONDS) do |fetched|
+              next @processor.start_quarantined(fetched) unless closed? || paused?
+
+              @processor.give_back(fetched)
+              nil
+            end
+          end
+
+          def fetch_more
+            @intake.fetch([Storage::QUARANTINE], share(0) - 1) do |fetched|
+              fetched.filter_map { |one| @processor.start_quarantined(one) }
+            end
+          end
+
+          # Those of which the most may share a child come first.
+          def sort(suspects)
+            suspects.group_by { |suspect| share_of(suspect.trials) }.sort.reverse
+                    .flat_map { |share, some| some.each_slice(share).to_a }
+          end
+
+          def share_of(trials) = trials.deaths.positive? ? 1 : share(trials.tries - 1)
+
+          def share(tries_before) = [SHARE.fetch(tries_before, 1), @concurrency].min
+        end
+      end
+    end
+  end
+end
