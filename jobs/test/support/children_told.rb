@@ -70,6 +70,9 @@ class ChildrenTold
   # The names of those in each child, and how many children there were at once.
   attr_reader :begun, :most
 
+  # How many children there may be at once.
+  attr_writer :places
+
   def initialize(*deeds, places: 16)
     @deeds = deeds
     @places = places

@@ -93,6 +93,22 @@ class WorkerRecoveryTest < Minitest::Test
     assert_equal [1, 0], storage.stats.values_at(:enqueued, :in_flight)
   end
 
+  # As when other programs give memory back.
+  def test_a_place_that_nobody_tells_of_is_found_within_seconds
+    on("endless") { machine.sleep(100_000) }
+    @runner_of = ChildrenTold.new(places: 1)
+    with_worker(timeout: 1, options: { quarantine: @runner_of }) do
+      push_entry(entry("endless", jid: "a"), queue: Storage::QUARANTINE)
+      yield_slowly { worker.busy == 1 }
+      push_entry(note("b"), queue: Storage::QUARANTINE)
+      machine.sleep(10)
+      assert_empty @runs
+      @runner_of.places = 2
+      machine.sleep(5)
+      assert_equal({ "b" => 1 }, @runs)
+    end
+  end
+
   def test_children_that_do_not_end_hold_all_places
     on("endless") { machine.sleep(100_000) }
     @runner_of = ChildrenTold.new(places: 3)

@@ -11,7 +11,7 @@ module Ringspun
           # A child that has run for so many seconds no longer delays the next.
           YOUNG_SECONDS = 2
           # Seconds after which to look for a free place again, for there may be more memory.
-          LOOK_SECONDS = 60
+          LOOK_SECONDS = 1
           # The shortest of these pauses. One that only rounding has left over would end at once, again and again.
           LEAST_SECONDS = 0.001
           # Seconds without a free place after which that is logged, each time.
