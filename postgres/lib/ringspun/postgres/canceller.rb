@@ -29,13 +29,10 @@ module Ringspun
       def cancel(lane)
         return if lane.held? || lane.lost?
         return lane.close if @closed
+        return run(lane) { nil } unless Fiber.current_scheduler
 
         lane.hold
-        if Fiber.current_scheduler
-          Machine.current.__send__(:spin_beside, needed: true) { |done| run_beside(lane, done) }
-        else
-          Ringspun.shield { run(lane) { nil } }
-        end
+        Machine.current.__send__(:spin_beside, needed: true) { |done| run_beside(lane, done) }
       end
 
       # Requests still leave, and nobody waits for their answers. From any thread.
@@ -67,6 +64,7 @@ module Ringspun
       end
 
       def run(lane, &)
+        lane.hold
         Machine.current.timeout(SECONDS) do
           take_place { CancelRequest.send(@options, lane.session, &) }
           lane.ping(nil) || lane.close

@@ -47,11 +47,9 @@ module Ringspun
       # @param timeout [Numeric, nil] seconds until there is one, of which no more than `checkout_timeout` are spent on waiting
       #   for a connection that others have
       # @param reset [Boolean] the session is made anew afterwards
-      def use(timeout, reset: false)
-        lane = acquire(timeout)
-        yield lane
-      ensure
-        release(lane, reset) if lane
+      def use(timeout, reset: false, &)
+        asker = Connections.asker
+        Postgres.with_taken(-> { acquire(timeout, asker) }, ->(lane) { release(lane, reset) }, &)
       end
 
       # @param left [Numeric, nil] seconds to open one
@@ -67,7 +65,7 @@ module Ringspun
 
       # @param asker [Array] of {Connections.asker}
       # @return [Lane]
-      def acquire(timeout, asker = Connections.asker)
+      def acquire(timeout, asker)
         machine = Machine.current
         deadline = timeout && (machine.now + timeout)
         loop do
@@ -81,6 +79,12 @@ module Ringspun
       def release(lane, reset)
         @lock.synchronize { @holders.delete(lane) }
         settle(lane, reset) ? give_back(lane) : give_up(lane)
+      end
+
+      # One whose machine has ended. From any thread.
+      def write_off(lane)
+        held = @lock.synchronize { @holders.delete(lane) }
+        give_up(lane) if held
       end
 
       # Nobody gets one any more.
@@ -100,7 +104,7 @@ module Ringspun
           mine, @idle = @idle.partition { |idle| idle.machine.equal?(machine) }
           mine
         end
-        own.each { |idle| idle.lane.close }
+        own.each { |idle| give_up(idle.lane) }
       end
 
       def metrics = @lock.synchronize { { connections: @count, idle: @idle.size, waiting: @waiters.size } }
@@ -223,6 +227,7 @@ module Ringspun
       def settle(lane, reset)
         return false if lane.lost? || @closed
 
+        lane.end_stream # its user may have been interrupted before it knew that there is one
         reset |= lane.take_left_state
         clean = !reset && lane.status == "I" && lane.pending.zero?
         clean || Ringspun.shield(deadline: SETTLE) { make_clean(lane, reset) }

@@ -9,9 +9,9 @@ module Ringspun
     class Courier
       # A call on its way, there and back.
       class Errand
-        attr_reader :strand
-
-        def initialize(&work)
+        # @param undo [Proc, nil] gets the value when nobody waits for it any more
+        def initialize(undo, &work)
+          @undo = undo
           @work = work
           @answer = Thread::Queue.new
           @given_up = false
@@ -34,8 +34,15 @@ module Ringspun
           end
         end
 
-        # In the courier's thread.
+        # In the courier's thread, as all below.
         def begin(machine) = @strand = machine.spin { run }
+
+        # Its strand may be about to answer, or have done so.
+        def take_back(machine)
+          @strand&.terminate
+          kind, value = @answer.pop unless @answer.empty?
+          machine.spin { @undo&.call(value) } if kind == :value
+        end
 
         def fail(error) = @answer << [:error, error]
 
@@ -44,23 +51,51 @@ module Ringspun
         def run
           answer = [:value, @work.call]
         rescue Exception => error
-          answer = [:error, error]
+          answer = [:error, error] unless error.is_a?(Cancelled) || error.is_a?(TerminatedError)
           raise unless error.is_a?(StandardError)
         ensure
-          @answer << (answer || [:error, Postgres.lost("the courier has ended", true)])
+          answer ||= [:error, Postgres.lost("the courier has ended", true)]
+          @given_up && answer.first == :value ? @undo&.call(answer.last) : @answer << answer
         end
       end
       private_constant :Errand
 
       # A connection of the courier's machine, for one user in another thread.
       class Lane
+        # In the courier's thread.
         def initialize(courier, lane)
           @courier = courier
           @lane = lane
+          @asking = [] # strands, of which the first is at it
+          @answered = Condition.new
         end
 
         %i[query batch begin_stream next_rows end_stream ping close lost? loss orphaned? orphaned].each do |name|
-          define_method(name) { |*arguments| @courier.ask_of(@lane, name, *arguments) }
+          define_method(name) { |*arguments| ask(name, *arguments) }
+        end
+
+        # In the courier's thread. Nothing is asked any more.
+        #
+        # @return [Postgres::Lane]
+        def let_go
+          @asking.each(&:terminate)
+          @answered.wait until @asking.empty?
+          @lane
+        end
+
+        private
+
+        # In a forked child the connection is the parent's, and who would ask does not exist; it need not.
+        def ask(name, *) = @courier.here? ? @courier.call { in_turn { @lane.__send__(name, *) } } : @lane.__send__(name, *)
+
+        # Where the user was interrupted in one, and asks another, the first must have ended, or it would be waited for.
+        def in_turn
+          @asking << (strand = Machine.current.running)
+          @answered.wait until @asking.first.equal?(strand)
+          yield
+        ensure
+          @asking.delete(strand)
+          @answered.broadcast
         end
       end
       private_constant :Lane
@@ -70,7 +105,7 @@ module Ringspun
         @pool = pool
         @errands = Thread::Queue.new
         @pid = Process.pid
-        @thread = Thread.new { serve }
+        @thread = Thread.new { Thread.handle_interrupt(Object => :immediate) { serve } } # it has its maker's mask
         @thread.name = "ringspun-postgres"
       end
 
@@ -84,25 +119,25 @@ module Ringspun
       def batch(...) = call { lanes.batch(...) }
 
       # (see Connections#use)
-      def use(timeout, reset:)
+      def use(timeout, reset:, &)
+        connections = @pool.connections
         asker = Connections.asker
-        lane = call { @pool.connections.acquire(timeout, asker) }
-        yield Lane.new(self, lane)
-      ensure
-        call { @pool.connections.release(lane, reset) } if lane && here?
+        release = ->(lane) { connections.release(lane.let_go, reset) }
+        take = -> { call(undo: release) { Lane.new(self, connections.acquire(timeout, asker)) } }
+        Postgres.with_taken(take, ->(lane) { give_back(lane, &release) if here? }, &)
       end
-
-      # In a forked child the connection is the parent's, and who would ask does not exist; it need not.
-      def ask_of(lane, name, *) = here? ? call { lane.__send__(name, *) } : lane.__send__(name, *)
 
       # @return [Boolean] false: it was left behind by a fork
       def here? = Process.pid == @pid
 
       # Runs the block in a strand of the courier's.
-      def call(&)
-        errand = Errand.new(&)
+      #
+      # @param undo [Proc, nil] gets the block's value when the caller was interrupted before it had that
+      # @param kept [Boolean] the block runs to its end, also when the caller is interrupted
+      def call(undo: nil, kept: false, &)
+        errand = Errand.new(undo, &)
         @errands << errand
-        errand.wait { @errands << errand unless @errands.closed? }
+        errand.wait { take_back(errand) unless kept }
       rescue ClosedQueueError
         raise Postgres.lost("the courier has ended", false)
       end
@@ -114,6 +149,18 @@ module Ringspun
 
       private
 
+      def take_back(errand)
+        @errands << errand
+      rescue ClosedQueueError
+        nil # all that it was at has ended
+      end
+
+      def give_back(lane)
+        call(kept: true) { yield lane }
+      rescue ConnectionLost
+        @pool.connections.write_off(lane.let_go)
+      end
+
       def lanes = @lanes ||= Lanes.new(@pool, Machine.current)
 
       def serve
@@ -121,6 +168,7 @@ module Ringspun
           while (errand = @errands.pop)
             take(machine, errand)
           end
+        ensure
           @lanes&.close
           @pool.connections.close_own
         end
@@ -132,7 +180,7 @@ module Ringspun
       end
 
       def take(machine, errand)
-        errand.given_up? ? errand.strand&.terminate : errand.begin(machine)
+        errand.given_up? ? errand.take_back(machine) : errand.begin(machine)
       end
     end
     private_constant :Courier

@@ -125,6 +125,11 @@ module Ringspun
     end.freeze
     private_constant :BY_STATE
 
+    # For Thread.handle_interrupt.
+    AT_WAITS = { Object => :on_blocking }.freeze
+    NEVER = { Object => :never }.freeze
+    private_constant :AT_WAITS, :NEVER
+
     class << self
       # @api private
       # @param body [String] of an ErrorResponse
@@ -151,6 +156,27 @@ module Ringspun
       # @api private
       # Runs the block where a cancellation from outside does not reach it.
       def shield(seconds, &) = Fiber.current_scheduler.is_a?(Scheduler) ? Ringspun.shield(deadline: seconds, &) : yield
+
+      # @api private
+      # Thread#raise, Thread#kill and Timeout meet a thread anywhere, also between having something and knowing of it. Here they
+      # wait while it is taken until the thread waits for something, and while it is given back until that is done.
+      #
+      # @param take [#call] returns what is taken
+      # @param give_back [#call] gets it
+      # @yieldparam taken [Object]
+      def with_taken(take, give_back)
+        taken = nil
+        masked(AT_WAITS) { taken = take.call }
+        yield taken
+      ensure
+        masked(NEVER) { give_back.call(taken) } if taken
+      end
+
+      # @api private
+      # A mask is a thread's and not a fiber's: another fiber would get it, or end it. Fibers are interrupted where they wait.
+      #
+      # @param mask [Hash] of Thread.handle_interrupt
+      def masked(mask, &) = Fiber.current_scheduler ? yield : Thread.handle_interrupt(mask, &)
 
       # @api private
       def lost(why, in_doubt) = ConnectionLost.new("the connection is lost: #{why}", in_doubt:)

@@ -99,11 +99,14 @@ module Ringspun
 
       # What nobody waits for any more is cancelled.
       def leaving(lane)
-        yield
-      rescue Exception
+        taken = yield
+      ensure
+        leave(lane) unless taken
+      end
+
+      def leave(lane)
         lane.orphaned if lane.orphaned?
         drop(lane) if @closed
-        raise
       end
 
       # @return [Lane] where to try next

@@ -144,7 +144,7 @@ module Ringspun
       def courier
         return @courier if @courier&.alive?
 
-        @beginning.synchronize { @courier&.alive? ? @courier : @courier = Courier.new(self) }
+        @beginning.synchronize { @courier&.alive? ? @courier : Postgres.masked(NEVER) { @courier = Courier.new(self) } }
       end
 
       # What was open is the parent's, whose sockets a child leaves alone.

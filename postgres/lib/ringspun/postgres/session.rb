@@ -59,9 +59,8 @@ module Ringspun
         check
         taken = yield
         taken.is_a?(Symbol) ? raise(Postgres.lost(@lane.loss, false)) : taken
-      rescue Exception
-        @lane.orphaned if @lane.orphaned?
-        raise
+      ensure
+        @lane.orphaned if !taken && @lane.orphaned?
       end
 
       def run_stream(sql, params, timeout, prepared)
