@@ -58,6 +58,14 @@ class PostgresClientTest < Minitest::Test
     assert_equal 'there is no column "c"; there are a, b, a', error.message
   end
 
+  everywhere :values_of_a_row_are_read_in_any_order do |client|
+    row = client.query_one("select 1, null::int, 'three', ''::text, null::text, 6.5::float8")
+    values = [1, nil, "three", "", nil, 6.5]
+    assert_equal values, row.to_a
+    (0..5).to_a.product((0..5).to_a) { |one, other| assert_equal values.values_at(one, other), [row[one], row[other]] }
+    assert_equal values, row.to_a
+  end
+
   everywhere :a_row_is_seen_compared_and_matched do |client|
     result = client.query("select 1 as a, 'x' as b")
     row = result.first

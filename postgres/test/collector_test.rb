@@ -63,6 +63,23 @@ class PostgresCollectorTest < Minitest::Test
     end
   end
 
+  # A row has room for what it has alone; with the others it shares one object, and outlives their result.
+  def test_rows_that_lie_in_one_block
+    on_pool do |pool|
+      shared = Postgres.const_get(:SharedByRows)
+      GC.start
+      GC.disable
+      before = ObjectSpace.each_object(shared).count
+      rows = pool.query("select g, g::text from generate_series(1, 100) g").to_a
+      assert_equal before + 1, ObjectSpace.each_object(shared).count
+      GC.enable
+      GC.compact
+      assert_equal((1..100).map { |number| [number, number.to_s] }, rows.map { |row| [row[0], row[1]] })
+    ensure
+      GC.enable
+    end
+  end
+
   def test_errors
     on_pool do |pool|
       pool.query("select 0")

@@ -26,15 +26,16 @@ VALUE rpg_result_new(rpg_result **result) {
 
 static rpg_result *get(VALUE self) { return rb_check_typeddata(self, &result_type); }
 
-typedef VALUE (*rpg_form)(VALUE columns, bool binary, rpg_block *block, const rpg_message *message);
+typedef VALUE (*rpg_form)(rpg_row_maker *maker, rpg_block *block, const rpg_message *message);
 
 static VALUE all_of(VALUE self, rpg_form form) {
     rpg_result *result = get(self);
     VALUE rows = rb_ary_new_capa((long)result->rows.count);
     if (NIL_P(result->columns)) return rows;
+    rpg_row_maker maker = rpg_row_maker_new(result->columns, result->binary);
     rpg_cursor cursor = {.rows = &result->rows};
     rpg_message row;
-    while (rpg_rows_next(&cursor, &row)) rb_ary_push(rows, form(result->columns, result->binary, rpg_cursor_block(&cursor), &row));
+    while (rpg_rows_next(&cursor, &row)) rb_ary_push(rows, form(&maker, rpg_cursor_block(&cursor), &row));
     RB_GC_GUARD(self);
     return rows;
 }
@@ -43,11 +44,11 @@ static VALUE number_of_rows(VALUE self, VALUE arguments, VALUE each) { return UL
 
 static VALUE each_as(VALUE self, rpg_form form) {
     rpg_result *result = get(self);
+    if (NIL_P(result->columns)) return self;
+    rpg_row_maker maker = rpg_row_maker_new(result->columns, result->binary);
     rpg_cursor cursor = {.rows = &result->rows};
     rpg_message row;
-    while (!NIL_P(result->columns) && rpg_rows_next(&cursor, &row)) {
-        rb_yield(form(result->columns, result->binary, rpg_cursor_block(&cursor), &row));
-    }
+    while (rpg_rows_next(&cursor, &row)) rb_yield(form(&maker, rpg_cursor_block(&cursor), &row));
     return self;
 }
 
@@ -96,7 +97,8 @@ static VALUE result_value(VALUE self) {
     rpg_cursor cursor = {.rows = &result->rows};
     rpg_message row;
     if (NIL_P(result->columns) || !rpg_rows_next(&cursor, &row)) return Qnil;
-    VALUE value = rpg_row_first(result->columns, result->binary, &row);
+    rpg_row_maker maker = rpg_row_maker_new(result->columns, result->binary);
+    VALUE value = rpg_row_first(&maker, &row);
     RB_GC_GUARD(self);
     return value;
 }

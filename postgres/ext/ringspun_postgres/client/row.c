@@ -2,29 +2,60 @@
 
 typedef struct {
     VALUE columns;
+    const rpg_columns *layout;
     rpg_block *block;
-    const uint8_t *body;
-    size_t len;
     bool binary;
+} rpg_shared;
+
+typedef struct {
+    VALUE shared;
+    const uint8_t *body;
+    uint32_t len;
+    uint32_t at;                /* where the value of `place` lies in the body; 0: nothing was read yet */
+    uint16_t place;
 } rpg_row;
 
-static VALUE cRow;
+static VALUE cShared, cRow;
 
-static void row_mark(void *data) { rb_gc_mark(((rpg_row *)data)->columns); }
+/* --- the objects --- */
 
-static void row_free(void *data) {
-    rpg_row *row = data;
-    if (row->block) rpg_block_drop(row->block);
-    xfree(row);
+static void shared_mark(void *data) { rb_gc_mark(((rpg_shared *)data)->columns); }
+
+static void shared_free(void *data) {
+    rpg_shared *shared = data;
+    if (shared->block) rpg_block_drop(shared->block);
+    xfree(shared);
 }
 
-static const rb_data_type_t row_type = {
-    .wrap_struct_name = "Ringspun::Postgres::Row",
-    .function = {.dmark = row_mark, .dfree = row_free},
+static const rb_data_type_t shared_type = {
+    .wrap_struct_name = "Ringspun::Postgres::SharedByRows",
+    .function = {.dmark = shared_mark, .dfree = shared_free},
     .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_WB_PROTECTED,
 };
 
-static const rpg_row *get(VALUE self) { return rb_check_typeddata(self, &row_type); }
+static void row_mark(void *data) { rb_gc_mark(((rpg_row *)data)->shared); }
+
+static const rb_data_type_t row_type = {
+    .wrap_struct_name = "Ringspun::Postgres::Row",
+    .function = {.dmark = row_mark, .dfree = RUBY_DEFAULT_FREE},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_WB_PROTECTED | RUBY_TYPED_EMBEDDABLE,
+};
+
+/* Nothing but rpg_row_lazy makes one, so its type is known. */
+static rpg_row *get(VALUE self) { return RTYPEDDATA_GET_DATA(self); }
+
+static const rpg_shared *shared_by(const rpg_row *row) { return RTYPEDDATA_GET_DATA(row->shared); }
+
+static VALUE shared_new(const rpg_row_maker *maker, rpg_block *block) {
+    rpg_shared *shared;
+    VALUE self = TypedData_Make_Struct(cShared, rpg_shared, &shared_type, shared);
+    RB_OBJ_WRITE(self, &shared->columns, maker->columns);
+    shared->layout = maker->layout;
+    shared->binary = maker->binary;
+    shared->block = block;
+    block->refs++;
+    return self;
+}
 
 /* --- decoding --- */
 
@@ -48,8 +79,11 @@ static void end_row(const rpg_reader *reader) {
     if (!rpg_reader_is_done(reader)) fail_row();
 }
 
-VALUE rpg_row_array(VALUE self, bool binary, rpg_block *block, const rpg_message *message) {
-    const rpg_columns *columns = rpg_columns_get(self);
+rpg_row_maker rpg_row_maker_new(VALUE columns, bool binary) {
+    return (rpg_row_maker){.columns = columns, .layout = rpg_columns_get(columns), .binary = binary, .shared = Qnil};
+}
+
+static VALUE array_of(const rpg_columns *columns, bool binary, const rpg_message *message) {
     rpg_reader reader = begin_row(columns, message);
     VALUE values = rb_ary_new_capa(columns->count);
     for (uint16_t i = 0; i < columns->count; i++) rb_ary_push(values, next_value(&reader, columns, i, binary));
@@ -57,8 +91,7 @@ VALUE rpg_row_array(VALUE self, bool binary, rpg_block *block, const rpg_message
     return values;
 }
 
-VALUE rpg_row_hash(VALUE self, bool binary, rpg_block *block, const rpg_message *message) {
-    const rpg_columns *columns = rpg_columns_get(self);
+static VALUE hash_of(const rpg_columns *columns, bool binary, const rpg_message *message) {
     rpg_reader reader = begin_row(columns, message);
     VALUE values = rb_hash_new_capa(columns->count);
     for (uint16_t i = 0; i < columns->count; i++) {
@@ -68,35 +101,55 @@ VALUE rpg_row_hash(VALUE self, bool binary, rpg_block *block, const rpg_message 
     return values;
 }
 
-VALUE rpg_row_lazy(VALUE columns, bool binary, rpg_block *block, const rpg_message *message) {
+VALUE rpg_row_array(rpg_row_maker *maker, rpg_block *block, const rpg_message *message) {
+    return array_of(maker->layout, maker->binary, message);
+}
+
+VALUE rpg_row_hash(rpg_row_maker *maker, rpg_block *block, const rpg_message *message) {
+    return hash_of(maker->layout, maker->binary, message);
+}
+
+static bool shares(VALUE shared, const rpg_block *block) {
+    return !NIL_P(shared) && ((const rpg_shared *)RTYPEDDATA_GET_DATA(shared))->block == block;
+}
+
+VALUE rpg_row_lazy(rpg_row_maker *maker, rpg_block *block, const rpg_message *message) {
+    if (RB_UNLIKELY(!shares(maker->shared, block))) maker->shared = shared_new(maker, block);
     rpg_row *row;
     VALUE self = TypedData_Make_Struct(cRow, rpg_row, &row_type, row);
-    RB_OBJ_WRITE(self, &row->columns, columns);
-    row->block = block;
-    block->refs++;
+    RB_OBJ_WRITE(self, &row->shared, maker->shared);
     row->body = message->body;
-    row->len = message->len;
-    row->binary = binary;
+    row->len = (uint32_t)message->len;
     return self;
 }
 
-static VALUE value_at(VALUE self, const rpg_message *message, bool binary, uint16_t place) {
-    const rpg_columns *columns = rpg_columns_get(self);
-    rpg_reader reader = begin_row(columns, message);
-    rpg_span passed;
-    for (uint16_t i = 0; i < place; i++) {
-        if (!rpg_read_value(&reader, &passed)) fail_row();
-    }
-    return next_value(&reader, columns, place, binary);
-}
-
-VALUE rpg_row_first(VALUE columns, bool binary, const rpg_message *message) {
-    return rpg_columns_get(columns)->count > 0 ? value_at(columns, message, binary, 0) : Qnil;
+VALUE rpg_row_first(const rpg_row_maker *maker, const rpg_message *message) {
+    if (maker->layout->count == 0) return Qnil;
+    rpg_reader reader = begin_row(maker->layout, message);
+    return next_value(&reader, maker->layout, 0, maker->binary);
 }
 
 /* --- methods --- */
 
 static rpg_message message_of(const rpg_row *row) { return (rpg_message){RPG_ROW, row->body, row->len}; }
+
+/* From the last one that was read, so that who reads them in order passes each once. */
+static rpg_reader reader_at(rpg_row *row, const rpg_columns *columns, uint16_t place) {
+    rpg_message message = message_of(row);
+    rpg_reader reader = rpg_reader_over(row->body + row->at, row->len - row->at);
+    uint16_t i = row->place;
+    if (row->at == 0 || place < i) {
+        reader = begin_row(columns, &message);
+        i = 0;
+    }
+    rpg_span passed;
+    for (; i < place; i++) {
+        if (!rpg_read_value(&reader, &passed)) fail_row();
+    }
+    row->place = place;
+    row->at = (uint32_t)(reader.at - row->body);
+    return reader;
+}
 
 NORETURN(static void fail_name(const rpg_columns *columns, VALUE name));
 static void fail_name(const rpg_columns *columns, VALUE name) {
@@ -123,10 +176,12 @@ static long place_of(const rpg_columns *columns, VALUE key) {
  * @raise [UsageError] there is no column of that name
  * @since 0.1.0 */
 static VALUE row_aref(VALUE self, VALUE key) {
-    const rpg_row *row = get(self);
-    long place = place_of(rpg_columns_get(row->columns), key);
-    rpg_message message = message_of(row);
-    VALUE value = place < 0 ? Qnil : value_at(row->columns, &message, row->binary, (uint16_t)place);
+    rpg_row *row = get(self);
+    const rpg_shared *shared = shared_by(row);
+    long place = place_of(shared->layout, key);
+    if (place < 0) return Qnil;
+    rpg_reader reader = reader_at(row, shared->layout, (uint16_t)place);
+    VALUE value = next_value(&reader, shared->layout, (uint16_t)place, shared->binary);
     RB_GC_GUARD(self);
     return value;
 }
@@ -134,9 +189,9 @@ static VALUE row_aref(VALUE self, VALUE key) {
 /* @return [Array] the values
  * @since 0.1.0 */
 static VALUE row_to_a(VALUE self) {
-    const rpg_row *row = get(self);
-    rpg_message message = message_of(row);
-    VALUE values = rpg_row_array(row->columns, row->binary, row->block, &message);
+    const rpg_shared *shared = shared_by(get(self));
+    rpg_message message = message_of(get(self));
+    VALUE values = array_of(shared->layout, shared->binary, &message);
     RB_GC_GUARD(self);
     return values;
 }
@@ -144,23 +199,26 @@ static VALUE row_to_a(VALUE self) {
 /* @return [Hash{String => Object}] the values by the names of their columns; of several of one name the last
  * @since 0.1.0 */
 static VALUE row_to_h(VALUE self) {
-    const rpg_row *row = get(self);
-    rpg_message message = message_of(row);
-    VALUE values = rpg_row_hash(row->columns, row->binary, row->block, &message);
+    const rpg_shared *shared = shared_by(get(self));
+    rpg_message message = message_of(get(self));
+    VALUE values = hash_of(shared->layout, shared->binary, &message);
     RB_GC_GUARD(self);
     return values;
 }
 
 /* @return [Array<String>] the names of the columns
  * @since 0.1.0 */
-static VALUE row_columns(VALUE self) { return rpg_columns_get(get(self)->columns)->names; }
+static VALUE row_columns(VALUE self) { return shared_by(get(self))->layout->names; }
 
 void rpg_init_row(void) {
+    cShared = rb_define_class_under(rpg_mPostgres, "SharedByRows", rb_cObject);
+    rb_undef_alloc_func(cShared);
     cRow = rb_define_class_under(rpg_mPostgres, "Row", rb_cObject);
     rb_undef_alloc_func(cRow);
     rb_define_method(cRow, "[]", row_aref, 1);
     rb_define_method(cRow, "to_a", row_to_a, 0);
     rb_define_method(cRow, "to_h", row_to_h, 0);
     rb_define_method(cRow, "columns", row_columns, 0);
+    rb_global_variable(&cShared);
     rb_global_variable(&cRow);
 }

@@ -65,6 +65,6 @@ module Ringspun
       # Whether its machine has ended, or the thread.
       def gone? = @machine.closed? || !@thread.alive?
     end
-    private_constant :Lane, :Messages, :Columns, :Statement
+    private_constant :Lane, :Messages, :Columns, :Statement, :SharedByRows
   end
 end
