@@ -164,6 +164,7 @@ static VALUE stream_take(VALUE self, VALUE stream, VALUE length) {
     size_t start, capacity, wanted = NUM2SIZET(length);
     char *block = ringspun->stream_take(stream, wanted, &start, &capacity);
     if (start + wanted > capacity) rb_bug("the bytes lie outside of their block");
+    if (capacity - start - wanted > capacity / 8) rb_bug("the block has room that nobody uses");
     VALUE taken = rb_str_new(block ? block + start : NULL, (long)wanted);
     ringspun->block_free(block);
     return taken;

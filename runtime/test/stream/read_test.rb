@@ -429,6 +429,18 @@ end
 class StreamReadTest < StreamCase
   include StreamReadTests
 
+  # The first read has 16 KB, and finds more than that.
+  def test_what_flows_is_read_in_large_pieces
+    on_machine do |machine|
+      stream, other = make_stream
+      bytes = sample(100_000)
+      send_all(other, bytes)
+      before = machine.metrics[:ops_inline]
+      assert_equal bytes, stream.read(bytes.bytesize)
+      assert_includes 1..4, machine.metrics[:ops_inline] - before
+    end
+  end
+
   def test_the_encoding_of_what_it_returns
     on_machine do
       stream, other = make_stream

@@ -8,6 +8,8 @@
 
 /* Less room than this in the buffer is not worth a system call. */
 #define ROOM_MIN 4096
+/* Where there were more bytes than the last read had room for, the next one has so much. */
+#define ROOM_MUCH 65536
 /* A read past its deadline still takes bytes that are there, up to so many times. */
 #define FILLS_IN_TIME 32
 #define LIMIT 65536
@@ -74,12 +76,21 @@ static void fail_busy(const reader *r) {
     rb_raise(rsb_eUsage, "%s: another strand reads from this stream already; let one read, and hand on what comes", r->what);
 }
 
+static size_t room_for(const rsb_stream *stream) {
+    size_t held = rs_buffer_len(&stream->in);
+    return stream->flows && held + ROOM_MIN < ROOM_MUCH ? ROOM_MUCH - held : ROOM_MIN;
+}
+
 /* Reads the bytes that are there; -EAGAIN: none. */
 static int64_t try_fill(rsb_machine *machine, rsb_stream *stream, rs_request *request) {
-    request->transfer.address = rs_buffer_room(machine->engine.pool, &stream->in, ROOM_MIN);
-    if (RS_UNLIKELY(!request->transfer.address)) return RS_NO_MEMORY;
+    request->transfer.address = rs_buffer_room(machine->engine.pool, &stream->in, room_for(stream));
+    if (RS_UNLIKELY(!request->transfer.address)) {
+        stream->flows = false;
+        return RS_NO_MEMORY;
+    }
     request->transfer.len = stream->in.capacity - stream->in.end;
     int64_t bytes = rs_try(&machine->engine, request);
+    stream->flows = bytes > (int64_t)RS_BUFFER_PIECE || (bytes > (int64_t)RS_BUFFER_PIECE / 2 && bytes == (int64_t)request->transfer.len);
     if (bytes > 0) rs_buffer_filled(&stream->in, (size_t)bytes), rs_source_ready(&stream->watched);
     else if (rs_buffer_len(&stream->in) == 0) rs_buffer_clear(machine->engine.pool, &stream->in);
     return bytes;
@@ -254,6 +265,7 @@ char *rsb_stream_take_block(rsb_machine *machine, rsb_stream *stream, size_t len
     rs_buffer front;
     if (!rs_buffer_split(machine->engine.pool, &stream->in, len, &front)) rsb_fail_memory();
     stream->searched = 0;
+    rs_buffer_trim(&front);
     *start = front.start;
     *capacity = front.capacity;
     return rs_buffer_release(machine->engine.pool, &front);

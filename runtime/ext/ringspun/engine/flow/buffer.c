@@ -86,6 +86,15 @@ void rs_buffer_clear(rs_pool *pool, rs_buffer *buffer) {
     *buffer = (rs_buffer){0};
 }
 
+void rs_buffer_trim(rs_buffer *buffer) {
+    RS_ASSERT(buffer->start <= buffer->end && buffer->end <= buffer->capacity);
+    if (buffer->end == 0 || buffer->capacity - buffer->end < buffer->capacity / 8) return;
+    char *bytes = rs_try_realloc(buffer->bytes, buffer->end);
+    if (!bytes) return;
+    buffer->bytes = bytes;
+    buffer->capacity = buffer->end;
+}
+
 char *rs_buffer_release(rs_pool *pool, rs_buffer *buffer) {
     char *bytes = buffer->bytes;
     RS_ASSERT(!bytes || pool->lent > 0);

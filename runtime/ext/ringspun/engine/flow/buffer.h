@@ -56,6 +56,9 @@ void rs_buffer_clear(rs_pool *pool, rs_buffer *buffer);
 /* Its memory is the caller's, who frees it; NULL: it was empty. It is empty now. */
 char *rs_buffer_release(rs_pool *pool, rs_buffer *buffer);
 
+/* Gives the memory behind its end back to malloc, unless that is little. For a buffer that is released next. */
+void rs_buffer_trim(rs_buffer *buffer);
+
 /* Its first bytes become a buffer of their own, and stay where they are; the others move. False: there is no memory for those, and
  * nothing has changed. */
 bool rs_buffer_split(rs_pool *pool, rs_buffer *buffer, size_t len, rs_buffer *front);
