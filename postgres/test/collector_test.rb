@@ -63,6 +63,16 @@ class PostgresCollectorTest < Minitest::Test
     end
   end
 
+  def test_errors_after_a_compaction
+    on_pool do |pool|
+      pool.query("select 0")
+      GC.verify_compaction_references(toward: :empty, expand_heap: true)
+      assert_raises(Ringspun::UsageError) { pool.query("select $1", Object.new) }
+      assert_raises(Ringspun::TimeoutError) { pool.query("select pg_sleep(60)", timeout: 0.01) }
+      assert_equal 1, pool.query_value("select 1")
+    end
+  end
+
   # A row has room for what it has alone; with the others it shares one object, and outlives their result.
   def test_rows_that_lie_in_one_block
     on_pool do |pool|

@@ -5,16 +5,22 @@
 const ringspun_api *ringspun;
 VALUE rpg_mPostgres, rpg_eProtocol, rpg_eUsage, rpg_eTimeout, rpg_eClosed, rpg_eTLS, rpg_eUnsupported;
 
+/* Compaction does not move it. */
+static void find_class(VALUE *class, const char *path) {
+    *class = rb_path2class(path);
+    rb_global_variable(class);
+}
+
 RUBY_FUNC_EXPORTED void Init_postgres_native(void) {
     ringspun = ringspun_get_api(2);
     VALUE mRingspun = rb_path2class("Ringspun");
     rpg_mPostgres = rb_define_module_under(mRingspun, "Postgres");
-    rpg_eUsage = rb_path2class("Ringspun::UsageError");
-    rpg_eTimeout = rb_path2class("Ringspun::TimeoutError");
-    rpg_eClosed = rb_path2class("Ringspun::ClosedError");
-    rpg_eTLS = rb_path2class("Ringspun::TLSError");
-    rpg_eUnsupported = rb_path2class("Ringspun::UnsupportedError");
-    rpg_eProtocol = rb_path2class("Ringspun::Postgres::ProtocolError");
+    find_class(&rpg_eUsage, "Ringspun::UsageError");
+    find_class(&rpg_eTimeout, "Ringspun::TimeoutError");
+    find_class(&rpg_eClosed, "Ringspun::ClosedError");
+    find_class(&rpg_eTLS, "Ringspun::TLSError");
+    find_class(&rpg_eUnsupported, "Ringspun::UnsupportedError");
+    find_class(&rpg_eProtocol, "Ringspun::Postgres::ProtocolError");
     rpg_init_types();
     rpg_init_decoders();
     rpg_init_messages();
