@@ -284,7 +284,7 @@ static bool advance(rs_machine *machine, rs_op *op) {
     }
     int64_t result = rs_op_go_on(machine, op, rs_op_calls[op->request.kind].attempt(machine, &op->request));
     if (result == -EAGAIN) return false;
-    rs_op_complete(machine, op, rs_request_total(&op->request, result));
+    rs_op_complete(machine, op, result);
     return true;
 }
 

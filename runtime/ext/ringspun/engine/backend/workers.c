@@ -64,7 +64,7 @@ static int64_t perform(rs_request *request) {
     int64_t result;
     do result = execute(request);
     while (rs_request_goes_on(request, result));
-    return rs_request_total(request, result);
+    return result;
 }
 
 static void answer(rs_workers *workers, job *mine, int64_t result) {
@@ -235,12 +235,8 @@ static void leave(rs_workers *workers, rs_op *op) {
 void rs_workers_cancel(rs_workers *workers, rs_op *op) {
     RS_ASSERT(op->state == RS_OP_SUBMITTED && op->offloaded);
     rs_machine *machine = workers->machine;
-    if (withdraw(workers, op)) {
-        rs_op_complete(machine, op, -ECANCELED);
-    } else if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE) {
-        leave(workers, op);
-        rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
-    }
+    if (withdraw(workers, op)) rs_op_complete(machine, op, -ECANCELED);
+    else if (rs_op_leave(machine, op)) leave(workers, op);
 }
 
 void rs_workers_tend(rs_workers *workers) {

@@ -245,6 +245,7 @@ int64_t rs_op_go_on(rs_machine *machine, rs_op *op, int64_t result) {
 
 void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
     RS_ASSERT(op->state == RS_OP_SUBMITTED);
+    if (result >= 0) result += (int64_t)op->request.done;
     rs_trace_if(machine, RS_TRACE_COMPLETE, rs_op_id(op), result);
     if (op->request.fd >= 0) {
         rs_descriptor_remove(machine->descriptors, machine->ops, op);
@@ -291,6 +292,14 @@ void rs_op_cancel(rs_machine *machine, rs_op *op, rs_wake_kind kind) {
     if (op->cancel != RS_WAKE_VALUE || (op->closing && !rs_op_may_be_left(op))) return;
     op->cancel = (uint8_t)kind;
     machine->backend->cancel(machine, op);
+}
+
+bool rs_op_leave(rs_machine *machine, rs_op *op) {
+    RS_ASSERT(op->state == RS_OP_SUBMITTED);
+    if (!rs_op_may_be_left(op) || op->cancel == RS_WAKE_VALUE) return false;
+    RS_ASSERT(op->owner == &strand_owner);
+    rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
+    return true;
 }
 
 /* Its descriptor is being closed: the strand gets -EBADF, unless it was cancelled before. */

@@ -49,17 +49,21 @@ void rs_op_cancel(rs_machine *machine, rs_op *op, rs_wake_kind kind);
 /* Somebody has asked for its end, or closes its descriptor. */
 static inline bool rs_op_is_unwanted(const rs_op *op) { return op->cancel != RS_WAKE_VALUE || op->closing; }
 
-/* For backends, after an answer to a try: where it was short, and RS_REQUEST_ALL wants the rest, tries on. The last answer; -EAGAIN:
- * it would wait, or others are to be served now. */
+/* For backends whose tries the machine's thread makes, after an answer to one: tries on for as long as rs_request_goes_on. The last
+ * answer; -EAGAIN: it would wait, or others are to be served now. */
 int64_t rs_op_go_on(rs_machine *machine, rs_op *op, int64_t result);
 
-/* For backends: the terminal completion. */
+/* For backends: the terminal completion. `result`: of the last try; what earlier ones have moved is added here. */
 void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result);
 
 /* True for an op that its strand may leave behind while a worker is still at it: all its memory is its own. */
 static inline bool rs_op_may_be_left(const rs_op *op) {
     return op->offloaded && rs_op_kinds[op->request.kind].effect != RS_EFFECT_DATA;
 }
+
+/* For a backend that cannot end the op now: its strand goes on without it, if it may leave the op and was cancelled. False: it waits
+ * for the completion. */
+bool rs_op_leave(rs_machine *machine, rs_op *op);
 
 /* No op is in flight but those that their strands have left: the machine may be closed. */
 bool rs_ops_are_over(const rs_machine *machine);

@@ -197,18 +197,15 @@ static inline void rs_request_advance(rs_request *request, uint64_t bytes) {
     if (transfer->offset >= 0) transfer->offset += (int64_t)bytes;
 }
 
-/* After a try. True: it was short, and RS_REQUEST_ALL wants the rest, for which the request is now. */
+/* The step of RS_REQUEST_ALL, after every try and whoever made it: our thread (rs_op_go_on), a worker, or the simulated kernel. True:
+ * it was short, and the request is now for the rest. False: that was the last try. An error ends it as well, also after a part: what
+ * becomes of that is decided once, for all of them, where the op completes (rs_op_complete). */
 static inline bool rs_request_goes_on(rs_request *request, int64_t result) {
     if (result <= 0 || !(request->options & RS_REQUEST_ALL)) return false;
     RS_CHECK(rs_request_traits(request)->memory == RS_MEMORY_BUFFER || rs_request_traits(request)->memory == RS_MEMORY_VECTOR);
     if ((uint64_t)result >= rs_request_len(request)) return false;
     rs_request_advance(request, (uint64_t)result);
     return true;
-}
-
-/* The result of its last try, with what earlier ones have moved. */
-static inline int64_t rs_request_total(const rs_request *request, int64_t result) {
-    return result < 0 ? result : result + (int64_t)request->done;
 }
 
 #endif

@@ -201,7 +201,7 @@ static void scribble(rs_machine *machine, const sim_life *life, uint64_t filled)
     for (uint64_t i = from; i < len && i < from + SCRIBBLE_MAX; i++) bytes[i] = (uint8_t)(draw >> (i % 8 * 8));
 }
 
-/* As often as it takes for RS_REQUEST_ALL. */
+/* As often as it takes for RS_REQUEST_ALL, and with no limit as rs_op_go_on has it: nobody fills or empties an object meanwhile. */
 static int64_t transfer(rs_machine *machine, sim_life *life, uint64_t *last) {
     sim_state *state = state_of(machine);
     rs_request *request = &life->op->request;
@@ -213,7 +213,7 @@ static int64_t transfer(rs_machine *machine, sim_life *life, uint64_t *last) {
         int64_t result = sim_world_attempt(&state->world, life->object, request, limit);
         *last = result > 0 ? (uint64_t)result : 0;
         RS_CHECK(result <= 0 || rs_request_traits(request)->effect != RS_EFFECT_DATA || *last <= len);
-        if (!rs_request_goes_on(request, result)) return rs_request_total(request, result);
+        if (!rs_request_goes_on(request, result)) return result;
     }
 }
 
@@ -376,10 +376,9 @@ static void sim_cancel(rs_machine *machine, rs_op *op) {
     sim_life *life = *sim_of(op);
     const rs_sim_faults *faults = &state_of(machine)->faults;
     RS_ASSERT(op->state == RS_OP_SUBMITTED && life != NULL && life->op == op && !life->left);
-    if (rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE && state_of(machine)->left < RS_OPS_LEFT_MAX) {
+    if (state_of(machine)->left < RS_OPS_LEFT_MAX && rs_op_leave(machine, op)) {
         life->left = true;
         state_of(machine)->left++;
-        rs_wake(machine, op->strand, op->ticket, (rs_wake_kind)op->cancel, 0);
         return;
     }
     if (life->phase == PHASE_DONE) return;

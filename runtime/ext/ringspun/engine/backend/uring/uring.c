@@ -185,7 +185,6 @@ void uring_finish(rs_machine *machine, rs_op *op, int64_t result) {
     RS_ASSERT(op->state == RS_OP_SUBMITTED && !op->offloaded && !rs_retry_has(op));
     /* A poll takes nothing. So a cancellation that came first wins, also when the kernel learns of it too late. */
     if (op->request.kind == RS_OP_POLL && rs_op_is_unwanted(op)) result = -ECANCELED;
-    result = rs_request_total(&op->request, result);
     if (uring_of(op)->has_side) give_up_side(machine, op);
     rs_op_complete(machine, op, result);
 }
