@@ -174,7 +174,7 @@ static void check_shared(program *program) {
     }
     EXPECT(somebody, program->stock.unblocked == 0, program->stock.unblocked);
     EXPECT(somebody, program->stock.owner || program->stock.waiting_len == 0, program->stock.waiting_len);
-    EXPECT(somebody, machine->closers.len == 0 || machine->in_flight > 0, machine->closers.len);
+    EXPECT(somebody, machine->descriptors->closers.len == 0 || machine->in_flight > 0, machine->descriptors->closers.len);
 }
 
 /* Nothing is ready, so whoever waits has to wait. */
@@ -202,7 +202,7 @@ void check_end(program *program) {
     EXPECT(somebody, machine->timers.len == 0, machine->timers.len);
     EXPECT(somebody, rs_links_empty(&machine->selectors->all), 0);
     EXPECT(somebody, rs_strands_live(&machine->strands) == 1, rs_strands_live(&machine->strands));
-    EXPECT(somebody, machine->closers.len == 0, machine->closers.len);
+    EXPECT(somebody, machine->descriptors->closers.len == 0, machine->descriptors->closers.len);
     EXPECT(somebody, machine->backend_deadline_ns == RS_NEVER, machine->backend_deadline_ns);
     EXPECT(somebody, rs_sim_open_descriptors(machine) == 0, rs_sim_open_descriptors(machine));
     /* Every park was ended by one accepted wake; the root has parked twice. */

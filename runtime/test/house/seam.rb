@@ -5,9 +5,9 @@ require "fileutils"
 require "open3"
 require "tmpdir"
 
-# What the binding does to the engine's structs by itself instead of asking the engine: fields that it assigns, slabs that it
-# walks. A compiler finds the assignments, for it knows of what type everything is: it gets a copy of the engine's headers in
-# which all members are const.
+# What the binding does to the engine's structs by itself instead of asking the engine: fields that it assigns, tables that it
+# looks into, slabs that it walks. A compiler finds the first two, for it knows of what type everything is: it gets a copy of the
+# engine's headers in which all members are const, and those of tables have another name.
 class Seam
   # @param folder [String] that has engine/ and binding/
   # @param flags [Array<String>] with which the binding compiles, but for the folders above
@@ -17,16 +17,10 @@ class Seam
   end
 
   # @return [Hash{String => Array<String>}] by file, fields that it assigns, each as often as it does
-  def assignments
-    Dir.mktmpdir do |copy|
-      FileUtils.cp_r(File.join(@folder, "."), copy)
-      Dir.glob("engine/**/*.h", base: copy) do |header|
-        path = File.join(copy, header)
-        File.write(path, self.class.with_constant_members(File.read(path)))
-      end
-      by_file(errors_in(copy))
-    end
-  end
+  def assignments = by_file(READ_ONLY)
+
+  # @return [Hash{String => Array<String>}] by file, members of tables that it uses, each as often as it does
+  def looks_inside = by_file(NO_MEMBER)
 
   # @return [Hash{String => Integer}] by file, loops that go from slot to slot
   def walks
@@ -41,6 +35,8 @@ class Seam
   PLAIN = [*REQUEST, "rs_options", "rs_driver", "rs_sim_faults", "rs_message"].freeze
   MEMBERS = /(?<members>(?:[^{}]|(?<braces>\{(?:[^{}]|\g<braces>)*\}))*)/
   STRUCT = /^(?<head>typedef struct(?: \w+)? \{)#{MEMBERS}(?<tail>\} (?<name>\w+);)/
+  # How what is in a table is found, which only the engine's functions know.
+  TABLES = { "rs_slab" => %w[chunks chunk_count chunk_capacity first_free], "rs_descriptors" => %w[table capacity] }.freeze
   # What stands behind a brace is the name of a struct inside, of which the members are const.
   MEMBER = /(?<=[;{]|\A)[^;{}]+;/
 
@@ -51,7 +47,15 @@ class Seam
 
     code.gsub(STRUCT) do |all|
       head, members, tail, name = $~.values_at(:head, :members, :tail, :name)
-      PLAIN.include?(name) ? all : "#{head}#{members.gsub(MEMBER) { |member| constant(member) }}#{tail}"
+      next all if PLAIN.include?(name)
+
+      "#{head}#{hidden(name, members).gsub(MEMBER) { |member| constant(member) }}#{tail}"
+    end
+  end
+
+  def self.hidden(name, members)
+    TABLES.fetch(name, []).reduce(members) do |text, member|
+      text.sub(/\b#{member}\b/, "hidden_#{member}") || raise(ArgumentError, "#{name} has no #{member} any more")
     end
   end
 
@@ -64,13 +68,25 @@ class Seam
     member.gsub(/\*\s*(\w+)(?=\s*[,;\[])/, '*const \1')
   end
 
-  SLAB = /\bchunk_count\b|\bchunks\b|\bdescriptors\.capacity\b|\brs_(?:strand|op)_at\(/
+  SLAB = /\bchunk_count\b|\bchunks\b|\bRS_SLAB_AT\b|\brs_slab_len\(|\brs_(?:strand|op)_at\(|
+          \bdescriptors(?:->|\.)(?:capacity|table)\b/x
   NESTED = /(?<round>\((?:[^()]|\g<round>)*\))\s*(?<body>(?<braces>\{(?:[^{}]|\g<braces>)*\})|[^;{}]*;)/
   LOOP = /\b(?:for|while)\s*#{NESTED}/
 
   def self.walks_in(code) = code.gsub(%r{/\*.*?\*/}m, "").to_enum(:scan, LOOP).count { $&.match?(SLAB) }
 
   private
+
+  def errors
+    @errors ||= Dir.mktmpdir do |copy|
+      FileUtils.cp_r(File.join(@folder, "."), copy)
+      Dir.glob("engine/**/*.h", base: copy) do |header|
+        path = File.join(copy, header)
+        File.write(path, self.class.with_constant_members(File.read(path)))
+      end
+      errors_in(copy)
+    end
+  end
 
   # With a compiler for each processor.
   def errors_in(copy)
@@ -84,13 +100,16 @@ class Seam
                     "-Iengine", *@flags, *part, chdir: copy).first
   end
 
-  # An error in a header of the engine's is the engine's own assignment, in an inline function.
-  READ_ONLY = /\A([^:]+):\d+:\d+: error: (?:assignment|increment|decrement) of (?:read-only \w+|member) '([^']+)'/
+  WHERE = /\A(?:\.\/)?([^:]+):\d+:\d+: error: /
+  READ_ONLY = /#{WHERE}(?:assignment|increment|decrement) of (?:read-only \w+|member) '([^']+)'/
+  NO_MEMBER = /#{WHERE}'[^']+'(?: {aka [^}]+})? has no member named '([^']+)'/
 
-  # A header's are there for each file that includes it.
-  def by_file(errors)
-    once = errors.map { |error| error.delete_prefix("./") }.uniq
-    pairs = once.map { |error| error.match(READ_ONLY)&.captures || raise(ArgumentError, error) }
+  # A header's are there for each file that includes it. One in a header of the engine's is its own, in an inline function.
+  def by_file(form)
+    strange = errors.grep_v(READ_ONLY).grep_v(NO_MEMBER).first
+    raise ArgumentError, strange if strange
+
+    pairs = errors.map { |error| error.delete_prefix("./") }.uniq.filter_map { |error| error.match(form)&.captures }
     own = pairs.select { |file, _| file.start_with?("binding/") }
     own.group_by(&:first).transform_values { |found| found.map(&:last).sort }.sort.to_h
   end

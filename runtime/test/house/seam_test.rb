@@ -9,13 +9,44 @@ require_relative "seam"
 class SeamTest < Minitest::Test
   FOLDER = File.expand_path("../../ext/ringspun", __dir__)
 
-  def test_the_binding_assigns_no_field_of_the_engine
+  def self.binding
     rubys = RbConfig::CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir").map { |folder| "-I#{folder}" }
-    assert_empty Seam.new(FOLDER, rubys).assignments
+    @binding ||= Seam.new(FOLDER, rubys)
+  end
+
+  def test_the_binding_assigns_no_field_of_the_engine
+    assert_empty self.class.binding.assignments
+  end
+
+  def test_the_binding_looks_into_no_table_of_the_engine
+    assert_empty self.class.binding.looks_inside
   end
 
   def test_the_binding_walks_no_slab
-    assert_empty Seam.new(FOLDER).walks
+    assert_empty self.class.binding.walks
+  end
+
+  TABLES = <<~C
+    typedef struct {
+        void **chunks;
+        unsigned chunk_count, chunk_capacity, first_free;
+        unsigned used;
+    } rs_slab;
+    typedef struct {
+        void *table;
+        unsigned capacity;
+    } rs_descriptors;
+    static inline unsigned rs_slab_len(const rs_slab *slab) { return slab->chunk_count; }
+  C
+
+  def test_each_look_into_a_table_is_found
+    seam = seam_over(<<~C, TABLES)
+      unsigned bad(rs_slab *slab, rs_descriptors **all, rs_descriptors by_value) {
+          return slab->first_free + (*all)->capacity + (by_value.table != 0) + rs_slab_len(slab) + slab->used;
+      }
+    C
+    assert_equal({ "binding/room/bad.c" => %w[capacity first_free table] }, seam.looks_inside)
+    assert_empty seam.assignments
   end
 
   HEADER = <<~C
@@ -80,8 +111,9 @@ class SeamTest < Minitest::Test
 
   def test_a_loop_that_goes_from_slot_to_slot_is_found
     loops = ["for (i = 0; i < s->chunk_count * N; i++) {\n    if (a) {\n        b();\n    }\n}",
+             "for (i = 0; i < rs_slab_len(s); i++) a(i);", "while (i--) a(RS_SLAB_AT(s, rs_op, i));",
              "for (i = 0; i < 10; i++) {\n    if (f(i)) rs_strand_at(s, i)->wait = 0;\n}", "for (;;) rs_op_at(ops, i++);",
-             "while (i < m->descriptors.capacity) i++;", "for (c = s->chunks; *c; c++) {}"]
+             "while (i < m->descriptors->capacity) i++;", "for (c = s->chunks; *c; c++) {}"]
     loops.each { |text| assert_equal 1, Seam.walks_in("void a(void) {\n#{text}\n}"), text }
     assert_equal 2, Seam.walks_in(loops.first(2).join)
     others = ["for (i = 0; i < n; i++) b(i);\nrs_strand_at(s, i);", "for (;;) { /* s->chunks */ }", "size = s->chunk_count * N;"]
@@ -90,17 +122,20 @@ class SeamTest < Minitest::Test
 
   private
 
+  OWN = "typedef struct { int number; rs_thing *to, thing, things[2]; } holder;\n" \
+        "static inline void own(holder *held) { held->thing.plain = 1; }\n"
+
   # What is found in that source of a binding that has a struct with the engine's in it.
-  def assigned(source)
+  def assigned(source) = seam_over(source, HEADER, OWN).assignments
+
+  def seam_over(source, header, own = "")
     Dir.mktmpdir do |folder|
-      { "engine/room/thing.h" => HEADER, "binding/room/bad.c" => "#include \"binding/own.h\"\n#{source}",
-        "binding/own.h" => "#include \"room/thing.h\"\n" \
-                           "typedef struct { int number; rs_thing *to, thing, things[2]; } holder;\n" \
-                           "static inline void own(holder *held) { held->thing.plain = 1; }\n" }.each do |name, text|
+      { "engine/room/thing.h" => header, "binding/room/bad.c" => "#include \"binding/own.h\"\n#{source}",
+        "binding/own.h" => "#include \"room/thing.h\"\n#{own}" }.each do |name, text|
         FileUtils.mkdir_p(File.dirname(path = File.join(folder, name)))
         File.write(path, text)
       end
-      Seam.new(folder).assignments
+      Seam.new(folder).tap(&:assignments) # while there is a folder
     end
   end
 end

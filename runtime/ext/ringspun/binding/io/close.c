@@ -45,7 +45,7 @@ static const rsb_list_kind for_closing = {.what = "the last op on a descriptor t
 static void end_ops_on(rsb_machine *machine, int fd) {
     RSB_EACH_PART(closing, machine, fd);
     while (rs_descriptor_closing(&machine->engine, fd) > 0) {
-        rs_list *closers = &machine->engine.closers;
+        rs_list *closers = &machine->engine.descriptors->closers;
         rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, closers, &for_closing, NULL);
     }
 }
@@ -121,14 +121,9 @@ static bool closes(const closing *c, int fd) {
     return false;
 }
 
-static bool is_closing(const rsb_machine *machine, int fd) {
-    const rs_descriptors *known = machine->engine.descriptors;
-    return (uint32_t)fd < known->capacity && known->table[fd].closing;
-}
-
 bool rsb_close_for_ruby(rsb_machine *machine, int fd) {
     if (closes(rsb_running(machine)->closing, fd)) return false;
-    if (is_closing(machine, fd)) return true;
+    if (rs_descriptor_is_closing(machine->engine.descriptors, fd)) return true;
     if (fcntl(fd, F_GETFD) < 0) return false;
     closing c = {.machine = machine, .io = INT2FIX(fd)};
     int state = 0;
@@ -153,12 +148,9 @@ static bool is_awaited(rsb_machine *machine, VALUE io) {
     VALUE ends[2] = {io, rb_io_get_write_io(io)};
     for (int i = 0; i < 2; i++) {
         if (i > 0 && (ends[i] == io || RTEST(rb_funcall(ends[i], rb_intern("closed?"), 0)))) continue;
-        uint32_t fd = (uint32_t)rb_io_descriptor(ends[i]);
-        if (is_closing(machine, (int)fd)) continue;
-        const rs_descriptors *known = machine->engine.descriptors;
-        const rs_descriptor *descriptor = fd < known->capacity ? &known->table[fd] : NULL;
-        if (descriptor && (descriptor->first || descriptor->targeted)) return true;
-        if (is_waited_for(machine, (int)fd)) return true;
+        int fd = rb_io_descriptor(ends[i]);
+        if (rs_descriptor_is_closing(machine->engine.descriptors, fd)) continue;
+        if (rs_descriptor_has_ops(machine->engine.descriptors, fd) || is_waited_for(machine, fd)) return true;
     }
     return false;
 }

@@ -39,7 +39,7 @@ RSB_APART static long look_up(rsb_machine *machine, int fd) {
     if (!rs_descriptors_reserve(machine->engine.descriptors, fd)) rsb_fail_memory();
     rs_descriptor_note(machine->engine.descriptors, fd, RS_FD_STREAM, true);
     rs_socket_made(&machine->engine, fd, family, type);
-    const rs_descriptor *descriptor = &machine->engine.descriptors->table[fd];
+    const rs_descriptor *descriptor = rs_descriptor_find(machine->engine.descriptors, fd);
     return RS_FD_STREAM | SORT_SOCKET | (descriptor->bytes ? SORT_BYTES : 0) | (descriptor->reports_more ? SORT_REPORTS_MORE : 0);
 }
 

@@ -156,18 +156,13 @@ static void add_to_epoll(selection *s, long at) {
     if (epoll_ctl(s->epoll, EPOLL_CTL_MOD, fd, &event) != 0) rb_sys_fail("select(2)");
 }
 
-static bool is_closing(const selection *s, int fd) {
-    const rs_descriptors *descriptors = s->machine->engine.descriptors;
-    return (uint32_t)fd < descriptors->capacity && descriptors->table[fd].closing;
-}
-
 static VALUE wait_for_any(VALUE argument) {
     selection *s = (selection *)argument;
     begin_wait(s);
     s->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (s->epoll < 0) rb_sys_fail("epoll_create1(2)");
     for (long at = 0; at < s->count; at++) {
-        if (is_closing(s, s->polls[at].fd)) rsb_fail_closed();
+        if (rs_descriptor_is_closing(s->machine->engine.descriptors, s->polls[at].fd)) rsb_fail_closed();
         add_to_epoll(s, at);
     }
     for (;;) {

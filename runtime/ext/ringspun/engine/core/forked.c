@@ -68,7 +68,6 @@ int rs_machine_forked(rs_machine *machine) {
     machine->root = rs_strand_id(survivor);
     forget_strands(machine, survivor);
     cut_scopes(machine, survivor);
-    machine->closers = (rs_list){0};
     machine->in_flight = machine->unawaited = machine->outside = machine->wakers = 0;
     rs_tick_ends_forget(&machine->tick_ends);
     atomic_store(&machine->sleeping, false);

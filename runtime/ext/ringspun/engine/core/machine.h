@@ -81,7 +81,6 @@ typedef struct rs_machine {
     uint32_t unawaited;         /* of these, those that wake nobody unless a part says so (rs_part.may_wake) */
     rs_links gathered;          /* for the backend, until the next look */
     rs_links tick_ends;         /* rs_tick_end: what is called before those are handed over */
-    rs_list closers;            /* strands that wait for the last op on a descriptor they close */
     rs_inbox inbox;
     rs_message *taken;          /* out of the inbox and not yet dealt with: their payloads are still ours to keep alive */
     const rs_backend *backend;

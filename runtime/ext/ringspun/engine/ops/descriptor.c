@@ -58,6 +58,7 @@ static void close_table(rs_machine *machine) { rs_descriptors_free(machine->desc
 static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
     (void)survivor;
     machine->descriptors->owing = 0;
+    machine->descriptors->closers = (rs_list){0};
     for (uint32_t fd = 0; fd < machine->descriptors->capacity; fd++) {
         rs_descriptor *descriptor = &machine->descriptors->table[fd];
         *descriptor = (rs_descriptor){

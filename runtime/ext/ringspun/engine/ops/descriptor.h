@@ -44,6 +44,7 @@ typedef struct rs_descriptors {
     rs_descriptor *table;
     uint32_t capacity;
     uint32_t owing;             /* entries with an owed error */
+    rs_list closers;            /* strands that wait for the last op on a descriptor they close */
     bool unix_reports_more;     /* the backend hears of bytes that are left not only in TCP sockets but in Unix ones as well */
 } rs_descriptors;
 
@@ -71,6 +72,21 @@ static inline rs_descriptor *rs_descriptor_get(rs_descriptors *descriptors, int 
 
 static inline rs_fd_kind rs_descriptor_kind(const rs_descriptors *descriptors, int fd) {
     return (uint32_t)fd < descriptors->capacity ? (rs_fd_kind)descriptors->table[fd].kind : RS_FD_UNKNOWN;
+}
+
+/* The entry of that number, for whoever only looks at it; NULL: nothing is known of the number. */
+static inline const rs_descriptor *rs_descriptor_find(const rs_descriptors *descriptors, int fd) {
+    return (uint32_t)fd < descriptors->capacity ? &descriptors->table[fd] : NULL;
+}
+
+static inline bool rs_descriptor_is_closing(const rs_descriptors *descriptors, int fd) {
+    const rs_descriptor *descriptor = rs_descriptor_find(descriptors, fd);
+    return descriptor && descriptor->closing;
+}
+
+static inline bool rs_descriptor_has_ops(const rs_descriptors *descriptors, int fd) {
+    const rs_descriptor *descriptor = rs_descriptor_find(descriptors, fd);
+    return descriptor && (descriptor->first || descriptor->targeted);
 }
 
 static inline uint32_t rs_descriptor_generation(const rs_descriptors *descriptors, int fd) {

@@ -255,7 +255,7 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
     machine->in_flight--;
     rs_op_become(op, RS_OP_TERMINAL);
     RS_CHECK(op->next == 0 && op->previous == 0);
-    if (op->closing) rs_list_wake_all(machine, &machine->closers, 0);
+    if (op->closing) rs_list_wake_all(machine, &machine->descriptors->closers, 0);
     const rs_op_owner *owner = op->owner;
     owner->ended(machine, op, result);
     if (!owner->keeps) rs_op_release(machine->ops, op);

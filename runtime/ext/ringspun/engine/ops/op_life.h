@@ -77,7 +77,7 @@ bool rs_descriptor_close_begin(rs_machine *machine, int fd);
 void rs_descriptor_close_end(rs_machine *machine, int fd);
 
 /* Cancels every op on a descriptor that is about to be closed (their strands see -EBADF, unless they were cancelled before)
- * and returns how many are still in flight: wait in machine->closers and ask again while there are any. */
+ * and returns how many are still in flight: wait in rs_descriptors.closers and ask again while there are any. */
 uint32_t rs_descriptor_closing(rs_machine *machine, int fd);
 
 #endif
