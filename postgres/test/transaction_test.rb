@@ -84,6 +84,12 @@ class PostgresTransactionTest < Minitest::Test
     assert_raises(Postgres::DeadlockDetected) { pool.transaction { |t| t.query("do $$ begin raise sqlstate '40P01'; end $$") } }
   end
 
+  both :the_timeout_is_for_all_attempts_together do |pool, _table|
+    assert_raises(Ringspun::TimeoutError) do
+      pool.transaction(timeout: 0.1, retry: 1_000) { |t| t.query("do $$ begin raise sqlstate '40001'; end $$") }
+    end
+  end
+
   both :what_it_takes do |pool, _table|
     modes = pool.transaction(isolation: :serializable, read_only: true, deferrable: true) do |t|
       %w[isolation read_only deferrable].map { |name| t.query_value("show transaction_#{name}") }

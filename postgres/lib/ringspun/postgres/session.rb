@@ -28,7 +28,7 @@ module Ringspun
       # @param isolation [:read_committed, :repeatable_read, :serializable, nil] nil: as the server is set
       # @param read_only [Boolean, nil]
       # @param deferrable [Boolean, nil]
-      # @param timeout [Numeric, nil] seconds for all of it
+      # @param timeout [Numeric, nil] seconds for all of it, every `retry` included
       # @param retry [Integer] how often the block is run again where the server could not serialize it (40001), or has ended a
       #   deadlock (40P01)
       # @yieldparam transaction [Transaction]
@@ -39,8 +39,9 @@ module Ringspun
         again = binding.local_variable_get(:retry)
         Transaction.check(isolation:, read_only:, deferrable:, retry: again, &block)
         begin_sql = Transaction.begin_sql(isolation:, read_only:, deferrable:)
-        Transaction.again(@lane, again) do
-          Transaction.new(@lane, @timeout).__send__(:enclose, begin_sql, "COMMIT", "ROLLBACK", timeout, &block)
+        deadline = timeout && (Postgres.now + Postgres.seconds("timeout", timeout))
+        Transaction.again(@lane, again, deadline) do
+          Transaction.new(@lane, @timeout, 0, deadline).__send__(:enclose, begin_sql, "COMMIT", "ROLLBACK", nil, &block)
         end
       end
 
@@ -136,15 +137,17 @@ module Ringspun
         end
 
         # @api private
-        def again(lane, retries)
+        # @param deadline [Float, nil] of all attempts together
+        def again(lane, retries, deadline)
+          left = -> { deadline && [deadline - Postgres.now, 0].max }
           attempt = 0
           begin
             yield
           rescue SerializationFailure, DeadlockDetected
             raise if attempt == retries
 
-            lane.query("ROLLBACK", [], nil, false, true)
-            sleep(rand * BACK_OFF * (2**attempt))
+            lane.query("ROLLBACK", [], left.call, false, true)
+            sleep([rand * BACK_OFF * (2**attempt), left.call].compact.min)
             attempt += 1
             retry
           end
