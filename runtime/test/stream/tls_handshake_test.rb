@@ -27,8 +27,26 @@ class TLSHandshakeTest < TLSCase
     message = /is not for localhost; connect by a name that it is for/
     assert_refused(Ringspun::WrongHostError, message, other, { ca: other })
     named = Certificate.issue(names: "DNS:localhost")
-    message = /not for 127.0.0.1, but for DNS:localhost; connect/
+    message = /is not for 127.0.0.1; connect by a name that it is for/
     assert_refused(Ringspun::WrongHostError, message, named, { ca: named }, host: "127.0.0.1")
+  end
+
+  # As the name is here, although the context is not to.
+  def test_a_context_that_verifies_no_host
+    named = Certificate.issue(names: "DNS:localhost")
+    context = OpenSSL::SSL::SSLContext.new
+    context.set_params(cert_store: OpenSSL::X509::Store.new.tap { |store| store.add_cert(named) }, verify_hostname: false)
+    message = /not for 127.0.0.1, but for DNS:localhost; connect/
+    assert_refused(Ringspun::WrongHostError, message, named, context, host: "127.0.0.1")
+  end
+
+  # The gem warns of a session that is to verify a host and has none.
+  def test_an_address_is_verified_without_a_warning
+    [TRUST, Ringspun::TLS.client_context(**TRUST)].each do |tls|
+      on_server do |server|
+        assert_silent { assert_equal("x", connect(server, tls, host: "127.0.0.1") { |stream| ask(stream, "x") }) }
+      end
+    end
   end
 
   # As one that ends with the dot of a full name: SNI and certificates have none.

@@ -75,7 +75,7 @@ module Ringspun
       # @return [OpenSSL::SSL::SSLSocket]
       def connect(client, port)
         @client = client
-        @socket.hostname = client.server_name if client.server_name
+        name_host
         resume(port)
         shake(:connect_nonblock)
         check_certificate
@@ -90,6 +90,16 @@ module Ringspun
       end
 
       private
+
+      # An address is not for SNI, which `hostname=` sets. The gem verifies it all the same by what that would keep.
+      # https://github.com/ruby/openssl/blob/v3.3.0/ext/openssl/ossl_ssl.c (call_verify_certificate_identity)
+      def name_host
+        if @client.server_name
+          @socket.hostname = @client.server_name
+        elsif @client.host
+          @socket.instance_variable_set(:@hostname, @client.name)
+        end
+      end
 
       def resume(port)
         return unless sessions && @client.host
