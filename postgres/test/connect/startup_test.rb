@@ -21,6 +21,17 @@ class StartupTest < ConnectCase
     end
   end
 
+  # https://www.postgresql.org/docs/17/libpq-envars.html
+  def test_what_the_environment_has_each_session_begin_with
+    env = { "HOME" => @home, "PGTZ" => "Asia/Tokyo", "PGDATESTYLE" => "German, DMY", "PGGEQO" => "off" }
+    Ringspun.run do
+      session = STARTUP.connect(OPTIONS.new(**secured_unix, user: "trusted", env:))
+      assert_equal ["Asia/Tokyo", "ISO, DMY", "off"], %w[TimeZone DateStyle geqo].map { |name| ask(session, "SHOW #{name}") }
+    ensure
+      session&.stream&.close
+    end
+  end
+
   def test_names_that_are_no_words
     on_session(**secured_unix, user: "trusted", dbname: "on'; -- the left") do |session|
       assert_equal "on'; -- the left", ask(session, "SELECT current_database()")
