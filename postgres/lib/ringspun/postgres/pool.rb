@@ -31,11 +31,19 @@ module Ringspun
       # @since 0.1.0
       def initialize(source = nil, lanes: 2, max: 10, timeout: nil, checkout_timeout: 5, max_lifetime: 3600, statement_cache: 256,
                      pipelining: nil, types: {}, **options)
+        raise UsageError, "a client of Postgres can only be made in the main ractor" unless Ractor.current == Ractor.main
+
         @config = Config.new(options: Options.new(source, **options), lanes:, max:, timeout:, checkout_timeout:, max_lifetime:,
                              statement_cache:, pipelining:, types: Types.new(types))
         @beginning = Thread::Mutex.new
         @closed = false
         start_anew
+      end
+
+      # @api private
+      # As Ractor.new does.
+      def initialize_copy(_)
+        raise UsageError, "a client of Postgres cannot be copied, and other ractors than the main one cannot use it"
       end
 
       # Runs the block with a connection of its own. See {Session}.
