@@ -78,6 +78,28 @@ class SchedulerEndTest < Minitest::Test
     end
   end
 
+  # Its report is cancelled before it is made, so it would be made when the machine closes.
+  def test_an_error_that_run_raises_is_not_reported_as_well
+    asked = false
+    _, err = capture_io do
+      with_scheduler do |scheduler|
+        waiting = nil
+        machine = Ringspun::Machine.new(on_error: lambda { |*|
+          asked = true
+          machine.schedule(waiting)
+          machine.terminate(machine.running)
+          machine.sleep
+        })
+        Fiber.schedule { raise Failure, "raised" }
+        Fiber.schedule { (waiting = machine.running).then { machine.park } }
+        assert_equal "raised", assert_raises(Failure) { scheduler.run }.message
+        machine.close
+      end
+    end
+    assert asked
+    assert_empty err
+  end
+
   # --- the program's end ---
 
   def test_at_the_end_of_the_program

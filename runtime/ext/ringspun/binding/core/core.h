@@ -241,6 +241,11 @@ VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand);
 VALUE rsb_request_in_words(const rs_request *request);
 static inline rsb_strand *rsb_running(rsb_machine *machine) { return rs_running(&machine->engine)->user; }
 
+/* --- unread.c --- */
+
+/* An Array of the errors that nobody has read, for a caller that raises them: nobody will report them. */
+VALUE rsb_unread_take_all(rsb_machine *machine);
+
 /* --- scope.c --- */
 
 /* The scope, which is open, and its machine; else raises. */
@@ -253,6 +258,8 @@ void rsb_let_fiber_go(rsb_strand *strand, VALUE fiber);
 /* --- errors.c --- */
 
 NORETURN(void rsb_fail(int64_t result, const char *what, int fd));
+/* The others become what Ringspun.suppressed lists for that error. */
+void rsb_suppress(VALUE error, VALUE others);
 /* For errinfo, where `break`, `throw` and a kill leave what is no object at all: asking that for its class would crash. */
 static inline bool rsb_is_exception(VALUE info) {
     return !RB_SPECIAL_CONST_P(info) && RB_BUILTIN_TYPE(info) != RUBY_T_IMEMO && rb_obj_is_kind_of(info, rb_eException);

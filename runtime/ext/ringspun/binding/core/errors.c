@@ -23,6 +23,8 @@ void rsb_fail(int64_t result, const char *what, int fd) {
     rb_syserr_fail(error, what);
 }
 
+void rsb_suppress(VALUE error, VALUE others) { rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, error, others); }
+
 void rsb_init_errors(void) {
     rsb_eError = rb_define_class_under(rsb_mRingspun, "Error", rb_eStandardError);
     rsb_eUsage = rb_define_class_under(rsb_mRingspun, "UsageError", rsb_eError);

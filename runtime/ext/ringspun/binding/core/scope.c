@@ -178,9 +178,7 @@ static VALUE settle(VALUE self) {
 static VALUE guarded(VALUE self) { return rb_ensure(run_block, self, settle, self); }
 
 static void raise_first_error(rsb_scope *scope) {
-    if (!NIL_P(scope->suppressed)) {
-        rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, scope->first_error, scope->suppressed);
-    }
+    if (!NIL_P(scope->suppressed)) rsb_suppress(scope->first_error, scope->suppressed);
     rb_exc_raise(scope->first_error);
 }
 

@@ -322,7 +322,7 @@ static void tell_other_errors(rsb_machine *machine, VALUE strands) {
             if (!RTEST(rb_ary_includes(others, error))) rb_ary_push(others, error);
         }
     }
-    if (!NIL_P(others)) rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, first, others);
+    if (!NIL_P(others)) rsb_suppress(first, others);
 }
 
 static VALUE wait_for_each(VALUE strands) {

@@ -64,7 +64,7 @@ static int64_t search_due(rsb_machine *machine, int64_t now_ns, bool take) {
     return search.next_ns;
 }
 
-static void take_all(rsb_machine *machine) {
+static void make_all_due(rsb_machine *machine) {
     search_due(machine, RS_NEVER, true);
     machine->unread = rb_hash_new();
     if (machine->open) rs_timer_clear(&machine->engine.timers, &machine->engine.reminder);
@@ -138,7 +138,7 @@ static void note_machine(rsb_machine *machine) {
 void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, bool held) {
     note_machine(machine);
     bool too_many = RHASH_SIZE(machine->unread) >= UNREAD_MAX && !awaited;
-    if (too_many) take_all(machine);
+    if (too_many) make_all_due(machine);
     prepare_teller(machine);
     bool may_be_read = held || awaited;
     strand->told_at_ns = rs_now(&machine->engine) + (may_be_read ? TOLD_AFTER_NS : 0);
@@ -159,6 +159,19 @@ void rsb_unread_read(rsb_machine *machine, VALUE strand) {
     rb_hash_delete(machine->unread, strand);
 }
 
+static int take_one(VALUE strand, VALUE error, VALUE errors) {
+    rsb_strand_data(strand)->read = true;
+    rb_ary_push(errors, error);
+    return ST_CONTINUE;
+}
+
+VALUE rsb_unread_take_all(rsb_machine *machine) {
+    VALUE errors = rb_ary_new();
+    rb_hash_foreach(machine->unread, take_one, errors);
+    rb_hash_clear(machine->unread);
+    return errors;
+}
+
 void rsb_unread_forked(rsb_machine *machine) {
     rb_hash_clear(machine->unread);
     rb_ary_clear(machine->to_tell);
@@ -170,7 +183,7 @@ void rsb_unread_forked(rsb_machine *machine) {
 /* The next error to report, of those that are due or of all: [strand, error, a scope's `on_error:` or nil]. nil: none. */
 static VALUE machine_next_unread(VALUE self, VALUE all) {
     rsb_machine *machine = rsb_machine_any_thread(self);
-    if (RTEST(all)) take_all(machine);
+    if (RTEST(all)) make_all_due(machine);
     else if (RARRAY_LEN(machine->to_tell) == 0) search_due(machine, rs_now(&machine->engine), true);
     while (RARRAY_LEN(machine->to_tell) > 0) {
         VALUE entry = rb_ary_shift(machine->to_tell);

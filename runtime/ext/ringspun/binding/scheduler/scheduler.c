@@ -489,19 +489,11 @@ static void wait_for_all(rsb_machine *machine) {
     }
 }
 
-static int take_unread(VALUE strand, VALUE error, VALUE errors) {
-    rb_ary_push(errors, error);
-    return ST_CONTINUE;
-}
-
 /* Raises the errors of strands that nobody has joined. */
 static void raise_unread(rsb_machine *machine) {
-    if (RHASH_SIZE(machine->unread) == 0) return;
-    VALUE errors = rb_ary_new();
-    rb_hash_foreach(machine->unread, take_unread, errors);
-    rb_hash_clear(machine->unread);
-    VALUE first = rb_ary_shift(errors);
-    if (RARRAY_LEN(errors) > 0) rb_funcall(rsb_mRingspun, rb_intern("suppress"), 2, first, errors);
+    VALUE errors = rsb_unread_take_all(machine), first = rb_ary_shift(errors);
+    if (NIL_P(first)) return;
+    if (RARRAY_LEN(errors) > 0) rsb_suppress(first, errors);
     rb_exc_raise(first);
 }
 
