@@ -265,6 +265,12 @@ static inline bool rsb_is_exception(VALUE info) {
     return !RB_SPECIAL_CONST_P(info) && RB_BUILTIN_TYPE(info) != RUBY_T_IMEMO && rb_obj_is_kind_of(info, rb_eException);
 }
 
+/* Raises a result that is an exception. */
+static inline VALUE rsb_raise_or_return(VALUE result) {
+    if (RS_UNLIKELY(!RB_SPECIAL_CONST_P(result) && rb_obj_is_kind_of(result, rb_eException))) rb_exc_raise(result);
+    return result;
+}
+
 /* --- memory.c --- */
 
 /* Raises NoMemoryError. */

@@ -163,7 +163,7 @@ static bool sees_same_turn(lookout *out) {
     const rs_machine *engine = &out->machine->engine;
     uint32_t strand = PEEK(engine->running); /* first: a turn is counted before it begins */
     uint64_t turn = PEEK(engine->metrics.resumes);
-    bool in_turn = strand != RS_NO_INDEX && PEEK(engine->strands.slab.used) > 1;
+    bool in_turn = strand != RS_NO_INDEX && rs_strands_live_once(&engine->strands) > 1;
     if (in_turn && out->in_turn && turn == out->turn) return true;
     out->in_turn = in_turn;
     out->told = false;

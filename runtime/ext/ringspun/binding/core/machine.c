@@ -28,7 +28,7 @@ static void mark_strands(rsb_machine *machine) {
 static bool was_opened(const rsb_machine *machine) { return machine->engine.ops != NULL; }
 
 static void mark_ops(rsb_machine *machine) {
-    if (!was_opened(machine) || machine->engine.ops->slab.used == 0) return;
+    if (!was_opened(machine)) return;
     RS_EACH_OP(machine->engine.ops, op) {
         if (op->keep) rb_gc_mark((VALUE)op->keep);
     }

@@ -99,9 +99,10 @@ static rsb_strand *make(rsb_machine *machine, VALUE supervisor, VALUE body) {
 }
 
 void rsb_fail_strand_limit(rsb_machine *machine) {
-    if (rs_strands_live(&machine->engine.strands) < machine->engine.strands.slab.limit) rsb_fail_memory();
+    uint32_t strands_max = machine->engine.options.strands_max;
+    if (rs_strands_live(&machine->engine.strands) < strands_max) rsb_fail_memory();
     rb_raise(rsb_eLimit, "this machine runs at most %u strands (strands_max:); bound them, for example with a Ringspun::Semaphore",
-             machine->engine.strands.slab.limit);
+             strands_max);
 }
 
 static rs_strand *begin(rsb_machine *machine, rsb_strand *strand, rs_strand *engine) {

@@ -25,10 +25,9 @@ uint32_t rsb_flags(VALUE value, const char *what) { return (uint32_t)rsb_integer
 
 static VALUE descriptor_of(VALUE io) { return INT2FIX(rb_io_descriptor(io)); }
 
-/* -1: the IO is closed. */
-static int fd_of_file(VALUE file) {
+int rsb_fd_of_io(VALUE io) {
     int state = 0;
-    VALUE fd = rb_protect(descriptor_of, file, &state);
+    VALUE fd = rb_protect(descriptor_of, io, &state);
     if (!state) return FIX2INT(fd);
     rb_set_errinfo(Qnil);
     return -1;
@@ -38,7 +37,7 @@ static int fd_of_file(VALUE file) {
  * exception. (If only one end of the IO is closed, an exception is raised and caught.) */
 static bool op_is_open(const rs_op *op) {
     VALUE io = (VALUE)op->keep;
-    return !RTEST(rb_io_closed_p(io)) && fd_of_file(io) == op->request.fd;
+    return !RTEST(rb_io_closed_p(io)) && rsb_fd_of_io(io) == op->request.fd;
 }
 
 static VALUE io_of(VALUE object) {
@@ -55,7 +54,7 @@ int rsb_fd(VALUE io) {
         return fd;
     }
     VALUE file = io_of(io);
-    int fd = fd_of_file(file);
+    int fd = rsb_fd_of_io(file);
     if (fd < 0) rb_raise(rsb_eClosed, "%" PRIsVALUE " is not open (any more); pass an IO that is", rsb_inspect(file));
     return fd;
 }
@@ -74,6 +73,10 @@ int rsb_io_fd(rsb_machine *machine, VALUE io) {
     return fd;
 }
 
+uint32_t rsb_generation(rsb_machine *machine, VALUE io) {
+    return RB_FIXNUM_P(io) ? rs_descriptor_generation(machine->engine.descriptors, (int)FIX2LONG(io)) : 0;
+}
+
 /* For an IO object, rsb_io_fd raises if it is closed. */
 void rsb_check_descriptor(rsb_machine *machine, VALUE io, int fd, uint32_t generation, const char *what) {
     int now = RB_INTEGER_TYPE_P(io) ? fd : rsb_io_fd(machine, io);
@@ -85,7 +88,7 @@ void rsb_check_descriptor(rsb_machine *machine, VALUE io, int fd, uint32_t gener
  * this raises after the yield: a strand that retries forever must not hold the thread. */
 static int fd_after_others(rsb_machine *machine, VALUE io, VALUE *source) {
     VALUE object = RB_INTEGER_TYPE_P(io) ? io : io_of(io);
-    int fd = RB_TYPE_P(object, T_FILE) ? fd_of_file(object) : rsb_fd(object);
+    int fd = RB_TYPE_P(object, T_FILE) ? rsb_fd_of_io(object) : rsb_fd(object);
     if (source) *source = rsb_own_source(*source);
     uint32_t generation = fd < 0 ? 0 : rs_descriptor_generation(machine->engine.descriptors, fd);
     rsb_yield(machine);

@@ -24,6 +24,8 @@ uint32_t rsb_flags(VALUE value, const char *what);
 VALUE rsb_writing_end(VALUE io);
 VALUE rsb_path(VALUE path);
 
+/* The descriptor of an object of class IO. -1: it is closed. */
+int rsb_fd_of_io(VALUE io);
 /* The descriptor of an Integer, an IO, or an object with to_io; raises if it is closed. */
 int rsb_fd(VALUE io);
 
@@ -38,6 +40,8 @@ int rsb_op_fd(rsb_machine *machine, VALUE io);
  * (rsb_own_source). */
 int rsb_op_source_fd(rsb_machine *machine, VALUE io, VALUE *source);
 
+/* That of a descriptor that is given as an Integer, before other strands run; of any other object 0. */
+uint32_t rsb_generation(rsb_machine *machine, VALUE io);
 /* Raises unless the number still means the descriptor that it meant at that generation. */
 void rsb_check_descriptor(rsb_machine *machine, VALUE io, int fd, uint32_t generation, const char *what);
 
@@ -91,6 +95,13 @@ bool rsb_must_not_wait(rsb_machine *machine, const rs_request *request);
 
 /* Performs a request that makes two descriptors. `where` is the field of the request that points to the two. */
 VALUE rsb_make_pair(rsb_machine *machine, rs_request *request, int **where, const char *what);
+
+/* --- rights.c --- */
+
+/* How many descriptors a message has brought, and the first of them in `first`; its control messages lie at `control`. Closes all
+ * but the first `kept`. */
+struct msghdr;
+int rsb_rights_in(const struct msghdr *message, const void *control, int kept, int *first);
 
 void rsb_init_accept(void);
 void rsb_init_close(void);

@@ -124,11 +124,10 @@ static VALUE machine_send_fd(int argc, VALUE *argv, VALUE self) {
 
 /* --- receiving --- */
 
-/* Returns how many descriptors the message has, and the first in `first`. Closes all but the first `from` of them. */
-static int descriptors_in(const message *answer, int from, int *first) {
-    struct msghdr header = answer->header;
-    header.msg_control = (void *)answer->control;
+int rsb_rights_in(const struct msghdr *message, const void *control, int kept, int *first) {
+    struct msghdr header = *message;
     int count = 0;
+    header.msg_control = (void *)control;
     for (struct cmsghdr *each = CMSG_FIRSTHDR(&header); each; each = CMSG_NXTHDR(&header, each)) {
         if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
         size_t len = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -136,7 +135,7 @@ static int descriptors_in(const message *answer, int from, int *first) {
             int fd;
             memcpy(&fd, CMSG_DATA(each) + i * sizeof(fd), sizeof(fd));
             if (count == 0) *first = fd;
-            if (count >= from) close(fd);
+            if (count >= kept) close(fd);
         }
     }
     return count;
@@ -181,12 +180,12 @@ static VALUE machine_recv_fd(VALUE self, VALUE socket) {
     if (bytes < 0) rsb_refused(machine, bytes, "recv_fd", request.fd);
     int fd = -1;
     bool cut = answer.header.msg_flags & MSG_CTRUNC;
-    int count = descriptors_in(&answer, RIGHTS_MAX, &fd);
+    int count = rsb_rights_in(&answer.header, answer.control, RIGHTS_MAX, &fd);
     if (RS_LIKELY(count == 1 && !cut)) {
         rs_descriptor_forget(machine->engine.descriptors, fd);
         return INT2FIX(fd);
     }
-    descriptors_in(&answer, 0, &fd);
+    rsb_rights_in(&answer.header, answer.control, 0, &fd);
     if (count > 0) {
         rb_raise(rsb_eUsage, "recv_fd: more than one descriptor came at once, and they were closed; receive those by recvmsg");
     }

@@ -68,10 +68,6 @@ static VALUE packed_address(VALUE address) {
     return rb_str_new_frozen(address);
 }
 
-static uint32_t generation_of(rsb_machine *machine, VALUE io) {
-    return RB_FIXNUM_P(io) ? rs_descriptor_generation(machine->engine.descriptors, (int)FIX2LONG(io)) : 0;
-}
-
 /* For methods that have called code of the program, which may have waited: raises if the number was closed meanwhile. */
 static int op_fd_of(rsb_machine *machine, VALUE io, uint32_t generation, const char *what) {
     int fd = rsb_op_fd(machine, io);
@@ -98,16 +94,21 @@ static VALUE address_text(VALUE packed) {
 }
 
 /* Performs a request with an address, a copy of which it owns. */
-static void request_address(rsb_machine *machine, rs_request *request, VALUE packed, const char *what) {
+static VALUE request_address(VALUE self, uint8_t kind, VALUE io, VALUE address, const char *what) {
+    rsb_machine *machine = rsb_machine_of(self);
+    uint32_t generation = rsb_generation(machine, io);
+    VALUE packed = packed_address(address);
+    rs_request request = {.kind = kind, .fd = op_fd_of(machine, io, generation, what)};
     size_t len = (size_t)RSTRING_LEN(packed);
-    request->owned = memcpy(rsb_alloc(len), RSTRING_PTR(packed), len);
-    request->address = (rs_socket_address){.bytes = request->owned, .len = (uint32_t)len};
-    int64_t result = rs_try(&machine->engine, request);
-    if (result == -EAGAIN) result = rsb_wait_for(machine, request, Qnil, RSB_OUT);
-    else free(request->owned);
-    if (result == -EBADF || result == -EOPNOTSUPP) rsb_fail(result, what, request->fd);
+    request.owned = memcpy(rsb_alloc(len), RSTRING_PTR(packed), len);
+    request.address = (rs_socket_address){.bytes = request.owned, .len = (uint32_t)len};
+    int64_t result = rs_try(&machine->engine, &request);
+    if (result == -EAGAIN) result = rsb_wait_for(machine, &request, Qnil, RSB_OUT);
+    else free(request.owned);
+    if (result == -EBADF || result == -EOPNOTSUPP) rsb_fail(result, what, request.fd);
     if (result < 0) rb_syserr_fail_str((int)-result, rb_sprintf("%s to %" PRIsVALUE, what, address_text(packed)));
     RB_GC_GUARD(packed);
+    return Qnil;
 }
 
 /* --- making and connecting --- */
@@ -159,12 +160,7 @@ static VALUE machine_socketpair(int argc, VALUE *argv, VALUE self) {
  * @since 0.1.0
  */
 static VALUE machine_connect(VALUE self, VALUE io, VALUE address) {
-    rsb_machine *machine = rsb_machine_of(self);
-    uint32_t generation = generation_of(machine, io);
-    VALUE packed = packed_address(address);
-    rs_request request = {.kind = RS_OP_CONNECT, .fd = op_fd_of(machine, io, generation, "connect")};
-    request_address(machine, &request, packed, "connect");
-    return Qnil;
+    return request_address(self, RS_OP_CONNECT, io, address, "connect");
 }
 
 /* Binds a socket to an address.
@@ -176,12 +172,7 @@ static VALUE machine_connect(VALUE self, VALUE io, VALUE address) {
  * @return [nil]
  * @since 0.1.0 */
 static VALUE machine_bind(VALUE self, VALUE io, VALUE address) {
-    rsb_machine *machine = rsb_machine_of(self);
-    uint32_t generation = generation_of(machine, io);
-    VALUE packed = packed_address(address);
-    rs_request request = {.kind = RS_OP_BIND, .fd = op_fd_of(machine, io, generation, "bind")};
-    request_address(machine, &request, packed, "bind");
-    return Qnil;
+    return request_address(self, RS_OP_BIND, io, address, "bind");
 }
 
 /* Makes a socket listen for connections.
@@ -405,17 +396,8 @@ static VALUE control_list(const message *answer) {
 
 /* Closes the descriptors of a message that cannot be returned to the caller. */
 static void close_received(const message *answer) {
-    struct msghdr header = answer->header;
-    header.msg_control = (void *)answer->control;
-    for (struct cmsghdr *each = CMSG_FIRSTHDR(&header); each; each = CMSG_NXTHDR(&header, each)) {
-        if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
-        size_t count = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; i++) {
-            int fd;
-            memcpy(&fd, CMSG_DATA(each) + i * sizeof(fd), sizeof(fd));
-            close(fd);
-        }
-    }
+    int first;
+    rsb_rights_in(&answer->header, answer->control, 0, &first);
 }
 
 typedef struct {
@@ -538,7 +520,7 @@ static VALUE machine_sendmsg(int argc, VALUE *argv, VALUE self) {
     rb_check_arity(argc, 2, 5);
     rsb_machine *machine = rsb_machine_of(self);
     VALUE source = rsb_own_source(argv[1]);
-    uint32_t generation = generation_of(machine, argv[0]);
+    uint32_t generation = rsb_generation(machine, argv[0]);
     /* These may call code of the program, which may close the descriptor and free the buffer. So they come first. */
     VALUE control = pack_control(argc > 4 ? argv[4] : Qnil);
     VALUE to = argc > 2 && !NIL_P(argv[2]) ? packed_address(argv[2]) : Qnil;

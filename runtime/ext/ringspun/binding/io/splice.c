@@ -103,15 +103,11 @@ void rsb_fail_move(const rsb_mover *mover, int64_t result) {
     rsb_refused(mover->machine, result, mover->what, first ? request->fd : request->splice.to_fd);
 }
 
-static uint32_t generation_of(rsb_machine *machine, VALUE io) {
-    return RB_FIXNUM_P(io) ? rs_descriptor_generation(machine->engine.descriptors, (int)FIX2LONG(io)) : 0;
-}
-
 static VALUE move(VALUE self, VALUE from, VALUE to, VALUE length, uint8_t kind, const char *what) {
     rsb_machine *machine = rsb_machine_of(self);
     to = rsb_writing_end(to);
     uint64_t len = (uint64_t)rsb_integer(length, 0, INT64_MAX, "length");
-    uint32_t before[2] = {generation_of(machine, from), generation_of(machine, to)};
+    uint32_t before[2] = {rsb_generation(machine, from), rsb_generation(machine, to)};
     rsb_after_inline(machine);
     rsb_mover mover = rsb_mover_of(machine, kind, from, to, what);
     if (RB_FIXNUM_P(from)) mover.from_generation = before[0];

@@ -32,12 +32,12 @@ static const rb_data_type_t evaluation_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_EMBEDDABLE,
 };
 
-static bool is_evaluation(VALUE object) {
+bool rsb_is_evaluation(VALUE object) {
     return RB_TYPE_P(object, T_DATA) && RTYPEDDATA_P(object) && RTYPEDDATA_TYPE(object) == &evaluation_type;
 }
 
 rsb_evaluation *rsb_evaluation_get(VALUE object) {
-    if (RS_UNLIKELY(!is_evaluation(object))) {
+    if (RS_UNLIKELY(!rsb_is_evaluation(object))) {
         rb_raise(rsb_eUsage, "expected a Ringspun::Evaluation, got %" PRIsVALUE, rb_obj_class(object));
     }
     return rsb_evaluation_data(object);
@@ -185,7 +185,7 @@ static VALUE await(rsb_machine *machine, rsb_evaluation *evaluation, const rsb_l
 }
 
 VALUE rsb_result_of_run(VALUE object) {
-    if (RS_LIKELY(!is_evaluation(object))) return object;
+    if (RS_LIKELY(!rsb_is_evaluation(object))) return object;
     rsb_evaluation *evaluation = rsb_evaluation_data(object);
     if (evaluation->state == RSB_OF_STRAND) return object;
     if (evaluation->state == RSB_CONCLUDED) return evaluation->result;
@@ -475,10 +475,6 @@ static VALUE evaluation_resume(int argc, VALUE *argv, VALUE self) {
  * @since 0.1.0 */
 static VALUE evaluation_proc(VALUE self) { return rsb_evaluation_get(self)->proc; }
 
-static VALUE refuse_copy(VALUE self, VALUE original) {
-    rb_raise(rsb_eUsage, "an evaluation cannot be copied");
-}
-
 void rsb_init_evaluation(void) {
     option_names[0] = rb_intern("within");
     option_names[1] = rb_intern("timeout_result");
@@ -492,7 +488,7 @@ void rsb_init_evaluation(void) {
     (void)timeout_error; /* YARD finds a class by the variable that it is assigned to */
     rb_define_const(rsb_cEvaluation, "Cancelled", rsb_eCancelled);
     rb_define_singleton_method(rsb_cEvaluation, "current", evaluation_current, 0);
-    rb_define_method(rsb_cEvaluation, "initialize_copy", refuse_copy, 1);
+    rb_define_method(rsb_cEvaluation, "initialize_copy", rsb_refuse_copy, 1);
     rb_define_method(rsb_cEvaluation, "await_result", evaluation_await_result, -1);
     rb_define_method(rsb_cEvaluation, "conclude_to", evaluation_conclude_to, 1);
     rb_define_method(rsb_cEvaluation, "concluded?", evaluation_concluded_p, 0);

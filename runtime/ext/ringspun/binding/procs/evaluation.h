@@ -38,18 +38,13 @@ typedef struct {
 /* Of an object that is known to be one. */
 static inline rsb_evaluation *rsb_evaluation_data(VALUE object) { return RTYPEDDATA_GET_DATA(object); }
 
-/* A result that is an exception is raised. */
-static inline VALUE rsb_raise_or_return(VALUE result) {
-    if (RS_UNLIKELY(!RB_SPECIAL_CONST_P(result) && rb_obj_is_kind_of(result, rb_eException))) rb_exc_raise(result);
-    return result;
-}
-
 /* evaluation.c */
 int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit);
 VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit);
 /* Called before a wait that Evaluation#resume! may end; the second after it: true if #resume! has ended it. */
 void rsb_resumable(rsb_machine *machine);
 bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value);
+bool rsb_is_evaluation(VALUE object);
 rsb_evaluation *rsb_evaluation_get(VALUE object);
 /* Its machine, which this thread must run. In a forked child, concludes an evaluation that runs in the parent. */
 rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation);

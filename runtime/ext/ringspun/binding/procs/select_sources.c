@@ -2,8 +2,6 @@
 #include "evaluation.h"
 #include "binding/sync/sync.h"
 
-static bool is_evaluation(VALUE object) { return RTEST(rb_obj_is_kind_of(object, rsb_cEvaluation)); }
-
 rs_source *rsb_evaluation_source(rsb_evaluation *evaluation) {
     if (!evaluation->watched) {
         evaluation->watched = rsb_alloc(sizeof(rs_source));
@@ -27,6 +25,6 @@ static bool evaluation_look(VALUE self, VALUE *result) {
     return evaluation->state == RSB_CONCLUDED;
 }
 
-static rsb_result_kind evaluations = {.is = is_evaluation, .source = evaluation_source, .look = evaluation_look};
+static rsb_result_kind evaluations = {.is = rsb_is_evaluation, .source = evaluation_source, .look = evaluation_look};
 
 void rsb_init_select_sources(void) { rsb_register_result(&evaluations); }

@@ -58,15 +58,7 @@ static void know(rsb_machine *machine, VALUE io, int fd) {
                           sort & SORT_REPORTS_MORE);
 }
 
-static VALUE descriptor_of(VALUE io) { return INT2FIX(rb_io_descriptor(io)); }
-
-RSB_APART bool rsb_is_open_as(VALUE io, int fd) {
-    int state = 0;
-    VALUE now = rb_protect(descriptor_of, io, &state);
-    if (!state) return FIX2INT(now) == fd;
-    rb_set_errinfo(Qnil);
-    return false;
-}
+RSB_APART bool rsb_is_open_as(VALUE io, int fd) { return rsb_fd_of_io(io) == fd; }
 
 void rsb_fail_closed(void) {
     rsb_machine *machine = rsb_existing();

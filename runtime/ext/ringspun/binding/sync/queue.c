@@ -246,10 +246,7 @@ bool rsb_queue_put(VALUE self, VALUE item) {
     rsb_machine *machine;
     rsb_queue *queue = get(self, &machine);
     if (queue->closed) raise_closed();
-    if (give_to_popper(machine, queue, item)) return true;
-    if (is_full(queue)) return false;
-    put(queue, item);
-    return true;
+    return push_now(machine, queue, item);
 }
 
 /* --- the rest --- */

@@ -146,11 +146,6 @@ static void wait_in(wait_call *call, int64_t timeout_ns) {
     rb_ensure(wait_for_one, (VALUE)call, end_wait, (VALUE)call);
 }
 
-static VALUE raise_or_return(VALUE result) {
-    if (RS_UNLIKELY(!RB_SPECIAL_CONST_P(result) && rb_obj_is_kind_of(result, rb_eException))) rb_exc_raise(result);
-    return result;
-}
-
 static VALUE call_block(VALUE block, int argc, VALUE *argv) {
     return NIL_P(block) ? Qnil : rb_proc_call_with_block(block, argc, argv, Qnil);
 }
@@ -161,7 +156,7 @@ static VALUE run_branch(const wait_call *call, VALUE after, VALUE otherwise) {
     if (call->outcome == NOTHING) return call_block(otherwise, 0, NULL);
     VALUE value = call->value;
     if (!NIL_P(call->block)) return call_block(call->block, 1, &value);
-    return call->kind == RESULT ? raise_or_return(value) : value;
+    return call->kind == RESULT ? rsb_raise_or_return(value) : value;
 }
 
 /* Waits for the first of the sources, and returns the value of the block of its branch; without a block, the value that a block

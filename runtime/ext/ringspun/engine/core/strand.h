@@ -93,6 +93,11 @@ static inline rs_strand *rs_strand_at(const rs_strands *strands, uint32_t index)
 /* How many have not ended. */
 static inline uint32_t rs_strands_live(const rs_strands *strands) { return strands->slab.used; }
 
+/* The same from any thread: at some moment. */
+static inline uint32_t rs_strands_live_once(const rs_strands *strands) {
+    return __atomic_load_n(&strands->slab.used, __ATOMIC_ACQUIRE);
+}
+
 /* Those that have not ended, one after the other: the one behind `strand` (NULL: the first of all), or NULL. It may end
  * meanwhile. */
 rs_strand *rs_strands_next(const rs_strands *strands, const rs_strand *strand);

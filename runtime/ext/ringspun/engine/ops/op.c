@@ -43,6 +43,7 @@ rs_op *rs_op_find(const rs_ops *ops, rs_id id) {
 }
 
 rs_op *rs_ops_next(const rs_ops *ops, const rs_op *op) {
+    if (ops->slab.used == 0) return NULL;
     for (uint32_t index = op ? op->index + 1 : 0; index < rs_slab_len(&ops->slab); index++) {
         rs_op *next = rs_op_at(ops, index);
         if (next->state != RS_OP_FREE) return next;
