@@ -73,18 +73,38 @@ class PostgresEndOfRunTest < Minitest::Test
   end
 
   def test_close_ends_what_threads_and_the_main_program_have_begun
-    server = TCPServer.new("127.0.0.1", 0)
     asks = ->(pool) { assert_raises(Ringspun::TimeoutError) { pool.query("select 1", timeout: 0.01) } }
     [asks, ->(pool) { Thread.new { asks.call(pool) }.join }].each do |way|
-      pool = Postgres.connect("postgres://127.0.0.1:#{server.local_address.ip_port}/nowhere?sslmode=disable&connect_timeout=0")
-      way.call(pool)
-      pool.close
+      on_silent_socket do |pool|
+        way.call(pool)
+        pool.close
+      end
     end
-  ensure
-    server.close
+  end
+
+  def test_close_ends_openings_that_threads_and_strands_wait_for
+    calls = [->(pool) { pool.query("select 1") }, ->(pool) { pool.session { |_| flunk } },
+             ->(pool) { pool.stream("select 1") { |_| flunk } }]
+    calls.product([->(&call) { call.call }, ->(&call) { Ringspun.run { call.call } }]).each do |call, place|
+      on_silent_socket do |pool, server|
+        thread = Thread.new { assert_raises(Ringspun::ClosedError) { place.call { call.call(pool) } } }
+        peer = server.accept
+        pool.close
+        assert_equal "the pool is closed", thread.value.message
+      ensure
+        peer&.close
+      end
+    end
   end
 
   private
+
+  def on_silent_socket
+    server = TCPServer.new("127.0.0.1", 0)
+    yield Postgres.connect("postgres://127.0.0.1:#{server.local_address.ip_port}/x?sslmode=disable&connect_timeout=0"), server
+  ensure
+    server.close
+  end
 
   def ask_in_vain(pool) = assert_raises(Ringspun::TimeoutError) { pool.query("work $1, $2", "nonce", "60", timeout: 0.1) }
 

@@ -37,6 +37,7 @@ class PostgresPoolTest < Minitest::Test
 
   def test_options_that_are_wrong
     { { lanes: 5 } => "lanes: expected a whole number from 1 to 4, got 5",
+      { min: 11 } => "min: expected a whole number from 0 to 10, got 11",
       { max: 0 } => "max: expected a whole number from 1 on, got 0",
       { timeout: -1 } => "timeout: expected seconds, got -1",
       { timeout: 0 } => "timeout: expected seconds, and more than 0, got 0",
@@ -192,6 +193,19 @@ class PostgresPoolTest < Minitest::Test
       assert_equal [true, "the connection is lost: the client was closed"], [error.in_doubt?, error.message]
     end
     look { |other| end_others(other) } # of the server, which does not see yet that nobody is there
+  end
+
+  def test_close_ends_connections_that_somebody_has
+    [->(&work) { Ringspun.run(&work) }, ->(&work) { work.call }].each do |place|
+      pool = pool()
+      thread = Thread.new do
+        place.call { assert_raises(Postgres::ConnectionLost) { pool.transaction { |t| t.query("select pg_sleep(60)") } } }
+      end
+      look { |other| Thread.pass until running(other).any? }
+      pool.close
+      assert_equal [true, "the connection is lost: the client was closed"], [thread.value.in_doubt?, thread.value.message]
+      look { |other| end_others(other) }
+    end
   end
 
   def test_connections_of_threads_that_have_ended_are_closed

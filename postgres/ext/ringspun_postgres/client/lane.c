@@ -29,6 +29,7 @@ static void lane_compact(void *data) {
 
 static void lane_free(void *data) {
     rpg_lane *lane = data;
+    if (lane->leg && lane->leg->done) rpg_request_free(lane->leg); /* nobody has taken the end of the stream */
     rpg_requests_free(&lane->outbox);
     rpg_requests_free(&lane->sent);
     rpg_replies_free(&lane->replies);

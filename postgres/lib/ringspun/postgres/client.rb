@@ -65,7 +65,7 @@ module Ringspun
       # @since 0.1.0
       def stream(sql, *params, timeout: nil, as: :row, &block)
         form = form_of(as)
-        return to_enum(:stream, sql, *params, timeout:, as:) unless block
+        return Holder.enumerator { |&each| stream(sql, *params, timeout:, as:, &each) } unless block
 
         run_stream(sql, params, timeout, false) { |result| result.__send__(form, &block) }
         nil
@@ -148,7 +148,7 @@ module Ringspun
       # @since 0.1.0
       def stream(*params, timeout: nil, as: :row, &block)
         form = @client.__send__(:form_of, as)
-        return to_enum(:stream, *params, timeout:, as:) unless block
+        return Holder.enumerator { |&each| stream(*params, timeout:, as:, &each) } unless block
 
         @client.__send__(:run_stream, @sql, params, timeout, true) { |result| result.__send__(form, &block) }
         nil

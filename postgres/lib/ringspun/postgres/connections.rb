@@ -6,17 +6,18 @@ module Ringspun
     # the machine that has opened it; how many there are is counted over all machines.
     #
     # Who waits is served in order. A connection that is given back goes to the first who waits; one of another machine is closed
-    # for it, and the first may open its own.
+    # for it, and the first may open its own. What nobody can give back is reclaimed when it is needed.
     #
     # @api private
     class Connections
       # Seconds for what a connection must do before the next user gets it.
       SETTLE = 5
 
-      # Who has a connection, where it was asked for, and since when.
-      Holder = Data.define(:who, :where, :since) do
-        def to_s = "#{who} for #{format("%.1f", Postgres.now - since)} s, at #{where}"
-      end
+      # Seconds after which one that nobody uses is closed, if there are more than `min`.
+      KEEP = 300
+
+      # Seconds after which who waits looks again for what nobody will give back.
+      LOOK = 1
 
       Waiter = Data.define(:machine, :gate)
 
@@ -31,15 +32,12 @@ module Ringspun
         @idle = [] # the last that was given back comes last, and is taken first
         @waiters = []
         @holders = {}.compare_by_identity
+        @openings = {}.compare_by_identity # strands
+        @reclaimed = [] # and to be closed by their machines
         @ends = {}.compare_by_identity # when a connection has lived long enough
         @count = 0
+        @filling = false
         @closed = false
-      end
-
-      # @return [Array] who asks, and where: for {Holder}
-      def self.asker
-        where = caller_locations(2).find { |location| !location.path.start_with?(__dir__) }
-        [Fiber.current_scheduler ? Machine.current.running.inspect : Thread.current.inspect, where]
       end
 
       # May switch strands.
@@ -48,8 +46,8 @@ module Ringspun
       #   for a connection that others have
       # @param reset [Boolean] the session is made anew afterwards
       def use(timeout, reset: false, &)
-        asker = Connections.asker
-        Postgres.with_taken(-> { acquire(timeout, asker) }, ->(lane) { release(lane, reset) }, &)
+        holder = Holder.new
+        Postgres.with_taken(-> { acquire(timeout, holder) }, ->(lane) { release(lane, reset) }, &)
       end
 
       # @param left [Numeric, nil] seconds to open one
@@ -63,21 +61,30 @@ module Ringspun
         end
       end
 
-      # @param asker [Array] of {Connections.asker}
+      # @param holder [Holder] who is to have it
       # @return [Lane]
-      def acquire(timeout, asker)
+      def acquire(timeout, holder)
         machine = Machine.current
         deadline = timeout && (machine.now + timeout)
         loop do
           got = take(machine)
           got = await(got, timeout, left(deadline)) if got.is_a?(Waiter)
-          lane = prepare(got, left(deadline)) and return hold(lane, asker)
+          lane = prepare(got, left(deadline)) and return hold(lane, holder).tap { fill }
         end
+      end
+
+      # Has as many opened as there are to be at least, beside the run. Without one the caller is the only user.
+      def fill
+        return if @count >= @config.min || @filling || @closed || !Fiber.current_scheduler.is_a?(Scheduler)
+
+        Machine.current.__send__(:spin_beside) { open_missing }
       end
 
       # It may not raise: what fails here closes the connection.
       def release(lane, reset)
-        @lock.synchronize { @holders.delete(lane) }
+        held = @lock.synchronize { @holders.delete(lane) }
+        return unless held # it was reclaimed
+
         settle(lane, reset) ? give_back(lane) : give_up(lane)
       end
 
@@ -87,24 +94,28 @@ module Ringspun
         give_up(lane) if held
       end
 
-      # Nobody gets one any more.
+      # Nobody gets one any more, and those that somebody has end.
       def close
-        @lock.synchronize do
+        openings = @lock.synchronize do
           @closed = true
           @waiters.each { |waiter| waiter.gate.close }.clear
+          @openings.keys
         end
+        openings.each(&:terminate)
         close_own
+        @lock.synchronize { @holders.keys }.each(&:close)
         @lock.synchronize { @idle.each { |idle| abandon(idle) }.clear }
       end
 
-      # Those of this machine that nobody uses.
+      # Those of this machine, which is to end.
       def close_own
-        machine = Machine.current
-        own = @lock.synchronize do
-          mine, @idle = @idle.partition { |idle| idle.machine.equal?(machine) }
-          mine
+        close_reclaimed
+        idle, held = @lock.synchronize do
+          idle, @idle = @idle.partition { |each| each.lane.here? }
+          [idle, @holders.keys.select(&:here?)]
         end
-        own.each { |idle| give_up(idle.lane) }
+        idle.each { |each| give_up(each.lane) }
+        held.each(&:close)
       end
 
       def metrics = @lock.synchronize { { connections: @count, idle: @idle.size, waiting: @waiters.size } }
@@ -115,21 +126,65 @@ module Ringspun
 
       # @return [Lane, :permit, Waiter] :permit: to open one
       def take(machine)
+        close_reclaimed
         @lock.synchronize do
-          raise ClosedError, "the pool is closed" if @closed
+          raise closed if @closed
 
           found = @idle.rindex { |each| each.machine.equal?(machine) }
-          next @idle.delete_at(found).lane if found
-          next grant if @count < @config.max
-          next abandon(@idle.shift) unless @idle.empty?
-
-          Waiter.new(machine, Channel.new(1)).tap { |waiter| @waiters << waiter }
+          return @idle.delete_at(found).lane if found
         end
+        reclaim(&:ended?)
+        @lock.synchronize { permit } || (reclaim(&:left?) && @lock.synchronize { permit || wait(machine) })
       end
 
-      def grant
+      # Who needs one hears why there is none.
+      def open_missing
+        @filling = true
+        while (got = @lock.synchronize { permit if @count < @config.min && !@closed })
+          give_back(prepare(got, nil))
+        end
+      rescue StandardError
+        nil
+      ensure
+        @filling = false
+      end
+
+      # @return [:permit, nil] to open one
+      def permit
+        return abandon(@idle.shift) if @count >= @config.max && @idle.any?
+        return if @count >= @config.max
+
         @count += 1
         :permit
+      end
+
+      def wait(machine) = Waiter.new(machine, Channel.new(1)).tap { |waiter| @waiters << waiter }
+
+      # Closes those whose holders the block finds.
+      #
+      # @return [true]
+      def reclaim
+        found = @lock.synchronize do
+          found = @holders.select { |_, holder| yield holder }
+          found.each_key { |lane| @holders.delete(lane) }
+        end
+        found.each do |lane, holder|
+          give_up(lane, "it was reclaimed, because nobody was there to give it back")
+          @lock.synchronize { @reclaimed << lane } unless lane.lost?
+          warn(holder.reclaimed)
+        end
+        true
+      end
+
+      # Another thread can end a connection, and not always close its stream.
+      def close_reclaimed
+        return if @reclaimed.empty?
+
+        mine = @lock.synchronize do
+          mine, @reclaimed = @reclaimed.partition(&:here?)
+          mine
+        end
+        mine.each(&:close)
       end
 
       def left(deadline) = deadline && [deadline - Machine.current.now, 0].max
@@ -140,19 +195,30 @@ module Ringspun
           @lock.synchronize { @waiters.delete(got) }
           got = got.gate.try_pop or return
         end
-        lane = prepare(got, left) and hold(lane, Connections.asker)
+        lane = prepare(got, left) and hold(lane, Holder.new)
       end
 
       def await(waiter, timeout, left)
         seconds = [timeout, @config.checkout_timeout].compact.min
-        got = waiter.gate.pop(timeout: [left, seconds].compact.min)
+        got = pop(waiter.gate, [left, seconds].compact.min)
         raise got.exception(got.message) if got.is_a?(Exception)
         return got if got
-        raise ClosedError, "the pool is closed" if waiter.gate.closed?
+        raise closed if waiter.gate.closed?
 
         raise PoolTimeoutError, exhausted(seconds)
       ensure
         leave(waiter) unless got
+      end
+
+      def pop(gate, seconds)
+        due = Machine.current.now + seconds
+        loop do
+          left = due - Machine.current.now
+          got = gate.pop(timeout: left.clamp(0, LOOK))
+          return got if got || gate.closed? || left <= LOOK
+
+          reclaim(&:left?)
+        end
       end
 
       # What was handed over while it left goes to the next.
@@ -173,28 +239,41 @@ module Ringspun
       # @param got [Lane, :permit]
       # @return [Lane, nil] nil: it had died while nobody used it
       def prepare(got, left)
-        return open_within(left) if got == :permit
-        return got if !too_old?(got) && (got.quiet_for < 1 || got.ping([left, SETTLE].compact.min))
-
-        give_up(got)
-      rescue Exception
-        got == :permit ? forget : give_up(got)
-        raise
+        ready = got == :permit ? open_within(left) : (got if fresh?(got, left))
+      ensure
+        got == :permit ? forget : give_up(got) unless ready
       end
 
-      def open_within(left)
-        return open unless left
+      def fresh?(lane, left) = !too_old?(lane) && (lane.quiet_for < 1 || lane.ping([left, SETTLE].compact.min))
 
-        own = nil
-        begin
-          Machine.current.timeout(left) do
-            open
-          rescue Ringspun::TimeoutError => own
-            raise
+      # In a strand, by which {#close} can end it.
+      def open_within(left)
+        opened = failure = nil
+        Machine.current.scope(deadline: left) do |scope|
+          strand = scope.spin do
+            opened = open
+          rescue StandardError => failure
+            nil
           end
-        rescue Ringspun::TimeoutError
-          raise own || @pool.opener.late
+          until_closed(strand)
         end
+        raise failure if failure
+
+        given = opened
+      rescue TerminatedError
+        raise closed
+      rescue Ringspun::TimeoutError
+        raise failure || @pool.opener.late
+      ensure
+        close_lane(opened) if opened && !given
+      end
+
+      def until_closed(strand)
+        @lock.synchronize { @openings[strand] = true }
+        strand.terminate if @closed
+        strand.await
+      ensure
+        @lock.synchronize { @openings.delete(strand) }
       end
 
       def open
@@ -217,10 +296,15 @@ module Ringspun
 
       def too_old?(lane) = Postgres.now > @ends.fetch(lane)
 
-      def hold(lane, asker)
-        @lock.synchronize { @holders[lane] = Holder.new(*asker, Postgres.now) }
-        lane
+      def hold(lane, holder)
+        holder.hold(lane)
+        return lane if @lock.synchronize { @holders[lane] = holder unless @closed }
+
+        give_up(lane)
+        raise closed
       end
+
+      def closed = ClosedError.new("the pool is closed")
 
       # --- giving one back ---
 
@@ -254,7 +338,7 @@ module Ringspun
           waiter = @waiters.shift
           if waiter.nil?
             @idle << Idle.new(lane, machine, Postgres.now)
-            next
+            next superfluous
           end
           next waiter.gate.try_push(lane) && nil if waiter.machine.equal?(machine)
 
@@ -265,16 +349,24 @@ module Ringspun
       end
 
       # Shielded: or who is cancelled meanwhile would take the place along.
-      def give_up(lane)
-        Postgres.shield(SETTLE) { close_lane(lane) }
+      # @return [Lane, nil] that nobody has used for long
+      def superfluous
+        return if @count <= @config.min || Postgres.now - @idle.first.since < KEEP
+
+        @count -= 1
+        @idle.shift.lane
+      end
+
+      def give_up(lane, why = "it was given up")
+        Postgres.shield(SETTLE) { close_lane(lane, why) }
         nil
       ensure
         forget
       end
 
-      def close_lane(lane)
+      def close_lane(lane, why = "it was given up")
         @lock.synchronize { @ends.delete(lane) }
-        lane.close(lane.loss || "it was given up")
+        lane.close(lane.loss || why)
       end
 
       # A place for one that is gone.

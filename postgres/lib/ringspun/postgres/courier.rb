@@ -62,6 +62,9 @@ module Ringspun
 
       # A connection of the courier's machine, for one user in another thread.
       class Lane
+        STATE = %i[lost? loss orphaned?].freeze
+        private_constant :STATE
+
         # In the courier's thread.
         def initialize(courier, lane)
           @courier = courier
@@ -85,8 +88,15 @@ module Ringspun
 
         private
 
-        # In a forked child the connection is the parent's, and who would ask does not exist; it need not.
-        def ask(name, *) = @courier.here? ? @courier.call { in_turn { @lane.__send__(name, *) } } : @lane.__send__(name, *)
+        # In a forked child the connection is the parent's, and who would ask does not exist; it need not. Nor need it where it
+        # has ended, with the connection.
+        def ask(name, *)
+          @courier.here? ? @courier.call { in_turn { @lane.__send__(name, *) } } : @lane.__send__(name, *)
+        rescue ConnectionLost
+          raise unless STATE.include?(name)
+
+          @lane.__send__(name, *)
+        end
 
         # Where the user was interrupted in one, and asks another, the first must have ended, or it would be waited for.
         def in_turn
@@ -121,10 +131,12 @@ module Ringspun
       # (see Connections#use)
       def use(timeout, reset:, &)
         connections = @pool.connections
-        asker = Connections.asker
+        holder = Holder.new
         release = ->(lane) { connections.release(lane.let_go, reset) }
-        take = -> { call(undo: release) { Lane.new(self, connections.acquire(timeout, asker)) } }
+        take = -> { call(undo: release) { Lane.new(self, connections.acquire(timeout, holder)) } }
         Postgres.with_taken(take, ->(lane) { give_back(lane, &release) if here? }, &)
+      ensure
+        holder&.leave
       end
 
       # @return [Boolean] false: it was left behind by a fork

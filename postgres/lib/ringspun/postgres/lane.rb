@@ -33,10 +33,9 @@ module Ringspun
         raise Postgres.lost(lane.loss, false) if shared && !lane.ping(nil)
 
         lane.decoders = config.types.decoders(lane)
-        lane
-      rescue Exception
-        lane&.close
-        raise
+        ready = lane
+      ensure
+        lane&.close unless ready
       end
 
       # The server works for nobody. The extension calls it too.
@@ -51,7 +50,7 @@ module Ringspun
       # Ends the connection at once. What was sent is in doubt. From any thread. A forked child leaves the socket alone.
       def close(why = "the client was closed")
         return lose(why) if inherited?
-        return abandon(why, gone?) unless Machine.current? && Machine.current.equal?(@machine)
+        return abandon(why, gone?) unless here?
         return unless lose(why)
 
         stream = @session.stream
@@ -61,6 +60,9 @@ module Ringspun
       ensure
         stream&.__send__(:close_at_once)
       end
+
+      # Whether it is the caller's machine that it belongs to.
+      def here? = Machine.current? && Machine.current.equal?(@machine)
 
       # Whether its machine has ended, or the thread.
       def gone? = @machine.closed? || !@thread.alive?

@@ -168,7 +168,7 @@ module Ringspun
       def open_one(opening)
         lane = @pool.opener.call { Lane.open(@pool.config, @pool.canceller, shared: true) }
         @lanes << lane
-        lane.close if @closed
+        @closed ? lane.close : @pool.connections.fill
       rescue StandardError => error
         opening.failure = error
       ensure

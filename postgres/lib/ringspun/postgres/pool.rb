@@ -18,6 +18,8 @@ module Ringspun
       # @param source [String, nil] a URI, postgres://user@host:port/database?option=value; nil: as libpq's environment says
       # @param lanes [Integer] 1 to 4 shared connections a machine
       # @param max [Integer] connections for one user at a time, over all machines of the process
+      # @param min [Integer] how many of these are opened with the first use in a run, and stay when nobody uses them; others are
+      #   closed after five minutes
       # @param timeout [Numeric, nil] seconds for each call that names none, also of sessions and transactions
       # @param checkout_timeout [Numeric] seconds until {PoolTimeoutError} is raised when all connections are in use
       # @param max_lifetime [Numeric] seconds after which a connection is not used again, give or take a tenth
@@ -29,12 +31,12 @@ module Ringspun
       # @param options [Hash{Symbol => Object}] what a URI has, by libpq's names: host, port, user, password, sslmode, ...
       # @raise [UsageError]
       # @since 0.1.0
-      def initialize(source = nil, lanes: 2, max: 10, timeout: nil, checkout_timeout: 5, max_lifetime: 3600, statement_cache: 256,
-                     pipelining: nil, types: {}, **options)
+      def initialize(source = nil, lanes: 2, max: 10, min: 0, timeout: nil, checkout_timeout: 5, max_lifetime: 3600,
+                     statement_cache: 256, pipelining: nil, types: {}, **options)
         raise UsageError, "a client of Postgres can only be made in the main ractor" unless Ractor.current == Ractor.main
 
-        @config = Config.new(options: Options.new(source, **options), lanes:, max:, timeout:, checkout_timeout:, max_lifetime:,
-                             statement_cache:, pipelining:, types: Types.new(types))
+        @config = Config.new(options: Options.new(source, **options), lanes:, max:, min:, timeout:, checkout_timeout:,
+                             max_lifetime:, statement_cache:, pipelining:, types: Types.new(types))
         @beginning = Thread::Mutex.new
         @closed = false
         start_anew
@@ -79,10 +81,10 @@ module Ringspun
         return unless Process.pid == @pid
 
         @opener.close
-        @courier&.close
-        @connections.close
-        @beginning.synchronize { @lanes.values }.each(&:close)
         @canceller.close
+        @connections.close
+        @courier&.close
+        @beginning.synchronize { @lanes.values }.each(&:close)
         nil
       end
 
@@ -173,8 +175,8 @@ module Ringspun
     # What a {Pool} was made with.
     #
     # @api private
-    Config = Data.define(:options, :lanes, :max, :timeout, :checkout_timeout, :max_lifetime, :statement_cache, :pipelining,
-                         :types) do
+    Config = Data.define(:options, :lanes, :max, :min, :timeout, :checkout_timeout, :max_lifetime, :statement_cache,
+                         :pipelining, :types) do
       def initialize(options:, pipelining:, **)
         unless [true, false, nil].include?(pipelining)
           raise UsageError, "pipelining: expected true, false or nil, got #{pipelining.inspect}"
@@ -183,6 +185,7 @@ module Ringspun
         super(options:, pipelining: pipelining.nil? ? Poolers.pipelining?(options) : pipelining, **)
         whole(:lanes, 1..4)
         whole(:max, 1..)
+        whole(:min, 0..max)
         whole(:statement_cache, 0..)
         %i[checkout_timeout max_lifetime].each { |name| seconds(name) }
         seconds(:timeout) unless timeout.nil?

@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Postgres
+    # Who has a connection of a pool: since when, and where it was asked for. Made by who asks, in the fiber in which that is.
+    #
+    # @api private
+    class Holder
+      # Of the fiber of an Enumerator: where that was made. On the fiber's own stack is nothing of it.
+      MADE_AT = :ringspun_postgres_made_at
+
+      # Their fibers, which may be collected all the same.
+      FIBERS = ObjectSpace::WeakMap.new
+      private_constant :MADE_AT, :FIBERS
+
+      # Of that method, which gives the block what it has.
+      #
+      # @return [Enumerator]
+      def self.enumerator(&each)
+        made_at = places
+        Enumerator.new do |them|
+          before = Thread.current[MADE_AT]
+          Thread.current[MADE_AT] = made_at
+          each.call { |one| them << one }
+        ensure
+          Thread.current[MADE_AT] = before
+        end
+      end
+
+      # @return [Array<Thread::Backtrace::Location>] of the program, without this library; methods of Ruby's own at the bottom of
+      #   a fiber have no path
+      def self.places = caller_locations.reject { |place| place.path.nil? || place.path.start_with?(__dir__, "<internal:") }
+
+      def initialize
+        @left = false
+        @thread = Thread.current
+        FIBERS[self] = Fiber.current
+        @strand = Machine.current.running if Fiber.current_scheduler.is_a?(Scheduler)
+        @places = Holder.places
+        @places = Thread.current[MADE_AT] if @places.empty? && Thread.current[MADE_AT]
+        @who = (@strand || (Fiber.current_scheduler ? Fiber.current : @thread)).inspect
+      end
+
+      # Of the lane it has from now on.
+      def hold(lane)
+        @lane = lane
+        @since = Postgres.now
+      end
+
+      # Another thread gives it back for it.
+      def leave = @left = true
+
+      # @return [Boolean] nobody can give it back: the thread has ended, or an Enumerator or Fiber is collected
+      def ended? = @lane.gone? || !(@left || (@thread.alive? && FIBERS[self]&.alive?))
+
+      # @return [Boolean] nobody is likely to: it is with an Enumerator whose strand has ended
+      def left? = ended? || (!@strand.nil? && !@strand.alive?)
+
+      # @return [String]
+      def to_s = "#{@who} for #{format("%.1f", Postgres.now - @since)} s, at #{@places.first}"
+
+      def reclaimed
+        "ringspun: a connection was not given back, and is closed: #{@who} has ended, who had it for " \
+          "#{format("%.1f", Postgres.now - @since)} s and had asked for it at\n" \
+          "#{@places.map { |place| "\t#{place}" }.join("\n")}"
+      end
+    end
+    private_constant :Holder
+  end
+end

@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "ringspun/postgres"
+require "support/scripted_server"
+
+# How many connections a pool has while they are used, and while they are not. Time is virtual.
+class PostgresPoolSizeTest < Minitest::Test
+  include AnyBackend
+
+  Postgres = Ringspun::Postgres
+
+  def test_the_first_use_opens_as_many_as_there_are_to_be_at_least
+    [->(pool) { pool.query("echo $1", "a") }, ->(pool) { pool.session { |s| s.query("echo $1", "a") } }].each do |use|
+      on_pool(min: 3) do |pool, machine|
+        machine.sleep(1)
+        assert_equal 0, pool.metrics[:connections]
+        use.call(pool)
+        machine.sleep(1)
+        assert_equal({ connections: 3, idle: 3, waiting: 0 }, pool.metrics)
+      end
+    end
+  end
+
+  def test_what_nobody_has_used_for_five_minutes_is_closed_but_for_the_least
+    on_pool(min: 2) do |pool, machine|
+      use_at_once(pool, machine, 6)
+      assert_equal 6, pool.metrics[:idle]
+      10.times { pool.session { |_| nil } }
+      assert_equal 6, pool.metrics[:idle]
+      machine.sleep(301)
+      10.times { pool.session { |_| nil } }
+      assert_equal({ connections: 2, idle: 2, waiting: 0 }, pool.metrics)
+    end
+  end
+
+  def test_those_that_are_lost_are_opened_again_when_one_is_used
+    on_pool(min: 3) do |pool, machine|
+      die = ->(session) { assert_raises(Postgres::ConnectionLost) { session.query("die $1", "now") } }
+      machine.await(Array.new(3) { machine.spin { pool.session(&die) } })
+      pool.session { |_| nil }
+      machine.sleep(1)
+      assert_equal({ connections: 3, idle: 3, waiting: 0 }, pool.metrics)
+    end
+  end
+
+  # It is nobody's call that fails.
+  def test_a_server_that_has_gone_meanwhile
+    on_pool(min: 3, connect_timeout: "1") do |pool, machine, server|
+      server.fail_after(1)
+      assert_equal "a", pool.query_value("echo $1", "a")
+      machine.sleep(10)
+      assert_equal({ connections: 0, idle: 0, waiting: 0 }, pool.metrics)
+    end
+  end
+
+  # Lets so many connections begin.
+  class Server < ScriptedServer
+    def fail_after(count) = @left = count
+
+    private
+
+    def talk(stream)
+      return if @left&.zero?
+
+      @left -= 1 if @left
+      super
+    end
+  end
+
+  private
+
+  def use_at_once(pool, machine, count)
+    machine.await(Array.new(count) { machine.spin { pool.session { |_| machine.sleep(0.5) } } })
+  end
+
+  def on_pool(**)
+    Ringspun::Simulation.run(faults: false) do |machine|
+      server = Server.new(machine, Random.new(1))
+      pool = Postgres::Pool.new(ScriptedServer::URL, **)
+      yield pool, machine, server
+    ensure
+      pool.close
+      server.close
+    end
+  end
+end
