@@ -306,6 +306,17 @@ class PostgresPoolTest < Minitest::Test
     end
   end
 
+  def test_a_stream_whose_connection_ends_is_told_why
+    on_pool do |pool, machine|
+      [->(&work) { work.call(pool) }, pool.method(:session), pool.method(:transaction)].each do |place|
+        streaming = machine.spin { place.call { |client| client.stream("select pg_sleep(60)") { nil } } }
+        await(machine) { look { |other| running(other) }.any? }
+        look { |other| end_others(other) }
+        assert_match(/terminating connection/, assert_raises(Postgres::ConnectionLost) { streaming.await }.message)
+      end
+    end
+  end
+
   def test_connections_that_are_ended_by_chance_lose_nobody
     on_pool(lanes: 2, max: 3) do |pool, machine|
       random = Random.new(Minitest.seed)

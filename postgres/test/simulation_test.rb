@@ -157,7 +157,7 @@ class PostgresSimulationTest < Minitest::Test
 
   def test_streams_of_connections_that_end
     explore(faults: RESETS, max: 3) do |world|
-      world.strands(6) { 2.times { world.expecting(*LOSSES) { stream(world, %w[23505 cut]) } } }
+      world.strands(6) { 2.times { world.expecting(*LOSSES) { stream(world, %w[23505 die cut]) } } }
     end
   end
 

@@ -10,7 +10,7 @@ require "socket"
 #   echo $1            the nonce
 #   work $1, $2        the nonce, after so many seconds
 #   rows $1, $2        so many rows of the nonce and a number; behind them, with $3, an error with that SQLSTATE,
-#                      or the connection's end (cut)
+#                      or the connection's end (die, cut)
 #   fail $1, $2        an error with that SQLSTATE, and the nonce as message
 #   insert $1          remembers the nonce, committed with the transaction
 #   die $1, cut $1     ends the connection, with an error and without

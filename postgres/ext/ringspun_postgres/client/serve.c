@@ -281,6 +281,7 @@ bool rpg_serve(rpg_lane *lane) {
     finish_ended(lane, ends, ended);
     if (how == NO_MEMORY) rpg_lose(lane, "there was no memory for what the server sent");
     else if (how == WRONG || found == RPG_WRONG) break_off(lane);
+    else if (lane->fatal[0]) rpg_lose(lane, lane->fatal);
     else check_session(lane);
     return at > 0;
 }

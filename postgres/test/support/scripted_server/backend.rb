@@ -22,9 +22,10 @@ class ScriptedServer
 
     TEXT = 25
     NULL = 0xffffffff
+    ENDS = %w[die cut].freeze
     TAGS = { "begin" => "BEGIN", "commit" => "COMMIT", "rollback" => "ROLLBACK", "savepoint" => "SAVEPOINT",
              "release" => "RELEASE", "insert" => "INSERT 0 1", "discard" => "DISCARD ALL" }.freeze
-    private_constant :TEXT, :NULL, :TAGS
+    private_constant :TEXT, :NULL, :ENDS, :TAGS
 
     # @return [Integer] by which a client cancels
     attr_reader :process, :key
@@ -159,9 +160,12 @@ class ScriptedServer
       # https://www.postgresql.org/docs/17/protocol-flow.html: also where the last row was the last of all
       return say("s") if limit.positive? && rows.size == limit
 
-      raise @portal.failure if @portal.failure
-
+      give_up_portal if @portal.failure
       say("C", "#{@portal.tag}\0")
+    end
+
+    def give_up_portal
+      ENDS.include?(@portal.failure) ? leave(@portal.failure == "die") : raise(@portal.failure)
     end
 
     def guard
@@ -213,7 +217,7 @@ class ScriptedServer
 
       portal.tag = TAGS.fetch(command) { "SELECT" }
       nonce, argument, state = portal.params
-      portal.failure = state == "cut" ? End.new : Failure.new(state, nonce) if state
+      portal.failure = ENDS.include?(state) ? state : Failure.new(state, nonce) if state
       case command
       when "echo", "work" then work(argument) && [[nonce]]
       when "rows" then Array.new(argument.to_i) { |number| [nonce, number.to_s] }
