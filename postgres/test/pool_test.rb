@@ -3,8 +3,13 @@
 require "postgres_helper"
 
 # How connections are had, shared, given back and lost.
+# servers: all
 class PostgresPoolTest < Minitest::Test
   include OnPool
+  include NoNames
+
+  # What the server says, or PgBouncer.
+  ENDED = /terminating connection|server conn crashed/
 
   def test_nothing_connects_before_the_first_use
     pool = Postgres::Pool.new("postgres://localhost:1/nowhere", password: "secret")
@@ -138,20 +143,6 @@ class PostgresPoolTest < Minitest::Test
     thread.join
   ensure
     pool.close
-  end
-
-  def test_a_statement_that_is_streamed_and_that_the_server_has_forgotten
-    on_pool do |pool|
-      pool.session do |session|
-        stream = -> { session.stream("select g from generate_series(1, $1) g", 2, as: :array).to_a }
-        3.times { assert_equal [[1], [2]], stream.call }
-        session.execute("deallocate all")
-        2.times { assert_equal [[1], [2]], stream.call }
-        session.transaction do
-          assert_equal [[1], [2]], stream.call
-        end
-      end
-    end
   end
 
   def test_close_ends_connections_of_other_threads_that_nobody_uses
@@ -292,14 +283,14 @@ class PostgresPoolTest < Minitest::Test
 
   def test_statements_under_way_when_the_connection_ends_are_in_doubt
     on_pool(lanes: 1) do |pool, machine|
-      pid = pool.query_value("select pg_backend_pid()")
+      assert_equal 1, pool.query_value("select 1")
       strands = [60, 0, 0, 0].map { |seconds| machine.spin { pool.query("select pg_sleep($1)", seconds) } }
       again = machine.spin { pool.query_value("select 7", idempotent: true) }
       await(machine) { look { |other| running(other) }.any? }
-      look { |other| other.query("select pg_terminate_backend($1)", pid) }
+      look { |other| end_others(other) }
       strands.each do |strand|
         error = assert_raises(Postgres::ConnectionLost) { strand.await }
-        assert_match(/terminating connection/, error.message)
+        assert_match(ENDED, error.message)
         assert_predicate error, :in_doubt?
       end
       assert_equal [7, 8], [again.await, pool.query_value("select 8")]
@@ -312,7 +303,7 @@ class PostgresPoolTest < Minitest::Test
         streaming = machine.spin { place.call { |client| client.stream("select pg_sleep(60)") { nil } } }
         await(machine) { look { |other| running(other) }.any? }
         look { |other| end_others(other) }
-        assert_match(/terminating connection/, assert_raises(Postgres::ConnectionLost) { streaming.await }.message)
+        assert_match(ENDED, assert_raises(Postgres::ConnectionLost) { streaming.await }.message)
       end
     end
   end
@@ -342,9 +333,11 @@ class PostgresPoolTest < Minitest::Test
   end
 
   def test_a_slow_statement_gets_a_connection_of_its_own
-    on_pool(lanes: 1) do |pool, machine|
-      await(machine) { pool.query("select pg_sleep(0.1)") && pool.metrics[:connections].positive? }
-      assert_equal 1, pool.query_value("select 1")
+    [{}, { statement_cache: 0 }].each do |options|
+      on_pool(lanes: 1, **options) do |pool, machine|
+        await(machine) { pool.query("select pg_sleep(0.1)") && pool.metrics[:connections].positive? }
+        assert_equal 1, pool.query_value("select 1")
+      end
     end
   end
 
@@ -363,21 +356,17 @@ class PostgresPoolTest < Minitest::Test
   end
 
   def test_a_forked_child_begins_anew
-    pool = pool()
-    assert_equal 1, pool.query_value("select 1")
-    before = pool.query_value("select pg_backend_pid()")
-    reader, writer = IO.pipe
-    pid = fork do
-      writer.puts(pool.query_value("select pg_backend_pid()"), pool.session { |s| s.query_value("select 2") })
-      exit!(0)
+    pool = pool(lanes: 1)
+    ask = -> { [pool.query_value("select 1"), pool.session { |session| session.query_value("select 2") }] }
+    assert_equal [1, 2], ask.call
+    before = sockets
+    child = in_child do
+      assert_equal [1, 2], ask.call
+      assert_equal before + 2, sockets
     end
-    Process.wait(pid)
-    writer.close
-    child, two = reader.read.split.map(&:to_i)
-    refute_equal before, child
-    assert_equal [2, before], [two, pool.query_value("select pg_backend_pid()")]
+    assert_predicate child, :success?
+    assert_equal [[1, 2], before], [ask.call, sockets]
   ensure
-    [reader, writer].compact.each(&:close)
     pool.close
   end
 

@@ -41,7 +41,6 @@ VALUE rpg_lane_statement(rpg_lane *lane, VALUE sql) {
     if (NIL_P(statement)) {
         sql = rb_str_new_frozen(sql);
         statement = rpg_statement_new(sql, lane->decoders);
-        if (lane->cache == 0) return statement;
         make_room(lane);
         rb_hash_aset(lane->statements, sql, statement);
     } else {
@@ -73,7 +72,7 @@ static void put_bind(rpg_out *out, const rpg_statement *statement, const rpg_req
 }
 
 static bool is_to_be_named(const rpg_lane *lane, const rpg_statement *statement, const rpg_request *request) {
-    return lane->names && lane->cache > 0 && statement->name_len == 0 && (statement->used || request->prepared);
+    return lane->names && statement->name_len == 0 && (statement->used || request->prepared);
 }
 
 static uint16_t put_parse(rpg_lane *lane, rpg_statement *statement, const rpg_request *request) {

@@ -7,6 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* Statements whose mean times a connection knows that gives no names. */
+#define UNNAMED_MAX 256u
+
 static VALUE cLane;
 
 /* --- the object --- */
@@ -89,8 +92,8 @@ static VALUE lane_new(VALUE class, VALUE stream, VALUE prefix, VALUE cache, VALU
     lane->fd = descriptor_of(stream);
     lane->status = 'I';
     lane->fastest = INT64_MAX;
-    lane->names = true;
-    lane->cache = NUM2UINT(cache);
+    lane->names = NUM2UINT(cache) > 0;
+    lane->cache = lane->names ? NUM2UINT(cache) : UNNAMED_MAX;
     lane->shared = RTEST(shared);
     lane->forks = forks;
     lane->quiet_since = ringspun->now();
