@@ -3,9 +3,10 @@
 require "postgres_helper"
 
 # What a forked child has, and that it leaves alone what is its parent's.
-# servers: 15, 17
+# servers: all
 class PostgresForkTest < Minitest::Test
   include OnPool
+  include NoNames
 
   LANE = Postgres.const_get(:Lane)
 
@@ -61,10 +62,10 @@ class PostgresForkTest < Minitest::Test
   def test_while_others_wait
     on_pool(lanes: 1) do |pool, machine|
       with_table(pool) do |table|
-        waiting = pool.session do |session|
-          session.query("select pg_advisory_lock(19)")
+        waiting = pool.transaction do |t|
+          t.query("select pg_advisory_xact_lock(19)")
           locked = machine.spin { pool.query_value("select 7 where pg_advisory_xact_lock(19)::text = ''") }
-          await(machine) { running(session).any?(/xact_lock/) }
+          await(machine) { look { |other| running(other) }.any?(/xact_lock/) }
           unsent = machine.spin { pool.execute("insert into #{table} values (1)") }
           machine.yield
           assert_child { assert_equal [[], 2], [ids(pool, table), pool.session { |s| s.query_value("select 2") }] }
@@ -79,13 +80,14 @@ class PostgresForkTest < Minitest::Test
   # Not even by what pools end connections of other threads with, which closes the descriptor under its stream.
   def test_a_connection_of_the_parents_is_not_closed_in_a_child
     on_pool(lanes: 1) do |pool|
-      backend = pool.query_value("select pg_backend_pid()")
+      assert_equal 1, pool.query_value("select 1")
+      before = Leaks.descriptors
       assert_child do
         before = Leaks.descriptors
         ObjectSpace.each_object(LANE) { |lane| [false, true].each { |gone| lane.abandon("it is not ours", gone) } }
         assert_equal before, Leaks.descriptors
       end
-      assert_equal backend, pool.query_value("select pg_backend_pid()")
+      assert_equal [1, before], [pool.query_value("select 1"), Leaks.descriptors]
     end
   end
 
@@ -94,17 +96,20 @@ class PostgresForkTest < Minitest::Test
     require "ringspun/postgres"
     $stdout.sync = true
     pool = Ringspun::Postgres.connect(ARGV.shift)
-    backend = -> { [pool.query_value("select pg_backend_pid()"), pool.session { |s| s.query_value("select pg_backend_pid()") }] }
-    before = backend.call
+    connections = lambda do
+      [pool.query_value("select 1"), pool.session { |session| session.query_value("select 1") }]
+      Dir["/proc/self/fd/*"].filter_map { |path| File.readlink(path)[/socket.*/] if File.symlink?(path) }.sort
+    end
+    before = connections.call
   RUBY
 
   # With all that Ruby does when a process ends.
   def test_the_end_of_a_child_says_nothing_to_the_parents_server
     assert_script "2\ntrue\ntrue\n", <<~'RUBY'
-      Process.wait(fork { puts (before - backend.call).size })
-      Process.wait(fork { puts (before - backend.call).size == 2 && pool.close.nil? })
+      Process.wait(fork { puts (connections.call - before).size })
+      Process.wait(fork { puts (connections.call - before).size == 2 && pool.close.nil? })
       Process.wait(fork { GC.start })
-      puts before == backend.call
+      puts before == connections.call
       pool.close
     RUBY
   end
@@ -112,7 +117,7 @@ class PostgresForkTest < Minitest::Test
   def test_a_daemon_begins_anew
     assert_script "2\n", <<~'RUBY'
       Process.daemon(true, true)
-      puts (before - backend.call).size
+      puts (connections.call - before).size
     RUBY
   end
 
