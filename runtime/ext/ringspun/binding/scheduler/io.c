@@ -299,15 +299,13 @@ static int64_t wait_to_read(transfer *t) {
     return rsb_perform(t->machine, &t->request, &wait);
 }
 
-static bool is_file_kind(rs_fd_kind kind) { return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE; }
-
 static rs_fd_kind kind_of(const transfer *t) { return rs_descriptor_kind(t->machine->engine.descriptors, t->request.fd); }
 
 /* Writes a copy of the bytes to a file by an op. For other descriptors it waits until there is room; the caller tries again. */
 RSB_APART static int64_t wait_to_write(transfer *t) {
     rs_request request = t->request;
     rsb_op_wait wait = {.answers_close = true, .deadline_ns = io_deadline(t->machine, t->io)};
-    if (!is_file_kind(kind_of(t))) {
+    if (!rs_fd_is_file(kind_of(t))) {
         request = (rs_request){.kind = RS_OP_POLL, .fd = t->request.fd, .poll.events = POLLOUT};
         wait.io = t->io;
         int64_t ready = rsb_perform(t->machine, &request, &wait);
@@ -319,7 +317,7 @@ RSB_APART static int64_t wait_to_write(transfer *t) {
     return rsb_perform(t->machine, &request, &wait);
 }
 
-static bool waits_for_itself(const transfer *t) { return t->minimum > 0 || is_file_kind(kind_of(t)); }
+static bool waits_for_itself(const transfer *t) { return t->minimum > 0 || rs_fd_is_file(kind_of(t)); }
 
 static int64_t try_once(transfer *t, bool *may_wait) {
     rs_descriptors *descriptors = t->machine->engine.descriptors;
@@ -338,7 +336,7 @@ RSB_APART static int64_t step(transfer *t) {
     int64_t result = try_once(t, &may_wait);
     if (RS_LIKELY(result != -EAGAIN)) return result;
     /* The IO may have been reopened as something else. This check costs little compared with the wait for a file. */
-    if (is_file_kind(kind_of(t)) && !is_file_kind(rs_descriptor_classify(t->request.fd))) {
+    if (rs_fd_is_file(kind_of(t)) && !rs_fd_is_file(rs_descriptor_classify(t->request.fd))) {
         look_at(t->machine, t->io, t->request.fd);
         know(t->machine, t->io, t->request.fd);
         result = try_once(t, &may_wait);

@@ -206,11 +206,11 @@ static bool needs_worker(rs_machine *machine, rs_op *op) {
     if (rs_op_kinds[op->request.kind].side == RS_SIDE_NONE) return true;
     int fd = op->request.fd;
     rs_fd_kind kind = rs_descriptor_kind(machine->descriptors, fd);
-    if (kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE) {
+    if (rs_fd_is_file(kind)) {
         /* Closed and reused behind our back? Looking costs nothing beside a worker, which could only answer EAGAIN. */
         kind = rs_descriptor_classify(fd);
         rs_descriptor_note(machine->descriptors, fd, kind, false);
-        return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE;
+        return rs_fd_is_file(kind);
     }
     return false;
 }

@@ -59,7 +59,7 @@ bool rs_op_does_without(rs_machine *machine, rs_op *op) {
     if (rs_op_kinds[op->request.kind].side == RS_SIDE_NONE) return true;
     rs_fd_kind kind = rs_descriptor_kind(machine->descriptors, op->request.fd);
     if (kind == RS_FD_UNKNOWN) kind = rs_descriptor_classify(op->request.fd);
-    return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE;
+    return rs_fd_is_file(kind);
 }
 
 /* Where even that is refused: as often it looks for who has woken it. */

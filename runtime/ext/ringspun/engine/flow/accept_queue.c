@@ -8,6 +8,7 @@
 #define RS_EACH_ACCEPT_QUEUE(machine, queue) RS_EACH_LINKED(&(machine)->accept_queues->all, rs_accept_queue, link, queue)
 
 static int64_t take_kept(rs_machine *machine, const rs_request *request);
+static void drop_kept(rs_machine *machine, int fd);
 
 rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *request, uint32_t ahead) {
     RS_ASSERT(request->kind == RS_OP_ACCEPT && ahead > 0);
@@ -17,13 +18,17 @@ rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *req
     rs_links_prepend(&machine->accept_queues->all, &queue->link);
     machine->accept_queues->len++;
     machine->ops->take_kept = take_kept;
+    machine->ops->drop_kept = drop_kept;
     return queue;
 }
 
 static void free_accept_queue(rs_machine *machine, rs_accept_queue *queue) {
     RS_ASSERT(!queue->op && queue->len == 0 && machine->accept_queues->len > 0);
     rs_links_remove(&machine->accept_queues->all, &queue->link);
-    if (--machine->accept_queues->len == 0) machine->ops->take_kept = NULL;
+    if (--machine->accept_queues->len == 0) {
+        machine->ops->take_kept = NULL;
+        machine->ops->drop_kept = NULL;
+    }
     free(queue->results);
     free(queue);
 }
@@ -164,7 +169,7 @@ rs_accept_queue *rs_accept_queues_next(const rs_machine *machine, const rs_accep
     return RS_LINKED(queue ? queue->link.next : machine->accept_queues->all.first, rs_accept_queue, link);
 }
 
-void rs_accept_queue_drop(rs_machine *machine, int fd) {
+static void drop_kept(rs_machine *machine, int fd) {
     RS_EACH_ACCEPT_QUEUE(machine, queue) {
         if (queue->request.fd != fd) continue;
         drop_results(machine, queue);

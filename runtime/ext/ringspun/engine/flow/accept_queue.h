@@ -61,9 +61,6 @@ rs_accept_queue *rs_accept_queues_next(const rs_machine *machine, const rs_accep
 int64_t rs_accept_queue_take_any(rs_machine *machine, int fd);
 bool rs_accept_queue_has(const rs_machine *machine, int fd);
 
-/* The listener is closed, and what came with it. */
-void rs_accept_queue_drop(rs_machine *machine, int fd);
-
 /* In a child, where the parent's connections are copies that would keep them open. Calls nothing but close(2). */
 void rs_accept_queue_close_copies(rs_machine *machine);
 

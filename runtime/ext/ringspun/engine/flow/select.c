@@ -64,22 +64,13 @@ void rs_watch_open(rs_selector *selector, rs_watch *watch, rs_source *source) {
 
 static rs_watch *newest_watch(const rs_selector *selector) { return RS_LINKED(selector->watches.first, rs_watch, of_selector); }
 
-static void orphan_ended(rs_machine *machine, rs_op *op, int64_t result) {
-    RS_CHECK(op->owner->ended == orphan_ended);
-    (void)result;
-    rs_links_remove(&machine->selectors->orphans, &op->link);
-}
-
-static const rs_op_owner orphan_owner = {.ended = orphan_ended};
-
 /* Its end is nobody's news from now on. */
 static rs_op *disown_op(rs_machine *machine, rs_watch *watch) {
     rs_op *op = watch->op ? rs_op_find(machine->ops, watch->op) : NULL;
     watch->op = 0;
     if (!op) return NULL;
     RS_ASSERT(op->context == watch && machine->unawaited > 0 && watch->selector->ops > 0);
-    op->owner = &orphan_owner;
-    rs_links_append(&machine->selectors->orphans, &op->link);
+    rs_op_orphan(op);
     machine->unawaited--;
     watch->selector->ops--;
     return op;
@@ -125,14 +116,8 @@ void rs_selector_abandon(rs_selector *selector) {
 }
 
 uint32_t rs_end_orphan_ops(rs_machine *machine) {
-    uint32_t left = 0;
     rs_ungather(machine, &machine->selectors->unseen);
-    RS_EACH_LINKED(&machine->selectors->orphans, rs_op, link, op) {
-        RS_ASSERT(op->owner == &orphan_owner);
-        rs_op_cancel(machine, op, RS_WAKE_CANCEL);
-        if (op->state == RS_OP_SUBMITTED) left++;
-    }
-    return left;
+    return rs_ops_end_orphans(machine);
 }
 
 static void watch_ended(rs_machine *machine, rs_op *op, int64_t result) {
@@ -233,7 +218,6 @@ static bool wait_for_ops(const rs_machine *machine) {
 static void forked(rs_machine *machine, const rs_strand *survivor) {
     (void)survivor;
     rs_ungather(machine, &machine->selectors->unseen);
-    machine->selectors->orphans = (rs_links){0};
     RS_EACH_LINKED(&machine->selectors->all, rs_selector, link, selector) {
         selector->waiters = (rs_list){0};
         selector->ops = 0;

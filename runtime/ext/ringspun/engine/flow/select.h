@@ -49,7 +49,6 @@ typedef struct rs_selector {
 typedef struct rs_selectors {
     rs_links all;
     uint64_t random;
-    rs_links orphans;           /* ops in flight whose watches have gone */
     rs_gathered unseen;         /* some of these went unseen: they are asked to end at the next look */
 } rs_selectors;
 

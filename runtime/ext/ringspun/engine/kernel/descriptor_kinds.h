@@ -4,6 +4,8 @@
 
 #include "ops/descriptor.h"
 
+static inline bool rs_fd_is_file(rs_fd_kind kind) { return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE; }
+
 rs_fd_kind rs_descriptor_classify(int fd);
 bool rs_descriptor_is_socket(int fd);
 

@@ -3,7 +3,6 @@
 #include "kernel/op_table.h"
 #include "kernel/paths.h"
 #include "kernel/resolve.h"
-#include "flow/accept_queue.h"
 #include "kernel/splice.h"
 
 #include <errno.h>
@@ -33,8 +32,6 @@
         (result) = (call);                                                                                            \
         if ((result) < 0) (result) = -errno;                                                                          \
     } while ((result) == -EINTR)
-
-static bool is_file(rs_fd_kind kind) { return kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE; }
 
 static bool is_refused(int64_t result) { return result == -EPERM || result == -ENOSYS || result == -EACCES; }
 
@@ -149,7 +146,7 @@ static int64_t attempt_read(rs_machine *machine, const rs_request *request) {
     /* A file that lies in the page cache would be copied here and now, however large. */
     if (kind == RS_FD_UNKNOWN && t.bytes > INLINE_FILE_MAX) kind = rs_descriptor_classify(request->fd);
     if (kind == RS_FD_STREAM) return plain_read(request->fd, &t);
-    bool file = is_file(kind);
+    bool file = rs_fd_is_file(kind);
     if (file && (machine->options.offload_files || t.bytes > INLINE_FILE_MAX)) return -EAGAIN;
     RETRY(result, preadv2(request->fd, t.parts, t.count, t.offset, RWF_NOWAIT));
     if (result != -EOPNOTSUPP && !is_refused(result)) return result; /* a sandbox may not know it */
@@ -165,10 +162,10 @@ static int64_t attempt_read(rs_machine *machine, const rs_request *request) {
 /* Buffered writes cannot be tried without waiting (no NOWAIT on ext4 and tmpfs), but on a local filesystem a small one
  * is a copy into the page cache. */
 static int64_t write_file(rs_machine *machine, const rs_request *request, const transfer *t, rs_fd_kind kind) {
-    RS_CHECK(is_file(kind) || kind == RS_FD_MEMORY);
+    RS_CHECK(rs_fd_is_file(kind) || kind == RS_FD_MEMORY);
     bool at_once = kind == RS_FD_FILE_LOCAL && t->bytes <= INLINE_FILE_MAX && !machine->options.offload_files;
     if (!at_once && kind != RS_FD_MEMORY) return -EAGAIN;
-    machine->metrics.file_writes_inline += is_file(kind);
+    machine->metrics.file_writes_inline += rs_fd_is_file(kind);
     machine->turn.quiet_writes++;
     return plain_write(request->fd, t);
 }
@@ -208,7 +205,7 @@ static int64_t write_without_waiting(int fd, const transfer *t) {
     return result == -ENOSYS || result == -EPERM ? -EOPNOTSUPP : result;
 }
 
-static bool is_written_like_file(rs_fd_kind kind) { return is_file(kind) || kind == RS_FD_MEMORY; }
+static bool is_written_like_file(rs_fd_kind kind) { return rs_fd_is_file(kind) || kind == RS_FD_MEMORY; }
 
 static int64_t attempt_write(rs_machine *machine, const rs_request *request) {
     RS_CHECK(rs_request_traits(request)->side == RS_SIDE_WRITE);
@@ -346,15 +343,7 @@ static int64_t attempt_open(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t attempt_close(rs_machine *machine, const rs_request *request) {
-    if ((uint32_t)request->fd < machine->descriptors->capacity) {
-        rs_descriptor *descriptor = &machine->descriptors->table[request->fd];
-        RS_ASSERT(descriptor->first == 0 && descriptor->targeted == 0);
-        if (RS_UNLIKELY(machine->accept_queues->len > 0)) rs_accept_queue_drop(machine, request->fd);
-        rs_descriptor_forgive(machine->descriptors, descriptor);
-        rs_descriptor closed = {.closing = descriptor->closing, .generation = descriptor->generation};
-        memcpy(closed.of_backend, descriptor->of_backend, sizeof(closed.of_backend));
-        *descriptor = closed;
-    }
+    rs_descriptor_drop(machine, request->fd);
     /* Never again after EINTR: the number is free by then, and may be somebody else's. */
     int64_t result = close(request->fd);
     return result < 0 && errno != EINTR ? -errno : 0;

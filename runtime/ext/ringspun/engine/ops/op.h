@@ -82,9 +82,10 @@ static inline bool rs_op_owner_is_gone(const rs_op *op) {
 typedef struct rs_ops {
     rs_slab slab;
     rs_links targeted;          /* in flight, and with a target */
-    /* Of another room, which may have what a request asks for before the kernel is asked: the result, or -EAGAIN. NULL: it has
-     * nothing for any. */
+    /* Of another room, which may have what a request asks for before the kernel is asked: the result, or -EAGAIN; and which drops what
+     * it has for a number that is closed. NULL: it has nothing for any. */
     int64_t (*take_kept)(struct rs_machine *machine, const rs_request *request);
+    void (*drop_kept)(struct rs_machine *machine, int fd);
 } rs_ops;
 
 void rs_ops_init(rs_ops *ops, uint32_t limit);

@@ -23,7 +23,7 @@ const rs_op_traits rs_op_kinds[RS_OP_KINDS] = {
     [RS_OP_SENDMSG] = {"sendmsg", OUT, MESSAGE, HEADER},
     [RS_OP_ACCEPT] = {"accept", RS_SIDE_READ, DESCRIPTOR, .makes = RS_MAKES_ACCEPTED},
     [RS_OP_CONNECT] = {"connect", RS_SIDE_WRITE},
-    [RS_OP_POLL] = {"poll", RS_SIDE_MASK},
+    [RS_OP_POLL] = {"poll", RS_SIDE_MASK, .takes_nothing = true},
     [RS_OP_OPEN] = {"open", DESCRIPTOR, .makes = RS_MAKES_FILE},
     [RS_OP_CLOSE] = {"close", .never_waits = true},
     [RS_OP_FSYNC] = {"fsync"},

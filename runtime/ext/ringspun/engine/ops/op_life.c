@@ -2,6 +2,7 @@
 #include "ops/platform.h"
 
 #include <errno.h>
+#include <string.h>
 
 static bool makes_descriptor(uint32_t kind) { return rs_op_kinds[kind].effect == RS_EFFECT_DESCRIPTOR; }
 
@@ -278,6 +279,17 @@ bool rs_descriptor_close_begin(rs_machine *machine, int fd) {
     return true;
 }
 
+void rs_descriptor_drop(rs_machine *machine, int fd) {
+    if ((uint32_t)fd >= machine->descriptors->capacity) return;
+    rs_descriptor *descriptor = &machine->descriptors->table[fd];
+    RS_ASSERT(descriptor->first == 0 && descriptor->targeted == 0);
+    if (RS_UNLIKELY(machine->ops->drop_kept != NULL)) machine->ops->drop_kept(machine, fd);
+    rs_descriptor_forgive(machine->descriptors, descriptor);
+    rs_descriptor closed = {.closing = descriptor->closing, .generation = descriptor->generation};
+    memcpy(closed.of_backend, descriptor->of_backend, sizeof(closed.of_backend));
+    *descriptor = closed;
+}
+
 void rs_descriptor_close_end(rs_machine *machine, int fd) {
     if ((uint32_t)fd >= machine->descriptors->capacity) return;
     RS_CHECK(machine->descriptors->table[fd].first == 0 && machine->descriptors->table[fd].targeted == 0);
@@ -358,7 +370,7 @@ static void forget_answer(rs_machine *machine, const rs_message *message) {
 
 static bool op_takes_nothing(const rs_machine *machine, const rs_strand *strand) {
     RS_ASSERT(strand->wait == RS_WAIT_OP && strand->op != RS_NO_INDEX);
-    return rs_op_at(machine->ops, strand->op)->request.kind == RS_OP_POLL;
+    return rs_request_traits(&rs_op_at(machine->ops, strand->op)->request)->takes_nothing;
 }
 
 static void interrupt_op(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
@@ -379,6 +391,16 @@ static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
         rs_op_release(machine->ops, op);
     }
     machine->ops->targeted = (rs_links){0};
+}
+
+uint32_t rs_ops_end_orphans(rs_machine *machine) {
+    uint32_t left = 0;
+    RS_EACH_OP(machine->ops, op) {
+        if (op->state != RS_OP_SUBMITTED || !rs_op_is_orphan(op) || !rs_request_traits(&op->request)->takes_nothing) continue;
+        rs_op_cancel(machine, op, RS_WAKE_CANCEL);
+        left += op->state == RS_OP_SUBMITTED;
+    }
+    return left;
 }
 
 bool rs_ops_are_over(const rs_machine *machine) {

@@ -36,6 +36,9 @@ bool rs_op_lost_descriptor(const rs_machine *machine, const rs_op *op);
 void rs_op_orphan(rs_op *op);
 bool rs_op_is_orphan(const rs_op *op);
 
+/* Asks the orphans that take nothing to end, and answers how many have not. The others end by themselves. */
+uint32_t rs_ops_end_orphans(rs_machine *machine);
+
 /* For a FILLED op with an owner: it is in flight now, or has ended already. */
 void rs_op_launch(rs_machine *machine, rs_op *op);
 
@@ -74,6 +77,8 @@ bool rs_ops_use_memory(const rs_machine *machine);
 
 /* Around all that closing a descriptor takes. False: another strand is at it already. */
 bool rs_descriptor_close_begin(rs_machine *machine, int fd);
+/* The number is closed now, and no op is on it: forgets what it meant, and drops what is kept for it. */
+void rs_descriptor_drop(rs_machine *machine, int fd);
 void rs_descriptor_close_end(rs_machine *machine, int fd);
 
 /* Cancels every op on a descriptor that is about to be closed (their strands see -EBADF, unless they were cancelled before)

@@ -237,7 +237,7 @@ void uring_choose_way(rs_machine *machine, rs_op *op, bool poll_first) {
     if (rs_request_is_message(&op->request)) way->poll_first = poll_first;
     if (rs_request_traits(&op->request)->moves != RS_MOVES_MEMORY) return;
     rs_fd_kind kind = uring_kind_now(machine, op);
-    bool file = kind == RS_FD_FILE_LOCAL || kind == RS_FD_FILE_REMOTE;
+    bool file = rs_fd_is_file(kind);
     way->for_readiness = kind == RS_FD_BLOCKING;
     way->by_recv = kind == RS_FD_STREAM && is_for_socket(machine, &op->request);
     way->poll_first = way->by_recv && poll_first;

@@ -478,7 +478,7 @@ static bool is_nobodys(const rs_op *op) { return op->state == RS_OP_SUBMITTED &&
 
 /* The kernel may write to what the op owns, or read it, as long as nobody has said that it does not. */
 static bool may_still_move(const rs_op *op) {
-    return is_in_kernel(op) && !uring_of(op)->for_readiness && op->request.kind != RS_OP_POLL;
+    return is_in_kernel(op) && !uring_of(op)->for_readiness && !rs_request_traits(&op->request)->takes_nothing;
 }
 
 /* io_uring_enter was refused for good. What has completed is served; the others end, and leave their memory to a kernel that may
