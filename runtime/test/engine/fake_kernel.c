@@ -16,8 +16,8 @@ enum { SQ_HEAD = 0, SQ_TAIL = 4, SQ_FLAGS = 8, CQ_HEAD = 64, CQ_TAIL = 68, SQ_AR
 
 typedef struct {
     uring_sqe entry;
-    bool ended;                 /* `result` is known, and told when `due` has come */
-    bool again;                 /* a completion that was told before */
+    bool ended;                 /* `result` is known, and posted when `due` has come */
+    bool again;                 /* its completion was posted before, and is once more */
     int32_t result;
     uint32_t flags;             /* of its completion */
     uint32_t due;
@@ -347,8 +347,8 @@ static bool serve_accepts(request *one) {
     }
 }
 
-/* False: that was its terminal completion. */
-static bool tell(request *one) {
+/* Posts its completion when that is due. False: the kernel has done with it. */
+static bool complete(request *one) {
     if (!one->ended || one->due > kernel.enters) return true;
     /* An op that goes on is asked for anew under its name. */
     if (one->again && kernel.lives(one->entry.user_data)) return false;
@@ -369,7 +369,7 @@ static void progress(bool all) {
         } else {
             if (all || !happens(kernel.faults.late)) try_to_end(one);
             if (all && !one->again) one->due = kernel.enters;
-            stays = tell(one);
+            stays = complete(one);
         }
         if (stays) i++;
         else memmove(one, one + 1, sizeof(*one) * (--kernel.len - i));
@@ -396,7 +396,7 @@ static int sleep_until_completion(const uring_wait_argument *argument) {
 
 static bool is_polled(void) { return kernel.setup_flags & URING_SETUP_SQPOLL; }
 
-/* It sleeps only when it has seen that there is nothing, and wakes only when it is told to. */
+/* It sleeps only when it has seen that there is nothing, and wakes only when it is asked to. */
 static void let_thread_run(uint32_t flags, bool until_done) {
     if (flags & URING_ENTER_SQ_WAKEUP) kernel.thread_sleeps = false;
     if (kernel.thread_sleeps) return;

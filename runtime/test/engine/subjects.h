@@ -78,8 +78,8 @@ static inline const char *subject_folder(void) {
 
 static inline const char *subject_path(const char *folder, const char *name) {
     static char paths[4][96];
-    static int turn;
-    char *path = paths[turn++ % 4];
+    static int calls;
+    char *path = paths[calls++ % 4];
     snprintf(path, sizeof(paths[0]), "%s/%s", folder, name);
     return path;
 }

@@ -340,13 +340,13 @@ OVER_BACKENDS(a_hundred_thousand_ops_in_flight) {
         scene_close(&d, &closers[i], pairs[i][0], 10 * MS);
     }
     CHECK_EQUAL(RS_RUN, driver_run(&d));
-    int served = 0, told = 0;
+    int served = 0, refused = 0;
     for (int i = 0; i < COUNT; i++) {
         if (readers[i].result == 1 && bytes[i] == '0' + i / PAIRS) served++;
-        if (readers[i].result == -EBADF) told++;
+        if (readers[i].result == -EBADF) refused++;
     }
     CHECK_EQUAL(10 * PAIRS, served);
-    CHECK_EQUAL(COUNT - 10 * PAIRS, told);
+    CHECK_EQUAL(COUNT - 10 * PAIRS, refused);
     for (int i = 0; i < PAIRS; i++) close_all(&d, &pairs[i][1], 1);
     CHECK_EQUAL(0, scene_end(&d));
     free(readers);

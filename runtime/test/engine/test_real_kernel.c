@@ -147,8 +147,8 @@ OVER_KERNELS(a_child_is_waited_for) {
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        struct pollfd told = {.fd = pair[0], .events = POLLIN};
-        poll(&told, 1, 20000);
+        struct pollfd may_end = {.fd = pair[0], .events = POLLIN};
+        poll(&may_end, 1, 20000);
         _exit(read(pair[0], &byte, 1) == 1 ? 3 : 4);
     }
     rs_request request = {.kind = RS_OP_WAITID, .fd = -1, .wait = {.id_type = P_PID, .id = child}};
@@ -426,7 +426,7 @@ OVER(what_came_since_the_sleep_comes_before_a_time_that_is_due, is_prompt) {
     CHECK_EQUAL(0, scene_end(&d));
 }
 
-/* More than a kernel tells of in one call. */
+/* More than a kernel reports in one call. */
 OVER(all_that_came_come_before_a_time_that_is_due, is_prompt) {
     enum { MANY = 300 };
     driver d;

@@ -57,7 +57,7 @@ typedef struct {
     way *way;
     end *end;
     rs_accept_queue *queue;
-    uint32_t turns;
+    uint32_t rounds;
     uint32_t writer;
     uint8_t *bytes;
     uint32_t len;
@@ -174,7 +174,7 @@ static void reader_step(task *task) {
     worker *self = (worker *)task;
     rs_request request;
     TASK_BEGIN(task);
-    while (self->turns-- > 0 && !self->way->to->closed) {
+    while (self->rounds-- > 0 && !self->way->to->closed) {
         request = read_request(self);
         TASK_WAIT(task, start(self, &request, self->way->closes && draw(2)));
         if (moved(self)) note_received(self->way, self->bytes, task->result);
@@ -189,7 +189,7 @@ static void writer_step(task *task) {
     worker *self = (worker *)task;
     rs_request request;
     TASK_BEGIN(task);
-    while (self->turns-- > 0 && !self->way->from->closed) {
+    while (self->rounds-- > 0 && !self->way->from->closed) {
         request = write_request(self);
         TASK_WAIT(task, start(self, &request, self->way->closes && draw(2)));
         if (moved(self)) note_sent(self, task->result);
@@ -204,7 +204,7 @@ static void poller_step(task *task) {
     worker *self = (worker *)task;
     rs_request request;
     TASK_BEGIN(task);
-    while (self->turns-- > 0 && !self->end->closed) {
+    while (self->rounds-- > 0 && !self->end->closed) {
         request = request_poll(self->end->fd, draw(2) ? POLLIN : POLLOUT);
         TASK_WAIT(task, start(self, &request, false));
         check_error(self);
@@ -244,7 +244,7 @@ static void waiter_step(task *task) {
     worker *self = (worker *)task;
     int64_t deadline_ns;
     TASK_BEGIN(task);
-    while (self->turns-- > 0) {
+    while (self->rounds-- > 0) {
         deadline_ns = draw(2) ? rs_now(&task->driver->machine) + 1 + draw(MS) : RS_NEVER;
         TASK_WAIT(task, task_park(task, RS_WAIT_SUSPEND, 0, deadline_ns));
         if (was_cancelled(self)) break;
@@ -265,7 +265,7 @@ static void acceptor_step(task *task) {
     worker *self = (worker *)task;
     rs_request request;
     TASK_BEGIN(task);
-    while (self->turns-- > 0) {
+    while (self->rounds-- > 0) {
         if (draw(2)) connect_from_outside();
         request = request_accept(self->end->fd);
         TASK_WAIT(task, start(self, &request, false));
@@ -294,11 +294,11 @@ static void server_step(task *task) {
     TASK_BEGIN(task);
     if (rs_accept_queue_fits(&task->driver->machine, self->end->fd)) {
         self->queue = rs_accept_queue_open(&task->driver->machine, &request, 1 + draw(3));
-        while (self->turns > 0 && !self->queue->shared) {
+        while (self->rounds > 0 && !self->queue->shared) {
             if (draw(2)) connect_from_outside();
             task->wake = RS_WAKE_VALUE;
             TASK_WAIT(task, wait_in_accept_queue(self));
-            self->turns = task->wake == RS_WAKE_VALUE ? self->turns - 1 : 0;
+            self->rounds = task->wake == RS_WAKE_VALUE ? self->rounds - 1 : 0;
             while ((task->result = rs_accept_queue_take(self->queue)) >= 0) {
                 if (draw(3) == 0) connect_from_outside();
                 request = request_close((int)task->result);
@@ -398,7 +398,7 @@ static void add(role role, way *way, end *end, uint32_t writer) {
                                        server_step};
     if (program.worker_count == WORKERS_MAX) return;
     worker *one = &program.workers[program.worker_count++];
-    *one = (worker){.role = role, .way = way, .end = end, .writer = writer, .turns = 1 + draw(8)};
+    *one = (worker){.role = role, .way = way, .end = end, .writer = writer, .rounds = 1 + draw(8)};
     driver_spawn(&program.driver, NULL, &one->task, steps[role]);
 }
 

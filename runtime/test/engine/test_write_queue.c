@@ -51,7 +51,7 @@ typedef struct {
     task task;
     rs_write_queue *queue;
     int64_t error;
-    uint32_t told;
+    uint32_t woken;
 } drainer;
 
 static void drainer_step(task *task) {
@@ -61,7 +61,7 @@ static void drainer_step(task *task) {
         rs_write_queue_flush(self->queue);
         if (rs_write_queue_len(self->queue) == 0) break;
         TASK_WAIT(task, task_wait_in(task, &self->queue->waiters, 0, RS_NEVER));
-        self->told++;
+        self->woken++;
     }
     self->error = self->queue->error;
     TASK_END(task);

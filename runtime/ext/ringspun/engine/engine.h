@@ -1,6 +1,6 @@
 /* engine: all rooms, for whoever drives a machine; the only header that knows which there are.
  *
- * Opening a machine tells it its parts, in the order of the rooms: what a part relies on comes before it.
+ * Opening a machine gives it its parts, in the order of the rooms: what a part relies on comes before it.
  */
 #ifndef RINGSPUN_ENGINE_H
 #define RINGSPUN_ENGINE_H

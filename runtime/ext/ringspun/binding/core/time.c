@@ -140,7 +140,7 @@ VALUE rsb_until_raised(rsb_machine *machine, int64_t deadline_ns, const VALUE *r
     int state = 0;
     bool answers;
     rsb_scope_open(machine, &once.engine, deadline_ns, false);
-    rs_scope_tell_once(&once.engine);
+    rs_scope_make_once(&once.engine);
     VALUE value = run_in(machine, &once.engine, body, argument, &state, &answers);
     if (RS_UNLIKELY(state)) rb_jump_tag(state);
     return value;

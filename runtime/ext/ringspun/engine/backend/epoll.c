@@ -131,7 +131,7 @@ static uint32_t events_of(const rs_op *op) {
 typedef struct {
     uint64_t identity;          /* what the number means while it is registered; 0: not looked up */
     uint32_t events;            /* that were asked for and have not come */
-    uint32_t registration;      /* the how-manieth of that number, to tell one from those before */
+    uint32_t registration;      /* the how-manieth of that number: one differs from those before */
     uint32_t generation;        /* the number's, when it was registered */
     bool registered;
 } epoll_descriptor;
@@ -512,7 +512,8 @@ static int epoll_forked(rs_machine *machine) {
 }
 
 const rs_backend rs_backend_epoll = {
-    .name = "epoll", .platform = &rs_platform_linux, .coarse_clock = rs_coarse_clock_ns, .open = epoll_open, .close = epoll_close, .arm = epoll_arm,
+    .name = "epoll", .platform = &rs_platform_linux, .coarse_clock = rs_coarse_clock_ns,
+    .open = epoll_open, .close = epoll_close, .arm = epoll_arm,
     .cancel = epoll_cancel, .poll = epoll_poll, .peek = epoll_peek, .wait = epoll_wait_verb, .wake = epoll_wake,
     .leave = epoll_leave, .forked = epoll_forked,
 };

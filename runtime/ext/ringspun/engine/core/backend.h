@@ -15,7 +15,8 @@
  *   wake    ends a wait; the one verb that any thread may call
  *   release what an op of RS_REQUEST_ANY_BUFFER has brought is not needed any more. NULL: nothing to do
  *   leave   the machine's thread ends and it was not closed: no op in flight may touch memory any more when this returns, but for
- *           those that are in doubt, and no descriptor of its own is left open. Only close follows, from another thread. NULL: nothing to do
+ *           those that are in doubt, and no descriptor of its own is left open. Only close follows, from another thread. NULL: nothing
+ *           to do
  *   forked  in a child process: gives back what is inherited, without touching what the parent still uses, and starts
  *           afresh. The ops are still those of the parent, and none is completed
  */

@@ -1,7 +1,7 @@
 /* base: what every module of the engine shares. Owns nothing; may be used from any thread.
  *
  * Names: a strand is named by a 64-bit id (generation above, index below), never by pointer, so a name that outlives its
- * strand can be told from a fresh one. Times are int64_t nanoseconds on the machine's own clock.
+ * strand differs from that of a fresh one. Times are int64_t nanoseconds on the machine's own clock.
  */
 #ifndef RINGSPUN_BASE_H
 #define RINGSPUN_BASE_H

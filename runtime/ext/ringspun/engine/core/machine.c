@@ -219,7 +219,7 @@ static inline void run_now(rs_machine *machine, rs_strand *strand) {
     RS_ASSERT(strand->state == RS_STRAND_READY || strand->state == RS_STRAND_NEW);
     RS_CHECK(machine->running == RS_NO_INDEX && !strand->queued && !rs_timer_is_set(&strand->timer));
     rs_strand_become(strand, RS_STRAND_RUNNING);
-    machine->metrics.resumes++; /* first, for who looks from another thread and takes this for the turn's number */
+    machine->metrics.resumes++; /* first, for who looks from another thread and takes this for the number of the resume */
     machine->running = strand->index;
     machine->runs = strand;
     rs_trace_if(machine, RS_TRACE_RUN, rs_strand_id(strand), 0);

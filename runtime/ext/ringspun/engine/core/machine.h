@@ -49,8 +49,8 @@ typedef struct rs_driver {
     /* For ops of RS_REQUEST_OF_OBJECT: false when the object is closed, or has another number. Called with nothing between it and
      * the system call that hands the op over. */
     bool (*is_open)(const struct rs_op *op);
-    /* Where programs have stacks of their own inside a strand: the one that the running strand is on, and the one that began the
-     * present turn of another; NULL: the strand's first. */
+    /* Where programs have stacks of their own inside a strand: the one that the running strand is on, and the one from which
+     * another was resumed; NULL: the strand's first. */
     const void *(*stack)(struct rs_machine *machine);
     const void *(*outer_stack)(const void *stack);
     /* Somebody whom the engine does not know, such as another thread, may still wake a strand or send something. */

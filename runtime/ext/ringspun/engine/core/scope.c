@@ -9,7 +9,7 @@ void rs_scope_attach(rs_scope *scope, rs_scope *parent, uint32_t owner) {
     rs_links_prepend(&parent->children, &scope->link);
 }
 
-/* Parks of the scope's owner end now, if the owner is inside no deeper scope (that one has its own turn). */
+/* Parks of the scope's owner end now, if the owner is inside no deeper scope (spread comes to that one as well). */
 static void cancel_owner(rs_machine *machine, rs_scope *scope) {
     rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
     RS_ASSERT(strand->state != RS_STRAND_FREE && scope->effective);

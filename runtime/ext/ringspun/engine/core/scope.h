@@ -9,8 +9,8 @@
  * is delivered, the next wait is refused. A shielded scope hides what is above it, never its own cancellation.
  *
  * A scope governs the code inside it. A strand whose program has stacks of its own (fibers, generators) may leave one of
- * them suspended in the middle of a scope: while others run that were not begun from there, that scope is aside, and who
- * takes its turn inside again is governed by it again, and by what is open around that turn (rs_scope_follow).
+ * them suspended in the middle of a scope: while others run that were not begun from there, that scope is aside. Whoever goes
+ * on inside it is governed by it again, and by what is open around the code that has resumed it (rs_scope_follow).
  *
  * A deadline costs no timer until a strand inside really waits (rs_scope_arm, by the first park).
  */
@@ -64,7 +64,7 @@ void rs_scope_close_all(struct rs_machine *machine, struct rs_strand *strand);
 void rs_scope_forget_all(struct rs_strand *strand);
 
 /* The driver takes its cancellation back when its owner has met it. */
-static inline void rs_scope_tell_once(rs_scope *scope) { scope->once = true; }
+static inline void rs_scope_make_once(rs_scope *scope) { scope->once = true; }
 
 void rs_scope_cancel(struct rs_machine *machine, rs_scope *scope, rs_cancel_cause cause);
 

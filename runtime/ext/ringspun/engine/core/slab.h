@@ -1,7 +1,7 @@
 /* slab: slots of one kind, which never move, so that timers and lists may lie in them. Owned by the machine's thread.
  *
  * A slot has an index for ever, and a generation that counts how often it was given out and is never 0: the two are its name, by
- * which a slot that was given out again can be told from what had it before. What lies in a slot stays there when it is given
+ * which a slot that was given out again differs from what it was before. What lies in a slot stays there when it is given
  * back, for its owner's states say that it is free.
  */
 #ifndef RINGSPUN_SLAB_H

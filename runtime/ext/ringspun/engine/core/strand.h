@@ -3,13 +3,14 @@
  * States:  FREE -> NEW -> RUNNING -> PARKED -> READY -> RUNNING ...; RUNNING -> READY by a yield, or
  *          displaced; FREE from any of them (its index with the next generation)
  *
- * The central invariant: every park takes a fresh ticket, and exactly one wake that shows this ticket is accepted. Any
+ * The central invariant: every park takes a fresh ticket, and of the wakes that show this ticket one is accepted. Any
  * other is dropped and counted. There is one run-queue link per strand, so a double resume cannot even be written down.
  *
- * The run queue is first in, first out, with one exception. After a look at the backend and the timers, the strands that wait
- * to go on from a wake go before those that have used up their turn (rs_yield) and those that are new. Or else a timer would
- * be late by the turns of all who compute. Each woken strand of that moment may do so once, and only when one of the others has
- * had a turn since they were last passed: so a flood of wakes keeps nobody from running for ever.
+ * The run queue is first in, first out, but for two things. Who shall run next by order of its caller is put at its head: a
+ * displaced strand, one spawned to run at once, one that is to unwind at once. And after a look at the backend and the timers, the
+ * strands that wait to go on from a wake go before those that have used up their turn (rs_yield) and those that are new. Or else a
+ * timer would be late by the turns of all who compute. Each woken strand of that moment may do so once, and only when one of the
+ * others has had a turn since they were last passed: so a flood of wakes keeps nobody from running for ever.
  */
 #ifndef RINGSPUN_STRAND_H
 #define RINGSPUN_STRAND_H

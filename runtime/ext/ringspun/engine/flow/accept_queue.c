@@ -83,7 +83,7 @@ static void ended(rs_machine *machine, rs_op *op, int64_t result) {
     rs_list_wake_all(machine, &queue->waiters, 0);
 }
 
-/* It would keep the turn, and with it all that comes. One that has just come itself ends here. */
+/* The kernel would give its op all that comes, and others none. One that has just come behind another ends here. */
 static void give_way(rs_machine *machine, rs_op *op) {
     rs_accept_queue *queue = op->context;
     RS_ASSERT(queue->op == rs_op_id(op));

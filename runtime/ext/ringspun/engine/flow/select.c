@@ -49,7 +49,7 @@ void rs_selector_shuffle(rs_selector *selector) {
     *random ^= *random << 13;
     *random ^= *random >> 7;
     *random ^= *random << 17;
-    for (uint64_t turns = *random % selector->ready_len; turns > 0; turns--) rs_selector_next(selector);
+    for (uint64_t steps = *random % selector->ready_len; steps > 0; steps--) rs_selector_next(selector);
 }
 
 static void source_ready(rs_watcher *watcher) { rs_watch_ready((rs_watch *)watcher); }
@@ -214,7 +214,8 @@ static bool wait_for_ops(const rs_machine *machine) {
     return false;
 }
 
-/* The ops belong to the parent. Whether their descriptors are ready has to be looked up again, so every watch is ready to be looked at. */
+/* The ops belong to the parent. Whether their descriptors are ready has to be looked up again, so every watch is ready to be
+ * looked at. */
 static void forked(rs_machine *machine, const rs_strand *survivor) {
     (void)survivor;
     rs_ungather(machine, &machine->selectors->unseen);

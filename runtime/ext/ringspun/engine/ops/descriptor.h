@@ -1,9 +1,10 @@
 /* descriptor: what the machine knows of a descriptor number, and which ops wait on it. Owned by the machine's thread.
  *
- * The kind is known only for descriptors that the machine made itself; for any other number it is UNKNOWN and looked up
- * when it matters, because the program may close and reuse the number behind our back. It may do so with one of ours as well:
- * then what we do there still does not wait, with one exception. Reads and writes on a pipe are plain ones, because those that
- * never wait (RWF_NOWAIT) cost 100 ns more, so a blocking pipe that got the number of a pipe of ours makes the thread wait.
+ * The kind is known of descriptors that the machine made itself, and of one that was looked up and whose number is known to mean
+ * the same still (rs_descriptor_restore). For any other number it is UNKNOWN and looked up when it matters, because the program
+ * may close and reuse the number behind our back. It may do so with one of ours as well: then what we do there still does not
+ * wait, with one exception. Reads and writes on a pipe are plain ones, because those that never wait (RWF_NOWAIT) cost 100 ns more,
+ * so a blocking pipe that got the number of a pipe of ours makes the thread wait.
  * Ops in flight hang in a list per descriptor, so that closing one is as fast with a hundred thousand ops elsewhere as with none.
  *
  * What works on a descriptor in several steps, between which other strands run, takes the generation before the first and

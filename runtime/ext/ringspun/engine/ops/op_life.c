@@ -377,7 +377,8 @@ static void interrupt_op(rs_machine *machine, rs_strand *strand, rs_wake_kind ki
     RS_CHECK(strand->state == RS_STRAND_PARKED && strand->wait == RS_WAIT_OP);
     rs_op *op = rs_op_at(machine->ops, strand->op);
     RS_ASSERT(op->strand == rs_strand_id(strand));
-    /* A strand that is to unwind at once gets the interrupt in the place of a timeout that has cancelled the op (rs_interrupt_first). */
+    /* A strand that is to unwind at once gets the interrupt in the place of a timeout that has cancelled the op
+     * (rs_interrupt_first). */
     bool first = machine->wakes_first && kind == RS_WAKE_INTERRUPT && op->cancel == RS_WAKE_TIMEOUT;
     if (first && op_takes_nothing(machine, strand)) op->cancel = RS_WAKE_INTERRUPT;
     rs_op_cancel(machine, op, kind);

@@ -468,6 +468,7 @@ static const rs_platform simulated_platform = {
 };
 
 const rs_backend rs_backend_sim = {
-    .name = "sim", .simulated = true, .platform = &simulated_platform, .coarse_clock = rs_clock_ns, .open = sim_open, .close = sim_close, .arm = sim_arm, .cancel = sim_cancel,
+    .name = "sim", .simulated = true, .platform = &simulated_platform, .coarse_clock = rs_clock_ns,
+    .open = sim_open, .close = sim_close, .arm = sim_arm, .cancel = sim_cancel,
     .poll = sim_poll, .wait = sim_wait, .wake = sim_wake, .forked = sim_forked,
 };
