@@ -58,6 +58,14 @@ class PostgresClientTest < Minitest::Test
     assert_equal 'there is no column "c"; there are a, b, a', error.message
   end
 
+  everywhere :rows_of_few_and_many_columns do |client|
+    [1, 31, 32, 33, 100].each do |count|
+      row = client.query("select #{(1..count).map { |number| "#{number}::text" }.join(", ")}").rows.first
+      assert_equal((1..count).map(&:to_s), row)
+      assert_equal [Encoding::UTF_8], row.map(&:encoding).uniq
+    end
+  end
+
   everywhere :values_of_a_row_are_read_in_any_order do |client|
     row = client.query_one("select 1, null::int, 'three', ''::text, null::text, 6.5::float8")
     values = [1, nil, "three", "", nil, 6.5]

@@ -83,10 +83,25 @@ rpg_row_maker rpg_row_maker_new(VALUE columns, bool binary) {
     return (rpg_row_maker){.columns = columns, .layout = rpg_columns_get(columns), .binary = binary, .shared = Qnil};
 }
 
+/* Of a row with as many columns the values are made on the stack, and put into their Array at once. */
+#define FEW_COLUMNS 32
+
+static VALUE array_of_few(rpg_reader *reader, const rpg_columns *columns, bool binary) {
+    VALUE values[FEW_COLUMNS];
+    for (uint16_t i = 0; i < columns->count; i++) values[i] = next_value(reader, columns, i, binary);
+    return rb_ary_new_from_values(columns->count, values);
+}
+
+static VALUE array_of_many(rpg_reader *reader, const rpg_columns *columns, bool binary) {
+    VALUE values = rb_ary_new_capa(columns->count);
+    for (uint16_t i = 0; i < columns->count; i++) rb_ary_push(values, next_value(reader, columns, i, binary));
+    return values;
+}
+
 static VALUE array_of(const rpg_columns *columns, bool binary, const rpg_message *message) {
     rpg_reader reader = begin_row(columns, message);
-    VALUE values = rb_ary_new_capa(columns->count);
-    for (uint16_t i = 0; i < columns->count; i++) rb_ary_push(values, next_value(&reader, columns, i, binary));
+    bool few = columns->count <= FEW_COLUMNS;
+    VALUE values = few ? array_of_few(&reader, columns, binary) : array_of_many(&reader, columns, binary);
     end_row(&reader);
     return values;
 }
