@@ -81,6 +81,15 @@ class PostgresHostileServerTest < Minitest::Test
     end
   end
 
+  # As one whose connection still stands for a moment, or behind a pooler.
+  def test_a_server_that_says_that_it_ends
+    last = self.class.message("E", "SFATAL\0VFATAL\0C57P01\0Mthe server ends\0\0")
+    served_by(answering(last, stay: true)) do |pool|
+      error = assert_raises(Postgres::ConnectionLost) { pool.query("select 1", timeout: 60) }
+      assert_equal ["the connection is lost: the server ends", true], [error.message, error.in_doubt?]
+    end
+  end
+
   # What came behind the first statement is lost, and with it the answer that some wait for.
   def test_a_pooler_that_loses_what_comes_together
     pooler = lambda do |stream|
