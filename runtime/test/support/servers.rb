@@ -14,13 +14,16 @@ require "tmpdir"
 class Servers
   START_SECONDS = 20
 
-  # Forks once more, so that it is no child of ours and no Process.wait in a test can meet it.
+  # Forks once more, so that it is no child of ours and no Process.wait in a test can meet it. A line is a signal for the server,
+  # which is then run again.
   KEEPER = <<~'SH'
     folder=$1 signal=$2
     shift 2
     (
-      "$@" >"$folder/log" 2>&1 3<&- &
-      read -r _ <&3
+      while "$@" >>"$folder/log" 2>&1 3<&- & read -r now <&3; do
+        kill -"$now" $! 2>&-
+        { wait $!; } 2>/dev/null # it would tell of the signal
+      done
       kill -"$signal" $! 2>&-
       wait $!
       rm -rf "$folder"
@@ -97,6 +100,15 @@ class Servers
     theirs.close
   end
 
+  # Ends it by that signal, and runs it again. Returns when it is ready.
+  def restart(signal)
+    loop do
+      from = File.size(log)
+      @line.puts(signal)
+      break if wait_until_ready(from)
+    end
+  end
+
   # Returns when it is gone.
   def stop
     return unless @line
@@ -122,16 +134,28 @@ class Servers
     ["setpriv", *options, *command]
   end
 
+  READY = /ready to accept connections|process up/i
+
+  # A Postgres whose predecessor was killed does not start before all processes of that one have ended.
+  TOO_EARLY = /pre-existing shared memory block .* is still in use/
+  private_constant :READY, :TOO_EARLY
+
   # Of all servers only the log tells.
-  def wait_until_ready
-    log = File.join(@folder, "log")
+  #
+  # @param from [Integer] what is in the log before that byte is of an earlier run
+  # @return [Boolean] false: it has ended at once
+  def wait_until_ready(from = 0)
     give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + START_SECONDS
-    until File.exist?(log) && File.read(log).match?(/ready to accept connections|process up/i)
-      raise "not ready:\n#{File.read(log) if File.exist?(log)}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
+    until (text = File.exist?(log) ? File.read(log, nil, from).to_s : "").match?(READY)
+      return false if text.match?(TOO_EARLY)
+      raise "not ready:\n#{text}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
 
       sleep 0.01
     end
+    true
   end
+
+  def log = File.join(@folder, "log")
 
   # What the tests of Postgres may run on, by RINGSPUN_POSTGRES: a major version, or PgBouncer before the newest server, which
   # keeps track of so many prepared statements a connection.
