@@ -6,7 +6,9 @@ require_relative "rooms"
 # The tree's own rules. Needs neither the extension nor test_helper, so that it can judge a tree that does not build.
 class TidyTest < Minitest::Test
   ROOT = File.expand_path("../../..", __dir__)
-  ENGINE = File.join(ROOT, "runtime/ext/ringspun/engine")
+  EXTENSION = File.join(ROOT, "runtime/ext/ringspun")
+  ENGINE = File.join(EXTENSION, "engine")
+  DOOR = File.join(ENGINE, "engine.h")
   TEXTS = %w[c h rb rake rbs sh md yml gemspec].freeze
   # A hint to look for a second idea in a file, never a reason to split one.
   LINES_MANY = 600
@@ -28,6 +30,18 @@ class TidyTest < Minitest::Test
       "does not resolve inside engine/" if form == '"' && !inside_engine?(path, header)
     end
     assert_empty offences
+  end
+
+  # What a driver may see comes with that header.
+  def test_the_binding_includes_of_the_engine_its_own_header_alone
+    assert_empty(each_include("runtime/ext/ringspun/binding/**/*.{c,h}") { |path, _, header| past_the_door(path, header) })
+  end
+
+  def test_an_include_past_the_engines_own_header_is_found_however_it_is_named
+    path = File.join(EXTENSION, "binding/sync/a.c")
+    past = %w[engine/core/link.h ops/op.h ../../engine/core/base.h]
+    others = %w[engine/engine.h engine.h binding/core/core.h sync.h ringspun.h errno.h]
+    assert_equal past, (past + others).select { |header| past_the_door(path, header) }
   end
 
   # Each room knows only those before it, by what it includes and by what it calls.
@@ -265,6 +279,13 @@ class TidyTest < Minitest::Test
       target = File.expand_path(header, folder)
       target.start_with?("#{ENGINE}/") && File.exist?(target)
     end
+  end
+
+  # Where a compiler looks for it, in that order.
+  def past_the_door(path, header)
+    candidates = [File.dirname(path), EXTENSION, ENGINE].map { |folder| File.expand_path(header, folder) }
+    found = candidates.find { |candidate| File.exist?(candidate) }
+    "the binding includes engine/engine.h alone" if found&.start_with?("#{ENGINE}/") && found != DOOR
   end
 
   def found_above(house, rooms)

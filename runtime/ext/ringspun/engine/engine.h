@@ -1,4 +1,4 @@
-/* engine: all rooms, for whoever drives a machine; the only header that knows which there are.
+/* engine: all rooms, for whoever drives a machine: the only header that a driver includes, and that knows which rooms there are.
  *
  * Opening a machine gives it its parts, in the order of the rooms: what a part relies on comes before it.
  */
@@ -7,10 +7,15 @@
 
 #include "backend/backends.h"
 #include "backend/sim/sim.h"
+#include "core/deadlock.h"
 #include "flow/accept_queue.h"
 #include "flow/channel.h"
 #include "flow/select.h"
 #include "flow/write_queue.h"
+#include "kernel/descriptor_kinds.h"
+#include "kernel/platform.h"
+#include "kernel/resolve.h"
+#include "kernel/splice.h"
 #include "ops/op_life.h"
 #include "ops/platform.h"
 

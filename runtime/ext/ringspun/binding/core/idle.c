@@ -1,6 +1,5 @@
 /* idle: what the loop does while no strand is ready: it sleeps, takes interrupts of the thread, and ends a deadlock. */
 #include "inner.h"
-#include "engine/core/deadlock.h"
 
 #include <ruby/ractor.h>
 

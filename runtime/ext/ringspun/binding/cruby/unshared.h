@@ -4,7 +4,7 @@
 #ifndef RINGSPUN_BINDING_UNSHARED_H
 #define RINGSPUN_BINDING_UNSHARED_H
 
-#include "engine/core/link.h"
+#include "binding/binding.h"
 
 typedef struct rsb_unshared {
     rs_link link;               /* in the process's list of them */

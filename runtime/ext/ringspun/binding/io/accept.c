@@ -1,7 +1,5 @@
 /* accept: Machine#accept and #accept_each. */
-#include "engine/kernel/platform.h"
 #include "io.h"
-#include "engine/flow/accept_queue.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 /* socket: methods for sockets of every family. Addresses are Addrinfo objects, or Strings as of Socket.sockaddr_in. */
-#include "engine/kernel/descriptor_kinds.h"
 #include "io.h"
 
 #include <errno.h>

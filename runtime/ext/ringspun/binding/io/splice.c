@@ -1,7 +1,6 @@
 /* splice: Machine#splice and #tee, which move bytes between descriptors inside the kernel. If one would wait, the strand waits
  * for the readiness of one side (RS_OP_POLL). That takes no bytes, so a cancellation or a timeout loses none. */
 #include "io.h"
-#include "engine/kernel/splice.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,5 @@
 /* calls: the hooks process_wait, io_close, address_resolve and blocking_operation_wait, and what Ringspun::Offload and
  * AsyncBridge call. */
-#include "engine/kernel/resolve.h"
 #include "scheduler.h"
 
 #include <errno.h>

@@ -4,8 +4,6 @@
  * closes the IO during the wait. So only a try that does not wait uses that memory. An op reads into a buffer of the machine,
  * which is copied if the IO is still open, and bytes to write to a file are copied before.
  */
-#include "engine/kernel/platform.h"
-#include "engine/kernel/descriptor_kinds.h"
 #include "scheduler.h"
 #include "binding/stream/stream.h"
 

@@ -11,7 +11,6 @@
 #define RINGSPUN_STREAM_H
 
 #include "binding/io/io.h"
-#include "engine/flow/write_queue.h"
 
 typedef struct rsb_tls rsb_tls;
 

@@ -1,7 +1,6 @@
 /* channel: Ringspun::Channel, a bounded queue between machines, threads and ractors. A strand parks; a thread without a machine
  * sleeps without the GVL.
  */
-#include "engine/flow/channel.h"
 #include "select.h"
 
 #include <ruby/ractor.h>
