@@ -13,7 +13,7 @@ class WorkerProcessTest < RedisCase
     require "ringspun/jobs"
     redis = { path: ARGV[0] }
     module Worked
-      class Told
+      class Task
         include Ringspun::Jobs::Job
         def perform(*)
           client = RedisClient.new(**REDIS)

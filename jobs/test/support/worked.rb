@@ -10,14 +10,14 @@ module Worked
   Storage = Jobs::Storage
 
   # Runs what the test says.
-  class Told
+  class Task
     include Jobs::Job
 
     class << self
       def blocks = @blocks ||= {}
     end
 
-    def perform(name, *arguments) = Told.blocks.fetch(name).call(*arguments, self)
+    def perform(name, *arguments) = Task.blocks.fetch(name).call(*arguments, self)
   end
 
   # Everything that is logged.
@@ -37,18 +37,18 @@ module Worked
   attr_reader :storage, :worker, :config
 
   def teardown
-    Told.blocks.clear
+    Task.blocks.clear
     super
   end
 
   def on(name, &block)
-    Told.blocks[name] = block
+    Task.blocks[name] = block
   end
 
   def lines = @lines ||= Lines.new
 
   def entry(name, *arguments, queue: "default", jid: Jobs::Wire.new_jid, **fields)
-    Jobs::Wire.dump({ "class" => "Worked::Told", "args" => [name, *arguments], "queue" => queue, "jid" => jid, "retry" => true,
+    Jobs::Wire.dump({ "class" => "Worked::Task", "args" => [name, *arguments], "queue" => queue, "jid" => jid, "retry" => true,
                       **fields.transform_keys(&:to_s) })
   end
 

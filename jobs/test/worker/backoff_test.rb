@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
-require_relative "../support/children_told"
+require_relative "../support/scripted_quarantine"
 require_relative "../support/worked"
 
 # The storage is away, refuses, or its answers are lost.
@@ -17,7 +17,7 @@ class WorkerBackoffTest < Minitest::Test
     on("note") { |name, _| @runs[name] += 1 }
   end
 
-  def told(pattern) = lines.all.grep(pattern).size
+  def logged(pattern) = lines.all.grep(pattern).size
 
   def test_no_acknowledgement_is_lost
     with_worker do
@@ -25,7 +25,7 @@ class WorkerBackoffTest < Minitest::Test
       push("note", 1)
       until_done
       assert_equal [{ 1 => 1 }, { done: 1 }, 21], [@runs, worker.counts, storage.calls[:ack].size]
-      assert_equal [1, 1], [told(/the storage is away: away/), told(/the storage is back/)]
+      assert_equal [1, 1], [logged(/the storage is away: away/), logged(/the storage is back/)]
     end
   end
 
@@ -74,7 +74,7 @@ class WorkerBackoffTest < Minitest::Test
       push("note", 1)
       push("fail", retry: 0)
       until_done
-      assert_equal [{ done: 1, dead: 1 }, 0, 1], [worker.counts, told(/taken away/), dead.size]
+      assert_equal [{ done: 1, dead: 1 }, 0, 1], [worker.counts, logged(/taken away/), dead.size]
     end
   end
 
@@ -130,7 +130,7 @@ class WorkerBackoffTest < Minitest::Test
       yield_slowly { worker.running.size == 3 }
       gate.close
       yield_slowly { worker.counts.values.sum == 2 }
-      assert_equal [{ dead: 2 }, 0], [worker.counts, told(/taken away/)]
+      assert_equal [{ dead: 2 }, 0], [worker.counts, logged(/taken away/)]
       storage.singleton_class.remove_method(:fail)
       until_done
       assert_equal [{ dead: 3 }, 3], [worker.counts, dead.size]
@@ -143,7 +143,7 @@ class WorkerBackoffTest < Minitest::Test
       push("note", 1)
       yield_slowly { storage.calls[:ack].any? }
     end
-    assert_equal [{ done: 1 }, 0, 2], [worker.counts, told(/taken away/), storage.calls[:ack].size]
+    assert_equal [{ done: 1 }, 0, 2], [worker.counts, logged(/taken away/), storage.calls[:ack].size]
   end
 
   def test_jobs_that_were_dropped_while_the_storage_was_away
@@ -180,11 +180,11 @@ class WorkerBackoffTest < Minitest::Test
       storage.mend
       storage.refuse(:due, 1_000_000, Jobs::AccessError.new("WRONGPASS"))
       machine.sleep(5)
-      assert_equal [1, 1], [told(/the storage is away: away/), told(/no access to the storage: WRONGPASS/)]
+      assert_equal [1, 1], [logged(/the storage is away: away/), logged(/no access to the storage: WRONGPASS/)]
       storage.refuse(:trim_dead, 1_000_000, Refused.new("wrong type"))
       machine.sleep(180)
-      assert_includes 3..4, told(/no access to the storage: WRONGPASS/)
-      assert_includes 1..3, told(/trim_dead fails, and is tried again: wrong type/)
+      assert_includes 3..4, logged(/no access to the storage: WRONGPASS/)
+      assert_includes 1..3, logged(/trim_dead fails, and is tried again: wrong type/)
     end
   end
 
@@ -195,8 +195,8 @@ class WorkerBackoffTest < Minitest::Test
       2.times do |before|
         %i[extend signals].each { |verb| storage.refuse(verb, 1_000_000, Refused.new("no beat")) }
         machine.sleep(140)
-        assert_equal before + 1, told(/no heartbeat: no beat/)
-        assert_equal 3 * (before + 1), told(/no heartbeat, and until there is one no jobs are fetched: no beat/)
+        assert_equal before + 1, logged(/no heartbeat: no beat/)
+        assert_equal 3 * (before + 1), logged(/no heartbeat, and until there is one no jobs are fetched: no beat/)
         storage.mend
         machine.sleep(10)
       end
@@ -207,7 +207,7 @@ class WorkerBackoffTest < Minitest::Test
     @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
     storage.define_singleton_method(:risks) { ["it forgets"] }
     with_worker { machine.sleep(1) }
-    assert_equal 1, told(/warn it forgets/)
+    assert_equal 1, logged(/warn it forgets/)
   end
 
   def test_what_is_due_and_no_job_is_told
@@ -216,7 +216,7 @@ class WorkerBackoffTest < Minitest::Test
       yield_slowly { storage.stats[:dead] == 1 }
       assert_equal "the entry's args is missing", JSON.parse(dead.first)["error_message"]
     end
-    assert_equal 1, told(/error entry=.* no job: the entry's args is missing/)
+    assert_equal 1, logged(/error entry=.* no job: the entry's args is missing/)
   end
 
   # Of which all that are dead fill one page.
@@ -241,7 +241,7 @@ class WorkerBackoffTest < Minitest::Test
       until_done
       assert_equal({ 1 => 1 }, @runs)
     end
-    assert_equal 1, told(/the storage is back/)
+    assert_equal 1, logged(/the storage is back/)
   end
 
   def test_one_that_is_stopped_before_the_storage_is_there
@@ -265,8 +265,8 @@ class WorkerBackoffTest < Minitest::Test
       push("note", 2)
       until_done
       assert_equal({ 1 => 1, 2 => 1 }, @runs)
-      assert_equal 1, told(/due fails, and is tried again: a bug/)
-      assert_equal 1, told(/due goes on/)
+      assert_equal 1, logged(/due fails, and is tried again: a bug/)
+      assert_equal 1, logged(/due goes on/)
     end
   end
 
@@ -372,7 +372,7 @@ class WorkerBackoffTest < Minitest::Test
   end
 
   def test_nothing_is_taken_from_the_quarantine_without_a_lease
-    with_worker(options: { quarantine: ChildrenTold.new }) do
+    with_worker(options: { quarantine: ScriptedQuarantine.new }) do
       machine.sleep(5)
       storage.refuse(:extend, 1_000_000)
       machine.sleep(20)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
-require_relative "../support/children_told"
+require_relative "../support/scripted_quarantine"
 require_relative "../support/worked"
 
 # What Config#on_process_death hears of.
@@ -20,7 +20,7 @@ class WorkerDeathsTest < Minitest::Test
   def with_hook(*deeds, on_death:, **settings)
     simulate do
       @storage ||= Faulty.new(Storage::Memory.new(clock: -> { machine.now }))
-      @worker = new_worker(options: { quarantine: ChildrenTold.new(*deeds) }, **settings)
+      @worker = new_worker(options: { quarantine: ScriptedQuarantine.new(*deeds) }, **settings)
       config.on_process_death(&on_death)
       runner = machine.spin { worker.run }
       yield

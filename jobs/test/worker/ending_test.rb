@@ -204,7 +204,7 @@ class WorkerEndingTest < Minitest::Test
       assert_equal %i[begins begins cancelled ends ensured], @seen
       assert_equal({ cancelled: 1, done: 1 }, worker.counts)
       assert_equal [0, 0, 0], storage.stats.values_at(:retries, :dead, :failed)
-      assert_match(/jid=a1 class=Worked::Told queue=default cancelled/, lines.to_s)
+      assert_match(/jid=a1 class=Worked::Task queue=default cancelled/, lines.to_s)
     end
   end
 
@@ -244,7 +244,7 @@ class WorkerEndingTest < Minitest::Test
     end
     WorkerEndingTest.const_set(:Waits, waits)
     with_worker do
-      push_entry(entry("note").sub("Worked::Told", "WorkerEndingTest::Waits"))
+      push_entry(entry("note").sub("Worked::Task", "WorkerEndingTest::Waits"))
       yield_slowly { storage.stats[:retries] == 1 }
       assert_equal({ retry: 1 }, worker.counts)
       assert_match(/retry_in raises/, lines.to_s)
@@ -325,7 +325,7 @@ class WorkerEndingTest < Minitest::Test
                    shown.values_at("identity", "busy", "concurrency", "quiet", "queues", "weights", "pid")
       assert_operator shown["rss"], :>, 1000
       run = worker.running.first
-      assert_equal ["a1", "default", "Worked::Told"], [run.jid, run.queue, run.class_name]
+      assert_equal ["a1", "default", "Worked::Task"], [run.jid, run.queue, run.class_name]
       assert_match(/jid=a1 queue=default/, run.inspect)
     end
   end
@@ -339,7 +339,7 @@ class WorkerEndingTest < Minitest::Test
       yield_slowly { (work = storage.calls[:announce].last.to_a.last.to_a).size == 3 }
       jobs = work.map { |_, _, entry, _| JSON.parse(entry) }
       assert_equal ["a1", "a2", "a\ufffd"], (jobs.map { |job| job["jid"] })
-      assert_equal [["sleep", 100], ["Worked::Told", "default"], true],
+      assert_equal [["sleep", 100], ["Worked::Task", "default"], true],
                    [jobs[0]["args"], jobs[1].values_at("class", "queue"), JSON.generate(work).bytesize < 2000]
     end
   end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
-require_relative "../support/children_told"
+require_relative "../support/scripted_quarantine"
 require_relative "../support/worked"
 
 # What was in flight at nodes that died, and how it runs isolated.
@@ -16,7 +16,7 @@ class WorkerRecoveryTest < Minitest::Test
   end
 
   def with_runner(*deeds, **settings, &)
-    @runner_of = ChildrenTold.new(*deeds)
+    @runner_of = ScriptedQuarantine.new(*deeds)
     with_worker(options: { quarantine: @runner_of }, **settings, &)
   end
 
@@ -35,7 +35,7 @@ class WorkerRecoveryTest < Minitest::Test
       assert_equal [0, 0, 0, 0], left
       assert_equal({ done: 2 }, worker.counts)
     end
-    assert_equal 2, lines.all.grep(/jid=[ab] class=Worked::Told queue=default node=dead:1:aa taken over .*: in quarantine/).size
+    assert_equal 2, lines.all.grep(/jid=[ab] class=Worked::Task queue=default node=dead:1:aa taken over .*: in quarantine/).size
   end
 
   # The children that die halve what may have ended them, and nobody else's death is counted.
@@ -96,7 +96,7 @@ class WorkerRecoveryTest < Minitest::Test
   # As when other programs give memory back.
   def test_a_place_that_nobody_tells_of_is_found_within_seconds
     on("endless") { machine.sleep(100_000) }
-    @runner_of = ChildrenTold.new(places: 1)
+    @runner_of = ScriptedQuarantine.new(places: 1)
     with_worker(timeout: 1, options: { quarantine: @runner_of }) do
       push_entry(entry("endless", jid: "a"), queue: Storage::QUARANTINE)
       yield_slowly { worker.busy == 1 }
@@ -111,7 +111,7 @@ class WorkerRecoveryTest < Minitest::Test
 
   def test_children_that_do_not_end_hold_all_places
     on("endless") { machine.sleep(100_000) }
-    @runner_of = ChildrenTold.new(places: 3)
+    @runner_of = ScriptedQuarantine.new(places: 3)
     with_worker(concurrency: 1, timeout: 1, options: { quarantine: @runner_of }) do
       push_entry(*(1..3).map { |number| entry("endless", jid: number.to_s) }, note("a"), queue: Storage::QUARANTINE)
       machine.sleep(50)
@@ -254,7 +254,7 @@ class WorkerRecoveryTest < Minitest::Test
   def test_jobs_that_wait_for_a_place_go_back_at_once
     on("sleep") { machine.sleep(100_000) }
     deed = ->(jids) { :die if jids.size > 1 }
-    @runner_of = ChildrenTold.new(deed, places: 2)
+    @runner_of = ScriptedQuarantine.new(deed, places: 2)
     with_worker(timeout: 30, options: { quarantine: @runner_of }) do
       push_entry(*(1..8).map { |number| entry("sleep", jid: number.to_s) }, queue: Storage::QUARANTINE)
       yield_slowly { @runner_of.begun.count { |jids| jids.size == 1 } == 2 }

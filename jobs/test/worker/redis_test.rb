@@ -121,7 +121,7 @@ class WorkerRedisTest < RedisCase
     with_worker do
       ended = 0
       { "success" => [false, true], "start" => [true, true], "expiry" => [false, false] }.each do |till, expected|
-        second = -> { !Told.set(unique_for: 60, unique_until: till).perform_async("hold", till).nil? }
+        second = -> { !Task.set(unique_for: 60, unique_until: till).perform_async("hold", till).nil? }
         assert second.call
         yield_slowly { worker.running.size == 1 }
         taken = [second.call]
@@ -129,12 +129,12 @@ class WorkerRedisTest < RedisCase
         assert_equal expected, taken << second.call, till
         taken.last && gates[till] << 1 and until_done(ended += 1)
       end
-      failing = Told.set(unique_for: 60, retry: 0)
+      failing = Task.set(unique_for: 60, retry: 0)
       2.times do
         refute_nil failing.perform_async("fail") # it gives its lock back when it dies
         until_done(ended += 1)
       end
-      failing = Told.set(unique_for: 60, retry: 1)
+      failing = Task.set(unique_for: 60, retry: 1)
       refute_nil failing.perform_async("fail", 1)
       until_done(ended += 1)
       assert_nil failing.perform_async("fail", 1) # it is tried again

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
-require_relative "../support/children_told"
+require_relative "../support/scripted_quarantine"
 require_relative "../support/worked"
 
 # rubies: one
@@ -108,7 +108,7 @@ class WorkerStormTest < Minitest::Test
 
   # Of children that several share some die, and some are held up by one of them. One that is isolated would be dead by chance.
   def children
-    ChildrenTold.new(lambda { |jids|
+    ScriptedQuarantine.new(lambda { |jids|
       [:die, { held: jids.first }, { held: nil }, nil, nil].sample(random: @random) if jids.size > 1
     }, places: 2 + @random.rand(4))
   end

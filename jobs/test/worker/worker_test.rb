@@ -17,7 +17,7 @@ class WorkerTest < Minitest::Test
       assert_equal({ done: 1 }, worker.counts)
       assert_equal [1, 0, 0], storage.stats.values_at(:processed, :failed, :dead)
     end
-    assert_match(/jid=a1 class=Worked::Told queue=default elapsed=0.0 done/, lines.to_s)
+    assert_match(/jid=a1 class=Worked::Task queue=default elapsed=0.0 done/, lines.to_s)
   end
 
   def test_what_was_there_before_runs_in_order
@@ -84,9 +84,9 @@ class WorkerTest < Minitest::Test
   end
 
   def test_a_class_that_is_no_job_is_never_called
-    %w[String Kernel No::Such File::Stat Worked::Told::Nothing lower ::Worked::Told Worked Ringspun::Jobs::Job].each do |name|
+    %w[String Kernel No::Such File::Stat Worked::Task::Nothing lower ::Worked::Task Worked Ringspun::Jobs::Job].each do |name|
       with_worker do
-        push_entry(entry("note", retry: 0).sub('"Worked::Told"', JSON.generate(name)))
+        push_entry(entry("note", retry: 0).sub('"Worked::Task"', JSON.generate(name)))
         until_done
         assert_match(/UnknownClassError/, JSON.parse(dead.first)["error_class"], name)
       end
@@ -103,7 +103,7 @@ class WorkerTest < Minitest::Test
       2.times do |number|
         Worked.send(:remove_const, :Changed) if Worked.const_defined?(:Changed)
         Worked.const_set(:Changed, Class.new { include Jobs::Job and define_method(:perform) { |*| ran << number } })
-        push_entry(entry("first").sub("Worked::Told", "Worked::Changed"))
+        push_entry(entry("first").sub("Worked::Task", "Worked::Changed"))
         until_done
       end
     end
@@ -138,7 +138,7 @@ class WorkerTest < Minitest::Test
   def test_a_class_that_cannot_be_loaded
     with_worker do
       %w[Missing Broken].each do |name|
-        push_entry(entry("note", retry: 0).sub('"Worked::Told"', JSON.generate("WorkerTest::Loads::#{name}")))
+        push_entry(entry("note", retry: 0).sub('"Worked::Task"', JSON.generate("WorkerTest::Loads::#{name}")))
       end
       until_done
     end
@@ -147,7 +147,7 @@ class WorkerTest < Minitest::Test
   end
 
   def test_an_entry_that_is_no_job_is_dead_at_once
-    entries = ["nonsense", "[]", '{"class":"Worked::Told","args":[]}', "\xff\x00", "", '{"class":5,"args":[],"jid":"a"}']
+    entries = ["nonsense", "[]", '{"class":"Worked::Task","args":[]}', "\xff\x00", "", '{"class":5,"args":[],"jid":"a"}']
     on("fine") { nil }
     with_worker(concurrency: 2) do
       push_entry(*entries)
@@ -213,7 +213,7 @@ class WorkerTest < Minitest::Test
       push("note", jid: "a1")
       until_done
     end
-    assert_equal [[Worked::Told, "a1", "default"], :inside, :after], seen
+    assert_equal [[Worked::Task, "a1", "default"], :inside, :after], seen
   end
 
   def test_a_strict_order

@@ -70,7 +70,7 @@ module Ringspun
       end
 
       # Writes to the child; what does not fit into the pipe, or finds it closed, is lost.
-      def tell(text)
+      def write(text)
         @lifeline.write_nonblock(text, exception: false)
       rescue IOError, Errno::EPIPE
         nil

@@ -62,7 +62,7 @@ module Ringspun
       # @param job [Hash]
       # @since 0.1.0
       def started(job)
-        tell(:debug, "start", Log.fields_of(job)) if @logger.debug?
+        log(:debug, "start", Log.fields_of(job)) if @logger.debug?
       end
 
       # @param job [Hash]
@@ -70,7 +70,7 @@ module Ringspun
       # @since 0.1.0
       def done(job, seconds)
         return unless @logger.info?
-        return tell(:info, "done", Log.fields_of(job, seconds)) unless @front
+        return log(:info, "done", Log.fields_of(job, seconds)) unless @front
 
         surely { @front.device.write(@front.lines.done(job, seconds)) }
       end
@@ -88,7 +88,7 @@ module Ringspun
         fields[:message] = message_of(error)
         place = error.backtrace&.first
         fields[:at] = place if place
-        tell(:warn, "failed: #{what}", fields)
+        log(:warn, "failed: #{what}", fields)
       end
 
       # Logs anything else.
@@ -98,7 +98,7 @@ module Ringspun
       # @param fields [Hash{Symbol => Object}]
       # @since 0.1.0
       def event(level, text, **fields)
-        tell(level, text, fields) if @logger.public_send(:"#{level}?")
+        log(level, text, fields) if @logger.public_send(:"#{level}?")
       end
 
       # All lines so far are written when this returns. May switch strands.
@@ -117,7 +117,7 @@ module Ringspun
 
       private
 
-      def tell(level, text, fields)
+      def log(level, text, fields)
         surely do
           next @front.device.write(@front.lines.line(level, text, fields)) if @front
 

@@ -48,8 +48,8 @@ module Ringspun
         loop do
           next beat if @line.wait_readable(@config.lease / 2.0).nil?
 
-          told = @line.read_nonblock(4096, exception: false) or return
-          @hurry.call if told != :wait_readable && told.include?(HURRY)
+          text = @line.read_nonblock(4096, exception: false) or return
+          @hurry.call if text != :wait_readable && text.include?(HURRY)
         end
       end
 

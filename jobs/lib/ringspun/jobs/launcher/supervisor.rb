@@ -80,7 +80,7 @@ module Ringspun
         member = start(index)
         status = member.child.wait
         @members.delete(member)
-        tell_end(index, member, status)
+        log_end(index, member, status)
         take_leave(member, status)
       rescue SystemCallError => error
         @log.event(:error, "no process can be made: #{error.message}", index:)
@@ -104,7 +104,7 @@ module Ringspun
         @log.flush
       end
 
-      def tell_end(index, member, status)
+      def log_end(index, member, status)
         @clean &&= status.nil? || status.success? if @stopping
         level = status.nil? || status.success? ? :info : :error
         @log.event(level, "a process has ended", index:, child: member.pid, status: Child.fate(status))
@@ -136,7 +136,7 @@ module Ringspun
         living = @members.reject { |member| stopped?(member) }
         answers = Jobs.storage.extend(living.map(&:node), @config.lease)
         living.zip(answers) do |member, lasted|
-          member.child.tell(Lifeline::BEAT)
+          member.child.write(Lifeline::BEAT)
           next if lasted
 
           @log.event(:warn, "its lease had run out; others may run what it had in flight", node: member.node)
@@ -189,7 +189,7 @@ module Ringspun
       # gets two.
       def hurry
         @log.event(:warn, "told twice to end: running jobs are cancelled")
-        @members.each { |member| member.child.tell(Lifeline::HURRY) }
+        @members.each { |member| member.child.write(Lifeline::HURRY) }
         kill_after(GRACE)
       end
 

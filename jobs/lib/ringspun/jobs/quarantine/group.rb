@@ -38,7 +38,7 @@ module Ringspun
           @grace = grace
           @perform = perform
           @left = members.to_h { |member| [member, true] }.compare_by_identity
-          @told = @broken_up = false
+          @terminated = @broken_up = false
           @orders = [] # before there is a child
         end
 
@@ -54,10 +54,10 @@ module Ringspun
           results, notes = Array.new(2) { IO.pipe }
           @child = start(results, notes)
           [results, notes].each { |pipe| pipe.last.close }
-          @orders.each { |order| @child.tell(order) }
+          @orders.each { |order| @child.write(order) }
           @child.signal(:KILL) if @broken_up
           fate = follow(results.first, notes.first)
-          Ending.new(@told ? "SIGTERM" : fate, @told, @broken_up, @held)
+          Ending.new(@terminated ? "SIGTERM" : fate, @terminated, @broken_up, @held)
         ensure
           Ringspun.shield { @child.finish(@grace) } if @child
           [*results, *notes].each(&:close)
@@ -71,7 +71,7 @@ module Ringspun
         # @since 0.1.0
         def cancel(member, why)
           order = GroupProcess.order(@members.index { |each| each.equal?(member) }, why)
-          @child ? @child.tell(order) : @orders << order
+          @child ? @child.write(order) : @orders << order
           nil
         end
 
@@ -164,7 +164,7 @@ module Ringspun
           case line[0]
           when GroupProcess::BEGUN then @begun = member_of(line)
           when GroupProcess::HELD then return :held
-          when GroupProcess::TOLD then @told = true
+          when GroupProcess::TERMINATED then @terminated = true
           end
           nil
         end

@@ -28,7 +28,7 @@ module Ringspun
         BEAT = "."
         BEGUN = "b"
         HELD = "h"
-        TOLD = "t"
+        TERMINATED = "t"
 
         # The line that the parent writes to cancel a job.
         def self.order(index, why) = "#{index} #{why}\n"
@@ -53,11 +53,11 @@ module Ringspun
         # @return [Integer] the exit status
         def run
           IGNORED.each { |name| trap(name, "IGNORE") }
-          trap("TERM") { told_to_end }
+          trap("TERM") { terminated }
           trap(INTERRUPT) { cut_short }
           Process.setproctitle("ringspun-jobs quarantine #{@title}")
           Thread.new { heed }
-          Ringspun.run { |machine| serve(machine) } unless @told
+          Ringspun.run { |machine| serve(machine) } unless @terminated
           @log&.flush
           raise @error if @error
 
@@ -72,18 +72,18 @@ module Ringspun
           @main = machine.running
           @machine = machine
           Inspector.watch(limit: HELD_SECONDS, to: ->(stall) { held(stall) }) if @members.size > 1
-          cut_all if @told
+          cut_all if @terminated
           machine.park&.call until @left.zero? || @error
         end
 
         def work(index)
           note("#{BEGUN}#{index}")
           value = perform(index)
-          tell(index, @cut.key?(index) ? Group::HELD : value) # it may have rescued what cut it short
+          send_result(index, @cut.key?(index) ? Group::HELD : value) # it may have rescued what cut it short
         rescue Cancelled => error
           cancelled(index, error)
         rescue Exception => error
-          @cut.key?(index) ? tell(index, Group::HELD) : @error ||= error
+          @cut.key?(index) ? send_result(index, Group::HELD) : @error ||= error
         ensure
           ended
         end
@@ -95,11 +95,11 @@ module Ringspun
           @performing.delete(index)
         end
 
-        # When this process is told to end all jobs are cancelled, and none has a result.
+        # After a TERM all jobs are cancelled, and none has a result.
         def cancelled(index, error)
-          return if @told
-          return tell(index, nil) if @asked.key?(index)
-          return tell(index, Group::HELD) if @cut.key?(index)
+          return if @terminated
+          return send_result(index, nil) if @asked.key?(index)
+          return send_result(index, Group::HELD) if @cut.key?(index)
 
           @error ||= error
         end
@@ -110,7 +110,7 @@ module Ringspun
         end
 
         # The log first, for another job may end this process next. In a shield, for the strand may be cancelled by now.
-        def tell(index, value)
+        def send_result(index, value)
           text = Marshal.dump([index, value])
           Ringspun.shield do
             @log&.flush
@@ -220,16 +220,16 @@ module Ringspun
           @members[index.to_i].ask(why.to_sym)
           @asked[index.to_i] = true
           sleep(0.001) until @machine # it has only been started
-          @machine.schedule(@main, -> { cut(index.to_i) || tell(index.to_i, nil) })
+          @machine.schedule(@main, -> { cut(index.to_i) || send_result(index.to_i, nil) })
         rescue ClosedError # it has ended meanwhile
           nil
         end
 
-        def told_to_end
+        def terminated
           return pass_on_end if Process.pid != @pid
 
-          @told = true
-          note(TOLD)
+          @terminated = true
+          note(TERMINATED)
           @machine&.schedule(@main, -> { cut_all })
         end
 

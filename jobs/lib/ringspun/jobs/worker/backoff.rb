@@ -22,7 +22,7 @@ module Ringspun
           @away = {}
           @complaints = {} # those since the storage was last reached
           @refused = {}
-          @told_at = {} # complaint => when it was last logged
+          @logged_at = {} # complaint => when it was last logged
         end
 
         # Calls the block until it raises nothing. May switch strands.
@@ -70,20 +70,20 @@ module Ringspun
         def begins(what, error)
           if AWAY.any? { |kind| error.is_a?(kind) }
             complaint = error.is_a?(AccessError) ? "no access to the storage" : "the storage is away"
-            @log.event(:error, "#{complaint}: #{error.message}") if time_to_tell?(complaint, !@complaints[complaint])
+            @log.event(:error, "#{complaint}: #{error.message}") if log_now?(complaint, !@complaints[complaint])
             @away[what] = @complaints[complaint] = true
-          elsif time_to_tell?(what, @refused[what] != error.class)
+          elsif log_now?(what, @refused[what] != error.class)
             @refused[what] = error.class
             @log.event(:error, "#{what} fails, and is tried again: #{error.message}",
                        error: error.class.name, at: error.backtrace&.first)
           end
         end
 
-        def time_to_tell?(what, new)
+        def log_now?(what, new)
           now = @machine.now
-          return false unless new || now - @told_at.fetch(what) >= AGAIN_SECONDS
+          return false unless new || now - @logged_at.fetch(what) >= AGAIN_SECONDS
 
-          @told_at[what] = now
+          @logged_at[what] = now
         end
 
         def back

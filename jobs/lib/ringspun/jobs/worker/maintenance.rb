@@ -8,7 +8,7 @@ module Ringspun
       #
       # @api private
       class Maintenance
-        # @param deaths [Deaths] is told of each job that is taken over
+        # @param deaths [Deaths] hears of each job that is taken over
         # @return [Array<Maintenance>]
         def self.parts(storage, config, backoff, log, deaths, random:)
           common = [storage, config, backoff, log]

@@ -10,7 +10,7 @@ module Ringspun
         PAGE = 100
         RECOVER_SECONDS = 2.0
 
-        # @param deaths [Deaths] is told of each job that is taken over
+        # @param deaths [Deaths] hears of each job that is taken over
         def initialize(*, deaths:, **)
           super(*, **)
           @deaths = deaths

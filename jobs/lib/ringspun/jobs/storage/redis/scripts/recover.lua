@@ -9,7 +9,7 @@ local moved = {}
 begin_writing()
 
 -- Adds the queue to a job that names none, for in the quarantine nothing else says where it belongs. Its other bytes stay.
-local function told(entry, queue)
+local function with_queue(entry, queue)
   if cjson.decode(entry)['queue'] ~= nil then return entry end
   local _, brace = string.find(entry, '^%s*{')
   return '{"queue":' .. cjson.encode(queue) .. ',' .. string.sub(entry, brace + 1)
@@ -24,7 +24,7 @@ local function put(queue, entry)
   end
   if queue ~= quarantine then
     redis.call('HINCRBY', recovered, job['jid'], 1)
-    entry = told(entry, queue)
+    entry = with_queue(entry, queue)
   end
   redis.call('LPUSH', queue_key(quarantine), entry)
   redis.call('SADD', key('queues'), quarantine)

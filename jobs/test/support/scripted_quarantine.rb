@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # A quarantine that makes no processes. `deeds` says how each child ends, in order; and then each ends well, after a second.
-class ChildrenTold
+class ScriptedQuarantine
   # `deed` may be a Proc, which says by the names of the jobs. An Array has the names of those that are cut short.
   class Group
     Ending = Ringspun::Jobs::Quarantine::Group::Ending
