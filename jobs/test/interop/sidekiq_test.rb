@@ -56,11 +56,11 @@ class InteropSidekiqTest < InteropCase
   private
 
   # Each of them fails it once, and counts on from the one before.
-  def assert_goes_on(runners)
+  def assert_goes_on(names)
     first_failed = nil
-    runners.each_with_index do |runner, count|
-      program = runner == "sidekiq" ? start_sidekiq : start_worker
-      assert_equal [runner, "fail"], told.values_at(0, 3)
+    names.each_with_index do |name, count|
+      program = name == "sidekiq" ? start_sidekiq : start_worker
+      assert_equal [name, "fail"], told.values_at(0, 3)
       failed = job_of(count == 2 ? "dead" : "retry")
       assert_equal [count, 2], failed.values_at("retry_count", "retry")
       first_failed ||= Ringspun::Jobs::Wire.seconds(failed["failed_at"])

@@ -75,12 +75,12 @@ class WorkerProcessTest < RedisCase
   def take_over
     Ringspun.run do |machine|
       @worker = new_worker(lease: 1, beat: 0.2, options: { quarantine: Jobs::Quarantine.new })
-      runner = machine.spin { worker.run }
+      strand = machine.spin { worker.run }
       yield_until("all have run") { sleep(0.02) && worker.counts[:done] == JOBS }
       yield if block_given?
     ensure
       worker.stop
-      runner.join
+      strand.join
     end
   end
 

@@ -76,12 +76,12 @@ module Worked
     simulate do
       @storage ||= Faulty.new(Storage::Memory.new(clock: -> { machine.now }))
       @worker = new_worker(**settings)
-      @runner = machine.spin { worker.run }
+      @strand = machine.spin { worker.run }
       begin
         yield
       ensure
         worker.stop
-        @runner.join if @runner.alive?
+        @strand.join if @strand.alive?
       end
     end
   end

@@ -165,8 +165,8 @@ class WorkerBackoffTest < Minitest::Test
       storage.refuse(:recover, 1, NotImplementedError.new("what?"))
       on("wait") { machine.sleep(1000) }
       push("wait")
-      runner = machine.spin { worker.run }
-      error = error_of { runner.join }
+      strand = machine.spin { worker.run }
+      error = error_of { strand.join }
       assert_equal [1, 0, 0], storage.stats.values_at(:enqueued, :in_flight, :nodes)
     end
     assert_kind_of NotImplementedError, error
@@ -249,7 +249,7 @@ class WorkerBackoffTest < Minitest::Test
       storage.refuse(:extend, 1_000_000)
       machine.sleep(30)
       worker.stop
-      @runner.join
+      @strand.join
       assert_operator machine.now, :<, 40
     end
   end
@@ -451,7 +451,7 @@ class WorkerBackoffTest < Minitest::Test
       machine.sleep(1)
       storage.refuse(:leave)
       worker.stop
-      @runner.join
+      @strand.join
     end
     assert_match(/what is in flight stays until the lease runs out: away/, lines.to_s)
   end

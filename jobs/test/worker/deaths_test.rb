@@ -22,10 +22,10 @@ class WorkerDeathsTest < Minitest::Test
       @storage ||= Faulty.new(Storage::Memory.new(clock: -> { machine.now }))
       @worker = new_worker(options: { quarantine: ScriptedQuarantine.new(*deeds) }, **settings)
       config.on_process_death(&on_death)
-      runner = machine.spin { worker.run }
+      strand = machine.spin { worker.run }
       yield
       worker.stop
-      runner.join
+      strand.join
     end
   end
 

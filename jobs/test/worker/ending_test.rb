@@ -26,7 +26,7 @@ class WorkerEndingTest < Minitest::Test
   def stop
     began = machine.now
     worker.stop
-    @runner.join
+    @strand.join
     machine.now - began
   end
 
@@ -139,7 +139,7 @@ class WorkerEndingTest < Minitest::Test
       worker.stop
       machine.sleep(1)
       push("sleep", 0)
-      @runner.join
+      @strand.join
       assert_equal [1, %i[begins ends ensured]], [list.size, @seen]
     end
   end
@@ -167,7 +167,7 @@ class WorkerEndingTest < Minitest::Test
       push("sleep", 0)
       machine.sleep(60)
       assert_equal [1, %i[begins ends ensured], 0], [list.size, @seen, worker.busy]
-      assert_predicate @runner, :alive?
+      assert_predicate @strand, :alive?
       assert_equal [true], storage.nodes.map { |node| node["quiet"] }
       assert_operator stop, :<, 3
     end
@@ -186,7 +186,7 @@ class WorkerEndingTest < Minitest::Test
   def test_who_is_stopped_twice_stops_once
     with_worker do
       2.times { worker.stop }
-      @runner.join
+      @strand.join
       worker.stop
       worker.quiet
       assert_nil worker.cancel("a")
@@ -275,9 +275,9 @@ class WorkerEndingTest < Minitest::Test
       assert_equal({ cancelled: 1 }, worker.counts)
       storage.signal(worker.node, "TSTP")
       yield_slowly { worker.quiet? }
-      assert_predicate @runner, :alive?
+      assert_predicate @strand, :alive?
       storage.signal(worker.node, "TERM")
-      @runner.join
+      @strand.join
     end
   end
 
@@ -308,8 +308,8 @@ class WorkerEndingTest < Minitest::Test
     with_worker do
       push("sleep", 1000)
       running
-      machine.terminate(@runner)
-      assert_raises(Ringspun::TerminatedError) { @runner.join }
+      machine.terminate(@strand)
+      assert_raises(Ringspun::TerminatedError) { @strand.join }
       assert_equal %i[begins ensured], @seen
       assert_gone(1)
     end

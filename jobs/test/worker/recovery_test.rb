@@ -15,9 +15,9 @@ class WorkerRecoveryTest < Minitest::Test
     on("note") { |name, _| @runs[name] += 1 }
   end
 
-  def with_runner(*deeds, **settings, &)
-    @runner_of = ScriptedQuarantine.new(*deeds)
-    with_worker(options: { quarantine: @runner_of }, **settings, &)
+  def with_quarantine(*deeds, **settings, &)
+    @quarantine = ScriptedQuarantine.new(*deeds)
+    with_worker(options: { quarantine: @quarantine }, **settings, &)
   end
 
   def note(name, **) = entry("note", name, jid: name, **)
@@ -25,12 +25,12 @@ class WorkerRecoveryTest < Minitest::Test
   def left = storage.stats.values_at(:enqueued, :in_flight, :retries, :dead)
 
   def test_what_a_dead_process_had_in_flight_runs_in_a_child_within_twenty_seconds
-    with_runner(queues: %w[other]) do
+    with_quarantine(queues: %w[other]) do
       died(note("a"), note("b"))
       began = machine.now
       yield_slowly { @runs.size == 2 }
       assert_operator machine.now - began, :<, 20
-      assert_equal [%w[a b]], @runner_of.begun.map(&:sort)
+      assert_equal [%w[a b]], @quarantine.begun.map(&:sort)
       until_done
       assert_equal [0, 0, 0, 0], left
       assert_equal({ done: 2 }, worker.counts)
@@ -41,19 +41,19 @@ class WorkerRecoveryTest < Minitest::Test
   # The children that die halve what may have ended them, and nobody else's death is counted.
   def test_a_poison_job_among_many_is_found_by_halves
     names = (1..40).map { |number| "innocent #{number}" }
-    with_runner(->(jids) { :die if jids.include?("poison") }, queues: %w[other], concurrency: 100) do
+    with_quarantine(->(jids) { :die if jids.include?("poison") }, queues: %w[other], concurrency: 100) do
       died(*(names + ["poison"]).shuffle(random: Random.new(1)).map { |name| note(name) })
       yield_slowly { storage.stats[:dead] == 1 }
       until_done
       assert_equal [names.to_h { |name| [name, 1] }, { done: 40, dead: 1, died: 2 }], [@runs, worker.counts]
-      with_poison = @runner_of.begun.select { |jids| jids.include?("poison") }.map(&:size)
+      with_poison = @quarantine.begun.select { |jids| jids.include?("poison") }.map(&:size)
       assert_equal [[1, 1, 1], true], [with_poison.last(3), with_poison.size <= 10]
     end
     assert_match(/warn jobs=41 a child in quarantine has ended \(SIGKILL\): its jobs run anew in halves/, lines.to_s)
   end
 
   def test_two_poison_jobs_among_many
-    with_runner(->(jids) { :die if jids.grep(/poison/).any? }, queues: %w[other], concurrency: 100) do
+    with_quarantine(->(jids) { :die if jids.grep(/poison/).any? }, queues: %w[other], concurrency: 100) do
       died(*(1..20).map { |number| note(number.to_s) }, note("poison 1"), note("poison 2"))
       yield_slowly { storage.stats[:dead] == 2 }
       until_done
@@ -62,19 +62,19 @@ class WorkerRecoveryTest < Minitest::Test
   end
 
   def test_a_child_has_as_many_as_a_worker_runs_at_once
-    with_runner(concurrency: 4) do
+    with_quarantine(concurrency: 4) do
       push_entry(*(1..10).map { |number| note(number.to_s) }, queue: Storage::QUARANTINE)
       until_done
-      assert_equal [[4, 4, 2], 10], [@runner_of.begun.map(&:size), worker.counts[:done]]
+      assert_equal [[4, 4, 2], 10], [@quarantine.begun.map(&:size), worker.counts[:done]]
     end
   end
 
   # Jobs in children take no places from the others.
   def test_others_run_beside_as_many_as_there_may_be
     on("sleep") { machine.sleep(1000) }
-    with_runner(concurrency: 2, timeout: 1) do
+    with_quarantine(concurrency: 2, timeout: 1) do
       push_entry(*(1..4).map { |number| entry("sleep", jid: number.to_s) }, queue: Storage::QUARANTINE)
-      yield_slowly { @runner_of.begun.flatten.size == 4 }
+      yield_slowly { @quarantine.begun.flatten.size == 4 }
       push_entry(note("a"), note("b"))
       yield_slowly { @runs.size == 2 }
     end
@@ -82,7 +82,7 @@ class WorkerRecoveryTest < Minitest::Test
 
   def test_one_that_never_ends_delays_nobody
     on("endless") { machine.sleep(100_000) }
-    with_runner(concurrency: 2, timeout: 1) do
+    with_quarantine(concurrency: 2, timeout: 1) do
       push_entry(entry("endless", jid: "endless"), *(1..20).map { |number| note(number.to_s) }, queue: Storage::QUARANTINE)
       began = machine.now
       yield_slowly { @runs.size == 20 }
@@ -96,14 +96,14 @@ class WorkerRecoveryTest < Minitest::Test
   # As when other programs give memory back.
   def test_a_place_that_nobody_tells_of_is_found_within_seconds
     on("endless") { machine.sleep(100_000) }
-    @runner_of = ScriptedQuarantine.new(places: 1)
-    with_worker(timeout: 1, options: { quarantine: @runner_of }) do
+    @quarantine = ScriptedQuarantine.new(places: 1)
+    with_worker(timeout: 1, options: { quarantine: @quarantine }) do
       push_entry(entry("endless", jid: "a"), queue: Storage::QUARANTINE)
       yield_slowly { worker.busy == 1 }
       push_entry(note("b"), queue: Storage::QUARANTINE)
       machine.sleep(10)
       assert_empty @runs
-      @runner_of.places = 2
+      @quarantine.places = 2
       machine.sleep(5)
       assert_equal({ "b" => 1 }, @runs)
     end
@@ -111,8 +111,8 @@ class WorkerRecoveryTest < Minitest::Test
 
   def test_children_that_do_not_end_hold_all_places
     on("endless") { machine.sleep(100_000) }
-    @runner_of = ScriptedQuarantine.new(places: 3)
-    with_worker(concurrency: 1, timeout: 1, options: { quarantine: @runner_of }) do
+    @quarantine = ScriptedQuarantine.new(places: 3)
+    with_worker(concurrency: 1, timeout: 1, options: { quarantine: @quarantine }) do
       push_entry(*(1..3).map { |number| entry("endless", jid: number.to_s) }, note("a"), queue: Storage::QUARANTINE)
       machine.sleep(50)
       refute_match(/no place left/, lines.to_s)
@@ -121,7 +121,7 @@ class WorkerRecoveryTest < Minitest::Test
       assert_includes 3..4, lines.all.grep(/error jobs=3 the quarantine has no place left/).size # once a minute
       worker.cancel("2")
       yield_slowly { @runs["a"] == 1 }
-      assert_equal 3, @runner_of.most
+      assert_equal 3, @quarantine.most
     end
   end
 
@@ -130,10 +130,10 @@ class WorkerRecoveryTest < Minitest::Test
     on("sleep") { |name, _| machine.sleep(20).then { @runs[name] += 1 } }
     ended = {}
     on("holder") { ended["holder"] = machine.now }
-    with_runner(->(jids) { %w[holder] if jids.include?("holder") && jids.size > 1 }, queues: %w[other]) do
+    with_quarantine(->(jids) { %w[holder] if jids.include?("holder") && jids.size > 1 }, queues: %w[other]) do
       died(*%w[1 2 holder 3 4].map { |name| entry(name == "holder" ? name : "sleep", name, jid: name) })
       until_done
-      assert_equal [5, %w[holder]], [@runner_of.begun.first.size, *@runner_of.begun.drop(1)]
+      assert_equal [5, %w[holder]], [@quarantine.begun.first.size, *@quarantine.begun.drop(1)]
       assert_equal [{ done: 5 }, %w[1 2 3 4], 1], [worker.counts, @runs.keys, ended.size]
       assert_operator ended["holder"], :<, machine.now - 10
     end
@@ -143,9 +143,9 @@ class WorkerRecoveryTest < Minitest::Test
   def test_one_that_was_cut_short_goes_back_when_none_begins_any_more
     on("sleep") { machine.sleep(5) }
     deed = ->(jids) { worker.stop.then { %w[holder] } if jids.include?("holder") }
-    with_runner(deed) do
+    with_quarantine(deed) do
       push_entry(*%w[1 holder].map { |name| entry("sleep", jid: name) }, queue: Storage::QUARANTINE)
-      @runner.join
+      @strand.join
       assert_equal [{ returned: 1, done: 1 }, 1], [worker.counts, list(Storage::QUARANTINE).size]
     end
   end
@@ -153,11 +153,11 @@ class WorkerRecoveryTest < Minitest::Test
   # Those whose child was ended for its sake were ended by nobody's fault.
   def test_one_that_holds_up_its_child_is_isolated
     deed = ->(jids) { { held: "holder" } if jids.include?("holder") && jids.size > 1 }
-    with_runner(deed, queues: %w[other]) do
+    with_quarantine(deed, queues: %w[other]) do
       died(*%w[1 2 holder 3 4].map { |name| note(name) })
       yield_slowly { @runs.size == 5 }
       until_done
-      assert_equal [5, %w[1 2], %w[3 4], %w[holder]], [@runner_of.begun.first.size, *@runner_of.begun.drop(1)]
+      assert_equal [5, %w[1 2], %w[3 4], %w[holder]], [@quarantine.begun.first.size, *@quarantine.begun.drop(1)]
       assert_equal({ done: 5 }, worker.counts)
     end
     assert_match(/warn jobs=4 jid=holder a job holds up the others of its child, which run anew/, lines.to_s)
@@ -166,17 +166,17 @@ class WorkerRecoveryTest < Minitest::Test
   # As when something holds Ruby's lock: nobody knows which.
   def test_a_child_that_is_held_up_by_nobody_knows_whom
     deed = ->(jids) { { held: nil } if jids.include?("holder") && jids.size > 1 }
-    with_runner(deed, queues: %w[other]) do
+    with_quarantine(deed, queues: %w[other]) do
       died(*%w[1 2 holder 3 4].map { |name| note(name) })
       until_done
       yield_slowly { @runs.size == 5 }
       until_done
-      assert_equal [{ done: 5 }, %w[holder]], [worker.counts, @runner_of.begun.last]
+      assert_equal [{ done: 5 }, %w[holder]], [worker.counts, @quarantine.begun.last]
     end
   end
 
   def test_one_that_ends_its_process_each_time_is_dead
-    with_runner(:die, :die, :die, queues: %w[other]) do
+    with_quarantine(:die, :die, :die, queues: %w[other]) do
       died(note("poison", x: 7))
       died(note("innocent"), node: "dead:2:bb", lease: 60)
       yield_slowly { storage.stats[:dead] == 1 }
@@ -217,9 +217,9 @@ class WorkerRecoveryTest < Minitest::Test
   def test_the_more_workers_have_died_with_them_the_fewer_share_a_child
     { 1 => [25, 5], 2 => [3] * 10, 3 => [1] * 30, 9 => [1] * 30 }.each do |times, sizes|
       with_suspects(*(1..30).map { |number| note(number.to_s) }) { lose_workers(times) }
-      with_runner(concurrency: 100) do
+      with_quarantine(concurrency: 100) do
         until_done
-        assert_equal [sizes, 30], [@runner_of.begun.map(&:size), worker.counts[:done]]
+        assert_equal [sizes, 30], [@quarantine.begun.map(&:size), worker.counts[:done]]
       end
     end
   end
@@ -227,7 +227,7 @@ class WorkerRecoveryTest < Minitest::Test
   # Four poison jobs in a normal queue end four workers, each time while this one runs isolated.
   def test_the_deaths_of_workers_are_not_those_of_a_job
     with_suspects(note("report")) { lose_workers(24, isolated: true) }
-    with_runner(:die, :die) do
+    with_quarantine(:die, :die) do
       yield_slowly { @runs["report"] == 1 }
       until_done
       assert_equal({ died: 2, done: 1 }, worker.counts)
@@ -236,44 +236,44 @@ class WorkerRecoveryTest < Minitest::Test
 
   def test_one_with_which_a_worker_has_died_very_often_is_dead
     with_suspects(note("a")) { lose_workers(25, isolated: true) }
-    with_runner do
+    with_quarantine do
       yield_slowly { storage.stats[:dead] == 1 }
       until_done
       assert_equal ["a", "Ringspun::Jobs::Worker::Isolation::WorkerDiedError",
                     "its worker has died while it ran isolated, 25 times"],
                    JSON.parse(dead.first).values_at("jid", "error_class", "error_message")
-      assert_equal [{}, [], { dead: 1 }], [@runs, @runner_of.begun, worker.counts]
+      assert_equal [{}, [], { dead: 1 }], [@runs, @quarantine.begun, worker.counts]
     end
   end
 
   def test_how_often_a_worker_may_die_is_a_setting
     with_suspects(note("a")) { lose_workers(2, isolated: true) }
-    with_runner(worker_deaths: 2) { yield_slowly { storage.stats[:dead] == 1 } }
+    with_quarantine(worker_deaths: 2) { yield_slowly { storage.stats[:dead] == 1 } }
   end
 
   def test_jobs_that_wait_for_a_place_go_back_at_once
     on("sleep") { machine.sleep(100_000) }
     deed = ->(jids) { :die if jids.size > 1 }
-    @runner_of = ScriptedQuarantine.new(deed, places: 2)
-    with_worker(timeout: 30, options: { quarantine: @runner_of }) do
+    @quarantine = ScriptedQuarantine.new(deed, places: 2)
+    with_worker(timeout: 30, options: { quarantine: @quarantine }) do
       push_entry(*(1..8).map { |number| entry("sleep", jid: number.to_s) }, queue: Storage::QUARANTINE)
-      yield_slowly { @runner_of.begun.count { |jids| jids.size == 1 } == 2 }
+      yield_slowly { @quarantine.begun.count { |jids| jids.size == 1 } == 2 }
       worker.stop
       machine.sleep(1)
       assert_equal [6, 2], [list(Storage::QUARANTINE).size, worker.busy]
-      @runner.join
+      @strand.join
       assert_equal [8, 0], storage.stats.values_at(:enqueued, :in_flight)
     end
   end
 
   def test_one_of_several_in_a_child_is_cancelled
     on("sleep") { machine.sleep(100) }
-    with_runner do
+    with_quarantine do
       push_entry(entry("sleep", jid: "a"), entry("sleep", jid: "b"), queue: Storage::QUARANTINE)
       yield_slowly { worker.running.size == 2 && machine.now > 3 }
       worker.cancel("a")
       until_done
-      assert_equal [[%w[a b]], { cancelled: 1, done: 1 }], [@runner_of.begun.map(&:sort), worker.counts]
+      assert_equal [[%w[a b]], { cancelled: 1, done: 1 }], [@quarantine.begun.map(&:sort), worker.counts]
     end
   end
 
@@ -281,23 +281,23 @@ class WorkerRecoveryTest < Minitest::Test
   def test_one_that_does_not_end_when_it_is_cancelled
     on("stubborn") { Ringspun.shield { machine.sleep(20) } }
     on("sleep") { machine.sleep(10) && @runs["b"] += 1 }
-    with_runner do
+    with_quarantine do
       push_entry(entry("stubborn", jid: "a"), entry("sleep", jid: "b"), queue: Storage::QUARANTINE)
       yield_slowly { worker.running.size == 2 && machine.now > 3 }
       worker.cancel("a")
       until_done
-      assert_equal [%w[a b], %w[b]], @runner_of.begun.map(&:sort)
+      assert_equal [%w[a b], %w[b]], @quarantine.begun.map(&:sort)
       assert_equal [{ cancelled: 1, done: 1 }, 1], [worker.counts, @runs["b"]]
     end
   end
 
   def test_only_deaths_one_after_the_other_count
-    with_runner(:die, :die, queues: %w[other]) do
+    with_quarantine(:die, :die, queues: %w[other]) do
       died(note("a"))
       yield_slowly { @runs["a"] == 1 }
       until_done
       assert_equal [0, 0, 0, 0], left
-      @runner_of.instance_variable_get(:@deeds).push(:die, :die)
+      @quarantine.instance_variable_get(:@deeds).push(:die, :die)
       died(note("a"), node: "dead:2:bb")
       yield_slowly { @runs["a"] == 2 }
       until_done
@@ -307,13 +307,13 @@ class WorkerRecoveryTest < Minitest::Test
 
   def test_one_that_fails_isolated_is_tried_again_among_the_others
     on("fail") { |name, _| (@runs[name] += 1) == 1 && raise(IOError, "once") }
-    with_runner(queues: %w[other]) do
+    with_quarantine(queues: %w[other]) do
       died(entry("fail", "a", jid: "a", queue: "other"), queue: "other")
       yield_slowly { storage.stats[:retries] == 1 }
       assert_equal %w[other IOError once], JSON.parse(storage.scan(:retry, 0, 1).first.first)
         .values_at("queue", "error_class", "error_message")
       until_done
-      assert_equal [{ "a" => 2 }, 1], [@runs, @runner_of.begun.size]
+      assert_equal [{ "a" => 2 }, 1], [@runs, @quarantine.begun.size]
     end
     assert_match(/error=IOError message=once/, lines.to_s)
   end
@@ -327,7 +327,7 @@ class WorkerRecoveryTest < Minitest::Test
   end
 
   def test_a_quarantine_that_is_paused
-    with_runner do
+    with_quarantine do
       storage.pause(Storage::QUARANTINE)
       push_entry(note("a"), queue: Storage::QUARANTINE)
       machine.sleep(30)
@@ -341,7 +341,7 @@ class WorkerRecoveryTest < Minitest::Test
   def test_what_comes_when_the_quarantine_has_just_been_paused_goes_back
     @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
     storage.slow(:ack, 3) # who is to give it back has something else to do then
-    with_runner do
+    with_quarantine do
       machine.sleep(5) # it waits by now
       storage.pause(Storage::QUARANTINE)
       push_entry(note("c"))
@@ -359,7 +359,7 @@ class WorkerRecoveryTest < Minitest::Test
   def test_answers_that_are_lost_are_no_deaths
     @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
     storage.lose(:begin_quarantined, 4)
-    with_runner(:die, :die) do
+    with_quarantine(:die, :die) do
       push_entry(note("a"), queue: Storage::QUARANTINE)
       yield_slowly { @runs["a"] == 1 }
       until_done
@@ -370,27 +370,27 @@ class WorkerRecoveryTest < Minitest::Test
   def test_one_that_is_taken_away_before_it_begins
     @storage = Faulty.new(Storage::Memory.new(clock: -> { Ringspun::Machine.current.now }))
     storage.refuse(:begin_quarantined, 3)
-    with_runner do
+    with_quarantine do
       push_entry(note("a"), queue: Storage::QUARANTINE)
       yield_slowly { storage.calls[:begin_quarantined].any? }
       storage.ack(worker.node, storage.in_flight(worker.node).map { |one| Storage::Ack.new(one.queue, one.entry, "a") })
       until_done
-      assert_equal [[], { taken_away: 1 }], [@runner_of.begun, worker.counts]
+      assert_equal [[], { taken_away: 1 }], [@quarantine.begun, worker.counts]
     end
   end
 
   def test_when_no_process_can_be_made
-    with_runner(Errno::EAGAIN.new, Errno::EAGAIN.new, queues: %w[other]) do
+    with_quarantine(Errno::EAGAIN.new, Errno::EAGAIN.new, queues: %w[other]) do
       push_entry(note("a"), queue: Storage::QUARANTINE)
       yield_slowly { @runs["a"] == 1 }
       until_done
-      assert_equal [3, 1], [@runner_of.begun.size, lines.all.grep(/fork fails, and is tried again/).size]
+      assert_equal [3, 1], [@quarantine.begun.size, lines.all.grep(/fork fails, and is tried again/).size]
     end
   end
 
   # What could not begin has not died, and what has died before is not forgotten by that.
   def test_when_no_process_can_be_made_for_one_that_has_died_before
-    with_runner(:die, *Array.new(30) { Errno::EAGAIN.new }, :die, :die, deaths: 3, worker_deaths: 2) do
+    with_quarantine(:die, *Array.new(30) { Errno::EAGAIN.new }, :die, :die, deaths: 3, worker_deaths: 2) do
       push_entry(note("a"), queue: Storage::QUARANTINE)
       yield_slowly { storage.stats[:dead] == 1 }
       assert_equal [{ died: 2, dead: 1 }, "Ringspun::Jobs::Worker::Isolation::DiedError"],
@@ -403,7 +403,7 @@ class WorkerRecoveryTest < Minitest::Test
     on("sleep") { machine.sleep(100) }
     began = []
     deed = ->(_) { (began << machine.now) && nil }
-    with_runner(deed, concurrency: 1, timeout: 1) do
+    with_quarantine(deed, concurrency: 1, timeout: 1) do
       push_entry(*(1..8).map { |number| entry("sleep", jid: number.to_s) }, queue: Storage::QUARANTINE)
       yield_slowly { began.size == 8 }
       assert_operator began.each_cons(3).map { |first, _, third| third - first }.min, :>=, 2
@@ -413,15 +413,15 @@ class WorkerRecoveryTest < Minitest::Test
   # It did not run isolated from the start.
   def test_the_last_one_that_is_left_when_a_child_dies_is_not_counted
     deed = ->(jids) { { ended: %w[a] } if jids.size == 2 }
-    with_runner(deed) do
+    with_quarantine(deed) do
       push_entry(note("a"), note("b"), queue: Storage::QUARANTINE)
       until_done
-      assert_equal [{ done: 2 }, %w[b]], [worker.counts, @runner_of.begun.last]
+      assert_equal [{ done: 2 }, %w[b]], [worker.counts, @quarantine.begun.last]
     end
   end
 
   def test_what_was_in_flight_and_is_no_job
-    with_runner do
+    with_quarantine do
       died("nonsense")
       yield_slowly { storage.stats[:dead] == 1 }
     end
@@ -429,17 +429,17 @@ class WorkerRecoveryTest < Minitest::Test
   end
 
   def test_what_is_no_job
-    with_runner do
+    with_quarantine do
       push_entry("nonsense", queue: Storage::QUARANTINE)
       yield_slowly { storage.stats[:dead] == 1 }
-      assert_empty @runner_of.begun
+      assert_empty @quarantine.begun
     end
   end
 
   # The worker ends, and whoever gets its job next begins the first run.
   def assert_counts_no_death
     worker.stop
-    @runner.join
+    @strand.join
     assert_equal [1, { returned: 1 }], [list(Storage::QUARANTINE).size, worker.counts]
     storage.extend(["x"], 10)
     begun = storage.fetch("x", [Storage::QUARANTINE], 1).map { |fetched| Storage::Begun.new(fetched, 1) }
@@ -448,24 +448,24 @@ class WorkerRecoveryTest < Minitest::Test
 
   def test_who_is_stopped_counts_no_death
     on("sleep") { machine.sleep(1000) }
-    with_runner(timeout: 1) do
+    with_quarantine(timeout: 1) do
       push_entry(entry("sleep", jid: "a"), queue: Storage::QUARANTINE)
-      yield_slowly { @runner_of.begun.any? }
+      yield_slowly { @quarantine.begun.any? }
       assert_counts_no_death
     end
   end
 
   def test_a_signal_that_all_get_counts_no_death
-    with_runner(:told) do
+    with_quarantine(:told) do
       push_entry(note("a"), queue: Storage::QUARANTINE)
-      yield_slowly { @runner_of.begun.any? }
+      yield_slowly { @quarantine.begun.any? }
       machine.sleep(1.1) # it has ended, and this process has not heard of the signal yet
       assert_counts_no_death
     end
   end
 
   def test_one_that_is_told_to_end_and_no_other_has_died
-    with_runner(:told, :told, :told) do
+    with_quarantine(:told, :told, :told) do
       push_entry(note("a"), queue: Storage::QUARANTINE)
       yield_slowly { storage.stats[:dead] == 1 }
       assert_equal({ died: 2, dead: 1 }, worker.counts)
@@ -474,7 +474,7 @@ class WorkerRecoveryTest < Minitest::Test
 
   def test_one_that_runs_isolated_is_cancelled
     on("sleep") { machine.sleep(1000) }
-    with_runner do
+    with_quarantine do
       push_entry(entry("sleep", jid: "a"), queue: Storage::QUARANTINE)
       yield_slowly { worker.running.any? }
       worker.cancel("a")
@@ -484,7 +484,7 @@ class WorkerRecoveryTest < Minitest::Test
   end
 
   def test_one_that_is_cancelled_before_it_begins
-    with_runner do
+    with_quarantine do
       yield_slowly { processor }
       processor.define_singleton_method(:start_quarantined) { |fetched| super(fetched).tap { cancel("first") } }
       push_entry(note("first"), note("second"), queue: Storage::QUARANTINE)
@@ -494,21 +494,21 @@ class WorkerRecoveryTest < Minitest::Test
   end
 
   def test_no_wait_begins_when_the_worker_is_to_end
-    with_runner do
+    with_quarantine do
       machine.sleep(3)
       storage.slow(:paused, 1)
       asked = storage.calls[:paused].size
       yield_slowly { storage.calls[:paused].size > asked }
       began = machine.now
       worker.stop
-      @runner.join
+      @strand.join
       assert_operator machine.now - began, :<, 1.5
     end
   end
 
   def test_others_run_beside_it
     on("sleep") { machine.sleep(1000) }
-    with_runner(timeout: 1) do
+    with_quarantine(timeout: 1) do
       push_entry(entry("sleep", jid: "a"), queue: Storage::QUARANTINE)
       yield_slowly { worker.running.any? }
       push_entry(note("b"))

@@ -13,12 +13,12 @@ class WorkerRedisTest < RedisCase
   def with_worker(**settings)
     Ringspun.run do |machine|
       @worker = new_worker(**settings)
-      @runner = machine.spin { worker.run }
+      @strand = machine.spin { worker.run }
       begin
         yield
       ensure
         worker.stop
-        @runner.join
+        @strand.join
       end
     end
   end
@@ -212,7 +212,7 @@ class WorkerRedisTest < RedisCase
     seen = Thread::Queue.new
     on("note") { |number, _| seen << number }
     @worker = new_worker
-    runner = Thread.new do
+    thread = Thread.new do
       worker.run
     ensure
       Ringspun::Machine.current.close
@@ -223,7 +223,7 @@ class WorkerRedisTest < RedisCase
     push("note", 2, queue: "other")
     assert_equal 2, seen.pop(timeout: 20)
     worker.stop
-    runner.join
+    thread.join
     assert_nothing_left
   end
 

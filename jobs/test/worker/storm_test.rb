@@ -88,22 +88,22 @@ class WorkerStormTest < Minitest::Test
   def with_one(striking)
     @worker = new_worker(concurrency: 1 + @random.rand(20), queues: %w[default other narrow], limits: { "narrow" => 2 },
                          timeout: 0.01 + @random.rand(8.0), options: { quarantine: children })
-    runner = machine.spin { worker.run }
+    strand = machine.spin { worker.run }
     striker = machine.spin { loop { machine.sleep(@random.rand(2.0)) && strike } } if striking
     yield striker
     machine.terminate(striker) if striker
-    striking ? end_somehow(runner) : worker.stop
+    striking ? end_somehow(strand) : worker.stop
     begin
-      runner.join
+      strand.join
     rescue Ringspun::TerminatedError
       nil
     end
   end
 
-  def end_somehow(runner)
+  def end_somehow(strand)
     storage.mend if @random.rand < 0.5
     storage.refuse(:leave) if @random.rand < 0.3
-    @random.rand < 0.7 ? worker.stop : machine.terminate(runner)
+    @random.rand < 0.7 ? worker.stop : machine.terminate(strand)
   end
 
   # Of children that several share some die, and some are held up by one of them. One that is isolated would be dead by chance.
