@@ -96,6 +96,22 @@ class PostgresSimulationTest < Minitest::Test
     end
   end
 
+  def test_cancellations_that_the_server_passes_over
+    explore(faults: FAULTS) do |world|
+      world.server.deaf = true
+      world.strands(3) { world.expecting(timeout: true) { world.pool.query("work $1, $2", "late", "1000", timeout: 0.05) } }
+    end
+  end
+
+  # Who reads for all passes that on, also to who has gone in the same moment.
+  def test_strands_whose_time_is_over_in_the_same_moment
+    explore(faults: FAULTS) do |world|
+      world.pool.query("echo $1", world.nonce)
+      world.strands(3) { world.expecting(timeout: true) { world.pool.query("work $1, $2", "late", "0.1", timeout: 0.05) } }
+      world.strands(2) { assert_equal "early", world.pool.query_value("echo $1", "early") }
+    end
+  end
+
   def test_evaluations_that_are_concluded
     explore(faults: FAULTS, max: 3) do |world|
       outcomes = Outcomes.new
@@ -211,6 +227,7 @@ class PostgresSimulationTest < Minitest::Test
     assert_equal world.pool.metrics[:connections], world.pool.metrics[:idle]
     assert_equal 0, world.pool.metrics[:waiting]
     assert_empty world.server.backends.map(&:status) - ["I"]
+    refute world.server.backends.any?(&:busy?), "the server works for nobody"
   end
 
   # One statement in one of many ways.

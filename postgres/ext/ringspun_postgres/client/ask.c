@@ -159,10 +159,17 @@ static void keep_waker(ringspun_waker waker, void *data) {
     request->parked = true;
 }
 
+/* It may have been chosen to read next, when its wait had ended already. */
+static void give_up(void *data) {
+    rpg_lane *lane = ((rpg_request *)data)->lane;
+    rpg_leave(data);
+    if (!lane->reader) rpg_pass_on(lane);
+}
+
 void rpg_wait_for(rpg_lane *lane, rpg_request *request, int64_t deadline) {
     while (!rpg_is_served(request)) {
         if (!lane->reader) read_as_reader(lane, request, deadline);
-        else if (ringspun->park_or(deadline, "an answer of Postgres", keep_waker, rpg_leave, request, NULL)) request->parked = false;
+        else if (ringspun->park_or(deadline, "an answer of Postgres", keep_waker, give_up, request, NULL)) request->parked = false;
         else fail_late(lane);
     }
 }
