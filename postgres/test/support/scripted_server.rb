@@ -31,6 +31,9 @@ class ScriptedServer
   # @return [Float] how likely it is that a connection ends before it has begun
   attr_writer :refusals
 
+  # @return [Boolean] whether every other request to cancel is passed over, as where a statement has not been read yet
+  attr_accessor :deaf
+
   def initialize(machine, random, patience: 0.01)
     @machine = machine
     @random = random

@@ -16,6 +16,10 @@ module Ringspun
       # After which the connection is closed instead.
       SECONDS = 10
 
+      # Until the server is asked again. It passes over a request that comes before it has read the statement, and so does a
+      # pooler that has no server for the statement yet.
+      AGAIN = 1
+
       # @param options [Options]
       def initialize(options)
         @options = options
@@ -65,16 +69,25 @@ module Ringspun
 
       def run(lane, &)
         lane.hold
-        Machine.current.timeout(SECONDS) do
-          take_place { CancelRequest.send(@options, lane.session, &) }
-          lane.ping(nil) || lane.close
-        end
+        deadline = Machine.current.now + SECONDS
+        Machine.current.timeout(SECONDS) { nil until asked(lane, deadline, &) }
         cancelled = true
       rescue Error, Ringspun::Error, SystemCallError => error
         why = ": #{error.message}"
       ensure
         lane.close("a statement could not be cancelled#{why}") unless cancelled
         lane.resume
+      end
+
+      # @return [Boolean] whether the server has come to what is behind the statement, or the connection has ended
+      def asked(lane, deadline, &)
+        take_place { CancelRequest.send(@options, lane.session, &) }
+        lane.ping(AGAIN) || lane.close
+        true
+      rescue Ringspun::TimeoutError
+        raise if Machine.current.now >= deadline
+
+        false
       end
 
       def take_place

@@ -39,6 +39,7 @@ class ScriptedServer
       @process = number
       @key = server.random.rand(1 << 31)
       @status = "I"
+      @busy = false
       @statements = {}
       @written = [[]] # what the transaction has inserted, and what each savepoint in it
       @names = []
@@ -46,7 +47,13 @@ class ScriptedServer
       @out = +"".b
     end
 
-    def interrupt = @interrupts.try_push(true)
+    def interrupt
+      @passed_over = @server.deaf && !@passed_over
+      @interrupts.try_push(true) unless @passed_over
+    end
+
+    # @return [Boolean] whether it works on a statement
+    def busy? = @busy
 
     def run
       greet
@@ -229,10 +236,13 @@ class ScriptedServer
     end
 
     def work(seconds)
+      @busy = true
       seconds ||= @server.random.rand * 0.002
       raise Failure.new("57014", "canceled") if @interrupts.pop(timeout: seconds.to_f)
 
       true
+    ensure
+      @busy = false
     end
 
     def check_interrupt
