@@ -200,7 +200,7 @@ OVER_KERNELS(a_descriptor_for_which_there_is_no_memory) {
 /* Ops that were cancelled and armed anew since the last look have left their names there. */
 TEST(a_line_with_names_of_ops_that_have_ended) {
     rs_op_line line = {0};
-    rs_op op = {0};
+    rs_op op = {.state = RS_OP_SUBMITTED};
     CHECK(rs_op_line_reserve(&line, 1));
     rs_tries_left = 0;
     while (rs_op_line_reserve(&line, 1) && line.len < 1000) rs_op_line_put(&line, &op);

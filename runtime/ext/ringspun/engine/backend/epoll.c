@@ -163,6 +163,7 @@ static int control(rs_machine *machine, int verb, int fd, uint32_t events) {
 }
 
 static int ask(rs_machine *machine, int fd, uint32_t events) {
+    RS_CHECK(events != 0);
     epoll_descriptor *known = known_at(machine, fd);
     int verb = known->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     int result = control(machine, verb, fd, events);
@@ -350,6 +351,7 @@ static void serve_polled(rs_machine *machine, rs_op **ops, struct pollfd *descri
     machine->metrics.system_calls++;
     int ready = poll(descriptors, count, 0);
     for (uint32_t i = 0; i < count; i++) {
+        RS_CHECK(ops[i]->state == RS_OP_SUBMITTED && ops[i]->request.fd == descriptors[i].fd);
         bool came = ready > 0 && descriptors[i].revents;
         if (!came || !is_alone(machine, ops[i]) || !advance(machine, ops[i])) enregister(machine, ops[i]);
     }
@@ -503,6 +505,7 @@ static void epoll_leave(rs_machine *machine) {
 
 static int epoll_forked(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
+    RS_ASSERT(machine->in_flight == 0);
     close_descriptors(state);
     state->ready = 0;
     state->line.len = 0;

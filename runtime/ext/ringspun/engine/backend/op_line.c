@@ -17,6 +17,7 @@ bool rs_op_line_reserve(rs_op_line *line, uint32_t count) {
 }
 
 void rs_op_line_put(rs_op_line *line, const rs_op *op) {
+    RS_CHECK(op->state == RS_OP_SUBMITTED);
     if (line->len == line->capacity) {
         line->capacity = larger(line);
         line->names = rs_realloc(line->names, sizeof(rs_id) * line->capacity);

@@ -99,7 +99,10 @@ static void finish_job(rs_workers *workers, job *mine, int64_t result) {
     rs_links_remove(&workers->running, &mine->link);
     workers->busy--;
     if (mine->left) workers->left--;
-    if (workers->machine) mine->op->job = NULL;
+    if (workers->machine) {
+        RS_ASSERT(mine->op->job == mine);
+        mine->op->job = NULL;
+    }
     if (!workers->ending) {
         answer(workers, mine, result);
     } else {
@@ -224,6 +227,7 @@ static void leave(rs_workers *workers, rs_op *op) {
     RS_CHECK(rs_op_may_be_left(op) && op->cancel != RS_WAKE_VALUE);
     pthread_mutex_lock(&workers->lock);
     job *mine = op->job;
+    RS_CHECK(!mine || mine->runs);
     if (mine && !mine->left && workers->left < RS_WORKERS_LEFT_MAX) {
         mine->left = true;
         workers->left++;
@@ -268,6 +272,7 @@ void rs_workers_free(rs_workers *workers) {
 }
 
 void rs_workers_leave(rs_workers *workers) {
+    RS_ASSERT(!workers->ending);
     pthread_mutex_lock(&workers->lock);
     workers->ending = true;
     while (workers->line.first) {

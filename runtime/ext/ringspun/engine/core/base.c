@@ -16,6 +16,7 @@ void *rs_alloc(size_t size) {
 }
 
 void *rs_realloc(void *old, size_t size) {
+    RS_ASSERT(size > 0); /* realloc(3) might free it */
     void *memory = realloc(old, size);
     RS_ASSERT(memory != NULL);
     return memory;
@@ -32,7 +33,10 @@ static bool is_refused(void) {
 
 void *rs_try_alloc(size_t size) { return is_refused() ? NULL : calloc(1, size); }
 
-void *rs_try_realloc(void *old, size_t size) { return is_refused() ? NULL : realloc(old, size); }
+void *rs_try_realloc(void *old, size_t size) {
+    RS_ASSERT(size > 0); /* realloc(3) might free it, and its NULL would not mean that there is no memory */
+    return is_refused() ? NULL : realloc(old, size);
+}
 
 int64_t rs_clock_ns(void) {
     struct timespec now;

@@ -60,6 +60,7 @@ int64_t rs_clock_ns(void);
 
 /* deadline = now + delay, saturating: an absurd delay means never, not the past. */
 static inline int64_t rs_deadline_after(int64_t now_ns, int64_t delay_ns) {
+    RS_CHECK(now_ns >= 0);
     if (delay_ns <= 0) return now_ns;
     if (delay_ns >= RS_NEVER - now_ns) return RS_NEVER;
     return now_ns + delay_ns;

@@ -21,6 +21,7 @@ static void cancel_all_but_root(rs_machine *machine) {
 
 /* Where a strand has run since the last step, that step was not in vain, even if an op that it cancelled ended only later. */
 static void begin_unless_the_same(rs_machine *machine) {
+    RS_CHECK(machine->deadlock_steps <= LAST_STEP);
     if (machine->deadlock_resumes != machine->metrics.resumes) machine->deadlock_steps = 0;
     machine->deadlock_resumes = machine->metrics.resumes;
 }

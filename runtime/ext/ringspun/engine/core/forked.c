@@ -6,7 +6,10 @@
 
 static void forget_strands(rs_machine *machine, rs_strand *survivor) {
     rs_run_forget(&machine->strands);
-    for (uint32_t i = 0; i < machine->timers.len; i++) machine->timers.heap[i]->position = RS_NO_INDEX;
+    for (uint32_t i = 0; i < machine->timers.len; i++) {
+        RS_CHECK(machine->timers.heap[i]->position == i);
+        machine->timers.heap[i]->position = RS_NO_INDEX;
+    }
     machine->timers.len = 0;
     RS_EACH_STRAND(&machine->strands, strand) {
         rs_list_remove(machine, strand);
@@ -44,6 +47,7 @@ static void cut_scopes(rs_machine *machine, rs_strand *survivor) {
     machine->scopes_open = 0;
     RS_EACH_OPEN_SCOPE(survivor, scope) {
         machine->scopes_open++;
+        RS_ASSERT(scope->owner == survivor->index && scope->parent != NULL);
         cut_scope(scope, scope->parent);
     }
     RS_EACH_OPEN_SCOPE(survivor, scope) {
@@ -64,6 +68,7 @@ static void forget_messages(rs_machine *machine) {
 
 int rs_machine_forked(rs_machine *machine) {
     rs_strand *survivor = rs_running(machine);
+    RS_ASSERT(survivor->state == RS_STRAND_RUNNING);
     forget_messages(machine);
     machine->root = rs_strand_id(survivor);
     forget_strands(machine, survivor);
@@ -77,6 +82,7 @@ int rs_machine_forked(rs_machine *machine) {
     RS_EACH_PART(machine, part) {
         if (part->forked) part->forked(machine, survivor);
     }
+    RS_ASSERT(rs_links_empty(&machine->gathered)); /* what the parts had gathered is the parent's to hand over */
     return error;
 }
 

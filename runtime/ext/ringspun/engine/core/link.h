@@ -16,6 +16,7 @@ static inline bool rs_links_empty(const rs_links *links) { return links->first =
 
 static inline void rs_links_append(rs_links *links, rs_link *link) {
     RS_CHECK(links->last != link && links->first != link);
+    RS_CHECK((links->first == NULL) == (links->last == NULL));
     *link = (rs_link){.previous = links->last};
     if (links->last) links->last->next = link;
     else links->first = link;
@@ -24,6 +25,7 @@ static inline void rs_links_append(rs_links *links, rs_link *link) {
 
 static inline void rs_links_prepend(rs_links *links, rs_link *link) {
     RS_CHECK(links->last != link && links->first != link);
+    RS_CHECK((links->first == NULL) == (links->last == NULL));
     *link = (rs_link){.next = links->first};
     if (links->first) links->first->previous = link;
     else links->last = link;

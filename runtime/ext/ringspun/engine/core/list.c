@@ -3,6 +3,7 @@
 void rs_list_append(rs_machine *machine, rs_list *list, rs_strand *strand, uint64_t tag) {
     RS_ASSERT(strand->waiter.list == NULL);
     RS_ASSERT(strand->state == RS_STRAND_PARKED);
+    RS_CHECK((list->head == 0) == (list->len == 0) && (list->tail == 0) == (list->len == 0));
     uint32_t link = strand->index + 1;
     strand->waiter = (rs_waiter){.list = list, .next = 0, .previous = list->tail, .tag = tag};
     if (list->tail) rs_strand_at(&machine->strands, list->tail - 1)->waiter.next = link;
@@ -16,6 +17,8 @@ void rs_list_remove(rs_machine *machine, rs_strand *strand) {
     rs_list *list = waiter->list;
     if (!list) return;
     RS_ASSERT(list->len > 0);
+    RS_CHECK(waiter->previous ? rs_strand_at(&machine->strands, waiter->previous - 1)->waiter.next == strand->index + 1
+                              : list->head == strand->index + 1);
     if (waiter->previous) rs_strand_at(&machine->strands, waiter->previous - 1)->waiter.next = waiter->next;
     else list->head = waiter->next;
     if (waiter->next) rs_strand_at(&machine->strands, waiter->next - 1)->waiter.previous = waiter->previous;
@@ -42,5 +45,6 @@ rs_id rs_list_wake_first(rs_machine *machine, rs_list *list, int64_t result) {
 uint32_t rs_list_wake_all(rs_machine *machine, rs_list *list, int64_t result) {
     uint32_t count = 0;
     while (rs_list_wake_first(machine, list, result) != RS_NO_ID) count++;
+    RS_CHECK(list->tail == 0 && list->len == 0);
     return count;
 }

@@ -15,6 +15,7 @@
 
 /* Of each strand for the end of its wait, of each open scope for its deadline, and for the reminder. */
 bool rs_reserve_timer(rs_machine *machine) {
+    RS_CHECK(machine->timers.len < rs_strands_live(&machine->strands) + machine->scopes_open + 2);
     return rs_timers_reserve(&machine->timers, rs_strands_live(&machine->strands) + machine->scopes_open + 2);
 }
 
@@ -138,6 +139,7 @@ void rs_finish(rs_machine *machine) {
 
 rs_wake_kind rs_refusal(rs_machine *machine, uint32_t flags) {
     rs_strand *strand = rs_running(machine);
+    RS_CHECK(strand->scope != NULL && !strand->scope->closed);
     if (flags & RS_PARK_SHIELDED) return RS_WAKE_VALUE;
     if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
     if (RS_UNLIKELY(!strand->scope->armed)) rs_scope_arm(machine, strand->scope);
@@ -158,6 +160,7 @@ uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, i
         return 0;
     }
     if (machine->refusal != RS_WAKE_VALUE) return 0;
+    RS_CHECK(!rs_timer_is_set(&strand->timer) && strand->waiter.list == NULL && !strand->queued);
     rs_strand_become(strand, RS_STRAND_PARKED);
     strand->wait = (uint8_t)wait;
     strand->park_flags = (uint8_t)flags;
@@ -176,6 +179,7 @@ static void take_messages(rs_machine *machine);
 rs_wake_kind rs_park_end(rs_machine *machine, int64_t *result) {
     rs_strand *strand = rs_running(machine);
     RS_ASSERT(strand->state == RS_STRAND_RUNNING && strand->wait != RS_WAIT_NONE);
+    RS_CHECK(!rs_timer_is_set(&strand->timer) && strand->waiter.list == NULL && !strand->queued);
     /* The last moment for an unblock from another thread to win: one may have come since this strand was chosen to run. */
     if (RS_UNLIKELY(strand->wait == RS_WAIT_BLOCK && strand->wake != RS_WAKE_VALUE)) take_messages(machine);
     strand->wait = RS_WAIT_NONE;
@@ -184,6 +188,7 @@ rs_wake_kind rs_park_end(rs_machine *machine, int64_t *result) {
 }
 
 static void end_wait(rs_strand *strand, rs_wake_kind kind, int64_t result) {
+    RS_CHECK(strand->wait != RS_WAIT_NONE && strand->ticket != 0);
     rs_strand_become(strand, RS_STRAND_READY);
     strand->wake = (uint8_t)kind;
     strand->result = result;
@@ -206,7 +211,7 @@ bool rs_wake(rs_machine *machine, rs_id id, uint64_t ticket, rs_wake_kind kind, 
         rs_trace_if(machine, RS_TRACE_WAKE_DROPPED, id, kind);
         return false;
     }
-    RS_CHECK(strand->wait != RS_WAIT_NONE && !strand->queued && machine->running != strand->index);
+    RS_CHECK(!strand->queued && machine->running != strand->index);
     rs_list_remove(machine, strand);
     rs_timer_clear(&machine->timers, &strand->timer);
     machine->metrics.wakes++;
@@ -227,7 +232,7 @@ static inline void run_now(rs_machine *machine, rs_strand *strand) {
 
 static rs_strand *begin_yield(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
-    RS_CHECK(strand->state == RS_STRAND_RUNNING);
+    RS_CHECK(strand->state == RS_STRAND_RUNNING && strand->wait == RS_WAIT_NONE);
     strand->wait = RS_WAIT_YIELD;
     strand->ticket = ++machine->last_ticket;
     machine->running = RS_NO_INDEX;
@@ -258,6 +263,7 @@ void rs_displaced(rs_machine *machine) {
 }
 
 void rs_interrupt_park(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
+    RS_CHECK(kind != RS_WAKE_VALUE && strand->wait < RS_WAIT_KINDS);
     if (strand->state != RS_STRAND_PARKED) return;
     if (kind != RS_WAKE_TIMEOUT && (strand->park_flags & RS_PARK_SHIELDED)) return;
     if (kind == RS_WAKE_INTERRUPT && strand->shield_depth > 0) return;
@@ -302,6 +308,7 @@ void rs_list_wake_all_first(rs_machine *machine, rs_list *list) {
     machine->wakes_first = true;
     while (list->tail) { /* the last one first, for the next one goes ahead of it */
         rs_strand *last = rs_strand_at(&machine->strands, list->tail - 1);
+        RS_CHECK(last->waiter.list == list && last->waiter.next == 0);
         rs_wake(machine, rs_strand_id(last), last->ticket, RS_WAKE_VALUE, 0);
     }
     machine->wakes_first = false;
@@ -393,6 +400,7 @@ static void end_parts(rs_machine *machine) {
 }
 
 void rs_machine_leave(rs_machine *machine) {
+    RS_ASSERT(machine->backend != NULL && machine->backend_state != NULL);
     end_parts(machine);
     if (machine->backend->leave) machine->backend->leave(machine);
     RS_EACH_PART(machine, part) {
@@ -402,6 +410,7 @@ void rs_machine_leave(rs_machine *machine) {
 
 void rs_machine_close(rs_machine *machine) {
     RS_ASSERT(machine->backend != NULL && !atomic_load(&machine->sleeping));
+    RS_CHECK(machine->taken == NULL);
     machine->backend->close(machine);
     end_parts(machine);
     rs_tick_ends_forget(&machine->tick_ends);
@@ -538,6 +547,7 @@ static bool look_until(rs_machine *machine, int64_t until_ns) {
 #define LATE 4u
 
 void rs_sleep(rs_machine *machine, int64_t deadline_ns) {
+    RS_CHECK(machine->running == RS_NO_INDEX);
     int64_t limit_ns = machine->options.busy_poll_ns;
     if (limit_ns == 0 || !machine->backend->peek) {
         sleep_now(machine, deadline_ns);

@@ -224,6 +224,7 @@ static inline void rs_take_interrupt(rs_strand *strand) {
 /* The ticket of the next park, for whoever needs it before. Where no park has taken it, it is made void. */
 static inline uint64_t rs_next_ticket(const rs_machine *machine) { return machine->last_ticket + 1; }
 static inline void rs_void_ticket(rs_machine *machine, uint64_t ticket) {
+    RS_CHECK(ticket <= rs_next_ticket(machine));
     if (machine->last_ticket < ticket) machine->last_ticket = ticket;
 }
 

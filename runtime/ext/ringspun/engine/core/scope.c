@@ -64,6 +64,7 @@ static void move_up(rs_machine *machine, rs_scope *scope) {
     if (above) above->live += scope->live;
     scope->live = 0;
     for (rs_scope *child; (child = first_child(scope));) {
+        RS_CHECK(child->parent == scope);
         bool is_strand = child == &rs_strand_at(&machine->strands, child->owner)->own;
         if (is_strand && child->effective) child->cause = RS_CANCELLED_BY_CALL;
         move_to(machine, child, above);
@@ -73,6 +74,7 @@ static void move_up(rs_machine *machine, rs_scope *scope) {
 void rs_scope_detach(rs_machine *machine, rs_scope *scope) {
     if (RS_UNLIKELY(!rs_links_empty(&scope->children))) move_up(machine, scope);
     RS_ASSERT(rs_links_empty(&scope->children));
+    RS_CHECK(scope->live == 0); /* each has a scope of its own in there */
     rs_timer_clear(&machine->timers, &scope->timer);
     take_out(scope);
 }
@@ -126,6 +128,7 @@ void rs_scope_close_all(rs_machine *machine, rs_strand *strand) {
 
 void rs_scope_forget_all(rs_strand *strand) {
     RS_EACH_OPEN_SCOPE(strand, scope) {
+        RS_CHECK(!scope->closed && scope->owner == strand->index);
         *scope = (rs_scope){.closed = true, .cause = scope->cause, .effective = scope->effective};
         rs_timer_init(&scope->timer, RS_TIMER_SCOPE);
     }
@@ -180,6 +183,7 @@ void rs_scope_cancel(rs_machine *machine, rs_scope *scope, rs_cancel_cause cause
     scope->cause = cause;
     rs_timer_clear(&machine->timers, &scope->timer);
     spread(machine, scope);
+    RS_CHECK(scope->effective);
 }
 
 void rs_scope_forgive(rs_machine *machine, rs_scope *scope) {
@@ -188,9 +192,11 @@ void rs_scope_forgive(rs_machine *machine, rs_scope *scope) {
     RS_ASSERT(!scope->closed);
     scope->cause = RS_NOT_CANCELLED;
     spread(machine, scope);
+    RS_CHECK(scope->effective == is_cancelled(scope));
 }
 
 void rs_scope_set_deadline(rs_machine *machine, rs_scope *scope, int64_t deadline_ns) {
+    RS_CHECK(scope->armed || !rs_timer_is_set(&scope->timer));
     scope->deadline_ns = deadline_ns;
     if (scope->armed && !scope->closed && scope->cause == RS_NOT_CANCELLED) {
         rs_timer_set(&machine->timers, &scope->timer, deadline_ns);
@@ -209,5 +215,6 @@ void rs_scope_arm(rs_machine *machine, rs_scope *scope) {
 
 bool rs_scope_answers(const rs_scope *scope) {
     if (scope->cause == RS_NOT_CANCELLED) return false;
+    RS_CHECK(scope->effective);
     return scope->shield || !scope->parent || !scope->parent->effective;
 }

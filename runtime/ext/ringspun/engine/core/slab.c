@@ -62,6 +62,7 @@ void rs_slab_give(rs_slab *slab, void *slot) {
     rs_slot *mine = slot;
     RS_ASSERT(slab->used > 0 && mine->index < rs_slab_len(slab));
     RS_CHECK(slot_at(slab, mine->index) == mine);
+    RS_CHECK(slab->first_free != mine->index);
     mine->next_free = slab->first_free;
     slab->first_free = mine->index;
     slab->used--;

@@ -65,6 +65,7 @@ static inline void push_front(rs_strands *strands, rs_run_queue *queue, rs_stran
     strand->queued = true;
     strand->ready_order = 0;
     strand->run_next = queue->head;
+    RS_CHECK((queue->head == RS_NO_INDEX) == (queue->tail == RS_NO_INDEX));
     if (queue->tail == RS_NO_INDEX) queue->tail = strand->index;
     queue->head = strand->index;
     strands->run_len++;
@@ -102,6 +103,7 @@ static inline rs_strand *pop_woken(rs_strands *strands, rs_strand *strand) {
 }
 
 static inline rs_strand *pop_other(rs_strands *strands, rs_strand *strand) {
+    RS_CHECK(strands->run_len > strands->woken_len);
     strands->passes_left = 0;
     strands->passable = true;
     return pop(strands, &strands->others, strand);
@@ -113,6 +115,7 @@ static inline rs_strand *at(rs_strands *strands, uint32_t index) {
 
 rs_strand *rs_run_pop(rs_strands *strands) {
     rs_strand *woken = at(strands, strands->woken.head), *other = at(strands, strands->others.head);
+    RS_CHECK((woken || other) == (strands->run_len > 0) && !woken == (strands->woken_len == 0));
     if (!other) return woken ? pop_woken(strands, woken) : NULL;
     if (!woken) return pop_other(strands, other);
     bool passes = strands->passes_left > 0 || woken->ready_order < other->ready_order;

@@ -139,9 +139,12 @@ void rs_run_prefer_woken(rs_strands *strands);
 rs_strand *rs_run_last(const rs_strands *strands);
 
 /* A new strand waits for its first turn, and has it. */
-static inline void rs_strand_awaits_turn(rs_strand *strand) { strand->wait = RS_WAIT_YIELD; }
+static inline void rs_strand_awaits_turn(rs_strand *strand) {
+    RS_CHECK(strand->state == RS_STRAND_NEW && strand->wait == RS_WAIT_NONE);
+    strand->wait = RS_WAIT_YIELD;
+}
 static inline void rs_strand_began(rs_strand *strand) {
-    RS_CHECK(strand->state == RS_STRAND_RUNNING);
+    RS_CHECK(strand->state == RS_STRAND_RUNNING && strand->ticket == 0);
     strand->wait = RS_WAIT_NONE;
 }
 

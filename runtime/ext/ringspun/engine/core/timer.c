@@ -36,6 +36,7 @@ static void sift_down(rs_timers *timers, uint32_t position, rs_timer *timer) {
         place(timers, position, timers->heap[least]);
         position = least;
     }
+    RS_CHECK(position == 0 || !before(timer, timers->heap[(position - 1) / 4]));
     place(timers, position, timer);
 }
 

@@ -42,16 +42,19 @@ bool rs_turn_ends(rs_machine *machine) {
 bool rs_turn_ends_at_look(rs_machine *machine) { return computes_long(machine) || rs_turn_ends(machine); }
 
 bool rs_turn_ends_at_lock(const rs_machine *machine) {
+    RS_CHECK(!machine->turn.over || machine->turn.ops > 0);
     return RS_UNLIKELY(machine->turn.over) && rs_running(machine)->locks == 0;
 }
 
 rs_turn rs_turn_pause(rs_machine *machine) {
+    RS_CHECK(machine->running != RS_NO_INDEX);
     rs_turn paused = machine->turn;
     rs_turn_end(&machine->turn);
     return paused;
 }
 
 void rs_turn_go_on(rs_machine *machine, const rs_turn *paused) {
+    RS_CHECK(machine->running != RS_NO_INDEX && (paused->ops > 0 || !paused->over));
     rs_turn *turn = &machine->turn;
     turn->ops += paused->ops;
     turn->over |= paused->over;

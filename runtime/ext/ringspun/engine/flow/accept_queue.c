@@ -12,6 +12,7 @@ static void drop_kept(rs_machine *machine, int fd);
 
 rs_accept_queue *rs_accept_queue_open(rs_machine *machine, const rs_request *request, uint32_t ahead) {
     RS_ASSERT(request->kind == RS_OP_ACCEPT && ahead > 0);
+    RS_CHECK(rs_accept_queue_fits(machine, request->fd));
     rs_accept_queue *queue = rs_alloc(sizeof(*queue));
     *queue = (rs_accept_queue){.request = *request, .ahead = ahead,
                                .generation = rs_descriptor_generation(machine->descriptors, request->fd)};
@@ -95,6 +96,7 @@ static const rs_op_owner accept_queue_owner = {.ended = ended, .brought = brough
 
 void rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
     RS_ASSERT(!queue->left);
+    RS_CHECK(rs_descriptor_generation(machine->descriptors, queue->request.fd) == queue->generation);
     if (queue->op) return;
     rs_op *op = rs_op_take(machine->ops, &queue->request);
     if (RS_UNLIKELY(!op)) {
@@ -125,7 +127,7 @@ static void drop_results(rs_machine *machine, rs_accept_queue *queue) {
 }
 
 void rs_accept_queue_close(rs_machine *machine, rs_accept_queue *queue) {
-    RS_ASSERT(!queue->left && queue->waiters.len == 0);
+    RS_ASSERT(!queue->left && !queue->op && queue->waiters.len == 0);
     queue->left = true;
     if (queue->len == 0) free_accept_queue(machine, queue);
     else if (rs_descriptor_generation(machine->descriptors, queue->request.fd) != queue->generation) {
@@ -172,6 +174,7 @@ rs_accept_queue *rs_accept_queues_next(const rs_machine *machine, const rs_accep
 static void drop_kept(rs_machine *machine, int fd) {
     RS_EACH_ACCEPT_QUEUE(machine, queue) {
         if (queue->request.fd != fd) continue;
+        RS_ASSERT(!queue->op);
         drop_results(machine, queue);
         if (queue->left) free_accept_queue(machine, queue);
     }

@@ -21,6 +21,7 @@ static void give_back(rs_pool *pool, char *bytes, size_t capacity) {
 
 /* Multiplied, so that a buffer that grows is not copied for each piece. */
 static size_t capacity_for(size_t wanted) {
+    RS_CHECK(wanted > 0);
     size_t capacity = RS_BUFFER_PIECE;
     while (capacity < wanted && capacity < RS_BUFFER_LARGE) capacity *= 2;
     while (capacity < wanted && capacity < SIZE_MAX / 2) capacity += capacity / 4;

@@ -27,7 +27,10 @@ static void forget_parent(rs_channel *channel) {
     channel->forks = forks;
     channel->poppers = channel->pushers = channel->served = (rs_channel_line){0};
     channel->on_their_way = 0;
-    RS_EACH_LINKED(&channel->observers, rs_channel_observer, link, observer) observer->in_line = false;
+    RS_EACH_LINKED(&channel->observers, rs_channel_observer, link, observer) {
+        RS_CHECK(observer->in_line);
+        observer->in_line = false;
+    }
     channel->observers = (rs_links){0};
 }
 
@@ -44,6 +47,8 @@ static void unlock_and_release(rs_channel *channel) {
     bool last = --channel->references == 0;
     unlock(channel);
     if (!last) return;
+    RS_ASSERT(channel->poppers.len == 0 && channel->pushers.len == 0 && channel->served.len == 0); /* each has a reference */
+    RS_ASSERT(rs_links_empty(&channel->observers));
     pthread_mutex_destroy(&channel->lock);
     free(channel->values);
     free(channel);
@@ -169,6 +174,7 @@ static rs_channel_waiter *first_in(rs_channel *channel, rs_machine *here, rs_cha
         waiter->state = RS_WAITER_MISSED;
         append(&channel->served, waiter);
     }
+    RS_CHECK(!waiter || waiter->state == RS_WAITER_POPS || waiter->state == RS_WAITER_PUSHES);
     return waiter;
 }
 
@@ -232,6 +238,7 @@ static rs_channel_answer pop(rs_channel *channel, rs_machine *here, uint64_t *va
 /* --- for all --- */
 
 rs_channel_answer rs_channel_push(rs_channel *channel, rs_machine *here, uint64_t value, rs_channel_waiter *waiter) {
+    RS_CHECK(!waiter || waiter->machine == here);
     lock(channel);
     rs_channel_answer answer = push(channel, here, value, waiter);
     unlock(channel);
@@ -239,6 +246,7 @@ rs_channel_answer rs_channel_push(rs_channel *channel, rs_machine *here, uint64_
 }
 
 rs_channel_answer rs_channel_pop(rs_channel *channel, rs_machine *here, uint64_t *value, rs_channel_waiter *waiter) {
+    RS_CHECK(!waiter || waiter->machine == here);
     lock(channel);
     rs_channel_answer answer = pop(channel, here, value, waiter);
     unlock(channel);
@@ -260,6 +268,7 @@ static void end_poppers_at_the_end(rs_channel *channel, rs_machine *here) {
 
 /* Of a waiter that was served; of one of the parent a child has forgotten everything. */
 static void leave_served(rs_channel *channel, rs_machine *here, rs_channel_waiter *waiter, bool takes) {
+    RS_CHECK(line_of(channel, waiter) == &channel->served);
     take_out(&channel->served, waiter);
     if (waiter->state != RS_WAITER_POPPED) return;
     RS_ASSERT(channel->on_their_way > 0);
@@ -311,6 +320,7 @@ bool rs_channel_is_closed(rs_channel *channel) {
 /* --- waiters --- */
 
 rs_channel_waiter *rs_channel_waiter_new(rs_machine *machine, rs_id strand, uint64_t ticket) {
+    RS_CHECK((machine == NULL) == (strand == RS_NO_ID));
     rs_channel_waiter *waiter = rs_alloc(sizeof(*waiter));
     *waiter = (rs_channel_waiter){.machine = machine, .strand = strand, .ticket = ticket, .forks = forks};
     if (machine) return waiter;
@@ -413,7 +423,7 @@ static void end_waiters(rs_machine *machine) {
 /* --- observers --- */
 
 rs_channel_observer *rs_channel_observe(rs_channel *channel, rs_watch *watch, bool for_places) {
-    RS_ASSERT(watch->observer == NULL);
+    RS_ASSERT(watch->observer == NULL && watch->selector->machine != NULL);
     rs_channel_observer *observer = rs_alloc(sizeof(*observer));
     *observer = (rs_channel_observer){.channel = channel, .machine = watch->selector->machine, .watch = watch,
                                       .for_places = for_places};
@@ -432,6 +442,7 @@ static void stand_by(rs_channel *channel, rs_channel_observer *observer) {
 
 rs_channel_answer rs_channel_look(rs_channel_observer *observer, uint64_t *value) {
     RS_ASSERT(observer->channel != NULL && observer->watch != NULL);
+    RS_CHECK(observer->machine == observer->watch->selector->machine);
     rs_channel *channel = observer->channel;
     lock(channel);
     rs_channel_answer answer = observer->for_places ? push(channel, observer->machine, *value, NULL)
@@ -464,7 +475,7 @@ static void on_ready(rs_machine *machine, const rs_message *message) {
         return;
     }
     lock(observer->channel);
-    RS_CHECK(observer->notified);
+    RS_CHECK(observer->notified && observer->watch != NULL);
     observer->notified = false;
     unlock(observer->channel);
     rs_watch_ready(observer->watch);

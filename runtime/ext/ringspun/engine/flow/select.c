@@ -112,6 +112,7 @@ void rs_selector_abandon(rs_selector *selector) {
         leave_selector(watch);
         if (disown_op(selector->machine, watch)) rs_gather(selector->machine, &selector->machine->selectors->unseen);
     }
+    RS_ASSERT(selector->ops == 0);
     leave_machine(selector);
 }
 
@@ -164,6 +165,7 @@ rs_watch *rs_source_waiting(const rs_source *source, const rs_strand *than) {
     rs_watch *found = NULL;
     uint64_t ticket = than ? than->ticket : UINT64_MAX;
     RS_EACH_WATCH(source, watch) {
+        RS_CHECK(watch->watcher.source == source);
         const rs_strand *strand = rs_watch_strand(watch);
         if (!strand || strand->ticket >= ticket) continue;
         ticket = strand->ticket;
@@ -195,7 +197,6 @@ void rs_watch_serve(rs_watch *watch) {
 
 static void flush_orphans(rs_machine *machine, rs_gathered *gathered) {
     RS_CHECK(gathered == &machine->selectors->unseen);
-    (void)gathered;
     rs_end_orphan_ops(machine);
 }
 

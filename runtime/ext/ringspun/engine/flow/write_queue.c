@@ -3,12 +3,13 @@
 #include <errno.h>
 
 static void flush_gathered(rs_machine *machine, rs_gathered *gathered) {
-    (void)machine;
-    rs_write_queue_flush(RS_LINKED(&gathered->link, rs_write_queue, gathered.link));
+    rs_write_queue *queue = RS_LINKED(&gathered->link, rs_write_queue, gathered.link);
+    RS_CHECK(queue->machine == machine);
+    rs_write_queue_flush(queue);
 }
 
 void rs_write_queue_open(rs_machine *machine, rs_write_queue *queue, uint8_t kind, int fd) {
-    RS_ASSERT(kind == RS_OP_WRITE || kind == RS_OP_SEND);
+    RS_ASSERT(fd >= 0 && (kind == RS_OP_WRITE || kind == RS_OP_SEND));
     *queue = (rs_write_queue){.machine = machine, .kind = kind, .fd = fd, .gathered.flush = flush_gathered,
                               .generation = rs_descriptor_generation(machine->descriptors, fd)};
     rs_links_prepend(&machine->write_queues->all, &queue->link);
@@ -71,11 +72,13 @@ static void gather(rs_write_queue *queue) {
 
 bool rs_write_queue_reserve(rs_write_queue *queue, size_t len) {
     if (queue->error || len == 0) return true;
+    RS_CHECK(queue->machine != NULL);
     return rs_buffer_room(queue->machine->pool, &queue->filling, len) != NULL;
 }
 
 int64_t rs_write_queue_put(rs_write_queue *queue, const void *bytes, size_t len) {
     if (queue->error) return queue->error;
+    RS_CHECK(queue->machine != NULL);
     if (!rs_buffer_put(queue->machine->pool, &queue->filling, bytes, len)) return RS_NO_MEMORY;
     queue->put += len;
     RS_CHECK(rs_write_queue_len(queue) <= queue->put);
@@ -138,6 +141,7 @@ static void take_filling(rs_write_queue *queue) {
 
 /* The request for what the kernel did not take at once. */
 static int64_t send_directly(rs_write_queue *queue, rs_request *rest) {
+    RS_CHECK(!queue->op && !queue->pass);
     take_filling(queue);
     *rest = request_of(queue);
     int64_t result = rs_try(queue->machine, rest);
@@ -150,6 +154,7 @@ static int64_t send_directly(rs_write_queue *queue, rs_request *rest) {
 
 /* What was put in while the rest of this waited comes right after it. */
 static int64_t send_through(rs_write_queue *queue, rs_request *rest) {
+    RS_CHECK(!queue->op);
     *rest = (rs_request){.kind = RS_OP_POLL, .fd = queue->fd};
     rs_buffer *sending = &queue->sending;
     while (rs_write_queue_len(queue) > 0) {
@@ -164,6 +169,7 @@ static int64_t send_through(rs_write_queue *queue, rs_request *rest) {
 }
 
 void rs_write_queue_flush(rs_write_queue *queue) {
+    RS_CHECK(queue->error == 0 || rs_write_queue_len(queue) == 0);
     rs_machine *machine = queue->machine;
     rs_ungather(machine, &queue->gathered);
     if (queue->op || rs_write_queue_len(queue) == 0) return;

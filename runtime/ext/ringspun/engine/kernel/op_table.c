@@ -73,6 +73,7 @@ static transfer transfer_of(const rs_request *request, struct iovec *single) {
 }
 
 static int64_t plain_read(int fd, const transfer *t) {
+    RS_CHECK(t->count >= 0 && (t->parts != NULL || t->count == 0));
     int64_t result;
     if (t->offset >= 0) RETRY(result, preadv(fd, t->parts, t->count, t->offset));
     else if (t->count == 1) RETRY(result, read(fd, t->parts->iov_base, t->parts->iov_len));
@@ -81,6 +82,7 @@ static int64_t plain_read(int fd, const transfer *t) {
 }
 
 static int64_t plain_write(int fd, const transfer *t) {
+    RS_CHECK(t->count >= 0 && (t->parts != NULL || t->count == 0));
     int64_t result;
     if (t->offset >= 0) RETRY(result, pwritev(fd, t->parts, t->count, t->offset));
     else if (t->count == 1) RETRY(result, write(fd, t->parts->iov_base, t->parts->iov_len));
@@ -294,6 +296,7 @@ static bool listens(int fd) {
 }
 
 static int64_t attempt_accept(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_ACCEPT);
     (void)machine;
     if (!ready(request->fd, POLLIN) && listens(request->fd)) return -EAGAIN;
     int64_t result;
@@ -319,6 +322,7 @@ static int64_t attempt_connect(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t attempt_poll(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_POLL);
     (void)machine;
     struct pollfd descriptor = {.fd = request->fd, .events = (short)request->poll.events};
     int64_t result = look(&descriptor);
@@ -335,6 +339,7 @@ static int64_t execute_open(const rs_request *request) {
 
 /* A FIFO or a device may keep open(2) waiting for somebody else: not on this thread. */
 static int64_t attempt_open(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_OPEN);
     if (machine->options.offload_files) return -EAGAIN;
     struct stat st;
     bool missing = stat(request->open.path, &st) != 0;
@@ -343,6 +348,7 @@ static int64_t attempt_open(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t attempt_close(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_CLOSE);
     rs_descriptor_drop(machine, request->fd);
     /* Never again after EINTR: the number is free by then, and may be somebody else's. */
     int64_t result = close(request->fd);
@@ -350,6 +356,7 @@ static int64_t attempt_close(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t execute_fsync(const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_FSYNC);
     int64_t result;
     RETRY(result, request->fsync.data_only ? fdatasync(request->fd) : fsync(request->fd));
     return result;
@@ -370,6 +377,7 @@ static int64_t attempt_statx(rs_machine *machine, const rs_request *request) {
 
 /* Leaves the child for the binding to reap, so that one place makes the status. */
 static int64_t wait_for_child(const rs_request *request, int options) {
+    RS_CHECK(request->kind == RS_OP_WAITID);
     siginfo_t info = {0};
     int64_t result;
     RETRY(result, waitid((idtype_t)request->wait.id_type, (id_t)request->wait.id, &info, WEXITED | WNOWAIT | options));
@@ -391,6 +399,7 @@ static int64_t attempt_wait_on_worker(rs_machine *machine, const rs_request *req
 }
 
 static int64_t attempt_socket(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_SOCKET);
     (void)machine;
     const rs_socket_request *asked = &request->socket;
     int64_t result;
@@ -407,6 +416,7 @@ static int64_t attempt_bind(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t attempt_listen(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_LISTEN);
     (void)machine;
     int64_t result;
     RETRY(result, listen(request->fd, (int)request->listen.backlog));
@@ -414,6 +424,7 @@ static int64_t attempt_listen(rs_machine *machine, const rs_request *request) {
 }
 
 static int64_t attempt_shutdown(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_SHUTDOWN);
     (void)machine;
     int64_t result;
     RETRY(result, shutdown(request->fd, (int)request->shutdown.how));

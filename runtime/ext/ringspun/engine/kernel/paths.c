@@ -28,6 +28,7 @@ int64_t rs_attempt_mkdir(rs_machine *machine, const rs_request *request) {
 }
 
 int64_t rs_ftruncate(const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_FTRUNCATE);
     int64_t result;
     do result = answer(ftruncate(request->fd, request->truncate.size));
     while (result == -EINTR);
@@ -35,6 +36,7 @@ int64_t rs_ftruncate(const rs_request *request) {
 }
 
 int64_t rs_fallocate(const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_FALLOCATE);
     int64_t result;
     do result = answer(fallocate(request->fd, request->room.mode, request->room.offset, (off_t)request->room.len));
     while (result == -EINTR);

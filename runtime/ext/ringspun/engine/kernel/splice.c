@@ -32,6 +32,7 @@ int64_t rs_tee(const rs_request *request) {
 }
 
 int64_t rs_attempt_splice(rs_machine *machine, const rs_request *request) {
+    RS_CHECK(rs_request_has_target(request));
     (void)machine;
     return rs_op_calls[request->kind].execute(request);
 }

@@ -25,6 +25,7 @@ bool rs_descriptors_grow(rs_descriptors *descriptors, int fd) {
 void rs_descriptor_add(rs_descriptors *descriptors, rs_ops *ops, rs_op *op) {
     rs_descriptor *descriptor = rs_descriptor_get(descriptors, op->request.fd);
     RS_CHECK(op->next == 0 && op->previous == 0 && descriptor->first != op->index + 1);
+    RS_CHECK((descriptor->first == 0) == (descriptor->last == 0));
     op->next = 0;
     op->previous = descriptor->last;
     if (descriptor->last) rs_op_at(ops, descriptor->last - 1)->next = op->index + 1;
@@ -35,6 +36,7 @@ void rs_descriptor_add(rs_descriptors *descriptors, rs_ops *ops, rs_op *op) {
 void rs_descriptor_remove(rs_descriptors *descriptors, rs_ops *ops, rs_op *op) {
     rs_descriptor *descriptor = rs_descriptor_get(descriptors, op->request.fd);
     RS_ASSERT(op->previous ? rs_op_at(ops, op->previous - 1)->next == op->index + 1 : descriptor->first == op->index + 1);
+    RS_CHECK(op->next ? rs_op_at(ops, op->next - 1)->previous == op->index + 1 : descriptor->last == op->index + 1);
     if (op->previous) rs_op_at(ops, op->previous - 1)->next = op->next;
     else descriptor->first = op->next;
     if (op->next) rs_op_at(ops, op->next - 1)->previous = op->previous;

@@ -107,6 +107,7 @@ static inline void rs_descriptor_note(rs_descriptors *descriptors, int fd, rs_fd
 /* An accepted socket is of its listener's sort. */
 static inline void rs_descriptor_copy_sort(rs_descriptors *descriptors, int fd, int listener) {
     if ((uint32_t)listener >= descriptors->capacity || (uint32_t)fd >= descriptors->capacity) return;
+    RS_CHECK(descriptors->table[fd].kind == RS_FD_STREAM && descriptors->table[fd].socket);
     descriptors->table[fd].bytes = descriptors->table[listener].bytes;
     descriptors->table[fd].reports_more = descriptors->table[listener].reports_more;
 }
@@ -118,6 +119,7 @@ static inline void rs_descriptor_forget(rs_descriptors *descriptors, int fd) {
 
 /* A read or recv of those many bytes got so many: what is known of those behind them. */
 static inline void rs_descriptor_was_read(rs_descriptors *descriptors, int fd, uint64_t asked, int64_t got) {
+    RS_CHECK(got < 0 || (uint64_t)got <= asked);
     if ((uint32_t)fd >= descriptors->capacity) return;
     rs_descriptor *descriptor = &descriptors->table[fd];
     descriptor->drained = descriptor->bytes && got > 0 && (uint64_t)got < asked;

@@ -48,6 +48,7 @@ void rs_descriptor_owe(rs_machine *machine, const rs_request *request, uint64_t 
     if (descriptor->owed_by == 0 || (identity && identity != descriptor->owed_by)) return; /* closed meanwhile */
     descriptor->owed_error = (int32_t)error;
     machine->descriptors->owing++;
+    RS_CHECK(machine->descriptors->owing <= machine->descriptors->capacity);
 }
 
 /* 0: none. */
@@ -129,6 +130,7 @@ void rs_op_goes_by_number(rs_machine *machine, rs_op *op) {
 }
 
 bool rs_op_lost_descriptor(const rs_machine *machine, const rs_op *op) {
+    RS_CHECK(op->identity == 0 || op->request.fd >= 0);
     return RS_UNLIKELY(op->identity != 0) && meaning_of(machine, op->request.fd) != op->identity;
 }
 
@@ -246,6 +248,7 @@ int64_t rs_op_go_on(rs_machine *machine, rs_op *op, int64_t result) {
 
 void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
     RS_ASSERT(op->state == RS_OP_SUBMITTED);
+    RS_CHECK(op->request.done == 0 || (op->request.options & RS_REQUEST_ALL));
     if (result >= 0) result += (int64_t)op->request.done;
     rs_trace_if(machine, RS_TRACE_COMPLETE, rs_op_id(op), result);
     if (op->request.fd >= 0) {
@@ -253,6 +256,7 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
         if (rs_request_has_target(&op->request)) remove_from_target(machine, op);
     }
     RS_ASSERT(machine->in_flight > 0);
+    RS_CHECK(op->job == NULL); /* no worker is at it */
     machine->in_flight--;
     rs_op_become(op, RS_OP_TERMINAL);
     RS_CHECK(op->next == 0 && op->previous == 0);
@@ -376,7 +380,7 @@ static bool op_takes_nothing(const rs_machine *machine, const rs_strand *strand)
 static void interrupt_op(rs_machine *machine, rs_strand *strand, rs_wake_kind kind) {
     RS_CHECK(strand->state == RS_STRAND_PARKED && strand->wait == RS_WAIT_OP);
     rs_op *op = rs_op_at(machine->ops, strand->op);
-    RS_ASSERT(op->strand == rs_strand_id(strand));
+    RS_ASSERT(op->owner == &strand_owner && op->strand == rs_strand_id(strand));
     /* A strand that is to unwind at once gets the interrupt in the place of a timeout that has cancelled the op
      * (rs_interrupt_first). */
     bool first = machine->wakes_first && kind == RS_WAKE_INTERRUPT && op->cancel == RS_WAKE_TIMEOUT;

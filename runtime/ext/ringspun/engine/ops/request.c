@@ -3,6 +3,7 @@
 #include <sys/uio.h>
 
 uint64_t rs_vector_len(const rs_vector *vector) {
+    RS_CHECK(vector->parts != NULL || vector->count == 0);
     uint64_t len = 0;
     for (uint64_t i = 0; i < vector->count; i++) len += vector->parts[i].iov_len;
     return len;

@@ -19,6 +19,7 @@ static void free_file(sim_file *file) {
 void sim_files_free(sim_world *world) {
     while (world->files) {
         sim_file *file = world->files;
+        RS_ASSERT(file->opened == 0 && !file->unlinked);
         world->files = file->next;
         free_file(file);
     }
@@ -48,6 +49,7 @@ static sim_file *create(sim_world *world, const char *path) {
 }
 
 int64_t sim_file_open(sim_world *world, const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_OPEN);
     const char *path = request->open.path;
     uint32_t flags = request->open.flags;
     sim_file *file = find(world, path);
@@ -66,6 +68,7 @@ int64_t sim_file_open(sim_world *world, const rs_request *request) {
 }
 
 int64_t sim_file_statx(const sim_world *world, const sim_object *object, const rs_request *request) {
+    RS_ASSERT(request->statx.answer != NULL);
     const sim_file *file = object ? object->file : find(world, request->statx.path);
     if (!file && !object) return -ENOENT;
     struct statx *answer = request->statx.answer;
@@ -145,6 +148,7 @@ int64_t sim_file_unlink(sim_world *world, const char *path) {
 int64_t sim_file_rename(sim_world *world, const char *from, const char *to) {
     sim_file *file = find(world, from);
     if (!file || *to == '\0') return -ENOENT;
+    RS_ASSERT(!file->unlinked);
     if (strcmp(from, to) == 0) return 0;
     char *name = rs_try_alloc(strlen(to) + 1);
     if (!name) return -ENOMEM;
@@ -172,6 +176,7 @@ int64_t sim_file_resize(sim_object *object, int64_t size) {
 }
 
 int64_t sim_file_allocate(sim_object *object, const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_FALLOCATE);
     int64_t error = refuse_change(object);
     if (error) return object->kind == SIM_FILE ? error : -ENODEV;
     const rs_room_request *room = &request->room;

@@ -90,6 +90,7 @@ uint32_t rs_sim_open_descriptors(const rs_machine *machine) {
     RS_EACH_LINKED(&state->lives, const sim_life, link, life) {
         open -= life->phase == PHASE_DONE && has_nobodys_descriptor(life);
     }
+    RS_CHECK(open <= state->world.open);
     return open;
 }
 
@@ -108,6 +109,7 @@ bool rs_sim_is_socket(const rs_machine *machine, int fd) {
 static int64_t sim_clock(rs_machine *machine) { return rs_sim_now(machine); }
 
 static bool strikes(rs_machine *machine, uint16_t per_mille, int fault, uint64_t subject) {
+    RS_CHECK(per_mille <= 1000);
     if (per_mille == 0 || rs_sim_random(machine) % 1000 >= per_mille) return false;
     rs_trace_if(machine, RS_TRACE_FAULT, subject, fault);
     return true;
@@ -136,6 +138,7 @@ static void enter_list(sim_life *life) {
 
 static void leave_list(sim_life *life) {
     if (!life->waiting) return;
+    RS_ASSERT(life->object != NULL);
     life->waiting = false;
     rs_links_remove(&life->object->waiters, &life->of_object);
 }
@@ -302,6 +305,7 @@ static void settle(rs_machine *machine) {
 /* --- the verbs of a backend --- */
 
 static int sim_open(rs_machine *machine) {
+    RS_ASSERT(machine->backend_state == NULL);
     sim_state *state = rs_alloc(sizeof(*state));
     const rs_sim_faults *faults = machine->options.faults;
     state->faults = faults ? *faults : rs_sim_faults_default();
@@ -444,6 +448,7 @@ static void sim_wake(rs_machine *machine) {
 }
 
 static int sim_forked(rs_machine *machine) {
+    RS_ASSERT(machine->in_flight == 0);
     sim_state *state = state_of(machine);
     forget_lives(state);
     pthread_mutex_init(&state->lock, NULL);

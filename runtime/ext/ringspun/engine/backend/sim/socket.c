@@ -92,6 +92,7 @@ int64_t sim_socket_accept(sim_world *world, sim_object *listener) {
 }
 
 static int64_t new_socket(sim_world *world, const rs_request *request) {
+    RS_CHECK(request->kind == RS_OP_SOCKET);
     /* SOCK_NONBLOCK and SOCK_CLOEXEC are in there too. */
     if ((request->socket.type & 0xF) != SOCK_STREAM) return -EPROTONOSUPPORT;
     if (world->open >= SIM_DESCRIPTORS_MAX) return -EMFILE;
@@ -101,6 +102,7 @@ static int64_t new_socket(sim_world *world, const rs_request *request) {
 }
 
 static int64_t new_pair(sim_world *world, const rs_request *request) {
+    RS_ASSERT(request->socket.pair != NULL);
     if ((request->socket.type & 0xF) != SOCK_STREAM) return -EPROTONOSUPPORT;
     if (world->open + 2 > SIM_DESCRIPTORS_MAX) return -EMFILE;
     sim_object *sockets[2];
@@ -126,6 +128,7 @@ static int64_t bind_to(sim_world *world, sim_object *socket, const rs_request *r
 }
 
 static int64_t listen_on(sim_object *socket, const rs_request *request) {
+    RS_ASSERT(socket->kind == SIM_SOCKET);
     if (!socket->address || socket->state == SIM_CONNECTED) return -EINVAL;
     socket->state = SIM_LISTENING;
     socket->pending_max = request->listen.backlog > SOMAXCONN ? SOMAXCONN : request->listen.backlog;
@@ -133,6 +136,7 @@ static int64_t listen_on(sim_object *socket, const rs_request *request) {
 }
 
 static int64_t shut(sim_world *world, sim_object *socket, const rs_request *request) {
+    RS_ASSERT(socket->kind == SIM_SOCKET);
     uint32_t how = request->shutdown.how;
     if (how > SHUT_RDWR) return -EINVAL;
     if (socket->state != SIM_CONNECTED && socket->state != SIM_LISTENING) return -ENOTCONN;

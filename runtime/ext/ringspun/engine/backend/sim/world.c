@@ -108,6 +108,7 @@ void sim_world_free(sim_world *world) {
 }
 
 static int64_t new_pipe(sim_world *world, const rs_request *request) {
+    RS_ASSERT(request->pipe.pair != NULL);
     if (world->open + 2 > SIM_DESCRIPTORS_MAX) return -EMFILE;
     sim_object *reader = sim_world_new_object(SIM_PIPE_READER);
     sim_object *writer = sim_world_new_object(SIM_PIPE_WRITER);
@@ -215,6 +216,7 @@ static transfer transfer_of(const rs_request *request, struct iovec *single, uin
 }
 
 static int64_t read_stream(sim_world *world, sim_object *object, const transfer *t, bool peek) {
+    RS_ASSERT(object->kind == SIM_PIPE_READER || object->kind == SIM_SOCKET);
     sim_stream *in = &object->in;
     if (t->bytes == 0) return 0;
     if (in->len == 0 || object->read_shut) {
@@ -241,6 +243,7 @@ static int64_t read_stream(sim_world *world, sim_object *object, const transfer 
 }
 
 static int64_t write_stream(sim_world *world, sim_object *object, const transfer *t) {
+    RS_ASSERT(object->kind == SIM_PIPE_WRITER || object->kind == SIM_SOCKET);
     sim_object *peer = object->peer;
     if (object->write_shut || !peer || peer->read_shut) return -EPIPE;
     if (t->bytes == 0) return 0;
@@ -321,6 +324,7 @@ static int64_t transfer_bytes(sim_world *world, sim_object *object, const rs_req
 
 /* So many bytes can be written there now, or what is wrong. */
 static int64_t room_in(const sim_object *object) {
+    RS_ASSERT(object->kind != SIM_PIPE_READER);
     if (object->kind == SIM_FILE) {
         if ((object->open_flags & O_ACCMODE) == O_RDONLY) return -EBADF;
         if (object->open_flags & O_APPEND) return -EINVAL;
@@ -405,6 +409,7 @@ static int64_t poll_object(const sim_object *object, const rs_request *request) 
 /* --- requests --- */
 
 int64_t sim_world_attempt(sim_world *world, sim_object *object, const rs_request *request, uint64_t limit) {
+    RS_CHECK(!rs_request_traits(request)->never_waits);
     if (request->kind == RS_OP_OPEN) return sim_file_open(world, request);
     if (request->kind == RS_OP_WAITID) return -ECHILD;
     if (request->kind == RS_OP_UNLINK) return sim_file_unlink(world, request->path.path);

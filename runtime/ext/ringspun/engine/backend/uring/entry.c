@@ -97,6 +97,7 @@ static void fill_open(uring_sqe *sqe, const rs_op *op) {
 }
 
 static void fill_fsync(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(op->request.kind == RS_OP_FSYNC);
     sqe->op_flags = op->request.fsync.data_only ? URING_FSYNC_DATASYNC : 0;
 }
 
@@ -150,6 +151,7 @@ static void fill_mkdir(uring_sqe *sqe, const rs_op *op) {
 static void fill_ftruncate(uring_sqe *sqe, const rs_op *op) { sqe->offset = (uint64_t)op->request.truncate.size; }
 
 static void fill_fallocate(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(op->request.kind == RS_OP_FALLOCATE);
     const rs_room_request *room = &op->request.room;
     sqe->offset = (uint64_t)room->offset;
     sqe->address = room->len;

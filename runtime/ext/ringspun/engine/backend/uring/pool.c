@@ -60,6 +60,7 @@ void uring_pool_free(uring_pool *pool) {
 }
 
 void uring_pool_add(uring_pool *pool) {
+    RS_CHECK(pool->count <= COUNT_MAX);
     if (pool->count < COUNT_MAX) hand_to_kernel(pool, pool->count++);
 }
 

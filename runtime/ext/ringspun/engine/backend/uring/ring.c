@@ -148,6 +148,7 @@ int uring_ring_probe(uring_ring *ring, bool supported[URING_OP_LAST + 1]) {
 }
 
 bool uring_ring_reports_more(uring_ring *ring) {
+    RS_ASSERT(uring_ring_pending(ring) == 0 && !uring_ring_has_completions(ring));
     int pair[2];
     char byte;
     uring_cqe cqe = {0};
@@ -171,6 +172,7 @@ static int refuse(int error, const char *call, char *why, size_t why_size) {
 }
 
 int uring_ring_open(uring_ring *ring, const uring_system *system, const uring_wishes *wishes, char *why, size_t why_size) {
+    RS_ASSERT(wishes->entries > 0 && wishes->system_calls != NULL);
     *ring = (uring_ring){.system = system, .system_calls = wishes->system_calls};
     uring_params params;
     ring->fd = climb_down(ring, wishes, &params);

@@ -74,6 +74,7 @@ static inline bool uring_ring_has_completions(const uring_ring *ring) {
 /* The oldest completion, by copy; false when there is none. */
 static inline bool uring_ring_take(uring_ring *ring, uring_cqe *cqe) {
     uint32_t head = atomic_load_explicit(ring->cq_head, memory_order_relaxed);
+    RS_CHECK(atomic_load_explicit(ring->cq_tail, memory_order_relaxed) - head <= ring->cq_mask + 1);
     if (head == atomic_load_explicit(ring->cq_tail, memory_order_acquire)) return false;
     *cqe = ring->cqes[head & ring->cq_mask];
     atomic_store_explicit(ring->cq_head, head + 1, memory_order_release);

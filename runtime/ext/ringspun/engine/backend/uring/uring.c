@@ -266,6 +266,7 @@ static bool has_pool(uring_state *state) {
 /* What does not fit into one of the pool's buffers comes in two parts. */
 static bool may_come_in_parts(rs_machine *machine, const rs_op *op) {
     if (op->request.transfer.len <= URING_POOL_BUFFER) return true;
+    RS_CHECK((uint32_t)op->request.fd < machine->descriptors->capacity);
     const rs_descriptor *descriptor = &machine->descriptors->table[op->request.fd];
     return descriptor->kind == RS_FD_STREAM && (descriptor->bytes || !descriptor->socket);
 }
@@ -291,6 +292,7 @@ static void uring_release(rs_machine *machine, rs_op *op) {
 static bool reserve_lines(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
     uint32_t count = machine->in_flight;
+    RS_CHECK(count > 0);
     return rs_op_line_reserve(&state->line, 2 * count) && rs_op_line_reserve(&state->next_on_side, count) &&
            rs_op_line_reserve(&state->missed, count);
 }
@@ -335,6 +337,7 @@ static void uring_arm(rs_machine *machine, rs_op *op) {
 static void uring_cancel(rs_machine *machine, rs_op *op) {
     uring_state *state = uring_state_of(machine);
     RS_ASSERT(op->state == RS_OP_SUBMITTED && rs_op_is_unwanted(op));
+    RS_CHECK(!uring_of(op)->cancel_waits_for_entry);
     if (op->offloaded) {
         rs_workers_cancel(state->workers, op);
         return;
@@ -557,6 +560,7 @@ static bool uring_peek(rs_machine *machine) {
 
 static void uring_wait(rs_machine *machine, int64_t deadline_ns) {
     uring_state *state = uring_state_of(machine);
+    RS_CHECK(state->backlog_served == 0);
     forget_late(machine, state);
     int64_t delay_ns = RS_NEVER;
     if (deadline_ns != RS_NEVER) {
@@ -642,6 +646,7 @@ static void uring_leave(rs_machine *machine) {
 /* The child's memory of the ring is the parent's ring: unmapped before anything is written to it. */
 static int uring_forked(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
+    RS_ASSERT(machine->in_flight == 0);
     close_ring(state);
     drop_backlog(machine);
     state->backlog_len = state->backlog_served = 0;
