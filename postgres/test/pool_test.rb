@@ -266,7 +266,6 @@ class PostgresPoolTest < Minitest::Test
         await(machine) { look { |other| other.query_value(left, pids) }.zero? }
         machine.sleep(0.02) # what is quiet for less is not looked at
         assert_equal 1, pool.query_value("select 1")
-        machine.sleep(1)
         assert_equal 2, pool.session { |s| s.query_value("select 2") }
       end
     end

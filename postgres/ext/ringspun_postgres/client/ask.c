@@ -50,7 +50,7 @@ static bool is_readable(int fd) {
 }
 
 /* A connection that nobody reads from and that has something to read has mostly ended. */
-static bool is_quiet(const rpg_lane *lane, int64_t now) {
+bool rpg_is_quiet(const rpg_lane *lane, int64_t now) {
     if (lane->sent.len > 0 || lane->outbox.len > 0 || now - lane->quiet_since < QUIET_LOOK) return false;
     return now - lane->quiet_since > QUIET_MAX || is_readable(lane->fd);
 }
@@ -61,7 +61,7 @@ VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
     if (lane->held) return sym_held;
     if (statement->of_session) return sym_session;
     int64_t now = ringspun->now();
-    if (is_quiet(lane, now)) return sym_quiet;
+    if (rpg_is_quiet(lane, now)) return sym_quiet;
     if (forced) return Qnil;
     if (lane->sent.len > 0 && now - lane->head_since > HEAD_MAX) return sym_stuck;
     if (statement->mean <= SLOW_MEAN) return Qnil;

@@ -21,6 +21,9 @@ void rpg_ask_check(VALUE sql, VALUE params);
 /* Whether it may come: nil, or the Symbol that says why not. `forced`: also to where it may hold up others, or be held up. */
 VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced);
 
+/* Nobody uses it, and it may have ended: a ping tells. */
+bool rpg_is_quiet(const rpg_lane *lane, int64_t now);
+
 /* Of parameters that are encoded. */
 rpg_request *rpg_ask_request(rpg_lane *lane, VALUE statement, VALUE params);
 

@@ -228,8 +228,8 @@ static VALUE lane_pending(VALUE self) { return UINT2NUM(rpg_lane_get(self)->sent
 /* @return [String] I: idle, T: in a transaction, E: in one that has failed */
 static VALUE lane_status(VALUE self) { return rb_str_new((const char *)&rpg_lane_get(self)->status, 1); }
 
-/* @return [Float] seconds since the server last said something */
-static VALUE lane_quiet_for(VALUE self) { return DBL2NUM((double)(ringspun->now() - rpg_lane_get(self)->quiet_since) / 1e9); }
+/* @return [Boolean] whether it may have ended while nobody used it */
+static VALUE lane_is_quiet(VALUE self) { return rpg_is_quiet(rpg_lane_get(self), ringspun->now()) ? Qtrue : Qfalse; }
 
 /* @return [Boolean] whether a statement has changed the session, since this was last asked for */
 static VALUE lane_take_left_state(VALUE self) {
@@ -268,7 +268,7 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "loss", lane_loss, 0);
     rb_define_method(cLane, "pending", lane_pending, 0);
     rb_define_method(cLane, "status", lane_status, 0);
-    rb_define_method(cLane, "quiet_for", lane_quiet_for, 0);
+    rb_define_method(cLane, "quiet?", lane_is_quiet, 0);
     rb_define_method(cLane, "take_left_state", lane_take_left_state, 0);
     rb_define_method(cLane, "decoders=", lane_set_decoders, 1);
     rb_define_method(cLane, "forget_statements", lane_forget_statements, 0);

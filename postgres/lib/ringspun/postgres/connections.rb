@@ -244,7 +244,7 @@ module Ringspun
         got == :permit ? forget : give_up(got) unless ready
       end
 
-      def fresh?(lane, left) = !too_old?(lane) && (lane.quiet_for < 1 || lane.ping([left, SETTLE].compact.min))
+      def fresh?(lane, left) = !too_old?(lane) && (!lane.quiet? || lane.ping([left, SETTLE].compact.min))
 
       # In a strand, by which {#close} can end it.
       def open_within(left)
