@@ -130,6 +130,16 @@ class StartupTest < ConnectCase
                                                                                                         sslrootcert: "system")
   end
 
+  def test_a_certificate_of_the_server_that_has_expired
+    trusted = { **secured_tcp, user: "trusted", sslrootcert: "#{SecuredPostgres.server.folder}/root.crt" }
+    with_certificate(Certificate.issue(issuer: Certificate.authority, days: -3..-1)) do
+      %w[verify-ca verify-full].each do |sslmode|
+        assert_refused(Postgres::ConnectError, /\Alocalhost:\d+: the certificate of localhost has expired/, **trusted, sslmode:)
+      end
+    end
+    on_session(**trusted, sslmode: "verify-full") { |session| assert session.encrypted }
+  end
+
   def test_versions_of_tls
     { "TLSv1.2" => "TLSv1.2", "TLSv1.3" => "TLSv1.3" }.each do |option, version|
       on_session(**secured_tcp, user: "trusted", ssl_min_protocol_version: option, ssl_max_protocol_version: option) do |session|
@@ -154,6 +164,11 @@ class StartupTest < ConnectCase
     trusted = { **secured_tcp, user: "trusted", sslmode: "require" }
     if on_session(**trusted) { |session| server_version(session) } >= 17
       on_session(**trusted, sslnegotiation: "direct") { |session| assert_equal "postgresql", session.stream.tls.alpn_protocol }
+      verified = { **trusted, sslnegotiation: "direct", sslmode: "verify-full" }
+      root = "#{SecuredPostgres.server.folder}/root.crt"
+      on_session(**verified, sslrootcert: root) { |session| assert session.encrypted }
+      assert_refused(Postgres::ConnectError, /is not for other.example/, **verified, sslrootcert: root, host: "other.example")
+      assert_refused(Postgres::ConnectError, /by nobody who is trusted/, **verified, sslrootcert: "system")
     else
       assert_refused(Postgres::ConnectError, /closed the connection in the TLS handshake/, **trusted, sslnegotiation: "direct")
     end
@@ -203,6 +218,27 @@ target_session_attrs: target)
   end
 
   private
+
+  # The server shows that one meanwhile.
+  def with_certificate(certificate)
+    before = File.read("#{SecuredPostgres.server.folder}/server.crt")
+    show_certificate(certificate.to_pem)
+    yield
+  ensure
+    show_certificate(before)
+  end
+
+  # Of a reload nobody hears when it is done.
+  def show_certificate(pem)
+    serial = OpenSSL::X509::Certificate.new(pem).serial
+    SecuredPostgres.server.write("server.crt", pem)
+    on_session(**secured_unix, user: "trusted") { |session| ask(session, "SELECT pg_reload_conf()") }
+    shown = nil
+    until shown == serial
+      encrypted = { **secured_tcp, user: "trusted", sslmode: "require" }
+      shown = on_session(**encrypted) { |session| session.stream.tls.peer_certificate.serial }
+    end
+  end
 
   def server_version(session) = Integer(session.settings["server_version"][/\A\d+/])
 
