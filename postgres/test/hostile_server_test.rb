@@ -62,6 +62,43 @@ class PostgresHostileServerTest < Minitest::Test
     end
   end
 
+  # The body is too short, has something behind it, or counts wrong.
+  def test_bodies_that_are_wrong
+    each_message(ANSWER) do |at, len|
+      body = ANSWER.byteslice(at + 5, len - 4)
+      wrong = body.empty? ? ["x"] : ["", body.byteslice(0...-1), "#{body}x", "\xff" * body.bytesize]
+      wrong.each do |other|
+        broken = [ANSWER.byteslice(0, at), self.class.message(ANSWER[at], other.b), ANSWER.byteslice((at + len + 1)..)].join
+        served_by(answering(broken, stay: true)) do |pool|
+          rows = pool.query("select 1", timeout: 60).rows
+          assert_equal [true, [["right"]]], [HARMLESS.include?(ANSWER[at]), rows], "#{ANSWER[at]} #{other.inspect}"
+        rescue Postgres::ProtocolError
+          pass
+        end
+      end
+    end
+  end
+
+  # Nobody looks into what parameters the statement has, and a tag may be any text.
+  HARMLESS = %w[t C].freeze
+  private_constant :HARMLESS
+
+  def test_a_stream_that_is_split_at_every_byte
+    (1...LEGS.join.bytesize).each do |at|
+      served_by(streaming(at)) { |pool| assert_equal [["right"]] * 2, pool.stream("select 1", as: :array).to_a }
+    end
+  end
+
+  def test_a_stream_that_ends_at_every_byte
+    (0...LEGS.join.bytesize).each do |at|
+      served_by(streaming(at, ends: true)) do |pool|
+        rows = []
+        error = assert_raises(Postgres::ConnectionLost) { pool.stream("select 1", timeout: 60, as: :array) { |row| rows << row } }
+        assert_equal [true, []], [error.in_doubt?, rows - [["right"]]]
+      end
+    end
+  end
+
   # What the next statement would be answered by is not looked at.
   def test_answers_that_nobody_has_asked_for
     connections = 0
@@ -107,7 +144,26 @@ class PostgresHostileServerTest < Minitest::Test
     end
   end
 
+  # Each is the answer to one thing that a client asks for in a stream: rows, more of them, and the Sync.
+  LEGS = [DESCRIBED + ROW + message("s"), ROW + message("C", "SELECT 1\0"), message("Z", "I")].freeze
+
   private
+
+  # Says them, in two pieces that are split there, or only the first of the two.
+  def streaming(at, ends: false)
+    lambda do |stream|
+      LEGS.each do |leg|
+        stream.read_partial(65_536)
+        stream.write(leg.byteslice(0, at))
+        break if at < leg.bytesize && ends
+
+        Ringspun::Machine.current.yield
+        stream.write(leg.byteslice(at..).to_s)
+        at = [at - leg.bytesize, 0].max
+      end
+      nil while !ends && stream.read_partial(65_536)
+    end
+  end
 
   # A server that says this when it is asked something, and ends, or stays.
   def answering(*pieces, stay: false)
@@ -148,8 +204,10 @@ class PostgresHostileServerTest < Minitest::Test
     return if body.unpack1("N") == 80_877_102 # a CancelRequest
 
     stream.write(GREETING)
-    stream.read(6) # the empty query by which a client learns how far away we are
-    stream.write(PONG)
+    if stream.peek(1) == "Q" # the empty query by which a client learns how far away we are
+      stream.read(6)
+      stream.write(PONG)
+    end
     server.call(stream)
   rescue Ringspun::Error, SystemCallError
     nil # the client has left

@@ -227,4 +227,18 @@ TEST(the_last_request_can_be_taken_back) {
     rpg_replies_free(&replies);
 }
 
+TEST(a_message_that_has_no_body_comes_without_one) {
+    const struct { uint16_t steps; uint8_t type; } all[] = {
+        {RPG_STEP_PARSE, '1'}, {RPG_STEP_BIND, '2'}, {RPG_STEP_CLOSE, '3'}, {RPG_STEP_DESCRIBE_PORTAL, 'n'},
+        {RPG_STEP_EXECUTE, 'I'}, {RPG_STEP_EXECUTE, 's'},
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        rpg_replies replies = {0};
+        rpg_replies_expect(&replies, all[i].steps | RPG_STEP_SYNC, &tags[0]);
+        const rpg_message longer = {all[i].type, (const uint8_t *)"x", 1};
+        CHECK_EQUAL(RPG_EVENT_PROTOCOL_ERROR, rpg_replies_take(&replies, &longer).kind);
+        rpg_replies_free(&replies);
+    }
+}
+
 int main(int argc, char **argv) { return test_main(argc, argv); }

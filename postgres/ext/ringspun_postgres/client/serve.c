@@ -121,8 +121,17 @@ static void take_tag(rpg_lane *lane, rpg_request *request, const rpg_message *me
     memcpy(request->tag, tag.bytes, request->tag_len);
 }
 
-static void take_columns(rpg_request *request, rpg_span description) {
-    rpg_statement_describe(rpg_statement_get(request->statement), description);
+/* Each column is looked at when somebody needs them. An empty description means that there are none. */
+static bool take_columns(rpg_request *request, const rpg_message *message) {
+    rpg_reader reader;
+    uint16_t count;
+    if (!rpg_read_columns(message, &reader, &count)) return false;
+    rpg_statement_describe(rpg_statement_get(request->statement), (rpg_span){message->body, message->len});
+    return true;
+}
+
+static void take_no_columns(rpg_request *request) {
+    rpg_statement_describe(rpg_statement_get(request->statement), (rpg_span){NULL, 0});
 }
 
 typedef enum { TAKEN, NO_MEMORY, WRONG } taken;
@@ -153,8 +162,8 @@ static taken take_message(rpg_lane *lane, const rpg_message *message, size_t fro
     switch (event.kind) {
     case RPG_EVENT_ROW: return take_row(lane, request, from, to);
     case RPG_EVENT_COMPLETE: take_tag(lane, request, message); return TAKEN;
-    case RPG_EVENT_COLUMNS: take_columns(request, (rpg_span){message->body, message->len}); return TAKEN;
-    case RPG_EVENT_NO_COLUMNS: take_columns(request, (rpg_span){NULL, 0}); return TAKEN;
+    case RPG_EVENT_COLUMNS: return take_columns(request, message) ? TAKEN : WRONG;
+    case RPG_EVENT_NO_COLUMNS: take_no_columns(request); return TAKEN;
     case RPG_EVENT_READY: return rpg_read_ready(message, &lane->status) ? TAKEN : WRONG;
     case RPG_EVENT_ERROR:
         take_error(lane, request, message);

@@ -133,6 +133,15 @@ static bool is_aside(uint8_t type) { return type == RPG_NOTICE || type == RPG_NO
 /* A server that is about to close says so by an error that answers nothing. */
 static rpg_event_kind unasked(uint8_t type) { return type == RPG_ERROR ? RPG_EVENT_ERROR : RPG_EVENT_PROTOCOL_ERROR; }
 
+/* https://www.postgresql.org/docs/17/protocol-message-formats.html */
+static bool has_no_body(uint8_t type) {
+    switch (type) {
+    case RPG_PARSED: case RPG_BOUND: case RPG_CLOSED: case RPG_NO_DATA: case RPG_EMPTY: case RPG_SUSPENDED: case RPG_COPY_DONE:
+        return true;
+    default: return false;
+    }
+}
+
 rpg_event rpg_replies_take(rpg_replies *replies, const rpg_message *message) {
     if (is_aside(message->type)) return (rpg_event){RPG_EVENT_ASIDE, NULL};
     if (replies->len == 0) return (rpg_event){unasked(message->type), NULL};
@@ -141,6 +150,7 @@ rpg_event rpg_replies_take(rpg_replies *replies, const rpg_message *message) {
     if (!may_answer) return (rpg_event){RPG_EVENT_PROTOCOL_ERROR, first->tag};
     void *tag = first->tag;
     rpg_event_kind kind = message->type == RPG_ERROR ? fail(replies, first) : answer(replies, first, message->type);
+    if (kind != RPG_EVENT_ROW && message->len > 0 && has_no_body(message->type)) kind = RPG_EVENT_PROTOCOL_ERROR;
     return (rpg_event){kind, tag};
 }
 
