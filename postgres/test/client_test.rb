@@ -135,6 +135,15 @@ class PostgresClientTest < Minitest::Test
     end
   end
 
+  # Only the first has the text of it, and all the others the name by which it would have become known.
+  def test_a_prepared_statement_that_is_wrong_for_many_at_once
+    on_pool(lanes: 1) do |pool, machine|
+      statement = pool.prepare("nonsense")
+      strands = Array.new(5) { machine.spin { assert_raises(Postgres::SyntaxError) { statement.query } } }
+      machine.await(strands)
+    end
+  end
+
   everywhere :a_batch do |client|
     results = client.batch { |batch| 3.times { |number| batch.query("select $1::int", number) } }
     assert_equal [0, 1, 2], results.map(&:value)

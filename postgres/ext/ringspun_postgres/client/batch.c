@@ -98,6 +98,7 @@ static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds) {
     if (!NIL_P(refused)) return refused;
     for (bool again = false;; again = true) {
         rpg_request **parts = new_parts(lane, statements, encoded);
+        for (uint32_t i = 0; i < len; i++) parts[i]->again = again;
         submit_batch(lane, parts, len);
         rpg_wait_among_others(lane, parts[len - 1], deadline);
         uint32_t failed = first_failed(parts, len);

@@ -11,7 +11,10 @@
 
 static rpg_span span_of(VALUE string) { return (rpg_span){(const uint8_t *)RSTRING_PTR(string), (size_t)RSTRING_LEN(string)}; }
 
-static rpg_span name_of(const rpg_statement *statement) { return (rpg_span){(const uint8_t *)statement->name, statement->name_len}; }
+/* What is sent once more relies on no name: whoever parses it meanwhile may fail as well. */
+static rpg_span name_for(const rpg_statement *statement, const rpg_request *request) {
+    return (rpg_span){(const uint8_t *)statement->name, request->again ? 0 : statement->name_len};
+}
 
 static void give_name(rpg_lane *lane, rpg_statement *statement) {
     statement->name_len = (uint8_t)snprintf(statement->name, sizeof(statement->name), "%s_%u", lane->prefix, ++lane->named);
@@ -65,23 +68,23 @@ static void put_formats(rpg_out *out, VALUE formats) {
 static void put_bind(rpg_out *out, const rpg_statement *statement, const rpg_request *request) {
     size_t begun = rpg_begin(out, 'B');
     rpg_put_u8(out, 0); /* the unnamed portal */
-    rpg_put_text(out, statement->name, statement->name_len);
+    rpg_span name = name_for(statement, request);
+    rpg_put_text(out, name.bytes, name.len);
     rpg_put_bytes(out, request->params, request->params_len);
     put_formats(out, request->formats);
     rpg_end(out, begun);
 }
 
 static bool is_to_be_named(const rpg_lane *lane, const rpg_statement *statement, const rpg_request *request) {
-    return lane->names && statement->name_len == 0 && (statement->used || request->prepared);
+    return lane->names && !request->again && (statement->used || request->prepared);
 }
 
 static uint16_t put_parse(rpg_lane *lane, rpg_statement *statement, const rpg_request *request) {
-    bool naming = is_to_be_named(lane, statement, request);
-    if (statement->name_len > 0) return 0;
-    if (naming) give_name(lane, statement);
+    if (name_for(statement, request).len > 0) return 0;
+    if (is_to_be_named(lane, statement, request)) give_name(lane, statement);
     statement->used = true;
-    rpg_put_parse(&lane->flight, name_of(statement), span_of(statement->sql), NULL, 0);
-    rpg_put_describe(&lane->flight, 'S', name_of(statement));
+    rpg_put_parse(&lane->flight, name_for(statement, request), span_of(statement->sql), NULL, 0);
+    rpg_put_describe(&lane->flight, 'S', name_for(statement, request));
     return RPG_STEP_PARSE | RPG_STEP_DESCRIBE;
 }
 
@@ -112,7 +115,7 @@ static uint16_t put_leg(rpg_lane *lane) {
 static uint16_t put_statement(rpg_lane *lane, rpg_request *request) {
     rpg_statement *statement = rpg_statement_get(request->statement);
     uint16_t steps = put_close(lane), parse = put_parse(lane, statement, request);
-    request->parses = parse != 0;
+    request->parses = parse != 0 && !request->again;
     request->formats = parse ? Qnil : statement->columns;
     put_bind(&lane->flight, statement, request);
     steps |= parse | RPG_STEP_BIND;

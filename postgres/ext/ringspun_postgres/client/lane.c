@@ -136,6 +136,7 @@ static VALUE lane_query(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALU
     for (bool again = false;; again = true) {
         rpg_request *request = rpg_ask_request(lane, statement, params);
         request->prepared = RTEST(prepared);
+        request->again = again;
         rpg_submit(lane, request);
         rpg_wait_among_others(lane, request, deadline);
         if (RB_LIKELY(request->end == RPG_ENDED_WELL)) {

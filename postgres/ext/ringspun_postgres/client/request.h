@@ -31,7 +31,7 @@ typedef struct rpg_request {
     bool abandoned;
     uint8_t leg;                /* rpg_leg; of one with rows its strand takes them as they come */
     bool suspended;             /* there are more rows */
-    bool parses;                /* it has a Parse that is not answered */
+    bool parses;                /* it has a Parse, with the statement's name if it has one, that is not answered */
     bool again;                 /* it was sent once before, and is not once more */
     bool prepared;              /* the statement has a name from its first use */
     bool syncs;                 /* it ends with a Sync */
