@@ -144,6 +144,22 @@ class PostgresClientTest < Minitest::Test
     end
   end
 
+  def test_an_error_of_async_is_reported_where_nobody_awaits_it
+    told = []
+    Ringspun.run(on_error: ->(error, _) { told << error.class }) do |machine|
+      pool = pool()
+      [pool.async, pool.prepare("nonsense").async].zip([["nonsense"], []]).each do |asking, arguments|
+        begun = Array.new(3) { asking.query(*arguments) }
+        assert_raises(Postgres::SyntaxError) { begun[0].await_result } # as it comes
+        machine.sleep(0.001) until begun.all?(&:concluded?)
+        assert_raises(Postgres::SyntaxError) { begun[1].await_result } # afterwards
+      end
+    ensure
+      pool&.close
+    end
+    assert_equal [Postgres::SyntaxError] * 2, told
+  end
+
   everywhere :a_batch do |client|
     results = client.batch { |batch| 3.times { |number| batch.query("select $1::int", number) } }
     assert_equal [0, 1, 2], results.map(&:value)

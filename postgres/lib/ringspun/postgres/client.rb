@@ -161,6 +161,38 @@ module Ringspun
       def async = AsyncPrepared.new(self)
     end
 
+    # What {Async} returns. An error is reported as that of a strand, when nobody has awaited it a second later.
+    #
+    # @api private
+    class Answer < Evaluation
+      # @return [Object] of the block
+      def fill
+        yield
+      rescue StandardError => error
+        @failed = Machine.current.spin { raise error unless @read }
+        raise
+      end
+
+      def await_result(...)
+        super
+      ensure
+        read if concluded?
+      end
+
+      private
+
+      def read
+        @read = true
+        @failed.error if @failed && Machine.current? && @failed.machine.equal?(Machine.current)
+      end
+    end
+
+    # Leaves the report to {Answer}.
+    class Asking < ConcurrentProc
+      self.error_log_output = nil
+    end
+    private_constant :Answer, :Asking
+
     # Defines methods which begin those of another object, and return an {Evaluation} each.
     #
     # @api private
@@ -168,7 +200,7 @@ module Ringspun
       def begins(*names)
         names.each do |name|
           define_method(name) do |*arguments, **options, &block|
-            ConcurrentProc.new { @client.__send__(name, *arguments, **options, &block) }.call_detached
+            Asking.new(Answer) { Answer.current.fill { @client.__send__(name, *arguments, **options, &block) } }.call_detached
           end
         end
       end
