@@ -33,7 +33,7 @@ module Ringspun
         ].freeze
 
         # Those of {Pool#initialize}, which are no business of libpq's.
-        POOL = %w[lanes max timeout checkout_timeout max_lifetime statement_cache pipelining].freeze
+        POOL = %w[lanes max min timeout checkout_timeout max_lifetime statement_cache pipelining types].freeze
 
         # Of these there may be several.
         LISTS = %w[host hostaddr port].freeze
