@@ -360,10 +360,10 @@ module Ringspun
 
       # Waits for the tasks that are not transient, and then stops the others, like a reactor at its end.
       def end_tasks
-        known, told = tasks, {}.compare_by_identity
+        known, stopped = tasks, {}.compare_by_identity
         known.ending = Fiber.current
         until known.loose.empty?
-          next if known.root.finished? && stop_all(known.root, told)
+          next if known.root.finished? && stop_all(known.root, stopped)
 
           block("Async's tasks to end", nil) unless known.loose.empty?
         end
@@ -372,9 +372,9 @@ module Ringspun
       end
 
       # Stops each task once, so that its ensure blocks may wait. False: there was none to stop.
-      def stop_all(root, told)
-        left = root.children.to_a.reject { |task| told[task] }
-        left.each { |task| told[task] = task.stop || true }
+      def stop_all(root, stopped)
+        left = root.children.to_a.reject { |task| stopped[task] }
+        left.each { |task| stopped[task] = task.stop || true }
         left.any?
       end
     end

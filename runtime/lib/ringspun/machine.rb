@@ -145,7 +145,7 @@ module Ringspun
     rescue Exception => e
       own = !strand.alive? && (e.equal?(strand.error) || e.is_a?(TerminatedError))
       ordinary = ORDINARY.any? { |kind| e.is_a?(kind) }
-      return strand.error && tell_error(strand, e) if own && ordinary
+      return strand.error && report_error(strand, e) if own && ordinary
 
       held_back << e unless held_back.any? { |other| other.equal?(e) }
       retry unless own
@@ -177,9 +177,9 @@ module Ringspun
     end
 
     # Reports the errors that are due. Runs in a strand of its own.
-    def tell_unread
+    def report_due_errors
       while (entry = next_unread(false))
-        tell_error(*entry)
+        report_error(*entry)
       end
     end
 
@@ -189,7 +189,7 @@ module Ringspun
       held_back = []
       while (entry = next_unread(true))
         begin
-          tell_error(*entry)
+          report_error(*entry)
         rescue Cancelled
           raise
         rescue Exception => e
@@ -200,15 +200,15 @@ module Ringspun
     end
 
     # @param handler [#call, false, nil] false: a warning; nil: the `on_error:` of the run or the machine, else a warning
-    def tell_error(strand, error, handler = nil)
-      told = false
+    def report_error(strand, error, handler = nil)
+      reported = false
       handler = @on_error if handler.nil?
       handler ? hand_over(handler, strand, error) : warn_of(strand, error)
-      told = true
+      reported = true
     rescue *ORDINARY # if $stderr is closed, for example
-      told = true
+      reported = true
     ensure
-      keep_untold(strand, error) unless told
+      keep_unreported(strand, error) unless reported
     end
 
     def on_error? = !@on_error.nil?

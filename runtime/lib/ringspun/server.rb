@@ -175,7 +175,7 @@ module Ringspun
       @max_connections = max_connections
       @first_byte = first_byte
       @tls = tls && TLS.__send__(:server, tls)
-      @on_error = on_error || method(:tell)
+      @on_error = on_error || method(:report)
       @stream_options = stream_options
       Stream.new(listener.descriptor, **stream_options) # raises for wrong options here, and not for the first connection
       @block = block
@@ -371,8 +371,8 @@ module Ringspun
       nil
     end
 
-    def tell(error, _stream)
-      return @machine.__send__(:tell_error, @machine.running, error) if @machine.__send__(:on_error?)
+    def report(error, _stream)
+      return @machine.__send__(:report_error, @machine.running, error) if @machine.__send__(:on_error?)
 
       warn("ringspun: a connection failed: #{error.full_message(highlight: false)}")
     end

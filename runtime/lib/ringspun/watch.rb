@@ -233,7 +233,7 @@ module Ringspun
     # --- what it means ---
 
     def translate(raw)
-      return tell(:overflow, @path) if raw.mask.anybits?(OVERFLOW)
+      return note(:overflow, @path) if raw.mask.anybits?(OVERFLOW)
       return unless (folder = @paths[raw.watch])
       return translate_itself(raw) if raw.mask.anybits?(DELETED_ITSELF | MOVED_ITSELF | UNMOUNTED | IGNORED)
 
@@ -253,7 +253,7 @@ module Ringspun
       return if kind == :created && @found.delete(path)
 
       @found.delete(path) if kind == :deleted
-      tell(kind, path, directory: directory)
+      note(kind, path, directory: directory)
       follow(path) if kind == :created && directory
     end
 
@@ -261,9 +261,9 @@ module Ringspun
     def translate_itself(raw)
       return forget(raw) unless raw.watch == @root
 
-      tell(:deleted, @path) if raw.mask.anybits?(DELETED_ITSELF)
-      tell(:moved, nil, from: @path) if raw.mask.anybits?(MOVED_ITSELF)
-      tell(:unmounted, @path) if raw.mask.anybits?(UNMOUNTED)
+      note(:deleted, @path) if raw.mask.anybits?(DELETED_ITSELF)
+      note(:moved, nil, from: @path) if raw.mask.anybits?(MOVED_ITSELF)
+      note(:unmounted, @path) if raw.mask.anybits?(UNMOUNTED)
       @ended = true
     end
 
@@ -279,7 +279,7 @@ module Ringspun
       return leave(path, directory) unless target
 
       to = File.join(@paths[target.watch], target.name)
-      tell(:moved, to, from: path, directory: directory)
+      note(:moved, to, from: path, directory: directory)
       rename(path, to) if directory
     end
 
@@ -289,12 +289,12 @@ module Ringspun
     end
 
     def arrive(path, directory)
-      tell(:moved, path, directory: directory)
+      note(:moved, path, directory: directory)
       follow(path) if directory
     end
 
     def leave(path, directory)
-      tell(:moved, nil, from: path, directory: directory)
+      note(:moved, nil, from: path, directory: directory)
       return unless directory && @recursive
 
       under(path).each_key do |watch|
@@ -303,7 +303,7 @@ module Ringspun
       end
     end
 
-    def tell(kind, path, from: nil, directory: false)
+    def note(kind, path, from: nil, directory: false)
       wanted = @kinds.include?(kind) || %i[overflow unmounted].include?(kind)
       @events << Event.new(kind, path, from, directory) if wanted
     end
@@ -322,7 +322,7 @@ module Ringspun
 
       add_tree(folder) do |path, directory|
         @found[path] = true
-        tell(:created, path, directory: directory)
+        note(:created, path, directory: directory)
       end
     end
 

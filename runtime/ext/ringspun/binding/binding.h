@@ -45,9 +45,9 @@ typedef struct rsb_machine {
     VALUE root_fiber;           /* the thread's first: CRuby goes on there when a runner ends; nil: not known */
     rs_scope *spin_scope;       /* where Machine#spin puts strands: Ringspun.run's, else the root's own */
     VALUE unread;               /* Hash, bounded: strand => error that nobody has read */
-    VALUE to_tell;              /* Array of [strand, error, handler or nil]: errors that are due */
-    VALUE teller;               /* the strand that tells them, or is about to; or nil */
-    bool teller_begun;
+    VALUE due;                  /* Array of [strand, error, handler or nil]: errors that are due */
+    VALUE reporter;             /* the strand that reports them, or is about to; or nil */
+    bool reporter_begun;
     VALUE child_error;          /* in a forked child: what its first strand ended with, or nil */
     VALUE stackless_error;      /* what the last strand without a stack failed with */
     int64_t stackless_until_ns;
@@ -91,7 +91,7 @@ typedef struct rsb_strand {
     VALUE hook_error;           /* the one of `raises` that only the scheduler hook that it is in may raise; 0: none */
     uint32_t hooks_left;        /* how often it has left a hook */
     VALUE kill;                 /* errinfo of a kill, or of a throw, that was caught at a switch; 0: none */
-    int64_t told_at_ns;         /* when its error is told if nobody has read it by then */
+    int64_t due_at_ns;          /* when its error is reported if nobody has read it by then */
     uint32_t awaiters;          /* strands that wait for several, this one among them */
     int kill_state;             /* its rb_protect state */
     bool displaced;             /* it was left in the middle of a Fiber#raise or the like: `fiber` may be out of date */
@@ -106,7 +106,7 @@ typedef struct rsb_strand {
     bool ends_hook;             /* what it raises in another strand's fiber is only for the scheduler hook in there */
     bool own_fiber;             /* `fiber` was made for this strand, and ends with it */
     bool shown;                 /* its handle has been given to the program */
-    bool told;                  /* its error was told */
+    bool reported;              /* its error was */
     bool read;                  /* its error was read */
     bool resumed;               /* Evaluation#resume! has ended its wait, with `resume_value` */
 } rsb_strand;

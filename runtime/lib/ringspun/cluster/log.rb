@@ -29,10 +29,10 @@ module Ringspun
           @target&.write("#{line}\n")
         end
       rescue StandardError => error
-        tell_failure(error)
+        report_failure(error)
       end
 
-      def tell_failure(error)
+      def report_failure(error)
         $stderr.write("ringspun.cluster event=log_failed error=#{text_of(error)}\n")
       rescue StandardError
         nil

@@ -33,21 +33,21 @@ module Ringspun
       end
 
       def run
-        tell_start
+        log_start
         Traps.open { |traps| supervise_with(traps) }
-        tell_end
+        log_end
       end
 
       private
 
-      def tell_start
+      def log_start
         addresses = @sockets.addresses.map { |name, address| [name, address.inspect_sockaddr].compact.join(":") }
         @log.info(:starting, pid: Process.pid, workers: @slots.size, listen: addresses.join(","))
         others = Thread.list.size - 1
         @log.warn(:threads, count: others, note: "workers are forked without them") if others.positive?
       end
 
-      def tell_end
+      def log_end
         @bad_ends["never came up"] += @slots.count(&:never_came_up?)
         fates = @bad_ends.reject { |_, count| count.zero? }.map { |fate, count| "#{count} worker(s) #{fate}" }
         @log.info(:ended, clean: fates.empty?)
@@ -128,9 +128,9 @@ module Ringspun
       # Runs in the child. exit! keeps it from ever going on with the parent's code, even after an exception.
       def become_worker(slot, *pipes)
         processes.each(&:close)
-        told = @traps.end_in_child
+        signals = @traps.end_in_child
         worker = Worker.new(slot.index, slot.starts - 1, @settings, @sockets, pipes)
-        status = worker.__send__(:work, told, &@block)
+        status = worker.__send__(:work, signals, &@block)
       ensure
         [$stdout, $stderr].each { |io| io.flush rescue nil }
         exit!(status || 1)
@@ -182,11 +182,11 @@ module Ringspun
         hear(process) if process.status # reads what it wrote before it ended
         process.close
         slot = process.slot
-        if @leaving.delete(process) then tell_end_of(process)
+        if @leaving.delete(process) then log_end_of(process)
         elsif slot.successor.equal?(process) then bury_successor(slot, process)
         else
           slot.process = nil
-          @stopping ? tell_end_of(process) : replace(slot, process)
+          @stopping ? log_end_of(process) : replace(slot, process)
         end
         @bad_ends[process.reason ? "had to be killed" : "failed at the end"] += 1 if @stopping && !process.success?
         call_hook(:on_worker_end, process.index, process.pid, process.exit_status)
@@ -194,7 +194,7 @@ module Ringspun
 
       def bury_successor(slot, process)
         slot.successor = nil
-        tell_end_of(process)
+        log_end_of(process)
         give_up_reload(slot) if @reload
         slot.failed(now) unless slot.process || @stopping
       end
@@ -203,15 +203,15 @@ module Ringspun
       def replace(slot, process)
         if well?(process)
           slot.restart(now)
-          tell_end_of(process, restart_in: 0)
+          log_end_of(process, restart_in: 0)
         elsif slot.failed(now)
-          tell_end_of(process, restart_in: slot.pause)
+          log_end_of(process, restart_in: slot.pause)
         end
       end
 
       def well?(process) = process.ready? && process.age(now) >= @settings.settle
 
-      def tell_end_of(process, **more)
+      def log_end_of(process, **more)
         more = { killed_for: process.reason, **more } if process.reason
         @log.info(:gone, worker: process.index, pid: process.pid, status: process.fate, lived: process.age(now), **more)
       end

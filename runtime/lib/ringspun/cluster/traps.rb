@@ -21,15 +21,15 @@ module Ringspun
 
       def initialize
         @pid = Process.pid
-        @told = []
-        @told_in_child = []
+        @signals = []
+        @signals_in_child = []
         @reader, @writer = IO.pipe
-        @before = SIGNALS.to_h { |name| [name, trap(name) { tell(name) }] }
+        @before = SIGNALS.to_h { |name| [name, trap(name) { note(name) }] }
         @before["CHLD"] = trap("CHLD") { |number| child_ended(number) }
       end
 
       # The signals since the last call.
-      def taken = Array.new(@told.size) { @told.shift }
+      def taken = Array.new(@signals.size) { @signals.shift }
 
       # @return [Array<IO>] the IOs that are readable
       def wait(ios, seconds)
@@ -53,7 +53,7 @@ module Ringspun
       def end_in_child
         [@reader, @writer].each(&:close)
         put_back("CHLD")
-        @told_in_child
+        @signals_in_child
       end
 
       def close
@@ -64,12 +64,12 @@ module Ringspun
       private
 
       # A forked child must not write: it shares the parent's pipe.
-      def tell(name)
+      def note(name)
         unless Process.pid == @pid
-          return @forking ? @told_in_child << name : Traps.end_other(name)
+          return @forking ? @signals_in_child << name : Traps.end_other(name)
         end
 
-        @told << name
+        @signals << name
         wake
       end
 

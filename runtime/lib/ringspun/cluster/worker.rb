@@ -70,7 +70,7 @@ module Ringspun
         return if @ready
 
         @ready = true
-        tell(WorkerProcess::READY)
+        report(WorkerProcess::READY)
       end
 
       # @return [Boolean] whether it has told the parent so
@@ -100,10 +100,10 @@ module Ringspun
       private
 
       # Runs the worker to its end. Returns its exit status.
-      def work(told, &block)
+      def work(signals, &block)
         @machine = Machine.current
         @change = Condition.new
-        take_signals(told)
+        take_signals(signals)
         @run = Run.new(@machine, signals: false)
         @machine.scope do |services|
           attend_to_cluster(services)
@@ -137,12 +137,12 @@ module Ringspun
 
       # The handler of TERM only writes a byte: in a handler Mutex#lock raises ThreadError (CRuby's thread_sync.c), so it could
       # not log.
-      def take_signals(told)
-        @told, writer = IO.pipe
+      def take_signals(signals)
+        @drain_asked, writer = IO.pipe
         handle("TERM") { writer.write_nonblock("t", exception: false) }
         %w[HUP INT].each { |name| handle(name) {} }
         handle("ABRT") { end_hung }
-        writer.write_nonblock("t") if told.include?("TERM")
+        writer.write_nonblock("t") if signals.include?("TERM")
       end
 
       # A process that the block forks inherits these handlers, and is no worker.
@@ -159,18 +159,18 @@ module Ringspun
       # --- strands ---
 
       def attend_to_cluster(services)
-        services.spin { drain_when_told(@told) { tell(WorkerProcess::DRAINING) } }
-        services.spin { drain_when_told(@control) {} }
+        services.spin { drain_when_asked(@drain_asked) { report(WorkerProcess::DRAINING) } }
+        services.spin { drain_when_asked(@control) {} }
         return unless @settings.heartbeat
 
         interval = [@settings.heartbeat / 4.0, BEAT_SECONDS].min
-        services.spin { @machine.periodically(interval) { tell(WorkerProcess::BEAT) } }
+        services.spin { @machine.periodically(interval) { report(WorkerProcess::BEAT) } }
       end
 
       # Waits for a byte, which asks the worker to drain, or for the end of the pipe, which means that the parent has died. Stops
       # to listen before it yields: the block tells the parent, which may then start another worker. The shield lets the drain
       # write its log: when the last connection ends, the program may end too, and this strand is cancelled.
-      def drain_when_told(io)
+      def drain_when_asked(io)
         bytes = @machine.read(io.fileno, +"", 1)
         @settings.log.warn(:orphaned, worker: @index, pid: @pid) if bytes.zero?
         return yield if @stopping
@@ -184,7 +184,7 @@ module Ringspun
       end
 
       # Ignores that the parent has died.
-      def tell(byte)
+      def report(byte)
         @machine.write(@status.fileno, byte)
         nil
       rescue Errno::EPIPE

@@ -40,7 +40,7 @@ module Ringspun
       # @api private
       def initialize(machine, limit, to)
         @limit = check_limit(limit)
-        @tell = teller(to)
+        @report = receiver(to)
         @lookout = Lookout.new(machine, @limit)
         @lookout.thread = @thread = Thread.new { work }
         @thread.name = "ringspun watch"
@@ -74,7 +74,7 @@ module Ringspun
         raise UsageError, "limit: must be a positive number of seconds, got #{limit.inspect}"
       end
 
-      def teller(to)
+      def receiver(to)
         if to.respond_to?(:call) then to
         elsif to.respond_to?(:warn) then ->(stall) { to.warn(stall.to_s) }
         elsif to.respond_to?(:write) then ->(stall) { to.write("#{stall}\n") }
@@ -85,12 +85,12 @@ module Ringspun
 
       def work
         while (strand, seconds, backtrace, lasts = @lookout.wait)
-          tell(Stall.new(strand, seconds, backtrace || [], lasts))
+          report(Stall.new(strand, seconds, backtrace || [], lasts))
         end
       end
 
-      def tell(stall)
-        @tell.call(stall)
+      def report(stall)
+        @report.call(stall)
       rescue StandardError => e # later stalls are still reported to `to`
         Kernel.warn("#{stall}\nringspun: this could not be told as asked for: #{e.full_message(highlight: false)}")
       end

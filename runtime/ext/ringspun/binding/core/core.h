@@ -207,13 +207,13 @@ void rsb_deliver_first(rsb_machine *machine, rsb_strand *strand, VALUE exception
 
 /* From any thread: rsb_interrupt_hook for the scheduler hook that the strand is in now. Nothing happens if it has left that hook
  * when the message comes. */
-void rsb_tell_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception);
+void rsb_send_hook_interrupt(rsb_machine *machine, rsb_strand *strand, VALUE exception);
 /* The same for an object that stands for the call of a hook; it has `alive?` and `raise`. */
-void rsb_tell_call(rsb_machine *machine, VALUE call, VALUE exception);
+void rsb_send_call_interrupt(rsb_machine *machine, VALUE call, VALUE exception);
 
 /* --- strand.c --- */
 
-/* Before a strand is spun: since the last one the program may have loaded a gem that must be told of strands. */
+/* Before a strand is spun: since the last one the program may have loaded a gem that must know of strands. */
 void rsb_notice_features(rsb_machine *machine);
 rsb_strand *rsb_strand_get(VALUE object);
 /* The same for an object that is known to be a Strand. */
@@ -223,7 +223,7 @@ VALUE rsb_strand_handle(rsb_machine *machine);
 NORETURN(void rsb_fail_strand_limit(rsb_machine *machine));
 /* A kill has ended the strand. True for a Thread#kill: the fiber must end too. */
 bool rsb_end_killed(rsb_strand *strand);
-void rsb_tell_root(rsb_machine *machine, VALUE error);
+void rsb_raise_in_root(rsb_machine *machine, VALUE error);
 
 /* For Fiber.schedule: a strand in a fiber of its own, which has run until its first wait. Returns the fiber. */
 VALUE rsb_strand_schedule(rsb_machine *machine, VALUE body);

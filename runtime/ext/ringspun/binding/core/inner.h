@@ -71,16 +71,16 @@ void rsb_strand_wait(rsb_machine *machine, rsb_strand *strand);
 /* The strand ended with an error that nobody has read. `awaited`: another strand waits for it, but may end before it reads the
  * error. `held`: the program may have its handle, and join it. */
 void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, bool held);
-/* Tells an error at once, to a scope's `on_error:`. */
-void rsb_unread_tell(rsb_machine *machine, VALUE strand, VALUE error, VALUE handler);
+/* Reports an error at once, to a scope's `on_error:`. */
+void rsb_unread_report(rsb_machine *machine, VALUE strand, VALUE error, VALUE handler);
 void rsb_unread_read(rsb_machine *machine, VALUE strand);
 /* The engine's reminder has fired: errors may be due to be reported. */
 void rsb_unread_due(rs_machine *engine);
 void rsb_unread_forked(rsb_machine *machine);
 bool rsb_has_unread(const rsb_machine *machine);
 /* Whether it is the strand that reports errors. Nobody can join it to read its own; another strand goes on in its place. */
-bool rsb_is_teller(const rsb_machine *machine, const rsb_strand *strand);
-void rsb_teller_failed(rsb_machine *machine);
+bool rsb_is_reporter(const rsb_machine *machine, const rsb_strand *strand);
+void rsb_reporter_failed(rsb_machine *machine);
 /* Reports all unread errors of a machine that ends; and those of this ractor's machines whose threads have ended (`all`: of all
  * its machines, at the program's end). */
 void rsb_report_unread(rsb_machine *machine);

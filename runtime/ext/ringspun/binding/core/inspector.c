@@ -113,7 +113,7 @@ typedef struct {
     bool stopped;
     bool nudged;                /* by CRuby: an interrupt for this thread is pending */
     bool in_turn;               /* the last look saw a turn: number `turn`, of `strand` */
-    bool told;                  /* that turn was reported */
+    bool reported;              /* that turn was */
     uint64_t turn;
     uint64_t spawned;
     uint32_t strand;
@@ -166,7 +166,7 @@ static bool sees_same_turn(lookout *out) {
     bool in_turn = strand != RS_NO_INDEX && rs_strands_live_once(&engine->strands) > 1;
     if (in_turn && out->in_turn && turn == out->turn) return true;
     out->in_turn = in_turn;
-    out->told = false;
+    out->reported = false;
     out->turn = turn;
     out->strand = strand;
     out->spawned = PEEK(engine->metrics.strands_spawned);
@@ -175,7 +175,7 @@ static bool sees_same_turn(lookout *out) {
 }
 
 static bool sees_stall(lookout *out) {
-    return sees_same_turn(out) && !out->told && rs_clock_ns() - out->since_ns >= out->limit_ns;
+    return sees_same_turn(out) && !out->reported && rs_clock_ns() - out->since_ns >= out->limit_ns;
 }
 
 static int64_t interval_ns(const lookout *out) {
@@ -243,7 +243,7 @@ static VALUE stall_or_nil(lookout *out) {
         rb_thread_call_without_gvl(look_without_gvl, out, nudge, out);
         if (out->stopped || is_over(out->machine)) return Qnil;
         if (out->nudged) continue;
-        out->told = true;
+        out->reported = true;
         return stall(out);
     }
 }

@@ -1,4 +1,4 @@
-/* machine: Ringspun::Machine, one per thread: how it is made, marked, forked and closed, and what it tells about itself. */
+/* machine: Ringspun::Machine, one per thread: how it is made, marked, forked and closed, and its numbers. */
 #include "inner.h"
 
 #include <ruby/ractor.h>
@@ -44,8 +44,8 @@ static void machine_mark(void *data) {
     rsb_machine *machine = data;
     rb_gc_mark(machine->thread);
     rb_gc_mark(machine->unread);
-    rb_gc_mark(machine->to_tell);
-    rb_gc_mark(machine->teller);
+    rb_gc_mark(machine->due);
+    rb_gc_mark(machine->reporter);
     rb_gc_mark(machine->stackless_error);
     rb_gc_mark(machine->child_error);
     rb_gc_mark(machine->root_fiber);
@@ -119,7 +119,7 @@ static VALUE machine_allocate(VALUE class) {
     rsb_machine *machine = RTYPEDDATA_GET_DATA(self);
     machine->self = self;
     pthread_mutex_init(&machine->wake_lock, NULL);
-    machine->thread = machine->unread = machine->to_tell = machine->teller = Qnil;
+    machine->thread = machine->unread = machine->due = machine->reporter = Qnil;
     machine->stackless_error = machine->child_error = machine->root_fiber = machine->maker = Qnil;
     return self;
 }
@@ -164,7 +164,7 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     machine->thread_moves = (threads_move || !main_ractor) && !rsb_lock_native_thread();
     machine->thread = rb_thread_current();
     machine->unread = rb_hash_new();
-    machine->to_tell = rb_ary_new();
+    machine->due = rb_ary_new();
     machine->fork_count = rsb_forks;
     rsb_open_engine(machine, options);
     machine->open = machine->wakeable = true;

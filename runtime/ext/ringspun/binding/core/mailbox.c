@@ -97,7 +97,7 @@ void rsb_on_message(rs_machine *engine, const rs_message *message) {
     if (state) rb_set_errinfo(Qnil);
 }
 
-static void tell(rsb_machine *machine, VALUE strand_object, message_purpose purpose, VALUE payload) {
+static void apply_or_post(rsb_machine *machine, VALUE strand_object, message_purpose purpose, VALUE payload) {
     if (!machine->open) rb_raise(rsb_eClosed, "the strand's machine is closed; what it ran has ended");
     if (rsb_existing() == machine) {
         /* Not by rsb_machine_of: a signal handler may call this while the machine sleeps and no strand runs. */
@@ -107,11 +107,11 @@ static void tell(rsb_machine *machine, VALUE strand_object, message_purpose purp
     post(machine, strand_object, purpose, payload);
 }
 
-void rsb_tell_hook(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
-    tell(machine, strand->self, INTERRUPT_HOOK, rb_assoc_new(exception, UINT2NUM(strand->hooks_left)));
+void rsb_send_hook_interrupt(rsb_machine *machine, rsb_strand *strand, VALUE exception) {
+    apply_or_post(machine, strand->self, INTERRUPT_HOOK, rb_assoc_new(exception, UINT2NUM(strand->hooks_left)));
 }
 
-void rsb_tell_call(rsb_machine *machine, VALUE call, VALUE exception) {
+void rsb_send_call_interrupt(rsb_machine *machine, VALUE call, VALUE exception) {
     VALUE call_and_exception = rb_assoc_new(call, exception);
     if (rsb_existing() == machine) begin_raise(machine, call_and_exception);
     else post(machine, machine->self, RAISE_IN_CALL, call_and_exception);
@@ -138,7 +138,7 @@ static VALUE machine_schedule(int argc, VALUE *argv, VALUE self) {
     if (!rsb_is_alive(strand)) return Qfalse;
     VALUE value = argc == 2 ? argv[1] : Qnil;
     bool raises = rb_obj_is_kind_of(value, rb_eException);
-    tell(machine, argv[0], raises ? SCHEDULE_EXCEPTION : SCHEDULE_VALUE, value);
+    apply_or_post(machine, argv[0], raises ? SCHEDULE_EXCEPTION : SCHEDULE_VALUE, value);
     return Qtrue;
 }
 
@@ -153,7 +153,7 @@ static VALUE machine_terminate(VALUE self, VALUE object) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     rsb_strand *strand = target_of(machine, object);
     if (!rsb_is_alive(strand)) return Qfalse;
-    tell(machine, object, TERMINATE, Qnil);
+    apply_or_post(machine, object, TERMINATE, Qnil);
     return Qtrue;
 }
 

@@ -21,7 +21,7 @@ static const rs_backend *wanted_backend(VALUE name) {
     rb_raise(rsb_eUsage, "unknown backend %s: there are :uring, :epoll and :sim", wanted);
 }
 
-static void tell_reason(rsb_machine *machine, const char *reason, const char *detail) {
+static void note_reason(rsb_machine *machine, const char *reason, const char *detail) {
     snprintf(machine->backend_reason, sizeof(machine->backend_reason), "%s%s", reason, detail);
 }
 
@@ -32,16 +32,16 @@ void rsb_fail_to_open(rsb_machine *machine, int error, const char *what) {
 
 /* If io_uring cannot be opened, for whatever reason, epoll is taken. */
 static int open_best(rsb_machine *machine, const rs_options *options) {
-    tell_reason(machine, "the best that opens", "");
+    note_reason(machine, "the best that opens", "");
     if (rs_machine_open(&machine->engine, &machine->rooms, &rs_backend_uring, options) == 0) return 0;
-    tell_reason(machine, "no io_uring: ", machine->engine.refusal_text);
+    note_reason(machine, "no io_uring: ", machine->engine.refusal_text);
     return rs_machine_open(&machine->engine, &machine->rooms, &rs_backend_epoll, options);
 }
 
 static void open_engine(rsb_machine *machine, const rs_backend *backend, const rs_options *options) {
     int error;
     if (backend) {
-        tell_reason(machine, backend == &rs_backend_sim ? "asked for: nothing is real here" : "asked for", "");
+        note_reason(machine, backend == &rs_backend_sim ? "asked for: nothing is real here" : "asked for", "");
         error = rs_machine_open(&machine->engine, &machine->rooms, backend, options);
     } else {
         error = open_best(machine, options);

@@ -9,7 +9,7 @@ rsb_strand *rsb_root_of(rsb_machine *machine) {
 static bool is_thread_kill(VALUE info) { return RB_FIXNUM_P(info) && info != RSB_FIBER_KILLED; }
 
 /* A rescue has overwritten the errinfo by which CRuby unwinds a Thread#kill. So an error in the root ends the thread instead. */
-static void tell_root_of_kill(rsb_machine *machine, rsb_strand *strand) {
+static void raise_kill_in_root(rsb_machine *machine, rsb_strand *strand) {
     rsb_strand *root = rsb_root_of(machine);
     if (root && root != strand) rsb_deliver(machine, root, rb_exc_new_cstr(rsb_eCancelled, "the thread was killed"));
 }
@@ -23,7 +23,7 @@ static void raise_kill(rsb_machine *machine, rsb_strand *strand) {
     strand->kill_pending = false;
     if (!RB_FIXNUM_P(info)) strand->kill = 0;
     if (rb_errinfo() == info) rb_jump_tag(strand->kill_state);
-    if (is_thread_kill(info)) tell_root_of_kill(machine, strand);
+    if (is_thread_kill(info)) raise_kill_in_root(machine, strand);
     /* Not the first fiber of a thread: Thread#join aborts the process for a thread that ended by Fiber#kill (rb_bug in
      * thread_join, thread.c). */
     if (rb_fiber_current() != machine->root_fiber && !rsb_on_thread_stack()) rb_funcall(rb_fiber_current(), rb_intern("kill"), 0);
@@ -114,12 +114,12 @@ void rsb_deliver_kill(rsb_machine *machine, rsb_strand *strand, VALUE info, int 
         rb_set_errinfo(Qnil);
         return;
     }
-    bool told = strand->kill_pending;
+    bool was_pending = strand->kill_pending;
     strand->kill = info;
     strand->kill_state = state;
     strand->kill_pending = true;
     strand->used_fiber = true;
-    if (told) return;
+    if (was_pending) return;
     rs_interrupt(&machine->engine, rs_strand_find(&machine->engine.strands, strand->id));
 }
 
@@ -127,7 +127,7 @@ bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state) {
     if (!is_thread_kill(strand->kill)) return false;
     *state = strand->kill_state;
     if (rb_errinfo() == strand->kill) return true;
-    tell_root_of_kill(machine, strand);
+    raise_kill_in_root(machine, strand);
     return false;
 }
 

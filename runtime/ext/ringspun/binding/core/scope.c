@@ -94,9 +94,9 @@ bool rsb_scope_child_ended(rsb_machine *machine, VALUE self, const rsb_strand *c
     rsb_scope *scope = get(self);
     if (child->cancelled) scope->cut_children = true;
     if (NIL_P(child->error)) return true;
-    bool tell = !NIL_P(scope->on_error) && !rsb_concerns_root(child->error);
-    if (tell) rsb_unread_tell(machine, child->self, child->error, scope->on_error);
-    if (!scope->open || scope->engine.closed) return tell;
+    bool reports = !NIL_P(scope->on_error) && !rsb_concerns_root(child->error);
+    if (reports) rsb_unread_report(machine, child->self, child->error, scope->on_error);
+    if (!scope->open || scope->engine.closed) return reports;
     take_error(scope, child->error);
     rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
     return true;

@@ -166,7 +166,7 @@ bool rsb_concerns_root(VALUE error) {
            !rb_obj_is_kind_of(error, rb_eNoMemError) && !rb_obj_is_kind_of(error, rb_eSysStackError);
 }
 
-void rsb_tell_root(rsb_machine *machine, VALUE error) {
+void rsb_raise_in_root(rsb_machine *machine, VALUE error) {
     rsb_strand *root = rsb_root_of(machine);
     if (root) rsb_deliver(machine, root, error);
 }
@@ -190,8 +190,8 @@ RSB_APART static void end_with_error(rsb_machine *machine, rsb_strand *strand, r
         return;
     }
     if (!NIL_P(strand->supervisor)) return;
-    if (rsb_concerns_root(error) && rsb_root_of(machine)) rsb_tell_root(machine, error);
-    else if (rsb_is_teller(machine, strand)) rsb_teller_failed(machine);
+    if (rsb_concerns_root(error) && rsb_root_of(machine)) rsb_raise_in_root(machine, error);
+    else if (rsb_is_reporter(machine, strand)) rsb_reporter_failed(machine);
     else rsb_unread_keep(machine, strand, engine->joiners.len > 0, is_held(machine, strand));
 }
 
@@ -203,8 +203,8 @@ RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
     strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
     VALUE scope = strand->supervisor;
     rs_finish(&machine->engine);
-    bool told = NIL_P(scope) || rsb_scope_child_ended(machine, scope, strand);
-    if (RS_UNLIKELY(!told)) rsb_unread_keep(machine, strand, false, true);
+    bool kept = NIL_P(scope) || rsb_scope_child_ended(machine, scope, strand);
+    if (RS_UNLIKELY(!kept)) rsb_unread_keep(machine, strand, false, true);
 }
 
 /* The running strand ends without having run, or cannot go on. */
@@ -310,7 +310,7 @@ VALUE rsb_strand_result(rsb_machine *machine, rsb_strand *strand) {
 /* --- waiting for several --- */
 
 /* The first error will be raised; the others become its suppressed errors. */
-static void tell_other_errors(rsb_machine *machine, VALUE strands) {
+static void suppress_other_errors(rsb_machine *machine, VALUE strands) {
     VALUE first = Qnil, others = Qnil;
     for (long i = 0; i < RARRAY_LEN(strands); i++) {
         VALUE object = RARRAY_AREF(strands, i), error = rsb_strand_data(object)->error;
@@ -379,7 +379,7 @@ static VALUE machine_await(int argc, VALUE *argv, VALUE self) {
     } else {
         wait_for_each(strands);
     }
-    tell_other_errors(machine, strands);
+    suppress_other_errors(machine, strands);
     VALUE values = rb_ary_new_capa(count);
     for (long i = 0; i < count; i++) rb_ary_push(values, rsb_strand_result(machine, rsb_strand_data(RARRAY_AREF(strands, i))));
     RB_GC_GUARD(strands);

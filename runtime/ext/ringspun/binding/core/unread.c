@@ -5,15 +5,15 @@
  * later, the error is raised all the same.
  *
  * The reminder is a timer of the engine. It does not keep a machine from ending, and does not count as a possible wake in a
- * deadlock. A strand of its own, the teller, reports what is due, because an `on_error:` may wait. The teller is made beforehand,
- * because nothing may be allocated in the loop, where the reminder fires. */
+ * deadlock. A strand of its own, the reporter, reports what is due, because an `on_error:` may wait. The reporter is made
+ * beforehand, because nothing may be allocated in the loop, where the reminder fires. */
 #include "inner.h"
 
 #include <ruby/ractor.h>
 
 /* A bound for programs that never join: if there are this many, all of them are reported at once and no longer kept. */
 #define UNREAD_MAX 64
-#define TOLD_AFTER_NS 1000000000
+#define REPORT_AFTER_NS 1000000000
 
 /* Machines that have or had such errors. They are kept alive until those are reported, because a thread may end without closing
  * its machine. One Hash per ractor, because none may touch another's objects. */
@@ -26,7 +26,7 @@ static VALUE with_unread(void) {
 }
 
 static bool has_any(const rsb_machine *machine) {
-    return RHASH_SIZE(machine->unread) > 0 || RARRAY_LEN(machine->to_tell) > 0;
+    return RHASH_SIZE(machine->unread) > 0 || RARRAY_LEN(machine->due) > 0;
 }
 
 /* --- which are due --- */
@@ -35,21 +35,21 @@ typedef struct {
     rsb_machine *machine;
     int64_t now_ns;             /* RS_NEVER: all are due */
     int64_t next_ns;            /* when the first of the others is due */
-    bool take;                  /* move those that are due to `to_tell` */
+    bool take;                  /* move those that are due to `due` */
 } due_search;
 
 static int look_at(VALUE object, VALUE error, VALUE argument) {
     due_search *search = (due_search *)argument;
     rsb_strand *strand = rsb_strand_data(object);
-    if (strand->told) return ST_CONTINUE;
-    int64_t due_ns = strand->told_at_ns;
+    if (strand->reported) return ST_CONTINUE;
+    int64_t due_ns = strand->due_at_ns;
     bool all = search->now_ns == RS_NEVER;
     /* A strand waits for several strands, this one among them, and may read its error yet. */
-    if (strand->awaiters > 0 && !all && due_ns <= search->now_ns) due_ns = search->now_ns + TOLD_AFTER_NS;
+    if (strand->awaiters > 0 && !all && due_ns <= search->now_ns) due_ns = search->now_ns + REPORT_AFTER_NS;
     if (all || due_ns <= search->now_ns) {
         if (search->take) {
-            rb_ary_push(search->machine->to_tell, rb_ary_new_from_args(3, object, error, Qnil));
-            strand->told = true;
+            rb_ary_push(search->machine->due, rb_ary_new_from_args(3, object, error, Qnil));
+            strand->reported = true;
             return ST_CONTINUE;
         }
         due_ns = search->now_ns;
@@ -70,63 +70,63 @@ static void make_all_due(rsb_machine *machine) {
     if (machine->open) rs_timer_clear(&machine->engine.timers, &machine->engine.reminder);
 }
 
-/* --- the teller --- */
+/* --- the reporter --- */
 
 static void remind(rsb_machine *machine, int64_t at_ns) {
     rs_timer *reminder = &machine->engine.reminder;
     if (!rs_timer_is_set(reminder) || at_ns < reminder->deadline_ns) rs_timer_set(&machine->engine.timers, reminder, at_ns);
 }
 
-static VALUE tell_due(VALUE machine) { return rb_funcall(machine, rb_intern("tell_unread"), 0); }
+static VALUE report_due(VALUE machine) { return rb_funcall(machine, rb_intern("report_due_errors"), 0); }
 
-static VALUE run_teller(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine));
+static VALUE run_reporter(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine));
 
-/* There is one teller at a time, and it may be running. A teller that was cancelled before its first turn has ended without a
+/* There is one reporter at a time, and it may be running. A reporter that was cancelled before its first turn has ended without a
  * report, and is replaced. */
-static void prepare_teller(rsb_machine *machine) {
-    bool begun = machine->teller_begun && !NIL_P(machine->teller);
-    if (!NIL_P(machine->teller) && !(begun && rsb_strand_data(machine->teller)->done)) return;
-    machine->teller = rsb_strand_prepare(machine, rb_proc_new(run_teller, machine->self));
-    machine->teller_begun = false;
+static void prepare_reporter(rsb_machine *machine) {
+    bool begun = machine->reporter_begun && !NIL_P(machine->reporter);
+    if (!NIL_P(machine->reporter) && !(begun && rsb_strand_data(machine->reporter)->done)) return;
+    machine->reporter = rsb_strand_prepare(machine, rb_proc_new(run_reporter, machine->self));
+    machine->reporter_begun = false;
 }
 
 /* If there can be no strand now, the reminder tries again. Allocates nothing. */
-static void begin_teller(rsb_machine *machine) {
-    if (NIL_P(machine->teller) || machine->teller_begun) return;
-    machine->teller_begun = rsb_strand_begin_next(machine, rsb_strand_data(machine->teller));
-    if (!machine->teller_begun) remind(machine, rs_now(&machine->engine) + TOLD_AFTER_NS);
+static void begin_reporter(rsb_machine *machine) {
+    if (NIL_P(machine->reporter) || machine->reporter_begun) return;
+    machine->reporter_begun = rsb_strand_begin_next(machine, rsb_strand_data(machine->reporter));
+    if (!machine->reporter_begun) remind(machine, rs_now(&machine->engine) + REPORT_AFTER_NS);
 }
 
-static void replace_teller(rsb_machine *machine, int64_t next_ns) {
-    machine->teller = Qnil;
+static void replace_reporter(rsb_machine *machine, int64_t next_ns) {
+    machine->reporter = Qnil;
     if (next_ns == RS_NEVER) return;
-    prepare_teller(machine);
+    prepare_reporter(machine);
     remind(machine, next_ns);
 }
 
-static VALUE end_of_teller(VALUE self) {
+static VALUE end_of_reporter(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     rsb_notice_fork(machine);
     int64_t now_ns = rs_now(&machine->engine);
-    replace_teller(machine, RARRAY_LEN(machine->to_tell) > 0 ? now_ns : search_due(machine, now_ns, false));
+    replace_reporter(machine, RARRAY_LEN(machine->due) > 0 ? now_ns : search_due(machine, now_ns, false));
     return Qnil;
 }
 
-static VALUE run_teller(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine)) {
-    return rb_ensure(tell_due, machine, end_of_teller, machine);
+static VALUE run_reporter(RB_BLOCK_CALL_FUNC_ARGLIST(first, machine)) {
+    return rb_ensure(report_due, machine, end_of_reporter, machine);
 }
 
 void rsb_unread_due(rs_machine *engine) {
     rsb_machine *machine = engine->user;
     int64_t now_ns = rs_now(engine), next_ns = search_due(machine, now_ns, false);
-    if (RARRAY_LEN(machine->to_tell) > 0 || next_ns <= now_ns) begin_teller(machine);
+    if (RARRAY_LEN(machine->due) > 0 || next_ns <= now_ns) begin_reporter(machine);
     else if (next_ns != RS_NEVER) remind(machine, next_ns);
 }
 
-bool rsb_is_teller(const rsb_machine *machine, const rsb_strand *strand) { return strand->self == machine->teller; }
+bool rsb_is_reporter(const rsb_machine *machine, const rsb_strand *strand) { return strand->self == machine->reporter; }
 
-void rsb_teller_failed(rsb_machine *machine) {
-    replace_teller(machine, rs_now(&machine->engine) + TOLD_AFTER_NS);
+void rsb_reporter_failed(rsb_machine *machine) {
+    replace_reporter(machine, rs_now(&machine->engine) + REPORT_AFTER_NS);
 }
 
 /* --- keeping them --- */
@@ -139,19 +139,19 @@ void rsb_unread_keep(rsb_machine *machine, rsb_strand *strand, bool awaited, boo
     note_machine(machine);
     bool too_many = RHASH_SIZE(machine->unread) >= UNREAD_MAX && !awaited;
     if (too_many) make_all_due(machine);
-    prepare_teller(machine);
+    prepare_reporter(machine);
     bool may_be_read = held || awaited;
-    strand->told_at_ns = rs_now(&machine->engine) + (may_be_read ? TOLD_AFTER_NS : 0);
+    strand->due_at_ns = rs_now(&machine->engine) + (may_be_read ? REPORT_AFTER_NS : 0);
     rb_hash_aset(machine->unread, rsb_strand_show(strand), strand->error);
-    if (!may_be_read || too_many) begin_teller(machine);
-    if (may_be_read) remind(machine, strand->told_at_ns);
+    if (!may_be_read || too_many) begin_reporter(machine);
+    if (may_be_read) remind(machine, strand->due_at_ns);
 }
 
-void rsb_unread_tell(rsb_machine *machine, VALUE strand, VALUE error, VALUE handler) {
+void rsb_unread_report(rsb_machine *machine, VALUE strand, VALUE error, VALUE handler) {
     note_machine(machine);
-    prepare_teller(machine);
-    rb_ary_push(machine->to_tell, rb_ary_new_from_args(3, strand, error, handler));
-    begin_teller(machine);
+    prepare_reporter(machine);
+    rb_ary_push(machine->due, rb_ary_new_from_args(3, strand, error, handler));
+    begin_reporter(machine);
 }
 
 void rsb_unread_read(rsb_machine *machine, VALUE strand) {
@@ -174,19 +174,19 @@ VALUE rsb_unread_take_all(rsb_machine *machine) {
 
 void rsb_unread_forked(rsb_machine *machine) {
     rb_hash_clear(machine->unread);
-    rb_ary_clear(machine->to_tell);
-    machine->teller = Qnil;
+    rb_ary_clear(machine->due);
+    machine->reporter = Qnil;
 }
 
-/* --- telling them --- */
+/* --- reporting them --- */
 
 /* The next error to report, of those that are due or of all: [strand, error, a scope's `on_error:` or nil]. nil: none. */
 static VALUE machine_next_unread(VALUE self, VALUE all) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     if (RTEST(all)) make_all_due(machine);
-    else if (RARRAY_LEN(machine->to_tell) == 0) search_due(machine, rs_now(&machine->engine), true);
-    while (RARRAY_LEN(machine->to_tell) > 0) {
-        VALUE entry = rb_ary_shift(machine->to_tell);
+    else if (RARRAY_LEN(machine->due) == 0) search_due(machine, rs_now(&machine->engine), true);
+    while (RARRAY_LEN(machine->due) > 0) {
+        VALUE entry = rb_ary_shift(machine->due);
         bool of_scope = RTEST(RARRAY_AREF(entry, 2));
         if (of_scope || !rsb_strand_data(RARRAY_AREF(entry, 0))->read) return entry; /* else somebody has joined it since */
     }
@@ -194,10 +194,10 @@ static VALUE machine_next_unread(VALUE self, VALUE all) {
 }
 
 /* Something ended the report of this error before it was complete: a warning reports it at the end. */
-static VALUE machine_keep_untold(VALUE self, VALUE strand, VALUE error) {
+static VALUE machine_keep_unreported(VALUE self, VALUE strand, VALUE error) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     note_machine(machine);
-    rb_ary_push(machine->to_tell, rb_ary_new_from_args(3, strand, error, Qfalse));
+    rb_ary_push(machine->due, rb_ary_new_from_args(3, strand, error, Qfalse));
     return Qnil;
 }
 
@@ -238,6 +238,6 @@ static VALUE report_all_unread(VALUE class) {
 void rsb_init_unread(void) {
     with_unread_key = rb_ractor_local_storage_value_newkey();
     rb_define_private_method(rsb_cMachine, "next_unread", machine_next_unread, 1);
-    rb_define_private_method(rsb_cMachine, "keep_untold", machine_keep_untold, 2);
+    rb_define_private_method(rsb_cMachine, "keep_unreported", machine_keep_unreported, 2);
     rb_define_private_method(rb_singleton_class(rsb_cMachine), "report_unread_errors", report_all_unread, 0);
 }

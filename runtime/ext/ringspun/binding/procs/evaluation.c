@@ -64,7 +64,7 @@ VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_eval
     return initialize(make(machine, proc, class, state));
 }
 
-void rsb_evaluation_tell(rsb_machine *machine, rsb_evaluation *evaluation) {
+void rsb_evaluation_wake(rsb_machine *machine, rsb_evaluation *evaluation) {
     if (evaluation->waiters.len > 0) rs_list_wake_all(&machine->engine, &evaluation->waiters, 0);
     if (RS_LIKELY(!evaluation->watched)) return;
     rs_source_ready(evaluation->watched);
@@ -357,7 +357,7 @@ void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, V
     if (evaluation->state == RSB_CONCLUDED) return;
     evaluation->result = result;
     evaluation->state = RSB_CONCLUDED;
-    rsb_evaluation_tell(machine, evaluation);
+    rsb_evaluation_wake(machine, evaluation);
 }
 
 /* Private. `require "concurrently/debug"` replaces it by a longer report. */
@@ -402,7 +402,7 @@ static VALUE evaluation_conclude_to(VALUE self, VALUE result) {
     evaluation->state = RSB_CONCLUDED;
     if (frame) frame->concluded = true;
     if (frame && frame->strand != rsb_running(machine) && rsb_frame_goes_on(frame)) unwind(machine, evaluation);
-    else rsb_evaluation_tell(machine, evaluation);
+    else rsb_evaluation_wake(machine, evaluation);
     RB_GC_GUARD(self);
     return ID2SYM(rb_intern("concluded"));
 }

@@ -52,7 +52,7 @@ VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_eval
 VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame);
 void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, VALUE result);
 /* Wakes the strands and selectors that wait for its result. */
-void rsb_evaluation_tell(rsb_machine *machine, rsb_evaluation *evaluation);
+void rsb_evaluation_wake(rsb_machine *machine, rsb_evaluation *evaluation);
 /* Awaits an object that is the evaluation of a run; returns any other object. */
 VALUE rsb_result_of_run(VALUE object);
 /* evaluation_data.c */

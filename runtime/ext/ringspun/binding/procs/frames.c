@@ -53,7 +53,7 @@ void rsb_frame_spare(rsb_machine *machine, rsb_frame *frame) {
     if (!take_back(machine, frame)) return;
     frame->cancels = 0;
     rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
-    rsb_evaluation_tell(machine, evaluation);
+    rsb_evaluation_wake(machine, evaluation);
     rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
 }
 
@@ -67,7 +67,7 @@ void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
     rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
     evaluation->frame = NULL;
     if (RS_UNLIKELY(frame->concluded)) {
-        rsb_evaluation_tell(machine, evaluation);
+        rsb_evaluation_wake(machine, evaluation);
         rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
     }
 }
@@ -211,7 +211,7 @@ static void frames_abandon(rsb_machine *machine, rsb_strand *strand) {
         rsb_evaluation *evaluation = rsb_evaluation_get(frame->evaluation);
         evaluation->frame = NULL;
         VALUE error = rb_exc_new_cstr(rsb_eTerminated, "the evaluation was suspended with its fiber when its strand ended");
-        if (frame->concluded) rsb_evaluation_tell(machine, evaluation); /* the waiters were to be woken at the end of the run */
+        if (frame->concluded) rsb_evaluation_wake(machine, evaluation); /* the waiters were to be woken at the end of the run */
         else rsb_evaluation_conclude(machine, evaluation, error);
         rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
     }

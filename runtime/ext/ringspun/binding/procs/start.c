@@ -240,7 +240,7 @@ static VALUE child_error(VALUE error) {
 }
 
 /* True if the caller, which waits for the answer, will raise the error. */
-static bool is_told(const rsb_frame *frame) {
+static bool is_raised_by_caller(const rsb_frame *frame) {
     return frame->answer && (!frame->evaluation || rsb_evaluation_get(frame->evaluation)->state != RSB_CONCLUDED);
 }
 
@@ -259,7 +259,7 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
         end.error = info;
         if (!NIL_P(strand->supervisor)) strand->error = info;
         else if (rsb_is_rescueable(info)) rsb_trigger_error(frame->proc, info);
-        else if (!is_told(frame)) rsb_tell_root(machine, info);
+        else if (!is_raised_by_caller(frame)) rsb_raise_in_root(machine, info);
         if (RS_UNLIKELY(strand->id == machine->engine.root)) machine->child_error = child_error(info);
     }
     conclude(machine, frame, end.error);

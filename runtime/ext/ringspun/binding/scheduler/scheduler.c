@@ -465,12 +465,12 @@ static VALUE scheduler_fiber_interrupt(VALUE self, VALUE target, VALUE exception
     if (rsb_is_gone(machine)) return Qfalse;
     if (!RTEST(rb_obj_is_fiber(target))) {
         rsb_notice_fork(machine);
-        rsb_tell_call(machine, target, exception);
+        rsb_send_call_interrupt(machine, target, exception);
         return Qtrue;
     }
     rsb_strand *strand = strand_in(machine, target);
     if (!strand || !rsb_is_alive(strand)) return Qfalse;
-    rsb_tell_hook(machine, strand, rb_make_exception(1, &exception));
+    rsb_send_hook_interrupt(machine, strand, rb_make_exception(1, &exception));
     return Qtrue;
 }
 

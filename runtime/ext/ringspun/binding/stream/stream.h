@@ -32,7 +32,7 @@ typedef struct {
     int32_t fd;
     bool socket;
     char searched_for;          /* the end of line that `searched` is about */
-    bool told;                  /* the write queue's error has been raised once */
+    bool error_raised;          /* the write queue's error has been raised once */
     bool reading;               /* a strand waits for bytes */
     bool flows;                 /* the last read has found more bytes than a piece of the pool holds, or as many as it had room for */
     bool gap;                   /* bytes were lost, because there was no memory for them */

@@ -28,7 +28,7 @@ typedef struct {
 static void check_error(writer *w) {
     int64_t error = w->stream->write_queue.error;
     if (RS_LIKELY(!error)) return;
-    w->stream->told = true;
+    w->stream->error_raised = true;
     rsb_stream_refused(w->machine, w->stream, error, w->what, w->stream->write_queue.fd);
 }
 
@@ -184,14 +184,14 @@ static bool may_lose(int fd) {
  * none closes its side when it has our close_notify. */
 static void await_tickets(writer *w) {
     rsb_stream *stream = w->stream;
-    bool told = false, more = false;
+    bool shut = false, more = false;
     while (!stream->closed && rsb_tls_sweep(stream->tls)) {
         rs_request request = {.kind = RS_OP_POLL, .fd = rsb_stream_fd(w->machine, stream), .poll.events = POLLIN};
         bool heard = rsb_tls_has_heard(stream->tls);
         if (heard && (more || !may_lose(request.fd))) return;
         more = heard;
-        if (!told) shutdown(request.fd, SHUT_WR);
-        told = true;
+        if (!shut) shutdown(request.fd, SHUT_WR);
+        shut = true;
         int64_t deadline_ns = rsb_deadline_after(w->machine, heard ? MORE_TICKETS_NS : TICKETS_NS);
         if (w->deadline_ns < deadline_ns) deadline_ns = w->deadline_ns;
         rsb_raise_refusal(w->machine);
@@ -202,7 +202,7 @@ static void await_tickets(writer *w) {
 
 void rsb_stream_drain(rsb_machine *machine, rsb_stream *stream, VALUE timeout) {
     writer w = {.machine = machine, .stream = stream, .timeout = timeout, .what = "close", .closes = true};
-    if (stream->write_queue.error && stream->told) return;
+    if (stream->write_queue.error && stream->error_raised) return;
     w.deadline_ns = rsb_stream_deadline(machine, stream, timeout);
     wait_until_left(&w, 0);
     if (!stream->tls || stream->closed) return;

@@ -307,8 +307,8 @@ static VALUE semaphore_available(VALUE self) {
  * the others wait for this strand, so it goes on without the mutex. */
 static rs_wake_kind condition_relock(rsb_machine *machine, rsb_sync *mutex, rs_wake_kind kind) {
     rs_id me = running_id(machine);
-    for (int told = 0; is_locked(machine, mutex) && mutex->owner != me; told++) {
-        if (told == 2) return RS_WAKE_CANCEL;
+    for (int interrupts = 0; is_locked(machine, mutex) && mutex->owner != me; interrupts++) {
+        if (interrupts == 2) return RS_WAKE_CANCEL;
         rs_wake_kind end = rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &mutex->waiters, &for_mutex, NULL);
         if (end != RS_WAKE_VALUE) kind = end;
     }
