@@ -44,6 +44,39 @@ class PostgresPoolSizeTest < Minitest::Test
     end
   end
 
+  def test_shared_connections_that_have_lived_long_enough_are_replaced_while_they_are_used
+    on_pool(lanes: 2, max_lifetime: 60) do |pool, machine, server|
+      over = machine.now + 300
+      used = []
+      strands = Array.new(20) do |number|
+        machine.spin do
+          while machine.now < over
+            assert_equal number.to_s, pool.query_value("echo $1", number.to_s)
+            used |= server.backends.map(&:process)
+            machine.sleep(0.5)
+          end
+        end
+      end
+      machine.await(strands)
+      assert_includes 5..12, used.size
+      assert_operator server.backends.size, :<=, 2
+    end
+  end
+
+  def test_one_that_has_lived_long_enough_stays_where_there_is_no_other
+    on_pool(lanes: 1, max_lifetime: 60) do |pool, machine, server|
+      pool.query("echo $1", "a")
+      machine.sleep(100)
+      server.fail_after(0)
+      5.times { assert_equal "a", pool.query_value("echo $1", "a") }
+      server.fail_after(1)
+      machine.sleep(10)
+      pool.query("echo $1", "a")
+      machine.sleep(1)
+      assert_equal [2], server.backends.map(&:process)
+    end
+  end
+
   # It is nobody's call that fails.
   def test_a_server_that_has_gone_meanwhile
     on_pool(min: 3, connect_timeout: "1") do |pool, machine, server|
@@ -76,7 +109,7 @@ class PostgresPoolSizeTest < Minitest::Test
 
   def on_pool(**)
     Ringspun::Simulation.run(faults: false) do |machine|
-      server = Server.new(machine, Random.new(1))
+      server = Server.new(machine, Random.new(1), patience: 0.001)
       pool = Postgres::Pool.new(ScriptedServer::URL, **)
       yield pool, machine, server
     ensure

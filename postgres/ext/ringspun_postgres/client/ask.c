@@ -17,7 +17,7 @@
 
 VALUE rpg_sym_lost;
 static ID id_error_of, id_lost, id_orphaned;
-static VALUE sym_held, sym_slow, sym_stuck, sym_quiet, sym_session;
+static VALUE sym_held, sym_slow, sym_stuck, sym_quiet, sym_session, sym_old;
 
 /* --- statements --- */
 
@@ -64,7 +64,7 @@ VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
     if (rpg_is_quiet(lane, now)) return sym_quiet;
     if (forced) return Qnil;
     if (lane->sent.len > 0 && now - lane->head_since > HEAD_MAX) return sym_stuck;
-    if (statement->mean <= SLOW_MEAN) return Qnil;
+    if (statement->mean <= SLOW_MEAN) return now > lane->ends ? sym_old : Qnil;
     statement->mean -= statement->mean / 64; /* now and then it may show that it has become faster */
     return sym_slow;
 }
@@ -229,4 +229,5 @@ void rpg_init_ask(void) {
     sym_stuck = ID2SYM(rb_intern("stuck"));
     sym_quiet = ID2SYM(rb_intern("quiet"));
     sym_session = ID2SYM(rb_intern("session"));
+    sym_old = ID2SYM(rb_intern("old"));
 }

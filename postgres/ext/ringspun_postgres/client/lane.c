@@ -92,6 +92,7 @@ static VALUE lane_new(VALUE class, VALUE stream, VALUE prefix, VALUE cache, VALU
     lane->fd = descriptor_of(stream);
     lane->status = 'I';
     lane->fastest = INT64_MAX;
+    lane->ends = RINGSPUN_NEVER;
     lane->names = NUM2UINT(cache) > 0;
     lane->cache = lane->names ? NUM2UINT(cache) : UNNAMED_MAX;
     lane->shared = RTEST(shared);
@@ -229,6 +230,14 @@ static VALUE lane_pending(VALUE self) { return UINT2NUM(rpg_lane_get(self)->sent
 /* @return [String] I: idle, T: in a transaction, E: in one that has failed */
 static VALUE lane_status(VALUE self) { return rb_str_new((const char *)&rpg_lane_get(self)->status, 1); }
 
+/* @param seconds [Numeric] after which it is old */
+static VALUE lane_live(VALUE self, VALUE seconds) {
+    rpg_lane_get(self)->ends = ringspun->deadline(seconds);
+    return Qnil;
+}
+
+static VALUE lane_is_old(VALUE self) { return ringspun->now() > rpg_lane_get(self)->ends ? Qtrue : Qfalse; }
+
 /* @return [Boolean] whether it may have ended while nobody used it */
 static VALUE lane_is_quiet(VALUE self) { return rpg_is_quiet(rpg_lane_get(self), ringspun->now()) ? Qtrue : Qfalse; }
 
@@ -269,6 +278,8 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "loss", lane_loss, 0);
     rb_define_method(cLane, "pending", lane_pending, 0);
     rb_define_method(cLane, "status", lane_status, 0);
+    rb_define_method(cLane, "live", lane_live, 1);
+    rb_define_method(cLane, "old?", lane_is_old, 0);
     rb_define_method(cLane, "quiet?", lane_is_quiet, 0);
     rb_define_method(cLane, "take_left_state", lane_take_left_state, 0);
     rb_define_method(cLane, "decoders=", lane_set_decoders, 1);

@@ -43,6 +43,7 @@ typedef struct rpg_lane {
     size_t unanswered;          /* bytes of those sent */
     int64_t head_since;         /* the first of those sent is at the head, */
     int64_t quiet_since;        /* and the last message came */
+    int64_t ends;               /* when it has lived long enough */
     int64_t fastest;            /* the shortest time at the head so far: what the way to the server takes */
     bool streams;               /* a stream of rows has begun, and its Sync is not on its way */
     rpg_request *leg;           /* of the stream of rows that goes on; NULL: there is none */

@@ -34,7 +34,6 @@ module Ringspun
         @holders = {}.compare_by_identity
         @openings = {}.compare_by_identity # strands
         @reclaimed = [] # and to be closed by their machines
-        @ends = {}.compare_by_identity # when a connection has lived long enough
         @count = 0
         @filling = false
         @closed = false
@@ -244,7 +243,7 @@ module Ringspun
         got == :permit ? forget : give_up(got) unless ready
       end
 
-      def fresh?(lane, left) = !too_old?(lane) && (!lane.quiet? || lane.ping([left, SETTLE].compact.min))
+      def fresh?(lane, left) = !lane.old? && (!lane.quiet? || lane.ping([left, SETTLE].compact.min))
 
       # In a strand, by which {#close} can end it.
       def open_within(left)
@@ -277,9 +276,7 @@ module Ringspun
       end
 
       def open
-        lane = @pool.opener.call { Lane.open(@config, @pool.canceller, shared: false) }
-        @ends[lane] = Postgres.now + (@config.max_lifetime * (0.9 + (rand / 5)))
-        lane
+        @pool.opener.call { Lane.open(@config, @pool.canceller, shared: false) }
       rescue StandardError => error
         fail_waiters(error)
         raise
@@ -293,8 +290,6 @@ module Ringspun
           @waiters.each { |waiter| waiter.gate.try_push(error) }.clear
         end
       end
-
-      def too_old?(lane) = Postgres.now > @ends.fetch(lane)
 
       def hold(lane, holder)
         holder.hold(lane)
@@ -365,7 +360,6 @@ module Ringspun
       end
 
       def close_lane(lane, why = "it was given up")
-        @lock.synchronize { @ends.delete(lane) }
         lane.close(lane.loss || why)
       end
 
@@ -381,7 +375,6 @@ module Ringspun
       #
       # @return [:permit] to open one in its place
       def abandon(idle)
-        @ends.delete(idle.lane)
         idle.lane.close
         :permit
       end

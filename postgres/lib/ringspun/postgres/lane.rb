@@ -28,6 +28,7 @@ module Ringspun
         lane.session = session
         lane.canceller = canceller
         lane.machine = Machine.current
+        lane.live(config.max_lifetime * (0.9 + (rand / 5)))
         lane.thread = Thread.current
         # How long the way to the server takes must be known, to know a slow statement.
         raise Postgres.lost(lane.loss, false) if shared && !lane.ping(nil)

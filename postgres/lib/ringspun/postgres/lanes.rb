@@ -20,6 +20,7 @@ module Ringspun
         @machine = machine
         @thread = Thread.current
         @lanes = []
+        @retired = [] # that have yet to answer
         @opened = Condition.new # one is there, or could not be opened
         @opening = nil
         @closed = false
@@ -63,7 +64,7 @@ module Ringspun
       # @return [true]
       def close
         @closed = true
-        @lanes.dup.each(&:close)
+        [*@lanes, *@retired].each(&:close)
         end_opening unless gone?
         true
       end
@@ -92,7 +93,7 @@ module Ringspun
             return taken unless taken.is_a?(Symbol)
           end
           lane = settle(refused, lane, left)
-          refused = leaving(lane) { yield(lane, left, refused == :slow || refused == :stuck) }
+          refused = leaving(lane) { yield(lane, left, %i[slow stuck old].include?(refused)) }
           return refused unless refused.is_a?(Symbol)
         end
       end
@@ -115,6 +116,7 @@ module Ringspun
         when :session then refuse_session
         when :quiet then lane.ping(left) || drop(lane)
         when :lost then drop(lane)
+        when :old then open # in its place, in which it goes on until then
         when :held then lane.ping(left) # answered when it has been resumed, or shortly before
         end
         pick || await_opened(left)
@@ -168,6 +170,7 @@ module Ringspun
       def open_one(opening)
         lane = @pool.opener.call { Lane.open(@pool.config, @pool.canceller, shared: true) }
         @lanes << lane
+        retire_old
         @closed ? lane.close : @pool.connections.fill
       rescue StandardError => error
         opening.failure = error
@@ -175,6 +178,20 @@ module Ringspun
         @opening = nil
         opening.ended = true
         @opened.broadcast
+      end
+
+      # Those that have lived long enough answer what they were asked.
+      def retire_old
+        old, @lanes = @lanes.partition(&:old?)
+        old.each { |lane| @machine.__send__(:spin_beside) { wind_down(lane) } }
+      end
+
+      def wind_down(lane)
+        @retired << lane
+        lane.ping(nil)
+      ensure
+        lane.close
+        @retired.delete(lane)
       end
 
       # Outside of a run nobody else would let the strand end.
