@@ -80,11 +80,16 @@ class PostgresCancelTest < Minitest::Test
   def test_one_that_was_not_sent_yet_never_runs
     on_pool(lanes: 1) do |pool, machine|
       with_table(pool) do |table|
-        first = machine.spin { pool.query("select pg_sleep(0.05)") }
-        strands = Array.new(300) { |number| machine.spin { pool.execute("insert into #{table} values ($1)", number) } }
-        machine.yield
-        strands.last(20).each(&:terminate).each { |strand| assert_raises(Ringspun::TerminatedError) { strand.await } }
-        machine.await(first, *strands.first(280))
+        others = pool.transaction do |t|
+          lock = "select pg_advisory_xact_lock(20)"
+          t.query(lock)
+          first = machine.spin { pool.query(lock) }
+          strands = Array.new(300) { |number| machine.spin { pool.execute("insert into #{table} values ($1)", number) } }
+          machine.yield
+          strands.last(20).each(&:terminate).each { |strand| assert_raises(Ringspun::TerminatedError) { strand.await } }
+          [first, *strands.first(280)]
+        end
+        machine.await(*others)
         assert_equal (0...280).to_a, ids(pool, table)
       end
     end

@@ -189,10 +189,9 @@ class PostgresPoolTest < Minitest::Test
   def test_close_ends_connections_that_somebody_has
     [->(&work) { Ringspun.run(&work) }, ->(&work) { work.call }].each do |place|
       pool = pool()
-      thread = Thread.new do
-        place.call { assert_raises(Postgres::ConnectionLost) { pool.transaction { |t| t.query("select pg_sleep(60)") } } }
-      end
-      look { |other| Thread.pass until running(other).any? }
+      sql = "select pg_sleep(60), '#{SecureRandom.hex(6)}'"
+      thread = Thread.new { place.call { assert_raises(Postgres::ConnectionLost) { pool.transaction { |t| t.query(sql) } } } }
+      look { |other| Thread.pass until running(other).include?(sql) }
       pool.close
       assert_equal [true, "the connection is lost: the client was closed"], [thread.value.in_doubt?, thread.value.message]
       look { |other| end_others(other) }
@@ -398,13 +397,16 @@ class PostgresPoolTest < Minitest::Test
     error
   end
 
+  # By one connection, which must not be among them.
   def murder(machine, random)
     look do |other|
-      until yield
-        pids = other.query("select pid from pg_stat_activity " \
-                           "where backend_type = 'client backend' and pid <> pg_backend_pid()").rows.flatten
-        other.query("select pg_terminate_backend($1)", pids.sample(random:)) if pids.any?
-        machine.sleep(random.rand * 0.01)
+      other.session do |session|
+        until yield
+          pids = session.query("select pid from pg_stat_activity " \
+                               "where backend_type = 'client backend' and pid <> pg_backend_pid()").rows.flatten
+          session.query("select pg_terminate_backend($1)", pids.sample(random:)) if pids.any?
+          machine.sleep(random.rand * 0.01)
+        end
       end
     end
   end
