@@ -3,7 +3,7 @@
  * Registrations are one-shot and asked for anew at every wait. That costs one system call a wait and buys the truth: the
  * number may have been closed and reused by code that we do not own, and then MOD answers ENOENT instead of a wake-up
  * being lost. Where an object can say whether it is still open, a wait is put in line for one poll(2) of all that are there, and
- * only what is not ready by then is registered.
+ * only what is not ready by then is registered. https://man7.org/linux/man-pages/man2/epoll_ctl.2.html
  */
 #include "kernel/platform.h"
 #include "kernel/processor.h"
@@ -70,7 +70,8 @@ static int make_descriptors(epoll_state *state, const char **refused) {
     *refused = "eventfd";
     state->wake = rs_wake_open();
     if (state->wake < 0) return state->wake;
-    /* Edge-triggered: every write is an event and nobody ever has to read the counter. */
+    /* Edge-triggered: every write is an event and nobody ever has to read the counter.
+     * https://man7.org/linux/man-pages/man7/epoll.7.html */
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = WAKE_UP};
     *refused = "epoll_ctl";
     if (epoll_ctl(state->epoll, EPOLL_CTL_ADD, state->wake, &event) < 0) return -errno;
@@ -121,7 +122,7 @@ static uint32_t events_of(const rs_op *op) {
     switch (rs_op_kinds[op->request.kind].side) {
     case RS_SIDE_READ: return EPOLLIN;
     case RS_SIDE_WRITE: return EPOLLOUT;
-    /* epoll reports these two whether asked for or not, and for ever unless somebody takes them: epoll_ctl(2). */
+    /* epoll reports these two whether asked for or not, and for ever unless somebody takes them: see epoll_ctl(2), above. */
     case RS_SIDE_MASK: return op->request.poll.events | EPOLLERR | EPOLLHUP;
     default: return 0;
     }
@@ -237,7 +238,8 @@ static void enregister(rs_machine *machine, rs_op *op) {
         rs_op_complete(machine, op, error);
         return;
     }
-    /* EPERM: a regular file that we did not open, or a device like one. It is always ready, as poll(2) says. */
+    /* EPERM: a regular file that we did not open, or a device like one. It is always ready:
+     * https://man7.org/linux/man-pages/man2/poll.2.html */
     uint32_t always = op->request.kind == RS_OP_POLL ? op->request.poll.events & (POLLIN | POLLOUT) : 0;
     if (error == -EPERM && rs_op_calls[op->request.kind].execute) {
         rs_workers_submit(state->workers, op);

@@ -5,7 +5,7 @@
 /* Trying once a millisecond costs nothing beside what keeps that listener so busy. */
 #define AGAIN_NS 1000000
 
-/* A socket is ready to be written to when it has room itself, whatever room the receiver has: unix(7). */
+/* A socket is ready to be written to when it has room itself, whatever room the receiver has: see unix_dgram_poll, in retry.h. */
 static bool sends_to_path(const rs_request *request) {
     const struct msghdr *header = request->message.header;
     RS_CHECK(header != NULL);

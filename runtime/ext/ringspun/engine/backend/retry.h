@@ -2,6 +2,9 @@
  * ready all the time, as does one that sends to somebody whose queue is full; all that is left is to try again. Owned by the
  * machine's thread; one for each backend that needs it.
  *
+ * https://man7.org/linux/man-pages/man2/connect.2.html (EAGAIN)
+ * https://github.com/torvalds/linux/blob/v6.18/net/unix/af_unix.c (unix_poll, unix_dgram_poll)
+ *
  * What such a backend has of an op (rs_op.of_backend) begins with an rs_retry_place.
  */
 #ifndef RINGSPUN_RETRY_H

@@ -162,7 +162,7 @@ static int64_t attempt_read(rs_machine *machine, const rs_request *request) {
 }
 
 /* Buffered writes cannot be tried without waiting (no NOWAIT on ext4 and tmpfs), but on a local filesystem a small one
- * is a copy into the page cache. */
+ * is a copy into the page cache. https://man7.org/linux/man-pages/man2/readv.2.html (RWF_NOWAIT) */
 static int64_t write_file(rs_machine *machine, const rs_request *request, const transfer *t, rs_fd_kind kind) {
     RS_CHECK(rs_fd_is_file(kind) || kind == RS_FD_MEMORY);
     bool at_once = kind == RS_FD_FILE_LOCAL && t->bytes <= INLINE_FILE_MAX && !machine->options.offload_files;
@@ -183,7 +183,7 @@ static size_t terminal_step(const struct termios *terminal, const struct iovec *
     return plain ? plain : 1;
 }
 
-/* A blocking pipe that is ready takes PIPE_BUF bytes at once; more might wait. */
+/* A blocking pipe that is ready takes PIPE_BUF bytes at once; more might wait. https://man7.org/linux/man-pages/man7/pipe.7.html */
 static int64_t write_blocking(const rs_request *request, const transfer *t) {
     if (t->bytes == 0) return plain_write(request->fd, t);
     if (!ready(request->fd, POLLOUT)) return -EAGAIN;
@@ -288,7 +288,7 @@ static int64_t attempt_sendmsg(rs_machine *machine, const rs_request *request) {
     return result;
 }
 
-/* Of anything else accept(2) says at once what is wrong. */
+/* Of anything else accept says at once what is wrong: https://man7.org/linux/man-pages/man2/accept.2.html */
 static bool listens(int fd) {
     int answer = 0;
     socklen_t size = sizeof(answer);
@@ -305,6 +305,7 @@ static int64_t attempt_accept(rs_machine *machine, const rs_request *request) {
 }
 
 /* Called again when the socket is ready: Linux then answers 0 or the error of the attempt that has ended.
+ * https://github.com/torvalds/linux/blob/v6.18/net/ipv4/af_inet.c (__inet_stream_connect)
  *
  * A connect knows no flag for not waiting, and a thread that waits in it cannot be called back, so a blocking socket is made
  * non-blocking for just this call. Nobody else can do anything with it before it is connected. */
@@ -337,7 +338,8 @@ static int64_t execute_open(const rs_request *request) {
     return result;
 }
 
-/* A FIFO or a device may keep open(2) waiting for somebody else: not on this thread. */
+/* A FIFO or a device may keep open waiting for somebody else: not on this thread.
+ * https://man7.org/linux/man-pages/man7/fifo.7.html */
 static int64_t attempt_open(rs_machine *machine, const rs_request *request) {
     RS_CHECK(request->kind == RS_OP_OPEN);
     if (machine->options.offload_files) return -EAGAIN;
@@ -350,7 +352,8 @@ static int64_t attempt_open(rs_machine *machine, const rs_request *request) {
 static int64_t attempt_close(rs_machine *machine, const rs_request *request) {
     RS_CHECK(request->kind == RS_OP_CLOSE);
     rs_descriptor_drop(machine, request->fd);
-    /* Never again after EINTR: the number is free by then, and may be somebody else's. */
+    /* Never again after EINTR: the number is free by then, and may be somebody else's.
+     * https://man7.org/linux/man-pages/man2/close.2.html */
     int64_t result = close(request->fd);
     return result < 0 && errno != EINTR ? -errno : 0;
 }

@@ -14,7 +14,8 @@
 /* Completions come in bursts: an overflow is handled, but costs. */
 #define COMPLETIONS_PER_ENTRY 8
 
-/* Without one of these a wait could not have a deadline, or a completion could be lost. All are there since Linux 5.11. */
+/* Without one of these a wait could not have a deadline, or a completion could be lost. All are there since Linux 5.11:
+ * https://man7.org/linux/man-pages/man2/io_uring_setup.2.html */
 #define FEATURES_NEEDED                                                                                               \
     (URING_FEATURE_SINGLE_MMAP | URING_FEATURE_NODROP | URING_FEATURE_SUBMIT_STABLE |                                  \
      URING_FEATURE_RW_CURRENT_POSITION | URING_FEATURE_FAST_POLL | URING_FEATURE_POLL_32BITS | URING_FEATURE_EXT_ARG)
@@ -37,7 +38,8 @@ const uring_system uring_kernel = {kernel_setup, kernel_enter, kernel_register};
 
 /* --- opening --- */
 
-/* Best first. Each kernel takes the first that it knows: 6.1, 5.19, 5.18, 5.11. */
+/* Best first. Each kernel takes the first that it knows: 6.1, 5.19, 5.18, 5.11.
+ * https://man7.org/linux/man-pages/man2/io_uring_setup.2.html */
 static const uint32_t ladder[] = {
     URING_SETUP_SUBMIT_ALL | URING_SETUP_SINGLE_ISSUER | URING_SETUP_DEFER_TASKRUN | URING_SETUP_TASKRUN_FLAG,
     URING_SETUP_SUBMIT_ALL | URING_SETUP_COOP_TASKRUN | URING_SETUP_TASKRUN_FLAG,
@@ -223,7 +225,8 @@ static uint32_t show(uring_ring *ring) {
     return uring_ring_pending(ring);
 }
 
-/* That the kernel's thread may sleep is seen only behind what was shown to it. */
+/* That the kernel's thread may sleep is seen only behind what was shown to it:
+ * https://github.com/torvalds/linux/blob/v6.18/io_uring/io_uring.c (at its top) */
 static uint32_t sq_flags(const uring_ring *ring) {
     if (is_polled(ring)) atomic_thread_fence(memory_order_seq_cst);
     return atomic_load_explicit(ring->sq_flags, memory_order_relaxed);
@@ -231,7 +234,8 @@ static uint32_t sq_flags(const uring_ring *ring) {
 
 static uint32_t wake_up(const uring_ring *ring) { return sq_flags(ring) & URING_SQ_NEED_WAKEUP ? URING_ENTER_SQ_WAKEUP : 0; }
 
-/* Completions that the kernel holds back until it is entered. */
+/* Completions that the kernel holds back until it is entered:
+ * https://man7.org/linux/man-pages/man2/io_uring_setup.2.html (IORING_SETUP_TASKRUN_FLAG) */
 static bool holds_back(const uring_ring *ring, uint32_t flags) {
     bool says_so = ring->setup_flags & (URING_SETUP_TASKRUN_FLAG | URING_SETUP_SQPOLL);
     return !says_so || (flags & (URING_SQ_CQ_OVERFLOW | URING_SQ_TASKRUN));

@@ -8,6 +8,7 @@
  * Descriptors are looked up by the kernel when an entry is submitted, not when it is filled. For our own that makes no
  * difference, since Machine#close waits for all ops; one that somebody else may close and open again meanwhile is
  * submitted at once, or, where an object can say whether it is still open, filled right before the next submission.
+ * https://github.com/torvalds/linux/blob/v6.18/io_uring/io_uring.c (io_assign_file)
  */
 #include "kernel/platform.h"
 #include "kernel/processor.h"
@@ -36,7 +37,8 @@ static int open_wake(uring_state *state) {
 }
 
 /* The kernel's own for files are as many as ours may be, on those kernels that let us say so (5.15). Those for the rest are as
- * many as it wants: with each may wait somebody on a stream that others read as well, for as long as nothing comes. */
+ * many as it wants: with each may wait somebody on a stream that others read as well, for as long as nothing comes.
+ * https://man7.org/linux/man-pages/man2/io_uring_register.2.html (IORING_REGISTER_IOWQ_MAX_WORKERS) */
 static void limit_workers(rs_machine *machine, uring_state *state) {
     uint32_t limits[2] = {machine->options.workers_max, 0};
     state->ring.system->enregister(state->ring.fd, URING_REGISTER_IOWQ_MAX_WORKERS, limits, 2);
@@ -60,7 +62,8 @@ static int open_ring(rs_machine *machine, uring_state *state) {
     if (error) return error;
     error = uring_ring_probe(&state->ring, state->supported);
     if (error) return refuse(machine, state, error, "io_uring_register");
-    /* These came with the same Linux, 5.19, and cannot be asked after. */
+    /* These came with the same Linux, 5.19, and cannot be asked after: https://man7.org/linux/man-pages/man2/io_uring_enter.2.html
+     * (IORING_OP_SOCKET, IORING_RECVSEND_POLL_FIRST) and https://man7.org/linux/man-pages/man3/io_uring_prep_accept.3.html */
     state->poll_first = machine->accept_queues->multishot = state->supported[URING_OP_SOCKET];
     limit_workers(machine, state);
     machine->descriptors->unix_reports_more = uring_ring_reports_more(&state->ring);
@@ -132,7 +135,8 @@ static void fetch(uring_state *state) {
     }
 }
 
-/* The kernel holds completions back for want of room, and takes nothing before they are fetched. */
+/* The kernel holds completions back for want of room, and takes nothing before they are fetched:
+ * https://man7.org/linux/man-pages/man2/io_uring_enter.2.html (EBUSY) */
 static void ask(uring_state *state, int (*call)(uring_ring *ring)) {
     for (int tries = 0; tries < 2 && !state->lost; tries++) {
         int answer = call(&state->ring);
@@ -223,7 +227,7 @@ void uring_submit(rs_machine *machine, rs_op *op) {
 }
 
 /* The kernel wakes those that wait on one descriptor in no order, or the last one first. So of our own streams it gets one op
- * for each side at a time. */
+ * for each side at a time. https://github.com/torvalds/linux/blob/v6.18/kernel/sched/wait.c (add_wait_queue) */
 static uint32_t side_of(rs_machine *machine, const rs_op *op) {
     const rs_request *request = &op->request;
     bool stream = request->fd >= 0 && rs_descriptor_kind(machine->descriptors, request->fd) == RS_FD_STREAM;
@@ -413,7 +417,7 @@ static bool is_in_kernel(const rs_op *op) {
 }
 
 /* The kernel was just moving the op from one place to another, or its thread took no notice. Mostly the op has ended, and its
- * completion is on its way. */
+ * completion is on its way. https://man7.org/linux/man-pages/man3/io_uring_prep_cancel.3.html (-ENOENT, -EALREADY) */
 #define CANCEL_AGAIN_NS 1000000
 
 static void note_cancel(rs_machine *machine, rs_op *op, int32_t result) {
@@ -622,7 +626,8 @@ static void cancel_all(uring_state *state) {
     rs_nap_if_fruitless(&state->waits, state->wake, LEAVE_STEP_NS);
 }
 
-/* What is still in the kernel ends some time after the ring is closed. */
+/* What is still in the kernel ends some time after the ring is closed:
+ * https://github.com/torvalds/linux/blob/v6.18/io_uring/io_uring.c (io_ring_exit_work) */
 static void leave_in_doubt(rs_machine *machine) {
     RS_EACH_OP(machine->ops, op) {
         if (may_still_move(op)) op->in_doubt = true;
