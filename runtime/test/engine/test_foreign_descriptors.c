@@ -131,6 +131,17 @@ OVER_KERNELS(waits_for_objects_are_handed_over_together) {
     end_objects(&o);
 }
 
+/* A machine that polls for long before it sleeps would else keep them from the kernel for so long. */
+OVER_KERNELS(a_peek_says_that_some_wait_to_be_handed_over) {
+    objects o;
+    begin_objects(&o, subject);
+    CHECK(o.d.machine.backend->peek(&o.d.machine));
+    o.d.machine.backend->poll(&o.d.machine);
+    CHECK(!o.d.machine.backend->peek(&o.d.machine));
+    for (int i = 0; i < WAITERS; i++) CHECK_EQUAL(1, write(o.pairs[i][1], "x", 1));
+    end_objects(&o);
+}
+
 static int polls;
 
 /* In place of the library's, to count. */

@@ -454,7 +454,8 @@ static void epoll_poll(rs_machine *machine) {
 }
 
 static bool epoll_peek(rs_machine *machine) {
-    return fetch(machine) > 0;
+    const epoll_state *state = machine->backend_state;
+    return fetch(machine) > 0 || (state->line.len > 0 && machine->in_flight > 0);
 }
 
 static int wait_until(epoll_state *state, int64_t delay_ns) {

@@ -8,8 +8,8 @@
  *   cancel  asks for the end of a SUBMITTED op; its terminal completion may come before it returns, or later. No other
  *           op completes in there, for callers walk lists of ops
  *   poll    harvests what has completed, without sleeping
- *   peek    the same as a wait that is over at once, and as cheap as can be where nothing has come: true when something has.
- *           NULL: to look again and again is no use
+ *   peek    the same as a wait that is over at once, and as cheap as can be where nothing has come: true when something has, or
+ *           a poll would hand something over. NULL: to look again and again is no use
  *   wait    sleeps until something completes, the deadline, or a wake; touches no strand and no op, so that the binding
  *           may release its interpreter lock around it; what it fetched is harvested by the next poll
  *   wake    ends a wait; the one verb that any thread may call

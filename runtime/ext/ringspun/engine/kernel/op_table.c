@@ -183,7 +183,8 @@ static size_t terminal_step(const struct termios *terminal, const struct iovec *
     return plain ? plain : 1;
 }
 
-/* A blocking pipe that is ready takes PIPE_BUF bytes at once; more might wait. https://man7.org/linux/man-pages/man7/pipe.7.html */
+/* A blocking pipe that is ready takes PIPE_BUF bytes at once; more might wait.
+ * https://man7.org/linux/man-pages/man7/pipe.7.html */
 static int64_t write_blocking(const rs_request *request, const transfer *t) {
     if (t->bytes == 0) return plain_write(request->fd, t);
     if (!ready(request->fd, POLLOUT)) return -EAGAIN;

@@ -209,7 +209,7 @@ void uring_ring_close(uring_ring *ring) {
 
 uring_sqe *uring_ring_next(uring_ring *ring) {
     RS_CHECK(uring_ring_pending(ring) <= ring->sq_entries);
-    if (uring_ring_pending(ring) >= ring->sq_entries) return NULL;
+    if (!uring_ring_has_room(ring)) return NULL;
     uring_sqe *sqe = &ring->sqes[ring->sq_filled & ring->sq_mask];
     ring->sq_filled++;
     memset(sqe, 0, sizeof(*sqe));

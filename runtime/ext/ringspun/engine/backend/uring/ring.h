@@ -66,6 +66,8 @@ static inline uint32_t uring_ring_pending(const uring_ring *ring) {
     return ring->sq_filled - atomic_load_explicit(ring->sq_head, memory_order_acquire);
 }
 
+static inline bool uring_ring_has_room(const uring_ring *ring) { return uring_ring_pending(ring) < ring->sq_entries; }
+
 static inline bool uring_ring_has_completions(const uring_ring *ring) {
     return atomic_load_explicit(ring->cq_head, memory_order_relaxed) !=
            atomic_load_explicit(ring->cq_tail, memory_order_acquire);

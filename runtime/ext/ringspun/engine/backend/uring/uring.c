@@ -559,7 +559,7 @@ static bool uring_peek(rs_machine *machine) {
     flush(state);
     bool came = uring_ring_has_completions(&state->ring);
     fetch(state);
-    return came || state->backlog_len > 0;
+    return came || state->backlog_len > 0 || (state->line.len > 0 && uring_ring_has_room(&state->ring));
 }
 
 static void uring_wait(rs_machine *machine, int64_t deadline_ns) {
