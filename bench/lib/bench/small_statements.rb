@@ -14,11 +14,11 @@ module Bench
 
     class << self
       # Declares what both tables have: rows, contenders and the floor. `reach` yields the options of a connection. `pools` has
-      # names of contenders and the numbers of connections that their strands share, unless there are fewer strands. `alone` is
-      # the size for the contender that is no strand.
-      def contend(table, reach, pools, alone: {})
+      # names of contenders and the numbers of connections that their strands share, unless there are fewer strands. `ours` is
+      # the size for our strands, `alone` that for the contender that is no strand.
+      def contend(table, reach, pools, ours: {}, alone: {})
         frame(table)
-        contend_by_us(table, reach)
+        contend_by_us(table, reach, ours)
         # One connection, and nothing beside it.
         table.contender("pg", requires: "pg", size: alone) do |meter, **size|
           reach.call { |options| new(meter, *ALONE, **size, strands: 1).by_pg(1, options) }
@@ -49,11 +49,11 @@ module Bench
       end
 
       # One connection for all strands, or for plain threads.
-      def contend_by_us(table, reach)
-        table.contender(SUBJECT, requires: SUBJECT, backends: [MAIN_BACKEND]) do |meter, **size|
+      def contend_by_us(table, reach, size)
+        table.contender(SUBJECT, requires: SUBJECT, size:, backends: [MAIN_BACKEND]) do |meter, **size|
           reach.call { |options| on_lane(meter, options, **size) }
         end
-        table.beside("no busy_poll", requires: SUBJECT) do |meter, **size|
+        table.beside("no busy_poll", requires: SUBJECT, size:) do |meter, **size|
           reach.call { |options| on_lane(meter, options, machine: { busy_poll: false }, **size) }
         end
         table.beside("courier", requires: SUBJECT) do |meter, **size|
