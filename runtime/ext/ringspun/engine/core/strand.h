@@ -138,9 +138,9 @@ void rs_run_prefer_woken(rs_strands *strands);
 /* The one that came last and not at the front, or NULL when it is not in the queue any more. */
 rs_strand *rs_run_last(const rs_strands *strands);
 
-/* A new strand waits for its first turn, and has it. */
+/* A new strand waits for its first turn, and has it; that of rs_spawn_first both at once. */
 static inline void rs_strand_awaits_turn(rs_strand *strand) {
-    RS_CHECK(strand->state == RS_STRAND_NEW && strand->wait == RS_WAIT_NONE);
+    RS_CHECK(strand->ticket == 0 && strand->wait == RS_WAIT_NONE);
     strand->wait = RS_WAIT_YIELD;
 }
 static inline void rs_strand_began(rs_strand *strand) {
