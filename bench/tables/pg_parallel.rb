@@ -28,8 +28,8 @@ Bench.table "pg_parallel" do
   title "Postgres, a whole table in chunks"
   about "All 80,000 rows of a table, of 1.5 KB each, by queries with limit and offset, as the seed has it: rows of a chunk, " \
         "and connections that take the next chunk side by side. The seed does it a hundred times on the same connections, so " \
-        "they are made before. `blocking` is pg without anything that would do it side by side, `em-pg-client blocking` that " \
-        "client with the seed's patch. The floor is libpq in C, by one query."
+        "they are made before. `single` is pg by one query, `blocking` pg without anything that would do it side by side, " \
+        "`em-pg-client blocking` that client with the seed's patch. The floor is libpq in C, by one query."
   size rows: 80_000
   quick rows: 8_000
   warm_up rows: 200
@@ -63,6 +63,17 @@ Bench.table "pg_parallel" do
       Bench::PostgresServer.start.measure(meter) { machine.await(started) }
     end
     { in_order: kept.each_with_index.count { |row, index| row[0] == index + 1 } }
+  end
+
+  # The seed's first line: all rows by one query, in each row of the table.
+  contender "single", requires: "pg" do |meter, rows:, **|
+    server = Bench::PostgresServer.start
+    connection = PG.connect(server.options)
+    sql = "select * from #{Bench::PostgresServer.resources(rows)} order by cdate"
+    kept = server.measure(meter) { connection.exec(sql, &:values) }
+    { in_order: kept.each_with_index.count { |row, index| row[0] == (index + 1).to_s } }
+  ensure
+    connection&.close
   end
 
   contender "blocking", requires: "pg" do |meter, **size|
