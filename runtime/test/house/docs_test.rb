@@ -129,7 +129,7 @@ class DocsTest < Minitest::Test
 
   def test_a_function_is_where_it_is_defined_and_not_where_it_is_called_or_declared
     ["static int64_t look(int a,\n    int b) {", "rs_op *look(void) {", "const rs_op_traits look[KINDS] = {", "  def look = 1",
-     "def look", "def self.look(x)"].each { |text| assert defines?(text, "look"), text }
+     "def look", "def self.look(x)", "local function look(a)"].each { |text| assert defines?(text, "look"), text }
     ["    look(1);", "    return look(1);\n}", "int look(int a);", "extern int look[1];", "int overlook(void) {", "def looks",
      "    if (look(1)) {"].each { |text| refute defines?(text, "look"), text }
   end
@@ -195,7 +195,8 @@ class DocsTest < Minitest::Test
 
   def defines?(text, name)
     name = Regexp.escape(name)
-    text.match?(/\bdef (self\.)?#{name}(?![\w?!])/) || text.match?(/^\w[\w *]*\b#{name}(\([^;{}]*\) |\[[^;{}]*\] = )\{/)
+    text.match?(/\b(def (self\.)?|local function )#{name}(?![\w?!])/) ||
+      text.match?(/^\w[\w *]*\b#{name}(\([^;{}]*\) |\[[^;{}]*\] = )\{/)
   end
 
   def addresses
