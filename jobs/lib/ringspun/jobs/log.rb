@@ -59,14 +59,20 @@ module Ringspun
         @front = logger if logger.is_a?(Front)
       end
 
+      # Logs that a job begins. As all of these, raises nothing, and may switch strands.
+      #
       # @param job [Hash]
+      # @return [void]
       # @since 0.1.0
       def started(job)
         log(:debug, "start", Log.fields_of(job)) if @logger.debug?
       end
 
+      # Logs that a job is done.
+      #
       # @param job [Hash]
       # @param seconds [Float] that the job has taken
+      # @return [void]
       # @since 0.1.0
       def done(job, seconds)
         return unless @logger.info?
@@ -75,10 +81,13 @@ module Ringspun
         surely { @front.device.write(@front.lines.done(job, seconds)) }
       end
 
+      # Logs that a job has failed.
+      #
       # @param job [Hash]
       # @param error [Exception]
       # @param seconds [Float] that the job has taken
       # @param what [String] what becomes of it, such as "retry in 20 s"
+      # @return [void]
       # @since 0.1.0
       def failed(job, error, seconds, what)
         return unless @logger.warn?
@@ -96,6 +105,7 @@ module Ringspun
       # @param level [Symbol] one of {LEVELS}
       # @param text [String]
       # @param fields [Hash{Symbol => Object}]
+      # @return [void]
       # @since 0.1.0
       def event(level, text, **fields)
         log(level, text, fields) if @logger.public_send(:"#{level}?")
@@ -103,11 +113,13 @@ module Ringspun
 
       # All lines so far are written when this returns. May switch strands.
       #
+      # @return [void]
       # @since 0.1.0
       def flush = @front&.device&.flush
 
       # Opens the file anew, after it was moved away. May switch strands.
       #
+      # @return [void]
       # @since 0.1.0
       def reopen
         @front ? @front.device.reopen : (@logger.reopen if @logger.respond_to?(:reopen))

@@ -32,37 +32,44 @@ module Ringspun
         end
 
         # @param arguments [Array<Object>] values or matchers
-        # @return [HaveEnqueued] self, as each of these
+        # @return [HaveEnqueued] self
         # @since 0.1.0
         def with(*arguments) = want(:args, arguments)
 
         # @param queue [String, Symbol]
+        # @return [HaveEnqueued] self
         # @since 0.1.0
         def on(queue) = want(:queue, queue)
 
-        # @param seconds [Numeric]
+        # @param seconds [Numeric] after which it is to run
+        # @return [HaveEnqueued] self
         # @since 0.1.0
         def in(seconds) = want(:in, seconds)
 
-        # @param time [Time, Numeric]
+        # @param time [Time, Numeric] at which it is to run
+        # @return [HaveEnqueued] self
         # @since 0.1.0
         def at(time) = want(:at, time)
 
-        # @param count [Integer]
+        # @param count [Integer] how many
+        # @return [HaveEnqueued] self
         # @since 0.1.0
         def exactly(count)
           @count = count
           self
         end
 
+        # @return [HaveEnqueued] self
         # @since 0.1.0
         def once = exactly(1)
 
+        # @return [HaveEnqueued] self
         # @since 0.1.0
         def twice = exactly(2)
 
         # Does nothing; for `exactly(2).times`.
         #
+        # @return [HaveEnqueued] self
         # @since 0.1.0
         def times = self
 

@@ -19,6 +19,7 @@ module Ringspun
         @template = Template.new(job_class, { **class_options, **@given.except(:in, :at) })
       end
 
+      # @param options (see Job::ClassMethods#set)
       # @return [BoundJob] with these options as well
       # @raise [InvalidJobError]
       # @since 0.1.0

@@ -33,6 +33,8 @@ module Ringspun
         end
       end
 
+      # Changes the storage, and closes the one before. May switch strands.
+      #
       # @param storage [Storage, nil] nil: as the settings say
       # @since 0.1.0
       def storage=(storage)
@@ -66,6 +68,8 @@ module Ringspun
       # Enqueues a job that is to run in so many seconds. May switch strands.
       #
       # @param seconds [Numeric]
+      # @param job_class (see .enqueue)
+      # @param arguments (see .enqueue)
       # @return (see Job::ClassMethods#perform_async)
       # @raise (see Job::ClassMethods#perform_async)
       # @since 0.1.0
@@ -73,7 +77,9 @@ module Ringspun
 
       # Enqueues a job that is to run at a time. May switch strands.
       #
-      # @param time [Time, Numeric]
+      # @param time [Time, Numeric] or seconds since the epoch
+      # @param job_class (see .enqueue)
+      # @param arguments (see .enqueue)
       # @return (see Job::ClassMethods#perform_async)
       # @raise (see Job::ClassMethods#perform_async)
       # @since 0.1.0
@@ -103,6 +109,7 @@ module Ringspun
       # Options for jobs of a class that only other programs have. See {Job::ClassMethods#set}.
       #
       # @param job_class [String, Class]
+      # @param options (see Job::ClassMethods#set)
       # @return [BoundJob]
       # @raise [InvalidJobError]
       # @since 0.1.0

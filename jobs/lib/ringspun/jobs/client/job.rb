@@ -89,6 +89,7 @@ module Ringspun
         # Enqueues a job that is to run in so many seconds, by the storage's clock. May switch strands.
         #
         # @param seconds [Numeric]
+        # @param arguments (see #perform_async)
         # @return (see #perform_async)
         # @raise (see #perform_async)
         # @since 0.1.0
@@ -99,6 +100,7 @@ module Ringspun
         # Enqueues a job that is to run at a time. May switch strands.
         #
         # @param time [Time, Numeric] or seconds since the epoch
+        # @param arguments (see #perform_async)
         # @return (see #perform_async)
         # @raise (see #perform_async)
         # @since 0.1.0
@@ -148,6 +150,7 @@ module Ringspun
       # Ends this run; the job runs again after so many seconds, which does not count as a failure.
       #
       # @param seconds [Numeric]
+      # @return [void] never
       # @raise [Snooze] which the worker handles, and no `rescue => error` takes
       # @raise [InvalidJobError] when that is no number of seconds
       # @since 0.1.0

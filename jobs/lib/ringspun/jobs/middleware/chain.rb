@@ -26,6 +26,7 @@ module Ringspun
       end
       private_constant :Link
 
+      # @since 0.1.0
       def initialize
         @links = [].freeze
       end
@@ -44,29 +45,45 @@ module Ringspun
 
       # Adds a middleware as the outermost. See {#add}.
       #
+      # @param middleware (see #add)
+      # @param arguments (see #add)
       # @return [Chain] self
+      # @raise (see #add)
       # @since 0.1.0
       def prepend(middleware, *arguments)
         link = link_of(middleware, arguments)
         change { without(middleware).unshift(link) }
       end
 
+      # Adds a middleware right outside of another one. See {#add}.
+      #
       # @param present [Class, #call] which is in the chain
+      # @param middleware (see #add)
+      # @param arguments (see #add)
       # @return [Chain] self
-      # @raise [ConfigError] when that is not in the chain
+      # @raise [ConfigError] when the present one is not in the chain, or the new one cannot be called
       # @since 0.1.0
       def insert_before(present, middleware, *arguments) = insert(present, middleware, arguments, 0)
 
-      # See {#insert_before}.
+      # Adds a middleware right inside of another one. See {#insert_before}.
       #
+      # @param present (see #insert_before)
+      # @param middleware (see #add)
+      # @param arguments (see #add)
       # @return [Chain] self
+      # @raise (see #insert_before)
       # @since 0.1.0
       def insert_after(present, middleware, *arguments) = insert(present, middleware, arguments, 1)
 
+      # Removes a middleware, if it is in the chain.
+      #
+      # @param middleware [Class, #call]
       # @return [Chain] self
       # @since 0.1.0
       def remove(middleware) = change { without(middleware) }
 
+      # Removes all.
+      #
       # @return [Chain] self
       # @since 0.1.0
       def clear = change { [] }
@@ -76,6 +93,7 @@ module Ringspun
       def empty? = @links.empty?
 
       # @yieldparam middleware [Class, #call]
+      # @return [Array<Class, #call>, Enumerator] without a block an Enumerator
       # @since 0.1.0
       def each(&) = @links.map(&:middleware).each(&)
 
@@ -83,6 +101,7 @@ module Ringspun
       #
       # May switch strands, where one of them does.
       #
+      # @param arguments [Array<Object>] for each `call`
       # @return [Object] what the outermost returns; in an empty chain, the block's value
       # @since 0.1.0
       def invoke(*arguments, &)

@@ -40,6 +40,11 @@ module Ringspun
 
         # Passes when no such job was enqueued. See {#assert_enqueued}.
         #
+        # @param job_class (see #assert_enqueued)
+        # @param wanted [Hash{Symbol => Object}] as for {#assert_enqueued}, but no count
+        # @yield (see #assert_enqueued)
+        # @return [Array<Hash>] empty
+        # @raise (see #assert_enqueued)
         # @since 0.1.0
         def refute_enqueued(job_class, **wanted, &)
           raise ArgumentError, "refute_enqueued takes no count: it expects no job at all" if wanted.key?(:count)
