@@ -257,10 +257,15 @@ class ExecutableTest < CommandCase
     # It waits now, and did not only once; so may one of an earlier test, for a moment.
     waits = / name=ringspun:waits:#{Regexp.escape(@nodes.first)} .*flags=b/
     Thread.pass until call("CLIENT", "LIST").match?(waits)
-    one.signal(:TTIN)
-    one.await(/waits for read|waits for poll/)
+    nil until strands_of(one).any?(/waits for (read|poll)/) # a strand that waits for Redis may run just then
     open_gate("a")
     assert_ends_well(one)
+  end
+
+  # A line for each.
+  def strands_of(command)
+    command.signal(:TTIN)
+    Array.new(Integer(command.await(/#<Ringspun::Machine.* strands=(\d+)/)[1])) { command.await(/ +#<Ringspun::Strand.*/)[0] }
   end
 
   def test_its_title_says_how_busy_it_is

@@ -58,9 +58,8 @@ class WorkerProcessTest < RedisCase
   def start
     @output, writer = IO.pipe
     folders = [*$LOAD_PATH.grep(%r{/(jobs|runtime)/lib}), *Gem.loaded_specs.values.flat_map(&:full_require_paths)]
-    @child = spawn({ "RUBYOPT" => nil }, RbConfig.ruby, *folders.map { |folder|
-      "-I#{folder}"
-    }, "-e", CODE, redis_path, out: writer)
+    ruby = [RbConfig.ruby, *folders.map { |folder| "-I#{folder}" }]
+    @child = spawn({ "RUBYOPT" => nil }, "setpriv", "--pdeathsig=KILL", *ruby, "-e", CODE, redis_path, out: writer)
     writer.close
     yield_until("it has them") { sleep(0.01) && storage.stats[:in_flight] == JOBS }
   end
