@@ -28,9 +28,7 @@ module Ringspun
       # @return [Storage]
       # @since 0.1.0
       def storage
-        @storage || build do
-          @storage ||= Storage::Redis.new(config.redis, namespace: config.namespace, milliseconds: config.milliseconds)
-        end
+        @storage || build { @storage ||= Storage.for(config) }
       end
 
       # Changes the storage, and closes the one before. May switch strands.

@@ -40,7 +40,7 @@ module Ringspun
           @look = true
         end
 
-        # Returns when it is closed. May switch strands.
+        # Returns when the intake is closed. May switch strands.
         def work
           refresh_paused
           until @intake.closed?
