@@ -20,10 +20,47 @@ class PostgresPoolLimitsTest < Minitest::Test
     end
   end
 
-  def test_the_error_names_the_thread_that_has_it
+  # How one can have a connection of one's own.
+  WAYS = {
+    session: ->(pool, &held) { pool.session { |_| held.call } },
+    transaction: ->(pool, &held) { pool.transaction { |_| held.call } },
+    stream: ->(pool, &held) { pool.stream("select 1") { |_| held.call } },
+    stream_of_a_prepared_statement: ->(pool, &held) { pool.prepare("select 1").stream { |_| held.call } },
+    enumerator: ->(pool, &held) { pool.stream("select 1").tap(&:next) && held.call },
+    enumerator_of_a_prepared_statement: ->(pool, &held) { pool.prepare("select 1").stream.tap(&:next) && held.call },
+    session_that_is_begun: ->(pool, &held) { pool.async.session { |_| held.call }.await_result }
+  }.freeze
+  private_constant :WAYS
+
+  def assert_named(who, pool, way)
+    said = nil
+    WAYS[way].call(pool) { said = assert_raises(Postgres::PoolTimeoutError) { pool.session { |_| nil } }.message }
+    assert_match HERE, said
+    assert_match(/\A#{who}:/, said[HERE, :who])
+  end
+
+  WAYS.each_key do |way|
+    define_method("test_the_error_names_the_strand_that_has_a_#{way}") do
+      on_pool(max: 1, checkout_timeout: 0.01) { |pool| assert_named("Ringspun::Strand", pool, way) }
+    end
+  end
+
+  WAYS.each_key do |way|
+    next if way == :session_that_is_begun # strands only begin one
+
+    define_method("test_the_error_names_the_thread_that_has_a_#{way}") do
+      pool = pool(max: 1, checkout_timeout: 0.01)
+      Thread.new { assert_named("Thread", pool, way) }.join
+      assert_named("Thread", pool, way) unless way.start_with?("enumerator") # of the main program
+    ensure
+      pool.close
+    end
+  end
+
+  def test_the_error_names_the_task_that_has_it
+    require "async"
     pool = pool(max: 1, checkout_timeout: 0.01)
-    message = Thread.new { exhaust(pool).message }.value
-    assert_match(/\AThread:/, message[HERE, :who], message)
+    Sync { assert_named("Fiber", pool, :session) }
   ensure
     pool.close
   end

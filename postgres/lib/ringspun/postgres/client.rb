@@ -204,6 +204,17 @@ module Ringspun
           end
         end
       end
+
+      # Of those that have a connection of their own.
+      def begins_with_own(*names)
+        names.each do |name|
+          define_method(name) do |*arguments, **options, &block|
+            places = Holder.places
+            call = -> { Holder.made_at(places) { @client.__send__(name, *arguments, **options, &block) } }
+            Asking.new(Answer) { Answer.current.fill(&call) }.call_detached
+          end
+        end
+      end
     end
     private_constant :Beginning
 
@@ -218,7 +229,8 @@ module Ringspun
         @client = client
       end
 
-      begins :query, :query_one, :query_value, :execute, :batch, :stream, :transaction, :session
+      begins :query, :query_one, :query_value, :execute, :batch
+      begins_with_own :stream, :transaction, :session
 
       # A statement whose methods return an {Evaluation} each. See {Client#prepare}.
       #
@@ -238,7 +250,8 @@ module Ringspun
         @client = prepared
       end
 
-      begins :query, :query_one, :query_value, :execute, :stream
+      begins :query, :query_one, :query_value, :execute
+      begins_with_own :stream
 
       # @return [String]
       # @since 0.1.0

@@ -6,7 +6,7 @@ module Ringspun
     #
     # @api private
     class Holder
-      # Of the fiber of an Enumerator: where that was made. On the fiber's own stack is nothing of it.
+      # Of the fiber of an Enumerator or an Evaluation: where that was made. On the fiber's own stack is nothing of it.
       MADE_AT = :ringspun_postgres_made_at
 
       # Their fibers, which may be collected all the same.
@@ -17,14 +17,17 @@ module Ringspun
       #
       # @return [Enumerator]
       def self.enumerator(&each)
-        made_at = places
-        Enumerator.new do |them|
-          before = Thread.current[MADE_AT]
-          Thread.current[MADE_AT] = made_at
-          each.call { |one| them << one }
-        ensure
-          Thread.current[MADE_AT] = before
-        end
+        places = self.places
+        Enumerator.new { |them| made_at(places) { each.call { |one| them << one } } }
+      end
+
+      # Runs the block, whose connections are asked for there.
+      def self.made_at(places)
+        before = Thread.current[MADE_AT]
+        Thread.current[MADE_AT] = places
+        yield
+      ensure
+        Thread.current[MADE_AT] = before
       end
 
       # @return [Array<Thread::Backtrace::Location>] of the program, without this library; methods of Ruby's own at the bottom of
