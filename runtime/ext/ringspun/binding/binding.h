@@ -81,8 +81,7 @@ typedef struct rsb_strand {
     VALUE blocker;              /* what a block-like hook waits for, or nil */
     const char *extension_waits_for; /* what an extension has it wait for, in words */
     VALUE evaluation;           /* the strand's own, for code outside of concurrent procs; 0: nobody has asked for it */
-    VALUE resume_value;
-    uint64_t resumable;         /* the ticket of a wait that Evaluation#resume! may end */
+    VALUE resume_value;         /* of Evaluation#resume!, until the wait that it has ended is over */
     struct rsb_frame *frames;   /* the runs of concurrent procs that it is in, the newest first */
     const struct rsb_work *work; /* what it does where it has no block */
     struct rsb_batch *batch;    /* the runs that it is to begin, or NULL */
@@ -108,7 +107,6 @@ typedef struct rsb_strand {
     bool shown;                 /* its handle has been given to the program */
     bool reported;              /* its error was */
     bool read;                  /* its error was read */
-    bool resumed;               /* Evaluation#resume! has ended its wait, with `resume_value` */
 } rsb_strand;
 
 extern VALUE rsb_mRingspun;

@@ -154,12 +154,6 @@ void rsb_yield_resumable(rsb_machine *machine);
  * the others have had their turn. */
 void rsb_give_way(rsb_machine *machine);
 
-/* Evaluation#resume! may end the wait with that ticket. */
-static inline void rsb_mark_resumable(rsb_strand *strand, uint64_t ticket) {
-    strand->resumable = ticket;
-    strand->resumed = false; /* an earlier wait may have left it true: it was resumed, and ended by a cancellation */
-}
-
 /* After rs_spawn_first: runs that strand until it waits. */
 void rsb_run_first(rsb_machine *machine, rs_strand *caller, rs_strand *first);
 

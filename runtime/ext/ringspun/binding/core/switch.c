@@ -366,7 +366,7 @@ static inline void yield(rsb_machine *machine, bool resumable) {
     if (RS_UNLIKELY(kind != RS_WAKE_VALUE)) rsb_raise_wake(machine, kind);
     rs_strand *me = rs_running(engine);
     rs_yield(engine);
-    if (resumable) rsb_mark_resumable(me->user, me->ticket);
+    if (resumable) rs_make_resumable(me, me->ticket);
     park(machine, me, NULL);
     /* What came during the yield is raised here, and not only at the next wait: a yield has no result that would be lost. */
     if (RS_UNLIKELY(me->interrupts > 0 || me->scope->effective)) rsb_raise_wake(machine, rs_refusal(engine, 0));

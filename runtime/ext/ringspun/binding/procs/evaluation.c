@@ -106,17 +106,14 @@ static VALUE evaluation_current(VALUE class) { return current(rsb_current()); }
 
 void rsb_resumable(rsb_machine *machine) {
     rsb_raise_refusal(machine); /* the wait will not be refused now, so the next ticket is its ticket */
-    rsb_mark_resumable(rsb_running(machine), machine->engine.last_ticket + 1);
+    rs_make_resumable(rs_running(&machine->engine), rs_next_ticket(&machine->engine));
 }
 
 bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value) {
     rsb_strand *strand = rsb_running(machine);
-    strand->resumable = 0;
-    if (RS_LIKELY(!strand->resumed)) return false;
     *value = strand->resume_value;
     strand->resume_value = Qnil;
-    strand->resumed = false;
-    return kind == RS_WAKE_VALUE || kind == RS_WAKE_TIMEOUT;
+    return rs_was_resumed(&machine->engine, kind);
 }
 
 /* A forked child has only the strand that has forked. */
@@ -422,21 +419,9 @@ static rsb_strand *strand_of(rsb_machine *machine, rsb_evaluation *evaluation) {
     return runs && rsb_frame_goes_on(evaluation->frame) ? evaluation->frame->strand : NULL;
 }
 
-static bool is_in_resumable_wait(const rsb_strand *strand, const rs_strand *engine) {
-    return engine->ticket == strand->resumable && engine->wait != RS_WAIT_NONE;
-}
-
-/* True if #resume! can still end the wait: nothing has ended it so far, except perhaps its timeout. */
-static bool waits(rsb_machine *machine, rsb_strand *strand) {
-    if (!strand || strand == rsb_running(machine) || strand->resumed) return false;
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
-    if (!is_in_resumable_wait(strand, engine)) return false;
-    if (engine->state == RS_STRAND_READY) {
-        return engine->wake == RS_WAKE_TIMEOUT || (engine->wake == RS_WAKE_VALUE && engine->wait == RS_WAIT_YIELD);
-    }
-    if (engine->state != RS_STRAND_PARKED || engine->wait != RS_WAIT_OP) return engine->state == RS_STRAND_PARKED;
-    rs_wake_kind cancel = rs_op_at(machine->engine.ops, engine->op)->cancel; /* its op may be on the way out */
-    return cancel == RS_WAKE_VALUE || cancel == RS_WAKE_TIMEOUT;
+static rs_resumption may_resume(rsb_machine *machine, const rsb_strand *strand) {
+    if (!strand) return RS_NOT_WAITING;
+    return rs_may_resume(&machine->engine, rs_strand_find(&machine->engine.strands, strand->id));
 }
 
 /* Whether it is in a wait that {#resume!} can end: for a time, another evaluation, or an IO's readiness.
@@ -446,7 +431,7 @@ static bool waits(rsb_machine *machine, rsb_strand *strand) {
 static VALUE evaluation_waiting_p(VALUE self) {
     rsb_evaluation *evaluation = rsb_evaluation_get(self);
     rsb_machine *machine = rsb_evaluation_machine(evaluation);
-    return waits(machine, strand_of(machine, evaluation)) ? Qtrue : Qfalse;
+    return may_resume(machine, strand_of(machine, evaluation)) == RS_RESUMED ? Qtrue : Qfalse;
 }
 
 /* Ends the wait of the evaluation: the call that waits returns the value.
@@ -461,13 +446,11 @@ static VALUE evaluation_resume(int argc, VALUE *argv, VALUE self) {
     rsb_evaluation *evaluation = rsb_evaluation_get(self);
     rsb_machine *machine = rsb_evaluation_machine(evaluation);
     rsb_strand *strand = strand_of(machine, evaluation);
-    if (!strand || strand == rsb_running(machine)) fail(self, "not waiting");
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
-    if (!waits(machine, strand)) fail(self, is_in_resumable_wait(strand, engine) ? "already scheduled" : "not waiting");
-    strand->resumed = true;
+    rs_resumption answer = may_resume(machine, strand);
+    if (answer == RS_NOT_WAITING) fail(self, "not waiting");
+    if (answer == RS_ENDED_ALREADY) fail(self, "already scheduled");
     strand->resume_value = argc ? argv[0] : Qnil;
-    if (engine->wait == RS_WAIT_OP) rs_interrupt_park(&machine->engine, engine, RS_WAKE_TIMEOUT);
-    else if (engine->state == RS_STRAND_PARKED) rs_wake(&machine->engine, strand->id, engine->ticket, RS_WAKE_VALUE, 0);
+    rs_resume(&machine->engine, rs_strand_find(&machine->engine.strands, strand->id));
     return ID2SYM(rb_intern("resumed"));
 }
 

@@ -45,10 +45,12 @@ typedef struct rs_strand {
     bool permit;                /* an unblock that came before its block-like park */
     bool unblocked;             /* this block-like park already had its unblock */
     bool queued;
+    bool resumed;               /* the resumable park was */
     uint32_t shield_depth;
     uint32_t locks;             /* that it holds; one that ends with some has made a mistake */
     uint32_t op;
     uint64_t ticket;
+    uint64_t resumable;         /* the ticket of a park that rs_resume may end */
     uint64_t ready_order;       /* when it came into the run queue; 0: at the front */
     int64_t result;
     int64_t parked_at_ns;       /* rs_machine_note_parks; 0: not noted */
