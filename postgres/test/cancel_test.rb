@@ -54,16 +54,23 @@ class PostgresCancelTest < Minitest::Test
   def test_a_cancellation_meets_no_other_statement
     on_pool(lanes: 1) do |pool, machine|
       random = Random.new(Minitest.seed)
-      300.times do |number|
-        begin
-          pool.query("select pg_sleep($1)", 0.001, timeout: random.rand * 0.002)
-        rescue Ringspun::TimeoutError
-          nil
-        end
+      150.times do |number|
+        be_late(pool, random.rand * 0.002)
         strands = Array.new(3) { |more| machine.spin { pool.query_value("select $1::int", (number * 3) + more) } }
         assert_equal Array.new(3) { |more| (number * 3) + more }, machine.await(strands)
       end
     end
+  end
+
+  def test_nor_the_next_of_the_same_session
+    on_pool { |pool| assert_next_is_right(pool) }
+  end
+
+  def test_nor_the_next_of_a_session_in_a_thread
+    pool = pool()
+    Thread.new { assert_next_is_right(pool) }.join
+  ensure
+    pool.close
   end
 
   def test_one_with_others_behind_it_goes_on_and_they_get_their_answers
@@ -143,16 +150,42 @@ class PostgresCancelTest < Minitest::Test
       end
       answers = machine.await(strands)
       assert_empty(answers.each_with_index.reject { |answer, number| answer == :late || answer == number })
+      assert_equal({ connections: pool.metrics[:idle], idle: pool.metrics[:idle], waiting: 0 }, pool.metrics)
+      assert_equal [1, 2], [pool.query_value("select 1"), pool.session { |session| session.query_value("select 2") }]
       await(machine) { look { |other| running(other) }.empty? }
-      assert_equal 1, pool.query_value("select 1")
+      pool.close
+      assert_nobody_left(machine)
     end
   end
 
   private
 
-  def answer_or_late(pool, number, seconds)
-    pool.query_value("select $1::int + 0 * length(pg_sleep($2)::text)", number, number % 50 == 0 ? 0.01 : 0, timeout: seconds)
+  def assert_next_is_right(pool)
+    random = Random.new(Minitest.seed)
+    pool.session do |session|
+      50.times do |number|
+        be_late(session, random.rand * 0.002)
+        assert_equal number, session.query_value("select $1::int", number)
+      end
+    end
+  end
+
+  def be_late(client, seconds)
+    client.query("select pg_sleep($1)", 0.001, timeout: seconds)
   rescue Ringspun::TimeoutError
+    nil
+  end
+
+  # One of fifty takes longer. Some are batches, and some have a connection of their own.
+  def answer_or_late(pool, number, seconds)
+    asked = ["select $1::int + 0 * length(pg_sleep($2)::text)", number, number % 50 == 0 ? 0.01 : 0]
+    case number % 10
+    when 7 then pool.transaction(timeout: seconds) { |t| t.query_value(*asked) }
+    when 8 then pool.batch(timeout: seconds) { |batch| batch.query(*asked) }.first.value
+    when 9 then pool.stream(*asked, timeout: seconds, as: :array) { |row| return row.first }
+    else pool.query_value(*asked, timeout: seconds)
+    end
+  rescue Ringspun::TimeoutError, Postgres::PoolTimeoutError
     :late
   end
 end

@@ -71,4 +71,12 @@ module OnPool
     machine.sleep(0.001) until (found = yield)
     found
   end
+
+  # Of a pooler's own connections a pool knows nothing.
+  def assert_nobody_left(machine)
+    return if ENV["RINGSPUN_POSTGRES"].to_s.start_with?("pgbouncer")
+
+    left = "select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"
+    look { |other| await(machine) { other.query_value(left).zero? } }
+  end
 end

@@ -96,12 +96,4 @@ module Outages
 
   # The last try of each has all the time that it needs.
   def by_hurry(pool, insert, rows) = [pool.query_value(insert, *rows, timeout: @over ? nil : rows.first % 7 * 0.001)]
-
-  # Of a pooler's own connections a pool knows nothing.
-  def assert_nobody_left(machine)
-    return if ENV["RINGSPUN_POSTGRES"].to_s.start_with?("pgbouncer")
-
-    left = "select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"
-    look { |other| await(machine) { other.query_value(left).zero? } }
-  end
 end
