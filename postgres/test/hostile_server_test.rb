@@ -144,10 +144,32 @@ class PostgresHostileServerTest < Minitest::Test
     end
   end
 
-  # Each is the answer to one thing that a client asks for in a stream: rows, more of them, and the Sync.
-  LEGS = [DESCRIBED + ROW + message("s"), ROW + message("C", "SELECT 1\0"), message("Z", "I")].freeze
+  # Each is the answer to what a client asks for at once in a stream: rows, two times more of them, and the Sync.
+  LEGS = [DESCRIBED + ROW + message("s"), ROW + (message("C", "SELECT 1\0") * 2), message("Z", "I")].freeze
+
+  # The server answers none of them before it has both. The one that comes behind the last row may fail.
+  def test_a_stream_asks_for_two_legs_at_once
+    suspended, ended, failed, ready = [%w[s], %W[C SELECT\0], %W[E C55000\0\0], %w[Z I]].map { |said| self.class.message(*said) }
+    [ended, failed].each do |late|
+      server = lambda do |stream|
+        until_said(stream, /E\0\0\0\t\0/n)
+        stream.write(DESCRIBED + ROW + suspended)
+        until_said(stream, /(E\0\0\0\t\0.*){2}/mn)
+        stream.write(ROW + ended + late)
+        until_said(stream, /S\0\0\0\x04\z/n)
+        stream.write(ready)
+        nil while stream.read_partial(65_536)
+      end
+      served_by(server) { |pool| assert_equal [["right"], ["right"]], pool.stream("select 1", as: :array, timeout: 30).to_a }
+    end
+  end
 
   private
+
+  def until_said(stream, pattern)
+    said = +"".b
+    said << stream.read_partial(65_536) until said.match?(pattern)
+  end
 
   # Says them, in two pieces that are split there, or only the first of the two.
   def streaming(at, ends: false)

@@ -358,7 +358,7 @@ class PostgresSimulationTest < Minitest::Test
   def stream(world, failures = %w[23505])
     world.pause
     nonce = world.nonce
-    count = (world.chance(0.05) ? [999, 1000, 1001, 2500] : [0, 1, 5]).sample(random: world.random)
+    count = (world.chance(0.05) ? [499, 500, 501, 1000, 1001, 2500] : [0, 1, 5]).sample(random: world.random)
     stop = world.chance(0.4) ? world.random.rand(count + 1) : count
     failure = failures.sample(random: world.random) if world.chance(0.2)
     timeout = world.random.rand * 0.02 if world.chance(0.3)

@@ -4,8 +4,8 @@
 #define DEPTH_MAX 256u
 #define UNANSWERED_MAX ((size_t)1 << 20)
 
-/* Rows of one leg of a stream: what is still read when nobody wants it. */
-#define LEG_ROWS 1000u
+/* Rows of one leg of a stream. Of two legs is still read what nobody wants. */
+#define LEG_ROWS 500u
 
 /* --- statements --- */
 

@@ -22,6 +22,7 @@ static void lane_mark(void *data) {
     rpg_requests_mark(&lane->outbox);
     rpg_requests_mark(&lane->sent);
     if (lane->leg) rpg_request_mark(lane->leg); /* which may be done, and then is in neither */
+    if (lane->leg_ahead) rpg_request_mark(lane->leg_ahead);
 }
 
 /* The lane knows where it is itself. */
@@ -33,6 +34,7 @@ static void lane_compact(void *data) {
 static void lane_free(void *data) {
     rpg_lane *lane = data;
     if (lane->leg && lane->leg->done) rpg_request_free(lane->leg); /* nobody has taken the end of the stream */
+    if (lane->leg_ahead && lane->leg_ahead->done) rpg_request_free(lane->leg_ahead);
     rpg_requests_free(&lane->outbox);
     rpg_requests_free(&lane->sent);
     rpg_replies_free(&lane->replies);

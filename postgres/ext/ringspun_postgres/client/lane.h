@@ -47,6 +47,7 @@ typedef struct rpg_lane {
     int64_t fastest;            /* the shortest time at the head so far: what the way to the server takes */
     bool streams;               /* a stream of rows has begun, and its Sync is not on its way */
     rpg_request *leg;           /* of the stream of rows that goes on; NULL: there is none */
+    rpg_request *leg_ahead;     /* the one behind it; NULL: there is none yet */
     rpg_out scratch;            /* parameters, while they are encoded */
     rpg_out flight;
     rpg_out closes;             /* names that the server may forget, each with its NUL */

@@ -69,6 +69,7 @@ void rpg_leave(void *data) {
     uint32_t len = request->parts_len;
     request->parts = NULL;
     if (request->lane->leg == request) request->lane->leg = NULL;
+    if (request->lane->leg_ahead == request) request->lane->leg_ahead = NULL;
     for (uint32_t i = 0; i + 1 < len; i++) leave_one(parts[i]);
     leave_one(request);
     free(parts);

@@ -2,20 +2,29 @@
 #include "client/ask.h"
 #include "client/params.h"
 
-static void submit_leg(rpg_lane *lane, VALUE statement, VALUE formats, rpg_leg leg) {
+static rpg_request *submit_leg(rpg_lane *lane, VALUE statement, VALUE formats, rpg_leg leg) {
     rpg_request *next = rpg_request_new(lane, statement, (rpg_span){NULL, 0});
     if (!next) rb_memerror();
     next->formats = formats;
     next->leg = (uint8_t)leg;
-    lane->leg = next;
     lane->streams = leg != RPG_LAST_LEG;
     rpg_submit(lane, next);
+    return next;
 }
 
-/* In the place of that one. */
-static void submit_next_leg(rpg_lane *lane, rpg_request *before) {
-    submit_leg(lane, before->statement, before->formats, RPG_NEXT_LEG);
+/* That one has shown that the statement has rows, so that it may be executed once too often. While the rows of one leg are on their
+ * way, the server has the next one already, and does not wait for the client in between. */
+static void submit_next_legs(rpg_lane *lane, rpg_request *before) {
+    if (!lane->leg_ahead) lane->leg_ahead = submit_leg(lane, before->statement, before->formats, RPG_NEXT_LEG);
+    rpg_request *ahead = submit_leg(lane, before->statement, before->formats, RPG_NEXT_LEG);
+    lane->leg = lane->leg_ahead;
+    lane->leg_ahead = ahead;
     rpg_request_free(before);
+}
+
+static void submit_last_leg(rpg_lane *lane) {
+    if (lane->leg_ahead) rpg_leave(lane->leg_ahead);
+    lane->leg = submit_leg(lane, Qnil, Qnil, RPG_LAST_LEG);
 }
 
 /* Sends a statement whose rows are taken as they come. On a lane of one user.
@@ -43,13 +52,13 @@ static VALUE lane_begin_stream(VALUE self, VALUE sql, VALUE params, VALUE prepar
 static VALUE take_rows(rpg_lane *lane, rpg_request *request) {
     bool ended = request->done && request->end == RPG_ENDED_WELL && request->suspended;
     VALUE result = rpg_result_of(request, false);
-    if (ended) submit_next_leg(lane, request);
+    if (ended) submit_next_legs(lane, request);
     return result;
 }
 
 /* What is left of it is the Sync, also where a leg has failed. */
 static void end_legs(rpg_lane *lane, rpg_request *request, int64_t deadline) {
-    submit_leg(lane, Qnil, Qnil, RPG_LAST_LEG);
+    submit_last_leg(lane);
     VALUE failure = Qnil;
     if (request->end == RPG_ENDED_WELL) rpg_request_free(request);
     else failure = rpg_failure_of(lane, request);
@@ -71,7 +80,7 @@ static bool begin_again(rpg_lane *lane, rpg_request *request) {
     again->leg = RPG_FIRST_LEG;
     again->again = true;
     rpg_request_free(request);
-    submit_leg(lane, Qnil, Qnil, RPG_LAST_LEG);
+    submit_last_leg(lane);
     rpg_leave(lane->leg);
     lane->leg = again;
     lane->streams = true;
@@ -90,7 +99,7 @@ static VALUE lane_next_rows(VALUE self, VALUE seconds) {
         rpg_request *request = lane->leg;
         rpg_wait_for(lane, request, deadline);
         if (request->rows.count > 0) return take_rows(lane, request);
-        if (request->end == RPG_ENDED_WELL && request->suspended) submit_next_leg(lane, request);
+        if (request->end == RPG_ENDED_WELL && request->suspended) submit_next_legs(lane, request);
         else if (!begin_again(lane, request)) end_legs(lane, request, deadline);
     }
     return Qnil;
@@ -101,7 +110,7 @@ static VALUE lane_end_stream(VALUE self) {
     rpg_lane *lane = rpg_lane_get(self);
     if (lane->leg) rpg_leave(lane->leg);
     if (lane->streams) {
-        submit_leg(lane, Qnil, Qnil, RPG_LAST_LEG);
+        submit_last_leg(lane);
         rpg_leave(lane->leg);
     }
     return Qnil;
