@@ -44,7 +44,7 @@ module Ringspun
       #   nil: no limit
       # @param grace [Numeric] seconds after `drain` until a worker that still runs is killed
       # @param boot [Numeric, nil] seconds until a worker must be ready, or it is killed and replaced; nil: no limit
-      # @param heartbeat [Numeric, nil] seconds without a turn of its loop after which a worker counts as hung: it writes its
+      # @param heartbeat [Numeric, nil] seconds without a tick of its machine after which a worker counts as hung: it writes its
       #   backtrace, if it can, and is killed and replaced; nil: no limit
       # @param settle [Numeric] seconds: a worker that ends earlier counts as a failed start
       # @param backoff [Range] seconds: the first and the longest pause before a failed start is tried again

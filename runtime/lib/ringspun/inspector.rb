@@ -126,7 +126,7 @@ module Ringspun
     def prometheus = Prometheus.text([self])
 
     # Starts a thread that reports every strand that holds the machine's thread longer than the limit, once each time. No other
-    # strand runs meanwhile. The thread looks four times per limit, and needs neither a turn of the machine nor the GVL. It ends
+    # strand runs meanwhile. The thread looks four times per limit, and needs neither a tick of the machine nor the GVL. It ends
     # by {Watch#stop}, and with the machine. A forked child does not have it.
     #
     # @param limit [Numeric] seconds

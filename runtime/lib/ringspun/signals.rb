@@ -97,7 +97,7 @@ module Ringspun
       @names = names.map { |name| name_of(name) }.uniq
       @pid = Process.pid
       @came = []
-      @turn = Ringspun::Mutex.new
+      @reading = Ringspun::Mutex.new
       @reader, @writer = @machine.pipe
       @bell = IO.for_fd(@writer, "w", autoclose: false)
       @names.each { |name| Signals.__send__(:subscribe, self, name) }
@@ -172,7 +172,7 @@ module Ringspun
 
     # One strand at a time reads the pipe. Its signal may have been taken by another strand when it has read.
     def wait
-      @turn.synchronize { @machine.read(reader, +"", 1) while @came.empty? }
+      @reading.synchronize { @machine.read(reader, +"", 1) while @came.empty? }
     end
 
     # If the pipe is full, the byte is not needed: the reader will wake anyway.

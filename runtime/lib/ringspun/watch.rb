@@ -112,7 +112,7 @@ module Ringspun
       @found = {}
       @raw = []
       @events = []
-      @turn = Ringspun::Mutex.new # one strand at a time reads, so that it gets both events of a move
+      @reading = Ringspun::Mutex.new # one strand at a time reads, so that it gets both events of a move
       @ended = false
       open
     rescue TypeError, ArgumentError => error
@@ -149,7 +149,7 @@ module Ringspun
       descriptor
       return @events.shift unless @events.empty?
 
-      Net.within(@machine, timeout, "watch: no event") { @turn.synchronize { fetch while @events.empty? && !@ended } }
+      Net.within(@machine, timeout, "watch: no event") { @reading.synchronize { fetch while @events.empty? && !@ended } }
       @events.shift
     end
 

@@ -16,7 +16,7 @@ module Ringspun
       # The longest wait of the loop, so that it notices when the parent itself was stopped.
       LOOK_SECONDS = 1
 
-      # After a longer time between two turns of the loop, the workers were perhaps stopped as well, as by Ctrl-Z: that time does
+      # After a longer time between two rounds of the loop, the workers were perhaps stopped as well, as by Ctrl-Z: that time does
       # not count for their deadlines.
       STANDSTILL_SECONDS = 2
 

@@ -153,7 +153,7 @@ static inline int switch_to(rsb_machine *machine, rs_strand *strand, VALUE here)
 }
 
 /* One iteration of the loop: returns the strand to run, or NULL to try again. */
-static inline rs_strand *turn(rsb_machine *machine, rs_strand *here) {
+static inline rs_strand *next_to_run(rsb_machine *machine, rs_strand *here) {
     rs_decision decision = rs_next(&machine->engine);
     if (RS_LIKELY(decision.verdict == RS_RUN)) return decision.strand;
     rsb_without_strand(machine, here, decision);
@@ -206,7 +206,7 @@ static VALUE runner_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
     bool usable = true;
     for (;;) {
         rs_machine *engine = &machine->engine;
-        rs_strand *strand = engine->running == RS_NO_INDEX ? turn(machine, NULL) : rs_running(engine);
+        rs_strand *strand = engine->running == RS_NO_INDEX ? next_to_run(machine, NULL) : rs_running(engine);
         if (!strand) continue;
         rsb_strand *target = strand->user;
         if (usable && !target->started) {
@@ -230,7 +230,7 @@ static VALUE maker_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
     VALUE here = rb_fiber_current();
     for (;;) {
         rs_machine *engine = &machine->engine;
-        rs_strand *strand = engine->running == RS_NO_INDEX ? turn(machine, NULL) : rs_running(engine);
+        rs_strand *strand = engine->running == RS_NO_INDEX ? next_to_run(machine, NULL) : rs_running(engine);
         if (strand) idle(machine, strand, here, false);
     }
     return Qnil;
@@ -270,7 +270,7 @@ static inline rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, rs_s
     for (;;) {
         if (!next) {
             rs_displaced(engine);
-            next = turn(machine, me);
+            next = next_to_run(machine, me);
             if (next == me) break;
             if (!next) continue;
         }
@@ -297,7 +297,7 @@ static VALUE own_fiber_main(RB_BLOCK_CALL_FUNC_ARGLIST(first, unused)) {
         rsb_strand_run(machine, rs_running(&machine->engine), here);
     }
     while (!may_end(machine)) {
-        rs_strand *strand = machine->engine.running == RS_NO_INDEX ? turn(machine, NULL) : rs_running(&machine->engine);
+        rs_strand *strand = machine->engine.running == RS_NO_INDEX ? next_to_run(machine, NULL) : rs_running(&machine->engine);
         if (strand) idle(machine, strand, here, false);
     }
     rs_displaced(&machine->engine);

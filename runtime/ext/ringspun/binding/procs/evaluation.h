@@ -98,7 +98,7 @@ typedef struct rsb_start_answer {
 typedef struct rsb_batch {
     rs_link link;               /* in the machine's list */
     rs_scope *scope;
-    rs_id worker;
+    rs_id strand;               /* in which they begin */
     uint32_t at;
     uint32_t len;
     uint32_t capacity;

@@ -64,7 +64,7 @@ static void end_batch(rsb_machine *machine, rsb_batch *batch) {
         return;
     }
     batch->scope = NULL;
-    batch->worker = RS_NO_ID;
+    batch->strand = RS_NO_ID;
     batch->at = batch->len = 0;
     batches->spare = batch;
 }
@@ -128,12 +128,12 @@ static void batch_hand_over(rsb_machine *machine, rsb_strand *strand);
 
 static const rsb_work starts = {.run = batch_run, .fail = batch_fail, .hand_over = batch_hand_over};
 
-static void make_worker(rs_strand *engine, rsb_strand *strand, rsb_batch *batch) {
+static void give_work(rs_strand *engine, rsb_strand *strand, rsb_batch *batch) {
     strand->id = rs_strand_id(engine);
     strand->work = &starts;
     strand->batch = batch;
     rs_strand_awaits_turn(engine);
-    if (batch) batch->worker = strand->id;
+    if (batch) batch->strand = strand->id;
 }
 
 /* The batch whose strand is the last in the run queue: a run started now would come right after it anyway. */
@@ -141,7 +141,7 @@ static rsb_batch *open_batch(rsb_machine *machine) {
     rsb_batch *batch = RS_LINKED(batches_of(machine)->all.first, rsb_batch, link);
     if (!batch || batch->at > 0 || batch->scope != machine->spin_scope) return NULL;
     const rs_strand *last = rs_run_last(&machine->engine.strands);
-    return last && rs_strand_id(last) == batch->worker && last->state == RS_STRAND_NEW ? batch : NULL;
+    return last && rs_strand_id(last) == batch->strand && last->state == RS_STRAND_NEW ? batch : NULL;
 }
 
 static rsb_batch *new_batch(rsb_machine *machine, rs_scope *scope, VALUE supervisor) {
@@ -152,7 +152,7 @@ static rsb_batch *new_batch(rsb_machine *machine, rs_scope *scope, VALUE supervi
     if (RS_UNLIKELY(!engine)) rsb_fail_strand_limit(machine);
     rsb_batch *batch = take_batch(batches_of(machine));
     batch->scope = scope;
-    make_worker(engine, strand, batch);
+    give_work(engine, strand, batch);
     strand->supervisor = supervisor;
     RB_GC_GUARD(handle);
     return batch;
@@ -184,7 +184,7 @@ static void hand_over(rsb_machine *machine, rsb_strand *strand, spawn_function *
     rs_strand *engine = spawn(&machine->engine, batch->scope, other);
     if (!engine) return; /* no more strands: this one runs the rest after its wait */
     machine->spare_len--;
-    make_worker(engine, other, batch);
+    give_work(engine, other, batch);
     strand->batch = NULL;
 }
 
@@ -352,7 +352,7 @@ bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, b
     rsb_strand *strand = rsb_strand_data(handle);
     rs_strand *engine = rs_spawn_first(&machine->engine, machine->spin_scope, strand);
     if (RS_UNLIKELY(!engine)) rsb_fail_strand_limit(machine);
-    make_worker(engine, strand, NULL);
+    give_work(engine, strand, NULL);
     strand->answer = &answer;
     strand->spawned_at = start->spawned_at;
     rsb_run_first(machine, me, engine);

@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
     st_table *blocked;          /* fiber => id of the strand that waits in it; NULL: none so far */
     struct rsb_plain_wait *plain_waits; /* of signal handlers and finalizers that run between strands, the last one first */
-    VALUE unblocked_fiber;      /* the fiber last unblocked between strands, at turn `unblocked_at`; not kept alive */
+    VALUE unblocked_fiber;      /* the fiber last unblocked between strands, after `unblocked_at` resumes; not kept alive */
     uint64_t unblocked_at;
 } block_waits;
 
