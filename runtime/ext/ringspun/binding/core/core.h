@@ -49,7 +49,7 @@ rsb_machine *rsb_machine_any_thread(VALUE self);
 static inline bool rsb_is_gone(const rsb_machine *machine) { return !machine->open || machine->thread_ended; }
 
 /* NULL when this thread has none. Asked by every call: one load where a Ruby thread keeps its native thread. On Ruby 3.3 it may
- * not in a ractor, nor with RUBY_MN_THREADS: native threads that are shared never have a machine here. */
+ * not in a ractor, nor with RUBY_MN_THREADS (Feature #19842): native threads that are shared never have a machine here. */
 extern __thread rsb_machine *rsb_thread_machine __attribute__((tls_model("initial-exec")));
 rsb_machine *rsb_existing_of_moving_thread(void);
 static inline rsb_machine *rsb_existing(void) {

@@ -108,8 +108,8 @@ static bool ractor_may_wake_us(rs_machine *engine) {
     return state || count != INT2FIX(1);
 }
 
-/* A signal may have arrived that CRuby's timer thread has not passed on to this thread yet. So the machine sleeps once more, for
- * SIGNAL_LOOK_NS, before it calls this a deadlock. */
+/* A signal may have arrived that CRuby's timer thread has not passed on to this thread yet (rb_threadptr_check_signal in
+ * thread.c). So the machine sleeps once more, for SIGNAL_LOOK_NS, before it calls this a deadlock. */
 static bool signal_may_come(rsb_machine *machine) {
     machine->looked_for_signals = !machine->looked_for_signals && !rs_is_simulated(&machine->engine);
     return machine->looked_for_signals;
@@ -167,7 +167,8 @@ static void *pause_without_gvl(void *unused) {
 
 static VALUE is_alive(VALUE thread) { return rb_funcall(thread, rb_intern("alive?"), 0); }
 
-/* CRuby unblocks the joiners of a thread once, and the thread may still have been alive when they looked. */
+/* CRuby unblocks the joiners of a thread once (rb_threadptr_join_list_wakeup in thread.c), and the thread may still have been
+ * alive when they looked. */
 static void wake_joiners(rsb_machine *machine) {
     RS_EACH_STRAND(&machine->engine.strands, strand) {
         if (!joins_thread(strand)) continue;

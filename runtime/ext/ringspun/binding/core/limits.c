@@ -49,7 +49,8 @@ static unsigned long long stack_size(void) {
  * cont.c). */
 #define STACKS_AT_ONCE 3ull
 
-/* If CRuby cannot make a guard page for one of them, it unmaps all stacks that it has mapped at once, with two mappings each. */
+/* If CRuby cannot make a guard page for one of them (fiber_pool_expand in cont.c), it unmaps all stacks that it has mapped at
+ * once, with two mappings each. */
 #define MAPPINGS_AT_ONCE (2 * 1024ull)
 
 VALUE rsb_stack_limit(void) {

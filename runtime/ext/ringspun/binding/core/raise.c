@@ -133,7 +133,7 @@ bool rsb_kill_is_left(rsb_machine *machine, rsb_strand *strand, int *state) {
 
 /* The loop has caught an interrupt of the thread. An exception, of a signal or Thread#raise, is raised in the root. A Thread#kill
  * can only be raised where it was caught: in `here`, or in the runner (NULL), whose fiber ends with it; CRuby then kills the
- * thread's root fiber. */
+ * thread's root fiber (rb_fiber_start in cont.c). */
 void rsb_caught_in_loop(rsb_machine *machine, rs_strand *here, int state) {
     rsb_strand *root = rsb_root_of(machine);
     VALUE exception = rb_errinfo();

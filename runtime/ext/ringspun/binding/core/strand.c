@@ -492,7 +492,8 @@ bool rsb_is_hidden(VALUE object) { return !RB_SPECIAL_CONST_P(object) && RBASIC_
 
 bool rsb_is_thread(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, rb_cThread); }
 
-/* CRuby passes the lock, the queue or the thread to the hook `block`. For Mutex#sleep it does not say which Mutex. */
+/* CRuby passes the lock, the queue or the thread to the hook `block`. For Mutex#sleep it does not say which Mutex
+ * (rb_mutex_sleep in thread_sync.c). */
 static VALUE blocker_name(VALUE blocker) {
     if (NIL_P(blocker)) return rb_str_new_cstr("a ConditionVariable, or a time to pass");
     if (rsb_is_hidden(blocker)) return rb_str_new_cstr("a file that another strand or thread loads");

@@ -25,7 +25,8 @@ static VALUE stackless_error(VALUE cause) {
                           "strands wait at once, for example with a Ringspun::Semaphore", cause, rsb_stack_limit()));
 }
 
-/* Without stacks CRuby takes tens of milliseconds to fail. So for this long the next strands fail without a try. */
+/* Without stacks CRuby takes tens of milliseconds to fail (fiber_pool_allocate_memory in cont.c tries again and again). So for
+ * this long the next strands fail without a try. */
 #define STACKLESS_FOR_NS 100000000
 
 /* CRuby makes a fiber's stack at the first switch to it (fiber_prepare_stack in cont.c), so the lack of one shows there. */
@@ -168,7 +169,8 @@ static void leave_idle(rsb_machine *machine, VALUE fiber) {
 }
 
 /* A runner without a strand switches to the next strand, and waits in the pool for one of its own. False: it was killed
- * meanwhile. CRuby repeats that at every switch to it, so it runs no strand any more and stays out of the pool. */
+ * meanwhile. CRuby repeats that at every switch to it (fiber_check_killed in cont.c), so it runs no strand any more and stays out
+ * of the pool. */
 RSB_APART static bool idle(rsb_machine *machine, rs_strand *next, VALUE here, bool usable) {
     if (RS_LIKELY(usable)) rsb_runners_put(&machine->runners, here);
     int state = switch_to(machine, next, here);

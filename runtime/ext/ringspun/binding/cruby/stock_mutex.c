@@ -75,7 +75,8 @@ bool rsb_holds_stock_mutex(VALUE thread, VALUE fiber) {
     return false;
 }
 
-/* Kept by the thread, at whose end CRuby unlocks its mutexes. Fibers that hold none any more are dropped from the list. */
+/* Kept by the thread, at whose end CRuby unlocks its mutexes (rb_threadptr_unlock_all_locking_mutexes in thread.c). Fibers
+ * that hold none any more are dropped from the list. */
 void rsb_keep_with_stock_mutex(VALUE fiber) {
     if (list_at == RSB_NOT_FOUND) return;
     VALUE thread = rb_thread_current();

@@ -389,8 +389,9 @@ static int64_t transfer_all(transfer *t) {
     return (int64_t)t->done;
 }
 
-/* IO#pwrite calls its hook without the GVL (seen on CRuby 3.3 and 3.4). So no strand may park and no object be allocated here. To
- * release the GVL once more would make a cycle in a list of CRuby's, in which its timer thread loops forever. */
+/* IO#pwrite calls its hook without the GVL (seen on CRuby 3.3 and 3.4). So no strand may park and no object be allocated here.
+ * To release the GVL once more would make a cycle in a list of CRuby's (register_ubf_list in thread_pthread.c), in which its
+ * timer thread loops forever. */
 RSB_APART static VALUE write_without_gvl(VALUE io, VALUE buffer, int64_t from) {
     char *base;
     bool writable;

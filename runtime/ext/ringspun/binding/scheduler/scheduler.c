@@ -139,8 +139,9 @@ static bool block_until(rsb_machine *machine, VALUE blocker, int64_t deadline_ns
     st_insert(waits->blocked, (st_data_t)fiber, (st_data_t)strand->id);
     strand->blocker = blocker;
     rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, 0, deadline_ns, NULL, NULL, NULL);
-    /* IO#close has taken the descriptor from the IO already, and only this strand can close it. It waits here until the users of
-     * the IO, which CRuby interrupts, have left. So this wait goes on even if the strand is cancelled. */
+    /* IO#close has taken the descriptor from the IO already, and only this strand can close it. It waits here until the users
+     * of the IO, which CRuby interrupts, have left (rb_notify_fd_close_wait in thread.c of 3.3). So this wait goes on even if the
+     * strand is cancelled. */
     if (RS_UNLIKELY(is_cut(kind)) && rsb_called_from_io_close()) {
         kind = rsb_wait_checked(machine, RS_WAIT_BLOCK, RS_PARK_SHIELDED, deadline_ns, NULL, NULL, NULL);
     }
@@ -161,8 +162,9 @@ static bool has_ended(VALUE blocker) { return rsb_is_thread(blocker) && !is_live
 static bool is_simulated(const rsb_machine *machine) { return rs_is_simulated(&machine->engine); }
 static bool is_queue(VALUE object) { return !rsb_is_hidden(object) && rb_obj_is_kind_of(object, queue_class); }
 
-/* Raises for a wait with a limit that CRuby would measure by the real clock. After this hook returns, CRuby would find that no
- * real time has passed, and wait for the whole limit again and again, while virtual time runs away. */
+/* Raises for a wait with a limit that CRuby would measure by the real clock. After this hook returns, CRuby (queue_do_pop in
+ * thread_sync.c, thread_join in thread.c) would find that no real time has passed, and wait for the whole limit again and again,
+ * while virtual time runs away. */
 static void need_virtual_time(rsb_machine *machine, VALUE blocker, int64_t limit_ns) {
     bool waits = limit_ns != RS_NEVER && limit_ns > rs_now(&machine->engine);
     if (waits && is_queue(blocker)) {

@@ -116,10 +116,11 @@ static long look(selection *s) {
         /* The IO may have been closed without the machine, and its number may mean another descriptor by now. */
         if (s->epoll >= 0 && s->polls[at].revents && !rsb_is_open_as(RARRAY_AREF(s->ios, at), s->polls[at].fd)) rsb_fail_closed();
         if (s->polls[at].revents & POLLNVAL) rb_syserr_fail(EBADF, "select(2)");
-        /* An end or an error is readiness for readers and writers, but no exceptional condition. */
+        /* An end or an error is readiness for readers and writers, but no exceptional condition: epoll would report it forever
+         * (epoll_ctl(2)). */
         if (s->polls[at].revents & (POLLHUP | POLLERR)) {
             if (s->polls[at].events != POLLPRI) s->polls[at].revents |= s->polls[at].events;
-            else if (s->epoll >= 0) epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->polls[at].fd, NULL); /* or epoll would report it forever */
+            else if (s->epoll >= 0) epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->polls[at].fd, NULL);
         }
         s->polls[at].revents &= s->polls[at].events;
         if (has_bytes(s, at)) s->polls[at].revents = POLLIN;
