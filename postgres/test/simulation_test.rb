@@ -90,6 +90,14 @@ class PostgresSimulationTest < Minitest::Test
     end
   end
 
+  def test_statements_of_connections_that_fall_silent
+    expected = [*LOSSES, Ringspun::TimeoutError, Postgres::PoolTimeoutError]
+    explore(faults: FAULTS, max: 3) do |world|
+      world.strands(6) { 4.times { world.expecting(*expected) { ask_in_time(world) } } }
+      world.strands(2) { world.expecting(*expected) { silence(world) } }
+    end
+  end
+
   def test_statements_without_pipelining
     explore(faults: FAULTS, max: 3, pipelining: false) do |world|
       world.strands(8) { 3.times { ask(world) } }
@@ -250,6 +258,24 @@ class PostgresSimulationTest < Minitest::Test
     world.pause(0.05)
     client.query(%w[die cut].sample(random: world.random), world.nonce)
     flunk "the connection has ended"
+  end
+
+  # The connection says nothing any more, to nobody.
+  def silence(world)
+    world.pause(0.05)
+    world.pool.query("mute $1", world.nonce, timeout: world.random.rand)
+    flunk "the connection is silent"
+  end
+
+  def ask_in_time(world)
+    world.pause
+    nonce = world.nonce
+    seconds = world.random.rand * 30
+    case world.random.rand(3)
+    when 0 then assert_equal nonce, world.pool.query_value("echo $1", nonce, timeout: seconds)
+    when 1 then assert_equal nonce, world.pool.batch(timeout: seconds) { |batch| batch.query("echo $1", nonce) }.first.value
+    when 2 then assert_equal nonce, world.pool.transaction(timeout: seconds) { |t| t.query_value("echo $1", nonce) }
+    end
   end
 
   # In the midst of it, before, or afterwards.

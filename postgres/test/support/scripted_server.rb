@@ -14,6 +14,7 @@ require "socket"
 #   fail $1, $2        an error with that SQLSTATE, and the nonce as message
 #   insert $1          remembers the nonce, committed with the transaction
 #   die $1, cut $1     ends the connection, with an error and without
+#   mute $1            says nothing any more
 #   begin, commit, rollback, savepoint, release, discard
 class ScriptedServer
   ADDRESS = "/scripted/.s.PGSQL.5432"

@@ -231,6 +231,7 @@ class ScriptedServer
       when "insert" then @written.last << nonce and []
       when "fail" then raise Failure.new(argument, nonce)
       when "die", "cut" then leave(command == "die")
+      when "mute" then fall_silent
       else transact(command, portal) && []
       end
     end
@@ -252,6 +253,12 @@ class ScriptedServer
     def leave(telling)
       fail("57P01", "terminating connection due to administrator command", "FATAL") if telling
 
+      raise End
+    end
+
+    # As where a router has forgotten the connection.
+    def fall_silent
+      nil while @stream.read_partial(1000)
       raise End
     end
 
