@@ -209,7 +209,7 @@ module Ringspun
       def begins_with_own(*names)
         names.each do |name|
           define_method(name) do |*arguments, **options, &block|
-            places = Holder.places
+            places = caller_locations
             call = -> { Holder.made_at(places) { @client.__send__(name, *arguments, **options, &block) } }
             Asking.new(Answer) { Answer.current.fill(&call) }.call_detached
           end

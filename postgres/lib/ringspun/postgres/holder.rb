@@ -17,7 +17,7 @@ module Ringspun
       #
       # @return [Enumerator]
       def self.enumerator(&each)
-        places = self.places
+        places = caller_locations
         Enumerator.new { |them| made_at(places) { each.call { |one| them << one } } }
       end
 
@@ -30,17 +30,13 @@ module Ringspun
         Thread.current[MADE_AT] = before
       end
 
-      # @return [Array<Thread::Backtrace::Location>] of the program, without this library; methods of Ruby's own at the bottom of
-      #   a fiber have no path
-      def self.places = caller_locations.reject { |place| place.path.nil? || place.path.start_with?(__dir__, "<internal:") }
-
       def initialize
         @left = false
         @thread = Thread.current
         FIBERS[self] = Fiber.current
         @strand = Machine.current.running if Fiber.current_scheduler.is_a?(Scheduler)
-        @places = Holder.places
-        @places = Thread.current[MADE_AT] if @places.empty? && Thread.current[MADE_AT]
+        @places = caller_locations
+        @made_at = Thread.current[MADE_AT]
         @who = (@strand || (Fiber.current_scheduler ? Fiber.current : @thread)).inspect
       end
 
@@ -60,13 +56,24 @@ module Ringspun
       def left? = ended? || (!@strand.nil? && !@strand.alive?)
 
       # @return [String]
-      def to_s = "#{@who} for #{format("%.1f", Postgres.now - @since)} s, at #{@places.first}"
+      def to_s = "#{@who} for #{format("%.1f", Postgres.now - @since)} s, at #{places.first}"
 
       def reclaimed
         "ringspun: a connection was not given back, and is closed: #{@who} has ended, who had it for " \
           "#{format("%.1f", Postgres.now - @since)} s and had asked for it at\n" \
-          "#{@places.map { |place| "\t#{place}" }.join("\n")}"
+          "#{places.map { |place| "\t#{place}" }.join("\n")}"
       end
+
+      private
+
+      # Of the program, without this library. Looked for only when somebody is to read it, for stacks are deep.
+      def places
+        own = [@places, @made_at || []].map { |all| all.reject { |place| library?(place.path) } }
+        own.first.empty? ? own.last : own.first
+      end
+
+      # Methods of Ruby's own at the bottom of a fiber have no path.
+      def library?(path) = path.nil? || path.start_with?(__dir__, "<internal:")
     end
     private_constant :Holder
   end
