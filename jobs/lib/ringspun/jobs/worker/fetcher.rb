@@ -56,7 +56,7 @@ module Ringspun
         # A place has become free.
         def freed(queue)
           @look = true if @limits[queue]
-          @changed.signal if @look || @waits.size < @queue_order.names.size
+          @changed.signal if @look || @waits.size < @queue_order.size
         end
 
         # There may be jobs: a queue that was paused goes on, or one is new.
@@ -69,7 +69,7 @@ module Ringspun
         #
         # @param fetched [Array<Storage::Fetched>]
         def found(fetched)
-          @intake.closed? ? fetched.each { |one| @processor.give_back(one) } : @found.concat(fetched)
+          @intake.closed? ? give_back(fetched) : @found.concat(fetched)
           @changed.signal
         end
 
@@ -78,7 +78,7 @@ module Ringspun
 
         # Called when the intake is closed: gives back what waits for a place. What waits still bring goes back too.
         def close
-          @processor.give_back(@found.shift) until @found.empty?
+          give_back(@found.shift(@found.size))
           @changed.broadcast
         end
 
@@ -90,14 +90,18 @@ module Ringspun
         def fetch(free)
           max = [free, BURST_MAX].min
           count = @intake.fetch(@queue_order.draw, max, limits: @limits) do |fetched|
-            fetched.each { |one| @intake.closed? ? @processor.give_back(one) : @processor.start(one) }.size
+            @intake.closed? ? give_back(fetched) : start(fetched)
           end
           @look = count == max if count
         end
 
-        def take_found(free)
-          @found.shift(free).each { |one| @processor.start(one) }
-        end
+        def take_found(free) = start(@found.shift(free))
+
+        # @return [Integer] how many
+        def start(fetched) = fetched.each { |one| @processor.start(one) }.size
+
+        # @return (see #start)
+        def give_back(fetched) = fetched.each { |one| @processor.give_back(one) }.size
 
         # With fewer free places than idle queues nobody waits, for each wait takes a place.
         def wait_at_queues

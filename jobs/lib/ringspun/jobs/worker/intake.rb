@@ -37,7 +37,7 @@ module Ringspun
         # @yieldparam fetched [Array<Storage::Fetched>]
         # @return [Object, nil] the block's value; nil, after a pause, when the fetch has failed
         def fetch(queues, max, limits: {})
-          attempt(:fetch) { yield came(@storage.fetch(@node, queues, max, limits: limits)) }
+          attempt(:fetch) { yield @orphans.came(@storage.fetch(@node, queues, max, limits: limits)) }
         end
 
         # May switch strands.
@@ -47,8 +47,9 @@ module Ringspun
         # @return [Object, nil] the block's value; nil when no job has come, or, after a pause, when the wait has failed
         def wait(queue, seconds)
           attempt(:wait) do
-            fetched = @storage.wait(@node, queue, seconds)
-            yield came([fetched]).first if fetched
+            fetched = @storage.wait(@node, queue, seconds) or next
+            @orphans.came([fetched])
+            yield fetched
           end
         end
 
@@ -70,8 +71,6 @@ module Ringspun
         def attempt(verb, &)
           @backoff.attempt(verb) { @orphans.watch { count(&) } }
         end
-
-        def came(fetched) = fetched.each { |one| @orphans.came(one) }
 
         def count
           @under_way += 1

@@ -52,8 +52,14 @@ module Ringspun
           @ended.broadcast
         end
 
-        # A job has been fetched.
-        def came(fetched) = @seen&.push(fetched)
+        # Notes jobs that have been fetched.
+        #
+        # @param fetched [Array<Storage::Fetched>]
+        # @return [Array<Storage::Fetched>] the same
+        def came(fetched)
+          @seen&.concat(fetched)
+          fetched
+        end
 
         # Returns when it is closed. May switch strands.
         #

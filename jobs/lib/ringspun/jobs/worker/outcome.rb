@@ -15,24 +15,21 @@ module Ringspun
       # @api private
       Outcome = Struct.new(:change, :kind, :error, :text, :seconds) do
         # @param job [Hash]
-        def self.done(fetched, job) = new(ack(fetched, job), :done)
+        # @param kind [Symbol]
+        def self.done(fetched, job, kind = :done)
+          lock = Retrying.lock_of(job) if job["unique_token"]
+          new(Storage::Ack.new(fetched.queue, fetched.entry, job["jid"], lock), kind)
+        end
 
         # @param why [Symbol] :cancel, or :return
         def self.ended_early(fetched, job, why)
-          return new(ack(fetched, job), :cancelled) if why == :cancel
-
-          returned(fetched, job["jid"])
+          why == :cancel ? done(fetched, job, :cancelled) : returned(fetched, job["jid"])
         end
 
         # @param jid [String, nil]
         def self.returned(fetched, jid)
           new(Storage::Failure.new(fetched.queue, fetched.entry, jid, :queue, fetched.entry), :returned)
         end
-
-        def self.ack(fetched, job)
-          Storage::Ack.new(fetched.queue, fetched.entry, job["jid"], job["unique_token"] && Retrying.lock_of(job))
-        end
-        private_class_method :ack
       end
       private_constant :Outcome
     end

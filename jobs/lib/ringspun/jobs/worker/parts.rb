@@ -26,6 +26,8 @@ module Ringspun
         # @param scope [Scope] which owns the strands
         def initialize(setup, machine, scope)
           @setup = setup
+          @runs = setup.runs
+          @control = setup.control
           @machine = machine
           @scope = scope
           make_common
@@ -60,23 +62,23 @@ module Ringspun
         private
 
         def make_common
-          @setup => { node:, config:, storage:, log:, control:, random: }
+          @setup => { node:, config:, storage:, log:, random: }
           @backoff = Backoff.new(@machine, log, random: random)
           @lease = Lease.new(node, storage, config.lease, @machine, log, extended_here: @setup.extends_lease) do
-            control.order { look }
+            @control.order { look }
           end
-          @orphans = Orphans.new(@machine, storage, node, @backoff) { @setup.runs.fetched + @fetcher.waiting_for_places }
-          @intake = Intake.new(node, storage, @lease, control, @backoff, @orphans)
+          @orphans = Orphans.new(@machine, storage, node, @backoff) { @runs.fetched + @fetcher.waiting_for_places }
+          @intake = Intake.new(node, storage, @lease, @control, @backoff, @orphans)
           @deaths = Deaths.new(config, log)
         end
 
         def make_what_runs_jobs
-          @setup => { node:, config:, storage:, log:, runs:, random: }
+          @setup => { node:, config:, storage:, log:, random: }
           @retrying = Retrying.new(config, log: log, random: random)
           @performer = Performer.new(config, storage, @retrying, @backoff)
           @acker = Acker.new(@scope, storage, node, @backoff) { |run, taken_away| settled(run, taken_away) }
-          @processor = Processor.new(@machine, @scope, runs, @performer, @retrying, @acker, log)
-          @fetcher = Fetcher.new(@intake, @processor, runs, @scope, config, @setup.queue_order)
+          @processor = Processor.new(@machine, @scope, @runs, @performer, @retrying, @acker, log)
+          @fetcher = Fetcher.new(@intake, @processor, @runs, @scope, config, @setup.queue_order)
         end
 
         def new_isolation
@@ -88,9 +90,9 @@ module Ringspun
         end
 
         def new_heartbeat
-          @setup => { node:, config:, storage:, log:, control:, queue_order:, runs: }
-          Heartbeat.new(config.beat, storage, @lease, Messages.new(node, storage, control, @processor),
-                        Announcement.new(node, storage, control, queue_order, runs, @lease, config), log)
+          @setup => { node:, config:, storage:, log:, queue_order: }
+          Heartbeat.new(config.beat, storage, @lease, Messages.new(node, storage, @control, @processor),
+                        Announcement.new(node, storage, @control, queue_order, @runs, @lease, config), log)
         end
 
         # Orphans from the quarantine go back: its places may all be taken.
@@ -103,9 +105,9 @@ module Ringspun
 
         # The storage has the outcome of a run, so its place is free.
         def settled(run, taken_away)
-          @setup.runs.settle(run, taken_away)
+          @runs.settle(run, taken_away)
           @fetcher.freed(run.queue)
-          @setup.control.wake if @setup.control.stopped?
+          @control.wake if @control.stopped?
         end
       end
       private_constant :Parts

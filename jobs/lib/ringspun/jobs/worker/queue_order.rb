@@ -20,6 +20,9 @@ module Ringspun
         # @return [Array<String>]
         def names = @weights.keys
 
+        # @return [Integer] how many queues
+        def size = @weights.size
+
         # A weighted shuffle: each queue comes first with a probability in proportion to its weight, of the others each comes
         # second so, and so on. Each queue draws an exponential variate with its weight as the rate:
         # https://doi.org/10.1016/j.ipl.2005.11.003

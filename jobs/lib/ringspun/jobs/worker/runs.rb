@@ -14,7 +14,7 @@ module Ringspun
         # @param log [Log]
         def initialize(log)
           @log = log
-          @all = {}.compare_by_identity
+          @all = {}.compare_by_identity # run => whether its job is from the quarantine
           @number = 0
           @counts = Hash.new(0)
           @dropped = 0
@@ -43,8 +43,7 @@ module Ringspun
         # @return [Run]
         def add(fetched, job)
           run = Run.new(fetched, job, @number += 1)
-          @all[run] = true
-          @quarantined += 1 if run.quarantined?
+          @quarantined += 1 if (@all[run] = run.quarantined?)
           run
         end
 
@@ -53,8 +52,7 @@ module Ringspun
         # @param run [Run]
         # @param taken_away [Boolean] whether it was not in flight here any more
         def settle(run, taken_away)
-          @all.delete(run)
-          @quarantined -= 1 if run.quarantined?
+          @quarantined -= 1 if @all.delete(run)
           record(run, taken_away)
         end
 
