@@ -109,9 +109,12 @@ OVER_BACKENDS(connecting_waits_for_a_place_in_the_queue) {
     for (int i = 0; i < CLIENTS; i++) clients[i] = (int)scene_ask(&d, request_socket());
     for (int i = 0; i < CLIENTS; i++) {
         scene_call(&d, &connectors[i], request_connect(clients[i], path), 0, 0);
-        scene_call(&d, &acceptors[i], request_accept(listener), (10 + i) * MS, 0);
         if (i >= 3 && i < 3 + GONE) scene_call(&d, &gone[i - 3], request_connect(left[i - 3], path), 0, (i - 1) * MS);
     }
+    driver_park_root(&d);
+    while (gone[0].order == 0 || gone[1].order == 0) driver_step(&d);
+    driver_unpark_root(&d);
+    for (int i = 0; i < CLIENTS; i++) scene_call(&d, &acceptors[i], request_accept(listener), i * MS, 0);
     uint64_t before = d.machine.metrics.system_calls;
     driver_run(&d);
     /* It waits, instead of asking all the time. */
