@@ -82,6 +82,7 @@ static int make_descriptors(epoll_state *state, const char **refused) {
 
 static int open_descriptors(rs_machine *machine, epoll_state *state) {
     const char *refused;
+    RS_ASSERT(state->ready == 0 && state->line.len == 0 && state->retry.first == 0);
     state->epoll = state->wake = -1;
     state->lost = 0;
     state->looks = state->waits = (rs_fruitless){0};
@@ -143,6 +144,7 @@ _Static_assert(sizeof(rs_retry_place) <= sizeof(((rs_op *)0)->of_backend), "an o
 /* A number that was closed through the machine is registered no more. */
 static epoll_descriptor *known_of(rs_descriptor *descriptor) {
     epoll_descriptor *known = (void *)descriptor->of_backend;
+    RS_CHECK(known->registered || (known->identity == 0 && known->events == 0));
     if (RS_UNLIKELY(known->generation != descriptor->generation)) {
         *known = (epoll_descriptor){.registration = known->registration, .generation = descriptor->generation};
     }
@@ -204,6 +206,7 @@ static uint32_t wanted(rs_machine *machine, int fd) {
 }
 
 static bool needs_worker(rs_machine *machine, rs_op *op) {
+    RS_CHECK(!op->offloaded && op->job == NULL);
     if (!rs_op_calls[op->request.kind].execute) return false;
     if (rs_op_kinds[op->request.kind].side == RS_SIDE_NONE) return true;
     int fd = op->request.fd;
@@ -408,6 +411,7 @@ static int fetch(rs_machine *machine) {
 static void serve_fetched(rs_machine *machine) {
     epoll_state *state = machine->backend_state;
     int count = state->ready;
+    RS_CHECK(count >= 0 && count <= EVENTS_PER_WAIT);
     state->ready = 0;
     for (int i = 0; i < count; i++) {
         if (state->events[i].data.u64 != WAKE_UP) serve(machine, &state->events[i]);

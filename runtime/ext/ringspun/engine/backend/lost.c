@@ -33,6 +33,7 @@ bool rs_is_lost_by_now(rs_fruitless *fruitless, int64_t answer) {
     }
     if (rs_is_lost(answer)) return true;
     int64_t now_ns = rs_clock_ns();
+    RS_CHECK(now_ns >= fruitless->at_ns);
     bool later = answer != -EINTR;
     if (!later && now_ns - fruitless->at_ns > WAITED_NS) fruitless->count = 0;
     if (fruitless->count++ == 0 || !later) fruitless->since_ns = now_ns;

@@ -22,6 +22,7 @@ void rs_op_line_put(rs_op_line *line, const rs_op *op) {
         line->capacity = larger(line);
         line->names = rs_realloc(line->names, sizeof(rs_id) * line->capacity);
     }
+    RS_CHECK(line->len < line->capacity);
     line->names[line->len++] = rs_op_id(op);
 }
 

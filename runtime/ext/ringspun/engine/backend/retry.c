@@ -25,6 +25,7 @@ bool rs_retry_fits(const rs_op *op) {
 
 void rs_retry_later(rs_machine *machine, rs_retry *retry, rs_op *op) {
     RS_ASSERT(op->state == RS_OP_SUBMITTED && !rs_retry_has(op));
+    RS_CHECK(!op->offloaded && retry->first != op->index + 1);
     *rs_retry_place_of(op) = (rs_retry_place){.next = retry->first, .waits = true};
     retry->first = op->index + 1;
     if (machine->backend_deadline_ns == RS_NEVER) machine->backend_deadline_ns = rs_now(machine) + AGAIN_NS;

@@ -144,6 +144,7 @@ static void *work(void *argument) {
 
 /* Signals belong to the program's threads. */
 static bool start_thread(rs_workers *workers) {
+    RS_ASSERT(workers->threads - workers->left < workers->limit && !workers->ending);
     sigset_t all, before;
     pthread_t thread;
     sigfillset(&all);

@@ -59,6 +59,7 @@ static void cut_scopes(rs_machine *machine, rs_strand *survivor) {
 static void forget_messages(rs_machine *machine) {
     for (rs_message *message = rs_inbox_take(&machine->inbox); message;) {
         rs_message *next = message->next;
+        RS_ASSERT(message->kind < RS_MESSAGE_KINDS);
         const rs_part *part = machine->on_message[message->kind];
         if (part && part->forget_message) part->forget_message(machine, message);
         free(message);

@@ -87,6 +87,7 @@ static rs_strand *make_strand(rs_machine *machine, rs_scope *scope, void *user) 
     rs_strand *strand = rs_strand_take(&machine->strands);
     if (!strand) return NULL;
     RS_CHECK(!scope || !scope->closed);
+    RS_CHECK(rs_links_empty(&strand->open_scopes) && strand->joiners.len == 0 && strand->locks == 0);
     strand->user = user;
     rs_scope_attach(&strand->own, scope, strand->index);
     strand->scope = &strand->own;
@@ -129,6 +130,7 @@ void rs_finish(rs_machine *machine) {
     }
     if (strand->joiners.len > 0) rs_list_wake_all(machine, &strand->joiners, 0);
     if (scope) {
+        RS_CHECK(!scope->closed);
         RS_ASSERT(scope->live > 0);
         if (--scope->live == 0) rs_list_wake_all(machine, &scope->waiters, 0);
     }
@@ -170,6 +172,7 @@ uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, i
     if (RS_UNLIKELY(machine->notes_parks)) strand->parked_at_ns = rs_now(machine);
     machine->running = RS_NO_INDEX;
     rs_turn_end(&machine->turn);
+    RS_CHECK(rs_timer_is_set(&strand->timer) == (deadline_ns != RS_NEVER));
     rs_trace_if(machine, RS_TRACE_PARK, rs_strand_id(strand), wait);
     return strand->ticket;
 }
@@ -199,6 +202,7 @@ static void make_ready(rs_machine *machine, rs_strand *strand, rs_wake_kind kind
     if (RS_UNLIKELY(machine->wakes_first)) rs_run_push_front(&machine->strands, strand);
     else if (strand->wait == RS_WAIT_YIELD) rs_run_push(&machine->strands, strand);
     else rs_run_push_woken(&machine->strands, strand);
+    RS_CHECK(machine->strands.run_len <= rs_strands_live(&machine->strands));
     if (machine->strands.run_len > machine->metrics.run_queue_max) {
         machine->metrics.run_queue_max = machine->strands.run_len;
     }
@@ -250,6 +254,7 @@ rs_strand *rs_spawn_first(rs_machine *machine, rs_scope *scope, void *user) {
     rs_strand *caller = begin_yield(machine);
     end_wait(caller, RS_WAKE_VALUE, 0);
     rs_run_push_front(&machine->strands, caller);
+    RS_CHECK(machine->strands.woken.head == caller->index && caller->state == RS_STRAND_READY);
     run_now(machine, strand);
     return strand;
 }
@@ -257,6 +262,7 @@ rs_strand *rs_spawn_first(rs_machine *machine, rs_scope *scope, void *user) {
 void rs_displaced(rs_machine *machine) {
     if (machine->running == RS_NO_INDEX) return;
     rs_strand *strand = rs_running(machine);
+    RS_CHECK(!rs_timer_is_set(&strand->timer) && strand->waiter.list == NULL);
     rs_strand_become(strand, RS_STRAND_READY);
     machine->running = RS_NO_INDEX;
     rs_run_push_front(&machine->strands, strand);
@@ -327,6 +333,7 @@ bool rs_unblock(rs_machine *machine, rs_strand *strand) {
         machine->metrics.wakes_dropped++;
         return false;
     }
+    RS_CHECK(!strand->permit); /* this wait would have taken it */
     strand->unblocked = true;
     if (strand->state == RS_STRAND_PARKED) {
         return rs_wake(machine, rs_strand_id(strand), strand->ticket, RS_WAKE_VALUE, 0);
@@ -351,11 +358,13 @@ static void fire_timers(rs_machine *machine, int64_t now_ns) {
         machine->metrics.timers_fired++;
         if (timer->kind == RS_TIMER_SCOPE) {
             rs_scope *scope = (rs_scope *)((char *)timer - offsetof(rs_scope, timer));
+            RS_CHECK(!scope->closed && scope->armed && scope->deadline_ns <= now_ns);
             rs_scope_cancel(machine, scope, RS_CANCELLED_BY_DEADLINE);
         } else if (timer->kind == RS_TIMER_REMINDER) {
             if (machine->driver.on_reminder) machine->driver.on_reminder(machine);
         } else {
             rs_strand *strand = (rs_strand *)((char *)timer - offsetof(rs_strand, timer));
+            RS_CHECK(strand->state == RS_STRAND_PARKED);
             rs_trace_if(machine, RS_TRACE_TIMER, rs_strand_id(strand), timer->deadline_ns);
             rs_interrupt_park(machine, strand, RS_WAKE_TIMEOUT);
         }
@@ -467,6 +476,7 @@ static inline bool poll_is_due(rs_machine *machine) {
     if (RS_LIKELY(coarse_ns == machine->coarse_ns && resumes % RESUMES_PER_CLOCK != 0)) return false;
     machine->coarse_ns = coarse_ns;
     int64_t now_ns = rs_now(machine);
+    RS_CHECK(now_ns >= machine->polled_at_ns);
     if (now_ns - machine->polled_at_ns < POLL_EVERY_NS) return false;
     machine->polled_at_ns = now_ns;
     return true;
@@ -532,6 +542,7 @@ static inline void relax(void) {
 #define RELAXES_PER_LOOK 8
 
 static bool look_until(rs_machine *machine, int64_t until_ns) {
+    RS_CHECK(!atomic_load(&machine->sleeping)); /* who sends something need not wake it */
     do {
         if (!rs_inbox_empty(&machine->inbox) || machine->backend->peek(machine)) return true;
         for (int i = 0; i < RELAXES_PER_LOOK; i++) relax();

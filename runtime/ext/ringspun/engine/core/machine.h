@@ -189,6 +189,7 @@ static inline bool rs_has_gathered(const rs_machine *machine) {
 
 static inline void rs_ungather(rs_machine *machine, rs_gathered *gathered) {
     if (!gathered->listed) return;
+    RS_CHECK(gathered->flush != NULL);
     gathered->listed = false;
     rs_links_remove(&machine->gathered, &gathered->link);
 }

@@ -51,6 +51,7 @@ static void take_out(rs_scope *scope) {
 static void move_to(rs_machine *machine, rs_scope *scope, rs_scope *above) {
     RS_ASSERT(scope != above && !scope->closed);
     take_out(scope);
+    RS_CHECK(!above || !above->closed);
     scope->parent = above;
     if (above) rs_links_prepend(&above->children, &scope->link);
     spread(machine, scope);
@@ -84,6 +85,7 @@ void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bo
     rs_strand *strand = rs_running(machine);
     if (RS_UNLIKELY(strand->stacked > 0)) rs_scope_follow(machine);
     RS_ASSERT(!strand->scope->closed);
+    RS_CHECK(strand->state == RS_STRAND_RUNNING && deadline_ns >= 0);
     rs_scope_attach(scope, strand->scope, strand->index);
     scope->deadline_ns = deadline_ns;
     scope->stack = machine->driver.stack ? machine->driver.stack(machine) : NULL;
@@ -98,6 +100,7 @@ void rs_scope_open(rs_machine *machine, rs_scope *scope, int64_t deadline_ns, bo
 }
 
 static void leave_open_ones(rs_strand *strand, rs_scope *scope) {
+    RS_CHECK(scope->owner == strand->index);
     RS_ASSERT(scope->stack == NULL || strand->stacked > 0);
     if (RS_UNLIKELY(scope->stack != NULL)) strand->stacked--;
     rs_links_remove(&strand->open_scopes, &scope->of_owner);
@@ -110,6 +113,7 @@ void rs_scope_close(rs_machine *machine, rs_scope *scope) {
     rs_strand *strand = rs_strand_at(&machine->strands, scope->owner);
     RS_ASSERT(strand->state != RS_STRAND_FREE && scope != &strand->own);
     scope->closed = true;
+    RS_CHECK(scope->waiters.len <= 1); /* its owner */
     leave_open_ones(strand, scope);
     RS_ASSERT(!scope->shield || scope->aside || strand->shield_depth > 0);
     if (scope->shield && !scope->aside) strand->shield_depth--;
@@ -152,6 +156,7 @@ static void put_in_order(rs_machine *machine, rs_strand *strand, rs_scope *outer
         above = scope;
     }
     strand->scope = above;
+    RS_CHECK(above->owner == strand->index);
     if (!moved) return;
     for (rs_scope *scope = above; scope != &strand->own; scope = scope->parent) scope->armed = false;
     rs_scope_arm(machine, above);

@@ -9,6 +9,7 @@ void rs_slab_init(rs_slab *slab, size_t size, uint32_t limit) {
 }
 
 void rs_slab_free(rs_slab *slab) {
+    RS_ASSERT(slab->chunk_count <= slab->chunk_capacity && slab->used <= rs_slab_len(slab));
     for (uint32_t i = 0; i < slab->chunk_count; i++) free(slab->chunks[i]);
     free(slab->chunks);
     *slab = (rs_slab){.first_free = RS_NO_INDEX};
@@ -50,6 +51,7 @@ void *rs_slab_take(rs_slab *slab) {
     rs_slot *slot = slot_at(slab, slab->first_free);
     uint32_t index = slot->index, generation = slot->generation + 1;
     RS_ASSERT(index == slab->first_free);
+    RS_CHECK(slot->next_free == RS_NO_INDEX || slot->next_free < rs_slab_len(slab));
     slab->first_free = slot->next_free;
     slab->used++;
     memset(slot, 0, slab->size);

@@ -30,6 +30,7 @@ static inline void rs_watcher_init(rs_watcher *watcher, rs_source *source, void 
 }
 
 static inline void rs_watcher_leave(rs_watcher *watcher) {
+    RS_CHECK(watcher->ready != NULL);
     if (watcher->source) rs_links_remove(&watcher->source->watchers, &watcher->link);
     watcher->source = NULL;
 }
@@ -45,6 +46,7 @@ static inline void rs_source_ready(rs_source *source) {
 /* It is going, and its watchers stay without one. Calls nothing. */
 static inline void rs_source_drop(rs_source *source) {
     RS_EACH_LINKED(&source->watchers, rs_watcher, link, watcher) rs_watcher_leave(watcher);
+    RS_CHECK(!rs_source_is_watched(source)); /* each was one of its own */
 }
 
 #endif

@@ -24,6 +24,7 @@ rs_strand *rs_strand_take(rs_strands *strands) {
 void rs_strand_release(rs_strands *strands, rs_strand *strand) {
     RS_ASSERT(strand->state != RS_STRAND_FREE && !strand->queued);
     RS_ASSERT(!rs_timer_is_set(&strand->timer) && strand->waiter.list == NULL);
+    RS_CHECK(rs_links_empty(&strand->open_scopes) && !rs_source_is_watched(&strand->watched));
     rs_strand_become(strand, RS_STRAND_FREE);
     strand->user = NULL;
     rs_slab_give(&strands->slab, strand);
@@ -33,6 +34,7 @@ rs_strand *rs_strand_find(const rs_strands *strands, rs_id id) {
     uint32_t index = rs_id_index(id);
     if (index >= rs_slab_len(&strands->slab)) return NULL;
     rs_strand *strand = rs_strand_at(strands, index);
+    RS_CHECK(strand->index == index);
     if (strand->generation != rs_id_generation(id) || strand->state == RS_STRAND_FREE) return NULL;
     return strand;
 }
@@ -40,7 +42,9 @@ rs_strand *rs_strand_find(const rs_strands *strands, rs_id id) {
 rs_strand *rs_strands_next(const rs_strands *strands, const rs_strand *strand) {
     for (uint32_t index = strand ? strand->index + 1 : 0; index < rs_slab_len(&strands->slab); index++) {
         rs_strand *next = rs_strand_at(strands, index);
-        if (next->state != RS_STRAND_FREE) return next;
+        if (next->state == RS_STRAND_FREE) continue;
+        RS_CHECK(next->index == index && next->generation != 0);
+        return next;
     }
     return NULL;
 }
@@ -76,11 +80,13 @@ void rs_run_push(rs_strands *strands, rs_strand *strand) { push(strands, &strand
 void rs_run_push_woken(rs_strands *strands, rs_strand *strand) {
     push(strands, &strands->woken, strand);
     strands->woken_len++;
+    RS_CHECK(strands->woken_len <= strands->run_len);
 }
 
 void rs_run_push_front(rs_strands *strands, rs_strand *strand) {
     push_front(strands, &strands->woken, strand);
     strands->woken_len++;
+    RS_CHECK(strands->woken_len <= strands->run_len);
 }
 
 void rs_run_push_front_of_others(rs_strands *strands, rs_strand *strand) { push_front(strands, &strands->others, strand); }
@@ -92,6 +98,7 @@ static inline rs_strand *pop(rs_strands *strands, rs_run_queue *queue, rs_strand
     strand->run_next = RS_NO_INDEX;
     strand->queued = false;
     strands->run_len--;
+    RS_CHECK(queue->head == RS_NO_INDEX || rs_strand_at(strands, queue->head)->queued);
     return strand;
 }
 

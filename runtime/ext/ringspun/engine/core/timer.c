@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 static inline bool before(const rs_timer *a, const rs_timer *b) {
+    RS_CHECK(a->order != b->order);
     if (a->deadline_ns != b->deadline_ns) return a->deadline_ns < b->deadline_ns;
     return a->order < b->order;
 }
@@ -24,6 +25,7 @@ static void sift_up(rs_timers *timers, uint32_t position, rs_timer *timer) {
 }
 
 static void sift_down(rs_timers *timers, uint32_t position, rs_timer *timer) {
+    RS_CHECK(position < timers->len);
     for (;;) {
         uint32_t first = position * 4 + 1;
         if (first >= timers->len) break;

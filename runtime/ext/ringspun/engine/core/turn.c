@@ -36,6 +36,7 @@ bool rs_turn_ends(rs_machine *machine) {
     if (RS_LIKELY(turn->ops <= INLINE_STREAK_MAX && turn->bytes < INLINE_BYTES_MAX)) return false;
     if (!turn->over && !is_enough(turn)) return false;
     turn->over = true;
+    RS_CHECK(turn->quiet_writes <= turn->ops);
     return rs_running(machine)->locks == 0 || turn->ops > LOCKED_STREAK_MAX;
 }
 

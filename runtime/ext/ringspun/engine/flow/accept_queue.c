@@ -69,6 +69,7 @@ static void brought(rs_machine *machine, rs_op *op, int64_t result) {
         rs_accept_queue_stop(machine, queue);
         return;
     }
+    RS_CHECK(!queue->left);
     queue->results[queue->first + queue->len++] = result;
     rs_descriptor_made(machine, &queue->request, result);
     rs_list_wake_all(machine, &queue->waiters, 0);
@@ -103,6 +104,7 @@ void rs_accept_queue_arm(rs_machine *machine, rs_accept_queue *queue) {
         queue->error = RS_NO_MEMORY;
         return;
     }
+    RS_CHECK(queue->len == 0 && queue->error == 0);
     op->owner = &accept_queue_owner;
     op->context = queue;
     queue->op = rs_op_id(op);
@@ -182,6 +184,7 @@ static void drop_kept(rs_machine *machine, int fd) {
 
 void rs_accept_queue_close_copies(rs_machine *machine) {
     RS_EACH_ACCEPT_QUEUE(machine, queue) {
+        RS_CHECK(queue->first + queue->len <= queue->capacity);
         for (; queue->len > 0; queue->len--) rs_platform_of(machine)->discard(machine, (int)queue->results[queue->first++]);
     }
 }
@@ -208,6 +211,7 @@ static void close_accept_queues(rs_machine *machine) {
         drop_results(machine, queue);
         free_accept_queue(machine, queue);
     }
+    RS_ASSERT(machine->accept_queues->len == 0);
 }
 
 const rs_part rs_accept_queues_part = {

@@ -68,6 +68,7 @@ char *rs_buffer_room(rs_pool *pool, rs_buffer *buffer, size_t len) {
     bool moves = buffer->capacity >= held + len && buffer->start >= held; /* which does not cost more than has been taken */
     if (moves) move_to_front(buffer);
     else if (!grow(pool, buffer, held + len)) return NULL;
+    RS_CHECK(buffer->capacity - buffer->end >= len && rs_buffer_len(buffer) == held);
     return buffer->bytes + buffer->end;
 }
 
@@ -108,6 +109,7 @@ bool rs_buffer_split(rs_pool *pool, rs_buffer *buffer, size_t len, rs_buffer *fr
     RS_ASSERT(len <= rs_buffer_len(buffer));
     rs_buffer rest = {0};
     if (!rs_buffer_put(pool, &rest, rs_buffer_at(buffer) + len, rs_buffer_len(buffer) - len)) return false;
+    RS_CHECK(front != buffer);
     *front = *buffer;
     front->end = front->start + len;
     *buffer = rest;
@@ -121,6 +123,7 @@ void rs_buffer_drop(rs_pool *pool, rs_buffer *buffer, size_t len) {
 }
 
 void rs_pool_free(rs_pool *pool) {
+    RS_ASSERT(pool->len <= RS_POOL_MAX);
     while (pool->len > 0) free(pool->pieces[--pool->len]);
 }
 

@@ -37,6 +37,7 @@ static void forget_parent(rs_channel *channel) {
 static void lock(rs_channel *channel) {
     if (RS_UNLIKELY(channel->forks != forks)) forget_parent(channel);
     pthread_mutex_lock(&channel->lock);
+    RS_CHECK(channel->references > 0);
 }
 
 static void unlock(rs_channel *channel) { pthread_mutex_unlock(&channel->lock); }
@@ -47,8 +48,8 @@ static void unlock_and_release(rs_channel *channel) {
     bool last = --channel->references == 0;
     unlock(channel);
     if (!last) return;
-    RS_ASSERT(channel->poppers.len == 0 && channel->pushers.len == 0 && channel->served.len == 0); /* each has a reference */
-    RS_ASSERT(rs_links_empty(&channel->observers));
+    RS_CHECK(channel->poppers.len == 0 && channel->pushers.len == 0 && channel->served.len == 0); /* each has a reference */
+    RS_CHECK(rs_links_empty(&channel->observers));
     pthread_mutex_destroy(&channel->lock);
     free(channel->values);
     free(channel);
@@ -67,6 +68,7 @@ void rs_channel_release(rs_channel *channel) {
 /* --- lines, with the lock held --- */
 
 static void append(rs_channel_line *line, rs_channel_waiter *waiter) {
+    RS_CHECK(waiter->channel->references > 0 && waiter->forks == waiter->channel->forks);
     rs_links_append(&line->waiters, &waiter->link);
     line->len++;
 }
@@ -83,6 +85,7 @@ static rs_channel_waiter *first_of(const rs_channel_line *line) {
 }
 
 static rs_channel_line *line_of(rs_channel *channel, const rs_channel_waiter *waiter) {
+    RS_CHECK(waiter->channel == channel && waiter->state <= RS_WAITER_MISSED);
     if (waiter->state == RS_WAITER_POPS) return &channel->poppers;
     return waiter->state == RS_WAITER_PUSHES ? &channel->pushers : &channel->served;
 }
@@ -94,6 +97,7 @@ static rs_message *message_of(rs_message_kind kind, rs_id name, uintptr_t payloa
 }
 
 static void wake(rs_machine *here, rs_channel_waiter *waiter) {
+    RS_CHECK(waiter->state > RS_WAITER_PUSHES); /* it is in line no more */
     if (!waiter->machine) pthread_cond_signal(&waiter->changed);
     else if (waiter->machine == here) rs_wake(here, waiter->strand, waiter->ticket, RS_WAKE_VALUE, 0);
     else rs_send(waiter->machine, message_of(RS_MESSAGE_NUDGE, waiter->strand, waiter->ticket));
@@ -188,6 +192,7 @@ static bool give_to_popper(rs_channel *channel, rs_machine *here, uint64_t value
 }
 
 static void serve_pushers(rs_channel *channel, rs_machine *here) {
+    RS_CHECK(!channel->closed || channel->pushers.len == 0);
     rs_channel_waiter *pusher;
     while (channel->len < channel->capacity && (pusher = first_in(channel, here, &channel->pushers))) {
         put_last(channel, pusher->value);
@@ -262,6 +267,7 @@ static void give_back(rs_channel *channel, rs_machine *here, uint64_t value) {
 /* Closed, empty, and nothing can be given back any more. */
 static void end_poppers_at_the_end(rs_channel *channel, rs_machine *here) {
     if (!channel->closed || channel->len > 0 || channel->on_their_way > 0) return;
+    RS_CHECK(channel->pushers.len == 0);
     while (channel->poppers.len > 0) end_wait(channel, here, first_of(&channel->poppers), RS_WAITER_CLOSED);
     notify_observers(channel, here, false);
 }
@@ -288,6 +294,7 @@ void rs_channel_close(rs_channel *channel, rs_machine *here) {
 
 void rs_channel_each(rs_channel *channel, void (*call)(uint64_t value)) {
     lock(channel);
+    RS_CHECK(channel->len <= channel->allocated);
     for (uint32_t i = 0; i < channel->len; i++) call(channel->values[(channel->first + i) % channel->allocated]);
     RS_EACH_LINKED(&channel->pushers.waiters, rs_channel_waiter, link, waiter) call(waiter->value);
     RS_EACH_LINKED(&channel->served.waiters, rs_channel_waiter, link, waiter) {
@@ -333,6 +340,7 @@ rs_channel_waiter *rs_channel_waiter_new(rs_machine *machine, rs_id strand, uint
 }
 
 void rs_channel_waiter_free(rs_channel_waiter *waiter) {
+    RS_CHECK(waiter->forks != forks || (!waiter->link.next && !waiter->link.previous)); /* in no line */
     if (!waiter->machine && waiter->forks == forks) pthread_cond_destroy(&waiter->changed);
     free(waiter);
 }
@@ -393,6 +401,7 @@ void rs_channel_interrupt(rs_channel_waiter *waiter) {
 static rs_channel_waiter *last_given(const rs_channel_waiters *waiters) {
     rs_channel_waiter *last = NULL;
     RS_EACH_LINKED(&waiters->all, rs_channel_waiter, of_machine, waiter) {
+        RS_CHECK(!is_in_line(waiter));
         if (!last || waiter->order > last->order) last = waiter;
     }
     return last;
@@ -435,6 +444,7 @@ rs_channel_observer *rs_channel_observe(rs_channel *channel, rs_watch *watch, bo
 }
 
 static void stand_by(rs_channel *channel, rs_channel_observer *observer) {
+    RS_CHECK(observer->channel == channel && observer->watch != NULL);
     if (observer->in_line) return;
     observer->in_line = true;
     rs_links_prepend(&channel->observers, &observer->link);

@@ -189,6 +189,7 @@ uint32_t rs_source_waiting_len(rs_source *source) {
 void rs_watch_serve(rs_watch *watch) {
     rs_selector *selector = watch->selector;
     RS_ASSERT(!selector->served && selector->waiters.len == 1);
+    RS_CHECK(rs_watch_strand(watch)->state == RS_STRAND_PARKED);
     selector->served = watch;
     rs_list_wake_first(selector->machine, &selector->waiters, 0);
 }
@@ -210,6 +211,7 @@ static void open_selectors(rs_machine *machine) {
 /* In a selector in which nobody waits right now an op wakes nobody. */
 static bool wait_for_ops(const rs_machine *machine) {
     RS_EACH_LINKED(&machine->selectors->all, const rs_selector, link, selector) {
+        RS_CHECK(selector->machine == machine);
         if (selector->ops > 0 && selector->waiters.len > 0) return true;
     }
     return false;
@@ -221,6 +223,7 @@ static void forked(rs_machine *machine, const rs_strand *survivor) {
     (void)survivor;
     rs_ungather(machine, &machine->selectors->unseen);
     RS_EACH_LINKED(&machine->selectors->all, rs_selector, link, selector) {
+        RS_CHECK(selector->machine == machine);
         selector->waiters = (rs_list){0};
         selector->ops = 0;
         selector->served = NULL; /* to a strand of the parent, which takes it there */

@@ -89,6 +89,7 @@ static inline int64_t rs_watch_take_result(rs_watch *watch) {
 /* The watch through which something was handed to the strand that waited here, for that strand to take; or NULL. */
 static inline rs_watch *rs_selector_take_served(rs_selector *selector) {
     rs_watch *served = selector->served;
+    RS_CHECK(!served || served->selector == selector);
     selector->served = NULL;
     return served;
 }

@@ -203,6 +203,7 @@ rs_write_queue *rs_write_queues_next(const rs_machine *machine, const rs_write_q
 static void forked(rs_machine *machine, const rs_strand *survivor) {
     (void)survivor;
     RS_EACH_LINKED(&machine->write_queues->all, rs_write_queue, link, queue) {
+        RS_CHECK(queue->machine == machine);
         queue->op = 0;
         queue->waiters = (rs_list){0};
         drop_bytes(queue);
@@ -212,6 +213,7 @@ static void forked(rs_machine *machine, const rs_strand *survivor) {
 /* Not a word to the binding: this may be the collector, and its objects gone. */
 static void close_write_queues(rs_machine *machine) {
     RS_EACH_LINKED(&machine->write_queues->all, rs_write_queue, link, queue) {
+        RS_CHECK(queue->machine == machine);
         if (was_closed_here(queue)) queue->error = -EBADF;
         rs_op *op = queue->op ? rs_op_find(machine->ops, queue->op) : NULL;
         if (op && op->in_doubt) leave_sending(queue, op);

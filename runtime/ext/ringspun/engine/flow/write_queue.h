@@ -50,6 +50,7 @@ static inline void rs_write_queue_ask(rs_write_queue *queue, bool (*is_open)(con
 /* From now on all bytes go through the layer `pass`. */
 static inline void rs_write_queue_through(rs_write_queue *queue,
                                           int64_t (*pass)(rs_write_queue *queue, const void *bytes, size_t len, uint32_t *events)) {
+    RS_CHECK(!queue->op && rs_buffer_len(&queue->filling) == 0 && rs_buffer_len(&queue->sending) == 0);
     queue->pass = pass;
 }
 

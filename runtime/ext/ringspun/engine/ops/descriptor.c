@@ -5,6 +5,7 @@
 #include <string.h>
 
 void rs_descriptors_free(rs_descriptors *descriptors) {
+    RS_ASSERT(descriptors->owing <= descriptors->capacity);
     free(descriptors->table);
     *descriptors = (rs_descriptors){0};
 }
@@ -13,6 +14,7 @@ bool rs_descriptors_grow(rs_descriptors *descriptors, int fd) {
     RS_ASSERT(fd >= 0 && (uint32_t)fd >= descriptors->capacity);
     uint32_t wanted = (uint32_t)fd + 1;
     uint32_t capacity = descriptors->capacity ? descriptors->capacity : 64;
+    RS_ASSERT(wanted <= RS_DESCRIPTORS_MAX);
     while (capacity < wanted) capacity *= 2;
     rs_descriptor *table = rs_try_realloc(descriptors->table, sizeof(rs_descriptor) * capacity);
     if (!table) return false;

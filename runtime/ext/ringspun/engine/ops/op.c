@@ -20,6 +20,7 @@ rs_op *rs_op_take(rs_ops *ops, const rs_request *request) {
     rs_op *op = rs_slab_take(&ops->slab);
     if (!op) return NULL;
     RS_ASSERT(request->kind < RS_OP_KINDS);
+    RS_CHECK(request->done == 0 || (request->options & RS_REQUEST_ALL));
     op->request = *request;
     rs_op_become(op, RS_OP_FILLED);
     return op;
@@ -27,6 +28,7 @@ rs_op *rs_op_take(rs_ops *ops, const rs_request *request) {
 
 void rs_op_release(rs_ops *ops, rs_op *op) {
     RS_ASSERT(op->state == RS_OP_FILLED || op->state == RS_OP_TERMINAL);
+    RS_CHECK(op->job == NULL && op->next == 0 && op->previous == 0);
     if (RS_UNLIKELY(op->in_doubt)) return;
     free(op->request.owned);
     op->request.owned = NULL;
@@ -39,6 +41,7 @@ rs_op *rs_op_find(const rs_ops *ops, rs_id id) {
     uint32_t index = rs_id_index(id);
     if (index >= rs_slab_len(&ops->slab)) return NULL;
     rs_op *op = rs_op_at(ops, index);
+    RS_CHECK(op->index == index);
     return op->generation == rs_id_generation(id) && op->state == RS_OP_SUBMITTED ? op : NULL;
 }
 
@@ -46,7 +49,9 @@ rs_op *rs_ops_next(const rs_ops *ops, const rs_op *op) {
     if (ops->slab.used == 0) return NULL;
     for (uint32_t index = op ? op->index + 1 : 0; index < rs_slab_len(&ops->slab); index++) {
         rs_op *next = rs_op_at(ops, index);
-        if (next->state != RS_OP_FREE) return next;
+        if (next->state == RS_OP_FREE) continue;
+        RS_CHECK(next->index == index && next->generation != 0);
+        return next;
     }
     return NULL;
 }

@@ -14,6 +14,7 @@ void rs_descriptor_made(rs_machine *machine, const rs_request *request, int64_t 
 static bool is_hopeless(rs_machine *machine, const rs_request *request) {
     if (!rs_request_takes_stream(request) || (uint32_t)request->fd >= machine->descriptors->capacity) return false;
     if (request->transfer.len == 0) return false;
+    RS_CHECK(!machine->descriptors->table[request->fd].drained || machine->descriptors->table[request->fd].bytes);
     return machine->descriptors->table[request->fd].drained && rs_refusal(machine, 0) == RS_WAKE_VALUE;
 }
 
@@ -98,6 +99,7 @@ void rs_op_end(rs_machine *machine, rs_op *op) {
 static int64_t refuse_numbers(rs_machine *machine, const rs_request *request) {
     int32_t fds[2] = {request->fd, rs_request_has_target(request) ? request->splice.to_fd : -1};
     for (int i = 0; i < 2; i++) {
+        RS_CHECK(fds[i] < RS_DESCRIPTORS_MAX);
         if (fds[i] < 0 || (uint32_t)fds[i] < machine->descriptors->capacity) continue;
         if (!rs_platform_of(machine)->is_open(machine, fds[i])) return -EBADF;
         if (!rs_descriptors_reserve(machine->descriptors, fds[i])) return RS_NO_MEMORY;
@@ -179,6 +181,7 @@ rs_op *rs_op_start(rs_machine *machine, const rs_request *request, uint32_t park
     if (ticket == 0) return NULL;
     rs_op *op = rs_op_take(machine->ops, request);
     RS_ASSERT(op != NULL); /* it was reserved */
+    RS_CHECK(strand->state == RS_STRAND_PARKED && strand->ticket == ticket);
     op->owner = &strand_owner;
     op->strand = rs_strand_id(strand);
     op->ticket = ticket;
@@ -194,6 +197,7 @@ static void add_to_target(rs_machine *machine, rs_op *op) {
 }
 
 static void remove_from_target(rs_machine *machine, rs_op *op) {
+    RS_CHECK((uint32_t)op->request.splice.to_fd < machine->descriptors->capacity);
     RS_ASSERT(machine->descriptors->table[op->request.splice.to_fd].targeted > 0);
     machine->descriptors->table[op->request.splice.to_fd].targeted--;
     rs_links_remove(&machine->ops->targeted, &op->link);
@@ -268,6 +272,7 @@ void rs_op_complete(rs_machine *machine, rs_op *op, int64_t result) {
 
 /* A number beyond the table has been in no op. It gets an entry only if it is open: it may be any number. */
 static rs_descriptor *entry_to_close(rs_machine *machine, int fd) {
+    RS_CHECK(fd >= 0);
     bool known = (uint32_t)fd < machine->descriptors->capacity;
     if (!known && !rs_platform_of(machine)->is_open(machine, fd)) return NULL;
     return rs_descriptors_reserve(machine->descriptors, fd) ? &machine->descriptors->table[fd] : NULL;
@@ -362,12 +367,13 @@ static void on_complete(rs_machine *machine, const rs_message *message) {
     RS_ASSERT(machine->outside > 0);
     machine->outside--;
     rs_op *op = rs_op_find(machine->ops, message->name);
-    RS_ASSERT(op != NULL);
+    RS_ASSERT(op != NULL && op->offloaded);
     rs_op_complete(machine, op, message->value);
 }
 
 /* The descriptor that it is has come along, and nobody here takes it. */
 static void forget_answer(rs_machine *machine, const rs_message *message) {
+    RS_CHECK(message->kind == RS_MESSAGE_COMPLETE);
     rs_op *op = rs_op_find(machine->ops, message->name);
     if (op) discard_made(machine, op, message->value);
 }
@@ -392,7 +398,9 @@ static void interrupt_op(rs_machine *machine, rs_strand *strand, rs_wake_kind ki
 static void forget_ops(rs_machine *machine, const rs_strand *survivor) {
     RS_EACH_OP(machine->ops, op) {
         op->state = RS_OP_TERMINAL;
-        if (survivor->wait == RS_WAIT_OP && survivor->op == op->index) continue;
+        bool own = survivor->wait == RS_WAIT_OP && survivor->op == op->index;
+        RS_ASSERT(!own || op->strand == rs_strand_id(survivor));
+        if (own) continue;
         rs_op_release(machine->ops, op);
     }
     machine->ops->targeted = (rs_links){0};

@@ -10,6 +10,7 @@ uint64_t rs_vector_len(const rs_vector *vector) {
 }
 
 void rs_vector_advance(rs_vector *vector, uint64_t bytes) {
+    RS_CHECK(bytes <= rs_vector_len(vector));
     if (vector->offset >= 0) vector->offset += (int64_t)bytes;
     for (; bytes > 0; vector->parts++, vector->count--) {
         struct iovec *part = vector->parts;

@@ -150,7 +150,9 @@ static inline const rs_op_traits *rs_request_traits(const rs_request *request) {
 }
 
 static inline bool rs_request_takes_stream(const rs_request *request) {
-    return rs_request_traits(request)->takes_stream && request->transfer.flags == 0;
+    const rs_op_traits *traits = rs_request_traits(request);
+    RS_CHECK(!traits->takes_stream || traits->memory == RS_MEMORY_BUFFER);
+    return traits->takes_stream && request->transfer.flags == 0;
 }
 
 /* Moves bytes from `fd` to `splice.to_fd`. */
@@ -165,6 +167,7 @@ static inline bool rs_request_is_message(const rs_request *request) {
 /* MSG_ of one that moves bytes of a socket; 0 of any other. */
 static inline uint32_t rs_request_message_flags(const rs_request *request) {
     if (!rs_request_is_message(request)) return 0;
+    RS_CHECK(rs_request_traits(request)->memory == RS_MEMORY_HEADER || rs_request_traits(request)->memory == RS_MEMORY_BUFFER);
     return rs_request_traits(request)->memory == RS_MEMORY_HEADER ? request->message.flags : request->transfer.flags;
 }
 

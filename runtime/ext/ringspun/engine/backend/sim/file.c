@@ -32,6 +32,7 @@ void sim_file_closed(sim_file *file) {
 
 static sim_file *find(const sim_world *world, const char *path) {
     for (sim_file *file = world->files; file; file = file->next) {
+        RS_CHECK(!file->unlinked && file->size <= file->capacity);
         if (strcmp(file->path, path) == 0) return file;
     }
     return NULL;
@@ -160,10 +161,12 @@ int64_t sim_file_rename(sim_world *world, const char *from, const char *to) {
 
 static int64_t refuse_change(const sim_object *object) {
     if (object->kind != SIM_FILE) return -EINVAL;
+    RS_CHECK(object->file->opened > 0);
     return (object->open_flags & O_ACCMODE) == O_RDONLY ? -EBADF : 0;
 }
 
 int64_t sim_file_resize(sim_object *object, int64_t size) {
+    RS_CHECK(size >= 0);
     int64_t error = refuse_change(object);
     if (error) return error == -EBADF ? -EINVAL : error; /* as ftruncate(2) says it */
     if (size > SIM_FILE_MAX) return -EFBIG;
@@ -183,6 +186,7 @@ int64_t sim_file_allocate(sim_object *object, const rs_request *request) {
     if (room->mode != 0) return -EOPNOTSUPP;
     if (room->len == 0) return -EINVAL;
     if (room->len > SIM_FILE_MAX || room->offset > SIM_FILE_MAX - (int64_t)room->len) return -EFBIG;
+    RS_CHECK(room->offset >= 0);
     int64_t end = room->offset + (int64_t)room->len;
     return end > object->file->size ? sim_file_resize(object, end) : 0;
 }

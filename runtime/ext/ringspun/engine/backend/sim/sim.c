@@ -68,6 +68,7 @@ int64_t rs_sim_now(const rs_machine *machine) { return state_of(machine)->now_ns
 
 void rs_sim_advance(rs_machine *machine, int64_t delay_ns) {
     sim_state *state = state_of(machine);
+    RS_CHECK(delay_ns >= 0);
     state->now_ns = rs_deadline_after(state->now_ns, delay_ns);
 }
 
@@ -187,6 +188,7 @@ static void finish(rs_machine *machine, sim_life *life, int64_t result) {
 /* The kernel may write to a read buffer as long as the op lasts, beyond what it answers too. Whoever gave the memory away
  * early shall notice. The first `filled` bytes are an answer already. */
 static void scribble(rs_machine *machine, const sim_life *life, uint64_t filled) {
+    RS_CHECK(life->op->state == RS_OP_SUBMITTED);
     const rs_request *request = &life->op->request;
     const rs_op_traits *traits = rs_request_traits(request);
     if (traits->side != RS_SIDE_READ || traits->effect != RS_EFFECT_DATA) return;
@@ -230,6 +232,7 @@ static bool may_be_reset(const sim_life *life) {
 static bool struck(rs_machine *machine, sim_life *life) {
     const rs_sim_faults *faults = &state_of(machine)->faults;
     uint64_t subject = rs_op_id(life->op);
+    RS_CHECK(life->faults <= FAULTS_PER_OP);
     if (life->faults >= FAULTS_PER_OP) return false;
     life->faults++;
     if (strikes(machine, faults->interrupted, FAULT_INTERRUPTED, subject)) {
@@ -320,6 +323,7 @@ static int sim_open(rs_machine *machine) {
 
 static void forget_lives(sim_state *state) {
     RS_EACH_LINKED(&state->lives, sim_life, link, life) free_life(state, life);
+    RS_ASSERT(state->events.len == 0); /* each was of a life */
     state->left = 0;
     for (sim_object *object; (object = sim_world_next_changed(&state->world));) {
         sim_object_release(&state->world, object);
@@ -418,6 +422,7 @@ static void sim_poll(rs_machine *machine) {
         state->late_wakes++;
         return;
     }
+    RS_CHECK(state->late_wakes <= LATE_WAKES_IN_A_ROW);
     state->late_wakes = 0;
     rs_timer *timer;
     while ((timer = rs_timers_pop_due(&state->events, state->now_ns))) {

@@ -11,6 +11,7 @@ static sim_object *bound_to(const sim_world *world, const void *address, uint32_
     for (uint32_t i = 0; i < world->table_len; i++) {
         sim_object *object = world->table[i];
         if (!object || object->kind != SIM_SOCKET || !object->address || object->address_len != address_len) continue;
+        RS_CHECK(object->refs > 0);
         if (memcmp(object->address, address, address_len) == 0) return object;
     }
     return NULL;
@@ -39,6 +40,7 @@ static sim_object *dequeue(sim_object *listener) {
     if (!listener->pending_first) listener->pending_last = NULL;
     socket->pending_next = NULL;
     listener->pending_len--;
+    RS_CHECK((listener->pending_len == 0) == (listener->pending_first == NULL));
     return socket;
 }
 
@@ -85,6 +87,7 @@ int64_t sim_socket_accept(sim_world *world, sim_object *listener) {
     if (listener->kind != SIM_SOCKET) return -ENOTSOCK;
     if (listener->state != SIM_LISTENING || listener->read_shut) return -EINVAL;
     if (listener->pending_len == 0) return -EAGAIN;
+    RS_CHECK(listener->pending_first != NULL && !listener->peer);
     if (world->open >= SIM_DESCRIPTORS_MAX) return -EMFILE;
     int64_t fd = sim_world_install(world, dequeue(listener));
     retry_connects(world);
@@ -169,6 +172,7 @@ static int64_t get_option(sim_object *socket, const rs_request *request) {
 }
 
 int64_t sim_socket_perform(sim_world *world, const rs_request *request) {
+    RS_CHECK(rs_request_traits(request)->never_waits);
     if (request->kind == RS_OP_SOCKET) return new_socket(world, request);
     if (request->kind == RS_OP_SOCKETPAIR) return new_pair(world, request);
     sim_object *socket = sim_world_find(world, request->fd);

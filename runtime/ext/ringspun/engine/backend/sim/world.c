@@ -79,6 +79,7 @@ int64_t sim_world_install(sim_world *world, sim_object *object) {
         }
         world->table_len++;
     }
+    RS_CHECK(slot < world->table_capacity && object->refs > 0);
     world->table[slot] = object;
     world->lowest_free = slot + 1;
     world->open++;
@@ -149,6 +150,7 @@ static void stream_put(sim_stream *stream, const uint8_t *bytes, uint32_t len) {
     RS_ASSERT(len <= stream_room(stream) && !stream->ended);
     if (len == 0) return;
     stream_grow(stream, stream->len + len);
+    RS_CHECK(stream->start < stream->capacity && stream->len + len <= stream->capacity);
     uint32_t end = (stream->start + stream->len) % stream->capacity;
     uint32_t first = stream->capacity - end < len ? stream->capacity - end : len;
     memcpy(stream->bytes + end, bytes, first);
@@ -160,6 +162,7 @@ static void stream_put(sim_stream *stream, const uint8_t *bytes, uint32_t len) {
 static void stream_look(const sim_stream *stream, uint32_t skip, uint8_t *bytes, uint32_t len) {
     RS_ASSERT(skip + len <= stream->len);
     if (len == 0) return;
+    RS_CHECK(stream->start < stream->capacity && stream->len <= stream->capacity);
     uint32_t start = (stream->start + skip) % stream->capacity;
     uint32_t first = stream->capacity - start < len ? stream->capacity - start : len;
     memcpy(bytes, stream->bytes + start, first);
@@ -186,6 +189,7 @@ const struct iovec *sim_parts_of(const rs_request *request, struct iovec *single
         *count = request->vector.count;
         return request->vector.parts;
     case RS_MEMORY_HEADER:
+        RS_CHECK(request->message.header != NULL);
         *count = request->message.header->msg_iovlen;
         return request->message.header->msg_iov;
     case RS_MEMORY_BUFFER:
@@ -245,6 +249,7 @@ static int64_t read_stream(sim_world *world, sim_object *object, const transfer 
 static int64_t write_stream(sim_world *world, sim_object *object, const transfer *t) {
     RS_ASSERT(object->kind == SIM_PIPE_WRITER || object->kind == SIM_SOCKET);
     sim_object *peer = object->peer;
+    RS_CHECK(!peer || peer->peer == object);
     if (object->write_shut || !peer || peer->read_shut) return -EPIPE;
     if (t->bytes == 0) return 0;
     uint32_t room = stream_room(&peer->in);
@@ -310,6 +315,7 @@ static int64_t transfer_bytes(sim_world *world, sim_object *object, const rs_req
     if (object->kind == SIM_FILE) return transfer_file(object, request, &t, write);
     if (write) return write_stream(world, object, &t);
     int64_t result = read_stream(world, object, &t, rs_request_message_flags(request) & MSG_PEEK);
+    RS_CHECK(result <= 0 || (uint64_t)result <= t.bytes);
     if (result >= 0 && request->kind == RS_OP_RECVMSG) {
         /* Nothing comes beside the bytes of a stream. */
         struct msghdr *message = request->message.header;

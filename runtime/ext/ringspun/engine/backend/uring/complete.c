@@ -83,6 +83,7 @@ static void note_rest(rs_machine *machine, const rs_op *op, int64_t result, uint
 static void complete_lasting(rs_machine *machine, rs_op *op, int64_t result, uint32_t flags) {
     bool unwanted = rs_op_is_unwanted(op), goes_on = was_interrupted(result) || result == -EAGAIN;
     if (result >= 0) op->owner->brought(machine, op, result);
+    RS_CHECK(op->state == RS_OP_SUBMITTED); /* whatever its owner has done about that */
     if (flags & URING_CQE_MORE) return;
     if (goes_on && !unwanted) uring_submit(machine, op);
     else uring_finish(machine, op, goes_on ? -ECANCELED : result);

@@ -73,6 +73,7 @@ static void fill_accept(uring_sqe *sqe, const rs_op *op) {
 }
 
 static void fill_connect(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(op->request.kind == RS_OP_CONNECT);
     sqe->address = pointer(op->request.address.bytes);
     sqe->offset = op->request.address.len;
 }
@@ -144,6 +145,7 @@ static void fill_rename(uring_sqe *sqe, const rs_op *op) {
 }
 
 static void fill_mkdir(uring_sqe *sqe, const rs_op *op) {
+    RS_CHECK(op->request.kind == RS_OP_MKDIR);
     fill_unlink(sqe, op);
     sqe->len = op->request.path.mode;
 }
@@ -212,6 +214,7 @@ rs_fd_kind uring_kind_now(rs_machine *machine, const rs_op *op) {
 }
 
 static int64_t offset_of(const rs_request *request) {
+    RS_CHECK(rs_request_traits(request)->moves == RS_MOVES_MEMORY);
     bool vector = rs_request_traits(request)->memory == RS_MEMORY_VECTOR;
     return vector ? request->vector.offset : request->transfer.offset;
 }
@@ -256,11 +259,13 @@ static uint32_t readiness_of(const rs_op *op) {
 void uring_correct_position(const rs_op *op, int64_t written) {
     const uring_op *way = uring_of(op);
     if (!way->moves_position || written <= 0 || way->position < 0) return;
+    RS_CHECK((uint64_t)written <= rs_request_len(&op->request));
     if (lseek(op->request.fd, 0, SEEK_CUR) == way->position) lseek(op->request.fd, way->position + written, SEEK_SET);
 }
 
 void uring_fill(uring_sqe *sqe, rs_op *op) {
     RS_CHECK(op->state == RS_OP_SUBMITTED && sqe->opcode == URING_OP_NOP);
+    RS_CHECK(op->generation != 0 && !(rs_op_id(op) & (rs_id)1 << 31)); /* what other names have (state.h) */
     const uring_call *call = &calls[op->request.kind];
     uring_op *way = uring_of(op);
     sqe->user_data = rs_op_id(op);

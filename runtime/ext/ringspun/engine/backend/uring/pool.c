@@ -65,6 +65,7 @@ void uring_pool_add(uring_pool *pool) {
 }
 
 void *uring_pool_take(uring_pool *pool, const uring_cqe *cqe) {
+    RS_CHECK(cqe->flags & URING_CQE_BUFFER);
     uint32_t index = cqe->flags >> URING_CQE_BUFFER_SHIFT;
     RS_ASSERT(index < pool->count && !pool->taken[index]);
     pool->taken[index] = true;

@@ -412,6 +412,7 @@ static void serve_next_on_side(rs_machine *machine) {
 
 static bool is_in_kernel(const rs_op *op) {
     const uring_op *own = uring_of(op);
+    RS_CHECK(own->waits_for_entry + own->waits_behind + own->retry.waits <= 1);
     bool elsewhere = own->waits_for_entry || own->waits_behind || own->retry.waits;
     return op->state == RS_OP_SUBMITTED && !op->offloaded && !elsewhere;
 }
@@ -424,6 +425,7 @@ static void note_cancel(rs_machine *machine, rs_op *op, int32_t result) {
     if (result >= 0 || !op || !is_in_kernel(op)) return;
     RS_CHECK(rs_op_is_unwanted(op));
     uring_state *state = uring_state_of(machine);
+    RS_CHECK(!uring_of(op)->cancel_waits_for_entry);
     if (!uring_of(op)->cancel_missed) rs_op_line_put(&state->missed, op);
     uring_of(op)->cancel_missed = true;
     if (state->cancel_again_ns == 0) state->cancel_again_ns = rs_now(machine) + CANCEL_AGAIN_NS;
@@ -449,6 +451,7 @@ static void cancel_again(rs_machine *machine) {
 
 static void complete_backlog(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
+    RS_CHECK(state->backlog_served == 0);
     /* What comes meanwhile may move the backlog, and is completed as well. */
     while (state->backlog_served < state->backlog_len) {
         uring_cqe cqe = state->backlog[state->backlog_served++];
@@ -554,6 +557,7 @@ static void forget_late(rs_machine *machine, uring_state *state) {
 static bool uring_peek(rs_machine *machine) {
     uring_state *state = uring_state_of(machine);
     if (RS_UNLIKELY(state->lost)) return state->is_open;
+    RS_CHECK(state->backlog_served == 0 && state->is_open);
     forget_late(machine, state);
     if (!state->wake_armed) arm_wake(state);
     flush(state);
