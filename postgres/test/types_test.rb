@@ -105,6 +105,18 @@ class PostgresTypesTest < Minitest::Test
     end
   end
 
+  # As after an opening in which this process was stopped for a while.
+  def test_names_are_looked_up_again_when_the_connection_was_quiet_for_too_long
+    result = Data.define(:rows)
+    answers = [:quiet, result.new([["mood", 70_000, 70_001]])]
+    lane = Object.new
+    lane.define_singleton_method(:query) { |*| answers.shift }
+    lane.define_singleton_method(:ping) { |_| true }
+    types = Postgres.const_get(:Types).new({ "mood" => :to_sym.to_proc })
+    assert_instance_of Postgres.const_get(:Decoders), types.decoders(lane)
+    assert_empty answers
+  end
+
   def test_a_numeric_that_is_no_number
     on_pool { |pool| 3.times { assert_predicate pool.query("select 'NaN'::numeric").rows.dig(0, 0), :nan? } }
   end

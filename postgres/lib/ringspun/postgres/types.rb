@@ -51,8 +51,11 @@ module Ringspun
         raise UsageError, "types: expected a decoder for #{type}, which answers to call, got #{decoder.inspect}"
       end
 
+      def ask(lane) = lane.query(LOOK_UP, [@by_name.keys], nil, false, true)
+
       def look_up(lane)
-        taken = lane.query(LOOK_UP, [@by_name.keys], nil, false, true)
+        taken = ask(lane)
+        taken = ask(lane) while taken == :quiet && lane.ping(nil)
         raise Postgres.lost(lane.loss, false) if taken.is_a?(Symbol)
 
         taken.rows.each { |name, oid, _| raise UsageError, "types: the database has no type #{name}" unless oid }
