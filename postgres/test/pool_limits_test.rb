@@ -91,6 +91,17 @@ class PostgresPoolLimitsTest < Minitest::Test
     end
   end
 
+  def test_a_statement_whose_columns_have_changed_for_many_at_once
+    on_pool(lanes: 1) do |pool, machine|
+      with_table(pool, 1) do |table|
+        3.times { pool.query("select * from #{table}") }
+        pool.execute("alter table #{table} add column more int default 5")
+        asking = Array.new(5) { machine.spin { pool.query("select * from #{table}").rows } }
+        assert_equal [[[1, "1", 5]]] * 5, asking.map(&:await)
+      end
+    end
+  end
+
   def test_who_waits_is_told_that_the_pool_is_closed
     on_pool(max: 1) do |pool, machine|
       waiting = nil

@@ -90,6 +90,23 @@ class PostgresTransactionTest < Minitest::Test
     end
   end
 
+  both :a_statement_in_the_midst_of_a_stream_is_refused do |pool, _table|
+    seen = 0
+    pool.transaction do |t|
+      t.stream("select generate_series(1, 2000)") do |row|
+        seen += row[0]
+        [-> { t.query("select 1") }, -> { t.batch { |b| b.query("select 1") } }, -> { t.stream("select 1") {} }].each do |asks|
+          next unless (row[0] % 700) == 1
+
+          assert_match(/in the midst of a stream: read it to its end first, or ask the pool/,
+                       assert_raises(Ringspun::UsageError, &asks).message)
+        end
+      end
+      assert_equal 1, t.query_value("select 1")
+    end
+    assert_equal 2_001_000, seen
+  end
+
   both :what_it_takes do |pool, _table|
     modes = pool.transaction(isolation: :serializable, read_only: true, deferrable: true) do |t|
       %w[isolation read_only deferrable].map { |name| t.query_value("show transaction_#{name}") }

@@ -55,7 +55,15 @@ bool rpg_is_quiet(const rpg_lane *lane, int64_t now) {
     return now - lane->quiet_since > QUIET_MAX || is_readable(lane->fd);
 }
 
+/* Its legs execute the unnamed portal, which another statement would bind anew. */
+static void refuse_in_stream(const rpg_lane *lane) {
+    if (RB_LIKELY(!lane->leg)) return;
+    rb_raise(rpg_eUsage, "this session is in the midst of a stream: read it to its end first, or ask the pool, which has other "
+             "connections");
+}
+
 VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
+    refuse_in_stream(lane);
     if (lane->lost[0]) return rpg_sym_lost;
     if (!lane->shared) return Qnil;
     if (lane->held) return sym_held;
@@ -128,7 +136,7 @@ NORETURN(static void fail_late(const rpg_lane *lane));
 static void fail_late(const rpg_lane *lane) {
     const rpg_request *first = lane->sent.first;
     bool suspicious = lane->shared && !lane->pipelines && first && (first->behind || first->next);
-    rb_raise(rpg_eTimeout, "the server has not answered before the deadline; the statement is cancelled%s",
+    rb_raise(rpg_eTimeout, "the server has not answered before the deadline; the statement is cancelled where it holds up nobody else, and may have taken effect%s",
              suspicious ? ". Where a pooler stands before the server, it may lose statements that come together: try pipelining: false" : "");
 }
 
@@ -211,11 +219,11 @@ void rpg_fail(const rpg_lane *lane, rpg_request *request) { rb_exc_raise(rpg_fai
 bool rpg_is_misunderstood(rpg_lane *lane, const rpg_request *request) {
     rpg_statement *statement = rpg_statement_get(request->statement);
     bool unknown = rpg_request_failed_by(request, "26000") || rpg_request_failed_by(request, "42P05");
-    bool outdated = rpg_request_failed_by(request, "0A000") && statement->name_len > 0;
+    bool outdated = rpg_request_failed_by(request, "0A000") && request->named > 0;
     outdated |= rpg_request_failed_by(request, "08P01") && !NIL_P(request->formats); /* behind a pooler: formats of other columns */
     if (!unknown && !outdated) return false;
     if (unknown && statement->name_len > 0) lane->names = false; /* a pooler has changed servers behind our back */
-    rpg_statement_forget_name(statement);
+    if (unknown || request->named == statement->named) rpg_statement_forget_name(statement); /* and no newer name */
     return lane->status == 'I';
 }
 

@@ -17,7 +17,8 @@ static rpg_span name_for(const rpg_statement *statement, const rpg_request *requ
 }
 
 static void give_name(rpg_lane *lane, rpg_statement *statement) {
-    statement->name_len = (uint8_t)snprintf(statement->name, sizeof(statement->name), "%s_%u", lane->prefix, ++lane->named);
+    statement->named = ++lane->named;
+    statement->name_len = (uint8_t)snprintf(statement->name, sizeof(statement->name), "%s_%u", lane->prefix, statement->named);
 }
 
 static void forget(rpg_lane *lane, rpg_statement *statement) {
@@ -65,10 +66,11 @@ static void put_formats(rpg_out *out, VALUE formats) {
     for (uint16_t i = 0; i < columns->count; i++) rpg_put_u16(out, rpg_type_is_binary(columns->types[i]));
 }
 
-static void put_bind(rpg_out *out, const rpg_statement *statement, const rpg_request *request) {
+static void put_bind(rpg_out *out, const rpg_statement *statement, rpg_request *request) {
     size_t begun = rpg_begin(out, 'B');
     rpg_put_u8(out, 0); /* the unnamed portal */
     rpg_span name = name_for(statement, request);
+    request->named = name.len > 0 ? statement->named : 0;
     rpg_put_text(out, name.bytes, name.len);
     rpg_put_bytes(out, request->params, request->params_len);
     put_formats(out, request->formats);

@@ -37,6 +37,7 @@ typedef struct rpg_request {
     bool syncs;                 /* it ends with a Sync */
     bool continues;             /* a batch of which others come before it */
     bool passes;                /* it leaves before others, and a lane that is held */
+    uint32_t named;             /* the statement's number at the Bind; 0: it had no name there */
     uint8_t end;                /* rpg_end_kind */
     uint8_t tag_len;
     char tag[RPG_TAG_MAX];

@@ -23,6 +23,7 @@ typedef struct {
     bool recent;                /* used since the lane last looked for one to forget */
     bool of_session;            /* begins with a word that only a session has a use for */
     bool copies;                /* begins with COPY */
+    uint32_t named;             /* the number in its name */
     uint8_t name_len;           /* 0: it has none yet */
     char name[RPG_NAME_MAX];
 } rpg_statement;

@@ -33,7 +33,6 @@ static void submit_last_leg(rpg_lane *lane) {
 static VALUE lane_begin_stream(VALUE self, VALUE sql, VALUE params, VALUE prepared) {
     rpg_lane *lane = rpg_lane_get(self);
     VALUE statement = rpg_ask_statement(lane, sql);
-    if (lane->leg) rb_raise(rpg_eUsage, "this session is in the midst of a stream; a second one needs a session of its own");
     params = rpg_encode_params(params);
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), true);
     if (!NIL_P(refused)) return refused;
