@@ -6,7 +6,8 @@ module Ringspun
     # have. Parameters are $1, $2, ... in the statement, and given behind it.
     #
     # Every method may switch strands. A `timeout:` is in seconds and for the whole call; nil: as long as it takes. A strand that
-    # is cancelled, or whose time is over, leaves at once, and what it has asked for is cancelled on the server.
+    # is cancelled, or whose time is over, leaves at once. What it has asked for is cancelled on the server where that holds up
+    # nobody else; else its answer is dropped. Either way it may have taken effect.
     #
     # All raise {UsageError} for what can be known to be wrong before a byte is sent, {ServerError} with a class per SQLSTATE
     # for what the server refuses, {ConnectionLost} when the connection ends meanwhile, {ProtocolError} when the server sends

@@ -193,6 +193,7 @@ module Ringspun
         if got.is_a?(Waiter)
           @lock.synchronize { @waiters.delete(got) }
           got = got.gate.try_pop or return
+          raise got.exception(got.message) if got.is_a?(Exception)
         end
         lane = prepare(got, left) and hold(lane, Holder.new)
       end

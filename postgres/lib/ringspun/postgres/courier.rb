@@ -28,11 +28,11 @@ module Ringspun
           value.set_backtrace(caller(3))
           raise value
         ensure
-          unless answered
-            @given_up = true
-            yield
-          end
+          yield unless answered
         end
+
+        # Nobody waits for it any more.
+        def give_up = @given_up = true
 
         # In the courier's thread, as all below.
         def begin(machine) = @strand = machine.spin { run }
@@ -162,6 +162,7 @@ module Ringspun
       private
 
       def take_back(errand)
+        errand.give_up
         @errands << errand
       rescue ClosedQueueError
         nil # all that it was at has ended

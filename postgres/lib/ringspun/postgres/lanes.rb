@@ -30,6 +30,7 @@ module Ringspun
       #
       # @return [Result]
       def query(sql, params, timeout, prepared, idempotent)
+        deadline = timeout && (@machine.now + timeout)
         unless @pool.config.pipelining
           Lane.check(sql, params)
           return alone(timeout) { |lane, left| lane.query(sql, params, left, prepared, true) }
@@ -45,6 +46,7 @@ module Ringspun
         raise unless idempotent
 
         idempotent = false
+        timeout = left_until(deadline)
         retry
       end
 
@@ -87,7 +89,7 @@ module Ringspun
       def insist(refused, lane, timeout, alone:)
         deadline = timeout && (@machine.now + timeout)
         loop do
-          left = deadline && [deadline - @machine.now, 0].max
+          left = left_until(deadline)
           if alone && %i[slow stuck held].include?(refused)
             taken = @pool.connections.try_use(left) { |other| yield(other, left, true) }
             return taken unless taken.is_a?(Symbol)
@@ -203,10 +205,13 @@ module Ringspun
         nil
       end
 
+      def left_until(deadline) = deadline && [deadline - @machine.now, 0].max
+
       # On a connection of its own, as where a pooler cannot take several statements at once.
       def alone(timeout)
+        deadline = timeout && (@machine.now + timeout)
         @pool.connections.use(timeout) do |lane|
-          taken = yield(lane, timeout)
+          taken = yield(lane, left_until(deadline))
           taken.is_a?(Symbol) ? raise(Postgres.lost(lane.loss, false)) : taken
         end
       end
