@@ -58,7 +58,8 @@ module Ringspun
       end
 
       # Gives the rows to the block as they come, on a connection of its own. While the block works no more are read, so that the
-      # server waits for it. The statement is cancelled when the block is left early.
+      # server waits for it. The statement is cancelled when the block is left early. A stream of a session or
+      # transaction has that one's connection, which takes no other statement until the stream has ended.
       #
       # @param as [:row, :array, :hash] what the block gets
       # @yieldparam row [Row, Array, Hash{String => Object}]
