@@ -193,14 +193,16 @@ class PostgresInterruptTest < Minitest::Test
     assert_equal ["closed\n", "", true], [answer.out, answer.err, answer.status.success?]
   end
 
-  private
-
-  def with_pool(**)
-    pool = pool(**)
-    yield pool
-  ensure
-    pool.close
+  # Such as the return of a connection, when the task of another scheduler is stopped before the courier has come to it.
+  def test_a_call_that_runs_to_its_end_is_not_given_up_by_who_waits_for_it
+    errand = Postgres.const_get(:Courier).const_get(:Errand).new(nil) { nil }
+    waiting = quiet_thread { errand.wait { nil } }
+    Thread.pass until waiting.stop?
+    waiting.kill.join
+    refute_predicate errand, :given_up?
   end
+
+  private
 
   def quiet_thread(&) = Thread.new(&).tap { |thread| thread.report_on_exception = false }
 

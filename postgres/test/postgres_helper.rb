@@ -26,6 +26,14 @@ module OnPool
     end
   end
 
+  # Outside of a run: for plain threads, and for runs that come and go.
+  def with_pool(**)
+    pool = pool(**)
+    yield pool
+  ensure
+    pool&.close
+  end
+
   def pool(**) = Postgres::Pool.new(url, **pool_options, **)
 
   def url = Servers.postgres_url

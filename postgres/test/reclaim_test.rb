@@ -100,13 +100,6 @@ and had asked for it at\n\t.*/reclaim_test\.rb:(?<line>\d+):in }
 
   private
 
-  def with_pool(**)
-    pool = pool(**)
-    yield pool
-  ensure
-    pool.close
-  end
-
   def wait_until = (sleep 0.001 until yield)
 
   # The collector may believe that some are still in use, but not all.
