@@ -37,7 +37,11 @@ module Ringspun
         # @yieldparam fetched [Array<Storage::Fetched>]
         # @return [Object, nil] the block's value; nil, after a pause, when the fetch has failed
         def fetch(queues, max, limits: {})
-          attempt(:fetch) { yield @orphans.came(@storage.fetch(@node, queues, max, limits: limits)) }
+          attempt(:fetch) do |came|
+            fetched = @storage.fetch(@node, queues, max, limits: limits)
+            came.concat(fetched)
+            yield fetched
+          end
         end
 
         # May switch strands.
@@ -46,9 +50,9 @@ module Ringspun
         # @yieldparam fetched [Storage::Fetched]
         # @return [Object, nil] the block's value; nil when no job has come, or, after a pause, when the wait has failed
         def wait(queue, seconds)
-          attempt(:wait) do
+          attempt(:wait) do |came|
             fetched = @storage.wait(@node, queue, seconds) or next
-            @orphans.came([fetched])
+            came << fetched
             yield fetched
           end
         end
@@ -69,12 +73,12 @@ module Ringspun
         private
 
         def attempt(verb, &)
-          @backoff.attempt(verb) { @orphans.watch { count(&) } }
+          @backoff.attempt(verb) { @orphans.watch { |came| count(came, &) } }
         end
 
-        def count
+        def count(came)
           @under_way += 1
-          yield
+          yield came
         ensure
           @under_way -= 1
           @control.wake if closed?

@@ -8,7 +8,7 @@ module Ringspun
       # https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/
       #
       # It compares what the storage says is in flight here with the runs that there were meanwhile, and with the jobs of all
-      # fetches that were under way then.
+      # fetches and waits that were under way then: between its coming and its start a job has no run yet.
       #
       # @api private
       class Orphans
@@ -38,27 +38,20 @@ module Ringspun
 
         # Calls the block, which fetches jobs and starts them. May switch strands.
         #
+        # @yieldparam came [Array<Storage::Fetched>] to which the block adds the jobs that have come
         # @return [Object] the block's value
         def watch
           number = @number += 1
-          @under_way[number] = true
-          yield
+          @under_way[number] = came = []
+          yield came
         rescue UnknownOutcomeError
           @looks = LOOKS.map { |seconds| @machine.now + seconds }
           @changed.broadcast
           raise
         ensure
           @under_way.delete(number)
+          @seen&.merge(came)
           @ended.broadcast
-        end
-
-        # Notes jobs that have been fetched.
-        #
-        # @param fetched [Array<Storage::Fetched>]
-        # @return [Array<Storage::Fetched>] the same
-        def came(fetched)
-          @seen&.concat(fetched)
-          fetched
         end
 
         # Returns when it is closed. May switch strands.
@@ -85,7 +78,7 @@ module Ringspun
         def now_and_then = LOOK_SECONDS + (@known.call.sum { |fetched| fetched.entry.bytesize } / BYTES_A_SECOND)
 
         def look
-          @seen = @known.call
+          @seen = Set.new.compare_by_identity.merge(@known.call)
           there = @storage.in_flight(@node)
           last = @number
           @ended.wait while !@closed && @under_way.any? { |number, _| number <= last }
