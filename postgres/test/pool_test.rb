@@ -322,11 +322,26 @@ class PostgresPoolTest < Minitest::Test
   end
 
   def test_statements_for_one_session_are_refused_where_others_share_it
-    on_pool do |pool|
-      ["begin", "  -- x\n SET a.b = 1", "/* /* x */ */ listen x", "prepare x as select 1", "Commit"].each do |sql|
-        assert_match(/use transaction .* or session/, assert_raises(Postgres::UnsafeSessionState) { pool.query(sql) }.message)
+    [{}, { pipelining: false }].each do |options|
+      with_pool(**options) do |pool|
+        [-> { Ringspun.run { assert_refused(pool) } }, -> { Thread.new { assert_refused(pool) }.join }].each(&:call)
+        assert_equal({ connections: 0, idle: 0, waiting: 0 }, pool.metrics)
+        assert_equal 1, pool.query_value("select 1")
+        assert_refused(pool)
       end
-      assert_equal 1, pool.query_value("select 1")
+    end
+  end
+
+  FOR_ONE = ["begin", "  -- x\n SET a.b = 1", "-- x\rset a.b = 1", "/* /* x */ */ listen x", "prepare x as select 1",
+             "Commit"].freeze
+  private_constant :FOR_ONE
+
+  def assert_refused(pool)
+    asking = [->(sql) { pool.query(sql) }, ->(sql) { pool.batch { |batch| batch.query("select 1").query(sql) } },
+              ->(sql) { pool.prepare(sql).query }]
+    asking.product(FOR_ONE).each do |ask, sql|
+      error = assert_raises(Postgres::UnsafeSessionState) { ask.call(sql) }
+      assert_match(/use transaction .* or session/, error.message)
     end
   end
 

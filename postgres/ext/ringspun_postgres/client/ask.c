@@ -36,10 +36,13 @@ VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql) {
     return refuse_copy(rpg_lane_statement(lane, sql));
 }
 
-void rpg_ask_check(VALUE sql, VALUE params) {
+bool rpg_ask_check(VALUE sql, VALUE params) {
     check_sql(sql);
-    refuse_copy(rpg_statement_new(sql, Qnil));
+    VALUE statement = refuse_copy(rpg_statement_new(sql, Qnil));
     rpg_encode_params(params);
+    bool of_session = rpg_statement_get(statement)->of_session;
+    RB_GC_GUARD(statement);
+    return of_session;
 }
 
 /* --- whether one may come --- */

@@ -15,8 +15,8 @@ extern VALUE rpg_sym_lost;
 /* The Statement of that SQL. Raises UsageError for what is none. */
 VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql);
 
-/* What can be known to be wrong without a connection. Raises UsageError. */
-void rpg_ask_check(VALUE sql, VALUE params);
+/* What can be known to be wrong without a connection. Raises UsageError. True: the statement is for one session. */
+bool rpg_ask_check(VALUE sql, VALUE params);
 
 /* Whether it may come: nil, or the Symbol that says why not. `forced`: also to where it may hold up others, or be held up. */
 VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced);

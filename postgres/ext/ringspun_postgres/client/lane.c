@@ -116,11 +116,12 @@ static rpg_request *submit_empty(rpg_lane *lane) {
     return request;
 }
 
-/* Raises UsageError for what can be known to be wrong without a connection. */
+/* Raises UsageError for what can be known to be wrong without a connection.
+ *
+ * @return [Boolean] whether the statement is for one session */
 static VALUE lane_check(VALUE class, VALUE sql, VALUE params) {
     (void)class;
-    rpg_ask_check(sql, params);
-    return Qnil;
+    return rpg_ask_check(sql, params) ? Qtrue : Qfalse;
 }
 
 /* Sends one statement and waits for its result. May switch strands.

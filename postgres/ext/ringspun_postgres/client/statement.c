@@ -33,7 +33,7 @@ static const char *first_word(const char *at, const char *end, size_t *len) {
         bool two = at + 1 < end;
         if (two && at[0] == '/' && at[1] == '*') depth++, at += 2;
         else if (depth && two && at[0] == '*' && at[1] == '/') depth--, at += 2;
-        else if (!depth && two && at[0] == '-' && at[1] == '-') while (at < end && *at != '\n') at++;
+        else if (!depth && two && at[0] == '-' && at[1] == '-') while (at < end && *at != '\n' && *at != '\r') at++;
         else if (depth || isspace((unsigned char)*at) || *at == ';' || *at == '(') at++;
         else break;
     }

@@ -32,12 +32,12 @@ module Ringspun
       def query(sql, params, timeout, prepared, idempotent)
         deadline = timeout && (@machine.now + timeout)
         unless @pool.config.pipelining
-          Lane.check(sql, params)
+          check(sql, params)
           return alone(timeout) { |lane, left| lane.query(sql, params, left, prepared, true) }
         end
 
         lane = pick
-        Lane.check(sql, params) unless lane
+        check(sql, params) unless lane
         taken = lane ? leaving(lane) { lane.query(sql, params, timeout, prepared, false) } : :none
         return taken unless taken.is_a?(Symbol)
 
@@ -52,7 +52,7 @@ module Ringspun
 
       # @return [Array<Result>]
       def batch(sqls, params, timeout)
-        sqls.zip(params) { |sql, values| Lane.check(sql, values) } if @lanes.empty?
+        sqls.zip(params) { |sql, values| check(sql, values) } if @lanes.empty?
         return alone(timeout) { |lane, left| lane.batch(sqls, params, left) } unless @pool.config.pipelining
 
         insist(:none, nil, timeout, alone: false) { |lane, left, _| lane.batch(sqls, params, left) }
@@ -75,6 +75,9 @@ module Ringspun
       def gone? = @machine.closed? || !@thread.alive?
 
       private
+
+      # Of what no shared connection looks at.
+      def check(sql, params) = Lane.check(sql, params) && refuse_session
 
       def pick
         lane = @lanes.first
