@@ -23,14 +23,15 @@ class PostgresPoolSizeTest < Minitest::Test
   end
 
   def test_what_nobody_has_used_for_five_minutes_is_closed_but_for_the_least
-    on_pool(min: 2) do |pool, machine|
+    on_pool(min: 2) do |pool, machine, server|
       use_at_once(pool, machine, 6)
       assert_equal 6, pool.metrics[:idle]
       10.times { pool.session { |_| nil } }
       assert_equal 6, pool.metrics[:idle]
       machine.sleep(301)
-      10.times { pool.session { |_| nil } }
+      pool.session { |_| nil }
       assert_equal({ connections: 2, idle: 2, waiting: 0 }, pool.metrics)
+      assert_equal 2, server.backends.size
     end
   end
 

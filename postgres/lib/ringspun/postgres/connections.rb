@@ -328,31 +328,32 @@ module Ringspun
 
       def give_back(lane)
         machine = Machine.current
-        other = @lock.synchronize do
-          next lane if @closed
+        others = @lock.synchronize do
+          next [lane] if @closed
 
           waiter = @waiters.shift
           if waiter.nil?
             @idle << Idle.new(lane, machine, Postgres.now)
             next superfluous
           end
-          next waiter.gate.try_push(lane) && nil if waiter.machine.equal?(machine)
+          next [] if waiter.machine.equal?(machine) && waiter.gate.try_push(lane)
 
           waiter.gate.try_push(:permit)
-          lane
+          [lane]
         end
-        close_lane(other) if other
+        Postgres.shield(SETTLE) { others.each { |other| close_lane(other) } } unless others.empty?
+      end
+
+      # @return [Array<Lane>] that nobody has used for long
+      def superfluous
+        used = Postgres.now - KEEP
+        old = @idle.take_while { |idle| idle.since < used }.size
+        closing = @idle.shift([old, @count - @config.min].min.clamp(0..))
+        @count -= closing.size
+        closing.map(&:lane)
       end
 
       # Shielded: or who is cancelled meanwhile would take the place along.
-      # @return [Lane, nil] that nobody has used for long
-      def superfluous
-        return if @count <= @config.min || Postgres.now - @idle.first.since < KEEP
-
-        @count -= 1
-        @idle.shift.lane
-      end
-
       def give_up(lane, why = "it was given up")
         Postgres.shield(SETTLE) { close_lane(lane, why) }
         nil

@@ -19,7 +19,7 @@ module Ringspun
       # @param lanes [Integer] 1 to 4 shared connections a machine
       # @param max [Integer] connections for one user at a time, over all machines of the process
       # @param min [Integer] how many of these are opened with the first use in a run, and stay when nobody uses them. Others are
-      #   closed after five minutes without use, one whenever another is given back
+      #   closed after five minutes without use, when another is given back
       # @param timeout [Numeric, nil] seconds for each call that names none, also of sessions and transactions
       # @param checkout_timeout [Numeric] seconds until {PoolTimeoutError} is raised when all connections are in use
       # @param max_lifetime [Numeric] seconds after which a connection is not used again, give or take a tenth
