@@ -87,7 +87,7 @@ module Ringspun
         settle(lane, reset) ? give_back(lane) : give_up(lane)
       end
 
-      # One whose machine has ended. From any thread.
+      # One whose machine has ended, or is about to. From any thread.
       def write_off(lane)
         held = @lock.synchronize { @holders.delete(lane) }
         give_up(lane) if held
@@ -106,7 +106,7 @@ module Ringspun
         @lock.synchronize { @idle.each { |idle| abandon(idle) }.clear }
       end
 
-      # Those of this machine, which is to end.
+      # Those of this machine, which is to end. Who has one may not be there any more to give it back.
       def close_own
         close_reclaimed
         idle, held = @lock.synchronize do
@@ -114,7 +114,7 @@ module Ringspun
           [idle, @holders.keys.select(&:here?)]
         end
         idle.each { |each| give_up(each.lane) }
-        held.each(&:close)
+        held.each { |lane| write_off(lane) }
       end
 
       def metrics = @lock.synchronize { { connections: @count, idle: @idle.size, waiting: @waiters.size } }

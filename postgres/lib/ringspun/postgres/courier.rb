@@ -63,7 +63,12 @@ module Ringspun
       # A connection of the courier's machine, for one user in another thread.
       class Lane
         STATE = %i[lost? loss orphaned?].freeze
-        private_constant :STATE
+        # What a user still asks that leaves: its own error is the news, and not that the courier has ended as well.
+        AFTER = [*STATE, :close, :orphaned].freeze
+        private_constant :STATE, :AFTER
+
+        # @return [Postgres::Lane]
+        attr_reader :lane
 
         # In the courier's thread.
         def initialize(courier, lane)
@@ -90,12 +95,12 @@ module Ringspun
 
         # In a forked child the connection is the parent's, and who would ask does not exist; it need not. Nor need it where it
         # has ended, with the connection.
-        def ask(name, *)
-          @courier.here? ? @courier.call { in_turn { @lane.__send__(name, *) } } : @lane.__send__(name, *)
+        def ask(name, *arguments)
+          @courier.here? ? @courier.call { in_turn { @lane.__send__(name, *arguments) } } : @lane.__send__(name, *arguments)
         rescue ConnectionLost
-          raise unless STATE.include?(name)
+          raise unless AFTER.include?(name)
 
-          @lane.__send__(name, *)
+          @lane.__send__(name, *arguments) if STATE.include?(name)
         end
 
         # Where the user was interrupted in one, and asks another, the first must have ended, or it would be waited for.
@@ -114,8 +119,9 @@ module Ringspun
       def initialize(pool)
         @pool = pool
         @errands = Thread::Queue.new
+        @waited_for = {}.compare_by_identity # errands, until their callers go on
         @pid = Process.pid
-        @thread = Thread.new { Thread.handle_interrupt(Object => :immediate) { serve } } # it has its maker's mask
+        @thread = Thread.handle_interrupt(NEVER) { Thread.new { live } } # it has its maker's mask
         @thread.name = "ringspun-postgres"
       end
 
@@ -148,10 +154,13 @@ module Ringspun
       # @param kept [Boolean] the block runs to its end, also when the caller is interrupted
       def call(undo: nil, kept: false, &)
         errand = Errand.new(undo, &)
+        @waited_for[errand] = true
         @errands << errand
         errand.wait { take_back(errand) unless kept }
       rescue ClosedQueueError
         raise Postgres.lost("the courier has ended", false)
+      ensure
+        @waited_for.delete(errand)
       end
 
       def close
@@ -171,10 +180,22 @@ module Ringspun
       def give_back(lane)
         call(kept: true) { yield lane }
       rescue ConnectionLost
-        @pool.connections.write_off(lane.let_go)
+        @pool.connections.write_off(lane.lane)
       end
 
       def lanes = @lanes ||= Lanes.new(@pool, Machine.current)
+
+      # It may be killed at any point: also before it serves, or when it has an errand in its hands that is not begun. Its callers
+      # wait without a limit, so all of them are answered here; the first answer counts.
+      def live
+        Thread.handle_interrupt(Object => :immediate) { serve }
+      ensure
+        @errands.close
+        while (errand = @errands.pop)
+          errand.fail(Postgres.lost("the courier has ended", false))
+        end
+        @waited_for.keys.each { |one| one.fail(Postgres.lost("the courier has ended", true)) }
+      end
 
       def serve
         Ringspun.run(on_error: ->(*) {}) do |machine|
@@ -184,11 +205,6 @@ module Ringspun
         ensure
           @lanes&.close
           @pool.connections.close_own
-        end
-      ensure
-        @errands.close
-        while (errand = @errands.pop)
-          errand.fail(Postgres.lost("the courier has ended", false))
         end
       end
 

@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+require "postgres_helper"
+
+# The thread of a pool that asks for plain threads: what its callers get when it ends under them.
+class PostgresCourierTest < Minitest::Test
+  include OnPool
+  include AnyBackend
+
+  Mine = Class.new(RuntimeError)
+  FILE = File.expand_path("../lib/ringspun/postgres/courier.rb", __dir__)
+  CALLS = {
+    query: ->(pool) { pool.query_value("select 1") },
+    session: ->(pool) { pool.session { |session| session.query_value("select 1") } }
+  }.freeze
+
+  # No caller waits for ever, and no place in the pool is lost.
+  CALLS.each do |name, call|
+    define_method("test_a_courier_that_is_killed_at_each_step_of_a_#{name}") do
+      at_each_step(call) do |caller|
+        assert_equal 1, caller.value
+      rescue Postgres::ConnectionLost
+        pass
+      end
+    end
+
+    # Who is interrupted gets that, or has had its answer before.
+    define_method("test_a_courier_that_is_killed_while_who_waits_for_a_#{name}_is_interrupted") do
+      at_each_step(call, ->(caller) { caller.raise(Mine) }) do |caller|
+        assert_equal 1, caller.value
+      rescue Mine
+        pass
+      end
+    end
+
+    define_method("test_a_courier_that_is_killed_with_who_waits_for_a_#{name}") do
+      at_each_step(call, :kill.to_proc) { |caller| assert_includes [nil, 1], caller.value }
+    end
+  end
+
+  # So that its own error is what it raises.
+  def test_who_leaves_after_the_courier_hears_no_more_of_it
+    with_pool do |pool|
+      quiet_thread do
+        pool.session do |session|
+          courier_of(pool).instance_variable_get(:@thread).kill.join
+          lane = session.instance_variable_get(:@lane)
+          assert_equal [nil, nil, true], [lane.orphaned, lane.close, lane.lost?]
+        end
+      end.join
+    end
+  end
+
+  private
+
+  def quiet_thread(&) = Thread.new(&).tap { |thread| thread.report_on_exception = false }
+
+  def courier_of(pool) = pool.__send__(:courier)
+
+  # Kills the courier at each of its steps, one after the other.
+  #
+  # @yieldparam caller [Thread]
+  def at_each_step(call, interrupt = nil, &)
+    (1..).find { |step| with_pool(max: 1) { |pool| !killed_at?(step, pool, call, interrupt, &) } }
+  end
+
+  # @return [Boolean] false: there are not so many
+  def killed_at?(step, pool, call, interrupt)
+    thread = courier_of(pool).instance_variable_get(:@thread)
+    gate = Thread::Queue.new
+    caller = quiet_thread { gate.pop && call.call(pool) }
+    reached = false
+    trace = killing_at(step) { (reached = true) && interrupt&.call(caller) }
+    trace.enable(target_thread: thread)
+    gate << true
+    yield caller
+    trace.disable
+    return false unless reached
+
+    thread.join
+    assert_silent { assert_equal 1, quiet_thread { CALLS[:session].call(pool) }.value }
+    assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics)
+  end
+
+  def killing_at(step)
+    TracePoint.new(:call, :b_call, :return, :b_return, :line) do |at|
+      next unless at.path == FILE && (step -= 1).zero?
+
+      yield
+      Thread.current.kill
+    end
+  end
+end
