@@ -2,10 +2,35 @@
 
 require "postgres_helper"
 
-# The thread of a pool that asks for plain threads: what its callers get when it ends under them.
+# The thread of a pool that asks for plain threads: what its callers get when it is busy, and when it ends under them.
 class PostgresCourierTest < Minitest::Test
   include OnPool
   include AnyBackend
+
+  TIMED = {
+    query: ->(client) { client.query("select 1", timeout: 0.05) },
+    batch: ->(client) { client.batch(timeout: 0.05) { |batch| batch.query("select 1") } },
+    stream: ->(client) { client.stream("select 1", timeout: 0.05) { |_| nil } },
+    transaction: ->(client) { client.transaction(timeout: 0.05) { |t| t.query("select 1") } }
+  }.freeze
+
+  # It passes from the call on, and not from when the courier comes to it.
+  TIMED.each do |name, call|
+    define_method("test_the_timeout_of_a_#{name}_while_the_courier_is_busy") do
+      with_pool do |pool|
+        assert_late(pool) { quiet_thread { call.call(pool) } }
+      end
+    end
+
+    define_method("test_the_timeout_of_a_#{name}_of_a_session_while_the_courier_is_busy") do
+      with_pool do |pool|
+        ready, go_on = Array.new(2) { Thread::Queue.new }
+        thread = quiet_thread { pool.session { |session| (ready << true) && go_on.pop && call.call(session) } }
+        ready.pop
+        assert_late(pool) { (go_on << true) && thread }
+      end
+    end
+  end
 
   Mine = Class.new(RuntimeError)
   FILE = File.expand_path("../lib/ringspun/postgres/courier.rb", __dir__)
@@ -55,7 +80,25 @@ class PostgresCourierTest < Minitest::Test
 
   def quiet_thread(&) = Thread.new(&).tap { |thread| thread.report_on_exception = false }
 
+  def wait_until = (sleep 0.001 until yield)
+
   def courier_of(pool) = pool.__send__(:courier)
+
+  # @yieldreturn [Thread] that has called, or is about to
+  def assert_late(pool)
+    courier = courier_of(pool)
+    held, go_on = Array.new(2) { Thread::Queue.new }
+    holder = quiet_thread { courier.call { Fiber.blocking { (held << true) && go_on.pop } } }
+    held.pop
+    caller = yield
+    wait_until { courier.instance_variable_get(:@errands).size == 1 }
+    due = Postgres.now + 0.05
+    wait_until { Postgres.now > due }
+    go_on << true
+    holder.join
+    error = assert_raises(Ringspun::TimeoutError) { caller.value }
+    assert_equal "the time was over before the server was asked", error.message
+  end
 
   # Kills the courier at each of its steps, one after the other.
   #

@@ -61,10 +61,11 @@ module Ringspun
       end
 
       # @param holder [Holder] who is to have it
+      # @param seconds [Numeric, nil] of the timeout that are left
       # @return [Lane]
-      def acquire(timeout, holder)
+      def acquire(timeout, holder, seconds = timeout)
         machine = Machine.current
-        deadline = timeout && (machine.now + timeout)
+        deadline = seconds && (machine.now + seconds)
         loop do
           got = take(machine)
           got = await(got, timeout, left(deadline)) if got.is_a?(Waiter)

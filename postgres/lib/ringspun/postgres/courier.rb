@@ -65,7 +65,9 @@ module Ringspun
         STATE = %i[lost? loss orphaned?].freeze
         # What a user still asks that leaves: its own error is the news, and not that the courier has ended as well.
         AFTER = [*STATE, :close, :orphaned].freeze
-        private_constant :STATE, :AFTER
+        # Of methods that take seconds: which argument those are.
+        SECONDS = { query: 2, batch: 2, next_rows: 0, ping: 0 }.freeze
+        private_constant :STATE, :AFTER, :SECONDS
 
         # @return [Postgres::Lane]
         attr_reader :lane
@@ -96,11 +98,22 @@ module Ringspun
         # In a forked child the connection is the parent's, and who would ask does not exist; it need not. Nor need it where it
         # has ended, with the connection.
         def ask(name, *arguments)
-          @courier.here? ? @courier.call { in_turn { @lane.__send__(name, *arguments) } } : @lane.__send__(name, *arguments)
+          @courier.here? ? ask_courier(name, arguments) : @lane.__send__(name, *arguments)
         rescue ConnectionLost
           raise unless AFTER.include?(name)
 
           @lane.__send__(name, *arguments) if STATE.include?(name)
+        end
+
+        def ask_courier(name, arguments)
+          place = SECONDS[name]
+          due = Courier.due(arguments[place]) if place
+          @courier.call do
+            in_turn do
+              arguments[place] = Courier.left(due) if due
+              @lane.__send__(name, *arguments)
+            end
+          end
         end
 
         # Where the user was interrupted in one, and asks another, the first must have ended, or it would be waited for.
@@ -114,6 +127,22 @@ module Ringspun
         end
       end
       private_constant :Lane
+
+      # When the time of a call is over, which passes from the call on, also while the courier is busy with others.
+      #
+      # @param seconds [Numeric, nil]
+      # @return [Float, nil]
+      def self.due(seconds) = seconds && (Postgres.now + seconds)
+
+      # In the courier's thread, whose machine's time stands while something holds up the thread.
+      #
+      # @return [Float, nil] seconds until then
+      def self.left(due)
+        return unless due
+        raise TimeoutError, "the time was over before the server was asked" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > due
+
+        due - Postgres.now
+      end
 
       # @param pool [Pool]
       def initialize(pool)
@@ -129,17 +158,24 @@ module Ringspun
       def alive? = @thread.alive?
 
       # (see Lanes#query)
-      def query(...) = call { lanes.query(...) }
+      def query(sql, params, timeout, prepared, idempotent)
+        due = Courier.due(timeout)
+        call { lanes.query(sql, params, Courier.left(due), prepared, idempotent) }
+      end
 
       # (see Lanes#batch)
-      def batch(...) = call { lanes.batch(...) }
+      def batch(sqls, params, timeout)
+        due = Courier.due(timeout)
+        call { lanes.batch(sqls, params, Courier.left(due)) }
+      end
 
       # (see Connections#use)
       def use(timeout, reset:, &)
         connections = @pool.connections
         holder = Holder.new
+        due = Courier.due(timeout)
         release = ->(lane) { connections.release(lane.let_go, reset) }
-        take = -> { call(undo: release) { Lane.new(self, connections.acquire(timeout, holder)) } }
+        take = -> { call(undo: release) { Lane.new(self, connections.acquire(timeout, holder, Courier.left(due))) } }
         Postgres.with_taken(take, ->(lane) { give_back(lane, &release) if here? }, &)
       ensure
         holder&.leave
