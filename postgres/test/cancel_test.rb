@@ -83,6 +83,22 @@ class PostgresCancelTest < Minitest::Test
     end
   end
 
+  # What comes later than a second does not go behind it, or it would keep the server at what nobody wants.
+  def test_one_that_others_have_to_wait_for_is_cancelled
+    on_pool(lanes: 1, max: 1) do |pool, machine|
+      pool.session do
+        first = machine.spin { pool.query(SLEEP) }
+        since = "select count(*) from pg_stat_activity where query = $1 and now() - query_start > interval '1.1 s'"
+        await(machine) { look { |other| other.query_value(since, SLEEP) } == 1 }
+        others = Array.new(3) { |number| machine.spin { pool.query_value("select $1::int", number, timeout: 30) } }
+        machine.yield
+        first.terminate
+        assert_raises(Ringspun::TerminatedError) { first.await }
+        assert_equal [0, 1, 2], machine.await(others)
+      end
+    end
+  end
+
   # More than may be under way at once, behind one that the server has and does not answer. Where that takes long they wait for it
   # before they are sent, for nobody else has a connection for them.
   def test_one_that_was_not_sent_yet_never_runs

@@ -104,6 +104,18 @@ class PostgresSimulationTest < Minitest::Test
     end
   end
 
+  # Of which some hold up a lane for longer than others may wait behind them.
+  def test_statements_beside_some_that_take_seconds
+    explore(faults: FAULTS, max: 2) do |world|
+      outcomes = Outcomes.new
+      strands = world.strands(2) { 2.times { world.expecting(timeout: true) { take_long(world) } } }
+      strands += world.strands(6) { 3.times { world.pause(2) && (world.chance(0.7) ? ask(world) : batch(world, outcomes)) } }
+      world.terminate(strands, 2)
+      world.strands(1) { world.expecting(timeout: true) { world.pool.session { world.pause(3) } } }
+      -> { assert_outcomes(outcomes, world.server.committed) }
+    end
+  end
+
   def test_cancellations_that_the_server_passes_over
     explore(faults: FAULTS) do |world|
       world.server.deaf = true
@@ -252,6 +264,12 @@ class PostgresSimulationTest < Minitest::Test
       when 4 then fail_by(world, nonce)
       end
     end
+  end
+
+  def take_long(world)
+    nonce = world.nonce
+    timeout = world.chance(0.5) ? world.random.rand * 4 : nil
+    assert_equal nonce, world.pool.query_value("work $1, $2", nonce, (world.random.rand * 4).to_s, timeout:)
   end
 
   def end_connection(world, client = world.pool)

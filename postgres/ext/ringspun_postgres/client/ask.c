@@ -58,6 +58,8 @@ bool rpg_is_quiet(const rpg_lane *lane, int64_t now) {
     return now - lane->quiet_since > QUIET_MAX || is_readable(lane->fd);
 }
 
+bool rpg_is_stuck(const rpg_lane *lane, int64_t now) { return lane->sent.len > 0 && now - lane->head_since > HEAD_MAX; }
+
 /* Its legs execute the unnamed portal, which another statement would bind anew. */
 static void refuse_in_stream(const rpg_lane *lane) {
     if (RB_LIKELY(!lane->leg)) return;
@@ -73,8 +75,8 @@ VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
     if (statement->of_session) return sym_session;
     int64_t now = ringspun->now();
     if (rpg_is_quiet(lane, now)) return sym_quiet;
+    if (rpg_is_stuck(lane, now)) return sym_stuck;
     if (forced) return Qnil;
-    if (lane->sent.len > 0 && now - lane->head_since > HEAD_MAX) return sym_stuck;
     if (statement->mean <= SLOW_MEAN) return now > lane->ends ? sym_old : Qnil;
     statement->mean -= statement->mean / 64; /* now and then it may show that it has become faster */
     return sym_slow;

@@ -18,11 +18,14 @@ VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql);
 /* What can be known to be wrong without a connection. Raises UsageError. True: the statement is for one session. */
 bool rpg_ask_check(VALUE sql, VALUE params);
 
-/* Whether it may come: nil, or the Symbol that says why not. `forced`: also to where it may hold up others, or be held up. */
+/* Whether it may come: nil, or the Symbol that says why not. `forced`: also where it may hold up others, and to an old lane. */
 VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced);
 
 /* Nobody uses it, and it may have ended: a ping tells. */
 bool rpg_is_quiet(const rpg_lane *lane, int64_t now);
+
+/* The first of those sent has not been answered for so long that nobody else comes behind it. */
+bool rpg_is_stuck(const rpg_lane *lane, int64_t now);
 
 /* Of parameters that are encoded. */
 rpg_request *rpg_ask_request(rpg_lane *lane, VALUE statement, VALUE params);

@@ -83,8 +83,9 @@ static VALUE results_of(rpg_request **parts, uint32_t len) {
 
 /* Sends several statements with one Sync, of which all take effect or none. May switch strands.
  *
+ * @param forced [Boolean] as of Lane#query
  * @return [Array<Result>, Symbol] */
-static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds) {
+static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds, VALUE forced) {
     rpg_lane *lane = rpg_lane_get(self);
     int64_t deadline = ringspun->deadline(seconds);
     uint32_t len = (uint32_t)RARRAY_LEN(sqls);
@@ -93,7 +94,7 @@ static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds) {
         VALUE statement = rpg_ask_statement(lane, RARRAY_AREF(sqls, i));
         rb_ary_push(statements, statement);
         rb_ary_push(encoded, rpg_encode_params(RARRAY_AREF(params, i)));
-        if (NIL_P(refused)) refused = rpg_why_not(lane, rpg_statement_get(statement), true);
+        if (NIL_P(refused)) refused = rpg_why_not(lane, rpg_statement_get(statement), RTEST(forced));
     }
     if (!NIL_P(refused)) return refused;
     for (bool again = false;; again = true) {
@@ -118,4 +119,4 @@ static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds) {
     }
 }
 
-void rpg_init_batch(VALUE cLane) { rb_define_method(cLane, "batch", lane_batch, 3); }
+void rpg_init_batch(VALUE cLane) { rb_define_method(cLane, "batch", lane_batch, 4); }

@@ -128,7 +128,7 @@ static VALUE lane_check(VALUE class, VALUE sql, VALUE params) {
  *
  * @param params [Array] what rpg_encode_params takes
  * @param prepared [Boolean] whether its first use names it
- * @param forced [Boolean] whether it comes also to where it may hold up others, or be held up
+ * @param forced [Boolean] whether it comes also where it may hold up others, and to an old lane
  * @return [Result, Symbol] the Symbol says why it was not taken */
 static VALUE lane_query(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALUE prepared, VALUE forced) {
     rpg_lane *lane = rpg_lane_get(self);
@@ -244,6 +244,9 @@ static VALUE lane_is_old(VALUE self) { return ringspun->now() > rpg_lane_get(sel
 /* @return [Boolean] whether it may have ended while nobody used it */
 static VALUE lane_is_quiet(VALUE self) { return rpg_is_quiet(rpg_lane_get(self), ringspun->now()) ? Qtrue : Qfalse; }
 
+/* @return [Boolean] whether the first of those sent has not been answered for so long that nobody else comes behind it */
+static VALUE lane_is_stuck(VALUE self) { return rpg_is_stuck(rpg_lane_get(self), ringspun->now()) ? Qtrue : Qfalse; }
+
 /* @return [Boolean] whether a statement has changed the session, since this was last asked for */
 static VALUE lane_take_left_state(VALUE self) {
     bool left = rpg_lane_get(self)->left_state;
@@ -284,6 +287,7 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "live", lane_live, 1);
     rb_define_method(cLane, "old?", lane_is_old, 0);
     rb_define_method(cLane, "quiet?", lane_is_quiet, 0);
+    rb_define_method(cLane, "stuck?", lane_is_stuck, 0);
     rb_define_method(cLane, "take_left_state", lane_take_left_state, 0);
     rb_define_method(cLane, "decoders=", lane_set_decoders, 1);
     rb_define_method(cLane, "forget_statements", lane_forget_statements, 0);

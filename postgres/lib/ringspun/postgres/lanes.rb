@@ -9,6 +9,9 @@ module Ringspun
       # So many statements under way on the emptiest lane make another one worth its connection.
       BUSY = 16
 
+      # Seconds after which who waits for a lane that moves looks whether there is a connection for one user meanwhile.
+      LOOK = 1
+
       # One more, for all who wait for it.
       Opening = Struct.new(:strand, :failure, :ended)
       private_constant :Opening
@@ -23,6 +26,8 @@ module Ringspun
         @retired = [] # that have yet to answer
         @opened = Condition.new # one is there, or could not be opened
         @opening = nil
+        @moved = Condition.new # the first of a lane's statements has come to its end
+        @waiting = 0 # for that
         @closed = false
       end
 
@@ -41,7 +46,7 @@ module Ringspun
         taken = lane ? leaving(lane) { lane.query(sql, params, timeout, prepared, false) } : :none
         return taken unless taken.is_a?(Symbol)
 
-        insist(taken, lane, timeout, alone: true) { |other, left, forced| other.query(sql, params, left, prepared, forced) }
+        insist(taken, lane, deadline) { |other, left, forced| other.query(sql, params, left, prepared, forced) }
       rescue ConnectionLost
         raise unless idempotent
 
@@ -53,9 +58,9 @@ module Ringspun
       # @return [Array<Result>]
       def batch(sqls, params, timeout)
         sqls.zip(params) { |sql, values| check(sql, values) } if @lanes.empty?
-        return alone(timeout) { |lane, left| lane.batch(sqls, params, left) } unless @pool.config.pipelining
+        return alone(timeout) { |lane, left| lane.batch(sqls, params, left, true) } unless @pool.config.pipelining
 
-        insist(:none, nil, timeout, alone: false) { |lane, left, _| lane.batch(sqls, params, left) }
+        insist(:none, nil, timeout && (@machine.now + timeout)) { |lane, left, forced| lane.batch(sqls, params, left, forced) }
       end
 
       # (see Connections#use)
@@ -89,25 +94,42 @@ module Ringspun
       end
 
       # Until one has taken the statement, or the time is over.
-      def insist(refused, lane, timeout, alone:)
-        deadline = timeout && (@machine.now + timeout)
+      def insist(refused, lane, deadline, &ask)
+        forced = false
         loop do
-          left = left_until(deadline)
-          if alone && %i[slow stuck held].include?(refused)
-            taken = @pool.connections.try_use(left) { |other| yield(other, left, true) }
-            return taken unless taken.is_a?(Symbol)
-          end
-          lane = settle(refused, lane, left)
-          refused = leaving(lane) { yield(lane, left, %i[slow stuck old].include?(refused)) }
+          other = moving if refused == :stuck
+          taken = other ? :none : ask_aside(refused, deadline, &ask)
+          return taken unless taken.is_a?(Symbol)
+
+          lane = other || settle(refused, lane, left_until(deadline))
+          forced ||= %i[slow old].include?(refused)
+          refused = leaving(lane) { yield(lane, left_until(deadline), forced) }
           return refused unless refused.is_a?(Symbol)
         end
       end
+
+      # On a connection for one user, if there is one free.
+      def ask_aside(refused, deadline)
+        return :none unless %i[slow stuck held].include?(refused)
+
+        used = false
+        @pool.connections.try_use(left_until(deadline)) do |other|
+          used = true
+          yield(other, left_until(deadline), true)
+        end
+      ensure
+        @moved.signal if used # it is free for another one
+      end
+
+      # @return [Lane, nil] where statements are answered
+      def moving = @lanes.reject(&:stuck?).min_by(&:pending)
 
       # What nobody waits for any more is cancelled.
       def leaving(lane)
         taken = yield
       ensure
         leave(lane) unless taken
+        @moved.broadcast if @waiting.positive? && !taken.is_a?(Symbol)
       end
 
       def leave(lane)
@@ -123,8 +145,25 @@ module Ringspun
         when :lost then drop(lane)
         when :old then open # in its place, in which it goes on until then
         when :held then lane.ping(left) # answered when it has been resumed, or shortly before
+        when :stuck then await_move(left)
         end
         pick || await_opened(left)
+      end
+
+      # Until one has answered what it was at, or another one is there. What waits here was not sent, so it holds up no
+      # cancellation of what is before it.
+      def await_move(left)
+        open if @lanes.size < @pool.config.lanes
+        wait_for_move([left, LOOK].compact.min) unless @lanes.empty? || moving
+      rescue Ringspun::TimeoutError
+        raise TimeoutError, "no statement before it was answered before the deadline; it was not sent" if left && left <= LOOK
+      end
+
+      def wait_for_move(seconds)
+        @waiting += 1
+        @moved.wait(timeout: seconds)
+      ensure
+        @waiting -= 1
       end
 
       def refuse_session
@@ -183,6 +222,7 @@ module Ringspun
         @opening = nil
         opening.ended = true
         @opened.broadcast
+        @moved.broadcast
       end
 
       # Those that have lived long enough answer what they were asked.

@@ -54,7 +54,7 @@ module Ringspun
         ask { @lane.query(sql, params, limit(timeout), prepared, true) }
       end
 
-      def run_batch(sqls, params, timeout) = ask { @lane.batch(sqls, params, limit(timeout)) }
+      def run_batch(sqls, params, timeout) = ask { @lane.batch(sqls, params, limit(timeout), true) }
 
       def ask
         check

@@ -1,0 +1,134 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "ringspun/postgres"
+require "support/scripted_server"
+
+# What a shared connection takes, and what it does not. Time is virtual.
+class PostgresLanesTest < Minitest::Test
+  include AnyBackend
+
+  Postgres = Ringspun::Postgres
+
+  ASKING = {
+    query: ->(pool, nonce, **options) { pool.execute("insert $1", nonce, **options) },
+    batch: ->(pool, nonce, **options) { pool.batch(**options) { |batch| batch.execute("insert $1", nonce) } }
+  }.freeze
+  private_constant :ASKING
+
+  ASKING.each do |name, ask|
+    define_method("test_a_#{name}_does_not_go_behind_what_was_not_answered_for_a_second") do
+      on_pool(lanes: 1, max: 1) do |pool, machine, server|
+        slow = machine.spin { pool.query_value("work $1, $2", "slow", "10") }
+        pool.session do
+          machine.sleep(2)
+          late = machine.spin { ask.call(pool, "late", timeout: 3) }
+          asking = machine.spin { ask.call(pool, "patient") && machine.now }
+          assert_match(/it was not sent/, assert_raises(Ringspun::TimeoutError) { late.await }.message)
+          assert_empty server.committed
+          slow.await
+          assert_in_delta machine.now, asking.await, 0.1
+          assert_equal ["patient"], server.committed
+        end
+      end
+    end
+
+    define_method("test_a_#{name}_takes_a_connection_that_is_given_back_meanwhile") do
+      on_stuck_pool(lanes: 1, max: 1) do |pool, machine, server|
+        asking = pool.session do
+          machine.spin { ask.call(pool, "a") }.tap { machine.sleep(1.5) }
+        end
+        machine.timeout(1.1) { asking.await }
+        assert_equal ["a"], server.committed
+      end
+    end
+
+    define_method("test_a_#{name}_goes_to_another_lane_that_moves_or_opens_one") do
+      on_stuck_pool(lanes: 2, max: 1) do |pool, machine, server|
+        pool.session do
+          3.times { |number| machine.timeout(0.5) { ask.call(pool, number) } }
+          assert_equal [%w[0 1 2], 3], [server.committed, server.backends.size]
+          assert_equal({ connections: 1, idle: 0, waiting: 0 }, pool.metrics)
+        end
+      end
+    end
+  end
+
+  # Those that were sent behind it hold up its cancellation; these do not.
+  def test_those_that_wait_for_a_lane_that_moves_do_not_keep_the_server_at_what_nobody_wants
+    on_pool(lanes: 1, max: 1) do |pool, machine|
+      slow = machine.spin { pool.query("work $1, $2", "slow", "1000", timeout: 10) }
+      pool.session do
+        machine.sleep(2)
+        asking = Array.new(5) { |number| machine.spin { pool.query_value("echo $1", number.to_s) } }
+        assert_raises(Ringspun::TimeoutError) { slow.await }
+        assert_equal %w[0 1 2 3 4], machine.timeout(1) { machine.await(asking) }
+      end
+    end
+  end
+
+  # They take turns at the only connection there is.
+  def test_those_that_wait_for_a_lane_that_moves_use_what_another_of_them_gives_back
+    on_stuck_pool(lanes: 1, max: 1) do |pool, machine|
+      asking = Array.new(20) { |number| machine.spin { pool.query_value("echo $1", number.to_s) } }
+      assert_equal (0...20).map(&:to_s), machine.timeout(0.5) { machine.await(asking) }
+    end
+  end
+
+  def test_a_slow_batch_goes_to_a_connection_for_one_user
+    on_pool(lanes: 1) do |pool, machine|
+      slow = -> { pool.batch { |batch| batch.query("work $1, $2", "slow", "0.5") } }
+      3.times { slow.call }
+      strand = machine.spin { slow.call }
+      machine.yield
+      assert_equal "a", machine.timeout(0.1) { pool.query_value("echo $1", "a") }
+      strand.await
+    end
+  end
+
+  # The limit is one for all that a call waits for.
+  def test_the_time_of_a_call_counts_once_also_where_it_waits_for_a_lane
+    on_stuck_pool(lanes: 1, max: 1) do |pool, machine|
+      pool.session do
+        began = machine.now
+        assert_raises(Ringspun::TimeoutError) { pool.query("work $1, $2", "late", "10", timeout: 8) }
+        assert_in_delta 8, machine.now - began, 0.1
+      end
+    end
+  end
+
+  def test_those_that_wait_for_a_lane_that_moves_are_told_that_the_pool_is_closed
+    on_stuck_pool(lanes: 1, max: 1) do |pool, machine|
+      asking = pool.session do
+        machine.spin { pool.query("echo $1", "a") }.tap do
+          machine.yield
+          pool.close
+        end
+      end
+      assert_raises(Ringspun::ClosedError) { machine.timeout(1) { asking.await } }
+    end
+  end
+
+  private
+
+  # The first statement of its lane has not been answered for a second, and is after five.
+  def on_stuck_pool(**)
+    on_pool(**) do |pool, machine, server|
+      slow = machine.spin { pool.query("work $1, $2", "slow", "5") }
+      machine.sleep(1.5)
+      yield pool, machine, server
+      pool.closed? ? assert_raises(Postgres::ConnectionLost) { slow.await } : slow.await
+    end
+  end
+
+  def on_pool(**)
+    Ringspun::Simulation.run(faults: false) do |machine|
+      server = ScriptedServer.new(machine, Random.new(1), patience: 0.001)
+      pool = Postgres::Pool.new(ScriptedServer::URL, **)
+      yield pool, machine, server
+    ensure
+      pool.close
+      server.close
+    end
+  end
+end
