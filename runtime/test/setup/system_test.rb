@@ -108,6 +108,36 @@ class SetupSystemTest < Minitest::Test
     assert_equal ["postgresql-17 pgbouncer"], installed
   end
 
+  def test_the_matrix_fetches_the_source_of_mruby_once
+    fake_ruby("path/ruby3.4", "3.4.1")
+    on_debian "trixie"
+    program("path/dpkg", "exit 0")
+    2.times { assert_predicate run_setup("--matrix").last, :success? }
+    assert_equal ["apt-get source mruby"], calls.grep(/ source /)
+    %w[tmp/setup/mruby tmp/mruby/source/include/mruby/version.h].each { |name| assert_path_exists in_copy(name) }
+  end
+
+  def test_a_source_of_mruby_that_is_named_is_taken
+    fake_ruby("path/ruby3.4", "3.4.1")
+    FileUtils.mkdir_p(in_copy("mine/include/mruby"))
+    File.write(in_copy("mine/include/mruby/version.h"), "")
+    run_setup("--matrix", MRUBY_SRC: in_copy("mine"))
+    assert_path_exists in_copy("tmp/setup/mruby")
+    run_setup("--matrix", MRUBY_SRC: in_copy("gone"))
+    refute_path_exists in_copy("tmp/setup/mruby")
+    assert_empty calls.grep(/ source /)
+  end
+
+  def test_a_source_of_mruby_that_cannot_be_fetched_ends_it
+    fake_ruby("path/ruby3.4", "3.4.1")
+    on_debian "trixie"
+    program("path/dpkg", "exit 0")
+    File.write(in_copy("no-source"), "")
+    _, err, status = run_setup("--matrix")
+    assert_equal 1, status.exitstatus
+    assert_match(/E: Unable to find a source package\nsetup: the source of mruby cannot be fetched\. MRUBY_SRC may name/, err)
+  end
+
   def test_the_matrix_does_without_where_these_are_not_to_be_had
     fake_ruby("path/ruby3.4", "3.4.1")
     ["ID=fedora", "ID=alpine", "ID=ubuntu\nID_LIKE=debian"].each do |system|

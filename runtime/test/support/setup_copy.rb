@@ -13,8 +13,8 @@ module SetupCopy
               runtime/lib/ringspun/version.rb runtime/ext postgres/ext rakelib/compile.rake].freeze
 
   # What the scripts use of every system.
-  TOOLS = %w[bash sh env basename cat chmod cmp cp cut dirname find flock grep head install ln mkdir mktemp nproc realpath rm sed
-             sha256sum sort touch].freeze
+  TOOLS = %w[bash sh env basename cat chmod cmp cp cut dirname find flock grep gzip head install ln mkdir mktemp mv nproc
+             realpath rm sed sha256sum sort tar touch].freeze
   COMPILERS = %w[gcc g++ make].freeze
   SERVERS = %w[redis-server initdb].freeze
   CROSS = %w[aarch64-linux-gnu-gcc qemu-aarch64].freeze
@@ -43,6 +43,12 @@ module SetupCopy
       for word in "$@"; do last=$word; done
       case " $* " in
         *" update "*) echo "apt-get update" >>ROOT/calls && exit ;;
+        *" source "*)
+          echo "apt-get source ${*##* }" >>ROOT/calls
+          [ ! -e ROOT/no-source ] || { echo "E: Unable to find a source package" >&2 && exit 100; }
+          mkdir -p mruby-3.3.0/include/mruby && : >mruby-3.3.0/include/mruby/version.h
+          tar -czf mruby_3.3.0.orig.tar.gz mruby-3.3.0; exit
+          ;;
         *" -s install "*) echo "apt-get -s ${*##* install }" >>ROOT/calls && . ROOT/plan; exit ;;
       esac
       echo "apt-get install ${*##* install }" >>ROOT/calls
