@@ -114,6 +114,16 @@ class SetupRubiesTest < Minitest::Test
     assert_match(/^The engine's tests are not run for aarch64: this is one, or/, err)
   end
 
+  def test_the_tests_of_the_matrix_have_those_of_the_gem_for_mruby_or_say_why_not
+    rubies_of_the_matrix
+    _, err, = run_bin("test", "--matrix")
+    assert_match(/^The gem for mruby is not tested: /, err)
+    FileUtils.mkdir_p(in_copy("tmp/mruby/source/include/mruby"))
+    File.write(in_copy("tmp/mruby/source/include/mruby/version.h"), "")
+    run_bin("test", "--matrix")
+    assert_equal ["exec rake test:mruby", "3.4: exec rake test:matrix"], calls.last(2)
+  end
+
   def test_a_failure_on_one_of_them_does_not_hide_what_the_next_says
     rubies_of_the_matrix
     fake_ruby("path/ruby4.0", "4.0.0", name: "4.0: ")

@@ -1,0 +1,23 @@
+# frozen_string_literal: true
+
+# The engine is compiled from where it lies: there is one, and CRuby's binding has the same.
+MRuby::Gem::Specification.new("mruby-ringspun") do |spec|
+  spec.license = "MIT"
+  spec.author = "The Ringspun authors"
+  spec.summary = "Concurrent procs, scopes and I/O on io_uring or epoll: thousands of fibers that wait at once"
+  spec.add_dependency "mruby-fiber", core: "mruby-fiber"
+  spec.add_dependency "mruby-error", core: "mruby-error"
+
+  engine = File.expand_path("../runtime/ext/ringspun/engine", __dir__)
+  sources = Dir[File.join(engine, "**", "*.c")].sort
+  raise "mruby-ringspun: no C source in #{engine}" if sources.empty?
+
+  cc.flags << %w[-std=gnu11 -O3]
+  cc.defines << "_GNU_SOURCE"
+  cc.include_paths << engine << File.dirname(engine)
+  linker.libraries << "pthread"
+  exts = [build.exts.object]
+  exts << build.exts.presym_preprocessed if build.presym_enabled?
+  exts.each { |ext| cc.define_rules("#{build_dir}/engine", engine, ext) }
+  spec.objs += sources.map { |source| source.delete_suffix(".c").sub(engine, "#{build_dir}/engine") + build.exts.object }
+end

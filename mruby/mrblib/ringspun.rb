@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+module Ringspun
+  # The body of every worker fiber, in which the machine is `self`: it runs one strand after the other. It is bytecode, for a
+  # fiber cannot be left from inside a function in C.
+  WORKER = proc do |block|
+    while true
+      value = error = nil
+      begin
+        value = block.call
+      rescue Exception => error
+      end
+      block = __ended(value, error)
+    end
+  end
+
+  # Runs the block on this state's machine, and returns its value when all strands that it has spun have ended.
+  def self.run
+    machine = Ringspun.machine
+    machine.scope do |scope|
+      machine.__adopt(scope)
+      begin
+        yield machine
+      ensure
+        machine.__adopt(nil)
+      end
+    end
+  end
+
+  class Machine
+    # Runs the block in a scope. All strands spun into the scope have ended when this returns. The first error, of the block or of
+    # a strand, cancels the others, and is raised when they have ended.
+    def scope(deadline: nil, shield: false)
+      scope = __open_scope(deadline, shield)
+      cancelled = value = error = nil
+      begin
+        value = yield scope
+      rescue Cancelled => cancelled
+      rescue Exception => error
+      ensure
+        scope.cancel if cancelled || error
+        while (ended_by = scope.__wait(cancelled || error ? true : false))
+          ended_by.is_a?(Cancelled) ? cancelled ||= ended_by : error ||= ended_by
+          scope.cancel
+        end
+        from_above = scope.__close
+      end
+      error ||= scope.__first_error
+      raise error if error
+      if scope.__timed_out? && !from_above && (cancelled || scope.__cut_children?)
+        raise TimeoutError, "the scope's deadline (#{deadline} s) has passed"
+      end
+      raise cancelled if cancelled && (from_above || !scope.cancelled?)
+
+      value
+    end
+
+    # Cancels the block when it takes longer than that many seconds.
+    def timeout(seconds, &block) = scope(deadline: seconds, &block)
+  end
+end

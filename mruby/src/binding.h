@@ -1,0 +1,113 @@
+/* binding: what the files of mruby's binding share.
+ *
+ * A machine belongs to one mrb_state, and opens at its first use. A strand runs on a worker fiber, whose body is bytecode (WORKER in
+ * mrblib), and is switched to by straight transfer (switch.c).
+ *
+ * A method that waits is a C function whose last act is rsm_park or rsm_next: what comes after the wait is the strand's epilogue,
+ * which whoever switches to the strand calls when mrb->c is the strand's already. So an epilogue may raise.
+ */
+#ifndef RINGSPUN_MRUBY_BINDING_H
+#define RINGSPUN_MRUBY_BINDING_H
+
+#include "engine/engine.h"
+
+#include <mruby.h>
+#include <mruby/class.h>
+#include <mruby/data.h>
+#include <mruby/proc.h>
+#include <mruby/variable.h>
+
+typedef struct rsm_machine rsm_machine;
+typedef struct rsm_strand rsm_strand;
+typedef struct rsm_scope rsm_scope;
+
+/* What a wait returns in the strand that has waited, or raises there. */
+typedef mrb_value (*rsm_epilogue)(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result);
+
+typedef enum { RSM_LIVES, RSM_DONE, RSM_FAILED, RSM_CANCELLED } rsm_outcome;
+
+/* What the handle of a strand points to. The engine's strand points to it too, until the strand ends. */
+struct rsm_strand {
+    struct mrb_context *context; /* where it waits; NULL: it has not begun */
+    rsm_epilogue epilogue;
+    rs_op *op;                  /* that it waits for */
+    rsm_strand *joins;
+    rsm_scope *scope;           /* whose block has spun it; NULL: the machine's */
+    rs_id id;
+    uint8_t outcome;
+    bool seen;                  /* somebody has joined it, and got its error */
+};
+
+/* What Ringspun::Scope points to. Its method in mrblib opens, settles and closes it. */
+struct rsm_scope {
+    rs_scope engine;            /* first: a rs_scope of the engine that has an object is one of these */
+    struct RData *object;
+    bool open;
+    bool cut_children;          /* one was cancelled before it had a value */
+};
+
+struct rsm_machine {
+    rs_machine engine;
+    rs_rooms rooms;
+    mrb_state *mrb;
+    rsm_strand root;
+    bool open;
+    rs_scope *spin_scope;       /* of Machine#spin */
+    mrb_value self;
+    mrb_value kept;             /* Array: by the index of a strand its handle, and then its block or its fiber */
+    mrb_value workers;          /* Array: fibers without a strand */
+    mrb_value worker_body;      /* Proc */
+    struct RClass *strand_class, *cancelled_class;
+    mrb_value raises;           /* in the root, by a deadlock */
+};
+
+/* The machine of that state, which is open. */
+rsm_machine *rsm_machine_of(mrb_state *mrb);
+
+static inline rsm_strand *rsm_running(rsm_machine *machine) { return rs_running(&machine->engine)->user; }
+
+/* --- errors.c --- */
+
+/* A class of ours: "UsageError" and the like. */
+struct RClass *rsm_class(mrb_state *mrb, const char *name);
+
+/* The error that has ended a wait; nil for RS_WAKE_VALUE. */
+mrb_value rsm_wake_error(mrb_state *mrb, rsm_machine *machine, rs_wake_kind kind);
+
+/* Raises it. */
+void rsm_raise_wake(mrb_state *mrb, rsm_machine *machine, rs_wake_kind kind);
+
+mrb_noreturn void rsm_raise_errno(mrb_state *mrb, int64_t result, const char *what);
+void rsm_init_errors(mrb_state *mrb, struct RClass *module);
+
+/* --- switch.c --- */
+
+/* Raises where the running strand may not wait now, because a C function of the virtual machine lies between; to be called before
+ * the wait has begun. */
+void rsm_check_boundary(mrb_state *mrb);
+
+/* That strand, which ran until now, has begun to park, and waits from here on. */
+mrb_value rsm_park(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rsm_epilogue epilogue);
+
+/* Goes on with the strand whose turn it is. */
+mrb_value rsm_next(mrb_state *mrb, rsm_machine *machine);
+
+/* --- the other files --- */
+
+/* A wait that ends by itself: its time is up, or somebody wakes it. Anything else is raised. */
+mrb_value rsm_after_wait(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result);
+
+/* A strand that runs the block in that scope, NULL: in the machine's; its handle. */
+mrb_value rsm_spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mrb_value block);
+
+/* A strand of that scope has ended, with that error or nil. */
+void rsm_scope_child_ended(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, const rsm_strand *child, mrb_value error);
+
+int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds);
+
+void rsm_init_strand(mrb_state *mrb, struct RClass *module, struct RClass *machine);
+void rsm_init_scope(mrb_state *mrb, struct RClass *module, struct RClass *machine);
+void rsm_init_wait(mrb_state *mrb, struct RClass *module, struct RClass *machine);
+void rsm_init_io(mrb_state *mrb, struct RClass *module, struct RClass *machine);
+
+#endif

@@ -1,0 +1,112 @@
+/* scope: Ringspun::Scope: strands that end before their block does, and deadlines. The steps of Machine#scope in mrblib. */
+#include "binding.h"
+
+#include <mruby/error.h>
+
+static const struct mrb_data_type scope_type = {"Ringspun::Scope", mrb_free};
+
+static rsm_scope *get(mrb_state *mrb, mrb_value self) { return mrb_data_get_ptr(mrb, self, &scope_type); }
+
+static rsm_scope *get_open(mrb_state *mrb, mrb_value self) {
+    rsm_scope *scope = get(mrb, self);
+    if (!scope->open) mrb_raise(mrb, rsm_class(mrb, "ClosedError"), "this scope has ended; strands and deadlines belong inside its block");
+    return scope;
+}
+
+static mrb_value machine_open_scope(mrb_state *mrb, mrb_value self) {
+    mrb_value deadline;
+    mrb_bool shield;
+    mrb_get_args(mrb, "ob", &deadline, &shield);
+    rsm_machine *machine = rsm_machine_of(mrb);
+    int64_t deadline_ns = rsm_deadline(mrb, machine, deadline);
+    rsm_scope *scope = mrb_calloc(mrb, 1, sizeof(*scope));
+    scope->object = mrb_data_object_alloc(mrb, rsm_class(mrb, "Scope"), scope, &scope_type);
+    if (!rs_reserve_timer(&machine->engine)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
+    rs_scope_open(&machine->engine, &scope->engine, deadline_ns, shield);
+    scope->open = true;
+    return mrb_obj_value(scope->object);
+}
+
+static void take_error(mrb_state *mrb, rsm_scope *scope, mrb_value error) {
+    mrb_value self = mrb_obj_value(scope->object);
+    mrb_sym name = mrb_intern_lit(mrb, "first_error");
+    if (mrb_nil_p(mrb_iv_get(mrb, self, name))) mrb_iv_set(mrb, self, name, error);
+}
+
+void rsm_scope_child_ended(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, const rsm_strand *child, mrb_value error) {
+    if (child->outcome == RSM_CANCELLED) scope->cut_children = true;
+    if (child->outcome != RSM_FAILED || !scope->open) return;
+    take_error(mrb, scope, error);
+    rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+}
+
+static mrb_value scope_cancel(mrb_state *mrb, mrb_value self) {
+    rsm_scope *scope = get(mrb, self);
+    if (scope->open) rs_scope_cancel(&rsm_machine_of(mrb)->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    return mrb_nil_value();
+}
+
+static mrb_value after_children(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    return rsm_wake_error(mrb, machine, kind);
+}
+
+/* Waits until no child lives; shielded: whatever happens. Returns the error that has ended the wait before, or nil. */
+static mrb_value scope_wait(mrb_state *mrb, mrb_value self) {
+    mrb_bool shielded;
+    mrb_get_args(mrb, "b", &shielded);
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_scope *scope = get(mrb, self);
+    if (scope->engine.live == 0) return mrb_nil_value();
+    rs_strand *running = rs_running(&machine->engine);
+    if (rs_park_begin(&machine->engine, RS_WAIT_SCOPE, shielded ? RS_PARK_SHIELDED : 0, RS_NEVER) == 0) {
+        return rsm_wake_error(mrb, machine, machine->engine.refusal);
+    }
+    rs_list_append(&machine->engine, &scope->engine.waiters, running, 0);
+    return rsm_park(mrb, machine, running->user, after_children);
+}
+
+/* The scope ends. True: what has cancelled it comes from above, and is the caller's to hear of. */
+static mrb_value scope_close(mrb_state *mrb, mrb_value self) {
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_scope *scope = get(mrb, self);
+    bool answers = rs_scope_answers(&scope->engine);
+    rs_scope_close(&machine->engine, &scope->engine);
+    scope->open = false;
+    return mrb_bool_value(!answers);
+}
+
+static mrb_value scope_timed_out_p(mrb_state *mrb, mrb_value self) {
+    return mrb_bool_value(get(mrb, self)->engine.cause == RS_CANCELLED_BY_DEADLINE);
+}
+
+static mrb_value scope_cut_children_p(mrb_state *mrb, mrb_value self) { return mrb_bool_value(get(mrb, self)->cut_children); }
+
+static mrb_value scope_cancelled_p(mrb_state *mrb, mrb_value self) {
+    rsm_scope *scope = get(mrb, self);
+    return mrb_bool_value(scope->engine.effective || scope->engine.cause != RS_NOT_CANCELLED);
+}
+
+static mrb_value scope_first_error(mrb_state *mrb, mrb_value self) {
+    return mrb_iv_get(mrb, self, mrb_intern_lit(mrb, "first_error"));
+}
+
+static mrb_value scope_spin(mrb_state *mrb, mrb_value self) {
+    mrb_value block;
+    mrb_get_args(mrb, "&!", &block);
+    return rsm_spin(mrb, rsm_machine_of(mrb), get_open(mrb, self), block);
+}
+
+void rsm_init_scope(mrb_state *mrb, struct RClass *module, struct RClass *machine) {
+    struct RClass *scope = mrb_define_class_under(mrb, module, "Scope", mrb->object_class);
+    MRB_SET_INSTANCE_TT(scope, MRB_TT_DATA);
+    mrb_undef_class_method(mrb, scope, "new");
+    mrb_define_method(mrb, machine, "__open_scope", machine_open_scope, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, scope, "spin", scope_spin, MRB_ARGS_BLOCK());
+    mrb_define_method(mrb, scope, "cancel", scope_cancel, MRB_ARGS_NONE());
+    mrb_define_method(mrb, scope, "cancelled?", scope_cancelled_p, MRB_ARGS_NONE());
+    mrb_define_method(mrb, scope, "__wait", scope_wait, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, scope, "__close", scope_close, MRB_ARGS_NONE());
+    mrb_define_method(mrb, scope, "__timed_out?", scope_timed_out_p, MRB_ARGS_NONE());
+    mrb_define_method(mrb, scope, "__cut_children?", scope_cut_children_p, MRB_ARGS_NONE());
+    mrb_define_method(mrb, scope, "__first_error", scope_first_error, MRB_ARGS_NONE());
+}

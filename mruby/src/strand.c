@@ -1,0 +1,114 @@
+/* strand: Ringspun::Strand, and how a strand begins, ends and is joined. */
+#include "binding.h"
+
+#include <mruby/array.h>
+#include <mruby/error.h>
+
+static const struct mrb_data_type strand_type = {"Ringspun::Strand", mrb_free};
+
+static rsm_strand *get(mrb_state *mrb, mrb_value handle) { return mrb_data_get_ptr(mrb, handle, &strand_type); }
+
+/* --- beginning --- */
+
+mrb_value rsm_spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mrb_value block) {
+    rsm_strand *strand = mrb_calloc(mrb, 1, sizeof(*strand));
+    struct RData *data = mrb_data_object_alloc(mrb, machine->strand_class, strand, &strand_type);
+    mrb_value handle = mrb_obj_value(data);
+    rs_strand *engine = rs_spawn(&machine->engine, scope ? &scope->engine : machine->spin_scope, strand);
+    if (!engine) mrb_raise(mrb, rsm_class(mrb, "LimitError"), "no room for one more strand");
+    strand->id = rs_strand_id(engine);
+    strand->scope = scope;
+    rs_strand_awaits_turn(engine);
+    mrb_ary_set(mrb, machine->kept, 2 * (mrb_int)engine->index + 1, block);
+    mrb_ary_set(mrb, machine->kept, 2 * (mrb_int)engine->index, handle);
+    return handle;
+}
+
+static mrb_value machine_spin(mrb_state *mrb, mrb_value self) {
+    mrb_value block;
+    mrb_get_args(mrb, "&!", &block);
+    rsm_machine *machine = rsm_machine_of(mrb);
+    return rsm_spin(mrb, machine, NULL, block);
+}
+
+/* --- ending --- */
+
+static rsm_outcome outcome_of(mrb_state *mrb, const rsm_machine *machine, mrb_value error) {
+    if (mrb_nil_p(error)) return RSM_DONE;
+    return mrb_obj_is_kind_of(mrb, error, machine->cancelled_class) ? RSM_CANCELLED : RSM_FAILED;
+}
+
+/* The running strand has ended, with that value or that error. Its fiber waits for its next strand, whose block this returns. */
+static mrb_value strand_ended(mrb_state *mrb, mrb_value self) {
+    const mrb_value *arguments = mrb_get_argv(mrb);
+    mrb_value value = arguments[0], error = arguments[1];
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rs_strand *engine = rs_running(&machine->engine);
+    rsm_strand *strand = engine->user;
+    mrb_int kept = 2 * (mrb_int)engine->index;
+    mrb_value handle = mrb_ary_ref(mrb, machine->kept, kept);
+    strand->outcome = (uint8_t)outcome_of(mrb, machine, error);
+    mrb_value result = strand->outcome == RSM_FAILED ? error : value;
+    if (!mrb_nil_p(result)) mrb_iv_set(mrb, handle, mrb_intern_lit(mrb, "result"), result);
+    mrb_ary_push(mrb, machine->workers, mrb_ary_ref(mrb, machine->kept, kept + 1));
+    mrb_ary_set(mrb, machine->kept, kept + 1, mrb_nil_value());
+    mrb_ary_set(mrb, machine->kept, kept, mrb_nil_value());
+    rs_finish(&machine->engine);
+    if (strand->scope) rsm_scope_child_ended(mrb, machine, strand->scope, strand, error);
+    return rsm_next(mrb, machine);
+}
+
+/* --- joining --- */
+
+/* The one joined is an argument of the waiting method, and lives as long as that call. */
+static mrb_value outcome(mrb_state *mrb, rsm_strand *strand, mrb_value handle) {
+    mrb_value result = mrb_iv_get(mrb, handle, mrb_intern_lit(mrb, "result"));
+    strand->seen = true;
+    if (strand->outcome == RSM_FAILED) mrb_exc_raise(mrb, result);
+    if (strand->outcome == RSM_CANCELLED) {
+        mrb_raise(mrb, rsm_class(mrb, "TerminatedError"), "the strand was terminated or cancelled before it had a value");
+    }
+    return result;
+}
+
+static mrb_value after_join(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    rsm_raise_wake(mrb, machine, kind);
+    return outcome(mrb, strand->joins, mrb->c->ci->stack[0]);
+}
+
+static mrb_value strand_await(mrb_state *mrb, mrb_value self) {
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_strand *strand = get(mrb, self), *me = rsm_running(machine);
+    if (strand->outcome != RSM_LIVES) return outcome(mrb, strand, self);
+    if (strand == me) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "a strand cannot wait for its own end");
+    rsm_check_boundary(mrb);
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id), *running = rs_running(&machine->engine);
+    if (rs_park_begin(&machine->engine, RS_WAIT_JOIN, 0, RS_NEVER) == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
+    rs_list_append(&machine->engine, &engine->joiners, running, 0);
+    me->joins = strand;
+    return rsm_park(mrb, machine, me, after_join);
+}
+
+static mrb_value machine_terminate(mrb_state *mrb, mrb_value self) {
+    mrb_value handle;
+    mrb_get_args(mrb, "o", &handle);
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, get(mrb, handle)->id);
+    if (engine) rs_scope_cancel(&machine->engine, &engine->own, RS_CANCELLED_BY_CALL);
+    return mrb_nil_value();
+}
+
+static mrb_value strand_done_p(mrb_state *mrb, mrb_value self) {
+    return mrb_bool_value(get(mrb, self)->outcome != RSM_LIVES);
+}
+
+void rsm_init_strand(mrb_state *mrb, struct RClass *module, struct RClass *machine) {
+    struct RClass *strand = mrb_define_class_under(mrb, module, "Strand", mrb->object_class);
+    MRB_SET_INSTANCE_TT(strand, MRB_TT_DATA);
+    mrb_undef_class_method(mrb, strand, "new");
+    mrb_define_method(mrb, strand, "await", strand_await, MRB_ARGS_NONE());
+    mrb_define_method(mrb, strand, "done?", strand_done_p, MRB_ARGS_NONE());
+    mrb_define_method(mrb, machine, "spin", machine_spin, MRB_ARGS_BLOCK());
+    mrb_define_method(mrb, machine, "terminate", machine_terminate, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, machine, "__ended", strand_ended, MRB_ARGS_REQ(2));
+}

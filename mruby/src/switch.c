@@ -1,0 +1,108 @@
+/* switch: the only file that switches fibers, by what Fiber#transfer does.
+ *
+ * mruby has no C function for it. All contexts run in the same call of mrb_vm_exec: a method that changes mrb->c, and says so in the
+ * callinfo that it returns to, returns into another fiber (fiber_switch in mruby-fiber; "return from context modifying method" in
+ * vm.c). So a fiber can only be left by the last act of a method that bytecode has called, and never from inside a function in C
+ * that has called bytecode.
+ *
+ * A generator that waits is left like any other fiber, and its `prev` stays: it goes on later as if nothing had been.
+ */
+#include "binding.h"
+
+#include <mruby/array.h>
+#include <mruby/error.h>
+#include <mruby/version.h>
+
+#if MRUBY_RELEASE_MAJOR == 3 && MRUBY_RELEASE_MINOR >= 3
+#define RETURNS_ELSEWHERE(ci) ((ci)->u.target_class = NULL)
+#elif MRUBY_RELEASE_MAJOR == 4
+#define RETURNS_ELSEWHERE(ci) ((ci)->u.keep_context = NULL)
+#else
+#error "mruby-ringspun knows how mruby 3.3 and 4 switch fibers, and no other"
+#endif
+
+/* A frame that C has called, by mrb_funcall or mrb_yield (CINFO_SKIP, _DIRECT and _RESUMED in vm.c). */
+static const mrb_callinfo *frame_called_by_c(const struct mrb_context *context) {
+    for (const mrb_callinfo *ci = context->ci; ci >= context->cibase; ci--) {
+        if (ci->cci > 0) return ci;
+    }
+    return NULL;
+}
+
+static mrb_noreturn void refuse(mrb_state *mrb, const mrb_callinfo *called) {
+    mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "cannot wait inside %s, which a function in C has called: a fiber cannot leave it; "
+               "wait before or after, or loop with each or while", called->mid ? mrb_sym_name(mrb, called->mid) : "a block");
+}
+
+void rsm_check_boundary(mrb_state *mrb) {
+    for (const struct mrb_context *context = mrb->c; context; context = context->prev) {
+        const mrb_callinfo *called = frame_called_by_c(context);
+        if (RS_UNLIKELY(called != NULL)) refuse(mrb, called);
+    }
+}
+
+static void switch_to(mrb_state *mrb, struct mrb_context *to) {
+    struct mrb_context *from = mrb->c;
+    if (from == to) return;
+    if (from->fib) mrb_write_barrier(mrb, (struct RBasic *)from->fib);
+    from->status = MRB_FIBER_TRANSFERRED;
+    to->status = MRB_FIBER_RUNNING;
+    mrb->c = to;
+    RETURNS_ELSEWHERE(to->ci);
+}
+
+static struct mrb_context *context_of(mrb_value fiber) { return ((struct RFiber *)mrb_ptr(fiber))->cxt; }
+
+/* A fiber begins with its block as the argument of its body. Its second callinfo is the one that returns, to the same stack: what
+ * the switch returns is `self` there (fiber_init_fiber and fiber_switch). */
+static mrb_value begin_new(mrb_state *mrb, rsm_machine *machine, rs_strand *strand, mrb_int kept, mrb_value block) {
+    mrb_value fiber = mrb_fiber_new(mrb, mrb_proc_ptr(machine->worker_body));
+    struct mrb_context *context = context_of(fiber);
+    mrb_ary_set(mrb, machine->kept, kept, fiber);
+    context->stbase[1] = block;
+    context->cibase->n = 1;
+    ((rsm_strand *)strand->user)->context = context;
+    rs_strand_began(strand);
+    switch_to(mrb, context);
+    return machine->self;
+}
+
+static mrb_value begin(mrb_state *mrb, rsm_machine *machine, rs_strand *strand) {
+    mrb_int kept = 2 * (mrb_int)strand->index + 1;
+    mrb_value block = mrb_ary_ref(mrb, machine->kept, kept), fiber = mrb_ary_pop(mrb, machine->workers);
+    if (mrb_nil_p(fiber)) return begin_new(mrb, machine, strand, kept, block);
+    struct mrb_context *context = context_of(fiber);
+    mrb_ary_set(mrb, machine->kept, kept, fiber);
+    ((rsm_strand *)strand->user)->context = context;
+    rs_strand_began(strand);
+    switch_to(mrb, context);
+    return block;
+}
+
+static mrb_value go_on(mrb_state *mrb, rsm_machine *machine, rs_strand *next) {
+    rsm_strand *strand = next->user;
+    if (RS_UNLIKELY(!strand->context)) return begin(mrb, machine, next);
+    switch_to(mrb, strand->context);
+    int64_t result = 0;
+    rs_wake_kind kind = rs_park_end(&machine->engine, &result);
+    return strand->epilogue(mrb, machine, strand, kind, result);
+}
+
+static void idle(rsm_machine *machine, rs_decision decision) {
+    if (decision.verdict == RS_SLEEP) rs_sleep(&machine->engine, decision.deadline_ns);
+    else if (!rs_break_deadlock(&machine->engine)) rs_sleep(&machine->engine, RS_NEVER);
+}
+
+mrb_value rsm_next(mrb_state *mrb, rsm_machine *machine) {
+    for (;;) {
+        rs_decision decision = rs_next(&machine->engine);
+        if (RS_LIKELY(decision.verdict == RS_RUN)) return go_on(mrb, machine, decision.strand);
+        idle(machine, decision);
+    }
+}
+
+mrb_value rsm_park(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rsm_epilogue epilogue) {
+    strand->context = mrb->c;
+    strand->epilogue = epilogue;
+    return rsm_next(mrb, machine);
+}

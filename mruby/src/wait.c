@@ -1,0 +1,47 @@
+/* wait: Kernel#wait, and giving way. */
+#include "binding.h"
+
+#include <mruby/numeric.h>
+
+mrb_value rsm_after_wait(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    if (RS_UNLIKELY(kind != RS_WAKE_TIMEOUT)) rsm_raise_wake(mrb, machine, kind);
+    return mrb_true_value();
+}
+
+static mrb_value give_way(mrb_state *mrb, rsm_machine *machine) {
+    rsm_strand *me = rsm_running(machine);
+    rsm_raise_wake(mrb, machine, rs_refusal(&machine->engine, 0));
+    rs_yield(&machine->engine);
+    return rsm_park(mrb, machine, me, rsm_after_wait);
+}
+
+static mrb_value machine_yield(mrb_state *mrb, mrb_value self) {
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_check_boundary(mrb);
+    return give_way(mrb, machine);
+}
+
+int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds) {
+    if (mrb_nil_p(seconds)) return RS_NEVER;
+    mrb_float number = mrb_as_float(mrb, seconds);
+    if (!(number >= 0)) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "expected seconds, a number that is not negative");
+    int64_t span_ns = number < 9e9 ? (int64_t)(number * 1e9) : RS_NEVER;
+    return rs_deadline_after(rs_now(&machine->engine), span_ns);
+}
+
+static mrb_value wait_seconds(mrb_state *mrb, mrb_value self) {
+    mrb_value seconds = mrb_get_arg1(mrb);
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_check_boundary(mrb);
+    if (mrb_fixnum_p(seconds) && mrb_fixnum(seconds) == 0) return give_way(mrb, machine);
+    rsm_strand *me = rsm_running(machine);
+    int64_t deadline_ns = rsm_deadline(mrb, machine, seconds);
+    if (rs_park_begin(&machine->engine, RS_WAIT_SLEEP, 0, deadline_ns) == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
+    return rsm_park(mrb, machine, me, rsm_after_wait);
+}
+
+void rsm_init_wait(mrb_state *mrb, struct RClass *module, struct RClass *machine) {
+    mrb_define_method(mrb, mrb->kernel_module, "wait", wait_seconds, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, machine, "sleep", wait_seconds, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, machine, "yield", machine_yield, MRB_ARGS_NONE());
+}

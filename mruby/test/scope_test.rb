@@ -1,0 +1,125 @@
+# frozen_string_literal: true
+
+# Strands in scopes: how they end together, and deadlines.
+class ScopeTest < Minitest::Test
+  include Strands
+
+  def test_a_scope_returns_when_its_strands_have_ended
+    seen = []
+    assert_equal :value, (in_scope { |scope| scope.spin { wait(0.001) and seen << 1 } and :value })
+    assert_equal [1], seen
+  end
+
+  def test_a_strand_has_a_value
+    in_scope do |scope|
+      strand = scope.spin { wait(0) and :value }
+      assert_equal [false, :value, true, :value], [strand.done?, strand.await, strand.done?, strand.await]
+    end
+  end
+
+  def test_all_who_await_get_its_error
+    error = assert_raises(ArgumentError) do
+      in_scope do |scope|
+        strand = scope.spin { wait(0.001) and raise ArgumentError, "mine" }
+        2.times { scope.spin { strand.await } }
+        strand.await
+      end
+    end
+    assert_equal "mine", error.message
+  end
+
+  def test_the_first_error_cancels_the_others
+    seen = []
+    assert_raises(ArgumentError) do
+      in_scope do |scope|
+        scope.spin do
+          wait(60)
+        ensure
+          seen << :ended
+        end
+        scope.spin { raise ArgumentError, "first" }
+      end
+    end
+    assert_equal [:ended], seen
+  end
+
+  def test_a_deadline_cancels_all_of_it
+    seen = []
+    error = assert_raises(Ringspun::TimeoutError) do
+      in_scope(deadline: 0.01) do |scope|
+        scope.spin do
+          wait(60)
+        ensure
+          seen << :ended
+        end
+      end
+    end
+    assert_equal [:ended], seen
+    assert_includes error.message, "0.01 s"
+  end
+
+  def test_a_timeout_that_does_not_pass
+    assert_equal 1, (machine.timeout(60) { wait(0) and 1 })
+  end
+
+  def test_inner_deadlines_are_told_from_outer_ones
+    assert_equal :outer, begin
+      machine.timeout(0.01) do
+        machine.timeout(60) { wait(60) }
+      rescue Ringspun::TimeoutError
+        :inner
+      end
+    rescue Ringspun::TimeoutError
+      :outer
+    end
+  end
+
+  def test_nothing_is_spun_into_a_scope_that_has_ended
+    ended = in_scope { |scope| scope }
+    assert_raises(Ringspun::ClosedError) { ended.spin { nil } }
+  end
+
+  def test_a_cancelled_scope_refuses_waits_of_its_strands
+    seen = []
+    in_scope do |scope|
+      scope.spin do
+        wait(60)
+      rescue Ringspun::Cancelled => first
+        begin
+          wait(60)
+        rescue Ringspun::Cancelled => second
+          seen << first.class << second.class
+        end
+        raise first
+      end
+      machine.yield
+      scope.cancel
+    end
+    assert_equal [Ringspun::Cancelled] * 2, seen
+  end
+
+  def test_a_strand_cannot_await_itself
+    assert_raises(Ringspun::UsageError) do
+      in_scope do |scope|
+        strand = nil
+        strand = scope.spin { strand.await }
+      end
+    end
+  end
+
+  def test_when_nobody_will_wake_anybody
+    error = assert_raises(Ringspun::DeadlockError) do
+      in_scope do |scope|
+        strands = []
+        strands << scope.spin { machine.yield and strands[1].await }
+        strands << scope.spin { strands[0].await }
+      end
+    end
+    assert_includes error.message, "nothing will wake"
+  end
+
+  def test_seconds_are_numbers_that_are_not_negative
+    [-1, -0.5, 0.0 / 0].each { |seconds| assert_raises(Ringspun::UsageError) { machine.timeout(seconds) { nil } } }
+    assert_raises(TypeError) { wait("1") }
+  end
+end
