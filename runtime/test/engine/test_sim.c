@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void open_machine(driver *d, rs_sim_faults faults, uint64_t seed) {
     rs_options options = rs_default_options();
@@ -41,6 +42,31 @@ TEST(without_faults_nothing_takes_time) {
     CHECK_EQUAL(0, scene_ask(&d, request_close(pair[0])));
     CHECK_EQUAL(1000, scene_ask(&d, request_socket()));
     close_pair(&d, pair);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+TEST(faults_are_set_by_their_names) {
+    rs_sim_faults faults = rs_sim_faults_none();
+    size_t count = 0;
+    for (const char *name; (name = rs_sim_fault_name(count)); count++) CHECK(rs_sim_set_fault(&faults, name, (uint16_t)(count + 1)));
+    CHECK_EQUAL(11, count);
+    CHECK_EQUAL(1, faults.short_transfer);
+    CHECK_EQUAL(9, faults.offload);
+    CHECK_EQUAL(11, faults.reset);
+    CHECK_EQUAL(0, faults.delay_max_ns);
+    CHECK(!rs_sim_set_fault(&faults, "rain", 1));
+}
+
+static void find_metric(void *context, const char *name, uint64_t value) {
+    if (strcmp(name, "strands_live") == 0) *(uint64_t *)context = value;
+}
+
+TEST(metrics_are_told_by_their_names) {
+    driver d;
+    uint64_t live = 0;
+    open_machine(&d, rs_sim_faults_none(), 1);
+    rs_metrics_each(&d.machine, find_metric, &live);
+    CHECK_EQUAL(1, live);
     CHECK_EQUAL(0, scene_end(&d));
 }
 

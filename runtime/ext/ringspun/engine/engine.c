@@ -18,6 +18,32 @@ rs_options rs_default_options(void) {
                         .busy_poll_ns = busy_poll_default()};
 }
 
+void rs_metrics_each(const rs_machine *machine, rs_each_metric each, void *context) {
+    const rs_metrics *metrics = &machine->metrics;
+    each(context, "strands_live", rs_strands_live(&machine->strands));
+    each(context, "strands_spawned", metrics->strands_spawned);
+    each(context, "run_queue", machine->strands.run_len);
+    each(context, "run_queue_max", metrics->run_queue_max);
+    each(context, "timers", machine->timers.len - rs_timer_is_set(&machine->reminder));
+    each(context, "stream_buffers", machine->pool->lent);
+    each(context, "timers_fired", metrics->timers_fired);
+    each(context, "resumes", metrics->resumes);
+    each(context, "wakes", metrics->wakes);
+    each(context, "wakes_dropped", metrics->wakes_dropped);
+    each(context, "cancels", metrics->cancels);
+    each(context, "ops_in_flight", machine->in_flight);
+    each(context, "ops_inline", metrics->ops_inline);
+    each(context, "ops_started", metrics->ops_started);
+    each(context, "ops_offloaded", metrics->ops_offloaded);
+    each(context, "file_writes_inline", metrics->file_writes_inline);
+    each(context, "bytes_spliced", metrics->bytes_spliced);
+    each(context, "polls", metrics->polls);
+    each(context, "busy_polls", metrics->busy_polls);
+    each(context, "sleeps", metrics->sleeps);
+    each(context, "messages", metrics->messages);
+    each(context, "system_calls", metrics->system_calls);
+}
+
 int rs_machine_open(rs_machine *machine, rs_rooms *rooms, const rs_backend *backend, const rs_options *options) {
     *rooms = (rs_rooms){0};
     *machine = (rs_machine){

@@ -33,6 +33,10 @@ typedef struct {
 
 rs_options rs_default_options(void);
 
+/* Counters of the machine since it was opened, and present numbers, under the names that users know. */
+typedef void (*rs_each_metric)(void *context, const char *name, uint64_t value);
+void rs_metrics_each(const rs_machine *machine, rs_each_metric each, void *context);
+
 /* A machine whose root strand (index 0) is running; 0 or -errno. */
 int rs_machine_open(rs_machine *machine, rs_rooms *rooms, const rs_backend *backend, const rs_options *options);
 

@@ -388,8 +388,8 @@ static VALUE machine_close_engine(VALUE self) {
  * @since 0.1.0 */
 static VALUE machine_closed_p(VALUE self) { return rsb_machine_any_thread(self)->open ? Qfalse : Qtrue; }
 
-static void put(VALUE hash, const char *name, uint64_t value) {
-    rb_hash_aset(hash, ID2SYM(rb_intern(name)), ULL2NUM(value));
+static void put(void *hash, const char *name, uint64_t value) {
+    rb_hash_aset((VALUE)hash, ID2SYM(rb_intern(name)), ULL2NUM(value));
 }
 
 /* Counters of the machine, since it was made, and present numbers.
@@ -400,32 +400,10 @@ static VALUE machine_metrics(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(self);
     if (!was_opened(machine)) rb_raise(rsb_eClosed, "this machine was never opened; Machine.current makes one");
     rsb_notice_fork(machine);
-    const rs_machine *engine = &machine->engine;
-    const rs_metrics *metrics = &engine->metrics;
     VALUE hash = rb_hash_new();
-    put(hash, "strands_live", machine->open ? rs_strands_live(&engine->strands) : 0);
-    put(hash, "strands_spawned", metrics->strands_spawned);
-    put(hash, "run_queue", engine->strands.run_len);
-    put(hash, "run_queue_max", metrics->run_queue_max);
-    put(hash, "idle_fibers", machine->runners.len);
-    put(hash, "timers", engine->timers.len - rs_timer_is_set(&engine->reminder));
-    put(hash, "stream_buffers", engine->pool->lent);
-    put(hash, "timers_fired", metrics->timers_fired);
-    put(hash, "resumes", metrics->resumes);
-    put(hash, "wakes", metrics->wakes);
-    put(hash, "wakes_dropped", metrics->wakes_dropped);
-    put(hash, "cancels", metrics->cancels);
-    put(hash, "ops_in_flight", engine->in_flight);
-    put(hash, "ops_inline", metrics->ops_inline);
-    put(hash, "ops_started", metrics->ops_started);
-    put(hash, "ops_offloaded", metrics->ops_offloaded);
-    put(hash, "file_writes_inline", metrics->file_writes_inline);
-    put(hash, "bytes_spliced", metrics->bytes_spliced);
-    put(hash, "polls", metrics->polls);
-    put(hash, "busy_polls", metrics->busy_polls);
-    put(hash, "sleeps", metrics->sleeps);
-    put(hash, "messages", metrics->messages);
-    put(hash, "system_calls", metrics->system_calls);
+    rs_metrics_each(&machine->engine, put, (void *)hash);
+    if (!machine->open) put((void *)hash, "strands_live", 0);
+    put((void *)hash, "idle_fibers", machine->runners.len);
     return hash;
 }
 

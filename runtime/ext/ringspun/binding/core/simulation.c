@@ -1,25 +1,6 @@
 /* simulation: options and methods that only a simulated machine has, and its clock and trace, which all machines have. */
 #include "inner.h"
 
-static const struct {
-    const char *name;
-    size_t offset;
-} fault_names[] = {
-    {"short_transfer", offsetof(rs_sim_faults, short_transfer)},
-    {"interrupted", offsetof(rs_sim_faults, interrupted)},
-    {"delay", offsetof(rs_sim_faults, delay)},
-    {"late_cancel", offsetof(rs_sim_faults, late_cancel)},
-    {"submission_full", offsetof(rs_sim_faults, submission_full)},
-    {"no_buffers", offsetof(rs_sim_faults, no_buffers)},
-    {"late_wake", offsetof(rs_sim_faults, late_wake)},
-    {"scribble", offsetof(rs_sim_faults, scribble)},
-    {"offload", offsetof(rs_sim_faults, offload)},
-    {"open_failure", offsetof(rs_sim_faults, open_failure)},
-    {"reset", offsetof(rs_sim_faults, reset)},
-};
-
-#define FAULTS (sizeof(fault_names) / sizeof(fault_names[0]))
-
 uint64_t rsb_seed(VALUE seed) {
     int64_t number = 0;
     bool fits = RB_INTEGER_TYPE_P(seed) && rb_integer_pack(seed, &number, 1, sizeof(number), 0,
@@ -46,13 +27,9 @@ static int read_fault(VALUE key, VALUE value, VALUE argument) {
         faults->delay_max_ns = rsb_seconds_to_ns(value, "delay_max");
         return ST_CONTINUE;
     }
-    for (size_t i = 0; i < FAULTS; i++) {
-        if (strcmp(name, fault_names[i].name) != 0) continue;
-        double probability = read_probability(value, name);
-        *(uint16_t *)((char *)faults + fault_names[i].offset) = (uint16_t)(probability * 1000 + 0.5);
-        return ST_CONTINUE;
-    }
-    rb_raise(rsb_eUsage, "faults: unknown fault %s; Simulation::FAULTS lists them", name);
+    if (!rs_sim_set_fault(faults, name, 0)) rb_raise(rsb_eUsage, "faults: unknown fault %s; Simulation::FAULTS lists them", name);
+    rs_sim_set_fault(faults, name, (uint16_t)(read_probability(value, name) * 1000 + 0.5));
+    return ST_CONTINUE;
 }
 
 void rsb_simulation_options(VALUE options, rs_options *chosen, rs_sim_faults *faults) {
@@ -124,6 +101,6 @@ void rsb_init_simulation(void) {
     rb_define_private_method(rsb_cMachine, "sim_random", machine_sim_random, 0);
     rb_define_private_method(rsb_cMachine, "sim_open_descriptors", machine_sim_open_descriptors, 0);
     VALUE faults = rb_ary_new();
-    for (size_t i = 0; i < FAULTS; i++) rb_ary_push(faults, ID2SYM(rb_intern(fault_names[i].name)));
+    for (size_t i = 0; rs_sim_fault_name(i); i++) rb_ary_push(faults, ID2SYM(rb_intern(rs_sim_fault_name(i))));
     rb_define_const(rsb_cMachine, "SIMULATED_FAULTS", rb_obj_freeze(faults));
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -63,6 +64,30 @@ rs_sim_faults rs_sim_faults_default(void) {
 }
 
 rs_sim_faults rs_sim_faults_none(void) { return (rs_sim_faults){0}; }
+
+#define FAULT(name) {#name, offsetof(rs_sim_faults, name)}
+
+static const struct {
+    const char *name;
+    size_t offset;
+} faults_by_name[] = {
+    FAULT(short_transfer), FAULT(interrupted), FAULT(delay), FAULT(late_cancel), FAULT(submission_full), FAULT(no_buffers),
+    FAULT(late_wake), FAULT(scribble), FAULT(offload), FAULT(open_failure), FAULT(reset),
+};
+
+#define FAULTS (sizeof(faults_by_name) / sizeof(faults_by_name[0]))
+
+const char *rs_sim_fault_name(size_t index) { return index < FAULTS ? faults_by_name[index].name : NULL; }
+
+bool rs_sim_set_fault(rs_sim_faults *faults, const char *name, uint16_t per_mille) {
+    RS_ASSERT(per_mille <= 1000);
+    for (size_t i = 0; i < FAULTS; i++) {
+        if (strcmp(name, faults_by_name[i].name) != 0) continue;
+        *(uint16_t *)((char *)faults + faults_by_name[i].offset) = per_mille;
+        return true;
+    }
+    return false;
+}
 
 int64_t rs_sim_now(const rs_machine *machine) { return state_of(machine)->now_ns; }
 

@@ -42,6 +42,12 @@ rs_sim_faults rs_sim_faults_default(void);
 /* A kernel that answers at once and never surprises. */
 rs_sim_faults rs_sim_faults_none(void);
 
+/* Their names, in the order above; NULL after the last. */
+const char *rs_sim_fault_name(size_t index);
+
+/* Sets the fault of that name to so many thousandths. False: there is none. */
+bool rs_sim_set_fault(rs_sim_faults *faults, const char *name, uint16_t per_mille);
+
 /* The virtual clock, and time that passes although strands run. */
 int64_t rs_sim_now(const rs_machine *machine);
 void rs_sim_advance(rs_machine *machine, int64_t delay_ns);
