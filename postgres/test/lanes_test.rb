@@ -109,6 +109,69 @@ class PostgresLanesTest < Minitest::Test
     end
   end
 
+  LEAVING = {
+    query: ->(pool, command) { pool.query("#{command} $1", "x") },
+    batch: ->(pool, command) { pool.batch { |batch| batch.query("echo $1", "x").query("#{command} $1", "x") } }
+  }.freeze
+  private_constant :LEAVING
+
+  LEAVING.to_a.product(%w[open alter]).each do |(name, leave), command|
+    define_method("test_a_#{name}_that_leaves_what_others_would_meet_is_told_so_when_it_is_to_#{command}") do
+      on_pool(lanes: 1) do |pool, machine, server|
+        pool.query("echo $1", "a")
+        offender = machine.spin { leave.call(pool, command) }
+        behind = machine.spin { pool.execute("insert $1", "behind") }
+        error = assert_raises(Postgres::UnsafeSessionState) { offender.await }
+        assert_match(/left a transaction open, or changed the session.*use transaction .* or session/, error.message)
+        assert_predicate assert_raises(Postgres::ConnectionLost) { behind.await }, :in_doubt?
+        machine.sleep(0.1)
+        assert_empty server.backends # with whose end the server rolls back what was begun
+        pool.execute("insert $1", "next")
+        assert_equal ["next"], server.committed - (command == "alter" ? ["behind"] : [])
+      end
+    end
+
+    define_method("test_a_#{name}_on_a_connection_for_one_user_is_told_so_as_well_when_it_is_to_#{command}") do
+      on_pool(pipelining: false) do |pool, machine, server|
+        assert_raises(Postgres::UnsafeSessionState) { leave.call(pool, command) }
+        machine.sleep(0.1)
+        assert_equal [["I"], { connections: 1, idle: 1, waiting: 0 }], [server.backends.map(&:status), pool.metrics]
+        pool.execute("insert $1", "next")
+        assert_equal ["next"], server.committed
+      end
+    end
+  end
+
+  # So it ends when it is one that nobody waits for any more.
+  def test_what_others_would_meet_ends_with_the_connection_also_when_nobody_is_told
+    on_pool(lanes: 1) do |pool, machine, server|
+      pool.query("echo $1", "a")
+      before = machine.spin { pool.query_value("work $1, $2", "a", "0.5") }
+      gone = machine.spin { pool.query("open $1", "x") }
+      behind = machine.spin { pool.query("echo $1", "a") }
+      machine.sleep(0.1)
+      gone.terminate
+      assert_raises(Ringspun::TerminatedError) { gone.await }
+      assert_equal "a", before.await
+      assert_raises(Postgres::ConnectionLost) { behind.await }
+      machine.sleep(0.1)
+      assert_empty server.backends
+    end
+  end
+
+  # More requests end than are looked at at once.
+  def test_a_batch_of_many_statements_that_fails_ends_nothing_else
+    on_pool(lanes: 1) do |pool, machine, server|
+      pool.query("echo $1", "a")
+      failing = machine.spin do
+        pool.batch { |batch| 1000.times { |number| batch.query(number.zero? ? "fail $1, $2" : "echo $1", "x", "23505") } }
+      end
+      behind = machine.spin { pool.query_value("echo $1", "behind") }
+      assert_raises(Postgres::UniqueViolation) { failing.await }
+      assert_equal ["behind", [1]], [behind.await, server.backends.map(&:process)]
+    end
+  end
+
   private
 
   # The first statement of its lane has not been answered for a second, and is after five.

@@ -345,6 +345,15 @@ class PostgresPoolTest < Minitest::Test
     end
   end
 
+  def test_a_block_that_commits_leaves_nothing_where_others_share_it
+    on_pool(lanes: 1) do |pool, machine|
+      pool.query("select 1")
+      committing = machine.spin { pool.query("do $$ begin perform 1; commit and chain; perform 2; commit; end $$").tag }
+      asking = machine.spin { pool.query_value("select 1") }
+      assert_equal ["DO", 1], machine.await(committing, asking)
+    end
+  end
+
   def test_a_slow_statement_gets_a_connection_of_its_own
     [{}, { statement_cache: 0 }].each do |options|
       on_pool(lanes: 1, **options) do |pool, machine|

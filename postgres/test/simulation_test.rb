@@ -104,6 +104,16 @@ class PostgresSimulationTest < Minitest::Test
     end
   end
 
+  # With whose end goes what was begun behind one that has left a transaction open, whatever the server said of it.
+  def test_statements_that_leave_what_others_would_meet
+    explore(faults: FAULTS, max: 2) do |world|
+      outcomes = Outcomes.new
+      world.strands(2) { 2.times { world.expecting(Postgres::ConnectionLost) { leave(world) } } }
+      world.strands(6) { 4.times { world.expecting(Postgres::ConnectionLost) { insert(world, outcomes) } } }
+      -> { assert_outcomes(outcomes, world.server.committed) }
+    end
+  end
+
   # Of which some hold up a lane for longer than others may wait behind them.
   def test_statements_beside_some_that_take_seconds
     explore(faults: FAULTS, max: 2) do |world|
@@ -270,6 +280,24 @@ class PostgresSimulationTest < Minitest::Test
     nonce = world.nonce
     timeout = world.chance(0.5) ? world.random.rand * 4 : nil
     assert_equal nonce, world.pool.query_value("work $1, $2", nonce, (world.random.rand * 4).to_s, timeout:)
+  end
+
+  def leave(world)
+    world.pause
+    assert_raises(Postgres::UnsafeSessionState, Postgres::ConnectionLost) do
+      world.pool.query(%w[open alter].sample(random: world.random), world.nonce)
+    end
+  end
+
+  def insert(world, outcomes)
+    world.pause
+    nonces = [world.nonce]
+    outcome = :unknown
+    asked = ["insert $1", *nonces]
+    world.chance(0.5) ? world.pool.execute(*asked) : world.pool.batch { |batch| batch.execute(*asked) }
+    outcome = :kept
+  ensure
+    outcomes[outcome] << nonces
   end
 
   def end_connection(world, client = world.pool)

@@ -15,6 +15,8 @@ require "socket"
 #   insert $1          remembers the nonce, committed with the transaction
 #   die $1, cut $1     ends the connection, with an error and without
 #   mute $1            says nothing any more
+#   open $1            leaves a transaction open
+#   alter $1           changes the session, and says so
 #   begin, commit, rollback, savepoint, release, discard
 class ScriptedServer
   ADDRESS = "/scripted/.s.PGSQL.5432"

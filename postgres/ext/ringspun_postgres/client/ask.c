@@ -15,7 +15,7 @@
 #define QUIET_LOOK (10 * MILLISECOND)
 #define QUIET_MAX (1000 * MILLISECOND)
 
-VALUE rpg_sym_lost;
+VALUE rpg_sym_lost, rpg_sym_unsafe;
 static ID id_error_of, id_lost, id_orphaned;
 static VALUE sym_held, sym_slow, sym_stuck, sym_quiet, sym_session, sym_old;
 
@@ -237,6 +237,7 @@ void rpg_init_ask(void) {
     id_lost = rb_intern("lost");
     id_orphaned = rb_intern("orphaned");
     rpg_sym_lost = ID2SYM(rb_intern("lost"));
+    rpg_sym_unsafe = ID2SYM(rb_intern("unsafe"));
     sym_held = ID2SYM(rb_intern("held"));
     sym_slow = ID2SYM(rb_intern("slow"));
     sym_stuck = ID2SYM(rb_intern("stuck"));

@@ -9,8 +9,9 @@
 
 #include "client/lane.h"
 
-/* What a method answers when the lane has ended before the statement was sent. */
-extern VALUE rpg_sym_lost;
+/* What a method answers when the lane has ended before the statement was sent, and when it has ended because of what the statement
+ * has left. */
+extern VALUE rpg_sym_lost, rpg_sym_unsafe;
 
 /* The Statement of that SQL. Raises UsageError for what is none. */
 VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql);

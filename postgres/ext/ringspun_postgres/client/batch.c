@@ -81,6 +81,11 @@ static VALUE results_of(rpg_request **parts, uint32_t len) {
     return results;
 }
 
+static VALUE refuse_left(rpg_request **parts, uint32_t len) {
+    drop_parts(parts, len);
+    return rpg_sym_unsafe;
+}
+
 /* Sends several statements with one Sync, of which all take effect or none. May switch strands.
  *
  * @param forced [Boolean] as of Lane#query
@@ -104,7 +109,7 @@ static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds, VAL
         rpg_wait_among_others(lane, parts[len - 1], deadline);
         uint32_t failed = first_failed(parts, len);
         if (failed == len) {
-            VALUE results = results_of(parts, len);
+            VALUE results = parts[len - 1]->unsafe ? refuse_left(parts, len) : results_of(parts, len);
             RB_GC_GUARD(statements);
             RB_GC_GUARD(encoded);
             return results;

@@ -124,12 +124,17 @@ static VALUE lane_check(VALUE class, VALUE sql, VALUE params) {
     return rpg_ask_check(sql, params) ? Qtrue : Qfalse;
 }
 
+static VALUE refuse_left(rpg_request *request) {
+    rpg_request_free(request);
+    return rpg_sym_unsafe;
+}
+
 /* Sends one statement and waits for its result. May switch strands.
  *
  * @param params [Array] what rpg_encode_params takes
  * @param prepared [Boolean] whether its first use names it
  * @param forced [Boolean] whether it comes also where it may hold up others, and to an old lane
- * @return [Result, Symbol] the Symbol says why it was not taken */
+ * @return [Result, Symbol] the Symbol says why it was not taken, or :unsafe, what it has left */
 static VALUE lane_query(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALUE prepared, VALUE forced) {
     rpg_lane *lane = rpg_lane_get(self);
     int64_t deadline = ringspun->deadline(seconds);
@@ -144,7 +149,7 @@ static VALUE lane_query(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALU
         rpg_submit(lane, request);
         rpg_wait_among_others(lane, request, deadline);
         if (RB_LIKELY(request->end == RPG_ENDED_WELL)) {
-            VALUE result = rpg_result_of(request, true);
+            VALUE result = request->unsafe ? refuse_left(request) : rpg_result_of(request, true);
             RB_GC_GUARD(statement);
             RB_GC_GUARD(params);
             return result;
@@ -247,6 +252,9 @@ static VALUE lane_is_quiet(VALUE self) { return rpg_is_quiet(rpg_lane_get(self),
 /* @return [Boolean] whether the first of those sent has not been answered for so long that nobody else comes behind it */
 static VALUE lane_is_stuck(VALUE self) { return rpg_is_stuck(rpg_lane_get(self), ringspun->now()) ? Qtrue : Qfalse; }
 
+/* @return [Boolean] whether a statement has left a transaction open, or changed the session */
+static VALUE lane_is_unsafe(VALUE self) { return rpg_is_unsafe(rpg_lane_get(self)) ? Qtrue : Qfalse; }
+
 /* @return [Boolean] whether a statement has changed the session, since this was last asked for */
 static VALUE lane_take_left_state(VALUE self) {
     bool left = rpg_lane_get(self)->left_state;
@@ -288,6 +296,7 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "old?", lane_is_old, 0);
     rb_define_method(cLane, "quiet?", lane_is_quiet, 0);
     rb_define_method(cLane, "stuck?", lane_is_stuck, 0);
+    rb_define_method(cLane, "unsafe?", lane_is_unsafe, 0);
     rb_define_method(cLane, "take_left_state", lane_take_left_state, 0);
     rb_define_method(cLane, "decoders=", lane_set_decoders, 1);
     rb_define_method(cLane, "forget_statements", lane_forget_statements, 0);

@@ -95,6 +95,9 @@ static inline bool rpg_is_served(const rpg_request *request) {
     return request->done || (request->leg && request->rows.count > 0);
 }
 
+/* A statement has left a transaction open, or changed the session, and whoever comes next would meet that. */
+static inline bool rpg_is_unsafe(const rpg_lane *lane) { return lane->status != 'I' || lane->left_state; }
+
 /* The server works for nobody: what it answers next is dropped, and nobody waits for anything behind that. */
 static inline bool rpg_is_orphaned(const rpg_lane *lane) { return lane->sent.len > 0 && lane->live == 0; }
 

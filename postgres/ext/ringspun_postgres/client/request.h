@@ -27,6 +27,7 @@ typedef struct rpg_request {
     bool parked;
     bool sent;
     bool behind;                /* when it was sent others were unanswered */
+    bool unsafe;                /* of a shared lane: it has left a transaction open, or changed the session */
     bool done;
     bool abandoned;
     uint8_t leg;                /* rpg_leg; of one with rows its strand takes them as they come */

@@ -135,7 +135,7 @@ static void take_no_columns(rpg_request *request) {
     rpg_statement_describe(rpg_statement_get(request->statement), (rpg_span){NULL, 0});
 }
 
-typedef enum { TAKEN, NO_MEMORY, WRONG } taken;
+typedef enum { TAKEN, UNSAFE, NO_MEMORY, WRONG } taken;
 
 static taken take_row(rpg_lane *lane, rpg_request *request, size_t from, size_t to) {
     rpg_run_of_rows *last = lane->runs_len > 0 ? &lane->runs[lane->runs_len - 1] : NULL;
@@ -157,6 +157,15 @@ static taken take_row(rpg_lane *lane, rpg_request *request, size_t from, size_t 
     return TAKEN;
 }
 
+/* What another strand has begun on a connection that all share would be everybody's. What was sent behind it has met that, and is
+ * rolled back with it, so no more is taken, whatever the server says of it. */
+static taken take_ready(rpg_lane *lane, rpg_request *request, const rpg_message *message) {
+    if (!rpg_read_ready(message, &lane->status)) return WRONG;
+    if (!lane->shared || !rpg_is_unsafe(lane)) return TAKEN;
+    request->unsafe = true;
+    return UNSAFE;
+}
+
 static taken take_message(rpg_lane *lane, const rpg_message *message, size_t from, size_t to) {
     rpg_event event = rpg_replies_take(&lane->replies, message);
     rpg_request *request = event.tag;
@@ -165,7 +174,7 @@ static taken take_message(rpg_lane *lane, const rpg_message *message, size_t fro
     case RPG_EVENT_COMPLETE: take_tag(lane, request, message); return TAKEN;
     case RPG_EVENT_COLUMNS: return take_columns(request, message) ? TAKEN : WRONG;
     case RPG_EVENT_NO_COLUMNS: take_no_columns(request); return TAKEN;
-    case RPG_EVENT_READY: return rpg_read_ready(message, &lane->status) ? TAKEN : WRONG;
+    case RPG_EVENT_READY: return take_ready(lane, request, message);
     case RPG_EVENT_ERROR:
         take_error(lane, request, message);
         return TAKEN;
@@ -254,13 +263,6 @@ static void finish_ended(rpg_lane *lane, const uint8_t *ends, uint32_t ended) {
     rpg_ask_flight(lane);
 }
 
-/* What another strand has begun on a connection that all share would be everybody's. */
-static void check_session(rpg_lane *lane) {
-    if (!lane->shared) return;
-    if (lane->status != 'I') rpg_lose(lane, "a statement has left a transaction open");
-    else if (lane->left_state) rpg_lose(lane, "a statement has changed the session");
-}
-
 /* Whatever comes next might be taken for the answer to another request. */
 static void break_off(rpg_lane *lane) {
     lane->broken = !lane->lost[0] && !lane->fatal[0];
@@ -277,14 +279,16 @@ bool rpg_serve(rpg_lane *lane) {
     taken how = TAKEN;
     ringspun->stream_peek(lane->stream, &chars, &len);
     const uint8_t *bytes = (const uint8_t *)chars;
-    while (ended < ENDED_MAX && how == TAKEN &&
-           (found = rpg_message_next(bytes + at, len - at, &message, &needed)) == RPG_WHOLE) {
-        how = take_message(lane, &message, at, at + needed);
-        at += needed;
+    while (ended < ENDED_MAX && (how == TAKEN || how == UNSAFE)) {
         void *tag;
         rpg_end_kind end;
-        while (how == TAKEN && ended < ENDED_MAX && rpg_replies_next_ended(&lane->replies, &tag, &end)) {
+        if (rpg_replies_next_ended(&lane->replies, &tag, &end)) {
             ends[ended++] = (uint8_t)end;
+        } else if (how == TAKEN && (found = rpg_message_next(bytes + at, len - at, &message, &needed)) == RPG_WHOLE) {
+            how = take_message(lane, &message, at, at + needed);
+            at += needed;
+        } else {
+            break;
         }
     }
     if (at > 0 && !keep_rows(lane, bytes, at)) how = NO_MEMORY;
@@ -292,6 +296,6 @@ bool rpg_serve(rpg_lane *lane) {
     if (how == NO_MEMORY) rpg_lose(lane, "there was no memory for what the server sent");
     else if (how == WRONG || found == RPG_WRONG) break_off(lane);
     else if (lane->fatal[0]) rpg_lose(lane, lane->fatal);
-    else check_session(lane);
-    return at > 0;
+    else if (how == UNSAFE) rpg_lose(lane, "a statement has left a transaction open, or changed the session");
+    return at > 0 || ended > 0;
 }

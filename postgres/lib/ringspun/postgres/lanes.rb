@@ -12,6 +12,9 @@ module Ringspun
       # Seconds after which who waits for a lane that moves looks whether there is a connection for one user meanwhile.
       LOOK = 1
 
+      INSTEAD = "use transaction { |t| ... } or session { |s| ... }, and the statement inside of it"
+      private_constant :INSTEAD
+
       # One more, for all who wait for it.
       Opening = Struct.new(:strand, :failure, :ended)
       private_constant :Opening
@@ -115,7 +118,7 @@ module Ringspun
         used = false
         @pool.connections.try_use(left_until(deadline)) do |other|
           used = true
-          yield(other, left_until(deadline), true)
+          left_clean(other) { yield(other, left_until(deadline), true) }
         end
       ensure
         @moved.signal if used # it is free for another one
@@ -132,15 +135,17 @@ module Ringspun
         @moved.broadcast if @waiting.positive? && !taken.is_a?(Symbol)
       end
 
+      # Of one that is lost the server may not know yet.
       def leave(lane)
         lane.orphaned if lane.orphaned?
-        drop(lane) if @closed
+        drop(lane) if @closed || lane.lost?
       end
 
       # @return [Lane] where to try next
       def settle(refused, lane, left)
         case refused
         when :session then refuse_session
+        when :unsafe then drop(lane) || refuse_left
         when :quiet then lane.ping(left) || drop(lane)
         when :lost then drop(lane)
         when :old then open # in its place, in which it goes on until then
@@ -168,12 +173,24 @@ module Ringspun
 
       def refuse_session
         raise UnsafeSessionState, "this statement is for one session, and would be for everybody who shares the connection: " \
-                                  "use transaction { |t| ... } or session { |s| ... }, and the statement inside of it"
+                                  "#{INSTEAD}"
+      end
+
+      def refuse_left
+        raise UnsafeSessionState, "this statement has left a transaction open, or changed the session, for others to meet; " \
+                                  "what it has begun is rolled back: #{INSTEAD}"
+      end
+
+      # A connection for one user is made clean when it is given back.
+      def left_clean(lane)
+        taken = yield
+        lane.unsafe? ? refuse_left : taken
       end
 
       def drop(lane)
         lane.close(lane.loss || "it was given up")
         @lanes.delete(lane)
+        @moved.broadcast
         nil
       end
 
@@ -254,7 +271,7 @@ module Ringspun
       def alone(timeout)
         deadline = timeout && (@machine.now + timeout)
         @pool.connections.use(timeout) do |lane|
-          taken = yield(lane, left_until(deadline))
+          taken = left_clean(lane) { yield(lane, left_until(deadline)) }
           taken.is_a?(Symbol) ? raise(Postgres.lost(lane.loss, false)) : taken
         end
       end

@@ -24,7 +24,8 @@ class ScriptedServer
     NULL = 0xffffffff
     ENDS = %w[die cut].freeze
     TAGS = { "begin" => "BEGIN", "commit" => "COMMIT", "rollback" => "ROLLBACK", "savepoint" => "SAVEPOINT",
-             "release" => "RELEASE", "insert" => "INSERT 0 1", "discard" => "DISCARD ALL" }.freeze
+             "release" => "RELEASE", "insert" => "INSERT 0 1", "discard" => "DISCARD ALL",
+             "alter" => "SET" }.freeze
     private_constant :TEXT, :NULL, :ENDS, :TAGS
 
     # @return [Integer] by which a client cancels
@@ -232,6 +233,8 @@ class ScriptedServer
       when "fail" then raise Failure.new(argument, nonce)
       when "die", "cut" then leave(command == "die")
       when "mute" then fall_silent
+      when "open" then @status = "T" and []
+      when "alter" then []
       else transact(command, portal) && []
       end
     end
