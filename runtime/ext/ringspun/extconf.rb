@@ -9,7 +9,7 @@ MESSAGE
 
 # A folder a room.
 FOLDERS = %w[
-  engine engine/core engine/ops engine/flow engine/kernel engine/backend engine/backend/uring engine/backend/sim
+  engine engine/core engine/ops engine/flow engine/procs engine/kernel engine/backend engine/backend/uring engine/backend/sim
   binding binding/cruby binding/core binding/io binding/stream binding/sync binding/procs binding/scheduler
 ].freeze
 

@@ -22,9 +22,9 @@ static void finish(rs_strand *strand) {
 
 TEST(a_resumed_wait_ends_once) {
     rs_strand *strand = wait_resumable(RS_NEVER);
-    CHECK(rs_may_resume(machine, strand) == RS_RESUMED);
-    CHECK(rs_resume(machine, strand) == RS_RESUMED);
-    CHECK(rs_resume(machine, strand) == RS_ENDED_ALREADY);
+    CHECK(rs_may_resume(machine, rs_strand_id(strand)) == RS_RESUMED);
+    CHECK(rs_resume(machine, rs_strand_id(strand)) == RS_RESUMED);
+    CHECK(rs_resume(machine, rs_strand_id(strand)) == RS_ENDED_ALREADY);
     CHECK(next() == strand);
     CHECK(park_end() == RS_WAKE_VALUE);
     CHECK(rs_was_resumed(machine, RS_WAKE_VALUE));
@@ -35,12 +35,12 @@ TEST(a_resumed_wait_ends_once) {
 
 TEST(only_a_wait_that_was_made_resumable_can_be_resumed) {
     rs_strand *strand = wait_resumable(RS_NEVER);
-    rs_resume(machine, strand);
+    rs_resume(machine, rs_strand_id(strand));
     CHECK(next() == strand);
     park_end();
-    CHECK(rs_may_resume(machine, strand) == RS_NOT_WAITING);
+    CHECK(rs_may_resume(machine, rs_strand_id(strand)) == RS_NOT_WAITING);
     park(0, RS_NEVER);
-    CHECK(rs_resume(machine, strand) == RS_NOT_WAITING);
+    CHECK(rs_resume(machine, rs_strand_id(strand)) == RS_NOT_WAITING);
     CHECK(rs_wake(machine, rs_strand_id(strand), strand->ticket, RS_WAKE_VALUE, 0));
     finish(strand);
 }
@@ -58,7 +58,7 @@ TEST(one_whose_time_is_up_can_be_resumed_until_it_goes_on) {
     CHECK(next() == other);
     park_end();
     CHECK(strand->state == RS_STRAND_READY && strand->wake == RS_WAKE_TIMEOUT);
-    CHECK(rs_resume(machine, strand) == RS_RESUMED);
+    CHECK(rs_resume(machine, rs_strand_id(strand)) == RS_RESUMED);
     rs_finish(machine);
     CHECK(next() == strand);
     CHECK(rs_was_resumed(machine, park_end()));
@@ -69,7 +69,7 @@ TEST(one_whose_time_is_up_can_be_resumed_until_it_goes_on) {
 TEST(one_that_was_cancelled_cannot_be_resumed) {
     rs_strand *strand = wait_resumable(RS_NEVER);
     rs_scope_cancel(machine, &strand->own, RS_CANCELLED_BY_CALL);
-    CHECK(rs_resume(machine, strand) == RS_ENDED_ALREADY);
+    CHECK(rs_resume(machine, rs_strand_id(strand)) == RS_ENDED_ALREADY);
     CHECK(next() == strand);
     CHECK(!rs_was_resumed(machine, park_end()));
     rs_finish(machine);
@@ -83,7 +83,7 @@ TEST(one_that_gives_way_can_be_resumed_until_its_turn) {
     rs_yield(machine);
     rs_make_resumable(strand, strand->ticket);
     CHECK(next() == other);
-    CHECK(rs_resume(machine, strand) == RS_RESUMED);
+    CHECK(rs_resume(machine, rs_strand_id(strand)) == RS_RESUMED);
     rs_finish(machine);
     CHECK(next() == strand);
     CHECK(rs_was_resumed(machine, park_end()));

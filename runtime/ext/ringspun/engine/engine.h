@@ -18,7 +18,8 @@
 #include "kernel/splice.h"
 #include "ops/op_life.h"
 #include "ops/platform.h"
-#include "ops/resume.h"
+#include "procs/await.h"
+#include "procs/evaluation.h"
 
 /* What the rooms keep for a machine. The driver keeps it for as long as the machine, and in one place like that. */
 typedef struct {

@@ -147,6 +147,8 @@ rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, i
 void rsb_check_stack(void);
 rs_wake_kind rsb_wait_checked(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns, rs_list *list,
                               const rsb_list_kind *kind, int64_t *result);
+/* The wait of rs_await_begin, after which rs_await_end says what to do. */
+rs_wake_kind rsb_await(rsb_machine *machine, int64_t deadline_ns, rs_list *list);
 void rsb_yield(rsb_machine *machine);
 /* The same as a wait that Evaluation#resume! may end; the strand runs no sooner for that. */
 void rsb_yield_resumable(rsb_machine *machine);

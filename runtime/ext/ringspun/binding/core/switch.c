@@ -353,6 +353,12 @@ rs_wake_kind rsb_wait(rsb_machine *machine, rs_wait_kind wait, uint32_t flags, i
     return wait_until(machine, wait, flags, deadline_ns, list, kind, result);
 }
 
+rs_wake_kind rsb_await(rsb_machine *machine, int64_t deadline_ns, rs_list *list) {
+    rsb_check_stack();
+    rs_strand *me = rs_running(&machine->engine);
+    return rs_await_begin(&machine->engine, list, deadline_ns) == 0 ? machine->engine.refusal : park(machine, me, NULL);
+}
+
 void rsb_check_stack(void) {
     if (RS_UNLIKELY(ruby_stack_check())) too_deep();
 }

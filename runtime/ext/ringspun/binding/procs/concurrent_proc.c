@@ -61,7 +61,7 @@ static VALUE call_inline(VALUE argument) {
 /* It was concluded from outside and has unwound. The strand that concluded it goes on first, and then this caller. */
 static VALUE end_concluded(rsb_machine *machine, rsb_frame *frame) {
     VALUE evaluation = frame->evaluation;
-    VALUE result = rsb_evaluation_data(evaluation)->result;
+    VALUE result = rsb_evaluation_data(evaluation)->engine.result;
     rsb_frame_close(machine, frame);
     rsb_yield(machine);
     RB_GC_GUARD(evaluation);
@@ -77,10 +77,10 @@ RSB_APART static VALUE end_inline(rsb_machine *machine, rsb_frame *frame, VALUE 
         rb_set_errinfo(Qnil);
         rsb_trigger_error(frame->proc, error);
     }
-    if (frame->concluded && (!state || rescueable || (cancelled && error == frame->cancels))) {
+    if (rsb_is_concluded(frame->evaluation) && (!state || rescueable || (cancelled && error == frame->cancels))) {
         if (cancelled) rb_set_errinfo(Qnil);
         if (frame->cancels && frame->strand) return end_concluded(machine, frame);
-        value = rsb_evaluation_data(frame->evaluation)->result; /* the run itself has concluded it, or code that it called */
+        value = rsb_evaluation_data(frame->evaluation)->engine.result; /* the run itself has concluded it, or code that it called */
         rsb_frame_close(machine, frame);
         return rsb_raise_or_return(value);
     }
@@ -89,7 +89,7 @@ RSB_APART static VALUE end_inline(rsb_machine *machine, rsb_frame *frame, VALUE 
         if (state && (!exception || cancelled)) {
             result = rb_exc_new_cstr(rsb_eTerminated, "the evaluation was cancelled before it had a result");
         }
-        rsb_evaluation_conclude(machine, rsb_evaluation_data(frame->evaluation), result);
+        rsb_conclude(machine, frame->evaluation, result);
     }
     rsb_frame_close(machine, frame);
     if (rescueable) rb_exc_raise(error);
@@ -164,7 +164,7 @@ static VALUE proc_call_and_await(int argc, VALUE *argv, VALUE self) {
 static VALUE proc_call_detached(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine = rsb_current();
     rsb_start start = start_of(machine, argc, argv, self);
-    VALUE evaluation = start.evaluation = rsb_evaluation_new(machine, self, rsb_evaluation_class(self), RSB_STARTS);
+    VALUE evaluation = start.evaluation = rsb_evaluation_new(machine, self, rsb_evaluation_class(self), RS_EVALUATION_STARTS);
     rsb_start_later(machine, &start);
     return evaluation;
 }

@@ -10,22 +10,14 @@ static void evaluation_mark(void *data) {
     rb_gc_mark(evaluation->machine);
     rb_gc_mark(evaluation->proc);
     rb_gc_mark(evaluation->strand);
-    rb_gc_mark(evaluation->result);
+    rb_gc_mark(evaluation->engine.result);
     rb_gc_mark(evaluation->data);
 }
 
-static void drop_source(rsb_evaluation *evaluation) {
-    rs_source_drop(evaluation->watched);
-    free(evaluation->watched);
-    evaluation->watched = NULL;
-}
-
 /* The struct is embedded in the object. */
-static void evaluation_free(void *data) {
-    if (RS_UNLIKELY(((rsb_evaluation *)data)->watched != NULL)) drop_source(data);
-}
+static void evaluation_free(void *data) { rs_evaluation_free(&((rsb_evaluation *)data)->engine); }
 
-/* Strands that wait for it have it on their stacks, so it does not move while `waiters` are linked. */
+/* Strands that wait for it have it on their stacks, so it does not move while they are in its lists. */
 static const rb_data_type_t evaluation_type = {
     .wrap_struct_name = "Ringspun::Evaluation",
     .function = {.dmark = evaluation_mark, .dfree = evaluation_free},
@@ -43,37 +35,32 @@ rsb_evaluation *rsb_evaluation_get(VALUE object) {
     return rsb_evaluation_data(object);
 }
 
+static bool is_of_strand(const rsb_evaluation *evaluation) { return evaluation->engine.state == RS_EVALUATION_OF_STRAND; }
+
 /* A subclass of the program may have an initialize, which may also wait. */
 static VALUE initialize(VALUE self) {
     if (RS_UNLIKELY(rb_obj_class(self) != rsb_cEvaluation)) rb_obj_call_init(self, 0, NULL);
     return self;
 }
 
-static VALUE make(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state) {
+static VALUE make(rsb_machine *machine, VALUE proc, VALUE class, rs_evaluation_state state) {
     rsb_evaluation *evaluation;
     VALUE self = TypedData_Make_Struct(class, rsb_evaluation, &evaluation_type, evaluation);
+    rs_evaluation_init(&evaluation->engine, state);
     evaluation->machine = machine->self;
     evaluation->proc = proc;
-    evaluation->strand = evaluation->result = evaluation->data = Qnil;
+    evaluation->strand = evaluation->data = Qnil;
     evaluation->fork_count = machine->fork_count;
-    evaluation->state = state;
     return self;
 }
 
-VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state) {
+VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rs_evaluation_state state) {
     return initialize(make(machine, proc, class, state));
-}
-
-void rsb_evaluation_wake(rsb_machine *machine, rsb_evaluation *evaluation) {
-    if (evaluation->waiters.len > 0) rs_list_wake_all(&machine->engine, &evaluation->waiters, 0);
-    if (RS_LIKELY(!evaluation->watched)) return;
-    rs_source_ready(evaluation->watched);
-    drop_source(evaluation); /* the result never changes, so selectors need it no more */
 }
 
 VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame) {
     if (frame->evaluation) return frame->evaluation;
-    VALUE object = make(machine, frame->proc, rsb_evaluation_class(frame->proc), RSB_RUNS);
+    VALUE object = make(machine, frame->proc, rsb_evaluation_class(frame->proc), RS_EVALUATION_RUNS);
     rsb_evaluation_data(object)->frame = frame;
     frame->evaluation = object;
     return initialize(object);
@@ -81,7 +68,7 @@ VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame) {
 
 static VALUE evaluation_of_strand(rsb_machine *machine, rsb_strand *strand) {
     if (!strand->evaluation) {
-        VALUE object = rsb_evaluation_new(machine, Qnil, rsb_cEvaluation, RSB_OF_STRAND);
+        VALUE object = rsb_evaluation_new(machine, Qnil, rsb_cEvaluation, RS_EVALUATION_OF_STRAND);
         rsb_evaluation_get(object)->strand = strand->self;
         strand->shown = true;
         strand->evaluation = object;
@@ -109,28 +96,32 @@ void rsb_resumable(rsb_machine *machine) {
     rs_make_resumable(rs_running(&machine->engine), rs_next_ticket(&machine->engine));
 }
 
-bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value) {
+static VALUE take_resume_value(rsb_machine *machine) {
     rsb_strand *strand = rsb_running(machine);
-    *value = strand->resume_value;
+    VALUE value = strand->resume_value;
     strand->resume_value = Qnil;
+    return value;
+}
+
+bool rsb_was_resumed(rsb_machine *machine, rs_wake_kind kind, VALUE *value) {
+    *value = take_resume_value(machine);
     return rs_was_resumed(&machine->engine, kind);
 }
 
 /* A forked child has only the strand that has forked. */
+static VALUE left_behind(void) {
+    return rb_exc_new_cstr(rsb_eTerminated, "that evaluation runs in the parent process; it did not come along with the fork");
+}
+
 rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation) {
     rsb_machine *machine = rsb_machine_of(evaluation->machine);
     if (RS_UNLIKELY(evaluation->fork_count != machine->fork_count)) {
         bool here = evaluation->frame && rsb_frame_is_of(evaluation->frame, rsb_running(machine));
-        bool strand_here = evaluation->state == RSB_OF_STRAND && rsb_is_alive(rsb_strand_get(evaluation->strand));
-        rs_list_forget(&evaluation->waiters);
-        rs_list_forget(&evaluation->unwinders);
+        bool strand_here = is_of_strand(evaluation) && rsb_is_alive(rsb_strand_get(evaluation->strand));
+        bool lost = !here && !strand_here && !rs_is_concluded(&evaluation->engine);
+        rs_evaluation_forked(&evaluation->engine, lost, lost ? left_behind() : 0);
         evaluation->fork_count = machine->fork_count;
         if (!here) evaluation->frame = NULL;
-        if (!here && !strand_here && evaluation->state != RSB_CONCLUDED) {
-            evaluation->state = RSB_CONCLUDED;
-            evaluation->result = rb_exc_new_cstr(rsb_eTerminated,
-                                                 "that evaluation runs in the parent process; it did not come along with the fork");
-        }
     }
     return machine;
 }
@@ -156,36 +147,34 @@ VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit) {
 }
 
 /* Waits until the strand is woken through the list, the limit has passed, or Evaluation#resume! is called. True: it was resumed,
- * with *value. False: the caller looks whether the result is there. It may be there although the limit has passed: if the machine
- * is late, both are due at once. Raises what interrupts the wait. */
+ * with *value. False: the caller looks whether the result is there (RS_AWAIT_LOOK). Raises what interrupts the wait. */
 static bool park(rsb_machine *machine, const rsb_limit *limit, rs_list *list, VALUE *value) {
-    int64_t deadline_ns = rsb_limit_end(machine, limit);
-    rsb_resumable(machine);
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_EVALUATION, 0, deadline_ns, list, NULL, NULL);
-    if (rsb_was_resumed(machine, kind, value)) return true;
-    if (RS_UNLIKELY(kind != RS_WAKE_VALUE && kind != RS_WAKE_TIMEOUT)) rsb_raise_wake(machine, kind);
-    return false;
+    rs_wake_kind kind = rsb_await(machine, rsb_limit_end(machine, limit), list);
+    *value = take_resume_value(machine);
+    rs_await_outcome outcome = rs_await_end(&machine->engine, kind);
+    if (RS_UNLIKELY(outcome == RS_AWAIT_RAISES)) rsb_raise_wake(machine, kind);
+    return outcome == RS_AWAIT_RESUMED;
 }
 
 static VALUE await(rsb_machine *machine, rsb_evaluation *evaluation, const rsb_limit *limit) {
     VALUE value;
-    if (evaluation->state == RSB_CONCLUDED) return evaluation->result;
-    if (evaluation->state == RSB_OF_STRAND) {
+    if (rs_is_concluded(&evaluation->engine)) return evaluation->engine.result;
+    if (is_of_strand(evaluation)) {
         rb_raise(rsb_eUsage, "this is the evaluation of a strand and of no concurrent proc: it has no result");
     }
     if (evaluation->frame) rsb_frame_follow(machine, evaluation->frame);
     if (RS_UNLIKELY(evaluation->frame && evaluation->frame->strand == rsb_running(machine))) {
         rb_raise(rsb_eUsage, "an evaluation cannot wait for its own result, nor for that of one that called it");
     }
-    if (park(machine, limit, &evaluation->waiters, &value)) return value;
-    return RS_LIKELY(evaluation->state == RSB_CONCLUDED) ? evaluation->result : rsb_limit_passed(machine, limit);
+    if (park(machine, limit, &evaluation->engine.waiters, &value)) return value;
+    return RS_LIKELY(rs_is_concluded(&evaluation->engine)) ? evaluation->engine.result : rsb_limit_passed(machine, limit);
 }
 
 VALUE rsb_result_of_run(VALUE object) {
     if (RS_LIKELY(!rsb_is_evaluation(object))) return object;
     rsb_evaluation *evaluation = rsb_evaluation_data(object);
-    if (evaluation->state == RSB_OF_STRAND) return object;
-    if (evaluation->state == RSB_CONCLUDED) return evaluation->result;
+    if (is_of_strand(evaluation)) return object;
+    if (rs_is_concluded(&evaluation->engine)) return evaluation->engine.result;
     VALUE result = await(rsb_evaluation_machine(evaluation), evaluation, &(rsb_limit){Qnil, Qundef});
     RB_GC_GUARD(object); /* pins it: `evaluation` points into it */
     return result;
@@ -229,7 +218,7 @@ static VALUE await_or_timeout(await_call *call) {
 static VALUE evaluation_await_result(int argc, VALUE *argv, VALUE self) {
     await_call call = {.evaluation = rsb_evaluation_get(self), .limit = limit_of(argc, argv)};
     /* A result that is known needs no machine: it may be closed by now, or another thread's. */
-    if (RS_LIKELY(call.evaluation->state != RSB_CONCLUDED)) call.machine = rsb_evaluation_machine(call.evaluation);
+    if (RS_LIKELY(!rs_is_concluded(&call.evaluation->engine))) call.machine = rsb_evaluation_machine(call.evaluation);
     VALUE result = RS_LIKELY(!rb_block_given_p()) ? await(call.machine, call.evaluation, &call.limit) : await_or_timeout(&call);
     RB_GC_GUARD(self); /* pins it: call.evaluation points into it */
     return rsb_raise_or_return(RS_LIKELY(!rb_block_given_p()) ? result : rb_yield(result));
@@ -335,10 +324,10 @@ static VALUE module_await_fastest(int argc, VALUE *argv, VALUE module) {
     for (int i = 0; i < count; i++) {
         rsb_evaluation *evaluation = rsb_evaluation_get(argv[i]);
         rsb_evaluation_machine(evaluation);
-        if (evaluation->state == RSB_OF_STRAND) {
+        if (is_of_strand(evaluation)) {
             rb_raise(rsb_eUsage, "await_fastest: the evaluation of a strand is never concluded");
         }
-        if (NIL_P(fastest) && evaluation->state == RSB_CONCLUDED) fastest = argv[i];
+        if (NIL_P(fastest) && rs_is_concluded(&evaluation->engine)) fastest = argv[i];
     }
     if (!NIL_P(fastest)) return fastest;
     VALUE selector;
@@ -349,13 +338,6 @@ static VALUE module_await_fastest(int argc, VALUE *argv, VALUE module) {
 }
 
 /* --- concluding and resuming --- */
-
-void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, VALUE result) {
-    if (evaluation->state == RSB_CONCLUDED) return;
-    evaluation->result = result;
-    evaluation->state = RSB_CONCLUDED;
-    rsb_evaluation_wake(machine, evaluation);
-}
 
 /* Private. `require "concurrently/debug"` replaces it by a longer report. */
 static VALUE evaluation_misuse_report(VALUE self, VALUE message) { return message; }
@@ -370,8 +352,8 @@ static void unwind(rsb_machine *machine, rsb_evaluation *evaluation) {
     rsb_frame *frame = evaluation->frame;
     frame->cancels = rb_exc_new_cstr(rsb_eCancelled, "cancelled: its evaluation was concluded");
     rsb_deliver_first(machine, frame->strand, frame->cancels);
-    while (evaluation->frame == frame && frame->cancels) {
-        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_EVALUATION, 0, RS_NEVER, &evaluation->unwinders, NULL, NULL);
+    while (evaluation->engine.unwinds) {
+        rs_wake_kind kind = rsb_wait(machine, RS_WAIT_EVALUATION, 0, RS_NEVER, &evaluation->engine.unwinders, NULL, NULL);
         if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     }
 }
@@ -389,39 +371,32 @@ static void unwind(rsb_machine *machine, rsb_evaluation *evaluation) {
 static VALUE evaluation_conclude_to(VALUE self, VALUE result) {
     rsb_evaluation *evaluation = rsb_evaluation_get(self);
     rsb_machine *machine = rsb_evaluation_machine(evaluation);
-    if (evaluation->state == RSB_CONCLUDED) fail(self, "already concluded");
-    if (evaluation->state == RSB_OF_STRAND) {
+    if (rs_is_concluded(&evaluation->engine)) fail(self, "already concluded");
+    if (is_of_strand(evaluation)) {
         rb_raise(rsb_eUsage, "this is the evaluation of a strand and of no concurrent proc; use Machine#terminate to end a strand");
     }
     rsb_frame *frame = evaluation->frame;
     if (frame) rsb_frame_follow(machine, frame);
-    evaluation->result = result;
-    evaluation->state = RSB_CONCLUDED;
-    if (frame) frame->concluded = true;
-    if (frame && frame->strand != rsb_running(machine) && rsb_frame_goes_on(frame)) unwind(machine, evaluation);
-    else rsb_evaluation_wake(machine, evaluation);
+    bool unwinds = frame && frame->strand != rsb_running(machine) && rsb_frame_goes_on(frame);
+    rs_evaluation_conclude_to(&machine->engine, &evaluation->engine, result, unwinds);
+    if (unwinds) unwind(machine, evaluation);
     RB_GC_GUARD(self);
     return ID2SYM(rb_intern("concluded"));
 }
 
 /* @return [Boolean]
  * @since 0.1.0 */
-static VALUE evaluation_concluded_p(VALUE self) { return rsb_evaluation_get(self)->state == RSB_CONCLUDED ? Qtrue : Qfalse; }
+static VALUE evaluation_concluded_p(VALUE self) { return rs_is_concluded(&rsb_evaluation_get(self)->engine) ? Qtrue : Qfalse; }
 
 /* The strand that runs it; NULL: none, or it is suspended with a fiber. */
 static rsb_strand *strand_of(rsb_machine *machine, rsb_evaluation *evaluation) {
-    if (evaluation->state == RSB_OF_STRAND) {
+    if (is_of_strand(evaluation)) {
         rsb_strand *strand = rsb_strand_get(evaluation->strand);
         return rsb_is_alive(strand) ? strand : NULL;
     }
-    bool runs = evaluation->state == RSB_RUNS && evaluation->frame;
+    bool runs = evaluation->engine.state == RS_EVALUATION_RUNS && evaluation->frame;
     if (runs) rsb_frame_follow(machine, evaluation->frame);
     return runs && rsb_frame_goes_on(evaluation->frame) ? evaluation->frame->strand : NULL;
-}
-
-static rs_resumption may_resume(rsb_machine *machine, const rsb_strand *strand) {
-    if (!strand) return RS_NOT_WAITING;
-    return rs_may_resume(&machine->engine, rs_strand_find(&machine->engine.strands, strand->id));
 }
 
 /* Whether it is in a wait that {#resume!} can end: for a time, another evaluation, or an IO's readiness.
@@ -431,7 +406,8 @@ static rs_resumption may_resume(rsb_machine *machine, const rsb_strand *strand) 
 static VALUE evaluation_waiting_p(VALUE self) {
     rsb_evaluation *evaluation = rsb_evaluation_get(self);
     rsb_machine *machine = rsb_evaluation_machine(evaluation);
-    return may_resume(machine, strand_of(machine, evaluation)) == RS_RESUMED ? Qtrue : Qfalse;
+    const rsb_strand *strand = strand_of(machine, evaluation);
+    return rs_may_resume(&machine->engine, strand ? strand->id : RS_NO_ID) == RS_RESUMED ? Qtrue : Qfalse;
 }
 
 /* Ends the wait of the evaluation: the call that waits returns the value.
@@ -446,11 +422,10 @@ static VALUE evaluation_resume(int argc, VALUE *argv, VALUE self) {
     rsb_evaluation *evaluation = rsb_evaluation_get(self);
     rsb_machine *machine = rsb_evaluation_machine(evaluation);
     rsb_strand *strand = strand_of(machine, evaluation);
-    rs_resumption answer = may_resume(machine, strand);
+    rs_resumption answer = rs_resume(&machine->engine, strand ? strand->id : RS_NO_ID);
     if (answer == RS_NOT_WAITING) fail(self, "not waiting");
     if (answer == RS_ENDED_ALREADY) fail(self, "already scheduled");
     strand->resume_value = argc ? argv[0] : Qnil;
-    rs_resume(&machine->engine, rs_strand_find(&machine->engine.strands, strand->id));
     return ID2SYM(rb_intern("resumed"));
 }
 

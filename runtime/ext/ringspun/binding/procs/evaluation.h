@@ -3,28 +3,21 @@
  * A run is a frame (frames.h). The handle is made when the program first asks for it. From then on frame and handle point to each
  * other until the run ends. So a call that does not wait makes no object, unless the program asks for its handle.
  *
- * States of an evaluation: STARTS (it has not begun), RUNS, CONCLUDED (its result is known; a run that was concluded from outside
- * may still be unwinding), and OF_STRAND, for what a strand runs outside of any concurrent proc.
+ * What it has of the engine (engine/procs/evaluation.h) is its state, its result, and who waits for it.
  */
 #ifndef RINGSPUN_EVALUATION_H
 #define RINGSPUN_EVALUATION_H
 
 #include "frames.h"
 
-typedef enum { RSB_STARTS, RSB_RUNS, RSB_CONCLUDED, RSB_OF_STRAND } rsb_evaluation_state;
-
 typedef struct rsb_evaluation {
+    rs_evaluation engine;
     VALUE machine;
     VALUE proc;
     VALUE strand;               /* OF_STRAND */
-    VALUE result;               /* CONCLUDED */
     VALUE data;                 /* Hash, or nil */
     struct rsb_frame *frame;    /* NULL: it does not run */
-    rs_source *watched;         /* what selectors wait for; NULL: none does. Allocated apart, because this struct moves */
-    rs_list waiters;
-    rs_list unwinders;          /* strands that have concluded it and wait for the end of its frame */
     uint32_t fork_count;
-    uint8_t state;
 } rsb_evaluation;
 
 extern VALUE rsb_cEvaluation, rsb_cConcurrentProc, rsb_eEvaluation;
@@ -38,6 +31,12 @@ typedef struct {
 /* Of an object that is known to be one. */
 static inline rsb_evaluation *rsb_evaluation_data(VALUE object) { return RTYPEDDATA_GET_DATA(object); }
 
+/* Of a handle, if there is one: 0 is none. */
+static inline bool rsb_is_concluded(VALUE object) { return object && rs_is_concluded(&rsb_evaluation_data(object)->engine); }
+static inline void rsb_conclude(rsb_machine *machine, VALUE object, VALUE result) {
+    if (object) rs_evaluation_conclude(&machine->engine, &rsb_evaluation_data(object)->engine, result);
+}
+
 /* evaluation.c */
 int64_t rsb_limit_end(rsb_machine *machine, const rsb_limit *limit);
 VALUE rsb_limit_passed(rsb_machine *machine, const rsb_limit *limit);
@@ -48,11 +47,8 @@ bool rsb_is_evaluation(VALUE object);
 rsb_evaluation *rsb_evaluation_get(VALUE object);
 /* Its machine, which this thread must run. In a forked child, concludes an evaluation that runs in the parent. */
 rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation);
-VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rsb_evaluation_state state);
+VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rs_evaluation_state state);
 VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame);
-void rsb_evaluation_conclude(rsb_machine *machine, rsb_evaluation *evaluation, VALUE result);
-/* Wakes the strands and selectors that wait for its result. */
-void rsb_evaluation_wake(rsb_machine *machine, rsb_evaluation *evaluation);
 /* Awaits an object that is the evaluation of a run; returns any other object. */
 VALUE rsb_result_of_run(VALUE object);
 /* evaluation_data.c */

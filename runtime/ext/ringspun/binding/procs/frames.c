@@ -30,9 +30,9 @@ void rsb_frame_open(rsb_machine *machine, rsb_frame *frame, VALUE fiber, VALUE p
     enter(frame, strand);
     if (!evaluation) return;
     rsb_evaluation *handle = rsb_evaluation_data(evaluation);
-    RS_ASSERT(handle->state == RSB_STARTS && !handle->frame);
+    RS_ASSERT(!handle->frame);
     handle->frame = frame;
-    handle->state = RSB_RUNS;
+    rs_evaluation_begin(&handle->engine);
 }
 
 /* Removes the exception that was to unwind this frame, so that it is not raised in other code of the strand. False: it was
@@ -52,9 +52,7 @@ RSB_APART static bool take_back(rsb_machine *machine, rsb_frame *frame) {
 void rsb_frame_spare(rsb_machine *machine, rsb_frame *frame) {
     if (!take_back(machine, frame)) return;
     frame->cancels = 0;
-    rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
-    rsb_evaluation_wake(machine, evaluation);
-    rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
+    rs_evaluation_unwound(&machine->engine, &rsb_evaluation_data(frame->evaluation)->engine);
 }
 
 void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
@@ -66,10 +64,7 @@ void rsb_frame_close(rsb_machine *machine, rsb_frame *frame) {
     if (RS_LIKELY(!frame->evaluation)) return;
     rsb_evaluation *evaluation = rsb_evaluation_data(frame->evaluation);
     evaluation->frame = NULL;
-    if (RS_UNLIKELY(frame->concluded)) {
-        rsb_evaluation_wake(machine, evaluation);
-        rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
-    }
+    rs_evaluation_unwound(&machine->engine, &evaluation->engine);
 }
 
 /* --- suspended --- */
@@ -200,20 +195,23 @@ static void leave_for_good(rsb_machine *machine, rsb_frame *frame) {
     if (frame->fiber) --*fiber_frames_of(machine);
     frame->strand = NULL;
     frame->outer = frame->inner = NULL;
+    if (!frame->evaluation) return;
+    rsb_evaluation_data(frame->evaluation)->frame = NULL;
+    /* Its handle gets another result. If the fiber is resumed after all, that is nothing to the run. */
+    if (!rsb_is_concluded(frame->evaluation)) frame->evaluation = 0;
 }
 
 /* The strand or its machine has ended: concludes the runs that are suspended in other fibers. */
 static void frames_abandon(rsb_machine *machine, rsb_strand *strand) {
     while (strand->frames) {
         rsb_frame *frame = strand->frames;
+        VALUE object = frame->evaluation;
         leave_for_good(machine, frame);
-        if (!frame->evaluation) continue;
-        rsb_evaluation *evaluation = rsb_evaluation_get(frame->evaluation);
-        evaluation->frame = NULL;
+        if (!object) continue;
         VALUE error = rb_exc_new_cstr(rsb_eTerminated, "the evaluation was suspended with its fiber when its strand ended");
-        if (frame->concluded) rsb_evaluation_wake(machine, evaluation); /* the waiters were to be woken at the end of the run */
-        else rsb_evaluation_conclude(machine, evaluation, error);
-        rs_list_wake_all_first(&machine->engine, &evaluation->unwinders);
+        rsb_conclude(machine, object, error);
+        rs_evaluation_unwound(&machine->engine, &rsb_evaluation_data(object)->engine);
+        RB_GC_GUARD(object);
     }
 }
 
@@ -224,10 +222,7 @@ static void frames_forked(rsb_machine *machine, rsb_strand *survivor) {
     RS_EACH_STRAND(&machine->engine.strands, engine) {
         rsb_strand *strand = engine->user;
         if (!strand || strand == survivor) continue;
-        for (rsb_frame *frame; (frame = strand->frames);) {
-            if (frame->evaluation) rsb_evaluation_data(frame->evaluation)->frame = NULL;
-            leave_for_good(machine, frame);
-        }
+        while (strand->frames) leave_for_good(machine, strand->frames);
     }
 }
 

@@ -21,7 +21,6 @@ typedef struct rsb_frame {
     VALUE evaluation;           /* 0: there is no handle */
     struct rsb_start_answer *answer; /* NULL: the strand that started it does not wait for it */
     VALUE cancels;              /* the exception delivered to unwind it, or 0 */
-    bool concluded;             /* from outside: its own outcome does not matter any more */
 } rsb_frame;
 
 /* `fiber` is the running fiber. */

@@ -15,7 +15,7 @@ static VALUE scope_concurrently(int argc, VALUE *argv, VALUE self) {
     int keywords = rb_keyword_given_p();
     VALUE proc = rb_funcall_with_block(rsb_cConcurrentProc, rb_intern("new"), 0, NULL, rb_block_proc());
     rsb_start start = rsb_start_of(machine, proc, argc, argv, Qnil, keywords);
-    VALUE evaluation = start.evaluation = rsb_evaluation_new(machine, proc, rsb_cEvaluation, RSB_STARTS);
+    VALUE evaluation = start.evaluation = rsb_evaluation_new(machine, proc, rsb_cEvaluation, RS_EVALUATION_STARTS);
     rsb_start_in_scope(machine, &scope->engine, self, &start);
     return evaluation;
 }

@@ -217,10 +217,6 @@ static VALUE call_proc(VALUE argument) {
                                       start->block, start->keywords ? RB_PASS_KEYWORDS : RB_NO_KEYWORDS);
 }
 
-static void conclude(rsb_machine *machine, rsb_frame *frame, VALUE result) {
-    if (frame->evaluation) rsb_evaluation_conclude(machine, rsb_evaluation_data(frame->evaluation), result);
-}
-
 static VALUE terminated(void) {
     return rb_exc_new_cstr(rsb_eTerminated, "the evaluation was cancelled, with its scope or its strand, before it had a result");
 }
@@ -241,7 +237,7 @@ static VALUE child_error(VALUE error) {
 
 /* True if the caller, which waits for the answer, will raise the error. */
 static bool is_raised_by_caller(const rsb_frame *frame) {
-    return frame->answer && (!frame->evaluation || rsb_evaluation_get(frame->evaluation)->state != RSB_CONCLUDED);
+    return frame->answer && !rsb_is_concluded(frame->evaluation);
 }
 
 static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, int state) {
@@ -252,7 +248,7 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
         end.error = terminated();
     } else if (rb_obj_is_kind_of(info, rsb_eCancelled)) {
         rb_set_errinfo(Qnil);
-        strand->cancelled = !frame->concluded;
+        strand->cancelled = !rsb_is_concluded(frame->evaluation);
         end.error = terminated();
     } else {
         rb_set_errinfo(Qnil);
@@ -262,7 +258,7 @@ static outcome fail(rsb_machine *machine, rsb_strand *strand, rsb_frame *frame, 
         else if (!is_raised_by_caller(frame)) rsb_raise_in_root(machine, info);
         if (RS_UNLIKELY(strand->id == machine->engine.root)) machine->child_error = child_error(info);
     }
-    conclude(machine, frame, end.error);
+    rsb_conclude(machine, frame->evaluation, end.error);
     return end;
 }
 
@@ -282,12 +278,12 @@ static outcome run(rsb_machine *machine, rsb_strand *strand, const rsb_start *st
     if (RS_UNLIKELY(refusal != RS_WAKE_VALUE)) {
         if (refusal == RS_WAKE_INTERRUPT) end.error = take_interrupt(machine, strand);
         else end.error = terminated(), strand->cancelled = true;
-        conclude(machine, &frame, end.error);
+        rsb_conclude(machine, frame.evaluation, end.error);
     } else {
         run_call call = {start, &frame};
         end.value = rb_protect(call_proc, (VALUE)&call, state);
         rsb_notice_fork(machine);
-        if (RS_LIKELY(!*state)) conclude(machine, &frame, end.value);
+        if (RS_LIKELY(!*state)) rsb_conclude(machine, frame.evaluation, end.value);
         else end = fail(machine, strand, &frame, *state);
     }
     if (frame.answer) {
@@ -295,16 +291,12 @@ static outcome run(rsb_machine *machine, rsb_strand *strand, const rsb_start *st
         frame.answer->failed = end.error != 0;
         frame.answer->value = end.error ? end.error : end.value;
         if (RS_UNLIKELY(frame.evaluation != 0)) {
-            frame.answer->value = rsb_evaluation_data(frame.evaluation)->result;
+            frame.answer->value = rsb_evaluation_data(frame.evaluation)->engine.result;
             frame.answer->failed = false; /* the caller raises the value if it is an exception */
         }
     }
     rsb_frame_close(machine, &frame);
     return end;
-}
-
-static bool is_over(const rsb_start *start) {
-    return start->evaluation && rsb_evaluation_data(start->evaluation)->state == RSB_CONCLUDED;
 }
 
 static bool batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
@@ -317,7 +309,7 @@ static bool batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
     while (strand->batch && strand->batch->at < strand->batch->len) {
         rsb_batch *batch = strand->batch;
         rsb_start start = batch->starts[batch->at++];
-        if (RS_UNLIKELY(is_over(&start))) continue;
+        if (RS_UNLIKELY(rsb_is_concluded(start.evaluation))) continue; /* from outside, before it began */
         have_spare(machine);
         strand->spawned_at = start.spawned_at;
         bool killed = run(machine, strand, &start, NULL, state).killed;
@@ -337,9 +329,9 @@ static void batch_fail(rsb_machine *machine, rsb_strand *strand, VALUE error) {
     rsb_batch *batch = strand->batch;
     while (batch->at < batch->len) {
         rsb_start start = batch->starts[batch->at++];
-        if (is_over(&start)) continue;
+        if (rsb_is_concluded(start.evaluation)) continue;
         rsb_trigger_error(start.proc, error);
-        if (start.evaluation) rsb_evaluation_conclude(machine, rsb_evaluation_data(start.evaluation), error);
+        rsb_conclude(machine, start.evaluation, error);
     }
     strand->batch = NULL;
     end_batch(machine, batch);

@@ -18,18 +18,19 @@ static bool is_open(const rs_machine *machine, const rs_strand *strand) {
     return cancel == RS_WAKE_VALUE || cancel == RS_WAKE_TIMEOUT;
 }
 
-rs_resumption rs_may_resume(const rs_machine *machine, const rs_strand *strand) {
-    RS_ASSERT(strand->state != RS_STRAND_FREE);
-    if (strand->state == RS_STRAND_RUNNING || !is_in_resumable_wait(strand)) return RS_NOT_WAITING;
+rs_resumption rs_may_resume(const rs_machine *machine, rs_id id) {
+    const rs_strand *strand = rs_strand_find(&machine->strands, id);
+    if (!strand || strand->state == RS_STRAND_RUNNING || !is_in_resumable_wait(strand)) return RS_NOT_WAITING;
     return !strand->resumed && is_open(machine, strand) ? RS_RESUMED : RS_ENDED_ALREADY;
 }
 
-rs_resumption rs_resume(rs_machine *machine, rs_strand *strand) {
-    rs_resumption answer = rs_may_resume(machine, strand);
+rs_resumption rs_resume(rs_machine *machine, rs_id id) {
+    rs_resumption answer = rs_may_resume(machine, id);
     if (answer != RS_RESUMED) return answer;
+    rs_strand *strand = rs_strand_find(&machine->strands, id);
     strand->resumed = true;
     if (strand->wait == RS_WAIT_OP) rs_interrupt_park(machine, strand, RS_WAKE_TIMEOUT);
-    else if (strand->state == RS_STRAND_PARKED) rs_wake(machine, rs_strand_id(strand), strand->ticket, RS_WAKE_VALUE, 0);
+    else if (strand->state == RS_STRAND_PARKED) rs_wake(machine, id, strand->ticket, RS_WAKE_VALUE, 0);
     return RS_RESUMED;
 }
 

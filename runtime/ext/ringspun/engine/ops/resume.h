@@ -18,10 +18,10 @@ static inline void rs_make_resumable(rs_strand *strand, uint64_t ticket) {
 }
 
 /* What rs_resume would say. */
-rs_resumption rs_may_resume(const rs_machine *machine, const rs_strand *strand);
+rs_resumption rs_may_resume(const rs_machine *machine, rs_id id);
 
-/* Ends the wait of that strand. Only RS_RESUMED has an effect. */
-rs_resumption rs_resume(rs_machine *machine, rs_strand *strand);
+/* Ends the wait of that strand. Only RS_RESUMED has an effect; one that has ended, or RS_NO_ID, does not wait. */
+rs_resumption rs_resume(rs_machine *machine, rs_id id);
 
 /* The running strand's wait is over, and ended like that: true if it was resumed. */
 bool rs_was_resumed(rs_machine *machine, rs_wake_kind kind);
