@@ -56,13 +56,18 @@ struct rsm_machine {
     mrb_value self;
     mrb_value kept;             /* Array: by the index of a strand its handle, and then its block or its fiber */
     mrb_value workers;          /* Array: fibers without a strand */
-    mrb_value worker_body;      /* Proc */
     struct RClass *strand_class, *cancelled_class;
     mrb_value raises;           /* in the root, by a deadlock */
 };
 
 /* The machine of that state, which is open. */
 rsm_machine *rsm_machine_of(mrb_state *mrb);
+
+/* Another machine of that state, for as long as it is the current one. */
+rsm_machine *rsm_machine_new(mrb_state *mrb);
+void rsm_machine_open(mrb_state *mrb, rsm_machine *machine, const rs_backend *backend, const rs_options *options);
+void rsm_machine_make_current(mrb_state *mrb, rsm_machine *machine);
+void rsm_machine_close(rsm_machine *machine);
 
 static inline rsm_strand *rsm_running(rsm_machine *machine) { return rs_running(&machine->engine)->user; }
 
@@ -108,6 +113,12 @@ int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds);
 void rsm_init_strand(mrb_state *mrb, struct RClass *module, struct RClass *machine);
 void rsm_init_scope(mrb_state *mrb, struct RClass *module, struct RClass *machine);
 void rsm_init_wait(mrb_state *mrb, struct RClass *module, struct RClass *machine);
+/* As an Integer; as a Float where it does not fit. */
+static inline mrb_value rsm_integer(mrb_state *mrb, uint64_t number) {
+    return number <= (uint64_t)MRB_INT_MAX ? mrb_int_value(mrb, (mrb_int)number) : mrb_float_value(mrb, (mrb_float)number);
+}
+
+void rsm_init_simulation(mrb_state *mrb, struct RClass *module);
 void rsm_init_io(mrb_state *mrb, struct RClass *module, struct RClass *machine);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <mruby/array.h>
 #include <mruby/error.h>
+#include <mruby/hash.h>
 #include <mruby/string.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -15,13 +16,13 @@
 #error "mruby-ringspun keeps values in one word: build mruby with word boxing or NaN boxing"
 #endif
 
-/* The state that this thread has asked for last. A state may be closed on another thread, and a new one be at its address, so any
- * close makes all of these void. */
-static _Atomic uint64_t closes;
+/* The state that this thread has asked for last, and its current machine. A state may be closed on another thread, and a new one
+ * be at its address; so a change of any state's current machine makes all of these void. */
+static _Atomic uint64_t changes;
 static _Thread_local struct {
     mrb_state *mrb;
     rsm_machine *machine;
-    uint64_t closes;
+    uint64_t changes;
 } last;
 
 /* --- opening --- */
@@ -40,48 +41,69 @@ static void on_deadlock(rs_machine *engine, rs_strand *root) {
 
 static const rs_driver driver = {.on_deadlock = on_deadlock};
 
-static int open_with(rsm_machine *machine, const char *name) {
-    rs_options options = rs_default_options();
-    if (name && strcmp(name, "sim") == 0) return rs_machine_open(&machine->engine, &machine->rooms, &rs_backend_sim, &options);
-    if (name && strcmp(name, "epoll") == 0) return rs_machine_open(&machine->engine, &machine->rooms, &rs_backend_epoll, &options);
-    return rs_machine_open(&machine->engine, &machine->rooms, &rs_backend_uring, &options);
-}
-
-static void open_engine(mrb_state *mrb, rsm_machine *machine) {
-    const char *name = getenv("RINGSPUN_BACKEND");
-    int error = open_with(machine, name);
-    if (error && !name) error = open_with(machine, "epoll");
-    if (error) {
-        mrb_raisef(mrb, rsm_class(mrb, "UnsupportedError"), "the machine cannot be opened: %s %s", strerror(-error),
-                   machine->engine.refusal_text);
-    }
+static void drive(rsm_machine *machine) {
     machine->root.id = machine->engine.root;
     rs_machine_drive(&machine->engine, &driver, machine, &machine->root);
     machine->spin_scope = &rs_running(&machine->engine)->own;
     machine->open = true;
 }
 
+void rsm_machine_open(mrb_state *mrb, rsm_machine *machine, const rs_backend *backend, const rs_options *options) {
+    int error = rs_machine_open(&machine->engine, &machine->rooms, backend, options);
+    if (error) {
+        mrb_raisef(mrb, rsm_class(mrb, "UnsupportedError"), "a machine on %s cannot be opened: %s %s", backend->name,
+                   strerror(-error), machine->engine.refusal_text);
+    }
+    drive(machine);
+}
+
+static const rs_backend *const backends[] = {&rs_backend_uring, &rs_backend_epoll, &rs_backend_sim};
+
+static const rs_backend *backend_of(mrb_state *mrb, const char *name) {
+    for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
+        if (strcmp(name, backends[i]->name) == 0) return backends[i];
+    }
+    mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "RINGSPUN_BACKEND: expected uring, epoll or sim, got %s", name);
+}
+
+/* Without a wish: io_uring, or epoll where that is forbidden. */
+static void open_engine(mrb_state *mrb, rsm_machine *machine) {
+    const char *name = getenv("RINGSPUN_BACKEND");
+    const rs_options options = rs_default_options();
+    if (name) {
+        rsm_machine_open(mrb, machine, backend_of(mrb, name), &options);
+    } else if (rs_machine_open(&machine->engine, &machine->rooms, &rs_backend_uring, &options) == 0) {
+        drive(machine);
+    } else {
+        rsm_machine_open(mrb, machine, &rs_backend_epoll, &options);
+    }
+}
+
 /* --- finding --- */
 
-static rsm_machine *get(mrb_state *mrb) {
-    mrb_value module = mrb_obj_value(mrb_module_get(mrb, "Ringspun"));
-    return mrb_data_get_ptr(mrb, mrb_iv_get(mrb, module, mrb_intern_lit(mrb, "machine")), &machine_type);
+#define CURRENT mrb_intern_lit(mrb, "machine")
+
+static rsm_machine *current(mrb_state *mrb) {
+    return mrb_data_get_ptr(mrb, mrb_iv_get(mrb, mrb_obj_value(mrb_module_get(mrb, "Ringspun")), CURRENT), &machine_type);
+}
+
+void rsm_machine_make_current(mrb_state *mrb, rsm_machine *machine) {
+    mrb_iv_set(mrb, mrb_obj_value(mrb_module_get(mrb, "Ringspun")), CURRENT, machine->self);
+    atomic_fetch_add(&changes, 1);
 }
 
 static rsm_machine *find(mrb_state *mrb) {
-    rsm_machine *machine = get(mrb);
-    if (machine->open) return machine;
-    machine->worker_body = mrb_const_get(mrb, mrb_obj_value(mrb_module_get(mrb, "Ringspun")), mrb_intern_lit(mrb, "WORKER"));
-    open_engine(mrb, machine);
+    rsm_machine *machine = current(mrb);
+    if (!machine->open) open_engine(mrb, machine);
     return machine;
 }
 
 rsm_machine *rsm_machine_of(mrb_state *mrb) {
-    uint64_t now = atomic_load_explicit(&closes, memory_order_relaxed);
-    if (RS_LIKELY(last.mrb == mrb && last.closes == now)) return last.machine;
+    uint64_t now = atomic_load_explicit(&changes, memory_order_relaxed);
+    if (RS_LIKELY(last.mrb == mrb && last.changes == now)) return last.machine;
     last.machine = find(mrb);
     last.mrb = mrb;
-    last.closes = now;
+    last.changes = now;
     return last.machine;
 }
 
@@ -91,6 +113,29 @@ static mrb_value module_machine(mrb_state *mrb, mrb_value self) { return rsm_mac
 
 static mrb_value machine_backend(mrb_state *mrb, mrb_value self) {
     return mrb_symbol_value(mrb_intern_cstr(mrb, rsm_machine_of(mrb)->engine.backend->name));
+}
+
+static mrb_value machine_now(mrb_state *mrb, mrb_value self) {
+    return mrb_float_value(mrb, (mrb_float)rs_now(&rsm_machine_of(mrb)->engine) / 1e9);
+}
+
+typedef struct {
+    mrb_state *mrb;
+    mrb_value hash;
+} metrics_of;
+
+static void put_metric(void *context, const char *name, uint64_t value) {
+    metrics_of *metrics = context;
+    mrb_state *mrb = metrics->mrb;
+    mrb_hash_set(mrb, metrics->hash, mrb_symbol_value(mrb_intern_cstr(mrb, name)), rsm_integer(mrb, value));
+}
+
+static mrb_value machine_metrics(mrb_state *mrb, mrb_value self) {
+    rsm_machine *machine = rsm_machine_of(mrb);
+    metrics_of metrics = {mrb, mrb_hash_new(mrb)};
+    rs_metrics_each(&machine->engine, put_metric, &metrics);
+    put_metric(&metrics, "idle_fibers", (uint64_t)RARRAY_LEN(machine->workers));
+    return metrics.hash;
 }
 
 /* What strands of Machine#spin belong to; nil: to no scope but the root's own. */
@@ -110,35 +155,45 @@ static mrb_value kept_array(mrb_state *mrb, mrb_value self, mrb_sym name) {
     return array;
 }
 
+rsm_machine *rsm_machine_new(mrb_state *mrb) {
+    rsm_machine *machine = mrb_calloc(mrb, 1, sizeof(*machine));
+    machine->mrb = mrb;
+    machine->self = mrb_obj_value(mrb_data_object_alloc(mrb, rsm_class(mrb, "Machine"), machine, &machine_type));
+    machine->kept = kept_array(mrb, machine->self, mrb_intern_lit(mrb, "kept"));
+    machine->workers = kept_array(mrb, machine->self, mrb_intern_lit(mrb, "workers"));
+    machine->strand_class = rsm_class(mrb, "Strand");
+    machine->cancelled_class = rsm_class(mrb, "Cancelled");
+    return machine;
+}
+
 void mrb_mruby_ringspun_gem_init(mrb_state *mrb) {
     struct RClass *module = mrb_define_module(mrb, "Ringspun");
     struct RClass *class = mrb_define_class_under(mrb, module, "Machine", mrb->object_class);
     MRB_SET_INSTANCE_TT(class, MRB_TT_DATA);
     mrb_undef_class_method(mrb, class, "new");
-    rsm_machine *machine = mrb_calloc(mrb, 1, sizeof(*machine));
-    machine->mrb = mrb;
-    machine->self = mrb_obj_value(mrb_data_object_alloc(mrb, class, machine, &machine_type));
-    mrb_iv_set(mrb, mrb_obj_value(module), mrb_intern_lit(mrb, "machine"), machine->self);
-    machine->kept = kept_array(mrb, machine->self, mrb_intern_lit(mrb, "kept"));
-    machine->workers = kept_array(mrb, machine->self, mrb_intern_lit(mrb, "workers"));
     mrb_define_module_function(mrb, module, "machine", module_machine, MRB_ARGS_NONE());
     mrb_define_method(mrb, class, "backend", machine_backend, MRB_ARGS_NONE());
+    mrb_define_method(mrb, class, "now", machine_now, MRB_ARGS_NONE());
+    mrb_define_method(mrb, class, "metrics", machine_metrics, MRB_ARGS_NONE());
     mrb_define_method(mrb, class, "__adopt", machine_adopt, MRB_ARGS_REQ(1));
     rsm_init_errors(mrb, module);
     rsm_init_strand(mrb, module, class);
     rsm_init_scope(mrb, module, class);
     rsm_init_wait(mrb, module, class);
     rsm_init_io(mrb, module, class);
-    machine->strand_class = rsm_class(mrb, "Strand");
-    machine->cancelled_class = rsm_class(mrb, "Cancelled");
+    rsm_init_simulation(mrb, module);
+    rsm_machine_make_current(mrb, rsm_machine_new(mrb));
 }
 
 /* Strands that wait end with their fibers, which nobody runs any more. */
-void mrb_mruby_ringspun_gem_final(mrb_state *mrb) {
-    rsm_machine *machine = get(mrb);
-    atomic_fetch_add(&closes, 1);
+void rsm_machine_close(rsm_machine *machine) {
     if (!machine->open) return;
     rs_machine_leave(&machine->engine);
     rs_machine_close(&machine->engine);
     machine->open = false;
+}
+
+void mrb_mruby_ringspun_gem_final(mrb_state *mrb) {
+    atomic_fetch_add(&changes, 1);
+    rsm_machine_close(current(mrb));
 }

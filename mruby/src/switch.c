@@ -53,10 +53,14 @@ static void switch_to(mrb_state *mrb, struct mrb_context *to) {
 
 static struct mrb_context *context_of(mrb_value fiber) { return ((struct RFiber *)mrb_ptr(fiber))->cxt; }
 
+static mrb_value worker_body(mrb_state *mrb) {
+    return mrb_const_get(mrb, mrb_obj_value(mrb_module_get(mrb, "Ringspun")), mrb_intern_lit(mrb, "WORKER"));
+}
+
 /* A fiber begins with its block as the argument of its body. Its second callinfo is the one that returns, to the same stack: what
  * the switch returns is `self` there (fiber_init_fiber and fiber_switch). */
 static mrb_value begin_new(mrb_state *mrb, rsm_machine *machine, rs_strand *strand, mrb_int kept, mrb_value block) {
-    mrb_value fiber = mrb_fiber_new(mrb, mrb_proc_ptr(machine->worker_body));
+    mrb_value fiber = mrb_fiber_new(mrb, mrb_proc_ptr(worker_body(mrb)));
     struct mrb_context *context = context_of(fiber);
     mrb_ary_set(mrb, machine->kept, kept, fiber);
     context->stbase[1] = block;
