@@ -33,9 +33,10 @@ class PostgresCourierTest < Minitest::Test
   end
 
   Mine = Class.new(RuntimeError)
-  FILE = File.expand_path("../lib/ringspun/postgres/courier.rb", __dir__)
+  FILES = %w[courier.rb courier/question.rb].map { |name| File.expand_path("../lib/ringspun/postgres/#{name}", __dir__) }
   CALLS = {
     query: ->(pool) { pool.query_value("select 1") },
+    second_query: ->(pool) { Array.new(2) { pool.query_value("select 1") }.last },
     session: ->(pool) { pool.session { |session| session.query_value("select 1") } }
   }.freeze
 
@@ -127,7 +128,7 @@ class PostgresCourierTest < Minitest::Test
 
   def killing_at(step)
     TracePoint.new(:call, :b_call, :return, :b_return, :line) do |at|
-      next unless at.path == FILE && (step -= 1).zero?
+      next unless FILES.include?(at.path) && (step -= 1).zero?
 
       yield
       Thread.current.kill

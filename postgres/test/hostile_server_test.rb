@@ -118,6 +118,24 @@ class PostgresHostileServerTest < Minitest::Test
     end
   end
 
+  def test_threads_are_told_too
+    no_columns = ANSWER.sub(/T.*(?=2\0\0\0\x04D)/mn) { self.class.message("T", [1, "nonce"].pack("nZ*")) }
+    open = "#{ANSWER.chop}T"
+    { DESCRIBED + self.class.message("?") => [Postgres::ProtocolError, /is no answer/],
+      no_columns => [Postgres::ProtocolError, /columns that are none/],
+      open => [Postgres::UnsafeSessionState, /left a transaction open/] }.each do |wrong, (kind, why)|
+      server = lambda do |stream|
+        answering(ANSWER).call(stream)
+        answering(wrong, stay: true).call(stream)
+      end
+      served_by(server) do |pool|
+        assert_equal "right", Thread.new { pool.query_value("select 1") }.value
+        error = Thread.new { assert_raises(kind) { pool.query("select 2", timeout: 60) } }.value
+        assert_match why, error.message
+      end
+    end
+  end
+
   # As one whose connection still stands for a moment, or behind a pooler.
   def test_a_server_that_says_that_it_ends
     last = self.class.message("E", "SFATAL\0VFATAL\0C57P01\0Mthe server ends\0\0")

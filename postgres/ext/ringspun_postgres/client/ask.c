@@ -15,7 +15,7 @@
 #define QUIET_LOOK (10 * MILLISECOND)
 #define QUIET_MAX (1000 * MILLISECOND)
 
-VALUE rpg_sym_lost, rpg_sym_unsafe;
+VALUE rpg_sym_lost, rpg_sym_unsafe, rpg_sym_again;
 static ID id_error_of, id_lost, id_orphaned;
 static VALUE sym_held, sym_slow, sym_stuck, sym_quiet, sym_session, sym_old;
 
@@ -137,13 +137,17 @@ static bool ends_connection(VALUE error) {
 }
 
 /* A pooler that drops what comes behind the first statement is never seen to answer the second. */
-NORETURN(static void fail_late(const rpg_lane *lane));
-static void fail_late(const rpg_lane *lane) {
+VALUE rpg_late_error(const rpg_lane *lane) {
     const rpg_request *first = lane->sent.first;
     bool suspicious = lane->shared && !lane->pipelines && first && (first->behind || first->next);
-    rb_raise(rpg_eTimeout, "the server has not answered before the deadline; the statement is cancelled where it holds up nobody else, and may have taken effect%s",
-             suspicious ? ". Where a pooler stands before the server, it may lose statements that come together: try pipelining: false" : "");
+    return rb_exc_new_str(rpg_eTimeout, rb_sprintf("the server has not answered before the deadline; the statement is cancelled where it "
+                                                   "holds up nobody else, and may have taken effect%s",
+                                                   suspicious ? ". Where a pooler stands before the server, it may lose statements that "
+                                                                "come together: try pipelining: false" : ""));
 }
+
+NORETURN(static void fail_late(const rpg_lane *lane));
+static void fail_late(const rpg_lane *lane) { rb_exc_raise(rpg_late_error(lane)); }
 
 static void read_as_reader(rpg_lane *lane, rpg_request *request, int64_t deadline) {
     reading r = {lane, request, deadline};
@@ -232,12 +236,23 @@ bool rpg_is_misunderstood(rpg_lane *lane, const rpg_request *request) {
     return lane->status == 'I';
 }
 
+VALUE rpg_answer_of(rpg_lane *lane, rpg_request *request) {
+    if (RB_LIKELY(request->end == RPG_ENDED_WELL && !request->unsafe)) return rpg_result_of(request, true);
+    VALUE why = rpg_sym_again;
+    if (request->end == RPG_ENDED_WELL) why = rpg_sym_unsafe;
+    else if (lane->lost[0] && !request->sent) why = rpg_sym_lost;
+    else if (request->again || !rpg_is_misunderstood(lane, request)) return rpg_failure_of(lane, request);
+    rpg_request_free(request);
+    return why;
+}
+
 void rpg_init_ask(void) {
     id_error_of = rb_intern("error_of");
     id_lost = rb_intern("lost");
     id_orphaned = rb_intern("orphaned");
     rpg_sym_lost = ID2SYM(rb_intern("lost"));
     rpg_sym_unsafe = ID2SYM(rb_intern("unsafe"));
+    rpg_sym_again = ID2SYM(rb_intern("again"));
     sym_held = ID2SYM(rb_intern("held"));
     sym_slow = ID2SYM(rb_intern("slow"));
     sym_stuck = ID2SYM(rb_intern("stuck"));

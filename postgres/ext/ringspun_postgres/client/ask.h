@@ -13,6 +13,9 @@
  * has left. */
 extern VALUE rpg_sym_lost, rpg_sym_unsafe;
 
+/* And when the server has not executed it because of what we believed of its statements. */
+extern VALUE rpg_sym_again;
+
 /* The Statement of that SQL. Raises UsageError for what is none. */
 VALUE rpg_ask_statement(rpg_lane *lane, VALUE sql);
 
@@ -45,6 +48,13 @@ void rpg_wait_among_others(rpg_lane *lane, rpg_request *request, int64_t deadlin
 
 /* `last`: the request is freed. */
 VALUE rpg_result_of(rpg_request *request, bool last);
+
+/* A TimeoutError. */
+VALUE rpg_late_error(const rpg_lane *lane);
+
+/* What a request's caller gets: a Result, an exception, or `lost`, when it was not sent, `unsafe`, or `again`. The request is
+ * freed. */
+VALUE rpg_answer_of(rpg_lane *lane, rpg_request *request);
 
 /* The error of a request, which is freed. */
 VALUE rpg_failure_of(const rpg_lane *lane, rpg_request *request);

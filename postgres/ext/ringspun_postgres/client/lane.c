@@ -21,6 +21,7 @@ static void lane_mark(void *data) {
     rb_gc_mark(lane->decoders);
     rpg_requests_mark(&lane->outbox);
     rpg_requests_mark(&lane->sent);
+    rpg_requests_mark(&lane->answered);
     if (lane->leg) rpg_request_mark(lane->leg); /* which may be done, and then is in neither */
     if (lane->leg_ahead) rpg_request_mark(lane->leg_ahead);
 }
@@ -37,6 +38,8 @@ static void lane_free(void *data) {
     if (lane->leg_ahead && lane->leg_ahead->done) rpg_request_free(lane->leg_ahead);
     rpg_requests_free(&lane->outbox);
     rpg_requests_free(&lane->sent);
+    rpg_requests_free(&lane->answered);
+    if (lane->attendant) rpg_request_free(lane->attendant);
     rpg_replies_free(&lane->replies);
     rpg_out_free(&lane->scratch);
     rpg_out_free(&lane->flight);
@@ -62,6 +65,7 @@ static void leave_to_parent(rpg_lane *lane) {
     lane->reader = NULL;
     for (rpg_request *each = lane->sent.first; each; each = each->next) each->parked = false;
     for (rpg_request *each = lane->outbox.first; each; each = each->next) each->parked = false;
+    if (lane->attendant) lane->attendant->parked = false;
     rpg_lose(lane, "it is the connection of the process that this one was forked from");
 }
 
@@ -124,11 +128,6 @@ static VALUE lane_check(VALUE class, VALUE sql, VALUE params) {
     return rpg_ask_check(sql, params) ? Qtrue : Qfalse;
 }
 
-static VALUE refuse_left(rpg_request *request) {
-    rpg_request_free(request);
-    return rpg_sym_unsafe;
-}
-
 /* Sends one statement and waits for its result. May switch strands.
  *
  * @param params [Array] what rpg_encode_params takes
@@ -142,25 +141,19 @@ static VALUE lane_query(VALUE self, VALUE sql, VALUE params, VALUE seconds, VALU
     params = rpg_encode_params(params);
     VALUE refused = rpg_why_not(lane, rpg_statement_get(statement), RTEST(forced));
     if (!NIL_P(refused)) return refused;
-    for (bool again = false;; again = true) {
+    VALUE answer = rpg_sym_again;
+    for (bool again = false; answer == rpg_sym_again; again = true) {
         rpg_request *request = rpg_ask_request(lane, statement, params);
         request->prepared = RTEST(prepared);
         request->again = again;
         rpg_submit(lane, request);
         rpg_wait_among_others(lane, request, deadline);
-        if (RB_LIKELY(request->end == RPG_ENDED_WELL)) {
-            VALUE result = request->unsafe ? refuse_left(request) : rpg_result_of(request, true);
-            RB_GC_GUARD(statement);
-            RB_GC_GUARD(params);
-            return result;
-        }
-        if (lane->lost[0] && !request->sent) {
-            rpg_request_free(request);
-            return rpg_sym_lost;
-        }
-        if (again || !rpg_is_misunderstood(lane, request)) rpg_fail(lane, request);
-        rpg_request_free(request);
+        answer = rpg_answer_of(lane, request);
     }
+    RB_GC_GUARD(statement);
+    RB_GC_GUARD(params);
+    if (rb_obj_is_kind_of(answer, rb_eException)) rb_exc_raise(answer);
+    return answer;
 }
 
 /* Waits until all that was sent is answered. Also a lane that is held takes this. May switch strands.
@@ -302,5 +295,6 @@ void rpg_init_lane(void) {
     rb_define_method(cLane, "forget_statements", lane_forget_statements, 0);
     rb_global_variable(&cLane);
     rpg_init_batch(cLane);
+    rpg_init_post(cLane);
     rpg_init_stream(cLane);
 }

@@ -52,6 +52,9 @@ typedef struct rpg_lane {
     rpg_out flight;
     rpg_out closes;             /* names that the server may forget, each with its NUL */
     bool flight_asked;
+    rpg_requests answered;      /* of those that were posted, and that nobody has taken yet */
+    uint32_t posted;            /* with those that are not answered */
+    rpg_request *attendant;     /* is sent to nobody: with it a strand waits for the answer of any that was posted; NULL: not yet */
     const rpg_request *reader;  /* who reads now; NULL: nobody */
     rpg_run_of_rows *runs;      /* what the present look has found */
     uint32_t runs_len;
@@ -66,6 +69,7 @@ rpg_lane *rpg_lane_get(VALUE self);
 
 /* Methods of the class. */
 void rpg_init_batch(VALUE cLane);
+void rpg_init_post(VALUE cLane);
 void rpg_init_stream(VALUE cLane);
 
 /* --- flight.c: what goes out --- */
@@ -89,6 +93,9 @@ void rpg_leave(void *request);
 
 /* The one whose reply comes next, of those who wait, reads from now on. */
 void rpg_pass_on(rpg_lane *lane);
+
+/* Something was answered that was posted, or nothing that was is left. */
+void rpg_rouse_attendant(rpg_lane *lane);
 
 /* What has come is all that its strand waits for. */
 static inline bool rpg_is_served(const rpg_request *request) {

@@ -5,7 +5,7 @@
 rpg_request *rpg_request_new(struct rpg_lane *lane, VALUE statement, rpg_span params) {
     rpg_request *request = malloc(sizeof(*request) + params.len);
     if (!request) return NULL;
-    *request = (rpg_request){.lane = lane, .statement = statement, .formats = Qnil, .syncs = true, .params_len = params.len};
+    *request = (rpg_request){.lane = lane, .statement = statement, .caller = Qnil, .formats = Qnil, .syncs = true, .params_len = params.len};
     if (params.len > 0) memcpy(request->params, params.bytes, params.len);
     return request;
 }
@@ -59,6 +59,7 @@ void rpg_requests_free(rpg_requests *list) {
 
 void rpg_request_mark(const rpg_request *request) {
     rb_gc_mark(request->statement);
+    rb_gc_mark(request->caller);
     rb_gc_mark(request->formats);
 }
 

@@ -10,11 +10,23 @@
 
 /* --- the end of requests --- */
 
+void rpg_rouse_attendant(rpg_lane *lane) {
+    rpg_request *attendant = lane->attendant;
+    attendant->done = true;
+    if (attendant->parked) ringspun->wake_here(attendant->waker, 0);
+}
+
+static void keep_answer(rpg_request *request) {
+    rpg_requests_append(&request->lane->answered, request);
+    rpg_rouse_attendant(request->lane);
+}
+
 static void finish(rpg_request *request, rpg_end_kind end) {
     if (request->parses) rpg_statement_forget_name(rpg_statement_get(request->statement));
     request->done = true;
     request->end = (uint8_t)end;
     if (request->abandoned) rpg_request_free(request);
+    else if (!NIL_P(request->caller)) keep_answer(request);
     else if (request->parked) ringspun->wake_here(request->waker, 0);
 }
 
@@ -28,6 +40,7 @@ void rpg_pass_on(rpg_lane *lane) {
     lane->reader = NULL;
     const rpg_request *next = first_parked(&lane->sent);
     if (!next) next = first_parked(&lane->outbox);
+    if (!next && lane->attendant && lane->attendant->parked) next = lane->attendant;
     if (next) ringspun->wake_here(next->waker, 0);
 }
 
@@ -49,7 +62,9 @@ void rpg_lose(rpg_lane *lane, const char *why) {
 
 static void leave_one(rpg_request *request) {
     request->parked = false;
-    if (request->done) {
+    if (request == request->lane->attendant) {
+        return;
+    } else if (request->done) {
         rpg_request_free(request);
     } else if (request->sent) {
         request->abandoned = true;

@@ -3,7 +3,8 @@
 module Ringspun
   module Postgres
     # Asks for all callers that are in no strand: plain threads, and the fibers of other schedulers. It has one thread with a
-    # machine, in which each call is a strand; the caller waits at a Thread::Queue. The thread starts with the first call.
+    # machine, in which each call is a strand, but for statements that a lane takes at once. The caller waits at a
+    # Thread::Queue. The thread starts with the first call.
     #
     # @api private
     class Courier
@@ -20,8 +21,10 @@ module Ringspun
         def given_up? = @given_up
 
         # In the caller. When it is interrupted, the block is called.
-        def wait
-          kind, value = @answer.pop
+        #
+        # @yieldparam late [true, nil] its time is over, and it goes on waiting
+        def wait(&)
+          kind, value = receive(&)
           answered = true
           return value if kind == :value
 
@@ -35,6 +38,10 @@ module Ringspun
         def give_up = @given_up = true
 
         # In the courier's thread, as all below.
+        #
+        # @return [Boolean] whether it has come before
+        def back? = @given_up
+
         def begin(machine) = @strand = machine.spin { run }
 
         # Its strand may be about to answer, or have done so.
@@ -48,8 +55,12 @@ module Ringspun
 
         private
 
+        def receive = @answer.pop
+
+        def work = @work.call
+
         def run
-          answer = [:value, @work.call]
+          answer = [:value, work]
         rescue Exception => error
           answer = [:error, error] unless error.is_a?(Cancelled) || error.is_a?(TerminatedError)
           raise unless error.is_a?(StandardError)
@@ -139,7 +150,9 @@ module Ringspun
       # @return [Float, nil] seconds until then
       def self.left(due)
         return unless due
-        raise TimeoutError, "the time was over before the server was asked" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > due
+
+        over = Process.clock_gettime(Process::CLOCK_MONOTONIC) > due
+        raise TimeoutError, "the time was over before the server was asked" if over
 
         due - Postgres.now
       end
@@ -149,6 +162,7 @@ module Ringspun
         @pool = pool
         @errands = Thread::Queue.new
         @waited_for = {}.compare_by_identity # errands, until their callers go on
+        @attending = {}.compare_by_identity # lanes => strands
         @pid = Process.pid
         @thread = Thread.handle_interrupt(NEVER) { Thread.new { live } } # it has its maker's mask
         @thread.name = "ringspun-postgres"
@@ -159,8 +173,7 @@ module Ringspun
 
       # (see Lanes#query)
       def query(sql, params, timeout, prepared, idempotent)
-        due = Courier.due(timeout)
-        call { lanes.query(sql, params, Courier.left(due), prepared, idempotent) }
+        send_out(Question.new(self, sql, params, Courier.due(timeout), prepared, idempotent))
       end
 
       # (see Lanes#batch)
@@ -188,26 +201,37 @@ module Ringspun
       #
       # @param undo [Proc, nil] gets the block's value when the caller was interrupted before it had that
       # @param kept [Boolean] the block runs to its end, also when the caller is interrupted
-      def call(undo: nil, kept: false, &)
-        errand = Errand.new(undo, &)
-        @waited_for[errand] = true
-        @errands << errand
-        errand.wait { take_back(errand) unless kept }
-      rescue ClosedQueueError
-        raise Postgres.lost("the courier has ended", false)
-      ensure
-        @waited_for.delete(errand)
-      end
+      def call(undo: nil, kept: false, &) = send_out(Errand.new(undo, &), kept:)
 
       def close
         @errands.close
         @thread.join
       end
 
+      # In the courier's thread.
+      #
+      # @return [Lanes]
+      def lanes = @lanes ||= Lanes.new(@pool, Machine.current)
+
+      # In the courier's thread. One strand takes the answers of all that lie with a lane.
+      def attend(lane)
+        @attending[lane] ||= Machine.current.spin { take_answers(lane) }
+      end
+
       private
 
-      def take_back(errand)
-        errand.give_up
+      def send_out(errand, kept: false)
+        @waited_for[errand] = true
+        @errands << errand
+        errand.wait { |late| take_back(errand, late) unless kept }
+      rescue ClosedQueueError
+        raise Postgres.lost("the courier has ended", false)
+      ensure
+        @waited_for.delete(errand)
+      end
+
+      def take_back(errand, late)
+        errand.give_up unless late
         @errands << errand
       rescue ClosedQueueError
         nil # all that it was at has ended
@@ -219,7 +243,12 @@ module Ringspun
         @pool.connections.write_off(lane.lane)
       end
 
-      def lanes = @lanes ||= Lanes.new(@pool, Machine.current)
+      def take_answers(lane)
+        machine = Machine.current
+        nil while lane.attend { |question, answer| question.answer(machine, lanes.answered(lane, answer)) }
+      ensure
+        @attending.delete(lane)
+      end
 
       # It may be killed at any point: also before it serves, or when it has an errand in its hands that is not begun. Its callers
       # wait without a limit, so all of them are answered here; the first answer counts.
@@ -233,8 +262,9 @@ module Ringspun
         @waited_for.keys.each { |one| one.fail(Postgres.lost("the courier has ended", true)) }
       end
 
+      # While it waits its callers want the processor.
       def serve
-        Ringspun.run(on_error: ->(*) {}) do |machine|
+        Ringspun.run(busy_poll: false, on_error: ->(*) {}) do |machine|
           while (errand = @errands.pop)
             take(machine, errand)
           end
@@ -245,7 +275,7 @@ module Ringspun
       end
 
       def take(machine, errand)
-        errand.given_up? ? errand.take_back(machine) : errand.begin(machine)
+        errand.back? ? errand.take_back(machine) : errand.begin(machine)
       end
     end
     private_constant :Courier

@@ -58,6 +58,33 @@ module Ringspun
         retry
       end
 
+      # As {#query}, but returns at once: the answer is the question's.
+      #
+      # @return [Lane, Symbol] which has taken it, or why none has
+      def post(sql, params, prepared, question)
+        lane = pick if @pool.config.pipelining
+        return :none unless lane
+
+        lane.post(sql, params, prepared, question) || lane
+      end
+
+      # @param answer [Result, Exception, Symbol] of the lane to what was posted
+      # @return [Result, Exception, Symbol] what becomes of it; a Symbol: it is asked anew
+      def answered(lane, answer)
+        leaving(lane) { answer unless answer.is_a?(Exception) }
+        settle(answer, lane, nil) if answer == :unsafe
+        answer
+      rescue UnsafeSessionState => error
+        error
+      end
+
+      # @return [TimeoutError, nil] nil: it is answered
+      def withdraw(lane, question)
+        error = nil
+        leaving(lane) { (error = lane.withdraw(question)) && nil }
+        error
+      end
+
       # @return [Array<Result>]
       def batch(sqls, params, timeout)
         sqls.zip(params) { |sql, values| check(sql, values) } if @lanes.empty?
@@ -215,7 +242,12 @@ module Ringspun
         raise @pool.opener.late
       end
 
-      def check_open = @closed && raise(ClosedError, "the pool is closed")
+      # A courier may have been killed.
+      def check_open
+        return unless @closed
+
+        raise @pool.closed? ? ClosedError.new("the pool is closed") : Postgres.lost("the courier has ended", false)
+      end
 
       # @return [Opening] that is under way
       def open
