@@ -77,12 +77,11 @@ module Ringspun
 
       def admit(host, role)
         session = begin_on(host)
-        return session if role.call(session)
+        raise ConnectError, "the server is not #{@role.wanted}, as target_session_attrs has it" unless role.call(session)
 
-        raise ConnectError, "the server is not #{@role.wanted}, as target_session_attrs has it"
-      rescue Exception
-        session&.then { |one| Transport.give_up(one.stream) }
-        raise
+        admitted = session
+      ensure
+        Transport.give_up(session.stream) if session && !admitted
       end
 
       # With TLS and without, as sslmode has it.
@@ -99,10 +98,9 @@ module Ringspun
 
       def begin_with(host, encrypted)
         transport = Transport.open(@options, host, encrypted:, required: @options.encryption.required?)
-        Greeting.new(@options, transport).call
-      rescue Exception
-        transport&.then { |one| Transport.give_up(one.stream) }
-        raise
+        session = Greeting.new(@options, transport).call
+      ensure
+        Transport.give_up(transport.stream) if transport && !session
       end
 
       def raise_failures

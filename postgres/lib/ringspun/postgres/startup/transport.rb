@@ -23,10 +23,9 @@ module Ringspun
         def self.open(options, host, encrypted:, required:)
           context = options.encryption.context if encrypted # raises before a byte is sent
           stream = connect(host)
-          new(options, host, stream).prepare(context, required)
-        rescue Exception
-          give_up(stream) if stream
-          raise
+          transport = new(options, host, stream).prepare(context, required)
+        ensure
+          give_up(stream) if stream && !transport
         end
 
         def self.connect(host)
