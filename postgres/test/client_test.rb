@@ -160,6 +160,21 @@ class PostgresClientTest < Minitest::Test
     assert_equal [Postgres::SyntaxError] * 2, told
   end
 
+  def test_an_error_of_async_that_is_awaited_with_others
+    told = []
+    Ringspun.run(on_error: ->(error, _) { told << error }) do |machine|
+      pool = pool()
+      2.times do |turn|
+        begun = pool.async.query("nonsense")
+        machine.sleep(0.001) until turn.zero? || begun.concluded?
+        assert_kind_of Postgres::SyntaxError, Ringspun.select(begun).last
+      end
+    ensure
+      pool&.close
+    end
+    assert_empty told
+  end
+
   everywhere :a_batch do |client|
     results = client.batch { |batch| 3.times { |number| batch.query("select $1::int", number) } }
     assert_equal [0, 1, 2], results.map(&:value)

@@ -37,6 +37,41 @@ class EvaluationErrorsTest < Minitest::Test
     end
   end
 
+  # Errors of the Postgres client's `async` are reported when nobody gets them.
+  class Telling < Evaluation
+    attr_reader :times
+
+    private
+
+    def error_read = @times = @times.to_i + 1
+  end
+
+  WAYS = {
+    await_result: ->(evaluation) { evaluation.await_result },
+    await_result_with_a_block: ->(evaluation) { evaluation.await_result { |error| raise error } },
+    select: ->(evaluation) { raise Ringspun.select(evaluation).last },
+    call_of_concurrently: ->(evaluation) { ConcurrentProc.new { evaluation }.__send__(:call_and_await) }
+  }.freeze
+
+  WAYS.each do |name, get|
+    define_method("test_a_subclass_is_told_when_somebody_gets_its_error_by_#{name}") do
+      2.times do |turn|
+        evaluation = conproc(Telling) { wait(0) && raise(Failure) }.call_detached
+        settle if turn == 1
+        assert_raises(Failure) { get.call(evaluation) }
+        assert_equal 1, evaluation.times
+      end
+    end
+  end
+
+  def test_a_subclass_is_told_of_no_other_end_of_a_wait
+    evaluation = conproc(Telling) { wait(60) }.call_detached
+    assert_raises(Evaluation::TimeoutError) { evaluation.await_result(within: 0) }
+    evaluation.conclude_to(:value)
+    assert_equal [:value, nil], [evaluation.await_result, evaluation.times]
+    settle
+  end
+
   def test_handlers_of_the_class_first_and_then_of_the_proc
     order = []
     made = conproc { raise Failure }

@@ -175,15 +175,10 @@ module Ringspun
         raise
       end
 
-      def await_result(...)
-        super
-      ensure
-        read if concluded?
-      end
-
       private
 
-      def read
+      # The runtime calls it, in whatever way the error is got.
+      def error_read
         @read = true
         @failed.error if @failed && Machine.current? && @failed.machine.equal?(Machine.current)
       end

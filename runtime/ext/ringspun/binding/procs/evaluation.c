@@ -3,7 +3,7 @@
 #include "binding/sync/sync.h"
 
 VALUE rsb_cEvaluation, rsb_eEvaluation;
-static ID option_names[2], id_timeout_error, id_error, id_misuse_report;
+static ID option_names[2], id_timeout_error, id_error, id_misuse_report, id_error_read;
 
 static void evaluation_mark(void *data) {
     rsb_evaluation *evaluation = data;
@@ -170,12 +170,21 @@ static VALUE await(rsb_machine *machine, rsb_evaluation *evaluation, const rsb_l
     return RS_LIKELY(rs_is_concluded(&evaluation->engine)) ? evaluation->engine.result : rsb_limit_passed(machine, limit);
 }
 
+void rsb_evaluation_read(VALUE self) {
+    if (RS_LIKELY(RBASIC_CLASS(self) == rsb_cEvaluation)) return;
+    const rs_evaluation *engine = &rsb_evaluation_data(self)->engine;
+    if (rs_is_concluded(engine) && rsb_is_exception(engine->result)) rb_check_funcall(self, id_error_read, 0, NULL);
+}
+
 VALUE rsb_result_of_run(VALUE object) {
     if (RS_LIKELY(!rsb_is_evaluation(object))) return object;
     rsb_evaluation *evaluation = rsb_evaluation_data(object);
     if (is_of_strand(evaluation)) return object;
-    if (rs_is_concluded(&evaluation->engine)) return evaluation->engine.result;
-    VALUE result = await(rsb_evaluation_machine(evaluation), evaluation, &(rsb_limit){Qnil, Qundef});
+    VALUE result = evaluation->engine.result;
+    if (!rs_is_concluded(&evaluation->engine)) {
+        result = await(rsb_evaluation_machine(evaluation), evaluation, &(rsb_limit){Qnil, Qundef});
+    }
+    rsb_evaluation_read(object);
     RB_GC_GUARD(object); /* pins it: `evaluation` points into it */
     return result;
 }
@@ -220,6 +229,7 @@ static VALUE evaluation_await_result(int argc, VALUE *argv, VALUE self) {
     /* A result that is known needs no machine: it may be closed by now, or another thread's. */
     if (RS_LIKELY(!rs_is_concluded(&call.evaluation->engine))) call.machine = rsb_evaluation_machine(call.evaluation);
     VALUE result = RS_LIKELY(!rb_block_given_p()) ? await(call.machine, call.evaluation, &call.limit) : await_or_timeout(&call);
+    rsb_evaluation_read(self);
     RB_GC_GUARD(self); /* pins it: call.evaluation points into it */
     return rsb_raise_or_return(RS_LIKELY(!rb_block_given_p()) ? result : rb_yield(result));
 }
@@ -439,6 +449,7 @@ void rsb_init_evaluation(void) {
     id_timeout_error = rb_intern("TimeoutError");
     id_error = rb_intern("Error");
     id_misuse_report = rb_intern("misuse_report");
+    id_error_read = rb_intern("error_read");
     rsb_cEvaluation = rb_define_class_under(rsb_mRingspun, "Evaluation", rb_cObject);
     rb_undef_alloc_func(rsb_cEvaluation);
     rsb_eEvaluation = rb_define_class_under(rsb_cEvaluation, "Error", rsb_eError);

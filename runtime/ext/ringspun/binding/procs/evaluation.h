@@ -49,6 +49,8 @@ rsb_evaluation *rsb_evaluation_get(VALUE object);
 rsb_machine *rsb_evaluation_machine(rsb_evaluation *evaluation);
 VALUE rsb_evaluation_new(rsb_machine *machine, VALUE proc, VALUE class, rs_evaluation_state state);
 VALUE rsb_evaluation_of_frame(rsb_machine *machine, rsb_frame *frame);
+/* Somebody gets its result. Where that is an error, a subclass that has a method `error_read` is told. */
+void rsb_evaluation_read(VALUE self);
 /* Awaits an object that is the evaluation of a run; returns any other object. */
 VALUE rsb_result_of_run(VALUE object);
 /* evaluation_data.c */

@@ -25,7 +25,9 @@ static bool evaluation_look(VALUE self, VALUE *result) {
     rsb_evaluation *evaluation = rsb_evaluation_data(self);
     if (!rs_is_concluded(&evaluation->engine)) rsb_evaluation_machine(evaluation);
     *result = evaluation->engine.result;
-    return rs_is_concluded(&evaluation->engine);
+    if (!rs_is_concluded(&evaluation->engine)) return false;
+    rsb_evaluation_read(self);
+    return true;
 }
 
 static rsb_result_kind evaluations = {.is = rsb_is_evaluation, .source = evaluation_source, .look = evaluation_look};
