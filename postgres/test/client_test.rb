@@ -203,7 +203,9 @@ class PostgresClientTest < Minitest::Test
   everywhere :bad_input do |client|
     { -> { client.query(nil) } => /expected a statement, a String, got NilClass/,
       -> { client.query("select 1\0") } => /no NUL/,
-      -> { client.query("copy t to stdout") } => /COPY is not supported/,
+      -> { client.query("copy t to stdout") } => /COPY is not supported: use the gem pg/,
+      -> { client.batch { |batch| batch.query("select 1").query("/* c */ Copy t from stdin") } } => /COPY is not supported/,
+      -> { client.stream("copy t to stdout") {} } => /COPY is not supported/,
       -> { client.query("select $1", Object.new) } => /parameter 1 is of Object/,
       -> { client.query("select 1", timeout: "x") } => /timeout: expected seconds, got "x"/,
       -> { client.batch(timeout: Float::NAN) { |batch| batch.query("select 1") } } => /timeout: expected seconds, got NaN/,

@@ -99,6 +99,21 @@ class PostgresHostileServerTest < Minitest::Test
     end
   end
 
+  # Of a statement that is none by its first word. The server waits for the client now, and there is no way back.
+  { "G" => [0, 0].pack("Cn"), "H" => [0, 0].pack("Cn"), "W" => [0, 0].pack("Cn") }.each do |type, body|
+    { query: ->(pool) { pool.query("select 1") }, batch: ->(pool) { pool.batch { |batch| batch.query("select 1") } },
+      stream: ->(pool) { pool.stream("select 1") { |_| flunk } } }.each do |name, call|
+      define_method("test_a_copy_by_#{type}_in_a_#{name}") do
+        answers = [DESCRIBED + self.class.message(type, body) + self.class.message("d", "data"), ANSWER]
+        served_by(->(stream) { answering(answers.shift, stay: true).call(stream) }) do |pool|
+          error = assert_raises(Postgres::ProtocolError) { call.call(pool) }
+          assert_equal "COPY is not supported: use the gem pg for it, which waits in strands", error.message
+          assert_equal "right", pool.query_value("select 1")
+        end
+      end
+    end
+  end
+
   # What the next statement would be answered by is not looked at.
   def test_answers_that_nobody_has_asked_for
     connections = 0

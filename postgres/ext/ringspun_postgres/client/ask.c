@@ -27,7 +27,7 @@ static void check_sql(VALUE sql) {
 }
 
 static VALUE refuse_copy(VALUE statement) {
-    if (rpg_statement_get(statement)->copies) rb_raise(rpg_eUsage, "COPY is not supported");
+    if (rpg_statement_get(statement)->copies) rb_raise(rpg_eUsage, RPG_COPY_REFUSED);
     return statement;
 }
 

@@ -10,6 +10,8 @@
 #include "client/request.h"
 #include "client/statement.h"
 
+#define RPG_COPY_REFUSED "COPY is not supported: use the gem pg for it, which waits in strands"
+
 /* Rows of one request in what has come at once. */
 typedef struct {
     rpg_request *request;

@@ -150,7 +150,7 @@ static void take_no_columns(rpg_request *request) {
     rpg_statement_describe(rpg_statement_get(request->statement), (rpg_span){NULL, 0});
 }
 
-typedef enum { TAKEN, UNSAFE, NO_MEMORY, WRONG } taken;
+typedef enum { TAKEN, UNSAFE, NO_MEMORY, COPIES, WRONG } taken;
 
 static taken take_row(rpg_lane *lane, rpg_request *request, size_t from, size_t to) {
     rpg_run_of_rows *last = lane->runs_len > 0 ? &lane->runs[lane->runs_len - 1] : NULL;
@@ -200,7 +200,9 @@ static taken take_message(rpg_lane *lane, const rpg_message *message, size_t fro
     case RPG_EVENT_PARAMETERS:
     case RPG_EVENT_EMPTY:
     case RPG_EVENT_ASIDE: return TAKEN;
-    default: return WRONG;
+    case RPG_EVENT_COPY_IN:
+    case RPG_EVENT_COPY_OUT: return COPIES;
+    default: return message->type == RPG_COPY_BOTH ? COPIES : WRONG;
     }
 }
 
@@ -279,9 +281,9 @@ static void finish_ended(rpg_lane *lane, const uint8_t *ends, uint32_t ended) {
 }
 
 /* Whatever comes next might be taken for the answer to another request. */
-static void break_off(rpg_lane *lane) {
+static void break_off(rpg_lane *lane, const char *why) {
     lane->broken = !lane->lost[0] && !lane->fatal[0];
-    rpg_lose(lane, "the server sent what is no answer to what was asked");
+    rpg_lose(lane, why);
 }
 
 bool rpg_serve(rpg_lane *lane) {
@@ -309,7 +311,8 @@ bool rpg_serve(rpg_lane *lane) {
     if (at > 0 && !keep_rows(lane, bytes, at)) how = NO_MEMORY;
     finish_ended(lane, ends, ended);
     if (how == NO_MEMORY) rpg_lose(lane, "there was no memory for what the server sent");
-    else if (how == WRONG || found == RPG_WRONG) break_off(lane);
+    else if (how == COPIES) break_off(lane, RPG_COPY_REFUSED);
+    else if (how == WRONG || found == RPG_WRONG) break_off(lane, "the server sent what is no answer to what was asked");
     else if (lane->fatal[0]) rpg_lose(lane, lane->fatal);
     else if (how == UNSAFE) rpg_lose(lane, "a statement has left a transaction open, or changed the session");
     return at > 0 || ended > 0;
