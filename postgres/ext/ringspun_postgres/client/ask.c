@@ -231,7 +231,7 @@ bool rpg_is_misunderstood(rpg_lane *lane, const rpg_request *request) {
     bool outdated = rpg_request_failed_by(request, "0A000") && request->named > 0;
     outdated |= rpg_request_failed_by(request, "08P01") && !NIL_P(request->formats); /* behind a pooler: formats of other columns */
     if (!unknown && !outdated) return false;
-    if (unknown && statement->name_len > 0) lane->names = false; /* a pooler has changed servers behind our back */
+    if (unknown && request->named > 0) lane->names = false; /* a pooler has changed servers behind our back */
     if (unknown || request->named == statement->named) rpg_statement_forget_name(statement); /* and no newer name */
     return lane->status == 'I';
 }
