@@ -88,16 +88,15 @@ module YardSignatures
     def recipient(mixin) = (super unless OTHERS.include?(statement.namespace&.source))
   end
 
-  # sync.c makes its classes, and what they have in common, by a function of its own.
+  # sync.c makes its classes by a function of its own.
   class DefineHandler < YARD::Handlers::C::Base
-    MATCH = /(\w+) = define\("(\w+)"\)/
+    MATCH = /(\w+) = define\("(\w+)", \w+\)/
     handles MATCH
     statement_class YARD::Parser::C::BodyStatement
 
     process do
       variable, name = statement.source.match(MATCH).captures
       handle_class(variable, name, "rb_cObject", "rsb_mRingspun")
-      handle_method("method", variable, "waiting", "sync_waiting")
     end
   end
 

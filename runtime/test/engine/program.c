@@ -124,7 +124,9 @@ static void spawn_all(program *program) {
                                  ROLE_CHOOSER};
     uint32_t wanted = 6 + (uint32_t)(next_random(&program->random) % 25);
     for (uint32_t i = 0; i < QUEUES; i++) {
+        rs_queue_limit(&program->queues[i].items, QUEUE_CAPACITY);
         if (next_random(&program->random) % 2) spawn_queue(program, i);
+        else rs_queue_close(&program->driver.machine, &program->queues[i].items);
     }
     while (program->worker_count < wanted) {
         role role = first[next_random(&program->random) % (sizeof(first) / sizeof(first[0]))];
@@ -195,5 +197,6 @@ program_report program_run(uint64_t seed, bool verbose) {
     if (program.failed) print_trace(&program);
     else driver_close(&program.driver);
     if (!program.failed) free(program.workers);
+    for (int i = 0; i < QUEUES; i++) rs_queue_free(&program.queues[i].items);
     return report;
 }

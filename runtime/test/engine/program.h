@@ -22,7 +22,6 @@
 #define MUTEXES 2
 #define QUEUES 2
 #define QUEUE_CAPACITY 3
-#define QUEUE_CLOSED INT64_MIN
 
 typedef struct program program;
 typedef struct worker worker;
@@ -42,12 +41,6 @@ typedef struct {
     bool reader_ending;
 } stream;
 
-/* As Ringspun's own: the lock passes to the next owner in the step that wakes him. */
-typedef struct {
-    rs_id owner;
-    rs_list waiters;
-} mutex;
-
 /* As a fiber scheduler's: unlocking frees the lock, unblocks the first waiter and forgets it; the waiter then tries. */
 typedef struct {
     worker *owner;
@@ -57,11 +50,7 @@ typedef struct {
 } stock_mutex;
 
 typedef struct {
-    int64_t items[QUEUE_CAPACITY];
-    uint32_t len;
-    rs_list pushers;            /* tag: the item */
-    rs_list poppers;
-    rs_source for_items;        /* watched by choosers */
+    rs_queue items;             /* choosers watch it */
     uint32_t pushers_left;
     uint32_t poppers_left;
     int64_t pushed;             /* sums, so that lost and doubled items show */
@@ -93,11 +82,14 @@ struct worker {
     int fd;
     int connection;
     char path[32];
-    mutex *mutex;
+    rs_mutex *mutex;
+    bool has_lock;
     item_queue *queue;
     rs_selector selector;       /* of a chooser, over all queues */
     rs_watch watches[QUEUES];
     int64_t item;
+    uint64_t popped;
+    rs_queue_answer queue_answer;
     struct iovec parts[2];
     struct msghdr message;
     struct statx answer;
@@ -118,7 +110,7 @@ struct program {
     worker *workers;
     uint32_t worker_count;
     rs_scope arena;
-    mutex mutexes[MUTEXES];
+    rs_mutex mutexes[MUTEXES];
     uint32_t inside[MUTEXES];
     stock_mutex stock;
     item_queue queues[QUEUES];
@@ -189,12 +181,8 @@ bool answers(const rs_scope *scope);
 void check_at_rest(program *program);
 void check_end(program *program);
 
-/* A place of the queue is free. */
-void refill(worker *self);
-
-/* The queue of a chooser's watch, and the chooser. */
-item_queue *queue_of(const rs_watch *watch);
-worker *chooser_of(const rs_watch *watch);
+/* One of the queue's items has come out. */
+void took_out(worker *self, item_queue *queue, uint64_t item);
 
 extern const task_step program_steps[ROLES];
 void wanderer_step(task *task);

@@ -67,6 +67,7 @@ void program_ended(worker *self) {
     case RS_WAKE_TIMEOUT: EXPECT(self, self->deadline_ns <= rs_now(machine), self->deadline_ns); break;
     default: break;
     }
+    EXPECT(self, strand->hand == 0, (int64_t)strand->hand);
     if (self->task.ticket) self->old_ticket = self->task.ticket;
     self->deadline_ns = RS_NEVER;
     self->overdue_since_ns = 0;
@@ -162,12 +163,11 @@ static void check_shared(program *program) {
     worker *somebody = &program->workers[0];
     rs_machine *machine = &program->driver.machine;
     for (int i = 0; i < MUTEXES; i++) {
-        mutex *mutex = &program->mutexes[i];
-        if (mutex->owner == RS_NO_ID) EXPECT(somebody, mutex->waiters.len == 0, i);
-        else EXPECT(somebody, rs_strand_find(&machine->strands, mutex->owner) != NULL, i);
+        const rs_mutex *mutex = &program->mutexes[i];
+        EXPECT(somebody, rs_mutex_is_locked(machine, mutex) || mutex->waiters.len == 0, i);
     }
     for (int i = 0; i < QUEUES; i++) {
-        item_queue *queue = &program->queues[i];
+        const rs_queue *queue = &program->queues[i].items;
         EXPECT(somebody, queue->len == 0 || queue->poppers.len == 0, i);
         EXPECT(somebody, queue->len == 0 || !rs_source_waiting(&queue->for_items, NULL), i);
         EXPECT(somebody, queue->len == QUEUE_CAPACITY || queue->pushers.len == 0, i);
@@ -194,6 +194,9 @@ void check_at_rest(program *program) {
     check_shared(program);
 }
 
+static int64_t left;
+static void add_left(uint64_t item) { left += (int64_t)item; }
+
 void check_end(program *program) {
     rs_machine *machine = &program->driver.machine;
     worker *somebody = &program->workers[0];
@@ -209,11 +212,11 @@ void check_end(program *program) {
     EXPECT(somebody, machine->metrics.wakes == program->parks + 2, (int64_t)(machine->metrics.wakes - program->parks));
     for (int i = 0; i < QUEUES; i++) {
         item_queue *queue = &program->queues[i];
-        int64_t left = 0;
-        for (uint32_t j = 0; j < queue->len; j++) left += queue->items[j];
-        EXPECT(somebody, queue->pushed_count == queue->popped_count + queue->len, (int64_t)queue->len);
+        left = 0;
+        rs_queue_each(&queue->items, add_left);
+        EXPECT(somebody, queue->pushed_count == queue->popped_count + queue->items.len, (int64_t)queue->items.len);
         EXPECT(somebody, queue->pushed == queue->popped + left, i);
-        EXPECT(somebody, !rs_source_is_watched(&queue->for_items), i);
+        EXPECT(somebody, !rs_source_is_watched(&queue->items.for_items), i);
     }
     for (uint32_t i = 0; i < program->worker_count; i++) {
         worker *self = &program->workers[i];

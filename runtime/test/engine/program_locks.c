@@ -8,24 +8,34 @@ static rs_machine *machine_of(const worker *self) { return &self->program->drive
 /* --- mutex --- */
 
 static void unlock(worker *self) {
-    mutex *mutex = self->mutex;
-    EXPECT(self, mutex->owner == self->task.id, (int64_t)mutex->owner);
-    rs_strand *next = rs_list_first(machine_of(self), &mutex->waiters);
-    mutex->owner = next ? rs_strand_id(next) : RS_NO_ID;
-    if (next) rs_list_wake_first(machine_of(self), &mutex->waiters, 0);
+    rs_strand *next = rs_list_first(machine_of(self), &self->mutex->waiters);
+    rs_id id = next ? rs_strand_id(next) : RS_NO_ID;
+    EXPECT(self, rs_mutex_give(machine_of(self), self->mutex), (int64_t)self->mutex->owner);
+    EXPECT(self, self->mutex->owner == id, (int64_t)self->mutex->owner);
 }
 
 static uint32_t *inside(worker *self) { return &self->program->inside[self->mutex - self->program->mutexes]; }
 
 static bool start_locking(worker *self) {
     self->task.wake = RS_WAKE_VALUE;
-    if (self->mutex->owner != RS_NO_ID) {
-        return task_wait_in(&self->task, &self->mutex->waiters, 0, wait_until(self, draw_deadline(self, 30, 3 * MS)));
-    }
-    self->mutex->owner = self->task.id;
-    return false;
+    self->has_lock = rs_mutex_take(machine_of(self), self->mutex);
+    if (self->has_lock) return false;
+    int64_t deadline_ns = wait_until(self, draw_deadline(self, 30, 3 * MS));
+    if (!task_park(&self->task, RS_WAIT_MUTEX, 0, deadline_ns)) return false;
+    rs_list_append(machine_of(self), &self->mutex->waiters, self->task.strand, 0);
+    return true;
 }
 
+/* One whose time is up may have the lock all the same. */
+static void locked(worker *self) {
+    if (self->has_lock) return;
+    rs_wake_kind wake = self->task.wake;
+    EXPECT(self, rs_mutex_is_mine(machine_of(self), self->mutex) == (wake == RS_WAKE_VALUE), wake);
+    self->has_lock = rs_mutex_waited(machine_of(self), self->mutex, wake);
+    EXPECT(self, rs_mutex_is_mine(machine_of(self), self->mutex) == self->has_lock, wake);
+}
+
+/* Now and then one ends with the lock: then its end gives it to the next one. */
 void locker_step(task *task) {
     worker *self = (worker *)task;
     TASK_BEGIN(task);
@@ -33,13 +43,14 @@ void locker_step(task *task) {
     enclose(self);
     for (self->left = 1 + (uint32_t)draw(self, 8); self->left > 0; self->left--) {
         WAIT(self, start_locking(self));
-        EXPECT(self, (task->wake == RS_WAKE_VALUE) == (self->mutex->owner == task->id), task->wake);
+        locked(self);
         self->leaving = !program_goes_on(self);
-        if (self->mutex->owner == task->id) {
+        if (self->has_lock) {
             EXPECT(self, ++*inside(self) == 1, *inside(self));
             WAIT(self, task_park(task, RS_WAIT_SLEEP, 0, wait_until(self, draw_deadline(self, 100, 2 * MS))));
             if (!program_goes_on(self)) self->leaving = true;
             --*inside(self);
+            if (self->leaving && chance(self, 30)) break;
             unlock(self);
         }
         if (self->leaving) break;
@@ -108,35 +119,26 @@ void stock_locker_step(task *task) {
 
 /* --- queue --- */
 
-static void entered(item_queue *queue, int64_t item) {
-    queue->pushed += item;
-    queue->pushed_count++;
+static bool start_pushing(worker *self) {
+    rs_queue *queue = &self->queue->items;
+    self->task.wake = RS_WAKE_VALUE;
+    self->queue_answer = rs_queue_push(machine_of(self), queue, (uint64_t)self->item);
+    if (self->queue_answer != RS_QUEUE_WAITS) return false;
+    rs_queue_offer(machine_of(self), (uint64_t)self->item);
+    return task_wait_in(&self->task, &queue->pushers, 0, wait_until(self, draw_deadline(self, 30, 3 * MS)));
 }
 
-static bool start_pushing(worker *self) {
-    item_queue *queue = self->queue;
-    self->task.wake = RS_WAKE_VALUE;
-    self->task.result = 0;
-    rs_watch *watch = rs_source_waiting(&queue->for_items, rs_list_first(machine_of(self), &queue->poppers));
-    if (watch) {
-        entered(queue, self->item);
-        chooser_of(watch)->item = self->item;
-        rs_watch_serve(watch);
-        return false;
+static bool pushed(worker *self) {
+    rs_wake_kind wake = self->task.wake;
+    if (self->queue_answer == RS_QUEUE_WAITS) {
+        self->queue_answer = rs_queue_pushed(machine_of(self), &self->queue->items, wake, self->task.result);
+        EXPECT(self, wake == RS_WAKE_TIMEOUT || (wake == RS_WAKE_VALUE) == (self->queue_answer != RS_QUEUE_WAITS), self->queue_answer);
     }
-    if (queue->poppers.len > 0) {
-        entered(queue, self->item);
-        rs_list_wake_first(machine_of(self), &queue->poppers, self->item);
-        return false;
+    if (self->queue_answer == RS_QUEUE_DONE) {
+        self->queue->pushed += self->item;
+        self->queue->pushed_count++;
     }
-    if (queue->len < QUEUE_CAPACITY) {
-        entered(queue, self->item);
-        queue->items[queue->len++] = self->item;
-        rs_source_ready(&queue->for_items);
-        return false;
-    }
-    int64_t deadline_ns = wait_until(self, draw_deadline(self, 30, 3 * MS));
-    return task_wait_in(&self->task, &queue->pushers, (uint64_t)self->item, deadline_ns);
+    return program_goes_on(self) && self->queue_answer != RS_QUEUE_CLOSED;
 }
 
 void pusher_step(task *task) {
@@ -146,53 +148,39 @@ void pusher_step(task *task) {
     for (self->left = (uint32_t)draw(self, 20); self->left > 0 && self->queue->poppers_left > 0; self->left--) {
         self->item = ((int64_t)self->number + 1) * 1000 + self->left;
         WAIT(self, start_pushing(self));
-        if (!program_goes_on(self)) break;
+        if (!pushed(self)) break;
         if (chance(self, 30)) {
             WAIT(self, task_park(task, RS_WAIT_SLEEP, 0, wait_until(self, draw_deadline(self, 100, MS))));
             if (!program_goes_on(self)) break;
         }
     }
-    if (--self->queue->pushers_left == 0) {
-        rs_list_wake_all(machine_of(self), &self->queue->poppers, QUEUE_CLOSED);
-        rs_source_ready(&self->queue->for_items);
-    }
+    if (--self->queue->pushers_left == 0) rs_queue_close(machine_of(self), &self->queue->items);
     unclose(self);
     TASK_END(task);
 }
 
-void refill(worker *self) {
-    item_queue *queue = self->queue;
-    rs_strand *first = rs_list_first(machine_of(self), &queue->pushers);
-    if (!first) return;
-    int64_t item = (int64_t)first->waiter.tag;
-    entered(queue, item);
-    queue->items[queue->len++] = item;
-    rs_source_ready(&queue->for_items);
-    rs_list_wake_first(machine_of(self), &queue->pushers, 0);
+void took_out(worker *self, item_queue *queue, uint64_t item) {
+    EXPECT(self, item >= 1000, (int64_t)item);
+    queue->popped += (int64_t)item;
+    queue->popped_count++;
 }
 
 static bool start_popping(worker *self) {
-    item_queue *queue = self->queue;
+    rs_queue *queue = &self->queue->items;
     self->task.wake = RS_WAKE_VALUE;
-    self->task.result = QUEUE_CLOSED;
-    if (queue->len > 0) {
-        self->task.result = queue->items[0];
-        memmove(&queue->items[0], &queue->items[1], sizeof(int64_t) * --queue->len);
-        refill(self);
-        return false;
-    }
-    if (queue->pushers_left == 0) return false;
+    self->queue_answer = rs_queue_pop(machine_of(self), queue, &self->popped);
+    if (self->queue_answer != RS_QUEUE_WAITS) return false;
     return task_wait_in(&self->task, &queue->poppers, 0, wait_until(self, draw_deadline(self, 30, 3 * MS)));
 }
 
 static bool popped(worker *self) {
-    bool goes_on = program_goes_on(self);
-    if (self->task.wake != RS_WAKE_VALUE) return goes_on;
-    if (self->task.result == QUEUE_CLOSED) return false;
-    EXPECT(self, self->task.result >= 1000, self->task.result);
-    self->queue->popped += self->task.result;
-    self->queue->popped_count++;
-    return true;
+    rs_wake_kind wake = self->task.wake;
+    if (self->queue_answer == RS_QUEUE_WAITS) {
+        self->queue_answer = rs_queue_popped(machine_of(self), &self->queue->items, wake, self->task.result, &self->popped);
+        EXPECT(self, wake == RS_WAKE_TIMEOUT || (wake == RS_WAKE_VALUE) == (self->queue_answer != RS_QUEUE_WAITS), self->queue_answer);
+    }
+    if (self->queue_answer == RS_QUEUE_DONE) took_out(self, self->queue, self->popped);
+    return program_goes_on(self) && self->queue_answer != RS_QUEUE_CLOSED;
 }
 
 void popper_step(task *task) {
@@ -207,7 +195,7 @@ void popper_step(task *task) {
             if (!program_goes_on(self)) break;
         }
     }
-    if (--self->queue->poppers_left == 0) rs_list_wake_all(machine_of(self), &self->queue->pushers, QUEUE_CLOSED);
+    if (--self->queue->poppers_left == 0) rs_queue_close(machine_of(self), &self->queue->items);
     unclose(self);
     TASK_END(task);
 }

@@ -4,7 +4,7 @@
 /* In the order of the rooms. Channels come before selectors: what they give back when a machine ends may be for a watch. */
 static const rs_part *const parts[] = {
     &rs_ops_part, &rs_descriptors_part, &rs_pool_part, &rs_accept_queues_part, &rs_channel_waiters_part, &rs_selectors_part,
-    &rs_write_queues_part, NULL,
+    &rs_mutexes_part, &rs_write_queues_part, NULL,
 };
 
 /* About as long as it takes to fall asleep and be woken where processors sleep too. */

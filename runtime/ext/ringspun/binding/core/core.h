@@ -128,7 +128,7 @@ VALUE rsb_until_raised(rsb_machine *machine, int64_t deadline_ns, const VALUE *r
 
 /* --- switch.c --- */
 
-/* A kind of list in which strands wait (RS_WAIT_LIST). Each room has those of its own lists. */
+/* A kind of list in which strands wait (RS_WAIT_LIST, RS_WAIT_MUTEX). Each room has those of its own lists. */
 typedef struct rsb_list_kind {
     const char *what;           /* a strand in it waits for, in words */
     VALUE (*in_words)(const rs_list *list); /* the same where it depends on the list; else NULL */
@@ -137,7 +137,7 @@ typedef struct rsb_list_kind {
 
 /* The kind of the list in which the strand waits; NULL: it waits in none of a kind. */
 static inline const rsb_list_kind *rsb_list_kind_of(const rs_strand *strand) {
-    if (strand->state != RS_STRAND_PARKED || strand->wait != RS_WAIT_LIST) return NULL;
+    if (strand->state != RS_STRAND_PARKED || strand->waiter.list == NULL) return NULL;
     return (const rsb_list_kind *)(uintptr_t)strand->waiter.tag;
 }
 

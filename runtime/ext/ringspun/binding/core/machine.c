@@ -21,6 +21,7 @@ rs_driver rsb_driver = {
 static void mark_strands(rsb_machine *machine) {
     RS_EACH_STRAND(&machine->engine.strands, strand) {
         if (strand->user) rb_gc_mark(((rsb_strand *)strand->user)->self);
+        if (strand->hand) rb_gc_mark((VALUE)strand->hand);
     }
 }
 

@@ -16,7 +16,7 @@ typedef struct rsb_part {
     void (*child_began)(rsb_machine *machine);
     /* In a forked child, before the engine forgets the parent's other strands. May be called more than once. */
     void (*forked)(rsb_machine *machine, rsb_strand *survivor);
-    /* The strand ends and still has frames or locks. */
+    /* The strand ends and still has frames. */
     void (*strand_ends)(rsb_machine *machine, rsb_strand *strand);
     /* Whether a strand waits for the descriptor without an op on it; the second ends such waits, because it will be closed. */
     bool (*waits_for)(const rsb_machine *machine, int fd);

@@ -199,7 +199,7 @@ RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
     rsb_strand *strand = engine->user;
     RS_ASSERT(!strand->done);
     strand->done = true;
-    if (RS_UNLIKELY(strand->frames != NULL || engine->locks > 0)) RSB_EACH_PART(strand_ends, machine, strand);
+    if (RS_UNLIKELY(strand->frames != NULL)) RSB_EACH_PART(strand_ends, machine, strand);
     strand->fiber = strand->home = strand->scope_fibers = strand->body = strand->raises = strand->messages = Qnil;
     VALUE scope = strand->supervisor;
     rs_finish(&machine->engine);

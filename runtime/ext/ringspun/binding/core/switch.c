@@ -339,7 +339,7 @@ static inline rs_wake_kind wait_until(rsb_machine *machine, rs_wait_kind wait, u
     rs_machine *engine = &machine->engine;
     rs_strand *me = rs_running(engine);
     if (rs_park_begin(engine, wait, flags, deadline_ns) == 0) return engine->refusal;
-    RS_CHECK((wait == RS_WAIT_LIST) == (kind != NULL));
+    RS_CHECK((wait == RS_WAIT_LIST || wait == RS_WAIT_MUTEX) == (kind != NULL));
     if (list) rs_list_append(engine, list, me, (uintptr_t)kind);
     rs_wake_kind wake = park(machine, me, result);
     /* A kill of the thread ended the strands that it waited for, so the kill is raised and not their outcome. */

@@ -1,130 +1,92 @@
-/* queue: Ringspun::Queue and SizedQueue, with the semantics of Ruby's.
- *
- * Hand-over: a pusher gives its item to the popper that has waited longest, in the same step that wakes it. A pop gives the free
- * place to the pusher that has waited longest, and takes its item into the queue. So an item never goes to a strand that does not
- * wait any more, and the item of a cancelled pusher was never in the queue. Strands in a selector are served in the same order.
- */
+/* queue: Ringspun::Queue and SizedQueue, with the semantics of Ruby's. Their rules are the engine's (flow/queue.h). */
 #include "select.h"
 
 #include <limits.h>
 
 typedef struct {
     VALUE machine;
-    VALUE items;
-    rs_list poppers;
-    rs_list pushers;
-    rs_source for_items;        /* watches of selectors */
-    rs_source for_places;
-    long max;                   /* 0: no limit */
-    bool closed;
+    rs_queue engine;
 } rsb_queue;
-
-enum { CLOSED = 0, SERVED = 1 };
 
 static const rsb_list_kind for_item = {.what = "an item of a Queue"}, for_place = {.what = "a place in a SizedQueue"};
 
+static void mark_item(uint64_t item) { rb_gc_mark((VALUE)item); }
+
 static void queue_mark(void *data) {
-    rsb_queue *queue = data;
+    const rsb_queue *queue = data;
     rb_gc_mark(queue->machine);
-    rb_gc_mark(queue->items);
+    rs_queue_each(&queue->engine, mark_item);
 }
 
 static void queue_free(void *data) {
-    rsb_queue *queue = data;
-    rs_source_drop(&queue->for_items);
-    rs_source_drop(&queue->for_places);
-    xfree(queue);
+    rs_queue_free(&((rsb_queue *)data)->engine);
+    xfree(data);
 }
 
+static size_t queue_memsize(const void *data) {
+    const rsb_queue *queue = data;
+    return sizeof(*queue) + queue->engine.allocated * sizeof(uint64_t);
+}
+
+/* With write barriers, so that minor collections do not mark all items of an old queue: `wrote` and rsb_bind. */
 static const rb_data_type_t queue_type = {
     .wrap_struct_name = "Ringspun::Queue",
-    .function = {.dmark = queue_mark, .dfree = queue_free},
-    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+    .function = {.dmark = queue_mark, .dfree = queue_free, .dsize = queue_memsize},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_WB_PROTECTED,
 };
 
 static VALUE queue_allocate(VALUE class) {
     rsb_queue *queue;
     VALUE self = TypedData_Make_Struct(class, rsb_queue, &queue_type, queue);
-    queue->machine = queue->items = Qnil;
-    queue->items = rb_ary_new();
+    queue->machine = Qnil;
     return self;
 }
 
-static rsb_queue *peek(VALUE self) {
+static rsb_queue *peek_data(VALUE self) {
     rsb_queue *queue;
     TypedData_Get_Struct(self, rsb_queue, &queue_type, queue);
     return queue;
 }
 
-static rsb_queue *get(VALUE self, rsb_machine **machine) {
-    rsb_queue *queue = peek(self);
+static rs_queue *peek(VALUE self) { return &peek_data(self)->engine; }
+
+static rs_queue *get(VALUE self, rsb_machine **machine) {
+    rsb_queue *queue = peek_data(self);
     *machine = rsb_current();
-    if (RS_LIKELY(!rsb_bind(self, &queue->machine, *machine))) return queue;
-    rs_list_forget(&queue->poppers);
-    rs_list_forget(&queue->pushers);
-    rs_source_drop(&queue->for_items);
-    rs_source_drop(&queue->for_places);
-    return queue;
+    if (RS_LIKELY(!rsb_bind(self, &queue->machine, *machine))) return &queue->engine;
+    RB_OBJ_WRITTEN(self, Qundef, queue->machine);
+    rs_queue_forget(&queue->engine);
+    return &queue->engine;
 }
 
-/* The item that a waiting strand was given, or wants to push, lies in its handle until it runs. */
-static void set_hand(rs_strand *strand, VALUE item) {
-    rsb_strand *handle = strand->user;
-    handle->value = item;
+/* The item at the end may be new in the queue. */
+static inline void wrote(VALUE self, const rs_queue *queue) {
+    if (queue->len > 0) RB_OBJ_WRITTEN(self, Qundef, (VALUE)rs_queue_last(queue));
 }
-
-static VALUE take_hand(rsb_strand *handle) {
-    VALUE item = handle->value;
-    handle->value = Qnil;
-    return item;
-}
-
-NORETURN(static void raise_closed(void));
-static void raise_closed(void) { rb_raise(rsb_eClosed, "the queue is closed; nothing can be pushed any more"); }
 
 /* --- pushing --- */
 
-static bool give_to_popper(rsb_machine *machine, rsb_queue *queue, VALUE item) {
-    rs_strand *popper = rs_list_first(&machine->engine, &queue->poppers);
-    rs_watch *watch = RS_UNLIKELY(rs_source_is_watched(&queue->for_items)) ? rs_source_waiting(&queue->for_items, popper) : NULL;
-    if (watch) {
-        set_hand(rs_watch_strand(watch), item);
-        rs_watch_serve(watch);
-        return true;
-    }
-    if (!popper) return false;
-    set_hand(popper, item);
-    rs_list_wake_first(&machine->engine, &queue->poppers, SERVED);
-    return true;
-}
-
-static void put(rsb_queue *queue, VALUE item) {
-    rb_ary_push(queue->items, item);
-    if (RS_UNLIKELY(rs_source_is_watched(&queue->for_items))) rs_source_ready(&queue->for_items);
-}
-
-static bool is_full(const rsb_queue *queue) { return queue->max > 0 && RARRAY_LEN(queue->items) >= queue->max; }
-
-/* False: it is full. */
-static bool push_now(rsb_machine *machine, rsb_queue *queue, VALUE item) {
-    if (give_to_popper(machine, queue, item)) return true;
-    if (RS_UNLIKELY(is_full(queue))) return false;
-    put(queue, item);
-    return true;
-}
-
-/* False: it stayed full until the timeout. After the timeout it tries once more: if the machine was late, the timer has fired
- * before the strand ran that has made room. */
-static bool push_waiting(rsb_machine *machine, rsb_queue *queue, VALUE item, int64_t deadline_ns) {
-    int64_t result = CLOSED;
-    rs_strand *me = rs_running(&machine->engine);
+static rs_queue_answer push_waiting(rsb_machine *machine, rs_queue *queue, VALUE item, int64_t deadline_ns) {
+    int64_t result = 0;
     rsb_check_stack();
-    set_hand(me, item);
+    rs_queue_offer(&machine->engine, item);
     rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->pushers, &for_place, &result);
-    take_hand(me->user);
-    if (kind == RS_WAKE_TIMEOUT) return !queue->closed && push_now(machine, queue, item);
-    if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
-    if (result == CLOSED) raise_closed();
+    rs_queue_answer answer = rs_queue_pushed(&machine->engine, queue, kind, result);
+    if (answer == RS_QUEUE_WAITS && kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
+    return answer;
+}
+
+NORETURN(static void raise_unpushed(rs_queue_answer answer));
+static void raise_unpushed(rs_queue_answer answer) {
+    if (answer == RS_QUEUE_NO_MEMORY) rsb_fail_memory();
+    rb_raise(rsb_eClosed, "the queue is closed; nothing can be pushed any more");
+}
+
+/* False: there is no place. */
+static inline bool check_pushed(VALUE self, const rs_queue *queue, rs_queue_answer answer) {
+    if (RS_UNLIKELY(answer > RS_QUEUE_WAITS)) raise_unpushed(answer);
+    if (answer == RS_QUEUE_WAITS) return false;
+    wrote(self, queue);
     return true;
 }
 
@@ -149,7 +111,7 @@ static int64_t deadline_of(rsb_machine *machine, VALUE non_block, VALUE options)
  */
 static VALUE queue_push(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine;
-    rsb_queue *queue = get(self, &machine);
+    rs_queue *queue = get(self, &machine);
     VALUE item, non_block = Qfalse, options = Qnil;
     if (argc == 1) item = argv[0];
     else if (queue->max > 0) rb_scan_args(argc, argv, "11:", &item, &non_block, &options);
@@ -159,46 +121,28 @@ static VALUE queue_push(int argc, VALUE *argv, VALUE self) {
     }
     int64_t deadline_ns = RS_NEVER;
     if (!NIL_P(options)) deadline_ns = deadline_of(machine, non_block, options);
-    if (queue->closed) raise_closed();
-    if (RS_LIKELY(push_now(machine, queue, item))) return self;
+    rs_queue_answer answer = rs_queue_push(&machine->engine, queue, item);
+    if (RS_LIKELY(check_pushed(self, queue, answer))) return self;
     if (RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is full; push without non_block waits for a place");
-    return push_waiting(machine, queue, item, deadline_ns) ? self : Qnil;
+    return check_pushed(self, queue, push_waiting(machine, queue, item, deadline_ns)) ? self : Qnil;
 }
 
 /* --- popping --- */
 
-/* Gives a free place to the first waiting pusher. True: its item is in the queue. */
-static bool serve_pusher(rsb_machine *machine, rsb_queue *queue) {
-    if (is_full(queue)) return false;
-    rs_strand *pusher = rs_list_first(&machine->engine, &queue->pushers);
-    rs_watch *watch = RS_UNLIKELY(rs_source_is_watched(&queue->for_places)) ? rs_source_waiting(&queue->for_places, pusher) : NULL;
-    if (watch) {
-        put(queue, rsb_watch_item(watch));
-        rs_watch_serve(watch);
-        return true;
-    }
-    if (!pusher) {
-        rs_source_ready(&queue->for_places);
-        return false;
-    }
-    put(queue, ((rsb_strand *)pusher->user)->value);
-    rs_list_wake_first(&machine->engine, &queue->pushers, SERVED);
+static inline bool check_popped(VALUE self, const rs_queue *queue, rs_queue_answer answer) {
+    if (answer != RS_QUEUE_DONE) return false;
+    if (queue->max > 0) wrote(self, queue); /* the item of a pusher that has waited for the place */
     return true;
 }
 
-static VALUE take_first(rsb_machine *machine, rsb_queue *queue) {
-    VALUE item = rb_ary_shift(queue->items);
-    if (queue->pushers.len > 0 || RS_UNLIKELY(rs_source_is_watched(&queue->for_places))) serve_pusher(machine, queue);
-    return item;
-}
-
-/* After the timeout it tries once more, as push_waiting does. */
-static VALUE pop_waiting(rsb_machine *machine, rsb_queue *queue, int64_t deadline_ns) {
-    int64_t result = CLOSED;
+static VALUE pop_waiting(rsb_machine *machine, VALUE self, rs_queue *queue, int64_t deadline_ns) {
+    int64_t result = 0;
+    uint64_t item = Qnil;
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &queue->poppers, &for_item, &result);
-    if (kind == RS_WAKE_TIMEOUT) return RARRAY_LEN(queue->items) > 0 ? take_first(machine, queue) : Qnil;
-    if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
-    return result == SERVED ? take_hand(rsb_running(machine)) : Qnil;
+    rs_queue_answer answer = rs_queue_popped(&machine->engine, queue, kind, result, &item);
+    if (answer == RS_QUEUE_WAITS && kind != RS_WAKE_TIMEOUT) rsb_raise_wake(machine, kind);
+    check_popped(self, queue, answer);
+    return (VALUE)item;
 }
 
 /* Takes the first item, waiting for one if need be.
@@ -213,14 +157,16 @@ static VALUE pop_waiting(rsb_machine *machine, rsb_queue *queue, int64_t deadlin
  */
 static VALUE queue_pop(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine;
-    rsb_queue *queue = get(self, &machine);
+    rs_queue *queue = get(self, &machine);
     VALUE non_block = Qfalse, options = Qnil;
     if (argc > 0) rb_scan_args(argc, argv, "01:", &non_block, &options);
     int64_t deadline_ns = RS_NEVER;
     if (!NIL_P(options)) deadline_ns = deadline_of(machine, non_block, options);
-    if (RARRAY_LEN(queue->items) > 0) return take_first(machine, queue);
+    uint64_t item = Qnil;
+    rs_queue_answer answer = rs_queue_pop(&machine->engine, queue, &item);
+    if (check_popped(self, queue, answer)) return (VALUE)item;
     if (RTEST(non_block)) rb_raise(rsb_eUsage, "the queue is empty; pop without non_block waits for an item");
-    return queue->closed ? Qnil : pop_waiting(machine, queue, deadline_ns);
+    return answer == RS_QUEUE_CLOSED ? Qnil : pop_waiting(machine, self, queue, deadline_ns);
 }
 
 /* --- for selectors --- */
@@ -229,24 +175,24 @@ bool rsb_is_queue(VALUE object) { return rb_typeddata_is_kind_of(object, &queue_
 
 rs_source *rsb_queue_source(VALUE self, bool for_places) {
     rsb_machine *machine;
-    rsb_queue *queue = get(self, &machine);
+    rs_queue *queue = get(self, &machine);
     return for_places ? &queue->for_places : &queue->for_items;
 }
 
-bool rsb_queue_take(VALUE self, VALUE *item) {
+bool rsb_queue_take(VALUE self, VALUE *value) {
     rsb_machine *machine;
-    rsb_queue *queue = get(self, &machine);
-    *item = Qnil;
-    if (RARRAY_LEN(queue->items) == 0) return queue->closed;
-    *item = take_first(machine, queue);
-    return true;
+    rs_queue *queue = get(self, &machine);
+    uint64_t item = Qnil;
+    rs_queue_answer answer = rs_queue_pop(&machine->engine, queue, &item);
+    check_popped(self, queue, answer);
+    *value = (VALUE)item;
+    return answer != RS_QUEUE_WAITS;
 }
 
 bool rsb_queue_put(VALUE self, VALUE item) {
     rsb_machine *machine;
-    rsb_queue *queue = get(self, &machine);
-    if (queue->closed) raise_closed();
-    return push_now(machine, queue, item);
+    rs_queue *queue = get(self, &machine);
+    return check_pushed(self, queue, rs_queue_push(&machine->engine, queue, item));
 }
 
 /* --- the rest --- */
@@ -257,12 +203,8 @@ bool rsb_queue_put(VALUE self, VALUE item) {
  * @since 0.1.0 */
 static VALUE queue_close(VALUE self) {
     rsb_machine *machine;
-    rsb_queue *queue = get(self, &machine);
-    queue->closed = true;
-    rs_list_wake_all(&machine->engine, &queue->poppers, CLOSED);
-    rs_list_wake_all(&machine->engine, &queue->pushers, CLOSED);
-    rs_source_ready(&queue->for_items);
-    rs_source_ready(&queue->for_places);
+    rs_queue *queue = get(self, &machine);
+    rs_queue_close(&machine->engine, queue);
     return self;
 }
 
@@ -272,18 +214,18 @@ static VALUE queue_closed_p(VALUE self) { return peek(self)->closed ? Qtrue : Qf
 
 /* @return [Boolean]
  * @since 0.1.0 */
-static VALUE queue_empty_p(VALUE self) { return RARRAY_LEN(peek(self)->items) == 0 ? Qtrue : Qfalse; }
+static VALUE queue_empty_p(VALUE self) { return peek(self)->len == 0 ? Qtrue : Qfalse; }
 
 /* @return [Integer] items inside
  * @since 0.1.0 */
-static VALUE queue_size(VALUE self) { return LONG2NUM(RARRAY_LEN(peek(self)->items)); }
+static VALUE queue_size(VALUE self) { return SIZET2NUM(peek(self)->len); }
 
 /* @return [Integer] strands that wait to push or to pop, also in a {Selector}
  * @since 0.1.0 */
-static VALUE queue_num_waiting(VALUE self) {
-    rsb_queue *queue = peek(self);
-    uint32_t selecting = rs_source_waiting_len(&queue->for_items) + rs_source_waiting_len(&queue->for_places);
-    return UINT2NUM(queue->poppers.len + queue->pushers.len + selecting);
+static VALUE queue_num_waiting(VALUE self) { return UINT2NUM(rs_queue_waiting(peek(self))); }
+
+static void fill(rsb_machine *machine, VALUE self, rs_queue *queue) {
+    while (rs_queue_take_in(&machine->engine, queue)) wrote(self, queue);
 }
 
 /* Drops all items; waiting pushers get the places.
@@ -292,14 +234,14 @@ static VALUE queue_num_waiting(VALUE self) {
  * @since 0.1.0 */
 static VALUE queue_clear(VALUE self) {
     rsb_machine *machine;
-    rsb_queue *queue = get(self, &machine);
-    rb_ary_clear(queue->items);
-    while (serve_pusher(machine, queue)) continue;
+    rs_queue *queue = get(self, &machine);
+    rs_queue_clear(queue);
+    fill(machine, self, queue);
     return self;
 }
 
-static void set_max(rsb_queue *queue, VALUE max) {
-    queue->max = (long)rsb_integer(max, 1, LONG_MAX, "a sized queue's max");
+static void set_max(rs_queue *queue, VALUE max) {
+    rs_queue_limit(queue, rsb_integer(max, 1, LONG_MAX, "a sized queue's max"));
 }
 
 /* @param items [Enumerable] the first items
@@ -311,7 +253,10 @@ static VALUE queue_initialize(int argc, VALUE *argv, VALUE self) {
     if (NIL_P(items)) {
         rb_raise(rsb_eUsage, "the first items of a queue must be an Array or Enumerable, got %" PRIsVALUE, rsb_inspect(argv[0]));
     }
-    rb_ary_concat(peek(self)->items, items);
+    for (long i = 0; i < RARRAY_LEN(items); i++) {
+        if (!rs_queue_put(peek(self), RARRAY_AREF(items, i))) rsb_fail_memory();
+        wrote(self, peek(self));
+    }
     return self;
 }
 
@@ -324,7 +269,7 @@ static VALUE sized_initialize(VALUE self, VALUE max) {
 
 /* @return [Integer]
  * @since 0.1.0 */
-static VALUE sized_max(VALUE self) { return LONG2NUM(peek(self)->max); }
+static VALUE sized_max(VALUE self) { return LL2NUM(peek(self)->max); }
 
 /* Sets how many items fit. Waiting pushers get new places.
  *
@@ -332,9 +277,9 @@ static VALUE sized_max(VALUE self) { return LONG2NUM(peek(self)->max); }
  * @since 0.1.0 */
 static VALUE sized_set_max(VALUE self, VALUE max) {
     rsb_machine *machine;
-    rsb_queue *queue = get(self, &machine);
+    rs_queue *queue = get(self, &machine);
     set_max(queue, max);
-    while (serve_pusher(machine, queue)) continue;
+    fill(machine, self, queue);
     return max;
 }
 

@@ -88,9 +88,8 @@ static bool take_served(wait_call *call) {
     rsb_selector *s = call->s;
     rsb_branch *b = (rsb_branch *)rs_selector_take_served(&s->engine);
     if (!b) return false;
-    rsb_strand *strand = rsb_running(call->machine);
-    VALUE value = b->kind == POP ? strand->value : b->source;
-    strand->value = Qnil;
+    VALUE handed = (VALUE)rs_strand_take_hand(rs_running(&call->machine->engine));
+    VALUE value = b->kind == POP ? handed : b->source;
     win(call, b, value);
     free(s->left);
     s->left = NULL;

@@ -6,9 +6,6 @@
 
 #include "sync.h"
 
-/* The item that the branch of that watch pushes. */
-VALUE rsb_watch_item(const rs_watch *watch);
-
 /* queue.c */
 bool rsb_is_queue(VALUE object);
 rs_source *rsb_queue_source(VALUE self, bool for_places);

@@ -83,7 +83,6 @@ rsb_selector *rsb_selector_get(VALUE self, rsb_machine **machine) {
 }
 
 VALUE rsb_watch_source(const rs_watch *watch) { return ((const rsb_branch *)watch)->source; }
-VALUE rsb_watch_item(const rs_watch *watch) { return ((const rsb_branch *)watch)->item; }
 
 /* --- its branches --- */
 
@@ -118,6 +117,7 @@ static rsb_branch *place(rsb_selector *s, const rsb_branch *given, rs_source *wa
     rsb_branch *b = take_branch(s);
     memcpy(b, given, sizeof(*b));
     rs_watch_open(&s->engine, &b->watch, watched);
+    rs_watch_offer(&b->watch, given->item);
     return b;
 }
 

@@ -1,9 +1,4 @@
-/* sync: Ringspun::Mutex, Semaphore, Condition and Barrier.
- *
- * Hand-over: a strand that frees a lock or a permit gives it to the first waiter in the same step that wakes it. A waiter that
- * was cancelled or timed out is not in the list any more, so nothing is given to a strand that does not wait. A waiter keeps what
- * it was given, even if it is cancelled before it runs.
- */
+/* sync: Ringspun::Mutex, Semaphore, Condition and Barrier. Their rules are the engine's (flow/mutex.h and the like). */
 #include "select.h"
 
 #include <limits.h>
@@ -12,11 +7,12 @@
  * to the machine that used it first, until that machine is closed. */
 typedef struct {
     VALUE machine;
-    rs_list waiters;
-    rs_id owner;                /* mutex */
-    rs_source for_permits;      /* semaphore: selectors that wait for a permit */
-    long count;                 /* semaphore: free permits */
-    long limit;                 /* semaphore: all permits; barrier: parties */
+    union {
+        rs_mutex mutex;
+        rs_semaphore semaphore;
+        rs_barrier barrier;
+        rs_list waiters;        /* of a condition; the others begin with theirs */
+    };
 } rsb_sync;
 
 static VALUE mutex_class, semaphore_class;
@@ -28,90 +24,71 @@ static const rsb_list_kind for_mutex = {.what = "a Mutex"}, for_semaphore = {.wh
 
 static void sync_mark(void *data) { rb_gc_mark(((rsb_sync *)data)->machine); }
 
-static void sync_free(void *data) {
-    rs_source_drop(&((rsb_sync *)data)->for_permits);
-    xfree(data);
-}
-
 static const rb_data_type_t sync_type = {
     .wrap_struct_name = "Ringspun synchronisation",
-    .function = {.dmark = sync_mark, .dfree = sync_free},
+    .function = {.dmark = sync_mark, .dfree = RUBY_DEFAULT_FREE},
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
-static VALUE sync_allocate(VALUE class) {
+static void semaphore_free(void *data) {
+    rs_semaphore_drop(&((rsb_sync *)data)->semaphore);
+    xfree(data);
+}
+
+static const rb_data_type_t semaphore_type = {
+    .wrap_struct_name = "Ringspun::Semaphore",
+    .function = {.dmark = sync_mark, .dfree = semaphore_free},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static VALUE allocate(VALUE class, const rb_data_type_t *type) {
     rsb_sync *sync;
-    VALUE self = TypedData_Make_Struct(class, rsb_sync, &sync_type, sync);
+    VALUE self = TypedData_Make_Struct(class, rsb_sync, type, sync);
     sync->machine = Qnil;
     return self;
 }
 
+static VALUE sync_allocate(VALUE class) { return allocate(class, &sync_type); }
+static VALUE semaphore_allocate(VALUE class) { return allocate(class, &semaphore_type); }
+
 /* The type is not checked: Ruby binds these methods to these classes only, and they allocate nothing else. */
-static inline rsb_sync *get(VALUE self, rsb_machine **machine) {
+static inline rs_mutex *get_mutex(VALUE self, rsb_machine **machine) {
     rsb_sync *sync = RTYPEDDATA_GET_DATA(self);
     *machine = rsb_current();
-    if (RS_UNLIKELY(rsb_bind(self, &sync->machine, *machine))) {
-        sync->owner = RS_NO_ID;
-        rs_list_forget(&sync->waiters);
-        rs_source_drop(&sync->for_permits);
-        sync->count = sync->limit;
-    }
+    if (RS_UNLIKELY(rsb_bind(self, &sync->machine, *machine))) rs_mutex_forget(&sync->mutex);
+    return &sync->mutex;
+}
+
+static inline rs_semaphore *get_semaphore(VALUE self, rsb_machine **machine) {
+    rsb_sync *sync = RTYPEDDATA_GET_DATA(self);
+    *machine = rsb_current();
+    if (RS_UNLIKELY(rsb_bind(self, &sync->machine, *machine))) rs_semaphore_forget(&sync->semaphore);
+    return &sync->semaphore;
+}
+
+/* A Condition or a Barrier. */
+static rsb_sync *get(VALUE self, rsb_machine **machine) {
+    rsb_sync *sync = RTYPEDDATA_GET_DATA(self);
+    *machine = rsb_current();
+    if (RS_UNLIKELY(rsb_bind(self, &sync->machine, *machine))) rs_list_forget(&sync->waiters);
     return sync;
 }
 
 /* --- Mutex --- */
 
-static rs_id running_id(rsb_machine *machine) { return rs_strand_id(rs_running(&machine->engine)); }
-
-/* The lock of a strand that has ended is free. */
-static bool is_locked(rsb_machine *machine, const rsb_sync *mutex) {
-    return mutex->owner != RS_NO_ID && rs_strand_find(&machine->engine.strands, mutex->owner) != NULL;
-}
-
-static void mutex_own(rsb_machine *machine, rsb_sync *mutex, rs_id me) {
-    mutex->owner = me;
-    rs_lock_taken(rs_running(&machine->engine));
-}
-
-static bool mutex_take_now(rsb_machine *machine, rsb_sync *mutex, rs_id me) {
-    if (is_locked(machine, mutex)) return false;
-    mutex_own(machine, mutex, me);
-    return true;
-}
-
-/* After the timeout it tries once more: if the machine was late, the timer has fired before the strand ran that has unlocked
- * it. */
-static void mutex_take(rsb_machine *machine, rsb_sync *mutex, int64_t deadline_ns) {
+static void mutex_take(rsb_machine *machine, rs_mutex *mutex, int64_t deadline_ns) {
     rsb_before_lock(machine);
-    rs_id me = running_id(machine);
-    if (RS_LIKELY(mutex_take_now(machine, mutex, me))) return;
-    if (mutex->owner == me) rb_raise(rsb_eDeadlock, "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
-    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &mutex->waiters, &for_mutex, NULL);
-    if (kind == RS_WAKE_TIMEOUT && mutex_take_now(machine, mutex, me)) return;
-    if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
-    RS_ASSERT(mutex->owner == me);
-    mutex_own(machine, mutex, me);
+    if (RS_LIKELY(rs_mutex_take(&machine->engine, mutex))) return;
+    if (rs_mutex_is_mine(&machine->engine, mutex)) {
+        rb_raise(rsb_eDeadlock, "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
+    }
+    rs_wake_kind kind = rsb_wait(machine, RS_WAIT_MUTEX, 0, deadline_ns, &mutex->waiters, &for_mutex, NULL);
+    if (!rs_mutex_waited(&machine->engine, mutex, kind)) rsb_raise_wake(machine, kind);
 }
 
-static void mutex_give(rsb_machine *machine, rsb_sync *mutex) {
-    if (mutex->owner != running_id(machine)) {
-        rb_raise(rsb_eUsage, "this strand does not hold the mutex; only the one that locked it may unlock it");
-    }
-    rs_lock_given(rs_running(&machine->engine));
-    mutex->owner = rs_list_wake_first(&machine->engine, &mutex->waiters, 0);
-}
-
-/* The locks of a strand are only counted, because locking must be cheap and ending with a lock is a bug of the program. This
- * finds those with waiters through the waiters. */
-static void give_up_locks(rsb_machine *machine, rsb_strand *ended) {
-    if (rs_running(&machine->engine)->locks == 0) return;
-    rs_id owner = ended->id;
-    RS_EACH_STRAND(&machine->engine.strands, strand) {
-        if (rsb_list_kind_of(strand) != &for_mutex) continue;
-        rs_list *list = strand->waiter.list;
-        rsb_sync *mutex = (rsb_sync *)((char *)list - offsetof(rsb_sync, waiters));
-        if (mutex->owner == owner) mutex->owner = rs_list_wake_first(&machine->engine, list, 0);
-    }
+static void mutex_give(rsb_machine *machine, rs_mutex *mutex) {
+    if (RS_LIKELY(rs_mutex_give(&machine->engine, mutex))) return;
+    rb_raise(rsb_eUsage, "this strand does not hold the mutex; only the one that locked it may unlock it");
 }
 
 /* Takes the lock; first come, first served.
@@ -126,7 +103,7 @@ static void give_up_locks(rsb_machine *machine, rsb_strand *ended) {
  */
 static VALUE mutex_lock(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine;
-    rsb_sync *mutex = get(self, &machine);
+    rs_mutex *mutex = get_mutex(self, &machine);
     mutex_take(machine, mutex, rsb_timeout_argument(machine, argc, argv));
     return self;
 }
@@ -137,8 +114,8 @@ static VALUE mutex_lock(int argc, VALUE *argv, VALUE self) {
  * @since 0.1.0 */
 static VALUE mutex_try_lock(VALUE self) {
     rsb_machine *machine;
-    rsb_sync *mutex = get(self, &machine);
-    return mutex_take_now(machine, mutex, running_id(machine)) ? Qtrue : Qfalse;
+    rs_mutex *mutex = get_mutex(self, &machine);
+    return rs_mutex_take(&machine->engine, mutex) ? Qtrue : Qfalse;
 }
 
 /* Gives the lock to the strand that has waited longest.
@@ -148,19 +125,19 @@ static VALUE mutex_try_lock(VALUE self) {
  * @since 0.1.0 */
 static VALUE mutex_unlock(VALUE self) {
     rsb_machine *machine;
-    rsb_sync *mutex = get(self, &machine);
+    rs_mutex *mutex = get_mutex(self, &machine);
     mutex_give(machine, mutex);
     return self;
 }
 
 typedef struct {
     rsb_machine *machine;
-    rsb_sync *mutex;
+    rs_mutex *mutex;
 } holding;
 
 static VALUE mutex_release(VALUE argument) {
     holding *held = (holding *)argument;
-    if (RS_LIKELY(held->mutex->owner == running_id(held->machine))) mutex_give(held->machine, held->mutex);
+    rs_mutex_give(&held->machine->engine, held->mutex); /* the block may have unlocked it */
     return Qnil;
 }
 
@@ -175,7 +152,7 @@ static VALUE mutex_release(VALUE argument) {
 static VALUE mutex_synchronize(VALUE self) {
     rsb_need_block("synchronize");
     rsb_machine *machine;
-    rsb_sync *mutex = get(self, &machine);
+    rs_mutex *mutex = get_mutex(self, &machine);
     mutex_take(machine, mutex, RS_NEVER);
     holding held = {machine, mutex};
     return rb_ensure(rb_yield, Qundef, mutex_release, (VALUE)&held);
@@ -185,45 +162,45 @@ static VALUE mutex_synchronize(VALUE self) {
  * @since 0.1.0 */
 static VALUE mutex_locked_p(VALUE self) {
     rsb_machine *machine;
-    rsb_sync *mutex = get(self, &machine);
-    return is_locked(machine, mutex) ? Qtrue : Qfalse;
+    rs_mutex *mutex = get_mutex(self, &machine);
+    return rs_mutex_is_locked(&machine->engine, mutex) ? Qtrue : Qfalse;
 }
 
 /* @return [Boolean] true when this strand holds the lock
  * @since 0.1.0 */
 static VALUE mutex_owned_p(VALUE self) {
     rsb_machine *machine;
-    rsb_sync *mutex = get(self, &machine);
-    return mutex->owner == running_id(machine) ? Qtrue : Qfalse;
+    rs_mutex *mutex = get_mutex(self, &machine);
+    return rs_mutex_is_mine(&machine->engine, mutex) ? Qtrue : Qfalse;
+}
+
+/* @return [Integer] strands that wait
+ * @since 0.1.0 */
+static VALUE mutex_waiting(VALUE self) {
+    rsb_machine *machine;
+    return UINT2NUM(get_mutex(self, &machine)->waiters.len);
 }
 
 /* --- Semaphore --- */
 
 /* A second initialize raises: strands may hold it or wait in it. */
-static void refuse_again(const rsb_sync *sync) {
-    if (sync->limit > 0) rb_raise(rsb_eUsage, "it is made already; make a new one for another size");
+static void refuse_again(int64_t size) {
+    if (size > 0) rb_raise(rsb_eUsage, "it is made already; make a new one for another size");
 }
 
 /* @param permits [Integer] how many may be held at once, at least 1
  * @since 0.1.0 */
 static VALUE semaphore_initialize(VALUE self, VALUE permits) {
-    rsb_sync *semaphore = RTYPEDDATA_GET_DATA(self);
-    refuse_again(semaphore);
-    semaphore->count = semaphore->limit = (long)rsb_integer(permits, 1, LONG_MAX, "a semaphore's permits");
+    rs_semaphore *semaphore = &((rsb_sync *)RTYPEDDATA_GET_DATA(self))->semaphore;
+    refuse_again(semaphore->permits);
+    rs_semaphore_init(semaphore, rsb_integer(permits, 1, LONG_MAX, "a semaphore's permits"));
     return self;
 }
 
-static bool semaphore_take_now(rsb_sync *semaphore) {
-    if (semaphore->count == 0 || semaphore->waiters.len > 0) return false;
-    semaphore->count--;
-    return true;
-}
-
-static void semaphore_take(rsb_machine *machine, rsb_sync *semaphore, int64_t deadline_ns) {
-    if (RS_LIKELY(semaphore_take_now(semaphore))) return;
+static void semaphore_take(rsb_machine *machine, rs_semaphore *semaphore, int64_t deadline_ns) {
+    if (RS_LIKELY(rs_semaphore_take(semaphore))) return;
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &semaphore->waiters, &for_semaphore, NULL);
-    if (kind == RS_WAKE_TIMEOUT && semaphore_take_now(semaphore)) return; /* as with a mutex */
-    if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
+    if (!rs_semaphore_waited(semaphore, kind)) rsb_raise_wake(machine, kind);
 }
 
 /* Takes one permit; first come, first served.
@@ -237,7 +214,7 @@ static void semaphore_take(rsb_machine *machine, rsb_sync *semaphore, int64_t de
  */
 static VALUE semaphore_acquire(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine;
-    rsb_sync *semaphore = get(self, &machine);
+    rs_semaphore *semaphore = get_semaphore(self, &machine);
     semaphore_take(machine, semaphore, rsb_timeout_argument(machine, argc, argv));
     return self;
 }
@@ -249,34 +226,21 @@ static VALUE semaphore_acquire(int argc, VALUE *argv, VALUE self) {
  * @since 0.1.0 */
 static VALUE semaphore_release(VALUE self) {
     rsb_machine *machine;
-    rsb_sync *semaphore = get(self, &machine);
-    rs_strand *waiter = rs_list_first(&machine->engine, &semaphore->waiters);
-    bool watched = RS_UNLIKELY(rs_source_is_watched(&semaphore->for_permits));
-    rs_watch *watch = watched ? rs_source_waiting(&semaphore->for_permits, waiter) : NULL;
-    if (watch) {
-        rs_watch_serve(watch);
-        return self;
-    }
-    if (rs_list_wake_first(&machine->engine, &semaphore->waiters, 0) != RS_NO_ID) return self;
-    if (semaphore->count == semaphore->limit) rb_raise(rsb_eUsage, "released more often than acquired; #hold pairs the two");
-    semaphore->count++;
-    if (watched) rs_source_ready(&semaphore->for_permits);
-    return self;
+    rs_semaphore *semaphore = get_semaphore(self, &machine);
+    if (RS_LIKELY(rs_semaphore_give(&machine->engine, semaphore))) return self;
+    rb_raise(rsb_eUsage, "released more often than acquired; #hold pairs the two");
 }
 
 bool rsb_is_semaphore(VALUE object) { return RTEST(rb_obj_is_kind_of(object, semaphore_class)); }
 
 rs_source *rsb_semaphore_source(VALUE self) {
     rsb_machine *machine;
-    return &get(self, &machine)->for_permits;
+    return &get_semaphore(self, &machine)->for_permits;
 }
 
 bool rsb_semaphore_take(VALUE self) {
     rsb_machine *machine;
-    rsb_sync *semaphore = get(self, &machine);
-    if (semaphore->count == 0) return false;
-    semaphore->count--;
-    return true;
+    return rs_semaphore_take(get_semaphore(self, &machine));
 }
 
 /* Runs the block with one permit held.
@@ -288,7 +252,7 @@ bool rsb_semaphore_take(VALUE self) {
 static VALUE semaphore_hold(VALUE self) {
     rsb_need_block("hold");
     rsb_machine *machine;
-    rsb_sync *semaphore = get(self, &machine);
+    rs_semaphore *semaphore = get_semaphore(self, &machine);
     semaphore_take(machine, semaphore, RS_NEVER);
     return rb_ensure(rb_yield, Qundef, semaphore_release, self);
 }
@@ -297,23 +261,26 @@ static VALUE semaphore_hold(VALUE self) {
  * @since 0.1.0 */
 static VALUE semaphore_available(VALUE self) {
     rsb_machine *machine;
-    return LONG2NUM(get(self, &machine)->count);
+    return LL2NUM(get_semaphore(self, &machine)->free);
+}
+
+/* @return [Integer] strands that wait, those in a {Selector} as well
+ * @since 0.1.0 */
+static VALUE semaphore_waiting(VALUE self) {
+    rsb_machine *machine;
+    return UINT2NUM(rs_semaphore_waiting(get_semaphore(self, &machine)));
 }
 
 /* --- Condition --- */
 
-/* Takes the mutex again in any case, because the caller's ensure block will unlock it. Only the end of a deadlock interrupts this
- * shielded wait. The first time it cancels all strands, so the one that holds the mutex unwinds and unlocks it. The second time
- * the others wait for this strand, so it goes on without the mutex. */
-static rs_wake_kind condition_relock(rsb_machine *machine, rsb_sync *mutex, rs_wake_kind kind) {
-    rs_id me = running_id(machine);
-    for (int interrupts = 0; is_locked(machine, mutex) && mutex->owner != me; interrupts++) {
-        if (interrupts == 2) return RS_WAKE_CANCEL;
-        rs_wake_kind end = rsb_wait(machine, RS_WAIT_LIST, RS_PARK_SHIELDED, RS_NEVER, &mutex->waiters, &for_mutex, NULL);
-        if (end != RS_WAKE_VALUE) kind = end;
+/* Takes the mutex again in any case, because the caller's ensure block will unlock it. */
+static rs_wake_kind condition_relock(rsb_machine *machine, rs_mutex *mutex, rs_wake_kind kind) {
+    rs_relock relock = {.kind = kind};
+    while (rs_relock_waits(&machine->engine, mutex, &relock)) {
+        rs_list *waiters = &mutex->waiters;
+        rs_relock_waited(&relock, rsb_wait(machine, RS_WAIT_MUTEX, RS_PARK_SHIELDED, RS_NEVER, waiters, &for_mutex, NULL));
     }
-    mutex_own(machine, mutex, me);
-    return kind;
+    return relock.kind;
 }
 
 /* Waits for a {#signal} or {#broadcast}. With a mutex, which the strand must hold: unlocks it during the wait and locks it again
@@ -336,7 +303,7 @@ static VALUE condition_wait(int argc, VALUE *argv, VALUE self) {
     if (!NIL_P(mutex_object) && !rb_obj_is_kind_of(mutex_object, mutex_class)) {
         rb_raise(rsb_eUsage, "expected a Ringspun::Mutex, got %" PRIsVALUE, rb_obj_class(mutex_object));
     }
-    rsb_sync *mutex = NIL_P(mutex_object) ? NULL : get(mutex_object, &machine);
+    rs_mutex *mutex = NIL_P(mutex_object) ? NULL : get_mutex(mutex_object, &machine);
     rsb_check_stack();
     if (mutex) mutex_give(machine, mutex); /* from here on nothing may raise until the mutex is locked again */
     rs_wake_kind kind = rsb_wait_checked(machine, RS_WAIT_LIST, 0, deadline_ns, &condition->waiters, &for_condition, NULL);
@@ -370,9 +337,9 @@ static VALUE condition_broadcast(VALUE self) {
 /* @param parties [Integer] how many strands must wait, at least 1
  * @since 0.1.0 */
 static VALUE barrier_initialize(VALUE self, VALUE parties) {
-    rsb_sync *barrier = RTYPEDDATA_GET_DATA(self);
-    refuse_again(barrier);
-    barrier->limit = (long)rsb_integer(parties, 1, LONG_MAX, "a barrier's parties");
+    rs_barrier *barrier = &((rsb_sync *)RTYPEDDATA_GET_DATA(self))->barrier;
+    refuse_again(barrier->parties);
+    rs_barrier_init(barrier, rsb_integer(parties, 1, LONG_MAX, "a barrier's parties"));
     return self;
 }
 
@@ -388,38 +355,30 @@ static VALUE barrier_initialize(VALUE self, VALUE parties) {
  */
 static VALUE barrier_wait(int argc, VALUE *argv, VALUE self) {
     rsb_machine *machine;
-    rsb_sync *barrier = get(self, &machine);
+    rs_barrier *barrier = &get(self, &machine)->barrier;
     int64_t deadline_ns = rsb_timeout_argument(machine, argc, argv);
-    if ((long)barrier->waiters.len + 1 >= barrier->limit) {
-        rs_list_wake_all(&machine->engine, &barrier->waiters, 0);
-        return Qtrue;
-    }
+    if (rs_barrier_arrive(&machine->engine, barrier)) return Qtrue;
     rs_wake_kind kind = rsb_wait(machine, RS_WAIT_LIST, 0, deadline_ns, &barrier->waiters, &for_barrier, NULL);
     if (kind != RS_WAKE_VALUE) rsb_raise_wake(machine, kind);
     return Qfalse;
 }
 
-/* @return [Integer] strands that wait; for a semaphore also those in a {Selector}
+/* @return [Integer] strands that wait
  * @since 0.1.0 */
-static VALUE sync_waiting(VALUE self) {
+static VALUE list_waiting(VALUE self) {
     rsb_machine *machine;
-    rsb_sync *sync = get(self, &machine);
-    return UINT2NUM(sync->waiters.len + rs_source_waiting_len(&sync->for_permits));
+    return UINT2NUM(get(self, &machine)->waiters.len);
 }
 
-static VALUE define(const char *name) {
+static VALUE define(const char *name, VALUE (*allocate)(VALUE class)) {
     VALUE class = rb_define_class_under(rsb_mRingspun, name, rb_cObject);
-    rb_define_alloc_func(class, sync_allocate);
+    rb_define_alloc_func(class, allocate);
     rb_define_method(class, "initialize_copy", rsb_refuse_copy, 1);
-    rb_define_method(class, "waiting", sync_waiting, 0);
     return class;
 }
 
-static rsb_part part = {.strand_ends = give_up_locks};
-
 void rsb_init_sync(void) {
-    rsb_register_part(&part);
-    VALUE mutex = define("Mutex");
+    VALUE mutex = define("Mutex", sync_allocate);
     mutex_class = mutex;
     rb_define_method(mutex, "lock", mutex_lock, -1);
     rb_define_method(mutex, "try_lock", mutex_try_lock, 0);
@@ -427,18 +386,22 @@ void rsb_init_sync(void) {
     rb_define_method(mutex, "synchronize", mutex_synchronize, 0);
     rb_define_method(mutex, "locked?", mutex_locked_p, 0);
     rb_define_method(mutex, "owned?", mutex_owned_p, 0);
-    VALUE semaphore = define("Semaphore");
+    rb_define_method(mutex, "waiting", mutex_waiting, 0);
+    VALUE semaphore = define("Semaphore", semaphore_allocate);
     semaphore_class = semaphore;
     rb_define_method(semaphore, "initialize", semaphore_initialize, 1);
     rb_define_method(semaphore, "acquire", semaphore_acquire, -1);
     rb_define_method(semaphore, "release", semaphore_release, 0);
     rb_define_method(semaphore, "hold", semaphore_hold, 0);
     rb_define_method(semaphore, "available", semaphore_available, 0);
-    VALUE condition = define("Condition");
+    rb_define_method(semaphore, "waiting", semaphore_waiting, 0);
+    VALUE condition = define("Condition", sync_allocate);
     rb_define_method(condition, "wait", condition_wait, -1);
     rb_define_method(condition, "signal", condition_signal, 0);
     rb_define_method(condition, "broadcast", condition_broadcast, 0);
-    VALUE barrier = define("Barrier");
+    rb_define_method(condition, "waiting", list_waiting, 0);
+    VALUE barrier = define("Barrier", sync_allocate);
     rb_define_method(barrier, "initialize", barrier_initialize, 1);
     rb_define_method(barrier, "wait", barrier_wait, -1);
+    rb_define_method(barrier, "waiting", list_waiting, 0);
 }

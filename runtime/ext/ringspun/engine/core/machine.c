@@ -116,9 +116,16 @@ rs_strand *rs_spawn_in_place(rs_machine *machine, rs_scope *scope, void *user) {
     return strand;
 }
 
+static void end_holder(rs_machine *machine, const rs_strand *strand) {
+    RS_EACH_PART(machine, part) {
+        if (part->holder_ends) part->holder_ends(machine, strand);
+    }
+}
+
 void rs_finish(rs_machine *machine) {
     rs_strand *strand = rs_running(machine);
     RS_ASSERT(strand->state == RS_STRAND_RUNNING);
+    if (RS_UNLIKELY(strand->locks > 0)) end_holder(machine, strand);
     rs_scope_close_all(machine, strand);
     RS_ASSERT(strand->scope == &strand->own && strand->shield_depth == 0 && strand->stacked == 0);
     rs_trace_if(machine, RS_TRACE_FINISH, rs_strand_id(strand), 0);

@@ -35,6 +35,9 @@ typedef struct rs_part {
     void (*interrupt)(struct rs_machine *machine, rs_strand *strand, rs_wake_kind kind);
     bool (*takes_nothing)(const struct rs_machine *machine, const rs_strand *strand);
 
+    /* A strand ends that holds locks (rs_strand.locks). */
+    void (*holder_ends)(struct rs_machine *machine, const rs_strand *strand);
+
     /* In a child process, in the order of the list: the strands but one have been forgotten, and the backend is the child's own. */
     void (*forked)(struct rs_machine *machine, const rs_strand *survivor);
 

@@ -158,7 +158,7 @@ const char *rs_wait_name(uint32_t wait) {
         [RS_WAIT_OP] = "an op", [RS_WAIT_LIST] = "a list", [RS_WAIT_JOIN] = "a strand to end",
         [RS_WAIT_SCOPE] = "the strands of a scope to end", [RS_WAIT_SUSPEND] = "Machine#schedule",
         [RS_WAIT_BLOCK] = "unblock", [RS_WAIT_WAKER] = "an extension to wake it",
-        [RS_WAIT_EVALUATION] = "an evaluation", [RS_WAIT_CHANNEL] = "a Channel",
+        [RS_WAIT_EVALUATION] = "an evaluation", [RS_WAIT_CHANNEL] = "a Channel", [RS_WAIT_MUTEX] = "a Mutex",
     };
     return wait < RS_WAIT_KINDS ? names[wait] : "?";
 }

@@ -25,7 +25,7 @@ typedef enum { RS_STRAND_FREE, RS_STRAND_NEW, RS_STRAND_READY, RS_STRAND_RUNNING
 
 typedef enum {
     RS_WAIT_NONE, RS_WAIT_YIELD, RS_WAIT_SLEEP, RS_WAIT_OP, RS_WAIT_LIST, RS_WAIT_JOIN, RS_WAIT_SCOPE, RS_WAIT_SUSPEND,
-    RS_WAIT_BLOCK, RS_WAIT_WAKER, RS_WAIT_EVALUATION, RS_WAIT_CHANNEL, RS_WAIT_KINDS
+    RS_WAIT_BLOCK, RS_WAIT_WAKER, RS_WAIT_EVALUATION, RS_WAIT_CHANNEL, RS_WAIT_MUTEX, RS_WAIT_KINDS
 } rs_wait_kind;
 
 /* How a wait ended. INTERRUPT: the binding holds something to raise here. */
@@ -53,6 +53,7 @@ typedef struct rs_strand {
     uint64_t resumable;         /* the ticket of a park that rs_resume may end */
     uint64_t ready_order;       /* when it came into the run queue; 0: at the front */
     int64_t result;
+    uint64_t hand;              /* a word of the driver's: what it was handed, or offers to who makes room, while it waits */
     int64_t parked_at_ns;       /* rs_machine_note_parks; 0: not noted */
     rs_timer timer;
     rs_waiter waiter;
@@ -148,6 +149,13 @@ static inline void rs_strand_awaits_turn(rs_strand *strand) {
 static inline void rs_strand_began(rs_strand *strand) {
     RS_CHECK(strand->state == RS_STRAND_RUNNING && strand->ticket == 0);
     strand->wait = RS_WAIT_NONE;
+}
+
+/* What it was handed, which is its own from now on. */
+static inline uint64_t rs_strand_take_hand(rs_strand *strand) {
+    uint64_t word = strand->hand;
+    strand->hand = 0;
+    return word;
 }
 
 /* It holds one more lock, and one less. */

@@ -30,6 +30,7 @@ typedef struct rs_watch {
     struct rs_selector *selector;
     struct rs_channel_observer *observer; /* where the source is a channel, which other threads use as well */
     rs_id op;                   /* that waits for the descriptor; 0: none is in flight */
+    uint64_t item;              /* a word of the driver's, to be pushed */
     int64_t result;             /* what the last op has found, until somebody looks; 0: nothing */
     bool ready;                 /* in the list */
 } rs_watch;
@@ -75,6 +76,9 @@ rs_watch *rs_selector_next(rs_selector *selector);
 void rs_watch_idle(rs_watch *watch);
 /* Begins the next round anywhere, so that of sources which are ready from the start none is always the first. */
 void rs_selector_shuffle(rs_selector *selector);
+
+/* What is to be pushed through it. */
+static inline void rs_watch_offer(rs_watch *watch, uint64_t item) { watch->item = item; }
 
 /* An op that makes the watch ready, if none is in flight. False: there are too many. */
 bool rs_watch_arm(rs_watch *watch, int fd, uint32_t events);
