@@ -39,8 +39,12 @@ module Ringspun
       rescue Exception => error
       ensure
         scope.cancel if cancelled || error
-        while (ended_by = scope.__wait(cancelled || error ? true : false))
-          ended_by.is_a?(Cancelled) ? cancelled ||= ended_by : error ||= ended_by
+        begin
+          while (ended_by = scope.__wait(cancelled || error ? true : false))
+            ended_by.is_a?(Cancelled) ? cancelled ||= ended_by : error ||= ended_by
+            scope.cancel
+          end
+        rescue UsageError => error # a function in C has resumed the generator that the scope is in
           scope.cancel
         end
         from_above = scope.__close

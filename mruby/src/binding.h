@@ -42,7 +42,8 @@ struct rsm_strand {
 struct rsm_scope {
     rs_scope engine;            /* first: a rs_scope of the engine that has an object is one of these */
     struct RData *object;
-    bool open;
+    rsm_machine *machine;       /* NULL: it was never opened, or all is over */
+    uint32_t children;          /* strands that point to it */
     bool cut_children;          /* one was cancelled before it had a value */
 };
 
@@ -52,6 +53,8 @@ struct rsm_machine {
     mrb_state *mrb;
     rsm_strand root;
     bool open;
+    const struct mrb_context *root_context; /* where its root began */
+    uint32_t scopes;            /* objects that point to it */
     rs_scope *spin_scope;       /* of Machine#spin */
     mrb_value self;
     mrb_value kept;             /* Array: by the index of a strand its handle, and then its block or its fiber */
@@ -91,6 +94,13 @@ void rsm_init_errors(mrb_state *mrb, struct RClass *module);
  * the wait has begun. */
 void rsm_check_boundary(mrb_state *mrb);
 
+/* The fiber that the running strand began on. */
+const struct mrb_context *rsm_first_context(mrb_state *mrb);
+
+/* For rs_driver: programs have stacks of their own inside a strand, in generators. */
+const void *rsm_stack(rs_machine *engine);
+const void *rsm_outer_stack(const void *context);
+
 /* That strand, which ran until now, has begun to park, and waits from here on. */
 mrb_value rsm_park(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rsm_epilogue epilogue);
 
@@ -107,6 +117,12 @@ mrb_value rsm_spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mrb_v
 
 /* A strand of that scope has ended, with that error or nil. */
 void rsm_scope_child_ended(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, const rsm_strand *child, mrb_value error);
+
+/* The machine ends before its heap: no scope belongs to it any more. */
+void rsm_scopes_outlive(rsm_machine *machine);
+
+/* What strands of Machine#spin belong to from now on; NULL: to no scope but the root's own. */
+void rsm_adopt(rsm_machine *machine, rsm_scope *scope);
 
 int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds);
 

@@ -39,7 +39,7 @@ static void on_deadlock(rs_machine *engine, rs_strand *root) {
     rs_interrupt(engine, root);
 }
 
-static const rs_driver driver = {.on_deadlock = on_deadlock};
+static const rs_driver driver = {.on_deadlock = on_deadlock, .stack = rsm_stack, .outer_stack = rsm_outer_stack};
 
 static void drive(rsm_machine *machine) {
     machine->root.id = machine->engine.root;
@@ -138,12 +138,16 @@ static mrb_value machine_metrics(mrb_state *mrb, mrb_value self) {
     return metrics.hash;
 }
 
+void rsm_adopt(rsm_machine *machine, rsm_scope *scope) {
+    machine->spin_scope = scope ? &scope->engine : &rs_root(&machine->engine)->own;
+}
+
 /* What strands of Machine#spin belong to; nil: to no scope but the root's own. */
 static mrb_value machine_adopt(mrb_state *mrb, mrb_value self) {
     mrb_value scope;
     mrb_get_args(mrb, "o", &scope);
     rsm_machine *machine = rsm_machine_of(mrb);
-    machine->spin_scope = mrb_nil_p(scope) ? &rs_root(&machine->engine)->own : &((rsm_scope *)DATA_PTR(scope))->engine;
+    rsm_adopt(machine, mrb_nil_p(scope) ? NULL : DATA_PTR(scope));
     return scope;
 }
 
@@ -158,6 +162,7 @@ static mrb_value kept_array(mrb_state *mrb, mrb_value self, mrb_sym name) {
 rsm_machine *rsm_machine_new(mrb_state *mrb) {
     rsm_machine *machine = mrb_calloc(mrb, 1, sizeof(*machine));
     machine->mrb = mrb;
+    machine->root_context = mrb->root_c;
     machine->self = mrb_obj_value(mrb_data_object_alloc(mrb, rsm_class(mrb, "Machine"), machine, &machine_type));
     machine->kept = kept_array(mrb, machine->self, mrb_intern_lit(mrb, "kept"));
     machine->workers = kept_array(mrb, machine->self, mrb_intern_lit(mrb, "workers"));
@@ -188,6 +193,7 @@ void mrb_mruby_ringspun_gem_init(mrb_state *mrb) {
 /* Strands that wait end with their fibers, which nobody runs any more. */
 void rsm_machine_close(rsm_machine *machine) {
     if (!machine->open) return;
+    if (machine->scopes > 0) rsm_scopes_outlive(machine);
     rs_machine_leave(&machine->engine);
     rs_machine_close(&machine->engine);
     machine->open = false;
@@ -195,5 +201,7 @@ void rsm_machine_close(rsm_machine *machine) {
 
 void mrb_mruby_ringspun_gem_final(mrb_state *mrb) {
     atomic_fetch_add(&changes, 1);
-    rsm_machine_close(current(mrb));
+    for (mrb_value self = current(mrb)->self; !mrb_nil_p(self); self = mrb_iv_get(mrb, self, mrb_intern_lit(mrb, "outer"))) {
+        rsm_machine_close(mrb_data_get_ptr(mrb, self, &machine_type));
+    }
 }

@@ -2,14 +2,55 @@
 #include "binding.h"
 
 #include <mruby/error.h>
+#include <mruby/gc.h>
 
-static const struct mrb_data_type scope_type = {"Ringspun::Scope", mrb_free};
+/* On the machine that is the current one. */
+static bool is_open(mrb_state *mrb, const rsm_scope *scope) {
+    return scope->machine == rsm_machine_of(mrb) && !scope->engine.closed;
+}
+
+static void forget_children(rsm_machine *machine, const rsm_scope *scope) {
+    RS_EACH_STRAND(&machine->engine.strands, strand) {
+        rsm_strand *child = strand->user;
+        if (child->scope == scope) child->scope = NULL;
+    }
+}
+
+static void leave_machine(rsm_scope *scope) {
+    rsm_machine *machine = scope->machine;
+    if (machine->spin_scope == &scope->engine) rsm_adopt(machine, NULL);
+    machine->scopes--;
+    scope->machine = NULL;
+}
+
+/* It is still open where a generator was dropped in the middle of it. */
+static void scope_free(mrb_state *mrb, void *data) {
+    rsm_scope *scope = data;
+    if (scope->machine) {
+        if (scope->children > 0) forget_children(scope->machine, scope);
+        rs_scope_close(&scope->machine->engine, &scope->engine);
+        leave_machine(scope);
+    }
+    mrb_free(mrb, scope);
+}
+
+static const struct mrb_data_type scope_type = {"Ringspun::Scope", scope_free};
+
+static int outlive(mrb_state *mrb, struct RBasic *object, void *machine) {
+    struct RData *data = (struct RData *)object;
+    if (object->tt != MRB_TT_DATA || data->type != &scope_type) return MRB_EACH_OBJ_OK;
+    rsm_scope *scope = data->data;
+    if (scope->machine == machine) scope->machine = NULL;
+    return MRB_EACH_OBJ_OK;
+}
+
+void rsm_scopes_outlive(rsm_machine *machine) { mrb_objspace_each_objects(machine->mrb, outlive, machine); }
 
 static rsm_scope *get(mrb_state *mrb, mrb_value self) { return mrb_data_get_ptr(mrb, self, &scope_type); }
 
 static rsm_scope *get_open(mrb_state *mrb, mrb_value self) {
     rsm_scope *scope = get(mrb, self);
-    if (!scope->open) mrb_raise(mrb, rsm_class(mrb, "ClosedError"), "this scope has ended; strands and deadlines belong inside its block");
+    if (!is_open(mrb, scope)) mrb_raise(mrb, rsm_class(mrb, "ClosedError"), "this scope has ended; strands and deadlines belong inside its block");
     return scope;
 }
 
@@ -18,13 +59,18 @@ static mrb_value machine_open_scope(mrb_state *mrb, mrb_value self) {
     mrb_bool shield;
     mrb_get_args(mrb, "ob", &deadline, &shield);
     rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_check_boundary(mrb); /* for its end waits */
     int64_t deadline_ns = rsm_deadline(mrb, machine, deadline);
     rsm_scope *scope = mrb_calloc(mrb, 1, sizeof(*scope));
     scope->object = mrb_data_object_alloc(mrb, rsm_class(mrb, "Scope"), scope, &scope_type);
     if (!rs_reserve_timer(&machine->engine)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
     rs_scope_open(&machine->engine, &scope->engine, deadline_ns, shield);
-    scope->open = true;
-    return mrb_obj_value(scope->object);
+    scope->machine = machine;
+    machine->scopes++;
+    mrb_value object = mrb_obj_value(scope->object);
+    /* The engine knows the generator that it is in by its address, which no other may have for so long. */
+    if (mrb->c->prev) mrb_iv_set(mrb, object, mrb_intern_lit(mrb, "generator"), mrb_obj_value(mrb->c->fib));
+    return object;
 }
 
 static void take_error(mrb_state *mrb, rsm_scope *scope, mrb_value error) {
@@ -34,15 +80,16 @@ static void take_error(mrb_state *mrb, rsm_scope *scope, mrb_value error) {
 }
 
 void rsm_scope_child_ended(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, const rsm_strand *child, mrb_value error) {
+    scope->children--;
     if (child->outcome == RSM_CANCELLED) scope->cut_children = true;
-    if (child->outcome != RSM_FAILED || !scope->open) return;
+    if (child->outcome != RSM_FAILED || !is_open(mrb, scope)) return;
     take_error(mrb, scope, error);
     rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
 }
 
 static mrb_value scope_cancel(mrb_state *mrb, mrb_value self) {
     rsm_scope *scope = get(mrb, self);
-    if (scope->open) rs_scope_cancel(&rsm_machine_of(mrb)->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    if (is_open(mrb, scope)) rs_scope_cancel(&rsm_machine_of(mrb)->engine, &scope->engine, RS_CANCELLED_BY_CALL);
     return mrb_nil_value();
 }
 
@@ -56,7 +103,8 @@ static mrb_value scope_wait(mrb_state *mrb, mrb_value self) {
     mrb_get_args(mrb, "b", &shielded);
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_scope *scope = get(mrb, self);
-    if (scope->engine.live == 0) return mrb_nil_value();
+    if (!is_open(mrb, scope) || scope->engine.live == 0) return mrb_nil_value();
+    rsm_check_boundary(mrb);
     rs_strand *running = rs_running(&machine->engine);
     if (rs_park_begin(&machine->engine, RS_WAIT_SCOPE, shielded ? RS_PARK_SHIELDED : 0, RS_NEVER) == 0) {
         return rsm_wake_error(mrb, machine, machine->engine.refusal);
@@ -69,9 +117,10 @@ static mrb_value scope_wait(mrb_state *mrb, mrb_value self) {
 static mrb_value scope_close(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_scope *scope = get(mrb, self);
+    if (!is_open(mrb, scope)) return mrb_false_value();
     bool answers = rs_scope_answers(&scope->engine);
     rs_scope_close(&machine->engine, &scope->engine);
-    scope->open = false;
+    if (scope->children == 0) leave_machine(scope);
     return mrb_bool_value(!answers);
 }
 

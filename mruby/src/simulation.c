@@ -38,6 +38,7 @@ static mrb_value simulation_open(mrb_state *mrb, mrb_value self) {
     options.seed = (uint64_t)seed;
     options.trace = true;
     options.faults = &faults;
+    machine->root_context = rsm_first_context(mrb);
     rsm_machine_open(mrb, machine, &rs_backend_sim, &options);
     mrb_iv_set(mrb, machine->self, mrb_intern_lit(mrb, "outer"), outer->self);
     rsm_machine_make_current(mrb, machine);

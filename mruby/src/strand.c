@@ -8,6 +8,12 @@ static const struct mrb_data_type strand_type = {"Ringspun::Strand", mrb_free};
 
 static rsm_strand *get(mrb_state *mrb, mrb_value handle) { return mrb_data_get_ptr(mrb, handle, &strand_type); }
 
+/* NULL: it has ended, or is another machine's. */
+static rs_strand *find(const rsm_machine *machine, const rsm_strand *strand) {
+    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id);
+    return engine && engine->user == strand ? engine : NULL;
+}
+
 /* --- beginning --- */
 
 mrb_value rsm_spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mrb_value block) {
@@ -18,6 +24,7 @@ mrb_value rsm_spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mrb_v
     if (!engine) mrb_raise(mrb, rsm_class(mrb, "LimitError"), "no room for one more strand");
     strand->id = rs_strand_id(engine);
     strand->scope = scope;
+    if (scope) scope->children++;
     rs_strand_awaits_turn(engine);
     mrb_ary_set(mrb, machine->kept, 2 * (mrb_int)engine->index + 1, block);
     mrb_ary_set(mrb, machine->kept, 2 * (mrb_int)engine->index, handle);
@@ -82,7 +89,8 @@ static mrb_value strand_await(mrb_state *mrb, mrb_value self) {
     if (strand->outcome != RSM_LIVES) return outcome(mrb, strand, self);
     if (strand == me) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "a strand cannot wait for its own end");
     rsm_check_boundary(mrb);
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, strand->id), *running = rs_running(&machine->engine);
+    rs_strand *engine = find(machine, strand), *running = rs_running(&machine->engine);
+    if (!engine) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "the strand belongs to another machine");
     if (rs_park_begin(&machine->engine, RS_WAIT_JOIN, 0, RS_NEVER) == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
     rs_list_append(&machine->engine, &engine->joiners, running, 0);
     me->joins = strand;
@@ -93,7 +101,7 @@ static mrb_value machine_terminate(mrb_state *mrb, mrb_value self) {
     mrb_value handle;
     mrb_get_args(mrb, "o", &handle);
     rsm_machine *machine = rsm_machine_of(mrb);
-    rs_strand *engine = rs_strand_find(&machine->engine.strands, get(mrb, handle)->id);
+    rs_strand *engine = find(machine, get(mrb, handle));
     if (engine) rs_scope_cancel(&machine->engine, &engine->own, RS_CANCELLED_BY_CALL);
     return mrb_nil_value();
 }

@@ -12,6 +12,7 @@
 #include <mruby/array.h>
 #include <mruby/error.h>
 #include <mruby/version.h>
+#include <string.h>
 
 #if MRUBY_RELEASE_MAJOR == 3 && MRUBY_RELEASE_MINOR >= 3
 #define RETURNS_ELSEWHERE(ci) ((ci)->u.target_class = NULL)
@@ -21,37 +22,89 @@
 #error "mruby-ringspun knows how mruby 3.3 and 4 switch fibers, and no other"
 #endif
 
-/* A frame that C has called, by mrb_funcall or mrb_yield (CINFO_SKIP, _DIRECT and _RESUMED in vm.c). */
-static const mrb_callinfo *frame_called_by_c(const struct mrb_context *context) {
-    for (const mrb_callinfo *ci = context->ci; ci >= context->cibase; ci--) {
-        if (ci->cci > 0) return ci;
+static struct mrb_context *context_of(mrb_value fiber) { return ((struct RFiber *)mrb_ptr(fiber))->cxt; }
+
+/* --- the boundary --- */
+
+/* CINFO_SKIP in vm.c: bytecode that C has called, by mrb_funcall or mrb_yield. */
+enum { CALLED_BY_C = 1 };
+
+/* The host's own call of a program is no boundary: whoever runs inside it, only the root can return from it. */
+static bool is_call_of_host(const mrb_state *mrb, const struct mrb_context *context, const mrb_callinfo *ci) {
+    return context == mrb->root_c && ci == context->cibase + 1 && ci->cci == CALLED_BY_C;
+}
+
+/* A frame that C has called (all that is not CINFO_NONE in vm.c). */
+static const mrb_callinfo *frame_called_by_c(const mrb_state *mrb, const struct mrb_context *context) {
+    for (const mrb_callinfo *ci = context->ci; ci > context->cibase; ci--) {
+        if (RS_UNLIKELY(ci->cci > 0) && !is_call_of_host(mrb, context, ci)) return ci;
     }
     return NULL;
 }
 
-static mrb_noreturn void refuse(mrb_state *mrb, const mrb_callinfo *called) {
-    mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "cannot wait inside %s, which a function in C has called: a fiber cannot leave it; "
-               "wait before or after, or loop with each or while", called->mid ? mrb_sym_name(mrb, called->mid) : "a block");
+static const char *what_instead(const char *called) {
+    static const struct { const char *called, *instead; } all[] = {
+        {"to_s", "call it by name before"}, {"inspect", "call it by name before"}, {"to_a", "call it by name before"},
+        {"==", "use find or any? with a block"}, {"eql?", "use find or any? with a block"}, {"<=>", "use sort_by"},
+        {"hash", "use a key of another class"}, {"a Hash's block", "use fetch with a block"},
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (strcmp(all[i].called, called) == 0) return all[i].instead;
+    }
+    return "wait before or after";
+}
+
+/* Below the frame that was called is the function's own, unless an instruction has called it. */
+static mrb_noreturn void refuse(mrb_state *mrb, const mrb_callinfo *ci) {
+    bool by_method = !ci[-1].proc || MRB_PROC_CFUNC_P(ci[-1].proc);
+    const char *caller = by_method && ci[-1].mid ? mrb_sym_name(mrb, ci[-1].mid) : "mruby";
+    const char *called = ci->mid ? mrb_sym_name(mrb, ci->mid) : by_method ? "a block" : "a Hash's block";
+    mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "cannot wait inside %s, called from C by %s: no fiber can leave a function in C; %s",
+               called, caller, what_instead(called));
+}
+
+const struct mrb_context *rsm_first_context(mrb_state *mrb) {
+    rsm_machine *machine = rsm_machine_of(mrb);
+    const rs_strand *running = rs_running(&machine->engine);
+    if (rs_is_root(&machine->engine, running)) return machine->root_context;
+    return context_of(mrb_ary_ref(mrb, machine->kept, 2 * (mrb_int)running->index + 1));
+}
+
+const void *rsm_outer_stack(const void *context) {
+    const struct mrb_context *outer = ((const struct mrb_context *)context)->prev;
+    return outer && outer->prev ? outer : NULL;
+}
+
+const void *rsm_stack(rs_machine *engine) {
+    const struct mrb_context *context = ((rsm_machine *)engine->user)->mrb->c;
+    return context->prev ? context : NULL;
 }
 
 void rsm_check_boundary(mrb_state *mrb) {
-    for (const struct mrb_context *context = mrb->c; context; context = context->prev) {
-        const mrb_callinfo *called = frame_called_by_c(context);
+    for (const struct mrb_context *context = mrb->c;; context = context->prev) {
+        const mrb_callinfo *called = frame_called_by_c(mrb, context);
         if (RS_UNLIKELY(called != NULL)) refuse(mrb, called);
+        if (RS_UNLIKELY(context->vmexec)) {
+            mrb_raise(mrb, rsm_class(mrb, "UsageError"), "cannot wait inside a fiber that a function in C has resumed");
+        }
+        if (context->prev) continue;
+        if (RS_LIKELY(context == rsm_first_context(mrb))) return;
+        mrb_raise(mrb, rsm_class(mrb, "UsageError"), "cannot wait in this fiber, to which Fiber#transfer has led: use Fiber#resume");
     }
 }
 
+/* --- switching --- */
+
+/* To Fiber#resume and Fiber#transfer, who waits is a fiber that has resumed another: they refuse it. */
 static void switch_to(mrb_state *mrb, struct mrb_context *to) {
     struct mrb_context *from = mrb->c;
     if (from == to) return;
     if (from->fib) mrb_write_barrier(mrb, (struct RBasic *)from->fib);
-    from->status = MRB_FIBER_TRANSFERRED;
+    from->status = MRB_FIBER_RESUMED;
     to->status = MRB_FIBER_RUNNING;
     mrb->c = to;
     RETURNS_ELSEWHERE(to->ci);
 }
-
-static struct mrb_context *context_of(mrb_value fiber) { return ((struct RFiber *)mrb_ptr(fiber))->cxt; }
 
 static mrb_value worker_body(mrb_state *mrb) {
     return mrb_const_get(mrb, mrb_obj_value(mrb_module_get(mrb, "Ringspun")), mrb_intern_lit(mrb, "WORKER"));

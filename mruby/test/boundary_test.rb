@@ -33,8 +33,14 @@ class BoundaryTest < Minitest::Test
     def respond_to_missing?(*) = true
   end
 
-  class Equal
+  class Key
     def ==(_other) = wait(0)
+    def eql?(_other) = wait(0)
+    def hash = 1
+    def inspect = wait(0).to_s
+    def to_a = wait(0) && [1]
+    def initialize_copy(_other) = wait(0)
+    def respond_to_missing?(*) = wait(0)
   end
 
   ALLOWED = {
@@ -61,23 +67,79 @@ class BoundaryTest < Minitest::Test
     "ensure" => -> { begin; 1; ensure; wait(0); end }
   }
 
+  # What its message names, and what it tells to use.
   REFUSED = {
-    "Hash.new {}" => -> { Hash.new { |hash, key| hash[key] = wait(0) }[1] },
-    "to_s in a String" => -> { "#{Number.new(1)}" },
-    "== that C calls" => -> { [Equal.new].index(1) }
+    "Hash.new {}" => [-> { Hash.new { |hash, key| hash[key] = wait(0) }[1] }, "a Hash's block", "use fetch with a block"],
+    "to_s in a String" => [-> { "#{Number.new(1)}" }, "to_s, called from C by mruby", "call it by name before"],
+    "to_s of join" => [-> { [Number.new(1)].join }, "to_s, called from C by join", "call it by name before"],
+    "inspect of a part" => [-> { [Key.new].inspect }, "inspect, called from C by inspect", "call it by name before"],
+    "== that C calls" => [-> { [Key.new].index(1) }, "==", "use find or any? with a block"],
+    "eql? of a key" => [-> { { Key.new => 1 }[Key.new] }, "eql?", "use find or any? with a block"],
+    "<=> of a Range" => [-> { Number.new(1)..Number.new(2) }, "<=>", "use sort_by"],
+    "a splat" => [-> { [*Key.new] }, "to_a", "call it by name before"],
+    "dup" => [-> { Key.new.dup }, "initialize_copy, called from C by dup", "wait before or after"],
+    "respond_to?" => [-> { Key.new.respond_to?(:any) }, "respond_to_missing?", "wait before or after"],
+    "Class.new {}" => [-> { Class.new { wait(0) } }, "a block, called from C by new", "wait before or after"],
+    "a read" => [-> { Hash.new { Ringspun.machine.read(0, 1) }[1] }, "a Hash's block", "use fetch with a block"],
+    "a scope" => [-> { Hash.new { Ringspun.machine.scope { 1 } }[1] }, "a Hash's block", "use fetch with a block"]
+  }
+
+  # Where it is refused as well, and where there is more between.
+  PLACES = {
+    "the root" => ->(block) { block.call },
+    "a generator" => ->(block) { Fiber.new { block.call }.resume },
+    "an Enumerator" => ->(block) { Enumerator.new { |yielder| yielder << block.call }.next },
+    "a generator in a function" => ->(block) { Hash.new { Fiber.new { block.call }.resume }[1] },
+    "an ensure" => ->(block) { begin; 1; ensure; block.call; end }
   }
 
   ALLOWED.each do |name, block|
     define_method("test_may_wait_in_#{name}") { assert_same true, both(&block) }
   end
 
-  REFUSED.each do |name, block|
-    define_method("test_may_not_wait_in_#{name}") do
-      error = assert_raises(Ringspun::UsageError) { block.call }
-      assert error.message.include?("cannot wait inside"), error.message
-      assert_raises(Ringspun::UsageError) { in_strand(&block) }
-      assert_same true, both { wait(0) } # and goes on
+  REFUSED.each do |name, (block, *words)|
+    PLACES.each do |place, around|
+      define_method("test_may_not_wait_in_#{name}_in_#{place}") do
+        error = assert_raises(Ringspun::UsageError) { around.call(block) }
+        words.each { |word| assert_includes error.message, word } unless place == "a generator in a function"
+        assert_raises(Ringspun::UsageError) { in_strand { around.call(block) } }
+        assert_same true, both { wait(0) } # and goes on
+      end
     end
+  end
+
+  # An op or a timer of it would keep the deadlock from being seen.
+  def test_a_refused_wait_leaves_nothing
+    read, = machine.pipe
+    waits = [-> { wait(60) }, -> { machine.read(read, 1) }, -> { machine.scope(deadline: 60) { wait(60) } },
+             -> { machine.timeout(60) { 1 } }]
+    waits.each { |block| assert_raises(Ringspun::UsageError) { Hash.new { block.call }[1] } }
+    assert_raises(Ringspun::DeadlockError) do
+      in_scope do |scope|
+        strands = []
+        strands << scope.spin { machine.yield and strands[1].await }
+        strands << scope.spin { strands[0].await }
+      end
+    end
+  end
+
+  # The scope's end has to wait, and cannot: its strands are cancelled.
+  def test_a_generator_with_a_scope_is_resumed_by_a_function
+    seen = []
+    generator = Fiber.new do
+      in_scope do |scope|
+        scope.spin do
+          wait(60)
+        ensure
+          seen << :ended
+        end
+        Fiber.yield
+      end
+    end
+    generator.resume
+    assert_raises(Ringspun::UsageError) { Hash.new { generator.resume }[1] }
+    machine.yield
+    assert_equal [:ended], seen
   end
 
   private

@@ -26,6 +26,20 @@ class SimulationTest < Minitest::Test
     assert_equal [:sim, :sim, :sim, :after, :outer, :outer, :outer], seen
   end
 
+  def test_strands_and_scopes_of_another_machine_are_refused
+    in_scope do |scope|
+      outer = scope.spin { wait(0.001) and :value }
+      inner = Ringspun::Simulation.run do |simulated|
+        assert_raises(Ringspun::UsageError) { outer.await }
+        assert_raises(Ringspun::ClosedError) { scope.spin { 1 } }
+        simulated.terminate(outer)
+        simulated.spin { wait(1) }
+      end.value
+      assert_raises(Ringspun::UsageError) { inner.await } unless inner.done?
+      assert_equal :value, outer.await
+    end
+  end
+
   def test_in_a_strand_and_in_a_simulation
     inner = nil
     in_scope { |scope| scope.spin { Ringspun::Simulation.run { inner = Ringspun::Simulation.run { wait(5) and 1 } } } }
