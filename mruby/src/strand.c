@@ -45,6 +45,12 @@ static rsm_outcome outcome_of(mrb_state *mrb, const rsm_machine *machine, mrb_va
     return mrb_obj_is_kind_of(mrb, error, machine->cancelled_class) ? RSM_CANCELLED : RSM_FAILED;
 }
 
+/* A worker without a strand keeps no block, no value and no error of the last one: nothing but itself. */
+static void clear_stack(mrb_state *mrb) {
+    mrb_value *end = mrb->c->ci->stack + mrb->c->ci->n + 1;
+    for (mrb_value *slot = mrb->c->stbase + 1; slot < end; slot++) *slot = mrb_nil_value();
+}
+
 /* The running strand has ended, with that value or that error. Its fiber waits for its next strand, whose block this returns. */
 static mrb_value strand_ended(mrb_state *mrb, mrb_value self) {
     const mrb_value *arguments = mrb_get_argv(mrb);
@@ -62,6 +68,7 @@ static mrb_value strand_ended(mrb_state *mrb, mrb_value self) {
     mrb_ary_set(mrb, machine->kept, kept, mrb_nil_value());
     rs_finish(&machine->engine);
     if (strand->scope) rsm_scope_child_ended(mrb, machine, strand->scope, strand, error);
+    clear_stack(mrb);
     return rsm_next(mrb, machine);
 }
 

@@ -46,6 +46,19 @@ class SwitchTest < Minitest::Test
     assert_equal [[0, 0], [1, 0], [0, 1], [1, 1]], seen
   end
 
+  def test_collections_with_six_thousand_waiting_strands
+    [true, false].each do |generational|
+      GC.generational_mode = generational
+      ended = in_scope do |scope|
+        strands = Array.new(6_000) { |one| scope.spin { collect_at(one) and one.to_s } }
+        strands.map(&:await)
+      end
+      assert_equal Array.new(6_000, &:to_s), ended
+    end
+  ensure
+    GC.generational_mode = true
+  end
+
   def test_ten_thousand_strands
     ended = 0
     in_scope { |scope| 10_000.times { |number| scope.spin { wait(0.001 * (number % 7)) and ended += 1 } } }
@@ -66,5 +79,14 @@ class SwitchTest < Minitest::Test
       end
     end
     assert_equal ["mine", [:ensure]], [error.message, seen]
+  end
+
+  private
+
+  def collect_at(one)
+    GC.start if one % 1_500 == 0
+    wait(0.001)
+    GC.start if one % 1_500 == 1
+    true
   end
 end
