@@ -308,9 +308,9 @@ bool rpg_serve(rpg_lane *lane) {
             break;
         }
     }
-    if (at > 0 && !keep_rows(lane, bytes, at)) how = NO_MEMORY;
-    finish_ended(lane, ends, ended);
-    if (how == NO_MEMORY) rpg_lose(lane, "there was no memory for what the server sent");
+    bool kept = at == 0 || keep_rows(lane, bytes, at);
+    if (kept) finish_ended(lane, ends, ended);
+    if (!kept || how == NO_MEMORY) rpg_lose(lane, "there was no memory for what the server sent");
     else if (how == COPIES) break_off(lane, RPG_COPY_REFUSED);
     else if (how == WRONG || found == RPG_WRONG) break_off(lane, "the server sent what is no answer to what was asked");
     else if (lane->fatal[0]) rpg_lose(lane, lane->fatal);

@@ -73,14 +73,15 @@ static void end_legs(rpg_lane *lane, rpg_request *request, int64_t deadline) {
 static bool begin_again(rpg_lane *lane, rpg_request *request) {
     if (request->leg != RPG_FIRST_LEG || request->again || !rpg_is_misunderstood(lane, request)) return false;
     VALUE statement = request->statement;
-    rpg_request *again = rpg_request_new(lane, statement, (rpg_span){request->params, request->params_len});
-    if (!again) return false;
-    again->prepared = request->prepared;
-    again->leg = RPG_FIRST_LEG;
-    again->again = true;
-    rpg_request_free(request);
     submit_last_leg(lane);
     rpg_leave(lane->leg);
+    rpg_request *again = rpg_request_new(lane, statement, (rpg_span){request->params, request->params_len});
+    bool prepared = request->prepared;
+    rpg_request_free(request);
+    if (!again) rb_memerror();
+    again->prepared = prepared;
+    again->leg = RPG_FIRST_LEG;
+    again->again = true;
     lane->leg = again;
     lane->streams = true;
     rpg_submit(lane, again);
