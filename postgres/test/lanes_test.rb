@@ -172,6 +172,32 @@ class PostgresLanesTest < Minitest::Test
     end
   end
 
+  # As behind a pooler that loses what comes together with another statement.
+  def test_a_server_that_answers_nothing_more_is_suspected_once_and_waited_for
+    on_pool(lanes: 1) do |pool, machine|
+      said = %r{\Aringspun: /scripted\S* has answered nothing for five seconds .* try pipelining: false\n\z}
+      assert_output("", said) do
+        pool.query("echo $1", "a")
+        together = [machine.spin { pool.query("echo $1", "a") }, machine.spin { pool.query("mute $1", "x", timeout: 30) }]
+        behind = machine.spin { pool.query("echo $1", "b", timeout: 30) }
+        machine.await(together.first)
+        [together.last, behind].each { |strand| assert_raises(Ringspun::TimeoutError) { strand.await } }
+      end
+    end
+  end
+
+  def test_a_server_that_works_long_is_not_suspected_where_it_has_answered_what_came_together_or_nothing_did
+    on_pool(lanes: 1) do |pool, machine|
+      assert_silent do
+        assert_equal "a", pool.query_value("work $1, $2", "a", "20")
+        2.times do
+          work = %w[0 0 9].map { |seconds| machine.spin { pool.query_value("work $1, $2", "a", seconds) } }
+          assert_equal %w[a a a], machine.await(work)
+        end
+      end
+    end
+  end
+
   private
 
   # The first statement of its lane has not been answered for a second, and is after five.

@@ -15,8 +15,11 @@
 #define QUIET_LOOK (10 * MILLISECOND)
 #define QUIET_MAX (1000 * MILLISECOND)
 
+/* After so long without an answer a server is suspected to have lost what came behind another statement. */
+#define SILENCE (5000 * MILLISECOND)
+
 VALUE rpg_sym_lost, rpg_sym_unsafe, rpg_sym_again;
-static ID id_error_of, id_lost, id_orphaned;
+static ID id_error_of, id_lost, id_orphaned, id_suspected;
 static VALUE sym_held, sym_slow, sym_stuck, sym_quiet, sym_session, sym_old;
 
 /* --- statements --- */
@@ -119,13 +122,33 @@ typedef struct {
     rpg_lane *lane;
     rpg_request *request;
     int64_t deadline;
+    int64_t until;              /* of the wait for more */
 } reading;
 
+/* A pooler that drops what comes behind the first statement is never seen to answer the second. */
+static int64_t suspected_from(const rpg_lane *lane) {
+    const rpg_request *first = lane->sent.first;
+    bool suspicious = lane->shared && !lane->pipelines && !lane->suspected && first && first->behind;
+    return suspicious ? lane->head_since + SILENCE : RINGSPUN_NEVER;
+}
+
+/* Until there may be more, or the server is to be suspected. */
+static bool read_more(reading *r) {
+    int64_t from = suspected_from(r->lane);
+    if (from != RINGSPUN_NEVER && ringspun->now() >= from) {
+        r->lane->suspected = true;
+        rb_funcall(r->lane->self, id_suspected, 0);
+        from = RINGSPUN_NEVER;
+    }
+    r->until = from < r->deadline ? from : r->deadline;
+    return ringspun->stream_more(r->lane->stream, r->until);
+}
+
 static VALUE read_for(VALUE argument) {
-    const reading *r = (const reading *)argument;
+    reading *r = (reading *)argument;
     while (!rpg_is_served(r->request) && rpg_serve(r->lane)) {}
     while (!rpg_is_served(r->request)) {
-        if (!ringspun->stream_more(r->lane->stream, r->deadline)) rpg_lose(r->lane, "the server has closed the connection");
+        if (!read_more(r)) rpg_lose(r->lane, "the server has closed the connection");
         else while (!rpg_is_served(r->request) && rpg_serve(r->lane)) {}
     }
     return Qnil;
@@ -136,7 +159,6 @@ static bool ends_connection(VALUE error) {
            rb_obj_is_kind_of(error, rpg_eTLS);
 }
 
-/* A pooler that drops what comes behind the first statement is never seen to answer the second. */
 VALUE rpg_late_error(const rpg_lane *lane) {
     const rpg_request *first = lane->sent.first;
     bool suspicious = lane->shared && !lane->pipelines && first && (first->behind || first->next);
@@ -150,7 +172,7 @@ NORETURN(static void fail_late(const rpg_lane *lane));
 static void fail_late(const rpg_lane *lane) { rb_exc_raise(rpg_late_error(lane)); }
 
 static void read_as_reader(rpg_lane *lane, rpg_request *request, int64_t deadline) {
-    reading r = {lane, request, deadline};
+    reading r = {lane, request, deadline, RINGSPUN_NEVER};
     int state = 0;
     lane->reader = request;
     rb_protect(read_for, (VALUE)&r, &state);
@@ -162,11 +184,11 @@ static void read_as_reader(rpg_lane *lane, rpg_request *request, int64_t deadlin
         rpg_lose(lane, RSTRING_PTR(rb_obj_as_string(error)));
         return;
     }
+    bool late = r.until != RINGSPUN_NEVER && rb_obj_is_kind_of(error, rpg_eTimeout) && ringspun->now() >= r.until;
+    if (late) rb_set_errinfo(Qnil);
+    if (late && r.until < deadline) return;
     rpg_leave(request);
-    if (deadline != RINGSPUN_NEVER && rb_obj_is_kind_of(error, rpg_eTimeout) && ringspun->now() >= deadline) {
-        rb_set_errinfo(Qnil);
-        fail_late(lane);
-    }
+    if (late) fail_late(lane);
     rb_jump_tag(state);
 }
 
@@ -250,6 +272,7 @@ void rpg_init_ask(void) {
     id_error_of = rb_intern("error_of");
     id_lost = rb_intern("lost");
     id_orphaned = rb_intern("orphaned");
+    id_suspected = rb_intern("suspected");
     rpg_sym_lost = ID2SYM(rb_intern("lost"));
     rpg_sym_unsafe = ID2SYM(rb_intern("unsafe"));
     rpg_sym_again = ID2SYM(rb_intern("again"));

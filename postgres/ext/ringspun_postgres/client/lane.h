@@ -36,6 +36,7 @@ typedef struct rpg_lane {
     bool held;                  /* nothing leaves but what passes */
     bool names;                 /* statements are given names */
     bool pipelines;             /* a statement that was sent behind others was answered before */
+    bool suspected;             /* to lose statements that come together, which was said */
     bool left_state;            /* a statement was of a kind that changes the session */
     uint8_t status;             /* of the last ReadyForQuery */
     rpg_replies replies;
