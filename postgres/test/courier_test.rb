@@ -32,6 +32,14 @@ class PostgresCourierTest < Minitest::Test
     end
   end
 
+  # Between the two looks the machine's clock may pass the end.
+  def test_a_time_that_is_over_while_the_courier_looks_at_the_clock
+    Ringspun::Simulation.run(faults: false) do |machine|
+      machine.sleep(1e9)
+      assert_equal 0, Postgres.const_get(:Courier).left(Process.clock_gettime(Process::CLOCK_MONOTONIC) + 60)
+    end
+  end
+
   Mine = Class.new(RuntimeError)
   FILES = %w[courier.rb courier/question.rb].map { |name| File.expand_path("../lib/ringspun/postgres/#{name}", __dir__) }
   CALLS = {

@@ -154,7 +154,7 @@ module Ringspun
         over = Process.clock_gettime(Process::CLOCK_MONOTONIC) > due
         raise TimeoutError, "the time was over before the server was asked" if over
 
-        due - Postgres.now
+        [due - Postgres.now, 0].max
       end
 
       # @param pool [Pool]
