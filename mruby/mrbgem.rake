@@ -8,6 +8,12 @@ MRuby::Gem::Specification.new("mruby-ringspun") do |spec|
   spec.add_dependency "mruby-fiber", core: "mruby-fiber"
   spec.add_dependency "mruby-error", core: "mruby-error"
 
+  spec.add_dependency "mruby-string-ext", core: "mruby-string-ext"
+  # Their errors and IO objects are used where the build has these, which is asked when the gem begins: so they begin before it.
+  %w[mruby-errno mruby-io mruby-socket].each do |name|
+    spec.add_dependency(name, core: name) if build.gems.any? { |gem| gem.name == name }
+  end
+
   engine = File.expand_path("../runtime/ext/ringspun/engine", __dir__)
   sources = Dir[File.join(engine, "**", "*.c")].sort
   raise "mruby-ringspun: no C source in #{engine}" if sources.empty?

@@ -4,7 +4,7 @@
 
 MRUBY_SRC = File.expand_path(ENV.fetch("MRUBY_SRC", "tmp/mruby/source"))
 MRUBY_TESTS = FileList["mruby/test/*_test.rb"].sort
-MRUBY_SUPPORT = %w[minitest strands].map { |name| "mruby/test/support/#{name}.rb" }.freeze
+MRUBY_SUPPORT = %w[minitest strands descriptors].map { |name| "mruby/test/support/#{name}.rb" }.freeze
 # The flags of each build.
 MRUBY_BUILDS = {
   "plain" => [],

@@ -24,6 +24,9 @@ typedef struct rsm_scope rsm_scope;
 /* What a wait returns in the strand that has waited, or raises there. */
 typedef mrb_value (*rsm_epilogue)(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result);
 
+/* What a request that has succeeded with that result returns. May raise. */
+typedef mrb_value (*rsm_answer)(mrb_state *mrb, rsm_machine *machine, const rs_request *request, int64_t result);
+
 typedef enum { RSM_LIVES, RSM_DONE, RSM_FAILED, RSM_CANCELLED } rsm_outcome;
 
 /* What the handle of a strand points to. The engine's strand points to it too, until the strand ends. */
@@ -31,11 +34,13 @@ struct rsm_strand {
     struct mrb_context *context; /* where it waits; NULL: it has not begun */
     rsm_epilogue epilogue;
     rs_op *op;                  /* that it waits for */
+    rsm_answer answer;          /* of that */
     rsm_strand *joins;
     rsm_scope *scope;           /* whose block has spun it; NULL: the machine's */
     rs_id id;
     uint8_t outcome;
     bool seen;                  /* somebody has joined it, and got its error */
+    bool turn_ended;            /* and no op has begun since */
 };
 
 /* What Ringspun::Scope points to. Its method in mrblib opens, settles and closes it. */
@@ -59,7 +64,8 @@ struct rsm_machine {
     mrb_value self;
     mrb_value kept;             /* Array: by the index of a strand its handle, and then its block or its fiber */
     mrb_value workers;          /* Array: fibers without a strand */
-    struct RClass *strand_class, *cancelled_class;
+    struct RClass *strand_class, *cancelled_class, *stream_class;
+    rs_links streams;           /* those that have a descriptor */
     mrb_value raises;           /* in the root, by a deadlock */
 };
 
@@ -85,7 +91,12 @@ mrb_value rsm_wake_error(mrb_state *mrb, rsm_machine *machine, rs_wake_kind kind
 /* Raises it. */
 void rsm_raise_wake(mrb_state *mrb, rsm_machine *machine, rs_wake_kind kind);
 
-mrb_noreturn void rsm_raise_errno(mrb_state *mrb, int64_t result, const char *what);
+/* An Integer within these limits, or a UsageError about `what`. */
+int64_t rsm_int_arg(mrb_state *mrb, mrb_value value, int64_t min, int64_t max, const char *what);
+void rsm_check_string(mrb_state *mrb, mrb_value value, const char *what);
+
+/* What the system has answered to that request. */
+mrb_noreturn void rsm_fail(mrb_state *mrb, rsm_machine *machine, int64_t result, const rs_request *request);
 void rsm_init_errors(mrb_state *mrb, struct RClass *module);
 
 /* --- switch.c --- */
@@ -106,6 +117,63 @@ mrb_value rsm_park(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rsm
 
 /* Goes on with the strand whose turn it is. */
 mrb_value rsm_next(mrb_state *mrb, rsm_machine *machine);
+
+/* --- io.c --- */
+
+/* The machine of a method that begins an op, where it may wait. Raises in a strand that was cancelled and whose turn has ended: one
+ * that never waits would not hear of it. */
+rsm_machine *rsm_io_machine(mrb_state *mrb);
+
+/* The request is tried at once, and becomes an op where it would wait. Takes over what it owns. */
+mrb_value rsm_perform(mrb_state *mrb, rsm_machine *machine, const rs_request *request, rsm_answer answer);
+
+typedef struct {
+    rsm_answer answer;
+    rsm_epilogue epilogue;      /* NULL: rsm_after_op */
+    uint32_t flags;             /* RS_PARK_ */
+    int64_t deadline_ns;        /* 0: none; else false is returned then */
+    bool *waits;                /* becomes true with the wait, and is the epilogue's to end; NULL: nobody asks */
+} rsm_op_wait;
+
+/* The same without the try: the last act of a method. */
+mrb_value rsm_wait_for(mrb_state *mrb, rsm_machine *machine, const rs_request *request, const rsm_op_wait *how);
+mrb_value rsm_after_op(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result);
+
+mrb_value rsm_answer_nil(mrb_state *mrb, rsm_machine *machine, const rs_request *request, int64_t result);
+
+/* Memory that a request owns. */
+void *rsm_owned(mrb_state *mrb, size_t size);
+
+/* What is there, at most `len` bytes, or nil at the end; at that place of a file, or -1: where the descriptor is. */
+mrb_value rsm_read(mrb_state *mrb, int fd, mrb_value len, int64_t offset);
+
+/* How many bytes were written: all with RS_REQUEST_ALL, unless an error came after the first. */
+mrb_value rsm_write(mrb_state *mrb, int fd, mrb_value bytes, int64_t offset, uint8_t options, const rsm_op_wait *how);
+
+/* Waits until it is ready for one of the events of poll(2), for so many seconds (nil: without a limit); true, or false. */
+mrb_value rsm_poll(mrb_state *mrb, int fd, uint32_t events, mrb_value seconds);
+
+/* A write to a pipe or socket that nobody reads is an error, and no signal that ends the process. */
+void rsm_survive_broken_pipes(void);
+
+/* --- stream.c --- */
+
+/* A stream without a descriptor yet, and what gives it one. */
+mrb_value rsm_stream_new(mrb_state *mrb, rsm_machine *machine);
+void rsm_stream_take(rsm_machine *machine, mrb_value stream, int fd);
+/* Both. */
+mrb_value rsm_answer_stream(mrb_state *mrb, rsm_machine *machine, const rs_request *request, int64_t fd);
+
+/* The descriptor of an open stream. */
+int rsm_stream_fd(mrb_state *mrb, mrb_value self);
+
+/* The machine is closed, and with it its streams. */
+void rsm_close_streams(rsm_machine *machine);
+
+/* --- socket.c --- */
+
+/* "127.0.0.1:80", "[::1]:80", or the path. */
+mrb_value rsm_address_text(mrb_state *mrb, const void *address, size_t len);
 
 /* --- the other files --- */
 
@@ -136,5 +204,7 @@ static inline mrb_value rsm_integer(mrb_state *mrb, uint64_t number) {
 
 void rsm_init_simulation(mrb_state *mrb, struct RClass *module);
 void rsm_init_io(mrb_state *mrb, struct RClass *module, struct RClass *machine);
+void rsm_init_stream(mrb_state *mrb, struct RClass *module, struct RClass *machine);
+void rsm_init_socket(mrb_state *mrb, struct RClass *module, struct RClass *machine);
 
 #endif

@@ -1,100 +1,233 @@
-/* io: reading and writing of descriptors. A request is tried at once, and becomes an op only where it would wait. */
+/* io: performs the requests of all methods that read, write and the like. A request is tried at once, and becomes an op only where it
+ * would wait. What it returns is made where it has ended, by its answer.
+ */
 #include "binding.h"
 
-#include <mruby/array.h>
 #include <mruby/error.h>
 #include <mruby/string.h>
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-static rs_op *start(mrb_state *mrb, rsm_machine *machine, const rs_request *request) {
-    rs_op *op = rs_op_start(&machine->engine, request, 0, RS_NEVER);
-    if (op) return op;
-    free(request->owned);
-    rsm_raise_wake(mrb, machine, machine->engine.refusal);
-    return NULL;
+/* As many bytes as one request reads. */
+#define READ_MAX 65536
+
+void *rsm_owned(mrb_state *mrb, size_t size) {
+    void *memory = malloc(size);
+    if (!memory) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
+    return memory;
 }
 
-static mrb_value wait_for(mrb_state *mrb, rsm_machine *machine, const rs_request *request, rsm_epilogue epilogue) {
+rsm_machine *rsm_io_machine(mrb_state *mrb) {
+    rsm_check_boundary(mrb);
+    rsm_machine *machine = rsm_machine_of(mrb);
     rsm_strand *me = rsm_running(machine);
-    me->op = start(mrb, machine, request);
-    return rsm_park(mrb, machine, me, epilogue);
+    if (RS_UNLIKELY(me->turn_ended)) {
+        me->turn_ended = false;
+        rsm_raise_wake(mrb, machine, rs_refusal(&machine->engine, 0));
+    }
+    return machine;
 }
 
-/* Gives the op back; its result, unless something else has ended the wait, or it has failed. */
-static int64_t take_result(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
-    const char *name = rs_request_traits(&strand->op->request)->name;
+/* --- answers --- */
+
+typedef struct {
+    rsm_machine *machine;
+    const rs_request *request;
+    int64_t result;
+    rsm_answer answer;
+} ended;
+
+static mrb_value answer_of(mrb_state *mrb, void *argument) {
+    const ended *e = argument;
+    if (e->result < 0) rsm_fail(mrb, e->machine, e->result, e->request);
+    return e->answer(mrb, e->machine, e->request, e->result);
+}
+
+/* There was no memory for the object that would have had it. */
+static void discard_made(const ended *e) {
+    const rs_platform *platform = rs_platform_of(&e->machine->engine);
+    switch (rs_request_traits(e->request)->makes) {
+    case RS_MAKES_NOTHING: return;
+    case RS_MAKES_PAIR:
+        for (int i = 0; i < 2; i++) platform->discard(&e->machine->engine, ((int *)e->request->owned)[i]);
+        return;
+    default: platform->discard(&e->machine->engine, (int)e->result);
+    }
+}
+
+/* Raises nothing, for the op has to be given back first: `failed` says that this is an error. */
+static mrb_value answer_safely(mrb_state *mrb, ended e, mrb_bool *failed) {
+    mrb_value value = mrb_protect_error(mrb, answer_of, &e, failed);
+    if (RS_UNLIKELY(*failed) && e.result >= 0) discard_made(&e);
+    return value;
+}
+
+/* A cancellation that came meanwhile is for the next op: this one was done. */
+static mrb_value after_turn(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    strand->turn_ended = true;
+    return mrb->c->ci->stack[0];
+}
+
+/* An op has succeeded at once. When the strand's turn is over the others run, and the value waits in the place of `self`. */
+static mrb_value end_inline(mrb_state *mrb, rsm_machine *machine, mrb_value value) {
+    if (RS_LIKELY(!rs_turn_ends(&machine->engine))) return value;
+    rsm_strand *me = rsm_running(machine);
+    mrb->c->ci->stack[0] = value;
+    rs_yield(&machine->engine);
+    return rsm_park(mrb, machine, me, after_turn);
+}
+
+static mrb_value answer_inline(mrb_state *mrb, rsm_machine *machine, const rs_request *request, int64_t result,
+                               rsm_answer answer) {
+    mrb_bool failed;
+    mrb_value value = answer_safely(mrb, (ended){machine, request, result, answer}, &failed);
+    free(request->owned);
+    if (RS_UNLIKELY(failed)) mrb_exc_raise(mrb, value);
+    return end_inline(mrb, machine, value);
+}
+
+mrb_value rsm_answer_nil(mrb_state *mrb, rsm_machine *machine, const rs_request *request, int64_t result) {
+    return mrb_nil_value();
+}
+
+static mrb_value answer_true(mrb_state *mrb, rsm_machine *machine, const rs_request *request, int64_t result) {
+    return mrb_true_value();
+}
+
+static mrb_value answer_count(mrb_state *mrb, rsm_machine *machine, const rs_request *request, int64_t result) {
+    return mrb_fixnum_value((mrb_int)result);
+}
+
+static mrb_value answer_bytes(mrb_state *mrb, rsm_machine *machine, const rs_request *request, int64_t result) {
+    return result == 0 ? mrb_nil_value() : mrb_str_new(mrb, request->transfer.address, (mrb_int)result);
+}
+
+/* --- ops --- */
+
+mrb_value rsm_after_op(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    mrb_bool failed = false;
+    mrb_value value = mrb_false_value();
+    if (RS_LIKELY(kind == RS_WAKE_VALUE)) {
+        value = answer_safely(mrb, (ended){machine, &strand->op->request, result, strand->answer}, &failed);
+    }
     rs_op_end(&machine->engine, strand->op);
-    rsm_raise_wake(mrb, machine, kind);
-    if (result < 0) rsm_raise_errno(mrb, result, name);
-    return result;
+    if (RS_UNLIKELY(failed)) mrb_exc_raise(mrb, value);
+    if (RS_UNLIKELY(kind != RS_WAKE_TIMEOUT)) rsm_raise_wake(mrb, machine, kind);
+    return value;
 }
 
-static mrb_value after_moving(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
-    return mrb_fixnum_value((mrb_int)take_result(mrb, machine, strand, kind, result));
+mrb_value rsm_wait_for(mrb_state *mrb, rsm_machine *machine, const rs_request *request, const rsm_op_wait *how) {
+    rsm_strand *me = rsm_running(machine);
+    me->answer = how->answer;
+    me->op = rs_op_start(&machine->engine, request, how->flags, how->deadline_ns ? how->deadline_ns : RS_NEVER);
+    if (RS_UNLIKELY(!me->op)) {
+        free(request->owned);
+        rsm_raise_wake(mrb, machine, machine->engine.refusal);
+    }
+    if (how->waits) *how->waits = true;
+    return rsm_park(mrb, machine, me, how->epilogue ? how->epilogue : rsm_after_op);
 }
 
-/* The bytes are where the op says until it ends. At the end of the stream: nil. */
-static mrb_value after_read(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
-    mrb_value bytes = mrb_nil_value();
-    if (result > 0 && kind == RS_WAKE_VALUE) bytes = mrb_str_new(mrb, strand->op->request.owned, (mrb_int)result);
-    take_result(mrb, machine, strand, kind, result);
-    return bytes;
+mrb_value rsm_perform(mrb_state *mrb, rsm_machine *machine, const rs_request *request, rsm_answer answer) {
+    int64_t result = rs_try(&machine->engine, request);
+    if (result == -EAGAIN) return rsm_wait_for(mrb, machine, request, &(rsm_op_wait){.answer = answer});
+    return answer_inline(mrb, machine, request, result, answer);
 }
 
+/* --- bytes --- */
+
+mrb_value rsm_read(mrb_state *mrb, int fd, mrb_value len, int64_t offset) {
+    uint64_t most = (uint64_t)rsm_int_arg(mrb, len, 1, MRB_INT_MAX, "read: the number of bytes");
+    rsm_machine *machine = rsm_io_machine(mrb);
+    char here[READ_MAX];
+    rs_request request = {.kind = offset < 0 ? RS_OP_READ : RS_OP_PREAD, .fd = fd,
+                          .transfer = {.address = here, .len = most < READ_MAX ? most : READ_MAX, .offset = offset}};
+    int64_t result = rs_try(&machine->engine, &request);
+    if (result != -EAGAIN) return answer_inline(mrb, machine, &request, result, answer_bytes);
+    request.transfer.address = NULL;
+    request.options = RS_REQUEST_ANY_BUFFER;
+    return rsm_wait_for(mrb, machine, &request, &(rsm_op_wait){.answer = answer_bytes});
+}
+
+/* What is left when so many have been written: a copy, for others may change the String meanwhile. */
+static void own_rest(mrb_state *mrb, rs_request *request, int64_t written) {
+    if (written > 0) rs_request_advance(request, (uint64_t)written);
+    request->owned = rsm_owned(mrb, request->transfer.len);
+    request->transfer.address = memcpy(request->owned, request->transfer.address, request->transfer.len);
+}
+
+mrb_value rsm_write(mrb_state *mrb, int fd, mrb_value bytes, int64_t offset, uint8_t options, const rsm_op_wait *how) {
+    rsm_check_string(mrb, bytes, "write");
+    rsm_machine *machine = rsm_io_machine(mrb);
+    uint64_t len = (uint64_t)RSTRING_LEN(bytes);
+    if (len == 0) return mrb_fixnum_value(0);
+    rs_request request = {.kind = offset < 0 ? RS_OP_WRITE : RS_OP_PWRITE, .fd = fd,
+                          .transfer = {.address = RSTRING_PTR(bytes), .len = len, .offset = offset}};
+    int64_t result = rs_try(&machine->engine, &request);
+    bool ends = result < 0 ? result != -EAGAIN : !(options & RS_REQUEST_ALL) || (uint64_t)result == len;
+    if (RS_LIKELY(ends)) return answer_inline(mrb, machine, &request, result, answer_count);
+    own_rest(mrb, &request, result);
+    request.options = options;
+    rsm_op_wait wait = *how;
+    wait.answer = answer_count;
+    return rsm_wait_for(mrb, machine, &request, &wait);
+}
+
+mrb_value rsm_poll(mrb_state *mrb, int fd, uint32_t events, mrb_value seconds) {
+    rsm_machine *machine = rsm_io_machine(mrb);
+    int64_t deadline_ns = rsm_deadline(mrb, machine, seconds);
+    rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = events};
+    int64_t result = rs_try(&machine->engine, &request);
+    if (result != -EAGAIN) return answer_inline(mrb, machine, &request, result, answer_true);
+    return rsm_wait_for(mrb, machine, &request, &(rsm_op_wait){.answer = answer_true, .deadline_ns = deadline_ns});
+}
+
+/* --- descriptors of others: IO objects --- */
+
+static int number_of(mrb_state *mrb, mrb_value fd) {
+    return (int)rsm_int_arg(mrb, fd, 0, RS_DESCRIPTORS_MAX - 1, "a descriptor");
+}
 
 static mrb_value machine_read(mrb_state *mrb, mrb_value self) {
-    mrb_int fd, len;
-    mrb_get_args(mrb, "ii", &fd, &len);
-    if (len <= 0) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "read: expected a positive number of bytes");
-    rsm_machine *machine = rsm_machine_of(mrb);
-    rsm_check_boundary(mrb);
-    mrb_value buffer = mrb_str_new(mrb, NULL, len);
-    rs_request request = {.kind = RS_OP_READ, .fd = (int)fd,
-                          .transfer = {.address = RSTRING_PTR(buffer), .len = (uint64_t)len, .offset = -1}};
-    int64_t result = rs_try(&machine->engine, &request);
-    if (result == -EAGAIN) {
-        request.transfer.address = request.owned = malloc((size_t)len);
-        if (!request.owned) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
-        return wait_for(mrb, machine, &request, after_read);
-    }
-    if (result < 0) rsm_raise_errno(mrb, result, "read");
-    return result == 0 ? mrb_nil_value() : mrb_str_resize(mrb, buffer, (mrb_int)result);
+    const mrb_value *arguments = mrb_get_argv(mrb);
+    return rsm_read(mrb, number_of(mrb, arguments[0]), arguments[1], -1);
 }
 
-/* All of it. */
+/* What there is room for. */
 static mrb_value machine_write(mrb_state *mrb, mrb_value self) {
-    mrb_int fd;
-    mrb_value bytes;
-    mrb_get_args(mrb, "iS", &fd, &bytes);
-    rsm_machine *machine = rsm_machine_of(mrb);
-    rsm_check_boundary(mrb);
-    uint64_t len = (uint64_t)RSTRING_LEN(bytes);
-    rs_request request = {.kind = RS_OP_WRITE, .fd = (int)fd,
-                          .transfer = {.address = RSTRING_PTR(bytes), .len = len, .offset = -1}};
-    int64_t result = rs_try(&machine->engine, &request);
-    if (result == (int64_t)len) return mrb_fixnum_value((mrb_int)len);
-    if (result < 0 && result != -EAGAIN) rsm_raise_errno(mrb, result, "write");
-    rs_request_advance(&request, result > 0 ? (uint64_t)result : 0);
-    request.options |= RS_REQUEST_ALL;
-    request.owned = malloc(request.transfer.len);
-    if (!request.owned) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
-    request.transfer.address = memcpy(request.owned, request.transfer.address, request.transfer.len);
-    return wait_for(mrb, machine, &request, after_moving);
+    const mrb_value *arguments = mrb_get_argv(mrb);
+    return rsm_write(mrb, number_of(mrb, arguments[0]), arguments[1], -1, 0, &(rsm_op_wait){0});
 }
 
-static mrb_value machine_pipe(mrb_state *mrb, mrb_value self) {
-    rsm_machine *machine = rsm_machine_of(mrb);
-    int pair[2];
-    rs_request request = {.kind = RS_OP_PIPE, .fd = -1, .pipe.pair = pair};
-    int64_t result = rs_try(&machine->engine, &request);
-    if (result < 0) rsm_raise_errno(mrb, result, "pipe");
-    return mrb_assoc_new(mrb, mrb_fixnum_value(pair[0]), mrb_fixnum_value(pair[1]));
+static mrb_value machine_await_readable(mrb_state *mrb, mrb_value self) {
+    const mrb_value *arguments = mrb_get_argv(mrb);
+    return rsm_poll(mrb, number_of(mrb, arguments[0]), POLLIN, arguments[1]);
+}
+
+static mrb_value machine_await_writable(mrb_state *mrb, mrb_value self) {
+    const mrb_value *arguments = mrb_get_argv(mrb);
+    return rsm_poll(mrb, number_of(mrb, arguments[0]), POLLOUT, arguments[1]);
+}
+
+/* --- signals --- */
+
+static void do_nothing(int signal) { (void)signal; }
+
+/* A handler, for a program that is executed does not inherit it. */
+void rsm_survive_broken_pipes(void) {
+    struct sigaction before, ours = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
+    if (sigaction(SIGPIPE, NULL, &before) == 0 && before.sa_handler == SIG_DFL) sigaction(SIGPIPE, &ours, NULL);
 }
 
 void rsm_init_io(mrb_state *mrb, struct RClass *module, struct RClass *machine) {
-    mrb_define_method(mrb, machine, "read", machine_read, MRB_ARGS_REQ(2));
-    mrb_define_method(mrb, machine, "write", machine_write, MRB_ARGS_REQ(2));
-    mrb_define_method(mrb, machine, "pipe", machine_pipe, MRB_ARGS_NONE());
+    mrb_define_method(mrb, machine, "__read", machine_read, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, machine, "__write", machine_write, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, machine, "__await_readable", machine_await_readable, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, machine, "__await_writable", machine_await_writable, MRB_ARGS_REQ(2));
+    if (mrb_class_defined(mrb, "IO")) {
+        mrb_include_module(mrb, mrb_class_get(mrb, "IO"), mrb_define_module_under(mrb, module, "IOMethods"));
+    }
 }

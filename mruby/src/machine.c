@@ -42,6 +42,7 @@ static void on_deadlock(rs_machine *engine, rs_strand *root) {
 static const rs_driver driver = {.on_deadlock = on_deadlock, .stack = rsm_stack, .outer_stack = rsm_outer_stack};
 
 static void drive(rsm_machine *machine) {
+    rsm_survive_broken_pipes();
     machine->root.id = machine->engine.root;
     rs_machine_drive(&machine->engine, &driver, machine, &machine->root);
     machine->spin_scope = &rs_running(&machine->engine)->own;
@@ -168,6 +169,7 @@ rsm_machine *rsm_machine_new(mrb_state *mrb) {
     machine->workers = kept_array(mrb, machine->self, mrb_intern_lit(mrb, "workers"));
     machine->strand_class = rsm_class(mrb, "Strand");
     machine->cancelled_class = rsm_class(mrb, "Cancelled");
+    machine->stream_class = rsm_class(mrb, "Stream");
     return machine;
 }
 
@@ -186,6 +188,8 @@ void mrb_mruby_ringspun_gem_init(mrb_state *mrb) {
     rsm_init_scope(mrb, module, class);
     rsm_init_wait(mrb, module, class);
     rsm_init_io(mrb, module, class);
+    rsm_init_stream(mrb, module, class);
+    rsm_init_socket(mrb, module, class);
     rsm_init_simulation(mrb, module);
     rsm_machine_make_current(mrb, rsm_machine_new(mrb));
 }
@@ -196,9 +200,11 @@ void rsm_machine_close(rsm_machine *machine) {
     if (machine->scopes > 0) rsm_scopes_outlive(machine);
     rs_machine_leave(&machine->engine);
     rs_machine_close(&machine->engine);
+    rsm_close_streams(machine);
     machine->open = false;
 }
 
+/* The state may end in a simulation, with machines that stand still meanwhile. */
 void mrb_mruby_ringspun_gem_final(mrb_state *mrb) {
     atomic_fetch_add(&changes, 1);
     for (mrb_value self = current(mrb)->self; !mrb_nil_p(self); self = mrb_iv_get(mrb, self, mrb_intern_lit(mrb, "outer"))) {

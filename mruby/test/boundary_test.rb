@@ -80,7 +80,7 @@ class BoundaryTest < Minitest::Test
     "dup" => [-> { Key.new.dup }, "initialize_copy, called from C by dup", "wait before or after"],
     "respond_to?" => [-> { Key.new.respond_to?(:any) }, "respond_to_missing?", "wait before or after"],
     "Class.new {}" => [-> { Class.new { wait(0) } }, "a block, called from C by new", "wait before or after"],
-    "a read" => [-> { Hash.new { Ringspun.machine.read(0, 1) }[1] }, "a Hash's block", "use fetch with a block"],
+    "a read" => [-> { Hash.new { Ringspun.machine.pipe }[1] }, "a Hash's block", "use fetch with a block"],
     "a scope" => [-> { Hash.new { Ringspun.machine.scope { 1 } }[1] }, "a Hash's block", "use fetch with a block"]
   }
 
@@ -111,7 +111,7 @@ class BoundaryTest < Minitest::Test
   # An op or a timer of it would keep the deadlock from being seen.
   def test_a_refused_wait_leaves_nothing
     read, = machine.pipe
-    waits = [-> { wait(60) }, -> { machine.read(read, 1) }, -> { machine.scope(deadline: 60) { wait(60) } },
+    waits = [-> { wait(60) }, -> { read.read_partial }, -> { machine.scope(deadline: 60) { wait(60) } },
              -> { machine.timeout(60) { 1 } }]
     waits.each { |block| assert_raises(Ringspun::UsageError) { Hash.new { block.call }[1] } }
     assert_raises(Ringspun::DeadlockError) do

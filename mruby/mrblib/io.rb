@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+module Ringspun
+  # What a wait for readiness returns when its time is up: unless told, it raises.
+  RAISE = Object.new
+
+  # Waits for readiness, of a Stream and an IO.
+  module Readiness
+    # Waits until there is something to read, or the end. When `within` seconds have passed: returns `timeout_result`, or raises
+    # a TimeoutError.
+    def await_readable(within: nil, timeout_result: RAISE)
+      __readable(within) || Readiness.late(within, timeout_result)
+    end
+
+    # Waits until there is room for something to be written.
+    def await_writable(within: nil, timeout_result: RAISE)
+      __writable(within) || Readiness.late(within, timeout_result)
+    end
+
+    def self.late(seconds, timeout_result)
+      raise TimeoutError, "not ready within #{seconds} s" if RAISE.equal?(timeout_result)
+
+      timeout_result
+    end
+  end
+
+  # The methods of an IO, where mruby has it: they work on its descriptor, and what the IO has read ahead is not seen.
+  module IOMethods
+    include Readiness
+
+    # What is there, at most so many bytes, after a wait for the first.
+    def await_read(maxlen, outbuf = nil)
+      bytes = Ringspun.machine.__read(fileno, maxlen) or raise EOFError, "end of file reached"
+      outbuf ? outbuf.replace(bytes) : bytes
+    end
+
+    # Writes what there is room for, after a wait for some; returns how many bytes.
+    def await_written(string) = Ringspun.machine.__write(fileno, string)
+
+    # The evaluations of these two.
+    def concurrently_read(maxlen, outbuf = nil) = concurrently { await_read(maxlen, outbuf) }
+    def concurrently_write(string) = concurrently { await_written(string) }
+
+    def __readable(within) = Ringspun.machine.__await_readable(fileno, within)
+    def __writable(within) = Ringspun.machine.__await_writable(fileno, within)
+  end
+end

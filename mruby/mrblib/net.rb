@@ -1,0 +1,192 @@
+# frozen_string_literal: true
+
+module Ringspun
+  class << self
+    # Connects to a host, by its name or address, and a port. The addresses of a name are tried one after the other. With a block
+    # the stream is closed after that.
+    def connect_tcp(host, port, connect_timeout: 30, &block)
+      stream = Net.within(connect_timeout, "connect_tcp", Net.place(host, port)) do
+        Net.connect_first(machine.resolve(host), port)
+      end
+      block ? stream.__lend(&block) : stream
+    end
+
+    def connect_unix(path, connect_timeout: 30, &block)
+      stream = Net.within(connect_timeout, "connect_unix", path) { Net.connect(path, nil) }
+      block ? stream.__lend(&block) : stream
+    end
+
+    # Listens, and runs the block for each connection in a strand of its own; returns the Server at once. Without a block:
+    # the listening stream, of which `accept` returns the next connection.
+    def listen_tcp(host, port, backlog: 1024, **options, &block)
+      Net.place(host, port)
+      listener = Net.listen(machine.resolve(host)[0], port, backlog)
+      block ? Server.new(listener, nil, **options, &block) : listener
+    end
+
+    # The same on a Unix socket. A file that is left of one on which nobody listens is replaced. A server removes its file.
+    def listen_unix(path, backlog: 1024, **options, &block)
+      listener = Net.listen(path, nil, backlog)
+      block ? Server.new(listener, path, **options, &block) : listener
+    end
+  end
+
+  # What connecting and listening share.
+  module Net
+    class << self
+      def within(seconds, what, where, &block)
+        machine.timeout(seconds, &block)
+      rescue TimeoutError
+        raise TimeoutError, "#{what}: no connection to #{where} within #{seconds} s"
+      end
+
+      def place(host, port)
+        raise UsageError, "the port: expected an Integer, got #{port.inspect}" unless port.is_a?(Integer)
+
+        host.to_s.include?(":") ? "[#{host}]:#{port}" : "#{host}:#{port}"
+      end
+
+      def connect_first(addresses, port)
+        *others, last = addresses
+        others.each do |address|
+          return connect(address, port)
+        rescue SystemCallError
+          next
+        end
+        connect(last, port)
+      end
+
+      def connect(address, port)
+        stream = machine.__socket(address, port)
+        stream.__connect(address, port) and connected = stream
+      ensure
+        stream.close if stream && !connected
+      end
+
+      def listen(address, port, backlog)
+        stream = machine.__socket(address, port)
+        port ? stream.__bind(address, port) : bind_unix(stream, address)
+        stream.__listen(backlog)
+        listens = stream
+      ensure
+        stream.close if stream && !listens
+      end
+
+      private
+
+      def machine = Ringspun.machine
+
+      def bind_unix(stream, path)
+        stream.__bind(path, nil)
+      rescue SystemCallError => error
+        raise error unless left_over?(path)
+
+        machine.unlink(path)
+        stream.__bind(path, nil)
+      end
+
+      # The file is there, and nobody listens.
+      def left_over?(path)
+        connect(path, nil).close
+        false
+      rescue SystemCallError => error
+        error.errno == Stream::REFUSED
+      end
+    end
+  end
+
+  # Accepts connections, and runs a block for each in a strand of its own. An error in one connection ends that one, and is
+  # reported to `on_error`, with the stream; what the other side alone is to blame for is not.
+  class Server
+    PAUSE = 0.1
+
+    # How many connections are open.
+    attr_reader :connections
+
+    def initialize(listener, path, on_error: nil, &block)
+      @listener = listener
+      @path = path
+      @on_error = on_error
+      @block = block
+      @connections = 0
+      @strand = Ringspun.machine.spin { serve }
+    end
+
+    # Host and port, or path and nil.
+    def address = @listener.local_address
+    def port = address[1]
+
+    # Accepts no more, and waits for the connections; after `within` seconds it cancels them. Returns how many were cancelled.
+    def stop(within: 10)
+      @listener.close
+      Ringspun.machine.timeout(within) { wait }
+      0
+    rescue TimeoutError
+      left = @connections
+      Ringspun.machine.terminate(@strand)
+      wait
+      left
+    end
+
+    # Waits until it has ended.
+    def wait
+      @strand.await
+      nil
+    rescue TerminatedError
+      nil
+    end
+
+    private
+
+    def serve
+      Ringspun.machine.scope do |scope|
+        while (stream = accept)
+          attend(scope, stream)
+        end
+      end
+    ensure
+      @listener.close
+      remove_file if @path
+    end
+
+    def remove_file
+      Ringspun.machine.scope(shield: true) { Ringspun.machine.unlink(@path) }
+    rescue SystemCallError
+      nil # it has none, as on a simulated kernel, or others have removed it
+    end
+
+    # nil: it is closed. When descriptors run out the next ones wait in the kernel.
+    def accept
+      @listener.accept
+    rescue ClosedError
+      nil
+    rescue SystemCallError
+      Ringspun.machine.sleep(PAUSE)
+      retry
+    end
+
+    def attend(scope, stream)
+      @connections += 1
+      scope.spin do
+        serve_one(stream)
+      ensure
+        @connections -= 1
+        stream.close
+      end
+    end
+
+    def serve_one(stream)
+      @block.call(stream)
+    rescue EndOfStreamError, TimeoutError, LimitError
+      nil
+    rescue StandardError => error
+      report(error, stream) unless error.is_a?(SystemCallError) && Stream::GONE.include?(error.errno)
+    end
+
+    def report(error, stream)
+      return @on_error.call(error, stream) if @on_error
+
+      Ringspun.__warn("a connection failed: #{error.class}: #{error.message}")
+    end
+  end
+end
