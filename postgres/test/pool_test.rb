@@ -9,7 +9,7 @@ class PostgresPoolTest < Minitest::Test
   include NoNames
 
   # What the server says, or PgBouncer.
-  ENDED = /terminating connection|server conn crashed/
+  ENDED = /terminating connection|server conn(ection closed| crashed)/
 
   def test_nothing_connects_before_the_first_use
     pool = Postgres::Pool.new("postgres://localhost:1/nowhere", password: "secret")
