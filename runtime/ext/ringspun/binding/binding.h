@@ -84,7 +84,6 @@ typedef struct rsb_strand {
     VALUE resume_value;         /* of Evaluation#resume!, until the wait that it has ended is over */
     struct rsb_frame *frames;   /* the runs of concurrent procs that it is in, the newest first */
     const struct rsb_work *work; /* what it does where it has no block */
-    struct rsb_batch *batch;    /* the runs that it is to begin, or NULL */
     struct rsb_start_answer *answer; /* for the strand that waits until this one has begun its run, or NULL */
     rs_id id;
     VALUE hook_error;           /* the one of `raises` that only the scheduler hook that it is in may raise; 0: none */

@@ -4,7 +4,7 @@
 /* In the order of the rooms. Channels come before selectors: what they give back when a machine ends may be for a watch. */
 static const rs_part *const parts[] = {
     &rs_ops_part, &rs_descriptors_part, &rs_pool_part, &rs_accept_queues_part, &rs_channel_waiters_part, &rs_selectors_part,
-    &rs_mutexes_part, &rs_write_queues_part, NULL,
+    &rs_mutexes_part, &rs_write_queues_part, &rs_batches_part, NULL,
 };
 
 /* About as long as it takes to fall asleep and be woken where processors sleep too. */
@@ -49,6 +49,6 @@ int rs_machine_open(rs_machine *machine, rs_rooms *rooms, const rs_backend *back
     *machine = (rs_machine){
         .parts = parts, .backend = backend, .options = *options, .ops = &rooms->ops, .descriptors = &rooms->descriptors,
         .pool = &rooms->pool, .accept_queues = &rooms->accept_queues, .channel_waiters = &rooms->channel_waiters,
-        .selectors = &rooms->selectors, .write_queues = &rooms->write_queues};
+        .selectors = &rooms->selectors, .write_queues = &rooms->write_queues, .batches = &rooms->batches};
     return rs_machine_start(machine);
 }

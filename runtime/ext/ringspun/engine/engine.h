@@ -23,6 +23,7 @@
 #include "ops/op_life.h"
 #include "ops/platform.h"
 #include "procs/await.h"
+#include "procs/batch.h"
 #include "procs/evaluation.h"
 
 /* What the rooms keep for a machine. The driver keeps it for as long as the machine, and in one place like that. */
@@ -34,6 +35,7 @@ typedef struct {
     rs_channel_waiters channel_waiters;
     rs_selectors selectors;
     rs_write_queues write_queues;
+    rs_batches batches;
 } rs_rooms;
 
 rs_options rs_default_options(void);

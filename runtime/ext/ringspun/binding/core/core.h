@@ -17,9 +17,9 @@ typedef struct rsb_work {
     /* True: it was killed, and `state` is that of rb_protect. */
     bool (*run)(rsb_machine *machine, rsb_strand *strand, int *state);
     /* No stack could be made for the strand: its work ends with that error. */
-    void (*fail)(rsb_machine *machine, rsb_strand *strand, VALUE error);
+    void (*fail)(rsb_machine *machine, rs_strand *strand, VALUE error);
     /* The strand is about to wait and has a batch: another strand takes the rest of the batch. */
-    void (*hand_over)(rsb_machine *machine, rsb_strand *strand);
+    void (*hand_over)(rsb_machine *machine, rs_strand *strand);
 } rsb_work;
 
 typedef struct rsb_scope {

@@ -210,7 +210,7 @@ RSB_APART static void finish(rsb_machine *machine, rs_strand *engine) {
 /* The running strand ends without having run, or cannot go on. */
 void rsb_strand_fail(rsb_machine *machine, rs_strand *engine, VALUE error) {
     rsb_strand *strand = engine->user;
-    if (strand->batch) strand->work->fail(machine, strand, error);
+    if (engine->batch) strand->work->fail(machine, engine, error);
     else if (strand->answer) strand->error = error;
     else end_with_error(machine, strand, engine, error);
     finish(machine, engine);

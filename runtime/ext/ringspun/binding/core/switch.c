@@ -286,8 +286,7 @@ static inline rs_wake_kind park_behind(rsb_machine *machine, rs_strand *me, rs_s
 }
 
 static inline rs_wake_kind park(rsb_machine *machine, rs_strand *me, int64_t *result) {
-    rsb_strand *self = me->user;
-    if (RS_UNLIKELY(self->batch != NULL)) self->work->hand_over(machine, self);
+    if (RS_UNLIKELY(me->batch != NULL)) ((rsb_strand *)me->user)->work->hand_over(machine, me);
     return park_behind(machine, me, NULL, result);
 }
 

@@ -92,17 +92,6 @@ typedef struct rsb_start_answer {
     bool failed;
 } rsb_start_answer;
 
-/* Runs that begin one after the other in one strand, as long as none of them waits; then another strand takes the rest. */
-typedef struct rsb_batch {
-    rs_link link;               /* in the machine's list */
-    rs_scope *scope;
-    rs_id strand;               /* in which they begin */
-    uint32_t at;
-    uint32_t len;
-    uint32_t capacity;
-    rsb_start *starts;
-} rsb_batch;
-
 rsb_start rsb_start_of(rsb_machine *machine, VALUE proc, int argc, const VALUE *argv, VALUE block, bool keywords);
 void rsb_start_later(rsb_machine *machine, const rsb_start *start);
 /* Runs it at once, in a strand of its own. True: it has ended, and `answer` is its value, or its error if `failed`. False: it

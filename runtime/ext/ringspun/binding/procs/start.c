@@ -1,14 +1,5 @@
-/* start: begins the runs of concurrent procs.
- *
- * Runs that begin later are collected in a batch: as long as no other strand becomes ready, one strand at the end of the run
- * queue stands for all runs started in a row. It runs them one after the other. A run that waits keeps the strand, and another
- * strand, at the head of the run queue, takes the rest. So runs begin in the order of the run queue, and a run that does not wait
- * needs no strand of its own and no switch.
- */
+/* start: begins the runs of concurrent procs, those that begin later in batches (engine/procs/batch.h). */
 #include "evaluation.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 rsb_start rsb_start_of(rsb_machine *machine, VALUE proc, int argc, const VALUE *argv, VALUE block, bool keywords) {
     rsb_notice_features(machine);
@@ -19,95 +10,19 @@ rsb_start rsb_start_of(rsb_machine *machine, VALUE proc, int argc, const VALUE *
     return start;
 }
 
-/* --- batches --- */
+/* --- batches, and strands for them --- */
 
-#define STARTS_FIRST 16u
-
-typedef struct {
-    rs_links all;               /* batches with runs that have not begun, the newest first */
-    rsb_batch *spare;
-} machine_batches;
-
-static rsb_part part;
-
-static inline machine_batches *batches_of(const rsb_machine *machine) { return rsb_part_data(machine, &part); }
-
-/* Makes a spare batch with room for at least one start, so that take_batch cannot fail. */
-static void have_spare_batch(machine_batches *batches) {
-    if (RS_UNLIKELY(!batches->spare)) batches->spare = rsb_alloc(sizeof(rsb_batch));
-    rsb_batch *batch = batches->spare;
-    if (RS_LIKELY(batch->capacity > 0)) return;
-    batch->starts = rsb_alloc(sizeof(rsb_start) * STARTS_FIRST);
-    batch->capacity = STARTS_FIRST;
+static void mark_start(const void *data) {
+    const rsb_start *start = data;
+    rb_gc_mark(start->proc);
+    rb_gc_mark(start->evaluation);
+    rb_gc_mark(start->arguments);
+    rb_gc_mark(start->block);
+    rb_gc_mark(start->storage);
+    rb_gc_mark(start->spawned_at);
 }
 
-static rsb_batch *take_batch(machine_batches *batches) {
-    rsb_batch *batch = batches->spare;
-    RS_ASSERT(batch->len == 0 && batch->capacity > 0);
-    batches->spare = NULL;
-    rs_links_prepend(&batches->all, &batch->link);
-    return batch;
-}
-
-static void free_batch(rsb_batch *batch) {
-    free(batch->starts);
-    free(batch);
-}
-
-#define SPARE_STARTS_MAX 4096u
-
-static void end_batch(rsb_machine *machine, rsb_batch *batch) {
-    machine_batches *batches = batches_of(machine);
-    rs_links_remove(&batches->all, &batch->link);
-    if (batches->spare || batch->capacity > SPARE_STARTS_MAX) {
-        free_batch(batch);
-        return;
-    }
-    batch->scope = NULL;
-    batch->strand = RS_NO_ID;
-    batch->at = batch->len = 0;
-    batches->spare = batch;
-}
-
-static void batches_mark(rsb_machine *machine) {
-    RS_EACH_LINKED(&batches_of(machine)->all, rsb_batch, link, batch) {
-        for (uint32_t i = batch->at; i < batch->len; i++) {
-            const rsb_start *start = &batch->starts[i];
-            rb_gc_mark(start->proc);
-            rb_gc_mark(start->evaluation);
-            rb_gc_mark(start->arguments);
-            rb_gc_mark(start->block);
-            rb_gc_mark(start->storage);
-            rb_gc_mark(start->spawned_at);
-        }
-    }
-}
-
-static void batches_free(rsb_machine *machine) {
-    machine_batches *batches = batches_of(machine);
-    RS_EACH_LINKED(&batches->all, rsb_batch, link, batch) {
-        rs_links_remove(&batches->all, &batch->link);
-        free_batch(batch);
-    }
-    if (batches->spare) free_batch(batches->spare);
-    batches->spare = NULL;
-}
-
-/* In a forked child the strands that would begin these runs do not exist. */
-static void batches_forked(rsb_machine *machine, rsb_strand *survivor) {
-    survivor->batch = NULL;
-    batches_free(machine);
-}
-
-static void add(rsb_batch *batch, const rsb_start *start) {
-    if (batch->len == batch->capacity) {
-        batch->starts = rsb_realloc(batch->starts, sizeof(rsb_start) * 2 * batch->capacity);
-        batch->capacity *= 2;
-    }
-    batch->starts[batch->len++] = *start;
-}
-
-/* --- strands for them --- */
+static void starts_mark(rsb_machine *machine) { rs_batches_each(&machine->rooms.batches, mark_start); }
 
 /* The program has seldom seen the handle of a strand that was made for starts, so the next strand reuses it. The last spare
  * handle is left for hand_over. */
@@ -123,72 +38,66 @@ static void have_spare(rsb_machine *machine) {
 }
 
 static bool batch_run(rsb_machine *machine, rsb_strand *strand, int *state);
-static void batch_fail(rsb_machine *machine, rsb_strand *strand, VALUE error);
-static void batch_hand_over(rsb_machine *machine, rsb_strand *strand);
+static void batch_fail(rsb_machine *machine, rs_strand *strand, VALUE error);
+static void batch_hand_over(rsb_machine *machine, rs_strand *strand);
 
 static const rsb_work starts = {.run = batch_run, .fail = batch_fail, .hand_over = batch_hand_over};
 
-static void give_work(rs_strand *engine, rsb_strand *strand, rsb_batch *batch) {
+static rsb_strand *give_work(rs_strand *engine) {
+    rsb_strand *strand = engine->user;
     strand->id = rs_strand_id(engine);
     strand->work = &starts;
-    strand->batch = batch;
-    rs_strand_awaits_turn(engine);
-    if (batch) batch->strand = strand->id;
+    return strand;
 }
 
-/* The batch whose strand is the last in the run queue: a run started now would come right after it anyway. */
-static rsb_batch *open_batch(rsb_machine *machine) {
-    rsb_batch *batch = RS_LINKED(batches_of(machine)->all.first, rsb_batch, link);
-    if (!batch || batch->at > 0 || batch->scope != machine->spin_scope) return NULL;
-    const rs_strand *last = rs_run_last(&machine->engine.strands);
-    return last && rs_strand_id(last) == batch->strand && last->state == RS_STRAND_NEW ? batch : NULL;
+static void reserve_batch(rsb_machine *machine) {
+    if (RS_LIKELY(rs_batch_reserve(&machine->engine, sizeof(rsb_start)))) return;
+    rsb_collect_for(sizeof(rs_batch));
+    if (!rs_batch_reserve(&machine->engine, sizeof(rsb_start))) rsb_fail_memory();
 }
 
-static rsb_batch *new_batch(rsb_machine *machine, rs_scope *scope, VALUE supervisor) {
-    have_spare_batch(batches_of(machine));
+static rs_batch *new_batch(rsb_machine *machine, rs_scope *scope, VALUE supervisor) {
+    reserve_batch(machine);
     VALUE handle = take_handle(machine);
-    rsb_strand *strand = rsb_strand_data(handle);
-    rs_strand *engine = rs_spawn(&machine->engine, scope, strand);
+    rs_strand *engine = rs_batch_spawn(&machine->engine, scope, rsb_strand_data(handle));
     if (RS_UNLIKELY(!engine)) rsb_fail_strand_limit(machine);
-    rsb_batch *batch = take_batch(batches_of(machine));
-    batch->scope = scope;
-    give_work(engine, strand, batch);
-    strand->supervisor = supervisor;
+    give_work(engine)->supervisor = supervisor;
     RB_GC_GUARD(handle);
-    return batch;
+    return engine->batch;
+}
+
+static void add(rs_batch *batch, const rsb_start *start) {
+    rsb_start *room = rs_batch_add(batch);
+    if (RS_UNLIKELY(!room)) {
+        rsb_collect_for(2 * rs_batch_bytes(batch));
+        room = rs_batch_add(batch);
+        if (!room) rsb_fail_memory();
+    }
+    *room = *start;
 }
 
 void rsb_start_later(rsb_machine *machine, const rsb_start *start) {
-    rsb_batch *batch = open_batch(machine);
+    rs_batch *batch = rs_batch_open(&machine->engine, machine->spin_scope);
     add(batch ? batch : new_batch(machine, machine->spin_scope, Qnil), start);
 }
 
 void rsb_start_in_scope(rsb_machine *machine, rs_scope *scope, VALUE supervisor, const rsb_start *start) {
-    rsb_batch *batch = new_batch(machine, scope, supervisor);
+    rs_batch *batch = new_batch(machine, scope, supervisor);
     add(batch, start);
-    batch->scope = NULL; /* open_batch adds no other run to it */
+    rs_batch_close(batch);
 }
 
-typedef rs_strand *spawn_function(rs_machine *machine, rs_scope *scope, void *user);
+typedef rs_strand *hand_over_function(rs_machine *machine, rs_strand *strand, void *user);
 
-static void hand_over(rsb_machine *machine, rsb_strand *strand, spawn_function *spawn) {
-    rsb_batch *batch = strand->batch;
-    RS_ASSERT(batch->at <= batch->len);
-    if (batch->at == batch->len) {
-        strand->batch = NULL;
-        end_batch(machine, batch); /* and not only when the last run has ended its wait */
-        return;
-    }
-    if (machine->spare_len == 0) return;
-    rsb_strand *other = rsb_strand_data(machine->spare[machine->spare_len - 1]);
-    rs_strand *engine = spawn(&machine->engine, batch->scope, other);
-    if (!engine) return; /* no more strands: this one runs the rest after its wait */
+static void hand_over(rsb_machine *machine, rs_strand *strand, hand_over_function *function) {
+    rsb_strand *user = machine->spare_len > 0 ? rsb_strand_data(machine->spare[machine->spare_len - 1]) : NULL;
+    rs_strand *other = function(&machine->engine, strand, user);
+    if (!other) return;
     machine->spare_len--;
-    give_work(engine, other, batch);
-    strand->batch = NULL;
+    give_work(other);
 }
 
-static void batch_hand_over(rsb_machine *machine, rsb_strand *strand) { hand_over(machine, strand, rs_spawn_next); }
+static void batch_hand_over(rsb_machine *machine, rs_strand *strand) { hand_over(machine, strand, rs_batch_hand_over); }
 
 /* --- running one --- */
 
@@ -306,35 +215,30 @@ static bool batch_run(rsb_machine *machine, rsb_strand *strand, int *state) {
         strand->answer = NULL;
         return run(machine, strand, &start, answer, state).killed;
     }
-    while (strand->batch && strand->batch->at < strand->batch->len) {
-        rsb_batch *batch = strand->batch;
-        rsb_start start = batch->starts[batch->at++];
+    rs_strand *me = rs_running(&machine->engine);
+    for (const rsb_start *next; (next = rs_batch_next(&machine->engine, me));) {
+        rsb_start start = *next;
         if (RS_UNLIKELY(rsb_is_concluded(start.evaluation))) continue; /* from outside, before it began */
         have_spare(machine);
         strand->spawned_at = start.spawned_at;
         bool killed = run(machine, strand, &start, NULL, state).killed;
         if (RS_UNLIKELY(killed || strand->used_fiber || !rsb_fiber_reset(machine, strand->home, true))) strand->used_fiber = true;
         /* A run that has computed for long ends the turn: strands whose timers are due go before the next run. */
-        bool turn_over = strand->batch && batch->at < batch->len && rs_turn_is_long(&machine->engine);
+        bool turn_over = rs_batch_turn_is_over(&machine->engine, me);
         if (RS_LIKELY(!strand->used_fiber && !strand->shown && !strand->frames && !turn_over)) continue;
-        if (strand->batch) hand_over(machine, strand, turn_over ? rs_spawn_in_place : rs_spawn_next);
-        if (!strand->batch || killed) return killed;
+        if (me->batch) hand_over(machine, me, turn_over ? rs_batch_hand_over_in_place : rs_batch_hand_over);
+        if (!me->batch || killed) return killed;
     }
-    if (strand->batch) end_batch(machine, strand->batch);
-    strand->batch = NULL;
     return false;
 }
 
-static void batch_fail(rsb_machine *machine, rsb_strand *strand, VALUE error) {
-    rsb_batch *batch = strand->batch;
-    while (batch->at < batch->len) {
-        rsb_start start = batch->starts[batch->at++];
+static void batch_fail(rsb_machine *machine, rs_strand *strand, VALUE error) {
+    for (const rsb_start *next; (next = rs_batch_next(&machine->engine, strand));) {
+        rsb_start start = *next;
         if (rsb_is_concluded(start.evaluation)) continue;
         rsb_trigger_error(start.proc, error);
         rsb_conclude(machine, start.evaluation, error);
     }
-    strand->batch = NULL;
-    end_batch(machine, batch);
 }
 
 bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, bool *failed) {
@@ -344,7 +248,8 @@ bool rsb_start_now(rsb_machine *machine, const rsb_start *start, VALUE *value, b
     rsb_strand *strand = rsb_strand_data(handle);
     rs_strand *engine = rs_spawn_first(&machine->engine, machine->spin_scope, strand);
     if (RS_UNLIKELY(!engine)) rsb_fail_strand_limit(machine);
-    give_work(engine, strand, NULL);
+    rs_strand_awaits_turn(engine);
+    give_work(engine);
     strand->answer = &answer;
     strand->spawned_at = start->spawned_at;
     rsb_run_first(machine, me, engine);
@@ -371,7 +276,7 @@ static VALUE proc_set_trace(VALUE class, VALUE traced) {
     return traced;
 }
 
-static rsb_part part = {.data_size = sizeof(machine_batches), .mark = batches_mark, .forked = batches_forked, .free = batches_free};
+static rsb_part part = {.mark = starts_mark};
 
 void rsb_init_start(void) {
     rsb_register_part(&part);

@@ -74,6 +74,7 @@ typedef struct rs_machine {
     struct rs_descriptors *descriptors;
     struct rs_pool *pool;
     struct rs_accept_queues *accept_queues;
+    struct rs_batches *batches;
     struct rs_channel_waiters *channel_waiters;
     struct rs_selectors *selectors;
     struct rs_write_queues *write_queues;
