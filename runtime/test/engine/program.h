@@ -85,8 +85,7 @@ struct worker {
     rs_mutex *mutex;
     bool has_lock;
     item_queue *queue;
-    rs_selector selector;       /* of a chooser, over all queues */
-    rs_watch watches[QUEUES];
+    rs_branches branches;       /* of a chooser, over all queues */
     int64_t item;
     uint64_t popped;
     rs_queue_answer queue_answer;

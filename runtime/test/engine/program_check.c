@@ -171,6 +171,7 @@ static void check_shared(program *program) {
         EXPECT(somebody, queue->len == 0 || queue->poppers.len == 0, i);
         EXPECT(somebody, queue->len == 0 || !rs_source_waiting(&queue->for_items, NULL), i);
         EXPECT(somebody, queue->len == QUEUE_CAPACITY || queue->pushers.len == 0, i);
+        EXPECT(somebody, queue->len == QUEUE_CAPACITY || !rs_source_waiting(&queue->for_places, NULL), i);
     }
     EXPECT(somebody, program->stock.unblocked == 0, program->stock.unblocked);
     EXPECT(somebody, program->stock.owner || program->stock.waiting_len == 0, program->stock.waiting_len);
@@ -216,7 +217,7 @@ void check_end(program *program) {
         rs_queue_each(&queue->items, add_left);
         EXPECT(somebody, queue->pushed_count == queue->popped_count + queue->items.len, (int64_t)queue->items.len);
         EXPECT(somebody, queue->pushed == queue->popped + left, i);
-        EXPECT(somebody, !rs_source_is_watched(&queue->items.for_items), i);
+        EXPECT(somebody, !rs_source_is_watched(&queue->items.for_items) && !rs_source_is_watched(&queue->items.for_places), i);
     }
     for (uint32_t i = 0; i < program->worker_count; i++) {
         worker *self = &program->workers[i];

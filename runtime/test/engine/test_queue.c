@@ -319,7 +319,7 @@ static rs_watch watch;
 static void select_from(rs_source *source, uint64_t offered, rs_strand *other) {
     rs_selector_open(machine, &selector);
     rs_watch_open(&selector, &watch, source);
-    rs_watch_offer(&watch, offered);
+    watch.item = offered;
     rs_watch_idle(&watch);
     wait_in(&selector.waiters, RS_WAIT_LIST, RS_NEVER, other);
 }

@@ -10,6 +10,7 @@
 #include "core/deadlock.h"
 #include "flow/accept_queue.h"
 #include "flow/barrier.h"
+#include "flow/branches.h"
 #include "flow/channel.h"
 #include "flow/mutex.h"
 #include "flow/queue.h"

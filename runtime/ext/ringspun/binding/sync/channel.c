@@ -294,25 +294,10 @@ static VALUE channel_num_waiting(VALUE self) { return UINT2NUM(rs_channel_waitin
 
 bool rsb_is_channel(VALUE object) { return rb_typeddata_is_kind_of(object, &channel_type); }
 
-void rsb_channel_observe(VALUE self, rs_watch *watch, bool for_places) { rs_channel_observe(get(self), watch, for_places); }
-
-void rsb_channel_check(VALUE self, VALUE value) {
-    get(self);
+rs_channel *rsb_channel_of(VALUE self, VALUE value) {
+    rs_channel *channel = get(self);
     check_value(self, value);
-}
-
-bool rsb_channel_take(const rs_watch *watch, VALUE *value) {
-    uint64_t found = Qnil;
-    rs_channel_answer answer = rs_channel_look(watch->observer, &found);
-    *value = (VALUE)found;
-    return answer != RS_CHANNEL_WAITS;
-}
-
-bool rsb_channel_put(const rs_watch *watch, VALUE value) {
-    uint64_t pushed = value;
-    rs_channel_answer answer = rs_channel_look(watch->observer, &pushed);
-    check_pushed(answer);
-    return answer == RS_CHANNEL_DONE;
+    return channel;
 }
 
 static void child_began(rsb_machine *machine) { rs_channels_forked(); }

@@ -173,27 +173,12 @@ static VALUE queue_pop(int argc, VALUE *argv, VALUE self) {
 
 bool rsb_is_queue(VALUE object) { return rb_typeddata_is_kind_of(object, &queue_type); }
 
-rs_source *rsb_queue_source(VALUE self, bool for_places) {
+rs_queue *rsb_queue_of(VALUE self) {
     rsb_machine *machine;
-    rs_queue *queue = get(self, &machine);
-    return for_places ? &queue->for_places : &queue->for_items;
+    return get(self, &machine);
 }
 
-bool rsb_queue_take(VALUE self, VALUE *value) {
-    rsb_machine *machine;
-    rs_queue *queue = get(self, &machine);
-    uint64_t item = Qnil;
-    rs_queue_answer answer = rs_queue_pop(&machine->engine, queue, &item);
-    check_popped(self, queue, answer);
-    *value = (VALUE)item;
-    return answer != RS_QUEUE_WAITS;
-}
-
-bool rsb_queue_put(VALUE self, VALUE item) {
-    rsb_machine *machine;
-    rs_queue *queue = get(self, &machine);
-    return check_pushed(self, queue, rs_queue_push(&machine->engine, queue, item));
-}
+void rsb_queue_wrote(VALUE self, const rs_queue *queue) { wrote(self, queue); }
 
 /* --- the rest --- */
 

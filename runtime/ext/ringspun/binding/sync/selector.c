@@ -5,35 +5,19 @@ VALUE rsb_cSelector;
 
 /* --- the object --- */
 
-static void mark_branch(const rsb_branch *b) {
-    rb_gc_mark(b->source);
-    rb_gc_mark(b->item);
-    rb_gc_mark(b->block);
-}
+static void mark_word(uint64_t word) { rb_gc_mark((VALUE)word); }
 
 static void selector_mark(void *data) {
-    rsb_selector *s = data;
+    const rsb_selector *s = data;
     rb_gc_mark(s->machine);
     rb_gc_mark(s->after);
     rb_gc_mark(s->otherwise);
-    for (long i = 0; i < s->len; i++) mark_branch(s->branches[i]);
-    if (s->left) mark_branch(s->left);
-}
-
-static void free_branches(rsb_selector *s) {
-    for (long i = 0; i < s->made; i++) free(s->branches[i]);
-    free(s->branches);
-    free(s->left);
-    s->branches = NULL;
-    s->left = NULL;
-    s->len = s->made = s->capacity = 0;
+    rs_branches_each(&s->engine, mark_word);
 }
 
 static void selector_free(void *data) {
-    rsb_selector *s = data;
-    rs_selector_abandon(&s->engine);
-    free_branches(s);
-    xfree(s);
+    rs_branches_free(&((rsb_selector *)data)->engine);
+    xfree(data);
 }
 
 static void selector_compact(void *data) {
@@ -43,7 +27,7 @@ static void selector_compact(void *data) {
 
 static size_t selector_size(const void *data) {
     const rsb_selector *s = data;
-    return sizeof(*s) + (size_t)s->capacity * sizeof(*s->branches) + (size_t)s->made * sizeof(rsb_branch);
+    return sizeof(*s) + rs_branches_bytes(&s->engine);
 }
 
 static const rb_data_type_t selector_type = {
@@ -70,68 +54,59 @@ static rsb_selector *peek(VALUE self) {
 rsb_selector *rsb_selector_new(rsb_machine *machine) {
     rsb_selector *s = peek(selector_allocate(rsb_cSelector));
     s->machine = machine->self;
-    rs_selector_open(&machine->engine, &s->engine);
+    rs_branches_open(&machine->engine, &s->engine);
     return s;
 }
 
 rsb_selector *rsb_selector_get(VALUE self, rsb_machine **machine) {
     rsb_selector *s = peek(self);
     if (RS_UNLIKELY(NIL_P(s->machine))) rb_raise(rsb_eUsage, "the selector was not initialized; call super in initialize");
-    if (RS_UNLIKELY(s->closed)) rb_raise(rsb_eClosed, "the selector is closed");
+    if (RS_UNLIKELY(s->engine.closed)) rb_raise(rsb_eClosed, "the selector is closed");
     *machine = rsb_machine_of(s->machine);
     return s;
 }
 
-VALUE rsb_watch_source(const rs_watch *watch) { return ((const rsb_branch *)watch)->source; }
+VALUE rsb_watch_source(const rs_watch *watch) { return ((const rs_branch *)watch)->source; }
 
 /* --- its branches --- */
 
 static VALUE block_or_nil(void) { return rb_block_given_p() ? rb_block_proc() : Qnil; }
 
-static rs_source *source_of(rsb_branch *b) {
-    switch (b->kind) {
-    case POP: return rsb_queue_source(b->source, false);
-    case PUSH: return rsb_queue_source(b->source, true);
-    case ACQUIRE: return rsb_semaphore_source(b->source);
-    case RESULT: return b->result->source(b->source);
-    case STREAM: return rsb_stream_source(b->source);
-    case POP_CHANNEL:
-    case PUSH_CHANNEL: return rsb_channel_check(b->source, b->item), NULL;
-    default: return NULL;
-    }
+static rs_branch *place(rsb_selector *s, const rs_branch *given, rs_source *watched) {
+    rs_branch *branch = rs_branches_add(&s->engine, given, watched);
+    if (RS_LIKELY(branch != NULL)) return branch;
+    rsb_collect_for(sizeof(*branch));
+    branch = rs_branches_add(&s->engine, given, watched);
+    if (!branch) rsb_fail_memory();
+    return branch;
 }
 
-static rsb_branch *take_branch(rsb_selector *s) {
-    if (s->len < s->made) return s->branches[s->len++];
-    if (s->made == s->capacity) {
-        long capacity = s->capacity ? s->capacity * 2 : 8;
-        s->branches = rsb_realloc(s->branches, sizeof(rsb_branch *) * (size_t)capacity);
-        s->capacity = capacity;
-    }
-    s->branches[s->made] = rsb_alloc(sizeof(rsb_branch));
-    s->made++;
-    return s->branches[s->len++];
+static uint32_t generation_of(rsb_machine *machine, VALUE source) {
+    return rs_descriptor_generation(machine->engine.descriptors, rsb_io_fd(machine, source));
 }
 
-static rsb_branch *place(rsb_selector *s, const rsb_branch *given, rs_source *watched) {
-    rsb_branch *b = take_branch(s);
-    memcpy(b, given, sizeof(*b));
-    rs_watch_open(&s->engine, &b->watch, watched);
-    rs_watch_offer(&b->watch, given->item);
-    return b;
-}
-
-static VALUE add(rsb_selector *s, rsb_branch_kind kind, VALUE source, VALUE item, VALUE block) {
-    rsb_branch given = {.source = source, .item = item, .block = block, .kind = kind, .at = s->len};
-    if (kind == RESULT) given.result = rsb_result_kind_of(source);
+static VALUE add(rsb_selector *s, rs_branch_kind kind, VALUE source, VALUE item, VALUE block) {
+    void *from = NULL;
+    rs_source *watched = NULL;
+    const rsb_result_kind *result = NULL;
+    uint32_t generation = 0;
     rsb_machine *machine = rsb_machine_of(s->machine);
-    if (kind == READABLE || kind == WRITABLE) {
-        int fd = rsb_io_fd(machine, source);
-        given.generation = rs_descriptor_generation(machine->engine.descriptors, fd);
+    switch (kind) { /* may raise, so it comes before any change */
+    case RS_BRANCH_POP:
+    case RS_BRANCH_PUSH: from = rsb_queue_of(source); break;
+    case RS_BRANCH_POP_CHANNEL:
+    case RS_BRANCH_PUSH_CHANNEL: from = rsb_channel_of(source, item); break;
+    case RS_BRANCH_ACQUIRE: from = rsb_semaphore_of(source); break;
+    case RS_BRANCH_RESULT:
+        result = rsb_result_kind_of(source);
+        watched = result->source(source);
+        break;
+    case RS_BRANCH_STREAM: watched = rsb_stream_source(source); break;
+    default: generation = generation_of(machine, source);
     }
-    rs_source *watched = source_of(&given); /* may raise, so it comes before any change */
-    rsb_branch *b = place(s, &given, watched);
-    if (kind == POP_CHANNEL || kind == PUSH_CHANNEL) rsb_channel_observe(source, &b->watch, kind == PUSH_CHANNEL);
+    rs_branch given = {.kind = kind, .from = from, .source = source, .block = block, .watch.item = item, .look = result,
+                       .generation = generation};
+    place(s, &given, watched);
     return s->self;
 }
 
@@ -151,9 +126,9 @@ static void refuse(const char *method, const char *expected, VALUE got) {
 static VALUE selector_pop(VALUE self, VALUE queue) {
     rsb_machine *machine;
     rsb_selector *s = rsb_selector_get(self, &machine);
-    if (rsb_is_channel(queue)) return add(s, POP_CHANNEL, queue, Qnil, block_or_nil());
+    if (rsb_is_channel(queue)) return add(s, RS_BRANCH_POP_CHANNEL, queue, Qnil, block_or_nil());
     if (!rsb_is_queue(queue)) refuse("pop", "a Ringspun::Queue or Channel", queue);
-    return add(s, POP, queue, Qnil, block_or_nil());
+    return add(s, RS_BRANCH_POP, queue, Qnil, block_or_nil());
 }
 
 /* Adds a branch that puts an item at the end of a queue when there is a place. If the queue is closed, the wait raises a
@@ -169,9 +144,9 @@ static VALUE selector_pop(VALUE self, VALUE queue) {
 static VALUE selector_push(VALUE self, VALUE queue, VALUE item) {
     rsb_machine *machine;
     rsb_selector *s = rsb_selector_get(self, &machine);
-    if (rsb_is_channel(queue)) return add(s, PUSH_CHANNEL, queue, item, block_or_nil());
+    if (rsb_is_channel(queue)) return add(s, RS_BRANCH_PUSH_CHANNEL, queue, item, block_or_nil());
     if (!rsb_is_queue(queue)) refuse("push", "a Ringspun::Queue or Channel", queue);
-    return add(s, PUSH, queue, item, block_or_nil());
+    return add(s, RS_BRANCH_PUSH, queue, item, block_or_nil());
 }
 
 /* Adds a branch that takes a permit of a semaphore. The program gives it back by {Semaphore#release}.
@@ -186,11 +161,11 @@ static VALUE selector_acquire(VALUE self, VALUE semaphore) {
     rsb_machine *machine;
     rsb_selector *s = rsb_selector_get(self, &machine);
     if (!rsb_is_semaphore(semaphore)) refuse("acquire", "a Ringspun::Semaphore", semaphore);
-    return add(s, ACQUIRE, semaphore, Qnil, block_or_nil());
+    return add(s, RS_BRANCH_ACQUIRE, semaphore, Qnil, block_or_nil());
 }
 
 static VALUE add_result(rsb_selector *s, VALUE source, VALUE block) {
-    if (rsb_result_kind_of(source)) return add(s, RESULT, source, Qnil, block);
+    if (rsb_result_kind_of(source)) return add(s, RS_BRANCH_RESULT, source, Qnil, block);
     refuse("result", "an evaluation or a strand", source);
 }
 
@@ -209,7 +184,7 @@ static VALUE selector_result(VALUE self, VALUE source) {
 }
 
 static VALUE add_readable(rsb_selector *s, VALUE io, VALUE block) {
-    return add(s, rsb_is_stream(io) ? STREAM : READABLE, io, Qnil, block);
+    return add(s, rsb_is_stream(io) ? RS_BRANCH_STREAM : RS_BRANCH_READABLE, io, Qnil, block);
 }
 
 /* Adds a branch that wins when a stream or a descriptor can be read without waiting, or has ended. Nothing is read.
@@ -238,7 +213,7 @@ static VALUE selector_writable(VALUE self, VALUE io) {
     rsb_machine *machine;
     rsb_selector *s = rsb_selector_get(self, &machine);
     if (rsb_is_stream(io)) refuse("writable", "an IO or a descriptor; a stream waits in its write", io);
-    return add(s, WRITABLE, rsb_writing_end(io), Qnil, block_or_nil());
+    return add(s, RS_BRANCH_WRITABLE, rsb_writing_end(io), Qnil, block_or_nil());
 }
 
 /* Adds a branch that wins when no source was ready for that long, from the beginning of each wait. Of several such branches only
@@ -274,37 +249,11 @@ static VALUE selector_otherwise(VALUE self) {
 
 
 void rsb_selector_add(rsb_selector *s, VALUE source) {
-    if (rsb_is_queue(source)) add(s, POP, source, Qnil, Qnil);
-    else if (rsb_is_channel(source)) add(s, POP_CHANNEL, source, Qnil, Qnil);
+    if (rsb_is_queue(source)) add(s, RS_BRANCH_POP, source, Qnil, Qnil);
+    else if (rsb_is_channel(source)) add(s, RS_BRANCH_POP_CHANNEL, source, Qnil, Qnil);
     else if (rsb_result_kind_of(source)) add_result(s, source, Qnil);
-    else if (rsb_is_semaphore(source)) add(s, ACQUIRE, source, Qnil, Qnil);
+    else if (rsb_is_semaphore(source)) add(s, RS_BRANCH_ACQUIRE, source, Qnil, Qnil);
     else add_readable(s, source, Qnil);
-}
-
-#define SPARE_BRANCHES 8
-
-/* The branch is no longer in use, and becomes the first of the unused ones. */
-static void unuse(rsb_selector *s, rsb_branch *b) {
-    rsb_branch *last = s->branches[--s->len];
-    s->branches[b->at] = last;
-    last->at = b->at;
-    s->branches[s->len] = b;
-}
-
-/* Removes a branch that was served. Its strand takes the item, place or permit when it runs. */
-static void leave_served(rsb_selector *s, rsb_branch *b) {
-    unuse(s, b);
-    s->branches[s->len] = s->branches[--s->made];
-    free(s->left); /* one may be left of a strand of the parent process */
-    s->left = b;
-}
-
-static void remove_branch(rsb_selector *s, rsb_branch *b) {
-    bool served = s->engine.served == &b->watch;
-    rs_watch_close(&b->watch);
-    if (served) leave_served(s, b);
-    else unuse(s, b);
-    if (s->made - s->len > SPARE_BRANCHES) free(s->branches[--s->made]);
 }
 
 /* Removes all branches on that source. If the waiting strand was given something by one of them, that branch still wins.
@@ -316,11 +265,7 @@ static void remove_branch(rsb_selector *s, rsb_branch *b) {
 static VALUE selector_delete(VALUE self, VALUE source) {
     rsb_machine *machine;
     rsb_selector *s = rsb_selector_get(self, &machine);
-    long before = s->len;
-    for (long i = s->len - 1; i >= 0; i--) {
-        if (s->branches[i]->source == source) remove_branch(s, s->branches[i]);
-    }
-    return s->len < before ? Qtrue : Qfalse;
+    return rs_branches_remove_all(&s->engine, source) > 0 ? Qtrue : Qfalse;
 }
 
 /* --- its beginning and end --- */
@@ -332,21 +277,9 @@ static VALUE selector_initialize(VALUE self) {
     if (!NIL_P(s->machine)) rb_raise(rsb_eUsage, "the selector was initialized already");
     rsb_machine *machine = rsb_current();
     s->machine = machine->self;
-    rs_selector_open(&machine->engine, &s->engine);
+    rs_branches_open(&machine->engine, &s->engine);
     if (rb_block_given_p()) rb_yield(self);
     return self;
-}
-
-void rsb_selector_close(rsb_selector *s) {
-    if (s->closed) return;
-    s->closed = true;
-    rs_selector_close(&s->engine);
-    rsb_branch *served = (rsb_branch *)s->engine.served;
-    if (served && served != s->left) leave_served(s, served);
-    rsb_branch *left = s->left;
-    s->left = NULL;
-    free_branches(s);
-    s->left = left;
 }
 
 /* Leaves all its sources. A strand that waits in it gets a ClosedError.
@@ -356,9 +289,9 @@ void rsb_selector_close(rsb_selector *s) {
  */
 static VALUE selector_close(VALUE self) {
     rsb_selector *s = peek(self);
-    if (s->closed || NIL_P(s->machine) || !rsb_machine_any_thread(s->machine)->open) return Qnil;
+    if (s->engine.closed || NIL_P(s->machine) || !rsb_machine_any_thread(s->machine)->open) return Qnil;
     rsb_machine_of(s->machine);
-    rsb_selector_close(s);
+    rs_branches_close(&s->engine);
     return Qnil;
 }
 
@@ -366,12 +299,12 @@ static VALUE selector_close(VALUE self) {
  * @since 0.1.0 */
 static VALUE selector_closed_p(VALUE self) {
     rsb_selector *s = peek(self);
-    return s->closed || (!NIL_P(s->machine) && !s->engine.machine) ? Qtrue : Qfalse;
+    return s->engine.closed || (!NIL_P(s->machine) && !s->engine.selector.machine) ? Qtrue : Qfalse;
 }
 
 /* @return [Integer] the number of branches
  * @since 0.1.0 */
-static VALUE selector_size_of(VALUE self) { return LONG2NUM(peek(self)->len); }
+static VALUE selector_size_of(VALUE self) { return UINT2NUM(peek(self)->engine.used_len); }
 
 /* --- selectors for one wait --- */
 
@@ -390,30 +323,28 @@ static void mark_spare(rsb_machine *machine) {
 rs_selector *rsb_selector_borrow(rsb_machine *machine, VALUE *self) {
     rsb_selector **spare = spare_of(machine), *s = *spare;
     *spare = NULL;
-    if (RS_UNLIKELY(!s || s->closed)) s = rsb_selector_new(machine);
+    if (RS_UNLIKELY(!s || s->engine.closed)) s = rsb_selector_new(machine);
     *self = s->self;
-    return &s->engine;
+    return &s->engine.selector;
 }
 
 void rsb_selector_watch(rs_selector *selector, VALUE object, rs_source *source) {
     rsb_selector *s = (rsb_selector *)selector;
-    rsb_branch given = {.source = object, .item = Qnil, .block = Qnil, .kind = RESULT, .at = s->len};
+    rs_branch given = {.kind = RS_BRANCH_RESULT, .source = object, .block = Qnil};
     rs_watch_idle(&place(s, &given, source)->watch);
 }
 
-#define SPARE_CAPACITY_MAX 64
-
 void rsb_selector_give_back(rsb_machine *machine, rs_selector *selector) {
     rsb_selector **spare = spare_of(machine), *s = (rsb_selector *)selector;
-    if (*spare || s->capacity > SPARE_CAPACITY_MAX) rsb_selector_close(s);
-    if (s->closed) return;
-    while (s->len > 0) remove_branch(s, s->branches[s->len - 1]);
+    if (*spare) rs_branches_close(&s->engine);
+    if (s->engine.closed) return;
+    rs_branches_clear(&s->engine);
     *spare = s;
 }
 
 static void end_selectors(rsb_machine *machine) {
     rs_machine *engine = &machine->engine;
-    for (rs_selector *any; (any = rs_selectors_any(engine));) rsb_selector_close((rsb_selector *)any);
+    for (rs_selector *any; (any = rs_selectors_any(engine));) rs_branches_close((rs_branches *)any);
     while (rs_end_orphan_ops(engine) > 0) rsb_yield(machine);
 }
 

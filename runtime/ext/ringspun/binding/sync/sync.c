@@ -233,14 +233,9 @@ static VALUE semaphore_release(VALUE self) {
 
 bool rsb_is_semaphore(VALUE object) { return RTEST(rb_obj_is_kind_of(object, semaphore_class)); }
 
-rs_source *rsb_semaphore_source(VALUE self) {
+rs_semaphore *rsb_semaphore_of(VALUE self) {
     rsb_machine *machine;
-    return &get_semaphore(self, &machine)->for_permits;
-}
-
-bool rsb_semaphore_take(VALUE self) {
-    rsb_machine *machine;
-    return rs_semaphore_take(get_semaphore(self, &machine));
+    return get_semaphore(self, &machine);
 }
 
 /* Runs the block with one permit held.

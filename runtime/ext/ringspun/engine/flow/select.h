@@ -77,9 +77,6 @@ void rs_watch_idle(rs_watch *watch);
 /* Begins the next round anywhere, so that of sources which are ready from the start none is always the first. */
 void rs_selector_shuffle(rs_selector *selector);
 
-/* What is to be pushed through it. */
-static inline void rs_watch_offer(rs_watch *watch, uint64_t item) { watch->item = item; }
-
 /* An op that makes the watch ready, if none is in flight. False: there are too many. */
 bool rs_watch_arm(rs_watch *watch, int fd, uint32_t events);
 
