@@ -175,6 +175,23 @@ void rsm_close_streams(rsm_machine *machine);
 /* "127.0.0.1:80", "[::1]:80", or the path. */
 mrb_value rsm_address_text(mrb_state *mrb, const void *address, size_t len);
 
+/* --- sync.c --- */
+
+/* That object belongs to the machine that used it first, until that is closed: now perhaps to the current one, in `owner`. True: it
+ * is new there, and whoever waited in it has gone. */
+bool rsm_bind(mrb_state *mrb, mrb_value self, rsm_machine **owner);
+
+/* The running strand waits in that list. If this is refused, the epilogue is called at once. */
+mrb_value rsm_wait_in(mrb_state *mrb, rsm_machine *machine, rs_list *list, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns,
+                      rsm_epilogue epilogue);
+
+/* The deadline of the running method, which takes so many arguments and timeout:. The one behind the required is non_block. */
+int64_t rsm_wait_arguments(mrb_state *mrb, rsm_machine *machine, mrb_int required, mrb_int most, bool *non_block);
+
+/* A class of objects that cannot be copied, and whose data is made once, by their `initialize`. */
+struct RClass *rsm_define_data(mrb_state *mrb, struct RClass *module, const char *name, struct RClass *super);
+void rsm_refuse_again(mrb_state *mrb, mrb_value self);
+
 /* --- the other files --- */
 
 /* A wait that ends by itself: its time is up, or somebody wakes it. Anything else is raised. */
@@ -206,5 +223,7 @@ void rsm_init_simulation(mrb_state *mrb, struct RClass *module);
 void rsm_init_io(mrb_state *mrb, struct RClass *module, struct RClass *machine);
 void rsm_init_stream(mrb_state *mrb, struct RClass *module, struct RClass *machine);
 void rsm_init_socket(mrb_state *mrb, struct RClass *module, struct RClass *machine);
+void rsm_init_sync(mrb_state *mrb, struct RClass *module);
+void rsm_init_queue(mrb_state *mrb, struct RClass *module);
 
 #endif

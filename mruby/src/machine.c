@@ -190,6 +190,8 @@ void mrb_mruby_ringspun_gem_init(mrb_state *mrb) {
     rsm_init_io(mrb, module, class);
     rsm_init_stream(mrb, module, class);
     rsm_init_socket(mrb, module, class);
+    rsm_init_sync(mrb, module);
+    rsm_init_queue(mrb, module);
     rsm_init_simulation(mrb, module);
     rsm_machine_make_current(mrb, rsm_machine_new(mrb));
 }

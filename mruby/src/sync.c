@@ -1,0 +1,283 @@
+/* sync: Ringspun::Mutex, Semaphore, Condition and Barrier. Their rules are the engine's (flow/mutex.h and the like). */
+#include "binding.h"
+
+#include <mruby/error.h>
+
+/* The data of any of them. */
+typedef struct {
+    rsm_machine *machine;
+    union {
+        rs_mutex mutex;
+        rs_semaphore semaphore;
+        rs_barrier barrier;
+        rs_list waiters; /* of a condition; the others begin with theirs */
+    };
+} rsm_sync;
+
+static void semaphore_free(mrb_state *mrb, void *data) {
+    if (data) rs_semaphore_drop(&((rsm_sync *)data)->semaphore);
+    mrb_free(mrb, data);
+}
+
+typedef struct mrb_data_type data_type;
+static const data_type mutex_type = {"Ringspun::Mutex", mrb_free}, semaphore_type = {"Ringspun::Semaphore", semaphore_free},
+                       condition_type = {"Ringspun::Condition", mrb_free}, barrier_type = {"Ringspun::Barrier", mrb_free};
+
+/* --- what all of them need, and queues --- */
+
+bool rsm_bind(mrb_state *mrb, mrb_value self, rsm_machine **owner) {
+    rsm_machine *machine = rsm_machine_of(mrb);
+    if (RS_LIKELY(*owner == machine)) return false;
+    if (*owner && (*owner)->open) {
+        mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "this %C is used by another machine", mrb_obj_class(mrb, self));
+    }
+    mrb_iv_set(mrb, self, mrb_intern_lit(mrb, "machine"), machine->self);
+    *owner = machine;
+    return true;
+}
+
+void rsm_refuse_again(mrb_state *mrb, mrb_value self) {
+    if (DATA_PTR(self)) mrb_raise(mrb, rsm_class(mrb, "UsageError"), "it is made already; make a new one for another size");
+}
+
+static mrb_value refuse_copy(mrb_state *mrb, mrb_value self) {
+    mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "a %C cannot be copied: strands wait in the original", mrb_obj_class(mrb, self));
+}
+
+static int64_t deadline_of(mrb_state *mrb, rsm_machine *machine, mrb_value seconds) {
+    if (mrb_nil_p(seconds) || mrb_obj_is_kind_of(mrb, seconds, mrb_class_get(mrb, "Numeric"))) {
+        return rsm_deadline(mrb, machine, seconds);
+    }
+    mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "timeout: expected seconds, got %!v", seconds);
+}
+
+int64_t rsm_wait_arguments(mrb_state *mrb, rsm_machine *machine, mrb_int required, mrb_int most, bool *non_block) {
+    *non_block = false;
+    if (RS_LIKELY(mrb->c->ci->n == required && mrb->c->ci->nk == 0)) return RS_NEVER;
+    const mrb_value *arguments;
+    mrb_int count;
+    mrb_sym name = mrb_intern_lit(mrb, "timeout");
+    mrb_value seconds;
+    const mrb_kwargs options = {1, 0, &name, &seconds, NULL};
+    mrb_get_args(mrb, "*:", &arguments, &count, &options);
+    if (count < required || count > most) mrb_argnum_error(mrb, count, (int)required, (int)most);
+    *non_block = count > required && mrb_test(arguments[required]);
+    if (mrb_undef_p(seconds) || mrb_nil_p(seconds)) return RS_NEVER;
+    if (*non_block) mrb_raise(mrb, E_ARGUMENT_ERROR, "either non_block or a timeout: without a wait there is none");
+    return deadline_of(mrb, machine, seconds);
+}
+
+mrb_value rsm_wait_in(mrb_state *mrb, rsm_machine *machine, rs_list *list, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns,
+                      rsm_epilogue epilogue) {
+    rsm_check_boundary(mrb);
+    rs_strand *running = rs_running(&machine->engine);
+    rsm_strand *me = running->user;
+    if (RS_UNLIKELY(rs_park_begin(&machine->engine, wait, flags, deadline_ns) == 0)) {
+        return epilogue(mrb, machine, me, machine->engine.refusal, 0);
+    }
+    rs_list_append(&machine->engine, list, running, 0);
+    return rsm_park(mrb, machine, me, epilogue);
+}
+
+static int64_t timeout_argument(mrb_state *mrb, rsm_machine *machine) {
+    bool non_block;
+    return rsm_wait_arguments(mrb, machine, 0, 0, &non_block);
+}
+
+/* Of the current machine from now on. */
+static rsm_sync *get(mrb_state *mrb, mrb_value self, const data_type *type) {
+    rsm_sync *sync = mrb_data_get_ptr(mrb, self, type);
+    if (RS_LIKELY(!rsm_bind(mrb, self, &sync->machine))) return sync;
+    if (type == &mutex_type) rs_mutex_forget(&sync->mutex);
+    else if (type == &semaphore_type) rs_semaphore_forget(&sync->semaphore);
+    else rs_list_forget(&sync->waiters);
+    return sync;
+}
+
+/* What the method that has waited was called on. */
+static rsm_sync *waited(mrb_state *mrb) { return DATA_PTR(mrb->c->ci->stack[0]); }
+
+static rsm_sync *make(mrb_state *mrb, mrb_value self, const data_type *type) {
+    rsm_refuse_again(mrb, self);
+    rsm_sync *sync = mrb_calloc(mrb, 1, sizeof(*sync));
+    mrb_data_init(self, sync, type);
+    return sync;
+}
+
+static mrb_value waiting(mrb_state *mrb, mrb_value self) {
+    return rsm_integer(mrb, get(mrb, self, DATA_TYPE(self))->waiters.len);
+}
+
+/* --- Mutex --- */
+
+static mrb_value mutex_initialize(mrb_state *mrb, mrb_value self) {
+    make(mrb, self, &mutex_type);
+    return self;
+}
+
+static mrb_value after_lock(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    if (!rs_mutex_waited(&machine->engine, &waited(mrb)->mutex, kind)) rsm_raise_wake(mrb, machine, kind);
+    return mrb->c->ci->stack[0];
+}
+
+static mrb_value mutex_lock(mrb_state *mrb, mrb_value self) {
+    rsm_sync *sync = get(mrb, self, &mutex_type);
+    int64_t deadline_ns = timeout_argument(mrb, sync->machine);
+    if (RS_LIKELY(rs_mutex_take(&sync->machine->engine, &sync->mutex))) return self;
+    if (rs_mutex_is_mine(&sync->machine->engine, &sync->mutex)) {
+        mrb_raise(mrb, rsm_class(mrb, "DeadlockError"), "this strand holds the mutex already; a Ringspun::Mutex is not reentrant");
+    }
+    return rsm_wait_in(mrb, sync->machine, &sync->waiters, RS_WAIT_MUTEX, 0, deadline_ns, after_lock);
+}
+
+static mrb_value mutex_try_lock(mrb_state *mrb, mrb_value self) {
+    rsm_sync *sync = get(mrb, self, &mutex_type);
+    return mrb_bool_value(rs_mutex_take(&sync->machine->engine, &sync->mutex));
+}
+
+static mrb_value mutex_unlock(mrb_state *mrb, mrb_value self) {
+    rsm_sync *sync = get(mrb, self, &mutex_type);
+    if (RS_LIKELY(rs_mutex_give(&sync->machine->engine, &sync->mutex))) return self;
+    mrb_raise(mrb, rsm_class(mrb, "UsageError"), "this strand does not hold the mutex; only the one that locked it may unlock it");
+}
+
+static mrb_value mutex_locked_p(mrb_state *mrb, mrb_value self) {
+    rsm_sync *sync = get(mrb, self, &mutex_type);
+    return mrb_bool_value(rs_mutex_is_locked(&sync->machine->engine, &sync->mutex));
+}
+
+static mrb_value mutex_owned_p(mrb_state *mrb, mrb_value self) {
+    rsm_sync *sync = get(mrb, self, &mutex_type);
+    return mrb_bool_value(rs_mutex_is_mine(&sync->machine->engine, &sync->mutex));
+}
+
+/* --- Semaphore --- */
+
+static mrb_value semaphore_initialize(mrb_state *mrb, mrb_value self) {
+    int64_t permits = rsm_int_arg(mrb, mrb_get_arg1(mrb), 1, MRB_INT_MAX, "a semaphore's permits");
+    rs_semaphore_init(&make(mrb, self, &semaphore_type)->semaphore, permits);
+    return self;
+}
+
+static mrb_value after_acquire(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    if (!rs_semaphore_waited(&waited(mrb)->semaphore, kind)) rsm_raise_wake(mrb, machine, kind);
+    return mrb->c->ci->stack[0];
+}
+
+static mrb_value semaphore_acquire(mrb_state *mrb, mrb_value self) {
+    rsm_sync *sync = get(mrb, self, &semaphore_type);
+    int64_t deadline_ns = timeout_argument(mrb, sync->machine);
+    if (RS_LIKELY(rs_semaphore_take(&sync->semaphore))) return self;
+    return rsm_wait_in(mrb, sync->machine, &sync->waiters, RS_WAIT_LIST, 0, deadline_ns, after_acquire);
+}
+
+static mrb_value semaphore_release(mrb_state *mrb, mrb_value self) {
+    rsm_sync *sync = get(mrb, self, &semaphore_type);
+    if (RS_LIKELY(rs_semaphore_give(&sync->machine->engine, &sync->semaphore))) return self;
+    mrb_raise(mrb, rsm_class(mrb, "UsageError"), "released more often than acquired; #hold pairs the two");
+}
+
+static mrb_value semaphore_available(mrb_state *mrb, mrb_value self) {
+    return rsm_integer(mrb, (uint64_t)get(mrb, self, &semaphore_type)->semaphore.free);
+}
+
+/* --- Condition --- */
+
+static mrb_value condition_initialize(mrb_state *mrb, mrb_value self) {
+    make(mrb, self, &condition_type);
+    return self;
+}
+
+static mrb_value after_signal(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    return rsm_wake_error(mrb, machine, kind);
+}
+
+/* Gives up that mutex, unless it is nil. Returns the error that has ended the wait, or nil. */
+static mrb_value condition_wait(mrb_state *mrb, mrb_value self) {
+    const mrb_value *arguments = mrb_get_argv(mrb);
+    mrb_value mutex = arguments[0], seconds = arguments[1];
+    rsm_sync *condition = get(mrb, self, &condition_type);
+    int64_t deadline_ns = deadline_of(mrb, condition->machine, seconds);
+    rsm_check_boundary(mrb);
+    if (!mrb_nil_p(mutex)) mutex_unlock(mrb, mutex);
+    return rsm_wait_in(mrb, condition->machine, &condition->waiters, RS_WAIT_LIST, 0, deadline_ns, after_signal);
+}
+
+static mrb_value after_relock(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    rs_mutex_waited(&machine->engine, &waited(mrb)->mutex, kind);
+    return rsm_wake_error(mrb, machine, kind);
+}
+
+/* Of the mutex, after a wait of a condition; it has been interrupted so many times. Returns the error that has ended this, or nil. */
+static mrb_value mutex_relock(mrb_state *mrb, mrb_value self) {
+    rs_relock relock = {.kind = RS_WAKE_VALUE, .interrupts = (uint32_t)mrb_fixnum(mrb_get_arg1(mrb))};
+    rsm_sync *sync = get(mrb, self, &mutex_type);
+    bool waits = rs_relock_waits(&sync->machine->engine, &sync->mutex, &relock);
+    if (!waits) return rsm_wake_error(mrb, sync->machine, relock.kind);
+    return rsm_wait_in(mrb, sync->machine, &sync->waiters, RS_WAIT_MUTEX, RS_PARK_SHIELDED, RS_NEVER, after_relock);
+}
+
+static mrb_value condition_signal(mrb_state *mrb, mrb_value self) {
+    rsm_sync *sync = get(mrb, self, &condition_type);
+    return mrb_bool_value(rs_list_wake_first(&sync->machine->engine, &sync->waiters, 0) != RS_NO_ID);
+}
+
+static mrb_value condition_broadcast(mrb_state *mrb, mrb_value self) {
+    rsm_sync *sync = get(mrb, self, &condition_type);
+    return rsm_integer(mrb, rs_list_wake_all(&sync->machine->engine, &sync->waiters, 0));
+}
+
+/* --- Barrier --- */
+
+static mrb_value barrier_initialize(mrb_state *mrb, mrb_value self) {
+    int64_t parties = rsm_int_arg(mrb, mrb_get_arg1(mrb), 1, MRB_INT_MAX, "a barrier's parties");
+    rs_barrier_init(&make(mrb, self, &barrier_type)->barrier, parties);
+    return self;
+}
+
+static mrb_value after_barrier(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    rsm_raise_wake(mrb, machine, kind);
+    return mrb_false_value();
+}
+
+static mrb_value barrier_wait(mrb_state *mrb, mrb_value self) {
+    rsm_sync *sync = get(mrb, self, &barrier_type);
+    int64_t deadline_ns = timeout_argument(mrb, sync->machine);
+    if (rs_barrier_arrive(&sync->machine->engine, &sync->barrier)) return mrb_true_value();
+    return rsm_wait_in(mrb, sync->machine, &sync->waiters, RS_WAIT_LIST, 0, deadline_ns, after_barrier);
+}
+
+struct RClass *rsm_define_data(mrb_state *mrb, struct RClass *module, const char *name, struct RClass *super) {
+    struct RClass *class = mrb_define_class_under(mrb, module, name, super);
+    MRB_SET_INSTANCE_TT(class, MRB_TT_DATA);
+    mrb_define_method(mrb, class, "initialize_copy", refuse_copy, MRB_ARGS_REQ(1));
+    return class;
+}
+
+void rsm_init_sync(mrb_state *mrb, struct RClass *module) {
+    struct RClass *mutex = rsm_define_data(mrb, module, "Mutex", mrb->object_class);
+    mrb_define_method(mrb, mutex, "initialize", mutex_initialize, MRB_ARGS_NONE());
+    mrb_define_method(mrb, mutex, "lock", mutex_lock, MRB_ARGS_KEY(1, 0));
+    mrb_define_method(mrb, mutex, "try_lock", mutex_try_lock, MRB_ARGS_NONE());
+    mrb_define_method(mrb, mutex, "unlock", mutex_unlock, MRB_ARGS_NONE());
+    mrb_define_method(mrb, mutex, "locked?", mutex_locked_p, MRB_ARGS_NONE());
+    mrb_define_method(mrb, mutex, "owned?", mutex_owned_p, MRB_ARGS_NONE());
+    mrb_define_method(mrb, mutex, "waiting", waiting, MRB_ARGS_NONE());
+    mrb_define_method(mrb, mutex, "__relock", mutex_relock, MRB_ARGS_REQ(1));
+    struct RClass *semaphore = rsm_define_data(mrb, module, "Semaphore", mrb->object_class);
+    mrb_define_method(mrb, semaphore, "initialize", semaphore_initialize, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, semaphore, "acquire", semaphore_acquire, MRB_ARGS_KEY(1, 0));
+    mrb_define_method(mrb, semaphore, "release", semaphore_release, MRB_ARGS_NONE());
+    mrb_define_method(mrb, semaphore, "available", semaphore_available, MRB_ARGS_NONE());
+    mrb_define_method(mrb, semaphore, "waiting", waiting, MRB_ARGS_NONE());
+    struct RClass *condition = rsm_define_data(mrb, module, "Condition", mrb->object_class);
+    mrb_define_method(mrb, condition, "initialize", condition_initialize, MRB_ARGS_NONE());
+    mrb_define_method(mrb, condition, "__wait", condition_wait, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, condition, "signal", condition_signal, MRB_ARGS_NONE());
+    mrb_define_method(mrb, condition, "broadcast", condition_broadcast, MRB_ARGS_NONE());
+    mrb_define_method(mrb, condition, "waiting", waiting, MRB_ARGS_NONE());
+    struct RClass *barrier = rsm_define_data(mrb, module, "Barrier", mrb->object_class);
+    mrb_define_method(mrb, barrier, "initialize", barrier_initialize, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, barrier, "wait", barrier_wait, MRB_ARGS_KEY(1, 0));
+    mrb_define_method(mrb, barrier, "waiting", waiting, MRB_ARGS_NONE());
+}
