@@ -3,8 +3,12 @@
 # mruby with our gem in it, built from the source that MRUBY_SRC names, or else from what bin/setup --matrix has fetched.
 
 MRUBY_SRC = File.expand_path(ENV.fetch("MRUBY_SRC", "tmp/mruby/source"))
-MRUBY_TESTS = FileList["mruby/test/*_test.rb"].sort
-MRUBY_SUPPORT = %w[minitest strands descriptors].map { |name| "mruby/test/support/#{name}.rb" }.freeze
+# Beside its own, tests that run on CRuby too.
+MRUBY_SHARED = %w[await call conclude data detached errors fastest nested nonblock order proc resume].map do |name|
+  "runtime/test/evaluation/#{name}_test.rb"
+end
+MRUBY_TESTS = FileList["mruby/test/*_test.rb"].sort + MRUBY_SHARED
+MRUBY_SUPPORT = %w[minitest shared strands descriptors evaluations].map { |name| "mruby/test/support/#{name}.rb" }.freeze
 # The flags of each build.
 MRUBY_BUILDS = {
   "plain" => [],

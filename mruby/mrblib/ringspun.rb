@@ -9,6 +9,7 @@ module Ringspun
       begin
         value = block.call
       rescue Exception => error
+        error = __failed(error)
       end
       block = __ended(value, error)
     end
@@ -26,6 +27,10 @@ module Ringspun
       end
     end
   end
+
+  def self.shield(deadline: nil, &block) = machine.shield(deadline: deadline, &block)
+  def self.timeout(seconds, &block) = machine.timeout(seconds, &block)
+  def self.spin(&block) = machine.spin(&block)
 
   class Machine
     # Runs the block in a scope. All strands spun into the scope have ended when this returns. The first error, of the block or of
@@ -58,6 +63,9 @@ module Ringspun
 
       value
     end
+
+    # Runs the block to its end: whatever cancels the strand is raised afterwards. With a deadline in seconds of its own.
+    def shield(deadline: nil, &block) = scope(deadline: deadline, shield: true, &block)
 
     # Cancels the block when it takes longer than that many seconds.
     def timeout(seconds, &block) = scope(deadline: seconds, &block)

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 
 #include <mruby.h>
+#include <mruby/array.h>
 #include <mruby/class.h>
 #include <mruby/data.h>
 #include <mruby/proc.h>
@@ -20,6 +21,7 @@
 typedef struct rsm_machine rsm_machine;
 typedef struct rsm_strand rsm_strand;
 typedef struct rsm_scope rsm_scope;
+typedef struct rsm_evaluation rsm_evaluation;
 
 /* What a wait returns in the strand that has waited, or raises there. */
 typedef mrb_value (*rsm_epilogue)(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result);
@@ -37,10 +39,16 @@ struct rsm_strand {
     rsm_answer answer;          /* of that */
     rsm_strand *joins;
     rsm_scope *scope;           /* whose block has spun it; NULL: the machine's */
+    rsm_strand *callee;         /* whose first wait or end it waits for (call_nonblock); NULL: that has ended */
+    rsm_strand *caller;         /* the same from the other side */
+    rs_turn turn;               /* its own, meanwhile */
+    mrb_value raises;           /* Array, registered with the collector: to be raised where it waits; nil: nothing */
     rs_id id;
     uint8_t outcome;
     bool seen;                  /* somebody has joined it, and got its error */
     bool turn_ended;            /* and no op has begun since */
+    bool runs_proc;             /* a concurrent proc: nobody has its handle, and its memory goes when it ends */
+    bool never_ran;             /* that proc, for its evaluation was concluded before, or it was cancelled */
 };
 
 /* What Ringspun::Scope points to. Its method in mrblib opens, settles and closes it. */
@@ -62,11 +70,11 @@ struct rsm_machine {
     uint32_t scopes;            /* objects that point to it */
     rs_scope *spin_scope;       /* of Machine#spin */
     mrb_value self;
-    mrb_value kept;             /* Array: by the index of a strand its handle, and then its block or its fiber */
+    mrb_value kept;             /* Array: by the index of a strand, several for each (rsm_kept) */
     mrb_value workers;          /* Array: fibers without a strand */
-    struct RClass *strand_class, *cancelled_class, *stream_class;
     rs_links streams;           /* those that have a descriptor */
-    mrb_value raises;           /* in the root, by a deadlock */
+    rsm_strand *spare_runs;     /* memory for runs of procs, linked by `callee` */
+    struct RClass *strand_class, *cancelled_class, *stream_class, *evaluation_class;
 };
 
 /* The machine of that state, which is open. */
@@ -80,10 +88,52 @@ void rsm_machine_close(rsm_machine *machine);
 
 static inline rsm_strand *rsm_running(rsm_machine *machine) { return rs_running(&machine->engine)->user; }
 
+/* What the machine keeps alive for a strand, until that ends. */
+typedef enum {
+    RSM_KEPT_OBJECT,            /* its handle; or the concurrent proc that it runs */
+    RSM_KEPT_FIBER,             /* and before it begins, its block */
+    RSM_KEPT_EVALUATION,        /* of what it runs; nil: nobody has asked for it */
+    RSM_KEPT_VALUE,             /* with which it is resumed */
+    RSM_KEPT
+} rsm_kept_for;
+
+static inline mrb_int rsm_kept_at(const rsm_strand *strand, rsm_kept_for what) {
+    return (mrb_int)(RSM_KEPT * rs_id_index(strand->id) + what);
+}
+
+static inline mrb_value rsm_kept(rsm_machine *machine, const rsm_strand *strand, rsm_kept_for what) {
+    mrb_int at = rsm_kept_at(strand, what);
+    return RS_LIKELY(at < RARRAY_LEN(machine->kept)) ? RARRAY_PTR(machine->kept)[at] : mrb_nil_value();
+}
+
+static inline void rsm_keep(mrb_state *mrb, rsm_machine *machine, const rsm_strand *strand, rsm_kept_for what, mrb_value value) {
+    mrb_int at = rsm_kept_at(strand, what);
+    if (RS_UNLIKELY(at >= RARRAY_LEN(machine->kept))) {
+        mrb_ary_set(mrb, machine->kept, at, value);
+    } else {
+        RARRAY_PTR(machine->kept)[at] = value;
+        mrb_field_write_barrier_value(mrb, mrb_basic_ptr(machine->kept), value);
+    }
+}
+
+static inline void rsm_forget_kept(rsm_machine *machine, const rsm_strand *strand) {
+    mrb_value *first = RARRAY_PTR(machine->kept) + rsm_kept_at(strand, 0), *end = RARRAY_PTR(machine->kept) + RARRAY_LEN(machine->kept);
+    for (int what = 0; what < RSM_KEPT && first + what < end; what++) first[what] = mrb_nil_value();
+}
+
 /* --- errors.c --- */
 
 /* A class of ours: "UsageError" and the like. */
 struct RClass *rsm_class(mrb_state *mrb, const char *name);
+
+/* A new one of that class of ours. */
+mrb_value rsm_error(mrb_state *mrb, const char *class, const char *message);
+
+/* Raises the error in that strand where it waits, or will wait. `first`: it runs next. */
+void rsm_deliver(mrb_state *mrb, rsm_machine *machine, rs_strand *strand, mrb_value error, bool first);
+
+/* The error is not raised any more there. */
+void rsm_undeliver(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb_value error);
 
 /* The error that has ended a wait; nil for RS_WAKE_VALUE. */
 mrb_value rsm_wake_error(mrb_state *mrb, rsm_machine *machine, rs_wake_kind kind);
@@ -114,6 +164,9 @@ const void *rsm_outer_stack(const void *context);
 
 /* That strand, which ran until now, has begun to park, and waits from here on. */
 mrb_value rsm_park(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rsm_epilogue epilogue);
+
+/* That strand, which ran until now, waits while `first` begins, which runs by the engine's word already. */
+mrb_value rsm_run_first(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_strand *first, rsm_epilogue epilogue);
 
 /* Goes on with the strand whose turn it is. */
 mrb_value rsm_next(mrb_state *mrb, rsm_machine *machine);
@@ -192,6 +245,36 @@ int64_t rsm_wait_arguments(mrb_state *mrb, rsm_machine *machine, mrb_int require
 struct RClass *rsm_define_data(mrb_state *mrb, struct RClass *module, const char *name, struct RClass *super);
 void rsm_refuse_again(mrb_state *mrb, mrb_value self);
 
+/* --- evaluation.c --- */
+
+mrb_value rsm_evaluation_of(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand);
+mrb_value rsm_evaluation_to_start(mrb_state *mrb, rsm_machine *machine, mrb_value proc);
+void rsm_evaluation_begin(mrb_state *mrb, mrb_value self, rs_id strand);
+bool rsm_is_concluded(mrb_state *mrb, mrb_value self);
+
+/* Its run has ended like that, or never begins. What it is concluded to. */
+mrb_value rsm_evaluation_ended(mrb_state *mrb, rsm_machine *machine, mrb_value self, mrb_value result);
+
+mrb_value rsm_raise_or_return(mrb_state *mrb, mrb_value result);
+
+/* What Evaluation#resume! was given. */
+mrb_value rsm_take_resume_value(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand);
+
+/* When so many seconds have passed; nil: never. */
+int64_t rsm_limit(mrb_state *mrb, rsm_machine *machine, mrb_value within);
+
+/* --- procs.c --- */
+
+/* What that strand runs when it begins: the block, unless it is the run of a proc that shall not begin. */
+mrb_value rsm_block_to_begin(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb_value block);
+
+/* Its memory is for the next, and goes with the machine. */
+void rsm_spare_run(rsm_machine *machine, rsm_strand *strand);
+void rsm_free_spare_runs(mrb_state *mrb, rsm_machine *machine);
+
+/* The run of a proc has ended with that value or that error. */
+void rsm_run_ended(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb_value value, mrb_value error);
+
 /* --- the other files --- */
 
 /* A wait that ends by itself: its time is up, or somebody wakes it. Anything else is raised. */
@@ -220,6 +303,8 @@ static inline mrb_value rsm_integer(mrb_state *mrb, uint64_t number) {
 }
 
 void rsm_init_simulation(mrb_state *mrb, struct RClass *module);
+void rsm_init_evaluation(mrb_state *mrb, struct RClass *module, struct RClass *machine);
+void rsm_init_procs(mrb_state *mrb, struct RClass *machine);
 void rsm_init_io(mrb_state *mrb, struct RClass *module, struct RClass *machine);
 void rsm_init_stream(mrb_state *mrb, struct RClass *module, struct RClass *machine);
 void rsm_init_socket(mrb_state *mrb, struct RClass *module, struct RClass *machine);

@@ -13,24 +13,51 @@ struct RClass *rsm_class(mrb_state *mrb, const char *name) {
     return mrb_class_get_under(mrb, mrb_module_get(mrb, "Ringspun"), name);
 }
 
-static mrb_value new_error(mrb_state *mrb, const char *class, const char *message) {
+mrb_value rsm_error(mrb_state *mrb, const char *class, const char *message) {
     return mrb_exc_new_str(mrb, rsm_class(mrb, class), mrb_str_new_static(mrb, message, strlen(message)));
 }
 
-static mrb_value take_interrupt(mrb_state *mrb, rsm_machine *machine) {
-    mrb_value error = machine->raises;
+void rsm_deliver(mrb_state *mrb, rsm_machine *machine, rs_strand *engine, mrb_value error, bool first) {
+    rsm_strand *strand = engine->user;
+    if (!mrb_array_p(strand->raises)) {
+        strand->raises = mrb_ary_new(mrb);
+        mrb_gc_register(mrb, strand->raises);
+    }
+    mrb_ary_push(mrb, strand->raises, error);
+    if (first) rs_interrupt_first(&machine->engine, engine);
+    else rs_interrupt(&machine->engine, engine);
+}
+
+static void taken(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
     rs_take_interrupt(rs_running(&machine->engine));
+    if (RARRAY_LEN(strand->raises) > 0) return;
+    mrb_gc_unregister(mrb, strand->raises);
+    strand->raises = mrb_nil_value();
+}
+
+void rsm_undeliver(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb_value error) {
+    for (mrb_int i = 0; mrb_array_p(strand->raises) && i < RARRAY_LEN(strand->raises); i++) {
+        if (!mrb_obj_eq(mrb, mrb_ary_ref(mrb, strand->raises, i), error)) continue;
+        mrb_value last = mrb_ary_pop(mrb, strand->raises);
+        if (i < RARRAY_LEN(strand->raises)) mrb_ary_set(mrb, strand->raises, i, last);
+        taken(mrb, machine, strand);
+        return;
+    }
+}
+
+static mrb_value take_interrupt(mrb_state *mrb, rsm_machine *machine) {
+    rsm_strand *strand = rsm_running(machine);
+    mrb_value error = mrb_ary_shift(mrb, strand->raises);
     mrb_gc_protect(mrb, error);
-    mrb_gc_unregister(mrb, error);
-    machine->raises = mrb_nil_value();
+    taken(mrb, machine, strand);
     return error;
 }
 
 mrb_value rsm_wake_error(mrb_state *mrb, rsm_machine *machine, rs_wake_kind kind) {
     switch (kind) {
     case RS_WAKE_VALUE: return mrb_nil_value();
-    case RS_WAKE_TIMEOUT: return new_error(mrb, "TimeoutError", "timed out");
-    case RS_WAKE_CANCEL: return new_error(mrb, "Cancelled", "cancelled: its scope was cancelled or its deadline passed");
+    case RS_WAKE_TIMEOUT: return rsm_error(mrb, "TimeoutError", "timed out");
+    case RS_WAKE_CANCEL: return rsm_error(mrb, "Cancelled", "cancelled: its scope was cancelled or its deadline passed");
     case RS_WAKE_INTERRUPT: return take_interrupt(mrb, machine);
     case RS_WAKE_NO_MEMORY: break;
     }

@@ -27,16 +27,26 @@ static _Thread_local struct {
 
 /* --- opening --- */
 
-static void machine_free(mrb_state *mrb, void *data) { mrb_free(mrb, data); }
+static void machine_free(mrb_state *mrb, void *data) {
+    rsm_free_spare_runs(mrb, data);
+    mrb_free(mrb, data);
+}
+
 static const struct mrb_data_type machine_type = {"Ringspun::Machine", machine_free};
 
+/* Names what the first few wait for. */
 static void on_deadlock(rs_machine *engine, rs_strand *root) {
     rsm_machine *machine = engine->user;
     mrb_state *mrb = machine->mrb;
-    machine->raises = mrb_exc_new_str(mrb, rsm_class(mrb, "DeadlockError"),
-                                      mrb_str_new_lit(mrb, "all strands wait, and nothing will wake any of them"));
-    mrb_gc_register(mrb, machine->raises);
-    rs_interrupt(engine, root);
+    mrb_value text = mrb_str_new_lit(mrb, "all strands wait, and nothing will wake any of them:");
+    int left = 10;
+    RS_EACH_STRAND(&engine->strands, strand) {
+        mrb_str_cat_cstr(mrb, text, strand == root ? " the root for " : " another for ");
+        mrb_str_cat_cstr(mrb, text, rs_wait_name(strand->wait));
+        mrb_str_cat_cstr(mrb, text, ";");
+        if (--left == 0) break;
+    }
+    rsm_deliver(mrb, machine, root, mrb_exc_new_str(mrb, rsm_class(mrb, "DeadlockError"), text), false);
 }
 
 static const rs_driver driver = {.on_deadlock = on_deadlock, .stack = rsm_stack, .outer_stack = rsm_outer_stack};
@@ -44,6 +54,7 @@ static const rs_driver driver = {.on_deadlock = on_deadlock, .stack = rsm_stack,
 static void drive(rsm_machine *machine) {
     rsm_survive_broken_pipes();
     machine->root.id = machine->engine.root;
+    machine->root.raises = mrb_nil_value();
     rs_machine_drive(&machine->engine, &driver, machine, &machine->root);
     machine->spin_scope = &rs_running(&machine->engine)->own;
     machine->open = true;
@@ -170,6 +181,7 @@ rsm_machine *rsm_machine_new(mrb_state *mrb) {
     machine->strand_class = rsm_class(mrb, "Strand");
     machine->cancelled_class = rsm_class(mrb, "Cancelled");
     machine->stream_class = rsm_class(mrb, "Stream");
+    machine->evaluation_class = rsm_class(mrb, "Evaluation");
     return machine;
 }
 
@@ -187,6 +199,8 @@ void mrb_mruby_ringspun_gem_init(mrb_state *mrb) {
     rsm_init_strand(mrb, module, class);
     rsm_init_scope(mrb, module, class);
     rsm_init_wait(mrb, module, class);
+    rsm_init_evaluation(mrb, module, class);
+    rsm_init_procs(mrb, class);
     rsm_init_io(mrb, module, class);
     rsm_init_stream(mrb, module, class);
     rsm_init_socket(mrb, module, class);

@@ -25,9 +25,10 @@ mrb_value rsm_spin(mrb_state *mrb, rsm_machine *machine, rsm_scope *scope, mrb_v
     strand->id = rs_strand_id(engine);
     strand->scope = scope;
     if (scope) scope->children++;
+    strand->raises = mrb_nil_value();
     rs_strand_awaits_turn(engine);
-    mrb_ary_set(mrb, machine->kept, 2 * (mrb_int)engine->index + 1, block);
-    mrb_ary_set(mrb, machine->kept, 2 * (mrb_int)engine->index, handle);
+    rsm_keep(mrb, machine, strand, RSM_KEPT_FIBER, block);
+    rsm_keep(mrb, machine, strand, RSM_KEPT_OBJECT, handle);
     return handle;
 }
 
@@ -51,23 +52,31 @@ static void clear_stack(mrb_state *mrb) {
     for (mrb_value *slot = mrb->c->stbase + 1; slot < end; slot++) *slot = mrb_nil_value();
 }
 
+static void keep_outcome(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb_value value, mrb_value error) {
+    mrb_value handle = rsm_kept(machine, strand, RSM_KEPT_OBJECT);
+    strand->outcome = (uint8_t)outcome_of(mrb, machine, error);
+    mrb_value result = strand->outcome == RSM_FAILED ? error : value;
+    if (!mrb_nil_p(result)) mrb_iv_set(mrb, handle, mrb_intern_lit(mrb, "result"), result);
+}
+
+static void forget_interrupts(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
+    while (mrb_array_p(strand->raises)) rsm_undeliver(mrb, machine, strand, mrb_ary_ref(mrb, strand->raises, 0));
+}
+
 /* The running strand has ended, with that value or that error. Its fiber waits for its next strand, whose block this returns. */
 static mrb_value strand_ended(mrb_state *mrb, mrb_value self) {
     const mrb_value *arguments = mrb_get_argv(mrb);
     mrb_value value = arguments[0], error = arguments[1];
     rsm_machine *machine = rsm_machine_of(mrb);
-    rs_strand *engine = rs_running(&machine->engine);
-    rsm_strand *strand = engine->user;
-    mrb_int kept = 2 * (mrb_int)engine->index;
-    mrb_value handle = mrb_ary_ref(mrb, machine->kept, kept);
-    strand->outcome = (uint8_t)outcome_of(mrb, machine, error);
-    mrb_value result = strand->outcome == RSM_FAILED ? error : value;
-    if (!mrb_nil_p(result)) mrb_iv_set(mrb, handle, mrb_intern_lit(mrb, "result"), result);
-    mrb_ary_push(mrb, machine->workers, mrb_ary_ref(mrb, machine->kept, kept + 1));
-    mrb_ary_set(mrb, machine->kept, kept + 1, mrb_nil_value());
-    mrb_ary_set(mrb, machine->kept, kept, mrb_nil_value());
+    rsm_strand *strand = rsm_running(machine);
+    if (strand->runs_proc) rsm_run_ended(mrb, machine, strand, value, error);
+    else keep_outcome(mrb, machine, strand, value, error);
+    forget_interrupts(mrb, machine, strand);
+    mrb_ary_push(mrb, machine->workers, rsm_kept(machine, strand, RSM_KEPT_FIBER));
+    rsm_forget_kept(machine, strand);
     rs_finish(&machine->engine);
-    if (strand->scope) rsm_scope_child_ended(mrb, machine, strand->scope, strand, error);
+    if (strand->runs_proc) rsm_spare_run(machine, strand);
+    else if (strand->scope) rsm_scope_child_ended(mrb, machine, strand->scope, strand, error);
     clear_stack(mrb);
     return rsm_next(mrb, machine);
 }

@@ -67,7 +67,7 @@ const struct mrb_context *rsm_first_context(mrb_state *mrb) {
     rsm_machine *machine = rsm_machine_of(mrb);
     const rs_strand *running = rs_running(&machine->engine);
     if (rs_is_root(&machine->engine, running)) return machine->root_context;
-    return context_of(mrb_ary_ref(mrb, machine->kept, 2 * (mrb_int)running->index + 1));
+    return context_of(rsm_kept(machine, running->user, RSM_KEPT_FIBER));
 }
 
 const void *rsm_outer_stack(const void *context) {
@@ -112,27 +112,25 @@ static mrb_value worker_body(mrb_state *mrb) {
 
 /* A fiber begins with its block as the argument of its body. Its second callinfo is the one that returns, to the same stack: what
  * the switch returns is `self` there (fiber_init_fiber and fiber_switch). */
-static mrb_value begin_new(mrb_state *mrb, rsm_machine *machine, rs_strand *strand, mrb_int kept, mrb_value block) {
-    mrb_value fiber = mrb_fiber_new(mrb, mrb_proc_ptr(worker_body(mrb)));
+static mrb_value begin_new(mrb_state *mrb, rsm_machine *machine, mrb_value fiber) {
     struct mrb_context *context = context_of(fiber);
-    mrb_ary_set(mrb, machine->kept, kept, fiber);
-    context->stbase[1] = block;
     context->cibase->n = 1;
-    ((rsm_strand *)strand->user)->context = context;
-    rs_strand_began(strand);
     switch_to(mrb, context);
     return machine->self;
 }
 
-static mrb_value begin(mrb_state *mrb, rsm_machine *machine, rs_strand *strand) {
-    mrb_int kept = 2 * (mrb_int)strand->index + 1;
-    mrb_value block = mrb_ary_ref(mrb, machine->kept, kept), fiber = mrb_ary_pop(mrb, machine->workers);
-    if (mrb_nil_p(fiber)) return begin_new(mrb, machine, strand, kept, block);
-    struct mrb_context *context = context_of(fiber);
-    mrb_ary_set(mrb, machine->kept, kept, fiber);
-    ((rsm_strand *)strand->user)->context = context;
-    rs_strand_began(strand);
-    switch_to(mrb, context);
+static mrb_value begin(mrb_state *mrb, rsm_machine *machine, rs_strand *engine) {
+    rsm_strand *strand = engine->user;
+    mrb_value block = rsm_block_to_begin(mrb, machine, strand, rsm_kept(machine, strand, RSM_KEPT_FIBER));
+    mrb_value fiber = mrb_ary_pop(mrb, machine->workers);
+    bool is_new = mrb_nil_p(fiber);
+    if (is_new) fiber = mrb_fiber_new(mrb, mrb_proc_ptr(worker_body(mrb)));
+    strand->context = context_of(fiber);
+    if (is_new) strand->context->stbase[1] = block; /* which nobody keeps alive any more */
+    rsm_keep(mrb, machine, strand, RSM_KEPT_FIBER, fiber);
+    rs_strand_began(engine);
+    if (is_new) return begin_new(mrb, machine, fiber);
+    switch_to(mrb, strand->context);
     return block;
 }
 
@@ -162,4 +160,10 @@ mrb_value rsm_park(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rsm
     strand->context = mrb->c;
     strand->epilogue = epilogue;
     return rsm_next(mrb, machine);
+}
+
+mrb_value rsm_run_first(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_strand *first, rsm_epilogue epilogue) {
+    strand->context = mrb->c;
+    strand->epilogue = epilogue;
+    return begin(mrb, machine, first);
 }

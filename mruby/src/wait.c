@@ -4,21 +4,23 @@
 #include <mruby/numeric.h>
 
 mrb_value rsm_after_wait(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    if (RS_UNLIKELY(rs_was_resumed(&machine->engine, kind))) return rsm_take_resume_value(mrb, machine, strand);
     if (RS_UNLIKELY(kind != RS_WAKE_TIMEOUT)) rsm_raise_wake(mrb, machine, kind);
     return mrb_true_value();
 }
 
-static mrb_value give_way(mrb_state *mrb, rsm_machine *machine) {
-    rsm_strand *me = rsm_running(machine);
+static mrb_value give_way(mrb_state *mrb, rsm_machine *machine, bool resumable) {
+    rs_strand *running = rs_running(&machine->engine);
     rsm_raise_wake(mrb, machine, rs_refusal(&machine->engine, 0));
+    if (resumable) rs_make_resumable(running, rs_next_ticket(&machine->engine));
     rs_yield(&machine->engine);
-    return rsm_park(mrb, machine, me, rsm_after_wait);
+    return rsm_park(mrb, machine, running->user, rsm_after_wait);
 }
 
 static mrb_value machine_yield(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_check_boundary(mrb);
-    return give_way(mrb, machine);
+    return give_way(mrb, machine, false);
 }
 
 int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds) {
@@ -29,19 +31,24 @@ int64_t rsm_deadline(mrb_state *mrb, rsm_machine *machine, mrb_value seconds) {
     return rs_deadline_after(rs_now(&machine->engine), span_ns);
 }
 
-static mrb_value wait_seconds(mrb_state *mrb, mrb_value self) {
-    mrb_value seconds = mrb_get_arg1(mrb);
+/* 0 or less: until the next turn. `resumable`: Evaluation#resume! may end it. */
+static mrb_value wait_for(mrb_state *mrb, mrb_value seconds, bool resumable) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_check_boundary(mrb);
-    if (mrb_fixnum_p(seconds) && mrb_fixnum(seconds) == 0) return give_way(mrb, machine);
-    rsm_strand *me = rsm_running(machine);
-    int64_t deadline_ns = rsm_deadline(mrb, machine, seconds);
-    if (rs_park_begin(&machine->engine, RS_WAIT_SLEEP, 0, deadline_ns) == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
-    return rsm_park(mrb, machine, me, rsm_after_wait);
+    if (mrb_fixnum_p(seconds) ? mrb_fixnum(seconds) <= 0 : mrb_as_float(mrb, seconds) <= 0) return give_way(mrb, machine, resumable);
+    rs_strand *running = rs_running(&machine->engine);
+    uint64_t ticket = rs_park_begin(&machine->engine, RS_WAIT_SLEEP, 0, rsm_deadline(mrb, machine, seconds));
+    if (ticket == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
+    if (resumable) rs_make_resumable(running, ticket);
+    return rsm_park(mrb, machine, running->user, rsm_after_wait);
 }
 
+static mrb_value kernel_wait(mrb_state *mrb, mrb_value self) { return wait_for(mrb, mrb_get_arg1(mrb), true); }
+static mrb_value machine_sleep(mrb_state *mrb, mrb_value self) { return wait_for(mrb, mrb_get_arg1(mrb), false); }
+
 void rsm_init_wait(mrb_state *mrb, struct RClass *module, struct RClass *machine) {
-    mrb_define_method(mrb, mrb->kernel_module, "wait", wait_seconds, MRB_ARGS_REQ(1));
-    mrb_define_method(mrb, machine, "sleep", wait_seconds, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, mrb->kernel_module, "wait", kernel_wait, MRB_ARGS_REQ(1));
+    mrb_define_class_method(mrb, module, "wait", kernel_wait, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, machine, "sleep", machine_sleep, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, machine, "yield", machine_yield, MRB_ARGS_NONE());
 }

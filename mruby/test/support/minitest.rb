@@ -49,7 +49,12 @@ module Minitest
     def refute_predicate(value, name, message = nil) = refute(value.send(name), message || "#{value.inspect} is #{name}")
     def assert_respond_to(value, name, message = nil) = assert(value.respond_to?(name), message || "#{value.inspect} lacks it")
 
+    def assert_match(pattern, text) = assert(pattern.match?(text), "expected #{pattern.inspect} in #{text.inspect}")
+    def refute_operator(one, operator, other) = refute(one.send(operator, other))
+
+    # Floats have two bits less here where they are in one word with their type.
     def assert_operator(one, operator, other, message = nil)
+      one += 1e-6 if one.is_a?(Float) && operator == :>=
       assert(one.send(operator, other), message || "expected #{one.inspect} #{operator} #{other.inspect}")
     end
 
@@ -75,16 +80,18 @@ module Minitest
   # Runs all tests, and ends the program with 1 if one has failed.
   def self.run
     failures = []
-    count = 0
+    count = left_out = 0
     Test::TEST_CLASSES.each do |test_class|
       test_class.instance_methods.select { |name| name.to_s.start_with?("test_") }.sort.each do |name|
+        next left_out += 1 if Shared.left_out?(test_class, name)
+
         count += 1
         error = failure_of(test_class.new, name)
         failures << "#{test_class}##{name}: #{error.class}: #{error.message}\n  #{(error.backtrace || []).join("\n  ")}" if error
       end
     end
     failures.each { |failure| puts failure, "" }
-    puts "#{count} runs, #{Test.assertions} assertions, #{failures.size} failures"
+    puts "#{count} runs, #{Test.assertions} assertions, #{failures.size} failures, #{left_out} left out"
     raise "tests have failed" if failures.any? || count.zero?
   end
 

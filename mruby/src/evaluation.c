@@ -1,0 +1,357 @@
+/* evaluation: Ringspun::Evaluation, the handle to a run of a concurrent proc: awaiting, concluding and resuming it.
+ *
+ * An evaluation is made when somebody asks for it. That of a call on the caller's own stack is then in a local variable of
+ * ConcurrentProc#call, where the walk of `current` finds it; that of any other run is the strand's.
+ */
+#include "binding.h"
+
+#include <mruby/array.h>
+#include <mruby/error.h>
+
+/* What Ringspun::Evaluation points to. */
+struct rsm_evaluation {
+    rs_evaluation engine;
+    rs_id strand;               /* that runs it; RS_NO_ID: none, or none any more */
+    mrb_value kept;             /* Array, which its object keeps alive */
+};
+
+/* What is in there. */
+enum { RESULT, PROC, CANCELS };
+
+static void evaluation_free(mrb_state *mrb, void *data) {
+    rs_evaluation_free(&((rsm_evaluation *)data)->engine);
+    mrb_free(mrb, data);
+}
+
+static const struct mrb_data_type evaluation_type = {"Ringspun::Evaluation", evaluation_free};
+
+static rsm_evaluation *get(mrb_state *mrb, mrb_value self) { return mrb_data_get_ptr(mrb, self, &evaluation_type); }
+
+static mrb_value make(mrb_state *mrb, rsm_machine *machine, mrb_value proc, rs_evaluation_state state, rs_id strand) {
+    rsm_evaluation *evaluation = mrb_malloc(mrb, sizeof(*evaluation));
+    struct RClass *class = machine->evaluation_class;
+    if (!mrb_nil_p(proc)) class = mrb_class_ptr(mrb_iv_get(mrb, proc, mrb_intern_lit(mrb, "@evaluation_class")));
+    *evaluation = (rsm_evaluation){.strand = strand};
+    rs_evaluation_init(&evaluation->engine, state);
+    mrb_value self = mrb_obj_value(mrb_data_object_alloc(mrb, class, evaluation, &evaluation_type));
+    evaluation->kept = mrb_ary_new_from_values(mrb, 2, (mrb_value[]){mrb_nil_value(), proc});
+    mrb_iv_set(mrb, self, mrb_intern_lit(mrb, "kept"), evaluation->kept);
+    if (class != machine->evaluation_class) mrb_funcall_id(mrb, self, mrb_intern_lit(mrb, "initialize"), 0);
+    return self;
+}
+
+/* --- the present one --- */
+
+/* The local variables of ConcurrentProc#call: its rest, its keywords, its block, and then this. */
+#define LOCAL_EVALUATION 4
+
+static const mrb_irep *irep_of_call(mrb_state *mrb) {
+    struct RClass *class = rsm_class(mrb, "ConcurrentProc");
+    mrb_method_t method = mrb_method_search_vm(mrb, &class, mrb_intern_lit(mrb, "call"));
+    return MRB_METHOD_PROC(method)->body.irep;
+}
+
+/* The innermost call on the stack, of those that the running strand is in, or NULL. */
+static mrb_callinfo *innermost_call(mrb_state *mrb, const mrb_irep *irep, struct mrb_context **context) {
+    for (*context = mrb->c; *context; *context = (*context)->prev) {
+        for (mrb_callinfo *ci = (*context)->ci; ci >= (*context)->cibase; ci--) {
+            if (ci->proc && !MRB_PROC_CFUNC_P(ci->proc) && ci->proc->body.irep == irep) return ci;
+        }
+    }
+    return NULL;
+}
+
+static mrb_value of_call(mrb_state *mrb, rsm_machine *machine, const mrb_callinfo *call, struct mrb_context *context, rs_id strand) {
+    mrb_value self = call->stack[LOCAL_EVALUATION];
+    if (!mrb_nil_p(self)) return self;
+    ptrdiff_t at = call - context->cibase; /* an initialize may make the stacks grow */
+    self = make(mrb, machine, call->stack[0], RS_EVALUATION_RUNS, strand);
+    context->cibase[at].stack[LOCAL_EVALUATION] = self;
+    if (context->fib) mrb_write_barrier(mrb, (struct RBasic *)context->fib);
+    return self;
+}
+
+mrb_value rsm_evaluation_of(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
+    mrb_value self = rsm_kept(machine, strand, RSM_KEPT_EVALUATION);
+    if (!mrb_nil_p(self)) return self;
+    mrb_value proc = strand->runs_proc ? rsm_kept(machine, strand, RSM_KEPT_OBJECT) : mrb_nil_value();
+    self = make(mrb, machine, proc, strand->runs_proc ? RS_EVALUATION_RUNS : RS_EVALUATION_OF_STRAND, strand->id);
+    rsm_keep(mrb, machine, strand, RSM_KEPT_EVALUATION, self);
+    return self;
+}
+
+static mrb_value current(mrb_state *mrb, mrb_value class) {
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_strand *strand = rsm_running(machine);
+    struct mrb_context *context;
+    const mrb_callinfo *call = innermost_call(mrb, irep_of_call(mrb), &context);
+    return call ? of_call(mrb, machine, call, context, strand->id) : rsm_evaluation_of(mrb, machine, strand);
+}
+
+/* --- concluding --- */
+
+static mrb_value result_of(mrb_state *mrb, const rsm_evaluation *evaluation) { return mrb_ary_ref(mrb, evaluation->kept, RESULT); }
+
+/* Whoever has concluded it waits no longer, nor is anything raised for it. */
+static void left(mrb_state *mrb, rsm_machine *machine, rsm_evaluation *evaluation) {
+    mrb_value cancels = mrb_ary_ref(mrb, evaluation->kept, CANCELS);
+    if (!mrb_nil_p(cancels)) rsm_undeliver(mrb, machine, rsm_running(machine), cancels);
+    evaluation->strand = RS_NO_ID;
+    rs_evaluation_unwound(&machine->engine, &evaluation->engine);
+}
+
+mrb_value rsm_evaluation_ended(mrb_state *mrb, rsm_machine *machine, mrb_value self, mrb_value result) {
+    rsm_evaluation *evaluation = get(mrb, self);
+    if (!rs_is_concluded(&evaluation->engine)) {
+        mrb_ary_set(mrb, evaluation->kept, RESULT, result);
+        rs_evaluation_conclude(&machine->engine, &evaluation->engine, 0);
+    }
+    left(mrb, machine, evaluation);
+    return result_of(mrb, evaluation);
+}
+
+bool rsm_is_concluded(mrb_state *mrb, mrb_value self) { return rs_is_concluded(&get(mrb, self)->engine); }
+
+mrb_value rsm_raise_or_return(mrb_state *mrb, mrb_value result) {
+    if (RS_UNLIKELY(mrb_exception_p(result))) mrb_exc_raise(mrb, result);
+    return result;
+}
+
+static mrb_value after_unwound(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    rsm_raise_wake(mrb, machine, kind);
+    return rsm_raise_or_return(mrb, result_of(mrb, get(mrb, mrb->c->ci->stack[1])));
+}
+
+/* Whoever has concluded a call goes on before its caller. */
+static mrb_value let_others_go_on(mrb_state *mrb, rsm_machine *machine) {
+    rsm_strand *me = rsm_running(machine);
+    rsm_raise_wake(mrb, machine, rs_refusal(&machine->engine, 0));
+    rs_yield(&machine->engine);
+    return rsm_park(mrb, machine, me, after_unwound);
+}
+
+/* ConcurrentProc#__result(evaluation, result): a call has ended like that; nobody has asked for its evaluation if it is nil. */
+static mrb_value proc_result(mrb_state *mrb, mrb_value self) {
+    const mrb_value *arguments = mrb_get_argv(mrb);
+    mrb_value evaluation = arguments[0], result = arguments[1];
+    if (RS_LIKELY(mrb_nil_p(evaluation))) return rsm_raise_or_return(mrb, result);
+    rsm_machine *machine = rsm_machine_of(mrb);
+    bool unwinds = get(mrb, evaluation)->engine.unwinds;
+    result = rsm_evaluation_ended(mrb, machine, evaluation, result);
+    return unwinds ? let_others_go_on(mrb, machine) : rsm_raise_or_return(mrb, result);
+}
+
+/* Evaluation#__leave(result): the same without raising it. */
+static mrb_value evaluation_leave(mrb_state *mrb, mrb_value self) {
+    mrb_value result = mrb_get_arg1(mrb);
+    return rsm_evaluation_ended(mrb, rsm_machine_of(mrb), self, result);
+}
+
+static mrb_value evaluation_concluded_p(mrb_state *mrb, mrb_value self) { return mrb_bool_value(rsm_is_concluded(mrb, self)); }
+
+/* Evaluation#__concluded_by?(error): whether that is what conclude_to has sent. */
+static mrb_value evaluation_concluded_by_p(mrb_state *mrb, mrb_value self) {
+    mrb_value error = mrb_get_arg1(mrb);
+    return mrb_bool_value(mrb_obj_eq(mrb, error, mrb_ary_ref(mrb, get(mrb, self)->kept, CANCELS)));
+}
+
+static mrb_value after_unwinding(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    rsm_raise_wake(mrb, machine, kind);
+    return mrb_nil_value();
+}
+
+static void refuse_that_of_strand(mrb_state *mrb, const rsm_evaluation *evaluation, const char *why) {
+    if (RS_LIKELY(evaluation->engine.state != RS_EVALUATION_OF_STRAND)) return;
+    mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "this is the evaluation of a strand and of no concurrent proc: %s", why);
+}
+
+/* Evaluation#__conclude_to(result): of one that is not concluded. Returns when it has unwound. */
+static mrb_value evaluation_conclude_to(mrb_state *mrb, mrb_value self) {
+    mrb_value result = mrb_get_arg1(mrb);
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_evaluation *evaluation = get(mrb, self);
+    refuse_that_of_strand(mrb, evaluation, "use Machine#terminate to end a strand");
+    rs_strand *running = rs_running(&machine->engine), *strand = rs_strand_find(&machine->engine.strands, evaluation->strand);
+    bool unwinds = evaluation->engine.state == RS_EVALUATION_RUNS && strand && strand != running;
+    if (unwinds) rsm_check_boundary(mrb);
+    mrb_ary_set(mrb, evaluation->kept, RESULT, result);
+    rs_evaluation_conclude_to(&machine->engine, &evaluation->engine, 0, unwinds);
+    if (!unwinds) return mrb_nil_value();
+    mrb_value error = rsm_error(mrb, "Cancelled", "cancelled: its evaluation was concluded");
+    mrb_ary_set(mrb, evaluation->kept, CANCELS, error);
+    rsm_deliver(mrb, machine, strand, error, true);
+    if (rs_await_begin(&machine->engine, &evaluation->engine.unwinders, RS_NEVER) == 0) {
+        rsm_raise_wake(mrb, machine, machine->engine.refusal);
+    }
+    return rsm_park(mrb, machine, running->user, after_unwinding);
+}
+
+/* --- waiting --- */
+
+mrb_value rsm_take_resume_value(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
+    mrb_value value = rsm_kept(machine, strand, RSM_KEPT_VALUE);
+    rsm_keep(mrb, machine, strand, RSM_KEPT_VALUE, mrb_nil_value());
+    return value;
+}
+
+int64_t rsm_limit(mrb_state *mrb, rsm_machine *machine, mrb_value within) {
+    if (mrb_nil_p(within)) return RS_NEVER;
+    mrb_float seconds = mrb_as_float(mrb, within);
+    return rsm_deadline(mrb, machine, mrb_float_value(mrb, seconds > 0 ? seconds : 0));
+}
+
+/* The arguments of a wait with a limit are on the stack: `within`, and then what is returned when it has passed. */
+static mrb_value when_passed(mrb_state *mrb) { return mrb->c->ci->stack[2]; }
+
+static bool ended_by_resume(mrb_state *mrb, rsm_machine *machine, rs_wake_kind kind) {
+    rs_await_outcome outcome = rs_await_end(&machine->engine, kind);
+    if (RS_UNLIKELY(outcome == RS_AWAIT_RAISES)) rsm_raise_wake(mrb, machine, kind);
+    return outcome == RS_AWAIT_RESUMED;
+}
+
+static mrb_value after_await(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    if (ended_by_resume(mrb, machine, kind)) return rsm_take_resume_value(mrb, machine, strand);
+    const rsm_evaluation *evaluation = get(mrb, mrb->c->ci->stack[0]);
+    return RS_LIKELY(rs_is_concluded(&evaluation->engine)) ? result_of(mrb, evaluation) : when_passed(mrb);
+}
+
+static mrb_value await(mrb_state *mrb, rsm_machine *machine, rs_list *list, mrb_value within, rsm_epilogue epilogue) {
+    rsm_check_boundary(mrb);
+    rsm_strand *me = rsm_running(machine);
+    int64_t deadline_ns = rsm_limit(mrb, machine, within);
+    if (rs_await_begin(&machine->engine, list, deadline_ns) == 0) rsm_raise_wake(mrb, machine, machine->engine.refusal);
+    return rsm_park(mrb, machine, me, epilogue);
+}
+
+/* Evaluation#__raise_or_return(result) */
+static mrb_value evaluation_raise_or_return(mrb_state *mrb, mrb_value self) {
+    return rsm_raise_or_return(mrb, mrb_get_arg1(mrb));
+}
+
+/* Evaluation#__await(within, passed): its result, the argument of resume!, or `passed`. */
+static mrb_value evaluation_await(mrb_state *mrb, mrb_value self) {
+    mrb_value within = mrb_get_argv(mrb)[0];
+    rsm_evaluation *evaluation = get(mrb, self);
+    if (rs_is_concluded(&evaluation->engine)) return result_of(mrb, evaluation);
+    rsm_machine *machine = rsm_machine_of(mrb);
+    refuse_that_of_strand(mrb, evaluation, "it has no result");
+    if (evaluation->strand == rsm_running(machine)->id) {
+        mrb_raise(mrb, rsm_class(mrb, "UsageError"),
+                  "an evaluation cannot wait for its own result, nor for that of one that called it");
+    }
+    return await(mrb, machine, &evaluation->engine.waiters, within, after_await);
+}
+
+static mrb_value after_await_resume(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    return ended_by_resume(mrb, machine, kind) ? rsm_take_resume_value(mrb, machine, strand) : when_passed(mrb);
+}
+
+/* Machine#__await_resume(within, passed) */
+static mrb_value machine_await_resume(mrb_state *mrb, mrb_value self) {
+    mrb_value within = mrb_get_argv(mrb)[0];
+    return await(mrb, rsm_machine_of(mrb), NULL, within, after_await_resume);
+}
+
+/* Evaluation#__resume(value): nil, or why not. */
+static mrb_value evaluation_resume(mrb_state *mrb, mrb_value self) {
+    mrb_value value = mrb_get_arg1(mrb);
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_evaluation *evaluation = get(mrb, self);
+    rs_strand *strand = rs_strand_find(&machine->engine.strands, evaluation->strand);
+    rs_id id = strand && !rs_is_concluded(&evaluation->engine) ? evaluation->strand : RS_NO_ID;
+    switch (rs_resume(&machine->engine, id)) {
+    case RS_NOT_WAITING: return mrb_str_new_lit(mrb, "not waiting");
+    case RS_ENDED_ALREADY: return mrb_str_new_lit(mrb, "already scheduled");
+    case RS_RESUMED: break;
+    }
+    rsm_keep(mrb, machine, strand->user, RSM_KEPT_VALUE, value);
+    return mrb_nil_value();
+}
+
+static mrb_value evaluation_waiting_p(mrb_state *mrb, mrb_value self) {
+    rsm_evaluation *evaluation = get(mrb, self);
+    rs_id id = rs_is_concluded(&evaluation->engine) ? RS_NO_ID : evaluation->strand;
+    return mrb_bool_value(rs_may_resume(&rsm_machine_of(mrb)->engine, id) == RS_RESUMED);
+}
+
+static mrb_value evaluation_proc(mrb_state *mrb, mrb_value self) { return mrb_ary_ref(mrb, get(mrb, self)->kept, PROC); }
+
+/* --- runs that begin later --- */
+
+mrb_value rsm_evaluation_to_start(mrb_state *mrb, rsm_machine *machine, mrb_value proc) {
+    return make(mrb, machine, proc, RS_EVALUATION_STARTS, RS_NO_ID);
+}
+
+void rsm_evaluation_begin(mrb_state *mrb, mrb_value self, rs_id strand) {
+    rsm_evaluation *evaluation = get(mrb, self);
+    rs_evaluation_begin(&evaluation->engine);
+    evaluation->strand = strand;
+}
+
+/* --- the first of several --- */
+
+typedef struct {
+    rs_selector selector;
+    mrb_int count;
+    rs_watch watches[];
+} fastest;
+
+static const struct mrb_data_type fastest_type = {"Ringspun wait for the fastest", mrb_free};
+
+static mrb_value after_fastest(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    mrb_value all = mrb->c->ci->stack[1];
+    fastest *wait = mrb_data_get_ptr(mrb, mrb_ary_ref(mrb, all, RARRAY_LEN(all) - 1), &fastest_type);
+    const rs_watch *first = rs_selector_next(&wait->selector);
+    mrb_int at = first ? first - wait->watches : -1;
+    rs_selector_close(&wait->selector);
+    if (ended_by_resume(mrb, machine, kind)) return rsm_take_resume_value(mrb, machine, strand);
+    return at < 0 ? mrb->c->ci->stack[3] : mrb_ary_ref(mrb, all, at);
+}
+
+/* Machine#__await_fastest(evaluations, within, passed): none of them is concluded. Adds its own to the array. */
+static mrb_value machine_await_fastest(mrb_state *mrb, mrb_value self) {
+    const mrb_value *arguments = mrb_get_argv(mrb);
+    mrb_value all = arguments[0], within = arguments[1];
+    rsm_machine *machine = rsm_machine_of(mrb);
+    mrb_int count = RARRAY_LEN(all);
+    rsm_check_boundary(mrb);
+    rsm_limit(mrb, machine, within); /* raises, before there is anything to undo */
+    fastest *wait = mrb_calloc(mrb, 1, sizeof(*wait) + (size_t)count * sizeof(rs_watch));
+    mrb_ary_push(mrb, all, mrb_obj_value(mrb_data_object_alloc(mrb, mrb->object_class, wait, &fastest_type)));
+    rs_selector_open(&machine->engine, &wait->selector);
+    for (mrb_int i = 0; i < count; i++) {
+        rs_source *source = rs_evaluation_source(&get(mrb, mrb_ary_ref(mrb, all, i))->engine);
+        if (!source) {
+            rs_selector_close(&wait->selector);
+            mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
+        }
+        rs_watch_open(&wait->selector, &wait->watches[i], source);
+        rs_watch_idle(&wait->watches[i]);
+    }
+    rsm_strand *me = rsm_running(machine);
+    if (rs_await_begin(&machine->engine, &wait->selector.waiters, rsm_limit(mrb, machine, within)) == 0) {
+        rs_selector_close(&wait->selector);
+        rsm_raise_wake(mrb, machine, machine->engine.refusal);
+    }
+    return rsm_park(mrb, machine, me, after_fastest);
+}
+
+void rsm_init_evaluation(mrb_state *mrb, struct RClass *module, struct RClass *machine) {
+    struct RClass *evaluation = mrb_define_class_under(mrb, module, "Evaluation", mrb->object_class);
+    struct RClass *proc = mrb_define_class_under(mrb, module, "ConcurrentProc", mrb->object_class);
+    MRB_SET_INSTANCE_TT(evaluation, MRB_TT_DATA);
+    mrb_undef_class_method(mrb, evaluation, "new");
+    mrb_define_class_method(mrb, evaluation, "current", current, MRB_ARGS_NONE());
+    mrb_define_method(mrb, evaluation, "concluded?", evaluation_concluded_p, MRB_ARGS_NONE());
+    mrb_define_method(mrb, evaluation, "waiting?", evaluation_waiting_p, MRB_ARGS_NONE());
+    mrb_define_method(mrb, evaluation, "proc", evaluation_proc, MRB_ARGS_NONE());
+    mrb_define_method(mrb, evaluation, "__leave", evaluation_leave, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, evaluation, "__concluded_by?", evaluation_concluded_by_p, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, evaluation, "__conclude_to", evaluation_conclude_to, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, evaluation, "__await", evaluation_await, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, evaluation, "__raise_or_return", evaluation_raise_or_return, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, evaluation, "__resume", evaluation_resume, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, proc, "__result", proc_result, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, machine, "__await_resume", machine_await_resume, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, machine, "__await_fastest", machine_await_fastest, MRB_ARGS_REQ(3));
+}

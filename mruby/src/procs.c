@@ -1,0 +1,160 @@
+/* procs: how runs of concurrent procs begin and end, beside calls on the caller's own stack (ConcurrentProc#call in mrblib). */
+#include "binding.h"
+
+#include <mruby/array.h>
+#include <mruby/error.h>
+
+static rsm_strand *new_strand(mrb_state *mrb, rsm_machine *machine) {
+    rsm_strand *strand = machine->spare_runs;
+    if (RS_LIKELY(strand != NULL)) machine->spare_runs = strand->callee;
+    else strand = mrb_malloc(mrb, sizeof(*strand));
+    *strand = (rsm_strand){.raises = mrb_nil_value(), .runs_proc = true};
+    return strand;
+}
+
+void rsm_spare_run(rsm_machine *machine, rsm_strand *strand) {
+    strand->callee = machine->spare_runs;
+    machine->spare_runs = strand;
+}
+
+void rsm_free_spare_runs(mrb_state *mrb, rsm_machine *machine) {
+    for (rsm_strand *strand; (strand = machine->spare_runs) != NULL;) {
+        machine->spare_runs = strand->callee;
+        mrb_free(mrb, strand);
+    }
+}
+
+static void begins_later(mrb_state *mrb, rsm_machine *machine, rs_strand *engine, mrb_value proc, mrb_value block) {
+    rsm_strand *strand = engine->user;
+    strand->id = rs_strand_id(engine);
+    rs_strand_awaits_turn(engine);
+    rsm_keep(mrb, machine, strand, RSM_KEPT_OBJECT, proc);
+    rsm_keep(mrb, machine, strand, RSM_KEPT_FIBER, block);
+}
+
+static mrb_noreturn void no_room(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
+    rsm_spare_run(machine, strand);
+    mrb_raise(mrb, rsm_class(mrb, "LimitError"), "no room for one more strand");
+}
+
+/* --- beginning --- */
+
+/* What the run calls: the proc's block, or with arguments a Start of mrblib, which hands them over. */
+static mrb_value block_of(mrb_state *mrb, mrb_value self) {
+    mrb_value block = mrb_iv_get(mrb, self, mrb_intern_lit(mrb, "@block"));
+    if (RS_LIKELY(mrb_get_argc(mrb) == 0 && mrb->c->ci->nk == 0 && !mrb_block_given_p(mrb))) return block;
+    const mrb_value *arguments;
+    mrb_int count;
+    mrb_value given, options;
+    mrb_get_args(mrb, "*:&", &arguments, &count, &(mrb_kwargs){.rest = &options}, &given);
+    struct RClass *class = mrb_class_get_under(mrb, rsm_class(mrb, "ConcurrentProc"), "Start");
+    mrb_value start = mrb_obj_value(mrb_obj_alloc(mrb, MRB_TT_OBJECT, class));
+    mrb_iv_set(mrb, start, mrb_intern_lit(mrb, "@block"), block);
+    mrb_iv_set(mrb, start, mrb_intern_lit(mrb, "@arguments"), mrb_ary_new_from_values(mrb, count, arguments));
+    mrb_iv_set(mrb, start, mrb_intern_lit(mrb, "@options"), options);
+    mrb_iv_set(mrb, start, mrb_intern_lit(mrb, "@given"), given);
+    return start;
+}
+
+static void start(mrb_state *mrb, mrb_value self, mrb_value evaluation) {
+    mrb_value block = block_of(mrb, self);
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_strand *strand = new_strand(mrb, machine);
+    rs_strand *engine = rs_spawn(&machine->engine, machine->spin_scope, strand);
+    if (!engine) no_room(mrb, machine, strand);
+    begins_later(mrb, machine, engine, self, block);
+    rsm_keep(mrb, machine, strand, RSM_KEPT_EVALUATION, evaluation);
+}
+
+/* Begins a run after the strands that are ready have had their turn, and returns its evaluation. */
+static mrb_value proc_call_detached(mrb_state *mrb, mrb_value self) {
+    mrb_value evaluation = rsm_evaluation_to_start(mrb, rsm_machine_of(mrb), self);
+    start(mrb, self, evaluation);
+    return evaluation;
+}
+
+/* The same without an evaluation: errors reach the error handlers alone. */
+static mrb_value proc_call_and_forget(mrb_state *mrb, mrb_value self) {
+    start(mrb, self, mrb_nil_value());
+    return mrb_nil_value();
+}
+
+static mrb_value after_first_wait(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    rs_turn_go_on(&machine->engine, &strand->turn);
+    rsm_strand *callee = strand->callee;
+    if (callee) callee->caller = NULL;
+    strand->callee = NULL;
+    rsm_raise_wake(mrb, machine, kind);
+    if (callee) return rsm_evaluation_of(mrb, machine, callee);
+    return rsm_raise_or_return(mrb, rsm_take_resume_value(mrb, machine, strand));
+}
+
+/* Runs the proc now; returns its result, or its evaluation as soon as it waits. */
+static mrb_value proc_call_nonblock(mrb_state *mrb, mrb_value self) {
+    mrb_value block = block_of(mrb, self);
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_check_boundary(mrb);
+    rsm_raise_wake(mrb, machine, rs_refusal(&machine->engine, 0));
+    rsm_strand *me = rsm_running(machine), *strand = new_strand(mrb, machine);
+    rs_strand *engine = rs_spawn_first(&machine->engine, machine->spin_scope, strand);
+    if (!engine) no_room(mrb, machine, strand);
+    begins_later(mrb, machine, engine, self, block);
+    strand->caller = me;
+    me->callee = strand;
+    me->turn = rs_turn_pause(&machine->engine);
+    return rsm_run_first(mrb, machine, me, engine, after_first_wait);
+}
+
+mrb_value rsm_block_to_begin(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb_value block) {
+    if (!strand->runs_proc) return block;
+    mrb_value evaluation = rsm_kept(machine, strand, RSM_KEPT_EVALUATION);
+    bool runs = rs_refusal(&machine->engine, 0) == RS_WAKE_VALUE;
+    if (!mrb_nil_p(evaluation) && rsm_is_concluded(mrb, evaluation)) runs = false;
+    else if (!mrb_nil_p(evaluation)) rsm_evaluation_begin(mrb, evaluation, strand->id);
+    if (runs) return block;
+    strand->never_ran = true;
+    return mrb_const_get(mrb, mrb_obj_value(rsm_class(mrb, "ConcurrentProc")), mrb_intern_lit(mrb, "NOTHING"));
+}
+
+void rsm_run_ended(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb_value value, mrb_value error) {
+    mrb_value result = mrb_nil_p(error) ? value : error, evaluation = rsm_kept(machine, strand, RSM_KEPT_EVALUATION);
+    if (strand->never_ran) result = rsm_error(mrb, "TerminatedError", "the evaluation was cancelled before it had a result");
+    if (!mrb_nil_p(evaluation)) result = rsm_evaluation_ended(mrb, machine, evaluation, result);
+    if (strand->caller) {
+        rsm_keep(mrb, machine, strand->caller, RSM_KEPT_VALUE, result);
+        strand->caller->callee = NULL;
+    }
+}
+
+/* Machine#__proc: whose run this strand is, or nil. */
+static mrb_value machine_proc(mrb_state *mrb, mrb_value self) {
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_strand *strand = rsm_running(machine);
+    return strand->runs_proc ? rsm_kept(machine, strand, RSM_KEPT_OBJECT) : mrb_nil_value();
+}
+
+/* Machine#__raised_by_caller?: whether the caller of this run, which waits for it to wait or end, will raise its error. */
+static mrb_value machine_raised_by_caller_p(mrb_state *mrb, mrb_value self) {
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_strand *strand = rsm_running(machine);
+    mrb_value evaluation = rsm_kept(machine, strand, RSM_KEPT_EVALUATION);
+    return mrb_bool_value(strand->caller && (mrb_nil_p(evaluation) || !rsm_is_concluded(mrb, evaluation)));
+}
+
+/* Machine#__raise_in_root(error) */
+static mrb_value machine_raise_in_root(mrb_state *mrb, mrb_value self) {
+    mrb_value error = mrb_get_arg1(mrb);
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_deliver(mrb, machine, rs_root(&machine->engine), error, false);
+    return mrb_nil_value();
+}
+
+void rsm_init_procs(mrb_state *mrb, struct RClass *machine) {
+    struct RClass *proc = rsm_class(mrb, "ConcurrentProc");
+    mrb_define_method(mrb, proc, "call_nonblock", proc_call_nonblock, MRB_ARGS_ANY());
+    mrb_define_method(mrb, proc, "call_detached", proc_call_detached, MRB_ARGS_ANY());
+    mrb_define_method(mrb, proc, "call_and_forget", proc_call_and_forget, MRB_ARGS_ANY());
+    mrb_define_method(mrb, machine, "__proc", machine_proc, MRB_ARGS_NONE());
+    mrb_define_method(mrb, machine, "__raised_by_caller?", machine_raised_by_caller_p, MRB_ARGS_NONE());
+    mrb_define_method(mrb, machine, "__raise_in_root", machine_raise_in_root, MRB_ARGS_REQ(1));
+}
