@@ -99,7 +99,7 @@ class FiberTest < Minitest::Test
   end
 
   def test_a_wait_at_the_end_of_a_deep_stack
-    assert_same true, in_strand { deep(300) { wait(0.001) } }
+    assert_same true, in_strand { deep(50) { wait(0.001) } }
   end
 
   def test_jumps_out_of_a_strand
