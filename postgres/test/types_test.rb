@@ -164,6 +164,29 @@ class PostgresTypesTest < Minitest::Test
     end
   end
 
+  def test_text_in_another_encoding_is_sent_in_utf_8
+    on_pool do |pool|
+      text = "\u00C3\u00A9" # whose bytes in ISO-8859-1 are another text in UTF-8
+      [text.encode("ISO-8859-1"), text.encode("UTF-16LE"), text.encode("ISO-8859-1").to_sym].each do |other|
+        assert_equal [text, [text]], pool.query("select $1::text, $2::text[]", other, [other]).rows.first
+      end
+      assert_equal "\u8868", pool.query_value("select $1::text", "\u8868".encode("Shift_JIS"))
+    end
+  end
+
+  def test_text_that_has_no_utf_8_is_refused
+    on_pool do |pool|
+      { "\xFF".dup.force_encoding("Shift_JIS") => /parameter 1 cannot be had in UTF-8/,
+        ["\xFF"] => /parameter 1 is no valid UTF-8/ }.each do |value, message|
+        assert_match message, assert_raises(Ringspun::UsageError) { pool.query("select $1", value) }.message
+      end
+      ["select '\u00E9'".encode("ISO-8859-1"), "select 1".encode("UTF-16LE")].each do |sql|
+        assert_match(/expected a statement in UTF-8, got one in/, assert_raises(Ringspun::UsageError) { pool.query(sql) }.message)
+      end
+      assert_equal 1, pool.query_value("select 1".encode("ISO-8859-1"))
+    end
+  end
+
   private
 
   def with_enum

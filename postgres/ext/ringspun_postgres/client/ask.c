@@ -26,6 +26,9 @@ static VALUE sym_held, sym_slow, sym_stuck, sym_quiet, sym_session, sym_old;
 
 static void check_sql(VALUE sql) {
     if (!RB_TYPE_P(sql, T_STRING)) rb_raise(rpg_eUsage, "expected a statement, a String, got %" PRIsVALUE, rb_obj_class(sql));
+    if (!rpg_is_utf8(sql) && !rb_enc_str_asciionly_p(sql)) {
+        rb_raise(rpg_eUsage, "expected a statement in UTF-8, got one in %s", rb_enc_name(rb_enc_get(sql)));
+    }
     if (memchr(RSTRING_PTR(sql), 0, (size_t)RSTRING_LEN(sql))) rb_raise(rpg_eUsage, "a statement has no NUL in it");
 }
 

@@ -3,7 +3,13 @@
 #include <stdio.h>
 
 static bool is_plain(VALUE value) {
-    return NIL_P(value) || FIXNUM_P(value) || value == Qtrue || value == Qfalse || RB_TYPE_P(value, T_STRING);
+    if (RB_TYPE_P(value, T_STRING)) return rpg_is_utf8(value);
+    return NIL_P(value) || FIXNUM_P(value) || value == Qtrue || value == Qfalse;
+}
+
+bool rpg_is_utf8(VALUE string) {
+    int index = rb_enc_get_index(string);
+    return index == rb_utf8_encindex() || index == rb_ascii8bit_encindex() || index == rb_usascii_encindex();
 }
 
 /* For what a String is made of in Ruby: Ringspun::Postgres.encode. */

@@ -4,6 +4,9 @@
 
 #include "client/postgres.h"
 
+/* Its bytes can be sent as they are. */
+bool rpg_is_utf8(VALUE string);
+
 /* The same, and Strings in the place of what needs Ruby to become one. Raises UsageError for what is none. */
 VALUE rpg_encode_params(VALUE params);
 

@@ -50,7 +50,8 @@ module Ringspun
         # @raise [UsageError]
         def of(value, place)
           case value
-          when Integer, Symbol, Interval then value.to_s
+          when Integer, Interval then value.to_s
+          when String, Symbol then utf8(value.to_s, place)
           when Float then float(value)
           when BigDecimal then value.to_s("F")
           when Time, DateTime then value.to_time.utc.strftime("%Y-%m-%d %H:%M:%S.%6N+00")
@@ -64,6 +65,15 @@ module Ringspun
 
         private
 
+        def utf8(text, place)
+          encoded = text.encode(Encoding::UTF_8)
+          return encoded if encoded.valid_encoding?
+
+          raise UsageError, "parameter #{place} is no valid UTF-8; bytes are Strings whose encoding is BINARY"
+        rescue EncodingError => error
+          raise UsageError, "parameter #{place} cannot be had in UTF-8: #{error.message}"
+        end
+
         def float(value) = value.infinite? ? "#{"-" if value.negative?}Infinity" : value.to_s
 
         def array(values, place) = "{#{values.map { |value| element(value, place) }.join(",")}}"
@@ -74,7 +84,7 @@ module Ringspun
           when true then "t"
           when false then "f"
           when Array then array(value, place)
-          when String then quote(value.encoding == Encoding::BINARY ? "\\x#{value.unpack1("H*")}" : value)
+          when String then quote(value.encoding == Encoding::BINARY ? "\\x#{value.unpack1("H*")}" : utf8(value, place))
           else quote(of(value, place))
           end
         end
