@@ -159,7 +159,8 @@ module Ringspun
 
       # @api private
       # Thread#raise, Thread#kill and Timeout meet a thread anywhere, also between having something and knowing of it. Here they
-      # wait while it is taken until the thread waits for something, and while it is given back until that is done.
+      # wait while it is taken until the thread waits for something, and while it is given back until that is done. So does the
+      # Interrupt of a signal from Ruby 3.4 on; in Ruby 3.3 no mask is for it.
       #
       # @param take [#call] returns what is taken
       # @param give_back [#call] gets it
