@@ -3,7 +3,7 @@
 module Ringspun
   # The body of every worker fiber, in which the machine is `self`: it runs one strand after the other. It is bytecode, for a
   # fiber cannot be left from inside a function in C.
-  WORKER = proc do |block|
+  WORKER = Proc.new do |block|
     while true
       value = error = nil
       begin

@@ -105,6 +105,9 @@ static mrb_value machine_resolve(mrb_state *mrb, mrb_value self) {
     address digits;
     if (parse_digits(host, 0, &digits)) return mrb_ary_new_from_values(mrb, 1, &name);
     rsm_machine *machine = rsm_io_machine(mrb);
+    if (rs_is_simulated(&machine->engine)) {
+        mrb_raise(mrb, rsm_class(mrb, "UnsupportedError"), "resolve: a simulated machine knows no names; use an address");
+    }
     rs_lookup *lookup = rsm_owned(mrb, sizeof(*lookup));
     strcpy(lookup->host, host);
     rs_request request = {.kind = RS_OP_RESOLVE, .fd = -1, .owned = lookup, .resolve.lookup = lookup};

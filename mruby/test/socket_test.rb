@@ -178,6 +178,7 @@ class SocketTest < Minitest::Test
         end
       end
       server.stop
+      assert_raises(Ringspun::UnsupportedError) { Ringspun.connect_tcp("localhost", 1) }
     end
   end
 

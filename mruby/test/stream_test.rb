@@ -207,6 +207,14 @@ class StreamTest < Minitest::Test
     leaving_none { 10.times { machine.pipe } }
   end
 
+  def test_a_forgotten_one_of_a_simulation_counts_as_open
+    run = Ringspun::Simulation.run do |simulated|
+      10.times { simulated.pipe }
+      GC.start
+    end
+    assert_equal 20, run.open_descriptors
+  end
+
   def test_readiness_has_a_limit
     with_pipe do |reader, writer|
       assert_equal :late, reader.await_readable(within: 0.001, timeout_result: :late)
