@@ -42,6 +42,20 @@ class StreamTest < Minitest::Test
     end
   end
 
+  def test_a_write_does_not_overtake_one_that_waits
+    with_pipe do |reader, writer|
+      in_scope do |scope|
+        scope.spin { writer.write(LARGE) }
+        machine.yield
+        part = reader.read_partial(100_000) # makes room
+        scope.spin { writer.write("behind") }
+        machine.yield
+        part += reader.read(LARGE.bytesize + 6 - part.bytesize)
+        assert_same true, part == "#{LARGE}behind"
+      end
+    end
+  end
+
   def test_what_is_written_may_change_in_the_meantime
     with_pipe do |reader, writer|
       bytes = "x" * 200_000
