@@ -8,6 +8,7 @@
 #include "backend/backends.h"
 #include "backend/sim/sim.h"
 #include "core/deadlock.h"
+#include "core/scope_end.h"
 #include "flow/accept_queue.h"
 #include "flow/barrier.h"
 #include "flow/branches.h"

@@ -28,14 +28,12 @@ typedef struct rsb_scope {
     VALUE first_error;
     VALUE suppressed;
     VALUE foreign;              /* the Cancelled that its block ended with although the scope was not cancelled, or nil */
+    rs_scope_end end;
     VALUE deadline;             /* seconds, as it was asked for last */
     VALUE on_error;             /* called when a strand of it fails, or nil */
     uint32_t fork_count;        /* as it was when the scope was opened */
     bool open;
     bool returned;              /* the block, normally */
-    bool cancelled;             /* the block or the wait for the children ended by a cancellation */
-    bool cut_children;          /* a child ended by a cancellation */
-    bool answers;               /* that cancellation was this scope's own (rs_scope_answers) */
     bool killed;
 } rsb_scope;
 

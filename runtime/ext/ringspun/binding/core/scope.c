@@ -1,10 +1,5 @@
-/* scope: Ringspun::Scope, structured concurrency.
- *
- * How a scope ends, in order. Its block ends. If the block did not return normally, the children are cancelled. The owner waits
- * for the children; once it has been interrupted, it waits shielded. Then the scope raises the first error of the block or of a
- * child; later errors are its `suppressed`. Only the scope that was cancelled absorbs its cancellation. A Cancelled that came
- * from no scope around passes through.
- */
+/* scope: Ringspun::Scope, structured concurrency. How a scope ends is the engine's (core/scope_end.h). Of the errors of the block and
+ * of the children the first is raised; later ones are its `suppressed`. */
 #include "inner.h"
 
 VALUE rsb_cScope;
@@ -92,28 +87,20 @@ static void take_error(rsb_scope *scope, VALUE error) {
 
 bool rsb_scope_child_ended(rsb_machine *machine, VALUE self, const rsb_strand *child) {
     rsb_scope *scope = get(self);
-    if (child->cancelled) scope->cut_children = true;
-    if (NIL_P(child->error)) return true;
-    bool reports = !NIL_P(scope->on_error) && !rsb_concerns_root(child->error);
+    bool failed = !NIL_P(child->error);
+    bool reports = failed && !NIL_P(scope->on_error) && !rsb_concerns_root(child->error);
     if (reports) rsb_unread_report(machine, child->self, child->error, scope->on_error);
-    if (!scope->open || scope->engine.closed) return reports;
-    take_error(scope, child->error);
-    rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
-    return true;
+    bool is_ours = rs_scope_child_ended(&machine->engine, &scope->engine, &scope->end, child->cancelled, failed);
+    if (is_ours) take_error(scope, child->error);
+    return !failed || is_ours || reports;
 }
 
-/* Returns what ended a wait of the owner before the children had ended, or RS_WAKE_VALUE. */
-static rs_wake_kind wait_for_children(rsb_machine *machine, rsb_scope *scope) {
-    rs_wake_kind interrupted = RS_WAKE_VALUE;
-    uint32_t flags = 0;
-    while (scope->engine.live > 0) {
+static void wait_for_children(rsb_machine *machine, rsb_scope *scope) {
+    uint32_t flags;
+    while (rs_scope_end_waits(&scope->engine, &scope->end, &flags)) {
         rs_wake_kind kind = rsb_wait(machine, RS_WAIT_SCOPE, flags, RS_NEVER, &scope->engine.waiters, NULL, NULL);
-        if (kind == RS_WAKE_VALUE) continue;
-        interrupted = kind;
-        flags = RS_PARK_SHIELDED;
-        rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+        rs_scope_end_waited(&machine->engine, &scope->engine, &scope->end, kind);
     }
-    return interrupted;
 }
 
 /* An exception raised for the owner counts as an error of its block. A kill stays pending until the scope is closed. */
@@ -133,16 +120,14 @@ static VALUE run_block(VALUE self) {
     return value;
 }
 
-/* The block did not return normally. If this scope is not cancelled, a Cancelled is not its own: the program raised it, or the
- * block ran as part of another strand. */
+/* The block did not return normally. */
 static void block_failed(rsb_machine *machine, rsb_scope *scope) {
     VALUE error = rb_errinfo();
-    if (rsb_is_exception(error)) {
-        if (!rb_obj_is_kind_of(error, rsb_eCancelled)) take_error(scope, error);
-        else if (scope->engine.effective) scope->cancelled = true;
-        else scope->foreign = error;
-    }
-    rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
+    bool raised = rsb_is_exception(error), cancelled = raised && rb_obj_is_kind_of(error, rsb_eCancelled);
+    if (raised && !cancelled) take_error(scope, error);
+    rs_block_end how = cancelled ? RS_BLOCK_CANCELLED : RS_BLOCK_FAILED;
+    rs_scope_block_ended(&machine->engine, &scope->engine, &scope->end, how);
+    if (scope->end.foreign) scope->foreign = error;
 }
 
 static VALUE settle_children(VALUE self) {
@@ -150,9 +135,8 @@ static VALUE settle_children(VALUE self) {
     rsb_machine *machine = rsb_machine_any_thread(scope->machine);
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) rsb_after_fork(machine);
     if (!scope->returned) block_failed(machine, scope);
-    rs_wake_kind interrupted = wait_for_children(machine, scope);
-    if (interrupted == RS_WAKE_CANCEL) scope->cancelled = true;
-    if (interrupted == RS_WAKE_INTERRUPT) take_interrupt(machine, scope);
+    wait_for_children(machine, scope);
+    if (scope->end.interrupted == RS_WAKE_INTERRUPT) take_interrupt(machine, scope);
     return Qnil;
 }
 
@@ -169,7 +153,7 @@ static VALUE settle(VALUE self) {
         if (rsb_is_exception(error) && NIL_P(scope->first_error)) scope->first_error = error;
         rs_scope_cancel(&machine->engine, &scope->engine, RS_CANCELLED_BY_CALL);
     }
-    scope->answers = rs_scope_answers(&scope->engine);
+    rs_scope_closes(&scope->engine, &scope->end);
     rsb_scope_close(machine, &scope->engine);
     scope->open = false;
     return Qnil;
@@ -177,6 +161,7 @@ static VALUE settle(VALUE self) {
 
 static VALUE guarded(VALUE self) { return rb_ensure(run_block, self, settle, self); }
 
+NORETURN(static void raise_first_error(rsb_scope *scope));
 static void raise_first_error(rsb_scope *scope) {
     if (!NIL_P(scope->suppressed)) rsb_suppress(scope->first_error, scope->suppressed);
     rb_exc_raise(scope->first_error);
@@ -187,13 +172,16 @@ static VALUE outcome(rsb_machine *machine, rsb_scope *scope, VALUE value, int st
     bool leaves = state && !rsb_is_exception(rb_errinfo());
     if (leaves && (NIL_P(scope->first_error) || RB_FIXNUM_P(rb_errinfo()))) rb_jump_tag(state);
     if (state) rb_set_errinfo(Qnil);
-    if (!NIL_P(scope->first_error)) raise_first_error(scope);
-    if (!NIL_P(scope->foreign)) rb_exc_raise(scope->foreign);
-    if (scope->answers && scope->engine.cause == RS_CANCELLED_BY_DEADLINE && (scope->cancelled || scope->cut_children)) {
-        rb_raise(rsb_eTimeout, "the scope's deadline (%" PRIsVALUE " s) has passed", scope->deadline);
+    switch (rs_scope_ends_by(&scope->engine, &scope->end, !NIL_P(scope->first_error))) {
+    case RS_ENDS_BY_ERROR: raise_first_error(scope);
+    case RS_ENDS_BY_FOREIGN: rb_exc_raise(scope->foreign);
+    case RS_ENDS_BY_DEADLINE: rb_raise(rsb_eTimeout, "the scope's deadline (%" PRIsVALUE " s) has passed", scope->deadline);
+    case RS_ENDS_BY_ABOVE:
+        rsb_raise_wake(machine, RS_WAKE_CANCEL);
+        return Qnil;
+    case RS_ENDS_CANCELLED: return Qnil;
+    default: return value;
     }
-    if (scope->cancelled && !scope->answers) rsb_raise_wake(machine, RS_WAKE_CANCEL);
-    return scope->cancelled ? Qnil : value;
 }
 
 /* Runs the block in a scope. All strands spun into the scope have ended when this returns. The first error, of the block or of a
