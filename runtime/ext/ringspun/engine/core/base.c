@@ -33,6 +33,8 @@ static bool is_refused(void) {
 
 void *rs_try_alloc(size_t size) { return is_refused() ? NULL : calloc(1, size); }
 
+void *rs_try_alloc_uncleared(size_t size) { return is_refused() ? NULL : malloc(size); }
+
 void *rs_try_realloc(void *old, size_t size) {
     RS_ASSERT(size > 0); /* realloc(3) might free it, and its NULL would not mean that there is no memory */
     return is_refused() ? NULL : realloc(old, size);

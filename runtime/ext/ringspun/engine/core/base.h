@@ -51,9 +51,10 @@ void *rs_realloc(void *old, size_t size);
 /* Memory whose size, or number, a caller or a peer chooses, and that may be more than there is: NULL then, and what was there
  * stays. Their callers end what asked for it with RS_NO_MEMORY. */
 void *rs_try_alloc(size_t size);
+void *rs_try_alloc_uncleared(size_t size);
 void *rs_try_realloc(void *old, size_t size);
 
-/* For tests: so many of this thread's calls of these two succeed, and then none. Negative: all for which there is memory. */
+/* For tests: so many of this thread's calls of these succeed, and then none. Negative: all for which there is memory. */
 extern _Thread_local int64_t rs_tries_left;
 
 int64_t rs_clock_ns(void);

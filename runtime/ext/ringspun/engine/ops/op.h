@@ -112,7 +112,7 @@ static inline bool rs_op_lend(rs_op *op) {
     rs_transfer *transfer = &op->request.transfer;
     if (!(op->request.options & RS_REQUEST_ANY_BUFFER) || transfer->address) return true;
     RS_ASSERT(op->request.owned == NULL);
-    transfer->address = op->request.owned = rs_try_alloc(transfer->len);
+    transfer->address = op->request.owned = rs_try_alloc_uncleared(transfer->len);
     return transfer->address != NULL;
 }
 
