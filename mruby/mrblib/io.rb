@@ -1,26 +1,19 @@
 # frozen_string_literal: true
 
 module Ringspun
-  # What a wait for readiness returns when its time is up: unless told, it raises.
-  RAISE = Object.new
-
-  # Waits for readiness, of a Stream and an IO.
+  # Waits for readiness, of a Stream and an IO. Evaluation#resume! ends them, with its argument.
   module Readiness
     # Waits until there is something to read, or the end. When `within` seconds have passed: returns `timeout_result`, or raises
-    # a TimeoutError.
-    def await_readable(within: nil, timeout_result: RAISE)
-      __readable(within) || Readiness.late(within, timeout_result)
+    # an Evaluation::TimeoutError.
+    def await_readable(within: nil, timeout_result: Evaluation::NOT_GIVEN)
+      result = __readable(timeout_result, within)
+      Evaluation::NOT_GIVEN.equal?(result) ? Evaluation.__timed_out(within) : result
     end
 
     # Waits until there is room for something to be written.
-    def await_writable(within: nil, timeout_result: RAISE)
-      __writable(within) || Readiness.late(within, timeout_result)
-    end
-
-    def self.late(seconds, timeout_result)
-      raise TimeoutError, "not ready within #{seconds} s" if RAISE.equal?(timeout_result)
-
-      timeout_result
+    def await_writable(within: nil, timeout_result: Evaluation::NOT_GIVEN)
+      result = __writable(timeout_result, within)
+      Evaluation::NOT_GIVEN.equal?(result) ? Evaluation.__timed_out(within) : result
     end
   end
 
@@ -41,7 +34,7 @@ module Ringspun
     def concurrently_read(maxlen, outbuf = nil) = concurrently { await_read(maxlen, outbuf) }
     def concurrently_write(string) = concurrently { await_written(string) }
 
-    def __readable(within) = Ringspun.machine.__await_readable(fileno, within)
-    def __writable(within) = Ringspun.machine.__await_writable(fileno, within)
+    def __readable(passed, within) = Ringspun.machine.__await_readable(passed, within, fileno)
+    def __writable(passed, within) = Ringspun.machine.__await_writable(passed, within, fileno)
   end
 end

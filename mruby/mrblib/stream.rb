@@ -75,7 +75,7 @@ module Ringspun
 
     def pwrite(string, offset) = __pwrite(string, offset)
 
-    def __readable(within) = @ahead ? true : __await_readable(within)
+    def __readable(passed, within) = @ahead ? true : __await_readable(passed, within)
 
     # Waits of other strands end by a ClosedError. Returns nil, also when it is closed already.
     def close

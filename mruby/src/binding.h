@@ -184,7 +184,8 @@ typedef struct {
     rsm_answer answer;
     rsm_epilogue epilogue;      /* NULL: rsm_after_op */
     uint32_t flags;             /* RS_PARK_ */
-    int64_t deadline_ns;        /* 0: none; else false is returned then */
+    int64_t deadline_ns;        /* 0: none */
+    bool resumable;             /* Evaluation#resume! may end it, and the epilogue asks */
     bool *waits;                /* becomes true with the wait, and is the epilogue's to end; NULL: nobody asks */
 } rsm_op_wait;
 
@@ -203,8 +204,9 @@ mrb_value rsm_read(mrb_state *mrb, int fd, mrb_value len, int64_t offset);
 /* How many bytes were written: all with RS_REQUEST_ALL, unless an error came after the first. */
 mrb_value rsm_write(mrb_state *mrb, int fd, mrb_value bytes, int64_t offset, uint8_t options, const rsm_op_wait *how);
 
-/* Waits until it is ready for one of the events of poll(2), for so many seconds (nil: without a limit); true, or false. */
-mrb_value rsm_poll(mrb_state *mrb, int fd, uint32_t events, mrb_value seconds);
+/* Waits until it is ready for one of the events of poll(2), or for `within` seconds (nil: without a limit); true, the argument of
+ * Evaluation#resume!, or, when its time is up, the method's first argument. */
+mrb_value rsm_poll(mrb_state *mrb, int fd, uint32_t events, mrb_value within);
 
 /* A write to a pipe or socket that nobody reads is an error, and no signal that ends the process. */
 void rsm_survive_broken_pipes(void);

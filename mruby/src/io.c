@@ -109,18 +109,19 @@ static mrb_value answer_bytes(mrb_state *mrb, rsm_machine *machine, const rs_req
 
 mrb_value rsm_after_op(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
     mrb_bool failed = false;
-    mrb_value value = mrb_false_value();
+    mrb_value value = mrb_nil_value();
     if (RS_LIKELY(kind == RS_WAKE_VALUE)) {
         value = answer_safely(mrb, (ended){machine, &strand->op->request, result, strand->answer}, &failed);
     }
     rs_op_end(&machine->engine, strand->op);
     if (RS_UNLIKELY(failed)) mrb_exc_raise(mrb, value);
-    if (RS_UNLIKELY(kind != RS_WAKE_TIMEOUT)) rsm_raise_wake(mrb, machine, kind);
+    rsm_raise_wake(mrb, machine, kind);
     return value;
 }
 
 mrb_value rsm_wait_for(mrb_state *mrb, rsm_machine *machine, const rs_request *request, const rsm_op_wait *how) {
-    rsm_strand *me = rsm_running(machine);
+    rs_strand *running = rs_running(&machine->engine);
+    rsm_strand *me = running->user;
     me->answer = how->answer;
     me->op = rs_op_start(&machine->engine, request, how->flags, how->deadline_ns ? how->deadline_ns : RS_NEVER);
     if (RS_UNLIKELY(!me->op)) {
@@ -128,6 +129,7 @@ mrb_value rsm_wait_for(mrb_state *mrb, rsm_machine *machine, const rs_request *r
         rsm_raise_wake(mrb, machine, machine->engine.refusal);
     }
     if (how->waits) *how->waits = true;
+    if (how->resumable) rs_make_resumable(running, me->op->ticket);
     return rsm_park(mrb, machine, me, how->epilogue ? how->epilogue : rsm_after_op);
 }
 
@@ -176,13 +178,22 @@ mrb_value rsm_write(mrb_state *mrb, int fd, mrb_value bytes, int64_t offset, uin
     return rsm_wait_for(mrb, machine, &request, &wait);
 }
 
-mrb_value rsm_poll(mrb_state *mrb, int fd, uint32_t events, mrb_value seconds) {
+/* Its time is up: the first argument says what is returned then. */
+static mrb_value after_poll(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rs_wake_kind kind, int64_t result) {
+    bool resumed = rs_was_resumed(&machine->engine, kind);
+    if (!resumed && kind != RS_WAKE_TIMEOUT) return rsm_after_op(mrb, machine, strand, kind, result);
+    rs_op_end(&machine->engine, strand->op);
+    return resumed ? rsm_take_resume_value(mrb, machine, strand) : mrb->c->ci->stack[1];
+}
+
+mrb_value rsm_poll(mrb_state *mrb, int fd, uint32_t events, mrb_value within) {
     rsm_machine *machine = rsm_io_machine(mrb);
-    int64_t deadline_ns = rsm_deadline(mrb, machine, seconds);
+    int64_t deadline_ns = rsm_limit(mrb, machine, within);
     rs_request request = {.kind = RS_OP_POLL, .fd = fd, .poll.events = events};
     int64_t result = rs_try(&machine->engine, &request);
     if (result != -EAGAIN) return answer_inline(mrb, machine, &request, result, answer_true);
-    return rsm_wait_for(mrb, machine, &request, &(rsm_op_wait){.answer = answer_true, .deadline_ns = deadline_ns});
+    rsm_op_wait how = {.answer = answer_true, .epilogue = after_poll, .deadline_ns = deadline_ns, .resumable = true};
+    return rsm_wait_for(mrb, machine, &request, &how);
 }
 
 /* --- descriptors of others: IO objects --- */
@@ -202,14 +213,15 @@ static mrb_value machine_write(mrb_state *mrb, mrb_value self) {
     return rsm_write(mrb, number_of(mrb, arguments[0]), arguments[1], -1, 0, &(rsm_op_wait){0});
 }
 
+/* Machine#__await_readable(passed, within, fd) */
 static mrb_value machine_await_readable(mrb_state *mrb, mrb_value self) {
     const mrb_value *arguments = mrb_get_argv(mrb);
-    return rsm_poll(mrb, number_of(mrb, arguments[0]), POLLIN, arguments[1]);
+    return rsm_poll(mrb, number_of(mrb, arguments[2]), POLLIN, arguments[1]);
 }
 
 static mrb_value machine_await_writable(mrb_state *mrb, mrb_value self) {
     const mrb_value *arguments = mrb_get_argv(mrb);
-    return rsm_poll(mrb, number_of(mrb, arguments[0]), POLLOUT, arguments[1]);
+    return rsm_poll(mrb, number_of(mrb, arguments[2]), POLLOUT, arguments[1]);
 }
 
 /* --- signals --- */
@@ -225,8 +237,8 @@ void rsm_survive_broken_pipes(void) {
 void rsm_init_io(mrb_state *mrb, struct RClass *module, struct RClass *machine) {
     mrb_define_method(mrb, machine, "__read", machine_read, MRB_ARGS_REQ(2));
     mrb_define_method(mrb, machine, "__write", machine_write, MRB_ARGS_REQ(2));
-    mrb_define_method(mrb, machine, "__await_readable", machine_await_readable, MRB_ARGS_REQ(2));
-    mrb_define_method(mrb, machine, "__await_writable", machine_await_writable, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, machine, "__await_readable", machine_await_readable, MRB_ARGS_REQ(3));
+    mrb_define_method(mrb, machine, "__await_writable", machine_await_writable, MRB_ARGS_REQ(3));
     if (mrb_class_defined(mrb, "IO")) {
         mrb_include_module(mrb, mrb_class_get(mrb, "IO"), mrb_define_module_under(mrb, module, "IOMethods"));
     }

@@ -226,12 +226,13 @@ static mrb_value stream_fsync(mrb_state *mrb, mrb_value self) {
     return rsm_wait_for(mrb, machine, &request, &(rsm_op_wait){.answer = rsm_answer_nil, .flags = RS_PARK_SHIELDED});
 }
 
+/* Stream#__await_readable(passed, within) */
 static mrb_value stream_await_readable(mrb_state *mrb, mrb_value self) {
-    return rsm_poll(mrb, rsm_stream_fd(mrb, self), POLLIN, mrb_get_arg1(mrb));
+    return rsm_poll(mrb, rsm_stream_fd(mrb, self), POLLIN, mrb_get_argv(mrb)[1]);
 }
 
 static mrb_value stream_await_writable(mrb_state *mrb, mrb_value self) {
-    return rsm_poll(mrb, rsm_stream_fd(mrb, self), POLLOUT, mrb_get_arg1(mrb));
+    return rsm_poll(mrb, rsm_stream_fd(mrb, self), POLLOUT, mrb_get_argv(mrb)[1]);
 }
 
 /* --- closing --- */
@@ -278,8 +279,8 @@ void rsm_init_stream(mrb_state *mrb, struct RClass *module, struct RClass *machi
     mrb_define_method(mrb, stream, "__write", stream_write, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, stream, "__pwrite", stream_pwrite, MRB_ARGS_REQ(2));
     mrb_define_method(mrb, stream, "fsync", stream_fsync, MRB_ARGS_NONE());
-    mrb_define_method(mrb, stream, "__await_readable", stream_await_readable, MRB_ARGS_REQ(1));
-    mrb_define_method(mrb, stream, "__writable", stream_await_writable, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, stream, "__await_readable", stream_await_readable, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, stream, "__writable", stream_await_writable, MRB_ARGS_REQ(2));
     mrb_define_method(mrb, stream, "__close", stream_close, MRB_ARGS_NONE());
     mrb_define_method(mrb, stream, "closed?", stream_closed_p, MRB_ARGS_NONE());
     mrb_define_method(mrb, stream, "fileno", stream_fileno, MRB_ARGS_NONE());

@@ -8,7 +8,7 @@ class IOObjectsTest < Minitest::Test
   def test_readiness
     with_io_pipe do |reader, writer|
       assert_equal :late, reader.await_readable(within: 0.001, timeout_result: :late)
-      assert_raises(Ringspun::TimeoutError) { reader.await_readable(within: 0.001) }
+      assert_raises(Ringspun::Evaluation::TimeoutError) { reader.await_readable(within: 0.001) }
       assert_same true, writer.await_writable
       in_scope do |scope|
         ready = scope.spin { reader.await_readable }
@@ -32,6 +32,18 @@ class IOObjectsTest < Minitest::Test
       buffer = ""
       assert_same buffer, reader.await_read(10, buffer)
       assert_equal "more", buffer
+    end
+  end
+
+  def test_evaluations
+    with_io_pipe do |reader, writer|
+      read = reader.concurrently_read(10)
+      assert_equal 5, writer.concurrently_write("bytes").await_result
+      assert_equal "bytes", read.await_result
+      waiting = concurrently { reader.await_readable }
+      machine.yield
+      waiting.resume!(:resumed)
+      assert_equal :resumed, waiting.await_result
     end
   end
 

@@ -233,13 +233,26 @@ class StreamTest < Minitest::Test
     with_pipe do |reader, writer|
       assert_equal :late, reader.await_readable(within: 0.001, timeout_result: :late)
       assert_nil reader.await_readable(within: 0, timeout_result: nil)
-      error = assert_raises(Ringspun::TimeoutError) { reader.await_readable(within: 0.001) }
-      assert_equal "not ready within 0.001 s", error.message
+      error = assert_raises(Ringspun::Evaluation::TimeoutError) { reader.await_readable(within: 0.001) }
+      assert_equal "evaluation timed out after 0.001 second(s)", error.message
       assert_same true, writer.await_writable(within: 1)
       writer.write("there")
       assert_same true, reader.await_readable(within: 1)
       reader.read(1)
       assert_same true, reader.await_readable
+    end
+  end
+
+  def test_a_wait_for_readiness_is_resumed
+    with_pipe do |reader, writer|
+      [:value, nil, false].each do |value|
+        waiting = concurrently { reader.await_readable }
+        machine.yield
+        assert_equal :resumed, waiting.resume!(value)
+        assert_same value, waiting.await_result
+      end
+      writer.write("x")
+      assert_equal "x", reader.read(1)
     end
   end
 
