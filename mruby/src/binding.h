@@ -11,6 +11,8 @@
 
 #include "engine/engine.h"
 
+#include <pthread.h>
+
 #include <mruby.h>
 #include <mruby/array.h>
 #include <mruby/class.h>
@@ -66,6 +68,7 @@ struct rsm_machine {
     mrb_state *mrb;
     rsm_strand root;
     bool open;
+    pthread_t thread;           /* that has opened it */
     const struct mrb_context *root_context; /* where its root began */
     uint32_t scopes;            /* objects that point to it */
     rs_scope *spin_scope;       /* of Machine#spin */

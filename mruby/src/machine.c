@@ -5,6 +5,7 @@
 #include <mruby/error.h>
 #include <mruby/hash.h>
 #include <mruby/string.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,7 @@ static void drive(rsm_machine *machine) {
     machine->root.raises = mrb_nil_value();
     rs_machine_drive(&machine->engine, &driver, machine, &machine->root);
     machine->spin_scope = &rs_running(&machine->engine)->own;
+    machine->thread = pthread_self();
     machine->open = true;
 }
 
@@ -104,9 +106,17 @@ void rsm_machine_make_current(mrb_state *mrb, rsm_machine *machine) {
     atomic_fetch_add(&changes, 1);
 }
 
+/* A ring answers the thread that has opened it, and no other; it may be closed by any. */
+static void check_thread(mrb_state *mrb, const rsm_machine *machine) {
+    if (machine->engine.backend != &rs_backend_uring || pthread_equal(machine->thread, pthread_self())) return;
+    mrb_raise(mrb, rsm_class(mrb, "UsageError"), "this mrb_state's machine was opened on another thread, to which its io_uring belongs; "
+              "RINGSPUN_BACKEND=epoll lets a state go from thread to thread");
+}
+
 static rsm_machine *find(mrb_state *mrb) {
     rsm_machine *machine = current(mrb);
     if (!machine->open) open_engine(mrb, machine);
+    check_thread(mrb, machine);
     return machine;
 }
 

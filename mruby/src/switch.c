@@ -54,11 +54,16 @@ static const char *what_instead(const char *called) {
     return "wait before or after";
 }
 
+static bool is_block(const mrb_callinfo *ci) {
+    return ci->proc && !MRB_PROC_CFUNC_P(ci->proc) && !MRB_PROC_SCOPE_P(ci->proc);
+}
+
 /* Below the frame that was called is the function's own, unless an instruction has called it. */
 static mrb_noreturn void refuse(mrb_state *mrb, const mrb_callinfo *ci) {
     bool by_method = !ci[-1].proc || MRB_PROC_CFUNC_P(ci[-1].proc);
     const char *caller = by_method && ci[-1].mid ? mrb_sym_name(mrb, ci[-1].mid) : "mruby";
-    const char *called = ci->mid ? mrb_sym_name(mrb, ci->mid) : by_method ? "a block" : "a Hash's block";
+    const char *block = by_method ? "a block" : "a Hash's block"; /* whose frame has the name of the method around it */
+    const char *called = is_block(ci) || !ci->mid ? block : mrb_sym_name(mrb, ci->mid);
     mrb_raisef(mrb, rsm_class(mrb, "UsageError"), "cannot wait inside %s, called from C by %s: no fiber can leave a function in C; %s",
                called, caller, what_instead(called));
 }

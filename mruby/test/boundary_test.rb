@@ -37,6 +37,7 @@ class BoundaryTest < Minitest::Test
     def ==(_other) = wait(0)
     def eql?(_other) = wait(0)
     def hash = 1
+    def look_up = Hash.new { wait(0) }[1]
     def inspect = wait(0).to_s
     def to_a = wait(0) && [1]
     def initialize_copy(_other) = wait(0)
@@ -70,6 +71,7 @@ class BoundaryTest < Minitest::Test
   # What its message names, and what it tells to use.
   REFUSED = {
     "Hash.new {}" => [-> { Hash.new { |hash, key| hash[key] = wait(0) }[1] }, "a Hash's block", "use fetch with a block"],
+    "Hash.new {} in a method" => [-> { Key.new.look_up }, "a Hash's block", "use fetch with a block"],
     "to_s in a String" => [-> { "#{Number.new(1)}" }, "to_s, called from C by mruby", "call it by name before"],
     "to_s of join" => [-> { [Number.new(1)].join }, "to_s, called from C by join", "call it by name before"],
     "inspect of a part" => [-> { [Key.new].inspect }, "inspect, called from C by inspect", "call it by name before"],
@@ -97,7 +99,9 @@ class BoundaryTest < Minitest::Test
     define_method("test_may_wait_in_#{name}") { assert_same true, both(&block) }
   end
 
-  REFUSED.each do |name, (block, *words)|
+  REFUSED.each do |name, refused|
+    block = refused.first
+    words = refused.drop(1)
     PLACES.each do |place, around|
       define_method("test_may_not_wait_in_#{name}_in_#{place}") do
         error = assert_raises(Ringspun::UsageError) { around.call(block) }
