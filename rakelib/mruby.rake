@@ -9,25 +9,39 @@ MRUBY_SHARED = %w[await call conclude data detached errors fastest nested nonblo
 end
 MRUBY_TESTS = FileList["mruby/test/*_test.rb"].sort + MRUBY_SHARED
 MRUBY_SUPPORT = %w[minitest shared strands descriptors evaluations].map { |name| "mruby/test/support/#{name}.rb" }.freeze
+# Those that are slow under MRB_GC_STRESS are left out there.
+MRUBY_STRESS_TESTS = %w[fiber gc scope].map { |name| "mruby/test/#{name}_test.rb" }.freeze
+MRUBY_SANITIZE = %w[-fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -DRS_CHECKED].freeze
+# These have all of mruby's usual gems. The others take the compiler of the first.
+MRUBY_WHOLE = %w[plain sanitized].freeze
 # The flags of each build.
 MRUBY_BUILDS = {
   "plain" => [],
-  "sanitized" => %w[-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -DRS_CHECKED]
+  "sanitized" => ["-fsanitize=address,undefined", *MRUBY_SANITIZE],
+  "gc_stress" => ["-fsanitize=address", *MRUBY_SANITIZE, "-DMRB_GC_STRESS", "-DMRB_DEBUG"],
+  "threads" => ["-fsanitize=thread", *MRUBY_SANITIZE],
+  "int32" => %w[-O1 -DMRB_INT32],
+  "nan_boxing" => %w[-O1 -DMRB_NAN_BOXING],
+  "float_objects" => %w[-O1 -DMRB_WORDBOX_NO_FLOAT_TRUNCATE]
 }.freeze
+MRUBY_VALUES = %w[int32 nan_boxing float_objects].freeze
+# What cannot be built, and what its #error says.
+MRUBY_REFUSED = { "MRB_NO_FLOAT" => "needs floats", "MRB_NO_BOXING" => "keeps values in one word" }.freeze
 
-CLEAN.include(MRUBY_BUILDS.keys.map { |build| "tmp/mruby/#{build}" })
+CLEAN.include((MRUBY_BUILDS.keys + ["linked"]).map { |build| "tmp/mruby/#{build}" })
 
 def mruby_program(build) = "tmp/mruby/#{build}/host/bin/mruby"
 
 MRUBY_BUILDS.each do |build, flags|
   # mruby's own rake knows what has changed.
-  task "mruby:#{build}" do
+  task "mruby:#{build}" => MRUBY_WHOLE.include?(build) ? [] : "mruby:plain" do
     no_source = "no source of mruby in #{MRUBY_SRC}: run bin/setup --matrix, or set MRUBY_SRC"
     abort no_source unless File.exist?("#{MRUBY_SRC}/minirake")
 
     env = { "MRUBY_CONFIG" => File.expand_path("mruby/test/support/build_config.rb"),
             "MRUBY_BUILD_DIR" => File.expand_path("tmp/mruby/#{build}"), "RINGSPUN_MRUBY_FLAGS" => flags.join(" "),
-            "INSTALL_DIR" => File.expand_path("tmp/mruby/#{build}/install"), "RUBYOPT" => nil }
+            "INSTALL_DIR" => File.expand_path("tmp/mruby/#{build}/install"), "RUBYOPT" => nil,
+            "RINGSPUN_MRUBY_MRBC" => MRUBY_WHOLE.include?(build) ? nil : File.expand_path("tmp/mruby/plain/host/bin/mrbc") }
     FileUtils.mkdir_p("tmp/mruby/#{build}/install")
     sh env, RbConfig.ruby, "minirake", "--quiet", "-j#{Passes.jobs}",
        chdir: MRUBY_SRC, out: "tmp/mruby/#{build}.log", verbose: false
@@ -41,8 +55,68 @@ def mruby_pass(name, build, files, env = {})
   pass(name, "timeout", "--kill-after=5", "300", mruby_program(build), *required, "mruby/test/support/run.rb", env:)
 end
 
+# A program that opens states in several threads.
+%w[sanitized threads].each do |build|
+  task "mruby:states:#{build}" => "mruby:#{build}" do
+    host = "tmp/mruby/#{build}/host"
+    sh "gcc", "-g", "-Wall", "-Wextra", *MRUBY_BUILDS.fetch(build), "-I#{MRUBY_SRC}/include", "-I#{host}/include",
+       "mruby/test/host/states.c", "#{host}/lib/libmruby.a", "-lm", "-lpthread", "-o", "tmp/mruby/#{build}/states", verbose: false
+  end
+end
+
+def states_pass(build, backend)
+  pass("states of mruby in threads, #{build}, on #{backend}", "timeout", "--kill-after=5", "120", "tmp/mruby/#{build}/states",
+       env: { "RINGSPUN_BACKEND" => backend })
+end
+
+def refusal_pass(define, message)
+  pass("mruby with #{define} is refused", "sh", "-c", "gcc -fsyntax-only -std=gnu11 -D_GNU_SOURCE -DMRB_NO_PRESYM -D#{define} " \
+       "-I#{MRUBY_SRC}/include -I#{EXTENSION_DIR} -I#{EXTENSION_DIR}/engine mruby/src/machine.c 2>&1 | grep '#error.*#{message}'")
+end
+
 desc "The tests of the gem for mruby, on io_uring and epoll, and under sanitizers"
 test_passes(:mruby, "mruby:plain", "mruby:sanitized") do
   %w[uring epoll].map { |backend| mruby_pass("mruby on #{backend}", "plain", MRUBY_TESTS, { "RINGSPUN_BACKEND" => backend }) } <<
     mruby_pass("mruby, sanitized", "sanitized", MRUBY_TESTS)
+end
+
+desc "The tests of the gem for mruby in other builds: values of other kinds, threads and a collection at every allocation, under " \
+     "sanitizers, and what is refused"
+test_passes(:mruby_builds, "mruby:states:sanitized", "mruby:states:threads", "mruby:gc_stress",
+            *MRUBY_VALUES.map { |build| "mruby:#{build}" }) do
+  MRUBY_VALUES.map { |build| mruby_pass("mruby, #{build}", build, MRUBY_TESTS) } +
+    %w[sanitized threads].product(%w[uring epoll]).map { |build, backend| states_pass(build, backend) } +
+    MRUBY_REFUSED.map { |define, message| refusal_pass(define, message) } <<
+    mruby_pass("mruby, with a collection at every allocation", "gc_stress", MRUBY_STRESS_TESTS)
+end
+
+# Where Debian's libmruby-dev and mruby of forky are unpacked (apt-get download, dpkg -x): mruby 4, whose source is not served.
+MRUBY4 = File.expand_path(ENV.fetch("MRUBY4", "tmp/mruby/four"))
+
+# The gem as a host program links it that finds mruby built. Its package lacks the list of preallocated symbols, of which the gem
+# needs those for errors.
+task "mruby:four" => "mruby:plain" do
+  none = "no mruby 4 in #{MRUBY4}: MRUBY4 names a folder with libmruby-dev and mruby"
+  abort none unless File.directory?("#{MRUBY4}/usr/include")
+
+  to = "tmp/mruby/linked"
+  mkdir_p "#{to}/include/mruby/presym", verbose: false
+  errors = File.read("#{MRUBY4}/usr/include/mruby.h").scan(/MRB_ERROR_SYM\((\w+)\)/).flatten.uniq
+  File.write("#{to}/include/mruby/presym/id.h",
+             errors.map { |name| "#define MRB_SYM__#{name} mrb_intern_lit(mrb, \"#{name}\")\n" }.join)
+  sh "#{MRUBY4}/usr/bin/mrbc", "-g", "-Bringspun_mrblib", "-o#{to}/mrblib.c", *Dir["mruby/mrblib/*.rb"].sort, verbose: false
+  defines = `sh #{MRUBY4}/usr/bin/mruby-config --cflags`.split.grep(/\A-D/)
+  includes = ["#{to}/include", "#{MRUBY4}/usr/include", EXTENSION_DIR, "#{EXTENSION_DIR}/engine"].map { |folder| "-I#{folder}" }
+  sh "gcc", "-O1", "-g", "-Wall", "-std=gnu11", "-D_GNU_SOURCE", *defines, *includes,
+     *Dir["mruby/src/*.c"], "mruby/test/host/linked.c", "#{to}/mrblib.c",
+     *Dir["tmp/mruby/plain/host/mrbgems/mruby-ringspun/engine/**/*.o"], "#{MRUBY4}/usr/lib/libmruby.a", "-lm", "-lpthread",
+     "-o", "#{to}/tests", verbose: false
+end
+
+desc "The gem's own tests for mruby, on the mruby 4 that MRUBY4 names"
+test_passes(:mruby4, "mruby:four") do
+  %w[uring epoll].map do |backend|
+    pass("mruby 4 on #{backend}", "timeout", "--kill-after=5", "300", "tmp/mruby/linked/tests",
+         *MRUBY_SUPPORT, *(MRUBY_TESTS - MRUBY_SHARED), "mruby/test/support/run.rb", env: { "RINGSPUN_BACKEND" => backend })
+  end
 end

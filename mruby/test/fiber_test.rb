@@ -53,7 +53,7 @@ class FiberTest < Minitest::Test
 
   def test_a_generator_goes_on_in_another_strand
     generator = Fiber.new { 3.times { |step| wait(0.001) and Fiber.yield(step) } }
-    assert_equal [0, 1, 2], Array.new(3) { in_strand { generator.resume } }
+    assert_equal [0, 1, 2], (0...3).map { in_strand { generator.resume } }
   end
 
   def test_fibers_that_transfer_may_not_wait
@@ -93,7 +93,7 @@ class FiberTest < Minitest::Test
   def test_the_stack_of_a_strand_is_too_deep
     3.times do # for the fiber runs another one afterwards
       assert_raises(SystemStackError) { in_strand { too_deep } }
-      assert_equal 10, in_strand { Array.new(10) { |one| wait(0) and one }.size }
+      assert_equal 10, in_strand { (0...10).map { |one| wait(0) and one }.size }
     end
     assert_goes_on
   end

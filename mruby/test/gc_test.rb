@@ -77,7 +77,7 @@ class GcTest < Minitest::Test
     strands = Array.new(5) do |one|
       scope.spin do
         text = "#{one}"
-        all = Array.new(3) { wait(0) && text.dup }
+        all = (0...3).map { wait(0) && text.dup }
         wait(0.001)
         all.join
       end

@@ -11,7 +11,7 @@ class SimulationTest < Minitest::Test
   end
 
   def test_the_same_seed_gives_the_same_run
-    runs = Array.new(2) { Ringspun::Simulation.run(seed: 1) { |machine| race(machine) } }
+    runs = (0...2).map { Ringspun::Simulation.run(seed: 1) { |machine| race(machine) } }
     assert_equal runs[0].trace_hash, runs[1].trace_hash
     assert_equal runs[0].elapsed, runs[1].elapsed
   end

@@ -10,7 +10,7 @@ class StreamTest < Minitest::Test
   def test_bytes_go_through_a_pipe
     with_pipe do |reader, writer|
       in_scope do |scope|
-        parts = scope.spin { Array.new(2) { reader.read_partial } }
+        parts = scope.spin { (0...2).map { reader.read_partial } }
         machine.yield
         assert_equal 5, writer.write("first")
         wait(0.001)
@@ -272,7 +272,7 @@ class StreamTest < Minitest::Test
       reader, writer = simulated.pipe
       simulated.scope do |scope|
         3.times { |number| scope.spin { 3.times { writer.write_line(number.to_s * 1_000) } } }
-        lines = Array.new(9) { reader.read_line }
+        lines = (0...9).map { reader.read_line }
         assert_equal Array.new(9) { |line| (line / 3).to_s * 1_000 }, lines.sort
       end
       assert_kind_of Ringspun::ClosedError, error_of(-> { reader.read(1) }) { reader.close }

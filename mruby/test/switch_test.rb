@@ -21,7 +21,7 @@ class SwitchTest < Minitest::Test
     other = []
     in_scope do |scope|
       scope.spin { 3.times { |step| other << step and machine.yield } }
-      assert_equal [0, 1, 2], Array.new(3) { fiber.resume }
+      assert_equal [0, 1, 2], (0...3).map { fiber.resume }
     end
     assert_equal [0, 1, 2], other
   end
