@@ -33,15 +33,16 @@ CLEAN.include((MRUBY_BUILDS.keys + ["linked"]).map { |build| "tmp/mruby/#{build}
 def mruby_program(build) = "tmp/mruby/#{build}/host/bin/mruby"
 
 MRUBY_BUILDS.each do |build, flags|
+  whole = MRUBY_WHOLE.include?(build)
   # mruby's own rake knows what has changed.
-  task "mruby:#{build}" => MRUBY_WHOLE.include?(build) ? [] : "mruby:plain" do
+  task "mruby:#{build}" => whole ? [] : "mruby:plain" do
     no_source = "no source of mruby in #{MRUBY_SRC}: run bin/setup --matrix, or set MRUBY_SRC"
     abort no_source unless File.exist?("#{MRUBY_SRC}/minirake")
 
     env = { "MRUBY_CONFIG" => File.expand_path("mruby/test/support/build_config.rb"),
             "MRUBY_BUILD_DIR" => File.expand_path("tmp/mruby/#{build}"), "RINGSPUN_MRUBY_FLAGS" => flags.join(" "),
             "INSTALL_DIR" => File.expand_path("tmp/mruby/#{build}/install"), "RUBYOPT" => nil,
-            "RINGSPUN_MRUBY_MRBC" => MRUBY_WHOLE.include?(build) ? nil : File.expand_path("tmp/mruby/plain/host/bin/mrbc") }
+            "RINGSPUN_MRUBY_MRBC" => whole ? nil : File.expand_path("tmp/mruby/plain/host/bin/mrbc") }
     FileUtils.mkdir_p("tmp/mruby/#{build}/install")
     sh env, RbConfig.ruby, "minirake", "--quiet", "-j#{Passes.jobs}",
        chdir: MRUBY_SRC, out: "tmp/mruby/#{build}.log", verbose: false
