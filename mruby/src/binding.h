@@ -50,6 +50,7 @@ struct rsm_strand {
     bool seen;                  /* somebody has joined it, and got its error */
     bool turn_ended;            /* and no op has begun since */
     bool runs_proc;             /* a concurrent proc: nobody has its handle, and its memory goes when it ends */
+    bool has_batch;             /* of runs that have not begun */
     bool never_ran;             /* that proc, for its evaluation was concluded before, or it was cancelled */
 };
 
@@ -78,6 +79,7 @@ struct rsm_machine {
     rs_links streams;           /* those that have a descriptor */
     rsm_strand *spare_runs;     /* memory for runs of procs, linked by `callee` */
     struct RClass *strand_class, *cancelled_class, *stream_class, *evaluation_class;
+    mrb_sym block_name, evaluation_class_name, kept_name, result_name; /* to look one up takes longer than a wait */
 };
 
 /* The machine of that state, which is open. */
@@ -97,6 +99,7 @@ typedef enum {
     RSM_KEPT_FIBER,             /* and before it begins, its block */
     RSM_KEPT_EVALUATION,        /* of what it runs; nil: nobody has asked for it */
     RSM_KEPT_VALUE,             /* with which it is resumed */
+    RSM_KEPT_STARTS,            /* Array: what the runs of its batch need, several values for each */
     RSM_KEPT
 } rsm_kept_for;
 
@@ -270,8 +273,14 @@ int64_t rsm_limit(mrb_state *mrb, rsm_machine *machine, mrb_value within);
 
 /* --- procs.c --- */
 
-/* What that strand runs when it begins: the block, unless it is the run of a proc that shall not begin. */
-mrb_value rsm_block_to_begin(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb_value block);
+/* What that strand, which runs a proc, calls when it begins. */
+mrb_value rsm_first_run(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand);
+
+/* What it calls after a run; nil: nothing more. */
+mrb_value rsm_next_run(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand);
+
+/* It has begun to wait, and another strand begins the rest of its batch. */
+void rsm_hand_over(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand);
 
 /* Its memory is for the next, and goes with the machine. */
 void rsm_spare_run(rsm_machine *machine, rsm_strand *strand);

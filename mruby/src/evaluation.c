@@ -30,12 +30,12 @@ static rsm_evaluation *get(mrb_state *mrb, mrb_value self) { return mrb_data_get
 static mrb_value make(mrb_state *mrb, rsm_machine *machine, mrb_value proc, rs_evaluation_state state, rs_id strand) {
     rsm_evaluation *evaluation = mrb_malloc(mrb, sizeof(*evaluation));
     struct RClass *class = machine->evaluation_class;
-    if (!mrb_nil_p(proc)) class = mrb_class_ptr(mrb_iv_get(mrb, proc, mrb_intern_lit(mrb, "@evaluation_class")));
+    if (!mrb_nil_p(proc)) class = mrb_class_ptr(mrb_iv_get(mrb, proc, machine->evaluation_class_name));
     *evaluation = (rsm_evaluation){.strand = strand};
     rs_evaluation_init(&evaluation->engine, state);
     mrb_value self = mrb_obj_value(mrb_data_object_alloc(mrb, class, evaluation, &evaluation_type));
     evaluation->kept = mrb_ary_new_from_values(mrb, 2, (mrb_value[]){mrb_nil_value(), proc});
-    mrb_iv_set(mrb, self, mrb_intern_lit(mrb, "kept"), evaluation->kept);
+    mrb_iv_set(mrb, self, machine->kept_name, evaluation->kept);
     if (class != machine->evaluation_class) mrb_funcall_id(mrb, self, mrb_intern_lit(mrb, "initialize"), 0);
     return self;
 }

@@ -192,6 +192,10 @@ rsm_machine *rsm_machine_new(mrb_state *mrb) {
     machine->cancelled_class = rsm_class(mrb, "Cancelled");
     machine->stream_class = rsm_class(mrb, "Stream");
     machine->evaluation_class = rsm_class(mrb, "Evaluation");
+    machine->block_name = mrb_intern_lit(mrb, "@block");
+    machine->evaluation_class_name = mrb_intern_lit(mrb, "@evaluation_class");
+    machine->kept_name = mrb_intern_lit(mrb, "kept");
+    machine->result_name = mrb_intern_lit(mrb, "result");
     return machine;
 }
 

@@ -1,4 +1,8 @@
-/* procs: how runs of concurrent procs begin and end, beside calls on the caller's own stack (ConcurrentProc#call in mrblib). */
+/* procs: how runs of concurrent procs begin and end, beside calls on the caller's own stack (ConcurrentProc#call in mrblib).
+ *
+ * Runs that begin later are in batches of the engine's (procs/batch.h). What a start needs is in an Array of the strand that has the
+ * batch, for the collector sees no memory of ours: so a start is its place in the batch, and no more.
+ */
 #include "binding.h"
 
 #include <mruby/array.h>
@@ -24,14 +28,6 @@ void rsm_free_spare_runs(mrb_state *mrb, rsm_machine *machine) {
     }
 }
 
-static void begins_later(mrb_state *mrb, rsm_machine *machine, rs_strand *engine, mrb_value proc, mrb_value block) {
-    rsm_strand *strand = engine->user;
-    strand->id = rs_strand_id(engine);
-    rs_strand_awaits_turn(engine);
-    rsm_keep(mrb, machine, strand, RSM_KEPT_OBJECT, proc);
-    rsm_keep(mrb, machine, strand, RSM_KEPT_FIBER, block);
-}
-
 static mrb_noreturn void no_room(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
     rsm_spare_run(machine, strand);
     mrb_raise(mrb, rsm_class(mrb, "LimitError"), "no room for one more strand");
@@ -40,8 +36,8 @@ static mrb_noreturn void no_room(mrb_state *mrb, rsm_machine *machine, rsm_stran
 /* --- beginning --- */
 
 /* What the run calls: the proc's block, or with arguments a Start of mrblib, which hands them over. */
-static mrb_value block_of(mrb_state *mrb, mrb_value self) {
-    mrb_value block = mrb_iv_get(mrb, self, mrb_intern_lit(mrb, "@block"));
+static mrb_value block_of(mrb_state *mrb, rsm_machine *machine, mrb_value self) {
+    mrb_value block = mrb_iv_get(mrb, self, machine->block_name);
     if (RS_LIKELY(mrb_get_argc(mrb) == 0 && mrb->c->ci->nk == 0 && !mrb_block_given_p(mrb))) return block;
     const mrb_value *arguments;
     mrb_int count;
@@ -49,21 +45,40 @@ static mrb_value block_of(mrb_state *mrb, mrb_value self) {
     mrb_get_args(mrb, "*:&", &arguments, &count, &(mrb_kwargs){.rest = &options}, &given);
     struct RClass *class = mrb_class_get_under(mrb, rsm_class(mrb, "ConcurrentProc"), "Start");
     mrb_value start = mrb_obj_value(mrb_obj_alloc(mrb, MRB_TT_OBJECT, class));
-    mrb_iv_set(mrb, start, mrb_intern_lit(mrb, "@block"), block);
+    mrb_iv_set(mrb, start, machine->block_name, block);
     mrb_iv_set(mrb, start, mrb_intern_lit(mrb, "@arguments"), mrb_ary_new_from_values(mrb, count, arguments));
     mrb_iv_set(mrb, start, mrb_intern_lit(mrb, "@options"), options);
     mrb_iv_set(mrb, start, mrb_intern_lit(mrb, "@given"), given);
     return start;
 }
 
-static void start(mrb_state *mrb, mrb_value self, mrb_value evaluation) {
-    mrb_value block = block_of(mrb, self);
-    rsm_machine *machine = rsm_machine_of(mrb);
+enum { START_PROC, START_BLOCK, START_EVALUATION, START_VALUES };
+
+static rsm_strand *new_batch(mrb_state *mrb, rsm_machine *machine) {
+    if (!rs_batch_reserve(&machine->engine, 1)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
+    mrb_value starts = mrb_ary_new(mrb);
     rsm_strand *strand = new_strand(mrb, machine);
-    rs_strand *engine = rs_spawn(&machine->engine, machine->spin_scope, strand);
+    rs_strand *engine = rs_batch_spawn(&machine->engine, machine->spin_scope, strand);
     if (!engine) no_room(mrb, machine, strand);
-    begins_later(mrb, machine, engine, self, block);
-    rsm_keep(mrb, machine, strand, RSM_KEPT_EVALUATION, evaluation);
+    strand->id = rs_strand_id(engine);
+    strand->has_batch = true;
+    rsm_keep(mrb, machine, strand, RSM_KEPT_STARTS, starts);
+    return strand;
+}
+
+static rs_strand *engine_of(rsm_machine *machine, const rsm_strand *strand) {
+    return rs_strand_find(&machine->engine.strands, strand->id);
+}
+
+static void start(mrb_state *mrb, mrb_value self, mrb_value evaluation) {
+    rsm_machine *machine = rsm_machine_of(mrb);
+    mrb_value block = block_of(mrb, machine, self);
+    mrb_value values[START_VALUES] = {[START_PROC] = self, [START_BLOCK] = block, [START_EVALUATION] = evaluation};
+    rs_batch *batch = rs_batch_open(&machine->engine, machine->spin_scope);
+    rsm_strand *strand = batch ? rs_strand_find(&machine->engine.strands, batch->strand)->user : new_batch(mrb, machine);
+    mrb_value starts = rsm_kept(machine, strand, RSM_KEPT_STARTS);
+    for (int i = 0; i < START_VALUES; i++) mrb_ary_push(mrb, starts, values[i]);
+    if (!rs_batch_add(batch ? batch : engine_of(machine, strand)->batch)) mrb_exc_raise(mrb, mrb_obj_value(mrb->nomem_err));
 }
 
 /* Begins a run after the strands that are ready have had their turn, and returns its evaluation. */
@@ -91,39 +106,96 @@ static mrb_value after_first_wait(mrb_state *mrb, rsm_machine *machine, rsm_stra
 
 /* Runs the proc now; returns its result, or its evaluation as soon as it waits. */
 static mrb_value proc_call_nonblock(mrb_state *mrb, mrb_value self) {
-    mrb_value block = block_of(mrb, self);
     rsm_machine *machine = rsm_machine_of(mrb);
+    mrb_value block = block_of(mrb, machine, self);
     rsm_check_boundary(mrb);
     rsm_raise_wake(mrb, machine, rs_refusal(&machine->engine, 0));
     rsm_strand *me = rsm_running(machine), *strand = new_strand(mrb, machine);
     rs_strand *engine = rs_spawn_first(&machine->engine, machine->spin_scope, strand);
     if (!engine) no_room(mrb, machine, strand);
-    begins_later(mrb, machine, engine, self, block);
+    strand->id = rs_strand_id(engine);
+    rs_strand_awaits_turn(engine);
+    rsm_keep(mrb, machine, strand, RSM_KEPT_OBJECT, self);
+    rsm_keep(mrb, machine, strand, RSM_KEPT_FIBER, block);
     strand->caller = me;
     me->callee = strand;
     me->turn = rs_turn_pause(&machine->engine);
     return rsm_run_first(mrb, machine, me, engine, after_first_wait);
 }
 
-mrb_value rsm_block_to_begin(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb_value block) {
-    if (!strand->runs_proc) return block;
-    mrb_value evaluation = rsm_kept(machine, strand, RSM_KEPT_EVALUATION);
-    bool runs = rs_refusal(&machine->engine, 0) == RS_WAKE_VALUE;
-    if (!mrb_nil_p(evaluation) && rsm_is_concluded(mrb, evaluation)) runs = false;
-    else if (!mrb_nil_p(evaluation)) rsm_evaluation_begin(mrb, evaluation, strand->id);
-    if (runs) return block;
-    strand->never_ran = true;
+/* --- running --- */
+
+static mrb_value nothing(mrb_state *mrb) {
     return mrb_const_get(mrb, mrb_obj_value(rsm_class(mrb, "ConcurrentProc")), mrb_intern_lit(mrb, "NOTHING"));
+}
+
+/* The strand runs that start from now on. Its block, unless it shall not begin. */
+static mrb_value begin_start(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, const mrb_value *values) {
+    mrb_value evaluation = values[START_EVALUATION], block = values[START_BLOCK];
+    rsm_keep(mrb, machine, strand, RSM_KEPT_OBJECT, values[START_PROC]);
+    rsm_keep(mrb, machine, strand, RSM_KEPT_EVALUATION, evaluation);
+    strand->never_ran = rs_refusal(&machine->engine, 0) != RS_WAKE_VALUE;
+    if (!mrb_nil_p(evaluation)) rsm_evaluation_begin(mrb, evaluation, strand->id);
+    return strand->never_ran ? nothing(mrb) : block;
+}
+
+/* Those that were concluded before they began are passed over. */
+static mrb_value next_of_batch(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
+    rs_strand *engine = engine_of(machine, strand);
+    while (rs_batch_next(&machine->engine, engine)) {
+        mrb_value starts = rsm_kept(machine, strand, RSM_KEPT_STARTS);
+        const mrb_value *values = RARRAY_PTR(starts) + START_VALUES * (engine->batch->at - 1);
+        mrb_value evaluation = values[START_EVALUATION];
+        if (mrb_nil_p(evaluation) || !rsm_is_concluded(mrb, evaluation)) return begin_start(mrb, machine, strand, values);
+    }
+    strand->has_batch = false;
+    return mrb_nil_value();
+}
+
+mrb_value rsm_first_run(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
+    if (!strand->has_batch) return rsm_kept(machine, strand, RSM_KEPT_FIBER);
+    mrb_value block = next_of_batch(mrb, machine, strand);
+    return mrb_nil_p(block) ? nothing(mrb) : block;
+}
+
+typedef rs_strand *hand_over_function(rs_machine *machine, rs_strand *strand, void *user);
+
+static void hand_over(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, hand_over_function *to) {
+    rs_strand *engine = engine_of(machine, strand);
+    rsm_strand *other = new_strand(mrb, machine);
+    rs_strand *taker = to(&machine->engine, engine, other);
+    if (taker) {
+        other->id = rs_strand_id(taker);
+        other->has_batch = true;
+        rsm_keep(mrb, machine, other, RSM_KEPT_STARTS, rsm_kept(machine, strand, RSM_KEPT_STARTS));
+    } else {
+        rsm_spare_run(machine, other);
+    }
+    if (engine->batch) return;
+    strand->has_batch = false;
+    rsm_keep(mrb, machine, strand, RSM_KEPT_STARTS, mrb_nil_value());
+}
+
+void rsm_hand_over(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
+    hand_over(mrb, machine, strand, rs_batch_hand_over);
+}
+
+/* A run that has computed for long ends the turn: strands whose timers are due go before the next run. */
+mrb_value rsm_next_run(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
+    if (rs_batch_turn_is_over(&machine->engine, engine_of(machine, strand))) {
+        hand_over(mrb, machine, strand, rs_batch_hand_over_in_place);
+        if (!strand->has_batch) return mrb_nil_value();
+    }
+    return next_of_batch(mrb, machine, strand);
 }
 
 void rsm_run_ended(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, mrb_value value, mrb_value error) {
     mrb_value result = mrb_nil_p(error) ? value : error, evaluation = rsm_kept(machine, strand, RSM_KEPT_EVALUATION);
     if (strand->never_ran) result = rsm_error(mrb, "TerminatedError", "the evaluation was cancelled before it had a result");
     if (!mrb_nil_p(evaluation)) result = rsm_evaluation_ended(mrb, machine, evaluation, result);
-    if (strand->caller) {
-        rsm_keep(mrb, machine, strand->caller, RSM_KEPT_VALUE, result);
-        strand->caller->callee = NULL;
-    }
+    if (!strand->caller) return;
+    rsm_keep(mrb, machine, strand->caller, RSM_KEPT_VALUE, result);
+    strand->caller->callee = NULL;
 }
 
 /* Machine#__proc: whose run this strand is, or nil. */

@@ -56,7 +56,7 @@ static void keep_outcome(mrb_state *mrb, rsm_machine *machine, rsm_strand *stran
     mrb_value handle = rsm_kept(machine, strand, RSM_KEPT_OBJECT);
     strand->outcome = (uint8_t)outcome_of(mrb, machine, error);
     mrb_value result = strand->outcome == RSM_FAILED ? error : value;
-    if (!mrb_nil_p(result)) mrb_iv_set(mrb, handle, mrb_intern_lit(mrb, "result"), result);
+    if (!mrb_nil_p(result)) mrb_iv_set(mrb, handle, machine->result_name, result);
 }
 
 static void forget_interrupts(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand) {
@@ -72,6 +72,10 @@ static mrb_value strand_ended(mrb_state *mrb, mrb_value self) {
     if (strand->runs_proc) rsm_run_ended(mrb, machine, strand, value, error);
     else keep_outcome(mrb, machine, strand, value, error);
     forget_interrupts(mrb, machine, strand);
+    if (strand->has_batch) {
+        mrb_value block = rsm_next_run(mrb, machine, strand);
+        if (RS_LIKELY(!mrb_nil_p(block))) return block;
+    }
     mrb_ary_push(mrb, machine->workers, rsm_kept(machine, strand, RSM_KEPT_FIBER));
     rsm_forget_kept(machine, strand);
     rs_finish(&machine->engine);

@@ -126,7 +126,7 @@ static mrb_value begin_new(mrb_state *mrb, rsm_machine *machine, mrb_value fiber
 
 static mrb_value begin(mrb_state *mrb, rsm_machine *machine, rs_strand *engine) {
     rsm_strand *strand = engine->user;
-    mrb_value block = rsm_block_to_begin(mrb, machine, strand, rsm_kept(machine, strand, RSM_KEPT_FIBER));
+    mrb_value block = strand->runs_proc ? rsm_first_run(mrb, machine, strand) : rsm_kept(machine, strand, RSM_KEPT_FIBER);
     mrb_value fiber = mrb_ary_pop(mrb, machine->workers);
     bool is_new = mrb_nil_p(fiber);
     if (is_new) fiber = mrb_fiber_new(mrb, mrb_proc_ptr(worker_body(mrb)));
@@ -164,6 +164,7 @@ mrb_value rsm_next(mrb_state *mrb, rsm_machine *machine) {
 mrb_value rsm_park(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand, rsm_epilogue epilogue) {
     strand->context = mrb->c;
     strand->epilogue = epilogue;
+    if (RS_UNLIKELY(strand->has_batch)) rsm_hand_over(mrb, machine, strand);
     return rsm_next(mrb, machine);
 }
 

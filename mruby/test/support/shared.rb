@@ -25,7 +25,6 @@ module Shared
       test_machine_close_ends_those_that_wait_and_those_that_have_not_begun: ONE_MACHINE,
       test_one_that_shows_its_strand_does_not_hold_up_those_behind_it: HANDLES,
       test_one_that_starts_others_at_once_does_not_hold_up_those_behind_it: ONE_MACHINE,
-      test_those_that_do_not_wait_share_a_strand_and_a_fiber: "each has a strand here",
       test_those_that_wait_have_strands_of_their_own: HANDLES,
       test_what_interrupts_the_first_does_not_reach_those_behind_it: HANDLES
     },
