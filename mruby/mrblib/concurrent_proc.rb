@@ -71,9 +71,20 @@ module Ringspun
       @block = block
     end
 
-    # Runs the proc now, on the caller's own stack; returns its result, or raises its error.
-    def call(*arguments, **options, &block)
+    # What `call` goes on with: runs the proc now, on the caller's own stack; returns its result, or raises its error.
+    def __call
       evaluation = nil # set by Evaluation.current, which finds it on the stack
+      begin
+        result = @block.call
+      rescue Exception => error
+        result = __failed(evaluation, error)
+      end
+      __result(evaluation, result)
+    end
+
+    # The same with arguments.
+    def __call_with(*arguments, **options, &block)
+      evaluation = nil
       begin
         result = options.empty? ? @block.call(*arguments, &block) : @block.call(*arguments, **options, &block)
       rescue Exception => error
@@ -81,7 +92,6 @@ module Ringspun
       end
       __result(evaluation, result)
     end
-    alias [] call
 
     def arity = @block.arity
     def lambda? = @block.lambda?

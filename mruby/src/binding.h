@@ -63,6 +63,12 @@ struct rsm_scope {
     bool cut_children;          /* one was cancelled before it had a value */
 };
 
+/* A method of bytecode that calls a concurrent proc on its caller's own stack. */
+typedef struct {
+    struct RProc *method;
+    int local;                  /* its local variable with the evaluation */
+} rsm_call;
+
 struct rsm_machine {
     rs_machine engine;
     rs_rooms rooms;
@@ -79,6 +85,7 @@ struct rsm_machine {
     rs_links streams;           /* those that have a descriptor */
     rsm_strand *spare_runs;     /* memory for runs of procs, linked by `callee` */
     struct RClass *strand_class, *cancelled_class, *stream_class, *evaluation_class;
+    rsm_call plain_call, call_with_arguments;
     mrb_sym block_name, evaluation_class_name, kept_name, result_name; /* to look one up takes longer than a wait */
 };
 
@@ -254,6 +261,9 @@ struct RClass *rsm_define_data(mrb_state *mrb, struct RClass *module, const char
 void rsm_refuse_again(mrb_state *mrb, mrb_value self);
 
 /* --- evaluation.c --- */
+
+/* Of ConcurrentProc, when mrblib is there. */
+void rsm_find_calls(mrb_state *mrb, rsm_machine *machine);
 
 mrb_value rsm_evaluation_of(mrb_state *mrb, rsm_machine *machine, rsm_strand *strand);
 mrb_value rsm_evaluation_to_start(mrb_state *mrb, rsm_machine *machine, mrb_value proc);

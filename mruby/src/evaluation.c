@@ -1,12 +1,13 @@
 /* evaluation: Ringspun::Evaluation, the handle to a run of a concurrent proc: awaiting, concluding and resuming it.
  *
  * An evaluation is made when somebody asks for it. That of a call on the caller's own stack is then in a local variable of
- * ConcurrentProc#call, where the walk of `current` finds it; that of any other run is the strand's.
+ * ConcurrentProc#__call or #__call_with, where `current` finds it; that of any other run is the strand's.
  */
 #include "binding.h"
 
 #include <mruby/array.h>
 #include <mruby/error.h>
+#include <mruby/internal.h>
 
 /* What Ringspun::Evaluation points to. */
 struct rsm_evaluation {
@@ -42,31 +43,47 @@ static mrb_value make(mrb_state *mrb, rsm_machine *machine, mrb_value proc, rs_e
 
 /* --- the present one --- */
 
-/* The local variables of ConcurrentProc#call: its rest, its keywords, its block, and then this. */
-#define LOCAL_EVALUATION 4
-
-static const mrb_irep *irep_of_call(mrb_state *mrb) {
+/* The method of that name, which is bytecode; `local`: where it has its evaluation, behind its parameters and its block. */
+static rsm_call call_method(mrb_state *mrb, mrb_sym name, int local) {
     struct RClass *class = rsm_class(mrb, "ConcurrentProc");
-    mrb_method_t method = mrb_method_search_vm(mrb, &class, mrb_intern_lit(mrb, "call"));
-    return MRB_METHOD_PROC(method)->body.irep;
+    mrb_method_t method = mrb_method_search_vm(mrb, &class, name);
+    return (rsm_call){(struct RProc *)MRB_METHOD_PROC(method), local};
 }
 
-/* The innermost call on the stack, of those that the running strand is in, or NULL. */
-static mrb_callinfo *innermost_call(mrb_state *mrb, const mrb_irep *irep, struct mrb_context **context) {
-    for (*context = mrb->c; *context; *context = (*context)->prev) {
-        for (mrb_callinfo *ci = (*context)->ci; ci >= (*context)->cibase; ci--) {
-            if (ci->proc && !MRB_PROC_CFUNC_P(ci->proc) && ci->proc->body.irep == irep) return ci;
+void rsm_find_calls(mrb_state *mrb, rsm_machine *machine) {
+    machine->plain_call = call_method(mrb, mrb_intern_lit(mrb, "__call"), 2);
+    machine->call_with_arguments = call_method(mrb, mrb_intern_lit(mrb, "__call_with"), 4);
+}
+
+/* Goes on in one of the two, in the same frame: with arguments it takes twice as long. */
+static mrb_value proc_call(mrb_state *mrb, mrb_value self) {
+    rsm_machine *machine = rsm_machine_of(mrb);
+    bool plain = mrb_get_argc(mrb) == 0 && mrb->c->ci->nk == 0 && !mrb_block_given_p(mrb);
+    return mrb_exec_irep(mrb, self, plain ? machine->plain_call.method : machine->call_with_arguments.method);
+}
+
+/* The innermost call on the stack, of those that the running strand is in: where it has its evaluation, or NULL. */
+static mrb_value *innermost_call(const rsm_machine *machine, struct mrb_context **context, mrb_callinfo **call) {
+    const rsm_call *calls[] = {&machine->plain_call, &machine->call_with_arguments};
+    for (*context = machine->mrb->c; *context; *context = (*context)->prev) {
+        for (*call = (*context)->ci; *call >= (*context)->cibase; (*call)--) {
+            const struct RProc *proc = (*call)->proc;
+            if (!proc || MRB_PROC_CFUNC_P(proc)) continue;
+            for (int i = 0; i < 2; i++) {
+                if (proc->body.irep == calls[i]->method->body.irep) return &(*call)->stack[calls[i]->local];
+            }
         }
     }
     return NULL;
 }
 
-static mrb_value of_call(mrb_state *mrb, rsm_machine *machine, const mrb_callinfo *call, struct mrb_context *context, rs_id strand) {
-    mrb_value self = call->stack[LOCAL_EVALUATION];
-    if (!mrb_nil_p(self)) return self;
-    ptrdiff_t at = call - context->cibase; /* an initialize may make the stacks grow */
-    self = make(mrb, machine, call->stack[0], RS_EVALUATION_RUNS, strand);
-    context->cibase[at].stack[LOCAL_EVALUATION] = self;
+static mrb_value of_call(mrb_state *mrb, rsm_machine *machine, rs_id strand) {
+    struct mrb_context *context;
+    mrb_callinfo *call;
+    mrb_value *evaluation = innermost_call(machine, &context, &call);
+    if (!evaluation || !mrb_nil_p(*evaluation)) return evaluation ? *evaluation : mrb_undef_value();
+    mrb_value self = make(mrb, machine, call->stack[0], RS_EVALUATION_RUNS, strand);
+    *innermost_call(machine, &context, &call) = self; /* its initialize may have made the stacks grow */
     if (context->fib) mrb_write_barrier(mrb, (struct RBasic *)context->fib);
     return self;
 }
@@ -83,9 +100,8 @@ mrb_value rsm_evaluation_of(mrb_state *mrb, rsm_machine *machine, rsm_strand *st
 static mrb_value current(mrb_state *mrb, mrb_value class) {
     rsm_machine *machine = rsm_machine_of(mrb);
     rsm_strand *strand = rsm_running(machine);
-    struct mrb_context *context;
-    const mrb_callinfo *call = innermost_call(mrb, irep_of_call(mrb), &context);
-    return call ? of_call(mrb, machine, call, context, strand->id) : rsm_evaluation_of(mrb, machine, strand);
+    mrb_value self = of_call(mrb, machine, strand->id);
+    return mrb_undef_p(self) ? rsm_evaluation_of(mrb, machine, strand) : self;
 }
 
 /* --- concluding --- */
@@ -351,6 +367,8 @@ void rsm_init_evaluation(mrb_state *mrb, struct RClass *module, struct RClass *m
     mrb_define_method(mrb, evaluation, "__await", evaluation_await, MRB_ARGS_REQ(2));
     mrb_define_method(mrb, evaluation, "__raise_or_return", evaluation_raise_or_return, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, evaluation, "__resume", evaluation_resume, MRB_ARGS_REQ(1));
+    mrb_define_method(mrb, proc, "call", proc_call, MRB_ARGS_ANY());
+    mrb_define_alias(mrb, proc, "[]", "call");
     mrb_define_method(mrb, proc, "__result", proc_result, MRB_ARGS_REQ(2));
     mrb_define_method(mrb, machine, "__await_resume", machine_await_resume, MRB_ARGS_REQ(2));
     mrb_define_method(mrb, machine, "__await_fastest", machine_await_fastest, MRB_ARGS_REQ(3));

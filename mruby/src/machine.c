@@ -53,6 +53,7 @@ static void on_deadlock(rs_machine *engine, rs_strand *root) {
 static const rs_driver driver = {.on_deadlock = on_deadlock, .stack = rsm_stack, .outer_stack = rsm_outer_stack};
 
 static void drive(rsm_machine *machine) {
+    rsm_find_calls(machine->mrb, machine);
     rsm_survive_broken_pipes();
     machine->root.id = machine->engine.root;
     machine->root.raises = mrb_nil_value();
