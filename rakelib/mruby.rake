@@ -81,8 +81,8 @@ test_passes(:mruby, "mruby:plain", "mruby:sanitized") do
     mruby_pass("mruby, sanitized", "sanitized", MRUBY_TESTS)
 end
 
-desc "The tests of the gem for mruby in other builds: values of other kinds, threads and a collection at every allocation, under " \
-     "sanitizers, and what is refused"
+desc "The tests of the gem for mruby in other builds: values of other kinds, threads and a collection at every allocation, " \
+     "under sanitizers, and what is refused"
 test_passes(:mruby_builds, "mruby:states:sanitized", "mruby:states:threads", "mruby:gc_stress",
             *MRUBY_VALUES.map { |build| "mruby:#{build}" }) do
   MRUBY_VALUES.map { |build| mruby_pass("mruby, #{build}", build, MRUBY_TESTS) } +
