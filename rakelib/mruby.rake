@@ -75,10 +75,17 @@ def refusal_pass(define, message)
        "-I#{MRUBY_SRC}/include -I#{EXTENSION_DIR} -I#{EXTENSION_DIR}/engine mruby/src/machine.c 2>&1 | grep '#error.*#{message}'")
 end
 
+# The programs in the documents.
+def mruby_documents_pass(backend)
+  pass("mruby's documents on #{backend}", RbConfig.ruby, "-w", "bin/support/run_tests.rb", "mruby/test/house/guide_test.rb",
+       env: { "MRUBY" => File.expand_path(mruby_program("plain")), "RINGSPUN_BACKEND" => backend })
+end
+
 desc "The tests of the gem for mruby, on io_uring and epoll, and under sanitizers"
 test_passes(:mruby, "mruby:plain", "mruby:sanitized") do
-  %w[uring epoll].map { |backend| mruby_pass("mruby on #{backend}", "plain", MRUBY_TESTS, { "RINGSPUN_BACKEND" => backend }) } <<
-    mruby_pass("mruby, sanitized", "sanitized", MRUBY_TESTS)
+  %w[uring epoll].flat_map do |backend|
+    [mruby_pass("mruby on #{backend}", "plain", MRUBY_TESTS, { "RINGSPUN_BACKEND" => backend }), mruby_documents_pass(backend)]
+  end << mruby_pass("mruby, sanitized", "sanitized", MRUBY_TESTS)
 end
 
 desc "The tests of the gem for mruby in other builds: values of other kinds, threads and a collection at every allocation, " \

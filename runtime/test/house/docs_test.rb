@@ -4,6 +4,7 @@ require "test_helper"
 require "open3"
 require "socket"
 require "ringspun/postgres"
+require "support/fences"
 require "support/jobs"
 require "support/servers"
 require "tmpdir"
@@ -12,41 +13,18 @@ require "tmpdir"
 
 # What the guides show is what happens. Every Ruby block of the READMEs and docs/ is a whole program, run here as such; each
 # line that it prints stands in the block as a `# =>` comment, in the order in which it is printed, or all of them in a
-# ```text block right below it.
+# ```text block right below it. Those for mruby run with its other tests: see mruby/test/house/guide_test.rb.
 class DocsTest < Minitest::Test
   ROOT = File.expand_path("../../..", __dir__)
   README = File.join(ROOT, "README.md")
   GUIDES = Dir[File.join(ROOT, "docs/*.md")].sort.freeze
-  PAGES = [README, *Dir[File.join(ROOT, "{runtime,jobs,postgres}/README.md")].sort, *GUIDES].freeze
+  PAGES = [README, *Dir[File.join(ROOT, "{runtime,jobs,postgres,mruby}/README.md")].sort, *GUIDES].freeze
   MEASUREMENTS = File.join(ROOT, "docs/performance.md")
   # Pages without programs.
   LINKED = [*PAGES, *Dir[File.join(ROOT, "{CONTRIBUTING.md,docs/decisions/*.md,runtime/test/random/README.md}")].sort].freeze
-  LANGUAGES = %w[ruby c text sh yaml].freeze
+  LANGUAGES = ["ruby", Fences::MRUBY, "c", "text", "sh", "yaml"].freeze
 
-  Fence = Data.define(:page, :line, :language, :content, :below) do
-    def expected
-      return below.content.lines(chomp: true) if below
-
-      content.lines(chomp: true).filter_map { |line| line[/# => ?(.*)\z/, 1] }
-    end
-
-    def name = "#{page.delete_prefix("#{ROOT}/")}:#{line}"
-  end
-
-  # From the last to the first, because a ruby block wants to know what stands below it.
-  def self.fences_of(page)
-    text = File.read(page)
-    below = nil
-    found = []
-    text.to_enum(:scan, /^```(\w*)\n(.*?)^```\n/m).map { $~ }.reverse_each do |match|
-      line = match.pre_match.count("\n") + 1
-      output = below if below&.language == "text" && text[match.end(0)..].lstrip.start_with?("```text\n#{below.content}```")
-      found << below = Fence.new(page:, line:, language: match[1], content: match[2], below: output)
-    end
-    found.reverse
-  end
-
-  FENCES = PAGES.flat_map { |page| fences_of(page) }.freeze
+  FENCES = PAGES.flat_map { |page| Fences.of(page) }.freeze
 
   # A program that reads DATABASE_URL has a database, and one that reads REDIS_URL an empty Redis. These, and those of jobs,
   # have the gems of the bundle.
@@ -108,7 +86,7 @@ class DocsTest < Minitest::Test
   end
 
   def test_every_guide_has_programs
-    (PAGES - [MEASUREMENTS]).each { |page| assert_includes fences_on(page).map(&:language), "ruby", page }
+    (PAGES - [MEASUREMENTS]).each { |page| refute_empty fences_on(page).map(&:language) & ["ruby", Fences::MRUBY], page }
   end
 
   def test_links_lead_somewhere
