@@ -28,25 +28,38 @@ MRUBY_VALUES = %w[int32 nan_boxing float_objects].freeze
 # What cannot be built, and what its #error says.
 MRUBY_REFUSED = { "MRB_NO_FLOAT" => "needs floats", "MRB_NO_BOXING" => "keeps values in one word" }.freeze
 
-CLEAN.include((MRUBY_BUILDS.keys + ["linked"]).map { |build| "tmp/mruby/#{build}" })
+# The gem that is the bench's peer, of which bench/peers/mruby_concurrently makes one for mruby.
+MRUBY_PEER = "concurrently"
+
+CLEAN.include([*MRUBY_BUILDS.keys, MRUBY_PEER, "linked"].map { |build| "tmp/mruby/#{build}" })
 
 def mruby_program(build) = "tmp/mruby/#{build}/host/bin/mruby"
 
+# mruby's own rake knows what has changed.
+def build_mruby(build, config, env)
+  no_source = "no source of mruby in #{MRUBY_SRC}: run bin/setup --matrix, or set MRUBY_SRC"
+  abort no_source unless File.exist?("#{MRUBY_SRC}/minirake")
+
+  env = { "MRUBY_CONFIG" => File.expand_path(config), "MRUBY_BUILD_DIR" => File.expand_path("tmp/mruby/#{build}"),
+          "INSTALL_DIR" => File.expand_path("tmp/mruby/#{build}/install"), "RUBYOPT" => nil, **env }
+  FileUtils.mkdir_p("tmp/mruby/#{build}/install")
+  sh env, RbConfig.ruby, "minirake", "--quiet", "-j#{Passes.jobs}",
+     chdir: MRUBY_SRC, out: "tmp/mruby/#{build}.log", verbose: false
+end
+
 MRUBY_BUILDS.each do |build, flags|
   whole = MRUBY_WHOLE.include?(build)
-  # mruby's own rake knows what has changed.
   task "mruby:#{build}" => whole ? [] : "mruby:plain" do
-    no_source = "no source of mruby in #{MRUBY_SRC}: run bin/setup --matrix, or set MRUBY_SRC"
-    abort no_source unless File.exist?("#{MRUBY_SRC}/minirake")
-
-    env = { "MRUBY_CONFIG" => File.expand_path("mruby/test/support/build_config.rb"),
-            "MRUBY_BUILD_DIR" => File.expand_path("tmp/mruby/#{build}"), "RINGSPUN_MRUBY_FLAGS" => flags.join(" "),
-            "INSTALL_DIR" => File.expand_path("tmp/mruby/#{build}/install"), "RUBYOPT" => nil,
-            "RINGSPUN_MRUBY_MRBC" => whole ? nil : File.expand_path("tmp/mruby/plain/host/bin/mrbc") }
-    FileUtils.mkdir_p("tmp/mruby/#{build}/install")
-    sh env, RbConfig.ruby, "minirake", "--quiet", "-j#{Passes.jobs}",
-       chdir: MRUBY_SRC, out: "tmp/mruby/#{build}.log", verbose: false
+    build_mruby(build, "mruby/test/support/build_config.rb",
+                { "RINGSPUN_MRUBY_FLAGS" => flags.join(" "),
+                  "RINGSPUN_MRUBY_MRBC" => whole ? nil : File.expand_path("tmp/mruby/plain/host/bin/mrbc") })
   end
+end
+
+task "mruby:#{MRUBY_PEER}" do
+  folders = ["callbacks_attachable", MRUBY_PEER].map { |gem| Gem::Specification.find_by_name(gem).full_gem_path }
+  build_mruby(MRUBY_PEER, "bench/peers/mruby_concurrently/build_config.rb",
+              { "BENCH_CONCURRENTLY" => folders.join(File::PATH_SEPARATOR) })
 end
 
 def mruby_pass(name, build, files, env = {})

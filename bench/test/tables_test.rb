@@ -7,19 +7,21 @@ class BenchTest::TablesTest < Minitest::Test
 
   OF_POSTGRES = %w[pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory].freeze
 
+  OF_MRUBY = %w[mruby mruby_memory].freeze
+
   OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting].freeze
 
   def test_all_tables_are_there_in_the_order_of_the_report
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn beside_cpu
                     parked echo armed accept files timers ticker idle batch call_methods calls_awaiting wait_methods
-                    call_methods_waiting waiting_evaluations http tls tls_echo keep_alive
+                    call_methods_waiting waiting_evaluations mruby mruby_memory http tls tls_echo keep_alive
                     pg pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory
                     lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting],
                  BenchTest.tables.map(&:name)
   end
 
   def test_every_table_has_all_contenders_and_says_what_it_does
-    (BenchTest.tables - of_concurrent_procs - of_jobs - of_postgres).each do |table|
+    (BenchTest.tables - of_concurrent_procs - of_mruby - of_jobs - of_postgres).each do |table|
       peers = table.name == "batch" ? [] : %w[threads async]
       peers << "io-stream" if %w[echo lines idle_streams].include?(table.name)
       peers << "eventmachine" if table.name == "echo"
@@ -119,7 +121,7 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_uring_promises_no_more_than_a_tenth_above_epoll_everywhere
     stricter = %w[armed accept]
-    (BenchTest.tables - of_postgres).reject { |table| table.name == "jobs_seed" }.each do |table|
+    (BenchTest.tables - of_mruby - of_postgres).reject { |table| table.name == "jobs_seed" }.each do |table|
       promise = /\A(?:total|cpu_ns) <= #{stricter.include?(table.name) ? 0.8 : 1.1} x ringspun epoll(?: at armed)?\z/
       assert_equal 1, table.targets.map(&:sentence).grep(promise).size, table.name
     end
@@ -159,12 +161,14 @@ class BenchTest::TablesTest < Minitest::Test
   private
 
   def of_jobs = BenchTest.tables.select { |table| OF_JOBS.include?(table.name) }
+  def of_mruby = BenchTest.tables.select { |table| OF_MRUBY.include?(table.name) }
   def of_postgres = BenchTest.tables.select { |table| OF_POSTGRES.include?(table.name) }
   def of_concurrent_procs = BenchTest.tables.select { |table| OF_CONCURRENT_PROCS.include?(table.name) }
 
-  # Two at a time: most of it is the start of children.
+  # Two at a time: most of it is the start of children. mruby is not built for this, which takes a minute and more.
   def work
-    turns = Thread::Queue.new(BenchTest.tables.flat_map { |table| yield(table).map { |contender| [table, contender] } }).close
+    all = (BenchTest.tables - of_mruby).flat_map { |table| yield(table).map { |contender| [table, contender] } }
+    turns = Thread::Queue.new(all).close
     complaints = Array.new(2) do
       Thread.new do
         found = []

@@ -52,6 +52,7 @@ module Bench
       [:maps_growth, "mappings +", "mappings", "%d", note.("maps_growth")],
       [:parked, "parked", "strands", "%d", note.("parked")],
       [:rss_per_strand, "RSS B/strand", "B", "%.0f", note.("rss_per_strand")],
+      [:text, "text B", "B", "%d", note.("text")],
       [:idle, "idle", "connections", "%d", note.("idle")],
       [:rss_per_idle, "RSS B/idle", "B", "%.0f", note.("rss_per_idle")],
       [:held, "held B", "B", "%d", note.("held")],

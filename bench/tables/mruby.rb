@@ -1,0 +1,36 @@
+# frozen_string_literal: true
+
+require "bench/mruby"
+
+Bench.table "mruby" do
+  title "mruby"
+  about "The tables of concurrent procs on mruby, in the seed's form, and switch and spawn beside them. A spawn is that of a " \
+        "strand, in batches of 100. The peer is the gem concurrently on the same mruby, with a stand-in for mruby-poll. The " \
+        "collector is off, and on for `GC on op/s`. The floor calls a plain proc; for switch it is a fiber that is resumed and " \
+        "yields, for spawn one that is made and run."
+  size count: 60_000
+  quick count: 6_000
+  warm_up count: 3_000
+  ["call", "call_nonblock", "call_detached", "call_and_forget", "wait 0", "await_readable", "await_writable",
+   "awaited call_detached", "waiting call", "waiting call_nonblock", "waiting call_detached", "waiting call_and_forget",
+   "switch, 3 strands", "switch, 1,000 strands"].each { |row| row row, row:, quick: ["call", "wait 0"].include?(row) }
+  # A fiber of the floor's takes more than a kilobyte, and none is collected.
+  row "spawn", row: "spawn", count: 15_000, quick: false
+  proof { |count:, scale:, **| { done: 3 * count * scale } }
+  columns :real_ns, :rate, :gc_rate
+  against_floor :real_ns
+  against_peer :real_ns
+
+  Bench::Mruby.contend(self, scale: 10) do |meter, command, _, row:, count:, scale:, **kind|
+    answer = Bench::Mruby.work(command, row, count * scale, **kind)
+    meter.operations = count * scale
+    # The clock of the program is all that mruby has.
+    meter.take(user: 0, system: 0, real: answer.fetch(:real))
+    meter.note(:gc_real, answer.fetch(:gc_real))
+    answer.slice(:done)
+  end
+
+  targets "rate >= 5 x concurrently at call", "rate >= 4_000_000 at call_nonblock", "rate >= 40 x concurrently at wait 0",
+          "rate >= 15 x concurrently at waiting call", "real_ns <= 0.75 x floor at switch, 3 strands",
+          "real_ns <= 1.0 x floor at switch, 1,000 strands", "real_ns <= 700 at spawn"
+end
