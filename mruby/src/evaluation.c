@@ -8,6 +8,7 @@
 #include <mruby/array.h>
 #include <mruby/error.h>
 #include <mruby/internal.h>
+#include <mruby/version.h>
 
 /* What Ringspun::Evaluation points to. */
 struct rsm_evaluation {
@@ -43,7 +44,14 @@ static mrb_value make(mrb_state *mrb, rsm_machine *machine, mrb_value proc, rs_e
 
 /* --- the present one --- */
 
-/* The method of that name, which is bytecode; `local`: where it has its evaluation, behind its parameters and its block. */
+/* Where they are: behind `self`, their parameters and their block, for which mruby 4 has one more after keywords. */
+#if MRUBY_RELEASE_MAJOR == 3
+enum { LOCAL_OF_PLAIN = 2, LOCAL_BEHIND_ARGUMENTS = 4 };
+#else
+enum { LOCAL_OF_PLAIN = 2, LOCAL_BEHIND_ARGUMENTS = 5 };
+#endif
+
+/* The method of that name, which is bytecode; `local`: where it has its evaluation. */
 static rsm_call call_method(mrb_state *mrb, mrb_sym name, int local) {
     struct RClass *class = rsm_class(mrb, "ConcurrentProc");
     mrb_method_t method = mrb_method_search_vm(mrb, &class, name);
@@ -51,8 +59,8 @@ static rsm_call call_method(mrb_state *mrb, mrb_sym name, int local) {
 }
 
 void rsm_find_calls(mrb_state *mrb, rsm_machine *machine) {
-    machine->plain_call = call_method(mrb, mrb_intern_lit(mrb, "__call"), 2);
-    machine->call_with_arguments = call_method(mrb, mrb_intern_lit(mrb, "__call_with"), 4);
+    machine->plain_call = call_method(mrb, mrb_intern_lit(mrb, "__call"), LOCAL_OF_PLAIN);
+    machine->call_with_arguments = call_method(mrb, mrb_intern_lit(mrb, "__call_with"), LOCAL_BEHIND_ARGUMENTS);
 }
 
 /* Goes on in one of the two, in the same frame: with arguments it takes twice as long. */

@@ -90,6 +90,17 @@ end
 Interrupt = Class.new(Exception) # rubocop:disable Lint/InheritException -- as there
 SecurityError = Class.new(StandardError)
 
+# That of mruby 4 is C, inside which no strand can wait, and the tests do.
+class Array
+  def self.new(size = 0, value = nil, &block)
+    return super(size, value) unless block
+
+    made = []
+    made << block.call(made.size) while made.size < size
+    made
+  end
+end
+
 class Integer
   def even? = (self % 2).zero?
   def odd? = !even?
@@ -110,7 +121,8 @@ end
 module OnSimulation
   def self.included(test_class)
     test_class.instance_methods.select { |name| name.to_s.start_with?("test_") }.each do |name|
-      test_class.define_method(name) { Ringspun::Simulation.run(faults: false) { super() } }
+      test = test_class.instance_method(name)
+      test_class.define_method(name) { Ringspun::Simulation.run(faults: false) { test.bind(self).call } }
     end
   end
 end
