@@ -77,6 +77,9 @@ struct rsm_machine {
     bool open;
     pthread_t thread;           /* that has opened it */
     const struct mrb_context *root_context; /* where its root began */
+    const struct mrb_context *outer_context; /* of a simulation: where the strand of the machine before was, */
+    ptrdiff_t outer_depth;      /* and how deep */
+    uint64_t number;            /* no other has it, and none will */
     uint32_t scopes;            /* objects that point to it */
     rs_scope *spin_scope;       /* of Machine#spin */
     mrb_value self;

@@ -14,6 +14,7 @@
 struct rsm_evaluation {
     rs_evaluation engine;
     rs_id strand;               /* that runs it; RS_NO_ID: none, or none any more */
+    uint64_t machine;           /* its number */
     mrb_value kept;             /* Array, which its object keeps alive */
 };
 
@@ -29,11 +30,19 @@ static const struct mrb_data_type evaluation_type = {"Ringspun::Evaluation", eva
 
 static rsm_evaluation *get(mrb_state *mrb, mrb_value self) { return mrb_data_get_ptr(mrb, self, &evaluation_type); }
 
+/* Strands of another machine stand still, and this one may have others by their ids. */
+static rsm_evaluation *get_here(mrb_state *mrb, const rsm_machine *machine, mrb_value self) {
+    rsm_evaluation *evaluation = get(mrb, self);
+    if (RS_LIKELY(evaluation->machine == machine->number) || rs_is_concluded(&evaluation->engine)) return evaluation;
+    mrb_raise(mrb, rsm_class(mrb, "UsageError"), "the evaluation belongs to another machine, which stands still");
+    return NULL;
+}
+
 static mrb_value make(mrb_state *mrb, rsm_machine *machine, mrb_value proc, rs_evaluation_state state, rs_id strand) {
     rsm_evaluation *evaluation = mrb_malloc(mrb, sizeof(*evaluation));
     struct RClass *class = machine->evaluation_class;
     if (!mrb_nil_p(proc)) class = mrb_class_ptr(mrb_iv_get(mrb, proc, machine->evaluation_class_name));
-    *evaluation = (rsm_evaluation){.strand = strand};
+    *evaluation = (rsm_evaluation){.strand = strand, .machine = machine->number};
     rs_evaluation_init(&evaluation->engine, state);
     mrb_value self = mrb_obj_value(mrb_data_object_alloc(mrb, class, evaluation, &evaluation_type));
     evaluation->kept = mrb_ary_new_from_values(mrb, 2, (mrb_value[]){mrb_nil_value(), proc});
@@ -70,11 +79,17 @@ static mrb_value proc_call(mrb_state *mrb, mrb_value self) {
     return mrb_exec_irep(mrb, self, plain ? machine->plain_call.method : machine->call_with_arguments.method);
 }
 
+/* A simulation began there: below are calls of the machine before. */
+static bool is_outside(const rsm_machine *machine, const struct mrb_context *context, const mrb_callinfo *call) {
+    return context == machine->outer_context && call - context->cibase <= machine->outer_depth;
+}
+
 /* The innermost call on the stack, of those that the running strand is in: where it has its evaluation, or NULL. */
 static mrb_value *innermost_call(const rsm_machine *machine, struct mrb_context **context, mrb_callinfo **call) {
     const rsm_call *calls[] = {&machine->plain_call, &machine->call_with_arguments};
     for (*context = machine->mrb->c; *context; *context = (*context)->prev) {
         for (*call = (*context)->ci; *call >= (*context)->cibase; (*call)--) {
+            if (RS_UNLIKELY(is_outside(machine, *context, *call))) return NULL;
             const struct RProc *proc = (*call)->proc;
             if (!proc || MRB_PROC_CFUNC_P(proc)) continue;
             for (int i = 0; i < 2; i++) {
@@ -193,7 +208,7 @@ static void refuse_that_of_strand(mrb_state *mrb, const rsm_evaluation *evaluati
 static mrb_value evaluation_conclude_to(mrb_state *mrb, mrb_value self) {
     mrb_value result = mrb_get_arg1(mrb);
     rsm_machine *machine = rsm_machine_of(mrb);
-    rsm_evaluation *evaluation = get(mrb, self);
+    rsm_evaluation *evaluation = get_here(mrb, machine, self);
     refuse_that_of_strand(mrb, evaluation, "use Machine#terminate to end a strand");
     rs_strand *running = rs_running(&machine->engine), *strand = rs_strand_find(&machine->engine.strands, evaluation->strand);
     bool unwinds = evaluation->engine.state == RS_EVALUATION_RUNS && strand && strand != running;
@@ -255,9 +270,9 @@ static mrb_value evaluation_raise_or_return(mrb_state *mrb, mrb_value self) {
 /* Evaluation#__await(within, passed): its result, the argument of resume!, or `passed`. */
 static mrb_value evaluation_await(mrb_state *mrb, mrb_value self) {
     mrb_value within = mrb_get_argv(mrb)[0];
-    rsm_evaluation *evaluation = get(mrb, self);
-    if (rs_is_concluded(&evaluation->engine)) return result_of(mrb, evaluation);
     rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_evaluation *evaluation = get_here(mrb, machine, self);
+    if (rs_is_concluded(&evaluation->engine)) return result_of(mrb, evaluation);
     refuse_that_of_strand(mrb, evaluation, "it has no result");
     if (evaluation->strand == rsm_running(machine)->id) {
         mrb_raise(mrb, rsm_class(mrb, "UsageError"),
@@ -280,7 +295,7 @@ static mrb_value machine_await_resume(mrb_state *mrb, mrb_value self) {
 static mrb_value evaluation_resume(mrb_state *mrb, mrb_value self) {
     mrb_value value = mrb_get_arg1(mrb);
     rsm_machine *machine = rsm_machine_of(mrb);
-    rsm_evaluation *evaluation = get(mrb, self);
+    rsm_evaluation *evaluation = get_here(mrb, machine, self);
     rs_strand *strand = rs_strand_find(&machine->engine.strands, evaluation->strand);
     rs_id id = strand && !rs_is_concluded(&evaluation->engine) ? evaluation->strand : RS_NO_ID;
     switch (rs_resume(&machine->engine, id)) {
@@ -293,9 +308,10 @@ static mrb_value evaluation_resume(mrb_state *mrb, mrb_value self) {
 }
 
 static mrb_value evaluation_waiting_p(mrb_state *mrb, mrb_value self) {
-    rsm_evaluation *evaluation = get(mrb, self);
+    rsm_machine *machine = rsm_machine_of(mrb);
+    rsm_evaluation *evaluation = get_here(mrb, machine, self);
     rs_id id = rs_is_concluded(&evaluation->engine) ? RS_NO_ID : evaluation->strand;
-    return mrb_bool_value(rs_may_resume(&rsm_machine_of(mrb)->engine, id) == RS_RESUMED);
+    return mrb_bool_value(rs_may_resume(&machine->engine, id) == RS_RESUMED);
 }
 
 static mrb_value evaluation_proc(mrb_state *mrb, mrb_value self) { return mrb_ary_ref(mrb, get(mrb, self)->kept, PROC); }
@@ -339,7 +355,10 @@ static mrb_value machine_await_fastest(mrb_state *mrb, mrb_value self) {
     rsm_machine *machine = rsm_machine_of(mrb);
     mrb_int count = RARRAY_LEN(all);
     rsm_check_boundary(mrb);
-    rsm_limit(mrb, machine, within); /* raises, before there is anything to undo */
+    rsm_limit(mrb, machine, within); /* raises, before there is anything to undo; so do these */
+    for (mrb_int i = 0; i < count; i++) {
+        refuse_that_of_strand(mrb, get_here(mrb, machine, mrb_ary_ref(mrb, all, i)), "it has no result");
+    }
     fastest *wait = mrb_calloc(mrb, 1, sizeof(*wait) + (size_t)count * sizeof(rs_watch));
     mrb_ary_push(mrb, all, mrb_obj_value(mrb_data_object_alloc(mrb, mrb->object_class, wait, &fastest_type)));
     rs_selector_open(&machine->engine, &wait->selector);

@@ -183,8 +183,10 @@ static mrb_value kept_array(mrb_state *mrb, mrb_value self, mrb_sym name) {
 }
 
 rsm_machine *rsm_machine_new(mrb_state *mrb) {
+    static _Atomic uint64_t made;
     rsm_machine *machine = mrb_calloc(mrb, 1, sizeof(*machine));
     machine->mrb = mrb;
+    machine->number = atomic_fetch_add(&made, 1);
     machine->root_context = mrb->root_c;
     machine->self = mrb_obj_value(mrb_data_object_alloc(mrb, rsm_class(mrb, "Machine"), machine, &machine_type));
     machine->kept = kept_array(mrb, machine->self, mrb_intern_lit(mrb, "kept"));
@@ -225,10 +227,19 @@ void mrb_mruby_ringspun_gem_init(mrb_state *mrb) {
     rsm_machine_make_current(mrb, rsm_machine_new(mrb));
 }
 
+/* What keeps their memory otherwise is their end. */
+static void spare_runs(rsm_machine *machine) {
+    RS_EACH_STRAND(&machine->engine.strands, strand) {
+        rsm_strand *run = strand->user;
+        if (run->runs_proc) rsm_spare_run(machine, run);
+    }
+}
+
 /* Strands that wait end with their fibers, which nobody runs any more. */
 void rsm_machine_close(rsm_machine *machine) {
     if (!machine->open) return;
     if (machine->scopes > 0) rsm_scopes_outlive(machine);
+    spare_runs(machine);
     rs_machine_leave(&machine->engine);
     rs_machine_close(&machine->engine);
     rsm_close_streams(machine);

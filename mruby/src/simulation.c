@@ -39,6 +39,8 @@ static mrb_value simulation_open(mrb_state *mrb, mrb_value self) {
     options.trace = true;
     options.faults = &faults;
     machine->root_context = rsm_first_context(mrb);
+    machine->outer_context = mrb->c;
+    machine->outer_depth = mrb->c->ci - mrb->c->cibase;
     rsm_machine_open(mrb, machine, &rs_backend_sim, &options);
     mrb_iv_set(mrb, machine->self, mrb_intern_lit(mrb, "outer"), outer->self);
     rsm_machine_make_current(mrb, machine);

@@ -29,6 +29,8 @@ static const char program[] =
     "  read, = machine.pipe\n"
     "  machine.spin { read.read_partial }\n"
     "  machine.spin { machine.timeout(60) { wait(60) } }\n"
+    "  concurrent_proc { wait(60) }.call_nonblock\n"
+    "  2.times { concurrently { wait(60) } }\n"
     "  machine.spin { Fiber.new { machine.scope { |scope| scope.spin { wait(60) } and wait(60) } }.resume }\n"
     "  wait(0.001)\n"
     "  Fiber.new { machine.scope { |scope| scope.spin { wait(60) } and Fiber.yield } }.resume\n"

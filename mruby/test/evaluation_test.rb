@@ -1,0 +1,50 @@
+# frozen_string_literal: true
+
+# Evaluations that are used where they cannot be: all that CRuby has too is in runtime/test/evaluation.
+class EvaluationTest < Minitest::Test
+  include Evaluations
+
+  def test_one_of_another_machine_is_refused
+    outer = waiting(ensured = [])
+    simulate do
+      inner = waiting(ensured, :inner)
+      [-> { outer.conclude_to(1) }, -> { outer.resume!(1) }, -> { outer.waiting? }, -> { outer.await_result },
+       -> { await_fastest(inner, outer) }].each do |call|
+        assert_includes assert_raises(Ringspun::UsageError, &call).message, "another machine"
+      end
+      assert_equal [[], true], [ensured, inner.waiting?]
+      end_all(inner)
+    end
+    end_all(outer)
+    assert_equal %i[inner ensured], ensured
+  end
+
+  def test_one_that_is_concluded_is_read_from_anywhere
+    outer = begun { 1 }
+    inner = simulate { begun { outer.await_result + 1 }.tap { |run| run.await_result } }.value
+    assert_equal 2, inner.await_result
+  end
+
+  def test_a_simulation_is_in_no_call_of_the_machine_before
+    conproc do
+      outer = current
+      inner = simulate { current }.value
+      refute_equal outer, inner
+      refute_equal outer, Fiber.new { simulate { current }.value }.resume
+      assert_raises(Ringspun::UsageError) { inner.resume! }
+      assert_equal outer, current
+    end.call
+    assert_kind_of Evaluation, simulate { conproc { current }.call }.value
+  end
+
+  Unfinished = Class.new { def concluded? = false }
+
+  def test_the_fastest_of_what_has_no_result
+    other = waiting
+    assert_raises(Ringspun::UsageError) { await_fastest(other, current) }
+    assert_raises(TypeError) { await_fastest(other, Unfinished.new) }
+    GC.start
+    end_all(other)
+    assert other.concluded?
+  end
+end
