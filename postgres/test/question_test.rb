@@ -31,6 +31,25 @@ class PostgresQuestionTest < Minitest::Test
     end
   end
 
+  def test_whatever_a_parameter_raises_is_of_its_caller_and_of_nobody_else
+    parameter = Class.new { def to_json(*) = raise(NotImplementedError) }.new
+    with_open_lane do |pool|
+      courier = pool.__send__(:courier)
+      assert_raises(NotImplementedError) { quiet_thread { pool.query("select $1::json", { a: parameter }) }.value }
+      assert_equal 1, quiet_thread { ask(pool, 1) }.value
+      assert_same courier, pool.__send__(:courier)
+    end
+  end
+
+  # Its caller was killed between the answer and here.
+  def test_one_that_nobody_waits_for_is_not_asked_anew
+    on_lane do |_, machine|
+      question = Postgres.const_get(:Courier).const_get(:Question).new(nil, SLEEP, [], nil, false, true)
+      question.give_up
+      assert_nil question.answer(machine, :again)
+    end
+  end
+
   def test_one_whose_time_is_over_is_cancelled_on_the_server
     with_open_lane do |pool|
       error = assert_raises(Ringspun::TimeoutError) { quiet_thread { pool.query(SLEEP, timeout: 0.05) }.value }

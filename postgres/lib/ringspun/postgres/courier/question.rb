@@ -23,12 +23,16 @@ module Ringspun
           Courier.left(@due)
           taken = @courier.lanes.post(@sql, @params, @prepared, self)
           taken.is_a?(Symbol) ? super : @courier.attend(@lane = taken)
-        rescue StandardError => error
+        rescue Cancelled, TerminatedError
+          raise
+        rescue Exception => error # also NotImplementedError of a parameter's to_json, which is no other caller's
           fail(error)
         end
 
         # @param answer [Result, Exception, Symbol] of the lane; a Symbol: it was not executed
         def answer(machine, answer)
+          return if given_up?
+
           lost = answer.is_a?(ConnectionLost)
           return fail(answer) if answer.is_a?(Exception) && !(lost && @idempotent)
           return @answer << [:value, answer] unless lost || answer.is_a?(Symbol)
