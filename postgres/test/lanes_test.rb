@@ -54,6 +54,19 @@ class PostgresLanesTest < Minitest::Test
     end
   end
 
+  # On a connection for one user it would take effect, and be refused for what it has left.
+  def test_a_batch_with_a_statement_for_one_session_is_refused_before_any_of_it_is_sent_anywhere
+    on_stuck_pool(lanes: 1, max: 1) do |pool, _, server|
+      assert_raises(Postgres::UnsafeSessionState) do
+        pool.batch do |batch|
+          batch.execute("insert $1", "a")
+          batch.execute("set work_mem to 1")
+        end
+      end
+      assert_empty server.committed
+    end
+  end
+
   # Those that were sent behind it hold up its cancellation; these do not.
   def test_those_that_wait_for_a_lane_that_moves_do_not_keep_the_server_at_what_nobody_wants
     on_pool(lanes: 1, max: 1) do |pool, machine|

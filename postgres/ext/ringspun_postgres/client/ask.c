@@ -18,9 +18,9 @@
 /* After so long without an answer a server is suspected to have lost what came behind another statement. */
 #define SILENCE (5000 * MILLISECOND)
 
-VALUE rpg_sym_lost, rpg_sym_unsafe, rpg_sym_again;
+VALUE rpg_sym_lost, rpg_sym_session, rpg_sym_unsafe, rpg_sym_again;
 static ID id_error_of, id_lost, id_orphaned, id_suspected;
-static VALUE sym_held, sym_slow, sym_stuck, sym_quiet, sym_session, sym_old;
+static VALUE sym_held, sym_slow, sym_stuck, sym_quiet, sym_old;
 
 /* --- statements --- */
 
@@ -77,8 +77,8 @@ VALUE rpg_why_not(const rpg_lane *lane, rpg_statement *statement, bool forced) {
     refuse_in_stream(lane);
     if (lane->lost[0]) return rpg_sym_lost;
     if (!lane->shared) return Qnil;
+    if (statement->of_session) return rpg_sym_session;
     if (lane->held) return sym_held;
-    if (statement->of_session) return sym_session;
     int64_t now = ringspun->now();
     if (rpg_is_quiet(lane, now)) return sym_quiet;
     if (rpg_is_stuck(lane, now)) return sym_stuck;
@@ -283,6 +283,6 @@ void rpg_init_ask(void) {
     sym_slow = ID2SYM(rb_intern("slow"));
     sym_stuck = ID2SYM(rb_intern("stuck"));
     sym_quiet = ID2SYM(rb_intern("quiet"));
-    sym_session = ID2SYM(rb_intern("session"));
+    rpg_sym_session = ID2SYM(rb_intern("session"));
     sym_old = ID2SYM(rb_intern("old"));
 }

@@ -13,6 +13,9 @@
  * has left. */
 extern VALUE rpg_sym_lost, rpg_sym_unsafe;
 
+/* And when the statement is for one session. */
+extern VALUE rpg_sym_session;
+
 /* And when the server has not executed it because of what we believed of its statements. */
 extern VALUE rpg_sym_again;
 

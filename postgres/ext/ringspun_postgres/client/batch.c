@@ -99,7 +99,8 @@ static VALUE lane_batch(VALUE self, VALUE sqls, VALUE params, VALUE seconds, VAL
         VALUE statement = rpg_ask_statement(lane, RARRAY_AREF(sqls, i));
         rb_ary_push(statements, statement);
         rb_ary_push(encoded, rpg_encode_params(RARRAY_AREF(params, i)));
-        if (NIL_P(refused)) refused = rpg_why_not(lane, rpg_statement_get(statement), RTEST(forced));
+        VALUE why = rpg_why_not(lane, rpg_statement_get(statement), RTEST(forced));
+        if (NIL_P(refused) || why == rpg_sym_session) refused = why; /* which is so on any lane, the others only on this one */
     }
     if (!NIL_P(refused)) return refused;
     for (bool again = false;; again = true) {
