@@ -76,8 +76,12 @@ module Ringspun
       evaluation = nil # set by Evaluation.current, which finds it on the stack
       begin
         result = @block.call
+        returned = true
       rescue Exception => error
         result = __failed(evaluation, error)
+        returned = true
+      ensure
+        evaluation.__leave(Evaluation.__left) if evaluation && !returned
       end
       __result(evaluation, result)
     end
@@ -87,8 +91,12 @@ module Ringspun
       evaluation = nil
       begin
         result = options.empty? ? @block.call(*arguments, &block) : @block.call(*arguments, **options, &block)
+        returned = true
       rescue Exception => error
         result = __failed(evaluation, error)
+        returned = true
+      ensure
+        evaluation.__leave(Evaluation.__left) if evaluation && !returned
       end
       __result(evaluation, result)
     end
@@ -175,6 +183,9 @@ module Ringspun
     def self.__terminated
       TerminatedError.new("the evaluation was cancelled, with its scope or its strand, before it had a result")
     end
+
+    # Of a call that `return` has left.
+    def self.__left = TerminatedError.new("the evaluation was left before it had a result")
 
     def self.__timed_out(within)
       raise current.class.const_get(:TimeoutError), "evaluation timed out after #{within} second(s)"

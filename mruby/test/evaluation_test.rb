@@ -37,6 +37,22 @@ class EvaluationTest < Minitest::Test
     assert_kind_of Evaluation, simulate { conproc { current }.call }.value
   end
 
+  def leave
+    conproc do
+      @left = current
+      @waiter = begun { @left.await_result }
+      return 5
+    end.call
+    :not_left
+  end
+
+  def test_return_out_of_a_call_ends_its_evaluation
+    assert_equal 5, leave
+    assert @left.concluded?
+    assert_failed Ringspun::TerminatedError, @waiter
+    refute_equal @left, current
+  end
+
   Unfinished = Class.new { def concluded? = false }
 
   def test_the_fastest_of_what_has_no_result
