@@ -20,6 +20,7 @@ MRUBY_BUILDS = {
   "sanitized" => ["-fsanitize=address,undefined", *MRUBY_SANITIZE],
   "gc_stress" => ["-fsanitize=address", *MRUBY_SANITIZE, "-DMRB_GC_STRESS", "-DMRB_DEBUG"],
   "threads" => ["-fsanitize=thread", *MRUBY_SANITIZE],
+  "alone" => %w[-O1],
   "int32" => %w[-O1 -DMRB_INT32],
   "nan_boxing" => %w[-O1 -DMRB_NAN_BOXING],
   "float_objects" => %w[-O1 -DMRB_WORDBOX_NO_FLOAT_TRUNCATE]
@@ -89,9 +90,10 @@ def refusal_pass(define, message)
 end
 
 # The programs in the documents.
-def mruby_documents_pass(backend)
-  pass("mruby's documents on #{backend}", RbConfig.ruby, "-w", "bin/support/run_tests.rb", "mruby/test/house/guide_test.rb",
-       env: { "MRUBY" => File.expand_path(mruby_program("plain")), "RINGSPUN_BACKEND" => backend })
+def mruby_documents_pass(backend, build = "plain")
+  pass("mruby's documents, #{build}, on #{backend}", RbConfig.ruby, "-w", "bin/support/run_tests.rb",
+       "mruby/test/house/guide_test.rb",
+       env: { "MRUBY" => File.expand_path(mruby_program(build)), "RINGSPUN_BACKEND" => backend })
 end
 
 desc "The tests of the gem for mruby, on io_uring and epoll, and under sanitizers"
@@ -101,13 +103,13 @@ test_passes(:mruby, "mruby:plain", "mruby:sanitized") do
   end << mruby_pass("mruby, sanitized", "sanitized", MRUBY_TESTS)
 end
 
-desc "The tests of the gem for mruby in other builds: values of other kinds, threads and a collection at every allocation, " \
-     "under sanitizers, and what is refused"
-test_passes(:mruby_builds, "mruby:states:sanitized", "mruby:states:threads", "mruby:gc_stress",
+desc "The tests of the gem for mruby in other builds: with few gems, values of other kinds, threads and a collection at every " \
+     "allocation, under sanitizers, and what is refused"
+test_passes(:mruby_builds, "mruby:alone", "mruby:states:sanitized", "mruby:states:threads", "mruby:gc_stress",
             *MRUBY_VALUES.map { |build| "mruby:#{build}" }) do
   MRUBY_VALUES.map { |build| mruby_pass("mruby, #{build}", build, MRUBY_TESTS) } +
     %w[sanitized threads].product(%w[uring epoll]).map { |build, backend| states_pass(build, backend) } +
-    MRUBY_REFUSED.map { |define, message| refusal_pass(define, message) } <<
+    MRUBY_REFUSED.map { |define, message| refusal_pass(define, message) } << mruby_documents_pass("epoll", "alone") <<
     mruby_pass("mruby, with a collection at every allocation", "gc_stress", MRUBY_STRESS_TESTS)
 end
 

@@ -57,7 +57,7 @@ module Ringspun
     end
 
     # For a run that was concluded before it began.
-    NOTHING = proc { nil }
+    NOTHING = Proc.new { nil }
 
     def initialize(evaluation_class = nil, &block)
       raise UsageError, "a concurrent proc needs a block" unless block
@@ -168,7 +168,7 @@ module Ringspun
         verb = [:error, :puts, :write].find { |name| output.respond_to?(name) && output.method(name).owner != Kernel }
         raise UsageError, "error_log_output: expected an IO, a logger, nil or false, got #{output.inspect}" unless verb
 
-        proc { |failed, error| output.__send__(verb, failed.class.default_error_log_message(failed, error)) }
+        Proc.new { |failed, error| output.__send__(verb, failed.class.default_error_log_message(failed, error)) }
       end
     end
   end

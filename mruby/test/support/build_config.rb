@@ -1,14 +1,19 @@
 # frozen_string_literal: true
 
 # mruby with our gem, for the tests and the bench, see rakelib/mruby.rake. With another build's compiler there
-# are only the gems that the tests need, which takes a third of the time.
+# are only the gems that the tests need, which takes a third of the time; in the build "alone" ours, and what programs of the guide
+# need themselves.
 MRuby::Lockfile.disable
 
 MRuby::Build.new do |conf|
   conf.toolchain :gcc
   if (mrbc = ENV["RINGSPUN_MRUBY_MRBC"])
     conf.mrbcfile = mrbc
-    %w[stdlib stdlib-ext stdlib-io metaprog].each { |box| conf.gembox box }
+    if ENV["MRUBY_BUILD_DIR"].end_with?("/alone")
+      %w[enumerator hash-ext print].each { |gem| conf.gem core: "mruby-#{gem}" }
+    else
+      %w[stdlib stdlib-ext stdlib-io metaprog].each { |box| conf.gembox box }
+    end
     conf.gem core: "mruby-bin-mruby"
   else
     conf.gembox "default"
