@@ -51,6 +51,10 @@ class GemsTest < Minitest::Test
     end
   end
 
+  def test_the_mrbgem_has_the_same_licence
+    assert_equal(*%w[LICENSE mruby/LICENSE].map { |path| File.read(File.join(ROOT, path)) })
+  end
+
   # The second extension is built on the header of the first. The other gems that it needs are those of this process.
   def test_installed_gems_run_and_carry_no_objects
     @environment["GEM_PATH"] = [@environment["GEM_HOME"], *Gem.path].join(":")
