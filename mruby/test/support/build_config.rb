@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 # mruby with our gem, for the tests and the bench, see rakelib/mruby.rake. With another build's compiler there
-# are only the gems that the tests need, which takes a third of the time; in the build "alone" ours, and what programs of the guide
-# need themselves.
+# are only the gems that the tests need, which takes a third of the time; in the build "alone" just ours, and what programs of the
+# guide need themselves.
 MRuby::Lockfile.disable
 
 MRuby::Build.new do |conf|
