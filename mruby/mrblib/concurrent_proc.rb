@@ -192,6 +192,7 @@ module Ringspun
     end
 
     # Waits until it is concluded, and returns its result; raises it if it is an exception. The block's value replaces the result.
+    # When `within` seconds have passed: returns `timeout_result`, or raises a TimeoutError. May switch strands.
     def await_result(**options, &block)
       return __raise_or_return(__await(nil, nil)) if options.empty? && !block
 
@@ -211,7 +212,7 @@ module Ringspun
     end
 
     # Concludes it with a result from outside. A run that has not begun never begins. In a run that waits, Cancelled is raised,
-    # and this returns when the run has unwound.
+    # and this returns :concluded when the run has unwound. An Error if it is concluded already. May switch strands.
     def conclude_to(result)
       raise self.class.const_get(:Error), "already concluded" if concluded?
 
@@ -219,7 +220,8 @@ module Ringspun
       :concluded
     end
 
-    # Ends the wait of the evaluation: the call that waits returns the value.
+    # Ends the wait of the evaluation: the call that waits returns the value. Returns :resumed at once; an Error where it does not
+    # wait, or waits for what cannot be ended so.
     def resume!(value = nil)
       refused = __resume(value)
       raise self.class.const_get(:Error), refused if refused
@@ -256,20 +258,23 @@ module Ringspun
   module KernelMethods
     private
 
+    # Runs the block with the arguments in a strand of its own, after those that are ready; returns the Evaluation at once.
     def concurrently(*arguments, **options, &block)
       Ringspun::ConcurrentProc.new(&block).call_detached(*arguments, **options)
     end
 
+    # A ConcurrentProc, whose evaluations are of that class.
     def concurrent_proc(evaluation_class = nil, &block) = Ringspun::ConcurrentProc.new(evaluation_class, &block)
 
     # Parks the calling evaluation until Evaluation#resume! is called for it, and returns the argument of that.
+    # When `within` seconds have passed: returns `timeout_result`, or raises an Evaluation::TimeoutError. May switch strands.
     def await_resume!(within: nil, timeout_result: Ringspun::Evaluation::NOT_GIVEN)
       result = Ringspun.machine.__await_resume(within, timeout_result)
       Ringspun::Evaluation.__timed_out(within) if Ringspun::Evaluation::NOT_GIVEN.equal?(result)
       result
     end
 
-    # Waits until the first of the evaluations is concluded, and returns that evaluation.
+    # Waits until the first of the evaluations is concluded, and returns that evaluation. May switch strands, with the same limit.
     def await_fastest(first, second, *more, within: nil, timeout_result: Ringspun::Evaluation::NOT_GIVEN)
       all = [first, second, *more]
       fastest = all.find { |evaluation| evaluation.concluded? }

@@ -2,7 +2,7 @@
 
 module Ringspun
   class Mutex
-    # Runs the block with the lock held.
+    # Runs the block with the lock held, and returns its value. A DeadlockError where this strand holds it. May switch strands.
     def synchronize
       raise UsageError, "synchronize needs a block" unless block_given?
 
@@ -16,7 +16,7 @@ module Ringspun
   end
 
   class Semaphore
-    # Runs the block with one permit held.
+    # Runs the block with one permit held, and returns its value. May switch strands.
     def hold
       raise UsageError, "hold needs a block" unless block_given?
 
@@ -30,7 +30,8 @@ module Ringspun
   end
 
   class Condition
-    # Waits for a signal. Gives up the mutex during the wait and locks it again afterwards, however the wait ends.
+    # Waits for a signal, and returns self; a TimeoutError after `timeout` seconds. May switch strands. Gives up
+    # the mutex during the wait and locks it again afterwards, however the wait ends.
     def wait(mutex = nil, timeout: nil)
       raise UsageError, "expected a Ringspun::Mutex, got #{mutex.class}" unless mutex.nil? || mutex.is_a?(Mutex)
 
