@@ -47,7 +47,6 @@ struct rsm_strand {
     mrb_value raises;           /* Array, registered with the collector: to be raised where it waits; nil: nothing */
     rs_id id;
     uint8_t outcome;
-    bool seen;                  /* somebody has joined it, and got its error */
     bool turn_ended;            /* and no op has begun since */
     bool runs_proc;             /* a concurrent proc: nobody has its handle, and its memory goes when it ends */
     bool has_batch;             /* of runs that have not begun */

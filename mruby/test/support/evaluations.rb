@@ -117,12 +117,7 @@ module Kernel
   end
 end
 
-# Every test on simulated machines as well.
+# Every test on a simulated machine.
 module OnSimulation
-  def self.included(test_class)
-    test_class.instance_methods.select { |name| name.to_s.start_with?("test_") }.each do |name|
-      test = test_class.instance_method(name)
-      test_class.define_method(name) { Ringspun::Simulation.run(faults: false) { test.bind(self).call } }
-    end
-  end
+  def run_test(name) = Ringspun::Simulation.run(faults: false) { __send__(name) }
 end

@@ -17,6 +17,7 @@ module Minitest
     end
     self.assertions = 0
 
+    def run_test(name) = __send__(name)
     def setup; end
     def teardown; end
 
@@ -97,7 +98,7 @@ module Minitest
 
   def self.failure_of(test, name)
     test.setup
-    test.send(name)
+    test.run_test(name)
     nil
   rescue Exception => error
     error
