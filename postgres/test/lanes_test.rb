@@ -2,11 +2,12 @@
 
 require "test_helper"
 require "ringspun/postgres"
-require "support/scripted_server"
+require "support/on_scripted_pool"
 
 # What a shared connection takes, and what it does not. Time is virtual.
 class PostgresLanesTest < Minitest::Test
   include AnyBackend
+  include OnScriptedPool
 
   Postgres = Ringspun::Postgres
 
@@ -220,17 +221,6 @@ class PostgresLanesTest < Minitest::Test
       machine.sleep(1.5)
       yield pool, machine, server
       pool.closed? ? assert_raises(Postgres::ConnectionLost) { slow.await } : slow.await
-    end
-  end
-
-  def on_pool(**)
-    Ringspun::Simulation.run(faults: false) do |machine|
-      server = ScriptedServer.new(machine, Random.new(1), patience: 0.001)
-      pool = Postgres::Pool.new(ScriptedServer::URL, **)
-      yield pool, machine, server
-    ensure
-      pool.close
-      server.close
     end
   end
 end

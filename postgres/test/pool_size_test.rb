@@ -2,11 +2,12 @@
 
 require "test_helper"
 require "ringspun/postgres"
-require "support/scripted_server"
+require "support/on_scripted_pool"
 
 # How many connections a pool has while they are used, and while they are not. Time is virtual.
 class PostgresPoolSizeTest < Minitest::Test
   include AnyBackend
+  include OnScriptedPool
 
   Postgres = Ringspun::Postgres
 
@@ -104,18 +105,9 @@ class PostgresPoolSizeTest < Minitest::Test
 
   private
 
+  def server_class = Server
+
   def use_at_once(pool, machine, count)
     machine.await(Array.new(count) { machine.spin { pool.session { |_| machine.sleep(0.5) } } })
-  end
-
-  def on_pool(**)
-    Ringspun::Simulation.run(faults: false) do |machine|
-      server = Server.new(machine, Random.new(1), patience: 0.001)
-      pool = Postgres::Pool.new(ScriptedServer::URL, **)
-      yield pool, machine, server
-    ensure
-      pool.close
-      server.close
-    end
   end
 end
