@@ -197,7 +197,7 @@ class ExecutableTest < CommandCase
     yield one
     assert_equal 1, one.wait.exitstatus
     assert_equal [4, 1], storage.stats.values_at(:enqueued, :in_flight)
-    assert_equal(%w[Gate], storage.list("default", 0, 9).map { |entry| JSON.parse(entry)["class"] }.uniq)
+    assert_equal(%w[Gate], storage.list("default", 0, 9).map { |job| JSON.parse(job.entry)["class"] }.uniq)
   end
 
   def test_a_job_that_computes_for_ever_does_not_hold_up_the_end
@@ -344,7 +344,7 @@ class ExecutableTest < CommandCase
     seen = []
     seen |= noted("ended").map(&:first) until seen.size == 5 # one may end and be killed before anybody was told
     one.await(/class=Poison .*dead/)
-    assert_equal %w[Poison], storage.scan(:dead, 0, 9).map { |entry, _| JSON.parse(entry)["class"] }
+    assert_equal %w[Poison], storage.scan(:dead, 0, 9).map { |job| JSON.parse(job.entry)["class"] }
     assert_equal 3, one.lines.grep(/class=Poison .*SIGKILL/).size
     refute_match(/class=Gate .*(SIGKILL|dead$)/, one.lines.join)
     assert_ends_well(one)

@@ -37,7 +37,7 @@ class EnqueueRedisTest < Minitest::Test
     end
   end
 
-  def stored(queue = "default") = Jobs.storage.list(queue, 0, 100_000).map { |entry| JSON.parse(entry) }
+  def stored(queue = "default") = Jobs.storage.list(queue, 0, 100_000).map { |job| JSON.parse(job.entry) }
 
   def use(strategy) = Jobs.configure { |config| config.strategy = strategy }
 
@@ -87,8 +87,8 @@ class EnqueueRedisTest < Minitest::Test
     HardWorker.perform_in(60, "later")
     HardWorker.set(unique_for: 5).perform_at(Time.now + 120, "at")
     jobs = Jobs.storage.scan(:schedule, 0, 10)
-    assert_equal([["later"], ["at"]], jobs.map { |entry, _time| JSON.parse(entry)["args"] })
-    assert_in_delta jobs[0].last + 60, jobs[1].last, 30
+    assert_equal([["later"], ["at"]], jobs.map { |job| JSON.parse(job.entry)["args"] })
+    assert_in_delta jobs[0].at + 60, jobs[1].at, 30
   end
 
   def test_a_server_that_is_not_there

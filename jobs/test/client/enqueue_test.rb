@@ -31,9 +31,9 @@ class EnqueueTest < Minitest::Test
     Jobs.storage = nil
   end
 
-  def jobs(queue = "default") = @storage.list(queue, 0, 10_000).map { |entry| JSON.parse(entry) }
+  def jobs(queue = "default") = @storage.list(queue, 0, 10_000).map { |job| JSON.parse(job.entry) }
 
-  def scheduled = @storage.scan(:schedule, 0, 10).map { |entry, time| [JSON.parse(entry), time] }
+  def scheduled = @storage.scan(:schedule, 0, 10).map { |job| [JSON.parse(job.entry), job.at] }
 
   def test_a_job_has_the_fields_of_the_wire
     before = Time.now.to_f

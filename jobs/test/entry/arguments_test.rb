@@ -46,7 +46,7 @@ class ArgumentsTest < Minitest::Test
     Ringspun::Jobs.storage = nil
   end
 
-  def stored = @storage.list("default", 0, 100).map { |entry| JSON.parse(entry)["args"] }
+  def stored = @storage.list("default", 0, 100).map { |job| JSON.parse(job.entry)["args"] }
 
   def test_what_comes_back_as_it_was_is_taken
     KEPT.each { |arguments| Job.perform_async(*arguments) }

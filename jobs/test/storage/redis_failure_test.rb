@@ -76,7 +76,7 @@ class RedisFailureTest < RedisCase
     storage.due(0) # the server has that script, so that it is not only the lack of it that is answered
     verbs = {
       extend: [[[NODE], 60], [true]], due: [[10], [0, nil, []]], risks: [[], []],
-      in_flight: [[NODE], [Storage::Fetched.new("other", JOB)]],
+      in_flight: [[NODE], [Storage::Fetched.new("other", JOB, JOB)]],
       announce: [[NODE, { "pid" => 1 }, []], nil], pause: [["x"], nil], paused: [[], ["x"]], resume: [["x"], nil],
       list: [["default", 0, 9], 1], scan: [[:dead, 0, 9], []], trim_dead: [[5, 5], nil], lock: [["t", "a", 60], nil],
       retract: [[NODE], nil], nodes: [[], []]
@@ -163,7 +163,7 @@ class RedisFailureTest < RedisCase
       replies = [["OK", refused, JOB], [again]]
       connection = Object.new
       connection.define_singleton_method(:exchange) { |*, **| replies.shift }
-      assert_equal Storage::Fetched.new("default", JOB), storage.wait(NODE, "default", 1, connection: connection)
+      assert_equal Storage::Fetched.new("default", JOB, JOB), storage.wait(NODE, "default", 1, connection: connection)
       assert_empty replies
     end
   end
@@ -191,7 +191,7 @@ class RedisFailureTest < RedisCase
     fetched = storage.fetch(NODE, ["default"], 9)
     assert_equal [JOB, "{}", "[]"], fetched.map(&:entry)
     call("SCRIPT", "FLUSH")
-    assert_equal [true] * 3, storage.ack(NODE, fetched.map { |one| Storage::Ack.new(one.queue, one.entry, "a") })
+    assert_equal [true] * 3, storage.ack(NODE, fetched.map { |one| Storage::Ack.new(one.queue, one.token, "a") })
   end
 
   def test_a_refusal_is_for_those_that_it_concerns
@@ -216,7 +216,7 @@ class RedisFailureTest < RedisCase
     call("DEL", "queue:backup::#{NODE}::default")
     fetched = storage.fetch(NODE, ["default"], 1).first
     call("SET", "retry", "no set")
-    failure = Storage::Failure.new(fetched.queue, fetched.entry, "a", :retry, "{}", 5)
+    failure = Storage::Failure.new(fetched.queue, fetched.token, "a", :retry, "{}", 5)
     assert_raises(Jobs::StorageError) { storage.fail(NODE, [failure]) }
     assert_equal [fetched], storage.in_flight(NODE)
   end
@@ -226,7 +226,7 @@ class RedisFailureTest < RedisCase
     bad = JOB.sub("default", "bad")
     storage.push([push_of(bad, at: 1), push_of(at: 2)])
     dead = storage.due(10).last.map(&:first)
-    assert_equal [dead, 1], [storage.scan(:dead, 0, 9).map(&:first), queued.size]
+    assert_equal [dead, 1], [storage.scan(:dead, 0, 9).map(&:entry), queued.size]
     assert_equal ["bad", "what has the name of its queue is no queue"],
                  JSON.parse(dead.first).values_at("queue", "error_message")
   end
@@ -252,8 +252,8 @@ class RedisFailureTest < RedisCase
       assert_equal 3, fetched.compact.size
       assert_nil storage.wait(NODE, "empty", 0.01)
       assert_equal [1], storage.begin_quarantined(NODE, [Storage::Begun.new(fetched[0], 1)]).map(&:tries)
-      storage.ack(NODE, [Storage::Ack.new("default", fetched[0].entry, "a0")])
-      storage.fail(NODE, [Storage::Failure.new("default", fetched[1].entry, "a1", :retry, JOB, 5)])
+      storage.ack(NODE, [Storage::Ack.new("default", fetched[0].token, "a0")])
+      storage.fail(NODE, [Storage::Failure.new("default", fetched[1].token, "a1", :retry, JOB, 5)])
       call("DEL", "ringspun:alive:#{NODE}")
       assert_equal 1, storage.recover(5).size
       storage.leave(NODE)
@@ -324,7 +324,7 @@ class RedisFailureTest < RedisCase
     far.push([push_of(lock: "t", lock_seconds: 60)], connection: connection)
     fetched = far.fetch(NODE, ["default"], 1, connection: connection).first
     far.wait(NODE, "default", 0.01, connection: connection)
-    far.ack(NODE, [Storage::Ack.new(fetched.queue, fetched.entry, "a", "t")], connection: connection)
+    far.ack(NODE, [Storage::Ack.new(fetched.queue, fetched.token, "a", "t")], connection: connection)
     far.extend([NODE], 60, connection: connection)
     far.stats(connection: connection)
     assert_equal 1, count
@@ -351,6 +351,6 @@ class RedisFailureTest < RedisCase
     assert_nil storage.push([push_of(binary), push_of("{ä}"), push_of(latin)])
     fetched = storage.fetch(NODE, ["default"], 3)
     assert_equal [binary, "{ä}".b, latin.b], fetched.map { |one| one.entry.b }
-    assert_equal [true] * 3, storage.ack(NODE, fetched.map { |one| Storage::Ack.new(one.queue, one.entry, "a") })
+    assert_equal [true] * 3, storage.ack(NODE, fetched.map { |one| Storage::Ack.new(one.queue, one.token, "a") })
   end
 end

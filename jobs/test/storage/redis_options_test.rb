@@ -146,7 +146,7 @@ class RedisOptionsTest < RedisCase
   def test_some_options_are_ours
     one = open_storage({ url: proxy.url, driver: :hiredis, reconnect_attempts: 5, protocol: 2 })
     assert_nil one.push([push_of(at: 5)])
-    assert_equal [[JOB, 5.0]], one.scan(:schedule, 0, 1)
+    assert_equal [Storage::Stored.new(JOB, JOB, 5.0)], one.scan(:schedule, 0, 1)
     proxy.swallow
     assert_raises(Jobs::UnknownOutcomeError) { one.push([push_of]) }
     assert_equal 1, call("LLEN", "queue:default")

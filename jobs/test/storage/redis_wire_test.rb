@@ -11,9 +11,9 @@ class RedisWireTest < RedisCase
 
   def fetch = storage.fetch(NODE, ["default"], 10).first
 
-  def done(fetched, **) = Storage::Ack.new(queue: fetched.queue, entry: fetched.entry, jid: "a", **)
+  def done(fetched, **) = Storage::Ack.new(queue: fetched.queue, token: fetched.token, jid: "a", **)
 
-  def failed(fetched, to, **) = Storage::Failure.new(queue: fetched.queue, entry: fetched.entry, jid: "a", to: to, **)
+  def failed(fetched, to, **) = Storage::Failure.new(queue: fetched.queue, token: fetched.token, jid: "a", to: to, **)
 
   def test_a_queue_is_a_list_with_the_new_ones_on_the_left
     push("one")
@@ -160,7 +160,7 @@ class RedisWireTest < RedisCase
     fetch
     assert_equal [[], []], [storage.recover_exq(10, silent: 60), storage.recover_exq(0, silent: 0)]
     assert_equal [%w[b a], []], [jids_of(storage.recover_exq(10, silent: 0)), storage.recover_exq(10, silent: 0)]
-    assert_equal %w[a b c], storage.list("x::y", 0, 9).map { |entry| JSON.parse(entry)["jid"] }
+    assert_equal %w[a b c], storage.list("x::y", 0, 9).map { |job| JSON.parse(job.entry)["jid"] }
     assert_equal [1, 1, 0], [call("LLEN", "queue:backup::alive::default"), storage.in_flight(NODE).size,
                              call("EXISTS", "ringspun:silent:host")]
     call("DEL", ":alive")

@@ -29,11 +29,20 @@ module StorageSuite
 
   def fetch(max = 100, queues: ["default"], node: NODE, **) = storage.fetch(node, queues, max, **)
 
-  def jids(all) = all.map { |one| Ringspun::Jobs::Wire.parse(one.respond_to?(:entry) ? one.entry : one)["jid"] }
+  def jids(all) = all.map { |one| Ringspun::Jobs::Wire.parse(one.entry)["jid"] }
 
-  def done(fetched, lock: nil) = Storage::Ack.new(fetched.queue, fetched.entry, jids([fetched]).first, lock)
+  def set(name, count = 100) = storage.scan(name, 0, count)
 
-  def failed(fetched, **) = Storage::Failure.new(queue: fetched.queue, entry: fetched.entry, jid: jids([fetched]).first, **)
+  def list(queue, count = 100) = storage.list(queue, 0, count)
+
+  def entries(all) = all.map(&:entry)
+
+  # Of the jobs with these entries, in their order; what nobody has where there is no such job.
+  def tokens(all, *entries) = entries.map { |entry| all.find { |one| one.entry == entry }&.token || "no token" }
+
+  def done(fetched, lock: nil) = Storage::Ack.new(fetched.queue, fetched.token, jids([fetched]).first, lock)
+
+  def failed(fetched, **) = Storage::Failure.new(queue: fetched.queue, token: fetched.token, jid: jids([fetched]).first, **)
 
   def test_has_all_verbs
     missing = Storage.public_instance_methods(false).select { |verb| storage.method(verb).owner == Storage }
@@ -97,7 +106,8 @@ module StorageSuite
     push("a", "a")
     fetched = fetch
     assert_equal [true], storage.ack(NODE, [done(fetched.first)])
-    assert_equal [true, false], storage.ack(NODE, [done(fetched.first), done(fetched.first)])
+    assert_equal %w[a], jids(storage.in_flight(NODE))
+    assert_equal [true, false], storage.ack(NODE, [done(fetched.last), done(fetched.last)])
   end
 
   def test_a_failure_goes_to_its_set
@@ -108,9 +118,9 @@ module StorageSuite
     assert_equal [true] * 3, storage.fail(NODE, failures)
     after = storage.time
     { retry: 100, schedule: 100, dead: 0 }.each do |set, delay|
-      (text, at), *more = storage.scan(set, 0, 10)
-      assert_equal ["#{set}!", []], [text, more]
-      assert_in_delta (before + after) / 2 + delay, at, (after - before) / 2 + 0.001
+      job, *more = set(set)
+      assert_equal ["#{set}!", []], [job.entry, more]
+      assert_in_delta (before + after) / 2 + delay, job.at, (after - before) / 2 + 0.001
     end
     assert_equal [false] * 3, storage.fail(NODE, failures)
     assert_equal 1, storage.scan(:retry, 0, 10).size
@@ -139,7 +149,7 @@ module StorageSuite
       push("a")
       assert_equal %w[a], jids([strand.await])
     end
-    assert_equal [true], storage.ack(NODE, [done(Storage::Fetched.new("default", entry("a")))])
+    assert_equal [true], storage.ack(NODE, [done(storage.in_flight(NODE).first)])
   end
 
   def test_a_wait_hears_of_other_threads
@@ -199,7 +209,7 @@ module StorageSuite
     assert_in_delta 5000, left, 60
     assert_equal %w[late soon], jids(fetch)
     assert_equal %w[later], jids(fetch(queues: %w[other]))
-    assert_equal %w[never], jids(storage.scan(:schedule, 0, 10).map(&:first))
+    assert_equal %w[never], jids(set(:schedule))
   end
 
   def test_due_goes_in_pages
@@ -221,9 +231,9 @@ module StorageSuite
     storage.push([text, stamped].map { |one| Storage::Push.new(queue: "default", entry: one, at: 1) })
     before = storage.time
     assert_equal 2, storage.due(2).first
-    entries = fetch.map(&:entry)
-    assert_includes entries, stamped
-    added = (entries - [stamped]).first
+    moved = entries(fetch)
+    assert_includes moved, stamped
+    added = (moved - [stamped]).first
     assert_equal text, added.sub(/"enqueued_at":\d+\.\d+,/, "")
     assert_operator Ringspun::Jobs::Wire.parse(added)["enqueued_at"], :>=, before.floor
   end
@@ -235,7 +245,7 @@ module StorageSuite
     push("good", at: 2)
     moved, seconds, told = storage.due(100)
     assert_equal [1, nil], [moved, seconds]
-    dead = storage.scan(:dead, 0, 100).map(&:first)
+    dead = entries(set(:dead))
     assert_equal told.map(&:first).sort, dead.sort
     assert_equal ["", "nonsense"], dead.grep_v(/{/).sort
     faults = ["the entry is no JSON object", "the entry is no JSON object", /class is missing|args is missing|jid is missing/,
@@ -256,7 +266,7 @@ module StorageSuite
   def test_what_was_wrong_before_is_not_what_is_wrong_now
     storage.push([Storage::Push.new(queue: "default", at: 1, entry: '{"error_message":"old","class":"A","jid":"a"} ')])
     storage.due(100)
-    assert_equal "the entry's args is missing", JSON.parse(storage.scan(:dead, 0, 1).first.first)["error_message"]
+    assert_equal "the entry's args is missing", JSON.parse(set(:dead).first.entry)["error_message"]
   end
 
   def test_a_storage_that_threatens_nothing
@@ -274,7 +284,7 @@ module StorageSuite
   def test_a_lock_for_later
     assert_nil push("a", lock: "token", lock_seconds: 60, at: 5)
     assert_equal ["a"], push("b", lock: "token", lock_seconds: 60, delay: 5)
-    assert_equal [["a"], []], [jids(storage.scan(:schedule, 0, 9).map(&:first)), fetch]
+    assert_equal [["a"], []], [jids(set(:schedule)), fetch]
   end
 
   def test_a_lock_lasts_from_when_the_job_may_run

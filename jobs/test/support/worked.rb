@@ -104,7 +104,7 @@ module Worked
     end
   end
 
-  def dead = storage.scan(:dead, 0, 100).map(&:first)
+  def dead = storage.scan(:dead, 0, 100).map(&:entry)
 
-  def list(queue = "default") = storage.list(queue, 0, 100)
+  def list(queue = "default") = storage.list(queue, 0, 100).map(&:entry)
 end

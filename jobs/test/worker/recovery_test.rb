@@ -310,7 +310,7 @@ class WorkerRecoveryTest < Minitest::Test
     with_quarantine(queues: %w[other]) do
       died(entry("fail", "a", jid: "a", queue: "other"), queue: "other")
       yield_slowly { storage.stats[:retries] == 1 }
-      assert_equal %w[other IOError once], JSON.parse(storage.scan(:retry, 0, 1).first.first)
+      assert_equal %w[other IOError once], JSON.parse(storage.scan(:retry, 0, 1).first.entry)
         .values_at("queue", "error_class", "error_message")
       until_done
       assert_equal [{ "a" => 2 }, 1], [@runs, @quarantine.begun.size]
@@ -373,7 +373,7 @@ class WorkerRecoveryTest < Minitest::Test
     with_quarantine do
       push_entry(note("a"), queue: Storage::QUARANTINE)
       yield_slowly { storage.calls[:begin_quarantined].any? }
-      storage.ack(worker.node, storage.in_flight(worker.node).map { |one| Storage::Ack.new(one.queue, one.entry, "a") })
+      storage.ack(worker.node, storage.in_flight(worker.node).map { |one| Storage::Ack.new(one.queue, one.token, "a") })
       until_done
       assert_equal [[], { taken_away: 1 }], [@quarantine.begun, worker.counts]
     end

@@ -106,7 +106,7 @@ class WorkerRedisTest < RedisCase
       5.times { |number| push("sleep", jid: "a#{number}") }
       yield_slowly { worker.running.size == 3 }
     end
-    assert_equal %w[a0 a1 a2 a3 a4], storage.list("default", 0, 10).map { |one| JSON.parse(one)["jid"] }
+    assert_equal %w[a0 a1 a2 a3 a4], storage.list("default", 0, 10).map { |one| JSON.parse(one.entry)["jid"] }
     assert_equal({ returned: 3 }, worker.counts)
     call("DEL", "queue:default")
     assert_nothing_left

@@ -34,7 +34,9 @@ class WorkerRetryingTest < Minitest::Test
   def job(**fields) = { "class" => "Mail", "args" => [1], "queue" => "mail", "jid" => "a1", "retry" => true,
                         **fields.transform_keys(&:to_s) }
 
-  def fetched(job, queue: "mail") = Jobs::Storage::Fetched.new(queue, job.is_a?(String) ? job : Jobs::Wire.dump(job))
+  def fetched(job, queue: "mail")
+    Jobs::Storage::Fetched.new(queue, job.is_a?(String) ? job : Jobs::Wire.dump(job), "token")
+  end
 
   def outcome(job = self.job, error: raised, klass: nil, queue: "mail", **)
     retrying(**).call(fetched(job, queue: queue), error, klass: klass)

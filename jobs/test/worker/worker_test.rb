@@ -47,7 +47,7 @@ class WorkerTest < Minitest::Test
     with_worker do
       push("fail", jid: "a1", x: 5)
       yield_slowly { storage.stats[:retries] == 1 }
-      job = JSON.parse(storage.scan(:retry, 0, 1).first.first)
+      job = JSON.parse(storage.scan(:retry, 0, 1).first.entry)
       assert_equal [0, "IOError", "not yet", 5], job.values_at("retry_count", "error_class", "error_message", "x")
       until_done
       assert_equal({ retry: 2, done: 1 }, worker.counts)
@@ -166,7 +166,7 @@ class WorkerTest < Minitest::Test
     with_worker do
       push("change", [1, 2])
       yield_slowly { storage.stats[:retries] == 1 }
-      assert_equal ["change", [1, 2]], JSON.parse(storage.scan(:retry, 0, 1).first.first)["args"]
+      assert_equal ["change", [1, 2]], JSON.parse(storage.scan(:retry, 0, 1).first.entry)["args"]
       on("change") { nil }
       until_done
     end

@@ -12,6 +12,9 @@ module Ringspun
     # All verbs raise {UnavailableError} when nothing was done, and {StorageError} when the storage has refused. When an answer
     # was lost, a verb that can be done twice without harm is tried again; the others raise {UnknownOutcomeError}.
     #
+    # A *token* names a stored job: a String that means something to its storage only. A job keeps its token as long as its entry
+    # stays as it is, in whichever place. Jobs with the same entry may have the same token; a verb then takes one of them.
+    #
     # A *node* runs jobs; its name is `host:pid:nonce`. A job that it has fetched is in flight: out of the queue, in a list of the
     # node's own, until it is acknowledged or has failed. A node has a lease, which it must extend; when the lease has run out,
     # {#recover} gives what the node had in flight to others.
@@ -42,16 +45,20 @@ module Ringspun
       # `lock` it is refused while another job holds that unique lock; else it holds it until `lock_seconds` after it is due.
       Push = Struct.new(:queue, :entry, :jid, :at, :delay, :lock, :lock_seconds)
 
-      # A job in flight.
-      Fetched = Struct.new(:queue, :entry)
+      # A job in flight, and its token.
+      Fetched = Struct.new(:queue, :entry, :token)
 
-      # A job in flight that is done. `lock`: the unique lock that it held, which is released if its value is `jid`.
-      Ack = Struct.new(:queue, :entry, :jid, :lock)
+      # A job in a queue or in a set, and its token. `at`, in a set: seconds since the epoch, when it is due or has died.
+      Stored = Struct.new(:token, :entry, :at)
 
-      # A job in flight that goes elsewhere, as `new_entry`: `to` is :retry or :schedule (both after `delay` seconds), :dead, or
-      # :queue (to the front of the queue `new_queue`, or of the one it was fetched from). `lock` as in {Ack}; nil: it is kept.
-      # `died`: it goes to a queue after it has ended the process in which it was isolated.
-      Failure = Struct.new(:queue, :entry, :jid, :to, :new_entry, :delay, :lock, :new_queue, :died)
+      # A job in flight that is done. `lock`: the unique lock that it held, which is released if its value is `jid`. `pushes`, an
+      # Array of {Push}: jobs that are stored in the same step, so that either both happen or neither.
+      Ack = Struct.new(:queue, :token, :jid, :lock, :pushes)
+
+      # A job in flight that goes elsewhere, as `new_entry`, or as it is without that. `to` is :retry or :schedule (both after
+      # `delay` seconds), :dead, or :queue (to the front of the queue `new_queue`, or of the one it was fetched from). `lock` as
+      # in {Ack}; nil: it is kept. `died`: it goes to a queue after it has ended the process in which it was isolated.
+      Failure = Struct.new(:queue, :token, :jid, :to, :new_entry, :delay, :lock, :new_queue, :died)
 
       # A job from the quarantine that begins to run, and the number of that run, an Integer that its node gives only once.
       Begun = Struct.new(:fetched, :run)
@@ -142,7 +149,7 @@ module Ringspun
       # @since 0.1.0
       def begin_quarantined(node, runs, isolated: false, connection: nil) = missing(:begin_quarantined)
 
-      # Forgets jobs that are done.
+      # Forgets jobs that are done, and stores those that follow them, each as {#push} does.
       #
       # @param acks [Array<Ack>]
       # @return [Array<Boolean>] false: the job was not in flight at this node any more, for it was taken away; nothing was done
@@ -244,36 +251,38 @@ module Ringspun
       # @since 0.1.0
       def stats(connection: nil) = missing(:stats)
 
-      # Reads entries of a queue.
+      # Reads jobs of a queue.
       #
       # @param from [Integer] 0 is the one that is fetched next
-      # @return [Array<String>]
+      # @return [Array<Stored>]
       # @since 0.1.0
       def list(queue, from, count, connection: nil) = missing(:list)
 
-      # Reads entries of a set.
+      # Reads jobs of a set.
       #
       # @param set [Symbol] one of {SETS}
       # @param from [Integer] 0 is the earliest
-      # @return [Array<Array(String, Float)>] entries and times
+      # @return [Array<Stored>]
       # @since 0.1.0
       def scan(set, from, count, connection: nil) = missing(:scan)
 
-      # Removes entries, each once.
+      # Removes jobs, each once.
       #
       # @param place [String, Symbol] a queue, or one of {SETS}
+      # @param tokens [Array<String>]
       # @return [Array<Boolean>] whether each was there
       # @raise [UnknownOutcomeError]
       # @since 0.1.0
-      def remove(place, entries, connection: nil) = missing(:remove)
+      def remove(place, tokens, connection: nil) = missing(:remove)
 
-      # Moves entries of a set into the queues that they name.
+      # Moves jobs of a set into the queues that they name.
       #
       # @param set [Symbol] one of {SETS}
-      # @return [Array<Boolean>] false: the entry was not there, or is no job
+      # @param tokens [Array<String>]
+      # @return [Array<Boolean>] false: it was not there, or its entry is no job
       # @raise [UnknownOutcomeError]
       # @since 0.1.0
-      def retry_now(set, entries, connection: nil) = missing(:retry_now)
+      def retry_now(set, tokens, connection: nil) = missing(:retry_now)
 
       # Adds to the counts that {#stats} returns.
       #

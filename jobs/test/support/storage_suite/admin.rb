@@ -28,33 +28,34 @@ module StorageSuite
     def test_lists_a_queue
       push(*("a".."e"))
       assert_equal [%w[a b], %w[c d e], [], []],
-                   [[0, 2], [2, 10], [5, 2], [0, 0]].map { |from, count| jids(storage.list("default", from, count)) }
+                   [[0, 2], [2, 10], [5, 2], [0, 0]].map { |page| jids(storage.list("default", *page)) }
       assert_empty storage.list("nowhere", 0, 10)
     end
 
     def test_lists_a_set
       %w[c a b].each_with_index { |jid, index| push(jid, at: 100.5 + index) }
-      assert_equal [[entry("c"), 100.5], [entry("a"), 101.5]], storage.scan(:schedule, 0, 2)
-      assert_equal [[[entry("b"), 102.5]], [], []], [[2, 5], [3, 5], [0, 0]].map { |page| storage.scan(:schedule, *page) }
+      assert_equal [[entry("c"), 100.5], [entry("a"), 101.5]], storage.scan(:schedule, 0, 2).map { |job| [job.entry, job.at] }
+      assert_equal [%w[b], [], []], [[2, 5], [3, 5], [0, 0]].map { |page| jids(storage.scan(:schedule, *page)) }
       assert_raises(ArgumentError) { storage.scan(:other, 0, 1) }
     end
 
     def test_removes
       push("a", "b", "a")
       push("c", at: 5)
-      assert_equal [true, false], storage.remove("default", [entry("a"), entry("x")])
-      assert_equal %w[b a], jids(storage.list("default", 0, 9)).sort.reverse
-      assert_equal [true, false], storage.remove(:schedule, [entry("c"), entry("c")])
-      assert_equal [[], [], []], [storage.scan(:schedule, 0, 9), storage.remove("default", []), storage.remove(:dead, [])]
+      assert_equal [true, false], storage.remove("default", tokens(list("default"), entry("a"), entry("x")))
+      assert_equal %w[a b], jids(list("default")).sort
+      assert_equal [true, false], storage.remove(:schedule, tokens(set(:schedule), entry("c"), entry("c")))
+      assert_equal [[], [], []], [set(:schedule), storage.remove("default", []), storage.remove(:dead, [])]
     end
 
     def test_retries_at_once
       push("a", "b", "c")
       storage.fail(NODE, fetch.map { |one| failed(one, to: :retry, delay: 1000) })
       storage.push([Storage::Push.new(queue: "default", entry: "no job", at: 5)])
-      assert_equal [true, false, true], storage.retry_now(:retry, [entry("b"), entry("x"), entry("a")])
-      assert_equal [%w[b a], %w[c]], [jids(fetch), jids(storage.scan(:retry, 0, 9).map(&:first))]
-      assert_equal [[false], [["no job", 5.0]]], [storage.retry_now(:schedule, ["no job"]), storage.scan(:schedule, 0, 9)]
+      assert_equal [true, false, true], storage.retry_now(:retry, tokens(set(:retry), entry("b"), entry("x"), entry("a")))
+      assert_equal [%w[b a], %w[c]], [jids(fetch), jids(set(:retry))]
+      assert_equal [false], storage.retry_now(:schedule, tokens(set(:schedule), "no job"))
+      assert_equal [["no job", 5.0]], set(:schedule).map { |job| [job.entry, job.at] }
       assert_empty storage.retry_now(:dead, [])
     end
 
@@ -62,9 +63,9 @@ module StorageSuite
       push(*("a".."e"))
       fetch.each { |one| storage.fail(NODE, [failed(one, to: :dead)]) }
       storage.trim_dead(3, 1000)
-      assert_equal %w[c d e], jids(storage.scan(:dead, 0, 9).map(&:first))
+      assert_equal %w[c d e], jids(set(:dead))
       storage.trim_dead(3, -1)
-      assert_empty storage.scan(:dead, 0, 9)
+      assert_empty set(:dead)
     end
 
     def test_passes_over_paused_queues

@@ -11,7 +11,7 @@ module StorageSuite
       yield_until("its lease has run out") { storage.lock(token, "its heir", 0.001).nil? }
     end
 
-    def quarantine = storage.list(Storage::QUARANTINE, 0, 100)
+    def quarantine = list(Storage::QUARANTINE)
 
     def test_leases
       assert_equal [true, true], storage.extend([NODE, OTHER], 60)
@@ -60,7 +60,7 @@ module StorageSuite
       die(NODE)
       fetch
       assert_equal %i[queue quarantine], storage.recover(100).map(&:to)
-      assert_equal [["{nonsense"], %w[a]], [storage.list("default", 0, 9), jids(quarantine)]
+      assert_equal [["{nonsense"], %w[a]], [entries(list("default")), jids(quarantine)]
     end
 
     # What runs isolated and fails goes back to where it came from.
@@ -71,7 +71,7 @@ module StorageSuite
       fetch(queues: ["x::y"])
       assert_equal texts, storage.recover(100).map(&:entry)
       told = ['{"queue":"x::y","class":"Work","args":[[],{}],"jid":"a"}', texts.last]
-      assert_equal told, storage.list(Storage::QUARANTINE, 0, 9).map(&:lstrip)
+      assert_equal told, entries(quarantine).map(&:lstrip)
     end
 
     def in_quarantine(*jids)
@@ -165,11 +165,10 @@ module StorageSuite
     # Whoever cannot read it does not know its jid.
     def test_what_goes_elsewhere_without_a_jid_has_no_runs
       storage.extend([NODE], 60)
-      fetched = in_quarantine("a").first
       %i[retry dead schedule].each do |to|
+        fetched = in_quarantine("a").first
         assert_equal [1, 0, 0], begin_run(fetched, 1)
-        storage.fail(NODE, [Storage::Failure.new(queue: fetched.queue, entry: fetched.entry, to: to, delay: 5)])
-        assert_equal [fetched], in_quarantine("a")
+        storage.fail(NODE, [Storage::Failure.new(queue: fetched.queue, token: fetched.token, to: to, delay: 5)])
       end
     end
 
@@ -202,7 +201,7 @@ module StorageSuite
       fetch(2, queues: %w[default])
       fetch(1, queues: %w[other])
       storage.leave(NODE)
-      assert_equal [%w[a b c], %w[d], 0], [jids(storage.list("default", 0, 9)), jids(storage.list("other", 0, 9)),
+      assert_equal [%w[a b c], %w[d], 0], [jids(list("default")), jids(list("other")),
                                            storage.stats[:nodes]]
       assert_equal [true], storage.extend([NODE], 60)
     end

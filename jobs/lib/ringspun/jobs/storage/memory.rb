@@ -31,9 +31,10 @@ module Ringspun
           @clock = clock
           @milliseconds = milliseconds
           @mutex = Thread::Mutex.new
-          @queues = {} # name => entries, the one that is fetched next last
-          @sets = { schedule: {}, retry: {}, dead: {} } # entry => time
-          @lists = {} # node => queue => entries in flight, the oldest last
+          @queues = {} # name => jobs, the one that is fetched next last
+          @sets = { schedule: {}, retry: {}, dead: {} } # token => job
+          @lists = {} # node => queue => jobs in flight, the oldest last
+          @number = 0 # of the last token
           @leases = {} # node => when its lease ends
           @locks = {} # token => [jid, when it ends]
           @pushed = {} # jid => when it is forgotten
@@ -110,17 +111,17 @@ module Ringspun
 
         # (see Storage#in_flight)
         def in_flight(node, connection: nil)
-          synchronize { (@lists[node] || {}).flat_map { |queue, all| all.reverse.map { |entry| Fetched.new(queue, entry) } } }
+          synchronize { (@lists[node] || {}).flat_map { |queue, all| all.reverse.map { |job| fetched(queue, job) } } }
         end
 
         # (see Storage#begin_quarantined)
         def begin_quarantined(node, runs, isolated: false, connection: nil)
           synchronize do
             runs.map do |begun|
-              queue, entry = *begun.fetched
-              next unless @lists.dig(node, queue)&.include?(entry)
+              fetched = begun.fetched
+              next unless place_of(fetched.token, @lists.dig(node, fetched.queue))
 
-              jid = jid_of(entry)
+              jid = jid_of(fetched.entry)
               trials, last = @trials[jid] || [Trials.new(0, 0, 0), nil]
               this = [node, begun.run, isolated]
               trials[isolated ? :isolated : :tries] += 1 unless last == this
@@ -132,13 +133,16 @@ module Ringspun
 
         # (see Storage#ack)
         def ack(node, acks, connection: nil)
-          done(node, acks) { @counts[:processed] += 1 }
+          done(node, acks) do |ack|
+            @counts[:processed] += 1
+            ack.pushes&.each { |push| push_one(push) }
+          end
         end
 
         # (see Storage#fail)
         def fail(node, failures, connection: nil)
-          done(node, failures) do |failure|
-            put(failure)
+          done(node, failures) do |failure, job|
+            put(failure, job)
             next unless %i[retry dead].include?(failure.to)
 
             @counts[:processed] += 1
@@ -153,14 +157,14 @@ module Ringspun
             dead = []
             sets = @sets.values_at(:retry, :schedule)
             sets.each do |set|
-              ready = set.select { |_, at| at <= now }.sort_by { |_, at| at }.first(limit)
+              ready = set.each_value.select { |job| job.at <= now }.sort_by(&:at).first(limit)
               limit -= ready.size
-              ready.each do |entry, _|
-                set.delete(entry)
-                enqueue(entry) ? moved += 1 : dead << bury(entry)
+              ready.each do |job|
+                set.delete(job.token)
+                enqueue(job) ? moved += 1 : dead << bury(job)
               end
             end
-            first = sets.filter_map { |set| set.each_value.min }.min
+            first = sets.filter_map { |set| set.each_value.map(&:at).min }.min
             [moved, first && [first - now, 0.0].max, dead]
           end
         end
@@ -176,9 +180,21 @@ module Ringspun
         def in_flight_of(queue) = @lists.each_value.sum { |lists| lists[queue] ? lists[queue].size : 0 }
 
         def take(node, queue)
-          entry = @queues[queue]&.pop or return
-          (@lists[node][queue] ||= []).unshift(entry)
-          Fetched.new(queue, entry)
+          job = @queues[queue]&.pop or return
+          (@lists[node][queue] ||= []).unshift(job)
+          fetched(queue, job)
+        end
+
+        def fetched(queue, job) = Fetched.new(queue, job.entry, job.token)
+
+        # With the token of `old`, if that has the same entry.
+        def job_with(entry, old = nil) = Stored.new(old && old.entry == entry ? old.token : (@number += 1).to_s, entry)
+
+        def place_of(token, jobs) = jobs&.rindex { |job| job.token == token }
+
+        def put_into(set, job, at)
+          job.at = at.to_f
+          @sets.fetch(set)[job.token] = job
         end
 
         def push_one(push)
@@ -191,7 +207,8 @@ module Ringspun
 
             @pushed[push.jid] = now + AGAIN_SECONDS
           end
-          at ? @sets[:schedule][push.entry] = at.to_f : line_up(push.queue, push.entry)
+          job = job_with(push.entry)
+          at ? put_into(:schedule, job, at) : line_up(push.queue, job)
           nil
         end
 
@@ -200,32 +217,34 @@ module Ringspun
           @pushed.key?(jid)
         end
 
-        def line_up(queue, entry, front: false)
-          entries = @queues[queue] ||= []
-          front ? entries.push(entry) : entries.unshift(entry)
+        def line_up(queue, job, front: false)
+          job.at = nil
+          jobs = @queues[queue] ||= []
+          front ? jobs.push(job) : jobs.unshift(job)
           @waiting[queue].shift&.push(:look)
         end
 
-        # @return [Boolean] false: the entry is no job, so there is no queue for it
-        def enqueue(entry)
-          job = job_of(entry) or return false
+        # @return [Boolean] false: its entry is no job, so there is no queue for it
+        def enqueue(stored)
+          job = job_of(stored.entry) or return false
+          entry = stored.entry
           unless job.key?("enqueued_at")
             time = JSON.generate(Wire.time(now, milliseconds: @milliseconds))
             entry = entry.sub("{") { %({"enqueued_at":#{time},) }
           end
-          line_up(job["queue"] || "default", entry)
+          line_up(job["queue"] || "default", job_with(entry, stored))
           true
         end
 
         # Puts an entry that is no job among the dead.
-        def bury(entry)
+        def bury(stored)
           fault = begin
-            Wire.parse(entry)
+            Wire.parse(stored.entry)
           rescue MalformedEntryError => error
             error
           end
-          text = Wire.blamed(entry, fault, Wire.time(now, milliseconds: @milliseconds))
-          @sets[:dead][text] = now
+          text = Wire.blamed(stored.entry, fault, Wire.time(now, milliseconds: @milliseconds))
+          put_into(:dead, job_with(text, stored), now)
           [text, fault.message]
         end
 
@@ -241,21 +260,21 @@ module Ringspun
           synchronize do
             all.map do |one|
               list = @lists.dig(node, one.queue)
-              place = list&.rindex(one.entry)
+              place = place_of(one.token, list)
               next false unless place
 
-              list.delete_at(place)
-              yield one
+              job = list.delete_at(place)
+              yield one, job
               release(one.lock, one.jid) if one.lock
-              note_end(one)
+              note_end(one, job)
               true
             end
           end
         end
 
-        def note_end(one)
+        def note_end(one, job)
           queued = one.is_a?(Failure) && one.to == :queue
-          return forget_runs(one.jid || (jid_of(one.entry) unless queued)) unless queued && one.died
+          return forget_runs(one.jid || (jid_of(job.entry) unless queued)) unless queued && one.died
 
           trials, = @trials[one.jid]
           trials.deaths += 1 if trials
@@ -263,12 +282,12 @@ module Ringspun
 
         def forget_runs(jid) = [@recovered, @trials].each { |counts| counts.delete(jid) }
 
-        def put(failure)
-          entry = failure.new_entry || failure.entry
+        def put(failure, old)
+          job = failure.new_entry ? job_with(failure.new_entry, old) : old
           case failure.to
-          when :queue then line_up(failure.new_queue || failure.queue, entry, front: true)
-          when :dead then @sets[:dead][entry] = now
-          else @sets.fetch(failure.to)[entry] = now + (failure.delay || 0)
+          when :queue then line_up(failure.new_queue || failure.queue, job, front: true)
+          when :dead then put_into(:dead, job, now)
+          else put_into(failure.to, job, now + (failure.delay || 0))
           end
         end
       end

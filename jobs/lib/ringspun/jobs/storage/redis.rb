@@ -5,7 +5,7 @@ require "redis-client"
 module Ringspun
   module Jobs
     class Storage
-      # Redis, or Valkey, from version 7 on.
+      # Redis, or Valkey, from version 7 on. A job's token is its entry, for nothing else tells the jobs of a list apart.
       class Redis < Storage
         # How many connections of its own it has at most, beside those that wait at the server.
         CONNECTIONS = 8
@@ -85,7 +85,7 @@ module Ringspun
 
           arguments = queues.flat_map { |queue| [queue, limits[queue] || ""] }
           lists = call(connection, Script[:fetch].command(@prefix, node, max, *arguments))
-          queues.zip(lists).flat_map { |queue, entries| entries.map { |entry| Fetched.new(queue, entry) } }
+          queues.zip(lists).flat_map { |queue, entries| entries.map { |entry| Fetched.new(queue, entry, entry) } }
         end
 
         # (see Storage#wait)
@@ -120,7 +120,7 @@ module Ringspun
           use(connection) do |one|
             queues = repeat(one, [["SMEMBERS", key("ringspun:lists:#{node}")]]).first
             lists = queues.empty? ? [] : repeat(one, queues.map { |queue| ["LRANGE", backup(node, queue), 0, -1] })
-            queues.zip(lists).flat_map { |queue, entries| entries.reverse.map { |entry| Fetched.new(queue, entry) } }
+            queues.zip(lists).flat_map { |queue, entries| entries.reverse.map { |entry| Fetched.new(queue, entry, entry) } }
           end
         end
 
@@ -128,21 +128,23 @@ module Ringspun
         def begin_quarantined(node, runs, isolated: false, connection: nil)
           return [] if runs.empty?
 
-          jobs = runs.flat_map { |begun| [*begun.fetched, Wire.parse(begun.fetched.entry)["jid"], begun.run] }
+          jobs = runs.flat_map do |begun|
+            [begun.fetched.queue, begun.fetched.token, Wire.parse(begun.fetched.entry)["jid"], begun.run]
+          end
           answers = call(connection, Script[:begin_quarantined].command(@prefix, node, isolated ? 1 : 0, *jobs))
           answers.map { |numbers| Trials.new(*numbers) unless numbers.empty? }
         end
 
         # (see Storage#ack)
         def ack(node, acks, connection: nil)
-          done(node, acks, connection) { |ack| [ack.queue, ack.entry, ack.jid || "", ack.lock || "", "", "", 0] }
+          done(node, acks, connection) { |ack| [ack.queue, ack.token, ack.jid || "", ack.lock || "", "", "", 0] }
         end
 
         # (see Storage#fail)
         def fail(node, failures, connection: nil)
           done(node, failures, connection) do |failure|
             to = failure.to == :queue ? "queue:#{failure.new_queue || failure.queue}" : failure.to.name
-            [failure.queue, failure.entry, failure.jid || "", failure.lock || "", to, failure.new_entry || failure.entry,
+            [failure.queue, failure.token, failure.jid || "", failure.lock || "", to, failure.new_entry || failure.token,
              failure.delay || (failure.died ? 1 : 0)]
           end
         end
@@ -185,7 +187,7 @@ module Ringspun
           return unless entry
 
           register_again(register, connection) if registered.is_a?(Error)
-          Fetched.new(queue, entry)
+          Fetched.new(queue, entry, entry)
         end
 
         def register_again(register, connection)

@@ -18,7 +18,7 @@ module Ringspun
         # @param kind [Symbol]
         def self.done(fetched, job, kind = :done)
           lock = Retrying.lock_of(job) if job["unique_token"]
-          new(Storage::Ack.new(fetched.queue, fetched.entry, job["jid"], lock), kind)
+          new(Storage::Ack.new(fetched.queue, fetched.token, job["jid"], lock), kind)
         end
 
         # @param why [Symbol] :cancel, or :return
@@ -28,7 +28,7 @@ module Ringspun
 
         # @param jid [String, nil]
         def self.returned(fetched, jid)
-          new(Storage::Failure.new(fetched.queue, fetched.entry, jid, :queue, fetched.entry), :returned)
+          new(Storage::Failure.new(fetched.queue, fetched.token, jid, :queue), :returned)
         end
       end
       private_constant :Outcome

@@ -82,7 +82,7 @@ module Ringspun
           job = Wire.parse_to_change(fetched.entry)
           %w[enqueued_at at].each { |field| job.delete(field) }
           job["queue"] = Retrying.queue_of(job, fetched.queue)
-          change = Storage::Failure.new(fetched.queue, fetched.entry, job["jid"], :schedule, Wire.dump(job), seconds)
+          change = Storage::Failure.new(fetched.queue, fetched.token, job["jid"], :schedule, Wire.dump(job), seconds)
           Outcome.new(change, :snoozed, nil, "again in #{seconds.round} s")
         end
 

@@ -43,7 +43,7 @@ module Ringspun
         # @return [Outcome] of an entry that is no job
         def malformed(fetched, error)
           entry = Wire.blamed(fetched.entry, error, Wire.time(@clock.call, milliseconds: @config.milliseconds))
-          change = Storage::Failure.new(fetched.queue, fetched.entry, nil, :dead, entry)
+          change = Storage::Failure.new(fetched.queue, fetched.token, nil, :dead, entry)
           Outcome.new(change, :malformed, error, "dead")
         end
 
@@ -56,7 +56,7 @@ module Ringspun
 
         # @return [Outcome] of an entry that cannot be changed
         def last_resort(fetched, error)
-          Outcome.new(Storage::Failure.new(fetched.queue, fetched.entry, nil, :dead, fetched.entry), :dead, error,
+          Outcome.new(Storage::Failure.new(fetched.queue, fetched.token, nil, :dead), :dead, error,
                       "dead, as it was")
         end
 
@@ -138,7 +138,7 @@ module Ringspun
           return drop(fetched, job, error) if delay == :discard
           return exhausted(fetched, job, error, klass) if delay == :dead
 
-          change = Storage::Failure.new(fetched.queue, fetched.entry, job["jid"], :retry, Wire.dump(job), delay)
+          change = Storage::Failure.new(fetched.queue, fetched.token, job["jid"], :retry, Wire.dump(job), delay)
           Outcome.new(change, :retry, error, "retry in #{delay.round} s")
         end
 
@@ -166,13 +166,13 @@ module Ringspun
           answer = hook(klass, :retries_exhausted, "retries_exhausted raises") { |block| block.call(job, error) }
           return drop(fetched, job, error) if answer == :discard || job["dead"] == false
 
-          change = Storage::Failure.new(fetched.queue, fetched.entry, job["jid"], :dead, Wire.dump(job), nil,
+          change = Storage::Failure.new(fetched.queue, fetched.token, job["jid"], :dead, Wire.dump(job), nil,
                                         Retrying.lock_of(job))
           Outcome.new(change, :dead, error, "dead")
         end
 
         def drop(fetched, job, error)
-          change = Storage::Ack.new(fetched.queue, fetched.entry, job["jid"], Retrying.lock_of(job))
+          change = Storage::Ack.new(fetched.queue, fetched.token, job["jid"], Retrying.lock_of(job))
           Outcome.new(change, :dropped, error, "dropped")
         end
       end

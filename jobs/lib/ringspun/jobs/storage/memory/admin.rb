@@ -20,20 +20,20 @@ module Ringspun
           end
 
           # (see Storage#list)
-          def list(queue, from, count, connection: nil) = synchronize { (@queues[queue] || []).reverse[from, count] || [] }
+          def list(queue, from, count, connection: nil) = synchronize { copies((@queues[queue] || []).reverse[from, count]) }
 
           # (see Storage#scan)
           def scan(set, from, count, connection: nil)
-            synchronize { set(set).sort_by { |entry, at| [at, entry.b] }[from, count] || [] }
+            synchronize { copies(set(set).each_value.sort_by { |job| [job.at, job.entry.b] }[from, count]) }
           end
 
           # (see Storage#remove)
-          def remove(place, entries, connection: nil)
+          def remove(place, tokens, connection: nil)
             synchronize do
-              entries.map do |entry|
-                next !set(place).delete(entry).nil? if place.is_a?(Symbol)
+              tokens.map do |token|
+                next !set(place).delete(token).nil? if place.is_a?(Symbol)
 
-                index = @queues[place]&.rindex(entry)
+                index = place_of(token, @queues[place])
                 @queues[place].delete_at(index) if index
                 !index.nil?
               end
@@ -41,10 +41,10 @@ module Ringspun
           end
 
           # (see Storage#retry_now)
-          def retry_now(set, entries, connection: nil)
+          def retry_now(set, tokens, connection: nil)
             synchronize do
               all = set(set)
-              entries.map { |entry| all.key?(entry) && enqueue(entry) && !all.delete(entry).nil? }
+              tokens.map { |token| all.key?(token) && enqueue(all[token]) && !all.delete(token).nil? }
             end
           end
 
@@ -61,8 +61,8 @@ module Ringspun
           def trim_dead(count, seconds, connection: nil)
             synchronize do
               dead = @sets[:dead]
-              dead.delete_if { |_, at| at <= now - seconds }
-              dead.sort_by { |_, at| -at }.drop(count).each { |entry, _| dead.delete(entry) }
+              dead.delete_if { |_, job| job.at <= now - seconds }
+              dead.each_value.sort_by { |job| -job.at }.drop(count).each { |job| dead.delete(job.token) }
             end
             nil
           end
@@ -89,6 +89,9 @@ module Ringspun
           def time(connection: nil) = now
 
           private
+
+          # What a caller gets must stay as it is when the job moves.
+          def copies(jobs) = (jobs || []).map(&:dup)
 
           def set(name) = @sets[name] || raise(ArgumentError, "#{name.inspect} is none of #{SETS.map(&:inspect).join(", ")}")
         end

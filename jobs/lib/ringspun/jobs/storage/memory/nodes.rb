@@ -43,10 +43,10 @@ module Ringspun
           # (see Storage#leave)
           def leave(node, connection: nil)
             synchronize do
-              @lists.delete(node)&.each do |queue, entries|
-                entries.each do |entry|
-                  @trials.delete(job_of(entry)&.fetch("jid")) if queue == QUARANTINE
-                  line_up(queue, entry, front: true)
+              @lists.delete(node)&.each do |queue, jobs|
+                jobs.each do |job|
+                  @trials.delete(jid_of(job.entry)) if queue == QUARANTINE
+                  line_up(queue, job, front: true)
                 end
               end
               [@leases, @gone, @signals].each { |all| all.delete(node) }
@@ -89,24 +89,25 @@ module Ringspun
           def alive?(node) = (@leases[node] || 0) > now
 
           def empty(node, moved, limit)
-            @lists[node].each do |queue, entries|
-              while moved.size < limit && (entry = entries.pop)
-                moved << Recovered.new(node, queue, entry, give_away(queue, entry))
+            @lists[node].each do |queue, jobs|
+              while moved.size < limit && (job = jobs.pop)
+                moved << Recovered.new(node, queue, job.entry, give_away(queue, job))
               end
             end
           end
 
-          def give_away(queue, entry)
+          def give_away(queue, stored)
+            entry = stored.entry
             job = job_of(entry)
             if job.nil?
-              line_up(queue, entry, front: true)
+              line_up(queue, stored, front: true)
               return :queue
             end
             if queue != QUARANTINE
               @recovered[job["jid"]] += 1
               entry = entry.sub("{") { %({"queue":#{JSON.generate(queue)},) } unless job.key?("queue")
             end
-            line_up(QUARANTINE, entry)
+            line_up(QUARANTINE, job_with(entry, stored))
             :quarantine
           end
         end

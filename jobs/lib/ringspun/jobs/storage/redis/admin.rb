@@ -18,7 +18,8 @@ module Ringspun
           def list(queue, from, count, connection: nil)
             return [] unless count.positive?
 
-            call(connection, ["LRANGE", key("queue:#{queue}"), -(from + count), -(from + 1)], again: true).reverse
+            call(connection, ["LRANGE", key("queue:#{queue}"), -(from + count), -(from + 1)], again: true)
+              .reverse.map { |entry| Stored.new(entry, entry) }
           end
 
           # (see Storage#scan)
@@ -26,22 +27,23 @@ module Ringspun
             return [] unless count.positive?
 
             call(connection, ["ZRANGE", set_key(set), from, from + count - 1, "WITHSCORES"], again: true)
+              .map { |entry, at| Stored.new(entry, entry, at) }
           end
 
           # (see Storage#remove)
-          def remove(place, entries, connection: nil)
-            return [] if entries.empty?
+          def remove(place, tokens, connection: nil)
+            return [] if tokens.empty?
 
-            commands = entries.map do |entry|
-              place.is_a?(Symbol) ? ["ZREM", set_key(place), entry] : ["LREM", key("queue:#{place}"), -1, entry]
+            commands = tokens.map do |token|
+              place.is_a?(Symbol) ? ["ZREM", set_key(place), token] : ["LREM", key("queue:#{place}"), -1, token]
             end
             use(connection) { |one| all(one.exchange(commands)) }.map { |removed| removed == 1 }
           end
 
           # (see Storage#retry_now)
-          def retry_now(set, entries, connection: nil)
+          def retry_now(set, tokens, connection: nil)
             set_key(set)
-            command = Script[:retry_now].command(@prefix, @milliseconds ? 1 : 0, set.name, *entries)
+            command = Script[:retry_now].command(@prefix, @milliseconds ? 1 : 0, set.name, *tokens)
             call(connection, command).map { |moved| moved == 1 }
           end
 

@@ -54,8 +54,8 @@ module Ringspun
           def give_up(suspect, error) = suspect.answer(@retrying.give_up(suspect.fetched, error))
 
           def once_more(suspect, fate)
-            queue, entry = *suspect.fetched
-            change = Storage::Failure.new(queue:, entry:, jid: suspect.run.jid, to: :queue, new_entry: entry, died: true)
+            change = Storage::Failure.new(queue: suspect.fetched.queue, token: suspect.fetched.token, jid: suspect.run.jid,
+                                          to: :queue, died: true)
             Outcome.new(change, :died, nil, "(#{fate}); it runs isolated again")
           end
         end
