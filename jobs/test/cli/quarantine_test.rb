@@ -26,6 +26,13 @@ class QuarantineCommandTest < CommandCase
       end
     end
 
+    class Report < Wait
+      def perform(name)
+        super
+        follow_with(Ringspun::Jobs.set("Elsewhere", queue: "elsewhere"), name)
+      end
+    end
+
     # Once it may go.
     class Endless < Wait
       def perform(name)
@@ -89,7 +96,7 @@ class QuarantineCommandTest < CommandCase
 
   # It is isolated each time, and none of the deaths is its own.
   def test_one_whose_workers_die_is_still_run
-    push("Wait", "report")
+    push("Report", "report")
     last = killed_with(1)
     (2..4).each do |times|
       yield_until("it has begun again") { sleep(0.01) && call("LLEN", "begun") == times }
@@ -97,9 +104,10 @@ class QuarantineCommandTest < CommandCase
       last.wait
       last = worker
     end
-    let_go("Wait")
+    let_go("Report")
     last.await(/jid=report .*done$/)
     assert_equal [%w[report], 0, 1], [ended, *storage.stats.values_at(:dead, :processed)]
+    assert_equal [["report"]], (storage.list("elsewhere", 0, 9).map { |job| JSON.parse(job.entry)["args"] })
     assert_equal 0, last.finish.exitstatus, last.lines.join
   end
 

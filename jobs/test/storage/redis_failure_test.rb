@@ -221,6 +221,21 @@ class RedisFailureTest < RedisCase
     assert_equal [fetched], storage.in_flight(NODE)
   end
 
+  def test_what_cannot_be_followed_is_not_done
+    storage.push([push_of, push_of(JOB.sub('"a"', '"b"'))])
+    fetched, other = storage.fetch(NODE, ["default"], 2)
+    %w[queue:bad schedule].each { |place| call("SET", place, "something else") }
+    { "queue:bad" => push_of(queue: "bad"), "schedule" => push_of(delay: 5) }.each do |place, bad|
+      ack = Storage::Ack.new(fetched.queue, fetched.token, "a", nil, [push_of(queue: "good"), bad])
+      error = assert_raises(Jobs::StorageError) { storage.ack(NODE, [ack]) }
+      assert_match(/WRONGTYPE #{place} holds a string/, error.message)
+    end
+    acks = [Storage::Ack.new(fetched.queue, fetched.token, "a", nil, [push_of(queue: "bad")]),
+            Storage::Ack.new(other.queue, other.token, "b", nil, [push_of(queue: "good")])]
+    assert_raises(Jobs::StorageError) { storage.ack(NODE, acks) }
+    assert_equal [[fetched], 1], [storage.in_flight(NODE), storage.list("good", 0, 9).size]
+  end
+
   def test_a_queue_that_is_none_does_not_hold_up_what_is_due
     call("SET", "queue:bad", "no list")
     bad = JOB.sub("default", "bad")

@@ -110,6 +110,34 @@ module StorageSuite
     assert_equal [true, false], storage.ack(NODE, [done(fetched.last), done(fetched.last)])
   end
 
+  # Both happen, or neither.
+  def test_what_follows_a_job_is_stored_with_its_ack
+    push("a", "b")
+    a, b = fetch
+    followers = [push_of("c"), push_of("d", delay: 100), push_of("e", lock: "token", lock_seconds: 60),
+                 push_of("f", lock: "token", lock_seconds: 60)]
+    acks = [done(a), done(b)].each { |ack| ack.pushes = followers.map(&:dup) }
+    assert_equal [true], storage.ack(NODE, [acks.first])
+    assert_equal [false, false], [*storage.ack(NODE, [acks.first]), *storage.ack(OTHER, [acks.last])]
+    assert_equal [%w[c e], %w[d], ["e"]], [jids(list("default")), jids(set(:schedule)), push("g", lock: "token", lock_seconds: 1)]
+  end
+
+  def test_what_follows_a_job_may_take_its_lock
+    push("a", lock: "token", lock_seconds: 60)
+    ack = done(fetch.first, lock: "token")
+    ack.pushes = [push_of("b", lock: "token", lock_seconds: 60)]
+    assert_equal [true], storage.ack(NODE, [ack])
+    assert_equal %w[b], jids(fetch)
+  end
+
+  def test_acks_with_and_without_followers_in_one_batch
+    push("a", "b", "c")
+    acks = fetch.map { |one| done(one) }
+    acks[1].pushes = [push_of("d"), push_of("e")]
+    assert_equal [true] * 3, storage.ack(NODE, acks)
+    assert_equal [%w[d e], 0], [jids(list("default")), storage.stats[:in_flight]]
+  end
+
   def test_a_failure_goes_to_its_set
     push("a", "b", "c")
     goals = %i[retry schedule dead]

@@ -33,6 +33,15 @@ class TestingTest < Minitest::Test
     end
   end
 
+  class Parent
+    include Jobs::Job
+
+    def perform(name)
+      follow_with(Mail, name)
+      raise "no #{name}" if name == "nobody"
+    end
+  end
+
   class Sleepy
     include Jobs::Job
 
@@ -101,6 +110,21 @@ class TestingTest < Minitest::Test
     Order.perform_async(-1)
     assert_equal "no order -1", assert_raises(RuntimeError) { Order.drain }.message
     assert_empty Order.jobs
+  end
+
+  def test_what_follows_a_job_is_enqueued_when_it_has_run
+    Testing.fake! do
+      Parent.perform_async("a")
+      assert_equal [1, 0], [Parent.drain, Parent.jobs.size]
+      assert_equal [["a"]], (Mail.jobs.map { |job| job["args"] })
+      Parent.perform_async("nobody")
+      assert_raises(RuntimeError) { Parent.drain }
+      assert_equal 1, Mail.jobs.size
+      Parent.new.perform("b")
+      assert_equal 2, Mail.jobs.size
+    end
+    Testing.inline! { Parent.perform_async("c") }
+    assert_equal [["c"]], Mail.ran.map(&:last).last(1)
   end
 
   def test_a_job_that_snoozes_is_kept

@@ -41,6 +41,48 @@ class WorkerTest < Minitest::Test
     end
   end
 
+  # A client of this process would use the storage of its settings.
+  def with_this_storage
+    Jobs.storage = storage
+    yield
+  ensure
+    Jobs.storage = nil
+  end
+
+  def test_a_job_is_followed_once_it_is_done
+    failures = 1
+    on("first") do |job|
+      job.follow_with(Task, "second", 7)
+      job.follow_with(Task.set(in: 1000), "third")
+      raise IOError, "not yet" if (failures -= 1) >= 0
+    end
+    seen = []
+    %w[second third].each { |name| on(name) { |*arguments, _| seen << [name, *arguments] } }
+    with_worker do
+      with_this_storage do
+        push("first")
+        yield_slowly { storage.stats[:retries] == 1 }
+        assert_equal [0, 0], storage.stats.values_at(:enqueued, :scheduled)
+        yield_slowly { storage.stats[:scheduled] == 1 }
+        until_done
+        assert_equal [[["second", 7], ["third"]], { retry: 1, done: 3 }], [seen, worker.counts]
+      end
+    end
+  end
+
+  def test_a_job_that_is_cancelled_is_followed_by_none
+    on("first") { |job| job.follow_with(Task, "second") and machine.sleep(10_000) }
+    with_worker do
+      with_this_storage do
+        push("first", jid: "a1")
+        yield_slowly { worker.running.any? }
+        worker.cancel("a1")
+        until_done
+        assert_equal({ cancelled: 1 }, worker.counts)
+      end
+    end
+  end
+
   def test_a_job_that_fails_is_tried_again_and_runs
     failures = 2
     on("fail") { raise IOError, "not yet" if (failures -= 1) >= 0 }

@@ -206,6 +206,7 @@ module Ringspun
           job = record.job
           instance = instance_of(job)
           Jobs.config.server_middleware.invoke(instance, job, job["queue"]) { instance.perform(*job["args"]) }
+          instance.followers&.each { |push| (ENQUEUERS[mode] || Jobs.enqueuer).push(push) }
           nil
         rescue Snooze => snooze
           Record.new(job, nil, snooze.seconds, Process.clock_gettime(Process::CLOCK_REALTIME), record.lock).tap do |later|

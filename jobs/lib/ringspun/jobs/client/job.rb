@@ -158,6 +158,31 @@ module Ringspun
         raise Snooze, Options.seconds(:snooze, seconds)
       end
 
+      # Has a job follow this one: it is stored in the same step in which this one is acknowledged. So it is enqueued once when
+      # this one is done, whatever dies in between, and never when this one fails, snoozes or is cancelled.
+      #
+      # Outside of a worker, where nothing is acknowledged, it is enqueued at once. May switch strands.
+      #
+      # @param job_class [Class, String, BoundJob] as for {Jobs.enqueue}, or what {ClassMethods#set} returns
+      # @param arguments (see ClassMethods#perform_async)
+      # @return [String, nil] its jid, though it may be refused yet if it is unique; nil when a middleware has stopped it
+      # @raise [InvalidJobError]
+      # @since 0.1.0
+      def follow_with(job_class, *arguments)
+        bound = job_class.is_a?(BoundJob) ? job_class : BoundJob.new(job_class)
+        return bound.perform_async(*arguments) unless jid
+
+        push = bound.push(Jobs.client, arguments) or return
+        (@ringspun_followers ||= []) << push
+        push.jid
+      end
+
+      # For the worker.
+      #
+      # @return [Array<Storage::Push>, nil]
+      # @api private
+      def followers = @ringspun_followers
+
       # Whether somebody has cancelled this job. A cancellation ends a wait; a job that computes must ask.
       #
       # @return [Boolean]

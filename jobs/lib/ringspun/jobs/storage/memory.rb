@@ -133,10 +133,7 @@ module Ringspun
 
         # (see Storage#ack)
         def ack(node, acks, connection: nil)
-          done(node, acks) do |ack|
-            @counts[:processed] += 1
-            ack.pushes&.each { |push| push_one(push) }
-          end
+          done(node, acks) { @counts[:processed] += 1 }
         end
 
         # (see Storage#fail)
@@ -266,6 +263,7 @@ module Ringspun
               job = list.delete_at(place)
               yield one, job
               release(one.lock, one.jid) if one.lock
+              one.pushes&.each { |push| push_one(push) } if one.is_a?(Ack)
               note_end(one, job)
               true
             end

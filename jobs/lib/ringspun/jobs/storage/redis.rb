@@ -137,7 +137,9 @@ module Ringspun
 
         # (see Storage#ack)
         def ack(node, acks, connection: nil)
-          done(node, acks, connection) { |ack| [ack.queue, ack.token, ack.jid || "", ack.lock || "", "", "", 0] }
+          done(node, acks, connection) do |ack|
+            [ack.queue, ack.token, ack.jid || "", ack.lock || "", "", "", 0, *followers(ack.pushes)]
+          end
         end
 
         # (see Storage#fail)
@@ -145,7 +147,7 @@ module Ringspun
           done(node, failures, connection) do |failure|
             to = failure.to == :queue ? "queue:#{failure.new_queue || failure.queue}" : failure.to.name
             [failure.queue, failure.token, failure.jid || "", failure.lock || "", to, failure.new_entry || failure.token,
-             failure.delay || (failure.died ? 1 : 0)]
+             failure.delay || (failure.died ? 1 : 0), 0]
           end
         end
 
@@ -205,8 +207,11 @@ module Ringspun
         def done(node, all, connection, &)
           return [] if all.empty?
 
-          call(connection, Script[:done].command(@prefix, node, *all.flat_map(&))).map { |answer| answer == 1 }
+          command = Script[:done].command(@prefix, node, AGAIN_SECONDS * 1000, *all.flat_map(&))
+          call(connection, command).map { |answer| answer == 1 }
         end
+
+        def followers(pushes) = pushes ? [pushes.size, *pushes.flat_map { |push| Batch.arguments(push) }] : 0
 
         def client_config(options)
           options = { timeout: TIMEOUT, **options.transform_keys(&:to_sym), **OURS }

@@ -75,9 +75,15 @@ module Ringspun
         def take
           runs = @pending.shift(BATCH_MAX)
           bytes = 0
-          fit = runs.index { |run| (bytes += run.fetched.entry.bytesize) > BYTES_MAX }
+          fit = runs.index { |run| (bytes += bytes_of(run)) > BYTES_MAX }
           @pending.unshift(*runs.slice!([fit, 1].max..)) if fit
           runs
+        end
+
+        def bytes_of(run)
+          change = run.outcome.change
+          followers = change.pushes if change.is_a?(Storage::Ack)
+          run.fetched.entry.bytesize + (followers ? followers.sum { |push| push.entry.bytesize } : 0)
         end
 
         def send_batch(runs)

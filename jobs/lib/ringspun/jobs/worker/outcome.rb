@@ -16,9 +16,10 @@ module Ringspun
       Outcome = Struct.new(:change, :kind, :error, :text, :seconds) do
         # @param job [Hash]
         # @param kind [Symbol]
-        def self.done(fetched, job, kind = :done)
+        # @param followers [Array<Storage::Push>, nil]
+        def self.done(fetched, job, kind = :done, followers: nil)
           lock = Retrying.lock_of(job) if job["unique_token"]
-          new(Storage::Ack.new(fetched.queue, fetched.token, job["jid"], lock), kind)
+          new(Storage::Ack.new(fetched.queue, fetched.token, job["jid"], lock, followers), kind)
         end
 
         # @param why [Symbol] :cancel, or :return

@@ -37,7 +37,7 @@ module Ringspun
           release(job) if job["unique_until"] == "start"
           klass = class_of(job["class"])
           perform(klass, job, run)
-          Outcome.done(run.fetched, job)
+          Outcome.done(run.fetched, job, followers: run.followers)
         rescue Snooze => snooze
           snoozed(run.fetched, snooze.seconds)
         rescue Exception => error # the job's SystemExit and NoMemoryError must not end a thousand others

@@ -65,6 +65,10 @@ module Ringspun
         # @since 0.1.0
         def class_name = @job && @job["class"]
 
+        # @return [Array<Storage::Push>, nil] the jobs that are to follow this one
+        # @api private
+        def followers = (@instance.followers if @instance.respond_to?(:followers))
+
         # Notes why the run is to end. The first reason counts.
         #
         # @api private

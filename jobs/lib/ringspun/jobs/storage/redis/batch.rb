@@ -10,6 +10,17 @@ module Ringspun
         #
         # @api private
         class Batch
+          # @param push [Push]
+          # @return [Array] as scripts take it, see shared/push.lua
+          def self.arguments(push)
+            time = if push.at then "@#{push.at.to_f}"
+                   elsif push.delay then "+#{push.delay.to_f}"
+                   else ""
+                   end
+            milliseconds = push.lock ? [(push.lock_seconds * 1000).ceil, 1].max : ""
+            [push.queue, push.entry, push.jid || "", time, push.lock || "", milliseconds]
+          end
+
           # @param prefix [String]
           # @param pushes [Array<Push>]
           def initialize(prefix, pushes)
@@ -70,18 +81,8 @@ module Ringspun
             @schedule = ["ZADD", "#{@prefix}schedule", *times] if scheduled.any?
             return if rest.empty?
 
-            @script = Script[:push].command(@prefix, AGAIN_SECONDS * 1000, *rest.flat_map { |push| arguments(push) })
+            @script = Script[:push].command(@prefix, AGAIN_SECONDS * 1000, *rest.flat_map { |push| Batch.arguments(push) })
           end
-
-          def arguments(push)
-            time = if push.at then "@#{push.at.to_f}"
-                   elsif push.delay then "+#{push.delay.to_f}"
-                   else ""
-                   end
-            [push.queue, push.entry, push.jid || "", time, push.lock || "", milliseconds(push)]
-          end
-
-          def milliseconds(push) = push.lock ? [(push.lock_seconds * 1000).ceil, 1].max : ""
 
           def outcome(answer)
             case answer[0]

@@ -1,11 +1,13 @@
--- with: keys clock count jobs trials
--- Takes jobs out of a node's lists and, if they were there, puts them where they go.
--- ARGV: the namespace's prefix, the node, then seven for each: queue, entry, jid, its lock or "", where it goes to ("", "retry",
--- "schedule", "dead" or a queue's key), the new entry, seconds from now on; or for a queue 1 if the job has ended its process.
+-- with: keys clock count jobs trials push
+-- Takes jobs out of a node's lists and, if they were there, puts them where they go, and stores the jobs that follow them.
+-- ARGV: the namespace's prefix, the node, milliseconds within which a push with a lock may be sent again, then eight for each:
+-- queue, entry, jid, its lock or "", where it goes to ("", "retry", "schedule", "dead" or a queue's key), the new entry, seconds
+-- from now on (or for a queue 1 if the job has ended its process), how many jobs follow it; and six for each of these.
 -- Returns 1 for each that was there, and else 0.
 --
--- A job that cannot be put where it goes stays in the list, and its error is the whole call's, after all others are done.
-local node = ARGV[2]
+-- A job that cannot be put where it goes stays in the list, as one does whose followers have no place to go. Its error is the
+-- whole call's, after all others are done.
+local node, again = ARGV[2], ARGV[3]
 local now, score = clock()
 local processed, failed, gone = 0, 0, {}
 local refused
@@ -42,17 +44,35 @@ local function died(jid)
   keep_trials(jid, trials)
 end
 
-for i = 3, #ARGV, 7 do
+-- Whether each of these jobs has a place to go. Looked at before the first is stored, for what is stored stays.
+local function have_places(first, last)
+  for i = first, last, 6 do
+    local wanted, place = 'list', queue_key(ARGV[i])
+    if ARGV[i + 3] ~= '' then wanted, place = 'zset', key('schedule') end
+    local found = redis.call('TYPE', place).ok
+    if found ~= 'none' and found ~= wanted then
+      refused = 'WRONGTYPE ' .. place .. ' holds a ' .. found
+      return false
+    end
+  end
+  return true
+end
+
+local i = 4
+while i <= #ARGV do
   local queue, entry, jid, lock, to = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
+  local first = i + 8
+  local last = first + ARGV[i + 7] * 6 - 1
   local list = backup(node, queue)
   local there = take(list, entry)
   answers[#answers + 1] = there
-  if there == 1 and not put(to, ARGV[i + 5], tonumber(ARGV[i + 6])) then
+  if there == 1 and not (have_places(first, last) and put(to, ARGV[i + 5], tonumber(ARGV[i + 6]))) then
     redis.call('RPUSH', list, entry)
   elseif there == 1 then
     if to == '' or to == 'retry' or to == 'dead' then processed = processed + 1 end
     if to == 'retry' or to == 'dead' then failed = failed + 1 end
     if lock ~= '' and redis.call('GET', lock_key(lock)) == jid then redis.call('DEL', lock_key(lock)) end
+    for follower = first, last, 6 do push(follower, now, again) end
     local queued = string.find(to, '^queue:')
     if jid == '' and not queued then jid = jid_of(entry) end
     if queued and ARGV[i + 6] == '1' then
@@ -61,6 +81,7 @@ for i = 3, #ARGV, 7 do
       gone[#gone + 1] = jid
     end
   end
+  i = last + 1
 end
 count('processed', processed)
 count('failed', failed)
