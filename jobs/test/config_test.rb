@@ -19,7 +19,7 @@ class ConfigTest < Minitest::Test
   end
 
   def test_says_what_it_wanted
-    wrong = { concurrency: 0, timeout: -1, strategy: :fast, queues: [], limits: { a: 0 }, milliseconds: 1, redis: "redis://" }
+    wrong = { concurrency: 0, timeout: -1, strategy: :fast, queues: [], limits: { a: 0 }, milliseconds: 1, redis: 5 }
     wrong.each do |name, value|
       error = assert_raises(Ringspun::Jobs::ConfigError) { config.update(name => value) }
       assert_match(/\A#{name} must be .*, got #{Regexp.escape(value.inspect)}\z/, error.message)
@@ -35,7 +35,46 @@ class ConfigTest < Minitest::Test
 
   def test_names_what_there_is
     error = assert_raises(Ringspun::Jobs::ConfigError) { config.update("concurency" => 5) }
-    assert_match(/no setting concurency; there are redis, namespace/, error.message)
+    assert_match(/no setting concurency; there are milliseconds, .*redis, namespace/, error.message)
+  end
+
+  def test_a_storage_by_its_name_or_one_that_was_made
+    storage = Ringspun::Jobs::Storage
+    assert_instance_of storage::Redis, storage.for(config)
+    [:memory, "memory"].each do |name|
+      config.storage = name
+      assert_equal :memory, config.storage
+      assert_instance_of storage::Memory, storage.for(config)
+    end
+    config.storage = made = storage::Memory.new
+    assert_same made, storage.for(config)
+    config.storage = nil
+    assert_equal :redis, config.storage
+  end
+
+  def test_a_storage_gets_the_settings
+    config.update(redis: { path: "/a" }, namespace: "n", milliseconds: true)
+    asked = []
+    Ringspun::Jobs::Storage.register(:other) { |given| asked << given }
+    config.storage = :other
+    Ringspun::Jobs::Storage.for(config)
+    assert_equal [config], asked
+  ensure
+    Ringspun::Jobs::Storage.instance_variable_get(:@kinds).delete(:other)
+  end
+
+  def test_names_the_storages_that_there_are
+    [:sqlite, "sqlite", 5, Object.new].each do |value|
+      error = assert_raises(Ringspun::Jobs::ConfigError) { config.storage = value }
+      assert_equal "there is no storage #{value.inspect}; there are redis, memory; or give a Storage", error.message
+    end
+  end
+
+  def test_a_url_of_redis_comes_in_place_of_any_other_address
+    config.redis = { host: "h", port: 1, db: 3, "password" => "p", sentinels: [{ "host" => "s" }], name: "main" }
+    assert_equal [{ host: "s" }], config.redis[:sentinels]
+    config.redis = "redis://x"
+    assert_equal({ password: "p", url: "redis://x" }, config.redis)
   end
 
   def test_has_the_chains_of_middleware

@@ -3,8 +3,8 @@
 require "ringspun"
 
 module Ringspun
-  # Background jobs in Redis, in the wire format of Sidekiq and Exq: enqueued from anywhere, and run thousands at once in the
-  # strands of a worker process.
+  # Background jobs in the wire format of Sidekiq and Exq: enqueued from anywhere, and run thousands at once in the strands of a
+  # worker process.
   module Jobs
   end
 end
@@ -17,8 +17,8 @@ require_relative "jobs/entry/ids"
 require_relative "jobs/entry/wire"
 require_relative "jobs/middleware/chain"
 require_relative "jobs/lender"
-require_relative "jobs/storage"
 require_relative "jobs/config"
+require_relative "jobs/storage"
 require_relative "jobs/log"
 require_relative "jobs/enqueuer"
 require_relative "jobs/client/options"

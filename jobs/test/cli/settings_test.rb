@@ -35,21 +35,22 @@ class SettingsTest < Minitest::Test
 
   def arguments(*words) = CLI.const_get(:Arguments).new(words)
 
-  def settings(*words, config: Jobs::Config.new) = arguments(*words).settings(config)
+  def settings(*words) = arguments(*words).settings
 
   def test_the_short_example
     words = %w[-r app.rb -q critical,5 -q default,1 -c 1000 --processes 4 --timeout 25 -C jobs.yml -e production]
     given = arguments(*words)
     assert_equal %w[app.rb jobs.yml production], [given.program, given.file, given.environment]
     assert_equal({ "concurrency" => 1000, "processes" => 4, "timeout" => 25, "queues" => { "critical" => 5, "default" => 1 } },
-                 given.settings(Jobs::Config.new))
+                 given.settings)
   end
 
   def test_every_setting_of_the_command_line_is_one_of_the_config
-    words = %w[--namespace n --log - --log-format json --log-level warn --redis redis://x:1/2 -t 1.5 -q a]
+    words = %w[--storage memory --namespace n --log - --log-format json --log-level warn --redis redis://x:1/2 -t 1.5 -q a]
     config = Jobs::Config.new.update(settings(*words))
-    assert_equal ["n", "-", "json", "warn", { url: "redis://x:1/2" }, 1.5, %w[a]],
-                 [config.namespace, config.log, config.log_format, config.log_level, config.redis, config.timeout, config.queues]
+    assert_equal [:memory, "n", "-", "json", "warn", { url: "redis://x:1/2" }, 1.5, %w[a]],
+                 [config.storage, config.namespace, config.log, config.log_format, config.log_level, config.redis, config.timeout,
+                  config.queues]
   end
 
   def test_nothing_is_said
@@ -70,12 +71,6 @@ class SettingsTest < Minitest::Test
     refused(/the queue a is given twice/) { settings("-q", "a", "-q", "a,2") }
   end
 
-  def test_a_url_comes_in_place_of_any_other_address
-    config = Jobs::Config.new
-    config.redis = { host: "h", port: 1, db: 3, password: "p", sentinels: [{ host: "s" }], name: "main" }
-    assert_equal({ password: "p", url: "redis://x" }, settings("--redis", "redis://x", config:)["redis"])
-  end
-
   def test_what_the_command_line_cannot_say
     refused(/invalid option: --wat; --help lists/) { arguments("--wat") }
     refused(/invalid argument: -c many/) { arguments("-c", "many") }
@@ -91,8 +86,8 @@ class SettingsTest < Minitest::Test
     assert_match(/^Usage: ringspun-jobs \[options\]$/, text)
     assert_match(/^ringspun-jobs #{Regexp.escape(Ringspun::VERSION)}$/, text)
     assert_operator text.lines.map(&:size).max, :<=, 121
-    %w[--require --queue --concurrency --processes --timeout --config --environment --namespace --redis --log --log-format
-       --log-level --version --help].each { |name| assert_match(/^  (-\w, |    )#{name}\b/, text) }
+    %w[--require --queue --concurrency --processes --timeout --config --environment --storage --namespace --redis --log
+       --log-format --log-level --version --help].each { |name| assert_match(/^  (-\w, |    )#{name}\b/, text) }
   end
 
   # --- the file ---
@@ -126,7 +121,7 @@ class SettingsTest < Minitest::Test
   end
 
   def test_a_url_alone
-    assert_equal({ url: "redis://x" }, file("redis: redis://x").settings["redis"])
+    assert_equal({ url: "redis://x" }, Jobs::Config.new.update(file("redis: redis://x").settings).redis)
   end
 
   def test_sections
@@ -151,7 +146,7 @@ class SettingsTest < Minitest::Test
   end
 
   def test_files_that_make_no_sense
-    refused(/jobs\.yml has an unknown setting concurency; there are require, redis, .*beat/) { file("concurency: 1") }
+    refused(/jobs\.yml has an unknown setting concurency; there are require, .*beat.*redis/) { file("concurency: 1") }
     refused(/unknown setting concurency/) { file("concurency:") }
     refused(/unknown setting production: colour/) { file("production: { colour: red }") }
     refused(/unknown setting logger/) { file("logger: x") }
@@ -167,7 +162,8 @@ class SettingsTest < Minitest::Test
 
   def test_a_value_that_cannot_be
     refused(/concurrency must be an integer, 1 or more, got "many"/) { Jobs::Config.new.update(file("concurrency: many").settings) }
-    refused(/redis must be a Hash/) { Jobs::Config.new.update(file("redis:").settings) }
+    refused(/there is no storage "sqlite"; there are redis, memory/) { Jobs::Config.new.update(file("storage: sqlite").settings) }
+    refused(/redis must be a URL or a Hash/) { Jobs::Config.new.update(file("redis:").settings) }
   end
 
   def test_the_files_of_the_guide

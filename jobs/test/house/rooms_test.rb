@@ -7,9 +7,9 @@ require_relative "../../../runtime/test/house/ruby_rooms"
 class JobsRoomsTest < Minitest::Test
   FOLDER = File.expand_path("../../lib/ringspun/jobs", __dir__)
 
-  # What an error is, and what is written down of a job; where jobs are kept; how they come in; how they run.
+  # What an error is, and what is written down of a job; what is set; where jobs are kept; how they come in; how they run.
   ROOMS = %w[
-    errors entry middleware lender storage config log enqueuer client child quarantine worker launcher cli testing minitest rspec
+    errors entry middleware lender config storage log enqueuer client child quarantine worker launcher cli testing minitest rspec
   ].freeze
 
   def texts = Dir["#{FOLDER}/**/*.rb"].sort.to_h { |path| [path.delete_prefix("#{FOLDER}/"), File.read(path)] }

@@ -68,7 +68,7 @@ module Ringspun
         program = arguments.program || file.program
         # A command needs the program only because that may configure the storage.
         Program.new(program, environment).load if !arguments.command || program || Program.rails?
-        Jobs.configure { |config| config.update(arguments.settings(config)).check }
+        Jobs.configure { |config| config.update(arguments.settings).check }
       end
 
       def carry_out(arguments)

@@ -5,7 +5,7 @@ module Ringspun
     # The settings of a program, which it makes once, before its first job.
     #
     #   Ringspun::Jobs.configure do |config|
-    #     config.redis = { url: "redis://localhost:6379/1" }
+    #     config.concurrency = 100
     #     config.queues = { "critical" => 5, "default" => 1 }
     #   end
     class Config
@@ -18,14 +18,20 @@ module Ringspun
         # @api private
         def settings = @settings ||= {}
 
+        # @return [Array<Array<String>>] options of the command line that rooms beside the worker have for settings of theirs, in
+        #   the words that OptionParser takes. An option has the name of its setting
+        # @api private
+        def options = @options ||= []
+
         private
 
-        # The check returns the value in the form that is kept, or nil when it is wrong.
-        def setting(name, default, expected, &check)
+        # The check gets the value and the one before. It returns the value in the form that is kept, or nil when it is wrong.
+        def setting(name, default, expected, option: nil, &check)
           settings[name] = check
+          options << option if option
           define_method(name) { instance_variable_defined?(:"@#{name}") ? instance_variable_get(:"@#{name}") : default }
           define_method(:"#{name}=") do |value|
-            kept = check.call(value)
+            kept = check.call(value, public_send(name))
             raise ConfigError, "#{name} must be #{expected}, got #{value.inspect}" if kept.nil?
 
             instance_variable_set(:"@#{name}", kept)
@@ -45,15 +51,6 @@ module Ringspun
         end
       end
 
-      # @!attribute [rw] redis
-      #   @return [Hash] what RedisClient.config takes, or, with :sentinels, RedisClient.sentinel; without a url:, REDIS_URL
-      #   @since 0.1.0
-      setting(:redis, {}.freeze, "a Hash of what RedisClient.config takes") { |value| value.dup.freeze if value.is_a?(Hash) }
-      # @!attribute [rw] namespace
-      #   @return [String] the prefix of each key, which a colon follows; "" as in Sidekiq. Exq's default is "exq":
-      #     https://hexdocs.pm/exq/readme.html
-      #   @since 0.1.0
-      setting(:namespace, "", "a String") { |value| value.dup.freeze if value.is_a?(String) }
       # @!attribute [rw] milliseconds
       #   @return [Boolean] write times as Sidekiq 8 does, which Exq cannot read:
       #     https://github.com/sidekiq/sidekiq/blob/main/Changes.md (8.0.0)
@@ -188,7 +185,7 @@ module Ringspun
       def self.queues_of(value)
         names = value.is_a?(Hash) ? value.keys : Array(value)
         names = names.map(&:to_s)
-        return if names.empty? || names.uniq! || names.include?("") || names.include?(Storage::QUARANTINE)
+        return if names.empty? || names.uniq! || names.include?("") || names.include?(Wire::QUARANTINE)
 
         case value
         when Array then names.freeze

@@ -2,12 +2,13 @@
 
 module Ringspun
   module Jobs
-    # The storage of jobs. This class is the contract of every storage; {Storage::Redis} and {Storage::Memory} fulfil it, and
+    # The storage of jobs. This class is the contract of every storage. Its subclasses fulfil it, and
     # test/support/storage_suite.rb tests each of them.
     #
     # Every verb takes a batch, and does all or nothing for each of its members. Each takes `connection:`, a connection of the
     # caller's; in a storage that is a database, its open transaction then includes the verb. Without it the storage uses a
-    # connection of its own. All verbs may switch strands, and strands and threads may share a storage.
+    # connection of its own. All verbs may switch strands, and strands and threads may share a storage. A `connection:` that is
+    # none of this storage's raises {UsageError}.
     #
     # All verbs raise {UnavailableError} when nothing was done, and {StorageError} when the storage has refused. When an answer
     # was lost, a verb that can be done twice without harm is tried again; the others raise {UnknownOutcomeError}.
@@ -24,7 +25,7 @@ module Ringspun
     # @since 0.1.0
     class Storage
       # The queue for jobs that were in flight when their node died: they run in processes apart from the jobs of other queues.
-      QUARANTINE = "ringspun-quarantine"
+      QUARANTINE = Wire::QUARANTINE
 
       # The sets for jobs that are in no queue.
       SETS = %i[schedule retry dead].freeze
@@ -70,12 +71,6 @@ module Ringspun
 
       # A job that was in flight at a dead node, and where it went. `to`: :quarantine, or :queue for an entry that is no job.
       Recovered = Struct.new(:node, :queue, :entry, :to)
-
-      # @param config [Config]
-      # @return [Storage] the one that the settings ask for
-      # @raise [ConfigError]
-      # @since 0.1.0
-      def self.for(config) = Redis.new(config.redis, namespace: config.namespace, milliseconds: config.milliseconds)
 
       # Makes a connection for the caller alone, which verbs take as `connection:`. One strand or thread may use it at a time. The
       # caller closes it.
@@ -343,5 +338,7 @@ module Ringspun
   end
 end
 
+require_relative "storage/registry"
 require_relative "storage/redis"
 require_relative "storage/memory"
+require_relative "storage/setting"

@@ -25,7 +25,7 @@ module Ringspun
             ringspun-jobs -r ./app.rb
             ringspun-jobs -r . -q critical,5 -q default,1 -c 1000 --processes 4
             ringspun-jobs -C config/jobs.yml -e production --log log/jobs.log --log-format json
-            ringspun-jobs pause reports --redis redis://localhost:6379/1
+            ringspun-jobs pause reports -C config/jobs.yml
 
           A queue with a weight is asked first as often as its weight says; without any weight, the first queue
           that has jobs is served. Options win over Ringspun::Jobs.configure, and that over the configuration file.
@@ -37,8 +37,8 @@ module Ringspun
             USR2        the log file is opened anew
             TTIN        prints what every strand waits for
 
-          Exit status: 0 when it was told to end and has; 1 when something had to be killed, or Redis has not done what
-          it was told; 64 when an option or the configuration is wrong.
+          Exit status: 0 when it was told to end and has; 1 when something had to be killed, or the storage has not done
+          what it was told; 64 when an option or the configuration is wrong.
         TEXT
 
         # @return [String, nil] a file, a folder or a library
@@ -70,15 +70,9 @@ module Ringspun
           raise ConfigError, "#{error.message}; --help lists the options"
         end
 
-        # @param config [Config] what is set so far
         # @return [Hash{String => Object}] settings
         # @raise [ConfigError]
-        def settings(config)
-          all = @settings
-          all = all.merge("redis" => CLI.redis_at(@redis, config.redis)) if @redis
-          all = all.merge("queues" => CLI.queues_of(@queues)) if @queues.any?
-          all
-        end
+        def settings = @queues.any? ? { **@settings, "queues" => CLI.queues_of(@queues) } : @settings
 
         # @return [Boolean] whether an option of the log is given
         def log? = @settings.each_key.any? { |name| name.start_with?("log") }
@@ -128,8 +122,7 @@ module Ringspun
         end
 
         def where_to(options)
-          options.on("--redis URL", "redis://host:port/db, rediss://..., unix:///path") { |value| @redis = value }
-          set(options, "--namespace NAME", String, "before the name of each key")
+          Config.options.each { |words| set(options, *words) }
           set(options, "--log FILE", String, "by default - , the standard output")
           set(options, "--log-format FORMAT", String, "text or json")
           set(options, "--log-level LEVEL", String, "debug, info, warn, error")

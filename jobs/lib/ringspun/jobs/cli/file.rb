@@ -60,7 +60,6 @@ module Ringspun
           sections.each { |name, section| section&.each_key { |key| check(key, "#{name}: ") } }
           general.each_key { |key| check(key, "") }
           values = general.merge(sections[environment] || {})
-          values["redis"] = CLI.redis_of(values["redis"]) if values.key?("redis")
           values["queues"] = CLI.queues_of(values["queues"]) if values["queues"].is_a?(Array)
           values["strategy"] = values["strategy"].to_sym if values["strategy"].is_a?(String)
           values

@@ -17,22 +17,6 @@ module Ringspun
           pairs.any?(&:last) ? pairs.to_h { |name, weight| [name, weight || 1] } : pairs.map(&:first)
         end
 
-        # @param value [String, Hash] a URL, or what RedisClient.config takes
-        # @return [Hash{Symbol => Object}]
-        # @api private
-        def redis_of(value)
-          return { url: value } if value.is_a?(String)
-
-          value.is_a?(Hash) ? symbols(value) : value
-        end
-
-        # @param url [String]
-        # @param options [Hash{Symbol => Object}] the settings so far; those that do not say where the server is stay, such as a
-        #   password
-        # @return [Hash{Symbol => Object}]
-        # @api private
-        def redis_at(url, options) = options.except(:host, :port, :path, :db, :sentinels, :name, :role).merge(url:)
-
         private
 
         def queue_of(word)
@@ -42,14 +26,6 @@ module Ringspun
           raise ConfigError, "a queue must be NAME or NAME,WEIGHT (1 or more), got #{word.inspect}" if wrong
 
           [name, weight]
-        end
-
-        def symbols(value)
-          case value
-          when Hash then value.to_h { |name, each| [name.to_sym, symbols(each)] }
-          when Array then value.map { |each| symbols(each) }
-          else value
-          end
         end
       end
     end

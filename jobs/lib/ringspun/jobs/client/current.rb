@@ -23,22 +23,19 @@ module Ringspun
         config
       end
 
-      # The storage of this process's jobs: the one that was set, or else Redis as the settings say.
-      #
-      # @return [Storage]
+      # @return [Storage] of this process's jobs, as the settings say
       # @since 0.1.0
       def storage
         @storage || build { @storage ||= Storage.for(config) }
       end
 
-      # Changes the storage, and closes the one before. May switch strands.
+      # Changes the setting {Config#storage}, and closes the storage before. May switch strands.
       #
-      # @param storage [Storage, nil] nil: as the settings say
+      # @param storage [Symbol, Storage, nil]
+      # @raise [ConfigError]
       # @since 0.1.0
       def storage=(storage)
-        close
-        @storage = storage
-        @given = !storage.nil?
+        configure { |config| config.storage = storage }
       end
 
       # @return [Enqueuer] this process's
@@ -125,7 +122,7 @@ module Ringspun
         @client = @enqueuer = nil
         enqueuer&.close
         @storage&.close
-        @storage = nil unless @given
+        @storage = nil
       end
 
       # @api private

@@ -15,6 +15,9 @@ module Ringspun
       # A time from this number on is in milliseconds: in seconds it would be in the year 5138.
       MILLISECONDS_FROM = 100_000_000_000
 
+      # See {Storage::QUARANTINE}. No program may enqueue into that queue or serve it.
+      QUARANTINE = "ringspun-quarantine"
+
       # A number that is too large for a Float. JSON has no Infinity, so the number is written as it was read.
       class Huge < DelegateClass(Float)
         # @param text [String] of a number with a fraction part or an exponent

@@ -7,6 +7,8 @@ module Ringspun
       # connections, and ignores `connection:`.
       class Memory < Storage
       end
+
+      register(:memory) { |config| Memory.new(milliseconds: config.milliseconds) }
     end
   end
 end

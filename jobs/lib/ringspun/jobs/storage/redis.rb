@@ -24,6 +24,7 @@ module Ringspun
   end
 end
 
+require_relative "redis/settings"
 require_relative "redis/script"
 require_relative "redis/driver"
 require_relative "redis/connection"
@@ -168,7 +169,12 @@ module Ringspun
 
         def backup(node, queue) = "#{backups}#{node}::#{queue}"
 
-        def use(connection, waits: false, &) = connection ? yield(connection) : @pool.lend(waits: waits, &)
+        def use(connection, waits: false, &)
+          return @pool.lend(waits: waits, &) unless connection
+          return yield(connection) if connection.is_a?(Connection)
+
+          raise UsageError, "connection: must be what connect of the storage has made, got #{connection.class}"
+        end
 
         # @param again [Boolean] whether the command may be done twice, and so is sent again when its answer was lost
         def call(connection, command, again: false)

@@ -9,8 +9,7 @@ module Ringspun
       # @api private
       class Acker
         BATCH_MAX = 500
-        # Redis reads a gigabyte at most (https://redis.io/docs/latest/develop/reference/clients/, query buffer), and serves
-        # nobody else while it runs a script.
+        # Other clients of the storage wait meanwhile, and it may refuse a call that is too large.
         BYTES_MAX = 4 * 1024 * 1024
 
         # @param scope [Scope] which owns the strands that this starts

@@ -4,8 +4,7 @@ module Ringspun
   module Jobs
     class Worker
       # Finds the jobs that this worker has in flight and does not know of: the answer to a fetch or a wait was lost, or the
-      # storage was restarted and has lost the acknowledgements of its last second, as with appendfsync everysec:
-      # https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/
+      # storage was restarted and has lost the acknowledgements of its last second.
       #
       # It compares what the storage says is in flight here with the runs that there were meanwhile, and with the jobs of all
       # fetches and waits that were under way then: between its coming and its start a job has no run yet.

@@ -13,7 +13,7 @@ module Ringspun
         MESSAGE_MAX = 10_000
 
         # The error class that Exq writes into a dead job. It writes none into a job that it tries again, see retry_job and
-        # fail_job in https://github.com/akira/exq/blob/master/lib/exq/redis/job_queue.ex
+        # fail_job in the job queue of https://github.com/akira/exq
         EXQ_ERROR = "ExqGenericError"
 
         # @param log [Log] for hooks that raise
