@@ -83,6 +83,28 @@ class EnqueueRedisTest < Minitest::Test
     assert_equal jids.compact, stored.map { |job| job["jid"] }
   end
 
+  # As in a transaction of a database: the job is there when the caller commits.
+  def test_a_connection_of_the_callers
+    connection = Jobs.storage.connect
+    connection.call("MULTI")
+    jid = HardWorker.set(connection: connection).perform_async("mine")
+    bulk = HardWorker.set(connection: connection).perform_bulk([["more"], ["and more"]])
+    theirs = HardWorker.perform_async("theirs")
+    assert_equal([theirs], stored.map { |job| job["jid"] })
+    connection.call("EXEC")
+    assert_equal([theirs, jid, *bulk], stored.map { |job| job["jid"] })
+  ensure
+    connection.close
+  end
+
+  def test_a_connection_that_is_none_of_the_storage
+    [Object.new, true].each do |connection|
+      error = assert_raises(Ringspun::UsageError) { HardWorker.set(connection: connection).perform_async }
+      assert_equal "connection: must be what connect of the storage has made, got #{connection.class}", error.message
+    end
+    assert_empty stored
+  end
+
   def test_what_waits_for_its_time
     HardWorker.perform_in(60, "later")
     HardWorker.set(unique_for: 5).perform_at(Time.now + 120, "at")

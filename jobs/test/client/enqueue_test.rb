@@ -150,6 +150,47 @@ class EnqueueTest < Minitest::Test
     assert_equal(["mail"], scheduled.map { |job, _time| job["queue"] })
   end
 
+  # Notes the jids and the connection of each push.
+  def note_pushes
+    calls = []
+    Jobs.storage = @storage = Class.new(Jobs::Storage::Memory) do
+      define_method(:push) do |all, connection: nil|
+        calls << [all.map(&:jid), connection]
+        super(all)
+      end
+    end.new
+    calls
+  end
+
+  def test_by_a_connection_of_the_callers
+    calls = note_pushes
+    bound = HardWorker.set(connection: :mine)
+    jids = [bound.perform_async(1), bound.perform_in(60, 2), bound.set(queue: "mail").perform_at(Time.now + 60, 3),
+            bound.perform_bulk([[4], [5]]), Jobs.enqueue_all([[HardWorker, 6], [bound, 7], ["Other"]], connection: :mine),
+            bound.set(connection: nil).perform_async(8)]
+    assert_equal jids.map { |each| Array(each) }, calls.map(&:first)
+    assert_equal [*([:mine] * 5), nil], calls.map(&:last)
+    assert_equal [[1], [4], [5], [6], [7], [], [8]], (jobs.map { |job| job["args"] })
+  end
+
+  def test_by_a_connection_a_bulk_goes_in_batches_and_middleware_is_called
+    calls = note_pushes
+    Jobs.config.client_middleware.add(->(_job_class, job, _queue, &block) { block.call unless job["args"] == [3] })
+    Mail.set(connection: :mine).perform_bulk(Array.new(1005) { |number| [number] })
+    assert_nil Mail.set(connection: :mine).perform_async(3)
+    assert_equal [[999, :mine], [5, :mine]], (calls.map { |jids, connection| [jids.size, connection] })
+  end
+
+  def test_jobs_that_are_enqueued_together_have_one_connection
+    [nil, :other].each do |connection|
+      error = assert_raises(Jobs::InvalidJobError) do
+        Jobs.enqueue_all([[HardWorker.set(connection: :mine), 1]], connection: connection)
+      end
+      assert_match(/have one connection: give it to enqueue_all/, error.message)
+    end
+    assert_empty jobs
+  end
+
   def test_by_name
     assert Jobs.enqueue("Other", 1)
     assert Jobs.enqueue_in(60, "Other", 2)

@@ -76,6 +76,61 @@ class EnqueuerTest < Minitest::Test
     end
   end
 
+  # --- a connection of the caller's ---
+
+  def push_of(jid, lock: nil) = Jobs::Storage::Push.new("q", "x", jid, nil, nil, lock, lock && 5)
+
+  # Notes who calls the storage, beside its calls.
+  def note_callers
+    @storage.callers = callers = []
+    callers
+  end
+
+  def test_a_push_on_a_connection_of_the_callers_goes_alone_and_at_once
+    %i[group_commit named_pool].each do |strategy|
+      @storage = HeldStorage.new
+      @enqueuer = Jobs::Enqueuer.new(@storage, strategy: strategy, pool_size: 1)
+      callers = note_callers
+      first, others = behind_another("a", "b")
+      mine = [Object.new, Object.new]
+      single = Thread.new { enqueuer.push(push_of("single"), connection: mine.first) }
+      calls(2)
+      many = Thread.new { enqueuer.push_all([push_of("c"), push_of("d")], connection: mine.last) }
+      assert_equal [%w[first], %w[single], %w[c d]], calls(3)
+      assert_equal mine, @storage.used[1, 2]
+      assert_equal [single, many], callers[1, 2].map(&:first)
+      @storage.open
+      assert_equal ["single", %w[c d], "first", "a", "b"], [single, many, first, *others].map(&:value)
+      refute_includes mine, @storage.used[3]
+      @enqueuer.close
+    end
+  end
+
+  def test_a_strand_pushes_on_its_connection_by_itself
+    callers = note_callers
+    @storage.open
+    Ringspun.run do
+      strands = %w[a b].map { |jid| machine.spin { [Fiber.current, enqueuer.push(push_of(jid), connection: jid)] } }
+      results = machine.await(*strands)
+      assert_equal %w[a b], results.map(&:last)
+      assert_equal results.map(&:first), callers.map(&:last)
+    end
+    assert_equal [[%w[a], %w[b]], %w[a b]], [@storage.calls, @storage.used]
+  end
+
+  def test_on_a_connection_of_the_callers_errors_come_as_they_are_and_nothing_is_tried_again
+    [Jobs::UnavailableError.new("away"), Jobs::UnknownOutcomeError.new("lost"), IOError.new("closed")].each do |error|
+      2.times { @storage.answer(error) }
+      assert_same error, error_of { enqueuer.push(push_of("a", lock: "l"), connection: 1) }
+      assert_same error, error_of { enqueuer.push_all([push_of("b", lock: "l")], connection: 1) }
+    end
+    assert_equal %w[a b] * 3, @storage.calls.flatten
+    @storage.answer([Jobs::StorageError.new("full")])
+    assert_raises(Jobs::StorageError) { enqueuer.push(push_of("c"), connection: 1) }
+    @storage.answer(["other"])
+    assert_nil enqueuer.push(push_of("d"), connection: 1)
+  end
+
   # --- threads ---
 
   def test_threads_share_batches

@@ -13,6 +13,9 @@ class HeldStorage
   # @return [Array<Connection, nil>] with which it was called
   attr_reader :used
 
+  # @return [Array<Array(Thread, Fiber)>, nil] of each call, if a test has set it to an Array
+  attr_accessor :callers
+
   # @param open [Boolean] it answers at once
   def initialize(open: false)
     @calls = []
@@ -27,6 +30,7 @@ class HeldStorage
   def push(pushes, connection: nil)
     @calls << pushes.map(&:jid)
     @used << connection
+    @callers&.push([Thread.current, Fiber.current])
     answer = @answers.pop&.first
     answer.is_a?(Exception) ? raise(answer) : answer
   end

@@ -24,6 +24,9 @@ module Ringspun
     # the other strategies, and in a batch of its own, a call that is cut short closes its connection, and its job may be stored
     # or not.
     #
+    # **A connection of the caller's** goes past all of that: its jobs are stored on it at once, by the caller itself, without
+    # those of others and without a second attempt. In a storage that is a database they are part of its open transaction.
+    #
     # A caller waits for its answer, so its jobs are stored in the order in which it has pushed them, and there are never more
     # jobs under way than callers.
     class Enqueuer
@@ -61,16 +64,17 @@ module Ringspun
       # Stores one job. May switch strands.
       #
       # @param push [Storage::Push]
+      # @param connection [Object, nil] one that the storage takes as `connection:`
       # @return [String, nil] its jid; nil when another job holds its lock
       # @raise [UnavailableError] several attempts have not reached the storage; the job is not stored
       # @raise [UnknownOutcomeError] no answer came; the job may be stored
       # @raise [StorageError] the storage has refused
       # @raise [PoolTimeoutError]
-      # @raise [UsageError] in a signal handler
+      # @raise [UsageError] in a signal handler; or the connection is none of the storage's
       # @since 0.1.0
-      def push(push)
+      def push(push, connection: nil)
         refuse_what_cannot_be
-        answer = @way.push(push)
+        answer = connection ? @storage.push([push], connection: connection)&.first : @way.push(push)
         case answer
         when nil then push.jid
         when Exception then raise_copy(answer)
@@ -80,14 +84,15 @@ module Ringspun
       # Stores jobs in one call of the storage. May switch strands.
       #
       # @param pushes [Array<Storage::Push>]
+      # @param connection (see #push)
       # @return [Array<String, Error, nil>] for each its jid; nil when another job holds its lock; or why it is not stored
       # @raise (see #push)
       # @since 0.1.0
-      def push_all(pushes)
+      def push_all(pushes, connection: nil)
         refuse_what_cannot_be
         return [] if pushes.empty?
 
-        answers = @way.push_all(pushes)
+        answers = connection ? @storage.push(pushes, connection: connection) : @way.push_all(pushes)
         case answers
         when nil then pushes.map(&:jid)
         when Exception then raise_copy(answers)

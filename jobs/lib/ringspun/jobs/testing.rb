@@ -33,18 +33,18 @@ module Ringspun
       #
       # @api private
       class Fake
-        def push(push)
+        def push(push, **)
           Testing.__send__(:keep, push) ? push.jid : nil
         end
 
-        def push_all(pushes) = pushes.map { |each| push(each) }
+        def push_all(pushes, **) = pushes.map { |each| push(each) }
       end
 
       # Runs jobs.
       #
       # @api private
       class Inline < Fake
-        def push(push)
+        def push(push, **)
           record = Testing.__send__(:record_of, push)
           Testing.__send__(:run, record)
           push.jid

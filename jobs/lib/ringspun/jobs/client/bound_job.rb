@@ -16,7 +16,7 @@ module Ringspun
           raise InvalidJobError, "in: and at: both say when; give one of them"
         end
 
-        @template = Template.new(job_class, { **class_options, **@given.except(:in, :at) })
+        @template = Template.new(job_class, { **class_options, **@given.except(:in, :at, :connection) })
       end
 
       # @param options (see Job::ClassMethods#set)
@@ -29,7 +29,7 @@ module Ringspun
       end
 
       # (see Job::ClassMethods#perform_async)
-      def perform_async(*arguments) = Jobs.client.push(@template, arguments, @given[:at], delay)
+      def perform_async(*arguments) = Jobs.client.push(@template, arguments, @given[:at], delay, connection)
 
       # (see Job::ClassMethods#perform_in)
       def perform_in(seconds, *arguments) = set(in: seconds).perform_async(*arguments)
@@ -44,13 +44,16 @@ module Ringspun
         end
 
         client = Jobs.client
-        client.push_all(all) { |arguments| push(client, arguments) }
+        client.push_all(all, connection) { |arguments| push(client, arguments, connection) }
       end
 
       # For {Jobs.enqueue_all}.
       #
       # @api private
-      def push(client, arguments)
+      def push(client, arguments, connection)
+        unless [nil, connection].include?(@given[:connection])
+          raise InvalidJobError, "jobs that are enqueued together have one connection: give it to enqueue_all"
+        end
         return client.made(@template, arguments, @given[:at], delay) if arguments.is_a?(Array)
 
         raise InvalidJobError, "the arguments of a job must be an Array, got #{arguments.inspect[0, 100]}"
@@ -59,6 +62,8 @@ module Ringspun
       private
 
       def delay = Template.delay(@given[:in])
+
+      def connection = @given[:connection]
 
       def class_options
         return Options::DEFAULTS if @job_class.is_a?(String) && !@job_class.empty?

@@ -22,26 +22,23 @@ module Ringspun
 
       # @param template [Template]
       # @param arguments [Array]
+      # @param connection [Object, nil] see {Enqueuer#push}
       # @return [String, nil] the jid
-      def push(template, arguments, at = nil, delay = nil)
-        Arguments.check(arguments)
-        if @chain.empty?
-          @enqueuer.push(template.push(arguments, @milliseconds, at, delay))
-        else
-          push = through_middleware(template, arguments, at, delay)
-          push && @enqueuer.push(push)
-        end
+      def push(template, arguments, at = nil, delay = nil, connection = nil)
+        push = made(template, arguments, at, delay)
+        push && @enqueuer.push(push, connection: connection)
       end
 
       # @param jobs [Enumerable<Object>]
+      # @param connection (see #push)
       # @yieldparam job [Object] one of them
       # @yieldreturn [Storage::Push, nil] as {#made} makes it
       # @return [Array<String, nil>] their jids
       # @raise [BulkError]
-      def push_all(jobs, &make)
+      def push_all(jobs, connection = nil, &make)
         answers = []
         batch = []
-        in_batches(jobs, batch, make) { answers.concat(stored(batch)) }
+        in_batches(jobs, batch, make) { answers.concat(stored(batch, connection)) }
         failed = answers.find { |answer| answer.is_a?(Exception) }
         failed ? raise(BulkError.new(answers), cause: failed) : answers
       rescue Error => error
@@ -76,9 +73,9 @@ module Ringspun
       end
 
       # A job that middleware has stopped has no push, and nil as its answer.
-      def stored(pushes)
+      def stored(pushes, connection)
         sent = pushes.compact
-        answers = @enqueuer.push_all(sent)
+        answers = @enqueuer.push_all(sent, connection: connection)
         return answers if sent.size == pushes.size
 
         pushes.map { |push| push && answers.shift }

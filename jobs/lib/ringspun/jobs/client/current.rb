@@ -85,19 +85,20 @@ module Ringspun
       #   Ringspun::Jobs.enqueue_all([[Mail, "a@example.org"], [Mail.set(in: 60), "b@example.org"], ["Other", 1]])
       #
       # @param jobs [Enumerable<Array>] of each the class, its name or a {BoundJob}, and the arguments
+      # @param connection [Object, nil] as the option of {Job::ClassMethods#set}
       # @return (see Job::ClassMethods#perform_bulk)
       # @raise (see Job::ClassMethods#perform_bulk)
       # @since 0.1.0
-      def enqueue_all(jobs)
+      def enqueue_all(jobs, connection: nil)
         bound = Hash.new { |all, job_class| all[job_class] = set(job_class) }.compare_by_identity
         client = self.client
-        client.push_all(jobs) do |job|
+        client.push_all(jobs, connection) do |job|
           unless job.is_a?(Array)
             raise InvalidJobError, "a job must be an Array of its class and arguments, got #{job.inspect[0, 100]}"
           end
 
           job_class, *arguments = job
-          (job_class.is_a?(BoundJob) ? job_class : bound[job_class]).push(client, arguments)
+          (job_class.is_a?(BoundJob) ? job_class : bound[job_class]).push(client, arguments, connection)
         end
       end
 

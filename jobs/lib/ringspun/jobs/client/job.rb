@@ -126,6 +126,8 @@ module Ringspun
         # @option options [String] :unique_token the name of the job's unique lock; by default made of class, queue and arguments
         # @option options [Numeric] :in seconds, as {#perform_in}
         # @option options [Time, Numeric] :at as {#perform_at}
+        # @option options [Object, nil] :connection one that the storage takes as `connection:`: the job is stored on it, at once,
+        #   alone and without a second attempt. In a storage that is a database, it is part of its open transaction
         # @return [BoundJob]
         # @raise [InvalidJobError] which names what is wrong
         # @since 0.1.0

@@ -83,6 +83,9 @@ module Ringspun
         known ? value.map { |each| each.to_s.freeze }.freeze : refuse(name, value, "an Array of Strings")
       end
 
+      # Which connections there are, only the storage knows.
+      def connection(_name, value) = value
+
       # A Time or an ActiveSupport::Duration counts as a number as well.
       def number_of(value)
         value.to_f if value.is_a?(Numeric) ? value.real? : value.respond_to?(:to_f) && !value.is_a?(String) && !value.nil?
@@ -96,7 +99,7 @@ module Ringspun
       CLASS = { queue: :queue, retry: :retries, retry_queue: :queue, retry_for: :span, dead: :flag, backtrace: :lines,
                 unique_for: :unique_for, unique_until: :unique_until, tags: :texts }.freeze
       # For a job.
-      ALL = { **CLASS, unique_token: :text, in: :seconds, at: :time }.freeze
+      ALL = { **CLASS, unique_token: :text, in: :seconds, at: :time, connection: :connection }.freeze
       DEFAULTS = { queue: "default", retry: true }.freeze
     end
     private_constant :Options
