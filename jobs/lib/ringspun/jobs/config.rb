@@ -13,6 +13,11 @@ module Ringspun
       STRATEGIES = %i[group_commit single named_pool pool].freeze
       private_constant :DAY, :STRATEGIES
 
+      # The events in the life of a worker, see {#on}.
+      LIFECYCLE = %i[startup heartbeat beat quiet shutdown exit].freeze
+      # All events, see {#on}.
+      EVENTS = [*LIFECYCLE, :failure, :death].freeze
+
       class << self
         # @return [Hash{Symbol => Proc}] every setting's name, and the check of its values
         # @api private
@@ -172,6 +177,30 @@ module Ringspun
       # @return [Proc, nil]
       # @api private
       attr_reader :process_death
+
+      # Registers a block for an event of each worker. What it raises is logged; at :startup it ends the worker.
+      #
+      # - :startup, before the first job is fetched; :heartbeat, when that has begun; :beat, then and every five seconds
+      # - :quiet, when no more jobs are fetched; :shutdown, when the worker is told to end; :exit, when all jobs have ended. Of
+      #   these the block that was registered last is called first
+      # - :failure, when a job has failed, and :death, when it is not tried again: with the job and the error, in its strand
+      #
+      # @param event [Symbol] one of {EVENTS}
+      # @yieldparam job [Hash{String => Object}] of :failure and :death
+      # @yieldparam error [Exception] of :failure and :death
+      # @return [nil]
+      # @raise [ConfigError] if there is no such event
+      # @since 0.1.0
+      def on(event, &block)
+        raise ConfigError, "there is no event #{event.inspect}; there are #{EVENTS.join(", ")}" unless EVENTS.include?(event)
+
+        hooks[event] = [*hooks[event], block].freeze
+        nil
+      end
+
+      # @return [Hash{Symbol => Array<Proc>}] by events
+      # @api private
+      def hooks = @hooks ||= {}
 
       # @return [Chain] what is called around each job that is enqueued
       # @since 0.1.0

@@ -55,6 +55,11 @@ module Ringspun
         @chain.empty? ? template.push(arguments, @milliseconds, at, delay) : through_middleware(template, arguments, at, delay)
       end
 
+      # @param enqueuer [#push, #push_all, nil] nil: this one's
+      # @param chain [Chain, nil] nil: this one's
+      # @return [Client] with others than this one's
+      def with(enqueuer, chain) = Client.new(enqueuer || @enqueuer, chain: chain || @chain, milliseconds: @milliseconds)
+
       private
 
       def in_batches(jobs, batch, make)
@@ -84,8 +89,8 @@ module Ringspun
       def through_middleware(template, arguments, at, delay)
         job = template.job(arguments, @milliseconds)
         reached = false
-        @chain.invoke(template.job_class, job, template.queue) { reached = true }
-        return unless reached
+        answer = @chain.invoke(template.job_class, job, template.queue) { (reached = true) && job }
+        return unless reached && template.passes?(answer)
 
         check(job)
         template.push_of(job, @milliseconds, at, delay)

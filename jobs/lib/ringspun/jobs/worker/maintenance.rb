@@ -4,7 +4,7 @@ module Ringspun
   module Jobs
     class Worker
       # Work that every worker does for all of them, each kind in a strand of its own: {Poller}, {Recovery}, {ExqRecovery} and
-      # {Pruner}.
+      # {Pruner}. And {Beats}, for the program.
       #
       # @api private
       class Maintenance
@@ -13,7 +13,8 @@ module Ringspun
         def self.parts(storage, config, backoff, log, deaths, random:)
           common = [storage, config, backoff, log]
           [Poller.new(*common, random:), Pruner.new(*common, random:), Recovery.new(*common, random:, deaths:),
-           *(ExqRecovery.new(*common, random:, deaths:) if config.recover_exq)]
+           *(ExqRecovery.new(*common, random:, deaths:) if config.recover_exq),
+           *(Beats.new(*common, random:) if Beats.wanted?(config))]
         end
 
         # @param random [Random] for jitter: processes that were started together should not call the storage together for ever
@@ -57,6 +58,7 @@ module Ringspun
   end
 end
 
+require_relative "events"
 require_relative "poller"
 require_relative "pruner"
 require_relative "recovery"

@@ -23,6 +23,7 @@ module Ringspun
           @log = setup.log
           @runs = setup.runs
           @control = setup.control
+          @events = Events.new(setup.config, setup.log)
         end
 
         # Returns when the worker has been stopped and has ended. May switch strands.
@@ -67,6 +68,8 @@ module Ringspun
         end
 
         def work
+          @began = true
+          @events.call!(:startup)
           @parts.start
           @scope.spin { warn_of_risks }
           @log.event(:info, "the worker is ready", node: @node, queues: @setup.queue_order.names.join(","),
@@ -89,6 +92,7 @@ module Ringspun
           @settling = true
           @parts.close_intake
           @scope.spin { end_waits }
+          @events.call(:quiet)
         end
 
         # Again and again, for a wait that is still on its way to the storage cannot be ended yet.
@@ -109,6 +113,7 @@ module Ringspun
 
         def drain
           settle_down
+          @events.call(:shutdown)
           wait_until(@setup.config.timeout) { @control.hurried? || ended? }
           @parts.processor.return_all
           wait_until(GRACE_SECONDS) { ended? }
@@ -141,6 +146,7 @@ module Ringspun
             @runs.count_dropped(@storage)
             @storage.leave(@node)
             @storage.retract(@node)
+            @events.call(:exit) if @began
             @log.event(:info, "the worker has ended", node: @node)
             @log.flush
           end

@@ -23,6 +23,7 @@ module Ringspun
           @log = log
           @random = random
           @clock = clock
+          @events = Events.new(config, log)
         end
 
         # @param fetched [Storage::Fetched]
@@ -34,10 +35,9 @@ module Ringspun
           allowed = allowed_of(job, klass)
           count = Retrying.failures(job)
           record(job, error, count, fetched.queue)
-          return drop(fetched, job, error) unless allowed
-          return exhausted(fetched, job, error, klass) if count >= allowed || too_old?(job)
-
-          again(fetched, job, error, klass, count)
+          outcome = outcome_of(fetched, job, error, klass, count, allowed)
+          @events.call(:failure, job, error)
+          outcome
         end
 
         # @return [Outcome] of an entry that is no job
@@ -51,7 +51,9 @@ module Ringspun
         def give_up(fetched, error, klass: nil)
           job = Wire.parse_to_change(fetched.entry)
           record(job, error, Retrying.failures(job), fetched.queue)
-          exhausted(fetched, job, error, klass)
+          outcome = exhausted(fetched, job, error, klass)
+          @events.call(:failure, job, error)
+          outcome
         end
 
         # @return [Outcome] of an entry that cannot be changed
@@ -94,6 +96,13 @@ module Ringspun
         end
 
         private
+
+        def outcome_of(fetched, job, error, klass, count, allowed)
+          return drop(fetched, job, error) unless allowed
+          return exhausted(fetched, job, error, klass) if count >= allowed || too_old?(job)
+
+          again(fetched, job, error, klass, count)
+        end
 
         # @return [Integer, nil] how many retries; nil: none, and the job is not kept among the dead either
         def allowed_of(job, klass)
@@ -168,10 +177,12 @@ module Ringspun
 
           change = Storage::Failure.new(fetched.queue, fetched.token, job["jid"], :dead, Wire.dump(job), nil,
                                         Retrying.lock_of(job))
+          @events.call(:death, job, error)
           Outcome.new(change, :dead, error, "dead")
         end
 
         def drop(fetched, job, error)
+          @events.call(:death, job, error)
           change = Storage::Ack.new(fetched.queue, fetched.token, job["jid"], Retrying.lock_of(job))
           Outcome.new(change, :dropped, error, "dropped")
         end

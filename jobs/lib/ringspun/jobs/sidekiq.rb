@@ -1,0 +1,163 @@
+# frozen_string_literal: true
+
+require "ringspun/jobs"
+
+# For programs that were written for Sidekiq: its names, by which their classes run here unchanged, without the gem sidekiq.
+#
+#   gem "ringspun-jobs", require: "ringspun/jobs/sidekiq" # in place of: gem "sidekiq"
+#
+# The guide "From Sidekiq" has a table of what is the same, what is other, and what is missing. What stands here only translates:
+# to {Ringspun::Jobs::Job}, {Ringspun::Jobs::Config}, {Ringspun::Jobs::Chain} and the client.
+if defined?(Sidekiq) && !Sidekiq.equal?(Ringspun::Jobs.const_defined?(:Sidekiq, false) && Ringspun::Jobs::Sidekiq)
+  raise Ringspun::Jobs::ConfigError,
+        "the gem sidekiq is loaded already, and ringspun/jobs/sidekiq stands in for it: a program has one or the other. " \
+        "Remove sidekiq from the Gemfile, or do not require ringspun/jobs/sidekiq"
+end
+
+# Named before it is put into our namespace, so that errors, logs and entries show the names that programs know.
+Sidekiq ||= Module.new
+Ringspun::Jobs.const_set(:Sidekiq, Sidekiq) unless Ringspun::Jobs.const_defined?(:Sidekiq, false)
+
+module Ringspun
+  module Jobs
+    # Sidekiq's own module.
+    module Sidekiq
+      NAME = "Sidekiq"
+      # The version of Sidekiq whose names these are. Programs compare it.
+      VERSION = "8.1.0"
+      MAJOR = 8
+
+      # Whoever waits when the worker ends gets a {Cancelled}; this class is here for a `rescue` that names it.
+      class Shutdown < Interrupt; end
+    end
+  end
+end
+
+require_relative "sidekiq/redis_pool"
+require_relative "sidekiq/middleware"
+require_relative "sidekiq/config"
+require_relative "sidekiq/client"
+require_relative "sidekiq/job"
+require_relative "sidekiq/embedded"
+
+module Ringspun
+  module Jobs
+    module Sidekiq
+      @config_blocks = []
+
+      class << self
+        # @return [Boolean] whether this process is a worker of `ringspun-jobs`
+        # @since 0.1.0
+        def server? = !defined?(CLI).nil?
+
+        # @return [Boolean] false: nothing of Sidekiq Pro is here
+        # @since 0.1.0
+        def pro? = false
+
+        # @return [Boolean] false: nothing of Sidekiq Enterprise is here
+        # @since 0.1.0
+        def ent? = false
+
+        # @return [Config]
+        # @since 0.1.0
+        def default_configuration = @default_configuration ||= Config.new
+
+        # Calls the block if this process is a worker; of an embedded one, when that is configured.
+        #
+        # @yieldparam config [Config]
+        # @since 0.1.0
+        def configure_server(&block)
+          @config_blocks << block
+          configure(&block) if server?
+        end
+
+        # Calls the block unless this process is a worker.
+        #
+        # @yieldparam config [Config]
+        # @since 0.1.0
+        def configure_client(&block) = server? ? nil : configure(&block)
+
+        # Configures a worker inside this process, see {Embedded}.
+        #
+        # @yieldparam config [Config]
+        # @return [Embedded]
+        # @since 0.1.0
+        def configure_embed
+          config = default_configuration
+          config.concurrency = Embedded::CONCURRENCY
+          [*@config_blocks, ->(settings) { yield settings }].each { |block| configure(&block) }
+          Embedded.new(config)
+        end
+
+        # @return [Hash{String => Object}] the options of all jobs that do not say others
+        # @since 0.1.0
+        def default_job_options = @default_job_options ||= { "retry" => true, "queue" => "default" }
+
+        # Adds to the {default_job_options}.
+        #
+        # @param options [Hash]
+        # @since 0.1.0
+        def default_job_options=(options)
+          @default_job_options = default_job_options.merge(options.transform_keys(&:to_s))
+        end
+
+        # What happens to arguments that do not survive JSON: an ArgumentError (:raise), a warning (:warn), or nothing (false). In
+        # the last two they are stored as JSON makes them.
+        #
+        # @param mode [Symbol, false]
+        # @since 0.1.0
+        def strict_args!(mode = :raise)
+          @strict_args = mode
+        end
+
+        # @return [Symbol, false]
+        # @api private
+        def strict_args = @strict_args.nil? ? :raise : @strict_args
+
+        # @return [Logger] the worker's
+        # @since 0.1.0
+        def logger = default_configuration.logger
+
+        # Lends a connection to the Redis of the jobs. May switch strands.
+        #
+        # @yieldparam connection [RedisPool::Connection]
+        # @return [Object] the block's value
+        # @since 0.1.0
+        def redis(&) = default_configuration.redis(&)
+
+        # @return [RedisPool]
+        # @since 0.1.0
+        def redis_pool = default_configuration.redis_pool
+
+        # @since 0.1.0
+        def load_json(text) = JSON.parse(text)
+
+        # @since 0.1.0
+        def dump_json(object) = JSON.generate(object)
+
+        # Switches to a mode of `sidekiq/testing`: :fake, :inline or :disable. May switch strands, where the block does.
+        #
+        # @param mode [Symbol]
+        # @yield the block for which it holds; without one it holds for good
+        # @since 0.1.0
+        def testing!(mode = :fake, &)
+          raise "Unknown testing mode: #{mode}" unless %i[fake disable inline].include?(mode)
+
+          require_relative "sidekiq/testing"
+          Testing.public_send(:"#{mode}!", &)
+        end
+
+        private
+
+        # What is made from the settings is made anew.
+        def configure
+          Jobs.configure { yield default_configuration }
+        end
+      end
+    end
+  end
+end
+
+# `require "sidekiq"` and its like find these from now on, also where the gem is installed.
+$LOAD_PATH.unshift(File.expand_path("sidekiq/stand_in", __dir__))
+require "sidekiq"

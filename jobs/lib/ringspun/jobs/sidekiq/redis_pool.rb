@@ -1,0 +1,125 @@
+# frozen_string_literal: true
+
+require "redis-client"
+require "redis_client/decorator"
+
+module Ringspun
+  module Jobs
+    module Sidekiq
+      # Connections for a program's own commands, each lent to one strand or thread at a time. And a shard: jobs that are enqueued
+      # inside of {Client.via} go to its server.
+      class RedisPool
+        # The size of a pool that says none.
+        SIZE = 10
+
+        # Commands are methods, as `connection.get("name")`; `call`, `pipelined` and `multi` are RedisClient's own.
+        #
+        # @api private
+        module Commands
+          # The lines of INFO.
+          def info = @client.call("INFO").lines(chomp: true).filter_map { |line| line.split(":", 2) if line.include?(":") }.to_h
+
+          def evalsha(digest, keys, arguments) = @client.call("EVALSHA", digest, keys.size, *keys, *arguments)
+
+          def respond_to_missing?(name, _private = false) = name.match?(/\A[a-z]\w*\z/)
+
+          def method_missing(name, ...)
+            respond_to_missing?(name) ? @client.call(name, ...) : super
+          end
+        end
+
+        Connection = ::RedisClient::Decorator.create(Commands)
+
+        # @return [Integer] how many connections it has at most
+        # @since 0.1.0
+        attr_reader :size
+
+        # @param options [Hash] as {Config#redis=} takes them
+        # @param namespace [String] for jobs, see Jobs::Config#namespace
+        # @api private
+        def initialize(options, namespace: "")
+          options = options.transform_keys(&:to_sym)
+          @size = options[:size] || SIZE
+          @options = RedisPool.plain(options)
+          @namespace = namespace
+          @lender = Lender.new(Array.new(@size) { [] })
+        end
+
+        # Lends a connection; inside of the block the same strand or thread gets the same one again. May switch strands.
+        #
+        # @yieldparam connection [Connection]
+        # @return [Object] the block's value
+        # @since 0.1.0
+        def with
+          lent = (Thread.current[:ringspun_sidekiq_connections] ||= {}.compare_by_identity) # a fiber's own
+          return yield lent[self] if lent[self]
+
+          @lender.lend do |place|
+            lent[self] = place[0] ||= connect
+            yield lent[self]
+          ensure
+            lent.delete(self)
+          end
+        end
+
+        # Jobs that are enqueued by it go to this pool's server.
+        #
+        # @return [Jobs::Enqueuer]
+        # @api private
+        def enqueuer
+          config = Jobs.config
+          @enqueuer ||= Enqueuer.new(Storage.for(Jobs::Config.new.update(redis: @options, namespace: @namespace)),
+                                     strategy: config.strategy, pool_size: config.pool_size, pool_timeout: config.pool_timeout)
+        end
+
+        # Closes connections that are not lent.
+        #
+        # @return [nil]
+        # @since 0.1.0
+        def shutdown
+          @enqueuer&.close
+          @enqueuer = nil
+          @size.times { @lender.lend { |place| place.pop&.close } }
+          nil
+        end
+
+        # Sidekiq's options by RedisClient's names.
+        #
+        # @param options [Hash{Symbol => Object}]
+        # @return [Hash{Symbol => Object}]
+        # @raise [ConfigError]
+        # @api private
+        def self.plain(options)
+          if options[:namespace]
+            raise ConfigError, "Sidekiq has no namespace since version 7; for one of ours write " \
+                               "Ringspun::Jobs.config.namespace = #{options[:namespace].inspect}"
+          end
+
+          named = options.except(:size, :pool_timeout, :pool_name, :logger, :namespace, :network_timeout, :master_name)
+          named[:timeout] = options[:network_timeout] if options[:network_timeout]
+          named[:name] = options[:master_name] if options[:master_name]
+          %i[role driver].each { |name| named[name] = named[name].to_sym if named[name] }
+          named
+        end
+
+        private
+
+        def connect
+          options = @options.except(:driver)
+          return Connection.new(::RedisClient.sentinel(**options).new_client) if options.key?(:sentinels)
+
+          options[:url] ||= ENV["REDIS_URL"] if ENV["REDIS_URL"] && !options.key?(:host) && !options.key?(:path)
+          Connection.new(::RedisClient.config(**options).new_client)
+        end
+      end
+
+      # Makes pools.
+      module RedisConnection
+        # @param options [Hash] as {Config#redis=} takes them, and :size
+        # @return [RedisPool]
+        # @since 0.1.0
+        def self.create(options = {}) = RedisPool.new(options)
+      end
+    end
+  end
+end

@@ -1,0 +1,229 @@
+# frozen_string_literal: true
+
+require "support/both_sides"
+
+# What Sidekiq's names enqueue.
+class SidekiqEnqueueTest < BothSides
+  MAIL = <<~RUBY
+    class Mail
+      include Sidekiq::Job
+      sidekiq_options queue: :mail, retry: 5, backtrace: 3, dead: false, tags: ["a"], expires_in: 60, custom: { a: { b: 1 } }
+
+      def perform(*) = nil
+    end
+  RUBY
+
+  def test_a_job_and_its_options
+    made = both(<<~RUBY)
+      #{MAIL}
+      Mail.perform_async("ada", { "a" => [1, nil, 2.5] }).match?(/\\A\\h{24}\\z/)
+    RUBY
+    assert made.answer
+    assert_equal [["ada", { "a" => [1, nil, 2.5] }], 60, { "a" => { "b" => 1 } }],
+                 made.stored["mail"].first.values_at("args", "expires_in", "custom")
+  end
+
+  def test_when_it_is_due
+    made = both(<<~RUBY)
+      #{MAIL}
+      Mail.perform_in(3600, "in")
+      Mail.perform_at(Time.now + 7200, "at")
+      Mail.perform_at(Time.now.to_f + 9000, "number")
+      Mail.perform_at(Time.now - 60, "past")
+      Mail.perform_in(-5, "negative")
+      Mail.set(wait: 1800).perform_async("wait")
+      Mail.set(wait_until: Time.now + 600).perform_async("wait_until")
+      Mail.set(queue: "other").perform_in(60, "set").size
+    RUBY
+    assert_equal({ "set" => 1, "wait_until" => 10, "wait" => 30, "in" => 60, "at" => 120, "number" => 150 },
+                 made.stored["schedule"].to_h { |job| [job["args"].first, job["in"]] })
+    assert_equal %w[negative past], made.stored["mail"].map { |job| job["args"].first }
+  end
+
+  # ActiveSupport's durations and times are told by `to_f`.
+  def test_a_duration_of_activesupport
+    both(<<~RUBY)
+      require "active_support"
+      require "active_support/core_ext"
+      #{MAIL}
+      Mail.perform_in(1.hour, "in")
+      Mail.perform_at(2.hours.from_now, "at")
+      Mail.set(retry_for: 2.days).perform_async("for").size
+    RUBY
+  end
+
+  # The real one knows no Date without a time.
+  def test_a_date
+    made = run_one(:ours, <<~RUBY)
+      require "date"
+      #{MAIL}
+      Mail.perform_at(Date.today + 2, "date")
+      Mail.perform_at(DateTime.now + 1, "datetime").size
+    RUBY
+    assert_equal %w[datetime date], made.stored["schedule"].map { |job| job["args"].first }.sort.reverse
+  end
+
+  def test_set
+    both(<<~RUBY)
+      #{MAIL}
+      Mail.set(queue: "x", retry: false).set(retry: 2, "custom" => 7).perform_async(1)
+      Mail.set(tags: %w[b c], retry_queue: "low", bid: "b-1").perform_async(2).size
+    RUBY
+  end
+
+  def test_many
+    made = both(<<~RUBY)
+      #{MAIL}
+      at = Time.now.to_f
+      [Mail.perform_bulk([[1], [2, 3]]).size, Mail.perform_bulk([[4], [5], [6]], batch_size: 2).size,
+       Mail.set(queue: "x").perform_bulk([[7]]).size, Mail.perform_bulk([[8], [9]], at: at + 3600).size,
+       Mail.perform_bulk([[10], [11]], at: [at + 60, at + 120]).size, Mail.perform_bulk([]).size,
+       Mail.perform_bulk((12..13).lazy.map { |i| [i] }).size,
+       Sidekiq::Client.push_bulk("class" => "Other", "args" => [[1], [2]], "queue" => "y").size]
+    RUBY
+    assert_equal [2, 3, 1, 2, 2, 0, 2, 2], made.answer
+  end
+
+  def test_many_that_are_spread
+    code = <<~RUBY
+      #{MAIL}
+      Mail.perform_bulk([[1], [2], [3]], spread_interval: 60).size
+    RUBY
+    BothSides::SIDES.each_key do |side|
+      made = run_one(side, code)
+      assert_equal 3, made.answer
+      assert_equal [[1], [2], [3]], made.stored["schedule"].map { |job| job["args"] }.sort
+      assert_includes 0..1, made.stored["schedule"].last["in"]
+    end
+  end
+
+  def test_options_are_inherited
+    both(<<~RUBY)
+      #{MAIL}
+      class Sub < Mail
+        sidekiq_options retry: 1
+      end
+      class SubSub < Sub; end
+      class Plain
+        include Sidekiq::Worker
+        sidekiq_class_attribute :colour
+        self.colour = "red"
+        queue_as :as
+      end
+      class Other < Plain; end
+      Sidekiq.default_job_options = { "retry" => 7, backtrace: true }
+      class Later
+        include Sidekiq::Job
+      end
+      [SubSub, Other, Later, Mail].each(&:perform_async)
+      red = [Other.colour, Other.new.colour]
+      Other.colour = "blue"
+      [red, Other.colour, Plain.colour, [SubSub, Plain, Later].map(&:get_sidekiq_options)]
+    RUBY
+  end
+
+  def test_the_client
+    both(<<~RUBY)
+      #{MAIL}
+      Sidekiq::Client.push("class" => Mail, "args" => [1])
+      Sidekiq::Client.push("class" => "Mail", "args" => [2], "queue" => "q", "jid" => "mine", "retry" => false, "x" => { "y" => 1 })
+      Sidekiq::Client.push("class" => "Mail", "args" => [3], "at" => Time.now.to_f + 60, "created_at" => Time.now.to_f)
+      Sidekiq::Client.new.push("class" => Mail, "args" => [4])
+      Sidekiq::Client.enqueue(Mail, 5)
+      Sidekiq::Client.enqueue_to(:low, Mail, 6)
+      Sidekiq::Client.enqueue_to_in("low", 60, Mail, 7)
+      Sidekiq::Client.enqueue_in(60, Mail, 8)
+      Mail.client_push("class" => Mail, "args" => [9]).size
+    RUBY
+  end
+
+  def test_what_is_refused
+    made = both(<<~'RUBY')
+      class Mail
+        include Sidekiq::Job
+      end
+      class None; end
+      [-> { Mail.perform_async(:symbol) }, -> { Mail.perform_async({ a: 1 }) }, -> { Mail.perform_async(Time.now) },
+       -> { Sidekiq::Client.push("class" => "A") }, -> { Sidekiq::Client.push("class" => 5, "args" => []) },
+       -> { Sidekiq::Client.push("class" => None, "args" => []) }, -> { Sidekiq::Client.push("class" => "A", "args" => 1) },
+       -> { Sidekiq::Client.push("class" => "A", "args" => [], "at" => "1") },
+       -> { Sidekiq::Client.push("class" => "A", "args" => [], "tags" => "x") },
+       -> { Sidekiq::Client.push("class" => "A", "args" => [], "queue" => "") }, -> { Mail.perform_bulk([1]) },
+       -> { Mail.perform_bulk([[1]], at: "x") }, -> { Mail.perform_bulk([[1]], at: [1, 2]) },
+       -> { Mail.perform_bulk([[1]], spread_interval: -1) }, -> { Mail.perform_bulk([[1]], spread_interval: 1, at: 1) },
+       -> { Mail.client_push(class: Mail, args: []) }, -> { Mail.delay }, -> { Mail.delay_for(1) },
+       -> { Sidekiq::Client.via(nil) {} }, -> { Sidekiq.redis }, -> { Sidekiq.testing!(:other) }].map do |call|
+        call.call.inspect
+      rescue => error
+        error.class.name
+      end
+    RUBY
+    assert_equal ["ArgumentError"] * 20 + ["RuntimeError"], made.answer
+  end
+
+  def test_arguments_that_are_not_strict
+    made = both(<<~RUBY)
+      class Mail
+        include Sidekiq::Job
+      end
+      Sidekiq.strict_args!(false)
+      Mail.perform_async(:symbol, { a: :b })
+      Mail.perform_bulk([[:many]])
+      Sidekiq.strict_args!(:warn)
+      Mail.perform_async(:warned).size
+    RUBY
+    assert_equal [["warned"], ["many"], ["symbol", { "a" => "b" }]], made.stored["default"].map { |job| job["args"] }
+  end
+
+  def test_inline
+    made = both(<<~RUBY)
+      class Server
+        def call(_instance, job, queue)
+          RAN << [:server, queue, job["custom"]]
+          yield
+        end
+      end
+      RAN = []
+      class Mail
+        include Sidekiq::Job
+
+        def perform(what, hash) = RAN << [what, hash, jid.size]
+      end
+      Sidekiq.default_configuration.server_middleware { |chain| chain.add(Server) }
+      [Mail.perform_inline("a", { "b" => 1 }), Mail.perform_sync("b", {}), Mail.set(sync: true, custom: 1).perform_async("c", nil),
+       Mail.set(queue: "x").perform_inline("d", nil), RAN]
+    RUBY
+    assert_equal [true, true, true, true], made.answer.first(4)
+    assert_equal ["a", { "b" => 1 }, 24], made.answer.last[1]
+  end
+
+  def test_shards
+    made = both(<<~RUBY)
+      #{MAIL}
+      pool = Sidekiq::RedisConnection.create(url: ENV.fetch("REDIS_URL"), db: 1, size: 2)
+      Sidekiq::Client.via(pool) { Mail.perform_async("there") }
+      Mail.set("pool" => pool).perform_async("pool")
+      Mail.perform_async("here")
+      found = pool.with { |redis| redis.call("LRANGE", "queue:mail", 0, -1).map { |entry| JSON.parse(entry)["args"] } }
+      pool.with { |redis| redis.flushdb }
+      found
+    RUBY
+    assert_equal [[["pool"], ["there"]], [["here"]]], [made.answer, made.stored["mail"].map { |job| job["args"] }]
+  end
+
+  def test_redis
+    made = both(<<~RUBY)
+      Sidekiq.redis do |redis|
+        redis.set("a", 1)
+        redis.call("SET", "b", "2")
+        redis.hset("h", "x", 1)
+        answers = redis.pipelined { |pipe| [pipe.get("a"), pipe.incr("a")] }
+        both = redis.multi { |pipe| pipe.incr("a") }
+        again = Sidekiq.redis { |other| other.get("b") }
+        [answers, both, again, redis.hgetall("h"), redis.exists("none"), redis.info.key?("redis_version"),
+         Sidekiq.redis_pool.with { |other| other.get("b") }]
+      end
+    RUBY
+    assert_equal [["1", 2], [3], "2", { "x" => "1" }, 0, true, "2"], made.answer
+  end
+end

@@ -1,0 +1,78 @@
+# frozen_string_literal: true
+
+require "support/interop_case"
+
+# A program that was written for Sidekiq, run twice on the same Redis: with the real one, and with what stands in for it. What it
+# answers, and what it leaves in Redis, must be the same.
+class BothSides < InteropCase
+  SIDES = { theirs: "sidekiq", ours: "ringspun/jobs/sidekiq" }.freeze
+  EXECUTABLE = File.join(Program::ROOT, "jobs/exe/ringspun-jobs")
+
+  # Times differ between the runs, and jids.
+  TIMES = %w[created_at enqueued_at failed_at retried_at discarded_at].freeze
+
+  # What the program has made: its answer, and what stands in Redis.
+  Made = Struct.new(:answer, :stored)
+
+  # Runs the code on both sides. Its value must be one that JSON knows.
+  #
+  # @return [Made]
+  def both(code)
+    made = SIDES.to_h { |side, library| [side, run_program(library, code)] }
+    assert_equal made[:theirs].answer, made[:ours].answer
+    assert_equal made[:theirs].stored, made[:ours].stored
+    made[:ours]
+  end
+
+  # Runs the code on one side.
+  def run_one(side, code) = run_program(SIDES.fetch(side), code)
+
+  # A worker of that side with this program, and options of the command line.
+  def start_side(side, code, *options)
+    program = Program.new({ "REDIS_URL" => url }) do |folder|
+      app = File.join(folder, "app.rb")
+      File.write(app, "require #{SIDES.fetch(side).inspect}\n#{RealSidekiq::JOBS.sub(/^class FromSidekiq.*/m, "")}\n#{code}")
+      command = side == :theirs ? [Gem.bin_path("sidekiq", "sidekiq")] : [*Program::LOAD_PATH, EXECUTABLE]
+      [RbConfig.ruby, *command, "-r", app, *options]
+    end
+    @programs.push(program).last
+  end
+
+  private
+
+  def run_program(library, code)
+    redis.call("FLUSHALL")
+    program = Program.ruby(<<~RUBY, env: { "REDIS_URL" => url })
+      require #{library.inspect}
+      require "json"
+      Sidekiq.logger.level = Logger::FATAL
+      answer = begin
+        #{code}
+      end
+      puts "ANSWER \#{JSON.generate([answer])}"
+    RUBY
+    @programs << program
+    status = program.wait
+    assert_predicate status, :success?, program.log
+    Made.new(JSON.parse(program.log[/^ANSWER (.*)$/, 1]).first, stored)
+  end
+
+  # Every job: where it stands, and its fields.
+  def stored
+    lists = redis.call("SMEMBERS", "queues").sort.to_h do |queue|
+      [queue, redis.call("LRANGE", "queue:#{queue}", 0, -1).map { |entry| plain(entry) }]
+    end
+    sets = %w[schedule retry dead].to_h do |set|
+      scored = redis.call("ZRANGE", set, 0, -1, "WITHSCORES")
+      [set, scored.map { |entry, score| plain(entry).merge("in" => ((score - Time.now.to_f) / 60).round) }]
+    end
+    lists.merge(sets)
+  end
+
+  def plain(entry)
+    job = JSON.parse(entry)
+    job["jid"] = "a jid" if job["jid"].match?(/\A\h{24}\z/)
+    TIMES.each { |name| job[name] = (Ringspun::Jobs::Wire.seconds(job[name]) - Time.now.to_f).abs < 60 if job.key?(name) }
+    job.sort.to_h
+  end
+end
