@@ -227,7 +227,8 @@ class TidyTest < Minitest::Test
   end
 
   # Libraries that do not begin with their gem's name.
-  GEMS = { "active_support" => "activerecord", "active_support/ordered_options" => "activerecord",
+  GEMS = { "active_support" => "activerecord", "active_support/core_ext" => "activerecord",
+           "active_support/ordered_options" => "activerecord",
            "active_record/connection_adapters/postgresql_adapter" => "activerecord", "active_record" => "activerecord",
            "io/stream" => "io-stream", "rake/extensiontask" => "rake-compiler", "rspec/core" => "rspec-core",
            "rspec/expectations" => "rspec-expectations" }.freeze

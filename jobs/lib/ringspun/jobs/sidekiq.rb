@@ -48,7 +48,7 @@ module Ringspun
       class << self
         # @return [Boolean] whether this process is a worker of `ringspun-jobs`
         # @since 0.1.0
-        def server? = !defined?(CLI).nil?
+        def server? = !defined?(CLI::SUCCESS).nil? # cli/values opens the class as well
 
         # @return [Boolean] false: nothing of Sidekiq Pro is here
         # @since 0.1.0
@@ -160,4 +160,3 @@ end
 
 # `require "sidekiq"` and its like find these from now on, also where the gem is installed.
 $LOAD_PATH.unshift(File.expand_path("sidekiq/stand_in", __dir__))
-require "sidekiq"
