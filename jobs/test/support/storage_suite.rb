@@ -5,7 +5,7 @@ module StorageSuite
   include Strands
 
   def self.included(test_class)
-    test_class.include(Nodes, Admin, Locks)
+    test_class.include(Nodes, Admin, Locks, Search)
   end
 
   Storage = Ringspun::Jobs::Storage
@@ -347,3 +347,4 @@ end
 require_relative "storage_suite/nodes"
 require_relative "storage_suite/admin"
 require_relative "storage_suite/locks"
+require_relative "storage_suite/search"

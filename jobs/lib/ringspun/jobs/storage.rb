@@ -72,6 +72,14 @@ module Ringspun
       # A job that was in flight at a dead node, and where it went. `to`: :quarantine, or :queue for an entry that is no job.
       Recovered = Struct.new(:node, :queue, :entry, :to)
 
+      # A job that was found. `place`: :queue, :in_flight, or one of {SETS}. `queue`: the one where it waits or was fetched.
+      # `node`: the one that has it in flight. `token` is valid where it was found. `at` as in {Stored}.
+      Found = Struct.new(:place, :queue, :node, :token, :entry, :at)
+
+      # What a part of a search has found, how many entries it has looked at, and the `cursor` with which to go on; nil: that was
+      # the last part.
+      Page = Struct.new(:found, :looked, :cursor)
+
       # Makes a connection for the caller alone, which verbs take as `connection:`. One strand or thread may use it at a time. The
       # caller closes it.
       #
@@ -261,6 +269,33 @@ module Ringspun
       # @since 0.1.0
       def scan(set, from, count, connection: nil) = missing(:scan)
 
+      # Finds a job by its jid. Looks at all that is stored, in parts: see {#search}.
+      #
+      # @param jid [String]
+      # @return [Found, nil] nil: it is nowhere, or has moved meanwhile
+      # @since 0.1.0
+      def find(jid, connection: nil) = missing(:find)
+
+      # Looks at some of the jobs for those that meet all conditions. Call it again with the page's cursor to look at more.
+      #
+      # A job that stays where it is from the first call to the last is found, whatever is enqueued and fetched meanwhile. It may
+      # be found twice; so may one that moves on. One that goes back, as after a failure, may be missed. So may those of a queue
+      # from which others were removed: as many as these.
+      #
+      # @param places [Array<String, Symbol>, nil] queues, {SETS} and :in_flight; :queue means all queues; nil: everything
+      # @param job_class [Class, String, nil] also the class that another one has wrapped, as ActiveJob does
+      # @param jid [String, nil]
+      # @param tag [String, nil]
+      # @param text [String, nil] a part of a value or of a key in the arguments
+      # @param count [Integer] to look at about so many
+      # @param cursor [String, nil] of a page with the same conditions
+      # @return [Page]
+      # @raise [ArgumentError] there is no such place, or that is no cursor
+      # @since 0.1.0
+      def search(places: nil, job_class: nil, jid: nil, tag: nil, text: nil, count: 1000, cursor: nil, connection: nil)
+        missing(:search)
+      end
+
       # Removes jobs, each once.
       #
       # @param place [String, Symbol] a queue, or one of {SETS}
@@ -339,6 +374,7 @@ module Ringspun
 end
 
 require_relative "storage/registry"
+require_relative "storage/searching"
 require_relative "storage/redis"
 require_relative "storage/memory"
 require_relative "storage/setting"

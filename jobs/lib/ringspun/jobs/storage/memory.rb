@@ -16,6 +16,7 @@ end
 require_relative "memory/nodes"
 require_relative "memory/admin"
 require_relative "memory/locks"
+require_relative "memory/search"
 
 module Ringspun
   module Jobs
@@ -24,6 +25,7 @@ module Ringspun
         include Nodes
         include Admin
         include Locks
+        include Search
 
         # @param clock [#call] answers the time in seconds since the epoch
         # @param milliseconds [Boolean] see {Config#milliseconds}

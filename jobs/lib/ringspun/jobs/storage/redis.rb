@@ -33,6 +33,7 @@ require_relative "redis/batch"
 require_relative "redis/nodes"
 require_relative "redis/admin"
 require_relative "redis/locks"
+require_relative "redis/search"
 
 module Ringspun
   module Jobs
@@ -41,6 +42,7 @@ module Ringspun
         include Nodes
         include Admin
         include Locks
+        include Search
 
         # Options that the caller cannot set: this class decides what may be sent again, and reads the answers of protocol 3.
         OURS = { driver: Driver, command_builder: Driver::AsTheyAre, protocol: 3, reconnect_attempts: 0 }.freeze
@@ -171,7 +173,7 @@ module Ringspun
 
         def use(connection, waits: false, &)
           return @pool.lend(waits: waits, &) unless connection
-          return yield(connection) if connection.is_a?(Connection)
+          return yield(connection) if connection.respond_to?(:exchange)
 
           raise UsageError, "connection: must be what connect of the storage has made, got #{connection.class}"
         end

@@ -1,0 +1,128 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Ringspun
+  module Jobs
+    class Storage
+      # Looks through a storage page by page. A storage that includes this has:
+      #
+      # - `places_of(kinds, connection)`, the places that there are of some kinds
+      # - `examine(place, position, count, needle, connection)`, which looks at the next entries of a place. It returns those that
+      #   have the needle in their bytes, as {Found}; how many it has looked at; and the position from which on to look next,
+      #   nil at the end. A storage may look at more than `count`.
+      #
+      # @api private
+      module Searching
+        # A place: a kind, one of {Storage::SETS}, :queue or :in_flight; with the name of the queue, and with the node.
+        Place = Struct.new(:kind, :queue, :node) do
+          def order = [ORDER.index(kind), queue.to_s.b, node.to_s.b]
+        end
+
+        # The way that a job goes most often. So one that moves on meanwhile is seen twice rather than missed.
+        ORDER = %i[schedule retry queue in_flight dead].freeze
+
+        # What is looked for.
+        class Wanted
+          # What no program writes into JSON as an escape sequence.
+          PLAIN = %r{[^\x00-\x1f\x7f-\u{10ffff}"\\/<>&']+}
+
+          # @return [String] a part that the entry of each job that is looked for has in its bytes; "" if there is none
+          attr_reader :needle
+
+          def initialize(job_class, jid, tag, text)
+            @job_class = job_class && name_of(job_class)
+            @jid = jid
+            @tag = tag&.to_s
+            @text = text
+            @needle = [@job_class, jid, @tag, text].compact.flat_map { |each| each.scan(PLAIN) }.max_by(&:bytesize) || ""
+            @all = [job_class, jid, tag, text].none?
+          end
+
+          # @param entry [String]
+          def match?(entry)
+            return true if @all
+
+            job = Wire.parse(entry)
+            fits?(@jid, job["jid"]) && fits?(@job_class, job["class"], job["wrapped"]) && fits?(@tag, *job["tags"]) &&
+              (@text.nil? || text_in?(job["args"]))
+          rescue MalformedEntryError
+            false
+          end
+
+          private
+
+          def name_of(job_class) = job_class.is_a?(Module) ? job_class.name : job_class
+
+          def fits?(wanted, *values) = wanted.nil? || values.include?(wanted)
+
+          def text_in?(value)
+            case value
+            when Array then value.any? { |each| text_in?(each) }
+            when Hash then value.any? { |name, each| name.include?(@text) || text_in?(each) }
+            when String then value.include?(@text)
+            else JSON.generate(value).include?(@text)
+            end
+          end
+        end
+        private_constant :Place, :ORDER, :Wanted
+
+        # (see Storage#find)
+        def find(jid, connection: nil)
+          cursor = nil
+          loop do
+            page = search(jid: jid, cursor: cursor, connection: connection)
+            return page.found.first if page.found.any?
+
+            cursor = page.cursor or return
+          end
+        end
+
+        # (see Storage#search)
+        def search(places: nil, job_class: nil, jid: nil, tag: nil, text: nil, count: 1000, cursor: nil, connection: nil)
+          wanted = Wanted.new(job_class, jid, tag, text)
+          page = Page.new([], 0)
+          last, position = read_cursor(cursor)
+          places_from(places, last, connection).each do |place|
+            position = nil unless place == last
+            loop do
+              page.cursor = cursor_of(place, position)
+              return page if page.looked >= count
+
+              found, looked, position = examine(place, position, count - page.looked, wanted.needle, connection)
+              page.found.concat(found.select { |one| wanted.match?(one.entry) })
+              page.looked += looked
+              break unless position
+            end
+          end
+          page.cursor = nil
+          page
+        end
+
+        private
+
+        def places_from(wanted, last, connection)
+          queues, kinds = wanted ? wanted.partition { |place| place.is_a?(String) } : [[], ORDER]
+          unknown = kinds - ORDER
+          raise ArgumentError, "there is no place #{unknown.first.inspect} to search" if unknown.any?
+
+          places = places_of(kinds, connection) + queues.map { |queue| Place.new(:queue, queue) }
+          places.reject! { |place| (place.order <=> last.order).negative? } if last
+          places.uniq.sort_by(&:order)
+        end
+
+        def cursor_of(place, position) = [JSON.generate([*place, position])].pack("m0")
+
+        def read_cursor(cursor)
+          return unless cursor
+
+          kind, queue, node, position = JSON.parse(cursor.unpack1("m0"))
+          [Place.new(ORDER.find { |each| each.name == kind } || raise(ArgumentError), queue, node), position]
+        rescue ArgumentError, JSON::ParserError, NoMethodError
+          raise ArgumentError, "#{cursor.inspect} is no cursor of a page"
+        end
+      end
+      private_constant :Searching
+    end
+  end
+end

@@ -1,0 +1,109 @@
+# frozen_string_literal: true
+
+module StorageSuite
+  # How jobs are found, wherever they are.
+  module Search
+    # Jobs a to f, each in another place.
+    def everywhere
+      push("a", at: storage.time + 1000)
+      push("b", queue: "x::y")
+      push("c", "d", "e", "f")
+      c, d, e, f = fetch
+      storage.fail(NODE, [failed(c, to: :retry, delay: 1000), failed(d, to: :dead), failed(f, to: :queue)])
+      e
+    end
+
+    # All pages of a search, and how many entries they have looked at.
+    def pages(**options)
+      all = []
+      looked = 0
+      cursor = nil
+      loop do
+        page = storage.search(cursor: cursor, **options)
+        yield page if block_given?
+        all.concat(page.found)
+        looked += page.looked
+        cursor = page.cursor or return [all, looked]
+      end
+    end
+
+    def found(**) = jids(pages(**).first)
+
+    def test_finds_a_job_wherever_it_is
+      e = everywhere
+      found = ("a".."f").to_h { |jid| [jid, storage.find(jid)] }
+      assert_equal [[:schedule, nil, nil], [:queue, "x::y", nil], [:retry, nil, nil], [:dead, nil, nil],
+                    [:in_flight, "default", NODE], [:queue, "default", nil]],
+                   (found.each_value.map { |one| [one.place, one.queue, one.node] })
+      assert_equal([true, false, true, true, false, false], found.each_value.map { |one| one.at.is_a?(Float) })
+      assert_in_delta storage.time + 1000, found["a"].at, 60
+      assert_equal [e.token, e.entry], [found["e"].token, found["e"].entry]
+      assert_nil storage.find("nowhere")
+      tokens = found.transform_values(&:token)
+      assert_equal [[true]] * 3, [storage.remove(:schedule, [tokens["a"]]), storage.remove("x::y", [tokens["b"]]),
+                                  storage.retry_now(:dead, [tokens["d"]])]
+      assert_equal [nil, :queue], [storage.find("a"), storage.find("d").place]
+    end
+
+    def test_searches_in_places
+      everywhere
+      assert_equal [%w[a b c d e f], 6], [jids(pages.first).sort, pages.last]
+      places = { ["default"] => %w[f], ["x::y", :dead] => %w[b d], [:in_flight] => %w[e], [:queue] => %w[b f],
+                 [:schedule, :retry] => %w[a c], [] => [], ["nowhere"] => [], [:queue, "default"] => %w[b f] }
+      places.each { |some, expected| assert_equal expected, found(places: some).sort, some.inspect }
+      assert_raises(ArgumentError) { storage.search(places: [:other]) }
+    end
+
+    def test_searches_for_what_all_conditions_meet
+      jobs = { "a" => { "class" => "Mail", "args" => ["Ada <ada@example.org>", { "kind" => 12 }], "tags" => %w[red blue] },
+               "b" => { "class" => "Wrapper", "wrapped" => "Mail", "args" => [["Größe \"7\""]], "tags" => %w[red] },
+               "c" => { "class" => "Mailer", "args" => [1.5, true, nil], "tags" => "redder" } }
+      entries = jobs.map { |jid, job| JSON.generate({ "jid" => jid, "queue" => "default", **job }) }
+      storage.push([*entries, "no job: red Mail"].map { |entry| Storage::Push.new(queue: "default", entry: entry) })
+      { { job_class: "Mail" } => %w[a b], { tag: "red" } => %w[a b], { tag: "red", job_class: "Mail", jid: "b" } => %w[b],
+        { tag: :blue } => %w[a], { jid: "c" } => %w[c], { text: "<ada@" } => %w[a], { text: "Größe" } => %w[b],
+        { text: "\"7\"" } => %w[b], { text: "kind" } => %w[a], { text: "12" } => %w[a], { text: "1.5" } => %w[c],
+        { text: "true" } => %w[c], { text: "red" } => [], { text: "Mail" } => [], { jid: "a", text: "7" } => [],
+        { job_class: String } => [] }.each do |conditions, expected|
+        assert_equal expected, found(**conditions).sort, conditions.inspect
+      end
+      assert_equal 4, pages.first.size
+    end
+
+    def test_a_page_looks_at_so_many_and_the_next_goes_on
+      names = Array.new(25) { |number| "q#{number}" }
+      push(*names)
+      push(*("a".."e"), queue: "other", at: 5)
+      first = storage.search(jid: "nobody", places: ["default"], count: 10)
+      assert_equal [[], 10, String], [first.found, first.looked, first.cursor.class]
+      sizes = []
+      assert_equal [["q3"], 25], (pages(jid: "q3", places: ["default"], count: 10) { |page| sizes << page.looked }
+                                   .then { |all, looked| [jids(all), looked] })
+      assert_equal [10, 10, 5], sizes
+      assert_equal (names + %w[a b c d e]).sort, found(count: 7).sort
+      ["", "nonsense", ["5"].pack("m0"), 5].each { |cursor| assert_raises(ArgumentError) { storage.search(cursor: cursor) } }
+    end
+
+    def test_what_was_there_all_the_time_is_found
+      stay = Array.new(30) { |number| "stay#{number}" }
+      push(*Array.new(30) { |number| "go#{number}" })
+      push(*stay)
+      push(*stay.map { |jid| "later#{jid}" }, at: storage.time + 1000)
+      new = 0
+      found, = pages(count: 7) do
+        push("new#{new += 1}", "and#{new}")
+        push("due#{new}", at: storage.time + 1)
+        storage.ack(NODE, fetch(3).map { |one| done(one) }) if new <= 10
+      end
+      names = jids(found)
+      assert_empty (stay + stay.map { |jid| "later#{jid}" }) - names
+    end
+
+    def test_what_is_in_flight_is_found_although_others_end
+      push(*Array.new(40) { |number| "j#{number}" })
+      running = fetch
+      found, = pages(count: 5, places: [:in_flight]) { storage.ack(NODE, running.shift(3).map { |one| done(one) }) }
+      assert_empty jids(running) - jids(found)
+    end
+  end
+end
