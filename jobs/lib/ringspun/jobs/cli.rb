@@ -2,6 +2,7 @@
 
 require "ringspun/jobs"
 require_relative "cli/arguments"
+require_relative "cli/sidekiq_file"
 require_relative "cli/file"
 require_relative "cli/commands"
 require_relative "cli/program"
@@ -43,7 +44,7 @@ module Ringspun
         settle(arguments)
         return carry_out(arguments) if arguments.command
 
-        open_log(Jobs.config) if arguments.log? || Jobs.config.logger.nil?
+        settle_log(arguments)
         log = Log.new(Jobs.config.logger)
         serve(Jobs.config, log)
       rescue ConfigError => error
@@ -62,7 +63,7 @@ module Ringspun
 
       # The file is read before the program is loaded, for the program may change its settings.
       def settle(arguments)
-        environment = arguments.environment || ENV["RAILS_ENV"] || ENV["RACK_ENV"] || "development"
+        environment = arguments.environment || ENV.values_at("APP_ENV", "RAILS_ENV", "RACK_ENV").compact.first || "development"
         file = File.new(arguments.file, environment)
         Jobs.configure { |config| config.update(file.settings) }
         program = arguments.program || file.program
@@ -79,8 +80,14 @@ module Ringspun
         FAILURE
       end
 
-      def open_log(config)
-        config.logger = Log.open(path: config.log, format: config.log_format, level: config.log_level)
+      # A logger of the program's stays, unless an option says where the log goes.
+      def settle_log(arguments)
+        config = Jobs.config
+        if arguments.log? || config.logger.nil?
+          config.logger = Log.open(path: config.log, format: config.log_format, level: config.log_level)
+        elsif arguments.log_level
+          config.logger.level = config.log_level
+        end
       end
 
       # Makes the storage here, where an error in its settings is printed in one line.

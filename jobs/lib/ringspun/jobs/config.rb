@@ -92,6 +92,14 @@ module Ringspun
       #   @return [Integer] jobs that one process runs at once
       #   @since 0.1.0
       count(:concurrency, 1000)
+      # @!attribute [rw] tag
+      #   @return [String] what `ps` and dashboards call the processes, beside their names
+      #   @since 0.1.0
+      setting(:tag, "ringspun", "a String") { |value| value.dup.freeze if value.is_a?(String) }
+      # @!attribute [rw] labels
+      #   @return [Array<String>] what dashboards show beside each process
+      #   @since 0.1.0
+      setting(:labels, [].freeze, "an Array of Strings") { |value| value.map(&:to_s).freeze if value.is_a?(Array) }
       # @!attribute [rw] processes
       #   @return [Integer] worker processes
       #   @since 0.1.0

@@ -74,8 +74,11 @@ module Ringspun
         # @raise [ConfigError]
         def settings = @queues.any? ? { **@settings, "queues" => CLI.queues_of(@queues) } : @settings
 
-        # @return [Boolean] whether an option of the log is given
-        def log? = @settings.each_key.any? { |name| name.start_with?("log") }
+        # @return [Boolean] whether an option says where the log goes, or in which form
+        def log? = @settings.key?("log") || @settings.key?("log_format")
+
+        # @return [String, nil] what is logged, if an option says so
+        def log_level = @settings["log_level"]
 
         private
 
@@ -107,9 +110,8 @@ module Ringspun
           options.on("-e", "--environment NAME", "such as production; section of the file, RAILS_ENV") do |value|
             @environment = value
           end
-          options.on("-C", "--config FILE", "YAML; by default #{File::PLACES.first}", "or #{File::PLACES.last}") do |value|
-            @file = value
-          end
+          places = "#{File::PLACES[..-2].join(", ")} or #{File::PLACES.last}"
+          options.on("-C", "--config FILE", "YAML; by default the first there is of", places) { |value| @file = value }
           options.on("-q", "--queue NAME[,WEIGHT]", "may be given several times; the default is default") do |value|
             @queues << value
           end
@@ -119,6 +121,7 @@ module Ringspun
           set(options, "-c", "--concurrency N", Integer, "jobs that a process runs at once; 1000")
           set(options, "--processes N", Integer, "worker processes; 1")
           set(options, "-t", "--timeout SECONDS", Numeric, "that jobs have to end; 25")
+          set(options, "-g", "--tag NAME", String, "what ps and dashboards call the process")
         end
 
         def where_to(options)
@@ -126,6 +129,7 @@ module Ringspun
           set(options, "--log FILE", String, "by default - , the standard output")
           set(options, "--log-format FORMAT", String, "text or json")
           set(options, "--log-level LEVEL", String, "debug, info, warn, error")
+          options.on("-v", "--verbose", "as --log-level debug") { @settings["log_level"] = "debug" }
           options.on("-V", "--version", "prints it") { @answer = "ringspun-jobs #{VERSION}" }
           options.on("-h", "--help", "prints this") { @answer = options.to_s }
         end

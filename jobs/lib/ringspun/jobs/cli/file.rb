@@ -11,7 +11,7 @@ module Ringspun
       #
       # @api private
       class File
-        PLACES = %w[config/ringspun-jobs.yml config/jobs.yml].freeze
+        PLACES = %w[config/ringspun-jobs.yml config/jobs.yml config/sidekiq.yml config/sidekiq.yml.erb].freeze
         ENVIRONMENTS = %w[development test staging production].freeze
 
         # @return [Hash{String => Object}]
@@ -32,9 +32,11 @@ module Ringspun
         private
 
         def read
-          text = ERB.new(::File.read(@path)).result
-          content = YAML.safe_load(text, permitted_classes: [Symbol], aliases: true, filename: @path)
-          content.nil? || content.is_a?(Hash) ? plain(content || {}) : refuse("must have names and values at its top")
+          text = ERB.new(::File.read(@path), trim_mode: "-").result
+          content = YAML.safe_load(text, permitted_classes: [Symbol], aliases: true, filename: @path) || {}
+          refuse("must have names and values at its top") unless content.is_a?(Hash)
+
+          SidekiqFile.named?(@path) ? SidekiqFile.translated(plain(content), @path) : plain(content)
         rescue SystemCallError => error
           raise ConfigError, "the configuration file cannot be read: #{error.message}"
         rescue Psych::Exception => error

@@ -73,7 +73,8 @@ module Ringspun
       # What `ps` shows.
       def entitle
         state = "stopping, " if @ends.positive?
-        Process.setproctitle("ringspun-jobs #{VERSION} #{@worker.queues.join(",")[0, 100]} " \
+        tag = "#{@config.tag} " unless @config.tag == "ringspun"
+        Process.setproctitle("ringspun-jobs #{VERSION} #{tag}#{@worker.queues.join(",")[0, 100]} " \
                              "[#{state}#{@worker.busy} of #{@config.concurrency} busy]")
       end
 

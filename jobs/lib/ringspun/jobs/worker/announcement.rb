@@ -48,10 +48,10 @@ module Ringspun
         private
 
         def info(quiet)
-          { "hostname" => Socket.gethostname, "pid" => Process.pid, "tag" => "ringspun", "identity" => @node,
+          { "hostname" => Socket.gethostname, "pid" => Process.pid, "tag" => @config.tag, "identity" => @node,
             "started_at" => @started_at, "concurrency" => @config.concurrency, "queues" => @queue_order.names,
             "weights" => [@queue_order.weights], "capsules" => { "default" => { "weights" => @queue_order.weights } },
-            "labels" => [], "busy" => @runs.size, "version" => VERSION, "quiet" => quiet, "embedded" => false }
+            "labels" => @config.labels, "busy" => @runs.size, "version" => VERSION, "quiet" => quiet, "embedded" => false }
         end
 
         # The jobs that run.
