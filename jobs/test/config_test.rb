@@ -48,6 +48,8 @@ class ConfigTest < Minitest::Test
     end
     config.storage = made = storage::Memory.new
     assert_same made, storage.for(config)
+    config.storage = passes_on = SimpleDelegator.new(made)
+    assert_same passes_on, storage.for(config)
     config.storage = nil
     assert_equal :redis, config.storage
   end

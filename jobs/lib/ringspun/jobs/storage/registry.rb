@@ -27,23 +27,23 @@ module Ringspun
         # @since 0.1.0
         def for(config)
           kind = config.storage
-          kind.is_a?(Storage) ? kind : @kinds.fetch(kind).call(config)
+          kind.is_a?(Symbol) ? @kinds.fetch(kind).call(config) : kind
         end
 
         # @return [Symbol] the kind that is registered first
         # @api private
         def default = @kinds.each_key.first
 
-        # @param value [Symbol, String, Storage, nil]
+        # @param value [Symbol, String, Storage, nil] or what passes all verbs on to a storage
         # @return [Symbol, Storage] the form that {Config} keeps
         # @raise [ConfigError] which lists what there is
         # @api private
         def known(value)
-          return value if value.is_a?(Storage)
           return default if value.nil?
+          return value if public_instance_methods(false).all? { |verb| value.respond_to?(verb) }
 
           @kinds.each_key.find { |name| [name, name.name].include?(value) } ||
-            raise(ConfigError, "there is no storage #{value.inspect}; there are #{@kinds.keys.join(", ")}; or give a Storage")
+            raise(ConfigError, "there is no storage #{value.inspect[0, 100]}; there are #{@kinds.keys.join(", ")}; or give a Storage")
         end
       end
     end
