@@ -50,7 +50,7 @@ module Ringspun
       # For {Jobs.enqueue_all}.
       #
       # @api private
-      def push(client, arguments, connection)
+      def push(client, arguments, connection = nil)
         unless [nil, connection].include?(@given[:connection])
           raise InvalidJobError, "jobs that are enqueued together have one connection: give it to enqueue_all"
         end

@@ -42,8 +42,9 @@ module Ringspun
           return default if value.nil?
           return value if public_instance_methods(false).all? { |verb| value.respond_to?(verb) }
 
-          @kinds.each_key.find { |name| [name, name.name].include?(value) } ||
-            raise(ConfigError, "there is no storage #{value.inspect[0, 100]}; there are #{@kinds.keys.join(", ")}; or give a Storage")
+          names = @kinds.keys
+          names.find { |name| [name, name.name].include?(value) } ||
+            raise(ConfigError, "there is no storage #{value.inspect[0, 100]}; there are #{names.join(", ")}; or give a Storage")
         end
       end
     end
