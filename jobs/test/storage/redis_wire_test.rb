@@ -48,6 +48,13 @@ class RedisWireTest < RedisCase
     assert_nil call("GET", "unique:abc")
   end
 
+  def test_a_result_is_a_string_that_ends
+    push
+    storage.ack(NODE, [done(fetch, result: "[1]", keep_seconds: 60)])
+    assert_equal "[1]", call("GET", "ringspun:result:a")
+    assert_includes 1..60_000, call("PTTL", "ringspun:result:a")
+  end
+
   def test_a_lock_that_is_not_released_in_the_acknowledgement_stays
     push(lock: "abc", lock_seconds: 60)
     storage.fail(NODE, [failed(fetch, :retry, delay: 5)])

@@ -84,6 +84,21 @@ module StorageSuite
     assert_equal [false, false], storage.ack(NODE, fetched.map { |one| done(one) })
   end
 
+  def test_an_ack_keeps_a_result
+    push("a", "b", "c")
+    a, b, c = fetch.map { |one| done(one) }
+    b.result = '{"sum":[1,"ü"]}'
+    b.keep_seconds = 60
+    c.result = "null"
+    c.keep_seconds = 0.001
+    assert_equal [nil, nil], storage.results(%w[a b])
+    assert_equal [true] * 3, storage.ack(NODE, [a, b, c])
+    assert_equal [false], storage.ack(NODE, [b.dup.tap { |again| again.result = "5" }])
+    yield_until("the result has gone") { storage.results(%w[c]) == [nil] }
+    assert_equal [nil, '{"sum":[1,"ü"]}', nil], storage.results(%w[a b nobody])
+    assert_empty storage.results([])
+  end
+
   def test_only_the_node_that_has_it_acknowledges
     push("a")
     fetched = fetch.first

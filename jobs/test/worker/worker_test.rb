@@ -83,6 +83,46 @@ class WorkerTest < Minitest::Test
     end
   end
 
+  def test_a_result_is_kept_for_those_who_ask
+    on("answer") { |value, _| value }
+    with_worker do
+      with_this_storage do
+        jids = [1, nil, { "a" => ["ü"] }].map { |value| Task.set(keep_result: 60).perform_async("answer", value) }
+        jids << Task.perform_async("answer", 5)
+        until_done
+        assert_equal([1, nil, { "a" => ["ü"] }, nil], jids.map { |jid| Jobs.result(jid) })
+        assert_equal([false, false, false, true], storage.results(jids).map(&:nil?))
+        machine.sleep(61)
+        assert_equal [nil] * 4, storage.results(jids)
+      end
+    end
+  end
+
+  def test_a_result_passes_middleware
+    on("answer") { 7 }
+    with_worker do
+      config.server_middleware.add(->(*, &block) { block.call && :other })
+      push("answer", jid: "a1", keep_result: 60)
+      until_done
+      assert_equal ["7"], storage.results(["a1"])
+    end
+  end
+
+  def test_a_result_that_json_does_not_know_is_not_kept_and_the_job_is_done
+    on("answer") { { "at" => [:now] } }
+    with_worker do
+      push("answer", jid: "a1", keep_result: 60)
+      push("answer", jid: "a2", keep_result: "long")
+      push("answer", jid: "a3", keep_result: -1)
+      until_done
+      assert_equal [[nil] * 3, { done: 3 }], [storage.results(%w[a1 a2 a3]), worker.counts]
+    end
+    warnings = lines.all.grep(/not kept/)
+    assert_equal 1, warnings.size
+    assert_match(/\Awarn .*jid=a1 .*its result is not kept: the result\["at"\]\[0\] is a Symbol; give the String "now"/,
+                 warnings.first)
+  end
+
   def test_a_job_that_fails_is_tried_again_and_runs
     failures = 2
     on("fail") { raise IOError, "not yet" if (failures -= 1) >= 0 }

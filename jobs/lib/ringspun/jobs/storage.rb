@@ -53,8 +53,9 @@ module Ringspun
       Stored = Struct.new(:token, :entry, :at)
 
       # A job in flight that is done. `lock`: the unique lock that it held, which is released if its value is `jid`. `pushes`, an
-      # Array of {Push}: jobs that are stored in the same step, so that either both happen or neither.
-      Ack = Struct.new(:queue, :token, :jid, :lock, :pushes)
+      # Array of {Push}: jobs that are stored in the same step, so that either both happen or neither. `result`: JSON text that is
+      # kept in that step too, for `keep_seconds`; nil of these: nothing is kept.
+      Ack = Struct.new(:queue, :token, :jid, :lock, :pushes, :result, :keep_seconds)
 
       # A job in flight that goes elsewhere, as `new_entry`, or as it is without that. `to` is :retry or :schedule (both after
       # `delay` seconds), :dead, or :queue (to the front of the queue `new_queue`, or of the one it was fetched from). `lock` as
@@ -275,6 +276,13 @@ module Ringspun
       # @return [Found, nil] nil: it is nowhere, or has moved meanwhile
       # @since 0.1.0
       def find(jid, connection: nil) = missing(:find)
+
+      # What jobs have returned, as their acks have said.
+      #
+      # @param jids [Array<String>]
+      # @return [Array<String, nil>] for each its JSON text; nil: there is none, or none any more
+      # @since 0.1.0
+      def results(jids, connection: nil) = missing(:results)
 
       # Looks at some of the jobs for those that meet all conditions. Call it again with the page's cursor to look at more.
       #

@@ -102,6 +102,18 @@ module Ringspun
         end
       end
 
+      # What a job with the option `keep_result:` has returned. May switch strands.
+      #
+      # @param jid [String]
+      # @return [Object, nil] as it comes out of JSON; nil as well when it has not ended well yet, or did so too long ago:
+      #   {Storage#results} tells these apart
+      # @raise [UnavailableError]
+      # @since 0.1.0
+      def result(jid)
+        text = storage.results([jid]).first
+        text && JSON.parse(text)
+      end
+
       # Options for jobs of a class that only other programs have. See {Job::ClassMethods#set}.
       #
       # @param job_class [String, Class]

@@ -36,6 +36,8 @@ module Ringspun
         #   queue
         # @option values [Symbol, String] :unique_until what ends that earlier: :success, the default, :start, or only :expiry
         # @option values [Array<String>] :tags what dashboards show beside the job
+        # @option values [Numeric] :keep_result seconds for which {Jobs.result} has what `perform` has returned, as it comes out
+        #   of JSON
         # @return [Hash{Symbol => Object}] {#options}
         # @raise [InvalidJobError] which names what is wrong
         # @since 0.1.0

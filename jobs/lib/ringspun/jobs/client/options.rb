@@ -97,7 +97,7 @@ module Ringspun
 
       # For a class.
       CLASS = { queue: :queue, retry: :retries, retry_queue: :queue, retry_for: :span, dead: :flag, backtrace: :lines,
-                unique_for: :unique_for, unique_until: :unique_until, tags: :texts }.freeze
+                unique_for: :unique_for, unique_until: :unique_until, tags: :texts, keep_result: :span }.freeze
       # For a job.
       ALL = { **CLASS, unique_token: :text, in: :seconds, at: :time, connection: :connection }.freeze
       DEFAULTS = { queue: "default", retry: true }.freeze

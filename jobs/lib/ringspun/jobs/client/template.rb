@@ -81,7 +81,8 @@ module Ringspun
 
       def extras
         extras = { "retry_queue" => @options[:retry_queue], "retry_for" => @options[:retry_for],
-                   "backtrace" => @options[:backtrace], "tags" => @options[:tags] }
+                   "backtrace" => @options[:backtrace], "tags" => @options[:tags],
+                   "keep_result" => @options[:keep_result] }
         extras.delete_if { |_name, value| !value || value == [] }
         extras["dead"] = false if @options[:dead] == false
         return extras unless @unique

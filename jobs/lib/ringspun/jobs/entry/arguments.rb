@@ -33,6 +33,14 @@ module Ringspun
         complain(arguments, "args", 0)
       end
 
+      # @param value [Object]
+      # @param name [String] what it is, for errors
+      # @return [String] its JSON text
+      # @raise [InvalidJobError] which names the first place that does not survive
+      def dump(value, name)
+        value?(value, 0) ? JSON.generate(value) : complain(value, name, 0)
+      end
+
       # The three methods that follow are written for speed: to check arguments takes less time than to generate their JSON.
       def array?(array, depth)
         return false if depth > DEPTH_MAX || array.class != Array

@@ -42,6 +42,7 @@ module Ringspun
           @leases = {} # node => when its lease ends
           @locks = {} # token => [jid, when it ends]
           @pushed = {} # jid => when it is forgotten
+          @results = {} # jid => [JSON text, when it is forgotten]
           @paused = {}
           @recovered = Hash.new(0)
           @trials = {} # jid => trials, and which run was counted last
@@ -137,7 +138,10 @@ module Ringspun
 
         # (see Storage#ack)
         def ack(node, acks, connection: nil)
-          done(node, acks) { @counts[:processed] += 1 }
+          done(node, acks) do |ack|
+            @counts[:processed] += 1
+            keep_result(ack) if ack.keep_seconds
+          end
         end
 
         # (see Storage#fail)
@@ -272,6 +276,11 @@ module Ringspun
               true
             end
           end
+        end
+
+        def keep_result(ack)
+          @results.delete_if { |_, (_, ends)| ends <= now }
+          @results[ack.jid] = [ack.result, now + ack.keep_seconds]
         end
 
         def note_end(one, job)

@@ -141,7 +141,8 @@ module Ringspun
         # (see Storage#ack)
         def ack(node, acks, connection: nil)
           done(node, acks, connection) do |ack|
-            [ack.queue, ack.token, ack.jid || "", ack.lock || "", "", "", 0, *followers(ack.pushes)]
+            [ack.queue, ack.token, ack.jid || "", ack.lock || "", "", ack.result || "",
+             ack.keep_seconds ? (ack.keep_seconds * 1000).ceil : 0, *followers(ack.pushes)]
           end
         end
 

@@ -81,8 +81,10 @@ module Ringspun
 
         def bytes_of(run)
           change = run.outcome.change
-          followers = change.pushes if change.is_a?(Storage::Ack)
-          run.fetched.entry.bytesize + (followers ? followers.sum { |push| push.entry.bytesize } : 0)
+          return run.fetched.entry.bytesize unless change.is_a?(Storage::Ack)
+
+          followers = change.pushes ? change.pushes.sum { |push| push.entry.bytesize } : 0
+          run.fetched.entry.bytesize + followers + (change.result ? change.result.bytesize : 0)
         end
 
         def send_batch(runs)

@@ -36,8 +36,9 @@ module Ringspun
           klass = nil
           release(job) if job["unique_until"] == "start"
           klass = class_of(job["class"])
-          perform(klass, job, run)
-          Outcome.done(run.fetched, job, followers: run.followers)
+          value = perform(klass, job, run)
+          outcome = Outcome.done(run.fetched, job, followers: run.followers)
+          job["keep_result"] ? keep(outcome, value, job["keep_result"]) : outcome
         rescue Snooze => snooze
           snoozed(run.fetched, snooze.seconds)
         rescue Exception => error # the job's SystemExit and NoMemoryError must not end a thousand others
@@ -56,7 +57,21 @@ module Ringspun
           chain = @config.server_middleware
           return instance.perform(*job["args"]) if chain.empty?
 
-          chain.invoke(instance, job, run.queue) { instance.perform(*job["args"]) }
+          value = nil
+          chain.invoke(instance, job, run.queue) { value = instance.perform(*job["args"]) }
+          value
+        end
+
+        # A result that JSON does not know is no reason to run the job again.
+        def keep(outcome, value, seconds)
+          return outcome unless seconds.is_a?(Numeric) && seconds.to_f.finite? && seconds.positive?
+
+          outcome.change.result = Arguments.dump(value, "the result")
+          outcome.change.keep_seconds = seconds
+          outcome
+        rescue InvalidJobError => error
+          outcome.text = "its result is not kept: #{error.message}"
+          outcome
         end
 
         # Anybody may have written the entry, so nothing but a class of jobs is ever called. Only the first job of a class is

@@ -104,7 +104,9 @@ module Ringspun
 
         def report(run, outcome)
           case outcome.kind
-          when :done then @log.done(run.job, outcome.seconds)
+          when :done
+            @log.done(run.job, outcome.seconds)
+            @log.event(:warn, outcome.text, jid: run.jid, class: run.class_name, queue: run.queue) if outcome.text
           when :malformed then @log.event(:error, "no job: #{outcome.error.message}", queue: run.queue)
           when :returned then nil
           else

@@ -27,6 +27,11 @@ module Ringspun
             synchronize { copies(set(set).each_value.sort_by { |job| [job.at, job.entry.b] }[from, count]) }
           end
 
+          # (see Storage#results)
+          def results(jids, connection: nil)
+            synchronize { @results.values_at(*jids).map { |text, ends| text if ends && ends > now } }
+          end
+
           # (see Storage#remove)
           def remove(place, tokens, connection: nil)
             synchronize do

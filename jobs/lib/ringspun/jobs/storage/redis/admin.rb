@@ -30,6 +30,11 @@ module Ringspun
               .map { |entry, at| Stored.new(entry, entry, at) }
           end
 
+          # (see Storage#results)
+          def results(jids, connection: nil)
+            jids.empty? ? [] : call(connection, ["MGET", *jids.map { |jid| key("ringspun:result:#{jid}") }], again: true)
+          end
+
           # (see Storage#remove)
           def remove(place, tokens, connection: nil)
             return [] if tokens.empty?

@@ -1,8 +1,9 @@
 -- with: keys clock count jobs trials push
 -- Takes jobs out of a node's lists and, if they were there, puts them where they go, and stores the jobs that follow them.
 -- ARGV: the namespace's prefix, the node, milliseconds within which a push with a lock may be sent again, then eight for each:
--- queue, entry, jid, its lock or "", where it goes to ("", "retry", "schedule", "dead" or a queue's key), the new entry, seconds
--- from now on (or for a queue 1 if the job has ended its process), how many jobs follow it; and six for each of these.
+-- queue, entry, jid, its lock or "", where it goes to ("", "retry", "schedule", "dead" or a queue's key), the new entry (or of one
+-- that is done its result), seconds from now on (or for a queue 1 if the job has ended its process, and for a result the
+-- milliseconds to keep it, 0 if there is none), how many jobs follow it; and six for each of these.
 -- Returns 1 for each that was there, and else 0.
 --
 -- A job that cannot be put where it goes stays in the list, as one does whose followers have no place to go. Its error is the
@@ -72,6 +73,9 @@ while i <= #ARGV do
     if to == '' or to == 'retry' or to == 'dead' then processed = processed + 1 end
     if to == 'retry' or to == 'dead' then failed = failed + 1 end
     if lock ~= '' and redis.call('GET', lock_key(lock)) == jid then redis.call('DEL', lock_key(lock)) end
+    if to == '' and ARGV[i + 6] ~= '0' then
+      redis.call('SET', key('ringspun:result:' .. jid), ARGV[i + 5], 'PX', ARGV[i + 6])
+    end
     for follower = first, last, 6 do push(follower, now, again) end
     local queued = string.find(to, '^queue:')
     if jid == '' and not queued then jid = jid_of(entry) end
