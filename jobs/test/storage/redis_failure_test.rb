@@ -12,9 +12,8 @@ class RedisFailureTest < RedisCase
   def queued = call("LRANGE", "queue:default", 0, -1)
 
   # The proxy has a connection, so that the next answer can be lost. One that was cut before may be there yet.
-  # Waits have connections of their own.
-  def reach(waits: false)
-    waits ? far.wait(NODE, "none", 0.001) : far.time
+  def reach
+    far.time
     assert_operator proxy.swallow, :>=, 1
   end
 
@@ -109,12 +108,12 @@ class RedisFailureTest < RedisCase
     ack = Storage::Ack.new("default", JOB, "a")
     failure = Storage::Failure.new("default", JOB, "a", :retry, JOB, 5)
     storage.ack("other", [ack]) # see above
-    verbs = { fetch: [NODE, ["default"], 1], wait: [NODE, "default", 0.01], ack: [NODE, [ack]], fail: [NODE, [failure]],
+    verbs = { fetch: [NODE, ["default"], 1], wait_any: [NODE, ["default"], 0.01], ack: [NODE, [ack]], fail: [NODE, [failure]],
               signal: [NODE, "TERM"], signals: [NODE], counters: [], remove: ["default", [JOB]],
               begin_quarantined: [NODE, [Storage::Begun.new(fetched, 1)]], retry_now: [:dead, [JOB]], recover: [5],
               unlock: %w[t a] }
     verbs.each do |verb, arguments|
-      reach(waits: verb == :wait)
+      reach
       assert_raises(Unknown, verb.name) { far.public_send(verb, *arguments) }
     end
     assert_equal "1", call("GET", "stat:processed")
@@ -125,34 +124,79 @@ class RedisFailureTest < RedisCase
     storage.fetch(NODE, ["none"], 1) # see above
     reach
     assert_raises(Unknown) { far.fetch(NODE, ["default"], 1) }
-    reach(waits: true)
-    assert_raises(Unknown) { far.wait(NODE, "default", 1) }
+    reach
+    assert_raises(Unknown) { far.wait_any(NODE, ["default"], 1) }
     assert_equal [JOB, "{}"], far.in_flight(NODE).map(&:entry)
   end
 
-  def test_a_wait_at_the_server_that_is_cut
+  # So many waits at the server, one for each queue.
+  def until_it_waits(count = 1)
+    yield_until("it waits at the server") { call("CLIENT", "LIST").scan(" cmd=blmove ").size == count }
+  end
+
+  def waiting_in_vain(*queues)
+    far.time # for a connection that was cut before
     Ringspun.run do
       error = nil
       strand = machine.spin do
-        loop { far.wait(NODE, "default", 2) }
+        loop { far.wait_any(NODE, queues, 2, max: 9) }
       rescue Jobs::Error => error
         nil
       end
-      yield_until("it waits at the server") { call("CLIENT", "LIST").include?("cmd=blmove") }
-      proxy.cut
+      until_it_waits(queues.size)
+      yield
       strand.join
       assert_kind_of Unknown, error
     end
   end
 
+  def test_a_wait_at_the_server_that_is_cut
+    waiting_in_vain("default") { proxy.cut }
+    waiting_in_vain("default", "other") { proxy.cut }
+  end
+
+  # The worker hears that an answer was lost, and looks for the jobs where they are in flight: no other wait hides that. It may be
+  # the answer to what was sent before the move that is lost, and then a job stays where it is.
+  def test_jobs_whose_wait_had_no_answer_are_found
+    waiting_in_vain("default", "other") do
+      proxy.swallow
+      storage.push([push_of, push_of("{}", queue: "other")])
+    end
+    found = [*far.in_flight(NODE), *%w[default other].flat_map { |queue| far.list(queue, 0, 9) }]
+    assert_equal ["{}", JOB], found.map(&:entry).sort.reverse
+  end
+
+  def test_a_server_that_does_not_let_us_end_waits
+    limited = open_storage({ path: redis_path, middlewares: [Refusing] })
+    Ringspun.run do
+      2.times do
+        strand = machine.spin { limited.wait_any(NODE, %w[other default], 60, max: 9) }
+        machine.sleep(0.01)
+        storage.push([push_of])
+        assert_equal [JOB], strand.await.map(&:entry)
+      end
+    end
+  end
+
+  # As an ACL would.
+  module Refusing
+    def call_pipelined(commands, _config)
+      super.tap do |replies|
+        commands.each_with_index { |command, index| replies[index] = NO if command == %w[CLIENT ID] }
+      end
+    end
+
+    NO = RedisClient::CommandError.parse("NOPERM no")
+  end
+
   # As the server sees one whose connection was cut, as long as it has not heard of that.
   def test_no_wait_gets_a_job_after_its_node_has_left
     Ringspun.run do
-      strand = machine.spin { storage.wait(NODE, "default", 2) }
-      yield_until("it waits at the server") { call("CLIENT", "LIST").include?("cmd=blmove") }
+      strand = machine.spin { storage.wait_any(NODE, %w[default other], 2, max: 9) }
+      until_it_waits(2)
       storage.leave(NODE)
       storage.push([push_of])
-      assert_equal [nil, [JOB]], [strand.await, queued]
+      assert_equal [[], [JOB]], [strand.await, queued]
     end
   end
 
@@ -160,10 +204,10 @@ class RedisFailureTest < RedisCase
   def test_a_wait_that_has_brought_a_job_says_so
     refused = Jobs::StorageError.new("BUSY")
     [nil, refused].each do |again|
-      replies = [["OK", refused, JOB], [again]]
+      replies = [[[[]], []], ["OK", refused, JOB, 0], [again]]
       connection = Object.new
       connection.define_singleton_method(:exchange) { |*, **| replies.shift }
-      assert_equal Storage::Fetched.new("default", JOB, JOB), storage.wait(NODE, "default", 1, connection: connection)
+      assert_equal [Storage::Fetched.new("default", JOB, JOB)], storage.wait_any(NODE, ["default"], 1, connection: connection)
       assert_empty replies
     end
   end
@@ -171,8 +215,8 @@ class RedisFailureTest < RedisCase
   # The reply to one is never taken for the reply to the next.
   def test_a_strand_that_is_cancelled_while_it_waits
     Ringspun.run do
-      strand = machine.spin { loop { storage.wait(NODE, "default", 2) } }
-      yield_until("it waits at the server") { call("CLIENT", "LIST").include?("cmd=blmove") }
+      strand = machine.spin { loop { storage.wait_any(NODE, %w[default other], 2, max: 9) } }
+      until_it_waits(2)
       machine.terminate(strand)
       assert_nil storage.push([push_of])
       seen = storage.list("default", 0, 9).size + storage.in_flight(NODE).size
@@ -263,9 +307,9 @@ class RedisFailureTest < RedisCase
       answers.each { |answer| assert_match(/refused: OOM/, answer.message) }
       assert_equal [true], storage.extend([NODE], 60)
       assert_equal 1, storage.due(5).first
-      fetched = [*storage.fetch(NODE, ["default"], 2), storage.wait(NODE, "default", 1)]
-      assert_equal 3, fetched.compact.size
-      assert_nil storage.wait(NODE, "empty", 0.01)
+      fetched = [*storage.fetch(NODE, ["default"], 2), *storage.wait_any(NODE, ["default"], 1)]
+      assert_equal 3, fetched.size
+      assert_empty storage.wait_any(NODE, ["empty"], 0.01)
       assert_equal [1], storage.begin_quarantined(NODE, [Storage::Begun.new(fetched[0], 1)]).map(&:tries)
       storage.ack(NODE, [Storage::Ack.new("default", fetched[0].token, "a0")])
       storage.fail(NODE, [Storage::Failure.new("default", fetched[1].token, "a1", :retry, JOB, 5)])
@@ -298,13 +342,13 @@ class RedisFailureTest < RedisCase
     queues = Array.new(Storage::Redis::CONNECTIONS + 3) { |index| "queue #{index}" }
     3.times do
       Ringspun.run do
-        strands = queues.map { |queue| machine.spin { shared.wait(NODE, queue, 2) } }
-        yield_until { call("CLIENT", "LIST").scan(" cmd=blmove ").size == queues.size }
-        storage.push(queues.map { |queue| push_of(queue: queue) })
-        assert_equal queues, strands.map { |strand| strand.await.queue }
+        strand = machine.spin { shared.wait_any(NODE, queues, 2, max: queues.size) }
+        until_it_waits(queues.size)
+        storage.push([push_of(queue: queues.last)])
+        assert_equal queues.last(1), strand.await.map(&:queue)
       end
     end
-    assert_equal queues.size, connected
+    assert_equal queues.size + 1, connected
     shared.close
     Ringspun.run { yield_until { call("CLIENT", "LIST").scan(" name=ringspun:waits").empty? } }
   end
@@ -338,7 +382,7 @@ class RedisFailureTest < RedisCase
     connection = opened(far.connect)
     far.push([push_of(lock: "t", lock_seconds: 60)], connection: connection)
     fetched = far.fetch(NODE, ["default"], 1, connection: connection).first
-    far.wait(NODE, "default", 0.01, connection: connection)
+    far.wait_any(NODE, ["default"], 0.01, connection: connection)
     far.ack(NODE, [Storage::Ack.new(fetched.queue, fetched.token, "a", "t")], connection: connection)
     far.extend([NODE], 60, connection: connection)
     far.stats(connection: connection)

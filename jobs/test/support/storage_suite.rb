@@ -179,60 +179,166 @@ module StorageSuite
     assert_equal %w[d], jids(fetch(queues: %w[elsewhere]))
   end
 
-  # One wait may be short.
-  def wait_long
-    fetched = nil
-    fetched = storage.wait(NODE, "default", 60) until fetched
-    fetched
-  end
+  def wait(*queues, max: 1, node: NODE, seconds: 60, **) = storage.wait_any(node, queues, seconds, max: max, **)
 
   def test_waits_for_a_job
     Ringspun.run do
-      strand = parked { wait_long }
+      strand = parked { wait("default") }
       push("a")
-      assert_equal %w[a], jids([strand.await])
+      assert_equal %w[a], jids(strand.await)
     end
     assert_equal [true], storage.ack(NODE, [done(storage.in_flight(NODE).first)])
   end
 
+  def test_waits_at_several_queues
+    %w[one two three].each do |queue|
+      Ringspun.run do
+        strand = parked { wait("one", "two", "three", max: 9) }
+        push(queue, queue: queue)
+        assert_equal [[queue, queue]], (strand.await.map { |one| [one.queue, *jids([one])] })
+      end
+    end
+    assert_empty wait("one", "two", "three", max: 9, seconds: 0.01)
+  end
+
+  # Each may come from one queue, so not all queues can be waited at.
+  def test_waits_at_more_queues_than_jobs_may_come
+    Ringspun.run do
+      strand = parked { wait("one", "two", "three") }
+      push("a", "b", queue: "three")
+      assert_equal %w[a], jids(strand.await)
+    end
+    assert_equal %w[b], jids(wait("one", "two", "three"))
+  end
+
+  def test_a_wait_on_a_connection_of_the_callers
+    connection = storage.connect
+    Ringspun.run do
+      %w[one two].each do |queue|
+        strand = parked { wait("one", "two", connection: connection) }
+        push(queue, queue: queue)
+        assert_equal [queue], jids(strand.await)
+      end
+    end
+  ensure
+    connection&.close
+  end
+
   def test_a_wait_hears_of_other_threads
     Ringspun.run do
-      strand = parked { wait_long }
+      strand = parked { wait("default") }
       Thread.new { push("a") }.join
-      assert_equal %w[a], jids([strand.await])
+      assert_equal %w[a], jids(strand.await)
     end
+  end
+
+  def test_a_thread_waits_without_a_machine
+    push("a", queue: "two")
+    assert_equal %w[a], jids(wait("one", "two", max: 5))
+    thread = Thread.new { wait("one", "two", max: 5) }
+    push("b", queue: "two")
+    assert_equal %w[b], jids(thread.value)
   end
 
   def test_each_job_goes_to_one_of_those_who_wait
     Ringspun.run do
-      strands = Array.new(3) { machine.spin { wait_long } }
+      strands = Array.new(3) { machine.spin { wait("default", "other") } }
       until_parked(*strands)
-      push("a", "b", "c")
-      assert_equal %w[a b c], jids(machine.await(*strands)).sort
+      push("a", "b")
+      push("c", queue: "other")
+      assert_equal %w[a b c], jids(machine.await(*strands).flatten).sort
     end
   end
 
-  def test_a_wait_finds_what_is_there
-    push("a", "b")
-    assert_equal %w[a b], jids([storage.wait(NODE, "default", 0), storage.wait(NODE, "default", 1)])
-    assert_nil storage.wait(NODE, "default", 0)
-    assert_nil storage.wait(NODE, "default", 0.01)
+  # Whoever leaves with one job must not take the news of another along.
+  def test_nobody_waits_beside_a_job
+    Ringspun.run do
+      5.times do
+        strands = Array.new(2) { machine.spin { wait("one", "two", max: 1) } }
+        until_parked(*strands)
+        push("a", queue: "one")
+        push("b", queue: "two")
+        assert_equal %w[a b], jids(machine.await(*strands).flatten).sort
+      end
+    end
   end
 
-  # Each wait ends by itself after some seconds, the first one first.
+  def test_a_wait_takes_what_is_there_in_the_order_of_a_fetch
+    push("a", "b", "c")
+    push("d", queue: "other")
+    assert_equal %w[d a], jids(wait("other", "default", max: 2))
+    assert_equal %w[b c], jids(wait("other", "default", max: 9, seconds: 0))
+    assert_equal [[], []], [wait("default", seconds: 0), wait("default", seconds: 0.01)]
+    push("e")
+    assert_equal [[], %w[e]], [wait("default", max: 0), jids(wait("default"))]
+  end
+
+  def test_a_wait_passes_over_paused_queues
+    storage.pause("one")
+    push("a", queue: "one")
+    assert_empty wait("one", seconds: 0.01)
+    Ringspun.run do
+      strand = parked { wait("one", "two", max: 9) }
+      push("b", queue: "one")
+      push("c", queue: "two")
+      assert_equal %w[c], jids(strand.await)
+      strand = parked { wait("one", "two", max: 9) }
+      storage.resume("one")
+      assert_equal %w[a b], jids(strand.await)
+    end
+  end
+
+  # No job that is pushed after the pause comes out of a wait that began before it.
+  def test_a_wait_heeds_a_pause_that_comes_later
+    Ringspun.run do
+      strand = parked { wait("one", "two", max: 9) }
+      storage.pause("one")
+      push("a", queue: "one")
+      push("b", queue: "two")
+      assert_equal %w[b], jids(strand.await)
+      assert_equal %w[a], jids(list("one"))
+    end
+    assert_equal 1, storage.stats[:in_flight]
+  end
+
+  def test_a_wait_heeds_limits
+    push("a", "b")
+    limits = { "default" => 1 }
+    first = wait("default", max: 9, limits: limits)
+    assert_equal [%w[a], []], [jids(first), wait("default", max: 9, limits: limits, seconds: 0.01)]
+    Ringspun.run do
+      strand = parked { wait("default", "other", max: 9, limits: limits, node: OTHER) }
+      storage.ack(NODE, [done(first.first)])
+      assert_equal %w[b], jids(strand.await)
+      strand = parked { wait("default", "other", max: 9, limits: limits, node: OTHER) }
+      push("c", queue: "other")
+      assert_equal %w[c], jids(strand.await)
+    end
+  end
+
   def test_a_wait_that_is_ended_early
     Ringspun.run do
-      others = parked { storage.wait(OTHER, "default", 60) }
-      mine = %w[a b].map { |queue| parked { storage.wait(NODE, queue, 60) } }
+      others = parked { wait("a", node: OTHER) }
+      storage.pause("p")
+      mine = [%w[a], %w[b], %w[a b], %w[p], []].map { |queues| parked { wait(*queues, max: 9) } }
       while mine.any?(&:alive?)
         storage.rouse(NODE)
         machine.yield
       end
-      assert_equal [nil, nil], machine.await(*mine)
+      assert_equal [[]] * 5, machine.await(*mine)
       assert_predicate others, :alive?
-      push("a")
-      assert_equal %w[a], jids([others.await])
+      push("a", queue: "a")
+      assert_equal %w[a], jids(others.await)
       assert_nil storage.rouse("none such")
+    end
+  end
+
+  def test_a_wait_that_is_cancelled_takes_no_job_along
+    Ringspun.run do
+      strand = parked { wait("one", "two", max: 9) }
+      strand.terminate
+      push("a", queue: "two")
+      assert_equal %w[a], jids(wait("one", "two", max: 9, node: OTHER, seconds: 0.01) + storage.in_flight(NODE))
     end
   end
 

@@ -46,8 +46,8 @@ class WorkerBackoffTest < Minitest::Test
     lines.define_singleton_method(:info) { |text| text.include?("is back") ? Ringspun::Machine.current.sleep(0.5) : super(text) }
     with_worker do
       count_waits
-      storage.refuse(:wait)
-      yield_slowly { storage.calls[:wait].size == 2 }
+      storage.refuse(:wait_any)
+      yield_slowly { storage.calls[:wait_any].size == 2 }
       push("note", 1)
       until_done
       machine.sleep(5)
@@ -58,9 +58,9 @@ class WorkerBackoffTest < Minitest::Test
   def count_waits
     waits = @most_waits = 0
     count = ->(more) { @most_waits = [@most_waits, waits += more].max }
-    storage.define_singleton_method(:wait) do |*arguments|
+    storage.define_singleton_method(:wait_any) do |*arguments, **options|
       count.call(1)
-      super(*arguments)
+      super(*arguments, **options)
     ensure
       count.call(-1)
     end
@@ -256,7 +256,7 @@ class WorkerBackoffTest < Minitest::Test
 
   def test_errors_end_no_loop
     with_worker do
-      %i[due recover trim_dead paused announce signals extend fetch wait].each do |verb|
+      %i[due recover trim_dead announce signals extend fetch wait_any].each do |verb|
         storage.refuse(verb, 3, verb == :due ? TypeError.new("a bug") : Refused.new("wrong type"))
       end
       storage.push([Storage::Push.new(queue: "default", entry: entry("note", 1), delay: 30)])
@@ -273,7 +273,7 @@ class WorkerBackoffTest < Minitest::Test
   def test_jobs_whose_coming_was_not_heard_run_all_the_same
     with_worker do
       machine.sleep(1)
-      storage.lose(:wait) { |_, _, _, fetched| fetched }
+      storage.lose(:wait_any) { |_, _, _, fetched| fetched.any? }
       push("note", 1)
       yield_slowly { storage.in_flight(worker.node).size == 1 }
       began = machine.now
@@ -315,12 +315,12 @@ class WorkerBackoffTest < Minitest::Test
     on("sleep") { |name, seconds, _| machine.sleep(seconds) and @runs[name] += 1 }
     with_worker(concurrency: 50) do
       40.times { |number| push("sleep", number, number) }
-      storage.lose(:wait) { |_, _, _, fetched| fetched }
+      storage.lose(:wait_any) { |_, _, _, fetched| fetched.any? }
       60.times do |number|
         machine.sleep(0.5)
         push("note", 100 + number)
         storage.lose(:fetch) if (number % 7).zero?
-        storage.lose(:wait) { |_, _, _, fetched| fetched } if (number % 5).zero?
+        storage.lose(:wait_any) { |_, _, _, fetched| fetched.any? } if (number % 5).zero?
       end
       until_done
       assert_equal 100, @runs.size
@@ -332,10 +332,10 @@ class WorkerBackoffTest < Minitest::Test
   def test_what_is_on_its_way_is_no_orphan
     with_worker(queues: %w[default other]) do
       machine.sleep(1)
-      storage.lose(:wait) { |_, _, _, fetched| fetched }
+      storage.lose(:wait_any) { |_, _, _, fetched| fetched.any? }
       push("note", 1)
       yield_slowly { lines.to_s.include?("away") }
-      storage.slow(:wait, 3)
+      storage.slow(:wait_any, 3)
       push("note", 2, queue: "other")
       until_done
       machine.sleep(60)
@@ -347,10 +347,10 @@ class WorkerBackoffTest < Minitest::Test
   def test_what_has_come_and_has_not_started_is_no_orphan
     with_worker(queues: %w[default other]) do
       machine.sleep(1)
-      storage.lose(:wait) { |_, _, _, fetched| fetched }
+      storage.lose(:wait_any) { |_, _, _, fetched| fetched.any? }
       push("note", 1)
       yield_slowly { lines.to_s.include?("away") }
-      storage.slow(:paused, 3)
+      storage.slow(:wait_any, 3)
       push("note", 2, queue: "other")
       until_done
       machine.sleep(60)
@@ -360,7 +360,7 @@ class WorkerBackoffTest < Minitest::Test
 
   def test_a_command_that_comes_late
     with_worker do
-      storage.refuse(:wait, 1, Jobs::UnknownOutcomeError.new("lost"))
+      storage.refuse(:wait_any, 1, Jobs::UnknownOutcomeError.new("lost"))
       yield_slowly { lines.to_s.include?("away") }
       machine.sleep(8)
       worker.quiet # so that nobody else fetches it

@@ -179,7 +179,7 @@ class WorkerEndingTest < Minitest::Test
     with_worker do
       worker.quiet
       machine.sleep(10)
-      assert_equal [1, [], []], [list.size, storage.calls[:fetch], storage.calls[:wait]]
+      assert_equal [1, [], []], [list.size, storage.calls[:fetch], storage.calls[:wait_any]]
     end
   end
 

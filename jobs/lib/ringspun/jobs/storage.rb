@@ -120,13 +120,19 @@ module Ringspun
       # @since 0.1.0
       def fetch(node, queues, max, limits: {}, connection: nil) = missing(:fetch)
 
-      # Takes the oldest job of a queue, as soon as there is one, even if the queue is paused or at its limit.
+      # Takes what {#fetch} would take, as soon as there is some. What is held back when the wait begins, by a pause or a limit,
+      # may come some tenths of a second after it is free; so may jobs where `max` is less than there are queues, and where
+      # the caller's connection serves several queues.
       #
+      # @param node (see #fetch)
+      # @param queues (see #fetch)
       # @param seconds [Numeric] how long to wait at most
-      # @return [Fetched, nil]
+      # @param max (see #fetch)
+      # @param limits (see #fetch)
+      # @return [Array<Fetched>] empty: none came in time, or {#rouse} has ended the wait
       # @raise [UnknownOutcomeError] there was no answer: see {#in_flight}
       # @since 0.1.0
-      def wait(node, queue, seconds, connection: nil) = missing(:wait)
+      def wait_any(node, queues, seconds, max: 1, limits: {}, connection: nil) = missing(:wait_any)
 
       # Ends the waits of a node now. A wait that has got a job returns it. A wait that has not reached the storage yet goes on;
       # call this again until all have ended.
@@ -135,8 +141,8 @@ module Ringspun
       # @since 0.1.0
       def rouse(node, connection: nil) = missing(:rouse)
 
-      # The jobs that a node has in flight. When the answer to a {#fetch} or a {#wait} was lost, the node may have jobs here that
-      # it does not know and does not run. The command may also arrive late, so look again after some seconds.
+      # The jobs that a node has in flight. When the answer to a {#fetch} or a {#wait_any} was lost, the node may have jobs here
+      # that it does not know and does not run. The command may also arrive late, so look again after some seconds.
       #
       # @return [Array<Fetched>] the oldest of each queue first
       # @since 0.1.0

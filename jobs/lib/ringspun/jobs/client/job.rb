@@ -176,7 +176,7 @@ module Ringspun
         bound = job_class.is_a?(BoundJob) ? job_class : BoundJob.new(job_class)
         return bound.perform_async(*arguments) unless jid
 
-        push = bound.push(Jobs.client, arguments) or return
+        push = bound.push(Jobs.client, arguments, nil) or return
         (@ringspun_followers ||= []) << push
         push.jid
       end

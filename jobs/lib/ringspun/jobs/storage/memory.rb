@@ -50,7 +50,7 @@ module Ringspun
           @gone = {} # node => since when it has neither a lease nor jobs
           @announced = {}
           @signals = {}
-          @waiting = Hash.new { |all, queue| all[queue] = [] }
+          @waiting = Hash.new { |all, queue| all[queue] = [] } # queue => the bells of those who wait for its jobs
           @bells = {} # of those who wait => node
         end
 
@@ -72,45 +72,36 @@ module Ringspun
         def fetch(node, queues, max, limits: {}, connection: nil)
           synchronize do
             register(node)
-            queues.each_with_object([]) do |queue, fetched|
-              next if @paused[queue]
-
-              room = max - fetched.size
-              room = [room, limits[queue] - in_flight_of(queue)].min if limits[queue]
-              room.times { fetched << (take(node, queue) || break) }
-            end
+            take_from(node, queues, max, limits)
           end
         end
 
-        # (see Storage#wait)
-        def wait(node, queue, seconds, connection: nil)
+        # (see Storage#wait_any)
+        def wait_any(node, queues, seconds, max: 1, limits: {}, connection: nil)
+          return [] unless max.positive?
+
           bell = Channel.new(1) # its timeouts go by the machine's clock, a simulated one included
           @bells[bell] = node
           give_up = now + seconds
           loop do
             fetched = synchronize do
               register(node)
-              @waiting[queue].delete(bell)
-              take(node, queue) || (@waiting[queue] << bell) && nil
+              queues.each { |queue| @waiting[queue] |= [bell] }
+              take_from(node, queues, max, limits)
             end
-            return fetched if fetched
+            return fetched if fetched.any?
 
             left = give_up - now
-            break unless left.positive? && bell.pop(timeout: left) == :look
+            return [] unless left.positive? && bell.pop(timeout: left) == :look
           end
         ensure
           @bells.delete(bell)
-          synchronize { @waiting[queue].delete(bell) }
+          bell && synchronize { queues.each { |queue| stop_waiting(queue, bell) } }
         end
 
         # (see Storage#rouse)
         def rouse(node, connection: nil)
-          bells = synchronize do
-            own = @bells.select { |_, waits| waits == node }.keys
-            @waiting.each_value { |waiting| waiting.reject! { |bell| own.include?(bell) } }
-            own
-          end
-          bells.each { |bell| bell.try_push(:enough) }
+          synchronize { @bells.select { |_, waits| waits == node }.keys }.each { |bell| bell.try_push(:enough) }
           nil
         end
 
@@ -184,6 +175,24 @@ module Ringspun
 
         def in_flight_of(queue) = @lists.each_value.sum { |lists| lists[queue] ? lists[queue].size : 0 }
 
+        def take_from(node, queues, max, limits)
+          queues.each_with_object([]) do |queue, fetched|
+            next if @paused[queue]
+
+            room = max - fetched.size
+            room = [room, limits[queue] - in_flight_of(queue)].min if limits[queue]
+            room.times { fetched << (take(node, queue) || break) }
+          end
+        end
+
+        # There may be a job of this queue to take: the first who waits looks. Whoever leaves without the job passes that on.
+        def ring(queue) = @waiting[queue].shift&.try_push(:look)
+
+        def stop_waiting(queue, bell)
+          @waiting[queue].delete(bell)
+          ring(queue) if @queues[queue]&.any?
+        end
+
         def take(node, queue)
           job = @queues[queue]&.pop or return
           (@lists[node][queue] ||= []).unshift(job)
@@ -226,7 +235,7 @@ module Ringspun
           job.at = nil
           jobs = @queues[queue] ||= []
           front ? jobs.push(job) : jobs.unshift(job)
-          @waiting[queue].shift&.push(:look)
+          ring(queue)
         end
 
         # @return [Boolean] false: its entry is no job, so there is no queue for it
@@ -271,6 +280,7 @@ module Ringspun
               job = list.delete_at(place)
               yield one, job
               release(one.lock, one.jid) if one.lock
+              ring(one.queue) # whose limit may allow another one now
               one.pushes&.each { |push| push_one(push) } if one.is_a?(Ack)
               note_end(one, job)
               true

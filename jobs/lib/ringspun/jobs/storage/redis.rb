@@ -10,10 +10,6 @@ module Ringspun
         # How many connections of its own it has at most, beside those that wait at the server.
         CONNECTIONS = 8
 
-        # Seconds that one wait at the server lasts at most. So a process that is frozen leaves no wait behind that could take a
-        # job in its name after its lease has run out.
-        WAIT_SECONDS = 2
-
         # The server is out of memory.
         class FullError < StorageError; end
 
@@ -34,6 +30,7 @@ require_relative "redis/nodes"
 require_relative "redis/admin"
 require_relative "redis/locks"
 require_relative "redis/search"
+require_relative "redis/waits"
 
 module Ringspun
   module Jobs
@@ -43,6 +40,7 @@ module Ringspun
         include Admin
         include Locks
         include Search
+        include Waits
 
         # Options that the caller cannot set: this class decides what may be sent again, and reads the answers of protocol 3.
         OURS = { driver: Driver, command_builder: Driver::AsTheyAre, protocol: 3, reconnect_attempts: 0 }.freeze
@@ -60,6 +58,8 @@ module Ringspun
           @milliseconds = milliseconds
           @config = client_config(options)
           @leased = {} # the nodes whose leases it has extended
+          @gates = {} # of those who wait => node
+          @unblocks = true # false: the server does not let us end waits
           @pool = Pool.new(CONNECTIONS) { connect }
         end
 
@@ -86,36 +86,7 @@ module Ringspun
         def fetch(node, queues, max, limits: {}, connection: nil)
           return [] if queues.empty? || !max.positive?
 
-          arguments = queues.flat_map { |queue| [queue, limits[queue] || ""] }
-          lists = call(connection, Script[:fetch].command(@prefix, node, max, *arguments))
-          queues.zip(lists).flat_map { |queue, entries| entries.map { |entry| Fetched.new(queue, entry, entry) } }
-        end
-
-        # (see Storage#wait)
-        def wait(node, queue, seconds, connection: nil)
-          # A timeout of zero would wait for ever: https://redis.io/docs/latest/commands/blmove/
-          return fetch(node, [queue], 1, connection: connection).first unless seconds.positive?
-
-          seconds = [seconds, WAIT_SECONDS].min
-          # Sent as a whole, and together with the move: the node and the list must be registered before the list has a job.
-          register = Script.whole(Script[:register].command(@prefix, node, queue))
-          move = ["BLMOVE", key("queue:#{queue}"), backup(node, queue), "RIGHT", "LEFT", seconds]
-          # If the ACL refuses CLIENT SETNAME, {#rouse} cannot find this wait, which works nevertheless.
-          name = ["CLIENT", "SETNAME", waiter(node)]
-          replies = use(connection, waits: true) { |one| one.exchange([name, register, move], blocking: seconds) }.drop(1)
-          return look(node, queue, seconds, connection) if replies.last.is_a?(FullError)
-
-          moved(queue, register, *replies, connection)
-        end
-
-        # (see Storage#rouse)
-        def rouse(node, connection: nil)
-          use(connection) do |one|
-            clients = repeat(one, [%w[CLIENT LIST]]).first.lines.grep(/ cmd=blmove /)
-            ids = clients.filter_map { |client| client[/\Aid=(\d+)/, 1] if client.include?(" name=#{waiter(node)} ") }
-            one.exchange(ids.map { |id| ["CLIENT", "UNBLOCK", id] }) if ids.any?
-          end
-          nil
+          fetched_from(queues, call(connection, fetch_command(node, queues, max, limits)))
         end
 
         # (see Storage#in_flight)
@@ -163,8 +134,13 @@ module Ringspun
 
         private
 
-        # The name of a connection must not have blanks: https://redis.io/docs/latest/commands/client-setname/
-        def waiter(node) = "ringspun:waits:#{node.gsub(/[^!-~]/, "_")}"
+        def fetch_command(node, queues, max, limits)
+          Script[:fetch].command(@prefix, node, max, *queues.flat_map { |queue| [queue, limits[queue] || ""] })
+        end
+
+        def fetched_from(queues, lists)
+          queues.zip(lists).flat_map { |queue, entries| entries.map { |entry| Fetched.new(queue, entry, entry) } }
+        end
 
         def key(name) = "#{@prefix}#{name}"
 
@@ -191,27 +167,6 @@ module Ringspun
         end
 
         def all(replies) = replies.each { |reply| raise reply if reply.is_a?(Error) }
-
-        # A job that has come is in flight here, even if the server has refused to register the list: nobody else could find it.
-        def moved(queue, register, registered, entry, connection)
-          all([entry || registered, entry])
-          return unless entry
-
-          register_again(register, connection) if registered.is_a?(Error)
-          Fetched.new(queue, entry, entry)
-        end
-
-        def register_again(register, connection)
-          call(connection, register, again: true)
-        rescue Error # this process has the job, and can run it
-          nil
-        end
-
-        # Out of memory, the server refuses BLMOVE, which has the flag DENYOOM, although a move needs no memory. A script may
-        # move. https://redis.io/docs/latest/develop/reference/errors/common/oom/
-        def look(node, queue, seconds, connection)
-          fetch(node, [queue], 1, connection: connection).first || (sleep(seconds) && nil)
-        end
 
         def done(node, all, connection, &)
           return [] if all.empty?

@@ -3,26 +3,20 @@
 module Ringspun
   module Jobs
     class Worker
-      # Fetches jobs for the free places, and never more: many at once as long as queues have some, and then it waits at each
-      # queue. A wait takes one of the free places, for it may bring a job at any time.
-      #
-      # It does not wait at queues that are paused or have a limit, for waits ignore both. It polls those.
+      # Fetches jobs for the free places, and never more: many at once as long as queues have some, and then it waits. A wait
+      # takes free places, for it may bring jobs at any time.
       #
       # @api private
       class Fetcher
         # At most so many in one call, so that the first run while the next are fetched.
         BURST_MAX = 256
-        # Seconds between polls of queues at which nobody waits.
-        LOOK_SECONDS = 0.5
-        # The same, where there are fewer free places than queues to wait at.
-        LOOK_SOON_SECONDS = 0.1
         # Seconds that one wait lasts.
         WAIT_SECONDS = 2
 
         # @param intake [Intake] from which jobs come
         # @param processor [Processor] starts them
         # @param runs [Runs] know how many places are free
-        # @param scope [Scope] which owns the strands that wait
+        # @param scope [Scope] which owns the strand that waits
         # @param config [Config]
         # @param queue_order [QueueOrder]
         def initialize(intake, processor, runs, scope, config, queue_order)
@@ -34,35 +28,35 @@ module Ringspun
           @queue_order = queue_order
           @limits = config.limits
           @found = []
-          @waits = {} # queue => the strand that waits there
-          @paused = []
+          @waiting = nil # the strand that waits
+          @taken = 0 # the places that it has taken
           @changed = Condition.new
           @look = true
         end
 
         # Returns when the intake is closed. May switch strands.
         def work
-          refresh_paused
           until @intake.closed?
             free = free_places
             next take_found(free) if @found.any? && free.positive?
             next fetch(free) if @look && free.positive?
 
-            wait_at_queues unless @look
-            pause
+            begin_to_wait(free) if @waiting.nil? && free.positive?
+            @changed.wait
           end
         end
 
         # A place has become free.
         def freed(queue)
           @look = true if @limits[queue]
-          @changed.signal if @look || @waits.size < @queue_order.size
+          @changed.signal if @look || @waiting.nil? || @found.any?
         end
 
         # There may be jobs: a queue that was paused goes on, or one is new.
         def look
           @look = true
           @changed.signal
+          @scope.spin { @intake.rouse } if @waiting
         end
 
         # Takes jobs that are in flight here already, and have no place yet.
@@ -76,7 +70,7 @@ module Ringspun
         # @return [Array<Storage::Fetched>]
         def waiting_for_places = @found
 
-        # Called when the intake is closed: gives back what waits for a place. What waits still bring goes back too.
+        # Called when the intake is closed: gives back what waits for a place. What a wait still brings goes back too.
         def close
           give_back(@found.shift(@found.size))
           @changed.broadcast
@@ -84,68 +78,54 @@ module Ringspun
 
         private
 
-        def free_places = (@intake.open? ? @runs.free_places(@config.concurrency) : 0) - @waits.size
+        def free_places = (@intake.open? ? @runs.free_places(@config.concurrency) : 0) - @taken
 
-        # The intake may be closed before the answer comes.
         def fetch(free)
           max = [free, BURST_MAX].min
-          count = @intake.fetch(@queue_order.draw, max, limits: @limits) do |fetched|
-            @intake.closed? ? give_back(fetched) : start(fetched)
-          end
+          count = @intake.fetch(@queue_order.draw, max, limits: @limits) { |fetched| take(fetched) }
           @look = count == max if count
         end
 
-        def take_found(free) = start(@found.shift(free))
+        def take_found(free) = take(@found.shift(free))
 
+        # The intake may be closed before the answer comes.
+        #
         # @return [Integer] how many
-        def start(fetched) = fetched.each { |one| @processor.start(one) }.size
+        def take(fetched)
+          return give_back(fetched) if @intake.closed?
 
-        # @return (see #start)
-        def give_back(fetched) = fetched.each { |one| @processor.give_back(one) }.size
-
-        # With fewer free places than idle queues nobody waits, for each wait takes a place.
-        def wait_at_queues
-          idle = waitable - @waits.keys
-          @short = free_places < idle.size
-          idle.each { |queue| @waits[queue] = @scope.spin { wait_at(queue) } } unless @short
+          fetched.each { |one| @processor.start(one) }.size
         end
 
-        def waitable = @queue_order.names.reject { |queue| @limits[queue] || @paused.include?(queue) }
+        # @return (see #take)
+        def give_back(fetched) = fetched.each { |one| @processor.give_back(one) }.size
 
-        # Its strand may begin late.
-        def wait_at(queue)
+        def begin_to_wait(free)
+          @taken = max = [free, BURST_MAX].min
+          @waiting = @scope.spin { wait(max) }
+        end
+
+        # Its strand may begin late, and a queue may not be served any more when one of its jobs comes.
+        def wait(max)
           return if @intake.closed?
 
-          @look = true if @intake.wait(queue, WAIT_SECONDS) { |fetched| take(queue, fetched) }
+          @intake.wait_any(@queue_order.draw, WAIT_SECONDS, max: max, limits: @limits) do |fetched|
+            end_wait # its places are the jobs' from now on
+            served, others = fetched.partition { |one| @queue_order.include?(one.queue) }
+            give_back(others)
+            @look = true if take(served) == max
+          end
         ensure
-          end_wait(queue)
+          end_wait
           @changed.signal
         end
 
-        def take(queue, fetched)
-          refresh_paused
-          end_wait(queue) # its place is the job's from now on
-          @intake.closed? || !waitable.include?(queue) ? @processor.give_back(fetched) : @processor.start(fetched)
-          true
-        end
+        # Only this strand's own: another one may wait by now.
+        def end_wait
+          return unless @waiting.equal?(Machine.current.running)
 
-        # Only this strand's own. Once it has brought a job, another strand may wait at the queue.
-        def end_wait(queue)
-          @waits.delete(queue) if @waits[queue].equal?(Machine.current.running)
-        end
-
-        def pause
-          seconds = if @short && !@look then LOOK_SOON_SECONDS
-                    elsif @paused.any? || @limits.any? then LOOK_SECONDS
-                    end
-          @changed.wait(timeout: seconds)
-        rescue TimeoutError
-          refresh_paused if @paused.any?
-          @look = true
-        end
-
-        def refresh_paused
-          @paused = @intake.paused || @paused
+          @waiting = nil
+          @taken = 0
         end
       end
       private_constant :Fetcher

@@ -46,21 +46,19 @@ module Ringspun
 
         # May switch strands.
         #
-        # @param (see Storage#wait)
-        # @yieldparam fetched [Storage::Fetched]
-        # @return [Object, nil] the block's value; nil when no job has come, or, after a pause, when the wait has failed
-        def wait(queue, seconds)
-          attempt(:wait) do |came|
-            fetched = @storage.wait(@node, queue, seconds) or next
-            came << fetched
+        # @param (see Storage#wait_any)
+        # @yieldparam fetched [Array<Storage::Fetched>]
+        # @return [Object, nil] the block's value; nil, after a pause, when the wait has failed
+        def wait_any(queues, seconds, max:, limits: {})
+          attempt(:wait_any) do |came|
+            fetched = @storage.wait_any(@node, queues, seconds, max: max, limits: limits)
+            came.concat(fetched)
             yield fetched
           end
         end
 
-        # May switch strands.
-        #
-        # @return [Array<String>, nil] the queues that are paused; nil, after a pause, when the storage does not say
-        def paused = @backoff.attempt(:paused) { @storage.paused }
+        # Ends the waits of this worker, also those that are not the caller's. May switch strands.
+        def rouse = @backoff.attempt(:rouse) { @storage.rouse(@node) }
 
         # Tries until the storage has counted them. May switch strands.
         #

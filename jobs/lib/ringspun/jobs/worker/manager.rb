@@ -98,7 +98,7 @@ module Ringspun
         # Again and again, for a wait that is still on its way to the storage cannot be ended yet.
         def end_waits
           while @parts.intake.under_way?
-            @parts.backoff.attempt(:rouse) { @storage.rouse(@node) }
+            @parts.intake.rouse
             @machine.sleep(ROUSE_SECONDS)
           end
           @log.event(:info, "no more jobs are fetched", node: @node) unless @control.stopped?

@@ -20,8 +20,8 @@ module Ringspun
         # @return [Array<String>]
         def names = @weights.keys
 
-        # @return [Integer] how many queues
-        def size = @weights.size
+        # @return [Boolean]
+        def include?(name) = @weights.key?(name)
 
         # A weighted shuffle: each queue comes first with a probability in proportion to its weight, of the others each comes
         # second so, and so on. Each queue draws an exponential variate with its weight as the rate:

@@ -80,7 +80,10 @@ module Ringspun
 
           # (see Storage#resume)
           def resume(queue, connection: nil)
-            synchronize { @paused.delete(queue) }
+            synchronize do
+              @paused.delete(queue)
+              ring(queue)
+            end
             nil
           end
 

@@ -92,6 +92,7 @@ module Ringspun
             @lists[node].each do |queue, jobs|
               while moved.size < limit && (job = jobs.pop)
                 moved << Recovered.new(node, queue, job.entry, give_away(queue, job))
+                ring(queue) # whose limit may allow another one now
               end
             end
           end

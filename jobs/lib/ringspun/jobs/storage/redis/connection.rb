@@ -26,13 +26,13 @@ module Ringspun
             @config = config
             @client = config.new_client
             @middlewares = config.middlewares_stack.new(@client)
-            @used_at = nil
+            @used_at = @id = nil
           end
 
           # Sends commands in one pipeline. May switch strands.
           #
           # @param commands [Array<Array>]
-          # @param blocking [Float, nil] seconds that the last command may wait at the server
+          # @param blocking [Float, nil] seconds that a command that waits may do so at the server
           # @return [Array] a reply for each; an {Error} where the server has refused
           # @raise [UnavailableError] nothing was sent
           # @raise [UnknownOutcomeError] not all replies came
@@ -45,6 +45,14 @@ module Ringspun
 
               replies[index] = reply.is_a?(::RedisClient::NoScriptError) ? again_as_a_whole(commands[index]) : refusal(reply)
             end
+          end
+
+          # The number by which the server knows this connection. May switch strands.
+          #
+          # @return [Integer, nil] nil: the ACL refuses to tell it
+          # @raise (see #exchange)
+          def id
+            @id ||= exchange([%w[CLIENT ID]]).first.then { |reply| reply unless reply.is_a?(Error) }
           end
 
           # Sends one command. May switch strands.
@@ -60,6 +68,7 @@ module Ringspun
 
           # @return [nil]
           def close
+            @id = nil
             @client.close
             nil
           end
@@ -79,7 +88,7 @@ module Ringspun
             replies = @client.disable_reconnection do |wire|
               sent = true
               @middlewares.call_pipelined(commands, @config) do
-                wire.call_pipelined(commands, blocking && [*Array.new(commands.size - 1), blocking], exception: false)
+                wire.call_pipelined(commands, blocking && timeouts(commands, blocking), exception: false)
               end
             end
             @used_at = now
@@ -95,11 +104,14 @@ module Ringspun
             raise
           end
 
+          # The commands that wait have names that begin like BLMOVE's.
+          def timeouts(commands, blocking) = commands.map { |name, *| blocking if name.start_with?("BL") }
+
           # Without an answer the client drops its connection, and makes another one for the next command.
           def greet
             @client.call_once("PING")
           rescue ::RedisClient::Error
-            nil
+            @id = nil
           end
 
           def lost(error, sent)

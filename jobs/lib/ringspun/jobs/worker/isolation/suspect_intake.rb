@@ -10,8 +10,6 @@ module Ringspun
         # @api private
         class SuspectIntake
           WAIT_SECONDS = 2
-          # Seconds between looks whether the quarantine is still paused.
-          LOOK_SECONDS = 0.5
           # How many jobs may share a child in the first, second and third try; then they are isolated. A job that ends its worker
           # must be isolated in the end as well.
           SHARE = [200, 25, 3].freeze
@@ -35,10 +33,10 @@ module Ringspun
           #
           # @yieldparam suspects [Array<Suspect>] that may share a child
           def fetch(&share)
-            return Machine.current.sleep(LOOK_SECONDS) if paused?
+            suspects = wait
+            return if suspects.nil? || suspects.empty?
 
-            first = wait or return
-            sort(begin_runs([first, *fetch_more])).each(&share)
+            sort(begin_runs(suspects + fetch_more(suspects.size))).each(&share)
           end
 
           # Counts runs that begin, and answers suspects whose job was taken away. May switch strands.
@@ -57,25 +55,22 @@ module Ringspun
 
           private
 
-          def paused? = @intake.paused&.include?(Storage::QUARANTINE)
-
-          # @return [Suspect, nil]
+          # @return [Array<Suspect>, nil]
           def wait
             return if closed?
 
-            @intake.wait(Storage::QUARANTINE, WAIT_SECONDS) do |fetched|
-              next @processor.start_quarantined(fetched) unless closed? || paused?
+            @intake.wait_any([Storage::QUARANTINE], WAIT_SECONDS, max: share(0)) do |fetched|
+              next start(fetched) unless closed?
 
-              @processor.give_back(fetched)
+              fetched.each { |one| @processor.give_back(one) }
               nil
             end
           end
 
-          def fetch_more
-            @intake.fetch([Storage::QUARANTINE], share(0) - 1) do |fetched|
-              fetched.filter_map { |one| @processor.start_quarantined(one) }
-            end
-          end
+          # A wait has most likely brought the first of many that were recovered together.
+          def fetch_more(count) = @intake.fetch([Storage::QUARANTINE], share(0) - count) { |fetched| start(fetched) } || []
+
+          def start(fetched) = fetched.filter_map { |one| @processor.start_quarantined(one) }
 
           # Those of which the most may share a child come first.
           def sort(suspects)
