@@ -137,6 +137,10 @@ module Ringspun
       #   @return [Numeric] seconds between heartbeats
       #   @since 0.1.0
       seconds(:beat, 3)
+      # @!attribute [rw] metrics
+      #   @return [Boolean] measure how long the jobs of each class take, for Sidekiq's page of metrics
+      #   @since 0.1.0
+      flag(:metrics, true)
       # @!attribute [rw] recover_exq
       #   @return [Boolean] take over what nodes of Exq that are gone had in flight
       #   @since 0.1.0

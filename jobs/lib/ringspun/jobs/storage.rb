@@ -81,6 +81,16 @@ module Ringspun
       # the last part.
       Page = Struct.new(:found, :looked, :cursor)
 
+      # How the jobs of one class that have ended in one minute went. `minute`: since the epoch, by the clock of the node that has
+      # run them. `processed`: all of them, of which `failed` have failed; `milliseconds`: how long the others have taken in all,
+      # and `histogram`, how many of them below each of {LIMITS_MS}: a Hash of indices and counts, with one more for the rest.
+      Measure = Struct.new(:minute, :class_name, :processed, :failed, :milliseconds, :histogram)
+
+      # The upper limits of the histogram of a {Measure}, as Sidekiq's page draws them, see
+      # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/metrics/shared.rb
+      LIMITS_MS = [20, 30, 45, 65, 100, 150, 225, 335, 500, 750, 1100, 1700, 2500, 3800, 5750, 8500, 13_000, 20_000, 30_000,
+                   45_000, 65_000, 100_000, 150_000, 225_000, 335_000].freeze
+
       # Makes a connection for the caller alone, which verbs take as `connection:`. One strand or thread may use it at a time. The
       # caller closes it.
       #
@@ -230,6 +240,15 @@ module Ringspun
       # @return [nil]
       # @since 0.1.0
       def announce(node, info, work, connection: nil) = missing(:announce)
+
+      # Adds measures of jobs to what dashboards show of their classes. Nothing depends on it; a storage that no dashboard reads
+      # forgets them.
+      #
+      # @param measures [Array<Measure>]
+      # @return [nil]
+      # @raise [UnknownOutcomeError]
+      # @since 0.1.0
+      def measure(measures, connection: nil) = missing(:measure)
 
       # Removes a node from dashboards.
       #

@@ -47,7 +47,7 @@ module Ringspun
         @control = Control.new
         @queue_order = QueueOrder.new(config.queues, random: random)
         log = Log.new(logger || config.logger || Log.open)
-        @runs = Runs.new(log)
+        @runs = Runs.new(log, config.metrics ? Measures.new : nil)
         @manager = Manager.new(Setup.new(node:, config:, storage:, log:, extends_lease: beats, quarantine:, random:,
                                          queue_order: @queue_order, runs: @runs, control: @control))
       end
@@ -173,6 +173,7 @@ require_relative "worker/isolation"
 require_relative "worker/lease"
 require_relative "worker/maintenance"
 require_relative "worker/manager"
+require_relative "worker/measures"
 require_relative "worker/messages"
 require_relative "worker/orphans"
 require_relative "worker/outcome"

@@ -229,6 +229,13 @@ module StorageSuite
       assert_equal [OTHER], storage.nodes.map { |one| one["identity"] }
     end
 
+    def test_measures_are_taken
+      measure = Ringspun::Jobs::Storage::Measure
+      assert_nil storage.measure([])
+      assert_nil storage.measure([measure.new(29_000_000, "A", 3, 1, 40, { 0 => 1, 25 => 1 }),
+                                  measure.new(29_000_000, "B|x", 1, 1, 0, {})])
+    end
+
     def test_messages_are_read_once
       storage.signal(NODE, "TSTP")
       storage.signal(NODE, "CANCEL:{}")

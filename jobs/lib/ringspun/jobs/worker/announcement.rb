@@ -41,11 +41,19 @@ module Ringspun
           info = info(quiet).merge("rtt_us" => (round_trip * 1_000_000).round, "rss" => kilobytes)
           @storage.announce(@node, info, work, connection: connection)
           @runs.count_dropped(@storage, connection)
+          send_measures(connection)
           @shown_at = @lease.now
           @shown_quiet = quiet
         end
 
         private
+
+        # The loop ends the minute, also where no job ends any more.
+        def send_measures(connection)
+          measures = @runs.measures or return
+          measures.send_ended(@storage, connection)
+          @control.order { measures.turn }
+        end
 
         def info(quiet)
           { "hostname" => Socket.gethostname, "pid" => Process.pid, "tag" => @config.tag, "identity" => @node,

@@ -138,6 +138,12 @@ module Ringspun
           end
         end
 
+        # Also those of the minute that is not over.
+        def send_measures
+          @runs.measures&.turn(0)
+          @runs.measures&.send_ended(@storage)
+        end
+
         # Gives back what this process still has in flight.
         def leave
           Ringspun.shield(deadline: FAREWELL_SECONDS) do
@@ -146,6 +152,7 @@ module Ringspun
             @runs.count_dropped(@storage)
             @storage.leave(@node)
             @storage.retract(@node)
+            send_measures
             @events.call(:exit) if @began
             @log.event(:info, "the worker has ended", node: @node)
             @log.flush

@@ -11,9 +11,14 @@ module Ringspun
         # @return [Hash{Symbol => Integer}] how many have ended, by the kind of their outcome
         attr_reader :counts
 
+        # @return [Measures, nil]
+        attr_reader :measures
+
         # @param log [Log]
-        def initialize(log)
+        # @param measures [Measures, nil] which hear of each outcome
+        def initialize(log, measures = nil)
           @log = log
+          @measures = measures
           @all = {}.compare_by_identity # run => whether its job is from the quarantine
           @number = 0
           @counts = Hash.new(0)
@@ -92,6 +97,7 @@ module Ringspun
           outcome = run.outcome
           @counts[outcome.kind] += 1
           @dropped += 1 if outcome.kind == :dropped
+          @measures&.add(run, outcome)
           report(run, outcome)
         rescue StandardError => error # the methods of an error may be the job's own code
           @log.event(:error, "the end of a run cannot be told", jid: run.jid, error: error.class.name)

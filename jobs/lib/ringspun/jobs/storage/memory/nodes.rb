@@ -64,6 +64,9 @@ module Ringspun
             nil
           end
 
+          # (see Storage#measure)
+          def measure(measures, connection: nil) = nil
+
           # (see Storage#retract)
           def retract(node, connection: nil)
             synchronize { @announced.delete(node) }

@@ -63,6 +63,14 @@ module Ringspun
             nil
           end
 
+          # (see Storage#measure)
+          def measure(measures, connection: nil)
+            return if measures.empty?
+
+            call(connection, Script[:measure].command(@prefix, *measures.flat_map { |each| measured(each) }))
+            nil
+          end
+
           # (see Storage#retract)
           def retract(node, connection: nil)
             gone = homes.map { |home| "#{home}#{node}" } + [key("#{node}:work"), key("#{node}:workers")]
@@ -121,6 +129,16 @@ module Ringspun
           # https://github.com/akira/exq/blob/master/lib/exq/support/process.ex
           def shown_job(node, slot, queue, entry, began)
             JSON.generate("queue" => queue, "payload" => entry, "run_at" => began.to_f, "pid" => slot.to_s, "host" => node)
+          end
+
+          # The names of the keys: of the minute, of its ten minutes, and of the histogram. Times are in UTC.
+          # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/metrics/query.rb
+          def measured(measure)
+            time = Time.at(measure.minute * 60).utc
+            minute = time.strftime("j|%y%m%d|%-H:%M")
+            counts = measure.histogram.to_a.flatten
+            [minute, minute[..-2], "h|#{measure.class_name}-#{time.strftime("%-d-%-H:%-M")}", measure.class_name,
+             measure.processed, measure.failed, measure.milliseconds, counts.size, *counts]
           end
 
           def shown(name, fields)
