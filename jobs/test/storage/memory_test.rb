@@ -6,5 +6,5 @@ require_relative "../support/storage_suite"
 class MemoryStorageTest < Minitest::Test
   include StorageSuite
 
-  def new_storage = Storage::Memory.new
+  def new_storage(**) = Storage::Memory.new(**)
 end

@@ -78,7 +78,7 @@ class RedisFailureTest < RedisCase
       in_flight: [[NODE], [Storage::Fetched.new("other", JOB, JOB)]],
       announce: [[NODE, { "pid" => 1 }, []], nil], pause: [["x"], nil], paused: [[], ["x"]], resume: [["x"], nil],
       list: [["default", 0, 9], 1], scan: [[:dead, 0, 9], []], trim_dead: [[5, 5], nil], lock: [["t", "a", 60], nil],
-      find: [["nobody"], nil], results: [[["a"]], [nil]], retract: [[NODE], nil], nodes: [[], []]
+      find: [["nobody"], nil], results: [[["a"]], [nil]], history: [["a"], []], retract: [[NODE], nil], nodes: [[], []]
     }
     verbs.each do |verb, (arguments, expected)|
       reach

@@ -7,11 +7,11 @@ require_relative "../support/storage_suite"
 class RedisStorageTest < RedisCase
   include StorageSuite
 
-  def new_storage = Storage::Redis.new({ path: redis_path })
+  def new_storage(**) = Storage::Redis.new({ path: redis_path }, **)
 end
 
 class NamespacedRedisStorageTest < RedisCase
   include StorageSuite
 
-  def new_storage = Storage::Redis.new({ path: redis_path }, namespace: "a:b")
+  def new_storage(**) = Storage::Redis.new({ path: redis_path }, namespace: "a:b", **)
 end

@@ -55,6 +55,35 @@ class RedisWireTest < RedisCase
     assert_includes 1..60_000, call("PTTL", "ringspun:result:a")
   end
 
+  def test_a_history_is_a_list_that_ends
+    push
+    event = Storage::Event.new(kind: :retry, error_class: "E", error_message: "no")
+    storage.fail(NODE, [failed(fetch, :retry, delay: 5, event: event)])
+    text = call("LRANGE", "ringspun:history:a", 0, -1).then { |all, *more| all if more.empty? }
+    assert_equal({ "node" => NODE, "kind" => "retry", "error_class" => "E", "error_message" => "no" },
+                 JSON.parse(text).except("at"))
+    %w[ringspun:history:a ringspun:histories].each { |key| assert_includes 86_300_000..86_400_000, call("PTTL", key) }
+  end
+
+  # Each of a thousand jobs that are done would be looked for otherwise.
+  def test_a_job_that_is_done_is_looked_for_only_where_there_are_histories
+    push
+    storage.ack(NODE, [done(fetch)])
+    assert_empty call("KEYS", "ringspun:histor*")
+    push
+    call("RPUSH", "ringspun:history:a", '{"at":1.5,"kind":"retry"}')
+    storage.ack(NODE, [done(fetch)])
+    assert_equal [:retry], storage.history("a").map(&:kind)
+  end
+
+  # What others write there harms nobody.
+  def test_a_history_that_cannot_be_written_keeps_no_job
+    call("SET", "ringspun:history:a", "text")
+    push
+    assert_equal [true], storage.fail(NODE, [failed(fetch, :retry, delay: 5, event: Storage::Event.new(kind: :retry))])
+    assert_equal 1, call("ZCARD", "retry")
+  end
+
   def test_a_lock_that_is_not_released_in_the_acknowledgement_stays
     push(lock: "abc", lock_seconds: 60)
     storage.fail(NODE, [failed(fetch, :retry, delay: 5)])
@@ -198,7 +227,7 @@ class RedisWireTest < RedisCase
     storage.ack("quarantine", [done(entry)])
     storage.recover(10, forget: 0)
     storage.leave("quarantine")
-    assert_equal %w[queues], call("KEYS", "*").reject { |key| key.start_with?("stat:") }
+    assert_equal %w[queues], call("KEYS", "*").reject { |key| key.start_with?("stat:", "ringspun:histor") }
   end
 
   # Whoever empties a queue may remove its name.

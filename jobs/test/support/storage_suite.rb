@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
-# What every storage does. A class that includes it has `new_storage`, which makes one that is empty, and `storage` is the test's.
+# What every storage does. A class that includes it has `new_storage`, which makes one that is empty, by options that all have,
+# and `storage` is the test's.
 module StorageSuite
   include Strands
 
   def self.included(test_class)
-    test_class.include(Nodes, Admin, Locks, Search)
+    test_class.include(Nodes, Admin, Locks, Search, History)
   end
 
   Storage = Ringspun::Jobs::Storage
@@ -469,3 +470,4 @@ require_relative "storage_suite/nodes"
 require_relative "storage_suite/admin"
 require_relative "storage_suite/locks"
 require_relative "storage_suite/search"
+require_relative "storage_suite/history"

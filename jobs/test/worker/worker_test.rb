@@ -137,6 +137,26 @@ class WorkerTest < Minitest::Test
     assert_match(/error=IOError message="not yet" at=.* failed: retry in \d+ s/, lines.to_s)
   end
 
+  def test_what_has_happened_to_a_job_is_in_its_history
+    steps = [-> { raise IOError, "n" * 300 }, ->(job) { job.snooze(5) }, ->(*) { machine.sleep(10_000) }, ->(*) {}]
+    on("steps") { |job| steps.shift.then { |step| step.arity.zero? ? step.call : step.call(job) } }
+    on("drop") { raise "no" }
+    on("plain") {}
+    with_worker do
+      push("steps", jid: "a1")
+      push("drop", jid: "a2", retry: false)
+      push("drop", jid: "a3", retry: 0)
+      push("plain", jid: "a4")
+      yield_slowly { steps.size == 1 }
+      worker.cancel("a1")
+      until_done
+      node = worker.node
+      assert_equal [[:retry, node, "IOError", "n" * 200], [:snoozed, node, nil, nil], [:cancelled, node, nil, nil]],
+                   (storage.history("a1").map { |one| one.to_a.drop(1) })
+      assert_equal([[:dropped], [:dead], []], %w[a2 a3 a4].map { |jid| storage.history(jid).map(&:kind) })
+    end
+  end
+
   def test_a_job_that_always_fails_is_dead_in_the_end
     runs = 0
     on("fail") { runs += 1 and raise "always" }

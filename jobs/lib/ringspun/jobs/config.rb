@@ -129,6 +129,11 @@ module Ringspun
       #   @return [Integer] how often a worker may die, for whatever reason, while it runs a job isolated, until that is dead
       #   @since 0.1.0
       count(:worker_deaths, 25)
+      # @!attribute [rw] history
+      #   @return [Numeric] seconds for which there is a history of what has happened to a job, see {Storage#history}; 0: there
+      #     is none
+      #   @since 0.1.0
+      setting(:history, DAY, "a number of seconds, 0 or more") { |value| value if value.is_a?(Numeric) && !value.negative? }
       # @!attribute [rw] lease
       #   @return [Numeric] seconds without a heartbeat after which others take over what a process had in flight
       #   @since 0.1.0

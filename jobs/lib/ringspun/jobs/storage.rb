@@ -39,6 +39,10 @@ module Ringspun
       # For so many seconds a push with a lock can be sent again after a lost answer, and is not stored twice.
       AGAIN_SECONDS = 60
 
+      # For so many seconds a job has a history, unless the settings say otherwise. It has so many events at most, the last ones.
+      HISTORY_SECONDS = 86_400
+      EVENTS_MAX = 25
+
       # For so many seconds dashboards show what was announced of a node.
       SHOWN_SECONDS = 60
 
@@ -52,15 +56,27 @@ module Ringspun
       # A job in a queue or in a set, and its token. `at`, in a set: seconds since the epoch, when it is due or has died.
       Stored = Struct.new(:token, :entry, :at)
 
+      # Something that has happened to a job: see {#history}. `kind`:
+      #
+      # - :retry, :dead or :dropped: it failed, and is tried again, is dead, or is not kept
+      # - :taken_over: the node that had it is gone; :died: it has ended the process in which it ran isolated
+      # - :snoozed, :cancelled, :returned (its worker ended, and it is back in its queue), :by_hand (moved there by {#retry_now})
+      # - :done, which only a job has to which something else has happened before
+      #
+      # `at`: seconds since the epoch; `node`: where it ran.
+      Event = Struct.new(:at, :kind, :node, :error_class, :error_message)
+
       # A job in flight that is done. `lock`: the unique lock that it held, which is released if its value is `jid`. `pushes`, an
       # Array of {Push}: jobs that are stored in the same step, so that either both happen or neither. `result`: JSON text that is
-      # kept in that step too, for `keep_seconds`; nil of these: nothing is kept.
-      Ack = Struct.new(:queue, :token, :jid, :lock, :pushes, :result, :keep_seconds)
+      # kept in that step too, for `keep_seconds`; nil of these: nothing is kept. `event`, an {Event} without time and node,
+      # goes into the job's history.
+      Ack = Struct.new(:queue, :token, :jid, :lock, :pushes, :result, :keep_seconds, :event)
 
       # A job in flight that goes elsewhere, as `new_entry`, or as it is without that. `to` is :retry or :schedule (both after
-      # `delay` seconds), :dead, or :queue (to the front of the queue `new_queue`, or of the one it was fetched from). `lock` as
-      # in {Ack}; nil: it is kept. `died`: it goes to a queue after it has ended the process in which it was isolated.
-      Failure = Struct.new(:queue, :token, :jid, :to, :new_entry, :delay, :lock, :new_queue, :died)
+      # `delay` seconds), :dead, or :queue (to the front of the queue `new_queue`, or of the one it was fetched from). `lock` and
+      # `event` as in {Ack}; nil: the lock is kept. `died`: it goes to a queue after it has ended the process in which it was
+      # isolated.
+      Failure = Struct.new(:queue, :token, :jid, :to, :new_entry, :delay, :lock, :new_queue, :died, :event)
 
       # A job from the quarantine that begins to run, and the number of that run, an Integer that its node gives only once.
       Begun = Struct.new(:fetched, :run)
@@ -301,6 +317,14 @@ module Ringspun
       # @return [Found, nil] nil: it is nowhere, or has moved meanwhile
       # @since 0.1.0
       def find(jid, connection: nil) = missing(:find)
+
+      # What has happened to a job, each event in the same step in which it happened. Kept for as long as the settings say, from
+      # the last event on.
+      #
+      # @param jid [String]
+      # @return [Array<Event>] the last {EVENTS_MAX}, the oldest first
+      # @since 0.1.0
+      def history(jid, connection: nil) = missing(:history)
 
       # What jobs have returned, as their acks have said.
       #

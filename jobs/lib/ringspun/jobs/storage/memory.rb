@@ -8,7 +8,7 @@ module Ringspun
       class Memory < Storage
       end
 
-      register(:memory) { |config| Memory.new(milliseconds: config.milliseconds) }
+      register(:memory) { |config| Memory.new(milliseconds: config.milliseconds, history: config.history) }
     end
   end
 end
@@ -29,11 +29,14 @@ module Ringspun
 
         # @param clock [#call] answers the time in seconds since the epoch
         # @param milliseconds [Boolean] see {Config#milliseconds}
+        # @param history [Numeric] see {Config#history}
         # @since 0.1.0
-        def initialize(clock: -> { Process.clock_gettime(Process::CLOCK_REALTIME) }, milliseconds: false)
+        def initialize(clock: -> { Process.clock_gettime(Process::CLOCK_REALTIME) }, milliseconds: false,
+                       history: HISTORY_SECONDS)
           super()
           @clock = clock
           @milliseconds = milliseconds
+          @history_seconds = history
           @mutex = Thread::Mutex.new
           @queues = {} # name => jobs, the one that is fetched next last
           @sets = { schedule: {}, retry: {}, dead: {} } # token => job
@@ -43,6 +46,7 @@ module Ringspun
           @locks = {} # token => [jid, when it ends]
           @pushed = {} # jid => when it is forgotten
           @results = {} # jid => [JSON text, when it is forgotten]
+          @histories = {} # jid => [events, when they are forgotten], the one that changed last last
           @paused = {}
           @recovered = Hash.new(0)
           @trials = {} # jid => trials, and which run was counted last
@@ -282,6 +286,7 @@ module Ringspun
               release(one.lock, one.jid) if one.lock
               ring(one.queue) # whose limit may allow another one now
               one.pushes&.each { |push| push_one(push) } if one.is_a?(Ack)
+              note_outcome(node, one, job)
               note_end(one, job)
               true
             end
@@ -291,6 +296,21 @@ module Ringspun
         def keep_result(ack)
           @results.delete_if { |_, (_, ends)| ends <= now }
           @results[ack.jid] = [ack.result, now + ack.keep_seconds]
+        end
+
+        def note_outcome(node, one, job)
+          jid = one.jid || jid_of(job.entry)
+          event = one.event || (Event.new(kind: :done) if one.is_a?(Ack) && @histories.key?(jid))
+          note(jid, event, node) if event
+        end
+
+        def note(jid, event, node = nil)
+          return unless jid && @history_seconds.positive?
+
+          events, = @histories.delete(jid)
+          @histories.shift while @histories.any? && @histories.first.last.last <= now
+          event = Event.new(now, event.kind, node, event.error_class, event.error_message)
+          @histories[jid] = [[*events, event].last(EVENTS_MAX), now + @history_seconds]
         end
 
         def note_end(one, job)

@@ -50,12 +50,14 @@ module Ringspun
         #   and reconnecting in it are ignored
         # @param namespace [String] see {Config#namespace}
         # @param milliseconds [Boolean] see {Config#milliseconds}
+        # @param history [Numeric] see {Config#history}
         # @raise [ConfigError]
         # @since 0.1.0
-        def initialize(options = {}, namespace: "", milliseconds: false)
+        def initialize(options = {}, namespace: "", milliseconds: false, history: HISTORY_SECONDS)
           super()
           @prefix = namespace.empty? ? "" : "#{namespace}:"
           @milliseconds = milliseconds
+          @history = (history * 1000).ceil
           @config = client_config(options)
           @leased = {} # the nodes whose leases it has extended
           @gates = {} # of those who wait => node
@@ -113,7 +115,7 @@ module Ringspun
         def ack(node, acks, connection: nil)
           done(node, acks, connection) do |ack|
             [ack.queue, ack.token, ack.jid || "", ack.lock || "", "", ack.result || "",
-             ack.keep_seconds ? (ack.keep_seconds * 1000).ceil : 0, *followers(ack.pushes)]
+             ack.keep_seconds ? (ack.keep_seconds * 1000).ceil : 0, text_of(ack.event), *followers(ack.pushes)]
           end
         end
 
@@ -122,7 +124,7 @@ module Ringspun
           done(node, failures, connection) do |failure|
             to = failure.to == :queue ? "queue:#{failure.new_queue || failure.queue}" : failure.to.name
             [failure.queue, failure.token, failure.jid || "", failure.lock || "", to, failure.new_entry || failure.token,
-             failure.delay || (failure.died ? 1 : 0), 0]
+             failure.delay || (failure.died ? 1 : 0), text_of(failure.event), 0]
           end
         end
 
@@ -171,8 +173,15 @@ module Ringspun
         def done(node, all, connection, &)
           return [] if all.empty?
 
-          command = Script[:done].command(@prefix, node, AGAIN_SECONDS * 1000, *all.flat_map(&))
+          command = Script[:done].command(@prefix, node, AGAIN_SECONDS * 1000, @history, *all.flat_map(&))
           call(connection, command).map { |answer| answer == 1 }
+        end
+
+        # Without braces: the script adds the time and the node.
+        def text_of(event)
+          return "" unless event
+
+          JSON.generate({ kind: event.kind, error_class: event.error_class, error_message: event.error_message }.compact)[1..-2]
         end
 
         def followers(pushes) = pushes ? [pushes.size, *pushes.flat_map { |push| Batch.arguments(push) }] : 0

@@ -48,7 +48,7 @@ module Ringspun
         def send_once(runs)
           unsent = @pending.to_set # of others an answer may have been lost
           in_turn(runs).each do |verb, some|
-            answers = @storage.public_send(verb, @node, some.map { |run| run.outcome.change }) if some.any?
+            answers = @storage.public_send(verb, @node, some.map { |run| run.outcome.noted }) if some.any?
             some.zip(answers) { |run, answer| @settled.call(run, !answer && unsent.include?(run)) } if answers
           end
         end
@@ -56,7 +56,7 @@ module Ringspun
         # The same on any thread; the answers are ignored.
         def send_elsewhere(runs, connection)
           in_turn(runs).each do |verb, some|
-            @storage.public_send(verb, @node, some.map { |run| run.outcome.change }, connection: connection) if some.any?
+            @storage.public_send(verb, @node, some.map { |run| run.outcome.noted }, connection: connection) if some.any?
           end
         end
 
@@ -105,7 +105,7 @@ module Ringspun
             lost ||= error.is_a?(UnknownOutcomeError)
             next if error.is_a?(StorageError) && runs.size > 1
 
-            @storage.public_send(verb, @node, runs.map { |run| run.outcome.change })
+            @storage.public_send(verb, @node, runs.map { |run| run.outcome.noted })
           end
           return runs.each { |run| send_apart(verb, run) } unless answers
 

@@ -14,6 +14,12 @@ module Ringspun
       #
       # @api private
       Outcome = Struct.new(:change, :kind, :error, :text, :seconds) do
+        # @return [Storage::Ack, Storage::Failure] the change, which says what the job's history is to say
+        def noted
+          change.event ||= Storage::Event.new(nil, kind, nil, *Retrying.short(error)) unless kind == :done
+          change
+        end
+
         # @param job [Hash]
         # @param kind [Symbol]
         # @param followers [Array<Storage::Push>, nil]

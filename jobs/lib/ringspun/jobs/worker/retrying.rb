@@ -11,6 +11,8 @@ module Ringspun
         # Characters of an error's message that are kept, as by Sidekiq, see exception_message in
         # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/job_retry.rb
         MESSAGE_MAX = 10_000
+        # The same, in a job's history.
+        SHORT_MAX = 200
 
         # The error class that Exq writes into a dead job. It writes none into a job that it tries again, see retry_job and
         # fail_job in the job queue of https://github.com/akira/exq
@@ -94,6 +96,9 @@ module Ringspun
         rescue StandardError => another
           "its message raises #{another.class}"
         end
+
+        # @return [Array(String, String), nil] an error's class and message as a job's history keeps them
+        def self.short(error) = error && [error.class.name || error.class.to_s, message_of(error)[0, SHORT_MAX]]
 
         private
 

@@ -27,6 +27,14 @@ module Ringspun
             synchronize { copies(set(set).each_value.sort_by { |job| [job.at, job.entry.b] }[from, count]) }
           end
 
+          # (see Storage#history)
+          def history(jid, connection: nil)
+            synchronize do
+              events, ends = @histories[jid]
+              ends && ends > now ? events.dup : []
+            end
+          end
+
           # (see Storage#results)
           def results(jids, connection: nil)
             synchronize { @results.values_at(*jids).map { |text, ends| text if ends && ends > now } }
@@ -49,7 +57,7 @@ module Ringspun
           def retry_now(set, tokens, connection: nil)
             synchronize do
               all = set(set)
-              tokens.map { |token| all.key?(token) && enqueue(all[token]) && !all.delete(token).nil? }
+              tokens.map { |token| all.key?(token) && enqueue(all[token]) && retried(all.delete(token)) }
             end
           end
 
@@ -97,6 +105,11 @@ module Ringspun
           def time(connection: nil) = now
 
           private
+
+          def retried(job)
+            note(jid_of(job.entry), Event.new(kind: :by_hand))
+            true
+          end
 
           # What a caller gets must stay as it is when the job moves.
           def copies(jobs) = (jobs || []).map(&:dup)

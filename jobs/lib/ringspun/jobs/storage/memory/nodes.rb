@@ -45,7 +45,9 @@ module Ringspun
             synchronize do
               @lists.delete(node)&.each do |queue, jobs|
                 jobs.each do |job|
-                  @trials.delete(jid_of(job.entry)) if queue == QUARANTINE
+                  jid = jid_of(job.entry)
+                  @trials.delete(jid) if queue == QUARANTINE
+                  note(jid, Event.new(kind: :returned), node)
                   line_up(queue, job, front: true)
                 end
               end
@@ -94,13 +96,13 @@ module Ringspun
           def empty(node, moved, limit)
             @lists[node].each do |queue, jobs|
               while moved.size < limit && (job = jobs.pop)
-                moved << Recovered.new(node, queue, job.entry, give_away(queue, job))
+                moved << Recovered.new(node, queue, job.entry, give_away(node, queue, job))
                 ring(queue) # whose limit may allow another one now
               end
             end
           end
 
-          def give_away(queue, stored)
+          def give_away(node, queue, stored)
             entry = stored.entry
             job = job_of(entry)
             if job.nil?
@@ -111,6 +113,7 @@ module Ringspun
               @recovered[job["jid"]] += 1
               entry = entry.sub("{") { %({"queue":#{JSON.generate(queue)},) } unless job.key?("queue")
             end
+            note(job["jid"], Event.new(kind: :taken_over), node)
             line_up(QUARANTINE, job_with(entry, stored))
             :quarantine
           end

@@ -30,6 +30,14 @@ module Ringspun
               .map { |entry, at| Stored.new(entry, entry, at) }
           end
 
+          # (see Storage#history)
+          def history(jid, connection: nil)
+            call(connection, ["LRANGE", key("ringspun:history:#{jid}"), 0, -1], again: true).map do |text|
+              event = JSON.parse(text)
+              Event.new(event["at"], event["kind"].to_sym, *event.values_at("node", "error_class", "error_message"))
+            end
+          end
+
           # (see Storage#results)
           def results(jids, connection: nil)
             jids.empty? ? [] : call(connection, ["MGET", *jids.map { |jid| key("ringspun:result:#{jid}") }], again: true)
@@ -48,7 +56,7 @@ module Ringspun
           # (see Storage#retry_now)
           def retry_now(set, tokens, connection: nil)
             set_key(set)
-            command = Script[:retry_now].command(@prefix, @milliseconds ? 1 : 0, set.name, *tokens)
+            command = Script[:retry_now].command(@prefix, @milliseconds ? 1 : 0, set.name, @history, *tokens)
             call(connection, command).map { |moved| moved == 1 }
           end
 

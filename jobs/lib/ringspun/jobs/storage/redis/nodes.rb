@@ -28,7 +28,7 @@ module Ringspun
 
           # (see Storage#recover)
           def recover(limit, forget: FORGET_SECONDS, connection: nil)
-            command = Script[:recover].command(@prefix, limit, QUARANTINE, (forget * 1000).ceil)
+            command = Script[:recover].command(@prefix, limit, QUARANTINE, (forget * 1000).ceil, @history)
             call(connection, command).each_slice(4).map { |node, queue, entry, to| Recovered.new(node, queue, entry, to.to_sym) }
           end
 
@@ -39,7 +39,7 @@ module Ringspun
               node, queue = list.delete_prefix(backups).split("::", 2)
               next if queue.nil? || moved.size >= limit
 
-              entries = call(connection, Script[:exq].command(@prefix, node, queue, limit - moved.size, silent))
+              entries = call(connection, Script[:exq].command(@prefix, node, queue, limit - moved.size, silent, @history))
               moved.concat(entries.map { |entry| Recovered.new(node, queue, entry, :queue) })
             end
           end
@@ -47,7 +47,7 @@ module Ringspun
           # (see Storage#leave)
           def leave(node, connection: nil)
             end_waits(node, connection)
-            call(connection, Script[:leave].command(@prefix, node, QUARANTINE), again: true)
+            call(connection, Script[:leave].command(@prefix, node, QUARANTINE, @history), again: true)
             @leased.delete(node)
             nil
           end

@@ -35,7 +35,9 @@ module Ringspun
         private_constant :Settings
       end
 
-      register(:redis) { |config| Redis.new(config.redis, namespace: config.namespace, milliseconds: config.milliseconds) }
+      register(:redis) do |config|
+        Redis.new(config.redis, namespace: config.namespace, milliseconds: config.milliseconds, history: config.history)
+      end
     end
 
     class Config

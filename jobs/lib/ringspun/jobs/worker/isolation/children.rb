@@ -64,6 +64,7 @@ module Ringspun
             @performer.backoff = Backoff.new(machine, @log)
             outcome = @performer.call(run)
             outcome.seconds = machine.now - began
+            outcome.noted # by the error itself
             outcome.error &&= Jobs::Quarantine.portable(outcome.error)
             outcome
           end

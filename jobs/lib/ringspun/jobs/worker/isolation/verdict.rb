@@ -55,7 +55,7 @@ module Ringspun
 
           def once_more(suspect, fate)
             change = Storage::Failure.new(queue: suspect.fetched.queue, token: suspect.fetched.token, jid: suspect.run.jid,
-                                          to: :queue, died: true)
+                                          to: :queue, died: true, event: Storage::Event.new(kind: :died, error_message: fate))
             Outcome.new(change, :died, nil, "(#{fate}); it runs isolated again")
           end
         end

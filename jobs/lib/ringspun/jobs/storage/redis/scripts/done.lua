@@ -1,16 +1,18 @@
--- with: keys clock count jobs trials push
+-- with: keys clock count jobs trials push history
 -- Takes jobs out of a node's lists and, if they were there, puts them where they go, and stores the jobs that follow them.
--- ARGV: the namespace's prefix, the node, milliseconds within which a push with a lock may be sent again, then eight for each:
+-- ARGV: the namespace's prefix, the node, milliseconds within which a push with a lock may be sent again, milliseconds to keep a
+-- history, then nine for each:
 -- queue, entry, jid, its lock or "", where it goes to ("", "retry", "schedule", "dead" or a queue's key), the new entry (or of one
 -- that is done its result), seconds from now on (or for a queue 1 if the job has ended its process, and for a result the
--- milliseconds to keep it, 0 if there is none), how many jobs follow it; and six for each of these.
+-- milliseconds to keep it, 0 if there is none), what its history is to say or "", how many jobs follow it; and six for each of
+-- these.
 -- Returns 1 for each that was there, and else 0.
 --
 -- A job that cannot be put where it goes stays in the list, as one does whose followers have no place to go. Its error is the
 -- whole call's, after all others are done.
-local node, again = ARGV[2], ARGV[3]
+local node, again, lasts = ARGV[2], ARGV[3], ARGV[4]
 local now, score = clock()
-local processed, failed, gone = 0, 0, {}
+local processed, failed, gone, plain = 0, 0, {}, {}
 local refused
 local answers = {}
 
@@ -59,11 +61,11 @@ local function have_places(first, last)
   return true
 end
 
-local i = 4
+local i = 5
 while i <= #ARGV do
   local queue, entry, jid, lock, to = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
-  local first = i + 8
-  local last = first + ARGV[i + 7] * 6 - 1
+  local first = i + 9
+  local last = first + ARGV[i + 8] * 6 - 1
   local list = backup(node, queue)
   local there = take(list, entry)
   answers[#answers + 1] = there
@@ -79,6 +81,11 @@ while i <= #ARGV do
     for follower = first, last, 6 do push(follower, now, again) end
     local queued = string.find(to, '^queue:')
     if jid == '' and not queued then jid = jid_of(entry) end
+    if ARGV[i + 7] ~= '' then
+      note(jid, ARGV[i + 7], node, score, lasts)
+    elseif to == '' then
+      plain[#plain + 1] = jid
+    end
     if queued and ARGV[i + 6] == '1' then
       died(jid)
     else
@@ -87,6 +94,7 @@ while i <= #ARGV do
   end
   i = last + 1
 end
+note_done(plain, node, score, lasts)
 count('processed', processed)
 count('failed', failed)
 for _, hash in ipairs({ key('ringspun:recovered'), key('ringspun:alone') }) do

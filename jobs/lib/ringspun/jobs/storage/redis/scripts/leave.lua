@@ -1,7 +1,8 @@
--- with: keys jobs
+-- with: keys clock jobs history
 -- Puts what a node has in flight back in front of its queues, and forgets the node.
--- ARGV: the namespace's prefix, the node, the quarantine.
+-- ARGV: the namespace's prefix, the node, the quarantine, milliseconds to keep a history.
 local node, quarantine = ARGV[2], ARGV[3]
+local _, score = clock()
 local lists = lists_of(node)
 begin_writing(node)
 for _, queue in ipairs(redis.call('SMEMBERS', lists)) do
@@ -9,8 +10,9 @@ for _, queue in ipairs(redis.call('SMEMBERS', lists)) do
   while true do
     local entry = redis.call('LMOVE', list, to, 'LEFT', 'RIGHT')
     if not entry then break end
-    local job = queue == quarantine and job_of(entry)
-    if job then redis.call('HDEL', key('ringspun:alone'), job['jid']) end
+    local jid = jid_of(entry)
+    if queue == quarantine then redis.call('HDEL', key('ringspun:alone'), jid) end
+    note(jid, '"kind":"returned"', node, score, ARGV[4])
     redis.call('SADD', key('queues'), queue)
   end
 end

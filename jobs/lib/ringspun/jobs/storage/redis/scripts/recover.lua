@@ -1,9 +1,9 @@
--- with: keys clock jobs
+-- with: keys clock jobs history
 -- Moves what is in flight at nodes without a lease into the quarantine; entries that are no jobs go back to their queues.
 -- ARGV: the namespace's prefix, how many jobs at most, the quarantine, milliseconds after which such a node without jobs is
--- forgotten. Returns four for each job: node, queue, entry, where it went.
-local room, quarantine, stays = tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
-local now = clock()
+-- forgotten, milliseconds to keep a history. Returns four for each job: node, queue, entry, where it went.
+local room, quarantine, stays, lasts = tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local now, score = clock()
 local nodes, recovered, gone = key('ringspun:nodes'), key('ringspun:recovered'), key('ringspun:gone')
 local moved = {}
 begin_writing()
@@ -15,7 +15,7 @@ local function with_queue(entry, queue)
   return '{"queue":' .. cjson.encode(queue) .. ',' .. string.sub(entry, brace + 1)
 end
 
-local function put(queue, entry)
+local function put(node, queue, entry)
   local job = job_of(entry)
   if not job then
     redis.call('RPUSH', queue_key(queue), entry)
@@ -26,6 +26,7 @@ local function put(queue, entry)
     redis.call('HINCRBY', recovered, job['jid'], 1)
     entry = with_queue(entry, queue)
   end
+  note(job['jid'], '"kind":"taken_over"', node, score, lasts)
   redis.call('LPUSH', queue_key(quarantine), entry)
   redis.call('SADD', key('queues'), quarantine)
   return 'quarantine'
@@ -36,7 +37,7 @@ local function empty(node, queue)
   while room > 0 do
     local entry = redis.call('LINDEX', list, -1)
     if not entry then return true end
-    for _, each in ipairs({ node, queue, entry, put(queue, entry) }) do moved[#moved + 1] = each end
+    for _, each in ipairs({ node, queue, entry, put(node, queue, entry) }) do moved[#moved + 1] = each end
     redis.call('RPOP', list)
     room = room - 1
   end
