@@ -38,6 +38,7 @@ require_relative "sidekiq/middleware"
 require_relative "sidekiq/config"
 require_relative "sidekiq/client"
 require_relative "sidekiq/job"
+require_relative "sidekiq/iterable_job"
 require_relative "sidekiq/embedded"
 
 module Ringspun

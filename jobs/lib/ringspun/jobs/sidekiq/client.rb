@@ -141,6 +141,13 @@ module Ringspun
           @chain || @config.client_middleware
         end
 
+        # Cancels an iterable job: it ends before one of its next steps. May switch strands.
+        #
+        # @param jid [String]
+        # @return [Integer] when it was first cancelled, in seconds since the epoch
+        # @since 0.1.0
+        def cancel!(jid) = Job::Iterable.cancel(jid)
+
         # Enqueues a job. May switch strands.
         #
         # @param item [Hash{String => Object}] "class" and "args"; "at", and all that `sidekiq_options` takes

@@ -18,7 +18,7 @@ module Ringspun
         # @return [nil]
         # @since 0.1.0
         def run
-          @worker = Worker.new(Jobs.config, storage: Jobs.storage, logger: @config.logger)
+          @worker = Jobs::Worker.new(Jobs.config, storage: Jobs.storage, logger: @config.logger)
           @thread = Thread.new { @worker.run }
           nil
         end

@@ -1,0 +1,4 @@
+# frozen_string_literal: true
+
+require "ringspun/jobs/sidekiq/testing"
+Sidekiq.testing!(:inline)
