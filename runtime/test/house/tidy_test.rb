@@ -212,6 +212,7 @@ class TidyTest < Minitest::Test
 
   # What only somebody who has that gem requires: what makes it go with ours, and helpers for tests of a program's own.
   FOR_USERS_OF = { "async" => "runtime/lib/ringspun/async.rb", "rails/railtie" => "runtime/lib/ringspun/railtie.rb",
+                   "active_job" => "jobs/lib/ringspun/jobs/active_job.rb",
                    "minitest" => "jobs/lib/ringspun/jobs/minitest.rb", "rspec/core" => "jobs/lib/ringspun/jobs/rspec.rb",
                    "rspec/expectations" => "jobs/lib/ringspun/jobs/rspec.rb" }.freeze
 
@@ -227,7 +228,7 @@ class TidyTest < Minitest::Test
   end
 
   # Libraries that do not begin with their gem's name.
-  GEMS = { "active_support" => "activerecord", "active_support/core_ext" => "activerecord",
+  GEMS = { "active_job" => "activejob", "active_support" => "activerecord", "active_support/core_ext" => "activerecord",
            "active_support/ordered_options" => "activerecord",
            "active_record/connection_adapters/postgresql_adapter" => "activerecord", "active_record" => "activerecord",
            "io/stream" => "io-stream", "rake/extensiontask" => "rake-compiler", "rspec/core" => "rspec-core",

@@ -2,6 +2,7 @@
 
 # All of the jobs, for tests that look at everything there is.
 
+require "ringspun/jobs/active_job"
 require "ringspun/jobs/cli"
 require "ringspun/jobs/rspec"
 require "ringspun/jobs/testing/assertions"

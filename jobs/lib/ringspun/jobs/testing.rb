@@ -215,7 +215,7 @@ module Ringspun
         end
 
         def instance_of(job)
-          job_class = Object.const_get(job["class"])
+          job_class = Job.wrappers[job["class"]] || Object.const_get(job["class"])
           raise NameError unless job_class.is_a?(Class) && job_class <= Job
 
           job_class.new.tap { |instance| instance.jid = job["jid"] }

@@ -26,6 +26,27 @@ module Ringspun
         nil
       end
 
+      @running = [].freeze
+      @registering = Thread::Mutex.new
+
+      class << self
+        # Whether a worker of this process has been told to fetch no more jobs. A long job may ask, and end at a good place. Never
+        # waits; may be called from other threads and from signal handlers.
+        #
+        # @return [Boolean]
+        # @since 0.1.0
+        def stopping? = @running.any?(&:quiet?)
+
+        private
+
+        def registered(worker)
+          @registering.synchronize { @running = [*@running, worker].freeze }
+          yield
+        ensure
+          @registering.synchronize { @running = (@running - [worker]).freeze }
+        end
+      end
+
       # @return [String] this worker's name in the storage: host:pid:nonce
       # @since 0.1.0
       attr_reader :node
@@ -63,7 +84,7 @@ module Ringspun
         raise UsageError, "a worker runs once; make another one" if @begun
 
         @begun = true
-        Ringspun.run { |machine| @manager.run(machine) } unless @control.stopped?
+        Worker.__send__(:registered, self) { Ringspun.run { |machine| @manager.run(machine) } } unless @control.stopped?
         nil
       end
 

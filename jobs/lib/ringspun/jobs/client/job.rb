@@ -20,6 +20,12 @@ module Ringspun
         job_class.extend(ClassMethods)
       end
 
+      # The classes of jobs that have other names on the wire than their own, by these names.
+      #
+      # @return [Hash{String => Class}]
+      # @api private
+      def self.wrappers = @wrappers ||= {}
+
       # Sets the options of a class of jobs, which subclasses inherit, and enqueues its jobs.
       module ClassMethods
         # Sets the options of all jobs of the class; {#set} changes them for single jobs.

@@ -85,6 +85,8 @@ module Ringspun
                    "keep_result" => @options[:keep_result] }
         extras.delete_if { |_name, value| !value || value == [] }
         extras["dead"] = false if @options[:dead] == false
+        extras["wrapped"] = @options[:wrapped] if @options[:wrapped]
+        extras["priority"] = @options[:priority] if @options[:priority]
         return extras unless @unique
 
         extras["unique_for"] = @options[:unique_for]

@@ -77,6 +77,7 @@ module Ringspun
         # Anybody may have written the entry, so nothing but a class of jobs is ever called. Only the first job of a class is
         # matched with the regular expression: the matcher takes 8 KB of stack, which each job that waits would keep.
         def class_of(name)
+          wrapper = Job.wrappers[name] and return wrapper
           klass = Object.const_get(name) if names.key?(name) || name.match?(CLASS_NAME)
           if klass.is_a?(Class) && klass <= Job
             names[name] = true

@@ -61,9 +61,9 @@ module Ringspun
         # @api private
         def quarantined? = queue == Storage::QUARANTINE
 
-        # @return [String, nil] the name of the job's class
+        # @return [String, nil] the name of the job's class, and not that of what wraps it
         # @since 0.1.0
-        def class_name = @job && @job["class"]
+        def class_name = @job && (@job["wrapped"] || @job["class"])
 
         # @return [Array<Storage::Push>, nil] the jobs that are to follow this one
         # @api private

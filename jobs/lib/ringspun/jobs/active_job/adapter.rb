@@ -1,0 +1,102 @@
+# frozen_string_literal: true
+
+require_relative "wrapper"
+
+module Ringspun
+  module Jobs
+    module ActiveJob
+      # Enqueues the jobs of Active Job: https://guides.rubyonrails.org/active_job_basics.html
+      #
+      #   config.active_job.queue_adapter = :ringspun
+      #
+      # Workers of Sidekiq run them as well, and its pages show their own classes, for they stand in the storage as Sidekiq's own
+      # adapter writes them.
+      #
+      # `retry_on` and `discard_on` are Active Job's. What they let through is tried again as a job of ours that has raised.
+      #
+      # @since 0.1.0
+      module Adapter
+        STOPPED = "a middleware has stopped the job"
+        private_constant :STOPPED
+
+        # Stores a job. May switch strands.
+        #
+        # @param job [::ActiveJob::Base] which gets its `provider_job_id`, our jid
+        # @return [String] the jid
+        # @raise [::ActiveJob::EnqueueError] it is not stored, or not for certain; its cause is our error
+        # @raise [InvalidJobError] its data do not survive JSON
+        # @since 0.1.0
+        def enqueue(job) = store(job, nil)
+
+        # Stores a job that is to run at a time, by the storage's clock. May switch strands.
+        #
+        # @param job (see #enqueue)
+        # @param timestamp [Float] seconds since the epoch
+        # @return (see #enqueue)
+        # @raise (see #enqueue)
+        # @since 0.1.0
+        def enqueue_at(job, timestamp) = store(job, timestamp)
+
+        # Stores many jobs, a thousand in one call of the storage. Each then says whether it is `successfully_enqueued?`, and has
+        # its `provider_job_id` or its `enqueue_error`. May switch strands.
+        #
+        # @param jobs [Array<::ActiveJob::Base>]
+        # @return [Integer] how many are stored
+        # @raise [InvalidJobError] the data of one do not survive JSON, and none is stored
+        # @since 0.1.0
+        def enqueue_all(jobs)
+          client = Jobs.client
+          answers = answers_of(jobs.size) do
+            client.push_all(jobs) { |job| client.made(template(job), [job.serialize], job.scheduled_at&.to_f, nil) }
+          end
+          jobs.zip(answers).count { |job, answer| settle(job, answer) }
+        end
+
+        # Whether the worker that runs the caller has been told to end, so that a job with steps is to be interrupted after one
+        # and goes on elsewhere: https://api.rubyonrails.org/classes/ActiveJob/Continuation.html
+        #
+        # @return [Boolean]
+        # @since 0.1.0
+        def stopping? = Worker.stopping?
+
+        # Before Rails 8.1, whether a job that says nothing about it waits for the commit. Only those wait that say so.
+        #
+        # @api private
+        def enqueue_after_transaction_commit? = false
+
+        private
+
+        def store(job, timestamp)
+          jid = Jobs.client.push(template(job), [job.serialize], timestamp)
+          job.provider_job_id = jid || raise(::ActiveJob::EnqueueError, STOPPED)
+        rescue UnavailableError, UnknownOutcomeError, StorageError, PoolTimeoutError => error
+          raise ::ActiveJob::EnqueueError, error.message
+        end
+
+        # An error that all have in common is the answer of each.
+        def answers_of(size)
+          yield
+        rescue BulkError => error
+          error.results
+        rescue UnavailableError, UnknownOutcomeError, StorageError, PoolTimeoutError => error
+          Array.new(size, error)
+        end
+
+        def settle(job, answer)
+          job.enqueue_error = nil
+          job.provider_job_id = answer if answer.is_a?(String)
+          job.enqueue_error = error_of(answer) unless answer.is_a?(String)
+          job.successfully_enqueued = answer.is_a?(String)
+        end
+
+        def error_of(answer)
+          raise ::ActiveJob::EnqueueError, answer ? answer.message : STOPPED, cause: answer
+        rescue ::ActiveJob::EnqueueError => error
+          error
+        end
+
+        def template(job) = Wrapper.template(job.class.name, job.queue_name, job.priority)
+      end
+    end
+  end
+end

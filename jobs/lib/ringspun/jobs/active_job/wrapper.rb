@@ -1,0 +1,52 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    # What lets Active Job enqueue by us, and workers of ours run its jobs.
+    module ActiveJob
+      # The job that runs one of Active Job, whose data are its only argument. On the wire it has the names of Sidekiq's wrapper,
+      # see https://github.com/sidekiq/sidekiq/blob/main/lib/active_job/queue_adapters/sidekiq_adapter.rb
+      #
+      # @api private
+      class Wrapper
+        include Job
+
+        NAME = "Sidekiq::ActiveJob::Wrapper"
+        # Until version 7 of Sidekiq.
+        OLD_NAME = "ActiveJob::QueueAdapters::SidekiqAdapter::JobWrapper"
+
+        # Templates that are kept, one for each class, queue and priority. There are few, unless queues are named after something.
+        TEMPLATES_MAX = 1000
+
+        @templates = {}
+        [NAME, OLD_NAME].each { |name| Job.wrappers[name] = self }
+
+        # @param name [String] of the job's class
+        # @param queue [String, Symbol]
+        # @param priority [Integer, nil]
+        # @return [Template]
+        # @raise [InvalidJobError]
+        def self.template(name, queue, priority)
+          key = [name, queue, priority]
+          @templates[key] || begin
+            @templates.clear if @templates.size >= TEMPLATES_MAX
+            @templates[key] = new_template(*key)
+          end
+        end
+
+        def self.new_template(name, queue, priority)
+          raise InvalidJobError, "a job of a class without a name cannot be found by a worker" unless name
+
+          Template.new(NAME, { **options, queue: Options.queue(:queue, queue), wrapped: name, priority: priority })
+        end
+        private_class_method :new_template
+
+        # May switch strands.
+        #
+        # @param data [Hash{String => Object}] of ActiveJob::Core#serialize
+        def perform(data) = ::ActiveJob::Base.execute(data.merge("provider_job_id" => jid))
+      end
+      private_constant :Wrapper
+    end
+  end
+end

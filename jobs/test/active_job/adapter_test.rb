@@ -1,0 +1,141 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require "ringspun/jobs/active_job"
+require "support/active_job_case"
+
+# From a job of Active Job to its entry in the storage.
+class ActiveJobAdapterTest < ActiveJobCase
+  class Greeting < ActiveJob::Base
+    queue_as :greetings
+
+    def perform(name) = ActiveJobCase.done << name
+  end
+
+  class Other < ActiveJob::Base
+    def perform(*) = nil
+  end
+
+  def test_the_adapter_is_found_by_its_name
+    assert_instance_of ActiveJob::QueueAdapters::RingspunAdapter, Greeting.queue_adapter
+    assert_equal "ringspun", Greeting.queue_adapter_name
+  end
+
+  def test_a_job_stands_on_the_wire_as_sidekiqs_adapter_writes_it
+    job = Greeting.perform_later("Ada")
+    entry = entries("greetings").first
+    assert_equal({ "class" => "Sidekiq::ActiveJob::Wrapper", "wrapped" => "ActiveJobAdapterTest::Greeting",
+                   "queue" => "greetings", "retry" => true, "jid" => job.provider_job_id },
+                 entry.except("args", "created_at", "enqueued_at"))
+    data = entry["args"].first
+    assert_equal ["ActiveJobAdapterTest::Greeting", job.job_id, ["Ada"], "greetings"],
+                 data.values_at("job_class", "job_id", "arguments", "queue_name")
+    assert_kind_of Float, entry["enqueued_at"]
+  end
+
+  def test_enqueued_successfully
+    job = Greeting.perform_later("Ada")
+    assert_predicate job, :successfully_enqueued?
+    assert_nil job.enqueue_error
+    assert_match(/\A\h{24}\z/, job.provider_job_id)
+  end
+
+  def test_queue_and_priority_of_a_job
+    Greeting.set(queue: "slow", priority: -3).perform_later("Ada")
+    assert_equal ["slow", -3], entries("slow").first.values_at("queue", "priority")
+    refute entries("slow").first["args"].first.key?("missing")
+    Greeting.perform_later("Bob")
+    refute entries("greetings").first.key?("priority")
+  end
+
+  def test_a_delayed_job_waits_in_the_schedule
+    time = Time.now + 3600
+    job = Greeting.set(wait_until: time).perform_later("Ada")
+    entry, at = scheduled.first
+    assert_in_delta time.to_f, at, 0.001
+    assert_equal [job.provider_job_id, "greetings"], entry.values_at("jid", "queue")
+    refute entry.key?("enqueued_at")
+  end
+
+  def test_many_jobs_in_one_call_of_the_storage
+    jobs = [Greeting.new("Ada"), Other.new(1), Greeting.new("Bob").set(wait: 60), Other.new(2).set(queue: "slow")]
+    assert_equal 4, Greeting.queue_adapter.enqueue_all(jobs)
+    assert_equal 1, @storage.calls
+    assert(jobs.all?(&:successfully_enqueued?))
+    stored = [*%w[greetings default slow].flat_map { |queue| entries(queue) }, scheduled.first.first]
+    assert_equal jobs.map(&:provider_job_id).sort, stored.map { |job| job["jid"] }.sort
+  end
+
+  def test_perform_all_later
+    assert_nil ActiveJob.perform_all_later(Greeting.new("Ada"), [Greeting.new("Bob")])
+    assert_equal %w[Ada Bob], entries("greetings").map { |job| job["args"].first["arguments"].first }
+  end
+
+  def test_of_many_each_says_whether_it_is_stored
+    @storage.answers = [nil, Jobs::StorageError.new("it is full"), nil]
+    jobs = %w[Ada Bob Eve].map { |name| Greeting.new(name) }
+    assert_equal 2, Greeting.queue_adapter.enqueue_all(jobs)
+    assert_equal [true, false, true], jobs.map(&:successfully_enqueued?)
+    assert_equal [nil, "it is full", nil], jobs.map { |job| job.enqueue_error&.message }
+    assert_instance_of ActiveJob::EnqueueError, jobs[1].enqueue_error
+    assert_instance_of Jobs::StorageError, jobs[1].enqueue_error.cause
+  end
+
+  def test_a_storage_that_refuses_is_an_enqueue_error
+    @storage.error = Jobs::StorageError.new("it is full")
+    seen = nil
+    refute(Greeting.perform_later("Ada") { |job| seen = job })
+    refute_predicate seen, :successfully_enqueued?
+    assert_instance_of ActiveJob::EnqueueError, seen.enqueue_error
+    assert_instance_of Jobs::StorageError, seen.enqueue_error.cause
+    assert_equal "it is full", seen.enqueue_error.message
+  end
+
+  def test_of_many_none_is_stored_by_a_storage_that_refuses
+    @storage.error = Jobs::StorageError.new("it is full")
+    jobs = [Greeting.new("Ada"), Greeting.new("Bob")]
+    ActiveJob.perform_all_later(jobs)
+    assert_equal [[false, "it is full"]], jobs.map { |job| [job.successfully_enqueued?, job.enqueue_error.message] }.uniq
+  end
+
+  def test_a_job_that_a_middleware_stops_is_not_enqueued
+    Jobs.config.client_middleware.add(->(*) {})
+    seen = nil
+    refute(Greeting.perform_later("Ada") { |job| seen = job })
+    assert_match(/middleware/, seen.enqueue_error.message)
+    assert_equal 0, Greeting.queue_adapter.enqueue_all([Greeting.new("Ada")])
+    assert_empty entries("greetings")
+  end
+
+  def test_a_queue_without_a_name_is_refused
+    assert_raises(Jobs::InvalidJobError) { Greeting.set(queue: "").perform_later("Ada") }
+  end
+
+  def test_a_class_without_a_name_is_refused
+    assert_raises(Jobs::InvalidJobError) { Class.new(ActiveJob::Base).perform_later }
+  end
+
+  def test_a_worker_runs_it_with_its_provider_job_id
+    job = Greeting.perform_later("Ada")
+    assert_equal({ done: 1 }, work("greetings"))
+    assert_equal ["Ada"], ActiveJobCase.done
+    assert_match(/\A\h{24}\z/, job.provider_job_id)
+  end
+
+  def test_a_worker_runs_what_older_sidekiqs_have_written
+    Greeting.perform_later("Ada")
+    entry = @storage.list("greetings", 0, 1).first.entry
+    old = JSON.generate(JSON.parse(entry).merge("class" => "ActiveJob::QueueAdapters::SidekiqAdapter::JobWrapper"))
+    @storage.push([Jobs::Storage::Push.new("greetings", old, "old")])
+    assert_equal({ done: 2 }, work("greetings"))
+    assert_equal %w[Ada Ada], ActiveJobCase.done
+  end
+
+  def test_no_other_constant_of_the_wire_is_run
+    %w[ActiveJobAdapterTest::Greeting ActiveJob::Base Sidekiq::ActiveJob::Others].each do |name|
+      entry = JSON.generate("class" => name, "args" => [{}], "jid" => "a", "queue" => "default", "retry" => false)
+      @storage.push([Jobs::Storage::Push.new("default", entry, "a")])
+    end
+    assert_equal({ dropped: 3 }, work("default"))
+  end
+end
