@@ -82,4 +82,34 @@ class SidekiqLoadTest < BothSides
       orders << chain.empty? << chain.invoke(1) { :value }
     RUBY
   end
+
+  # The forms of lines are ours.
+  def test_loggers
+    made = run_one(:ours, <<~RUBY)
+      require "stringio"
+      output = StringIO.new
+      Sidekiq::Logger.new(output).info("own")
+      logger = Sidekiq::Logger.new(output, level: :warn)
+      logger.formatter = Sidekiq::Logger::Formatters::JSON.new
+      logger.info("not")
+      logger.warn("json")
+      Sidekiq.default_configuration.logger = logger
+      Sidekiq.default_configuration.logger.error("again")
+      Sidekiq.default_configuration.logger = nil
+      Sidekiq.logger.error("silent")
+      output.string.lines
+    RUBY
+    assert_match(/INFO pid=\d+ own/, made.answer[0])
+    assert_equal [%w[warn json], %w[error again]], made.answer.drop(1).map { |line| JSON.parse(line).values_at("level", "text") }
+  end
+
+  # The worker's own lines have the form that the program wants for its jobs.
+  def test_the_form_of_the_worker_s_lines
+    worker = start_side(:ours, <<~RUBY)
+      Sidekiq.configure_server { |config| config.logger.formatter = Sidekiq::Logger::Formatters::JSON.new }
+      Sidekiq.logger.info("of the program")
+    RUBY
+    soon("it is ready") { worker.log.include?('"text":"the worker is ready"') }
+    assert_match(/"text":"of the program"/, worker.log)
+  end
 end

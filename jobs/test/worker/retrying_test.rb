@@ -133,6 +133,7 @@ class WorkerRetryingTest < Minitest::Test
     assert_equal :retry, outcome(job(retry_for: 10, failed_at: NOW - 9, retry_count: 3, error_class: "E")).kind
     assert_equal :dead, outcome(job(retry_for: 10, failed_at: ((NOW - 11) * 1000).to_i, retry_count: 3, error_class: "E")).kind
     assert_equal :retry, outcome(job(retry_for: 10)).kind
+    assert_equal :retry, outcome(job(retry: 1, retry_for: 10, failed_at: NOW - 9, retry_count: 3, error_class: "E")).kind
   end
 
   def test_a_wait_of_ones_own

@@ -28,6 +28,12 @@ module Ringspun
           @device = device
           @lines = lines
         end
+
+        # One of ours changes the worker's own lines as well.
+        def formatter=(formatter)
+          super
+          @lines = formatter if formatter.is_a?(Lines)
+        end
       end
       private_constant :Front
 

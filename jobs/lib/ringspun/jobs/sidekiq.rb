@@ -33,6 +33,7 @@ module Ringspun
   end
 end
 
+require_relative "sidekiq/logger"
 require_relative "sidekiq/redis_pool"
 require_relative "sidekiq/middleware"
 require_relative "sidekiq/config"

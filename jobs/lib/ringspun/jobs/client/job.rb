@@ -34,7 +34,7 @@ module Ringspun
         # @option values [Boolean, Integer] :retry whether a job that fails is tried again, or how often; the default is true:
         #   {Config#retries} times
         # @option values [String, Symbol] :retry_queue the queue for its further tries; the default is the same queue
-        # @option values [Numeric] :retry_for seconds after its first failure from when on it is not tried again
+        # @option values [Numeric] :retry_for seconds after its first failure for which it is tried again, however often
         # @option values [Boolean] :dead whether a job that is not tried again is kept among the dead; the default is true
         # @option values [Boolean, Integer] :backtrace whether a job that has failed keeps the error's backtrace, or how many
         #   lines of it

@@ -104,9 +104,19 @@ module Ringspun
 
         def outcome_of(fetched, job, error, klass, count, allowed)
           return drop(fetched, job, error) unless allowed
-          return exhausted(fetched, job, error, klass) if count >= allowed || too_old?(job)
+          return exhausted(fetched, job, error, klass) if exhausted?(job, count, allowed)
 
           again(fetched, job, error, klass, count)
+        end
+
+        # A job with a `retry_for` is tried again however often, as by Sidekiq, see process_retry in
+        # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/job_retry.rb
+        def exhausted?(job, count, allowed)
+          seconds = job["retry_for"]
+          return count >= allowed unless seconds.is_a?(Numeric)
+
+          first = Wire.seconds(job["failed_at"])
+          !first.nil? && first + seconds < @clock.call
         end
 
         # @return [Integer, nil] how many retries; nil: none, and the job is not kept among the dead either
@@ -118,12 +128,6 @@ module Ringspun
           when false then nil
           else @config.retries
           end
-        end
-
-        def too_old?(job)
-          seconds = job["retry_for"]
-          first = Wire.seconds(job["failed_at"])
-          seconds.is_a?(Numeric) && first && first + seconds < @clock.call
         end
 
         def record(job, error, count, queue)
