@@ -13,7 +13,6 @@ class RedisConnectionTest < Minitest::Test
     Config = Struct.new(:answers) do
       def new_client = Client.new(self)
       def sentinel? = false
-      def middlewares_stack = RedisClient::Middlewares
     end
 
     attr_reader :config
@@ -21,12 +20,11 @@ class RedisConnectionTest < Minitest::Test
     def initialize(config) = @config = config
     def close = nil
 
-    def disable_reconnection
-      @config.answers.first.is_a?(RedisClient::CannotConnectError) ? raise(@config.answers.shift) : yield(self)
-    end
-
-    def call_pipelined(...)
+    def exchange(*)
       answer = @config.answers.shift
+      raise answer if answer.is_a?(RedisClient::CannotConnectError)
+
+      yield
       answer.is_a?(Exception) ? raise(answer) : answer
     end
   end

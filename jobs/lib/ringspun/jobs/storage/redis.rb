@@ -23,6 +23,7 @@ end
 require_relative "redis/settings"
 require_relative "redis/script"
 require_relative "redis/driver"
+require_relative "redis/client"
 require_relative "redis/connection"
 require_relative "redis/pool"
 require_relative "redis/batch"
@@ -43,7 +44,8 @@ module Ringspun
         include Waits
 
         # Options that the caller cannot set: this class decides what may be sent again, and reads the answers of protocol 3.
-        OURS = { driver: Driver, command_builder: Driver::AsTheyAre, protocol: 3, reconnect_attempts: 0 }.freeze
+        OURS = { client_implementation: Client, driver: Driver, command_builder: Driver::AsTheyAre, protocol: 3,
+                 reconnect_attempts: 0 }.freeze
         private_constant :OURS
 
         # @param options [Hash] what RedisClient.config takes, or, with :sentinels, RedisClient.sentinel; the driver, the protocol

@@ -25,7 +25,6 @@ module Ringspun
           def initialize(config)
             @config = config
             @client = config.new_client
-            @middlewares = config.middlewares_stack.new(@client)
             @used_at = @id = nil
           end
 
@@ -85,12 +84,7 @@ module Ringspun
           def transmit(commands, blocking, again: @config.sentinel?)
             sent = false
             greet if @used_at && now - @used_at > IDLE_SECONDS
-            replies = @client.disable_reconnection do |wire|
-              sent = true
-              @middlewares.call_pipelined(commands, @config) do
-                wire.call_pipelined(commands, blocking && timeouts(commands, blocking), exception: false)
-              end
-            end
+            replies = @client.exchange(commands, blocking && timeouts(commands, blocking)) { sent = true }
             @used_at = now
             replies
           rescue ::RedisClient::Error, SystemCallError, SocketError => error
