@@ -60,7 +60,8 @@ module Ringspun
       #
       # - :retry, :dead or :dropped: it failed, and is tried again, is dead, or is not kept
       # - :taken_over: the node that had it is gone; :died: it has ended the process in which it ran isolated
-      # - :snoozed, :cancelled, :returned (its worker ended, and it is back in its queue), :by_hand (moved there by {#retry_now})
+      # - :snoozed, :cancelled, :returned (its worker ended, and it is back in its queue), :by_hand (moved there by {#retry_now}),
+      #   :killed (by {#kill})
       # - :done, which only a job has to which something else has happened before
       #
       # `at`: seconds since the epoch; `node`: where it ran.
@@ -92,6 +93,10 @@ module Ringspun
       # A job that was found. `place`: :queue, :in_flight, or one of {SETS}. `queue`: the one where it waits or was fetched.
       # `node`: the one that has it in flight. `token` is valid where it was found. `at` as in {Stored}.
       Found = Struct.new(:place, :queue, :node, :token, :entry, :at)
+
+      # A job that runs, as its node has announced it: `slot`, the name of the run at its node; `entry`, shortened if it was too
+      # long to be shown; `began_at`, seconds since the epoch by the node's clock.
+      Running = Struct.new(:node, :slot, :queue, :entry, :began_at)
 
       # What a part of a search has found, how many entries it has looked at, and the `cursor` with which to go on; nil: that was
       # the last part.
@@ -276,6 +281,11 @@ module Ringspun
       # @since 0.1.0
       def nodes(connection: nil) = missing(:nodes)
 
+      # @param nodes [Array<String>]
+      # @return [Array<Array<Running>>] for each node the jobs that it has last announced, those that run longest first
+      # @since 0.1.0
+      def work(nodes, connection: nil) = missing(:work)
+
       # Leaves a message for a node.
       #
       # @return [nil]
@@ -361,6 +371,23 @@ module Ringspun
       # @raise [UnknownOutcomeError]
       # @since 0.1.0
       def remove(place, tokens, connection: nil) = missing(:remove)
+
+      # Forgets all jobs of a queue or of a set.
+      #
+      # @param place (see #remove)
+      # @return [Integer] how many there were
+      # @raise [UnknownOutcomeError]
+      # @since 0.1.0
+      def clear(place, connection: nil) = missing(:clear)
+
+      # Moves jobs to the dead, where they are kept as jobs that have died now.
+      #
+      # @param place [String, Symbol] a queue, :schedule or :retry
+      # @param tokens [Array<String>]
+      # @return [Array<Boolean>] whether each was there
+      # @raise [UnknownOutcomeError]
+      # @since 0.1.0
+      def kill(place, tokens, connection: nil) = missing(:kill)
 
       # Moves jobs of a set into the queues that they name.
       #

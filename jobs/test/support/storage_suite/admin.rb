@@ -48,6 +48,29 @@ module StorageSuite
       assert_equal [[], [], []], [set(:schedule), storage.remove("default", []), storage.remove(:dead, [])]
     end
 
+    def test_forgets_all
+      push(*("a".."c"))
+      push("d", queue: "x::y")
+      push("e", at: 5)
+      assert_equal [3, 1, 0, 0], ["default", :schedule, :retry, "nowhere"].map { |place| storage.clear(place) }
+      assert_equal [[], %w[d], []], [list("default"), jids(list("x::y")), set(:schedule)]
+      push("f")
+      assert_equal %w[f], jids(fetch)
+      assert_raises(ArgumentError) { storage.clear(:other) }
+    end
+
+    def test_kills
+      push("a", "b", "a")
+      push("c", "d", at: 5)
+      before = storage.time
+      assert_equal [true, false], storage.kill("default", tokens(list("default"), entry("a"), entry("x")))
+      assert_equal [true, false], storage.kill(:schedule, tokens(set(:schedule), entry("d"), entry("d")))
+      assert_equal [%w[a b], %w[c], %w[a d]], [jids(list("default")).sort, jids(set(:schedule)), jids(set(:dead)).sort]
+      assert_includes before - 0.001..storage.time, set(:dead).first.at
+      assert_empty storage.kill("nowhere", [])
+      %i[dead other].each { |place| assert_raises(ArgumentError) { storage.kill(place, []) } }
+    end
+
     def test_retries_at_once
       push("a", "b", "c")
       storage.fail(NODE, fetch.map { |one| failed(one, to: :retry, delay: 1000) })

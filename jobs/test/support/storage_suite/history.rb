@@ -48,6 +48,12 @@ module StorageSuite
       assert_equal [[[:taken_over, NODE, nil, nil]], [[:returned, OTHER, nil, nil]]], [events("a"), events("b")]
     end
 
+    def test_a_job_that_was_killed_has_it_in_its_history
+      push("a")
+      storage.kill("default", tokens(list("default"), entry("a")))
+      assert_equal [[:killed, nil, nil, nil]], events("a")
+    end
+
     def test_a_retry_by_hand_is_in_the_history
       push("a", "b")
       storage.fail(NODE, fetch.map { |one| failed(one, to: :dead) })

@@ -229,6 +229,16 @@ module StorageSuite
       assert_equal [OTHER], storage.nodes.map { |one| one["identity"] }
     end
 
+    def test_what_runs_is_told
+      storage.announce(NODE, {}, [["b", "x::y", entry("b"), 2.5], ["a", "default", entry("a"), 1.5]])
+      storage.announce(OTHER, {}, [])
+      work = storage.work([OTHER, "nobody", NODE])
+      assert_equal [[], []], work.first(2)
+      assert_equal [[NODE, "a", "default", entry("a"), 1.5], [NODE, "b", "x::y", entry("b"), 2.5]], work.last.map(&:to_a)
+      storage.retract(NODE)
+      assert_equal [[[]], []], [storage.work([NODE]), storage.work([])]
+    end
+
     def test_measures_are_taken
       measure = Ringspun::Jobs::Storage::Measure
       assert_nil storage.measure([])

@@ -42,13 +42,30 @@ module Ringspun
 
           # (see Storage#remove)
           def remove(place, tokens, connection: nil)
-            synchronize do
-              tokens.map do |token|
-                next !set(place).delete(token).nil? if place.is_a?(Symbol)
+            synchronize { tokens.map { |token| !take_out(place, token).nil? } }
+          end
 
-                index = place_of(token, @queues[place])
-                @queues[place].delete_at(index) if index
-                !index.nil?
+          # (see Storage#clear)
+          def clear(place, connection: nil)
+            synchronize do
+              jobs = place.is_a?(Symbol) ? set(place) : @queues[place] || []
+              jobs.size.tap { jobs.clear }
+            end
+          end
+
+          # (see Storage#kill)
+          def kill(place, tokens, connection: nil)
+            raise ArgumentError, "what is dead cannot be killed" if place == :dead
+
+            synchronize do
+              set(place) if place.is_a?(Symbol)
+              tokens.map do |token|
+                job = take_out(place, token)
+                next false unless job
+
+                put_into(:dead, job, now)
+                note(jid_of(job.entry), Event.new(kind: :killed))
+                true
               end
             end
           end
@@ -109,6 +126,13 @@ module Ringspun
           def retried(job)
             note(jid_of(job.entry), Event.new(kind: :by_hand))
             true
+          end
+
+          def take_out(place, token)
+            return set(place).delete(token) if place.is_a?(Symbol)
+
+            index = place_of(token, @queues[place])
+            @queues[place].delete_at(index) if index
           end
 
           # What a caller gets must stay as it is when the job moves.

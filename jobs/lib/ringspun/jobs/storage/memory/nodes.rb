@@ -61,7 +61,8 @@ module Ringspun
             defaults = { "quiet" => false, "rss" => 0, "rtt_us" => 0 }
             synchronize do
               shown = { **defaults, **JSON.parse(JSON.generate(info)), "identity" => node, "busy" => work.size, "beat" => now }
-              @announced[node] = [shown, now + SHOWN_SECONDS]
+              jobs = work.map { |slot, queue, entry, began| Running.new(node, slot.to_s, queue, entry, began.to_f) }
+              @announced[node] = [shown, now + SHOWN_SECONDS, jobs.sort_by { |job| [job.began_at, job.slot] }]
             end
             nil
           end
@@ -83,6 +84,16 @@ module Ringspun
 
           # (see Storage#signals)
           def signals(node, connection: nil) = synchronize { @signals.delete(node) || [] }
+
+          # (see Storage#work)
+          def work(nodes, connection: nil)
+            synchronize do
+              nodes.map do |node|
+                _, ends, jobs = @announced[node]
+                ends && ends > now ? jobs.map(&:dup) : []
+              end
+            end
+          end
 
           # (see Storage#nodes)
           def nodes(connection: nil)

@@ -53,6 +53,19 @@ module Ringspun
             use(connection) { |one| all(one.exchange(commands)) }.map { |removed| removed == 1 }
           end
 
+          # (see Storage#clear)
+          def clear(place, connection: nil) = call(connection, Script[:clear].command(@prefix, *kind_and_key(place)))
+
+          # (see Storage#kill)
+          def kill(place, tokens, connection: nil)
+            raise ArgumentError, "what is dead cannot be killed" if place == :dead
+
+            kind, where = kind_and_key(place)
+            return [] if tokens.empty?
+
+            call(connection, Script[:kill].command(@prefix, kind, where, @history, *tokens)).map { |moved| moved == 1 }
+          end
+
           # (see Storage#retry_now)
           def retry_now(set, tokens, connection: nil)
             set_key(set)
@@ -106,6 +119,8 @@ module Ringspun
           end
 
           private
+
+          def kind_and_key(place) = place.is_a?(Symbol) ? ["set", set_key(place)] : ["queue", key("queue:#{place}")]
 
           def set_key(set)
             raise ArgumentError, "#{set.inspect} is none of #{SETS.map(&:inspect).join(", ")}" unless SETS.include?(set)

@@ -100,7 +100,25 @@ module Ringspun
             end
           end
 
+          # (see Storage#work)
+          def work(nodes, connection: nil)
+            return [] if nodes.empty?
+
+            hashes = use(connection) { |one| repeat(one, nodes.map { |node| ["HGETALL", key("#{node}:work")] }) }
+            nodes.zip(hashes).map do |node, slots|
+              slots.filter_map { |slot, text| running(node, slot, text) }.sort_by { |one| [one.began_at, one.slot] }
+            end
+          end
+
           private
+
+          def running(node, slot, text)
+            job = JSON.parse(text)
+            entry = job["payload"]
+            Running.new(node, slot, job["queue"].to_s, entry, job["run_at"].to_f) if entry.is_a?(String)
+          rescue JSON::ParserError, TypeError, NoMethodError
+            nil
+          end
 
           # Each key once, although SCAN may return a key several times.
           def keys(pattern, connection)
