@@ -88,6 +88,50 @@ class SidekiqIterableTest < BothSides
     RUBY
   end
 
+  # A relation of Active Record's, as far as they ask it.
+  RELATION = <<~'RUBY'
+    Row = Struct.new(:id)
+    class Relation
+      def initialize(ids) = @ids = ids
+      def count = @ids.size
+      def first = Row.new(@ids.first)
+      def find_each(start:, **) = @ids.each { |id| yield Row.new(id) if id >= start.to_i }
+      def from(start) = @ids.select { |id| id >= start.to_i }
+      def find_in_batches(start:, batch_size:) = from(start).each_slice(batch_size) { |ids| yield ids.map { |id| Row.new(id) } }
+      def in_batches(start:, of:) = from(start).each_slice(of) { |ids| yield Relation.new(ids) }
+    end
+  RUBY
+
+  def test_sequences_of_active_record
+    both(<<~RUBY)
+      #{RELATION}
+      class Iterates
+        include Sidekiq::IterableJob
+      end
+      job = Iterates.new
+      relation = Relation.new([1, 2, 3, 5, 8])
+      [[job.active_record_records_enumerator(relation, cursor: 3), ->(row) { row.id }],
+       [job.active_record_batches_enumerator(relation, cursor: nil, batch_size: 2), ->(rows) { rows.map(&:id) }],
+       [job.active_record_relations_enumerator(relation, cursor: 2, batch_size: 2), ->(some) { some.count }]]
+        .map { |steps, shown| [steps.size, steps.map { |one, place| [shown.call(one), place] }] }
+    RUBY
+  end
+
+  # The gem csv is not in the bundle; all that is asked of a CSV is `each`.
+  def test_sequences_of_csv
+    made = run_one(:ours, <<~RUBY)
+      class Iterates
+        include Sidekiq::IterableJob
+      end
+      job = Iterates.new
+      rows = %w[a b c]
+      [job.csv_enumerator(rows, cursor: nil), job.csv_enumerator(rows, cursor: 2),
+       job.csv_batches_enumerator(rows, cursor: 1, batch_size: 2)]
+        .map { |steps| [steps.is_a?(Enumerator), steps.map { |*step| step.flatten(1) }.to_a] }
+    RUBY
+    assert_equal [[true, [["a", 0], ["b", 1], ["c", 2]]], [true, [["c", 2]]], [true, [[["c"], 1]]]], made.answer
+  end
+
   def test_sequences
     both(<<~'RUBY')
       class Iterates

@@ -42,7 +42,7 @@ class SidekiqLoadTest < BothSides
     both(<<~RUBY)
       require "sidekiq/capsule"
       config = Sidekiq.default_configuration
-      before = [Gem::Version.new(Sidekiq::VERSION) >= Gem::Version.new("8"), Sidekiq::MAJOR, !!Sidekiq.server?, !!Sidekiq.pro?,
+      before = [Gem::Version.new(Sidekiq::VERSION) >= Gem::Version.new("8"), Sidekiq::MAJOR, Sidekiq.gem_version >= Gem::Version.new("8"), !!Sidekiq.server?, !!Sidekiq.pro?,
                 !!Sidekiq.ent?, Sidekiq.load_json(Sidekiq.dump_json("a" => 1)), Sidekiq::Worker == Sidekiq::Job,
                 Sidekiq::Shutdown.superclass.name, Sidekiq.default_job_options]
       config[:mine] = 7

@@ -52,6 +52,10 @@ module Ringspun
         # @since 0.1.0
         def server? = !defined?(CLI::SUCCESS).nil? # cli/values opens the class as well
 
+        # @return [Gem::Version] of {VERSION}
+        # @since 0.1.0
+        def gem_version = Gem::Version.new(VERSION)
+
         # @return [Boolean] false: nothing of Sidekiq Pro is here
         # @since 0.1.0
         def pro? = false

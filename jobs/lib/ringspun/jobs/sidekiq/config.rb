@@ -13,6 +13,9 @@ module Ringspun
         REFUSED = {
           fetch_class: "jobs are fetched by Ringspun alone; remove the line",
           job_logger: "set Ringspun::Jobs.config.logger or log_format instead",
+          logged_job_attributes: "the log has jid, class and queue; remove the line",
+          reloader: "the executor of a Rails app is around each job anyhow; remove the line",
+          backtrace_cleaner: "sidekiq_options backtrace: 20 keeps the first lines; remove the line",
           redis_idle_timeout: "connections stay; remove the line"
         }.freeze
         private_constant :SETTINGS, :REFUSED
