@@ -204,7 +204,7 @@ class RedisFailureTest < RedisCase
   def test_a_wait_that_has_brought_a_job_says_so
     refused = Jobs::StorageError.new("BUSY")
     [nil, refused].each do |again|
-      replies = [[[[]], []], ["OK", refused, JOB, 0], [again]]
+      replies = [[[[]], []], ["OK", refused, JOB, 0, 0], [again]]
       connection = Object.new
       connection.define_singleton_method(:exchange) { |*, **| replies.shift }
       assert_equal [Storage::Fetched.new("default", JOB, JOB)], storage.wait_any(NODE, ["default"], 1, connection: connection)

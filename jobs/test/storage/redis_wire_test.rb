@@ -84,6 +84,53 @@ class RedisWireTest < RedisCase
     assert_equal 1, call("ZCARD", "retry")
   end
 
+  def prior(jid, priority) = JSON.generate("class" => "Work", "args" => [], "jid" => jid, "priority" => priority)
+
+  def push_prior(jid, priority) = push(prior(jid, priority), priority: priority)
+
+  def levels = call("KEYS", "ringspun:*").grep(/:(priorit|levels)/).sort
+
+  # Others than us see the first one in the queue's list, and those without a priority.
+  def test_jobs_of_a_priority_wait_in_a_list_of_their_own
+    push_prior("a", 5)
+    assert_equal [prior("a", 5)], call("LRANGE", "queue:default", 0, -1)
+    push_prior("b", 5)
+    push_prior("c", -1)
+    push
+    assert_equal [[JOB, prior("a", 5)], [prior("b", 5)], [prior("c", -1)], [["-1", -1.0], ["5", 5.0]], %w[default]],
+                 [call("LRANGE", "queue:default", 0, -1), call("LRANGE", "ringspun:priority:5:default", 0, -1),
+                  call("LRANGE", "ringspun:priority:-1:default", 0, -1),
+                  call("ZRANGE", "ringspun:levels:default", 0, -1, "WITHSCORES"), call("SMEMBERS", "ringspun:prioritized")]
+    assert_equal [prior("c", -1), JOB, prior("a", 5), prior("b", 5)], storage.fetch(NODE, ["default"], 9).map(&:entry)
+    assert_empty levels
+  end
+
+  def test_without_priorities_there_is_nothing_of_them
+    push
+    push_prior("a", 0)
+    storage.fail(NODE, [failed(fetch, :queue)])
+    storage.leave(NODE)
+    assert_equal [[], 2], [levels, call("LLEN", "queue:default")]
+  end
+
+  # A worker of others takes from the queue's list, whatever stands there.
+  def test_a_job_of_a_priority_that_others_have_taken
+    push_prior("a", 5)
+    assert_equal prior("a", 5), call("RPOP", "queue:default")
+    push
+    assert_equal [[JOB], []], [storage.fetch(NODE, ["default"], 9).map(&:entry), levels]
+  end
+
+  def test_what_has_the_name_of_a_level_keeps_no_job
+    push
+    fetched = fetch
+    call("SET", "ringspun:levels:default", "text")
+    call("SET", "ringspun:prioritized", "text")
+    assert_raises(Jobs::StorageError) { storage.fail(NODE, [failed(fetched, :queue, new_entry: prior("a", 5))]) }
+    assert_equal [JOB], storage.in_flight(NODE).map(&:entry)
+    assert_equal [Jobs::StorageError], push_prior("b", 3).map(&:class)
+  end
+
   def test_a_lock_that_is_not_released_in_the_acknowledgement_stays
     push(lock: "abc", lock_seconds: 60)
     storage.fail(NODE, [failed(fetch, :retry, delay: 5)])

@@ -6,7 +6,7 @@ module StorageSuite
   include Strands
 
   def self.included(test_class)
-    test_class.include(Nodes, Admin, Locks, Search, History)
+    test_class.include(Nodes, Admin, Locks, Search, History, Priority)
   end
 
   Storage = Ringspun::Jobs::Storage
@@ -471,3 +471,4 @@ require_relative "storage_suite/admin"
 require_relative "storage_suite/locks"
 require_relative "storage_suite/search"
 require_relative "storage_suite/history"
+require_relative "storage_suite/priority"

@@ -29,6 +29,16 @@ class WorkerTest < Minitest::Test
     assert_equal (0...500).to_a, seen
   end
 
+  def test_runs_by_priority
+    seen = []
+    on("note") { |number, _| seen << number }
+    @storage = Storage::Memory.new
+    numbers = (-3..3).to_a.shuffle(random: Random.new(1))
+    numbers.each { |number| push("note", number, priority: number) }
+    with_worker(concurrency: 1) { until_done }
+    assert_equal numbers.sort, seen
+  end
+
   def test_so_many_at_once_and_no_more
     last = nil
     on("sleep") { machine.sleep(10) and last = machine.now }

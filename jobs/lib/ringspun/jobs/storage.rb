@@ -48,7 +48,8 @@ module Ringspun
 
       # A job to be stored. It is not due before the time `at`, seconds since the epoch, or before `delay` seconds from now. With
       # `lock` it is refused while another job holds that unique lock; else it holds it until `lock_seconds` after it is due.
-      Push = Struct.new(:queue, :entry, :jid, :at, :delay, :lock, :lock_seconds)
+      # `priority`, an Integer, is that of the entry: see {#fetch}; nil means 0.
+      Push = Struct.new(:queue, :entry, :jid, :at, :delay, :lock, :lock_seconds, :priority)
 
       # A job in flight, and its token.
       Fetched = Struct.new(:queue, :entry, :token)
@@ -141,6 +142,8 @@ module Ringspun
       # @!group Running them
 
       # Takes the oldest jobs of the first queue as long as it has some, then of the next, and so on. Passes over paused queues.
+      # Of a queue it takes those first that have the smallest priority, and the oldest of these. A job that goes back in front
+      # of a queue goes in front of those with its priority.
       #
       # @param node [String]
       # @param queues [Array<String>]

@@ -42,6 +42,7 @@ module Ringspun
         #   queue
         # @option values [Symbol, String] :unique_until what ends that earlier: :success, the default, :start, or only :expiry
         # @option values [Array<String>] :tags what dashboards show beside the job
+        # @option values [Integer] :priority of the jobs of a queue those with the smallest one run first; the default is 0
         # @option values [Numeric] :keep_result seconds for which {Jobs.result} has what `perform` has returned, as it comes out
         #   of JSON
         # @return [Hash{Symbol => Object}] {#options}

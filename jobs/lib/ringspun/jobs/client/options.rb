@@ -7,6 +7,7 @@ module Ringspun
     # @api private
     module Options
       UNTIL = %w[success start expiry].freeze
+      PRIORITY_MAX = Wire::PRIORITY_MAX
 
       module_function
 
@@ -76,6 +77,11 @@ module Ringspun
         value.is_a?(Integer) ? value : number
       end
 
+      def priority(name, value)
+        known = value.is_a?(Integer) && value.abs <= PRIORITY_MAX
+        known ? value : refuse(name, value, "an Integer from -#{PRIORITY_MAX} to #{PRIORITY_MAX}")
+      end
+
       def text(name, value) = value.is_a?(String) && !value.empty? ? value : refuse(name, value, "a String")
 
       def texts(name, value)
@@ -97,7 +103,8 @@ module Ringspun
 
       # For a class.
       CLASS = { queue: :queue, retry: :retries, retry_queue: :queue, retry_for: :span, dead: :flag, backtrace: :lines,
-                unique_for: :unique_for, unique_until: :unique_until, tags: :texts, keep_result: :span }.freeze
+                unique_for: :unique_for, unique_until: :unique_until, tags: :texts, keep_result: :span,
+                priority: :priority }.freeze
       # For a job.
       ALL = { **CLASS, unique_token: :text, in: :seconds, at: :time, connection: :connection }.freeze
       DEFAULTS = { queue: "default", retry: true }.freeze

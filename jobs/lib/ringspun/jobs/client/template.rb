@@ -25,6 +25,7 @@ module Ringspun
         @options = options
         @queue = options[:queue]
         @unique = !options[:unique_for].nil?
+        @priority = options[:priority] unless options[:priority] == 0
         @prefix = "#{JSON.generate(fields)[0..-2]},\"jid\":\"".freeze
       end
 
@@ -55,18 +56,21 @@ module Ringspun
         # A scheduled job gets its enqueued_at when it is moved to its queue.
         enqueued = "\",\"enqueued_at\":#{now}" unless at || delay
         entry = "#{@prefix}#{jid}#{enqueued || '"'},\"created_at\":#{now},\"args\":#{JSON.generate(arguments)}}"
-        Storage::Push.new(@queue, entry, jid, at, delay)
+        Storage::Push.new(@queue, entry, jid, at, delay, nil, nil, @priority)
       end
 
       # @param job [Hash{String => Object}]
       # @return [Storage::Push]
       def push_of(job, milliseconds, at, delay)
         job = job.merge("enqueued_at" => Wire.time(Float(Ids.now(false)), milliseconds: milliseconds)) unless at || delay
-        return Storage::Push.new(job["queue"], Wire.dump(job), job["jid"], at, delay) unless job["unique_for"]
+        priority = Wire.priority(job)
+        unless job["unique_for"]
+          return Storage::Push.new(job["queue"], Wire.dump(job), job["jid"], at, delay, nil, nil, priority)
+        end
 
         token = job["unique_token"] || token_of(job)
         Storage::Push.new(job["queue"], Wire.dump(job.merge("unique_token" => token)), job["jid"], at, delay, token,
-                          job["unique_for"])
+                          job["unique_for"], priority)
       end
 
       # @param _answer [Object] of the outermost middleware, which has yielded
@@ -82,11 +86,10 @@ module Ringspun
       def extras
         extras = { "retry_queue" => @options[:retry_queue], "retry_for" => @options[:retry_for],
                    "backtrace" => @options[:backtrace], "tags" => @options[:tags],
-                   "keep_result" => @options[:keep_result] }
+                   "keep_result" => @options[:keep_result], "priority" => @priority }
         extras.delete_if { |_name, value| !value || value == [] }
         extras["dead"] = false if @options[:dead] == false
         extras["wrapped"] = @options[:wrapped] if @options[:wrapped]
-        extras["priority"] = @options[:priority] if @options[:priority]
         return extras unless @unique
 
         extras["unique_for"] = @options[:unique_for]

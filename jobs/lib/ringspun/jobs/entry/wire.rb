@@ -15,6 +15,9 @@ module Ringspun
       # A time from this number on is in milliseconds: in seconds it would be in the year 5138.
       MILLISECONDS_FROM = 100_000_000_000
 
+      # Priorities are from minus this to this.
+      PRIORITY_MAX = 1_000_000
+
       # See {Storage::QUARANTINE}. No program may enqueue into that queue or serve it.
       QUARANTINE = "ringspun-quarantine"
 
@@ -43,6 +46,14 @@ module Ringspun
       # @raise [MalformedEntryError]
       # @since 0.1.0
       def parse(entry) = job_of { JSON.parse(entry, allow_duplicate_key: true) }
+
+      # @param job [Hash]
+      # @return [Integer] its priority: the smaller ones run first
+      # @since 0.1.0
+      def priority(job)
+        value = job["priority"]
+        value.is_a?(Integer) && value.abs <= PRIORITY_MAX ? value : 0
+      end
 
       # The same, for an entry that is to be written anew.
       #

@@ -42,6 +42,7 @@ module Ringspun
           @sets = { schedule: {}, retry: {}, dead: {} } # token => job
           @lists = {} # node => queue => jobs in flight, the oldest last
           @number = 0 # of the last token
+          @priorities = {} # token of a job in a queue => its priority, unless that is 0
           @leases = {} # node => when its lease ends
           @locks = {} # token => [jid, when it ends]
           @pushed = {} # jid => when it is forgotten
@@ -199,6 +200,7 @@ module Ringspun
 
         def take(node, queue)
           job = @queues[queue]&.pop or return
+          @priorities.delete(job.token)
           (@lists[node][queue] ||= []).unshift(job)
           fetched(queue, job)
         end
@@ -238,8 +240,29 @@ module Ringspun
         def line_up(queue, job, front: false)
           job.at = nil
           jobs = @queues[queue] ||= []
-          front ? jobs.push(job) : jobs.unshift(job)
+          priority = queue == QUARANTINE ? 0 : priority_of(job.entry)
+          @priorities[job.token] = priority unless priority.zero?
+          if @priorities.any?
+            jobs.insert(place_in(jobs, priority, front), job)
+          else
+            front ? jobs.push(job) : jobs.unshift(job)
+          end
           ring(queue)
+        end
+
+        # Jobs of a smaller priority are at the end, for they are fetched next.
+        def place_in(jobs, priority, front)
+          jobs.index do |other|
+            others = @priorities.fetch(other.token, 0)
+            front ? others < priority : others <= priority
+          end || jobs.size
+        end
+
+        def priority_of(entry)
+          return 0 unless entry.b.include?('"priority"')
+
+          job = job_of(entry)
+          job ? Wire.priority(job) : 0
         end
 
         # @return [Boolean] false: its entry is no job, so there is no queue for it

@@ -7,16 +7,17 @@ module Ringspun
     class Storage
       # Looks through a storage page by page. A storage that includes this has:
       #
-      # - `places_of(kinds, connection)`, the places that there are of some kinds
+      # - `places_of(kinds, queues, connection)`, the places that there are of some kinds, and those of some queues
       # - `examine(place, position, count, needle, connection)`, which looks at the next entries of a place. It returns those that
       #   have the needle in their bytes, as {Found}; how many it has looked at; and the position from which on to look next,
       #   nil at the end. A storage may look at more than `count`.
       #
       # @api private
       module Searching
-        # A place: a kind, one of {Storage::SETS}, :queue or :in_flight; with the name of the queue, and with the node.
-        Place = Struct.new(:kind, :queue, :node) do
-          def order = [ORDER.index(kind), queue.to_s.b, node.to_s.b]
+        # A place: a kind, one of {Storage::SETS}, :queue or :in_flight; with the name of the queue, and with a part of that. For
+        # what is in flight the part is the node.
+        Place = Struct.new(:kind, :queue, :part) do
+          def order = [ORDER.index(kind), queue.to_s.b, part.to_s.b]
         end
 
         # The way that a job goes most often. So one that moves on meanwhile is seen twice rather than missed.
@@ -106,7 +107,7 @@ module Ringspun
           unknown = kinds - ORDER
           raise ArgumentError, "there is no place #{unknown.first.inspect} to search" if unknown.any?
 
-          places = places_of(kinds, connection) + queues.map { |queue| Place.new(:queue, queue) }
+          places = places_of(kinds, queues, connection)
           places.reject! { |place| (place.order <=> last.order).negative? } if last
           places.uniq.sort_by(&:order)
         end
@@ -116,8 +117,8 @@ module Ringspun
         def read_cursor(cursor)
           return unless cursor
 
-          kind, queue, node, position = JSON.parse(cursor.unpack1("m0"))
-          [Place.new(ORDER.find { |each| each.name == kind } || raise(ArgumentError), queue, node), position]
+          kind, queue, part, position = JSON.parse(cursor.unpack1("m0"))
+          [Place.new(ORDER.find { |each| each.name == kind } || raise(ArgumentError), queue, part), position]
         rescue ArgumentError, JSON::ParserError, NoMethodError
           raise ArgumentError, "#{cursor.inspect} is no cursor of a page"
         end

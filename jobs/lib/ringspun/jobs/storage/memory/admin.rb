@@ -49,7 +49,10 @@ module Ringspun
           def clear(place, connection: nil)
             synchronize do
               jobs = place.is_a?(Symbol) ? set(place) : @queues[place] || []
-              jobs.size.tap { jobs.clear }
+              jobs.size.tap do
+                jobs.each { |job| @priorities.delete(job.token) } if place.is_a?(String)
+                jobs.clear
+              end
             end
           end
 
@@ -132,6 +135,7 @@ module Ringspun
             return set(place).delete(token) if place.is_a?(Symbol)
 
             index = place_of(token, @queues[place])
+            @priorities.delete(token)
             @queues[place].delete_at(index) if index
           end
 

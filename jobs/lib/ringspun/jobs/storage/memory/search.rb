@@ -12,8 +12,8 @@ module Ringspun
 
           private
 
-          def places_of(kinds, _connection)
-            synchronize do
+          def places_of(kinds, queues, _connection)
+            queues.map { |queue| Place.new(:queue, queue) } + synchronize do
               kinds.flat_map do |kind|
                 case kind
                 when :queue then @queues.keys.map { |queue| Place.new(:queue, queue) }
@@ -29,7 +29,7 @@ module Ringspun
             left = synchronize { jobs_at(place).select { |job| number(job) > (position || 0) } }
             jobs = left.min_by(count) { |job| number(job) }
             found = jobs.select { |job| job.entry.b.include?(needle.b) }.map do |job|
-              Found.new(place.kind, place.queue, place.node, job.token, job.entry, job.at)
+              Found.new(place.kind, place.queue, place.part, job.token, job.entry, job.at)
             end
             [found, jobs.size, (number(jobs.last) if jobs.size == count)]
           end
@@ -39,7 +39,7 @@ module Ringspun
           def jobs_at(place)
             case place.kind
             when :queue then @queues[place.queue] || []
-            when :in_flight then @lists.dig(place.node, place.queue) || []
+            when :in_flight then @lists.dig(place.part, place.queue) || []
             else @sets[place.kind].values
             end
           end

@@ -18,8 +18,8 @@ module Ringspun
           def list(queue, from, count, connection: nil)
             return [] unless count.positive?
 
-            call(connection, ["LRANGE", key("queue:#{queue}"), -(from + count), -(from + 1)], again: true)
-              .reverse.map { |entry| Stored.new(entry, entry) }
+            call(connection, Script[:list].command(@prefix, queue, from, count), again: true)
+              .map { |entry| Stored.new(entry, entry) }
           end
 
           # (see Storage#scan)
@@ -47,23 +47,25 @@ module Ringspun
           def remove(place, tokens, connection: nil)
             return [] if tokens.empty?
 
-            commands = tokens.map do |token|
-              place.is_a?(Symbol) ? ["ZREM", set_key(place), token] : ["LREM", key("queue:#{place}"), -1, token]
-            end
-            use(connection) { |one| all(one.exchange(commands)) }.map { |removed| removed == 1 }
+            removed = if place.is_a?(Symbol)
+                        use(connection) { |one| all(one.exchange(tokens.map { |token| ["ZREM", set_key(place), token] })) }
+                      else
+                        call(connection, Script[:remove].command(@prefix, place, *tokens))
+                      end
+            removed.map { |number| number == 1 }
           end
 
           # (see Storage#clear)
-          def clear(place, connection: nil) = call(connection, Script[:clear].command(@prefix, *kind_and_key(place)))
+          def clear(place, connection: nil) = call(connection, Script[:clear].command(@prefix, *kind_and_name(place)))
 
           # (see Storage#kill)
           def kill(place, tokens, connection: nil)
             raise ArgumentError, "what is dead cannot be killed" if place == :dead
 
-            kind, where = kind_and_key(place)
+            kind, name = kind_and_name(place)
             return [] if tokens.empty?
 
-            call(connection, Script[:kill].command(@prefix, kind, where, @history, *tokens)).map { |moved| moved == 1 }
+            call(connection, Script[:kill].command(@prefix, kind, name, @history, *tokens)).map { |moved| moved == 1 }
           end
 
           # (see Storage#retry_now)
@@ -120,7 +122,12 @@ module Ringspun
 
           private
 
-          def kind_and_key(place) = place.is_a?(Symbol) ? ["set", set_key(place)] : ["queue", key("queue:#{place}")]
+          def kind_and_name(place)
+            return ["queue", place] if place.is_a?(String)
+
+            set_key(place)
+            ["set", place.name]
+          end
 
           def set_key(set)
             raise ArgumentError, "#{set.inspect} is none of #{SETS.map(&:inspect).join(", ")}" unless SETS.include?(set)

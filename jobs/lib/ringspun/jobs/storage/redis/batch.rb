@@ -5,8 +5,8 @@ module Ringspun
     class Storage
       class Redis < Storage
         # The pushes of one call, in as few commands as possible: one LPUSH for all jobs of a queue. A job that needs the server's
-        # clock or a lock is pushed by a script. If it is due at once, the script pushes all jobs of its queue, to keep their
-        # order.
+        # clock or a lock, or has a priority, is pushed by a script. If one with a lock is due at once, the script pushes all jobs
+        # of its queue, to keep their order.
         #
         # @api private
         class Batch
@@ -29,7 +29,7 @@ module Ringspun
             @plain = {}
             special = false
             pushes.each do |push|
-              if push.lock || push.delay || push.at
+              if push.lock || push.delay || push.at || prior?(push)
                 special = true
               else
                 (@plain[push.queue] ||= ["LPUSH", "#{prefix}queue:#{push.queue}"]) << push.entry
@@ -66,9 +66,12 @@ module Ringspun
 
           private
 
+          def prior?(push) = push.priority && push.priority != 0
+
           def part(push)
             if push.lock || push.delay then :script
             elsif push.at then :schedule
+            elsif prior?(push) then :script
             elsif @plain.key?(push.queue) then push.queue
             else :script
             end

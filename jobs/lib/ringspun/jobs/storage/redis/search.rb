@@ -24,15 +24,19 @@ module Ringspun
 
           private
 
-          def places_of(kinds, connection)
-            kinds.flat_map do |kind|
-              case kind
-              when :queue
-                call(connection, ["SMEMBERS", key("queues")], again: true).map { |queue| Place.new(:queue, queue) }
-              when :in_flight then places_in_flight(connection)
-              else [Place.new(kind)]
-              end
-            end
+          def places_of(kinds, queues, connection)
+            queues |= call(connection, ["SMEMBERS", key("queues")], again: true) if kinds.include?(:queue)
+            places = (kinds & SETS).map { |set| Place.new(set) } + places_in_queues(queues, connection)
+            kinds.include?(:in_flight) ? places + places_in_flight(connection) : places
+          end
+
+          # The lists of a queue, one for each priority.
+          def places_in_queues(queues, connection)
+            return [] if queues.empty?
+
+            commands = queues.map { |queue| ["ZRANGE", key("ringspun:levels:#{queue}"), 0, -1] }
+            levels = use(connection) { |one| repeat(one, commands) }
+            queues.zip(levels).flat_map { |queue, some| [nil, *some].map { |level| Place.new(:queue, queue, level) } }
           end
 
           def places_in_flight(connection)
@@ -45,8 +49,8 @@ module Ringspun
 
           def examine(place, position, count, needle, connection)
             how, where = case place.kind
-                         when :queue then ["queue", key("queue:#{place.queue}")]
-                         when :in_flight then ["list", backup(place.node, place.queue)]
+                         when :queue then ["queue", key_of_part(place.queue, place.part)]
+                         when :in_flight then ["list", backup(place.part, place.queue)]
                          else ["set", key(place.kind.name)]
                          end
             command = Script[:examine].command(@prefix, how, where, position || 0, [count, STEP].min, STEP_BYTES, needle)
@@ -54,8 +58,11 @@ module Ringspun
             [found.each_slice(2).map { |entry, at| found_at(place, entry, at) }, looked, position]
           end
 
+          def key_of_part(queue, level) = key(level ? "ringspun:priority:#{level}:#{queue}" : "queue:#{queue}")
+
           def found_at(place, entry, at)
-            Found.new(place.kind, place.queue, place.node, entry, entry, (at.to_f unless at.empty?))
+            node = place.part if place.kind == :in_flight
+            Found.new(place.kind, place.queue, node, entry, entry, (at.to_f unless at.empty?))
           end
         end
         private_constant :Search

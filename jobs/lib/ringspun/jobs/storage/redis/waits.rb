@@ -35,7 +35,7 @@ module Ringspun
 
               free = queues.reject { |queue| limits[queue] || paused.include?(queue) }
               fetched = wait_at(free, queues.size, max, left, node, gate, connection)
-              return fetched if fetched.any?
+              return with_others(fetched, node, queues, max, limits, connection) if fetched.any?
             end
             []
           ensure
@@ -72,6 +72,15 @@ module Ringspun
             end
           end
 
+          # Nobody waits at the lists of priorities: their jobs are taken with one that has come.
+          def with_others(fetched, node, queues, max, limits, connection)
+            return fetched unless @prioritized && fetched.size < max
+
+            fetched + look(node, queues, max - fetched.size, limits, connection).first
+          rescue UnavailableError, StorageError # nothing more has come
+            fetched
+          end
+
           # Waits at those of the queues that are free. Returns early, with nothing, when it is time to look again.
           def wait_at(free, queues, max, left, node, gate, connection)
             most = connection || !@unblocks ? 1 : max
@@ -100,8 +109,10 @@ module Ringspun
             name = ["CLIENT", "SETNAME", waiter(node)]
             _, *replies = use(connection, waits: true) do |one|
               yield one if block_given?
-              one.exchange([name, register, move, ["SISMEMBER", key("paused"), queue]], blocking: seconds)
+              one.exchange([name, register, move, ["SISMEMBER", key("paused"), queue], ["EXISTS", key("ringspun:prioritized")]],
+                           blocking: seconds)
             end
+            @prioritized = replies.pop == 1
             # Out of memory, the server refuses BLMOVE, which has the flag DENYOOM, although a move needs no memory. A script may
             # move. https://redis.io/docs/latest/develop/reference/errors/common/oom/
             return nap(gate, [seconds, LOOK_SECONDS].min) if replies[1].is_a?(FullError)

@@ -1,4 +1,4 @@
--- with: keys clock count jobs trials push history
+-- with: keys clock count jobs trials priority push history
 -- Takes jobs out of a node's lists and, if they were there, puts them where they go, and stores the jobs that follow them.
 -- ARGV: the namespace's prefix, the node, milliseconds within which a push with a lock may be sent again, milliseconds to keep a
 -- history, then nine for each:
@@ -24,8 +24,9 @@ local function put(to, entry, delay)
   elseif to == 'retry' or to == 'schedule' then
     answer = redis.pcall('ZADD', key(to), string.format('%.6f', now + delay), entry)
   else
-    answer = redis.pcall('RPUSH', key(to), entry)
-    redis.pcall('SADD', key('queues'), string.sub(to, #'queue:' + 1))
+    local queue = string.sub(to, #'queue:' + 1)
+    answer = line_up(queue, entry, 'RPUSH')
+    redis.pcall('SADD', key('queues'), queue)
   end
   if type(answer) ~= 'table' then return true end
   refused = answer.err

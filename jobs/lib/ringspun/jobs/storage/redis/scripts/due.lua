@@ -1,4 +1,4 @@
--- with: keys clock jobs enqueue
+-- with: keys clock jobs priority enqueue
 -- Moves jobs that are due into their queues.
 -- ARGV: the namespace's prefix, how many at most, 1 to write times in milliseconds.
 -- Returns how many were moved, the seconds until the next is due or nothing, and two for each that is no job and so is dead: the
@@ -80,10 +80,27 @@ local function bury(entry)
     cjson.encode(fault), stamp), fault
 end
 
+-- In an empty queue the first one stands in front.
+local function by_priority(entries)
+  local levels, places = {}, {}
+  local any = false
+  for i, entry in ipairs(entries) do
+    levels[entry], places[entry] = priority_of(entry), i
+    any = any or levels[entry] ~= 0
+  end
+  if any then
+    table.sort(entries, function(one, other)
+      if levels[one] ~= levels[other] then return levels[one] < levels[other] end
+      return places[one] < places[other]
+    end)
+  end
+  return entries
+end
+
 for _, name in ipairs({ 'retry', 'schedule' }) do
   local set = key(name)
   local due = room > 0 and redis.call('ZRANGEBYSCORE', set, '-inf', score, 'LIMIT', 0, room) or {}
-  for _, entry in ipairs(due) do
+  for _, entry in ipairs(by_priority(due)) do
     if enqueue(entry, stamp) then
       moved = moved + 1
     else

@@ -1,4 +1,4 @@
--- with: keys
+-- with: keys priority
 -- Moves jobs from queues into a node's lists.
 -- ARGV: the namespace's prefix, the node, how many at most, then two for each queue: its name and how many of its jobs may be in
 -- flight at all nodes together, or "". Returns a list for each queue, the oldest job first.
@@ -9,6 +9,7 @@ local node, room = ARGV[2], tonumber(ARGV[3])
 local lists = lists_of(node)
 local nodes
 local paused = redis.call('EXISTS', key('paused')) == 1
+local priorities = redis.call('EXISTS', prioritized) == 1
 local answers = {}
 begin_writing(node)
 redis.call('SADD', key('ringspun:nodes'), node)
@@ -19,8 +20,8 @@ local function free(queue, limit)
   return limit
 end
 
-local function move(queue, count)
-  local from, to, moved = queue_key(queue), backup(node, queue), {}
+local function take(from, queue, count, moved)
+  local to = backup(node, queue)
   while count > 0 do
     local some = redis.call('LRANGE', from, -math.min(count, 1000), -1)
     if #some == 0 then break end
@@ -34,6 +35,23 @@ local function move(queue, count)
     redis.call('LTRIM', from, 0, -#some - 1)
     count = count - #some
   end
+end
+
+local function move(queue, count)
+  local moved = {}
+  if not priorities or redis.call('SISMEMBER', prioritized, queue) == 0 then
+    take(queue_key(queue), queue, count, moved)
+    return moved
+  end
+  sort_front(queue)
+  for _, list in ipairs(lists_of_queue(queue)) do
+    if #moved < count then take(list, queue, count - #moved, moved) end
+  end
+  for _, level in ipairs(redis.call('ZRANGE', levels_key(queue), 0, -1)) do
+    if redis.call('EXISTS', level_key(queue, level)) == 1 then return moved end
+    redis.call('ZREM', levels_key(queue), level)
+  end
+  redis.call('SREM', prioritized, queue)
   return moved
 end
 

@@ -1,13 +1,18 @@
--- with: keys clock jobs history
--- Moves entries to the dead. ARGV: the namespace's prefix, "queue" or "set", its key, milliseconds to keep a history, then the
+-- with: keys clock jobs history priority
+-- Moves entries to the dead. ARGV: the namespace's prefix, "queue" or "set", its name, milliseconds to keep a history, then the
 -- entries. Returns 1 for each that was moved, and else 0.
-local is_set, from, dead = ARGV[2] == 'set', ARGV[3], key('dead')
+local is_set, name, dead = ARGV[2] == 'set', ARGV[3], key('dead')
 local _, score = clock()
 local answers = {}
 begin_writing()
 for i = 5, #ARGV do
   local entry = ARGV[i]
-  local taken = is_set and redis.call('ZREM', from, entry) or not is_set and redis.call('LREM', from, -1, entry)
+  local taken
+  if is_set then
+    taken = redis.call('ZREM', key(name), entry)
+  else
+    taken = remove_from(name, entry)
+  end
   if taken == 1 then
     redis.call('ZADD', dead, score, entry)
     note(jid_of(entry), '"kind":"killed"', nil, score, ARGV[4])

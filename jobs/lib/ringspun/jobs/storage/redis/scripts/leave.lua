@@ -1,4 +1,4 @@
--- with: keys clock jobs history
+-- with: keys clock jobs history priority
 -- Puts what a node has in flight back in front of its queues, and forgets the node.
 -- ARGV: the namespace's prefix, the node, the quarantine, milliseconds to keep a history.
 local node, quarantine = ARGV[2], ARGV[3]
@@ -6,10 +6,13 @@ local _, score = clock()
 local lists = lists_of(node)
 begin_writing(node)
 for _, queue in ipairs(redis.call('SMEMBERS', lists)) do
-  local list, to = backup(node, queue), queue_key(queue)
+  local list = backup(node, queue)
   while true do
-    local entry = redis.call('LMOVE', list, to, 'LEFT', 'RIGHT')
+    local entry = redis.call('LINDEX', list, 0)
     if not entry then break end
+    local pushed = line_up(queue, entry, 'RPUSH')
+    if type(pushed) == 'table' then return redis.error_reply(pushed.err) end
+    redis.call('LPOP', list)
     local jid = jid_of(entry)
     if queue == quarantine then redis.call('HDEL', key('ringspun:alone'), jid) end
     note(jid, '"kind":"returned"', node, score, ARGV[4])

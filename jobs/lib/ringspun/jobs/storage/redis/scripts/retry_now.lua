@@ -1,4 +1,4 @@
--- with: keys clock jobs enqueue history
+-- with: keys clock jobs priority enqueue history
 -- Moves entries from a set into their queues.
 -- ARGV: the namespace's prefix, 1 to write times in milliseconds, the set, milliseconds to keep a history, then the
 -- entries.

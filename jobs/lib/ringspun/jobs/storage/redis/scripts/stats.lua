@@ -1,9 +1,10 @@
--- with: keys
+-- with: keys priority
 -- Counts everything. ARGV: the namespace's prefix. Returns processed, failed, enqueued, scheduled, retries, dead, in flight,
 -- nodes, and a list with two for each queue: its name and size.
 local enqueued, in_flight, queues = 0, 0, {}
 for _, queue in ipairs(redis.call('SMEMBERS', key('queues'))) do
-  local size = redis.call('LLEN', queue_key(queue))
+  local size = 0
+  for _, list in ipairs(lists_of_queue(queue)) do size = size + redis.call('LLEN', list) end
   enqueued = enqueued + size
   queues[#queues + 1] = queue
   queues[#queues + 1] = size

@@ -7,7 +7,7 @@ local function enqueue(entry, stamp)
     local _, brace = string.find(entry, '^%s*{')
     entry = '{"enqueued_at":' .. stamp .. ',' .. string.sub(entry, brace + 1)
   end
-  local pushed = redis.pcall('LPUSH', queue_key(job['queue']), entry)
+  local pushed = line_up(job['queue'], entry, 'LPUSH')
   if type(pushed) == 'table' then
     if string.find(pushed.err, '^WRONGTYPE') then return nil end
     error(pushed.err)

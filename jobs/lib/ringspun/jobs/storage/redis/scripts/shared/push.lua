@@ -13,7 +13,7 @@ local function store(queue, entry, at)
   if at then
     stored = redis.pcall('ZADD', key('schedule'), string.format('%.6f', at), entry)
   else
-    stored = redis.pcall('LPUSH', queue_key(queue), entry)
+    stored = line_up(queue, entry, 'LPUSH')
   end
   if type(stored) == 'table' then return stored.err end
   if not at then redis.pcall('SADD', key('queues'), queue) end
