@@ -61,7 +61,7 @@ module Ringspun
       #
       # - :retry, :dead or :dropped: it failed, and is tried again, is dead, or is not kept
       # - :taken_over: the node that had it is gone; :died: it has ended the process in which it ran isolated
-      # - :snoozed, :cancelled, :returned (its worker ended, and it is back in its queue), :by_hand (moved there by {#retry_now}),
+      # - :snoozed, :cancelled, :returned (its worker ended, and it is back in its queue), :by_hand ({#retry_now}, {#move}),
       #   :killed (by {#kill})
       # - :done, which only a job has to which something else has happened before
       #
@@ -112,6 +112,13 @@ module Ringspun
       # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/metrics/shared.rb
       LIMITS_MS = [20, 30, 45, 65, 100, 150, 225, 335, 500, 750, 1100, 1700, 2500, 3800, 5750, 8500, 13_000, 20_000, 30_000,
                    45_000, 65_000, 100_000, 150_000, 225_000, 335_000].freeze
+
+      # So many classes have totals in {#measured}, and all others have theirs together, by this name.
+      CLASSES_MAX = 500
+      OTHERS = "(others)"
+
+      # A job that goes elsewhere, as `entry`, or as it is without that.
+      Move = Struct.new(:token, :entry)
 
       # Makes a connection for the caller alone, which verbs take as `connection:`. One strand or thread may use it at a time. The
       # caller closes it.
@@ -265,14 +272,19 @@ module Ringspun
       # @since 0.1.0
       def announce(node, info, work, connection: nil) = missing(:announce)
 
-      # Adds measures of jobs to what dashboards show of their classes. Nothing depends on it; a storage that no dashboard reads
-      # forgets them.
+      # Adds measures of jobs to what dashboards show of their classes, and to the totals. Nothing depends on it.
       #
       # @param measures [Array<Measure>]
       # @return [nil]
       # @raise [UnknownOutcomeError]
       # @since 0.1.0
       def measure(measures, connection: nil) = missing(:measure)
+
+      # The totals of all measures: of {CLASSES_MAX} classes, and of the others together under the name {OTHERS}.
+      #
+      # @return [Array<Measure>] in the order of their names, each without a minute
+      # @since 0.1.0
+      def measured(connection: nil) = missing(:measured)
 
       # Removes a node from dashboards.
       #
@@ -400,6 +412,25 @@ module Ringspun
       # @raise [UnknownOutcomeError]
       # @since 0.1.0
       def retry_now(set, tokens, connection: nil) = missing(:retry_now)
+
+      # Moves jobs to the end of a queue. What their entries say is up to the caller.
+      #
+      # @param place [String, Symbol] a queue, or one of {SETS}
+      # @param moves [Array<Move>]
+      # @param to [String] another queue
+      # @return [Array<Boolean>] whether each was there
+      # @raise [UnknownOutcomeError]
+      # @since 0.1.0
+      def move(place, moves, to, connection: nil) = missing(:move)
+
+      # Stores jobs where they were before, such as those of an export: at the end of a queue, or in a set at their times.
+      #
+      # @param place [String, Symbol] a queue, or one of {SETS}
+      # @param jobs [Array<Stored>] whose tokens do not count
+      # @return [Array<Boolean>] false: that set has a job with the same entry
+      # @raise [UnknownOutcomeError] all, some or none may be stored
+      # @since 0.1.0
+      def restore(place, jobs, connection: nil) = missing(:restore)
 
       # Adds to the counts that {#stats} returns.
       #

@@ -82,6 +82,42 @@ module StorageSuite
       assert_empty storage.retry_now(:dead, [])
     end
 
+    def test_moves
+      push("a", "b", "c")
+      push("d", at: 5)
+      push("z", queue: "other")
+      moves = tokens(list("default"), entry("b"), entry("x"), entry("b")).map { |token| Storage::Move.new(token) }
+      assert_equal [true, false, false], storage.move("default", moves, "other")
+      assert_equal [%w[a c], %w[z b]], [jids(list("default")), jids(list("other"))]
+      token = tokens(set(:schedule), entry("d")).first
+      assert_equal [true], storage.move(:schedule, [Storage::Move.new(token, entry("d", args: [1]))], "new")
+      assert_equal [[entry("d", args: [1])], []], [entries(list("new")), set(:schedule)]
+      assert_equal [%i[by_hand], %i[by_hand]], %w[b d].map { |jid| storage.history(jid).map(&:kind) }
+      assert_equal %w[a c], jids(fetch)
+      assert_empty storage.move(:dead, [], "default")
+      assert_raises(ArgumentError) { storage.move(:other, moves, :dead) }
+    end
+
+    def test_a_job_is_not_moved_to_where_it_is
+      push("a")
+      moves = list("default").map { |job| Storage::Move.new(job.token) }
+      assert_equal [[false], %w[a]], [storage.move("default", moves, "default"), jids(list("default"))]
+    end
+
+    def test_restores
+      push("a")
+      jobs = %w[b c].map { |jid| Storage::Stored.new(nil, entry(jid), 7.5) }
+      assert_equal [true, true], storage.restore("default", jobs)
+      assert_equal [true, true], storage.restore(:dead, jobs)
+      assert_equal [false, true], storage.restore(:dead, [jobs.first, Storage::Stored.new(nil, entry("d"), 8)])
+      assert_equal [%w[a b c], [["b", 7.5], ["c", 7.5], ["d", 8.0]]],
+                   [jids(list("default")), set(:dead).map { |job| [*jids([job]), job.at] }]
+      storage.restore("new", jobs)
+      assert_equal [2, %w[b c]], [storage.stats[:queues]["new"], jids(fetch(queues: ["new"]))]
+      assert_empty storage.restore(:dead, [])
+      assert_raises(ArgumentError) { storage.restore(:other, jobs) }
+    end
+
     def test_forgets_the_dead
       push(*("a".."e"))
       fetch.each { |one| storage.fail(NODE, [failed(one, to: :dead)]) }

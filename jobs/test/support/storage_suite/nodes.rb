@@ -246,6 +246,26 @@ module StorageSuite
                                   measure.new(29_000_000, "B|x", 1, 1, 0, {})])
     end
 
+    def test_measures_add_up
+      measure = Ringspun::Jobs::Storage::Measure
+      assert_empty storage.measured
+      2.times { storage.measure([measure.new(29_000_000, "B", 3, 1, 40, { 0 => 1, 25 => 1 })]) }
+      storage.measure([measure.new(29_000_001, "B", 1, 0, 5, { 0 => 1 }), measure.new(29_000_001, "A|p", 1, 1, 0, {})])
+      assert_equal [measure.new(nil, "A|p", 1, 1, 0, {}), measure.new(nil, "B", 7, 2, 85, { 0 => 3, 25 => 2 })], storage.measured
+    end
+
+    # Anybody may make up names of classes.
+    def test_only_so_many_classes_have_totals
+      many = Array.new(Ringspun::Jobs::Storage::CLASSES_MAX + 5) do |number|
+        Ringspun::Jobs::Storage::Measure.new(29_000_000, "C#{number}", 1, 0, 1, { 0 => 1 })
+      end
+      storage.measure(many)
+      storage.measure(many.first(1))
+      measured = storage.measured
+      assert_equal [Ringspun::Jobs::Storage::CLASSES_MAX + 1, ["(others)", 5]], [measured.size, measured.first.to_a[1, 2]]
+      assert_equal 2, measured.find { |one| one.class_name == "C0" }.processed
+    end
+
     def test_messages_are_read_once
       storage.signal(NODE, "TSTP")
       storage.signal(NODE, "CANCEL:{}")

@@ -54,6 +54,7 @@ module Ringspun
           @counts = Hash.new(0)
           @gone = {} # node => since when it has neither a lease nor jobs
           @announced = {}
+          @measured = {} # class => Measure
           @signals = {}
           @waiting = Hash.new { |all, queue| all[queue] = [] } # queue => the bells of those who wait for its jobs
           @bells = {} # of those who wait => node

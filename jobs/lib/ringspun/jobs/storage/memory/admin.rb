@@ -77,7 +77,34 @@ module Ringspun
           def retry_now(set, tokens, connection: nil)
             synchronize do
               all = set(set)
-              tokens.map { |token| all.key?(token) && enqueue(all[token]) && retried(all.delete(token)) }
+              tokens.map { |token| all.key?(token) && enqueue(all[token]) && moved_by_hand(all.delete(token)) }
+            end
+          end
+
+          # (see Storage#move)
+          def move(place, moves, to, connection: nil)
+            synchronize do
+              set(place) if place.is_a?(Symbol)
+              moves.map do |move|
+                job = take_out(place, move.token) if place != to
+                next false unless job
+
+                moved = job_with(move.entry || job.entry, job)
+                line_up(to, moved)
+                moved_by_hand(moved)
+              end
+            end
+          end
+
+          # (see Storage#restore)
+          def restore(place, jobs, connection: nil)
+            synchronize do
+              jobs.map do |job|
+                next false if place.is_a?(Symbol) && set(place).each_value.any? { |other| other.entry == job.entry }
+
+                place.is_a?(Symbol) ? put_into(place, job_with(job.entry), job.at) : line_up(place, job_with(job.entry))
+                true
+              end
             end
           end
 
@@ -126,7 +153,7 @@ module Ringspun
 
           private
 
-          def retried(job)
+          def moved_by_hand(job)
             note(jid_of(job.entry), Event.new(kind: :by_hand))
             true
           end

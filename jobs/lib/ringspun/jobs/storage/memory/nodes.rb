@@ -68,7 +68,15 @@ module Ringspun
           end
 
           # (see Storage#measure)
-          def measure(measures, connection: nil) = nil
+          def measure(measures, connection: nil)
+            synchronize { measures.each { |measure| add_to_totals(measure) } }
+            nil
+          end
+
+          # (see Storage#measured)
+          def measured(connection: nil)
+            synchronize { @measured.sort.map { |_, total| total.dup.tap { |copy| copy.histogram = copy.histogram.dup } } }
+          end
 
           # (see Storage#retract)
           def retract(node, connection: nil)
@@ -101,6 +109,14 @@ module Ringspun
           end
 
           private
+
+          def add_to_totals(measure)
+            name = measure.class_name
+            name = OTHERS unless @measured.key?(name) || @measured.size < CLASSES_MAX
+            total = @measured[name] ||= Measure.new(nil, name, 0, 0, 0, Hash.new(0))
+            %i[processed failed milliseconds].each { |field| total[field] += measure[field] }
+            measure.histogram.each { |index, count| total.histogram[index] += count }
+          end
 
           def alive?(node) = (@leases[node] || 0) > now
 

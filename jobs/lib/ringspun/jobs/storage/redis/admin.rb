@@ -75,6 +75,31 @@ module Ringspun
             call(connection, command).map { |moved| moved == 1 }
           end
 
+          # (see Storage#move)
+          def move(place, moves, to, connection: nil)
+            kind, from = kind_and_key(place)
+            return [] if moves.empty?
+            return moves.map { false } if place == to
+
+            entries = moves.flat_map { |move| [move.token, move.entry || move.token] }
+            call(connection, Script[:move].command(@prefix, kind, from, to, @history, *entries)).map { |moved| moved == 1 }
+          end
+
+          # (see Storage#restore)
+          def restore(place, jobs, connection: nil)
+            return [] if jobs.empty?
+
+            use(connection) do |one|
+              if place.is_a?(Symbol)
+                set = set_key(place)
+                all(one.exchange(jobs.map { |job| ["ZADD", set, "NX", job.at, job.entry] })).map { |added| added == 1 }
+              else
+                all(one.exchange([["SADD", key("queues"), place], ["LPUSH", key("queue:#{place}"), *jobs.map(&:entry)]]))
+                jobs.map { true }
+              end
+            end
+          end
+
           # (see Storage#counters)
           def counters(processed: 0, failed: 0, connection: nil)
             call(connection, Script[:count].command(@prefix, processed, failed))

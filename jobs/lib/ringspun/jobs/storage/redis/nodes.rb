@@ -67,8 +67,18 @@ module Ringspun
           def measure(measures, connection: nil)
             return if measures.empty?
 
-            call(connection, Script[:measure].command(@prefix, *measures.flat_map { |each| measured(each) }))
+            arguments = measures.flat_map { |each| measure_of(each) }
+            call(connection, Script[:measure].command(@prefix, CLASSES_MAX, OTHERS, *arguments))
             nil
+          end
+
+          # (see Storage#measured)
+          def measured(connection: nil)
+            use(connection) do |one|
+              names = repeat(one, [["SMEMBERS", key("ringspun:measured")]]).first.sort
+              totals = names.empty? ? [] : repeat(one, names.map { |name| ["HGETALL", key("ringspun:measured:#{name}")] })
+              names.zip(totals).map { |name, fields| totals_of(name, fields.transform_values(&:to_i)) }
+            end
           end
 
           # (see Storage#retract)
@@ -151,12 +161,17 @@ module Ringspun
 
           # The names of the keys: of the minute, of its ten minutes, and of the histogram. Times are in UTC.
           # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/metrics/query.rb
-          def measured(measure)
+          def measure_of(measure)
             time = Time.at(measure.minute * 60).utc
             minute = time.strftime("j|%y%m%d|%-H:%M")
             counts = measure.histogram.to_a.flatten
             [minute, minute[..-2], "h|#{measure.class_name}-#{time.strftime("%-d-%-H:%-M")}", measure.class_name,
              measure.processed, measure.failed, measure.milliseconds, counts.size, *counts]
+          end
+
+          def totals_of(name, fields)
+            histogram = fields.except("p", "f", "ms").transform_keys(&:to_i)
+            Measure.new(nil, name, *fields.values_at("p", "f", "ms").map(&:to_i), histogram)
           end
 
           def shown(name, fields)
