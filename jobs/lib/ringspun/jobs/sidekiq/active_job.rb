@@ -1,0 +1,52 @@
+# frozen_string_literal: true
+
+require_relative "../active_job"
+
+module Ringspun
+  module Jobs
+    module Sidekiq
+      # Jobs of Active Job whose adapter is `:sidekiq`.
+      module ActiveJob
+        # Lets a job of Active Job say `sidekiq_options`, for what it enqueues by this adapter.
+        #
+        # @api private
+        module Options
+          include Job::Options
+
+          %i[sidekiq_retry_in sidekiq_retries_exhausted].each do |name|
+            define_method(name) do |&|
+              raise ConfigError, "#{self} is a job of Active Job, and cannot have a #{name}; it has retry_on, and its block"
+            end
+          end
+        end
+
+        # @api private
+        module Adapter
+          private
+
+          # As many jobs say nothing of their own, they share templates.
+          def template(job)
+            options = job.class.get_sidekiq_options
+            return super if options.equal?(Sidekiq.default_job_options)
+
+            wrapper = Jobs::ActiveJob.const_get(:Wrapper)::NAME
+            Fields.new(wrapper, { **options, "class" => wrapper, "wrapped" => job.class.name, "queue" => job.queue_name })
+          end
+        end
+      end
+    end
+  end
+end
+
+module ActiveJob
+  module QueueAdapters
+    # What `config.active_job.queue_adapter = :sidekiq` finds.
+    #
+    # @since 0.1.0
+    class SidekiqAdapter < RingspunAdapter
+      include Ringspun::Jobs::Sidekiq::ActiveJob::Adapter
+    end
+  end
+
+  Base.extend(Ringspun::Jobs::Sidekiq::ActiveJob::Options)
+end

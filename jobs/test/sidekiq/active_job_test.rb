@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+require "support/both_sides"
+
+# Jobs of Active Job whose adapter is :sidekiq.
+class SidekiqActiveJobTest < BothSides
+  JOBS = <<~'RUBY'
+    require "active_job"
+    %w[active_job/queue_adapters/sidekiq_adapter].each { |name| require name }
+    ActiveJob::Base.logger = nil
+    ActiveJob::Base.queue_adapter = :sidekiq
+
+    class Plain < ActiveJob::Base
+      def perform(*) = nil
+    end
+
+    class Own < ActiveJob::Base
+      queue_as :mail
+      sidekiq_options retry: 3, backtrace: 5, "tags" => ["a"]
+
+      def perform(*) = nil
+    end
+  RUBY
+
+  # Of the entry: what Active Job says of a job has times and an id.
+  def entries(made)
+    made.stored.transform_values do |jobs|
+      jobs.map { |job| job.merge("args" => job["args"].map { |data| data.slice("job_class", "arguments", "queue_name") }) }
+    end
+  end
+
+  def test_what_is_enqueued
+    theirs, ours = SIDES.keys.map do |side|
+      run_one(side, <<~RUBY)
+        #{JOBS}
+        Plain.perform_later("a", 1)
+        Own.perform_later
+        Plain.set(wait: 3600, queue: "other").perform_later
+        Own.new.enqueue.provider_job_id.size
+      RUBY
+    end
+    assert_equal theirs.answer, ours.answer
+    assert_equal entries(theirs), entries(ours)
+    assert_equal [3, 5, %w[a], "Own"], ours.stored["mail"].first.values_at("retry", "backtrace", "tags", "wrapped")
+  end
+
+  def test_what_a_job_cannot_say
+    made = run_one(:ours, <<~RUBY)
+      #{JOBS}
+      begin
+        Own.sidekiq_retry_in { 1 }
+      rescue Ringspun::Jobs::ConfigError => error
+        error.message
+      end
+    RUBY
+    assert_match(/Own is a job of Active Job.* retry_on/, made.answer)
+  end
+end
