@@ -77,27 +77,22 @@ module Ringspun
 
           # (see Storage#move)
           def move(place, moves, to, connection: nil)
-            kind, from = kind_and_key(place)
-            return [] if moves.empty?
-            return moves.map { false } if place == to
+            kind, name = kind_and_name(place)
+            return moves.map { false } if moves.empty? || place == to
 
             entries = moves.flat_map { |move| [move.token, move.entry || move.token] }
-            call(connection, Script[:move].command(@prefix, kind, from, to, @history, *entries)).map { |moved| moved == 1 }
+            call(connection, Script[:move].command(@prefix, kind, name, to, @history, *entries)).map { |moved| moved == 1 }
           end
 
           # (see Storage#restore)
           def restore(place, jobs, connection: nil)
-            return [] if jobs.empty?
-
-            use(connection) do |one|
-              if place.is_a?(Symbol)
-                set = set_key(place)
-                all(one.exchange(jobs.map { |job| ["ZADD", set, "NX", job.at, job.entry] })).map { |added| added == 1 }
-              else
-                all(one.exchange([["SADD", key("queues"), place], ["LPUSH", key("queue:#{place}"), *jobs.map(&:entry)]]))
-                jobs.map { true }
-              end
+            if place.is_a?(Symbol)
+              commands = jobs.map { |job| ["ZADD", set_key(place), "NX", job.at, job.entry] }
+              return commands.empty? ? [] : use(connection) { |one| all(one.exchange(commands)) }.map { |added| added == 1 }
             end
+
+            refused = push(jobs.map { |job| Push.new(place, job.entry) }, connection: connection)&.find { |answer| answer }
+            refused ? raise(refused) : jobs.map { true }
           end
 
           # (see Storage#counters)
