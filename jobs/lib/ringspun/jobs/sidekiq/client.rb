@@ -156,8 +156,10 @@ module Ringspun
         # @raise (see Jobs::Enqueuer#push)
         # @since 0.1.0
         def push(item)
-          template = Fields.new(item["class"], normalized(item))
-          Client.translating { target.push(template, plain(item["class"], item["args"])) }
+          check(item)
+          klass, arguments = item.values_at("class", "args")
+          template = item.size == 2 && klass.is_a?(Class) ? common(klass, item) : Fields.new(klass, normalized(item))
+          Client.translating { target.push(template, plain(klass, arguments)) }
         end
 
         # Enqueues many jobs. May switch strands.
@@ -225,6 +227,15 @@ module Ringspun
           refuse("class must be a class or its name", item) unless klass.is_a?(Class) || klass.is_a?(String)
           refuse("at must be seconds since the epoch", item) unless at.is_a?(Numeric) || !item.key?("at")
           refuse("tags must be an Array", item) unless tags.nil? || tags.is_a?(Array)
+        end
+
+        # The fields that all jobs of a class have which say nothing of their own. A class may have changed its options in place.
+        def common(klass, item)
+          options, fields = klass.instance_variable_get(:@ringspun_fields)
+          return fields if fields && options == options_of(klass)
+
+          klass.instance_variable_set(:@ringspun_fields, [options_of(klass).dup, made = Fields.new(klass, normalized(item))].freeze)
+          made
         end
 
         def refuse(what, item) = raise(ArgumentError, "#{what}, got #{item.inspect[0, 200]}")
