@@ -211,7 +211,9 @@ class TidyTest < Minitest::Test
   ].freeze
 
   # What only somebody who has that gem requires: what makes it go with ours, and helpers for tests of a program's own.
-  FOR_USERS_OF = { "async" => "runtime/lib/ringspun/async.rb", "rails/railtie" => "runtime/lib/ringspun/railtie.rb",
+  FOR_USERS_OF = { "active_job/arguments" => "jobs/lib/ringspun/jobs/sidekiq/current_attributes.rb",
+                   "active_support/current_attributes" => "jobs/lib/ringspun/jobs/sidekiq/current_attributes.rb",
+                   "async" => "runtime/lib/ringspun/async.rb", "rails/railtie" => "runtime/lib/ringspun/railtie.rb",
                    "active_job" => "jobs/lib/ringspun/jobs/active_job.rb",
                    "minitest" => "jobs/lib/ringspun/jobs/minitest.rb", "rspec/core" => "jobs/lib/ringspun/jobs/rspec.rb",
                    "rspec/expectations" => "jobs/lib/ringspun/jobs/rspec.rb" }.freeze

@@ -234,8 +234,9 @@ module Ringspun
           options, fields = klass.instance_variable_get(:@ringspun_fields)
           return fields if fields && options == options_of(klass)
 
-          klass.instance_variable_set(:@ringspun_fields, [options_of(klass).dup, made = Fields.new(klass, normalized(item))].freeze)
-          made
+          fields = Fields.new(klass, normalized(item))
+          klass.instance_variable_set(:@ringspun_fields, [options_of(klass).dup, fields].freeze)
+          fields
         end
 
         def refuse(what, item) = raise(ArgumentError, "#{what}, got #{item.inspect[0, 200]}")
