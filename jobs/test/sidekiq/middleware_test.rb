@@ -39,7 +39,7 @@ class SidekiqMiddlewareTest < BothSides
       [SEEN, Current.user]
     RUBY
     assert_equal [[[7, nil, "blue"], [nil, nil, nil]], nil], made.answer
-    assert_equal [nil, "red"], made.stored["default"].map { |job| job["cattr_1"].first["colour"] }
+    assert_equal [nil, "red"], made.stored["default"].map { |job| job["cattr_1"].inspect[/red/] }
   end
 
   # The real one adds its part of the server in a server only.
