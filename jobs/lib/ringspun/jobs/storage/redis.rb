@@ -115,10 +115,10 @@ module Ringspun
 
         # (see Storage#ack)
         def ack(node, acks, connection: nil)
-          done(node, acks, connection) do |ack|
-            [ack.queue, ack.token, ack.jid || "", ack.lock || "", "", ack.result || "",
-             ack.keep_seconds ? (ack.keep_seconds * 1000).ceil : 0, text_of(ack.event), *followers(ack.pushes)]
-          end
+          return done(node, acks, connection) { |ack| arguments_of(ack) } if acks.empty? || !acks.all? { |ack| plain?(ack) }
+
+          command = Script[:ack].command(@prefix, node, @history, *acks.flat_map { |ack| [ack.queue, ack.token, ack.jid] })
+          call(connection, command).map { |answer| answer == 1 }
         end
 
         # (see Storage#fail)
@@ -171,6 +171,14 @@ module Ringspun
         end
 
         def all(replies) = replies.each { |reply| raise reply if reply.is_a?(Error) }
+
+        # Whether there is nothing to do but to forget the job.
+        def plain?(ack) = ack.jid && !(ack.lock || ack.pushes || ack.keep_seconds || ack.event)
+
+        def arguments_of(ack)
+          [ack.queue, ack.token, ack.jid || "", ack.lock || "", "", ack.result || "",
+           ack.keep_seconds ? (ack.keep_seconds * 1000).ceil : 0, text_of(ack.event), *followers(ack.pushes)]
+        end
 
         def done(node, all, connection, &)
           return [] if all.empty?

@@ -1,4 +1,4 @@
--- with: keys clock count jobs trials priority push history
+-- with: keys clock count jobs trials priority push history taken
 -- Takes jobs out of a node's lists and, if they were there, puts them where they go, and stores the jobs that follow them.
 -- ARGV: the namespace's prefix, the node, milliseconds within which a push with a lock may be sent again, milliseconds to keep a
 -- history, then nine for each:
@@ -30,15 +30,6 @@ local function put(to, entry, delay)
   end
   if type(answer) ~= 'table' then return true end
   refused = answer.err
-end
-
--- The oldest jobs are at the right of the list, and most often among the first to be done. But where most of a node's jobs wait
--- for long, those that are done are among the newest. LREM from the end where the entry is compares fewest:
--- https://redis.io/docs/latest/commands/lrem/
-local function take(list, entry)
-  local oldest = redis.call('LPOS', list, entry, 'RANK', -1, 'MAXLEN', 32)
-  local newest = not oldest and redis.call('LPOS', list, entry, 'MAXLEN', math.floor(redis.call('LLEN', list) / 8))
-  return redis.call('LREM', list, newest and 1 or -1, entry)
 end
 
 -- See Storage#begin_quarantined.
@@ -98,10 +89,6 @@ end
 note_done(plain, node, score, lasts)
 count('processed', processed)
 count('failed', failed)
-for _, hash in ipairs({ key('ringspun:recovered'), key('ringspun:alone') }) do
-  if #gone > 0 and redis.call('EXISTS', hash) == 1 then
-    for i = 1, #gone, 1000 do redis.call('HDEL', hash, unpack(gone, i, math.min(i + 999, #gone))) end
-  end
-end
+forget_runs(gone)
 if refused then return redis.error_reply(refused) end
 return answers
