@@ -29,7 +29,7 @@ class WorkerRedisTest < RedisCase
 
   # What a worker that has ended leaves there.
   def assert_nothing_left
-    kept = /\A(?:stat:|j\||h\||ringspun:histor)/ # totals, Sidekiq's metrics, and what has happened to jobs
+    kept = /\A(?:stat:|j\||h\||ringspun:histor|ringspun:measured)/ # totals, Sidekiq's metrics, and what has happened to jobs
     assert_empty call("KEYS", "*").grep_v(kept) - %w[queues dead]
   end
 
