@@ -17,12 +17,13 @@ class CommandsTest < RedisCase
 
   def command(*words)
     output = StringIO.new
-    CLI.const_get(:Commands).new(memory, output).call(words.first, words.drop(1))
+    arguments = CLI.const_get(:Arguments).new(words)
+    arguments.command.new(memory, arguments.options, output: output).call(arguments.names)
     output.string
   end
 
   def refused(*words)
-    assert_raises(Jobs::ConfigError) { CLI.const_get(:Arguments).new(words) }.message
+    assert_raises(Jobs::ConfigError) { command(*words) }.message
   end
 
   def test_queues_are_paused_and_go_on
@@ -55,6 +56,26 @@ class CommandsTest < RedisCase
     TEXT
   end
 
+  def test_how_things_are_as_json
+    push("critical")
+    memory.pause("other")
+    memory.announce("host:1:aa", { "concurrency" => 5, "queues" => %w[critical] }, [])
+    status = JSON.parse(command("status", "--json"))
+    assert_equal [{ "critical" => 1 }, %w[other], 1, ["host:1:aa"]],
+                 [*status.values_at("queues", "paused", "enqueued"), status["processes"].map { |node| node["identity"] }]
+  end
+
+  def test_queues
+    memory.push([Storage::Push.new("slow", JOB.sub("{", %({"enqueued_at":#{memory.time - 90},)))])
+    push("other")
+    memory.pause("none")
+    assert_match(/\Aqueue  waiting  latency\nnone         0           paused\nother        1\nslow         1  9\d\.\d s\n\n\z/,
+                 command("queues"))
+    rows = command("queues", "--json").lines.map { |line| JSON.parse(line) }
+    assert_equal [["none", 0, nil, true], ["other", 1, nil, false]], rows.first(2).map(&:values)
+    assert_in_delta 90, rows.last["latency"], 10
+  end
+
   def test_there_may_be_nothing
     assert_equal "processed 0, failed 0, enqueued 0, scheduled 0, retries 0, dead 0, in flight 0\n", command("status")
   end
@@ -65,10 +86,23 @@ class CommandsTest < RedisCase
   end
 
   def test_orders_that_make_no_sense
-    assert_equal 'unknown command "puase"; --help lists the options, and pause, resume, status', refused("puase", "reports")
-    assert_equal "pause needs the names of queues", refused("pause")
-    assert_equal "resume needs the names of queues", refused("resume", "")
-    assert_equal 'status takes no names, got "reports"', refused("status", "reports")
+    assert_match(/\Aunknown command "puase"; --help lists the options, and pause, resume, /, refused("puase", "reports"))
+    assert_equal "pause: it needs the names of queues", refused("pause")
+    assert_equal "resume: it needs the names of queues", refused("resume", "")
+    assert_equal 'status: it takes no names, got "reports"', refused("status", "reports")
+    assert_equal "status takes no --jid; --help lists the options", refused("status", "--jid", "a")
+    of_worker = assert_raises(Jobs::ConfigError) { CLI.const_get(:Arguments).new(["--all"]) }.message
+    assert_equal "a worker takes no --all; --help lists the options", of_worker
+  end
+
+  def test_each_has_a_help_of_its_own
+    CLI.const_get(:Command).all.each do |title, command|
+      help = CLI.const_get(:Arguments).new([title, "--help"]).answer
+      assert_match(/\AUsage: ringspun-jobs #{Regexp.escape(command.usage)} \[options\]$/, help)
+      assert_includes help, "--redis URL"
+      shown = help.scan(/^ .*--([a-z]+)/).flatten.map(&:to_sym) & CLI.const_get(:Command)::OPTIONS.keys
+      assert_equal command.options.sort, shown.sort, title
+    end
   end
 
   # --- as a process ---

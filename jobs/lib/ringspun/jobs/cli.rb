@@ -2,9 +2,9 @@
 
 require "ringspun/jobs"
 require_relative "cli/arguments"
+require_relative "cli/commands"
 require_relative "cli/sidekiq_file"
 require_relative "cli/file"
-require_relative "cli/commands"
 require_relative "cli/program"
 require_relative "cli/values"
 require_relative "launcher/supervisor"
@@ -25,9 +25,11 @@ module Ringspun
       # @param arguments [Array<String>] the command line
       # @param output [IO] for answers, such as the one to --help
       # @param errors [IO]
+      # @param input [IO] where commands ask whether it is meant
       # @since 0.1.0
-      def initialize(arguments, output: $stdout, errors: $stderr)
+      def initialize(arguments, output: $stdout, errors: $stderr, input: $stdin)
         @arguments = arguments
+        @input = input
         @output = output
         @errors = errors
       end
@@ -73,7 +75,9 @@ module Ringspun
       end
 
       def carry_out(arguments)
-        Commands.new(Jobs.storage, @output).call(arguments.command, arguments.names)
+        command = arguments.command.new(Jobs.storage, arguments.options, input: @input, output: @output, errors: @errors)
+        command.call(arguments.names)
+      rescue Errno::EPIPE # whoever reads has read enough
         SUCCESS
       rescue StorageError, UnavailableError, UnknownOutcomeError => error
         @errors.puts "ringspun-jobs: #{error.message}"

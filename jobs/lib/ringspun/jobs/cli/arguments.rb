@@ -11,11 +11,9 @@ module Ringspun
       class Arguments
         HEAD = <<~TEXT
           Usage: ringspun-jobs [options]
-                 ringspun-jobs pause|resume QUEUE... [options]
-                 ringspun-jobs status [options]
+                 ringspun-jobs COMMAND ... [options]
 
-          Runs the jobs of a program: one strand each, a thousand at once in one process. Or has all workers pass over
-          queues, or go on with them; or prints how many jobs wait and run where.
+          Runs the jobs of a program: one strand each, a thousand at once in one process. Or does what a command says.
 
         TEXT
 
@@ -37,9 +35,13 @@ module Ringspun
             USR2        the log file is opened anew
             TTIN        prints what every strand waits for
 
-          Exit status: 0 when it was told to end and has; 1 when something had to be killed, or the storage has not done
-          what it was told; 64 when an option or the configuration is wrong.
+          Exit status: 0 when it was told to end and has; 1 when something had to be killed, the storage has not done
+          what it was told, or there is no such job; 64 when an option or the configuration is wrong.
         TEXT
+
+        # Options that say something to a worker, and something else to a command.
+        SHARED = %i[tag queue].freeze
+        private_constant :SHARED
 
         # @return [String, nil] a file, a folder or a library
         attr_reader :program
@@ -53,26 +55,32 @@ module Ringspun
         # @return [String, nil] what to print instead of running anything
         attr_reader :answer
 
-        # @return [String, nil] the command to carry out instead of running jobs, one of {Commands::NAMES}
+        # @return [Class, nil] the {Command} to carry out instead of running jobs
         attr_reader :command
 
-        # @return [Array<String>] the queues for it
+        # @return [Array<String>] the words after it
         attr_reader :names
+
+        # @return [Hash{Symbol => Object}] the options that it has for itself, see {Command::OPTIONS}
+        attr_reader :options
 
         # @param words [Array<String>]
         # @raise [ConfigError]
         def initialize(words)
           @settings = {}
           @queues = []
-          @command, *@names = parser.parse(words)
-          check_command if @command && !@answer
+          @options = {}
+          title, *@names = parser(Command::OPTIONS.keys - SHARED).parse(words)
+          @command = command_of(title) if title
+          check_options unless @answer
+          @answer = help if @answer == :help
         rescue OptionParser::ParseError => error
           raise ConfigError, "#{error.message}; --help lists the options"
         end
 
         # @return [Hash{String => Object}] settings
         # @raise [ConfigError]
-        def settings = @queues.any? ? { **@settings, "queues" => CLI.queues_of(@queues) } : @settings
+        def settings = @queues.any? && !@command ? { **@settings, "queues" => CLI.queues_of(@queues) } : @settings
 
         # @return [Boolean] whether an option says where the log goes, or in which form
         def log? = @settings.key?("log") || @settings.key?("log_format")
@@ -82,29 +90,65 @@ module Ringspun
 
         private
 
-        def check_command
-          unless Commands::NAMES.key?(@command)
-            raise ConfigError,
-                  "unknown command #{@command.inspect}; --help lists the options, and #{Commands::NAMES.keys.join(", ")}"
-          end
-
-          if Commands::NAMES[@command]
-            raise ConfigError, "#{@command} needs the names of queues" if @names.empty? || @names.include?("")
-          elsif @names.any?
-            raise ConfigError, "#{@command} takes no names, got #{@names.first.inspect}"
+        def command_of(title)
+          Command.all.fetch(title) do
+            raise ConfigError, "unknown command #{title.inspect}; --help lists the options, and #{Command.all.keys.join(", ")}"
           end
         end
 
-        def parser
+        def check_options
+          @options.update({ queue: @queues.last, tag: @settings.delete("tag") }.compact) if @command
+          unknown = @options.keys - (@command ? @command.options : [])
+          return if unknown.empty?
+
+          raise ConfigError, "#{@command ? @command.title : "a worker"} takes no --#{unknown.first}; --help lists the options"
+        end
+
+        def parser(of_commands)
           OptionParser.new(HEAD, 26, "  ") do |options|
             what_to_run(options)
             how_to_run(options)
             where_to(options)
+            for_commands(options, of_commands)
+            options.separator commands
             options.separator FOOT
           end
         end
 
+        def help = @command ? help_of_command : parser([]).to_s
+
+        def commands
+          lines = Command.all.each_value.map { |command| format("  %-24s %s", command.usage, command.text) }
+          ["", "Commands, each with a --help of its own:", *lines].join("\n")
+        end
+
+        def help_of_command
+          text = @command.text.sub(/\A./, &:upcase)
+          OptionParser.new("Usage: ringspun-jobs #{@command.usage} [options]\n\n#{text}.\n\n", 26, "  ") { |options|
+            for_commands(options, @command.options)
+            options.separator ""
+            options.separator "Where the jobs are:"
+            where_jobs_are(options)
+            storage_options(options)
+          }.to_s
+        end
+
+        def for_commands(options, names)
+          Command::OPTIONS.slice(*names).each do |name, words|
+            next options.on(*words) { |value| (@options[:jid] ||= []) << value } if name == :jid
+
+            options.on(*words) { |value| @options[name] = value }
+          end
+        end
+
         def what_to_run(options)
+          where_jobs_are(options)
+          options.on("-q", "--queue NAME[,WEIGHT]", "may be given several times; the default is default") do |value|
+            @queues << value
+          end
+        end
+
+        def where_jobs_are(options)
           options.on("-r", "--require PROGRAM", "a file, a library, or the folder of a Rails app; without",
                      "it, config/environment.rb") { |value| @program = value }
           options.on("-e", "--environment NAME", "such as production; section of the file, RAILS_ENV") do |value|
@@ -112,9 +156,6 @@ module Ringspun
           end
           places = "#{File::PLACES[..-2].join(", ")} or #{File::PLACES.last}"
           options.on("-C", "--config FILE", "YAML; by default the first there is of", places) { |value| @file = value }
-          options.on("-q", "--queue NAME[,WEIGHT]", "may be given several times; the default is default") do |value|
-            @queues << value
-          end
         end
 
         def how_to_run(options)
@@ -125,14 +166,16 @@ module Ringspun
         end
 
         def where_to(options)
-          Config.options.each { |words| set(options, *words) }
+          storage_options(options)
           set(options, "--log FILE", String, "by default - , the standard output")
           set(options, "--log-format FORMAT", String, "text or json")
           set(options, "--log-level LEVEL", String, "debug, info, warn, error")
           options.on("-v", "--verbose", "as --log-level debug") { @settings["log_level"] = "debug" }
           options.on("-V", "--version", "prints it") { @answer = "ringspun-jobs #{VERSION}" }
-          options.on("-h", "--help", "prints this") { @answer = options.to_s }
+          options.on("-h", "--help", "prints this") { @answer = :help }
         end
+
+        def storage_options(options) = Config.options.each { |words| set(options, *words) }
 
         def set(options, *words)
           name = words.find { |word| word.is_a?(String) && word.start_with?("--") }[/--([\w-]+)/, 1].tr("-", "_")

@@ -99,9 +99,11 @@ module Ringspun
           # (see Storage#restore)
           def restore(place, jobs, connection: nil)
             synchronize do
+              there = place.is_a?(Symbol) ? set(place).each_value.to_h { |job| [job.entry, true] } : {}
               jobs.map do |job|
-                next false if place.is_a?(Symbol) && set(place).each_value.any? { |other| other.entry == job.entry }
+                next false if there.key?(job.entry)
 
+                there[job.entry] = true if place.is_a?(Symbol)
                 place.is_a?(Symbol) ? put_into(place, job_with(job.entry), job.at) : line_up(place, job_with(job.entry))
                 true
               end

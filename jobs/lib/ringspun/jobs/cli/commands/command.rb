@@ -1,0 +1,111 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Ringspun
+  module Jobs
+    class CLI
+      # Something that the executable does instead of running jobs. A subclass is one command, named by the first word of its
+      # usage.
+      #
+      # @api private
+      class Command
+        # The options that commands have for themselves, in the words that OptionParser takes. Those that choose jobs come first.
+        OPTIONS = {
+          class: ["--class NAME", "only jobs of that class"],
+          jid: ["--jid JID", "only the job with that jid; may be given several times"],
+          tag: ["--tag NAME", "only jobs with that tag"],
+          text: ["--text TEXT", "only jobs with that in their arguments"],
+          queue: ["-q", "--queue NAME", "only jobs of that queue"],
+          all: ["--all", "all jobs of the place; in a list, however many"],
+          yes: ["--yes", "does not ask"],
+          limit: ["--limit N", Integer, "so many at most; 100"],
+          interval: ["--interval SECONDS", Numeric, "from one look to the next; 1"],
+          json: ["--json", "an object of JSON in each line"]
+        }.freeze
+
+        class << self
+          # @return [Hash{String => Class}] all commands by their names
+          def all = @all ||= {}
+
+          # @return [String] how it is called, such as "pause QUEUE..."
+          attr_reader :usage
+          # @return [String] what it does, in one line
+          attr_reader :text
+          # @return [Array<Symbol>] which of {OPTIONS} it takes
+          attr_reader :options
+
+          # @return [String]
+          def title = usage[/\A\S+/]
+
+          # Anybody may write names into the storage, and a terminal obeys control characters.
+          #
+          # @return [String]
+          def printable(text) = text.to_s.dup.force_encoding(Encoding::UTF_8).scrub("?").gsub(/[^[:print:]]/, "?")
+
+          # @param head [Array<String, nil>, nil]
+          # @param rows [Array<Array>]
+          # @return [Array<String>] lines
+          def aligned(head, rows)
+            columns = [head, *rows].compact.transpose.map do |cells|
+              texts = cells.map { |cell| printable(cell) }
+              width = texts.map(&:size).max
+              texts.map { |text| cells.last.is_a?(Integer) ? text.rjust(width) : text.ljust(width) }
+            end
+            columns.transpose.map { |cells| cells.join("  ").rstrip }
+          end
+
+          private
+
+          def command(usage, text, *options)
+            @usage = usage
+            @text = text
+            @options = options
+            Command.all[title] = self
+          end
+        end
+
+        # @param storage [Storage]
+        # @param options [Hash{Symbol => Object}] of {OPTIONS}
+        # @param input [IO] where to ask whether it is meant
+        # @param output [IO]
+        # @param errors [IO]
+        def initialize(storage, options = {}, input: $stdin, output: $stdout, errors: $stderr)
+          @storage = storage
+          @options = options
+          @input = input
+          @output = output
+          @errors = errors
+        end
+
+        # May switch strands.
+        #
+        # @param names [Array<String>] the words after the command
+        # @return [Integer] the exit status
+        # @raise [ConfigError] if they make no sense
+        # @raise [Error] of the storage
+        def call(names) = raise(NotImplementedError)
+
+        private
+
+        def refuse(why) = raise(ConfigError, "#{self.class.title}: #{why}")
+
+        def none(names) = names.empty? || refuse("it takes no names, got #{names.first.inspect}")
+
+        def json? = @options[:json]
+
+        def tell(hash) = @output.puts(JSON.generate(hash))
+
+        def say(line) = @output.puts(Command.printable(line).rstrip)
+
+        def table(head, rows)
+          return if rows.empty?
+
+          Command.aligned(head, rows).each { |line| say(line) }
+          say ""
+        end
+      end
+      private_constant :Command
+    end
+  end
+end

@@ -1,0 +1,114 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class CLI
+      # Has all workers pass over queues.
+      #
+      # @api private
+      class Pause < Command
+        command "pause QUEUE...", "has all workers pass over queues"
+
+        # A queue that nobody has used is more often a typing error than meant.
+        def call(queues)
+          refuse("it needs the names of queues") if queues.empty? || queues.include?("")
+
+          queues.each do |queue|
+            @storage.pause(queue)
+            known = @storage.stats[:queues].key?(queue)
+            say "#{queue} is paused#{"; nothing was ever enqueued there" unless known}"
+          end
+          SUCCESS
+        end
+      end
+      private_constant :Pause
+
+      # Has them go on.
+      #
+      # @api private
+      class Resume < Command
+        command "resume QUEUE...", "has them go on with queues"
+
+        def call(queues)
+          refuse("it needs the names of queues") if queues.empty? || queues.include?("")
+
+          paused = @storage.paused
+          queues.each do |queue|
+            @storage.resume(queue)
+            say paused.include?(queue) ? "#{queue} goes on" : "#{queue} was not paused"
+          end
+          SUCCESS
+        end
+      end
+      private_constant :Resume
+
+      # How many jobs wait where.
+      #
+      # @api private
+      class Queues < Command
+        command "queues", "prints how many jobs wait in each queue, and how long the next one has waited", :json
+
+        def call(names)
+          none(names)
+          sample = Metrics.sample(@storage)
+          rows = sample.queues.map { |queue| row(sample, queue) }
+          json? ? rows.each { |row| tell(row) } : table(["queue", "waiting", "latency", nil], rows.map { |row| cells(row) })
+          SUCCESS
+        end
+
+        private
+
+        def row(sample, queue)
+          { "queue" => queue, "size" => sample.stats[:queues].fetch(queue, 0), "latency" => sample.latencies[queue]&.round(3),
+            "paused" => sample.paused.include?(queue) }
+        end
+
+        def cells(row)
+          latency = row["latency"] && "#{row["latency"].round(1)} s"
+          [row["queue"], row["size"], latency, ("paused" if row["paused"])]
+        end
+      end
+      private_constant :Queues
+
+      # How many jobs wait and run.
+      #
+      # @api private
+      class Status < Command
+        command "status", "prints how many jobs wait in which queue, and run in which process", :json
+
+        def call(names)
+          none(names)
+          stats = @storage.stats
+          paused = @storage.paused
+          nodes = @storage.nodes
+          return tell_all(stats, paused, nodes) if json?
+
+          queues(stats[:queues], paused)
+          processes(nodes)
+          say(Storage::STATS.first(7).map { |name| "#{name.name.tr("_", " ")} #{stats[name]}" }.join(", "))
+          SUCCESS
+        end
+
+        private
+
+        def tell_all(stats, paused, nodes)
+          tell({ **stats.except(:nodes), "paused" => paused, "processes" => nodes })
+          SUCCESS
+        end
+
+        def queues(sizes, paused)
+          rows = (sizes.keys | paused).sort.map { |queue| [queue, sizes.fetch(queue, 0), ("paused" if paused.include?(queue))] }
+          table(["queue", "waiting", nil], rows)
+        end
+
+        def processes(nodes)
+          rows = nodes.map do |node|
+            [node["identity"], node["busy"], node["concurrency"], [*node["queues"]].join(","), ("quiet" if node["quiet"])]
+          end
+          table(["process", "busy", "of", "serves", nil], rows)
+        end
+      end
+      private_constant :Status
+    end
+  end
+end

@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class CLI
+      # The jobs that a command is about: those of a place, or some of them.
+      #
+      # @api private
+      class Selection
+        # What people call the sets.
+        SETS = { "scheduled" => :schedule, "retries" => :retry, "dead" => :dead }.freeze
+        # The options that choose.
+        OPTIONS = %i[class jid tag text queue].freeze
+
+        # @param word [String] one of {SETS}, or a queue: "queue:NAME" or, if it is not called like a set, its name
+        # @return [Symbol, String]
+        # @raise [ConfigError]
+        def self.place_of(word)
+          name = word.delete_prefix("queue:")
+          raise ConfigError, "#{word.inspect} is no place; there are #{SETS.keys.join(", ")} and queue:NAME" if name.empty?
+
+          name == word ? SETS.fetch(word, word) : name
+        end
+
+        # @param place [Symbol, String]
+        # @return [String]
+        def self.name_of(place) = place.is_a?(Symbol) ? SETS.key(place) || place.name : "queue:#{place}"
+
+        # @param storage [Storage]
+        # @param place [Symbol, String, nil] nil: everywhere
+        # @param options [Hash{Symbol => Object}]
+        def initialize(storage, place, options)
+          @storage = storage
+          @places = place && [place]
+          @queue = options[:queue]
+          @jids = options[:jid]
+          @conditions = { job_class: options[:class], tag: options[:tag], text: options[:text] }
+        end
+
+        # Pages of the jobs, as {Storage#search} finds them. May switch strands.
+        #
+        # @yieldparam found [Array<Storage::Found>]
+        def each_page
+          (@jids || [nil]).each do |jid|
+            cursor = nil
+            loop do
+              page = @storage.search(places: @places, **@conditions, jid: jid, cursor: cursor)
+              found = page.found.select { |one| in_queue?(one) }
+              yield found if found.any?
+              cursor = page.cursor or break
+            end
+          end
+        end
+
+        # @return [Integer] how many there are
+        def count
+          count = 0
+          each_page { |found| count += found.size }
+          count
+        end
+
+        private
+
+        def in_queue?(found)
+          return true unless @queue
+
+          @queue == (found.queue || Wire.parse(found.entry)["queue"] || "default")
+        rescue MalformedEntryError
+          false
+        end
+      end
+      private_constant :Selection
+    end
+  end
+end
