@@ -330,6 +330,24 @@ class WorkerEndingTest < Minitest::Test
     end
   end
 
+  def test_what_jobs_wait_for_is_announced_while_somebody_asks
+    on("children") { machine.scope { |scope| 3.times { scope.spin { machine.sleep(1000) } } } }
+    with_worker do
+      push("sleep", 1000, jid: "a1")
+      push("children", jid: "a2")
+      running(2)
+      yield_slowly { storage.nodes.any? }
+      assert_equal [Ringspun::VERSION, false], storage.nodes.first.then { |node| [node["ringspun"], node.key?("waits")] }
+      Jobs::Worker.ask_waits(worker.node, storage:)
+      machine.sleep(4)
+      jids = storage.work([worker.node]).first.to_h { |run| [run.slot, JSON.parse(run.entry)["jid"]] }
+      assert_equal({ "a1" => "a time to pass", "a2" => "the strands of a scope to end (3 × a time to pass)" },
+                   storage.nodes.first["waits"].transform_keys(jids))
+      machine.sleep(40)
+      refute storage.nodes.first.key?("waits")
+    end
+  end
+
   def test_what_dashboards_see_of_long_entries
     with_worker do
       push("sleep", 100, jid: "a1")

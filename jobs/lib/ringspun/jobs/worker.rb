@@ -47,6 +47,18 @@ module Ringspun
         end
       end
 
+      # For so many seconds a worker that was asked announces what its jobs wait for.
+      WAITS_SECONDS = 30
+
+      # Asks a worker to announce, for {WAITS_SECONDS}, what each of its jobs waits for: "waits" in {Storage#nodes}, by the slots
+      # of {Storage#work}. May switch strands.
+      #
+      # @param node [String] with "ringspun" in {Storage#nodes}
+      # @param storage [Storage]
+      # @return [nil]
+      # @since 0.1.0
+      def self.ask_waits(node, storage:) = storage.signal(node, Messages::WAITS)
+
       # @return [String] this worker's name in the storage: host:pid:nonce
       # @since 0.1.0
       attr_reader :node

@@ -70,6 +70,13 @@ module StorageSuite
       assert_equal 4, pages.first.size
     end
 
+    def test_searches_for_what_is_no_text
+      storage.push([Storage::Push.new(queue: "default", entry: entry("x").sub('"x"', %("a\xFFb")), jid: "a")])
+      everywhere
+      assert_equal ["a\xFFb"], found(jid: "a\xFFb")
+      assert_empty found(text: "\xFF")
+    end
+
     def test_a_page_looks_at_so_many_and_the_next_goes_on
       names = Array.new(25) { |number| "q#{number}" }
       push(*names)

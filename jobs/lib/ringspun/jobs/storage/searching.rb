@@ -36,7 +36,8 @@ module Ringspun
             @jid = jid
             @tag = tag&.to_s
             @text = text
-            @needle = [@job_class, jid, @tag, text].compact.flat_map { |each| each.scan(PLAIN) }.max_by(&:bytesize) || ""
+            parts = [@job_class, jid, @tag, text].compact.flat_map { |each| each.scrub("\0").scan(PLAIN) }
+            @needle = parts.max_by(&:bytesize) || ""
             @all = [job_class, jid, tag, text].none?
           end
 

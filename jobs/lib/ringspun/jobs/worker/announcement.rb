@@ -12,6 +12,10 @@ module Ringspun
       # @api private
       class Announcement
         EVERY_SECONDS = 5
+        # Of so many jobs, those that run longest, it is told what they wait for.
+        WAITS_MAX = 500
+        # Of so many kinds of waits of the strands that a job waits for.
+        BELOW_MAX = 3
 
         # @param control [Control]
         # @param queue_order [QueueOrder]
@@ -27,6 +31,12 @@ module Ringspun
           @lease = lease
           @config = config
           @started_at = Process.clock_gettime(Process::CLOCK_REALTIME)
+        end
+
+        # From the next announcement on, for some seconds, says what each job waits for: somebody looks.
+        def tell_waits
+          @shown_at = nil unless tells_waits?
+          @waits_until = @lease.now + WAITS_SECONDS
         end
 
         # @return [Boolean]
@@ -59,11 +69,33 @@ module Ringspun
           { "hostname" => Socket.gethostname, "pid" => Process.pid, "tag" => @config.tag, "identity" => @node,
             "started_at" => @started_at, "concurrency" => @config.concurrency, "queues" => @queue_order.names,
             "weights" => [@queue_order.weights], "capsules" => { "default" => { "weights" => @queue_order.weights } },
-            "labels" => @config.labels, "busy" => @runs.size, "version" => VERSION, "quiet" => quiet, "embedded" => false }
+            "labels" => @config.labels, "busy" => @runs.size, "version" => VERSION, "quiet" => quiet, "embedded" => false,
+            "ringspun" => VERSION, **(tells_waits? ? { "waits" => waits } : {}) }
         end
 
+        def tells_waits? = @waits_until && @lease.now < @waits_until
+
+        # As {Inspector#tree} has it. What the children of a job's strand wait for is told where the job waits for them.
+        def waits
+          runs = @runs.running.first(WAITS_MAX).select { |run| run.strand&.alive? }
+          return {} if runs.empty?
+
+          below = runs.first.strand.machine.strands.group_by(&:owner).compare_by_identity
+          runs.to_h { |run| [slot(run), run.quarantined? ? "its process" : doing(run.strand, below)] }
+        end
+
+        def doing(strand, below)
+          wait = strand.waits_for or return strand.state.to_s
+          children = (below[strand] || []).filter_map(&:waits_for).tally.max_by(BELOW_MAX, &:last)
+          return wait if children.empty?
+
+          "#{wait} (#{children.map { |text, times| times == 1 ? text : "#{times} × #{text}" }.join(", ")})"
+        end
+
+        def slot(run) = run.number.to_s(36)
+
         # The jobs that run.
-        def work = @runs.running.map { |run| [run.number.to_s(36), run.queue, run.shown, run.began_at] }
+        def work = @runs.running.map { |run| [slot(run), run.queue, run.shown, run.began_at] }
 
         # The resident memory: https://man7.org/linux/man-pages/man5/proc_pid_statm.5.html
         def kilobytes = File.read("/proc/self/statm").split[1].to_i * Etc.sysconf(Etc::SC_PAGESIZE) / 1024

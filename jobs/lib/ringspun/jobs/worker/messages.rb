@@ -17,13 +17,18 @@ module Ringspun
         # @return [String] the message that cancels a job
         def self.cancellation(jid) = "#{CANCEL}#{JSON.generate("jid" => jid)}"
 
+        # The message by which {Worker.ask_waits} asks.
+        WAITS = "WAITS"
+
         # @param control [Control]
         # @param processor [Processor]
-        def initialize(node, storage, control, processor)
+        # @param announcement [Announcement]
+        def initialize(node, storage, control, processor, announcement)
           @node = node
           @storage = storage
           @control = control
           @processor = processor
+          @announcement = announcement
         end
 
         # Reads the messages and does what they say. May switch strands.
@@ -37,6 +42,7 @@ module Ringspun
           case message
           when "TERM" then @control.stop
           when "TSTP" then @control.quiet
+          when WAITS then @announcement.tell_waits
           when /\A#{CANCEL}/o then cancel(message.delete_prefix(CANCEL))
           end
         end

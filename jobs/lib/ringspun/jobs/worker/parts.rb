@@ -91,8 +91,9 @@ module Ringspun
 
         def new_heartbeat
           @setup => { node:, config:, storage:, log:, queue_order: }
-          Heartbeat.new(config.beat, storage, @lease, Messages.new(node, storage, @control, @processor),
-                        Announcement.new(node, storage, @control, queue_order, @runs, @lease, config), log)
+          announcement = Announcement.new(node, storage, @control, queue_order, @runs, @lease, config)
+          Heartbeat.new(config.beat, storage, @lease, Messages.new(node, storage, @control, @processor, announcement),
+                        announcement, log)
         end
 
         # Orphans from the quarantine go back: its places may all be taken.

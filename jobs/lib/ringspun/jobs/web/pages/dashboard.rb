@@ -1,0 +1,74 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Web
+      # How much there is, how fast it goes, and how long jobs wait.
+      #
+      # @api private
+      class Dashboard < Page
+        NUMBERS = { processed: "Processed", failed: "Failed", enqueued: "Enqueued", in_flight: "In flight",
+                    scheduled: "Scheduled", retries: "Retries", dead: "Dead" }.freeze
+        HEADS = { "Queue" => nil, "Waiting" => "number", "Latency" => "number" }.freeze
+
+        def title = "Dashboard"
+
+        private
+
+        def content = live_part("/live")
+
+        # Whoever looks within the same second gets the same text.
+        def live
+          m.add(@view.shared.fetch(sample, request.base) { Page.new_markup { |markup| with(markup) { write } } })
+        end
+
+        def write
+          stats = sample.stats
+          m.dl(class: "numbers") do
+            NUMBERS.each do |name, label|
+              m.div do
+                m.dt(label)
+                m.dd(number(stats[name]))
+              end
+            end
+          end
+          m.div(class: "charts") { charts }
+          m.h2("Queues")
+          queues(stats[:queues])
+        end
+
+        def charts
+          line = @view.sampler.line
+          rates = line.each_cons(2).reject { |one, other| other.at <= one.at }
+          done, failed = %i[processed failed].map do |name|
+            rates.map { |one, other| [other.at, [(other.stats[name] - one.stats[name]) / (other.at - one.at), 0].max] }
+          end
+          chart("Throughput", { "processed" => done, "of these failed" => failed }) { |value| "#{short(value)}/s" }
+          waits = line.map { |one| [one.at, one.latencies.values.compact.max || 0] }
+          chart("Latency: how long the next job has waited, in the slowest queue", { "latency" => waits }) do |value|
+            value.zero? ? "0 s" : duration(value)
+          end
+        end
+
+        def chart(title, lines, &)
+          m.section do
+            m.h2(title)
+            Chart.new(title, Sampler::KEPT_SECONDS, lines, sample.at, &).draw(m)
+          end
+        end
+
+        def short(value) = value < 10 ? value.round(1) : number(value.round)
+
+        def queues(sizes)
+          rows = sizes.max_by(Sampler::QUEUES_MAX, &:last)
+          table("The #{rows.size} longest of #{number(sizes.size)}", HEADS, rows) do |name, size|
+            row_head("Queue") { m.a(name, href: url("/queue", queue: name, place: "queue")) }
+            cell("Waiting", number(size), kind: "number")
+            cell("Latency", size.zero? ? "none" : duration(sample.latencies[name]), kind: "number")
+          end
+        end
+      end
+      private_constant :Dashboard
+    end
+  end
+end

@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Web
+      # The processes that run jobs, to make them quiet and to stop them.
+      #
+      # @api private
+      class Processes < Page
+        HEADS = { "Process" => nil, "Busy" => "number", "Serves" => nil, "Memory" => "number", "Answer" => "number",
+                  "Started" => nil, "Do" => nil }.freeze
+        PAGE = 200
+
+        def title = "Processes"
+
+        private
+
+        def content
+          nodes = sample.nodes
+          from = request.number(:from)
+          table("#{number(nodes.size)} processes", HEADS, nodes[from, PAGE] || []) { |node| row(node) }
+          m.p { m.a("More", href: url("/processes", from: from + PAGE)) } if nodes.size > from + PAGE
+        end
+
+        def row(node)
+          name = node["identity"]
+          row_head("Process") do
+            m.a(name, href: url("/busy", node: name))
+            [node["tag"], *node["labels"]].each { |tag| m.span(tag, class: "tag") if tag.is_a?(String) && !tag.empty? }
+            m.span("quiet", class: "tag") if node["quiet"]
+          end
+          cell("Busy", "#{number(node["busy"])} of #{number(node["concurrency"])}", kind: "number")
+          cell("Serves", [*node["queues"]].join(", "))
+          cell("Memory", "#{number(node["rss"].to_i / 1024)} MB", kind: "number")
+          cell("Answer", "#{(node["rtt_us"].to_i / 1000.0).round(1)} ms", kind: "number")
+          cell("Started") { time(Wire.seconds(node["started_at"])) }
+          cell("Do") do
+            form("/processes", node: name) do
+              button("Quiet", "quiet", label: "Quiet #{name}") unless node["quiet"]
+              button("Stop", "stop", label: "Stop #{name}", danger: true)
+            end
+          end
+        end
+      end
+      private_constant :Processes
+    end
+  end
+end

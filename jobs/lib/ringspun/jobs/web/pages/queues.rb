@@ -1,0 +1,42 @@
+# frozen_string_literal: true
+
+module Ringspun
+  module Jobs
+    class Web
+      # All queues, to pause and to clear.
+      #
+      # @api private
+      class Queues < Page
+        HEADS = { "Queue" => nil, "Waiting" => "number", "Latency" => "number", "State" => nil, "Do" => nil }.freeze
+        # So many on a page.
+        PAGE = 200
+
+        def title = "Queues"
+
+        private
+
+        def content
+          sizes = sample.stats[:queues]
+          names = (sizes.keys | sample.paused).sort
+          from = [request.number(:from), names.size].min
+          table("#{number(names.size)} queues", HEADS, names[from, PAGE]) { |name| row(name, sizes.fetch(name, 0)) }
+          m.p { m.a("More", href: url("/queues", from: from + PAGE)) } if names.size > from + PAGE
+        end
+
+        def row(name, size)
+          paused = sample.paused.include?(name)
+          row_head("Queue") { m.a(name, href: url("/queue", place: "queue", queue: name)) }
+          cell("Waiting", number(size), kind: "number")
+          cell("Latency", size.zero? ? "none" : duration(sample.latencies[name]), kind: "number")
+          cell("State", paused ? "paused" : "running")
+          cell("Do") do
+            form("/queues", queue: name) do
+              paused ? button("Resume", "resume", label: "Resume #{name}") : button("Pause", "pause", label: "Pause #{name}")
+            end
+          end
+        end
+      end
+      private_constant :Queues
+    end
+  end
+end
