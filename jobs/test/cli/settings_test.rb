@@ -241,6 +241,8 @@ class SettingsTest < Minitest::Test
       %w[-r app.rb --redis http://x] => /RedisClient refuses the setting redis/,
       %w[-r app.rb --log /nowhere/log] => %r{the log /nowhere/log cannot be opened},
       %w[-r app.rb -C late.yml] => /beat must be at most half of lease, .* they are 1 s and 1.5 s/,
+      %w[-r app.rb --storage sqlite] => /there is no storage "sqlite"; there are redis, memory/,
+      %w[-r app.rb --storage memory --processes 2] => /processes must be 1 where the storage is in the memory of one process/,
       %w[-r app.rb --log-format xml] => /log_format must be text or json, got "xml"/ }.each do |words, pattern|
       status, text = outcome_of(*words)
       assert_equal [64, 1], [status, text.lines.size], text

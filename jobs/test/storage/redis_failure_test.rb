@@ -212,6 +212,21 @@ class RedisFailureTest < RedisCase
     end
   end
 
+  # Where jobs of other priorities may be, a wait that has brought a job looks for them.
+  def test_a_wait_that_has_brought_a_job_and_cannot_look_for_more
+    { Jobs::UnavailableError => [JOB], Jobs::StorageError => [JOB], Unknown => Unknown }.each do |error, expected|
+      replies = [[[[]], []], ["OK", "OK", JOB, 0, 1], error.new("no")]
+      connection = Object.new
+      connection.define_singleton_method(:exchange) do |*, **|
+        reply = replies.shift
+        reply.is_a?(Exception) ? raise(reply) : reply
+      end
+      wait = -> { storage.wait_any(NODE, ["default"], 1, max: 2, connection: connection).map(&:entry) }
+      expected.is_a?(Array) ? assert_equal(expected, wait.call) : assert_raises(expected, &wait)
+      assert_empty replies
+    end
+  end
+
   # The reply to one is never taken for the reply to the next.
   def test_a_strand_that_is_cancelled_while_it_waits
     Ringspun.run do

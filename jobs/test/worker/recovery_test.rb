@@ -185,6 +185,10 @@ class WorkerRecoveryTest < Minitest::Test
       assert_equal ["poison", 7, "Ringspun::Jobs::Worker::Isolation::DiedError"], job.values_at("jid", "x", "error_class")
       assert_match(/the process in which it ran isolated has ended \(SIGKILL\), 3 times/, job["error_message"])
       assert_equal [{ "innocent" => 1 }, { died: 2, dead: 1, done: 1 }], [@runs, worker.counts]
+      assert_equal [[:taken_over, "dead:1:aa", nil], *([[:died, worker.node, "SIGKILL"]] * 2),
+                    [:dead, worker.node, job["error_message"]]],
+                   (storage.history("poison").map { |event| [event.kind, event.node, event.error_message] })
+      assert_equal %i[taken_over done], storage.history("innocent").map(&:kind)
     end
     assert_equal 2, lines.all.grep(/jid=poison .*died \(SIGKILL\); it runs isolated again/).size
   end

@@ -96,8 +96,9 @@ module Ringspun
 
       # Makes the storage here, where an error in its settings is printed in one line.
       def serve(config, log)
-        Jobs.storage
+        storage = Jobs.storage
         return WorkerProcess.new(config, log).run ? SUCCESS : FAILURE if config.processes == 1
+        raise ConfigError, "processes must be 1 where the storage is in the memory of one process" unless storage.shared?
 
         Process.warmup
         Supervisor.new(config, log).run ? SUCCESS : FAILURE

@@ -127,6 +127,10 @@ module Ringspun
       # @since 0.1.0
       def connect = missing(:connect)
 
+      # @return [Boolean] whether several processes can share it
+      # @since 0.1.0
+      def shared? = missing(:shared?)
+
       # Closes the storage's own connections. It makes new ones when it is used again.
       #
       # @return [nil]

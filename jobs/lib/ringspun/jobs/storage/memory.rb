@@ -64,6 +64,9 @@ module Ringspun
         # @since 0.1.0
         def connect = nil
 
+        # (see Storage#shared?)
+        def shared? = false
+
         # @return [nil]
         # @since 0.1.0
         def close = nil

@@ -74,6 +74,9 @@ module Ringspun
         # @since 0.1.0
         def connect = Connection.new(@config)
 
+        # (see Storage#shared?)
+        def shared? = true
+
         # @return [nil]
         # @since 0.1.0
         def close = @pool.close
