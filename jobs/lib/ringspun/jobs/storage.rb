@@ -106,7 +106,17 @@ module Ringspun
       # How the jobs of one class that have ended in one minute went. `minute`: since the epoch, by the clock of the node that has
       # run them. `processed`: all of them, of which `failed` have failed; `milliseconds`: how long the others have taken in all,
       # and `histogram`, how many of them below each of {LIMITS_MS}: a Hash of indices and counts, with one more for the rest.
-      Measure = Struct.new(:minute, :class_name, :processed, :failed, :milliseconds, :histogram)
+      Measure = Struct.new(:minute, :class_name, :processed, :failed, :milliseconds, :histogram) do
+        # @param share [Float] 0.95 for the 95th percentile
+        # @return [Integer, nil] one of {LIMITS_MS}, below which so many of those that have not failed were; nil: there are none,
+        #   or it is above all of them
+        # @since 0.1.0
+        def below(share)
+          left = (histogram.each_value.sum * share).ceil
+          index = (0..LIMITS_MS.size).find { |each| (left -= histogram.fetch(each, 0)) <= 0 } if left.positive?
+          index && LIMITS_MS[index]
+        end
+      end
 
       # The upper limits of the histogram of a {Measure}, as Sidekiq's page draws them, see
       # https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/metrics/shared.rb
