@@ -177,7 +177,7 @@ module Ringspun
           def shown(name, fields)
             return unless fields["info"]
 
-            numbers = %w[busy rss rtt_us].to_h { |field| [field, fields[field].to_i] }
+            numbers = %w[concurrency busy rss rtt_us].to_h { |field| [field, fields[field].to_i] }
             beat = fields["beat"].to_f
             JSON.parse(fields["info"]).merge(numbers, "identity" => name, "quiet" => fields["quiet"] == "true", "beat" => beat)
           rescue JSON::ParserError
