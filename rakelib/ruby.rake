@@ -4,7 +4,8 @@
 
 TIDY_TESTS = FileList["runtime/test/house/{tidy,seam}_test.rb", "jobs/test/house/rooms_test.rb"].sort
 RUNTIME_TESTS = (FileList["runtime/test/**/*_test.rb"] - TIDY_TESTS).sort
-JOBS_TESTS = (FileList["jobs/test/**/*_test.rb"] - TIDY_TESTS).sort
+RAILS_TESTS = FileList["jobs/test/rails/*_test.rb"].sort
+JOBS_TESTS = (FileList["jobs/test/**/*_test.rb"] - TIDY_TESTS - RAILS_TESTS).sort
 POSTGRES_TESTS = FileList["postgres/test/**/*_test.rb"].sort
 BENCH_TESTS = FileList["bench/test/**/*_test.rb"].sort
 TORTURES = FileList["runtime/test/**/*_torture.rb"].sort
@@ -52,6 +53,15 @@ test_passes(:ruby, :compile) do
   [*runtime_passes("the runtime"), test_pass("the jobs", for_this_ruby(JOBS_TESTS)),
    test_pass("Postgres", for_this_ruby(POSTGRES_TESTS)),
    test_pass("the bench", BENCH_TESTS)]
+end
+
+# A pass for each version of Rails whose gems are here for this Ruby, see bin/support/rails.sh.
+desc "Jobs in generated Rails applications, on SQLite and Postgres"
+test_passes(:rails, :compile) do
+  versions = FileList["tmp/setup/rails-*-#{RUBY_VERSION}"].sort.map { |stamp| stamp[/rails-([\d.]+)-/, 1] }
+  abort "no test ran: the gems of Rails are missing; run bin/setup" if versions.empty? && ENV["MATRIX"] != "1"
+
+  versions.map { |version| test_pass("Rails #{version}", RAILS_TESTS, { "RINGSPUN_RAILS" => version }) }
 end
 
 # The comment by which a file of Postgres tests says on which servers it runs beside the default one: `all` of

@@ -261,24 +261,22 @@ class SettingsTest < Minitest::Test
 
   # --- Rails ---
 
-  def test_each_job_is_a_unit_of_work_of_the_app
+  def test_the_state_of_active_support_is_kept_for_a_strand
     write("config/environment.rb", <<~'RUBY')
       module ActiveSupport
         IsolatedExecutionState = Struct.new(:isolation_level).new
       end
-      module Rails
-        App = Struct.new(:executor)
-        EXECUTOR = Object.new.tap { |one| def one.wrap = "wrapped #{yield}" }
-        def self.application = @application ||= App.new(EXECUTOR)
-      end
       Ringspun::Jobs.const_get(:WorkerProcess).prepend(Module.new do
-        def run
-          puts Ringspun::Jobs.config.server_middleware.invoke(nil, {}, "default") { 5 }
-          puts ActiveSupport::IsolatedExecutionState.isolation_level
-          exit 3
-        end
+        def run = puts(ActiveSupport::IsolatedExecutionState.isolation_level, Ringspun::Jobs::CLI.running?) || exit(3)
       end)
     RUBY
-    assert_equal [3, "wrapped 5\nfiber\n"], outcome_of
+    assert_equal [3, "fiber\ntrue\n"], outcome_of
+  end
+
+  def test_an_app_without_the_railtie_is_refused
+    write("config/environment.rb", "module Rails; def self.application = self; end")
+    status, text = outcome_of
+    assert_equal 64, status
+    assert_match(/the Rails app has not required ringspun-jobs: its Gemfile must name the gem/, text)
   end
 end

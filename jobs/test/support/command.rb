@@ -15,11 +15,11 @@ class Command
   attr_reader :lines
 
   # In a process group of its own, which ends with it.
-  def initialize(*arguments, env: {}, chdir: Dir.pwd)
+  def initialize(*arguments, env: {}, chdir: Dir.pwd, program: ["-w", *LOAD_PATH, EXECUTABLE])
     @reader, writer = IO.pipe
     @lines = []
     # Without Bundler, where all gems are found all the same, a start takes half as long.
-    @pid = spawn({ "RUBYOPT" => nil, **env }, RbConfig.ruby, "-w", *LOAD_PATH, EXECUTABLE, *arguments,
+    @pid = spawn({ "RUBYOPT" => nil, **env }, RbConfig.ruby, *program, *arguments,
                  in: File::NULL, %i[out err] => writer, pgroup: true, chdir: chdir)
   ensure
     writer.close

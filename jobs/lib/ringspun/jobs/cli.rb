@@ -22,6 +22,10 @@ module Ringspun
       # An option or the configuration is wrong.
       USAGE = 64
 
+      # @return [Boolean] whether this process is the executable
+      # @since 0.1.0
+      def self.running? = @running == true
+
       # @param arguments [Array<String>] the command line
       # @param output [IO] for answers, such as the one to --help
       # @param errors [IO]
@@ -43,6 +47,7 @@ module Ringspun
         arguments = Arguments.new(@arguments)
         return answer(arguments.answer) if arguments.answer
 
+        CLI.instance_variable_set(:@running, true)
         settle(arguments)
         return carry_out(arguments) if arguments.command
 

@@ -34,7 +34,7 @@ module Ringspun
         def setting(name, default, expected, option: nil, &check)
           settings[name] = check
           options << option if option
-          define_method(name) { instance_variable_defined?(:"@#{name}") ? instance_variable_get(:"@#{name}") : default }
+          define_method(name) { given?(name) ? instance_variable_get(:"@#{name}") : default_of(name, default) }
           define_method(:"#{name}=") do |value|
             kept = check.call(value, public_send(name))
             raise ConfigError, "#{name} must be #{expected}, got #{value.inspect}" if kept.nil?
@@ -76,6 +76,12 @@ module Ringspun
       #   @return [Numeric] seconds that :pool waits for a connection
       #   @since 0.1.0
       seconds(:pool_timeout, 5)
+
+      # @!attribute [rw] after_commit
+      #   @return [Boolean] jobs that do not say so themselves wait for the commit of the transactions that are open when they are
+      #     enqueued
+      #   @since 0.1.0
+      flag(:after_commit, false)
 
       # @!attribute [rw] queues
       #   @return [Hash{String => Integer}] the queues that a worker serves, and their weights; an Array is strict: the first that
@@ -169,6 +175,28 @@ module Ringspun
       #   @since 0.1.0
       setting(:logger, nil, "a Logger") { |value| value if value.respond_to?(:info) }
 
+      # @!attribute [rw] reloader
+      #   @return [#call, nil] which is called around each run of a job, the lookup of its class included, with a block that it
+      #     calls: a framework begins and ends there what it keeps for a job. What the job raises passes through it
+      #   @since 0.1.0
+      setting(:reloader, nil, "nil, or have a method call") { |value| value if value.respond_to?(:call) }
+
+      # @param name [Symbol] of a setting
+      # @return [Boolean] whether it was set; false: it has its default
+      # @since 0.1.0
+      def given?(name) = instance_variable_defined?(:"@#{name}")
+
+      # For a framework that knows a better default of a setting than we do.
+      #
+      # @param name [Symbol] of the setting
+      # @yieldreturn [Object, nil] asked when it is needed; nil: our own default
+      # @return [nil]
+      # @api private
+      def preset(name, &block)
+        (@presets ||= {})[name] = block
+        nil
+      end
+
       # How the process of a job has ended.
       #
       # - `kind`: :taken_over (its node is gone, and it runs again) or :died (with the child in which it ran in quarantine)
@@ -226,6 +254,12 @@ module Ringspun
       # @return [Chain] what is called around each job that a worker runs
       # @since 0.1.0
       def server_middleware = @server_middleware ||= Chain.new
+
+      def default_of(name, default)
+        block = @presets && @presets[name]
+        block ? block.call || default : default
+      end
+      private :default_of
 
       # The quarantine cannot be among them: every worker serves it, and runs its jobs in other processes.
       def self.queues_of(value)

@@ -58,7 +58,7 @@ module Ringspun
         # @api private
         def client
           enqueuer = ENQUEUERS[Testing.mode]
-          enqueuer ? Client.new(enqueuer, chain: config.client_middleware, milliseconds: config.milliseconds) : super
+          enqueuer ? Client.for(config, enqueuer) : super
         end
       end
 

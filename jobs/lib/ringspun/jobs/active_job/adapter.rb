@@ -59,11 +59,6 @@ module Ringspun
         # @since 0.1.0
         def stopping? = Worker.stopping?
 
-        # Before Rails 8.1, whether a job that says nothing about it waits for the commit. Only those wait that say so.
-        #
-        # @api private
-        def enqueue_after_transaction_commit? = false
-
         private
 
         def store(job, timestamp)

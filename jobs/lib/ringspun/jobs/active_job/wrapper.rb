@@ -37,7 +37,9 @@ module Ringspun
         def self.new_template(name, queue, priority)
           raise InvalidJobError, "a job of a class without a name cannot be found by a worker" unless name
 
-          Template.new(NAME, { **options, queue: Options.queue(:queue, queue), wrapped: name, priority: priority })
+          given = { queue: Options.queue(:queue, queue), wrapped: name }
+          given[:priority] = Options.priority(:priority, priority) if priority
+          Template.new(NAME, { **options, **given })
         end
         private_class_method :new_template
 

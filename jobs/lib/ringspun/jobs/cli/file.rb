@@ -72,12 +72,12 @@ module Ringspun
           !known?(name) && (value.is_a?(Hash) || (value.nil? && [environment, *ENVIRONMENTS].include?(name)))
         end
 
-        def known?(name) = name == "require" || (Config.settings.key?(name.to_sym) && name != "logger")
+        def known?(name) = name == "require" || (Config.settings.key?(name.to_sym) && !%w[logger reloader].include?(name))
 
         def check(name, where)
           return if known?(name)
 
-          names = Config.settings.keys - [:logger]
+          names = Config.settings.keys - %i[logger reloader]
           refuse("has an unknown setting #{where}#{name}; there are require, #{names.join(", ")}")
         end
 

@@ -27,10 +27,25 @@ module Ringspun
           ENV["RAILS_ENV"] = ENV["RACK_ENV"] = @environment
           path = path_of_file
           path ? require(path) : require_library
-          Rails.settle if defined?(::ActiveSupport::IsolatedExecutionState) || defined?(::Rails.application)
+          keep_state_of_strands
+          refuse_half_rails
         end
 
         private
+
+        # What Active Support keeps for a unit of work belongs to a strand, and not to the thread that all strands share.
+        def keep_state_of_strands
+          return unless defined?(::ActiveSupport::IsolatedExecutionState)
+
+          ::ActiveSupport::IsolatedExecutionState.isolation_level = :fiber
+        end
+
+        # The railtie does all the rest that Rails needs.
+        def refuse_half_rails
+          return unless defined?(::Rails.application) && ::Rails.application && Jobs.config.reloader.nil?
+
+          refuse("the Rails app has not required ringspun-jobs: its Gemfile must name the gem without `require: false`")
+        end
 
         def path_of_file
           unless ::File.directory?(@name)
@@ -60,25 +75,6 @@ module Ringspun
         def refuse(why) = raise(ConfigError, why)
       end
       private_constant :Program
-
-      # Sets up a Rails app for jobs in strands: its state belongs to the strand instead of the thread, and its executor wraps
-      # each job: https://guides.rubyonrails.org/threading_and_code_execution.html
-      #
-      # @api private
-      module Rails
-        # Gives back what the job has used, such as its database connection.
-        class Executor
-          def initialize(app) = @app = app
-          def call(_instance, _job, _queue, &) = @app.executor.wrap(&)
-        end
-
-        def self.settle
-          ::ActiveSupport::IsolatedExecutionState.isolation_level = :fiber if defined?(::ActiveSupport::IsolatedExecutionState)
-          app = ::Rails.application if defined?(::Rails.application)
-          Jobs.config.server_middleware.prepend(Executor, app) if app
-        end
-      end
-      private_constant :Rails
     end
   end
 end

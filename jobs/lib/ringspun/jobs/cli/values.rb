@@ -17,6 +17,18 @@ module Ringspun
           pairs.any?(&:last) ? pairs.to_h { |name, weight| [name, weight || 1] } : pairs.map(&:first)
         end
 
+        # For a program that is no worker, but enqueues with the same settings.
+        #
+        # @param folder [String] the program's
+        # @param environment [String]
+        # @return [Hash{String => Object}] the settings in its configuration file, if there is one
+        # @raise [ConfigError]
+        # @api private
+        def settings_in(folder, environment)
+          path = File::PLACES.map { |place| ::File.join(folder, place) }.find { |place| ::File.exist?(place) }
+          path ? File.new(path, environment).settings.except("require") : {}
+        end
+
         private
 
         def queue_of(word)

@@ -11,13 +11,26 @@ module Ringspun
       # And no more once they have so many bytes: other clients of the storage wait meanwhile.
       BULK_BYTES = 4 * 1024 * 1024
 
+      # A push that waits for the commit, among others that may not.
+      Later = Struct.new(:push) do
+        def entry = push.entry
+      end
+
+      # @param config [Config]
+      # @return [Client] whose jobs are as the settings say
+      def self.for(config, enqueuer)
+        new(enqueuer, chain: config.client_middleware, milliseconds: config.milliseconds, after_commit: config.after_commit)
+      end
+
       # @param enqueuer [#push, #push_all]
       # @param chain [Chain]
       # @param milliseconds [Boolean] see {Config#milliseconds}
-      def initialize(enqueuer, chain:, milliseconds:)
+      # @param after_commit [Boolean] see {Config#after_commit}
+      def initialize(enqueuer, chain:, milliseconds:, after_commit: false)
         @enqueuer = enqueuer
         @chain = chain
         @milliseconds = milliseconds
+        @after_commit = after_commit
       end
 
       # @param template [Template]
@@ -26,7 +39,10 @@ module Ringspun
       # @return [String, nil] the jid
       def push(template, arguments, at = nil, delay = nil, connection = nil)
         push = made(template, arguments, at, delay)
-        push && @enqueuer.push(push, connection: connection)
+        return unless push
+        return push.jid if waits?(template, connection) && defer([push])
+
+        @enqueuer.push(push, connection: connection)
       end
 
       # @param jobs [Enumerable<Object>]
@@ -58,9 +74,34 @@ module Ringspun
       # @param enqueuer [#push, #push_all, nil] nil: this one's
       # @param chain [Chain, nil] nil: this one's
       # @return [Client] with others than this one's
-      def with(enqueuer, chain) = Client.new(enqueuer || @enqueuer, chain: chain || @chain, milliseconds: @milliseconds)
+      def with(enqueuer, chain)
+        Client.new(enqueuer || @enqueuer, chain: chain || @chain, milliseconds: @milliseconds, after_commit: @after_commit)
+      end
+
+      # For the block of {#push_all}.
+      #
+      # @param push [Storage::Push, nil] one that {#made} has made
+      # @return [Storage::Push, Later, nil]
+      def in_bulk(template, push, connection) = push && waits?(template, connection) ? Later.new(push) : push
 
       private
+
+      # A connection that is given is that of a transaction, which includes the job.
+      def waits?(template, connection)
+        wanted = template.after_commit
+        (wanted.nil? ? @after_commit : wanted) && connection.nil?
+      end
+
+      # @return [Boolean] false: no transaction is open
+      def defer(pushes)
+        commits = Jobs.commits or
+          raise ConfigError, 'after_commit is for programs with Active Record; require "ringspun/jobs/active_record"'
+        commits.after(pushes) do |all|
+          answers = @enqueuer.push_all(all, connection: nil)
+          failed = answers.find { |answer| answer.is_a?(Exception) }
+          raise BulkError.new(answers), cause: failed if failed
+        end
+      end
 
       def in_batches(jobs, batch, make)
         bytes = 0
@@ -79,11 +120,13 @@ module Ringspun
 
       # A job that middleware has stopped has no push, and nil as its answer.
       def stored(pushes, connection)
-        sent = pushes.compact
-        answers = @enqueuer.push_all(sent, connection: connection)
+        waiting = pushes.grep(Later).map(&:push)
+        deferred = waiting.any? && defer(waiting)
+        sent = pushes.filter_map { |push| push.is_a?(Later) ? (push.push unless deferred) : push }
+        answers = sent.empty? ? [] : @enqueuer.push_all(sent, connection: connection)
         return answers if sent.size == pushes.size
 
-        pushes.map { |push| push && answers.shift }
+        pushes.map { |push| push.is_a?(Later) && deferred ? push.push.jid : push && answers.shift }
       end
 
       def through_middleware(template, arguments, at, delay)

@@ -98,7 +98,7 @@ module Ringspun
           end
 
           job_class, *arguments = job
-          (job_class.is_a?(BoundJob) ? job_class : bound[job_class]).push(client, arguments, connection)
+          (job_class.is_a?(BoundJob) ? job_class : bound[job_class]).push_in_bulk(client, arguments, connection)
         end
       end
 
@@ -138,12 +138,19 @@ module Ringspun
         @storage = nil
       end
 
+      # What knows of open transactions: `after(pushes) { |pushes| ... }` calls the block once they are committed, or returns
+      # false when there is none.
+      #
+      # @return [#after, nil]
+      # @api private
+      attr_accessor :commits
+
       # @api private
       def client
         return @client if @client
 
         target = enqueuer
-        build { @client ||= Client.new(target, chain: config.client_middleware, milliseconds: config.milliseconds) }
+        build { @client ||= Client.for(config, target) }
       end
 
       private

@@ -41,6 +41,9 @@ module Ringspun
         # @option values [Numeric, nil] :unique_for seconds for which no second job with the same arguments may be in the same
         #   queue
         # @option values [Symbol, String] :unique_until what ends that earlier: :success, the default, :start, or only :expiry
+        # @option values [Boolean] :after_commit whether a job waits for the commit of the transactions of Active Record that are
+        #   open when it is enqueued; it gets its jid at once. When one is rolled back, the job does not exist. The default is
+        #   {Config#after_commit}
         # @option values [Array<String>] :tags what dashboards show beside the job
         # @option values [Integer] :priority of the jobs of a queue those with the smallest one run first; the default is 0
         # @option values [Numeric] :keep_result seconds for which {Jobs.result} has what `perform` has returned, as it comes out

@@ -103,7 +103,7 @@ module Ringspun
 
       # For a class.
       CLASS = { queue: :queue, retry: :retries, retry_queue: :queue, retry_for: :span, dead: :flag, backtrace: :lines,
-                unique_for: :unique_for, unique_until: :unique_until, tags: :texts, keep_result: :span,
+                unique_for: :unique_for, unique_until: :unique_until, after_commit: :flag, tags: :texts, keep_result: :span,
                 priority: :priority }.freeze
       # For a job.
       ALL = { **CLASS, unique_token: :text, in: :seconds, at: :time, connection: :connection }.freeze

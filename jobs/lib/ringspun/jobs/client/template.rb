@@ -17,6 +17,9 @@ module Ringspun
       # @return [Hash{Symbol => Object}]
       attr_reader :options
 
+      # @return [Boolean, nil] whether jobs wait for the commit; nil: as the settings say
+      def after_commit = @options[:after_commit]
+
       # @param job_class [Class, String]
       # @param options [Hash{Symbol => Object}] as {Options.check} keeps them
       # @raise [InvalidJobError] when no worker could find the class by its name

@@ -35,8 +35,10 @@ module Ringspun
           job = run.job
           klass = nil
           release(job) if job["unique_until"] == "start"
-          klass = class_of(job["class"])
-          value = perform(klass, job, run)
+          value = in_reloader do
+            klass = class_of(job["class"])
+            perform(klass, job, run)
+          end
           outcome = Outcome.done(run.fetched, job, followers: run.followers)
           job["keep_result"] ? keep(outcome, value, job["keep_result"]) : outcome
         rescue Snooze => snooze
@@ -45,10 +47,16 @@ module Ringspun
           return Outcome.ended_early(run.fetched, job, run.asked) if run.asked && by_cancellation?(error)
           raise if error.is_a?(Cancelled)
 
-          @retrying.call(run.fetched, error, klass: klass)
+          # Once more, for it may call the program's hooks.
+          in_reloader { @retrying.call(run.fetched, error, klass: klass) }
         end
 
         private
+
+        def in_reloader(&)
+          reloader = @config.reloader
+          reloader ? reloader.call(&) : yield
+        end
 
         def perform(klass, job, run)
           instance = klass.new

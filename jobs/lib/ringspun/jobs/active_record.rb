@@ -1,0 +1,29 @@
+# frozen_string_literal: true
+
+require "active_record"
+require "ringspun/jobs"
+
+module Ringspun
+  module Jobs
+    # The connection was lost, or silent for too long, during a COMMIT: nobody here knows whether the transaction is committed.
+    # The jobs that waited for that are not enqueued. Look whether the transaction's data are there, and enqueue the jobs if so.
+    #
+    # It is an error of Active Record as well, so that a program which handles a lost connection handles this.
+    #
+    # @since 0.1.0
+    class CommitUnknownError < ::ActiveRecord::ConnectionFailed
+      # @return [Array<Array(String, String)>] of each job the name of its class, and its id: the jid, or the `job_id` of a job of
+      #   Active Job
+      # @since 0.1.0
+      attr_reader :jobs
+
+      # @api private
+      def initialize(message = nil, jobs: [], **)
+        super(message, **)
+        @jobs = jobs
+      end
+    end
+  end
+end
+
+require_relative "active_record/commits"

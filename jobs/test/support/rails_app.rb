@@ -1,0 +1,148 @@
+# frozen_string_literal: true
+
+require "digest"
+require "fileutils"
+require "json"
+require "pathname"
+require "rbconfig"
+require "support/command"
+
+# An application that `rails new` has generated, with our generator's files and those of test/rails/files. It stays in tmp/, one
+# for each version of Rails and Ruby, until something that it was made of has changed.
+class RailsApp
+  ROOT = File.expand_path("../../..", __dir__)
+  HERE = File.join(ROOT, "jobs/test/rails")
+  VERSION = ENV.fetch("RINGSPUN_RAILS", "8.1")
+  GEMS = File.join(HERE, VERSION)
+  # Nothing that only a browser, a container or a clone of the application's own has a use for.
+  WITHOUT = %w[bundle git test action-mailer action-mailbox action-text active-storage action-cable bootsnap dev-gems kamal solid
+               thruster rubocop brakeman bundler-audit ci docker].freeze
+
+  class Error < StandardError; end
+
+  class << self
+    # @return [String] the folder of the application, made when there is none yet
+    def folder = @folder ||= made(File.join(ROOT, "tmp/rails/#{VERSION}-#{RUBY_VERSION[/\d+\.\d+/]}/app"))
+
+    # A driver for all tests of this process that have the same environment.
+    def driver(env) = (@drivers ||= {})[env] ||= Driver.new(folder, env).tap { |one| Minitest.after_run { one.close } }
+
+    # Without the Bundler of the tests, and with that of the application.
+    def env(folder)
+      { "RUBYOPT" => nil, "RUBYLIB" => nil, "BUNDLER_SETUP" => nil, "BUNDLE_BIN_PATH" => nil,
+        "BUNDLE_GEMFILE" => File.join(folder, "Gemfile"), "BUNDLE_PATH" => File.join(ROOT, "vendor/bundle"),
+        "BUNDLE_VERSION" => "system", "BUNDLE_FROZEN" => "true", "SECRET_KEY_BASE" => "tests", "RAILS_ENV" => "production" }
+    end
+
+    def ruby(folder, *words, env: {})
+      text = IO.popen({ **self.env(folder), **env }, [RbConfig.ruby, *words, { chdir: folder, err: %i[child out] }], &:read)
+      Process.last_status.success? ? text : raise(Error, "#{words.join(" ")}:\n#{text}")
+    end
+
+    # A new one, as a user's is.
+    def generate(folder, database: "sqlite3")
+      FileUtils.rm_rf(folder)
+      FileUtils.mkdir_p(File.dirname(folder))
+      skipped = WITHOUT.map { |name| "--skip-#{name}" }
+      ruby(File.dirname(folder), "-rbundler/setup", "-e", 'load Gem.bin_path("railties", "rails")', "--", "new",
+           File.basename(folder), "--api", "--quiet", "--database=#{database}", *skipped,
+           env: { "BUNDLE_GEMFILE" => File.join(GEMS, "Gemfile") })
+      add_gems(folder)
+      ruby(folder, "bin/rails", "generate", "ringspun:install", env: { "RAILS_ENV" => "development" })
+    end
+
+    private
+
+    # Instead of the lines `gem "ringspun-jobs"` and `bundle install`.
+    def add_gems(folder)
+      root = Pathname(ROOT).relative_path_from(folder)
+      %w[Gemfile Gemfile.lock].each do |name|
+        text = File.read(File.join(GEMS, name))
+        # The lock has the shortest way to each gem.
+        text = text.gsub("../../../../", "#{root}/").sub("remote: ../../..\n", "remote: #{root}/jobs\n")
+        File.write(File.join(folder, name), text)
+      end
+    end
+
+    def made(folder)
+      File.open(File.join(ROOT, "tmp/rails.lock"), File::CREAT | File::RDWR) do |lock|
+        lock.flock(File::LOCK_EX)
+        stamp = "#{folder}.stamp"
+        next if File.exist?(stamp) && File.read(stamp) == fingerprint
+
+        generate(folder)
+        FileUtils.cp_r("#{HERE}/files/.", folder)
+        File.write(stamp, fingerprint)
+      end
+      folder
+    end
+
+    def fingerprint
+      files = [__FILE__, *Dir["#{HERE}/{files,#{VERSION}}/**/*"], *Dir["#{ROOT}/jobs/lib/generators/**/*"]]
+      Digest::SHA256.hexdigest(files.select { |path| File.file?(path) }.sort.map { |path| File.read(path) }.join("\0"))
+    end
+  end
+
+  # A process that has loaded the application, as one of its web processes, and does what a test says.
+  class Driver
+    CODE = <<~'RUBY'
+      orders, answers = IO.new(3), IO.new(4)
+      %w[./config/environment json].each { |name| require name }
+      def tell(answers, value) = answers.puts(JSON.generate(value)) || answers.flush
+      tell(answers, true)
+      while (order = orders.gets)
+        begin
+          tell(answers, [eval(JSON.parse(order), TOPLEVEL_BINDING.dup)])
+        rescue Exception => error
+          tell(answers, { error: error.class.ancestors.map(&:name), message: error.message, backtrace: error.backtrace.first(5) })
+        end
+      end
+    RUBY
+
+    def initialize(folder, env)
+      orders, @orders = IO.pipe
+      @answers, answers = IO.pipe
+      channels = { in: File::NULL, out: File::NULL, 3 => orders, 4 => answers }
+      @pid = spawn({ **RailsApp.env(folder), **env }, RbConfig.ruby, "-W0", "-e", CODE, chdir: folder, pgroup: true, **channels)
+      [orders, answers].each(&:close)
+      answer
+    rescue Error
+      close
+      raise
+    end
+
+    # @return [Object] what JSON makes of the code's value
+    # @raise [Error] with the names of the error's class and its superclasses
+    def run(code)
+      @orders.puts(JSON.generate(code))
+      answer.fetch(0)
+    end
+
+    # What the code raises.
+    #
+    # @return [Hash{String => Object}] error, message
+    def error_of(code)
+      @orders.puts(JSON.generate(code))
+      read
+    end
+
+    def close
+      @orders.close
+      Process.kill(:KILL, @pid)
+      Process.wait(@pid)
+      @answers.close
+    end
+
+    private
+
+    def answer
+      value = read
+      value.is_a?(Hash) ? raise(Error, value.values.join("\n")) : value
+    end
+
+    def read
+      @answers.wait_readable(Command::END_SECONDS) or raise Error, "no answer"
+      JSON.parse(@answers.gets || raise(Error, "the application has ended"))
+    end
+  end
+end
