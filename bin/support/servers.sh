@@ -1,12 +1,14 @@
-# Sourced by bin/setup and bin/test: the servers that tests start for themselves, on sockets in a temporary folder.
+# Sourced by bin/setup and bin/test: the servers that tests start for themselves, on sockets in a temporary folder,
+# and the browser.
 
 # Debian has PostgreSQL's programs here, and not on PATH. The tests of bin/setup have another folder.
 postgresql_folder=${RINGSPUN_POSTGRESQL:-/usr/lib/postgresql}
 
-# By Debian's package names.
+# By Debian's package names. The browser is for the tests of the web pages of the jobs.
 missing_servers() {
   command -v redis-server >/dev/null || command -v valkey-server >/dev/null || printf 'redis-server\n'
   command -v initdb >/dev/null || compgen -G "$postgresql_folder/*/bin/initdb" >/dev/null || printf 'postgresql\n'
+  command -v chromium >/dev/null || command -v chromium-browser >/dev/null || printf 'chromium\n'
 }
 
 # Debian has PgBouncer here, which is not on every user's PATH.

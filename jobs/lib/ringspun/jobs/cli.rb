@@ -70,6 +70,7 @@ module Ringspun
 
       # The file is read before the program is loaded, for the program may change its settings.
       def settle(arguments)
+        ENV["RACK_ENV"] = arguments.environment if arguments.environment
         environment = arguments.environment || ENV.values_at("APP_ENV", "RAILS_ENV", "RACK_ENV").compact.first || "development"
         file = File.new(arguments.file, environment)
         Jobs.configure { |config| config.update(file.settings) }

@@ -22,6 +22,7 @@ require_relative "web/pages/job_page"
 require_relative "web/pages/search_page"
 require_relative "web/pages/trouble"
 require_relative "web/actions"
+require_relative "web/server"
 
 module Ringspun
   module Jobs
@@ -67,6 +68,18 @@ module Ringspun
       # @return [Proc, nil]
       # @api private
       def self.check = @check
+
+      # Serves the pages by a web server that is here, until this process gets INT or TERM.
+      #
+      # @param storage [Storage]
+      # @param host [String]
+      # @param port [Integer]
+      # @yieldparam url [String]
+      # @return [nil]
+      # @raise [ConfigError]
+      # @raise [SystemCallError] it cannot listen there
+      # @api private
+      def self.serve(storage, host, port, &) = Server.new(new(storage:), host, port).run(&)
 
       # @param authenticate [#call, :outside, nil] as the block of {.authenticate}; :outside: something in front of the pages says
       #   who may see them; nil: the block of {.authenticate}

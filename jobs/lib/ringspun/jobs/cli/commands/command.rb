@@ -20,6 +20,8 @@ module Ringspun
           all: ["--all", "all jobs of the place; in a list, however many"],
           yes: ["--yes", "does not ask"],
           limit: ["--limit N", Integer, "so many at most; 100"],
+          bind: ["--bind ADDRESS", "where web pages are served; 127.0.0.1, which only this machine reaches"],
+          port: ["--port N", Integer, "and at which port; 9292"],
           interval: ["--interval SECONDS", Numeric, "from one look to the next; 1"],
           json: ["--json", "an object of JSON in each line"]
         }.freeze

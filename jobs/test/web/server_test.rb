@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+require "jobs_helper"
+require "net/http"
+require "support/command"
+require "support/program"
+require "support/redis_case"
+require "ringspun/jobs/web"
+
+# The pages as `ringspun-jobs web` serves them.
+class WebServerTest < RedisCase
+  REDIS = %w[--namespace of.web].freeze
+
+  def start(*words) = opened(Command.new("web", *words, "--redis", "unix://#{redis_path}", *REDIS))
+
+  def serve(*words)
+    @command = start(*words, "--port", "0")
+    @uri = URI(@command.await(%r{the pages are at (http://\S+/)})[1])
+  end
+
+  def storage = @storage ||= open_storage({ path: redis_path }, namespace: "of.web")
+
+  def test_the_pages_are_served_and_their_buttons_work
+    storage.push([push_of])
+    serve
+    Net::HTTP.start(@uri.host, @uri.port) do |http|
+      page = http.get("/queue?place=queue&queue=default")
+      assert_equal "200", page.code
+      secret = page.body[/name="ringspun_jobs_secret" value="(\h+)"/, 1]
+      form = "act=clear&ringspun_jobs_secret=#{secret}"
+      headers = { "cookie" => page["set-cookie"][/\A[^;]+/], "content-type" => "application/x-www-form-urlencoded" }
+      pressed = http.post("/all?place=queue&queue=default", form, headers)
+      assert_equal ["303", "/queue?place=queue&queue=default&said=clear&n=1&gone=0&left=0"], [pressed.code, pressed["location"]]
+      assert_includes http.get(pressed["location"]).body, "1 deleted."
+      assert_equal "403", http.get("/", "host" => "evil.example").code
+    end
+    assert_equal 0, storage.stats[:enqueued]
+    assert_predicate @command.finish, :success?, @command.lines.join
+  end
+
+  def test_it_says_what_it_cannot_do
+    taken = TCPServer.new("127.0.0.1", 0)
+    command = start("--port", taken.addr[1].to_s)
+    command.await(/it cannot listen there: Address already in use/)
+    assert_equal 1, command.wait.exitstatus
+    command = start("-e", "production")
+    command.await(/the web pages can delete jobs, and this is production/)
+    assert_equal 64, command.wait.exitstatus
+    command = start("--port", "70000")
+    command.await(/the port must be from 0 to 65535/)
+    assert_equal 64, command.wait.exitstatus
+  ensure
+    taken&.close
+  end
+
+  Server = Jobs::Web.const_get(:Server)
+
+  def test_without_a_web_server
+    none = Class.new(Server) { def found?(_name) = false }
+    assert_match(/add gem "puma" to the Gemfile/, assert_raises(Jobs::ConfigError) { none.new(nil, "::1", 0) }.message)
+  end
+
+  def answer_of(process, uri)
+    Net::HTTP.get_response(uri)
+  rescue Errno::ECONNREFUSED
+    flunk process.log unless process.running?
+    sleep 0.02
+    retry
+  end
+
+  # Which would find Puma first here.
+  def test_by_rackup
+    port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+    program = <<~RUBY
+      require "ringspun/jobs/web"
+      storage = Ringspun::Jobs::Storage::Memory.new
+      by_rackup = Class.new(Ringspun::Jobs::Web.const_get(:Server)) do
+        def found?(name) = name == "rackup" && super
+        def handler_of_rackup = Rackup::Handler.get("webrick")
+      end
+      by_rackup.new(Ringspun::Jobs::Web.new(storage:), "127.0.0.1", #{port}).run { |url| puts url }
+    RUBY
+    process = opened(Program.ruby(program, bundle: false))
+    assert_equal "200", answer_of(process, URI("http://127.0.0.1:#{port}/")).code
+    assert_predicate process.stop, :success?, process.log
+  end
+end
