@@ -70,6 +70,20 @@ module Ringspun
       end
       private_constant :Queues
 
+      # What monitoring reads.
+      #
+      # @api private
+      class Figures < Command
+        command "metrics", "prints numbers for monitoring, in Prometheus' text format"
+
+        def call(names)
+          none(names)
+          @output.puts Metrics.text(@storage)
+          SUCCESS
+        end
+      end
+      private_constant :Figures
+
       # How many jobs wait and run.
       #
       # @api private
