@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
-require "net/http"
-require "bench/http_server"
+require "bench/calling"
 require "bench/working"
 
 latency = 0.1
@@ -11,13 +10,11 @@ run = lambda do |meter, library, concurrency, calls, backend = nil|
   next if calls.zero? # a worker is a process of its own, which nothing here warms up
 
   Bench::HttpServer.during(latency) do |port|
-    moments = ["begun 1", "done #{calls}"]
+    moments = Bench::Calling.moments(calls)
     working = Bench::Working.new(meter, library, concurrency, moments, backend:)
     working.enqueue("CallJob", [port], calls)
     working.run do
-      from, to = moments.map { working.news }
-      meter.take(user: to[:user] - from[:user], system: to[:system] - from[:system], real: to[:clock] - from[:clock])
-      meter.note(:beyond, to[:clock] - from[:clock] - latency)
+      Bench::Calling.take(meter, working, moments, latency)
       working.finish
     end
   end
@@ -49,23 +46,7 @@ Bench.table "jobs_calls" do
     end
   end
 
-  # Every twentieth of them, for they take long, and a process that has slept for long is slower.
-  bare "one by one" do |meter, calls:|
-    next if calls.zero?
-
-    Bench::HttpServer.during(latency) do |port|
-      asked = (calls / 20.0).ceil
-      cpu = Process.times
-      began = meter.now
-      answered = asked.times.count { Net::HTTP.get("127.0.0.1", "/", port) == "hello" }
-      real = meter.now - began
-      spent = Process.times
-      user, system, real = [spent.utime - cpu.utime, spent.stime - cpu.stime, real].map { |seconds| seconds * calls / asked }
-      meter.take(user:, system:, real:)
-      meter.note(:beyond, user + system)
-      { left: asked - answered, failed: 0 }
-    end
-  end
+  bare("one by one") { |meter, calls:| Bench::Calling.one_by_one(meter, calls, latency) }
 
   targets "beyond <= 1.3 x floor", "real <= 0.2 x sidekiq", "total <= 1.1 x ringspun epoll"
 end

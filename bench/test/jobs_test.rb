@@ -5,6 +5,7 @@ require_relative "test_helper"
 require "socket"
 require "bench/http_server"
 require "bench/meter"
+require "bench/rails_jobs"
 require "bench/working"
 
 # What stands around the contenders in the tables of jobs.
@@ -71,6 +72,21 @@ class BenchTest::JobsTest < Minitest::Test
       Bench::RedisServer.start.ask("ZADD", "retry", 1, "a job")
       assert_equal({ left: 3, failed: 1 }, working.finish)
     end
+  end
+
+  def test_a_database_of_the_server_is_asked
+    server = Bench::PostgresServer.start
+    server.ask("create database sample")
+    assert_equal "sample", server.ask("select current_database()", database: "sample")
+    assert_match(/does not exist/, assert_raises(RuntimeError) { server.ask("select * from nothing") }.message)
+  ensure
+    server.ask("drop database sample")
+  end
+
+  def test_without_its_gems_the_application_says_how_they_are_installed
+    missing = { "BUNDLE_GEMFILE" => File.join(Bench::ROOT, "nowhere/Gemfile") }
+    error = assert_raises(Bench::Unavailable) { Bench::RailsJobs.ready(missing) }
+    assert_equal "bin/setup --peers", error.message
   end
 
   private

@@ -9,14 +9,15 @@ class BenchTest::TablesTest < Minitest::Test
 
   OF_MRUBY = %w[mruby mruby_memory].freeze
 
-  OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting].freeze
+  OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting active_job_enqueue active_job_calls].freeze
 
   def test_all_tables_are_there_in_the_order_of_the_report
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn beside_cpu
                     parked echo armed accept files timers ticker idle batch call_methods calls_awaiting wait_methods
                     call_methods_waiting waiting_evaluations mruby mruby_memory http tls tls_echo keep_alive
                     pg pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory
-                    lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting],
+                    lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting
+                    active_job_enqueue active_job_calls],
                  BenchTest.tables.map(&:name)
   end
 
@@ -68,15 +69,18 @@ class BenchTest::TablesTest < Minitest::Test
     end
   end
 
-  def test_jobs_are_beside_sidekiq_and_a_floor
+  def test_jobs_are_beside_sidekiq_and_those_of_active_job_beside_each_adapter
     ours = ["ringspun", "ringspun epoll"]
     { "jobs_enqueue" => ["sidekiq", *ours, "single", "named pool", "pool", "plain threads", "redis-benchmark", "floor"],
       "jobs_seed" => ["default enqueuer", "named enqueuer", "pool enqueuer", "group commit"],
       "jobs_work" => ["sidekiq 5", "sidekiq 10", "sidekiq 25", *ours],
-      "jobs_calls" => ["sidekiq", *ours, "one by one"], "jobs_waiting" => [*ours, "bare fiber"] }.each do |name, contenders|
+      "jobs_calls" => ["sidekiq", *ours, "one by one"], "jobs_waiting" => [*ours, "bare fiber"],
+      "active_job_enqueue" => ["sidekiq", "solid_queue", "good_job", *ours, "serialized"],
+      "active_job_calls" => ["sidekiq 5", "sidekiq 50", "solid_queue fibers", "solid_queue threads", "good_job", *ours,
+                             "one by one"] }.each do |name, contenders|
       table = of_jobs.find { |candidate| candidate.name == name }
       assert_equal contenders, table.contenders.map(&:name)
-      assert_equal contenders.grep(/\Asidekiq/), table.peers.map(&:name)
+      assert_equal contenders.grep(/\A(?:sidekiq|solid_queue|good_job)/), table.peers.map(&:name)
       refute_empty table.about, name
     end
   end
@@ -191,6 +195,6 @@ class BenchTest::TablesTest < Minitest::Test
 
   # Spawning and the seed are warmed up at length; here they need not be. A worker is not warmed up at all.
   SMALL = { "spawn" => { count: 100 }, "jobs_seed" => { seconds: 0.05 }, "jobs_work" => { jobs: 100 },
-            "jobs_calls" => { calls: 10 }, "jobs_waiting" => { jobs: 10 } }.freeze
+            "jobs_calls" => { calls: 10 }, "jobs_waiting" => { jobs: 10 }, "active_job_calls" => { calls: 10 } }.freeze
   def small(table) = SMALL.fetch(table.name, {})
 end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "bench/callers"
 require "bench/redis_server"
 
 module Bench
@@ -11,11 +12,10 @@ module Bench
     # A time with fewer digits makes an entry a little shorter.
     NEARLY = (BYTES - 4..BYTES + 4)
 
-    # `start` runs a block beside the others, `finish` awaits its value.
+    # `start` and `finish` as for {Callers}.
     def initialize(server, start, finish)
       @server = server
-      @start = start
-      @finish = finish.to_proc
+      @callers = Callers.new(start, finish)
       @server.empty
     end
 
@@ -28,7 +28,7 @@ module Bench
       all = Array.new(bulk, arguments)
       @times = []
       call = bulk == 1 ? -> { HardJob.perform_async(*arguments) } : -> { HardJob.perform_bulk(all) }
-      calls = meter.measure { run(callers, seconds, timed ? -> { @times << nanoseconds(&call) } : call) }
+      calls = meter.measure { @callers.run(callers, seconds, timed ? -> { @times << nanoseconds(&call) } : call) }
       meter.note(:p99, @times.sort![@times.size * 99 / 100] / 1e9) if timed
       meter.operations = calls * bulk
       proof(calls * bulk)
@@ -60,27 +60,6 @@ module Bench
       began = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
       yield
       Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - began
-    end
-
-    # Returns how many calls all callers have made.
-    def run(callers, seconds, call)
-      over = false
-      clock = @start.call do
-        sleep(seconds)
-        over = true
-      end
-      started = Array.new(callers) do
-        @start.call do
-          calls = 0
-          until over
-            call.call
-            calls += 1
-          end
-          calls
-        end
-      end
-      @finish.call(clock)
-      started.sum(&@finish)
     end
   end
 end

@@ -61,6 +61,9 @@ module Bench
       end
     end
 
+    # The first value that a statement returns, as a text; without any client library, as it is not measured.
+    def ask(sql, database: "postgres") = run(sql, database:).lines.first.to_s.chomp
+
     # The name of that table.
     def self.resources(rows) = "resources_#{rows}"
 
@@ -93,12 +96,14 @@ module Bench
     end
 
     # By the server's own client, psql, for the parent loads no library.
-    def run(*commands)
+    def run(*commands, database: "postgres")
       program = Servers.postgres_program("psql")
-      command = [program, "-X", "-h", @folder, "-U", "ringspun", "-d", "postgres", "-v", "ON_ERROR_STOP=1",
+      command = [program, "-XAt", "-h", @folder, "-U", "ringspun", "-d", database, "-v", "ON_ERROR_STOP=1",
                  *commands.flat_map { |sql| ["-c", sql] }]
       output, status = Open3.capture2e(*command)
       raise output unless status.success?
+
+      output
     end
 
     # cutime and cstime. Only the second field may contain blanks: https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html

@@ -54,6 +54,12 @@ module Bench
 
     def empty = ask("FLUSHALL")
 
+    # Jobs in the queues and in flight, and those that have failed.
+    def jobs_left
+      lists = ask("KEYS", "queue:*")
+      { left: lists.sum { |list| ask("LLEN", list) }, failed: ask("ZCARD", "retry") }
+    end
+
     private
 
     def connection = @connection ||= TCPSocket.new("127.0.0.1", @port)

@@ -10,7 +10,7 @@ class SetupTest < Minitest::Test
   include AnyBackend
   include SetupCopy
 
-  OPTIONS = %w[--yes --no-system --no-servers --matrix --quiet].freeze
+  OPTIONS = %w[--yes --no-system --no-servers --matrix --peers --quiet].freeze
 
   def setup
     super

@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+require "json"
+require "open3"
+require "rbconfig"
+require "bench/postgres_server"
+require "bench/redis_server"
+require "bench/worker_process"
+
+module Bench
+  # Programs of the Rails application in bench/peers/rails, with the ActiveJob adapter of one library. They have gems of their
+  # own, which `bin/setup --peers` installs.
+  class RailsJobs
+    FOLDER = File.join(ROOT, "bench/peers/rails")
+    COMMAND = "bin/setup --peers"
+
+    # Instead of the load path of the bench.
+    LIBRARIES = { "RUBYLIB" => nil, "RUBYOPT" => nil, "BUNDLER_SETUP" => nil, "BUNDLE_GEMFILE" => File.join(FOLDER, "Gemfile"),
+                  "BUNDLE_PATH" => File.join(ROOT, "vendor/bundle"), "BUNDLE_FROZEN" => "true" }.freeze
+    LOAD_PATH = ["-rbundler/setup", *%w[bench/lib runtime/lib jobs/lib].map { |folder| "-I#{File.join(ROOT, folder)}" }].freeze
+
+    # How many jobs are left, and how many have failed.
+    COUNTS = {
+      "solid_queue" => ["select count(*) from solid_queue_jobs where finished_at is null",
+                        "select count(*) from solid_queue_failed_executions"],
+      "good_job" => ["select count(*) from good_jobs where finished_at is null",
+                     "select count(*) from good_jobs where error is not null"]
+    }.freeze
+
+    # Looks for the gems, and starts Postgres, once in a process; for the parent.
+    #
+    # @raise [Unavailable] which names the command that installs the gems
+    def self.ready(libraries = LIBRARIES)
+      @ready ||= begin
+        _, status = Open3.capture2e(libraries, RbConfig.ruby, "-rbundler/setup", "-e", "")
+        raise Unavailable, COMMAND unless status.success?
+
+        PostgresServer.start
+      end
+    end
+
+    # @param connections [Integer] to Postgres
+    # @param callers [Integer] with a connection of its own each, to Redis
+    def initialize(library, meter, connections: 5, callers: 5, backend: nil)
+      @library = library
+      @meter = meter
+      @redis = RedisServer.start.tap(&:empty)
+      @postgres = PostgresServer.start
+      @database = "#{library}_#{Process.pid}"
+      url = "postgresql:///#{@database}?host=#{@postgres.folder}&user=ringspun&pool=#{connections}"
+      @environment = LIBRARIES.merge("BENCH_LIBRARY" => library, "BENCH_CALLERS" => callers.to_s, "DATABASE_URL" => url,
+                                     "REDIS_URL" => @redis.url, "RINGSPUN_BACKEND" => backend)
+    end
+
+    # The region: callers that enqueue for so long.
+    def enqueue(callers:, seconds:, warm_up:, bulk:)
+      answer = in_a_database { JSON.parse(run("enqueue.rb", callers, seconds, warm_up, bulk), symbolize_names: true) }
+      @meter.take(**answer.slice(:user, :system, :real))
+      @meter.operations = answer.fetch(:operations)
+      answer.slice(:lost)
+    end
+
+    # Enqueues so many jobs that call a server on that port, and yields a worker for them. Returns the proof.
+    #
+    # @param program [Array<String>] arguments of Ruby
+    def work(jobs, port, program, moments)
+      in_a_database do
+        run("fill.rb", jobs, port)
+        worker = WorkerProcess.new(@meter, [*LOAD_PATH, *program], @environment, moments)
+        worker.run do
+          yield worker
+          worker.stop(@library == "sidekiq" ? :KILL : :TERM) # which has nothing more to do, but would take seconds
+        end
+        left
+      end
+    end
+
+    private
+
+    # Its own: samples of a test run side by side.
+    def in_a_database
+      @postgres.ask("create database #{@database}")
+      yield
+    ensure
+      @postgres.ask("drop database if exists #{@database} with (force)")
+    end
+
+    def run(program, *arguments)
+      command = [RbConfig.ruby, *LOAD_PATH, File.join(FOLDER, program), *arguments.map(&:to_s)]
+      out, err, status = Open3.capture3(@environment, *command)
+      raise "#{program}: #{err.lines.first&.chomp}" unless status.success?
+
+      out
+    end
+
+    def left
+      counts = COUNTS[@library] or return @redis.jobs_left
+      %i[left failed].zip(counts.map { |sql| Integer(@postgres.ask(sql, database: @database)) }).to_h
+    end
+  end
+end

@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+require "json"
+require "rbconfig"
+
+module Bench
+  # A worker process of a library, whose jobs tell their moments by Jobs::Tally. Its log goes into a file.
+  class WorkerProcess
+    # Ends the worker with this process: https://man7.org/linux/man-pages/man1/setpriv.1.html
+    ALONE = %w[setpriv --pdeathsig KILL].freeze
+    SECONDS = 60
+
+    LIBRARY = File.join(ROOT, "bench/lib")
+
+    # @param arguments [Array<String>] of Ruby
+    # @param moments [Array<String>] at which it reports; see Jobs::Tally
+    def initialize(meter, arguments, environment, moments, weigh: false)
+      @folder = meter.scratch
+      @pipe = File.join(@folder, "tally").tap { |path| File.mkfifo(path) }
+      @command = [*ALONE, RbConfig.ruby, *arguments]
+      @environment = { "BENCH_TALLY" => @pipe, "BENCH_MOMENTS" => moments.join(","), "BENCH_WEIGH" => ("1" if weigh),
+                       **environment }
+    end
+
+    # Yields while the worker works.
+    def run
+      @tally = File.open(@pipe, "r+")
+      @pid = spawn(@environment, *@command, %i[out err] => log, chdir: @folder)
+      yield
+    ensure
+      stop(:KILL)
+      @tally&.close
+    end
+
+    # Waits for the next moment, and returns its report: a Hash with clock, user, system and perhaps rss.
+    def news
+      give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + SECONDS
+      until @tally.wait_readable(0.1)
+        ended = Process.wait(@pid, Process::WNOHANG)
+        @pid = nil if ended
+        raise "the worker has ended: #{last_words}" if ended
+        raise "the worker is silent: #{last_words}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
+      end
+      JSON.parse(@tally.gets, symbolize_names: true)
+    end
+
+    # Ends the worker, and waits for that.
+    def stop(signal)
+      return unless @pid
+
+      Process.kill(signal, @pid)
+      Process.wait(@pid)
+      @pid = nil
+    end
+
+    private
+
+    def log = File.join(@folder, "log")
+    def last_words = File.exist?(log) ? File.readlines(log, chomp: true).grep_v(/\A\s+from /).last.to_s[0, 300] : ""
+  end
+end
