@@ -9,8 +9,8 @@ class JobsRoomsTest < Minitest::Test
 
   # What an error is, and what is written down of a job; what is set; where jobs are kept; how they come in; how they run.
   ROOMS = %w[
-    errors entry middleware lender config storage log enqueuer client child quarantine worker launcher metrics web cli testing
-    minitest rspec active_job active_record railtie sidekiq web
+    errors entry middleware lender notices tracing config storage log enqueuer client child quarantine worker launcher metrics
+    web cli testing minitest rspec active_job active_record railtie sidekiq
   ].freeze
 
   def texts = Dir["#{FOLDER}/**/*.rb"].sort.to_h { |path| [path.delete_prefix("#{FOLDER}/"), File.read(path)] }

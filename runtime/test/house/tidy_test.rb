@@ -214,6 +214,7 @@ class TidyTest < Minitest::Test
   FOR_USERS_OF = { "active_job/arguments" => %w[jobs/lib/ringspun/jobs/sidekiq/current_attributes.rb],
                    "active_support/current_attributes" => %w[jobs/lib/ringspun/jobs/sidekiq/current_attributes.rb],
                    "async" => %w[runtime/lib/ringspun/async.rb],
+                   "opentelemetry" => %w[runtime/lib/ringspun/opentelemetry.rb],
                    "rails/railtie" => %w[runtime/lib/ringspun/railtie.rb jobs/lib/ringspun/jobs/railtie.rb],
                    "rails/generators" => %w[jobs/lib/generators/ringspun/install/install_generator.rb],
                    "active_job" => %w[jobs/lib/ringspun/jobs/active_job.rb],
@@ -234,7 +235,8 @@ class TidyTest < Minitest::Test
 
   # Libraries that do not begin with their gem's name.
   GEMS = { "active_job" => "activejob", "active_support" => "activerecord", "active_support/core_ext" => "activerecord",
-           "active_support/ordered_options" => "activerecord",
+           "active_support/ordered_options" => "activerecord", "active_support/error_reporter" => "activerecord",
+           "active_support/notifications" => "activerecord", "opentelemetry/sdk" => "opentelemetry-sdk",
            "active_record/connection_adapters/postgresql_adapter" => "activerecord", "active_record" => "activerecord",
            "io/stream" => "io-stream", "rake/extensiontask" => "rake-compiler", "rspec/core" => "rspec-core",
            "rspec/expectations" => "rspec-expectations" }.freeze

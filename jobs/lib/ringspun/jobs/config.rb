@@ -243,6 +243,18 @@ module Ringspun
         nil
       end
 
+      # Who hears of each run that fails, also where the job is tried again: such as a service that collects errors. Called in the
+      # job's strand with the error, the job and a context, and may wait. What it raises is logged.
+      #
+      #   config.error_handlers << ->(error, job, context) { Reporter.report(error, job["class"], context[:outcome]) }
+      #
+      # The context has `:outcome`, which is :retry, :dead or :dropped; `:queue`, from which the job was fetched; and `:delay`,
+      # the seconds until it is tried again, or nil.
+      #
+      # @return [Array<#call>] to which a program adds
+      # @since 0.1.0
+      def error_handlers = @error_handlers ||= []
+
       # @return [Hash{Symbol => Array<Proc>}] by events
       # @api private
       def hooks = @hooks ||= {}

@@ -38,11 +38,9 @@ module Ringspun
       # @param connection [Object, nil] see {Enqueuer#push}
       # @return [String, nil] the jid
       def push(template, arguments, at = nil, delay = nil, connection = nil)
-        push = made(template, arguments, at, delay)
-        return unless push
-        return push.jid if waits?(template, connection) && defer([push])
+        return push_told(template, arguments, at, delay, connection) if Notices.wanted?("enqueue")
 
-        @enqueuer.push(push, connection: connection)
+        push_traced(template, arguments, at, delay, connection)
       end
 
       # @param jobs [Enumerable<Object>]
@@ -51,24 +49,22 @@ module Ringspun
       # @yieldreturn [Storage::Push, nil] as {#made} makes it
       # @return [Array<String, nil>] their jids
       # @raise [BulkError]
-      def push_all(jobs, connection = nil, &make)
-        answers = []
-        batch = []
-        in_batches(jobs, batch, make) { answers.concat(stored(batch, connection)) }
-        failed = answers.find { |answer| answer.is_a?(Exception) }
-        failed ? raise(BulkError.new(answers), cause: failed) : answers
-      rescue Error => error
-        raise if error.is_a?(BulkError) || answers.none?
+      def push_all(jobs, connection = nil, &)
+        return push_all_traced(jobs, connection, &) unless Notices.wanted?("enqueue_all")
 
-        # An invalid job keeps those before it in its batch from being stored.
-        batch << nil if error.is_a?(InvalidJobError)
-        raise BulkError.new(answers + Array.new(batch.size, error))
+        Notices.around("enqueue_all", {}) do |told|
+          jids = push_all_traced(jobs, connection, &)
+          told.update(jids: jids.compact, count: jids.size)
+          jids
+        end
       end
 
       # @return [Storage::Push, nil] nil when a middleware has stopped it
       def made(template, arguments, at, delay)
         Arguments.check(arguments)
-        @chain.empty? ? template.push(arguments, @milliseconds, at, delay) : through_middleware(template, arguments, at, delay)
+        return template.push(arguments, @milliseconds, at, delay) if @chain.empty? && !Tracing.on?
+
+        through_middleware(template, arguments, at, delay)
       end
 
       # @param enqueuer [#push, #push_all, nil] nil: this one's
@@ -85,6 +81,55 @@ module Ringspun
       def in_bulk(template, push, connection) = push && waits?(template, connection) ? Later.new(push) : push
 
       private
+
+      def push_all_traced(jobs, connection, &)
+        return push_many(jobs, connection, &) unless Tracing.on?
+
+        Tracing.enqueue("many", {}) do |span|
+          jids = push_many(jobs, connection, &)
+          span.set_attribute("messaging.batch.message_count", jids.size)
+          jids
+        end
+      end
+
+      def push_many(jobs, connection, &make)
+        answers = []
+        batch = []
+        in_batches(jobs, batch, make) { answers.concat(stored(batch, connection)) }
+        failed = answers.find { |answer| answer.is_a?(Exception) }
+        failed ? raise(BulkError.new(answers), cause: failed) : answers
+      rescue Error => error
+        raise if error.is_a?(BulkError) || answers.none?
+
+        # An invalid job keeps those before it in its batch from being stored.
+        batch << nil if error.is_a?(InvalidJobError)
+        raise BulkError.new(answers + Array.new(batch.size, error))
+      end
+
+      def push_told(template, arguments, at, delay, connection)
+        payload = { class: template.name, queue: template.queue, arguments: arguments }
+        Notices.around("enqueue", payload) do |told|
+          told[:jid] = push_traced(template, arguments, at, delay, connection)
+        end
+      end
+
+      def push_traced(template, arguments, at, delay, connection)
+        return push_one(template, arguments, at, delay, connection) unless Tracing.on?
+
+        Tracing.enqueue(template.queue, { "messaging.ringspun_jobs.job_class" => template.name }) do |span|
+          jid = push_one(template, arguments, at, delay, connection)
+          span.set_attribute("messaging.message.id", jid) if jid
+          jid
+        end
+      end
+
+      def push_one(template, arguments, at, delay, connection)
+        push = made(template, arguments, at, delay)
+        return unless push
+        return push.jid if waits?(template, connection) && defer([push])
+
+        @enqueuer.push(push, connection: connection)
+      end
 
       # A connection that is given is that of a transaction, which includes the job.
       def waits?(template, connection)
@@ -135,6 +180,7 @@ module Ringspun
         answer = @chain.invoke(template.job_class, job, template.queue) { (reached = true) && job }
         return unless reached && template.passes?(answer)
 
+        Tracing.inject(job) if Tracing.on?
         check(job)
         template.push_of(job, @milliseconds, at, delay)
       end

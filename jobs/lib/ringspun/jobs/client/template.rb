@@ -80,6 +80,14 @@ module Ringspun
       # @return [Boolean] whether the job is enqueued
       def passes?(_answer) = true
 
+      # @return [String] the name of the class
+      # @raise [InvalidJobError] if it has none
+      def name
+        return @job_class if @job_class.is_a?(String)
+
+        @job_class.name || raise(InvalidJobError, "#{@job_class.inspect} has no name by which a worker could find it")
+      end
+
       private
 
       def fields
@@ -99,12 +107,6 @@ module Ringspun
         extras["unique_until"] = @options.fetch(:unique_until, "success")
         extras["unique_token"] = @options[:unique_token] if @options[:unique_token]
         extras
-      end
-
-      def name
-        return @job_class if @job_class.is_a?(String)
-
-        @job_class.name || raise(InvalidJobError, "#{@job_class.inspect} has no name by which a worker could find it")
       end
 
       # Hashes with the same pairs have the same token, in whichever order.

@@ -25,14 +25,34 @@ module Ringspun
           each(event) do |block|
             block.call(*arguments)
           rescue Exception => error
-            @log.event(:error, "a block for #{event} raises", error: error.class.name, message: Retrying.message_of(error))
+            complain("a block for #{event} raises", error)
           end
         end
 
-        # The same, but raises what a block raises.
+        # Tells all who want to hear of failed runs. May switch strands. What they raise is logged.
+        #
+        # @param job [Hash]
+        # @param error [Exception]
+        # @param context [Hash{Symbol => Object}] see {Config#error_handlers}
+        def failed(job, error, context)
+          @config.error_handlers.each do |handler|
+            handler.call(error, job, context)
+          rescue Exception => another
+            complain("an error handler raises", another)
+          end
+          Notices.tell(context[:outcome].name) { { job:, error:, **context.slice(:queue, :delay) } }
+        rescue Exception => another
+          complain("who listens to #{context[:outcome]} raises", another)
+        end
+
+        # The same as {#call}, but raises what a block raises.
         def call!(event) = each(event, &:call)
 
         private
+
+        def complain(what, error)
+          @log.event(:error, what, error: error.class.name, message: Retrying.message_of(error))
+        end
 
         def each(event, &)
           blocks = @config.hooks[event] or return

@@ -59,6 +59,16 @@ module Ringspun
         end
 
         def perform(klass, job, run)
+          return traced(klass, job, run) unless Notices.wanted?("perform")
+
+          Notices.around("perform", { job: job, queue: run.queue }) { traced(klass, job, run) }
+        end
+
+        def traced(klass, job, run)
+          Tracing.on? ? Tracing.perform(job, run.queue) { performed(klass, job, run) } : performed(klass, job, run)
+        end
+
+        def performed(klass, job, run)
           instance = klass.new
           instance.jid = job["jid"]
           run.instance = instance

@@ -37,9 +37,7 @@ module Ringspun
           allowed = allowed_of(job, klass)
           count = Retrying.failures(job)
           record(job, error, count, fetched.queue)
-          outcome = outcome_of(fetched, job, error, klass, count, allowed)
-          @events.call(:failure, job, error)
-          outcome
+          failed(fetched, job, error, outcome_of(fetched, job, error, klass, count, allowed))
         end
 
         # @return [Outcome] of an entry that is no job
@@ -53,9 +51,7 @@ module Ringspun
         def give_up(fetched, error, klass: nil)
           job = Wire.parse_to_change(fetched.entry)
           record(job, error, Retrying.failures(job), fetched.queue)
-          outcome = exhausted(fetched, job, error, klass)
-          @events.call(:failure, job, error)
-          outcome
+          failed(fetched, job, error, exhausted(fetched, job, error, klass))
         end
 
         # @return [Outcome] of an entry that cannot be changed
@@ -101,6 +97,13 @@ module Ringspun
         def self.short(error) = error && [error.class.name || error.class.to_s, message_of(error)[0, SHORT_MAX]]
 
         private
+
+        def failed(fetched, job, error, outcome)
+          delay = outcome.change.delay if outcome.kind == :retry
+          @events.call(:failure, job, error)
+          @events.failed(job, error, { outcome: outcome.kind, queue: fetched.queue, delay: delay })
+          outcome
+        end
 
         def outcome_of(fetched, job, error, klass, count, allowed)
           return drop(fetched, job, error) unless allowed
