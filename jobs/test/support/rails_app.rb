@@ -27,6 +27,17 @@ class RailsApp
     # A driver for all tests of this process that have the same environment.
     def driver(env) = (@drivers ||= {})[env] ||= Driver.new(folder, env).tap { |one| Minitest.after_run { one.close } }
 
+    # Another one like it, which a test may change.
+    #
+    # @yieldparam folder [String]
+    def copy
+      other = File.join(File.dirname(folder), "copy-#{Process.pid}")
+      FileUtils.cp_r(folder, other)
+      yield other
+    ensure
+      FileUtils.rm_rf(other)
+    end
+
     # Without the Bundler of the tests, and with that of the application.
     def env(folder)
       { "RUBYOPT" => nil, "RUBYLIB" => nil, "BUNDLER_SETUP" => nil, "BUNDLE_BIN_PATH" => nil,

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require "pg"
 require "support/rails_app"
 require "support/redis_case"
 require "tmpdir"
@@ -42,8 +43,8 @@ class RailsCase < RedisCase
   def database(name) = "sqlite3:#{RailsCase.folder}/#{name}.sqlite3"
 
   # A worker process.
-  def worker(*arguments, env: {}, ready: true)
-    command = opened(Command.new(*arguments, program: ["bin/jobs"], chdir: RailsApp.folder,
+  def worker(*arguments, env: {}, folder: RailsApp.folder, ready: true)
+    command = opened(Command.new(*arguments, program: ["bin/jobs"], chdir: folder,
                                              env: { **RailsApp.env(RailsApp.folder), **self.env, **env }))
     command.await(/the worker is ready/) if ready
     command
@@ -64,4 +65,23 @@ class RailsCase < RedisCase
     call("PING")
     @redis.blocking_call(20, *command)
   end
+end
+
+# The same on Postgres.
+module RailsPostgres
+  def before_setup
+    RailsPostgres.databases
+    super
+  end
+
+  def self.databases
+    @databases ||= begin
+      connection = PG.connect(host: Servers.postgres_endpoint.folder, user: "ringspun", dbname: "postgres")
+      %w[rails_one rails_two].each { |name| connection.exec("CREATE DATABASE #{name}") }
+      connection.close
+      true
+    end
+  end
+
+  def database(name) = "postgresql://ringspun@#{Servers.postgres_endpoint.folder.gsub("/", "%2F")}/rails_#{name}"
 end

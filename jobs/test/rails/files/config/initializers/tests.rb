@@ -4,8 +4,20 @@ require "redis-client"
 
 # What a test is to see, in a list that it waits at.
 module Seen
-  def self.<<(text)
-    RedisClient.new(path: ENV.fetch("SEEN"), driver: :ruby).tap { |redis| redis.call("RPUSH", "seen", text.to_s) }.close
+  class << self
+    def <<(text) = with_redis { |redis| redis.call("RPUSH", "seen", text.to_s) }
+
+    # Until the test says "go".
+    def wait = with_redis { |redis| redis.blocking_call(20, "BLPOP", "go", 15) }
+
+    private
+
+    def with_redis
+      redis = RedisClient.new(path: ENV.fetch("SEEN"), driver: :ruby)
+      yield redis
+    ensure
+      redis.close
+    end
   end
 end
 

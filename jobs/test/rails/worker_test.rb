@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+require "support/rails_case"
+
+# The worker process of a generated application.
+class RailsWorkerTest < RailsCase
+  include RailsPostgres
+
+  def test_concurrency_is_that_of_the_pool_unless_it_is_set
+    process = worker(env: { "POOL" => "7" }, ready: false)
+    assert_equal "7", process.await(/concurrency=(\d+) the worker is ready/)[1]
+    assert_predicate process.finish, :success?
+    refute_match(/the pool of/, process.lines.join)
+  end
+
+  def test_a_pool_that_is_too_small_is_told_at_the_start
+    process = worker("-c", "10", env: { "POOL" => "3" }, ready: false)
+    setting = RailsApp::VERSION == "8.0" ? "pool" : "max_connections"
+    text = process.await(/WARN .*(the pool of the database .*)$/)[1]
+    assert_match(/database primary has 3 connections for 10 jobs at once.* set #{setting}: 10 for primary in config.database.yml/,
+                 text)
+    process.await(/concurrency=10 the worker is ready/)
+  end
+
+  def test_a_job_with_steps_goes_on_in_another_worker
+    return if RailsApp::VERSION == "8.0" # which has none
+
+    process = worker
+    app.run("StepsJob.perform_later; nil")
+    assert_equal ["first"], seen
+    assert_predicate process.finish, :success?
+    assert_nothing_seen
+    worker
+    assert_equal ["second 1"], seen
+  end
+
+  def test_processes_have_connections_of_their_own
+    worker("--processes", "2")
+    app.run("ActiveJob.perform_all_later(Array.new(40) { SessionJob.new }); nil")
+    sessions = seen(40).uniq.map(&:split)
+    assert_equal sessions.size, sessions.map(&:last).uniq.size, "a connection of two processes"
+  end
+
+  def test_the_quarantine_has_connections_of_its_own
+    first = worker("-C", "config/fast.yml")
+    app.run("DeadlyJob.perform_later; nil")
+    refute_predicate first.wait, :success?
+    second = worker("-C", "config/fast.yml")
+    app.run("SessionJob.perform_later; nil")
+    runs = seen(2)
+    app.run("SessionJob.perform_later; nil")
+    runs.concat(seen)
+    of_worker, others = runs.map(&:split).partition { |pid, _| pid == second.pid.to_s }
+    assert_equal [2, 1], [of_worker.size, others.size]
+    refute_includes of_worker.map(&:last), others.first.last
+  end
+
+  CHANGED = <<~'RUBY'
+    class TellJob < ApplicationJob
+      def perform(text) = Seen << "changed #{text}"
+    end
+  RUBY
+
+  def test_in_development_a_job_after_a_change_waits_for_those_before_and_runs_the_new_code
+    RailsApp.copy do |folder|
+      worker(env: { "RAILS_ENV" => "development" }, folder: folder)
+      app.run("TellJob.perform_later('a'); HoldJob.perform_later; nil")
+      assert_equal %w[a holds], seen(2).sort
+      File.write("#{folder}/app/jobs/tell_job.rb", CHANGED)
+      app.run("TellJob.perform_later('b'); nil")
+      call("RPUSH", "go", "1")
+      assert_equal ["held", "changed b"], seen(2)
+    end
+  end
+end
