@@ -40,14 +40,28 @@ class FaultJob
   retry_in { 0.3 }
 
   def perform(id, kind, seconds = 0)
-    FaultApp.tell("begin", id, jid)
+    FaultApp.tell("begin", id, jid, kind)
     case kind
     when "slow" then sleep seconds
     when "once" then raise "the first time" if FaultApp.first_time?(id)
     when "snooze" then snooze 0.3 if FaultApp.first_time?(id)
     when "doomed" then raise "each time"
     when "poison" then Process.kill(:KILL, Process.pid)
+    when "long" then sleep seconds
+    when "endless" then sleep # until somebody cancels it
+    when "forks" then fork_children
     end
     FaultApp.tell("end", id)
+  rescue Ringspun::Cancelled
+    FaultApp.tell("cancelled", id) if cancelled?
+    raise
+  end
+
+  private
+
+  # One that is this program, and one that is another.
+  def fork_children
+    children = [fork { exit!(0) }, spawn("true")]
+    raise "a child has failed" unless children.all? { |child| Process.wait2(child).last.success? }
   end
 end

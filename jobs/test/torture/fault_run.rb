@@ -10,7 +10,8 @@ require "support/proxy"
 require "torture/ledger"
 
 # Workers and producers in processes of their own, on one Redis behind one proxy, while a seed decides what goes wrong. Then
-# nothing goes wrong any more, all that was accepted must have been done, and nothing may be left over.
+# nothing goes wrong any more, all that was accepted must have been done, and nothing may be left over. Among the jobs are some
+# that take longer than several leases, some that fork, and some that never end and are cancelled when all others are done with.
 class FaultRun
   WORKERS = 3
   PRODUCERS = 2
@@ -35,6 +36,8 @@ class FaultRun
   ].freeze
   LISTS = %w[queue:a queue:b queue:narrow queue:ringspun-quarantine].freeze
   SETS = %w[schedule retry].freeze
+  # What is counted stays.
+  COUNTS = /\A(?:stat:(?:processed|failed)|ringspun:measured(?::FaultJob)?)\z/
 
   attr_reader :seed, :ledger, :counts
 
@@ -89,6 +92,11 @@ class FaultRun
 
   def redis
     @redis ||= RedisClient.new(path: @server.path, timeout: 20, reconnect_attempts: 3)
+  end
+
+  # Past the proxy.
+  def storage
+    @storage ||= Ringspun::Jobs::Storage::Redis.new({ path: @server.path })
   end
 
   # What it has said that is worth reading.
@@ -306,6 +314,7 @@ class FaultRun
     since = now
     until drained?
       replace_the_dead
+      cancel_endless
       @tick.call
       changed = [left, @ledger.size]
       if changed != state
@@ -319,6 +328,14 @@ class FaultRun
       end
       sleep 0.05
     end
+  end
+
+  # Again and again: one may just then be on its way from a worker that has died to another.
+  def cancel_endless
+    return if @cancelled_at && now - @cancelled_at < 1
+
+    @cancelled_at = now
+    @ledger.begun("endless").each { |jid| Ringspun::Jobs::Worker.cancel(jid, storage:) }
   end
 
   def drained? = left.values.sum.zero?
@@ -373,6 +390,7 @@ class FaultRun
     judge_keys
     %i[accepted unknown refused failed].each { |outcome| @counts[outcome] = outcomes[outcome].size }
     @counts["unknown that ran"] = outcomes[:unknown].uniq.count { |id| @ledger.done?(id) }
+    %w[long endless forks].each { |kind| @counts["#{kind} jobs"] = outcomes[:accepted].count { |id| @ledger.kinds[id] == kind } }
     @counts["runs"] = @ledger.runs.values.sum(&:size)
     @counts["jobs run more than once"] = @ledger.doubled.size
   end
@@ -382,7 +400,9 @@ class FaultRun
   end
 
   def judge_jobs(outcomes)
-    problem("accepted and never done", outcomes[:accepted].reject { |id| @ledger.kinds[id] == "doomed" || @ledger.done?(id) })
+    unlucky = dead_jobs.select { |job| unlucky?(job) }.map { |job| job["args"].first }
+    problem("accepted and never done", (outcomes[:accepted] - unlucky).reject { |id| ended_well?(id) })
+    problem("cancelled and done", @ledger.runs.keys.select { |id| @ledger.kinds[id] == "endless" && @ledger.done?(id) })
     # A unique one is pushed until there is an answer.
     refused = outcomes[:refused].reject { |id| @ledger.kinds[id] == "unique" }
     problem("never sent, as its producer was told, and run", refused.select { |id| @ledger.runs.key?(id) })
@@ -392,8 +412,27 @@ class FaultRun
     problem("run twice without a reason", wrong.map { |id| @ledger.describe(id) })
   end
 
+  def ended_well?(id)
+    case @ledger.kinds[id]
+    when "doomed" then true # it is to be among the dead
+    when "endless" then @ledger.cancelled?(id)
+    else @ledger.done?(id)
+    end
+  end
+
+  def dead_entries = redis.call("ZRANGE", "dead", 0, -1)
+
+  def dead_jobs
+    dead_entries.filter_map do |entry|
+      job = JSON.parse(entry)
+      job if job.is_a?(Hash) && job["args"].is_a?(Array)
+    rescue JSON::ParserError
+      nil
+    end
+  end
+
   def judge_dead
-    dead = redis.call("ZRANGE", "dead", 0, -1)
+    dead = dead_entries
     @counts["dead"] = dead.size
     rest = dead.dup
     doomed = @ledger.outcomes[:accepted].select { |id| @ledger.kinds[id] == "doomed" }
@@ -417,11 +456,9 @@ class FaultRun
   # Dead nodes are forgotten when nothing of theirs can be on its way any more, which we know. What else is left may only be there
   # for a time.
   def judge_keys
-    storage = Ringspun::Jobs::Storage::Redis.new({ path: @server.path })
     2.times { storage.recover(100, forget: 0) }
-    storage.close
     keys = redis.call("KEYS", "*").select { |key| redis.call("PTTL", key) == -1 }
-    problem("keys left over", keys.grep_v(/\Astat:(processed|failed)\z/) - %w[queues dead])
+    problem("keys left over", keys.grep_v(COUNTS) - %w[queues dead])
     # Those of jobs that keep theirs have a name that we know.
     problem("locks left over", redis.call("KEYS", "unique:*").reject { |key| @ledger.kinds.key?(key.delete_prefix("unique:")) })
   end
@@ -429,6 +466,7 @@ class FaultRun
   def close
     [*@producers.values, *@workers.values].each(&:close)
     @redis&.close
+    @storage&.close
     @proxy&.close
     @server&.close
     FileUtils.rm_rf(@folder)

@@ -32,6 +32,7 @@ class Ledger
     @outcomes = Hash.new { |all, outcome| all[outcome] = [] }
     @kinds = {}
     @jids = {}
+    @cancelled = Set.new
     File.foreach(@path, chomp: true) do |line|
       time, pid, parent, what, *words = line.split
       note(Float(time), [Integer(pid), Integer(parent)], what, words)
@@ -40,6 +41,15 @@ class Ledger
   end
 
   def done?(id) = @runs.key?(id) && @runs[id].any?(&:ended)
+
+  # Whether a run of that job has ended because somebody has cancelled the job, and not with its worker.
+  def cancelled?(id) = @cancelled.include?(id)
+
+  # The jids of the jobs of that kind that have begun until now.
+  def begun(kind)
+    lines = File.foreach(@path, chomp: true).map(&:split)
+    lines.filter_map { |line| line[5] if line[3] == "begin" && line[6] == kind }.uniq
+  end
 
   # Jobs that came to their end more than once.
   def doubled = @runs.select { |_, runs| runs.count(&:ended) > 1 }.keys
@@ -65,6 +75,7 @@ class Ledger
   def note(time, pids, what, words)
     case what
     when "begin" then began(time, pids, *words)
+    when "cancelled" then @cancelled << words.first
     when "end" then @runs[words.first].reverse_each.find { |run| run.pids.first == pids.first }.ended = time
     else
       kind, *ids = words
@@ -74,7 +85,7 @@ class Ledger
   end
 
   # A poison job is what goes wrong for all that run beside it.
-  def began(time, pids, id, jid)
+  def began(time, pids, id, jid, _kind)
     @runs[id] << Run.new(pids, time)
     @jids[id] = jid
     fault("poison", pids: [pids.first], began: time - 1, ended: time + 1) if id.start_with?("poison")

@@ -10,6 +10,11 @@ class FaultProducer
   CALLERS = 6
   PAUSE_SECONDS = 0.04
   THOUSANDS = 2500
+  # Longer than several leases, as a job of minutes is with the lease as it is by itself.
+  LONG_SECONDS = 5
+  LONG_JOBS = 3
+  ENDLESS_JOBS = 2
+  FORKING_JOBS = 5
 
   def initialize(name, seed)
     @name = name
@@ -21,6 +26,9 @@ class FaultProducer
     trap("TERM") { @ending = true }
     Ringspun.run do |machine|
       callers = Array.new(CALLERS) { machine.spin { call_often(machine) } }
+      LONG_JOBS.times { one("long", LONG_SECONDS) }
+      FORKING_JOBS.times { one("forks") }
+      ENDLESS_JOBS.times { one("endless", queue: "a") }
       many(THOUSANDS)
       callers.each(&:join)
     end
@@ -39,7 +47,8 @@ class FaultProducer
 
   def enqueue
     case @random.rand(100)
-    when 0...55 then one("quick")
+    when 0...53 then one("quick")
+    when 53...55 then one("forks")
     when 55...70 then one("slow", @random.rand.round(3))
     when 70...78 then one("once")
     when 78...82 then one("snooze")
@@ -51,11 +60,11 @@ class FaultProducer
     end
   end
 
-  def queue = %w[a a b narrow][@random.rand(4)]
+  def some_queue = %w[a a b narrow][@random.rand(4)]
 
   def one(kind, seconds = 0, **options)
     id = new_id
-    record(id, kind) { FaultJob.set(queue:, **options).perform_async(id, kind, seconds) }
+    record(id, kind) { FaultJob.set(queue: some_queue, **options).perform_async(id, kind, seconds) }
   end
 
   # Asks again until there is an answer, which is what the option is for: itself, or that it is there already.
