@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "ringspun/jobs"
+require "ringspun-jobs" # in a Rails app with its railtie
 
 # For programs that were written for Sidekiq: its names, by which their classes run here unchanged, without the gem sidekiq.
 #
@@ -50,7 +50,7 @@ module Ringspun
       class << self
         # @return [Boolean] whether this process is a worker of `ringspun-jobs`
         # @since 0.1.0
-        def server? = !defined?(CLI::SUCCESS).nil? # cli/values opens the class as well
+        def server? = defined?(CLI.running?) ? CLI.running? : false
 
         # @return [Gem::Version] of {VERSION}
         # @since 0.1.0
