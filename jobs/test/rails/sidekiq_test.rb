@@ -10,6 +10,7 @@ class RailsSidekiqTest < RedisCase
     "config/initializers/sidekiq.rb" => <<~'RUBY',
       require "sidekiq/middleware/current_attributes"
       Sidekiq::CurrentAttributes.persist("Current")
+      Sidekiq.transactional_push!
       Sidekiq.configure_server do |config|
         config.redis = { url: ENV.fetch("REDIS_URL") }
         config.on(:startup) { Tell.call("startup", config.concurrency, Sidekiq.server?.present?) }
@@ -56,7 +57,11 @@ class RailsSidekiqTest < RedisCase
       HardJob.perform_async("now")
       SoftJob.perform_later(note)
     end
-    HardJob.perform_async("fail")
+    Note.transaction do
+      HardJob.perform_async("never")
+      raise ActiveRecord::Rollback
+    end
+    Note.transaction { HardJob.perform_async("fail") }
     puts "ENTRY #{Sidekiq::Queue.new("mail").find { |job| job.item["wrapped"] }.value}"
   RUBY
 
@@ -106,5 +111,6 @@ class RailsSidekiqTest < RedisCase
     assert_equal [["death", "HardJob", "as told"], ["hard", "fail", nil, 1, true], ["hard", "now", 7, 1, true],
                   ["soft", "of the database", 7]], told.sort
     assert_predicate @worker.finish, :success?, @worker.lines.join
+    assert_equal 0, call("LLEN", "seen"), "of what was rolled back"
   end
 end

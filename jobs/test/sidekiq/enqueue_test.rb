@@ -226,4 +226,17 @@ class SidekiqEnqueueTest < BothSides
     RUBY
     assert_equal [["1", 2], [3], "2", { "x" => "1" }, 0, true, "2"], made.answer
   end
+
+  # As by Sidekiq Enterprise, which is not here to compare with.
+  def test_unique_jobs
+    made = run_one(:ours, <<~RUBY)
+      class Mail
+        include Sidekiq::Job
+        sidekiq_options unique_for: 600, unique_until: :start
+      end
+      [Mail.perform_async(1), Mail.perform_async(1), Mail.perform_async(2)].map { |jid| jid&.size }
+    RUBY
+    assert_equal [24, nil, 24], made.answer
+    assert_equal [600, "start"], made.stored["default"].last.values_at("unique_for", "unique_until")
+  end
 end

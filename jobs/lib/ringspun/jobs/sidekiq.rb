@@ -120,6 +120,14 @@ module Ringspun
         # @api private
         def strict_args = @strict_args.nil? ? :raise : @strict_args
 
+        # Has all jobs wait for the commit of the transactions that are open, see Jobs::Config#after_commit.
+        #
+        # @since 0.1.0
+        def transactional_push!
+          require "ringspun/jobs/active_record"
+          Jobs.configure { |config| config.after_commit = true }
+        end
+
         # @return [Logger] the worker's
         # @since 0.1.0
         def logger = default_configuration.logger
