@@ -1,7 +1,9 @@
 # frozen_string_literal: true
 
 require "jobs_helper"
+require "active_support/core_ext/string/output_safety"
 require "ringspun/jobs/active_job"
+require "ringspun/jobs/testing"
 require "support/active_job_case"
 
 # From a job of Active Job to its entry in the storage.
@@ -11,6 +13,8 @@ class ActiveJobAdapterTest < ActiveJobCase
 
     def perform(name) = ActiveJobCase.done << name
   end
+
+  Jobs::Testing.real! # for requiring it changes that
 
   class Other < ActiveJob::Base
     def perform(*) = nil
@@ -109,6 +113,31 @@ class ActiveJobAdapterTest < ActiveJobCase
 
   def test_a_queue_without_a_name_is_refused
     assert_raises(Jobs::InvalidJobError) { Greeting.set(queue: "").perform_later("Ada") }
+  end
+
+  class Detailed < ActiveJob::Base
+    def serialize = super.merge("attempt" => :first, "list" => [1, nil])
+
+    def perform(*) = nil
+  end
+
+  def test_data_that_are_not_plain_are_what_json_makes_of_them
+    Detailed.perform_later("<b>".html_safe)
+    data = entries.first["args"].first
+    assert_equal [["<b>"], "first", [1, nil]], data.values_at("arguments", "attempt", "list")
+    assert_raises(Jobs::InvalidJobError) { Detailed.perform_later(Float::NAN) }
+    assert_raises(Jobs::InvalidJobError) { ActiveJob.perform_all_later(Detailed.new("\xFF")) }
+  end
+
+  def test_in_a_programs_tests
+    Jobs::Testing.inline! { Greeting.perform_later("Ada") }
+    assert_equal ["Ada"], done
+    Jobs::Testing.fake! do
+      Greeting.perform_later("Bob")
+      assert_equal(["ActiveJobAdapterTest::Greeting"], Jobs::Testing.jobs.map { |job| job["wrapped"] })
+      assert_equal 1, Jobs::Testing.drain
+    end
+    assert_equal %w[Ada Bob], done
   end
 
   def test_a_class_without_a_name_is_refused

@@ -128,6 +128,25 @@ class RailsTransactionsOnPostgresTest < RailsCase
   include RailsPostgres
   include RailsTransactions
 
+  # Active Record calls nobody back for a transaction that is gone with its session.
+  def test_a_transaction_that_is_lost_before_its_commit
+    lost = app.run(<<~'RUBY')
+      begin
+        Note.transaction do
+          PlainJob.perform_async("old")
+          Note.connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        end
+      rescue => error
+        [error.is_a?(ActiveRecord::StatementInvalid), error.is_a?(Ringspun::Jobs::CommitUnknownError)]
+      end
+    RUBY
+    assert_equal [true, false], lost, "it is certain that this is not committed"
+    arm = "def (Note.connection).commit_db_transaction = raise(ActiveRecord::ConnectionFailed, 'lost')"
+    assert_equal TOLD, app.run(IN_DOUBT.sub("ARM", arm)), "without the one that is gone"
+    app.run("Note.connection_pool.disconnect!; nil")
+    assert_empty entries
+  end
+
   # The proxy takes the answer, and the connection with it.
   def test_a_connection_that_is_cut_during_the_commit
     proxy = opened(Proxy.new { UNIXSocket.new("#{Servers.postgres_endpoint.folder}/.s.PGSQL.5432") })

@@ -22,6 +22,16 @@ class RailsWorkerTest < RailsCase
     process.await(/concurrency=10 the worker is ready/)
   end
 
+  def test_settings_in_the_applications_configuration
+    assert_equal [77, "unix://#{redis_path}"], app.run("Ringspun::Jobs.config.then { |all| [all.dead_max, all.redis[:url]] }")
+    RailsApp.copy do |folder|
+      RailsApp.set(folder, "concurency = 7")
+      process = worker(folder: folder, ready: false)
+      process.await(/\Aringspun-jobs: there is no setting concurency; there are .*concurrency/)
+      assert_equal 64, process.wait.exitstatus
+    end
+  end
+
   def test_a_job_with_steps_goes_on_in_another_worker
     return if RailsApp::VERSION == "8.0" # which has none
 

@@ -38,6 +38,12 @@ class RailsApp
       FileUtils.rm_rf(other)
     end
 
+    # A setting of jobs, in the application's own configuration.
+    def set(folder, text)
+      path = "#{folder}/config/application.rb"
+      File.write(path, File.read(path).sub(/^ *config\.load_defaults.*\n/) { |line| "#{line}    config.ringspun_jobs.#{text}\n" })
+    end
+
     # Without the Bundler of the tests, and with that of the application.
     def env(folder)
       { "RUBYOPT" => nil, "RUBYLIB" => nil, "BUNDLER_SETUP" => nil, "BUNDLE_BIN_PATH" => nil,
@@ -83,6 +89,7 @@ class RailsApp
 
         generate(folder)
         FileUtils.cp_r("#{HERE}/files/.", folder)
+        set(folder, "dead_max = 77")
         File.write(stamp, fingerprint)
       end
       folder

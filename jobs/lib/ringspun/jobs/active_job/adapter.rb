@@ -47,7 +47,7 @@ module Ringspun
         def enqueue_all(jobs)
           client = Jobs.client
           answers = answers_of(jobs.size) do
-            client.push_all(jobs) { |job| client.made(template(job), [job.serialize], job.scheduled_at&.to_f, nil) }
+            client.push_all(jobs) { |job| client.made(template(job), [data_of(job)], job.scheduled_at&.to_f, nil) }
           end
           jobs.zip(answers).count { |job, answer| settle(job, answer) }
         end
@@ -62,10 +62,19 @@ module Ringspun
         private
 
         def store(job, timestamp)
-          jid = Jobs.client.push(template(job), [job.serialize], timestamp)
+          jid = Jobs.client.push(template(job), [data_of(job)], timestamp)
           job.provider_job_id = jid || raise(::ActiveJob::EnqueueError, STOPPED)
         rescue UnavailableError, UnknownOutcomeError, StorageError, PoolTimeoutError => error
           raise ::ActiveJob::EnqueueError, error.message
+        end
+
+        # Active Job lets some values through that are no plain ones, such as a String that counts as safe HTML, and a class may
+        # add values of its own. They are what JSON makes of them, as with other adapters.
+        def data_of(job)
+          data = job.serialize
+          Arguments.hash?(data, 0) ? data : JSON.parse(JSON.generate(data))
+        rescue JSON::JSONError, EncodingError => error
+          raise InvalidJobError, "the data of #{job.class} do not survive JSON: #{error.message}"
         end
 
         # An error that all have in common is the answer of each.

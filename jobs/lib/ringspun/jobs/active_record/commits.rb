@@ -45,6 +45,10 @@ module Ringspun
             wait(Group.new(transactions, [], [[name, id]], false)) {} if transactions.any?
           end
 
+          # A transaction begins. What still waits at its connection has lost its own transaction with the session to the server,
+          # of which Active Record tells nobody.
+          def begin(connection) = @groups[connection]&.clear
+
           # @return [Array<Array(String, String)>] the jobs that waited for the connection's transactions
           def forsake(connection)
             groups = @groups[connection].to_a.dup
@@ -91,6 +95,11 @@ module Ringspun
       # @api private
       module Doubt
         LOST = [::ActiveRecord::ConnectionFailed, ::ActiveRecord::AdapterTimeout].freeze
+
+        def initialize(connection, ...)
+          super
+          Commits.begin(connection)
+        end
 
         # May switch strands.
         #
