@@ -6,7 +6,9 @@ namespace :jobs do
   desc "Kills, freezes, cuts and spoils all that jobs rest on, for SECONDS=60 (SEED=n: these faults again); none may be lost"
   task torture: :compile do
     seconds = ENV.fetch("SECONDS", "60")
-    run_passes([test_pass("the fault run", ["jobs/test/torture/fault_run_test.rb"], { "RINGSPUN_TORTURE_SECONDS" => seconds })])
+    run_passes([test_pass("the fault run", ["jobs/test/torture/fault_run_test.rb"], { "RINGSPUN_TORTURE_SECONDS" => seconds }),
+                test_pass("the fault run in memory", ["jobs/test/torture/memory_fault_run_test.rb"],
+                          { "SEEDS" => ENV.fetch("SEEDS", seconds) })])
   end
 
   desc "Kills a worker with JOBS=1000 jobs of 3 s in flight, and measures how long it takes until another has done them"
