@@ -16,4 +16,10 @@ namespace :jobs do
     folders = %w[jobs/test jobs/lib runtime/test runtime/lib].map { |folder| "-I#{folder}" }
     sh RbConfig.ruby, "-w", *folders, "jobs/test/torture/mass_death.rb", verbose: false
   end
+
+  desc "Takes pictures of the web pages for the guide: by day, by night, and as on a phone"
+  task screenshots: :compile do
+    folders = %w[jobs/test jobs/lib runtime/lib].map { |folder| "-I#{folder}" }
+    sh RbConfig.ruby, "-w", *folders, "jobs/test/web/screenshots.rb", "docs/images/jobs-web", verbose: false
+  end
 end

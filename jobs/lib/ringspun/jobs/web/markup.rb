@@ -10,11 +10,12 @@ module Ringspun
       #
       # @api private
       class Markup
-        VOID = %w[input link meta path polyline line rect].freeze
+        # Elements without an end. Those of SVG all have one.
+        VOID = %w[input link meta].freeze
         TAGS = %w[
           a bdi body button caption code dd details div dl dt footer form h1 h2 head header html input label li link main meta nav
           p pre script section small span strong summary table tbody td th thead time title tr ul option select
-          svg g path polyline line rect text desc
+          svg polyline line text
         ].freeze
 
         # Control characters, and what turns the direction of writing, by which a text could look like another one.
@@ -23,8 +24,10 @@ module Ringspun
         # @param value [Object]
         # @return [String] as UTF-8, with a mark in place of each byte or character that cannot be shown
         def self.plain(value)
-          text = value.to_s.dup.force_encoding(Encoding::UTF_8)
-          text.scrub("\u{fffd}").gsub(UNSEEN, "\u{fffd}")
+          text = value.to_s
+          text = text.dup.force_encoding(Encoding::UTF_8) unless text.encoding == Encoding::UTF_8
+          text = text.scrub("\u{fffd}") unless text.valid_encoding?
+          text.match?(UNSEEN) ? text.gsub(UNSEEN, "\u{fffd}") : text
         end
 
         def initialize = @out = +""

@@ -15,7 +15,7 @@ module Ringspun
         # Of so many queues, those with most jobs, the latency is read.
         QUEUES_MAX = 50
         # Of so many running jobs, at most, what they are is read.
-        WORK_MAX = 2000
+        WORK_MAX = 1000
 
         # What was read at a time, by the sampler's clock. `latencies`: seconds for which the next job of each queue has waited.
         Sample = Struct.new(:at, :stats, :paused, :nodes, :latencies)

@@ -8,7 +8,7 @@ module Ringspun
       # @api private
       class Busy < Page
         # So many jobs on a page.
-        PAGE = 200
+        PAGE = 100
         HEADS = { "Job" => nil, "Arguments" => nil, "Queue" => nil, "Began" => nil, "Waits for" => nil, "Do" => nil }.freeze
 
         def title = "Busy"

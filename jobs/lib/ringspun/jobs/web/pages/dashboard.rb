@@ -45,7 +45,7 @@ module Ringspun
           end
           chart("Throughput", { "processed" => done, "of these failed" => failed }) { |value| "#{short(value)}/s" }
           waits = line.map { |one| [one.at, one.latencies.values.compact.max || 0] }
-          chart("Latency: how long the next job has waited, in the slowest queue", { "latency" => waits }) do |value|
+          chart("Latency of the slowest queue", { "the next job has waited" => waits }) do |value|
             value.zero? ? "0 s" : duration(value)
           end
         end

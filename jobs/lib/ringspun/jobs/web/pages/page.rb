@@ -112,7 +112,8 @@ module Ringspun
 
         def menu_counts
           stats = sample.stats
-          { "/queues" => stats[:enqueued], "/busy" => stats[:in_flight], "/scheduled" => stats[:scheduled],
+          { "/queues" => stats[:enqueued], "/busy" => sample.nodes.sum { |node| node["busy"].to_i },
+            "/scheduled" => stats[:scheduled],
             "/retries" => stats[:retries], "/dead" => stats[:dead],
             "/quarantine" => stats[:queues].fetch(Storage::QUARANTINE, 0), "/processes" => sample.nodes.size }
         end

@@ -12,7 +12,7 @@
   let touched = Date.now();
   let timer = null;
 
-  box.parentElement.hidden = false;
+  box.closest("[hidden]").hidden = false;
   ["keydown", "pointermove", "pointerdown"].forEach((name) => {
     document.addEventListener(name, () => { touched = Date.now(); }, { passive: true });
   });
@@ -53,7 +53,7 @@
   const all = document.getElementById("choose-all");
   if (!all) return;
 
-  all.parentElement.hidden = false;
+  all.closest("[hidden]").hidden = false;
   all.addEventListener("change", () => {
     document.querySelectorAll("input[name=key]").forEach((box) => { box.checked = all.checked; });
   });

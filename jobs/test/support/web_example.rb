@@ -1,0 +1,105 @@
+# frozen_string_literal: true
+
+require "ringspun/jobs/web"
+
+# Web pages of a shop's jobs in memory, with something on each page.
+module WebExample
+  Jobs = Ringspun::Jobs
+  Storage = Jobs::Storage
+
+  NODE = "web-1:4711:5f2b9c01d3aa"
+  PLACES = "place=retries&at=0"
+  PAGES = {
+    "dashboard" => "/", "queues" => "/queues", "queue" => "/queue?place=queue&queue=mail", "busy" => "/busy",
+    "scheduled" => "/scheduled", "retries" => "/retries", "dead" => "/dead", "quarantine" => "/quarantine",
+    "processes" => "/processes", "search" => "/search?class=Invoice", "job" => "/job?jid=5f0c7a8e21b94d6ea8c30000"
+  }.freeze
+
+  # What went wrong, each of some jobs.
+  ERRORS = { retry: ["Net::OpenTimeout", "execution expired"],
+             dead: ["Invoice::Refused", "the customer's bank said no (code <51>)"] }.freeze
+  TRACE = ["app/jobs/invoice.rb:21:in `charge'", "app/jobs/invoice.rb:9:in `perform'"].freeze
+
+  module_function
+
+  # @param still [Boolean] whether the charts stay as they are
+  # @return [Array(Jobs::Web, Storage)]
+  def web(still: false)
+    storage = Storage::Memory.new
+    fill(storage)
+    web = Jobs::Web.new(storage:)
+    web.instance_variable_set(:@sampler, sampler(storage, still))
+    [web, storage]
+  end
+
+  def fill(storage)
+    now = Time.now.to_f
+    enqueue(storage, now)
+    ERRORS.each_key { |set| fail(storage, set, now) }
+    work(storage, now)
+    storage.pause("reports")
+  end
+
+  def enqueue(storage, now)
+    { "mail" => 320, "default" => 75, "reports" => 4, Storage::QUARANTINE => 2 }.each do |queue, count|
+      push(storage, queue, count) do |number|
+        ["Mail", ["customer-#{number}@example.org", { "template" => "receipt" }], { "created_at" => now - 5 }]
+      end
+    end
+    push(storage, "default", 6, at: now + 600) { |number| ["Report", [number, "2026-11"], { "tags" => ["monthly"] }] }
+  end
+
+  def push(storage, queue, count, at: nil)
+    storage.push(Array.new(count) do |number|
+      name, arguments, fields = yield number
+      Storage::Push.new(queue:, entry: entry(name, arguments, queue:, **fields), jid: "x", at: at && (at + (number * 700)))
+    end)
+  end
+
+  def entry(name, arguments, **fields)
+    @number = (@number || 0) + 1
+    jid = format("%024x", @number * 7919)
+    JSON.generate({ "class" => name, "args" => arguments, "jid" => jid, **fields.transform_keys(&:to_s) })
+  end
+
+  def fail(storage, set, now)
+    error_class, error_message = ERRORS.fetch(set)
+    3.times do |number|
+      jid = "5f0c7a8e21b94d6ea8c3000#{number}"
+      job = { jid: set == :dead ? jid : jid.tr("5", "9"), queue: "default", error_class:, error_message:, error_backtrace: TRACE,
+              failed_at: now - 4000, retry_count: number, tags: ["billing"], created_at: now - 5000 }
+      storage.push([Storage::Push.new(queue: "failing", entry: entry("Invoice", [1000 + number, "EUR"], **job), jid:)])
+      one = storage.fetch(NODE, ["failing"], 1).first
+      event = Storage::Event.new(kind: set, error_class:, error_message:)
+      storage.fail(NODE, [Storage::Failure.new(queue: "failing", token: one.token, jid: job[:jid], to: set,
+                                               delay: 300 * (number + 1), event:)])
+    end
+  end
+
+  def work(storage, now)
+    info = { "hostname" => "web-1", "tag" => "shop", "concurrency" => 1000, "queues" => %w[mail default reports],
+             "labels" => ["blue"], "started_at" => now - 7300, "rss" => 184_320, "rtt_us" => 412, "ringspun" => Ringspun::VERSION,
+             "waits" => { "1" => "read on descriptor 23", "2" => "the strands of a scope to end (3 × read on descriptor 24)" } }
+    jobs = [["1", "mail", entry("Mail", ["ada@example.org", { "template" => "welcome" }]), now - 12],
+            ["2", "default", entry("Import", ["2026-11.csv"], tags: ["nightly"]), now - 140],
+            ["3", "default", entry("Invoice", [1041, "EUR"]), now - 1]]
+    storage.announce(NODE, info, jobs)
+    storage.announce("web-2:977:1b0a44d7e2c5", { **info.except("waits"), "quiet" => true, "rss" => 201_000 }, [])
+  end
+
+  # With charts of the last minutes.
+  def sampler(storage, still)
+    ticks = 0.0
+    sampler = Jobs::Web.const_get(:Sampler).new(clock: -> { ticks }) { storage }
+    150.times do |number|
+      ticks += 2
+      storage.counters(processed: 240 + (90 * Math.sin(number / 9.0)).round, failed: number % 11 == 0 ? 14 : 2)
+      sampler.last.latencies["mail"] = 3 + (2.5 * Math.sin(number / 14.0))
+    end
+    return sampler if still
+
+    real = Process.clock_gettime(Process::CLOCK_MONOTONIC) - ticks
+    sampler.instance_variable_set(:@clock, -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) - real })
+    sampler
+  end
+end
