@@ -105,6 +105,14 @@ class CommandsTest < RedisCase
     end
   end
 
+  def test_control_c
+    interrupting = Class.new(SimpleDelegator) { def stats(**) = raise(Interrupt) }.new(memory)
+    Jobs.storage = interrupting
+    assert_equal 130, CLI.new(["status"], output: StringIO.new, errors: StringIO.new).run
+  ensure
+    Jobs.storage = nil
+  end
+
   # --- as a process ---
 
   def run_command(*words, chdir: @folder)

@@ -21,6 +21,8 @@ module Ringspun
       FAILURE = 1
       # An option or the configuration is wrong.
       USAGE = 64
+      # Ctrl-C has ended a command.
+      INTERRUPTED = 130
 
       # @return [Boolean] whether this process is the executable
       # @since 0.1.0
@@ -85,6 +87,8 @@ module Ringspun
         command.call(arguments.names)
       rescue Errno::EPIPE # whoever reads has read enough
         SUCCESS
+      rescue Interrupt
+        INTERRUPTED
       rescue StorageError, UnavailableError, UnknownOutcomeError => error
         @errors.puts "ringspun-jobs: #{error.message}"
         FAILURE

@@ -13,12 +13,15 @@ module Ringspun
     #
     # @api private
     module Notices
+      @loaded = false
+
       class << self
+        # Looks for ActiveSupport::Notifications, before the first job is enqueued or run.
+        def look = @loaded ||= defined?(::ActiveSupport::Notifications) ? true : false
+
         # @param event [String] without the namespace
         # @return [Boolean] whether somebody listens
-        def wanted?(event)
-          defined?(::ActiveSupport::Notifications) && ::ActiveSupport::Notifications.notifier.listening?(NAMES.fetch(event))
-        end
+        def wanted?(event) = @loaded && ::ActiveSupport::Notifications.notifier.listening?(NAMES.fetch(event))
 
         # @param event [String] that somebody listens to
         # @yieldparam payload [Hash{Symbol => Object}] which the block may add to

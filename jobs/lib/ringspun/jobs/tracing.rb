@@ -10,9 +10,19 @@ module Ringspun
     #
     # @api private
     module Tracing
+      @on = false
+
       class << self
-        # @return [Boolean]
-        def on? = @on ||= defined?(::OpenTelemetry::SDK) ? require("ringspun/opentelemetry") || true : false
+        # Looks for the gem, before the first job is enqueued or run: a look for each job would cost more than the job's own way.
+        def look
+          return if @on || !defined?(::OpenTelemetry::SDK)
+
+          require "ringspun/opentelemetry"
+          @on = true
+        end
+
+        # @return [Boolean] whether the gem was there when {look} was last called
+        def on? = @on
 
         # Calls the block in a producer's span.
         #

@@ -35,6 +35,22 @@ module Ringspun
           @queue = options[:queue]
           @jids = options[:jid]
           @conditions = { job_class: options[:class], tag: options[:tag], text: options[:text] }
+          @options = options
+        end
+
+        # @param job [Hash]
+        # @param queue [String] where it was found
+        # @return [Boolean] whether it meets the conditions
+        def fits?(job, queue)
+          @options.slice(*OPTIONS).all? do |name, value|
+            case name
+            when :class then [job["class"], job["wrapped"]].include?(value)
+            when :jid then value.include?(job["jid"])
+            when :tag then [*job["tags"]].include?(value)
+            when :text then text_in?(job["args"], value)
+            when :queue then [queue, job["queue"]].include?(value)
+            end
+          end
         end
 
         # Pages of the jobs, as {Storage#search} finds them. May switch strands.
@@ -60,6 +76,14 @@ module Ringspun
         end
 
         private
+
+        def text_in?(value, text)
+          case value
+          when Array then value.any? { |each| text_in?(each, text) }
+          when Hash then value.any? { |name, each| name.include?(text) || text_in?(each, text) }
+          else value.to_s.include?(text)
+          end
+        end
 
         def in_queue?(found)
           return true unless @queue

@@ -27,6 +27,7 @@ module Ringspun
       # @param milliseconds [Boolean] see {Config#milliseconds}
       # @param after_commit [Boolean] see {Config#after_commit}
       def initialize(enqueuer, chain:, milliseconds:, after_commit: false)
+        [Notices, Tracing].each(&:look)
         @enqueuer = enqueuer
         @chain = chain
         @milliseconds = milliseconds

@@ -10,6 +10,9 @@ module Ringspun
         # The name of a constant. Nothing else is looked up.
         CLASS_NAME = /\A[A-Z]\w*(::[A-Z]\w*)*\z/
 
+        LOOK_SECONDS = 0.1
+        private_constant :LOOK_SECONDS
+
         # The class that an entry names is no job of this program.
         class UnknownClassError < Error; end
 
@@ -24,6 +27,8 @@ module Ringspun
           @storage = storage
           @retrying = retrying
           @backoff = backoff
+          [Notices, Tracing].each(&:look)
+          @looked_at = 0.0
         end
 
         # May switch strands.
@@ -59,9 +64,18 @@ module Ringspun
         end
 
         def perform(klass, job, run)
-          return traced(klass, job, run) unless Notices.wanted?("perform")
+          return traced(klass, job, run) unless told?(run.began_at)
 
           Notices.around("perform", { job: job, queue: run.queue }) { traced(klass, job, run) }
+        end
+
+        # Whether somebody listens is asked ten times a second. Asked for each job, it would take a worker some percent of its
+        # time.
+        def told?(now)
+          return @told if (now - @looked_at).abs < LOOK_SECONDS
+
+          @looked_at = now
+          @told = Notices.wanted?("perform")
         end
 
         def traced(klass, job, run)

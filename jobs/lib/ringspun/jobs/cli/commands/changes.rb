@@ -8,6 +8,9 @@ module Ringspun
       # @api private
       class Change < Command
         CHOICES = %i[class jid tag text queue all yes json].freeze
+        PAGE = 1000
+        # So many jobs a storage may pass in one call, which takes it some hundredths of a second.
+        STEPS = 1_000_000
 
         def call(names)
           check_choice
@@ -53,7 +56,7 @@ module Ringspun
           refuse("there is no queue #{place}")
         end
 
-        def selection = Selection.new(@storage, @place, @options)
+        def selection = @selection ||= Selection.new(@storage, @place, @options)
 
         # Whoever means all must say so, and whoever is asked must agree.
         def counted_and_meant
@@ -79,31 +82,49 @@ module Ringspun
           stats.fetch({ schedule: :scheduled, retry: :retries, dead: :dead }.fetch(place))
         end
 
-        # Of a queue from which jobs are removed others are missed, so it is looked through again until there are none. But what
-        # comes in meanwhile was not counted, and may come faster than it goes.
+        # No more than were counted: others may come in faster than these go.
         def change(counted)
-          loop do
-            before = @done
-            selection.each_page do |found|
-              change_page(found.first([counted - @done, found.size].min))
-              break if @done >= counted
-            end
-            break if @done >= counted || @place.is_a?(Symbol) || @done == before || @options[:jid]
+          return change_queue(counted) if @place.is_a?(String) && !@options[:jid]
+
+          selection.each_page do |found|
+            change_page(found.first([counted - @done, found.size].min))
+            break if @done >= counted
           end
+        end
+
+        # From the oldest on, where a storage finds a job of a queue soonest. It must pass those that stay, for each job anew, and
+        # others wait meanwhile: the more stay, the fewer go in one call.
+        def change_queue(counted)
+          stay = 0
+          while @done < counted && (page = @storage.list(@place, stay, PAGE)).any?
+            before = @done
+            found = page.select { |job| wanted?(job) }.first([counted - @done, page.size].min)
+            found.each_slice((STEPS / (stay + PAGE)).clamp(1, PAGE)) { |some| change_place(@place, some) }
+            stay += page.size - (@done - before)
+          end
+        end
+
+        def wanted?(stored)
+          return true if @options[:all]
+
+          selection.fits?(Wire.parse(stored.entry), @place)
+        rescue MalformedEntryError
+          false
         end
 
         def change_page(found)
           in_flight, others = found.partition { |one| one.place == :in_flight }
           in_flight.each { |one| @errors.puts Command.printable("#{jid_of(one)} runs at #{one.node}; cancel it if it is to end") }
           others.group_by { |one| one.place == :queue ? one.queue : one.place }.each do |place, some|
-            kind = place.is_a?(String) ? :queue : place
-            next unless sources.include?(kind)
-
-            answers = apply(place, some)
-            @done += answers.count(true)
-            @gone += answers.count(false)
-            @seen = [*@seen, *some.zip(answers).filter_map { |one, there| jid_of(one) if there }] if @options[:jid]
+            change_place(place, some) if sources.include?(place.is_a?(String) ? :queue : place)
           end
+        end
+
+        def change_place(place, some)
+          answers = apply(place, some)
+          @done += answers.count(true)
+          @gone += answers.count(false)
+          @seen = [*@seen, *some.zip(answers).filter_map { |one, there| jid_of(one) if there }] if @options[:jid]
         end
 
         def jid_of(found)

@@ -154,8 +154,10 @@ module Ringspun
         def call(names)
           none(names)
           left = limit
+          @selection = Selection.new(@storage, nil, @options)
           @storage.nodes.map { |node| node["identity"] }.each_slice(10) do |nodes|
-            rows = @storage.work(nodes).flatten.map { |running| row(running) }.select { |row| wanted?(row) }
+            rows = @storage.work(nodes).flatten.map { |running| row(running) }
+            rows.select! { |row| @selection.fits?(row["job"] || {}, row["queue"]) }
             rows = rows.first(left) if left.finite?
             left -= rows.size
             show(rows) if rows.any?
@@ -169,20 +171,6 @@ module Ringspun
           job = job_of(running.entry)
           { "process" => running.node, "queue" => running.queue, "began_at" => running.began_at,
             **(job ? { "job" => job } : { "entry" => running.entry.scrub }) }
-        end
-
-        def wanted?(row)
-          job = row["job"] || {}
-          wanted = @options.slice(*Selection::OPTIONS)
-          wanted.all? do |name, value|
-            case name
-            when :class then [job["class"], job["wrapped"]].include?(value)
-            when :jid then value.include?(job["jid"])
-            when :tag then [*job["tags"]].include?(value)
-            when :text then JSON.generate(job["args"]).include?(value)
-            when :queue then [row["queue"], job["queue"]].include?(value)
-            end
-          end
         end
 
         def cells(row)
