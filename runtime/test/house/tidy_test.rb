@@ -234,7 +234,8 @@ class TidyTest < Minitest::Test
   end
 
   # Libraries that do not begin with their gem's name.
-  GEMS = { "active_job" => "activejob", "active_support" => "activerecord", "active_support/core_ext" => "activerecord",
+  GEMS = { "active_job" => "activejob", "active_support/core_ext/string/output_safety" => "activerecord",
+           "active_support" => "activerecord", "active_support/core_ext" => "activerecord",
            "active_support/ordered_options" => "activerecord", "active_support/error_reporter" => "activerecord",
            "active_support/notifications" => "activerecord", "opentelemetry/sdk" => "opentelemetry-sdk",
            "active_record/connection_adapters/postgresql_adapter" => "activerecord", "active_record" => "activerecord",
