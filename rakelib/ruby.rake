@@ -61,7 +61,9 @@ test_passes(:rails, :compile) do
   versions = FileList["tmp/setup/rails-*-#{RUBY_VERSION}"].sort.map { |stamp| stamp[/rails-([\d.]+)-/, 1] }
   abort "no test ran: the gems of Rails are missing; run bin/setup" if versions.empty? && ENV["MATRIX"] != "1"
 
-  versions.map { |version| test_pass("Rails #{version}", RAILS_TESTS, { "RINGSPUN_RAILS" => version }) }
+  # A test may start an application three times, beside other passes.
+  limit = { "RINGSPUN_TEST_LIMIT_SECONDS" => "180" }
+  versions.map { |version| test_pass("Rails #{version}", RAILS_TESTS, { "RINGSPUN_RAILS" => version, **limit }) }
 end
 
 # The comment by which a file of Postgres tests says on which servers it runs beside the default one: `all` of

@@ -6,6 +6,8 @@ require "support/rails_app"
 require "support/redis_case"
 require "tmpdir"
 
+RailsApp.folder # before the first test, for a test's time is limited
+
 # A generated application on the tests' Redis, with two databases of SQLite, which are empty at the start of each test.
 class RailsCase < RedisCase
   SCHEMA = <<~'RUBY'
