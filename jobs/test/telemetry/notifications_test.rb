@@ -33,6 +33,22 @@ class NotificationsTest < Minitest::Test
     assert_nil stopped.last["jid"]
   end
 
+  def test_a_job_of_active_job
+    events = told(<<~RUBY)
+      require "ringspun/jobs/active_job"
+      #{LISTEN}
+      ActiveJob::Base.logger = Logger.new(nil)
+      class Later < ActiveJob::Base
+        self.queue_adapter = :ringspun
+        def perform(*) = nil
+      end
+      Later.perform_later(1)
+      work(1)
+      puts JSON.generate(events.map { |event| [event.name, event.payload[:class] || event.payload[:job]["wrapped"]] })
+    RUBY
+    assert_equal [%w[enqueue.ringspun_jobs Later], %w[perform.ringspun_jobs Later]], events
+  end
+
   def test_an_enqueue_that_fails
     name, error = told(<<~RUBY)
       #{LISTEN}

@@ -108,7 +108,7 @@ module Ringspun
       end
 
       def push_told(template, arguments, at, delay, connection)
-        payload = { class: template.name, queue: template.queue, arguments: arguments }
+        payload = { class: template.shown_name, queue: template.queue, arguments: arguments }
         Notices.around("enqueue", payload) do |told|
           told[:jid] = push_traced(template, arguments, at, delay, connection)
         end
@@ -117,7 +117,7 @@ module Ringspun
       def push_traced(template, arguments, at, delay, connection)
         return push_one(template, arguments, at, delay, connection) unless Tracing.on?
 
-        Tracing.enqueue(template.queue, { "messaging.ringspun_jobs.job_class" => template.name }) do |span|
+        Tracing.enqueue(template.queue, { "messaging.ringspun_jobs.job_class" => template.shown_name }) do |span|
           jid = push_one(template, arguments, at, delay, connection)
           span.set_attribute("messaging.message.id", jid) if jid
           jid

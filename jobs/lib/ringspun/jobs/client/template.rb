@@ -80,15 +80,17 @@ module Ringspun
       # @return [Boolean] whether the job is enqueued
       def passes?(_answer) = true
 
-      # @return [String] the name of the class
-      # @raise [InvalidJobError] if it has none
+      # @return [String] the class as people call it: of a job that another class wraps, that of the job
+      # @raise [InvalidJobError] if it has no name
+      def shown_name = fields.then { |all| all["wrapped"] || all["class"] }
+
+      private
+
       def name
         return @job_class if @job_class.is_a?(String)
 
         @job_class.name || raise(InvalidJobError, "#{@job_class.inspect} has no name by which a worker could find it")
       end
-
-      private
 
       def fields
         { "class" => name, "queue" => @queue, "retry" => @options[:retry], **extras }
