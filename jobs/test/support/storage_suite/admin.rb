@@ -98,6 +98,15 @@ module StorageSuite
       assert_raises(ArgumentError) { storage.move(:other, moves, :dead) }
     end
 
+    def test_what_is_moved_or_restored_goes_where_its_priority_belongs
+      first = ->(jid) { JSON.generate("class" => "Work", "args" => [], "jid" => jid, "priority" => -1) }
+      push("a", "b")
+      storage.restore("default", [Storage::Stored.new(nil, first["c"]), Storage::Stored.new(nil, entry("d"))])
+      storage.restore(:dead, [Storage::Stored.new(nil, first["e"], 5)])
+      storage.move(:dead, set(:dead).map { |job| Storage::Move.new(job.token) }, "default")
+      assert_equal %w[c e a b d], jids(fetch)
+    end
+
     def test_a_job_is_not_moved_to_where_it_is
       push("a")
       moves = list("default").map { |job| Storage::Move.new(job.token) }

@@ -91,7 +91,8 @@ module Ringspun
               return commands.empty? ? [] : use(connection) { |one| all(one.exchange(commands)) }.map { |added| added == 1 }
             end
 
-            refused = push(jobs.map { |job| Push.new(place, job.entry) }, connection: connection)&.find { |answer| answer }
+            pushes = jobs.map { |job| Push.new(queue: place, entry: job.entry, priority: priority_of(job.entry)) }
+            refused = push(pushes, connection: connection)&.find { |answer| answer }
             refused ? raise(refused) : jobs.map { true }
           end
 
@@ -141,6 +142,12 @@ module Ringspun
           end
 
           private
+
+          def priority_of(entry)
+            Wire.priority(Wire.parse(entry)) if entry.b.include?('"priority"')
+          rescue MalformedEntryError
+            nil
+          end
 
           def kind_and_name(place)
             return ["queue", place] if place.is_a?(String)
