@@ -25,10 +25,19 @@ module WebExample
   # @param still [Boolean] whether the charts stay as they are
   # @return [Array(Jobs::Web, Storage)]
   def web(still: false)
-    storage = Storage::Memory.new
-    fill(storage)
+    ago = ticks = 300.0
+    storage = Storage::Memory.new(clock: -> { Time.now.to_f - ago })
+    sampler = Jobs::Web.const_get(:Sampler).new(clock: -> { ticks }) { storage }
+    150.times do |number|
+      ticks += 2
+      ago -= 2
+      fill(storage) if ago.zero?
+      storage.counters(processed: 240 + (90 * Math.sin(number / 9.0)).round, failed: (number % 11).zero? ? 14 : 2)
+      sampler.last.latencies["mail"] = 5 + (2.5 * Math.sin(number / 14.0))
+    end
+    sampler.instance_variable_set(:@clock, -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }) unless still
     web = Jobs::Web.new(storage:)
-    web.instance_variable_set(:@sampler, sampler(storage, still))
+    web.instance_variable_set(:@sampler, sampler)
     [web, storage]
   end
 
@@ -43,7 +52,7 @@ module WebExample
   def enqueue(storage, now)
     { "mail" => 320, "default" => 75, "reports" => 4, Storage::QUARANTINE => 2 }.each do |queue, count|
       push(storage, queue, count) do |number|
-        ["Mail", ["customer-#{number}@example.org", { "template" => "receipt" }], { "created_at" => now - 5 }]
+        ["Mail", ["customer-#{number}@example.org", { "template" => "receipt" }], { "enqueued_at" => now - 5 }]
       end
     end
     push(storage, "default", 6, at: now + 600) { |number| ["Report", [number, "2026-11"], { "tags" => ["monthly"] }] }
@@ -85,21 +94,5 @@ module WebExample
             ["3", "default", entry("Invoice", [1041, "EUR"]), now - 1]]
     storage.announce(NODE, info, jobs)
     storage.announce("web-2:977:1b0a44d7e2c5", { **info.except("waits"), "quiet" => true, "rss" => 201_000 }, [])
-  end
-
-  # With charts of the last minutes.
-  def sampler(storage, still)
-    ticks = 0.0
-    sampler = Jobs::Web.const_get(:Sampler).new(clock: -> { ticks }) { storage }
-    150.times do |number|
-      ticks += 2
-      storage.counters(processed: 240 + (90 * Math.sin(number / 9.0)).round, failed: number % 11 == 0 ? 14 : 2)
-      sampler.last.latencies["mail"] = 3 + (2.5 * Math.sin(number / 14.0))
-    end
-    return sampler if still
-
-    real = Process.clock_gettime(Process::CLOCK_MONOTONIC) - ticks
-    sampler.instance_variable_set(:@clock, -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) - real })
-    sampler
   end
 end

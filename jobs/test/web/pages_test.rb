@@ -14,7 +14,7 @@ class WebPagesTest < WebCase
   end
 
   def test_the_dashboard
-    push("a", created_at: Time.now.to_f - 7200)
+    push("a", enqueued_at: Time.now.to_f - 7200)
     put(:retry, "b")
     assert_match(/Processed 1 Failed 1 Enqueued 1 .*Scheduled 0 Retries 1 Dead 0/, text("/"))
     assert_match(/default 1 2 h/, text("/live"))
@@ -199,12 +199,36 @@ class WebPagesTest < WebCase
 
   def test_the_charts_forget_what_is_old
     ticks = 0.0
+    storage = Storage::Memory.new(clock: -> { ticks })
     sampler = Jobs::Web.const_get(:Sampler).new(clock: -> { ticks }) { storage }
     400.times do
       ticks += 2
       sampler.last
     end
     assert_operator sampler.line.size, :<=, 152
+  end
+
+  # The others get what was read before.
+  def test_only_one_waits_for_a_slow_storage
+    ticks = 0.0
+    asked, may_answer = Array.new(2) { Thread::Queue.new }
+    slow = Class.new(Storage::Memory) do
+      define_method(:nodes) do |connection: nil|
+        asked << true
+        may_answer.pop
+        super(connection:)
+      end
+    end.new
+    sampler = Jobs::Web.const_get(:Sampler).new(clock: -> { ticks }) { slow }
+    may_answer << true
+    before = sampler.last
+    ticks += 2
+    waits = Thread.new { sampler.last }
+    2.times { asked.pop }
+    assert_equal [before], Array.new(1000) { sampler.last }.uniq(&:object_id)
+    may_answer << true
+    refute_same before, waits.value
+    assert_empty asked
   end
 
   def test_while_the_storage_is_away_the_page_says_so

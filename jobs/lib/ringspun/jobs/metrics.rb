@@ -21,9 +21,10 @@ module Ringspun
       private_constant :FRESH_SECONDS
 
       # @param storage [Storage]
+      # @param latencies [Integer, nil] of so many queues, those with most jobs, it is read how long jobs wait; nil: of all
       # @return [Sample]
       # @api private
-      def self.sample(storage) = Sample.take(storage)
+      def self.sample(storage, latencies: nil) = Sample.take(storage, latencies: latencies)
 
       # May switch strands.
       #

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "ringspun/jobs"
+require_relative "metrics"
 require_relative "web/markup"
 require_relative "web/request"
 require_relative "web/forgery"

@@ -56,7 +56,7 @@ module Ringspun
         # The dead are listed from the one that died last.
         def newest_first? = @id == :dead
 
-        # @param sample [Sampler::Sample]
+        # @param sample [Metrics::Sample]
         # @return [Integer] how many jobs there are
         def size(sample) = queue? ? sample.stats[:queues].fetch(@id, 0) : sample.stats[COUNTS.fetch(@id)]
 

@@ -17,9 +17,6 @@ module Ringspun
         # Of so many running jobs, at most, what they are is read.
         WORK_MAX = 1000
 
-        # What was read at a time, by the sampler's clock. `latencies`: seconds for which the next job of each queue has waited.
-        Sample = Struct.new(:at, :stats, :paused, :nodes, :latencies)
-
         # @yieldreturn [Storage]
         # @param clock [#call] answers seconds
         def initialize(clock: -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }, &storage)
@@ -31,7 +28,8 @@ module Ringspun
           @asked = {} # node => when it was asked to tell what its jobs wait for
         end
 
-        # @return [Sample] the last one. Only one caller waits for a new one; the others get the one before, if there is one
+        # @return [Metrics::Sample] the last one. Only one caller waits for a new one; the others get the one before, if
+        #   there is one
         # @raise [Error] of the storage; until the second is over, all get the same
         def last
           return current if fresh? || (@samples.any? && @mutex.locked?)
@@ -42,7 +40,7 @@ module Ringspun
           end
         end
 
-        # @return [Array<Sample>] those that there are, the oldest first
+        # @return [Array<Metrics::Sample>] those that there are, the oldest first
         def line = @samples
 
         # Something has changed by our own hand, which the next page is to show.
@@ -82,26 +80,13 @@ module Ringspun
         def current = @error ? raise(@error) : @samples.last
 
         def read
-          storage = @storage.call
           @error = nil
-          sample = Sample.new(now, storage.stats, storage.paused, storage.nodes)
-          sample.latencies = latencies(storage, sample.stats[:queues])
-          @samples = [*@samples.drop_while { |one| one.at < now - KEPT_SECONDS }, sample]
+          sample = Metrics.sample(@storage.call, latencies: QUEUES_MAX)
+          @samples = [*@samples.drop_while { |one| one.time < sample.time - KEPT_SECONDS }, sample]
         rescue UnavailableError, UnknownOutcomeError, StorageError => error
           @error = error
         ensure
           @read_at = now
-        end
-
-        def latencies(storage, queues)
-          names = queues.select { |_, size| size.positive? }.max_by(QUEUES_MAX, &:last).map(&:first)
-          return {} if names.empty?
-
-          time = storage.time
-          names.to_h do |name|
-            since = storage.list(name, 0, 1).first&.then { |job| JobText.new(job.entry).waiting_since }
-            [name, since ? [time - since, 0.0].max : nil]
-          end
         end
       end
       private_constant :Sampler

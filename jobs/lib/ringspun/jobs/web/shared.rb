@@ -7,7 +7,7 @@ module Ringspun
       #
       # @api private
       class Shared
-        # @param sample [Sampler::Sample]
+        # @param sample [Metrics::Sample]
         # @param base [String] where the pages are mounted, with which links begin
         # @yieldreturn [Markup]
         # @return [Markup]

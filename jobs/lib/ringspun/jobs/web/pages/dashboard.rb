@@ -39,12 +39,12 @@ module Ringspun
 
         def charts
           line = @view.sampler.line
-          rates = line.each_cons(2).reject { |one, other| other.at <= one.at }
+          rates = line.each_cons(2).reject { |one, other| other.time <= one.time }
           done, failed = %i[processed failed].map do |name|
-            rates.map { |one, other| [other.at, [(other.stats[name] - one.stats[name]) / (other.at - one.at), 0].max] }
+            rates.map { |one, other| [other.time, [(other.stats[name] - one.stats[name]) / (other.time - one.time), 0].max] }
           end
           chart("Throughput", { "processed" => done, "of these failed" => failed }) { |value| "#{short(value)}/s" }
-          waits = line.map { |one| [one.at, one.latencies.values.compact.max || 0] }
+          waits = line.map { |one| [one.time, one.latencies.values.compact.max || 0] }
           chart("Latency of the slowest queue", { "the next job has waited" => waits }) do |value|
             value.zero? ? "0 s" : duration(value)
           end
@@ -53,7 +53,7 @@ module Ringspun
         def chart(title, lines, &)
           m.section do
             m.h2(title)
-            Chart.new(title, Sampler::KEPT_SECONDS, lines, sample.at, &).draw(m)
+            Chart.new(title, Sampler::KEPT_SECONDS, lines, sample.time, &).draw(m)
           end
         end
 
