@@ -17,6 +17,12 @@ namespace :jobs do
     sh RbConfig.ruby, "-w", *folders, "jobs/test/torture/mass_death.rb", verbose: false
   end
 
+  desc "Measures the web pages with JOBS=1000000 jobs in a queue and RETRIES=100000 to be tried again; none may take 100 ms"
+  task web_speed: :compile do
+    folders = %w[jobs/lib runtime/lib].map { |folder| "-I#{folder}" }
+    sh RbConfig.ruby, "-w", *folders, "jobs/test/web/speed.rb", verbose: false
+  end
+
   desc "Takes pictures of the web pages for the guide: by day, by night, and as on a phone"
   task screenshots: :compile do
     folders = %w[jobs/test jobs/lib runtime/lib].map { |folder| "-I#{folder}" }
