@@ -105,6 +105,18 @@ class CommandsTest < RedisCase
     end
   end
 
+  # As head does.
+  def test_whoever_reads_has_read_enough
+    push("reports")
+    Jobs.storage = memory
+    reader, writer = IO.pipe
+    reader.close
+    assert_equal 0, CLI.new(%w[export all], output: writer.tap { |one| one.sync = true }, errors: StringIO.new).run
+  ensure
+    Jobs.storage = nil
+    writer&.close
+  end
+
   def test_control_c
     interrupting = Class.new(SimpleDelegator) { def stats(**) = raise(Interrupt) }.new(memory)
     Jobs.storage = interrupting

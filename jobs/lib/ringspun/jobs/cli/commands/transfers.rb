@@ -16,7 +16,8 @@ module Ringspun
 
           places = places_of(names.first)
           @count = 0
-          into(names[1]) { |file| places.each { |place| export(place, file) } }
+          write_all = ->(file) { places.each { |place| export(place, file) } }
+          [nil, "-"].include?(names[1]) ? write_all.call(@output) : into(names[1], &write_all)
           @errors.puts "#{@count} jobs exported"
           SUCCESS
         end
@@ -34,8 +35,6 @@ module Ringspun
 
         # Arguments may be secret, so the file is the owner's only; and no earlier export is lost.
         def into(path)
-          return yield(@output) if [nil, "-"].include?(path)
-
           ::File.open(path, ::File::WRONLY | ::File::CREAT | ::File::EXCL, 0o600) { |file| yield file }
         rescue Errno::EEXIST
           refuse("#{path} is there already")
