@@ -1,16 +1,13 @@
 # frozen_string_literal: true
 
-require "ringspun/jobs/active_job"
+require "ringspun-jobs"
 
 # Ringspun, whose callers are strands.
 module Library
   def self.configure(config)
     config.active_job.queue_adapter = :ringspun
-    config.active_support.isolation_level = :fiber
-    Ringspun::Jobs.configure do |jobs|
-      jobs.redis = { url: ENV.fetch("REDIS_URL") }
-      jobs.log_level = "warn"
-    end
+    config.ringspun_jobs.redis = { url: ENV.fetch("REDIS_URL") }
+    config.ringspun_jobs.log_level = "warn"
   end
 
   def self.prepare = nil
