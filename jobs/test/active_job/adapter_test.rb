@@ -167,4 +167,25 @@ class ActiveJobAdapterTest < ActiveJobCase
     end
     assert_equal({ dropped: 3 }, work("default"))
   end
+
+  class Victim
+    class << self
+      attr_accessor :made
+    end
+
+    def initialize = Victim.made = true
+  end
+
+  # The class inside is as much in the hands of whoever has written the entry.
+  def test_no_other_constant_inside_a_wrapper_is_made_an_instance_of
+    [{ "job_class" => "ActiveJobAdapterTest::Victim" }, { "job_class" => "NoSuchClass" }, { "job_class" => 5 }, {}].each do |data|
+      entry = JSON.generate("class" => "Sidekiq::ActiveJob::Wrapper", "args" => [data], "jid" => "a", "queue" => "default",
+                            "retry" => 0)
+      @storage.push([Jobs::Storage::Push.new("default", entry, "a")])
+    end
+    assert_equal({ dead: 4 }, work("default"))
+    assert_nil Victim.made
+    errors = @storage.scan(:dead, 0, 9).map { |one| JSON.parse(one.entry)["error_class"] }
+    assert_equal ["Ringspun::Jobs::UnknownClassError"], errors.uniq
+  end
 end

@@ -167,6 +167,22 @@ class WorkerTest < Minitest::Test
     end
   end
 
+  # As where a file of the program is half written.
+  def test_a_reloader_that_raises_is_a_failure_of_the_job
+    broken = true
+    seen = []
+    on("note") { |number, _| seen << number }
+    reload = ->(&block) { broken ? raise(SyntaxError, "half written") : block.call }
+    with_worker(reloader: reload) do
+      push("note", 1)
+      yield_slowly { storage.stats[:retries] == 1 }
+      assert_equal ["SyntaxError", 0], JSON.parse(storage.scan(:retry, 0, 1).first.entry).values_at("error_class", "retry_count")
+      broken = false
+      until_done
+      assert_equal [[1], { retry: 1, done: 1 }], [seen, worker.counts]
+    end
+  end
+
   def test_a_job_that_always_fails_is_dead_in_the_end
     runs = 0
     on("fail") { runs += 1 and raise "always" }

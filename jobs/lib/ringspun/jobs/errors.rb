@@ -11,6 +11,9 @@ module Ringspun
     # A job that cannot be enqueued: its arguments do not survive JSON, or its options are wrong.
     class InvalidJobError < Error; end
 
+    # The class that an entry names is no job of this program.
+    class UnknownClassError < Error; end
+
     # An entry of the storage is no job: it is no JSON, or has no class, arguments or jid.
     class MalformedEntryError < Error; end
 

@@ -49,7 +49,7 @@ module Ringspun
       def next_steps
         say <<~TEXT
 
-          Jobs are enqueued in the Redis of REDIS_URL, and #{@program} runs them. Start it beside the web server:
+          Jobs are enqueued where config/ringspun-jobs.yml says, and #{@program} runs them. Start it beside the web server:
 
             #{@program} --help
 

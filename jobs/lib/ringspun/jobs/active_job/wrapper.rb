@@ -46,7 +46,16 @@ module Ringspun
         # May switch strands.
         #
         # @param data [Hash{String => Object}] of ActiveJob::Core#serialize
-        def perform(data) = ::ActiveJob::Base.execute(data.merge("provider_job_id" => jid))
+        # @raise [UnknownClassError] they name no class of Active Job: anybody may have written any constant there
+        def perform(data)
+          name = data["job_class"]
+          klass = name.safe_constantize if name.is_a?(String)
+          unless klass.is_a?(Class) && klass <= ::ActiveJob::Base
+            raise UnknownClassError, "#{name.inspect[0, 100]} is no class of Active Job in this program"
+          end
+
+          ::ActiveJob::Base.execute(data.merge("provider_job_id" => jid))
+        end
       end
       private_constant :Wrapper
     end

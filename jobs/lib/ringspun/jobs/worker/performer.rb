@@ -13,9 +13,6 @@ module Ringspun
         LOOK_SECONDS = 0.1
         private_constant :LOOK_SECONDS
 
-        # The class that an entry names is no job of this program.
-        class UnknownClassError < Error; end
-
         # @return [Backoff] by which runs call the storage
         attr_writer :backoff
 
@@ -52,11 +49,18 @@ module Ringspun
           return Outcome.ended_early(run.fetched, job, run.asked) if run.asked && by_cancellation?(error)
           raise if error.is_a?(Cancelled)
 
-          # Once more, for it may call the program's hooks.
-          in_reloader { @retrying.call(run.fetched, error, klass: klass) }
+          decide(run, error, klass)
         end
 
         private
+
+        # In the reloader once more, for this may call the program's hooks. But it may be the reloader that raises, as where a
+        # file of the program is half written.
+        def decide(run, error, klass)
+          in_reloader { @retrying.call(run.fetched, error, klass: klass) }
+        rescue StandardError, ScriptError
+          @retrying.call(run.fetched, error, klass: klass)
+        end
 
         def in_reloader(&)
           reloader = @config.reloader
