@@ -279,7 +279,8 @@ module Ringspun
       # Shows a node to dashboards, for {SHOWN_SECONDS} from now on. Nothing depends on it.
       #
       # @param info [Hash{String => Object}] with Sidekiq's keys: "hostname", "pid", "started_at", "tag", "concurrency", "queues",
-      #   "weights", "labels", "version", "embedded"; and "quiet", "rss" (KB), "rtt_us". See
+      #   "weights", "labels", "version", "embedded"; and "quiet", "rss" (KB), "rtt_us". Ours have "ringspun", their version, and
+      #   while somebody asks "waits", see {Worker.ask_waits}. See
       #   https://github.com/sidekiq/sidekiq/blob/main/lib/sidekiq/launcher.rb (to_data, beat)
       # @param work [Array<Array(String, String, String, Numeric)>] slot, queue, entry and when its run began
       # @return [nil]

@@ -13,8 +13,8 @@ module Ringspun
         # Elements without an end. Those of SVG all have one.
         VOID = %w[input link meta].freeze
         TAGS = %w[
-          a bdi body button caption code dd details div dl dt footer form h1 h2 head header html input label li link main meta nav
-          p pre script section small span strong summary table tbody td th thead time title tr ul option select
+          a body button caption code dd details div dl dt form h1 h2 head header html input label li link main meta nav
+          p pre script section small span summary table tbody td th thead time title tr ul option select
           svg polyline line text
         ].freeze
 
