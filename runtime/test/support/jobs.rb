@@ -6,6 +6,7 @@ require "ringspun/jobs/active_job"
 require "ringspun/jobs/cli"
 require "ringspun/jobs/rspec"
 require "ringspun/jobs/testing/assertions"
+require "ringspun/jobs/web"
 
 RSpec.configure { |config| config.expose_dsl_globally = false }
 Ringspun::Jobs::Testing.real!
