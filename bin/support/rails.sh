@@ -1,6 +1,9 @@
 # Sourced by bin/setup: the gems of the Rails applications that tests generate, see jobs/test/rails. They have a lock for each
 # version of Rails, and share vendor/bundle with the gems of this repository.
 
+# The folder with the headers of libraries.
+include_folder=${RINGSPUN_INCLUDE:-/usr/include}
+
 # rails_versions NAME: those for the Ruby of that name in tmp/setup.
 rails_versions() {
   case $1 in
@@ -12,9 +15,9 @@ rails_versions() {
 # missing_rails_tools: what the gems nokogiri and sqlite3 are built with. Debian's RubyGems takes none of their builds.
 missing_rails_tools() {
   [[ -e /etc/debian_version ]] || return 0
-  [[ -e /usr/include/libxml2/libxml/xmlversion.h ]] || printf 'libxml2-dev\n'
-  [[ -e /usr/include/libxslt/xslt.h ]] || printf 'libxslt1-dev\n'
-  [[ -e /usr/include/sqlite3.h ]] || printf 'libsqlite3-dev\n'
+  [[ -e $include_folder/libxml2/libxml/xmlversion.h ]] || printf 'libxml2-dev\n'
+  [[ -e $include_folder/libxslt/xslt.h ]] || printf 'libxslt1-dev\n'
+  [[ -e $include_folder/sqlite3.h ]] || printf 'libsqlite3-dev\n'
   command -v pkg-config >/dev/null || printf 'pkg-config\n'
 }
 

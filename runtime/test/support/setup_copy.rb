@@ -10,13 +10,15 @@ require "tmpdir"
 module SetupCopy
   ROOT = File.expand_path("../../..", __dir__)
   NEEDED = %w[bin Gemfile Gemfile.lock runtime/ringspun.gemspec jobs/ringspun-jobs.gemspec postgres/ringspun-postgres.gemspec
-              runtime/lib/ringspun/version.rb runtime/ext postgres/ext rakelib/compile.rake].freeze
+              runtime/lib/ringspun/version.rb runtime/ext postgres/ext rakelib/compile.rake
+              jobs/test/rails/8.1 jobs/test/rails/8.0].freeze
 
   # What the scripts use of every system.
   TOOLS = %w[bash sh env basename cat chmod cmp cp cut dirname find flock grep gzip head install ln mkdir mktemp mv nproc
              realpath rm sed sha256sum sort tar touch].freeze
   COMPILERS = %w[gcc g++ make].freeze
-  SERVERS = %w[redis-server initdb chromium].freeze
+  HEADERS = %w[include/libxml2/libxml/xmlversion.h include/libxslt/xslt.h include/sqlite3.h].freeze
+  SERVERS = %w[redis-server initdb chromium pkg-config].freeze
   CROSS = %w[aarch64-linux-gnu-gcc qemu-aarch64].freeze
   APT = %w[apt-get apt-cache dpkg sudo deb-systemd-helper update-rc.d].freeze
 
@@ -84,6 +86,10 @@ module SetupCopy
       FileUtils.cp_r(File.join(ROOT, name), in_copy(name))
     end
     %w[path packages home].each { |folder| FileUtils.mkdir_p(in_copy(folder)) }
+    HEADERS.each do |name|
+      FileUtils.mkdir_p(File.dirname(in_copy(name)))
+      FileUtils.touch(in_copy(name))
+    end
     link_tools
     (COMPILERS + SERVERS + CROSS + APT + ["id"]).each { |name| program("path/#{name}", FAKES.fetch(name, "exit 0")) }
     (COMPILERS + ["redis-server"]).each { |name| program("packages/#{name}", "exit 0") }
@@ -142,6 +148,7 @@ module SetupCopy
   def environment(env)
     { "PATH" => in_copy("path"), "HOME" => in_copy("home"), "RINGSPUN_OS_RELEASE" => in_copy("os-release"),
       "RINGSPUN_POSTGRESQL" => in_copy("postgresql"), "RINGSPUN_SBIN" => in_copy("sbin"), "RINGSPUN_APT" => in_copy("apt"),
+      "RINGSPUN_INCLUDE" => in_copy("include"),
       **env.transform_keys(&:to_s) }
   end
 
