@@ -48,5 +48,5 @@ module ActiveJob
     end
   end
 
-  Base.extend(Ringspun::Jobs::Sidekiq::ActiveJob::Options)
+  Base.singleton_class.include(Ringspun::Jobs::Sidekiq::ActiveJob::Options)
 end
