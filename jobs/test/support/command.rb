@@ -15,7 +15,9 @@ class Command
   attr_reader :lines
 
   # In a process group of its own, which ends with it.
-  def initialize(*arguments, env: {}, chdir: Dir.pwd, program: ["-w", *LOAD_PATH, EXECUTABLE])
+  def initialize(*arguments, env: {}, chdir: Dir.pwd, program: ["-w", *LOAD_PATH, EXECUTABLE],
+                 seconds: END_SECONDS)
+    @seconds = seconds
     @reader, writer = IO.pipe
     @lines = []
     # Without Bundler, where all gems are found all the same, a start takes half as long.
@@ -63,7 +65,7 @@ class Command
   private
 
   def next_line
-    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + END_SECONDS
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + @seconds
     until (line = whole_line)
       left = deadline - Process.clock_gettime(Process::CLOCK_MONOTONIC)
       raise "it says no more, and does not end:\n#{lines.join}" unless left.positive? && @reader.wait_readable(left)

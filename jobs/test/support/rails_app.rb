@@ -18,6 +18,9 @@ class RailsApp
   WITHOUT = %w[bundle git test action-mailer action-mailbox action-text active-storage action-cable bootsnap dev-gems kamal solid
                thruster rubocop brakeman bundler-audit ci docker].freeze
 
+  # An application takes seconds to start, and many more beside other passes.
+  START_SECONDS = 120
+
   class Error < StandardError; end
 
   class << self
@@ -159,7 +162,7 @@ class RailsApp
     end
 
     def read
-      @answers.wait_readable(Command::END_SECONDS) or raise Error, "no answer"
+      @answers.wait_readable(START_SECONDS) or raise Error, "no answer"
       JSON.parse(@answers.gets || raise(Error, "the application has ended"))
     end
   end

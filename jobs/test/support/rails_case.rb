@@ -46,7 +46,7 @@ class RailsCase < RedisCase
 
   # A worker process.
   def worker(*arguments, env: {}, folder: RailsApp.folder, ready: true)
-    command = opened(Command.new(*arguments, program: ["bin/jobs"], chdir: folder,
+    command = opened(Command.new(*arguments, program: ["bin/jobs"], chdir: folder, seconds: RailsApp::START_SECONDS,
                                              env: { **RailsApp.env(RailsApp.folder), **self.env, **env }))
     command.await(/the worker is ready/) if ready
     command
