@@ -295,6 +295,27 @@ class RedisFailureTest < RedisCase
     assert_equal [[fetched], 1], [storage.in_flight(NODE), storage.list("good", 0, 9).size]
   end
 
+  def test_a_lock_or_a_result_that_cannot_be_is_no_reason_to_lose_followers
+    storage.push([push_of])
+    fetched = storage.fetch(NODE, ["default"], 1).first
+    %w[unique:bad ringspun:result:a].each { |key| call("LPUSH", key, "no string") }
+    ack = Storage::Ack.new(fetched.queue, fetched.token, "a", "bad", [push_of("{}")], "5", 1e17)
+    assert_equal [true], storage.ack(NODE, [ack])
+    assert_equal [["{}"], [], 1], [queued, storage.in_flight(NODE), storage.stats[:processed]]
+  end
+
+  def test_one_whose_follower_cannot_have_its_lock_is_not_done
+    storage.push([push_of])
+    fetched = storage.fetch(NODE, ["default"], 1).first
+    call("LPUSH", "unique:bad", "no string")
+    ack = Storage::Ack.new(fetched.queue, fetched.token, "a", nil, [push_of("{}", lock: "bad", lock_seconds: 60)])
+    assert_raises(Jobs::StorageError) { storage.ack(NODE, [ack]) }
+    assert_equal [[fetched], []], [storage.in_flight(NODE), queued]
+    call("DEL", "unique:bad")
+    ack.pushes.first.lock_seconds = 1e300
+    assert_equal [[true], ["{}"]], [storage.ack(NODE, [ack]), queued]
+  end
+
   def test_a_queue_that_is_none_does_not_hold_up_what_is_due
     call("SET", "queue:bad", "no list")
     bad = JOB.sub("default", "bad")

@@ -100,6 +100,16 @@ module StorageSuite
     assert_empty storage.results([])
   end
 
+  # Anybody may have written how long.
+  def test_a_result_without_an_end_is_kept_for_a_year
+    push("a")
+    ack = done(fetch.first)
+    ack.result = "5"
+    ack.keep_seconds = 1e300
+    ack.pushes = [push_of("b")]
+    assert_equal [[true], ["5"], %w[b]], [storage.ack(NODE, [ack]), storage.results(%w[a]), jids(fetch)]
+  end
+
   def test_only_the_node_that_has_it_acknowledges
     push("a")
     fetched = fetch.first

@@ -39,6 +39,9 @@ module Ringspun
       # For so many seconds a push with a lock can be sent again after a lost answer, and is not stored twice.
       AGAIN_SECONDS = 60
 
+      # A result is kept for so many seconds at most, a year, whatever an {Ack} says.
+      RESULT_SECONDS_MAX = 366 * 86_400
+
       # For so many seconds a job has a history, unless the settings say otherwise. It has so many events at most, the last ones.
       HISTORY_SECONDS = 86_400
       EVENTS_MAX = 25

@@ -77,6 +77,11 @@ module Ringspun
         value.is_a?(Integer) ? value : number
       end
 
+      def keep_result(name, value)
+        most = Storage::RESULT_SECONDS_MAX
+        span(name, value).then { |seconds| seconds <= most ? seconds : refuse(name, value, "at most #{most} seconds, a year") }
+      end
+
       def priority(name, value)
         known = value.is_a?(Integer) && value.abs <= PRIORITY_MAX
         known ? value : refuse(name, value, "an Integer from -#{PRIORITY_MAX} to #{PRIORITY_MAX}")
@@ -103,8 +108,8 @@ module Ringspun
 
       # For a class.
       CLASS = { queue: :queue, retry: :retries, retry_queue: :queue, retry_for: :span, dead: :flag, backtrace: :lines,
-                unique_for: :unique_for, unique_until: :unique_until, after_commit: :flag, tags: :texts, keep_result: :span,
-                priority: :priority }.freeze
+                unique_for: :unique_for, unique_until: :unique_until, after_commit: :flag, tags: :texts,
+                keep_result: :keep_result, priority: :priority }.freeze
       # For a job.
       ALL = { **CLASS, unique_token: :text, in: :seconds, at: :time, connection: :connection }.freeze
       DEFAULTS = { queue: "default", retry: true }.freeze

@@ -322,7 +322,7 @@ module Ringspun
 
         def keep_result(ack)
           @results.delete_if { |_, (_, ends)| ends <= now }
-          @results[ack.jid] = [ack.result, now + ack.keep_seconds]
+          @results[ack.jid] = [ack.result, now + [ack.keep_seconds, RESULT_SECONDS_MAX].min]
         end
 
         def note_outcome(node, one, job)

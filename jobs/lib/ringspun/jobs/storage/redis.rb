@@ -179,9 +179,11 @@ module Ringspun
         def plain?(ack) = ack.jid && !(ack.lock || ack.pushes || ack.keep_seconds || ack.event)
 
         def arguments_of(ack)
-          [ack.queue, ack.token, ack.jid || "", ack.lock || "", "", ack.result || "",
-           ack.keep_seconds ? (ack.keep_seconds * 1000).ceil : 0, text_of(ack.event), *followers(ack.pushes)]
+          [ack.queue, ack.token, ack.jid || "", ack.lock || "", "", ack.result || "", milliseconds_of(ack),
+           text_of(ack.event), *followers(ack.pushes)]
         end
+
+        def milliseconds_of(ack) = ack.keep_seconds ? ([ack.keep_seconds, RESULT_SECONDS_MAX].min * 1000).ceil : 0
 
         def done(node, all, connection, &)
           return [] if all.empty?

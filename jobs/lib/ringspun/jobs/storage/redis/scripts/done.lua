@@ -39,16 +39,19 @@ local function died(jid)
   keep_trials(jid, trials)
 end
 
+local function may_be(place, wanted)
+  local found = redis.call('TYPE', place).ok
+  if found == 'none' or found == wanted then return true end
+  refused = 'WRONGTYPE ' .. place .. ' holds a ' .. found
+  return false
+end
+
 -- Whether each of these jobs has a place to go. Looked at before the first is stored, for what is stored stays.
 local function have_places(first, last)
   for i = first, last, 6 do
-    local wanted, place = 'list', queue_key(ARGV[i])
-    if ARGV[i + 3] ~= '' then wanted, place = 'zset', key('schedule') end
-    local found = redis.call('TYPE', place).ok
-    if found ~= 'none' and found ~= wanted then
-      refused = 'WRONGTYPE ' .. place .. ' holds a ' .. found
-      return false
-    end
+    local later, lock = ARGV[i + 3] ~= '', ARGV[i + 4]
+    if not may_be(later and key('schedule') or queue_key(ARGV[i]), later and 'zset' or 'list') then return false end
+    if lock ~= '' and not may_be(lock_key(lock), 'string') then return false end
   end
   return true
 end
@@ -66,11 +69,12 @@ while i <= #ARGV do
   elseif there == 1 then
     if to == '' or to == 'retry' or to == 'dead' then processed = processed + 1 end
     if to == 'retry' or to == 'dead' then failed = failed + 1 end
-    if lock ~= '' and redis.call('GET', lock_key(lock)) == jid then redis.call('DEL', lock_key(lock)) end
-    if to == '' and ARGV[i + 6] ~= '0' then
-      redis.call('SET', key('ringspun:result:' .. jid), ARGV[i + 5], 'PX', ARGV[i + 6])
-    end
+    -- The job has left the list, so nothing may raise before its followers are stored.
+    if lock ~= '' and redis.pcall('GET', lock_key(lock)) == jid then redis.pcall('DEL', lock_key(lock)) end
     for follower = first, last, 6 do push(follower, now, again) end
+    if to == '' and ARGV[i + 6] ~= '0' then
+      redis.pcall('SET', key('ringspun:result:' .. jid), ARGV[i + 5], 'PX', ARGV[i + 6])
+    end
     local queued = string.find(to, '^queue:')
     if jid == '' and not queued then jid = jid_of(entry) end
     if ARGV[i + 7] ~= '' then

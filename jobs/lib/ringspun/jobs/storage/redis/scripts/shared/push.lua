@@ -19,8 +19,9 @@ local function store(queue, entry, at)
   if not at then redis.pcall('SADD', key('queues'), queue) end
 end
 
+-- Redis refuses times that its clock does not reach: 1e17 milliseconds are 3 million years.
 local function take_lock(lock, jid, at, lasts, now)
-  local until_then = math.ceil(lasts + (at and math.max(at - now, 0) * 1000 or 0))
+  local until_then = math.min(math.ceil(lasts + (at and math.max(at - now, 0) * 1000 or 0)), 1e17)
   local taken = redis.pcall('SET', lock, jid, 'NX', 'PX', string.format('%.0f', until_then))
   if type(taken) == 'table' and taken.err then return '!' .. taken.err end
   if taken then return nil end
