@@ -227,6 +227,77 @@ class RedisFailureTest < RedisCase
     end
   end
 
+  # Keeps what waits at the server have brought.
+  module Watching
+    def self.brought = @brought ||= []
+
+    def call_pipelined(commands, _config)
+      super.tap { |replies| commands.zip(replies) { |command, reply| Watching.brought << reply if command.first == "BLMOVE" } }
+    end
+  end
+
+  def prior(jid, priority)
+    entry = JSON.generate("class" => "Work", "args" => [], "jid" => jid, "priority" => priority)
+    Storage::Push.new(queue: "default", entry: entry, jid: jid, priority: priority)
+  end
+
+  # None of them has to end by its own time, after which it would look.
+  def test_all_who_wait_get_a_job_with_a_priority_at_once
+    watching = open_storage({ path: redis_path, middlewares: [Watching] })
+    [[5, 5], [-5, 3], [0, 5], [5, 0], [-1, -1]].each do |priorities|
+      Watching.brought.clear
+      Ringspun.run do
+        strands = Array.new(2) { machine.spin { watching.wait_any(NODE, ["default"], 60) } }
+        until_it_waits(2)
+        storage.push(priorities.each_with_index.map { |priority, index| prior("j#{index}", priority) })
+        assert_equal 2, machine.await(*strands).flatten.size
+      end
+      assert_equal 2, Watching.brought.compact.size, priorities.inspect
+    end
+  end
+
+  def test_who_comes_to_wait_finds_a_job_that_has_a_priority
+    { "list" => %w[a b c], "remove" => %w[b c], "kill" => %w[b c], "move" => %w[b c] }.each do |verb, left|
+      call("FLUSHALL")
+      storage.push([prior("a", 1), prior("b", 2), prior("c", 3)])
+      first = prior("a", 1).entry
+      case verb
+      when "remove", "kill" then storage.public_send(verb, "default", [first])
+      when "move" then storage.move("default", [Storage::Move.new(first)], "other")
+      else storage.list("default", 0, 1)
+      end
+      came = left.map { call("BLMOVE", "queue:default", "came", "RIGHT", "LEFT", 60) }
+      assert_equal left, came.map { |entry| JSON.parse(entry)["jid"] }, verb
+    end
+  end
+
+  def test_jobs_that_a_fetch_leaves_are_dealt_again
+    storage.push(Array.new(40) { |index| prior("j#{index}", 1) })
+    storage.fetch(NODE, ["default"], 20)
+    assert_equal 16, call("LLEN", "queue:default")
+    16.times { call("BLMOVE", "queue:default", "came", "RIGHT", "LEFT", 60) }
+    storage.fetch(NODE, ["default"], 1)
+    assert_operator call("LLEN", "queue:default"), :>, 0
+    assert_equal 40, storage.stats[:enqueued] + 21 + 16
+  end
+
+  def test_nothing_is_lost_where_it_cannot_go
+    storage.push([push_of])
+    call("SET", "dead", "no set")
+    assert_raises(Jobs::StorageError) { storage.kill("default", [JOB]) }
+    call("ZADD", "retry", 5, JOB)
+    assert_raises(Jobs::StorageError) { storage.kill(:retry, [JOB]) }
+    call("SET", "queue:bad", "no list")
+    call("SET", "ringspun:priority:7:full", "no list")
+    moves = { "bad" => nil, "full" => prior("a", 7).entry }
+    moves.each do |queue, entry|
+      ["default", :retry].each do |place|
+        assert_raises(Jobs::StorageError) { storage.move(place, [Storage::Move.new(JOB, entry)], queue) }
+      end
+    end
+    assert_equal [[JOB], ["a"]], [queued, storage.scan(:retry, 0, 9).map { |job| JSON.parse(job.entry)["jid"] }]
+  end
+
   # The reply to one is never taken for the reply to the next.
   def test_a_strand_that_is_cancelled_while_it_waits
     Ringspun.run do

@@ -133,6 +133,23 @@ module StorageSuite
       assert_equal %w[g f], jids(fetch)
     end
 
+    # There all are suspects alike.
+    def test_in_the_quarantine_all_have_the_same_priority
+      { "a" => 5, "b" => -5, "c" => nil }.each do |jid, priority|
+        prior({ jid => priority })
+        fetch
+      end
+      die(NODE)
+      storage.recover(100)
+      order = jids(quarantine)
+      one, = suspects = fetch(2, queues: [Storage::QUARANTINE])
+      storage.fail(NODE, [failed(suspects.last, to: :queue), failed(one, to: :queue)])
+      assert_equal order, jids(quarantine)
+      fetch(2, queues: [Storage::QUARANTINE])
+      storage.leave(NODE)
+      assert_equal order, jids(quarantine)
+    end
+
     def test_limits_and_pauses_hold_for_jobs_of_any_priority
       prior({ "a" => 5, "b" => -5, "c" => 5 })
       assert_equal %w[b a], jids(fetch(limits: { "default" => 2 }))

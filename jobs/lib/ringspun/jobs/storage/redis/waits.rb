@@ -72,9 +72,10 @@ module Ringspun
             end
           end
 
-          # Nobody waits at the lists of priorities: their jobs are taken with one that has come.
+          # Nobody waits at the lists of priorities. So their jobs are taken with one that has come, and some are dealt to others
+          # who wait: a fetch does that even if it fetches none.
           def with_others(fetched, node, queues, max, limits, connection)
-            return fetched unless @prioritized && fetched.size < max
+            return fetched unless @prioritized
 
             fetched + look(node, queues, max - fetched.size, limits, connection).first
           rescue UnavailableError, StorageError # nothing more has come

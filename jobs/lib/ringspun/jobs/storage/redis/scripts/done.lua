@@ -90,6 +90,7 @@ while i <= #ARGV do
   end
   i = last + 1
 end
+deal()
 note_done(plain, node, score, lasts)
 count('processed', processed)
 count('failed', failed)

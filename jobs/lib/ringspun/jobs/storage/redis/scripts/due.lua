@@ -80,27 +80,10 @@ local function bury(entry)
     cjson.encode(fault), stamp), fault
 end
 
--- In an empty queue the first one stands in front.
-local function by_priority(entries)
-  local levels, places = {}, {}
-  local any = false
-  for i, entry in ipairs(entries) do
-    levels[entry], places[entry] = priority_of(entry), i
-    any = any or levels[entry] ~= 0
-  end
-  if any then
-    table.sort(entries, function(one, other)
-      if levels[one] ~= levels[other] then return levels[one] < levels[other] end
-      return places[one] < places[other]
-    end)
-  end
-  return entries
-end
-
 for _, name in ipairs({ 'retry', 'schedule' }) do
   local set = key(name)
   local due = room > 0 and redis.call('ZRANGEBYSCORE', set, '-inf', score, 'LIMIT', 0, room) or {}
-  for _, entry in ipairs(by_priority(due)) do
+  for _, entry in ipairs(due) do
     if enqueue(entry, stamp) then
       moved = moved + 1
     else
@@ -118,4 +101,5 @@ for _, name in ipairs({ 'retry', 'schedule' }) do
     wait = wait and math.min(wait, left) or left
   end
 end
+deal()
 return { moved, wait and string.format('%.6f', wait) or false, dead }

@@ -43,7 +43,6 @@ local function move(queue, count)
     take(queue_key(queue), queue, count, moved)
     return moved
   end
-  sort_front(queue)
   for _, list in ipairs(lists_of_queue(queue)) do
     if #moved < count then take(list, queue, count - #moved, moved) end
   end
@@ -58,10 +57,12 @@ end
 for i = 4, #ARGV, 2 do
   local queue, limit = ARGV[i], tonumber(ARGV[i + 1])
   local moved = {}
+  if priorities and redis.call('SISMEMBER', prioritized, queue) == 1 then sort(queue) end
   if room > 0 and not (paused and redis.call('SISMEMBER', key('paused'), queue) == 1) then
     moved = move(queue, limit and math.min(room, free(queue, limit)) or room)
   end
   room = room - #moved
   answers[#answers + 1] = moved
 end
+deal()
 return answers

@@ -5,6 +5,8 @@ local is_set, name, dead = ARGV[2] == 'set', ARGV[3], key('dead')
 local _, score = clock()
 local answers = {}
 begin_writing()
+-- Raises, before anything is taken away, where the key of the dead has another type.
+redis.call('ZCARD', dead)
 for i = 5, #ARGV do
   local entry = ARGV[i]
   local taken
@@ -19,4 +21,5 @@ for i = 5, #ARGV do
   end
   answers[#answers + 1] = taken
 end
+deal()
 return answers

@@ -11,7 +11,10 @@ for _, queue in ipairs(redis.call('SMEMBERS', lists)) do
     local entry = redis.call('LINDEX', list, 0)
     if not entry then break end
     local pushed = line_up(queue, entry, 'RPUSH')
-    if type(pushed) == 'table' then return redis.error_reply(pushed.err) end
+    if type(pushed) == 'table' then
+      deal()
+      return redis.error_reply(pushed.err)
+    end
     redis.call('LPOP', list)
     local jid = jid_of(entry)
     if queue == quarantine then redis.call('HDEL', key('ringspun:alone'), jid) end
@@ -19,5 +22,6 @@ for _, queue in ipairs(redis.call('SMEMBERS', lists)) do
     redis.call('SADD', key('queues'), queue)
   end
 end
+deal()
 redis.call('SREM', key('ringspun:nodes'), node)
 redis.call('DEL', lists, key('ringspun:alive:' .. node), unpack(keys_of_exq(node .. '-signals')))

@@ -5,20 +5,24 @@ local is_set, name, to = ARGV[2] == 'set', ARGV[3], ARGV[4]
 local _, score = clock()
 local answers = {}
 begin_writing()
--- Raises, before anything is taken away, where the queue's key has another type.
-redis.call('LLEN', queue_key(to))
 redis.call('SADD', key('queues'), to)
 for i = 6, #ARGV, 2 do
-  local taken
-  if is_set then
-    taken = redis.call('ZREM', key(name), ARGV[i])
-  else
-    taken = remove_from(name, ARGV[i])
-  end
-  if taken == 1 then
-    line_up(to, ARGV[i + 1], 'LPUSH')
+  local entry = ARGV[i]
+  local there = is_set and redis.call('ZSCORE', key(name), entry) or not is_set and stands_in(name, entry)
+  if there then
+    local pushed = line_up(to, ARGV[i + 1], 'LPUSH')
+    if type(pushed) == 'table' then
+      deal()
+      return redis.error_reply(pushed.err)
+    end
+    if is_set then
+      redis.call('ZREM', key(name), entry)
+    else
+      remove_from(name, entry)
+    end
     note(jid_of(ARGV[i + 1]), '"kind":"by_hand"', nil, score, ARGV[5])
   end
-  answers[#answers + 1] = taken
+  answers[#answers + 1] = there and 1 or 0
 end
+deal()
 return answers

@@ -5,4 +5,5 @@
 local now = clock()
 local answers = {}
 for i = 3, #ARGV, 6 do answers[#answers + 1] = push(i, now, ARGV[2]) end
+deal()
 return answers

@@ -4,4 +4,5 @@
 local answers = {}
 begin_writing()
 for i = 3, #ARGV do answers[#answers + 1] = remove_from(ARGV[2], ARGV[i]) end
+deal()
 return answers

@@ -16,4 +16,5 @@ for i = 5, #ARGV do
   end
   answers[#answers + 1] = moved and 1 or 0
 end
+deal()
 return answers

@@ -1,7 +1,10 @@
 -- Jobs of a queue run in the order of their priority, a field of theirs; those without it have 0, and wait in the queue's list as
--- ever. The others wait in a list for each level, which the queue's set of levels names. But a job that comes into an empty
--- queue goes into the queue's list, for there workers wait; `sort_front` brings it to its level if it is still there when somebody
--- looks. A set names the queues at which to look for any of that.
+-- ever. The others have a list for each level, which the queue's set of levels names. A set names the queues at which to look for
+-- any of that.
+--
+-- But workers wait at the queue's list, and one that waits must get a job as soon as there is some. So at the end of every script
+-- `deal` puts the first jobs of the levels into that list when it is empty, or was before, and `sort_front` brings them back
+-- before anything else is done with the queue. After every script there is a job in the list if there is one in a level.
 local prioritized = key('ringspun:prioritized')
 
 local function level_key(queue, level) return key('ringspun:priority:' .. level .. ':' .. queue) end
@@ -24,25 +27,88 @@ local function to_level(queue, level, entry, push)
   return redis.pcall(push, level_key(queue, name), entry)
 end
 
--- Brings what stands in front of a queue's list to its level.
+-- So many jobs are dealt at most. More workers may wait: those who get one fetch next, and that deals again.
+local DEALT = 16
+
+-- Brings the jobs with a priority that stand in front of a queue's list to the front of their levels.
 local function sort_front(queue)
-  for _ = 1, 1000 do
-    local entry = redis.pcall('LINDEX', queue_key(queue), -1)
-    local level = type(entry) == 'string' and priority_of(entry) or 0
-    if level == 0 or type(to_level(queue, level, entry, 'RPUSH')) == 'table' then return end
-    redis.pcall('RPOP', queue_key(queue))
+  local found
+  repeat
+    found = false
+    local some = redis.pcall('LRANGE', queue_key(queue), -DEALT, -1)
+    for _, entry in ipairs(some.err and {} or some) do
+      local level = priority_of(entry)
+      if level ~= 0 then
+        if type(to_level(queue, level, entry, 'RPUSH')) == 'table' then return end
+        redis.pcall('LREM', queue_key(queue), -1, entry)
+        found = true
+      end
+    end
+  until not found
+end
+
+-- The queues that this script has looked at, each with whether its list was empty before.
+local sorted = {}
+
+-- Call it before anything is done with a queue, and `deal` at the end.
+local function sort(queue)
+  if sorted[queue] ~= nil then return end
+  sorted[queue] = redis.call('EXISTS', queue_key(queue)) == 0
+  if redis.pcall('SISMEMBER', prioritized, queue) == 1 then sort_front(queue) end
+end
+
+-- Moves jobs from a level into the queue's list: in front of it by RPUSH, to its end by LPUSH. Returns how many.
+local function deal_from(queue, level, count, push)
+  local from, oldest_first = level_key(queue, level), {}
+  local some = redis.pcall('LRANGE', from, -count, -1)
+  if #some == 0 then return 0 end
+  for i = #some, 1, -1 do oldest_first[#oldest_first + 1] = some[i] end
+  local pushed = redis.pcall(push, queue_key(queue), unpack(push == 'LPUSH' and oldest_first or some))
+  if type(pushed) == 'table' then return 0 end
+  redis.pcall('LTRIM', from, 0, -#some - 1)
+  return #some
+end
+
+local function size_of(list)
+  local size = redis.pcall('LLEN', list)
+  return type(size) == 'number' and size or 0
+end
+
+-- Nothing here may raise: the script has done its work.
+local function deal_queue(queue)
+  local room, fronts = DEALT, {}
+  for _, level in ipairs(redis.pcall('ZRANGEBYSCORE', levels_key(queue), '-inf', '(0')) do
+    local size = math.min(room, size_of(level_key(queue, level)))
+    if size > 0 then fronts[#fronts + 1] = { level, size } end
+    room = room - size
+  end
+  for i = #fronts, 1, -1 do deal_from(queue, fronts[i][1], fronts[i][2], 'RPUSH') end
+  room = DEALT - size_of(queue_key(queue))
+  for _, level in ipairs(redis.pcall('ZRANGEBYSCORE', levels_key(queue), '(0', '+inf')) do
+    if room <= 0 then return end
+    room = room - deal_from(queue, level, room, 'LPUSH')
   end
 end
 
--- Adds a job to a queue: at its end by LPUSH, in front by RPUSH. Returns what that returns, or its error.
-local function line_up(queue, entry, push)
-  local level = priority_of(entry)
-  if push == 'RPUSH' and redis.pcall('SISMEMBER', prioritized, queue) == 1 then sort_front(queue) end
-  if level ~= 0 then
-    redis.pcall('SADD', prioritized, queue)
-    if redis.call('EXISTS', queue_key(queue), levels_key(queue)) > 0 then return to_level(queue, level, entry, push) end
+local function deal()
+  for queue, was_empty in pairs(sorted) do
+    if redis.call('EXISTS', levels_key(queue)) == 1 and (was_empty or redis.call('EXISTS', queue_key(queue)) == 0) then
+      deal_queue(queue)
+    end
   end
-  return redis.pcall(push, queue_key(queue), entry)
+end
+
+-- Adds a job to a queue: at its end by LPUSH, in front by RPUSH. Returns what that returns, or its error. In the quarantine all
+-- have the same priority.
+local function line_up(queue, entry, push)
+  local level = queue == 'ringspun-quarantine' and 0 or priority_of(entry)
+  sort(queue)
+  if level == 0 then return redis.pcall(push, queue_key(queue), entry) end
+  -- Where the key of the queue has another type, nobody could fetch the job.
+  local size = redis.pcall('LLEN', queue_key(queue))
+  if type(size) == 'table' then return size end
+  redis.pcall('SADD', prioritized, queue)
+  return to_level(queue, level, entry, push)
 end
 
 -- The lists of a queue in the order in which they are fetched from.
@@ -57,8 +123,16 @@ local function lists_of_queue(queue)
   return lists
 end
 
+local function stands_in(queue, entry)
+  sort(queue)
+  if redis.call('LPOS', queue_key(queue), entry, 'RANK', -1) then return true end
+  local level = priority_of(entry)
+  return level ~= 0 and redis.call('LPOS', level_key(queue, string.format('%d', level)), entry, 'RANK', -1)
+end
+
 -- Removes a job from a queue. Returns 1 if it was there, and else 0.
 local function remove_from(queue, entry)
+  sort(queue)
   local removed = redis.call('LREM', queue_key(queue), -1, entry)
   local level = removed == 0 and priority_of(entry) or 0
   if level == 0 then return removed end
