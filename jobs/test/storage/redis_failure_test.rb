@@ -189,6 +189,40 @@ class RedisFailureTest < RedisCase
     NO = RedisClient::CommandError.parse("NOPERM no")
   end
 
+  # As one that lets nobody else in.
+  module Full
+    def call_pipelined(commands, _config)
+      raise RedisClient::CannotConnectError, "ERR max number of clients reached" if commands.first[0, 2] == %w[CLIENT UNBLOCK]
+
+      super
+    end
+  end
+
+  def test_a_wait_has_brought_a_job_and_the_others_cannot_be_ended
+    full = open_storage({ path: redis_path, middlewares: [Full] })
+    Ringspun.run do
+      strand = machine.spin { full.wait_any(NODE, %w[other default], 60, max: 9) }
+      until_it_waits(2)
+      storage.push([push_of])
+      assert_equal [JOB], strand.await.map(&:entry)
+    end
+  end
+
+  # The worker looks for it where it is in flight.
+  def test_a_job_of_a_paused_queue_that_cannot_be_given_back
+    [Jobs::UnavailableError, Jobs::StorageError, Unknown].each do |error|
+      replies = [[[[]], []], ["OK", "OK", JOB, 1, 0], error.new("no")]
+      connection = Object.new
+      connection.define_singleton_method(:exchange) do |*, **|
+        reply = replies.shift
+        reply.is_a?(Exception) ? raise(reply) : reply
+      end
+      connection.define_singleton_method(:call) { |*command| exchange([command]).first }
+      assert_raises(Unknown) { storage.wait_any(NODE, ["default"], 1, connection: connection) }
+      assert_empty replies
+    end
+  end
+
   # As the server sees one whose connection was cut, as long as it has not heard of that.
   def test_no_wait_gets_a_job_after_its_node_has_left
     Ringspun.run do

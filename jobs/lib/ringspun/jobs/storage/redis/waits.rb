@@ -130,8 +130,15 @@ module Ringspun
             fetched = Fetched.new(queue, entry, entry)
             return [fetched] unless paused == 1
 
-            self.fail(node, [Failure.new(queue, fetched.token, nil, :queue)], connection: connection)
+            give_back(node, fetched, connection)
             []
+          end
+
+          # What cannot be given back is in flight here, so the worker must look for it.
+          def give_back(node, fetched, connection)
+            self.fail(node, [Failure.new(fetched.queue, fetched.token, nil, :queue)], connection: connection)
+          rescue UnavailableError, StorageError => error
+            raise UnknownOutcomeError, "a job of the paused queue #{fetched.queue} is in flight here: #{error.message}"
           end
 
           def register_again(register, connection)
@@ -180,13 +187,21 @@ module Ringspun
           # Again and again, for a wait that is still on its way to the server cannot be ended yet.
           def end_others(waits, ended)
             until (rest = waits.reject(&:ended?)).empty?
-              use(nil) { |one| unblock(one, rest.filter_map(&:id)) }
+              told = tell_to_end(rest)
               begin
-                ended.wait(timeout: END_SECONDS) unless waits.all?(&:ended?)
+                ended.wait(timeout: told ? END_SECONDS : LOOK_SOON_SECONDS) unless waits.all?(&:ended?)
               rescue TimeoutError
                 nil
               end
             end
+          end
+
+          # @return [Boolean] false: that takes a connection, and there is none; but each wait ends by itself, too
+          def tell_to_end(waits)
+            use(nil) { |one| unblock(one, waits.filter_map(&:id)) }
+            true
+          rescue Error
+            false
           end
 
           # What a wait without an answer has brought is found where it is in flight, as after a fetch without one.
