@@ -431,6 +431,13 @@ class RedisFailureTest < RedisCase
                  JSON.parse(dead.first).values_at("queue", "error_message")
   end
 
+  def test_what_is_no_event_is_not_in_the_history
+    ['{"at":5.5,"kind":"killed","node":"n"}', "{}", "5", "[]", "null", "no json", '{"kind":"done"}'].each do |text|
+      call("RPUSH", "ringspun:history:a", text)
+    end
+    assert_equal [[5.5, :killed, "n", nil, nil]], storage.history("a").map(&:to_a)
+  end
+
   def full
     call("CONFIG", "SET", "maxmemory", 1)
     yield

@@ -138,11 +138,19 @@ module Ringspun
             end
             if queue != QUARANTINE
               @recovered[job["jid"]] += 1
-              entry = entry.sub("{") { %({"queue":#{JSON.generate(queue)},) } unless job.key?("queue")
+              entry = with_queue(entry, queue) unless job["queue"]
             end
             note(job["jid"], Event.new(kind: :taken_over), node)
             line_up(QUARANTINE, job_with(entry, stored))
             :quarantine
+          end
+
+          # A null goes, for readers take the last of two members.
+          def with_queue(entry, queue)
+            job = Wire.parse_to_change(entry)
+            return entry.sub("{") { %({"queue":#{JSON.generate(queue)},) } unless job.key?("queue")
+
+            Wire.dump({ "queue" => queue }.merge(job.except("queue")))
           end
         end
         private_constant :Nodes

@@ -32,10 +32,7 @@ module Ringspun
 
           # (see Storage#history)
           def history(jid, connection: nil)
-            call(connection, ["LRANGE", key("ringspun:history:#{jid}"), 0, -1], again: true).map do |text|
-              event = JSON.parse(text)
-              Event.new(event["at"], event["kind"].to_sym, *event.values_at("node", "error_class", "error_message"))
-            end
+            call(connection, ["LRANGE", key("ringspun:history:#{jid}"), 0, -1], again: true).filter_map { |text| event_of(text) }
           end
 
           # (see Storage#results)
@@ -142,6 +139,14 @@ module Ringspun
           end
 
           private
+
+          # @return [Event, nil] nil: somebody else has put it there
+          def event_of(text)
+            at, kind, *details = JSON.parse(text).values_at("at", "kind", "node", "error_class", "error_message")
+            Event.new(at, kind.to_sym, *details) if at.is_a?(Numeric) && kind.is_a?(String)
+          rescue JSON::ParserError, TypeError, NoMethodError
+            nil
+          end
 
           def priority_of(entry)
             Wire.priority(Wire.parse(entry)) if entry.b.include?('"priority"')

@@ -1,4 +1,4 @@
--- with: keys clock jobs priority enqueue
+-- with: keys clock jobs members priority enqueue
 -- Moves jobs that are due into their queues.
 -- ARGV: the namespace's prefix, how many at most, 1 to write times in milliseconds.
 -- Returns how many were moved, the seconds until the next is due or nothing, and two for each that is no job and so is dead: the
@@ -26,42 +26,6 @@ local function fault_of(entry, job)
     end
   end
   return 'what has the name of its queue is no queue'
-end
-
-local function end_of_string(text, from)
-  local at = string.find(text, '["\\]', from + 1)
-  while string.sub(text, at, at) == '\\' do at = string.find(text, '["\\]', at + 2) end
-  return at
-end
-
--- The members of an object, each with its name, as they are written.
-local function members(text)
-  local all, depth, from, at = {}, 0, 0, 0
-  while true do
-    at = string.find(text, '["%[%]{},]', at + 1)
-    if not at then return all end
-    local sign = string.sub(text, at, at)
-    if sign == '"' then
-      at = end_of_string(text, at)
-    elseif sign == '{' or sign == '[' then
-      depth = depth + 1
-      if depth == 1 then from = at + 1 end
-    else
-      if depth == 1 then
-        all[#all + 1] = string.sub(text, from, at - 1)
-        from = at + 1
-      end
-      if sign ~= ',' then depth = depth - 1 end
-    end
-  end
-end
-
-local function without(text, fields)
-  local left = {}
-  for _, member in ipairs(members(text)) do
-    if not fields[string.match(member, '^%s*"([^"]*)"')] then left[#left + 1] = member end
-  end
-  return '{' .. table.concat(left, ',') .. '}'
 end
 
 -- Returns the entry as it is kept among the dead, see Wire.blamed, and what is wrong with it. Its bytes stay as they are, but for

@@ -1,4 +1,4 @@
--- with: keys clock jobs history
+-- with: keys clock jobs history members
 -- Moves what is in flight at nodes without a lease into the quarantine; entries that are no jobs go back to their queues.
 -- ARGV: the namespace's prefix, how many jobs at most, the quarantine, milliseconds after which such a node without jobs is
 -- forgotten, milliseconds to keep a history. Returns four for each job: node, queue, entry, where it went.
@@ -8,9 +8,12 @@ local nodes, recovered, gone = key('ringspun:nodes'), key('ringspun:recovered'),
 local moved = {}
 begin_writing()
 
--- Adds the queue to a job that names none, for in the quarantine nothing else says where it belongs. Its other bytes stay.
+-- Adds the queue to a job that names none, for in the quarantine nothing else says where it belongs. Its other bytes stay. A null
+-- goes, for readers take the last of two members.
 local function with_queue(entry, queue)
-  if cjson.decode(entry)['queue'] ~= nil then return entry end
+  local named = cjson.decode(entry)['queue']
+  if named ~= nil and named ~= cjson.null then return entry end
+  if named == cjson.null then entry = without(entry, { queue = true }) end
   local _, brace = string.find(entry, '^%s*{')
   return '{"queue":' .. cjson.encode(queue) .. ',' .. string.sub(entry, brace + 1)
 end
