@@ -420,6 +420,19 @@ module StorageSuite
     assert_equal %w[good], jids(fetch)
   end
 
+  # Nothing may come into a node's jobs in flight, or into the quarantine, from outside.
+  def test_a_job_of_a_queue_that_is_reserved_dies_when_it_is_due
+    names = ["backup::#{NODE}::default", Storage::QUARANTINE]
+    push("a", at: 1, queue: names.first)
+    push("b", at: 2, queue: names.last)
+    push("c", at: 3, queue: "backup")
+    moved, _, told = storage.due(100)
+    assert_equal [1, names.map { |name| "the queue #{JSON.generate(name)} is reserved" }], [moved, told.map(&:last)]
+    assert_equal [[], [], %w[c]], [storage.in_flight(NODE), list(Storage::QUARANTINE), jids(fetch(queues: ["backup"]))]
+    assert_equal [false, false], storage.retry_now(:dead, set(:dead).map(&:token))
+    assert_equal [%w[a b], 1], [jids(set(:dead)), storage.stats[:queues].size]
+  end
+
   FAULT = %w[error_class error_message failed_at].freeze
 
   # It may say why it has failed before.

@@ -269,9 +269,11 @@ module Ringspun
           job ? Wire.priority(job) : 0
         end
 
-        # @return [Boolean] false: its entry is no job, so there is no queue for it
+        # @return [Boolean] false: its entry is no job or names a queue that is reserved, so there is no queue for it
         def enqueue(stored)
-          job = job_of(stored.entry) or return false
+          job = job_of(stored.entry)
+          return false if job.nil? || RESERVED.match?(job["queue"].to_s)
+
           entry = stored.entry
           unless job.key?("enqueued_at")
             time = JSON.generate(Wire.time(now, milliseconds: @milliseconds))
@@ -284,7 +286,7 @@ module Ringspun
         # Puts an entry that is no job among the dead.
         def bury(stored)
           fault = begin
-            Wire.parse(stored.entry)
+            MalformedEntryError.new("the queue #{JSON.generate(Wire.parse(stored.entry)["queue"])} is reserved")
           rescue MalformedEntryError => error
             error
           end

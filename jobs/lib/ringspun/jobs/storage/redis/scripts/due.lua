@@ -25,6 +25,8 @@ local function fault_of(entry, job)
       return "the entry's " .. field .. ' is ' .. shown(value)
     end
   end
+  local queue = job['queue']
+  if type(queue) == 'string' and is_reserved(queue) then return 'the queue ' .. shown(queue) .. ' is reserved' end
   return 'what has the name of its queue is no queue'
 end
 

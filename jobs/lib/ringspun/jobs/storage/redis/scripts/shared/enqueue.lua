@@ -1,8 +1,11 @@
+-- See Storage::RESERVED.
+local function is_reserved(queue) return queue == 'ringspun-quarantine' or string.sub(queue, 1, 8) == 'backup::' end
+
 -- Puts an entry into the queue that it names, and adds the time if it has none; its other bytes stay. Returns nil if it is no
--- job, or if the key of the queue has another type.
+-- job, if that queue is reserved, or if its key has another type.
 local function enqueue(entry, stamp)
   local job = job_of(entry)
-  if not job then return nil end
+  if not job or is_reserved(job['queue']) then return nil end
   if job['enqueued_at'] == nil then
     local _, brace = string.find(entry, '^%s*{')
     entry = '{"enqueued_at":' .. stamp .. ',' .. string.sub(entry, brace + 1)
