@@ -36,7 +36,7 @@ class RedisWireTest < RedisCase
   end
 
   def test_a_wait_registers_the_list_first
-    storage.wait_any(NODE, ["x::y"], 0.01)
+    storage.wait_any(NODE, ["x::y"], 0.5)
     assert_equal [%w[x::y], [NODE]], [call("SMEMBERS", "ringspun:lists:#{NODE}"), call("SMEMBERS", "ringspun:nodes")]
   end
 

@@ -4,7 +4,7 @@
 --
 -- But workers wait at the queue's list, and one that waits must get a job as soon as there is some. So at the end of every script
 -- `deal` puts the first jobs of the levels into that list when it is empty, or was before, and `sort_front` brings them back
--- before anything else is done with the queue. After every script there is a job in the list if there is one in a level.
+-- before anything but a push is done with the queue. After every script there is a job in the list if there is one in a level.
 local prioritized = key('ringspun:prioritized')
 
 local function level_key(queue, level) return key('ringspun:priority:' .. level .. ':' .. queue) end
@@ -47,14 +47,19 @@ local function sort_front(queue)
   until not found
 end
 
--- The queues that this script has looked at, each with whether its list was empty before.
-local sorted = {}
+-- The queues to which this script does something, each with whether its list was empty before; and those that it has sorted.
+local touched, sorted = {}, {}
 
--- Call it before anything is done with a queue, and `deal` at the end.
+-- Before a job comes to the end of a queue. Call `deal` at the end.
+local function touch(queue)
+  if touched[queue] == nil then touched[queue] = redis.call('EXISTS', queue_key(queue)) == 0 end
+end
+
+-- Before anything else is done with a queue.
 local function sort(queue)
-  if sorted[queue] ~= nil then return end
-  sorted[queue] = redis.call('EXISTS', queue_key(queue)) == 0
-  if redis.pcall('SISMEMBER', prioritized, queue) == 1 then sort_front(queue) end
+  touch(queue)
+  if not sorted[queue] and redis.pcall('SISMEMBER', prioritized, queue) == 1 then sort_front(queue) end
+  sorted[queue] = true
 end
 
 -- Moves jobs from a level into the queue's list: in front of it by RPUSH, to its end by LPUSH. Returns how many.
@@ -91,7 +96,7 @@ local function deal_queue(queue)
 end
 
 local function deal()
-  for queue, was_empty in pairs(sorted) do
+  for queue, was_empty in pairs(touched) do
     if redis.call('EXISTS', levels_key(queue)) == 1 and (was_empty or redis.call('EXISTS', queue_key(queue)) == 0) then
       deal_queue(queue)
     end
@@ -102,7 +107,8 @@ end
 -- have the same priority.
 local function line_up(queue, entry, push)
   local level = queue == 'ringspun-quarantine' and 0 or priority_of(entry)
-  sort(queue)
+  touch(queue)
+  if push == 'RPUSH' then sort(queue) end
   if level == 0 then return redis.pcall(push, queue_key(queue), entry) end
   -- Where the key of the queue has another type, nobody could fetch the job.
   local size = redis.pcall('LLEN', queue_key(queue))
