@@ -52,6 +52,13 @@ module StorageSuite
       assert_equal %w[b a d c], jids(fetch(queues: %w[first second]))
     end
 
+    def test_a_queue_has_so_many_levels
+      prior({ "a" => 300, "b" => 101, "c" => 100, "d" => 99, "e" => -101, "f" => -300, "g" => -99 })
+      assert_equal %w[e f g d a b c], jids(storage.list("default", 0, 9))
+      assert_equal [true], storage.remove("default", [storage.find("a").token])
+      assert_equal %w[e f g d b c], jids(fetch)
+    end
+
     def test_what_is_no_priority_is_none
       prior({ "a" => "-5", "b" => 1.5, "c" => { "d" => 1 }, "d" => 10_000_000, "e" => -1 })
       assert_equal %w[e a b c d], jids(fetch)

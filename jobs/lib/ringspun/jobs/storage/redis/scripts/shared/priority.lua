@@ -11,12 +11,13 @@ local function level_key(queue, level) return key('ringspun:priority:' .. level 
 
 local function levels_key(queue) return key('ringspun:levels:' .. queue) end
 
+-- See Storage::LEVEL_MAX: a fetch looks at each level.
 local function priority_of(entry)
   if not string.find(entry, '"priority"', 1, true) then return 0 end
   local read, job = pcall(cjson.decode, entry)
   local level = read and type(job) == 'table' and job['priority']
   if type(level) ~= 'number' or level ~= math.floor(level) or math.abs(level) > 1000000 then return 0 end
-  return level
+  return math.max(-100, math.min(level, 100))
 end
 
 -- Adds a job to a level, at the end by LPUSH, in front by RPUSH. Nothing here may raise: the job may be nowhere else by now.
