@@ -44,6 +44,47 @@ class SidekiqActiveJobTest < BothSides
     assert_equal [3, 5, %w[a], "Own"], ours.stored["mail"].first.values_at("retry", "backtrace", "tags", "wrapped")
   end
 
+  THROUGH = <<~'RUBY'
+    class Through
+      def call(*) = yield
+    end
+    Sidekiq.default_configuration.client_middleware { |chain| chain.add(Through) }
+  RUBY
+
+  def test_jobs_that_are_due_later_with_middleware
+    theirs, ours = SIDES.keys.map do |side|
+      run_one(side, <<~RUBY)
+        #{JOBS}
+        #{THROUGH}
+        Own.set(wait: 3600).perform_later("one")
+        Plain.set(wait: 3600).perform_later
+        ActiveJob.perform_all_later(Own.new("many").set(wait: 7200), Own.new("at once"))
+        nil
+      RUBY
+    end
+    assert_equal entries(theirs), entries(ours)
+    assert_equal [60, 60, 120], ours.stored["schedule"].map { |job| job["in"] }
+    assert_equal ["at once"], ours.stored["mail"].flat_map { |job| job["args"].first["arguments"] }
+  end
+
+  # A worker of Sidekiq's looks into the queue's list alone.
+  def test_a_priority
+    ["", THROUGH].each do |middleware|
+      theirs, ours = SIDES.keys.map do |side|
+        run_one(side, <<~RUBY)
+          #{JOBS}
+          #{middleware}
+          Plain.set(priority: 5).perform_later("a")
+          Plain.perform_later("b")
+          Own.set(priority: -5).perform_later("c")
+          nil
+        RUBY
+      end.map { |made| entries(made) }
+      assert_equal theirs, ours
+      assert_equal [2, 1], ours.values_at("default", "mail").map(&:size)
+    end
+  end
+
   def test_what_a_job_cannot_say
     made = run_one(:ours, <<~RUBY)
       #{JOBS}

@@ -211,6 +211,43 @@ class SidekiqEnqueueTest < BothSides
     assert_equal [[["pool"], ["there"]], [["here"]]], [made.answer, made.stored["mail"].map { |job| job["args"] }]
   end
 
+  def test_a_middleware_that_deletes_when_a_job_is_due
+    made = both(<<~RUBY)
+      #{MAIL}
+      class Soon
+        def call(_job_class, job, *)
+          job.delete("at")
+          yield
+        end
+      end
+      Sidekiq.default_configuration.client_middleware { |chain| chain.add(Soon) }
+      Mail.perform_in(3600).size
+    RUBY
+    assert_equal [1, 0], made.stored.values_at("mail", "schedule").map(&:size)
+  end
+
+  # Sidekiq knows none, and its workers look into the queue's list alone.
+  def test_a_field_named_priority
+    through = <<~RUBY
+      class Through
+        def call(*) = yield
+      end
+      Sidekiq.default_configuration.client_middleware { |chain| chain.add(Through) }
+    RUBY
+    ["", through].each do |middleware|
+      made = both(<<~RUBY)
+        #{middleware}
+        class Prior
+          include Sidekiq::Job
+          sidekiq_options priority: 5
+        end
+        Prior.perform_async(1)
+        Prior.set(priority: -5).perform_async(2).size
+      RUBY
+      assert_equal [-5, 5], made.stored["default"].map { |job| job["priority"] }
+    end
+  end
+
   def test_redis
     made = both(<<~RUBY)
       Sidekiq.redis do |redis|

@@ -24,13 +24,15 @@ module Ringspun
         module Adapter
           private
 
-          # As many jobs say nothing of their own, they share templates.
+          # As many jobs say nothing of their own, they share templates. None has a priority, which Sidekiq's adapter ignores as
+          # well: its workers would not see the job.
           def template(job)
+            wrapper = Jobs::ActiveJob.const_get(:Wrapper)
             options = job.class.get_sidekiq_options
-            return super if options.equal?(Sidekiq.default_job_options)
+            return wrapper.template(job.class.name, job.queue_name, nil) if options.equal?(Sidekiq.default_job_options)
 
-            wrapper = Jobs::ActiveJob.const_get(:Wrapper)::NAME
-            Fields.new(wrapper, { **options, "class" => wrapper, "wrapped" => job.class.name, "queue" => job.queue_name })
+            fields = { **options, "class" => wrapper::NAME, "wrapped" => job.class.name, "queue" => job.queue_name }
+            Fields.new(wrapper::NAME, fields)
           end
         end
       end

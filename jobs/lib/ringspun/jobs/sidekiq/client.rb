@@ -22,8 +22,13 @@ module Ringspun
           @plain ? super : push_of(job(arguments, milliseconds), milliseconds, at, delay)
         end
 
-        # A middleware may have changed when it is due.
-        def push_of(job, milliseconds, _at, _delay) = super(job.except("at"), milliseconds, job["at"], nil)
+        # A middleware may have changed when it is due, or have deleted that. And Sidekiq knows no priority: its workers look
+        # into the queue's list alone, so a field of that name is kept and has no effect.
+        def push_of(job, milliseconds, at, delay)
+          push = super(job.except("at"), milliseconds, job["at"] || at, delay)
+          push.priority = nil
+          push
+        end
 
         # Sidekiq's middleware stops a job by what it returns as well.
         def passes?(answer) = answer ? true : false
