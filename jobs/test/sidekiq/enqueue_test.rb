@@ -248,6 +248,42 @@ class SidekiqEnqueueTest < BothSides
     end
   end
 
+  # What a strand or thread of the parent's had lent at the fork never comes back in the child.
+  def test_a_forked_child_of_a_busy_pool
+    made = run_one(:ours, <<~RUBY)
+      #{MAIL}
+      pool = Sidekiq::RedisConnection.create(url: ENV.fetch("REDIS_URL"), size: 1)
+      Sidekiq::Client.via(pool) { Mail.perform_async("parent") }
+      pool.with do |redis|
+        Process.wait(fork do
+          Thread.new { pool.with { |other| other.set("from", "child") } }.join
+          Sidekiq::Client.via(pool) { Mail.perform_async("child") }
+          exit!(true)
+        end)
+        [$?.success?, redis.get("from")]
+      end
+    RUBY
+    assert_equal [[true, "child"], %w[child parent]], [made.answer, made.stored["mail"].flat_map { |job| job["args"] }]
+  end
+
+  # The first one lets the other come in while it makes the enqueuer.
+  def test_threads_that_want_a_shard_for_the_first_time
+    made = run_one(:ours, <<~RUBY)
+      pool = Sidekiq::RedisConnection.create(url: ENV.fetch("REDIS_URL"))
+      made = 0
+      other = nil
+      Ringspun::Jobs::Enqueuer.define_singleton_method(:new) do |*arguments, **options|
+        if (made += 1) == 1
+          other = Thread.new { pool.enqueuer }
+          Thread.pass until other.stop?
+        end
+        super(*arguments, **options)
+      end
+      [pool.enqueuer.equal?(other.value), made]
+    RUBY
+    assert_equal [true, 1], made.answer
+  end
+
   def test_redis
     made = both(<<~RUBY)
       Sidekiq.redis do |redis|

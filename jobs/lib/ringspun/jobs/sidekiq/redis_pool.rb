@@ -42,7 +42,8 @@ module Ringspun
           @size = options[:size] || SIZE
           @options = RedisPool.plain(options)
           @namespace = namespace
-          @lender = Lender.new(Array.new(@size) { [] })
+          @beginning = Thread::Mutex.new
+          begin_anew
         end
 
         # Lends a connection; inside of the block the same strand or thread gets the same one again. May switch strands.
@@ -54,6 +55,7 @@ module Ringspun
           lent = (Thread.current[:ringspun_sidekiq_connections] ||= {}.compare_by_identity) # a fiber's own
           return yield lent[self] if lent[self]
 
+          begin_anew
           @lender.lend do |place|
             lent[self] = place[0] ||= connect
             yield lent[self]
@@ -67,9 +69,8 @@ module Ringspun
         # @return [Jobs::Enqueuer]
         # @api private
         def enqueuer
-          config = Jobs.config
-          @enqueuer ||= Enqueuer.new(Storage.for(Jobs::Config.new.update(redis: @options, namespace: @namespace)),
-                                     strategy: config.strategy, pool_size: config.pool_size, pool_timeout: config.pool_timeout)
+          begin_anew
+          @beginning.synchronize { @enqueuer ||= new_enqueuer(Jobs.config) }
         end
 
         # Closes connections that are not lent.
@@ -77,8 +78,9 @@ module Ringspun
         # @return [nil]
         # @since 0.1.0
         def shutdown
-          @enqueuer&.close
-          @enqueuer = nil
+          begin_anew
+          enqueuer = @beginning.synchronize { @enqueuer.tap { @enqueuer = nil } }
+          enqueuer&.close
           @size.times { @lender.lend { |place| place.pop&.close } }
           nil
         end
@@ -103,6 +105,24 @@ module Ringspun
         end
 
         private
+
+        # In a forked child, where what its parent had lent never comes back. Several of its threads may come here at once.
+        def begin_anew
+          return if Process.pid == @pid
+
+          @beginning.synchronize do
+            next if Process.pid == @pid
+
+            @lender = Lender.new(Array.new(@size) { [] })
+            @enqueuer = nil
+            @pid = Process.pid
+          end
+        end
+
+        def new_enqueuer(config)
+          Enqueuer.new(Storage.for(Jobs::Config.new.update(redis: @options, namespace: @namespace)),
+                       strategy: config.strategy, pool_size: config.pool_size, pool_timeout: config.pool_timeout)
+        end
 
         def connect
           options = @options.except(:driver)
