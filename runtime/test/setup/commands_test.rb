@@ -22,6 +22,7 @@ class SetupCommandsTest < Minitest::Test
     super
     fake_ruby("path/ruby")
     %w[runtime/test jobs/test postgres/test bench].each do |name|
+      FileUtils.rm_rf(in_copy(name)) # the copy has some of it
       FileUtils.mkdir_p(File.dirname(in_copy(name)))
       FileUtils.ln_s(File.join(ROOT, name), in_copy(name))
     end
