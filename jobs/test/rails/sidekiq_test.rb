@@ -55,10 +55,14 @@ class RailsSidekiqTest < RedisCase
     note = Note.create!(text: "of the database")
     Current.set(user: 7) do
       HardJob.perform_async("now")
-      SoftJob.perform_later(note)
+      Note.transaction do
+        SoftJob.perform_later(note) # waits as Active Job's own option says, which is not at all
+        raise ActiveRecord::Rollback
+      end
     end
     Note.transaction do
       HardJob.perform_async("never")
+      HardJob.perform_bulk([["never"]])
       raise ActiveRecord::Rollback
     end
     Note.transaction { HardJob.perform_async("fail") }

@@ -100,6 +100,124 @@ module RailsTransactions
     assert_equal [["now"]], entries.map { |entry| entry["args"] }
   end
 
+  def test_active_job_has_its_own_option
+    app.run(<<~'RUBY')
+      Ringspun::Jobs.configure { |config| config.after_commit = true }
+      Note.transaction { TellJob.perform_later("a"); ActiveJob.perform_all_later(TellJob.new("b")); raise ActiveRecord::Rollback }
+      Ringspun::Jobs.configure { |config| config.after_commit = false }
+      nil
+    RUBY
+    assert_equal %w[a b], waiting
+  end
+
+  def test_a_transaction_around_that_nothing_joins
+    inner = "Note.transaction { PlainJob.perform_async('a') }"
+    assert_equal 1, app.run("Note.transaction(joinable: false) { #{inner}; #{LOOK} }; @inside")
+  end
+
+  def test_a_callback_that_raises_keeps_no_job_from_being_stored
+    error = app.error_of(<<~'RUBY')
+      raising = Class.new(ApplicationRecord) { self.table_name = "notes"; after_commit { raise "no" }; def self.name = "Raising" }
+      raising.transaction do
+        raising.create!(text: "x")
+        PlainJob.perform_async("a")
+        raising.transaction(requires_new: true) { PlainJob.perform_async("b") }
+      end
+    RUBY
+    assert_equal "no", error["message"]
+    assert_equal %w[a b], waiting
+  end
+
+  # The storage fails once.
+  FAIL = <<~'RUBY'
+    def (Ringspun::Jobs.enqueuer).push_all(pushes, **)
+      pushes[0].entry.include?('"a"') ? raise(Ringspun::Jobs::UnavailableError, "gone") : super
+    end
+  RUBY
+
+  def test_what_is_not_stored_after_the_commit_is_told
+    told = app.run(<<~RUBY)
+      #{FAIL}
+      begin
+        Note.transaction do
+          Note.transaction { PlainJob.perform_async("b") }
+          Ringspun::Jobs.client.with(Elsewhere = Class.new { def push_all(*, **) = raise("broken") }.new, nil)
+            .push(PlainJob.set.instance_variable_get(:@template), ["c"])
+          @jid = PlainJob.perform_async("a")
+          Note.transaction(requires_new: true) { PlainJob.perform_async("d") }
+          PlainJob.perform_async("e")
+        end
+      rescue Ringspun::Jobs::BulkError => error
+        [error.class.name, error.jobs.map(&:first), error.jobs.last.last == @jid, error.message.include?(@jid), error.cause.message,
+         error.results.map(&:class).map(&:name)]
+      end
+    RUBY
+    assert_equal ["Ringspun::Jobs::AfterCommitError", %w[PlainJob PlainJob], true, true, "broken",
+                  %w[String RuntimeError Ringspun::Jobs::UnavailableError String String]], told
+    assert_equal %w[b d e], waiting
+  end
+
+  def test_many_that_wait_go_in_several_calls
+    sizes = app.run(<<~'RUBY')
+      sizes = []
+      Ringspun::Jobs.enqueuer.define_singleton_method(:push_all) { |pushes, **options| sizes << pushes.size; super(pushes, **options) }
+      Note.transaction { PlainJob.perform_bulk(Array.new(2500) { ["a"] }) }
+      sizes
+    RUBY
+    assert_equal [1000, 1000, 500], sizes
+  end
+
+  def test_an_error_of_those_that_do_not_wait
+    told = app.run(<<~RUBY)
+      #{FAIL}
+      Note.transaction do
+        Ringspun::Jobs.enqueue_all([[PlainJob, "b"], [PlainJob.set(after_commit: false), "a"]])
+      rescue Ringspun::Jobs::BulkError => error
+        error.results.map { |result| result.class.name }
+      end
+    RUBY
+    assert_equal %w[String Ringspun::Jobs::UnavailableError], told
+    assert_equal %w[b], waiting
+  end
+
+  def test_settings_that_change_before_the_commit
+    app.run("Note.transaction { PlainJob.perform_async('a'); Ringspun::Jobs.configure {} }; nil")
+    assert_equal %w[a], waiting
+  end
+
+  def test_a_strand_that_is_cancelled_while_it_stores_jobs
+    app.run(<<~'RUBY')
+      Ringspun.run do
+        Ringspun.scope do |scope|
+          Ringspun::Jobs.enqueuer.define_singleton_method(:push_all) { |*pushes, **options| scope.cancel; super(*pushes, **options) }
+          scope.spin { Note.transaction { PlainJob.perform_async("a") } }
+        end
+      end
+      nil
+    RUBY
+    assert_equal %w[a], waiting
+  end
+
+  def test_a_commit_that_is_interrupted
+    told = app.run(<<~'RUBY')
+      Ringspun::Jobs.config.logger = Logger.new(text = StringIO.new)
+      begin
+        Note.transaction do
+          @jid = PlainJob.perform_async("a")
+          Note.create!(text: "x")
+          def (Note.connection).commit_db_transaction = raise(Timeout::Error, "late")
+        end
+      rescue => error
+        [error.class.name, text.string.include?("PlainJob #{@jid}")]
+      ensure
+        Ringspun::Jobs.config.logger = Logger.new(nil)
+        Note.connection_pool.disconnect!
+      end
+    RUBY
+    assert_equal ["Timeout::Error", true], told
+    assert_empty entries
+  end
+
   # A COMMIT whose answer is lost, as the adapter tells of it.
   IN_DOUBT = <<~'RUBY'
     begin
@@ -144,6 +262,14 @@ class RailsTransactionsOnPostgresTest < RailsCase
     arm = "def (Note.connection).commit_db_transaction = raise(ActiveRecord::ConnectionFailed, 'lost')"
     assert_equal TOLD, app.run(IN_DOUBT.sub("ARM", arm)), "without the one that is gone"
     app.run("Note.connection_pool.disconnect!; nil")
+    assert_empty entries
+  end
+
+  def test_a_failed_statement_has_the_server_roll_back
+    app.run(<<~'RUBY')
+      Note.transaction { PlainJob.perform_async("a"); begin; Note.connection.execute("nonsense"); rescue ActiveRecord::StatementInvalid; end }
+      nil
+    RUBY
     assert_empty entries
   end
 

@@ -23,6 +23,27 @@ module Ringspun
         @jobs = jobs
       end
     end
+
+    # A transaction is committed, but of the jobs that waited for that some are not stored, or not for certain. What a callback of
+    # the transaction has raised is the cause, if there is such an error.
+    #
+    # @since 0.1.0
+    class AfterCommitError < BulkError
+      # @return (see CommitUnknownError#jobs)
+      # @since 0.1.0
+      attr_reader :jobs
+
+      # @api private
+      def initialize(message, jobs, results)
+        super(results)
+        @text = "#{message}: #{results.grep(Exception).first.message}"
+        @jobs = jobs
+      end
+
+      # @return [String]
+      # @since 0.1.0
+      def message = @text
+    end
   end
 end
 

@@ -37,7 +37,8 @@ module Ringspun
         def self.new_template(name, queue, priority)
           raise InvalidJobError, "a job of a class without a name cannot be found by a worker" unless name
 
-          given = { queue: Options.queue(:queue, queue), wrapped: name }
+          # Active Job has an option of its own, which has waited already.
+          given = { after_commit: false, queue: Options.queue(:queue, queue), wrapped: name }
           given[:priority] = Options.priority(:priority, priority) if priority
           Template.new(NAME, { **options, **given })
         end

@@ -6,33 +6,35 @@ module Ringspun
     module ActiveRecord
       # Knows which jobs wait for which transactions. A strand or thread has transactions of its own, one on each database.
       #
-      # Active Record calls a transaction's callbacks when all is committed or rolled back; those of a savepoint it passes on to
-      # what is around it. It calls none when nobody knows what has become of a COMMIT, see {Doubt}.
+      # It follows each transaction itself, and is none of its callbacks: Active Record drops those that come after one that has
+      # raised, and calls none when nobody knows what has become of a COMMIT, see {Doubt}.
       #
       # @api private
       module Commits
-        # Jobs that wait for the same transactions, and are stored together.
-        Group = Struct.new(:transactions, :pushes, :names, :open) do
+        # Jobs that wait for the same transactions, and are stored together: each a Storage::Push, or the name of a class and an
+        # id, when somebody else enqueues it. `enqueuer` is nil for the process's own, which can be another one by then.
+        Group = Struct.new(:transactions, :enqueuer, :jobs) do
           # @return [Boolean] whether more can join, so that all stay in their order
-          def joinable?(others) = open && transactions.size == others.size && transactions.zip(others).all? { |a, b| a.equal?(b) }
+          def joinable?(transactions, enqueuer) = self.enqueuer.equal?(enqueuer) && self.transactions == transactions
+
+          def pushes = jobs.grep(Storage::Push)
+
+          def names = jobs.map { |job| job.is_a?(Storage::Push) ? Commits.name_of(job) : job }
         end
 
         # Connection => the groups that wait for its transactions, the newest last.
         @groups = ObjectSpace::WeakKeyMap.new
 
         class << self
-          # May switch strands.
-          #
           # @param pushes [Array<Storage::Push>]
-          # @yieldparam pushes [Array<Storage::Push>] which can be stored now
+          # @param enqueuer [#push_all, nil] nil: the process's own, when they are stored
           # @return [Boolean] false: no transaction is open
-          def after(pushes, &store)
+          def after(pushes, enqueuer)
             transactions = ::ActiveRecord.all_open_transactions
             return false if transactions.empty?
 
-            group = newest(transactions) || wait(Group.new(transactions, [], [], true), &store)
-            group.pushes.concat(pushes)
-            group.names.concat(pushes.map { |push| [class_of(push), push.jid] })
+            group = newest(transactions, enqueuer) || wait(Group.new(transactions, enqueuer, []))
+            group.jobs.concat(pushes)
             true
           end
 
@@ -40,14 +42,31 @@ module Ringspun
           #
           # @param name [String] of its class
           # @param id [String]
-          def note(name, id)
-            transactions = ::ActiveRecord.all_open_transactions
-            wait(Group.new(transactions, [], [[name, id]], false)) {} if transactions.any?
-          end
+          def note(name, id) = after([[name, id]], nil)
 
           # A transaction begins. What still waits at its connection has lost its own transaction with the session to the server,
           # of which Active Record tells nobody.
           def begin(connection) = @groups[connection]&.clear
+
+          # A transaction is committed. Stores the jobs that wait for no other one. May switch strands.
+          #
+          # @param error [Exception, nil] what a callback has raised
+          # @raise [AfterCommitError]
+          def committed(transaction, error)
+            groups = of(transaction)
+            groups.each do |group|
+              @groups[transaction.connection].delete_if { |other| other.equal?(group) }
+              group.transactions.delete(transaction)
+            end
+            store(groups.select { |group| group.transactions.empty? }, error)
+          end
+
+          # What waits for a part of a transaction waits for what is around it.
+          def passed(transaction, around)
+            of(transaction).each { |group| group.transactions.map! { |each| each.equal?(transaction) ? around : each } }
+          end
+
+          def rolled_back(transaction) = of(transaction).each { |group| forget(group) }
 
           # @return [Array<Array(String, String)>] the jobs that waited for the connection's transactions
           def forsake(connection)
@@ -56,37 +75,90 @@ module Ringspun
             groups.flat_map(&:names)
           end
 
-          private
-
-          def newest(transactions)
-            group = @groups[transactions.last.connection]&.last
-            group if group&.joinable?(transactions)
+          # @return [Array(String, String)]
+          def name_of(push)
+            job = Wire.parse(push.entry)
+            [job["wrapped"] || job["class"], push.jid]
           end
 
-          def wait(group, &store)
-            left = group.transactions.size
-            group.transactions.each do |transaction|
-              (@groups[transaction.connection] ||= []) << group
-              transaction.after_commit { committed(group, &store) if (left -= 1).zero? }
-              transaction.after_rollback { forget(group) }
-            end
+          # @param jobs [Array<Array(String, String)>]
+          # @return [String]
+          def list(jobs) = jobs.map { |job| job.join(" ") }.join(", ")
+
+          # For errors that are none of ours: they stay what they are.
+          def log(text)
+            logger = Jobs.config.logger
+            logger ? logger.error(text) : Kernel.warn(text)
+          end
+
+          private
+
+          def of(transaction) = @groups[transaction.connection].to_a.select { |group| group.transactions.include?(transaction) }
+
+          def newest(transactions, enqueuer)
+            group = @groups[transactions.last.connection]&.last
+            group if group&.joinable?(transactions, enqueuer)
+          end
+
+          def wait(group)
+            group.transactions.each { |transaction| (@groups[transaction.connection] ||= []) << group }
             group
           end
 
-          def committed(group)
-            forget(group)
-            yield group.pushes if group.pushes.any?
-          end
-
           def forget(group)
-            group.open = false
             group.transactions.each { |transaction| @groups[transaction.connection]&.delete_if { |other| other.equal?(group) } }
           end
 
-          def class_of(push)
-            job = Wire.parse(push.entry)
-            job["wrapped"] || job["class"]
+          # In a shield: the data are committed, so a caller that is cancelled leaves when its jobs are stored.
+          def store(groups, error)
+            pushes = groups.flat_map(&:pushes)
+            return if pushes.empty?
+
+            answers = []
+            shielded { groups.each { |group| answers.concat(Client.store(group.enqueuer, group.pushes)) } }
+            failed = pushes.zip(answers).select { |_push, answer| answer.is_a?(Exception) }.map(&:first)
+            tell(failed, answers, error) if failed.any?
+          rescue Error
+            raise
+          rescue Exception
+            log(unstored(pushes.drop(answers.size)))
+            raise
           end
+
+          def shielded(&) = Machine.current? ? Ringspun.shield(&) : yield
+
+          # An Interrupt or a cancellation is not to be replaced by an error that a program may rescue.
+          def tell(failed, answers, error)
+            text = unstored(failed)
+            return log(text) if error && !error.is_a?(StandardError)
+
+            cause = error || answers.grep(Exception).first
+            raise AfterCommitError.new(text, failed.map { |push| name_of(push) }, answers), cause: cause
+          end
+
+          def unstored(pushes)
+            names = list(pushes.map { |push| name_of(push) })
+            "the transaction is committed, but these jobs are not stored, or not for certain: #{names}"
+          end
+        end
+      end
+
+      # Tells {Commits} what becomes of a transaction, or of a part of one.
+      #
+      # @api private
+      module Following
+        def commit_records
+          super
+        rescue Exception => error
+          raise
+        ensure
+          @run_commit_callbacks ? Commits.committed(self, error) : Commits.passed(self, connection.current_transaction)
+        end
+
+        def rollback_records
+          super
+        ensure
+          Commits.rolled_back(self)
         end
       end
 
@@ -105,17 +177,31 @@ module Ringspun
         #
         # @raise [CommitUnknownError]
         def commit
+          Commits.forsake(connection) if Doubt.failed?(connection)
           super
         rescue *LOST
           jobs = Commits.forsake(connection)
           raise if jobs.empty?
 
-          raise CommitUnknownError.new(Doubt.text(jobs), jobs: jobs)
+          raise CommitUnknownError.new(Doubt.text(jobs, "the connection was lost during its COMMIT"), jobs: jobs)
+        rescue ::ActiveRecord::ActiveRecordError
+          raise # the database has answered
+        rescue Exception => error
+          # The program's own, such as a timeout's: it stays what it is.
+          jobs = Commits.forsake(connection)
+          Commits.log(Doubt.text(jobs, "#{error.class} has interrupted its COMMIT")) if jobs.any?
+          raise
         end
 
-        def self.text(jobs)
-          "nobody knows whether the transaction is committed, for the connection was lost during its COMMIT. Look whether its " \
-            "data are there, and enqueue these if so, which are not enqueued: #{jobs.map { |job| job.join(" ") }.join(", ")}"
+        # Postgres answers a COMMIT after a failed statement with ROLLBACK, which Active Record takes for a commit.
+        def self.failed?(connection)
+          raw = connection.instance_variable_get(:@raw_connection)
+          raw.respond_to?(:transaction_status) && raw.transaction_status == ::PG::PQTRANS_INERROR
+        end
+
+        def self.text(jobs, why)
+          "nobody knows whether the transaction is committed, for #{why}. Look whether its " \
+            "data are there, and enqueue these if so, which are not enqueued: #{Commits.list(jobs)}"
         end
       end
 
@@ -134,6 +220,8 @@ module Ringspun
         end
       end
 
+      # Before 8.1 Active Job does not let many wait.
+      #
       # @api private
       module NotingAll
         def perform_all_later(*jobs)
@@ -142,13 +230,15 @@ module Ringspun
         end
       end
 
-      private_constant :Commits, :Doubt, :Noting, :NotingAll
+      private_constant :Commits, :Following, :Doubt, :Noting, :NotingAll
 
       Jobs.commits = Commits
+      # Both are in one file, which Active Record loads by the name of this one.
       ::ActiveRecord::ConnectionAdapters::RealTransaction.class_eval { prepend Doubt }
+      ::ActiveRecord::ConnectionAdapters::Transaction.class_eval { prepend Following }
       ::ActiveSupport.on_load(:active_job) do
         prepend Noting
-        ::ActiveJob.singleton_class.prepend(NotingAll)
+        ::ActiveJob.singleton_class.prepend(NotingAll) if ::ActiveJob.gem_version >= Gem::Version.new("8.1")
       end
     end
   end

@@ -44,17 +44,12 @@ module Ringspun
         end
 
         client = Jobs.client
-        client.push_all(all, connection) { |arguments| push_in_bulk(client, arguments, connection) }
+        client.push_all(all, connection) { |arguments| push(client, arguments, connection) }
       end
 
       # For {Jobs.enqueue_all}.
       #
-      # @api private
-      def push_in_bulk(client, arguments, connection)
-        client.in_bulk(@template, push(client, arguments, connection), connection)
-      end
-
-      # @return [Storage::Push, nil] for the caller to store
+      # @return (see Client#made)
       # @api private
       def push(client, arguments, connection = nil)
         unless [nil, connection].include?(@given[:connection])

@@ -11,9 +11,42 @@ module Ringspun
       # And no more once they have so many bytes: other clients of the storage wait meanwhile.
       BULK_BYTES = 4 * 1024 * 1024
 
-      # A push that waits for the commit, among others that may not.
+      # A push that is to wait for the commit, if a transaction is open.
       Later = Struct.new(:push) do
         def entry = push.entry
+      end
+
+      # Stores jobs whose transactions are committed. May switch strands.
+      #
+      # @param enqueuer [#push_all, nil] nil: the process's own
+      # @param pushes [Array<Storage::Push>]
+      # @return [Array<String, Exception, nil>] as {Enqueuer#push_all}, with what it has raised as the answer of each
+      def self.store(enqueuer, pushes)
+        answers = []
+        in_batches(pushes) do |batch|
+          answers.concat((enqueuer || Jobs.enqueuer).push_all(batch, connection: nil))
+        rescue StandardError => error
+          answers.concat(Array.new(batch.size, error))
+        end
+        answers
+      end
+
+      # @param jobs [Enumerable<Object>]
+      # @param batch [Array] which has what the block gets, also when an error is raised
+      # @param make [#call] makes a push of a job
+      def self.in_batches(jobs, batch = [], make = :itself.to_proc)
+        bytes = 0
+        jobs.each_entry do |job|
+          push = make.call(job)
+          batch << push
+          bytes += push.entry.bytesize if push
+          next if batch.size < BULK && bytes < BULK_BYTES
+
+          yield batch
+          batch.clear
+          bytes = 0
+        end
+        yield batch unless batch.empty?
       end
 
       # @param config [Config]
@@ -60,12 +93,10 @@ module Ringspun
         end
       end
 
-      # @return [Storage::Push, nil] nil when a middleware has stopped it
+      # @return [Storage::Push, Later, nil] nil when a middleware has stopped it
       def made(template, arguments, at, delay)
-        Arguments.check(arguments)
-        return template.push(arguments, @milliseconds, at, delay) if @chain.empty? && !Tracing.on?
-
-        through_middleware(template, arguments, at, delay)
+        push = new_push(template, arguments, at, delay)
+        push && waits?(template) ? Later.new(push) : push
       end
 
       # @param enqueuer [#push, #push_all, nil] nil: this one's
@@ -74,12 +105,6 @@ module Ringspun
       def with(enqueuer, chain)
         Client.new(enqueuer || @enqueuer, chain: chain || @chain, milliseconds: @milliseconds, after_commit: @after_commit)
       end
-
-      # For the block of {#push_all}.
-      #
-      # @param push [Storage::Push, nil] one that {#made} has made
-      # @return [Storage::Push, Later, nil]
-      def in_bulk(template, push, connection) = push && waits?(template, connection) ? Later.new(push) : push
 
       private
 
@@ -96,7 +121,7 @@ module Ringspun
       def push_many(jobs, connection, &make)
         answers = []
         batch = []
-        in_batches(jobs, batch, make) { answers.concat(stored(batch, connection)) }
+        Client.in_batches(jobs, batch, make) { answers.concat(stored(batch, connection)) }
         failed = answers.find { |answer| answer.is_a?(Exception) }
         failed ? raise(BulkError.new(answers), cause: failed) : answers
       rescue Error => error
@@ -125,54 +150,51 @@ module Ringspun
       end
 
       def push_one(template, arguments, at, delay, connection)
-        push = made(template, arguments, at, delay)
+        push = new_push(template, arguments, at, delay)
         return unless push
-        return push.jid if waits?(template, connection) && defer([push])
+        return push.jid if !connection && waits?(template) && defer([push])
 
         @enqueuer.push(push, connection: connection)
       end
 
-      # A connection that is given is that of a transaction, which includes the job.
-      def waits?(template, connection)
+      def waits?(template)
         wanted = template.after_commit
-        (wanted.nil? ? @after_commit : wanted) && connection.nil?
+        wanted.nil? ? @after_commit : wanted
       end
 
       # @return [Boolean] false: no transaction is open
       def defer(pushes)
         commits = Jobs.commits or
           raise ConfigError, 'after_commit is for programs with Active Record; require "ringspun/jobs/active_record"'
-        commits.after(pushes) do |all|
-          answers = @enqueuer.push_all(all, connection: nil)
-          failed = answers.find { |answer| answer.is_a?(Exception) }
-          raise BulkError.new(answers), cause: failed if failed
-        end
+        commits.after(pushes, (@enqueuer unless Jobs.own?(@enqueuer)))
       end
 
-      def in_batches(jobs, batch, make)
-        bytes = 0
-        jobs.each_entry do |job|
-          push = make.call(job)
-          batch << push
-          bytes += push.entry.bytesize if push
-          next if batch.size < BULK && bytes < BULK_BYTES
-
-          yield
-          batch.clear
-          bytes = 0
-        end
-        yield unless batch.empty?
-      end
-
-      # A job that middleware has stopped has no push, and nil as its answer.
+      # A job that middleware has stopped has no push, and nil as its answer. A connection that is given is that of a transaction,
+      # which includes the job.
       def stored(pushes, connection)
-        waiting = pushes.grep(Later).map(&:push)
+        waiting = connection ? [] : pushes.grep(Later).map(&:push)
         deferred = waiting.any? && defer(waiting)
         sent = pushes.filter_map { |push| push.is_a?(Later) ? (push.push unless deferred) : push }
-        answers = sent.empty? ? [] : @enqueuer.push_all(sent, connection: connection)
+        answers = sent.empty? ? [] : answers_of(sent, connection, deferred)
         return answers if sent.size == pushes.size
 
         pushes.map { |push| push.is_a?(Later) && deferred ? push.push.jid : push && answers.shift }
+      end
+
+      # An error is that of these jobs alone when others of the batch wait already.
+      def answers_of(pushes, connection, deferred)
+        @enqueuer.push_all(pushes, connection: connection)
+      rescue Error => error
+        raise unless deferred
+
+        Array.new(pushes.size, error)
+      end
+
+      def new_push(template, arguments, at, delay)
+        Arguments.check(arguments)
+        return template.push(arguments, @milliseconds, at, delay) if @chain.empty? && !Tracing.on?
+
+        through_middleware(template, arguments, at, delay)
       end
 
       def through_middleware(template, arguments, at, delay)

@@ -98,7 +98,7 @@ module Ringspun
           end
 
           job_class, *arguments = job
-          (job_class.is_a?(BoundJob) ? job_class : bound[job_class]).push_in_bulk(client, arguments, connection)
+          (job_class.is_a?(BoundJob) ? job_class : bound[job_class]).push(client, arguments, connection)
         end
       end
 
@@ -138,12 +138,16 @@ module Ringspun
         @storage = nil
       end
 
-      # What knows of open transactions: `after(pushes) { |pushes| ... }` calls the block once they are committed, or returns
-      # false when there is none.
+      # What knows of open transactions: `after(pushes, enqueuer)` stores the jobs once they are committed, or returns false when
+      # there is none.
       #
       # @return [#after, nil]
       # @api private
       attr_accessor :commits
+
+      # @return [Boolean] whether it is the one that {enqueuer} returns now
+      # @api private
+      def own?(enqueuer) = enqueuer.equal?(@enqueuer)
 
       # @api private
       def client

@@ -32,7 +32,7 @@ module Ringspun
             return wrapper.template(job.class.name, job.queue_name, nil) if options.equal?(Sidekiq.default_job_options)
 
             fields = { **options, "class" => wrapper::NAME, "wrapped" => job.class.name, "queue" => job.queue_name }
-            Fields.new(wrapper::NAME, fields)
+            Fields.new(wrapper::NAME, fields, after_commit: false)
           end
         end
       end

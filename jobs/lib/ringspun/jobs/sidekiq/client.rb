@@ -9,9 +9,10 @@ module Ringspun
       class Fields < Template
         # @param job_class [Class, String]
         # @param fields [Hash{String => Object}] without the arguments
-        def initialize(job_class, fields)
+        # @param after_commit [Boolean, nil] see {Template#after_commit}
+        def initialize(job_class, fields, after_commit: nil)
           @fields = fields
-          super(job_class, { queue: fields["queue"], unique_for: fields["unique_for"] })
+          super(job_class, { queue: fields["queue"], unique_for: fields["unique_for"], after_commit: after_commit })
           @plain = %w[jid created_at at].none? { |name| fields.key?(name) }
         end
 
