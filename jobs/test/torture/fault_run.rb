@@ -415,7 +415,7 @@ class FaultRun
   def ended_well?(id)
     case @ledger.kinds[id]
     when "doomed" then true # it is to be among the dead
-    when "endless" then @ledger.cancelled?(id)
+    when "endless" then @ledger.cancelled?(id, @logs)
     else @ledger.done?(id)
     end
   end

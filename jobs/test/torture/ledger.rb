@@ -42,8 +42,9 @@ class Ledger
 
   def done?(id) = @runs.key?(id) && @runs[id].any?(&:ended)
 
-  # Whether a run of that job has ended because somebody has cancelled the job, and not with its worker.
-  def cancelled?(id) = @cancelled.include?(id)
+  # Whether somebody has cancelled that job, and it has not only ended with its worker. One that waits for its child in the
+  # quarantine hears nothing of it; then the worker says so.
+  def cancelled?(id, logs) = @cancelled.include?(id) || logs.match?(/ jid=#{@jids[id]} .* cancelled$/)
 
   # The jids of the jobs of that kind that have begun until now.
   def begun(kind)
