@@ -332,6 +332,16 @@ class RedisFailureTest < RedisCase
     assert_equal [[JOB], ["a"]], [queued, storage.scan(:retry, 0, 9).map { |job| JSON.parse(job.entry)["jid"] }]
   end
 
+  # It is no timeout of the server's, which would be an unknown outcome.
+  def test_a_deadline_of_the_callers_stays_the_callers
+    Ringspun.run do
+      [%w[default], %w[default other]].each do |queues|
+        assert_raises(Ringspun::TimeoutError) { machine.timeout(0.05) { storage.wait_any(NODE, queues, 2, max: 9) } }
+      end
+      assert_nil storage.push([push_of])
+    end
+  end
+
   # The reply to one is never taken for the reply to the next.
   def test_a_strand_that_is_cancelled_while_it_waits
     Ringspun.run do
