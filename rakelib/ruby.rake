@@ -29,10 +29,10 @@ def test_pass(name, files, env = {}) = pass(name, RbConfig.ruby, "-w", "bin/supp
 # copies.
 OWN_PASS = /^# pass: (\w+)$/
 
-def runtime_passes(name, env = {})
-  own, others = some(for_this_ruby(RUNTIME_TESTS)).partition { |path| File.read(path).match?(OWN_PASS) }
-  parts = others.group_by.with_index { |_, index| "#{index % Passes.jobs + 1} of #{Passes.jobs}" }
-  parts.merge(own.group_by { |path| File.read(path)[OWN_PASS, 1] }).map do |part, list|
+def split_passes(name, files, env = {})
+  own, others = some(for_this_ruby(files)).partition { |path| File.read(path).match?(OWN_PASS) }
+  in_parts = others.group_by.with_index { |_, index| "#{index % Passes.jobs + 1} of #{Passes.jobs}" }
+  in_parts.merge(own.group_by { |path| File.read(path)[OWN_PASS, 1] }).map do |part, list|
     test_pass("#{name}, #{part}", list, env)
   end
 end
@@ -50,7 +50,7 @@ end
 desc "The Ruby tests of the runtime, the jobs, the Postgres client and the bench"
 test_passes(:ruby, :compile) do
   # In passes of their own, for the runtime's test helper watches every test of its process.
-  [*runtime_passes("the runtime"), test_pass("the jobs", for_this_ruby(JOBS_TESTS)),
+  [*split_passes("the runtime", RUNTIME_TESTS), *split_passes("the jobs", JOBS_TESTS),
    test_pass("Postgres", for_this_ruby(POSTGRES_TESTS)),
    test_pass("the bench", BENCH_TESTS)]
 end
@@ -93,7 +93,7 @@ end
 desc "The Ruby tests of the runtime on epoll, for hosts where the ones before ran on io_uring"
 test_passes(:epoll, :compile) do
   # Without tests that use no backend, or one of their own: the passes before have run them.
-  runtime_passes("the runtime on epoll", { "RINGSPUN_BACKEND" => "epoll", "RINGSPUN_BACKEND_ONLY" => "1" })
+  split_passes("the runtime on epoll", RUNTIME_TESTS, { "RINGSPUN_BACKEND" => "epoll", "RINGSPUN_BACKEND_ONLY" => "1" })
 end
 
 desc "Tests with a collection at every allocation: those that say `gc stress: short`, and without SHORT=1 all of the runtime"

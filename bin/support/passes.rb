@@ -39,6 +39,7 @@ class Passes
   Ended = Data.define(:pass, :output, :status, :seconds) do
     def passed? = status.success?
     def to_s = format("%<seconds>6.1f s  %<how>s%<name>s", seconds:, name: pass.name, how: passed? ? "" : "FAILED: ")
+    def tests = output.scan(/^\w[\w:]*#test_\w+/).uniq
     def reason = status.signaled? ? "signal #{Signal.signame(status.termsig)}" : "exit #{status.exitstatus}"
   end
 
@@ -85,6 +86,8 @@ class Passes
 
     @out.puts "", "== all passes", @ended
     failures.each { |ended| tell(ended) }
+    # Last only their names, for of a long output some see no more than the end.
+    failures.each { |ended| @out.puts "", "FAILED: #{ended.pass.name}", ended.tests }
     @out.flush
   end
 

@@ -107,6 +107,12 @@ class PassesTest < Minitest::Test
     assert_equal ["FAILED: bad", "FAILED: worse", "good"], listed(lines)
   end
 
+  def test_the_names_of_failed_tests_are_the_last_lines
+    output = "  1) Failure:\nA::BTest#test_one [b_test.rb:1]:\n  2) Error:\nA::BTest#test_two:\nno, A::BTest#test_one"
+    _, lines = run_all(shell("bad", 'echo "$1"', output), shell("worse", 'echo "$1"; exit 1', output))
+    assert_equal ["FAILED: worse", "A::BTest#test_one", "A::BTest#test_two"], lines.last(3)
+  end
+
   def test_the_environment_of_a_pass_is_its_own
     passes = %w[a b].map { |value| shell("says #{value}", "echo got $VALUE", env: { "VALUE" => value }) }
     _, lines = run_all(*passes)
