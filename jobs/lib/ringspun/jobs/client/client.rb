@@ -72,9 +72,9 @@ module Ringspun
       # @param connection [Object, nil] see {Enqueuer#push}
       # @return [String, nil] the jid
       def push(template, arguments, at = nil, delay = nil, connection = nil)
-        return push_told(template, arguments, at, delay, connection) if Notices.wanted?("enqueue")
+        return push_watched(template, arguments, at, delay, connection) if Notices.wanted?("enqueue") || Tracing.on?
 
-        push_traced(template, arguments, at, delay, connection)
+        push_one(template, arguments, at, delay, connection)
       end
 
       # @param jobs [Enumerable<Object>]
@@ -132,7 +132,9 @@ module Ringspun
         raise BulkError.new(answers + Array.new(batch.size, error))
       end
 
-      def push_told(template, arguments, at, delay, connection)
+      def push_watched(template, arguments, at, delay, connection)
+        return push_traced(template, arguments, at, delay, connection) unless Notices.wanted?("enqueue")
+
         payload = { class: template.shown_name, queue: template.queue, arguments: arguments }
         Notices.around("enqueue", payload) do |told|
           told[:jid] = push_traced(template, arguments, at, delay, connection)

@@ -16,9 +16,8 @@ module Ringspun
       attr_reader :queue
       # @return [Hash{Symbol => Object}]
       attr_reader :options
-
       # @return [Boolean, nil] whether jobs wait for the commit; nil: as the settings say
-      def after_commit = @options[:after_commit]
+      attr_reader :after_commit
 
       # @param job_class [Class, String]
       # @param options [Hash{Symbol => Object}] as {Options.check} keeps them
@@ -27,6 +26,7 @@ module Ringspun
         @job_class = job_class
         @options = options
         @queue = options[:queue]
+        @after_commit = options[:after_commit]
         @unique = !options[:unique_for].nil?
         @priority = options[:priority] unless options[:priority] == 0
         @prefix = "#{JSON.generate(fields)[0..-2]},\"jid\":\"".freeze

@@ -29,7 +29,7 @@ module Ringspun
             @plain = {}
             special = false
             pushes.each do |push|
-              if push.lock || push.delay || push.at || prior?(push)
+              if push.lock || push.delay || push.at || push.priority&.nonzero?
                 special = true
               else
                 (@plain[push.queue] ||= ["LPUSH", "#{prefix}queue:#{push.queue}"]) << push.entry
@@ -66,12 +66,10 @@ module Ringspun
 
           private
 
-          def prior?(push) = push.priority && push.priority != 0
-
           def part(push)
             if push.lock || push.delay then :script
             elsif push.at then :schedule
-            elsif prior?(push) then :script
+            elsif push.priority&.nonzero? then :script
             elsif @plain.key?(push.queue) then push.queue
             else :script
             end
