@@ -29,7 +29,7 @@ module Ringspun
             @plain = {}
             special = false
             pushes.each do |push|
-              if push.lock || push.delay || push.at || push.priority&.nonzero?
+              if push.lock || push.delay || push.at || prior?(push)
                 special = true
               else
                 (@plain[push.queue] ||= ["LPUSH", "#{prefix}queue:#{push.queue}"]) << push.entry
@@ -66,10 +66,12 @@ module Ringspun
 
           private
 
+          def prior?(push) = push.priority && push.priority != 0
+
           def part(push)
             if push.lock || push.delay then :script
             elsif push.at then :schedule
-            elsif push.priority&.nonzero? then :script
+            elsif prior?(push) then :script
             elsif @plain.key?(push.queue) then push.queue
             else :script
             end
