@@ -289,6 +289,19 @@ module StreamReadTests
     end
   end
 
+  # It gives way to them between two pieces, and knows how much of what they have left it has searched.
+  def test_a_search_while_others_read_and_search
+    on_machine(faults: false) do |machine|
+      stream, other = make_stream
+      sender = spin { send_all(other, "#{"x" * 300_000}mark") }
+      found = taken = nil
+      strands = [spin { found = stream.read_until("mark", limit: 400_000) }]
+      strands << spin { taken = take_meanwhile(machine, stream) { found } }
+      [sender, *strands].each(&:join)
+      assert_equal 300_000, found.bytesize + taken
+    end
+  end
+
   def test_a_limit_is_for_what_comes_before_the_end
     on_machine do
       stream, other = make_stream
@@ -410,6 +423,21 @@ module StreamReadTests
   end
 
   private
+
+  # Takes a byte and searches for another mark, again and again, as far as the bytes go that another strand has read.
+  def take_meanwhile(machine, stream)
+    taken = 0
+    until yield
+      begin
+        taken += stream.read(1).bytesize
+        stream.read_until("y", limit: 1)
+      rescue Ringspun::UsageError, Ringspun::LimitError
+        nil
+      end
+      machine.yield
+    end
+    taken
+  end
 
   # What the model says, and the stream.
   def one_step(random, model, stream)

@@ -116,7 +116,6 @@ static bool is_late(const reader *r) { return r->deadline_ns != RS_NEVER && rs_n
 static void give_way(reader *r) {
     rsb_yield(r->machine);
     rsb_stream_get(r->stream->self, &r->machine);
-    r->stream->searched = 0; /* other strands may have read, or searched for something else */
     if (r->fills > FILLS_IN_TIME && is_late(r)) rsb_stream_timed_out(r->stream, r->timeout, r->what);
 }
 
@@ -406,6 +405,8 @@ typedef struct {
     bool chomp;
 } search;
 
+static const char LINE_END[] = "\n";
+
 NORETURN(static void fail_long(const reader *r, size_t limit));
 static void fail_long(const reader *r, size_t limit) {
     rb_raise(rsb_eLimit, "%s: no end within the limit of %" PRIuSIZE " bytes; what came is still there: read it, or close the "
@@ -416,10 +417,17 @@ static const char *find(const search *s, const char *bytes, size_t len) {
     return s->mark_len == 1 ? memchr(bytes, s->mark[0], len) : memmem(bytes, len, s->mark, s->mark_len);
 }
 
+static void forget_search(rsb_stream *stream, const char *mark) {
+    stream->searched = 0;
+    stream->searched_for = mark;
+}
+
 /* Reads until the mark is in the buffer. Returns how many bytes are before it; -1: the stream has ended without it. */
 static int64_t fill_to_mark(reader *r, const search *s) {
     for (;;) {
         rsb_stream *stream = r->stream;
+        /* The last search, or that of a strand that has run meanwhile, was for another mark. */
+        if (stream->searched_for != s->mark) forget_search(stream, s->mark);
         size_t len = len_of(r), from = stream->searched;
         if (len > from) {
             const char *bytes = rs_buffer_at(&stream->in), *found = find(s, bytes + from, len - from);
@@ -447,14 +455,7 @@ static size_t limit_of(VALUE limit) { return limit == Qundef ? LIMIT : (size_t)r
 
 static search line_search(const rsb_stream_options *options) {
     bool chomp = options->named[1] == Qundef || RTEST(options->named[1]);
-    return (search){.mark = "\n", .mark_len = 1, .limit = limit_of(options->named[0]), .chomp = chomp};
-}
-
-/* If the last search was for another mark, the next begins at the start of the buffer. */
-static void forget_search(rsb_stream *stream, char mark) {
-    if (stream->searched_for == mark) return;
-    stream->searched = 0;
-    stream->searched_for = mark;
+    return (search){.mark = LINE_END, .mark_len = 1, .limit = limit_of(options->named[0]), .chomp = chomp};
 }
 
 /* Reads a line, without the LF or CRLF at its end. The last line may have no end.
@@ -475,7 +476,6 @@ static VALUE stream_read_line(int argc, VALUE *argv, VALUE self) {
     rsb_stream_options with = rsb_stream_options_of(options, 2, option_names);
     search s = line_search(&with);
     reader r = begin(self, with.timeout, "read_line");
-    forget_search(r.stream, '\n');
     return next_line(&r, &s);
 }
 
@@ -502,8 +502,7 @@ static VALUE stream_read_until(int argc, VALUE *argv, VALUE self) {
     delimiter = rb_str_new_frozen(delimiter);
     search s = {.mark = RSTRING_PTR(delimiter), .mark_len = (size_t)RSTRING_LEN(delimiter), .limit = limit_of(with.named[0])};
     reader r = begin(self, with.timeout, "read_until");
-    r.stream->searched = 0;
-    r.stream->searched_for = 0;
+    forget_search(r.stream, s.mark);
     int64_t len = fill_to_mark(&r, &s);
     RB_GC_GUARD(delimiter);
     if (RS_LIKELY(len >= 0)) return take(r.machine, r.stream, (size_t)len + s.mark_len, (size_t)len);
@@ -533,7 +532,6 @@ static VALUE stream_each_line(int argc, VALUE *argv, VALUE self) {
     search s = line_search(&with);
     for (;;) {
         reader r = begin(self, with.timeout, "each_line");
-        forget_search(r.stream, '\n');
         if (NIL_P(line = next_line(&r, &s))) return Qnil;
         rb_yield(line);
     }

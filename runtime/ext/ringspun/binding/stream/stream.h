@@ -23,7 +23,8 @@ typedef struct {
     rsb_tls *tls;               /* the TLS session; NULL: plain bytes */
     rs_buffer in;
     rs_source watched;          /* for selectors: bytes that another strand has left in `in` */
-    size_t searched;            /* so many first bytes of `in` have no end of line */
+    size_t searched;            /* at none of so many first bytes of `in` begins the mark `searched_for` */
+    const char *searched_for;   /* compared, and not read: it may be gone */
     int64_t timeout_ns;         /* of a call without one; or RS_NEVER */
     size_t high_water;
     int encoding;               /* index, of the Strings that it returns */
@@ -31,7 +32,6 @@ typedef struct {
     uint32_t fork_count;        /* as it was at the last call */
     int32_t fd;
     bool socket;
-    char searched_for;          /* the end of line that `searched` is about */
     bool error_raised;          /* the write queue's error has been raised once */
     bool reading;               /* a strand waits for bytes */
     bool flows;                 /* the last read has found more bytes than a piece of the pool holds, or as many as it had room for */
