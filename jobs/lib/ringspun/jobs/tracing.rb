@@ -14,8 +14,10 @@ module Ringspun
 
       class << self
         # Looks for the gem, before the first job is enqueued or run: a look for each job would cost more than the job's own way.
+        #
+        # @return [Boolean] see {on?}
         def look
-          return if @on || !defined?(::OpenTelemetry::SDK)
+          return @on if @on || !defined?(::OpenTelemetry::SDK)
 
           require "ringspun/opentelemetry"
           @on = true

@@ -52,7 +52,9 @@ module Ringspun
       # @param config [Config]
       # @return [Client] whose jobs are as the settings say
       def self.for(config, enqueuer)
-        new(enqueuer, chain: config.client_middleware, milliseconds: config.milliseconds, after_commit: config.after_commit)
+        client = [Notices, Tracing].map(&:look).any? ? WatchedClient : Client
+        client.new(enqueuer, chain: config.client_middleware, milliseconds: config.milliseconds,
+                             after_commit: config.after_commit)
       end
 
       # @param enqueuer [#push, #push_all]
@@ -60,7 +62,6 @@ module Ringspun
       # @param milliseconds [Boolean] see {Config#milliseconds}
       # @param after_commit [Boolean] see {Config#after_commit}
       def initialize(enqueuer, chain:, milliseconds:, after_commit: false)
-        [Notices, Tracing].each(&:look)
         @enqueuer = enqueuer
         @chain = chain
         @milliseconds = milliseconds
@@ -72,9 +73,11 @@ module Ringspun
       # @param connection [Object, nil] see {Enqueuer#push}
       # @return [String, nil] the jid
       def push(template, arguments, at = nil, delay = nil, connection = nil)
-        return push_watched(template, arguments, at, delay, connection) if Notices.wanted?("enqueue") || Tracing.on?
+        push = new_push(template, arguments, at, delay)
+        return unless push
+        return push.jid if !connection && waits?(template) && defer([push])
 
-        push_one(template, arguments, at, delay, connection)
+        @enqueuer.push(push, connection: connection)
       end
 
       # @param jobs [Enumerable<Object>]
@@ -83,42 +86,7 @@ module Ringspun
       # @yieldreturn [Storage::Push, nil] as {#made} makes it
       # @return [Array<String, nil>] their jids
       # @raise [BulkError]
-      def push_all(jobs, connection = nil, &)
-        return push_all_traced(jobs, connection, &) unless Notices.wanted?("enqueue_all")
-
-        Notices.around("enqueue_all", {}) do |told|
-          jids = push_all_traced(jobs, connection, &)
-          told.update(jids: jids.compact, count: jids.size)
-          jids
-        end
-      end
-
-      # @return [Storage::Push, Later, nil] nil when a middleware has stopped it
-      def made(template, arguments, at, delay)
-        push = new_push(template, arguments, at, delay)
-        push && waits?(template) ? Later.new(push) : push
-      end
-
-      # @param enqueuer [#push, #push_all, nil] nil: this one's
-      # @param chain [Chain, nil] nil: this one's
-      # @return [Client] with others than this one's
-      def with(enqueuer, chain)
-        Client.new(enqueuer || @enqueuer, chain: chain || @chain, milliseconds: @milliseconds, after_commit: @after_commit)
-      end
-
-      private
-
-      def push_all_traced(jobs, connection, &)
-        return push_many(jobs, connection, &) unless Tracing.on?
-
-        Tracing.enqueue("many", {}) do |span|
-          jids = push_many(jobs, connection, &)
-          span.set_attribute("messaging.batch.message_count", jids.size)
-          jids
-        end
-      end
-
-      def push_many(jobs, connection, &make)
+      def push_all(jobs, connection = nil, &make)
         answers = []
         batch = []
         Client.in_batches(jobs, batch, make) { answers.concat(stored(batch, connection)) }
@@ -132,32 +100,20 @@ module Ringspun
         raise BulkError.new(answers + Array.new(batch.size, error))
       end
 
-      def push_watched(template, arguments, at, delay, connection)
-        return push_traced(template, arguments, at, delay, connection) unless Notices.wanted?("enqueue")
-
-        payload = { class: template.shown_name, queue: template.queue, arguments: arguments }
-        Notices.around("enqueue", payload) do |told|
-          told[:jid] = push_traced(template, arguments, at, delay, connection)
-        end
-      end
-
-      def push_traced(template, arguments, at, delay, connection)
-        return push_one(template, arguments, at, delay, connection) unless Tracing.on?
-
-        Tracing.enqueue(template.queue, { "messaging.ringspun_jobs.job_class" => template.shown_name }) do |span|
-          jid = push_one(template, arguments, at, delay, connection)
-          span.set_attribute("messaging.message.id", jid) if jid
-          jid
-        end
-      end
-
-      def push_one(template, arguments, at, delay, connection)
+      # @return [Storage::Push, Later, nil] nil when a middleware has stopped it
+      def made(template, arguments, at, delay)
         push = new_push(template, arguments, at, delay)
-        return unless push
-        return push.jid if !connection && waits?(template) && defer([push])
-
-        @enqueuer.push(push, connection: connection)
+        push && waits?(template) ? Later.new(push) : push
       end
+
+      # @param enqueuer [#push, #push_all, nil] nil: this one's
+      # @param chain [Chain, nil] nil: this one's
+      # @return [Client] with others than this one's
+      def with(enqueuer, chain)
+        self.class.new(enqueuer || @enqueuer, chain: chain || @chain, milliseconds: @milliseconds, after_commit: @after_commit)
+      end
+
+      private
 
       def waits?(template)
         wanted = template.after_commit
@@ -194,7 +150,7 @@ module Ringspun
 
       def new_push(template, arguments, at, delay)
         Arguments.check(arguments)
-        return template.push(arguments, @milliseconds, at, delay) if @chain.empty? && !Tracing.on?
+        return template.push(arguments, @milliseconds, at, delay) if @chain.empty?
 
         through_middleware(template, arguments, at, delay)
       end
@@ -205,7 +161,6 @@ module Ringspun
         answer = @chain.invoke(template.job_class, job, template.queue) { (reached = true) && job }
         return unless reached && template.passes?(answer)
 
-        Tracing.inject(job) if Tracing.on?
         check(job)
         template.push_of(job, @milliseconds, at, delay)
       end
