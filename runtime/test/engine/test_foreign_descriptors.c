@@ -120,13 +120,18 @@ static void end_objects(objects *o) {
     CHECK_EQUAL(0, scene_end(&o->d));
 }
 
+/* How often a polling thread falls asleep, and must be woken by a call, is up to the kernel. */
+static bool has_made_at_most(uint64_t calls, uint64_t before, const objects *o, const subject *subject) {
+    return subject->sqpoll || o->d.machine.metrics.system_calls - before <= calls;
+}
+
 OVER_KERNELS(waits_for_objects_are_handed_over_together) {
     objects o;
     begin_objects(&o, subject);
     for (int i = 0; i < WAITERS; i++) CHECK_EQUAL(1, write(o.pairs[i][1], "x", 1));
     uint64_t before = o.d.machine.metrics.system_calls;
     while (o.d.unfinished > 0) driver_step(&o.d);
-    CHECK(o.d.machine.metrics.system_calls - before <= 2);
+    CHECK(has_made_at_most(2, before, &o, subject));
     for (int i = 0; i < WAITERS; i++) CHECK_EQUAL(POLLIN, o.waiters[i].result);
     end_objects(&o);
 }
@@ -174,7 +179,7 @@ OVER_KERNELS(one_wait_for_an_object_takes_two_calls) {
     polls = 0;
     while (o.d.unfinished > 0) driver_step(&o.d);
     CHECK_EQUAL(0, polls);
-    CHECK(o.d.machine.metrics.system_calls - before <= 2);
+    CHECK(has_made_at_most(2, before, &o, subject));
     CHECK_EQUAL(POLLIN, o.waiters[0].result);
     end_objects(&o);
 }
