@@ -149,7 +149,7 @@ void rsb_on_deadlock(rs_machine *engine, rs_strand *root) {
 /* How long the machine sleeps while only another thread can wake it, before it looks whether that thread still exists; and if
  * there is none, how long it waits for a signal. */
 #define OTHERS_LOOK_NS 1000000000
-#define SIGNAL_LOOK_NS 10000000
+#define SIGNAL_LOOK_NS 50000000
 
 /* Not beyond the engine's reminder: it is due then, although it is nothing that could wake a strand. */
 static int64_t next_look_ns(rsb_machine *machine) {
