@@ -18,6 +18,7 @@ missing_rails_tools() {
   [[ -e $include_folder/libxml2/libxml/xmlversion.h ]] || printf 'libxml2-dev\n'
   [[ -e $include_folder/libxslt/xslt.h ]] || printf 'libxslt1-dev\n'
   [[ -e $include_folder/sqlite3.h ]] || printf 'libsqlite3-dev\n'
+  [[ -e $include_folder/zlib.h ]] || printf 'zlib1g-dev\n'
   command -v pkg-config >/dev/null || printf 'pkg-config\n'
 }
 

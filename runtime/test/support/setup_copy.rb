@@ -17,7 +17,7 @@ module SetupCopy
   TOOLS = %w[bash sh env basename cat chmod cmp cp cut dirname find flock grep gzip head install ln mkdir mktemp mv nproc
              realpath rm sed sha256sum sort tar touch].freeze
   COMPILERS = %w[gcc g++ make].freeze
-  HEADERS = %w[include/libxml2/libxml/xmlversion.h include/libxslt/xslt.h include/sqlite3.h].freeze
+  HEADERS = %w[include/libxml2/libxml/xmlversion.h include/libxslt/xslt.h include/sqlite3.h include/zlib.h].freeze
   SERVERS = %w[redis-server initdb chromium pkg-config].freeze
   CROSS = %w[aarch64-linux-gnu-gcc qemu-aarch64].freeze
   APT = %w[apt-get apt-cache dpkg sudo deb-systemd-helper update-rc.d].freeze
