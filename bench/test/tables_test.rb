@@ -9,14 +9,15 @@ class BenchTest::TablesTest < Minitest::Test
 
   OF_MRUBY = %w[mruby mruby_memory].freeze
 
-  OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting active_job_enqueue active_job_calls].freeze
+  OF_JOBS = %w[jobs_enqueue jobs_seed jobs_work jobs_watched jobs_calls jobs_waiting active_job_enqueue
+               active_job_calls].freeze
 
   def test_all_tables_are_there_in_the_order_of_the_report
     assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn beside_cpu
                     parked echo armed accept files timers ticker idle batch call_methods calls_awaiting wait_methods
                     call_methods_waiting waiting_evaluations mruby mruby_memory http tls tls_echo keep_alive
                     pg pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory
-                    lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_calls jobs_waiting
+                    lines idle_streams splice_forwarder jobs_enqueue jobs_seed jobs_work jobs_watched jobs_calls jobs_waiting
                     active_job_enqueue active_job_calls],
                  BenchTest.tables.map(&:name)
   end
@@ -73,7 +74,7 @@ class BenchTest::TablesTest < Minitest::Test
     ours = ["ringspun", "ringspun epoll"]
     { "jobs_enqueue" => ["sidekiq", *ours, "single", "named pool", "pool", "plain threads", "redis-benchmark", "floor"],
       "jobs_seed" => ["default enqueuer", "named enqueuer", "pool enqueuer", "group commit"],
-      "jobs_work" => ["sidekiq 5", "sidekiq 10", "sidekiq 25", *ours],
+      "jobs_work" => ["sidekiq 5", "sidekiq 10", "sidekiq 25", *ours], "jobs_watched" => ours,
       "jobs_calls" => ["sidekiq", *ours, "one by one"], "jobs_waiting" => [*ours, "bare fiber"],
       "active_job_enqueue" => ["sidekiq", "solid_queue", "good_job", *ours, "serialized"],
       "active_job_calls" => ["sidekiq 5", "sidekiq 50", "solid_queue fibers", "solid_queue threads", "good_job", *ours,
@@ -133,7 +134,8 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_every_floor_but_that_of_a_free_timeout_exists
     without = BenchTest.tables.reject(&:floor).map(&:name)
-    assert_equal %w[timeout beside_cpu timers ticker tls pg_memory lines splice_forwarder jobs_seed jobs_work], without
+    assert_equal %w[timeout beside_cpu timers ticker tls pg_memory lines splice_forwarder jobs_seed jobs_work
+                    jobs_watched], without
   end
 
   def test_the_promised_tables_show_system_calls
@@ -195,6 +197,7 @@ class BenchTest::TablesTest < Minitest::Test
 
   # Spawning and the seed are warmed up at length; here they need not be. A worker is not warmed up at all.
   SMALL = { "spawn" => { count: 100 }, "jobs_seed" => { seconds: 0.05 }, "jobs_work" => { jobs: 100 },
-            "jobs_calls" => { calls: 10 }, "jobs_waiting" => { jobs: 10 }, "active_job_calls" => { calls: 10 } }.freeze
+            "jobs_watched" => { jobs: 100 }, "jobs_calls" => { calls: 10 }, "jobs_waiting" => { jobs: 10 },
+            "active_job_calls" => { calls: 10 } }.freeze
   def small(table) = SMALL.fetch(table.name, {})
 end
