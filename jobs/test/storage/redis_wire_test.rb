@@ -6,6 +6,7 @@ require_relative "../support/redis_case"
 # What stands in Redis, as Sidekiq and Exq read and write it.
 class RedisWireTest < RedisCase
   include AnyBackend
+  include Strands
 
   def push(...) = storage.push([push_of(...)])
 
@@ -36,8 +37,14 @@ class RedisWireTest < RedisCase
   end
 
   def test_a_wait_registers_the_list_first
-    storage.wait_any(NODE, ["x::y"], 0.5)
-    assert_equal [%w[x::y], [NODE]], [call("SMEMBERS", "ringspun:lists:#{NODE}"), call("SMEMBERS", "ringspun:nodes")]
+    Ringspun.run do
+      strand = machine.spin { storage.wait_any(NODE, ["x::y"], 60) }
+      yield_until("the list is registered, and has no job") do
+        [%w[x::y], [NODE]] == [call("SMEMBERS", "ringspun:lists:#{NODE}"), call("SMEMBERS", "ringspun:nodes")]
+      end
+      push(queue: "x::y")
+      assert_equal [JOB], strand.await.map(&:entry)
+    end
   end
 
   def test_a_lock_is_a_string_that_ends
