@@ -5,6 +5,7 @@ require "support/rails_case"
 # The worker process of a generated application.
 class RailsWorkerTest < RailsCase
   include RailsPostgres
+  include Strands
 
   def test_concurrency_is_that_of_the_pool_unless_it_is_set
     process = worker(env: { "POOL" => "7" }, ready: false)
@@ -65,21 +66,50 @@ class RailsWorkerTest < RailsCase
     refute_includes of_worker.map(&:last), others.first.last
   end
 
-  CHANGED = <<~'RUBY'
-    class TellJob < ApplicationJob
-      def perform(text) = Seen << "changed #{text}"
-    end
-  RUBY
+  # A job that tells its process, which version of its class it runs, and which one has the name by now. It ends when the test
+  # says so.
+  def write_version(folder, number)
+    File.write("#{folder}/app/jobs/tell_job.rb", <<~RUBY)
+      class TellJob < ApplicationJob
+        def perform(text)
+          tell("begins", text)
+          Seen.wait
+          tell("ends", text)
+        end
+
+        def tell(what, text)
+          current = TellJob.equal?(self.class) ? "current" : "old"
+          Seen << "\#{Process.pid} \#{text} \#{what} in \#{version} of \#{TellJob.new.version} \#{current}"
+        end
+
+        def version = #{number}
+      end
+    RUBY
+  end
+
+  def enqueue(text) = app.run("TellJob.perform_later('#{text}'); nil")
+
+  def let_end = call("RPUSH", "go", "1")
+
+  def told(pid, *texts) = texts.map { |text| "#{pid} #{text} current" }
 
   def test_in_development_a_job_after_a_change_waits_for_those_before_and_runs_the_new_code
     RailsApp.copy do |folder|
-      worker(env: { "RAILS_ENV" => "development" }, folder: folder)
-      app.run("TellJob.perform_later('a'); HoldJob.perform_later; nil")
-      assert_equal %w[a holds], seen(2).sort
-      File.write("#{folder}/app/jobs/tell_job.rb", CHANGED)
-      app.run("TellJob.perform_later('b'); nil")
-      call("RPUSH", "go", "1")
-      assert_equal ["held", "changed b"], seen(2)
+      write_version(folder, 1)
+      pid = worker(env: { "RAILS_ENV" => "development" }, folder: folder).pid
+      enqueue("a")
+      assert_equal told(pid, "a begins in 1 of 1"), seen
+      write_version(folder, 2)
+      enqueue("b")
+      yield_until("both are in flight") { storage.stats[:in_flight] == 2 }
+      let_end
+      assert_equal told(pid, "a ends in 1 of 1", "b begins in 2 of 2"), seen(2)
+      let_end
+      assert_equal told(pid, "b ends in 2 of 2"), seen
+      write_version(folder, 3)
+      enqueue("c")
+      let_end
+      assert_equal told(pid, "c begins in 3 of 3", "c ends in 3 of 3"), seen(2)
     end
   end
 end
