@@ -41,6 +41,9 @@ class Proxy
 
   def url = "redis://127.0.0.1:#{port}"
 
+  # @return [Integer] how many connections there are
+  def size = chosen.size
+
   # @param seconds [Numeric] that each piece takes, in both directions, from now on; what has been sent arrives even when who
   #   sent it has gone since
   def delay=(seconds)
