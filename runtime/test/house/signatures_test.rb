@@ -134,7 +134,7 @@ class SignaturesTest < Minitest::Test
       Dir.mktmpdir do |folder|
         programs = write_programs(folder).select.with_index { |_, index| index % PARTS == part }
         UNIXSocket.open(redis_path) { |socket| socket.puts("FLUSHALL") || socket.gets }
-        answer = ruby_child(WATCH, *programs, env: environment, timeout: 50)
+        answer = ruby_child(WATCH, *programs, env: environment, timeout: 80)
         assert_equal ["", programs], [answer.err, answer.out.lines(chomp: true)]
       end
     end

@@ -21,7 +21,7 @@ module Apart
 
   def run_apart(path)
     environment = { "RUBYOPT" => "-rbundler/setup", "RINGSPUN_GC_STRESS" => nil }
-    answer = ruby_child("load ARGV.shift", path, env: environment, timeout: 50)
+    answer = ruby_child("load ARGV.shift", path, env: environment, timeout: 80)
     assert_predicate answer.status, :success?, "#{answer.out}#{answer.err}"
     assert_match(/ [1-9]\d* assertions, 0 failures, 0 errors, 0 skips/, answer.out)
     assert_empty answer.err
