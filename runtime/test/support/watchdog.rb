@@ -43,8 +43,15 @@ module Watchdog
       warn "", late
       Thread.list.each { |thread| warn "", thread.inspect, *thread.backtrace&.map { |line| "    #{line}" } }
       warn "", `ps -o pid,stat,etime,time,args --ppid #{Process.pid}`, late
+      `ps -o pid= --ppid #{Process.pid}`.split.each { |pid| end_child(Integer(pid)) }
     ensure
       exit!(false)
+    end
+
+    def end_child(pid)
+      Process.kill(:KILL, pid)
+    rescue Errno::ESRCH # the ps itself
+      nil
     end
 
     def watch_from_outside(reader)
