@@ -44,6 +44,22 @@ class SidekiqActiveJobTest < BothSides
     assert_equal [3, 5, %w[a], "Own"], ours.stored["mail"].first.values_at("retry", "backtrace", "tags", "wrapped")
   end
 
+  def test_options_of_all_jobs
+    theirs, ours = SIDES.keys.map do |side|
+      run_one(side, <<~RUBY)
+        #{JOBS}
+        Plain.perform_later
+        Sidekiq.default_job_options = { "retry" => 7, "tags" => ["all"] }
+        class Later < ActiveJob::Base; end
+        [Later, Own].each(&:perform_later)
+        Later.perform_later
+        nil
+      RUBY
+    end.map { |made| entries(made) }
+    assert_equal theirs, ours
+    assert_equal [[7, %w[all]], [7, %w[all]], [true, nil]], ours["default"].map { |job| job.values_at("retry", "tags") }
+  end
+
   THROUGH = <<~'RUBY'
     class Through
       def call(*) = yield

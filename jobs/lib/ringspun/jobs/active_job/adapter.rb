@@ -99,7 +99,7 @@ module Ringspun
           error
         end
 
-        def template(job) = Wrapper.template(job.class.name, job.queue_name, job.priority)
+        def template(job) = Wrapper.template(job.class, job.queue_name, job.priority)
       end
     end
   end

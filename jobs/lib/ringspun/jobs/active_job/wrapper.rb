@@ -15,34 +15,41 @@ module Ringspun
         # Until version 7 of Sidekiq.
         OLD_NAME = "ActiveJob::QueueAdapters::SidekiqAdapter::JobWrapper"
 
-        # Templates that are kept, one for each class, queue and priority. There are few, unless queues are named after something.
+        # Templates that are kept, one for each class, queue and priority or options. There are few, unless queues are named after
+        # something.
         TEMPLATES_MAX = 1000
 
         @templates = {}
         [NAME, OLD_NAME].each { |name| Job.wrappers[name] = self }
 
-        # @param name [String] of the job's class
+        # @param job_class [Class] of Active Job
         # @param queue [String, Symbol]
         # @param priority [Integer, nil]
         # @return [Template]
         # @raise [InvalidJobError]
-        def self.template(name, queue, priority)
-          key = [name, queue, priority]
-          @templates[key] || begin
-            @templates.clear if @templates.size >= TEMPLATES_MAX
-            @templates[key] = new_template(*key)
+        def self.template(job_class, queue, priority)
+          kept(job_class, queue, priority) do |name|
+            # Active Job has an option of its own, which has waited already.
+            given = { after_commit: false, queue: Options.queue(:queue, queue), wrapped: name }
+            given[:priority] = Options.priority(:priority, priority) if priority
+            Template.new(NAME, { **options, **given })
           end
         end
 
-        def self.new_template(name, queue, priority)
-          raise InvalidJobError, "a job of a class without a name cannot be found by a worker" unless name
-
-          # Active Job has an option of its own, which has waited already.
-          given = { after_commit: false, queue: Options.queue(:queue, queue), wrapped: name }
-          given[:priority] = Options.priority(:priority, priority) if priority
-          Template.new(NAME, { **options, **given })
+        # @param job_class [Class] of Active Job
+        # @param key [Array<Object>] what else the template depends on
+        # @yieldparam name [String] of the class
+        # @yieldreturn [Template] made when there is none yet
+        # @return [Template]
+        # @raise [InvalidJobError]
+        def self.kept(job_class, *key)
+          name = job_class.name or raise InvalidJobError, "a job of a class without a name cannot be found by a worker"
+          key.unshift(name)
+          @templates[key] || begin
+            @templates.clear if @templates.size >= TEMPLATES_MAX
+            @templates[key] = yield(name)
+          end
         end
-        private_class_method :new_template
 
         # May switch strands.
         #

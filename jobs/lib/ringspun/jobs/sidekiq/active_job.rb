@@ -24,15 +24,14 @@ module Ringspun
         module Adapter
           private
 
-          # As many jobs say nothing of their own, they share templates. None has a priority, which Sidekiq's adapter ignores as
-          # well: its workers would not see the job.
+          # None has a priority, which Sidekiq's adapter ignores as well: its workers would not see the job.
           def template(job)
             wrapper = Jobs::ActiveJob.const_get(:Wrapper)
             options = job.class.get_sidekiq_options
-            return wrapper.template(job.class.name, job.queue_name, nil) if options.equal?(Sidekiq.default_job_options)
-
-            fields = { **options, "class" => wrapper::NAME, "wrapped" => job.class.name, "queue" => job.queue_name }
-            Fields.new(wrapper::NAME, fields, after_commit: false)
+            wrapper.kept(job.class, job.queue_name, options.dup) do |name| # a class may change its options in place
+              item = { **options, "class" => wrapper::NAME, "wrapped" => name, "queue" => job.queue_name, "args" => [] }
+              Fields.new(wrapper::NAME, Client.new.normalized(item), after_commit: false)
+            end
           end
         end
       end
