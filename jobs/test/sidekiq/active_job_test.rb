@@ -83,6 +83,33 @@ class SidekiqActiveJobTest < BothSides
     assert_equal ["at once"], ours.stored["mail"].flat_map { |job| job["args"].first["arguments"] }
   end
 
+  def test_when_a_job_is_due_is_seen_and_changed_by_middleware
+    made = both(<<~RUBY)
+      #{JOBS}
+      class Look
+        def call(_class, job, *)
+          at = job["at"]
+          SEEN << (at && minutes(at))
+          case job["args"][0]["arguments"][0]
+          when "later" then job["at"] = at + 600
+          when "now" then job.delete("at")
+          end
+          yield
+        end
+      end
+      SEEN = []
+      def minutes(time) = ((time - Time.now.to_f) / 60).round
+      Sidekiq.default_configuration.client_middleware { |chain| chain.add(Look) }
+      %w[same later now].each { |what| Plain.set(wait: 3600).perform_later(what) }
+      Plain.perform_later
+      ActiveJob.perform_all_later(Plain.new("many").set(wait: 1800))
+      queued, due = Sidekiq.redis { |redis| [redis.call("LLEN", "queue:default"), redis.call("ZRANGE", "schedule", 0, -1, "WITHSCORES")] }
+      Sidekiq.redis { |redis| redis.call("FLUSHALL") } # each job has an id of its own
+      [SEEN, queued, due.map { |_entry, score| minutes(score) }]
+    RUBY
+    assert_equal [[60, 60, 60, nil, 30], 2, [30, 60, 70]], made.answer
+  end
+
   # A worker of Sidekiq's looks into the queue's list alone.
   def test_a_priority
     ["", THROUGH].each do |middleware|

@@ -156,7 +156,7 @@ module Ringspun
       end
 
       def through_middleware(template, arguments, at, delay)
-        job = template.job(arguments, @milliseconds)
+        job = template.job(arguments, @milliseconds, at)
         reached = false
         answer = @chain.invoke(template.job_class, job, template.queue) { (reached = true) && job }
         return unless reached && template.passes?(answer)

@@ -41,8 +41,9 @@ module Ringspun
       # A job as a Hash, which middleware may change.
       #
       # @param arguments [Array]
+      # @param _at [Float, nil] when it is due, which is no field of the entry
       # @return [Hash{String => Object}]
-      def job(arguments, milliseconds)
+      def job(arguments, milliseconds, _at = nil)
         time = Float(Ids.now(false))
         fields.merge("args" => arguments, "jid" => Ids.jid, "created_at" => Wire.time(time, milliseconds: milliseconds))
       end
@@ -52,7 +53,7 @@ module Ringspun
       # @param delay [Float, nil]
       # @return [Storage::Push]
       def push(arguments, milliseconds, at = nil, delay = nil)
-        return push_of(job(arguments, milliseconds), milliseconds, at, delay) if @unique
+        return push_of(job(arguments, milliseconds, at), milliseconds, at, delay) if @unique
 
         jid = Ids.jid
         now = Ids.now(milliseconds)

@@ -17,16 +17,16 @@ module Ringspun
         end
 
         # @return [Hash{String => Object}] with "at", as Sidekiq's middleware sees it
-        def job(arguments, milliseconds) = super.merge(@fields.slice("jid", "created_at"))
+        def job(arguments, milliseconds, at = nil) = super.merge(@fields.slice("jid", "created_at"), { "at" => at }.compact)
 
         def push(arguments, milliseconds, at = nil, delay = nil)
-          @plain ? super : push_of(job(arguments, milliseconds), milliseconds, at, delay)
+          @plain ? super : push_of(job(arguments, milliseconds, at), milliseconds, at, delay)
         end
 
         # A middleware may have changed when it is due, or have deleted that. And Sidekiq knows no priority: its workers look
         # into the queue's list alone, so a field of that name is kept and has no effect.
-        def push_of(job, milliseconds, at, delay)
-          push = super(job.except("at"), milliseconds, job["at"] || at, delay)
+        def push_of(job, milliseconds, _at, delay)
+          push = super(job.except("at"), milliseconds, job["at"], delay)
           push.priority = nil
           push
         end
