@@ -56,11 +56,13 @@ class RailsSidekiqTest < RedisCase
     Current.set(user: 7) do
       HardJob.perform_async("now")
       Note.transaction do
-        SoftJob.perform_later(note) # waits as Active Job's own option says, which is not at all
-        raise ActiveRecord::Rollback
+        SoftJob.perform_later(note)
+        raise "it does not wait" unless Sidekiq::Queue.new("mail").size == 1
       end
     end
     Note.transaction do
+      SoftJob.perform_later(note)
+      ActiveJob.perform_all_later(SoftJob.new(note))
       HardJob.perform_async("never")
       HardJob.perform_bulk([["never"]])
       raise ActiveRecord::Rollback

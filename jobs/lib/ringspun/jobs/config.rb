@@ -79,7 +79,7 @@ module Ringspun
 
       # @!attribute [rw] after_commit
       #   @return [Boolean] jobs that do not say so themselves wait for the commit of the transactions that are open when they are
-      #     enqueued; those of Active Job do as its own option says
+      #     enqueued; those of Active Job do as its own option says, unless their adapter is `:sidekiq`
       #   @since 0.1.0
       flag(:after_commit, false)
 

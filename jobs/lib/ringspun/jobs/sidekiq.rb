@@ -120,7 +120,8 @@ module Ringspun
         # @api private
         def strict_args = @strict_args.nil? ? :raise : @strict_args
 
-        # Has all jobs wait for the commit of the transactions that are open, see Jobs::Config#after_commit.
+        # Has all jobs wait for the commit of the transactions that are open, see Jobs::Config#after_commit; also those of Active
+        # Job whose adapter is `:sidekiq`.
         #
         # @since 0.1.0
         def transactional_push!

@@ -30,7 +30,7 @@ module Ringspun
             options = job.class.get_sidekiq_options
             wrapper.kept(job.class, job.queue_name, options.dup) do |name| # a class may change its options in place
               item = { **options, "class" => wrapper::NAME, "wrapped" => name, "queue" => job.queue_name, "args" => [] }
-              Fields.new(wrapper::NAME, Client.new.normalized(item), after_commit: false)
+              Fields.new(wrapper::NAME, Client.new.normalized(item))
             end
           end
         end

@@ -9,10 +9,9 @@ module Ringspun
       class Fields < Template
         # @param job_class [Class, String]
         # @param fields [Hash{String => Object}] without the arguments
-        # @param after_commit [Boolean, nil] see {Template#after_commit}
-        def initialize(job_class, fields, after_commit: nil)
+        def initialize(job_class, fields)
           @fields = fields
-          super(job_class, { queue: fields["queue"], unique_for: fields["unique_for"], after_commit: after_commit })
+          super(job_class, { queue: fields["queue"], unique_for: fields["unique_for"] })
           @plain = %w[jid created_at at].none? { |name| fields.key?(name) }
         end
 
