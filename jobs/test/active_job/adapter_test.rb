@@ -46,10 +46,10 @@ class ActiveJobAdapterTest < ActiveJobCase
 
   def test_queue_and_priority_of_a_job
     Greeting.set(queue: "slow", priority: -3).perform_later("Ada")
-    assert_equal ["slow", -3], entries("slow").first.values_at("queue", "priority")
+    assert_equal ["slow", -3], entries("slow").first.values_at("queue", "ringspun_priority")
     refute entries("slow").first["args"].first.key?("missing")
     Greeting.perform_later("Bob")
-    refute entries("greetings").first.key?("priority")
+    refute entries("greetings").first.key?("ringspun_priority")
   end
 
   def test_a_delayed_job_waits_in_the_schedule

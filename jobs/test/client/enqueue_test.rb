@@ -194,7 +194,7 @@ class EnqueueTest < Minitest::Test
   def test_a_priority
     jids = [HardWorker.set(priority: 5).perform_async, HardWorker.set(priority: 0).perform_async,
             HardWorker.set(priority: -5, unique_for: 9).perform_async]
-    assert_equal([[-5, jids[2]], [nil, jids[1]], [5, jids[0]]], jobs.map { |job| job.values_at("priority", "jid") })
+    assert_equal([[-5, jids[2]], [nil, jids[1]], [5, jids[0]]], jobs.map { |job| job.values_at("ringspun_priority", "jid") })
     [1.5, "5", nil, 1_000_001, -1_000_001].each do |value|
       error = assert_raises(Jobs::InvalidJobError) { HardWorker.set(priority: value) }
       assert_match(/\Apriority must be an Integer from -1000000 to 1000000, got/, error.message)

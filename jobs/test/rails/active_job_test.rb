@@ -46,7 +46,7 @@ class RailsActiveJobTest < RailsCase
   def test_enqueued_for_a_queue_a_time_and_with_a_priority
     id, jid = app.run('job = TellJob.set(queue: "slow", priority: 5).perform_later("x"); [job.job_id, job.provider_job_id]')
     entry = JSON.parse(storage.find(jid).entry)
-    assert_equal ["slow", 5, id], [*entry.values_at("queue", "priority"), entry["args"][0]["job_id"]]
+    assert_equal ["slow", 5, id], [*entry.values_at("queue", "ringspun_priority"), entry["args"][0]["job_id"]]
     app.run("TellJob.set(wait: 1.hour).perform_later('x'); nil")
     assert_equal 1, storage.scan(:schedule, 0, 10).size
   end

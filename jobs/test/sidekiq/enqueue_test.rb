@@ -248,6 +248,19 @@ class SidekiqEnqueueTest < BothSides
     end
   end
 
+  def test_a_priority_of_ours
+    made = run_one(:ours, <<~RUBY)
+      class Prior
+        include Sidekiq::Job
+        sidekiq_options ringspun_priority: 5, priority: "high"
+      end
+      3.times { |number| Prior.set("ringspun_priority" => -number).perform_async(number) }
+      Ringspun::Jobs.enqueue(Prior, "ours")
+      Ringspun::Jobs.storage.list("default", 0, 9).map { |job| JSON.parse(job.entry)["args"].first }
+    RUBY
+    assert_equal [2, 1, 0, "ours"], made.answer
+  end
+
   # What a strand or thread of the parent's had lent at the fork never comes back in the child.
   def test_a_forked_child_of_a_busy_pool
     made = run_one(:ours, <<~RUBY)

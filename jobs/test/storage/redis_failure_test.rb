@@ -271,7 +271,7 @@ class RedisFailureTest < RedisCase
   end
 
   def prior(jid, priority)
-    entry = JSON.generate("class" => "Work", "args" => [], "jid" => jid, "priority" => priority)
+    entry = JSON.generate("class" => "Work", "args" => [], "jid" => jid, "ringspun_priority" => priority)
     Storage::Push.new(queue: "default", entry: entry, jid: jid, priority: priority)
   end
 

@@ -91,7 +91,7 @@ class RedisWireTest < RedisCase
     assert_equal 1, call("ZCARD", "retry")
   end
 
-  def prior(jid, priority) = JSON.generate("class" => "Work", "args" => [], "jid" => jid, "priority" => priority)
+  def prior(jid, priority) = JSON.generate("class" => "Work", "args" => [], "jid" => jid, "ringspun_priority" => priority)
 
   def push_prior(jid, priority) = push(prior(jid, priority), priority: priority)
 

@@ -34,7 +34,7 @@ class WorkerTest < Minitest::Test
     on("note") { |number, _| seen << number }
     @storage = Storage::Memory.new
     numbers = (-3..3).to_a.shuffle(random: Random.new(1))
-    numbers.each { |number| push("note", number, priority: number) }
+    numbers.each { |number| push("note", number, ringspun_priority: number) }
     with_worker(concurrency: 1) { until_done }
     assert_equal numbers.sort, seen
   end

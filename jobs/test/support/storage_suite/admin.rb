@@ -99,7 +99,7 @@ module StorageSuite
     end
 
     def test_what_is_moved_or_restored_goes_where_its_priority_belongs
-      first = ->(jid) { JSON.generate("class" => "Work", "args" => [], "jid" => jid, "priority" => -1) }
+      first = ->(jid) { JSON.generate("class" => "Work", "args" => [], "jid" => jid, "ringspun_priority" => -1) }
       push("a", "b")
       storage.restore("default", [Storage::Stored.new(nil, first["c"]), Storage::Stored.new(nil, entry("d"))])
       storage.restore(:dead, [Storage::Stored.new(nil, first["e"], 5)])

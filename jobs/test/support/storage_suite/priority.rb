@@ -7,9 +7,9 @@ module StorageSuite
     def prior(jobs, **) = jobs.map { |jid, priority| prior_push(jid, priority, **) }.then { |pushes| storage.push(pushes) }
 
     def prior_push(jid, priority, queue: "default", **)
-      entry = JSON.generate({ "class" => "Work", "args" => ["priority"], "jid" => jid, "queue" => queue, "priority" => priority }
-                              .compact)
-      Storage::Push.new(queue: queue, entry: entry, jid: jid, priority: priority, **)
+      job = { "class" => "Work", "args" => ["ringspun_priority"], "jid" => jid, "queue" => queue,
+              "ringspun_priority" => priority }.compact
+      Storage::Push.new(queue: queue, entry: JSON.generate(job), jid: jid, priority: priority, **)
     end
 
     def test_the_smaller_priority_runs_earlier_and_of_equal_ones_the_older
@@ -62,6 +62,18 @@ module StorageSuite
     def test_what_is_no_priority_is_none
       prior({ "a" => "-5", "b" => 1.5, "c" => { "d" => 1 }, "d" => 10_000_000, "e" => -1 })
       assert_equal %w[e a b c d], jids(fetch)
+    end
+
+    def test_a_field_of_the_programs_is_no_priority
+      foreign = JSON.generate("class" => "Work", "args" => [], "jid" => "b", "queue" => "default", "priority" => -5)
+      push("a")
+      storage.push([Storage::Push.new(queue: "default", entry: foreign, jid: "b", at: 5)])
+      storage.due(100)
+      push("c")
+      assert_equal %w[a b c], jids(fetch)
+      storage.push([Storage::Push.new(queue: "default", entry: foreign, jid: "b", lock: "token", lock_seconds: 60)])
+      push("d")
+      assert_equal %w[b d], jids(fetch)
     end
 
     def test_a_wait_brings_jobs_of_any_priority

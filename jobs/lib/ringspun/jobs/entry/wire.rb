@@ -15,6 +15,10 @@ module Ringspun
       # A time from this number on is in milliseconds: in seconds it would be in the year 5138.
       MILLISECONDS_FROM = 100_000_000_000
 
+      # The field that has a job's priority. Programs that were written for Sidekiq may have a field `priority` of their own, and
+      # Sidekiq's workers do not look where jobs with a priority of ours wait.
+      PRIORITY = "ringspun_priority"
+
       # Priorities are from minus this to this.
       PRIORITY_MAX = 1_000_000
 
@@ -51,7 +55,7 @@ module Ringspun
       # @return [Integer] its priority: the smaller ones run first
       # @since 0.1.0
       def priority(job)
-        value = job["priority"]
+        value = job[PRIORITY]
         value.is_a?(Integer) && value.abs <= PRIORITY_MAX ? value : 0
       end
 

@@ -11,7 +11,7 @@ module Ringspun
         # @param fields [Hash{String => Object}] without the arguments
         def initialize(job_class, fields)
           @fields = fields
-          super(job_class, { queue: fields["queue"], unique_for: fields["unique_for"] })
+          super(job_class, { queue: fields["queue"], unique_for: fields["unique_for"], priority: Wire.priority(fields) })
           @plain = %w[jid created_at at].none? { |name| fields.key?(name) }
         end
 
@@ -22,13 +22,8 @@ module Ringspun
           @plain ? super : push_of(job(arguments, milliseconds, at), milliseconds, at, delay)
         end
 
-        # A middleware may have changed when it is due, or have deleted that. And Sidekiq knows no priority: its workers look
-        # into the queue's list alone, so a field of that name is kept and has no effect.
-        def push_of(job, milliseconds, _at, delay)
-          push = super(job.except("at"), milliseconds, job["at"], delay)
-          push.priority = nil
-          push
-        end
+        # A middleware may have changed when it is due, or have deleted that.
+        def push_of(job, milliseconds, _at, delay) = super(job.except("at"), milliseconds, job["at"], delay)
 
         # Sidekiq's middleware stops a job by what it returns as well.
         def passes?(answer) = answer ? true : false

@@ -100,10 +100,12 @@ module Ringspun
           # @since 0.1.0
           def queue_as(queue) = sidekiq_options("queue" => queue.to_s)
 
-          # @return [Hash{Symbol => Object}] those of {Options#sidekiq_options} that Ringspun knows, for what it enqueues itself
+          # @return [Hash{Symbol => Object}] those of {Options#sidekiq_options} that Ringspun knows, for what it enqueues itself;
+          #   a `priority` is a field of the program's
           # @since 0.1.0
           def options
-            known = get_sidekiq_options.transform_keys(&:to_sym).slice(*Jobs.const_get(:Options)::CLASS.keys).compact
+            known = Jobs.const_get(:Options)::CLASS.keys - [:priority]
+            known = get_sidekiq_options.transform_keys(&:to_sym).slice(*known).compact
             Jobs.const_get(:Options).check({ queue: "default", retry: true, **known })
           end
 

@@ -263,7 +263,7 @@ module Ringspun
         end
 
         def priority_of(entry)
-          return 0 unless entry.b.include?('"priority"')
+          return 0 unless entry.b.include?(Wire::PRIORITY)
 
           job = job_of(entry)
           job ? Wire.priority(job).clamp(-LEVEL_MAX, LEVEL_MAX) : 0

@@ -149,7 +149,7 @@ module Ringspun
           end
 
           def priority_of(entry)
-            Wire.priority(Wire.parse(entry)) if entry.b.include?('"priority"')
+            Wire.priority(Wire.parse(entry)) if entry.b.include?(Wire::PRIORITY)
           rescue MalformedEntryError
             nil
           end

@@ -1,4 +1,4 @@
--- Jobs of a queue run in the order of their priority, a field of theirs; those without it have 0, and wait in the queue's list as
+-- Jobs of a queue run in the order of their priority, Wire::PRIORITY; those without it have 0, and wait in the queue's list as
 -- ever. The others have a list for each level, which the queue's set of levels names. A set names the queues at which to look for
 -- any of that.
 --
@@ -13,9 +13,9 @@ local function levels_key(queue) return key('ringspun:levels:' .. queue) end
 
 -- See Storage::LEVEL_MAX: a fetch looks at each level.
 local function priority_of(entry)
-  if not string.find(entry, '"priority"', 1, true) then return 0 end
+  if not string.find(entry, '"ringspun_priority"', 1, true) then return 0 end
   local read, job = pcall(cjson.decode, entry)
-  local level = read and type(job) == 'table' and job['priority']
+  local level = read and type(job) == 'table' and job['ringspun_priority']
   if type(level) ~= 'number' or level ~= math.floor(level) or math.abs(level) > 1000000 then return 0 end
   return math.max(-100, math.min(level, 100))
 end
