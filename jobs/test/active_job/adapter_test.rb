@@ -52,6 +52,14 @@ class ActiveJobAdapterTest < ActiveJobCase
     refute entries("greetings").first.key?("ringspun_priority")
   end
 
+  def test_a_priority_beyond_ours
+    { 1000 => 100, -1000 => -100 }.each do |said, stored|
+      job = Greeting.set(queue: "far#{said}", priority: said).perform_later("Ada")
+      entry = entries("far#{said}").first
+      assert_equal [said, stored, said], [job.priority, entry["ringspun_priority"], entry["args"].first["priority"]]
+    end
+  end
+
   def test_a_delayed_job_waits_in_the_schedule
     time = Time.now + 3600
     job = Greeting.set(wait_until: time).perform_later("Ada")

@@ -195,9 +195,9 @@ class EnqueueTest < Minitest::Test
     jids = [HardWorker.set(priority: 5).perform_async, HardWorker.set(priority: 0).perform_async,
             HardWorker.set(priority: -5, unique_for: 9).perform_async]
     assert_equal([[-5, jids[2]], [nil, jids[1]], [5, jids[0]]], jobs.map { |job| job.values_at("ringspun_priority", "jid") })
-    [1.5, "5", nil, 1_000_001, -1_000_001].each do |value|
+    [1.5, "5", nil, 101, -101].each do |value|
       error = assert_raises(Jobs::InvalidJobError) { HardWorker.set(priority: value) }
-      assert_match(/\Apriority must be an Integer from -1000000 to 1000000, got/, error.message)
+      assert_match(/\Apriority must be an Integer from -100 to 100, got/, error.message)
     end
   end
 
@@ -285,7 +285,8 @@ class EnqueueTest < Minitest::Test
 
   def test_what_middleware_makes_is_checked
     changes = { { "args" => [:a] } => /args\[0\] is a Symbol/, { "args" => 1 } => /must be an Array/,
-                { "queue" => "" } => /queue/, { "class" => nil } => /class/, { "unique_for" => "x" } => /unique_for/ }
+                { "queue" => "" } => /queue/, { "class" => nil } => /class/, { "unique_for" => "x" } => /unique_for/,
+                { "ringspun_priority" => 101 } => /a middleware's ringspun_priority must be an Integer from -100 to 100/ }
     changes.each do |change, reason|
       Jobs.config.client_middleware.clear.add(->(_job_class, job, _queue, &block) { job.update(change) && block.call })
       assert_match reason, assert_raises(Jobs::InvalidJobError) { HardWorker.perform_async }.message

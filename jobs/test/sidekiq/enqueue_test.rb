@@ -256,9 +256,14 @@ class SidekiqEnqueueTest < BothSides
       end
       3.times { |number| Prior.set("ringspun_priority" => -number).perform_async(number) }
       Ringspun::Jobs.enqueue(Prior, "ours")
-      Ringspun::Jobs.storage.list("default", 0, 9).map { |job| JSON.parse(job.entry)["args"].first }
+      begin
+        Prior.set("ringspun_priority" => 101).perform_async("refused")
+      rescue ArgumentError => error
+        message = error.message
+      end
+      [message, Ringspun::Jobs.storage.list("default", 0, 9).map { |job| JSON.parse(job.entry)["args"].first }]
     RUBY
-    assert_equal [2, 1, 0, "ours"], made.answer
+    assert_equal ["ringspun_priority must be an Integer from -100 to 100, got 101", [2, 1, 0, "ours"]], made.answer
   end
 
   # What a strand or thread of the parent's had lent at the fork never comes back in the child.

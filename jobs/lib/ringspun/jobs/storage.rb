@@ -31,9 +31,6 @@ module Ringspun
       # flight are called.
       RESERVED = /\A(?:backup::|#{QUARANTINE}\z)/
 
-      # Priorities beyond this, and below minus this, count as this: a queue has only so many levels.
-      LEVEL_MAX = 100
-
       # The sets for jobs that are in no queue.
       SETS = %i[schedule retry dead].freeze
 

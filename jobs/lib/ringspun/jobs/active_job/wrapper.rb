@@ -31,7 +31,7 @@ module Ringspun
           kept(job_class, queue, priority) do |name|
             # Active Job has an option of its own, which has waited already.
             given = { after_commit: false, queue: Options.queue(:queue, queue), wrapped: name }
-            given[:priority] = Options.priority(:priority, priority) if priority
+            given[:priority] = Options.priority(:priority, level_of(priority)) if priority
             Template.new(NAME, { **options, **given })
           end
         end
@@ -50,6 +50,12 @@ module Ringspun
             @templates[key] = yield(name)
           end
         end
+
+        # Active Job knows no limits, and other adapters have wider ones.
+        def self.level_of(priority)
+          priority.is_a?(Integer) ? priority.clamp(-Options::PRIORITY_MAX, Options::PRIORITY_MAX) : priority
+        end
+        private_class_method :level_of
 
         # May switch strands.
         #

@@ -170,6 +170,7 @@ module Ringspun
         Wire.__send__(:check, job)
         Options.queue("a middleware's queue", job["queue"])
         Options.unique_for("a middleware's unique_for", job["unique_for"])
+        Options.priority("a middleware's #{Wire::PRIORITY}", job.fetch(Wire::PRIORITY, 0))
       rescue MalformedEntryError => error
         raise InvalidJobError, "a middleware has made the job invalid: #{error.message}"
       end

@@ -45,7 +45,8 @@ module Ringspun
         #   open when it is enqueued; it gets its jid at once. When one is rolled back, the job does not exist. The default is
         #   {Config#after_commit}
         # @option values [Array<String>] :tags what dashboards show beside the job
-        # @option values [Integer] :priority of the jobs of a queue those with the smallest one run first; the default is 0
+        # @option values [Integer] :priority from -100 to 100: of the jobs of a queue those with the smallest one run first; the
+        #   default is 0
         # @option values [Numeric] :keep_result seconds for which {Jobs.result} has what `perform` has returned, as it comes out
         #   of JSON
         # @return [Hash{Symbol => Object}] {#options}

@@ -19,8 +19,9 @@ module Ringspun
       # Sidekiq's workers do not look where jobs with a priority of ours wait.
       PRIORITY = "ringspun_priority"
 
-      # Priorities are from minus this to this.
-      PRIORITY_MAX = 1_000_000
+      # Priorities are from minus this to this, for a queue has only so many levels. What others have written beyond it counts as
+      # this.
+      PRIORITY_MAX = 100
 
       # See {Storage::QUARANTINE}. No program may enqueue into that queue or serve it.
       QUARANTINE = "ringspun-quarantine"
@@ -56,7 +57,7 @@ module Ringspun
       # @since 0.1.0
       def priority(job)
         value = job[PRIORITY]
-        value.is_a?(Integer) && value.abs <= PRIORITY_MAX ? value : 0
+        value.is_a?(Integer) ? value.clamp(-PRIORITY_MAX, PRIORITY_MAX) : 0
       end
 
       # The same, for an entry that is to be written anew.

@@ -201,6 +201,7 @@ module Ringspun
           fields["queue"] = queue
           fields["retry_for"] = fields["retry_for"].to_i if fields["retry_for"]
           %w[unique_for at].each { |name| fields[name] = number(fields[name]) if fields[name] }
+          Client.translating { Options.priority(Wire::PRIORITY, fields.fetch(Wire::PRIORITY, 0)) }
           fields
         end
 

@@ -266,7 +266,7 @@ module Ringspun
           return 0 unless entry.b.include?(Wire::PRIORITY)
 
           job = job_of(entry)
-          job ? Wire.priority(job).clamp(-LEVEL_MAX, LEVEL_MAX) : 0
+          job ? Wire.priority(job) : 0
         end
 
         # @return [Boolean] false: its entry is no job or names a queue that is reserved, so there is no queue for it

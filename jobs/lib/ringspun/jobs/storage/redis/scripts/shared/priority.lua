@@ -11,12 +11,12 @@ local function level_key(queue, level) return key('ringspun:priority:' .. level 
 
 local function levels_key(queue) return key('ringspun:levels:' .. queue) end
 
--- See Storage::LEVEL_MAX: a fetch looks at each level.
+-- See Wire::PRIORITY_MAX: a fetch looks at each level.
 local function priority_of(entry)
   if not string.find(entry, '"ringspun_priority"', 1, true) then return 0 end
   local read, job = pcall(cjson.decode, entry)
   local level = read and type(job) == 'table' and job['ringspun_priority']
-  if type(level) ~= 'number' or level ~= math.floor(level) or math.abs(level) > 1000000 then return 0 end
+  if type(level) ~= 'number' or level ~= math.floor(level) then return 0 end
   return math.max(-100, math.min(level, 100))
 end
 
