@@ -78,13 +78,16 @@ module RailsTransactions
   end
 
   def test_many_of_active_job
-    # Before 8.1 Active Job does not let many wait.
-    late = RailsApp::VERSION == "8.0" ? "[*jobs].each(&:enqueue)" : "ActiveJob.perform_all_later(*jobs)"
-    late = "jobs = %w[a b].map { |text| LateJob.new(text) }; #{late}"
+    late = "ActiveJob.perform_all_later(LateJob.new('a'), TellJob.new('now'), LateJob.new('b'))"
     app.run("Note.transaction { #{late}; raise ActiveRecord::Rollback }; nil")
-    assert_empty entries
-    app.run("Note.transaction { #{late} }; nil")
-    assert_equal %w[a b], waiting
+    assert_equal %w[now], waiting
+    assert_equal 2, app.run("Note.transaction { #{late}; #{LOOK} }; @inside")
+    assert_equal %w[now now a b], waiting
+    known = app.run("Note.transaction { ActiveJob.perform_all_later(@job = LateJob.new('c')) }; @job.successfully_enqueued?")
+    assert_equal true, known
+    app.run("#{late}; nil")
+    assert_equal %w[now now a b c], waiting.first(5)
+    assert_equal %w[a b now], waiting.drop(5).sort
   end
 
   def test_the_setting_holds_for_jobs_that_say_nothing

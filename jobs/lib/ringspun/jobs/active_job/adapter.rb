@@ -17,7 +17,9 @@ module Ringspun
       # @since 0.1.0
       module Adapter
         STOPPED = "a middleware has stopped the job"
-        private_constant :STOPPED
+        # From this version on Active Job itself lets many wait for the commit.
+        MANY_WAIT = Gem::Version.new("8.1")
+        private_constant :STOPPED, :MANY_WAIT
 
         # Stores a job. May switch strands.
         #
@@ -47,7 +49,9 @@ module Ringspun
         def enqueue_all(jobs)
           client = Jobs.client
           answers = answers_of(jobs.size) do
-            client.push_all(jobs) { |job| client.made(template(job), [data_of(job)], job.scheduled_at&.to_f, nil) }
+            client.push_all(jobs) do |job|
+              client.made(template(job), [data_of(job)], job.scheduled_at&.to_f, nil, late: late?(job))
+            end
           end
           jobs.zip(answers).count { |job, answer| settle(job, answer) }
         end
@@ -66,6 +70,13 @@ module Ringspun
           job.provider_job_id = jid || raise(::ActiveJob::EnqueueError, STOPPED)
         rescue UnavailableError, UnknownOutcomeError, StorageError, PoolTimeoutError => error
           raise ::ActiveJob::EnqueueError, error.message
+        end
+
+        # Whether a job of many is still to wait for the commit, as its class says.
+        def late?(job)
+          return false if ::ActiveJob.gem_version >= MANY_WAIT || Jobs.commits.nil?
+
+          [true, :always].include?(job.class.enqueue_after_transaction_commit)
         end
 
         # Active Job lets some values through that are no plain ones, such as a String that counts as safe HTML, and a class may

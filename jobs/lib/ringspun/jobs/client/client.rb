@@ -100,10 +100,11 @@ module Ringspun
         raise BulkError.new(answers + Array.new(batch.size, error))
       end
 
+      # @param late [Boolean] whether it waits for the commit also if the template does not
       # @return [Storage::Push, Later, nil] nil when a middleware has stopped it
-      def made(template, arguments, at, delay)
+      def made(template, arguments, at, delay, late: false)
         push = new_push(template, arguments, at, delay)
-        push && waits?(template) ? Later.new(push) : push
+        push && (late || waits?(template)) ? Later.new(push) : push
       end
 
       # @param enqueuer [#push, #push_all, nil] nil: this one's
