@@ -28,9 +28,28 @@ class ConfigTest < Minitest::Test
 
   def test_names_that_no_queue_to_serve_has
     quarantine = Ringspun::Jobs::Storage::QUARANTINE
-    [%w[a a], ["a", :a], [""], { "" => 1 }, ["a", quarantine], { quarantine => 1 }, "a", 5].each do |value|
-      assert_raises(Ringspun::Jobs::ConfigError, value.inspect) { config.queues = value }
+    { %w[a a] => "a", ["a", :a] => "a", [""] => "", { "" => 1 } => "", ["a", quarantine] => quarantine,
+      { quarantine => 1 } => quarantine, %w[a backup::b] => "backup::b", [["a", 1], "b"] => ["a", 1], "a" => "a", 5 => 5,
+      [nil] => nil, ["a\xFF"] => "a\xFF" }.each do |value, named|
+      error = assert_raises(Ringspun::Jobs::ConfigError, value.inspect) { config.queues = value }
+      assert_match(/\Aqueues .*#{Regexp.escape(named.inspect)}/, error.message)
     end
+    error = assert_raises(Ringspun::Jobs::ConfigError) { config.limits = { quarantine => 1 } }
+    assert_equal %(limits has "#{quarantine}", which is no name of a queue that programs may have), error.message
+  end
+
+  def test_what_is_added_to_lists_is_checked_when_a_worker_is_made
+    [:report, nil].each do |wrong|
+      config.error_handlers.replace([->(*) {}, wrong])
+      error = assert_raises(Ringspun::Jobs::ConfigError) do
+        Ringspun::Jobs::Worker.new(config, storage: Ringspun::Jobs::Storage::Memory.new)
+      end
+      assert_equal "error_handlers must have a method call, got #{wrong.inspect}", error.message
+    end
+  end
+
+  def test_an_event_needs_a_block
+    assert_match(/the event quiet needs a block/, assert_raises(Ringspun::Jobs::ConfigError) { config.on(:quiet) }.message)
   end
 
   def test_names_what_there_is

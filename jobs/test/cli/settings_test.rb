@@ -160,6 +160,13 @@ class SettingsTest < Minitest::Test
     end
   end
 
+  def test_threads_of_sidekiqs_file_that_are_no_number
+    ENV["RAILS_MAX_THREADS"] = "many"
+    refused(/\ARAILS_MAX_THREADS must be a number, got "many"/) { CLI.const_get(:File).new(write("sidekiq.yml", ""), "test") }
+  ensure
+    ENV.delete("RAILS_MAX_THREADS")
+  end
+
   def test_a_value_that_cannot_be
     refused(/concurrency must be an integer, 1 or more, got "many"/) { Jobs::Config.new.update(file("concurrency: many").settings) }
     refused(/there is no storage "sqlite"; there are redis, memory/) { Jobs::Config.new.update(file("storage: sqlite").settings) }
@@ -237,16 +244,43 @@ class SettingsTest < Minitest::Test
   def test_a_mistake_is_one_line_and_status_64
     write("app.rb", "")
     write("late.yml", "lease: 1.5\nbeat: 1")
+    write("queue.yml", "queues: { ringspun-quarantine: 1 }")
+    write("limits.yml", "limits: { 'backup::a': 1 }")
     { %w[--wat] => /invalid option: --wat/, %w[-r app.rb -c 0] => /concurrency must be an integer, 1 or more, got 0/,
       %w[-r app.rb --redis http://x] => /RedisClient refuses the setting redis/,
       %w[-r app.rb --log /nowhere/log] => %r{the log /nowhere/log cannot be opened},
       %w[-r app.rb -C late.yml] => /beat must be at most half of lease, .* they are 1 s and 1.5 s/,
+      %w[-r app.rb -C queue.yml] => /queues has "ringspun-quarantine", which is no name of a queue that programs may have/,
+      %w[-r app.rb -C limits.yml] => /limits has "backup::a", which is no name/,
       %w[-r app.rb --storage sqlite] => /there is no storage "sqlite"; there are redis, memory/,
       %w[-r app.rb --storage memory --processes 2] => /processes must be 1 where the storage is in the memory of one process/,
       %w[-r app.rb --log-format xml] => /log_format must be text or json, got "xml"/ }.each do |words, pattern|
-      status, text = outcome_of(*words)
-      assert_equal [64, 1], [status, text.lines.size], text
-      assert_match(/\Aringspun-jobs: #{pattern}/, text)
+      assert_refused(pattern, *words)
+    end
+  end
+
+  def assert_refused(pattern, *words)
+    status, text = outcome_of(*words)
+    assert_equal [64, 1], [status, text.lines.size], text
+    assert_match(/\Aringspun-jobs: #{pattern}/, text)
+  end
+
+  def test_what_a_program_adds_that_cannot_be_called
+    { "Ringspun::Jobs.config.error_handlers << :report" => /error_handlers must have a method call, got :report/,
+      "Ringspun::Jobs.config.server_middleware.add(String)" => /a middleware must have a method `call`, got String/,
+      "Ringspun::Jobs.config.on(:startup)" => /the event startup needs a block/ }.each do |code, pattern|
+      write("app.rb", code)
+      assert_refused(pattern, "-r", "app.rb", "--storage", "memory")
+    end
+  end
+
+  def test_what_a_program_for_sidekiq_adds_that_cannot_be_called
+    { "config.server_middleware { |chain| chain.add(String) }" => /a middleware must be a class with a method call, got String/,
+      "config.client_middleware { |chain| chain.prepend('Stamp') }" => /a middleware must be a class .*, got "Stamp"/,
+      "config.error_handlers << :report" => /error_handlers must have a method call, got :report/,
+      "config.death_handlers << nil" => /death_handlers must have a method call, got nil/ }.each do |code, pattern|
+      write("app.rb", "require 'ringspun/jobs/sidekiq'\nSidekiq.configure_server { |config| #{code} }")
+      assert_refused(pattern, "-r", "app.rb", "--storage", "memory", "--log", "log")
     end
   end
 

@@ -191,6 +191,13 @@ class EnqueueTest < Minitest::Test
     assert_empty jobs
   end
 
+  def test_queues_that_no_program_may_have
+    ["ringspun-quarantine", "backup::a", "", 5].each do |queue|
+      error = assert_raises(Jobs::InvalidJobError) { HardWorker.set(queue: queue) }
+      assert_equal "queue must be the name of a queue that programs may have, got #{queue.inspect}", error.message
+    end
+  end
+
   def test_a_priority
     jids = [HardWorker.set(priority: 5).perform_async, HardWorker.set(priority: 0).perform_async,
             HardWorker.set(priority: -5, unique_for: 9).perform_async]

@@ -248,6 +248,20 @@ class SidekiqEnqueueTest < BothSides
     end
   end
 
+  def test_queues_that_no_program_may_have
+    made = run_one(:ours, <<~RUBY)
+      #{MAIL}
+      ["", "ringspun-quarantine"].map do |queue|
+        Mail.set(queue: queue).perform_async
+      rescue ArgumentError => error
+        error.message
+      end
+    RUBY
+    assert_equal ["", "ringspun-quarantine"].map { |queue|
+      "queue must be the name of a queue that programs may have, got #{queue.inspect}"
+    }, made.answer
+  end
+
   def test_a_priority_of_ours
     made = run_one(:ours, <<~RUBY)
       class Prior

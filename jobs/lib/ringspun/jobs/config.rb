@@ -92,7 +92,7 @@ module Ringspun
       #   @return [Hash{String => Integer}] how many jobs of a queue may run at once, in all processes together
       #   @since 0.1.0
       setting(:limits, {}.freeze, "a Hash of queues and how many of their jobs may run at once") do |value|
-        numbers_of(value) if value.is_a?(Hash)
+        numbers_of(:limits, value) if value.is_a?(Hash)
       end
       # @!attribute [rw] concurrency
       #   @return [Integer] jobs that one process runs at once
@@ -234,10 +234,11 @@ module Ringspun
       # @yieldparam job [Hash{String => Object}] of :failure and :death
       # @yieldparam error [Exception] of :failure and :death
       # @return [nil]
-      # @raise [ConfigError] if there is no such event
+      # @raise [ConfigError] if there is no such event, or no block
       # @since 0.1.0
       def on(event, &block)
         raise ConfigError, "there is no event #{event.inspect}; there are #{EVENTS.join(", ")}" unless EVENTS.include?(event)
+        raise ConfigError, "the event #{event} needs a block" unless block
 
         hooks[event] = [*hooks[event], block].freeze
         nil
@@ -273,29 +274,39 @@ module Ringspun
       end
       private :default_of
 
-      # The quarantine cannot be among them: every worker serves it, and runs its jobs in other processes.
       def self.queues_of(value)
-        names = value.is_a?(Hash) ? value.keys : Array(value)
-        names = names.map(&:to_s)
-        return if names.empty? || names.uniq! || names.include?("") || names.include?(Wire::QUARANTINE)
-
         case value
-        when Array then names.freeze
-        when Hash then numbers_of(value)
+        when Array then names_of(:queues, value) if value.any?
+        when Hash then numbers_of(:queues, value) if value.any?
         end
       end
 
-      def self.numbers_of(hash)
-        hash.transform_keys(&:to_s).freeze if hash.values.all? { |number| number.is_a?(Integer) && number.positive? }
+      def self.numbers_of(setting, hash)
+        names = names_of(setting, hash.keys)
+        names.zip(hash.values).to_h.freeze if hash.values.all? { |number| number.is_a?(Integer) && number.positive? }
       end
-      private_class_method :queues_of, :numbers_of
 
-      # Checks settings against each other.
+      # Every worker serves the quarantine, and runs its jobs in other processes.
+      def self.names_of(setting, names)
+        names = names.map { |name| name.is_a?(Symbol) ? name.name : name }
+        wrong = names.reject { |name| Wire.queue?(name) }.map(&:inspect)
+        raise ConfigError, "#{setting} has #{wrong.first}, which is no name of a queue that programs may have" if wrong.any?
+
+        twice = names.find { |name| names.count(name) > 1 }
+        raise ConfigError, "#{setting} has #{twice.inspect} twice" if twice
+
+        names.map { |name| name.dup.freeze }.freeze
+      end
+      private_class_method :queues_of, :numbers_of, :names_of
+
+      # Checks settings against each other, and what was added to lists. A worker does so when it is made.
       #
       # @return [Config] self
       # @raise [ConfigError]
       # @since 0.1.0
       def check
+        wrong = error_handlers.reject { |handler| handler.respond_to?(:call) }
+        raise ConfigError, "error_handlers must have a method call, got #{wrong.first.inspect}" unless wrong.empty?
         return self if beat * 2 <= lease
 
         raise ConfigError, "beat must be at most half of lease, or one late heartbeat costs it: they are #{beat} s and #{lease} s"

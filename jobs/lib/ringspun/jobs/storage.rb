@@ -27,10 +27,6 @@ module Ringspun
       # The queue for jobs that were in flight when their node died: they run in processes apart from the jobs of other queues.
       QUARANTINE = Wire::QUARANTINE
 
-      # Names of queues into which no job comes because its entry says so: the quarantine's, and those by which lists of jobs in
-      # flight are called.
-      RESERVED = /\A(?:backup::|#{QUARANTINE}\z)/
-
       # The sets for jobs that are in no queue.
       SETS = %i[schedule retry dead].freeze
 

@@ -74,8 +74,10 @@ module Ringspun
       # @param beats [Boolean] false: somebody else extends this node's lease
       # @param quarantine [Quarantine, nil] which makes processes for jobs from the quarantine; nil: leaves those jobs to others
       # @param random [Random]
+      # @raise [ConfigError] see {Config#check}
       # @since 0.1.0
       def initialize(config, storage:, node: Worker.new_node, logger: nil, beats: true, quarantine: nil, random: Random)
+        config.check
         @node = node
         @control = Control.new
         @queue_order = QueueOrder.new(config.queues, random: random)
@@ -141,7 +143,7 @@ module Ringspun
       # @raise [ConfigError]
       # @since 0.1.0
       def subscribe(queue, weight = 1)
-        raise ConfigError, "#{queue} is served anyway" if queue == Storage::QUARANTINE
+        raise ConfigError, "#{queue.inspect} is no name of a queue that programs may have" unless Wire.queue?(queue.to_s)
         raise ConfigError,
               "the weight must be a positive Integer, got #{weight.inspect}" unless weight.is_a?(Integer) && weight.positive?
 

@@ -32,7 +32,12 @@ module Ringspun
         # @return [Hash{String => Object}] with settings of ours, and sections as they are there
         # @raise [ConfigError] with the line to write
         def translated(content, path)
-          { "concurrency" => Integer(ENV["RAILS_MAX_THREADS"] || CONCURRENCY), **settings(content, path) }
+          { "concurrency" => threads, **settings(content, path) }
+        end
+
+        def threads
+          text = ENV.fetch("RAILS_MAX_THREADS", CONCURRENCY)
+          Integer(text, exception: false) || raise(ConfigError, "RAILS_MAX_THREADS must be a number, got #{text.inspect}")
         end
 
         def settings(content, path)
@@ -69,7 +74,7 @@ module Ringspun
         def refuse(path, why)
           raise ConfigError, "#{path} #{why}; write config/ringspun-jobs.yml, which is read instead, or remove it"
         end
-        private_class_method :settings, :section, :refuse_capsules, :refuse
+        private_class_method :threads, :settings, :section, :refuse_capsules, :refuse
       end
       private_constant :SidekiqFile
     end

@@ -42,11 +42,7 @@ module Ringspun
 
       def queue(name, value)
         text = value.is_a?(Symbol) ? value.to_s : value
-        return text.dup.freeze if text.is_a?(String) && !text.empty? && text.encode(Encoding::UTF_8).valid_encoding?
-
-        refuse(name, value, "the name of a queue")
-      rescue EncodingError
-        refuse(name, value, "the name of a queue")
+        Wire.queue?(text) ? text.dup.freeze : refuse(name, value, "the name of a queue that programs may have")
       end
 
       def retries(name, value)

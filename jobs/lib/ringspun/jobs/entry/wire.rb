@@ -23,8 +23,12 @@ module Ringspun
       # this.
       PRIORITY_MAX = 100
 
-      # See {Storage::QUARANTINE}. No program may enqueue into that queue or serve it.
+      # See {Storage::QUARANTINE}.
       QUARANTINE = "ringspun-quarantine"
+
+      # Names of queues that no program may enqueue into or serve: the quarantine's, and those by which lists of jobs in flight
+      # are called.
+      RESERVED = /\A(?:backup::|#{QUARANTINE}\z)/
 
       # A number that is too large for a Float. JSON has no Infinity, so the number is written as it was read.
       class Huge < DelegateClass(Float)
@@ -51,6 +55,15 @@ module Ringspun
       # @raise [MalformedEntryError]
       # @since 0.1.0
       def parse(entry) = job_of { JSON.parse(entry, allow_duplicate_key: true) }
+
+      # @param name [Object]
+      # @return [Boolean] whether a program may have a queue of that name
+      # @since 0.1.0
+      def queue?(name)
+        name.is_a?(String) && !name.empty? && name.encode(Encoding::UTF_8).valid_encoding? && !RESERVED.match?(name)
+      rescue EncodingError
+        false
+      end
 
       # @param job [Hash]
       # @return [Integer] its priority: the smaller ones run first

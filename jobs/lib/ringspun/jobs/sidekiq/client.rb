@@ -194,14 +194,14 @@ module Ringspun
           check(item)
           fields = options_of(item["class"]).merge(item)
           %w[args client_class pool sync].each { |name| fields.delete(name) }
-          queue = fields["queue"].to_s
-          raise ArgumentError, "Job must include a valid queue name" if queue.empty?
-
           fields["class"] = fields["class"].to_s
-          fields["queue"] = queue
+          fields["queue"] = fields["queue"].to_s
           fields["retry_for"] = fields["retry_for"].to_i if fields["retry_for"]
           %w[unique_for at].each { |name| fields[name] = number(fields[name]) if fields[name] }
-          Client.translating { Options.priority(Wire::PRIORITY, fields.fetch(Wire::PRIORITY, 0)) }
+          Client.translating do
+            Options.queue("queue", fields["queue"])
+            Options.priority(Wire::PRIORITY, fields.fetch(Wire::PRIORITY, 0))
+          end
           fields
         end
 

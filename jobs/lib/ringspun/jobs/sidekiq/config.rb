@@ -209,8 +209,18 @@ module Ringspun
 
         private
 
+        def check_handlers
+          %i[error_handlers death_handlers].each do |name|
+            wrong = self[name].reject { |handler| handler.respond_to?(:call) }
+            raise ConfigError, "#{name} must have a method call, got #{wrong.first.inspect}" unless wrong.empty?
+          end
+        end
+
         def listen
-          Jobs.config.on(:startup) { @quiet = false }
+          Jobs.config.on(:startup) do
+            check_handlers
+            @quiet = false
+          end
           Jobs.config.on(:quiet) { @quiet = true }
           Jobs.config.on(:failure) do |job, error|
             handle_exception(error, { context: "Job raised exception", job: job })

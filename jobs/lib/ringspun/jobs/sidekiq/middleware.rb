@@ -31,7 +31,12 @@ module Ringspun
           # @return [Class]
           attr_reader :klass
 
+          # @raise [ConfigError] if it is no class, or its instances cannot be called
           def initialize(klass, arguments, extra)
+            unless klass.is_a?(Class) && klass.method_defined?(:call)
+              raise ConfigError, "a middleware must be a class with a method call, got #{klass.inspect}"
+            end
+
             @klass = klass
             @arguments = arguments
             @extra = extra

@@ -272,7 +272,7 @@ module Ringspun
         # @return [Boolean] false: its entry is no job or names a queue that is reserved, so there is no queue for it
         def enqueue(stored)
           job = job_of(stored.entry)
-          return false if job.nil? || RESERVED.match?(job["queue"].to_s)
+          return false if job.nil? || Wire::RESERVED.match?(job["queue"].to_s)
 
           entry = stored.entry
           unless job.key?("enqueued_at")

@@ -1,4 +1,4 @@
--- See Storage::RESERVED.
+-- See Wire::RESERVED.
 local function is_reserved(queue) return queue == 'ringspun-quarantine' or string.sub(queue, 1, 8) == 'backup::' end
 
 -- Puts an entry into the queue that it names, and adds the time if it has none; its other bytes stay. Returns nil if it is no
