@@ -84,6 +84,21 @@ class ConfigTest < Minitest::Test
     Ringspun::Jobs::Storage.instance_variable_get(:@kinds).delete(:other)
   end
 
+  def test_a_storage_with_options
+    Ringspun::Jobs::Storage.register(:other) { |_config, folder:, size: 5| [folder, size] }
+    config.storage = { "name" => "other", "folder" => "a" }
+    assert_equal({ name: :other, folder: "a" }, config.storage)
+    assert_equal ["a", 5], Ringspun::Jobs::Storage.for(config)
+    { { name: :other, folder: "a", colour: 1 } => "the storage other has no option colour; it has folder, size",
+      "other" => "the storage other needs the option folder",
+      { name: :memory, url: "x" } => "the storage memory has no option url; it has none",
+      { folder: "a" } => /there is no storage {.*folder.*}; there are redis, memory, other/ }.each do |value, message|
+      assert_match(/\A#{message}/, assert_raises(Ringspun::Jobs::ConfigError) { config.storage = value }.message)
+    end
+  ensure
+    Ringspun::Jobs::Storage.instance_variable_get(:@kinds).delete(:other)
+  end
+
   def test_names_the_storages_that_there_are
     [:sqlite, "sqlite", 5, Object.new].each do |value|
       error = assert_raises(Ringspun::Jobs::ConfigError) { config.storage = value }

@@ -191,8 +191,8 @@ class SettingsTest < Minitest::Test
   # --- all of it ---
 
   # What a process has printed, and its status.
-  def outcome_of(*words)
-    command = Command.new(*words, chdir: @folder)
+  def outcome_of(*words, env: {})
+    command = Command.new(*words, chdir: @folder, env: env)
     [command.wait.exitstatus, command.lines.join]
   ensure
     command&.close
@@ -259,10 +259,37 @@ class SettingsTest < Minitest::Test
     end
   end
 
-  def assert_refused(pattern, *words)
-    status, text = outcome_of(*words)
+  def assert_refused(pattern, *words, env: {})
+    status, text = outcome_of(*words, env: env)
     assert_equal [64, 1], [status, text.lines.size], text
     assert_match(/\Aringspun-jobs: #{pattern}/, text)
+  end
+
+  # As a gem has it.
+  STORAGE = <<~'RUBY'
+    class Files < Ringspun::Jobs::Storage::Memory
+      def initialize(folder, **)
+        super(**)
+        puts "jobs are in #{folder}"
+        exit(3)
+      end
+    end
+    Ringspun::Jobs::Storage.register(:files) { |config, folder:| Files.new(folder, history: config.history) }
+  RUBY
+
+  def test_a_storage_of_a_gem
+    write("gem/ringspun/jobs/storage/files.rb", STORAGE)
+    write("gem/ringspun/jobs/storage/broken.rb", "require 'nosuch'")
+    write("app.rb", "")
+    library = { "RUBYLIB" => path("gem") }
+    write("config/jobs.yml", "storage: { name: files, folder: /srv/jobs }\nrequire: ./app.rb")
+    assert_equal [3, "jobs are in /srv/jobs\n"], outcome_of(env: library)
+    assert_refused(/there is no storage {.*files.*}; there are redis, memory/)
+    assert_refused(/the storage files needs the option folder/, "--storage", "files", env: library)
+    write("config/jobs.yml", "storage: { name: files, folder: a, colour: red }\nrequire: ./app.rb")
+    assert_refused(/the storage files has no option colour; it has folder/, env: library)
+    write("config/jobs.yml", "storage: broken\nrequire: ./app.rb")
+    assert_match(/cannot load such file -- nosuch/, outcome_of(env: library).last)
   end
 
   def test_what_a_program_adds_that_cannot_be_called

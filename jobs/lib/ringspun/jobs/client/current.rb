@@ -31,7 +31,7 @@ module Ringspun
 
       # Changes the setting {Config#storage}, and closes the storage before. May switch strands.
       #
-      # @param storage [Symbol, Storage, nil]
+      # @param storage [Symbol, String, Hash, Storage, nil]
       # @raise [ConfigError]
       # @since 0.1.0
       def storage=(storage)
