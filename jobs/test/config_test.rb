@@ -19,7 +19,8 @@ class ConfigTest < Minitest::Test
   end
 
   def test_says_what_it_wanted
-    wrong = { concurrency: 0, timeout: -1, strategy: :fast, queues: [], limits: { a: 0 }, milliseconds: 1, redis: 5 }
+    wrong = { concurrency: 0, timeout: -1, strategy: :fast, queues: [], limits: { a: 0 }, milliseconds: 1, redis: 5,
+              reloader: nil }
     wrong.each do |name, value|
       error = assert_raises(Ringspun::Jobs::ConfigError) { config.update(name => value) }
       assert_match(/\A#{name} must be .*, got #{Regexp.escape(value.inspect)}\z/, error.message)

@@ -418,7 +418,10 @@ class WorkerTest < Minitest::Test
       machine.sleep(10)
       assert_equal [["new"], 1, ["new"]], [seen, list.size, worker.queues]
       assert_raises(Jobs::ConfigError) { worker.subscribe("x", 0) }
-      assert_raises(Jobs::ConfigError) { worker.subscribe(Storage::QUARANTINE) }
+      [Storage::QUARANTINE, "backup::a", ""].each do |name|
+        error = assert_raises(Jobs::ConfigError) { worker.subscribe(name) }
+        assert_equal "#{name.inspect} is no name of a queue that programs may have", error.message
+      end
       worker.subscribe("default")
       until_done
     end

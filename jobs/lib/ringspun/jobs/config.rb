@@ -179,7 +179,7 @@ module Ringspun
       #   @return [#call, nil] which is called around each run of a job, the lookup of its class included, with a block that it
       #     calls: a framework begins and ends there what it keeps for a job. What the job raises passes through it
       #   @since 0.1.0
-      setting(:reloader, nil, "nil, or have a method call") { |value| value if value.respond_to?(:call) }
+      setting(:reloader, nil, "something with a method call") { |value| value if value.respond_to?(:call) }
 
       # @param name [Symbol] of a setting
       # @return [Boolean] whether it was set; false: it has its default
