@@ -396,7 +396,8 @@ module Ringspun
         missing(:search)
       end
 
-      # Removes jobs, each once.
+      # Removes jobs, each once. A job that is removed, cleared or killed releases the unique lock that its entry names, if it
+      # holds it and it is not one until expiry.
       #
       # @param place [String, Symbol] a queue, or one of {SETS}
       # @param tokens [Array<String>]
@@ -405,11 +406,11 @@ module Ringspun
       # @since 0.1.0
       def remove(place, tokens, connection: nil) = missing(:remove)
 
-      # Forgets all jobs of a queue or of a set.
+      # Forgets all jobs of a queue or of a set. Those that come meanwhile may stay.
       #
       # @param place (see #remove)
       # @return [Integer] how many there were
-      # @raise [UnknownOutcomeError]
+      # @raise [UnknownOutcomeError] all, some or none may be forgotten
       # @since 0.1.0
       def clear(place, connection: nil) = missing(:clear)
 

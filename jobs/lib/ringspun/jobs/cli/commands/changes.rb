@@ -133,20 +133,6 @@ module Ringspun
           nil
         end
 
-        # The lock of a job that will not run.
-        def release(found)
-          job = Wire.parse(found.entry)
-          token = job["unique_token"]
-          @storage.unlock(token, job["jid"]) if token.is_a?(String) && job["unique_until"] != "expiry"
-        rescue MalformedEntryError
-          nil
-        end
-
-        def released(found, answers)
-          found.zip(answers) { |one, there| release(one) if there }
-          answers
-        end
-
         def missing = @options[:jid].to_a - @seen.to_a
 
         def missing? = missing.any?
@@ -186,7 +172,7 @@ module Ringspun
 
         def sources = %i[retry schedule queue]
         def done = "killed"
-        def apply(place, found) = released(found, @storage.kill(place, found.map(&:token)))
+        def apply(place, found) = @storage.kill(place, found.map(&:token))
       end
       private_constant :Kill
 
@@ -199,7 +185,7 @@ module Ringspun
         private
 
         def done = "deleted"
-        def apply(place, found) = released(found, @storage.remove(place, found.map(&:token)))
+        def apply(place, found) = @storage.remove(place, found.map(&:token))
       end
       private_constant :Delete
 

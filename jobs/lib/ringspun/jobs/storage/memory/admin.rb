@@ -42,17 +42,14 @@ module Ringspun
 
           # (see Storage#remove)
           def remove(place, tokens, connection: nil)
-            synchronize { tokens.map { |token| !take_out(place, token).nil? } }
+            synchronize { tokens.map { |token| !discard(place, token).nil? } }
           end
 
           # (see Storage#clear)
           def clear(place, connection: nil)
             synchronize do
-              jobs = place.is_a?(Symbol) ? set(place) : @queues[place] || []
-              jobs.size.tap do
-                jobs.each { |job| @priorities.delete(job.token) } if place.is_a?(String)
-                jobs.clear
-              end
+              jobs = place.is_a?(Symbol) ? set(place).values : @queues.fetch(place, []).reverse
+              jobs.each { |job| discard(place, job.token) }.size
             end
           end
 
@@ -63,7 +60,7 @@ module Ringspun
             synchronize do
               set(place) if place.is_a?(Symbol)
               tokens.map do |token|
-                job = take_out(place, token)
+                job = discard(place, token)
                 next false unless job
 
                 put_into(:dead, job, now)
@@ -167,6 +164,9 @@ module Ringspun
             @priorities.delete(token)
             @queues[place].delete_at(index) if index
           end
+
+          # The job will not run.
+          def discard(place, token) = take_out(place, token)&.tap { |job| release_lock_of(job) }
 
           # What a caller gets must stay as it is when the job moves.
           def copies(jobs) = (jobs || []).map(&:dup)

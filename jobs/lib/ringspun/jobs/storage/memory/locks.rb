@@ -40,6 +40,12 @@ module Ringspun
             @locks.delete(token)
             true
           end
+
+          # The lock of a job that will not run, unless it is one until expiry.
+          def release_lock_of(stored)
+            job = job_of(stored.entry) or return
+            release(job["unique_token"], job["jid"]) unless job["unique_until"] == "expiry"
+          end
         end
         private_constant :Locks
       end

@@ -8,6 +8,9 @@ module Ringspun
         #
         # @api private
         module Admin
+          # So many jobs are cleared at a time, for others wait meanwhile.
+          CLEARED = 1000
+
           # (see Storage#stats)
           def stats(connection: nil)
             *numbers, queues = call(connection, Script[:stats].command(@prefix), again: true)
@@ -42,18 +45,25 @@ module Ringspun
 
           # (see Storage#remove)
           def remove(place, tokens, connection: nil)
+            kind, name = kind_and_name(place)
             return [] if tokens.empty?
 
-            removed = if place.is_a?(Symbol)
-                        use(connection) { |one| all(one.exchange(tokens.map { |token| ["ZREM", set_key(place), token] })) }
-                      else
-                        call(connection, Script[:remove].command(@prefix, place, *tokens))
-                      end
-            removed.map { |number| number == 1 }
+            call(connection, Script[:remove].command(@prefix, kind, name, *tokens)).map { |removed| removed == 1 }
           end
 
           # (see Storage#clear)
-          def clear(place, connection: nil) = call(connection, Script[:clear].command(@prefix, *kind_and_name(place)))
+          def clear(place, connection: nil)
+            kind, name = kind_and_name(place)
+            cleared = 0
+            rest = Float::INFINITY # then no more than there were at first: others may come as fast as these go
+            while rest.positive?
+              command = Script[:clear].command(@prefix, kind, name, [rest, CLEARED].min)
+              done, left = after_a_part(cleared.positive?) { call(connection, command) }
+              cleared += done
+              rest = [rest - done, left].min
+            end
+            cleared
+          end
 
           # (see Storage#kill)
           def kill(place, tokens, connection: nil)
@@ -139,6 +149,15 @@ module Ringspun
           end
 
           private
+
+          # What was done before is done.
+          def after_a_part(done)
+            yield
+          rescue UnavailableError => error
+            raise unless done
+
+            raise UnknownOutcomeError, "a part is done: #{error.message}"
+          end
 
           # @return [Event, nil] nil: somebody else has put it there
           def event_of(text)

@@ -46,11 +46,7 @@ local function move(queue, count)
   for _, list in ipairs(lists_of_queue(queue)) do
     if #moved < count then take(list, queue, count - #moved, moved) end
   end
-  for _, level in ipairs(redis.call('ZRANGE', levels_key(queue), 0, -1)) do
-    if redis.call('EXISTS', level_key(queue, level)) == 1 then return moved end
-    redis.call('ZREM', levels_key(queue), level)
-  end
-  redis.call('SREM', prioritized, queue)
+  forget_levels(queue)
   return moved
 end
 

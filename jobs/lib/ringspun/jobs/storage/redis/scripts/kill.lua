@@ -1,4 +1,4 @@
--- with: keys clock jobs history priority
+-- with: keys clock jobs history release priority
 -- Moves entries to the dead. ARGV: the namespace's prefix, "queue" or "set", its name, milliseconds to keep a history, then the
 -- entries. Returns 1 for each that was moved, and else 0.
 local is_set, name, dead = ARGV[2] == 'set', ARGV[3], key('dead')
@@ -16,6 +16,7 @@ for i = 5, #ARGV do
     taken = remove_from(name, entry)
   end
   if taken == 1 then
+    release_lock_of(entry)
     redis.call('ZADD', dead, score, entry)
     note(jid_of(entry), '"kind":"killed"', nil, score, ARGV[4])
   end

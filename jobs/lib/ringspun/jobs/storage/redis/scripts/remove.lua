@@ -1,8 +1,19 @@
--- with: keys priority
--- Removes entries from a queue. ARGV: the namespace's prefix, the queue, then the entries. Returns 1 for each that was there, and
--- else 0.
+-- with: keys jobs release priority
+-- Removes entries. ARGV: the namespace's prefix, "queue" or "set" and its name, then the entries. Returns 1 for each that was
+-- there, and else 0.
+local is_set, name = ARGV[2] == 'set', ARGV[3]
 local answers = {}
 begin_writing()
-for i = 3, #ARGV do answers[#answers + 1] = remove_from(ARGV[2], ARGV[i]) end
+for i = 4, #ARGV do
+  local entry = ARGV[i]
+  local removed
+  if is_set then
+    removed = redis.call('ZREM', key(name), entry)
+  else
+    removed = remove_from(name, entry)
+  end
+  if removed == 1 then release_lock_of(entry) end
+  answers[#answers + 1] = removed
+end
 deal()
 return answers

@@ -145,3 +145,12 @@ local function remove_from(queue, entry)
   if level == 0 then return removed end
   return redis.call('LREM', level_key(queue, string.format('%d', level)), -1, entry)
 end
+
+-- Forgets the levels of a queue in which there are no jobs any more.
+local function forget_levels(queue)
+  for _, level in ipairs(redis.call('ZRANGE', levels_key(queue), 0, -1)) do
+    if redis.call('EXISTS', level_key(queue, level)) == 1 then return end
+    redis.call('ZREM', levels_key(queue), level)
+  end
+  redis.call('SREM', prioritized, queue)
+end
