@@ -67,10 +67,39 @@ class RedisPartsTest < RedisCase
     assert_equal %w[queues], call("KEYS", "*")
   end
 
+  # Fifty times as many entries would be compared at a time otherwise.
+  def test_jobs_in_the_middle_of_a_huge_queue_are_removed_in_parts
+    fill(100_000)
+    middle = 50_000...50_050
+    assert_equal [true] * 50, storage.remove("default", entries(*middle), connection: watched)
+    assert_includes 5..50, @watched.calls
+    assert_equal [false] * 50, storage.kill("default", entries(*middle), connection: watched)
+    assert_includes 5..50, @watched.calls
+    moves = entries(*(50_050...50_100)).map { |text| Storage::Move.new(text) }
+    assert_equal [true] * 50, storage.move("default", moves, "other", connection: watched)
+    assert_includes 5..50, @watched.calls
+    assert_equal [99_900, entries(*(50_050...50_100))], [size, storage.list("other", 0, 60).map(&:entry)]
+  end
+
+  # It is looked for from both ends.
+  def test_jobs_near_an_end_of_a_huge_queue_are_removed_at_once
+    fill(100_000)
+    [1..200, 99_801..100_000].each do |some|
+      assert_equal [true] * 200, storage.remove("default", entries(*some), connection: watched)
+      assert_equal 1, @watched.calls
+    end
+    assert_equal entries(201, 99_800), call("LRANGE", "queue:default", 0, -1).values_at(-1, 0)
+  end
+
   def test_what_is_away_after_a_part_is_done_leaves_an_outcome_that_is_not_known
     away = ->(number) { raise Jobs::UnavailableError, "away" if number == 2 }
     fill(1500)
     assert_raises(Jobs::UnknownOutcomeError) { storage.clear("default", connection: watched(&away)) }
     assert_equal 500, size
+    fill(100_000)
+    assert_raises(Jobs::UnknownOutcomeError) do
+      storage.remove("default", entries(*(50_000...50_050)), connection: watched(&away))
+    end
+    assert_includes 100_450..100_499, size
   end
 end

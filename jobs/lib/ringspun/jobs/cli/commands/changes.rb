@@ -9,8 +9,6 @@ module Ringspun
       class Change < Command
         CHOICES = %i[class jid tag text queue all yes json].freeze
         PAGE = 1000
-        # So many jobs a storage may pass in one call, which takes it some hundredths of a second.
-        STEPS = 1_000_000
 
         def call(names)
           check_choice
@@ -92,14 +90,13 @@ module Ringspun
           end
         end
 
-        # From the oldest on, where a storage finds a job of a queue soonest. It must pass those that stay, for each job anew, and
-        # others wait meanwhile: the more stay, the fewer go in one call.
+        # From the oldest on, for a search misses others of a queue from which jobs go.
         def change_queue(counted)
           stay = 0
           while @done < counted && (page = @storage.list(@place, stay, PAGE)).any?
             before = @done
             found = page.select { |job| wanted?(job) }.first([counted - @done, page.size].min)
-            found.each_slice((STEPS / (stay + PAGE)).clamp(1, PAGE)) { |some| change_place(@place, some) }
+            change_place(@place, found) if found.any?
             stay += page.size - (@done - before)
           end
         end

@@ -46,9 +46,7 @@ module Ringspun
           # (see Storage#remove)
           def remove(place, tokens, connection: nil)
             kind, name = kind_and_name(place)
-            return [] if tokens.empty?
-
-            call(connection, Script[:remove].command(@prefix, kind, name, *tokens)).map { |removed| removed == 1 }
+            in_parts(tokens) { |some| call(connection, Script[:remove].command(@prefix, kind, name, *some)) }
           end
 
           # (see Storage#clear)
@@ -70,9 +68,7 @@ module Ringspun
             raise ArgumentError, "what is dead cannot be killed" if place == :dead
 
             kind, name = kind_and_name(place)
-            return [] if tokens.empty?
-
-            call(connection, Script[:kill].command(@prefix, kind, name, @history, *tokens)).map { |moved| moved == 1 }
+            in_parts(tokens) { |some| call(connection, Script[:kill].command(@prefix, kind, name, @history, *some)) }
           end
 
           # (see Storage#retry_now)
@@ -85,10 +81,12 @@ module Ringspun
           # (see Storage#move)
           def move(place, moves, to, connection: nil)
             kind, name = kind_and_name(place)
-            return moves.map { false } if moves.empty? || place == to
+            return moves.map { false } if place == to
 
-            entries = moves.flat_map { |move| [move.token, move.entry || move.token] }
-            call(connection, Script[:move].command(@prefix, kind, name, to, @history, *entries)).map { |moved| moved == 1 }
+            in_parts(moves) do |some|
+              entries = some.flat_map { |move| [move.token, move.entry || move.token] }
+              call(connection, Script[:move].command(@prefix, kind, name, to, @history, *entries))
+            end
           end
 
           # (see Storage#restore)
@@ -149,6 +147,22 @@ module Ringspun
           end
 
           private
+
+          # A script that has compared too many entries answers for the first ones only; so there may be a next time, for about as
+          # many as it has done.
+          #
+          # @yieldparam some [Array]
+          # @return [Array<Boolean>] for each member whether it was there
+          def in_parts(all)
+            answers = []
+            count = all.size
+            while answers.size < all.size
+              more = after_a_part(answers.any?) { yield all[answers.size, count] }
+              answers.concat(more)
+              count = more.size * 2
+            end
+            answers.map { |answer| answer == 1 }
+          end
 
           # What was done before is done.
           def after_a_part(done)

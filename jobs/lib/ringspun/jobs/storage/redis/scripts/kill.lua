@@ -1,6 +1,6 @@
--- with: keys clock jobs history release priority
+-- with: keys clock jobs history release priority find
 -- Moves entries to the dead. ARGV: the namespace's prefix, "queue" or "set", its name, milliseconds to keep a history, then the
--- entries. Returns 1 for each that was moved, and else 0.
+-- entries. Returns 1 for each that was moved, and else 0; and nothing for the last ones, when it has compared too many.
 local is_set, name, dead = ARGV[2] == 'set', ARGV[3], key('dead')
 local _, score = clock()
 local answers = {}
@@ -8,6 +8,7 @@ begin_writing()
 -- Raises, before anything is taken away, where the key of the dead has another type.
 redis.call('ZCARD', dead)
 for i = 5, #ARGV do
+  if has_compared_enough() then break end
   local entry = ARGV[i]
   local taken
   if is_set then

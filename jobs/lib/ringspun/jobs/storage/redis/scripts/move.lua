@@ -1,12 +1,14 @@
--- with: keys clock jobs history priority
+-- with: keys clock jobs history priority find
 -- Moves entries to the end of a queue. ARGV: the namespace's prefix, "queue" or "set" and its name, the queue, milliseconds to keep
--- a history; then for each its entry, and the one that takes its place. Returns 1 for each that was moved, and else 0.
+-- a history; then for each its entry, and the one that takes its place. Returns 1 for each that was moved, and else 0;
+-- and nothing for the last ones, when it has compared too many.
 local is_set, name, to = ARGV[2] == 'set', ARGV[3], ARGV[4]
 local _, score = clock()
 local answers = {}
 begin_writing()
 redis.call('SADD', key('queues'), to)
 for i = 6, #ARGV, 2 do
+  if has_compared_enough() then break end
   local entry = ARGV[i]
   local there = is_set and redis.call('ZSCORE', key(name), entry) or not is_set and stands_in(name, entry)
   if there then

@@ -1,10 +1,11 @@
--- with: keys jobs release priority
+-- with: keys jobs release priority find
 -- Removes entries. ARGV: the namespace's prefix, "queue" or "set" and its name, then the entries. Returns 1 for each that was
--- there, and else 0.
+-- there, and else 0; and nothing for the last ones, when it has compared too many.
 local is_set, name = ARGV[2] == 'set', ARGV[3]
 local answers = {}
 begin_writing()
 for i = 4, #ARGV do
+  if has_compared_enough() then break end
   local entry = ARGV[i]
   local removed
   if is_set then

@@ -130,22 +130,6 @@ local function lists_of_queue(queue)
   return lists
 end
 
-local function stands_in(queue, entry)
-  sort(queue)
-  if redis.call('LPOS', queue_key(queue), entry, 'RANK', -1) then return true end
-  local level = priority_of(entry)
-  return level ~= 0 and redis.call('LPOS', level_key(queue, string.format('%d', level)), entry, 'RANK', -1)
-end
-
--- Removes a job from a queue. Returns 1 if it was there, and else 0.
-local function remove_from(queue, entry)
-  sort(queue)
-  local removed = redis.call('LREM', queue_key(queue), -1, entry)
-  local level = removed == 0 and priority_of(entry) or 0
-  if level == 0 then return removed end
-  return redis.call('LREM', level_key(queue, string.format('%d', level)), -1, entry)
-end
-
 -- Forgets the levels of a queue in which there are no jobs any more.
 local function forget_levels(queue)
   for _, level in ipairs(redis.call('ZRANGE', levels_key(queue), 0, -1)) do
