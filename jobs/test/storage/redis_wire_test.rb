@@ -120,6 +120,30 @@ class RedisWireTest < RedisCase
     assert_equal [[], 2], [levels, call("LLEN", "queue:default")]
   end
 
+  # Nobody looks again by itself meanwhile.
+  def without_looks
+    waits = Storage::Redis.const_get(:Waits)
+    seconds = waits.send(:remove_const, :WAIT_SECONDS)
+    waits.const_set(:WAIT_SECONDS, 60)
+    yield
+  ensure
+    waits.send(:remove_const, :WAIT_SECONDS)
+    waits.const_set(:WAIT_SECONDS, seconds)
+  end
+
+  # Sixteen are dealt at once; each of those who get one of them has the next ones dealt.
+  def test_more_may_wait_than_jobs_of_a_priority_are_dealt_at_once
+    without_looks do
+      Ringspun.run do
+        strands = Array.new(40) { |number| machine.spin { storage.wait_any("host:#{number}:aa", ["default"], 60) } }
+        yield_until("all wait") { call("CLIENT", "LIST").scan(" cmd=blmove ").size == strands.size }
+        storage.push(strands.each_index.map { |number| push_of(prior(number.to_s, 3), priority: 3) })
+        yield_until("all have ended") { strands.none?(&:alive?) }
+        assert_equal [1] * 40, machine.await(*strands).map(&:size)
+      end
+    end
+  end
+
   # A worker of others takes from the queue's list, whatever stands there.
   def test_a_job_of_a_priority_that_others_have_taken
     push_prior("a", 5)

@@ -73,7 +73,8 @@ module Ringspun
           end
 
           # Nobody waits at the lists of priorities. So their jobs are taken with one that has come, and some are dealt to others
-          # who wait: a fetch does that even if it fetches none.
+          # who wait: a fetch does that even if it fetches none. If it fails, or this process ends before, these get them after
+          # {WAIT_SECONDS} at most, when the first of them looks again.
           def with_others(fetched, node, queues, max, limits, connection)
             return fetched unless @prioritized
 
