@@ -72,6 +72,15 @@ class RedisWireTest < RedisCase
     %w[ringspun:history:a ringspun:histories].each { |key| assert_includes 86_300_000..86_400_000, call("PTTL", key) }
   end
 
+  # As docs/17-jobs.md says.
+  def test_the_longest_history_takes_nine_kilobytes
+    push
+    text = { error_class: "ActiveRecord::ConnectionTimeoutError", error_message: "m" * Jobs::Worker.const_get(:Retrying)::SHORT_MAX }
+    30.times { storage.fail(NODE, [failed(fetch, :queue, event: Storage::Event.new(kind: :retry, **text))]) }
+    assert_equal 25, call("LLEN", "ringspun:history:a")
+    assert_includes 8000..9500, call("MEMORY", "USAGE", "ringspun:history:a", "SAMPLES", 0)
+  end
+
   # Each of a thousand jobs that are done would be looked for otherwise.
   def test_a_job_that_is_done_is_looked_for_only_where_there_are_histories
     push
