@@ -59,7 +59,7 @@ class RedisPartsTest < RedisCase
   end
 
   def test_priorities_are_cleared_in_parts
-    pushes = (1..1500).map { |jid| push_of(JSON.generate({ **entry(jid), "priority" => jid % 3 }), priority: jid % 3) }
+    pushes = (1..1500).map { |jid| push_of(JSON.generate({ **entry(jid), "ringspun_priority" => jid % 3 }), priority: jid % 3) }
     storage.push(pushes)
     # Who waits, waits at this list.
     connection = watched { |number| assert_operator size, :>=, 1, "before part #{number}" }

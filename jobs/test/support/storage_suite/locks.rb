@@ -13,10 +13,10 @@ module StorageSuite
     end
 
     # A job that holds the lock which its entry names, as one that was enqueued with `unique_for:` does.
-    def unique(jid, lock, til = "success", queue: "default", **)
+    def unique(jid, lock, til = "success", queue: "default", priority: nil, **)
       entry = JSON.generate({ "class" => "Work", "args" => [], "jid" => jid, "queue" => queue, "unique_token" => lock,
-                              "unique_until" => til }.compact)
-      Storage::Push.new(queue: queue, entry: entry, jid: jid, lock: lock, lock_seconds: 60, **)
+                              "unique_until" => til, "ringspun_priority" => priority }.compact)
+      Storage::Push.new(queue: queue, entry: entry, jid: jid, lock: lock, lock_seconds: 60, priority: priority, **)
     end
 
     def holder(lock) = storage.lock(lock, "nobody", 60).tap { |jid| storage.unlock(lock, "nobody") unless jid }
