@@ -34,12 +34,15 @@ module Ringspun
         def setting(name, default, expected, option: nil, &check)
           settings[name] = check
           options << option if option
-          define_method(name) { given?(name) ? instance_variable_get(:"@#{name}") : default_of(name, default) }
+          variable = :"@#{name}"
+          define_method(name) do
+            instance_variable_defined?(variable) ? instance_variable_get(variable) : default_of(name, default)
+          end
           define_method(:"#{name}=") do |value|
             kept = check.call(value, public_send(name))
             raise ConfigError, "#{name} must be #{expected}, got #{value.inspect}" if kept.nil?
 
-            instance_variable_set(:"@#{name}", kept)
+            instance_variable_set(variable, kept)
           end
         end
 

@@ -52,7 +52,8 @@ module Ringspun
       # @return (see Client#made)
       # @api private
       def push(client, arguments, connection = nil)
-        unless [nil, connection].include?(@given[:connection])
+        own = @given[:connection]
+        if own && own != connection
           raise InvalidJobError, "jobs that are enqueued together have one connection: give it to enqueue_all"
         end
         return client.made(@template, arguments, @given[:at], delay) if arguments.is_a?(Array)

@@ -75,9 +75,9 @@ module Ringspun
       def push(template, arguments, at = nil, delay = nil, connection = nil)
         push = new_push(template, arguments, at, delay)
         return unless push
-        return push.jid if !connection && waits?(template) && defer([push])
+        return push.jid if (template.after_commit || @after_commit) && !connection && waits?(template) && defer([push])
 
-        @enqueuer.push(push, connection: connection)
+        connection ? @enqueuer.push(push, connection: connection) : @enqueuer.push(push)
       end
 
       # @param jobs [Enumerable<Object>]
@@ -104,6 +104,8 @@ module Ringspun
       # @return [Storage::Push, Later, nil] nil when a middleware has stopped it
       def made(template, arguments, at, delay, late: false)
         push = new_push(template, arguments, at, delay)
+        return push unless late || template.after_commit || @after_commit
+
         push && (late || waits?(template)) ? Later.new(push) : push
       end
 
@@ -131,6 +133,8 @@ module Ringspun
       # A job that middleware has stopped has no push, and nil as its answer. A connection that is given is that of a transaction,
       # which includes the job.
       def stored(pushes, connection)
+        return @enqueuer.push_all(pushes, connection: connection) if pushes.all?(Storage::Push)
+
         waiting = connection ? [] : pushes.grep(Later).map(&:push)
         deferred = waiting.any? && defer(waiting)
         sent = pushes.filter_map { |push| push.is_a?(Later) ? (push.push unless deferred) : push }

@@ -24,7 +24,8 @@ module Ringspun
           @storage = storage
           @retrying = retrying
           @backoff = backoff
-          [Notices, Tracing].each(&:look)
+          @watched = [Notices, Tracing].map(&:look).any?
+          @reloader = config.reloader
           @looked_at = 0.0
         end
 
@@ -39,7 +40,7 @@ module Ringspun
           release(job) if job["unique_until"] == "start"
           value = in_reloader do
             klass = class_of(job["class"])
-            perform(klass, job, run)
+            @watched ? watched(klass, job, run) : perform(klass, job, run)
           end
           outcome = Outcome.done(run.fetched, job, followers: run.followers)
           job["keep_result"] ? keep(outcome, value, job["keep_result"]) : outcome
@@ -62,12 +63,9 @@ module Ringspun
           @retrying.call(run.fetched, error, klass: klass)
         end
 
-        def in_reloader(&)
-          reloader = @config.reloader
-          reloader ? reloader.call(&) : yield
-        end
+        def in_reloader(&) = @reloader ? @reloader.call(&) : yield
 
-        def perform(klass, job, run)
+        def watched(klass, job, run)
           return traced(klass, job, run) unless told?(run.began_at)
 
           Notices.around("perform", { job: job, queue: run.queue }) { traced(klass, job, run) }
@@ -83,10 +81,10 @@ module Ringspun
         end
 
         def traced(klass, job, run)
-          Tracing.on? ? Tracing.perform(job, run.queue) { performed(klass, job, run) } : performed(klass, job, run)
+          Tracing.on? ? Tracing.perform(job, run.queue) { perform(klass, job, run) } : perform(klass, job, run)
         end
 
-        def performed(klass, job, run)
+        def perform(klass, job, run)
           instance = klass.new
           instance.jid = job["jid"]
           run.instance = instance

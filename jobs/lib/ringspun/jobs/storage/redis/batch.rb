@@ -29,7 +29,7 @@ module Ringspun
             @plain = {}
             special = false
             pushes.each do |push|
-              if push.lock || push.delay || push.at || prior?(push)
+              if push.lock || push.delay || push.at || (push.priority && prior?(push))
                 special = true
               else
                 (@plain[push.queue] ||= ["LPUSH", "#{prefix}queue:#{push.queue}"]) << push.entry
