@@ -7,11 +7,16 @@ module Library
   extend InThreads
 
   class Adapter < ActiveJob::QueueAdapters::AbstractAdapter
-    attr_reader :count
+    def initialize
+      @count = Concurrent::AtomicFixnum.new
+      super
+    end
+
+    def count = @count.value
 
     def enqueue(job)
       JSON.generate(job.serialize)
-      @count = @count.to_i + 1
+      @count.increment
     end
 
     def enqueue_all(jobs) = jobs.each { |job| enqueue(job) }.size
@@ -21,5 +26,5 @@ module Library
 
   def self.configure(config) = config.active_job.queue_adapter = ADAPTER
   def self.prepare = nil
-  def self.waiting = ADAPTER.count.to_i
+  def self.waiting = ADAPTER.count
 end
