@@ -50,12 +50,13 @@ class WebBrowserTest < Minitest::Test
     end
   end
 
-  def test_on_a_phone_nothing_is_wider_than_the_screen
+  def test_on_a_phone_nothing_is_wider_than_the_screen_and_all_is_accessible
     in_tab do
       @browser.resize(360, 740)
       WebExample::PAGES.each do |name, path|
         @browser.go(path)
         assert_operator page.evaluate("document.documentElement.scrollWidth"), :<=, 360, name
+        assert_empty @browser.axe, name
       end
     end
   end
