@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "bench/working"
+require "pty"
 
 module Bench
   # A worker process, and another process that watches it.
@@ -28,14 +29,33 @@ module Bench
     }.freeze
 
     # Yields while the worker works and is watched.
-    def run_watched_by(name)
+    def run_watched_by(name, &)
       program = PROGRAMS_BY_NAME.fetch(name)
-      watcher = spawn(@environment, *ALONE, RbConfig.ruby, *program, in: File::NULL, out: File::NULL, err: log) if program
-      run { yield }
-    ensure
-      gone = watcher && Process.wait(watcher, Process::WNOHANG)
-      Process.kill(:KILL, watcher) && Process.wait(watcher) if watcher && !gone
-      raise "who watches has ended: #{last_words}" if gone
+      program ? beside(program) { run(&) } : run(&)
     end
+
+    private
+
+    # Without a terminal `top` looks only once.
+    def beside(program)
+      master, slave = PTY.open
+      Thread.new { IO.copy_stream(master, File::NULL) }.report_on_exception = false
+      watcher = spawn(@environment, *ALONE, RbConfig.ruby, *program, in: slave, out: slave, err: words)
+      answer = yield
+      raise "who watches has ended: #{File.read(words)}" if Process.wait(watcher, Process::WNOHANG)
+
+      answer
+    ensure
+      end_watcher(watcher)
+      [master, slave].compact.each(&:close)
+    end
+
+    def end_watcher(pid)
+      Process.kill(:KILL, pid) && Process.wait(pid) if pid
+    rescue Errno::ESRCH, Errno::ECHILD # it has ended by itself
+      nil
+    end
+
+    def words = File.join(@folder, "watcher")
   end
 end
