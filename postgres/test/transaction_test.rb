@@ -90,6 +90,20 @@ class PostgresTransactionTest < Minitest::Test
     end
   end
 
+  # On a server that is always faster than our look at the clock.
+  def test_no_attempt_begins_after_the_deadline
+    lane = Object.new.tap { |each| each.define_singleton_method(:query) { |*| nil } }
+    attempts = 0
+    late = assert_raises(Ringspun::TimeoutError) do
+      Postgres::Transaction.again(lane, 1_000, Postgres.now - 1) do
+        attempts += 1
+        raise Postgres::SerializationFailure, "40001"
+      end
+    end
+    assert_equal [1, Postgres::SerializationFailure], [attempts, late.cause.class]
+    assert_match(/no attempt of 1 was committed/, late.message)
+  end
+
   both :a_statement_in_the_midst_of_a_stream_is_refused do |pool, _table|
     seen = 0
     pool.transaction do |t|

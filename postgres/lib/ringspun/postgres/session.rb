@@ -149,6 +149,9 @@ module Ringspun
             lane.query("ROLLBACK", [], left.call, false, true)
             sleep([rand * BACK_OFF * (2**attempt), left.call].compact.min)
             attempt += 1
+            # A statement that has no time left may be answered all the same, and so might all attempts.
+            raise TimeoutError, "the deadline has passed, and no attempt of #{attempt} was committed" if left.call&.zero?
+
             retry
           end
         end
