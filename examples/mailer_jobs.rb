@@ -35,7 +35,7 @@ def with_redis(folder)
 
   socket = File.join(folder, "redis.sock")
   pid = spawn(server, "--port", "0", "--unixsocket", socket, "--save", "", out: File::NULL)
-  sleep 0.01 until File.socket?(socket)
+  sleep 0.01 until answers?(socket)
   ENV["REDIS_URL"] = "unix://#{socket}"
   begin
     yield
@@ -44,6 +44,12 @@ def with_redis(folder)
     Process.kill(:TERM, pid)
     Process.wait(pid)
   end
+end
+
+def answers?(socket)
+  UNIXSocket.open(socket) { true }
+rescue Errno::ENOENT, Errno::ECONNREFUSED # it has only just begun
+  false
 end
 
 def with_worker(folder)
