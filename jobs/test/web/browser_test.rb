@@ -106,6 +106,25 @@ class WebBrowserTest < Minitest::Test
     end
   end
 
+  # The second tab says when the first would have asked again.
+  def test_what_is_live_ends_with_its_tab
+    asked = []
+    app = lambda do |env|
+      asked << env["QUERY_STRING"] if env["PATH_INFO"] == "/live"
+      @web.call(env)
+    end
+    watch = lambda do |name|
+      @browser.tab(app) do
+        @browser.go("/")
+        page.evaluate("document.querySelector('[data-live]').dataset.live += '?#{name}'")
+        @browser.soon("#{name} asks") { asked.include?(name) }
+      end
+    end
+    watch.call("first")
+    watch.call("second")
+    assert_equal %w[first second], asked
+  end
+
   def test_what_a_job_brings_is_never_run
     in_tab do
       job = { jid: EVIL, tags: [EVIL], error_class: EVIL, error_message: EVIL, queue: EVIL }
