@@ -57,6 +57,7 @@ module Bench
       [:rss_per_idle, "RSS B/idle", "B", "%.0f", note.("rss_per_idle")],
       [:held, "held B", "B", "%d", note.("held")],
       [:held_ratio, "held/data", "x", "%.2f", note.("held_ratio")],
+      [:kept, "kept", "x", "%.3f", note.("kept")],
       [:copied, "copied", "B", "%d", note.("copied")],
       [:beyond, "beyond s", "s", "%.6f", note.("beyond")],
       [:gap_worst, "worst gap s", "s", "%.6f", note.("gap_worst")],

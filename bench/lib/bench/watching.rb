@@ -6,52 +6,80 @@ require "pty"
 module Bench
   # A worker process, and another process that watches it.
   class Watching < Working
-    # What calls a Rack app so many times a second, as its users do: without a server of HTTP between.
+    # What calls Rack apps each second, each of them so many times, as its users do: without a server of HTTP between.
     ASKED = <<~'RUBY'
-      kind, path, times = ARGV
+      kind, path, apps, times = ARGV
       require "ringspun/jobs/#{kind.downcase}"
       Ringspun::Jobs.config.redis = { url: ENV.fetch("REDIS_URL") }
-      app = Ringspun::Jobs.const_get(kind).new
+      apps = Array.new(apps.to_i) { Ringspun::Jobs.const_get(kind).new }
       request = { "REQUEST_METHOD" => "GET", "PATH_INFO" => path, "QUERY_STRING" => "", "HTTP_HOST" => "localhost", "SCRIPT_NAME" => "" }
       loop do
         began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-        times.to_i.times { app.call(request.dup).first == 200 or abort("#{kind} has not answered") }
+        apps.each { |app| times.to_i.times { app.call(request.dup).first == 200 or abort("#{kind} has not answered") } }
         sleep([began + 1 - Process.clock_gettime(Process::CLOCK_MONOTONIC), 0].max)
       end
     RUBY
 
     PROGRAMS_BY_NAME = {
-      "nobody" => nil,
-      "top" => [PROGRAMS.fetch(:ringspun).first, "top"],
-      "a tab" => ["-e", ASKED, "Web", "/live", "1"],
-      "1,000 tabs" => ["-e", ASKED, "Web", "/live", "333"], # each asks every three seconds
-      "metrics" => ["-e", ASKED, "Metrics", "/metrics", "1"]
+      "10 tops" => [PROGRAMS.fetch(:ringspun).first, "top", "--interval", "0.1"], # one that looks ten times as often
+      "10 tabs of 10 servers" => ["-e", ASKED, "Web", "/live", "10", "1"],
+      "1,000 tabs of a server" => ["-e", ASKED, "Web", "/live", "1", "333"], # each asks every three seconds
+      "10 metrics" => ["-e", ASKED, "Metrics", "/metrics", "10", "1"]
     }.freeze
 
-    # Yields while the worker works and is watched.
-    def run_watched_by(name, &)
-      program = PROGRAMS_BY_NAME.fetch(name)
-      program ? beside(program) { run(&) } : run(&)
+    # What the worker did from one moment to the next: jobs, and seconds of each clock.
+    Window = Data.define(:jobs, :user, :system, :real)
+
+    WINDOWS = 40
+    # Who watches and who does not come first by turns, so that what changes by and by changes both.
+    WATCHED = [false, true, true, false].freeze
+
+    # @param watched_by [String] a key of PROGRAMS_BY_NAME
+    def initialize(meter, jobs, watched_by, backend:)
+      @step = jobs / (WINDOWS + 2)
+      @watched_by = watched_by
+      moments = Array.new(WINDOWS + 1) { |number| @step * (number + 1) }.push(jobs)
+      super(meter, :ringspun, 1_000, moments.map { |count| "done #{count}" }, backend:)
+    end
+
+    # Yields while the worker works.
+    def run(&)
+      program = PROGRAMS_BY_NAME.fetch(@watched_by)
+      # Without a terminal `top` looks only once.
+      master, slave = PTY.open
+      Thread.new { IO.copy_stream(master, File::NULL) }.report_on_exception = false
+      @watcher = spawn(@environment, *ALONE, RbConfig.ruby, *program, in: slave, out: slave, err: words)
+      super
+    ensure
+      end_watcher
+      [master, slave].compact.each(&:close)
+    end
+
+    # @return [Array(Array<Window>, Array<Window>)] the windows with somebody who watches, and those without
+    def windows
+      from = news
+      windows = Array.new(WINDOWS) do |number|
+        watch(watched = WATCHED[number % WATCHED.size])
+        to = news
+        window = Window.new(jobs: @step, user: to[:user] - from[:user], system: to[:system] - from[:system],
+                            real: to[:clock] - from[:clock])
+        from = to
+        [watched, window]
+      end
+      news # the last job
+      windows.partition(&:first).map { |part| part.map(&:last) }
     end
 
     private
 
-    # Without a terminal `top` looks only once.
-    def beside(program)
-      master, slave = PTY.open
-      Thread.new { IO.copy_stream(master, File::NULL) }.report_on_exception = false
-      watcher = spawn(@environment, *ALONE, RbConfig.ruby, *program, in: slave, out: slave, err: words)
-      answer = yield
-      raise "who watches has ended: #{File.read(words)}" if Process.wait(watcher, Process::WNOHANG)
+    def watch(watched)
+      raise "who watches has ended: #{File.read(words)}" if Process.wait(@watcher, Process::WNOHANG)
 
-      answer
-    ensure
-      end_watcher(watcher)
-      [master, slave].compact.each(&:close)
+      Process.kill(watched ? :CONT : :STOP, @watcher)
     end
 
-    def end_watcher(pid)
-      Process.kill(:KILL, pid) && Process.wait(pid) if pid
+    def end_watcher
+      Process.kill(:KILL, @watcher) && Process.wait(@watcher) if @watcher
     rescue Errno::ESRCH, Errno::ECHILD # it has ended by itself
       nil
     end
