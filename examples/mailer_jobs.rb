@@ -6,6 +6,8 @@
 #
 # It uses the Redis of REDIS_URL, or else one of its own. The worker is the command
 #   bin/bundle exec ringspun-jobs -r examples/mailer_jobs.rb
+# With a Redis of yours in REDIS_URL the web pages show what has become of the mails, also while they are sent:
+#   bin/bundle exec ringspun-jobs web -r examples/mailer_jobs.rb
 #
 # Prints:
 #   enqueued 1000 jobs

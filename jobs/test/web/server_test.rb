@@ -38,6 +38,15 @@ class WebServerTest < RedisCase
     assert_predicate @command.finish, :success?, @command.lines.join
   end
 
+  def test_they_show_the_example
+    open_storage({ path: redis_path }, namespace: "mailer-example").counters(processed: 1_000)
+    example = File.expand_path("../../../examples/mailer_jobs.rb", __dir__)
+    @command = opened(Command.new("web", "-r", example, "--redis", "unix://#{redis_path}", "--port", "0"))
+    uri = URI(@command.await(%r{the pages are at (http://\S+/)})[1])
+    assert_match(%r{<dt>Processed</dt>\s*<dd>1,000</dd>}, Net::HTTP.get(uri))
+    assert_predicate @command.finish, :success?, @command.lines.join
+  end
+
   def test_it_says_what_it_cannot_do
     taken = TCPServer.new("127.0.0.1", 0)
     command = start("--port", taken.addr[1].to_s)
