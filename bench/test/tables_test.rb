@@ -13,7 +13,7 @@ class BenchTest::TablesTest < Minitest::Test
                active_job_calls].freeze
 
   def test_all_tables_are_there_in_the_order_of_the_report
-    assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn beside_cpu
+    assert_equal %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn first_run beside_cpu
                     parked echo armed accept files timers ticker idle batch call_methods calls_awaiting wait_methods
                     call_methods_waiting waiting_evaluations mruby mruby_memory http tls tls_echo keep_alive
                     pg pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory
@@ -31,7 +31,8 @@ class BenchTest::TablesTest < Minitest::Test
       ours = ["ringspun", "ringspun epoll", "ringspun sqpoll"]
       ours.unshift("ringspun streams") if table.name == "echo"
       ours.unshift("ringspun fs epoll") if table.name == "echo"
-      ours.unshift("ringspun fs") unless %w[batch ticker http tls keep_alive pg idle_streams].include?(table.name)
+      ours.unshift("ringspun fs") unless %w[first_run batch ticker http tls keep_alive pg idle_streams].include?(table.name)
+      ours.pop if table.name == "first_run" # each is a program of its own, which gets no more than the name of a backend
       assert_equal ours, table.contenders.filter_map { _1.backend && _1.name }
       refute_empty table.about, table.name
     end
@@ -134,7 +135,7 @@ class BenchTest::TablesTest < Minitest::Test
 
   def test_every_floor_but_that_of_a_free_timeout_exists
     without = BenchTest.tables.reject(&:floor).map(&:name)
-    assert_equal %w[timeout beside_cpu timers ticker tls pg_memory lines splice_forwarder jobs_seed jobs_work
+    assert_equal %w[timeout first_run beside_cpu timers ticker tls pg_memory lines splice_forwarder jobs_seed jobs_work
                     jobs_watched], without
   end
 

@@ -66,6 +66,7 @@ module Bench
       [:limit_told, "limit told", "", "%d", note.("limit_told")]
     ].to_h { |name, header, unit, format, reader| [name, new(name:, header:, unit:, format:, reader:)] }.freeze
 
+    singleton_class.undef_method(:[]) # Data's, which is `new`
     def self.[](name) = ALL.fetch(name)
     def self.names = ALL.keys
   end

@@ -236,7 +236,7 @@ module Bench
   end
 
   # The order in which the report shows them: the tables of the published comparison first, then our own.
-  ORDER = %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn beside_cpu parked
+  ORDER = %w[pipe socketpair mutex_cpu mutex_io queue select channel switch timeout spawn first_run beside_cpu parked
              echo armed accept files timers ticker idle batch
              call_methods calls_awaiting wait_methods call_methods_waiting waiting_evaluations mruby mruby_memory
              http tls tls_echo keep_alive pg pg_small pg_away pg_batch pg_parallel pg_streams pg_rows pg_memory

@@ -11,6 +11,7 @@
 
 #include <malloc.h>
 #include <pthread.h>
+#include <sys/auxv.h>
 
 static size_t resumer_at = RSB_NOT_FOUND;
 
@@ -27,7 +28,19 @@ const void *rsb_stack(rs_machine *engine) {
 
 /* --- the first fiber of a thread --- */
 
+/* The kernel leaves at least 128 MB below the top of a program's first stack to it, and maps other memory, as that of fibers, below:
+ * https://github.com/torvalds/linux/blob/v6.18/mm/util.c (mmap_base) */
+#define FIRST_STACK_ALONE (64l << 20)
+
+/* The top, where the kernel has written the program's name: https://man7.org/linux/man-pages/man3/getauxval.3.html */
+static bool is_on_first_stack(const char *place) {
+    const char *top = (const char *)getauxval(AT_EXECFN);
+    return place < top && top - place < FIRST_STACK_ALONE;
+}
+
+/* To be asked for the bounds of the first stack, the C library reads a file. */
 bool rsb_on_thread_stack(void) {
+    if (is_on_first_stack(__builtin_frame_address(0))) return true;
     pthread_attr_t attributes;
     void *lowest = NULL;
     size_t size = 0;

@@ -66,7 +66,7 @@ static int open_ring(rs_machine *machine, uring_state *state) {
      * (IORING_OP_SOCKET, IORING_RECVSEND_POLL_FIRST) and https://man7.org/linux/man-pages/man3/io_uring_prep_accept.3.html */
     state->poll_first = machine->accept_queues->multishot = state->supported[URING_OP_SOCKET];
     limit_workers(machine, state);
-    machine->descriptors->unix_reports_more = uring_ring_reports_more(&state->ring);
+    machine->descriptors->unix_reports_more = uring_reports_more_of_unix();
     error = open_wake(state);
     if (error) return refuse(machine, state, error, "eventfd");
     state->is_open = true;
