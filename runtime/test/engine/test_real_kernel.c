@@ -296,10 +296,16 @@ OVER_KERNELS_NOT_EMULATED(a_forked_machine_closes_descriptors_that_were_made_for
 #define SHORT_STEP_NS 1000
 #define LONG_STEP_NS MS
 
-static int64_t test_clock_ns, step_ns;
+/* What a wait takes more: to be woken, or to be kept from running by who looks. */
+#define WAKE_NS 30000
+
+static int64_t test_clock_ns, step_ns, asleep_ns, awake_ns;
+static rs_metrics seen;
 
 static int64_t steps(rs_machine *machine) {
-    (void)machine;
+    if (machine->metrics.sleeps != seen.sleeps) test_clock_ns += asleep_ns;
+    if (machine->metrics.busy_polls != seen.busy_polls) test_clock_ns += awake_ns;
+    seen = machine->metrics;
     return test_clock_ns += step_ns;
 }
 
@@ -307,6 +313,9 @@ static void open_on_test_clock(driver *d, const subject *subject) {
     subject_open(d, subject);
     test_clock_ns = rs_now(&d->machine);
     step_ns = SHORT_STEP_NS;
+    asleep_ns = WAKE_NS;
+    awake_ns = 0;
+    seen = d->machine.metrics;
     d->machine.clock = steps;
     d->machine.options.busy_poll_ns = 50000;
 }
@@ -339,6 +348,26 @@ OVER_KERNELS(a_machine_looks_before_it_sleeps_where_that_has_paid) {
     /* Nothing comes any more, and it gives that up. */
     for (int i = 0; i < 10; i++) sleep_in_vain(&d);
     check_slept(&d, 2, SOON_TURNS + 10);
+    driver_unpark_root(&d);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+#define WAITS 320
+#define WAITS_PER_TRIAL 32
+
+OVER_KERNELS(a_machine_looks_where_that_is_shorter_and_tries_the_other_now_and_then) {
+    driver d;
+    open_on_test_clock(&d, subject);
+    driver_park_root(&d);
+    for (int i = 0; i < SOON_TURNS + WAITS; i++) sleep_after_message(&d);
+    check_slept(&d, WAITS - WAITS / WAITS_PER_TRIAL, SOON_TURNS + WAITS / WAITS_PER_TRIAL);
+    /* As on a computer without an idle processor. Trials must have shown that first. */
+    asleep_ns = 0;
+    awake_ns = WAKE_NS / 2;
+    for (int i = 0; i < WAITS; i++) sleep_after_message(&d);
+    uint64_t looked = d.machine.metrics.busy_polls;
+    for (int i = 0; i < WAITS; i++) sleep_after_message(&d);
+    CHECK_EQUAL(looked + WAITS / WAITS_PER_TRIAL, d.machine.metrics.busy_polls);
     driver_unpark_root(&d);
     CHECK_EQUAL(0, scene_end(&d));
 }

@@ -98,6 +98,8 @@ typedef struct rs_machine {
     int64_t backend_deadline_ns; /* when the backend itself next has something to do; RS_NEVER */
     uint64_t deadlock_resumes;  /* metrics.resumes at the last step of rs_break_deadlock */
     uint32_t soon;              /* how often of late what it waited for came within busy_poll_ns (rs_sleep) */
+    uint32_t soon_waits;        /* how many began where that was often enough to stay awake */
+    int64_t awake_ns, asleep_ns; /* what such waits take, on the average of late; 0: not known */
     uint8_t deadlock_steps;     /* of rs_break_deadlock, taken against the present deadlock without effect */
     bool attention;             /* poll before the next resume */
     bool wakes_first;           /* who becomes ready goes ahead of the others */
