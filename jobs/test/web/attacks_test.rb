@@ -2,6 +2,7 @@
 
 require "jobs_helper"
 require "support/web_case"
+require "support/web_example"
 
 # What others may write into a job, a request or a header, and what it must not do.
 class WebAttacksTest < WebCase
@@ -128,6 +129,17 @@ class WebAttacksTest < WebCase
       answer = get(path)
       assert_includes [200, 400, 404], answer.status, path
       assert_harmless(answer.body, path)
+    end
+  end
+
+  def test_whatever_is_in_the_address_there_is_an_answer
+    pages = [*WebExample::PAGES.values.map { |path| path[/\A[^?]+/] }, "/live", "/quarantine"].uniq
+    names = %w[from place queue jid text class where at key node said n gone left part cursor act]
+    values = ["%FF", "%00", "%ED%A0%80", "-1", "1e99", "9" * 40, "%0d%0ax:1", "..%2f..%2f", "", "retries", "queue"]
+    pages.product(names, values, ["", "place=retries&", "place=queue&queue=mail&"]).each do |page, name, value, place|
+      answer = get("#{page}?#{place}#{name}=#{value}")
+      assert_includes [200, 404], answer.status, "#{page}?#{place}#{name}=#{value}"
+      assert_predicate answer.body.dup.force_encoding(Encoding::UTF_8), :valid_encoding?
     end
   end
 

@@ -62,7 +62,7 @@ module Ringspun
         def all(name) = (query[name.to_s] || []) + (form[name.to_s] || [])
 
         # @return [Integer] 0 if it is none
-        def number(name) = self[name].to_s[/\A\d{1,12}\z/].to_i
+        def number(name) = self[name].to_s.b[/\A\d{1,12}\z/].to_i
 
         # @return [String, nil]
         def cookie(name)
