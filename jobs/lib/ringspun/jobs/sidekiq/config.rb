@@ -189,10 +189,6 @@ module Ringspun
         # @api private
         attr_accessor :thread_priority
 
-        # @return [Boolean] whether the worker fetches no more jobs
-        # @api private
-        def quiet? = @quiet || false
-
         # Tells the error handlers.
         #
         # @since 0.1.0
@@ -217,11 +213,7 @@ module Ringspun
         end
 
         def listen
-          Jobs.config.on(:startup) do
-            check_handlers
-            @quiet = false
-          end
-          Jobs.config.on(:quiet) { @quiet = true }
+          Jobs.config.on(:startup) { check_handlers }
           Jobs.config.on(:failure) do |job, error|
             handle_exception(error, { context: "Job raised exception", job: job })
           end

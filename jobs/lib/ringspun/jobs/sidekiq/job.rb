@@ -31,7 +31,7 @@ module Ringspun
 
         # @return [Boolean] whether the worker is quiet or ends, so that a long job may end early
         # @since 0.1.0
-        def interrupted? = Sidekiq.default_configuration.quiet?
+        def interrupted? = Jobs::Worker.stopping?
 
         # The options of a class, which subclasses inherit.
         module Options
