@@ -38,7 +38,7 @@ module Bench
       until @tally.wait_readable(0.1)
         ended = Process.wait(@pid, Process::WNOHANG)
         @pid = nil if ended
-        raise "the worker has ended: #{last_words}" if ended
+        raise "the worker has ended (#{Process.last_status}): #{last_words}" if ended
         raise "the worker is silent: #{last_words}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
       end
       JSON.parse(@tally.gets, symbolize_names: true)

@@ -117,7 +117,8 @@ class WebBrowserTest < Minitest::Test
       @browser.tab(app) do
         @browser.go("/")
         page.evaluate("document.querySelector('[data-live]').dataset.live += '?#{name}'")
-        @browser.soon("#{name} asks") { asked.include?(name) }
+        answered = "performance.getEntriesByType('resource').some((entry) => entry.name.endsWith('?#{name}'))"
+        @browser.soon("#{name} is answered") { page.evaluate(answered) }
       end
     end
     watch.call("first")
