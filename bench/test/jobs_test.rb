@@ -60,7 +60,7 @@ class BenchTest::JobsTest < Minitest::Test
     with_scratch do
       working = Bench::Working.new(Bench::Meter.new, :ringspun, 0, ["done 1"])
       error = assert_raises(RuntimeError) { working.run { working.news } }
-      assert_match(/\Athe worker has ended: .*concurrency must be an integer/, error.message)
+      assert_match(/\Athe worker has ended \(pid \d+ exit 64\): .*concurrency must be an integer/, error.message)
     end
   end
 
