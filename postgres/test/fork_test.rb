@@ -81,13 +81,15 @@ class PostgresForkTest < Minitest::Test
   def test_a_connection_of_the_parents_is_not_closed_in_a_child
     on_pool(lanes: 1) do |pool|
       assert_equal 1, pool.query_value("select 1")
-      before = Leaks.descriptors
+      # Files of other tests are closed when their objects are collected, which may be here.
+      sockets = -> { Leaks.descriptors.fetch("socket") }
+      before = sockets.call
       assert_child do
-        before = Leaks.descriptors
+        inherited = sockets.call
         ObjectSpace.each_object(LANE) { |lane| [false, true].each { |gone| lane.abandon("it is not ours", gone) } }
-        assert_equal before, Leaks.descriptors
+        assert_equal inherited, sockets.call
       end
-      assert_equal [1, before], [pool.query_value("select 1"), Leaks.descriptors]
+      assert_equal [1, before], [pool.query_value("select 1"), sockets.call]
     end
   end
 
