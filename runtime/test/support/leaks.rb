@@ -57,31 +57,21 @@ module Leaks
     flunk format("something outlives the test (%d strands, %d ops, %d timers, %d buffers):\n%s", *left, strands)
   end
 
-  # Ruby 3.4 looks up a host's addresses of both families at once, each in a thread, and goes on with the first that has come: the
-  # C library may still have a socket for the other.
-  def assert_no_descriptor_left
-    assert_empty soon_none { descriptors_left }, "descriptors outlive the test"
-  end
+  def assert_no_descriptor_left = assert_empty(descriptors_left, "descriptors outlive the test")
 
   def descriptors_left
-    Leaks.descriptors.to_h { |target, count| [target, count - @descriptors_before.fetch(target, 0)] }
-         .select { |_target, count| count.positive? }
+    left = Leaks.descriptors.to_h { |target, count| [target, count - @descriptors_before.fetch(target, 0)] }
+    left.select { |_target, count| count.positive? }
   end
 
   # Another test's wait for any child would meet it. Who waits for one by Process.detach may not have done so yet.
   def assert_no_child_left
-    left = soon_none { Leaks.children - @children_before }
-    assert_empty left.map { |pid| File.read("/proc/#{pid}/cmdline").tr("\0", " ") }, "children outlive the test"
-  end
-
-  # @return [Enumerable] what is left after five seconds
-  def soon_none
-    5_000.times do
-      left = yield
-      return left if left.empty?
+    10_000.times do
+      break if (Leaks.children - @children_before).empty?
 
       sleep 0.001
     end
-    yield
+    left = Leaks.children - @children_before
+    assert_empty left.map { |pid| File.read("/proc/#{pid}/cmdline").tr("\0", " ") }, "children outlive the test"
   end
 end
