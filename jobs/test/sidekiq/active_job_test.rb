@@ -79,7 +79,7 @@ class SidekiqActiveJobTest < BothSides
       RUBY
     end
     assert_equal entries(theirs), entries(ours)
-    assert_equal [60, 60, 120], ours.stored["schedule"].map { |job| job["in"] }
+    assert_equal [60, 60, 120], ours.stored["schedule"].map { |job| job["due"].minutes_from_now }
     assert_equal ["at once"], ours.stored["mail"].flat_map { |job| job["args"].first["arguments"] }
   end
 

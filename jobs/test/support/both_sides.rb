@@ -11,6 +11,11 @@ class BothSides < InteropCase
   # Times differ between the runs, and jids.
   TIMES = %w[created_at enqueued_at failed_at retried_at discarded_at].freeze
 
+  # When a job is due. A program names a time or a time from now: the two runs must agree on either.
+  Due = Struct.new(:at, :minutes_from_now) do
+    def ==(other) = at == other.at || minutes_from_now == other.minutes_from_now
+  end
+
   # What the program has made: its answer, and what stands in Redis.
   Made = Struct.new(:answer, :stored)
 
@@ -64,10 +69,12 @@ class BothSides < InteropCase
     end
     sets = %w[schedule retry dead].to_h do |set|
       scored = redis.call("ZRANGE", set, 0, -1, "WITHSCORES")
-      [set, scored.map { |entry, score| plain(entry).merge("in" => ((score - Time.now.to_f) / 60).round) }]
+      [set, scored.map { |entry, score| plain(entry).merge("due" => due(score)) }]
     end
     lists.merge(sets)
   end
+
+  def due(score) = Due.new(score, ((score - Time.now.to_f) / 60).round)
 
   def plain(entry)
     job = JSON.parse(entry)
