@@ -5,6 +5,7 @@ require "json"
 require "bench/table"
 require "bench/target"
 require "bench/metric"
+require "bench/counters"
 require "bench/meter"
 require "bench/payload"
 
@@ -40,7 +41,7 @@ module Bench
       open_machine(contender.backend) if contender.backend
 
       contender.body.call(Meter.new, **parse(warm_up))
-      meter = Meter.new
+      meter = Meter.new(counters: Counters)
       proof = contender.body.call(meter, **parse(size))
       raise "the contender never called measure" unless meter.reading
 

@@ -56,13 +56,16 @@ module Bench
       unknown = @options.sizes.keys - chosen.flat_map(&:sizes)
       raise Options::Invalid, "no table here has a size #{unknown.first}" if unknown.any?
 
-      chosen.map { |table| table.narrowed(backends: @options.backends, quick: @options.quick?, sizes: @options.sizes) }
+      chosen.map do |table|
+        table.narrowed(backends: @options.backends, quick: @options.quick?, sizes: @options.sizes, counters: @options.counters?)
+      end
     end
 
     def runner
       time_limit = @options.quick? ? Sampler::QUICK_TIME_LIMIT : Sampler::TIME_LIMIT
+      counters = Counters.new if @options.counters?
       @runner ||= Runner.new(samples: @options.samples, quick: @options.quick?, seed: @options.seed,
-                             sampler: Sampler.new(time_limit:), progress: method(:progress))
+                             sampler: Sampler.new(time_limit:, counters:), progress: method(:progress))
     end
 
     # Only on a terminal, for in a file the line would be noise.

@@ -8,7 +8,9 @@ module Bench
     attr_reader :reading, :notes
     attr_writer :operations
 
-    def initialize
+    # `counters` has a method `during` for the region, if it is counted.
+    def initialize(counters: nil)
+      @counters = counters
       @notes = {}
     end
 
@@ -23,7 +25,7 @@ module Bench
       cpu = Process.times
       clock = now
       value = nil
-      rounds.times { |round| value = yield round }
+      counted { rounds.times { |round| value = yield round } }
       real = now - clock
       spent = Process.times
       @reading = { user: spent.utime - cpu.utime, system: spent.stime - cpu.stime, real: }
@@ -96,5 +98,9 @@ module Bench
       rollup = File.read("/proc/self/smaps_rollup")
       Integer(rollup[/^Rss:\s+(\d+) kB/, 1]) * 1024
     end
+
+    private
+
+    def counted(&) = @counters ? @counters.during(&) : yield
   end
 end

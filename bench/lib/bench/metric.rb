@@ -34,6 +34,13 @@ module Bench
     per_operation = ->(sample, seconds) { each.(sample, seconds * 1e9) }
     total = ->(sample) { sample["user"] + sample["system"] }
     rate = ->(sample, seconds) { sample["operations"] / seconds if sample["operations"] && seconds }
+    # Of an operation; where the table counts none, of the region.
+    counted = lambda do |name|
+      lambda do |sample|
+        count = sample.dig("counters", name)
+        each.(sample, count) || count
+      end
+    end
     note = ->(name) { ->(sample) { sample["notes"]&.fetch(name, nil) } }
 
     ALL = [
@@ -49,6 +56,9 @@ module Bench
       [:gc_rate, "GC on op/s", "op/s", "%.0f", ->(sample) { rate.(sample, note.("gc_real").(sample)) }],
       [:objects, "objects/op", "objects", "%.2f", ->(sample) { each.(sample, note.("allocated").(sample)) }],
       [:syscalls, "syscalls/op", "calls", "%.4f", ->(sample) { sample["syscalls"] }],
+      [:instructions, "instructions", "instructions", "%.1f", counted.("instructions")],
+      [:cache_misses, "cache misses", "misses", "%.3f", counted.("cache_misses")],
+      [:context_switches, "ctx switches", "switches", "%.3f", counted.("context_switches")],
       [:maps_growth, "mappings +", "mappings", "%d", note.("maps_growth")],
       [:parked, "parked", "strands", "%d", note.("parked")],
       [:rss_per_strand, "RSS B/strand", "B", "%.0f", note.("rss_per_strand")],

@@ -29,6 +29,7 @@ module Bench
     end
 
     def samples = SAMPLES.fetch(@mode)
+    def counters? = @counters || false
     def quick? = @mode == :quick
     def full? = @mode == :full
     def backends = @backends || (quick? ? QUICK_BACKENDS : BACKENDS.keys)
@@ -40,6 +41,7 @@ module Bench
 
       [@json, @markdown, @chart].compact.each { |path| check_writable(path) }
       check_whole_table
+      raise Invalid, Counters.obstacle if counters? && Counters.obstacle
     rescue OptionParser::ParseError => error
       raise Invalid, error.message
     end
@@ -72,6 +74,7 @@ module Bench
       end
       parser.on("--backends NAME[,NAME]", Array, "Ringspun on these only: #{BACKENDS.keys.join(", ")}; default: all, and",
                 "with --quick #{QUICK_BACKENDS.join(" and ")}") { |names| @backends = names.map { |name| backend(name) }.uniq }
+      parser.on("--counters", "count instructions, cache misses and context switches too, by perf stat") { @counters = true }
       parser.on("--size NAME=N", /\A(\w+)=(\d+)\z/, "another size, of the tables that have it: streams=400") do |_, *size|
         @sizes[size.first.to_sym] = Integer(size.last, 10)
       end

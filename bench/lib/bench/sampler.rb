@@ -25,16 +25,17 @@ module Bench
     NO_LIBRARIES = %w[RUBYLIB RUBYOPT GEM_HOME GEM_PATH BUNDLE_GEMFILE BUNDLER_SETUP].to_h { |name| [name, nil] }.freeze
     RUBY_4 = "RINGSPUN_RUBY_4"
 
-    def initialize(time_limit: TIME_LIMIT, prefix: [])
+    def initialize(time_limit: TIME_LIMIT, prefix: [], counters: nil)
       @time_limit = time_limit
       @prefix = prefix
+      @counters = counters
     end
 
     def sample(table, contender, size)
       table.prepare(size)
       command = command(table, contender, size)
       Workspace.settle(table.bytes_of(size)) if table.writes_files?
-      judge(table, contender, size, answer_of(*command, libraries: contender.on_ruby_4? ? NO_LIBRARIES : LIBRARIES))
+      judge(table, contender, size, counted(contender, command))
     rescue Unavailable => error
       { "unavailable" => error.message }
     end
@@ -59,6 +60,15 @@ module Bench
       ENV[RUBY_4] or raise Unavailable, "set #{RUBY_4} to a Ruby 4 for which `gem install uringmachine` was run"
     end
 
+    def counted(contender, command)
+      libraries = contender.on_ruby_4? ? NO_LIBRARIES : LIBRARIES
+      return answer_of(*@prefix, *command, libraries:) unless @counters
+
+      @counters.count(controlled: contender.program.nil?) do |prefix, environment, descriptors|
+        answer_of(*prefix, *command, libraries: { **libraries, **environment }, descriptors:)
+      end
+    end
+
     def judge(table, contender, size, answer)
       missing = answer["missing"]
       return { contender.ours? ? "failed" : "unavailable" => missing } if missing
@@ -68,17 +78,19 @@ module Bench
       complaint ? { "failed" => complaint } : answer
     end
 
-    def answer_of(*command, libraries: LIBRARIES)
+    def answer_of(*command, libraries: LIBRARIES, descriptors: {})
       Workspace.with_scratch do |scratch|
-        Tempfile.create("ringspun-bench-stderr") { |errors| run([*@prefix, *command], libraries, scratch, errors) }
+        Tempfile.create("ringspun-bench-stderr") do |errors|
+          run(command, { **libraries, "BENCH_SCRATCH" => scratch }, descriptors, errors)
+        end
       end
     end
 
-    def run(command, libraries, scratch, errors)
+    def run(command, environment, descriptors, errors)
       reader, writer = IO.pipe
       # In a process group of its own, so that the time limit ends what the child has started as well.
-      pid = Process.spawn({ **libraries, "BENCH_SCRATCH" => scratch }, *command,
-                          3 => writer, in: File::NULL, out: errors, err: errors, pgroup: true)
+      pid = Process.spawn(environment, *command,
+                          3 => writer, **descriptors, in: File::NULL, out: errors, err: errors, pgroup: true)
       writer.close
       text = read_until_deadline(reader)
       Process.kill(:KILL, -pid) unless text

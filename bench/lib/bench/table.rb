@@ -105,9 +105,10 @@ module Bench
     def peers = @contenders.select(&:peer?)
     def contender(name) = @contenders.find { |contender| contender.name == name }
 
-    # The same table with Ringspun on these backends only, for --quick without some rows, and of another size.
-    def narrowed(backends:, quick: false, sizes: {})
-      dup.tap { |table| table.narrow(backends, quick, sizes) }
+    # The same table with Ringspun on these backends only, for --quick without some rows, of another size, and with the columns of
+    # what perf counts.
+    def narrowed(backends:, quick: false, sizes: {}, counters: false)
+      dup.tap { |table| table.narrow(backends, quick, sizes, counters) }
     end
 
     # Benchee takes one long sample.
@@ -141,10 +142,11 @@ module Bench
 
     protected
 
-    def narrow(backends, quick, sizes)
+    def narrow(backends, quick, sizes, counters)
       @asked_size = sizes.slice(*@size.keys)
       @contenders = @contenders.select { |contender| contender.backend.nil? || backends.include?(contender.backend) }
       @rows = @rows.select(&:quick) if quick
+      @columns += Counters::EVENTS.values.map(&:to_sym) if counters
     end
 
     # The methods that a table file calls.
