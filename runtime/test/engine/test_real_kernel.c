@@ -379,7 +379,7 @@ OVER(a_machine_that_looks_hears_who_wakes_it_and_once_only, is_prompt) {
     driver d;
     open_on_test_clock(&d, subject);
     driver_park_root(&d);
-    d.machine.soon = 2 * SOON_TURNS;
+    d.machine.sleeps.soon = 2 * SOON_TURNS;
     for (int i = 0; i < 2; i++) {
         rs_wake_up(&d.machine);
         rs_sleep(&d.machine, RS_NEVER);
@@ -421,8 +421,8 @@ OVER_KERNELS(an_op_that_completes_while_the_machine_looks) {
         CHECK_EQUAL(RS_RUN, driver_step(&d));
         CHECK_EQUAL(1, d.machine.in_flight);
         CHECK_EQUAL(5, write(pair[1], "hello", 5));
-        d.machine.soon = 2 * SOON_TURNS;
-        while (driver_step(&d) == RS_SLEEP) d.machine.soon = 2 * SOON_TURNS;
+        d.machine.sleeps.soon = 2 * SOON_TURNS;
+        while (driver_step(&d) == RS_SLEEP) d.machine.sleeps.soon = 2 * SOON_TURNS;
         driver_unpark_root(&d);
         CHECK_EQUAL(RS_RUN, driver_run(&d));
         CHECK_EQUAL(5, reader.result);

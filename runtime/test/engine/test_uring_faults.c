@@ -357,7 +357,7 @@ static void open_program(void) {
     options.busy_poll_ns = draw(2) ? 50000 : 0;
     RS_ASSERT(driver_open(&program.driver, &rs_backend_uring, &options) == 0);
     program.driver.patient = true;
-    program.driver.machine.soon = draw(2) ? 16 : 0;
+    program.driver.machine.sleeps.soon = draw(2) ? 16 : 0;
     program.driver.machine.clock = now;
     program.driver.machine.polled_at_ns = now(NULL);
     program.driver.machine.driver.on_message = on_message;

@@ -14,6 +14,7 @@
 #include "core/backend.h"
 #include "core/inbox.h"
 #include "core/part.h"
+#include "core/sleep.h"
 #include "core/strand.h"
 #include "core/tick_end.h"
 #include "core/trace.h"
@@ -97,9 +98,7 @@ typedef struct rs_machine {
     int64_t polled_at_ns;       /* when its present poll began: ops that have completed by then win over times that are due by then */
     int64_t backend_deadline_ns; /* when the backend itself next has something to do; RS_NEVER */
     uint64_t deadlock_resumes;  /* metrics.resumes at the last step of rs_break_deadlock */
-    uint32_t soon;              /* how often of late what it waited for came within busy_poll_ns (rs_sleep) */
-    uint32_t soon_waits;        /* how many began where that was often enough to stay awake */
-    int64_t awake_ns, asleep_ns; /* what such waits take, on the average of late; 0: not known */
+    rs_sleeps sleeps;
     uint8_t deadlock_steps;     /* of rs_break_deadlock, taken against the present deadlock without effect */
     bool attention;             /* poll before the next resume */
     bool wakes_first;           /* who becomes ready goes ahead of the others */
@@ -241,7 +240,6 @@ static inline void rs_drop_waker(rs_machine *machine) {
 
 uint64_t rs_park_begin(rs_machine *machine, rs_wait_kind wait, uint32_t flags, int64_t deadline_ns);
 rs_decision rs_next(rs_machine *machine);
-void rs_sleep(rs_machine *machine, int64_t deadline_ns);
 rs_wake_kind rs_park_end(rs_machine *machine, int64_t *result);
 
 /* All that wait in the list, ahead of the others that are ready. */
