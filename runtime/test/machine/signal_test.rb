@@ -284,14 +284,18 @@ class SignalTest < Minitest::Test
   def test_a_handler_that_uses_the_machine_while_it_switches
     assert_program "ended\n", <<~RUBY
       ran = refused = 0
+      more, ask = IO.pipe
       trap("USR1") do
         Ringspun::Machine.current.yield
         ran += 1
       rescue Ringspun::UsageError
         refused += 1
+      ensure # one at a time: CRuby runs handlers as long as there are signals
+        ask.write_nonblock("\n")
       end
       Ringspun.run do |machine|
-        killer = spawn("while kill -USR1 \#{$$}; do :; done")
+        killer = spawn("while read line; do kill -USR1 \#{$$}; done", in: more)
+        ask.write_nonblock("\n")
         strands = Array.new(3) { machine.spin { machine.yield until ran + refused >= 20 } }
         machine.join(*strands)
         Process.kill("KILL", killer)
