@@ -358,6 +358,7 @@ static void open_program(void) {
     RS_ASSERT(driver_open(&program.driver, &rs_backend_uring, &options) == 0);
     program.driver.patient = true;
     program.driver.machine.sleeps.soon = draw(2) ? 16 : 0;
+    program.driver.machine.descriptors->unix_reports_more = draw(2);
     program.driver.machine.clock = now;
     program.driver.machine.polled_at_ns = now(NULL);
     program.driver.machine.driver.on_message = on_message;

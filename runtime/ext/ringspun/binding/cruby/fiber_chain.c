@@ -28,14 +28,13 @@ const void *rsb_stack(rs_machine *engine) {
 
 /* --- the first fiber of a thread --- */
 
-/* The kernel leaves at least 128 MB below the top of a program's first stack to it, and maps other memory, as that of fibers, below:
- * https://github.com/torvalds/linux/blob/v6.18/mm/util.c (mmap_base) */
-#define FIRST_STACK_ALONE (64l << 20)
+/* So much below the top of a program's first stack there is nothing else, whatever its limit: the kernel maps no other memory, as
+ * that of fibers, within its guard gap of 1 MB. https://docs.kernel.org/admin-guide/kernel-parameters.html (stack_guard_gap) */
+#define FIRST_STACK_ALONE (1ul << 20)
 
 /* The top, where the kernel has written the program's name: https://man7.org/linux/man-pages/man3/getauxval.3.html */
 static bool is_on_first_stack(const char *place) {
-    const char *top = (const char *)getauxval(AT_EXECFN);
-    return place < top && top - place < FIRST_STACK_ALONE;
+    return getauxval(AT_EXECFN) - (uintptr_t)place < FIRST_STACK_ALONE;
 }
 
 /* To be asked for the bounds of the first stack, the C library reads a file. */

@@ -55,7 +55,7 @@ void uring_ring_close(uring_ring *ring);
 int uring_ring_probe(uring_ring *ring, bool supported[URING_OP_LAST + 1]);
 
 /* Whether a receive from a Unix socket reports bytes that it leaves there, as the kernel does since 6.17. To try it would cost
- * six system calls. https://github.com/torvalds/linux/blob/v6.18/net/unix/af_unix.c (msg_get_inq) */
+ * five system calls. https://github.com/torvalds/linux/blob/v6.18/net/unix/af_unix.c (msg_get_inq) */
 bool uring_reports_more_of_unix(void);
 
 /* A cleared entry, or NULL when the ring is full. It is the kernel's with the next uring_ring_enter. */
