@@ -323,12 +323,14 @@ static void open_on_test_clock(driver *d, const subject *subject) {
 static void sleep_after_message(driver *d) {
     rs_send(&d->machine, rs_alloc(sizeof(rs_message)));
     rs_sleep(&d->machine, RS_NEVER);
+    rs_note_sleep(&d->machine);
     free(rs_inbox_take(&d->machine.inbox));
 }
 
 static void sleep_in_vain(driver *d) {
     step_ns = LONG_STEP_NS;
-    rs_sleep(&d->machine, rs_now(&d->machine));
+    rs_sleep(&d->machine, test_clock_ns + 2 * LONG_STEP_NS);
+    rs_note_sleep(&d->machine);
     step_ns = SHORT_STEP_NS;
 }
 
@@ -347,27 +349,63 @@ OVER_KERNELS(a_machine_looks_before_it_sleeps_where_that_has_paid) {
     check_slept(&d, 1, SOON_TURNS);
     /* Nothing comes any more, and it gives that up. */
     for (int i = 0; i < 10; i++) sleep_in_vain(&d);
-    check_slept(&d, 2, SOON_TURNS + 10);
+    check_slept(&d, 1, SOON_TURNS + 10);
     driver_unpark_root(&d);
     CHECK_EQUAL(0, scene_end(&d));
 }
 
-#define WAITS 320
-#define WAITS_PER_TRIAL 32
+#define WAITS_PER_TRIAL 31
+#define WAITS (10 * WAITS_PER_TRIAL)
 
 OVER_KERNELS(a_machine_looks_where_that_is_shorter_and_tries_the_other_now_and_then) {
     driver d;
     open_on_test_clock(&d, subject);
     driver_park_root(&d);
     for (int i = 0; i < SOON_TURNS + WAITS; i++) sleep_after_message(&d);
-    check_slept(&d, WAITS - WAITS / WAITS_PER_TRIAL, SOON_TURNS + WAITS / WAITS_PER_TRIAL);
+    int trials = WAITS / WAITS_PER_TRIAL + 1; /* the first at once, for until then one is not known */
+    check_slept(&d, WAITS - trials, SOON_TURNS + trials);
     /* As on a computer without an idle processor. Trials must have shown that first. */
     asleep_ns = 0;
-    awake_ns = WAKE_NS / 2;
-    for (int i = 0; i < WAITS; i++) sleep_after_message(&d);
-    uint64_t looked = d.machine.metrics.busy_polls;
-    for (int i = 0; i < WAITS; i++) sleep_after_message(&d);
-    CHECK_EQUAL(looked + WAITS / WAITS_PER_TRIAL, d.machine.metrics.busy_polls);
+    for (int times = 1; times <= 4; times++) {
+        awake_ns = times * WAKE_NS / 2; /* the longest are longer than any look */
+        for (int i = 0; i < WAITS; i++) sleep_after_message(&d);
+        uint64_t looked = d.machine.metrics.busy_polls;
+        for (int i = 0; i < WAITS; i++) sleep_after_message(&d);
+        CHECK_EQUAL(looked + WAITS / WAITS_PER_TRIAL, d.machine.metrics.busy_polls);
+    }
+    driver_unpark_root(&d);
+    CHECK_EQUAL(0, scene_end(&d));
+}
+
+/* The longest wait for a lock that is never let go. */
+#define LOCK_WAIT_NS 50000
+
+static _Atomic bool lock_taken;
+static int64_t let_go_at_ns;
+
+static int64_t steps_until_it_is_let_go(rs_machine *machine) {
+    int64_t now_ns = steps(machine);
+    if (now_ns >= let_go_at_ns) lock_taken = false;
+    return now_ns;
+}
+
+OVER_KERNELS(a_machine_that_looks_goes_on_when_the_lock_is_let_go) {
+    driver d;
+    open_on_test_clock(&d, subject);
+    driver_park_root(&d);
+    d.machine.sleeps.soon = 2 * SOON_TURNS;
+    d.machine.sleeps.lock_taken = &lock_taken;
+    d.machine.sleeps.asleep_ns = MS;
+    d.machine.clock = steps_until_it_is_let_go;
+    for (int late = 0; late < 2; late++) {
+        lock_taken = true;
+        int64_t began_ns = test_clock_ns;
+        let_go_at_ns = began_ns + (late ? RS_NEVER / 2 : 20 * SHORT_STEP_NS);
+        sleep_after_message(&d);
+        check_slept(&d, 1 + late, 0);
+        int64_t end_ns = late ? began_ns + LOCK_WAIT_NS : let_go_at_ns;
+        CHECK(test_clock_ns >= end_ns && test_clock_ns <= end_ns + 5 * SHORT_STEP_NS);
+    }
     driver_unpark_root(&d);
     CHECK_EQUAL(0, scene_end(&d));
 }

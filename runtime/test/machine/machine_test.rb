@@ -119,15 +119,15 @@ class MachineTest < Minitest::Test
 
   # As if each wait ended soon, which short ones do.
   def test_busy_poll
-    on_thread do
-      Ringspun::Machine.new(busy_poll: 0.01)
-      yield_until("it looks before it sleeps") { machine.sleep(0.00001) && machine.metrics[:busy_polls].positive? }
-    end
-    [false, 0].each do |never|
+    [[0.01, false], [false, true], [0, true]].each do |seconds, never|
       on_thread do
-        Ringspun::Machine.new(busy_poll: never)
-        100.times { machine.sleep(0.00001) }
-        assert_equal 0, machine.metrics[:busy_polls]
+        Ringspun::Machine.new(busy_poll: seconds)
+        to, from = Array.new(2) { Ringspun::Channel.new(1) }
+        answering = Thread.new { to.each { |value| from.push(value) } }
+        500.times { |number| to.push(number) && assert_equal(number, from.pop) }
+        to.close
+        answering.join
+        assert_equal never, machine.metrics[:busy_polls].zero?, seconds.inspect
       end
     end
   end

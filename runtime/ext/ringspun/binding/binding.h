@@ -59,6 +59,7 @@ typedef struct rsb_machine {
     VALUE spare[RSB_SPARE_MAX]; /* handles of strands that nobody has seen */
     uint32_t spare_len;
     bool looked_for_signals;    /* for one more moment, before the present deadlock counts as one */
+    uint64_t looked_after_resumes; /* metrics.resumes, when it last did so because a strand had run */
     char *scratch;              /* for bytes that are copied on before another strand runs; NULL: not needed yet */
 } rsb_machine;
 

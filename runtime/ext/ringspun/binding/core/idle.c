@@ -5,6 +5,11 @@
 
 static ID id_list;
 
+/* A machine has taken the GVL of the main ractor since one has let it go to sleep. */
+static _Atomic bool gvl_taken;
+
+void rsb_share_gvl(rsb_machine *machine) { machine->engine.sleeps.lock_taken = &gvl_taken; }
+
 typedef struct {
     rsb_machine *machine;
     int64_t deadline_ns;
@@ -12,6 +17,7 @@ typedef struct {
 
 static void *sleep_without_gvl(void *argument) {
     sleep_request *request = argument;
+    if (request->machine->engine.sleeps.lock_taken) atomic_store(&gvl_taken, false);
     rs_sleep(&request->machine->engine, request->deadline_ns);
     return NULL;
 }
@@ -60,6 +66,7 @@ static void sleep_interruptible(rsb_machine *machine, rs_strand *here, int64_t d
         if (!rsb_wake_outside(machine)) rs_sleep(&machine->engine, deadline_ns);
     } else {
         rb_nogvl(sleep_without_gvl, &request, wake_sleeper, machine, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
+        if (machine->engine.sleeps.lock_taken) atomic_store(&gvl_taken, true);
     }
     take_interrupts(machine, here);
     if (RS_UNLIKELY(rsb_forks != machine->fork_count)) forked_in_loop(machine, here);
@@ -115,19 +122,34 @@ static bool signal_may_come(rsb_machine *machine) {
     return machine->looked_for_signals;
 }
 
+/* What a strand waits for most often comes soon. So when one has run since the last look, the machine sleeps for SIGNAL_LOOK_NS
+ * before it asks who is there that could wake any. */
+static bool may_come_soon(rsb_machine *machine) {
+    uint64_t resumes = machine->engine.metrics.resumes;
+    if (machine->looked_after_resumes == resumes || rs_is_simulated(&machine->engine)) return false;
+    machine->looked_after_resumes = resumes;
+    return machine->looked_for_signals = true;
+}
+
 /* Whether something outside of the machine may wake a strand. In a simulation only the end of a real thread and an outside wait
  * are that. A strand that sleeps without a limit waits for a signal handler, as in Kernel#sleep. */
-bool rsb_others_may_wake(rs_machine *engine) {
-    rsb_machine *machine = engine->user;
+static bool others_may_wake(rsb_machine *machine) {
     if (machine->outside_waits) return true;
-    if (rs_is_simulated(engine) && !one_joins_thread(&engine->strands)) return false;
-    if (rs_somebody_waits(engine, RS_WAIT_SLEEP)) return true;
+    if (rs_is_simulated(&machine->engine) && !one_joins_thread(&machine->engine.strands)) return false;
+    if (rs_somebody_waits(&machine->engine, RS_WAIT_SLEEP)) return true;
     int state = 0;
     VALUE threads = rb_protect(list_threads, Qnil, &state);
-    bool others = state || one_may_wake_us(threads) || ractor_may_wake_us(engine);
+    bool others = state || one_may_wake_us(threads) || ractor_may_wake_us(&machine->engine);
     if (state) rb_set_errinfo(Qnil);
-    if (others) machine->looked_for_signals = false;
-    return others || signal_may_come(machine);
+    return others;
+}
+
+bool rsb_others_may_wake(rs_machine *engine) {
+    rsb_machine *machine = engine->user;
+    if (may_come_soon(machine)) return true;
+    if (!others_may_wake(machine)) return signal_may_come(machine);
+    machine->looked_for_signals = false;
+    return true;
 }
 
 static VALUE deadlock_error(VALUE self) {

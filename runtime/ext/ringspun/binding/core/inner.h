@@ -88,6 +88,7 @@ void rsb_report_all_unread(bool all);
 
 /* --- idle.c --- */
 
+void rsb_share_gvl(rsb_machine *machine);       /* for machines of the main ractor, before they sleep */
 bool rsb_others_may_wake(rs_machine *engine);
 void rsb_on_deadlock(rs_machine *engine, rs_strand *root);
 /* No strand is ready: sleeps, or ends a deadlock. */

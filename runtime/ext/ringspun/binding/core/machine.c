@@ -175,6 +175,7 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     VALUE root_self = rsb_strand_root(machine, root);
     rs_machine_drive(&machine->engine, &rsb_driver, machine, rsb_strand_data(root_self));
     RB_GC_GUARD(root_self);
+    if (main_ractor) rsb_share_gvl(machine);
     set_existing(machine, machine->thread);
     rb_ivar_set(machine->thread, id_machine, self);
     return self;

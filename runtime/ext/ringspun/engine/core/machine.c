@@ -453,6 +453,7 @@ static inline int64_t coarse_now(rs_machine *machine) {
 static void harvest(rs_machine *machine) {
     RS_CHECK(machine->running == RS_NO_INDEX);
     machine->attention = false;
+    rs_note_sleep(machine);
     machine->coarse_ns = coarse_now(machine);
     machine->resumes_since_poll = 0;
     machine->metrics.polls++;
