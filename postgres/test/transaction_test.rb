@@ -91,17 +91,16 @@ class PostgresTransactionTest < Minitest::Test
   end
 
   # On a server that is always faster than our look at the clock.
-  def test_no_attempt_begins_after_the_deadline
-    lane = Object.new.tap { |each| each.define_singleton_method(:query) { |*| nil } }
+  def test_no_further_attempt_begins_after_the_deadline
     attempts = 0
     late = assert_raises(Ringspun::TimeoutError) do
-      Postgres::Transaction.again(lane, 1_000, Postgres.now - 1) do
+      Postgres::Transaction.again(1_000, Postgres.now - 1) do
         attempts += 1
         raise Postgres::SerializationFailure, "40001"
       end
     end
     assert_equal [1, Postgres::SerializationFailure], [attempts, late.cause.class]
-    assert_match(/no attempt of 1 was committed/, late.message)
+    assert_match(/not committed in 1 attempts/, late.message)
   end
 
   both :a_statement_in_the_midst_of_a_stream_is_refused do |pool, _table|
@@ -145,6 +144,31 @@ class PostgresTransactionTest < Minitest::Test
     pool.transaction { |t| t.execute("set application_name = 'left'") }
     refute_equal "left", pool.session { |s| s.query_value("show application_name") }
     assert_equal({ connections: 1, idle: 1, waiting: 0 }, pool.metrics)
+  end
+
+  both :a_session_goes_on_after_a_transaction_that_was_rolled_back do |pool, table|
+    pool.session do |s|
+      assert_raises(RuntimeError) { s.transaction { |t| t.execute("insert into #{table} values (1)") && raise("x") } }
+      s.execute("insert into #{table} values (2)")
+      assert_raises(Postgres::DivisionByZero) { s.transaction { |t| t.query("select 1/0") } }
+      s.transaction { |t| t.execute("insert into #{table} values (3)") }
+      assert_raises(Postgres::SerializationFailure) do
+        s.transaction(retry: 1) { |t| t.query("do $$ begin raise sqlstate '40001'; end $$") }
+      end
+      s.transaction { |t| t.stream("select generate_series(1, 2000)") { break } && break }
+      s.execute("insert into #{table} values (4)")
+    end
+    assert_equal [2, 3, 4], ids(pool, table)
+  end
+
+  both :a_session_goes_on_after_a_transaction_whose_time_is_over do |pool, table|
+    pool.session do |s|
+      assert_raises(Ringspun::TimeoutError) do
+        s.transaction(timeout: 0.05) { |t| t.execute("insert into #{table} values (1)") && t.query("select pg_sleep(60)") }
+      end
+      s.execute("insert into #{table} values (2)")
+    end
+    assert_equal [2], ids(pool, table)
   end
 
   both :a_session_is_made_anew do |pool, _table|

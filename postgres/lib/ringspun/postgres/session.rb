@@ -40,7 +40,7 @@ module Ringspun
         Transaction.check(isolation:, read_only:, deferrable:, retry: again, &block)
         begin_sql = Transaction.begin_sql(isolation:, read_only:, deferrable:)
         deadline = timeout && (Postgres.now + Postgres.seconds("timeout", timeout))
-        Transaction.again(@lane, again, deadline) do
+        Transaction.again(again, deadline) do
           Transaction.new(@lane, @timeout, 0, deadline).__send__(:enclose, begin_sql, "COMMIT", "ROLLBACK", nil, &block)
         end
       end
@@ -111,7 +111,7 @@ module Ringspun
       # Seconds before the first retry at most, doubled for each further one.
       BACK_OFF = 0.01
 
-      # Seconds for a savepoint to be rolled back.
+      # Seconds for a transaction or savepoint to be rolled back.
       ROLL_BACK = 5
       private_constant :BACK_OFF, :ROLL_BACK
 
@@ -138,20 +138,21 @@ module Ringspun
 
         # @api private
         # @param deadline [Float, nil] of all attempts together
-        def again(lane, retries, deadline)
-          left = -> { deadline && [deadline - Postgres.now, 0].max }
+        def again(retries, deadline)
           attempt = 0
           begin
+            attempt += 1
             yield
           rescue SerializationFailure, DeadlockDetected
-            raise if attempt == retries
+            raise if attempt > retries
 
-            lane.query("ROLLBACK", [], left.call, false, true)
-            sleep([rand * BACK_OFF * (2**attempt), left.call].compact.min)
-            attempt += 1
-            # A statement that has no time left may be answered all the same, and so might all attempts.
-            raise TimeoutError, "the deadline has passed, and no attempt of #{attempt} was committed" if left.call&.zero?
+            pause = rand * BACK_OFF * (2**(attempt - 1))
+            # Without this every attempt might run: a statement with no time left may still be answered.
+            if deadline && Postgres.now + pause >= deadline
+              raise TimeoutError, "the time is up, and the transaction was not committed in #{attempt} attempts"
+            end
 
+            sleep(pause)
             retry
           end
         end
@@ -225,14 +226,14 @@ module Ringspun
         raise TransactionRolledBack, "what the block has done is rolled back, because one of its statements had failed"
       end
 
-      # The outermost is rolled back when the connection is given back, which is closed where that fails. So it is here: or the
-      # outer one might commit what is to be taken back.
+      # At once, for the session and the outer transaction go on. Where that fails the connection is closed: or they might commit
+      # what is to be taken back.
       def roll_back(sql)
-        return if @depth.zero? || @lane.lost?
+        return if @lane.lost? || @lane.status == "I"
 
         Postgres.shield(ROLL_BACK) { @lane.query(sql, [], ROLL_BACK, false, true) }
       rescue Exception
-        @lane.close("a savepoint could not be rolled back")
+        @lane.close("a transaction could not be rolled back")
       end
 
       def limit(timeout)
