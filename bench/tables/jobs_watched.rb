@@ -20,9 +20,10 @@ end
 Bench.table "jobs_watched" do
   title "Watched jobs"
   about "As `jobs_work`, with 400,000 jobs, while others look on: `ringspun-jobs top`, the web page whose charts are live, or " \
-        "the page of numbers for Prometheus, asked for each second. One would cost too little to be measured, so there are ten " \
-        "of each. They have no server of HTTP between, and their own time is not counted. They are stopped and let go on by " \
-        "turns, forty times while one worker works: `kept` is the rate while they watch over that while they do not."
+        "the page of numbers for Prometheus, asked for each second. One would cost too little to be measured: there are ten " \
+        "servers, a thousand tabs of one, or a `top` that looks ten times as often. They have no server of HTTP between, and " \
+        "their own time is not counted. They are stopped and let go on by turns, forty times while one worker works, and their " \
+        "seconds pass meanwhile: `kept` is the rate while they watch over that while they do not."
   size jobs: 400_000, watched_by: "10 tops"
   quick jobs: 10_000
   warm_up jobs: 0

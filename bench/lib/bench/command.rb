@@ -63,9 +63,9 @@ module Bench
 
     def runner
       time_limit = @options.quick? ? Sampler::QUICK_TIME_LIMIT : Sampler::TIME_LIMIT
-      counters = Counters.new if @options.counters?
       @runner ||= Runner.new(samples: @options.samples, quick: @options.quick?, seed: @options.seed,
-                             sampler: Sampler.new(time_limit:, counters:), progress: method(:progress))
+                             sampler: Sampler.new(time_limit:, counters: (Counters.new if @options.counters?)),
+                             progress: method(:progress))
     end
 
     # Only on a terminal, for in a file the line would be noise.

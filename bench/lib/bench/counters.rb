@@ -26,6 +26,8 @@ module Bench
     def self.during
       return yield unless ENV[CONTROLLED]
 
+      # Or it would wait for a perf that has died.
+      [ORDERS, ACKNOWLEDGED].each { |number| IO.for_fd(number).close }
       orders, answers = IO.for_fd(ORDER, "w", autoclose: false), IO.for_fd(ANSWER, "r", autoclose: false)
       order = lambda do |text|
         orders.syswrite("#{text}\n")

@@ -41,7 +41,8 @@ module Bench
 
       [@json, @markdown, @chart].compact.each { |path| check_writable(path) }
       check_whole_table
-      raise Invalid, Counters.obstacle if counters? && Counters.obstacle
+      obstacle = Counters.obstacle if counters?
+      raise Invalid, obstacle if obstacle
     rescue OptionParser::ParseError => error
       raise Invalid, error.message
     end

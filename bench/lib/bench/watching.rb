@@ -16,7 +16,8 @@ module Bench
       loop do
         began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         apps.each { |app| times.to_i.times { app.call(request.dup).first == 200 or abort("#{kind} has not answered") } }
-        sleep([began + 1 - Process.clock_gettime(Process::CLOCK_MONOTONIC), 0].max)
+        # A read is fresh for a second.
+        sleep([began + 1.05 - Process.clock_gettime(Process::CLOCK_MONOTONIC), 0].max)
       end
     RUBY
 
@@ -31,14 +32,15 @@ module Bench
     Window = Data.define(:jobs, :user, :system, :real)
 
     WINDOWS = 40
-    # Who watches and who does not come first by turns, so that what changes by and by changes both.
-    WATCHED = [false, true, true, false].freeze
+    # So that what changes by and by changes both alike.
+    WATCHED = [false, true, true, false, true, false, false, true].freeze
 
     # @param watched_by [String] a key of PROGRAMS_BY_NAME
     def initialize(meter, jobs, watched_by, backend:)
-      @step = jobs / (WINDOWS + 2)
+      first = jobs / 10
+      @step = (jobs - first) / (WINDOWS + 1)
       @watched_by = watched_by
-      moments = Array.new(WINDOWS + 1) { |number| @step * (number + 1) }.push(jobs)
+      moments = Array.new(WINDOWS + 1) { |number| first + (@step * number) }.push(jobs)
       super(meter, :ringspun, 1_000, moments.map { |count| "done #{count}" }, backend:)
     end
 

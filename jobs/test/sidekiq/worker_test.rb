@@ -50,7 +50,11 @@ class SidekiqWorkerTest < BothSides
         chain.add(Around, "b")
       end
       config.on(:startup) { tell("startup") }
-      config.on(:quiet) { tell("quiet") }
+      config.on(:quiet) do
+        tell("quiet")
+        $quiet = true
+        sleep(0.01) until $seen || !$looking
+      end
       config.on(:shutdown) { tell("shutdown") }
       config.on(:exit) { tell("exit") }
       config.error_handlers << proc { |error, context, _config| tell("error", error.message, context[:job]["args"]) }
@@ -66,6 +70,12 @@ class SidekiqWorkerTest < BothSides
         tell("performs", what, jid.size, logger.respond_to?(:info), !!interrupted?)
         case what
         when "fail", "kill" then raise what
+        when "look" # while the handlers of :quiet are called
+          $looking = true
+          Process.kill(:TSTP, Process.pid)
+          sleep(0.01) until $quiet
+          tell("interrupted", !!interrupted?)
+          $seen = true
         when "enqueue" then tell("pushed", [Work.perform_async("stopped"), Work.perform_async("again").size])
         end
       end
@@ -99,6 +109,13 @@ class SidekiqWorkerTest < BothSides
     assert_equal around(performs("x")), told_of(3)
     worker.stop
     assert_equal [%w[quiet], %w[shutdown], %w[exit]], told_of(3)
+  end
+
+  test_on_both_sides("a_job_that_asks_while_the_handlers_of_quiet_are_called") do |side|
+    worker = start(side)
+    enqueue("look")
+    assert_equal around(performs("look"), %w[quiet], ["interrupted", true]), told_of(5)
+    worker.stop
   end
 
   test_on_both_sides("middleware_of_clients") do |side|

@@ -74,11 +74,11 @@ module Ringspun
         def encrypted? = @env["rack.url_scheme"] == "https"
 
         # @return [String] the host without its port, in lower case
-        def host = @env["HTTP_HOST"].to_s.downcase.sub(/:\d+\z/, "")
+        def host = @env["HTTP_HOST"].to_s.b.downcase.sub(/:\d+\z/, "")
 
         private
 
-        def query = @query ||= Request.decode_form(@env["QUERY_STRING"].to_s)
+        def query = @query ||= Request.decode_form(@env["QUERY_STRING"].to_s.b)
 
         def form = @form ||= verb == "POST" ? Request.decode_form(body) : {}
 
