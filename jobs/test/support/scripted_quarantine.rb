@@ -33,6 +33,8 @@ class ScriptedQuarantine
       Ringspun::Machine.current.terminate(@strands[member]) if @strands[member]
     end
 
+    def quiet = nil
+
     def break_up
       @broken_up = true
       @strands.each_value { |strand| Ringspun::Machine.current.terminate(strand) }
@@ -87,7 +89,7 @@ class ScriptedQuarantine
 
   def places_for_young = 2
 
-  def group(members, title:, &) # rubocop:disable Lint/UnusedMethodArgument -- as a Quarantine's
+  def group(members, title:, quiet:, &) # rubocop:disable Lint/UnusedMethodArgument -- as a Quarantine's
     @begun << members.map { |member| member.run.jid }
     Group.new(members, @deeds.size == 1 && @deeds.first.respond_to?(:call) ? @deeds.first : @deeds.shift, &)
   end

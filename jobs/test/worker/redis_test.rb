@@ -190,6 +190,20 @@ class WorkerRedisTest < RedisCase
     assert_equal %w[a1 RuntimeError isolated], failed.values_at("jid", "error_class", "error_message")
   end
 
+  def test_a_quarantined_job_hears_that_the_worker_is_quiet
+    here, there = IO.pipe
+    on("wait") { there.syswrite(".") && sleep(0.005) until Jobs::Worker.stopping? }
+    push_entry(entry("wait", jid: "a"), entry("wait", jid: "b"), queue: Storage::QUARANTINE)
+    with_worker(options: { quarantine: Jobs::Quarantine.new }) do
+      here.read(2)
+      worker.quiet
+      until_done(2)
+    end
+    assert_equal({ done: 2 }, worker.counts)
+  ensure
+    [here, there].each(&:close)
+  end
+
   # The job computes for longer than the lease lasts, and nobody takes it over.
   def test_a_job_that_computes_does_not_cost_the_lease
     taken = nil

@@ -73,11 +73,12 @@ module Ringspun
       # @param members [Array<#ask>] one for each job; in the child, `ask` is called with the reason for a cancellation, see
       #   {Group#cancel}
       # @param title [String] what `ps` shows of the child
+      # @param quiet [#call, nil] called in the child, on a thread of its own, for {Group#quiet}
       # @yieldparam member [Object] in the child, in a strand of its own
       # @return [Group]
       # @since 0.1.0
-      def group(members, title: "#{members.size} jobs", &block)
-        Group.new(members, title:, log: @log, grace: @grace, &block)
+      def group(members, title: "#{members.size} jobs", quiet: nil, &block)
+        Group.new(members, title:, quiet:, log: @log, grace: @grace, &block)
       end
 
       # @param used [Integer] how many children there are

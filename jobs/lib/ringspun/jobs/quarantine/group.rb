@@ -31,9 +31,10 @@ module Ringspun
         private_constant :SILENT_SECONDS, :BREAK_UP_SECONDS, :READ_BYTES, :LENGTH_BYTES
 
         # @api private
-        def initialize(members, title:, log:, grace:, &perform)
+        def initialize(members, title:, log:, grace:, quiet: nil, &perform)
           @members = members
           @title = title
+          @quiet = quiet
           @log = log
           @grace = grace
           @perform = perform
@@ -70,10 +71,14 @@ module Ringspun
         # @return [nil]
         # @since 0.1.0
         def cancel(member, why)
-          order = GroupProcess.order(@members.index { |each| each.equal?(member) }, why)
-          @child ? @child.write(order) : @orders << order
-          nil
+          give(GroupProcess.order(@members.index { |each| each.equal?(member) }, why))
         end
+
+        # Tells the child that the worker begins no more jobs. Never waits.
+        #
+        # @return [nil]
+        # @since 0.1.0
+        def quiet = give(GroupProcess::QUIET)
 
         # Ends the child at once, for a job that does not end when it is cancelled.
         #
@@ -87,10 +92,15 @@ module Ringspun
 
         private
 
+        def give(order)
+          @child ? @child.write(order) : @orders << order
+          nil
+        end
+
         def start(results, notes)
           Child.new do |lifeline|
             [results, notes].each { |pipe| pipe.first.close }
-            GroupProcess.new(@members, lifeline, results.last, notes.last, log: @log, title: @title, &@perform).run
+            GroupProcess.new(@members, lifeline, results.last, notes.last, log: @log, title: @title, quiet: @quiet, &@perform).run
           end
         end
 

@@ -30,16 +30,20 @@ module Ringspun
         HELD = "h"
         TERMINATED = "t"
 
+        # The line that the parent writes when the worker begins no more jobs.
+        QUIET = "quiet\n"
+
         # The line that the parent writes to cancel a job.
         def self.order(index, why) = "#{index} #{why}\n"
 
-        def initialize(members, lifeline, results, notes, log:, title:, &perform)
+        def initialize(members, lifeline, results, notes, log:, title:, quiet: nil, &perform)
           @members = members
           @lifeline = lifeline
           @results = results
           @notes = notes
           @log = log
           @title = title
+          @quiet = quiet
           @perform = perform
           @pid = Process.pid
           @left = members.size
@@ -209,11 +213,13 @@ module Ringspun
               next if text == :wait_readable
 
               (@orders ||= +"") << text
-              cancel(@orders.slice!(/\A.*\n/)) while @orders.include?("\n")
+              obey(@orders.slice!(/\A.*\n/)) while @orders.include?("\n")
             end
             note(BEAT)
           end
         end
+
+        def obey(order) = order == QUIET ? @quiet&.call : cancel(order)
 
         def cancel(order)
           index, why = order.split

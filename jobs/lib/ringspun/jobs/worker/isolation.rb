@@ -45,8 +45,9 @@ module Ringspun
         # Looks again whether it may fetch.
         def look = @changed.signal
 
-        # Called when the intake is closed: gives back the jobs that wait for a child.
+        # Called when the intake is closed: gives back the jobs that wait for a child, and tells those that are in one.
         def close
+          @places.quiet
           give_back(@waiting.shift) until @waiting.empty?
           @changed.broadcast
         end

@@ -85,7 +85,7 @@ module Ringspun
           @setup => { node:, config:, log:, quarantine: }
           Isolation.new(Isolation::SuspectIntake.new(@intake, @processor, config.concurrency),
                         Isolation::Places.new(quarantine, @machine, log),
-                        Isolation::Children.new(quarantine, @performer, @backoff, log),
+                        Isolation::Children.new(quarantine, @performer, @backoff, @control, log),
                         Isolation::Verdict.new(node, config, @retrying, @deaths), @scope, log)
         end
 

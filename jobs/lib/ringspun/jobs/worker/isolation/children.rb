@@ -11,11 +11,13 @@ module Ringspun
           # @param quarantine [Jobs::Quarantine]
           # @param performer [Performer] which runs a job in the child
           # @param backoff [Backoff] makes a pause when no process can be made
+          # @param control [Control] whose copy in the child is told what this one is
           # @param log [Log]
-          def initialize(quarantine, performer, backoff, log)
+          def initialize(quarantine, performer, backoff, control, log)
             @quarantine = quarantine
             @performer = performer
             @backoff = backoff
+            @control = control
             @log = log
           end
 
@@ -34,7 +36,9 @@ module Ringspun
           private
 
           def run_in_child(suspects)
-            group = @quarantine.group(suspects.dup, title: title(suspects)) { |suspect| perform(suspect.run) }
+            group = @quarantine.group(suspects.dup, title: title(suspects), quiet: @control.method(:quiet)) do |suspect|
+              perform(suspect.run)
+            end
             suspects.each { |suspect| suspect.group = group }
             group.run do |suspect, outcome|
               next suspect.answer(outcome) unless outcome == Jobs::Quarantine::Group::HELD

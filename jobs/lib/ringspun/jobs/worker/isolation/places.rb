@@ -65,6 +65,9 @@ module Ringspun
             @log.event(:error, "the quarantine has no place left: the jobs in it do not end; cancel some", jobs: jobs)
           end
 
+          # Tells all children that the worker begins no more jobs.
+          def quiet = @taken.flat_map(&:suspects).filter_map(&:group).uniq.each(&:quiet)
+
           # Ends all children at once. May be called from any thread.
           def abandon = @taken.each { |place| place.suspects.each { |suspect| suspect.group&.break_up } }
 
