@@ -68,7 +68,7 @@ class BenchTest::OptionsTest < Minitest::Test
 
   def test_files_are_checked_before_anything_runs
     assert_refused(/not a directory/, "--json", "/no/such/folder/x.json")
-    assert_refused(/it is a directory/, "--chart", Dir.tmpdir)
+    assert_refused(/it is a directory/, "--markdown", Dir.tmpdir)
   end
 
   def test_a_page_with_all_rows_does_not_get_a_few

@@ -72,16 +72,13 @@ class BenchTest::ReportTest < Minitest::Test
     assert_equal kept[/\A.*^<!-- bench:table -->\n/m] + report.to_s + kept[/^<!-- \/bench:table -->.*\z/m], report.within(kept)
   end
 
-  def test_markdown_and_chart_show_epoll_beside_it_and_not_the_third_backend
+  def test_markdown_shows_epoll_beside_it_and_not_the_third_backend
     table = BenchTest.usual_table(backends: %w[uring epoll sqpoll])
     result = BenchTest.result(table, ringspun: 1.0, "ringspun epoll": 1.5, "ringspun sqpoll": 1.7)
     markdown = Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, [result]).to_s
     assert_includes markdown, "| ringspun | ringspun epoll | floor |"
     assert_includes markdown, "| **1.00 s** | 1.50 s | 1.00 s |"
-    svg = Bench::Chart.new([result]).to_s
-    assert_includes svg, ">ringspun epoll</text>"
-    assert_includes svg, ">1.50 s</text>"
-    refute_match(/sqpoll|1\.70 s/, markdown + svg)
+    refute_match(/sqpoll|1\.70 s/, markdown)
     assert_match(/^ringspun sqpoll +1\.700000/, text(result))
   end
 
@@ -130,31 +127,7 @@ class BenchTest::ReportTest < Minitest::Test
     end
     result = BenchTest.result(table)
     assert_match(/^one /, text(result))
-    refute_includes Bench::Chart.new([result]).to_s, "one"
     refute_includes Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, [result]).to_s, "one"
-  end
-
-  def test_chart_is_well_formed_and_scaled_per_row
-    svg = Bench::Chart.new([@result]).to_s
-    widths = svg.scan(/<rect class="bar" .*? width="([\d.]+)"/).flatten.map(&:to_f)
-    assert_equal [520.0, 208.0, 104.0, 52.0] * 2, widths
-    assert_match %r{>Usual work, N=2</text>$}, svg
-    elements = svg.lines.map(&:chomp) - ["</svg>"]
-    assert_match(/\A<svg [^<>]+>\z/, elements.shift)
-    elements.each { |line| assert_match %r{\A<(rect [^<>]+/|text [^<>]+>[^<>]*</text)>\z}, line }
-  end
-
-  def test_the_key_of_a_chart_with_everyone_fits
-    table = BenchTest.table do
-      (Bench::Chart::COLOURS.keys - ["floor", "ringspun", "ringspun epoll"]).each { |name| contender(name) {} }
-      contender("ringspun") {}
-      floor("stream.c") { |**| [] }
-    end
-    svg = Bench::Chart.new([BenchTest.result(table.narrowed(backends: %w[uring epoll]))]).to_s
-    keys = svg.scan(/<rect class="key" x="([\d.]+)"/).flatten.map(&:to_f)
-    assert_equal Bench::Chart::COLOURS.size, keys.size
-    assert_operator keys.first, :>=, 0
-    assert_operator keys.last + Bench::Chart::KEY, :<=, svg[/viewBox="0 0 (\d+)/, 1].to_i
   end
 
   def test_numbers_are_readable

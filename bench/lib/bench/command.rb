@@ -13,7 +13,7 @@ module Bench
     def run
       Bench.load_tables if Bench.tables.empty?
       @options = Options.parse(@arguments)
-      { help: method(:help), list: method(:list), run: method(:run_tables) }.fetch(@options.action).call
+      { help: method(:help), list: method(:list), report: method(:report), run: method(:run_tables) }.fetch(@options.action).call
     rescue Options::Invalid => error
       @err.puts "bench: #{error.message}", "Try --help."
       2
@@ -32,6 +32,11 @@ module Bench
     def list
       width = Bench.tables.map { |table| table.name.size }.max
       Bench.tables.each { |table| @out.puts "#{table.name.ljust(width)}  #{table.title}" }
+      0
+    end
+
+    def report
+      @out.puts "wrote #{Report.of(@options.from).write(@options.report)}"
       0
     end
 
@@ -79,11 +84,12 @@ module Bench
     end
 
     def write_files(facts, results, warnings)
-      write(@options.json) { JsonReport.new(facts, @options, results, warnings) }
+      json = JsonReport.new(facts, @options, results, warnings).to_s
+      write(@options.json) { json }
+      @out.puts "wrote #{Report.new(JSON.parse(json)).write(@options.report)}"
       write(@options.markdown) do |page|
         MarkdownReport.new(facts, @options, results).within(File.exist?(page) ? File.read(page) : "")
       end
-      write(@options.chart) { Chart.new(results) }
     end
 
     def write(path)

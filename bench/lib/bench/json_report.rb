@@ -22,7 +22,8 @@ module Bench
     private
 
     def table(result)
-      { name: result.table.name, title: result.table.title,
+      { name: result.table.name, title: result.table.title, about: result.table.about.gsub(/\s+/, " ").strip,
+        headline: result.table.headline,
         rows: result.rows.map { |row| row(result.table, row) },
         targets: result.verdicts.map(&:to_h) }
     end

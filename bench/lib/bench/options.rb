@@ -13,7 +13,7 @@ module Bench
     # Without sqpoll, which few machines should use.
     QUICK_BACKENDS = %w[uring epoll].freeze
 
-    attr_reader :mode, :only, :sizes, :json, :markdown, :chart, :action, :seed
+    attr_reader :mode, :only, :sizes, :json, :markdown, :report, :from, :action, :seed
 
     def self.parse(arguments, table_names: Bench.tables.map(&:name))
       new(table_names).tap { |options| options.read(arguments) }
@@ -24,6 +24,7 @@ module Bench
       @mode = :default
       @only = table_names
       @sizes = {}
+      @report = Report::FOLDER
       @action = :run
       @seed = Random.new_seed % 1_000_000
     end
@@ -39,7 +40,8 @@ module Bench
       rest = parser.parse(arguments)
       raise Invalid, "unexpected argument: #{rest.first}" unless rest.empty?
 
-      [@json, @markdown, @chart].compact.each { |path| check_writable(path) }
+      [@json, @markdown].compact.each { |path| check_writable(path) }
+      check_folder(@report)
       check_whole_table
       obstacle = Counters.obstacle if counters?
       raise Invalid, obstacle if obstacle
@@ -87,7 +89,11 @@ module Bench
       parser.on("--markdown FILE", "write the table of docs/performance.md, between its marks if FILE has them") do |path|
         @markdown = path
       end
-      parser.on("--chart FILE", "write a bar chart as SVG") { |path| @chart = path }
+      parser.on("--report DIR", "where to write the page with all charts; default: tmp/report") { |path| @report = path }
+      parser.on("--from FILE", "run nothing: write that page of the JSON of an earlier run") do |path|
+        @from = path
+        @action = :report
+      end
     end
 
     def choose(mode)
@@ -115,6 +121,15 @@ module Bench
       return unless MarkdownReport.marked?(File.read(@markdown))
 
       raise Invalid, "#{@markdown} has a table of all rows, and --only would leave out most: take another file, or no --only"
+    end
+
+    # It is made when it is needed.
+    def check_folder(path)
+      raise Invalid, "cannot write to #{path}: it is no directory" if File.exist?(path) && !File.directory?(path)
+
+      there = path
+      there = File.dirname(there) until File.exist?(there)
+      raise Invalid, "cannot write to #{path}: permission denied" unless File.writable?(there)
     end
 
     def check_writable(path)

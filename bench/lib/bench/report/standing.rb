@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+module Bench
+  class Report
+    # What one run has measured, from its JSON: tables, rows, and how the contenders stand in each.
+    class Standing
+      # A contender of a row. `low` and `high` are the extremes of its samples, `value` is their median.
+      Contender = Data.define(:name, :role, :value, :low, :high, :text, :floor_ratio, :peer_ratio, :remark) do
+        def measured? = !value.nil?
+        def peer? = role == "peer"
+        def subject? = role == "subject"
+
+        # @return [Boolean] whether the samples of both lie apart
+        def apart?(other) = high < other.low || other.high < low
+      end
+
+      Row = Data.define(:table, :label, :contenders) do
+        def title = label == table.name ? table.title : "#{table.title}, #{label}"
+        def measured = contenders.select(&:measured?)
+        def subject = measured.find(&:subject?)
+        def best_peer = measured.select(&:peer?).min_by(&:value)
+
+        # @return [Float, nil] above 1 where a peer is better
+        def ratio = subject&.peer_ratio
+
+        # @return [Boolean] whether the difference is larger than what the samples lie apart by themselves
+        def clear? = !subject || !best_peer || subject.apart?(best_peer)
+      end
+
+      Target = Data.define(:sentence, :met, :measured)
+
+      Table = Data.define(:name, :title, :about, :metric, :rows, :targets)
+
+      # @return [Array<Table>]
+      attr_reader :tables
+
+      # @param data [Hash] as {JsonReport} has it
+      def initialize(data)
+        @tables = data.fetch("tables").map { |table| table_of(table) }
+      end
+
+      # @return [Array<Row>] in which a peer is better, the largest loss first
+      def losses
+        @tables.flat_map(&:rows).select { |row| row.ratio && row.ratio > 1 }.sort_by { |row| -row.ratio }
+      end
+
+      # @return [Row, nil]
+      def row(table, label) = @tables.find { |each| each.name == table }&.rows&.find { |row| row.label == label }
+
+      private
+
+      def table_of(data)
+        metric = Metric[data.fetch("headline").to_sym]
+        targets = data.fetch("targets").map { |target| Target.new(*target.values_at("sentence", "met", "measured")) }
+        name, title, about = %w[name title about].map { |key| data.fetch(key) }
+        table = Table.new(name:, title:, about:, metric:, rows: [], targets:)
+        table.rows.concat(data.fetch("rows").map { |row| row_of(table, row) })
+        table
+      end
+
+      def row_of(table, data)
+        contenders = data.fetch("contenders").map { |each| contender_of(table.metric, each) }
+        Row.new(table:, label: data.fetch("label"), contenders:)
+      end
+
+      def contender_of(metric, data)
+        value = data["medians"][metric.name.to_s]
+        all = data.fetch("samples").filter_map { |sample| metric.read(sample) if sample.key?("real") }
+        Contender.new(name: data.fetch("name"), role: data.fetch("role"), value:, low: all.min || value, high: all.max || value,
+                      text: metric.brief(value), floor_ratio: data["floor_ratio"],
+                      peer_ratio: data["peer_ratios"][metric.name.to_s], remark: data["remark"])
+      end
+    end
+  end
+end

@@ -1,0 +1,113 @@
+# frozen_string_literal: true
+
+require_relative "test_helper"
+require_relative "../../jobs/test/support/browser"
+
+# The page of a report, as text and in a browser.
+class BenchTest::PageTest < Minitest::Test
+  # Two tables: in one row a peer is better for certain, in the next perhaps.
+  def self.results
+    @results ||= begin
+      first = BenchTest.usual_table("total <= 2.2 x floor", "total <= 0.1 x floor")
+      second = BenchTest.table("other") do
+        title "Other <work>"
+        about "Calls `nothing` & ends."
+        contender("threads") {}
+        contender("ringspun") {}
+      end
+      close = BenchTest.table("close") do
+        contender("threads") {}
+        contender("ringspun") {}
+      end
+      [BenchTest.result(first, threads: [4.0, 5.0, 6.0], async: 2.0, ringspun: 1.0, floor: { "unavailable" => "no gcc" }),
+       BenchTest.result(second.narrowed(backends: %w[uring]), threads: [1.0, 1.1], ringspun: [3.0, 3.2]),
+       BenchTest.result(close.narrowed(backends: %w[uring]), threads: [1.0, 1.2], ringspun: [1.1, 1.4])]
+    end
+  end
+
+  def page(*arguments, results: self.class.results)
+    options = BenchTest.options(*arguments)
+    Bench::Report.new(JSON.parse(Bench::JsonReport.new(BenchTest::Facts.usual, options, results, ["busy <computer>"]).to_s)).to_s
+  end
+
+  def section(page, id) = page[%r{<section id="#{id}">.*?</section>}m]
+
+  def test_each_table_has_a_chart_and_its_numbers
+    usual = section(page, "usual")
+    assert_equal 6, usual.scan(/class="bar /).size
+    assert_equal 2, usual.scan(/class="whisker"/).size
+    assert_includes usual, 'aria-label="N=1: threads 5.00 s, async 2.00 s, ringspun 1.00 s. N=2: '
+    assert_match(%r{<th scope="row">threads</th><td class="number">5.00 s</td><td class="number">4.00 s to 6.00 s</td>}, usual)
+    assert_match(%r{<th scope="row">floor</th><td colspan="4">n/a \(no gcc\)</td>}, usual)
+    assert_equal %w[100.00% 50.00% 25.00%].size, usual.scan(/width="\d+\.\d+%"/).uniq.size
+  end
+
+  def test_what_tables_say_of_themselves_is_text
+    assert_includes section(page, "other"), "<h3>Other &lt;work&gt;</h3>\n<p>Calls <code>nothing</code> &amp; ends.</p>"
+    assert_includes page, "Warning: busy &lt;computer&gt;"
+  end
+
+  def test_losses_come_by_their_size_and_say_where_samples_overlap
+    losses = section(page, "losses").scan(%r{<tr><td>.*?</tr>}m)
+    assert_equal [%w[other 2.95], %w[close 1.14]], losses.map { |loss| [loss[/#(\w+)/, 1], loss[/([\d.]+) x/, 1]] }
+    assert_equal [false, true], losses.map { |loss| loss.include?("(samples overlap)") }
+    assert_equal [false, true], %w[other close].map { |id| section(page, id).include?('<g class="pale">') }
+    assert_includes section(page(results: [self.class.results.first]), "losses"), "It is first in every row"
+  end
+
+  def test_targets_have_a_verdict
+    verdicts = section(page, "targets").scan(%r{<td>(met|missed|not measured)</td>}).flatten
+    assert_equal ["not measured"] * 2, verdicts
+    there = BenchTest.result(BenchTest.usual_table("total <= 2.2 x floor", "total <= 0.1 x floor"))
+    assert_equal %w[met missed], section(page(results: [there]), "targets").scan(%r{<td>(met|missed)</td>}).flatten
+  end
+
+  def test_a_quick_run_says_what_it_is
+    assert_includes page("--quick"), "NOT FOR JUDGEMENT"
+    refute_includes page, "NOT FOR JUDGEMENT"
+  end
+
+  def test_it_needs_nothing_else
+    refute_match(/<(?:script|link|img|iframe)|url\(|@import|src=/, page)
+  end
+
+  def test_it_is_written_from_the_json_of_an_earlier_run
+    Dir.mktmpdir do |folder|
+      json = File.join(folder, "run.json")
+      File.write(json, Bench::JsonReport.new(BenchTest::Facts.usual, BenchTest.options, self.class.results, []).to_s)
+      BenchTest.tables
+      out = StringIO.new
+      assert_equal 0, Bench::Command.new(["--from", json, "--report", "#{folder}/a/b"], out:, err: $stderr).run
+      assert_equal "wrote #{folder}/a/b/index.html\n", out.string
+      assert_includes File.read("#{folder}/a/b/index.html"), "Usual work"
+      refusals = { ["--from", "#{folder}/none"] => /cannot read the JSON of a run from .*none: No such file/,
+                   ["--from", __FILE__] => /cannot read the JSON of a run/,
+                   ["--from", json, "--report", json] => /it is no directory/ }
+      refusals.each do |arguments, message|
+        err = StringIO.new
+        assert_equal 2, Bench::Command.new(arguments, out:, err:).run
+        assert_match message, err.string
+      end
+    end
+  end
+
+  def test_in_a_browser
+    browser = Browser.new
+    html = page
+    browser.tab(->(_) { [200, { "content-type" => "text/html; charset=utf-8" }, [html]] }) do
+      [360, 1200].product(%w[light dark]).each do |width, scheme|
+        browser.resize(width, 900)
+        browser.prefer(scheme)
+        browser.go("/")
+        assert_equal width, browser.page.evaluate("document.documentElement.scrollWidth"), "#{width} #{scheme}"
+        rights = "[...document.querySelectorAll('svg text')].map((text) => text.getBoundingClientRect().right)"
+        assert_operator browser.page.evaluate(rights).max, :<=, width
+        assert_empty browser.axe, "#{width} #{scheme}"
+      end
+      assert_equal 3, browser.page.evaluate("document.querySelectorAll('section svg').length")
+      assert_empty browser.complaints
+    end
+  ensure
+    browser&.close
+  end
+end
