@@ -91,6 +91,25 @@ class BenchTest::PageTest < Minitest::Test
     end
   end
 
+  def test_what_has_changed_since_an_earlier_run
+    run = lambda do |ours, epoll|
+      result = BenchTest.result(BenchTest.usual_table(backends: %w[uring epoll]), ringspun: ours, "ringspun epoll": epoll)
+      Bench::JsonReport.new(BenchTest::Facts.usual, BenchTest.options, [result], []).to_s
+    end
+    Dir.mktmpdir do |folder|
+      File.write("#{folder}/old", run.call([1.0, 1.2], [2.0, 2.1]))
+      File.write("#{folder}/new", run.call([2.0, 2.4], [2.1, 2.2]))
+      out = StringIO.new
+      arguments = ["--from", "#{folder}/new", "--compare", "#{folder}/old", "--report", folder]
+      assert_equal 0, Bench::Command.new(arguments, out:, err: $stderr).run
+      assert_includes out.string, "Compared with #{folder}/old: 0 faster, 2 slower, 2 the same within what their samples " \
+                                  "lie apart\n  2.00 x  1.10 s -> 2.20 s  Usual work, N=1: ringspun\n"
+      part = section(File.read("#{folder}/index.html"), "comparison")
+      assert_equal [4, 2], [part.scan(/class="bar /).size, part.scan(/2\.00 x/).size]
+      assert_equal 2, Bench::Command.new(["--compare", "#{folder}/none"], out:, err: StringIO.new).run
+    end
+  end
+
   def test_in_a_browser
     browser = Browser.new
     html = page

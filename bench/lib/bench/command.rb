@@ -36,7 +36,7 @@ module Bench
     end
 
     def report
-      @out.puts "wrote #{Report.of(@options.from).write(@options.report)}"
+      write_report(Report.read(@options.from))
       0
     end
 
@@ -86,10 +86,16 @@ module Bench
     def write_files(facts, results, warnings)
       json = JsonReport.new(facts, @options, results, warnings).to_s
       write(@options.json) { json }
-      @out.puts "wrote #{Report.new(JSON.parse(json)).write(@options.report)}"
+      write_report(JSON.parse(json))
       write(@options.markdown) do |page|
         MarkdownReport.new(facts, @options, results).within(File.exist?(page) ? File.read(page) : "")
       end
+    end
+
+    def write_report(data)
+      report = Report.new(data, @options.compare && Report.read(@options.compare))
+      TextReport.new(@out).comparison(report.comparison, @options.compare) if report.comparison
+      @out.puts "wrote #{report.write(@options.report)}"
     end
 
     def write(path)

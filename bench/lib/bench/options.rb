@@ -13,7 +13,7 @@ module Bench
     # Without sqpoll, which few machines should use.
     QUICK_BACKENDS = %w[uring epoll].freeze
 
-    attr_reader :mode, :only, :sizes, :json, :markdown, :report, :from, :action, :seed
+    attr_reader :mode, :only, :sizes, :json, :markdown, :report, :from, :compare, :action, :seed
 
     def self.parse(arguments, table_names: Bench.tables.map(&:name))
       new(table_names).tap { |options| options.read(arguments) }
@@ -42,6 +42,7 @@ module Bench
 
       [@json, @markdown].compact.each { |path| check_writable(path) }
       check_folder(@report)
+      Report.read(@compare) if @compare
       check_whole_table
       obstacle = Counters.obstacle if counters?
       raise Invalid, obstacle if obstacle
@@ -90,6 +91,9 @@ module Bench
         @markdown = path
       end
       parser.on("--report DIR", "where to write the page with all charts; default: tmp/report") { |path| @report = path }
+      parser.on("--compare FILE", "what is faster or slower than in the JSON of an earlier run, beyond both spreads") do |path|
+        @compare = path
+      end
       parser.on("--from FILE", "run nothing: write that page of the JSON of an earlier run") do |path|
         @from = path
         @action = :report

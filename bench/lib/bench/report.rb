@@ -6,6 +6,7 @@ require "json"
 
 require "bench/report/standing"
 require "bench/report/bars"
+require "bench/report/comparison"
 
 module Bench
   # A page that shows what a run has measured: index.html, which needs no other file, no network and no script.
@@ -33,17 +34,23 @@ module Bench
     private_constant :METRICS
 
     # @param path [String] of the JSON of a run
+    # @return [Hash]
     # @raise [Options::Invalid] when it is none
-    def self.of(path)
-      new(JSON.parse(File.read(path)))
+    def self.read(path)
+      JSON.parse(File.read(path)).tap { |data| Standing.new(data) }
     rescue SystemCallError, JSON::ParserError, KeyError => error
       raise Options::Invalid, "cannot read the JSON of a run from #{path}: #{error.message.lines.first.chomp}"
     end
 
+    # @return [Comparison, nil]
+    attr_reader :comparison
+
     # @param data [Hash] as {JsonReport} has it
-    def initialize(data)
+    # @param old [Hash, nil] of an earlier run
+    def initialize(data, old = nil)
       @data = data
       @standing = Standing.new(data)
+      @comparison = Comparison.new(Standing.new(old), @standing) if old
     end
 
     # @return [String] the path of the page

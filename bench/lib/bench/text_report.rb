@@ -43,6 +43,12 @@ module Bench
       end
     end
 
+    # @param comparison [Report::Comparison]
+    # @param file [String] the earlier run
+    def comparison(comparison, file)
+      @out.puts "", "Compared with #{file}: #{comparison.in_words}", comparison.changes.map { |change| "  #{change.in_words}" }
+    end
+
     def failures(failures)
       return if failures.empty?
 

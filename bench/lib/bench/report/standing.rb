@@ -9,6 +9,7 @@ module Bench
         def measured? = !value.nil?
         def peer? = role == "peer"
         def subject? = role == "subject"
+        def ours? = subject? || role == "variant"
 
         # @return [Boolean] whether the samples of both lie apart
         def apart?(other) = high < other.low || other.high < low
