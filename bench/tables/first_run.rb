@@ -3,7 +3,7 @@
 require "bench/statistics"
 require "rbconfig"
 
-# The region, in a program of its own: what the library needs from its load to the end of one task that does nothing.
+# The region, in a program of its own: what a library that is loaded needs for one task that does nothing.
 measure = lambda do |meter, library, task, programs:, times:, environment: {}|
   script = <<~RUBY
     #{"require #{library.inspect}" if library}
@@ -26,7 +26,7 @@ end
 
 Bench.table "first_run" do
   title "A run that does nothing"
-  about "A program that begins one task and waits for its end, measured from where the library is loaded: the first of the " \
+  about "A program that begins one task and waits for its end, once the library is loaded: the first of the " \
         "program, which opens a ring, and one of the next 1,000. The median of nine programs."
   size programs: 9, times: 1
   quick programs: 3

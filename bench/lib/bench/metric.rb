@@ -2,7 +2,7 @@
 
 module Bench
   # The numbers a report can show: header, format, and how each is read from a sample. Ratios compare costs, so
-  # every metric that serves as one is better when it is lower; `rate` is only shown.
+  # every metric that serves as one is better when it is lower; `rate` and `kept` are only shown.
   Metric = Data.define(:name, :header, :unit, :format, :reader) do
     def read(sample) = reader.call(sample)
     def show(value) = value.nil? ? "n/a" : Kernel.format(format, value)

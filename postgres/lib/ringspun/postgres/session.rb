@@ -34,6 +34,7 @@ module Ringspun
       # @yieldparam transaction [Transaction]
       # @return [Object] the block's value
       # @raise [TransactionRolledBack] the server has rolled back what was to be committed
+      # @raise [TimeoutError] the time is up; the transaction was not committed, unless it had come to its end
       # @since 0.1.0
       def transaction(isolation: nil, read_only: nil, deferrable: nil, timeout: nil, retry: 0, &block)
         again = binding.local_variable_get(:retry)
