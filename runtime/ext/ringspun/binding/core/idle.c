@@ -8,7 +8,7 @@ static ID id_list;
 /* A machine has taken the GVL of the main ractor since one has let it go to sleep. */
 static _Atomic bool gvl_taken;
 
-void rsb_share_gvl(rsb_machine *machine) { machine->engine.sleeps.lock_taken = &gvl_taken; }
+void rsb_share_gvl(rsb_machine *machine) { rs_share_lock(&machine->engine, &gvl_taken); }
 
 typedef struct {
     rsb_machine *machine;

@@ -522,7 +522,7 @@ static int epoll_forked(rs_machine *machine) {
 }
 
 const rs_backend rs_backend_epoll = {
-    .name = "epoll", .platform = &rs_platform_linux, .coarse_clock = rs_coarse_clock_ns,
+    .name = "epoll", .platform = &rs_platform_linux, .coarse_clock = rs_coarse_clock_ns, .give_way = rs_give_processor_away,
     .open = epoll_open, .close = epoll_close, .arm = epoll_arm,
     .cancel = epoll_cancel, .poll = epoll_poll, .peek = epoll_peek, .wait = epoll_wait_verb, .wake = epoll_wake,
     .leave = epoll_leave, .forked = epoll_forked,

@@ -34,6 +34,7 @@ typedef struct rs_backend {
     bool hints;                 /* an op costs less than a try in vain: what is known of a descriptor may save the try */
     bool simulated;             /* only its own events complete an op, the next at backend_deadline_ns */
     int64_t (*coarse_clock)(void); /* rs_clock_ns as it last ticked, for a fraction of the price */
+    void (*give_way)(void);     /* lets others run that are ready on this processor; NULL where there is no peek */
     int (*open)(struct rs_machine *machine);
     void (*close)(struct rs_machine *machine);
     void (*arm)(struct rs_machine *machine, struct rs_op *op);

@@ -1,7 +1,5 @@
 #include "core/machine.h"
 
-#include <sched.h>
-
 static void sleep_now(rs_machine *machine, int64_t deadline_ns) {
     RS_CHECK(!atomic_load(&machine->sleeping));
     machine->metrics.sleeps++;
@@ -25,7 +23,7 @@ static bool is_lock_taken(const rs_sleeps *sleeps) {
 
 static void wait_for_lock(rs_machine *machine) {
     int64_t until_ns = rs_now(machine) + LOCK_WAIT_NS;
-    while (is_lock_taken(&machine->sleeps) && rs_now(machine) < until_ns) sched_yield();
+    while (is_lock_taken(&machine->sleeps) && rs_now(machine) < until_ns) machine->backend->give_way();
 }
 
 /* Who has what the machine waits for may have been woken on this very processor, so it is given away between two looks. */
@@ -33,7 +31,7 @@ static bool look_until(rs_machine *machine, int64_t until_ns) {
     RS_CHECK(!atomic_load(&machine->sleeping)); /* who sends something need not wake it */
     while (!has_come(machine)) {
         if (rs_now(machine) >= until_ns) return false;
-        sched_yield();
+        machine->backend->give_way();
     }
     if (is_lock_taken(&machine->sleeps)) wait_for_lock(machine);
     return true;
@@ -103,3 +101,5 @@ void rs_note_sleep(rs_machine *machine) {
     if (sleeps->kind == RS_SLEEP_UNTRIED) return;
     average(sleeps->kind == RS_SLEEP_ASLEEP ? &sleeps->asleep_ns : &sleeps->awake_ns, took_ns);
 }
+
+void rs_share_lock(rs_machine *machine, const _Atomic bool *taken) { machine->sleeps.lock_taken = taken; }

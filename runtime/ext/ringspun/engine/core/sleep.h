@@ -21,9 +21,7 @@ typedef struct {
     int64_t awake_ns, asleep_ns; /* what these take when it stays awake, and when it sleeps, on the average of late */
     int64_t began_ns;           /* the last, until it is noted; 0: it was, or does not count */
     rs_sleep_kind kind;
-    /* The driver's: another machine has taken the lock without which this one cannot go on; NULL: there is no such lock. It is a
-     * hint, and may be old. */
-    const _Atomic bool *lock_taken;
+    const _Atomic bool *lock_taken; /* rs_share_lock; or NULL */
 } rs_sleeps;
 
 /* Until that time, or until something comes. */
@@ -31,5 +29,8 @@ void rs_sleep(struct rs_machine *machine, int64_t deadline_ns);
 
 /* When the machine goes on, after a sleep or not: with the lock. */
 void rs_note_sleep(struct rs_machine *machine);
+
+/* The driver's: whether another machine has taken the lock without which this one cannot go on. A hint, which may be old. */
+void rs_share_lock(struct rs_machine *machine, const _Atomic bool *taken);
 
 #endif

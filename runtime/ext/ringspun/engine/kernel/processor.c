@@ -13,3 +13,5 @@ bool rs_has_one_processor(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1;
 }
+
+void rs_give_processor_away(void) { sched_yield(); }

@@ -11,4 +11,7 @@ int64_t rs_coarse_clock_ns(void);
 /* This thread may run on one processor only. */
 bool rs_has_one_processor(void);
 
+/* Lets others run that are ready on this processor: https://man7.org/linux/man-pages/man2/sched_yield.2.html */
+void rs_give_processor_away(void);
+
 #endif
