@@ -110,6 +110,27 @@ class BenchTest::PageTest < Minitest::Test
     end
   end
 
+  def test_who_is_interrupted_has_what_was_done
+    BenchTest.tables
+    tables = %w[one two].map { |name| BenchTest.table(name) { contender("ringspun") {} }.narrowed(backends: %w[uring]) }
+    Dir.mktmpdir do |folder|
+      [[[tables.first], /wrote .*run.json\nwrote .*index.html\n\z/],
+       [[], /WARNING: interrupted after 0 of 2 tables/]].each do |done, last|
+        out = StringIO.new
+        command = Bench::Command.new(["--json", "#{folder}/run.json", "--report", folder, "--markdown", "#{folder}/page.md"],
+                                     out:, err: StringIO.new)
+        command.define_singleton_method(:selected) { tables }
+        runner = Object.new
+        runner.define_singleton_method(:run) { |table| done.include?(table) ? BenchTest.result(table) : raise(Interrupt) }
+        command.define_singleton_method(:runner) { runner }
+        assert_equal 130, command.run
+        assert_match last, out.string
+      end
+      assert_equal ["interrupted after 1 of 2 tables"], JSON.parse(File.read("#{folder}/run.json"))["warnings"].grep(/inter/)
+      refute_path_exists "#{folder}/page.md"
+    end
+  end
+
   def test_in_a_browser
     browser = Browser.new
     html = page

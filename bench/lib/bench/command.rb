@@ -46,14 +46,28 @@ module Bench
       report = TextReport.new(@out)
       report.opening(facts, @options)
       warnings = [facts.warning]
-      results = tables.map { |table| runner.run(table).tap { |result| finish(report, result) } }
+      results = measure(tables, report)
+      interrupted = results.size < tables.size
+      warnings << "interrupted after #{results.size} of #{tables.size} tables" if interrupted
       report.targets(results) if @options.full?
       failures = results.flat_map(&:failures)
       report.failures(failures)
       warnings << facts.warning(after: true)
-      report.warning(warnings.last)
-      write_files(facts, results, warnings.compact)
+      warnings.drop(1).each { |warning| report.warning(warning) }
+      write_files(facts, results, warnings.compact, whole: !interrupted) if results.any?
+      return 130 if interrupted
+
       failures.empty? ? 0 : 1
+    end
+
+    # @return [Array<Result>] of the tables that were done before somebody interrupts it
+    def measure(tables, report)
+      results = []
+      tables.each { |table| results << runner.run(table).tap { |result| finish(report, result) } }
+      results
+    rescue Interrupt
+      @err.puts
+      results
     end
 
     def selected
@@ -83,11 +97,11 @@ module Bench
       report.table(result)
     end
 
-    def write_files(facts, results, warnings)
+    def write_files(facts, results, warnings, whole:)
       json = JsonReport.new(facts, @options, results, warnings).to_s
       write(@options.json) { json }
       write_report(JSON.parse(json))
-      write(@options.markdown) do |page|
+      write(whole && @options.markdown) do |page|
         MarkdownReport.new(facts, @options, results).within(File.exist?(page) ? File.read(page) : "")
       end
     end
