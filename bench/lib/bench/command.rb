@@ -63,6 +63,7 @@ module Bench
     # @return [Array<Result>] of the tables that were done before somebody interrupts it
     def measure(tables, report)
       results = []
+      @progress = Progress.new(@err, tables, @options.samples)
       tables.each { |table| results << runner.run(table).tap { |result| finish(report, result) } }
       results
     rescue Interrupt
@@ -84,16 +85,11 @@ module Bench
       time_limit = @options.quick? ? Sampler::QUICK_TIME_LIMIT : Sampler::TIME_LIMIT
       @runner ||= Runner.new(samples: @options.samples, quick: @options.quick?, seed: @options.seed,
                              sampler: Sampler.new(time_limit:, counters: (Counters.new if @options.counters?)),
-                             progress: method(:progress))
-    end
-
-    # Only on a terminal, for in a file the line would be noise.
-    def progress(text)
-      @err.print "\r\e[K#{text}" if @err.tty?
+                             progress: @progress.method(:step))
     end
 
     def finish(report, result)
-      @err.print "\r\e[K" if @err.tty?
+      @progress.finish(result.table)
       report.table(result)
     end
 
