@@ -22,7 +22,7 @@ class BenchTest::ProgressTest < Minitest::Test
 
   private
 
-  # Of six contenders' samples one was there.
+  # Of nine samples one has begun when the tables are done.
   def progress(out)
     tables = [BenchTest.usual_table, BenchTest.table { contender("threads") {} }]
     shown = Bench::Progress.new(out, tables, 1)
