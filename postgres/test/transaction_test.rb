@@ -171,6 +171,14 @@ class PostgresTransactionTest < Minitest::Test
     assert_equal [2], ids(pool, table)
   end
 
+  both :a_session_goes_on_after_a_transaction_that_had_no_time_to_begin do |pool, table|
+    pool.session do |s|
+      3.times { assert_raises(Ringspun::TimeoutError) { s.transaction(timeout: 0) { flunk } } }
+      s.execute("insert into #{table} values (1)")
+    end
+    assert_equal [1], ids(pool, table)
+  end
+
   both :a_session_is_made_anew do |pool, _table|
     pool.session { |s| s.query("select set_config('ringspun.mark', 'left', false), pg_advisory_lock(7)") }
     pool.session do |s|

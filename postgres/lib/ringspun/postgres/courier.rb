@@ -73,7 +73,7 @@ module Ringspun
 
       # A connection of the courier's machine, for one user in another thread.
       class Lane
-        STATE = %i[lost? loss orphaned? status].freeze
+        STATE = %i[lost? loss orphaned? status pending].freeze
         # What a user still asks that leaves: its own error is the news, and not that the courier has ended as well.
         AFTER = [*STATE, :close, :orphaned].freeze
         # Of methods that take seconds: which argument those are.
@@ -91,7 +91,7 @@ module Ringspun
           @answered = Condition.new
         end
 
-        %i[query batch begin_stream next_rows end_stream ping close lost? loss orphaned? status orphaned].each do |name|
+        %i[query batch begin_stream next_rows end_stream ping close lost? loss orphaned? status pending orphaned].each do |name|
           define_method(name) { |*arguments| ask(name, *arguments) }
         end
 

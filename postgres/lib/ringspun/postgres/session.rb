@@ -205,6 +205,7 @@ module Ringspun
 
       def enclose(before, after, back, timeout)
         @deadline = [@deadline, timeout && (Postgres.now + Postgres.seconds("timeout", timeout))].compact.min
+        begun = @depth.zero? # for a BEGIN may arrive although nobody has waited for its answer
         run(before, [], nil, false, false)
         begun = true
         value = yield self
@@ -230,11 +231,12 @@ module Ringspun
       # At once, for the session and the outer transaction go on. Where that fails the connection is closed: or they might commit
       # what is to be taken back.
       def roll_back(sql)
-        return if @lane.lost? || @lane.status == "I"
+        return if @lane.lost? || (@lane.status == "I" && @lane.pending.zero?)
 
         Postgres.shield(ROLL_BACK) { @lane.query(sql, [], ROLL_BACK, false, true) }
-      rescue Exception
+      rescue Exception => error
         @lane.close("a transaction could not be rolled back")
+        raise unless error.is_a?(StandardError)
       end
 
       def limit(timeout)
