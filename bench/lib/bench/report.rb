@@ -38,7 +38,7 @@ module Bench
     # @raise [Options::Invalid] when it is none
     def self.read(path)
       JSON.parse(File.read(path)).tap { |data| Standing.new(data) }
-    rescue SystemCallError, JSON::ParserError, KeyError => error
+    rescue SystemCallError, JSON::ParserError, KeyError, TypeError, NoMethodError => error
       raise Options::Invalid, "cannot read the JSON of a run from #{path}: #{error.message.lines.first.chomp}"
     end
 

@@ -73,7 +73,7 @@ module Ringspun
       # @param members [Array<#ask>] one for each job; in the child, `ask` is called with the reason for a cancellation, see
       #   {Group#cancel}
       # @param title [String] what `ps` shows of the child
-      # @param quiet [#call, nil] called in the child, on a thread of its own, for {Group#quiet}
+      # @param quiet [#call, nil] called in the child for {Group#quiet}, by who takes orders: it must neither wait nor raise
       # @yieldparam member [Object] in the child, in a strand of its own
       # @return [Group]
       # @since 0.1.0
