@@ -150,7 +150,7 @@ module Ringspun
             pause = rand * BACK_OFF * (2**(attempt - 1))
             # Without this every attempt might run: a statement with no time left may still be answered.
             if deadline && Postgres.now + pause >= deadline
-              raise TimeoutError, "the time is up, and the transaction was not committed in #{attempt} attempts"
+              raise TimeoutError, "the time is up, and the transaction was not committed (attempts: #{attempt})"
             end
 
             sleep(pause)
@@ -205,16 +205,25 @@ module Ringspun
 
       def enclose(before, after, back, timeout)
         @deadline = [@deadline, timeout && (Postgres.now + Postgres.seconds("timeout", timeout))].compact.min
-        begun = @depth.zero? # for a BEGIN may arrive although nobody has waited for its answer
-        run(before, [], nil, false, false)
-        begun = true
+        begin_by(before)
         value = yield self
         conclude(after)
         returned = true
         value
       ensure
-        roll_back(back) if begun && !returned
+        roll_back(back) if @begun && !returned
         finish
+      end
+
+      def begin_by(sql)
+        begun = @depth.zero? # a BEGIN may arrive although nobody has waited for its answer
+        run(sql, [], nil, false, false)
+        begun = true
+      rescue UsageError # nothing was sent, as in the midst of a stream
+        begun = false
+        raise
+      ensure
+        @begun = begun
       end
 
       def conclude(sql)
