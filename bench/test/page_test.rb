@@ -106,6 +106,7 @@ class BenchTest::PageTest < Minitest::Test
       assert_includes out.string, "Compared with #{folder}/old: 0 faster, 2 slower, 2 the same within what their samples " \
                                   "lie apart\n  2.00 x  1.10 s -> 2.20 s  Usual work, N=1: ringspun\n"
       part = section(File.read("#{folder}/index.html"), "comparison")
+      assert_includes part, 'aria-label="Usual work, N=1: ringspun: before 1.10 s, now 2.20 s. Usual work, N=2: ringspun: '
       assert_equal [4, 2], [part.scan(/class="bar /).size, part.scan(/2\.00 x/).size]
       assert_equal 2, Bench::Command.new(["--compare", "#{folder}/none"], out:, err: StringIO.new).run
     end

@@ -20,8 +20,6 @@ module Bench
         @titles = titles
       end
 
-      def empty? = @rows.empty?
-
       # @return [String]
       def to_s
         svg = Victor::SVG.new(template: :minimal, width: "100%", height:, role: "img", "aria-label": words, class: "bars")

@@ -12,14 +12,11 @@ module Bench
         def in_words = "#{Kernel.format("%.2f x", ratio)}  #{before.text} -> #{now.text}  #{title}"
 
         # @return [Standing::Row] for a chart
-        def as_row = row.with(label: now.name, contenders: [before.with(name: "before"), now.with(name: "now")])
+        def as_row = row.with(label: title, contenders: [before.with(name: "before"), now.with(name: "now")])
       end
 
       # @return [Array<Change>] the most slowed down first
       attr_reader :changes
-
-      # @return [Integer] how many were compared
-      attr_reader :compared
 
       # @param before [Standing]
       # @param now [Standing]

@@ -5,7 +5,8 @@
 
 static ID id_list;
 
-/* A machine has taken the GVL of the main ractor since one has let it go to sleep. */
+/* True from when a machine of the main ractor has taken the GVL after a sleep, until some machine goes to sleep. A hint: a machine
+ * that gives the GVL away otherwise leaves it true. */
 static _Atomic bool gvl_taken;
 
 void rsb_share_gvl(rsb_machine *machine) { rs_share_lock(&machine->engine, &gvl_taken); }

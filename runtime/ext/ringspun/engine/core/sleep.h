@@ -27,7 +27,7 @@ typedef struct {
 /* Until that time, or until something comes. */
 void rs_sleep(struct rs_machine *machine, int64_t deadline_ns);
 
-/* When the machine goes on, after a sleep or not: with the lock. */
+/* Notes what the last sleep took, if there was one. To be called when the machine goes on and has the lock again. */
 void rs_note_sleep(struct rs_machine *machine);
 
 /* The driver's: whether another machine has taken the lock without which this one cannot go on. A hint, which may be old. */

@@ -670,7 +670,8 @@ static int uring_forked(rs_machine *machine) {
 }
 
 const rs_backend rs_backend_uring = {
-    .name = "uring", .platform = &rs_platform_linux, .coarse_clock = rs_coarse_clock_ns, .give_way = rs_give_processor_away, .hints = true,
+    .name = "uring", .platform = &rs_platform_linux, .coarse_clock = rs_coarse_clock_ns,
+    .give_way = rs_give_processor_away, .hints = true,
     .open = uring_open, .close = uring_close, .arm = uring_arm,
     .cancel = uring_cancel, .poll = uring_poll, .peek = uring_peek, .wait = uring_wait, .wake = uring_wake,
     .release = uring_release, .leave = uring_leave, .forked = uring_forked,
