@@ -32,8 +32,9 @@ class StockDRbTest < Minitest::Test
     @server.stop_service
     @server.thread.join
     @server.instance_variable_get(:@grp).list.each(&:join) # those that serve a connection close it when they end
-    DRb::DRbConn.stop_pool
-    ObjectSpace.each_object(DRb::DRbConn) { |each| each.close if each.alive? } # the pool forgets them, open
+    connections = ObjectSpace.each_object(DRb::DRbConn).to_a # held here: a collected one leaves its socket open for a while
+    DRb::DRbConn.stop_pool # which forgets its connections and does not close them
+    connections.each { |each| each.close if each.alive? }
     super
   end
 
