@@ -1,10 +1,31 @@
 # frozen_string_literal: true
 
-# The task by which the gem `concurrently` measures itself, for the tables that have replaced it, and for the table jobs_seed,
-# which keeps the form of its seed as well.
+# Scripts of the seeds => the tables that have taken their place. The gem `concurrently` has the task itself, and its tables the
+# same names here.
+BENCHMARKS = { "single_row_mode" => "pg_streams", "em_pg" => "pg_parallel",
+               "bm_io_pipe" => "pipe", "bm_io_socketpair" => "socketpair", "bm_queue" => "queue",
+               "bm_mutex_cpu" => "mutex_cpu", "bm_mutex_io" => "mutex_io" }.freeze
 
-desc "Tables of the bench by the names of their seeds: call_methods, wait_methods, call_methods_waiting, jobs_seed"
+desc "Tables of the bench by the names of their seeds: call_methods, wait_methods, call_methods_waiting, jobs_seed, " \
+     "#{BENCHMARKS.keys.join(", ")}"
 task :benchmark, [:table] do |_, arguments|
   tables = arguments.table || "call_methods,wait_methods,call_methods_waiting"
-  sh File.expand_path("../bin/bench", __dir__), "--only", tables, *arguments.extras, verbose: false
+  sh File.expand_path("../bin/bench", __dir__), "--only", BENCHMARKS.fetch(tables, tables), *arguments.extras, verbose: false
+end
+
+namespace :bench do
+  desc "Say which of the ten main rows are slower than in the run that is kept. It never fails: machines differ"
+  task :guard do
+    sh File.expand_path("../bin/bench", __dir__), "--main", "--contender", "ringspun", "--backends", "uring",
+       "--compare", File.expand_path("../bench/results/ruby-3.3.json", __dir__), verbose: false do |ok, _|
+      warn "bench:guard: not all rows could be measured" unless ok
+    end
+  end
+
+  desc "Write the tables and the chart of README.md and docs from the run that is kept, bench/results"
+  task :docs do
+    $LOAD_PATH.unshift(File.expand_path("../bench/lib", __dir__))
+    require "bench"
+    puts(Bench::Documents.kept.write.map { |path| "wrote #{path}" })
+  end
 end

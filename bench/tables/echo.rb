@@ -35,6 +35,7 @@ Bench.table "echo" do
   row "N=1", connections: 1
   row "N=64", quick: false, connections: 64
   row "N=1,000", connections: 1_000
+  scale "connections", :connections, 1, 10, 100, 1_000, 8_000, most: { "threads" => 1_000 }, trips: 64_000
   proof { |connections:, trips:, **| { intact: trips / connections * connections } }
   columns :real_ns, :cpu_ns, :rate, :syscalls
   against_floor :cpu_ns

@@ -28,6 +28,7 @@ Bench.table "jobs_enqueue" do
   row "48 callers always", callers: 48, fsync: "always", quick: false
   row "bulk of 1,000", callers: 1, bulk: 1_000, batch: 1_000, quick: false,
                        skipped: { "redis-benchmark": "it has none", single: one_way, "named pool": one_way, pool: one_way }
+  scale "callers", :callers, 1, 4, 16, 64, 256, seconds: 0.5
   proof { |**| { lost: 0 } }
   columns :rate, :real_ns, :cpu_ns, :p99
   against_floor :real_ns

@@ -40,6 +40,7 @@ Bench.table "parked" do
     row "past the limit", strands: limit, past_limit: true, quick: false,
                           skipped: { threads: unasked, async: unasked, "bare fiber": unasked }
   end
+  scale "strands", :strands, 100, 1_000, 10_000, 30_000, most: { "threads" => 1_000 }
   proof do |strands:, past_limit:|
     past_limit ? { parked: 30_000..strands, lost: 0 } : { parked: strands, lost: 0, error: nil }
   end

@@ -55,6 +55,8 @@ Bench.table "pg_rows" do
   warm_up streams: 2, rows: 100, table: 200
   row "arrays", quick: false, whole: true, column: 5, field_bytes: Bench::PostgresServer::BODY_BYTES
   row "one column", whole: false, column: 3, field_bytes: Bench::PostgresServer::NAME_BYTES
+  scale "rows", :rows, 1_000, 5_000, 20_000, 80_000, streams: 4, whole: false, column: 3,
+                                                     field_bytes: Bench::PostgresServer::NAME_BYTES
   beforehand { |table:, **| Bench::PostgresServer.start.resources(table) }
   proof { |streams:, rows:, field_bytes:, **| { rows: streams * rows, bytes: streams * rows * field_bytes } }
   columns :real_ns, :cpu_ns, :backend_ns, :rate

@@ -17,6 +17,7 @@ Bench.table "pg_small" do
   against_floor :cpu_ns
 
   here = ->(&ask) { ask.call(Bench::PostgresServer.start.options) }
+  scale "callers", :strands, 1, 4, 16, 64, 256, most: { "threads" => 64 }
   pools = { "async" => 8, "em-pg-client" => 8, Bench::SCHEDULED => 8 }
   Bench::SmallStatements.contend(self, here, pools, ours: { statements: 163_840 })
 

@@ -2,21 +2,23 @@
 
 Bench.table "switch" do
   title "Switch"
-  about "Two strands which do nothing but give way to each other. The floor is two fibers which transfer to each " \
-        "other without any scheduler."
-  size yields: 2_500_000
-  quick yields: 20_000
-  warm_up yields: 10_000
-  proof { |yields:| { yields: 2 * yields } }
+  about "Two strands which do nothing but give way to each other, once they have begun. The floor is two fibers which transfer " \
+        "to each other without any scheduler."
+  size strands: 2, yields: 5_000_000
+  quick yields: 40_000
+  warm_up yields: 20_000
+  scale "strands", :strands, 10, 100, 1_000, 10_000, 30_000, most: { "threads" => 1_000 }, yields: 1_000_000
+  proof { |strands:, yields:| { yields: yields / strands * strands } }
   columns :real_ns, :cpu_ns, :rate
   against_floor :cpu_ns
   against_peer :real_ns, :cpu_ns
 
-  # Two threads and Thread.pass, the stock method to yield. Fewer, because each time the kernel switches threads.
-  contender "threads", size: { yields: 20_000 } do |meter, yields:|
+  # Threads and Thread.pass, the stock method to yield. Fewer, because each time the kernel switches threads.
+  contender "threads", size: { yields: 40_000 } do |meter, strands:, yields:|
     count = 0
+    yields /= strands
     meter.measure do
-      threads = 2.times.map do
+      threads = strands.times.map do
         Thread.new do
           yields.times { Thread.pass }
           count += yields
@@ -28,74 +30,76 @@ Bench.table "switch" do
     { yields: count }
   end
 
-  # Two tasks and Task#yield.
-  contender "async", requires: "async", size: { yields: 500_000 } do |meter, yields:|
+  # Tasks and Task#yield.
+  contender "async", requires: "async", size: { yields: 1_000_000 } do |meter, strands:, yields:|
     count = 0
-    meter.measure do
-      Sync do |parent|
-        tasks = 2.times.map do
-          parent.async do |task|
-            yields.times { task.yield }
-            count += yields
-          end
+    yields /= strands
+    Sync do |parent|
+      tasks = strands.times.map do
+        parent.async do |task|
+          task.yield
+          yields.times { task.yield }
+          count += yields
         end
-        tasks.each(&:wait)
       end
+      meter.measure { tasks.each(&:wait) }
     end
     meter.operations = count
     { yields: count }
   end
 
-  # Two strands and `sleep 0`.
-  contender "ringspun fs", requires: "ringspun", size: { yields: 500_000 } do |meter, yields:|
+  # Strands and `sleep 0`.
+  contender "ringspun fs", requires: "ringspun", size: { yields: 1_000_000 } do |meter, strands:, yields:|
     count = 0
-    meter.measure do
-      Ringspun.run do |machine|
-        2.times do
-          machine.spin do
-            yields.times { sleep 0 }
-            count += yields
-          end
+    yields /= strands
+    Ringspun.run do |machine|
+      started = strands.times.map do
+        machine.spin do
+          sleep 0
+          yields.times { sleep 0 }
+          count += yields
         end
       end
+      sleep 0
+      meter.measure { machine.join(*started) }
     end
     meter.operations = count
     { yields: count }
   end
 
-  # Two strands and Machine#yield.
-  contender "ringspun", requires: "ringspun" do |meter, yields:|
+  # Strands and Machine#yield.
+  contender "ringspun", requires: "ringspun" do |meter, strands:, yields:|
     count = 0
-    meter.measure do
-      Ringspun.run do |machine|
-        strands = 2.times.map do
-          machine.spin do
-            yields.times { machine.yield }
-            count += yields
-          end
+    yields /= strands
+    Ringspun.run do |machine|
+      started = strands.times.map do
+        machine.spin do
+          machine.yield
+          yields.times { machine.yield }
+          count += yields
         end
-        machine.join(*strands)
       end
+      machine.yield
+      meter.measure { machine.join(*started) }
     end
     meter.operations = count
     { yields: count }
   end
 
-  bare "bare transfer" do |meter, yields:|
+  # A ring: each transfers to the next, and the last that ends back to the region.
+  bare "bare transfer" do |meter, strands:, yields:|
     count = 0
+    yields /= strands
     main = Fiber.current
-    two = nil
-    one = Fiber.new do
-      yields.times { two.transfer }
-      count += yields
-      two.transfer
+    ring = Array.new(strands) do |index|
+      Fiber.new do
+        following = ring[(index + 1) % strands]
+        yields.times { following.transfer }
+        count += yields
+        (index + 1 == strands ? main : following).transfer
+      end
     end
-    two = Fiber.new do
-      yields.times { one.transfer }
-      count += yields
-      main.transfer
-    end
-    meter.measure { one.transfer }
+    meter.measure { ring.first.transfer }
     meter.operations = count
     { yields: count }
   end

@@ -29,6 +29,7 @@ Bench.table "timers" do
   size sleepers: 10_000, naps: 20
   quick naps: 2
   warm_up sleepers: 100, naps: 2
+  scale "strands", :sleepers, 10, 100, 1_000, 10_000, 30_000, most: { "threads" => 1_000 }, naps: 10
   proof { |sleepers:, **| { slept: sleepers } }
   columns :real_ns, :cpu_ns, :rate
   against_peer :cpu_ns, :real_ns

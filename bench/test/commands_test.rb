@@ -19,6 +19,23 @@ class BenchTest::CommandsTest < Minitest::Test
     end
   end
 
+  def test_the_task_takes_the_names_of_the_other_seeds_scripts
+    { "single_row_mode" => "pg_streams", "em_pg" => "pg_parallel", "bm_io_pipe" => "pipe", "bm_io_socketpair" => "socketpair",
+      "bm_mutex_cpu" => "mutex_cpu", "bm_mutex_io" => "mutex_io", "bm_queue" => "queue" }.each do |script, table|
+      assert_equal [[table], %w[--quick]], asked_of_rake("benchmark[#{script},--quick]")
+    end
+  end
+
+  # It compares with the run that is kept, and fails nothing.
+  def test_the_guard_runs_the_main_rows
+    in_copy("echo \"$@\"; exit 1") do |folder|
+      out, status = Open3.capture2e(RbConfig.ruby, Gem.bin_path("rake", "rake"), "bench:guard", chdir: folder)
+      assert_predicate status, :success?, out
+      assert_match(%r{\A--main --contender ringspun --backends uring --compare \S+/bench/results/ruby-3.3.json$}, out)
+      assert_match(/not all rows could be measured/, out)
+    end
+  end
+
   def test_the_task_hands_options_on_and_without_a_name_runs_all_three
     assert_equal [%w[wait_methods], ["--quick", "--seed", "7"]], asked_of_rake("benchmark[wait_methods,--quick,--seed,7]")
     assert_equal [%w[call_methods wait_methods call_methods_waiting], []], asked_of_rake("benchmark")

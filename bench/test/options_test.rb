@@ -46,6 +46,46 @@ class BenchTest::OptionsTest < Minitest::Test
     assert_equal %w[epoll sqpoll], parse("--quick", "--backends", "epoll,sqpoll,epoll").backends
   end
 
+  def test_the_main_rows_are_a_row_of_each_of_ten_tables
+    BenchTest.tables
+    options = Bench::Options.parse(["--main", "--quick"])
+    assert_equal 10, options.only.uniq.size
+    options.only.each do |name|
+      table = BenchTest.tables.find { |each| each.name == name }.narrowed(**options.narrowing(name))
+      assert_equal 1, table.rows.size, name
+      assert_includes table.contenders.map(&:name), "ringspun", name
+    end
+    assert_nil parse.narrowing("pipe").fetch(:rows)
+  end
+
+  def test_contenders_take_names_and_globs
+    pipe = BenchTest.tables.find { |table| table.name == "pipe" }
+    names = lambda do |*globs|
+      pipe.narrowed(**parse("--backends", "uring,epoll", "--contender", *globs).narrowing("pipe")).contenders.map(&:name)
+    end
+    assert_equal ["async", "ringspun fs", "ringspun", "ringspun epoll"], names.call("ringspun*,async")
+    assert_equal %w[threads], names.call("threads")
+    err = StringIO.new
+    assert_equal 2, Bench::Command.new(%w[--only pipe --contender thread], out: StringIO.new, err:).run
+    assert_match(/no table here has a contender thread/, err.string)
+  end
+
+  def test_scaling_is_of_the_tables_whose_work_can_grow
+    BenchTest.tables
+    scaled = BenchTest.tables.filter_map(&:scaled)
+    assert_equal %w[switch_by_strands parked_by_strands echo_by_connections timers_by_strands idle_by_connections
+                    pg_small_by_callers pg_rows_by_rows jobs_enqueue_by_callers], scaled.map(&:name)
+    scaled.each { |table| refute_empty table.narrowed(backends: %w[uring], quick: true).rows }
+    switch = scaled.first
+    most = switch.rows.last
+    assert_equal ["30,000", [:threads]], [most.label, most.skipped.keys]
+    threads, subject = %w[threads ringspun].map { |name| switch.size_of(most, switch.contender(name), quick: true) }
+    assert_equal [{ strands: 30_000, yields: 40_000 }] * 2, [threads, subject]
+    err = StringIO.new
+    assert_equal 2, Bench::Command.new(%w[--only pipe --scaling], out: StringIO.new, err:).run
+    assert_match(/nothing in pipe grows/, err.string)
+  end
+
   def test_seed_is_kept
     assert_equal 42, parse("--seed", "42").seed
   end
@@ -71,12 +111,12 @@ class BenchTest::OptionsTest < Minitest::Test
     assert_refused(/it is a directory/, "--markdown", Dir.tmpdir)
   end
 
-  def test_a_page_with_all_rows_does_not_get_a_few
+  def test_a_page_gets_all_its_tables_or_none
     Dir.mktmpdir do |folder|
       page = File.join(folder, "performance.md")
       assert_equal page, parse("--only", "pipe", "--markdown", page).markdown
-      File.write(page, "<!-- bench:table -->\n| all |\n<!-- /bench:table -->\n")
-      assert_refused(/a table of all rows/, "--only", "pipe", "--markdown", page)
+      File.write(page, "<!-- bench:table pipe, mutex_io -->\n| all |\n<!-- /bench:table -->\n")
+      assert_refused(/a place for mutex_io, which --only leaves out/, "--only", "pipe", "--markdown", page)
       assert_equal page, parse("--markdown", page).markdown
     end
   end

@@ -55,6 +55,51 @@ class BenchTest::PageTest < Minitest::Test
     assert_includes section(page(results: [self.class.results.first]), "losses"), "It is first in every row"
   end
 
+  # Of UringMachine, with one of its five lines that nobody could run here.
+  def test_a_seed_stands_beside_what_was_measured
+    table = BenchTest.table("pipe") do
+      row "C=50x2"
+      ["threads", "async", *Bench::URING_MACHINE_RINGS.keys, "uringmachine fs", "ringspun", "ringspun fs"].each do |name|
+        contender(name) {}
+      end
+    end.narrowed(backends: %w[uring])
+    result = BenchTest.result(table, threads: 5.0, uringmachine: { "unavailable" => "no Ruby 4" })
+    part = page(results: [result])[%r{<h2>UringMachine</h2>.*?</section>}m]
+    assert_includes part, "<figcaption>As published</figcaption>"
+    assert_match(/^Threads     2\.501885   3\.111840   5\.613725 \(  5\.017991\)$/, part)
+    assert_match(/^Threads       5\.000000   0\.000000   5\.000000 \(  5\.000000\)$/, part)
+    assert_match(/^ringspun fs   1\.000000   0\.000000 /, part)
+    assert_includes part, "\nUM pure: n/a (no Ruby 4)\nringspun epoll: not run</pre>"
+    assert_includes part, "A write and its read are two system calls"
+  end
+
+  def test_the_forms_of_the_seeds
+    forms = Bench::Report::SeedForms
+    assert_equal "call:     1234567 executions in 1.0000 seconds", forms::Executions.new.text({ "call" => [1_234_567.4] })
+    benchee = forms::Benchee.new.text({ "slow" => [2e6, 0.5, 1.9e6, 3e6], "fast" => [1e6, 0.25, 0.9e6, 2e6] }).lines
+    assert_equal ["Name", "fast", "slow"], benchee.map { |line| line[/\w+/] }
+    assert_includes benchee[1], "1.00 ms    ±25.00%        0.90 ms        2.00 ms"
+    exq = Bench::Report::Seed.all.find { |seed| seed.title == "Exq" }
+    assert_equal "named enqueuer    16.5 K", exq.tables.first.recorded.lines.first.chomp
+  end
+
+  def test_work_that_grows_is_drawn_as_lines
+    table = BenchTest.table("growing") do
+      size strands: 1
+      scale "strands", :strands, 10, 1_000, most: { "async" => 10 }
+      contender("threads") {}
+      contender("async") {}
+      contender("ringspun") {}
+    end
+    scaled = table.scaled.narrowed(backends: %w[uring])
+    result = BenchTest.result(scaled, threads: [4.0, 5.0, 6.0])
+    part = section(page(results: [result]), "growing_by_strands")
+    assert_includes part, 'aria-label="threads: 5.00 s with 10, 5.00 s with 1,000. '
+    assert_equal 3, part[/<svg.*?<\/svg>/m].scan("<polyline").size
+    assert_includes part, "<h3>growing, by strands</h3>"
+    refute_includes page(results: [BenchTest.result(table.narrowed(backends: %w[uring]))]), "As the work grows"
+  end
+
   def test_targets_have_a_verdict
     verdicts = section(page, "targets").scan(%r{<td>(met|missed|not measured)</td>}).flatten
     assert_equal ["not measured"] * 2, verdicts
@@ -80,6 +125,9 @@ class BenchTest::PageTest < Minitest::Test
       assert_equal 0, Bench::Command.new(["--from", json, "--report", "#{folder}/a/b"], out:, err: $stderr).run
       assert_equal "wrote #{folder}/a/b/index.html\n", out.string
       assert_includes File.read("#{folder}/a/b/index.html"), "Usual work"
+      later = BenchTest.result(BenchTest.table("later") { contender("ringspun") {} }.narrowed(backends: %w[uring]))
+      File.write("#{folder}/later", Bench::JsonReport.new(BenchTest::Facts.usual, BenchTest.options, [later], []).to_s)
+      assert_equal(%w[usual other close later], Bench::Report.read(json, "#{folder}/later")["tables"].map { |each| each["name"] })
       File.write(list = "#{folder}/list", "[]")
       refusals = { ["--from", "#{folder}/none"] => /cannot read the JSON of a run from .*none: No such file/,
                    ["--from", __FILE__] => /cannot read the JSON of a run/, ["--from", list] => /cannot read the JSON of a run/,

@@ -36,6 +36,19 @@ class BenchTest::ReportTest < Minitest::Test
     assert_match(/^  met +usual +total <= 2\.2 x floor +2\.00 x$/, out.string)
   end
 
+  def test_a_terminal_shows_bars_and_colours
+    terminal = StringIO.new.tap { |out| def out.tty? = true }
+    report = Bench::TextReport.new(terminal)
+    report.table(@result)
+    assert_includes terminal.string, "real, shorter is better\e[0m\nthreads   #{"█" * 40}\nasync     #{"█" * 16}\nringspun  " \
+                                     "#{"█" * 8}\nfloor     ████\n"
+    report.targets([@result])
+    assert_includes terminal.string, "\e[32mmet   \e[0m"
+    refute_match(/█|\e/, text(@result))
+    assert_equal ["a  #{"█" * 40}", "b  ▏"], Bench::Terminal.new(terminal).bars({ "a" => 1000, "b" => 1 })
+    assert_empty Bench::Terminal.new(terminal).bars({ "a" => 0 })
+  end
+
   def test_opening_says_when_it_is_not_for_judgement_or_the_machine_is_busy
     assert_includes opening("--quick"), "NOT FOR JUDGEMENT"
     refute_includes opening, "JUDGEMENT"
@@ -62,20 +75,24 @@ class BenchTest::ReportTest < Minitest::Test
     assert_includes markdown("--quick"), "NOT FOR JUDGEMENT"
   end
 
-  # As docs/performance.md is.
   def test_markdown_goes_between_the_marks_of_a_page
-    report = Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, [@result])
-    page = "# Before\n\n<!-- bench:table -->\n%s<!-- /bench:table -->\n\nAfter\n"
-    assert_equal format(page, report.to_s), report.within(format(page, "old \\1\nlines\n"))
+    other = BenchTest.result(BenchTest.table("other") { contender("ringspun") {} }.narrowed(backends: %w[uring]))
+    report = markdown_of(@result, other)
+    page = "# Before\n\n<!-- bench:table usual -->\n%s<!-- /bench:table -->\n\n<!-- bench:table other, gone -->\n" \
+           "%s<!-- /bench:table -->\nAfter <!-- bench:machine -->\n<!-- bench:machine -->\nx\n<!-- /bench:machine -->\n"
+    filled = report.within(format(page, "old \\1\nlines\n", ""))
+    assert_equal %w[usual other gone], Bench::MarkdownReport.places(filled)
+    assert_includes filled, "<!-- bench:table usual -->\n|  | threads | async | ringspun | floor | to the floor | to the best "
+    assert_includes filled, "<!-- bench:table other, gone -->\n|  | ringspun | to the floor | to the best peer |\n| --- | "
+    assert_match(/^<!-- bench:machine -->\nMedian of 3 on a CPU.*everywhere\.\n<!-- /, filled)
+    assert_equal filled, report.within(filled)
     assert_equal report.to_s, report.within("a page without marks\n")
-    kept = File.read(File.join(Bench::ROOT, "docs/performance.md"))
-    assert_equal kept[/\A.*^<!-- bench:table -->\n/m] + report.to_s + kept[/^<!-- \/bench:table -->.*\z/m], report.within(kept)
   end
 
   def test_markdown_shows_epoll_beside_it_and_not_the_third_backend
     table = BenchTest.usual_table(backends: %w[uring epoll sqpoll])
     result = BenchTest.result(table, ringspun: 1.0, "ringspun epoll": 1.5, "ringspun sqpoll": 1.7)
-    markdown = Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, [result]).to_s
+    markdown = markdown_of(result).to_s
     assert_includes markdown, "| ringspun | ringspun epoll | floor |"
     assert_includes markdown, "| **1.00 s** | 1.50 s | 1.00 s |"
     refute_match(/sqpoll|1\.70 s/, markdown)
@@ -90,7 +107,7 @@ class BenchTest::ReportTest < Minitest::Test
     end
     gone = BenchTest.result(table.narrowed(backends: %w[uring]), uringmachine: { "unavailable" => "no gem" })
     there = BenchTest.result(table.narrowed(backends: %w[uring]))
-    headers = [gone, there].map { |one| Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, [one]).to_s.lines.first }
+    headers = [gone, there].map { |one| markdown_of(one).to_s.lines.first }
     assert_equal ["|  | threads | ringspun | to the floor | to the best peer |\n",
                   "|  | threads | uringmachine | ringspun | to the floor | to the best peer |\n"], headers
   end
@@ -103,7 +120,7 @@ class BenchTest::ReportTest < Minitest::Test
       contender("ringspun") {}
     end
     result = BenchTest.result(table.narrowed(backends: %w[uring]))
-    markdown = Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, [result]).to_s
+    markdown = markdown_of(result).to_s
     assert_includes markdown.lines.first, "| uringmachine | uringmachine sqpoll | uringmachine fs | ringspun | ringspun fs |"
   end
 
@@ -113,8 +130,8 @@ class BenchTest::ReportTest < Minitest::Test
       contender("sidekiq") {}
     end
     results = [BenchTest.result(table), @result]
-    markdown = Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, results).to_s
-    assert_equal Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, [@result]).to_s, markdown
+    markdown = markdown_of(*results).to_s
+    assert_equal markdown_of(@result).to_s, markdown
     refute_includes markdown, "sidekiq"
   end
 
@@ -127,7 +144,7 @@ class BenchTest::ReportTest < Minitest::Test
     end
     result = BenchTest.result(table)
     assert_match(/^one /, text(result))
-    refute_includes Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options, [result]).to_s, "one"
+    refute_includes markdown_of(result).to_s, "one"
   end
 
   def test_numbers_are_readable
@@ -159,7 +176,10 @@ class BenchTest::ReportTest < Minitest::Test
     StringIO.new.tap { |out| Bench::TextReport.new(out).opening(facts, BenchTest.options(*arguments)) }.string
   end
 
-  def markdown(*arguments)
-    Bench::MarkdownReport.new(BenchTest::Facts.usual, BenchTest.options(*arguments), [@result]).to_s
+  def markdown(*arguments) = markdown_of(@result, options: BenchTest.options(*arguments)).to_s
+
+  def markdown_of(*results, options: BenchTest.options)
+    json = Bench::JsonReport.new(BenchTest::Facts.usual, options, results, []).to_s
+    Bench::MarkdownReport.new(JSON.parse(json))
   end
 end

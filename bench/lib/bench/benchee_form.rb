@@ -30,6 +30,58 @@ module Bench
 
     private_class_method :memory
 
+    class << self
+      # @param scenarios [Array<Scenario>] in the order of the table
+      # @return [Array<String>]
+      def table(scenarios)
+        width = name_width(scenarios)
+        rate = unit(RATES, scenarios.map(&:ips))
+        time = unit(TIMES, scenarios.map(&:average))
+        lines = scenarios.map do |scenario|
+          cells = [in_unit(scenario.ips, RATES, rate), in_unit(scenario.average, TIMES, time),
+                   format("±%.2f%%", scenario.deviation * 100),
+                   in_unit(scenario.median, TIMES, time), in_unit(scenario.p99, TIMES, time)]
+          justify(scenario.name, width, cells)
+        end
+        [justify("Name", width, HEADERS.keys), *lines]
+      end
+
+      # @param scenarios [Array<Scenario>] the fastest first
+      # @return [Array<String>] by how much the others are slower
+      def comparison(scenarios)
+        width = name_width(scenarios)
+        rate = unit(RATES, scenarios.map(&:ips))
+        time = unit(TIMES, scenarios.map(&:average))
+        fastest, *others = scenarios
+        lines = others.map do |scenario|
+          format("%s - %.2fx slower +%s", justify(scenario.name, width, [in_unit(scenario.ips, RATES, rate)]),
+                 scenario.average.fdiv(fastest.average), in_unit(scenario.average - fastest.average, TIMES, time))
+        end
+        ["Comparison:", justify(fastest.name, width, [in_unit(fastest.ips, RATES, rate)]), *lines]
+      end
+
+      private
+
+      def name_width(scenarios) = scenarios.map { |scenario| scenario.name.size }.max
+
+      def justify(name, width, cells)
+        name.ljust(width) + cells.zip(HEADERS.values).map { |cell, room| cell.rjust(room) }.join
+      end
+
+      # One unit for the whole column: the one that suits most of its values, the larger one on a tie.
+      def unit(units, values)
+        own = values.map { |value| units.select { |_, scale| value >= scale }.keys.last || units.keys.first }
+        own.tally.max_by { |name, count| [count, units.fetch(name)] }.first
+      end
+
+      def in_unit(value, units, name)
+        scaled = value / units.fetch(name)
+        # A small value gets more digits.
+        text = format(scaled.abs < 0.1 ? "%.4f" : "%.2f", scaled)
+        "#{text} #{name}".strip
+      end
+    end
+
     # @param system [Hash{String => Object}] the lines above the settings
     def initialize(result, system)
       @result = result
@@ -45,7 +97,7 @@ module Bench
       lines += contenders.map { |contender| "Benchmarking #{contender.name}..." }
       lines += remarks(row)
       scenarios = contenders.filter_map { |contender| scenario(row, contender) }.sort_by(&:average)
-      lines += ["", *table(scenarios), "", *comparison(scenarios)] if scenarios.any?
+      lines += ["", *BencheeForm.table(scenarios), "", *BencheeForm.comparison(scenarios)] if scenarios.any?
       "#{lines.join("\n")}\n"
     end
 
@@ -72,50 +124,6 @@ module Bench
 
       numbers = sample["notes"].slice("average", "deviation", "median", "p99").transform_keys(&:to_sym)
       Scenario.new(name: contender.name, **numbers)
-    end
-
-    def table(scenarios)
-      width = name_width(scenarios)
-      rate = unit(RATES, scenarios.map(&:ips))
-      time = unit(TIMES, scenarios.map(&:average))
-      lines = scenarios.map do |scenario|
-        cells = [in_unit(scenario.ips, RATES, rate), in_unit(scenario.average, TIMES, time),
-                 format("±%.2f%%", scenario.deviation * 100),
-                 in_unit(scenario.median, TIMES, time), in_unit(scenario.p99, TIMES, time)]
-        justify(scenario.name, width, cells)
-      end
-      [justify("Name", width, HEADERS.keys), *lines]
-    end
-
-    def comparison(scenarios)
-      width = name_width(scenarios)
-      rate = unit(RATES, scenarios.map(&:ips))
-      time = unit(TIMES, scenarios.map(&:average))
-      fastest, *others = scenarios
-      lines = others.map do |scenario|
-        format("%s - %.2fx slower +%s", justify(scenario.name, width, [in_unit(scenario.ips, RATES, rate)]),
-               scenario.average.fdiv(fastest.average), in_unit(scenario.average - fastest.average, TIMES, time))
-      end
-      ["Comparison:", justify(fastest.name, width, [in_unit(fastest.ips, RATES, rate)]), *lines]
-    end
-
-    def name_width(scenarios) = scenarios.map { |scenario| scenario.name.size }.max
-
-    def justify(name, width, cells)
-      name.ljust(width) + cells.zip(HEADERS.values).map { |cell, room| cell.rjust(room) }.join
-    end
-
-    # One unit for the whole column: the one that suits most of its values, the larger one on a tie.
-    def unit(units, values)
-      own = values.map { |value| units.select { |_, scale| value >= scale }.keys.last || units.keys.first }
-      own.tally.max_by { |name, count| [count, units.fetch(name)] }.first
-    end
-
-    def in_unit(value, units, name)
-      scaled = value / units.fetch(name)
-      # A small value gets more digits.
-      text = format(scaled.abs < 0.1 ? "%.4f" : "%.2f", scaled)
-      "#{text} #{name}".strip
     end
 
     def seconds(value) = value == value.round ? "#{value.round} s" : "#{value.round(2)} s"

@@ -36,7 +36,9 @@ module Bench
     end
 
     def report
-      write_report(Report.read(@options.from))
+      data = Report.read(*@options.from)
+      write_report(data)
+      write_markdown(data)
       0
     end
 
@@ -76,9 +78,19 @@ module Bench
       unknown = @options.sizes.keys - chosen.flat_map(&:sizes)
       raise Options::Invalid, "no table here has a size #{unknown.first}" if unknown.any?
 
-      chosen.map do |table|
-        table.narrowed(backends: @options.backends, quick: @options.quick?, sizes: @options.sizes, counters: @options.counters?)
-      end
+      chosen = growing(chosen) if @options.scaling?
+      narrowed = chosen.map { |table| table.narrowed(**@options.narrowing(table.name)) }
+      narrowed.reject! { |table| table.contenders.empty? }
+      return narrowed if narrowed.any?
+
+      raise Options::Invalid, "no table here has a contender #{@options.contenders.join(" or ")}"
+    end
+
+    def growing(tables)
+      scaled = tables.filter_map(&:scaled)
+      raise Options::Invalid, "nothing in #{tables.map(&:name).join(", ")} grows: take other tables" if scaled.empty?
+
+      scaled
     end
 
     def runner
@@ -96,16 +108,19 @@ module Bench
     def write_files(facts, results, warnings, whole:)
       json = JsonReport.new(facts, @options, results, warnings).to_s
       write(@options.json) { json }
-      write_report(JSON.parse(json))
-      write(whole && @options.markdown) do |page|
-        MarkdownReport.new(facts, @options, results).within(File.exist?(page) ? File.read(page) : "")
-      end
+      data = JSON.parse(json)
+      write_report(data)
+      write_markdown(data) if whole
     end
 
     def write_report(data)
       report = Report.new(data, @options.compare && Report.read(@options.compare))
       TextReport.new(@out).comparison(report.comparison, @options.compare) if report.comparison
       @out.puts "wrote #{report.write(@options.report)}"
+    end
+
+    def write_markdown(data)
+      write(@options.markdown) { |page| MarkdownReport.new(data).within(File.exist?(page) ? File.read(page) : "") }
     end
 
     def write(path)

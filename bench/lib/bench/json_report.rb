@@ -23,13 +23,14 @@ module Bench
 
     def table(result)
       { name: result.table.name, title: result.table.title, about: result.table.about.gsub(/\s+/, " ").strip,
-        headline: result.table.headline,
+        headline: result.table.headline, form: result.table.form, grows_by: result.table.grows_by,
         rows: result.rows.map { |row| row(result.table, row) },
         targets: result.verdicts.map(&:to_h) }
     end
 
     def row(table, row)
-      { label: row.label, contenders: table.contenders.map { |contender| contender(table, row, contender) } }
+      { label: row.label, comparison: row.row.comparison?,
+        contenders: table.contenders.map { |contender| contender(table, row, contender) } }
     end
 
     def contender(table, row, contender)

@@ -1,72 +1,88 @@
 # frozen_string_literal: true
 
+require "bench/report/standing"
+
 module Bench
-  # The table of docs/performance.md: one line per row, with the headline metric of each contender and of the floor. To keep it
-  # narrow, a column without numbers is left out, and so is ours on sqpoll, which few machines should use.
+  # Tables for docs/performance.md, from the JSON of a run: one line per row, with the headline metric of each contender and of
+  # the floor. To keep them narrow, a column without numbers is left out, and so is ours on sqpoll, which few machines should use.
   class MarkdownReport
-    CONTENDERS = ["threads", "async", *URING_MACHINE_RINGS.keys, URING_MACHINE_FS, ConcurrentProcs::PEER, "sidekiq",
-                  SUBJECT, Bench.subject_on("epoll"), SCHEDULED, DROP_IN, "floor"].freeze
     RATIOS = ["to the floor", "to the best peer"].freeze
+    LEGEND = "The ratios are its own; that to the floor is of CPU time (of memory for parked strands). Less is better everywhere."
 
-    # In a page that has these marks only the text between them is replaced.
-    BETWEEN = /(?<=^<!-- bench:table -->\n).*(?=^<!-- \/bench:table -->$)/m
+    # Whose contenders have a column, in this order.
+    ROLES = %w[peer subject variant floor].freeze
 
-    def self.marked?(page) = page.match?(BETWEEN)
+    # A page has such a pair of marks for each of its tables, with the names of what goes there.
+    PLACE = %r{(?<opening>^<!-- bench:table (?<names>[\w, ]+) -->\n).*?(?<closing>^<!-- /bench:table -->$)}m
 
-    def initialize(facts, options, results)
-      @facts = facts
-      @options = options
-      @results = results
+    # @param page [String]
+    # @return [Array<String>] names of the tables that have a place in it
+    def self.places(page) = page.scan(PLACE).flat_map { |_, names, _| names.split(/, */) }
+
+    # @param data [Hash] as {JsonReport} has it
+    def initialize(data)
+      @data = data
+      @tables = Report::Standing.new(data).tables.select { |table| table.columns? && !table.grows_by }
     end
 
-    def to_s
-      header = ["", *names, *RATIOS]
-      lines = [cells(header), cells(["---", *["---:"] * (header.size - 1)])]
-      lines += results.flat_map { |result| result.comparisons.map { |row| cells(line(result.table, row)) } }
-      "#{lines.join("\n")}\n\n#{footnote}\n"
+    # All in one.
+    # @return [String]
+    def to_s = "#{table(@tables)}\n\n#{machine} #{LEGEND}\n"
+
+    # The page with the tables in their places. One that has none becomes {#to_s}.
+    # @param page [String]
+    # @return [String]
+    def within(page)
+      return to_s if self.class.places(page).empty?
+
+      filled = page.gsub(PLACE) do
+        opening, names, closing = Regexp.last_match.values_at(:opening, :names, :closing)
+        "#{opening}#{table(named(names.split(/, */)))}\n#{closing}"
+      end
+      filled.sub(%r{(?<=^<!-- bench:machine -->\n).*?(?=^<!-- /bench:machine -->$)}m) { "#{machine} #{LEGEND}\n" }
     end
 
-    def within(page) = self.class.marked?(page) ? page.sub(BETWEEN) { to_s } : to_s
+    # What it was measured on.
+    # @return [String]
+    def machine
+      facts = @data.fetch("facts")
+      text = "Median of #{@data.fetch("samples")} on #{facts["cpu"]}, #{facts["cores"]} cores, #{facts["kernel"]}, " \
+             "#{facts["ruby"]}, async #{facts["async"]}, ringspun #{facts["ringspun"]}, `#{SUBJECT}` on io_uring."
+      @data.fetch("for_judgement") ? text : "#{text} **#{TextReport::NOT_FOR_JUDGEMENT}**"
+    end
 
     private
 
-    # Without the tables that have a form of their own.
-    def results = @results.select { |result| result.table.form == :columns }
+    def named(names) = names.filter_map { |name| @tables.find { |table| table.name == name } }
 
-    def names
-      @names ||= CONTENDERS.select do |name|
-        results.any? { |result| result.comparisons.any? { |row| row.value(name, result.table.headline) } }
-      end
+    def table(tables)
+      names = names_in(tables)
+      lines = [cells(["", *names, *RATIOS]), cells(["---", *["---:"] * (names.size + RATIOS.size)])]
+      lines += tables.flat_map(&:comparisons).map { |row| cells(line(row, names)) }
+      lines.join("\n")
     end
 
-    def line(table, row)
-      metric = table.headline
-      subject = table.contender(SUBJECT)
-      [name(table, row), *names.map { |name| cell(row, name, metric) },
-       times(subject && row.floor_ratio(subject, table.against_floor)),
-       times(subject && row.peer_ratio(subject, metric))]
+    # Floors have names of their own, and one column.
+    def names_in(tables)
+      measured = tables.flat_map(&:comparisons).flat_map(&:measured).group_by(&:role)
+      names = measured.values_at(*ROLES).map { |contenders| Array(contenders).map(&:name).uniq }
+      names[-1] = ["floor"] if names.last.any?
+      names.flatten - [Bench.subject_on("sqpoll")]
     end
 
-    def name(table, row) = row.label == table.name ? table.title : "#{table.title}, #{row.label}"
+    def line(row, names)
+      [row.title, *names.map { |name| cell(row, name) }, times(row.subject&.floor_ratio), times(row.ratio)]
+    end
 
-    def cell(row, name, metric)
-      value = row.value(name, metric)
-      return name == "floor" ? "-" : "n/a" unless value
+    def cell(row, name)
+      contender = row.contenders.find { |each| each.name == name || (name == "floor" && each.role == "floor") }
+      return "-" unless contender
+      return "n/a" unless contender.measured?
 
-      text = Metric[metric].brief(value)
-      name == SUBJECT ? "**#{text}**" : text
+      contender.subject? ? "**#{contender.text}**" : contender.text
     end
 
     def times(ratio) = ratio ? format("%.2f x", ratio) : "-"
     def cells(texts) = "| #{texts.join(" | ")} |"
-
-    def footnote
-      facts = @facts.to_h
-      text = "Median of #{@options.samples} on #{facts[:cpu]}, #{facts[:cores]} cores, #{facts[:kernel]}, " \
-             "#{facts[:ruby]}, async #{facts[:async]}, ringspun #{facts[:ringspun]}, " \
-             "`#{SUBJECT}` on io_uring. The ratios are its own; that to the floor is of CPU time (of memory for parked " \
-             "strands). Less is better everywhere."
-      @options.quick? ? "#{text} **#{TextReport::NOT_FOR_JUDGEMENT}**" : text
-    end
   end
 end

@@ -13,7 +13,11 @@ module Bench
     # Without sqpoll, which few machines should use.
     QUICK_BACKENDS = %w[uring epoll].freeze
 
-    attr_reader :mode, :only, :sizes, :json, :markdown, :report, :from, :compare, :action, :seed
+    # [table, row], of which every kind of work has one.
+    MAIN_ROWS = [%w[switch switch], %w[spawn spawn], %w[timers timers], %w[pipe C=50x2], %w[queue N=20], %w[echo N=64],
+                 %w[call_methods call], %w[http http], ["pg_small", "64 strands"], ["jobs_enqueue", "48 callers"]].freeze
+
+    attr_reader :mode, :only, :contenders, :sizes, :json, :markdown, :report, :from, :compare, :action, :seed
 
     def self.parse(arguments, table_names: Bench.tables.map(&:name))
       new(table_names).tap { |options| options.read(arguments) }
@@ -31,10 +35,18 @@ module Bench
 
     def samples = SAMPLES.fetch(@mode)
     def counters? = @counters || false
+    def scaling? = @scaling || false
     def quick? = @mode == :quick
     def full? = @mode == :full
     def backends = @backends || (quick? ? QUICK_BACKENDS : BACKENDS.keys)
     def help = parser.help
+
+    # What {Table#narrowed} is to leave of a table.
+    # @return [Hash]
+    def narrowing(table)
+      { backends:, quick: quick?, sizes:, counters: counters?, contenders:,
+        rows: @rows&.filter_map { |name, label| label if name == table } }
+    end
 
     def read(arguments)
       rest = parser.parse(arguments)
@@ -43,7 +55,7 @@ module Bench
       [@json, @markdown].compact.each { |path| check_writable(path) }
       check_folder(@report)
       Report.read(@compare) if @compare
-      check_whole_table
+      check_places
       obstacle = Counters.obstacle if counters?
       raise Invalid, obstacle if obstacle
     rescue OptionParser::ParseError => error
@@ -76,6 +88,16 @@ module Bench
       parser.on("--only TABLE[,TABLE]", Array, "only these tables; a name may be a glob such as 'mutex_*'") do |globs|
         @only = globs.flat_map { |glob| matching(glob) }.uniq
       end
+      parser.on("--main", "only the ten main rows") do
+        @rows = MAIN_ROWS
+        @only = MAIN_ROWS.map(&:first)
+      end
+      parser.on("--scaling", "how the cost of an operation grows: with strands, connections, callers, rows, cores") do
+        @scaling = true
+      end
+      parser.on("--contender NAME[,NAME]", Array, "only these; a name may be a glob such as 'ringspun*'") do |globs|
+        @contenders = globs
+      end
       parser.on("--backends NAME[,NAME]", Array, "Ringspun on these only: #{BACKENDS.keys.join(", ")}; default: all, and",
                 "with --quick #{QUICK_BACKENDS.join(" and ")}") { |names| @backends = names.map { |name| backend(name) }.uniq }
       parser.on("--counters", "count instructions, cache misses and context switches too, by perf stat") { @counters = true }
@@ -87,15 +109,16 @@ module Bench
 
     def add_outputs(parser)
       parser.on("--json FILE", "write every sample, median and verdict") { |path| @json = path }
-      parser.on("--markdown FILE", "write the table of docs/performance.md, between its marks if FILE has them") do |path|
+      parser.on("--markdown FILE", "write the tables as docs/performance.md has them, between the marks of FILE") do |path|
         @markdown = path
       end
       parser.on("--report DIR", "where to write the page with all charts; default: tmp/report") { |path| @report = path }
       parser.on("--compare FILE", "what is faster or slower than in the JSON of an earlier run, beyond both spreads") do |path|
         @compare = path
       end
-      parser.on("--from FILE", "run nothing: write that page of the JSON of an earlier run") do |path|
-        @from = path
+      parser.on("--from FILE[,FILE]", Array, "run nothing: write that page of the JSON of earlier runs, each table as the",
+                "last of them has it") do |paths|
+        @from = paths
         @action = :report
       end
     end
@@ -119,12 +142,12 @@ module Bench
       raise Invalid, "no backend is called #{name.inspect}; there are: #{BACKENDS.keys.join(", ")}"
     end
 
-    # The table in a page is replaced as a whole, so all rows must be measured.
-    def check_whole_table
-      return if @only == @table_names || !@markdown || !File.exist?(@markdown)
-      return unless MarkdownReport.marked?(File.read(@markdown))
+    # All tables that a page has are replaced, so all must be measured.
+    def check_places
+      return if @from || !@markdown || !File.exist?(@markdown)
 
-      raise Invalid, "#{@markdown} has a table of all rows, and --only would leave out most: take another file, or no --only"
+      missing = MarkdownReport.places(File.read(@markdown)) - @only
+      raise Invalid, "#{@markdown} has a place for #{missing.first}, which --only leaves out: take another file" if missing.any?
     end
 
     # It is made when it is needed.

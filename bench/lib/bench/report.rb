@@ -7,6 +7,8 @@ require "json"
 require "bench/report/standing"
 require "bench/report/bars"
 require "bench/report/comparison"
+require "bench/report/curves"
+require "bench/report/seed"
 
 module Bench
   # A page that shows what a run has measured: index.html, which needs no other file, no network and no script.
@@ -14,18 +16,13 @@ module Bench
     # Where every run writes it, unless it is told another folder.
     FOLDER = File.join(ROOT, "tmp/report")
 
-    # What a reader sees first: rows of the README.
-    HEADLINE = [["switch", "switch"], ["echo", "N=64"], ["http", "http"], ["jobs_calls", "jobs_calls"], ["parked", "30,000"],
-                ["idle_streams", "10"]].freeze
-
-    # The published benchmarks that the product answers to: title => the tables that answer.
-    SEEDS = {
-      "UringMachine: benchmarks" => %w[pipe socketpair mutex_cpu mutex_io queue],
-      "Concurrently: performance, Ruby and mruby" => %w[call_methods calls_awaiting wait_methods call_methods_waiting mruby
-                                                        mruby_memory],
-      "Exq: throughput of the enqueuer" => %w[jobs_seed jobs_enqueue],
-      "em-pg-client: benchmarks" => %w[pg_parallel pg_streams]
-    }.freeze
+    # What a reader sees first, here and in the README: table and row => what its bars show.
+    HEADLINE = { %w[switch switch] => "a switch",
+                 %w[echo N=64] => "echo of 64 bytes, 64 connections, CPU time",
+                 %w[http http] => "200 requests by Net::HTTP at once",
+                 %w[jobs_calls jobs_calls] => "1,000 jobs that wait 100 ms for HTTP",
+                 %w[parked 30,000] => "memory of a strand that waits",
+                 %w[idle_streams 10] => "an answer on one of 10 idle connections, CPU time" }.freeze
 
     # What bars show.
     METRICS = { real: "seconds on the clock", total: "CPU time", real_ns: "time on the clock of an operation",
@@ -33,14 +30,22 @@ module Bench
                 held: "memory", text: "code", gap_worst: "the longest gap", backend: "CPU time of the server" }.freeze
     private_constant :METRICS
 
-    # @param path [String] of the JSON of a run
-    # @return [Hash]
-    # @raise [Options::Invalid] when it is none
-    def self.read(path)
-      JSON.parse(File.read(path)).tap { |data| Standing.new(data) }
+    # @param paths [Array<String>] of the JSON of runs
+    # @return [Hash] the first of them, with each table as the last has it that ran it
+    # @raise [Options::Invalid] when one is none
+    def self.read(*paths)
+      first, *others = paths.map { |path| read_one(path) }
+      tables = [first, *others].flat_map { |data| data.fetch("tables") }.to_h { |table| [table.fetch("name"), table] }
+      first.merge("tables" => tables.values)
+    end
+
+    def self.read_one(path)
+      JSON.parse(File.read(path)).tap { |data| new(data).to_s }
     rescue SystemCallError, JSON::ParserError, KeyError, TypeError, NoMethodError => error
       raise Options::Invalid, "cannot read the JSON of a run from #{path}: #{error.message.lines.first.chomp}"
     end
+
+    private_class_method :read_one
 
     # @return [Comparison, nil]
     attr_reader :comparison
@@ -53,6 +58,20 @@ module Bench
       @comparison = Comparison.new(Standing.new(old), @standing) if old
     end
 
+    # @return [Array<Standing::Row>] those of {HEADLINE} that were measured, by their words
+    def headline
+      rows = HEADLINE.filter_map { |(table, label), words| @standing.row(table, label)&.with(label: words) }
+      rows.reject { |row| row.measured.empty? }
+    end
+
+    # Ours beside the best peer of each.
+    # @return [Bars]
+    def headline_bars(**) = Bars.new(headline.map { |row| row.with(contenders: [row.best_peer, row.subject].compact) }, **)
+
+    # @param name [String] of a file of this program's
+    # @return [String]
+    def self.template(name) = File.read(File.join(__dir__, "report", name))
+
     # @return [String] the path of the page
     def write(folder)
       FileUtils.mkdir_p(folder)
@@ -64,7 +83,13 @@ module Bench
 
     private
 
-    def template(name) = File.read(File.join(__dir__, "report", name))
+    # A table with its chart and its numbers.
+    def section(table)
+      @section ||= ERB.new(template("table.html.erb"), trim_mode: "-")
+      @section.result(binding)
+    end
+
+    def template(name) = self.class.template(name)
 
     def h(text) = ERB::Util.html_escape(text)
 
@@ -73,17 +98,22 @@ module Bench
 
     def bars_are(metric) = METRICS.fetch(metric.name) { metric.header }
 
-    def headline = HEADLINE.filter_map { |table, label| @standing.row(table, label) }.reject { |row| row.measured.empty? }
-
-    # Without the contenders beside ours and the best peer.
-    def duel(row) = row.with(contenders: [row.best_peer, row.subject].compact)
-
-    # @return [Hash{String => Array<Standing::Table>}] sections with tables
+    # @return [Hash{Seed, nil => Array<Standing::Table>}] the tables that answer to each seed, and the others
     def sections
-      named = SEEDS.transform_values { |names| @standing.tables.select { |table| names.include?(table.name) } }
-      others = @standing.tables - named.values.flatten
-      { **named, "All other tables" => others }.reject { |_, tables| tables.empty? }
+      answers = seeds.to_h { |seed| [seed, @standing.tables.select { |table| seed.answers.include?(table.name) }] }
+      others = @standing.tables.reject(&:grows_by) - answers.values.flatten
+      { **answers, nil => others }.reject { |_, tables| tables.empty? }
     end
+
+    def growing = @standing.tables.select(&:grows_by)
+
+    def chart(table) = table.grows_by ? Curves.new(table) : Bars.new(table.rows)
+
+    def seeds = @seeds ||= Seed.all
+
+    # The tables of the seed that this one answers to.
+    # @return [Array<Seed::Table>]
+    def seed_tables(table) = seeds.flat_map(&:tables).select { |each| each.name == table.name }
 
     def targets = @standing.tables.flat_map { |table| table.targets.map { |target| [table, target] } }
 
@@ -95,6 +125,13 @@ module Bench
       return "" unless contender.high > contender.low
 
       "#{table.metric.brief(contender.low)} to #{table.metric.brief(contender.high)}"
+    end
+
+    # A table as a program prints it.
+    # @param label [String] for who does not see what it belongs to
+    def printed(title, label, text)
+      "<figure><figcaption>#{h title}</figcaption><pre class=\"scroll\" tabindex=\"0\" role=\"region\" " \
+        "aria-label=\"#{h "#{label}: #{title}"}\">#{h text}</pre></figure>\n"
     end
 
     def word(met) = { true => "met", false => "missed", nil => "not measured" }.fetch(met)

@@ -41,8 +41,8 @@ module Bench
   # Raised by a contender that cannot run here; the report prints the message.
   class Unavailable < StandardError; end
 
-  # One row of a table: a label, and the sizes that differ from the table's own.
-  Row = Data.define(:label, :size, :skipped, :quick) do
+  # One row of a table: a label, and the sizes that differ from the table's own. Those in `fixed` nothing overrides.
+  Row = Data.define(:label, :size, :skipped, :quick, :fixed) do
     # A row that some contenders skip is for the full report and for targets, not for the chart.
     def comparison? = skipped.empty?
   end
@@ -63,12 +63,30 @@ module Bench
     def declared_as = (backend ? SUBJECT : name).to_sym
   end
 
+  # How the work of a table grows: by `key`, one of its sizes, of which `what` is the name on a chart. A contender in `most` stops
+  # there. `size` differs from the table's own.
+  Scale = Data.define(:what, :key, :numbers, :most, :size) do
+    # @param contenders [Array<Contender>]
+    # @return [Array<Row>]
+    def rows(contenders)
+      numbers.each_with_index.map do |number, index|
+        beyond = contenders.select { |contender| most.fetch(contender.name, number) < number }
+        Row.new(label: Metric.thousands(number), size:, quick: index.even?, fixed: { key => number },
+                skipped: beyond.to_h { |contender| [contender.declared_as, "so many take it too long"] })
+      end
+    end
+  end
+
   # The declaration in a table file. It holds no result and runs nothing, so both the parent and each child can load it.
   class Table
     # The file that declares it, which a child has to load.
     attr_reader :file
 
     attr_reader :name, :title, :about, :contenders, :targets, :columns, :syscalls, :against_floor, :against_peer, :form
+
+    # What the rows of {#scaled} grow by, or nil.
+    # @return [String, nil]
+    attr_reader :grows_by
 
     def self.declare(name, file, &declaration)
       new(name, file).tap do |table|
@@ -99,7 +117,7 @@ module Bench
       @form = :columns
     end
 
-    def rows = @rows.empty? ? [Row.new(label: @name, size: {}, skipped: {}, quick: true)] : @rows
+    def rows = @rows.empty? ? [Row.new(label: @name, size: {}, skipped: {}, quick: true, fixed: {})] : @rows
     def sizes = @size.keys
     def floor = @contenders.find(&:floor?)
     def peers = @contenders.select(&:peer?)
@@ -107,9 +125,18 @@ module Bench
 
     # The same table with Ringspun on these backends only, for --quick without some rows, of another size, and with the columns of
     # what perf counts.
-    def narrowed(backends:, quick: false, sizes: {}, counters: false)
-      dup.tap { |table| table.narrow(backends, quick, sizes, counters) }
+    # @param rows [Array<String>, nil] labels of those that are to be left
+    # @param contenders [Array<String>, nil] globs of those that are to be left
+    def narrowed(backends:, quick: false, sizes: {}, counters: false, rows: nil, contenders: nil)
+      dup.tap do |table|
+        table.narrow(backends, sizes, counters)
+        table.leave(rows, contenders, quick)
+      end
     end
+
+    # The same work in rows that grow, or nil.
+    # @return [Table, nil]
+    def scaled = @scale && dup.tap { |table| table.grow }
 
     # Benchee takes one long sample.
     def samples(asked) = @form == :benchee ? 1 : asked
@@ -124,7 +151,7 @@ module Bench
     def headline = @against_peer.first
 
     def size_of(row, contender, quick: false)
-      @size.merge(row.size, contender.size, quick ? @quick : {}, @asked_size)
+      @size.merge(row.size, contender.size, quick ? @quick : {}, @asked_size, row.fixed)
     end
 
     # The warm-up is the same block on a small size, for method caches and the allocator.
@@ -142,10 +169,25 @@ module Bench
 
     protected
 
-    def narrow(backends, quick, sizes, counters)
+    def grow
+      @rows = @scale.rows(@contenders)
+      @grows_by = @scale.what
+      @name = "#{@name}_by_#{@scale.what}"
+      @title = "#{@title}, by #{@scale.what}"
+      @targets = []
+      @syscalls = nil
+    end
+
+    def leave(rows, contenders, quick)
+      @rows = rows ? self.rows.select { |row| rows.include?(row.label) } : @rows.select { |row| row.quick || !quick }
+      return unless contenders
+
+      @contenders = @contenders.select { |contender| contenders.any? { |glob| File.fnmatch(glob, contender.name) } }
+    end
+
+    def narrow(backends, sizes, counters)
       @asked_size = sizes.slice(*@size.keys)
       @contenders = @contenders.select { |contender| contender.backend.nil? || backends.include?(contender.backend) }
-      @rows = @rows.select(&:quick) if quick
       @columns += Counters::EVENTS.values.map(&:to_sym) if counters
     end
 
@@ -188,7 +230,7 @@ module Bench
       # `quick: false` leaves a row that says little more than its neighbours out of --quick.
       def row(label, skipped: {}, quick: true, **size)
         rows = @table.instance_variable_get(:@rows)
-        rows << Row.new(label:, size:, skipped:, quick:)
+        rows << Row.new(label:, size:, skipped:, quick:, fixed: {})
       end
 
       # The subject is declared once and runs on each backend, or on those that are named.
@@ -224,6 +266,10 @@ module Bench
       def beside(name, requires: nil, size: {}, &body) = add(name:, role: :variant, requires:, size:, body:)
 
       def reference(name, requires: nil, size: {}, &body) = add(name:, role: :reference, requires:, size:, body:)
+
+      # The same work as it grows, for the charts of --scaling.
+      # @param most [Hash{String => Integer}] contender => up to where it can
+      def scale(what, key, *numbers, most: {}, **size) = set(:scale, Scale.new(what:, key:, numbers:, most:, size:))
 
       def targets(*sentences) = set(:targets, sentences.map { |sentence| Target.parse(sentence) })
 

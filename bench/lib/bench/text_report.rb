@@ -13,6 +13,7 @@ module Bench
 
     def initialize(out)
       @out = out
+      @terminal = Terminal.new(out)
     end
 
     def opening(facts, options)
@@ -27,7 +28,7 @@ module Bench
     end
 
     def warning(text)
-      @out.puts "WARNING: #{text}" if text
+      @out.puts @terminal.paint("WARNING: #{text}", :red) if text
     end
 
     def table(result)
@@ -52,7 +53,7 @@ module Bench
     def failures(failures)
       return if failures.empty?
 
-      @out.puts("", "FAILED", failures.map { |failure| "  #{failure}" })
+      @out.puts("", @terminal.paint("FAILED", :red), failures.map { |failure| "  #{failure}" })
     end
 
     private
@@ -80,6 +81,14 @@ module Bench
       lines.each do |name, content|
         @out.puts content.is_a?(Array) ? justify(name, label_width, content, widths) : "#{name.ljust(label_width)}  #{content}"
       end
+      bars(table, row)
+    end
+
+    # Of the metric by which peers are compared first.
+    def bars(table, row)
+      values = table.contenders.to_h { |contender| [contender.name, row.median(contender, table.headline)] }.compact
+      lines = @terminal.bars(values)
+      @out.puts "", @terminal.paint("#{Metric[table.headline].header}, shorter is better", :faint), lines if lines.any?
     end
 
     def line(row, contender, columns)
@@ -91,8 +100,8 @@ module Bench
     end
 
     def target_line(name, verdict)
-      word = { true => "met   ", false => "MISSED", nil => "?     " }.fetch(verdict.met)
-      "  #{word}  #{name.ljust(10)}  #{verdict.sentence.ljust(40)}  #{verdict.measured}"
+      word = { true => ["met   ", :green], false => ["MISSED", :red], nil => ["?     ", nil] }.fetch(verdict.met)
+      "  #{@terminal.paint(*word)}  #{name.ljust(10)}  #{verdict.sentence.ljust(40)}  #{verdict.measured}"
     end
 
     def wrap(text) = text.gsub(/\s+/, " ").strip.scan(/\S.{0,98}(?=\s|\z)/).join("\n")

@@ -8,28 +8,42 @@ module Bench
     # differ by orders of magnitude, so each has a scale of its own. A whisker spans the samples.
     class Bars
       TITLE = 24
-      LINE = 30
       GAP = 10
       # Of the width, for the longest.
       FULL = 100.0
 
       # @param rows [Array<Standing::Row>]
       # @param titles [Boolean] whether rows have their table's title as well as their own
-      def initialize(rows, titles: false)
+      # @param line [Integer] pixels for a bar and its texts
+      def initialize(rows, titles: false, line: 30)
         @rows = rows.reject { |row| row.measured.empty? }
         @titles = titles
+        @line = line
       end
 
+      # For a page.
       # @return [String]
-      def to_s
-        svg = Victor::SVG.new(template: :minimal, width: "100%", height:, role: "img", "aria-label": words, class: "bars")
+      def to_s = svg(template: :minimal, width: "100%", class: "bars")
+
+      # A file of its own, which brings its colours.
+      # @param style [String]
+      # @param width [Integer] pixels
+      # @return [String]
+      def file(style, width:) = svg(style, template: :minimal, width:, xmlns: "http://www.w3.org/2000/svg", class: "bars")
+
+      # @return [Integer] pixels
+      def height = @rows.sum { |row| height_of(row) }
+
+      private
+
+      def svg(style = nil, **attributes)
+        svg = Victor::SVG.new(height:, role: "img", "aria-label": words, **attributes)
+        svg.tag("style", style) if style
         @rows.inject(0) { |top, row| draw(svg, row, top) }
         svg.render
       end
 
-      private
-
-      def height = @rows.sum { |row| TITLE + (row.measured.size * LINE) + GAP }
+      def height_of(row) = TITLE + (row.measured.size * @line) + GAP
 
       # For who does not see it.
       def words
@@ -42,9 +56,9 @@ module Bench
         longest = row.measured.map(&:high).max
         svg.g(class: row.clear? ? nil : "pale") do
           svg.text(title(row), x: 0, y: top + 16, class: "row")
-          row.measured.each_with_index { |each, index| bar(svg, each, longest, top + TITLE + (index * LINE)) }
+          row.measured.each_with_index { |each, index| bar(svg, each, longest, top + TITLE + (index * @line)) }
         end
-        top + TITLE + (row.measured.size * LINE) + GAP
+        top + height_of(row)
       end
 
       def bar(svg, contender, longest, top)

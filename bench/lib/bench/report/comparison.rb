@@ -23,6 +23,7 @@ module Bench
       def initialize(before, now)
         pairs = now.tables.flat_map(&:rows).flat_map { |row| pairs_of(before.row(row.table.name, row.label), row) }
         @compared = pairs.size
+        @elsewhere = before.machine unless before.machine == now.machine
         @changes = pairs.select { |change| change.before.apart?(change.now) }.sort_by { |change| -change.ratio }
       end
 
@@ -30,7 +31,9 @@ module Bench
       def slower = @changes.reject(&:faster?)
 
       def in_words
-        "#{faster.size} faster, #{slower.size} slower, #{@compared - @changes.size} the same within what their samples lie apart"
+        same = @compared - @changes.size
+        counts = "#{faster.size} faster, #{slower.size} slower, #{same} the same within what their samples lie apart"
+        @elsewhere ? "#{counts}; it ran on another machine (#{@elsewhere}), so the times tell little" : counts
       end
 
       private

@@ -4,8 +4,9 @@ module Bench
   class Report
     # What one run has measured, from its JSON: tables, rows, and how the contenders stand in each.
     class Standing
-      # A contender of a row. `low` and `high` are the extremes of its samples, `value` is their median.
-      Contender = Data.define(:name, :role, :value, :low, :high, :text, :floor_ratio, :peer_ratio, :remark) do
+      # A contender of a row. `low` and `high` are the extremes of its samples, `value` is their median; `medians` has those of
+      # all metrics, `notes` what its first sample has noted.
+      Contender = Data.define(:name, :role, :value, :low, :high, :text, :floor_ratio, :peer_ratio, :remark, :medians, :notes) do
         def measured? = !value.nil?
         def peer? = role == "peer"
         def subject? = role == "subject"
@@ -15,9 +16,11 @@ module Bench
         def apart?(other) = high < other.low || other.high < low
       end
 
-      Row = Data.define(:table, :label, :contenders) do
+      # A row is a `comparison` when nobody skips it.
+      Row = Data.define(:table, :label, :contenders, :comparison) do
         def title = label == table.name ? table.title : "#{table.title}, #{label}"
         def measured = contenders.select(&:measured?)
+        def named(name) = measured.find { |each| each.name == name }
         def subject = measured.find(&:subject?)
         def best_peer = measured.select(&:peer?).min_by(&:value)
 
@@ -30,13 +33,20 @@ module Bench
 
       Target = Data.define(:sentence, :met, :measured)
 
-      Table = Data.define(:name, :title, :about, :metric, :rows, :targets)
+      Table = Data.define(:name, :title, :about, :metric, :form, :grows_by, :rows, :targets) do
+        def columns? = form == "columns"
+        def comparisons = rows.select(&:comparison)
+      end
 
       # @return [Array<Table>]
       attr_reader :tables
 
+      # @return [String] what it was measured on
+      attr_reader :machine
+
       # @param data [Hash] as {JsonReport} has it
       def initialize(data)
+        @machine = data.fetch("facts").values_at("cpu", "cores", "ruby").join(", ")
         @tables = data.fetch("tables").map { |table| table_of(table) }
       end
 
@@ -54,14 +64,15 @@ module Bench
         metric = Metric[data.fetch("headline").to_sym]
         targets = data.fetch("targets").map { |target| Target.new(*target.values_at("sentence", "met", "measured")) }
         name, title, about = %w[name title about].map { |key| data.fetch(key) }
-        table = Table.new(name:, title:, about:, metric:, rows: [], targets:)
+        form, grows_by = data.fetch("form"), data.fetch("grows_by")
+        table = Table.new(name:, title:, about:, metric:, form:, grows_by:, rows: [], targets:)
         table.rows.concat(data.fetch("rows").map { |row| row_of(table, row) })
         table
       end
 
       def row_of(table, data)
         contenders = data.fetch("contenders").map { |each| contender_of(table.metric, each) }
-        Row.new(table:, label: data.fetch("label"), contenders:)
+        Row.new(table:, label: data.fetch("label"), contenders:, comparison: data.fetch("comparison"))
       end
 
       def contender_of(metric, data)
@@ -69,7 +80,8 @@ module Bench
         all = data.fetch("samples").filter_map { |sample| metric.read(sample) if sample.key?("real") }
         Contender.new(name: data.fetch("name"), role: data.fetch("role"), value:, low: all.min || value, high: all.max || value,
                       text: metric.brief(value), floor_ratio: data["floor_ratio"],
-                      peer_ratio: data["peer_ratios"][metric.name.to_s], remark: data["remark"])
+                      peer_ratio: data["peer_ratios"][metric.name.to_s], remark: data["remark"],
+                      medians: data.fetch("medians"), notes: data["samples"].dig(0, "notes") || {})
       end
     end
   end
