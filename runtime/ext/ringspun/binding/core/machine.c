@@ -125,6 +125,25 @@ static VALUE machine_allocate(VALUE class) {
     return self;
 }
 
+/* Runs on the native thread of the Ruby thread that ends. It may run another Ruby thread next. */
+static void thread_exits(rb_event_flag_t event, const rb_internal_thread_event_data_t *data, void *unused) {
+    rsb_machine *machine = rb_internal_thread_specific_get(data->thread, machine_key);
+    if (machine) {
+        machine->thread_ended = true;
+        machine->runners.len = machine->runners.unneeded = 0;
+        if (machine->open && machine->fork_count == rsb_forks) {
+            close_to_wakers(machine);
+            rs_machine_leave(&machine->engine);
+            rsb_pin_if_used(machine);
+        }
+    }
+    rsb_thread_machine = NULL;
+}
+
+/* With a hook CRuby takes a lock whenever any thread lets the GVL go or gets it. So there is none as long as only the main thread
+ * has a machine, for its end is that of the process. */
+static void hear_of_ends(void) { rb_internal_thread_add_event_hook(thread_exits, RUBY_INTERNAL_THREAD_EVENT_EXITED, NULL); }
+
 /* Makes this thread's machine. Most programs use {Machine.current}, which makes one with the defaults.
  *
  * @param backend [Symbol, nil] :uring, :epoll or :sim; nil takes what RINGSPUN_BACKEND names, else :uring
@@ -159,6 +178,8 @@ static VALUE machine_initialize(int argc, VALUE *argv, VALUE self) {
     rsb_report_all_unread(false);
     bool main_ractor = in_main_ractor();
     if (!main_ractor) rsb_share_stacks();
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!main_ractor || rb_thread_current() != rb_thread_main()) pthread_once(&once, hear_of_ends);
     /* A fiber that is resumed on another native thread may see thread-local variables of CRuby's on the old one
      * (ruby/ruby#17802). And the kernel cancels the io_uring requests of a thread that ends (io_uring_files_cancel in do_exit,
      * kernel/exit.c). */
@@ -193,21 +214,6 @@ rsb_machine *rsb_machine_any_thread(VALUE self) {
 
 rsb_machine *rsb_existing_of_moving_thread(void) {
     return rb_internal_thread_specific_get(rb_thread_current(), machine_key);
-}
-
-/* Runs on the native thread of the Ruby thread that ends. It may run another Ruby thread next. */
-static void thread_exits(rb_event_flag_t event, const rb_internal_thread_event_data_t *data, void *unused) {
-    rsb_machine *machine = rb_internal_thread_specific_get(data->thread, machine_key);
-    if (machine) {
-        machine->thread_ended = true;
-        machine->runners.len = machine->runners.unneeded = 0;
-        if (machine->open && machine->fork_count == rsb_forks) {
-            close_to_wakers(machine);
-            rs_machine_leave(&machine->engine);
-            rsb_pin_if_used(machine);
-        }
-    }
-    rsb_thread_machine = NULL;
 }
 
 static void check(rsb_machine *machine) {
@@ -421,7 +427,6 @@ static VALUE machine_backend_reason(VALUE self) {
 void rsb_init_machine(void) {
     machine_key = rb_internal_thread_specific_key_create();
     pthread_atfork(NULL, NULL, child_began);
-    rb_internal_thread_add_event_hook(thread_exits, RUBY_INTERNAL_THREAD_EVENT_EXITED, NULL);
     const char *move = getenv("RUBY_MN_THREADS");
     threads_move = move && strcmp(move, "0") != 0;
     id_machine = rb_intern("ringspun_machine");
