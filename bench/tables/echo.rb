@@ -32,9 +32,9 @@ Bench.table "echo" do
   size trips: 128_000, bytes: 64
   quick trips: 2_000
   warm_up trips: 1_000
-  row "N=1", connections: 1
-  row "N=64", quick: false, connections: 64
-  row "N=1,000", connections: 1_000
+  row "N=1", quick: false, connections: 1
+  row "N=64", connections: 64
+  row "N=1,000", quick: false, connections: 1_000
   scale "connections", :connections, 1, 10, 100, 1_000, 8_000, most: { "threads" => 1_000 }, trips: 64_000
   proof { |connections:, trips:, **| { intact: trips / connections * connections } }
   columns :real_ns, :cpu_ns, :rate, :syscalls

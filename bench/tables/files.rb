@@ -75,7 +75,7 @@ Bench.table "files" do
   warm_up strands: 20
   writes_files { |strands:, reads:, **| strands * reads * block_bytes }
   row "warm", state: "warm", passes: 10
-  row "cold", state: "cold", passes: 1
+  row "cold", state: "cold", passes: 1, quick: false
   row "mix", state: "mix", passes: 1
   proof do |strands:, reads:, passes:, **|
     blocks = strands * reads

@@ -45,7 +45,7 @@ Bench.table "idle" do
   size pairs: 16, trips: 4_000, bytes: 64, idle: 10_000
   quick trips: 250, idle: 1_000
   warm_up idle: 10, trips: 20
-  row "alone", beside: false
+  row "alone", beside: false, quick: false
   row "beside 10,000", beside: true
   scale "connections", :idle, 10, 100, 1_000, 8_000, most: { "threads" => 1_000 }, beside: true
   proof { |pairs:, trips:, **| { intact: pairs * trips } }

@@ -19,7 +19,7 @@ Bench.table "jobs_enqueue" do
   size seconds: 1.0, jobs: 30_000, fsync: "no", bulk: 1, timed: false, batch: 64
   quick seconds: 0.2, jobs: 5_000
   warm_up seconds: 0.05, jobs: 100
-  row "1 caller", callers: 1
+  row "1 caller", callers: 1, quick: false
   row "6 callers", callers: 6, quick: false
   row "12 callers", callers: 12, quick: false
   row "24 callers", callers: 24, quick: false

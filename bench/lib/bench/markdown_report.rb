@@ -12,6 +12,9 @@ module Bench
     # Whose contenders have a column, in this order.
     ROLES = %w[peer subject variant floor].freeze
 
+    # Of a version, without the build and what else comes behind it.
+    SHORT = /\A.*?\d+\.\d+(?:\.\d+)?|.*/
+
     # A page has such a pair of marks for each of its tables, with the names of what goes there.
     PLACE = %r{(?<opening>^<!-- bench:table (?<names>[\w, ]+) -->\n).*?(?<closing>^<!-- /bench:table -->$)}m
 
@@ -45,7 +48,7 @@ module Bench
     # What it was measured on.
     # @return [String]
     def machine
-      facts = @data.fetch("facts")
+      facts = @data.fetch("facts").transform_values { |value| value.to_s[SHORT] }
       text = "Median of #{@data.fetch("samples")} on #{facts["cpu"]}, #{facts["cores"]} cores, #{facts["kernel"]}, " \
              "#{facts["ruby"]}, async #{facts["async"]}, ringspun #{facts["ringspun"]}, `#{SUBJECT}` on io_uring."
       @data.fetch("for_judgement") ? text : "#{text} **#{TextReport::NOT_FOR_JUDGEMENT}**"

@@ -55,12 +55,20 @@ module Bench
         # @return [String]
         def brief(contender)
           figures = figures_of(contender)
-          figures ? seed.form.brief(figures) : contender&.remark || "not run"
+          figures ? seed.form.brief(figures) : "n/a"
         end
 
         # Whom the seed's lines stand for.
         # @return [String]
         def peers = lines.map(&:peer).uniq.then { |names| names.size > 2 ? "the same" : names.join(" or ") }
+
+        # Why some lines have no figures.
+        # @return [Array<String>]
+        def remarks(standing)
+          missing = lines.reject { |line| figures_of(peer(standing, line)) }
+          missing.group_by { |line| peer(standing, line)&.remark || "not run" }
+                 .map { |remark, those| "#{those.map(&:label).join(", ")}: #{remark}." }
+        end
 
         # @return [String]
         def command = "bin/bench --only #{name}"
